@@ -1,0 +1,56 @@
+package dialect
+
+import (
+	"errors"
+	"strings"
+
+	driver "github.com/go-sql-driver/mysql"
+)
+
+// mysql is MySQL and MariaDB, through go-sql-driver/mysql. They differ in what
+// a server can do (Caps), not in how it writes what is asked for here.
+type mysql struct{ name Name }
+
+func (m mysql) Name() Name              { return m.name }
+func (mysql) Quote(ident string) string { return "`" + strings.ReplaceAll(ident, "`", "``") + "`" }
+func (mysql) Placeholder(int) string    { return "?" }
+
+// Literal relies on the exponent: 1.5 is DECIMAL here, 1.5e+00 is DOUBLE.
+func (mysql) Literal(v float64) string { return formatFloat(v) }
+func (mysql) Float(expr string) string { return "(" + expr + " + 0e0)" }
+func (mysql) Func(name string) string  { return name }
+
+func (mysql) Clock() Clock {
+	return Clock{
+		Now:    "utc_timestamp(6)",
+		Shift:  func(m, us string) string { return "(" + m + " + interval (" + us + ") microsecond)" },
+		Micros: func(m string) string { return "timestampdiff(microsecond, '1970-01-01', " + m + ")" },
+		Moment: func(us string) string {
+			return "(cast('1970-01-01' as datetime(6)) + interval (" + us + ") microsecond)"
+		},
+	}
+}
+
+// Classify reads the server's error number.
+func (mysql) Classify(err error) Class {
+	var myErr *driver.MySQLError
+	if !errors.As(err, &myErr) {
+		if errors.Is(err, driver.ErrInvalidConn) {
+			return Disconnected
+		}
+		return classifyConn(err)
+	}
+	switch myErr.Number {
+	case 1213, 1205, 1020, 3572, 1180, 8002, 8022, 9007: // deadlock, lock wait, changed since read, nowait, commit failed; TiDB's write conflicts
+		return Contention
+	case 1062, 1586:
+		return Duplicate
+	case 1146, 1049:
+		return NoTable
+	case 1290, 1836, 1792, 1021, 1114, 1317, 3024, 1969, 1041: // read only, disk or table full, interrupted, statement timeout, memory
+		return Refused
+	case 1040, 1053, 1047, 1077, 1079, 1080, 1927, 2006, 2013, 3032: // too many connections, shutting down, node not ready, killed, gone
+		return Disconnected
+	}
+	return Other
+}

@@ -1,0 +1,56 @@
+package dialect
+
+import (
+	"errors"
+	"strings"
+)
+
+// sqlite is SQLite, through modernc.org/sqlite.
+type sqlite struct{}
+
+func (sqlite) Name() Name                { return SQLite }
+func (sqlite) Quote(ident string) string { return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"` }
+func (sqlite) Placeholder(int) string    { return "?" }
+func (sqlite) Literal(v float64) string  { return formatFloat(v) }
+func (sqlite) Float(expr string) string  { return "cast(" + expr + " as real)" }
+
+func (sqlite) Func(name string) string {
+	switch name {
+	case "least":
+		return "min"
+	case "greatest":
+		return "max"
+	}
+	return name
+}
+
+func (sqlite) Clock() Clock {
+	return Clock{
+		// SQLite's clock counts milliseconds; 210866760000000 is 1970 in
+		// milliseconds since the Julian epoch.
+		Now:    "(cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000",
+		Shift:  func(m, us string) string { return "(" + m + " + (" + us + "))" },
+		Micros: func(m string) string { return m },
+		Moment: func(us string) string { return us },
+	}
+}
+
+// Classify reads SQLite's primary result code, the low byte of the extended one.
+func (sqlite) Classify(err error) Class {
+	var liteErr interface{ Code() int }
+	if !errors.As(err, &liteErr) {
+		return classifyConn(err)
+	}
+	code := liteErr.Code()
+	switch code & 0xff {
+	case 5, 6: // busy, locked
+		return Contention
+	case 8, 13: // read only, full
+		return Refused
+	}
+	switch code {
+	case 1555, 2067: // primary key, unique
+		return Duplicate
+	}
+	return Other
+}
