@@ -15,8 +15,15 @@ func (m mysql) Name() Name              { return m.name }
 func (mysql) Quote(ident string) string { return "`" + strings.ReplaceAll(ident, "`", "``") + "`" }
 func (mysql) Placeholder(int) string    { return "?" }
 
-// Literal relies on the exponent: 1.5 is DECIMAL here, 1.5e+00 is DOUBLE.
-func (mysql) Literal(v float64) string { return formatFloat(v) }
+// Literal relies on the exponent: 1.5 is DECIMAL here, 1.5e0 is DOUBLE.
+func (mysql) Literal(v float64) string {
+	text := formatFloat(v)
+	if !strings.Contains(text, "e") {
+		text += "e0"
+	}
+	return signed(v, text)
+}
+
 func (mysql) Float(expr string) string { return "(" + expr + " + 0e0)" }
 func (mysql) Func(name string) string  { return name }
 

@@ -18,7 +18,7 @@ func (postgres) Placeholder(i int) string  { return "$" + strconv.Itoa(i) }
 
 // Literal casts: a bare 1.5 is numeric here, whose power() takes seconds of
 // processor time where float8 takes nanoseconds.
-func (postgres) Literal(v float64) string { return "'" + formatFloat(v) + "'::float8" }
+func (postgres) Literal(v float64) string { return signed(v, formatFloat(v)+"::float8") }
 func (postgres) Float(expr string) string { return expr + "::float8" }
 func (postgres) Func(name string) string  { return name }
 
@@ -69,7 +69,3 @@ func classifyConn(err error) Class {
 	}
 	return Other
 }
-
-// formatFloat writes the shortest text that reads back as v, always with an
-// exponent, so that every engine takes it for a double.
-func formatFloat(v float64) string { return strconv.FormatFloat(v, 'e', -1, 64) }

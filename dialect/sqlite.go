@@ -11,8 +11,16 @@ type sqlite struct{}
 func (sqlite) Name() Name                { return SQLite }
 func (sqlite) Quote(ident string) string { return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"` }
 func (sqlite) Placeholder(int) string    { return "?" }
-func (sqlite) Literal(v float64) string  { return formatFloat(v) }
 func (sqlite) Float(expr string) string  { return "cast(" + expr + " as real)" }
+
+// Literal relies on the point or exponent: 15 is an INTEGER here, 15.0 is REAL.
+func (sqlite) Literal(v float64) string {
+	text := formatFloat(v)
+	if !strings.ContainsAny(text, ".e") {
+		text += ".0"
+	}
+	return signed(v, text)
+}
 
 func (sqlite) Func(name string) string {
 	switch name {

@@ -1,0 +1,148 @@
+package dialect
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Server is a database server as [Probe] found it: its dialect, its version
+// and what it can do.
+type Server struct {
+	Dialect
+	// Version is the server's own text, such as "10.11.6-MariaDB".
+	Version string
+	// Caps is what the server can do.
+	Caps Caps
+}
+
+// Caps is what a server can do, asked of the server itself and never guessed
+// from the name of a driver.
+type Caps struct {
+	// SkipLocked: SELECT … FOR UPDATE SKIP LOCKED. It keeps workers out of
+	// each other's way; no promise of falldue rests on it.
+	SkipLocked bool
+	// LockRows: SELECT … FOR UPDATE. Without it (SQLite) a write transaction
+	// holds the whole database.
+	LockRows bool
+	// UpdateReturning: UPDATE and DELETE … RETURNING, also inside WITH.
+	UpdateReturning bool
+	// InsertReturning: INSERT … RETURNING.
+	InsertReturning bool
+	// Lateral: a subquery in FROM may use what stands before it.
+	Lateral bool
+	// LooseScan: GROUP BY over an index prefix jumps from group to group.
+	LooseScan bool
+	// Rows is how a batch of rows enters one statement.
+	Rows RowSource
+	// IDStep is the distance between two automatic ids of one INSERT; 0 where
+	// InsertReturning tells the ids.
+	IDStep int64
+}
+
+// RowSource is how a batch of rows enters one statement.
+type RowSource int
+
+const (
+	// Arrays: one array parameter a column, unnested.
+	Arrays RowSource = iota
+	// JSON: one parameter with all rows.
+	JSON
+	// Unions: a parameter a value.
+	Unions
+)
+
+// ErrUnsupported is wrapped by the errors of [Probe] for a server that is too
+// old or lacks something falldue needs. The text says which and what to do.
+var ErrUnsupported = errors.New("database server not supported")
+
+// Queryer is what Probe asks: *sqlx.DB, *sql.DB, *sql.Conn, a transaction.
+type Queryer interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Probe asks a server what it is and what it can do. It returns an error that
+// wraps [ErrUnsupported] where falldue cannot work on it.
+func Probe(ctx context.Context, db Queryer) (Server, error) {
+	var text string
+	if err := db.QueryRowContext(ctx, "select version()").Scan(&text); err != nil {
+		// SQLite alone has no version(); any other failure shows here again.
+		if liteErr := db.QueryRowContext(ctx, "select sqlite_version()").Scan(&text); liteErr != nil {
+			return Server{}, fmt.Errorf("dialect: ask the server for its version: %w", err)
+		}
+		return probeSQLite(ctx, db, text)
+	}
+	switch {
+	case strings.HasPrefix(text, "PostgreSQL "):
+		return probePostgres(text)
+	case strings.Contains(text, "MariaDB"):
+		return probeMySQL(ctx, db, MariaDB, text)
+	case versionOf(text) != (version{}) && !strings.Contains(text, "CockroachDB"):
+		return probeMySQL(ctx, db, MySQL, text)
+	}
+	return Server{}, fmt.Errorf("%w: the server calls itself %q; falldue speaks %v", ErrUnsupported, text, Names)
+}
+
+func probePostgres(text string) (Server, error) {
+	if err := atLeast(Postgres, text, version{12, 0}, "LATERAL, materialized CTEs and log10"); err != nil {
+		return Server{}, err
+	}
+	return Server{Dialect: postgres{}, Version: text, Caps: Caps{
+		SkipLocked: true, LockRows: true, UpdateReturning: true, InsertReturning: true, Lateral: true, Rows: Arrays,
+	}}, nil
+}
+
+func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server, error) {
+	oldest, why := version{8, 0}, "SKIP LOCKED and CHECK"
+	if name == MariaDB {
+		oldest = version{10, 6}
+	}
+	if err := atLeast(name, text, oldest, why); err != nil {
+		return Server{}, err
+	}
+	caps := Caps{SkipLocked: true, LockRows: true, LooseScan: true, Rows: Unions, InsertReturning: name == MariaDB}
+	if !caps.InsertReturning {
+		if err := db.QueryRowContext(ctx, "select @@auto_increment_increment").Scan(&caps.IDStep); err != nil {
+			return Server{}, fmt.Errorf("dialect: read auto_increment_increment: %w", err)
+		}
+	}
+	return Server{Dialect: mysql{name}, Version: text, Caps: caps}, nil
+}
+
+func probeSQLite(ctx context.Context, db Queryer, text string) (Server, error) {
+	if err := atLeast(SQLite, text, version{3, 38}, "RETURNING and JSON operators"); err != nil {
+		return Server{}, err
+	}
+	var eight float64
+	if err := db.QueryRowContext(ctx, "select power(2.0, 3.0) + floor(0.5) + atan(0.0)").Scan(&eight); err != nil {
+		return Server{}, fmt.Errorf("%w: this build of SQLite has no math functions; use modernc.org/sqlite, or build yours with SQLITE_ENABLE_MATH_FUNCTIONS (%w)", ErrUnsupported, err)
+	}
+	return Server{Dialect: sqlite{}, Version: text, Caps: Caps{InsertReturning: true, UpdateReturning: true, Rows: JSON}}, nil
+}
+
+type version struct{ major, minor int }
+
+var versionPattern = regexp.MustCompile(`(\d+)\.(\d+)`)
+
+// versionOf finds the first "major.minor" in a server's version text.
+func versionOf(text string) version {
+	m := versionPattern.FindStringSubmatch(text)
+	if m == nil {
+		return version{}
+	}
+	major, _ := strconv.Atoi(m[1])
+	minor, _ := strconv.Atoi(m[2])
+	return version{major, minor}
+}
+
+func atLeast(name Name, text string, oldest version, why string) error {
+	v := versionOf(text)
+	if v.major > oldest.major || v.major == oldest.major && v.minor >= oldest.minor {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is %q; falldue needs %d.%d or newer, for %s", ErrUnsupported, name, text, oldest.major, oldest.minor, why)
+}
