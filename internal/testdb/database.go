@@ -1,0 +1,151 @@
+package testdb
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Check connects to a server and returns its version. It fails when the
+// server does not answer or is of another engine.
+func Check(ctx context.Context, engine, dsn string) (version string, err error) {
+	if engine == Postgres {
+		if _, err := postgresURL(dsn); err != nil {
+			return "", err
+		}
+	}
+	err = onServer(ctx, engine, dsn, func(db *sql.DB) error {
+		query := "SELECT version()"
+		if engine == Postgres {
+			query = "SHOW server_version"
+		}
+		return db.QueryRowContext(ctx, query).Scan(&version)
+	})
+	if err != nil {
+		return "", fmt.Errorf("%s does not answer: %w", engine, err)
+	}
+	// MySQL and MariaDB speak one protocol: only the version tells them apart.
+	if is := strings.Contains(version, "MariaDB"); engine != Postgres && is != (engine == MariaDB) {
+		return "", fmt.Errorf("the server is %s, and %s was wanted", version, engine)
+	}
+	return version, nil
+}
+
+// create makes an empty database on a server and returns its DSN and name.
+func create(ctx context.Context, engine, server string) (dsn, name string, err error) {
+	name = "falldue_test_" + strings.ToLower(rand.Text()[:12])
+	dsn, err = withDatabase(engine, server, name)
+	if err != nil {
+		return "", "", err
+	}
+	err = onServer(ctx, engine, server, func(db *sql.DB) error {
+		_, err := db.ExecContext(ctx, "CREATE DATABASE "+name)
+		return err
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("testdb: create a database on %s: %w", engine, err)
+	}
+	return dsn, name, nil
+}
+
+// drop drops a database, ending the connections that are still in it.
+func drop(ctx context.Context, engine, server, name string) error {
+	err := onServer(ctx, engine, server, func(db *sql.DB) error {
+		stmt := "DROP DATABASE " + name
+		if engine == Postgres {
+			stmt += " WITH (FORCE)"
+		} else if err := endSessions(ctx, db, name); err != nil {
+			return err
+		}
+		_, err := db.ExecContext(ctx, stmt)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("testdb: drop database %s on %s: %w", name, engine, err)
+	}
+	return nil
+}
+
+// endSessions does for MySQL and MariaDB what FORCE does for PostgreSQL:
+// DROP DATABASE would wait for ever for a transaction that was left open.
+func endSessions(ctx context.Context, db *sql.DB, name string) error {
+	rows, err := db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE db = ?", name)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var ids []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	const noSuchThread = 1094 // the session has ended by itself meanwhile
+	for _, id := range ids {
+		_, err := db.ExecContext(ctx, fmt.Sprintf("KILL %d", id))
+		if my := (*mysql.MySQLError)(nil); err != nil && !(errors.As(err, &my) && my.Number == noSuchThread) {
+			return err
+		}
+	}
+	return nil
+}
+
+// onServer runs f on a connection that lasts no longer than f, so that tests
+// that look for leaked goroutines do not find one of testdb's.
+func onServer(ctx context.Context, engine, dsn string, f func(*sql.DB) error) error {
+	db, err := sql.Open(drivers[engine][0], dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := db.PingContext(ctx); err != nil {
+		return err
+	}
+	return f(db)
+}
+
+func withDatabase(engine, dsn, name string) (string, error) {
+	if engine == Postgres {
+		u, err := postgresURL(dsn)
+		if err != nil {
+			return "", err
+		}
+		u.Path = "/" + name
+		return u.String(), nil
+	}
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return "", fmt.Errorf("the DSN of a %s server: %w", engine, err)
+	}
+	cfg.DBName = name
+	return cfg.FormatDSN(), nil
+}
+
+func postgresURL(dsn string) (*url.URL, error) {
+	u, err := url.Parse(dsn)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, errors.New("the DSN of a postgres server must be a URL: postgres://user:password@host:port/database?sslmode=disable")
+	}
+	return u, nil
+}
+
+// sqliteDSN names a new database file. Writers wait for each other for ten
+// seconds, readers and the writer do not block each other, and a transaction
+// takes the write lock when it begins: a read lock could not be raised later
+// without an error. Nothing is kept safe from a power failure.
+func sqliteDSN(folder string) string {
+	return "file:" + filepath.ToSlash(filepath.Join(folder, "falldue.db")) +
+		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)&_txlock=immediate"
+}

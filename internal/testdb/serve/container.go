@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/log"
+	"github.com/testcontainers/testcontainers-go/wait"
+)
+
+func init() { log.SetDefault(log.NewNoopLogger()) }
+
+// dockerAnswers returns nil when a Docker engine is at hand.
+func dockerAnswers(ctx context.Context) error {
+	provider, err := testcontainers.NewDockerProvider()
+	if err != nil {
+		return err
+	}
+	defer provider.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return provider.Health(ctx)
+}
+
+// startContainer runs the engine's image on a Docker engine.
+func startContainer(ctx context.Context, name string) (*server, error) {
+	if err := dockerAnswers(ctx); err != nil {
+		return nil, fmt.Errorf("no Docker engine answers: %w", err)
+	}
+	e := engines[name]
+	image := e.image
+	if other := os.Getenv(imageVariable(name)); other != "" {
+		image = other
+	}
+	if err := needImage(ctx, image); err != nil {
+		return nil, fmt.Errorf("image %s: %w", image, err)
+	}
+	dsn := func(host string, port network.Port) string {
+		return e.dsn(password, net.JoinHostPort(host, port.Port()))
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	// The log says "ready" while an image still sets itself up; an answer
+	// to a query on the outer port is the only proof.
+	container, err := testcontainers.Run(ctx, image,
+		testcontainers.WithEnv(e.env),
+		testcontainers.WithExposedPorts(e.port),
+		testcontainers.WithCmd(append([]string{e.program}, e.settings...)...),
+		testcontainers.WithWaitStrategyAndDeadline(2*time.Minute, wait.ForSQL(e.port, e.driver, dsn).WithStartupTimeout(2*time.Minute)))
+	stop := func() {
+		if err := testcontainers.TerminateContainer(container); err != nil {
+			fmt.Fprintf(os.Stderr, "testdb: stop the container of %s: %v\n", name, err)
+		}
+	}
+	if err != nil {
+		if container != nil {
+			err = errors.Join(err, containerLog(container))
+			stop()
+		}
+		return nil, err
+	}
+	host, err := container.Host(ctx)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	port, err := container.MappedPort(ctx, e.port)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return &server{dsn: dsn(host, port), origin: "image " + image, stop: stop}, nil
+}
+
+// needImage pulls an image that the Docker engine does not have. Left to
+// itself testcontainers would try for a quarter of an hour where no registry
+// can be reached.
+func needImage(ctx context.Context, image string) error {
+	provider, err := testcontainers.NewDockerProvider()
+	if err != nil {
+		return err
+	}
+	defer provider.Close()
+	if _, err := provider.Client().ImageInspect(ctx, image); err == nil || !errdefs.IsNotFound(err) {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "testdb: pulling %s\n", image)
+	pull, err := provider.Client().ImagePull(ctx, image, client.ImagePullOptions{})
+	if err != nil {
+		return err
+	}
+	return pull.Wait(ctx)
+}
+
+// containerLog returns the end of what a container printed, as an error.
+func containerLog(container *testcontainers.DockerContainer) error {
+	logs, err := container.Logs(context.Background())
+	if err != nil {
+		return err
+	}
+	defer logs.Close()
+	text, err := io.ReadAll(logs)
+	if err != nil {
+		return err
+	}
+	return errors.New(lastLines(string(text)))
+}

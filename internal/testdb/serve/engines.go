@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// password is that of the administrator in containers, which listen on the
+// loopback interface only as long as the tests run.
+const password = "falldue"
+
+// engine is what serve knows of an engine: the same settings serve it in a
+// container and as a program. They give up safety against a crash of the
+// machine for speed; the data does not outlive the tests anyway.
+type engine struct {
+	image      string            // official image
+	env        map[string]string // sets the administrator's password in it
+	port       string            // in the container
+	program    string            // server program
+	settings   []string          // its command line, wherever it runs
+	driver     string
+	dsn        func(password, address string) string
+	exampleDSN string
+	install    string // command that installs the programs
+}
+
+var engines = map[string]engine{
+	testdb.Postgres: {
+		image:   "postgres:18",
+		env:     map[string]string{"POSTGRES_PASSWORD": password},
+		port:    "5432/tcp",
+		program: "postgres",
+		settings: []string{"-c", "max_connections=300", "-c", "fsync=off", "-c", "full_page_writes=off",
+			"-c", "synchronous_commit=off"},
+		driver: "postgres",
+		dsn: func(password, address string) string {
+			return fmt.Sprintf("postgres://postgres:%s@%s/postgres?sslmode=disable", password, address)
+		},
+		exampleDSN: "postgres://user:password@127.0.0.1:5432/postgres?sslmode=disable",
+		install:    "apt-get install postgresql",
+	},
+	testdb.MySQL: {
+		image:   "mysql:9",
+		env:     map[string]string{"MYSQL_ROOT_PASSWORD": password},
+		port:    "3306/tcp",
+		program: "mysqld",
+		settings: []string{"--max-connections=300", "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin",
+			"--mysqlx=OFF"},
+		driver:     "mysql",
+		dsn:        mysqlDSN,
+		exampleDSN: "root:password@tcp(127.0.0.1:3306)/mysql",
+		install:    "MySQL's own packages, from dev.mysql.com (Debian has MariaDB only)",
+	},
+	testdb.MariaDB: {
+		image:      "mariadb:11",
+		env:        map[string]string{"MARIADB_ROOT_PASSWORD": password},
+		port:       "3306/tcp",
+		program:    "mariadbd",
+		settings:   []string{"--max-connections=300", "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin"},
+		driver:     "mysql",
+		dsn:        mysqlDSN,
+		exampleDSN: "root:password@tcp(127.0.0.1:3306)/mysql",
+		install:    "apt-get install mariadb-server",
+	},
+}
+
+func mysqlDSN(password, address string) string {
+	return fmt.Sprintf("root:%s@tcp(%s)/mysql", password, address)
+}
+
+// imageVariable names the environment variable that chooses an engine's
+// image.
+func imageVariable(engine string) string {
+	return testdb.ServerVariable(engine) + "_IMAGE"
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// sourcesVariable names the environment variable that narrows the sources.
+const sourcesVariable = "FALLDUE_TEST_SOURCES"
+
+// server is a running server.
+type server struct {
+	dsn    string
+	origin string // what it is, for the user to read
+	stop   func()
+}
+
+// sources are the ways to come by a server, in the order in which they are
+// tried.
+var sources = []struct {
+	name  string
+	start func(ctx context.Context, engine string) (*server, error)
+}{
+	{"docker", startContainer},
+	{"programs", startPrograms},
+	{"apt", installPrograms},
+}
+
+// wantedEngines returns the engines that the tests run on.
+func wantedEngines(ctx context.Context) ([]string, error) {
+	if value := os.Getenv(testdb.EnginesVariable); value != "" {
+		return testdb.ParseEngines(value)
+	}
+	engines := []string{testdb.Postgres, testdb.MariaDB, testdb.SQLite}
+	if mysqlAtHand(ctx) {
+		return append(engines, testdb.MySQL), nil
+	}
+	fmt.Fprintf(os.Stderr, "testdb: mysql is left out: no %s, no Docker engine, no mysqld program; %s=mysql asks for it\n",
+		testdb.ServerVariable(testdb.MySQL), testdb.EnginesVariable)
+	return engines, nil
+}
+
+func mysqlAtHand(ctx context.Context) bool {
+	if os.Getenv(testdb.ServerVariable(testdb.MySQL)) != "" {
+		return true
+	}
+	if use, _ := useSource("docker"); use && dockerAnswers(ctx) == nil {
+		return true
+	}
+	use, _ := useSource("programs")
+	_, err := findPrograms(testdb.MySQL)
+	return use && err == nil
+}
+
+// findAll finds a server for each engine that has servers, all at once. It
+// returns those found also when others failed.
+func findAll(ctx context.Context, engines []string) (map[string]*server, error) {
+	var (
+		mu      sync.Mutex
+		wg      sync.WaitGroup
+		errs    []error
+		servers = map[string]*server{}
+	)
+	for _, engine := range engines {
+		if engine == testdb.SQLite {
+			continue
+		}
+		wg.Go(func() {
+			s, err := find(ctx, engine)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, err)
+				return
+			}
+			servers[engine] = s
+		})
+	}
+	wg.Wait()
+	return servers, errors.Join(errs...)
+}
+
+// find finds or starts a server of the engine. Its error says what was tried
+// and how to get one.
+func find(ctx context.Context, engine string) (*server, error) {
+	if engine == testdb.SQLite {
+		return nil, errors.New("testdb: sqlite has no server")
+	}
+	begun := time.Now()
+	if dsn := os.Getenv(testdb.ServerVariable(engine)); dsn != "" {
+		version, err := testdb.Check(ctx, engine, dsn)
+		if err != nil {
+			return nil, fmt.Errorf("testdb: the server named by %s cannot be used: %w", testdb.ServerVariable(engine), err)
+		}
+		report(engine, version, testdb.ServerVariable(engine), begun)
+		return &server{dsn: dsn, stop: func() {}}, nil
+	}
+	tried := []string{testdb.ServerVariable(engine) + ": not set"}
+	for _, source := range sources {
+		use, err := useSource(source.name)
+		if err != nil {
+			return nil, err
+		}
+		if !use {
+			tried = append(tried, source.name+": left out by "+sourcesVariable)
+			continue
+		}
+		s, err := source.start(ctx, engine)
+		if ctx.Err() != nil {
+			if err == nil {
+				s.stop()
+			}
+			return nil, fmt.Errorf("testdb: interrupted while starting %s", engine)
+		}
+		if err != nil {
+			tried = append(tried, source.name+": "+err.Error())
+			continue
+		}
+		version, err := testdb.Check(ctx, engine, s.dsn)
+		if err != nil {
+			s.stop()
+			tried = append(tried, source.name+": "+err.Error())
+			continue
+		}
+		report(engine, version, s.origin, begun)
+		return s, nil
+	}
+	return nil, missing(engine, tried)
+}
+
+func report(engine, version, origin string, begun time.Time) {
+	fmt.Fprintf(os.Stderr, "testdb: %s %s from %s, in %.1f s\n", engine, version, origin, time.Since(begun).Seconds())
+}
+
+// useSource tells whether the environment allows the named source.
+func useSource(name string) (bool, error) {
+	value := os.Getenv(sourcesVariable)
+	if value == "" {
+		return true, nil
+	}
+	var known []string
+	for _, s := range sources {
+		known = append(known, s.name)
+	}
+	chosen := strings.Split(value, ",")
+	for _, c := range chosen {
+		if !slices.Contains(known, c) {
+			return false, fmt.Errorf("testdb: %s=%s: unknown source %q; the sources are %s", sourcesVariable, value, c, strings.Join(known, ", "))
+		}
+	}
+	return slices.Contains(chosen, name), nil
+}
+
+// missing is the error for an engine that cannot be had.
+func missing(engine string, tried []string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "testdb: no %s server for the tests. Tried:\n", engine)
+	for _, t := range tried {
+		fmt.Fprintf(&b, "  - %s\n", strings.ReplaceAll(t, "\n", "\n    "))
+	}
+	e := engines[engine]
+	fmt.Fprintf(&b, "Any one of these helps:\n")
+	fmt.Fprintf(&b, "  - name a server, by a user who may create databases: %s='%s'\n", testdb.ServerVariable(engine), e.exampleDSN)
+	fmt.Fprintf(&b, "  - start a Docker engine that has or can pull %s; %s names another image\n", e.image, imageVariable(engine))
+	fmt.Fprintf(&b, "  - install the server programs: %s\n", e.install)
+	fmt.Fprintf(&b, "  - leave %s out: list the other engines in %s, such as sqlite alone", engine, testdb.EnginesVariable)
+	return errors.New(b.String())
+}

@@ -1,0 +1,23 @@
+//go:build !unix
+
+package main
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// Elsewhere there are no process groups to signal and no accounts to change:
+// servers come from a DSN or from Docker.
+
+func inOwnGroup(*exec.Cmd) {}
+
+func signalGroup(cmd *exec.Cmd, _ syscall.Signal) error { return cmd.Process.Kill() }
+
+type account struct{}
+
+func serverAccount(string) (*account, error) { return nil, nil }
+
+func (*account) own(string) error { return nil }
+
+func (*account) use(*exec.Cmd) {}

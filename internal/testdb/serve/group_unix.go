@@ -1,0 +1,72 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// inOwnGroup makes a command the head of a process group, so that a signal
+// reaches it together with all that it starts, and nothing else.
+func inOwnGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+}
+
+// signalGroup sends a signal to the group of a command.
+func signalGroup(cmd *exec.Cmd, signal syscall.Signal) error {
+	return syscall.Kill(-cmd.Process.Pid, signal)
+}
+
+// account is the user that a server runs as; nil is the present one.
+type account struct{ uid, gid uint32 }
+
+// serverAccount returns the account for a server. The programs refuse to run
+// as root, so root becomes the user that the packages made for them, or else
+// nobody.
+func serverAccount(engine string) (*account, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	name := "mysql"
+	if engine == testdb.Postgres {
+		name = "postgres"
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		u, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s does not run as root, and there is no user to run it as: %w", engine, err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	return &account{uint32(uid), uint32(gid)}, nil
+}
+
+// own gives a folder to the account.
+func (a *account) own(dir string) error {
+	if a == nil {
+		return nil
+	}
+	return os.Chown(dir, int(a.uid), int(a.gid))
+}
+
+// use makes a command run as the account.
+func (a *account) use(cmd *exec.Cmd) {
+	if a != nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.uid, Gid: a.gid}
+	}
+}

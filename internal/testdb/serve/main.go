@@ -1,0 +1,107 @@
+// Serve brings up the database servers that the tests run on.
+//
+//	serve -- COMMAND…   runs a command with a server for each engine, named to
+//	                    it by environment variables, and stops them after it
+//	serve hold ENGINE   prints the DSN of one server and keeps that until the
+//	                    standard input ends
+//	serve engines       prints the engines that the tests run on
+//
+// (A fourth form, "serve watch", is for its own use: see watch.go.)
+//
+// A server is looked for in this order, and FALLDUE_TEST_SOURCES, separated by
+// commas, leaves out all but the named ones of the last three:
+//
+//   - a DSN in FALLDUE_TEST_POSTGRES, FALLDUE_TEST_MYSQL, FALLDUE_TEST_MARIADB
+//   - docker: a container on a Docker engine, of the official image or of the
+//     one that FALLDUE_TEST_POSTGRES_IMAGE and so on name
+//   - programs: server programs of this machine, run on a free port of the
+//     loopback interface with a temporary data folder
+//   - apt: the same after installing them from Debian's packages, as root
+//
+// Whatever it started ends with it, be it stopped, interrupted or killed.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	err := run(ctx, os.Args[1:])
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+	case errors.As(err, &exit) && exit.ExitCode() > 0:
+		os.Exit(exit.ExitCode())
+	default:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	switch {
+	case len(args) > 1 && args[0] == "--":
+		return runCommand(ctx, args[1:])
+	case len(args) == 2 && args[0] == "hold":
+		return hold(ctx, args[1], os.Stdin, os.Stdout)
+	case len(args) == 4 && args[0] == "watch":
+		return watch(args[1], args[2], args[3])
+	case len(args) == 1 && args[0] == "engines":
+		engines, err := wantedEngines(ctx)
+		if err == nil {
+			fmt.Println(strings.Join(engines, ","))
+		}
+		return err
+	}
+	return errors.New("usage: serve -- COMMAND…  |  serve hold ENGINE  |  serve engines")
+}
+
+// hold starts one server, writes its DSN as a line and keeps it until the
+// input ends: then the process that asked for it is gone.
+func hold(ctx context.Context, engine string, in io.Reader, out io.Writer) error {
+	ctx, cancel := untilEnd(ctx, in)
+	defer cancel()
+	s, err := find(ctx, engine)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	if _, err := fmt.Fprintln(out, s.dsn); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// runCommand runs a command with a server for each wanted engine. When it
+// returns, neither the command nor a server is left.
+func runCommand(ctx context.Context, args []string) error {
+	ctx, cancel := untilOrphaned(ctx)
+	defer cancel()
+	engines, err := wantedEngines(ctx)
+	if err != nil {
+		return err
+	}
+	env := append(os.Environ(), testdb.EnginesVariable+"="+strings.Join(engines, ","))
+	servers, err := findAll(ctx, engines)
+	for engine, s := range servers {
+		defer s.stop()
+		env = append(env, testdb.ServerVariable(engine)+"="+s.dsn)
+	}
+	if err != nil {
+		return err
+	}
+	return runGroup(ctx, args, env)
+}

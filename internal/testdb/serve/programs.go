@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// programs are the programs of one engine on this machine.
+type programs struct {
+	engine string
+	create string // path of the one that creates a data folder
+	serve  string // path of the one that serves it
+}
+
+// folders are where server programs are that PATH may not lead to.
+var folders = []string{
+	"/usr/lib/postgresql/*/bin", // Debian, Ubuntu
+	"/usr/pgsql-*/bin",          // Red Hat
+	"/opt/homebrew/opt/postgresql*/bin",
+	"/usr/sbin",
+	"/usr/local/sbin",
+	"/usr/libexec",
+}
+
+// findPrograms looks for an engine's programs, the newest version first where
+// a machine has several of them side by side.
+func findPrograms(engine string) (programs, error) {
+	create := map[string]string{
+		testdb.Postgres: "initdb",
+		testdb.MySQL:    "mysqld",
+		testdb.MariaDB:  "mariadb-install-db",
+	}[engine]
+	p := programs{engine, lookUp(create), lookUp(engines[engine].program)}
+	if p.create == "" || p.serve == "" {
+		return p, fmt.Errorf("no program %s in PATH, %s", engines[engine].program, strings.Join(folders, ", "))
+	}
+	if engine == testdb.MySQL {
+		version, err := exec.Command(p.serve, "--version").CombinedOutput()
+		if err != nil {
+			return p, fmt.Errorf("%s --version: %w: %s", p.serve, err, version)
+		}
+		if strings.Contains(string(version), "MariaDB") {
+			return p, fmt.Errorf("%s is MariaDB under MySQL's name", p.serve)
+		}
+	}
+	return p, nil
+}
+
+func lookUp(name string) string {
+	for _, pattern := range folders {
+		if paths, _ := filepath.Glob(filepath.Join(pattern, name)); len(paths) > 0 {
+			return slices.MaxFunc(paths, func(a, b string) int { return firstNumber(a) - firstNumber(b) })
+		}
+	}
+	path, _ := exec.LookPath(name)
+	return path
+}
+
+// firstNumber returns the 15 of /usr/lib/postgresql/15/bin/initdb.
+func firstNumber(path string) int {
+	isDigit := func(r rune) bool { return r >= '0' && r <= '9' }
+	path = path[max(0, strings.IndexFunc(path, isDigit)):]
+	if end := strings.IndexFunc(path, func(r rune) bool { return !isDigit(r) }); end >= 0 {
+		path = path[:end]
+	}
+	n, _ := strconv.Atoi(path)
+	return n
+}
+
+// commands returns the two command lines that create a data folder below dir
+// and serve it on a port of the loopback interface. The administrator has no
+// password.
+func (p programs) commands(dir, port string) (create, serve []string) {
+	data := filepath.Join(dir, "data")
+	if p.engine == testdb.Postgres {
+		create = []string{p.create, "--pgdata", data, "--username", "postgres", "--auth", "trust",
+			"--encoding", "UTF8", "--no-locale", "--no-sync"}
+		serve = []string{p.serve, "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="}
+	} else {
+		create = []string{p.create, "--no-defaults", "--initialize-insecure", "--datadir=" + data}
+		if p.engine == testdb.MariaDB {
+			create = []string{p.create, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir=" + data}
+		}
+		serve = []string{p.serve, "--no-defaults", "--datadir=" + data, "--port=" + port, "--bind-address=127.0.0.1",
+			"--socket=" + filepath.Join(dir, "socket"), "--pid-file=" + filepath.Join(dir, "pid")}
+	}
+	return create, append(serve, engines[p.engine].settings...)
+}
+
+// startPrograms runs the engine's programs of this machine with a data folder
+// and a port of their own.
+func startPrograms(ctx context.Context, engine string) (*server, error) {
+	p, err := findPrograms(engine)
+	if err != nil {
+		return nil, err
+	}
+	s, err := startWatched(ctx, engine)
+	if err != nil && ctx.Err() == nil {
+		// Another process may have taken the free port first.
+		s, err = startWatched(ctx, engine)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.serve, err)
+	}
+	s.origin = p.serve
+	return s, nil
+}

@@ -1,0 +1,79 @@
+package testdb
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+var servers = map[string]func() (string, error){
+	Postgres: sync.OnceValues(func() (string, error) { return findServer(Postgres) }),
+	MySQL:    sync.OnceValues(func() (string, error) { return findServer(MySQL) }),
+	MariaDB:  sync.OnceValues(func() (string, error) { return findServer(MariaDB) }),
+}
+
+// serverOf returns the DSN of a running server of the engine, the same one
+// for all tests of this process.
+func serverOf(engine string) (string, error) { return servers[engine]() }
+
+func findServer(engine string) (string, error) {
+	dsn := os.Getenv(ServerVariable(engine))
+	if dsn == "" {
+		return serve("hold", engine)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if _, err := Check(ctx, engine, dsn); err != nil {
+		return "", fmt.Errorf("testdb: the server named by %s cannot be used: %w\n"+
+			"Start it, name another, or unset the variable to have one started for the tests.",
+			ServerVariable(engine), err)
+	}
+	return dsn, nil
+}
+
+// lifelines are the standard inputs of the programs that hold servers for
+// this process. The kernel closes them when the process ends, in whatever
+// way, and that ends the servers. They are kept here because a file that
+// nothing refers to is closed by the garbage collector.
+var lifelines []io.Closer
+var lifelinesMu sync.Mutex
+
+// serve runs the program in the folder serve and returns the line it prints.
+func serve(args ...string) (string, error) {
+	cmd := exec.Command("go", append([]string{"run", "github.com/falldue/falldue/internal/testdb/serve"}, args...)...)
+	// A file, and not this process's own standard error: "go test" waits
+	// until nobody holds that any more.
+	stderr, err := os.CreateTemp("", "falldue-serve-*.log")
+	if err != nil {
+		return "", fmt.Errorf("testdb: %w", err)
+	}
+	defer stderr.Close()
+	defer os.Remove(stderr.Name())
+	cmd.Stderr = stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return "", fmt.Errorf("testdb: %w", err)
+	}
+	lifelinesMu.Lock()
+	lifelines = append(lifelines, stdin)
+	lifelinesMu.Unlock()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", fmt.Errorf("testdb: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return "", fmt.Errorf("testdb: start the program that holds servers: %w", err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		said, _ := os.ReadFile(stderr.Name())
+		return "", fmt.Errorf("%s", strings.TrimSpace(string(said)))
+	}
+	return strings.TrimSpace(line), nil
+}

@@ -1,0 +1,90 @@
+package testdb_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+func TestDatabasesAreIsolated(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		one, other := testdb.Open(t, engine), testdb.Open(t, engine)
+		one.MustExec("CREATE TABLE marks (id INTEGER)")
+		one.MustExec("INSERT INTO marks VALUES (1)")
+		// Had they one database in common, the table would exist already.
+		other.MustExec("CREATE TABLE marks (id INTEGER)")
+		if n := count(t, other); n != 0 {
+			t.Errorf("the second database holds %d rows of the first", n)
+		}
+		if n := count(t, one); n != 1 {
+			t.Errorf("the first database holds %d rows, want 1", n)
+		}
+	})
+}
+
+func count(t *testing.T, db *sqlx.DB) (n int) {
+	t.Helper()
+	if err := db.Get(&n, "SELECT count(*) FROM marks"); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestDatabaseIsGoneAfterItsTest(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		var used *sqlx.DB
+		var dsn string
+		t.Run("use", func(t *testing.T) {
+			dsn = testdb.DSN(t, engine)
+			// A transaction that is never ended must not hold up the drop.
+			used = sqlx.MustConnect(testdb.Drivers(engine)[0], dsn)
+			used.MustExec("CREATE TABLE marks (id INTEGER)")
+			used.MustBegin().MustExec("INSERT INTO marks VALUES (1)")
+		})
+		defer used.Close()
+		if engine == testdb.SQLite {
+			return // a file in the test's own folder, which package testing removes
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if version, err := testdb.Check(ctx, engine, dsn); err == nil {
+			t.Errorf("the database can still be opened on %s", version)
+		}
+	})
+}
+
+func TestPostgresOpensByBothDrivers(t *testing.T) {
+	t.Parallel()
+	for _, driver := range []string{"postgres", "pgx"} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			db := testdb.OpenDriver(t, testdb.Postgres, driver)
+			var name string
+			if err := db.Get(&name, "SELECT current_database()"); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(name, "falldue_test_") {
+				t.Errorf("opened database %q, which is none of testdb's", name)
+			}
+		})
+	}
+}
+
+func TestShortCoversSQLiteAlone(t *testing.T) {
+	t.Parallel()
+	engines := testdb.Engines(t)
+	if testing.Short() && !slices.Equal(engines, []string{"sqlite"}) {
+		t.Errorf("-short covers %v", engines)
+	}
+	if len(engines) == 0 {
+		t.Error("no engine is covered")
+	}
+}
