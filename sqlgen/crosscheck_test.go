@@ -1,0 +1,143 @@
+package sqlgen
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/jmoiron/sqlx"
+)
+
+// sampleAttempts is where every formula is compared: the design's points, and
+// beyond them what a column may hold by mistake.
+var sampleAttempts = func() []sql.NullInt64 {
+	ns := []int64{math.MinInt64, -5}
+	for n := range int64(41) {
+		ns = append(ns, n)
+	}
+	ns = append(ns, 100, 1000, 5000, 1e6, math.MaxInt32, math.MaxInt32+1, math.MaxInt64)
+	points := []sql.NullInt64{{}}
+	for _, n := range ns {
+		points = append(points, sql.NullInt64{Int64: n, Valid: true})
+	}
+	return points
+}()
+
+// The laws that formulas are held to: every engine gives every formula a
+// value at every n (law 1), and it is Go's (law 2).
+func TestEnginesAgreeOnRandomTrees(t *testing.T) {
+	t.Parallel()
+	const trees, batch = 2000, 20
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	eachServer(t, func(t *testing.T, d dialect.Dialect, db *sqlx.Conn) {
+		c := seeded(seed)
+		fillSamples(t, db)
+		var tally tally
+		for range trees / batch {
+			var formulas []Formula
+			for range batch {
+				formulas = append(formulas, randomFormula(c))
+			}
+			crossCheck(t, d, db, formulas, &tally)
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+		t.Logf("%d values, of which rounding leaves %d to be compared by their error bounds only", tally.values, tally.loose)
+		if tally.loose*10 > tally.values {
+			t.Errorf("%d of %d values could not be compared by law 2: the trees say too little", tally.loose, tally.values)
+		}
+	})
+}
+
+// tally counts what was compared, and how much of it could be compared only
+// by the bounds of its rounding errors.
+type tally struct{ values, loose int }
+
+func fillSamples(t *testing.T, db *sqlx.Conn) {
+	t.Helper()
+	rows := make([]string, len(sampleAttempts))
+	for i, n := range sampleAttempts {
+		value := "null"
+		if n.Valid {
+			value = fmt.Sprint(n.Int64)
+		}
+		rows[i] = fmt.Sprintf("(%d, %s)", i, value)
+	}
+	for _, text := range []string{
+		"create temporary table samples (i int, attempts bigint)",
+		"insert into samples values " + strings.Join(rows, ", "),
+	} {
+		if _, err := db.ExecContext(context.Background(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// crossCheck asks the engine for every formula at every sample, in seconds and
+// in microseconds, with one statement.
+func crossCheck(t *testing.T, d dialect.Dialect, db *sqlx.Conn, formulas []Formula, tally *tally) {
+	t.Helper()
+	columns := make([]string, 0, 2*len(formulas))
+	for _, f := range formulas {
+		columns = append(columns, f.SQL(d, d.Quote("attempts")), f.MicrosSQL(d, d.Quote("attempts")))
+	}
+	rows, err := db.QueryContext(context.Background(), "select "+strings.Join(columns, ", ")+" from samples order by i")
+	if err != nil {
+		t.Fatalf("%v, of one of\n%v", err, formulas)
+	}
+	defer rows.Close()
+	for _, n := range sampleAttempts {
+		if !rows.Next() {
+			t.Fatalf("%v, of one of\n%v", rows.Err(), formulas)
+		}
+		values := make([]any, 0, len(columns))
+		for range formulas {
+			values = append(values, new(sql.NullFloat64), new(sql.NullInt64))
+		}
+		if err := rows.Scan(values...); err != nil {
+			t.Fatalf("%v, of one of\n%v", err, formulas)
+		}
+		for i, f := range formulas {
+			seconds, us := values[2*i].(*sql.NullFloat64), values[2*i+1].(*sql.NullInt64)
+			if !seconds.Valid || !us.Valid {
+				t.Errorf("f(%v) is NULL for %s", n, f)
+				continue
+			}
+			tally.values++
+			if !f.roundingBounds(n.Int64).tight() {
+				tally.loose++
+			}
+			if why := f.differs(n.Int64, seconds.Float64, us.Int64); why != "" {
+				t.Errorf("f(%d) of %s: %s\n%s", n.Int64, f, why, columns[2*i])
+			}
+		}
+	}
+}
+
+// differs says how an engine's f(n) breaks a law, and nothing if it does not.
+func (f Formula) differs(n int64, seconds float64, us int64) string {
+	want := f.Eval(n)
+	bounds := f.roundingBounds(n)
+	switch {
+	case !(seconds >= 0 && seconds <= MaxDelay):
+		return fmt.Sprintf("%v is no delay", seconds)
+	case !(want >= bounds.lo && want <= bounds.hi):
+		return fmt.Sprintf("Go's %v is outside the bounds [%v, %v]", want, bounds.lo, bounds.hi)
+	case bounds.tight() && !Agree(seconds, want):
+		return fmt.Sprintf("the engine has %v, Go %v", seconds, want)
+	case seconds < bounds.lo || seconds > bounds.hi:
+		return fmt.Sprintf("the engine has %v, Go %v, rounding allows [%v, %v]", seconds, want, bounds.lo, bounds.hi)
+	case bounds.tight() && !Agree(float64(us)/1e6, float64(f.Micros(n))/1e6):
+		return fmt.Sprintf("the engine has %d µs, Go %d", us, f.Micros(n))
+	case math.Abs(float64(us)-seconds*1e6) > 1:
+		return fmt.Sprintf("the engine has %v s and %d µs", seconds, us)
+	}
+	return ""
+}

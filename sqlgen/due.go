@@ -1,0 +1,81 @@
+package sqlgen
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/falldue/falldue/dialect"
+)
+
+// DueParams names the columns of a table that holds tasks.
+type DueParams struct {
+	// Table is the table or alias that both columns are of. Defaults to none:
+	// the columns' names alone.
+	Table string
+	// AttemptsColumn holds how often the task failed: any type of number.
+	AttemptsColumn string
+	// UpdatedAtColumn holds the moment that the delay counts from: a TIMESTAMP
+	// or DATETIME on MySQL and MariaDB, a timestamptz or timestamp on
+	// PostgreSQL, and on SQLite whatever julianday reads: the text that
+	// CURRENT_TIMESTAMP and datetime() give, or a Julian day.
+	UpdatedAtColumn string
+	// UTC says that the column is a DATETIME, or a timestamp without time
+	// zone, whose values are in UTC. Defaults to the session's time zone, in
+	// which now() fills such a column; TIMESTAMP and timestamptz columns need
+	// that default. SQLite's functions know UTC only.
+	UTC bool
+}
+
+// Due writes the predicate that is true of the rows which are due:
+//
+//	updated_at <= now - f(attempts)
+//
+// for a table of any shape. now is the database's clock. The column stands
+// alone on the left, so that with a literal in place of attempts an index
+// serves it; on SQLite, which keeps moments as text, it stands inside
+// julianday(), on which an index can be made. The fraction of a microsecond
+// counts, where MySQL's INTERVAL of a fraction of a minute would be rounded to
+// whole minutes.
+//
+// Names are quoted and may have any characters but NUL. Due's error names the
+// column that is missing.
+func Due(d dialect.Dialect, f Formula, p DueParams) (string, error) {
+	attempts, err := column(d, p.Table, p.AttemptsColumn)
+	if err != nil {
+		return "", fmt.Errorf("sqlgen: the attempts column: %w", err)
+	}
+	updatedAt, err := column(d, p.Table, p.UpdatedAtColumn)
+	if err != nil {
+		return "", fmt.Errorf("sqlgen: the updated-at column: %w", err)
+	}
+	switch d.Name() {
+	case dialect.Postgres:
+		now := "statement_timestamp()"
+		if p.UTC {
+			now += " at time zone 'UTC'"
+		}
+		return fmt.Sprintf("%s <= %s - (%s) * interval '1 microsecond'", updatedAt, now, f.MicrosSQL(d, attempts)), nil
+	case dialect.SQLite:
+		return fmt.Sprintf("julianday(%s) <= julianday('now') - (%s) / 86400.0", updatedAt, f.SQL(d, attempts)), nil
+	default:
+		now := "now(6)"
+		if p.UTC {
+			now = "utc_timestamp(6)"
+		}
+		return fmt.Sprintf("%s <= %s - interval (%s) microsecond", updatedAt, now, f.MicrosSQL(d, attempts)), nil
+	}
+}
+
+func column(d dialect.Dialect, table, name string) (string, error) {
+	if name == "" {
+		return "", errors.New("no name was given")
+	}
+	if strings.ContainsRune(table+name, 0) {
+		return "", fmt.Errorf("the name %q has a NUL in it", table+name)
+	}
+	if table == "" {
+		return d.Quote(name), nil
+	}
+	return d.Quote(table) + "." + d.Quote(name), nil
+}

@@ -1,0 +1,159 @@
+package sqlgen
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/falldue/falldue/dialect"
+)
+
+// Formula is a compiled formula f: a function of the number of failed attempts
+// that gives a delay or a spread in seconds. It never changes and may be used
+// by any number of goroutines. The zero value is the formula 0.
+//
+// f is total. At every n it has a value between 0 and [MaxDelay], in Go and on
+// every engine, without an error, NULL, infinity or NaN: f(n) = 0 for n below
+// 1, f(n) = f([MaxAttempts]) for n above MaxAttempts, a result below 0 counts
+// as 0, one above MaxDelay as MaxDelay, and on the way every value is limited
+// to 1e100, and to 0 below a size of 1e-100. [Func] says what functions do
+// where mathematics gives them no value.
+type Formula struct {
+	expr Expr
+	body *node
+}
+
+// maxRendered is how many nodes the guarded tree of a formula may have, which
+// a spread that names its delay many times could exceed.
+const maxRendered = 8192
+
+// Compile makes a formula of a tree. Its error names what is wrong with the
+// tree.
+func Compile(e Expr) (Formula, error) {
+	if err := check(e, false); err != nil {
+		return Formula{}, fmt.Errorf("sqlgen: %w", err)
+	}
+	return compile(e, guard{})
+}
+
+// CompileSpread is Compile for the formula of a spread, whose Delay is the
+// given formula.
+func CompileSpread(e Expr, delay Formula) (Formula, error) {
+	if err := check(e, true); err != nil {
+		return Formula{}, fmt.Errorf("sqlgen: %w", err)
+	}
+	return compile(e, guard{delay: delay.root()})
+}
+
+var errTooLarge = errors.New("sqlgen: the formula is too large once the delay is put into the spread; name the delay less often")
+
+func compile(e Expr, g guard) (Formula, error) {
+	body := clamp(g.expr(e), 0, MaxDelay)
+	if body.size(maxRendered) <= 0 {
+		return Formula{}, errTooLarge
+	}
+	return Formula{e, body}, nil
+}
+
+// size returns what is left of room once the nodes of x are taken from it.
+func (x *node) size(room int) int {
+	room--
+	for _, arg := range x.args {
+		if room <= 0 {
+			break
+		}
+		room = arg.size(room)
+	}
+	return room
+}
+
+var zero = number(0)
+
+func (f Formula) root() *node {
+	if f.body == nil {
+		return zero
+	}
+	return f.body
+}
+
+// Expr returns the tree that the formula was compiled from.
+func (f Formula) Expr() Expr {
+	if f.expr == nil {
+		return Number{}
+	}
+	return f.expr
+}
+
+// String writes the formula as Parse reads it.
+func (f Formula) String() string { return f.Expr().String() }
+
+// IsZero reports whether f is 0 at every n.
+func (f Formula) IsZero() bool { return f.root().lo == 0 && f.root().hi == 0 }
+
+// Eval is f(n) in seconds.
+func (f Formula) Eval(n int64) float64 {
+	if n < 1 {
+		return 0
+	}
+	return f.root().eval(float64(min(n, MaxAttempts)))
+}
+
+// Micros is f(n) in microseconds, rounded to the nearest, halves up.
+func (f Formula) Micros(n int64) int64 { return micros(f.Eval(n)) }
+
+func micros(seconds float64) int64 { return int64(math.Floor(float64(seconds*1e6) + 0.5)) }
+
+// SQL writes f as an expression of the engine's double precision type, in
+// seconds. attempts is SQL for n: a quoted column, or a literal. It is written
+// once for every n in the formula and more, so it may not be one of the
+// parameters that are counted by their order. For 15s + n^4 on PostgreSQL:
+//
+//	case when "attempts" between 1 and 2147483647 then least(15 + power("attempts"::float8, 4), 3153600000)
+//	     when "attempts" > 2147483647 then 3153600000::float8 else 0::float8 end
+func (f Formula) SQL(d dialect.Dialect, attempts string) string {
+	r := renderer{d: d, n: d.Float(attempts)}
+	r.branch(f.root())
+	return f.byAttempts(attempts, r.String(), d.Literal(f.Eval(MaxAttempts)), d.Literal(0))
+}
+
+// MicrosSQL writes f as an expression of a 64-bit integer type, in
+// microseconds, rounded as Micros rounds. attempts is as for SQL.
+func (f Formula) MicrosSQL(d dialect.Dialect, attempts string) string {
+	most := strconv.FormatInt(f.Micros(MaxAttempts), 10)
+	if f.root().op == opNum {
+		return f.byAttempts(attempts, most, most, "0")
+	}
+	r := renderer{d: d, n: d.Float(attempts)}
+	r.WriteString("floor(")
+	r.node(f.root(), sqlProduct)
+	r.WriteString(" * ")
+	r.number(1e6)
+	r.WriteString(" + ")
+	r.number(0.5)
+	r.WriteString(")")
+	return f.byAttempts(attempts, toInteger(d, r.String()), most, "0")
+}
+
+// byAttempts chooses by n. Comparing the column as it is keeps n inside the
+// range that the guards were made for, whatever its type, and leaves a NULL to
+// the last branch. A CASE evaluates no branch but the one it takes.
+func (f Formula) byAttempts(attempts, inside, above, below string) string {
+	if f.root().op == opNum {
+		return fmt.Sprintf("case when %s >= 1 then %s else %s end", attempts, inside, below)
+	}
+	return fmt.Sprintf("case when %s between 1 and %d then %s when %s > %d then %s else %s end",
+		attempts, MaxAttempts, inside, attempts, MaxAttempts, above, below)
+}
+
+// toInteger converts a double that is a whole number.
+func toInteger(d dialect.Dialect, whole string) string {
+	switch d.Name() {
+	case dialect.Postgres:
+		return whole + "::bigint"
+	case dialect.SQLite:
+		return "cast(" + whole + " as integer)"
+	default:
+		return "cast(" + whole + " as signed)"
+	}
+}

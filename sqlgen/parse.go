@@ -1,0 +1,342 @@
+package sqlgen
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// SyntaxError says where and why a text is no formula.
+type SyntaxError struct {
+	Text string // the whole text
+	Pos  int    // the byte of Text at which it went wrong, counted from 0
+	Msg  string // what was found there and what was expected
+}
+
+func (e *SyntaxError) Error() string {
+	const most = 120
+	text := e.Text
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	return fmt.Sprintf("formula %q, byte %d: %s", text, e.Pos, e.Msg)
+}
+
+// Scope holds the names that a text may use besides those of the language.
+type Scope struct {
+	// Names maps a name to what it stands for.
+	Names map[string]Expr
+	// Macros maps a name to a formula with parameters, called as
+	// name(parameter=value, ...), or by its name alone.
+	Macros map[string]Macro
+	// Spread allows the name delay.
+	Spread bool
+}
+
+// Macro makes a formula of the arguments it is called with.
+type Macro func(MacroCall) (Expr, error)
+
+// MacroCall is a use of a macro.
+type MacroCall struct {
+	Name string
+	Args []MacroArg
+	// Whole is whether the call is the whole text.
+	Whole bool
+}
+
+// MacroArg is one argument of a macro: a constant formula. Name is empty if
+// the argument was given by its place.
+type MacroArg struct {
+	Name  string
+	Value Expr
+}
+
+// Parse reads a formula such as "917m * atan(n^3 / 15)". A bare number is
+// seconds; ms, s, m, h and d behind a number are units, 1h30m is one number.
+// The operators are + - * / ^, of which ^ binds tightest and to the right,
+// tighter than a minus before it; the functions and constants are those of
+// [Func] and [Const], and if(condition, a, b); n is the number of failed
+// attempts. Every error is a *[SyntaxError].
+func Parse(text string) (Expr, error) { return ParseWith(text, Scope{}) }
+
+// ParseSpread is Parse for the formula of a spread, where the name delay
+// stands for the delay at the same n.
+func ParseSpread(text string) (Expr, error) { return ParseWith(text, Scope{Spread: true}) }
+
+// ParseWith is Parse with more names. Names and macros are replaced by what
+// they stand for, so they do not show in the tree.
+func ParseWith(text string, scope Scope) (Expr, error) {
+	if len(text) > MaxText {
+		return nil, &SyntaxError{text, MaxText, fmt.Sprintf("the text has %d bytes; a formula has at most %d", len(text), MaxText)}
+	}
+	p := parser{lexer: lexer{text: text}, scope: scope}
+	p.next()
+	e := p.sum()
+	if p.err == nil && p.tok.kind != tokEnd {
+		p.expected("an operator or the end")
+	}
+	if p.err == nil {
+		if err := check(e, scope.Spread); err != nil {
+			p.fail(0, err.Error())
+		}
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	return e, nil
+}
+
+// parser is a recursive-descent parser with one token of look-ahead. Its
+// error is sticky: after it every token is the end.
+type parser struct {
+	lexer
+	tok   token
+	scope Scope
+	depth int
+}
+
+func (p *parser) next() { p.tok = p.lexer.next() }
+
+// expected reports the current token as not what the grammar wants.
+func (p *parser) expected(what string) {
+	p.fail(p.tok.pos, fmt.Sprintf("found %s, expected %s", p.tok, what))
+}
+
+// symbol takes the current token if it is s.
+func (p *parser) symbol(s string) bool {
+	if p.err != nil || p.tok.kind != tokSymbol || p.tok.text != s {
+		return false
+	}
+	p.next()
+	return true
+}
+
+// need takes s or fails.
+func (p *parser) need(s, what string) {
+	if !p.symbol(s) {
+		p.expected(what)
+	}
+}
+
+// enter counts a level of nesting, so that no text exhausts the stack.
+func (p *parser) enter() (leave func(), ok bool) {
+	if p.depth++; p.depth > MaxDepth {
+		p.fail(p.tok.pos, fmt.Sprintf("the formula is nested more than %d deep", MaxDepth))
+		return nil, false
+	}
+	return func() { p.depth-- }, true
+}
+
+// sum := product { ("+" | "-") product }
+func (p *parser) sum() Expr {
+	leave, ok := p.enter()
+	if !ok {
+		return nil
+	}
+	defer leave()
+	x := p.product()
+	for {
+		switch {
+		case p.symbol("+"):
+			x = Binary{Add, x, p.product()}
+		case p.symbol("-"):
+			x = Binary{Subtract, x, p.product()}
+		default:
+			return x
+		}
+	}
+}
+
+// product := signed { ("*" | "/") signed }
+func (p *parser) product() Expr {
+	x := p.signed()
+	for {
+		switch {
+		case p.symbol("*"):
+			x = Binary{Multiply, x, p.signed()}
+		case p.symbol("/"):
+			x = Binary{Divide, x, p.signed()}
+		default:
+			return x
+		}
+	}
+}
+
+// signed := "-" signed | atom [ "^" signed ]
+func (p *parser) signed() Expr {
+	leave, ok := p.enter()
+	if !ok {
+		return nil
+	}
+	defer leave()
+	if p.symbol("-") {
+		return Neg{p.signed()}
+	}
+	x := p.atom()
+	if p.symbol("^") {
+		return Binary{Power, x, p.signed()}
+	}
+	return x
+}
+
+// atom := number | name | name "(" arguments ")" | "(" sum ")"
+func (p *parser) atom() Expr {
+	tok := p.tok
+	switch {
+	case p.symbol("("):
+		x := p.sum()
+		p.need(")", `an operator or ")"`)
+		return x
+	case tok.kind == tokNumber:
+		p.next()
+		return tok.number
+	case tok.kind == tokName:
+		p.next()
+		return p.name(tok)
+	}
+	p.expected(`a number, n, a function or "("`)
+	return nil
+}
+
+func (p *parser) name(tok token) Expr {
+	name := tok.text
+	macro, isMacro := p.scope.Macros[name]
+	if p.tok.kind == tokSymbol && p.tok.text == "(" {
+		if name == "if" {
+			return p.conditional()
+		}
+		if _, ok := arity[Func(name)]; ok {
+			return p.call(tok)
+		}
+		if isMacro {
+			return p.macro(tok, macro)
+		}
+		p.fail(tok.pos, fmt.Sprintf("unknown function %q; the functions are %s%s", name, functionNames, p.macroNames()))
+		return nil
+	}
+	if value, ok := p.scope.Names[name]; ok {
+		return value
+	}
+	switch {
+	case name == "n":
+		return N{}
+	case name == "delay" && p.scope.Spread:
+		return Delay{}
+	case name == "delay":
+		p.fail(tok.pos, errDelay.Error())
+	case Const(name) == Pi, Const(name) == E:
+		return Const(name)
+	case isMacro:
+		return p.macro(tok, macro)
+	default:
+		p.fail(tok.pos, fmt.Sprintf("unknown name %q; the names are %s%s", name, p.names(), p.macroNames()))
+	}
+	return nil
+}
+
+func (p *parser) call(tok token) Expr {
+	f := Func(tok.text)
+	p.need("(", `"("`)
+	args := []Expr{p.sum()}
+	for p.symbol(",") {
+		args = append(args, p.sum())
+	}
+	p.need(")", `"," or ")"`)
+	if ok, want := f.takes(len(args)); !ok {
+		p.fail(tok.pos, fmt.Sprintf("%s takes %s, not %d", f, want, len(args)))
+	}
+	return Call{f, args}
+}
+
+func (p *parser) conditional() Expr {
+	p.need("(", `"("`)
+	x := p.sum()
+	op := CompareOp(p.tok.text)
+	if p.tok.kind != tokSymbol || !slices.Contains(comparisons, op) {
+		p.expected("a comparison: < <= > >= == !=")
+	}
+	p.next()
+	cond := Compare{op, x, p.sum()}
+	p.need(",", `","`)
+	yes := p.sum()
+	p.need(",", `","`)
+	no := p.sum()
+	p.need(")", `")"`)
+	return If{cond, yes, no}
+}
+
+var comparisons = []CompareOp{Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual}
+
+// macro := name [ "(" [ argument { "," argument } ] ")" ]
+func (p *parser) macro(tok token, expand Macro) Expr {
+	call := MacroCall{Name: tok.text}
+	if p.symbol("(") && !p.symbol(")") {
+		call.Args = append(call.Args, p.argument())
+		for p.symbol(",") {
+			call.Args = append(call.Args, p.argument())
+		}
+		p.need(")", `"," or ")"`)
+	}
+	if p.err != nil {
+		return nil
+	}
+	call.Whole = strings.TrimSpace(p.text[:tok.pos]) == "" && p.tok.kind == tokEnd
+	e, err := expand(call)
+	if err != nil {
+		p.fail(tok.pos, err.Error())
+	}
+	return e
+}
+
+// argument := [ name "=" ] sum
+func (p *parser) argument() MacroArg {
+	var arg MacroArg
+	start := p.tok
+	if start.kind == tokName {
+		rest := p.lexer
+		if sign := rest.next(); sign.kind == tokSymbol && sign.text == "=" {
+			arg.Name = start.text
+			p.next()
+			p.next()
+		}
+	}
+	start = p.tok
+	arg.Value = p.sum()
+	if p.err == nil && !constant(arg.Value) {
+		p.fail(start.pos, "an argument is a constant; n and delay may not be in it")
+	}
+	return arg
+}
+
+// constant reports whether e depends on neither n nor the delay.
+func constant(e Expr) bool {
+	switch e := e.(type) {
+	case N, Delay:
+		return false
+	case Neg:
+		return constant(e.X)
+	case Binary:
+		return constant(e.X) && constant(e.Y)
+	case Call:
+		return !slices.ContainsFunc(e.Args, func(x Expr) bool { return !constant(x) })
+	case If:
+		return constant(e.Cond.X) && constant(e.Cond.Y) && constant(e.Then) && constant(e.Else)
+	}
+	return true
+}
+
+func (p *parser) names() string {
+	names := []string{"n", "pi", "e"}
+	if p.scope.Spread {
+		names = append(names, "delay")
+	}
+	return strings.Join(append(names, slices.Sorted(maps.Keys(p.scope.Names))...), ", ")
+}
+
+func (p *parser) macroNames() string {
+	if len(p.scope.Macros) == 0 {
+		return ""
+	}
+	return "; the presets are " + strings.Join(slices.Sorted(maps.Keys(p.scope.Macros)), ", ")
+}

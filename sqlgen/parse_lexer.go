@@ -1,0 +1,152 @@
+package sqlgen
+
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+type tokenKind int
+
+const (
+	tokEnd tokenKind = iota
+	tokNumber
+	tokName
+	tokSymbol
+)
+
+type token struct {
+	kind   tokenKind
+	pos    int
+	text   string
+	number Number // of a tokNumber
+}
+
+func (t token) String() string {
+	if t.kind == tokEnd {
+		return "the end"
+	}
+	return strconv.Quote(t.text)
+}
+
+// lexer cuts a formula into tokens. Its first error is kept, and every token
+// after it is the end.
+type lexer struct {
+	text string
+	pos  int
+	err  *SyntaxError
+}
+
+func (l *lexer) fail(pos int, msg string) {
+	if l.err == nil {
+		l.err = &SyntaxError{l.text, pos, msg}
+	}
+}
+
+func (l *lexer) next() token {
+	for l.pos < len(l.text) && isSpace(l.text[l.pos]) {
+		l.pos++
+	}
+	start := l.pos
+	if l.err != nil || start == len(l.text) {
+		return token{kind: tokEnd, pos: start}
+	}
+	switch c := l.text[start]; {
+	case isDigit(c) || c == '.':
+		return l.number()
+	case isLetter(c):
+		l.skip(isNamePart)
+		return token{kind: tokName, pos: start, text: l.text[start:l.pos]}
+	case c == '<' || c == '>' || c == '=' || c == '!':
+		l.pos++
+		if l.pos < len(l.text) && l.text[l.pos] == '=' {
+			l.pos++
+		}
+	default:
+		_, size := utf8.DecodeRuneInString(l.text[start:])
+		l.pos += size
+	}
+	return token{kind: tokSymbol, pos: start, text: l.text[start:l.pos]}
+}
+
+// number reads a literal with its unit. Several of them without a space, as in
+// 1h30m, are one literal in the last unit.
+func (l *lexer) number() token {
+	start := l.pos
+	total, unit := l.quantity()
+	for unit != Bare && l.pos < len(l.text) && isDigit(l.text[l.pos]) {
+		v, next := l.quantity()
+		if next == Bare {
+			l.fail(l.pos, fmt.Sprintf("found %q, expected a unit behind its last digits", l.text[start:l.pos]))
+		}
+		// Going through seconds keeps 1h30m the whole 90 minutes.
+		total, unit = (unit.seconds(total)+next.seconds(v))/next.seconds(1), next
+	}
+	text := l.text[start:l.pos]
+	if !inRange(unit.seconds(total)) {
+		l.fail(start, fmt.Sprintf("the number %s is out of range; numbers are 0, or from 1e-100 to 1e100", text))
+	}
+	if l.err != nil {
+		return token{kind: tokEnd, pos: start}
+	}
+	return token{tokNumber, start, text, Number{total, unit}}
+}
+
+// quantity reads digits, and the unit behind them if there is one.
+func (l *lexer) quantity() (float64, Unit) {
+	start := l.pos
+	l.skip(isDigit)
+	if l.pos < len(l.text) && l.text[l.pos] == '.' {
+		l.pos++
+		l.skip(isDigit)
+	}
+	l.exponent()
+	digits := l.text[start:l.pos]
+	v, err := strconv.ParseFloat(digits, 64)
+	if err != nil && !isRangeError(err) {
+		l.fail(start, fmt.Sprintf("found %q, expected a number such as 15, 1.5 or 2.5e-3", digits))
+	}
+	start = l.pos
+	l.skip(isLetter)
+	unit := Unit(l.text[start:l.pos])
+	switch unit {
+	case Bare, Millisecond, Second, Minute, Hour, Day:
+	default:
+		l.fail(start, fmt.Sprintf("unknown unit %q; the units are ms, s, m, h, d", string(unit)))
+	}
+	return v, unit
+}
+
+// exponent reads e5, e+5 or e-5, and nothing where no digit follows.
+func (l *lexer) exponent() {
+	at := l.pos
+	if at == len(l.text) || l.text[at] != 'e' {
+		return
+	}
+	at++
+	if at < len(l.text) && (l.text[at] == '+' || l.text[at] == '-') {
+		at++
+	}
+	if at < len(l.text) && isDigit(l.text[at]) {
+		l.pos = at
+		l.skip(isDigit)
+	}
+}
+
+// isRangeError reports a number too large for a double, which ParseFloat gives
+// as an infinity beside its error.
+func isRangeError(err error) bool {
+	numErr, ok := err.(*strconv.NumError)
+	return ok && numErr.Err == strconv.ErrRange
+}
+
+func (l *lexer) skip(class func(byte) bool) {
+	for l.pos < len(l.text) && class(l.text[l.pos]) {
+		l.pos++
+	}
+}
+
+func isSpace(c byte) bool    { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+func isDigit(c byte) bool    { return '0' <= c && c <= '9' }
+func isLetter(c byte) bool   { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' }
+func isNamePart(c byte) bool { return isLetter(c) || isDigit(c) }

@@ -1,0 +1,134 @@
+package sqlgen
+
+import (
+	"math"
+	"strings"
+
+	"github.com/falldue/falldue/dialect"
+)
+
+// renderer writes a guarded tree as SQL. It needs no parameters: the only
+// things in the text are operators, functions, numbers that the engine's
+// dialect writes, and the expression for n.
+type renderer struct {
+	strings.Builder
+	d dialect.Dialect
+	n string // n as a double
+}
+
+// How tightly SQL binds what is written; the same on all engines.
+const (
+	sqlSum = iota
+	sqlProduct
+	sqlAtom
+)
+
+// functions names the operations that are plain function calls.
+var functions = map[op]string{
+	opLeast: "least", opGreatest: "greatest", opPower: "power", opExp: "exp", opLn: "ln", opLog10: "log10",
+	opSqrt: "sqrt", opAtan: "atan", opFloor: "floor", opCeil: "ceil", opAbs: "abs",
+}
+
+// node writes x, in parentheses where it binds weaker than its place asks for.
+func (r *renderer) node(x *node, place int) {
+	switch x.op {
+	case opNum:
+		r.number(x.num)
+	case opN:
+		r.WriteString(r.n)
+	case opAdd:
+		r.infix(x, " + ", sqlSum, place)
+	case opSub:
+		r.infix(x, " - ", sqlSum, place)
+	case opMul:
+		r.infix(x, " * ", sqlProduct, place)
+	case opDiv:
+		r.infix(x, " / ", sqlProduct, place)
+	case opSafeDiv:
+		r.WriteString("coalesce(")
+		r.node(x.args[0], sqlProduct)
+		r.WriteString(" / nullif(")
+		r.node(x.args[1], sqlSum)
+		r.WriteString(", ")
+		r.number(0)
+		r.WriteString("), ")
+		r.number(0)
+		r.WriteString(")")
+	case opNeg:
+		r.WriteString("(-")
+		r.node(x.args[0], sqlAtom)
+		r.WriteString(")")
+	case opIf:
+		r.conditional(x)
+	default:
+		name, known := functions[x.op]
+		if !known {
+			panic("sqlgen: an unknown operation was rendered")
+		}
+		r.call(r.d.Func(name), x.args)
+	}
+}
+
+func (r *renderer) infix(x *node, sign string, own, place int) {
+	if own < place {
+		r.WriteString("(")
+		defer r.WriteString(")")
+	}
+	r.node(x.args[0], own)
+	r.WriteString(sign)
+	r.node(x.args[1], own+1)
+}
+
+func (r *renderer) call(name string, args []*node) {
+	r.WriteString(name + "(")
+	for i, arg := range args {
+		if i > 0 {
+			r.WriteString(", ")
+		}
+		r.node(arg, sqlSum)
+	}
+	r.WriteString(")")
+}
+
+func (r *renderer) conditional(x *node) {
+	r.WriteString("case when ")
+	r.node(x.args[0], sqlSum)
+	r.WriteString(" " + sqlComparison(x.cmp) + " ")
+	r.node(x.args[1], sqlSum)
+	r.WriteString(" then ")
+	r.branch(x.args[2])
+	r.WriteString(" else ")
+	r.branch(x.args[3])
+	r.WriteString(" end")
+}
+
+// number writes an operand. PostgreSQL gives a bare number the type of the
+// other operand, and there is one: what has constants only was folded.
+func (r *renderer) number(v float64) {
+	if r.d.Name() == dialect.Postgres && !math.Signbit(v) {
+		r.WriteString(formatNumber(v))
+		return
+	}
+	r.WriteString(r.d.Literal(v))
+}
+
+// branch writes what stands alone, and so has to show its type.
+func (r *renderer) branch(x *node) {
+	if x.op == opNum {
+		r.WriteString(r.d.Literal(x.num))
+		return
+	}
+	r.node(x, sqlSum)
+}
+
+func sqlComparison(cmp CompareOp) string {
+	switch cmp {
+	case Less, LessEqual, Greater, GreaterEqual:
+		return string(cmp)
+	case Equal:
+		return "="
+	case NotEqual:
+		return "<>"
+	}
+	panic("sqlgen: an unknown comparison was rendered")
+}

@@ -1,0 +1,74 @@
+package sqlgen
+
+import "math"
+
+// Limits on what power is asked for. The least double that PostgreSQL does
+// not report as an underflow is near 1e-308.
+const (
+	tiniestPower = 1e-290
+	maxConstant  = 1e15 // larger exponents are all the same: 0, 1 or largest
+	maxSigned    = 16   // the largest whole exponent under which a base keeps its sign
+)
+
+// power guards a^b by what is known of it. A constant exponent limits the base
+// and a constant base the exponent, both in Go. Where both vary, and the result
+// may leave the range, a^b is exp(b * ln(a)).
+func power(a, b *node) *node {
+	switch {
+	case b.op == opNum:
+		return powerConstant(a, b.num)
+	case a.op == opNum && a.num == 1:
+		return a
+	case a.op == opNum && a.num > 0:
+		// Both quotients have the sign that puts smallest^… at one end and
+		// largest^… at the other.
+		p, q := math.Log(smallest)/math.Log(a.num), math.Log(largest)/math.Log(a.num)
+		return operation(opPower, a, clamp(b, min(p, q), max(p, q)))
+	}
+	if b.lo < 0 {
+		a = greatest(a, number(smallest))
+	} else {
+		a = greatest(a, number(0))
+	}
+	if a.hi <= 0 && b.lo > 0 {
+		return number(0)
+	}
+	if inside := func(x, y float64) bool { return math.Abs(y*math.Log(x)) <= maxExponent }; a.hi > 0 &&
+		inside(max(a.lo, a.tiny), b.lo) && inside(max(a.lo, a.tiny), b.hi) && inside(a.hi, b.lo) && inside(a.hi, b.hi) {
+		return operation(opPower, a, b)
+	}
+	log := operation(opLn, greatest(a, number(smallest)))
+	return operation(opExp, clamp(multiply(b, log), -maxExponent, maxExponent))
+}
+
+// powerConstant is a^k.
+func powerConstant(a *node, k float64) *node {
+	k = max(-maxConstant, min(k, maxConstant))
+	switch {
+	case k == 0:
+		return number(1)
+	case k == 1:
+		return a
+	case k < 0:
+		return divide(number(1), powerConstant(a, -k))
+	}
+	if a.lo < 0 {
+		switch even := math.Mod(k, 2) == 0; {
+		case even:
+			a = absolute(a)
+		case k != math.Trunc(k) || k > maxSigned:
+			a = greatest(a, number(0))
+		}
+	}
+	root := math.Pow(largest, 1/k)
+	a = clamp(a, -root, root)
+	if math.Pow(a.tiny, k) < tiniestPower {
+		if a.lo >= 0 {
+			// What is below this becomes so small that limit makes it 0.
+			a = greatest(a, number(math.Pow(1e-120, 1/k)))
+		} else {
+			a = snap(a, 1)
+		}
+	}
+	return limit(operation(opPower, a, number(k)))
+}
