@@ -1,0 +1,137 @@
+// Package migrations creates and changes falldue's tables. The SQL is in one
+// folder an engine family, numbered, in goose's format; names of tables stand
+// there in braces and are filled in by [FS]. [Migrator] runs them; whoever
+// runs migrations with another tool takes them from [Dump].
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing/fstest"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+//go:embed postgres/*.sql mysql/*.sql sqlite/*.sql
+var templates embed.FS
+
+// FS returns the migrations of an engine in goose's format, with the names of
+// the tables filled in.
+func FS(d dialect.Dialect, tables sqlgen.Tables) (fs.FS, error) {
+	if err := tables.Validate(d); err != nil {
+		return nil, err
+	}
+	folder := string(d.Name())
+	if d.Name() == dialect.MariaDB {
+		folder = string(dialect.MySQL)
+	}
+	files, err := fs.ReadDir(templates, folder)
+	if err != nil {
+		return nil, err
+	}
+	names := strings.NewReplacer(
+		"{tasks}", tables.Name(d, "tasks"),
+		"{attempts}", tables.Name(d, "attempts"),
+		"{policies}", tables.Name(d, "policies"),
+		"{lane}", d.Quote(tables.Prefix+"lane"),
+	)
+	filled := fstest.MapFS{}
+	for _, file := range files {
+		text, err := fs.ReadFile(templates, folder+"/"+file.Name())
+		if err != nil {
+			return nil, err
+		}
+		filled[file.Name()] = &fstest.MapFile{Data: []byte(names.Replace(string(text))), Mode: 0o444}
+	}
+	return filled, nil
+}
+
+// Migrator runs the migrations of one database. Any number of processes may
+// run them at once: one does the work, the others wait for it.
+type Migrator struct {
+	provider *goose.Provider
+	db       *sql.DB
+	schema   string // statement that creates the schema, if there is one
+}
+
+// New returns the migrator for the tables in db.
+func New(db *sql.DB, d dialect.Dialect, tables sqlgen.Tables) (*Migrator, error) {
+	files, err := FS(d, tables)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := goose.NewProvider("", db, files,
+		goose.WithStore(versions{d: d, table: tables.Name(d, "migrations")}),
+		goose.WithSessionLocker(lockerOf(d, tables)),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("migrations: %w", err)
+	}
+	m := &Migrator{provider: provider, db: db}
+	if tables.Schema != "" {
+		m.schema = "create schema if not exists " + d.Quote(tables.Schema)
+	}
+	return m, nil
+}
+
+// Up brings the tables to the newest version and returns how many migrations
+// it ran: 0 where there was nothing to do.
+func (m *Migrator) Up(ctx context.Context) (int, error) {
+	if m.schema != "" {
+		if _, err := m.db.ExecContext(ctx, m.schema); err != nil {
+			return 0, fmt.Errorf("migrations: create the schema: %w", err)
+		}
+	}
+	done, err := m.provider.Up(ctx)
+	return len(done), wrap(err)
+}
+
+// Down takes back every migration: the tables are dropped, and what is in
+// them is lost. It returns how many migrations it took back.
+func (m *Migrator) Down(ctx context.Context) (int, error) {
+	done, err := m.provider.DownTo(ctx, 0)
+	return len(done), wrap(err)
+}
+
+// Status is a migration and whether it has been applied.
+type Status struct {
+	Name    string
+	Version int64
+	Applied bool
+}
+
+// Status lists the migrations, oldest first. It changes nothing but the
+// version table, which it creates where it is missing.
+func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
+	found, err := m.provider.Status(ctx)
+	if err != nil {
+		return nil, wrap(err)
+	}
+	list := make([]Status, len(found))
+	for i, s := range found {
+		list[i] = Status{Name: s.Source.Path, Version: s.Source.Version, Applied: s.State == goose.StateApplied}
+	}
+	return list, nil
+}
+
+func wrap(err error) error {
+	var partial *goose.PartialError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &partial):
+		return fmt.Errorf("migrations: %s: %w", partial.Failed.Source.Path, partial.Err)
+	case errors.Is(err, database.ErrVersionNotFound):
+		return fmt.Errorf("migrations: the tables are of another release of falldue: %w", err)
+	}
+	return fmt.Errorf("migrations: %w", err)
+}

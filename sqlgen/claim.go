@@ -1,0 +1,124 @@
+package sqlgen
+
+import (
+	"strconv"
+
+	"github.com/falldue/falldue/dialect"
+)
+
+// States of a task, as the state column spells them.
+const (
+	StateOpen      = "open"      // due when its policy's delay has passed
+	StateSnoozed   = "snoozed"   // due at updated_at, without a delay on top
+	StateDone      = "done"      // its handler succeeded
+	StateDead      = "dead"      // its handler failed for the last time
+	StateCancelled = "cancelled" // called off
+)
+
+// LaneColumns are the columns of the batch that [Claim] takes on engines with
+// Lateral: the lanes to claim from, in the order in which to empty them.
+// formula counts into ClaimParams.Formulas; -1 is no delay.
+var LaneColumns = []Column{
+	{"state", Text}, {"priority", Int}, {"kind", Text}, {"policy", Text}, {"attempts", Int}, {"formula", Int},
+}
+
+// ClaimParams says what a claim is for.
+type ClaimParams struct {
+	Tables Tables
+	// Formulas are the delays of the lanes that will be passed in.
+	Formulas []Formula
+}
+
+// A claim returns these columns: id, fence (after the claim), attempts (after
+// the claim), max_attempts, priority, kind, policy, the state before, the age
+// of the anchor before in microseconds, the worker that held an expired lease
+// or "", microseconds since the first attempt, moment of creation in
+// microseconds since 1970, payload.
+
+// Claim takes up to :limit due rows out of lanes for :worker, in one
+// statement, and returns them. For engines with Caps.Lateral and
+// Caps.UpdateReturning. Parameters: queue, limit, lease (microseconds), worker;
+// the batch has [LaneColumns].
+//
+// The lanes are scanned in the order of the batch, each from its oldest row,
+// and rows are locked one by one as the outer limit asks for them, so that a
+// claim of 100 locks 100.
+func Claim(s dialect.Server, p ClaimParams) Stmt {
+	b, tasks, clock := newBuilder(s), p.Tables.tasks(s), s.Clock()
+	delay := "0"
+	if len(p.Formulas) > 0 {
+		delay = "case l.formula"
+		for i, f := range p.Formulas {
+			delay += " when " + strconv.Itoa(i) + " then " + b.wait(f, "l.attempts")
+		}
+		delay += " else 0 end"
+	}
+	b.add("with due as materialized (select t.* from ", b.rows("l", 0, LaneColumns...),
+		" cross join lateral (select id, fence, state as was, updated_at as anchor, claimed_by as previous, first_attempted_at as first from ", tasks,
+		" where queue = ", b.arg("queue"),
+		" and state = l.state and priority = l.priority and kind = l.kind and policy = l.policy and attempts = l.attempts",
+		" and updated_at <= ", clock.Shift(clock.Now, "-("+delay+")"),
+		" order by updated_at limit ", b.arg("limit"), " for update", skipLocked(s), ") t limit ", b.arg("limit"), ")",
+		" update ", tasks, " t set ", claimSet(b), " from due where t.id = due.id and t.fence = due.fence",
+		" returning t.id, t.fence, t.attempts, t.max_attempts, t.priority, t.kind, t.policy, due.was, ",
+		age(clock, "due.anchor"), ", due.previous, ", age(clock, "t.first_attempted_at"), ", ", clock.Micros("t.created_at"), ", t.payload")
+	return b.stmt()
+}
+
+// ClaimLane selects up to :limit due rows of one lane, locked where the engine
+// can, and returns what a claim returns. [Take] claims them in the same
+// transaction. Parameters: queue, state, priority, kind, policy, attempts,
+// limit. f is nil for a lane without a delay.
+func ClaimLane(s dialect.Server, tables Tables, f *Formula) Stmt {
+	b, clock := newBuilder(s), s.Clock()
+	b.add("select id, fence + 1, ", moreAttempts(s, "attempts"), ", max_attempts, priority, kind, policy, state, ",
+		age(clock, "updated_at"), ", claimed_by, ", age(clock, "coalesce(first_attempted_at, "+clock.Now+")"), ", ", clock.Micros("created_at"), ", payload from ", tables.tasks(s),
+		" where queue = ", b.arg("queue"), " and state = ", b.arg("state"), " and priority = ", b.arg("priority"),
+		" and kind = ", b.arg("kind"), " and policy = ", b.arg("policy"), " and attempts = ", b.arg("attempts"))
+	if f == nil {
+		b.add(" and updated_at <= ", clock.Now)
+	} else {
+		b.add(" and updated_at <= ", clock.Shift(clock.Now, "-("+b.wait(*f, ":attempts")+")"))
+	}
+	b.add(" order by updated_at limit ", b.arg("limit"))
+	if s.Caps.LockRows {
+		b.add(" for update", skipLocked(s))
+	}
+	return b.stmt()
+}
+
+// Take claims rows by id and fence: a compare-and-set, so that it is exclusive
+// even where the rows could not be locked. The batch has [FenceColumns], with
+// the fence before the claim. Parameters: lease, worker.
+func Take(s dialect.Server, tables Tables, room int) Stmt {
+	return updateRows(s, tables, room, FenceColumns, claimSet, nil)
+}
+
+// FenceColumns are the columns of a batch that names claims: the task and its
+// fence.
+var FenceColumns = []Column{{"task_id", Int}, {"task_fence", Int}}
+
+// moreAttempts counts an execution without ever overflowing the column.
+func moreAttempts(s dialect.Server, attempts string) string {
+	return s.Func("least") + "(" + attempts + ", 2147483646) + 1"
+}
+
+// claimSet is what a claim writes into a row.
+func claimSet(b *builder) string {
+	now := b.server.Clock().Now
+	return "attempts = " + moreAttempts(b.server, "t.attempts") + ", fence = t.fence + 1, state = 'open'" +
+		", updated_at = " + b.server.Clock().Shift(now, b.int("lease")) + ", attempted_at = " + now +
+		", first_attempted_at = coalesce(t.first_attempted_at, " + now + "), claimed_by = " + b.arg("worker")
+}
+
+func skipLocked(s dialect.Server) string {
+	if s.Caps.SkipLocked {
+		return " skip locked"
+	}
+	return ""
+}
+
+// age is how long ago a moment was, in microseconds.
+func age(clock dialect.Clock, moment string) string {
+	return clock.Micros(clock.Now) + " - " + clock.Micros(moment)
+}

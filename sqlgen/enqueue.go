@@ -1,0 +1,107 @@
+package sqlgen
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/falldue/falldue/dialect"
+)
+
+// EnqueueColumns are the columns of the batch of [Enqueue]: delay is in
+// microseconds from now, at a moment in microseconds since 1970 that, where it
+// is not NULL, counts instead.
+var EnqueueColumns = []Column{
+	{"queue", Text}, {"kind", Text}, {"policy", Text}, {"priority", Int}, {"max_attempts", Int}, {"delay", Int}, {"at", Int}, {"payload", Text},
+}
+
+const enqueued = " (queue, kind, policy, priority, max_attempts, updated_at, created_at, payload)"
+
+// Enqueue inserts tasks. The batch has [EnqueueColumns]. On engines with
+// Caps.InsertReturning it returns their ids, which ascend in the order of the
+// batch; on the others the driver tells the first, and the rest follow in
+// steps of Caps.IDStep. There the batch must have exactly room rows.
+func Enqueue(s dialect.Server, tables Tables, room int) Stmt {
+	b, clock := newBuilder(s), s.Clock()
+	anchor := func(delay, at string) string {
+		return "coalesce(" + clock.Moment(at) + ", " + clock.Shift(clock.Now, delay) + ")"
+	}
+	if s.Caps.Rows == dialect.Unions {
+		b.slots = room
+		b.add("insert into ", tables.tasks(s), enqueued, " values ")
+		for r := range room {
+			value := func(i int) string { return b.push(param{kind: cell, typ: EnqueueColumns[i].Type, col: i, row: r}) }
+			if r > 0 {
+				b.add(", ")
+			}
+			b.add("(", value(0), ", ", value(1), ", ", value(2), ", ", value(3), ", ", value(4), ", ")
+			at := value(6)
+			b.add(anchor(value(5), at), ", ", clock.Now, ", ", value(7), ")")
+		}
+	} else {
+		payload := "payload"
+		if s.Name() == dialect.Postgres {
+			payload += "::json"
+		}
+		b.add("insert into ", tables.tasks(s), enqueued, " select queue, kind, policy, priority, max_attempts, ",
+			anchor("delay", "at"), ", ", clock.Now, ", ", payload, " from ", b.rows("s", room, EnqueueColumns...), " where true")
+	}
+	if s.Caps.InsertReturning {
+		b.add(" returning id")
+	}
+	return b.stmt()
+}
+
+// EnqueueOne inserts one task, as [Enqueue] does, for the price of one.
+// Parameters: the names of [EnqueueColumns].
+func EnqueueOne(s dialect.Server, tables Tables) Stmt {
+	b, clock := newBuilder(s), s.Clock()
+	names := make([]string, 0, len(EnqueueColumns))
+	for _, c := range EnqueueColumns[:5] {
+		names = append(names, b.arg(c.Name))
+	}
+	b.add("insert into ", tables.tasks(s), enqueued, " values (", strings.Join(names, ", "), ", ",
+		"coalesce(", clock.Moment(b.int("at")), ", ")
+	b.add(clock.Shift(clock.Now, b.int("delay")), "), ", clock.Now, ", ")
+	b.add(b.arg("payload"), ")")
+	if s.Caps.InsertReturning {
+		b.add(" returning id")
+	}
+	return b.stmt()
+}
+
+// PutPolicy stores a policy's text under its key, unless it is there.
+// Parameters: key, policy.
+func PutPolicy(s dialect.Server, tables Tables) Stmt {
+	b := newBuilder(s)
+	key := s.Quote("key")
+	b.add("insert into ", tables.policies(s), " (", key, ", policy, created_at) values (", b.arg("key"), ", ", b.arg("policy"), ", ", s.Clock().Now, ")")
+	if s.Caps.Rows == dialect.Unions {
+		b.add(" on duplicate key update created_at = created_at")
+	} else {
+		b.add(" on conflict do nothing")
+	}
+	return b.stmt()
+}
+
+// Policy selects the text of a policy. Parameters: key.
+func Policy(s dialect.Server, tables Tables) Stmt {
+	b := newBuilder(s)
+	b.add("select policy from ", tables.policies(s), " where ", s.Quote("key"), " = ", b.arg("key"))
+	return b.stmt()
+}
+
+// samples is the batch of [Check].
+var samples = Column{"n", Int}
+
+// Check asks the server for the delays of formulas, in seconds, after each of
+// the attempts of a batch of one column: a row an attempt, the formulas in
+// their order. A worker compares them with its own before it starts.
+func Check(s dialect.Server, formulas []Formula, room int) Stmt {
+	b := newBuilder(s)
+	b.add("select s.n")
+	for i, f := range formulas {
+		b.add(", ", f.SQL(s, "s.n"), " as f", strconv.Itoa(i))
+	}
+	b.add(" from ", b.rows("s", room, samples), " order by s.n")
+	return b.stmt()
+}

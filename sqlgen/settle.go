@@ -1,0 +1,151 @@
+package sqlgen
+
+import (
+	"strings"
+
+	"github.com/falldue/falldue/dialect"
+)
+
+// Every statement here ends or extends claims that :worker holds, by id and
+// fence. A claim that was lost in the meantime matches nothing, so that nobody
+// settles what another worker runs. On engines with Caps.UpdateReturning each
+// returns the ids of the rows it matched.
+
+// owned holds a settle to the claims of its worker.
+func owned(b *builder) string { return "t.claimed_by = " + b.arg("worker") }
+
+// updateRows changes the tasks that a batch names by id and fence. The batch's
+// first two columns are [FenceColumns].
+func updateRows(s dialect.Server, tables Tables, room int, cols []Column, set, where func(*builder) string) Stmt {
+	b, name := newBuilder(s), tables.tasks(s)
+	match := func() string {
+		on := "t.id = s.task_id and t.fence = s.task_fence"
+		if where != nil {
+			on += " and " + where(b)
+		}
+		return on
+	}
+	if s.Caps.Rows == dialect.Unions {
+		b.add("update ", b.rows("s", room, cols...), " straight_join ", name, " t on ", match(), " set ", set(b))
+		return b.stmt()
+	}
+	b.add("update ", name, " as t set ", set(b), " from ", b.rows("s", room, cols...), " where ", match())
+	if where != nil {
+		b.returning("t.id")
+	}
+	return b.stmt()
+}
+
+// deleteRows deletes the rows of a table whose keys stand in the first columns
+// of a batch.
+func deleteRows(b *builder, table string, room int, keys []string, cols []Column, where func(*builder) string) {
+	on := make([]string, len(keys))
+	for i, key := range keys {
+		on[i] = "t." + key + " = s." + cols[i].Name
+	}
+	match := strings.Join(on, " and ")
+	switch b.server.Caps.Rows {
+	case dialect.Arrays:
+		b.add("delete from ", table, " as t using ", b.rows("s", room, cols...), " where ", match, where(b))
+	case dialect.JSON:
+		b.add("delete from ", table, " as t where (t.", strings.Join(keys, ", t."), ") in (select * from ", b.rows("s", room, cols...), ")", where(b))
+	case dialect.Unions:
+		b.add("delete t from ", b.rows("s", room, cols...), " straight_join ", table, " t on ", match, where(b))
+	}
+}
+
+// Delete ends tasks that are done and need not be kept. The batch has
+// [FenceColumns]. Parameters: worker.
+func Delete(s dialect.Server, tables Tables, room int) Stmt {
+	b := newBuilder(s)
+	deleteRows(b, tables.tasks(s), room, []string{"id", "fence"}, FenceColumns, func(b *builder) string { return " and " + owned(b) })
+	b.returning("t.id")
+	return b.stmt()
+}
+
+// Finish ends tasks that are done and kept, without a result. The batch has
+// [FenceColumns]. Parameters: worker.
+func Finish(s dialect.Server, tables Tables, room int) Stmt {
+	return updateRows(s, tables, room, FenceColumns, func(b *builder) string {
+		return "state = 'done', claimed_by = '', updated_at = " + b.server.Clock().Now
+	}, owned)
+}
+
+// SettleColumns are the columns of the batch of [Settle]: the claim, the state
+// to go to, what to add to attempts, the microseconds from now to the moment
+// the next wait counts from, an error or NULL, a JSON result or NULL.
+var SettleColumns = []Column{
+	{"task_id", Int}, {"task_fence", Int}, {"to_state", Text}, {"more", Int}, {"wait", Int}, {"failure", Text}, {"answer", Text},
+}
+
+// Settle ends claims in any way. The batch has [SettleColumns]. Parameters:
+// worker.
+func Settle(s dialect.Server, tables Tables, room int) Stmt {
+	return updateRows(s, tables, room, SettleColumns, func(b *builder) string {
+		clock, answer := b.server.Clock(), "s.answer"
+		if b.server.Name() == dialect.Postgres {
+			answer += "::json"
+		}
+		return "state = s.to_state, attempts = t.attempts + s.more, claimed_by = '', updated_at = " + clock.Shift(clock.Now, "s.wait") +
+			", last_error = coalesce(s.failure, t.last_error), result = " + answer
+	}, owned)
+}
+
+// Extend moves the end of leases to :lease microseconds from now. The batch
+// has [FenceColumns]. Parameters: worker, lease.
+func Extend(s dialect.Server, tables Tables, room int) Stmt {
+	return updateRows(s, tables, room, FenceColumns, func(b *builder) string {
+		clock := b.server.Clock()
+		return "updated_at = " + clock.Shift(clock.Now, b.int("lease"))
+	}, owned)
+}
+
+// Owned selects the ids of those claims of a batch that :worker still holds,
+// and locks them where lock is set and the engine can. The batch has
+// [FenceColumns]. Parameters: worker.
+func Owned(s dialect.Server, tables Tables, room int, lock bool) Stmt {
+	b, name := newBuilder(s), tables.tasks(s)
+	b.add("select t.id from ", b.rows("s", room, FenceColumns...), " join ", name, " t on t.id = s.task_id and t.fence = s.task_fence and ", owned(b))
+	if lock && s.Caps.LockRows {
+		b.add(" for update")
+	}
+	return b.stmt()
+}
+
+// RecordColumns are the columns of the batch of [Record].
+var RecordColumns = []Column{
+	{"task_id", Int}, {"task_fence", Int}, {"attempt", Int}, {"outcome", Text}, {"worker", Text}, {"duration", Int}, {"error", Text}, {"stack", Text},
+}
+
+// Record keeps what went wrong in attempts. The batch has [RecordColumns]; an
+// attempt that is recorded already stays as it is.
+func Record(s dialect.Server, tables Tables, room int) Stmt {
+	b := newBuilder(s)
+	insert, conflict := "insert into ", " on conflict do nothing"
+	if s.Caps.Rows == dialect.Unions {
+		insert, conflict = "insert ignore into ", ""
+	}
+	b.add(insert, tables.attempts(s), " (task_id, fence, attempt, outcome, worker, finished_at, duration_us, error, stack)",
+		" select task_id, task_fence, attempt, outcome, worker, ", s.Clock().Now, ", duration, error, stack from ",
+		b.rows("s", room, RecordColumns...), " where task_id <> 0", conflict)
+	return b.stmt()
+}
+
+// Forget drops the recorded attempts of tasks. The batch has one column, the
+// task's id.
+func Forget(s dialect.Server, tables Tables, room int) Stmt {
+	b := newBuilder(s)
+	deleteRows(b, tables.attempts(s), room, []string{"task_id"}, FenceColumns[:1], func(*builder) string { return "" })
+	return b.stmt()
+}
+
+// returning ends an UPDATE or DELETE where the engine can tell what it matched.
+func (b *builder) returning(column string) {
+	if !b.server.Caps.UpdateReturning {
+		return
+	}
+	if b.server.Name() == dialect.SQLite {
+		column = column[len("t."):] // SQLite knows no alias here
+	}
+	b.add(" returning ", column)
+}

@@ -1,0 +1,273 @@
+package sqlgen
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/falldue/falldue/dialect"
+)
+
+// Stmt is a statement and the names of its parameters in the order in which
+// it prints them. It is made once and run often: [Stmt.Bind] turns named
+// values into the arguments of a run.
+type Stmt struct {
+	// SQL is the text, with the engine's own placeholders.
+	SQL    string
+	params []param
+	slots  int // rows a Unions row source has room for
+}
+
+// param is one placeholder: a value by its name, or of the batch a whole
+// column, the whole table, or one cell.
+type param struct {
+	name string
+	kind paramKind
+	typ  ColumnType
+	col  int
+	row  int
+}
+
+type paramKind int
+
+const (
+	scalar paramKind = iota
+	wholeColumn
+	wholeTable
+	cell
+)
+
+// Column is a column of a batch of rows that enters a statement.
+type Column struct {
+	Name string
+	Type ColumnType
+}
+
+// ColumnType is the type of a batch's column.
+type ColumnType int
+
+// The types a batch needs.
+const (
+	Int ColumnType = iota
+	Text
+)
+
+// Row is one row of a batch, its values in the order of the columns: int64,
+// string or nil.
+type Row []any
+
+// Values are the arguments of one run of a statement.
+type Values map[string]any
+
+// Bind orders the arguments of one run. rows is the batch of a statement that
+// takes one, and nil for the others. It panics when a value is missing or the
+// batch is larger than what the statement was made for: both are mistakes in
+// the calling code, not in data.
+func (s Stmt) Bind(values Values, rows []Row) []any {
+	if s.slots > 0 && len(rows) > s.slots {
+		panic(fmt.Sprintf("sqlgen: %d rows for a statement with room for %d", len(rows), s.slots))
+	}
+	args := make([]any, len(s.params))
+	for i, p := range s.params {
+		switch p.kind {
+		case scalar:
+			v, ok := values[p.name]
+			if !ok {
+				panic(fmt.Sprintf("sqlgen: no value for parameter %q of %s", p.name, s.SQL))
+			}
+			args[i] = v
+		case wholeColumn:
+			args[i] = arrayText(rows, p.col)
+		case wholeTable:
+			args[i] = jsonText(rows)
+		case cell:
+			switch {
+			case p.row < len(rows):
+				args[i] = rows[p.row][p.col]
+			case p.typ == Int: // an empty slot: no row has the id 0
+				args[i] = int64(0)
+			}
+		}
+	}
+	return args
+}
+
+// arrayText writes column i of rows as a PostgreSQL array literal, which every
+// driver passes on as it is.
+func arrayText(rows []Row, i int) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for r, row := range rows {
+		if r > 0 {
+			b.WriteByte(',')
+		}
+		switch v := row[i].(type) {
+		case nil:
+			b.WriteString("NULL")
+		case int64:
+			b.WriteString(strconv.FormatInt(v, 10))
+		case string:
+			b.WriteByte('"')
+			for _, c := range []byte(v) {
+				if c == '"' || c == '\\' {
+					b.WriteByte('\\')
+				}
+				b.WriteByte(c)
+			}
+			b.WriteByte('"')
+		default:
+			panic(fmt.Sprintf("sqlgen: a batch holds %T; allowed are int64, string and nil", v))
+		}
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+// jsonText writes rows as a JSON array of arrays.
+func jsonText(rows []Row) string {
+	if len(rows) == 0 {
+		return "[]"
+	}
+	text, err := json.Marshal(rows)
+	if err != nil {
+		panic(fmt.Sprintf("sqlgen: a batch that JSON cannot hold: %v", err))
+	}
+	return string(text)
+}
+
+// builder writes one statement. The parameters are numbered here and nowhere
+// else.
+type builder struct {
+	server dialect.Server
+	text   strings.Builder
+	params []param
+	slots  int
+}
+
+func newBuilder(s dialect.Server) *builder { return &builder{server: s} }
+
+// add writes pieces of SQL, one after the other.
+func (b *builder) add(parts ...string) *builder {
+	for _, p := range parts {
+		b.text.WriteString(p)
+	}
+	return b
+}
+
+// arg registers a named parameter and returns its placeholder. Engines that
+// number their parameters get one number a name.
+func (b *builder) arg(name string) string {
+	if b.server.Name() == dialect.Postgres {
+		for i, p := range b.params {
+			if p.kind == scalar && p.name == name {
+				return b.server.Placeholder(i + 1)
+			}
+		}
+	}
+	return b.push(param{name: name, kind: scalar})
+}
+
+// int is arg for a whole number in a place where PostgreSQL would guess
+// another type.
+func (b *builder) int(name string) string {
+	if b.server.Name() == dialect.Postgres {
+		return b.arg(name) + "::bigint"
+	}
+	return b.arg(name)
+}
+
+func (b *builder) push(p param) string {
+	b.params = append(b.params, p)
+	return b.server.Placeholder(len(b.params))
+}
+
+// rows returns a batch of rows as something FROM takes under the given alias,
+// its columns named. room is how many rows a run may bring at the most, where
+// the engine has to know.
+func (b *builder) rows(alias string, room int, cols ...Column) string {
+	var out strings.Builder
+	switch b.server.Caps.Rows {
+	case dialect.Arrays:
+		out.WriteString("unnest(")
+		names := make([]string, len(cols))
+		for i, c := range cols {
+			if i > 0 {
+				out.WriteString(", ")
+			}
+			typ := "::bigint[]"
+			if c.Type == Text {
+				typ = "::text[]"
+			}
+			out.WriteString(b.push(param{kind: wholeColumn, col: i}) + typ)
+			names[i] = c.Name
+		}
+		out.WriteString(") as " + alias + " (" + strings.Join(names, ", ") + ")")
+	case dialect.JSON:
+		out.WriteString("(select ")
+		for i, c := range cols {
+			if i > 0 {
+				out.WriteString(", ")
+			}
+			out.WriteString("value ->> " + strconv.Itoa(i) + " as " + c.Name)
+		}
+		out.WriteString(" from json_each(" + b.push(param{kind: wholeTable}) + ")) as " + alias)
+	case dialect.Unions:
+		b.slots = room
+		out.WriteString("(")
+		for r := range room {
+			if r > 0 {
+				out.WriteString(" union all ")
+			}
+			out.WriteString("select ")
+			for i, c := range cols {
+				if i > 0 {
+					out.WriteString(", ")
+				}
+				typ := "signed"
+				if c.Type == Text {
+					typ = "char"
+				}
+				out.WriteString("cast(" + b.push(param{kind: cell, typ: c.Type, col: i, row: r}) + " as " + typ + ")")
+				if r == 0 {
+					out.WriteString(" as " + c.Name)
+				}
+			}
+		}
+		out.WriteString(") as " + alias)
+	}
+	return out.String()
+}
+
+// wait writes the whole microseconds that f makes a task wait after attempts,
+// an SQL expression or, where it starts with ":", a parameter's name.
+func (b *builder) wait(f Formula, attempts string) string {
+	name, isParam := strings.CutPrefix(attempts, ":")
+	if !isParam || b.server.Name() == dialect.Postgres {
+		if isParam {
+			attempts = b.arg(name)
+		}
+		return f.MicrosSQL(b.server, attempts)
+	}
+	// Engines without numbered parameters want one for each time it is named.
+	const mark = "\x00"
+	text := f.MicrosSQL(b.server, mark)
+	for strings.Contains(text, mark) {
+		text = strings.Replace(text, mark, b.arg(name), 1)
+	}
+	return text
+}
+
+func (b *builder) stmt() Stmt {
+	return Stmt{SQL: b.text.String(), params: b.params, slots: b.slots}
+}
+
+// Room rounds the size of a batch up to one of a few sizes, so that engines
+// whose statements grow with their batch see few different texts.
+func Room(n int) int {
+	room := 1
+	for room < n {
+		room *= 4
+	}
+	return room
+}

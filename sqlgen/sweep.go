@@ -1,0 +1,29 @@
+package sqlgen
+
+import "github.com/falldue/falldue/dialect"
+
+// Sweep finds the lanes of a queue that hold waiting tasks, jumping from lane
+// to lane in the index, so that its cost grows with the lanes and not with the
+// rows. It returns of each: state, priority, kind, policy, attempts, and how
+// long ago the anchor of its first row was, in microseconds. Parameters: queue.
+func Sweep(s dialect.Server, tables Tables) Stmt {
+	b, clock, tasks := newBuilder(s), s.Clock(), tables.tasks(s)
+	if s.Caps.LooseScan {
+		b.add("select state, priority, kind, policy, attempts, ", age(clock, "min(updated_at)"), " from ", tasks,
+			" where queue = ", b.arg("queue"), " and state in ('open', 'snoozed')",
+			" group by queue, state, priority, kind, policy, attempts")
+		return b.stmt()
+	}
+	// 'open' and 'snoozed' sort after the states of finished tasks.
+	const order = "state, priority, kind, policy, attempts"
+	first := func(from string) string {
+		return "(select id from " + tasks + " where queue = " + b.arg("queue") + " and " + from + " order by " + order + ", updated_at limit 1)"
+	}
+	b.add("with recursive lane as (",
+		"select t.id, t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at from ", tasks, " t where t.id = ", first("state >= 'open'"),
+		" union all ",
+		"select t.id, t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at from lane l join ", tasks, " t on t.id = ",
+		first("("+order+") > (l.state, l.priority, l.kind, l.policy, l.attempts)"),
+		") select state, priority, kind, policy, attempts, ", age(clock, "updated_at"), " from lane")
+	return b.stmt()
+}
