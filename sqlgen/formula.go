@@ -157,3 +157,14 @@ func toInteger(d dialect.Dialect, whole string) string {
 		return "cast(" + whole + " as signed)"
 	}
 }
+
+// Value is what a formula is that depends on neither n nor the delay, such as
+// the argument of a preset, in seconds and not limited to a delay's range. ok
+// is false where e depends on them or is no formula.
+func Value(e Expr) (seconds float64, ok bool) {
+	if !constant(e) || check(e, false) != nil {
+		return 0, false
+	}
+	x := guard{}.expr(e)
+	return x.num, x.op == opNum
+}

@@ -1,0 +1,136 @@
+package backoff
+
+// peerPresets are the defaults of other libraries and services, so that those
+// who move keep their curve. In each, n is the number of failures so far, 1
+// after the first, where the original may count from 0. Jitter drawn from whole
+// numbers in the original is continuous here, over the same range.
+var peerPresets = []Preset{
+	{
+		Name:   "zizq",
+		Doc:    "The default of this library. 25 days to the last attempt.",
+		Source: "Zizq, Backoff & Retry Policies, sections Backoff Policy Structure and Zizq Defaults",
+		Params: []Param{
+			{Name: "base", Doc: "B, what every wait has", Kind: Duration, Default: "15s", Min: 0, Max: century},
+			{Name: "exponent", Doc: "E, the power of n", Kind: Factor, Default: "4", Min: 0, Max: 20},
+			{Name: "jitter", Doc: "J, the jitter for each failure so far", Kind: Duration, Default: "30s", Min: 0, Max: century},
+			{Name: "retries", Doc: "the retry limit: one less than the attempts", Kind: Count, Default: "25", Min: 0, Max: 1e9},
+		},
+		Delay:       "base + n^exponent",
+		Spread:      "jitter * n",
+		MaxAttempts: "retries + 1",
+	},
+	{
+		Name:        "sidekiq",
+		Doc:         "Sidekiq 8. 20 days to the last attempt.",
+		Source:      "Sidekiq, lib/sidekiq/job_retry.rb, delay_for; count is n - 1",
+		Delay:       "(n - 1)^4 + 15s",
+		Spread:      "10s * n",
+		MaxAttempts: "26",
+	},
+	{
+		Name:   "cenkalti",
+		Doc:    "ExponentialBackOff of cenkalti/backoff. The maximum is applied before the jitter, as it is there, so that a wait can be longer than max_interval.",
+		Source: "cenkalti/backoff v4, exponential.go, NextBackOff; in the Pub/Sub question's ExponentialBackOff",
+		Params: []Param{
+			{Name: "initial", Doc: "InitialInterval", Kind: Duration, Default: "500ms", Min: 0, Max: century},
+			{Name: "multiplier", Doc: "Multiplier", Kind: Factor, Default: "1.5", Min: 1, Max: 100},
+			{Name: "randomization", Doc: "RandomizationFactor, the part of the interval that jitter takes or adds", Kind: Factor, Default: "0.5", Min: 0, Max: 1},
+			{Name: "max_interval", Doc: "MaxInterval", Kind: Duration, Default: "60s", Min: 0, Max: century},
+			{Name: "max_elapsed", Doc: "MaxElapsedTime, 0 for none", Kind: Duration, Default: "15m", Min: 0, Max: century},
+		},
+		Delay:      "(1 - randomization) * min(max_interval, initial * multiplier^(n - 1))",
+		Spread:     "2 * randomization * min(max_interval, initial * multiplier^(n - 1))",
+		MaxElapsed: "max_elapsed",
+		rules:      []rule{{"max_interval >= initial", "max_interval must be at least initial"}},
+	},
+	{
+		Name:   "pubsub",
+		Doc:    "The RetryPolicy of Google Cloud Pub/Sub. Its documentation names min and max only: that the wait doubles is an assumption, and its randomization, which is not described, is left out.",
+		Source: "How does the exponential backoff configured in Google Pub/Sub's RetryPolicy work?, Stack Overflow; Pub/Sub reference, RetryPolicy",
+		Params: []Param{
+			{Name: "min", Doc: "minimum_backoff", Kind: Duration, Default: "10s", Min: 0, Max: 600},
+			{Name: "max", Doc: "maximum_backoff", Kind: Duration, Default: "600s", Min: 0, Max: 600},
+			{Name: "multiplier", Doc: "what the wait grows by each time; assumed", Kind: Factor, Default: "2", Min: 1, Max: 100},
+		},
+		Delay: "min(max, min * multiplier^(n - 1))",
+		rules: []rule{ascending},
+	},
+	{
+		Name:        "river",
+		Doc:         "River's default: n^4, a tenth more or less.",
+		Source:      "River, DefaultClientRetryPolicy",
+		Delay:       "0.9 * n^4",
+		Spread:      "0.2 * n^4",
+		MaxAttempts: "25",
+	},
+	{
+		Name:   "oban",
+		Doc:    "The default of an Oban worker. With more than 20 attempts the curve is stretched over them.",
+		Source: "Oban, Oban.Worker, backoff/1; Oban.Backoff",
+		Params: []Param{{Name: "attempts", Doc: "max_attempts", Kind: Count, Default: "20", Min: 1, Max: 1e6}},
+		// Whole numbers of 2^c, c being rounded; never more than 2^20.
+		Delay:       "15s + 2^floor(min(n, attempts) * 20 / max(attempts, 20) + 0.5)",
+		Spread:      "0.1 * delay",
+		MaxAttempts: "attempts",
+	},
+	{
+		Name:        "asynq",
+		Doc:         "The default of asynq: Sidekiq's formula of before version 6.2.2.",
+		Source:      "asynq, server.go, DefaultRetryDelayFunc; the argument there is n - 1",
+		Delay:       "(n - 1)^4 + 15s",
+		Spread:      "29s * n",
+		MaxAttempts: "26",
+	},
+	{
+		Name:        "faktory",
+		Doc:         "The default of Faktory: Sidekiq's formula of before version 6.2.2.",
+		Source:      "Faktory, manager/retry.go, nextRetry; RetryCount is n - 1",
+		Delay:       "(n - 1)^4 + 15s",
+		Spread:      "29s * n",
+		MaxAttempts: "26",
+	},
+	{
+		Name:        "graphile_worker",
+		Doc:         "The formula of Graphile Worker: e^n seconds up to e^10, six hours.",
+		Source:      "Graphile Worker, Exponential backoff",
+		Delay:       "exp(min(n, 10))",
+		MaxAttempts: "25",
+	},
+	{
+		Name:   "db_scheduler",
+		Doc:    "ExponentialBackoffFailureHandler of db-scheduler. Its rate is the original's default; initial has none there, and is the interval after which db-scheduler's one-time tasks are retried.",
+		Source: "db-scheduler, FailureHandler.ExponentialBackoffFailureHandler; consecutiveFailures is n - 1",
+		Params: []Param{
+			{Name: "initial", Doc: "the wait after the first failure", Kind: Duration, Default: "5m", Min: 0, Max: century},
+			{Name: "rate", Doc: "what the wait grows by each time", Kind: Factor, Default: "1.5", Min: 1, Max: 100},
+		},
+		Delay: "initial * rate^(n - 1)",
+	},
+	{
+		Name:   "celery",
+		Doc:    "Celery's retry_backoff with its default retry_jitter, which draws from the whole wait.",
+		Source: "Celery, Tasks, section Automatic retry for known exceptions; celery/utils/time.py, get_exponential_backoff_interval",
+		Params: []Param{
+			{Name: "factor", Doc: "retry_backoff", Kind: Duration, Default: "1s", Min: 0, Max: century},
+			{Name: "max", Doc: "retry_backoff_max", Kind: Duration, Default: "600s", Min: 0, Max: century},
+		},
+		Delay:       "0",
+		Spread:      "min(max, factor * 2^(n - 1))",
+		MaxAttempts: "4",
+	},
+	{
+		Name:        "activejob",
+		Doc:         "wait: :polynomially_longer of Active Job, with the jitter of load_defaults 6.1 and later. The jitter is not applied to the 2 seconds, as it is not there.",
+		Source:      "Ruby on Rails, ActiveJob::Exceptions, retry_on",
+		Delay:       "n^4 + 2s",
+		Spread:      "0.15 * n^4",
+		MaxAttempts: "5",
+	},
+	{
+		Name:   "grpc",
+		Doc:    "The connection backoff of gRPC: a fifth more or less, but for the first wait, which has no jitter. gRPC counts from the start of an attempt, this library from its end.",
+		Source: "gRPC, doc/connection-backoff.md; retries is n - 1 as in grpc-go",
+		Delay:  "if(n == 1, 1s, 0.8 * min(120s, 1.6^(n - 1)))",
+		Spread: "if(n == 1, 0, 0.4 * min(120s, 1.6^(n - 1)))",
+	},
+}
