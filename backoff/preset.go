@@ -16,33 +16,37 @@ import (
 // policies, where the parameters are names like n.
 type Preset struct {
 	// Name is how text calls it.
-	Name string
+	Name string `json:"name"`
 	// Doc says in a sentence or two what it does.
-	Doc string
+	Doc string `json:"doc"`
 	// Source is whose formula it is: author, title, section.
-	Source string
+	Source string `json:"source"`
 	// Params are its parameters, in the order in which they may be given
 	// without their names.
-	Params []Param
-	// Delay and Spread are its formulas; no Spread is none.
-	Delay, Spread string
+	Params []Param `json:"params,omitempty"`
+	// Delay is its formula.
+	Delay string `json:"delay"`
+	// Spread is the formula of its jitter; empty is none.
+	Spread string `json:"spread,omitempty"`
 	// MaxAttempts and MaxElapsed are formulas of its limits; empty is none.
-	MaxAttempts, MaxElapsed string
+	MaxAttempts string `json:"max_attempts,omitempty"`
+	MaxElapsed  string `json:"max_elapsed,omitempty"`
 
 	rules []rule
 }
 
 // Param is a parameter of a preset.
 type Param struct {
-	Name string
+	Name string `json:"name"`
 	// Doc says what it is.
-	Doc  string
-	Kind ParamKind
+	Doc  string    `json:"doc"`
+	Kind ParamKind `json:"kind"`
 	// Default is the text of the value that it has if none is given.
-	Default string
+	Default string `json:"default"`
 	// Min and Max are the least and the largest value that is accepted, in
 	// seconds if it is a duration.
-	Min, Max float64
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
 }
 
 // ParamKind is what a parameter measures.
@@ -60,9 +64,6 @@ type rule struct{ condition, must string }
 
 // Range writes the values that the parameter accepts, as "from 1ms to 36500d".
 func (p Param) Range() string {
-	if math.IsInf(p.Max, 1) {
-		return p.text(p.Min) + " or more"
-	}
 	return "from " + p.text(p.Min) + " to " + p.text(p.Max)
 }
 

@@ -53,7 +53,7 @@ func Due(d dialect.Dialect, f Formula, p DueParams) (string, error) {
 	case dialect.Postgres:
 		now := "statement_timestamp()"
 		if p.UTC {
-			now += " at time zone 'UTC'"
+			now = "(" + now + " at time zone 'UTC')"
 		}
 		return fmt.Sprintf("%s <= %s - (%s) * interval '1 microsecond'", updatedAt, now, f.MicrosSQL(d, attempts)), nil
 	case dialect.SQLite:

@@ -1,0 +1,34 @@
+// Command falldue works with falldue's tables and its policies. Its verbs are
+// listed by falldue help.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := root().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "falldue:", err)
+		os.Exit(1)
+	}
+}
+
+// root is the command with all its verbs.
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "falldue",
+		Short:         "A task queue that polls a database by the tasks' own backoff",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	cmd.AddCommand(policyCommand())
+	return cmd
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
+	"github.com/spf13/cobra"
+)
+
+const policyHelp = `A FORMULA is a delay such as "917m * atan(n^3 / 15)", a preset such as
+"geometric(min=5s, max=260s, retries=10)", or a whole policy such as
+"delay 15s + n^4; spread 30s * n; attempts 26". n is the number of failed
+attempts. A bare number is seconds; the units are ms, s, m, h, d. The operators
+are + - * / ^, the functions min, max, pow, exp, ln, log10, sqrt, atan, floor,
+ceil, abs and if(condition, a, b), the constants pi and e. A FORMULA that
+begins with a minus goes behind --.
+
+None of these verbs needs a database.`
+
+func policyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Show policies: how long tasks wait after they failed",
+		Long:  "Show policies: how long tasks wait after they failed.\n\n" + policyHelp,
+	}
+	cmd.AddCommand(policyListCommand(), policyEvalCommand(), policySQLCommand(), policyWhereCommand())
+	return cmd
+}
+
+func policyEvalCommand() *cobra.Command {
+	var spread, attempts string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "eval FORMULA",
+		Short: "Print the delay and the spread at numbers of failed attempts",
+		Long:  "Print the delay and the spread at numbers of failed attempts.\n\n" + policyHelp,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			policy, err := backoff.Parse(args[0])
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("spread") {
+				policy = policy.WithSpread(spread)
+			}
+			if err := policy.Err(); err != nil {
+				return err
+			}
+			ranges, err := parseAttempts(attempts)
+			if err != nil {
+				return err
+			}
+			return printEval(cmd.OutOrStdout(), policy, ranges, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&spread, "spread", "", "formula of the jitter's width, which may name the delay")
+	cmd.Flags().StringVar(&attempts, "attempts", "1-25", "numbers and ranges of failed attempts, such as 0-30,1000")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line: n, seconds, spread_seconds")
+	return cmd
+}
+
+func printEval(out io.Writer, policy backoff.Policy, ranges []attemptRange, asJSON bool) error {
+	w := bufio.NewWriter(out)
+	if !asJSON {
+		fmt.Fprintf(w, "%10s  %20s  %20s\n", "n", "delay", "spread")
+	}
+	lines := json.NewEncoder(w)
+	for _, r := range ranges {
+		for n := r.from; n <= r.to; n++ {
+			if !asJSON {
+				delay, spread := policy.Wait(n)
+				if _, err := fmt.Fprintf(w, "%10d  %20s  %20s\n", n, delay, spread); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := lines.Encode(struct {
+				N       int64   `json:"n"`
+				Seconds float64 `json:"seconds"`
+				Spread  float64 `json:"spread_seconds"`
+			}{n, policy.Delay().Eval(n), policy.Spread().Eval(n)}); err != nil {
+				return err
+			}
+		}
+	}
+	return w.Flush()
+}
+
+func policySQLCommand() *cobra.Command {
+	var engine, attempts string
+	cmd := &cobra.Command{
+		Use:   "sql FORMULA --engine ENGINE",
+		Short: "Print the SQL expression that yields the delay in seconds",
+		Long:  "Print the SQL expression that yields the delay in seconds, and nothing else.\n\n" + policyHelp,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, policy, err := engineAndPolicy(engine, args[0])
+			if err != nil {
+				return err
+			}
+			if attempts == "" {
+				return fmt.Errorf("--attempts-column is empty; it names the column that counts failed attempts")
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), policy.Delay().SQL(d, d.Quote(attempts)))
+			return err
+		},
+	}
+	engineFlag(cmd, &engine)
+	cmd.Flags().StringVar(&attempts, "attempts-column", "attempts", "name of the column that counts failed attempts")
+	return cmd
+}
+
+func policyWhereCommand() *cobra.Command {
+	var engine string
+	var params sqlgen.DueParams
+	cmd := &cobra.Command{
+		Use:   "where FORMULA --engine ENGINE",
+		Short: "Print the SQL predicate that is true of the rows that are due",
+		Long: "Print the SQL predicate that is true of the rows that are due, for a table with a\n" +
+			"column that counts failed attempts and one for the moment of the last change.\n\n" + policyHelp,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, policy, err := engineAndPolicy(engine, args[0])
+			if err != nil {
+				return err
+			}
+			predicate, err := sqlgen.Due(d, policy.Delay(), params)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), predicate)
+			return err
+		},
+	}
+	engineFlag(cmd, &engine)
+	cmd.Flags().StringVar(&params.AttemptsColumn, "attempts-column", "attempts", "name of the column that counts failed attempts")
+	cmd.Flags().StringVar(&params.UpdatedAtColumn, "updated-at-column", "updated_at", "name of the column for the moment that the delay counts from")
+	cmd.Flags().StringVar(&params.Table, "table", "", "table or alias that the columns are of")
+	cmd.Flags().BoolVar(&params.UTC, "utc", false, "the moments are in UTC without a time zone, not in the session's time zone")
+	return cmd
+}
+
+func engineFlag(cmd *cobra.Command, engine *string) {
+	cmd.Flags().StringVar(engine, "engine", "", "postgres, mysql, mariadb or sqlite")
+	if err := cmd.MarkFlagRequired("engine"); err != nil {
+		panic(err) // the flag was defined in the line above
+	}
+}
+
+func engineAndPolicy(engine, formula string) (dialect.Dialect, backoff.Policy, error) {
+	d, err := dialect.Of(dialect.Name(engine))
+	if err != nil {
+		return nil, backoff.Policy{}, err
+	}
+	policy, err := backoff.Parse(formula)
+	return d, policy, err
+}
