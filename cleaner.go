@@ -1,0 +1,70 @@
+package falldue
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// cleanEvery is how often a worker looks for finished tasks whose time is over.
+const cleanEvery = time.Minute
+
+// clean deletes finished tasks whose time is over, until ctx ends.
+func (w *worker) clean(ctx context.Context) {
+	for {
+		for queue := range w.pollers {
+			w.cleanState(ctx, queue, sqlgen.StateDone, w.q.cfg.Keep)
+			if w.q.cfg.KeepDead > 0 {
+				w.cleanState(ctx, queue, sqlgen.StateDead, w.q.cfg.KeepDead)
+				w.cleanState(ctx, queue, sqlgen.StateCancelled, w.q.cfg.KeepDead)
+			}
+		}
+		every := cleanEvery
+		if w.q.cfg.Keep > 0 {
+			every = min(every, max(w.q.cfg.Keep, time.Second))
+		}
+		if pause(ctx, every+rand.N(every/10)) != nil {
+			return
+		}
+	}
+}
+
+func (w *worker) cleanState(ctx context.Context, queue, state string, keep time.Duration) {
+	for ctx.Err() == nil {
+		n, err := w.q.store.clean(ctx, queue, state, keep)
+		if err != nil && ctx.Err() == nil {
+			w.q.cfg.Logger.Warn("falldue: cannot delete finished tasks", "queue", queue, "state", state, "error", err)
+		}
+		if err != nil || n < maxBatch {
+			return
+		}
+	}
+}
+
+// clean deletes up to a batch of finished tasks and what is recorded of them,
+// and returns how many.
+func (s *store) clean(ctx context.Context, queue, state string, keep time.Duration) (int, error) {
+	find := s.stmt("clean", 0, func(int) sqlgen.Stmt { return sqlgen.Clean(s.server, s.tables) })
+	ids, err := selectInt64s(ctx, pool{s}, find.SQL, find.Bind(sqlgen.Values{
+		"queue": queue, "state": state, "keep": keep.Microseconds(), "limit": maxBatch,
+	}, nil))
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	rows := make([]sqlgen.Row, len(ids))
+	for i, id := range ids {
+		rows[i] = sqlgen.Row{id}
+	}
+	err = s.inTx(ctx, func(x execer) error {
+		drop := s.rowStmt("drop", len(rows), sqlgen.Drop)
+		if _, err := x.exec(ctx, drop.SQL, drop.Bind(nil, rows)); err != nil {
+			return err
+		}
+		forget := s.rowStmt("forget", len(rows), sqlgen.Forget)
+		_, err := x.exec(ctx, forget.SQL, forget.Bind(nil, rows))
+		return err
+	})
+	return len(ids), err
+}

@@ -1,0 +1,162 @@
+package falldue
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// DefaultQueue is the queue of kinds that name none.
+const DefaultQueue = "default"
+
+// Config is how a Queue works. The zero value is ready for use.
+type Config struct {
+	// Prefix starts the name of each of falldue's tables: letters, digits and
+	// underscores, 40 at the most. Defaults to "falldue_".
+	Prefix string
+	// Schema is the PostgreSQL schema of the tables; Migrate creates it where
+	// it is missing. Defaults to the connection's search path. The other
+	// engines have none.
+	Schema string
+
+	// Queues names the queues that Run works on, and how many handlers may run
+	// at once for each. Defaults to the queue "default" with Workers handlers.
+	Queues map[string]int
+	// Workers is how many handlers may run at once when Queues is empty.
+	// Defaults to 10.
+	Workers int
+	// PollInterval is how long at the most a worker waits before it looks for
+	// tasks that other processes enqueued. What it knows of itself it does not
+	// poll for: it sleeps until the next task falls due. Defaults to 1 second,
+	// and up to a tenth is added at random.
+	PollInterval time.Duration
+	// Lease is how long a task stays with a worker that does not answer; then
+	// it falls due for others, after its policy's delay. Workers extend their
+	// leases every third of it. Defaults to 1 minute, 1 second at the least.
+	Lease time.Duration
+	// Grace is how long Run lets running handlers finish after its context
+	// ended, before it cancels theirs. Defaults to 30 seconds; negative is not
+	// at all.
+	Grace time.Duration
+	// Keep is how long tasks that are done stay in the table. Defaults to 0:
+	// they are deleted at once, and a handler's result with them.
+	Keep time.Duration
+	// KeepDead is how long dead and cancelled tasks stay in the table.
+	// Defaults to 0: for ever.
+	KeepDead time.Duration
+	// MaxPayload is the size in bytes of the largest payload that Enqueue
+	// takes. Defaults to 1 MiB, 64 MiB at the most.
+	MaxPayload int
+
+	// Name says in claimed_by and in recorded attempts which worker ran a
+	// task: 60 printable ASCII characters at the most. A random part is added,
+	// so that no two workers are ever taken for one. Defaults to host and
+	// process id.
+	Name string
+	// Logger is told of what a user cannot see otherwise: lost leases,
+	// policies that do not parse, a database that does not answer. Defaults to
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Prefix == "" {
+		c.Prefix = "falldue_"
+	}
+	if c.Workers == 0 {
+		c.Workers = 10
+	}
+	if len(c.Queues) == 0 {
+		c.Queues = map[string]int{DefaultQueue: c.Workers}
+	}
+	if c.PollInterval == 0 {
+		c.PollInterval = time.Second
+	}
+	if c.Lease == 0 {
+		c.Lease = time.Minute
+	}
+	if c.Grace == 0 {
+		c.Grace = 30 * time.Second
+	}
+	if c.MaxPayload == 0 {
+		c.MaxPayload = 1 << 20
+	}
+	if c.Name == "" {
+		host, _ := os.Hostname()
+		c.Name = fmt.Sprintf("%.40s:%d", strings.Map(printable, host), os.Getpid())
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func (c Config) validate(d dialect.Dialect) error {
+	if err := c.tables().Validate(d); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	for name, n := range c.Queues {
+		if err := validName("queue", name); err != nil {
+			return err
+		}
+		if n < 1 || n > 100_000 {
+			return invalid("%d handlers for queue %q; allowed are 1 to 100,000", n, name)
+		}
+	}
+	if strings.Map(printable, c.Name) != c.Name || len(c.Name) > 60 {
+		return invalid("worker name %q; allowed are 60 printable ASCII characters", c.Name)
+	}
+	for _, r := range []struct {
+		name     string
+		value    time.Duration
+		min, max time.Duration
+	}{
+		{"PollInterval", c.PollInterval, time.Millisecond, time.Hour},
+		{"Lease", c.Lease, time.Second, 24 * time.Hour},
+		{"Keep", c.Keep, 0, maxDelay},
+		{"KeepDead", c.KeepDead, 0, maxDelay},
+	} {
+		if r.value < r.min || r.value > r.max {
+			return invalid("%s %v; allowed are %v to %v", r.name, r.value, r.min, r.max)
+		}
+	}
+	if c.MaxPayload < 2 || c.MaxPayload > 64<<20 {
+		return invalid("MaxPayload %d; allowed are 2 bytes to 64 MiB", c.MaxPayload)
+	}
+	return nil
+}
+
+func (c Config) tables() sqlgen.Tables { return sqlgen.Tables{Schema: c.Schema, Prefix: c.Prefix} }
+
+// workerID makes the name of one run of one worker.
+func (c Config) workerID() string {
+	var random [6]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return c.Name + "/" + hex.EncodeToString(random[:])
+}
+
+func printable(r rune) rune {
+	if r < ' ' || r > '~' {
+		return -1
+	}
+	return r
+}
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$`)
+
+// validName checks the name of a kind or a queue: what every engine's index
+// holds and compares alike.
+func validName(what, name string) error {
+	if !namePattern.MatchString(name) {
+		return invalid("%s %q; allowed are 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the first a letter or digit", what, name)
+	}
+	return nil
+}

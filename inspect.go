@@ -1,0 +1,184 @@
+package falldue
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// State is where a task stands.
+type State string
+
+// The states of a task.
+const (
+	// Open tasks wait, or run; they are due when their policy's delay is over.
+	Open State = sqlgen.StateOpen
+	// Snoozed tasks wait for a moment, without a delay on top.
+	Snoozed State = sqlgen.StateSnoozed
+	// Done tasks succeeded; they stay for Config.Keep.
+	Done State = sqlgen.StateDone
+	// Dead tasks failed for the last time; they stay for Config.KeepDead, and
+	// can be revived.
+	Dead State = sqlgen.StateDead
+	// Cancelled tasks were called off; they stay for Config.KeepDead, and can
+	// be revived.
+	Cancelled State = sqlgen.StateCancelled
+)
+
+// TaskInfo is a task as it stands in the table.
+type TaskInfo struct {
+	ID          int64
+	Queue, Kind string
+	// Policy is the key of the task's own policy, "" where its kind's holds.
+	Policy   string
+	Priority int
+	State    State
+	// Attempts counts the executions that count, a running one included.
+	Attempts int
+	// MaxAttempts is the task's own limit; 0 where its policy's holds.
+	MaxAttempts int
+	// Fence counts the claims of the task.
+	Fence int64
+	// UpdatedAt is the moment its wait counts from: when it was enqueued for,
+	// when it last failed plus its jitter, the end of its lease while it runs,
+	// the moment a snooze ends; or when it finished.
+	UpdatedAt time.Time
+	CreatedAt time.Time
+	// FirstAttemptedAt and AttemptedAt are when its first and latest attempts
+	// began; zero before the first.
+	FirstAttemptedAt, AttemptedAt time.Time
+	// Now is the database's clock when the task was read.
+	Now time.Time
+	// ClaimedBy is the worker that runs the task, or whose lease ran out.
+	ClaimedBy string
+	LastError string
+	Payload   json.RawMessage
+	// Result is what the handler set, nil if nothing.
+	Result json.RawMessage
+}
+
+// TaskFilter picks tasks. The zero value picks all of them.
+type TaskFilter struct {
+	Queue, Kind string
+	State       State
+	// After is the id of the last task of the page before.
+	After int64
+	// Limit is the most tasks to return. Defaults to 100; 10,000 at the most.
+	Limit int
+}
+
+// Task looks a task up. Its error wraps [ErrNotFound] for an id that is not
+// there: it never was, or is done and not kept.
+func (q *Queue) Task(ctx context.Context, id int64) (TaskInfo, error) {
+	list, err := q.store.list(ctx, sqlgen.ListParams{ID: true}, sqlgen.Values{"id": id, "after": int64(-1 << 63), "limit": 1})
+	if err != nil {
+		return TaskInfo{}, err
+	}
+	if len(list) == 0 {
+		return TaskInfo{}, fmt.Errorf("%w: %d", ErrNotFound, id)
+	}
+	return list[0], nil
+}
+
+// Tasks lists tasks in the order of their ids.
+func (q *Queue) Tasks(ctx context.Context, f TaskFilter) ([]TaskInfo, error) {
+	if f.Limit == 0 {
+		f.Limit = 100
+	}
+	if f.Limit < 0 || f.Limit > 10_000 {
+		return nil, invalid("Limit %d; allowed are 1 to 10,000", f.Limit)
+	}
+	return q.store.list(ctx,
+		sqlgen.ListParams{Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != ""},
+		sqlgen.Values{"queue": f.Queue, "kind": f.Kind, "state": string(f.State), "after": f.After, "limit": f.Limit})
+}
+
+// Attempt is what is recorded of one attempt that did not succeed.
+type Attempt struct {
+	// Attempt is the task's attempt, Fence its claim.
+	Attempt int
+	Fence   int64
+	// Outcome is "retried", "dead", or "lost" where the worker vanished.
+	Outcome    string
+	Worker     string
+	FinishedAt time.Time
+	// Duration is how long the handler ran, 0 where nobody knows.
+	Duration time.Duration
+	Error    string
+	// Stack is that of a panic, or "".
+	Stack string
+}
+
+// Attempts lists what went wrong with a task, oldest first.
+func (q *Queue) Attempts(ctx context.Context, id int64) (list []Attempt, err error) {
+	s := q.store
+	stmt := s.stmt("attempts", 0, func(int) sqlgen.Stmt { return sqlgen.Attempts(s.server, s.tables) })
+	err = s.retry(ctx, func() error {
+		list = list[:0]
+		rows, err := pool{s}.query(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"id": id}, nil))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var a Attempt
+			var finished, took int64
+			var stack sql.NullString
+			if err := rows.Scan(&a.Fence, &a.Attempt, &a.Outcome, &a.Worker, &finished, &took, &a.Error, &stack); err != nil {
+				return err
+			}
+			a.FinishedAt, a.Duration, a.Stack = time.UnixMicro(finished).UTC(), micros(took), stack.String
+			list = append(list, a)
+		}
+		return rows.Err()
+	})
+	return list, err
+}
+
+// Count is how many tasks of a queue and kind are in a state.
+type Count struct {
+	Queue, Kind string
+	State       State
+	Tasks       int64
+}
+
+// Counts counts all tasks by queue, kind and state. It reads the whole index.
+func (q *Queue) Counts(ctx context.Context) (list []Count, err error) {
+	s := q.store
+	stmt := s.stmt("count", 0, func(int) sqlgen.Stmt { return sqlgen.Count(s.server, s.tables) })
+	err = s.retry(ctx, func() error {
+		list = list[:0]
+		rows, err := pool{s}.query(ctx, stmt.SQL, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var c Count
+			if err := rows.Scan(&c.Queue, &c.Kind, &c.State, &c.Tasks); err != nil {
+				return err
+			}
+			list = append(list, c)
+		}
+		return rows.Err()
+	})
+	return list, err
+}
+
+// Revive makes a dead or cancelled task run again at once, with all its
+// attempts before it; what is recorded of the old ones stays. Its error wraps
+// [ErrNotFound] for a task that is in another state.
+func (q *Queue) Revive(ctx context.Context, id int64) error {
+	return q.store.changeState(ctx, "revive", sqlgen.Revive, id)
+}
+
+// Cancel calls off a task that is not finished. The context of its handler, if
+// it runs, ends with [ErrLeaseLost] at the next heartbeat. Its error wraps
+// [ErrNotFound] for a task that is finished.
+func (q *Queue) Cancel(ctx context.Context, id int64) error {
+	return q.store.changeState(ctx, "cancel", sqlgen.Cancel, id)
+}

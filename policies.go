@@ -1,0 +1,157 @@
+package falldue
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// policies knows the policies that tasks were enqueued with, by the key of
+// their text. A text never changes under its key, so that what was read once
+// holds.
+type policies struct {
+	store *store
+
+	mu     sync.Mutex
+	stored map[string]bool // known to be in the table
+	loaded map[string]loadedPolicy
+}
+
+type loadedPolicy struct {
+	policy backoff.Policy
+	err    error
+	again  time.Time // when to look again after an error
+}
+
+// retryBroken is how long a policy that could not be read is left alone.
+const retryBroken = 10 * time.Second
+
+func newPolicies(s *store) *policies {
+	return &policies{store: s, stored: map[string]bool{}, loaded: map[string]loadedPolicy{}}
+}
+
+// put stores p under its key: in the caller's transaction, or by itself where
+// tx is nil.
+func (p *policies) put(ctx context.Context, tx Tx, key string, policy backoff.Policy) error {
+	p.mu.Lock()
+	known := p.stored[key]
+	p.mu.Unlock()
+	if known {
+		return nil
+	}
+	stmt := p.store.stmt("put policy", 0, func(int) sqlgen.Stmt { return sqlgen.PutPolicy(p.store.server, p.store.tables) })
+	args := stmt.Bind(sqlgen.Values{"key": key, "policy": policy.String()}, nil)
+	if tx != nil {
+		_, err := tx.ExecContext(ctx, stmt.SQL, args...)
+		return p.store.explain(err)
+	}
+	err := p.store.retry(ctx, func() error {
+		_, err := pool{p.store}.exec(ctx, stmt.SQL, args)
+		return err
+	})
+	if err == nil {
+		p.mu.Lock()
+		p.stored[key] = true
+		p.mu.Unlock()
+	}
+	return err
+}
+
+// get returns the policy of a key. Its error says what is wrong with that
+// policy alone, or with the database.
+func (p *policies) get(ctx context.Context, key string) (backoff.Policy, error) {
+	p.mu.Lock()
+	l, ok := p.loaded[key]
+	p.mu.Unlock()
+	if ok && (l.err == nil || time.Now().Before(l.again)) {
+		return l.policy, l.err
+	}
+	l.policy, l.err = p.load(ctx, key)
+	l.again = time.Now().Add(retryBroken)
+	p.mu.Lock()
+	p.loaded[key] = l
+	p.mu.Unlock()
+	return l.policy, l.err
+}
+
+func (p *policies) load(ctx context.Context, key string) (backoff.Policy, error) {
+	stmt := p.store.stmt("policy", 0, func(int) sqlgen.Stmt { return sqlgen.Policy(p.store.server, p.store.tables) })
+	var text string
+	err := p.store.retry(ctx, func() error {
+		return p.store.db.QueryRowContext(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"key": key}, nil)...).Scan(&text)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return backoff.Policy{}, fmt.Errorf("policy %s is not in the policies table", key)
+	}
+	if err != nil {
+		return backoff.Policy{}, fmt.Errorf("read policy %s: %w", key, err)
+	}
+	policy, err := backoff.Parse(text)
+	if err != nil {
+		return backoff.Policy{}, fmt.Errorf("policy %s: %w", key, err)
+	}
+	if err := p.store.check(ctx, []backoff.Policy{policy}); err != nil {
+		return backoff.Policy{}, err
+	}
+	return policy, nil
+}
+
+// samplePoints are the attempts at which a database is asked for the delays of
+// a policy before a worker trusts it.
+var samplePoints = []int64{0, 1, 2, 3, 5, 8, 13, 25, 40, 100, 1000, 1_000_000, 1<<31 - 1}
+
+// check compares what the database computes with what Go does. A difference
+// would mean that tasks run at other times than policies say, so that a worker
+// rather does not start.
+func (s *store) check(ctx context.Context, list []backoff.Policy) error {
+	formulas := make([]sqlgen.Formula, len(list))
+	for i, p := range list {
+		formulas[i] = p.Delay()
+	}
+	points := make([]sqlgen.Row, len(samplePoints))
+	for i, n := range samplePoints {
+		points[i] = sqlgen.Row{n}
+	}
+	return s.retry(ctx, func() error {
+		stmt := sqlgen.Check(s.server, formulas, len(points))
+		rows, err := s.db.QueryContext(ctx, stmt.SQL, stmt.Bind(nil, points)...)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		values := make([]float64, len(formulas))
+		var n int64
+		into := []any{&n}
+		for i := range values {
+			into = append(into, &values[i])
+		}
+		for rows.Next() {
+			if err := rows.Scan(into...); err != nil {
+				return err
+			}
+			for i, f := range formulas {
+				if want := f.Eval(n); !sameDelay(want, values[i]) {
+					return fmt.Errorf("falldue: the delay %s after %d attempts is %v s in Go, but %v s on %s %s", f, n, want, values[i], s.server.Name(), s.server.Version)
+				}
+			}
+		}
+		return rows.Err()
+	})
+}
+
+// sameDelay is how closely Go and the engines agree: to a microsecond, or to
+// one part in 10⁹ above a day.
+func sameDelay(a, b float64) bool {
+	tolerance := 1e-6
+	if a > 86400 {
+		tolerance = a * 1e-9
+	}
+	return math.Abs(a-b) <= tolerance
+}

@@ -1,0 +1,298 @@
+package falldue
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// poller finds due tasks of one queue, claims them and hands them to handlers.
+// It remembers the queue's lanes and claims from those with something due; it
+// sweeps for new ones at every poll, and sleeps until the next falls due.
+type poller struct {
+	w     *worker
+	queue string
+	limit int       // handlers at once
+	work  chan *run // claimed, not started
+	freed chan struct{}
+
+	unfinished atomic.Int64 // claimed, their handlers not returned
+	finished   atomic.Int64 // handlers that returned since the last claim
+
+	mu    sync.Mutex
+	lanes lanes
+	wakes chan struct{}
+
+	rate     float64 // handlers returning a second, of late
+	rateFrom time.Time
+	sweepAt  time.Time
+	cost     time.Duration // of the last sweep
+}
+
+const (
+	// maxPrefetch bounds the tasks that wait in memory for a handler.
+	maxPrefetch = 2 * maxBatch
+	// prefetchFor is for how long a worker fetches ahead, at the rate at which
+	// its handlers return: enough to hide a claim, not enough to keep tasks
+	// from workers that are idle.
+	prefetchFor = 20 * time.Millisecond
+	// maxLanes bounds the lanes of one claim.
+	maxLanes = 128
+)
+
+func newPoller(w *worker, queue string, limit int) *poller {
+	return &poller{
+		w: w, queue: queue, limit: limit, lanes: lanes{}, rateFrom: time.Now(),
+		work:  make(chan *run, limit+maxPrefetch),
+		freed: make(chan struct{}, 1), wakes: make(chan struct{}, 1),
+	}
+}
+
+// tell notes that a lane has a task that falls due after wait, and wakes the
+// poller.
+func (p *poller) tell(at lane, wait time.Duration) {
+	if p.w.handlers[at.kind] == nil {
+		return
+	}
+	p.mu.Lock()
+	p.lanes.hint(at, time.Now().Add(wait))
+	p.mu.Unlock()
+	signal(p.wakes)
+}
+
+// signal wakes whoever waits on c, now or when it next looks.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// loop claims until ctx ends.
+func (p *poller) loop(ctx context.Context) {
+	failures := 0
+	for ctx.Err() == nil {
+		room := p.room()
+		if room == 0 {
+			p.wait(ctx, p.freed, time.Hour)
+			continue
+		}
+		next, err := p.round(ctx, room)
+		if err != nil {
+			if ctx.Err() == nil {
+				p.w.q.cfg.Logger.Warn("falldue: cannot poll", "queue", p.queue, "error", err)
+				p.wait(ctx, nil, errorPause(failures)+rand.N(50*time.Millisecond))
+			}
+			failures++
+			continue
+		}
+		failures = 0
+		if next > 0 {
+			p.wait(ctx, p.wakes, next)
+		}
+	}
+}
+
+// wait sleeps for d, until c is signalled, or until ctx ends.
+func (p *poller) wait(ctx context.Context, c <-chan struct{}, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-c:
+	case <-t.C:
+	}
+}
+
+// room is how many tasks to claim now: 0 while enough are at hand.
+func (p *poller) room() int {
+	if since := time.Since(p.rateFrom); since > 5*time.Millisecond {
+		now := float64(p.finished.Swap(0)) / since.Seconds()
+		p.rate, p.rateFrom = (p.rate+now)/2, time.Now()
+	}
+	ahead := min(int(p.rate*prefetchFor.Seconds()), maxPrefetch)
+	room := p.limit + ahead - int(p.unfinished.Load())
+	if room <= ahead/2 {
+		return 0
+	}
+	return min(room, maxBatch)
+}
+
+// round sweeps if it is time to, claims what is due, and says how long to
+// sleep: 0 for not at all.
+func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
+	if !time.Now().Before(p.sweepAt) {
+		if err := p.sweep(ctx); err != nil {
+			return 0, err
+		}
+	}
+	p.mu.Lock()
+	due := p.lanes.due(time.Now(), maxLanes)
+	p.mu.Unlock()
+	if len(due) > 0 {
+		return 0, p.claim(ctx, due, room)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	until := p.sweepAt
+	if first, ok := p.lanes.next(); ok && first.Before(until) {
+		until = first
+	}
+	return max(time.Until(until), time.Microsecond), nil
+}
+
+// sweep finds the queue's lanes anew.
+func (p *poller) sweep(ctx context.Context) error {
+	start := time.Now()
+	heads, err := p.w.q.store.sweep(ctx, p.queue)
+	if err != nil {
+		return err
+	}
+	p.cost = time.Since(start)
+	every := p.w.q.cfg.PollInterval
+	p.sweepAt = time.Now().Add(every + rand.N(every/10+1))
+	found := lanes{}
+	for _, h := range heads {
+		policy, known := p.policyOf(ctx, h.lane)
+		if !known {
+			continue
+		}
+		found[h.lane] = start.Add(delayIn(policy, h.lane) - h.age)
+	}
+	p.mu.Lock()
+	// What was told while the sweep ran may be newer than what it saw.
+	for at, t := range p.lanes {
+		if _, ok := found[at]; !ok && t.After(start) {
+			found[at] = t
+		}
+	}
+	p.lanes = found
+	p.mu.Unlock()
+	return nil
+}
+
+// policyOf returns the policy that holds in a lane, and false for a lane that
+// this worker leaves alone: of a kind it has no handler for, or of a policy it
+// cannot read.
+func (p *poller) policyOf(ctx context.Context, at lane) (backoff.Policy, bool) {
+	h := p.w.handlers[at.kind]
+	if h == nil {
+		return backoff.Policy{}, false
+	}
+	if at.policy == "" {
+		return h.kind.Policy, true
+	}
+	policy, err := p.w.q.policies.get(ctx, at.policy)
+	if err != nil {
+		p.w.q.cfg.Logger.Error("falldue: tasks wait because their policy cannot be read", "queue", p.queue, "kind", at.kind, "error", err)
+	}
+	return policy, err == nil
+}
+
+func delayIn(policy backoff.Policy, at lane) time.Duration {
+	if at.state == sqlgen.StateSnoozed {
+		return 0
+	}
+	return micros(policy.Delay().Micros(int64(at.attempts)))
+}
+
+// claim takes tasks from lanes that seem due and hands them to the handlers.
+func (p *poller) claim(ctx context.Context, due []lane, room int) error {
+	wants := make([]want, 0, len(due))
+	rules := make(map[lane]backoff.Policy, len(due))
+	for _, at := range due {
+		policy, known := p.policyOf(ctx, at)
+		if !known {
+			continue
+		}
+		w := want{lane: at}
+		if at.state == sqlgen.StateOpen {
+			f := policy.Delay()
+			w.formula = &f
+		}
+		wants, rules[at] = append(wants, w), policy
+	}
+	// To stop must not cut off an answer: what was claimed would wait for its
+	// lease to end.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
+	defer cancel()
+	start := time.Now()
+	got, err := p.w.q.store.claim(ctx, p.queue, p.w.id, p.w.q.cfg.Lease, room, wants, p.formulas(wants))
+	if err != nil {
+		return err
+	}
+	p.learn(due, got, len(got) == room, start, rules)
+	for _, c := range got {
+		r := &run{
+			worker: p.w, poller: p, claim: c, policy: rules[c.was], handler: p.w.handlers[c.was.kind],
+			claimed: start, until: start.Add(p.w.q.cfg.Lease),
+		}
+		p.w.leases.hold(r)
+		p.unfinished.Add(1)
+		p.work <- r
+	}
+	return nil
+}
+
+// formulas lists the different delays of lanes, in an order that is the same
+// from claim to claim, so that their statement is prepared once.
+func (p *poller) formulas(wants []want) []sqlgen.Formula {
+	seen := map[string]sqlgen.Formula{}
+	for _, w := range wants {
+		if w.formula != nil {
+			seen[w.formula.String()] = *w.formula
+		}
+	}
+	return sortedFormulas(seen)
+}
+
+// learn updates what is known of the lanes that were claimed from. A lane whose
+// tasks were not all taken is due still, from the last one taken on; of one
+// that was emptied the next task is unknown until the next sweep, which comes
+// soon, but never takes more than a tenth of the time.
+func (p *poller) learn(due []lane, got []claim, full bool, start time.Time, rules map[lane]backoff.Policy) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !full {
+		for _, at := range due {
+			// A task told of since then counts.
+			if t, ok := p.lanes[at]; ok && !t.After(start) {
+				delete(p.lanes, at)
+			}
+		}
+		if soon := time.Now().Add(max(10*p.cost, 20*time.Millisecond)); soon.Before(p.sweepAt) {
+			p.sweepAt = soon
+		}
+		return
+	}
+	last := map[lane]time.Duration{}
+	for _, c := range got {
+		last[c.was] = c.age
+	}
+	for at, age := range last {
+		p.lanes[at] = start.Add(delayIn(rules[at], at) - age)
+	}
+}
+
+// handle runs the handlers of claimed tasks, one after the other, until there
+// are no more; once stop has ended it gives them back instead.
+func (p *poller) handle(stop, work context.Context) {
+	for r := range p.work {
+		if stop.Err() != nil {
+			p.w.settler.in <- ended{r, r.release()}
+		} else if e, ours := r.execute(work); ours {
+			p.w.settler.in <- ended{r, e}
+		} else {
+			p.w.leases.drop(r)
+			p.w.q.cfg.Logger.Warn("falldue: lease lost while the task ran", "task", r.claim.id, "kind", r.claim.was.kind, "attempt", r.claim.attempts)
+		}
+		p.unfinished.Add(-1)
+		p.finished.Add(1)
+		signal(p.freed)
+	}
+}

@@ -1,0 +1,168 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/migrations"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// Queue is falldue on one database: it enqueues, runs handlers and looks after
+// tasks. It is safe for concurrent use. Nothing runs before [Queue.Run].
+type Queue struct {
+	cfg      Config
+	store    *store
+	policies *policies
+
+	mu       sync.Mutex
+	handlers map[string]*handler
+	wrong    []error // registrations that Run will refuse
+	worker   *worker // while Run runs
+}
+
+// handler is a kind and what runs its tasks.
+type handler struct {
+	kind kind
+	fn   func(ctx context.Context, r *run) error
+}
+
+// probeTimeout is how long New waits for the server to say what it is.
+const probeTimeout = 15 * time.Second
+
+// New makes a queue on db, whose engine and abilities it asks of the server
+// itself. It neither creates tables (see [Queue.Migrate]) nor starts anything.
+//
+// Errors wrap [ErrInvalid] for a configuration, and dialect.ErrUnsupported for
+// a server that is too old or lacks something falldue needs.
+func New(db *sqlx.DB, cfg Config) (*Queue, error) {
+	if db == nil {
+		return nil, invalid("the database is nil")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	server, err := dialect.Probe(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("falldue: %w", err)
+	}
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(server); err != nil {
+		return nil, err
+	}
+	s := newStore(db, server, cfg.tables(), cfg.Keep > 0)
+	return &Queue{cfg: cfg, store: s, policies: newPolicies(s), handlers: map[string]*handler{}}, nil
+}
+
+// Engine is the name of the queue's engine.
+func (q *Queue) Engine() dialect.Name { return q.store.server.Name() }
+
+// Migrate creates falldue's tables, or brings them to this release. Any number
+// of processes may call it at once. It loses nothing.
+func (q *Queue) Migrate(ctx context.Context) error {
+	m, err := q.Migrations()
+	if err != nil {
+		return err
+	}
+	_, err = m.Up(ctx)
+	return err
+}
+
+// Migrations gives hold of the migrations one by one: up, down, status.
+func (q *Queue) Migrations() (*migrations.Migrator, error) {
+	return migrations.New(q.store.db.DB, q.store.server, q.store.tables)
+}
+
+func (q *Queue) register(k kind, fn func(ctx context.Context, r *run) error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, ok := q.handlers[k.name]; ok {
+		q.wrong = append(q.wrong, invalid("kind %s is handled twice", k.name))
+	}
+	q.wrong = append(q.wrong, k.err)
+	q.handlers[k.name] = &handler{k, fn}
+}
+
+// Run works on the configured queues until ctx ends; then it takes no more
+// tasks, gives back those it holds but has not started, lets running handlers
+// finish for Config.Grace, cancels the rest, waits for them, and returns nil.
+// A handler that ignores its context holds Run up, and keeps its lease.
+//
+// It returns an error at once when a handler's kind is invalid, when the tables
+// are missing ([ErrNotMigrated]), when the database computes another delay than
+// Go for a policy, or when Run runs already. A database that fails later is
+// waited for, not returned.
+func (q *Queue) Run(ctx context.Context) error {
+	q.mu.Lock()
+	err := errors.Join(q.wrong...)
+	if err == nil && q.worker != nil {
+		err = errors.New("falldue: Run runs already")
+	}
+	if err == nil && len(q.handlers) == 0 {
+		err = invalid("there are no handlers; call Handle before Run")
+	}
+	if err != nil {
+		q.mu.Unlock()
+		return err
+	}
+	w := newWorker(q, maps.Clone(q.handlers))
+	q.worker = w
+	q.mu.Unlock()
+	defer func() {
+		q.mu.Lock()
+		q.worker = nil
+		q.mu.Unlock()
+	}()
+	if err := q.preflight(ctx, w); err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // told to stop before it began
+		}
+		return err
+	}
+	w.run(ctx)
+	return nil
+}
+
+// preflight asks the database for the delays of all policies and for the tables.
+func (q *Queue) preflight(ctx context.Context, w *worker) error {
+	list := make([]backoff.Policy, 0, len(w.handlers))
+	for _, name := range slices.Sorted(maps.Keys(w.handlers)) {
+		list = append(list, w.handlers[name].kind.Policy)
+	}
+	if err := q.store.check(ctx, list); err != nil {
+		return err
+	}
+	for _, p := range w.pollers {
+		if _, err := q.store.sweep(ctx, p.queue); err != nil {
+			return fmt.Errorf("falldue: look into queue %s: %w", p.queue, err)
+		}
+	}
+	return nil
+}
+
+// wake tells this process's worker, if it runs, of a task just enqueued, so
+// that it need not wait for its next poll.
+func (q *Queue) wake(row sqlgen.Row) {
+	q.mu.Lock()
+	w := q.worker
+	q.mu.Unlock()
+	if w == nil {
+		return
+	}
+	queue, _ := row[0].(string)
+	kind, _ := row[1].(string)
+	policy, _ := row[2].(string)
+	priority, _ := row[3].(int64)
+	delay, _ := row[5].(int64)
+	if p := w.pollers[queue]; p != nil && row[6] == nil {
+		p.tell(lane{state: sqlgen.StateOpen, priority: int(priority), kind: kind, policy: policy}, micros(delay))
+	}
+}

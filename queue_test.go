@@ -1,0 +1,34 @@
+package falldue_test
+
+import (
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	"go.uber.org/goleak"
+
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/queuetest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// testcontainers and its HTTP client, where Docker serves the databases.
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+	)
+}
+
+// TestConformance holds every engine, through every driver, to the suite.
+func TestConformance(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		for _, driver := range testdb.Drivers(engine) {
+			t.Run(driver, func(t *testing.T) {
+				t.Parallel()
+				queuetest.TestQueue(t, queuetest.Harness{
+					DSN:  func(t *testing.T) string { return testdb.DSN(t, engine) },
+					Open: func(dsn string) (*sqlx.DB, error) { return sqlx.Open(driver, dsn) },
+				})
+			})
+		}
+	})
+}

@@ -1,0 +1,248 @@
+package queuetest
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+)
+
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// jsonNumber is a number as JSON text.
+func jsonNumber(text string) json.Number { return json.Number(text) }
+
+// failing is a kind whose handler always fails, and a channel that tells of
+// each attempt.
+func failing(q *falldue.Queue, p backoff.Policy) (falldue.Kind[note], <-chan falldue.TaskMeta) {
+	k := falldue.NewKind[note]("failing", falldue.KindConfig{Policy: p})
+	ran := make(chan falldue.TaskMeta, 1000)
+	falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
+		ran <- task.TaskMeta
+		return errFlaky
+	})
+	return k, ran
+}
+
+var retryCases = []conformance{
+	{"a limit of 3 retries is four executions, then the task is dead with all its errors", func(t *testing.T, b *bench) {
+		q := b.queue(t, falldue.Config{})
+		k, ran := failing(q, policy(t, "zizq(base=0, exponent=0, jitter=0, retries=3)"))
+		if p := policy(t, "zizq(base=0, exponent=0, jitter=0, retries=3)"); p.MaxAttempts() != 4 {
+			t.Fatalf("3 retries are %d attempts, want 4", p.MaxAttempts())
+		}
+		k = falldue.NewKind[note](k.Name(), falldue.KindConfig{})
+		own := policy(t, "delay 0; attempts 4")
+		id := enqueue(t, q, k, note{}, falldue.EnqueueOptions{Policy: &own})
+		work(t, q)
+		for i := 1; i <= 4; i++ {
+			m := receive(t, ran, "an attempt")
+			if m.Attempt != i || m.MaxAttempts != 4 {
+				t.Errorf("attempt %d of %d, want %d of 4", m.Attempt, m.MaxAttempts, i)
+			}
+		}
+		info := untilState(t, q, id, falldue.Dead)
+		if info.Attempts != 4 || info.LastError != errFlaky.Error() {
+			t.Errorf("dead with %d attempts and error %q", info.Attempts, info.LastError)
+		}
+		list, err := q.Attempts(t.Context(), id)
+		if err != nil || len(list) != 4 {
+			t.Fatalf("%d attempts are recorded (error %v), want 4", len(list), err)
+		}
+		for i, a := range list {
+			outcome := "retried"
+			if i == 3 {
+				outcome = "dead"
+			}
+			if a.Attempt != i+1 || a.Outcome != outcome || a.Error != errFlaky.Error() || a.Worker == "" || a.FinishedAt.IsZero() {
+				t.Errorf("attempt %d is recorded as %+v", i+1, a)
+			}
+		}
+	}},
+	{"a dead task can be revived, and starts again", func(t *testing.T, b *bench) {
+		q := b.queue(t, falldue.Config{})
+		k, ran := failing(q, policy(t, "delay 0; attempts 2"))
+		id := enqueue(t, q, k, note{})
+		work(t, q)
+		for range 2 {
+			receive(t, ran, "an attempt")
+		}
+		untilState(t, q, id, falldue.Dead)
+		if err := q.Revive(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if m := receive(t, ran, "the revived attempt"); m.Attempt != 1 || m.Fence != 3 {
+			t.Errorf("the revived task runs as attempt %d, claim %d; want 1 and 3", m.Attempt, m.Fence)
+		}
+		receive(t, ran, "the second attempt")
+		untilState(t, q, id, falldue.Dead)
+		if list, err := q.Attempts(t.Context(), id); err != nil || len(list) != 4 {
+			t.Errorf("%d attempts are recorded (error %v), want 4", len(list), err)
+		}
+	}},
+	{"a policy's limit on elapsed time ends a task", func(t *testing.T, b *bench) {
+		q := b.queue(t, falldue.Config{})
+		k, ran := failing(q, policy(t, "delay 0.1 * n; elapsed 0.5s"))
+		id := enqueue(t, q, k, note{})
+		work(t, q)
+		info := untilState(t, q, id, falldue.Dead)
+		// The waits are 0.1, 0.2, 0.3: with the third, 0.6 s would be over.
+		if info.Attempts < 2 || info.Attempts > 3 {
+			t.Errorf("dead after %d attempts, want 3, or 2 on a slow machine", info.Attempts)
+		}
+		if len(ran) != info.Attempts {
+			t.Errorf("%d handlers ran for %d attempts", len(ran), info.Attempts)
+		}
+	}},
+	{"a task's own policy and limit go before its kind's", func(t *testing.T, b *bench) {
+		q := b.queue(t, falldue.Config{})
+		k, ran := failing(q, policy(t, "delay 1h; attempts 9"))
+		own := policy(t, "delay 0.01s; spread 0.01s; attempts 3")
+		id := enqueue(t, q, k, note{}, falldue.EnqueueOptions{Policy: &own})
+		fewer := enqueue(t, q, k, note{}, falldue.EnqueueOptions{Policy: &own, MaxAttempts: 1})
+		kinds := enqueue(t, q, k, note{})
+		work(t, q)
+		if info := untilState(t, q, id, falldue.Dead); info.Attempts != 3 || info.Policy != own.Key() {
+			t.Errorf("dead after %d attempts under policy %q, want 3 under %q", info.Attempts, info.Policy, own.Key())
+		}
+		if info := untilState(t, q, fewer, falldue.Dead); info.Attempts != 1 {
+			t.Errorf("the task with one attempt died after %d", info.Attempts)
+		}
+		until(t, q, kinds, "tried once", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
+		if n := len(ran); n != 5 {
+			t.Errorf("%d attempts ran, want 5", n)
+		}
+	}},
+	{"the wait after a failure is the delay plus a jitter that is drawn once", func(t *testing.T, b *bench) {
+		q := b.queue(t, falldue.Config{Keep: time.Hour})
+		k := falldue.NewKind[note]("waits", falldue.KindConfig{Policy: policy(t, "delay 0.2s; spread 0.2s")})
+		ran := make(chan time.Time, 2)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
+			ran <- time.Now()
+			if task.Attempt == 1 {
+				return errFlaky
+			}
+			return nil
+		})
+		id := enqueue(t, q, k, note{})
+		work(t, q)
+		first, second := receive(t, ran, "the first attempt"), receive(t, ran, "the second")
+		if wait := second.Sub(first); wait < 199*time.Millisecond {
+			t.Errorf("the second attempt came after %v, want at least the delay of 200 ms", wait)
+		}
+		untilState(t, q, id, falldue.Done)
+	}},
+	{"changing a kind's policy changes when its waiting tasks run, with no row written", func(t *testing.T, b *bench) {
+		slow := b.queue(t, falldue.Config{})
+		k, ran := failing(slow, policy(t, "delay 1h; attempts 2"))
+		id := enqueue(t, slow, k, note{})
+		stop := work(t, slow)
+		receive(t, ran, "the first attempt")
+		before := until(t, slow, id, "waiting again", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 1 })
+		stop()
+
+		fast := b.queueOn(t, b.open(t), falldue.Config{})
+		_, again := failing(fast, policy(t, "delay 1ms; attempts 2"))
+		after := task(t, fast, id)
+		if before.Fence != after.Fence || !before.UpdatedAt.Equal(after.UpdatedAt) || before.Policy != after.Policy {
+			t.Errorf("the row changed from %+v to %+v", before, after)
+		}
+		work(t, fast)
+		if m := receive(t, again, "the attempt under the new policy"); m.Attempt != 2 {
+			t.Errorf("attempt %d, want 2", m.Attempt)
+		}
+	}},
+	{"a snooze does not use up an attempt, and has no delay on top", func(t *testing.T, b *bench) {
+		q := b.queue(t, falldue.Config{Keep: time.Hour})
+		k := falldue.NewKind[note]("snoozing", falldue.KindConfig{Policy: policy(t, "delay if(n == 1, 0, 1h); attempts 2")})
+		ran := make(chan falldue.TaskMeta, 10)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
+			ran <- task.TaskMeta
+			switch {
+			case task.Attempt == 1:
+				return errFlaky
+			case task.Fence < 5:
+				return falldue.Snooze(10 * time.Millisecond)
+			}
+			return nil
+		})
+		id := enqueue(t, q, k, note{})
+		work(t, q)
+		for i, want := range []int{1, 2, 2, 2, 2} {
+			if m := receive(t, ran, "an attempt"); m.Attempt != want || m.Fence != int64(i+1) {
+				t.Errorf("run %d is attempt %d, claim %d; want attempt %d", i+1, m.Attempt, m.Fence, want)
+			}
+		}
+		if info := untilState(t, q, id, falldue.Done); info.Attempts != 2 || info.Fence != 5 {
+			t.Errorf("done with %d attempts and %d claims, want 2 and 5", info.Attempts, info.Fence)
+		}
+	}},
+	{"retry after a given time replaces the delay and uses up an attempt", func(t *testing.T, b *bench) {
+		q := b.queue(t, falldue.Config{})
+		k := falldue.NewKind[note]("told", falldue.KindConfig{Policy: policy(t, "delay 1h; attempts 3")})
+		ran := make(chan int, 10)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
+			ran <- task.Attempt
+			return falldue.RetryAfter(10*time.Millisecond, errFlaky)
+		})
+		id := enqueue(t, q, k, note{})
+		work(t, q)
+		for want := 1; want <= 3; want++ {
+			if got := receive(t, ran, "an attempt"); got != want {
+				t.Errorf("attempt %d, want %d", got, want)
+			}
+		}
+		if info := untilState(t, q, id, falldue.Dead); info.Attempts != 3 || info.LastError != errFlaky.Error() {
+			t.Errorf("dead with %d attempts, error %q", info.Attempts, info.LastError)
+		}
+	}},
+	{"a discarded task is dead at once", func(t *testing.T, b *bench) {
+		q := b.queue(t, falldue.Config{})
+		k := falldue.NewKind[note]("hopeless", falldue.KindConfig{})
+		falldue.Handle(q, k, func(context.Context, falldue.Task[note]) error { return falldue.Discard(errFlaky) })
+		id := enqueue(t, q, k, note{})
+		work(t, q)
+		if info := untilState(t, q, id, falldue.Dead); info.Attempts != 1 || info.LastError != errFlaky.Error() {
+			t.Errorf("dead with %d attempts, error %q", info.Attempts, info.LastError)
+		}
+	}},
+	{"any text of an error is kept, cleaned where a database could not hold it", func(t *testing.T, b *bench) {
+		q := b.queue(t, falldue.Config{})
+		k := falldue.NewKind[string]("texts", falldue.KindConfig{})
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[string]) error {
+			switch task.Args {
+			case "bytes":
+				return falldue.Discard(errorText("a\xffb\x00c 'quoted' \"x\" {1,2} \\ 🎈"))
+			case "long":
+				return falldue.Discard(errorText(strings.Repeat("€", 100_000)))
+			}
+			return falldue.Discard(nil)
+		})
+		one, two, three := enqueue(t, q, k, "bytes"), enqueue(t, q, k, "long"), enqueue(t, q, k, "none")
+		work(t, q)
+		if info := untilState(t, q, one, falldue.Dead); info.LastError != "a\ufffdb\ufffdc 'quoted' \"x\" {1,2} \\ 🎈" {
+			t.Errorf("kept %q", info.LastError)
+		}
+		if info := untilState(t, q, two, falldue.Dead); !strings.HasPrefix(info.LastError, "€€€") || len(info.LastError) > 20_000 {
+			t.Errorf("kept %d bytes", len(info.LastError))
+		}
+		if info := untilState(t, q, three, falldue.Dead); info.LastError == "" {
+			t.Error("a discarded task says nothing")
+		}
+	}},
+}
+
+type errorText string
+
+func (e errorText) Error() string { return string(e) }

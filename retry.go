@@ -1,0 +1,47 @@
+package falldue
+
+import (
+	"context"
+	"database/sql/driver"
+	"math/rand/v2"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+)
+
+var errBadConn = driver.ErrBadConn
+
+// contentionTries is how often a transaction is run that contention undoes.
+// Deadlocks pick one victim, so that a few tries are enough; a database that
+// is busy for longer is reported.
+const contentionTries = 10
+
+// retry runs fn again when contention undid it. Nothing else is retried here:
+// after any other error it is not known what took effect.
+func (s *store) retry(ctx context.Context, fn func() error) error {
+	for try := 1; ; try++ {
+		err := fn()
+		if err == nil {
+			return nil
+		}
+		if s.server.Classify(err) != dialect.Contention || try == contentionTries {
+			return s.explain(err)
+		}
+		// Full jitter, so that those who collided do not meet again.
+		if pause(ctx, rand.N(time.Millisecond<<min(try, 7))) != nil {
+			return s.explain(err)
+		}
+	}
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

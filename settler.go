@@ -1,0 +1,131 @@
+package falldue
+
+import (
+	"context"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// settler ends claims in batches: what comes in while one batch is written is
+// the next batch. So a single task is settled at once, and many cost little.
+type settler struct {
+	w    *worker
+	in   chan ended
+	done chan struct{} // closed when the last batch is written
+}
+
+// ended is a run and how it ends.
+type ended struct {
+	run *run
+	settlement
+}
+
+func newSettler(w *worker) *settler {
+	return &settler{w: w, in: make(chan ended, 4*maxBatch), done: make(chan struct{})}
+}
+
+// loop writes batches until in is closed and empty.
+func (s *settler) loop() {
+	defer close(s.done)
+	batch := make([]ended, 0, maxBatch)
+	for first := range s.in {
+		batch = append(batch[:0], first)
+		batch = s.gather(batch)
+		s.write(batch)
+	}
+}
+
+// gather adds what is already waiting.
+func (s *settler) gather(batch []ended) []ended {
+	for len(batch) < maxBatch {
+		select {
+		case e, ok := <-s.in:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, e)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// write settles a batch. While the database does not answer it tries again, for
+// as long as the leases hold: after that other workers run the tasks again, and
+// what these wanted to say no longer counts.
+func (s *settler) write(batch []ended) {
+	log := s.w.q.cfg.Logger
+	for try := 0; len(batch) > 0; try++ {
+		list := make([]settlement, len(batch))
+		for i, e := range batch {
+			list[i] = e.settlement
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
+		lost, err := s.w.q.store.settle(ctx, s.w.id, list)
+		cancel()
+		if err == nil {
+			s.finish(batch, setOf(lost), try > 0)
+			return
+		}
+		log.Warn("falldue: cannot settle", "tasks", len(batch), "error", err)
+		if s.w.q.store.server.Classify(err) == dialect.Other && context.Cause(ctx) == nil && len(batch) > 1 {
+			// One of them is the reason: the others need not share its fate.
+			for i := range batch {
+				s.write(batch[i : i+1])
+			}
+			return
+		}
+		_ = pause(context.Background(), errorPause(try))
+		batch = s.still(batch)
+	}
+}
+
+// still keeps of a batch those whose leases hold.
+func (s *settler) still(batch []ended) []ended {
+	now := time.Now()
+	live := batch[:0]
+	for _, e := range batch {
+		if e.run.holds(now) {
+			live = append(live, e)
+			continue
+		}
+		s.w.q.cfg.Logger.Error("falldue: task could not be settled while its lease held; it will run again", "task", e.id, "kind", e.run.claim.was.kind)
+		s.w.leases.drop(e.run)
+	}
+	return live
+}
+
+// finish lets go of runs that are settled, and tells pollers what waits now.
+func (s *settler) finish(batch []ended, lost map[int64]bool, repeated bool) {
+	for _, e := range batch {
+		s.w.leases.drop(e.run)
+		if lost[e.id] {
+			// After a repeat it may be this worker's own first try that settled it.
+			if !e.doubtful && !repeated {
+				s.w.q.cfg.Logger.Warn("falldue: lease lost before the task was settled", "task", e.id, "kind", e.run.claim.was.kind, "attempt", e.run.claim.attempts)
+			}
+			continue
+		}
+		if e.to == sqlgen.StateOpen || e.to == sqlgen.StateSnoozed {
+			at := e.run.claim.was
+			at.state, at.attempts = e.to, e.run.claim.attempts+e.more
+			wait := e.wait
+			if e.to == sqlgen.StateOpen {
+				wait += micros(e.run.policy.Delay().Micros(int64(at.attempts)))
+			}
+			e.run.poller.tell(at, wait)
+		}
+	}
+}
+
+// statementTimeout bounds each statement that no user waits for, so that a
+// connection that hangs holds nothing up for ever.
+const statementTimeout = 30 * time.Second
+
+// errorPause is how long to leave a database alone that failed try times before.
+func errorPause(try int) time.Duration {
+	return min(50*time.Millisecond<<min(try, 10), 5*time.Second)
+}

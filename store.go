@@ -1,0 +1,268 @@
+package falldue
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// store runs sqlgen's statements on the database: it makes each once, prepares
+// it once, retries what contention undid, and speaks of tasks in Go's types.
+// Everything that reaches the database passes through here.
+type store struct {
+	db     *sqlx.DB
+	server dialect.Server
+	tables sqlgen.Tables
+	keep   bool // done tasks stay
+
+	mu       sync.Mutex
+	made     map[stmtKey]sqlgen.Stmt
+	prepared map[string]*sql.Stmt
+}
+
+// stmtKey names a statement that was made: which one, and for how many rows.
+type stmtKey struct {
+	name string
+	room int
+}
+
+// maxPrepared bounds what a process keeps prepared on each connection; what is
+// beyond runs unprepared.
+const maxPrepared = 200
+
+func newStore(db *sqlx.DB, server dialect.Server, tables sqlgen.Tables, keep bool) *store {
+	return &store{db: db, server: server, tables: tables, keep: keep, made: map[stmtKey]sqlgen.Stmt{}, prepared: map[string]*sql.Stmt{}}
+}
+
+// stmt returns the statement of that name with room for n rows, made by make
+// when it is first asked for.
+func (s *store) stmt(name string, n int, make func(room int) sqlgen.Stmt) sqlgen.Stmt {
+	room := 0
+	if n > 0 && s.server.Caps.Rows == dialect.Unions {
+		room = sqlgen.Room(n)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := stmtKey{name, room}
+	stmt, ok := s.made[key]
+	if !ok {
+		stmt = make(room)
+		s.made[key] = stmt
+	}
+	return stmt
+}
+
+// rowStmt is stmt for the statements that take tables and room alone.
+func (s *store) rowStmt(name string, n int, make func(dialect.Server, sqlgen.Tables, int) sqlgen.Stmt) sqlgen.Stmt {
+	return s.stmt(name, n, func(room int) sqlgen.Stmt { return make(s.server, s.tables, room) })
+}
+
+// prepare returns the prepared statement of a text, or nil where there are too
+// many already.
+func (s *store) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	stmt, ok := s.prepared[text]
+	full := len(s.prepared) >= maxPrepared
+	s.mu.Unlock()
+	if ok || full {
+		return stmt, nil
+	}
+	stmt, err := s.db.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other, ok := s.prepared[text]; ok {
+		_ = stmt.Close()
+		return other, nil
+	}
+	s.prepared[text] = stmt
+	return stmt, nil
+}
+
+func (s *store) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, stmt := range s.prepared {
+		_ = stmt.Close()
+	}
+	clear(s.prepared)
+}
+
+// execer runs one statement: on the pool, in a transaction of ours, or in the
+// caller's.
+type execer interface {
+	query(ctx context.Context, text string, args []any) (*sql.Rows, error)
+	exec(ctx context.Context, text string, args []any) (sql.Result, error)
+}
+
+// pool runs each statement by itself.
+type pool struct{ s *store }
+
+func (p pool) query(ctx context.Context, text string, args []any) (*sql.Rows, error) {
+	stmt, err := p.s.prepare(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if stmt == nil {
+		return p.s.db.QueryContext(ctx, text, args...)
+	}
+	return stmt.QueryContext(ctx, args...)
+}
+
+func (p pool) exec(ctx context.Context, text string, args []any) (sql.Result, error) {
+	stmt, err := p.s.prepare(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if stmt == nil {
+		return p.s.db.ExecContext(ctx, text, args...)
+	}
+	return stmt.ExecContext(ctx, args...)
+}
+
+// preparedTx is a transaction of database/sql or sqlx, which can run what is
+// prepared.
+type preparedTx interface {
+	Tx
+	StmtContext(ctx context.Context, stmt *sql.Stmt) *sql.Stmt
+}
+
+// inside runs statements in a transaction. It prepares none itself: that would
+// take a second connection, which a pool of one does not have.
+type inside struct {
+	s      *store
+	tx     preparedTx
+	wanted map[string]bool // texts that were not prepared yet
+}
+
+func (i inside) query(ctx context.Context, text string, args []any) (*sql.Rows, error) {
+	if stmt := i.lookup(text); stmt != nil {
+		return i.tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
+	}
+	return i.tx.QueryContext(ctx, text, args...)
+}
+
+func (i inside) exec(ctx context.Context, text string, args []any) (sql.Result, error) {
+	if stmt := i.lookup(text); stmt != nil {
+		return i.tx.StmtContext(ctx, stmt).ExecContext(ctx, args...)
+	}
+	return i.tx.ExecContext(ctx, text, args...)
+}
+
+func (i inside) lookup(text string) *sql.Stmt {
+	i.s.mu.Lock()
+	defer i.s.mu.Unlock()
+	stmt := i.s.prepared[text]
+	if stmt == nil && i.wanted != nil && len(i.s.prepared) < maxPrepared {
+		i.wanted[text] = true
+	}
+	return stmt
+}
+
+// plain runs statements on whatever it is given, unprepared.
+type plain struct{ tx Tx }
+
+func (p plain) query(ctx context.Context, text string, args []any) (*sql.Rows, error) {
+	return p.tx.QueryContext(ctx, text, args...)
+}
+
+func (p plain) exec(ctx context.Context, text string, args []any) (sql.Result, error) {
+	return p.tx.ExecContext(ctx, text, args...)
+}
+
+// inTx runs fn in a transaction, again and whole when contention undid it.
+func (s *store) inTx(ctx context.Context, fn func(execer) error) error {
+	return s.retry(ctx, func() error {
+		if !s.server.Caps.LockRows {
+			return s.inImmediate(ctx, fn)
+		}
+		tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		if err != nil {
+			return err
+		}
+		wanted := map[string]bool{}
+		if err := fn(inside{s, tx, wanted}); err != nil {
+			_ = tx.Rollback() // err says what went wrong
+			return err
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		for text := range wanted {
+			_, _ = s.prepare(ctx, text) // it runs unprepared if not
+		}
+		return nil
+	})
+}
+
+// inImmediate is a transaction that locks the database from its start: one
+// that read first could not begin to write once another had written. The
+// driver's own transactions begin so only if the DSN says it.
+func (s *store) inImmediate(ctx context.Context, fn func(execer) error) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.ExecContext(ctx, "begin immediate"); err != nil {
+		return err
+	}
+	err = fn(plain{conn})
+	if err == nil {
+		if _, err = conn.ExecContext(ctx, "commit"); err == nil {
+			return nil
+		}
+	}
+	if _, undo := conn.ExecContext(context.WithoutCancel(ctx), "rollback"); undo != nil {
+		// A connection that may still be in a transaction must not go back.
+		_ = conn.Raw(func(any) error { return errBadConn })
+	}
+	return err
+}
+
+// selectInt64s reads a result of one column of integers.
+func selectInt64s(ctx context.Context, x execer, text string, args []any) (ids []int64, err error) {
+	rows, err := x.query(ctx, text, args)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}
+
+// explain adds what to do to the errors that users can do something about.
+func (s *store) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case s.server.Classify(err) == dialect.NoTable, s.server.Name() == dialect.SQLite && s.server.Classify(err) == dialect.Other && !s.hasTables():
+		return fmt.Errorf("%w (%w)", ErrNotMigrated, err)
+	}
+	return err
+}
+
+// hasTables asks SQLite whether the tables are there.
+func (s *store) hasTables() bool {
+	stmt := s.stmt("count tables", 0, func(int) sqlgen.Stmt { return sqlgen.CountTables(s.server) })
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	n := 0
+	err := s.db.QueryRowContext(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"name": s.tables.Prefix + "tasks"}, nil)...).Scan(&n)
+	return err != nil || n > 0
+}

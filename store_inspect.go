@@ -1,0 +1,69 @@
+package falldue
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+func (s *store) list(ctx context.Context, p sqlgen.ListParams, values sqlgen.Values) (list []TaskInfo, err error) {
+	stmt := s.stmt(fmt.Sprintf("list %+v", p), 0, func(int) sqlgen.Stmt { return sqlgen.List(s.server, s.tables, p) })
+	err = s.retry(ctx, func() error {
+		list = list[:0]
+		rows, err := pool{s}.query(ctx, stmt.SQL, stmt.Bind(values, nil))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			t, err := scanTask(rows)
+			if err != nil {
+				return err
+			}
+			list = append(list, t)
+		}
+		return rows.Err()
+	})
+	return list, err
+}
+
+func scanTask(rows *sql.Rows) (TaskInfo, error) {
+	var t TaskInfo
+	var updated, created, now int64
+	var first, attempted sql.NullInt64
+	var lastError sql.NullString
+	var payload, result []byte
+	err := rows.Scan(&t.ID, &t.Queue, &t.Kind, &t.Policy, &t.Priority, &t.State, &t.Attempts, &t.MaxAttempts, &t.Fence,
+		&updated, &created, &first, &attempted, &now, &t.ClaimedBy, &lastError, &payload, &result)
+	t.UpdatedAt, t.CreatedAt, t.Now = moment(updated), moment(created), moment(now)
+	if first.Valid {
+		t.FirstAttemptedAt = moment(first.Int64)
+	}
+	if attempted.Valid {
+		t.AttemptedAt = moment(attempted.Int64)
+	}
+	t.LastError, t.Payload, t.Result = lastError.String, payload, result
+	return t, err
+}
+
+func moment(us int64) time.Time { return time.UnixMicro(us).UTC() }
+
+// changeState runs a statement that takes one task to another state.
+func (s *store) changeState(ctx context.Context, name string, make func(dialect.Server, sqlgen.Tables) sqlgen.Stmt, id int64) error {
+	stmt := s.stmt(name, 0, func(int) sqlgen.Stmt { return make(s.server, s.tables) })
+	return s.retry(ctx, func() error {
+		res, err := pool{s}.exec(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"id": id}, nil))
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if err == nil && n == 0 {
+			err = fmt.Errorf("%w that %s can change: %d", ErrNotFound, name, id)
+		}
+		return err
+	})
+}

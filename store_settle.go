@@ -1,0 +1,256 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// settlement is how one claim ends.
+type settlement struct {
+	id, fence int64
+	to        string        // the state to go to
+	more      int           // what to add to attempts: 0, or -1 where this one does not count
+	wait      time.Duration // from now to the moment the next wait counts from
+	failure   string        // error to keep in the row; "" leaves it
+	answer    any           // the handler's result as JSON, or nil
+	records   []record      // what to keep of attempts
+	forget    bool          // other attempts may be recorded, which go with the task
+	doubtful  bool          // the handler may have settled it in its own transaction
+}
+
+// record is what is kept of an attempt.
+type record struct {
+	fence    int64
+	attempt  int
+	outcome  string
+	worker   string
+	duration time.Duration
+	err      string
+	stack    any // string or nil
+}
+
+// Outcomes of recorded attempts.
+const (
+	outcomeRetried = "retried"
+	outcomeDead    = "dead"
+	outcomeLost    = "lost"
+)
+
+func (e settlement) fences() sqlgen.Row { return sqlgen.Row{e.id, e.fence} }
+
+// errMismatch undoes a settle that did not match all its rows on an engine
+// that cannot tell which.
+var errMismatch = errors.New("some claims are no longer owned")
+
+// settle ends claims of worker and returns the ids of those that were not its
+// own any more; these it left alone.
+func (s *store) settle(ctx context.Context, worker string, batch []settlement) (lost []int64, err error) {
+	certain := s.server.Caps.UpdateReturning
+	if !certain && !slices.ContainsFunc(batch, func(e settlement) bool { return e.doubtful }) {
+		err = s.inTx(ctx, func(x execer) error {
+			matched, err := s.settleAll(ctx, x, worker, batch)
+			if err == nil && matched != len(batch) {
+				return errMismatch
+			}
+			return err
+		})
+		if !errors.Is(err, errMismatch) {
+			return nil, err
+		}
+	}
+	attempt := func(x execer) error {
+		lost = lost[:0]
+		live := batch
+		if !certain {
+			fences := make([]sqlgen.Row, len(batch))
+			for i, e := range batch {
+				fences[i] = e.fences()
+			}
+			mine, err := s.owned(ctx, x, worker, fences, true)
+			if err != nil {
+				return err
+			}
+			live = slices.DeleteFunc(slices.Clone(batch), func(e settlement) bool { return !mine[e.id] })
+			for _, e := range batch {
+				if !mine[e.id] {
+					lost = append(lost, e.id)
+				}
+			}
+		}
+		_, err := s.settleAllLosing(ctx, x, worker, live, &lost)
+		return err
+	}
+	if certain && s.isOneStatement(batch) {
+		return lost, s.retry(ctx, func() error { return attempt(pool{s}) })
+	}
+	err = s.inTx(ctx, attempt)
+	return lost, err
+}
+
+// isOneStatement tells whether a batch needs no transaction.
+func (s *store) isOneStatement(batch []settlement) bool {
+	way := s.way(batch[0])
+	for _, e := range batch {
+		if e.records != nil || e.forget || s.way(e) != way {
+			return false
+		}
+	}
+	return true
+}
+
+// The three statements that settle, the cheapest first.
+const (
+	byDelete = iota
+	byFinish
+	bySettle
+)
+
+func (s *store) way(e settlement) int {
+	switch {
+	case e.to == sqlgen.StateDone && !s.keep:
+		return byDelete
+	case e.to == sqlgen.StateDone && e.answer == nil:
+		return byFinish
+	}
+	return bySettle
+}
+
+func (s *store) settleAll(ctx context.Context, x execer, worker string, batch []settlement) (matched int, err error) {
+	return s.settleAllLosing(ctx, x, worker, batch, new([]int64))
+}
+
+// settleAllLosing runs a batch's statements. It returns how many rows matched
+// and, on engines that tell, adds the ids that did not to lost.
+func (s *store) settleAllLosing(ctx context.Context, x execer, worker string, batch []settlement, lost *[]int64) (matched int, err error) {
+	var rows [3][]sqlgen.Row
+	for _, e := range batch {
+		row := e.fences()
+		way := s.way(e)
+		if way == bySettle {
+			row = append(row, e.to, int64(e.more), e.wait.Microseconds(), orNil(e.failure), e.answer)
+		}
+		rows[way] = append(rows[way], row)
+	}
+	values := sqlgen.Values{"worker": worker}
+	for way, rows := range rows {
+		if len(rows) == 0 {
+			continue
+		}
+		var stmt sqlgen.Stmt
+		switch way {
+		case byDelete:
+			stmt = s.rowStmt("delete", len(rows), sqlgen.Delete)
+		case byFinish:
+			stmt = s.rowStmt("finish", len(rows), sqlgen.Finish)
+		case bySettle:
+			stmt = s.rowStmt("settle", len(rows), sqlgen.Settle)
+		}
+		n, err := s.change(ctx, x, stmt, values, rows, lost)
+		if err != nil {
+			return 0, err
+		}
+		matched += n
+	}
+	return matched, s.note(ctx, x, batch, setOf(*lost))
+}
+
+// change runs an UPDATE or DELETE over a batch of claims.
+func (s *store) change(ctx context.Context, x execer, stmt sqlgen.Stmt, values sqlgen.Values, rows []sqlgen.Row, lost *[]int64) (matched int, err error) {
+	args := stmt.Bind(values, rows)
+	if !s.server.Caps.UpdateReturning {
+		res, err := x.exec(ctx, stmt.SQL, args)
+		if err != nil {
+			return 0, err
+		}
+		n, err := res.RowsAffected()
+		return int(n), err
+	}
+	ids, err := selectInt64s(ctx, x, stmt.SQL, args)
+	if err != nil || len(ids) == len(rows) {
+		return len(ids), err
+	}
+	hit := setOf(ids)
+	for _, row := range rows {
+		if id, _ := row[0].(int64); !hit[id] {
+			*lost = append(*lost, id)
+		}
+	}
+	return len(ids), nil
+}
+
+// note records what went wrong in the attempts of a batch, and forgets the
+// attempts of tasks that are gone.
+func (s *store) note(ctx context.Context, x execer, batch []settlement, lost map[int64]bool) error {
+	var records, gone []sqlgen.Row
+	for _, e := range batch {
+		if lost[e.id] {
+			continue
+		}
+		for _, r := range e.records {
+			records = append(records, sqlgen.Row{e.id, r.fence, int64(r.attempt), r.outcome, r.worker, r.duration.Microseconds(), r.err, r.stack})
+		}
+		if e.forget && s.way(e) == byDelete {
+			gone = append(gone, sqlgen.Row{e.id})
+		}
+	}
+	if len(records) > 0 {
+		stmt := s.rowStmt("record", len(records), sqlgen.Record)
+		if _, err := x.exec(ctx, stmt.SQL, stmt.Bind(nil, records)); err != nil {
+			return err
+		}
+	}
+	if len(gone) > 0 {
+		stmt := s.rowStmt("forget", len(gone), sqlgen.Forget)
+		if _, err := x.exec(ctx, stmt.SQL, stmt.Bind(nil, gone)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleTx ends one claim inside the caller's transaction. It reports false
+// when the claim is no longer worker's.
+func (s *store) settleTx(ctx context.Context, tx Tx, worker string, e settlement) (bool, error) {
+	var x execer = plain{tx}
+	if tx, ok := tx.(preparedTx); ok {
+		x = inside{s: s, tx: tx}
+	}
+	matched, err := s.settleAll(ctx, x, worker, []settlement{e})
+	return matched == 1, s.explain(err)
+}
+
+// extend moves the end of worker's leases to lease from now, and returns those
+// of the claims that it no longer holds.
+func (s *store) extend(ctx context.Context, worker string, lease time.Duration, fences []sqlgen.Row) (lost []int64, err error) {
+	stmt := s.rowStmt("extend", len(fences), sqlgen.Extend)
+	values := sqlgen.Values{"worker": worker, "lease": lease.Microseconds()}
+	err = s.retry(ctx, func() error {
+		lost = lost[:0]
+		n, err := s.change(ctx, pool{s}, stmt, values, fences, &lost)
+		if err != nil || n == len(fences) || s.server.Caps.UpdateReturning {
+			return err
+		}
+		mine, err := s.owned(ctx, pool{s}, worker, fences, false)
+		if err != nil {
+			return err
+		}
+		for _, row := range fences {
+			if id, _ := row[0].(int64); !mine[id] {
+				lost = append(lost, id)
+			}
+		}
+		return nil
+	})
+	return lost, err
+}
+
+func orNil(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}

@@ -1,0 +1,319 @@
+package falldue
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// maxBatch is how many rows go into one statement: more gains nothing
+// (docs/benchmarks.md) and holds locks for longer.
+const maxBatch = 500
+
+// enqueue stores rows, in tx or all together in one of its own, and returns
+// their ids in the order of rows.
+func (s *store) enqueue(ctx context.Context, tx Tx, rows []sqlgen.Row) ([]int64, error) {
+	var x execer = pool{s}
+	switch tx := tx.(type) {
+	case nil:
+		if len(rows) > maxBatch {
+			var ids []int64
+			err := s.inTx(ctx, func(x execer) (err error) {
+				ids, err = s.enqueueBatches(ctx, x, rows)
+				return err
+			})
+			return ids, err
+		}
+		var ids []int64
+		err := s.retry(ctx, func() (err error) {
+			ids, err = s.enqueueBatches(ctx, x, rows)
+			return err
+		})
+		return ids, err
+	case preparedTx:
+		x = inside{s: s, tx: tx}
+	default:
+		x = plain{tx}
+	}
+	ids, err := s.enqueueBatches(ctx, x, rows)
+	return ids, s.explain(err)
+}
+
+func (s *store) enqueueBatches(ctx context.Context, x execer, rows []sqlgen.Row) ([]int64, error) {
+	ids := make([]int64, 0, len(rows))
+	for batch := range slices.Chunk(rows, maxBatch) {
+		for len(batch) > 0 {
+			n := len(batch)
+			if s.server.Caps.Rows == dialect.Unions {
+				n = wholeRoom(n)
+			}
+			more, err := s.enqueueBatch(ctx, x, batch[:n])
+			if err != nil {
+				return nil, err
+			}
+			ids, batch = append(ids, more...), batch[n:]
+		}
+	}
+	return ids, nil
+}
+
+// wholeRoom is the largest room that n rows fill.
+func wholeRoom(n int) int {
+	room := sqlgen.Room(n)
+	if room > n {
+		room /= 4
+	}
+	return room
+}
+
+func (s *store) enqueueBatch(ctx context.Context, x execer, rows []sqlgen.Row) ([]int64, error) {
+	var stmt sqlgen.Stmt
+	var args []any
+	if len(rows) == 1 {
+		stmt = s.stmt("enqueue one", 0, func(int) sqlgen.Stmt { return sqlgen.EnqueueOne(s.server, s.tables) })
+		values := sqlgen.Values{}
+		for i, c := range sqlgen.EnqueueColumns {
+			values[c.Name] = rows[0][i]
+		}
+		args = stmt.Bind(values, nil)
+	} else {
+		stmt = s.rowStmt("enqueue", len(rows), sqlgen.Enqueue)
+		args = stmt.Bind(nil, rows)
+	}
+	if s.server.Caps.InsertReturning {
+		ids, err := selectInt64s(ctx, x, stmt.SQL, args)
+		slices.Sort(ids)
+		return ids, err
+	}
+	res, err := x.exec(ctx, stmt.SQL, args)
+	if err != nil {
+		return nil, err
+	}
+	first, err := res.LastInsertId()
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int64, len(rows))
+	for i := range ids {
+		ids[i] = first + int64(i)*s.server.Caps.IDStep
+	}
+	return ids, nil
+}
+
+// lane is what all tasks share that wait equally long.
+type lane struct {
+	state    string
+	priority int
+	kind     string
+	policy   string
+	attempts int
+}
+
+// head is a lane and how long ago the anchor of its first row was, by the
+// database's clock.
+type head struct {
+	lane
+	age time.Duration
+}
+
+// sweep finds the lanes of a queue.
+func (s *store) sweep(ctx context.Context, queue string) (heads []head, err error) {
+	stmt := s.stmt("sweep", 0, func(int) sqlgen.Stmt { return sqlgen.Sweep(s.server, s.tables) })
+	err = s.retry(ctx, func() error {
+		heads = heads[:0]
+		rows, err := pool{s}.query(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"queue": queue}, nil))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var h head
+			var age int64
+			if err := rows.Scan(&h.state, &h.priority, &h.kind, &h.policy, &h.attempts, &age); err != nil {
+				return err
+			}
+			h.age = micros(age)
+			heads = append(heads, h)
+		}
+		return rows.Err()
+	})
+	return heads, err
+}
+
+// claim is a row as a worker took it.
+type claim struct {
+	id, fence   int64
+	attempts    int // this execution included
+	maxAttempts int // 0: the policy's
+	was         lane
+	queue       string
+	age         time.Duration // of the anchor before the claim, at the claim
+	previous    string        // the worker whose lease had run out, or ""
+	sinceFirst  time.Duration // from the first attempt's start to the claim
+	createdAt   time.Time
+	payload     []byte
+}
+
+func scanClaim(rows *sql.Rows, queue string) (claim, error) {
+	c := claim{queue: queue}
+	var age, since, created int64
+	err := rows.Scan(&c.id, &c.fence, &c.attempts, &c.maxAttempts, &c.was.priority, &c.was.kind, &c.was.policy, &c.was.state,
+		&age, &c.previous, &since, &created, &c.payload)
+	c.was.attempts = c.attempts - 1
+	c.age, c.sinceFirst, c.createdAt = micros(age), micros(since), time.UnixMicro(created).UTC()
+	return c, err
+}
+
+func micros(us int64) time.Duration {
+	const most = int64(1<<63-1) / int64(time.Microsecond)
+	return time.Duration(max(min(us, most), -most)) * time.Microsecond
+}
+
+// want is a lane to claim from, with the delay that holds in it.
+type want struct {
+	lane
+	formula *sqlgen.Formula // nil: none
+}
+
+// claim takes up to limit due tasks out of lanes, in their order, for worker.
+func (s *store) claim(ctx context.Context, queue, worker string, lease time.Duration, limit int, wants []want, formulas []sqlgen.Formula) (got []claim, err error) {
+	if s.server.Caps.Lateral && s.server.Caps.UpdateReturning {
+		err = s.retry(ctx, func() (err error) {
+			got, err = s.claimAtOnce(ctx, queue, worker, lease, limit, wants, formulas)
+			return err
+		})
+		return got, err
+	}
+	err = s.inTx(ctx, func(x execer) (err error) {
+		got, err = s.claimByLane(ctx, x, queue, worker, lease, limit, wants)
+		return err
+	})
+	return got, err
+}
+
+func (s *store) claimAtOnce(ctx context.Context, queue, worker string, lease time.Duration, limit int, wants []want, formulas []sqlgen.Formula) ([]claim, error) {
+	name := "claim"
+	index := map[string]int{}
+	for i, f := range formulas {
+		index[f.String()] = i
+		name += "\n" + f.String()
+	}
+	stmt := s.stmt(name, 0, func(int) sqlgen.Stmt {
+		return sqlgen.Claim(s.server, sqlgen.ClaimParams{Tables: s.tables, Formulas: formulas})
+	})
+	lanes := make([]sqlgen.Row, len(wants))
+	order := make(map[lane]int, len(wants))
+	for i, w := range wants {
+		formula := -1
+		if w.formula != nil {
+			formula = index[w.formula.String()]
+		}
+		lanes[i] = sqlgen.Row{w.state, int64(w.priority), w.kind, w.policy, int64(w.attempts), int64(formula)}
+		order[w.lane] = i
+	}
+	rows, err := pool{s}.query(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{
+		"queue": queue, "worker": worker, "lease": lease.Microseconds(), "limit": limit,
+	}, lanes))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var got []claim
+	for rows.Next() {
+		c, err := scanClaim(rows, queue)
+		if err != nil {
+			return nil, err
+		}
+		got = append(got, c)
+	}
+	// UPDATE returns its rows in no order.
+	slices.SortFunc(got, func(a, b claim) int {
+		if d := order[a.was] - order[b.was]; d != 0 {
+			return d
+		}
+		return int(max(min(b.age-a.age, 1), -1))
+	})
+	return got, rows.Err()
+}
+
+func (s *store) claimByLane(ctx context.Context, x execer, queue, worker string, lease time.Duration, limit int, wants []want) ([]claim, error) {
+	var found []claim
+	for _, w := range wants {
+		if len(found) == limit {
+			break
+		}
+		name := "claim lane"
+		if w.formula != nil {
+			name += "\n" + w.formula.String()
+		}
+		stmt := s.stmt(name, 0, func(int) sqlgen.Stmt { return sqlgen.ClaimLane(s.server, s.tables, w.formula) })
+		rows, err := x.query(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{
+			"queue": queue, "state": w.state, "priority": w.priority, "kind": w.kind, "policy": w.policy, "attempts": w.attempts, "limit": limit - len(found),
+		}, nil))
+		if err != nil {
+			return nil, err
+		}
+		for rows.Next() {
+			c, err := scanClaim(rows, queue)
+			if err != nil {
+				_ = rows.Close()
+				return nil, err
+			}
+			found = append(found, c)
+		}
+		if err := rows.Err(); err != nil {
+			return nil, err
+		}
+		_ = rows.Close()
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	fences := make([]sqlgen.Row, len(found))
+	for i, c := range found {
+		fences[i] = sqlgen.Row{c.id, c.fence - 1}
+	}
+	take := s.rowStmt("take", len(found), sqlgen.Take)
+	res, err := x.exec(ctx, take.SQL, take.Bind(sqlgen.Values{"worker": worker, "lease": lease.Microseconds()}, fences))
+	if err != nil {
+		return nil, err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == int64(len(found)) {
+		return found, err
+	}
+	// Rows were not locked after all, and others were faster.
+	for i := range fences {
+		fences[i] = sqlgen.Row{found[i].id, found[i].fence}
+	}
+	mine, err := s.owned(ctx, x, worker, fences, false)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found, func(c claim) bool { return !mine[c.id] }), nil
+}
+
+// owned tells which of the claims worker still holds.
+func (s *store) owned(ctx context.Context, x execer, worker string, fences []sqlgen.Row, lock bool) (map[int64]bool, error) {
+	name := "owned"
+	if lock {
+		name = "owned, locked"
+	}
+	stmt := s.stmt(name, len(fences), func(room int) sqlgen.Stmt { return sqlgen.Owned(s.server, s.tables, room, lock) })
+	ids, err := selectInt64s(ctx, x, stmt.SQL, stmt.Bind(sqlgen.Values{"worker": worker}, fences))
+	if err != nil {
+		return nil, err
+	}
+	return setOf(ids), nil
+}
+
+func setOf(ids []int64) map[int64]bool {
+	set := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
+}
