@@ -10,11 +10,11 @@ import (
 )
 
 // runGroup runs a command as a process group of its own. When ctx ends it
-// asks the whole group to end, and kills it ten seconds later.
-func runGroup(ctx context.Context, args, env []string) error {
+// asks the whole group to end, and kills what is left ten seconds later.
+func runGroup(ctx context.Context, args, env []string, out *os.File) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = env
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
 	inOwnGroup(cmd)
 	cmd.Cancel = func() error { return signalGroup(cmd, syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 
 	"github.com/containerd/errdefs"
+	"github.com/go-sql-driver/mysql"
+	containertypes "github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
@@ -17,7 +20,12 @@ import (
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
-func init() { log.SetDefault(log.NewNoopLogger()) }
+// The failures while a server comes up are expected, and testcontainers and
+// the driver of MySQL would print each of them.
+func init() {
+	log.SetDefault(log.NewNoopLogger())
+	_ = mysql.SetLogger(&mysql.NopLogger{})
+}
 
 // dockerAnswers returns nil when a Docker engine is at hand.
 func dockerAnswers(ctx context.Context) error {
@@ -34,7 +42,7 @@ func dockerAnswers(ctx context.Context) error {
 // startContainer runs the engine's image on a Docker engine.
 func startContainer(ctx context.Context, name string) (*server, error) {
 	if err := dockerAnswers(ctx); err != nil {
-		return nil, fmt.Errorf("no Docker engine answers: %w", err)
+		return nil, fmt.Errorf("no engine answers at DOCKER_HOST or /var/run/docker.sock: %w", err)
 	}
 	e := engines[name]
 	image := e.image
@@ -44,18 +52,28 @@ func startContainer(ctx context.Context, name string) (*server, error) {
 	if err := needImage(ctx, image); err != nil {
 		return nil, fmt.Errorf("image %s: %w", image, err)
 	}
-	dsn := func(host string, port network.Port) string {
-		return e.dsn(password, net.JoinHostPort(host, port.Port()))
+	port, err := network.ParsePort(e.port)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
+	dsn := func(host string, port network.Port) string {
+		// The engine on this machine: its port is bound to IPv4 alone.
+		if host == "localhost" {
+			host = loopback.String()
+		}
+		return e.dsn(password, net.JoinHostPort(host, port.Port()))
+	}
 	// The log says "ready" while an image still sets itself up; an answer
 	// to a query on the outer port is the only proof.
+	ready := wait.ForSQL(e.port, e.driver, dsn).WithStartupTimeout(2 * time.Minute)
 	container, err := testcontainers.Run(ctx, image,
 		testcontainers.WithEnv(e.env),
 		testcontainers.WithExposedPorts(e.port),
+		testcontainers.WithHostConfigModifier(bindTo(ctx, port)),
 		testcontainers.WithCmd(append([]string{e.program}, e.settings...)...),
-		testcontainers.WithWaitStrategyAndDeadline(2*time.Minute, wait.ForSQL(e.port, e.driver, dsn).WithStartupTimeout(2*time.Minute)))
+		testcontainers.WithWaitStrategyAndDeadline(2*time.Minute, ready))
 	stop := func() {
 		if err := testcontainers.TerminateContainer(container); err != nil {
 			fmt.Fprintf(os.Stderr, "testdb: stop the container of %s: %v\n", name, err)
@@ -69,16 +87,33 @@ func startContainer(ctx context.Context, name string) (*server, error) {
 		return nil, err
 	}
 	host, err := container.Host(ctx)
-	if err != nil {
-		stop()
-		return nil, err
+	if err == nil {
+		port, err = container.MappedPort(ctx, e.port)
 	}
-	port, err := container.MappedPort(ctx, e.port)
 	if err != nil {
 		stop()
 		return nil, err
 	}
 	return &server{dsn: dsn(host, port), origin: "image " + image, stop: stop}, nil
+}
+
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// bindTo publishes a container's port on the loopback interface alone, where
+// the Docker engine is on this machine. That keeps the network out, and IPv6:
+// published by default, it gets a number of its own, which may well be that
+// of another container's IPv4 port.
+func bindTo(ctx context.Context, port network.Port) func(*containertypes.HostConfig) {
+	return func(config *containertypes.HostConfig) {
+		provider, err := testcontainers.NewDockerProvider()
+		if err != nil {
+			return // Run says so
+		}
+		defer provider.Close()
+		if host, err := provider.DaemonHost(ctx); err == nil && host == "localhost" {
+			config.PortBindings = network.PortMap{port: {{HostIP: loopback}}}
+		}
+	}
 }
 
 // needImage pulls an image that the Docker engine does not have. Left to

@@ -33,7 +33,7 @@ var engines = map[string]engine{
 		program: "postgres",
 		settings: []string{"-c", "max_connections=300", "-c", "fsync=off", "-c", "full_page_writes=off",
 			"-c", "synchronous_commit=off"},
-		driver: "postgres",
+		driver: "pgx", // lib/pq does not give up on a half-made connection when its context ends
 		dsn: func(password, address string) string {
 			return fmt.Sprintf("postgres://postgres:%s@%s/postgres?sslmode=disable", password, address)
 		},
@@ -46,7 +46,7 @@ var engines = map[string]engine{
 		port:    "3306/tcp",
 		program: "mysqld",
 		settings: []string{"--max-connections=300", "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin",
-			"--mysqlx=OFF"},
+			"--mysqlx=OFF", "--secure-file-priv="},
 		driver:     "mysql",
 		dsn:        mysqlDSN,
 		exampleDSN: "root:password@tcp(127.0.0.1:3306)/mysql",

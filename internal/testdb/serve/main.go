@@ -103,5 +103,5 @@ func runCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return runGroup(ctx, args, env)
+	return runGroup(ctx, args, env, os.Stdout)
 }

@@ -24,7 +24,42 @@ import (
 // whatever way, so even after SIGKILL the watcher stops the server and
 // removes its folder.
 
-// startWatched starts a watcher and waits until the server answers.
+type watcher struct {
+	lifeline io.Closer
+	ended    chan struct{} // closed when it is gone
+	said     bytes.Buffer  // its standard error; to be read when it is gone
+}
+
+// startWatcher starts this program again as "serve watch" with arguments.
+func startWatcher(args ...string) (*watcher, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, append([]string{"watch"}, args...)...)
+	inOwnGroup(cmd) // an interrupt from the terminal is not for it
+	w := &watcher{ended: make(chan struct{})}
+	cmd.Stderr = &w.said
+	if w.lifeline, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(w.ended)
+		_ = cmd.Wait() // what went wrong is in said
+	}()
+	return w, nil
+}
+
+// stop ends the watcher and with it the server, and waits for that.
+func (w *watcher) stop() {
+	_ = w.lifeline.Close()
+	<-w.ended
+}
+
+// startWatched starts a server program and waits until it answers.
 func startWatched(ctx context.Context, engine string) (*server, error) {
 	dir, err := os.MkdirTemp("", "falldue-"+engine+"-")
 	if err != nil {
@@ -32,42 +67,22 @@ func startWatched(ctx context.Context, engine string) (*server, error) {
 	}
 	port, err := freePort()
 	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	watcher := exec.Command(self, "watch", engine, dir, port)
-	var said bytes.Buffer
-	watcher.Stderr = &said
-	inOwnGroup(watcher) // an interrupt from the terminal is not for it
-	lifeline, err := watcher.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := watcher.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = watcher.Wait() // what went wrong is in said
-	}()
-	stop := func() {
-		_ = lifeline.Close()
-		<-ended
+	w, err := startWatcher(engine, dir, port)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	dsn := engines[engine].dsn("", net.JoinHostPort("127.0.0.1", port))
-	if err := await(ctx, ended, engine, dsn); err != nil {
-		stop()
-		return nil, errors.Join(err, errors.New(strings.TrimSpace(said.String())))
+	if err := w.await(ctx, engine, dsn); err != nil {
+		w.stop()
+		return nil, errors.Join(err, errors.New(strings.TrimSpace(w.said.String())))
 	}
-	return &server{dsn: dsn, stop: stop}, nil
+	return &server{dsn: dsn, stop: w.stop}, nil
 }
 
 // await waits until the server answers, or has ended.
-func await(ctx context.Context, ended <-chan struct{}, engine, dsn string) error {
+func (w *watcher) await(ctx context.Context, engine, dsn string) error {
 	const patience = time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -77,7 +92,7 @@ func await(ctx context.Context, ended <-chan struct{}, engine, dsn string) error
 			return nil
 		}
 		select {
-		case <-ended:
+		case <-w.ended:
 			return errors.New("the server ended at once")
 		case <-ctx.Done():
 			return fmt.Errorf("no answer within %v: %w", patience, err)
@@ -86,41 +101,46 @@ func await(ctx context.Context, ended <-chan struct{}, engine, dsn string) error
 	}
 }
 
-// watch is the watcher: it creates a data folder below dir, serves it, and
-// when its standard input ends stops the server and removes dir.
-func watch(engine, dir, port string) (err error) {
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, cancel := untilEnd(context.Background(), os.Stdin)
-	defer cancel()
+// watch is the watcher of an engine's programs.
+func watch(engine, dir, port string) error {
 	p, err := findPrograms(engine)
 	if err != nil {
 		return err
 	}
+	who, err := serverAccount(engine)
+	if err != nil {
+		return err
+	}
+	// SIGQUIT is PostgreSQL's immediate shutdown. The others are killed:
+	// nobody reads their data again.
+	kill := syscall.SIGKILL
+	if engine == testdb.Postgres {
+		kill = syscall.SIGQUIT
+	}
+	create, serve := p.commands(dir, port)
+	return watchOver(os.Stdin, dir, who, kill, create, serve)
+}
+
+// watchOver runs commands one after the other until in ends, and then ends
+// the running one by the signal kill. It removes dir, in which they run.
+func watchOver(in io.Reader, dir string, who *account, kill syscall.Signal, commands ...[]string) (err error) {
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	ctx, cancel := untilEnd(context.Background(), in)
+	defer cancel()
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	account, err := serverAccount(engine)
-	if err != nil {
+	if err := who.own(dir); err != nil {
 		return err
 	}
-	if err := account.own(dir); err != nil {
-		return err
-	}
-	create, serve := p.commands(dir, port)
-	for _, args := range [][]string{create, serve} {
+	for _, args := range commands {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir = dir
 		cmd.Stdout, cmd.Stderr = log, log
 		inOwnGroup(cmd)
-		account.use(cmd)
-		// SIGQUIT is PostgreSQL's immediate shutdown. The others are
-		// killed: nobody reads their data again.
-		kill := syscall.SIGKILL
-		if engine == testdb.Postgres {
-			kill = syscall.SIGQUIT
-		}
+		who.use(cmd)
 		cmd.Cancel = func() error { return signalGroup(cmd, kill) }
 		cmd.WaitDelay = 10 * time.Second
 		err := cmd.Run()

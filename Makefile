@@ -1,0 +1,46 @@
+# What to test, for a quicker round: make test PACKAGES=./sqlgen
+PACKAGES ?= ./...
+# How long each fuzzer runs in make fuzz.
+FUZZTIME ?= 30s
+
+GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: ## run all tests on real servers, which it finds or starts (internal/testdb)
+	go run ./internal/testdb/serve -- go test -race -shuffle=on -count=1 -timeout=15m $(PACKAGES)
+
+.PHONY: short
+short: ## run what needs no server: SQLite stands for all engines
+	@echo "-short: SQLite alone; make test covers the other engines"
+	go test -short -shuffle=on $(PACKAGES)
+
+.PHONY: lint
+lint: ## check the code with golangci-lint
+	$(GOLANGCI_LINT) run $(PACKAGES)
+
+.PHONY: golden
+golden: ## write the golden files of SQL anew; read their diff before you commit
+	go test ./sqlgen -update
+
+.PHONY: fuzz
+fuzz: ## run each fuzzer for FUZZTIME (30s)
+	@set -e; for pkg in $$(go list ./...); do \
+	  for fuzzer in $$(go test -short -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$fuzzer"; \
+	    go test $$pkg -short -run '^$$' -fuzz "^$$fuzzer$$" -fuzztime $(FUZZTIME); \
+	  done; \
+	done
+
+.PHONY: quickstart
+quickstart: ## show what falldue does, on SQLite in a temporary file
+	go run ./examples/quickstart
+
+.PHONY: ci
+ci: ## run everything that a change must pass, on a Debian machine as root
+	.ci/run
