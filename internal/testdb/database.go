@@ -92,10 +92,14 @@ func endSessions(ctx context.Context, db *sql.DB, name string) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	const noSuchThread = 1094 // the session has ended by itself meanwhile
+	const noSuchThread = 1094
 	for _, id := range ids {
 		_, err := db.ExecContext(ctx, fmt.Sprintf("KILL %d", id))
-		if my := (*mysql.MySQLError)(nil); err != nil && !(errors.As(err, &my) && my.Number == noSuchThread) {
+		var my *mysql.MySQLError
+		if errors.As(err, &my) && my.Number == noSuchThread {
+			continue // it has ended by itself meanwhile
+		}
+		if err != nil {
 			return err
 		}
 	}

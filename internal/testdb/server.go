@@ -31,7 +31,7 @@ func findServer(engine string) (string, error) {
 	defer cancel()
 	if _, err := Check(ctx, engine, dsn); err != nil {
 		return "", fmt.Errorf("testdb: the server named by %s cannot be used: %w\n"+
-			"Start it, name another, or unset the variable to have one started for the tests.",
+			"start it, name another, or unset the variable to have one started for the tests",
 			ServerVariable(engine), err)
 	}
 	return dsn, nil
@@ -54,7 +54,7 @@ func serve(args ...string) (string, error) {
 		return "", fmt.Errorf("testdb: %w", err)
 	}
 	defer stderr.Close()
-	defer os.Remove(stderr.Name())
+	defer func() { _ = os.Remove(stderr.Name()) }()
 	cmd.Stderr = stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -25,11 +25,11 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql"
-	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/go-sql-driver/mysql" // driver mysql
+	_ "github.com/jackc/pgx/v5/stdlib" // driver pgx
 	"github.com/jmoiron/sqlx"
-	_ "github.com/lib/pq"
-	_ "modernc.org/sqlite"
+	_ "github.com/lib/pq"  // driver postgres
+	_ "modernc.org/sqlite" // driver sqlite
 )
 
 // The engines that tests run on.

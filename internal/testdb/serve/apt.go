@@ -22,7 +22,7 @@ func installPrograms(ctx context.Context, engine string) (*server, error) {
 		testdb.MariaDB:  "mariadb-server",
 	}[engine]
 	if !ok {
-		return nil, errors.New("Debian has no package of it")
+		return nil, errors.New("no package of it in Debian")
 	}
 	if os.Geteuid() != 0 {
 		return nil, errors.New("installing packages takes root")

@@ -35,19 +35,23 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-func main() {
+func main() { os.Exit(status(os.Args[1:])) }
+
+// status runs the program and returns its exit status, a command's own where
+// it ran one.
+func status(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	err := run(ctx, os.Args[1:])
+	err := run(ctx, args)
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
+		return 0
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
-		os.Exit(exit.ExitCode())
-	default:
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return exit.ExitCode()
 	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
 }
 
 func run(ctx context.Context, args []string) error {
@@ -96,8 +100,12 @@ func runCommand(ctx context.Context, args []string) error {
 	}
 	env := append(os.Environ(), testdb.EnginesVariable+"="+strings.Join(engines, ","))
 	servers, err := findAll(ctx, engines)
+	defer func() {
+		for _, s := range servers {
+			s.stop()
+		}
+	}()
 	for engine, s := range servers {
-		defer s.stop()
 		env = append(env, testdb.ServerVariable(engine)+"="+s.dsn)
 	}
 	if err != nil {

@@ -170,7 +170,7 @@ func TestMissingEngineTellsHowToGetIt(t *testing.T) {
 	}
 	for _, want := range []string{
 		"FALLDUE_TEST_MYSQL=", "FALLDUE_TEST_MYSQL_IMAGE", "mysql:9", "dev.mysql.com", "FALLDUE_TEST_ENGINES",
-		"docker: left out by FALLDUE_TEST_SOURCES", "apt: Debian has no package of it",
+		"docker: left out by FALLDUE_TEST_SOURCES", "apt: no package of it in Debian",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the message lacks %q:\n%v", want, err)
