@@ -45,13 +45,67 @@ func main() {
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 
 	if _, err := quickstart(ctx, *dsn, *hour, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
 	}
+}
+
+// quickstart runs the shop until every task has ended, or ctx does.
+func quickstart(ctx context.Context, dsn string, hour time.Duration, out io.Writer) (sum summary, err error) {
+	if hour < 10*time.Millisecond || hour > time.Hour {
+		return sum, fmt.Errorf("an hour that lasts %v; allowed are 10ms to 1h", hour)
+	}
+	db, closeDB, err := open(dsn)
+	if err != nil {
+		return sum, err
+	}
+	defer func() { err = errors.Join(err, closeDB()) }()
+
+	queue, err := falldue.New(db, falldue.Config{
+		Prefix: "quickstart_", // its tables stand beside yours
+		Keep:   time.Hour,     // tasks that are done stay, to be looked at
+		// Tasks that a transaction enqueued are found at the next poll; those
+		// that wait are not polled for: the worker sleeps until they fall due.
+		PollInterval: max(hour/20, 10*time.Millisecond),
+	})
+	if err != nil {
+		return sum, err
+	}
+	defer func() { err = errors.Join(err, dropTables(db)) }()
+	if err := createTables(ctx, db, queue); err != nil {
+		return sum, err
+	}
+
+	s := newShop(db, queue, world{hour: hour, opened: time.Now()})
+	falldue.Handle(queue, s.progress, s.askProgress)
+	falldue.Handle(queue, s.webhook, s.deliver)
+	falldue.Handle(queue, s.invoice, s.book)
+
+	// Run works until its context ends. Then it lets running handlers finish.
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	stopped := make(chan error, 1)
+	go func() {
+		defer stop()
+		stopped <- queue.Run(work)
+	}()
+
+	w := newWatcher(queue, hour, out, []rule{
+		{s.progress.Name(), s.progress.Policy},
+		{s.webhook.Name(), s.webhook.Policy},
+		{s.invoice.Name(), s.invoice.Policy},
+	})
+	if err = s.takeOrders(work); err == nil {
+		err = w.untilAllEnded(work)
+	}
+	stop()
+	if err := errors.Join(<-stopped, err); err != nil && ctx.Err() == nil {
+		return sum, err
+	}
+	return w.summarize(db, out)
 }
 
 // The arguments of a task are a type of yours. They are stored as JSON.
@@ -88,8 +142,8 @@ func newShop(db *sqlx.DB, queue *falldue.Queue, w world) *shop {
 	return &shop{
 		db: db, queue: queue, erp: &erp{world: w}, partner: &http.Client{Transport: &partner{world: w}},
 
-		// At first every few minutes, then ever nearer to once in eight hours,
-		// for as long as it takes.
+		// After 20 minutes, after 2.5 hours, then ever nearer to every eight
+		// hours, for as long as it takes.
 		progress: falldue.NewKind[progressArgs]("order.progress", falldue.KindConfig{
 			Policy:  backoff.Arctan(8 * hour),
 			Timeout: hour,
@@ -121,6 +175,21 @@ func (s *shop) place(ctx context.Context, order int) error {
 		_, err := s.webhook.EnqueueTx(ctx, s.queue, tx, webhookArgs{Order: order, Event: "placed"})
 		return err
 	})
+}
+
+// orders are those of the day. The invoice of the first ends in a letter O.
+var orders = []int{1001, 1002, 1003, 1004}
+
+// takeOrders takes the orders of the day.
+func (s *shop) takeOrders(ctx context.Context) error {
+	for _, order := range orders {
+		if err := s.place(ctx, order); err != nil {
+			return fmt.Errorf("place order %d: %w", order, err)
+		}
+	}
+	// Where there is no transaction to be part of, Enqueue has its own.
+	_, err := s.invoice.Enqueue(ctx, s.queue, invoiceArgs{Order: orders[0], Total: "19.9O"})
+	return err
 }
 
 // askProgress handles order.progress. Any error runs the task again, when its
@@ -179,71 +248,4 @@ func (s *shop) book(_ context.Context, t falldue.Task[invoiceArgs]) error {
 		return fmt.Errorf("total of order %d: %w", t.Args.Order, err)
 	}
 	return nil
-}
-
-// orders are those of the day. The invoice of the first ends in a letter O.
-var orders = []int{1001, 1002, 1003, 1004}
-
-// quickstart runs the shop until every task has ended, or ctx does.
-func quickstart(ctx context.Context, dsn string, hour time.Duration, out io.Writer) (sum summary, err error) {
-	db, closeDB, err := open(dsn)
-	if err != nil {
-		return sum, err
-	}
-	defer func() { err = errors.Join(err, closeDB()) }()
-
-	queue, err := falldue.New(db, falldue.Config{
-		Prefix: "quickstart_", // its tables stand beside yours
-		Keep:   time.Hour,     // tasks that are done stay, to be looked at
-		// Tasks that a transaction enqueued are found at the next poll; those
-		// that wait are not polled for: the worker sleeps until they fall due.
-		PollInterval: max(hour/20, 10*time.Millisecond),
-	})
-	if err != nil {
-		return sum, err
-	}
-	defer func() { err = errors.Join(err, dropTables(db)) }()
-	if err := createTables(ctx, db, queue); err != nil {
-		return sum, err
-	}
-
-	s := newShop(db, queue, world{hour: hour, opened: time.Now()})
-	falldue.Handle(queue, s.progress, s.askProgress)
-	falldue.Handle(queue, s.webhook, s.deliver)
-	falldue.Handle(queue, s.invoice, s.book)
-
-	// Run works until its context ends. Then it lets running handlers finish.
-	work, stop := context.WithCancel(ctx)
-	defer stop()
-	stopped := make(chan error, 1)
-	go func() {
-		defer stop()
-		stopped <- queue.Run(work)
-	}()
-
-	w := newWatcher(queue, hour, out, []rule{
-		{s.progress.Name(), s.progress.Policy},
-		{s.webhook.Name(), s.webhook.Policy},
-		{s.invoice.Name(), s.invoice.Policy},
-	})
-	if err = s.open(work); err == nil {
-		err = w.untilAllEnded(work)
-	}
-	stop()
-	if err := errors.Join(<-stopped, err); err != nil && ctx.Err() == nil {
-		return sum, err
-	}
-	return w.summarize(db, out)
-}
-
-// open takes the orders of the day.
-func (s *shop) open(ctx context.Context) error {
-	for _, order := range orders {
-		if err := s.place(ctx, order); err != nil {
-			return fmt.Errorf("place order %d: %w", order, err)
-		}
-	}
-	// Where there is no transaction to be part of, Enqueue has its own.
-	_, err := s.invoice.Enqueue(ctx, s.queue, invoiceArgs{Order: orders[0], Total: "19.9O"})
-	return err
 }
