@@ -132,7 +132,10 @@ func (p Preset) policy(args []sqlgen.MacroArg) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	made := New(delay, spread)
+	if spread != nil {
+		spread = sqlgen.Simplify(spread)
+	}
+	made := New(sqlgen.Simplify(delay), spread)
 	made.maxAttempts, made.maxElapsed = int(attempts), toDuration(elapsed)
 	return made, made.err
 }

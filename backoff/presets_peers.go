@@ -69,7 +69,7 @@ var peerPresets = []Preset{
 		Source: "Oban, Oban.Worker, backoff/1; Oban.Backoff",
 		Params: []Param{{Name: "attempts", Doc: "max_attempts", Kind: Count, Default: "20", Min: 1, Max: 1e6}},
 		// Whole numbers of 2^c, c being rounded; never more than 2^20.
-		Delay:       "15s + 2^floor(min(n, attempts) * 20 / max(attempts, 20) + 0.5)",
+		Delay:       "15s + 2^floor(min(n, attempts) * (20 / max(attempts, 20)) + 0.5)",
 		Spread:      "0.1 * delay",
 		MaxAttempts: "attempts",
 	},

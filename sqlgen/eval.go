@@ -93,8 +93,9 @@ func compare(cmp CompareOp, x, y float64) bool {
 	panic("sqlgen: an unknown comparison was evaluated")
 }
 
-// Agree reports whether two engines' values of one formula are the same delay:
-// no more than a microsecond apart, or above a day no more than 1e-9 of it.
+// Agree reports whether two values of one formula, in seconds, are the same
+// delay: no more than a microsecond apart, or above a day 1e-9 of it.
 func Agree(x, y float64) bool {
-	return math.Abs(x-y) <= max(1e-6, 1e-9*max(x, y)*min(1, math.Floor(max(x, y)/86400)))
+	apart := math.Abs(x - y)
+	return apart <= tolerance || max(x, y) > 86400 && apart <= 1e-9*max(x, y)
 }

@@ -46,12 +46,23 @@ func CompileSpread(e Expr, delay Formula) (Formula, error) {
 	return compile(e, guard{delay: delay.root()})
 }
 
-var errTooLarge = errors.New("sqlgen: the formula is too large once the delay is put into the spread; name the delay less often")
+// maxDivisions is how deep divisors that may be 0 can be nested in each other.
+// MySQL and MariaDB evaluate the operand of the NULLIF around such a divisor
+// twice, so 45 levels would keep them busy for days.
+const maxDivisions = 6
+
+var (
+	errTooLarge  = errors.New("sqlgen: the formula is too large once the delay is put into the spread; name the delay less often")
+	errDivisions = fmt.Errorf("sqlgen: the formula nests divisors that may be 0 more than %d deep; keep them from 0 with max", maxDivisions)
+)
 
 func compile(e Expr, g guard) (Formula, error) {
 	body := clamp(g.expr(e), 0, MaxDelay)
 	if body.size(maxRendered) <= 0 {
 		return Formula{}, errTooLarge
+	}
+	if body.divisions() > maxDivisions {
+		return Formula{}, errDivisions
 	}
 	return Formula{e, body}, nil
 }
@@ -66,6 +77,19 @@ func (x *node) size(room int) int {
 		room = arg.size(room)
 	}
 	return room
+}
+
+// divisions is how deep divisors that may be 0 are nested in x.
+func (x *node) divisions() int {
+	deepest := 0
+	for i, arg := range x.args {
+		depth := arg.divisions()
+		if x.op == opSafeDiv && i == 1 {
+			depth++
+		}
+		deepest = max(deepest, depth)
+	}
+	return deepest
 }
 
 var zero = number(0)

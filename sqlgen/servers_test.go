@@ -2,55 +2,42 @@ package sqlgen
 
 import (
 	"context"
-	"os"
 	"testing"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
 	"github.com/jmoiron/sqlx"
-
-	_ "github.com/go-sql-driver/mysql"
-	_ "github.com/lib/pq"
-	_ "modernc.org/sqlite"
 )
 
-// eachServer runs a test on every engine: SQLite in this process, and the
-// servers unless the tests run with -short.
+// eachServer runs a test on every engine, each with a connection of its own,
+// so that temporary tables can be used.
 func eachServer(t *testing.T, test func(t *testing.T, d dialect.Dialect, db *sqlx.Conn)) {
-	for _, s := range []struct {
-		name        dialect.Name
-		driver, env string
-	}{
-		{dialect.SQLite, "sqlite", ""},
-		{dialect.Postgres, "postgres", "FALLDUE_TEST_POSTGRES"},
-		{dialect.MySQL, "mysql", "FALLDUE_TEST_MYSQL"},
-		{dialect.MariaDB, "mysql", "FALLDUE_TEST_MARIADB"},
-	} {
-		t.Run(string(s.name), func(t *testing.T) {
-			t.Parallel()
-			dsn := ":memory:"
-			if s.env != "" {
-				if testing.Short() {
-					t.Skip("-short runs SQLite alone")
-				}
-				if dsn = os.Getenv(s.env); dsn == "" {
-					t.Fatalf("set %s to the server's data source name, or run with -short", s.env)
-				}
-			}
-			db, err := sqlx.Open(s.driver, dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { db.Close() })
-			conn, err := db.Connx(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { conn.Close() })
-			d, err := dialect.Of(s.name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			test(t, d, conn)
-		})
+	t.Helper()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		d, err := dialect.Of(dialect.Name(engine))
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, d, connect(t, engine))
+	})
+}
+
+func connect(t testing.TB, engine string) *sqlx.Conn {
+	t.Helper()
+	db, err := testdb.Open(t, engine).Connx(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// run executes statements that belong to a test's setting.
+func run(t testing.TB, db *sqlx.Conn, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := db.ExecContext(context.Background(), s); err != nil {
+			t.Fatalf("%v\n%s", err, s)
+		}
 	}
 }

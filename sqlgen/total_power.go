@@ -23,7 +23,11 @@ func power(a, b *node) *node {
 		// Both quotients have the sign that puts smallest^… at one end and
 		// largest^… at the other.
 		p, q := math.Log(smallest)/math.Log(a.num), math.Log(largest)/math.Log(a.num)
-		return operation(opPower, a, clamp(b, min(p, q), max(p, q)))
+		p, q = min(p, q), max(p, q)
+		if b.whole { // 332 and not 332.19…, for those who read the SQL
+			p, q = math.Ceil(p), math.Floor(q)
+		}
+		return operation(opPower, a, clamp(b, p, q))
 	}
 	if b.lo < 0 {
 		a = greatest(a, number(smallest))
