@@ -13,6 +13,8 @@
 //	go run ./examples/quickstart --dsn 'postgres://user:password@localhost/shop?sslmode=disable'
 //	go run ./examples/quickstart --dsn 'user:password@tcp(localhost)/shop'
 //
+// Its tables begin with quickstart_; they are dropped when it ends.
+//
 // This file is the shop, and all there is to know of falldue. Around it are the
 // simulated world outside (world.go), the database (database.go), and what you
 // see: rows of the task table, read while the tasks run (watch.go, screen.go,

