@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -59,6 +60,20 @@ type TaskInfo struct {
 	Payload   json.RawMessage
 	// Result is what the handler set, nil if nothing.
 	Result json.RawMessage
+}
+
+// Due is when the task falls due under a policy: its own or its kind's, which
+// the caller knows. For a running task that is when its lease is over and it is
+// taken for lost; for a finished one it is the zero time.
+func (t TaskInfo) Due(p backoff.Policy) time.Time {
+	switch t.State {
+	case Open:
+		delay, _ := p.Wait(int64(t.Attempts))
+		return t.UpdatedAt.Add(delay)
+	case Snoozed:
+		return t.UpdatedAt
+	}
+	return time.Time{}
 }
 
 // TaskFilter picks tasks. The zero value picks all of them.

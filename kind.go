@@ -69,6 +69,9 @@ func validKind(name string, cfg KindConfig) error {
 // Name is the kind's name.
 func (k Kind[A]) Name() string { return k.name }
 
+// Config is how the kind's tasks behave, defaults filled in.
+func (k Kind[A]) Config() KindConfig { return k.KindConfig }
+
 // Enqueue stores a task and returns its id. It is in a transaction of its own:
 // when Enqueue returns without an error, the task will run.
 func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts ...EnqueueOptions) (int64, error) {
@@ -77,7 +80,8 @@ func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts ...EnqueueO
 
 // EnqueueTx stores a task inside the caller's transaction, a *sqlx.Tx or
 // *sql.Tx: it will run if that transaction commits, and never have been if it
-// does not. Workers of other processes see it at their next poll.
+// does not. Workers see it at their next poll after the commit; those of this
+// process at once, if it calls [Queue.Wake].
 func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts ...EnqueueOptions) (int64, error) {
 	return one(k.EnqueueManyTx(ctx, q, tx, []A{args}, opts...))
 }

@@ -52,7 +52,7 @@ func (p *policies) put(ctx context.Context, tx Tx, key string, policy backoff.Po
 		_, err := tx.ExecContext(ctx, stmt.SQL, args...)
 		return p.store.explain(err)
 	}
-	err := p.store.retry(ctx, func() error {
+	err := p.store.write(ctx, func() error {
 		_, err := pool{p.store}.exec(ctx, stmt.SQL, args)
 		return err
 	})

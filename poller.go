@@ -24,9 +24,10 @@ type poller struct {
 	unfinished atomic.Int64 // claimed, their handlers not returned
 	finished   atomic.Int64 // handlers that returned since the last claim
 
-	mu    sync.Mutex
-	lanes lanes
-	wakes chan struct{}
+	mu      sync.Mutex
+	lanes   lanes
+	wakes   chan struct{}
+	lookNow atomic.Bool // sweep before the next claim
 
 	rate     float64 // handlers returning a second, of late
 	rateFrom time.Time
@@ -62,6 +63,12 @@ func (p *poller) tell(at lane, wait time.Duration) {
 	p.mu.Lock()
 	p.lanes.hint(at, time.Now().Add(wait))
 	p.mu.Unlock()
+	signal(p.wakes)
+}
+
+// look makes the poller sweep at once.
+func (p *poller) look() {
+	p.lookNow.Store(true)
 	signal(p.wakes)
 }
 
@@ -126,7 +133,7 @@ func (p *poller) room() int {
 // round sweeps if it is time to, claims what is due, and says how long to
 // sleep: 0 for not at all.
 func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
-	if !time.Now().Before(p.sweepAt) {
+	if p.lookNow.Swap(false) || !time.Now().Before(p.sweepAt) {
 		if err := p.sweep(ctx); err != nil {
 			return 0, err
 		}

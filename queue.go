@@ -148,6 +148,21 @@ func (q *Queue) preflight(ctx context.Context, w *worker) error {
 	return nil
 }
 
+// Wake makes this process's worker, if it runs, look for tasks at once instead
+// of at its next poll. Call it after the commit of a transaction that tasks were
+// enqueued in; Enqueue without a transaction does it by itself.
+func (q *Queue) Wake() {
+	q.mu.Lock()
+	w := q.worker
+	q.mu.Unlock()
+	if w == nil {
+		return
+	}
+	for _, p := range w.pollers {
+		p.look()
+	}
+}
+
 // wake tells this process's worker, if it runs, of a task just enqueued, so
 // that it need not wait for its next poll.
 func (q *Queue) wake(row sqlgen.Row) {

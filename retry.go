@@ -34,6 +34,22 @@ func (s *store) retry(ctx context.Context, fn func() error) error {
 	}
 }
 
+// write is retry for whatever writes. Where the engine has one writer at a time
+// for the whole database, this process's writers queue up here: SQLite makes
+// those who find it locked sleep, and hands it to whoever comes by.
+func (s *store) write(ctx context.Context, fn func() error) error {
+	if s.server.Caps.LockRows {
+		return s.retry(ctx, fn)
+	}
+	select {
+	case s.writer <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.writer }()
+	return s.retry(ctx, fn)
+}
+
 // pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

@@ -20,7 +20,8 @@ type store struct {
 	db     *sqlx.DB
 	server dialect.Server
 	tables sqlgen.Tables
-	keep   bool // done tasks stay
+	keep   bool          // done tasks stay
+	writer chan struct{} // held by who writes, where there is one at a time
 
 	mu       sync.Mutex
 	made     map[stmtKey]sqlgen.Stmt
@@ -38,7 +39,7 @@ type stmtKey struct {
 const maxPrepared = 200
 
 func newStore(db *sqlx.DB, server dialect.Server, tables sqlgen.Tables, keep bool) *store {
-	return &store{db: db, server: server, tables: tables, keep: keep, made: map[stmtKey]sqlgen.Stmt{}, prepared: map[string]*sql.Stmt{}}
+	return &store{db: db, server: server, tables: tables, keep: keep, writer: make(chan struct{}, 1), made: map[stmtKey]sqlgen.Stmt{}, prepared: map[string]*sql.Stmt{}}
 }
 
 // stmt returns the statement of that name with room for n rows, made by make
@@ -86,15 +87,6 @@ func (s *store) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
 	}
 	s.prepared[text] = stmt
 	return stmt, nil
-}
-
-func (s *store) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, stmt := range s.prepared {
-		_ = stmt.Close()
-	}
-	clear(s.prepared)
 }
 
 // execer runs one statement: on the pool, in a transaction of ours, or in the
@@ -181,7 +173,7 @@ func (p plain) exec(ctx context.Context, text string, args []any) (sql.Result, e
 
 // inTx runs fn in a transaction, again and whole when contention undid it.
 func (s *store) inTx(ctx context.Context, fn func(execer) error) error {
-	return s.retry(ctx, func() error {
+	return s.write(ctx, func() error {
 		if !s.server.Caps.LockRows {
 			return s.inImmediate(ctx, fn)
 		}

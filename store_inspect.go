@@ -55,7 +55,7 @@ func moment(us int64) time.Time { return time.UnixMicro(us).UTC() }
 // changeState runs a statement that takes one task to another state.
 func (s *store) changeState(ctx context.Context, name string, make func(dialect.Server, sqlgen.Tables) sqlgen.Stmt, id int64) error {
 	stmt := s.stmt(name, 0, func(int) sqlgen.Stmt { return make(s.server, s.tables) })
-	return s.retry(ctx, func() error {
+	return s.write(ctx, func() error {
 		res, err := pool{s}.exec(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"id": id}, nil))
 		if err != nil {
 			return err

@@ -85,7 +85,7 @@ func (s *store) settle(ctx context.Context, worker string, batch []settlement) (
 		return err
 	}
 	if certain && s.isOneStatement(batch) {
-		return lost, s.retry(ctx, func() error { return attempt(pool{s}) })
+		return lost, s.write(ctx, func() error { return attempt(pool{s}) })
 	}
 	err = s.inTx(ctx, attempt)
 	return lost, err
@@ -228,7 +228,7 @@ func (s *store) settleTx(ctx context.Context, tx Tx, worker string, e settlement
 func (s *store) extend(ctx context.Context, worker string, lease time.Duration, fences []sqlgen.Row) (lost []int64, err error) {
 	stmt := s.rowStmt("extend", len(fences), sqlgen.Extend)
 	values := sqlgen.Values{"worker": worker, "lease": lease.Microseconds()}
-	err = s.retry(ctx, func() error {
+	err = s.write(ctx, func() error {
 		lost = lost[:0]
 		n, err := s.change(ctx, pool{s}, stmt, values, fences, &lost)
 		if err != nil || n == len(fences) || s.server.Caps.UpdateReturning {

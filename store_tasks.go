@@ -29,7 +29,7 @@ func (s *store) enqueue(ctx context.Context, tx Tx, rows []sqlgen.Row) ([]int64,
 			return ids, err
 		}
 		var ids []int64
-		err := s.retry(ctx, func() (err error) {
+		err := s.write(ctx, func() (err error) {
 			ids, err = s.enqueueBatches(ctx, x, rows)
 			return err
 		})

@@ -13,8 +13,10 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// lockerOf returns the lock that lets one process at a time migrate. Every
-// engine frees it by itself when the process that holds it dies.
+// lockerOf returns the lock that lets one process at a time migrate. The
+// engine frees it by itself when the process that holds it dies. SQLite has no
+// such lock, and needs none: there a migration is one transaction, whose
+// version number only one process can write.
 func lockerOf(d dialect.Dialect, tables sqlgen.Tables) lock.SessionLocker {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(tables.Name(d, "migrations")))
@@ -22,7 +24,7 @@ func lockerOf(d dialect.Dialect, tables sqlgen.Tables) lock.SessionLocker {
 	case dialect.Postgres:
 		return advisoryLock{key: int64(h.Sum32())}
 	case dialect.SQLite:
-		return fileLock{d}
+		return nil
 	default:
 		return namedLock{name: fmt.Sprintf("falldue migrations %08x", h.Sum32())}
 	}
@@ -77,37 +79,4 @@ func (l namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 func (l namedLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(ctx, "do release_lock(concat(left(database(), 20), ' ', ?))", l.name)
 	return err
-}
-
-// fileLock is SQLite's exclusive locking mode: once such a connection has
-// written, no other may, until it has read in normal mode.
-type fileLock struct{ d dialect.Dialect }
-
-func (l fileLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	return again(ctx, func() (bool, error) {
-		err := run(ctx, conn, "pragma locking_mode = exclusive", "begin exclusive", "commit")
-		if err == nil {
-			return true, nil
-		}
-		if unlockErr := l.SessionUnlock(ctx, conn); unlockErr != nil && l.d.Classify(unlockErr) != dialect.Contention {
-			return false, unlockErr
-		}
-		if l.d.Classify(err) == dialect.Contention {
-			return false, nil
-		}
-		return false, err
-	})
-}
-
-func (l fileLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	return run(ctx, conn, "pragma locking_mode = normal", "select count(*) from sqlite_schema")
-}
-
-func run(ctx context.Context, conn *sql.Conn, statements ...string) error {
-	for _, s := range statements {
-		if _, err := conn.ExecContext(ctx, s); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -58,8 +58,10 @@ func FS(d dialect.Dialect, tables sqlgen.Tables) (fs.FS, error) {
 // Migrator runs the migrations of one database. Any number of processes may
 // run them at once: one does the work, the others wait for it.
 type Migrator struct {
-	provider *goose.Provider
 	db       *sql.DB
+	files    fs.FS
+	options  []goose.ProviderOption
+	versions versions
 	schema   string // statement that creates the schema, if there is one
 }
 
@@ -69,37 +71,71 @@ func New(db *sql.DB, d dialect.Dialect, tables sqlgen.Tables) (*Migrator, error)
 	if err != nil {
 		return nil, err
 	}
-	provider, err := goose.NewProvider("", db, files,
-		goose.WithStore(versions{d: d, table: tables.Name(d, "migrations")}),
-		goose.WithSessionLocker(lockerOf(d, tables)),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("migrations: %w", err)
+	m := &Migrator{db: db, files: files, versions: versions{d: d, table: tables.Name(d, "migrations")}}
+	m.options = []goose.ProviderOption{goose.WithStore(m.versions)}
+	if l := lockerOf(d, tables); l != nil {
+		m.options = append(m.options, goose.WithSessionLocker(l))
 	}
-	m := &Migrator{provider: provider, db: db}
 	if tables.Schema != "" {
 		m.schema = "create schema if not exists " + d.Quote(tables.Schema)
 	}
 	return m, nil
 }
 
+// provider makes goose's runner anew each time: it believes for ever that the
+// version table exists, once it has seen it.
+func (m *Migrator) provider() (*goose.Provider, error) {
+	return goose.NewProvider("", m.db, m.files, m.options...)
+}
+
 // Up brings the tables to the newest version and returns how many migrations
 // it ran: 0 where there was nothing to do.
 func (m *Migrator) Up(ctx context.Context) (int, error) {
-	if m.schema != "" {
-		if _, err := m.db.ExecContext(ctx, m.schema); err != nil {
-			return 0, fmt.Errorf("migrations: create the schema: %w", err)
+	return m.run(ctx, func(p *goose.Provider) ([]*goose.MigrationResult, error) {
+		if m.schema != "" {
+			if _, err := m.db.ExecContext(ctx, m.schema); err != nil {
+				return nil, err
+			}
 		}
-	}
-	done, err := m.provider.Up(ctx)
-	return len(done), wrap(err)
+		return p.Up(ctx)
+	})
 }
 
-// Down takes back every migration: the tables are dropped, and what is in
-// them is lost. It returns how many migrations it took back.
+// Down takes back every migration: all tables are dropped, and what is in them
+// is lost. It returns how many migrations it took back.
 func (m *Migrator) Down(ctx context.Context) (int, error) {
-	done, err := m.provider.DownTo(ctx, 0)
-	return len(done), wrap(err)
+	n, err := m.run(ctx, func(p *goose.Provider) ([]*goose.MigrationResult, error) { return p.DownTo(ctx, 0) })
+	if err != nil {
+		return n, err
+	}
+	_, err = m.db.ExecContext(ctx, "drop table if exists "+m.versions.table)
+	return n, wrap(err)
+}
+
+// run runs migrations again that another process got ahead of: it has created
+// the schema, holds the database, or has written the version number.
+func (m *Migrator) run(ctx context.Context, migrate func(*goose.Provider) ([]*goose.MigrationResult, error)) (n int, err error) {
+	var last error
+	err = again(ctx, func() (bool, error) {
+		provider, err := m.provider()
+		if err != nil {
+			return false, err
+		}
+		done, err := migrate(provider)
+		n, last = n+len(done), err
+		if err == nil {
+			return true, nil
+		}
+		switch m.versions.d.Classify(err) {
+		case dialect.Contention, dialect.Duplicate:
+			return false, nil
+		}
+		return true, err
+	})
+	if err != nil && last != nil {
+		err = last
+	}
+	return n, wrap(err)
 }
 
 // Status is a migration and whether it has been applied.
@@ -112,7 +148,11 @@ type Status struct {
 // Status lists the migrations, oldest first. It changes nothing but the
 // version table, which it creates where it is missing.
 func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
-	found, err := m.provider.Status(ctx)
+	provider, err := m.provider()
+	if err != nil {
+		return nil, wrap(err)
+	}
+	found, err := provider.Status(ctx)
 	if err != nil {
 		return nil, wrap(err)
 	}

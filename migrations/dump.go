@@ -1,0 +1,84 @@
+package migrations
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// Format is how another tool wants migrations.
+type Format string
+
+// The formats that Dump writes.
+const (
+	// Goose has one file a migration, with annotations.
+	Goose Format = "goose"
+	// GolangMigrate has one file a direction: N_name.up.sql, N_name.down.sql.
+	GolangMigrate Format = "golang-migrate"
+	// Atlas has one file a migration, upwards only, in plain SQL.
+	Atlas Format = "atlas"
+)
+
+// Formats lists the formats.
+var Formats = []Format{Goose, GolangMigrate, Atlas}
+
+// ErrFormat is wrapped by the error of Dump for a format that is none of Formats.
+var ErrFormat = errors.New("migrations: unknown format")
+
+// File is a migration as a file.
+type File struct{ Name, Text string }
+
+// Dump returns the migrations of an engine as the files another tool runs.
+func Dump(d dialect.Dialect, tables sqlgen.Tables, format Format) ([]File, error) {
+	if !slices.Contains(Formats, format) {
+		return nil, fmt.Errorf("%w %q; the formats are %v", ErrFormat, format, Formats)
+	}
+	files, err := FS(d, tables)
+	if err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var list []File
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		up, down := directions(string(text))
+		base := strings.TrimSuffix(name, ".sql")
+		switch format {
+		case Goose:
+			list = append(list, File{name, string(text)})
+		case GolangMigrate:
+			list = append(list, File{base + ".up.sql", up}, File{base + ".down.sql", down})
+		case Atlas:
+			list = append(list, File{name, up})
+		}
+	}
+	return list, nil
+}
+
+// directions splits a migration in goose's format into plain SQL.
+func directions(text string) (up, down string) {
+	var parts [2]strings.Builder
+	to := 0
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.HasPrefix(line, "-- +goose Up"):
+			to = 0
+		case strings.HasPrefix(line, "-- +goose Down"):
+			to = 1
+		case !strings.HasPrefix(line, "-- +goose"):
+			parts[to].WriteString(line)
+		}
+	}
+	return strings.TrimSpace(parts[0].String()) + "\n", strings.TrimSpace(parts[1].String()) + "\n"
+}
