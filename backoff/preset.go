@@ -159,7 +159,7 @@ func (p Preset) bind(args []sqlgen.MacroArg) (map[string]sqlgen.Expr, error) {
 		}
 		v, ok := sqlgen.Value(arg.Value)
 		if !ok {
-			return nil, fmt.Errorf("%s is no constant", name)
+			return nil, fmt.Errorf("%s is %s; it must be %s", name, arg.Value, p.Params[at].Range())
 		}
 		if err := p.Params[at].check(v); err != nil {
 			return nil, err
