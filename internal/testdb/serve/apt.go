@@ -11,10 +11,6 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// aptLock lets one installation run at a time: apt-get does not wait for
-// another one that is fetching the lists of packages.
-var aptLock = make(chan struct{}, 1)
-
 // installPrograms installs an engine's Debian package and runs its programs.
 func installPrograms(ctx context.Context, engine string) (*server, error) {
 	name, ok := map[string]string{
@@ -30,18 +26,14 @@ func installPrograms(ctx context.Context, engine string) (*server, error) {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return nil, err
 	}
-	select {
-	case aptLock <- struct{}{}:
-		defer func() { <-aptLock }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 	fmt.Fprintf(os.Stderr, "testdb: apt-get install %s\n", name)
 	for _, args := range [][]string{
 		{"update"},
 		{"install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", name},
 	} {
-		cmd := exec.CommandContext(ctx, "apt-get", args...)
+		// apt-get does not wait for another one that fetches the lists of
+		// packages, as the tests of another package may do right now.
+		cmd := exec.CommandContext(ctx, "flock", append([]string{"/run/lock/falldue-apt", "apt-get"}, args...)...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
