@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/falldue/falldue/backoff"
+)
+
+// run executes the command line and returns what it prints.
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out, diagnostics bytes.Buffer
+	cmd := root()
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&diagnostics)
+	err := cmd.ExecuteContext(t.Context())
+	if diagnostics.Len() > 0 {
+		t.Errorf("%v wrote to stderr: %s", args, &diagnostics)
+	}
+	return out.String(), err
+}
+
+func mustRun(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := run(t, args...)
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return out
+}
+
+func TestPolicyEvalPrintsJSONLines(t *testing.T) {
+	t.Parallel()
+	got := mustRun(t, "policy", "eval", "15s + n^4", "--spread", "delay / 2", "--attempts", "0-2,2147483647", "--json")
+	want := `{"n":0,"seconds":0,"spread_seconds":0}
+{"n":1,"seconds":16,"spread_seconds":8}
+{"n":2,"seconds":31,"spread_seconds":15.5}
+{"n":2147483647,"seconds":3153600000,"spread_seconds":1576800000}
+`
+	if got != want {
+		t.Errorf("printed\n%swant\n%s", got, want)
+	}
+}
+
+func TestPolicyEvalTakesFormulasPresetsAndPolicies(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ formula, want string }{
+		{"geometric(min=5s, max=260s, retries=10)", `{"n":10,"seconds":260,"spread_seconds":0}`},
+		{"zizq", `{"n":10,"seconds":10015,"spread_seconds":300}`},
+		{"delay 1m; spread 0.1 * delay; attempts 3", `{"n":10,"seconds":60,"spread_seconds":6}`},
+	} {
+		if got := mustRun(t, "policy", "eval", c.formula, "--attempts", "10", "--json"); got != c.want+"\n" {
+			t.Errorf("%s printed %s, want %s", c.formula, got, c.want)
+		}
+	}
+	got := mustRun(t, "policy", "eval", "--attempts", "3", "--", "-n + 5")
+	if want := "         n                 delay                spread\n         3                    2s                    0s\n"; got != want {
+		t.Errorf("printed\n%swant\n%s", got, want)
+	}
+}
+
+func TestPolicyListHasEveryPreset(t *testing.T) {
+	t.Parallel()
+	text := mustRun(t, "policy", "list")
+	var names []string
+	lines := bufio.NewScanner(strings.NewReader(mustRun(t, "policy", "list", "--json")))
+	for lines.Scan() {
+		var preset backoff.Preset
+		if err := json.Unmarshal(lines.Bytes(), &preset); err != nil {
+			t.Fatalf("%v: %s", err, lines.Text())
+		}
+		names = append(names, preset.Name)
+		if preset.Source == "" || !strings.Contains(text, "\n"+preset.Name+"(") && !strings.HasPrefix(text, preset.Name+"(") {
+			t.Errorf("%s lacks its source, or is not in the list for people", preset.Name)
+		}
+		for _, param := range preset.Params {
+			if !strings.Contains(text, param.Name+"="+param.Default) {
+				t.Errorf("the list for people lacks %s of %s", param.Name, preset.Name)
+			}
+		}
+	}
+	var want []string
+	for _, preset := range backoff.Presets() {
+		want = append(want, preset.Name)
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("it lists %v, want %v", names, want)
+	}
+}
+
+func TestPolicySQLPrintsOneExpression(t *testing.T) {
+	t.Parallel()
+	for engine, want := range map[string]string{
+		"postgres": `case when "tries" between 1 and 2147483647 then least(15 + power("tries"::float8, 4), 3153600000) when "tries" > 2147483647 then 3153600000::float8 else 0::float8 end`,
+		"mysql":    "case when `tries` between 1 and 2147483647 then least(15e0 + power((`tries` + 0e0), 4e0), 3153600000e0) when `tries` > 2147483647 then 3153600000e0 else 0e0 end",
+		"mariadb":  "case when `tries` between 1 and 2147483647 then least(15e0 + power((`tries` + 0e0), 4e0), 3153600000e0) when `tries` > 2147483647 then 3153600000e0 else 0e0 end",
+		"sqlite":   `case when "tries" between 1 and 2147483647 then min(15.0 + power(cast("tries" as real), 4.0), 3153600000.0) when "tries" > 2147483647 then 3153600000.0 else 0.0 end`,
+	} {
+		if got := mustRun(t, "policy", "sql", "15s + n^4", "--engine", engine, "--attempts-column", "tries"); got != want+"\n" {
+			t.Errorf("%s: printed\n%swant\n%s", engine, got, want)
+		}
+	}
+	if got := mustRun(t, "policy", "sql", "5m", "--engine", "sqlite"); got != "case when \"attempts\" >= 1 then 300.0 else 0.0 end\n" {
+		t.Errorf("printed %s", got)
+	}
+}
+
+func TestPolicyWherePrintsAPredicate(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		`"changed" <= statement_timestamp() - (case when "tries" >= 1 then 300000000 else 0 end) * interval '1 microsecond'`: {
+			"--engine", "postgres", "--attempts-column", "tries", "--updated-at-column", "changed"},
+		"`t`.`updated_at` <= utc_timestamp(6) - interval (case when `t`.`attempts` >= 1 then 300000000 else 0 end) microsecond": {
+			"--engine", "mysql", "--table", "t", "--utc"},
+		`julianday("updated_at") <= julianday('now') - (case when "attempts" >= 1 then 300.0 else 0.0 end) / 86400.0`: {
+			"--engine", "sqlite"},
+	} {
+		if got := mustRun(t, append([]string{"policy", "where", "5m"}, args...)...); got != want+"\n" {
+			t.Errorf("printed\n%swant\n%s", got, want)
+		}
+	}
+}
+
+func TestPolicyErrorsSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		`byte 2: found the end, expected a number`:                                      {"eval", "n+"},
+		`the spread: formula "x", byte 0: unknown name "x"`:                             {"eval", "n", "--spread", "x"},
+		`--attempts: "x" is not a number from 0 to 2147483647, or a range such as 0-30`: {"eval", "n", "--attempts", "0,x"},
+		`--attempts: the range "3-1" runs backwards`:                                    {"eval", "n", "--attempts", "3-1"},
+		`--attempts: "2147483648" is not a number`:                                      {"eval", "n", "--attempts", "2147483648"},
+		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite]`:      {"sql", "n", "--engine", "oracle"},
+		`required flag(s) "engine" not set`:                                             {"sql", "n"},
+		`--attempts-column is empty; it names the column that counts failed attempts`:   {"sql", "n", "--engine", "mysql", "--attempts-column", ""},
+		`the updated-at column: no name was given`:                                      {"where", "n", "--engine", "mysql", "--updated-at-column", ""},
+		`accepts 1 arg(s), received 2`:                                                  {"eval", "n", "+1"},
+		`geometric: retries is 0; it must be from 1 to 1000000`:                         {"eval", "geometric(retries=0)"},
+	} {
+		out, err := run(t, append([]string{"policy"}, args...)...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want %q", args, err, want)
+		}
+		if out != "" {
+			t.Errorf("%v printed %s", args, out)
+		}
+	}
+}
