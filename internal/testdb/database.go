@@ -154,6 +154,8 @@ func postgresURL(dsn string) (*url.URL, error) {
 // takes the write lock when it begins: a read lock could not be raised later
 // without an error. Nothing is kept safe from a power failure.
 func sqliteDSN(folder string) string {
-	return "file:" + filepath.ToSlash(filepath.Join(folder, "falldue.db")) +
+	// The folder is named after the test, whose name may hold a # or a ?.
+	path := url.URL{Path: filepath.ToSlash(filepath.Join(folder, "falldue.db"))}
+	return "file:" + path.EscapedPath() +
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)&_txlock=immediate"
 }

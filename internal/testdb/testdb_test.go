@@ -37,6 +37,15 @@ func count(t *testing.T, db *sqlx.DB) (n int) {
 	return n
 }
 
+func TestDatabasesOfTestsWithOddNamesAreIsolated(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"odd", "odd", "odd?", "odd%41", "odd#"} {
+		t.Run(name, func(t *testing.T) {
+			testdb.Open(t, testdb.SQLite).MustExec("CREATE TABLE marks (id INTEGER)")
+		})
+	}
+}
+
 func TestDatabaseIsGoneAfterItsTest(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
