@@ -25,7 +25,7 @@ func FuzzExpr(f *testing.F) {
 	fillSamples(f, db)
 	f.Fuzz(func(t *testing.T, grown []byte) {
 		c := bytesAsChoices(grown)
-		formula, err := Compile(randomTree(&c, 6))
+		formula, err := Compile(randomRoot(&c, 6))
 		if err != nil {
 			return // too large
 		}

@@ -77,10 +77,26 @@ func randomLeaf(c choices) Expr {
 	}
 }
 
+// randomRoot grows a tree whose value shows: half of all trees are below 0 or
+// above the longest delay, where a wrong digit or a wrong sign is clamped away.
+func randomRoot(c choices, depth int) Expr {
+	x := randomTree(c, depth)
+	switch c.IntN(6) {
+	case 0, 1:
+		return Call{Abs, []Expr{x}}
+	case 2:
+		return Binary{Multiply, Number{1, Day}, Binary{Add, Number{2, Bare}, Call{Atan, []Expr{x}}}}
+	case 3:
+		return Binary{Add, Number{300, Bare}, Call{Ln, []Expr{Call{Abs, []Expr{x}}}}}
+	default:
+		return x
+	}
+}
+
 // randomFormula compiles a random tree; all but the largest compile.
 func randomFormula(c choices) Formula {
 	for {
-		f, err := Compile(randomTree(c, 2+c.IntN(4)))
+		f, err := Compile(randomRoot(c, 2+c.IntN(4)))
 		if err == nil {
 			return f
 		}

@@ -125,6 +125,8 @@ func worstFormulas() []string {
 		half + "n" + strings.Repeat("-1e-50)^3", 40),
 		"max(" + strings.Repeat("n*1e99,", 160) + "n)",
 		"1" + strings.Repeat("+1e100*n", 90),
+		"(n - 1)^(-1 / n) / 1e95",
+		"exp(n) * exp(-n) * (1e-60 * exp(-n)) * 1e60",
 	}
 }
 
