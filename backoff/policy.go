@@ -45,7 +45,7 @@ func New(delay, spread sqlgen.Expr) Policy {
 
 func failed(err error) Policy { return Policy{made: true, err: err} }
 
-var standard = sync.OnceValue(func() Policy { return Zizq() })
+var standard = sync.OnceValue(Zizq)
 
 // get returns p, or the default for the zero Policy.
 func (p Policy) get() Policy {

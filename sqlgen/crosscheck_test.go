@@ -89,6 +89,12 @@ func TestEnginesKeepClearOfTraps(t *testing.T) {
 		}
 		var tally tally
 		crossCheck(t, d, db, formulas, &tally)
+		if d.Name() == dialect.MySQL || d.Name() == dialect.MariaDB {
+			for _, mode := range []string{"", "ANSI,TRADITIONAL,NO_UNSIGNED_SUBTRACTION,HIGH_NOT_PRECEDENCE"} {
+				run(t, db, "set sql_mode = '"+mode+"'")
+				crossCheck(t, d, db, formulas, &tally)
+			}
+		}
 	})
 }
 

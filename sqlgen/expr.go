@@ -76,9 +76,6 @@ const (
 	Day         Unit = "d"
 )
 
-// units lists the units that are written, the largest first.
-var units = []Unit{Day, Hour, Minute, Second, Millisecond}
-
 // seconds converts a value in unit u. It divides for milliseconds, since
 // 500/1000 is exact where 500*0.001 is not.
 func (u Unit) seconds(v float64) float64 {
@@ -192,7 +189,7 @@ const (
 	MaxNodes = 512
 )
 
-// Check reports the first thing that keeps e from being a formula: a node
+// check reports the first thing that keeps e from being a formula: a node
 // that is missing, a literal out of range, an unknown operator or function,
 // Delay outside a spread, a tree beyond [MaxDepth] or [MaxNodes].
 func check(e Expr, spread bool) error {

@@ -1,6 +1,8 @@
 package sqlgen
 
 import (
+	"encoding/binary"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -12,11 +14,10 @@ import (
 // runs in this process, to the laws.
 func FuzzExpr(f *testing.F) {
 	for seed := range uint64(60) {
-		// A chance of growing each shape at each depth.
-		c := seeded(seed)
-		grown := make([]byte, 24+c.IntN(60))
-		for i := range grown {
-			grown[i] = byte(c.IntN(256))
+		c := rand.New(rand.NewPCG(seed, 0))
+		var grown []byte
+		for range 10 + c.IntN(10) {
+			grown = binary.LittleEndian.AppendUint64(grown, c.Uint64())
 		}
 		f.Add(grown)
 	}

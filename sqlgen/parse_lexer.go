@@ -1,6 +1,7 @@
 package sqlgen
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"unicode/utf8"
@@ -102,8 +103,9 @@ func (l *lexer) quantity() (float64, Unit) {
 	}
 	l.exponent()
 	digits := l.text[start:l.pos]
+	// A number too large for a double is an infinity, which is out of range.
 	v, err := strconv.ParseFloat(digits, 64)
-	if err != nil && !isRangeError(err) {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		l.fail(start, fmt.Sprintf("found %q, expected a number such as 15, 1.5 or 2.5e-3", digits))
 	}
 	start = l.pos
@@ -131,13 +133,6 @@ func (l *lexer) exponent() {
 		l.pos = at
 		l.skip(isDigit)
 	}
-}
-
-// isRangeError reports a number too large for a double, which ParseFloat gives
-// as an infinity beside its error.
-func isRangeError(err error) bool {
-	numErr, ok := err.(*strconv.NumError)
-	return ok && numErr.Err == strconv.ErrRange
 }
 
 func (l *lexer) skip(class func(byte) bool) {

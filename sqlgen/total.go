@@ -256,11 +256,11 @@ func isNumber(x *node, v float64) bool { return x.op == opNum && x.num == v }
 
 // least leaves out the operands that can never be the least.
 func least(args ...*node) *node {
-	cap := math.Inf(1)
+	ceiling := math.Inf(1)
 	for _, x := range args {
-		cap = min(cap, x.hi)
+		ceiling = min(ceiling, x.hi)
 	}
-	return extreme(opLeast, args, func(x *node) bool { return x.lo >= cap }, func(x *node) bool { return x.hi == cap })
+	return extreme(opLeast, args, func(x *node) bool { return x.lo >= ceiling }, func(x *node) bool { return x.hi == ceiling })
 }
 
 // greatest leaves out the operands that can never be the greatest.

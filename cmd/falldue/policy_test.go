@@ -11,8 +11,8 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// run executes the command line and returns what it prints.
-func run(t *testing.T, args ...string) (string, error) {
+// execute runs the command line and returns what it prints.
+func execute(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out, diagnostics bytes.Buffer
 	cmd := root()
@@ -28,7 +28,7 @@ func run(t *testing.T, args ...string) (string, error) {
 
 func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := run(t, args...)
+	out, err := execute(t, args...)
 	if err != nil {
 		t.Fatalf("%v: %v", args, err)
 	}
@@ -142,7 +142,7 @@ func TestPolicyErrorsSayWhatIsWrong(t *testing.T) {
 		`accepts 1 arg(s), received 2`:                                                  {"eval", "n", "+1"},
 		`geometric: retries is 0; it must be from 1 to 1000000`:                         {"eval", "geometric(retries=0)"},
 	} {
-		out, err := run(t, append([]string{"policy"}, args...)...)
+		out, err := execute(t, append([]string{"policy"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want %q", args, err, want)
 		}
