@@ -3,24 +3,19 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql" // MySQL and MariaDB
 	"github.com/jmoiron/sqlx"
-	_ "github.com/lib/pq"  // PostgreSQL
-	_ "modernc.org/sqlite" // SQLite, without cgo
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/connect"
 )
 
 // open opens the database that dsn names: a file of its own if it is empty,
 // which closing removes.
-func open(dsn string) (db *sqlx.DB, closeDB func() error, err error) {
+func open(ctx context.Context, dsn string) (db *sqlx.DB, closeDB func() error, err error) {
 	remove := func() error { return nil }
 	if dsn == "" {
 		folder, err := os.MkdirTemp("", "quickstart-")
@@ -30,38 +25,11 @@ func open(dsn string) (db *sqlx.DB, closeDB func() error, err error) {
 		remove = func() error { return os.RemoveAll(folder) }
 		dsn = filepath.Join(folder, "shop.db")
 	}
-	driver, source := driverOf(dsn)
-	db, err = sqlx.Connect(driver, source)
+	db, err = connect.Open(ctx, "", dsn)
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("open the %s database: %w", driver, err), remove())
+		return nil, nil, errors.Join(err, remove())
 	}
 	return db, func() error { return errors.Join(db.Close(), remove()) }, nil
-}
-
-// driverOf tells the driver, and the data source name as that wants it, from
-// what the user wrote.
-func driverOf(dsn string) (driver, source string) {
-	switch {
-	case strings.HasPrefix(dsn, "postgres://"), strings.HasPrefix(dsn, "postgresql://"):
-		return "postgres", dsn
-	case strings.Contains(dsn, "@tcp("), strings.Contains(dsn, "@unix("):
-		return "mysql", dsn
-	case strings.HasPrefix(dsn, "file:"):
-		return "sqlite", dsn
-	}
-	return "sqlite", sqliteDSN(strings.TrimPrefix(dsn, "sqlite:"))
-}
-
-// sqliteDSN names a SQLite file that a shop and its worker share: readers and
-// the writer do not block each other, writers wait for one another, and a
-// transaction takes the write lock when it begins, for a read lock could not
-// always be raised later.
-func sqliteDSN(path string) string {
-	settings := url.Values{
-		"_pragma": {"journal_mode(wal)", "busy_timeout(10000)", "synchronous(normal)"},
-		"_txlock": {"immediate"},
-	}
-	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + settings.Encode()
 }
 
 // createTables makes the shop's table and falldue's, anew if an earlier run was

@@ -60,7 +60,7 @@ func quickstart(ctx context.Context, dsn string, hour time.Duration, out io.Writ
 	if hour < 10*time.Millisecond || hour > time.Hour {
 		return sum, fmt.Errorf("an hour that lasts %v; allowed are 10ms to 1h", hour)
 	}
-	db, closeDB, err := open(dsn)
+	db, closeDB, err := open(ctx, dsn)
 	if err != nil {
 		return sum, err
 	}

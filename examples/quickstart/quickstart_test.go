@@ -148,24 +148,3 @@ func TestScreen(t *testing.T) {
 		t.Errorf("the second table is not drawn over the four lines of the first: %q", second)
 	}
 }
-
-func TestDriverOf(t *testing.T) {
-	t.Parallel()
-	for dsn, want := range map[string][2]string{
-		"postgres://shop@localhost/shop":   {"postgres", "postgres://shop@localhost/shop"},
-		"postgresql://shop@localhost/shop": {"postgres", "postgresql://shop@localhost/shop"},
-		"shop:secret@tcp(localhost)/shop":  {"mysql", "shop:secret@tcp(localhost)/shop"},
-		"shop@unix(/run/mysqld.sock)/shop": {"mysql", "shop@unix(/run/mysqld.sock)/shop"},
-		"file:shop.db?mode=rw":             {"sqlite", "file:shop.db?mode=rw"},
-		"sqlite:my shop?.db":               {"sqlite", sqliteDSN("my shop?.db")},
-		"shop.db":                          {"sqlite", sqliteDSN("shop.db")},
-	} {
-		driver, source := driverOf(dsn)
-		if got := [2]string{driver, source}; got != want {
-			t.Errorf("driverOf(%q) = %q, want %q", dsn, got, want)
-		}
-	}
-	if dsn := sqliteDSN("my shop?.db"); !strings.HasPrefix(dsn, "file:my%20shop%3F.db?") {
-		t.Errorf("sqliteDSN does not escape the path: %s", dsn)
-	}
-}
