@@ -2,22 +2,32 @@ package falldue
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
-
-	"github.com/falldue/falldue/sqlgen"
 )
 
-// lanes is what a poller knows of its queue: which lanes hold tasks, and when
-// the first of each falls due, by the worker's monotonic clock. It only decides
-// where to look and how long to sleep; what is due the database decides.
-type lanes map[lane]time.Time
+// lanes is what a poller knows of its queue: which lanes hold tasks, and where
+// the first of each is. It only decides where to look and how long to sleep;
+// what is due the database decides.
+type lanes map[lane]front
 
-// hint notes that a lane's first task falls due at t, or before.
+// front is where a lane begins, as far as a poller knows.
+type front struct {
+	// due is when its first task falls due, by the worker's monotonic clock.
+	due time.Time
+	// since is a moment, in the database's microseconds since 1970, before
+	// which claims need not look: what was there has been claimed. A task can
+	// turn up before it all the same, when a transaction commits late; so every
+	// sweep looks from the beginning and sets it back.
+	since int64
+}
+
+// hint notes that a lane has a task that falls due at t, whose anchor is not
+// before the lane's front.
 func (l lanes) hint(at lane, t time.Time) {
-	if known, ok := l[at]; !ok || t.Before(known) {
-		l[at] = t
+	known, ok := l[at]
+	if !ok || t.Before(known.due) {
+		l[at] = front{due: t, since: known.since}
 	}
 }
 
@@ -25,32 +35,23 @@ func (l lanes) hint(at lane, t time.Time) {
 // them: by priority, then whose first task has been due for the longest.
 func (l lanes) due(now time.Time, most int) []lane {
 	var list []lane
-	for at, t := range l {
-		if !t.After(now) {
+	for at, f := range l {
+		if !f.due.After(now) {
 			list = append(list, at)
 		}
 	}
 	slices.SortFunc(list, func(a, b lane) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), l[a].Compare(l[b]), cmp.Compare(a.kind, b.kind), cmp.Compare(a.attempts, b.attempts))
+		return cmp.Or(cmp.Compare(a.priority, b.priority), l[a].due.Compare(l[b].due), cmp.Compare(a.kind, b.kind), cmp.Compare(a.attempts, b.attempts))
 	})
 	return list[:min(len(list), most)]
 }
 
 // next is when the first lane falls due, and false when none is known.
 func (l lanes) next() (first time.Time, ok bool) {
-	for _, t := range l {
-		if !ok || t.Before(first) {
-			first, ok = t, true
+	for _, f := range l {
+		if !ok || f.due.Before(first) {
+			first, ok = f.due, true
 		}
 	}
 	return first, ok
-}
-
-// sortedFormulas lists formulas by their text.
-func sortedFormulas(set map[string]sqlgen.Formula) []sqlgen.Formula {
-	list := make([]sqlgen.Formula, 0, len(set))
-	for _, text := range slices.Sorted(maps.Keys(set)) {
-		list = append(list, set[text])
-	}
-	return list
 }

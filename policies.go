@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -25,9 +24,31 @@ type policies struct {
 }
 
 type loadedPolicy struct {
+	rule  *rule
+	err   error
+	again time.Time // when to look again after an error
+}
+
+// rule is a policy, with what a poller asks of it at every claim.
+type rule struct {
 	policy backoff.Policy
-	err    error
-	again  time.Time // when to look again after an error
+	delay  sqlgen.Formula
+	text   string // of the delay
+}
+
+func newRule(p backoff.Policy) *rule {
+	return &rule{policy: p, delay: p.Delay(), text: p.Delay().String()}
+}
+
+// delayAfter is the delay after so many attempts.
+func (r *rule) delayAfter(attempts int) time.Duration { return micros(r.delay.Micros(int64(attempts))) }
+
+// delayIn is the delay of the tasks of a lane.
+func (r *rule) delayIn(at lane) time.Duration {
+	if at.state == sqlgen.StateSnoozed {
+		return 0
+	}
+	return r.delayAfter(at.attempts)
 }
 
 // retryBroken is how long a policy that could not be read is left alone.
@@ -66,41 +87,41 @@ func (p *policies) put(ctx context.Context, tx Tx, key string, policy backoff.Po
 
 // get returns the policy of a key. Its error says what is wrong with that
 // policy alone, or with the database.
-func (p *policies) get(ctx context.Context, key string) (backoff.Policy, error) {
+func (p *policies) get(ctx context.Context, key string) (*rule, error) {
 	p.mu.Lock()
 	l, ok := p.loaded[key]
 	p.mu.Unlock()
 	if ok && (l.err == nil || time.Now().Before(l.again)) {
-		return l.policy, l.err
+		return l.rule, l.err
 	}
-	l.policy, l.err = p.load(ctx, key)
+	l.rule, l.err = p.load(ctx, key)
 	l.again = time.Now().Add(retryBroken)
 	p.mu.Lock()
 	p.loaded[key] = l
 	p.mu.Unlock()
-	return l.policy, l.err
+	return l.rule, l.err
 }
 
-func (p *policies) load(ctx context.Context, key string) (backoff.Policy, error) {
+func (p *policies) load(ctx context.Context, key string) (*rule, error) {
 	stmt := p.store.stmt("policy", 0, func(int) sqlgen.Stmt { return sqlgen.Policy(p.store.server, p.store.tables) })
 	var text string
 	err := p.store.retry(ctx, func() error {
 		return p.store.db.QueryRowContext(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"key": key}, nil)...).Scan(&text)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
-		return backoff.Policy{}, fmt.Errorf("policy %s is not in the policies table", key)
+		return nil, fmt.Errorf("policy %s is not in the policies table", key)
 	}
 	if err != nil {
-		return backoff.Policy{}, fmt.Errorf("read policy %s: %w", key, err)
+		return nil, fmt.Errorf("read policy %s: %w", key, err)
 	}
 	policy, err := backoff.Parse(text)
 	if err != nil {
-		return backoff.Policy{}, fmt.Errorf("policy %s: %w", key, err)
+		return nil, fmt.Errorf("policy %s: %w", key, err)
 	}
 	if err := p.store.check(ctx, []backoff.Policy{policy}); err != nil {
-		return backoff.Policy{}, err
+		return nil, err
 	}
-	return policy, nil
+	return newRule(policy), nil
 }
 
 // samplePoints are the attempts at which a database is asked for the delays of
@@ -137,21 +158,11 @@ func (s *store) check(ctx context.Context, list []backoff.Policy) error {
 				return err
 			}
 			for i, f := range formulas {
-				if want := f.Eval(n); !sameDelay(want, values[i]) {
+				if want := f.Eval(n); !sqlgen.Agree(want, values[i]) {
 					return fmt.Errorf("falldue: the delay %s after %d attempts is %v s in Go, but %v s on %s %s", f, n, want, values[i], s.server.Name(), s.server.Version)
 				}
 			}
 		}
 		return rows.Err()
 	})
-}
-
-// sameDelay is how closely Go and the engines agree: to a microsecond, or to
-// one part in 10⁹ above a day.
-func sameDelay(a, b float64) bool {
-	tolerance := 1e-6
-	if a > 86400 {
-		tolerance = a * 1e-9
-	}
-	return math.Abs(a-b) <= tolerance
 }

@@ -2,13 +2,11 @@ package falldue
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/falldue/falldue/backoff"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // poller finds due tasks of one queue, claims them and hands them to handlers.
@@ -165,17 +163,15 @@ func (p *poller) sweep(ctx context.Context) error {
 	p.sweepAt = time.Now().Add(every + rand.N(every/10+1))
 	found := lanes{}
 	for _, h := range heads {
-		policy, known := p.policyOf(ctx, h.lane)
-		if !known {
-			continue
+		if rule := p.ruleOf(ctx, h.lane); rule != nil {
+			found[h.lane] = front{due: start.Add(rule.delayIn(h.lane) - micros(h.now-h.anchor)), since: h.anchor}
 		}
-		found[h.lane] = start.Add(delayIn(policy, h.lane) - h.age)
 	}
 	p.mu.Lock()
 	// What was told while the sweep ran may be newer than what it saw.
-	for at, t := range p.lanes {
-		if _, ok := found[at]; !ok && t.After(start) {
-			found[at] = t
+	for at, f := range p.lanes {
+		if _, ok := found[at]; !ok && f.due.After(start) {
+			found[at] = f
 		}
 	}
 	p.lanes = found
@@ -183,60 +179,55 @@ func (p *poller) sweep(ctx context.Context) error {
 	return nil
 }
 
-// policyOf returns the policy that holds in a lane, and false for a lane that
-// this worker leaves alone: of a kind it has no handler for, or of a policy it
+// ruleOf returns the policy that holds in a lane, and nil for a lane that this
+// worker leaves alone: of a kind it has no handler for, or of a policy it
 // cannot read.
-func (p *poller) policyOf(ctx context.Context, at lane) (backoff.Policy, bool) {
+func (p *poller) ruleOf(ctx context.Context, at lane) *rule {
 	h := p.w.handlers[at.kind]
 	if h == nil {
-		return backoff.Policy{}, false
+		return nil
 	}
 	if at.policy == "" {
-		return h.kind.Policy, true
+		return h.rule
 	}
-	policy, err := p.w.q.policies.get(ctx, at.policy)
+	rule, err := p.w.q.policies.get(ctx, at.policy)
 	if err != nil {
 		p.w.q.cfg.Logger.Error("falldue: tasks wait because their policy cannot be read", "queue", p.queue, "kind", at.kind, "error", err)
+		return nil
 	}
-	return policy, err == nil
-}
-
-func delayIn(policy backoff.Policy, at lane) time.Duration {
-	if at.state == sqlgen.StateSnoozed {
-		return 0
-	}
-	return micros(policy.Delay().Micros(int64(at.attempts)))
+	return rule
 }
 
 // claim takes tasks from lanes that seem due and hands them to the handlers.
 func (p *poller) claim(ctx context.Context, due []lane, room int) error {
 	wants := make([]want, 0, len(due))
-	rules := make(map[lane]backoff.Policy, len(due))
+	rules := make(map[lane]*rule, len(due))
+	p.mu.Lock()
+	fronts := maps.Clone(p.lanes)
+	p.mu.Unlock()
 	for _, at := range due {
-		policy, known := p.policyOf(ctx, at)
-		if !known {
-			continue
+		if rule := p.ruleOf(ctx, at); rule != nil {
+			wants = append(wants, want{lane: at, rule: rule, since: fronts[at].since})
+			rules[at] = rule
 		}
-		w := want{lane: at}
-		if at.state == sqlgen.StateOpen {
-			f := policy.Delay()
-			w.formula = &f
-		}
-		wants, rules[at] = append(wants, w), policy
+	}
+	if len(wants) == 0 {
+		p.learn(due, nil, false, time.Now(), rules)
+		return nil
 	}
 	// To stop must not cut off an answer: what was claimed would wait for its
 	// lease to end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
 	defer cancel()
 	start := time.Now()
-	got, err := p.w.q.store.claim(ctx, p.queue, p.w.id, p.w.q.cfg.Lease, room, wants, p.formulas(wants))
+	got, err := p.w.q.store.claim(ctx, p.queue, p.w.id, p.w.q.cfg.Lease, room, wants)
 	if err != nil {
 		return err
 	}
 	p.learn(due, got, len(got) == room, start, rules)
 	for _, c := range got {
 		r := &run{
-			worker: p.w, poller: p, claim: c, policy: rules[c.was], handler: p.w.handlers[c.was.kind],
+			worker: p.w, poller: p, claim: c, rule: rules[c.was], handler: p.w.handlers[c.was.kind],
 			claimed: start, until: start.Add(p.w.q.cfg.Lease),
 		}
 		p.w.leases.hold(r)
@@ -246,43 +237,27 @@ func (p *poller) claim(ctx context.Context, due []lane, room int) error {
 	return nil
 }
 
-// formulas lists the different delays of lanes, in an order that is the same
-// from claim to claim, so that their statement is prepared once.
-func (p *poller) formulas(wants []want) []sqlgen.Formula {
-	seen := map[string]sqlgen.Formula{}
-	for _, w := range wants {
-		if w.formula != nil {
-			seen[w.formula.String()] = *w.formula
-		}
-	}
-	return sortedFormulas(seen)
-}
-
 // learn updates what is known of the lanes that were claimed from. A lane whose
 // tasks were not all taken is due still, from the last one taken on; of one
 // that was emptied the next task is unknown until the next sweep, which comes
 // soon, but never takes more than a tenth of the time.
-func (p *poller) learn(due []lane, got []claim, full bool, start time.Time, rules map[lane]backoff.Policy) {
+func (p *poller) learn(due []lane, got []claim, full bool, start time.Time, rules map[lane]*rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !full {
-		for _, at := range due {
-			// A task told of since then counts.
-			if t, ok := p.lanes[at]; ok && !t.After(start) {
-				delete(p.lanes, at)
-			}
-		}
-		if soon := time.Now().Add(max(10*p.cost, 20*time.Millisecond)); soon.Before(p.sweepAt) {
-			p.sweepAt = soon
+	if full {
+		for _, c := range got { // the last of each lane stays
+			p.lanes[c.was] = front{due: start.Add(rules[c.was].delayIn(c.was) - micros(c.now-c.anchor)), since: c.anchor}
 		}
 		return
 	}
-	last := map[lane]time.Duration{}
-	for _, c := range got {
-		last[c.was] = c.age
+	for _, at := range due {
+		// A task told of since then counts.
+		if f, ok := p.lanes[at]; ok && !f.due.After(start) {
+			delete(p.lanes, at)
+		}
 	}
-	for at, age := range last {
-		p.lanes[at] = start.Add(delayIn(rules[at], at) - age)
+	if soon := time.Now().Add(max(10*p.cost, 20*time.Millisecond)); soon.Before(p.sweepAt) {
+		p.sweepAt = soon
 	}
 }
 

@@ -33,6 +33,7 @@ type Queue struct {
 // handler is a kind and what runs its tasks.
 type handler struct {
 	kind kind
+	rule *rule
 	fn   func(ctx context.Context, r *run) error
 }
 
@@ -88,7 +89,7 @@ func (q *Queue) register(k kind, fn func(ctx context.Context, r *run) error) {
 		q.wrong = append(q.wrong, invalid("kind %s is handled twice", k.name))
 	}
 	q.wrong = append(q.wrong, k.err)
-	q.handlers[k.name] = &handler{k, fn}
+	q.handlers[k.name] = &handler{k, newRule(k.Policy), fn}
 }
 
 // Run works on the configured queues until ctx ends; then it takes no more

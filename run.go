@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -19,7 +18,7 @@ type run struct {
 	worker  *worker
 	poller  *poller
 	claim   claim
-	policy  backoff.Policy
+	rule    *rule
 	handler *handler
 	claimed time.Time // when the claim was sent; all leases count from there
 
@@ -43,7 +42,7 @@ func (r *run) maxAttempts() int {
 	if r.claim.maxAttempts > 0 {
 		return r.claim.maxAttempts
 	}
-	return r.policy.MaxAttempts()
+	return r.rule.policy.MaxAttempts()
 }
 
 func (r *run) setAnswer(answer string) {
@@ -134,7 +133,7 @@ func (r *run) conclude(err error, took time.Duration) settlement {
 	}
 	// The wait is drawn once, here, and moves the anchor; the delay is added by
 	// whoever looks whether the task is due.
-	delay, spread := r.policy.Wait(int64(r.claim.attempts))
+	delay, spread := r.rule.policy.Wait(int64(r.claim.attempts))
 	e.to = sqlgen.StateOpen
 	if spread > 0 {
 		e.wait = rand.N(spread)
@@ -156,7 +155,7 @@ func (r *run) exhausted(next time.Duration) bool {
 		return true
 	}
 	elapsed := r.claim.sinceFirst + time.Since(r.claimed)
-	return r.policy.MaxElapsed() > 0 && elapsed+next > r.policy.MaxElapsed()
+	return r.rule.policy.MaxElapsed() > 0 && elapsed+next > r.rule.policy.MaxElapsed()
 }
 
 // worn ends a task whose last allowed attempt was lost with its worker.
@@ -171,7 +170,7 @@ func (r *run) worn(most int) settlement {
 // claim found it, but for its fence.
 func (r *run) release() settlement {
 	e := r.settlement()
-	e.to, e.more, e.wait = r.claim.was.state, -1, -(r.claim.age + time.Since(r.claimed))
+	e.to, e.more, e.wait = r.claim.was.state, -1, micros(r.claim.anchor-r.claim.now)-time.Since(r.claimed)
 	return e
 }
 

@@ -114,7 +114,7 @@ func (s *settler) finish(batch []ended, lost map[int64]bool, repeated bool) {
 			at.state, at.attempts = e.to, e.run.claim.attempts+e.more
 			wait := e.wait
 			if e.to == sqlgen.StateOpen {
-				wait += micros(e.run.policy.Delay().Micros(int64(at.attempts)))
+				wait += e.run.rule.delayAfter(at.attempts)
 			}
 			e.run.poller.tell(at, wait)
 		}

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"slices"
@@ -113,11 +114,11 @@ type lane struct {
 	attempts int
 }
 
-// head is a lane and how long ago the anchor of its first row was, by the
-// database's clock.
+// head is a lane and its first row's anchor, by the database's clock, and the
+// database's now.
 type head struct {
 	lane
-	age time.Duration
+	anchor, now int64 // microseconds since 1970
 }
 
 // sweep finds the lanes of a queue.
@@ -132,16 +133,29 @@ func (s *store) sweep(ctx context.Context, queue string) (heads []head, err erro
 		defer func() { _ = rows.Close() }()
 		for rows.Next() {
 			var h head
-			var age int64
-			if err := rows.Scan(&h.state, &h.priority, &h.kind, &h.policy, &h.attempts, &age); err != nil {
+			if err := rows.Scan(&h.state, &h.priority, &h.kind, &h.policy, &h.attempts, &h.anchor, &h.now); err != nil {
 				return err
 			}
-			h.age = micros(age)
 			heads = append(heads, h)
 		}
 		return rows.Err()
 	})
 	return heads, err
+}
+
+// want is a lane to claim from.
+type want struct {
+	lane
+	rule  *rule
+	since int64 // the lane holds nothing before, in microseconds since 1970
+}
+
+// formula is the delay that holds in the lane, nil for none.
+func (w want) formula() *sqlgen.Formula {
+	if w.state == sqlgen.StateSnoozed {
+		return nil
+	}
+	return &w.rule.delay
 }
 
 // claim is a row as a worker took it.
@@ -151,21 +165,25 @@ type claim struct {
 	maxAttempts int // 0: the policy's
 	was         lane
 	queue       string
-	age         time.Duration // of the anchor before the claim, at the claim
+	anchor, now int64         // the anchor before the claim, and the claim, in microseconds since 1970
 	previous    string        // the worker whose lease had run out, or ""
 	sinceFirst  time.Duration // from the first attempt's start to the claim
 	createdAt   time.Time
 	payload     []byte
 }
 
-func scanClaim(rows *sql.Rows, queue string) (claim, error) {
+func scanClaim(rows *sql.Rows, queue string, wants []want) (claim, error) {
 	c := claim{queue: queue}
-	var age, since, created int64
-	err := rows.Scan(&c.id, &c.fence, &c.attempts, &c.maxAttempts, &c.was.priority, &c.was.kind, &c.was.policy, &c.was.state,
-		&age, &c.previous, &since, &created, &c.payload)
-	c.was.attempts = c.attempts - 1
-	c.age, c.sinceFirst, c.createdAt = micros(age), micros(since), time.UnixMicro(created).UTC()
-	return c, err
+	var place int
+	var first, created int64
+	err := rows.Scan(&place, &c.id, &c.fence, &c.maxAttempts, &c.anchor, &first, &created, &c.now, &c.previous, &c.payload)
+	if err != nil {
+		return c, err
+	}
+	c.was = wants[place-1].lane
+	c.attempts = min(c.was.attempts, 1<<31-2) + 1
+	c.sinceFirst, c.createdAt = micros(c.now-first), moment(created)
+	return c, nil
 }
 
 func micros(us int64) time.Duration {
@@ -173,17 +191,11 @@ func micros(us int64) time.Duration {
 	return time.Duration(max(min(us, most), -most)) * time.Microsecond
 }
 
-// want is a lane to claim from, with the delay that holds in it.
-type want struct {
-	lane
-	formula *sqlgen.Formula // nil: none
-}
-
 // claim takes up to limit due tasks out of lanes, in their order, for worker.
-func (s *store) claim(ctx context.Context, queue, worker string, lease time.Duration, limit int, wants []want, formulas []sqlgen.Formula) (got []claim, err error) {
+func (s *store) claim(ctx context.Context, queue, worker string, lease time.Duration, limit int, wants []want) (got []claim, err error) {
 	if s.server.Caps.Lateral && s.server.Caps.UpdateReturning {
 		err = s.retry(ctx, func() (err error) {
-			got, err = s.claimAtOnce(ctx, queue, worker, lease, limit, wants, formulas)
+			got, err = s.claimAtOnce(ctx, queue, worker, lease, limit, wants)
 			return err
 		})
 		return got, err
@@ -195,26 +207,23 @@ func (s *store) claim(ctx context.Context, queue, worker string, lease time.Dura
 	return got, err
 }
 
-func (s *store) claimAtOnce(ctx context.Context, queue, worker string, lease time.Duration, limit int, wants []want, formulas []sqlgen.Formula) ([]claim, error) {
-	name := "claim"
-	index := map[string]int{}
-	for i, f := range formulas {
-		index[f.String()] = i
-		name += "\n" + f.String()
+func (s *store) claimAtOnce(ctx context.Context, queue, worker string, lease time.Duration, limit int, wants []want) ([]claim, error) {
+	lanes := make([]sqlgen.Row, len(wants))
+	formulas, name := formulasOf(wants)
+	for i, w := range wants {
+		formula := int64(-1)
+		if w.formula() != nil {
+			formula = int64(slices.IndexFunc(formulas, func(r *rule) bool { return r.text == w.rule.text }))
+		}
+		lanes[i] = sqlgen.Row{w.state, int64(w.priority), w.kind, w.policy, int64(w.attempts), w.since, formula}
 	}
 	stmt := s.stmt(name, 0, func(int) sqlgen.Stmt {
-		return sqlgen.Claim(s.server, sqlgen.ClaimParams{Tables: s.tables, Formulas: formulas})
-	})
-	lanes := make([]sqlgen.Row, len(wants))
-	order := make(map[lane]int, len(wants))
-	for i, w := range wants {
-		formula := -1
-		if w.formula != nil {
-			formula = index[w.formula.String()]
+		p := sqlgen.ClaimParams{Tables: s.tables}
+		for _, r := range formulas {
+			p.Formulas = append(p.Formulas, r.delay)
 		}
-		lanes[i] = sqlgen.Row{w.state, int64(w.priority), w.kind, w.policy, int64(w.attempts), int64(formula)}
-		order[w.lane] = i
-	}
+		return sqlgen.Claim(s.server, p)
+	})
 	rows, err := pool{s}.query(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{
 		"queue": queue, "worker": worker, "lease": lease.Microseconds(), "limit": limit,
 	}, lanes))
@@ -224,41 +233,62 @@ func (s *store) claimAtOnce(ctx context.Context, queue, worker string, lease tim
 	defer func() { _ = rows.Close() }()
 	var got []claim
 	for rows.Next() {
-		c, err := scanClaim(rows, queue)
+		c, err := scanClaim(rows, queue, wants)
 		if err != nil {
 			return nil, err
 		}
 		got = append(got, c)
 	}
 	// UPDATE returns its rows in no order.
+	order := make(map[lane]int, len(wants))
+	for i, w := range wants {
+		order[w.lane] = i
+	}
 	slices.SortFunc(got, func(a, b claim) int {
-		if d := order[a.was] - order[b.was]; d != 0 {
-			return d
-		}
-		return int(max(min(b.age-a.age, 1), -1))
+		return cmp.Or(cmp.Compare(order[a.was], order[b.was]), cmp.Compare(a.anchor, b.anchor), cmp.Compare(a.id, b.id))
 	})
 	return got, rows.Err()
 }
 
+// formulasOf lists the different delays of lanes by their text, so that their
+// statement is the same from claim to claim, and names that statement.
+func formulasOf(wants []want) (list []*rule, name string) {
+	for _, w := range wants {
+		if w.formula() == nil {
+			continue
+		}
+		at, found := slices.BinarySearchFunc(list, w.rule, func(a, b *rule) int { return cmp.Compare(a.text, b.text) })
+		if !found {
+			list = slices.Insert(list, at, w.rule)
+		}
+	}
+	name = "claim"
+	for _, r := range list {
+		name += "\n" + r.text
+	}
+	return list, name
+}
+
 func (s *store) claimByLane(ctx context.Context, x execer, queue, worker string, lease time.Duration, limit int, wants []want) ([]claim, error) {
 	var found []claim
-	for _, w := range wants {
+	for i, w := range wants {
 		if len(found) == limit {
 			break
 		}
 		name := "claim lane"
-		if w.formula != nil {
-			name += "\n" + w.formula.String()
+		if w.formula() != nil {
+			name += "\n" + w.rule.text
 		}
-		stmt := s.stmt(name, 0, func(int) sqlgen.Stmt { return sqlgen.ClaimLane(s.server, s.tables, w.formula) })
+		stmt := s.stmt(name, 0, func(int) sqlgen.Stmt { return sqlgen.ClaimLane(s.server, s.tables, w.formula()) })
 		rows, err := x.query(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{
-			"queue": queue, "state": w.state, "priority": w.priority, "kind": w.kind, "policy": w.policy, "attempts": w.attempts, "limit": limit - len(found),
+			"queue": queue, "state": w.state, "priority": w.priority, "kind": w.kind, "policy": w.policy, "attempts": w.attempts,
+			"since": w.since, "limit": limit - len(found),
 		}, nil))
 		if err != nil {
 			return nil, err
 		}
 		for rows.Next() {
-			c, err := scanClaim(rows, queue)
+			c, err := scanClaim(rows, queue, wants[i:])
 			if err != nil {
 				_ = rows.Close()
 				return nil, err

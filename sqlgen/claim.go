@@ -16,10 +16,11 @@ const (
 )
 
 // LaneColumns are the columns of the batch that [Claim] takes on engines with
-// Lateral: the lanes to claim from, in the order in which to empty them.
-// formula counts into ClaimParams.Formulas; -1 is no delay.
+// Lateral: the lanes to claim from, in the order in which to empty them. since
+// is a moment before which the lane is known to hold nothing, in microseconds
+// since 1970; formula counts into ClaimParams.Formulas, -1 is no delay.
 var LaneColumns = []Column{
-	{"state", Text}, {"priority", Int}, {"kind", Text}, {"policy", Text}, {"attempts", Int}, {"formula", Int},
+	{"state", Text}, {"priority", Int}, {"kind", Text}, {"policy", Text}, {"attempts", Int}, {"since", Int}, {"formula", Int},
 }
 
 // ClaimParams says what a claim is for.
@@ -29,11 +30,10 @@ type ClaimParams struct {
 	Formulas []Formula
 }
 
-// A claim returns these columns: id, fence (after the claim), attempts (after
-// the claim), max_attempts, priority, kind, policy, the state before, the age
-// of the anchor before in microseconds, the worker that held an expired lease
-// or "", microseconds since the first attempt, moment of creation in
-// microseconds since 1970, payload.
+// A claim returns of each task: the place of its lane in the batch, from 1; id;
+// the fence after the claim; max_attempts; then in microseconds since 1970 the
+// anchor before the claim, the start of the first attempt, the creation, and
+// the database's now; the worker that held an expired lease, or ""; payload.
 
 // Claim takes up to :limit due rows out of lanes for :worker, in one
 // statement, and returns them. For engines with Caps.Lateral and
@@ -42,7 +42,9 @@ type ClaimParams struct {
 //
 // The lanes are scanned in the order of the batch, each from its oldest row,
 // and rows are locked one by one as the outer limit asks for them, so that a
-// claim of 100 locks 100.
+// claim of 100 locks 100. A scan begins at since: entries of the index whose
+// rows are gone stay in it for as long as somebody's snapshot may see them, and
+// each claim would walk them all again.
 func Claim(s dialect.Server, p ClaimParams) Stmt {
 	b, tasks, clock := newBuilder(s), p.Tables.tasks(s), s.Clock()
 	delay := "0"
@@ -53,28 +55,29 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 		}
 		delay += " else 0 end"
 	}
-	b.add("with due as materialized (select t.* from ", b.rows("l", 0, LaneColumns...),
-		" cross join lateral (select id, fence, state as was, updated_at as anchor, claimed_by as previous, first_attempted_at as first from ", tasks,
+	b.add("with due as materialized (select l.place, t.* from ", b.numberedRows("l", LaneColumns...),
+		" cross join lateral (select id, fence, updated_at as anchor, claimed_by as previous from ", tasks,
 		" where queue = ", b.arg("queue"),
 		" and state = l.state and priority = l.priority and kind = l.kind and policy = l.policy and attempts = l.attempts",
-		" and updated_at <= ", clock.Shift(clock.Now, "-("+delay+")"),
+		" and updated_at >= ", clock.Moment("l.since"), " and updated_at <= ", clock.Shift(clock.Now, "-("+delay+")"),
 		" order by updated_at limit ", b.arg("limit"), " for update", skipLocked(s), ") t limit ", b.arg("limit"), ")",
 		" update ", tasks, " t set ", claimSet(b), " from due where t.id = due.id and t.fence = due.fence",
-		" returning t.id, t.fence, t.attempts, t.max_attempts, t.priority, t.kind, t.policy, due.was, ",
-		age(clock, "due.anchor"), ", due.previous, ", age(clock, "t.first_attempted_at"), ", ", clock.Micros("t.created_at"), ", t.payload")
+		" returning due.place, t.id, t.fence, t.max_attempts, ", clock.Micros("due.anchor"), ", ", clock.Micros("t.first_attempted_at"), ", ",
+		clock.Micros("t.created_at"), ", ", clock.Micros(clock.Now), ", due.previous, t.payload")
 	return b.stmt()
 }
 
 // ClaimLane selects up to :limit due rows of one lane, locked where the engine
-// can, and returns what a claim returns. [Take] claims them in the same
-// transaction. Parameters: queue, state, priority, kind, policy, attempts,
-// limit. f is nil for a lane without a delay.
+// can, and returns what a claim returns, with the place 1. [Take] claims them in
+// the same transaction. Parameters: queue, state, priority, kind, policy,
+// attempts, since, limit. f is nil for a lane without a delay.
 func ClaimLane(s dialect.Server, tables Tables, f *Formula) Stmt {
 	b, clock := newBuilder(s), s.Clock()
-	b.add("select id, fence + 1, ", moreAttempts(s, "attempts"), ", max_attempts, priority, kind, policy, state, ",
-		age(clock, "updated_at"), ", claimed_by, ", age(clock, "coalesce(first_attempted_at, "+clock.Now+")"), ", ", clock.Micros("created_at"), ", payload from ", tables.tasks(s),
+	b.add("select 1, id, fence + 1, max_attempts, ", clock.Micros("updated_at"), ", ", clock.Micros("coalesce(first_attempted_at, "+clock.Now+")"), ", ",
+		clock.Micros("created_at"), ", ", clock.Micros(clock.Now), ", claimed_by, payload from ", tables.tasks(s),
 		" where queue = ", b.arg("queue"), " and state = ", b.arg("state"), " and priority = ", b.arg("priority"),
-		" and kind = ", b.arg("kind"), " and policy = ", b.arg("policy"), " and attempts = ", b.arg("attempts"))
+		" and kind = ", b.arg("kind"), " and policy = ", b.arg("policy"), " and attempts = ", b.arg("attempts"),
+		" and updated_at >= ", clock.Moment(b.int("since")))
 	if f == nil {
 		b.add(" and updated_at <= ", clock.Now)
 	} else {
@@ -116,9 +119,4 @@ func skipLocked(s dialect.Server) string {
 		return " skip locked"
 	}
 	return ""
-}
-
-// age is how long ago a moment was, in microseconds.
-func age(clock dialect.Clock, moment string) string {
-	return clock.Micros(clock.Now) + " - " + clock.Micros(moment)
 }

@@ -258,6 +258,13 @@ func (b *builder) wait(f Formula, attempts string) string {
 	return text
 }
 
+// numberedRows is rows with a column place, counted from 1 in the order of the
+// batch; for engines with array parameters.
+func (b *builder) numberedRows(alias string, cols ...Column) string {
+	text := b.rows(alias, 0, cols...)
+	return strings.Replace(strings.TrimSuffix(text, ")")+", place)", ") as ", ") with ordinality as ", 1)
+}
+
 func (b *builder) stmt() Stmt {
 	return Stmt{SQL: b.text.String(), params: b.params, slots: b.slots}
 }

@@ -4,12 +4,13 @@ import "github.com/falldue/falldue/dialect"
 
 // Sweep finds the lanes of a queue that hold waiting tasks, jumping from lane
 // to lane in the index, so that its cost grows with the lanes and not with the
-// rows. It returns of each: state, priority, kind, policy, attempts, and how
-// long ago the anchor of its first row was, in microseconds. Parameters: queue.
+// rows. It returns of each: state, priority, kind, policy, attempts, and the
+// anchor of its first row and the database's now, in microseconds since 1970.
+// Parameters: queue.
 func Sweep(s dialect.Server, tables Tables) Stmt {
 	b, clock, tasks := newBuilder(s), s.Clock(), tables.tasks(s)
 	if s.Caps.LooseScan {
-		b.add("select state, priority, kind, policy, attempts, ", age(clock, "min(updated_at)"), " from ", tasks,
+		b.add("select state, priority, kind, policy, attempts, ", clock.Micros("min(updated_at)"), ", ", clock.Micros(clock.Now), " from ", tasks,
 			" where queue = ", b.arg("queue"), " and state in ('open', 'snoozed')",
 			" group by queue, state, priority, kind, policy, attempts")
 		return b.stmt()
@@ -24,6 +25,6 @@ func Sweep(s dialect.Server, tables Tables) Stmt {
 		" union all ",
 		"select t.id, t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at from lane l join ", tasks, " t on t.id = ",
 		first("("+order+") > (l.state, l.priority, l.kind, l.policy, l.attempts)"),
-		") select state, priority, kind, policy, attempts, ", age(clock, "updated_at"), " from lane")
+		") select state, priority, kind, policy, attempts, ", clock.Micros("updated_at"), ", ", clock.Micros(clock.Now), " from lane")
 	return b.stmt()
 }
