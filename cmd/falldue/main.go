@@ -32,6 +32,6 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(policyCommand())
+	cmd.AddCommand(migrateCommand(), policyCommand())
 	return cmd
 }

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/connect"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/migrations"
+)
+
+func TestMigrateUpStatusDown(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "shop.db")
+	for _, step := range []struct{ verb, want string }{
+		{"status", "pending  00001_tasks.sql\n"},
+		{"up", "the tables are up to date; migrations run: 1\n"},
+		{"up", "the tables are up to date already\n"},
+		{"status", "applied  00001_tasks.sql\n"},
+		{"down --yes", "the tables are dropped; migrations taken back: 1\n"},
+		{"status", "pending  00001_tasks.sql\n"},
+	} {
+		args := append([]string{"migrate", "--dsn", file, "--prefix", "shop_"}, strings.Fields(step.verb)...)
+		if got := mustRun(t, args...); got != step.want {
+			t.Errorf("%s printed %q, want %q", step.verb, got, step.want)
+		}
+	}
+}
+
+func TestMigrateNamesItsTables(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "shop.db")
+	mustRun(t, "migrate", "up", "--dsn", "sqlite:"+file, "--prefix", "shop_")
+	want := []string{"shop_attempts", "shop_migrations", "shop_policies", "shop_tasks"}
+	if got := tablesOf(t, file); !slices.Equal(got, want) {
+		t.Errorf("the tables are %v, want %v", got, want)
+	}
+}
+
+// TestMigrateEachEngine goes the way from the DSN to the tables and back.
+func TestMigrateEachEngine(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		dsn := testdb.DSN(t, engine)
+		for _, step := range []struct{ verb, want string }{
+			{"up", "the tables are up to date; migrations run: 1\n"},
+			{"status", "applied  00001_tasks.sql\n"},
+			{"down --yes", "the tables are dropped; migrations taken back: 1\n"},
+		} {
+			args := append([]string{"migrate", "--dsn", dsn}, strings.Fields(step.verb)...)
+			if got := mustRun(t, args...); got != step.want {
+				t.Errorf("%s printed %q, want %q", step.verb, got, step.want)
+			}
+		}
+	})
+}
+
+func TestMigrateTakesTheDSNFromTheEnvironment(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "shop.db")
+	t.Setenv(dsnVariable, file)
+	mustRun(t, "migrate", "up")
+	if got := tablesOf(t, file); !slices.Contains(got, "falldue_tasks") {
+		t.Errorf("the tables are %v, without falldue_tasks", got)
+	}
+}
+
+func TestMigrateErrorsSayWhatIsWrong(t *testing.T) {
+	t.Setenv(dsnVariable, "")
+	file := filepath.Join(t.TempDir(), "shop.db")
+	mustRun(t, "migrate", "up", "--dsn", file)
+	for want, args := range map[string][]string{
+		"no database is named; give --dsn, or set FALLDUE_DSN":                                           {"up"},
+		"down drops falldue's tables, whose names begin with falldue_, and the tasks in them; add --yes": {"down", "--dsn", file},
+		`unknown driver "oracle"; the drivers are [postgres mysql sqlite]`:                               {"up", "--dsn", file, "--driver", "oracle"},
+		"a DSN that begins with mysql:// tells no driver; allowed are":                                   {"up", "--dsn", "mysql://localhost/shop"},
+		`table prefix "a-b": allowed are`:                                                                {"up", "--dsn", file, "--prefix", "a-b"},
+		`schema "s": only PostgreSQL has schemas, not sqlite`:                                            {"up", "--dsn", file, "--schema", "s"},
+		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite]`:                       {"dump", "--engine", "oracle"},
+		`unknown format "flyway"; the formats are [goose golang-migrate atlas]`:                          {"dump", "--engine", "sqlite", "--format", "flyway"},
+		`required flag(s) "engine" not set`:                                                              {"dump"},
+		`unknown flag: --dsn`:                                                                            {"dump", "--engine", "sqlite", "--dsn", file},
+		`table prefix "": allowed are 1 to 40 letters, digits and underscores, the first no digit`:       {"dump", "--engine", "sqlite", "--prefix", ""},
+	} {
+		if _, err := execute(t, append([]string{"migrate"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v; want %s", args, err, want)
+		}
+	}
+	if got := tablesOf(t, file); len(got) != 4 {
+		t.Errorf("after the refusals the tables are %v, want all four", got)
+	}
+}
+
+// TestMigrateDumpPrints compares with the migrations as they are in the
+// repository, their names filled in here.
+func TestMigrateDumpPrints(t *testing.T) {
+	t.Parallel()
+	for engine, folder := range map[string]string{"postgres": "postgres", "mysql": "mysql", "mariadb": "mysql", "sqlite": "sqlite"} {
+		source, err := os.ReadFile(filepath.Join("..", "..", "migrations", folder, "00001_tasks.sql"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		quote := `"`
+		if folder == "mysql" {
+			quote = "`"
+		}
+		text := string(source)
+		for _, name := range []string{"tasks", "attempts", "policies", "lane"} {
+			text = strings.ReplaceAll(text, "{"+name+"}", quote+"jobs_"+name+quote)
+		}
+		_, up, _ := strings.Cut(strings.ReplaceAll(text, "-- +goose NO TRANSACTION\n", ""), "-- +goose Up\n")
+		up, down, _ := strings.Cut(up, "-- +goose Down\n")
+		up, down = strings.TrimSpace(up)+"\n", strings.TrimSpace(down)+"\n"
+		for format, want := range map[string]string{
+			"goose":          "-- 00001_tasks.sql\n" + text,
+			"golang-migrate": "-- 00001_tasks.up.sql\n" + up + "-- 00001_tasks.down.sql\n" + down,
+			"atlas":          "-- 00001_tasks.sql\n" + up,
+		} {
+			if got := mustRun(t, "migrate", "dump", "--engine", engine, "--format", format, "--prefix", "jobs_"); got != want {
+				t.Errorf("%s for %s: printed\n%s\nwant\n%s", engine, format, got, want)
+			}
+		}
+	}
+	if got := mustRun(t, "migrate", "dump", "--engine", "postgres", "--schema", "jobs"); !strings.Contains(got, `create table "jobs"."falldue_tasks" (`) {
+		t.Errorf("the schema is not in\n%s", got)
+	}
+}
+
+// TestMigrateDumpMakesTheSameTables runs dumped files as another tool would.
+func TestMigrateDumpMakesTheSameTables(t *testing.T) {
+	t.Parallel()
+	migrated := filepath.Join(t.TempDir(), "migrated.db")
+	mustRun(t, "migrate", "up", "--dsn", migrated)
+	want := slices.DeleteFunc(tablesOf(t, migrated), func(name string) bool { return name == "falldue_migrations" })
+
+	folder := filepath.Join(t.TempDir(), "sql")
+	out := mustRun(t, "migrate", "dump", "--engine", "sqlite", "--format", string(migrations.GolangMigrate), "--dir", folder)
+	up, down := filepath.Join(folder, "00001_tasks.up.sql"), filepath.Join(folder, "00001_tasks.down.sql")
+	if out != up+"\n"+down+"\n" {
+		t.Errorf("it printed %q", out)
+	}
+	dumped := filepath.Join(t.TempDir(), "dumped.db")
+	runFile(t, dumped, up)
+	if got := tablesOf(t, dumped); !slices.Equal(got, want) {
+		t.Errorf("the dumped files make %v, the migrations %v", got, want)
+	}
+	runFile(t, dumped, down)
+	if got := tablesOf(t, dumped); len(got) != 0 {
+		t.Errorf("the dumped files leave %v", got)
+	}
+}
+
+func TestMigrateDumpWritesOverNothing(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	dump := func() error {
+		_, err := execute(t, "migrate", "dump", "--engine", string(dialect.Postgres), "--dir", folder)
+		return err
+	}
+	if err := dump(); err != nil {
+		t.Fatal(err)
+	}
+	if err := dump(); err != nil {
+		t.Errorf("a second dump of the same files: %v", err)
+	}
+	file := filepath.Join(folder, "00001_tasks.sql")
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := dump(); err == nil || !strings.Contains(err.Error(), file+" has other contents already") {
+		t.Errorf("a dump over another file: %v", err)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != "mine" {
+		t.Errorf("the other file became %q (error %v)", got, err)
+	}
+}
+
+// tablesOf lists the tables of a SQLite file.
+func tablesOf(t *testing.T, file string) (names []string) {
+	t.Helper()
+	inFile(t, file, func(db *sqlx.DB) error {
+		return db.Select(&names, "select name from sqlite_schema where type = 'table' and name not like 'sqlite_%' order by name")
+	})
+	return names
+}
+
+// runFile runs the statements of a file on a SQLite database.
+func runFile(t *testing.T, database, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inFile(t, database, func(db *sqlx.DB) error {
+		_, err := db.Exec(string(text))
+		return err
+	})
+}
+
+func inFile(t *testing.T, file string, fn func(*sqlx.DB) error) {
+	t.Helper()
+	db, err := connect.Open(t.Context(), connect.SQLite, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if err := fn(db); err != nil {
+		t.Fatal(err)
+	}
+}
