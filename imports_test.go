@@ -1,0 +1,288 @@
+package falldue_test
+
+import (
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const module = "github.com/falldue/falldue"
+
+// goPackage is what "go list" says of a package.
+type goPackage struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+	Deps       []string
+	Module     *struct{ Path string }
+}
+
+// goPackages lists the packages of this module and all that they link, by
+// their import paths. What tests import is not among it.
+var goPackages = sync.OnceValues(func() (map[string]goPackage, error) {
+	list := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps,Module", "./...")
+	out, err := list.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return nil, errors.Join(err, errors.New(string(exit.Stderr)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]goPackage{}
+	for lines := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		if err := lines.Decode(&p); errors.Is(err, io.EOF) {
+			return found, nil
+		} else if err != nil {
+			return nil, err
+		}
+		found[p.ImportPath] = p
+	}
+})
+
+func listPackages(t *testing.T) map[string]goPackage {
+	t.Helper()
+	packages, err := goPackages()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	return packages
+}
+
+// inside is a package's path within this module, "falldue" for the root, and
+// false for a package of another.
+func inside(path string) (string, bool) {
+	if path == module {
+		return "falldue", true
+	}
+	return strings.CutPrefix(path, module+"/")
+}
+
+// layers reads from doc.go what may import what: a package's place in the line
+// with the arrows, counted from the left. Folders stand for what is in them.
+func layers(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^//[ \t]+(\S.*←.*)$`).FindStringSubmatch(string(text))
+	if line == nil {
+		t.Fatal("doc.go has no line with arrows, which says what may import what")
+	}
+	places := map[string]int{}
+	for i, layer := range strings.Split(line[1], "←") {
+		for name := range strings.SplitSeq(strings.Trim(layer, " {}"), ",") {
+			places[strings.TrimSpace(name)] = i
+		}
+	}
+	return places
+}
+
+// place is where a package stands in doc.go's line.
+func place(places map[string]int, name string) (int, bool) {
+	at, ok := places[name]
+	if !ok {
+		folder, _, _ := strings.Cut(name, "/")
+		at, ok = places[folder]
+	}
+	return at, ok
+}
+
+func TestImportsGoOneWay(t *testing.T) {
+	t.Parallel()
+	places := layers(t)
+	last := slices.Max(slices.Collect(maps.Values(places)))
+	for path, p := range listPackages(t) {
+		name, ours := inside(path)
+		if !ours {
+			continue
+		}
+		at, known := place(places, name)
+		internal := strings.HasPrefix(name, "internal/")
+		if !known && !internal {
+			t.Errorf("package %s has no place in the line of doc.go that says what may import what", name)
+			continue
+		}
+		for _, imported := range p.Imports {
+			other, ours := inside(imported)
+			if !ours {
+				continue
+			}
+			otherAt, known := place(places, other)
+			switch {
+			// Whatever a test needs may be used by tests alone, and by programs.
+			case !known && (internal || at == last):
+			case !known:
+				t.Errorf("%s imports %s, which is for programs and tests", name, other)
+			// These serve the tests of every package, so they can use none.
+			case internal && (strings.HasPrefix(name, "internal/testdb") || name == "internal/connect"):
+				t.Errorf("%s imports %s; it can import no package of falldue", name, other)
+			case !internal && otherAt >= at:
+				t.Errorf("%s imports %s, against the direction of doc.go", name, other)
+			}
+		}
+	}
+}
+
+// What the packages of the library bring into a program, by module. A driver
+// is a matter of the program, except that errors of MySQL's are told apart by
+// its driver's type. Command line, SQLite, pgx and whatever tests need are not
+// among them, and must not be.
+var (
+	linkedByDialect    = []string{"filippo.io/edwards25519", "github.com/go-sql-driver/mysql"}
+	linkedByMigrations = append([]string{
+		"github.com/mfridman/interpolate", "github.com/pressly/goose/v3", "github.com/sethvargo/go-retry",
+		"go.uber.org/multierr", "golang.org/x/sync",
+	}, linkedByDialect...)
+	linkedByRoot = append([]string{"github.com/jmoiron/sqlx"}, linkedByMigrations...)
+
+	linked = map[string][]string{
+		"dialect":    linkedByDialect,
+		"sqlgen":     linkedByDialect,
+		"backoff":    linkedByDialect,
+		"migrations": linkedByMigrations,
+		"falldue":    linkedByRoot,
+		"queuetest":  linkedByRoot,
+	}
+)
+
+func TestProgramsLinkLittle(t *testing.T) {
+	t.Parallel()
+	packages, places := listPackages(t), layers(t)
+	last := slices.Max(slices.Collect(maps.Values(places)))
+	for name, at := range places {
+		if at == last { // programs
+			continue
+		}
+		want, listed := linked[name]
+		if !listed {
+			t.Errorf("package %s is of the library; say in this test which modules it may link", name)
+			continue
+		}
+		path := module + "/" + name
+		if name == "falldue" {
+			path = module
+		}
+		var got []string
+		for _, dep := range packages[path].Deps {
+			if p := packages[dep]; !p.Standard && p.Module != nil && p.Module.Path != module {
+				got = append(got, p.Module.Path)
+			}
+		}
+		slices.Sort(got)
+		got = slices.Compact(got)
+		if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {
+			t.Errorf("%s links\n\t%s\nwant\n\t%s", name, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+		}
+	}
+}
+
+// sourceFiles lists the module's Go files, without what is generated or of
+// another module.
+func sourceFiles(t *testing.T) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != ".":
+			_, err := os.Stat(filepath.Join(path, "go.mod"))
+			if err == nil || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") {
+				return fs.SkipDir
+			}
+		case filepath.Ext(path) == ".go":
+			files = append(files, filepath.ToSlash(path))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// statement finds SQL in a string of Go. Statements put together from pieces
+// show by their first words.
+var statement = regexp.MustCompile(`(?is)\bselect\s.*\bfrom\b|\binsert\s+(ignore\s+)?into\b|\bupdate\s+\S+\s.*\bset\b|\bdelete\s+from\b|\b(create|alter|drop)\s+(table|index)\b`)
+
+func TestStatementsAreMadeInOnePlace(t *testing.T) {
+	t.Parallel()
+	exempt := []string{
+		"sqlgen/", "dialect/", "migrations/", // the place
+		"examples/",        // applications, with tables of their own
+		"queuetest/",       // the same: what its handlers do in their transactions
+		"internal/testdb/", // makes and drops databases, before there is a falldue
+		"internal/faults/", // looks at tables from outside, so as not to trust what it checks
+	}
+	for _, file := range sourceFiles(t) {
+		if strings.HasSuffix(file, "_test.go") || slices.ContainsFunc(exempt, func(folder string) bool { return strings.HasPrefix(file, folder) }) {
+			continue
+		}
+		set := token.NewFileSet()
+		tree, err := parser.ParseFile(set, file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(tree, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil && statement.MatchString(text) {
+					t.Errorf("%s: SQL outside sqlgen, dialect and migrations: %q", set.Position(lit.Pos()), text)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// TestStatementsAreRecognized keeps the pattern from finding nothing at all.
+func TestStatementsAreRecognized(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"select id from t":                 true,
+		"\n\tSELECT *\n\tFROM t":           true,
+		"insert into ":                     true,
+		"insert ignore into ":              true,
+		"update t set a = 1":               true,
+		"delete from ":                     true,
+		"create table if not exists t ()":  true,
+		"drop table ":                      true,
+		"cannot delete finished tasks":     false,
+		"the tables are up to date":        false,
+		"falldue: select a queue":          false,
+		"allowed are letters from a to z":  false,
+		"update the tables, then set them": true, // better one too many
+	} {
+		if got := statement.MatchString(text); got != want {
+			t.Errorf("%q is taken for a statement: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestFilesStayShort(t *testing.T) {
+	t.Parallel()
+	const most = 400
+	for _, file := range sourceFiles(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(string(text), "\n"); lines > most {
+			t.Errorf("%s has %d lines, more than %d; what is the second thing in it?", file, lines, most)
+		}
+	}
+}
