@@ -1,0 +1,338 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Row is what the database says of a task when a run is over.
+type Row struct {
+	ID    int64
+	Key   string
+	State string
+	// Attempts and Fence are the columns of the task.
+	Attempts int
+	Fence    int64
+	// Result is the fence that the handler gave as its task's result; 0 where
+	// there is none.
+	Result int64
+	// Transactional tells whether its handler ends it by DoneTx, together with
+	// an effect.
+	Transactional bool
+	// Effects are the fences under which effects were committed.
+	Effects []int64
+	// Records are what is kept of its attempts.
+	Records []Record
+}
+
+// Record is what is kept of one attempt that failed or was lost.
+type Record struct {
+	Fence   int64
+	Attempt int
+	Outcome string // retried, dead, lost
+	Worker  string
+}
+
+// Verdict is what a checker found.
+type Verdict struct {
+	// Tasks is how many tasks were acknowledged, Attempts how many handlers
+	// started.
+	Tasks, Attempts int
+	// Lost counts tasks that were acknowledged, or ran, and did not end as done
+	// or dead.
+	Lost int
+	// Doubled counts tasks of which an attempt ran twice, which ran again after
+	// their end was committed, or which ran though they were rolled back.
+	Doubled int
+	// StaleSettles counts tasks in which a settle took effect that came after
+	// another worker's claim, or that nobody made, or did so by half: a state,
+	// a number of attempts, a record or an effect that the history contradicts.
+	StaleSettles int
+	// Findings say what was counted, the first few of it.
+	Findings []string
+}
+
+// OK tells whether nothing is wrong.
+func (v Verdict) OK() bool { return v.Lost == 0 && v.Doubled == 0 && v.StaleSettles == 0 }
+
+const maxFindings = 20
+
+// Checker judges the history of a run.
+type Checker struct {
+	// Calm is for a run in which no lease can have run out: then a task whose
+	// handler ended it never runs again, no two runs of a task overlap, and no
+	// attempt is recorded as lost.
+	Calm bool
+	// MaxAttempts is that of all tasks.
+	MaxAttempts int
+}
+
+// life is all that is known of one task.
+type life struct {
+	key       string
+	ids       []int64 // acknowledged, or seen by handlers
+	undone    bool
+	started   []Event // by fence
+	ended     map[int64]Event
+	committed map[int64]bool
+	rows      []Row
+}
+
+// Check compares a history with what is in the database after it.
+func (c Checker) Check(history []Event, table []Row) Verdict {
+	var v Verdict
+	lives := map[string]*life{}
+	of := func(key string) *life {
+		l := lives[key]
+		if l == nil {
+			l = &life{key: key, ended: map[int64]Event{}, committed: map[int64]bool{}}
+			lives[key] = l
+		}
+		return l
+	}
+	for _, e := range history {
+		l := of(e.Key)
+		switch e.What {
+		case Acknowledged:
+			v.Tasks++
+			l.ids = append(l.ids, e.ID)
+		case Undone:
+			l.undone = true
+		case Started:
+			v.Attempts++
+			l.ids = append(l.ids, e.ID)
+			l.started = append(l.started, e)
+		case Ended:
+			l.ended[e.Fence] = e
+		case Committed:
+			l.committed[e.Fence] = true
+		}
+	}
+	for _, r := range table {
+		l := of(r.Key)
+		l.rows = append(l.rows, r)
+	}
+	for _, l := range lives {
+		slices.SortStableFunc(l.started, func(a, b Event) int { return int(a.Fence - b.Fence) })
+		slices.Sort(l.ids)
+		l.ids = slices.Compact(l.ids)
+		v.count(&v.Lost, "lost", l.key, c.lost(l))
+		v.count(&v.Doubled, "doubled", l.key, c.doubled(l))
+		v.count(&v.StaleSettles, "stale settle", l.key, c.stale(l))
+	}
+	return v
+}
+
+func (v *Verdict) count(n *int, class, key, finding string) {
+	if finding == "" {
+		return
+	}
+	*n++
+	if len(v.Findings) < maxFindings {
+		v.Findings = append(v.Findings, fmt.Sprintf("%s: task %s: %s", class, key, finding))
+	}
+}
+
+// lost says how a task was lost, or "".
+func (c Checker) lost(l *life) string {
+	for _, id := range l.ids {
+		if !slices.ContainsFunc(l.rows, func(r Row) bool { return r.ID == id }) {
+			return fmt.Sprintf("id %d was acknowledged or ran, and is not in the table", id)
+		}
+	}
+	for _, r := range l.rows {
+		if r.State != "done" && r.State != "dead" {
+			return fmt.Sprintf("id %d ended as %s", r.ID, r.State)
+		}
+	}
+	return ""
+}
+
+// doubled says what happened twice, or "".
+func (c Checker) doubled(l *life) string {
+	if l.undone && len(l.rows)+len(l.started) > 0 {
+		return "it is there although its enqueue was rolled back"
+	}
+	if len(l.rows) > 1 {
+		return fmt.Sprintf("it is %d times in the table", len(l.rows))
+	}
+	for i, b := range l.started {
+		for _, a := range l.started[:i] {
+			end, ended := l.ended[a.Fence]
+			switch {
+			case a.Fence == b.Fence:
+				return fmt.Sprintf("claim %d ran in %s and in %s", a.Fence, a.Process, b.Process)
+			case a.Attempt >= b.Attempt && end.Outcome != OutcomeSnoozed && end.Outcome != OutcomeStopped:
+				return fmt.Sprintf("attempt %d ran as claim %d in %s and as claim %d in %s", b.Attempt, a.Fence, a.Process, b.Fence, b.Process)
+			case l.committed[a.Fence]:
+				return fmt.Sprintf("claim %d ran after the end of the task was committed by claim %d", b.Fence, a.Fence)
+			case c.Calm && (!ended || b.At < end.At):
+				return fmt.Sprintf("claim %d ran in %s while claim %d ran in %s", b.Fence, b.Process, a.Fence, a.Process)
+			case c.Calm && (end.Outcome == OutcomeDone || end.Outcome == OutcomeDiscarded):
+				return fmt.Sprintf("claim %d ran after claim %d ended as %s", b.Fence, a.Fence, end.Outcome)
+			}
+		}
+	}
+	for _, r := range l.rows {
+		if len(r.Effects) > 1 {
+			return fmt.Sprintf("its effect was committed %d times, by claims %v", len(r.Effects), r.Effects)
+		}
+	}
+	return ""
+}
+
+// stale says which settle took effect that must not have, or "".
+func (c Checker) stale(l *life) string {
+	for _, r := range l.rows {
+		for _, check := range []func(*life, Row) string{c.staleRecord, c.staleEffect, c.staleState, c.missingRecord, c.miscounted} {
+			if finding := check(l, r); finding != "" {
+				return finding
+			}
+		}
+	}
+	return ""
+}
+
+// overtaken tells whether a later claim ran before the claim's handler ended,
+// that is, before it was settled.
+func (l *life) overtaken(fence int64) bool {
+	end, ended := l.ended[fence]
+	return ended && slices.ContainsFunc(l.started, func(e Event) bool { return e.Fence > fence && e.At < end.At })
+}
+
+func (l *life) start(fence int64) (Event, bool) {
+	i := slices.IndexFunc(l.started, func(e Event) bool { return e.Fence == fence })
+	if i < 0 {
+		return Event{}, false
+	}
+	return l.started[i], true
+}
+
+// staleRecord: a record that its worker wrote under a claim that was another's.
+func (c Checker) staleRecord(l *life, r Row) string {
+	for _, rec := range r.Records {
+		start, started := l.start(rec.Fence)
+		end, ended := l.ended[rec.Fence]
+		if started && (start.Attempt != rec.Attempt || !strings.HasPrefix(rec.Worker, start.Process+"/")) {
+			return fmt.Sprintf("claim %d was attempt %d of %s, and is recorded as attempt %d of %s", rec.Fence, start.Attempt, start.Process, rec.Attempt, rec.Worker)
+		}
+		if rec.Outcome == "lost" {
+			if c.Calm {
+				return fmt.Sprintf("claim %d is recorded as lost", rec.Fence)
+			}
+			continue
+		}
+		if !ended || end.Outcome != OutcomeFailed && end.Outcome != OutcomeDiscarded && end.Outcome != OutcomeUnsure {
+			return fmt.Sprintf("claim %d is recorded as %s, and its handler ended as %q", rec.Fence, rec.Outcome, end.Outcome)
+		}
+		if l.overtaken(rec.Fence) {
+			return fmt.Sprintf("claim %d was settled as %s after another had started", rec.Fence, rec.Outcome)
+		}
+	}
+	return ""
+}
+
+// staleEffect: an effect without the end of its task, or the reverse.
+func (c Checker) staleEffect(l *life, r Row) string {
+	for _, fence := range r.Effects {
+		if fence != r.Fence || l.overtaken(fence) {
+			return fmt.Sprintf("the effect was committed by claim %d, and claim %d was taken", fence, r.Fence)
+		}
+	}
+	for fence := range l.committed {
+		if !slices.Contains(r.Effects, fence) {
+			return fmt.Sprintf("claim %d committed an effect that is not there", fence)
+		}
+	}
+	if has, wants := len(r.Effects) > 0, r.Transactional && r.State == "done"; has != wants {
+		return fmt.Sprintf("it is %s with %d effects", r.State, len(r.Effects))
+	}
+	return ""
+}
+
+// staleState: an end that the last claim did not bring about.
+func (c Checker) staleState(l *life, r Row) string {
+	_, started := l.start(r.Fence)
+	end := l.ended[r.Fence]
+	ending := end.Outcome
+	if ending == OutcomeUnsure {
+		if len(r.Effects) > 0 {
+			ending = OutcomeDone
+		} else {
+			ending = OutcomeFailed
+		}
+	}
+	switch r.State {
+	case "done":
+		if ending != OutcomeDone || r.Result != r.Fence {
+			return fmt.Sprintf("it is done by claim %d, the last claim is %d, and that ended as %q", r.Result, r.Fence, end.Outcome)
+		}
+	case "dead":
+		if !started && !c.Calm && r.Attempts >= c.MaxAttempts {
+			return "" // its last attempt was lost with a worker
+		}
+		if ending != OutcomeFailed && ending != OutcomeDiscarded {
+			return fmt.Sprintf("it is dead, and the last claim, %d, ended as %q", r.Fence, end.Outcome)
+		}
+	}
+	return ""
+}
+
+// missingRecord: a failed or lost attempt of which nothing is kept. Who settles
+// a claim records the lost one before it; so of two lost in a row the first may
+// be missing.
+func (c Checker) missingRecord(l *life, r Row) string {
+	recorded := map[int64]string{}
+	for _, rec := range r.Records {
+		recorded[rec.Fence] = rec.Outcome
+	}
+	for _, s := range l.started {
+		f := s.Fence
+		if recorded[f] != "" {
+			continue
+		}
+		outcome := l.ended[f].Outcome
+		if f == r.Fence {
+			if r.State == "dead" {
+				return fmt.Sprintf("of the last claim, %d, which ended as %q, nothing is recorded", f, outcome)
+			}
+			continue
+		}
+		settledNext := f+1 == r.Fence || recorded[f+1] == "retried" || recorded[f+1] == "dead"
+		if outcome != OutcomeSnoozed && outcome != OutcomeStopped && (c.Calm || settledNext) {
+			return fmt.Sprintf("of claim %d, which ended as %q, nothing is recorded", f, outcome)
+		}
+	}
+	return ""
+}
+
+// miscounted: attempts that are not those of the history. Each claim that ran
+// counts once, unless it was snoozed or stopped; of those that never ran, each
+// was either given back or lost.
+func (c Checker) miscounted(l *life, r Row) string {
+	var last Event // the claim before, and whether it may not count
+	least, most := 0, 0
+	for _, s := range l.started {
+		unseen := int(s.Fence - last.Fence - 1)
+		if c.Calm {
+			unseen = 0
+		}
+		if s.Attempt < least+1 || s.Attempt > most+1+unseen {
+			return fmt.Sprintf("claim %d ran as attempt %d, after claim %d, which was attempt %d", s.Fence, s.Attempt, last.Fence, last.Attempt)
+		}
+		last, least, most = s, s.Attempt, s.Attempt
+		switch l.ended[s.Fence].Outcome {
+		case OutcomeSnoozed, OutcomeStopped:
+			least--
+			if c.Calm && s.Fence != r.Fence {
+				most--
+			}
+		}
+	}
+	most += max(0, int(r.Fence-last.Fence-1))
+	if r.Attempts < least || r.Attempts > most {
+		return fmt.Sprintf("it has %d attempts; the last to run was attempt %d, claim %d of %d", r.Attempts, last.Attempt, last.Fence, r.Fence)
+	}
+	return ""
+}

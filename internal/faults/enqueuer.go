@@ -1,0 +1,118 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+)
+
+// enqueuer is a process that enqueues jobs, and writes down which of them the
+// database has acknowledged.
+type enqueuer struct {
+	Role
+	db      *sqlx.DB
+	queue   *falldue.Queue
+	history *History
+	dice    *rand.Rand
+	made    int // keys
+}
+
+// Enqueue enqueues jobs: as many as the role says, or until ctx ends. What
+// fails is not tried again; whether it was enqueued nobody knows.
+func (r Role) Enqueue(ctx context.Context) error {
+	history, err := OpenHistory(r.Folder, r.Name)
+	if err != nil {
+		return err
+	}
+	defer history.Close()
+	db, q, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	e := &enqueuer{Role: r, db: db, queue: q, history: history, dice: rand.New(rand.NewPCG(r.Seed, 1))}
+	for ctx.Err() == nil && (r.Tasks == 0 || e.made < r.Tasks) {
+		err := e.enqueue(ctx)
+		if err != nil && r.Tasks > 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(r.Pause):
+		}
+	}
+	return nil
+}
+
+// enqueue enqueues a random number of jobs in one of three ways: by itself, in
+// a transaction that is committed, or in one that is rolled back.
+func (e *enqueuer) enqueue(ctx context.Context) error {
+	n := 1 + e.dice.IntN(e.Batch)
+	if e.Tasks > 0 {
+		n = min(e.Batch, e.Tasks-e.made)
+	}
+	drafts, keys := make([]falldue.Draft, n), make([]string, n)
+	for i := range drafts {
+		e.made++
+		keys[i] = fmt.Sprintf("%s-%d", e.Name, e.made)
+		kind := plainKind
+		if e.made%transactionalEvery == 0 {
+			kind = transactionalKind
+		}
+		drafts[i] = kind.Draft(Job{Key: keys[i]})
+	}
+	switch e.dice.IntN(4) {
+	case 0:
+		return e.inTransaction(ctx, drafts, keys, true)
+	case 1:
+		if e.Tasks == 0 {
+			return e.inTransaction(ctx, drafts, keys, false)
+		}
+	}
+	ids, err := e.queue.EnqueueDrafts(ctx, drafts...)
+	if err != nil {
+		return err
+	}
+	e.write(Acknowledged, keys, ids)
+	return nil
+}
+
+// transactionalEvery is one in how many jobs ends itself in a transaction.
+const transactionalEvery = 10
+
+func (e *enqueuer) inTransaction(ctx context.Context, drafts []falldue.Draft, keys []string, commit bool) error {
+	tx, err := e.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	ids, err := e.queue.EnqueueDraftsTx(ctx, tx, drafts...)
+	if err != nil {
+		return err
+	}
+	if !commit {
+		if err := tx.Rollback(); err != nil {
+			return err
+		}
+		e.write(Undone, keys, ids)
+		return nil
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	e.write(Acknowledged, keys, ids)
+	return nil
+}
+
+func (e *enqueuer) write(what string, keys []string, ids []int64) {
+	events := make([]Event, len(keys))
+	for i := range keys {
+		events[i] = Event{What: what, Key: keys[i], ID: ids[i]}
+	}
+	e.history.Write(events...)
+}

@@ -1,0 +1,106 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+// Process is a worker or an enqueuer: a process of its own.
+type Process struct {
+	Role
+	cmd      *exec.Cmd
+	lifeline io.Closer     // its standard input; when that ends, it does
+	ended    chan struct{} // closed when it is gone
+	err      error         // how it ended, to be read when it is gone
+}
+
+// The two parts that a process can play.
+const (
+	workerPart   = "worker"
+	enqueuerPart = "enqueuer"
+)
+
+// Play is the whole of a process that Start started: its arguments are a part
+// and a role. It ends when it is interrupted, or its starter is gone.
+func Play(args []string) error {
+	var r Role
+	if len(args) != 2 {
+		return fmt.Errorf("got the arguments %q; wanted are a part and its role", args)
+	}
+	if err := json.Unmarshal([]byte(args[1]), &r); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1) // nobody is left who would read the history
+	}()
+	switch args[0] {
+	case workerPart:
+		return r.Work(ctx)
+	case enqueuerPart:
+		return r.Enqueue(ctx)
+	}
+	return fmt.Errorf("part %q; allowed are %s, %s", args[0], workerPart, enqueuerPart)
+}
+
+// start starts a process of the program, which calls [Play].
+func start(program, part string, r Role) (*Process, error) {
+	role, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(r.Folder, r.Name+".log")) //nolint:gosec // the folder is the run's own
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	p := &Process{Role: r, cmd: exec.Command(program, part, string(role)), ended: make(chan struct{})} //nolint:gosec // the run's own program
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	if p.lifeline, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// kill ends the process at once.
+func (p *Process) kill() {
+	_ = p.cmd.Process.Kill() // an error says that it is gone
+	<-p.ended
+}
+
+// stop asks the process to end, and waits until it has.
+func (p *Process) stop(ctx context.Context) error {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error says that it is gone
+	return p.wait(ctx)
+}
+
+// wait waits until the process has ended by itself.
+func (p *Process) wait(ctx context.Context) error {
+	select {
+	case <-p.ended:
+	case <-ctx.Done():
+		p.kill()
+		return fmt.Errorf("%s does not end: %w", p.Name, ctx.Err())
+	}
+	if p.err != nil {
+		said, _ := os.ReadFile(filepath.Join(p.Folder, p.Name+".log")) //nolint:gosec // the folder is the run's own
+		return fmt.Errorf("%s: %w: %s", p.Name, p.err, said[max(0, len(said)-2000):])
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/dialect"
+)
+
+// createEffects is the table that transactional jobs write to.
+const createEffects = "create table effects (task_id bigint not null, fence bigint not null)"
+
+func insertEffect(engine dialect.Name) string {
+	if engine == dialect.Postgres {
+		return "insert into effects (task_id, fence) values ($1, $2)"
+	}
+	return "insert into effects (task_id, fence) values (?, ?)"
+}
+
+// ReadTable reads all tasks, what is recorded of them, and their effects.
+func ReadTable(ctx context.Context, db *sqlx.DB, q *falldue.Queue) ([]Row, error) {
+	var rows []Row
+	index := map[int64]int{}
+	for after := int64(0); ; {
+		page, err := q.Tasks(ctx, falldue.TaskFilter{After: after, Limit: 10_000})
+		if err != nil {
+			return nil, err
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, t := range page {
+			row, err := rowOf(t)
+			if err != nil {
+				return nil, err
+			}
+			index[t.ID] = len(rows)
+			rows = append(rows, row)
+			after = t.ID
+		}
+	}
+	var records []struct {
+		Task    int64  `db:"task_id"`
+		Fence   int64  `db:"fence"`
+		Attempt int    `db:"attempt"`
+		Outcome string `db:"outcome"`
+		Worker  string `db:"worker"`
+	}
+	if err := db.SelectContext(ctx, &records, "select task_id, fence, attempt, outcome, worker from falldue_attempts order by task_id, fence"); err != nil {
+		return nil, err
+	}
+	for _, r := range records {
+		i, ok := index[r.Task]
+		if !ok {
+			return nil, fmt.Errorf("an attempt of task %d is recorded, which is not in the table", r.Task)
+		}
+		rows[i].Records = append(rows[i].Records, Record{r.Fence, r.Attempt, r.Outcome, r.Worker})
+	}
+	var effects []struct {
+		Task  int64 `db:"task_id"`
+		Fence int64 `db:"fence"`
+	}
+	if err := db.SelectContext(ctx, &effects, "select task_id, fence from effects"); err != nil {
+		return nil, err
+	}
+	for _, e := range effects {
+		i, ok := index[e.Task]
+		if !ok {
+			return nil, fmt.Errorf("there is an effect of task %d, which is not in the table", e.Task)
+		}
+		rows[i].Effects = append(rows[i].Effects, e.Fence)
+	}
+	return rows, nil
+}
+
+func rowOf(t falldue.TaskInfo) (Row, error) {
+	var job Job
+	if err := json.Unmarshal(t.Payload, &job); err != nil {
+		return Row{}, fmt.Errorf("payload of task %d: %w", t.ID, err)
+	}
+	row := Row{
+		ID: t.ID, Key: job.Key, State: string(t.State), Attempts: t.Attempts, Fence: t.Fence,
+		Transactional: t.Kind == transactionalKind.Name(),
+	}
+	if len(t.Result) > 0 {
+		fence, err := strconv.ParseInt(string(t.Result), 10, 64)
+		if err != nil {
+			return Row{}, fmt.Errorf("result of task %d: %w", t.ID, err)
+		}
+		row.Result = fence
+	}
+	return row, nil
+}

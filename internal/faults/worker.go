@@ -1,0 +1,199 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/dialect"
+)
+
+// Role is what a process of a run is told.
+type Role struct {
+	// Name is the process's own in the history.
+	Name string
+	// Driver and DSN lead to the database.
+	Driver, DSN string
+	// Folder is where the histories are.
+	Folder string
+	Seed   uint64
+
+	// Handlers is how many of a worker run at once, Connections how many
+	// connections the process has.
+	Handlers, Connections int
+	// Lease is that of a worker, Longest the time that its handlers take at
+	// the most.
+	Lease, Longest time.Duration
+
+	// Tasks is how many an enqueuer enqueues; 0 is until it is stopped.
+	Tasks int
+	// Batch is how many it enqueues at once, at the most.
+	Batch int
+	// Pause is how long it waits between two enqueues.
+	Pause time.Duration
+}
+
+// open opens the role's pool and a queue on it. A server that does not answer
+// yet is waited for.
+func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
+	db, err := sqlx.Open(r.Driver, r.DSN)
+	if err != nil {
+		return nil, nil, err
+	}
+	db.SetMaxOpenConns(r.Connections)
+	db.SetMaxIdleConns(r.Connections)
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil)).With("process", r.Name)
+	for {
+		q, err := falldue.New(db, falldue.Config{
+			Name: r.Name, Workers: r.Handlers, Lease: r.Lease, Logger: log,
+			Keep: 24 * time.Hour, PollInterval: 100 * time.Millisecond,
+		})
+		if err == nil {
+			return db, q, nil
+		}
+		if errors.Is(err, falldue.ErrInvalid) || errors.Is(err, dialect.ErrUnsupported) {
+			return nil, nil, err
+		}
+		log.Warn("cannot open the queue", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// worker is a process that runs jobs, and writes down what happens.
+type worker struct {
+	Role
+	db      *sqlx.DB
+	history *History
+	insert  string // of an effect
+}
+
+// Work runs jobs until ctx ends.
+func (r Role) Work(ctx context.Context) error {
+	history, err := OpenHistory(r.Folder, r.Name)
+	if err != nil {
+		return err
+	}
+	defer history.Close()
+	db, q, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	w := &worker{Role: r, db: db, history: history, insert: insertEffect(q.Engine())}
+	falldue.Handle(q, plainKind, w.plain)
+	falldue.Handle(q, transactionalKind, w.transactional)
+	for {
+		err := q.Run(ctx)
+		if err == nil || ctx.Err() != nil || errors.Is(err, falldue.ErrInvalid) || errors.Is(err, falldue.ErrNotMigrated) {
+			return err
+		}
+		slog.Warn("cannot run", "process", r.Name, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// plain runs a job whose end falldue settles.
+func (w *worker) plain(ctx context.Context, t falldue.Task[Job]) error {
+	p := w.begin(ctx, t)
+	if err := t.SetResult(t.Fence); err != nil {
+		return err
+	}
+	return w.end(ctx, t, p)
+}
+
+// transactional runs a job that ends itself, together with an effect.
+func (w *worker) transactional(ctx context.Context, t falldue.Task[Job]) error {
+	p := w.begin(ctx, t)
+	if p.outcome != OutcomeDone {
+		return w.end(ctx, t, p)
+	}
+	if err := t.SetResult(t.Fence); err != nil {
+		return err
+	}
+	tx, err := w.effect(ctx, t)
+	if err != nil {
+		p.outcome = OutcomeFailed
+		return errors.Join(err, w.end(ctx, t, p))
+	}
+	defer func() { _ = tx.Rollback() }()
+	w.write(Ended, t, OutcomeDone)
+	if err := tx.Commit(); err != nil {
+		w.write(Ended, t, OutcomeUnsure)
+		return err
+	}
+	w.write(Committed, t, "")
+	return nil
+}
+
+// effect begins a transaction that writes an effect and ends the task.
+func (w *worker) effect(ctx context.Context, t falldue.Task[Job]) (*sqlx.Tx, error) {
+	tx, err := w.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = tx.ExecContext(ctx, w.insert, t.ID, t.Fence); err == nil {
+		err = t.DoneTx(ctx, tx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, tx.Rollback())
+	}
+	return tx, nil
+}
+
+// begin writes down that a handler started, and works for as long as planned.
+func (w *worker) begin(ctx context.Context, t falldue.Task[Job]) plan {
+	w.write(Started, t, "")
+	p := planFor(w.Seed, t.Args.Key, t.Fence, w.Longest)
+	if p.blind {
+		ctx = context.WithoutCancel(ctx)
+	}
+	timer := time.NewTimer(p.after)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return p
+}
+
+// end writes down how a handler ends, and ends it so.
+func (w *worker) end(ctx context.Context, t falldue.Task[Job], p plan) error {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, falldue.ErrLeaseLost) && !p.blind:
+		p.outcome = OutcomeLost
+	case p.outcome != OutcomeDone && errors.Is(cause, falldue.ErrStopping):
+		p.outcome = OutcomeStopped
+	}
+	w.write(Ended, t, p.outcome)
+	reason := fmt.Errorf("claim %d %s on purpose", t.Fence, p.outcome)
+	switch {
+	case p.outcome == OutcomeDone:
+		return nil
+	case p.outcome == OutcomeSnoozed:
+		return falldue.Snooze(p.wait)
+	case p.outcome == OutcomeDiscarded:
+		return falldue.Discard(reason)
+	case p.panics:
+		panic(reason)
+	case p.wait > 0:
+		return falldue.RetryAfter(p.wait, reason)
+	}
+	return reason
+}
+
+func (w *worker) write(what string, t falldue.Task[Job], outcome string) {
+	w.history.Write(Event{What: what, Key: t.Args.Key, ID: t.ID, Fence: t.Fence, Attempt: t.Attempt, Outcome: outcome})
+}
