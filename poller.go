@@ -11,7 +11,9 @@ import (
 
 // poller finds due tasks of one queue, claims them and hands them to handlers.
 // It remembers the queue's lanes and claims from those with something due; it
-// sweeps for new ones at every poll, and sleeps until the next falls due.
+// sweeps for new ones at every poll, and sleeps until the next falls due. While
+// claims come back full, a second one is under way beside the first: one loop
+// alone leaves the database idle while its answer is read.
 type poller struct {
 	w     *worker
 	queue string
@@ -19,14 +21,16 @@ type poller struct {
 	work  chan *run // claimed, not started
 	freed chan struct{}
 
-	unfinished atomic.Int64 // claimed, their handlers not returned
+	more chan struct{} // there is more than one claim at a time can take
+
+	unfinished atomic.Int64 // claimed or being claimed, their handlers not returned
 	finished   atomic.Int64 // handlers that returned since the last claim
 
-	mu      sync.Mutex
-	lanes   lanes
 	wakes   chan struct{}
 	lookNow atomic.Bool // sweep before the next claim
 
+	mu       sync.Mutex
+	lanes    lanes
 	rate     float64 // handlers returning a second, of late
 	rateFrom time.Time
 	sweepAt  time.Time
@@ -47,8 +51,8 @@ const (
 func newPoller(w *worker, queue string, limit int) *poller {
 	return &poller{
 		w: w, queue: queue, limit: limit, lanes: lanes{}, rateFrom: time.Now(),
-		work:  make(chan *run, limit+maxPrefetch),
-		freed: make(chan struct{}, 1), wakes: make(chan struct{}, 1),
+		work:  make(chan *run, limit+maxPrefetch+maxBatch),
+		freed: make(chan struct{}, 1), wakes: make(chan struct{}, 1), more: make(chan struct{}, 1),
 	}
 }
 
@@ -114,8 +118,31 @@ func (p *poller) wait(ctx context.Context, c <-chan struct{}, d time.Duration) {
 	}
 }
 
+// assist claims beside loop while there is more, until ctx ends.
+func (p *poller) assist(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.more:
+		}
+		p.mu.Lock()
+		due := p.lanes.due(time.Now(), maxLanes)
+		p.mu.Unlock()
+		room := p.room()
+		if len(due) == 0 || room == 0 {
+			continue
+		}
+		if err := p.claim(ctx, due, room); err != nil {
+			p.w.q.cfg.Logger.Warn("falldue: cannot claim", "queue", p.queue, "error", err)
+		}
+	}
+}
+
 // room is how many tasks to claim now: 0 while enough are at hand.
 func (p *poller) room() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if since := time.Since(p.rateFrom); since > 5*time.Millisecond {
 		now := float64(p.finished.Swap(0)) / since.Seconds()
 		p.rate, p.rateFrom = (p.rate+now)/2, time.Now()
@@ -131,7 +158,10 @@ func (p *poller) room() int {
 // round sweeps if it is time to, claims what is due, and says how long to
 // sleep: 0 for not at all.
 func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
-	if p.lookNow.Swap(false) || !time.Now().Before(p.sweepAt) {
+	p.mu.Lock()
+	sweepAt := p.sweepAt
+	p.mu.Unlock()
+	if p.lookNow.Swap(false) || !time.Now().Before(sweepAt) {
 		if err := p.sweep(ctx); err != nil {
 			return 0, err
 		}
@@ -158,9 +188,7 @@ func (p *poller) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.cost = time.Since(start)
 	every := p.w.q.cfg.PollInterval
-	p.sweepAt = time.Now().Add(every + rand.N(every/10+1))
 	found := lanes{}
 	for _, h := range heads {
 		if rule := p.ruleOf(ctx, h.lane); rule != nil {
@@ -168,6 +196,9 @@ func (p *poller) sweep(ctx context.Context) error {
 		}
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cost = time.Since(start)
+	p.sweepAt = time.Now().Add(every + rand.N(every/10+1))
 	// What was told while the sweep ran may be newer than what it saw.
 	for at, f := range p.lanes {
 		if _, ok := found[at]; !ok && f.due.After(start) {
@@ -175,7 +206,6 @@ func (p *poller) sweep(ctx context.Context) error {
 		}
 	}
 	p.lanes = found
-	p.mu.Unlock()
 	return nil
 }
 
@@ -220,7 +250,9 @@ func (p *poller) claim(ctx context.Context, due []lane, room int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
 	defer cancel()
 	start := time.Now()
+	p.unfinished.Add(int64(room))
 	got, err := p.w.q.store.claim(ctx, p.queue, p.w.id, p.w.q.cfg.Lease, room, wants)
+	p.unfinished.Add(int64(len(got) - room))
 	if err != nil {
 		return err
 	}
@@ -231,7 +263,6 @@ func (p *poller) claim(ctx context.Context, due []lane, room int) error {
 			claimed: start, until: start.Add(p.w.q.cfg.Lease),
 		}
 		p.w.leases.hold(r)
-		p.unfinished.Add(1)
 		p.work <- r
 	}
 	return nil
@@ -246,7 +277,11 @@ func (p *poller) learn(due []lane, got []claim, full bool, start time.Time, rule
 	defer p.mu.Unlock()
 	if full {
 		for _, c := range got { // the last of each lane stays
-			p.lanes[c.was] = front{due: start.Add(rules[c.was].delayIn(c.was) - micros(c.now-c.anchor)), since: c.anchor}
+			since := max(p.lanes[c.was].since, c.anchor)
+			p.lanes[c.was] = front{due: start.Add(rules[c.was].delayIn(c.was) - micros(c.now-c.anchor)), since: since}
+		}
+		if p.w.q.store.server.Caps.LockRows {
+			signal(p.more)
 		}
 		return
 	}

@@ -2,6 +2,7 @@ package falldue
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue/dialect"
@@ -10,6 +11,8 @@ import (
 
 // settler ends claims in batches: what comes in while one batch is written is
 // the next batch. So a single task is settled at once, and many cost little.
+// Where many come in it lingers, since a full batch costs little more than half
+// of one.
 type settler struct {
 	w    *worker
 	in   chan ended
@@ -26,19 +29,29 @@ func newSettler(w *worker) *settler {
 	return &settler{w: w, in: make(chan ended, 4*maxBatch), done: make(chan struct{})}
 }
 
+// linger is how long a settler waits for a batch to fill up whose predecessor
+// was at least a quarter full.
+const linger = 2 * time.Millisecond
+
 // loop writes batches until in is closed and empty.
 func (s *settler) loop() {
 	defer close(s.done)
 	batch := make([]ended, 0, maxBatch)
 	for first := range s.in {
-		batch = append(batch[:0], first)
-		batch = s.gather(batch)
-		s.write(batch)
+		busy := len(batch) >= maxBatch/4
+		batch = s.gather(append(batch[:0], first), busy)
+		s.write(slices.Clone(batch))
 	}
 }
 
-// gather adds what is already waiting.
-func (s *settler) gather(batch []ended) []ended {
+// gather adds what is already waiting, and where busy what comes in soon.
+func (s *settler) gather(batch []ended, busy bool) []ended {
+	var over <-chan time.Time
+	if busy {
+		timer := time.NewTimer(linger)
+		defer timer.Stop()
+		over = timer.C
+	}
 	for len(batch) < maxBatch {
 		select {
 		case e, ok := <-s.in:
@@ -46,7 +59,19 @@ func (s *settler) gather(batch []ended) []ended {
 				return batch
 			}
 			batch = append(batch, e)
+			continue
 		default:
+		}
+		if !busy {
+			return batch
+		}
+		select {
+		case e, ok := <-s.in:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, e)
+		case <-over:
 			return batch
 		}
 	}

@@ -46,6 +46,7 @@ func (w *worker) run(ctx context.Context) {
 			handling.Go(func() { p.handle(ctx, work) })
 		}
 		fetching.Go(func() { p.loop(ctx) })
+		fetching.Go(func() { p.assist(ctx) })
 	}
 
 	<-ctx.Done()

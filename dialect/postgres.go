@@ -26,8 +26,8 @@ func (postgres) Clock() Clock {
 	return Clock{
 		// statement_timestamp, not now: in a long transaction now() is old,
 		// and clock_timestamp() is volatile, which keeps it out of indexes.
-		Now:    "statement_timestamp()",
-		Shift:  func(m, us string) string { return "(" + m + " + (" + us + ") * interval '1 microsecond')" },
+		Now:   "statement_timestamp()",
+		Shift: func(m, us string) string { return "(" + m + " + (" + us + ") * interval '1 microsecond')" },
 		// date_part computes in float8, extract in numeric, which is slow. The
 		// cast rounds, so that microseconds are exact until the year 2106.
 		Micros: func(m string) string { return "(date_part('epoch', " + m + ") * 1000000)::bigint" },
