@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+)
+
+// falldueSubject is falldue. It has two pools, as two processes would: one of
+// the worker, one of who enqueues.
+type falldueSubject struct {
+	engine           string
+	worker, producer *falldue.Queue
+	pools            []*sqlx.DB
+	kind             falldue.Kind[payload]
+}
+
+// tomorrow is the policy of all kinds: what failed stays out of the way.
+var tomorrow = backoff.Constant(24 * time.Hour)
+
+func openFalldue(v variant) open {
+	return func(ctx context.Context, db database, s settings) (subject, error) {
+		f := &falldueSubject{engine: db.server.engine, kind: falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow})}
+		cfg := falldue.Config{Workers: handlers}
+		if s.done == kept {
+			cfg.Keep = time.Hour
+		}
+		for _, q := range []**falldue.Queue{&f.worker, &f.producer} {
+			pool, err := db.open()
+			if err != nil {
+				return nil, err
+			}
+			f.pools = append(f.pools, pool)
+			if *q, err = falldue.New(pool, cfg); err != nil {
+				f.close()
+				return nil, err
+			}
+		}
+		_ = v // no setting but the number of handlers has gained anything yet
+		return f, f.worker.Migrate(ctx)
+	}
+}
+
+func (f *falldueSubject) close() {
+	for _, pool := range f.pools {
+		_ = pool.Close()
+	}
+}
+
+func (f *falldueSubject) insert(ctx context.Context, n int) error {
+	return spread(ctx, n, perCall, producers, func(ctx context.Context, n int) error {
+		args := make([]payload, n)
+		for i := range args {
+			args[i] = sample
+		}
+		_, err := f.kind.EnqueueMany(ctx, f.producer, args)
+		return err
+	})
+}
+
+func (f *falldueSubject) copyIn(context.Context, int) error { return errors.ErrUnsupported }
+
+func (f *falldueSubject) insertOne(ctx context.Context) error {
+	_, err := f.kind.Enqueue(ctx, f.producer, sample)
+	return err
+}
+
+// insertWaiting writes rows as failed attempts leave them.
+func (f *falldueSubject) insertWaiting(ctx context.Context, n int) error {
+	return waiting(ctx, f.pools[0], f.engine, n, `insert into falldue_tasks (queue, kind, attempts, fence, updated_at, created_at, payload)
+		select 'default', 'waiting.' || (i %% 8), 1 + i %% 25, 1 + i %% 25, %[2]s, %[1]s, '`+encoded+`'`)
+}
+
+// waiting runs an insert of n rows that are numbered i. In the statement %[1]s
+// is the time, and %[2]s a moment of the last seconds.
+func waiting(ctx context.Context, pool *sqlx.DB, engine string, n int, insert string) error {
+	now, moment := "now()", "now() - i % 10000 * interval '1 millisecond'"
+	series := fmt.Sprintf(" from generate_series(1, %d) as s(i)", n)
+	switch engine {
+	case mySQL, mariaDB:
+		now, moment = "utc_timestamp(6)", "utc_timestamp(6) - interval (i % 10000) * 1000 microsecond"
+		series = fmt.Sprintf(" from (with recursive s as (select 1 as i union all select i + 1 from s where i < %d) select i from s) s", n)
+	case sqlite:
+		now, moment = "unixepoch() * 1000000", "unixepoch() * 1000000 - i % 10000 * 1000"
+		series = fmt.Sprintf(" from (with recursive s(i) as (select 1 union all select i + 1 from s where i < %d) select i from s) s", n)
+	}
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for _, set := range map[string][]string{
+		mySQL:   {"set session cte_max_recursion_depth = 100000000", "set session sql_mode = concat(@@sql_mode, ',PIPES_AS_CONCAT')"},
+		mariaDB: {"set session max_recursive_iterations = 100000000", "set session sql_mode = concat(@@sql_mode, ',PIPES_AS_CONCAT')"},
+	}[engine] {
+		if _, err := conn.ExecContext(ctx, set); err != nil {
+			return err
+		}
+	}
+	_, err = conn.ExecContext(ctx, fmt.Sprintf(insert, now, moment)+series)
+	return err
+}
+
+func (f *falldueSubject) work(ctx context.Context, handle func() error) (func() error, error) {
+	falldue.Handle(f.worker, f.kind, func(context.Context, falldue.Task[payload]) error { return handle() })
+	for i := range waitingKinds {
+		kind := falldue.NewKind[payload](fmt.Sprintf("waiting.%d", i), falldue.KindConfig{Policy: tomorrow})
+		falldue.Handle(f.worker, kind, func(context.Context, falldue.Task[payload]) error {
+			return errors.New("a task of tomorrow ran today")
+		})
+	}
+	return running(ctx, f.worker.Run)
+}
+
+// running runs a worker that works until its context ends, and returns what
+// ends it.
+func running(ctx context.Context, run func(context.Context) error) (func() error, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	return func() error {
+		cancel()
+		return <-ended
+	}, nil
+}

@@ -1,0 +1,164 @@
+// Bench measures falldue beside its peers and beside the database itself, on
+// one server, in one run, in turns:
+//
+//	go run . --engine postgres --dsn postgres://… --peers raw,river --json out.json
+//
+// See docs/benchmarks.md, which it writes, for what it measures and what came
+// of it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/pprof"
+	"strings"
+	"time"
+)
+
+// config is what a run is told.
+type config struct {
+	engine   string
+	dsn      string
+	systems  []string
+	measures []string
+	rounds   int
+	tasks    int           // that are enqueued and worked off
+	backlog  int           // that wait beside
+	while    time.Duration // how long it is measured what happens in a while
+	patience time.Duration // how long one run may take
+	json     string
+	profile  string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, parse()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func parse() *config {
+	c := &config{}
+	list := func(into *[]string) func(string) error {
+		return func(s string) error {
+			*into = strings.FieldsFunc(s, func(r rune) bool { return r == ',' })
+			return nil
+		}
+	}
+	c.systems = []string{"falldue", "falldue-default"}
+	flag.StringVar(&c.engine, "engine", postgres, "postgres, mysql, mariadb or sqlite")
+	flag.StringVar(&c.dsn, "dsn", "", "the server, for a user who may create databases (default: the environment's FALLDUE_TEST_<ENGINE>)")
+	flag.Func("peers", "systems beside falldue and falldue-default, separated by commas, such as raw,river", func(s string) error {
+		var peers []string
+		err := list(&peers)(s)
+		c.systems = append(c.systems, peers...)
+		return err
+	})
+	flag.Func("systems", "all systems, instead of --peers", list(&c.systems))
+	flag.Func("measures", "measures, separated by commas (default: all)", list(&c.measures))
+	flag.IntVar(&c.rounds, "rounds", 3, "runs of each measure, in turns between the systems")
+	flag.IntVar(&c.tasks, "tasks", 100_000, "tasks of one run")
+	flag.IntVar(&c.backlog, "backlog", 1_000_000, "tasks that wait beside them")
+	flag.DurationVar(&c.while, "while", 3*time.Second, "length of one run of measures that have no number of tasks")
+	flag.DurationVar(&c.patience, "patience", 2*time.Minute, "when to give up on one run")
+	flag.StringVar(&c.json, "json", "", "file to write the results to, as JSON")
+	flag.StringVar(&c.profile, "profile", "", "file to write a CPU profile of all runs to; with .allocs appended, one of allocations")
+	flag.Parse()
+	return c
+}
+
+func run(ctx context.Context, c *config) error {
+	if systems[c.engine] == nil {
+		return fmt.Errorf("engine %q; allowed are postgres, mysql, mariadb, sqlite", c.engine)
+	}
+	opens, order, err := choose(c.engine, c.systems)
+	if err != nil {
+		return err
+	}
+	list, err := pick(c.engine, c.measures)
+	if err != nil {
+		return err
+	}
+	srv, err := connect(ctx, c.engine, c.dsn)
+	if err != nil {
+		return err
+	}
+	defer srv.close()
+	fmt.Fprintf(os.Stderr, "%s %s: %s\n", c.engine, srv.version, strings.Join(order, ", "))
+	profiling, err := profile(c.profile)
+	if err != nil {
+		return err
+	}
+	var all results
+	for _, m := range list {
+		for round := range c.rounds {
+			for _, name := range order {
+				got, err := once(ctx, c, srv, m, opens[name])
+				if errors.Is(err, errors.ErrUnsupported) {
+					continue
+				}
+				if err != nil {
+					return fmt.Errorf("%s of %s: %w", m.name, name, err)
+				}
+				for key, value := range got {
+					if key == "" {
+						key = m.name
+					}
+					all.add(c.engine, key, name, value)
+				}
+				fmt.Fprintf(os.Stderr, "%-16s %d %-16s %.5g\n", m.name, round+1, name, got[""])
+			}
+		}
+	}
+	if err := profiling(); err != nil {
+		return err
+	}
+	report(os.Stdout, all, order)
+	if c.json != "" {
+		return all.write(c.json)
+	}
+	return nil
+}
+
+// once measures one system on a database of its own.
+func once(ctx context.Context, c *config, srv *server, m measure, open open) (values, error) {
+	db, err := srv.create(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = db.drop(context.WithoutCancel(ctx)) }()
+	s, err := open(ctx, db, m.settings)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	return m.run(ctx, c, db, s)
+}
+
+// profile starts a CPU profile and returns what ends it.
+func profile(path string) (func() error, error) {
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	cpu, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(cpu); err != nil {
+		return nil, err
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		allocs, err := os.Create(path + ".allocs")
+		if err != nil {
+			return err
+		}
+		return errors.Join(pprof.Lookup("allocs").WriteTo(allocs, 0), allocs.Close(), cpu.Close())
+	}, nil
+}

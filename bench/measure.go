@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// measure is something that is measured of every system.
+type measure struct {
+	name     string
+	unit     string // of its values
+	less     bool   // a smaller value is better
+	about    string // what is measured, for the report
+	settings settings
+	// engines are those it is for; none is all.
+	engines []string
+	// run measures a subject on a new database. It returns a value for the
+	// measure's own name, under the key "", or values for names of its own.
+	run func(ctx context.Context, c *config, db database, s subject) (values, error)
+}
+
+// values are what one run measured, by the name of the measure; "" is that of
+// the measure that ran.
+type values map[string]float64
+
+// measures are all there are, in the order in which they run.
+var measures = []measure{
+	{
+		name: "drain_kept", unit: "tasks/s", settings: settings{done: kept}, run: drainOf(1, 0, nil),
+		about: "tasks that wait in the table are worked off by one worker, whose handlers do nothing, until the last is settled; done tasks stay in the table",
+	},
+	{name: "drain_deleted", unit: "tasks/s", settings: settings{done: deleted}, run: drainOf(1, 0, nil), about: "the same, done tasks are deleted at once"},
+	{
+		name: "drain_backlog", unit: "tasks/s", run: drainOf(1, 1, nil),
+		about: "as drain_deleted (River keeps them), with %[1]s tasks beside that wait until tomorrow: 8 kinds, 25 levels of attempts",
+	},
+	{
+		name: "drain_snapshot", unit: "tasks/s", run: drainOf(2, 0, nil),
+		about: "as drain_deleted, twice as many, while another transaction holds a snapshot; drain_snapshot_first and drain_snapshot_last are the first and the last tenth",
+	},
+	{name: "fail", unit: "tasks/s", run: drainOf(1, 0, errHandler), about: "as drain_deleted, each handler returns an error, which is recorded, and the task waits until tomorrow"},
+	{name: "enqueue_many", unit: "tasks/s", run: enqueueMany(subject.insert), about: "two clients enqueue 500 a call"},
+	{name: "enqueue_copy", unit: "tasks/s", run: enqueueMany(subject.copyIn), about: "two clients load 5,000 at a time by COPY"},
+	{name: "enqueue_1", unit: "tasks/s", run: enqueueOnes(1), about: "one client enqueues one by one, each in a transaction of its own"},
+	{name: "enqueue_16", unit: "tasks/s", run: enqueueOnes(16), about: "16 clients do"},
+}
+
+// drainOf measures how fast one worker works off times config.tasks tasks.
+func drainOf(times, backlog int, outcome error) func(context.Context, *config, database, subject) (values, error) {
+	return func(ctx context.Context, c *config, db database, s subject) (values, error) {
+		n := times * c.tasks
+		if backlog > 0 {
+			if err := s.insertWaiting(ctx, c.backlog); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.insert(ctx, n); err != nil {
+			return nil, err
+		}
+		if err := db.rest(ctx); err != nil {
+			return nil, err
+		}
+		snapshot := times > 1
+		if snapshot {
+			release, err := db.holdSnapshot(ctx)
+			if err != nil {
+				return nil, err
+			}
+			defer release()
+		}
+		took, first, last, err := drain(ctx, c, s, n, outcome)
+		if err != nil {
+			return nil, err
+		}
+		v := values{"": perSecond(n, took)}
+		if snapshot {
+			v["drain_snapshot_first"], v["drain_snapshot_last"] = perSecond(n/10, first), perSecond(n/10, last)
+		}
+		return v, nil
+	}
+}
+
+// drain works off n tasks. It returns how long that took, from the start of the
+// worker to its end, when all are settled, and how long the handlers of the
+// first and of the last tenth took.
+func drain(ctx context.Context, c *config, s subject, n int, outcome error) (took, first, last time.Duration, err error) {
+	var handled atomic.Int64
+	var tenth, ninth atomic.Int64 // moments since begin
+	done := make(chan struct{})
+	begin := time.Now()
+	stop, err := s.work(ctx, func() error {
+		switch handled.Add(1) {
+		case int64(n / 10):
+			tenth.Store(int64(time.Since(begin)))
+		case int64(n - n/10):
+			ninth.Store(int64(time.Since(begin)))
+		case int64(n):
+			last = time.Since(begin)
+			close(done)
+		}
+		return outcome
+	})
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
+	defer cancel()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return 0, 0, 0, errors.Join(fmt.Errorf("%d of %d tasks handled: %w", handled.Load(), n, ctx.Err()), stop())
+	}
+	if err := stop(); err != nil {
+		return 0, 0, 0, err
+	}
+	took = time.Since(begin)
+	if extra := handled.Load() - int64(n); extra > 0 {
+		return 0, 0, 0, fmt.Errorf("%d handlers ran that should not have", extra)
+	}
+	return took, time.Duration(tenth.Load()), last - time.Duration(ninth.Load()), nil
+}
+
+func perSecond(n int, took time.Duration) float64 { return float64(n) / took.Seconds() }
+
+// enqueueMany measures how fast many tasks are stored.
+func enqueueMany(store func(subject, context.Context, int) error) func(context.Context, *config, database, subject) (values, error) {
+	return func(ctx context.Context, c *config, db database, s subject) (values, error) {
+		if err := store(s, ctx, 1); err != nil { // connections are open, statements prepared
+			return nil, err
+		}
+		begin := time.Now()
+		err := store(s, ctx, c.tasks)
+		return values{"": perSecond(c.tasks, time.Since(begin))}, err
+	}
+}
+
+// enqueueOnes measures how many tasks clients store one by one in a while.
+func enqueueOnes(clients int) func(context.Context, *config, database, subject) (values, error) {
+	return func(ctx context.Context, c *config, db database, s subject) (values, error) {
+		storing := func(ctx context.Context) (n int, err error) {
+			var stored atomic.Int64
+			err = loops(ctx, clients, func(ctx context.Context) error {
+				for ctx.Err() == nil {
+					if err := s.insertOne(context.WithoutCancel(ctx)); err != nil {
+						return err
+					}
+					stored.Add(1)
+				}
+				return nil
+			})
+			return int(stored.Load()), err
+		}
+		warm, cancel := context.WithTimeout(ctx, c.while/10)
+		defer cancel()
+		if _, err := storing(warm); err != nil {
+			return nil, err
+		}
+		timed, cancel := context.WithTimeout(ctx, c.while)
+		defer cancel()
+		begin := time.Now()
+		n, err := storing(timed)
+		return values{"": perSecond(n, time.Since(begin))}, err
+	}
+}
+
+// pick returns the named measures for an engine, all if there are no names.
+func pick(engine string, names []string) ([]measure, error) {
+	var list []measure
+	var known []string
+	for _, m := range measures {
+		if len(m.engines) > 0 && !slices.Contains(m.engines, engine) {
+			continue
+		}
+		known = append(known, m.name)
+		if len(names) == 0 || slices.Contains(names, m.name) {
+			list = append(list, m)
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("measure %q; those on %s are %s", name, engine, strings.Join(known, ", "))
+		}
+	}
+	return list, nil
+}

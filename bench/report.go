@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// report prints a table: a row for each measure, a column for each system,
+// medians with the spread below, and falldue's share of the raw figure.
+func report(out io.Writer, all results, systems []string) {
+	t := tableOf(all, systems)
+	t.SetOutputMirror(out)
+	t.SetStyle(table.StyleRounded)
+	t.Render()
+}
+
+func tableOf(all results, systems []string) table.Writer {
+	t := table.NewWriter()
+	header := table.Row{"measure"}
+	columns := []table.ColumnConfig{}
+	for i, s := range systems {
+		header = append(header, s)
+		columns = append(columns, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	header = append(header, "falldue / raw")
+	columns = append(columns, table.ColumnConfig{Number: len(header), Align: text.AlignRight, AlignHeader: text.AlignRight})
+	t.AppendHeader(header)
+	t.SetColumnConfigs(columns)
+	seen := map[string]bool{}
+	for _, r := range all {
+		if seen[r.Measure] {
+			continue
+		}
+		seen[r.Measure] = true
+		row := table.Row{r.Measure}
+		for _, s := range systems {
+			cell := ""
+			if x, ok := all.of(r.Measure, s); ok {
+				cell = number(x.Median)
+				if len(x.Runs) > 1 {
+					cell += fmt.Sprintf(" (%s–%s)", number(x.Min), number(x.Max))
+				}
+			}
+			row = append(row, cell)
+		}
+		ratio := ""
+		if f, ok := all.of(r.Measure, "falldue"); ok {
+			if raw, ok := all.of(r.Measure, "raw"); ok && raw.Median > 0 {
+				ratio = fmt.Sprintf("%.2f", f.Median/raw.Median)
+			}
+		}
+		t.AppendRow(append(row, ratio))
+	}
+	return t
+}
+
+// number writes a value with three significant digits, thousands apart.
+func number(v float64) string {
+	if v < 1000 {
+		return fmt.Sprintf("%.3g", v)
+	}
+	scale := math.Pow(10, math.Floor(math.Log10(v))-2)
+	digits := fmt.Sprintf("%.0f", math.Round(v/scale)*scale)
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}

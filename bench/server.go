@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib" // driver pgx
+	"github.com/jmoiron/sqlx"
+	_ "github.com/lib/pq"  // driver postgres
+	_ "modernc.org/sqlite" // driver sqlite
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+const (
+	postgres = testdb.Postgres
+	mySQL    = testdb.MySQL
+	mariaDB  = testdb.MariaDB
+	sqlite   = testdb.SQLite
+)
+
+// server is where databases are made, one for each run of each system.
+type server struct {
+	engine  string
+	dsn     string
+	version string
+	admin   *sqlx.DB // nil for SQLite
+	folder  string   // of SQLite's files
+}
+
+// database is a new, empty database.
+type database struct {
+	server *server
+	name   string
+	dsn    string
+}
+
+// connect finds the engine's server: by its DSN, or by the variable that the
+// tests use too. Unlike the tests it starts none: what it would start gives up
+// durability for speed, and figures of such a server are worth nothing.
+func connect(ctx context.Context, engine, dsn string) (*server, error) {
+	s := &server{engine: engine, dsn: dsn}
+	if engine == sqlite {
+		folder, err := os.MkdirTemp("", "falldue-bench-")
+		if err != nil {
+			return nil, err
+		}
+		s.folder = folder
+		db, err := sqlx.ConnectContext(ctx, "sqlite", ":memory:")
+		if err != nil {
+			return nil, err
+		}
+		defer db.Close()
+		return s, db.GetContext(ctx, &s.version, "select sqlite_version()")
+	}
+	variable := testdb.ServerVariable(engine)
+	if s.dsn == "" {
+		s.dsn = os.Getenv(variable)
+	}
+	if s.dsn == "" {
+		return nil, fmt.Errorf("no %s server: name one that is configured as in production by --dsn or %s, for a user who may create databases", engine, variable)
+	}
+	var err error
+	if s.version, err = testdb.Check(ctx, engine, s.dsn); err != nil {
+		return nil, err
+	}
+	s.admin, err = sqlx.ConnectContext(ctx, driver(engine), s.dsn)
+	return s, err
+}
+
+func driver(engine string) string {
+	switch engine {
+	case postgres:
+		return "postgres"
+	case sqlite:
+		return "sqlite"
+	}
+	return "mysql"
+}
+
+// create makes an empty database.
+func (s *server) create(ctx context.Context) (database, error) {
+	db := database{server: s, name: "falldue_bench_" + strings.ToLower(rand.Text()[:10])}
+	switch s.engine {
+	case sqlite:
+		db.dsn = "file:" + s.folder + "/" + db.name + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate"
+		return db, nil
+	case postgres:
+		u, err := url.Parse(s.dsn)
+		if err != nil {
+			return db, err
+		}
+		u.Path = "/" + db.name
+		db.dsn = u.String()
+	default:
+		cfg, err := mysql.ParseDSN(s.dsn)
+		if err != nil {
+			return db, err
+		}
+		cfg.DBName = db.name
+		db.dsn = cfg.FormatDSN()
+	}
+	_, err := s.admin.ExecContext(ctx, "create database "+db.name)
+	return db, err
+}
+
+// drop removes the database; nobody may be connected to it.
+func (db database) drop(ctx context.Context) error {
+	if db.server.engine == sqlite {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			_ = os.Remove(db.server.folder + "/" + db.name + suffix)
+		}
+		return nil
+	}
+	stmt := "drop database " + db.name
+	if db.server.engine == postgres {
+		stmt += " with (force)"
+	}
+	_, err := db.server.admin.ExecContext(ctx, stmt)
+	return err
+}
+
+// close lets go of the server.
+func (s *server) close() {
+	if s.admin != nil {
+		_ = s.admin.Close()
+	}
+	if s.folder != "" {
+		_ = os.RemoveAll(s.folder)
+	}
+}
+
+// open returns a pool on the database.
+func (db database) open() (*sqlx.DB, error) { return db.openBy(driver(db.server.engine)) }
+
+func (db database) openBy(driver string) (*sqlx.DB, error) {
+	pool, err := sqlx.Open(driver, db.dsn)
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(connections)
+	pool.SetMaxIdleConns(connections)
+	return pool, nil
+}
+
+// rest brings the database into the state of one that has been in use for a
+// while: statistics are known, and nothing is left to be written.
+func (db database) rest(ctx context.Context) error {
+	if db.server.engine != postgres {
+		return nil
+	}
+	pool, err := db.open()
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	for _, stmt := range []string{"vacuum analyze", "checkpoint"} {
+		if _, err := pool.ExecContext(ctx, stmt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holdSnapshot opens a transaction that sees the tables as they are now, and
+// returns what ends it.
+func (db database) holdSnapshot(ctx context.Context) (release func(), err error) {
+	pool, err := db.open()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	release = func() { _ = conn.Close(); _ = pool.Close() }
+	begin := map[string][]string{
+		postgres: {"begin isolation level repeatable read", "select count(*) from pg_class"},
+		mySQL:    {"start transaction with consistent snapshot"},
+		mariaDB:  {"start transaction with consistent snapshot"},
+		sqlite:   {"begin", "select count(*) from sqlite_master"},
+	}
+	for _, stmt := range begin[db.server.engine] {
+		rows, err := conn.QueryContext(ctx, stmt)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		for rows.Next() {
+		}
+		_ = rows.Close()
+	}
+	return release, nil
+}

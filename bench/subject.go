@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// subject is a queue on one database: falldue, a peer, or plain statements.
+// What one of them has no call for returns errors.ErrUnsupported; that measure
+// is left out for it.
+type subject interface {
+	// insert stores n tasks that are due, by calls of perCall tasks each.
+	insert(ctx context.Context, n int) error
+	// copyIn is insert by the engine's way of loading many rows.
+	copyIn(ctx context.Context, n int) error
+	// insertOne stores one task that is due, in a transaction of its own, as
+	// another process would: the worker is not told inside this one.
+	insertOne(ctx context.Context) error
+	// insertWaiting stores n tasks of 8 kinds, on 25 levels of attempts, that
+	// wait until tomorrow.
+	insertWaiting(ctx context.Context, n int) error
+	// work starts one worker, which calls handle for every task. stop returns
+	// when all that was handled is settled.
+	work(ctx context.Context, handle func() error) (stop func() error, err error)
+	// close lets go of the database.
+	close()
+}
+
+// settings are what a measure asks of a subject.
+type settings struct {
+	done   fate // of tasks that are done
+	notify bool // plain statements tell the worker of each task; queues do as they do
+}
+
+// fate is what becomes of a task that is done.
+type fate int
+
+const (
+	usual   fate = iota // what the system does by default
+	kept                // it stays in the table
+	deleted             // it is deleted at once
+)
+
+// open connects a subject to a database that is empty, and creates its tables.
+type open func(ctx context.Context, db database, s settings) (subject, error)
+
+// systems are the subjects of each engine, by name, in the order of reports.
+var systems = map[string][]struct {
+	name string
+	open open
+}{
+	postgres: {
+		{"falldue", openFalldue(tuned)},
+		{"falldue-default", openFalldue(defaults)},
+		{"raw", openRawPostgres},
+		{"river", openRiver(tuned)},
+		{"river-default", openRiver(defaults)},
+	},
+}
+
+// variant is how a system is configured.
+type variant bool
+
+const (
+	defaults variant = false // nothing set but the number of handlers
+	tuned    variant = true  // set for throughput
+)
+
+const (
+	// handlers is how many tasks a worker runs at once.
+	handlers = 1000
+	// connections is the size of each pool.
+	connections = 20
+	// perCall is how many tasks one call for many stores, and perCopy how many
+	// one COPY does.
+	perCall, perCopy = 500, 5000
+	// producers is how many clients store many tasks at once.
+	producers = 2
+
+	waitingKinds, waitingLevels = 8, 25
+)
+
+// payload is 100 bytes of JSON.
+type payload struct {
+	Text string `json:"text"`
+}
+
+var (
+	sample = payload{strings.Repeat("x", 89)}
+	// encoded is sample as JSON.
+	encoded = fmt.Sprintf(`{"text":%q}`, sample.Text)
+)
+
+// errHandler is what handlers return to fail.
+var errHandler = errors.New("the handler failed: connection refused by 192.0.2.1:443")
+
+// choose returns the named systems of an engine.
+func choose(engine string, names []string) (map[string]open, []string, error) {
+	chosen, order, known := map[string]open{}, []string{}, []string{}
+	for _, s := range systems[engine] {
+		known = append(known, s.name)
+		if slices.Contains(names, s.name) {
+			chosen[s.name], order = s.open, append(order, s.name)
+		}
+	}
+	for _, name := range names {
+		if chosen[name] == nil {
+			return nil, nil, fmt.Errorf("system %q; those on %s are %s", name, engine, strings.Join(known, ", "))
+		}
+	}
+	return chosen, order, nil
+}
+
+// spread calls store with parts of n, at most size each, from several
+// goroutines, and returns their first error.
+func spread(ctx context.Context, n, size, clients int, store func(ctx context.Context, n int) error) error {
+	parts := make(chan int, n/size+1)
+	for ; n > 0; n -= size {
+		parts <- min(n, size)
+	}
+	close(parts)
+	errs := make(chan error, clients)
+	for range clients {
+		go func() {
+			for part := range parts {
+				if err := store(ctx, part); err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	var all error
+	for range clients {
+		all = errors.Join(all, <-errs)
+	}
+	return all
+}
