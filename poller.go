@@ -12,8 +12,8 @@ import (
 // poller finds due tasks of one queue, claims them and hands them to handlers.
 // It remembers the queue's lanes and claims from those with something due; it
 // sweeps for new ones at every poll, and sleeps until the next falls due. While
-// claims come back full, a second one is under way beside the first: one loop
-// alone leaves the database idle while its answer is read.
+// large claims come back full, a second one is under way beside the first: one
+// loop alone leaves the database idle while its answer is read.
 type poller struct {
 	w     *worker
 	queue string
@@ -280,7 +280,7 @@ func (p *poller) learn(due []lane, got []claim, full bool, start time.Time, rule
 			since := max(p.lanes[c.was].since, c.anchor)
 			p.lanes[c.was] = front{due: start.Add(rules[c.was].delayIn(c.was) - micros(c.now-c.anchor)), since: since}
 		}
-		if p.w.q.store.server.Caps.LockRows {
+		if len(got) >= maxBatch/4 && p.w.q.store.server.Caps.LockRows {
 			signal(p.more)
 		}
 		return
