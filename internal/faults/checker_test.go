@@ -1,0 +1,203 @@
+package faults
+
+import (
+	"strings"
+	"testing"
+)
+
+// tale is what a test tells of one task, "t": a history in which one event
+// happens after the other, and a row.
+type tale struct {
+	events []Event
+	rows   []Row
+}
+
+func (s tale) and(process, what string, fence int64, attempt int, outcome string) tale {
+	e := Event{At: int64(len(s.events)), What: what, Process: process, Key: "t", ID: 7, Fence: fence, Attempt: attempt, Outcome: outcome}
+	s.events = append(s.events[:len(s.events):len(s.events)], e)
+	return s
+}
+
+func (s tale) acknowledged() tale { return s.and("e", Acknowledged, 0, 0, "") }
+func (s tale) started(process string, fence int64, attempt int) tale {
+	return s.and(process, Started, fence, attempt, "")
+}
+func (s tale) ended(process string, fence int64, attempt int, outcome string) tale {
+	return s.and(process, Ended, fence, attempt, outcome)
+}
+
+// ran is a run that nothing comes between.
+func (s tale) ran(process string, fence int64, attempt int, outcome string) tale {
+	return s.started(process, fence, attempt).ended(process, fence, attempt, outcome)
+}
+
+// row gives the tale its end in the table.
+func (s tale) row(state string, attempts int, fence, result int64, records ...Record) tale {
+	s.rows = append(s.rows[:len(s.rows):len(s.rows)], Row{ID: 7, Key: "t", State: state, Attempts: attempts, Fence: fence, Result: result, Records: records})
+	return s
+}
+
+// effects makes the row that of a transactional task.
+func (s tale) effects(fences ...int64) tale {
+	r := s.rows[0]
+	r.Transactional, r.Effects = true, fences
+	s.rows = []Row{r}
+	return s
+}
+
+func retried(process string, fence int64, attempt int) Record {
+	return Record{fence, attempt, "retried", process + "/5e"}
+}
+
+func died(process string, fence int64, attempt int) Record {
+	return Record{fence, attempt, "dead", process + "/5e"}
+}
+
+func vanished(process string, fence int64, attempt int) Record {
+	return Record{fence, attempt, "lost", process + "/5e"}
+}
+
+var told = tale{}.acknowledged()
+
+func TestCheckerAcceptsWhatMayHappen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tale
+		calm bool
+	}{
+		"done at once":            {told.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1), true},
+		"failed, then done":       {told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("a", 1, 1)), true},
+		"snoozed, then done":      {told.ran("a", 1, 1, OutcomeSnoozed).ran("b", 2, 1, OutcomeDone).row("done", 1, 2, 2), true},
+		"discarded":               {told.ran("a", 1, 1, OutcomeDiscarded).row("dead", 1, 1, 0, died("a", 1, 1)), true},
+		"never acknowledged":      {tale{}.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1), true},
+		"nothing of an undone":    {tale{}.and("e", Undone, 0, 0, ""), true},
+		"effect with the end":     {told.ran("a", 1, 1, OutcomeDone).and("a", Committed, 1, 1, "").row("done", 1, 1, 1).effects(1), true},
+		"unsure, and committed":   {told.ran("a", 1, 1, OutcomeUnsure).row("done", 1, 1, 1).effects(1), false},
+		"unsure, and undone":      {told.ran("a", 1, 1, OutcomeUnsure).ran("a", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("a", 1, 1)).effects(2), false},
+		"killed in the middle":    {told.started("a", 1, 1).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), false},
+		"killed before the start": {told.ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), false},
+		"given back unstarted":    {told.ran("b", 2, 1, OutcomeDone).row("done", 1, 2, 2), false},
+		"two killed in a row, the first without a record": {
+			told.started("a", 1, 1).started("b", 2, 2).ran("c", 3, 3, OutcomeDone).row("done", 3, 3, 3, vanished("b", 2, 2)), false,
+		},
+		"overtaken, its late end refused": {
+			told.started("a", 1, 1).started("b", 2, 2).ended("a", 1, 1, OutcomeFailed).ended("b", 2, 2, OutcomeDone).
+				row("done", 2, 2, 2, vanished("a", 1, 1)), false,
+		},
+		"ended as done, never settled": {told.ran("a", 1, 1, OutcomeDone).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), false},
+		"last attempt lost": {
+			told.started("a", 1, 1).started("a", 2, 2).row("dead", 2, 3, 0, vanished("a", 2, 2)), false,
+		},
+	} {
+		if v := (Checker{Calm: c.calm, MaxAttempts: 2}).Check(c.events, c.rows); !v.OK() {
+			t.Errorf("%s: found %v", name, v.Findings)
+		}
+	}
+}
+
+func TestCheckerFindsWhatMustNotHappen(t *testing.T) {
+	t.Parallel()
+	const lost, doubled, stale = "lost", "doubled", "stale settle"
+	for name, c := range map[string]struct {
+		tale
+		calm bool
+		want string // "" is any
+	}{
+		"acknowledged before the commit": {told, false, lost},
+		"vanished after it ran":          {tale{}.ran("a", 1, 1, OutcomeDone), false, lost},
+		"never ended":                    {told.ran("a", 1, 1, OutcomeFailed).row("open", 1, 1, 0, retried("a", 1, 1)), false, lost},
+
+		"one claim run by two":          {told.started("a", 1, 1).started("b", 1, 1).ended("a", 1, 1, OutcomeDone).row("done", 1, 1, 1), false, doubled},
+		"one attempt run by two":        {told.started("a", 1, 1).started("b", 2, 1).ended("b", 2, 1, OutcomeDone).row("done", 1, 2, 2), false, doubled},
+		"rolled back and run":           {tale{}.and("e", Undone, 0, 0, "").ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1), false, doubled},
+		"rolled back and there":         {tale{}.and("e", Undone, 0, 0, "").row("done", 1, 1, 1), false, doubled},
+		"in the table twice":            {told.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1).row("done", 1, 1, 1), false, doubled},
+		"run after its commit":          {told.ran("a", 1, 1, OutcomeDone).and("a", Committed, 1, 1, "").ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2).effects(1, 2), false, doubled},
+		"two effects":                   {told.ran("a", 1, 1, OutcomeUnsure).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)).effects(1, 2), false, doubled},
+		"run after its end, in calm":    {told.ran("a", 1, 1, OutcomeDone).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("a", 1, 1)), true, doubled},
+		"run beside another, in calm":   {told.started("a", 1, 1).ran("b", 2, 2, OutcomeDone).ended("a", 1, 1, OutcomeFailed).row("done", 2, 2, 2), true, doubled},
+		"claimed again without a cause": {told.started("a", 1, 1).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2), true, doubled},
+
+		"late end of the first taken for that of the second": {
+			told.started("a", 1, 1).started("b", 2, 2).ended("a", 1, 1, OutcomeDone).ended("b", 2, 2, OutcomeDone).
+				row("done", 2, 2, 1, vanished("a", 1, 1)), false, stale,
+		},
+		"late failure recorded": {
+			told.started("a", 1, 1).started("b", 2, 2).ended("a", 1, 1, OutcomeFailed).ended("b", 2, 2, OutcomeDone).
+				row("done", 2, 2, 2, retried("a", 1, 1)), false, stale,
+		},
+		"late effect": {
+			told.started("a", 1, 1).started("b", 2, 2).ended("a", 1, 1, OutcomeDone).ended("b", 2, 2, OutcomeFailed).
+				row("done", 2, 2, 1, vanished("a", 1, 1)).effects(1), false, stale,
+		},
+		"done while it failed":          {told.ran("a", 1, 1, OutcomeFailed).row("done", 1, 1, 1), false, stale},
+		"done while it runs":            {told.started("a", 1, 1).row("done", 1, 1, 0), false, stale},
+		"dead while it was done":        {told.ran("a", 1, 1, OutcomeDone).row("dead", 1, 1, 0, died("a", 1, 1)), false, stale},
+		"dead without ever running":     {told.row("dead", 0, 0, 0), false, stale},
+		"effect without an end":         {told.ran("a", 1, 1, OutcomeDiscarded).row("dead", 1, 1, 0, died("a", 1, 1)).effects(1), false, stale},
+		"end without its effect":        {told.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1).effects(), false, stale},
+		"committed effect gone":         {told.ran("a", 1, 1, OutcomeUnsure).and("a", Committed, 1, 1, "").ran("b", 2, 2, OutcomeDiscarded).row("dead", 2, 2, 0, died("b", 2, 2)).effects(), false, ""},
+		"attempt not counted":           {told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 1, 2, 2, retried("a", 1, 1)), false, stale},
+		"attempt counted twice":         {told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 3, OutcomeDone).row("done", 3, 2, 2, retried("a", 1, 1)), false, stale},
+		"snooze counted, in calm":       {told.ran("a", 1, 1, OutcomeSnoozed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2), true, stale},
+		"failure not recorded":          {told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2), false, stale},
+		"last failure not recorded":     {told.ran("a", 1, 1, OutcomeDiscarded).row("dead", 1, 1, 0), false, stale},
+		"record of another worker":      {told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("b", 1, 1)), false, stale},
+		"record of a failure not there": {told.ran("a", 1, 1, OutcomeSnoozed).ran("b", 2, 1, OutcomeDone).row("done", 1, 2, 2, retried("a", 1, 1)), false, stale},
+		"taken for lost, in calm":       {told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), true, stale},
+	} {
+		v := Checker{Calm: c.calm, MaxAttempts: 2}.Check(c.events, c.rows)
+		if v.OK() || !strings.HasPrefix(v.Findings[0], c.want) {
+			t.Errorf("%s: found %v, want %q", name, v.Findings, c.want)
+		}
+	}
+}
+
+func TestCheckerCounts(t *testing.T) {
+	t.Parallel()
+	s := told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("a", 1, 1))
+	if v := (Checker{}).Check(s.events, s.rows); v.Tasks != 1 || v.Attempts != 2 {
+		t.Errorf("counted %d tasks and %d attempts, want 1 and 2", v.Tasks, v.Attempts)
+	}
+}
+
+func TestHistoryComesBackAsWritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	h, err := OpenHistory(dir, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Event{
+		{What: Acknowledged, Process: "a", Key: "k", ID: 3, Outcome: outcomeNone},
+		{What: Ended, Process: "a", Key: "k", ID: 3, Fence: 2, Attempt: 1, Outcome: OutcomeFailed},
+	}
+	h.Write(want[0])
+	h.Write(want[1])
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadHistories(dir)
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("read %+v, %v, want %+v", got, err, want)
+	}
+	for i := range got {
+		if got[i].At <= 0 || i > 0 && got[i].At < got[i-1].At {
+			t.Errorf("event %d is at %d", i, got[i].At)
+		}
+		if got[i].At = 0; got[i] != want[i] {
+			t.Errorf("read %+v, want %+v", got[i], want[i])
+		}
+	}
+}
+
+func TestHalfALineOfHistoryIsNoEvent(t *testing.T) {
+	t.Parallel()
+	events, err := parseHistory("a", "5 started k 3 2 1 -\n6 ended k 3 2 1")
+	if err != nil || len(events) != 1 || events[0].What != Started {
+		t.Errorf("read %+v, %v, want the first line", events, err)
+	}
+	if _, err := parseHistory("a", "5 started k 3 2 -\n"); err == nil {
+		t.Error("a whole line with a field missing passed for an event")
+	}
+}
