@@ -91,9 +91,7 @@ func probePostgres(text string) (Server, error) {
 	if err := atLeast(Postgres, text, version{12, 0}, "LATERAL, materialized CTEs and log10"); err != nil {
 		return Server{}, err
 	}
-	return Server{Dialect: postgres{}, Version: text, Caps: Caps{
-		SkipLocked: true, LockRows: true, UpdateReturning: true, InsertReturning: true, Lateral: true, Rows: Arrays,
-	}}, nil
+	return typical(Postgres, text), nil
 }
 
 func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server, error) {
@@ -104,13 +102,13 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 	if err := atLeast(name, text, oldest, why); err != nil {
 		return Server{}, err
 	}
-	caps := Caps{SkipLocked: true, LockRows: true, LooseScan: true, Rows: Unions, InsertReturning: name == MariaDB}
-	if !caps.InsertReturning {
-		if err := db.QueryRowContext(ctx, "select @@auto_increment_increment").Scan(&caps.IDStep); err != nil {
+	s := typical(name, text)
+	if !s.Caps.InsertReturning {
+		if err := db.QueryRowContext(ctx, "select @@auto_increment_increment").Scan(&s.Caps.IDStep); err != nil {
 			return Server{}, fmt.Errorf("dialect: read auto_increment_increment: %w", err)
 		}
 	}
-	return Server{Dialect: mysql{name}, Version: text, Caps: caps}, nil
+	return s, nil
 }
 
 func probeSQLite(ctx context.Context, db Queryer, text string) (Server, error) {
@@ -121,7 +119,35 @@ func probeSQLite(ctx context.Context, db Queryer, text string) (Server, error) {
 	if err := db.QueryRowContext(ctx, "select power(2.0, 3.0) + floor(0.5) + atan(0.0)").Scan(&eight); err != nil {
 		return Server{}, fmt.Errorf("%w: this build of SQLite has no math functions; use modernc.org/sqlite, or build yours with SQLITE_ENABLE_MATH_FUNCTIONS (%w)", ErrUnsupported, err)
 	}
-	return Server{Dialect: sqlite{}, Version: text, Caps: Caps{InsertReturning: true, UpdateReturning: true, Rows: JSON}}, nil
+	return typical(SQLite, text), nil
+}
+
+// Typical is a server of an engine as Probe finds it where nothing is out of
+// the ordinary: for text that is made without a server, such as a dump.
+func Typical(name Name) (Server, error) {
+	if _, err := Of(name); err != nil {
+		return Server{}, err
+	}
+	return typical(name, ""), nil
+}
+
+func typical(name Name, version string) Server {
+	switch name {
+	case Postgres:
+		return Server{Dialect: postgres{}, Version: version, Caps: Caps{
+			SkipLocked: true, LockRows: true, UpdateReturning: true, InsertReturning: true, Lateral: true, Rows: Arrays,
+		}}
+	case MySQL:
+		return Server{Dialect: mysql{name}, Version: version, Caps: Caps{
+			SkipLocked: true, LockRows: true, LooseScan: true, Rows: Unions, IDStep: 1,
+		}}
+	case MariaDB:
+		return Server{Dialect: mysql{name}, Version: version, Caps: Caps{
+			SkipLocked: true, LockRows: true, LooseScan: true, Rows: Unions, InsertReturning: true,
+		}}
+	default:
+		return Server{Dialect: sqlite{}, Version: version, Caps: Caps{UpdateReturning: true, InsertReturning: true, Rows: JSON}}
+	}
 }
 
 type version struct{ major, minor int }

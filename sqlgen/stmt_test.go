@@ -1,0 +1,221 @@
+package sqlgen_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/migrations"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+var tables = sqlgen.Tables{Prefix: "falldue_"}
+
+// formula compiles the text of a delay.
+func formula(t *testing.T, text string) sqlgen.Formula {
+	t.Helper()
+	e, err := sqlgen.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := sqlgen.Compile(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// statements is every statement of the queue, by its name, with room for two
+// rows where it takes a batch.
+func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
+	t.Helper()
+	arctan, power := formula(t, "917m * atan(n^3 / 15)"), formula(t, "15s + n^4")
+	const room = 2
+	all := map[string]sqlgen.Stmt{
+		"take":          sqlgen.Take(s, tables, room),
+		"sweep":         sqlgen.Sweep(s, tables),
+		"delete":        sqlgen.Delete(s, tables, room),
+		"finish":        sqlgen.Finish(s, tables, room),
+		"settle":        sqlgen.Settle(s, tables, room),
+		"extend":        sqlgen.Extend(s, tables, room),
+		"owned":         sqlgen.Owned(s, tables, room, false),
+		"owned_locked":  sqlgen.Owned(s, tables, room, true),
+		"record":        sqlgen.Record(s, tables, room),
+		"forget":        sqlgen.Forget(s, tables, room),
+		"enqueue":       sqlgen.Enqueue(s, tables, room),
+		"enqueue_one":   sqlgen.EnqueueOne(s, tables),
+		"put_policy":    sqlgen.PutPolicy(s, tables),
+		"policy":        sqlgen.Policy(s, tables),
+		"check":         sqlgen.Check(s, []sqlgen.Formula{arctan, power}, room),
+		"list":          sqlgen.List(s, tables, sqlgen.ListParams{}),
+		"list_filtered": sqlgen.List(s, tables, sqlgen.ListParams{ID: true, Queue: true, Kind: true, State: true}),
+		"attempts":      sqlgen.Attempts(s, tables),
+		"count":         sqlgen.Count(s, tables),
+		"revive":        sqlgen.Revive(s, tables),
+		"cancel":        sqlgen.Cancel(s, tables),
+		"clean":         sqlgen.Clean(s, tables),
+		"drop":          sqlgen.Drop(s, tables, room),
+	}
+	if s.Caps.Lateral {
+		all["claim"] = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}})
+		all["claim_snoozed"] = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables})
+	} else {
+		all["claim_lane"] = sqlgen.ClaimLane(s, tables, &arctan)
+		all["claim_lane_snoozed"] = sqlgen.ClaimLane(s, tables, nil)
+	}
+	if s.Name() == dialect.SQLite {
+		all["count_tables"] = sqlgen.CountTables(s)
+	}
+	return all
+}
+
+// TestGolden holds each statement to what it printed when somebody last looked.
+func TestGolden(t *testing.T) {
+	for _, name := range dialect.Names {
+		s, err := dialect.Typical(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join("testdata", "statements", string(name))
+		if *update {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all := statements(t, s)
+		for stmt, made := range all {
+			file, got := filepath.Join(dir, stmt+".sql"), made.SQL+"\n"
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Errorf("%v; make golden writes it", err)
+				continue
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s: %s (-golden +now):\n%s", name, stmt, diff)
+			}
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "*.sql"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if _, ok := all[strings.TrimSuffix(filepath.Base(file), ".sql")]; !ok {
+				t.Errorf("%s is of no statement", file)
+			}
+		}
+	}
+}
+
+// TestPrepared has every server prepare every statement.
+func TestPrepared(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		for _, driver := range testdb.Drivers(engine) {
+			db := testdb.OpenDriver(t, engine, driver)
+			s, err := dialect.Probe(t.Context(), db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := migrations.New(db.DB, s, tables)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.Up(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for name, stmt := range statements(t, s) {
+				prepared, err := db.PrepareContext(t.Context(), stmt.SQL)
+				if err != nil {
+					t.Errorf("%s: %s: %v\n%s", driver, name, err, stmt.SQL)
+					continue
+				}
+				_ = prepared.Close()
+			}
+		}
+	})
+}
+
+// TestProbeFindsTheTypical holds what Typical says to what servers say.
+func TestProbeFindsTheTypical(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		found, err := dialect.Probe(t.Context(), testdb.Open(t, engine))
+		if err != nil {
+			t.Fatal(err)
+		}
+		typical, err := dialect.Typical(dialect.Name(engine))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found.Caps != typical.Caps || found.Name() != typical.Name() || found.Version == "" {
+			t.Errorf("the server is %+v, typical is %+v", found, typical)
+		}
+	})
+}
+
+func TestBind(t *testing.T) {
+	rows := []sqlgen.Row{{int64(1), int64(-2)}, {int64(1<<62 + 1), int64(3)}}
+	for _, c := range []struct {
+		engine dialect.Name
+		want   []any
+	}{
+		{dialect.Postgres, []any{"{1,4611686018427387905}", "{-2,3}", "me"}},
+		{dialect.SQLite, []any{"[[1,-2],[4611686018427387905,3]]", "me"}},
+		{dialect.MySQL, []any{int64(1), int64(-2), int64(1<<62 + 1), int64(3), int64(0), int64(0), int64(0), int64(0), "me"}},
+	} {
+		s, err := dialect.Typical(c.engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := sqlgen.Delete(s, tables, 4).Bind(sqlgen.Values{"worker": "me"}, rows)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.engine, diff)
+		}
+	}
+	s, err := dialect.Typical(dialect.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := sqlgen.Record(s, tables, 1).Bind(nil, []sqlgen.Row{
+		{int64(1), int64(1), int64(1), `a"b\c`, "{x,NULL}", int64(0), "ü\n", nil},
+	})
+	want := []any{"{1}", "{1}", "{1}", `{"a\"b\\c"}`, `{"{x,NULL}"}`, "{0}", "{\"ü\n\"}", "{NULL}"}
+	if diff := cmp.Diff(want, args); diff != "" {
+		t.Errorf("texts in arrays (-want +got):\n%s", diff)
+	}
+}
+
+func TestBindPanicsOnMistakes(t *testing.T) {
+	s, err := dialect.Typical(dialect.MySQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bind := range map[string]func(){
+		"a missing value": func() { sqlgen.Delete(s, tables, 1).Bind(nil, []sqlgen.Row{{int64(1), int64(1)}}) },
+		"too many rows":   func() { sqlgen.Forget(s, tables, 1).Bind(nil, []sqlgen.Row{{int64(1)}, {int64(2)}}) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			bind()
+		}()
+	}
+}

@@ -1,0 +1,1 @@
+select id from `falldue_tasks` where queue = ? and state = ? and updated_at <= (utc_timestamp(6) + interval (-(?)) microsecond) limit ?

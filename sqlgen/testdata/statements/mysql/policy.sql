@@ -1,0 +1,1 @@
+select policy from `falldue_policies` where `key` = ?

@@ -1,0 +1,1 @@
+delete from "falldue_attempts" as t using unnest($1::bigint[]) as s (task_id) where t.task_id = s.task_id

@@ -1,0 +1,1 @@
+insert into "falldue_policies" ("key", policy, created_at) values ($1, $2, statement_timestamp()) on conflict do nothing

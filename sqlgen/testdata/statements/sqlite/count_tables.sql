@@ -1,0 +1,1 @@
+select count(*) from sqlite_schema where type = 'table' and name = ?

@@ -1,0 +1,1 @@
+select id, queue, kind, policy, priority, state, attempts, max_attempts, fence, updated_at, created_at, first_attempted_at, attempted_at, (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000, claimed_by, last_error, payload, result from "falldue_tasks" where id > ? order by id limit ?
