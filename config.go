@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -55,6 +56,17 @@ type Config struct {
 	// MaxPayload is the size in bytes of the largest payload that Enqueue
 	// takes. Defaults to 1 MiB, 64 MiB at the most.
 	MaxPayload int
+
+	// Listen, on PostgreSQL, wakes the worker as soon as another process commits
+	// tasks: package pgnotify makes it. The processes that enqueue need Notify.
+	// It calls wake for each notice on channel, and once when it begins to
+	// listen; it returns when ctx ends, or with an error, and is then called
+	// again. Defaults to none: other processes' tasks are polled for.
+	Listen func(ctx context.Context, channel string, wake func()) error
+	// Notify makes Enqueue notify those who Listen. Commits of transactions that
+	// notify queue up behind each other in PostgreSQL, so turn it on where
+	// somebody listens. Defaults to whether Listen is set.
+	Notify bool
 
 	// Name says in claimed_by and in recorded attempts which worker ran a
 	// task: 60 printable ASCII characters at the most. A random part is added,
@@ -127,6 +139,9 @@ func (c Config) validate(d dialect.Dialect) error {
 		if r.value < r.min || r.value > r.max {
 			return invalid("%s %v; allowed are %v to %v", r.name, r.value, r.min, r.max)
 		}
+	}
+	if (c.Listen != nil || c.Notify) && d.Name() != dialect.Postgres {
+		return invalid("Listen or Notify on %s; only PostgreSQL has them", d.Name())
 	}
 	if c.MaxPayload < 2 || c.MaxPayload > 64<<20 {
 		return invalid("MaxPayload %d; allowed are 2 bytes to 64 MiB", c.MaxPayload)

@@ -59,7 +59,7 @@ func New(db *sqlx.DB, cfg Config) (*Queue, error) {
 	if err := cfg.validate(server); err != nil {
 		return nil, err
 	}
-	s := newStore(db, server, cfg.tables(), cfg.Keep > 0)
+	s := newStore(db, server, cfg)
 	return &Queue{cfg: cfg, store: s, policies: newPolicies(s), handlers: map[string]*handler{}}, nil
 }
 

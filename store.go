@@ -21,6 +21,7 @@ type store struct {
 	server dialect.Server
 	tables sqlgen.Tables
 	keep   bool          // done tasks stay
+	notify bool          // tell listeners of tasks enqueued
 	writer chan struct{} // held by who writes, where there is one at a time
 
 	mu       sync.Mutex
@@ -38,8 +39,11 @@ type stmtKey struct {
 // beyond runs unprepared.
 const maxPrepared = 200
 
-func newStore(db *sqlx.DB, server dialect.Server, tables sqlgen.Tables, keep bool) *store {
-	return &store{db: db, server: server, tables: tables, keep: keep, writer: make(chan struct{}, 1), made: map[stmtKey]sqlgen.Stmt{}, prepared: map[string]*sql.Stmt{}}
+func newStore(db *sqlx.DB, server dialect.Server, cfg Config) *store {
+	return &store{
+		db: db, server: server, tables: cfg.tables(), keep: cfg.Keep > 0, notify: cfg.Notify || cfg.Listen != nil,
+		writer: make(chan struct{}, 1), made: map[stmtKey]sqlgen.Stmt{}, prepared: map[string]*sql.Stmt{},
+	}
 }
 
 // stmt returns the statement of that name with room for n rows, made by make
@@ -221,16 +225,27 @@ func (s *store) inImmediate(ctx context.Context, fn func(execer) error) error {
 	return err
 }
 
-// selectInt64s reads a result of one column of integers.
+// channel is where tasks enqueued are told of.
+func (s *store) channel() string { return s.tables.Prefix + "due" }
+
+// selectInt64s reads the integers in the first column of a result.
 func selectInt64s(ctx context.Context, x execer, text string, args []any) (ids []int64, err error) {
 	rows, err := x.query(ctx, text, args)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var id int64
+	into := []any{&id}
+	for range columns[1:] {
+		into = append(into, new(any))
+	}
 	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
+		if err := rows.Scan(into...); err != nil {
 			return nil, err
 		}
 		ids = append(ids, id)

@@ -74,16 +74,17 @@ func wholeRoom(n int) int {
 func (s *store) enqueueBatch(ctx context.Context, x execer, rows []sqlgen.Row) ([]int64, error) {
 	var stmt sqlgen.Stmt
 	var args []any
+	params := sqlgen.EnqueueParams{Tables: s.tables, Notify: s.notify}
+	values := sqlgen.Values{"channel": s.channel()}
 	if len(rows) == 1 {
-		stmt = s.stmt("enqueue one", 0, func(int) sqlgen.Stmt { return sqlgen.EnqueueOne(s.server, s.tables) })
-		values := sqlgen.Values{}
+		stmt = s.stmt("enqueue one", 0, func(int) sqlgen.Stmt { return sqlgen.EnqueueOne(s.server, params) })
 		for i, c := range sqlgen.EnqueueColumns {
 			values[c.Name] = rows[0][i]
 		}
 		args = stmt.Bind(values, nil)
 	} else {
-		stmt = s.rowStmt("enqueue", len(rows), sqlgen.Enqueue)
-		args = stmt.Bind(nil, rows)
+		stmt = s.stmt("enqueue", len(rows), func(room int) sqlgen.Stmt { return sqlgen.Enqueue(s.server, params, room) })
+		args = stmt.Bind(values, rows)
 	}
 	if s.server.Caps.InsertReturning {
 		ids, err := selectInt64s(ctx, x, stmt.SQL, args)

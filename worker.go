@@ -41,6 +41,9 @@ func (w *worker) run(ctx context.Context) {
 	background.Go(func() { w.leases.loop(after) })
 	background.Go(func() { w.settler.loop() })
 	background.Go(func() { w.clean(ctx) })
+	if w.q.cfg.Listen != nil {
+		background.Go(func() { w.listen(ctx) })
+	}
 	for _, p := range w.pollers {
 		for range p.limit {
 			handling.Go(func() { p.handle(ctx, work) })
@@ -68,4 +71,15 @@ func (w *worker) run(ctx context.Context) {
 	<-w.settler.done
 	stopAfter()
 	background.Wait()
+}
+
+// listen lets other processes wake the pollers, until ctx ends.
+func (w *worker) listen(ctx context.Context) {
+	for try := 0; ctx.Err() == nil; try++ {
+		err := w.q.cfg.Listen(ctx, w.q.store.channel(), w.q.Wake)
+		if ctx.Err() == nil {
+			w.q.cfg.Logger.Warn("falldue: cannot listen; tasks of other processes are polled for", "error", err)
+			_ = pause(ctx, errorPause(try))
+		}
+	}
 }

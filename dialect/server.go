@@ -35,6 +35,8 @@ type Caps struct {
 	InsertReturning bool
 	// Lateral: a subquery in FROM may use what stands before it.
 	Lateral bool
+	// Notify: LISTEN and NOTIFY.
+	Notify bool
 	// LooseScan: GROUP BY over an index prefix jumps from group to group.
 	LooseScan bool
 	// Rows is how a batch of rows enters one statement.
@@ -135,7 +137,7 @@ func typical(name Name, version string) Server {
 	switch name {
 	case Postgres:
 		return Server{Dialect: postgres{}, Version: version, Caps: Caps{
-			SkipLocked: true, LockRows: true, UpdateReturning: true, InsertReturning: true, Lateral: true, Rows: Arrays,
+			SkipLocked: true, LockRows: true, UpdateReturning: true, InsertReturning: true, Lateral: true, Notify: true, Rows: Arrays,
 		}}
 	case MySQL:
 		return Server{Dialect: mysql{name}, Version: version, Caps: Caps{

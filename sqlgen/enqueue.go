@@ -14,14 +14,23 @@ var EnqueueColumns = []Column{
 	{"queue", Text}, {"kind", Text}, {"policy", Text}, {"priority", Int}, {"max_attempts", Int}, {"delay", Int}, {"at", Int}, {"payload", Text},
 }
 
+// EnqueueParams says how tasks are inserted.
+type EnqueueParams struct {
+	Tables Tables
+	// Notify sends to the channel :channel when the transaction commits, on
+	// engines with Caps.Notify.
+	Notify bool
+}
+
 const enqueued = " (queue, kind, policy, priority, max_attempts, updated_at, created_at, payload)"
 
 // Enqueue inserts tasks. The batch has [EnqueueColumns]. On engines with
 // Caps.InsertReturning it returns their ids, which ascend in the order of the
 // batch; on the others the driver tells the first, and the rest follow in
 // steps of Caps.IDStep. There the batch must have exactly room rows.
-func Enqueue(s dialect.Server, tables Tables, room int) Stmt {
-	b, clock := newBuilder(s), s.Clock()
+// Parameters: channel, where it notifies.
+func Enqueue(s dialect.Server, p EnqueueParams, room int) Stmt {
+	b, clock, tables := newBuilder(s), s.Clock(), p.Tables
 	anchor := func(delay, at string) string {
 		return "coalesce(" + clock.Moment(at) + ", " + clock.Shift(clock.Now, delay) + ")"
 	}
@@ -45,16 +54,14 @@ func Enqueue(s dialect.Server, tables Tables, room int) Stmt {
 		b.add("insert into ", tables.tasks(s), enqueued, " select queue, kind, policy, priority, max_attempts, ",
 			anchor("delay", "at"), ", ", clock.Now, ", ", payload, " from ", b.rows("s", room, EnqueueColumns...), " where true")
 	}
-	if s.Caps.InsertReturning {
-		b.add(" returning id")
-	}
+	b.returningIDs(p)
 	return b.stmt()
 }
 
 // EnqueueOne inserts one task, as [Enqueue] does, for the price of one.
-// Parameters: the names of [EnqueueColumns].
-func EnqueueOne(s dialect.Server, tables Tables) Stmt {
-	b, clock := newBuilder(s), s.Clock()
+// Parameters: the names of [EnqueueColumns], and channel where it notifies.
+func EnqueueOne(s dialect.Server, p EnqueueParams) Stmt {
+	b, clock, tables := newBuilder(s), s.Clock(), p.Tables
 	names := make([]string, 0, len(EnqueueColumns))
 	for _, c := range EnqueueColumns[:5] {
 		names = append(names, b.arg(c.Name))
@@ -63,10 +70,20 @@ func EnqueueOne(s dialect.Server, tables Tables) Stmt {
 		"coalesce(", clock.Moment(b.int("at")), ", ")
 	b.add(clock.Shift(clock.Now, b.int("delay")), "), ", clock.Now, ", ")
 	b.add(b.arg("payload"), ")")
-	if s.Caps.InsertReturning {
-		b.add(" returning id")
-	}
+	b.returningIDs(p)
 	return b.stmt()
+}
+
+// returningIDs ends an INSERT where the engine can tell the ids. The notice is
+// sent once a statement, however many rows it has: the subquery depends on none.
+func (b *builder) returningIDs(p EnqueueParams) {
+	if !b.server.Caps.InsertReturning {
+		return
+	}
+	b.add(" returning id")
+	if p.Notify && b.server.Caps.Notify {
+		b.add(", (select pg_notify(", b.arg("channel"), ", ''))")
+	}
 }
 
 // PutPolicy stores a policy's text under its key, unless it is there.

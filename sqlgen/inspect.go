@@ -83,3 +83,11 @@ func Drop(s dialect.Server, tables Tables, room int) Stmt {
 	})
 	return b.stmt()
 }
+
+// CountTables counts the tables called :name, on SQLite, whose errors do not
+// tell a missing table from any other mistake by their code.
+func CountTables(s dialect.Server) Stmt {
+	b := newBuilder(s)
+	b.add("select count(*) from sqlite_schema where type = 'table' and name = ", b.arg("name"))
+	return b.stmt()
+}

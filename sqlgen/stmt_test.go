@@ -50,8 +50,8 @@ func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
 		"owned_locked":  sqlgen.Owned(s, tables, room, true),
 		"record":        sqlgen.Record(s, tables, room),
 		"forget":        sqlgen.Forget(s, tables, room),
-		"enqueue":       sqlgen.Enqueue(s, tables, room),
-		"enqueue_one":   sqlgen.EnqueueOne(s, tables),
+		"enqueue":       sqlgen.Enqueue(s, sqlgen.EnqueueParams{Tables: tables}, room),
+		"enqueue_one":   sqlgen.EnqueueOne(s, sqlgen.EnqueueParams{Tables: tables}),
 		"put_policy":    sqlgen.PutPolicy(s, tables),
 		"policy":        sqlgen.Policy(s, tables),
 		"check":         sqlgen.Check(s, []sqlgen.Formula{arctan, power}, room),
@@ -70,6 +70,10 @@ func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
 	} else {
 		all["claim_lane"] = sqlgen.ClaimLane(s, tables, &arctan)
 		all["claim_lane_snoozed"] = sqlgen.ClaimLane(s, tables, nil)
+	}
+	if s.Caps.Notify {
+		all["enqueue_notify"] = sqlgen.Enqueue(s, sqlgen.EnqueueParams{Tables: tables, Notify: true}, room)
+		all["enqueue_one_notify"] = sqlgen.EnqueueOne(s, sqlgen.EnqueueParams{Tables: tables, Notify: true})
 	}
 	if s.Name() == dialect.SQLite {
 		all["count_tables"] = sqlgen.CountTables(s)
