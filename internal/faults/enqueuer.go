@@ -18,6 +18,7 @@ type enqueuer struct {
 	db      *sqlx.DB
 	queue   *falldue.Queue
 	history *History
+	kinds   kinds
 	dice    *rand.Rand
 	made    int // keys
 }
@@ -35,7 +36,11 @@ func (r Role) Enqueue(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	e := &enqueuer{Role: r, db: db, queue: q, history: history, dice: rand.New(rand.NewPCG(r.Seed, 1))}
+	kinds, err := newKinds(r.Policy)
+	if err != nil {
+		return err
+	}
+	e := &enqueuer{Role: r, db: db, queue: q, history: history, kinds: kinds, dice: rand.New(rand.NewPCG(r.Seed, 1))}
 	for ctx.Err() == nil && (r.Tasks == 0 || e.made < r.Tasks) {
 		err := e.enqueue(ctx)
 		if err != nil && r.Tasks > 0 {
@@ -60,9 +65,9 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 	for i := range drafts {
 		e.made++
 		keys[i] = fmt.Sprintf("%s-%d", e.Name, e.made)
-		kind := plainKind
+		kind := e.kinds.plain
 		if e.made%transactionalEvery == 0 {
-			kind = transactionalKind
+			kind = e.kinds.transactional
 		}
 		drafts[i] = kind.Draft(Job{Key: keys[i]})
 	}

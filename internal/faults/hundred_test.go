@@ -43,7 +43,7 @@ func TestHundredThousand(t *testing.T) {
 			defer cancel()
 			role := Role{
 				Driver: testdb.Drivers(engine)[0], DSN: testdb.DSN(t, engine), Folder: t.TempDir(), Seed: seed,
-				Handlers: 32, Connections: 12, Lease: time.Minute, Longest: 20 * time.Millisecond, Batch: 500,
+				Handlers: 32, Connections: 12, Lease: time.Minute, Longest: 20 * time.Millisecond, Batch: 500, Policy: policies[0],
 			}
 			began := time.Now()
 			db, q := prepare(t, role)

@@ -18,21 +18,29 @@ type Job struct {
 // maxAttempts is after how many failures a job is dead.
 const maxAttempts = 6
 
-// The two kinds of a run. The end of a plain job is settled by falldue after
-// its handler returned, that of a transactional one by its handler, together
-// with an effect.
-var (
-	plainKind         = falldue.NewKind[Job]("plain", falldue.KindConfig{Policy: policy})
-	transactionalKind = falldue.NewKind[Job]("transactional", falldue.KindConfig{Policy: policy})
-)
+// policies are what the kinds may have: those of one release, and of the next.
+// A run in which nothing goes wrong has the first alone.
+var policies = []string{
+	"delay 20ms * n; spread 20ms; attempts 6",
+	"delay geometric(min=10ms, max=200ms, retries=10); attempts 6",
+}
 
-var policy = must(backoff.Parse("delay 20ms * n; spread 20ms; attempts 6"))
+// kinds are the two kinds of a run. The end of a plain job is settled by falldue
+// after its handler returned, that of a transactional one by its handler,
+// together with an effect.
+type kinds struct {
+	plain, transactional falldue.Kind[Job]
+}
 
-func must[T any](v T, err error) T {
+const transactionalName = "transactional"
+
+func newKinds(policy string) (kinds, error) {
+	p, err := backoff.Parse(policy)
 	if err != nil {
-		panic(err)
+		return kinds{}, err
 	}
-	return v
+	cfg := falldue.KindConfig{Policy: p}
+	return kinds{falldue.NewKind[Job]("plain", cfg), falldue.NewKind[Job](transactionalName, cfg)}, nil
 }
 
 // plan is how one run of a job goes. It depends on nothing but the seed of the

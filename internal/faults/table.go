@@ -85,7 +85,7 @@ func rowOf(t falldue.TaskInfo) (Row, error) {
 	}
 	row := Row{
 		ID: t.ID, Key: job.Key, State: string(t.State), Attempts: t.Attempts, Fence: t.Fence,
-		Transactional: t.Kind == transactionalKind.Name(),
+		Transactional: t.Kind == transactionalName,
 	}
 	if len(t.Result) > 0 {
 		fence, err := strconv.ParseInt(string(t.Result), 10, 64)

@@ -31,6 +31,9 @@ type Role struct {
 	// the most.
 	Lease, Longest time.Duration
 
+	// Policy is that of both kinds.
+	Policy string
+
 	// Tasks is how many an enqueuer enqueues; 0 is until it is stopped.
 	Tasks int
 	// Batch is how many it enqueues at once, at the most.
@@ -90,8 +93,12 @@ func (r Role) Work(ctx context.Context) error {
 	}
 	defer db.Close()
 	w := &worker{Role: r, db: db, history: history, insert: insertEffect(q.Engine())}
-	falldue.Handle(q, plainKind, w.plain)
-	falldue.Handle(q, transactionalKind, w.transactional)
+	kinds, err := newKinds(r.Policy)
+	if err != nil {
+		return err
+	}
+	falldue.Handle(q, kinds.plain, w.plain)
+	falldue.Handle(q, kinds.transactional, w.transactional)
 	for {
 		err := q.Run(ctx)
 		if err == nil || ctx.Err() != nil || errors.Is(err, falldue.ErrInvalid) || errors.Is(err, falldue.ErrNotMigrated) {

@@ -1,0 +1,170 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// database is the one under test: a fresh one on a server.
+type database struct {
+	engine, dsn string
+	name        string    // on the server; it is dropped after the run
+	own         *server   // nil where the server belongs to others
+	lifeline    io.Closer // ends a server that testdb holds
+}
+
+// openDatabase finds a server and makes a fresh database on it: on the server
+// that the environment names; else on one that the run has to itself; else, for
+// an engine whose programs are not here, on one that testdb finds.
+func openDatabase(ctx context.Context, engine, folder string) (*database, error) {
+	d := &database{engine: engine}
+	if engine == testdb.SQLite {
+		d.dsn = "file:" + filepath.Join(folder, "falldue.db") +
+			"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"
+		return d, nil
+	}
+	dsn := os.Getenv(testdb.ServerVariable(engine))
+	if dsn == "" {
+		own, err := startServer(ctx, engine, folder)
+		if err == nil {
+			d.own, dsn = own, own.dsn
+		} else if dsn, err = d.hold(ctx); err != nil {
+			return nil, err
+		}
+	}
+	d.name = fmt.Sprintf("falldue_faults_%08x", rand.Uint32())
+	db, err := sqlx.Open(testdb.Drivers(engine)[0], dsn)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, "create database "+d.name); err != nil {
+		d.close(ctx)
+		return nil, err
+	}
+	d.dsn, err = changed(engine, dsn, "", d.name, nil)
+	return d, err
+}
+
+// hold has testdb find a server, and keep it for as long as the run lasts.
+func (d *database) hold(ctx context.Context) (dsn string, err error) {
+	cmd := exec.CommandContext(ctx, "go", "run", "github.com/falldue/falldue/internal/testdb/serve", "hold", d.engine) //nolint:gosec // the engine is one of four
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return "", err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	d.lifeline = in
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return "", fmt.Errorf("find a server of %s: %w", d.engine, err)
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// close drops the database, or ends the server with it.
+func (d *database) close(ctx context.Context) {
+	switch {
+	case d.engine == testdb.SQLite:
+	case d.own != nil:
+		d.own.end(d.own.quit)
+	case d.lifeline != nil:
+		_ = d.lifeline.Close()
+	default:
+		db, err := sqlx.Open(testdb.Drivers(d.engine)[0], d.dsn)
+		if err != nil {
+			return
+		}
+		defer db.Close()
+		stmt := "drop database " + d.name
+		if d.engine == testdb.Postgres {
+			// Nobody can drop the database that they are in.
+			if dsn, err := changed(d.engine, d.dsn, "", "postgres", nil); err == nil {
+				_ = db.Close()
+				if db, err = sqlx.Open(testdb.Drivers(d.engine)[0], dsn); err != nil {
+					return
+				}
+			}
+			stmt += " with (force)"
+		}
+		if _, err := db.ExecContext(ctx, stmt); err != nil {
+			fmt.Fprintf(os.Stderr, "drop database %s: %v\n", d.name, err)
+		}
+	}
+}
+
+// address is where the server listens.
+func (d *database) address() string {
+	if d.engine == testdb.Postgres {
+		u, err := url.Parse(d.dsn)
+		if err != nil {
+			return ""
+		}
+		return u.Host
+	}
+	cfg, err := mysql.ParseDSN(d.dsn)
+	if err != nil {
+		return ""
+	}
+	return cfg.Addr
+}
+
+// changed returns a DSN with another address or database, where those are not
+// empty, and with settings of the session added.
+func changed(engine, dsn, address, database string, settings map[string]string) (string, error) {
+	if engine == testdb.Postgres {
+		u, err := url.Parse(dsn)
+		if err != nil {
+			return "", err
+		}
+		if address != "" {
+			u.Host = address
+		}
+		if database != "" {
+			u.Path = "/" + database
+		}
+		q := u.Query()
+		for name, value := range settings {
+			q.Set(name, value)
+		}
+		u.RawQuery = q.Encode()
+		return u.String(), nil
+	}
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return "", err
+	}
+	if address != "" {
+		cfg.Addr = address
+	}
+	if database != "" {
+		cfg.DBName = database
+	}
+	if cfg.Params == nil {
+		cfg.Params = map[string]string{}
+	}
+	for name, value := range settings {
+		cfg.Params[name] = value
+	}
+	return cfg.FormatDSN(), nil
+}

@@ -1,0 +1,100 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// fault is one thing that goes wrong, and is over when do returns.
+type fault struct {
+	name string
+	on   func(*Run) bool // where it can be done; nil is everywhere
+	do   func(context.Context, *Run, *rand.Rand) error
+}
+
+// errBusy is why a fault was not done: others befall all it could.
+var errBusy = errors.New("everything is in trouble already")
+
+func hasLinks(r *Run) bool  { return r.db.engine != testdb.SQLite }
+func ownServer(r *Run) bool { return r.db.own != nil }
+
+// processFaults befall a worker or an enqueuer.
+var processFaults = []fault{
+	{"kill", nil, func(_ context.Context, r *Run, dice *rand.Rand) error {
+		return r.befall(dice, "", func(s *slot) error {
+			s.process.kill()
+			return r.fleet.fill(s)
+		})
+	}},
+	{"pause", nil, func(ctx context.Context, r *Run, dice *rand.Rand) error {
+		return r.befall(dice, "", func(s *slot) error {
+			if err := s.process.pause(); err != nil {
+				return err
+			}
+			r.wait(ctx, lease+span(dice, lease))
+			return s.process.resume()
+		})
+	}},
+	{"pause then kill", nil, func(ctx context.Context, r *Run, dice *rand.Rand) error {
+		return r.befall(dice, workerPart, func(s *slot) error {
+			if err := s.process.pause(); err != nil {
+				return err
+			}
+			r.wait(ctx, lease+span(dice, lease))
+			s.process.kill()
+			return r.fleet.fill(s)
+		})
+	}},
+	{"replace", nil, func(ctx context.Context, r *Run, dice *rand.Rand) error {
+		return r.befall(dice, "", func(s *slot) error {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 45*time.Second)
+			defer cancel()
+			return errors.Join(s.process.stop(ctx), r.fleet.fill(s))
+		})
+	}},
+}
+
+// networkFaults befall the link of a worker or an enqueuer.
+var networkFaults = []fault{
+	{"cut", hasLinks, func(ctx context.Context, r *Run, dice *rand.Rand) error {
+		return r.befall(dice, "", func(s *slot) error {
+			s.link.cut()
+			r.wait(ctx, span(dice, lease*3/2))
+			return s.link.mend()
+		})
+	}},
+	{"reset", hasLinks, trouble("reset_peer", answers, 500*time.Millisecond, nil)},
+	{"stall", hasLinks, trouble("timeout", requests, lease*2, nil)},
+	{"half-open", hasLinks, trouble("timeout", answers, lease*2, nil)},
+	{"throttle", hasLinks, trouble("bandwidth", answers, lease, map[string]int{"rate": 4})},
+	{"delay", hasLinks, trouble("latency", requests, lease, map[string]int{"latency": 100, "jitter": 100})},
+	{"crumble", hasLinks, trouble("limit_data", answers, lease, map[string]int{"bytes": 3000})},
+}
+
+func trouble(kind, direction string, longest time.Duration, attributes map[string]int) func(context.Context, *Run, *rand.Rand) error {
+	return func(ctx context.Context, r *Run, dice *rand.Rand) error {
+		return r.befall(dice, "", func(s *slot) error {
+			if err := s.link.trouble(kind, direction, attributes); err != nil {
+				return err
+			}
+			r.wait(ctx, span(dice, longest))
+			s.link.heal()
+			return nil
+		})
+	}
+}
+
+// serverFaults befall a server that the run has to itself.
+var serverFaults = []fault{
+	{"restart the server", ownServer, func(ctx context.Context, r *Run, _ *rand.Rand) error {
+		return r.db.own.restart(context.WithoutCancel(ctx), r.db.own.quit)
+	}},
+	{"kill the server", ownServer, func(ctx context.Context, r *Run, _ *rand.Rand) error {
+		return r.db.own.restart(context.WithoutCancel(ctx), syscall.SIGKILL)
+	}},
+}

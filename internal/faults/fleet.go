@@ -1,0 +1,164 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// slot is the place of one worker or enqueuer. Its process may be killed, and
+// then another takes its place, under another name.
+type slot struct {
+	part string
+	name string
+	link *link // nil for SQLite, which has no connections
+
+	mu         sync.Mutex // held by the fault that befalls it
+	dice       *rand.Rand
+	generation int
+	process    *Process
+}
+
+// lease is that of all workers of a run: short, so that many run out.
+const lease = 2 * time.Second
+
+// fleet is all processes of a run.
+type fleet struct {
+	program string
+	folder  string
+	seed    uint64
+	db      *database
+	slots   []*slot
+}
+
+// newFleet starts the processes of a run.
+func newFleet(program, folder string, seed uint64, db *database) (*fleet, error) {
+	f := &fleet{program: program, folder: folder, seed: seed, db: db}
+	for i, name := range []string{"worker1", "worker2", "worker3", "worker4", "enqueuer1", "enqueuer2"} {
+		s := &slot{name: name, part: strings.TrimRight(name, "1234"), dice: rand.New(rand.NewPCG(seed, uint64(i)))}
+		f.slots = append(f.slots, s)
+		if db.engine != testdb.SQLite {
+			var err error
+			if s.link, err = newLink(s.name, db.address()); err != nil {
+				return f, err
+			}
+		}
+		if err := f.fill(s); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// fill starts the next process of a slot, which differs from the one before in
+// what it was told about its database and its policy.
+func (f *fleet) fill(s *slot) error {
+	s.generation++
+	r := Role{
+		Name: fmt.Sprintf("%s.%d", s.name, s.generation), Folder: f.folder, Seed: s.dice.Uint64(),
+		Handlers: 16, Connections: []int{2, 4, 12}[s.dice.IntN(3)], Lease: lease, Longest: lease * 3 / 2,
+		Policy: policies[s.dice.IntN(len(policies))],
+		Batch:  10, Pause: 20 * time.Millisecond,
+	}
+	var err error
+	if r.Driver, r.DSN, err = f.reach(s); err != nil {
+		return err
+	}
+	s.process, err = start(f.program, s.part, r)
+	return err
+}
+
+// reach says by which driver a slot's next process reaches the database, and
+// with what defaults of its sessions: their isolation, and how long a statement
+// may take.
+func (f *fleet) reach(s *slot) (driver, dsn string, err error) {
+	drivers := testdb.Drivers(f.db.engine)
+	driver = drivers[s.dice.IntN(len(drivers))]
+	if f.db.engine == testdb.SQLite {
+		return driver, f.db.dsn, nil
+	}
+	isolations := []string{"read uncommitted", "read committed", "repeatable read", "serializable"}
+	isolation := isolations[s.dice.IntN(len(isolations))]
+	hurried := s.dice.IntN(4) == 0
+	settings := map[string]string{}
+	switch f.db.engine {
+	case testdb.Postgres:
+		settings["default_transaction_isolation"] = isolation
+		if hurried {
+			settings["statement_timeout"] = "300"
+		}
+	case testdb.MySQL:
+		settings["transaction_isolation"] = mysqlIsolation(isolation)
+		if hurried {
+			settings["innodb_lock_wait_timeout"] = "1"
+		}
+	case testdb.MariaDB:
+		settings["tx_isolation"] = mysqlIsolation(isolation)
+		if hurried {
+			settings["innodb_lock_wait_timeout"], settings["max_statement_time"] = "1", "0.3"
+		}
+	}
+	dsn, err = changed(f.db.engine, f.db.dsn, s.link.address(), "", settings)
+	return driver, dsn, err
+}
+
+// mysqlIsolation writes an isolation level as a value of MySQL's variable.
+func mysqlIsolation(level string) string {
+	return "'" + strings.ToUpper(strings.ReplaceAll(level, " ", "-")) + "'"
+}
+
+// pick takes a random slot of a part that no fault holds.
+func (f *fleet) pick(dice *rand.Rand, part string) (*slot, bool) {
+	for _, i := range dice.Perm(len(f.slots)) {
+		if s := f.slots[i]; (part == "" || s.part == part) && s.mu.TryLock() {
+			return s, true
+		}
+	}
+	return nil, false
+}
+
+// alive is an error for the processes that ended by themselves.
+func (f *fleet) alive() error {
+	var wrong []error
+	for _, s := range f.slots {
+		if s.process == nil {
+			continue
+		}
+		select {
+		case <-s.process.ended:
+			wrong = append(wrong, s.process.wait(context.Background()), fmt.Errorf("%s ended by itself", s.process.Name))
+		default:
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// stop asks all processes of a part to end. An enqueuer that hangs is killed.
+func (f *fleet) stop(ctx context.Context, part string) error {
+	ctx, cancel := context.WithTimeout(ctx, 45*time.Second)
+	defer cancel()
+	var wrong []error
+	for _, s := range f.slots {
+		if s.part == part && s.process != nil {
+			wrong = append(wrong, s.process.stop(ctx))
+			s.process = nil
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// close ends whatever is left.
+func (f *fleet) close() {
+	for _, s := range f.slots {
+		if s.process != nil {
+			s.process.kill()
+		}
+		s.link.close()
+	}
+}

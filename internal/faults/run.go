@@ -1,0 +1,216 @@
+package faults
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// Options say how to run the suite.
+type Options struct {
+	// Engine is one of testdb's.
+	Engine string
+	// Seed makes all that is random; two runs of one seed differ in when what
+	// happens nevertheless.
+	Seed uint64
+	// Duration is how long faults happen. The tasks that are left then are
+	// worked off without them.
+	Duration time.Duration
+	// Only names the faults to do; empty is all of them.
+	Only []string
+	// Program starts the processes: it calls [Play].
+	Program string
+	// Folder is where histories, logs and data go.
+	Folder string
+	// Log is told of each fault.
+	Log io.Writer
+}
+
+// Run is a run of the suite.
+type Run struct {
+	Options
+	db     *database
+	admin  *sqlx.DB // past all links
+	queue  *falldue.Queue
+	fleet  *fleet
+	faults []fault
+
+	done atomic.Int64 // faults
+	mu   sync.Mutex   // of Log
+}
+
+// Result is what came of a run.
+type Result struct {
+	Verdict
+	Faults int64
+}
+
+// drainTime is how long what is left after the faults may take.
+const drainTime = 3 * time.Minute
+
+// Do runs the suite on one engine.
+func Do(ctx context.Context, o Options) (Result, error) {
+	r := &Run{Options: o}
+	defer r.close()
+	if err := r.prepare(ctx); err != nil {
+		return Result{}, err
+	}
+	r.strike(ctx)
+	if err := r.finish(ctx); err != nil {
+		return Result{Faults: r.done.Load()}, err
+	}
+	history, err := ReadHistories(r.Folder)
+	if err != nil {
+		return Result{}, err
+	}
+	table, err := ReadTable(ctx, r.admin, r.queue)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Checker{MaxAttempts: maxAttempts}.Check(history, table), r.done.Load()}, nil
+}
+
+// prepare makes the database and starts the processes.
+func (r *Run) prepare(ctx context.Context) (err error) {
+	data, err := os.MkdirTemp(r.Folder, "server-")
+	if err != nil {
+		return err
+	}
+	if r.db, err = openDatabase(ctx, r.Engine, data); err != nil {
+		return err
+	}
+	role := Role{Name: "checker", Driver: testdb.Drivers(r.Engine)[0], DSN: r.db.dsn, Connections: 8, Lease: lease, Policy: policies[0]}
+	if r.admin, r.queue, err = role.open(ctx); err != nil {
+		return err
+	}
+	if err := r.queue.Migrate(ctx); err != nil {
+		return err
+	}
+	if _, err := r.admin.ExecContext(ctx, createEffects); err != nil {
+		return err
+	}
+	if r.fleet, err = newFleet(r.Program, r.Folder, r.Seed, r.db); err != nil {
+		return err
+	}
+	for _, f := range slices.Concat(processFaults, networkFaults, serverFaults, sqlFaults) {
+		if (f.on == nil || f.on(r)) && (len(r.Only) == 0 || slices.Contains(r.Only, f.name)) {
+			r.faults = append(r.faults, f)
+		}
+	}
+	if len(r.faults) == 0 {
+		return fmt.Errorf("no fault of %q can be done on %s", r.Only, r.Engine)
+	}
+	return nil
+}
+
+// strike does faults, up to two at once, until the run's time is over.
+func (r *Run) strike(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.Duration)
+	defer cancel()
+	var both sync.WaitGroup
+	for i := range uint64(2) {
+		dice := rand.New(rand.NewPCG(r.Seed, 1000+i))
+		both.Go(func() {
+			for ctx.Err() == nil {
+				f := r.faults[dice.IntN(len(r.faults))]
+				began := time.Now()
+				err := f.do(ctx, r, dice)
+				switch {
+				case err == nil:
+					r.done.Add(1)
+					r.say("%s for %v", f.name, time.Since(began).Round(time.Millisecond))
+				case !errors.Is(err, errBusy) && ctx.Err() == nil:
+					r.say("%s did not work: %v", f.name, err)
+				}
+				r.wait(ctx, span(dice, 500*time.Millisecond))
+			}
+		})
+	}
+	both.Wait()
+}
+
+// finish lets the workers work off what is left, and stops all processes.
+func (r *Run) finish(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	if err := r.fleet.alive(); err != nil {
+		return err
+	}
+	if err := r.fleet.stop(ctx, enqueuerPart); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := drained(ctx, r.queue); err != nil {
+		r.say("not all ended: %v", err) // the checker tells which
+	}
+	r.say("the rest took %v", time.Since(began).Round(time.Millisecond))
+	return errors.Join(r.fleet.alive(), r.fleet.stop(ctx, workerPart))
+}
+
+// befall does a fault to a random process of a part, "" for any, that is in no
+// trouble yet.
+func (r *Run) befall(dice *rand.Rand, part string, do func(*slot) error) error {
+	s, ok := r.fleet.pick(dice, part)
+	if !ok {
+		return errBusy
+	}
+	defer s.mu.Unlock()
+	r.say("trouble for %s", s.process.Name)
+	return do(s)
+}
+
+// wait waits for d, or until ctx ends.
+func (r *Run) wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// onConn does something on one connection of the admin, which is closed after
+// it: it may hold locks.
+func (r *Run) onConn(ctx context.Context, do func(context.Context, *sqlx.Conn) error) error {
+	conn, err := r.admin.Connx(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = conn.Raw(func(any) error { return errDiscard })
+		_ = conn.Close()
+	}()
+	return do(ctx, conn)
+}
+
+// errDiscard makes database/sql forget a connection.
+var errDiscard = driver.ErrBadConn
+
+func (r *Run) say(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(r.Log, "%s %s: %s\n", time.Now().Format("15:04:05.000"), r.Engine, fmt.Sprintf(format, args...))
+}
+
+func (r *Run) close() {
+	if r.fleet != nil {
+		r.fleet.close()
+	}
+	if r.admin != nil {
+		_ = r.admin.Close()
+	}
+	if r.db != nil {
+		r.db.close(context.Background())
+	}
+}
