@@ -23,6 +23,14 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	}
 }
 
+// TestContributingShowsTheLayers holds the line with the arrows to doc.go's.
+func TestContributingShowsTheLayers(t *testing.T) {
+	t.Parallel()
+	if line := layersLine(t); !strings.Contains(readFile(t, "CONTRIBUTING.md"), line) {
+		t.Errorf("CONTRIBUTING.md lacks the line of doc.go: %s", line)
+	}
+}
+
 // documents lists the files that people read: those of the root and of docs.
 func documents(t *testing.T) []string {
 	t.Helper()
@@ -37,26 +45,44 @@ func documents(t *testing.T) []string {
 	return slices.Concat(files, more)
 }
 
-var link = regexp.MustCompile(`\]\(([^)]+)\)`)
+var (
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+	link    = regexp.MustCompile(`\]\(([^)]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
 
-func TestDocumentsLinkToFiles(t *testing.T) {
+func TestDocumentsLinkToWhatIsThere(t *testing.T) {
 	t.Parallel()
 	links := 0
 	for _, file := range documents(t) {
-		for _, found := range link.FindAllStringSubmatch(readFile(t, file), -1) {
-			target, _, _ := strings.Cut(found[1], "#")
-			if target == "" || strings.Contains(target, "://") {
+		for _, found := range link.FindAllStringSubmatch(fenced.ReplaceAllString(readFile(t, file), ""), -1) {
+			if strings.Contains(found[1], "://") {
 				continue
 			}
 			links++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(file), target)); err != nil {
+			name, anchor, _ := strings.Cut(found[1], "#")
+			target := file
+			if name != "" {
+				target = filepath.Join(filepath.Dir(file), name)
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s: %v", file, found[1], err)
+			} else if anchor != "" && !slices.Contains(anchors(readFile(t, target)), anchor) {
+				t.Errorf("%s links to %s, which has no such heading", file, found[1])
 			}
 		}
 	}
 	if links == 0 {
 		t.Error("no document links to any file")
 	}
+}
+
+// anchors lists the headings of a document as links spell them.
+func anchors(text string) (list []string) {
+	for _, found := range heading.FindAllStringSubmatch(text, -1) {
+		list = append(list, strings.ReplaceAll(strings.ToLower(found[1]), " ", "-"))
+	}
+	return list
 }
 
 func readFile(t *testing.T, name string) string {

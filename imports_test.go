@@ -72,20 +72,22 @@ func inside(path string) (string, bool) {
 	return strings.CutPrefix(path, module+"/")
 }
 
-// layers reads from doc.go what may import what: a package's place in the line
-// with the arrows, counted from the left. Folders stand for what is in them.
-func layers(t *testing.T) map[string]int {
+// layersLine is the line of doc.go that says what may import what, with arrows.
+func layersLine(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := regexp.MustCompile(`(?m)^//[ \t]+(\S.*←.*)$`).FindStringSubmatch(string(text))
+	line := regexp.MustCompile(`(?m)^//[ \t]+(\S.*←.*)$`).FindStringSubmatch(readFile(t, "doc.go"))
 	if line == nil {
 		t.Fatal("doc.go has no line with arrows, which says what may import what")
 	}
+	return line[1]
+}
+
+// layers gives each package its place in that line, counted from the left.
+// Folders stand for what is in them.
+func layers(t *testing.T) map[string]int {
+	t.Helper()
 	places := map[string]int{}
-	for i, layer := range strings.Split(line[1], "←") {
+	for i, layer := range strings.Split(layersLine(t), "←") {
 		for name := range strings.SplitSeq(strings.Trim(layer, " {}"), ",") {
 			places[strings.TrimSpace(name)] = i
 		}
@@ -277,11 +279,7 @@ func TestFilesStayShort(t *testing.T) {
 	t.Parallel()
 	const most = 400
 	for _, file := range sourceFiles(t) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if lines := strings.Count(string(text), "\n"); lines > most {
+		if lines := strings.Count(readFile(t, file), "\n"); lines > most {
 			t.Errorf("%s has %d lines, more than %d; what is the second thing in it?", file, lines, most)
 		}
 	}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+)
+
+var update = flag.Bool("update", false, "write the tables of the documents anew")
+
+// TestDocumentsShowWhatIsPrinted runs each "$ go run ./cmd/falldue …" of the
+// documents and compares what it prints with what they show below it.
+func TestDocumentsShowWhatIsPrinted(t *testing.T) {
+	t.Parallel()
+	const prompt = "$ go run ./cmd/falldue "
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := 0
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, block := range strings.Split(string(text), "```console\n") {
+				if i == 0 {
+					continue // before the first
+				}
+				block, _, _ = strings.Cut(block, "```\n")
+				for _, command := range strings.Split("\n"+block, "\n"+prompt)[1:] {
+					line, want, _ := strings.Cut(command, "\n")
+					want = strings.TrimSuffix(want, "\n") + "\n"
+					shown++
+					if got := mustRun(t, words(line)...); got != want {
+						t.Errorf("%s: %s%s prints\n%sbut it shows\n%s", file, prompt, line, got, want)
+					}
+				}
+			}
+		}
+		if shown == 0 {
+			t.Errorf("no document among %s shows the command", pattern)
+		}
+	}
+}
+
+// words splits a command line as a shell does that knows single quotes alone.
+func words(line string) (list []string) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			list = append(list, part)
+		} else {
+			list = append(list, strings.Fields(part)...)
+		}
+	}
+	return list
+}
+
+// TestPresetTable holds the table of presets in docs/policies.md to what the
+// presets do.
+func TestPresetTable(t *testing.T) {
+	t.Parallel()
+	const begin, end = "<!-- presets: made by go test ./cmd/falldue -update -->\n", "<!-- end of presets -->\n"
+	file := filepath.Join("..", "..", "docs", "policies.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	old, after, ended := strings.Cut(rest, end)
+	if !ok || !ended {
+		t.Fatalf("%s has no table of presets between %q and %q", file, begin, end)
+	}
+	table := presetTable()
+	if *update {
+		if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if old != table {
+		t.Errorf("%s shows\n%swant\n%s(go test ./cmd/falldue -update writes it)", file, old, table)
+	}
+}
+
+// presetTable shows of each preset, with its defaults, how long a task waits
+// after its first failures.
+func presetTable() string {
+	var b bytes.Buffer
+	failures := []int64{1, 2, 3, 5, 10}
+	fmt.Fprint(&b, "| preset |")
+	for _, n := range failures {
+		fmt.Fprintf(&b, " n = %d |", n)
+	}
+	fmt.Fprint(&b, " attempts |\n|---|", strings.Repeat("---|", len(failures)), "---|\n")
+	for _, preset := range backoff.Presets() {
+		policy, err := backoff.Parse(preset.Name)
+		if err != nil {
+			panic(err) // the presets' defaults are valid: backoff's tests see to it
+		}
+		fmt.Fprintf(&b, "| `%s` |", preset.Name)
+		for _, n := range failures {
+			if most := policy.MaxAttempts(); most > 0 && n >= int64(most) {
+				fmt.Fprint(&b, " |")
+				continue
+			}
+			delay, spread := policy.Wait(n)
+			text := roughly(delay)
+			if spread > 0 {
+				text += " – " + roughly(delay+spread)
+			}
+			fmt.Fprintf(&b, " %s |", text)
+		}
+		limit := "no limit"
+		if most := policy.MaxAttempts(); most > 0 {
+			limit = fmt.Sprint(most)
+		}
+		if most := policy.MaxElapsed(); most > 0 {
+			limit = "for " + roughly(most)
+		}
+		fmt.Fprintf(&b, " %s |\n", limit)
+	}
+	return b.String()
+}
+
+// roughly writes a wait to about three digits.
+func roughly(d time.Duration) string {
+	step := time.Minute
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%.1fd", d.Hours()/24)
+	case d < time.Minute:
+		step = 10 * time.Millisecond
+	case d < time.Hour:
+		step = time.Second
+	}
+	text := d.Round(step).String()
+	for _, nought := range []string{"m0s", "h0m"} { // 1h30m0s, 1h0m
+		if strings.HasSuffix(text, nought) {
+			text = text[:len(text)-len("0s")]
+		}
+	}
+	return text
+}
