@@ -25,7 +25,6 @@ const module = "github.com/falldue/falldue"
 // goPackage is what "go list" says of a package.
 type goPackage struct {
 	ImportPath string
-	Standard   bool
 	Imports    []string
 	Deps       []string
 	Module     *struct{ Path string }
@@ -34,7 +33,7 @@ type goPackage struct {
 // goPackages lists the packages of this module and all that they link, by
 // their import paths. What tests import is not among it.
 var goPackages = sync.OnceValues(func() (map[string]goPackage, error) {
-	list := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps,Module", "./...")
+	list := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports,Deps,Module", "./...")
 	out, err := list.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil, errors.Join(err, errors.New(string(exit.Stderr)))
@@ -105,19 +104,15 @@ func place(places map[string]int, name string) (int, bool) {
 	return at, ok
 }
 
+// TestImportsGoOneWay leaves alone what is in internal, which is for tests and
+// programs, and packages that have nothing to do with the others.
 func TestImportsGoOneWay(t *testing.T) {
 	t.Parallel()
 	places := layers(t)
-	last := slices.Max(slices.Collect(maps.Values(places)))
+	programs := slices.Max(slices.Collect(maps.Values(places)))
 	for path, p := range listPackages(t) {
 		name, ours := inside(path)
 		if !ours {
-			continue
-		}
-		at, known := place(places, name)
-		internal := strings.HasPrefix(name, "internal/")
-		if !known && !internal {
-			t.Errorf("package %s has no place in the line of doc.go that says what may import what", name)
 			continue
 		}
 		for _, imported := range p.Imports {
@@ -125,16 +120,20 @@ func TestImportsGoOneWay(t *testing.T) {
 			if !ours {
 				continue
 			}
-			otherAt, known := place(places, other)
+			at, placed := place(places, name)
+			otherAt, otherPlaced := place(places, other)
 			switch {
-			// Whatever a test needs may be used by tests alone, and by programs.
-			case !known && (internal || at == last):
-			case !known:
+			case strings.HasPrefix(name, "internal/"):
+				// The tests of every package use these, so they can use none.
+				serves := strings.HasPrefix(name, "internal/testdb") || name == "internal/connect"
+				if serves && !strings.HasPrefix(other, "internal/testdb") {
+					t.Errorf("%s imports %s; it can import no package of falldue", name, other)
+				}
+			case !placed:
+				t.Errorf("%s imports %s, and has no place in the line of doc.go", name, other)
+			case !otherPlaced && at != programs:
 				t.Errorf("%s imports %s, which is for programs and tests", name, other)
-			// These serve the tests of every package, so they can use none.
-			case internal && (strings.HasPrefix(name, "internal/testdb") || name == "internal/connect"):
-				t.Errorf("%s imports %s; it can import no package of falldue", name, other)
-			case !internal && otherAt >= at:
+			case otherPlaced && otherAt >= at:
 				t.Errorf("%s imports %s, against the direction of doc.go", name, other)
 			}
 		}
@@ -160,15 +159,17 @@ var (
 		"migrations": linkedByMigrations,
 		"falldue":    linkedByRoot,
 		"queuetest":  linkedByRoot,
+		"pgnotify":   {"github.com/lib/pq"},
 	}
 )
 
 func TestProgramsLinkLittle(t *testing.T) {
 	t.Parallel()
-	packages, places := listPackages(t), layers(t)
-	last := slices.Max(slices.Collect(maps.Values(places)))
-	for name, at := range places {
-		if at == last { // programs
+	places := layers(t)
+	programs := slices.Max(slices.Collect(maps.Values(places)))
+	for path, p := range listPackages(t) {
+		name, ours := inside(path)
+		if at, _ := place(places, name); !ours || at == programs || strings.HasPrefix(name, "internal/") {
 			continue
 		}
 		want, listed := linked[name]
@@ -176,14 +177,10 @@ func TestProgramsLinkLittle(t *testing.T) {
 			t.Errorf("package %s is of the library; say in this test which modules it may link", name)
 			continue
 		}
-		path := module + "/" + name
-		if name == "falldue" {
-			path = module
-		}
 		var got []string
-		for _, dep := range packages[path].Deps {
-			if p := packages[dep]; !p.Standard && p.Module != nil && p.Module.Path != module {
-				got = append(got, p.Module.Path)
+		for _, dep := range p.Deps {
+			if m := listPackages(t)[dep].Module; m != nil && m.Path != module {
+				got = append(got, m.Path)
 			}
 		}
 		slices.Sort(got)
