@@ -46,7 +46,7 @@ func documents(t *testing.T) []string {
 }
 
 var (
-	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+	fenced  = regexp.MustCompile("(?s)```.*?\n```\n")
 	link    = regexp.MustCompile(`\]\(([^)]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
