@@ -15,6 +15,7 @@ import (
 // falldueSubject is falldue. It has two pools, as two processes would: one of
 // the worker, one of who enqueues.
 type falldueSubject struct {
+	name             string
 	engine           string
 	worker, producer *falldue.Queue
 	pools            []*sqlx.DB
@@ -26,7 +27,7 @@ var tomorrow = backoff.Constant(24 * time.Hour)
 
 func openFalldue(v variant) open {
 	return func(ctx context.Context, db database, s settings) (subject, error) {
-		f := &falldueSubject{engine: db.server.engine, kind: falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow})}
+		f := &falldueSubject{name: map[variant]string{tuned: "falldue", defaults: "falldue-default"}[v], engine: db.server.engine, kind: falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow})}
 		cfg := falldue.Config{Workers: handlers}
 		if s.done == kept {
 			cfg.Keep = time.Hour
@@ -42,7 +43,6 @@ func openFalldue(v variant) open {
 				return nil, err
 			}
 		}
-		_ = v // no setting but the number of handlers has gained anything yet
 		return f, f.worker.Migrate(ctx)
 	}
 }
@@ -71,6 +71,11 @@ func (f *falldueSubject) insertOne(ctx context.Context) error {
 	return err
 }
 
+func (f *falldueSubject) insertLocally(ctx context.Context) error {
+	_, err := f.kind.Enqueue(ctx, f.worker, sample)
+	return err
+}
+
 // insertWaiting writes rows as failed attempts leave them.
 func (f *falldueSubject) insertWaiting(ctx context.Context, n int) error {
 	return waiting(ctx, f.pools[0], f.engine, n, `insert into falldue_tasks (queue, kind, attempts, fence, updated_at, created_at, payload)
@@ -78,16 +83,20 @@ func (f *falldueSubject) insertWaiting(ctx context.Context, n int) error {
 }
 
 // waiting runs an insert of n rows that are numbered i. In the statement %[1]s
-// is the time, and %[2]s a moment of the last seconds.
+// is the time, %[2]s a moment of the last seconds and %[3]s one of tomorrow.
+// It has a percent sign twice for each.
 func waiting(ctx context.Context, pool *sqlx.DB, engine string, n int, insert string) error {
 	now, moment := "now()", "now() - i % 10000 * interval '1 millisecond'"
+	later := moment + " + interval '1 day'"
 	series := fmt.Sprintf(" from generate_series(1, %d) as s(i)", n)
 	switch engine {
 	case mySQL, mariaDB:
 		now, moment = "utc_timestamp(6)", "utc_timestamp(6) - interval (i % 10000) * 1000 microsecond"
+		later = moment + " + interval 1 day"
 		series = fmt.Sprintf(" from (with recursive s as (select 1 as i union all select i + 1 from s where i < %d) select i from s) s", n)
 	case sqlite:
 		now, moment = "unixepoch() * 1000000", "unixepoch() * 1000000 - i % 10000 * 1000"
+		later = moment + " + 86400000000"
 		series = fmt.Sprintf(" from (with recursive s(i) as (select 1 union all select i + 1 from s where i < %d) select i from s) s", n)
 	}
 	conn, err := pool.Conn(ctx)
@@ -103,7 +112,7 @@ func waiting(ctx context.Context, pool *sqlx.DB, engine string, n int, insert st
 			return err
 		}
 	}
-	_, err = conn.ExecContext(ctx, fmt.Sprintf(insert, now, moment)+series)
+	_, err = conn.ExecContext(ctx, fmt.Sprintf(insert+series, now, moment, later))
 	return err
 }
 

@@ -8,13 +8,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"time"
 )
@@ -106,13 +109,11 @@ func run(ctx context.Context, c *config) error {
 				if err != nil {
 					return fmt.Errorf("%s of %s: %w", m.name, name, err)
 				}
-				for key, value := range got {
-					if key == "" {
-						key = m.name
-					}
-					all.add(c.engine, key, name, value)
+				for _, key := range slices.Sorted(maps.Keys(got)) {
+					measure, system, _ := strings.Cut(key, " ")
+					all.add(c.engine, cmp.Or(measure, m.name), cmp.Or(system, name), got[key])
 				}
-				fmt.Fprintf(os.Stderr, "%-16s %d %-16s %.5g\n", m.name, round+1, name, got[""])
+				fmt.Fprintf(os.Stderr, "%s %d %s %s\n", m.name, round+1, name, got)
 			}
 		}
 	}

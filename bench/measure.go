@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -24,9 +25,18 @@ type measure struct {
 	run func(ctx context.Context, c *config, db database, s subject) (values, error)
 }
 
-// values are what one run measured, by the name of the measure; "" is that of
-// the measure that ran.
+// values are what one run measured, by the name of the measure and, where it is
+// not the one that ran, of the system: "claim_ms_10000 naive". "" is the measure
+// that ran.
 type values map[string]float64
+
+func (v values) String() string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		list = append(list, strings.TrimSpace(name+" "+number(v[name])))
+	}
+	return strings.Join(list, ", ")
+}
 
 // measures are all there are, in the order in which they run.
 var measures = []measure{
@@ -48,6 +58,19 @@ var measures = []measure{
 	{name: "enqueue_copy", unit: "tasks/s", run: enqueueMany(subject.copyIn), about: "two clients load 5,000 at a time by COPY"},
 	{name: "enqueue_1", unit: "tasks/s", run: enqueueOnes(1), about: "one client enqueues one by one, each in a transaction of its own"},
 	{name: "enqueue_16", unit: "tasks/s", run: enqueueOnes(16), about: "16 clients do"},
+	{
+		name: "pickup_p50_ms", unit: "ms", less: true, settings: settings{notify: true}, run: pickup(false),
+		about: "from the commit of a task in another process to the start of its handler in a worker that is idle; pickup_p99_ms is the 99th percentile",
+	},
+	{name: "pickup_local_p50_ms", unit: "ms", less: true, run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
+	{
+		name: "idle_statements_per_minute", unit: "/min", less: true, engines: []string{postgres, mySQL, mariaDB}, run: idle,
+		about: "statements of a worker that has nothing to do, while %[1]s tasks wait until tomorrow",
+	},
+	{
+		name: "claim_ms", unit: "ms", less: true, engines: []string{postgres, mySQL, mariaDB}, run: claimCost,
+		about: "one claim of 100 tasks beside 10⁴ to %[1]s that wait",
+	},
 }
 
 // drainOf measures how fast one worker works off times config.tasks tasks.

@@ -111,7 +111,7 @@ func (r *riverSubject) insertWaiting(ctx context.Context, n int) error {
 	}
 	defer pool.Close()
 	return waiting(ctx, pool, postgres, n, `insert into river_job (kind, state, attempt, max_attempts, attempted_at, scheduled_at, args)
-		select 'waiting.' || (i %% 8), 'retryable', 1 + i %% 25, 26, %[1]s, %[2]s + interval '1 day', '`+encoded+`'`)
+		select 'waiting.' || (i %% 8), 'retryable', 1 + i %% 25, 26, %[1]s, %[3]s, '`+encoded+`'`)
 }
 
 // retryTomorrow is the retry policy: what failed stays out of the way.

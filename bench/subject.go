@@ -59,6 +59,21 @@ var systems = map[string][]struct {
 		{"river", openRiver(tuned)},
 		{"river-default", openRiver(defaults)},
 	},
+	mySQL: {
+		{"falldue", openFalldue(tuned)},
+		{"falldue-default", openFalldue(defaults)},
+		{"raw", openRawMySQL},
+	},
+	mariaDB: {
+		{"falldue", openFalldue(tuned)},
+		{"falldue-default", openFalldue(defaults)},
+		{"raw", openRawMySQL},
+	},
+	sqlite: {
+		{"falldue", openFalldue(tuned)},
+		{"falldue-default", openFalldue(defaults)},
+		{"raw", openRawSQLite},
+	},
 }
 
 // variant is how a system is configured.

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// idle counts the statements of a worker that has nothing to do, while many
+// tasks wait until tomorrow.
+func idle(ctx context.Context, c *config, db database, s subject) (values, error) {
+	if err := s.insertWaiting(ctx, c.backlog); err != nil {
+		return nil, err
+	}
+	if err := db.rest(ctx); err != nil {
+		return nil, err
+	}
+	stop, err := s.work(ctx, func() error { return errors.New("a task of tomorrow ran today") })
+	if err != nil {
+		return nil, err
+	}
+	count := func(wait time.Duration) (n int, err error) {
+		select {
+		case <-time.After(wait):
+			return db.statements(ctx)
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	window := 10 * c.while
+	before, err := count(c.while) // what starting takes is over
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	after, err := count(window)
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return values{"": float64(after-before) / window.Minutes()}, stop()
+}
+
+// statements counts what the server has run so far: on PostgreSQL transactions
+// in this database, which for an idle worker are statements; on MySQL and
+// MariaDB statements of the whole server, which nobody else may use meanwhile.
+func (db database) statements(ctx context.Context) (n int, err error) {
+	query := "select xact_commit + xact_rollback from pg_stat_database where datname = '" + db.name + "'"
+	if db.server.engine != postgres {
+		query = "select variable_value - 1 from performance_schema.global_status where variable_name = 'Questions'"
+	}
+	if db.server.engine == mariaDB {
+		query = "select variable_value - 1 from information_schema.global_status where variable_name = 'Questions'"
+	}
+	err = db.server.admin.GetContext(ctx, &n, query)
+	return n, err
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// localInserter is a subject whose worker knows at once what its own process
+// enqueues.
+type localInserter interface {
+	insertLocally(ctx context.Context) error
+}
+
+// pickup measures how long after the commit of a task its handler starts, in a
+// worker that has nothing else to do.
+func pickup(local bool) func(context.Context, *config, database, subject) (values, error) {
+	return func(ctx context.Context, c *config, db database, s subject) (values, error) {
+		insert, prefix := s.insertOne, "pickup"
+		if local {
+			l, ok := s.(localInserter)
+			if !ok {
+				return nil, errors.ErrUnsupported
+			}
+			insert, prefix = l.insertLocally, "pickup_local"
+		}
+		started := make(chan time.Time, 1)
+		stop, err := s.work(ctx, func() error { started <- time.Now(); return nil })
+		if err != nil {
+			return nil, err
+		}
+		waits, err := waits(ctx, c, insert, started)
+		if err := errors.Join(err, stop()); err != nil {
+			return nil, err
+		}
+		slices.Sort(waits)
+		at := func(share float64) float64 {
+			return waits[int(share*float64(len(waits)-1)+0.5)].Seconds() * 1000
+		}
+		return values{"": at(0.5), prefix + "_p99_ms": at(0.99)}, nil
+	}
+}
+
+// waits stores tasks one after the other, each a random while after the last
+// was handled, so that they fall at every moment of a poller's round.
+func waits(ctx context.Context, c *config, insert func(context.Context) error, started <-chan time.Time) ([]time.Duration, error) {
+	const first = 5 // of them are not counted: connections open, statements are prepared
+	var list []time.Duration
+	var last time.Duration
+	end := time.Now().Add(4 * c.while)
+	for i := 0; i < first+20 || time.Now().Before(end); i++ {
+		time.Sleep(5*time.Millisecond + rand.N(50*time.Millisecond+2*last))
+		if err := insert(ctx); err != nil {
+			return nil, err
+		}
+		committed := time.Now()
+		select {
+		case at := <-started:
+			last = max(0, at.Sub(committed)) // a handler may start before the client hears of its commit
+			if i >= first {
+				list = append(list, last)
+			}
+		case <-time.After(c.patience):
+			return nil, fmt.Errorf("no handler started within %v", c.patience)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return list, nil
+}
