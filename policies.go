@@ -147,7 +147,7 @@ func (s *store) check(ctx context.Context, list []backoff.Policy) error {
 			return err
 		}
 		defer func() { _ = rows.Close() }()
-		values := make([]float64, len(formulas))
+		values := make([]int64, len(formulas))
 		var n int64
 		into := []any{&n}
 		for i := range values {
@@ -158,8 +158,8 @@ func (s *store) check(ctx context.Context, list []backoff.Policy) error {
 				return err
 			}
 			for i, f := range formulas {
-				if want := f.Eval(n); !sqlgen.Agree(want, values[i]) {
-					return fmt.Errorf("falldue: the delay %s after %d attempts is %v s in Go, but %v s on %s %s", f, n, want, values[i], s.server.Name(), s.server.Version)
+				if want := f.Micros(n); !sqlgen.Agree(float64(want)/1e6, float64(values[i])/1e6) {
+					return fmt.Errorf("falldue: the delay %s after %d attempts is %v in Go, but %v on %s %s", f, n, micros(want), micros(values[i]), s.server.Name(), s.server.Version)
 				}
 			}
 		}

@@ -110,14 +110,14 @@ func Policy(s dialect.Server, tables Tables) Stmt {
 // samples is the batch of [Check].
 var samples = Column{"n", Int}
 
-// Check asks the server for the delays of formulas, in seconds, after each of
-// the attempts of a batch of one column: a row an attempt, the formulas in
+// Check asks the server for the delays of formulas, in microseconds, after each
+// of the attempts of a batch of one column: a row an attempt, the formulas in
 // their order. A worker compares them with its own before it starts.
 func Check(s dialect.Server, formulas []Formula, room int) Stmt {
 	b := newBuilder(s)
 	b.add("select s.n")
 	for i, f := range formulas {
-		b.add(", ", f.SQL(s, "s.n"), " as f", strconv.Itoa(i))
+		b.add(", ", f.MicrosSQL(s, "s.n"), " as f", strconv.Itoa(i))
 	}
 	b.add(" from ", b.rows("s", room, samples), " order by s.n")
 	return b.stmt()

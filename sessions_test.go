@@ -1,0 +1,53 @@
+package falldue_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/queuetest"
+)
+
+// TestOddSessions holds falldue to the whole suite in sessions set up as other
+// code of an application may need them.
+func TestOddSessions(t *testing.T) {
+	odd := map[string]string{
+		testdb.Postgres: "timezone=Australia%2FLord_Howe&default_transaction_isolation=serializable&DateStyle=SQL%2CDMY&IntervalStyle=sql_standard&extra_float_digits=-15",
+		testdb.MySQL:    "parseTime=true&loc=America%2FSt_Johns&time_zone=%27%2B09%3A30%27&sql_mode=%27ANSI%2CTRADITIONAL%2CNO_BACKSLASH_ESCAPES%27&transaction_isolation=%27SERIALIZABLE%27&clientFoundRows=true&interpolateParams=false",
+		testdb.MariaDB:  "parseTime=true&loc=Asia%2FKathmandu&time_zone=%27-03%3A30%27&sql_mode=%27%27&tx_isolation=%27REPEATABLE-READ%27&multiStatements=true",
+		testdb.SQLite:   "_pragma=synchronous(full)&_pragma=foreign_keys(1)&_pragma=case_sensitive_like(1)",
+	}
+	testdb.Each(t, func(t *testing.T, engine string) {
+		queuetest.TestQueue(t, queuetest.Harness{
+			DSN: func(t *testing.T) string {
+				dsn := testdb.DSN(t, engine)
+				join := "?"
+				if strings.Contains(dsn, "?") {
+					join = "&"
+				}
+				return dsn + join + odd[engine]
+			},
+			Open: func(dsn string) (*sqlx.DB, error) { return sqlx.Open(testdb.Drivers(engine)[0], dsn) },
+		})
+	})
+}
+
+// TestOneConnection holds falldue to the suite's cases about transactions on a
+// pool of one connection, which whoever holds a second one would wait for ever.
+func TestOneConnection(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		queuetest.TestQueue(t, queuetest.Harness{
+			Only: "transaction",
+			DSN:  func(t *testing.T) string { return testdb.DSN(t, engine) },
+			Open: func(dsn string) (*sqlx.DB, error) {
+				db, err := sqlx.Open(testdb.Drivers(engine)[0], dsn)
+				if err == nil {
+					db.SetMaxOpenConns(1)
+				}
+				return db, err
+			},
+		})
+	})
+}
