@@ -21,7 +21,10 @@ func (s *store) enqueue(ctx context.Context, tx Tx, rows []sqlgen.Row) ([]int64,
 	var x execer = pool{s}
 	switch tx := tx.(type) {
 	case nil:
-		if len(rows) > maxBatch {
+		// Outside a transaction database/sql sends a statement again when a
+		// driver calls its connection bad, and lib/pq does so also when it was
+		// the answer that got lost: the tasks would be there twice.
+		if len(rows) > maxBatch || s.server.Name() == dialect.Postgres {
 			var ids []int64
 			err := s.inTx(ctx, func(x execer) (err error) {
 				ids, err = s.enqueueBatches(ctx, x, rows)

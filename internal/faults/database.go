@@ -147,7 +147,7 @@ func changed(engine, dsn, address, database string, settings map[string]string) 
 		for name, value := range settings {
 			q.Set(name, value)
 		}
-		u.RawQuery = q.Encode()
+		u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // to the drivers a plus is a plus
 		return u.String(), nil
 	}
 	cfg, err := mysql.ParseDSN(dsn)

@@ -33,7 +33,7 @@ func (r Role) Enqueue(ctx context.Context) error {
 	defer history.Close()
 	db, q, err := r.open(ctx)
 	if err != nil {
-		return err
+		return unless(ctx, err)
 	}
 	defer db.Close()
 	kinds, err := newKinds(r.Policy)

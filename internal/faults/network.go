@@ -17,6 +17,7 @@ type link struct {
 
 // newLink opens a link to an address, on a free port of the loopback interface.
 func newLink(name, upstream string) (*link, error) {
+	zerolog.SetGlobalLevel(zerolog.Disabled) // toxics write to its global logger
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	l := &link{toxiproxy.NewProxy(server, name, "127.0.0.1:0", upstream)}
 	return l, l.proxy.Start()

@@ -42,9 +42,15 @@ type Role struct {
 	Pause time.Duration
 }
 
+// openTime is how long a process waits for its server: longer than any trouble
+// lasts.
+const openTime = time.Minute
+
 // open opens the role's pool and a queue on it. A server that does not answer
 // yet is waited for.
 func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
 	db, err := sqlx.Open(r.Driver, r.DSN)
 	if err != nil {
 		return nil, nil, err
@@ -66,7 +72,7 @@ func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
 		log.Warn("cannot open the queue", "error", err)
 		select {
 		case <-ctx.Done():
-			return nil, nil, ctx.Err()
+			return nil, nil, err
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -89,7 +95,7 @@ func (r Role) Work(ctx context.Context) error {
 	defer history.Close()
 	db, q, err := r.open(ctx)
 	if err != nil {
-		return err
+		return unless(ctx, err)
 	}
 	defer db.Close()
 	w := &worker{Role: r, db: db, history: history, insert: insertEffect(q.Engine())}
@@ -110,6 +116,14 @@ func (r Role) Work(ctx context.Context) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// unless returns err, but nil where ctx has ended: then it is of no interest.
+func unless(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // plain runs a job whose end falldue settles.
