@@ -65,7 +65,7 @@ func TestUpDownStatus(t *testing.T) {
 			if _, err := conn.ExecContext(ctx, "select 1"); err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = conn.Close() }()
+			t.Cleanup(func() { _ = conn.Close() })
 		}
 		if n, err := m.Down(ctx); err != nil || n != all {
 			t.Fatalf("down took back %d migrations (error %v), want %d", n, err, all)

@@ -25,7 +25,7 @@ func TestCommitWakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = db.Close() }()
+		t.Cleanup(func() { _ = db.Close() })
 		listening := make(chan struct{}, 10)
 		listen := pgnotify.DSN(dsn)
 		worker, err := falldue.New(db, falldue.Config{PollInterval: time.Hour, Listen: func(ctx context.Context, channel string, wake func()) error {

@@ -44,7 +44,7 @@ var enqueueCases = []conformance{
 		if err := txx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		tx, err := b.db.DB.BeginTx(t.Context(), nil)
+		tx, err := b.db.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

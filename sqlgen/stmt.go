@@ -148,11 +148,10 @@ type builder struct {
 func newBuilder(s dialect.Server) *builder { return &builder{server: s} }
 
 // add writes pieces of SQL, one after the other.
-func (b *builder) add(parts ...string) *builder {
+func (b *builder) add(parts ...string) {
 	for _, p := range parts {
 		b.text.WriteString(p)
 	}
-	return b
 }
 
 // arg registers a named parameter and returns its placeholder. Engines that

@@ -1,0 +1,135 @@
+package dialect_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// sqliteError is an error as modernc.org/sqlite shapes it.
+type sqliteError int
+
+func (e sqliteError) Error() string { return "locked, deadlock, duplicate: texts do not count" }
+func (e sqliteError) Code() int     { return int(e) }
+
+func TestClassify(t *testing.T) {
+	both := func(code string) []error {
+		return []error{&pq.Error{Code: pqerror.Code(code)}, &pgconn.PgError{Code: code}}
+	}
+	number := func(n uint16) []error { return []error{&mysql.MySQLError{Number: n}} }
+	for _, c := range []struct {
+		engine dialect.Name
+		errs   []error
+		want   dialect.Class
+	}{
+		{dialect.Postgres, both("40001"), dialect.Contention},
+		{dialect.Postgres, both("40P01"), dialect.Contention},
+		{dialect.Postgres, both("55P03"), dialect.Contention},
+		{dialect.Postgres, both("23505"), dialect.Duplicate},
+		{dialect.Postgres, both("42P01"), dialect.NoTable},
+		{dialect.Postgres, both("53100"), dialect.Refused},
+		{dialect.Postgres, both("25006"), dialect.Refused},
+		{dialect.Postgres, both("57P01"), dialect.Disconnected},
+		{dialect.Postgres, both("08006"), dialect.Disconnected},
+		{dialect.Postgres, both("42601"), dialect.Other},
+		{dialect.MySQL, number(1213), dialect.Contention},
+		{dialect.MySQL, number(1205), dialect.Contention},
+		{dialect.MariaDB, number(1020), dialect.Contention},
+		{dialect.MySQL, number(1062), dialect.Duplicate},
+		{dialect.MySQL, number(1146), dialect.NoTable},
+		{dialect.MySQL, number(1290), dialect.Refused},
+		{dialect.MariaDB, number(1969), dialect.Refused},
+		{dialect.MySQL, number(1053), dialect.Disconnected},
+		{dialect.MySQL, number(1064), dialect.Other},
+		{dialect.MySQL, []error{mysql.ErrInvalidConn}, dialect.Disconnected},
+		{dialect.SQLite, []error{sqliteError(5), sqliteError(6), sqliteError(517), sqliteError(261)}, dialect.Contention},
+		{dialect.SQLite, []error{sqliteError(2067), sqliteError(1555)}, dialect.Duplicate},
+		{dialect.SQLite, []error{sqliteError(13), sqliteError(8)}, dialect.Refused},
+		{dialect.SQLite, []error{sqliteError(1), sqliteError(787)}, dialect.Other},
+	} {
+		d, err := dialect.Of(c.engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range c.errs {
+			if got := d.Classify(fmt.Errorf("wrapped: %w", err)); got != c.want {
+				t.Errorf("%s: %T %v is %v, want %v", c.engine, err, err, got, c.want)
+			}
+		}
+	}
+	for _, name := range dialect.Names {
+		d, err := dialect.Of(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range []error{driver.ErrBadConn, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, &net.OpError{Op: "read", Err: errors.New("reset")}} {
+			if got := d.Classify(err); got != dialect.Disconnected {
+				t.Errorf("%s: %v is %v, want disconnected", name, err, got)
+			}
+		}
+		if got := d.Classify(errors.New("deadlock, lock wait, duplicate key, no such table")); got != dialect.Other {
+			t.Errorf("%s: a text is taken for %v", name, got)
+		}
+	}
+}
+
+// TestClassifyReal provokes on real servers what can be provoked in a line.
+func TestClassifyReal(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		for _, name := range testdb.Drivers(engine) {
+			db := testdb.OpenDriver(t, engine, name)
+			s, err := dialect.Probe(t.Context(), db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.Exec("create table once (id integer primary key)"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.Exec("insert into once values (1)"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.Exec("insert into once values (1)"); s.Classify(err) != dialect.Duplicate {
+				t.Errorf("%s: a duplicate key is %v: %v", name, s.Classify(err), err)
+			}
+			if _, err := db.Exec("select * from nowhere"); s.Classify(err) != dialect.NoTable && engine != testdb.SQLite {
+				t.Errorf("%s: a missing table is %v: %v", name, s.Classify(err), err)
+			}
+			if engine != testdb.SQLite {
+				continue
+			}
+			one, err := db.Conn(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = one.Close() })
+			two, err := db.Conn(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = two.Close() })
+			for _, statement := range []string{"pragma busy_timeout = 0", "begin immediate"} {
+				if _, err := one.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := two.ExecContext(t.Context(), "pragma busy_timeout = 0"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := two.ExecContext(t.Context(), "begin immediate"); s.Classify(err) != dialect.Contention {
+				t.Errorf("%s: a locked database is %v: %v", name, s.Classify(err), err)
+			}
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package dialect
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestVersions(t *testing.T) {
+	ctx, none := context.Background(), noServer{}
+	for text, probe := range map[string]func(string) (Server, error){
+		"PostgreSQL 11.22 (Debian 11.22-1)": probePostgres,
+		"PostgreSQL 9.6.1":                  probePostgres,
+		"5.7.44-log":                        func(v string) (Server, error) { return probeMySQL(ctx, none, MySQL, v) },
+		"10.5.29-MariaDB":                   func(v string) (Server, error) { return probeMySQL(ctx, none, MariaDB, v) },
+		"3.37.2":                            func(v string) (Server, error) { return probeSQLite(ctx, none, v) },
+	} {
+		_, err := probe(text)
+		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "needs") {
+			t.Errorf("%s: got error %v, want one that says what is needed", text, err)
+		}
+	}
+	for _, text := range []string{"PostgreSQL 12.0", "PostgreSQL 18.6 (Debian 18.6-3) on x86_64", "PostgreSQL 15.18"} {
+		if s, err := probePostgres(text); err != nil || s.Version != text || !s.Caps.Lateral {
+			t.Errorf("%s: %+v, error %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"10.6.0-MariaDB", "10.11.19-MariaDB-0+deb12u1", "11.8.2-MariaDB"} {
+		if s, err := probeMySQL(ctx, none, MariaDB, text); err != nil || !s.Caps.InsertReturning {
+			t.Errorf("%s: %+v, error %v", text, s, err)
+		}
+	}
+}
+
+// noServer answers nothing: who gets as far as to ask it panics.
+type noServer struct{}
+
+func (noServer) QueryRowContext(context.Context, string, ...any) *sql.Row { panic("asked the server") }
+
+func TestQuote(t *testing.T) {
+	for name, want := range map[Name]string{Postgres: `"a""b` + "`" + `c"`, SQLite: `"a""b` + "`" + `c"`, MySQL: "`a\"b``c`", MariaDB: "`a\"b``c`"} {
+		d, err := Of(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Quote("a\"b`c"); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	if _, err := Of("oracle"); err == nil || !strings.Contains(err.Error(), "oracle") {
+		t.Errorf("an unknown engine: error %v", err)
+	}
+}
