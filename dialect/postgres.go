@@ -29,8 +29,11 @@ func (postgres) Clock() Clock {
 		Now:   "statement_timestamp()",
 		Shift: func(m, us string) string { return "(" + m + " + (" + us + ") * interval '1 microsecond')" },
 		// date_part computes in float8, extract in numeric, which is slow. The
-		// cast rounds, so that microseconds are exact until the year 2106.
-		Micros: func(m string) string { return "(date_part('epoch', " + m + ") * 1000000)::bigint" },
+		// cast rounds, so that microseconds are exact until the year 2106. It
+		// would raise on infinity, which somebody may write into a row.
+		Micros: func(m string) string {
+			return "(date_part('epoch', least(greatest(" + m + ", '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint"
+		},
 		Moment: func(us string) string { return "(timestamptz 'epoch' + (" + us + ") * interval '1 microsecond')" },
 	}
 }

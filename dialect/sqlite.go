@@ -36,9 +36,10 @@ func (sqlite) Clock() Clock {
 	return Clock{
 		// SQLite's clock counts milliseconds; 210866760000000 is 1970 in
 		// milliseconds since the Julian epoch.
-		Now:    "(cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000",
-		Shift:  func(m, us string) string { return "(" + m + " + (" + us + "))" },
-		Micros: func(m string) string { return m },
+		Now:   "(cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000",
+		Shift: func(m, us string) string { return "(" + m + " + (" + us + "))" },
+		// A column holds whatever somebody wrote into it, text too.
+		Micros: func(m string) string { return "cast(" + m + " as integer)" },
 		Moment: func(us string) string { return us },
 	}
 }

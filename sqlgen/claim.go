@@ -73,7 +73,7 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 // attempts, since, limit. f is nil for a lane without a delay.
 func ClaimLane(s dialect.Server, tables Tables, f *Formula) Stmt {
 	b, clock := newBuilder(s), s.Clock()
-	b.add("select 1, id, fence + 1, max_attempts, ", clock.Micros("updated_at"), ", ", clock.Micros("coalesce(first_attempted_at, "+clock.Now+")"), ", ",
+	b.add("select 1, id, ", nextFence(s, "fence"), ", max_attempts, ", clock.Micros("updated_at"), ", ", clock.Micros("coalesce(first_attempted_at, "+clock.Now+")"), ", ",
 		clock.Micros("created_at"), ", ", clock.Micros(clock.Now), ", claimed_by, payload from ", tables.tasks(s),
 		" where queue = ", b.arg("queue"), " and state = ", b.arg("state"), " and priority = ", b.arg("priority"),
 		" and kind = ", b.arg("kind"), " and policy = ", b.arg("policy"), " and attempts = ", b.arg("attempts"),
@@ -101,15 +101,20 @@ func Take(s dialect.Server, tables Tables, room int) Stmt {
 // fence.
 var FenceColumns = []Column{{"task_id", Int}, {"task_fence", Int}}
 
-// moreAttempts counts an execution without ever overflowing the column.
+// moreAttempts and nextFence add one without ever overflowing the column: an
+// error there, in a row that somebody edited, would fail the whole claim.
 func moreAttempts(s dialect.Server, attempts string) string {
 	return s.Func("least") + "(" + attempts + ", 2147483646) + 1"
+}
+
+func nextFence(s dialect.Server, fence string) string {
+	return s.Func("least") + "(" + fence + ", 9223372036854775806) + 1"
 }
 
 // claimSet is what a claim writes into a row.
 func claimSet(b *builder) string {
 	now := b.server.Clock().Now
-	return "attempts = " + moreAttempts(b.server, "t.attempts") + ", fence = t.fence + 1, state = 'open'" +
+	return "attempts = " + moreAttempts(b.server, "t.attempts") + ", fence = " + nextFence(b.server, "t.fence") + ", state = 'open'" +
 		", updated_at = " + b.server.Clock().Shift(now, b.int("lease")) + ", attempted_at = " + now +
 		", first_attempted_at = coalesce(t.first_attempted_at, " + now + "), claimed_by = " + b.arg("worker")
 }
