@@ -37,6 +37,10 @@ fuzz: ## run each fuzzer for FUZZTIME (30s)
 	  done; \
 	done
 
+.PHONY: faults
+faults: ## let things go wrong on ENGINE for MINUTES (1), from SEED; docs/guarantees.md
+	go run ./internal/faults/run $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(MINUTES),-minutes $(MINUTES)) $(if $(FAULTS),-faults '$(FAULTS)')
+
 .PHONY: quickstart
 quickstart: ## show what falldue does, on SQLite in a temporary file
 	go run ./examples/quickstart

@@ -3,8 +3,8 @@ package faults
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -21,9 +21,9 @@ import (
 // database is the one under test: a fresh one on a server.
 type database struct {
 	engine, dsn string
-	name        string    // on the server; it is dropped after the run
-	own         *server   // nil where the server belongs to others
-	lifeline    io.Closer // ends a server that testdb holds
+	name        string  // on the server; it is dropped after the run
+	own         *server // nil where the server belongs to others
+	release     func()  // ends a server that testdb holds, or nil
 }
 
 // openDatabase finds a server and makes a fresh database on it: on the server
@@ -39,9 +39,14 @@ func openDatabase(ctx context.Context, engine, folder string) (*database, error)
 	dsn := os.Getenv(testdb.ServerVariable(engine))
 	if dsn == "" {
 		own, err := startServer(ctx, engine, folder)
-		if err == nil {
+		switch {
+		case err == nil:
 			d.own, dsn = own, own.dsn
-		} else if dsn, err = d.hold(ctx); err != nil {
+		case errors.Is(err, errNoProgram):
+			if dsn, err = d.hold(ctx); err != nil {
+				return nil, err
+			}
+		default:
 			return nil, err
 		}
 	}
@@ -74,7 +79,10 @@ func (d *database) hold(ctx context.Context) (dsn string, err error) {
 	if err := cmd.Start(); err != nil {
 		return "", err
 	}
-	d.lifeline = in
+	d.release = func() {
+		_ = in.Close()
+		_ = cmd.Wait() // the data is gone in any case
+	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		return "", fmt.Errorf("find a server of %s: %w", d.engine, err)
@@ -88,8 +96,8 @@ func (d *database) close(ctx context.Context) {
 	case d.engine == testdb.SQLite:
 	case d.own != nil:
 		d.own.end(d.own.quit)
-	case d.lifeline != nil:
-		_ = d.lifeline.Close()
+	case d.release != nil:
+		d.release()
 	default:
 		db, err := sqlx.Open(testdb.Drivers(d.engine)[0], d.dsn)
 		if err != nil {

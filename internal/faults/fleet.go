@@ -62,7 +62,7 @@ func (f *fleet) fill(s *slot) error {
 	s.generation++
 	r := Role{
 		Name: fmt.Sprintf("%s.%d", s.name, s.generation), Folder: f.folder, Seed: s.dice.Uint64(),
-		Handlers: 16, Connections: []int{2, 4, 12}[s.dice.IntN(3)], Lease: lease, Longest: lease * 3 / 2,
+		Handlers: 16, Connections: []int{1, 2, 4, 12}[s.dice.IntN(4)], Lease: lease, Longest: lease * 3 / 2,
 		Policy: policies[s.dice.IntN(len(policies))],
 		Batch:  10, Pause: 20 * time.Millisecond,
 	}

@@ -7,9 +7,14 @@
 // Its last line for each engine says what it found, and its exit status is 0 if
 // that is nothing. Of a run that found something the folder with the histories
 // stays.
+//
+// A server that the environment names by its DSN is used as it is; otherwise
+// the run starts one of its own from the programs of this machine, which it can
+// restart and kill, or has testdb find one.
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -34,31 +39,33 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := 0
-	if err := run(ctx); err != nil {
+	ok, err := run(ctx)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		status = 1
 	}
 	stop()
-	os.Exit(status)
+	if !ok {
+		os.Exit(1)
+	}
 }
 
-func run(ctx context.Context) error {
-	engines := flag.String("engine", "postgres,mariadb,sqlite", "the engines, one after the other, separated by commas")
+// run runs the suite on each engine and tells whether all was well.
+func run(ctx context.Context) (ok bool, err error) {
+	engines := flag.String("engine", cmp.Or(os.Getenv(testdb.EnginesVariable), "postgres,mariadb,sqlite"), "the engines, one after the other, separated by commas")
 	seed := flag.Uint64("seed", rand.Uint64(), "what all that is random comes from")
 	minutes := flag.Float64("minutes", 1, "how long faults happen on each engine")
 	only := flag.String("faults", "", "the faults to do, separated by commas; all by default")
 	flag.Parse()
 	names, err := testdb.ParseEngines(*engines)
 	if err != nil {
-		return err
+		return false, err
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return err
+		return false, err
 	}
 	fmt.Printf("seed %d\n", *seed)
-	wrong := 0
+	ok = true
 	for _, engine := range names {
 		o := faults.Options{
 			Engine: engine, Seed: *seed, Duration: time.Duration(*minutes * float64(time.Minute)),
@@ -67,18 +74,13 @@ func run(ctx context.Context) error {
 		if *only != "" {
 			o.Only = strings.Split(*only, ",")
 		}
-		ok, err := one(ctx, o)
+		fine, err := one(ctx, o)
 		if err != nil {
-			return fmt.Errorf("%s: %w", engine, err)
+			return false, fmt.Errorf("%s: %w", engine, err)
 		}
-		if !ok {
-			wrong++
-		}
+		ok = ok && fine
 	}
-	if wrong > 0 {
-		return fmt.Errorf("something was wrong on %d of %d engines", wrong, len(names))
-	}
-	return nil
+	return ok, nil
 }
 
 // one runs the suite on one engine and tells whether all was well.
@@ -90,19 +92,17 @@ func one(ctx context.Context, o faults.Options) (ok bool, err error) {
 	if err := os.Chmod(o.Folder, 0o711); err != nil { //nolint:gosec // nobody can list it
 		return false, err
 	}
-	defer func() {
-		if ok {
-			_ = os.RemoveAll(o.Folder)
-			return
-		}
-		fmt.Fprintf(os.Stderr, "histories and logs are in %s\n", o.Folder)
-	}()
 	result, err := faults.Do(ctx, o)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("%w\nhistories and logs are in %s", err, o.Folder)
 	}
-	for _, finding := range result.Findings {
-		fmt.Println(finding)
+	if result.OK() {
+		_ = os.RemoveAll(o.Folder)
+	} else {
+		for _, finding := range result.Findings {
+			fmt.Println(finding)
+		}
+		fmt.Printf("histories and logs are in %s\n", o.Folder)
 	}
 	fmt.Printf("engine=%s seed=%d tasks=%d attempts=%d lost=%d doubled=%d stale_settles=%d faults=%d\n",
 		o.Engine, o.Seed, result.Tasks, result.Attempts, result.Lost, result.Doubled, result.StaleSettles, result.Faults)
