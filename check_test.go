@@ -1,0 +1,39 @@
+package falldue_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// TestDatabaseThatComputesOtherwise gives a database a power function of its
+// own: no worker may start there, and the error shows both values.
+func TestDatabaseThatComputesOtherwise(t *testing.T) {
+	dsn := testdb.DSN(t, testdb.Postgres)
+	db, err := sqlx.Open("postgres", dsn+"&search_path=odd,pg_catalog,public")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	db.MustExec("create schema odd")
+	db.MustExec("create function odd.power(float8, float8) returns float8 language sql immutable as 'select pg_catalog.power($1, $2) + 1'")
+	q, err := falldue.New(db, falldue.Config{Schema: "public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kind := falldue.NewKind[int]("misjudged", falldue.KindConfig{Policy: backoff.Text("delay 15s + n^4")})
+	falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error { return nil })
+	err = q.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "16s in Go, but 17s on postgres") {
+		t.Errorf("got error %v, want one that shows 16s and 17s", err)
+	}
+}
