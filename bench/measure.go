@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -53,7 +54,7 @@ var measures = []measure{
 		name: "drain_snapshot", unit: "tasks/s", run: drainOf(2, 0, nil),
 		about: "as drain_deleted, twice as many, while another transaction holds a snapshot; drain_snapshot_first and drain_snapshot_last are the first and the last tenth",
 	},
-	{name: "fail", unit: "tasks/s", run: drainOf(1, 0, errHandler), about: "as drain_deleted, each handler returns an error, which is recorded, and the task waits until tomorrow"},
+	{name: "fail", unit: "tasks/s", settings: settings{fails: true}, run: drainOf(1, 0, errHandler), about: "as drain_deleted, each handler returns an error, which is recorded, and the task waits until tomorrow"},
 	{name: "enqueue_many", unit: "tasks/s", run: enqueueMany(subject.insert), about: "two clients enqueue 500 a call"},
 	{name: "enqueue_copy", unit: "tasks/s", run: enqueueMany(subject.copyIn), about: "two clients load 5,000 at a time by COPY"},
 	{name: "enqueue_1", unit: "tasks/s", run: enqueueOnes(1), about: "one client enqueues one by one, each in a transaction of its own"},
@@ -115,6 +116,10 @@ func drain(ctx context.Context, c *config, s subject, n int, outcome error) (too
 	var handled atomic.Int64
 	var tenth, ninth atomic.Int64 // moments since begin
 	done := make(chan struct{})
+	// A profile tells what belongs to the worker by this label.
+	ctx = pprof.WithLabels(ctx, pprof.Labels("phase", "work"))
+	pprof.SetGoroutineLabels(ctx)
+	defer pprof.SetGoroutineLabels(context.Background())
 	begin := time.Now()
 	stop, err := s.work(ctx, func() error {
 		switch handled.Add(1) {

@@ -27,9 +27,9 @@ func openRawMySQL(ctx context.Context, db database, s settings) (subject, error)
 	}
 	for _, stmt := range []string{
 		`create table raw (id bigint not null auto_increment primary key, kind varchar(100) not null, state tinyint not null default 0,
-			attempts int not null default 0, run_at datetime(6) not null default utc_timestamp(6), claimed_by bigint, last_error text, payload longtext not null,
+			attempts int not null default 0, run_at datetime(6) not null default (utc_timestamp(6)), claimed_by bigint, last_error text, payload longtext not null,
 			index raw_due (state, run_at))`,
-		`create table raw_errors (id bigint not null, attempt int not null, at datetime(6) not null default utc_timestamp(6), error text not null, primary key (id, attempt))`,
+		`create table raw_errors (id bigint not null, attempt int not null, at datetime(6) not null default (utc_timestamp(6)), error text not null, primary key (id, attempt))`,
 	} {
 		if _, err := pool.ExecContext(ctx, stmt); err != nil {
 			_ = pool.Close()

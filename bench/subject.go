@@ -32,6 +32,7 @@ type subject interface {
 // settings are what a measure asks of a subject.
 type settings struct {
 	done   fate // of tasks that are done
+	fails  bool // handlers return errors
 	notify bool // plain statements tell the worker of each task; queues do as they do
 }
 
@@ -63,11 +64,15 @@ var systems = map[string][]struct {
 		{"falldue", openFalldue(tuned)},
 		{"falldue-default", openFalldue(defaults)},
 		{"raw", openRawMySQL},
+		{"watermill", openWatermill(tuned)},
+		{"watermill-default", openWatermill(defaults)},
 	},
 	mariaDB: {
 		{"falldue", openFalldue(tuned)},
 		{"falldue-default", openFalldue(defaults)},
 		{"raw", openRawMySQL},
+		{"watermill", openWatermill(tuned)},
+		{"watermill-default", openWatermill(defaults)},
 	},
 	sqlite: {
 		{"falldue", openFalldue(tuned)},
