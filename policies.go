@@ -54,6 +54,9 @@ func (r *rule) delayIn(at lane) time.Duration {
 // retryBroken is how long a policy that could not be read is left alone.
 const retryBroken = 10 * time.Second
 
+// maxLoaded bounds the policies a process remembers.
+const maxLoaded = 10_000
+
 func newPolicies(s *store) *policies {
 	return &policies{store: s, stored: map[string]bool{}, loaded: map[string]loadedPolicy{}}
 }
@@ -79,6 +82,9 @@ func (p *policies) put(ctx context.Context, tx Tx, key string, policy backoff.Po
 	})
 	if err == nil {
 		p.mu.Lock()
+		if len(p.stored) >= maxLoaded {
+			clear(p.stored)
+		}
 		p.stored[key] = true
 		p.mu.Unlock()
 	}
@@ -97,6 +103,9 @@ func (p *policies) get(ctx context.Context, key string) (*rule, error) {
 	l.rule, l.err = p.load(ctx, key)
 	l.again = time.Now().Add(retryBroken)
 	p.mu.Lock()
+	if len(p.loaded) >= maxLoaded {
+		clear(p.loaded)
+	}
 	p.loaded[key] = l
 	p.mu.Unlock()
 	return l.rule, l.err

@@ -39,6 +39,10 @@ type stmtKey struct {
 // beyond runs unprepared.
 const maxPrepared = 200
 
+// maxMade bounds the texts a process remembers: tasks may bring any number of
+// policies of their own, and each combination of these is a text.
+const maxMade = 2000
+
 func newStore(db *sqlx.DB, server dialect.Server, cfg Config) *store {
 	return &store{
 		db: db, server: server, tables: cfg.tables(), keep: cfg.Keep > 0, notify: cfg.Notify || cfg.Listen != nil,
@@ -58,6 +62,9 @@ func (s *store) stmt(name string, n int, make func(room int) sqlgen.Stmt) sqlgen
 	key := stmtKey{name, room}
 	stmt, ok := s.made[key]
 	if !ok {
+		if len(s.made) >= maxMade {
+			clear(s.made)
+		}
 		stmt = make(room)
 		s.made[key] = stmt
 	}
