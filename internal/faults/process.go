@@ -87,7 +87,11 @@ func (p *Process) kill() {
 // stop asks the process to end, and waits until it has.
 func (p *Process) stop(ctx context.Context) error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error says that it is gone
-	return p.wait(ctx)
+	err := p.wait(ctx)
+	if ctx.Err() == nil && p.cmd.ProcessState.ExitCode() < 0 {
+		return nil // the signal ended it before it listened
+	}
+	return err
 }
 
 // wait waits until the process has ended by itself.
