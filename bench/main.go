@@ -34,6 +34,8 @@ type config struct {
 	while    time.Duration // how long it is measured what happens in a while
 	patience time.Duration // how long one run may take
 	json     string
+	doc      string
+	plot     string
 	profile  string
 }
 
@@ -71,6 +73,8 @@ func parse() *config {
 	flag.DurationVar(&c.while, "while", 3*time.Second, "length of one run of measures that have no number of tasks")
 	flag.DurationVar(&c.patience, "patience", 2*time.Minute, "when to give up on one run")
 	flag.StringVar(&c.json, "json", "", "file to write the results to, as JSON")
+	flag.StringVar(&c.doc, "doc", "", "document to write the results into, such as ../docs/benchmarks.md")
+	flag.StringVar(&c.plot, "plot", "", "file to draw the results into; its ending chooses svg, png or pdf")
 	flag.StringVar(&c.profile, "profile", "", "file to write a CPU profile of all runs to; with .allocs appended, one of allocations")
 	flag.Parse()
 	return c
@@ -120,11 +124,33 @@ func run(ctx context.Context, c *config) error {
 	if err := profiling(); err != nil {
 		return err
 	}
-	report(os.Stdout, all, order)
-	if c.json != "" {
-		return all.write(c.json)
+	if len(all) == 0 {
+		return errors.New("nothing was measured: none of the systems supports any of the measures")
 	}
-	return nil
+	report(os.Stdout, all)
+	return write(ctx, c, srv, all)
+}
+
+// write stores the results in the files that were asked for.
+func write(ctx context.Context, c *config, srv *server, all results) error {
+	if c.json != "" {
+		if err := all.write(c.json); err != nil {
+			return err
+		}
+	}
+	if c.plot != "" {
+		if err := plotRates(c.plot, c.engine, all); err != nil {
+			return err
+		}
+	}
+	if c.doc == "" {
+		return nil
+	}
+	where, err := settingOf(ctx, c, srv)
+	if err != nil {
+		return err
+	}
+	return writeDoc(c.doc, record{Engine: c.engine, Setting: where, Results: all})
 }
 
 // once measures one system on a database of its own.

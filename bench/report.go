@@ -4,21 +4,38 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// report prints a table: a row for each measure, a column for each system,
-// medians with the spread below, and falldue's share of the raw figure.
-func report(out io.Writer, all results, systems []string) {
-	t := tableOf(all, systems)
-	t.SetOutputMirror(out)
-	t.SetStyle(table.StyleRounded)
-	t.Render()
+// report prints the results.
+func report(out io.Writer, all results) {
+	for _, t := range tablesOf(all) {
+		t.SetOutputMirror(out)
+		t.SetStyle(table.StyleRounded)
+		t.Style().Format.Header = text.FormatDefault
+		t.Render()
+	}
 }
 
+// tablesOf makes a table of the claims and one of all else.
+func tablesOf(all results) (list []table.Writer) {
+	isClaim := func(r result) bool { return strings.HasPrefix(r.Measure, "claim_ms") }
+	claims := slices.DeleteFunc(slices.Clone(all), func(r result) bool { return !isClaim(r) })
+	for _, part := range []results{slices.DeleteFunc(slices.Clone(all), isClaim), claims} {
+		if len(part) > 0 {
+			list = append(list, tableOf(part, part.systems()))
+		}
+	}
+	return list
+}
+
+// tableOf makes a table: a row for each measure, a column for each system, of
+// medians and, where it ran more than once, the smallest and the largest; and
+// falldue's share of the raw figure.
 func tableOf(all results, systems []string) table.Writer {
 	t := table.NewWriter()
 	header := table.Row{"measure"}
@@ -27,8 +44,11 @@ func tableOf(all results, systems []string) table.Writer {
 		header = append(header, s)
 		columns = append(columns, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
-	header = append(header, "falldue / raw")
-	columns = append(columns, table.ColumnConfig{Number: len(header), Align: text.AlignRight, AlignHeader: text.AlignRight})
+	withRaw := slices.Contains(systems, "raw") && slices.Contains(systems, "falldue")
+	if withRaw {
+		header = append(header, "falldue / raw")
+		columns = append(columns, table.ColumnConfig{Number: len(header), Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
 	t.AppendHeader(header)
 	t.SetColumnConfigs(columns)
 	seen := map[string]bool{}
@@ -48,13 +68,12 @@ func tableOf(all results, systems []string) table.Writer {
 			}
 			row = append(row, cell)
 		}
-		ratio := ""
-		if f, ok := all.of(r.Measure, "falldue"); ok {
+		if f, ok := all.of(r.Measure, "falldue"); ok && withRaw {
 			if raw, ok := all.of(r.Measure, "raw"); ok && raw.Median > 0 {
-				ratio = fmt.Sprintf("%.2f", f.Median/raw.Median)
+				row = append(row, number(f.Median/raw.Median))
 			}
 		}
-		t.AppendRow(append(row, ratio))
+		t.AppendRow(row)
 	}
 	return t
 }

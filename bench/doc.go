@@ -1,0 +1,143 @@
+package main
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+// record is what is kept of an engine beside the document, so that a run of
+// some measures replaces these and leaves the others.
+type record struct {
+	Engine  string  `json:"engine"`
+	Setting setting `json:"setting"`
+	Results results `json:"results"`
+}
+
+//go:embed doc.md.tmpl
+var docText string
+
+var docTemplate = template.Must(template.New("doc").Parse(docText))
+
+// section is an engine in the document.
+type section struct {
+	record
+	Title            string
+	Tables           []string // in Markdown
+	Plot, ClaimsPlot string   // file names; ClaimsPlot is empty without results
+}
+
+// titles are the engines in the order of the document.
+var titles = []struct{ engine, title string }{{postgres, "PostgreSQL"}, {mySQL, "MySQL"}, {mariaDB, "MariaDB"}, {sqlite, "SQLite"}}
+
+// writeDoc adds results to what is known, and writes the document and its plots
+// anew: path is the document, the rest is in a folder of the same name.
+func writeDoc(path string, now record) error {
+	folder := strings.TrimSuffix(path, filepath.Ext(path))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	known, err := readRecord(folder, now.Engine)
+	if err != nil {
+		return err
+	}
+	now.Results = known.Results.replace(now.Results)
+	text, err := json.MarshalIndent(now, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(folder, now.Engine+".json"), append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	data := struct {
+		Measures []measure
+		Sections []section
+	}{Measures: measures}
+	for _, t := range titles {
+		r, err := readRecord(folder, t.engine)
+		if err != nil {
+			return err
+		}
+		if len(r.Results) == 0 {
+			continue
+		}
+		s := section{record: r, Title: t.title, Plot: t.engine + ".svg"}
+		for _, t := range tablesOf(r.Results) {
+			s.Tables = append(s.Tables, t.RenderMarkdown())
+		}
+		if err := plotRates(filepath.Join(folder, s.Plot), t.title, r.Results); err != nil {
+			return err
+		}
+		if name := t.engine + "-claims.svg"; len(r.Results.claims()) > 0 {
+			s.ClaimsPlot = name
+			if err := plotClaims(filepath.Join(folder, name), t.title, r.Results); err != nil {
+				return err
+			}
+		}
+		data.Sections = append(data.Sections, s)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(docTemplate.Execute(file, data), file.Close())
+}
+
+func readRecord(folder, engine string) (r record, err error) {
+	text, err := os.ReadFile(filepath.Join(folder, engine+".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(text, &r)
+}
+
+// replace returns r with the results of all measures that are among others
+// replaced by these.
+func (r results) replace(others results) results {
+	list := slices.DeleteFunc(slices.Clone(r), func(x result) bool {
+		return slices.ContainsFunc(others, func(y result) bool { return x.Measure == y.Measure })
+	})
+	list = append(list, others...)
+	rank := func(x result) int {
+		return slices.IndexFunc(measures, func(m measure) bool { return strings.HasPrefix(x.Measure, strings.TrimSuffix(m.name, "_p50_ms")) })
+	}
+	slices.SortStableFunc(list, func(a, b result) int { return rank(a) - rank(b) })
+	return list
+}
+
+// systems lists the systems of results, in the order of their engine's.
+func (r results) systems() (names []string) {
+	for _, s := range systems[r[0].Engine] {
+		if slices.ContainsFunc(r, func(x result) bool { return x.System == s.name }) {
+			names = append(names, s.name)
+		}
+	}
+	for _, x := range r {
+		if !slices.Contains(names, x.System) {
+			names = append(names, x.System)
+		}
+	}
+	return names
+}
+
+// About describes a measure.
+func (m measure) About() string {
+	about := m.about
+	if strings.Contains(about, "%[1]s") {
+		about = fmt.Sprintf(about, "many")
+	}
+	return about
+}
+
+// Name is the measure's name.
+func (m measure) Name() string { return m.name }
