@@ -56,13 +56,13 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 		delay += " else 0 end"
 	}
 	b.add("with due as materialized (select l.place, t.* from ", b.numberedRows("l", LaneColumns...),
-		" cross join lateral (select id, fence, updated_at as anchor, claimed_by as previous from ", tasks,
-		" where queue = ", b.arg("queue"),
+		"\ncross join lateral (select id, fence, updated_at as anchor, claimed_by as previous from ", tasks,
+		"\nwhere queue = ", b.arg("queue"),
 		" and state = l.state and priority = l.priority and kind = l.kind and policy = l.policy and attempts = l.attempts",
 		" and updated_at >= ", clock.Moment("l.since"), " and updated_at <= ", clock.Shift(clock.Now, "-("+delay+")"),
-		" order by updated_at limit ", b.arg("limit"), " for update", skipLocked(s), ") t limit ", b.arg("limit"), ")",
-		" update ", tasks, " t set ", claimSet(b), " from due where t.id = due.id and t.fence = due.fence",
-		" returning due.place, t.id, t.fence, t.max_attempts, ", clock.Micros("due.anchor"), ", ", clock.Micros("t.first_attempted_at"), ", ",
+		"\norder by updated_at limit ", b.arg("limit"), " for update", skipLocked(s), ") t limit ", b.arg("limit"), ")",
+		"\nupdate ", tasks, " t set ", claimSet(b), "\nfrom due where t.id = due.id and t.fence = due.fence",
+		"\nreturning due.place, t.id, t.fence, t.max_attempts, ", clock.Micros("due.anchor"), ", ", clock.Micros("t.first_attempted_at"), ", ",
 		clock.Micros("t.created_at"), ", ", clock.Micros(clock.Now), ", due.previous, t.payload")
 	return b.stmt()
 }
@@ -75,7 +75,7 @@ func ClaimLane(s dialect.Server, tables Tables, f *Formula) Stmt {
 	b, clock := newBuilder(s), s.Clock()
 	b.add("select 1, id, ", nextFence(s, "fence"), ", max_attempts, ", clock.Micros("updated_at"), ", ", clock.Micros("coalesce(first_attempted_at, "+clock.Now+")"), ", ",
 		clock.Micros("created_at"), ", ", clock.Micros(clock.Now), ", claimed_by, payload from ", tables.tasks(s),
-		" where queue = ", b.arg("queue"), " and state = ", b.arg("state"), " and priority = ", b.arg("priority"),
+		"\nwhere queue = ", b.arg("queue"), " and state = ", b.arg("state"), " and priority = ", b.arg("priority"),
 		" and kind = ", b.arg("kind"), " and policy = ", b.arg("policy"), " and attempts = ", b.arg("attempts"),
 		" and updated_at >= ", clock.Moment(b.int("since")))
 	if f == nil {
@@ -83,7 +83,7 @@ func ClaimLane(s dialect.Server, tables Tables, f *Formula) Stmt {
 	} else {
 		b.add(" and updated_at <= ", clock.Shift(clock.Now, "-("+b.wait(*f, ":attempts")+")"))
 	}
-	b.add(" order by updated_at limit ", b.arg("limit"))
+	b.add("\norder by updated_at limit ", b.arg("limit"))
 	if s.Caps.LockRows {
 		b.add(" for update", skipLocked(s))
 	}

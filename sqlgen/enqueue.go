@@ -36,7 +36,7 @@ func Enqueue(s dialect.Server, p EnqueueParams, room int) Stmt {
 	}
 	if s.Caps.Rows == dialect.Unions {
 		b.slots = room
-		b.add("insert into ", tables.tasks(s), enqueued, " values ")
+		b.add("insert into ", tables.tasks(s), enqueued, "\nvalues ")
 		for r := range room {
 			value := func(i int) string { return b.push(param{kind: cell, typ: EnqueueColumns[i].Type, col: i, row: r}) }
 			if r > 0 {
@@ -52,7 +52,7 @@ func Enqueue(s dialect.Server, p EnqueueParams, room int) Stmt {
 			payload += "::json"
 		}
 		b.add("insert into ", tables.tasks(s), enqueued, " select queue, kind, policy, priority, max_attempts, ",
-			anchor("delay", "at"), ", ", clock.Now, ", ", payload, " from ", b.rows("s", room, EnqueueColumns...), " where true")
+			anchor("delay", "at"), ", ", clock.Now, ", ", payload, "\nfrom ", b.rows("s", room, EnqueueColumns...), "\nwhere true")
 	}
 	b.returningIDs(p)
 	return b.stmt()
@@ -80,7 +80,7 @@ func (b *builder) returningIDs(p EnqueueParams) {
 	if !b.server.Caps.InsertReturning {
 		return
 	}
-	b.add(" returning id")
+	b.add("\nreturning id")
 	if p.Notify && b.server.Caps.Notify {
 		b.add(", (select pg_notify(", b.arg("channel"), ", ''))")
 	}
@@ -103,7 +103,7 @@ func PutPolicy(s dialect.Server, tables Tables) Stmt {
 // Policy selects the text of a policy. Parameters: key.
 func Policy(s dialect.Server, tables Tables) Stmt {
 	b := newBuilder(s)
-	b.add("select policy from ", tables.policies(s), " where ", s.Quote("key"), " = ", b.arg("key"))
+	b.add("select policy from ", tables.policies(s), "\nwhere ", s.Quote("key"), " = ", b.arg("key"))
 	return b.stmt()
 }
 
@@ -119,6 +119,6 @@ func Check(s dialect.Server, formulas []Formula, room int) Stmt {
 	for i, f := range formulas {
 		b.add(", ", f.MicrosSQL(s, "s.n"), " as f", strconv.Itoa(i))
 	}
-	b.add(" from ", b.rows("s", room, samples), " order by s.n")
+	b.add("\nfrom ", b.rows("s", room, samples), "\norder by s.n")
 	return b.stmt()
 }

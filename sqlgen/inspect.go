@@ -17,7 +17,7 @@ func List(s dialect.Server, tables Tables, p ListParams) Stmt {
 	b, clock := newBuilder(s), s.Clock()
 	b.add("select id, queue, kind, policy, priority, state, attempts, max_attempts, fence, ",
 		clock.Micros("updated_at"), ", ", clock.Micros("created_at"), ", ", clock.Micros("first_attempted_at"), ", ", clock.Micros("attempted_at"), ", ", clock.Micros(clock.Now),
-		", claimed_by, last_error, payload, result from ", tables.tasks(s), " where id > ", b.arg("after"))
+		", claimed_by, last_error, payload, result from ", tables.tasks(s), "\nwhere id > ", b.arg("after"))
 	for _, f := range []struct {
 		set  bool
 		name string
@@ -26,7 +26,7 @@ func List(s dialect.Server, tables Tables, p ListParams) Stmt {
 			b.add(" and ", f.name, " = ", b.arg(f.name))
 		}
 	}
-	b.add(" order by id limit ", b.arg("limit"))
+	b.add("\norder by id limit ", b.arg("limit"))
 	return b.stmt()
 }
 
@@ -36,14 +36,14 @@ func List(s dialect.Server, tables Tables, p ListParams) Stmt {
 func Attempts(s dialect.Server, tables Tables) Stmt {
 	b := newBuilder(s)
 	b.add("select fence, attempt, outcome, worker, ", s.Clock().Micros("finished_at"), ", duration_us, error, stack from ",
-		tables.attempts(s), " where task_id = ", b.arg("id"), " order by fence")
+		tables.attempts(s), "\nwhere task_id = ", b.arg("id"), "\norder by fence")
 	return b.stmt()
 }
 
 // Count counts tasks by queue, kind and state.
 func Count(s dialect.Server, tables Tables) Stmt {
 	b := newBuilder(s)
-	b.add("select queue, kind, state, count(*) from ", tables.tasks(s), " group by queue, kind, state order by queue, kind, state")
+	b.add("select queue, kind, state, count(*) from ", tables.tasks(s), "\ngroup by queue, kind, state order by queue, kind, state")
 	return b.stmt()
 }
 
@@ -51,8 +51,8 @@ func Count(s dialect.Server, tables Tables) Stmt {
 // Parameters: id.
 func Revive(s dialect.Server, tables Tables) Stmt {
 	b := newBuilder(s)
-	b.add("update ", tables.tasks(s), " set state = 'open', attempts = 0, first_attempted_at = null, updated_at = ", s.Clock().Now,
-		" where id = ", b.arg("id"), " and state in ('dead', 'cancelled')")
+	b.add("update ", tables.tasks(s), "\nset state = 'open', attempts = 0, first_attempted_at = null, updated_at = ", s.Clock().Now,
+		"\nwhere id = ", b.arg("id"), " and state in ('dead', 'cancelled')")
 	return b.stmt()
 }
 
@@ -60,8 +60,8 @@ func Revive(s dialect.Server, tables Tables) Stmt {
 // of that at its next heartbeat. Parameters: id.
 func Cancel(s dialect.Server, tables Tables) Stmt {
 	b := newBuilder(s)
-	b.add("update ", tables.tasks(s), " set state = 'cancelled', claimed_by = '', updated_at = ", s.Clock().Now,
-		" where id = ", b.arg("id"), " and state in ('open', 'snoozed')")
+	b.add("update ", tables.tasks(s), "\nset state = 'cancelled', claimed_by = '', updated_at = ", s.Clock().Now,
+		"\nwhere id = ", b.arg("id"), " and state in ('open', 'snoozed')")
 	return b.stmt()
 }
 
@@ -70,7 +70,7 @@ func Cancel(s dialect.Server, tables Tables) Stmt {
 // and [Drop] delete them. Parameters: queue, state, keep, limit.
 func Clean(s dialect.Server, tables Tables) Stmt {
 	b, clock := newBuilder(s), s.Clock()
-	b.add("select id from ", tables.tasks(s), " where queue = ", b.arg("queue"), " and state = ", b.arg("state"),
+	b.add("select id from ", tables.tasks(s), "\nwhere queue = ", b.arg("queue"), " and state = ", b.arg("state"),
 		" and updated_at <= ", clock.Shift(clock.Now, "-("+b.int("keep")+")"), " limit ", b.arg("limit"))
 	return b.stmt()
 }

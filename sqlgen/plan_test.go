@@ -9,7 +9,6 @@ import (
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
-	"github.com/falldue/falldue/migrations"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -75,17 +74,7 @@ func plan(t *testing.T, db *sqlx.DB, s dialect.Server, stmt sqlgen.Stmt, values 
 func TestPlansAreIndexRanges(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
-		s, err := dialect.Probe(t.Context(), db)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := migrations.New(db.DB, s, tables)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.Up(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		s := migrated(t, db)
 		backlog(t, db, s, 20_000)
 		power := formula(t, "15s + n^4")
 		lane := sqlgen.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100,

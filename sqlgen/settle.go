@@ -26,10 +26,10 @@ func updateRows(s dialect.Server, tables Tables, room int, cols []Column, set, w
 		return on
 	}
 	if s.Caps.Rows == dialect.Unions {
-		b.add("update ", b.rows("s", room, cols...), " straight_join ", name, " t on ", match(), " set ", set(b))
+		b.add("update ", b.rows("s", room, cols...), " straight_join ", name, " t on ", match(), "\nset ", set(b))
 		return b.stmt()
 	}
-	b.add("update ", name, " as t set ", set(b), " from ", b.rows("s", room, cols...), " where ", match())
+	b.add("update ", name, " as t set ", set(b), "\nfrom ", b.rows("s", room, cols...), "\nwhere ", match())
 	if where != nil {
 		b.returning("t.id")
 	}
@@ -46,7 +46,7 @@ func deleteRows(b *builder, table string, room int, keys []string, cols []Column
 	match := strings.Join(on, " and ")
 	switch b.server.Caps.Rows {
 	case dialect.Arrays:
-		b.add("delete from ", table, " as t using ", b.rows("s", room, cols...), " where ", match, where(b))
+		b.add("delete from ", table, " as t using ", b.rows("s", room, cols...), "\nwhere ", match, where(b))
 	case dialect.JSON:
 		b.add("delete from ", table, " as t where (t.", strings.Join(keys, ", t."), ") in (select * from ", b.rows("s", room, cols...), ")", where(b))
 	case dialect.Unions:
@@ -127,7 +127,7 @@ func Record(s dialect.Server, tables Tables, room int) Stmt {
 	}
 	b.add(insert, tables.attempts(s), " (task_id, fence, attempt, outcome, worker, finished_at, duration_us, error, stack)",
 		" select task_id, task_fence, attempt, outcome, worker, ", s.Clock().Now, ", duration, error, stack from ",
-		b.rows("s", room, RecordColumns...), " where task_id <> 0", conflict)
+		b.rows("s", room, RecordColumns...), "\nwhere task_id <> 0", conflict)
 	return b.stmt()
 }
 
@@ -147,5 +147,5 @@ func (b *builder) returning(column string) {
 	if b.server.Name() == dialect.SQLite {
 		column = column[len("t."):] // SQLite knows no alias here
 	}
-	b.add(" returning ", column)
+	b.add("\nreturning ", column)
 }

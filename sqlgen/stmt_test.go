@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
@@ -127,22 +128,29 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// migrated creates the tables in db.
+func migrated(t *testing.T, db *sqlx.DB) dialect.Server {
+	t.Helper()
+	s, err := dialect.Probe(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := migrations.New(db.DB, s, tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // TestPrepared has every server prepare every statement.
 func TestPrepared(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for _, driver := range testdb.Drivers(engine) {
 			db := testdb.OpenDriver(t, engine, driver)
-			s, err := dialect.Probe(t.Context(), db)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, err := migrations.New(db.DB, s, tables)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := m.Up(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			s := migrated(t, db)
 			for name, stmt := range statements(t, s) {
 				prepared, err := db.PrepareContext(t.Context(), stmt.SQL)
 				if err != nil {

@@ -10,21 +10,21 @@ import "github.com/falldue/falldue/dialect"
 func Sweep(s dialect.Server, tables Tables) Stmt {
 	b, clock, tasks := newBuilder(s), s.Clock(), tables.tasks(s)
 	if s.Caps.LooseScan {
-		b.add("select state, priority, kind, policy, attempts, ", clock.Micros("min(updated_at)"), ", ", clock.Micros(clock.Now), " from ", tasks,
-			" where queue = ", b.arg("queue"), " and state in ('open', 'snoozed')",
-			" group by queue, state, priority, kind, policy, attempts")
+		b.add("select state, priority, kind, policy, attempts, ", clock.Micros("min(updated_at)"), ", ", clock.Micros(clock.Now), "\nfrom ", tasks,
+			"\nwhere queue = ", b.arg("queue"), " and state in ('open', 'snoozed')",
+			"\ngroup by queue, state, priority, kind, policy, attempts")
 		return b.stmt()
 	}
 	// 'open' and 'snoozed' sort after the states of finished tasks.
 	const order = "state, priority, kind, policy, attempts"
 	first := func(from string) string {
-		return "(select id from " + tasks + " where queue = " + b.arg("queue") + " and " + from + " order by " + order + ", updated_at limit 1)"
+		return "(select id from " + tasks + "\nwhere queue = " + b.arg("queue") + " and " + from + "\norder by " + order + ", updated_at limit 1)"
 	}
 	b.add("with recursive lane as (",
 		"select t.id, t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at from ", tasks, " t where t.id = ", first("state >= 'open'"),
-		" union all ",
+		"\nunion all\n",
 		"select t.id, t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at from lane l join ", tasks, " t on t.id = ",
 		first("("+order+") > (l.state, l.priority, l.kind, l.policy, l.attempts)"),
-		") select state, priority, kind, policy, attempts, ", clock.Micros("updated_at"), ", ", clock.Micros(clock.Now), " from lane")
+		") select state, priority, kind, policy, attempts, ", clock.Micros("updated_at"), ", ", clock.Micros(clock.Now), "\nfrom lane")
 	return b.stmt()
 }

@@ -1,1 +1,2 @@
-delete from "falldue_attempts" as t using unnest($1::bigint[]) as s (task_id) where t.task_id = s.task_id
+delete from "falldue_attempts" as t using unnest($1::bigint[]) as s (task_id)
+where t.task_id = s.task_id

@@ -1,1 +1,2 @@
-select policy from "falldue_policies" where "key" = $1
+select policy from "falldue_policies"
+where "key" = $1

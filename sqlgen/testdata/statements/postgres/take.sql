@@ -1,1 +1,3 @@
-update "falldue_tasks" as t set attempts = least(t.attempts, 2147483646) + 1, fence = least(t.fence, 9223372036854775806) + 1, state = 'open', updated_at = (statement_timestamp() + ($1::bigint) * interval '1 microsecond'), attempted_at = statement_timestamp(), first_attempted_at = coalesce(t.first_attempted_at, statement_timestamp()), claimed_by = $2 from unnest($3::bigint[], $4::bigint[]) as s (task_id, task_fence) where t.id = s.task_id and t.fence = s.task_fence
+update "falldue_tasks" as t set attempts = least(t.attempts, 2147483646) + 1, fence = least(t.fence, 9223372036854775806) + 1, state = 'open', updated_at = (statement_timestamp() + ($1::bigint) * interval '1 microsecond'), attempted_at = statement_timestamp(), first_attempted_at = coalesce(t.first_attempted_at, statement_timestamp()), claimed_by = $2
+from unnest($3::bigint[], $4::bigint[]) as s (task_id, task_fence)
+where t.id = s.task_id and t.fence = s.task_fence

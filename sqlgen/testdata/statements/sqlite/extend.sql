@@ -1,1 +1,4 @@
-update "falldue_tasks" as t set updated_at = ((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 + (?)) from (select value ->> 0 as task_id, value ->> 1 as task_fence from json_each(?)) as s where t.id = s.task_id and t.fence = s.task_fence and t.claimed_by = ? returning id
+update "falldue_tasks" as t set updated_at = ((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 + (?))
+from (select value ->> 0 as task_id, value ->> 1 as task_fence from json_each(?)) as s
+where t.id = s.task_id and t.fence = s.task_fence and t.claimed_by = ?
+returning id
