@@ -29,7 +29,7 @@ type database struct {
 // openDatabase finds a server and makes a fresh database on it: on the server
 // that the environment names; else on one that the run has to itself; else, for
 // an engine whose programs are not here, on one that testdb finds.
-func openDatabase(ctx context.Context, engine, folder string) (*database, error) {
+func openDatabase(ctx context.Context, program, engine, folder string) (*database, error) {
 	d := &database{engine: engine}
 	if engine == testdb.SQLite {
 		d.dsn = "file:" + filepath.Join(folder, "falldue.db") +
@@ -38,7 +38,7 @@ func openDatabase(ctx context.Context, engine, folder string) (*database, error)
 	}
 	dsn := os.Getenv(testdb.ServerVariable(engine))
 	if dsn == "" {
-		own, err := startServer(ctx, engine, folder)
+		own, err := startServer(ctx, program, engine, folder)
 		switch {
 		case err == nil:
 			d.own, dsn = own, own.dsn

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,7 +30,7 @@ func drained(ctx context.Context, q *falldue.Queue) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d tasks are left (last error: %v): %w", left, err, ctx.Err())
+			return errors.Join(fmt.Errorf("%d tasks are left: %w", left, ctx.Err()), err)
 		case <-tick.C:
 		}
 	}

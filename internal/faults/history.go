@@ -68,7 +68,7 @@ const historySuffix = ".history"
 
 // OpenHistory opens the history that a process writes in folder dir.
 func OpenHistory(dir, process string) (*History, error) {
-	f, err := os.OpenFile(filepath.Join(dir, process+historySuffix), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, process+historySuffix), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600) //nolint:gosec // the folder is the run's own
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"time"
@@ -58,8 +59,8 @@ type plan struct {
 // hundredth of that.
 func planFor(seed uint64, key string, fence int64, longest time.Duration) plan {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(key)) // never fails
-	dice := rand.New(rand.NewPCG(seed, h.Sum64()+uint64(fence)*0x9e3779b97f4a7c15))
+	fmt.Fprint(h, key, fence)
+	dice := rand.New(rand.NewPCG(seed, h.Sum64()))
 	p := plan{outcome: OutcomeDone, after: span(dice, longest/100)}
 	switch n := dice.IntN(100); {
 	case n < 14:

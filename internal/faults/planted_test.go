@@ -5,8 +5,9 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
-	"strings"
+	"regexp"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,54 +60,67 @@ type forgetfulTx struct{ driver.Tx }
 
 func (t forgetfulTx) Commit() error { return t.Rollback() }
 
-// replaced makes a change of statements that contain a text.
-func replaced(in string, oldNew ...string) func(string) string {
-	return func(statement string) string {
-		if !strings.Contains(statement, in) {
-			return statement
-		}
-		return strings.NewReplacer(oldNew...).Replace(statement)
-	}
-}
+// rewrite is a change of statements: where they match when, find becomes put.
+type rewrite struct{ when, find, put string }
 
-func both(one, other func(string) string) func(string) string {
-	return func(statement string) string { return other(one(statement)) }
+// rewritten makes a change of rewrites, each of which must have met a statement
+// when the test is over.
+func rewritten(t *testing.T, rewrites ...rewrite) func(string) string {
+	met := make([]atomic.Bool, len(rewrites))
+	t.Cleanup(func() {
+		for i := range met {
+			if !met[i].Load() {
+				t.Errorf("no statement matches %+v", rewrites[i])
+			}
+		}
+	})
+	return func(statement string) string {
+		for i, r := range rewrites {
+			if !regexp.MustCompile(r.when).MatchString(statement) {
+				continue
+			}
+			find := regexp.MustCompile(r.find)
+			if find.MatchString(statement) {
+				met[i].Store(true)
+				statement = find.ReplaceAllString(statement, r.put)
+			}
+		}
+		return statement
+	}
 }
 
 var (
 	// Heartbeats that reach nothing: leases run out while handlers run. That is
 	// no bug, and makes the others show.
-	withoutHeartbeats = replaced("as t set updated_at = (", "set updated_at = (", "set updated_at = t.updated_at + 0 * (")
+	withoutHeartbeats = rewrite{`^update`, `set updated_at = \(`, `set updated_at = t.updated_at + 0 * (`}
 	// A settle that asks neither for the claim nor for its worker.
-	withoutOwner = replaced("t.fence = s.task_fence and t.claimed_by = ?", "t.fence = s.task_fence and t.claimed_by = ?", "? <> ''")
-	// Claims that are all number one.
-	withoutFence = both(
-		replaced("fence + 1", "select 1, id, fence + 1", "select 1, id, 1", "fence = t.fence + 1", "fence = 1"),
-		replaced("attempted_at = ", " and t.fence = s.task_fence", ""),
-	)
+	withoutOwner = rewrite{`^update`, `t\.fence = s\.task_fence\s+and t\.claimed_by = \?`, `? <> ''`}
+	// Claims that are all number one: the statements that find, and that take.
+	allFirst = rewrite{`.`, `min\((t\.)?fence, \d+\) \+ 1`, `1`}
+	anyClaim = rewrite{`first_attempted_at = `, `t\.fence = s\.task_fence`, `1 = 1`}
 )
 
 func TestPlantedBugsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name     string
-		worker   planted
-		enqueuer planted
-		most     time.Duration // it may never end
-		found    func(Verdict) bool
+		name    string
+		work    []rewrite // in the workers
+		forgets bool      // the enqueuer's commits
+		most    time.Duration
+		found   func(Verdict) bool
 	}{
-		{"leases run out, and nothing else is wrong", planted{change: withoutHeartbeats}, planted{}, time.Minute, Verdict.OK},
-		{"settle without a lease", planted{change: both(withoutHeartbeats, withoutOwner)}, planted{}, time.Minute, func(v Verdict) bool { return v.StaleSettles > 0 }},
-		{"fencing dropped", planted{change: withoutFence}, planted{}, 3 * time.Second, func(v Verdict) bool { return v.Doubled > 0 }},
-		{"enqueue acknowledged before its commit", planted{}, planted{forgetsCommit: true}, time.Minute, func(v Verdict) bool { return v.Lost > 0 }},
+		{"leases run out, and nothing else is wrong", []rewrite{withoutHeartbeats}, false, time.Minute, Verdict.OK},
+		{"settle without a lease", []rewrite{withoutHeartbeats, withoutOwner}, false, time.Minute, func(v Verdict) bool { return v.StaleSettles > 0 }},
+		{"fencing dropped", []rewrite{allFirst, anyClaim}, false, 3 * time.Second /* it would never end */, func(v Verdict) bool { return v.Doubled > 0 }},
+		{"enqueue acknowledged before its commit", nil, true, time.Minute, func(v Verdict) bool { return v.Lost > 0 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			v, recorded := runPlanted(t, c.worker, c.enqueuer, c.most)
+			v, recorded := runPlanted(t, planted{change: rewritten(t, c.work...)}, planted{forgetsCommit: c.forgets}, c.most)
 			if !c.found(v) {
 				t.Errorf("%d lost, %d doubled, %d stale settles: %q", v.Lost, v.Doubled, v.StaleSettles, v.Findings)
 			}
-			if c.worker.change != nil && v.OK() && recorded["lost"] == 0 {
+			if v.OK() && recorded["lost"] == 0 {
 				t.Error("no lease ran out")
 			}
 		})

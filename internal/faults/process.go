@@ -21,19 +21,27 @@ type Process struct {
 	err      error         // how it ended, to be read when it is gone
 }
 
-// The two parts that a process can play.
+// The parts that a process can play.
 const (
 	workerPart   = "worker"
 	enqueuerPart = "enqueuer"
+	keeperPart   = "keeper" // of a server
 )
 
 // Play is the whole of a process that Start started: its arguments are a part
 // and a role. It ends when it is interrupted, or its starter is gone.
 func Play(args []string) error {
-	var r Role
 	if len(args) != 2 {
 		return fmt.Errorf("got the arguments %q; wanted are a part and its role", args)
 	}
+	if args[0] == keeperPart {
+		var k keeper
+		if err := json.Unmarshal([]byte(args[1]), &k); err != nil {
+			return err
+		}
+		return k.keep()
+	}
+	var r Role
 	if err := json.Unmarshal([]byte(args[1]), &r); err != nil {
 		return err
 	}
@@ -49,7 +57,7 @@ func Play(args []string) error {
 	case enqueuerPart:
 		return r.Enqueue(ctx)
 	}
-	return fmt.Errorf("part %q; allowed are %s, %s", args[0], workerPart, enqueuerPart)
+	return fmt.Errorf("part %q; allowed are %s, %s, %s", args[0], workerPart, enqueuerPart, keeperPart)
 }
 
 // start starts a process of the program, which calls [Play].
@@ -58,7 +66,7 @@ func start(program, part string, r Role) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.Create(filepath.Join(r.Folder, r.Name+".log")) //nolint:gosec // the folder is the run's own
+	log, err := os.Create(filepath.Join(r.Folder, r.Name+".log"))
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +111,7 @@ func (p *Process) wait(ctx context.Context) error {
 		return fmt.Errorf("%s does not end: %w", p.Name, ctx.Err())
 	}
 	if p.err != nil {
-		said, _ := os.ReadFile(filepath.Join(p.Folder, p.Name+".log")) //nolint:gosec // the folder is the run's own
+		said, _ := os.ReadFile(filepath.Join(p.Folder, p.Name+".log"))
 		return fmt.Errorf("%s: %w: %s", p.Name, p.err, said[max(0, len(said)-2000):])
 	}
 	return nil

@@ -89,7 +89,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.db, err = openDatabase(ctx, r.Engine, data); err != nil {
+	if r.db, err = openDatabase(ctx, r.Program, r.Engine, data); err != nil {
 		return err
 	}
 	role := Role{Name: "checker", Driver: testdb.Drivers(r.Engine)[0], DSN: r.db.dsn, Connections: 8, Lease: lease, Policy: policies[0]}

@@ -1,13 +1,18 @@
 package faults
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,67 +24,94 @@ import (
 // restart and kill it. Unlike those of the other tests it keeps what it has
 // committed when it is killed: that is its default.
 type server struct {
-	engine, folder, program string
-	args                    []string
-	dsn                     string
-	quit                    syscall.Signal // asks it to end without waiting for its clients
-	account                 *syscall.Credential
+	keeper
+	engine, dsn string
+	quit        syscall.Signal // asks it to end without waiting for its clients
+	program     string         // plays the keeper
 
-	mu     sync.Mutex // held by who restarts it
-	cmd    *exec.Cmd
-	exited chan struct{}
+	mu       sync.Mutex // held by who restarts it
+	process  *os.Process
+	lifeline io.Closer
+	exited   chan struct{}
+}
+
+// keeper is what the process is told that runs a server for as long as the run
+// lasts, however that ends.
+type keeper struct {
+	Folder, User   string
+	Create, Launch []string
 }
 
 // errNoProgram is why a run cannot have a server to itself.
 var errNoProgram = errors.New("the server programs are not on this machine")
 
-// startServer creates a server in folder and starts it.
-func startServer(ctx context.Context, engine, folder string) (*server, error) {
+// startServer creates a server in folder and starts it. program plays the part
+// of its keeper.
+func startServer(ctx context.Context, program, engine, folder string) (*server, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
 	data := filepath.Join(folder, "data")
-	s := &server{engine: engine, folder: folder}
-	var create *exec.Cmd
+	s := &server{engine: engine, program: program}
+	s.Folder = folder
 	switch engine {
 	case testdb.Postgres:
-		s.program, s.quit = lookUp("postgres"), syscall.SIGINT
-		s.args = []string{"-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200"}
+		s.quit, s.User = syscall.SIGINT, "postgres"
+		s.Create = []string{lookUp("initdb"), "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync"}
+		s.Launch = []string{lookUp("postgres"), "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200"}
 		s.dsn = fmt.Sprintf("postgres://postgres@127.0.0.1:%s/postgres?sslmode=disable", port)
-		create = exec.Command(lookUp("initdb"), "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync") //nolint:gosec // a program found by name
-		s.account, err = accountOf("postgres")
 	case testdb.MariaDB:
-		s.program, s.quit = lookUp("mariadbd"), syscall.SIGTERM
-		s.args = []string{"--no-defaults", "--datadir=" + data, "--port=" + port, "--bind-address=127.0.0.1", "--max-connections=200",
+		s.quit, s.User = syscall.SIGTERM, "mysql"
+		s.Create = []string{lookUp("mariadb-install-db"), "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir=" + data}
+		s.Launch = []string{lookUp("mariadbd"), "--no-defaults", "--datadir=" + data, "--port=" + port, "--bind-address=127.0.0.1", "--max-connections=200",
 			"--socket=" + filepath.Join(folder, "socket"), "--pid-file=" + filepath.Join(folder, "pid")}
 		s.dsn = fmt.Sprintf("root@tcp(127.0.0.1:%s)/mysql", port)
-		create = exec.Command(lookUp("mariadb-install-db"), "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir="+data) //nolint:gosec // a program found by name
-		s.account, err = accountOf("mysql")
 	default:
 		return nil, fmt.Errorf("%s: %w", engine, errNoProgram)
 	}
+	if s.Create[0] == "" || s.Launch[0] == "" {
+		return nil, fmt.Errorf("%s: %w", engine, errNoProgram)
+	}
+	create, err := s.command(s.Create)
 	if err != nil {
 		return nil, err
 	}
-	if s.program == "" || create.Path == "" {
-		return nil, fmt.Errorf("%s: %w", engine, errNoProgram)
-	}
-	if s.account != nil {
-		if err := os.Chown(folder, int(s.account.Uid), int(s.account.Gid)); err != nil {
-			return nil, err
-		}
-	}
-	s.own(create)
 	if said, err := create.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", create.Path, err, said)
 	}
-	return s, s.start(ctx)
+	err = s.start(ctx)
+	return s, err
 }
 
-func (s *server) own(cmd *exec.Cmd) {
-	cmd.Dir = s.folder
-	cmd.SysProcAttr = attributes(s.account)
+func (k keeper) command(args []string) (*exec.Cmd, error) {
+	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec // a program found by name
+	cmd.Dir = k.Folder
+	return cmd, runAs(cmd, k.User)
+}
+
+// keep is the whole of a keeper: it runs the server, tells its process id, and
+// kills it when the run is gone.
+func (k keeper) keep() error {
+	log, err := os.OpenFile(filepath.Join(k.Folder, "log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd, err := k.command(k.Launch)
+	if err != nil {
+		return err
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	fmt.Println(cmd.Process.Pid)
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = cmd.Process.Kill() // an error says that it is gone
+	}()
+	return cmd.Wait()
 }
 
 // start starts the server and waits until it answers. The processes of one that
@@ -101,23 +133,39 @@ func (s *server) start(ctx context.Context) error {
 }
 
 func (s *server) startOnce(ctx context.Context) error {
-	log, err := os.OpenFile(filepath.Join(s.folder, "log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	role, err := json.Marshal(s.keeper)
 	if err != nil {
 		return err
 	}
-	defer log.Close()
-	cmd := exec.Command(s.program, s.args...) //nolint:gosec // a program found by name
-	s.own(cmd)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd := exec.Command(s.program, keeperPart, string(role)) //nolint:gosec // the run's own program
+	inOwnGroup(cmd)
+	if s.lifeline, err = cmd.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	line, err := bufio.NewReader(out).ReadString('\n')
 	exited := make(chan struct{})
 	go func() {
 		_ = cmd.Wait() // how it ended is in its log
 		close(exited)
 	}()
-	s.cmd, s.exited = cmd, exited
+	s.exited = exited
+	if err != nil {
+		return fmt.Errorf("%s did not start: %w", s.Launch[0], err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		return err
+	}
+	if s.process, err = os.FindProcess(pid); err != nil {
+		return err
+	}
 	for {
 		_, err := testdb.Check(ctx, s.engine, s.dsn)
 		if err == nil {
@@ -125,10 +173,10 @@ func (s *server) startOnce(ctx context.Context) error {
 		}
 		select {
 		case <-exited:
-			said, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("%s ended: %s", s.program, said[max(0, len(said)-2000):])
+			said, _ := os.ReadFile(filepath.Join(s.Folder, "log"))
+			return fmt.Errorf("%s ended: %s", s.Launch[0], said[max(0, len(said)-2000):])
 		case <-ctx.Done():
-			_ = cmd.Process.Kill()
+			s.end(syscall.SIGKILL)
 			return err
 		case <-time.After(50 * time.Millisecond):
 		}
@@ -137,11 +185,10 @@ func (s *server) startOnce(ctx context.Context) error {
 
 // end ends the server by a signal, and waits until it is gone.
 func (s *server) end(signal syscall.Signal) {
-	if s == nil || s.cmd == nil {
-		return
+	if s.process != nil {
+		_ = s.process.Signal(signal) // an error says that it is gone
+		<-s.exited
 	}
-	_ = s.cmd.Process.Signal(signal) // an error says that it is gone
-	<-s.exited
 }
 
 // restart ends the server by a signal and starts it again.

@@ -4,6 +4,7 @@ package faults
 
 import (
 	"os"
+	"os/exec"
 	"os/user"
 	"strconv"
 	"syscall"
@@ -13,31 +14,33 @@ import (
 func (p *Process) pause() error  { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 func (p *Process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// accountOf returns the account for a server. The programs refuse to run as
-// root, so root becomes the user that the packages made for them, or nobody.
-func accountOf(name string) (*syscall.Credential, error) {
+// inOwnGroup keeps the signals of the terminal from a command.
+func inOwnGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+}
+
+// runAs makes a command run as another user, and gives the folder that it works
+// in to that user. The server programs refuse to run as root, so root becomes
+// the one that their packages made for them, or else nobody.
+func runAs(cmd *exec.Cmd, name string) error {
+	inOwnGroup(cmd)
 	if os.Geteuid() != 0 {
-		return nil, nil
+		return nil
 	}
 	u, err := user.Lookup(name)
 	if err != nil {
 		if u, err = user.Lookup("nobody"); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	gid, err := strconv.ParseUint(u.Gid, 10, 32)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-}
-
-// attributes are those of a server's process: an interrupt from the terminal is
-// for the run alone, which ends the server by itself.
-func attributes(account *syscall.Credential) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Credential: account}
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return os.Chown(cmd.Dir, int(uid), int(gid))
 }
