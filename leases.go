@@ -22,18 +22,22 @@ type leases struct {
 
 func newLeases(w *worker) *leases { return &leases{w: w, held: map[*run]struct{}{}} }
 
-// hold registers a claim.
-func (l *leases) hold(r *run) {
+// hold registers claims.
+func (l *leases) hold(runs ...*run) {
 	l.mu.Lock()
-	l.held[r] = struct{}{}
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	for _, r := range runs {
+		l.held[r] = struct{}{}
+	}
 }
 
-// drop lets go of a claim that is settled or lost.
-func (l *leases) drop(r *run) {
+// drop lets go of claims that are settled or lost.
+func (l *leases) drop(runs ...*run) {
 	l.mu.Lock()
-	delete(l.held, r)
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	for _, r := range runs {
+		delete(l.held, r)
+	}
 }
 
 // loop extends the leases until ctx ends.

@@ -257,12 +257,15 @@ func (p *poller) claim(ctx context.Context, due []lane, room int) error {
 		return err
 	}
 	p.learn(due, got, len(got) == room, start, rules)
-	for _, c := range got {
-		r := &run{
+	runs := make([]*run, len(got))
+	for i, c := range got {
+		runs[i] = &run{
 			worker: p.w, poller: p, claim: c, rule: rules[c.was], handler: p.w.handlers[c.was.kind],
 			claimed: start, until: start.Add(p.w.q.cfg.Lease),
 		}
-		p.w.leases.hold(r)
+	}
+	p.w.leases.hold(runs...)
+	for _, r := range runs {
 		p.work <- r
 	}
 	return nil

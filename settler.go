@@ -125,8 +125,12 @@ func (s *settler) still(batch []ended) []ended {
 
 // finish lets go of runs that are settled, and tells pollers what waits now.
 func (s *settler) finish(batch []ended, lost map[int64]bool, repeated bool) {
+	runs := make([]*run, len(batch))
+	for i, e := range batch {
+		runs[i] = e.run
+	}
+	s.w.leases.drop(runs...)
 	for _, e := range batch {
-		s.w.leases.drop(e.run)
 		if lost[e.id] {
 			// After a repeat it may be this worker's own first try that settled it.
 			if !e.doubtful && !repeated {
