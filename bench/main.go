@@ -19,6 +19,7 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -40,7 +41,7 @@ type config struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, parse()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -58,7 +59,7 @@ func parse() *config {
 	}
 	c.systems = []string{"falldue", "falldue-default"}
 	flag.StringVar(&c.engine, "engine", postgres, "postgres, mysql, mariadb or sqlite")
-	flag.StringVar(&c.dsn, "dsn", "", "the server, for a user who may create databases (default: the environment's FALLDUE_TEST_<ENGINE>)")
+	flag.StringVar(&c.dsn, "dsn", "", "the server, for a user who may create databases (default: the environment's FALLDUE_TEST_<ENGINE>, or one started for the run)")
 	flag.Func("peers", "systems beside falldue and falldue-default, separated by commas, such as raw,river", func(s string) error {
 		var peers []string
 		err := list(&peers)(s)

@@ -12,7 +12,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// plotRates draws tasks a second, a group of bars for each measure.
+// plotRates draws tasks a second: a group of bars for each measure, the medians,
+// with a line from the smallest to the largest.
 func plotRates(path, title string, all results) error {
 	var names []string
 	for _, m := range measures {
@@ -21,36 +22,53 @@ func plotRates(path, title string, all results) error {
 		}
 	}
 	p := plot.New()
-	p.Title.Text = "Tasks a second, " + title
-	p.Y.Min, p.Legend.Top = 0, true
+	p.Title.Text, p.Y.Min, p.Legend.Top = "Tasks a second, "+title, 0, true
 	p.Add(horizontal())
-	width := vg.Points(11)
 	shown := slices.DeleteFunc(all.systems(), func(s string) bool {
 		return !slices.ContainsFunc(names, func(m string) bool { _, ok := all.of(m, s); return ok })
 	})
+	var groups plot.ConstantTicks
+	group := float64(len(shown) + 1) // bars and a gap
+	for i, name := range names {
+		groups = append(groups, plot.Tick{Value: group*float64(i) + float64(len(shown)-1)/2, Label: name})
+	}
 	for i, system := range shown {
-		values := make(plotter.Values, len(names))
+		var spread spreads
 		for j, name := range names {
-			if r, ok := all.of(name, system); ok {
-				values[j] = r.Median
+			r, ok := all.of(name, system)
+			if !ok {
+				continue
 			}
+			x := group*float64(j) + float64(i)
+			bar, err := plotter.NewBarChart(plotter.Values{r.Median}, vg.Points(12))
+			if err != nil {
+				return err
+			}
+			bar.XMin, bar.Color, bar.LineStyle.Width = x, plotutil.SoftColors[i%len(plotutil.SoftColors)], 0
+			p.Add(bar)
+			if len(spread.XYs) == 0 {
+				p.Legend.Add(system, bar)
+			}
+			spread.XYs = append(spread.XYs, plotter.XY{X: x, Y: r.Median})
+			spread.YErrors = append(spread.YErrors, struct{ Low, High float64 }{r.Median - r.Min, r.Max - r.Median})
 		}
-		if len(values) == 0 {
-			return nil
-		}
-		bars, err := plotter.NewBarChart(values, width)
+		lines, err := plotter.NewYErrorBars(spread)
 		if err != nil {
 			return err
 		}
-		bars.Color, bars.LineStyle.Width = plotutil.SoftColors[i%len(plotutil.SoftColors)], 0
-		bars.Offset = width * vg.Length(float64(i)-float64(len(shown)-1)/2)
-		p.Add(bars)
-		p.Legend.Add(system, bars)
+		lines.CapWidth = vg.Points(4)
+		p.Add(lines)
 	}
-	p.NominalX(names...)
-	p.X.Tick.Label.Font.Size = vg.Points(9)
+	p.X.Tick.Marker, p.X.Tick.Label.Font.Size, p.X.Tick.Length = groups, vg.Points(9), 0
+	p.X.Min, p.X.Max, p.Y.Max = -1, group*float64(len(names)), p.Y.Max*1.2 // the legend is on top
 	p.Y.Tick.Marker = thousands{}
-	return p.Save(vg.Points(float64(120+100*max(len(names), 4))), vg.Points(320), path)
+	return p.Save(vg.Points(100+float64(len(names))*group*14), vg.Points(320), path)
+}
+
+// spreads are points with a smallest and a largest value.
+type spreads struct {
+	plotter.XYs
+	plotter.YErrors
 }
 
 // horizontal is a grid of horizontal lines.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"net/url"
 	"os"
 	"strings"
@@ -31,6 +30,7 @@ type server struct {
 	version string
 	admin   *sqlx.DB // nil for SQLite
 	folder  string   // of SQLite's files
+	stop    func()   // ends a server that was started for this run
 }
 
 // database is a new, empty database.
@@ -40,9 +40,8 @@ type database struct {
 	dsn    string
 }
 
-// connect finds the engine's server: by its DSN, or by the variable that the
-// tests use too. Unlike the tests it starts none: what it would start gives up
-// durability for speed, and figures of such a server are worth nothing.
+// connect finds the engine's server by its DSN, or by the variable that the
+// tests use too, or starts one of this machine's programs.
 func connect(ctx context.Context, engine, dsn string) (*server, error) {
 	s := &server{engine: engine, dsn: dsn}
 	if engine == sqlite {
@@ -58,18 +57,22 @@ func connect(ctx context.Context, engine, dsn string) (*server, error) {
 		defer db.Close()
 		return s, db.GetContext(ctx, &s.version, "select sqlite_version()")
 	}
-	variable := testdb.ServerVariable(engine)
 	if s.dsn == "" {
-		s.dsn = os.Getenv(variable)
+		s.dsn = os.Getenv(testdb.ServerVariable(engine))
 	}
 	if s.dsn == "" {
-		return nil, fmt.Errorf("no %s server: name one that is configured as in production by --dsn or %s, for a user who may create databases", engine, variable)
+		var err error
+		if s.dsn, s.stop, err = start(ctx, engine); err != nil {
+			return nil, err
+		}
 	}
 	var err error
-	if s.version, err = testdb.Check(ctx, engine, s.dsn); err != nil {
-		return nil, err
+	if s.version, err = testdb.Check(ctx, engine, s.dsn); err == nil {
+		s.admin, err = sqlx.ConnectContext(ctx, driver(engine), s.dsn)
 	}
-	s.admin, err = sqlx.ConnectContext(ctx, driver(engine), s.dsn)
+	if err != nil {
+		s.close()
+	}
 	return s, err
 }
 
@@ -129,6 +132,9 @@ func (db database) drop(ctx context.Context) error {
 func (s *server) close() {
 	if s.admin != nil {
 		_ = s.admin.Close()
+	}
+	if s.stop != nil {
+		s.stop()
 	}
 	if s.folder != "" {
 		_ = os.RemoveAll(s.folder)
