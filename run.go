@@ -79,7 +79,8 @@ func (r *run) execute(ctx context.Context) (settlement, bool) {
 	}
 	r.mu.Lock()
 	r.cancel = cancel
-	lost := r.lost
+	// A process that stood still may come here before it learns that it did.
+	lost := r.lost || !time.Now().Before(r.until)
 	r.mu.Unlock()
 	if lost {
 		return settlement{}, false

@@ -1,0 +1,23 @@
+package falldue
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
+	t.Parallel()
+	for _, left := range []time.Duration{-time.Millisecond, time.Hour} {
+		started := false
+		r := &run{
+			worker:  &worker{},
+			claim:   claim{maxAttempts: 1, attempts: 1},
+			handler: &handler{fn: func(context.Context, *run) error { started = true; return nil }},
+			until:   time.Now().Add(left),
+		}
+		if _, ours := r.execute(t.Context()); ours != (left > 0) || started != ours {
+			t.Errorf("with %v of its lease left: started %t, settled %t", left, started, ours)
+		}
+	}
+}
