@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,18 +103,31 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	if _, err := r.admin.ExecContext(ctx, createEffects); err != nil {
 		return err
 	}
-	if r.fleet, err = newFleet(r.Program, r.Folder, r.Seed, r.db); err != nil {
+	if r.faults, err = r.choose(slices.Concat(processFaults, networkFaults, serverFaults, sqlFaults)); err != nil {
 		return err
 	}
-	for _, f := range slices.Concat(processFaults, networkFaults, serverFaults, sqlFaults) {
+	r.fleet, err = newFleet(r.Program, r.Folder, r.Seed, r.db)
+	return err
+}
+
+// choose picks the faults of the run from all that there are.
+func (r *Run) choose(all []fault) (chosen []fault, err error) {
+	var names []string
+	for _, f := range all {
+		names = append(names, f.name)
 		if (f.on == nil || f.on(r)) && (len(r.Only) == 0 || slices.Contains(r.Only, f.name)) {
-			r.faults = append(r.faults, f)
+			chosen = append(chosen, f)
 		}
 	}
-	if len(r.faults) == 0 {
-		return fmt.Errorf("no fault of %q can be done on %s", r.Only, r.Engine)
+	for _, name := range r.Only {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("fault %q; the faults are %s", name, strings.Join(names, ", "))
+		}
 	}
-	return nil
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("none of the faults %q can be done to %s here", r.Only, r.Engine)
+	}
+	return chosen, nil
 }
 
 // strike does faults, up to two at once, until the run's time is over.

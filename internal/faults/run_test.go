@@ -1,0 +1,39 @@
+package faults
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// The suite itself is run by "make faults"; this is a short one.
+func TestRunDoesFaultsAndJudges(t *testing.T) {
+	t.Parallel()
+	result, err := Do(t.Context(), Options{
+		Engine: testdb.SQLite, Seed: 1, Duration: 4 * time.Second, Program: buildProgram(t), Folder: t.TempDir(), Log: t.Output(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !result.OK() {
+		t.Errorf("%d lost, %d doubled, %d stale settles: %q", result.Lost, result.Doubled, result.StaleSettles, result.Findings)
+	}
+	if result.Tasks == 0 || result.Attempts < result.Tasks || result.Faults == 0 {
+		t.Errorf("%d tasks, %d attempts, %d faults", result.Tasks, result.Attempts, result.Faults)
+	}
+}
+
+func TestFaultsThatCannotBeDoneAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"earthquake":      `fault "earthquake"; the faults are kill, `,
+		"kill the server": "can be done to sqlite", // which has none
+	} {
+		_, err := Do(t.Context(), Options{Engine: testdb.SQLite, Only: []string{name}, Folder: t.TempDir(), Log: t.Output()})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error with %q", name, err, want)
+		}
+	}
+}
