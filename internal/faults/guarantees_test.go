@@ -1,0 +1,56 @@
+package faults
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestGuaranteesNameTheirTests holds docs/guarantees.md to the tests that it
+// names.
+func TestGuaranteesNameTheirTests(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, cases := sources(t, "*_test.go", "../../*_test.go"), sources(t, "../../queuetest/*.go")
+	named := 0
+	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1) {
+		named++
+		if !strings.Contains(tests, "func "+name[1]+"(t *testing.T)") {
+			t.Errorf("there is no test %s", name[1])
+		}
+	}
+	for _, sentence := range regexp.MustCompile(`"([^"|]+)"`).FindAllStringSubmatch(string(text), -1) {
+		named++
+		if !strings.Contains(cases, `{"`+sentence[1]+`", func`) {
+			t.Errorf("the conformance suite has no case %q", sentence[1])
+		}
+	}
+	if named < 10 {
+		t.Errorf("only %d tests are named", named)
+	}
+}
+
+// sources returns the text of all files that match patterns.
+func sources(t *testing.T, patterns ...string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, pattern := range patterns {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(text)
+		}
+	}
+	return all.String()
+}
