@@ -69,7 +69,7 @@ type Config struct {
 	Notify bool
 
 	// Name says in claimed_by and in recorded attempts which worker ran a
-	// task: 60 printable ASCII characters at the most. A random part is added,
+	// task: 27 printable ASCII characters at the most. A random part is added,
 	// so that no two workers are ever taken for one. Defaults to host and
 	// process id.
 	Name string
@@ -103,7 +103,7 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Name == "" {
 		host, _ := os.Hostname()
-		c.Name = fmt.Sprintf("%.40s:%d", strings.Map(printable, host), os.Getpid())
+		c.Name = fmt.Sprintf("%.19s:%d", strings.Map(printable, host), os.Getpid())
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -123,8 +123,8 @@ func (c Config) validate(d dialect.Dialect) error {
 			return invalid("%d handlers for queue %q; allowed are 1 to 100,000", n, name)
 		}
 	}
-	if strings.Map(printable, c.Name) != c.Name || len(c.Name) > 60 {
-		return invalid("worker name %q; allowed are 60 printable ASCII characters", c.Name)
+	if strings.Map(printable, c.Name) != c.Name || len(c.Name) > 27 {
+		return invalid("worker name %q; allowed are 27 printable ASCII characters", c.Name)
 	}
 	for _, r := range []struct {
 		name     string

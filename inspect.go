@@ -49,8 +49,8 @@ type TaskInfo struct {
 	// the moment a snooze ends; or when it finished.
 	UpdatedAt time.Time
 	CreatedAt time.Time
-	// FirstAttemptedAt and AttemptedAt are when its first and latest attempts
-	// began; zero before the first.
+	// FirstAttemptedAt and AttemptedAt are when its first attempt and its latest
+	// run began; zero before the first.
 	FirstAttemptedAt, AttemptedAt time.Time
 	// Now is the database's clock when the task was read.
 	Now time.Time

@@ -34,17 +34,17 @@ func (s *store) list(ctx context.Context, p sqlgen.ListParams, values sqlgen.Val
 func scanTask(rows *sql.Rows) (TaskInfo, error) {
 	var t TaskInfo
 	var updated, created, now int64
-	var first, attempted sql.NullInt64
+	var first, attempted int64
 	var lastError sql.NullString
 	var payload, result []byte
 	err := rows.Scan(&t.ID, &t.Queue, &t.Kind, &t.Policy, &t.Priority, &t.State, &t.Attempts, &t.MaxAttempts, &t.Fence,
 		&updated, &created, &first, &attempted, &now, &t.ClaimedBy, &lastError, &payload, &result)
 	t.UpdatedAt, t.CreatedAt, t.Now = moment(updated), moment(created), moment(now)
-	if first.Valid {
-		t.FirstAttemptedAt = moment(first.Int64)
+	if t.Attempts > 0 {
+		t.FirstAttemptedAt = moment(first)
 	}
-	if attempted.Valid {
-		t.AttemptedAt = moment(attempted.Int64)
+	if t.Fence > 0 {
+		t.AttemptedAt = moment(attempted)
 	}
 	t.LastError, t.Payload, t.Result = lastError.String, payload, result
 	return t, err

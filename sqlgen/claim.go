@@ -73,7 +73,7 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 // attempts, since, limit. f is nil for a lane without a delay.
 func ClaimLane(s dialect.Server, tables Tables, f *Formula) Stmt {
 	b, clock := newBuilder(s), s.Clock()
-	b.add("select 1, id, ", nextFence(s, "fence"), ", max_attempts, ", clock.Micros("updated_at"), ", ", clock.Micros("coalesce(first_attempted_at, "+clock.Now+")"), ", ",
+	b.add("select 1, id, ", nextFence(s, "fence"), ", max_attempts, ", clock.Micros("updated_at"), ", ", clock.Micros("case when attempts = 0 then "+clock.Now+" else first_attempted_at end"), ", ",
 		clock.Micros("created_at"), ", ", clock.Micros(clock.Now), ", claimed_by, payload from ", tables.tasks(s),
 		"\nwhere queue = ", b.arg("queue"), " and state = ", b.arg("state"), " and priority = ", b.arg("priority"),
 		" and kind = ", b.arg("kind"), " and policy = ", b.arg("policy"), " and attempts = ", b.arg("attempts"),
@@ -114,9 +114,10 @@ func nextFence(s dialect.Server, fence string) string {
 // claimSet is what a claim writes into a row.
 func claimSet(b *builder) string {
 	now := b.server.Clock().Now
-	return "attempts = " + moreAttempts(b.server, "t.attempts") + ", fence = " + nextFence(b.server, "t.fence") + ", state = 'open'" +
-		", updated_at = " + b.server.Clock().Shift(now, b.int("lease")) + ", attempted_at = " + now +
-		", first_attempted_at = coalesce(t.first_attempted_at, " + now + "), claimed_by = " + b.arg("worker")
+	// Left to right: MySQL and MariaDB may see what was assigned before.
+	return "first_attempted_at = case when t.attempts = 0 then " + now + " else t.first_attempted_at end, attempted_at = " + now +
+		", attempts = " + moreAttempts(b.server, "t.attempts") + ", fence = " + nextFence(b.server, "t.fence") + ", state = 'open'" +
+		", updated_at = " + b.server.Clock().Shift(now, b.int("lease")) + ", claimed_by = " + b.arg("worker")
 }
 
 func skipLocked(s dialect.Server) string {

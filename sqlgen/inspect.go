@@ -51,7 +51,7 @@ func Count(s dialect.Server, tables Tables) Stmt {
 // Parameters: id.
 func Revive(s dialect.Server, tables Tables) Stmt {
 	b := newBuilder(s)
-	b.add("update ", tables.tasks(s), "\nset state = 'open', attempts = 0, first_attempted_at = null, updated_at = ", s.Clock().Now,
+	b.add("update ", tables.tasks(s), "\nset state = 'open', attempts = 0, updated_at = ", s.Clock().Now,
 		"\nwhere id = ", b.arg("id"), " and state in ('dead', 'cancelled')")
 	return b.stmt()
 }

@@ -6,6 +6,8 @@
 -- All moments are UTC. The one index serves everything: claims, sweeps, lists
 -- and cleaning. All rows of one (queue, state, priority, kind, policy,
 -- attempts) wait equally long, so that those due are a prefix of updated_at.
+-- What a claim writes has the same size before and after: rows that grow make
+-- InnoDB split pages, which costs as much as the claim itself.
 create table if not exists {tasks} (
     id                 bigint       not null auto_increment primary key,
     queue              varchar(100) character set ascii collate ascii_bin not null,
@@ -19,9 +21,9 @@ create table if not exists {tasks} (
     fence              bigint       not null default 0,     -- claims so far, never goes down
     updated_at         datetime(6)  not null,               -- the moment the wait counts from
     created_at         datetime(6)  not null,
-    first_attempted_at datetime(6),
-    attempted_at       datetime(6),
-    claimed_by         varchar(100) character set ascii collate ascii_bin not null default '', -- the worker that runs it
+    first_attempted_at datetime(6)  not null,               -- start of attempt 1
+    attempted_at       datetime(6)  not null,               -- start of the latest run
+    claimed_by         char(40) character set ascii collate ascii_bin not null default '', -- the worker that runs it
     last_error         mediumtext,
     payload            longtext     not null,               -- JSON
     result             longtext,                            -- JSON

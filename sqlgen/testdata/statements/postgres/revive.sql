@@ -1,3 +1,3 @@
 update "falldue_tasks"
-set state = 'open', attempts = 0, first_attempted_at = null, updated_at = statement_timestamp()
+set state = 'open', attempts = 0, updated_at = statement_timestamp()
 where id = $1 and state in ('dead', 'cancelled')
