@@ -22,7 +22,7 @@ type EnqueueParams struct {
 	Notify bool
 }
 
-const enqueued = " (queue, kind, policy, priority, max_attempts, updated_at, created_at, first_attempted_at, attempted_at, payload)"
+const enqueued = " (queue, kind, policy, priority, max_attempts, updated_at, created_at, payload)"
 
 // Enqueue inserts tasks. The batch has [EnqueueColumns]. On engines with
 // Caps.InsertReturning it returns their ids, which ascend in the order of the
@@ -31,7 +31,6 @@ const enqueued = " (queue, kind, policy, priority, max_attempts, updated_at, cre
 // Parameters: channel, where it notifies.
 func Enqueue(s dialect.Server, p EnqueueParams, room int) Stmt {
 	b, clock, tables := newBuilder(s), s.Clock(), p.Tables
-	now3 := threeTimes(clock.Now)
 	anchor := func(delay, at string) string {
 		return "coalesce(" + clock.Moment(at) + ", " + clock.Shift(clock.Now, delay) + ")"
 	}
@@ -45,7 +44,7 @@ func Enqueue(s dialect.Server, p EnqueueParams, room int) Stmt {
 			}
 			b.add("(", value(0), ", ", value(1), ", ", value(2), ", ", value(3), ", ", value(4), ", ")
 			at := value(6)
-			b.add(anchor(value(5), at), ", ", now3, ", ", value(7), ")")
+			b.add(anchor(value(5), at), ", ", clock.Now, ", ", value(7), ")")
 		}
 	} else {
 		payload := "payload"
@@ -53,7 +52,7 @@ func Enqueue(s dialect.Server, p EnqueueParams, room int) Stmt {
 			payload += "::json"
 		}
 		b.add("insert into ", tables.tasks(s), enqueued, " select queue, kind, policy, priority, max_attempts, ",
-			anchor("delay", "at"), ", ", now3, ", ", payload, "\nfrom ", b.rows("s", room, EnqueueColumns...), "\nwhere true")
+			anchor("delay", "at"), ", ", clock.Now, ", ", payload, "\nfrom ", b.rows("s", room, EnqueueColumns...), "\nwhere true")
 	}
 	b.returningIDs(p)
 	return b.stmt()
@@ -69,15 +68,11 @@ func EnqueueOne(s dialect.Server, p EnqueueParams) Stmt {
 	}
 	b.add("insert into ", tables.tasks(s), enqueued, " values (", strings.Join(names, ", "), ", ",
 		"coalesce(", clock.Moment(b.int("at")), ", ")
-	b.add(clock.Shift(clock.Now, b.int("delay")), "), ", threeTimes(clock.Now), ", ")
+	b.add(clock.Shift(clock.Now, b.int("delay")), "), ", clock.Now, ", ")
 	b.add(b.arg("payload"), ")")
 	b.returningIDs(p)
 	return b.stmt()
 }
-
-// threeTimes is what a task's created_at, first_attempted_at and attempted_at
-// are at first: the latter two mean nothing until it is claimed.
-func threeTimes(now string) string { return now + ", " + now + ", " + now }
 
 // returningIDs ends an INSERT where the engine can tell the ids. The notice is
 // sent once a statement, however many rows it has: the subquery depends on none.

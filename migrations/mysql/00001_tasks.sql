@@ -21,8 +21,8 @@ create table if not exists {tasks} (
     fence              bigint       not null default 0,     -- claims so far, never goes down
     updated_at         datetime(6)  not null,               -- the moment the wait counts from
     created_at         datetime(6)  not null,
-    first_attempted_at datetime(6)  not null,               -- start of attempt 1
-    attempted_at       datetime(6)  not null,               -- start of the latest run
+    first_attempted_at datetime(6)  not null default '1970-01-01', -- start of attempt 1, when there was one
+    attempted_at       datetime(6)  not null default '1970-01-01', -- start of the latest run
     claimed_by         char(40) character set ascii collate ascii_bin not null default '', -- the worker that runs it
     last_error         mediumtext,
     payload            longtext     not null,               -- JSON

@@ -16,8 +16,8 @@ create table {tasks} (
     fence              bigint      not null default 0,              -- claims so far, never goes down
     updated_at         timestamptz not null default statement_timestamp(), -- the moment the wait counts from
     created_at         timestamptz not null default statement_timestamp(),
-    first_attempted_at timestamptz not null default statement_timestamp(), -- start of attempt 1
-    attempted_at       timestamptz not null default statement_timestamp(), -- start of the latest run
+    first_attempted_at timestamptz not null default 'epoch', -- start of attempt 1, when there was one
+    attempted_at       timestamptz not null default 'epoch', -- start of the latest run
     claimed_by         text        not null default '',             -- the worker that runs it, '' when none does
     last_error         text,
     payload            json        not null,

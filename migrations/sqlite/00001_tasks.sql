@@ -16,8 +16,8 @@ create table if not exists {tasks} (
     fence              integer not null default 0,  -- claims so far, never goes down
     updated_at         integer not null,            -- the moment the wait counts from
     created_at         integer not null,
-    first_attempted_at integer not null,            -- start of attempt 1
-    attempted_at       integer not null,            -- start of the latest run
+    first_attempted_at integer not null default 0,  -- start of attempt 1, when there was one
+    attempted_at       integer not null default 0,  -- start of the latest run
     claimed_by         text    not null default '', -- the worker that runs it, '' when none does
     last_error         text,
     payload            text    not null,            -- JSON

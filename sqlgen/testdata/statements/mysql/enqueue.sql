@@ -1,2 +1,2 @@
-insert into `falldue_tasks` (queue, kind, policy, priority, max_attempts, updated_at, created_at, first_attempted_at, attempted_at, payload)
-values (?, ?, ?, ?, ?, coalesce((cast('1970-01-01' as datetime(6)) + interval (?) microsecond), (utc_timestamp(6) + interval (?) microsecond)), utc_timestamp(6), utc_timestamp(6), utc_timestamp(6), ?), (?, ?, ?, ?, ?, coalesce((cast('1970-01-01' as datetime(6)) + interval (?) microsecond), (utc_timestamp(6) + interval (?) microsecond)), utc_timestamp(6), utc_timestamp(6), utc_timestamp(6), ?)
+insert into `falldue_tasks` (queue, kind, policy, priority, max_attempts, updated_at, created_at, payload)
+values (?, ?, ?, ?, ?, coalesce((cast('1970-01-01' as datetime(6)) + interval (?) microsecond), (utc_timestamp(6) + interval (?) microsecond)), utc_timestamp(6), ?), (?, ?, ?, ?, ?, coalesce((cast('1970-01-01' as datetime(6)) + interval (?) microsecond), (utc_timestamp(6) + interval (?) microsecond)), utc_timestamp(6), ?)
