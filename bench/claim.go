@@ -73,11 +73,11 @@ func (f *falldueSubject) insertBeside(ctx context.Context, n int) error {
 	if err := f.insertWaiting(ctx, n); err != nil {
 		return err
 	}
-	for _, insert := range []string{
-		`insert into falldue_tasks (queue, kind, updated_at, created_at, payload) select 'default', 'paused.' || (i %% 3), %[2]s, %[1]s, '` + encoded + `'`,
-		`insert into falldue_tasks (queue, kind, updated_at, created_at, payload) select 'default', 'bench', %[3]s, %[1]s, '` + encoded + `'`,
-		`insert into falldue_tasks (queue, kind, state, attempts, updated_at, created_at, payload) select 'default', 'bench', 'done', 1, %[2]s, %[1]s, '` + encoded + `'`,
+	for _, row := range []string{
+		`'paused.' || (i %% 3), 'open', 0, %[2]s`, `'bench', 'open', 0, %[3]s`, `'bench', 'done', 1, %[2]s`,
 	} {
+		insert := `insert into falldue_tasks (queue, kind, state, attempts, updated_at, created_at, first_attempted_at, attempted_at, payload)
+			select 'default', ` + row + `, %[1]s, %[1]s, %[1]s, '` + encoded + `'`
 		if err := waiting(ctx, f.pools[0], f.engine, n/5, insert); err != nil {
 			return err
 		}

@@ -78,8 +78,8 @@ func (f *falldueSubject) insertLocally(ctx context.Context) error {
 
 // insertWaiting writes rows as failed attempts leave them.
 func (f *falldueSubject) insertWaiting(ctx context.Context, n int) error {
-	return waiting(ctx, f.pools[0], f.engine, n, `insert into falldue_tasks (queue, kind, attempts, fence, updated_at, created_at, payload)
-		select 'default', 'waiting.' || (i %% 8), 1 + i %% 25, 1 + i %% 25, %[2]s, %[1]s, '`+encoded+`'`)
+	return waiting(ctx, f.pools[0], f.engine, n, `insert into falldue_tasks (queue, kind, attempts, fence, updated_at, created_at, first_attempted_at, attempted_at, payload)
+		select 'default', 'waiting.' || (i %% 8), 1 + i %% 25, 1 + i %% 25, %[2]s, %[1]s, %[1]s, %[1]s, '`+encoded+`'`)
 }
 
 // waiting runs an insert of n rows that are numbered i. In the statement %[1]s

@@ -78,6 +78,8 @@ var systems = map[string][]struct {
 		{"falldue", openFalldue(tuned)},
 		{"falldue-default", openFalldue(defaults)},
 		{"raw", openRawSQLite},
+		{"river", openRiverSQLite(tuned)},
+		{"river-default", openRiverSQLite(defaults)},
 	},
 }
 
