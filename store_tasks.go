@@ -24,7 +24,7 @@ func (s *store) enqueue(ctx context.Context, tx Tx, rows []sqlgen.Row) ([]int64,
 		// Outside a transaction database/sql sends a statement again when a
 		// driver calls its connection bad, and lib/pq does so also when it was
 		// the answer that got lost: the tasks would be there twice.
-		if len(rows) > maxBatch || s.server.Name() == dialect.Postgres {
+		if !s.isOneInsert(len(rows)) || s.server.Name() == dialect.Postgres {
 			var ids []int64
 			err := s.inTx(ctx, func(x execer) (err error) {
 				ids, err = s.enqueueBatches(ctx, x, rows)
@@ -63,6 +63,11 @@ func (s *store) enqueueBatches(ctx context.Context, x execer, rows []sqlgen.Row)
 		}
 	}
 	return ids, nil
+}
+
+// isOneInsert tells whether one statement stores n rows.
+func (s *store) isOneInsert(n int) bool {
+	return n <= maxBatch && (s.server.Caps.Rows != dialect.Unions || wholeRoom(n) == n)
 }
 
 // wholeRoom is the largest room that n rows fill.

@@ -142,3 +142,32 @@ func (r *relay) answer(client, server net.Conn) {
 		}
 	}
 }
+
+// Tasks that take several statements to store are stored all or not at all:
+// else a retry would store some of them twice.
+func TestEnqueueIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		role := Role{Name: "test", Driver: testdb.Drivers(engine)[0], DSN: testdb.DSN(t, engine), Connections: 2, Lease: lease}
+		db, q := prepare(t, role)
+		if engine == testdb.SQLite {
+			db.MustExec("create trigger unlucky before insert on falldue_tasks when new.priority = 13 begin select raise(abort, 'unlucky'); end")
+		} else {
+			db.MustExec("alter table falldue_tasks add constraint unlucky check (priority <> 13)")
+		}
+		kind := falldue.NewKind[Job]("job", falldue.KindConfig{})
+		for _, n := range []int{2, 3, 7, 23, 501, 1000} {
+			drafts := make([]falldue.Draft, n)
+			for i := range drafts {
+				drafts[i] = kind.Draft(Job{})
+			}
+			drafts[n-1] = kind.Draft(Job{}, falldue.EnqueueOptions{Priority: 13})
+			if ids, err := q.EnqueueDrafts(t.Context(), drafts...); err == nil {
+				t.Errorf("%d tasks, the last one refused: enqueued as %v", n, ids)
+			}
+			if counts, err := q.Counts(t.Context()); err != nil || len(counts) > 0 {
+				t.Fatalf("of %d tasks, the last one refused, %v are there (error %v)", n, counts, err)
+			}
+		}
+	})
+}
