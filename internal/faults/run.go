@@ -149,7 +149,7 @@ func (r *Run) strike(ctx context.Context) {
 				case !errors.Is(err, errBusy) && ctx.Err() == nil:
 					r.say("%s did not work: %v", f.name, err)
 				}
-				r.wait(ctx, span(dice, 500*time.Millisecond))
+				r.wait(ctx, span(dice, time.Second)) // in which work goes on
 			}
 		})
 	}
