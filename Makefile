@@ -2,6 +2,8 @@
 PACKAGES ?= ./...
 # How long each fuzzer runs in make fuzz.
 FUZZTIME ?= 30s
+# Which engine make bench measures: postgres, mysql, mariadb or sqlite.
+ENGINE ?= postgres
 
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -44,6 +46,10 @@ faults: ## let things go wrong on ENGINE for MINUTES (1), from SEED; docs/guaran
 .PHONY: quickstart
 quickstart: ## show what falldue does, on SQLite in a temporary file
 	go run ./examples/quickstart
+
+.PHONY: bench
+bench: ## measure falldue beside its peers on ENGINE (postgres), a short form of docs/benchmarks.md
+	cd bench && go run . --engine $(ENGINE) --tasks 20000 --backlog 100000 --while 1s
 
 .PHONY: ci
 ci: ## run everything that a change must pass, on a Debian machine as root

@@ -27,8 +27,9 @@ import (
 type config struct {
 	engine   string
 	dsn      string
-	systems  []string
-	measures []string
+	peers    []string
+	systems  []string // all if there are none
+	measures []string // all if there are none
 	rounds   int
 	tasks    int           // that are enqueued and worked off
 	backlog  int           // that wait beside
@@ -57,15 +58,9 @@ func parse() *config {
 			return nil
 		}
 	}
-	c.systems = []string{"falldue", "falldue-default"}
 	flag.StringVar(&c.engine, "engine", postgres, "postgres, mysql, mariadb or sqlite")
 	flag.StringVar(&c.dsn, "dsn", "", "the server, for a user who may create databases (default: the environment's FALLDUE_TEST_<ENGINE>, or one started for the run)")
-	flag.Func("peers", "systems beside falldue and falldue-default, separated by commas, such as raw,river", func(s string) error {
-		var peers []string
-		err := list(&peers)(s)
-		c.systems = append(c.systems, peers...)
-		return err
-	})
+	flag.Func("peers", "systems beside falldue and falldue-default, separated by commas, such as raw,river (default: all there are on the engine)", list(&c.peers))
 	flag.Func("systems", "all systems, instead of --peers", list(&c.systems))
 	flag.Func("measures", "measures, separated by commas (default: all)", list(&c.measures))
 	flag.IntVar(&c.rounds, "rounds", 3, "runs of each measure, in turns between the systems")
@@ -78,6 +73,9 @@ func parse() *config {
 	flag.StringVar(&c.plot, "plot", "", "file to draw the results into; its ending chooses svg, png or pdf")
 	flag.StringVar(&c.profile, "profile", "", "file to write a CPU profile of all runs to; with .allocs appended, one of allocations")
 	flag.Parse()
+	if c.systems == nil && c.peers != nil {
+		c.systems = append([]string{"falldue", "falldue-default"}, c.peers...)
+	}
 	return c
 }
 

@@ -119,12 +119,12 @@ var (
 // errHandler is what handlers return to fail.
 var errHandler = errors.New("the handler failed: connection refused by 192.0.2.1:443")
 
-// choose returns the named systems of an engine.
+// choose returns the named systems of an engine, all if there are no names.
 func choose(engine string, names []string) (map[string]open, []string, error) {
 	chosen, order, known := map[string]open{}, []string{}, []string{}
 	for _, s := range systems[engine] {
 		known = append(known, s.name)
-		if slices.Contains(names, s.name) {
+		if len(names) == 0 || slices.Contains(names, s.name) {
 			chosen[s.name], order = s.open, append(order, s.name)
 		}
 	}
