@@ -101,7 +101,18 @@ func run(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
-	var all results
+	all, err := measureAll(ctx, c, srv, list, opens, order)
+	err = errors.Join(err, profiling())
+	if len(all) == 0 {
+		return cmp.Or(err, errors.New("nothing was measured: none of the systems supports any of the measures"))
+	}
+	// What was measured before an error, or an interrupt, counts.
+	report(os.Stdout, all)
+	return errors.Join(err, write(context.WithoutCancel(ctx), c, srv, all))
+}
+
+// measureAll runs measures, each for all systems in turns.
+func measureAll(ctx context.Context, c *config, srv *server, list []measure, opens map[string]open, order []string) (all results, err error) {
 	for _, m := range list {
 		for round := range c.rounds {
 			for _, name := range order {
@@ -110,7 +121,7 @@ func run(ctx context.Context, c *config) error {
 					continue
 				}
 				if err != nil {
-					return fmt.Errorf("%s of %s: %w", m.name, name, err)
+					return all, fmt.Errorf("%s of %s: %w", m.name, name, err)
 				}
 				for _, key := range slices.Sorted(maps.Keys(got)) {
 					measure, system, _ := strings.Cut(key, " ")
@@ -120,14 +131,7 @@ func run(ctx context.Context, c *config) error {
 			}
 		}
 	}
-	if err := profiling(); err != nil {
-		return err
-	}
-	if len(all) == 0 {
-		return errors.New("nothing was measured: none of the systems supports any of the measures")
-	}
-	report(os.Stdout, all)
-	return write(ctx, c, srv, all)
+	return all, nil
 }
 
 // write stores the results in the files that were asked for.
