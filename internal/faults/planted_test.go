@@ -177,10 +177,12 @@ func runPlanted(t *testing.T, work, enqueue planted, enough func(Verdict) bool) 
 	return v, recorded
 }
 
+var registered atomic.Int64
+
 // register makes a planted driver known to database/sql.
 func register(t *testing.T, bug planted, name string) string {
 	bug.Driver = &sqlite.Driver{}
-	name = t.Name() + " " + name
+	name = fmt.Sprint(t.Name(), " ", name, " ", registered.Add(1)) // a name is registered for good
 	sql.Register(name, bug)
 	return name
 }
