@@ -40,8 +40,26 @@ func (s *settler) loop() {
 	for first := range s.in {
 		busy := len(batch) >= maxBatch/4
 		batch = s.gather(append(batch[:0], first), busy)
-		s.write(slices.Clone(batch))
+		for rest := slices.Clone(batch); len(rest) > 0; {
+			var part []ended
+			part, rest = distinct(rest)
+			s.write(part)
+		}
 	}
+}
+
+// distinct parts a batch so that no task is twice in its first part. A worker
+// that lost a task and claimed it anew holds two claims of it, and answers of
+// the database name tasks, not claims.
+func distinct(batch []ended) (part, rest []ended) {
+	seen := make(map[int64]bool, len(batch))
+	for i, e := range batch {
+		if seen[e.id] {
+			return batch[:i:i], batch[i:]
+		}
+		seen[e.id] = true
+	}
+	return batch, nil
 }
 
 // gather adds what is already waiting, and where busy what comes in soon.
