@@ -1,0 +1,59 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+func TestMedianAndSpread(t *testing.T) {
+	t.Parallel()
+	var all results
+	for _, v := range []float64{5, 1, 3, 4} {
+		all.add(sqlite, "m", "s", v)
+	}
+	if r, ok := all.of("m", "s"); !ok || r.Median != 3.5 || r.Min != 1 || r.Max != 5 || len(r.Runs) != 4 {
+		t.Errorf("got %+v, want the median 3.5 of 1 to 5", r)
+	}
+}
+
+func TestReplaceKeepsOtherMeasures(t *testing.T) {
+	t.Parallel()
+	before := results{{Measure: "fail", System: "raw", Median: 1}, {Measure: "drain_kept", System: "raw", Median: 1}, {Measure: "drain_kept", System: "river", Median: 1}}
+	after := before.replace(results{{Measure: "drain_kept", System: "raw", Median: 2}})
+	if len(after) != 2 || after[0].Measure != "drain_kept" || after[0].Median != 2 || after[1].Measure != "fail" {
+		t.Errorf("got %+v, want drain_kept replaced whole, and before fail", after)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{0.4567: "0.457", 12: "12", 1234: "1,230", 104_900: "105,000", 1_234_567: "1,230,000"} {
+		if got := number(v); got != want {
+			t.Errorf("number(%v) = %s, want %s", v, got, want)
+		}
+	}
+}
+
+// TestMeasuresOnSQLite runs most measures, small, on an engine that needs no
+// server, and writes the document of it.
+func TestMeasuresOnSQLite(t *testing.T) {
+	c := &config{
+		engine: sqlite, systems: []string{"falldue", "raw"}, rounds: 1, tasks: 50, backlog: 100,
+		measures: []string{"drain_kept", "drain_deleted", "drain_backlog", "drain_snapshot", "fail", "enqueue_many", "enqueue_1"},
+		while:    50e6, patience: 30e9, doc: filepath.Join(t.TempDir(), "benchmarks.md"),
+	}
+	if err := run(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	r, err := readRecord(c.doc[:len(c.doc)-len(".md")], sqlite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range c.measures {
+		for _, s := range c.systems {
+			if x, ok := r.Results.of(m, s); !ok || x.Median <= 0 {
+				t.Errorf("%s of %s: got %+v, want a figure", m, s, x)
+			}
+		}
+	}
+}
