@@ -12,7 +12,16 @@ import (
 // returns the ids of the rows it matched.
 
 // owned holds a settle to the claims of its worker.
-func owned(b *builder) string { return "t.claimed_by = " + b.arg("worker") }
+//
+// PostgreSQL must not see an equality there: its statistics are of a time when
+// nothing was claimed, so that it would take the worker's rows for very few,
+// look for them by reading the whole table, and compare each with the batch.
+func owned(b *builder) string {
+	if b.server.Name() == dialect.Postgres {
+		return "coalesce(t.claimed_by = " + b.arg("worker") + ", false)"
+	}
+	return "t.claimed_by = " + b.arg("worker")
+}
 
 // updateRows changes the tasks that a batch names by id and fence. The batch's
 // first two columns are [FenceColumns].

@@ -1,6 +1,10 @@
 package sqlgen
 
-import "github.com/falldue/falldue/dialect"
+import (
+	"strings"
+
+	"github.com/falldue/falldue/dialect"
+)
 
 // Sweep finds the lanes of a queue that hold waiting tasks, jumping from lane
 // to lane in the index, so that its cost grows with the lanes and not with the
@@ -24,7 +28,18 @@ func Sweep(s dialect.Server, tables Tables) Stmt {
 		"select t.id, t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at from ", tasks, " t where t.id = ", first("state >= 'open'"),
 		"\nunion all\n",
 		"select t.id, t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at from lane l join ", tasks, " t on t.id = ",
-		first("("+order+") > (l.state, l.priority, l.kind, l.policy, l.attempts)"),
+		first("("+order+") > ("+b.plain("l.state", "l.priority", "l.kind", "l.policy", "l.attempts")+")"),
 		") select state, priority, kind, policy, attempts, ", clock.Micros("updated_at"), ", ", clock.Micros(clock.Now), "\nfrom lane")
 	return b.stmt()
+}
+
+// plain lists columns to compare other columns with. SQLite compares two
+// columns with each other in a way that its indexes do not serve; a plus before
+// one makes it a value.
+func (b *builder) plain(columns ...string) string {
+	sign := ""
+	if b.server.Name() == dialect.SQLite {
+		sign = "+"
+	}
+	return sign + strings.Join(columns, ", "+sign)
 }
