@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -57,11 +58,28 @@ func (l *leases) loop(ctx context.Context) {
 		}
 		l.mu.Unlock()
 		// In the order of ids, so that no two workers lock rows crosswise.
-		slices.SortFunc(list, func(a, b *run) int { return int(max(min(a.claim.id-b.claim.id, 1), -1)) })
+		slices.SortFunc(list, func(a, b *run) int {
+			return cmp.Or(cmp.Compare(a.claim.id, b.claim.id), cmp.Compare(a.claim.fence, b.claim.fence))
+		})
+		list = l.latest(list)
 		for batch := range slices.Chunk(list, maxBatch) {
 			l.extend(ctx, batch)
 		}
 	}
+}
+
+// latest drops from a sorted list the claims that this worker lost to itself: it
+// claimed the task again after the lease had run out.
+func (l *leases) latest(list []*run) []*run {
+	kept := list[:0]
+	for i, r := range list {
+		if i+1 < len(list) && list[i+1].claim.id == r.claim.id {
+			l.lose(r)
+			continue
+		}
+		kept = append(kept, r)
+	}
+	return kept
 }
 
 func (l *leases) extend(ctx context.Context, batch []*run) {

@@ -44,14 +44,14 @@ func backlog(t *testing.T, db *sqlx.DB, s dialect.Server, rows int) {
 func plan(t *testing.T, db *sqlx.DB, s dialect.Server, stmt sqlgen.Stmt, values sqlgen.Values, rows []sqlgen.Row) string {
 	t.Helper()
 	explain := map[dialect.Name]string{dialect.Postgres: "explain ", dialect.SQLite: "explain query plan ", dialect.MySQL: "explain format=traditional ", dialect.MariaDB: "explain "}
-	rs, err := db.QueryxContext(t.Context(), explain[s.Name()]+stmt.SQL, stmt.Bind(values, rows)...)
+	rs, err := db.QueryContext(t.Context(), explain[s.Name()]+stmt.SQL, stmt.Bind(values, rows)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = rs.Close() }()
 	var text strings.Builder
 	for rs.Next() {
-		columns, err := rs.SliceScan()
+		columns, err := sqlx.SliceScan(rs)
 		if err != nil {
 			t.Fatal(err)
 		}
