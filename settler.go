@@ -11,8 +11,7 @@ import (
 
 // settler ends claims in batches: what comes in while one batch is written is
 // the next batch. So a single task is settled at once, and many cost little.
-// Where many come in it lingers, since a full batch costs little more than half
-// of one.
+// Where many come in it lingers, since each batch costs a commit.
 type settler struct {
 	w    *worker
 	in   chan ended

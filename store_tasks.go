@@ -11,8 +11,8 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// maxBatch is how many rows go into one statement: more gains nothing
-// (docs/benchmarks.md) and holds locks for longer.
+// maxBatch is how many rows go into one statement: enough that a round trip and
+// a commit are shared by many, few enough that locks are held for milliseconds.
 const maxBatch = 500
 
 // enqueue stores rows, in tx or all together in one of its own, and returns

@@ -38,13 +38,12 @@ func failing(q *falldue.Queue, p backoff.Policy) (falldue.Kind[note], <-chan fal
 var retryCases = []conformance{
 	{"a limit of 3 retries is four executions, then the task is dead with all its errors", func(t *testing.T, b *bench) {
 		q := b.queue(t, falldue.Config{})
-		k, ran := failing(q, policy(t, "zizq(base=0, exponent=0, jitter=0, retries=3)"))
-		if p := policy(t, "zizq(base=0, exponent=0, jitter=0, retries=3)"); p.MaxAttempts() != 4 {
-			t.Fatalf("3 retries are %d attempts, want 4", p.MaxAttempts())
+		limit := policy(t, "zizq(retries=3)").MaxAttempts()
+		if limit != 4 {
+			t.Fatalf("3 retries are %d attempts, want 4", limit)
 		}
-		k = falldue.NewKind[note](k.Name(), falldue.KindConfig{})
-		own := policy(t, "delay 0; attempts 4")
-		id := enqueue(t, q, k, note{}, falldue.EnqueueOptions{Policy: &own})
+		k, ran := failing(q, policy(t, "delay 0").WithMaxAttempts(limit))
+		id := enqueue(t, q, k, note{})
 		work(t, q)
 		for i := 1; i <= 4; i++ {
 			m := receive(t, ran, "an attempt")
