@@ -134,7 +134,7 @@ func (q *Queue) Attempts(ctx context.Context, id int64) (list []Attempt, err err
 	stmt := s.stmt("attempts", 0, func(int) sqlgen.Stmt { return sqlgen.Attempts(s.server, s.tables) })
 	err = s.retry(ctx, func() error {
 		list = list[:0]
-		rows, err := pool{s}.query(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"id": id}, nil))
+		rows, err := pool{s}.rows(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"id": id}, nil))
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (q *Queue) Counts(ctx context.Context) (list []Count, err error) {
 	stmt := s.stmt("count", 0, func(int) sqlgen.Stmt { return sqlgen.Count(s.server, s.tables) })
 	err = s.retry(ctx, func() error {
 		list = list[:0]
-		rows, err := pool{s}.query(ctx, stmt.SQL, nil)
+		rows, err := pool{s}.rows(ctx, stmt.SQL, nil)
 		if err != nil {
 			return err
 		}

@@ -27,6 +27,7 @@ type store struct {
 	mu       sync.Mutex
 	made     map[stmtKey]sqlgen.Stmt
 	prepared map[string]*sql.Stmt
+	wires    map[any]*wire
 }
 
 // stmtKey names a statement that was made: which one, and for how many rows.
@@ -46,7 +47,7 @@ const maxMade = 2000
 func newStore(db *sqlx.DB, server dialect.Server, cfg Config) *store {
 	return &store{
 		db: db, server: server, tables: cfg.tables(), keep: cfg.Keep > 0, notify: cfg.Notify || cfg.Listen != nil,
-		writer: make(chan struct{}, 1), made: map[stmtKey]sqlgen.Stmt{}, prepared: map[string]*sql.Stmt{},
+		writer: make(chan struct{}, 1), made: map[stmtKey]sqlgen.Stmt{}, prepared: map[string]*sql.Stmt{}, wires: map[any]*wire{},
 	}
 }
 
@@ -103,14 +104,15 @@ func (s *store) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
 // execer runs one statement: on the pool, in a transaction of ours, or in the
 // caller's.
 type execer interface {
-	query(ctx context.Context, text string, args []any) (*sql.Rows, error)
+	// query calls f for each row, whose cells hold until f returns.
+	query(ctx context.Context, text string, args []any, f func(cells) error) error
 	exec(ctx context.Context, text string, args []any) (sql.Result, error)
 }
 
-// pool runs each statement by itself.
+// pool runs each statement by itself. database/sql may run it twice: see once.
 type pool struct{ s *store }
 
-func (p pool) query(ctx context.Context, text string, args []any) (*sql.Rows, error) {
+func (p pool) rows(ctx context.Context, text string, args []any) (*sql.Rows, error) {
 	stmt, err := p.s.prepare(ctx, text)
 	if err != nil {
 		return nil, err
@@ -119,6 +121,11 @@ func (p pool) query(ctx context.Context, text string, args []any) (*sql.Rows, er
 		return p.s.db.QueryContext(ctx, text, args...)
 	}
 	return stmt.QueryContext(ctx, args...)
+}
+
+func (p pool) query(ctx context.Context, text string, args []any, f func(cells) error) error {
+	rows, err := p.rows(ctx, text, args)
+	return each(rows, err, f)
 }
 
 func (p pool) exec(ctx context.Context, text string, args []any) (sql.Result, error) {
@@ -130,6 +137,13 @@ func (p pool) exec(ctx context.Context, text string, args []any) (sql.Result, er
 		return p.s.db.ExecContext(ctx, text, args...)
 	}
 	return stmt.ExecContext(ctx, args...)
+}
+
+// alone is pool, but what returns rows runs at most once.
+type alone struct{ pool }
+
+func (a alone) query(ctx context.Context, text string, args []any, f func(cells) error) error {
+	return a.s.once(ctx, text, args, f)
 }
 
 // preparedTx is a transaction of database/sql or sqlx, which can run what is
@@ -147,11 +161,15 @@ type inside struct {
 	wanted map[string]bool // texts that were not prepared yet
 }
 
-func (i inside) query(ctx context.Context, text string, args []any) (*sql.Rows, error) {
+func (i inside) query(ctx context.Context, text string, args []any, f func(cells) error) error {
+	var rows *sql.Rows
+	var err error
 	if stmt := i.lookup(text); stmt != nil {
-		return i.tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
+		rows, err = i.tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
+	} else {
+		rows, err = i.tx.QueryContext(ctx, text, args...)
 	}
-	return i.tx.QueryContext(ctx, text, args...)
+	return each(rows, err, f)
 }
 
 func (i inside) exec(ctx context.Context, text string, args []any) (sql.Result, error) {
@@ -174,8 +192,9 @@ func (i inside) lookup(text string) *sql.Stmt {
 // plain runs statements on whatever it is given, unprepared.
 type plain struct{ tx Tx }
 
-func (p plain) query(ctx context.Context, text string, args []any) (*sql.Rows, error) {
-	return p.tx.QueryContext(ctx, text, args...)
+func (p plain) query(ctx context.Context, text string, args []any, f func(cells) error) error {
+	rows, err := p.tx.QueryContext(ctx, text, args...)
+	return each(rows, err, f)
 }
 
 func (p plain) exec(ctx context.Context, text string, args []any) (sql.Result, error) {
@@ -237,27 +256,12 @@ func (s *store) channel() string { return s.tables.Prefix + "due" }
 
 // selectInt64s reads the integers in the first column of a result.
 func selectInt64s(ctx context.Context, x execer, text string, args []any) (ids []int64, err error) {
-	rows, err := x.query(ctx, text, args)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-	var id int64
-	into := []any{&id}
-	for range columns[1:] {
-		into = append(into, new(any))
-	}
-	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			return nil, err
-		}
+	err = x.query(ctx, text, args, func(row cells) error {
+		id, err := row.int(0)
 		ids = append(ids, id)
-	}
-	return ids, rows.Err()
+		return err
+	})
+	return ids, err
 }
 
 // explain adds what to do to the errors that users can do something about.

@@ -14,7 +14,7 @@ func (s *store) list(ctx context.Context, p sqlgen.ListParams, values sqlgen.Val
 	stmt := s.stmt(fmt.Sprintf("list %+v", p), 0, func(int) sqlgen.Stmt { return sqlgen.List(s.server, s.tables, p) })
 	err = s.retry(ctx, func() error {
 		list = list[:0]
-		rows, err := pool{s}.query(ctx, stmt.SQL, stmt.Bind(values, nil))
+		rows, err := pool{s}.rows(ctx, stmt.SQL, stmt.Bind(values, nil))
 		if err != nil {
 			return err
 		}

@@ -85,9 +85,10 @@ func (s *store) settle(ctx context.Context, worker string, batch []settlement) (
 		return err
 	}
 	if certain && s.isOneStatement(batch) {
-		return lost, s.write(ctx, func() error { return attempt(pool{s}) })
+		err = s.write(ctx, func() error { return attempt(alone{pool{s}}) })
+	} else {
+		err = s.inTx(ctx, attempt)
 	}
-	err = s.inTx(ctx, attempt)
 	return lost, err
 }
 

@@ -3,7 +3,6 @@ package falldue
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"slices"
 	"time"
 
@@ -17,33 +16,26 @@ const maxBatch = 500
 
 // enqueue stores rows, in tx or all together in one of its own, and returns
 // their ids in the order of rows.
-func (s *store) enqueue(ctx context.Context, tx Tx, rows []sqlgen.Row) ([]int64, error) {
-	var x execer = pool{s}
+func (s *store) enqueue(ctx context.Context, tx Tx, rows []sqlgen.Row) (ids []int64, err error) {
+	var x execer
 	switch tx := tx.(type) {
 	case nil:
-		// Outside a transaction database/sql sends a statement again when a
-		// driver calls its connection bad, and lib/pq does so also when it was
-		// the answer that got lost: the tasks would be there twice.
-		if !s.isOneInsert(len(rows)) || s.server.Name() == dialect.Postgres {
-			var ids []int64
-			err := s.inTx(ctx, func(x execer) (err error) {
-				ids, err = s.enqueueBatches(ctx, x, rows)
-				return err
-			})
-			return ids, err
-		}
-		var ids []int64
-		err := s.write(ctx, func() (err error) {
+		all := func(x execer) (err error) {
 			ids, err = s.enqueueBatches(ctx, x, rows)
 			return err
-		})
+		}
+		if s.isOneInsert(len(rows)) {
+			err = s.write(ctx, func() error { return all(alone{pool{s}}) })
+		} else {
+			err = s.inTx(ctx, all)
+		}
 		return ids, err
 	case preparedTx:
 		x = inside{s: s, tx: tx}
 	default:
 		x = plain{tx}
 	}
-	ids, err := s.enqueueBatches(ctx, x, rows)
+	ids, err = s.enqueueBatches(ctx, x, rows)
 	return ids, s.explain(err)
 }
 
@@ -135,7 +127,7 @@ func (s *store) sweep(ctx context.Context, queue string) (heads []head, err erro
 	stmt := s.stmt("sweep", 0, func(int) sqlgen.Stmt { return sqlgen.Sweep(s.server, s.tables) })
 	err = s.retry(ctx, func() error {
 		heads = heads[:0]
-		rows, err := pool{s}.query(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"queue": queue}, nil))
+		rows, err := pool{s}.rows(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"queue": queue}, nil))
 		if err != nil {
 			return err
 		}
@@ -181,15 +173,21 @@ type claim struct {
 	payload     []byte
 }
 
-func scanClaim(rows *sql.Rows, queue string, wants []want) (claim, error) {
-	c := claim{queue: queue}
-	var place int
-	var first, created int64
-	err := rows.Scan(&place, &c.id, &c.fence, &c.maxAttempts, &c.anchor, &first, &created, &c.now, &c.previous, &c.payload)
-	if err != nil {
-		return c, err
+// claimOf reads a row that a claim returns.
+func claimOf(row cells, queue string, wants []want) (claim, error) {
+	var numbers [8]int64
+	for i := range numbers {
+		n, err := row.int(i)
+		if err != nil {
+			return claim{}, err
+		}
+		numbers[i] = n
 	}
-	c.was = wants[place-1].lane
+	place, first, created := numbers[0], numbers[5], numbers[6]
+	c := claim{
+		id: numbers[1], fence: numbers[2], maxAttempts: int(numbers[3]), anchor: numbers[4], now: numbers[7],
+		was: wants[place-1].lane, queue: queue, previous: row.text(8), payload: row.bytes(9),
+	}
 	c.attempts = min(c.was.attempts, 1<<31-2) + 1
 	c.sinceFirst, c.createdAt = micros(c.now-first), moment(created)
 	return c, nil
@@ -233,20 +231,17 @@ func (s *store) claimAtOnce(ctx context.Context, queue, worker string, lease tim
 		}
 		return sqlgen.Claim(s.server, p)
 	})
-	rows, err := pool{s}.query(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{
+	args := stmt.Bind(sqlgen.Values{
 		"queue": queue, "worker": worker, "lease": lease.Microseconds(), "limit": limit,
-	}, lanes))
+	}, lanes)
+	var got []claim
+	err := s.once(ctx, stmt.SQL, args, func(row cells) error {
+		c, err := claimOf(row, queue, wants)
+		got = append(got, c)
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	var got []claim
-	for rows.Next() {
-		c, err := scanClaim(rows, queue, wants)
-		if err != nil {
-			return nil, err
-		}
-		got = append(got, c)
 	}
 	// UPDATE returns its rows in no order.
 	order := make(map[lane]int, len(wants))
@@ -256,7 +251,7 @@ func (s *store) claimAtOnce(ctx context.Context, queue, worker string, lease tim
 	slices.SortFunc(got, func(a, b claim) int {
 		return cmp.Or(cmp.Compare(order[a.was], order[b.was]), cmp.Compare(a.anchor, b.anchor), cmp.Compare(a.id, b.id))
 	})
-	return got, rows.Err()
+	return got, nil
 }
 
 // formulasOf lists the different delays of lanes by their text, so that their
@@ -289,25 +284,18 @@ func (s *store) claimByLane(ctx context.Context, x execer, queue, worker string,
 			name += "\n" + w.rule.text
 		}
 		stmt := s.stmt(name, 0, func(int) sqlgen.Stmt { return sqlgen.ClaimLane(s.server, s.tables, w.formula()) })
-		rows, err := x.query(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{
+		args := stmt.Bind(sqlgen.Values{
 			"queue": queue, "state": w.state, "priority": w.priority, "kind": w.kind, "policy": w.policy, "attempts": w.attempts,
 			"since": w.since, "limit": limit - len(found),
-		}, nil))
+		}, nil)
+		err := x.query(ctx, stmt.SQL, args, func(row cells) error {
+			c, err := claimOf(row, queue, wants[i:])
+			found = append(found, c)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		for rows.Next() {
-			c, err := scanClaim(rows, queue, wants[i:])
-			if err != nil {
-				_ = rows.Close()
-				return nil, err
-			}
-			found = append(found, c)
-		}
-		if err := rows.Err(); err != nil {
-			return nil, err
-		}
-		_ = rows.Close()
 	}
 	if len(found) == 0 {
 		return nil, nil

@@ -1,0 +1,208 @@
+package falldue
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"time"
+)
+
+// wire is a connection of the pool, spoken to without database/sql.
+//
+// A statement outside a transaction is run again by database/sql when a driver
+// calls its connection bad. lib/pq does that also when the statement was sent
+// and only its answer got lost: a task is there twice, a claim is made that
+// nobody knows of. On the wire nobody repeats anything, a statement stays
+// prepared, and rows are read without being converted twice.
+type wire struct {
+	prepared map[string]driver.Stmt
+	answered time.Time // last
+}
+
+// maxWires bounds the connections that a store remembers, those included that
+// the pool has closed meanwhile.
+const maxWires = 200
+
+// trusted is how long a connection that answered is taken for alive. One that
+// was silent for longer is asked first, while it costs nothing to take another.
+const trusted = time.Second
+
+// once runs a statement that returns rows, by itself and at most once, and
+// calls f for every row. After an error it is not known whether the
+// statement took effect.
+func (s *store) once(ctx context.Context, text string, args []any, f func(cells) error) error {
+	for try := 1; ; try++ {
+		conn, err := s.db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		sent := false
+		err = conn.Raw(func(dc any) error {
+			w := s.wire(dc)
+			stmt, err := w.prepare(ctx, dc, text)
+			if err != nil {
+				return err
+			}
+			sent = true
+			if err := eachRow(ctx, stmt, args, f); err != nil {
+				return err
+			}
+			w.answered = time.Now()
+			return nil
+		})
+		_ = conn.Close() // which gives it back; it says only that it did so before
+		if sent || !errors.Is(err, driver.ErrBadConn) || try == maxWires {
+			return err
+		}
+	}
+}
+
+// wire returns what is known of a driver's connection, which the caller holds.
+func (s *store) wire(dc any) *wire {
+	if !reflect.TypeOf(dc).Comparable() {
+		return &wire{prepared: map[string]driver.Stmt{}} // of a driver around the driver
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.wires[dc]
+	if w == nil {
+		if len(s.wires) >= maxWires {
+			clear(s.wires)
+		}
+		w = &wire{prepared: map[string]driver.Stmt{}}
+		s.wires[dc] = w
+	}
+	return w
+}
+
+// prepare returns a statement that is prepared on the wire. Its error is
+// driver.ErrBadConn where the connection is dead.
+func (w *wire) prepare(ctx context.Context, dc any, text string) (stmt driver.Stmt, err error) {
+	if stmt = w.prepared[text]; stmt != nil {
+		if ping, ok := dc.(driver.Pinger); ok && time.Since(w.answered) > trusted {
+			err = ping.Ping(ctx)
+		}
+		return stmt, err
+	}
+	if len(w.prepared) >= maxPrepared {
+		for _, old := range w.prepared {
+			_ = old.Close() // what could not be freed goes with the connection
+		}
+		clear(w.prepared)
+	}
+	if c, ok := dc.(driver.ConnPrepareContext); ok {
+		stmt, err = c.PrepareContext(ctx, text)
+	} else {
+		stmt, err = dc.(driver.Conn).Prepare(text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.prepared[text] = stmt
+	return stmt, nil
+}
+
+// eachRow runs a statement and calls f for every row.
+func eachRow(ctx context.Context, stmt driver.Stmt, args []any, f func(cells) error) (err error) {
+	values := make([]driver.NamedValue, len(args))
+	for i, arg := range args {
+		v, err := driver.DefaultParameterConverter.ConvertValue(arg)
+		if err != nil {
+			return err
+		}
+		values[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	q, ok := stmt.(driver.StmtQueryContext)
+	if !ok {
+		return fmt.Errorf("%T cannot query with a context", stmt)
+	}
+	rows, err := q.QueryContext(ctx, values)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	row := make(cells, len(rows.Columns()))
+	for {
+		switch err := rows.Next(row); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := f(row); err != nil {
+			return err
+		}
+	}
+}
+
+// cells are a row as a driver gives it. They hold until the next row is read.
+type cells []driver.Value
+
+// int is a cell that holds a whole number.
+func (c cells) int(i int) (int64, error) {
+	switch v := c[i].(type) {
+	case int64:
+		return v, nil
+	case []byte:
+		return strconv.ParseInt(string(v), 10, 64)
+	case string:
+		return strconv.ParseInt(v, 10, 64)
+	}
+	return 0, fmt.Errorf("column %d is %T; it should be a whole number", i, c[i])
+}
+
+// text is a cell that holds text, "" where that is NULL.
+func (c cells) text(i int) string {
+	switch v := c[i].(type) {
+	case []byte:
+		return string(v)
+	case string:
+		return v
+	}
+	return ""
+}
+
+// bytes is a copy of a cell that holds text, nil where that is NULL.
+func (c cells) bytes(i int) []byte {
+	switch v := c[i].(type) {
+	case []byte:
+		return bytes.Clone(v)
+	case string:
+		return []byte(v)
+	}
+	return nil
+}
+
+// each calls f for the rows that database/sql returned, and closes them.
+func each(rows *sql.Rows, err error, f func(cells) error) error {
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	row, got, into := make(cells, len(columns)), make([]any, len(columns)), make([]any, len(columns))
+	for i := range got {
+		into[i] = &got[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		for i, v := range got {
+			row[i] = v
+		}
+		if err := f(row); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
