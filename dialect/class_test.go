@@ -52,6 +52,10 @@ func TestClassify(t *testing.T) {
 		{dialect.MySQL, number(1290), dialect.Refused},
 		{dialect.MariaDB, number(1969), dialect.Refused},
 		{dialect.MySQL, number(1053), dialect.Disconnected},
+		{dialect.MariaDB, number(1047), dialect.Disconnected},
+		// Of a Galera node that was cut off while it committed; the others may
+		// have the transaction, so that nobody may run it again.
+		{dialect.MariaDB, number(1180), dialect.Disconnected},
 		{dialect.MySQL, number(1064), dialect.Other},
 		{dialect.MySQL, []error{mysql.ErrInvalidConn}, dialect.Disconnected},
 		{dialect.SQLite, []error{sqliteError(5), sqliteError(6), sqliteError(517), sqliteError(261)}, dialect.Contention},

@@ -48,7 +48,7 @@ func (mysql) Classify(err error) Class {
 		return classifyConn(err)
 	}
 	switch myErr.Number {
-	case 1213, 1205, 1020, 3572, 1180, 8002, 8022, 9007: // deadlock, lock wait, changed since read, nowait, commit failed; TiDB's write conflicts
+	case 1213, 1205, 1020, 3572, 8002, 8022, 9007: // deadlock, lock wait, changed since read, nowait; TiDB's write conflicts
 		return Contention
 	case 1062, 1586:
 		return Duplicate
@@ -56,7 +56,8 @@ func (mysql) Classify(err error) Class {
 		return NoTable
 	case 1290, 1836, 1792, 1021, 1114, 1317, 3024, 1969, 1041: // read only, disk or table full, interrupted, statement timeout, memory
 		return Refused
-	case 1040, 1053, 1047, 1077, 1079, 1080, 1927, 2006, 2013, 3032: // too many connections, shutting down, node not ready, killed, gone
+	case 1040, 1053, 1047, 1077, 1079, 1080, 1927, 2006, 2013, 3032, // too many connections, shutting down, node not ready, killed, gone
+		1180: // failed during COMMIT; of a Galera node that was cut off the others may have the transaction
 		return Disconnected
 	}
 	return Other
