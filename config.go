@@ -21,11 +21,13 @@ const DefaultQueue = "default"
 // Config is how a Queue works. The zero value is ready for use.
 type Config struct {
 	// Prefix starts the name of each of falldue's tables: letters, digits and
-	// underscores, 40 at the most. Defaults to "falldue_".
+	// underscores, 40 at the most, and neither pg_ on PostgreSQL nor sqlite_ on
+	// SQLite in front. Defaults to "falldue_".
 	Prefix string
 	// Schema is the PostgreSQL schema of the tables; Migrate creates it where
-	// it is missing. Defaults to the connection's search path. The other
-	// engines have none.
+	// it is missing: 63 bytes at the most, without control characters,
+	// semicolons and --, and not beginning with pg_. Defaults to the
+	// connection's search path. The other engines have none.
 	Schema string
 
 	// Queues names the queues that Run works on, and how many handlers may run
@@ -171,7 +173,7 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$`)
 // holds and compares alike.
 func validName(what, name string) error {
 	if !namePattern.MatchString(name) {
-		return invalid("%s %q; allowed are 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the first a letter or digit", what, name)
+		return invalid("%s %.101q; allowed are 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the first a letter or digit", what, name)
 	}
 	return nil
 }

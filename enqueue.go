@@ -66,7 +66,7 @@ func (q *Queue) enqueue(ctx context.Context, tx Tx, drafts []Draft) ([]int64, er
 	for i, d := range drafts {
 		row, err := q.row(d, brought)
 		if err != nil {
-			return nil, fmt.Errorf("enqueue %s: %w", d.kind.name, err)
+			return nil, fmt.Errorf("enqueue %.100q: %w", d.kind.name, err)
 		}
 		rows[i] = row
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue/backoff"
@@ -29,6 +30,8 @@ const (
 	// be revived.
 	Cancelled State = sqlgen.StateCancelled
 )
+
+var states = []State{Open, Snoozed, Done, Dead, Cancelled}
 
 // TaskInfo is a task as it stands in the table.
 type TaskInfo struct {
@@ -99,13 +102,27 @@ func (q *Queue) Task(ctx context.Context, id int64) (TaskInfo, error) {
 	return list[0], nil
 }
 
-// Tasks lists tasks in the order of their ids.
+// Tasks lists tasks in the order of their ids. Its error wraps [ErrInvalid] for
+// a filter that no task can match: a name or a state that there cannot be.
 func (q *Queue) Tasks(ctx context.Context, f TaskFilter) ([]TaskInfo, error) {
 	if f.Limit == 0 {
 		f.Limit = 100
 	}
 	if f.Limit < 0 || f.Limit > 10_000 {
 		return nil, invalid("Limit %d; allowed are 1 to 10,000", f.Limit)
+	}
+	if f.Queue != "" {
+		if err := validName("queue", f.Queue); err != nil {
+			return nil, err
+		}
+	}
+	if f.Kind != "" {
+		if err := validName("kind", f.Kind); err != nil {
+			return nil, err
+		}
+	}
+	if f.State != "" && !slices.Contains(states, f.State) {
+		return nil, invalid("state %.100q; allowed are %v", f.State, states)
 	}
 	return q.store.list(ctx,
 		sqlgen.ListParams{Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != ""},

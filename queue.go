@@ -86,7 +86,7 @@ func (q *Queue) register(k kind, fn func(ctx context.Context, r *run) error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if _, ok := q.handlers[k.name]; ok {
-		q.wrong = append(q.wrong, invalid("kind %s is handled twice", k.name))
+		q.wrong = append(q.wrong, invalid("kind %.100q is handled twice", k.name))
 	}
 	q.wrong = append(q.wrong, k.err)
 	q.handlers[k.name] = &handler{k, newRule(k.Policy), fn}

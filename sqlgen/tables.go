@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/falldue/falldue/dialect"
 )
@@ -23,16 +25,24 @@ var prefixPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,39}$`)
 // Validate reports a prefix or a schema that d cannot have.
 func (t Tables) Validate(d dialect.Dialect) error {
 	if !prefixPattern.MatchString(t.Prefix) {
-		return fmt.Errorf("table prefix %q: allowed are 1 to 40 letters, digits and underscores, the first no digit", t.Prefix)
+		return fmt.Errorf("table prefix %.100q: allowed are 1 to 40 letters, digits and underscores, the first no digit", t.Prefix)
+	}
+	// PostgreSQL would take a table called pg_policies for its own.
+	own := map[dialect.Name]string{dialect.Postgres: "pg_", dialect.SQLite: "sqlite_"}[d.Name()]
+	if own != "" && strings.HasPrefix(strings.ToLower(t.Prefix), own) {
+		return fmt.Errorf("table prefix %q: allowed on %s are all that do not begin with %s, which is the engine's own", t.Prefix, d.Name(), own)
 	}
 	if t.Schema == "" {
 		return nil
 	}
 	if d.Name() != dialect.Postgres {
-		return fmt.Errorf("schema %q: only PostgreSQL has schemas, not %s", t.Schema, d.Name())
+		return fmt.Errorf("schema %.100q: only PostgreSQL has schemas, not %s", t.Schema, d.Name())
 	}
-	if len(t.Schema) > 63 || strings.ContainsRune(t.Schema, 0) {
-		return fmt.Errorf("schema %q: at most 63 bytes are allowed, none of them NUL", t.Schema)
+	// A tool that runs migrations cuts them into statements at a semicolon, and
+	// looks for comments and lines of its own, without regard to quotes.
+	cut := strings.Contains(t.Schema, ";") || strings.Contains(t.Schema, "--") || strings.ContainsFunc(t.Schema, unicode.IsControl)
+	if len(t.Schema) > 63 || cut || !utf8.ValidString(t.Schema) || strings.HasPrefix(t.Schema, own) {
+		return fmt.Errorf("schema %.100q: allowed are 1 to 63 bytes of UTF-8, without control characters, semicolons and --, not beginning with pg_", t.Schema)
 	}
 	return nil
 }
