@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
@@ -21,9 +22,13 @@ import (
 // database is the one under test: a fresh one on a server.
 type database struct {
 	engine, dsn string
-	name        string  // on the server; it is dropped after the run
-	own         *server // nil where the server belongs to others
-	release     func()  // ends a server that testdb holds, or nil
+	name        string // on the server; it is dropped after the run
+	release     func() // ends a server that testdb holds, or nil
+	addresses   string // of the server and its standby, if there is one
+
+	mu      sync.Mutex // held by the fault that befalls a server
+	own     *server    // nil where the server belongs to others
+	standby *server    // of own, or nil
 }
 
 // openDatabase finds a server and makes a fresh database on it: on the server
@@ -42,6 +47,10 @@ func openDatabase(ctx context.Context, program, engine, folder string) (*databas
 		switch {
 		case err == nil:
 			d.own, dsn = own, own.dsn
+			if err := d.addStandby(ctx); err != nil {
+				d.close(ctx)
+				return nil, err
+			}
 		case errors.Is(err, errNoProgram):
 			if dsn, err = d.hold(ctx); err != nil {
 				return nil, err
@@ -60,7 +69,7 @@ func openDatabase(ctx context.Context, program, engine, folder string) (*databas
 		d.close(ctx)
 		return nil, err
 	}
-	d.dsn, err = changed(engine, dsn, "", d.name, nil)
+	d.dsn, err = changed(engine, dsn, d.addresses, d.name, nil)
 	return d, err
 }
 
@@ -95,6 +104,9 @@ func (d *database) close(ctx context.Context) {
 	switch {
 	case d.engine == testdb.SQLite:
 	case d.own != nil:
+		if d.standby != nil {
+			d.standby.end(d.standby.quit)
+		}
 		d.own.end(d.own.quit)
 	case d.release != nil:
 		d.release()
@@ -121,8 +133,11 @@ func (d *database) close(ctx context.Context) {
 	}
 }
 
-// address is where the server listens.
+// address is where the server listens, and after a comma its standby.
 func (d *database) address() string {
+	if d.addresses != "" {
+		return d.addresses
+	}
 	if d.engine == testdb.Postgres {
 		u, err := url.Parse(d.dsn)
 		if err != nil {
@@ -137,21 +152,25 @@ func (d *database) address() string {
 	return cfg.Addr
 }
 
-// changed returns a DSN with another address or database, where those are not
-// empty, and with settings of the session added.
+// changed returns a DSN with other addresses, separated by commas, or another
+// database, where those are not empty, and with settings of the session added.
 func changed(engine, dsn, address, database string, settings map[string]string) (string, error) {
 	if engine == testdb.Postgres {
 		u, err := url.Parse(dsn)
 		if err != nil {
 			return "", err
 		}
-		if address != "" {
-			u.Host = address
-		}
 		if database != "" {
 			u.Path = "/" + database
 		}
 		q := u.Query()
+		switch {
+		case strings.Contains(address, ","):
+			u.Host = ""
+			severalHosts(q, address)
+		case address != "":
+			u.Host = address
+		}
 		for name, value := range settings {
 			q.Set(name, value)
 		}

@@ -20,8 +20,9 @@ type fault struct {
 // errBusy is why a fault was not done: others befall all it could.
 var errBusy = errors.New("everything is in trouble already")
 
-func hasLinks(r *Run) bool  { return r.db.engine != testdb.SQLite }
-func ownServer(r *Run) bool { return r.db.own != nil }
+func hasLinks(r *Run) bool   { return r.db.engine != testdb.SQLite }
+func ownServer(r *Run) bool  { return r.db.own != nil }
+func hasStandby(r *Run) bool { return r.db.standby != nil }
 
 // processFaults befall a worker or an enqueuer.
 var processFaults = []fault{
@@ -91,10 +92,42 @@ func trouble(kind, direction string, longest time.Duration, attributes map[strin
 
 // serverFaults befall a server that the run has to itself.
 var serverFaults = []fault{
-	{"restart the server", ownServer, func(ctx context.Context, r *Run, _ *rand.Rand) error {
-		return r.db.own.restart(context.WithoutCancel(ctx), r.db.own.quit)
-	}},
-	{"kill the server", ownServer, func(ctx context.Context, r *Run, _ *rand.Rand) error {
-		return r.db.own.restart(context.WithoutCancel(ctx), syscall.SIGKILL)
-	}},
+	{"restart the server", ownServer, onServer(func(ctx context.Context, r *Run, _ *rand.Rand) error {
+		return r.db.own.restart(ctx, r.db.own.quit)
+	})},
+	{"kill the server", ownServer, onServer(func(ctx context.Context, r *Run, _ *rand.Rand) error {
+		return r.db.own.restart(ctx, syscall.SIGKILL)
+	})},
+	{"kill the standby", hasStandby, onServer(func(ctx context.Context, r *Run, _ *rand.Rand) error {
+		return r.db.standby.restart(ctx, syscall.SIGKILL)
+	})},
+	// The server is gone, and its standby takes its place.
+	{"fail over", hasStandby, onServer(func(ctx context.Context, r *Run, _ *rand.Rand) error {
+		r.db.own.end(syscall.SIGKILL)
+		if err := r.db.promote(ctx); err != nil {
+			return err
+		}
+		return r.db.exchange(ctx)
+	})},
+	// The standby takes the place of a server that still listens to some.
+	{"split the brain", hasStandby, onServer(func(ctx context.Context, r *Run, dice *rand.Rand) error {
+		if err := r.db.promote(ctx); err != nil {
+			return err
+		}
+		r.wait(ctx, span(dice, lease*2))
+		return r.db.exchange(ctx)
+	})},
+}
+
+// onServer does a fault to the servers of the run while no other does, and to
+// its end, however long that takes.
+func onServer(do func(context.Context, *Run, *rand.Rand) error) func(context.Context, *Run, *rand.Rand) error {
+	return func(ctx context.Context, r *Run, dice *rand.Rand) error {
+		if !r.db.mu.TryLock() {
+			return errBusy
+		}
+		defer r.db.mu.Unlock()
+		ctx = context.WithoutCancel(ctx)
+		return errors.Join(do(ctx, r, dice), r.db.inStep(ctx))
+	}
 }

@@ -93,6 +93,9 @@ func (f *fleet) reach(s *slot) (driver, dsn string, err error) {
 		if hurried {
 			settings["statement_timeout"] = "300"
 		}
+		if f.db.addresses != "" && s.dice.IntN(2) == 0 {
+			settings["target_session_attrs"] = "read-write"
+		}
 	case testdb.MySQL:
 		settings["transaction_isolation"] = mysqlIsolation(isolation)
 		if hurried {

@@ -3,38 +3,59 @@ package faults
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 )
 
-// link is the way of one process to the database: a proxy that can cut it,
-// stall it or slow it down.
+// link is the way of one process to the database: a proxy for each server of
+// it, which can cut it, stall it or slow it down.
 type link struct {
-	proxy *toxiproxy.Proxy
+	proxies []*toxiproxy.Proxy
 }
 
-// newLink opens a link to an address, on a free port of the loopback interface.
+// newLink opens a link to the servers of a database, whose addresses are
+// separated by commas, on free ports of the loopback interface.
 func newLink(name, upstream string) (*link, error) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxics write to its global logger
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	l := &link{toxiproxy.NewProxy(server, name, "127.0.0.1:0", upstream)}
-	return l, l.proxy.Start()
+	l := &link{}
+	for address := range strings.SplitSeq(upstream, ",") {
+		l.proxies = append(l.proxies, toxiproxy.NewProxy(server, name, "127.0.0.1:0", address))
+	}
+	return l, l.mend()
 }
 
-func (l *link) address() string { return l.proxy.Listen }
+func (l *link) address() string {
+	var addresses []string
+	for _, p := range l.proxies {
+		addresses = append(addresses, p.Listen)
+	}
+	return strings.Join(addresses, ",")
+}
 
 func (l *link) close() {
 	if l != nil {
-		l.proxy.Stop()
+		l.cut()
 	}
 }
 
 // cut closes all connections, and refuses new ones until it is mended.
-func (l *link) cut() { l.proxy.Stop() }
+func (l *link) cut() {
+	for _, p := range l.proxies {
+		p.Stop()
+	}
+}
 
-func (l *link) mend() error { return l.proxy.Start() }
+func (l *link) mend() error {
+	var wrong []error
+	for _, p := range l.proxies {
+		wrong = append(wrong, p.Start())
+	}
+	return errors.Join(wrong...)
+}
 
 // The two directions of a link.
 const (
@@ -48,8 +69,16 @@ func (l *link) trouble(kind, direction string, attributes map[string]int) error 
 	if err != nil {
 		return err
 	}
-	_, err = l.proxy.Toxics.AddToxicJson(strings.NewReader(string(text)))
-	return err
+	var wrong []error
+	for _, p := range l.proxies {
+		_, err := p.Toxics.AddToxicJson(strings.NewReader(string(text)))
+		wrong = append(wrong, err)
+	}
+	return errors.Join(wrong...)
 }
 
-func (l *link) heal() { l.proxy.Toxics.ResetToxics(context.Background()) }
+func (l *link) heal() {
+	for _, p := range l.proxies {
+		p.Toxics.ResetToxics(context.Background())
+	}
+}

@@ -194,6 +194,20 @@ func (r *Run) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
+// insist undoes a fault, again and again where another is in its way: left as it
+// is the rest of the run would come to nothing.
+func (r *Run) insist(ctx context.Context, undo func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTime)
+	defer cancel()
+	for {
+		err := undo(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		r.wait(ctx, 100*time.Millisecond)
+	}
+}
+
 // onConn does something on one connection of the admin, which is closed after
 // it: it may hold locks.
 func (r *Run) onConn(ctx context.Context, do func(context.Context, *sqlx.Conn) error) error {

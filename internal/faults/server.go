@@ -57,10 +57,8 @@ func startServer(ctx context.Context, program, engine, folder string) (*server, 
 	s.Folder = folder
 	switch engine {
 	case testdb.Postgres:
-		s.quit, s.User = syscall.SIGINT, "postgres"
+		s.postgres(port)
 		s.Create = []string{lookUp("initdb"), "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync"}
-		s.Launch = []string{lookUp("postgres"), "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200"}
-		s.dsn = fmt.Sprintf("postgres://postgres@127.0.0.1:%s/postgres?sslmode=disable", port)
 	case testdb.MariaDB:
 		s.quit, s.User = syscall.SIGTERM, "mysql"
 		s.Create = []string{lookUp("mariadb-install-db"), "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir=" + data}
@@ -73,15 +71,19 @@ func startServer(ctx context.Context, program, engine, folder string) (*server, 
 	if s.Create[0] == "" || s.Launch[0] == "" {
 		return nil, fmt.Errorf("%s: %w", engine, errNoProgram)
 	}
+	return s, s.begin(ctx)
+}
+
+// begin creates the server's data and starts it.
+func (s *server) begin(ctx context.Context) error {
 	create, err := s.command(s.Create)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if said, err := create.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", create.Path, err, said)
+		return fmt.Errorf("%s: %w: %s", create.Path, err, said)
 	}
-	err = s.start(ctx)
-	return s, err
+	return s.start(ctx)
 }
 
 func (k keeper) command(args []string) (*exec.Cmd, error) {
