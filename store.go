@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -22,6 +23,7 @@ type store struct {
 	tables sqlgen.Tables
 	keep   bool          // done tasks stay
 	notify bool          // tell listeners of tasks enqueued
+	noCopy atomic.Bool   // rows cannot be streamed
 	writer chan struct{} // held by who writes, where there is one at a time
 
 	mu       sync.Mutex

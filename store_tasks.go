@@ -24,6 +24,12 @@ func (s *store) enqueue(ctx context.Context, tx Tx, rows []sqlgen.Row) (ids []in
 			ids, err = s.enqueueBatches(ctx, x, rows)
 			return err
 		}
+		if len(rows) > maxBatch && s.server.Caps.Copy && !s.noCopy.Load() {
+			ids, sent, err := s.copyIn(ctx, rows)
+			if sent {
+				return ids, s.explain(err)
+			}
+		}
 		if s.isOneInsert(len(rows)) {
 			err = s.write(ctx, func() error { return all(alone{pool{s}}) })
 		} else {

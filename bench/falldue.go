@@ -53,8 +53,18 @@ func (f *falldueSubject) close() {
 	}
 }
 
-func (f *falldueSubject) insert(ctx context.Context, n int) error {
-	return spread(ctx, n, perCall, producers, func(ctx context.Context, n int) error {
+func (f *falldueSubject) insert(ctx context.Context, n int) error { return f.store(ctx, n, perCall) }
+
+// copyIn relies on falldue to store so many by COPY.
+func (f *falldueSubject) copyIn(ctx context.Context, n int) error {
+	if f.engine != postgres {
+		return errors.ErrUnsupported
+	}
+	return f.store(ctx, n, perCopy)
+}
+
+func (f *falldueSubject) store(ctx context.Context, n, size int) error {
+	return spread(ctx, n, size, producers, func(ctx context.Context, n int) error {
 		args := make([]payload, n)
 		for i := range args {
 			args[i] = sample
@@ -63,8 +73,6 @@ func (f *falldueSubject) insert(ctx context.Context, n int) error {
 		return err
 	})
 }
-
-func (f *falldueSubject) copyIn(context.Context, int) error { return errors.ErrUnsupported }
 
 func (f *falldueSubject) insertOne(ctx context.Context) error {
 	_, err := f.kind.Enqueue(ctx, f.producer, sample)

@@ -37,6 +37,8 @@ type Caps struct {
 	Lateral bool
 	// Notify: LISTEN and NOTIFY.
 	Notify bool
+	// Copy: COPY … FROM STDIN, which not every driver can stream.
+	Copy bool
 	// LooseScan: GROUP BY over an index prefix jumps from group to group.
 	LooseScan bool
 	// Rows is how a batch of rows enters one statement.
@@ -137,7 +139,7 @@ func typical(name Name, version string) Server {
 	switch name {
 	case Postgres:
 		return Server{Dialect: postgres{}, Version: version, Caps: Caps{
-			SkipLocked: true, LockRows: true, UpdateReturning: true, InsertReturning: true, Lateral: true, Notify: true, Rows: Arrays,
+			SkipLocked: true, LockRows: true, UpdateReturning: true, InsertReturning: true, Lateral: true, Notify: true, Copy: true, Rows: Arrays,
 		}}
 	case MySQL:
 		return Server{Dialect: mysql{name}, Version: version, Caps: Caps{

@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -87,6 +88,40 @@ var enqueueCases = []conformance{
 		for i, id := range ids {
 			if want := jsonOf(t, args[i]); payloads[id] != want {
 				t.Fatalf("task %d (the %dth): payload %s, want %s", id, i, payloads[id], want)
+			}
+		}
+	}},
+	{"many tasks with options of their own are enqueued at once", func(t *testing.T, b *bench) {
+		q, k := b.queue(t, falldue.Config{}), falldue.NewKind[int]("varied", falldue.KindConfig{})
+		const far = 48 * time.Hour
+		first, err := k.Enqueue(t.Context(), q, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, own := task(t, q, first).Now.Add(far), policy(t, "delay 7s")
+		options := []falldue.EnqueueOptions{
+			{}, {Delay: time.Hour}, {At: at}, {Queue: "other", Priority: -3, MaxAttempts: 5}, {Policy: &own, Delay: time.Microsecond},
+		}
+		drafts := make([]falldue.Draft, 1001)
+		for i := range drafts {
+			drafts[i] = k.Draft(i, options[i%len(options)])
+		}
+		ids, err := q.EnqueueDrafts(t.Context(), drafts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range []int{0, 1, 2, 3, 4, 996, 997, 998, 999, 1000} { // of the first batch and of the last
+			info, o := task(t, q, ids[i]), options[i%len(options)]
+			wait := o.Delay
+			if !o.At.IsZero() {
+				wait = far
+			}
+			if off := info.UpdatedAt.Sub(info.CreatedAt) - wait; off < -5*time.Second || off > 5*time.Second {
+				t.Errorf("task %d with %+v waits until %v, created at %v", i, o, info.UpdatedAt, info.CreatedAt)
+			}
+			if string(info.Payload) != jsonOf(t, i) || info.Priority != o.Priority || info.MaxAttempts != o.MaxAttempts ||
+				info.Queue != cmp.Or(o.Queue, falldue.DefaultQueue) || (info.Policy == "") != (o.Policy == nil) {
+				t.Errorf("task %d with %+v is stored as %+v", i, o, info)
 			}
 		}
 	}},

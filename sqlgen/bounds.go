@@ -156,7 +156,8 @@ func tiny(o op, num float64, args []*node, b bounds) float64 {
 		if x.lo > 0 {
 			from = x.lo
 		}
-		return min(math.Pow(from, y.lo), math.Pow(from, y.hi), math.Pow(max(x.hi, from), y.lo), math.Pow(max(x.hi, from), y.hi)) * (1 - slack)
+		most := max(x.hi, from)
+		return min(pow(from, y.lo), pow(from, y.hi), pow(most, y.lo), pow(most, y.hi)) * (1 - slack)
 	case opExp:
 		return b.lo
 	case opLn, opLog10:

@@ -74,6 +74,32 @@ func EnqueueOne(s dialect.Server, p EnqueueParams) Stmt {
 	return b.stmt()
 }
 
+// CopyIDs selects the ids of :rows tasks that [Copy] will store, ascending, and
+// with each the database's now in microseconds since 1970. Parameters: table, rows,
+// where table is the name that [Tables.Name] writes.
+func CopyIDs(s dialect.Server) Stmt {
+	b, clock := newBuilder(s), s.Clock()
+	b.add("select nextval(pg_get_serial_sequence(", b.arg("table"), ", 'id')), ", clock.Micros(clock.Now),
+		"\nfrom generate_series(1, ", b.int("rows"), ")")
+	return b.stmt()
+}
+
+// Copy takes tasks as a stream, on engines with Caps.Copy: their ids, then
+// [EnqueueColumns], the moment that the wait counts from in place of delay and at.
+func Copy(s dialect.Server, tables Tables) Stmt {
+	b := newBuilder(s)
+	b.add("copy ", tables.tasks(s), " (id, queue, kind, policy, priority, max_attempts, updated_at, payload) from stdin")
+	return b.stmt()
+}
+
+// Notify tells the listeners of a channel, on engines with Caps.Notify.
+// Parameters: channel.
+func Notify(s dialect.Server) Stmt {
+	b := newBuilder(s)
+	b.add("select pg_notify(", b.arg("channel"), ", '')")
+	return b.stmt()
+}
+
 // returningIDs ends an INSERT where the engine can tell the ids. The notice is
 // sent once a statement, however many rows it has: the subquery depends on none.
 func (b *builder) returningIDs(p EnqueueParams) {

@@ -88,7 +88,7 @@ func exponential(x double) float64 {
 // pow is x^y. The guards leave a negative x with a whole y only, and no result
 // out of range.
 func pow(x, y float64) float64 {
-	if x == 0 || y == 0 {
+	if x == 0 || y == 0 || math.IsInf(x, 0) {
 		return math.Pow(x, y)
 	}
 	result := exponential(logarithm(math.Abs(x)).times(double{y, 0}))

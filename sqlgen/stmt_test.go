@@ -76,6 +76,9 @@ func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
 		all["enqueue_notify"] = sqlgen.Enqueue(s, sqlgen.EnqueueParams{Tables: tables, Notify: true}, room)
 		all["enqueue_one_notify"] = sqlgen.EnqueueOne(s, sqlgen.EnqueueParams{Tables: tables, Notify: true})
 	}
+	if s.Caps.Copy {
+		all["copy"], all["copy_ids"], all["notify"] = sqlgen.Copy(s, tables), sqlgen.CopyIDs(s), sqlgen.Notify(s)
+	}
 	if s.Name() == dialect.SQLite {
 		all["count_tables"] = sqlgen.CountTables(s)
 	}
@@ -152,12 +155,16 @@ func TestPrepared(t *testing.T) {
 			db := testdb.OpenDriver(t, engine, driver)
 			s := migrated(t, db)
 			for name, stmt := range statements(t, s) {
-				prepared, err := db.PrepareContext(t.Context(), stmt.SQL)
+				tx, err := db.BeginTx(t.Context(), nil) // COPY wants one
 				if err != nil {
-					t.Errorf("%s: %s: %v\n%s", driver, name, err, stmt.SQL)
-					continue
+					t.Fatal(err)
 				}
-				_ = prepared.Close()
+				if prepared, err := tx.PrepareContext(t.Context(), stmt.SQL); err != nil {
+					t.Errorf("%s: %s: %v\n%s", driver, name, err, stmt.SQL)
+				} else {
+					_ = prepared.Close()
+				}
+				_ = tx.Rollback()
 			}
 		}
 	})

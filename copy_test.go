@@ -1,0 +1,74 @@
+package falldue_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// Many tasks go into PostgreSQL by COPY, where the driver can stream it and the
+// user may take ids from the sequence, and by INSERT where not.
+func TestManyTasksAreCopied(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, driver string
+		limited      bool
+		want         []string
+	}{
+		{"by lib/pq", "postgres", false, []string{"copy"}},
+		{"by pgx", "pgx", false, []string{"insert", "insert"}},
+		{"without a right to the sequence", "postgres", true, []string{"insert", "insert"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			db := testdb.OpenDriver(t, testdb.Postgres, test.driver)
+			db.SetMaxOpenConns(1) // on which the role is set
+			q, err := falldue.New(db, falldue.Config{Notify: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := q.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			db.MustExec(`create table seen (statement text);
+				create function see() returns trigger language plpgsql as $$ begin insert into seen values (split_part(current_query(), ' ', 1)); return null; end $$;
+				create trigger see after insert on falldue_tasks for each statement execute function see()`)
+			if test.limited {
+				limit(t, db)
+			}
+			kind := falldue.NewKind[int]("copied", falldue.KindConfig{})
+			args := make([]int, 501)
+			ids, err := kind.EnqueueMany(t.Context(), q, args)
+			if err != nil || len(ids) != len(args) || !slices.IsSorted(ids) {
+				t.Errorf("%d ids for %d tasks, ascending: %t (error %v)", len(ids), len(args), slices.IsSorted(ids), err)
+			}
+			db.MustExec("reset role")
+			var seen []string
+			if err := db.Select(&seen, "select statement from seen"); err != nil || !slices.Equal(seen, test.want) {
+				t.Errorf("stored by %q (error %v), want %q", seen, err, test.want)
+			}
+			if n := 0; db.Get(&n, "select count(*) from falldue_tasks") != nil || n != len(args) {
+				t.Errorf("the table holds %d tasks, want %d", n, len(args))
+			}
+		})
+	}
+}
+
+// limit makes the connection one of a user who may do with tables what falldue
+// needs, and nothing with sequences.
+func limit(t *testing.T, db *sqlx.DB) {
+	t.Helper()
+	var database string
+	if err := db.Get(&database, "select current_database()"); err != nil {
+		t.Fatal(err)
+	}
+	role := "limited_" + database
+	db.MustExec("create role " + role)
+	t.Cleanup(func() { db.MustExec("reset role; drop owned by " + role + "; drop role " + role) })
+	db.MustExec("grant select, insert, update, delete on all tables in schema public to " + role)
+	db.MustExec("set role " + role)
+}

@@ -1,0 +1,78 @@
+package falldue
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// copyIn stores many rows by COPY, the fastest way into PostgreSQL, in a
+// transaction of its own, and returns their ids in the order of rows.
+//
+// It needs a driver that streams what a statement "copy … from stdin" is
+// executed with, as lib/pq does; pgx has a method of its own for that, which
+// database/sql cannot reach. It also needs the right to use the sequence of the
+// ids, which an INSERT does not. Unless it sent the commit, it left nothing
+// behind, and the caller takes the ordinary way.
+func (s *store) copyIn(ctx context.Context, rows []sqlgen.Row) (ids []int64, sent bool, err error) {
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = tx.Rollback() }() // after the commit there is nothing to undo
+	ids, now, err := s.newIDs(ctx, tx, len(rows))
+	if err == nil {
+		err = s.stream(ctx, tx, rows, ids, now)
+	}
+	if err == nil && s.notify {
+		tell := s.stmt("notify", 0, func(int) sqlgen.Stmt { return sqlgen.Notify(s.server) })
+		_, err = tx.ExecContext(ctx, tell.SQL, tell.Bind(sqlgen.Values{"channel": s.channel()}, nil)...)
+	}
+	if err != nil {
+		if ctx.Err() == nil && s.server.Classify(err) == dialect.Other {
+			s.noCopy.Store(true)
+		}
+		return nil, false, err
+	}
+	return ids, true, tx.Commit()
+}
+
+// newIDs takes ids from the sequence of the tasks, and the database's now.
+func (s *store) newIDs(ctx context.Context, tx *sql.Tx, n int) (ids []int64, now int64, err error) {
+	stmt := s.stmt("copy ids", 0, func(int) sqlgen.Stmt { return sqlgen.CopyIDs(s.server) })
+	args := stmt.Bind(sqlgen.Values{"table": s.tables.Name(s.server, "tasks"), "rows": int64(n)}, nil)
+	ids = make([]int64, 0, n)
+	err = plain{tx}.query(ctx, stmt.SQL, args, func(row cells) error {
+		id, wrong := row.int(0)
+		now, err = row.int(1)
+		ids = append(ids, id)
+		return errors.Join(wrong, err)
+	})
+	return ids, now, err
+}
+
+// stream sends rows. A driver that cannot do so refuses the first.
+func (s *store) stream(ctx context.Context, tx *sql.Tx, rows []sqlgen.Row, ids []int64, now int64) (err error) {
+	text := s.stmt("copy", 0, func(int) sqlgen.Stmt { return sqlgen.Copy(s.server, s.tables) }).SQL
+	in, err := tx.PrepareContext(ctx, text)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	for i, row := range rows {
+		anchor := now + row[5].(int64)
+		if at, ok := row[6].(int64); ok {
+			anchor = at
+		}
+		_, err := in.ExecContext(ctx, ids[i], row[0], row[1], row[2], row[3], row[4], time.UnixMicro(anchor).UTC(), row[7])
+		if err != nil {
+			return err
+		}
+	}
+	_, err = in.ExecContext(ctx) // no more rows
+	return err
+}
