@@ -8,11 +8,16 @@ const (
 	tiniestPower = 1e-290
 	maxConstant  = 1e15 // larger exponents are all the same: 0, 1 or largest
 	maxSigned    = 16   // the largest whole exponent under which a base keeps its sign
+	// The largest exponent that power itself is given. A library that multiplies
+	// its way through an exponent, as Go's does, which TiDB uses, loses a digit
+	// in 2^53 for each unit of it; beyond this it would lose more than slack.
+	maxMultiplied = 1000
 )
 
 // power guards a^b by what is known of it. A constant exponent limits the base
 // and a constant base the exponent, both in Go. Where both vary, and the result
-// may leave the range, a^b is exp(b * ln(a)).
+// may leave the range, and where the exponent may be large, a^b is
+// exp(b * ln(a)).
 func power(a, b *node) *node {
 	switch {
 	case b.op == opNum:
@@ -27,7 +32,10 @@ func power(a, b *node) *node {
 		if b.whole { // 332 and not 332.19…, for those who read the SQL
 			p, q = math.Ceil(p), math.Floor(q)
 		}
-		return operation(opPower, a, clamp(b, p, q))
+		if b = clamp(b, p, q); max(-b.lo, b.hi) <= maxMultiplied {
+			return operation(opPower, a, b)
+		}
+		return operation(opExp, clamp(multiply(b, number(ln(a.num))), -maxExponent, maxExponent))
 	}
 	if b.lo < 0 {
 		a = greatest(a, number(smallest))
@@ -37,7 +45,7 @@ func power(a, b *node) *node {
 	if a.hi <= 0 && b.lo > 0 {
 		return number(0)
 	}
-	if inside := func(x, y float64) bool { return math.Abs(y*math.Log(x)) <= maxExponent }; a.hi > 0 &&
+	if inside := func(x, y float64) bool { return math.Abs(y*math.Log(x)) <= maxExponent }; a.hi > 0 && max(-b.lo, b.hi) <= maxMultiplied &&
 		inside(max(a.lo, a.tiny), b.lo) && inside(max(a.lo, a.tiny), b.hi) && inside(a.hi, b.lo) && inside(a.hi, b.hi) {
 		return operation(opPower, a, b)
 	}
@@ -63,6 +71,11 @@ func powerConstant(a *node, k float64) *node {
 		case k != math.Trunc(k) || k > maxSigned:
 			a = greatest(a, number(0))
 		}
+	}
+	if k > maxMultiplied {
+		// What is 0 becomes so small that limit makes it 0 again.
+		log := operation(opLn, greatest(a, number(smallest)))
+		return limit(operation(opExp, clamp(multiply(number(k), log), math.Log(1e-120), maxExponent)))
 	}
 	root := math.Pow(largest, 1/k)
 	a = clamp(a, -root, root)
