@@ -30,7 +30,7 @@ func TestRowsEditedIntoNonsense(t *testing.T) {
 		}
 		kind := falldue.NewKind[string]("edited", falldue.KindConfig{Policy: backoff.Constant(0).WithMaxAttempts(3)})
 		far := map[string]string{
-			testdb.Postgres: "'infinity'", testdb.MySQL: "'9999-12-31 23:59:59'", testdb.MariaDB: "'9999-12-31 23:59:59'", testdb.SQLite: "253402300799000000",
+			testdb.Postgres: "'infinity'", testdb.MySQL: "'9999-12-31 23:59:59'", testdb.MariaDB: "'9999-12-31 23:59:59'", testdb.TiDB: "'9999-12-31 23:59:59'", testdb.SQLite: "253402300799000000",
 		}[engine]
 		edits := map[string]struct {
 			set  string

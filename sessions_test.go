@@ -17,6 +17,7 @@ func TestOddSessions(t *testing.T) {
 		testdb.Postgres: "timezone=Australia%2FLord_Howe&default_transaction_isolation=serializable&DateStyle=SQL%2CDMY&IntervalStyle=sql_standard&extra_float_digits=-15",
 		testdb.MySQL:    "parseTime=true&loc=America%2FSt_Johns&time_zone=%27%2B09%3A30%27&sql_mode=%27ANSI%2CTRADITIONAL%2CNO_BACKSLASH_ESCAPES%27&transaction_isolation=%27SERIALIZABLE%27&clientFoundRows=true&interpolateParams=false",
 		testdb.MariaDB:  "parseTime=true&loc=Asia%2FKathmandu&time_zone=%27-03%3A30%27&sql_mode=%27%27&tx_isolation=%27REPEATABLE-READ%27&multiStatements=true",
+		testdb.TiDB:     "parseTime=true&loc=Asia%2FKathmandu&time_zone=%27-03%3A30%27&sql_mode=%27ANSI%2CTRADITIONAL%27&transaction_isolation=%27REPEATABLE-READ%27&clientFoundRows=true&tidb_txn_mode=%27optimistic%27",
 		testdb.SQLite:   "_pragma=synchronous(full)&_pragma=foreign_keys(1)&_pragma=case_sensitive_like(1)",
 	}
 	testdb.Each(t, func(t *testing.T, engine string) {

@@ -56,6 +56,10 @@ func TestClassify(t *testing.T) {
 		// Of a Galera node that was cut off while it committed; the others may
 		// have the transaction, so that nobody may run it again.
 		{dialect.MariaDB, number(1180), dialect.Disconnected},
+		{dialect.TiDB, number(9007), dialect.Contention},
+		{dialect.TiDB, number(8028), dialect.Contention},
+		{dialect.TiDB, number(8027), dialect.Refused},
+		{dialect.TiDB, number(9005), dialect.Disconnected},
 		{dialect.MySQL, number(1064), dialect.Other},
 		{dialect.MySQL, []error{mysql.ErrInvalidConn}, dialect.Disconnected},
 		{dialect.SQLite, []error{sqliteError(5), sqliteError(6), sqliteError(517), sqliteError(261)}, dialect.Contention},

@@ -17,10 +17,11 @@ const (
 	MySQL    Name = "mysql"
 	MariaDB  Name = "mariadb"
 	SQLite   Name = "sqlite"
+	TiDB     Name = "tidb"
 )
 
 // Names lists the engines in the order in which documents name them.
-var Names = []Name{Postgres, MySQL, MariaDB, SQLite}
+var Names = []Name{Postgres, MySQL, MariaDB, SQLite, TiDB}
 
 // Dialect is how one engine writes SQL and reports errors. Every method
 // returns SQL text made of its arguments, which are SQL already; nothing that
@@ -47,7 +48,7 @@ type Dialect interface {
 }
 
 // Clock is how an engine writes moments in falldue's tables: timestamptz on
-// PostgreSQL, DATETIME(6) in UTC on MySQL and MariaDB, microseconds since 1970
+// PostgreSQL, DATETIME(6) in UTC on MySQL, MariaDB and TiDB, microseconds since 1970
 // in an INTEGER on SQLite. All of them are UTC and none depends on the
 // session's time zone or on how the driver was configured to parse times.
 type Clock struct {
@@ -67,7 +68,7 @@ func Of(name Name) (Dialect, error) {
 	switch name {
 	case Postgres:
 		return postgres{}, nil
-	case MySQL, MariaDB:
+	case MySQL, MariaDB, TiDB:
 		return mysql{name}, nil
 	case SQLite:
 		return sqlite{}, nil

@@ -29,7 +29,7 @@ func TestLiteralIsADouble(t *testing.T) {
 	}
 	for _, c := range cases {
 		want := map[dialect.Name]string{
-			dialect.Postgres: c.postgres, dialect.MySQL: c.mysql, dialect.MariaDB: c.mysql, dialect.SQLite: c.sqlite,
+			dialect.Postgres: c.postgres, dialect.MySQL: c.mysql, dialect.MariaDB: c.mysql, dialect.TiDB: c.mysql, dialect.SQLite: c.sqlite,
 		}
 		for _, name := range dialect.Names {
 			d, err := dialect.Of(name)

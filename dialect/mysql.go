@@ -7,8 +7,8 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 )
 
-// mysql is MySQL and MariaDB, through go-sql-driver/mysql. They differ in what
-// a server can do (Caps), not in how it writes what is asked for here.
+// mysql is MySQL, MariaDB and TiDB, through go-sql-driver/mysql. They differ in
+// what a server can do (Caps), not in how it writes what is asked for here.
 type mysql struct{ name Name }
 
 func (m mysql) Name() Name              { return m.name }
@@ -30,10 +30,10 @@ func (mysql) Func(name string) string  { return name }
 func (mysql) Clock() Clock {
 	return Clock{
 		Now:    "utc_timestamp(6)",
-		Shift:  func(m, us string) string { return "(" + m + " + interval (" + us + ") microsecond)" },
+		Shift:  func(m, us string) string { return "date_add(" + m + ", interval (" + us + ") microsecond)" },
 		Micros: func(m string) string { return "timestampdiff(microsecond, '1970-01-01', " + m + ")" },
 		Moment: func(us string) string {
-			return "(cast('1970-01-01' as datetime(6)) + interval (" + us + ") microsecond)"
+			return "date_add(cast('1970-01-01' as datetime(6)), interval (" + us + ") microsecond)"
 		},
 	}
 }
@@ -48,15 +48,18 @@ func (mysql) Classify(err error) Class {
 		return classifyConn(err)
 	}
 	switch myErr.Number {
-	case 1213, 1205, 1020, 3572, 8002, 8022, 9007: // deadlock, lock wait, changed since read, nowait; TiDB's write conflicts
+	case 1213, 1205, 1020, 3572, // deadlock, lock wait, changed since read, nowait
+		8002, 8005, 8020, 8022, 8028, 9007: // TiDB: write conflicts, LOCK TABLES, to be run again, changed by DDL
 		return Contention
 	case 1062, 1586:
 		return Duplicate
 	case 1146, 1049:
 		return NoTable
-	case 1290, 1836, 1792, 1021, 1114, 1317, 3024, 1969, 1041: // read only, disk or table full, interrupted, statement timeout, memory
+	case 1290, 1836, 1792, 1021, 1114, 1317, 3024, 1969, 1041, // read only, disk or table full, interrupted, statement timeout, memory
+		8027, 8175, 8176, 8252, 8253: // TiDB: no news of the schema, memory, resource group
 		return Refused
 	case 1040, 1053, 1047, 1077, 1079, 1080, 1927, 2006, 2013, 3032, // too many connections, shutting down, node not ready, killed, gone
+		9001, 9002, 9003, 9004, 9005, // TiDB: no answer from PD or TiKV, or they are busy
 		1180: // failed during COMMIT; of a Galera node that was cut off the others may have the transaction
 		return Disconnected
 	}

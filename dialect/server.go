@@ -41,6 +41,10 @@ type Caps struct {
 	Copy bool
 	// LooseScan: GROUP BY over an index prefix jumps from group to group.
 	LooseScan bool
+	// JoinHints: INL_JOIN(t) makes a join look up the rows of t by their key.
+	// Without it TiDB goes by statistics, which may be of a time when the table
+	// was empty, and then reads all of it for each batch.
+	JoinHints bool
 	// Rows is how a batch of rows enters one statement.
 	Rows RowSource
 	// IDStep is the distance between two automatic ids of one INSERT; 0 where
@@ -85,6 +89,8 @@ func Probe(ctx context.Context, db Queryer) (Server, error) {
 		return probePostgres(text)
 	case strings.Contains(text, "MariaDB"):
 		return probeMySQL(ctx, db, MariaDB, text)
+	case strings.Contains(text, "TiDB"):
+		return probeMySQL(ctx, db, TiDB, text)
 	case versionOf(text) != (version{}) && !strings.Contains(text, "CockroachDB"):
 		return probeMySQL(ctx, db, MySQL, text)
 	}
@@ -148,6 +154,12 @@ func typical(name Name, version string) Server {
 	case MariaDB:
 		return Server{Dialect: mysql{name}, Version: version, Caps: Caps{
 			SkipLocked: true, LockRows: true, LooseScan: true, Rows: Unions, InsertReturning: true,
+		}}
+	case TiDB:
+		// It parses SKIP LOCKED and then locks nothing. Its GROUP BY does not
+		// jump, but it knows no recursion with an ORDER BY, which could.
+		return Server{Dialect: mysql{name}, Version: version, Caps: Caps{
+			LockRows: true, LooseScan: true, JoinHints: true, Rows: Unions, IDStep: 1,
 		}}
 	default:
 		return Server{Dialect: sqlite{}, Version: version, Caps: Caps{UpdateReturning: true, InsertReturning: true, Rows: JSON}}

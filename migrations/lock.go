@@ -3,10 +3,12 @@ package migrations
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/falldue/falldue/dialect"
@@ -65,13 +67,24 @@ func (l advisoryLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// namedLock is that of MySQL and MariaDB. Its name holds for the whole server.
+// namedLock is that of MySQL, MariaDB and TiDB. Its name holds for the whole
+// server.
 type namedLock struct{ name string }
 
+// SessionLock waits for the lock.
+//
+// Where many wait, TiDB says with an error of no code of its own that somebody
+// has the lock. That it has failed for good shows when it does not stop.
 func (l namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	const unknown, most = 1105, 60
+	failures := 0
 	return again(ctx, func() (bool, error) {
 		var got sql.NullInt64
 		err := conn.QueryRowContext(ctx, "select get_lock(concat(left(database(), 20), ' ', ?), 1)", l.name).Scan(&got)
+		if my, ok := errors.AsType[*mysql.MySQLError](err); ok && my.Number == unknown && failures < most {
+			failures++
+			return false, nil
+		}
 		return got.Int64 == 1, err
 	})
 }

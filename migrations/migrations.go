@@ -31,7 +31,7 @@ func FS(d dialect.Dialect, tables sqlgen.Tables) (fs.FS, error) {
 		return nil, err
 	}
 	folder := string(d.Name())
-	if d.Name() == dialect.MariaDB {
+	if d.Name() == dialect.MariaDB || d.Name() == dialect.TiDB {
 		folder = string(dialect.MySQL)
 	}
 	files, err := fs.ReadDir(templates, folder)

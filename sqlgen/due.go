@@ -16,7 +16,7 @@ type DueParams struct {
 	// AttemptsColumn holds how often the task failed: any type of number.
 	AttemptsColumn string
 	// UpdatedAtColumn holds the moment that the delay counts from: a TIMESTAMP
-	// or DATETIME on MySQL and MariaDB, a timestamptz or timestamp on
+	// or DATETIME on MySQL, MariaDB and TiDB, a timestamptz or timestamp on
 	// PostgreSQL, and on SQLite whatever julianday reads: the text that
 	// CURRENT_TIMESTAMP and datetime() give, or a Julian day.
 	UpdatedAtColumn string
@@ -63,7 +63,7 @@ func Due(d dialect.Dialect, f Formula, p DueParams) (string, error) {
 		if p.UTC {
 			now = "utc_timestamp(6)"
 		}
-		return fmt.Sprintf("%s <= %s - interval (%s) microsecond", updatedAt, now, f.MicrosSQL(d, attempts)), nil
+		return fmt.Sprintf("%s <= date_sub(%s, interval (%s) microsecond)", updatedAt, now, f.MicrosSQL(d, attempts)), nil
 	}
 }
 

@@ -27,9 +27,9 @@ func TestDueReads(t *testing.T) {
 		{dialect.Postgres, DueParams{Table: "t", AttemptsColumn: `a"b`, UpdatedAtColumn: "u.v", UTC: true},
 			`"t"."u.v" <= (statement_timestamp() at time zone 'UTC') - (` + fmt.Sprintf(us, `"t"."a""b"`), `* interval '1 microsecond'`},
 		{dialect.MySQL, DueParams{AttemptsColumn: "attempts", UpdatedAtColumn: "a`b"},
-			"`a``b` <= now(6) - interval (" + fmt.Sprintf(us, "`attempts`"), "end) microsecond"},
+			"`a``b` <= date_sub(now(6), interval (" + fmt.Sprintf(us, "`attempts`"), "end) microsecond)"},
 		{dialect.MariaDB, DueParams{AttemptsColumn: "attempts", UpdatedAtColumn: "u", UTC: true},
-			"`u` <= utc_timestamp(6) - interval (" + fmt.Sprintf(us, "`attempts`"), "end) microsecond"},
+			"`u` <= date_sub(utc_timestamp(6), interval (" + fmt.Sprintf(us, "`attempts`"), "end) microsecond)"},
 		{dialect.SQLite, DueParams{AttemptsColumn: "attempts", UpdatedAtColumn: "u"},
 			`julianday("u") <= julianday('now') - (` + fmt.Sprintf(us, `"attempts"`), "end) / 86400.0"},
 	} {
@@ -59,6 +59,7 @@ func TestDuePicksTheRowsOfTheArticle(t *testing.T) {
 		dialect.SQLite:   "SELECT id FROM tasks WHERE NOT done AND julianday(updated_at) < julianday('now') - 917 * atan(pow(attempts, 3) / 15) / 1440 ORDER BY id",
 	}
 	queries[dialect.MariaDB] = queries[dialect.MySQL]
+	queries[dialect.TiDB] = queries[dialect.MySQL]
 	eachServer(t, func(t *testing.T, d dialect.Dialect, db *sqlx.Conn) {
 		blob := "blob"
 		if d.Name() == dialect.Postgres {
@@ -126,6 +127,7 @@ func TestDueOnColumnsOfEveryType(t *testing.T) {
 		dialect.SQLite:   {"integer", "real", ""},
 	}
 	attemptTypes[dialect.MariaDB] = attemptTypes[dialect.MySQL]
+	attemptTypes[dialect.TiDB] = attemptTypes[dialect.MySQL]
 	// The type of a moment, the value for now, and whether it is UTC.
 	type moment struct {
 		kind, now string
@@ -137,8 +139,9 @@ func TestDueOnColumnsOfEveryType(t *testing.T) {
 		dialect.SQLite:   {{"text", "now", false}, {"datetime", "now", true}},
 	}
 	momentTypes[dialect.MariaDB] = momentTypes[dialect.MySQL]
+	momentTypes[dialect.TiDB] = momentTypes[dialect.MySQL]
 	zones := map[dialect.Name]string{
-		dialect.Postgres: "set time zone 'Asia/Kathmandu'", dialect.MySQL: "set time_zone = '+05:45'", dialect.MariaDB: "set time_zone = '+05:45'",
+		dialect.Postgres: "set time zone 'Asia/Kathmandu'", dialect.MySQL: "set time_zone = '+05:45'", dialect.MariaDB: "set time_zone = '+05:45'", dialect.TiDB: "set time_zone = '+05:45'",
 		dialect.SQLite: "select 1",
 	}
 	eachServer(t, func(t *testing.T, d dialect.Dialect, db *sqlx.Conn) {

@@ -55,5 +55,5 @@ func ExampleDue() {
 	}
 	fmt.Println("select id, task from tasks where not done and " + where)
 	// Output:
-	// select id, task from tasks where not done and `updated_at` <= now(6) - interval (case when `attempts` >= 1 then 300000000 else 0 end) microsecond
+	// select id, task from tasks where not done and `updated_at` <= date_sub(now(6), interval (case when `attempts` >= 1 then 300000000 else 0 end) microsecond)
 }

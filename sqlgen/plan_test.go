@@ -28,7 +28,7 @@ func backlog(t *testing.T, db *sqlx.DB, s dialect.Server, rows int) {
 			t.Fatal(err)
 		}
 	}
-	analyze := map[dialect.Name]string{dialect.Postgres: "analyze " + table, dialect.SQLite: "analyze", dialect.MySQL: "analyze table " + table, dialect.MariaDB: "analyze table " + table}
+	analyze := map[dialect.Name]string{dialect.Postgres: "analyze " + table, dialect.SQLite: "analyze", dialect.MySQL: "analyze table " + table, dialect.MariaDB: "analyze table " + table, dialect.TiDB: "analyze table " + table + " all columns"}
 	rs, err := db.QueryContext(t.Context(), analyze[s.Name()])
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func backlog(t *testing.T, db *sqlx.DB, s dialect.Server, rows int) {
 // plan is the server's plan of a statement, as text in lower case.
 func plan(t *testing.T, db *sqlx.DB, s dialect.Server, stmt sqlgen.Stmt, values sqlgen.Values, rows []sqlgen.Row) string {
 	t.Helper()
-	explain := map[dialect.Name]string{dialect.Postgres: "explain ", dialect.SQLite: "explain query plan ", dialect.MySQL: "explain format=traditional ", dialect.MariaDB: "explain "}
+	explain := map[dialect.Name]string{dialect.Postgres: "explain ", dialect.SQLite: "explain query plan ", dialect.MySQL: "explain format=traditional ", dialect.MariaDB: "explain ", dialect.TiDB: "explain "}
 	rs, err := db.QueryContext(t.Context(), explain[s.Name()]+stmt.SQL, stmt.Bind(values, rows)...)
 	if err != nil {
 		t.Fatal(err)
@@ -102,12 +102,15 @@ func TestPlansAreIndexRanges(t *testing.T) {
 			testdb.Postgres: {{"index scan using falldue_lane", "attempts = l.attempts", "updated_at >="}, {"index", "falldue_lane", "row("}, {}},
 			testdb.MySQL:    {{"range", "falldue_lane"}, {"using index for group-by"}, {"eq_ref", "primary"}},
 			testdb.MariaDB:  {{"range", "falldue_lane"}, {"using index for group-by"}, {"eq_ref", "primary"}},
-			testdb.SQLite:   {{"using index falldue_lane", "updated_at>?"}, {"using covering index falldue_lane", "(state,priority,kind,policy,attempts)>("}, {"integer primary key"}},
+			// TiDB reads the index entries of all that waits, beside the data.
+			testdb.TiDB:   {{"indexrangescan", "index:falldue_lane", "limit_"}, {"indexrangescan", "index:falldue_lane", "streamagg"}, {"join", "tablerangescan", "range: decided by"}},
+			testdb.SQLite: {{"using index falldue_lane", "updated_at>?"}, {"using covering index falldue_lane", "(state,priority,kind,policy,attempts)>("}, {"integer primary key"}},
 		}[engine]
 		forbidden := map[string][]string{
 			testdb.Postgres: {"seq scan on falldue_tasks", "sort", "join filter"},
 			testdb.MySQL:    {"filesort", "temporary"}, testdb.MariaDB: {"filesort"},
 			testdb.SQLite: {"scan falldue_tasks", "temp b-tree"},
+			testdb.TiDB:   {"tablefullscan", "sort_", "topn_", "hashagg"},
 		}[engine]
 		for i, p := range []string{claim, sweep, settle} {
 			name := []string{"claim", "sweep", "settle"}[i]

@@ -23,6 +23,15 @@ func owned(b *builder) string {
 	return "t.claimed_by = " + b.arg("worker")
 }
 
+// byKey has a statement find the rows of t by the key that a batch is joined
+// to it by.
+func byKey(s dialect.Server) string {
+	if s.Caps.JoinHints {
+		return "/*+ inl_join(t) */ "
+	}
+	return ""
+}
+
 // updateRows changes the tasks that a batch names by id and fence. The batch's
 // first two columns are [FenceColumns].
 func updateRows(s dialect.Server, tables Tables, room int, cols []Column, set, where func(*builder) string) Stmt {
@@ -35,7 +44,7 @@ func updateRows(s dialect.Server, tables Tables, room int, cols []Column, set, w
 		return on
 	}
 	if s.Caps.Rows == dialect.Unions {
-		b.add("update ", b.rows("s", room, cols...), " straight_join ", name, " t on ", match(), "\nset ", set(b))
+		b.add("update ", byKey(s), b.rows("s", room, cols...), " straight_join ", name, " t on ", match(), "\nset ", set(b))
 		return b.stmt()
 	}
 	b.add("update ", name, " as t set ", set(b), "\nfrom ", b.rows("s", room, cols...), "\nwhere ", match())
@@ -59,7 +68,7 @@ func deleteRows(b *builder, table string, room int, keys []string, cols []Column
 	case dialect.JSON:
 		b.add("delete from ", table, " as t where (t.", strings.Join(keys, ", t."), ") in (select * from ", b.rows("s", room, cols...), ")", where(b))
 	case dialect.Unions:
-		b.add("delete t from ", b.rows("s", room, cols...), " straight_join ", table, " t on ", match, where(b))
+		b.add("delete ", byKey(b.server), "t from ", b.rows("s", room, cols...), " straight_join ", table, " t on ", match, where(b))
 	}
 }
 
@@ -114,7 +123,7 @@ func Extend(s dialect.Server, tables Tables, room int) Stmt {
 // [FenceColumns]. Parameters: worker.
 func Owned(s dialect.Server, tables Tables, room int, lock bool) Stmt {
 	b, name := newBuilder(s), tables.tasks(s)
-	b.add("select t.id from ", b.rows("s", room, FenceColumns...), " join ", name, " t on t.id = s.task_id and t.fence = s.task_fence and ", owned(b))
+	b.add("select ", byKey(s), "t.id from ", b.rows("s", room, FenceColumns...), " join ", name, " t on t.id = s.task_id and t.fence = s.task_fence and ", owned(b))
 	if lock && s.Caps.LockRows {
 		b.add(" for update")
 	}

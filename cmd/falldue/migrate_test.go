@@ -80,7 +80,7 @@ func TestMigrateErrorsSayWhatIsWrong(t *testing.T) {
 		"a DSN that begins with mysql:// tells no driver; allowed are":                                   {"up", "--dsn", "mysql://localhost/shop"},
 		`table prefix "a-b": allowed are`:                                                                {"up", "--dsn", file, "--prefix", "a-b"},
 		`schema "s": only PostgreSQL has schemas, not sqlite`:                                            {"up", "--dsn", file, "--schema", "s"},
-		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite]`:                       {"dump", "--engine", "oracle"},
+		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite tidb]`:                  {"dump", "--engine", "oracle"},
 		`unknown format "flyway"; the formats are [goose golang-migrate atlas]`:                          {"dump", "--engine", "sqlite", "--format", "flyway"},
 		`required flag(s) "engine" not set`:                                                              {"dump"},
 		`unknown flag: --dsn`:                                                                            {"dump", "--engine", "sqlite", "--dsn", file},
@@ -99,7 +99,7 @@ func TestMigrateErrorsSayWhatIsWrong(t *testing.T) {
 // repository, their names filled in here.
 func TestMigrateDumpPrints(t *testing.T) {
 	t.Parallel()
-	for engine, folder := range map[string]string{"postgres": "postgres", "mysql": "mysql", "mariadb": "mysql", "sqlite": "sqlite"} {
+	for engine, folder := range map[string]string{"postgres": "postgres", "mysql": "mysql", "mariadb": "mysql", "sqlite": "sqlite", "tidb": "mysql"} {
 		source, err := os.ReadFile(filepath.Join("..", "..", "migrations", folder, "00001_tasks.sql"))
 		if err != nil {
 			t.Fatal(err)

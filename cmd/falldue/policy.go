@@ -146,7 +146,7 @@ func policyWhereCommand() *cobra.Command {
 }
 
 func engineFlag(cmd *cobra.Command, engine *string) {
-	cmd.Flags().StringVar(engine, "engine", "", "postgres, mysql, mariadb or sqlite")
+	cmd.Flags().StringVar(engine, "engine", "", "postgres, mysql, mariadb, sqlite or tidb")
 	if err := cmd.MarkFlagRequired("engine"); err != nil {
 		panic(err) // the flag was defined in the line above
 	}

@@ -100,6 +100,7 @@ func TestPolicySQLPrintsOneExpression(t *testing.T) {
 		"postgres": `case when "tries" between 1 and 2147483647 then least(15 + power("tries"::float8, 4), 3153600000) when "tries" > 2147483647 then 3153600000::float8 else 0::float8 end`,
 		"mysql":    "case when `tries` between 1 and 2147483647 then least(15e0 + power((`tries` + 0e0), 4e0), 3153600000e0) when `tries` > 2147483647 then 3153600000e0 else 0e0 end",
 		"mariadb":  "case when `tries` between 1 and 2147483647 then least(15e0 + power((`tries` + 0e0), 4e0), 3153600000e0) when `tries` > 2147483647 then 3153600000e0 else 0e0 end",
+		"tidb":     "case when `tries` between 1 and 2147483647 then least(15e0 + power((`tries` + 0e0), 4e0), 3153600000e0) when `tries` > 2147483647 then 3153600000e0 else 0e0 end",
 		"sqlite":   `case when "tries" between 1 and 2147483647 then min(15.0 + power(cast("tries" as real), 4.0), 3153600000.0) when "tries" > 2147483647 then 3153600000.0 else 0.0 end`,
 	} {
 		if got := mustRun(t, "policy", "sql", "15s + n^4", "--engine", engine, "--attempts-column", "tries"); got != want+"\n" {
@@ -116,7 +117,7 @@ func TestPolicyWherePrintsAPredicate(t *testing.T) {
 	for want, args := range map[string][]string{
 		`"changed" <= statement_timestamp() - (case when "tries" >= 1 then 300000000 else 0 end) * interval '1 microsecond'`: {
 			"--engine", "postgres", "--attempts-column", "tries", "--updated-at-column", "changed"},
-		"`t`.`updated_at` <= utc_timestamp(6) - interval (case when `t`.`attempts` >= 1 then 300000000 else 0 end) microsecond": {
+		"`t`.`updated_at` <= date_sub(utc_timestamp(6), interval (case when `t`.`attempts` >= 1 then 300000000 else 0 end) microsecond)": {
 			"--engine", "mysql", "--table", "t", "--utc"},
 		`julianday("updated_at") <= julianday('now') - (case when "attempts" >= 1 then 300.0 else 0.0 end) / 86400.0`: {
 			"--engine", "sqlite"},
@@ -135,7 +136,7 @@ func TestPolicyErrorsSayWhatIsWrong(t *testing.T) {
 		`--attempts: "x" is not a number from 0 to 2147483647, or a range such as 0-30`: {"eval", "n", "--attempts", "0,x"},
 		`--attempts: the range "3-1" runs backwards`:                                    {"eval", "n", "--attempts", "3-1"},
 		`--attempts: "2147483648" is not a number`:                                      {"eval", "n", "--attempts", "2147483648"},
-		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite]`:      {"sql", "n", "--engine", "oracle"},
+		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite tidb]`: {"sql", "n", "--engine", "oracle"},
 		`required flag(s) "engine" not set`:                                             {"sql", "n"},
 		`--attempts-column is empty; it names the column that counts failed attempts`:   {"sql", "n", "--engine", "mysql", "--attempts-column", ""},
 		`the updated-at column: no name was given`:                                      {"where", "n", "--engine", "mysql", "--updated-at-column", ""},

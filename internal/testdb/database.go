@@ -31,9 +31,11 @@ func Check(ctx context.Context, engine, dsn string) (version string, err error) 
 	if err != nil {
 		return "", fmt.Errorf("%s does not answer: %w", engine, err)
 	}
-	// MySQL and MariaDB speak one protocol: only the version tells them apart.
-	if is := strings.Contains(version, "MariaDB"); engine != Postgres && is != (engine == MariaDB) {
-		return "", fmt.Errorf("the server is %s, and %s was wanted", version, engine)
+	// These speak one protocol: only the version tells them apart.
+	for other, mark := range map[string]string{MariaDB: "MariaDB", TiDB: "TiDB"} {
+		if is := strings.Contains(version, mark); engine != Postgres && is != (engine == other) {
+			return "", fmt.Errorf("the server is %s, and %s was wanted", version, engine)
+		}
 	}
 	return version, nil
 }
@@ -73,7 +75,7 @@ func drop(ctx context.Context, engine, server, name string) error {
 	return nil
 }
 
-// endSessions does for MySQL and MariaDB what FORCE does for PostgreSQL:
+// endSessions does for MySQL, MariaDB and TiDB what FORCE does for PostgreSQL:
 // DROP DATABASE would wait for ever for a transaction that was left open.
 func endSessions(ctx context.Context, db *sql.DB, name string) error {
 	rows, err := db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE db = ?", name)

@@ -16,6 +16,7 @@ var servers = map[string]func() (string, error){
 	Postgres: sync.OnceValues(func() (string, error) { return findServer(Postgres) }),
 	MySQL:    sync.OnceValues(func() (string, error) { return findServer(MySQL) }),
 	MariaDB:  sync.OnceValues(func() (string, error) { return findServer(MariaDB) }),
+	TiDB:     sync.OnceValues(func() (string, error) { return findServer(TiDB) }),
 }
 
 // serverOf returns the DSN of a running server of the engine, the same one

@@ -11,6 +11,7 @@ func TestServerThatDoesNotAnswerFailsByNameOfItsVariable(t *testing.T) {
 		Postgres: "postgres://nobody@127.0.0.1:1/none?sslmode=disable",
 		MySQL:    "nobody@tcp(127.0.0.1:1)/none",
 		MariaDB:  "nobody@tcp(127.0.0.1:1)/none",
+		TiDB:     "nobody@tcp(127.0.0.1:1)/none",
 	} {
 		t.Setenv(ServerVariable(engine), dsn)
 		_, err := findServer(engine)
@@ -30,7 +31,7 @@ func TestPostgresDSNMustBeAURL(t *testing.T) {
 
 func TestMariaDBDoesNotPassForMySQL(t *testing.T) {
 	t.Parallel()
-	other := map[string]string{MySQL: MariaDB, MariaDB: MySQL}
+	other := map[string]string{MySQL: MariaDB, MariaDB: TiDB, TiDB: MySQL}
 	for _, engine := range Engines(t) {
 		if other[engine] == "" {
 			continue

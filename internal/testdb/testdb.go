@@ -1,10 +1,11 @@
 // Package testdb gives tests fresh, empty databases on real servers.
 //
 // A test asks for a database with [Open]; where the server comes from is not
-// its business. A server that FALLDUE_TEST_POSTGRES, FALLDUE_TEST_MYSQL or
-// FALLDUE_TEST_MARIADB names by its DSN is used as it is. For an engine with
-// no such DSN the program in the folder serve finds one: on a Docker engine,
-// among the server programs of this machine, or from Debian's packages.
+// its business. A server that FALLDUE_TEST_POSTGRES, FALLDUE_TEST_MYSQL,
+// FALLDUE_TEST_MARIADB or FALLDUE_TEST_TIDB names by its DSN is used as it is.
+// For an engine with no such DSN the program in the folder serve finds one: on
+// a Docker engine, among the server programs of this machine, or from Debian's
+// packages.
 //
 // "make test" runs that program once around all packages, so they share one
 // server per engine. Under a plain "go test" each test process runs it for
@@ -14,8 +15,10 @@
 //
 // FALLDUE_TEST_ENGINES chooses the engines, separated by commas. The default
 // is postgres, mariadb and sqlite, and mysql where a DSN, a Docker engine or a
-// mysqld program is at hand: Debian has no package of MySQL. An engine that is
-// wanted and cannot be had fails the test and says how to get it.
+// mysqld program is at hand: Debian has no package of MySQL. TiDB is only ever
+// run when it is asked for: serve builds its server from source, which takes
+// minutes the first time (folder tidb). An engine that is wanted and cannot be
+// had fails the test and says how to get it.
 package testdb
 
 import (
@@ -38,6 +41,7 @@ const (
 	MySQL    = "mysql"
 	MariaDB  = "mariadb"
 	SQLite   = "sqlite"
+	TiDB     = "tidb"
 )
 
 // drivers lists the drivers by which each engine can be opened, the default
@@ -47,6 +51,7 @@ var drivers = map[string][]string{
 	MySQL:    {"mysql"},
 	MariaDB:  {"mysql"},
 	SQLite:   {"sqlite"},
+	TiDB:     {"mysql"},
 }
 
 // Engines returns the engines that this run covers.

@@ -41,6 +41,9 @@ func dockerAnswers(ctx context.Context) error {
 
 // startContainer runs the engine's image on a Docker engine.
 func startContainer(ctx context.Context, name string) (*server, error) {
+	if engines[name].image == "" {
+		return nil, errors.New("its server is built, not pulled")
+	}
 	if err := dockerAnswers(ctx); err != nil {
 		return nil, fmt.Errorf("no engine answers at DOCKER_HOST or /var/run/docker.sock: %w", err)
 	}

@@ -14,7 +14,7 @@ const password = "falldue"
 // container and as a program. They give up safety against a crash of the
 // machine for speed; the data does not outlive the tests anyway.
 type engine struct {
-	image      string            // official image
+	image      string            // official image, "" where the server is built from source
 	env        map[string]string // sets the administrator's password in it
 	port       string            // in the container
 	program    string            // server program
@@ -62,6 +62,15 @@ var engines = map[string]engine{
 		dsn:        mysqlDSN,
 		exampleDSN: "root:password@tcp(127.0.0.1:3306)/mysql",
 		install:    "apt-get install mariadb-server",
+	},
+	testdb.TiDB: {
+		program: "tidb-server",
+		// A process that is all of a cluster, with a store made for tests.
+		settings:   []string{"-store", "unistore", "-report-status=false", "-L", "error"},
+		driver:     "mysql",
+		dsn:        mysqlDSN,
+		exampleDSN: "root:password@tcp(127.0.0.1:4000)/mysql",
+		install:    "nothing but Go, which builds them from TiDB's module",
 	},
 }
 

@@ -169,7 +169,9 @@ func missing(engine string, tried []string) error {
 	e := engines[engine]
 	fmt.Fprintf(&b, "Any one of these helps:\n")
 	fmt.Fprintf(&b, "  - name a server, by a user who may create databases: %s='%s'\n", testdb.ServerVariable(engine), e.exampleDSN)
-	fmt.Fprintf(&b, "  - start a Docker engine that has or can pull %s; %s names another image\n", e.image, imageVariable(engine))
+	if e.image != "" {
+		fmt.Fprintf(&b, "  - start a Docker engine that has or can pull %s; %s names another image\n", e.image, imageVariable(engine))
+	}
 	fmt.Fprintf(&b, "  - install the server programs: %s\n", e.install)
 	fmt.Fprintf(&b, "  - leave %s out: list the other engines in %s, such as sqlite alone", engine, testdb.EnginesVariable)
 	return errors.New(b.String())

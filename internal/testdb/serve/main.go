@@ -11,11 +11,13 @@
 // A server is looked for in this order, and FALLDUE_TEST_SOURCES, separated by
 // commas, leaves out all but the named ones of the last three:
 //
-//   - a DSN in FALLDUE_TEST_POSTGRES, FALLDUE_TEST_MYSQL, FALLDUE_TEST_MARIADB
+//   - a DSN in FALLDUE_TEST_POSTGRES, FALLDUE_TEST_MYSQL, FALLDUE_TEST_MARIADB,
+//     FALLDUE_TEST_TIDB
 //   - docker: a container on a Docker engine, of the official image or of the
 //     one that FALLDUE_TEST_POSTGRES_IMAGE and so on name
 //   - programs: server programs of this machine, run on a free port of the
-//     loopback interface with a temporary data folder
+//     loopback interface with a temporary data folder; TiDB's is built from
+//     the module in internal/testdb/tidb
 //   - apt: the same after installing them from Debian's packages, as root
 //
 // Whatever it started ends with it, be it stopped, interrupted or killed.

@@ -15,7 +15,7 @@ import (
 // programs are the programs of one engine on this machine.
 type programs struct {
 	engine string
-	create string // path of the one that creates a data folder
+	create string // path of the one that creates a data folder, "" where serve does
 	serve  string // path of the one that serves it
 }
 
@@ -32,6 +32,10 @@ var folders = []string{
 // findPrograms looks for an engine's programs, the newest version first where
 // a machine has several of them side by side.
 func findPrograms(engine string) (programs, error) {
+	if engine == testdb.TiDB {
+		program, err := buildTiDB()
+		return programs{engine: engine, serve: program}, err
+	}
 	create := map[string]string{
 		testdb.Postgres: "initdb",
 		testdb.MySQL:    "mysqld",
@@ -74,16 +78,20 @@ func firstNumber(path string) int {
 	return n
 }
 
-// commands returns the two command lines that create a data folder below dir
-// and serve it on a port of the loopback interface. The administrator has no
+// commands returns the command lines that create a data folder below dir and
+// serve it on a port of the loopback interface. The administrator has no
 // password.
-func (p programs) commands(dir, port string) (create, serve []string) {
+func (p programs) commands(dir, port string) [][]string {
 	data := filepath.Join(dir, "data")
-	if p.engine == testdb.Postgres {
+	var create, serve []string
+	switch p.engine {
+	case testdb.Postgres:
 		create = []string{p.create, "--pgdata", data, "--username", "postgres", "--auth", "trust",
 			"--encoding", "UTF8", "--no-locale", "--no-sync"}
 		serve = []string{p.serve, "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="}
-	} else {
+	case testdb.TiDB:
+		serve = []string{p.serve, "-path", data, "-temp-dir", filepath.Join(dir, "temp"), "-P", port, "-host", "127.0.0.1", "-socket", ""}
+	default:
 		create = []string{p.create, "--no-defaults", "--initialize-insecure", "--datadir=" + data}
 		if p.engine == testdb.MariaDB {
 			create = []string{p.create, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir=" + data}
@@ -91,7 +99,11 @@ func (p programs) commands(dir, port string) (create, serve []string) {
 		serve = []string{p.serve, "--no-defaults", "--datadir=" + data, "--port=" + port, "--bind-address=127.0.0.1",
 			"--socket=" + filepath.Join(dir, "socket"), "--pid-file=" + filepath.Join(dir, "pid")}
 	}
-	return create, append(serve, engines[p.engine].settings...)
+	serve = append(serve, engines[p.engine].settings...)
+	if create == nil {
+		return [][]string{serve}
+	}
+	return [][]string{create, serve}
 }
 
 // startPrograms runs the engine's programs of this machine with a data folder

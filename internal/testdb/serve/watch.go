@@ -117,8 +117,7 @@ func watch(engine, dir, port string) error {
 	if engine == testdb.Postgres {
 		kill = syscall.SIGQUIT
 	}
-	create, serve := p.commands(dir, port)
-	return watchOver(os.Stdin, dir, who, kill, create, serve)
+	return watchOver(os.Stdin, dir, who, kill, p.commands(dir, port)...)
 }
 
 // watchOver runs commands one after the other until in ends, and then ends

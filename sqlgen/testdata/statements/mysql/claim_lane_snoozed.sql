@@ -1,3 +1,3 @@
 select 1, id, least(fence, 9223372036854775806) + 1, max_attempts, timestampdiff(microsecond, '1970-01-01', updated_at), timestampdiff(microsecond, '1970-01-01', case when attempts = 0 then utc_timestamp(6) else first_attempted_at end), timestampdiff(microsecond, '1970-01-01', created_at), timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), claimed_by, payload from `falldue_tasks`
-where queue = ? and state = ? and priority = ? and kind = ? and policy = ? and attempts = ? and updated_at >= (cast('1970-01-01' as datetime(6)) + interval (?) microsecond) and updated_at <= utc_timestamp(6)
+where queue = ? and state = ? and priority = ? and kind = ? and policy = ? and attempts = ? and updated_at >= date_add(cast('1970-01-01' as datetime(6)), interval (?) microsecond) and updated_at <= utc_timestamp(6)
 order by updated_at limit ? for update skip locked

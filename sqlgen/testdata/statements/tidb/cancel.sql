@@ -1,0 +1,3 @@
+update `falldue_tasks`
+set state = 'cancelled', claimed_by = '', updated_at = utc_timestamp(6)
+where id = ? and state in ('open', 'snoozed')

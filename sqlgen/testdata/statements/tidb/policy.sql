@@ -1,0 +1,2 @@
+select policy from `falldue_policies`
+where `key` = ?

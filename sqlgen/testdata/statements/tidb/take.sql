@@ -1,0 +1,2 @@
+update /*+ inl_join(t) */ (select cast(? as signed) as task_id, cast(? as signed) as task_fence union all select cast(? as signed), cast(? as signed)) as s straight_join `falldue_tasks` t on t.id = s.task_id and t.fence = s.task_fence
+set first_attempted_at = case when t.attempts = 0 then utc_timestamp(6) else t.first_attempted_at end, attempted_at = utc_timestamp(6), attempts = least(t.attempts, 2147483646) + 1, fence = least(t.fence, 9223372036854775806) + 1, state = 'open', updated_at = date_add(utc_timestamp(6), interval (?) microsecond), claimed_by = ?
