@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
@@ -26,9 +27,10 @@ type database struct {
 	release     func() // ends a server that testdb holds, or nil
 	addresses   string // of the server and its standby, if there is one
 
-	mu      sync.Mutex // held by the fault that befalls a server
-	own     *server    // nil where the server belongs to others
-	standby *server    // of own, or nil
+	mu      sync.Mutex                                 // held by the fault that befalls a server
+	restart func(ctx context.Context, kill bool) error // nil where the server belongs to others
+	own     *server                                    // nil where it is not this process that runs it
+	standby *server                                    // of own, or nil
 }
 
 // openDatabase finds a server and makes a fresh database on it: on the server
@@ -47,6 +49,7 @@ func openDatabase(ctx context.Context, program, engine, folder string) (*databas
 		switch {
 		case err == nil:
 			d.own, dsn = own, own.dsn
+			d.restart = d.restartOwn
 			if err := d.addStandby(ctx); err != nil {
 				d.close(ctx)
 				return nil, err
@@ -73,9 +76,29 @@ func openDatabase(ctx context.Context, program, engine, folder string) (*databas
 	return d, err
 }
 
-// hold has testdb find a server, and keep it for as long as the run lasts.
+// restartOwn ends the run's own server, by kill -9 or in order but without
+// waiting for its clients, and starts it again.
+func (d *database) restartOwn(ctx context.Context, kill bool) error {
+	signal := d.own.quit
+	if kill {
+		signal = syscall.SIGKILL
+	}
+	return d.own.restart(ctx, signal)
+}
+
+// hold has testdb find a server, and keep it for as long as the run lasts. One
+// in a container it can restart.
 func (d *database) hold(ctx context.Context) (dsn string, err error) {
-	cmd := exec.CommandContext(ctx, "go", "run", "github.com/falldue/falldue/internal/testdb/serve", "hold", d.engine) //nolint:gosec // the engine is one of four
+	if dsn, err = d.serve(ctx, "keep"); err != nil {
+		fmt.Fprintf(os.Stderr, "nothing will befall the server of %s: %v\n", d.engine, err)
+		return d.serve(ctx, "hold")
+	}
+	return dsn, nil
+}
+
+// serve runs testdb's program that holds servers.
+func (d *database) serve(ctx context.Context, how string) (dsn string, err error) {
+	cmd := exec.CommandContext(ctx, "go", "run", "github.com/falldue/falldue/internal/testdb/serve", how, d.engine) //nolint:gosec // the engine is one of four
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -92,11 +115,33 @@ func (d *database) hold(ctx context.Context) (dsn string, err error) {
 		_ = in.Close()
 		_ = cmd.Wait() // the data is gone in any case
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return "", fmt.Errorf("find a server of %s: %w", d.engine, err)
+	lines := bufio.NewReader(out)
+	answer := func() (string, error) {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			d.release()
+			return "", fmt.Errorf("a server of %s that others hold: %w", d.engine, err)
+		}
+		return strings.TrimSpace(line), nil
 	}
-	return strings.TrimSpace(line), nil
+	if dsn, err = answer(); err != nil || how != "keep" {
+		return dsn, err
+	}
+	d.restart = func(_ context.Context, kill bool) error {
+		order := "restart"
+		if kill {
+			order = "kill"
+		}
+		if _, err := fmt.Fprintln(in, order); err != nil {
+			return err
+		}
+		now, err := answer()
+		if err == nil && now != dsn {
+			err = fmt.Errorf("the server of %s came back at another address", d.engine)
+		}
+		return err
+	}
+	return dsn, nil
 }
 
 // close drops the database, or ends the server with it.

@@ -21,7 +21,7 @@ type fault struct {
 var errBusy = errors.New("everything is in trouble already")
 
 func hasLinks(r *Run) bool   { return r.db.engine != testdb.SQLite }
-func ownServer(r *Run) bool  { return r.db.own != nil }
+func ownServer(r *Run) bool  { return r.db.restart != nil }
 func hasStandby(r *Run) bool { return r.db.standby != nil }
 
 // processFaults befall a worker or an enqueuer.
@@ -93,10 +93,10 @@ func trouble(kind, direction string, longest time.Duration, attributes map[strin
 // serverFaults befall a server that the run has to itself.
 var serverFaults = []fault{
 	{"restart the server", ownServer, onServer(func(ctx context.Context, r *Run, _ *rand.Rand) error {
-		return r.db.own.restart(ctx, r.db.own.quit)
+		return r.db.restart(ctx, false)
 	})},
 	{"kill the server", ownServer, onServer(func(ctx context.Context, r *Run, _ *rand.Rand) error {
-		return r.db.own.restart(ctx, syscall.SIGKILL)
+		return r.db.restart(ctx, true)
 	})},
 	{"kill the standby", hasStandby, onServer(func(ctx context.Context, r *Run, _ *rand.Rand) error {
 		return r.db.standby.restart(ctx, syscall.SIGKILL)

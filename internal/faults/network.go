@@ -25,7 +25,8 @@ func newLink(name, upstream string) (*link, error) {
 	for address := range strings.SplitSeq(upstream, ",") {
 		l.proxies = append(l.proxies, toxiproxy.NewProxy(server, name, "127.0.0.1:0", address))
 	}
-	return l, l.mend()
+	err := l.mend()
+	return l, err
 }
 
 func (l *link) address() string {

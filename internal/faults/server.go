@@ -65,13 +65,20 @@ func startServer(ctx context.Context, program, engine, folder string) (*server, 
 		s.Launch = []string{lookUp("mariadbd"), "--no-defaults", "--datadir=" + data, "--port=" + port, "--bind-address=127.0.0.1", "--max-connections=200",
 			"--socket=" + filepath.Join(folder, "socket"), "--pid-file=" + filepath.Join(folder, "pid")}
 		s.dsn = fmt.Sprintf("root@tcp(127.0.0.1:%s)/mysql", port)
+	case testdb.MySQL:
+		s.quit, s.User = syscall.SIGTERM, "mysql"
+		s.Create = []string{lookUpMySQL(), "--no-defaults", "--initialize-insecure", "--datadir=" + data}
+		s.Launch = []string{lookUpMySQL(), "--no-defaults", "--datadir=" + data, "--port=" + port, "--bind-address=127.0.0.1", "--max-connections=200",
+			"--mysqlx=OFF", "--skip-log-bin", "--secure-file-priv=", "--socket=" + filepath.Join(folder, "socket"), "--pid-file=" + filepath.Join(folder, "pid")}
+		s.dsn = fmt.Sprintf("root@tcp(127.0.0.1:%s)/mysql", port)
 	default:
 		return nil, fmt.Errorf("%s: %w", engine, errNoProgram)
 	}
 	if s.Create[0] == "" || s.Launch[0] == "" {
 		return nil, fmt.Errorf("%s: %w", engine, errNoProgram)
 	}
-	return s, s.begin(ctx)
+	err = s.begin(ctx)
+	return s, err
 }
 
 // begin creates the server's data and starts it.
@@ -209,6 +216,19 @@ func lookUp(name string) string {
 		}
 	}
 	path, _ := exec.LookPath(name)
+	return path
+}
+
+// lookUpMySQL returns the path of MySQL's server program, or "". MariaDB has one
+// of that name too.
+func lookUpMySQL() string {
+	path := lookUp("mysqld")
+	if path == "" {
+		return ""
+	}
+	if version, err := exec.Command(path, "--version").Output(); err != nil || strings.Contains(string(version), "MariaDB") { //nolint:gosec // a program found by name
+		return ""
+	}
 	return path
 }
 

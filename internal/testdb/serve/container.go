@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -41,6 +42,11 @@ func dockerAnswers(ctx context.Context) error {
 
 // startContainer runs the engine's image on a Docker engine.
 func startContainer(ctx context.Context, name string) (*server, error) {
+	return runContainer(ctx, name, slices.Concat(engines[name].settings, engines[name].fast))
+}
+
+// runContainer runs the engine's image with settings of the server.
+func runContainer(ctx context.Context, name string, settings []string) (*server, error) {
 	if engines[name].image == "" {
 		return nil, errors.New("its server is built, not pulled")
 	}
@@ -75,7 +81,7 @@ func startContainer(ctx context.Context, name string) (*server, error) {
 		testcontainers.WithEnv(e.env),
 		testcontainers.WithExposedPorts(e.port),
 		testcontainers.WithHostConfigModifier(bindTo(ctx, port)),
-		testcontainers.WithCmd(append([]string{e.program}, e.settings...)...),
+		testcontainers.WithCmd(append([]string{e.program}, settings...)...),
 		testcontainers.WithWaitStrategyAndDeadline(2*time.Minute, ready))
 	stop := func() {
 		if err := testcontainers.TerminateContainer(container); err != nil {
@@ -97,7 +103,28 @@ func startContainer(ctx context.Context, name string) (*server, error) {
 		stop()
 		return nil, err
 	}
-	return &server{dsn: dsn(host, port), origin: "image " + image, stop: stop}, nil
+	again := func(ctx context.Context, kill bool) error { return restart(ctx, container, kill) }
+	return &server{dsn: dsn(host, port), origin: "image " + image, stop: stop, restart: again}, nil
+}
+
+// restart ends a container's server, cleanly or not, and starts it again with
+// the data that it has left.
+func restart(ctx context.Context, container *testcontainers.DockerContainer, kill bool) error {
+	if kill {
+		provider, err := testcontainers.NewDockerProvider()
+		if err != nil {
+			return err
+		}
+		defer provider.Close()
+		if _, err := provider.Client().ContainerKill(ctx, container.GetContainerID(), client.ContainerKillOptions{}); err != nil {
+			return err
+		}
+	}
+	patience := time.Minute // longer than a server takes to end by itself
+	if err := container.Stop(ctx, &patience); err != nil {
+		return err
+	}
+	return container.Start(ctx)
 }
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -105,7 +132,8 @@ var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 // bindTo publishes a container's port on the loopback interface alone, where
 // the Docker engine is on this machine. That keeps the network out, and IPv6:
 // published by default, it gets a number of its own, which may well be that
-// of another container's IPv4 port.
+// of another container's IPv4 port. The number is chosen here, because the
+// Docker engine would choose another one when the container starts again.
 func bindTo(ctx context.Context, port network.Port) func(*containertypes.HostConfig) {
 	return func(config *containertypes.HostConfig) {
 		provider, err := testcontainers.NewDockerProvider()
@@ -114,7 +142,8 @@ func bindTo(ctx context.Context, port network.Port) func(*containertypes.HostCon
 		}
 		defer provider.Close()
 		if host, err := provider.DaemonHost(ctx); err == nil && host == "localhost" {
-			config.PortBindings = network.PortMap{port: {{HostIP: loopback}}}
+			number, _ := freePort() // on an error the Docker engine chooses one
+			config.PortBindings = network.PortMap{port: {{HostIP: loopback, HostPort: number}}}
 		}
 	}
 }

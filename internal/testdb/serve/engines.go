@@ -11,14 +11,14 @@ import (
 const password = "falldue"
 
 // engine is what serve knows of an engine: the same settings serve it in a
-// container and as a program. They give up safety against a crash of the
-// machine for speed; the data does not outlive the tests anyway.
+// container and as a program.
 type engine struct {
 	image      string            // official image, "" where the server is built from source
 	env        map[string]string // sets the administrator's password in it
 	port       string            // in the container
 	program    string            // server program
 	settings   []string          // its command line, wherever it runs
+	fast       []string          // more of it, which give up safety against a crash: no data outlives the tests
 	driver     string
 	dsn        func(password, address string) string
 	exampleDSN string
@@ -27,13 +27,13 @@ type engine struct {
 
 var engines = map[string]engine{
 	testdb.Postgres: {
-		image:   "postgres:18",
-		env:     map[string]string{"POSTGRES_PASSWORD": password},
-		port:    "5432/tcp",
-		program: "postgres",
-		settings: []string{"-c", "max_connections=300", "-c", "fsync=off", "-c", "full_page_writes=off",
-			"-c", "synchronous_commit=off"},
-		driver: "pgx", // lib/pq does not give up on a half-made connection when its context ends
+		image:    "postgres:18",
+		env:      map[string]string{"POSTGRES_PASSWORD": password},
+		port:     "5432/tcp",
+		program:  "postgres",
+		settings: []string{"-c", "max_connections=300"},
+		fast:     []string{"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"},
+		driver:   "pgx", // lib/pq does not give up on a half-made connection when its context ends
 		dsn: func(password, address string) string {
 			return fmt.Sprintf("postgres://postgres:%s@%s/postgres?sslmode=disable", password, address)
 		},
@@ -41,12 +41,12 @@ var engines = map[string]engine{
 		install:    "apt-get install postgresql",
 	},
 	testdb.MySQL: {
-		image:   "mysql:9",
-		env:     map[string]string{"MYSQL_ROOT_PASSWORD": password},
-		port:    "3306/tcp",
-		program: "mysqld",
-		settings: []string{"--max-connections=300", "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin",
-			"--mysqlx=OFF", "--secure-file-priv="},
+		image:      "mysql:9",
+		env:        map[string]string{"MYSQL_ROOT_PASSWORD": password},
+		port:       "3306/tcp",
+		program:    "mysqld",
+		settings:   []string{"--max-connections=300", "--skip-log-bin", "--mysqlx=OFF", "--secure-file-priv="},
+		fast:       []string{"--innodb-flush-log-at-trx-commit=0"},
 		driver:     "mysql",
 		dsn:        mysqlDSN,
 		exampleDSN: "root:password@tcp(127.0.0.1:3306)/mysql",
@@ -57,7 +57,8 @@ var engines = map[string]engine{
 		env:        map[string]string{"MARIADB_ROOT_PASSWORD": password},
 		port:       "3306/tcp",
 		program:    "mariadbd",
-		settings:   []string{"--max-connections=300", "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin"},
+		settings:   []string{"--max-connections=300", "--skip-log-bin"},
+		fast:       []string{"--innodb-flush-log-at-trx-commit=0"},
 		driver:     "mysql",
 		dsn:        mysqlDSN,
 		exampleDSN: "root:password@tcp(127.0.0.1:3306)/mysql",

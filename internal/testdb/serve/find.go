@@ -21,6 +21,8 @@ type server struct {
 	dsn    string
 	origin string // what it is, for the user to read
 	stop   func()
+	// restart ends it, cleanly or not, and starts it again; nil where it cannot.
+	restart func(ctx context.Context, kill bool) error
 }
 
 // sources are the ways to come by a server, in the order in which they are

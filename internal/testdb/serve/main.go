@@ -4,9 +4,13 @@
 //	                    it by environment variables, and stops them after it
 //	serve hold ENGINE   prints the DSN of one server and keeps that until the
 //	                    standard input ends
+//	serve keep ENGINE   the same for a server in a container that keeps what it
+//	                    has committed when it is killed; a line "kill" or
+//	                    "restart" on the standard input does that to it, and is
+//	                    answered by the DSN once it is back
 //	serve engines       prints the engines that the tests run on
 //
-// (A fourth form, "serve watch", is for its own use: see watch.go.)
+// (A fifth form, "serve watch", is for its own use: see watch.go.)
 //
 // A server is looked for in this order, and FALLDUE_TEST_SOURCES, separated by
 // commas, leaves out all but the named ones of the last three:
@@ -62,6 +66,8 @@ func run(ctx context.Context, args []string) error {
 		return runCommand(ctx, args[1:])
 	case len(args) == 2 && args[0] == "hold":
 		return hold(ctx, args[1], os.Stdin, os.Stdout)
+	case len(args) == 2 && args[0] == "keep":
+		return keep(ctx, args[1], os.Stdin, os.Stdout)
 	case len(args) == 4 && args[0] == "watch":
 		return watch(args[1], args[2], args[3])
 	case len(args) == 1 && args[0] == "engines":
@@ -71,7 +77,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return err
 	}
-	return errors.New("usage: serve -- COMMAND…  |  serve hold ENGINE  |  serve engines")
+	return errors.New("usage: serve -- COMMAND…  |  serve hold ENGINE  |  serve keep ENGINE  |  serve engines")
 }
 
 // hold starts one server, writes its DSN as a line and keeps it until the
