@@ -8,19 +8,115 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
+// edit is something that somebody does to a row.
+type edit struct {
+	set  string
+	want falldue.State // how the task ends; "" is not at all
+	told string        // what the log must say
+	most int           // attempts that the policy allows; 0 is 3, -1 any number
+}
+
+// nonsense lists edits by a name for each.
+func nonsense(engine string) map[string]edit {
+	const outOfRange = "updated_at out of range"
+	words := map[string]struct{ never, always, long string }{
+		testdb.Postgres: {"'infinity'", "'-infinity'", "to_json(repeat('x', 2000000))"},
+		testdb.MySQL:    {"'9999-12-31 23:59:59'", "'0000-00-00'", `concat('"', repeat('x', 2000000), '"')`},
+		testdb.MariaDB:  {"'9999-12-31 23:59:59'", "'0000-00-00'", `concat('"', repeat('x', 2000000), '"')`},
+		testdb.TiDB:     {"'9999-12-31 23:59:59'", "'0000-00-00'", `concat('"', repeat('x', 2000000), '"')`},
+		testdb.SQLite:   {"253402300799000000", "'yesterday'", `'"' || hex(zeroblob(1000000)) || '"'`},
+	}[engine]
+	edits := map[string]edit{
+		"negative-attempts":    {"attempts = -7", falldue.Done, "attempts below 0", 0},
+		"lowest-attempts":      {"attempts = -2147483648", falldue.Done, "attempts below 0", 0},
+		"most-attempts":        {"attempts = 2147483647", falldue.Dead, "", 0},
+		"most-attempts-of-any": {"attempts = 2147483647", falldue.Done, "", -1},
+		"highest-fence":        {"fence = 9223372036854775807", falldue.Dead, "", 0},
+		"highest-fence-lost":   {"fence = 9223372036854775807, claimed_by = 'nobody', attempts = 1", falldue.Dead, "", 0},
+		"lowest-fence":         {"fence = -9223372036854775807", falldue.Done, "", 0},
+		"unknown-policy":       {"policy = 'nobodyknowsthis'", "", "nobodyknowsthis", 0},
+		"unknown-kind":         {"kind = 'nobodyhandlesthis'", "", "", 0},
+		"newer-state":          {"state = 'paused'", "", "", 0},
+		"newest-state":         {"state = 'zzz'", "", "", 0},
+		"oldest-state":         {"state = 'aaa'", "", "", 0},
+		"never":                {"updated_at = " + words.never, "", outOfRange, 0},
+		"always":               {"updated_at = " + words.always, "", outOfRange, 0},
+		"negative-limit":       {"max_attempts = -1", falldue.Done, "", 0},
+		"highest-limit":        {"max_attempts = 2147483647", falldue.Done, "", 0},
+		"created-never":        {"created_at = " + words.never, falldue.Done, "", 0},
+		"created-always":       {"created_at = " + words.always, falldue.Done, "", 0},
+		"first-tried-never":    {"attempts = 1, first_attempted_at = " + words.never, falldue.Done, "", 0},
+		"first-tried-always":   {"attempts = 1, first_attempted_at = " + words.always, falldue.Done, "", 0},
+		"unknown-worker":       {"claimed_by = 'nobody', fence = 4, attempts = 1", falldue.Done, "", 0},
+		"highest-priority":     {"priority = 32767", falldue.Done, "", 0},
+		"lowest-priority":      {"priority = -32768", falldue.Done, "", 0},
+		"another-type":         {"payload = '[17]'", falldue.Dead, "", 0},
+		"long-payload":         {"payload = " + words.long, falldue.Done, "", 0},
+	}
+	if engine != testdb.Postgres { // whose column takes JSON alone
+		edits["broken-payload"] = edit{"payload = '{\"half'", falldue.Dead, "", 0}
+		edits["no-payload"] = edit{"payload = ''", falldue.Dead, "", 0}
+		edits["broken-result"] = edit{"result = '{\"half'", falldue.Done, "", 0}
+	}
+	if engine == testdb.SQLite { // whose columns take anything
+		const unreadable = "converting driver.Value"
+		for name, e := range map[string]edit{
+			"text-attempts":     {"attempts = 'many'", "", unreadable, 0},
+			"half-an-attempt":   {"attempts = 1.5", "", unreadable, 0},
+			"text-priority":     {"priority = 'high'", "", unreadable, 0},
+			"text-fence":        {"fence = 'high'", "", "", 0},
+			"text-limit":        {"max_attempts = 'many'", "", "", 0},
+			"endless-attempts":  {"attempts = 9223372036854775807", falldue.Dead, "", 0},
+			"endless-priority":  {"priority = -9223372036854775807", falldue.Done, "", 0},
+			"date-for-a-moment": {"updated_at = '2026-01-01'", "", outOfRange, 0},
+			"before-all-time":   {"updated_at = -9223372036854775807", "", outOfRange, 0},
+			"beyond-integers":   {"updated_at = 1e300", "", outOfRange, 0},
+			"blobs":             {"claimed_by = x'ff00', payload = x'227822'", falldue.Done, "", 0},
+		} {
+			edits[name] = e
+		}
+	}
+	return edits
+}
+
+// permissive opens a session in which an engine takes what it would refuse.
+func permissive(t *testing.T, db *sqlx.DB, engine string) *sqlx.Conn {
+	t.Helper()
+	conn, err := db.Connx(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	for _, statement := range map[string][]string{
+		testdb.Postgres: {"alter table falldue_tasks drop constraint falldue_tasks_state_check"},
+		testdb.MySQL:    {"alter table falldue_tasks drop check falldue_tasks_chk_1", "set sql_mode = ''"},
+		testdb.MariaDB:  {"set check_constraint_checks = off", "set sql_mode = ''"},
+		testdb.TiDB:     {"set sql_mode = ''"}, // it checks nothing, unless it is told to
+		testdb.SQLite:   {"pragma ignore_check_constraints = on"},
+	}[engine] {
+		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	return conn
+}
+
 // TestRowsEditedIntoNonsense: whatever somebody writes into rows, the tasks
-// beside them run, and what cannot run is reported.
+// beside them and behind them in their lane run, with one handler at a time, and
+// what cannot run is reported.
 func TestRowsEditedIntoNonsense(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
 		var log lockedBuilder
 		q, err := falldue.New(db, falldue.Config{
-			Keep: time.Hour, PollInterval: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Workers: 1, Keep: time.Hour, PollInterval: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -28,85 +124,72 @@ func TestRowsEditedIntoNonsense(t *testing.T) {
 		if err := q.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		kind := falldue.NewKind[string]("edited", falldue.KindConfig{Policy: backoff.Constant(0).WithMaxAttempts(3)})
-		far := map[string]string{
-			testdb.Postgres: "'infinity'", testdb.MySQL: "'9999-12-31 23:59:59'", testdb.MariaDB: "'9999-12-31 23:59:59'", testdb.TiDB: "'9999-12-31 23:59:59'", testdb.SQLite: "253402300799000000",
-		}[engine]
-		edits := map[string]struct {
-			set  string
-			want falldue.State // how it ends; "" is not at all
-		}{
-			"negative attempts": {"attempts = -7", falldue.Done},
-			"most attempts":     {"attempts = 2147483647", falldue.Dead},
-			"highest fence":     {"fence = 9223372036854775807", ""},
-			"lowest fence":      {"fence = -9223372036854775807", falldue.Done},
-			"unknown policy":    {"policy = 'nobodyknowsthis'", ""},
-			"the year 9999":     {"updated_at = " + far, ""},
-			"negative limit":    {"max_attempts = -1", falldue.Done},
-			"created in 9999":   {"created_at = " + far, falldue.Done},
-			"first tried then":  {"first_attempted_at = " + far, falldue.Done},
-			"unknown worker":    {"claimed_by = 'nobody', fence = 4, attempts = 1", falldue.Done},
-			"highest priority":  {"priority = 32767", falldue.Done},
-		}
-		if engine != testdb.Postgres { // whose column takes JSON alone
-			edits["broken payload"] = struct {
-				set  string
-				want falldue.State
-			}{"payload = '{\"half'", falldue.Dead}
-		}
-		if engine == testdb.SQLite {
-			edits["text for a moment"] = struct {
-				set  string
-				want falldue.State
-			}{"updated_at = 'yesterday'", ""}
-		}
-		ids := map[string]int64{}
-		for name := range edits {
-			if ids[name], err = kind.Enqueue(t.Context(), q, name); err != nil {
+		conn := permissive(t, db, engine)
+		edits := nonsense(engine)
+		bad, good := map[string]int64{}, map[string]int64{}
+		var ran sync.Map // ids
+		for name, e := range edits {
+			policy := backoff.Constant(0)
+			if e.most == 0 {
+				policy = policy.WithMaxAttempts(3)
+			}
+			kind := falldue.NewKind[string](name, falldue.KindConfig{Policy: policy})
+			ids, err := kind.EnqueueMany(t.Context(), q, []string{"bad", "good"}, falldue.EnqueueOptions{At: time.Now().Add(-time.Hour)})
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		for name, edit := range edits {
-			update := db.Rebind("update falldue_tasks set " + edit.set + " where id = ?")
-			if _, err := db.Exec(update, ids[name]); err != nil {
+			bad[name], good[name] = ids[0], ids[1]
+			update := db.Rebind("update falldue_tasks set " + e.set + " where id = ?")
+			if _, err := conn.ExecContext(t.Context(), update, bad[name]); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
+			falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[string]) error {
+				ran.Store(task.ID, true)
+				return nil
+			})
 		}
-		ran := make(chan string, 1000)
-		falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[string]) error { ran <- task.Args; return nil })
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- q.Run(ctx) }()
 
-		for name, edit := range edits {
-			if edit.want == "" {
-				continue
-			}
-			waitFor(t, name, func() bool {
-				info, err := q.Task(t.Context(), ids[name])
-				return err == nil && info.State == edit.want
-			})
-		}
-		// The others still run, before and behind every lane of nonsense.
-		for _, priority := range []int{-32768, 1, 32767} {
-			id, err := kind.Enqueue(t.Context(), q, "sane", falldue.EnqueueOptions{Priority: priority})
-			if err != nil {
-				t.Fatal(err)
-			}
-			waitFor(t, "a sane task", func() bool {
+		ends := func(what string, id int64, want falldue.State) {
+			waitFor(t, what, func() bool {
 				info, err := q.Task(t.Context(), id)
-				return err == nil && info.State == falldue.Done
+				return err == nil && info.State == want
 			})
 		}
-		waitFor(t, "a report", func() bool { return strings.Contains(log.String(), "nobodyknowsthis") })
+		for name, e := range edits {
+			ends("the task behind "+name, good[name], falldue.Done)
+			if e.want != "" {
+				ends(name, bad[name], e.want)
+			}
+			waitFor(t, name+" to be reported", func() bool { return reported(log.String(), name, e.told) })
+		}
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if strings.Contains(log.String(), "cannot poll") {
-			t.Errorf("a row stopped the poll:\n%.2000s", log.String())
+		for name, e := range edits {
+			if _, ok := ran.Load(bad[name]); ok && e.want == "" {
+				t.Errorf("%s: the task ran", name)
+			}
+		}
+		for _, stop := range []string{"cannot poll", "cannot claim", "cannot settle"} {
+			if strings.Contains(log.String(), stop) {
+				t.Errorf("a row was in the way of others:\n%.2000s", log.String())
+			}
 		}
 	})
+}
+
+// reported tells whether a line of the log is about a kind and says why.
+func reported(log, kind, why string) bool {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "kind="+kind+" ") && strings.Contains(line, why) {
+			return true
+		}
+	}
+	return why == ""
 }
 
 // waitFor waits until ok.

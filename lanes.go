@@ -20,6 +20,9 @@ type front struct {
 	// turn up before it all the same, when a transaction commits late; so every
 	// sweep looks from the beginning and sets it back.
 	since int64
+	// stuck is of a lane whose first task was edited to be from before all time.
+	// It seems due, and it may be that no claim ever finds it.
+	stuck bool
 }
 
 // hint notes that a lane has a task that falls due at t, whose anchor is not
@@ -27,7 +30,7 @@ type front struct {
 func (l lanes) hint(at lane, t time.Time) {
 	known, ok := l[at]
 	if !ok || t.Before(known.due) {
-		l[at] = front{due: t, since: known.since}
+		l[at] = front{due: t, since: known.since, stuck: known.stuck}
 	}
 }
 

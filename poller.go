@@ -35,6 +35,14 @@ type poller struct {
 	rateFrom time.Time
 	sweepAt  time.Time
 	cost     time.Duration // of the last sweep
+
+	told map[oddity]bool // by the last sweep; loop alone uses it
+}
+
+// oddity is what is wrong with the first task of a lane, of which to tell once.
+type oddity struct {
+	lane
+	what string
 }
 
 const (
@@ -190,11 +198,27 @@ func (p *poller) sweep(ctx context.Context) error {
 	}
 	every := p.w.q.cfg.PollInterval
 	found := lanes{}
+	told := map[oddity]bool{}
 	for _, h := range heads {
+		if what := h.nonsense(); what != "" {
+			odd := oddity{h.lane, what}
+			told[odd] = true
+			if !p.told[odd] {
+				p.w.q.cfg.Logger.Error("falldue: a task was edited into nonsense", "what", what, "queue", p.queue, "kind", h.kind,
+					"state", h.state, "priority", h.priority, "attempts", h.attempts, "updated_at", moment(h.anchor))
+			}
+		}
+		if h.unreadable != nil {
+			continue
+		}
 		if rule := p.ruleOf(ctx, h.lane); rule != nil {
-			found[h.lane] = front{due: start.Add(rule.delayIn(h.lane) - micros(h.now-h.anchor)), since: h.anchor}
+			found[h.lane] = front{
+				due:   start.Add(rule.delayIn(h.lane) - micros(h.now-max(h.anchor, 0))),
+				since: max(h.anchor, dawn), stuck: h.anchor < firstAnchor,
+			}
 		}
 	}
+	p.told = told
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cost = time.Since(start)
@@ -281,18 +305,23 @@ func (p *poller) learn(due []lane, got []claim, full bool, start time.Time, rule
 	if full {
 		for _, c := range got { // the last of each lane stays
 			since := max(p.lanes[c.was].since, c.anchor)
-			p.lanes[c.was] = front{due: start.Add(rules[c.was].delayIn(c.was) - micros(c.now-c.anchor)), since: since}
+			p.lanes[c.was] = front{due: start.Add(rules[c.was].delayIn(c.was) - micros(c.now-c.anchor)), since: since, stuck: p.lanes[c.was].stuck}
 		}
 		if len(got) >= maxBatch/4 && p.w.q.store.server.Caps.LockRows {
 			signal(p.more)
 		}
 		return
 	}
+	emptied := false
 	for _, at := range due {
 		// A task told of since then counts.
 		if f, ok := p.lanes[at]; ok && !f.due.After(start) {
+			emptied = emptied || !f.stuck
 			delete(p.lanes, at)
 		}
+	}
+	if !emptied && len(got) == 0 {
+		return
 	}
 	if soon := time.Now().Add(max(10*p.cost, 20*time.Millisecond)); soon.Before(p.sweepAt) {
 		p.sweepAt = soon

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime/debug"
 	"strings"
@@ -69,6 +70,9 @@ func (r *run) lose() {
 func (r *run) execute(ctx context.Context) (settlement, bool) {
 	if most := r.maxAttempts(); most > 0 && r.claim.attempts > most {
 		return r.worn(most), true
+	}
+	if r.claim.fence == math.MaxInt64 {
+		return r.numberless(), true
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -164,6 +168,15 @@ func (r *run) worn(most int) settlement {
 	e := r.settlement()
 	e.to, e.more = sqlgen.StateDead, -1
 	e.failure = fmt.Sprintf("the lease of attempt %d of %d ran out: its worker %q vanished", r.claim.attempts-1, most, r.claim.previous)
+	return e
+}
+
+// numberless ends a task whose fence somebody set to the highest number: its
+// claims could no longer be told apart.
+func (r *run) numberless() settlement {
+	e := r.settlement()
+	e.to, e.more = sqlgen.StateDead, -1
+	e.failure = fmt.Sprintf("the fence is %d, the highest that there is: no claim of this task can have a higher one", r.claim.fence)
 	return e
 }
 

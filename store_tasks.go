@@ -126,6 +126,29 @@ type lane struct {
 type head struct {
 	lane
 	anchor, now int64 // microseconds since 1970
+	unreadable  error // what is wrong with a lane whose columns hold no numbers
+}
+
+// Anchors before the first and after the last falldue does not write. A task may
+// be for the year 9000, and a policy's spread may be 100 years. What SQLite makes
+// of a text falls on the first day of 1970.
+var (
+	dawn        = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() // no engine writes earlier moments
+	firstAnchor = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC).UnixMicro()
+	lastAnchor  = time.Date(9101, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+)
+
+// nonsense says what is wrong with a lane that somebody edited, or "".
+func (h head) nonsense() string {
+	switch {
+	case h.unreadable != nil:
+		return h.unreadable.Error()
+	case h.attempts < 0:
+		return "attempts below 0"
+	case h.anchor < firstAnchor || h.anchor > lastAnchor:
+		return "updated_at out of range"
+	}
+	return ""
 }
 
 // sweep finds the lanes of a queue.
@@ -141,7 +164,10 @@ func (s *store) sweep(ctx context.Context, queue string) (heads []head, err erro
 		for rows.Next() {
 			var h head
 			if err := rows.Scan(&h.state, &h.priority, &h.kind, &h.policy, &h.attempts, &h.anchor, &h.now); err != nil {
-				return err
+				// What is wrong with the connection, not with this row, rows.Err says.
+				h.unreadable = err
+				var priority, attempts any
+				_ = rows.Scan(&h.state, &priority, &h.kind, &h.policy, &attempts, &h.anchor, &h.now) // what can be read of it
 			}
 			heads = append(heads, h)
 		}
@@ -191,7 +217,7 @@ func claimOf(row cells, queue string, wants []want) (claim, error) {
 	}
 	place, first, created := numbers[0], numbers[5], numbers[6]
 	c := claim{
-		id: numbers[1], fence: numbers[2], maxAttempts: int(numbers[3]), anchor: numbers[4], now: numbers[7],
+		id: numbers[1], fence: numbers[2], maxAttempts: int(numbers[3]), anchor: max(numbers[4], -1<<62), now: numbers[7],
 		was: wants[place-1].lane, queue: queue, previous: row.text(8), payload: row.bytes(9),
 	}
 	c.attempts = min(c.was.attempts, 1<<31-2) + 1
@@ -308,7 +334,8 @@ func (s *store) claimByLane(ctx context.Context, x execer, queue, worker string,
 	}
 	fences := make([]sqlgen.Row, len(found))
 	for i, c := range found {
-		fences[i] = sqlgen.Row{c.id, c.fence - 1}
+		fences[i] = sqlgen.Row{c.id, c.fence}
+		found[i].fence = sqlgen.NextFence(c.fence)
 	}
 	take := s.rowStmt("take", len(found), sqlgen.Take)
 	res, err := x.exec(ctx, take.SQL, take.Bind(sqlgen.Values{"worker": worker, "lease": lease.Microseconds()}, fences))

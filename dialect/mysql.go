@@ -29,9 +29,13 @@ func (mysql) Func(name string) string  { return name }
 
 func (mysql) Clock() Clock {
 	return Clock{
-		Now:    "utc_timestamp(6)",
-		Shift:  func(m, us string) string { return "date_add(" + m + ", interval (" + us + ") microsecond)" },
-		Micros: func(m string) string { return "timestampdiff(microsecond, '1970-01-01', " + m + ")" },
+		Now:   "utc_timestamp(6)",
+		Shift: func(m, us string) string { return "date_add(" + m + ", interval (" + us + ") microsecond)" },
+		// Null is the difference to a date of zeros, which somebody may write into
+		// a row where sql_mode allows it: it is taken for a moment before 1970.
+		Micros: func(m string) string {
+			return "coalesce(timestampdiff(microsecond, '1970-01-01', " + m + "), -1)"
+		},
 		Moment: func(us string) string {
 			return "date_add(cast('1970-01-01' as datetime(6)), interval (" + us + ") microsecond)"
 		},

@@ -1,6 +1,7 @@
 package sqlgen
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/falldue/falldue/dialect"
@@ -31,7 +32,7 @@ type ClaimParams struct {
 }
 
 // A claim returns of each task: the place of its lane in the batch, from 1; id;
-// the fence after the claim; max_attempts; then in microseconds since 1970 the
+// the fence, after Claim and before Take; max_attempts; then in microseconds since 1970 the
 // anchor before the claim, the start of the first attempt, the creation, and
 // the database's now; the worker that held an expired lease, or ""; payload.
 
@@ -73,7 +74,7 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 // attempts, since, limit. f is nil for a lane without a delay.
 func ClaimLane(s dialect.Server, tables Tables, f *Formula) Stmt {
 	b, clock := newBuilder(s), s.Clock()
-	b.add("select 1, id, ", nextFence(s, "fence"), ", max_attempts, ", clock.Micros("updated_at"), ", ", clock.Micros("case when attempts = 0 then "+clock.Now+" else first_attempted_at end"), ", ",
+	b.add("select 1, id, fence, max_attempts, ", clock.Micros("updated_at"), ", ", clock.Micros("case when attempts = 0 then "+clock.Now+" else first_attempted_at end"), ", ",
 		clock.Micros("created_at"), ", ", clock.Micros(clock.Now), ", claimed_by, payload from ", tables.tasks(s),
 		"\nwhere queue = ", b.arg("queue"), " and state = ", b.arg("state"), " and priority = ", b.arg("priority"),
 		" and kind = ", b.arg("kind"), " and policy = ", b.arg("policy"), " and attempts = ", b.arg("attempts"),
@@ -82,6 +83,11 @@ func ClaimLane(s dialect.Server, tables Tables, f *Formula) Stmt {
 		b.add(" and updated_at <= ", clock.Now)
 	} else {
 		b.add(" and updated_at <= ", clock.Shift(clock.Now, "-("+b.wait(*f, ":attempts")+")"))
+	}
+	if s.Name() == dialect.SQLite {
+		// It lets text stand where a number belongs. Nobody could claim such a row,
+		// and it would stand in front of its lane for ever.
+		b.add(" and typeof(fence) = 'integer' and typeof(max_attempts) = 'integer'")
 	}
 	b.add("\norder by updated_at limit ", b.arg("limit"))
 	if s.Caps.LockRows {
@@ -111,13 +117,19 @@ func nextFence(s dialect.Server, fence string) string {
 	return s.Func("least") + "(" + fence + ", 9223372036854775806) + 1"
 }
 
+// NextFence is the fence of a task after [Take].
+func NextFence(fence int64) int64 { return min(fence, math.MaxInt64-1) + 1 }
+
 // claimSet is what a claim writes into a row.
 func claimSet(b *builder) string {
-	now := b.server.Clock().Now
+	clock := b.server.Clock()
+	now := clock.Now
+	// A date of zeros, in a row that somebody edited, MySQL would not write again.
+	first := b.server.Func("greatest") + "(t.first_attempted_at, " + clock.Moment("0") + ")"
 	// Left to right: MySQL and MariaDB may see what was assigned before.
-	return "first_attempted_at = case when t.attempts = 0 then " + now + " else t.first_attempted_at end, attempted_at = " + now +
+	return "first_attempted_at = case when t.attempts = 0 then " + now + " else " + first + " end, attempted_at = " + now +
 		", attempts = " + moreAttempts(b.server, "t.attempts") + ", fence = " + nextFence(b.server, "t.fence") + ", state = 'open'" +
-		", updated_at = " + b.server.Clock().Shift(now, b.int("lease")) + ", claimed_by = " + b.arg("worker")
+		", updated_at = " + clock.Shift(now, b.int("lease")) + ", claimed_by = " + b.arg("worker")
 }
 
 func skipLocked(s dialect.Server) string {

@@ -19,7 +19,8 @@ func Sweep(s dialect.Server, tables Tables) Stmt {
 			"\ngroup by queue, state, priority, kind, policy, attempts")
 		return b.stmt()
 	}
-	// 'open' and 'snoozed' sort after the states of finished tasks.
+	// 'open' and 'snoozed' sort after the states of finished tasks. States of a
+	// newer release may sort anywhere.
 	const order = "state, priority, kind, policy, attempts"
 	first := func(from string) string {
 		return "(select id from " + tasks + "\nwhere queue = " + b.arg("queue") + " and " + from + "\norder by " + order + ", updated_at limit 1)"
@@ -29,7 +30,8 @@ func Sweep(s dialect.Server, tables Tables) Stmt {
 		"\nunion all\n",
 		"select t.id, t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at from lane l join ", tasks, " t on t.id = ",
 		first("("+order+") > ("+b.plain("l.state", "l.priority", "l.kind", "l.policy", "l.attempts")+")"),
-		") select state, priority, kind, policy, attempts, ", clock.Micros("updated_at"), ", ", clock.Micros(clock.Now), "\nfrom lane")
+		") select state, priority, kind, policy, attempts, ", clock.Micros("updated_at"), ", ", clock.Micros(clock.Now),
+		"\nfrom lane where state in ('open', 'snoozed')")
 	return b.stmt()
 }
 

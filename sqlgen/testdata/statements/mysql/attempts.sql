@@ -1,3 +1,3 @@
-select fence, attempt, outcome, worker, timestampdiff(microsecond, '1970-01-01', finished_at), duration_us, error, stack from `falldue_attempts`
+select fence, attempt, outcome, worker, coalesce(timestampdiff(microsecond, '1970-01-01', finished_at), -1), duration_us, error, stack from `falldue_attempts`
 where task_id = ?
 order by fence
