@@ -67,7 +67,8 @@ func New(db *sqlx.DB, cfg Config) (*Queue, error) {
 func (q *Queue) Engine() dialect.Name { return q.store.server.Name() }
 
 // Migrate creates falldue's tables, or brings them to this release. Any number
-// of processes may call it at once. It loses nothing.
+// of processes may call it at once. It loses nothing. Its error wraps
+// [migrations.ErrNewer] for tables that a newer release has migrated.
 func (q *Queue) Migrate(ctx context.Context) error {
 	m, err := q.Migrations()
 	if err != nil {

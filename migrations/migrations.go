@@ -55,6 +55,10 @@ func FS(d dialect.Dialect, tables sqlgen.Tables) (fs.FS, error) {
 	return filled, nil
 }
 
+// ErrNewer is wrapped by the errors of a Migrator for tables that a newer
+// release has migrated: this one does not know what they are like.
+var ErrNewer = errors.New("the tables are of a newer release of falldue")
+
 // Migrator runs the migrations of one database. Any number of processes may
 // run them at once: one does the work, the others wait for it.
 type Migrator struct {
@@ -121,10 +125,18 @@ func (m *Migrator) run(ctx context.Context, migrate func(*goose.Provider) ([]*go
 		if err != nil {
 			return false, err
 		}
+		before, err := m.known(ctx, provider)
+		if err != nil {
+			return false, err
+		}
 		done, err := migrate(provider)
 		n, last = n+len(done), err
 		if err == nil {
 			return true, nil
+		}
+		// On SQLite another process may have done the same step meanwhile.
+		if now, err := m.known(ctx, provider); err == nil && now != before {
+			return false, nil
 		}
 		switch m.versions.d.Classify(err) {
 		case dialect.Contention, dialect.Duplicate:
@@ -136,6 +148,20 @@ func (m *Migrator) run(ctx context.Context, migrate func(*goose.Provider) ([]*go
 		err = last
 	}
 	return n, wrap(err)
+}
+
+// known returns the version that the tables are at, -1 where there are none. It
+// reports one that this release does not know.
+func (m *Migrator) known(ctx context.Context, p *goose.Provider) (int64, error) {
+	there, err := m.versions.GetLatestVersion(ctx, m.db)
+	if err != nil {
+		return -1, nil //nolint:nilerr // whatever else is wrong shows again
+	}
+	sources := p.ListSources()
+	if newest := sources[len(sources)-1].Version; there > newest {
+		return there, fmt.Errorf("%w: they are at version %d, and this release knows up to %d; use that release, or one after it", ErrNewer, there, newest)
+	}
+	return there, nil
 }
 
 // Status is a migration and whether it has been applied.
@@ -150,6 +176,9 @@ type Status struct {
 func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
 	provider, err := m.provider()
 	if err != nil {
+		return nil, wrap(err)
+	}
+	if _, err := m.known(ctx, provider); err != nil {
 		return nil, wrap(err)
 	}
 	found, err := provider.Status(ctx)
