@@ -34,7 +34,7 @@ var release = flag.Bool("release", false, "keep the newest schema in "+released)
 
 // familyOf is the folder of migrations of an engine.
 func familyOf(engine dialect.Name) dialect.Name {
-	if engine == dialect.MariaDB {
+	if engine == dialect.MariaDB || engine == dialect.TiDB {
 		return dialect.MySQL
 	}
 	return engine
@@ -142,7 +142,7 @@ func next(t *testing.T, m *migrations.Migrator, engine string) {
 	t.Helper()
 	text := "-- +goose Up\nalter table falldue_tasks add column later integer not null default 7;\ncreate index falldue_later on falldue_tasks (later, id);\n" +
 		"-- +goose Down\ndrop index falldue_later;\nalter table falldue_tasks drop column later;\n"
-	if engine == testdb.MySQL || engine == testdb.MariaDB {
+	if familyOf(dialect.Name(engine)) == dialect.MySQL {
 		text = "-- +goose Up\nalter table falldue_tasks add column later integer not null default 7, add index falldue_later (later, id);\n" +
 			"-- +goose Down\nalter table falldue_tasks drop column later;\n"
 	}
