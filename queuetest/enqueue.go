@@ -167,7 +167,8 @@ var enqueueCases = []conformance{
 			}
 		}
 		list, err := q.Tasks(t.Context(), falldue.TaskFilter{})
-		if err != nil || len(list) != 1 && len(list) != 2 || string(list[0].Payload) != `{"text":"hour"}` || list[0].Attempts != 0 {
+		// Of the others some may not be settled yet.
+		if err != nil || len(list) == 0 || string(list[0].Payload) != `{"text":"hour"}` || list[0].Attempts != 0 {
 			t.Errorf("left are %+v (error %v), want the one that waits an hour", list, err)
 		}
 	}},

@@ -30,6 +30,7 @@ type database struct {
 	mu      sync.Mutex                                 // held by the fault that befalls a server
 	restart func(ctx context.Context, kill bool) error // nil where the server belongs to others
 	own     *server                                    // nil where it is not this process that runs it
+	cluster *cluster                                   // of which the run has the nodes, or nil
 	standby *server                                    // of own, or nil
 }
 
@@ -44,7 +45,16 @@ func openDatabase(ctx context.Context, program, engine, folder string) (*databas
 		return d, nil
 	}
 	dsn := os.Getenv(testdb.ServerVariable(engine))
-	if dsn == "" {
+	switch {
+	case dsn != "":
+	case engine == testdb.Galera:
+		var err error
+		if d.cluster, err = startCluster(ctx, program, folder); err != nil {
+			d.close(ctx)
+			return nil, err
+		}
+		dsn = d.cluster.dsn()
+	default:
 		own, err := startServer(ctx, program, engine, folder)
 		switch {
 		case err == nil:
@@ -148,6 +158,8 @@ func (d *database) serve(ctx context.Context, how string) (dsn string, err error
 func (d *database) close(ctx context.Context) {
 	switch {
 	case d.engine == testdb.SQLite:
+	case d.cluster != nil:
+		d.cluster.close()
 	case d.own != nil:
 		if d.standby != nil {
 			d.standby.end(d.standby.quit)
@@ -178,8 +190,12 @@ func (d *database) close(ctx context.Context) {
 	}
 }
 
-// address is where the server listens, and after a comma its standby.
-func (d *database) address() string {
+// address is where the server listens, and after a comma its standby; in a
+// cluster it leads where dice choose.
+func (d *database) address(dice *rand.Rand) string {
+	if d.cluster != nil {
+		return d.cluster.address(dice)
+	}
 	if d.addresses != "" {
 		return d.addresses
 	}

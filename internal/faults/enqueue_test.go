@@ -35,7 +35,7 @@ func TestNoEnqueueIsDoubledByALostAnswer(t *testing.T) {
 func enqueueOverCutLinks(t *testing.T, d *database, driver string) {
 	role := Role{Name: "test", Driver: driver, DSN: d.dsn, Connections: 1, Lease: lease}
 	direct, q := prepare(t, role)
-	r := startRelay(t, d.address())
+	r := startRelay(t, d.address(nil))
 	var err error
 	if role.DSN, err = changed(d.engine, d.dsn, r.address, "", nil); err != nil {
 		t.Fatal(err)

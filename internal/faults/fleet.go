@@ -17,9 +17,9 @@ import (
 type slot struct {
 	part string
 	name string
-	link *link // nil for SQLite, which has no connections
 
 	mu         sync.Mutex // held by the fault that befalls it
+	link       *link      // nil for SQLite, which has no connections
 	dice       *rand.Rand
 	generation int
 	process    *Process
@@ -43,12 +43,6 @@ func newFleet(program, folder string, seed uint64, db *database) (*fleet, error)
 	for i, name := range []string{"worker1", "worker2", "worker3", "worker4", "enqueuer1", "enqueuer2"} {
 		s := &slot{name: name, part: strings.TrimRight(name, "1234"), dice: rand.New(rand.NewPCG(seed, uint64(i)))}
 		f.slots = append(f.slots, s)
-		if db.engine != testdb.SQLite {
-			var err error
-			if s.link, err = newLink(s.name, db.address()); err != nil {
-				return f, err
-			}
-		}
 		if err := f.fill(s); err != nil {
 			return f, err
 		}
@@ -67,6 +61,12 @@ func (f *fleet) fill(s *slot) error {
 		Batch:  10, Pause: 20 * time.Millisecond,
 	}
 	var err error
+	if f.db.engine != testdb.SQLite {
+		s.link.close()
+		if s.link, err = newLink(s.name, f.db.address(s.dice)); err != nil {
+			return err
+		}
+	}
 	if r.Driver, r.DSN, err = f.reach(s); err != nil {
 		return err
 	}
@@ -101,11 +101,15 @@ func (f *fleet) reach(s *slot) (driver, dsn string, err error) {
 		if hurried {
 			settings["innodb_lock_wait_timeout"] = "1"
 		}
-	case testdb.MariaDB:
+	case testdb.MariaDB, testdb.Galera:
 		settings["tx_isolation"] = mysqlIsolation(isolation)
 		if hurried {
 			settings["innodb_lock_wait_timeout"], settings["max_statement_time"] = "1", "0.3"
 		}
+	}
+	if f.db.engine == testdb.Galera {
+		// What other nodes have committed may be missing in what it reads.
+		settings["wsrep_sync_wait"] = []string{"0", "7"}[s.dice.IntN(2)]
 	}
 	dsn, err = changed(f.db.engine, f.db.dsn, s.link.address(), "", settings)
 	return driver, dsn, err

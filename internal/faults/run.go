@@ -103,7 +103,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	if _, err := r.admin.ExecContext(ctx, createEffects); err != nil {
 		return err
 	}
-	if r.faults, err = r.choose(slices.Concat(processFaults, networkFaults, serverFaults, sqlFaults)); err != nil {
+	if r.faults, err = r.choose(slices.Concat(processFaults, networkFaults, serverFaults, nodeFaults, sqlFaults)); err != nil {
 		return err
 	}
 	r.fleet, err = newFleet(r.Program, r.Folder, r.Seed, r.db)

@@ -26,8 +26,9 @@ import (
 type server struct {
 	keeper
 	engine, dsn string
-	quit        syscall.Signal // asks it to end without waiting for its clients
-	program     string         // plays the keeper
+	quit        syscall.Signal              // asks it to end without waiting for its clients
+	program     string                      // plays the keeper
+	joined      func(context.Context) error // of a cluster's node: nil once it serves
 
 	mu       sync.Mutex // held by who restarts it
 	process  *os.Process
@@ -123,10 +124,14 @@ func (k keeper) keep() error {
 	return cmd.Wait()
 }
 
+// startTime is how long a server may take to start, a node's copy of all data
+// included.
+const startTime = 2 * time.Minute
+
 // start starts the server and waits until it answers. The processes of one that
 // was killed may need a moment to let go of its files.
 func (s *server) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	for {
 		err := s.startOnce(ctx)
@@ -176,7 +181,7 @@ func (s *server) startOnce(ctx context.Context) error {
 		return err
 	}
 	for {
-		_, err := testdb.Check(ctx, s.engine, s.dsn)
+		err := s.answers(ctx)
 		if err == nil {
 			return nil
 		}
@@ -190,6 +195,15 @@ func (s *server) startOnce(ctx context.Context) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// answers returns nil once the server serves.
+func (s *server) answers(ctx context.Context) error {
+	if s.joined != nil {
+		return s.joined(ctx)
+	}
+	_, err := testdb.Check(ctx, s.engine, s.dsn)
+	return err
 }
 
 // end ends the server by a signal, and waits until it is gone.

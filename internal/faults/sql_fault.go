@@ -18,7 +18,8 @@ var sqlFaults = []fault{
 	{"end the sessions", hasLinks, func(ctx context.Context, r *Run, _ *rand.Rand) error {
 		return endSessions(ctx, r)
 	}},
-	{"lock the table", nil, func(ctx context.Context, r *Run, dice *rand.Rand) error {
+	// Galera has no locks of tables, and a node may hang when one is asked for.
+	{"lock the table", func(r *Run) bool { return r.db.engine != testdb.Galera }, func(ctx context.Context, r *Run, dice *rand.Rand) error {
 		take, release := lockTable(r.db.engine)
 		return r.onConn(ctx, func(ctx context.Context, conn *sqlx.Conn) error {
 			for _, stmt := range take {
@@ -83,15 +84,18 @@ func endSessions(ctx context.Context, r *Run) error {
 		_, err := r.admin.ExecContext(ctx, "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()")
 		return err
 	}
-	var ids []int64
-	if err := r.admin.SelectContext(ctx, &ids, "select id from information_schema.processlist where db = database() and id <> connection_id()"); err != nil {
-		return err
-	}
-	for _, id := range ids {
-		// An error says that it ended by itself meanwhile.
-		_, _ = r.admin.ExecContext(ctx, fmt.Sprintf("kill %d", id))
-	}
-	return nil
+	// On one connection: another may lead to another node.
+	return r.onConn(ctx, func(ctx context.Context, conn *sqlx.Conn) error {
+		var ids []int64
+		if err := conn.SelectContext(ctx, &ids, "select id from information_schema.processlist where db = database() and id <> connection_id()"); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			// An error says that it ended by itself meanwhile.
+			_, _ = conn.ExecContext(ctx, fmt.Sprintf("kill %d", id))
+		}
+		return nil
+	})
 }
 
 func lockTable(engine string) (take []string, release string) {

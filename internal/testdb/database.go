@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -33,9 +34,13 @@ func Check(ctx context.Context, engine, dsn string) (version string, err error) 
 	}
 	// These speak one protocol: only the version tells them apart.
 	for other, mark := range map[string]string{MariaDB: "MariaDB", TiDB: "TiDB"} {
-		if is := strings.Contains(version, mark); engine != Postgres && is != (engine == other) {
+		is := strings.Contains(version, mark)
+		if wanted := engine == other || engine == Galera && other == MariaDB; engine != Postgres && is != wanted {
 			return "", fmt.Errorf("the server is %s, and %s was wanted", version, engine)
 		}
+	}
+	if engine == Galera {
+		return version, onNodes(ctx, dsn)
 	}
 	return version, nil
 }
@@ -51,10 +56,36 @@ func create(ctx context.Context, engine, server string) (dsn, name string, err e
 		_, err := db.ExecContext(ctx, "CREATE DATABASE "+name)
 		return err
 	})
+	if err == nil && engine == Galera {
+		err = onNodes(ctx, server) // a node where it is not yet would refuse connections to it
+	}
 	if err != nil {
 		return "", "", fmt.Errorf("testdb: create a database on %s: %w", engine, err)
 	}
 	return dsn, name, nil
+}
+
+// onNodes waits until each node of a cluster, over which connections are
+// spread, has done what was committed before.
+func onNodes(ctx context.Context, dsn string) error {
+	seen := map[string]bool{}
+	for {
+		var node, size string
+		err := onServer(ctx, Galera, dsn, func(db *sql.DB) error {
+			db.SetMaxOpenConns(1) // that of the next two lines
+			if err := db.QueryRowContext(ctx, "SELECT @@wsrep_node_name FROM information_schema.schemata LIMIT 1").Scan(&node); err != nil {
+				return err
+			}
+			var name string
+			return db.QueryRowContext(ctx, "SHOW STATUS LIKE 'wsrep_cluster_size'").Scan(&name, &size)
+		})
+		if err != nil {
+			return fmt.Errorf("no connection to each node of a cluster, but to %d: %w", len(seen), err)
+		}
+		if seen[node] = true; strconv.Itoa(len(seen)) == size {
+			return nil
+		}
+	}
 }
 
 // drop drops a database, ending the connections that are still in it.
@@ -95,11 +126,12 @@ func endSessions(ctx context.Context, db *sql.DB, name string) error {
 		return err
 	}
 	const noSuchThread = 1094
+	const ofTheServer = 1095 // a thread that does what another node has committed
 	for _, id := range ids {
 		_, err := db.ExecContext(ctx, fmt.Sprintf("KILL %d", id))
 		var my *mysql.MySQLError
-		if errors.As(err, &my) && my.Number == noSuchThread {
-			continue // it has ended by itself meanwhile
+		if errors.As(err, &my) && (my.Number == noSuchThread || my.Number == ofTheServer) {
+			continue // it has ended by itself meanwhile, or will
 		}
 		if err != nil {
 			return err

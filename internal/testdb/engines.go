@@ -35,7 +35,7 @@ func ParseEngines(value string) ([]string, error) {
 }
 
 func unknownEngine(name string) error {
-	return fmt.Errorf("testdb: unknown engine %q; the engines are %s, %s, %s, %s, %s", name, Postgres, MySQL, MariaDB, SQLite, TiDB)
+	return fmt.Errorf("testdb: unknown engine %q; the engines are %s, %s, %s, %s, %s, %s", name, Postgres, MySQL, MariaDB, SQLite, TiDB, Galera)
 }
 
 // wanted returns the engines of this run. Which they are by default depends

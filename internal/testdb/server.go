@@ -17,6 +17,7 @@ var servers = map[string]func() (string, error){
 	MySQL:    sync.OnceValues(func() (string, error) { return findServer(MySQL) }),
 	MariaDB:  sync.OnceValues(func() (string, error) { return findServer(MariaDB) }),
 	TiDB:     sync.OnceValues(func() (string, error) { return findServer(TiDB) }),
+	Galera:   sync.OnceValues(func() (string, error) { return findServer(Galera) }),
 }
 
 // serverOf returns the DSN of a running server of the engine, the same one

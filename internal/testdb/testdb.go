@@ -19,6 +19,11 @@
 // run when it is asked for: serve builds its server from source, which takes
 // minutes the first time (folder tidb). An engine that is wanted and cannot be
 // had fails the test and says how to get it.
+//
+// There is also galera, which is MariaDB as a cluster, for the conformance suite
+// and only when it is asked for:
+//
+//	FALLDUE_TEST_ENGINES=galera make test PACKAGES='-run TestConformance .'
 package testdb
 
 import (
@@ -42,6 +47,9 @@ const (
 	MariaDB  = "mariadb"
 	SQLite   = "sqlite"
 	TiDB     = "tidb"
+	// Galera is MariaDB as a cluster of three nodes, over which connections
+	// are spread.
+	Galera = "galera"
 )
 
 // drivers lists the drivers by which each engine can be opened, the default
@@ -52,6 +60,7 @@ var drivers = map[string][]string{
 	MariaDB:  {"mysql"},
 	SQLite:   {"sqlite"},
 	TiDB:     {"mysql"},
+	Galera:   {"mysql"},
 }
 
 // Engines returns the engines that this run covers.

@@ -7,15 +7,18 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/internal/testdb/galera"
 )
 
-// installPrograms installs an engine's Debian package and runs its programs.
+// installPrograms installs an engine's Debian packages and runs its programs.
 func installPrograms(ctx context.Context, engine string) (*server, error) {
-	name, ok := map[string]string{
-		testdb.Postgres: "postgresql",
-		testdb.MariaDB:  "mariadb-server",
+	names, ok := map[string][]string{
+		testdb.Postgres: {"postgresql"},
+		testdb.MariaDB:  {"mariadb-server"},
+		testdb.Galera:   galera.Packages,
 	}[engine]
 	if !ok {
 		return nil, errors.New("no package of it in Debian")
@@ -26,10 +29,10 @@ func installPrograms(ctx context.Context, engine string) (*server, error) {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(os.Stderr, "testdb: apt-get install %s\n", name)
+	fmt.Fprintf(os.Stderr, "testdb: apt-get install %s\n", strings.Join(names, " "))
 	for _, args := range [][]string{
 		{"update"},
-		{"install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", name},
+		append([]string{"install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, names...),
 	} {
 		// apt-get does not wait for another one that fetches the lists of
 		// packages, as the tests of another package may do right now.

@@ -48,7 +48,7 @@ func startContainer(ctx context.Context, name string) (*server, error) {
 // runContainer runs the engine's image with settings of the server.
 func runContainer(ctx context.Context, name string, settings []string) (*server, error) {
 	if engines[name].image == "" {
-		return nil, errors.New("its server is built, not pulled")
+		return nil, errors.New("it is not run in containers")
 	}
 	if err := dockerAnswers(ctx); err != nil {
 		return nil, fmt.Errorf("no engine answers at DOCKER_HOST or /var/run/docker.sock: %w", err)

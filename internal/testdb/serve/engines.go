@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/internal/testdb/galera"
 )
 
 // password is that of the administrator in containers, which listen on the
@@ -72,6 +74,12 @@ var engines = map[string]engine{
 		dsn:        mysqlDSN,
 		exampleDSN: "root:password@tcp(127.0.0.1:4000)/mysql",
 		install:    "nothing but Go, which builds them from TiDB's module",
+	},
+	// Its nodes are started by what package galera knows.
+	testdb.Galera: {
+		dsn:        func(_, address string) string { return galera.DSN(address) },
+		exampleDSN: "root:password@tcp(balancer:3306)/mysql?wsrep_sync_wait=15",
+		install:    "apt-get install " + strings.Join(galera.Packages, " "),
 	},
 }
 

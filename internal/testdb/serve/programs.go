@@ -109,6 +109,9 @@ func (p programs) commands(dir, port string) [][]string {
 // startPrograms runs the engine's programs of this machine with a data folder
 // and a port of their own.
 func startPrograms(ctx context.Context, engine string) (*server, error) {
+	if engine == testdb.Galera {
+		return startCluster(ctx)
+	}
 	p, err := findPrograms(engine)
 	if err != nil {
 		return nil, err

@@ -74,20 +74,33 @@ func startWatched(ctx context.Context, engine string) (*server, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	dsn := engines[engine].dsn("", net.JoinHostPort("127.0.0.1", port))
-	if err := w.await(ctx, engine, dsn); err != nil {
-		w.stop()
-		return nil, errors.Join(err, errors.New(strings.TrimSpace(w.said.String())))
+	err = w.await(ctx, func(ctx context.Context) error {
+		_, err := testdb.Check(ctx, engine, dsn)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return &server{dsn: dsn, stop: w.stop}, nil
 }
 
-// await waits until the server answers, or has ended.
-func (w *watcher) await(ctx context.Context, engine, dsn string) error {
+// await waits until the server answers. One that has ended, or does not answer,
+// it stops, and tells what it said.
+func (w *watcher) await(ctx context.Context, answers func(context.Context) error) error {
+	err := w.awaitAnswer(ctx, answers)
+	if err != nil {
+		w.stop()
+		err = errors.Join(err, errors.New(strings.TrimSpace(w.said.String())))
+	}
+	return err
+}
+
+func (w *watcher) awaitAnswer(ctx context.Context, answers func(context.Context) error) error {
 	const patience = time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		_, err := testdb.Check(ctx, engine, dsn)
+		err := answers(ctx)
 		if err == nil {
 			return nil
 		}
@@ -101,9 +114,10 @@ func (w *watcher) await(ctx context.Context, engine, dsn string) error {
 	}
 }
 
-// watch is the watcher of an engine's programs.
-func watch(engine, dir, port string) error {
-	p, err := findPrograms(engine)
+// watch is the watcher of an engine's programs, which serve at a port or, in a
+// cluster, as a node.
+func watch(engine, dir, place string) error {
+	lines, err := commandLines(engine, dir, place)
 	if err != nil {
 		return err
 	}
@@ -117,7 +131,18 @@ func watch(engine, dir, port string) error {
 	if engine == testdb.Postgres {
 		kill = syscall.SIGQUIT
 	}
-	return watchOver(os.Stdin, dir, who, kill, p.commands(dir, port)...)
+	return watchOver(os.Stdin, dir, who, kill, lines...)
+}
+
+func commandLines(engine, dir, place string) ([][]string, error) {
+	if engine == testdb.Galera {
+		return nodeCommands(place)
+	}
+	p, err := findPrograms(engine)
+	if err != nil {
+		return nil, err
+	}
+	return p.commands(dir, place), nil
 }
 
 // watchOver runs commands one after the other until in ends, and then ends
