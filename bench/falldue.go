@@ -29,8 +29,11 @@ func openFalldue(v variant) open {
 	return func(ctx context.Context, db database, s settings) (subject, error) {
 		f := &falldueSubject{name: map[variant]string{tuned: "falldue", defaults: "falldue-default"}[v], engine: db.server.engine, kind: falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow})}
 		cfg := falldue.Config{Workers: handlers}
-		if s.done == kept {
+		switch s.done {
+		case kept:
 			cfg.Keep = time.Hour
+		case briefly:
+			cfg.Keep = time.Second
 		}
 		for _, q := range []**falldue.Queue{&f.worker, &f.producer} {
 			pool, err := db.open()

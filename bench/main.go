@@ -34,6 +34,7 @@ type config struct {
 	tasks    int           // that are enqueued and worked off
 	backlog  int           // that wait beside
 	while    time.Duration // how long it is measured what happens in a while
+	storm    time.Duration // how long processes enqueue, claim, settle and clean at once
 	patience time.Duration // how long one run may take
 	json     string
 	doc      string
@@ -44,6 +45,13 @@ type config struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(os.Args) == 3 && os.Args[1] == crewPart {
+		if err := serveCrew(ctx, os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(ctx, parse()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -67,6 +75,7 @@ func parse() *config {
 	flag.IntVar(&c.tasks, "tasks", 100_000, "tasks of one run")
 	flag.IntVar(&c.backlog, "backlog", 1_000_000, "tasks that wait beside them")
 	flag.DurationVar(&c.while, "while", 3*time.Second, "length of one run of measures that have no number of tasks")
+	flag.DurationVar(&c.storm, "storm", 2*time.Minute, "length of deadlocks")
 	flag.DurationVar(&c.patience, "patience", 2*time.Minute, "when to give up on one run")
 	flag.StringVar(&c.json, "json", "", "file to write the results to, as JSON")
 	flag.StringVar(&c.doc, "doc", "", "document to write the results into, such as ../docs/benchmarks.md")

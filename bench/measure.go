@@ -54,6 +54,22 @@ var measures = []measure{
 		name: "drain_snapshot", unit: "tasks/s", run: drainOf(2, 0, nil),
 		about: "as drain_deleted, twice as many, while another transaction holds a snapshot; drain_snapshot_first and drain_snapshot_last are the first and the last tenth",
 	},
+	{
+		name: "drain_1_process", unit: "tasks/s", run: drainByProcesses(1),
+		about: "as drain_deleted, the worker is a process of its own, timed from its first task to its last; memory_mb_1 is the most memory it had",
+	},
+	{
+		name: "drain_8_processes", unit: "tasks/s", run: drainByProcesses(crewSize),
+		about: "the same by eight worker processes on one queue; memory_mb_8 is of the largest",
+	},
+	{
+		name: "memory_backlog_mb", unit: "MB", less: true, run: memoryBesideBacklog,
+		about: "the most memory of a worker process at drain_deleted while %[1]s tasks wait until tomorrow",
+	},
+	{
+		name: "deadlocks", unit: "", less: true, engines: []string{postgres, mySQL, mariaDB}, run: storm,
+		about: "that the server counted while eight processes enqueued, claimed, settled and deleted tasks a second old, for --storm; storm_errors are those that a caller of falldue saw",
+	},
 	{name: "fail", unit: "tasks/s", settings: settings{fails: true}, run: drainOf(1, 0, errHandler), about: "as drain_deleted, each handler returns an error, which is recorded, and the task waits until tomorrow"},
 	{name: "enqueue_many", unit: "tasks/s", run: enqueueMany(subject.insert), about: "two clients enqueue 500 a call"},
 	{name: "enqueue_copy", unit: "tasks/s", run: enqueueMany(subject.copyIn), about: "two clients load 5,000 at a time by COPY"},

@@ -43,6 +43,7 @@ const (
 	usual   fate = iota // what the system does by default
 	kept                // it stays in the table
 	deleted             // it is deleted at once
+	briefly             // it stays for a second
 )
 
 // open connects a subject to a database that is empty, and creates its tables.
