@@ -138,7 +138,7 @@ func (q *Queue) row(d Draft, brought map[string]backoff.Policy) (sqlgen.Row, err
 	if err := validPayload(payload, q.cfg.MaxPayload); err != nil {
 		return nil, err
 	}
-	return sqlgen.Row{queue, d.kind.name, policy, int64(priority), int64(o.MaxAttempts), o.Delay.Microseconds(), at, string(payload)}, nil
+	return sqlgen.Row{queue, d.kind.name, policy, int64(priority), int64(o.MaxAttempts), at, o.Delay.Microseconds(), string(payload)}, nil
 }
 
 func validPriority(p int) error {

@@ -64,9 +64,9 @@ func (s *store) stream(ctx context.Context, tx *sql.Tx, rows []sqlgen.Row, ids [
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
 	for i, row := range rows {
-		anchor := now + row[5].(int64)
-		if at, ok := row[6].(int64); ok {
-			anchor = at
+		anchor, ok := row[5].(int64)
+		if !ok {
+			anchor = now + row[6].(int64)
 		}
 		_, err := in.ExecContext(ctx, ids[i], row[0], row[1], row[2], row[3], row[4], time.UnixMicro(anchor).UTC(), row[7])
 		if err != nil {

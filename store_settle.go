@@ -198,11 +198,13 @@ func (s *store) note(ctx context.Context, x execer, batch []settlement, lost map
 			gone = append(gone, sqlgen.Row{e.id})
 		}
 	}
-	if len(records) > 0 {
-		stmt := s.rowStmt("record", len(records), sqlgen.Record)
-		if _, err := x.exec(ctx, stmt.SQL, stmt.Bind(nil, records)); err != nil {
-			return err
-		}
+	err := s.inBatches(records, func(batch []sqlgen.Row) error {
+		stmt := s.rowStmt("record", len(batch), sqlgen.Record)
+		_, err := x.exec(ctx, stmt.SQL, stmt.Bind(nil, batch))
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if len(gone) > 0 {
 		stmt := s.rowStmt("forget", len(gone), sqlgen.Forget)

@@ -47,34 +47,33 @@ func (s *store) enqueue(ctx context.Context, tx Tx, rows []sqlgen.Row) (ids []in
 
 func (s *store) enqueueBatches(ctx context.Context, x execer, rows []sqlgen.Row) ([]int64, error) {
 	ids := make([]int64, 0, len(rows))
-	for batch := range slices.Chunk(rows, maxBatch) {
-		for len(batch) > 0 {
-			n := len(batch)
-			if s.server.Caps.Rows == dialect.Unions {
-				n = wholeRoom(n)
-			}
-			more, err := s.enqueueBatch(ctx, x, batch[:n])
-			if err != nil {
-				return nil, err
-			}
-			ids, batch = append(ids, more...), batch[n:]
+	err := s.inBatches(rows, func(batch []sqlgen.Row) error {
+		more, err := s.enqueueBatch(ctx, x, batch)
+		ids = append(ids, more...)
+		return err
+	})
+	return ids, err
+}
+
+// inBatches calls f for rows as statements take them that must be full: all
+// together where a batch is one parameter, in few different sizes where not.
+func (s *store) inBatches(rows []sqlgen.Row, f func([]sqlgen.Row) error) error {
+	for len(rows) > 0 {
+		n := min(len(rows), maxBatch)
+		if s.server.Caps.Rows == dialect.Unions {
+			n = sqlgen.FullRoom(n)
 		}
+		if err := f(rows[:n]); err != nil {
+			return err
+		}
+		rows = rows[n:]
 	}
-	return ids, nil
+	return nil
 }
 
 // isOneInsert tells whether one statement stores n rows.
 func (s *store) isOneInsert(n int) bool {
-	return n <= maxBatch && (s.server.Caps.Rows != dialect.Unions || wholeRoom(n) == n)
-}
-
-// wholeRoom is the largest room that n rows fill.
-func wholeRoom(n int) int {
-	room := sqlgen.Room(n)
-	if room > n {
-		room /= 4
-	}
-	return room
+	return n <= maxBatch && (s.server.Caps.Rows != dialect.Unions || sqlgen.FullRoom(n) == n)
 }
 
 func (s *store) enqueueBatch(ctx context.Context, x execer, rows []sqlgen.Row) ([]int64, error) {

@@ -11,7 +11,7 @@ import (
 // microseconds from now, at a moment in microseconds since 1970 that, where it
 // is not NULL, counts instead.
 var EnqueueColumns = []Column{
-	{"queue", Text}, {"kind", Text}, {"policy", Text}, {"priority", Int}, {"max_attempts", Int}, {"delay", Int}, {"at", Int}, {"payload", Text},
+	{"queue", Text}, {"kind", Text}, {"policy", Text}, {"priority", Int}, {"max_attempts", Int}, {"at", Int}, {"delay", Int}, {"payload", Text},
 }
 
 // EnqueueParams says how tasks are inserted.
@@ -31,28 +31,20 @@ const enqueued = " (queue, kind, policy, priority, max_attempts, updated_at, cre
 // Parameters: channel, where it notifies.
 func Enqueue(s dialect.Server, p EnqueueParams, room int) Stmt {
 	b, clock, tables := newBuilder(s), s.Clock(), p.Tables
-	anchor := func(delay, at string) string {
+	anchor := func(at, delay string) string {
 		return "coalesce(" + clock.Moment(at) + ", " + clock.Shift(clock.Now, delay) + ")"
 	}
 	if s.Caps.Rows == dialect.Unions {
-		b.slots = room
-		b.add("insert into ", tables.tasks(s), enqueued, "\nvalues ")
-		for r := range room {
-			value := func(i int) string { return b.push(param{kind: cell, typ: EnqueueColumns[i].Type, col: i, row: r}) }
-			if r > 0 {
-				b.add(", ")
-			}
-			b.add("(", value(0), ", ", value(1), ", ", value(2), ", ", value(3), ", ", value(4), ", ")
-			at := value(6)
-			b.add(anchor(value(5), at), ", ", clock.Now, ", ", value(7), ")")
-		}
+		b.add("insert into ", tables.tasks(s), enqueued, "\nvalues ", b.values(room, EnqueueColumns, func(v []string) string {
+			return strings.Join(v[:5], ", ") + ", " + anchor(v[5], v[6]) + ", " + clock.Now + ", " + v[7]
+		}))
 	} else {
 		payload := "payload"
 		if s.Name() == dialect.Postgres {
 			payload += "::json"
 		}
 		b.add("insert into ", tables.tasks(s), enqueued, " select queue, kind, policy, priority, max_attempts, ",
-			anchor("delay", "at"), ", ", clock.Now, ", ", payload, "\nfrom ", b.rows("s", room, EnqueueColumns...), "\nwhere true")
+			anchor("at", "delay"), ", ", clock.Now, ", ", payload, "\nfrom ", b.rows("s", room, EnqueueColumns...), "\nwhere true")
 	}
 	b.returningIDs(p)
 	return b.stmt()

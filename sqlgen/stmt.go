@@ -238,6 +238,21 @@ func (b *builder) rows(alias string, room int, cols ...Column) string {
 	return out.String()
 }
 
+// values returns the batch as the rows of VALUES, each as row writes it of its
+// columns' values in their order. The batch must have exactly room rows.
+func (b *builder) values(room int, cols []Column, row func(values []string) string) string {
+	b.slots = room
+	rows := make([]string, room)
+	for r := range rows {
+		values := make([]string, len(cols))
+		for i, c := range cols {
+			values[i] = b.push(param{kind: cell, typ: c.Type, col: i, row: r})
+		}
+		rows[r] = "(" + row(values) + ")"
+	}
+	return strings.Join(rows, ", ")
+}
+
 // wait writes the whole microseconds that f makes a task wait after attempts,
 // an SQL expression or, where it starts with ":", a parameter's name.
 func (b *builder) wait(f Formula, attempts string) string {
@@ -268,12 +283,30 @@ func (b *builder) stmt() Stmt {
 	return Stmt{SQL: b.text.String(), params: b.params, slots: b.slots}
 }
 
-// Room rounds the size of a batch up to one of a few sizes, so that engines
-// whose statements grow with their batch see few different texts.
+// Engines whose statements grow with their batch see few different texts: for
+// the powers of two up to 256, for 500, and for what doubling makes of that.
+
+// Room is the least of these sizes into which n rows go.
 func Room(n int) int {
 	room := 1
 	for room < n {
-		room *= 4
+		room = larger(room)
 	}
 	return room
+}
+
+// FullRoom is the largest of these sizes that n rows, at least one, fill.
+func FullRoom(n int) int {
+	room := 1
+	for larger(room) <= n {
+		room = larger(room)
+	}
+	return room
+}
+
+func larger(room int) int {
+	if room == 256 {
+		return 500
+	}
+	return 2 * room
 }

@@ -1,1 +1,1 @@
-select t.id from (select cast(? as signed) as task_id, cast(? as signed) as task_fence union all select cast(? as signed), cast(? as signed)) as s join `falldue_tasks` t on t.id = s.task_id and t.fence = s.task_fence and t.claimed_by = ?
+select t.id from `falldue_tasks` t where (t.id, t.fence) in ((?, ?), (?, ?)) and t.claimed_by = ?

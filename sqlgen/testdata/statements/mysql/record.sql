@@ -1,2 +1,2 @@
-insert ignore into `falldue_attempts` (task_id, fence, attempt, outcome, worker, finished_at, duration_us, error, stack) select task_id, task_fence, attempt, outcome, worker, utc_timestamp(6), duration, error, stack from (select cast(? as signed) as task_id, cast(? as signed) as task_fence, cast(? as signed) as attempt, cast(? as char) as outcome, cast(? as char) as worker, cast(? as signed) as duration, cast(? as char) as error, cast(? as char) as stack union all select cast(? as signed), cast(? as signed), cast(? as signed), cast(? as char), cast(? as char), cast(? as signed), cast(? as char), cast(? as char)) as s
-where task_id <> 0
+insert ignore into `falldue_attempts` (task_id, fence, attempt, outcome, worker, duration_us, error, stack, finished_at)
+values (?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6)), (?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6))

@@ -1,2 +1,2 @@
-update /*+ inl_join(t) */ (select cast(? as signed) as task_id, cast(? as signed) as task_fence union all select cast(? as signed), cast(? as signed)) as s straight_join `falldue_tasks` t on t.id = s.task_id and t.fence = s.task_fence and t.claimed_by = ?
-set state = 'done', claimed_by = '', updated_at = utc_timestamp(6)
+update `falldue_tasks` t set state = 'done', claimed_by = '', updated_at = utc_timestamp(6)
+where (t.id, t.fence) in ((?, ?), (?, ?)) and t.claimed_by = ?
