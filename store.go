@@ -273,6 +273,8 @@ func (s *store) explain(err error) error {
 		return nil
 	case s.server.Classify(err) == dialect.NoTable, s.server.Name() == dialect.SQLite && s.server.Classify(err) == dialect.Other && !s.hasTables():
 		return fmt.Errorf("%w (%w)", ErrNotMigrated, err)
+	case s.server.Classify(err) == dialect.Strayed:
+		return fmt.Errorf("%w (%w)", dialect.ErrShared, err)
 	}
 	return err
 }

@@ -20,6 +20,9 @@ const (
 	Duplicate
 	// NoTable is a table that is not there: the migrations have not run.
 	NoTable
+	// Strayed is a prepared statement that is not where it was prepared, or one
+	// that somebody else prepared there: see [ErrShared].
+	Strayed
 )
 
 func (c Class) String() string {
@@ -34,6 +37,8 @@ func (c Class) String() string {
 		return "duplicate"
 	case NoTable:
 		return "no table"
+	case Strayed:
+		return "strayed"
 	}
 	return "other"
 }

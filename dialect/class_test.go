@@ -43,6 +43,8 @@ func TestClassify(t *testing.T) {
 		{dialect.Postgres, both("25006"), dialect.Refused},
 		{dialect.Postgres, both("57P01"), dialect.Disconnected},
 		{dialect.Postgres, both("08006"), dialect.Disconnected},
+		{dialect.Postgres, both("26000"), dialect.Strayed},
+		{dialect.Postgres, both("42P05"), dialect.Strayed},
 		{dialect.Postgres, both("42601"), dialect.Other},
 		{dialect.MySQL, number(1213), dialect.Contention},
 		{dialect.MySQL, number(1205), dialect.Contention},

@@ -78,6 +78,9 @@ type Queryer interface {
 func Probe(ctx context.Context, db Queryer) (Server, error) {
 	var text string
 	if err := db.QueryRowContext(ctx, "select version()").Scan(&text); err != nil {
+		if (postgres{}).Classify(err) == Strayed {
+			return Server{}, fmt.Errorf("%w (%w)", ErrShared, err)
+		}
 		// SQLite alone has no version(); any other failure shows here again.
 		if liteErr := db.QueryRowContext(ctx, "select sqlite_version()").Scan(&text); liteErr != nil {
 			return Server{}, fmt.Errorf("dialect: ask the server for its version: %w", err)
@@ -86,7 +89,11 @@ func Probe(ctx context.Context, db Queryer) (Server, error) {
 	}
 	switch {
 	case strings.HasPrefix(text, "PostgreSQL "):
-		return probePostgres(text)
+		s, err := probePostgres(text)
+		if err != nil {
+			return s, err
+		}
+		return s, ownSession(ctx, db)
 	case strings.Contains(text, "MariaDB"):
 		return probeMySQL(ctx, db, MariaDB, text)
 	case strings.Contains(text, "TiDB"):

@@ -23,11 +23,38 @@ func installPrograms(ctx context.Context, engine string) (*server, error) {
 	if !ok {
 		return nil, errors.New("no package of it in Debian")
 	}
+	if err := aptInstall(ctx, names...); err != nil {
+		return nil, err
+	}
+	return startPrograms(ctx, engine)
+}
+
+// install returns the path of a program that is neither an engine nor part of
+// one, and installs its Debian package of the same name where it is missing.
+func install(ctx context.Context, program string) (path string, err error) {
+	if path = lookUp(program); path != "" {
+		return path, nil
+	}
+	use, err := useSource("apt")
+	if err == nil && !use {
+		err = errors.New("left out by " + sourcesVariable)
+	}
+	if err == nil {
+		err = aptInstall(ctx, program)
+	}
+	if err != nil {
+		return "", fmt.Errorf("testdb: no program %s in PATH, %s: %w\ninstall it: apt-get install %s", program, strings.Join(folders, ", "), err, program)
+	}
+	return lookUp(program), nil
+}
+
+// aptInstall installs Debian packages.
+func aptInstall(ctx context.Context, names ...string) error {
 	if os.Geteuid() != 0 {
-		return nil, errors.New("installing packages takes root")
+		return errors.New("installing packages takes root")
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return nil, err
+		return err
 	}
 	fmt.Fprintf(os.Stderr, "testdb: apt-get install %s\n", strings.Join(names, " "))
 	for _, args := range [][]string{
@@ -41,8 +68,8 @@ func installPrograms(ctx context.Context, engine string) (*server, error) {
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
 		if err := cmd.Run(); err != nil {
-			return nil, fmt.Errorf("apt-get %s: %w\n%s", args[0], err, lastLines(said.String()))
+			return fmt.Errorf("apt-get %s: %w\n%s", args[0], err, lastLines(said.String()))
 		}
 	}
-	return startPrograms(ctx, engine)
+	return nil
 }

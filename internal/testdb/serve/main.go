@@ -8,9 +8,11 @@
 //	                    has committed when it is killed; a line "kill" or
 //	                    "restart" on the standard input does that to it, and is
 //	                    answered by the DSN once it is back
+//	serve install NAME  prints the path of a program that some tests need, and
+//	                    installs its Debian package where it is missing
 //	serve engines       prints the engines that the tests run on
 //
-// (A fifth form, "serve watch", is for its own use: see watch.go.)
+// (A sixth form, "serve watch", is for its own use: see watch.go.)
 //
 // A server is looked for in this order, and FALLDUE_TEST_SOURCES, separated by
 // commas, leaves out all but the named ones of the last three:
@@ -68,6 +70,12 @@ func run(ctx context.Context, args []string) error {
 		return hold(ctx, args[1], os.Stdin, os.Stdout)
 	case len(args) == 2 && args[0] == "keep":
 		return keep(ctx, args[1], os.Stdin, os.Stdout)
+	case len(args) == 2 && args[0] == "install":
+		path, err := install(ctx, args[1])
+		if err == nil {
+			fmt.Println(path)
+		}
+		return err
 	case len(args) == 4 && args[0] == "watch":
 		return watch(args[1], args[2], args[3])
 	case len(args) == 1 && args[0] == "engines":
@@ -77,7 +85,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return err
 	}
-	return errors.New("usage: serve -- COMMAND…  |  serve hold ENGINE  |  serve keep ENGINE  |  serve engines")
+	return errors.New("usage: serve -- COMMAND…  |  serve hold ENGINE  |  serve keep ENGINE  |  serve install NAME  |  serve engines")
 }
 
 // hold starts one server, writes its DSN as a line and keeps it until the
