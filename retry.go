@@ -24,7 +24,11 @@ func (s *store) retry(ctx context.Context, fn func() error) error {
 		if err == nil {
 			return nil
 		}
-		if s.server.Classify(err) != dialect.Contention || try == contentionTries {
+		class := s.server.Classify(err)
+		if class == dialect.Disconnected {
+			s.discard(ctx)
+		}
+		if class != dialect.Contention || try == contentionTries {
 			return s.explain(err)
 		}
 		// Full jitter, so that those who collided do not meet again.
@@ -32,6 +36,25 @@ func (s *store) retry(ctx context.Context, fn func() error) error {
 			return s.explain(err)
 		}
 	}
+}
+
+// discard throws away the connection that the pool would hand out next, which
+// is the one that was given back last. A driver does that itself with those that
+// broke, but not with one to a server that answers and does not serve, such as a
+// node of a cluster without a majority. The one opened in its place may lead to
+// another.
+func (s *store) discard(ctx context.Context) {
+	if s.db.Stats().Idle == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // others may be faster
+	defer cancel()
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return
+	}
+	_ = conn.Raw(func(any) error { return errBadConn })
+	_ = conn.Close() // which it is already
 }
 
 // write is retry for whatever writes. Where the engine has one writer at a time
