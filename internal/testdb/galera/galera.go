@@ -104,6 +104,8 @@ func (n Node) Commands(first bool) (create, run []string, err error) {
 		// What a node loses in a crash the others have. A smaller log is copied faster.
 		"--innodb-flush-log-at-trx-commit=0", "--innodb-log-file-size=16M",
 		"--wsrep-on=ON", "--wsrep-provider=" + provider, "--wsrep-cluster-name=falldue", "--wsrep-cluster-address=gcomm://" + n.Members,
+		// Several transactions at once are done again on the other nodes, as users have it.
+		"--wsrep-slave-threads=4",
 		"--wsrep-node-name=" + n.Name, "--wsrep-node-address=" + n.Group,
 		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address=" + n.SST,
 		"--wsrep-provider-options=" + strings.Join([]string{
