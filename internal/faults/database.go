@@ -108,7 +108,7 @@ func (d *database) hold(ctx context.Context) (dsn string, err error) {
 
 // serve runs testdb's program that holds servers.
 func (d *database) serve(ctx context.Context, how string) (dsn string, err error) {
-	cmd := exec.CommandContext(ctx, "go", "run", "github.com/falldue/falldue/internal/testdb/serve", how, d.engine) //nolint:gosec // the engine is one of four
+	cmd := exec.CommandContext(ctx, "go", "run", "github.com/falldue/falldue/internal/testdb/serve", how, d.engine) //nolint:gosec // the engine is one of testdb's
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

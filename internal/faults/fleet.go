@@ -106,6 +106,14 @@ func (f *fleet) reach(s *slot) (driver, dsn string, err error) {
 		if hurried {
 			settings["innodb_lock_wait_timeout"], settings["max_statement_time"] = "1", "0.3"
 		}
+	case testdb.TiDB: // which refuses the other two levels
+		settings["transaction_isolation"] = mysqlIsolation(isolations[1:3][s.dice.IntN(2)])
+		if s.dice.IntN(4) == 0 {
+			settings["tidb_txn_mode"] = "'optimistic'"
+		}
+		if hurried {
+			settings["innodb_lock_wait_timeout"], settings["max_execution_time"] = "1", "300"
+		}
 	}
 	if f.db.engine == testdb.Galera {
 		// What other nodes have committed may be missing in what it reads.
