@@ -60,6 +60,9 @@ func (f *fleet) fill(s *slot) error {
 		Policy: policies[s.dice.IntN(len(policies))],
 		Batch:  10, Pause: 20 * time.Millisecond,
 	}
+	if f.db.engine == testdb.TiDB {
+		r.Pause *= 5 // whose store for tests is no store for throughput
+	}
 	var err error
 	if f.db.engine != testdb.SQLite {
 		s.link.close()
@@ -112,7 +115,8 @@ func (f *fleet) reach(s *slot) (driver, dsn string, err error) {
 			settings["tidb_txn_mode"] = "'optimistic'"
 		}
 		if hurried {
-			settings["innodb_lock_wait_timeout"], settings["max_execution_time"] = "1", "300"
+			// Claims wait for one another there.
+			settings["innodb_lock_wait_timeout"], settings["max_execution_time"] = "1", "2000"
 		}
 	}
 	if f.db.engine == testdb.Galera {
