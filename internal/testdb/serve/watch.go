@@ -162,6 +162,7 @@ func watchOver(in io.Reader, dir string, who *account, kill syscall.Signal, comm
 	for _, args := range commands {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "TMPDIR="+dir) // TiDB leaves things there
 		cmd.Stdout, cmd.Stderr = log, log
 		inOwnGroup(cmd)
 		who.use(cmd)
