@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -61,14 +62,14 @@ func (q *Queue) enqueue(ctx context.Context, tx Tx, drafts []Draft) ([]int64, er
 	if len(drafts) == 0 {
 		return nil, nil
 	}
-	rows := make([]sqlgen.Row, len(drafts))
+	entries := make([]entry, len(drafts))
 	brought := map[string]backoff.Policy{}
 	for i, d := range drafts {
-		row, err := q.row(d, brought)
+		e, err := q.entry(d, brought)
 		if err != nil {
 			return nil, fmt.Errorf("enqueue %.100q: %w", d.kind.name, err)
 		}
-		rows[i] = row
+		entries[i] = e
 	}
 	// In one order, so that no two transactions wait for each other's policies.
 	for _, key := range slices.Sorted(maps.Keys(brought)) {
@@ -76,69 +77,74 @@ func (q *Queue) enqueue(ctx context.Context, tx Tx, drafts []Draft) ([]int64, er
 			return nil, fmt.Errorf("enqueue: store a policy: %w", err)
 		}
 	}
-	ids, err := q.store.enqueue(ctx, tx, rows)
+	ids, err := q.store.enqueue(ctx, tx, entries)
 	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
 	}
 	if tx == nil {
-		for i := range rows {
-			q.wake(rows[i])
-		}
+		q.wake(entries)
 	}
 	return ids, nil
 }
 
-// row makes the row of a draft, in the order of sqlgen.EnqueueColumns, and
-// notes the policy that it brings.
-func (q *Queue) row(d Draft, brought map[string]backoff.Policy) (sqlgen.Row, error) {
+// entry is a task on its way into the table.
+type entry struct {
+	queue, kind, policy   string
+	priority, maxAttempts int
+	at                    any           // microseconds since 1970 as an int64, or nil: it counts
+	delay                 time.Duration // from now, where there is no at
+	payload               string
+}
+
+// row is the entry in the order of sqlgen.EnqueueColumns.
+func (e entry) row() sqlgen.Row {
+	return sqlgen.Row{e.queue, e.kind, e.policy, int64(e.priority), int64(e.maxAttempts), e.at, e.delay.Microseconds(), e.payload}
+}
+
+// entry checks a draft, and notes the policy that it brings.
+func (q *Queue) entry(d Draft, brought map[string]backoff.Policy) (e entry, err error) {
 	if d.err != nil {
-		return nil, d.err
+		return e, d.err
 	}
 	o := d.opts
-	queue, priority, policy := d.kind.Queue, d.kind.Priority, ""
-	if o.Queue != "" {
-		queue = o.Queue
+	e = entry{queue: cmp.Or(o.Queue, d.kind.Queue), kind: d.kind.name, priority: cmp.Or(o.Priority, d.kind.Priority), maxAttempts: o.MaxAttempts, delay: o.Delay}
+	if err := validName("queue", e.queue); err != nil {
+		return e, err
 	}
-	if err := validName("queue", queue); err != nil {
-		return nil, err
-	}
-	if o.Priority != 0 {
-		priority = o.Priority
-	}
-	if err := validPriority(priority); err != nil {
-		return nil, err
+	if err := validPriority(e.priority); err != nil {
+		return e, err
 	}
 	if o.MaxAttempts < 0 || o.MaxAttempts > 1<<31-1 {
-		return nil, invalid("MaxAttempts %d; allowed are 0, the policy's own, to 2,147,483,647", o.MaxAttempts)
+		return e, invalid("MaxAttempts %d; allowed are 0, the policy's own, to 2,147,483,647", o.MaxAttempts)
 	}
 	if o.Policy != nil {
 		if err := o.Policy.Err(); err != nil {
-			return nil, fmt.Errorf("%w: policy: %w", ErrInvalid, err)
+			return e, fmt.Errorf("%w: policy: %w", ErrInvalid, err)
 		}
-		policy = o.Policy.Key()
-		brought[policy] = *o.Policy
+		e.policy = o.Policy.Key()
+		brought[e.policy] = *o.Policy
 	}
 	if o.Delay < 0 || o.Delay > maxDelay {
-		return nil, invalid("Delay %v; allowed are 0 to %v", o.Delay, maxDelay)
+		return e, invalid("Delay %v; allowed are 0 to %v", o.Delay, maxDelay)
 	}
-	var at any
 	if !o.At.IsZero() {
 		if o.Delay != 0 {
-			return nil, invalid("both Delay %v and At %v; allowed is one", o.Delay, o.At)
+			return e, invalid("both Delay %v and At %v; allowed is one", o.Delay, o.At)
 		}
 		if y := o.At.UTC().Year(); y < 1970 || y > 9000 {
-			return nil, invalid("At %v; allowed are the years 1970 to 9000", o.At)
+			return e, invalid("At %v; allowed are the years 1970 to 9000", o.At)
 		}
-		at = o.At.UnixMicro()
+		e.at = o.At.UnixMicro()
 	}
 	payload, err := json.Marshal(d.args)
 	if err != nil {
-		return nil, fmt.Errorf("%w: arguments: %w", ErrInvalid, err)
+		return e, fmt.Errorf("%w: arguments: %w", ErrInvalid, err)
 	}
 	if err := validPayload(payload, q.cfg.MaxPayload); err != nil {
-		return nil, err
+		return e, err
 	}
-	return sqlgen.Row{queue, d.kind.name, policy, int64(priority), int64(o.MaxAttempts), at, o.Delay.Microseconds(), string(payload)}, nil
+	e.payload = string(payload)
+	return e, nil
 }
 
 func validPriority(p int) error {

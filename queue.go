@@ -165,21 +165,18 @@ func (q *Queue) Wake() {
 	}
 }
 
-// wake tells this process's worker, if it runs, of a task just enqueued, so
-// that it need not wait for its next poll.
-func (q *Queue) wake(row sqlgen.Row) {
+// wake tells this process's worker, if it runs, of tasks just enqueued, so
+// that they need not wait for its next poll.
+func (q *Queue) wake(entries []entry) {
 	q.mu.Lock()
 	w := q.worker
 	q.mu.Unlock()
 	if w == nil {
 		return
 	}
-	queue, _ := row[0].(string)
-	kind, _ := row[1].(string)
-	policy, _ := row[2].(string)
-	priority, _ := row[3].(int64)
-	delay, _ := row[5].(int64)
-	if p := w.pollers[queue]; p != nil && row[6] == nil {
-		p.tell(lane{state: sqlgen.StateOpen, priority: int(priority), kind: kind, policy: policy}, micros(delay))
+	for _, e := range entries {
+		if p := w.pollers[e.queue]; p != nil && e.at == nil {
+			p.tell(lane{state: sqlgen.StateOpen, priority: e.priority, kind: e.kind, policy: e.policy}, e.delay)
+		}
 	}
 }

@@ -11,22 +11,22 @@ import (
 )
 
 // copyIn stores many rows by COPY, the fastest way into PostgreSQL, in a
-// transaction of its own, and returns their ids in the order of rows.
+// transaction of its own, and returns their ids in the order of entries.
 //
 // It needs a driver that streams what a statement "copy … from stdin" is
 // executed with, as lib/pq does; pgx has a method of its own for that, which
 // database/sql cannot reach. It also needs the right to use the sequence of the
 // ids, which an INSERT does not. Unless it sent the commit, it left nothing
 // behind, and the caller takes the ordinary way.
-func (s *store) copyIn(ctx context.Context, rows []sqlgen.Row) (ids []int64, sent bool, err error) {
+func (s *store) copyIn(ctx context.Context, entries []entry) (ids []int64, sent bool, err error) {
 	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return nil, false, err
 	}
 	defer func() { _ = tx.Rollback() }() // after the commit there is nothing to undo
-	ids, now, err := s.newIDs(ctx, tx, len(rows))
+	ids, now, err := s.newIDs(ctx, tx, len(entries))
 	if err == nil {
-		err = s.stream(ctx, tx, rows, ids, now)
+		err = s.stream(ctx, tx, entries, ids, now)
 	}
 	if err == nil && s.notify {
 		tell := s.stmt("notify", 0, func(int) sqlgen.Stmt { return sqlgen.Notify(s.server) })
@@ -56,19 +56,19 @@ func (s *store) newIDs(ctx context.Context, tx *sql.Tx, n int) (ids []int64, now
 }
 
 // stream sends rows. A driver that cannot do so refuses the first.
-func (s *store) stream(ctx context.Context, tx *sql.Tx, rows []sqlgen.Row, ids []int64, now int64) (err error) {
+func (s *store) stream(ctx context.Context, tx *sql.Tx, entries []entry, ids []int64, now int64) (err error) {
 	text := s.stmt("copy", 0, func(int) sqlgen.Stmt { return sqlgen.Copy(s.server, s.tables) }).SQL
 	in, err := tx.PrepareContext(ctx, text)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	for i, row := range rows {
-		anchor, ok := row[5].(int64)
+	for i, e := range entries {
+		anchor, ok := e.at.(int64)
 		if !ok {
-			anchor = now + row[6].(int64)
+			anchor = now + e.delay.Microseconds()
 		}
-		_, err := in.ExecContext(ctx, ids[i], row[0], row[1], row[2], row[3], row[4], time.UnixMicro(anchor).UTC(), row[7])
+		_, err := in.ExecContext(ctx, ids[i], e.queue, e.kind, e.policy, int64(e.priority), int64(e.maxAttempts), time.UnixMicro(anchor).UTC(), e.payload)
 		if err != nil {
 			return err
 		}

@@ -14,9 +14,13 @@ import (
 // a commit are shared by many, few enough that locks are held for milliseconds.
 const maxBatch = 500
 
-// enqueue stores rows, in tx or all together in one of its own, and returns
-// their ids in the order of rows.
-func (s *store) enqueue(ctx context.Context, tx Tx, rows []sqlgen.Row) (ids []int64, err error) {
+// enqueue stores entries, in tx or all together in one of its own, and returns
+// their ids in the same order.
+func (s *store) enqueue(ctx context.Context, tx Tx, entries []entry) (ids []int64, err error) {
+	rows := make([]sqlgen.Row, len(entries))
+	for i, e := range entries {
+		rows[i] = e.row()
+	}
 	var x execer
 	switch tx := tx.(type) {
 	case nil:
@@ -25,7 +29,7 @@ func (s *store) enqueue(ctx context.Context, tx Tx, rows []sqlgen.Row) (ids []in
 			return err
 		}
 		if len(rows) > maxBatch && s.server.Caps.Copy && !s.noCopy.Load() {
-			ids, sent, err := s.copyIn(ctx, rows)
+			ids, sent, err := s.copyIn(ctx, entries)
 			if sent {
 				return ids, s.explain(err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/pgnotify"
 )
 
 // falldueSubject is falldue. It has two pools, as two processes would: one of
@@ -34,6 +35,9 @@ func openFalldue(v variant) open {
 			cfg.Keep = time.Hour
 		case briefly:
 			cfg.Keep = time.Second
+		}
+		if v == tuned && s.notify && f.engine == postgres {
+			cfg.Listen = pgnotify.DSN(db.dsn)
 		}
 		for _, q := range []**falldue.Queue{&f.worker, &f.producer} {
 			pool, err := db.open()

@@ -77,7 +77,7 @@ var measures = []measure{
 	{name: "enqueue_16", unit: "tasks/s", run: enqueueOnes(16), about: "16 clients do"},
 	{
 		name: "pickup_p50_ms", unit: "ms", less: true, settings: settings{notify: true}, run: pickup(false),
-		about: "from the commit of a task in another process to the start of its handler in a worker that is idle; pickup_p99_ms is the 99th percentile",
+		about: "from the commit of a task in another process to the start of its handler in a worker that is idle (falldue: with Config.Listen; falldue-default polls once a second); pickup_p99_ms is the 99th percentile",
 	},
 	{name: "pickup_local_p50_ms", unit: "ms", less: true, run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
 	{

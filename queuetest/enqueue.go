@@ -61,6 +61,23 @@ var enqueueCases = []conformance{
 			t.Errorf("ran %v, want both", got)
 		}
 	}},
+	{"a worker knows at once of tasks that its own process enqueues", func(t *testing.T, b *bench) {
+		q, k := b.queue(t, falldue.Config{PollInterval: time.Hour}), falldue.NewKind[note]("local", falldue.KindConfig{})
+		ran := make(chan string, 4)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
+			ran <- task.Args.Text
+			return nil
+		})
+		work(t, q)
+		for i := range 20 { // of which one at the least meets a worker that is idle
+			text := strings.Repeat("x", i)
+			id := enqueue(t, q, k, note{text}, falldue.EnqueueOptions{Delay: time.Duration(i%2) * 50 * time.Millisecond})
+			if got := receive(t, ran, text); got != text {
+				t.Fatalf("ran %q, want %q", got, text)
+			}
+			untilGone(t, q, id)
+		}
+	}},
 	{"many tasks are enqueued at once, and their ids come in their order", func(t *testing.T, b *bench) {
 		q, k := b.queue(t, falldue.Config{}), falldue.NewKind[note]("many", falldue.KindConfig{})
 		args := make([]note, 1733)
@@ -142,7 +159,7 @@ var enqueueCases = []conformance{
 		}
 	}},
 	{"a delayed task waits, and so does one for an absolute time", func(t *testing.T, b *bench) {
-		q, k := b.queue(t, falldue.Config{}), falldue.NewKind[note]("delayed", falldue.KindConfig{})
+		q, k := b.queue(t, falldue.Config{Workers: 1}), falldue.NewKind[note]("delayed", falldue.KindConfig{})
 		ran := make(chan string, 4)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
 			ran <- task.Args.Text
