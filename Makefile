@@ -43,6 +43,11 @@ fuzz: ## run each fuzzer for FUZZTIME (30s)
 faults: ## let things go wrong on ENGINE for MINUTES (1), from SEED; docs/guarantees.md
 	go run ./internal/faults/run $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(MINUTES),-minutes $(MINUTES)) $(if $(FAULTS),-faults '$(FAULTS)')
 
+.PHONY: tidb
+tidb: ## run the tests and faults on TiDB, whose server it builds first: minutes, and 4 GB of caches
+	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./cmd/... ./dialect ./examples/... ./internal/testdb/... ./migrations ./sqlgen'
+	$(MAKE) faults ENGINE=tidb MINUTES=0.5
+
 .PHONY: quickstart
 quickstart: ## show what falldue does, on SQLite in a temporary file
 	go run ./examples/quickstart
