@@ -53,8 +53,7 @@ func (s *store) discard(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	_ = conn.Raw(func(any) error { return errBadConn })
-	_ = conn.Close() // which it is already
+	giveBack(conn, false)
 }
 
 // write is retry for whatever writes. Where the engine has one writer at a time

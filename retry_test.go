@@ -14,29 +14,42 @@ import (
 )
 
 // nodes is a cluster behind one address: the first connection leads to a node
-// without a majority, which answers and serves nothing, the others to one with.
-type nodes struct{ opened int }
+// that loses its majority, after which it answers and serves nothing, the others
+// to one that keeps it.
+type nodes struct {
+	opened int
+	lost   bool
+}
 
 func (n *nodes) Driver() driver.Driver { return nil }
 
 func (n *nodes) Connect(context.Context) (driver.Conn, error) {
 	n.opened++
-	return node{serves: n.opened > 1}, nil
+	return node{n, n.opened == 1}, nil
 }
 
-type node struct{ serves bool }
+type node struct {
+	*nodes
+	loses bool
+}
 
-var errNotWanted = errors.New("not wanted")
+func (n node) answer() error {
+	if n.loses && n.lost {
+		return &mysql.MySQLError{Number: 1047, Message: "WSREP has not yet prepared node for application use"}
+	}
+	return nil
+}
 
-func (node) Prepare(string) (driver.Stmt, error) { return nil, errNotWanted }
-func (node) Begin() (driver.Tx, error)           { return nil, errNotWanted }
+func (node) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrUnsupported }
+func (n node) Begin() (driver.Tx, error)         { return n, n.answer() }
+func (n node) Commit() error                     { return n.answer() }
+func (n node) Rollback() error                   { return n.answer() }
 func (node) Close() error                        { return nil }
 
+func (n node) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { return n.Begin() }
+
 func (n node) ExecContext(context.Context, string, []driver.NamedValue) (driver.Result, error) {
-	if !n.serves {
-		return nil, &mysql.MySQLError{Number: 1047, Message: "WSREP has not yet prepared node for application use"}
-	}
-	return driver.RowsAffected(0), nil
+	return driver.RowsAffected(0), n.answer()
 }
 
 func TestConnectionToAServerThatDoesNotServeIsNotUsedAgain(t *testing.T) {
@@ -45,7 +58,7 @@ func TestConnectionToAServerThatDoesNotServeIsNotUsedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := sqlx.NewDb(sql.OpenDB(&nodes{}), "mysql")
+	db := sqlx.NewDb(sql.OpenDB(&nodes{lost: true}), "mysql")
 	defer db.Close()
 	s := &store{db: db, server: server}
 	try := func() error {
@@ -59,5 +72,43 @@ func TestConnectionToAServerThatDoesNotServeIsNotUsedAgain(t *testing.T) {
 	}
 	if err := try(); err != nil {
 		t.Errorf("the next try was led to the same node: %v", err)
+	}
+}
+
+func TestConnectionWhoseTransactionMayBeOpenIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	server, err := dialect.Typical(dialect.MariaDB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := errors.New("refused")
+	for _, c := range []struct {
+		name   string
+		fails  error
+		lost   bool
+		opened int
+	}{
+		{"committed", nil, false, 1},
+		{"rolled back", refused, false, 1},
+		{"not committed", nil, true, 2},
+		{"not rolled back", refused, true, 2},
+	} {
+		cluster := &nodes{}
+		db := sqlx.NewDb(sql.OpenDB(cluster), "mysql")
+		t.Cleanup(func() { _ = db.Close() })
+		s := &store{db: db, server: server}
+		err := s.transact(t.Context(), func(*sql.Tx) error {
+			cluster.lost = c.lost
+			return c.fails
+		})
+		if (err != nil) != (c.fails != nil || c.lost) {
+			t.Errorf("%s: error %v", c.name, err)
+		}
+		if err := s.transact(t.Context(), func(*sql.Tx) error { return nil }); err != nil {
+			t.Errorf("%s: the next transaction: %v", c.name, err)
+		}
+		if cluster.opened != c.opened {
+			t.Errorf("%s: %d connections were opened, want %d", c.name, cluster.opened, c.opened)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package falldue
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -209,16 +210,9 @@ func (s *store) inTx(ctx context.Context, fn func(execer) error) error {
 		if !s.server.Caps.LockRows {
 			return s.inImmediate(ctx, fn)
 		}
-		tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-		if err != nil {
-			return err
-		}
 		wanted := map[string]bool{}
-		if err := fn(inside{s, tx, wanted}); err != nil {
-			_ = tx.Rollback() // err says what went wrong
-			return err
-		}
-		if err := tx.Commit(); err != nil {
+		err := s.transact(ctx, func(tx *sql.Tx) error { return fn(inside{s, tx, wanted}) })
+		if err != nil {
 			return err
 		}
 		for text := range wanted {
@@ -226,6 +220,52 @@ func (s *store) inTx(ctx context.Context, fn func(execer) error) error {
 		}
 		return nil
 	})
+}
+
+// transact runs fn in a transaction. Its connection goes back to the pool only
+// if the transaction has certainly ended: a server that answers and does not
+// serve, such as a node of a cluster without a majority, refuses ROLLBACK and
+// COMMIT like all else, and what came next on that connection would go into the
+// transaction, or commit it half done.
+func (s *store) transact(ctx context.Context, fn func(*sql.Tx) error) error {
+	conn, tx, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		giveBack(conn, tx.Rollback() == nil)
+		return err // which says what went wrong
+	}
+	err = tx.Commit()
+	giveBack(conn, err == nil || s.server.Classify(err) == dialect.Contention)
+	return err
+}
+
+// begin begins a transaction on a connection that works: the pool may have some
+// that broke while nobody used them.
+func (s *store) begin(ctx context.Context) (*sql.Conn, *sql.Tx, error) {
+	for more := s.db.Stats().OpenConnections; ; more-- {
+		conn, err := s.db.Conn(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		if err == nil {
+			return conn, tx, nil
+		}
+		giveBack(conn, false)
+		if more <= 0 || !errors.Is(err, errBadConn) {
+			return nil, nil, err
+		}
+	}
+}
+
+// giveBack returns a connection to the pool, or throws it away.
+func giveBack(conn *sql.Conn, sound bool) {
+	if !sound {
+		_ = conn.Raw(func(any) error { return errBadConn })
+	}
+	_ = conn.Close() // an error says that it is closed
 }
 
 // inImmediate is a transaction that locks the database from its start: one
