@@ -91,11 +91,11 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 const transactionalEvery = 10
 
 func (e *enqueuer) inTransaction(ctx context.Context, drafts []falldue.Draft, keys []string, commit bool) error {
-	tx, err := e.db.BeginTxx(ctx, nil)
+	tx, err := begin(ctx, e.db)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }()
+	defer tx.close()
 	ids, err := e.queue.EnqueueDraftsTx(ctx, tx, drafts...)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -215,15 +214,9 @@ func (r *Run) onConn(ctx context.Context, do func(context.Context, *sqlx.Conn) e
 	if err != nil {
 		return err
 	}
-	defer func() {
-		_ = conn.Raw(func(any) error { return errDiscard })
-		_ = conn.Close()
-	}()
+	defer discard(conn)
 	return do(ctx, conn)
 }
-
-// errDiscard makes database/sql forget a connection.
-var errDiscard = driver.ErrBadConn
 
 func (r *Run) say(format string, args ...any) {
 	r.mu.Lock()

@@ -149,7 +149,7 @@ func (w *worker) transactional(ctx context.Context, t falldue.Task[Job]) error {
 		p.outcome = OutcomeFailed
 		return errors.Join(err, w.end(ctx, t, p))
 	}
-	defer func() { _ = tx.Rollback() }()
+	defer tx.close()
 	w.write(Ended, t, OutcomeDone)
 	if err := tx.Commit(); err != nil {
 		w.write(Ended, t, OutcomeUnsure)
@@ -160,8 +160,8 @@ func (w *worker) transactional(ctx context.Context, t falldue.Task[Job]) error {
 }
 
 // effect begins a transaction that writes an effect and ends the task.
-func (w *worker) effect(ctx context.Context, t falldue.Task[Job]) (*sqlx.Tx, error) {
-	tx, err := w.db.BeginTxx(ctx, nil)
+func (w *worker) effect(ctx context.Context, t falldue.Task[Job]) (*transaction, error) {
+	tx, err := begin(ctx, w.db)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,8 @@ func (w *worker) effect(ctx context.Context, t falldue.Task[Job]) (*sqlx.Tx, err
 		err = t.DoneTx(ctx, tx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, tx.Rollback())
+		tx.close()
+		return nil, err
 	}
 	return tx, nil
 }
