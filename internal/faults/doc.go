@@ -8,5 +8,6 @@
 //
 // TestHundredThousand does so while nothing disturbs them. The program in the
 // folder run does it while faults from a seed befall the processes, their
-// connections, the server and the rows (run.go, fault.go, sql_fault.go).
+// connections, the server, the nodes of a cluster and the rows (run.go, fault.go, cluster.go,
+// sql_fault.go).
 package faults

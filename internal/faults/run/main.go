@@ -2,7 +2,7 @@
 // on a real database, makes things go wrong from a seed, and judges afterwards
 // what became of the tasks.
 //
-//	run [-engine postgres,mysql,mariadb,sqlite] [-seed N] [-minutes M] [-faults NAMES]
+//	run [-engine postgres,mysql,mariadb,sqlite,galera] [-seed N] [-minutes M] [-faults NAMES]
 //
 // Its last line for each engine says what it found, and its exit status is 0 if
 // that is nothing. Of a run that found something the folder with the histories
