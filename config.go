@@ -39,7 +39,7 @@ type Config struct {
 	// PollInterval is how long at the most a worker waits before it looks for
 	// tasks that other processes enqueued. What it knows of itself it does not
 	// poll for: it sleeps until the next task falls due. Defaults to 1 second,
-	// and up to a tenth is added at random.
+	// to 15 seconds where Listen is set; up to a tenth is added at random.
 	PollInterval time.Duration
 	// Lease is how long a task stays with a worker that does not answer; then
 	// it falls due for others, after its policy's delay. Workers extend their
@@ -93,6 +93,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.PollInterval == 0 {
 		c.PollInterval = time.Second
+		if c.Listen != nil {
+			c.PollInterval = 15 * time.Second
+		}
 	}
 	if c.Lease == 0 {
 		c.Lease = time.Minute

@@ -28,7 +28,7 @@ func idle(ctx context.Context, c *config, db database, s subject) (values, error
 		}
 	}
 	window := 10 * c.while
-	before, err := count(c.while) // what starting takes is over
+	before, err := count(c.while + 12*time.Second) // what starting took is over, and counted
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}

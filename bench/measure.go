@@ -81,8 +81,8 @@ var measures = []measure{
 	},
 	{name: "pickup_local_p50_ms", unit: "ms", less: true, run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
 	{
-		name: "idle_statements_per_minute", unit: "/min", less: true, engines: []string{postgres, mySQL, mariaDB}, run: idle,
-		about: "statements of a worker that has nothing to do, while %[1]s tasks wait until tomorrow",
+		name: "idle_statements_per_minute", unit: "/min", less: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: idle,
+		about: "statements of a worker that has nothing to do, while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen)",
 	},
 	{
 		name: "claim_ms", unit: "ms", less: true, engines: []string{postgres, mySQL, mariaDB}, run: claimCost,

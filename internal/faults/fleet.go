@@ -73,7 +73,11 @@ func (f *fleet) fill(s *slot) error {
 	if r.Driver, r.DSN, err = f.reach(s); err != nil {
 		return err
 	}
-	s.process, err = start(f.program, s.part, r)
+	// A slot that cannot be filled keeps what is left of its last process.
+	next, err := start(f.program, s.part, r)
+	if err == nil {
+		s.process = next
+	}
 	return err
 }
 
