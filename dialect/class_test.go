@@ -61,6 +61,7 @@ func TestClassify(t *testing.T) {
 		{dialect.TiDB, number(9007), dialect.Contention},
 		{dialect.TiDB, number(8028), dialect.Contention},
 		{dialect.TiDB, number(8027), dialect.Refused},
+		{dialect.TiDB, number(8113), dialect.NoTable},
 		{dialect.TiDB, number(9005), dialect.Disconnected},
 		{dialect.MySQL, number(1064), dialect.Other},
 		{dialect.MySQL, []error{mysql.ErrInvalidConn}, dialect.Disconnected},

@@ -57,7 +57,8 @@ func (mysql) Classify(err error) Class {
 		return Contention
 	case 1062, 1586:
 		return Duplicate
-	case 1146, 1049:
+	case 1146, 1049,
+		8113: // TiDB: what was prepared does not fit the tables any more
 		return NoTable
 	case 1290, 1836, 1792, 1021, 1114, 1317, 3024, 1969, 1041, // read only, disk or table full, interrupted, statement timeout, memory
 		8027, 8175, 8176, 8252, 8253: // TiDB: no news of the schema, memory, resource group
