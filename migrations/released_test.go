@@ -34,7 +34,7 @@ var release = flag.Bool("release", false, "keep the newest schema in "+released)
 
 // familyOf is the folder of migrations of an engine.
 func familyOf(engine dialect.Name) dialect.Name {
-	if engine == dialect.MariaDB || engine == dialect.TiDB {
+	if engine == dialect.MariaDB || engine == dialect.TiDB || engine == testdb.Galera {
 		return dialect.MySQL
 	}
 	return engine

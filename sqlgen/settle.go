@@ -48,11 +48,19 @@ func updateRows(s dialect.Server, tables Tables, room int, cols []Column, set, w
 		b.add("update ", name, " t set ", set(b), "\nwhere ", match(b.keys(room, "t.id", "t.fence")))
 	case s.Caps.Rows == dialect.Unions:
 		b.add("update ", byKey(s), b.rows("s", room, cols...), " straight_join ", name, " t on ", match(joined), "\nset ", set(b))
+	case s.Caps.Rows == dialect.JSON && len(cols) == len(FenceColumns):
+		b.add("update ", name, " as t set ", set(b), "\nwhere ", match("(t.id, t.fence) in (select * from "+b.rows("s", room, cols...)+")"))
+	case s.Caps.Rows == dialect.JSON:
+		// SQLite reads a table whole that was small when it was analyzed. Then it
+		// must do so once, and not compare each row with the batch: so those that
+		// are not in it go first, and the batch is read from its JSON once.
+		b.add("update ", name, " as t set ", set(b), "\nfrom (select * from ", b.rows("s", room, cols...), " limit -1) as s\nwhere ",
+			match(joined+" and +t.id in (select * from "+b.rows("s", room, cols[0])+")"))
 	default:
 		b.add("update ", name, " as t set ", set(b), "\nfrom ", b.rows("s", room, cols...), "\nwhere ", match(joined))
-		if where != nil {
-			b.returning("t.id")
-		}
+	}
+	if where != nil {
+		b.returning("t.id")
 	}
 	return b.stmt()
 }
