@@ -246,7 +246,10 @@ func (s *store) claim(ctx context.Context, queue, worker string, lease time.Dura
 		got, err = s.claimByLane(ctx, x, queue, worker, lease, limit, wants)
 		return err
 	})
-	return got, err
+	if err != nil {
+		return nil, err // the commit may have failed: nothing is this worker's for sure
+	}
+	return got, nil
 }
 
 func (s *store) claimAtOnce(ctx context.Context, queue, worker string, lease time.Duration, limit int, wants []want) ([]claim, error) {

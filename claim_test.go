@@ -1,0 +1,95 @@
+package falldue_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// pollFailures is a logger's handler that signals each failed poll.
+type pollFailures struct {
+	slog.Handler
+	seen chan struct{}
+}
+
+func (p pollFailures) Enabled(context.Context, slog.Level) bool { return true }
+
+func (p pollFailures) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "falldue: cannot poll" {
+		p.seen <- struct{}{}
+	}
+	return nil
+}
+
+// TestClaimsThatFailToCommit: a worker whose claims find tasks and then fail to
+// commit goes on once commits succeed. What it did not get takes no handler's
+// place.
+func TestClaimsThatFailToCommit(t *testing.T) {
+	dsn := testdb.DSN(t, testdb.SQLite) + "&_pragma=foreign_keys(1)"
+	db, err := sqlx.Open("sqlite", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	failed := pollFailures{slog.DiscardHandler, make(chan struct{})}
+	const handlers = 2
+	q, err := falldue.New(db, falldue.Config{Workers: handlers, PollInterval: 10 * time.Millisecond, Logger: slog.New(failed)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := q.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// A constraint that is checked at the commit, and that claims violate.
+	db.MustExec("create table parent (id integer primary key)")
+	db.MustExec("create table child (id integer references parent deferrable initially deferred)")
+	db.MustExec("create trigger violate after update on falldue_tasks begin insert into child values (1); end")
+
+	kind := falldue.NewKind[int]("claimed", falldue.KindConfig{})
+	ran := make(chan struct{}, handlers+1)
+	falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error { ran <- struct{}{}; return nil })
+	if _, err := kind.EnqueueMany(ctx, q, make([]int, handlers+1)); err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- q.Run(running) }()
+	for range 2 * handlers {
+		select {
+		case <-failed.seen:
+		case <-ctx.Done():
+			t.Fatal("the worker does not claim any more")
+		}
+	}
+	go func() { // a claim that is under way may fail still
+		for {
+			select {
+			case <-failed.seen:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	if _, err := db.ExecContext(ctx, "drop trigger violate"); err != nil {
+		t.Fatal(err)
+	}
+	for range handlers + 1 {
+		select {
+		case <-ran:
+		case <-ctx.Done():
+			t.Fatal("the worker does not claim any more")
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
