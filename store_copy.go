@@ -19,26 +19,22 @@ import (
 // ids, which an INSERT does not. Unless it sent the commit, it left nothing
 // behind, and the caller takes the ordinary way.
 func (s *store) copyIn(ctx context.Context, entries []entry) (ids []int64, sent bool, err error) {
-	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return nil, false, err
-	}
-	defer func() { _ = tx.Rollback() }() // after the commit there is nothing to undo
-	ids, now, err := s.newIDs(ctx, tx, len(entries))
-	if err == nil {
-		err = s.stream(ctx, tx, entries, ids, now)
-	}
-	if err == nil && s.notify {
-		tell := s.stmt("notify", 0, func(int) sqlgen.Stmt { return sqlgen.Notify(s.server) })
-		_, err = tx.ExecContext(ctx, tell.SQL, tell.Bind(sqlgen.Values{"channel": s.channel()}, nil)...)
-	}
-	if err != nil {
-		if ctx.Err() == nil && s.server.Classify(err) == dialect.Other {
-			s.noCopy.Store(true)
+	err = s.transact(ctx, func(tx *sql.Tx) error {
+		made, now, err := s.newIDs(ctx, tx, len(entries))
+		if err == nil {
+			err = s.stream(ctx, tx, entries, made, now)
 		}
-		return nil, false, err
+		if err == nil && s.notify {
+			tell := s.stmt("notify", 0, func(int) sqlgen.Stmt { return sqlgen.Notify(s.server) })
+			_, err = tx.ExecContext(ctx, tell.SQL, tell.Bind(sqlgen.Values{"channel": s.channel()}, nil)...)
+		}
+		ids, sent = made, err == nil // the commit is next
+		return err
+	})
+	if err != nil && !sent && ctx.Err() == nil && s.server.Classify(err) == dialect.Other {
+		s.noCopy.Store(true)
 	}
-	return ids, true, tx.Commit()
+	return ids, sent, err
 }
 
 // newIDs takes ids from the sequence of the tasks, and the database's now.
