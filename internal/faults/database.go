@@ -26,6 +26,7 @@ type database struct {
 	name        string // on the server; it is dropped after the run
 	release     func() // ends a server that testdb holds, or nil
 	addresses   string // of the server and its standby, if there is one
+	disk        disk   // that all data is on, or ""
 
 	mu      sync.Mutex                                 // held by the fault that befalls a server
 	restart func(ctx context.Context, kill bool) error // nil where the server belongs to others

@@ -89,8 +89,19 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	var small disk
+	if onDisk(r.Engine) {
+		if small, err = newDisk(data, r.Duration); err != nil {
+			r.say("%v", err)
+		}
+	}
 	if r.db, err = openDatabase(ctx, r.Program, r.Engine, data); err != nil {
+		small.close()
 		return err
+	}
+	if r.db.disk = small; r.db.own == nil && r.Engine != testdb.SQLite {
+		r.db.disk = "" // nothing is on it
+		small.close()
 	}
 	role := Role{Name: "checker", Driver: testdb.Drivers(r.Engine)[0], DSN: r.db.dsn, Connections: 8, Lease: lease, Policy: policies[0]}
 	if r.admin, r.queue, err = role.open(ctx); err != nil {
@@ -102,7 +113,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	if _, err := r.admin.ExecContext(ctx, createEffects); err != nil {
 		return err
 	}
-	if r.faults, err = r.choose(slices.Concat(processFaults, networkFaults, serverFaults, nodeFaults, sqlFaults)); err != nil {
+	if r.faults, err = r.choose(slices.Concat(processFaults, networkFaults, serverFaults, diskFaults, nodeFaults, sqlFaults)); err != nil {
 		return err
 	}
 	r.fleet, err = newFleet(r.Program, r.Folder, r.Seed, r.db)
@@ -233,5 +244,6 @@ func (r *Run) close() {
 	}
 	if r.db != nil {
 		r.db.close(context.Background())
+		r.db.disk.close()
 	}
 }

@@ -94,6 +94,10 @@ func (s *server) begin(ctx context.Context) error {
 	return s.start(ctx)
 }
 
+// log is the file of what the server says, outside of its own folder, whose disk
+// may be full.
+func (k keeper) log() string { return k.Folder + ".log" }
+
 func (k keeper) command(args []string) (*exec.Cmd, error) {
 	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec // a program found by name
 	cmd.Dir = k.Folder
@@ -103,7 +107,7 @@ func (k keeper) command(args []string) (*exec.Cmd, error) {
 // keep is the whole of a keeper: it runs the server, tells its process id, and
 // kills it when the run is gone.
 func (k keeper) keep() error {
-	log, err := os.OpenFile(filepath.Join(k.Folder, "log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(k.log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -180,14 +184,19 @@ func (s *server) startOnce(ctx context.Context) error {
 	if s.process, err = os.FindProcess(pid); err != nil {
 		return err
 	}
+	return s.await(ctx)
+}
+
+// await waits until the server answers, or has ended.
+func (s *server) await(ctx context.Context) error {
 	for {
 		err := s.answers(ctx)
 		if err == nil {
 			return nil
 		}
 		select {
-		case <-exited:
-			said, _ := os.ReadFile(filepath.Join(s.Folder, "log"))
+		case <-s.exited:
+			said, _ := os.ReadFile(s.log())
 			return fmt.Errorf("%s ended: %s", s.Launch[0], said[max(0, len(said)-2000):])
 		case <-ctx.Done():
 			s.end(syscall.SIGKILL)
@@ -212,6 +221,17 @@ func (s *server) end(signal syscall.Signal) {
 		_ = s.process.Signal(signal) // an error says that it is gone
 		<-s.exited
 	}
+}
+
+// revive waits until a server in trouble answers again, and starts it where it
+// did not survive that.
+func (s *server) revive(ctx context.Context) error {
+	waiting, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	if s.await(waiting) == nil {
+		return nil
+	}
+	return s.start(ctx)
 }
 
 // restart ends the server by a signal and starts it again.

@@ -23,7 +23,7 @@ func (s *server) postgres(port string) {
 	s.Launch = []string{
 		lookUp("postgres"), "-D", filepath.Join(s.Folder, "data"), "-p", port,
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200",
-		"-c", "synchronous_standby_names=*", "-c", "wal_keep_size=1GB", "-c", "wal_retrieve_retry_interval=100ms",
+		"-c", "synchronous_standby_names=*", "-c", "wal_keep_size=128MB", "-c", "max_wal_size=256MB", "-c", "wal_retrieve_retry_interval=100ms",
 	}
 	s.dsn = fmt.Sprintf("postgres://postgres@127.0.0.1:%s/postgres?sslmode=disable", port)
 }
