@@ -33,7 +33,9 @@ func (w *worker) clean(ctx context.Context) {
 
 func (w *worker) cleanState(ctx context.Context, queue, state string, keep time.Duration) {
 	for ctx.Err() == nil {
-		n, err := w.q.store.clean(ctx, queue, state, keep)
+		batch, cancel := context.WithTimeout(ctx, statementTimeout)
+		n, err := w.q.store.clean(batch, queue, state, keep)
+		cancel()
 		if err != nil && ctx.Err() == nil {
 			w.q.cfg.Logger.Warn("falldue: cannot delete finished tasks", "queue", queue, "state", state, "error", err)
 		}

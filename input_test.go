@@ -1,6 +1,7 @@
 package falldue_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
@@ -86,7 +87,7 @@ func (s *scene) unharmed(t *testing.T, more int) {
 	now, err := s.q.Task(t.Context(), s.bystander.ID)
 	now.Now = s.bystander.Now
 	was, _ := json.Marshal(s.bystander)
-	if is, _ := json.Marshal(now); err != nil || string(was) != string(is) {
+	if is, _ := json.Marshal(now); err != nil || !bytes.Equal(was, is) {
 		t.Fatalf("the other task is %s (error %v), and was %s", is, err, was)
 	}
 	tasks := 0

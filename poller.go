@@ -54,6 +54,10 @@ const (
 	prefetchFor = 20 * time.Millisecond
 	// maxLanes bounds the lanes of one claim.
 	maxLanes = 128
+	// sweepTimeout bounds a sweep, so that a worker does not stand still because
+	// a connection does. Where an engine reads every task that waits for it, a
+	// sweep takes seconds.
+	sweepTimeout = 2 * statementTimeout
 )
 
 func newPoller(w *worker, queue string, limit int) *poller {
@@ -191,6 +195,8 @@ func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
 
 // sweep finds the queue's lanes anew.
 func (p *poller) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
 	start := time.Now()
 	heads, err := p.w.q.store.sweep(ctx, p.queue)
 	if err != nil {

@@ -1,8 +1,17 @@
 package falldue
 
 import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/dialect"
 )
 
 // TestStuckLanesAreNotSweptForAtOnce: a lane whose first task no claim will ever
@@ -22,4 +31,35 @@ func TestStuckLanesAreNotSweptForAtOnce(t *testing.T) {
 			t.Errorf("stuck %v: the lane is still thought to be due", stuck)
 		}
 	}
+}
+
+// dead is a server that takes connections and never answers.
+type dead struct{ driver.Conn }
+
+func (d dead) Connect(context.Context) (driver.Conn, error) { return d, nil }
+func (dead) Driver() driver.Driver                          { return nil }
+func (dead) Close() error                                   { return nil }
+
+func (dead) PrepareContext(ctx context.Context, _ string) (driver.Stmt, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestWorkerDoesNotWaitForADeadConnection: it tries again, on another.
+func TestWorkerDoesNotWaitForADeadConnection(t *testing.T) {
+	t.Parallel()
+	server, err := dialect.Typical(dialect.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		db := sqlx.NewDb(sql.OpenDB(dead{}), "dead")
+		defer db.Close()
+		w := &worker{q: &Queue{store: newStore(db, server, Config{})}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := newPoller(w, "default", 1).sweep(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			t.Errorf("sweep: %v, want that its own time is over", err)
+		}
+	})
 }

@@ -308,11 +308,12 @@ func upgrade(t *testing.T, engine, folder string) {
 // list writes down each task, by id, as far as every release has the columns.
 func list(t *testing.T, db *sqlx.DB) map[int64]string {
 	t.Helper()
-	rows, err := db.Queryx("select id, kind, queue, state, policy, priority, attempts, max_attempts, fence, claimed_by, updated_at, created_at, payload from falldue_tasks")
+	rows, err := db.Queryx( //nolint:sqlclosecheck // it is closed
+		"select id, kind, queue, state, policy, priority, attempts, max_attempts, fence, claimed_by, updated_at, created_at, payload from falldue_tasks")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = rows.Close() }()
+	defer rows.Close()
 	tasks := map[int64]string{}
 	for rows.Next() {
 		cells, err := rows.SliceScan()

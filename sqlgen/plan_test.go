@@ -35,9 +35,9 @@ func backlog(t *testing.T, db *sqlx.DB, s dialect.Server, state string, rows int
 // run runs a statement, and reads what MySQL and MariaDB answer to some.
 func run(t *testing.T, db interface {
 	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
-}, statement string, args ...any) {
+}, statement string) {
 	t.Helper()
-	rows, err := db.QueryContext(t.Context(), statement, args...)
+	rows, err := db.QueryContext(t.Context(), statement)
 	if err != nil {
 		t.Fatalf("%v\n%.500s", err, statement)
 	}

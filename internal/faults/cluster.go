@@ -139,11 +139,11 @@ var nodeFaults = []fault{
 	})},
 	// For long enough that the others may leave it behind.
 	{"pause a node", hasNodes, onNode(func(ctx context.Context, r *Run, n *node, dice *rand.Rand) error {
-		if err := n.process.Signal(syscall.SIGSTOP); err != nil {
+		if err := pause(n.process); err != nil {
 			return err
 		}
 		r.wait(ctx, span(dice, lease*4))
-		return n.process.Signal(syscall.SIGCONT)
+		return resume(n.process)
 	})},
 }
 

@@ -34,16 +34,16 @@ var processFaults = []fault{
 	}},
 	{"pause", nil, func(ctx context.Context, r *Run, dice *rand.Rand) error {
 		return r.befall(dice, "", func(s *slot) error {
-			if err := s.process.pause(); err != nil {
+			if err := pause(s.process.cmd.Process); err != nil {
 				return err
 			}
 			r.wait(ctx, lease+span(dice, lease))
-			return s.process.resume()
+			return resume(s.process.cmd.Process)
 		})
 	}},
 	{"pause then kill", nil, func(ctx context.Context, r *Run, dice *rand.Rand) error {
 		return r.befall(dice, workerPart, func(s *slot) error {
-			if err := s.process.pause(); err != nil {
+			if err := pause(s.process.cmd.Process); err != nil {
 				return err
 			}
 			r.wait(ctx, lease+span(dice, lease))

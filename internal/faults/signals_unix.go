@@ -11,8 +11,8 @@ import (
 )
 
 // pause makes a process stand still, resume makes it go on.
-func (p *Process) pause() error  { return p.cmd.Process.Signal(syscall.SIGSTOP) }
-func (p *Process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+func pause(p *os.Process) error  { return p.Signal(syscall.SIGSTOP) }
+func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
 
 // inOwnGroup keeps the signals of the terminal from a command.
 func inOwnGroup(cmd *exec.Cmd) {

@@ -42,10 +42,12 @@ func TestSpreadLeadsToEachServerInTurnAndPassesOverTheDead(t *testing.T) {
 	reached := map[string]int{}
 	var last net.Conn
 	for range 6 {
-		if last, err = net.Dial("tcp", s.Address()); err != nil {
+		conn, err := net.Dial("tcp", s.Address())
+		if err != nil {
 			t.Fatal(err)
 		}
-		defer last.Close()
+		last = conn
+		t.Cleanup(func() { _ = conn.Close() })
 		name, err := bufio.NewReader(last).ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
