@@ -83,6 +83,12 @@ func openDatabase(ctx context.Context, program, engine, folder string) (*databas
 		d.close(ctx)
 		return nil, err
 	}
+	if hasWorker(engine) {
+		if err := createWorker(ctx, db, d.name); err != nil {
+			d.close(ctx)
+			return nil, err
+		}
+	}
 	d.dsn, err = changed(engine, dsn, d.addresses, d.name, nil)
 	return d, err
 }

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -56,25 +55,7 @@ var sqlFaults = []fault{
 		}
 		return nil
 	}},
-	{"refuse to write", func(r *Run) bool { return r.db.engine == testdb.Postgres }, func(ctx context.Context, r *Run, dice *rand.Rand) error {
-		set := func(ctx context.Context, setting string) error {
-			// The admin's own sessions are read-only too, until they say otherwise.
-			return r.onConn(ctx, func(ctx context.Context, conn *sqlx.Conn) error {
-				if _, err := conn.ExecContext(ctx, "set default_transaction_read_only = off"); err != nil {
-					return err
-				}
-				if _, err := conn.ExecContext(ctx, "alter database "+r.db.name+" "+setting); err != nil {
-					return err
-				}
-				return endSessions(ctx, r)
-			})
-		}
-		err := set(ctx, "set default_transaction_read_only = on")
-		r.wait(ctx, span(dice, lease))
-		return errors.Join(err, r.insist(ctx, func(ctx context.Context) error {
-			return set(ctx, "reset default_transaction_read_only")
-		}))
-	}},
+	{"refuse to write", canRefuse, refuseWrites},
 	{"migrate", nil, func(ctx context.Context, r *Run, _ *rand.Rand) error {
 		return r.queue.Migrate(ctx)
 	}},

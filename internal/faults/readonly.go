@@ -1,0 +1,74 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// workerUser is whom processes connect as to MySQL and MariaDB: an
+// administrator may write also where nobody else may.
+const workerUser = "falldue_faults"
+
+// createWorker makes that user, with all rights in one database.
+func createWorker(ctx context.Context, db *sqlx.DB, database string) error {
+	for _, stmt := range []string{
+		"create user if not exists " + workerUser,
+		"grant all privileges on " + database + ".* to " + workerUser,
+	} {
+		if _, err := db.ExecContext(ctx, stmt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asWorker is a DSN for that user.
+func asWorker(dsn string) (string, error) {
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return "", err
+	}
+	cfg.User, cfg.Passwd = workerUser, ""
+	return cfg.FormatDSN(), nil
+}
+
+// hasWorker tells whether an engine has that user.
+func hasWorker(engine string) bool { return engine == testdb.MySQL || engine == testdb.MariaDB }
+
+// canRefuse tells whether writes can be refused here without others suffering:
+// on PostgreSQL those in one database, on MySQL and MariaDB those on a server.
+func canRefuse(r *Run) bool {
+	return r.db.engine == testdb.Postgres || hasWorker(r.db.engine) && r.db.restart != nil
+}
+
+// refuseWrites makes the server read-only for a while.
+func refuseWrites(ctx context.Context, r *Run, dice *rand.Rand) error {
+	refuse, allow := "alter database "+r.db.name+" set default_transaction_read_only = on", "alter database "+r.db.name+" reset default_transaction_read_only"
+	if r.db.engine != testdb.Postgres {
+		refuse, allow = "set global read_only = on", "set global read_only = off"
+	}
+	set := func(ctx context.Context, stmt string) error {
+		return r.onConn(ctx, func(ctx context.Context, conn *sqlx.Conn) error {
+			if r.db.engine == testdb.Postgres {
+				// The admin's own sessions are read-only too, until they say otherwise.
+				if _, err := conn.ExecContext(ctx, "set default_transaction_read_only = off"); err != nil {
+					return err
+				}
+			}
+			_, err := conn.ExecContext(ctx, stmt)
+			if err != nil || r.db.engine != testdb.Postgres {
+				return err
+			}
+			return endSessions(ctx, r)
+		})
+	}
+	err := set(ctx, refuse)
+	r.wait(ctx, span(dice, lease))
+	return errors.Join(err, r.insist(ctx, func(ctx context.Context) error { return set(ctx, allow) }))
+}
