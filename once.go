@@ -58,7 +58,7 @@ func (s *store) once(ctx context.Context, text string, args []any, f func(cells)
 		})
 		_ = conn.Close() // which gives it back; it says only that it did so before
 		if sent || !errors.Is(err, driver.ErrBadConn) || try == maxWires {
-			return err
+			return s.unlessOver(ctx, err)
 		}
 	}
 }

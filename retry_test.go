@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -109,6 +110,61 @@ func TestConnectionWhoseTransactionMayBeOpenIsNotUsedAgain(t *testing.T) {
 		}
 		if cluster.opened != c.opened {
 			t.Errorf("%s: %d connections were opened, want %d", c.name, cluster.opened, c.opened)
+		}
+	}
+}
+
+// hasty is a server whose answers come when the client has just given up on
+// them, and say that all went well.
+type hasty struct {
+	driver.Conn
+	giveUp context.CancelFunc
+}
+
+func (h hasty) Connect(context.Context) (driver.Conn, error) { return h, nil }
+func (hasty) Driver() driver.Driver                          { return nil }
+func (hasty) Close() error                                   { return nil }
+func (h hasty) Commit() error                                { h.giveUp(); return nil }
+func (hasty) Rollback() error                                { return nil }
+func (hasty) NumInput() int                                  { return -1 }
+func (hasty) Columns() []string                              { return nil }
+func (hasty) Next([]driver.Value) error                      { return io.EOF }
+
+func (h hasty) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { return h, nil }
+
+func (h hasty) PrepareContext(context.Context, string) (driver.Stmt, error) { return hastyStmt{h}, nil }
+
+type hastyStmt struct{ hasty }
+
+func (hastyStmt) Exec([]driver.Value) (driver.Result, error) { return nil, errors.ErrUnsupported }
+func (hastyStmt) Query([]driver.Value) (driver.Rows, error)  { return nil, errors.ErrUnsupported }
+
+func (s hastyStmt) QueryContext(context.Context, []driver.NamedValue) (driver.Rows, error) {
+	s.giveUp()
+	return s.hasty, nil
+}
+
+// A commit that is cancelled while it waits for a standby reports success on
+// PostgreSQL, by lib/pq. Nobody may take that for one.
+func TestSuccessAfterTheContextEndedIsNone(t *testing.T) {
+	t.Parallel()
+	server, err := dialect.Typical(dialect.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range map[string]func(context.Context, *store) error{
+		"transaction": func(ctx context.Context, s *store) error {
+			return s.transact(ctx, func(*sql.Tx) error { return nil })
+		},
+		"query": func(ctx context.Context, s *store) error {
+			return s.once(ctx, "insert", nil, func(cells) error { return nil })
+		},
+	} {
+		ctx, giveUp := context.WithCancel(t.Context())
+		db := sqlx.NewDb(sql.OpenDB(hasty{giveUp: giveUp}), "hasty")
+		t.Cleanup(func() { _ = db.Close() })
+		if err := do(ctx, newStore(db, server, Config{})); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, want %v", name, err, context.Canceled)
 		}
 	}
 }

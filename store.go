@@ -136,10 +136,13 @@ func (p pool) exec(ctx context.Context, text string, args []any) (sql.Result, er
 	if err != nil {
 		return nil, err
 	}
+	var res sql.Result
 	if stmt == nil {
-		return p.s.db.ExecContext(ctx, text, args...)
+		res, err = p.s.db.ExecContext(ctx, text, args...)
+	} else {
+		res, err = stmt.ExecContext(ctx, args...)
 	}
-	return stmt.ExecContext(ctx, args...)
+	return res, p.s.unlessOver(ctx, err)
 }
 
 // alone is pool, but what returns rows runs at most once.
@@ -238,6 +241,17 @@ func (s *store) transact(ctx context.Context, fn func(*sql.Tx) error) error {
 	}
 	err = tx.Commit()
 	giveBack(conn, err == nil || s.server.Classify(err) == dialect.Contention)
+	return s.unlessOver(ctx, err)
+}
+
+// unlessOver is the error of a statement that may have committed, or that ctx
+// has ended. When the client cancels a commit that waits for a standby, as
+// lib/pq does then, PostgreSQL stops waiting and reports success: the commit
+// would not outlive the server.
+func (s *store) unlessOver(ctx context.Context, err error) error {
+	if err == nil && s.server.Name() == dialect.Postgres {
+		return ctx.Err()
+	}
 	return err
 }
 

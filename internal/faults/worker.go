@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,7 +152,7 @@ func (w *worker) transactional(ctx context.Context, t falldue.Task[Job]) error {
 	}
 	defer tx.close()
 	w.write(Ended, t, OutcomeDone)
-	if err := tx.Commit(); err != nil {
+	if err := cmp.Or(tx.Commit(), ctx.Err()); err != nil { // as in the enqueuer
 		w.write(Ended, t, OutcomeUnsure)
 		return err
 	}
