@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/falldue/falldue/sqlgen"
 )
 
 // poller finds due tasks of one queue, claims them and hands them to handlers.
@@ -171,9 +173,14 @@ func (p *poller) room() int {
 // sleep: 0 for not at all.
 func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
 	p.mu.Lock()
-	sweepAt := p.sweepAt
+	sweepAt, guessed := p.sweepAt, false
+	if p.lookNow.Swap(false) {
+		guessed = p.guess()
+		p.sweepAt = time.Now()
+		sweepAt = p.sweepAt
+	}
 	p.mu.Unlock()
-	if p.lookNow.Swap(false) || !time.Now().Before(sweepAt) {
+	if !guessed && !time.Now().Before(sweepAt) {
 		if err := p.sweep(ctx); err != nil {
 			return 0, err
 		}
@@ -191,6 +198,22 @@ func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
 		until = first
 	}
 	return max(time.Until(until), time.Microsecond), nil
+}
+
+// guess takes the lanes of new tasks without options for due, and reports
+// whether it is worth while to claim before the sweep: what others just enqueued
+// is most often there, and starts in half the time. The caller holds mu.
+func (p *poller) guess() bool {
+	if p.w.q == nil || !p.w.q.store.server.Caps.Lateral {
+		return false // there each lane is a statement
+	}
+	now := time.Now()
+	for name, h := range p.w.handlers {
+		if h.kind.Queue == p.queue {
+			p.lanes.hint(lane{state: sqlgen.StateOpen, priority: h.kind.Priority, kind: name}, now)
+		}
+	}
+	return true
 }
 
 // sweep finds the queue's lanes anew.

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -100,6 +101,9 @@ func (s *settler) gather(batch []ended, busy bool) []ended {
 // what these wanted to say no longer counts.
 func (s *settler) write(batch []ended) {
 	log := s.w.q.cfg.Logger
+	// In the order in which leases are extended, too: no two statements of this
+	// worker then wait for each other's rows.
+	slices.SortFunc(batch, func(a, b ended) int { return cmp.Compare(a.id, b.id) })
 	for try := 0; len(batch) > 0; try++ {
 		list := make([]settlement, len(batch))
 		for i, e := range batch {
