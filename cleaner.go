@@ -47,26 +47,25 @@ func (w *worker) cleanState(ctx context.Context, queue, state string, keep time.
 
 // clean deletes up to a batch of finished tasks and what is recorded of them,
 // and returns how many.
-func (s *store) clean(ctx context.Context, queue, state string, keep time.Duration) (int, error) {
+func (s *store) clean(ctx context.Context, queue, state string, keep time.Duration) (n int, err error) {
 	find := s.stmt("clean", 0, func(int) sqlgen.Stmt { return sqlgen.Clean(s.server, s.tables) })
-	ids, err := selectInt64s(ctx, pool{s}, find.SQL, find.Bind(sqlgen.Values{
-		"queue": queue, "state": state, "keep": keep.Microseconds(), "limit": maxBatch,
-	}, nil))
-	if err != nil || len(ids) == 0 {
-		return 0, err
-	}
-	rows := make([]sqlgen.Row, len(ids))
-	for i, id := range ids {
-		rows[i] = sqlgen.Row{id}
-	}
+	args := find.Bind(sqlgen.Values{"queue": queue, "state": state, "keep": keep.Microseconds(), "limit": maxBatch}, nil)
 	err = s.inTx(ctx, func(x execer) error {
-		drop := s.rowStmt("drop", len(rows), sqlgen.Drop)
+		ids, err := selectInt64s(ctx, x, find.SQL, args)
+		if n = len(ids); err != nil || n == 0 {
+			return err
+		}
+		rows := make([]sqlgen.Row, n)
+		for i, id := range ids {
+			rows[i] = sqlgen.Row{id}
+		}
+		drop := s.rowStmt("drop", n, sqlgen.Drop)
 		if _, err := x.exec(ctx, drop.SQL, drop.Bind(nil, rows)); err != nil {
 			return err
 		}
-		forget := s.rowStmt("forget", len(rows), sqlgen.Forget)
-		_, err := x.exec(ctx, forget.SQL, forget.Bind(nil, rows))
+		forget := s.rowStmt("forget", n, sqlgen.Forget)
+		_, err = x.exec(ctx, forget.SQL, forget.Bind(nil, rows))
 		return err
 	})
-	return len(ids), err
+	return n, err
 }

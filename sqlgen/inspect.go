@@ -72,6 +72,9 @@ func Clean(s dialect.Server, tables Tables) Stmt {
 	b, clock := newBuilder(s), s.Clock()
 	b.add("select id from ", tables.tasks(s), "\nwhere queue = ", b.arg("queue"), " and state = ", b.arg("state"),
 		" and updated_at <= ", clock.Shift(clock.Now, "-("+b.int("keep")+")"), " limit ", b.arg("limit"))
+	if s.Caps.SkipLocked {
+		b.add(" for update", skipLocked(s)) // each cleaner takes others: none waits, and no two wait for each other
+	}
 	return b.stmt()
 }
 
