@@ -96,11 +96,19 @@ var (
 	// Heartbeats that reach nothing: leases run out while handlers run. That is
 	// no bug, and makes the others show.
 	withoutHeartbeats = rewrite{`^update`, `set updated_at = \(`, `set updated_at = t.updated_at + 0 * (`}
-	// A settle that asks neither for the claim nor for its worker.
-	withoutOwner = rewrite{`^update`, `t\.fence = s\.task_fence\s+and t\.claimed_by = \?`, `? <> ''`}
+	// Settles that ask neither for the claim nor for its worker: of tasks that
+	// are done, and of others.
+	withoutOwner     = rewrite{`^update`, byClaim + ` and t\.claimed_by = \?`, byTask + ` and ? <> ''`}
+	withoutOwnerElse = rewrite{`^update`, `t\.fence = s\.task_fence and (.*) and t\.claimed_by = \?`, `$1 and ? <> ''`}
 	// Claims that are all number one: the statements that find, and that take.
 	allFirst = rewrite{`.`, `min\((t\.)?fence, \d+\) \+ 1`, `1`}
-	anyClaim = rewrite{`first_attempted_at = `, `t\.fence = s\.task_fence`, `1 = 1`}
+	anyClaim = rewrite{`first_attempted_at = `, byClaim, byTask}
+)
+
+// How a statement finds the rows of claims, and how it would find those of tasks.
+const (
+	byClaim = `\(t\.id, t\.fence\) in \(select \* from \(select value ->> 0 as task_id, value ->> 1 as task_fence from json_each\(\?\)\) as s\)`
+	byTask  = `t.id in (select value ->> 0 from json_each(?))`
 )
 
 func TestPlantedBugsAreFound(t *testing.T) {
@@ -113,7 +121,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		found   func(Verdict) bool
 	}{
 		{"leases run out, and nothing else is wrong", []rewrite{withoutHeartbeats}, false, false, Verdict.OK},
-		{"settle without a lease", []rewrite{withoutHeartbeats, withoutOwner}, false, false, func(v Verdict) bool { return v.StaleSettles > 0 }},
+		{"settle without a lease", []rewrite{withoutHeartbeats, withoutOwner, withoutOwnerElse}, false, false, func(v Verdict) bool { return v.StaleSettles > 0 }},
 		{"fencing dropped", []rewrite{allFirst, anyClaim}, false, true, func(v Verdict) bool { return v.Doubled > 0 }},
 		{"enqueue acknowledged before its commit", nil, true, false, func(v Verdict) bool { return v.Lost > 0 }},
 	} {
