@@ -29,7 +29,7 @@ type poller struct {
 	finished   atomic.Int64 // handlers that returned since the last claim
 
 	wakes   chan struct{}
-	lookNow atomic.Bool // sweep before the next claim
+	lookNow atomic.Bool // look for tasks that nobody told of
 
 	mu       sync.Mutex
 	lanes    lanes
@@ -204,7 +204,7 @@ func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
 // whether it is worth while to claim before the sweep: what others just enqueued
 // is most often there, and starts in half the time. The caller holds mu.
 func (p *poller) guess() bool {
-	if p.w.q == nil || !p.w.q.store.server.Caps.Lateral {
+	if !p.w.q.store.server.Caps.Lateral {
 		return false // there each lane is a statement
 	}
 	now := time.Now()

@@ -63,3 +63,20 @@ func TestWorkerDoesNotWaitForADeadConnection(t *testing.T) {
 		}
 	})
 }
+
+func TestWhoListensPollsLessOften(t *testing.T) {
+	t.Parallel()
+	listen := func(context.Context, string, func()) error { return nil }
+	for _, c := range []struct {
+		cfg  Config
+		want time.Duration
+	}{
+		{Config{}, time.Second},
+		{Config{Listen: listen}, 15 * time.Second},
+		{Config{Listen: listen, PollInterval: time.Minute}, time.Minute},
+	} {
+		if got := c.cfg.withDefaults().PollInterval; got != c.want {
+			t.Errorf("listens: %v, PollInterval %v: polls every %v, want %v", c.cfg.Listen != nil, c.cfg.PollInterval, got, c.want)
+		}
+	}
+}

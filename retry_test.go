@@ -119,6 +119,7 @@ func TestConnectionWhoseTransactionMayBeOpenIsNotUsedAgain(t *testing.T) {
 type hasty struct {
 	driver.Conn
 	giveUp context.CancelFunc
+	closed *int // statements
 }
 
 func (h hasty) Connect(context.Context) (driver.Conn, error) { return h, nil }
@@ -135,6 +136,8 @@ func (h hasty) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { r
 func (h hasty) PrepareContext(context.Context, string) (driver.Stmt, error) { return hastyStmt{h}, nil }
 
 type hastyStmt struct{ hasty }
+
+func (s hastyStmt) Close() error { *s.closed++; return nil }
 
 func (hastyStmt) Exec([]driver.Value) (driver.Result, error) { return nil, errors.ErrUnsupported }
 func (hastyStmt) Query([]driver.Value) (driver.Rows, error)  { return nil, errors.ErrUnsupported }
@@ -161,10 +164,39 @@ func TestSuccessAfterTheContextEndedIsNone(t *testing.T) {
 		},
 	} {
 		ctx, giveUp := context.WithCancel(t.Context())
-		db := sqlx.NewDb(sql.OpenDB(hasty{giveUp: giveUp}), "hasty")
+		db := sqlx.NewDb(sql.OpenDB(hasty{giveUp: giveUp, closed: new(int)}), "hasty")
 		t.Cleanup(func() { _ = db.Close() })
 		if err := do(ctx, newStore(db, server, Config{})); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want %v", name, err, context.Canceled)
 		}
+	}
+}
+
+// roundabout is hasty as a driver around the driver gives it, by a type whose
+// values cannot be told apart.
+type roundabout struct {
+	hasty
+	_ []any
+}
+
+func (r roundabout) Connect(context.Context) (driver.Conn, error) { return r, nil }
+
+func TestStatementsOfUnknownConnectionsAreClosed(t *testing.T) {
+	t.Parallel()
+	server, err := dialect.Typical(dialect.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := 0
+	db := sqlx.NewDb(sql.OpenDB(roundabout{hasty: hasty{giveUp: func() {}, closed: &closed}}), "hasty")
+	defer db.Close()
+	s := newStore(db, server, Config{})
+	for range 3 {
+		if err := s.once(t.Context(), "insert", nil, func(cells) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if closed != 3 {
+		t.Errorf("%d of 3 statements were closed", closed)
 	}
 }

@@ -112,7 +112,7 @@ type execer interface {
 	exec(ctx context.Context, text string, args []any) (sql.Result, error)
 }
 
-// pool runs each statement by itself. database/sql may run it twice: see once.
+// pool runs each statement by itself. database/sql may run it twice: see wire.
 type pool struct{ s *store }
 
 func (p pool) rows(ctx context.Context, text string, args []any) (*sql.Rows, error) {

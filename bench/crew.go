@@ -103,6 +103,7 @@ type crew struct {
 	told   chan news
 	hands  []*exec.Cmd
 	inputs []io.Closer
+	left   int // that have not said that they are gone
 }
 
 // hire starts n processes.
@@ -135,7 +136,7 @@ func hire(ctx context.Context, n int, o orders) (_ *crew, err error) {
 		if err := cmd.Start(); err != nil {
 			return nil, err
 		}
-		c.hands, c.inputs = append(c.hands, cmd), append(c.inputs, in)
+		c.hands, c.inputs, c.left = append(c.hands, cmd), append(c.inputs, in), c.left+1
 		go func() {
 			for lines := bufio.NewScanner(out); lines.Scan(); {
 				var n news
@@ -162,11 +163,11 @@ func (c *crew) dismiss(heard func(news)) (err error) {
 	for _, in := range c.inputs {
 		_ = in.Close()
 	}
-	for left := len(c.hands); left > 0; {
+	for c.left > 0 {
 		n := <-c.told
 		switch {
 		case n.Handled == gone:
-			left--
+			c.left--
 		case heard != nil:
 			heard(n)
 		}
@@ -175,6 +176,25 @@ func (c *crew) dismiss(heard func(news)) (err error) {
 		err = errors.Join(err, cmd.Wait())
 	}
 	return err
+}
+
+// listen passes on what the processes tell until hear says that it is enough, or
+// until end, and says whether it was that. No process may end meanwhile.
+func (c *crew) listen(end <-chan time.Time, hear func(news) (enough bool)) (late bool, err error) {
+	for {
+		select {
+		case <-end:
+			return true, nil
+		case n := <-c.told:
+			if n.Handled == gone {
+				c.left--
+				return false, errors.New("a process ended early")
+			}
+			if hear(n) {
+				return false, nil
+			}
+		}
+	}
 }
 
 // drainByProcesses measures how fast worker processes beside each other work
@@ -219,23 +239,15 @@ func drainBy(ctx context.Context, c *config, db database, n int) (took time.Dura
 	}
 	handled := 0
 	var begin, end time.Time
-	hear := func(n news) {
+	late, err := hands.listen(time.After(c.patience), func(n news) bool {
 		if handled == 0 && n.Handled > 0 {
 			begin = time.Now()
 		}
 		handled, peak, end = handled+n.Handled, max(peak, n.PeakMB), time.Now()
-	}
-	for patience := time.After(c.patience); handled < c.tasks && err == nil; {
-		select {
-		case n := <-hands.told:
-			if n.Handled == gone {
-				err = errors.New("a process ended early")
-				break
-			}
-			hear(n)
-		case <-patience:
-			err = fmt.Errorf("%d of %d tasks handled in %v", handled, c.tasks, c.patience)
-		}
+		return handled >= c.tasks
+	})
+	if late {
+		err = fmt.Errorf("%d of %d tasks handled in %v", handled, c.tasks, c.patience)
 	}
 	took = end.Sub(begin)
 	return took, peak, errors.Join(err, hands.dismiss(func(n news) { peak = max(peak, n.PeakMB) }))
@@ -259,18 +271,7 @@ func storm(ctx context.Context, c *config, db database, s subject) (values, erro
 	hear := func(n news) {
 		all.Handled, all.Enqueued, all.Errors = all.Handled+n.Handled, all.Enqueued+n.Enqueued, all.Errors+n.Errors
 	}
-	for end := time.After(c.storm); end != nil && err == nil; {
-		select {
-		case n := <-hands.told:
-			if n.Handled == gone {
-				err = errors.New("a process ended early")
-				break
-			}
-			hear(n)
-		case <-end:
-			end = nil
-		}
-	}
+	_, err = hands.listen(time.After(c.storm), func(n news) bool { hear(n); return false })
 	if err := errors.Join(err, hands.dismiss(hear)); err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func TestLocksKeepClaimsApart(t *testing.T) {
 		db := testdb.Open(t, engine)
 		s := migrated(t, db)
 		if !s.Caps.LockRows || s.Caps.UpdateReturning {
-			return // its claims are one statement
+			t.Skip("it claims by one statement, or locks no rows")
 		}
 		lane := enqueueOpen(t, db, s, 2)
 		skips := s
@@ -91,7 +91,7 @@ func TestClaimsAreExclusiveWithoutLocks(t *testing.T) {
 		db := testdb.Open(t, engine)
 		s := migrated(t, db)
 		if !s.Caps.LockRows || s.Caps.UpdateReturning {
-			return // its claims are one statement
+			t.Skip("it claims by one statement, or locks no rows")
 		}
 		lane := enqueueOpen(t, db, s, 2)
 		unlocked := s

@@ -66,8 +66,8 @@ func updateRows(s dialect.Server, tables Tables, room int, cols []Column, set, w
 }
 
 // keys names rows by the values of columns, of which the batch has those alone.
-// For engines with Unions: looking up a list of constants costs them two thirds
-// of what joining a derived table does, and locks in the order of the key.
+// For engines with Unions: looking up a list of constants costs them less than
+// joining a derived table, and locks in the order of the key.
 func (b *builder) keys(room int, columns ...string) string {
 	b.slots = room
 	rows := make([]string, room)

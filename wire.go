@@ -1,15 +1,12 @@
 package falldue
 
 import (
-	"bytes"
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
-	"strconv"
 	"time"
 )
 
@@ -44,7 +41,10 @@ func (s *store) once(ctx context.Context, text string, args []any, f func(cells)
 		}
 		sent := false
 		err = conn.Raw(func(dc any) error {
-			w := s.wire(dc)
+			w, known := s.wire(dc)
+			if !known {
+				defer w.clear()
+			}
 			stmt, err := w.prepare(ctx, dc, text)
 			if err != nil {
 				return err
@@ -63,10 +63,11 @@ func (s *store) once(ctx context.Context, text string, args []any, f func(cells)
 	}
 }
 
-// wire returns what is known of a driver's connection, which the caller holds.
-func (s *store) wire(dc any) *wire {
+// wire returns what is known of a driver's connection, which the caller holds,
+// and whether it will be known next time.
+func (s *store) wire(dc any) (_ *wire, known bool) {
 	if !reflect.TypeOf(dc).Comparable() {
-		return &wire{prepared: map[string]driver.Stmt{}} // of a driver around the driver
+		return &wire{prepared: map[string]driver.Stmt{}}, false // of a driver around the driver
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +79,15 @@ func (s *store) wire(dc any) *wire {
 		w = &wire{prepared: map[string]driver.Stmt{}}
 		s.wires[dc] = w
 	}
-	return w
+	return w, true
+}
+
+// clear frees what is prepared.
+func (w *wire) clear() {
+	for _, stmt := range w.prepared {
+		_ = stmt.Close() // what could not be freed goes with the connection
+	}
+	clear(w.prepared)
 }
 
 // prepare returns a statement that is prepared on the wire. Its error is
@@ -91,10 +100,7 @@ func (w *wire) prepare(ctx context.Context, dc any, text string) (stmt driver.St
 		return stmt, err
 	}
 	if len(w.prepared) >= maxPrepared {
-		for _, old := range w.prepared {
-			_ = old.Close() // what could not be freed goes with the connection
-		}
-		clear(w.prepared)
+		w.clear()
 	}
 	if c, ok := dc.(driver.ConnPrepareContext); ok {
 		stmt, err = c.PrepareContext(ctx, text)
@@ -139,70 +145,4 @@ func eachRow(ctx context.Context, stmt driver.Stmt, args []any, f func(cells) er
 			return err
 		}
 	}
-}
-
-// cells are a row as a driver gives it. They hold until the next row is read.
-type cells []driver.Value
-
-// int is a cell that holds a whole number.
-func (c cells) int(i int) (int64, error) {
-	switch v := c[i].(type) {
-	case int64:
-		return v, nil
-	case []byte:
-		return strconv.ParseInt(string(v), 10, 64)
-	case string:
-		return strconv.ParseInt(v, 10, 64)
-	}
-	return 0, fmt.Errorf("column %d is %T; it should be a whole number", i, c[i])
-}
-
-// text is a cell that holds text, "" where that is NULL.
-func (c cells) text(i int) string {
-	switch v := c[i].(type) {
-	case []byte:
-		return string(v)
-	case string:
-		return v
-	}
-	return ""
-}
-
-// bytes is a copy of a cell that holds text, nil where that is NULL.
-func (c cells) bytes(i int) []byte {
-	switch v := c[i].(type) {
-	case []byte:
-		return bytes.Clone(v)
-	case string:
-		return []byte(v)
-	}
-	return nil
-}
-
-// each calls f for the rows that database/sql returned, and closes them.
-func each(rows *sql.Rows, err error, f func(cells) error) error {
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
-	columns, err := rows.Columns()
-	if err != nil {
-		return err
-	}
-	row, got, into := make(cells, len(columns)), make([]any, len(columns)), make([]any, len(columns))
-	for i := range got {
-		into[i] = &got[i]
-	}
-	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			return err
-		}
-		for i, v := range got {
-			row[i] = v
-		}
-		if err := f(row); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }
