@@ -32,6 +32,13 @@ func (l *leases) hold(runs ...*run) {
 	}
 }
 
+// count is how many claims the worker holds.
+func (l *leases) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.held)
+}
+
 // drop lets go of claims that are settled or lost.
 func (l *leases) drop(runs ...*run) {
 	l.mu.Lock()

@@ -2,6 +2,7 @@ package falldue
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"sync"
@@ -19,11 +20,12 @@ import (
 type poller struct {
 	w     *worker
 	queue string
-	limit int       // handlers at once
-	work  chan *run // claimed, not started
+	limit int // handlers at once
+	runs  runners
 	freed chan struct{}
 
-	more chan struct{} // there is more than one claim at a time can take
+	more  chan struct{} // there is more than one claim at a time can take
+	turns queueing
 
 	unfinished atomic.Int64 // claimed or being claimed, their handlers not returned
 	finished   atomic.Int64 // handlers that returned since the last claim
@@ -65,7 +67,6 @@ const (
 func newPoller(w *worker, queue string, limit int) *poller {
 	return &poller{
 		w: w, queue: queue, limit: limit, lanes: lanes{}, rateFrom: time.Now(),
-		work:  make(chan *run, limit+maxPrefetch+maxBatch),
 		freed: make(chan struct{}, 1), wakes: make(chan struct{}, 1), more: make(chan struct{}, 1),
 	}
 }
@@ -147,7 +148,7 @@ func (p *poller) assist(ctx context.Context) {
 		if len(due) == 0 || room == 0 {
 			continue
 		}
-		if err := p.claim(ctx, due, room); err != nil {
+		if _, err := p.claim(ctx, due, room, room >= turnSize); err != nil && !errors.Is(err, errNoTurn) {
 			p.w.q.cfg.Logger.Warn("falldue: cannot claim", "queue", p.queue, "error", err)
 		}
 	}
@@ -189,7 +190,13 @@ func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
 	due := p.lanes.due(time.Now(), maxLanes)
 	p.mu.Unlock()
 	if len(due) > 0 {
-		return 0, p.claim(ctx, due, room)
+		n, err := p.claim(ctx, due, room, p.turns.needs(room))
+		if errors.Is(err, errNoTurn) {
+			p.wait(ctx, nil, p.turns.again())
+			return 0, nil
+		}
+		p.turns.claimed(n)
+		return 0, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -281,8 +288,9 @@ func (p *poller) ruleOf(ctx context.Context, at lane) *rule {
 	return rule
 }
 
-// claim takes tasks from lanes that seem due and hands them to the handlers.
-func (p *poller) claim(ctx context.Context, due []lane, room int) error {
+// claim takes tasks from lanes that seem due, hands them to the handlers and
+// returns how many there were.
+func (p *poller) claim(ctx context.Context, due []lane, room int, inTurn bool) (int, error) {
 	wants := make([]want, 0, len(due))
 	rules := make(map[lane]*rule, len(due))
 	p.mu.Lock()
@@ -296,7 +304,7 @@ func (p *poller) claim(ctx context.Context, due []lane, room int) error {
 	}
 	if len(wants) == 0 {
 		p.learn(due, nil, false, time.Now(), rules)
-		return nil
+		return 0, nil
 	}
 	// To stop must not cut off an answer: what was claimed would wait for its
 	// lease to end.
@@ -304,10 +312,10 @@ func (p *poller) claim(ctx context.Context, due []lane, room int) error {
 	defer cancel()
 	start := time.Now()
 	p.unfinished.Add(int64(room))
-	got, err := p.w.q.store.claim(ctx, p.queue, p.w.id, p.w.q.cfg.Lease, room, wants)
+	got, err := p.w.q.store.claim(ctx, claimParams{p.queue, p.w.id, p.w.q.cfg.Lease, room, inTurn, wants})
 	p.unfinished.Add(int64(len(got) - room))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	p.learn(due, got, len(got) == room, start, rules)
 	runs := make([]*run, len(got))
@@ -318,10 +326,8 @@ func (p *poller) claim(ctx context.Context, due []lane, room int) error {
 		}
 	}
 	p.w.leases.hold(runs...)
-	for _, r := range runs {
-		p.work <- r
-	}
-	return nil
+	p.runs.add(runs...)
+	return len(got), nil
 }
 
 // learn updates what is known of the lanes that were claimed from. A lane whose
@@ -336,7 +342,7 @@ func (p *poller) learn(due []lane, got []claim, full bool, start time.Time, rule
 			since := max(p.lanes[c.was].since, c.anchor)
 			p.lanes[c.was] = front{due: start.Add(rules[c.was].delayIn(c.was) - micros(c.now-c.anchor)), since: since, stuck: p.lanes[c.was].stuck}
 		}
-		if len(got) >= maxBatch/4 && p.w.q.store.server.Caps.LockRows {
+		if len(got) >= turnSize && p.w.q.store.server.Caps.LockRows {
 			signal(p.more)
 		}
 		return
@@ -357,20 +363,18 @@ func (p *poller) learn(due []lane, got []claim, full bool, start time.Time, rule
 	}
 }
 
-// handle runs the handlers of claimed tasks, one after the other, until there
-// are no more; once stop has ended it gives them back instead.
-func (p *poller) handle(stop, work context.Context) {
-	for r := range p.work {
-		if stop.Err() != nil {
-			p.w.settler.in <- ended{r, r.release()}
-		} else if e, ours := r.execute(work); ours {
-			p.w.settler.in <- ended{r, e}
-		} else {
-			p.w.leases.drop(r)
-			p.w.q.cfg.Logger.Warn("falldue: lease lost while the task ran", "task", r.claim.id, "kind", r.claim.was.kind, "attempt", r.claim.attempts)
-		}
-		p.unfinished.Add(-1)
-		p.finished.Add(1)
-		signal(p.freed)
+// handle runs the handler of a claimed task; once stop has ended it gives the
+// task back instead.
+func (p *poller) handle(stop, work context.Context, r *run) {
+	if stop.Err() != nil {
+		p.w.settler.in <- ended{r, r.release()}
+	} else if e, ours := r.execute(work); ours {
+		p.w.settler.in <- ended{r, e}
+	} else {
+		p.w.leases.drop(r)
+		p.w.q.cfg.Logger.Warn("falldue: lease lost while the task ran", "task", r.claim.id, "kind", r.claim.was.kind, "attempt", r.claim.attempts)
 	}
+	p.unfinished.Add(-1)
+	p.finished.Add(1)
+	signal(p.freed)
 }

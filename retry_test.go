@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 
@@ -91,6 +92,7 @@ func TestConnectionWhoseTransactionMayBeOpenIsNotUsedAgain(t *testing.T) {
 	}{
 		{"committed", nil, false, 1},
 		{"rolled back", refused, false, 1},
+		{"rolled back, with a turn", fmt.Errorf("%w: %w", errHasTurn, refused), false, 2},
 		{"not committed", nil, true, 2},
 		{"not rolled back", refused, true, 2},
 	} {

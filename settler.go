@@ -12,7 +12,7 @@ import (
 
 // settler ends claims in batches: what comes in while one batch is written is
 // the next batch. So a single task is settled at once, and many cost little.
-// Where many come in it lingers, since each batch costs a commit.
+// Where many are to come it lingers, since each batch costs a commit.
 type settler struct {
 	w    *worker
 	in   chan ended
@@ -29,8 +29,8 @@ func newSettler(w *worker) *settler {
 	return &settler{w: w, in: make(chan ended, 4*maxBatch), done: make(chan struct{})}
 }
 
-// linger is how long a settler waits for a batch to fill up whose predecessor
-// was at least a quarter full.
+// linger is how long a settler waits for a batch to fill up while the worker
+// holds at least a quarter of one.
 const linger = 2 * time.Millisecond
 
 // loop writes batches until in is closed and empty.
@@ -38,8 +38,7 @@ func (s *settler) loop() {
 	defer close(s.done)
 	batch := make([]ended, 0, maxBatch)
 	for first := range s.in {
-		busy := len(batch) >= maxBatch/4
-		batch = s.gather(append(batch[:0], first), busy)
+		batch = s.gather(append(batch[:0], first), s.w.leases.count() >= maxBatch/4)
 		for rest := slices.Clone(batch); len(rest) > 0; {
 			var part []ended
 			part, rest = distinct(rest)

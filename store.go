@@ -226,17 +226,17 @@ func (s *store) inTx(ctx context.Context, fn func(execer) error) error {
 }
 
 // transact runs fn in a transaction. Its connection goes back to the pool only
-// if the transaction has certainly ended: a server that answers and does not
-// serve, such as a node of a cluster without a majority, refuses ROLLBACK and
-// COMMIT like all else, and what came next on that connection would go into the
-// transaction, or commit it half done.
+// if the transaction has certainly ended, and holds nothing else: a server that
+// answers and does not serve, such as a node of a cluster without a majority,
+// refuses ROLLBACK and COMMIT like all else, and what came next on that
+// connection would go into the transaction, or commit it half done.
 func (s *store) transact(ctx context.Context, fn func(*sql.Tx) error) error {
 	conn, tx, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
 	if err := fn(tx); err != nil {
-		giveBack(conn, tx.Rollback() == nil)
+		giveBack(conn, tx.Rollback() == nil && !errors.Is(err, errHasTurn))
 		return err // which says what went wrong
 	}
 	err = tx.Commit()

@@ -45,9 +45,7 @@ func (w *worker) run(ctx context.Context) {
 		background.Go(func() { w.listen(ctx) })
 	}
 	for _, p := range w.pollers {
-		for range p.limit {
-			handling.Go(func() { p.handle(ctx, work) })
-		}
+		p.runs = runners{limit: p.limit, run: func(r *run) { p.handle(ctx, work, r) }}
 		fetching.Go(func() { p.loop(ctx) })
 		fetching.Go(func() { p.assist(ctx) })
 	}
@@ -55,7 +53,10 @@ func (w *worker) run(ctx context.Context) {
 	<-ctx.Done()
 	fetching.Wait()
 	for _, p := range w.pollers {
-		close(p.work)
+		for _, r := range p.runs.leave() {
+			p.handle(ctx, work, r) // which gives it back
+		}
+		handling.Go(p.runs.all.Wait)
 	}
 	handled := make(chan struct{})
 	go func() { handling.Wait(); close(handled) }()

@@ -30,7 +30,7 @@ type news struct {
 	Handled  int
 	Enqueued int
 	Errors   int // that the caller of falldue saw
-	// PeakMB is the most memory that the process ever had.
+	// PeakMB is the most memory that the process ever had, told at its end.
 	PeakMB float64
 }
 
@@ -75,20 +75,20 @@ func serveCrew(ctx context.Context, told string) error {
 		}
 	}()
 	out := json.NewEncoder(os.Stdout)
-	tell := func() error {
-		return out.Encode(news{int(handled.Swap(0)), int(enqueued.Swap(0)), int(failed.Swap(0)), peakMB()})
+	tell := func(peak float64) error {
+		return out.Encode(news{int(handled.Swap(0)), int(enqueued.Swap(0)), int(failed.Swap(0)), peak})
 	}
-	for ticks := time.NewTicker(10 * time.Millisecond); ctx.Err() == nil; {
+	for ticks := time.NewTicker(25 * time.Millisecond); ctx.Err() == nil; {
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
 		}
-		if err := tell(); err != nil {
+		if err := tell(0); err != nil {
 			return err // nobody listens any more
 		}
 	}
 	<-stormy
-	return errors.Join(stop(), tell())
+	return errors.Join(stop(), tell(peakMB()))
 }
 
 // peakMB is the most memory this process ever had.

@@ -31,15 +31,19 @@ type ClaimParams struct {
 	Formulas []Formula
 }
 
-// A claim returns of each task: the place of its lane in the batch, from 1; id;
+// A claim returns of each task: the place of its lane in the batch, from 1, id;
 // the fence, after Claim and before Take; max_attempts; then in microseconds since 1970 the
 // anchor before the claim, the start of the first attempt, the creation, and
 // the database's now; the worker that held an expired lease, or ""; payload.
 
 // Claim takes up to :limit due rows out of lanes for :worker, in one
 // statement, and returns them. For engines with Caps.Lateral and
-// Caps.UpdateReturning. Parameters: queue, limit, lease (microseconds), worker;
-// the batch has [LaneColumns].
+// Caps.UpdateReturning. Parameters: queue, limit, lease (microseconds), worker,
+// turn; the batch has [LaneColumns].
+//
+// turn is 0 for a claim that needs none. Where one is needed and others have
+// both, the claim returns a single row, with the place 0, in which nothing else
+// counts. See [Turn].
 //
 // The lanes are scanned in the order of the batch, each from its oldest row,
 // and rows are locked one by one as the outer limit asks for them, so that a
@@ -56,15 +60,19 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 		}
 		delay += " else 0 end"
 	}
-	b.add("with due as materialized (select l.place, t.* from ", b.numberedRows("l", LaneColumns...),
+	turn := b.int("turn")
+	b.add("with turn as materialized (select ", turn, " = 0 or pg_try_advisory_xact_lock(", turn, ") or pg_try_advisory_xact_lock(", turn, " + 1) as taken),",
+		"\ndue as materialized (select l.place, t.* from ", b.numberedRows("l", LaneColumns...),
 		"\ncross join lateral (select id, fence, updated_at as anchor, claimed_by as previous from ", tasks,
 		"\nwhere queue = ", b.arg("queue"),
 		" and state = l.state and priority = l.priority and kind = l.kind and policy = l.policy and attempts = l.attempts",
 		" and updated_at >= ", clock.Moment("l.since"), " and updated_at <= ", clock.Shift(clock.Now, "-("+delay+")"),
-		"\norder by updated_at limit ", b.arg("limit"), " for update", skipLocked(s), ") t limit ", b.arg("limit"), ")",
-		"\nupdate ", tasks, " t set ", claimSet(b), "\nfrom due where t.id = due.id and t.fence = due.fence",
+		"\norder by updated_at limit ", b.arg("limit"), " for update", skipLocked(s), ") t",
+		"\nwhere (select taken from turn) limit ", b.arg("limit"), "),",
+		"\nclaimed as (update ", tasks, " t set ", claimSet(b), "\nfrom due where t.id = due.id and t.fence = due.fence",
 		"\nreturning due.place, t.id, t.fence, t.max_attempts, ", clock.Micros("due.anchor"), ", ", clock.Micros("t.first_attempted_at"), ", ",
-		clock.Micros("t.created_at"), ", ", clock.Micros(clock.Now), ", due.previous, t.payload")
+		clock.Micros("t.created_at"), ", ", clock.Micros(clock.Now), ", due.previous, t.payload)",
+		"\nselect * from claimed union all select 0, 0, 0, 0, 0, 0, 0, 0, '', null from turn where not taken")
 	return b.stmt()
 }
 

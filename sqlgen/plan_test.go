@@ -175,7 +175,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	fill(t, db, s, statistics)
 	power := formula(t, "15s + n^4")
 	lane := sqlgen.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100,
-		"state": "open", "priority": 0, "kind": "kind1", "policy": "", "attempts": 3, "since": int64(0)}
+		"state": "open", "priority": 0, "kind": "kind1", "policy": "", "attempts": 3, "since": int64(0), "turn": int64(2)}
 	claim, lanes := sqlgen.ClaimLane(s, tables, &power), []sqlgen.Row(nil)
 	if s.Caps.Lateral {
 		claim = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}})

@@ -71,6 +71,9 @@ func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
 	} else {
 		all["claim_lane"] = sqlgen.ClaimLane(s, tables, &arctan)
 		all["claim_lane_snoozed"] = sqlgen.ClaimLane(s, tables, nil)
+		if s.Caps.SkipLocked {
+			all["turn"], all["end_turn"] = sqlgen.Turn(s), sqlgen.EndTurn(s)
+		}
 	}
 	if s.Caps.Notify {
 		all["enqueue_notify"] = sqlgen.Enqueue(s, sqlgen.EnqueueParams{Tables: tables, Notify: true}, room)

@@ -6,114 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/sqlgen"
 )
-
-// maxBatch is how many rows go into one statement: enough that a round trip and
-// a commit are shared by many, few enough that locks are held for milliseconds.
-const maxBatch = 500
-
-// enqueue stores entries, in tx or all together in one of its own, and returns
-// their ids in the same order.
-func (s *store) enqueue(ctx context.Context, tx Tx, entries []entry) (ids []int64, err error) {
-	rows := make([]sqlgen.Row, len(entries))
-	for i, e := range entries {
-		rows[i] = e.row()
-	}
-	var x execer
-	switch tx := tx.(type) {
-	case nil:
-		all := func(x execer) (err error) {
-			ids, err = s.enqueueBatches(ctx, x, rows)
-			return err
-		}
-		if len(rows) > maxBatch && s.server.Caps.Copy && !s.noCopy.Load() {
-			ids, sent, err := s.copyIn(ctx, entries)
-			if sent {
-				return ids, s.explain(err)
-			}
-		}
-		if s.isOneInsert(len(rows)) {
-			err = s.write(ctx, func() error { return all(alone{pool{s}}) })
-		} else {
-			err = s.inTx(ctx, all)
-		}
-		return ids, err
-	case preparedTx:
-		x = inside{s: s, tx: tx}
-	default:
-		x = plain{tx}
-	}
-	ids, err = s.enqueueBatches(ctx, x, rows)
-	return ids, s.explain(err)
-}
-
-func (s *store) enqueueBatches(ctx context.Context, x execer, rows []sqlgen.Row) ([]int64, error) {
-	ids := make([]int64, 0, len(rows))
-	err := s.inBatches(rows, func(batch []sqlgen.Row) error {
-		more, err := s.enqueueBatch(ctx, x, batch)
-		ids = append(ids, more...)
-		return err
-	})
-	return ids, err
-}
-
-// inBatches calls f for rows as statements take them that must be full: all
-// together where a batch is one parameter, in few different sizes where not.
-func (s *store) inBatches(rows []sqlgen.Row, f func([]sqlgen.Row) error) error {
-	for len(rows) > 0 {
-		n := min(len(rows), maxBatch)
-		if s.server.Caps.Rows == dialect.Unions {
-			n = sqlgen.FullRoom(n)
-		}
-		if err := f(rows[:n]); err != nil {
-			return err
-		}
-		rows = rows[n:]
-	}
-	return nil
-}
-
-// isOneInsert tells whether one statement stores n rows.
-func (s *store) isOneInsert(n int) bool {
-	return n <= maxBatch && (s.server.Caps.Rows != dialect.Unions || sqlgen.FullRoom(n) == n)
-}
-
-func (s *store) enqueueBatch(ctx context.Context, x execer, rows []sqlgen.Row) ([]int64, error) {
-	var stmt sqlgen.Stmt
-	var args []any
-	params := sqlgen.EnqueueParams{Tables: s.tables, Notify: s.notify}
-	values := sqlgen.Values{"channel": s.channel()}
-	if len(rows) == 1 {
-		stmt = s.stmt("enqueue one", 0, func(int) sqlgen.Stmt { return sqlgen.EnqueueOne(s.server, params) })
-		for i, c := range sqlgen.EnqueueColumns {
-			values[c.Name] = rows[0][i]
-		}
-		args = stmt.Bind(values, nil)
-	} else {
-		stmt = s.stmt("enqueue", len(rows), func(room int) sqlgen.Stmt { return sqlgen.Enqueue(s.server, params, room) })
-		args = stmt.Bind(values, rows)
-	}
-	if s.server.Caps.InsertReturning {
-		ids, err := selectInt64s(ctx, x, stmt.SQL, args)
-		slices.Sort(ids)
-		return ids, err
-	}
-	res, err := x.exec(ctx, stmt.SQL, args)
-	if err != nil {
-		return nil, err
-	}
-	first, err := res.LastInsertId()
-	if err != nil {
-		return nil, err
-	}
-	ids := make([]int64, len(rows))
-	for i := range ids {
-		ids[i] = first + int64(i)*s.server.Caps.IDStep
-	}
-	return ids, nil
-}
 
 // lane is what all tasks share that wait equally long.
 type lane struct {
@@ -233,18 +127,38 @@ func micros(us int64) time.Duration {
 	return time.Duration(max(min(us, most), -most)) * time.Microsecond
 }
 
-// claim takes up to limit due tasks out of lanes, in their order, for worker.
-func (s *store) claim(ctx context.Context, queue, worker string, lease time.Duration, limit int, wants []want) (got []claim, err error) {
+// claimParams say what to claim.
+type claimParams struct {
+	queue, worker string
+	lease         time.Duration
+	limit         int
+	inTurn        bool   // only in one of the queue's turns
+	wants         []want // lanes, in the order in which to empty them
+}
+
+// claim takes due tasks for a worker. It returns errNoTurn where it should have
+// been in turn, and others were.
+func (s *store) claim(ctx context.Context, p claimParams) (got []claim, err error) {
+	turn := int64(0)
+	if p.inTurn && s.server.Caps.SkipLocked {
+		turn = s.turnOf(p.queue)
+	}
 	if s.server.Caps.Lateral && s.server.Caps.UpdateReturning {
 		err = s.retry(ctx, func() (err error) {
-			got, err = s.claimAtOnce(ctx, queue, worker, lease, limit, wants)
+			got, err = s.claimAtOnce(ctx, p, turn)
 			return err
 		})
 		return got, err
 	}
 	err = s.inTx(ctx, func(x execer) (err error) {
-		got, err = s.claimByLane(ctx, x, queue, worker, lease, limit, wants)
-		return err
+		claimLanes := func() error {
+			got, err = s.claimByLane(ctx, x, p)
+			return err
+		}
+		if turn == 0 {
+			return claimLanes()
+		}
+		return s.inTurn(ctx, x, turn, claimLanes)
 	})
 	if err != nil {
 		return nil, err // the commit may have failed: nothing is this worker's for sure
@@ -252,10 +166,10 @@ func (s *store) claim(ctx context.Context, queue, worker string, lease time.Dura
 	return got, nil
 }
 
-func (s *store) claimAtOnce(ctx context.Context, queue, worker string, lease time.Duration, limit int, wants []want) ([]claim, error) {
-	lanes := make([]sqlgen.Row, len(wants))
-	formulas, name := formulasOf(wants)
-	for i, w := range wants {
+func (s *store) claimAtOnce(ctx context.Context, p claimParams, turn int64) ([]claim, error) {
+	lanes := make([]sqlgen.Row, len(p.wants))
+	formulas, name := formulasOf(p.wants)
+	for i, w := range p.wants {
 		formula := int64(-1)
 		if w.formula() != nil {
 			formula = int64(slices.IndexFunc(formulas, func(r *rule) bool { return r.text == w.rule.text }))
@@ -263,18 +177,21 @@ func (s *store) claimAtOnce(ctx context.Context, queue, worker string, lease tim
 		lanes[i] = sqlgen.Row{w.state, int64(w.priority), w.kind, w.policy, int64(w.attempts), w.since, formula}
 	}
 	stmt := s.stmt(name, 0, func(int) sqlgen.Stmt {
-		p := sqlgen.ClaimParams{Tables: s.tables}
+		params := sqlgen.ClaimParams{Tables: s.tables}
 		for _, r := range formulas {
-			p.Formulas = append(p.Formulas, r.delay)
+			params.Formulas = append(params.Formulas, r.delay)
 		}
-		return sqlgen.Claim(s.server, p)
+		return sqlgen.Claim(s.server, params)
 	})
 	args := stmt.Bind(sqlgen.Values{
-		"queue": queue, "worker": worker, "lease": lease.Microseconds(), "limit": limit,
+		"queue": p.queue, "worker": p.worker, "lease": p.lease.Microseconds(), "limit": p.limit, "turn": turn,
 	}, lanes)
 	var got []claim
 	err := s.once(ctx, stmt.SQL, args, func(row cells) error {
-		c, err := claimOf(row, queue, wants)
+		if place, err := row.int(0); err != nil || place == 0 {
+			return cmp.Or(err, errNoTurn)
+		}
+		c, err := claimOf(row, p.queue, p.wants)
 		got = append(got, c)
 		return err
 	})
@@ -282,8 +199,8 @@ func (s *store) claimAtOnce(ctx context.Context, queue, worker string, lease tim
 		return nil, err
 	}
 	// UPDATE returns its rows in no order.
-	order := make(map[lane]int, len(wants))
-	for i, w := range wants {
+	order := make(map[lane]int, len(p.wants))
+	for i, w := range p.wants {
 		order[w.lane] = i
 	}
 	slices.SortFunc(got, func(a, b claim) int {
@@ -311,10 +228,10 @@ func formulasOf(wants []want) (list []*rule, name string) {
 	return list, name
 }
 
-func (s *store) claimByLane(ctx context.Context, x execer, queue, worker string, lease time.Duration, limit int, wants []want) ([]claim, error) {
+func (s *store) claimByLane(ctx context.Context, x execer, p claimParams) ([]claim, error) {
 	var found []claim
-	for i, w := range wants {
-		if len(found) == limit {
+	for i, w := range p.wants {
+		if len(found) == p.limit {
 			break
 		}
 		name := "claim lane"
@@ -323,11 +240,11 @@ func (s *store) claimByLane(ctx context.Context, x execer, queue, worker string,
 		}
 		stmt := s.stmt(name, 0, func(int) sqlgen.Stmt { return sqlgen.ClaimLane(s.server, s.tables, w.formula()) })
 		args := stmt.Bind(sqlgen.Values{
-			"queue": queue, "state": w.state, "priority": w.priority, "kind": w.kind, "policy": w.policy, "attempts": w.attempts,
-			"since": w.since, "limit": limit - len(found),
+			"queue": p.queue, "state": w.state, "priority": w.priority, "kind": w.kind, "policy": w.policy, "attempts": w.attempts,
+			"since": w.since, "limit": p.limit - len(found),
 		}, nil)
 		err := x.query(ctx, stmt.SQL, args, func(row cells) error {
-			c, err := claimOf(row, queue, wants[i:])
+			c, err := claimOf(row, p.queue, p.wants[i:])
 			found = append(found, c)
 			return err
 		})
@@ -344,7 +261,7 @@ func (s *store) claimByLane(ctx context.Context, x execer, queue, worker string,
 		found[i].fence = sqlgen.NextFence(c.fence)
 	}
 	take := s.rowStmt("take", len(found), sqlgen.Take)
-	res, err := x.exec(ctx, take.SQL, take.Bind(sqlgen.Values{"worker": worker, "lease": lease.Microseconds()}, fences))
+	res, err := x.exec(ctx, take.SQL, take.Bind(sqlgen.Values{"worker": p.worker, "lease": p.lease.Microseconds()}, fences))
 	if err != nil {
 		return nil, err
 	}
@@ -355,7 +272,7 @@ func (s *store) claimByLane(ctx context.Context, x execer, queue, worker string,
 	for i := range fences {
 		fences[i] = sqlgen.Row{found[i].id, found[i].fence}
 	}
-	mine, err := s.owned(ctx, x, worker, fences, false)
+	mine, err := s.owned(ctx, x, p.worker, fences, false)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,76 @@
+package falldue
+
+import "sync"
+
+// runners run the claimed tasks of a queue, in the order in which they came, up
+// to limit at once. A goroutine goes from task to task and ends when none waits.
+// When it takes one and others wait it starts the next goroutine, one at a time:
+// handlers that take long run all side by side, and those that return at once
+// are run by a few goroutines, whose stacks have grown, instead of by limit cold
+// ones in turn.
+type runners struct {
+	limit int
+	run   func(*run)
+	all   sync.WaitGroup
+
+	mu       sync.Mutex
+	waiting  []*run
+	running  int  // goroutines
+	starting bool // one of them has not taken its first task
+}
+
+// add has runs run as soon as there is room.
+func (r *runners) add(runs ...*run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting = append(r.waiting, runs...)
+	r.start()
+}
+
+// start starts a goroutine, if there is work and room for it. The caller holds
+// mu.
+func (r *runners) start() {
+	if len(r.waiting) > 0 && r.running < r.limit && !r.starting {
+		r.running++
+		r.starting = true
+		r.all.Go(r.loop)
+	}
+}
+
+// loop runs tasks until none waits.
+func (r *runners) loop() {
+	defer func() { // also when a handler calls runtime.Goexit
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.running--
+		r.start()
+	}()
+	r.mu.Lock()
+	r.starting = false
+	r.mu.Unlock()
+	for next := r.take(); next != nil; next = r.take() {
+		r.run(next)
+	}
+}
+
+// take returns the task that waited longest, nil where none does.
+func (r *runners) take() (next *run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) == 0 {
+		return nil
+	}
+	next, r.waiting[0] = r.waiting[0], nil
+	r.waiting = r.waiting[1:]
+	r.start()
+	return next
+}
+
+// leave returns the tasks that wait, and does not run them.
+func (r *runners) leave() []*run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waiting := r.waiting
+	r.waiting = nil
+	return waiting
+}

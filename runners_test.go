@@ -1,0 +1,87 @@
+package falldue
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestRunnersRunUpToTheirLimit(t *testing.T) {
+	t.Parallel()
+	const limit = 50
+	started, end := make(chan struct{}), make(chan struct{})
+	var running, most atomic.Int64
+	r := runners{limit: limit, run: func(*run) {
+		if n := running.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		started <- struct{}{}
+		<-end
+		running.Add(-1)
+	}}
+	r.add(runsOf(2 * limit)...)
+	for range limit {
+		select {
+		case <-started:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%d run side by side, want %d", running.Load(), limit)
+		}
+	}
+	waiting := len(r.leave())
+	close(end)
+	go func() {
+		for range started {
+		}
+	}()
+	r.all.Wait()
+	close(started)
+	if most.Load() > limit || waiting != limit {
+		t.Errorf("%d ran side by side and %d waited, want %d and %d", most.Load(), waiting, limit, limit)
+	}
+}
+
+func runsOf(n int) []*run {
+	runs := make([]*run, n)
+	for i := range runs {
+		runs[i] = &run{}
+	}
+	return runs
+}
+
+func TestRunnersKeepTheOrder(t *testing.T) {
+	t.Parallel()
+	var ids []int64
+	r := runners{limit: 1, run: func(r *run) { ids = append(ids, r.claim.id) }}
+	runs := runsOf(100)
+	for i, one := range runs {
+		one.claim.id = int64(i)
+	}
+	r.add(runs[:60]...)
+	r.add(runs[60:]...)
+	r.all.Wait()
+	for i, id := range ids {
+		if int64(i) != id {
+			t.Fatalf("task %d ran in place %d", id, i)
+		}
+	}
+	if len(ids) != len(runs) {
+		t.Errorf("%d ran, want %d", len(ids), len(runs))
+	}
+}
+
+// A handler that ends its goroutine, as a test's FailNow does, takes no room
+// with it.
+func TestRunnersOutliveAGoexit(t *testing.T) {
+	t.Parallel()
+	var ran atomic.Int64
+	r := runners{limit: 1, run: func(*run) {
+		ran.Add(1)
+		runtime.Goexit()
+	}}
+	r.add(runsOf(3)...)
+	r.all.Wait()
+	if ran.Load() != 3 {
+		t.Errorf("%d tasks ran, want 3", ran.Load())
+	}
+}

@@ -1,0 +1,1 @@
+do release_lock(sha2(concat_ws(' ', 'falldue', database(), ?, ?), 224))

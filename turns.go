@@ -1,0 +1,90 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// errNoTurn is returned by a claim that has to wait for its turn: see
+// sqlgen.Turn.
+var errNoTurn = errors.New("other workers have the turns of the queue")
+
+// errHasTurn is wrapped by the error of a transaction whose connection may still
+// have a turn.
+var errHasTurn = errors.New("the turn was not given back")
+
+const (
+	// turnSize is how many tasks a claim must be for to need a turn, and how many
+	// the claim before it must have found. Smaller claims are too short to stand
+	// in each other's way, and where a commit takes its time they are worth having
+	// side by side.
+	turnSize = maxBatch / 4
+	// Between two tries of a claim that found no turn a poller waits for
+	// minTurnWait, doubled with each up to maxTurnWait. Who waits for longer
+	// disturbs less, and then claims several times in a row.
+	minTurnWait = 4 * time.Millisecond
+	maxTurnWait = 160 * time.Millisecond
+	// turnPatience is how long a poller waits for a turn before it claims without
+	// one: whoever has it may have vanished.
+	turnPatience = time.Second
+)
+
+// turnOf names the turns of a queue.
+func (s *store) turnOf(queue string) int64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s %q", s.tables.Name(s.server, "tasks"), queue)
+	return int64(h.Sum64()>>3)<<1 | 1<<61
+}
+
+// inTurn runs fn in a turn, on an engine where a connection takes it. The lock
+// outlives a transaction, so the connection does not outlive an error.
+func (s *store) inTurn(ctx context.Context, x execer, turn int64, fn func() error) error {
+	take := s.stmt("turn", 0, func(int) sqlgen.Stmt { return sqlgen.Turn(s.server) })
+	numbers, err := selectInt64s(ctx, x, take.SQL, take.Bind(sqlgen.Values{"turn": turn}, nil))
+	if err != nil {
+		return fmt.Errorf("%w: %w", errHasTurn, err)
+	}
+	if len(numbers) == 0 || numbers[0] == 0 {
+		return errNoTurn
+	}
+	if err := fn(); err != nil {
+		return fmt.Errorf("%w: %w", errHasTurn, err)
+	}
+	end := s.stmt("end turn", 0, func(int) sqlgen.Stmt { return sqlgen.EndTurn(s.server) })
+	if _, err := x.exec(ctx, end.SQL, end.Bind(sqlgen.Values{"turn": turn, "number": numbers[0]}, nil)); err != nil {
+		return fmt.Errorf("%w: %w", errHasTurn, err)
+	}
+	return nil
+}
+
+// queueing is how a poller gets its turns. Its loop alone uses it.
+type queueing struct {
+	deep  bool      // the last claim found many tasks
+	since time.Time // of the first try without a turn since the last claim
+	wait  time.Duration
+}
+
+// needs tells whether a claim of up to limit tasks needs a turn.
+func (q *queueing) needs(limit int) bool {
+	return q.deep && limit >= turnSize && (q.since.IsZero() || time.Since(q.since) < turnPatience)
+}
+
+// again returns how long to wait after a try without a turn.
+func (q *queueing) again() time.Duration {
+	if q.since.IsZero() {
+		q.since = time.Now()
+	}
+	q.wait = min(max(2*q.wait, minTurnWait), maxTurnWait)
+	return q.wait/2 + rand.N(q.wait/2)
+}
+
+// claimed notes that a claim found n tasks.
+func (q *queueing) claimed(n int) {
+	q.deep, q.since, q.wait = n >= turnSize, time.Time{}, q.wait/2
+}
