@@ -25,6 +25,7 @@ short: ## run what needs no server: SQLite stands for all engines
 .PHONY: lint
 lint: ## check the code with golangci-lint
 	$(GOLANGCI_LINT) run $(PACKAGES)
+	cd bench && $(GOLANGCI_LINT) run
 
 .PHONY: golden
 golden: ## write the golden files of SQL anew; read their diff before you commit

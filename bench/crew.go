@@ -123,7 +123,7 @@ func hire(ctx context.Context, n int, o orders) (_ *crew, err error) {
 		}
 	}()
 	for range n {
-		cmd := exec.CommandContext(ctx, program, crewPart, string(told)) //nolint:gosec // this program
+		cmd := exec.CommandContext(ctx, program, crewPart, string(told))
 		cmd.Stderr = os.Stderr
 		in, err := cmd.StdinPipe()
 		if err != nil {

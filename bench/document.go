@@ -98,7 +98,8 @@ func readRecord(folder, engine string) (r record, err error) {
 	if err != nil {
 		return r, err
 	}
-	return r, json.Unmarshal(text, &r)
+	err = json.Unmarshal(text, &r)
+	return r, err
 }
 
 // replace returns r with the results of all measures that are among others

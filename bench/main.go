@@ -44,15 +44,14 @@ type config struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	var err error
 	if len(os.Args) == 3 && os.Args[1] == crewPart {
-		if err := serveCrew(ctx, os.Args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+		err = serveCrew(ctx, os.Args[2])
+	} else {
+		err = run(ctx, parse())
 	}
-	if err := run(ctx, parse()); err != nil {
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -173,7 +173,7 @@ func perSecond(n int, took time.Duration) float64 { return float64(n) / took.Sec
 
 // enqueueMany measures how fast many tasks are stored.
 func enqueueMany(store func(subject, context.Context, int) error) func(context.Context, *config, database, subject) (values, error) {
-	return func(ctx context.Context, c *config, db database, s subject) (values, error) {
+	return func(ctx context.Context, c *config, _ database, s subject) (values, error) {
 		if err := store(s, ctx, 1); err != nil { // connections are open, statements prepared
 			return nil, err
 		}
@@ -185,7 +185,7 @@ func enqueueMany(store func(subject, context.Context, int) error) func(context.C
 
 // enqueueOnes measures how many tasks clients store one by one in a while.
 func enqueueOnes(clients int) func(context.Context, *config, database, subject) (values, error) {
-	return func(ctx context.Context, c *config, db database, s subject) (values, error) {
+	return func(ctx context.Context, c *config, _ database, s subject) (values, error) {
 		storing := func(ctx context.Context) (n int, err error) {
 			var stored atomic.Int64
 			err = loops(ctx, clients, func(ctx context.Context) error {

@@ -18,7 +18,7 @@ type localInserter interface {
 // pickup measures how long after the commit of a task its handler starts, in a
 // worker that has nothing else to do.
 func pickup(local bool) func(context.Context, *config, database, subject) (values, error) {
-	return func(ctx context.Context, c *config, db database, s subject) (values, error) {
+	return func(ctx context.Context, c *config, _ database, s subject) (values, error) {
 		insert, prefix := s.insertOne, "pickup"
 		if local {
 			l, ok := s.(localInserter)

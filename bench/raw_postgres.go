@@ -76,7 +76,7 @@ func (r *rawPostgres) copyIn(ctx context.Context, n int) error {
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // nothing to undo after the commit
-		in, err := tx.PrepareContext(ctx, pq.CopyIn("raw", "kind", "payload"))
+		in, err := tx.PrepareContext(ctx, "copy raw (kind, payload) from stdin")
 		if err != nil {
 			return err
 		}

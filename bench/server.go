@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/url"
 	"os"
 	"strings"
@@ -199,7 +200,10 @@ func (db database) holdSnapshot(ctx context.Context) (release func(), err error)
 		}
 		for rows.Next() {
 		}
-		_ = rows.Close()
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			release()
+			return nil, err
+		}
 	}
 	return release, nil
 }

@@ -25,7 +25,7 @@ type watermillSubject struct {
 const topic = "bench"
 
 func openWatermill(v variant) open {
-	return func(ctx context.Context, db database, s settings) (subject, error) {
+	return func(_ context.Context, db database, s settings) (subject, error) {
 		if s.done == deleted || s.fails {
 			return nil, errors.ErrUnsupported
 		}
