@@ -16,7 +16,12 @@ import (
 // record is what is kept of an engine beside the document, so that a run of
 // some measures replaces these and leaves the others.
 type record struct {
-	Engine  string  `json:"engine"`
+	Engine string `json:"engine"`
+	Parts  []part `json:"parts"`
+}
+
+// part is what was measured under the same circumstances.
+type part struct {
 	Setting setting `json:"setting"`
 	Results results `json:"results"`
 }
@@ -28,10 +33,15 @@ var docTemplate = template.Must(template.New("doc").Parse(docText))
 
 // section is an engine in the document.
 type section struct {
-	record
 	Title            string
-	Tables           []string // in Markdown
-	Plot, ClaimsPlot string   // file names; ClaimsPlot is empty without results
+	Parts            []chapter
+	Plot, ClaimsPlot string // file names; ClaimsPlot is empty without results
+}
+
+// chapter is a part in the document.
+type chapter struct {
+	Setting setting
+	Tables  []string // in Markdown
 }
 
 // titles are the engines in the order of the document.
@@ -39,21 +49,20 @@ var titles = []struct{ engine, title string }{{postgres, "PostgreSQL"}, {mySQL, 
 
 // writeDoc adds results to what is known, and writes the document and its plots
 // anew: path is the document, the rest is in a folder of the same name.
-func writeDoc(path string, now record) error {
+func writeDoc(path, engine string, now part) error {
 	folder := strings.TrimSuffix(path, filepath.Ext(path))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	known, err := readRecord(folder, now.Engine)
+	known, err := readRecord(folder, engine)
 	if err != nil {
 		return err
 	}
-	now.Results = known.Results.replace(now.Results)
-	text, err := json.MarshalIndent(now, "", "  ")
+	text, err := json.MarshalIndent(record{engine, replace(known.Parts, now)}, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(folder, now.Engine+".json"), append(text, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, engine+".json"), append(text, '\n'), 0o644); err != nil {
 		return err
 	}
 	data := struct {
@@ -65,19 +74,26 @@ func writeDoc(path string, now record) error {
 		if err != nil {
 			return err
 		}
-		if len(r.Results) == 0 {
+		if len(r.Parts) == 0 {
 			continue
 		}
-		s := section{record: r, Title: t.title, Plot: t.engine + ".svg"}
-		for _, t := range tablesOf(r.Results) {
-			s.Tables = append(s.Tables, t.RenderMarkdown())
+		s := section{Title: t.title, Plot: t.engine + ".svg"}
+		var all results
+		for _, p := range r.Parts {
+			c := chapter{Setting: p.Setting}
+			for _, t := range tablesOf(p.Results) {
+				c.Tables = append(c.Tables, t.RenderMarkdown())
+			}
+			s.Parts = append(s.Parts, c)
+			all = append(all, p.Results...)
 		}
-		if err := plotRates(filepath.Join(folder, s.Plot), t.title, r.Results); err != nil {
+		all.sort()
+		if err := plotRates(filepath.Join(folder, s.Plot), t.title, all); err != nil {
 			return err
 		}
-		if name := t.engine + "-claims.svg"; len(r.Results.claims()) > 0 {
+		if name := t.engine + "-claims.svg"; len(all.claims()) > 0 {
 			s.ClaimsPlot = name
-			if err := plotClaims(filepath.Join(folder, name), t.title, r.Results); err != nil {
+			if err := plotClaims(filepath.Join(folder, name), t.title, all); err != nil {
 				return err
 			}
 		}
@@ -102,18 +118,29 @@ func readRecord(folder, engine string) (r record, err error) {
 	return r, err
 }
 
-// replace returns r with the results of all measures that are among others
-// replaced by these.
-func (r results) replace(others results) results {
-	list := slices.DeleteFunc(slices.Clone(r), func(x result) bool {
-		return slices.ContainsFunc(others, func(y result) bool { return x.Measure == y.Measure })
-	})
-	list = append(list, others...)
+// replace returns parts with all measures that are in now replaced by these.
+func replace(parts []part, now part) (list []part) {
+	for _, p := range parts {
+		p.Results = slices.DeleteFunc(slices.Clone(p.Results), func(x result) bool {
+			return slices.ContainsFunc(now.Results, func(y result) bool { return x.Measure == y.Measure })
+		})
+		switch {
+		case p.Setting == now.Setting:
+			now.Results = append(p.Results, now.Results...)
+		case len(p.Results) > 0:
+			list = append(list, p)
+		}
+	}
+	now.Results.sort()
+	return append(list, now)
+}
+
+// sort puts results into the order of the measures.
+func (r results) sort() {
 	rank := func(x result) int {
 		return slices.IndexFunc(measures, func(m measure) bool { return strings.HasPrefix(x.Measure, strings.TrimSuffix(m.name, "_p50_ms")) })
 	}
-	slices.SortStableFunc(list, func(a, b result) int { return rank(a) - rank(b) })
-	return list
+	slices.SortStableFunc(r, func(a, b result) int { return rank(a) - rank(b) })
 }
 
 // systems lists the systems of results, in the order of their engine's.

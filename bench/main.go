@@ -161,7 +161,7 @@ func write(ctx context.Context, c *config, srv *server, all results) error {
 	if err != nil {
 		return err
 	}
-	return writeDoc(c.doc, record{Engine: c.engine, Setting: where, Results: all})
+	return writeDoc(c.doc, c.engine, part{where, all})
 }
 
 // once measures one system on a database of its own.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"reflect"
 	"testing"
 )
 
@@ -18,10 +19,18 @@ func TestMedianAndSpread(t *testing.T) {
 
 func TestReplaceKeepsOtherMeasures(t *testing.T) {
 	t.Parallel()
-	before := results{{Measure: "fail", System: "raw", Median: 1}, {Measure: "drain_kept", System: "raw", Median: 1}, {Measure: "drain_kept", System: "river", Median: 1}}
-	after := before.replace(results{{Measure: "drain_kept", System: "raw", Median: 2}})
-	if len(after) != 2 || after[0].Measure != "drain_kept" || after[0].Median != 2 || after[1].Measure != "fail" {
-		t.Errorf("got %+v, want drain_kept replaced whole, and before fail", after)
+	before := []part{
+		{setting{Machine: "old"}, results{{Measure: "drain_kept", System: "raw"}}},
+		{setting{Machine: "other"}, results{{Measure: "fail", System: "raw"}, {Measure: "drain_kept", System: "river"}}},
+		{setting{Machine: "same"}, results{{Measure: "fail", System: "falldue"}}},
+	}
+	after := replace(before, part{setting{Machine: "same"}, results{{Measure: "drain_kept", System: "raw", Median: 2}}})
+	want := []part{
+		{setting{Machine: "other"}, results{{Measure: "fail", System: "raw"}}},
+		{setting{Machine: "same"}, results{{Measure: "drain_kept", System: "raw", Median: 2}, {Measure: "fail", System: "falldue"}}},
+	}
+	if !reflect.DeepEqual(after, want) {
+		t.Errorf("got %+v, want %+v", after, want)
 	}
 }
 
@@ -51,7 +60,7 @@ func TestMeasuresOnSQLite(t *testing.T) {
 	}
 	for _, m := range c.measures {
 		for _, s := range c.systems {
-			if x, ok := r.Results.of(m, s); !ok || x.Median <= 0 {
+			if x, ok := r.Parts[0].Results.of(m, s); !ok || x.Median <= 0 {
 				t.Errorf("%s of %s: got %+v, want a figure", m, s, x)
 			}
 		}
