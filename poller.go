@@ -22,6 +22,7 @@ type poller struct {
 	queue string
 	limit int // handlers at once
 	runs  runners
+	turn  int64 // the turns that its claims take
 	freed chan struct{}
 
 	more  chan struct{} // there is more than one claim at a time can take
@@ -66,7 +67,7 @@ const (
 
 func newPoller(w *worker, queue string, limit int) *poller {
 	return &poller{
-		w: w, queue: queue, limit: limit, lanes: lanes{}, rateFrom: time.Now(),
+		w: w, queue: queue, limit: limit, turn: turnOf(w.q.cfg, queue, w.handlers), lanes: lanes{}, rateFrom: time.Now(),
 		freed: make(chan struct{}, 1), wakes: make(chan struct{}, 1), more: make(chan struct{}, 1),
 	}
 }
@@ -141,6 +142,9 @@ func (p *poller) assist(ctx context.Context) {
 			return
 		case <-p.more:
 		}
+		if ctx.Err() != nil {
+			return
+		}
 		p.mu.Lock()
 		due := p.lanes.due(time.Now(), maxLanes)
 		p.mu.Unlock()
@@ -198,6 +202,7 @@ func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
 		p.turns.claimed(n)
 		return 0, err
 	}
+	p.turns.claimed(0)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	until := p.sweepAt
@@ -312,8 +317,15 @@ func (p *poller) claim(ctx context.Context, due []lane, room int, inTurn bool) (
 	defer cancel()
 	start := time.Now()
 	p.unfinished.Add(int64(room))
-	got, err := p.w.q.store.claim(ctx, claimParams{p.queue, p.w.id, p.w.q.cfg.Lease, room, inTurn, wants})
+	turn := int64(0)
+	if inTurn {
+		turn = p.turn
+	}
+	got, err := p.w.q.store.claim(ctx, claimParams{p.queue, p.w.id, p.w.q.cfg.Lease, room, turn, wants})
 	p.unfinished.Add(int64(len(got) - room))
+	if len(got) < room {
+		signal(p.freed) // somebody may wait for the room that this claim did not need
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -366,15 +378,26 @@ func (p *poller) learn(due []lane, got []claim, full bool, start time.Time, rule
 // handle runs the handler of a claimed task; once stop has ended it gives the
 // task back instead.
 func (p *poller) handle(stop, work context.Context, r *run) {
+	var e settlement
+	ours, returned := true, false
+	defer func() {
+		if !returned {
+			e, ours = r.finish(errGoexit, time.Since(r.claimed))
+		}
+		if ours {
+			p.w.settler.in <- ended{r, e}
+		} else {
+			p.w.leases.drop(r)
+			p.w.q.cfg.Logger.Warn("falldue: lease lost while the task ran", "task", r.claim.id, "kind", r.claim.was.kind, "attempt", r.claim.attempts)
+		}
+		p.unfinished.Add(-1)
+		p.finished.Add(1)
+		signal(p.freed)
+	}()
 	if stop.Err() != nil {
-		p.w.settler.in <- ended{r, r.release()}
-	} else if e, ours := r.execute(work); ours {
-		p.w.settler.in <- ended{r, e}
+		e = r.release()
 	} else {
-		p.w.leases.drop(r)
-		p.w.q.cfg.Logger.Warn("falldue: lease lost while the task ran", "task", r.claim.id, "kind", r.claim.was.kind, "attempt", r.claim.attempts)
+		e, ours = r.execute(work)
 	}
-	p.unfinished.Add(-1)
-	p.finished.Add(1)
-	signal(p.freed)
+	returned = true
 }

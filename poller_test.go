@@ -19,7 +19,7 @@ import (
 func TestStuckLanesAreNotSweptForAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, stuck := range []bool{false, true} {
-		p := newPoller(&worker{}, "default", 1)
+		p := newPoller(&worker{q: &Queue{}}, "default", 1)
 		at, now := lane{state: "open", kind: "k"}, time.Now()
 		p.lanes[at] = front{due: now.Add(-time.Second), stuck: stuck}
 		p.sweepAt = now.Add(time.Hour)

@@ -94,12 +94,21 @@ func (r *run) execute(ctx context.Context) (settlement, bool) {
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
+	return r.finish(err, time.Since(started))
+}
+
+// errGoexit is the error of a handler that ended its goroutine.
+var errGoexit = errors.New("the handler called runtime.Goexit")
+
+// finish returns how the claim ends after the handler ended with err, or false
+// when it is not ours to end.
+func (r *run) finish(err error, took time.Duration) (settlement, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lost {
 		return settlement{}, false
 	}
-	return r.conclude(err, time.Since(started)), true
+	return r.conclude(err, took), true
 }
 
 // call runs the handler and turns its panic into an error.

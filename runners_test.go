@@ -1,10 +1,15 @@
 package falldue
 
 import (
+	"context"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
 )
 
 func TestRunnersRunUpToTheirLimit(t *testing.T) {
@@ -70,18 +75,37 @@ func TestRunnersKeepTheOrder(t *testing.T) {
 	}
 }
 
-// A handler that ends its goroutine, as a test's FailNow does, takes no room
-// with it.
-func TestRunnersOutliveAGoexit(t *testing.T) {
+func TestHandlerThatExitsHasFailed(t *testing.T) {
 	t.Parallel()
-	var ran atomic.Int64
-	r := runners{limit: 1, run: func(*run) {
-		ran.Add(1)
-		runtime.Goexit()
-	}}
-	r.add(runsOf(3)...)
-	r.all.Wait()
-	if ran.Load() != 3 {
-		t.Errorf("%d tasks ran, want 3", ran.Load())
+	db := testdb.Open(t, testdb.SQLite)
+	q, err := New(db, Config{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const exits = 3
+	k := NewKind[int]("exits", KindConfig{Policy: backoff.Constant(0)})
+	id, err := k.Enqueue(t.Context(), q, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var failures []Attempt
+	Handle(q, k, func(ctx context.Context, task Task[int]) (err error) {
+		if task.Attempt <= exits {
+			runtime.Goexit() // as a test's FailNow does
+		}
+		defer stop()
+		failures, err = q.Attempts(ctx, id)
+		return err
+	})
+	if err := q.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if len(failures) != exits || !strings.Contains(failures[0].Error, "Goexit") {
+		t.Errorf("attempts are recorded as %+v, want %d that failed", failures, exits)
 	}
 }

@@ -19,13 +19,14 @@ import (
 // it once, retries what contention undid, and speaks of tasks in Go's types.
 // Everything that reaches the database passes through here.
 type store struct {
-	db     *sqlx.DB
-	server dialect.Server
-	tables sqlgen.Tables
-	keep   bool          // done tasks stay
-	notify bool          // tell listeners of tasks enqueued
-	noCopy atomic.Bool   // rows cannot be streamed
-	writer chan struct{} // held by who writes, where there is one at a time
+	db      *sqlx.DB
+	server  dialect.Server
+	tables  sqlgen.Tables
+	keep    bool          // done tasks stay
+	notify  bool          // tell listeners of tasks enqueued
+	noCopy  atomic.Bool   // rows cannot be streamed
+	noTurns atomic.Bool   // the server has no named locks
+	writer  chan struct{} // held by who writes, where there is one at a time
 
 	mu       sync.Mutex
 	made     map[stmtKey]sqlgen.Stmt

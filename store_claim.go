@@ -132,20 +132,19 @@ type claimParams struct {
 	queue, worker string
 	lease         time.Duration
 	limit         int
-	inTurn        bool   // only in one of the queue's turns
+	turn          int64  // the turns to take one of, 0 for none: see sqlgen.Turn
 	wants         []want // lanes, in the order in which to empty them
 }
 
-// claim takes due tasks for a worker. It returns errNoTurn where it should have
-// been in turn, and others were.
+// claim takes due tasks for a worker. It returns errNoTurn where others have the
+// turns.
 func (s *store) claim(ctx context.Context, p claimParams) (got []claim, err error) {
-	turn := int64(0)
-	if p.inTurn && s.server.Caps.SkipLocked {
-		turn = s.turnOf(p.queue)
+	if !s.server.Caps.SkipLocked {
+		p.turn = 0
 	}
 	if s.server.Caps.Lateral && s.server.Caps.UpdateReturning {
 		err = s.retry(ctx, func() (err error) {
-			got, err = s.claimAtOnce(ctx, p, turn)
+			got, err = s.claimAtOnce(ctx, p)
 			return err
 		})
 		return got, err
@@ -155,10 +154,10 @@ func (s *store) claim(ctx context.Context, p claimParams) (got []claim, err erro
 			got, err = s.claimByLane(ctx, x, p)
 			return err
 		}
-		if turn == 0 {
+		if p.turn == 0 || s.noTurns.Load() {
 			return claimLanes()
 		}
-		return s.inTurn(ctx, x, turn, claimLanes)
+		return s.inTurn(ctx, x, p.turn, claimLanes)
 	})
 	if err != nil {
 		return nil, err // the commit may have failed: nothing is this worker's for sure
@@ -166,7 +165,7 @@ func (s *store) claim(ctx context.Context, p claimParams) (got []claim, err erro
 	return got, nil
 }
 
-func (s *store) claimAtOnce(ctx context.Context, p claimParams, turn int64) ([]claim, error) {
+func (s *store) claimAtOnce(ctx context.Context, p claimParams) ([]claim, error) {
 	lanes := make([]sqlgen.Row, len(p.wants))
 	formulas, name := formulasOf(p.wants)
 	for i, w := range p.wants {
@@ -184,7 +183,7 @@ func (s *store) claimAtOnce(ctx context.Context, p claimParams, turn int64) ([]c
 		return sqlgen.Claim(s.server, params)
 	})
 	args := stmt.Bind(sqlgen.Values{
-		"queue": p.queue, "worker": p.worker, "lease": p.lease.Microseconds(), "limit": p.limit, "turn": turn,
+		"queue": p.queue, "worker": p.worker, "lease": p.lease.Microseconds(), "limit": p.limit, "turn": p.turn,
 	}, lanes)
 	var got []claim
 	err := s.once(ctx, stmt.SQL, args, func(row cells) error {

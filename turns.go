@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -17,7 +20,7 @@ var errNoTurn = errors.New("other workers have the turns of the queue")
 
 // errHasTurn is wrapped by the error of a transaction whose connection may still
 // have a turn.
-var errHasTurn = errors.New("the turn was not given back")
+var errHasTurn = errors.New("in a turn")
 
 const (
 	// turnSize is how many tasks a claim must be for to need a turn, and how many
@@ -35,18 +38,29 @@ const (
 	turnPatience = time.Second
 )
 
-// turnOf names the turns of a queue.
-func (s *store) turnOf(queue string) int64 {
+// turnOf names the turns of those who claim tasks of the same kinds from a queue.
+// Others do not stand in their way, and need not wait for them.
+func turnOf(cfg Config, queue string, handlers map[string]*handler) int64 {
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%s %q", s.tables.Name(s.server, "tasks"), queue)
+	_, _ = fmt.Fprintf(h, "%q %q %q", cfg.Schema, cfg.Prefix, queue)
+	for _, kind := range slices.Sorted(maps.Keys(handlers)) {
+		if handlers[kind].kind.Queue == queue {
+			_, _ = fmt.Fprintf(h, " %q", kind)
+		}
+	}
 	return int64(h.Sum64()>>3)<<1 | 1<<61
 }
 
 // inTurn runs fn in a turn, on an engine where a connection takes it. The lock
-// outlives a transaction, so the connection does not outlive an error.
+// outlives a transaction, so the connection does not outlive an error. The turn
+// ends before the commit, whose rows the next claim may find locked still.
 func (s *store) inTurn(ctx context.Context, x execer, turn int64, fn func() error) error {
 	take := s.stmt("turn", 0, func(int) sqlgen.Stmt { return sqlgen.Turn(s.server) })
 	numbers, err := selectInt64s(ctx, x, take.SQL, take.Bind(sqlgen.Values{"turn": turn}, nil))
+	if err != nil && s.server.Classify(err) == dialect.Other && ctx.Err() == nil {
+		s.noTurns.Store(true) // as on some clusters
+		return fn()
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errHasTurn, err)
 	}

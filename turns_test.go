@@ -8,20 +8,23 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// takeTurn takes a turn of the default queue until the test, or the transaction, ends.
-func takeTurn(t *testing.T, s *store) *sql.Tx {
+// takeTurn takes a turn until the test, or the transaction, ends.
+func takeTurn(t *testing.T, s *store, turn int64) *sql.Tx {
 	t.Helper()
 	tx, err := s.db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tx.Rollback() })
-	turn, got := s.turnOf(DefaultQueue), 0
+	got := 0
 	if s.server.Caps.UpdateReturning {
 		err = tx.QueryRowContext(t.Context(), "select case when pg_try_advisory_xact_lock($1) or pg_try_advisory_xact_lock($1 + 1) then 1 else 0 end", turn).Scan(&got)
 	} else {
@@ -48,26 +51,27 @@ func TestLargeClaimsWaitForTheirTurn(t *testing.T) {
 			t.Skip("it has no turns: nobody can step over rows that others have locked")
 		}
 		k := NewKind[int]("turn", KindConfig{})
-		if _, err := k.EnqueueMany(t.Context(), q, make([]int, 4)); err != nil {
+		if _, err := k.EnqueueMany(t.Context(), q, make([]int, 5)); err != nil {
 			t.Fatal(err)
 		}
-		claim := func(queue string, inTurn bool) (int, error) {
-			got, err := q.store.claim(t.Context(), claimParams{queue, "me", time.Minute, 1, inTurn, []want{
+		turn := turnOf(q.cfg, DefaultQueue, q.handlers)
+		claim := func(turn int64) (int, error) {
+			got, err := q.store.claim(t.Context(), claimParams{DefaultQueue, "me", time.Minute, 1, turn, []want{
 				{lane: lane{state: sqlgen.StateOpen, kind: "turn"}, rule: newRule(backoff.Zizq())},
 			}})
 			return len(got), err
 		}
 		for i := range 3 { // each gives its turn back
-			if n, err := claim(DefaultQueue, true); n != 1 || err != nil {
+			if n, err := claim(turn); n != 1 || err != nil {
 				t.Fatalf("claim %d in turn took %d tasks (error %v), want 1", i+1, n, err)
 			}
 		}
-		first := takeTurn(t, q.store)
-		takeTurn(t, q.store)
-		if n, err := claim(DefaultQueue, true); n != 0 || !errors.Is(err, errNoTurn) {
+		first := takeTurn(t, q.store, turn)
+		takeTurn(t, q.store, turn)
+		if n, err := claim(turn); n != 0 || !errors.Is(err, errNoTurn) {
 			t.Errorf("while others have the turns a claim took %d tasks (error %v), want errNoTurn", n, err)
 		}
-		if _, err := claim("other", true); err != nil {
+		if _, err := claim(turnOf(q.cfg, "other", q.handlers)); err != nil {
 			t.Errorf("the turns of another queue: %v", err)
 		}
 		if err := first.Rollback(); err != nil {
@@ -76,51 +80,73 @@ func TestLargeClaimsWaitForTheirTurn(t *testing.T) {
 		if !q.store.server.Caps.UpdateReturning {
 			return // a turn is the connection's, which went back to the pool
 		}
-		if n, err := claim(DefaultQueue, true); n != 1 || err != nil {
+		if n, err := claim(turn); n != 1 || err != nil {
 			t.Errorf("after a turn has ended a claim took %d tasks (error %v), want 1", n, err)
 		}
 	})
 }
 
-// TestClaimsWithoutATurn: whoever has the turns may stand still. Others go on.
+// TestClaimsWithoutATurn: whoever has the turns may stand still. Others go on,
+// until all their handlers are at work.
 func TestClaimsWithoutATurn(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
 		const tasks = 2 * maxBatch
-		q, err := New(db, Config{Workers: maxBatch})
+		q, err := New(db, Config{Workers: tasks})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := q.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if !q.store.server.Caps.SkipLocked {
-			t.Skip("it has no turns: nobody can step over rows that others have locked")
-		}
 		k := NewKind[int]("turn", KindConfig{})
 		if _, err := k.EnqueueMany(t.Context(), q, make([]int, tasks)); err != nil {
 			t.Fatal(err)
 		}
-		takeTurn(t, q.store)
-		takeTurn(t, q.store)
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		ran := make(chan struct{}, tasks)
-		Handle(q, k, func(context.Context, Task[int]) error { ran <- struct{}{}; return nil })
+		begun, end := make(chan struct{}, tasks), make(chan struct{})
+		Handle(q, k, func(context.Context, Task[int]) error { begun <- struct{}{}; <-end; return nil })
+		if q.store.server.Caps.SkipLocked {
+			turn := turnOf(q.cfg, DefaultQueue, q.handlers)
+			takeTurn(t, q.store, turn)
+			takeTurn(t, q.store, turn)
+		}
 		done := make(chan error, 1)
 		go func() { done <- q.Run(ctx) }()
 		for i := range tasks {
 			select {
-			case <-ran:
+			case <-begun:
 			case <-ctx.Done():
-				t.Fatalf("%d of %d tasks ran", i, tasks)
+				t.Fatalf("%d of %d tasks run", i, tasks)
 			}
 		}
+		close(end)
 		stop()
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
 	})
+}
+
+// noLocks is a transaction on a server that has no named locks.
+type noLocks struct{ execer }
+
+func (noLocks) query(context.Context, string, []any, func(cells) error) error {
+	return &mysql.MySQLError{Number: 1235, Message: "This version of MariaDB doesn't yet support 'GET_LOCK in cluster (WSREP_ON=ON)'"}
+}
+
+func TestServersWithoutNamedLocksHaveNoTurns(t *testing.T) {
+	t.Parallel()
+	server, err := dialect.Typical(dialect.MariaDB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(nil, server, Config{})
+	claimed := false
+	if err := s.inTurn(t.Context(), noLocks{}, 2, func() error { claimed = true; return nil }); err != nil || !claimed || !s.noTurns.Load() {
+		t.Errorf("claimed: %v, remembered: %v, error %v; want a claim without a turn", claimed, s.noTurns.Load(), err)
+	}
 }
 
 func TestPollersQueueUp(t *testing.T) {

@@ -22,8 +22,8 @@ type wire struct {
 	answered time.Time // last
 }
 
-// maxWires bounds the connections that a store remembers, those included that
-// the pool has closed meanwhile.
+// maxWires is how many connections a store remembers, or twice as many as there
+// are: those that the pool has closed meanwhile are among them.
 const maxWires = 200
 
 // trusted is how long a connection that answered is taken for alive. One that
@@ -73,7 +73,7 @@ func (s *store) wire(dc any) (_ *wire, known bool) {
 	defer s.mu.Unlock()
 	w := s.wires[dc]
 	if w == nil {
-		if len(s.wires) >= maxWires {
+		if len(s.wires) >= max(maxWires, 2*s.db.Stats().OpenConnections) {
 			clear(s.wires)
 		}
 		w = &wire{prepared: map[string]driver.Stmt{}}

@@ -53,10 +53,12 @@ func (w *worker) run(ctx context.Context) {
 	<-ctx.Done()
 	fetching.Wait()
 	for _, p := range w.pollers {
-		for _, r := range p.runs.leave() {
-			p.handle(ctx, work, r) // which gives it back
-		}
-		handling.Go(p.runs.all.Wait)
+		handling.Go(func() {
+			for _, r := range p.runs.leave() {
+				p.handle(ctx, work, r) // which gives it back
+			}
+			p.runs.all.Wait()
+		})
 	}
 	handled := make(chan struct{})
 	go func() { handling.Wait(); close(handled) }()

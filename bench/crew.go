@@ -250,7 +250,8 @@ func drainBy(ctx context.Context, c *config, db database, n int) (took time.Dura
 		err = fmt.Errorf("%d of %d tasks handled in %v", handled, c.tasks, c.patience)
 	}
 	took = end.Sub(begin)
-	return took, peak, errors.Join(err, hands.dismiss(func(n news) { peak = max(peak, n.PeakMB) }))
+	err = errors.Join(err, hands.dismiss(func(n news) { peak = max(peak, n.PeakMB) }))
+	return took, peak, err
 }
 
 // storm counts the deadlocks of processes that enqueue, claim, settle and clean

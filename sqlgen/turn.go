@@ -2,14 +2,14 @@ package sqlgen
 
 import "github.com/falldue/falldue/dialect"
 
-// A turn is the right to make one of the two large claims of a queue that may be
-// under way at a time, over all processes: two keep a server busy while the
-// answer of one is read. Claims beside each other step over the rows that the
+// A turn is the right to make one of the two large claims of the same lanes that
+// may be under way at a time, over all processes: two keep a server busy while
+// the answer of one is read. Claims beside each other step over the rows that the
 // others have locked, and on PostgreSQL hold rows that another has just taken:
 // with many workers most of the work would be that. Nothing but speed rests on
 // turns, a claim without one is as exclusive.
 //
-// The parameter turn names a queue: an even number below 2^62.
+// The parameter turn names the lanes: an even number below 2^62.
 
 // Turn takes a turn for the connection and returns 1 or 2, or 0 where others
 // have both. For engines with Caps.SkipLocked whose claims are several
