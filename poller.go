@@ -374,30 +374,3 @@ func (p *poller) learn(due []lane, got []claim, full bool, start time.Time, rule
 		p.sweepAt = soon
 	}
 }
-
-// handle runs the handler of a claimed task; once stop has ended it gives the
-// task back instead.
-func (p *poller) handle(stop, work context.Context, r *run) {
-	var e settlement
-	ours, returned := true, false
-	defer func() {
-		if !returned {
-			e, ours = r.finish(errGoexit, time.Since(r.claimed))
-		}
-		if ours {
-			p.w.settler.in <- ended{r, e}
-		} else {
-			p.w.leases.drop(r)
-			p.w.q.cfg.Logger.Warn("falldue: lease lost while the task ran", "task", r.claim.id, "kind", r.claim.was.kind, "attempt", r.claim.attempts)
-		}
-		p.unfinished.Add(-1)
-		p.finished.Add(1)
-		signal(p.freed)
-	}()
-	if stop.Err() != nil {
-		e = r.release()
-	} else {
-		e, ours = r.execute(work)
-	}
-	returned = true
-}

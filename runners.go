@@ -1,6 +1,10 @@
 package falldue
 
-import "sync"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
 // runners run the claimed tasks of a queue, in the order in which they came, up
 // to limit at once. A goroutine goes from task to task and ends when none waits.
@@ -73,4 +77,31 @@ func (r *runners) leave() []*run {
 	waiting := r.waiting
 	r.waiting = nil
 	return waiting
+}
+
+// handle runs the handler of a claimed task; once stop has ended it gives the
+// task back instead.
+func (p *poller) handle(stop, work context.Context, r *run) {
+	var e settlement
+	ours, returned := true, false
+	defer func() {
+		if !returned {
+			e, ours = r.finish(errGoexit, time.Since(r.claimed))
+		}
+		if ours {
+			p.w.settler.in <- ended{r, e}
+		} else {
+			p.w.leases.drop(r)
+			p.w.q.cfg.Logger.Warn("falldue: lease lost while the task ran", "task", r.claim.id, "kind", r.claim.was.kind, "attempt", r.claim.attempts)
+		}
+		p.unfinished.Add(-1)
+		p.finished.Add(1)
+		signal(p.freed)
+	}()
+	if stop.Err() != nil {
+		e = r.release()
+	} else {
+		e, ours = r.execute(work)
+	}
+	returned = true
 }
