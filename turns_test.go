@@ -113,6 +113,7 @@ func TestClaimsWithoutATurn(t *testing.T) {
 			takeTurn(t, q.store, turn)
 		}
 		done := make(chan error, 1)
+		start := time.Now()
 		go func() { done <- q.Run(ctx) }()
 		for i := range tasks {
 			select {
@@ -120,6 +121,9 @@ func TestClaimsWithoutATurn(t *testing.T) {
 			case <-ctx.Done():
 				t.Fatalf("%d of %d tasks run", i, tasks)
 			}
+		}
+		if took := time.Since(start); q.store.server.Caps.SkipLocked && took < turnPatience {
+			t.Errorf("the second large claim took no turn: all tasks run after %v", took)
 		}
 		close(end)
 		stop()
