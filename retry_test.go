@@ -100,14 +100,14 @@ func TestConnectionWhoseTransactionMayBeOpenIsNotUsedAgain(t *testing.T) {
 		db := sqlx.NewDb(sql.OpenDB(cluster), "mysql")
 		t.Cleanup(func() { _ = db.Close() })
 		s := &store{db: db, server: server}
-		err := s.transact(t.Context(), func(*sql.Tx) error {
+		err := s.transact(t.Context(), func(*sql.Conn, *sql.Tx) error {
 			cluster.lost = c.lost
 			return c.fails
 		})
 		if (err != nil) != (c.fails != nil || c.lost) {
 			t.Errorf("%s: error %v", c.name, err)
 		}
-		if err := s.transact(t.Context(), func(*sql.Tx) error { return nil }); err != nil {
+		if err := s.transact(t.Context(), func(*sql.Conn, *sql.Tx) error { return nil }); err != nil {
 			t.Errorf("%s: the next transaction: %v", c.name, err)
 		}
 		if cluster.opened != c.opened {
@@ -159,7 +159,7 @@ func TestSuccessAfterTheContextEndedIsNone(t *testing.T) {
 	}
 	for name, do := range map[string]func(context.Context, *store) error{
 		"transaction": func(ctx context.Context, s *store) error {
-			return s.transact(ctx, func(*sql.Tx) error { return nil })
+			return s.transact(ctx, func(*sql.Conn, *sql.Tx) error { return nil })
 		},
 		"query": func(ctx context.Context, s *store) error {
 			return s.once(ctx, "insert", nil, func(cells) error { return nil })

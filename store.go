@@ -215,7 +215,7 @@ func (s *store) inTx(ctx context.Context, fn func(execer) error) error {
 			return s.inImmediate(ctx, fn)
 		}
 		wanted := map[string]bool{}
-		err := s.transact(ctx, func(tx *sql.Tx) error { return fn(inside{s, tx, wanted}) })
+		err := s.transact(ctx, func(_ *sql.Conn, tx *sql.Tx) error { return fn(inside{s, tx, wanted}) })
 		if err != nil {
 			return err
 		}
@@ -226,17 +226,17 @@ func (s *store) inTx(ctx context.Context, fn func(execer) error) error {
 	})
 }
 
-// transact runs fn in a transaction. Its connection goes back to the pool only
+// transact runs fn in a transaction on a connection. That goes back to the pool only
 // if the transaction has certainly ended, and holds nothing else: a server that
 // answers and does not serve, such as a node of a cluster without a majority,
 // refuses ROLLBACK and COMMIT like all else, and what came next on that
 // connection would go into the transaction, or commit it half done.
-func (s *store) transact(ctx context.Context, fn func(*sql.Tx) error) error {
+func (s *store) transact(ctx context.Context, fn func(*sql.Conn, *sql.Tx) error) error {
 	conn, tx, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
-	if err := fn(tx); err != nil {
+	if err := fn(conn, tx); err != nil {
 		giveBack(conn, tx.Rollback() == nil && !errors.Is(err, errHasTurn))
 		return err // which says what went wrong
 	}

@@ -3,7 +3,11 @@ package falldue
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue/dialect"
@@ -13,22 +17,24 @@ import (
 // copyIn stores many rows by COPY, the fastest way into PostgreSQL, in a
 // transaction of its own, and returns their ids in the order of entries.
 //
-// It needs a driver that streams what a statement "copy … from stdin" is
-// executed with, as lib/pq does; pgx has a method of its own for that, which
-// database/sql cannot reach. It also needs the right to use the sequence of the
+// It needs a driver whose statements take lines of COPY, as lib/pq's do; pgx has
+// a method of its connections for that, whose types only its importers can name. It also needs the right to use the sequence of the
 // ids, which an INSERT does not. Unless it sent the commit, it left nothing
 // behind, and the caller takes the ordinary way.
 func (s *store) copyIn(ctx context.Context, entries []entry) (ids []int64, sent bool, err error) {
-	err = s.transact(ctx, func(tx *sql.Tx) error {
-		made, now, err := s.newIDs(ctx, tx, len(entries))
-		if err == nil {
-			err = s.stream(ctx, tx, entries, made, now)
-		}
+	err = s.transact(ctx, func(conn *sql.Conn, tx *sql.Tx) error {
+		err := conn.Raw(func(dc any) (err error) {
+			var now int64
+			if ids, now, err = s.newIDs(ctx, dc, len(entries)); err != nil {
+				return err
+			}
+			return s.stream(ctx, dc, entries, ids, now)
+		})
 		if err == nil && s.notify {
 			tell := s.stmt("notify", 0, func(int) sqlgen.Stmt { return sqlgen.Notify(s.server) })
 			_, err = tx.ExecContext(ctx, tell.SQL, tell.Bind(sqlgen.Values{"channel": s.channel()}, nil)...)
 		}
-		ids, sent = made, err == nil // the commit is next
+		sent = err == nil // the commit is next
 		return err
 	})
 	if err != nil && !sent && ctx.Err() == nil && s.server.Classify(err) == dialect.Other {
@@ -38,11 +44,19 @@ func (s *store) copyIn(ctx context.Context, entries []entry) (ids []int64, sent 
 }
 
 // newIDs takes ids from the sequence of the tasks, and the database's now.
-func (s *store) newIDs(ctx context.Context, tx *sql.Tx, n int) (ids []int64, now int64, err error) {
+func (s *store) newIDs(ctx context.Context, dc any, n int) (ids []int64, now int64, err error) {
 	stmt := s.stmt("copy ids", 0, func(int) sqlgen.Stmt { return sqlgen.CopyIDs(s.server) })
 	args := stmt.Bind(sqlgen.Values{"table": s.tables.Name(s.server, "tasks"), "rows": int64(n)}, nil)
+	w, known := s.wire(dc)
+	if !known {
+		defer w.clear()
+	}
+	ready, err := w.prepare(ctx, dc, stmt.SQL)
+	if err != nil {
+		return nil, 0, err
+	}
 	ids = make([]int64, 0, n)
-	err = plain{tx}.query(ctx, stmt.SQL, args, func(row cells) error {
+	err = eachRow(ctx, ready, args, func(row cells) error {
 		id, wrong := row.int(0)
 		now, err = row.int(1)
 		ids = append(ids, id)
@@ -51,24 +65,56 @@ func (s *store) newIDs(ctx context.Context, tx *sql.Tx, n int) (ids []int64, now
 	return ids, now, err
 }
 
-// stream sends rows. A driver that cannot do so refuses the first.
-func (s *store) stream(ctx context.Context, tx *sql.Tx, entries []entry, ids []int64, now int64) (err error) {
-	text := s.stmt("copy", 0, func(int) sqlgen.Stmt { return sqlgen.Copy(s.server, s.tables) }).SQL
-	in, err := tx.PrepareContext(ctx, text)
+// stream sends rows as COPY reads them, many at a time.
+func (s *store) stream(ctx context.Context, dc any, entries []entry, ids []int64, now int64) (err error) {
+	stmt, err := prepare(ctx, dc, s.stmt("copy", 0, func(int) sqlgen.Stmt { return sqlgen.Copy(s.server, s.tables) }).SQL)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, in.Close()) }()
+	defer func() { err = errors.Join(err, stmt.Close()) }() // which waits for the server's word
+	in, ok := stmt.(copier)
+	if !ok {
+		return fmt.Errorf("%T takes no lines", stmt)
+	}
+	var lines []byte
 	for i, e := range entries {
-		anchor, ok := e.at.(int64)
-		if !ok {
-			anchor = now + e.delay.Microseconds()
+		lines = e.appendCopy(lines, ids[i], now)
+		if len(lines) < copyChunk && i < len(entries)-1 {
+			lines = append(lines, '\n')
+			continue
 		}
-		_, err := in.ExecContext(ctx, ids[i], e.queue, e.kind, e.policy, int64(e.priority), int64(e.maxAttempts), time.UnixMicro(anchor).UTC(), e.payload)
-		if err != nil {
+		if _, err := in.CopyData(ctx, string(lines)); err != nil {
 			return err
 		}
+		lines = lines[:0]
 	}
-	_, err = in.ExecContext(ctx) // no more rows
-	return err
+	return nil
+}
+
+// copier is a driver's statement of COPY, as lib/pq has it.
+type copier interface {
+	// CopyData sends lines and ends the last.
+	CopyData(ctx context.Context, lines string) (driver.Result, error)
+}
+
+// copyChunk is how many bytes are sent at a time, or one row if that is more.
+const copyChunk = 32 << 10
+
+// copyEscapes is how COPY's text format writes what it gives a meaning.
+var copyEscapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
+
+// appendCopy appends the entry as a line of sqlgen.Copy, which it does not end.
+func (e entry) appendCopy(line []byte, id, now int64) []byte {
+	anchor, ok := e.at.(int64)
+	if !ok {
+		anchor = now + e.delay.Microseconds()
+	}
+	line = strconv.AppendInt(line, id, 10)
+	for _, text := range []string{e.queue, e.kind, e.policy} {
+		line = append(append(line, '\t'), copyEscapes.Replace(text)...)
+	}
+	line = strconv.AppendInt(append(line, '\t'), int64(e.priority), 10)
+	line = strconv.AppendInt(append(line, '\t'), int64(e.maxAttempts), 10)
+	line = time.UnixMicro(anchor).UTC().AppendFormat(append(line, '\t'), "2006-01-02 15:04:05.999999Z")
+	return append(append(line, '\t'), copyEscapes.Replace(e.payload)...)
 }

@@ -102,16 +102,19 @@ func (w *wire) prepare(ctx context.Context, dc any, text string) (stmt driver.St
 	if len(w.prepared) >= maxPrepared {
 		w.clear()
 	}
-	if c, ok := dc.(driver.ConnPrepareContext); ok {
-		stmt, err = c.PrepareContext(ctx, text)
-	} else {
-		stmt, err = dc.(driver.Conn).Prepare(text)
-	}
-	if err != nil {
+	if stmt, err = prepare(ctx, dc, text); err != nil {
 		return nil, err
 	}
 	w.prepared[text] = stmt
 	return stmt, nil
+}
+
+// prepare prepares a statement on a driver's connection.
+func prepare(ctx context.Context, dc any, text string) (driver.Stmt, error) {
+	if c, ok := dc.(driver.ConnPrepareContext); ok {
+		return c.PrepareContext(ctx, text)
+	}
+	return dc.(driver.Conn).Prepare(text)
 }
 
 // eachRow runs a statement and calls f for every row.
