@@ -3,6 +3,7 @@ module github.com/falldue/falldue
 go 1.26.0
 
 require (
+	github.com/agiledragon/gomonkey/v2 v2.13.0
 	github.com/containerd/errdefs v1.0.0
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/google/go-cmp v0.7.0

@@ -22,6 +22,7 @@ var errBusy = errors.New("everything is in trouble already")
 
 func hasLinks(r *Run) bool   { return r.db.engine != testdb.SQLite }
 func ownServer(r *Run) bool  { return r.db.restart != nil }
+func hasClock(r *Run) bool   { return canJump && hasLinks(r) } // SQLite has its process's clock
 func hasStandby(r *Run) bool { return r.db.standby != nil }
 
 // processFaults befall a worker or an enqueuer.
@@ -53,9 +54,16 @@ var processFaults = []fault{
 	}},
 	{"replace", nil, func(ctx context.Context, r *Run, dice *rand.Rand) error {
 		return r.befall(dice, "", func(s *slot) error {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 45*time.Second)
-			defer cancel()
-			return errors.Join(s.process.stop(ctx), r.fleet.fill(s))
+			return r.fleet.replace(ctx, s)
+		})
+	}},
+	{"clock jumps", hasClock, func(ctx context.Context, r *Run, dice *rand.Rand) error {
+		return r.befall(dice, "", func(s *slot) error {
+			s.clockJumps = true
+			err := r.fleet.replace(ctx, s)
+			s.clockJumps = false
+			r.wait(ctx, lease+span(dice, lease*2))
+			return errors.Join(err, r.fleet.replace(ctx, s))
 		})
 	}},
 }

@@ -23,6 +23,7 @@ type slot struct {
 	dice       *rand.Rand
 	generation int
 	process    *Process
+	clockJumps bool // in its next process
 }
 
 // lease is that of all workers of a run: short, so that many run out.
@@ -57,8 +58,9 @@ func (f *fleet) fill(s *slot) error {
 	r := Role{
 		Name: fmt.Sprintf("%s.%d", s.name, s.generation), Folder: f.folder, Seed: s.dice.Uint64(),
 		Handlers: 16, Connections: []int{1, 2, 4, 12}[s.dice.IntN(4)], Lease: lease, Longest: lease * 3 / 2,
-		Policy: policies[s.dice.IntN(len(policies))],
-		Batch:  10, Pause: 20 * time.Millisecond,
+		ClockJumps: s.clockJumps,
+		Policy:     policies[s.dice.IntN(len(policies))],
+		Batch:      10, Pause: 20 * time.Millisecond,
 	}
 	if f.db.engine == testdb.TiDB {
 		r.Pause *= 5 // whose store for tests is no store for throughput
@@ -79,6 +81,13 @@ func (f *fleet) fill(s *slot) error {
 		s.process = next
 	}
 	return err
+}
+
+// replace has a slot's process end, and fills the slot.
+func (f *fleet) replace(ctx context.Context, s *slot) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 45*time.Second)
+	defer cancel()
+	return errors.Join(s.process.stop(ctx), f.fill(s))
 }
 
 // reach says by which driver a slot's next process reaches the database, and

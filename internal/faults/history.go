@@ -43,7 +43,7 @@ const (
 // saw it.
 type Event struct {
 	// At is in nanoseconds since 1970. All processes of a run are on one
-	// machine, and read one clock.
+	// machine, and began by reading one clock.
 	At   int64
 	What string
 	// Process is the name of the one that wrote it.
@@ -56,6 +56,11 @@ type Event struct {
 	// Outcome is how a handler ends; "-" in other events.
 	Outcome string
 }
+
+var started = time.Now()
+
+// trueTime is the time whatever the clock says since the process has started.
+func trueTime() time.Time { return started.Add(time.Since(started)) }
 
 // History appends events to a file, each by a write of its own: what a process
 // wrote before it was killed is there.
@@ -79,7 +84,7 @@ func OpenHistory(dir, process string) (*History, error) {
 // ends: to go on would falsify it.
 func (h *History) Write(events ...Event) {
 	var b bytes.Buffer
-	now := time.Now().UnixNano()
+	now := trueTime().UnixNano()
 	for _, e := range events {
 		if e.Outcome == "" {
 			e.Outcome = outcomeNone

@@ -45,6 +45,9 @@ func Play(args []string) error {
 	if err := json.Unmarshal([]byte(args[1]), &r); err != nil {
 		return err
 	}
+	if r.ClockJumps {
+		jumpClock(r.Seed)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	go func() {

@@ -24,6 +24,8 @@ type Role struct {
 	// Folder is where the histories are.
 	Folder string
 	Seed   uint64
+	// ClockJumps makes the process's time of day jump to and fro.
+	ClockJumps bool
 
 	// Handlers is how many of a worker run at once, Connections how many
 	// connections the process has.
