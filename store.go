@@ -59,7 +59,7 @@ func newStore(db *sqlx.DB, server dialect.Server, cfg Config) *store {
 // when it is first asked for.
 func (s *store) stmt(name string, n int, make func(room int) sqlgen.Stmt) sqlgen.Stmt {
 	room := 0
-	if n > 0 && s.server.Caps.Rows == dialect.Unions {
+	if n > 0 && s.server.Caps.Rows.Grows() {
 		room = sqlgen.Room(n)
 	}
 	s.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -62,7 +61,7 @@ func (s *store) enqueueBatches(ctx context.Context, x execer, rows []sqlgen.Row)
 func (s *store) inBatches(rows []sqlgen.Row, f func([]sqlgen.Row) error) error {
 	for len(rows) > 0 {
 		n := min(len(rows), maxBatch)
-		if s.server.Caps.Rows == dialect.Unions {
+		if s.server.Caps.Rows.Grows() {
 			n = sqlgen.FullRoom(n)
 		}
 		if err := f(rows[:n]); err != nil {
@@ -75,7 +74,7 @@ func (s *store) inBatches(rows []sqlgen.Row, f func([]sqlgen.Row) error) error {
 
 // isOneInsert tells whether one statement stores n rows.
 func (s *store) isOneInsert(n int) bool {
-	return n <= maxBatch && (s.server.Caps.Rows != dialect.Unions || sqlgen.FullRoom(n) == n)
+	return n <= maxBatch && (!s.server.Caps.Rows.Grows() || sqlgen.FullRoom(n) == n)
 }
 
 func (s *store) enqueueBatch(ctx context.Context, x execer, rows []sqlgen.Row) ([]int64, error) {

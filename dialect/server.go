@@ -58,11 +58,14 @@ type RowSource int
 const (
 	// Arrays: one array parameter a column, unnested.
 	Arrays RowSource = iota
-	// JSON: one parameter with all rows.
-	JSON
-	// Unions: a parameter a value.
+	// Unions: a parameter a value, each row a SELECT.
 	Unions
+	// Values: a parameter a value, the rows of VALUES.
+	Values
 )
+
+// Grows tells whether a statement is longer the more rows enter it.
+func (r RowSource) Grows() bool { return r != Arrays }
 
 // ErrUnsupported is wrapped by the errors of [Probe] for a server that is too
 // old or lacks something falldue needs. The text says which and what to do.
@@ -129,7 +132,7 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 }
 
 func probeSQLite(ctx context.Context, db Queryer, text string) (Server, error) {
-	if err := atLeast(SQLite, text, version{3, 38}, "RETURNING and JSON operators"); err != nil {
+	if err := atLeast(SQLite, text, version{3, 38}, "RETURNING and UPDATE FROM"); err != nil {
 		return Server{}, err
 	}
 	var eight float64
@@ -169,7 +172,7 @@ func typical(name Name, version string) Server {
 			LockRows: true, LooseScan: true, JoinHints: true, Rows: Unions, IDStep: 1,
 		}}
 	default:
-		return Server{Dialect: sqlite{}, Version: version, Caps: Caps{UpdateReturning: true, InsertReturning: true, Rows: JSON}}
+		return Server{Dialect: sqlite{}, Version: version, Caps: Caps{UpdateReturning: true, InsertReturning: true, Rows: Values}}
 	}
 }
 

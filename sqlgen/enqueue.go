@@ -27,7 +27,8 @@ const enqueued = " (queue, kind, policy, priority, max_attempts, updated_at, cre
 // Enqueue inserts tasks. The batch has [EnqueueColumns]. On engines with
 // Caps.InsertReturning it returns their ids, which ascend in the order of the
 // batch; on the others the driver tells the first, and the rest follow in
-// steps of Caps.IDStep. There the batch must have exactly room rows.
+// steps of Caps.IDStep. Where statements grow with their batch it must have
+// exactly room rows.
 // Parameters: channel, where it notifies.
 func Enqueue(s dialect.Server, p EnqueueParams, room int) Stmt {
 	b, clock, tables := newBuilder(s), s.Clock(), p.Tables

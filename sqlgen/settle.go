@@ -44,16 +44,14 @@ func updateRows(s dialect.Server, tables Tables, room int, cols []Column, set, w
 	}
 	const joined = "t.id = s.task_id and t.fence = s.task_fence"
 	switch {
-	case s.Caps.Rows == dialect.Unions && len(cols) == len(FenceColumns):
-		b.add("update ", name, " t set ", set(b), "\nwhere ", match(b.keys(room, "t.id", "t.fence")))
+	case s.Caps.Rows.Grows() && len(cols) == len(FenceColumns):
+		b.add("update ", name, " as t set ", set(b), "\nwhere ", match(b.keys(room, "t.id", "t.fence")))
 	case s.Caps.Rows == dialect.Unions:
 		b.add("update ", byKey(s), b.rows("s", room, cols...), " straight_join ", name, " t on ", match(joined), "\nset ", set(b))
-	case s.Caps.Rows == dialect.JSON && len(cols) == len(FenceColumns):
-		b.add("update ", name, " as t set ", set(b), "\nwhere ", match("(t.id, t.fence) in (select * from "+b.rows("s", room, cols...)+")"))
-	case s.Caps.Rows == dialect.JSON:
+	case s.Caps.Rows == dialect.Values:
 		// SQLite reads a table whole that was small when it was analyzed. Then it
 		// must do so once, and not compare each row with the batch: so those that
-		// are not in it go first, and the batch is read from its JSON once.
+		// are not in it go first.
 		b.add("update ", name, " as t set ", set(b), "\nfrom (select * from ", b.rows("s", room, cols...), " limit -1) as s\nwhere ",
 			match(joined+" and +t.id in (select * from "+b.rows("s", room, cols[0])+")"))
 	default:
@@ -66,19 +64,14 @@ func updateRows(s dialect.Server, tables Tables, room int, cols []Column, set, w
 }
 
 // keys names rows by the values of columns, of which the batch has those alone.
-// For engines with Unions: looking up a list of constants costs them less than
-// joining a derived table, and locks in the order of the key.
+// For engines without arrays: looking up a list of constants costs them less
+// than joining a derived table, and locks in the order of the key.
 func (b *builder) keys(room int, columns ...string) string {
-	b.slots = room
-	rows := make([]string, room)
-	for r := range rows {
-		values := make([]string, len(columns))
-		for c := range values {
-			values[c] = b.push(param{kind: cell, typ: Int, col: c, row: r})
-		}
-		rows[r] = "(" + strings.Join(values, ", ") + ")"
+	list := b.values(room, FenceColumns[:len(columns)], func(v []string) string { return strings.Join(v, ", ") })
+	if b.server.Caps.Rows == dialect.Values {
+		list = "values " + list
 	}
-	return "(" + strings.Join(columns, ", ") + ") in (" + strings.Join(rows, ", ") + ")"
+	return "(" + strings.Join(columns, ", ") + ") in (" + list + ")"
 }
 
 // deleteRows deletes the rows of a table whose keys stand in a batch.
@@ -91,8 +84,8 @@ func deleteRows(b *builder, table string, room int, keys []string, cols []Column
 	switch b.server.Caps.Rows {
 	case dialect.Arrays:
 		b.add("delete from ", table, " as t using ", b.rows("s", room, cols...), "\nwhere ", strings.Join(on, " and "), where(b))
-	case dialect.JSON:
-		b.add("delete from ", table, " as t where (", strings.Join(columns, ", "), ") in (select * from ", b.rows("s", room, cols...), ")", where(b))
+	case dialect.Values:
+		b.add("delete from ", table, " as t where ", b.keys(room, columns...), where(b))
 	case dialect.Unions:
 		b.add("delete t from ", table, " t where ", b.keys(room, columns...), where(b))
 	}
@@ -149,7 +142,7 @@ func Extend(s dialect.Server, tables Tables, room int) Stmt {
 // [FenceColumns]. Parameters: worker.
 func Owned(s dialect.Server, tables Tables, room int, lock bool) Stmt {
 	b, name := newBuilder(s), tables.tasks(s)
-	if s.Caps.Rows == dialect.Unions {
+	if s.Caps.Rows.Grows() {
 		b.add("select t.id from ", name, " t where ", b.keys(room, "t.id", "t.fence"), " and ", owned(b))
 	} else {
 		b.add("select t.id from ", b.rows("s", room, FenceColumns...), " join ", name, " t on t.id = s.task_id and t.fence = s.task_fence and ", owned(b))
@@ -166,7 +159,7 @@ var RecordColumns = []Column{
 }
 
 // Record keeps what went wrong in attempts. The batch has [RecordColumns], on
-// engines with Unions exactly room rows; an attempt that is recorded already
+// engines without arrays exactly room rows. An attempt that is recorded already
 // stays as it is.
 func Record(s dialect.Server, tables Tables, room int) Stmt {
 	b, now := newBuilder(s), s.Clock().Now

@@ -1,7 +1,6 @@
 package sqlgen
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,11 +15,11 @@ type Stmt struct {
 	// SQL is the text, with the engine's own placeholders.
 	SQL    string
 	params []param
-	slots  int // rows a Unions row source has room for
+	slots  int // rows that it has room for, where it grows with them
 }
 
 // param is one placeholder: a value by its name, or of the batch a whole
-// column, the whole table, or one cell.
+// column or one cell.
 type param struct {
 	name string
 	kind paramKind
@@ -34,7 +33,6 @@ type paramKind int
 const (
 	scalar paramKind = iota
 	wholeColumn
-	wholeTable
 	cell
 )
 
@@ -79,8 +77,6 @@ func (s Stmt) Bind(values Values, rows []Row) []any {
 			args[i] = v
 		case wholeColumn:
 			args[i] = arrayText(rows, p.col)
-		case wholeTable:
-			args[i] = jsonText(rows)
 		case cell:
 			switch {
 			case p.row < len(rows):
@@ -122,18 +118,6 @@ func arrayText(rows []Row, i int) string {
 	}
 	b.WriteByte('}')
 	return b.String()
-}
-
-// jsonText writes rows as a JSON array of arrays.
-func jsonText(rows []Row) string {
-	if len(rows) == 0 {
-		return "[]"
-	}
-	text, err := json.Marshal(rows)
-	if err != nil {
-		panic(fmt.Sprintf("sqlgen: a batch that JSON cannot hold: %v", err))
-	}
-	return string(text)
 }
 
 // builder writes one statement. The parameters are numbered here and nowhere
@@ -202,15 +186,6 @@ func (b *builder) rows(alias string, room int, cols ...Column) string {
 			names[i] = c.Name
 		}
 		out.WriteString(") as " + alias + " (" + strings.Join(names, ", ") + ")")
-	case dialect.JSON:
-		out.WriteString("(select ")
-		for i, c := range cols {
-			if i > 0 {
-				out.WriteString(", ")
-			}
-			out.WriteString("value ->> " + strconv.Itoa(i) + " as " + c.Name)
-		}
-		out.WriteString(" from json_each(" + b.push(param{kind: wholeTable}) + ")) as " + alias)
 	case dialect.Unions:
 		b.slots = room
 		out.WriteString("(")
@@ -234,6 +209,13 @@ func (b *builder) rows(alias string, room int, cols ...Column) string {
 			}
 		}
 		out.WriteString(") as " + alias)
+	case dialect.Values:
+		names := make([]string, len(cols))
+		for i, c := range cols {
+			names[i] = "column" + strconv.Itoa(i+1) + " as " + c.Name
+		}
+		out.WriteString("(select " + strings.Join(names, ", ") + " from (values ")
+		out.WriteString(b.values(room, cols, func(v []string) string { return strings.Join(v, ", ") }) + ")) as " + alias)
 	}
 	return out.String()
 }

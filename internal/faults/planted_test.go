@@ -107,8 +107,8 @@ var (
 
 // How a statement finds the rows of claims, and how it would find those of tasks.
 const (
-	byClaim = `\(t\.id, t\.fence\) in \(select \* from \(select value ->> 0 as task_id, value ->> 1 as task_fence from json_each\(\?\)\) as s\)`
-	byTask  = `t.id in (select value ->> 0 from json_each(?))`
+	byClaim = `\(t\.id, t\.fence\) in \(values ([?(), ]+)\)`
+	byTask  = `t.id in (select column1 from (values $1))`
 )
 
 func TestPlantedBugsAreFound(t *testing.T) {

@@ -69,6 +69,9 @@ func PgBouncer(t testing.TB, mode string) (through func(dsn string) string) {
 	t.Cleanup(func() {
 		_ = lifeline.Close()
 		_ = cmd.Wait() // the kill fails where the program ended by itself
+		if said, _ := os.ReadFile(log.Name()); t.Failed() {
+			t.Logf("pgbouncer said at last: %s", said[max(0, len(said)-2000):])
+		}
 	})
 	through = func(dsn string) string {
 		u, err := url.Parse(dsn)

@@ -1,2 +1,2 @@
-update `falldue_tasks` t set updated_at = date_add(utc_timestamp(6), interval (?) microsecond)
+update `falldue_tasks` as t set updated_at = date_add(utc_timestamp(6), interval (?) microsecond)
 where (t.id, t.fence) in ((?, ?), (?, ?)) and t.claimed_by = ?

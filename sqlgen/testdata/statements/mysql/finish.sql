@@ -1,2 +1,2 @@
-update `falldue_tasks` t set state = 'done', claimed_by = '', updated_at = utc_timestamp(6)
+update `falldue_tasks` as t set state = 'done', claimed_by = '', updated_at = utc_timestamp(6)
 where (t.id, t.fence) in ((?, ?), (?, ?)) and t.claimed_by = ?

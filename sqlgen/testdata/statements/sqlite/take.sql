@@ -1,2 +1,2 @@
 update "falldue_tasks" as t set first_attempted_at = case when t.attempts = 0 then (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 else max(t.first_attempted_at, 0) end, attempted_at = (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000, attempts = min(t.attempts, 2147483646) + 1, fence = min(t.fence, 9223372036854775806) + 1, state = 'open', updated_at = ((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 + (?)), claimed_by = ?
-where (t.id, t.fence) in (select * from (select value ->> 0 as task_id, value ->> 1 as task_fence from json_each(?)) as s)
+where (t.id, t.fence) in (values (?, ?), (?, ?))
