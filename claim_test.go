@@ -39,7 +39,7 @@ func TestClaimsThatFailToCommit(t *testing.T) {
 	defer db.Close()
 	failed := pollFailures{slog.DiscardHandler, make(chan struct{})}
 	const handlers = 2
-	q, err := falldue.New(db, falldue.Config{Workers: handlers, PollInterval: 10 * time.Millisecond, Logger: slog.New(failed)})
+	q, err := falldue.New(db, falldue.Config{Handlers: handlers, PollInterval: 10 * time.Millisecond, Logger: slog.New(failed)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,15 +31,16 @@ type Config struct {
 	Schema string
 
 	// Queues names the queues that Run works on, and how many handlers may run
-	// at once for each. Defaults to the queue "default" with Workers handlers.
+	// at once for each; others are left alone, "default" too if it is not among
+	// them. Defaults to the queue "default" with as many as Handlers says.
 	Queues map[string]int
-	// Workers is how many handlers may run at once when Queues is empty.
+	// Handlers is how many handlers may run at once when Queues is empty.
 	// Defaults to 10.
-	Workers int
-	// PollInterval is how long at the most a worker waits before it looks for
-	// tasks that other processes enqueued. What it knows of itself it does not
-	// poll for: it sleeps until the next task falls due. Defaults to 1 second,
-	// to 15 seconds where Listen is set; up to a tenth is added at random.
+	Handlers int
+	// PollInterval is how often a worker looks for tasks that other processes
+	// enqueued, by one statement a queue. A task that it knows of starts when it
+	// falls due, not at the next poll. Defaults to 1 second, to 15 seconds where
+	// Listen is set; up to a tenth is added at random.
 	PollInterval time.Duration
 	// Lease is how long a task stays with a worker that does not answer; then
 	// it falls due for others, after its policy's delay. Workers extend their
@@ -50,7 +51,9 @@ type Config struct {
 	// at all.
 	Grace time.Duration
 	// Keep is how long tasks that are done stay in the table. Defaults to 0:
-	// they are deleted at once, and a handler's result with them.
+	// they are deleted at once, and a handler's result with them. A worker
+	// cleans its queues about once a minute, by its own Keep and KeepDead: give
+	// all workers of a queue the same.
 	Keep time.Duration
 	// KeepDead is how long dead and cancelled tasks stay in the table.
 	// Defaults to 0: for ever.
@@ -85,11 +88,11 @@ func (c Config) withDefaults() Config {
 	if c.Prefix == "" {
 		c.Prefix = "falldue_"
 	}
-	if c.Workers == 0 {
-		c.Workers = 10
+	if c.Handlers == 0 {
+		c.Handlers = 10
 	}
 	if len(c.Queues) == 0 {
-		c.Queues = map[string]int{DefaultQueue: c.Workers}
+		c.Queues = map[string]int{DefaultQueue: c.Handlers}
 	}
 	if c.PollInterval == 0 {
 		c.PollInterval = time.Second

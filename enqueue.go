@@ -22,12 +22,13 @@ const maxDelay = sqlgen.MaxDelay * time.Second
 type EnqueueOptions struct {
 	// Delay is how long the task waits before it first runs: 0 to 36,500 days.
 	Delay time.Duration
-	// At is when the task first runs; a moment in the past is at once. It
-	// counts by the database's clock. Not together with Delay.
+	// At is when the task first runs, in the years 1970 to 9000; a moment in the
+	// past is at once. It counts by the database's clock. Not together with Delay.
 	At time.Time
 	// Queue is where the task waits. Defaults to the kind's.
 	Queue string
-	// Priority orders the tasks of a queue, lower first. 0 is the kind's.
+	// Priority orders the tasks of a queue, lower first. 0 is the kind's, so that
+	// no task of a kind with another has 0.
 	Priority int
 	// Policy is the task's own. Defaults to the kind's, and then follows it
 	// when it changes.

@@ -34,7 +34,7 @@ func Example() {
 
 	file := filepath.Join(os.TempDir(), fmt.Sprintf("shop-%d.db", os.Getpid()))
 	defer func() { _ = os.Remove(file) }()
-	db := sqlx.MustConnect("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)&_txlock=immediate")
+	db := sqlx.MustConnect("sqlite", "file:"+file+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(10000)&_txlock=immediate")
 	defer db.Close()
 	db.MustExec("create table orders (number integer primary key)")
 

@@ -120,7 +120,7 @@ func TestRowsEditedIntoNonsense(t *testing.T) {
 		db := testdb.Open(t, engine)
 		var log lockedBuilder
 		q, err := falldue.New(db, falldue.Config{
-			Workers: 1, Keep: time.Hour, PollInterval: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Handlers: 1, Keep: time.Hour, PollInterval: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		if err != nil {
 			t.Fatal(err)

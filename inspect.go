@@ -19,7 +19,8 @@ type State string
 const (
 	// Open tasks wait, or run; they are due when their policy's delay is over.
 	Open State = sqlgen.StateOpen
-	// Snoozed tasks wait for a moment, without a delay on top.
+	// Snoozed tasks wait until UpdatedAt, without a delay on top: after [Snooze] or
+	// [RetryAfter], or because their worker stopped while they ran.
 	Snoozed State = sqlgen.StateSnoozed
 	// Done tasks succeeded; they stay for Config.Keep.
 	Done State = sqlgen.StateDone
@@ -59,6 +60,7 @@ type TaskInfo struct {
 	Now time.Time
 	// ClaimedBy is the worker that runs the task, or whose lease ran out.
 	ClaimedBy string
+	// LastError is the text of the latest failure, its first 16 KiB; "" if none.
 	LastError string
 	Payload   json.RawMessage
 	// Result is what the handler set, nil if nothing.
@@ -140,12 +142,14 @@ type Attempt struct {
 	FinishedAt time.Time
 	// Duration is how long the handler ran, 0 where nobody knows.
 	Duration time.Duration
-	Error    string
+	// Error is its text, the first 16 KiB.
+	Error string
 	// Stack is that of a panic, or "".
 	Stack string
 }
 
-// Attempts lists what went wrong with a task, oldest first.
+// Attempts lists what went wrong with a task, oldest first: nothing for one that
+// never failed, or is not there.
 func (q *Queue) Attempts(ctx context.Context, id int64) (list []Attempt, err error) {
 	s := q.store
 	stmt := s.stmt("attempts", 0, func(int) sqlgen.Stmt { return sqlgen.Attempts(s.server, s.tables) })
@@ -209,7 +213,8 @@ func (q *Queue) Revive(ctx context.Context, id int64) error {
 }
 
 // Cancel calls off a task that is not finished. The context of its handler, if
-// it runs, ends with [ErrLeaseLost] at the next heartbeat. Its error wraps
+// it runs, ends with [ErrLeaseLost] when its lease is next extended, within a third
+// of Config.Lease. Its error wraps
 // [ErrNotFound] for a task that is finished.
 func (q *Queue) Cancel(ctx context.Context, id int64) error {
 	return q.store.changeState(ctx, "cancel", sqlgen.Cancel, id)

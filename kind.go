@@ -21,13 +21,15 @@ type KindConfig struct {
 	// waiting task as soon as they run, with no row written. Defaults to
 	// backoff.Zizq: 15 s + n⁴, 25 retries.
 	Policy backoff.Policy
-	// Queue is where tasks of this kind wait. Defaults to [DefaultQueue].
+	// Queue is where tasks of this kind wait, for workers whose Config.Queues
+	// names it. Defaults to [DefaultQueue].
 	Queue string
 	// Priority orders the tasks of a queue: lower first, -32,768 to 32,767.
 	// Defaults to 0.
 	Priority int
-	// Timeout is how long a handler may run before its context ends. Defaults
-	// to 0: as long as it likes.
+	// Timeout is how long a handler may run before its context ends, with the
+	// cause [ErrTimeout]; what it returns then counts as ever. Defaults to 0: as
+	// long as it likes.
 	Timeout time.Duration
 }
 
@@ -74,6 +76,10 @@ func (k Kind[A]) Config() KindConfig { return k.KindConfig }
 
 // Enqueue stores a task and returns its id. It is in a transaction of its own:
 // when Enqueue returns without an error, the task will run.
+//
+// Errors wrap [ErrInvalid] for arguments or options, and [ErrNotMigrated] where
+// the tables are missing. After another error, such as a broken connection,
+// nobody knows whether the task was stored.
 func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts ...EnqueueOptions) (int64, error) {
 	return one(k.EnqueueMany(ctx, q, []A{args}, opts...))
 }
@@ -87,7 +93,8 @@ func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts ..
 }
 
 // EnqueueMany stores tasks that share their options, all or none, and returns
-// their ids in the order of args.
+// their ids in the order of args; of none none. More than 500 go into PostgreSQL
+// by COPY where the driver streams it, as lib/pq does.
 func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts ...EnqueueOptions) ([]int64, error) {
 	return k.enqueue(ctx, q, nil, args, opts)
 }
@@ -143,6 +150,9 @@ func one(ids []int64, err error) (int64, error) {
 // at least once for each task, and again when a worker died half way: where
 // that matters, see [Task.DoneTx]. A kind that is invalid, or handled twice,
 // makes Run return an error.
+//
+// A panic of fn is a failed attempt ([PanicError]), and so is a payload that is
+// not an A, for which fn is not called.
 func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error) {
 	q.register(k.kind, func(ctx context.Context, r *run) error {
 		t := Task[A]{TaskMeta: r.meta(), run: r}

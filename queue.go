@@ -17,8 +17,9 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Queue is falldue on one database: it enqueues, runs handlers and looks after
-// tasks. It is safe for concurrent use. Nothing runs before [Queue.Run].
+// Queue is falldue on one database, with any number of the named queues that
+// tasks wait in: it enqueues, runs handlers and looks after tasks. It is safe for
+// concurrent use. Nothing runs before [Queue.Run].
 type Queue struct {
 	cfg      Config
 	store    *store
@@ -41,10 +42,14 @@ type handler struct {
 const probeTimeout = 15 * time.Second
 
 // New makes a queue on db, whose engine and abilities it asks of the server
-// itself. It neither creates tables (see [Queue.Migrate]) nor starts anything.
+// itself, for up to 15 seconds. It neither creates tables (see [Queue.Migrate])
+// nor starts anything.
 //
-// Errors wrap [ErrInvalid] for a configuration, and dialect.ErrUnsupported for
-// a server that is too old or lacks something falldue needs.
+// Errors wrap [ErrInvalid] for a configuration, [dialect.ErrUnsupported] for a
+// server that is too old or lacks something falldue needs, and
+// [dialect.ErrShared], too, for a pooler that gives transactions and not
+// sessions. Others are the driver's, such as that of a server that does not
+// answer.
 func New(db *sqlx.DB, cfg Config) (*Queue, error) {
 	if db == nil {
 		return nil, invalid("the database is nil")
@@ -98,10 +103,11 @@ func (q *Queue) register(k kind, fn func(ctx context.Context, r *run) error) {
 // finish for Config.Grace, cancels the rest, waits for them, and returns nil.
 // A handler that ignores its context holds Run up, and keeps its lease.
 //
-// It returns an error at once when a handler's kind is invalid, when the tables
-// are missing ([ErrNotMigrated]), when the database computes another delay than
-// Go for a policy, or when Run runs already. A database that fails later is
-// waited for, not returned.
+// It returns an error at once when there are no handlers or the kind of one is
+// invalid ([ErrInvalid]), when the tables are missing ([ErrNotMigrated]), when
+// the database does not answer, or computes another delay than Go for a policy,
+// or when Run runs already. A database that fails later is waited for, not
+// returned.
 func (q *Queue) Run(ctx context.Context) error {
 	q.mu.Lock()
 	err := errors.Join(q.wrong...)
@@ -128,6 +134,11 @@ func (q *Queue) Run(ctx context.Context) error {
 			return nil //nolint:nilerr // told to stop before it began
 		}
 		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.handlers)) {
+		if queue := w.handlers[name].kind.Queue; w.pollers[queue] == nil {
+			q.cfg.Logger.Warn("falldue: tasks of a kind wait in a queue that this worker does not work on", "kind", name, "queue", queue)
+		}
 	}
 	w.run(ctx)
 	return nil
@@ -175,8 +186,12 @@ func (q *Queue) wake(entries []entry) {
 		return
 	}
 	for _, e := range entries {
-		if p := w.pollers[e.queue]; p != nil && e.at == nil {
-			p.tell(lane{state: sqlgen.StateOpen, priority: e.priority, kind: e.kind, policy: e.policy}, e.delay)
+		if p := w.pollers[e.queue]; p != nil {
+			wait := e.delay
+			if at, ok := e.at.(int64); ok {
+				wait = time.Until(time.UnixMicro(at)) // by a clock that may be wrong: only the poller's sleep rests on it
+			}
+			p.tell(lane{state: sqlgen.StateOpen, priority: e.priority, kind: e.kind, policy: e.policy}, wait)
 		}
 	}
 }

@@ -172,11 +172,15 @@ func (r *run) exhausted(next time.Duration) bool {
 	return r.rule.policy.MaxElapsed() > 0 && elapsed+next > r.rule.policy.MaxElapsed()
 }
 
-// worn ends a task whose last allowed attempt was lost with its worker.
+// worn ends a task that has no attempt left: its last one was lost with its
+// worker, or the limit is lower now than when it failed.
 func (r *run) worn(most int) settlement {
 	e := r.settlement()
 	e.to, e.more = sqlgen.StateDead, -1
 	e.failure = fmt.Sprintf("the lease of attempt %d of %d ran out: its worker %q vanished", r.claim.attempts-1, most, r.claim.previous)
+	if r.claim.previous == "" {
+		e.failure = fmt.Sprintf("%d attempts have failed, and %d are allowed now", r.claim.attempts-1, most)
+	}
 	return e
 }
 

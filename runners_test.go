@@ -78,7 +78,7 @@ func TestRunnersKeepTheOrder(t *testing.T) {
 func TestHandlerThatExitsHasFailed(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.SQLite)
-	q, err := New(db, Config{Workers: 1})
+	q, err := New(db, Config{Handlers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func TestClaimsWithoutATurn(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
 		const tasks = 2 * maxBatch
-		q, err := New(db, Config{Workers: tasks})
+		q, err := New(db, Config{Handlers: tasks})
 		if err != nil {
 			t.Fatal(err)
 		}

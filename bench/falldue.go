@@ -29,7 +29,7 @@ var tomorrow = backoff.Constant(24 * time.Hour)
 func openFalldue(v variant) open {
 	return func(ctx context.Context, db database, s settings) (subject, error) {
 		f := &falldueSubject{name: map[variant]string{tuned: "falldue", defaults: "falldue-default"}[v], engine: db.server.engine, kind: falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow})}
-		cfg := falldue.Config{Workers: handlers}
+		cfg := falldue.Config{Handlers: handlers}
 		switch s.done {
 		case kept:
 			cfg.Keep = time.Hour

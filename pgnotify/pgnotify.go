@@ -3,6 +3,13 @@
 // own, which it opens with lib/pq, whatever driver the queue itself uses:
 //
 //	q, err := falldue.New(db, falldue.Config{Listen: pgnotify.DSN(dsn)})
+//
+// A process that only enqueues has to notify:
+//
+//	q, err := falldue.New(db, falldue.Config{Notify: true})
+//
+// A worker that listens polls every 15 seconds, unless Config.PollInterval says
+// otherwise; tasks of a process that does not notify wait for that.
 package pgnotify
 
 import (

@@ -71,7 +71,7 @@ var enqueueCases = []conformance{
 		work(t, q)
 		for i := range 20 { // of which one at the least meets a worker that is idle
 			text := strings.Repeat("x", i)
-			id := enqueue(t, q, k, note{text}, falldue.EnqueueOptions{Delay: time.Duration(i%2) * 50 * time.Millisecond})
+			id := enqueue(t, q, k, note{text}, []falldue.EnqueueOptions{{}, {Delay: 50 * time.Millisecond}, {At: time.Now().Add(-time.Minute)}}[i%3])
 			if got := receive(t, ran, text); got != text {
 				t.Fatalf("ran %q, want %q", got, text)
 			}
@@ -159,7 +159,7 @@ var enqueueCases = []conformance{
 		}
 	}},
 	{"a delayed task waits, and so does one for an absolute time", func(t *testing.T, b *bench) {
-		q, k := b.queue(t, falldue.Config{Workers: 1}), falldue.NewKind[note]("delayed", falldue.KindConfig{})
+		q, k := b.queue(t, falldue.Config{Handlers: 1}), falldue.NewKind[note]("delayed", falldue.KindConfig{})
 		ran := make(chan string, 4)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
 			ran <- task.Args.Text

@@ -12,7 +12,7 @@ import (
 
 var orderCases = []conformance{
 	{"lower priorities run first, and within a lane who waits longest", func(t *testing.T, b *bench) {
-		q, k := b.queue(t, falldue.Config{Workers: 1}), falldue.NewKind[note]("ordered", falldue.KindConfig{})
+		q, k := b.queue(t, falldue.Config{Handlers: 1}), falldue.NewKind[note]("ordered", falldue.KindConfig{})
 		ran := make(chan string, 100)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
 			ran <- task.Args.Text
@@ -57,7 +57,7 @@ var orderCases = []conformance{
 			t.Fatal(err)
 		}
 		for range workers {
-			w := b.queueOn(t, b.open(t), falldue.Config{Workers: 20})
+			w := b.queueOn(t, b.open(t), falldue.Config{Handlers: 20})
 			falldue.Handle(w, k, func(_ context.Context, task falldue.Task[int]) error {
 				mu.Lock()
 				seen[attempt{task.ID, task.Fence}]++

@@ -162,6 +162,25 @@ var retryCases = []conformance{
 			t.Errorf("attempt %d, want 2", m.Attempt)
 		}
 	}},
+	{"a limit that is lowered ends the waiting tasks that are beyond it, without running them", func(t *testing.T, b *bench) {
+		q := b.queue(t, falldue.Config{})
+		k, ran := failing(q, policy(t, "delay if(n < 3, 0, 1h); attempts 5"))
+		id := enqueue(t, q, k, note{})
+		stop := work(t, q)
+		until(t, q, id, "waiting", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 3 })
+		stop()
+
+		strict := b.queueOn(t, b.open(t), falldue.Config{})
+		_, again := failing(strict, policy(t, "delay 0; attempts 2"))
+		work(t, strict)
+		info := untilState(t, strict, id, falldue.Dead)
+		if want := "3 attempts have failed, and 2 are allowed now"; info.Attempts != 3 || info.LastError != want {
+			t.Errorf("dead with %d attempts and error %q, want 3 and %q", info.Attempts, info.LastError, want)
+		}
+		if len(ran) != 3 || len(again) != 0 {
+			t.Errorf("%d attempts ran before and %d after, want 3 and 0", len(ran), len(again))
+		}
+	}},
 	{"a snooze does not use up an attempt, and has no delay on top", func(t *testing.T, b *bench) {
 		q := b.queue(t, falldue.Config{Keep: time.Hour})
 		k := falldue.NewKind[note]("snoozing", falldue.KindConfig{Policy: policy(t, "delay if(n == 1, 0, 1h); attempts 2")})

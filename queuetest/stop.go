@@ -11,7 +11,7 @@ import (
 
 var stopCases = []conformance{
 	{"a worker told to stop finishes what runs, gives back what does not, and takes nothing more", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{Workers: 1, Keep: time.Hour})
+		q := b.queue(t, falldue.Config{Handlers: 1, Keep: time.Hour})
 		k := falldue.NewKind[int]("stopping", falldue.KindConfig{Policy: policy(t, "delay 1h")})
 		started, let := make(chan int, 100), make(chan struct{})
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[int]) error {

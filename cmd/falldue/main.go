@@ -28,7 +28,7 @@ func run() int {
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "falldue",
-		Short:         "A task queue that polls a database by the tasks' own backoff",
+		Short:         "Create falldue's tables, and look at policies",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

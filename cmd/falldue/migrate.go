@@ -128,7 +128,9 @@ func migrateDumpCommand(f *migrateFlags) *cobra.Command {
 		Short: "Print the migrations for another tool to run",
 		Long: "Print the migrations for another tool to run, or write them to a folder as files.\n" +
 			"A file of the folder that has other contents is never written over. Number the\n" +
-			"files as the folder's own sequence wants it.\n\n" +
+			"files as the folder's own sequence wants it. Files of golang-migrate have several\n" +
+			"statements, for which its MySQL driver needs multiStatements=true. Tables that\n" +
+			"another tool made are not for \"migrate up\", nor for the library's Migrate.\n\n" +
 			"This verb needs no database.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

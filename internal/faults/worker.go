@@ -63,7 +63,7 @@ func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil)).With("process", r.Name)
 	for {
 		q, err := falldue.New(db, falldue.Config{
-			Name: r.Name, Workers: r.Handlers, Lease: r.Lease, Logger: log,
+			Name: r.Name, Handlers: r.Handlers, Lease: r.Lease, Logger: log,
 			Keep: 24 * time.Hour, PollInterval: 100 * time.Millisecond,
 		})
 		if err == nil {
