@@ -33,15 +33,16 @@ var docTemplate = template.Must(template.New("doc").Parse(docText))
 
 // section is an engine in the document.
 type section struct {
-	Title            string
-	Parts            []chapter
-	Plot, ClaimsPlot string // file names; ClaimsPlot is empty without results
+	Title string
+	Parts []chapter
 }
 
 // chapter is a part in the document.
 type chapter struct {
-	Setting setting
-	Tables  []string // in Markdown
+	Setting          setting
+	Commands         []string
+	Tables           []string // in Markdown
+	Plot, ClaimsPlot string   // file names, empty without results
 }
 
 // titles are the engines in the order of the document.
@@ -65,6 +66,15 @@ func writeDoc(path, engine string, now part) error {
 	if err := os.WriteFile(filepath.Join(folder, engine+".json"), append(text, '\n'), 0o644); err != nil {
 		return err
 	}
+	plots, err := filepath.Glob(filepath.Join(folder, "*.svg"))
+	if err != nil {
+		return err
+	}
+	for _, plot := range plots { // parts come and go
+		if err := os.Remove(plot); err != nil {
+			return err
+		}
+	}
 	data := struct {
 		Measures []measure
 		Sections []section
@@ -77,25 +87,13 @@ func writeDoc(path, engine string, now part) error {
 		if len(r.Parts) == 0 {
 			continue
 		}
-		s := section{Title: t.title, Plot: t.engine + ".svg"}
-		var all results
-		for _, p := range r.Parts {
-			c := chapter{Setting: p.Setting}
-			for _, t := range tablesOf(p.Results) {
-				c.Tables = append(c.Tables, t.RenderMarkdown())
-			}
-			s.Parts = append(s.Parts, c)
-			all = append(all, p.Results...)
-		}
-		all.sort()
-		if err := plotRates(filepath.Join(folder, s.Plot), t.title, all); err != nil {
-			return err
-		}
-		if name := t.engine + "-claims.svg"; len(all.claims()) > 0 {
-			s.ClaimsPlot = name
-			if err := plotClaims(filepath.Join(folder, name), t.title, all); err != nil {
+		s := section{Title: t.title}
+		for i, p := range r.Parts {
+			c, err := chapterOf(p, folder, t.title, fmt.Sprintf("%s-%d", t.engine, i+1))
+			if err != nil {
 				return err
 			}
+			s.Parts = append(s.Parts, c)
 		}
 		data.Sections = append(data.Sections, s)
 	}
@@ -104,6 +102,32 @@ func writeDoc(path, engine string, now part) error {
 		return err
 	}
 	return errors.Join(docTemplate.Execute(file, data), file.Close())
+}
+
+// chapterOf draws a part's plots into the folder, under that name.
+func chapterOf(p part, folder, title, name string) (chapter, error) {
+	c := chapter{Setting: p.Setting}
+	for _, t := range tablesOf(p.Results) {
+		c.Tables = append(c.Tables, t.RenderMarkdown())
+	}
+	for _, r := range p.Results {
+		if r.Command != "" && !slices.Contains(c.Commands, r.Command) {
+			c.Commands = append(c.Commands, r.Command)
+		}
+	}
+	if len(p.Results.rates()) > 0 {
+		c.Plot = name + ".svg"
+		if err := plotRates(filepath.Join(folder, c.Plot), title, p.Results); err != nil {
+			return c, err
+		}
+	}
+	if len(p.Results.claims()) > 0 {
+		c.ClaimsPlot = name + "-claims.svg"
+		if err := plotClaims(filepath.Join(folder, c.ClaimsPlot), title, p.Results); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
 }
 
 func readRecord(folder, engine string) (r record, err error) {
@@ -125,7 +149,7 @@ func replace(parts []part, now part) (list []part) {
 			return slices.ContainsFunc(now.Results, func(y result) bool { return x.Measure == y.Measure })
 		})
 		switch {
-		case p.Setting == now.Setting:
+		case p.Setting.like(now.Setting):
 			now.Results = append(p.Results, now.Results...)
 		case len(p.Results) > 0:
 			list = append(list, p)

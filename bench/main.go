@@ -40,6 +40,17 @@ type config struct {
 	doc      string
 	plot     string
 	profile  string
+	command  string // what the run was told of the above, but for its files and the server
+}
+
+// names are a flag's value: words separated by commas.
+type names []string
+
+func (n *names) String() string { return strings.Join(*n, ",") }
+
+func (n *names) Set(s string) error {
+	*n = strings.FieldsFunc(s, func(r rune) bool { return r == ',' })
+	return nil
 }
 
 func main() {
@@ -59,17 +70,11 @@ func main() {
 
 func parse() *config {
 	c := &config{}
-	list := func(into *[]string) func(string) error {
-		return func(s string) error {
-			*into = strings.FieldsFunc(s, func(r rune) bool { return r == ',' })
-			return nil
-		}
-	}
 	flag.StringVar(&c.engine, "engine", postgres, "postgres, mysql, mariadb or sqlite")
 	flag.StringVar(&c.dsn, "dsn", "", "the server, for a user who may create databases (default: the environment's FALLDUE_TEST_<ENGINE>, or one started for the run)")
-	flag.Func("peers", "systems beside falldue and falldue-default, separated by commas, such as raw,river (default: all there are on the engine)", list(&c.peers))
-	flag.Func("systems", "all systems, instead of --peers", list(&c.systems))
-	flag.Func("measures", "measures, separated by commas (default: all)", list(&c.measures))
+	flag.Var((*names)(&c.peers), "peers", "systems beside falldue and falldue-default, separated by commas, such as raw,river (default: all there are on the engine)")
+	flag.Var((*names)(&c.systems), "systems", "all systems, instead of --peers")
+	flag.Var((*names)(&c.measures), "measures", "measures, separated by commas (default: all)")
 	flag.IntVar(&c.rounds, "rounds", 3, "runs of each measure, in turns between the systems")
 	flag.IntVar(&c.tasks, "tasks", 100_000, "tasks of one run")
 	flag.IntVar(&c.backlog, "backlog", 1_000_000, "tasks that wait beside them")
@@ -81,6 +86,12 @@ func parse() *config {
 	flag.StringVar(&c.plot, "plot", "", "file to draw the results into; its ending chooses svg, png or pdf")
 	flag.StringVar(&c.profile, "profile", "", "file to write a CPU profile of all runs to; with .allocs appended, one of allocations")
 	flag.Parse()
+	c.command = "go run ."
+	flag.Visit(func(f *flag.Flag) {
+		if !slices.Contains([]string{"dsn", "json", "doc", "plot", "profile"}, f.Name) {
+			c.command += " --" + f.Name + " " + f.Value.String()
+		}
+	})
 	if c.systems == nil && c.peers != nil {
 		c.systems = append([]string{"falldue", "falldue-default"}, c.peers...)
 	}
@@ -160,6 +171,9 @@ func write(ctx context.Context, c *config, srv *server, all results) error {
 	where, err := settingOf(ctx, c, srv)
 	if err != nil {
 		return err
+	}
+	for i := range all {
+		all[i].Command = c.command
 	}
 	return writeDoc(c.doc, c.engine, part{where, all})
 }

@@ -68,7 +68,7 @@ var measures = []measure{
 	},
 	{
 		name: "deadlocks", unit: "", less: true, engines: []string{postgres, mySQL, mariaDB}, run: storm,
-		about: "that the server counted while eight processes enqueued, claimed, settled and deleted tasks a second old, for --storm; storm_errors are those that a caller of falldue saw",
+		about: "that the server counted while eight processes enqueued, claimed, settled and deleted tasks a second old, for --storm; storm_errors are those that a caller of falldue saw, storm_enqueued and storm_handled are tasks a second",
 	},
 	{name: "fail", unit: "tasks/s", settings: settings{fails: true}, run: drainOf(1, 0, errHandler), about: "as drain_deleted, each handler returns an error, which is recorded, and the task waits until tomorrow"},
 	{name: "enqueue_many", unit: "tasks/s", run: enqueueMany(subject.insert), about: "two clients enqueue 500 a call"},

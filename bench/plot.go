@@ -12,15 +12,20 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// plotRates draws tasks a second: a group of bars for each measure, the medians,
-// with a line from the smallest to the largest.
-func plotRates(path, title string, all results) error {
-	var names []string
+// rates lists the measures of tasks a second.
+func (r results) rates() (names []string) {
 	for _, m := range measures {
-		if _, ok := all.of(m.name, "falldue"); ok && m.unit == "tasks/s" {
+		if _, ok := r.of(m.name, "falldue"); ok && m.unit == "tasks/s" {
 			names = append(names, m.name)
 		}
 	}
+	return names
+}
+
+// plotRates draws tasks a second: a group of bars for each measure, the medians,
+// with a line from the smallest to the largest.
+func plotRates(path, title string, all results) error {
+	names := all.rates()
 	p := plot.New()
 	p.Title.Text, p.Y.Min, p.Legend.Top = "Tasks a second, "+title, 0, true
 	p.Add(horizontal())

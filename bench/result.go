@@ -15,6 +15,8 @@ type result struct {
 	Min     float64   `json:"min"`
 	Max     float64   `json:"max"`
 	Runs    []float64 `json:"runs"`
+	// Command prints it again, on the machine of its part.
+	Command string `json:"command,omitempty"`
 }
 
 // results are in the order in which they were first measured.

@@ -18,15 +18,20 @@ type setting struct {
 	Machine   string `json:"machine"`
 	Server    string `json:"server"`
 	Libraries string `json:"libraries"`
-	Rounds    int    `json:"rounds"`
 	Tasks     int    `json:"tasks"`
 	Backlog   int    `json:"backlog"`
+}
+
+// like tells whether s is the same as other on another day.
+func (s setting) like(other setting) bool {
+	s.Date = other.Date
+	return s == other
 }
 
 func settingOf(ctx context.Context, c *config, srv *server) (setting, error) {
 	s := setting{
 		Date: time.Now().UTC().Format(time.DateOnly), Machine: machine(), Libraries: libraries(),
-		Rounds: c.rounds, Tasks: c.tasks, Backlog: c.backlog,
+		Tasks: c.tasks, Backlog: c.backlog,
 	}
 	options, err := srv.options(ctx)
 	s.Server = srv.version + options
