@@ -1,10 +1,15 @@
 package falldue_test
 
 import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
@@ -71,4 +76,69 @@ func limit(t *testing.T, db *sqlx.DB) {
 	t.Cleanup(func() { db.MustExec("reset role; drop owned by " + role + "; drop role " + role) })
 	db.MustExec("grant select, insert, update, delete on all tables in schema public to " + role)
 	db.MustExec("set role " + role)
+}
+
+// breaking is lib/pq with connections that break in the middle of a COPY.
+type breaking struct{ dsn string }
+
+func (b breaking) Connect(ctx context.Context) (driver.Conn, error) {
+	connector, err := pq.NewConnector(b.dsn)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := connector.Connect(ctx)
+	return &breakingConn{plainConn: conn.(plainConn)}, err
+}
+
+func (breaking) Driver() driver.Driver { return pq.Driver{} }
+
+// plainConn is what database/sql wants of a connection.
+type plainConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+}
+
+type breakingConn struct{ plainConn }
+
+func (c *breakingConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	stmt, err := c.plainConn.PrepareContext(ctx, text)
+	if err == nil && strings.HasPrefix(text, "copy") {
+		return brokenStmt{stmt}, c.Close()
+	}
+	return stmt, err
+}
+
+type brokenStmt struct{ driver.Stmt }
+
+func (brokenStmt) CopyData(context.Context, string) (driver.Result, error) {
+	return nil, driver.ErrBadConn
+}
+
+func (brokenStmt) Close() error { return driver.ErrBadConn }
+
+// TestConnectionBreaksDuringCopy: the tasks take the ordinary way, on another.
+func TestConnectionBreaksDuringCopy(t *testing.T) {
+	t.Parallel()
+	db := sqlx.NewDb(sql.OpenDB(breaking{testdb.DSN(t, testdb.Postgres)}), "postgres")
+	defer db.Close()
+	q, err := falldue.New(db, falldue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := falldue.NewKind[int]("copied", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 501))
+	if err != nil || len(ids) != 501 {
+		t.Errorf("%d ids (error %v), want 501", len(ids), err)
+	}
+	if n := 0; db.Get(&n, "select count(*) from falldue_tasks") != nil || n != 501 {
+		t.Errorf("the table holds %d tasks, want 501", n)
+	}
+	if busy := db.Stats().InUse; busy != 0 {
+		t.Errorf("%d connections were not given back", busy)
+	}
 }

@@ -205,11 +205,16 @@ func (q *Queue) Counts(ctx context.Context) (list []Count, err error) {
 	return list, err
 }
 
-// Revive makes a dead or cancelled task run again at once, with all its
-// attempts before it; what is recorded of the old ones stays. Its error wraps
-// [ErrNotFound] for a task that is in another state.
+// Revive makes a dead or cancelled task due, with all its attempts before it;
+// what is recorded of the old ones stays. A worker of this process looks at
+// once, others at their next poll. Its error wraps [ErrNotFound] for a task that
+// is in another state.
 func (q *Queue) Revive(ctx context.Context, id int64) error {
-	return q.store.changeState(ctx, "revive", sqlgen.Revive, id)
+	err := q.store.changeState(ctx, "revive", sqlgen.Revive, id)
+	if err == nil {
+		q.Wake()
+	}
+	return err
 }
 
 // Cancel calls off a task that is not finished. The context of its handler, if

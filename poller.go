@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -178,14 +179,13 @@ func (p *poller) room() int {
 // sleep: 0 for not at all.
 func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
 	p.mu.Lock()
-	sweepAt, guessed := p.sweepAt, false
-	if p.lookNow.Swap(false) {
-		guessed = p.guess()
+	sweeps := !time.Now().Before(p.sweepAt)
+	if p.lookNow.Swap(false) && !sweeps {
+		sweeps = !p.guess() // then the next round does, whatever comes in until then
 		p.sweepAt = time.Now()
-		sweepAt = p.sweepAt
 	}
 	p.mu.Unlock()
-	if !guessed && !time.Now().Before(sweepAt) {
+	if sweeps {
 		if err := p.sweep(ctx); err != nil {
 			return 0, err
 		}
@@ -232,6 +232,9 @@ func (p *poller) guess() bool {
 func (p *poller) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
+	p.mu.Lock()
+	p.lanes.ask(maps.Keys(p.lanes))
+	p.mu.Unlock()
 	start := time.Now()
 	heads, err := p.w.q.store.sweep(ctx, p.queue)
 	if err != nil {
@@ -264,13 +267,7 @@ func (p *poller) sweep(ctx context.Context) error {
 	defer p.mu.Unlock()
 	p.cost = time.Since(start)
 	p.sweepAt = time.Now().Add(every + rand.N(every/10+1))
-	// What was told while the sweep ran may be newer than what it saw.
-	for at, f := range p.lanes {
-		if _, ok := found[at]; !ok && f.due.After(start) {
-			found[at] = f
-		}
-	}
-	p.lanes = found
+	p.lanes.found(found, start)
 	return nil
 }
 
@@ -299,6 +296,7 @@ func (p *poller) claim(ctx context.Context, due []lane, room int, inTurn bool) (
 	wants := make([]want, 0, len(due))
 	rules := make(map[lane]*rule, len(due))
 	p.mu.Lock()
+	p.lanes.ask(slices.Values(due))
 	fronts := maps.Clone(p.lanes)
 	p.mu.Unlock()
 	for _, at := range due {
@@ -361,10 +359,9 @@ func (p *poller) learn(due []lane, got []claim, full bool, start time.Time, rule
 	}
 	emptied := false
 	for _, at := range due {
-		// A task told of since then counts.
 		if f, ok := p.lanes[at]; ok && !f.due.After(start) {
 			emptied = emptied || !f.stuck
-			delete(p.lanes, at)
+			p.lanes.emptied(at)
 		}
 	}
 	if !emptied && len(got) == 0 {

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
 )
 
 // TestStuckLanesAreNotSweptForAtOnce: a lane whose first task no claim will ever
@@ -79,4 +82,47 @@ func TestWhoListensPollsLessOften(t *testing.T) {
 			t.Errorf("listens: %v, PollInterval %v: polls every %v, want %v", c.cfg.Listen != nil, c.cfg.PollInterval, got, c.want)
 		}
 	}
+}
+
+// TestNoticesDoNotKeepAPollerFromSweeping: however many there are, a task in a
+// lane that nobody guesses is found.
+func TestNoticesDoNotKeepAPollerFromSweeping(t *testing.T) {
+	t.Parallel()
+	db := testdb.Open(t, testdb.Postgres)
+	q, err := New(db, Config{PollInterval: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kind, ran := NewKind[int]("k", KindConfig{}), make(chan struct{})
+	Handle(q, kind, func(context.Context, Task[int]) error { close(ran); return nil })
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := q.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	all.Go(func() {
+		for ctx.Err() == nil {
+			q.Wake()
+			runtime.Gosched()
+		}
+	})
+	other, err := New(db, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kind.Enqueue(ctx, other, 1, EnqueueOptions{Priority: 7}); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-ran:
+	case <-time.After(20 * time.Second):
+		t.Error("the task was not found")
+	}
+	stop()
+	all.Wait()
 }

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -23,13 +24,14 @@ import (
 // behind, and the caller takes the ordinary way.
 func (s *store) copyIn(ctx context.Context, entries []entry) (ids []int64, sent bool, err error) {
 	err = s.transact(ctx, func(conn *sql.Conn, tx *sql.Tx) error {
-		err := conn.Raw(func(dc any) (err error) {
-			var now int64
-			if ids, now, err = s.newIDs(ctx, dc, len(entries)); err != nil {
-				return err
-			}
-			return s.stream(ctx, dc, entries, ids, now)
+		// Raw must not see that the connection is dead: it would close that, and
+		// wait for ever for the transaction, which has it.
+		var failed error
+		err := conn.Raw(func(dc any) error {
+			ids, failed = s.copyOn(ctx, dc, entries)
+			return nil
 		})
+		err = cmp.Or(failed, err)
 		if err == nil && s.notify {
 			tell := s.stmt("notify", 0, func(int) sqlgen.Stmt { return sqlgen.Notify(s.server) })
 			_, err = tx.ExecContext(ctx, tell.SQL, tell.Bind(sqlgen.Values{"channel": s.channel()}, nil)...)
@@ -41,6 +43,15 @@ func (s *store) copyIn(ctx context.Context, entries []entry) (ids []int64, sent 
 		s.noCopy.Store(true)
 	}
 	return ids, sent, err
+}
+
+// copyOn stores entries by a driver's connection, in its transaction.
+func (s *store) copyOn(ctx context.Context, dc any, entries []entry) ([]int64, error) {
+	ids, now, err := s.newIDs(ctx, dc, len(entries))
+	if err != nil {
+		return nil, err
+	}
+	return ids, s.stream(ctx, dc, entries, ids, now)
 }
 
 // newIDs takes ids from the sequence of the tasks, and the database's now.

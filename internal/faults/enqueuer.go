@@ -59,6 +59,9 @@ func (r Role) Enqueue(ctx context.Context) error {
 // a transaction that is committed, or in one that is rolled back.
 func (e *enqueuer) enqueue(ctx context.Context) error {
 	n := 1 + e.dice.IntN(e.Batch)
+	if e.dice.IntN(manyEvery) == 0 {
+		n = 501 + e.dice.IntN(100) // which PostgreSQL copies, and the others store by several statements
+	}
 	if e.Tasks > 0 {
 		n = min(e.Batch, e.Tasks-e.made)
 	}
@@ -87,6 +90,9 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 	e.write(Acknowledged, keys, ids)
 	return nil
 }
+
+// manyEvery is one in how many enqueues is of very many jobs.
+const manyEvery = 300
 
 // transactionalEvery is one in how many jobs ends itself in a transaction.
 const transactionalEvery = 10
