@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"runtime"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,7 +87,7 @@ func TestWhoListensPollsLessOften(t *testing.T) {
 func TestNoticesDoNotKeepAPollerFromSweeping(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.Postgres)
-	q, err := New(db, Config{PollInterval: 10 * time.Millisecond})
+	q, err := New(db, Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,32 +95,22 @@ func TestNoticesDoNotKeepAPollerFromSweeping(t *testing.T) {
 		t.Fatal(err)
 	}
 	kind, ran := NewKind[int]("k", KindConfig{}), make(chan struct{})
-	Handle(q, kind, func(context.Context, Task[int]) error { close(ran); return nil })
-	ctx, stop := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	all.Go(func() {
-		if err := q.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	all.Go(func() {
-		for ctx.Err() == nil {
-			q.Wake()
-			runtime.Gosched()
-		}
-	})
-	other, err := New(db, Config{})
-	if err != nil {
+	Handle(q, kind, func(context.Context, Task[int]) error { return nil })
+	if _, err := kind.Enqueue(t.Context(), q, 1, EnqueueOptions{Priority: 7}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kind.Enqueue(ctx, other, 1, EnqueueOptions{Priority: 7}); err != nil {
-		t.Error(err)
+	p := newWorker(q, q.handlers).pollers[DefaultQueue]
+	p.runs = runners{limit: 1, run: func(*run) { close(ran) }}
+	for range 3 {
+		p.look()
+		if _, err := p.round(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
 	}
+	p.runs.all.Wait()
 	select {
 	case <-ran:
-	case <-time.After(20 * time.Second):
+	default:
 		t.Error("the task was not found")
 	}
-	stop()
-	all.Wait()
 }
