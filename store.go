@@ -29,6 +29,7 @@ type store struct {
 	writer  chan struct{} // held by who writes, where there is one at a time
 
 	mu       sync.Mutex
+	recounts time.Time // when the next recount may be
 	made     map[stmtKey]sqlgen.Stmt
 	prepared map[string]*sql.Stmt
 	wires    map[any]*wire

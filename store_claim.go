@@ -51,6 +51,7 @@ func (h head) nonsense() string {
 // sweep finds the lanes of a queue.
 func (s *store) sweep(ctx context.Context, queue string) (heads []head, err error) {
 	stmt := s.stmt("sweep", 0, func(int) sqlgen.Stmt { return sqlgen.Sweep(s.server, s.tables) })
+	start := time.Now()
 	err = s.retry(ctx, func() error {
 		heads = heads[:0]
 		rows, err := pool{s}.rows(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"queue": queue}, nil))
@@ -70,7 +71,33 @@ func (s *store) sweep(ctx context.Context, queue string) (heads []head, err erro
 		}
 		return rows.Err()
 	})
+	if err == nil && s.server.Caps.Recount && time.Since(start) > slowSweep {
+		err = s.recount(ctx)
+	}
 	return heads, err
+}
+
+const (
+	// slowSweep is how long no sweep takes that jumps from lane to lane, unless
+	// there are very many.
+	slowSweep = 10 * time.Millisecond
+	// recountEvery is how often the server is made to count its lanes at the most.
+	recountEvery = 10 * time.Second
+)
+
+// recount has the server count its lanes, unless it was made to lately.
+func (s *store) recount(ctx context.Context) error {
+	s.mu.Lock()
+	now := time.Now()
+	early := now.Before(s.recounts)
+	if !early {
+		s.recounts = now.Add(recountEvery)
+	}
+	s.mu.Unlock()
+	if early {
+		return nil
+	}
+	return plain{s.db}.query(ctx, sqlgen.Recount(s.server, s.tables).SQL, nil, func(cells) error { return nil })
 }
 
 // want is a lane to claim from.

@@ -45,6 +45,9 @@ type Caps struct {
 	// Without it TiDB goes by statistics, which may be of a time when the table
 	// was empty, and then reads all of it for each batch.
 	JoinHints bool
+	// Recount: it goes by what it counted when it opened a table, perhaps when that
+	// was empty, until it is told to count again. Sweeps would read all that waits.
+	Recount bool
 	// Rows is how a batch of rows enters one statement.
 	Rows RowSource
 	// IDStep is the distance between two automatic ids of one INSERT; 0 where
@@ -163,7 +166,7 @@ func typical(name Name, version string) Server {
 		}}
 	case MariaDB:
 		return Server{Dialect: mysql{name}, Version: version, Caps: Caps{
-			SkipLocked: true, LockRows: true, LooseScan: true, Rows: Unions, InsertReturning: true,
+			SkipLocked: true, LockRows: true, LooseScan: true, Recount: true, Rows: Unions, InsertReturning: true,
 		}}
 	case TiDB:
 		// It parses SKIP LOCKED and then locks nothing. Its GROUP BY does not

@@ -65,6 +65,9 @@ func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
 		"clean":         sqlgen.Clean(s, tables),
 		"drop":          sqlgen.Drop(s, tables, room),
 	}
+	if s.Caps.Recount {
+		all["recount"] = sqlgen.Recount(s, tables)
+	}
 	if s.Caps.Lateral {
 		all["claim"] = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}})
 		all["claim_snoozed"] = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables})

@@ -35,6 +35,14 @@ func Sweep(s dialect.Server, tables Tables) Stmt {
 	return b.stmt()
 }
 
+// Recount makes an engine with Caps.Recount count its lanes again, by what its
+// statistics say now.
+func Recount(s dialect.Server, tables Tables) Stmt {
+	b := newBuilder(s)
+	b.add("show index from ", tables.tasks(s))
+	return b.stmt()
+}
+
 // plain lists columns to compare other columns with. SQLite compares two
 // columns with each other in a way that its indexes do not serve; a plus before
 // one makes it a value.
