@@ -106,7 +106,7 @@ func (l *leases) extend(ctx context.Context, batch []*run) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.w.q.cfg.Lease/3)
 	defer cancel()
-	lost, err := l.w.q.store.extend(ctx, l.w.id, l.w.q.cfg.Lease, fences)
+	lost, locked, err := l.w.q.store.extend(ctx, l.w.id, l.w.q.cfg.Lease, fences)
 	if err != nil {
 		l.w.q.cfg.Logger.Warn("falldue: cannot extend leases", "tasks", len(live), "error", err)
 		for _, r := range live {
@@ -116,13 +116,13 @@ func (l *leases) extend(ctx context.Context, batch []*run) {
 		}
 		return
 	}
-	gone := setOf(lost)
+	gone, stuck := setOf(lost), setOf(locked)
 	for _, r := range live {
 		if gone[r.claim.id] {
 			l.lose(r)
-			continue
+		} else if !stuck[r.claim.id] { // nobody else can claim what is locked, either
+			r.extended(now.Add(l.w.q.cfg.Lease))
 		}
-		r.extended(now.Add(l.w.q.cfg.Lease))
 	}
 }
 

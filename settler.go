@@ -13,16 +13,25 @@ import (
 // settler ends claims in batches: what comes in while one batch is written is
 // the next batch. So a single task is settled at once, and many cost little.
 // Where many are to come it lingers, since each batch costs a commit.
+//
+// One claim that cannot be settled, because the database refuses what it has to
+// say or somebody has locked its row, is set aside and tried again later: the
+// others do not wait for it.
 type settler struct {
 	w    *worker
 	in   chan ended
 	done chan struct{} // closed when the last batch is written
+
+	aside   []ended
+	tries   int       // of what is aside
+	nextTry time.Time // of what is aside
 }
 
 // ended is a run and how it ends.
 type ended struct {
 	run *run
 	settlement
+	giveUp time.Time // when to try no longer; zero while the database did not refuse it
 }
 
 func newSettler(w *worker) *settler {
@@ -37,13 +46,55 @@ const linger = 2 * time.Millisecond
 func (s *settler) loop() {
 	defer close(s.done)
 	batch := make([]ended, 0, maxBatch)
-	for first := range s.in {
-		batch = s.gather(append(batch[:0], first), s.w.leases.count() >= maxBatch/4)
-		for rest := slices.Clone(batch); len(rest) > 0; {
-			var part []ended
-			part, rest = distinct(rest)
-			s.write(part)
+	for {
+		var retry <-chan time.Time
+		if len(s.aside) > 0 {
+			retry = time.After(time.Until(s.nextTry))
 		}
+		select {
+		case first, ok := <-s.in:
+			if !ok {
+				s.end()
+				return
+			}
+			batch = s.gather(append(batch[:0], first), s.w.leases.count() >= maxBatch/4)
+			s.writeAll(slices.Clone(batch), false)
+		case <-retry:
+		}
+		if len(s.aside) > 0 && !time.Now().Before(s.nextTry) {
+			s.again()
+		}
+	}
+}
+
+// end tries what is aside for as long as handlers may take to stop.
+func (s *settler) end() {
+	for over := time.Now().Add(s.w.q.cfg.Grace); len(s.aside) > 0 && time.Now().Before(over); s.again() {
+		_ = pause(context.Background(), time.Until(s.nextTry))
+	}
+	for _, e := range s.aside {
+		s.abandon(e)
+	}
+}
+
+// again tries what is aside.
+func (s *settler) again() {
+	list := s.aside
+	s.aside = nil
+	s.writeAll(s.still(list), true)
+	s.tries++
+	s.nextTry = time.Now().Add(errorPause(s.tries))
+	if len(s.aside) == 0 {
+		s.tries = 0
+	}
+}
+
+// writeAll settles a list in which a task may be twice.
+func (s *settler) writeAll(list []ended, wary bool) {
+	for len(list) > 0 {
+		var part []ended
+		part, list = distinct(list)
+		s.write(part, wary)
 	}
 }
 
@@ -97,50 +148,85 @@ func (s *settler) gather(batch []ended, busy bool) []ended {
 
 // write settles a batch. While the database does not answer it tries again, for
 // as long as the leases hold: after that other workers run the tasks again, and
-// what these wanted to say no longer counts.
-func (s *settler) write(batch []ended) {
-	log := s.w.q.cfg.Logger
+// what these wanted to say no longer counts. If it is wary, as it is after a
+// failure, it sets aside what somebody else has locked.
+func (s *settler) write(batch []ended, wary bool) {
 	// In the order in which leases are extended, too: no two statements of this
 	// worker then wait for each other's rows.
 	slices.SortFunc(batch, func(a, b ended) int { return cmp.Compare(a.id, b.id) })
 	for try := 0; len(batch) > 0; try++ {
-		list := make([]settlement, len(batch))
-		for i, e := range batch {
-			list[i] = e.settlement
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
-		lost, err := s.w.q.store.settle(ctx, s.w.id, list)
-		cancel()
-		if err == nil {
-			s.finish(batch, setOf(lost), try > 0)
-			return
-		}
-		log.Warn("falldue: cannot settle", "tasks", len(batch), "error", err)
-		if s.w.q.store.server.Classify(err) == dialect.Other && context.Cause(ctx) == nil && len(batch) > 1 {
-			// One of them is the reason: the others need not share its fate.
-			for i := range batch {
-				s.write(batch[i : i+1])
+		lost, locked, late, err := s.try(batch, wary || try > 0)
+		switch {
+		case err == nil:
+			stuck := setOf(locked)
+			for _, e := range batch {
+				if stuck[e.id] {
+					s.aside = append(s.aside, e)
+				}
 			}
+			s.finish(slices.DeleteFunc(batch, func(e ended) bool { return stuck[e.id] }), setOf(lost), wary || try > 0)
+			return
+		case late || s.w.q.store.server.Classify(err) != dialect.Other:
+			s.w.q.cfg.Logger.Warn("falldue: cannot settle", "tasks", len(batch), "error", err)
+			_ = pause(context.Background(), errorPause(try))
+			batch = s.still(batch)
+		case len(batch) > 1:
+			// One of them is the reason: the others need not share its fate.
+			half := len(batch) / 2
+			s.write(batch[:half], wary)
+			s.write(batch[half:], wary)
+			return
+		default:
+			e := batch[0]
+			if e.giveUp.IsZero() {
+				e.giveUp = time.Now().Add(s.w.q.cfg.Lease)
+				s.w.q.cfg.Logger.Warn("falldue: cannot settle", "task", e.id, "kind", e.run.claim.was.kind, "error", err)
+			}
+			s.aside = append(s.aside, e)
 			return
 		}
-		_ = pause(context.Background(), errorPause(try))
-		batch = s.still(batch)
 	}
 }
 
-// still keeps of a batch those whose leases hold.
+// try settles a batch once, and tells whether the time for it ran out.
+func (s *settler) try(batch []ended, wary bool) (lost, locked []int64, late bool, err error) {
+	list := make([]settlement, len(batch))
+	for i, e := range batch {
+		list[i] = e.settlement
+	}
+	limit := settleTimeout
+	if wary {
+		limit = statementTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	lost, locked, err = s.w.q.store.settle(ctx, s.w.id, list, wary)
+	return lost, locked, ctx.Err() != nil, err
+}
+
+// settleTimeout is how long a batch is waited for before it is asked whether
+// somebody has locked one of its rows.
+const settleTimeout = 3 * time.Second
+
+// still keeps of a batch those whose leases hold, and that are not given up.
 func (s *settler) still(batch []ended) []ended {
 	now := time.Now()
 	live := batch[:0]
 	for _, e := range batch {
-		if e.run.holds(now) {
+		if e.run.holds(now) && (e.giveUp.IsZero() || now.Before(e.giveUp)) {
 			live = append(live, e)
 			continue
 		}
-		s.w.q.cfg.Logger.Error("falldue: task could not be settled while its lease held; it will run again", "task", e.id, "kind", e.run.claim.was.kind)
-		s.w.leases.drop(e.run)
+		s.abandon(e)
 	}
 	return live
+}
+
+// abandon lets go of a task that could not be settled. When its lease is over it
+// runs again.
+func (s *settler) abandon(e ended) {
+	s.w.q.cfg.Logger.Error("falldue: task could not be settled while its lease held; it will run again", "task", e.id, "kind", e.run.claim.was.kind)
+	s.w.leases.drop(e.run)
 }
 
 // finish lets go of runs that are settled, and tells pollers what waits now.

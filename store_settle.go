@@ -46,11 +46,12 @@ func (e settlement) fences() sqlgen.Row { return sqlgen.Row{e.id, e.fence} }
 // that cannot tell which.
 var errMismatch = errors.New("some claims are no longer owned")
 
-// settle ends claims of worker and returns the ids of those that were not its
-// own any more; these it left alone.
-func (s *store) settle(ctx context.Context, worker string, batch []settlement) (lost []int64, err error) {
+// settle ends claims of worker. It returns the ids of those that were not its
+// own any more and, if it is wary, of those whose rows somebody else has locked,
+// which it waits for if not. Both it left alone.
+func (s *store) settle(ctx context.Context, worker string, batch []settlement, wary bool) (lost, locked []int64, err error) {
 	certain := s.server.Caps.UpdateReturning
-	if !certain && !slices.ContainsFunc(batch, func(e settlement) bool { return e.doubtful }) {
+	if !certain && !wary && !slices.ContainsFunc(batch, func(e settlement) bool { return e.doubtful }) {
 		err = s.inTx(ctx, func(x execer) error {
 			matched, err := s.settleAll(ctx, x, worker, batch)
 			if err == nil && matched != len(batch) {
@@ -59,37 +60,60 @@ func (s *store) settle(ctx context.Context, worker string, batch []settlement) (
 			return err
 		})
 		if !errors.Is(err, errMismatch) {
-			return nil, err
+			return nil, nil, err
 		}
 	}
+	wary = wary || !certain
 	attempt := func(x execer) error {
-		lost = lost[:0]
+		lost, locked = nil, nil
 		live := batch
-		if !certain {
+		if wary {
 			fences := make([]sqlgen.Row, len(batch))
 			for i, e := range batch {
 				fences[i] = e.fences()
 			}
-			mine, err := s.owned(ctx, x, worker, fences, true)
-			if err != nil {
+			var free map[int64]bool
+			if free, lost, locked, err = s.grip(ctx, x, worker, fences); err != nil {
 				return err
 			}
-			live = slices.DeleteFunc(slices.Clone(batch), func(e settlement) bool { return !mine[e.id] })
-			for _, e := range batch {
-				if !mine[e.id] {
-					lost = append(lost, e.id)
-				}
-			}
+			live = slices.DeleteFunc(slices.Clone(batch), func(e settlement) bool { return !free[e.id] })
 		}
 		_, err := s.settleAllLosing(ctx, x, worker, live, &lost)
 		return err
 	}
-	if certain && s.isOneStatement(batch) {
+	if !wary && s.isOneStatement(batch) {
 		err = s.write(ctx, func() error { return attempt(alone{pool{s}}) })
 	} else {
 		err = s.inTx(ctx, attempt)
 	}
-	return lost, err
+	return lost, locked, err
+}
+
+// grip locks the rows of claims and tells which of them are free, which are not
+// worker's any more, and which somebody else has locked. It waits for locks only
+// where the engine cannot pass over them.
+func (s *store) grip(ctx context.Context, x execer, worker string, fences []sqlgen.Row) (free map[int64]bool, lost, locked []int64, err error) {
+	free, err = s.owned(ctx, x, worker, fences, true)
+	if err != nil || len(free) == len(fences) {
+		return free, nil, nil, err
+	}
+	var mine map[int64]bool
+	if s.server.Caps.SkipLocked {
+		if mine, err = s.owned(ctx, x, worker, fences, false); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	for _, row := range fences {
+		id, _ := row[0].(int64)
+		switch {
+		case free[id]:
+		case mine[id]:
+			locked = append(locked, id)
+		default:
+			lost = append(lost, id)
+		}
+	}
+	return free, lost, locked, nil
 }
 
 // isOneStatement tells whether a batch needs no transaction.
@@ -226,29 +250,21 @@ func (s *store) settleTx(ctx context.Context, tx Tx, worker string, e settlement
 	return matched == 1, s.explain(err)
 }
 
-// extend moves the end of worker's leases to lease from now, and returns those
-// of the claims that it no longer holds.
-func (s *store) extend(ctx context.Context, worker string, lease time.Duration, fences []sqlgen.Row) (lost []int64, err error) {
-	stmt := s.rowStmt("extend", len(fences), sqlgen.Extend)
-	values := sqlgen.Values{"worker": worker, "lease": lease.Microseconds()}
-	err = s.write(ctx, func() error {
-		lost = lost[:0]
-		n, err := s.change(ctx, pool{s}, stmt, values, fences, &lost)
-		if err != nil || n == len(fences) || s.server.Caps.UpdateReturning {
+// extend moves the end of worker's leases to lease from now. It returns the
+// claims that the worker no longer holds, and those whose rows somebody else has
+// locked, whose leases stay as they are.
+func (s *store) extend(ctx context.Context, worker string, lease time.Duration, fences []sqlgen.Row) (lost, locked []int64, err error) {
+	err = s.inTx(ctx, func(x execer) error {
+		var free map[int64]bool
+		if free, lost, locked, err = s.grip(ctx, x, worker, fences); err != nil || len(free) == 0 {
 			return err
 		}
-		mine, err := s.owned(ctx, pool{s}, worker, fences, false)
-		if err != nil {
-			return err
-		}
-		for _, row := range fences {
-			if id, _ := row[0].(int64); !mine[id] {
-				lost = append(lost, id)
-			}
-		}
-		return nil
+		live := slices.DeleteFunc(slices.Clone(fences), func(row sqlgen.Row) bool { id, _ := row[0].(int64); return !free[id] })
+		stmt := s.rowStmt("extend", len(live), sqlgen.Extend)
+		_, err := s.change(ctx, x, stmt, sqlgen.Values{"worker": worker, "lease": lease.Microseconds()}, live, &lost)
+		return err
 	})
-	return lost, err
+	return lost, locked, err
 }
 
 func orNil(s string) any {

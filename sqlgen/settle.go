@@ -137,8 +137,9 @@ func Extend(s dialect.Server, tables Tables, room int) Stmt {
 	}, owned)
 }
 
-// Owned selects the ids of those claims of a batch that :worker still holds,
-// and locks them where lock is set and the engine can. The batch has
+// Owned selects the ids of those claims of a batch that :worker still holds.
+// Where lock is set and the engine can it locks their rows, and leaves out those
+// that somebody else has locked, if it can do that. The batch has
 // [FenceColumns]. Parameters: worker.
 func Owned(s dialect.Server, tables Tables, room int, lock bool) Stmt {
 	b, name := newBuilder(s), tables.tasks(s)
@@ -148,7 +149,7 @@ func Owned(s dialect.Server, tables Tables, room int, lock bool) Stmt {
 		b.add("select t.id from ", b.rows("s", room, FenceColumns...), " join ", name, " t on t.id = s.task_id and t.fence = s.task_fence and ", owned(b))
 	}
 	if lock && s.Caps.LockRows {
-		b.add(" for update")
+		b.add(" for update", skipLocked(s))
 	}
 	return b.stmt()
 }

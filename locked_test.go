@@ -1,0 +1,141 @@
+package falldue_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// TestALockedRowHoldsNobodyElseUp: somebody has locked the row of one task that
+// runs. The leases of the others are extended, and they are settled.
+func TestALockedRowHoldsNobodyElseUp(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		if s, err := dialect.Probe(t.Context(), db); err != nil || !s.Caps.SkipLocked {
+			t.Skipf("it cannot pass over locked rows (error %v)", err)
+		}
+		q, err := falldue.New(db, falldue.Config{Lease: time.Second, Keep: time.Hour, Grace: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		kind := falldue.NewKind[int]("k", falldue.KindConfig{Policy: backoff.Constant(0)})
+		started, release, lost := make(chan struct{}, 20), make(chan struct{}), make(chan int64, 20)
+		falldue.Handle(q, kind, func(ctx context.Context, task falldue.Task[int]) error {
+			started <- struct{}{}
+			select {
+			case <-release:
+			case <-ctx.Done():
+				lost <- task.ID
+			}
+			return nil
+		})
+		ids, err := kind.EnqueueMany(t.Context(), q, make([]int, 5))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := runUntil(t, q)
+		defer stop()
+		for range ids {
+			<-started
+		}
+		holder := db.MustBegin()
+		defer func() { _ = holder.Rollback() }()
+		holder.MustExec(db.Rebind("select id from falldue_tasks where id = ? for update"), ids[2])
+		first := info(t, q, ids[0])
+		waitFor(t, "the others' leases to be extended twice", func() bool { return info(t, q, ids[0]).UpdatedAt.Sub(first.UpdatedAt) > 2*time.Second })
+		close(release)
+		for _, id := range []int64{ids[0], ids[1], ids[3], ids[4]} {
+			waitFor(t, "the others to be done", func() bool { return info(t, q, id).State == falldue.Done })
+		}
+		for len(lost) > 0 {
+			if id := <-lost; id != ids[2] {
+				t.Errorf("task %d lost its lease", id)
+			}
+		}
+		if err := holder.Rollback(); err != nil {
+			t.Error(err)
+		}
+		waitFor(t, "the locked task to be done", func() bool { return info(t, q, ids[2]).State == falldue.Done })
+	})
+}
+
+// TestWhatTheDatabaseRefusesHoldsNobodyElseUp: the end of one task cannot be
+// written. The others are settled, Run returns, and the task runs again.
+func TestWhatTheDatabaseRefusesHoldsNobodyElseUp(t *testing.T) {
+	t.Parallel()
+	db := testdb.Open(t, testdb.Postgres)
+	q, err := falldue.New(db, falldue.Config{Lease: time.Second, Grace: 100 * time.Millisecond, Handlers: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	db.MustExec(`create function refuse() returns trigger language plpgsql as $$ begin
+			if new.last_error = 'poison' then raise exception 'no'; end if; return new; end $$;
+		create trigger refuse before update on falldue_tasks for each row execute function refuse()`)
+	policy := backoff.Text("delay if(n < 3, 0, 1h)")
+	kind, runs := falldue.NewKind[int]("k", falldue.KindConfig{Policy: policy}), make(chan int, 1000)
+	falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[int]) error {
+		if task.Args != 7 {
+			return errors.New("fine")
+		}
+		runs <- task.Attempt
+		if task.Attempt == 2 {
+			return falldue.Snooze(time.Hour)
+		}
+		return errors.New("poison")
+	})
+	args := make([]int, 50)
+	for i := range args {
+		args[i] = i
+	}
+	ids, err := kind.EnqueueMany(t.Context(), q, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := runUntil(t, q)
+	for i, id := range ids {
+		if i != 7 {
+			waitFor(t, "the others to be settled", func() bool { return info(t, q, id).Attempts == 3 && info(t, q, id).ClaimedBy == "" })
+		}
+	}
+	waitFor(t, "the task to run again", func() bool { return info(t, q, ids[7]).State == falldue.Snoozed })
+	if first, second := <-runs, <-runs; first != 1 || second != 2 {
+		t.Errorf("attempts %d and %d ran, want 1 and 2", first, second)
+	}
+	stop()
+}
+
+// runUntil runs q until stop is called, which waits for its end.
+func runUntil(t *testing.T, q *falldue.Queue) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- q.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func info(t *testing.T, q *falldue.Queue, id int64) falldue.TaskInfo {
+	t.Helper()
+	i, err := q.Task(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
