@@ -172,9 +172,11 @@ type inside struct {
 func (i inside) query(ctx context.Context, text string, args []any, f func(cells) error) error {
 	var rows *sql.Rows
 	var err error
-	if stmt := i.lookup(text); stmt != nil {
+	stmt := i.lookup(text)
+	if stmt != nil {
 		rows, err = i.tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
-	} else {
+	}
+	if stmt == nil || isForeign(err) {
 		rows, err = i.tx.QueryContext(ctx, text, args...)
 	}
 	return each(rows, err, f)
@@ -182,9 +184,17 @@ func (i inside) query(ctx context.Context, text string, args []any, f func(cells
 
 func (i inside) exec(ctx context.Context, text string, args []any) (sql.Result, error) {
 	if stmt := i.lookup(text); stmt != nil {
-		return i.tx.StmtContext(ctx, stmt).ExecContext(ctx, args...)
+		if res, err := i.tx.StmtContext(ctx, stmt).ExecContext(ctx, args...); !isForeign(err) {
+			return res, err
+		}
 	}
 	return i.tx.ExecContext(ctx, text, args...)
+}
+
+// isForeign tells whether a statement was not sent, since its transaction is of
+// another pool than it was prepared in. database/sql has no other sign of that.
+func isForeign(err error) bool {
+	return err != nil && err.Error() == "sql: Tx.Stmt: statement from different database used"
 }
 
 func (i inside) lookup(text string) *sql.Stmt {
@@ -294,6 +304,8 @@ func (s *store) inImmediate(ctx context.Context, fn func(execer) error) error {
 	}
 	defer func() { _ = conn.Close() }()
 	if _, err := conn.ExecContext(ctx, "begin immediate"); err != nil {
+		// It may have begun all the same, when ctx ended.
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "rollback")
 		return err
 	}
 	err = fn(plain{conn})

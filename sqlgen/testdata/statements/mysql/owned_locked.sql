@@ -1,1 +1,1 @@
-select t.id from `falldue_tasks` t where (t.id, t.fence) in ((?, ?), (?, ?)) and t.claimed_by = ? for update
+select t.id from `falldue_tasks` t where (t.id, t.fence) in ((?, ?), (?, ?)) and t.claimed_by = ? for update skip locked
