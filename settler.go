@@ -89,27 +89,27 @@ func (s *settler) again() {
 	}
 }
 
-// writeAll settles a list in which a task may be twice.
+// writeAll settles a list of any length, in which a task may be twice.
 func (s *settler) writeAll(list []ended, wary bool) {
 	for len(list) > 0 {
-		var part []ended
-		part, list = distinct(list)
+		part := distinct(list[:min(len(list), maxBatch)])
+		list = list[len(part):]
 		s.write(part, wary)
 	}
 }
 
-// distinct parts a batch so that no task is twice in its first part. A worker
+// distinct is the beginning of a batch, as far as no task is in it twice. A worker
 // that lost a task and claimed it anew holds two claims of it, and answers of
 // the database name tasks, not claims.
-func distinct(batch []ended) (part, rest []ended) {
+func distinct(batch []ended) []ended {
 	seen := make(map[int64]bool, len(batch))
 	for i, e := range batch {
 		if seen[e.id] {
-			return batch[:i:i], batch[i:]
+			return batch[:i:i]
 		}
 		seen[e.id] = true
 	}
-	return batch, nil
+	return batch
 }
 
 // gather adds what is already waiting, and where busy what comes in soon.

@@ -9,8 +9,8 @@ func TestNoBatchHoldsTwoClaimsOfATask(t *testing.T) {
 		rest = append(rest, ended{settlement: settlement{id: id}})
 	}
 	for _, want := range []int{2, 2, 1, 1} {
-		var part []ended
-		if part, rest = distinct(rest); len(part) != want {
+		part := distinct(rest)
+		if rest = rest[len(part):]; len(part) != want {
 			t.Fatalf("a part holds %d claims, want %d", len(part), want)
 		}
 	}
