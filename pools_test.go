@@ -24,7 +24,7 @@ func TestTransactionsOfAnotherPool(t *testing.T) {
 			if pools[i], err = sqlx.Open(driver, dsn); err != nil {
 				t.Fatal(err)
 			}
-			defer pools[i].Close()
+			t.Cleanup(func() { _ = pools[i].Close() })
 		}
 		q, err := falldue.New(pools[0], falldue.Config{Keep: time.Hour})
 		if err != nil {

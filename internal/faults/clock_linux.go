@@ -20,7 +20,7 @@ const (
 )
 
 // replacement keeps what time.Now leads to: its code is no reference to that.
-var replacement any
+var replacement any //nolint:unused // it is not to be collected
 
 // jumpClock makes the clock of this process jump from now on, as one does that an
 // administrator sets. Only the time of day does: no clock of a system that

@@ -92,7 +92,7 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 }
 
 // manyEvery is one in how many enqueues is of very many jobs.
-const manyEvery = 300
+const manyEvery = 1000
 
 // transactionalEvery is one in how many jobs ends itself in a transaction.
 const transactionalEvery = 10
