@@ -33,9 +33,7 @@ func (w *worker) clean(ctx context.Context) {
 
 func (w *worker) cleanState(ctx context.Context, queue, state string, keep time.Duration) {
 	for ctx.Err() == nil {
-		batch, cancel := context.WithTimeout(ctx, statementTimeout)
-		n, err := w.q.store.clean(batch, queue, state, keep)
-		cancel()
+		n, err := w.cleanBatch(ctx, queue, state, keep)
 		if err != nil && ctx.Err() == nil {
 			w.q.cfg.Logger.Warn("falldue: cannot delete finished tasks", "queue", queue, "state", state, "error", err)
 		}
@@ -43,6 +41,14 @@ func (w *worker) cleanState(ctx context.Context, queue, state string, keep time.
 			return
 		}
 	}
+}
+
+func (w *worker) cleanBatch(ctx context.Context, queue, state string, keep time.Duration) (n int, err error) {
+	ctx, end := unhurried(ctx)
+	defer end()
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	return w.q.store.clean(ctx, queue, state, keep)
 }
 
 // clean deletes up to a batch of finished tasks and what is recorded of them,

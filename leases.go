@@ -104,6 +104,8 @@ func (l *leases) extend(ctx context.Context, batch []*run) {
 	if len(live) == 0 {
 		return
 	}
+	ctx, end := unhurried(ctx)
+	defer end()
 	ctx, cancel := context.WithTimeout(ctx, l.w.q.cfg.Lease/3)
 	defer cancel()
 	lost, locked, err := l.w.q.store.extend(ctx, l.w.id, l.w.q.cfg.Lease, fences)

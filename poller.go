@@ -230,6 +230,8 @@ func (p *poller) guess() bool {
 
 // sweep finds the queue's lanes anew.
 func (p *poller) sweep(ctx context.Context) error {
+	ctx, end := unhurried(ctx)
+	defer end()
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	p.mu.Lock()

@@ -72,6 +72,18 @@ func (s *store) write(ctx context.Context, fn func() error) error {
 	return s.retry(ctx, fn)
 }
 
+// unhurried returns a context that ends a second after ctx does. A statement that
+// is about to answer need not be cancelled, which costs its connection, and
+// PgBouncer 1.18 now and then its life.
+func unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, cancel) })
+	return later, func() {
+		stop()
+		cancel()
+	}
+}
+
 // pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
