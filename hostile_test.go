@@ -227,3 +227,27 @@ func (l *lockedBuilder) String() string {
 	defer l.mu.Unlock()
 	return l.b.String()
 }
+
+func TestKindsWhoseQueueNobodyWorksOnAreTold(t *testing.T) {
+	t.Parallel()
+	var log lockedBuilder
+	q, err := falldue.New(testdb.Open(t, testdb.SQLite), falldue.Config{
+		Queues: map[string]int{"mail": 1}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, queue := range map[string]string{"sent": "mail", "forgotten": ""} {
+		kind := falldue.NewKind[int](name, falldue.KindConfig{Queue: queue})
+		falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error { return nil })
+	}
+	stop := runUntil(t, q)
+	waitFor(t, "the warning", func() bool { return strings.Contains(log.String(), "kind=forgotten queue=default") })
+	stop()
+	if strings.Contains(log.String(), "kind=sent") {
+		t.Errorf("it was told of a kind that is worked on: %s", log.String())
+	}
+}

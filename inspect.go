@@ -218,9 +218,9 @@ func (q *Queue) Revive(ctx context.Context, id int64) error {
 }
 
 // Cancel calls off a task that is not finished. The context of its handler, if
-// it runs, ends with [ErrLeaseLost] when its lease is next extended, within a third
-// of Config.Lease. Its error wraps
-// [ErrNotFound] for a task that is finished.
+// it runs, ends with [ErrLeaseLost] when its lease is next extended, within a
+// third of Config.Lease. Its error wraps [ErrNotFound] for a task that is
+// finished.
 func (q *Queue) Cancel(ctx context.Context, id int64) error {
 	return q.store.changeState(ctx, "cancel", sqlgen.Cancel, id)
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
@@ -201,4 +203,24 @@ func TestStatementsOfUnknownConnectionsAreClosed(t *testing.T) {
 	if closed != 3 {
 		t.Errorf("%d of 3 statements were closed", closed)
 	}
+}
+
+func TestWhatIsUnderWayMayAnswerForASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		later, end := unhurried(ctx)
+		defer end()
+		stop()
+		began := time.Now()
+		<-later.Done()
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it ended %v after the worker was told to stop, want a second", took)
+		}
+		unended, endEarly := unhurried(t.Context())
+		endEarly()
+		if unended.Err() == nil {
+			t.Error("it did not end when it was no longer wanted")
+		}
+	})
 }
