@@ -29,7 +29,7 @@ func TestClockOfAProcessJumps(t *testing.T) {
 	const child = "FALLDUE_TEST_CLOCK_JUMPS"
 	if os.Getenv(child) == "" {
 		t.Parallel()
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestClockOfAProcessJumps$") //nolint:gosec // this program
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestClockOfAProcessJumps$")
 		cmd.Env = append(os.Environ(), child+"=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
