@@ -102,6 +102,12 @@ func (e entry) row() sqlgen.Row {
 	return sqlgen.Row{e.queue, e.kind, e.policy, int64(e.priority), int64(e.maxAttempts), e.at, e.delay.Microseconds(), e.payload}
 }
 
+// alike tells whether two entries differ in nothing but their payload.
+func (e entry) alike(other entry) bool {
+	e.payload = other.payload
+	return e == other
+}
+
 // entry checks a draft, and notes the policy that it brings.
 func (q *Queue) entry(d Draft, brought map[string]backoff.Policy) (e entry, err error) {
 	if d.err != nil {
@@ -109,8 +115,10 @@ func (q *Queue) entry(d Draft, brought map[string]backoff.Policy) (e entry, err 
 	}
 	o := d.opts
 	e = entry{queue: cmp.Or(o.Queue, d.kind.Queue), kind: d.kind.name, priority: cmp.Or(o.Priority, d.kind.Priority), maxAttempts: o.MaxAttempts, delay: o.Delay}
-	if err := validName("queue", e.queue); err != nil {
-		return e, err
+	if e.queue == "" || e.queue != d.kind.Queue { // the kind's was looked at before
+		if err := validName("queue", e.queue); err != nil {
+			return e, err
+		}
 	}
 	if err := validPriority(e.priority); err != nil {
 		return e, err

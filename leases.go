@@ -1,7 +1,6 @@
 package falldue
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -65,9 +64,7 @@ func (l *leases) loop(ctx context.Context) {
 		}
 		l.mu.Unlock()
 		// In the order of ids, so that no two workers lock rows crosswise.
-		slices.SortFunc(list, func(a, b *run) int {
-			return cmp.Or(cmp.Compare(a.claim.id, b.claim.id), cmp.Compare(a.claim.fence, b.claim.fence))
-		})
+		slices.SortFunc(list, byTask)
 		list = l.latest(list)
 		for batch := range slices.Chunk(list, maxBatch) {
 			l.extend(ctx, batch)

@@ -159,8 +159,12 @@ func (p *poller) assist(ctx context.Context) {
 	}
 }
 
-// room is how many tasks to claim now: 0 while enough are at hand.
+// room is how many tasks to claim now: 0 while enough are at hand, or wait to be
+// settled.
 func (p *poller) room() int {
+	if p.w.settler.behind() {
+		return 0
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if since := time.Since(p.rateFrom); since > 5*time.Millisecond {
@@ -295,20 +299,21 @@ func (p *poller) ruleOf(ctx context.Context, at lane) *rule {
 // claim takes tasks from lanes that seem due, hands them to the handlers and
 // returns how many there were.
 func (p *poller) claim(ctx context.Context, due []lane, room int, inTurn bool) (int, error) {
-	wants := make([]want, 0, len(due))
-	rules := make(map[lane]*rule, len(due))
+	all := make([]want, len(due))
 	p.mu.Lock()
 	p.lanes.ask(slices.Values(due))
-	fronts := maps.Clone(p.lanes)
+	for i, at := range due {
+		all[i] = want{lane: at, since: p.lanes[at].since}
+	}
 	p.mu.Unlock()
-	for _, at := range due {
-		if rule := p.ruleOf(ctx, at); rule != nil {
-			wants = append(wants, want{lane: at, rule: rule, since: fronts[at].since})
-			rules[at] = rule
+	wants := all[:0]
+	for _, w := range all {
+		if w.rule = p.ruleOf(ctx, w.lane); w.rule != nil {
+			wants = append(wants, w)
 		}
 	}
 	if len(wants) == 0 {
-		p.learn(due, nil, false, time.Now(), rules)
+		p.learn(due, nil, nil, room, time.Now())
 		return 0, nil
 	}
 	// To stop must not cut off an answer: what was claimed would wait for its
@@ -329,11 +334,11 @@ func (p *poller) claim(ctx context.Context, due []lane, room int, inTurn bool) (
 	if err != nil {
 		return 0, err
 	}
-	p.learn(due, got, len(got) == room, start, rules)
+	p.learn(due, wants, got, room, start)
 	runs := make([]*run, len(got))
 	for i, c := range got {
 		runs[i] = &run{
-			worker: p.w, poller: p, claim: c, rule: rules[c.was], handler: p.w.handlers[c.was.kind],
+			worker: p.w, poller: p, claim: c, rule: wants[c.place-1].rule, handler: p.w.handlers[c.was.kind],
 			claimed: start, until: start.Add(p.w.q.cfg.Lease),
 		}
 	}
@@ -346,13 +351,17 @@ func (p *poller) claim(ctx context.Context, due []lane, room int, inTurn bool) (
 // tasks were not all taken is due still, from the last one taken on; of one
 // that was emptied the next task is unknown until the next sweep, which comes
 // soon, but never takes more than a tenth of the time.
-func (p *poller) learn(due []lane, got []claim, full bool, start time.Time, rules map[lane]*rule) {
+func (p *poller) learn(due []lane, wants []want, got []claim, room int, start time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if full {
-		for _, c := range got { // the last of each lane stays
-			since := max(p.lanes[c.was].since, c.anchor)
-			p.lanes[c.was] = front{due: start.Add(rules[c.was].delayIn(c.was) - micros(c.now-c.anchor)), since: since, stuck: p.lanes[c.was].stuck}
+	if len(got) == room {
+		for i, c := range got {
+			if i+1 < len(got) && got[i+1].place == c.place {
+				continue // it is not the last of its lane
+			}
+			f := p.lanes[c.was]
+			due := start.Add(wants[c.place-1].rule.delayIn(c.was) - micros(c.now-c.anchor))
+			p.lanes[c.was] = front{due: due, since: max(f.since, c.anchor), stuck: f.stuck}
 		}
 		if len(got) >= turnSize && p.w.q.store.server.Caps.LockRows {
 			signal(p.more)

@@ -24,7 +24,7 @@ func TestStuckLanesAreNotSweptForAtOnce(t *testing.T) {
 		at, now := lane{state: "open", kind: "k"}, time.Now()
 		p.lanes[at] = front{due: now.Add(-time.Second), stuck: stuck}
 		p.sweepAt = now.Add(time.Hour)
-		p.learn([]lane{at}, nil, false, now, nil)
+		p.learn([]lane{at}, nil, nil, 1, now)
 		if soon := p.sweepAt.Before(now.Add(time.Minute)); soon == stuck {
 			t.Errorf("stuck %v: the next sweep is soon: %v", stuck, soon)
 		}

@@ -23,6 +23,9 @@ type run struct {
 	handler *handler
 	claimed time.Time // when the claim was sent; all leases count from there
 
+	end    settlement // how it ends, once the handler has returned
+	giveUp time.Time  // when to try no longer to settle it; zero while the database did not refuse that
+
 	mu       sync.Mutex
 	until    time.Time // end of the lease, by the monotonic clock
 	cancel   context.CancelCauseFunc

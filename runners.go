@@ -89,7 +89,8 @@ func (p *poller) handle(stop, work context.Context, r *run) {
 			e, ours = r.finish(errGoexit, time.Since(r.claimed))
 		}
 		if ours {
-			p.w.settler.in <- ended{run: r, settlement: e}
+			r.end = e
+			p.w.settler.in <- r
 		} else {
 			p.w.leases.drop(r)
 			p.w.q.cfg.Logger.Warn("falldue: lease lost while the task ran", "task", r.claim.id, "kind", r.claim.was.kind, "attempt", r.claim.attempts)

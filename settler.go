@@ -12,59 +12,88 @@ import (
 
 // settler ends claims in batches: what comes in while one batch is written is
 // the next batch. So a single task is settled at once, and many cost little.
-// Where many are to come it lingers, since each batch costs a commit.
+// Where many are to come it lingers, since each batch costs a commit. While much
+// waits all the same, a second one helps it: one alone would leave the database
+// idle while it has its answer read.
 //
 // One claim that cannot be settled, because the database refuses what it has to
 // say or somebody has locked its row, is set aside and tried again later: the
 // others do not wait for it.
 type settler struct {
 	w    *worker
-	in   chan ended
+	in   chan *run
+	more chan struct{} // much waits; closed after in
 	done chan struct{} // closed when the last batch is written
 
-	aside   []ended
+	aside   []*run
 	tries   int       // of what is aside
 	nextTry time.Time // of what is aside
 }
 
-// ended is a run and how it ends.
-type ended struct {
-	run *run
-	settlement
-	giveUp time.Time // when to try no longer; zero while the database did not refuse it
+// newSettlers returns the settler of a worker and the one that helps it, which
+// is nil where the database has one writer at a time.
+func newSettlers(w *worker) (first, second *settler) {
+	first = &settler{w: w, in: make(chan *run, 4*maxBatch), more: make(chan struct{}, 1), done: make(chan struct{})}
+	if w.q.store.server.Caps.LockRows {
+		second = &settler{w: w, in: first.in, more: first.more, done: make(chan struct{})}
+	}
+	return first, second
 }
 
-func newSettler(w *worker) *settler {
-	return &settler{w: w, in: make(chan ended, 4*maxBatch), done: make(chan struct{})}
-}
+const (
+	// linger is how long a settler waits for a batch to fill up while the worker
+	// holds at least enough.
+	linger = 2 * time.Millisecond
+	// enough is how many claims make a batch that is worth its commit.
+	enough = maxBatch / 4
+)
 
-// linger is how long a settler waits for a batch to fill up while the worker
-// holds at least a quarter of one.
-const linger = 2 * time.Millisecond
+// behind tells whether a whole batch waits for those that are being written:
+// more tasks would only wait, too, and hold handlers up.
+func (s *settler) behind() bool { return len(s.in) >= maxBatch }
 
 // loop writes batches until in is closed and empty.
-func (s *settler) loop() {
+func (s *settler) loop() { s.each(s.in, nil) }
+
+// assist writes batches while there is more, until the last is written.
+func (s *settler) assist() { s.each(nil, s.more) }
+
+// each writes a batch at each run that comes in, or each time there is more,
+// until that is closed.
+func (s *settler) each(in <-chan *run, more <-chan struct{}) {
 	defer close(s.done)
-	batch := make([]ended, 0, maxBatch)
-	for {
+	batch := make([]*run, 0, maxBatch)
+	for open := true; open; {
 		var retry <-chan time.Time
 		if len(s.aside) > 0 {
 			retry = time.After(time.Until(s.nextTry))
 		}
+		var first *run
+		batch = batch[:0]
 		select {
-		case first, ok := <-s.in:
-			if !ok {
-				s.end()
-				return
+		case first, open = <-in:
+			if open {
+				batch = s.gather(append(batch, first), s.w.leases.count() >= enough)
 			}
-			batch = s.gather(append(batch[:0], first), s.w.leases.count() >= maxBatch/4)
-			s.writeAll(slices.Clone(batch), false)
+		case _, open = <-more:
+			batch = s.gather(batch, false)
 		case <-retry:
 		}
+		if in != nil && len(s.in) >= enough {
+			signal(s.more)
+		}
+		for _, p := range s.w.pollers {
+			signal(p.freed) // it may have waited since the settlers were behind
+		}
+		s.writeAll(batch, false)
 		if len(s.aside) > 0 && !time.Now().Before(s.nextTry) {
 			s.again()
 		}
 	}
+	if in != nil {
+		close(s.more)
+	}
+	s.end()
 }
 
 // end tries what is aside for as long as handlers may take to stop.
@@ -72,8 +101,8 @@ func (s *settler) end() {
 	for over := time.Now().Add(s.w.q.cfg.Grace); len(s.aside) > 0 && time.Now().Before(over); s.again() {
 		_ = pause(context.Background(), time.Until(s.nextTry))
 	}
-	for _, e := range s.aside {
-		s.abandon(e)
+	for _, r := range s.aside {
+		s.abandon(r)
 	}
 }
 
@@ -90,30 +119,42 @@ func (s *settler) again() {
 }
 
 // writeAll settles a list of any length, in which a task may be twice.
-func (s *settler) writeAll(list []ended, wary bool) {
+func (s *settler) writeAll(list []*run, wary bool) {
 	for len(list) > 0 {
-		part := distinct(list[:min(len(list), maxBatch)])
-		list = list[len(part):]
-		s.write(part, wary)
+		n := min(len(list), maxBatch)
+		batch, again := distinct(list[:n])
+		s.write(batch, wary)
+		list = append(again, list[n:]...)
 	}
 }
 
-// distinct is the beginning of a batch, as far as no task is in it twice. A worker
-// that lost a task and claimed it anew holds two claims of it, and answers of
-// the database name tasks, not claims.
-func distinct(batch []ended) []ended {
-	seen := make(map[int64]bool, len(batch))
-	for i, e := range batch {
-		if seen[e.id] {
-			return batch[:i:i]
+// distinct sorts runs by their tasks, and parts from them what is in it again. A
+// worker that lost a task and claimed it anew holds two claims of it, and answers
+// of the database name tasks, not claims.
+//
+// In the order of ids leases are extended, too: no two statements of a worker
+// then wait for each other's rows.
+func distinct(list []*run) (batch, again []*run) {
+	sorted := slices.Clone(list)
+	slices.SortFunc(sorted, byTask)
+	batch = sorted[:0]
+	for _, r := range sorted {
+		if len(batch) > 0 && batch[len(batch)-1].claim.id == r.claim.id {
+			again = append(again, r)
+		} else {
+			batch = append(batch, r)
 		}
-		seen[e.id] = true
 	}
-	return batch
+	return batch, again
+}
+
+// byTask compares runs by their task's id, and of one task by the age of the claim.
+func byTask(a, b *run) int {
+	return cmp.Or(cmp.Compare(a.claim.id, b.claim.id), cmp.Compare(a.claim.fence, b.claim.fence))
 }
 
 // gather adds what is already waiting, and where busy what comes in soon.
-func (s *settler) gather(batch []ended, busy bool) []ended {
+func (s *settler) gather(batch []*run, busy bool) []*run {
 	var over <-chan time.Time
 	if busy {
 		timer := time.NewTimer(linger)
@@ -122,11 +163,11 @@ func (s *settler) gather(batch []ended, busy bool) []ended {
 	}
 	for len(batch) < maxBatch {
 		select {
-		case e, ok := <-s.in:
+		case r, ok := <-s.in:
 			if !ok {
 				return batch
 			}
-			batch = append(batch, e)
+			batch = append(batch, r)
 			continue
 		default:
 		}
@@ -134,11 +175,11 @@ func (s *settler) gather(batch []ended, busy bool) []ended {
 			return batch
 		}
 		select {
-		case e, ok := <-s.in:
+		case r, ok := <-s.in:
 			if !ok {
 				return batch
 			}
-			batch = append(batch, e)
+			batch = append(batch, r)
 		case <-over:
 			return batch
 		}
@@ -150,21 +191,18 @@ func (s *settler) gather(batch []ended, busy bool) []ended {
 // as long as the leases hold: after that other workers run the tasks again, and
 // what these wanted to say no longer counts. If it is wary, as it is after a
 // failure, it sets aside what somebody else has locked.
-func (s *settler) write(batch []ended, wary bool) {
-	// In the order in which leases are extended, too: no two statements of this
-	// worker then wait for each other's rows.
-	slices.SortFunc(batch, func(a, b ended) int { return cmp.Compare(a.id, b.id) })
+func (s *settler) write(batch []*run, wary bool) {
 	for try := 0; len(batch) > 0; try++ {
 		lost, locked, late, err := s.try(batch, wary || try > 0)
 		switch {
 		case err == nil:
 			stuck := setOf(locked)
-			for _, e := range batch {
-				if stuck[e.id] {
-					s.aside = append(s.aside, e)
+			for _, r := range batch {
+				if stuck[r.claim.id] {
+					s.aside = append(s.aside, r)
 				}
 			}
-			s.finish(slices.DeleteFunc(batch, func(e ended) bool { return stuck[e.id] }), setOf(lost), wary || try > 0)
+			s.finish(slices.DeleteFunc(batch, func(r *run) bool { return stuck[r.claim.id] }), setOf(lost), wary || try > 0)
 			return
 		case late || s.w.q.store.server.Classify(err) != dialect.Other:
 			s.w.q.cfg.Logger.Warn("falldue: cannot settle", "tasks", len(batch), "error", err)
@@ -177,22 +215,22 @@ func (s *settler) write(batch []ended, wary bool) {
 			s.write(batch[half:], wary)
 			return
 		default:
-			e := batch[0]
-			if e.giveUp.IsZero() {
-				e.giveUp = time.Now().Add(s.w.q.cfg.Lease)
-				s.w.q.cfg.Logger.Warn("falldue: cannot settle", "task", e.id, "kind", e.run.claim.was.kind, "error", err)
+			r := batch[0]
+			if r.giveUp.IsZero() {
+				r.giveUp = time.Now().Add(s.w.q.cfg.Lease)
+				s.w.q.cfg.Logger.Warn("falldue: cannot settle", "task", r.claim.id, "kind", r.claim.was.kind, "error", err)
 			}
-			s.aside = append(s.aside, e)
+			s.aside = append(s.aside, r)
 			return
 		}
 	}
 }
 
 // try settles a batch once, and tells whether the time for it ran out.
-func (s *settler) try(batch []ended, wary bool) (lost, locked []int64, late bool, err error) {
+func (s *settler) try(batch []*run, wary bool) (lost, locked []int64, late bool, err error) {
 	list := make([]settlement, len(batch))
-	for i, e := range batch {
-		list[i] = e.settlement
+	for i, r := range batch {
+		list[i] = r.end
 	}
 	limit := settleTimeout
 	if wary {
@@ -209,49 +247,44 @@ func (s *settler) try(batch []ended, wary bool) (lost, locked []int64, late bool
 const settleTimeout = 3 * time.Second
 
 // still keeps of a batch those whose leases hold, and that are not given up.
-func (s *settler) still(batch []ended) []ended {
+func (s *settler) still(batch []*run) []*run {
 	now := time.Now()
 	live := batch[:0]
-	for _, e := range batch {
-		if e.run.holds(now) && (e.giveUp.IsZero() || now.Before(e.giveUp)) {
-			live = append(live, e)
+	for _, r := range batch {
+		if r.holds(now) && (r.giveUp.IsZero() || now.Before(r.giveUp)) {
+			live = append(live, r)
 			continue
 		}
-		s.abandon(e)
+		s.abandon(r)
 	}
 	return live
 }
 
 // abandon lets go of a task that could not be settled. When its lease is over it
 // runs again.
-func (s *settler) abandon(e ended) {
-	s.w.q.cfg.Logger.Error("falldue: task could not be settled while its lease held; it will run again", "task", e.id, "kind", e.run.claim.was.kind)
-	s.w.leases.drop(e.run)
+func (s *settler) abandon(r *run) {
+	s.w.q.cfg.Logger.Error("falldue: task could not be settled while its lease held; it will run again", "task", r.claim.id, "kind", r.claim.was.kind)
+	s.w.leases.drop(r)
 }
 
 // finish lets go of runs that are settled, and tells pollers what waits now.
-func (s *settler) finish(batch []ended, lost map[int64]bool, repeated bool) {
-	runs := make([]*run, len(batch))
-	for i, e := range batch {
-		runs[i] = e.run
-	}
-	s.w.leases.drop(runs...)
-	for _, e := range batch {
-		if lost[e.id] {
+func (s *settler) finish(batch []*run, lost map[int64]bool, repeated bool) {
+	s.w.leases.drop(batch...)
+	for _, r := range batch {
+		if lost[r.claim.id] {
 			// After a repeat it may be this worker's own first try that settled it.
-			if !e.doubtful && !repeated {
-				s.w.q.cfg.Logger.Warn("falldue: lease lost before the task was settled", "task", e.id, "kind", e.run.claim.was.kind, "attempt", e.run.claim.attempts)
+			if !r.end.doubtful && !repeated {
+				s.w.q.cfg.Logger.Warn("falldue: lease lost before the task was settled", "task", r.claim.id, "kind", r.claim.was.kind, "attempt", r.claim.attempts)
 			}
 			continue
 		}
-		if e.to == sqlgen.StateOpen || e.to == sqlgen.StateSnoozed {
-			at := e.run.claim.was
-			at.state, at.attempts = e.to, e.run.claim.attempts+e.more
-			wait := e.wait
-			if e.to == sqlgen.StateOpen {
-				wait += e.run.rule.delayAfter(at.attempts)
+		if to := r.end.to; to == sqlgen.StateOpen || to == sqlgen.StateSnoozed {
+			at, wait := r.claim.was, r.end.wait
+			at.state, at.attempts = to, r.claim.attempts+r.end.more
+			if to == sqlgen.StateOpen {
+				wait += r.rule.delayAfter(at.attempts)
 			}
-			e.run.poller.tell(at, wait)
+			r.poller.tell(at, wait)
 		}
 	}
 }

@@ -1,20 +1,138 @@
 package falldue
 
-import "testing"
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/sqlgen"
+)
 
 func TestNoBatchHoldsTwoClaimsOfATask(t *testing.T) {
 	t.Parallel()
-	var rest []ended
+	var rest []*run
 	for _, id := range []int64{1, 2, 1, 3, 1, 1} {
-		rest = append(rest, ended{settlement: settlement{id: id}})
+		rest = append(rest, &run{claim: claim{id: id, fence: int64(len(rest))}})
 	}
-	for _, want := range []int{2, 2, 1, 1} {
-		part := distinct(rest)
-		if rest = rest[len(part):]; len(part) != want {
-			t.Fatalf("a part holds %d claims, want %d", len(part), want)
+	last := map[int64]int64{}
+	for _, want := range []int{3, 1, 1, 1} {
+		batch, again := distinct(rest)
+		if rest = again; len(batch) != want {
+			t.Fatalf("a batch holds %d claims, want %d", len(batch), want)
+		}
+		for _, r := range batch {
+			if r.claim.fence < last[r.claim.id] {
+				t.Errorf("task %d: claim %d is settled after claim %d", r.claim.id, r.claim.fence, last[r.claim.id])
+			}
+			last[r.claim.id] = r.claim.fence
 		}
 	}
 	if len(rest) > 0 {
 		t.Errorf("%d claims are left", len(rest))
 	}
+}
+
+// claimed returns a worker without goroutines, and runs of n tasks that it has
+// claimed and whose handlers have succeeded.
+func claimed(t *testing.T, engine string, n int) (*worker, []*run) {
+	t.Helper()
+	q, err := New(testdb.Open(t, engine), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k := NewKind[int]("settled", KindConfig{})
+	if _, err := k.EnqueueMany(t.Context(), q, make([]int, n)); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorker(q, nil)
+	var runs []*run
+	for len(runs) < n {
+		got, err := q.store.claim(t.Context(), claimParams{DefaultQueue, w.id, time.Minute, min(n-len(runs), maxBatch), 0, []want{
+			{lane: lane{state: sqlgen.StateOpen, kind: "settled"}, rule: newRule(backoff.Zizq())},
+		}})
+		if err != nil || len(got) == 0 {
+			t.Fatalf("claimed %d tasks (error %v)", len(got), err)
+		}
+		for _, c := range got {
+			r := &run{worker: w, claim: c, until: time.Now().Add(time.Minute)}
+			r.end = r.conclude(nil, 0)
+			runs = append(runs, r)
+		}
+	}
+	return w, runs
+}
+
+// wait waits for a signal.
+func wait(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("waited in vain for %s", what)
+	}
+}
+
+// TestASecondSettlerHelps: the settler calls the second one when much waits
+// beside its batch, and that settles it.
+func TestASecondSettlerHelps(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		w, runs := claimed(t, engine, maxBatch+enough)
+		if w.second == nil {
+			t.Skip("it has one writer at a time")
+		}
+		for _, r := range runs {
+			w.settler.in <- r
+		}
+		var ended sync.WaitGroup
+		ended.Go(w.settler.loop)
+		wait(t, w.second.more, "the settler to call the second one")
+		signal(w.second.more)
+		ended.Go(w.second.assist)
+		close(w.settler.in)
+		ended.Wait()
+		if n, err := w.q.Counts(t.Context()); err != nil || len(n) > 0 {
+			t.Errorf("left are %v (error %v)", n, err)
+		}
+
+		w, runs = claimed(t, engine, 3)
+		for _, r := range runs {
+			w.settler.in <- r
+		}
+		signal(w.second.more)
+		close(w.second.more)
+		w.second.assist()
+		if n, err := w.q.Counts(t.Context()); err != nil || len(n) > 0 {
+			t.Errorf("the second settler left %v (error %v)", n, err)
+		}
+	})
+}
+
+// TestPollersWaitForSettlers: a poller claims no more while a batch waits to be
+// settled, and goes on when it does not.
+func TestPollersWaitForSettlers(t *testing.T) {
+	t.Parallel()
+	w, runs := claimed(t, testdb.SQLite, maxBatch)
+	p := w.pollers[DefaultQueue]
+	for _, r := range runs {
+		if p.room() == 0 {
+			t.Fatalf("the poller waits for %d settlements", len(w.settler.in))
+		}
+		w.settler.in <- r
+	}
+	if n := p.room(); n > 0 {
+		t.Errorf("with %d settlements waiting the poller claims %d tasks", maxBatch, n)
+	}
+	var ended sync.WaitGroup
+	ended.Go(w.settler.loop)
+	wait(t, p.freed, "the poller to be woken")
+	if p.room() == 0 {
+		t.Error("the poller was woken and still waits")
+	}
+	close(w.settler.in)
+	ended.Wait()
 }

@@ -118,6 +118,7 @@ func (w want) formula() *sqlgen.Formula {
 // claim is a row as a worker took it.
 type claim struct {
 	id, fence   int64
+	place       int // of its lane among those that were claimed from, from 1
 	attempts    int // this execution included
 	maxAttempts int // 0: the policy's
 	was         lane
@@ -141,7 +142,7 @@ func claimOf(row cells, queue string, wants []want) (claim, error) {
 	}
 	place, first, created := numbers[0], numbers[5], numbers[6]
 	c := claim{
-		id: numbers[1], fence: numbers[2], maxAttempts: int(numbers[3]), anchor: max(numbers[4], -1<<62), now: numbers[7],
+		id: numbers[1], fence: numbers[2], place: int(place), maxAttempts: int(numbers[3]), anchor: max(numbers[4], -1<<62), now: numbers[7],
 		was: wants[place-1].lane, queue: queue, previous: row.text(8), payload: row.bytes(9),
 	}
 	c.attempts = min(c.was.attempts, 1<<31-2) + 1
@@ -225,12 +226,8 @@ func (s *store) claimAtOnce(ctx context.Context, p claimParams) ([]claim, error)
 		return nil, err
 	}
 	// UPDATE returns its rows in no order.
-	order := make(map[lane]int, len(p.wants))
-	for i, w := range p.wants {
-		order[w.lane] = i
-	}
 	slices.SortFunc(got, func(a, b claim) int {
-		return cmp.Or(cmp.Compare(order[a.was], order[b.was]), cmp.Compare(a.anchor, b.anchor), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.anchor, b.anchor), cmp.Compare(a.id, b.id))
 	})
 	return got, nil
 }
@@ -271,6 +268,7 @@ func (s *store) claimByLane(ctx context.Context, x execer, p claimParams) ([]cla
 		}, nil)
 		err := x.query(ctx, stmt.SQL, args, func(row cells) error {
 			c, err := claimOf(row, p.queue, p.wants[i:])
+			c.place += i
 			found = append(found, c)
 			return err
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -14,24 +15,20 @@ const maxBatch = 500
 // enqueue stores entries, in tx or all together in one of its own, and returns
 // their ids in the same order.
 func (s *store) enqueue(ctx context.Context, tx Tx, entries []entry) (ids []int64, err error) {
-	rows := make([]sqlgen.Row, len(entries))
-	for i, e := range entries {
-		rows[i] = e.row()
-	}
 	var x execer
 	switch tx := tx.(type) {
 	case nil:
-		all := func(x execer) (err error) {
-			ids, err = s.enqueueBatches(ctx, x, rows)
-			return err
-		}
-		if len(rows) > maxBatch && s.server.Caps.Copy && !s.noCopy.Load() {
+		if len(entries) > maxBatch && s.server.Caps.Copy && !s.noCopy.Load() {
 			ids, sent, err := s.copyIn(ctx, entries)
 			if sent {
 				return ids, s.explain(err)
 			}
 		}
-		if s.isOneInsert(len(rows)) {
+		all := func(x execer) (err error) {
+			ids, err = s.enqueueBatches(ctx, x, entries)
+			return err
+		}
+		if s.isOneInsert(len(entries)) {
 			err = s.write(ctx, func() error { return all(alone{pool{s}}) })
 		} else {
 			err = s.inTx(ctx, all)
@@ -42,13 +39,13 @@ func (s *store) enqueue(ctx context.Context, tx Tx, entries []entry) (ids []int6
 	default:
 		x = plain{tx}
 	}
-	ids, err = s.enqueueBatches(ctx, x, rows)
+	ids, err = s.enqueueBatches(ctx, x, entries)
 	return ids, s.explain(err)
 }
 
-func (s *store) enqueueBatches(ctx context.Context, x execer, rows []sqlgen.Row) ([]int64, error) {
-	ids := make([]int64, 0, len(rows))
-	err := s.inBatches(rows, func(batch []sqlgen.Row) error {
+func (s *store) enqueueBatches(ctx context.Context, x execer, entries []entry) ([]int64, error) {
+	ids := make([]int64, 0, len(entries))
+	err := inBatches(s, entries, func(batch []entry) error {
 		more, err := s.enqueueBatch(ctx, x, batch)
 		ids = append(ids, more...)
 		return err
@@ -56,18 +53,18 @@ func (s *store) enqueueBatches(ctx context.Context, x execer, rows []sqlgen.Row)
 	return ids, err
 }
 
-// inBatches calls f for rows as statements take them that must be full: all
+// inBatches calls f for a list as statements take it that must be full: all
 // together where a batch is one parameter, in few different sizes where not.
-func (s *store) inBatches(rows []sqlgen.Row, f func([]sqlgen.Row) error) error {
-	for len(rows) > 0 {
-		n := min(len(rows), maxBatch)
+func inBatches[T any](s *store, list []T, f func([]T) error) error {
+	for len(list) > 0 {
+		n := min(len(list), maxBatch)
 		if s.server.Caps.Rows.Grows() {
 			n = sqlgen.FullRoom(n)
 		}
-		if err := f(rows[:n]); err != nil {
+		if err := f(list[:n]); err != nil {
 			return err
 		}
-		rows = rows[n:]
+		list = list[n:]
 	}
 	return nil
 }
@@ -77,21 +74,8 @@ func (s *store) isOneInsert(n int) bool {
 	return n <= maxBatch && (!s.server.Caps.Rows.Grows() || sqlgen.FullRoom(n) == n)
 }
 
-func (s *store) enqueueBatch(ctx context.Context, x execer, rows []sqlgen.Row) ([]int64, error) {
-	var stmt sqlgen.Stmt
-	var args []any
-	params := sqlgen.EnqueueParams{Tables: s.tables, Notify: s.notify}
-	values := sqlgen.Values{"channel": s.channel()}
-	if len(rows) == 1 {
-		stmt = s.stmt("enqueue one", 0, func(int) sqlgen.Stmt { return sqlgen.EnqueueOne(s.server, params) })
-		for i, c := range sqlgen.EnqueueColumns {
-			values[c.Name] = rows[0][i]
-		}
-		args = stmt.Bind(values, nil)
-	} else {
-		stmt = s.stmt("enqueue", len(rows), func(room int) sqlgen.Stmt { return sqlgen.Enqueue(s.server, params, room) })
-		args = stmt.Bind(values, rows)
-	}
+func (s *store) enqueueBatch(ctx context.Context, x execer, batch []entry) ([]int64, error) {
+	stmt, args := s.insertOf(batch)
 	if s.server.Caps.InsertReturning {
 		ids, err := selectInt64s(ctx, x, stmt.SQL, args)
 		slices.Sort(ids)
@@ -105,9 +89,39 @@ func (s *store) enqueueBatch(ctx context.Context, x execer, rows []sqlgen.Row) (
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]int64, len(rows))
+	ids := make([]int64, len(batch))
 	for i := range ids {
 		ids[i] = first + int64(i)*s.server.Caps.IDStep
 	}
 	return ids, nil
+}
+
+// insertOf is the statement that stores a batch, and its arguments: what all
+// rows have in common it names once, where that is possible.
+func (s *store) insertOf(batch []entry) (sqlgen.Stmt, []any) {
+	params := sqlgen.EnqueueParams{Tables: s.tables, Notify: s.notify}
+	values := sqlgen.Values{"channel": s.channel()}
+	first := batch[0].row()
+	for i, c := range sqlgen.EnqueueColumns {
+		values[c.Name] = first[i]
+	}
+	rows := make([]sqlgen.Row, len(batch))
+	switch {
+	case len(batch) == 1:
+		stmt := s.stmt("enqueue one", 0, func(int) sqlgen.Stmt { return sqlgen.EnqueueOne(s.server, params) })
+		return stmt, stmt.Bind(values, nil)
+	case s.server.Caps.Rows != dialect.Unions && !slices.ContainsFunc(batch, func(e entry) bool { return !e.alike(batch[0]) }):
+		payloads := make([]any, len(batch))
+		for i, e := range batch {
+			payloads[i] = e.payload
+			rows[i] = payloads[i : i+1]
+		}
+		stmt := s.stmt("enqueue alike", len(batch), func(room int) sqlgen.Stmt { return sqlgen.EnqueueAlike(s.server, params, room) })
+		return stmt, stmt.Bind(values, rows)
+	}
+	for i, e := range batch {
+		rows[i] = e.row()
+	}
+	stmt := s.stmt("enqueue", len(batch), func(room int) sqlgen.Stmt { return sqlgen.Enqueue(s.server, params, room) })
+	return stmt, stmt.Bind(values, rows)
 }

@@ -222,7 +222,7 @@ func (s *store) note(ctx context.Context, x execer, batch []settlement, lost map
 			gone = append(gone, sqlgen.Row{e.id})
 		}
 	}
-	err := s.inBatches(records, func(batch []sqlgen.Row) error {
+	err := inBatches(s, records, func(batch []sqlgen.Row) error {
 		stmt := s.rowStmt("record", len(batch), sqlgen.Record)
 		_, err := x.exec(ctx, stmt.SQL, stmt.Bind(nil, batch))
 		return err

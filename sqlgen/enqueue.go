@@ -51,6 +51,27 @@ func Enqueue(s dialect.Server, p EnqueueParams, room int) Stmt {
 	return b.stmt()
 }
 
+// EnqueueAlike is [Enqueue] for tasks that differ in nothing but their payload,
+// which is all that the batch has. For engines where a row of a batch is no row
+// of VALUES: there each repeats what it has in common with the others.
+// Parameters: the other names of [EnqueueColumns], and channel where it notifies.
+func EnqueueAlike(s dialect.Server, p EnqueueParams, room int) Stmt {
+	b, clock, tables := newBuilder(s), s.Clock(), p.Tables
+	payload := EnqueueColumns[7]
+	b.add("insert into ", tables.tasks(s), enqueued, " select ")
+	for _, c := range EnqueueColumns[:5] {
+		b.add(b.typed(c), ", ")
+	}
+	b.add("coalesce(", clock.Moment(b.int("at")), ", ")
+	b.add(clock.Shift(clock.Now, b.int("delay")), "), ", clock.Now, ", ", payload.Name)
+	if s.Name() == dialect.Postgres {
+		b.add("::json")
+	}
+	b.add("\nfrom ", b.rows("s", room, payload), "\nwhere true")
+	b.returningIDs(p)
+	return b.stmt()
+}
+
 // EnqueueOne inserts one task, as [Enqueue] does, for the price of one.
 // Parameters: the names of [EnqueueColumns], and channel where it notifies.
 func EnqueueOne(s dialect.Server, p EnqueueParams) Stmt {

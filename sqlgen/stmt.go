@@ -92,32 +92,43 @@ func (s Stmt) Bind(values Values, rows []Row) []any {
 // arrayText writes column i of rows as a PostgreSQL array literal, which every
 // driver passes on as it is.
 func arrayText(rows []Row, i int) string {
-	var b strings.Builder
-	b.WriteByte('{')
+	size := 2
+	for _, row := range rows {
+		size += 8
+		if text, ok := row[i].(string); ok {
+			size += len(text) + len(text)/8 // some of it is escaped
+		}
+	}
+	array := append(make([]byte, 0, size), '{')
 	for r, row := range rows {
 		if r > 0 {
-			b.WriteByte(',')
+			array = append(array, ',')
 		}
 		switch v := row[i].(type) {
 		case nil:
-			b.WriteString("NULL")
+			array = append(array, "NULL"...)
 		case int64:
-			b.WriteString(strconv.FormatInt(v, 10))
+			array = strconv.AppendInt(array, v, 10)
 		case string:
-			b.WriteByte('"')
-			for _, c := range []byte(v) {
-				if c == '"' || c == '\\' {
-					b.WriteByte('\\')
-				}
-				b.WriteByte(c)
-			}
-			b.WriteByte('"')
+			array = appendQuoted(array, v)
 		default:
 			panic(fmt.Sprintf("sqlgen: a batch holds %T; allowed are int64, string and nil", v))
 		}
 	}
-	b.WriteByte('}')
-	return b.String()
+	return string(append(array, '}'))
+}
+
+// appendQuoted appends an element of an array literal.
+func appendQuoted(array []byte, text string) []byte {
+	array = append(array, '"')
+	plain := 0
+	for i := range len(text) {
+		if text[i] == '"' || text[i] == '\\' {
+			array = append(append(array, text[plain:i]...), '\\')
+			plain = i
+		}
+	}
+	return append(append(array, text[plain:]...), '"')
 }
 
 // builder writes one statement. The parameters are numbered here and nowhere
@@ -158,6 +169,14 @@ func (b *builder) int(name string) string {
 		return b.arg(name) + "::bigint"
 	}
 	return b.arg(name)
+}
+
+// typed is arg for a value of the type that a column of a batch has.
+func (b *builder) typed(c Column) string {
+	if c.Type == Text && b.server.Name() == dialect.Postgres {
+		return b.arg(c.Name) + "::text"
+	}
+	return b.int(c.Name)
 }
 
 func (b *builder) push(p param) string {

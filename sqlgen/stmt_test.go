@@ -65,6 +65,9 @@ func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
 		"clean":         sqlgen.Clean(s, tables),
 		"drop":          sqlgen.Drop(s, tables, room),
 	}
+	if s.Caps.Rows != dialect.Unions {
+		all["enqueue_alike"] = sqlgen.EnqueueAlike(s, sqlgen.EnqueueParams{Tables: tables}, room)
+	}
 	if s.Caps.Recount {
 		all["recount"] = sqlgen.Recount(s, tables)
 	}
