@@ -41,6 +41,7 @@ type poller struct {
 	rateFrom time.Time
 	sweepAt  time.Time
 	cost     time.Duration // of the last sweep
+	gait     gait          // of the next one; loop alone uses it
 
 	told map[oddity]bool // by the last sweep; loop alone uses it
 }
@@ -242,7 +243,10 @@ func (p *poller) sweep(ctx context.Context) error {
 	p.lanes.ask(maps.Keys(p.lanes))
 	p.mu.Unlock()
 	start := time.Now()
-	heads, err := p.w.q.store.sweep(ctx, p.queue)
+	heads, err := p.w.q.store.sweep(ctx, p.queue, p.gait.steps)
+	if p.w.q.store.server.Caps.LooseScan {
+		p.gait.took(time.Since(start), time.Now())
+	}
 	if err != nil {
 		return err
 	}

@@ -153,10 +153,9 @@ func (q *Queue) preflight(ctx context.Context, w *worker) error {
 	if err := q.store.check(ctx, list); err != nil {
 		return err
 	}
-	for _, p := range w.pollers {
-		if _, err := q.store.sweep(ctx, p.queue); err != nil {
-			return fmt.Errorf("falldue: look into queue %s: %w", p.queue, err)
-		}
+	const none = "" // queue: whether there are tables is all that it asks
+	if _, err := q.store.sweep(ctx, none, false); err != nil {
+		return fmt.Errorf("falldue: look for tasks: %w", err)
 	}
 	return nil
 }

@@ -48,58 +48,6 @@ func (h head) nonsense() string {
 	return ""
 }
 
-// sweep finds the lanes of a queue.
-func (s *store) sweep(ctx context.Context, queue string) (heads []head, err error) {
-	stmt := s.stmt("sweep", 0, func(int) sqlgen.Stmt { return sqlgen.Sweep(s.server, s.tables) })
-	start := time.Now()
-	err = s.retry(ctx, func() error {
-		heads = heads[:0]
-		rows, err := pool{s}.rows(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"queue": queue}, nil))
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			var h head
-			if err := rows.Scan(&h.state, &h.priority, &h.kind, &h.policy, &h.attempts, &h.anchor, &h.now); err != nil {
-				// What is wrong with the connection, not with this row, rows.Err says.
-				h.unreadable = err
-				var priority, attempts any
-				_ = rows.Scan(&h.state, &priority, &h.kind, &h.policy, &attempts, &h.anchor, &h.now) // what can be read of it
-			}
-			heads = append(heads, h)
-		}
-		return rows.Err()
-	})
-	if s.server.Caps.Recount && time.Since(start) > slowSweep {
-		_ = s.recount(ctx) // a sweep that was too slow for its session's limit was slow, too
-	}
-	return heads, err
-}
-
-const (
-	// slowSweep is how long no sweep takes that jumps from lane to lane, unless
-	// there are very many.
-	slowSweep = 10 * time.Millisecond
-	// recountEvery is how often the server is made to count its lanes at the most.
-	recountEvery = 10 * time.Second
-)
-
-// recount has the server count its lanes, unless it was made to lately.
-func (s *store) recount(ctx context.Context) error {
-	s.mu.Lock()
-	now := time.Now()
-	early := now.Before(s.recounts)
-	if !early {
-		s.recounts = now.Add(recountEvery)
-	}
-	s.mu.Unlock()
-	if early {
-		return nil
-	}
-	return plain{s.db}.query(ctx, sqlgen.Recount(s.server, s.tables).SQL, nil, func(cells) error { return nil })
-}
-
 // want is a lane to claim from.
 type want struct {
 	lane

@@ -22,7 +22,7 @@ func TestSweepsDoNotStaySlow(t *testing.T) {
 	if err := q.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.store.sweep(t.Context(), DefaultQueue); err != nil { // which opens the table
+	if _, err := q.store.sweep(t.Context(), DefaultQueue, false); err != nil { // which opens the table
 		t.Fatal(err)
 	}
 	db.MustExec(`insert into falldue_tasks (queue, kind, attempts, updated_at, created_at, payload)
@@ -41,8 +41,78 @@ func TestSweepsDoNotStaySlow(t *testing.T) {
 			return
 		}
 		q.store.recounts = time.Time{}
-		if _, err := q.store.sweep(ctx, DefaultQueue); err != nil {
+		if _, err := q.store.sweep(ctx, DefaultQueue, false); err != nil {
 			t.Fatalf("the last plan was %q: %v", plan.Extra, err)
 		}
 	}
+}
+
+// TestSweepsGoStepByStepWhereThatIsFaster: after a slow sweep the other way is
+// tried, and the faster one stays until it is time to try again.
+func TestSweepsGoStepByStepWhereThatIsFaster(t *testing.T) {
+	t.Parallel()
+	var g gait
+	now := time.Now()
+	for i, c := range []struct {
+		after, took time.Duration
+		steps       bool // from then on
+	}{
+		{0, slowSweep / 2, false},
+		{0, 50 * time.Millisecond, true},
+		{0, 20 * time.Millisecond, true},                // better: it stays
+		{30 * time.Second, 90 * time.Millisecond, true}, // too early to try anew
+		{time.Minute, 30 * time.Millisecond, false},     // time to
+		{0, 40 * time.Millisecond, true},                // it is no better
+		{time.Second, time.Second, true},                // too early
+		{time.Minute, 20 * time.Millisecond, false},     // time to
+		{0, 10 * time.Millisecond, false},               // it is better: it stays
+		{59 * time.Second, 2 * time.Second, false},      // too early
+		{2 * time.Second, 2 * time.Second, true},        // and slow when it is time
+		{0, 3 * time.Second, false},                     // but the steps take longer
+		{2 * time.Minute, 2 * time.Second, false},       // and are left alone for a hundred times that
+		{4 * time.Minute, 2 * time.Second, true},
+	} {
+		now = now.Add(c.after)
+		if g.took(c.took, now); g.steps != c.steps {
+			t.Fatalf("after sweep %d, of %v, by steps: %v, want %v", i+1, c.took, g.steps, c.steps)
+		}
+	}
+}
+
+// TestStepsFindWhatASweepFinds on every engine that may take them.
+func TestStepsFindWhatASweepFinds(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		q, err := New(testdb.Open(t, engine), Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !q.store.server.Caps.LooseScan {
+			t.Skip("its sweeps are always by one statement")
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 9 {
+			k := NewKind[int](string(rune('a'+i%3)), KindConfig{Priority: i % 2})
+			if _, err := k.Enqueue(t.Context(), q, i, EnqueueOptions{Delay: time.Hour}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		jumped, err := q.store.sweep(t.Context(), DefaultQueue, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stepped, err := q.store.sweep(t.Context(), DefaultQueue, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(jumped) != 6 || len(stepped) != 6 {
+			t.Fatalf("found %d lanes by one statement and %d by steps, want 6", len(jumped), len(stepped))
+		}
+		for i, h := range stepped {
+			if h.lane != jumped[i].lane || h.anchor != jumped[i].anchor || h.now < jumped[i].now {
+				t.Errorf("lane %d is %+v by steps, and %+v by one statement", i, h, jumped[i])
+			}
+		}
+	})
 }

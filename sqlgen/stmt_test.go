@@ -68,6 +68,9 @@ func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
 	if s.Caps.Rows != dialect.Unions {
 		all["enqueue_alike"] = sqlgen.EnqueueAlike(s, sqlgen.EnqueueParams{Tables: tables}, room)
 	}
+	if s.Caps.LooseScan {
+		all["next_lane"] = sqlgen.NextLane(s, tables)
+	}
 	if s.Caps.Recount {
 		all["recount"] = sqlgen.Recount(s, tables)
 	}

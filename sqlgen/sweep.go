@@ -1,6 +1,7 @@
 package sqlgen
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/falldue/falldue/dialect"
@@ -32,6 +33,36 @@ func Sweep(s dialect.Server, tables Tables) Stmt {
 		first("("+order+") > ("+b.plain("l.state", "l.priority", "l.kind", "l.policy", "l.attempts")+")"),
 		") select state, priority, kind, policy, attempts, ", clock.Micros("updated_at"), ", ", clock.Micros(clock.Now),
 		"\nfrom lane where state in ('open', 'snoozed')")
+	return b.stmt()
+}
+
+// NextLane finds what [Sweep] finds, a lane a run: the first one after (state,
+// priority, kind, policy, attempts) that holds waiting tasks. It costs the same
+// whatever the engine thinks of its index. For engines with Caps.LooseScan.
+// Parameters: queue, state, priority, kind, policy, attempts.
+func NextLane(s dialect.Server, tables Tables) Stmt {
+	b, clock := newBuilder(s), s.Clock()
+	columns := []string{"state", "priority", "kind", "policy", "attempts"}
+	// The next lane has the first so many columns in common with the last one,
+	// and a greater value in the next: as many as possible. Each of these is a
+	// range that begins where it ends.
+	b.add("select state, priority, kind, policy, attempts, anchor, now from (")
+	for same := len(columns) - 1; same >= 0; same-- {
+		b.add("(select ", strconv.Itoa(same), " as same, state, priority, kind, policy, attempts, ", clock.Micros("updated_at"), " as anchor, ", clock.Micros(clock.Now), " as now",
+			" from ", tables.tasks(s), " where queue = ", b.arg("queue"))
+		for _, c := range columns[:same] {
+			b.add(" and ", c, " = ", b.arg(c))
+		}
+		b.add(" and ", columns[same], " > ", b.arg(columns[same]))
+		if same == 0 {
+			b.add(" and state in ('open', 'snoozed')")
+		}
+		b.add("\norder by ", strings.Join(columns[same:], ", "), ", updated_at limit 1)")
+		if same > 0 {
+			b.add("\nunion all ")
+		}
+	}
+	b.add(") n\norder by same desc limit 1")
 	return b.stmt()
 }
 

@@ -1,0 +1,119 @@
+package falldue
+
+import (
+	"context"
+	"time"
+
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// A sweep finds the lanes of a queue. Where the engine's planner decides whether
+// its one statement jumps from lane to lane, or reads every task that waits, a
+// sweep may take a statement a lane instead, none of which can go wrong.
+
+// sweep finds the lanes of a queue, by one statement or step by step.
+func (s *store) sweep(ctx context.Context, queue string, steps bool) ([]head, error) {
+	if steps {
+		return s.sweepBySteps(ctx, queue)
+	}
+	stmt := s.stmt("sweep", 0, func(int) sqlgen.Stmt { return sqlgen.Sweep(s.server, s.tables) })
+	start := time.Now()
+	heads, err := s.heads(ctx, stmt, sqlgen.Values{"queue": queue})
+	if s.server.Caps.Recount && time.Since(start) > slowSweep {
+		_ = s.recount(ctx) // a sweep that was too slow for its session's limit was slow, too
+	}
+	return heads, err
+}
+
+// sweepBySteps finds one lane after the other.
+func (s *store) sweepBySteps(ctx context.Context, queue string) (heads []head, err error) {
+	stmt := s.stmt("next lane", 0, func(int) sqlgen.Stmt { return sqlgen.NextLane(s.server, s.tables) })
+	var last lane // without a state, it is before all others
+	for {
+		next, err := s.heads(ctx, stmt, sqlgen.Values{
+			"queue": queue, "state": last.state, "priority": last.priority, "kind": last.kind, "policy": last.policy, "attempts": last.attempts,
+		})
+		heads = append(heads, next...)
+		if err != nil || len(next) == 0 || next[0].unreadable != nil {
+			return heads, err
+		}
+		last = next[0].lane
+	}
+}
+
+// heads runs a statement that finds lanes.
+func (s *store) heads(ctx context.Context, stmt sqlgen.Stmt, values sqlgen.Values) (heads []head, err error) {
+	err = s.retry(ctx, func() error {
+		heads = heads[:0]
+		rows, err := pool{s}.rows(ctx, stmt.SQL, stmt.Bind(values, nil))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var h head
+			if err := rows.Scan(&h.state, &h.priority, &h.kind, &h.policy, &h.attempts, &h.anchor, &h.now); err != nil {
+				// What is wrong with the connection, not with this row, rows.Err says.
+				h.unreadable = err
+				var priority, attempts any
+				_ = rows.Scan(&h.state, &priority, &h.kind, &h.policy, &attempts, &h.anchor, &h.now) // what can be read of it
+			}
+			heads = append(heads, h)
+		}
+		return rows.Err()
+	})
+	return heads, err
+}
+
+const (
+	// slowSweep is how long no sweep takes that jumps from lane to lane, unless
+	// there are very many.
+	slowSweep = 10 * time.Millisecond
+	// recountEvery is how often the server is made to count its lanes at the most.
+	recountEvery = 10 * time.Second
+)
+
+// recount has the server count its lanes, unless it was made to lately.
+func (s *store) recount(ctx context.Context) error {
+	s.mu.Lock()
+	now := time.Now()
+	early := now.Before(s.recounts)
+	if !early {
+		s.recounts = now.Add(recountEvery)
+	}
+	s.mu.Unlock()
+	if early {
+		return nil
+	}
+	return plain{s.db}.query(ctx, sqlgen.Recount(s.server, s.tables).SQL, nil, func(cells) error { return nil })
+}
+
+// gait is how a poller sweeps on an engine that may read all that waits: by one
+// statement until that is slow, and from then on the way that took less when it
+// was last tried.
+type gait struct {
+	steps bool
+	other time.Duration // what the last sweep the other way took
+	trial bool          // this way is new since then
+	again time.Time     // when to try the other way, at the earliest
+}
+
+// tryAgain is how long one way of sweeping is left alone that was slower than
+// the other, or a hundred times what it took if that is longer.
+const tryAgain = time.Minute
+
+// took is told what a sweep took, and decides on the next one.
+func (g *gait) took(d time.Duration, now time.Time) {
+	worse := g.trial && d > g.other
+	switch {
+	case worse:
+		g.again = now.Add(max(tryAgain, 100*d))
+	case g.trial:
+		g.again = now.Add(max(tryAgain, 100*g.other))
+	}
+	turn := worse || !g.trial && now.After(g.again) && (g.steps || d > slowSweep)
+	g.trial = turn && !worse
+	if turn {
+		g.steps, g.other = !g.steps, d
+	}
+}
