@@ -58,17 +58,17 @@ func TestSweepsGoStepByStepWhereThatIsFaster(t *testing.T) {
 		steps       bool // from then on
 	}{
 		{0, slowSweep / 2, false},
-		{0, 50 * time.Millisecond, true},
-		{0, 20 * time.Millisecond, true},                // better: it stays
-		{30 * time.Second, 90 * time.Millisecond, true}, // too early to try anew
-		{time.Minute, 30 * time.Millisecond, false},     // time to
-		{0, 40 * time.Millisecond, true},                // it is no better
-		{time.Second, time.Second, true},                // too early
-		{time.Minute, 20 * time.Millisecond, false},     // time to
-		{0, 10 * time.Millisecond, false},               // it is better: it stays
-		{59 * time.Second, 2 * time.Second, false},      // too early
-		{2 * time.Second, 2 * time.Second, true},        // and slow when it is time
-		{0, 3 * time.Second, false},                     // but the steps take longer
+		{0, 50 * time.Millisecond, true},                // it is slow: the other way is tried,
+		{0, 20 * time.Millisecond, true},                // is better, and stays
+		{30 * time.Second, 90 * time.Millisecond, true}, // until it is time to try anew
+		{time.Minute, 30 * time.Millisecond, false},     // as now;
+		{0, 40 * time.Millisecond, true},                // that is no better
+		{time.Second, 70 * time.Millisecond, true},
+		{time.Second, 90 * time.Millisecond, false}, // unless this one gets much worse
+		{0, 10 * time.Millisecond, false},           // than that is
+		{59 * time.Second, 170 * time.Millisecond, false},
+		{2 * time.Second, 170 * time.Millisecond, true}, // slow when it is time
+		{0, 3 * time.Second, false},                     // but steps take longer,
 		{2 * time.Minute, 2 * time.Second, false},       // and are left alone for a hundred times that
 		{4 * time.Minute, 2 * time.Second, true},
 	} {

@@ -95,24 +95,21 @@ type gait struct {
 	steps bool
 	other time.Duration // what the last sweep the other way took
 	trial bool          // this way is new since then
-	again time.Time     // when to try the other way, at the earliest
+	again time.Time     // when to try the other way although it was slower
 }
 
-// tryAgain is how long one way of sweeping is left alone that was slower than
-// the other, or a hundred times what it took if that is longer.
+// tryAgain is how long the slower way is left alone, or a hundred times what it
+// took if that is longer.
 const tryAgain = time.Minute
 
 // took is told what a sweep took, and decides on the next one.
 func (g *gait) took(d time.Duration, now time.Time) {
-	worse := g.trial && d > g.other
-	switch {
-	case worse:
-		g.again = now.Add(max(tryAgain, 100*d))
-	case g.trial:
-		g.again = now.Add(max(tryAgain, 100*g.other))
+	turn := d > slowSweep && d > 2*g.other || (g.steps || d > slowSweep) && now.After(g.again)
+	if g.trial {
+		turn = d > g.other
+		g.again = now.Add(max(tryAgain, 100*max(d, g.other)))
 	}
-	turn := worse || !g.trial && now.After(g.again) && (g.steps || d > slowSweep)
-	g.trial = turn && !worse
+	g.trial = turn && !g.trial
 	if turn {
 		g.steps, g.other = !g.steps, d
 	}
