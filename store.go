@@ -308,7 +308,7 @@ func (s *store) inImmediate(ctx context.Context, fn func(execer) error) error {
 		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "rollback")
 		return err
 	}
-	err = fn(plain{conn})
+	err = fn(held{s, conn})
 	if err == nil {
 		if _, err = conn.ExecContext(ctx, "commit"); err == nil {
 			return nil

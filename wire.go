@@ -2,6 +2,7 @@ package falldue
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -63,6 +64,47 @@ func (s *store) once(ctx context.Context, text string, args []any, f func(cells)
 	}
 }
 
+// held runs statements on a connection that the caller holds, and keeps them
+// prepared there.
+type held struct {
+	s    *store
+	conn *sql.Conn
+}
+
+func (h held) query(ctx context.Context, text string, args []any, f func(cells) error) error {
+	return h.raw(ctx, text, func(stmt driver.Stmt) error { return eachRow(ctx, stmt, args, f) })
+}
+
+func (h held) exec(ctx context.Context, text string, args []any) (res sql.Result, err error) {
+	err = h.raw(ctx, text, func(stmt driver.Stmt) error {
+		e, ok := stmt.(driver.StmtExecContext)
+		if !ok {
+			return fmt.Errorf("%T cannot execute with a context", stmt)
+		}
+		values, err := named(args)
+		if err == nil {
+			res, err = e.ExecContext(ctx, values)
+		}
+		return err
+	})
+	return res, err
+}
+
+func (h held) raw(ctx context.Context, text string, f func(driver.Stmt) error) error {
+	return h.conn.Raw(func(dc any) error {
+		w, known := h.s.wire(dc)
+		if !known {
+			defer w.clear()
+		}
+		stmt, err := w.prepare(ctx, dc, text)
+		if err != nil {
+			return err
+		}
+		w.answered = time.Now()
+		return f(stmt)
+	})
+}
+
 // wire returns what is known of a driver's connection, which the caller holds,
 // and whether it will be known next time.
 func (s *store) wire(dc any) (_ *wire, known bool) {
@@ -117,15 +159,24 @@ func prepare(ctx context.Context, dc any, text string) (driver.Stmt, error) {
 	return dc.(driver.Conn).Prepare(text)
 }
 
-// eachRow runs a statement and calls f for every row.
-func eachRow(ctx context.Context, stmt driver.Stmt, args []any, f func(cells) error) (err error) {
+// named turns arguments into what drivers take.
+func named(args []any) ([]driver.NamedValue, error) {
 	values := make([]driver.NamedValue, len(args))
 	for i, arg := range args {
 		v, err := driver.DefaultParameterConverter.ConvertValue(arg)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		values[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return values, nil
+}
+
+// eachRow runs a statement and calls f for every row.
+func eachRow(ctx context.Context, stmt driver.Stmt, args []any, f func(cells) error) (err error) {
+	values, err := named(args)
+	if err != nil {
+		return err
 	}
 	q, ok := stmt.(driver.StmtQueryContext)
 	if !ok {
