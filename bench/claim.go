@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,11 +60,15 @@ func claimCost(ctx context.Context, c *config, db database, s subject) (values, 
 				return nil, err
 			}
 		}
-		for system, claim := range map[string]func(context.Context, *sqlx.Tx) error{
+		ways := map[string]func(context.Context, *sqlx.Tx) error{
 			"falldue":       func(ctx context.Context, tx *sqlx.Tx) error { return claimByLane(ctx, tx, server) },
 			"falldue-sweep": func(ctx context.Context, tx *sqlx.Tx) error { return sweep(ctx, tx, server) },
 			"naive":         func(ctx context.Context, tx *sqlx.Tx) error { return claimNaively(ctx, tx, server) },
-		} {
+		}
+		if server.Caps.LooseScan {
+			ways["falldue-steps"] = func(ctx context.Context, tx *sqlx.Tx) error { return sweepBySteps(ctx, tx, server) }
+		}
+		for system, claim := range ways {
 			took, err := medianTime(ctx, pool, claim)
 			if err != nil {
 				return nil, fmt.Errorf("%s beside %d: %w", system, n, err)
@@ -111,12 +116,42 @@ func medianTime(ctx context.Context, pool *sqlx.DB, claim func(context.Context, 
 	return times[len(times)/2], nil
 }
 
-// sweep finds the lanes of the queue.
+// lanesBeside are those of the tasks due, of the paused kinds, and of those that
+// wait: level i % 25 and kind i % 8 meet in all ways.
+const lanesBeside = 1 + 3 + waitingKinds*waitingLevels
+
+// sweep finds the lanes of the queue by one statement.
 func sweep(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error {
 	stmt := sqlgen.Sweep(server, tables)
-	// The lanes of the tasks due, of the paused kinds, and of those that wait:
-	// level i % 25 and kind i % 8 meet in all ways.
-	return expect(ctx, tx, 1+3+waitingKinds*waitingLevels, stmt.SQL, stmt.Bind(sqlgen.Values{"queue": "default"}, nil))
+	return expect(ctx, tx, lanesBeside, stmt.SQL, stmt.Bind(sqlgen.Values{"queue": "default"}, nil))
+}
+
+// sweepBySteps finds them by a statement each.
+func sweepBySteps(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error {
+	next := sqlgen.NextLane(server, tables)
+	stmt, err := tx.PrepareContext(ctx, next.SQL)
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	var (
+		state, kind, policy string
+		priority, attempts  int
+		lanes               int
+		anchor, now         int64
+	)
+	for ; err == nil; lanes++ {
+		err = stmt.QueryRowContext(ctx, next.Bind(sqlgen.Values{
+			"queue": "default", "state": state, "priority": priority, "kind": kind, "policy": policy, "attempts": attempts,
+		}, nil)...).Scan(&state, &priority, &kind, &policy, &attempts, &anchor, &now)
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if lanes--; lanes != lanesBeside {
+		return fmt.Errorf("%d lanes instead of %d", lanes, lanesBeside)
+	}
+	return nil
 }
 
 // claimByLane claims from all lanes that a worker with handlers for all kinds

@@ -138,6 +138,9 @@ type builder struct {
 	text   strings.Builder
 	params []param
 	slots  int
+	// texts is the table whose payload has the type that texts of a batch get. MySQL
+	// decides by the first ones that it sees how long those of a UNION may be.
+	texts string
 }
 
 func newBuilder(s dialect.Server) *builder { return &builder{server: s} }
@@ -208,6 +211,17 @@ func (b *builder) rows(alias string, room int, cols ...Column) string {
 	case dialect.Unions:
 		b.slots = room
 		out.WriteString("(")
+		named := b.texts != ""
+		if named {
+			list := make([]string, len(cols))
+			for i, c := range cols {
+				list[i] = "0 as " + c.Name
+				if c.Type == Text {
+					list[i] = "payload as " + c.Name
+				}
+			}
+			out.WriteString("select " + strings.Join(list, ", ") + " from " + b.texts + " where false union all ")
+		}
 		for r := range room {
 			if r > 0 {
 				out.WriteString(" union all ")
@@ -222,7 +236,7 @@ func (b *builder) rows(alias string, room int, cols ...Column) string {
 					typ = "char"
 				}
 				out.WriteString("cast(" + b.push(param{kind: cell, typ: c.Type, col: i, row: r}) + " as " + typ + ")")
-				if r == 0 {
+				if r == 0 && !named {
 					out.WriteString(" as " + c.Name)
 				}
 			}

@@ -1,0 +1,63 @@
+package sqlgen_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// TestSettleKeepsTextsOfAllLengths: prepared once and run with short and long
+// texts in any order, a batch cuts none of them off.
+func TestSettleKeepsTextsOfAllLengths(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		s := migrated(t, db)
+		const n = 4
+		enqueueOpen(t, db, s, n)
+		var ids []int64
+		if err := db.SelectContext(t.Context(), &ids, "select id from falldue_tasks order by id"); err != nil {
+			t.Fatal(err)
+		}
+		stmt := sqlgen.Settle(s, tables, n)
+		prepared, err := db.PrepareContext(t.Context(), stmt.SQL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = prepared.Close() }()
+		for _, lengths := range [][]int{{1, 2, 3, 4}, {1, 8_000, 300, 5_000}, {8_000, 1, 1, 1}, {0, 5, 0, 8_000}} {
+			var rows []sqlgen.Row
+			for i, id := range ids {
+				var failure, answer any
+				if lengths[i] > 0 {
+					failure, answer = strings.Repeat("ü", lengths[i]), `"`+strings.Repeat("a", 100*lengths[i])+`"`
+				}
+				rows = append(rows, sqlgen.Row{id, int64(0), "open", int64(0), int64(i), failure, answer})
+			}
+			run(t, db, "update falldue_tasks set last_error = 'before'")
+			if _, err := prepared.ExecContext(t.Context(), stmt.Bind(sqlgen.Values{"worker": ""}, rows)...); err != nil {
+				t.Fatalf("lengths %v: %v", lengths, err)
+			}
+			for i, id := range ids {
+				var got struct {
+					LastError string  `db:"last_error"`
+					Result    *string `db:"result"`
+				}
+				if err := db.GetContext(t.Context(), &got, db.Rebind("select last_error, result from falldue_tasks where id = ?"), id); err != nil {
+					t.Fatal(err)
+				}
+				failure, answer := rows[i][5], rows[i][6]
+				if failure == nil {
+					failure = "before"
+				}
+				if got.LastError != failure {
+					t.Errorf("lengths %v: error %d has %d bytes, begins with %.20q", lengths, i, len(got.LastError), got.LastError)
+				}
+				if (got.Result == nil) != (answer == nil) || got.Result != nil && *got.Result != answer {
+					t.Errorf("lengths %v: result %d is wrong", lengths, i)
+				}
+			}
+		}
+	})
+}
