@@ -1,6 +1,7 @@
 package sqlgen_test
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -38,7 +39,7 @@ func steps(t *testing.T, db sqlx.QueryerContext, s dialect.Server) map[string]fo
 				t.Fatal(err)
 			}
 		}
-		if err := rows.Close(); err != nil {
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			t.Fatal(err)
 		}
 		if !more {
@@ -94,7 +95,7 @@ func TestNextLanesAreThoseOfASweep(t *testing.T) {
 			}
 			want[f.key()] = f
 		}
-		if err := rows.Close(); err != nil || len(want) != 2*4*3*2*4 {
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(want) != 2*4*3*2*4 {
 			t.Fatalf("the sweep found %d lanes (error %v)", len(want), err)
 		}
 		if diff := cmp.Diff(want, steps(t, db, s)); diff != "" {
