@@ -55,7 +55,7 @@ quickstart: ## show what falldue does, on SQLite in a temporary file
 
 .PHONY: bench
 bench: ## measure falldue beside its peers on ENGINE (postgres), a short form of docs/benchmarks.md
-	cd bench && go run . --engine $(ENGINE) --tasks 10000 --backlog 50000 --while 1s --storm 10s
+	cd bench && go run . --engine $(ENGINE) --tasks 10000 --backlog 100000 --while 1s --storm 10s
 
 .PHONY: ci
 ci: ## run everything that a change must pass, on a Debian machine as root
