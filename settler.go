@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/falldue/falldue/dialect"
@@ -20,24 +21,23 @@ import (
 // say or somebody has locked its row, is set aside and tried again later: the
 // others do not wait for it.
 type settler struct {
-	w    *worker
-	in   chan *run
-	more chan struct{} // much waits; closed after in
-	done chan struct{} // closed when the last batch is written
+	w      *worker
+	in     chan *run
+	more   chan struct{} // much waits; closed after in
+	second *settler      // takes of in, too; nil where the database has one writer at a time
+	done   chan struct{} // closed when the last batch is written
 
 	aside   []*run
 	tries   int       // of what is aside
 	nextTry time.Time // of what is aside
 }
 
-// newSettlers returns the settler of a worker and the one that helps it, which
-// is nil where the database has one writer at a time.
-func newSettlers(w *worker) (first, second *settler) {
-	first = &settler{w: w, in: make(chan *run, 4*maxBatch), more: make(chan struct{}, 1), done: make(chan struct{})}
+func newSettler(w *worker) *settler {
+	s := &settler{w: w, in: make(chan *run, 4*maxBatch), more: make(chan struct{}, 1), done: make(chan struct{})}
 	if w.q.store.server.Caps.LockRows {
-		second = &settler{w: w, in: first.in, more: first.more, done: make(chan struct{})}
+		s.second = &settler{w: w, in: s.in, more: s.more}
 	}
-	return first, second
+	return s
 }
 
 const (
@@ -52,16 +52,21 @@ const (
 // more tasks would only wait, too, and hold handlers up.
 func (s *settler) behind() bool { return len(s.in) >= maxBatch }
 
-// loop writes batches until in is closed and empty.
-func (s *settler) loop() { s.each(s.in, nil) }
-
-// assist writes batches while there is more, until the last is written.
-func (s *settler) assist() { s.each(nil, s.more) }
+// loop writes batches until in is closed and empty, with the second settler's
+// help.
+func (s *settler) loop() {
+	defer close(s.done)
+	var helping sync.WaitGroup
+	if s.second != nil {
+		helping.Go(func() { s.second.each(nil, s.more) })
+	}
+	s.each(s.in, nil)
+	helping.Wait()
+}
 
 // each writes a batch at each run that comes in, or each time there is more,
 // until that is closed.
 func (s *settler) each(in <-chan *run, more <-chan struct{}) {
-	defer close(s.done)
 	batch := make([]*run, 0, maxBatch)
 	for open := true; open; {
 		var retry <-chan time.Time

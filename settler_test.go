@@ -82,17 +82,15 @@ func wait(t *testing.T, c <-chan struct{}, what string) {
 func TestASecondSettlerHelps(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		w, runs := claimed(t, engine, maxBatch+enough)
-		if w.second == nil {
+		if w.settler.second == nil {
 			t.Skip("it has one writer at a time")
 		}
 		for _, r := range runs {
 			w.settler.in <- r
 		}
 		var ended sync.WaitGroup
-		ended.Go(w.settler.loop)
-		wait(t, w.second.more, "the settler to call the second one")
-		signal(w.second.more)
-		ended.Go(w.second.assist)
+		ended.Go(func() { w.settler.each(w.settler.in, nil) })
+		wait(t, w.settler.more, "the settler to call the second one")
 		close(w.settler.in)
 		ended.Wait()
 		if n, err := w.q.Counts(t.Context()); err != nil || len(n) > 0 {
@@ -101,11 +99,12 @@ func TestASecondSettlerHelps(t *testing.T) {
 
 		w, runs = claimed(t, engine, 3)
 		for _, r := range runs {
-			w.settler.in <- r
+			w.settler.second.in <- r
 		}
-		signal(w.second.more)
-		close(w.second.more)
-		w.second.assist()
+		w.settler.in = make(chan *run) // the first one gets none of them
+		signal(w.settler.more)
+		close(w.settler.in)
+		w.settler.loop()
 		if n, err := w.q.Counts(t.Context()); err != nil || len(n) > 0 {
 			t.Errorf("the second settler left %v (error %v)", n, err)
 		}

@@ -18,36 +18,6 @@ type lane struct {
 	attempts int
 }
 
-// head is a lane and its first row's anchor, by the database's clock, and the
-// database's now.
-type head struct {
-	lane
-	anchor, now int64 // microseconds since 1970
-	unreadable  error // what is wrong with a lane whose columns hold no numbers
-}
-
-// Anchors before the first and after the last falldue does not write. A task may
-// be for the year 9000, and a policy's spread may be 100 years. What SQLite makes
-// of a text falls on the first day of 1970.
-var (
-	dawn        = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() // no engine writes earlier moments
-	firstAnchor = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC).UnixMicro()
-	lastAnchor  = time.Date(9101, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
-)
-
-// nonsense says what is wrong with a lane that somebody edited, or "".
-func (h head) nonsense() string {
-	switch {
-	case h.unreadable != nil:
-		return h.unreadable.Error()
-	case h.attempts < 0:
-		return "attempts below 0"
-	case h.anchor < firstAnchor || h.anchor > lastAnchor:
-		return "updated_at out of range"
-	}
-	return ""
-}
-
 // want is a lane to claim from.
 type want struct {
 	lane

@@ -109,6 +109,11 @@ func TestStepsFindWhatASweepFinds(t *testing.T) {
 		if len(jumped) != 6 || len(stepped) != 6 {
 			t.Fatalf("found %d lanes by one statement and %d by steps, want 6", len(jumped), len(stepped))
 		}
+		p := newWorker(q, nil).pollers[DefaultQueue]
+		p.gait.steps = true
+		if err := p.sweep(t.Context()); err != nil || !p.gait.trial {
+			t.Errorf("a poller's sweep by steps was not followed by another way (error %v)", err)
+		}
 		for i, h := range stepped {
 			if h.lane != jumped[i].lane || h.anchor != jumped[i].anchor || h.now < jumped[i].now {
 				t.Errorf("lane %d is %+v by steps, and %+v by one statement", i, h, jumped[i])

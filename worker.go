@@ -14,13 +14,12 @@ type worker struct {
 	handlers map[string]*handler
 	pollers  map[string]*poller
 	settler  *settler
-	second   *settler // helps the settler; nil where only one can write
 	leases   *leases
 }
 
 func newWorker(q *Queue, handlers map[string]*handler) *worker {
 	w := &worker{q: q, id: q.cfg.workerID(), handlers: handlers, pollers: map[string]*poller{}}
-	w.settler, w.second = newSettlers(w)
+	w.settler = newSettler(w)
 	w.leases = newLeases(w)
 	for name, n := range q.cfg.Queues {
 		w.pollers[name] = newPoller(w, name, n)
@@ -41,9 +40,6 @@ func (w *worker) run(ctx context.Context) {
 	var background, fetching, handling sync.WaitGroup
 	background.Go(func() { w.leases.loop(after) })
 	background.Go(w.settler.loop)
-	if w.second != nil {
-		background.Go(w.second.assist)
-	}
 	background.Go(func() { w.clean(ctx) })
 	if w.q.cfg.Listen != nil {
 		background.Go(func() { w.listen(ctx) })
@@ -76,9 +72,6 @@ func (w *worker) run(ctx context.Context) {
 	}
 	close(w.settler.in)
 	<-w.settler.done
-	if w.second != nil {
-		<-w.second.done
-	}
 	stopAfter()
 	background.Wait()
 }

@@ -11,6 +11,36 @@ import (
 // its one statement jumps from lane to lane, or reads every task that waits, a
 // sweep may take a statement a lane instead, none of which can go wrong.
 
+// head is a lane and its first row's anchor, by the database's clock, and the
+// database's now.
+type head struct {
+	lane
+	anchor, now int64 // microseconds since 1970
+	unreadable  error // what is wrong with a lane whose columns hold no numbers
+}
+
+// Anchors before the first and after the last falldue does not write. A task may
+// be for the year 9000, and a policy's spread may be 100 years. What SQLite makes
+// of a text falls on the first day of 1970.
+var (
+	dawn        = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() // no engine writes earlier moments
+	firstAnchor = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC).UnixMicro()
+	lastAnchor  = time.Date(9101, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+)
+
+// nonsense says what is wrong with a lane that somebody edited, or "".
+func (h head) nonsense() string {
+	switch {
+	case h.unreadable != nil:
+		return h.unreadable.Error()
+	case h.attempts < 0:
+		return "attempts below 0"
+	case h.anchor < firstAnchor || h.anchor > lastAnchor:
+		return "updated_at out of range"
+	}
+	return ""
+}
+
 // sweep finds the lanes of a queue, by one statement or step by step.
 func (s *store) sweep(ctx context.Context, queue string, steps bool) ([]head, error) {
 	if steps {
@@ -89,31 +119,4 @@ func (s *store) recount(ctx context.Context) error {
 		return nil
 	}
 	return plain{s.db}.query(ctx, sqlgen.Recount(s.server, s.tables).SQL, nil, func(cells) error { return nil })
-}
-
-// gait is how a poller sweeps on an engine that may read all that waits: by one
-// statement until that is slow, and from then on the way that took less when it
-// was last tried.
-type gait struct {
-	steps bool
-	other time.Duration // what the last sweep the other way took
-	trial bool          // this way is new since then
-	again time.Time     // when to try the other way although it was slower
-}
-
-// tryAgain is how long the slower way is left alone, or a hundred times what it
-// took if that is longer.
-const tryAgain = time.Minute
-
-// took is told what a sweep took, and decides on the next one.
-func (g *gait) took(d time.Duration, now time.Time) {
-	turn := d > slowSweep && d > 2*g.other || (g.steps || d > slowSweep) && now.After(g.again)
-	if g.trial {
-		turn = d > g.other
-		g.again = now.Add(max(tryAgain, 100*max(d, g.other)))
-	}
-	g.trial = turn && !g.trial
-	if turn {
-		g.steps, g.other = !g.steps, d
-	}
 }
