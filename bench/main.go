@@ -75,7 +75,7 @@ func parse() *config {
 	flag.Var((*names)(&c.peers), "peers", "systems beside falldue and falldue-default, separated by commas, such as raw,river (default: all there are on the engine)")
 	flag.Var((*names)(&c.systems), "systems", "all systems, instead of --peers")
 	flag.Var((*names)(&c.measures), "measures", "measures, separated by commas (default: all)")
-	flag.IntVar(&c.rounds, "rounds", 3, "runs of each measure, in turns between the systems")
+	flag.IntVar(&c.rounds, "rounds", 3, "runs of each measure that one run does not settle, in turns between the systems")
 	flag.IntVar(&c.tasks, "tasks", 100_000, "tasks of one run")
 	flag.IntVar(&c.backlog, "backlog", 1_000_000, "tasks that wait beside them")
 	flag.DurationVar(&c.while, "while", 3*time.Second, "length of one run of measures that have no number of tasks")
@@ -133,7 +133,11 @@ func run(ctx context.Context, c *config) error {
 // measureAll runs measures, each for all systems in turns.
 func measureAll(ctx context.Context, c *config, srv *server, list []measure, opens map[string]open, order []string) (all results, err error) {
 	for _, m := range list {
-		for round := range c.rounds {
+		rounds := c.rounds
+		if m.single {
+			rounds = 1
+		}
+		for round := range rounds {
 			for _, name := range order {
 				got, err := once(ctx, c, srv, m, opens[name])
 				if errors.Is(err, errors.ErrUnsupported) {

@@ -19,6 +19,9 @@ type measure struct {
 	less     bool   // a smaller value is better
 	about    string // what is measured, for the report
 	settings settings
+	// single is whether one round tells as much as several: a count, or a median
+	// of its own.
+	single bool
 	// engines are those it is for; none is all.
 	engines []string
 	// run measures a subject on a new database. It returns a value for the
@@ -67,7 +70,7 @@ var measures = []measure{
 		about: "the most memory of a worker process at drain_deleted while %[1]s tasks wait until tomorrow",
 	},
 	{
-		name: "deadlocks", unit: "", less: true, engines: []string{postgres, mySQL, mariaDB}, run: storm,
+		name: "deadlocks", unit: "", less: true, single: true, engines: []string{postgres, mySQL, mariaDB}, run: storm,
 		about: "that the server counted while eight processes enqueued, claimed, settled and deleted tasks a second old, for --storm; storm_errors are those that a caller of falldue saw, storm_enqueued and storm_handled are tasks a second",
 	},
 	{name: "fail", unit: "tasks/s", settings: settings{fails: true}, run: drainOf(1, 0, errHandler), about: "as drain_deleted, each handler returns an error, which is recorded, and the task waits until tomorrow"},
@@ -81,11 +84,11 @@ var measures = []measure{
 	},
 	{name: "pickup_local_p50_ms", unit: "ms", less: true, run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
 	{
-		name: "idle_statements_per_minute", unit: "/min", less: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: idle,
+		name: "idle_statements_per_minute", unit: "/min", less: true, single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: idle,
 		about: "statements of a worker that has nothing to do, while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen)",
 	},
 	{
-		name: "claim_ms", unit: "ms", less: true, engines: []string{postgres, mySQL, mariaDB}, run: claimCost,
+		name: "claim_ms", unit: "ms", less: true, single: true, engines: []string{postgres, mySQL, mariaDB}, run: claimCost,
 		about: "one claim of 100 tasks beside 10⁴ to %[1]s that wait",
 	},
 }
