@@ -47,8 +47,8 @@ func updateRows(s dialect.Server, tables Tables, room int, cols []Column, set, w
 	case s.Caps.Rows.Grows() && len(cols) == len(FenceColumns):
 		b.add("update ", name, " as t set ", set(b), "\nwhere ", match(b.keys(room, "t.id", "t.fence")))
 	case s.Caps.Rows == dialect.Unions:
-		if s.Name() == dialect.MySQL {
-			b.texts = name
+		if s.Name() != dialect.TiDB {
+			b.types = name
 		}
 		b.add("update ", byKey(s), b.rows("s", room, cols...), " straight_join ", name, " t on ", match(joined), "\nset ", set(b))
 	case s.Caps.Rows == dialect.Values:

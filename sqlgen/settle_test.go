@@ -8,14 +8,15 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// TestSettleKeepsTextsOfAllLengths: prepared once and run with short and long
+// TestSettleKeepsWhatIsLong: prepared once and run with large numbers, and short and long
 // texts in any order, a batch cuts none of them off.
-func TestSettleKeepsTextsOfAllLengths(t *testing.T) {
+func TestSettleKeepsWhatIsLong(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
 		s := migrated(t, db)
 		const n = 4
 		enqueueOpen(t, db, s, n)
+		run(t, db, "update falldue_tasks set id = id + 4611686018427387904, fence = 4611686018427387904")
 		var ids []int64
 		if err := db.SelectContext(t.Context(), &ids, "select id from falldue_tasks order by id"); err != nil {
 			t.Fatal(err)
@@ -33,7 +34,7 @@ func TestSettleKeepsTextsOfAllLengths(t *testing.T) {
 				if lengths[i] > 0 {
 					failure, answer = strings.Repeat("ü", lengths[i]), `"`+strings.Repeat("a", 100*lengths[i])+`"`
 				}
-				rows = append(rows, sqlgen.Row{id, int64(0), "open", int64(0), int64(i), failure, answer})
+				rows = append(rows, sqlgen.Row{id, int64(1 << 62), "open", int64(0), int64(i), failure, answer})
 			}
 			run(t, db, "update falldue_tasks set last_error = 'before'")
 			if _, err := prepared.ExecContext(t.Context(), stmt.Bind(sqlgen.Values{"worker": ""}, rows)...); err != nil {

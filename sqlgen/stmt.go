@@ -138,9 +138,10 @@ type builder struct {
 	text   strings.Builder
 	params []param
 	slots  int
-	// texts is the table whose payload has the type that texts of a batch get. MySQL
-	// decides by the first ones that it sees how long those of a UNION may be.
-	texts string
+	// types is the table whose payload has the type that texts of a batch get, and
+	// whose fence that of numbers. MySQL and MariaDB decide by the first ones that
+	// they see how long those of a UNION may be.
+	types string
 }
 
 func newBuilder(s dialect.Server) *builder { return &builder{server: s} }
@@ -211,16 +212,19 @@ func (b *builder) rows(alias string, room int, cols ...Column) string {
 	case dialect.Unions:
 		b.slots = room
 		out.WriteString("(")
-		named := b.texts != ""
+		named := b.types != ""
 		if named {
 			list := make([]string, len(cols))
 			for i, c := range cols {
-				list[i] = "0 as " + c.Name
+				list[i] = "fence as " + c.Name
 				if c.Type == Text {
 					list[i] = "payload as " + c.Name
 				}
 			}
-			out.WriteString("select " + strings.Join(list, ", ") + " from " + b.texts + " where false union all ")
+			out.WriteString("select " + strings.Join(list, ", ") + " from " + b.types + " where false union all ")
+		}
+		if named && b.server.Name() == dialect.MariaDB { // costs it less
+			return out.String() + "values " + b.values(room, cols, func(v []string) string { return strings.Join(v, ", ") }) + ") as " + alias
 		}
 		for r := range room {
 			if r > 0 {

@@ -89,7 +89,11 @@ func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
 		all["enqueue_one_notify"] = sqlgen.EnqueueOne(s, sqlgen.EnqueueParams{Tables: tables, Notify: true})
 	}
 	if s.Caps.Copy {
-		all["copy"], all["copy_ids"], all["notify"] = sqlgen.Copy(s, tables), sqlgen.CopyIDs(s), sqlgen.Notify(s)
+		all["copy"], all["copy_plain"] = sqlgen.Copy(s, tables, false), sqlgen.Copy(s, tables, true)
+		all["copy_ids"], all["notify"] = sqlgen.CopyIDs(s), sqlgen.Notify(s)
+	}
+	if s.Caps.LaneText {
+		all["lane_indexes"] = sqlgen.LaneIndexes(s)
 	}
 	if s.Name() == dialect.SQLite {
 		all["count_tables"] = sqlgen.CountTables(s)
