@@ -16,9 +16,14 @@ type gait struct {
 // took if that is longer.
 const tryAgain = time.Minute
 
-// took is told what a sweep took, and decides on the next one.
-func (g *gait) took(d time.Duration, now time.Time) {
-	turn := d > slowSweep && d > 2*g.other || (g.steps || d > slowSweep) && now.After(g.again)
+// stepTakes is what a step takes at the least, or nearly.
+const stepTakes = 500 * time.Microsecond
+
+// took is told what a sweep took, and how many lanes it found, and decides on
+// the next one.
+func (g *gait) took(d time.Duration, lanes int, now time.Time) {
+	slow := d > max(slowSweep, time.Duration(lanes)*stepTakes)
+	turn := slow && d > 2*g.other || (g.steps || slow) && now.After(g.again)
 	if g.trial {
 		turn = d > g.other
 		g.again = now.Add(max(tryAgain, 100*max(d, g.other)))

@@ -243,9 +243,14 @@ func (p *poller) sweep(ctx context.Context) error {
 	p.lanes.ask(maps.Keys(p.lanes))
 	p.mu.Unlock()
 	start := time.Now()
-	heads, err := p.w.q.store.sweep(ctx, p.queue, p.gait.steps)
-	if p.w.q.store.server.Caps.LooseScan {
-		p.gait.took(time.Since(start), time.Now())
+	store := p.w.q.store
+	heads, err := store.sweep(ctx, p.queue, p.gait.steps)
+	// A sweep that was too slow for its session's limit was slow, too. The next one
+	// is another matter once the server has counted.
+	took := time.Since(start)
+	counted := took > slowSweep && !p.gait.steps && store.recount(ctx)
+	if store.server.Caps.LooseScan && !counted {
+		p.gait.took(took, len(heads), time.Now())
 	}
 	if err != nil {
 		return err

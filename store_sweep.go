@@ -47,12 +47,7 @@ func (s *store) sweep(ctx context.Context, queue string, steps bool) ([]head, er
 		return s.sweepBySteps(ctx, queue)
 	}
 	stmt := s.stmt("sweep", 0, func(int) sqlgen.Stmt { return sqlgen.Sweep(s.server, s.tables) })
-	start := time.Now()
-	heads, err := s.heads(ctx, stmt, sqlgen.Values{"queue": queue})
-	if s.server.Caps.Recount && time.Since(start) > slowSweep {
-		_ = s.recount(ctx) // a sweep that was too slow for its session's limit was slow, too
-	}
-	return heads, err
+	return s.heads(ctx, stmt, sqlgen.Values{"queue": queue})
 }
 
 // sweepBySteps finds one lane after the other.
@@ -106,8 +101,12 @@ const (
 	recountEvery = 10 * time.Second
 )
 
-// recount has the server count its lanes, unless it was made to lately.
-func (s *store) recount(ctx context.Context) error {
+// recount has the server count its lanes, on engines where that helps and unless
+// it was made to lately, and tells whether it did.
+func (s *store) recount(ctx context.Context) bool {
+	if !s.server.Caps.Recount {
+		return false
+	}
 	s.mu.Lock()
 	now := time.Now()
 	early := now.Before(s.recounts)
@@ -115,8 +114,5 @@ func (s *store) recount(ctx context.Context) error {
 		s.recounts = now.Add(recountEvery)
 	}
 	s.mu.Unlock()
-	if early {
-		return nil
-	}
-	return plain{s.db}.query(ctx, sqlgen.Recount(s.server, s.tables).SQL, nil, func(cells) error { return nil })
+	return !early && plain{s.db}.query(ctx, sqlgen.Recount(s.server, s.tables).SQL, nil, func(cells) error { return nil }) == nil
 }

@@ -30,6 +30,7 @@ func TestSweepsDoNotStaySlow(t *testing.T) {
 	stmt := sqlgen.Sweep(q.store.server, q.store.tables)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	p := newWorker(q, nil).pollers[DefaultQueue]
 	for {
 		var plan struct {
 			Extra string `db:"Extra"`
@@ -41,8 +42,8 @@ func TestSweepsDoNotStaySlow(t *testing.T) {
 			return
 		}
 		q.store.recounts = time.Time{}
-		if _, err := q.store.sweep(ctx, DefaultQueue, false); err != nil {
-			t.Fatalf("the last plan was %q: %v", plan.Extra, err)
+		if err := p.sweep(ctx); err != nil || p.gait.steps {
+			t.Fatalf("the last plan was %q; after a recount it went on by steps: %v (error %v)", plan.Extra, p.gait.steps, err)
 		}
 	}
 }
@@ -53,6 +54,9 @@ func TestSweepsGoStepByStepWhereThatIsFaster(t *testing.T) {
 	t.Parallel()
 	var g gait
 	now := time.Now()
+	if g.took(99*time.Millisecond, 200, now); g.steps {
+		t.Error("steps to 200 lanes are tried, though they take as long as the sweep did")
+	}
 	for i, c := range []struct {
 		after, took time.Duration
 		steps       bool // from then on
@@ -73,7 +77,7 @@ func TestSweepsGoStepByStepWhereThatIsFaster(t *testing.T) {
 		{4 * time.Minute, 2 * time.Second, true},
 	} {
 		now = now.Add(c.after)
-		if g.took(c.took, now); g.steps != c.steps {
+		if g.took(c.took, 20, now); g.steps != c.steps {
 			t.Fatalf("after sweep %d, of %v, by steps: %v, want %v", i+1, c.took, g.steps, c.steps)
 		}
 	}
