@@ -7,11 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -60,6 +63,60 @@ func TestManyTasksAreCopied(t *testing.T) {
 				t.Errorf("the table holds %d tasks, want %d", n, len(args))
 			}
 		})
+	}
+}
+
+// TestCopiedTasksAreAsEnqueued: the columns of a COPY of tasks that leave all to
+// the table, and of one where a single task does not.
+func TestCopiedTasksAreAsEnqueued(t *testing.T) {
+	t.Parallel()
+	db := testdb.Open(t, testdb.Postgres)
+	q, err := falldue.New(db, falldue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kind := falldue.NewKind[string]("copied", falldue.KindConfig{})
+	policy := backoff.Constant(time.Minute)
+	for name, options := range map[string]falldue.EnqueueOptions{
+		"plain":  {},
+		"delay":  {Delay: time.Hour},
+		"at":     {At: time.Date(2100, 1, 2, 3, 4, 5, 6000, time.UTC)},
+		"other":  {Priority: 7, MaxAttempts: 9, Queue: "elsewhere"},
+		"policy": {Policy: &policy},
+	} {
+		var drafts []falldue.Draft
+		for range 600 {
+			drafts = append(drafts, kind.Draft("a\tb\\c\n"))
+		}
+		drafts[599] = kind.Draft("last", options)
+		ids, err := q.EnqueueDrafts(t.Context(), drafts...)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, i := range []int{0, 598, 599} {
+			got, err := q.Task(t.Context(), ids[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			one, err := q.EnqueueDrafts(t.Context(), drafts[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := q.Task(t.Context(), one[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if late := want.UpdatedAt.Sub(got.UpdatedAt); late < 0 || late > time.Minute {
+				t.Errorf("%s, task %d: waits from %v, and from %v when enqueued alone", name, i, got.UpdatedAt, want.UpdatedAt)
+			}
+			got.ID, got.UpdatedAt, got.CreatedAt, got.Now = want.ID, want.UpdatedAt, want.CreatedAt, want.Now
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, task %d, enqueued alone (-) and with others (+):\n%s", name, i, diff)
+			}
+		}
 	}
 }
 

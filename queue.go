@@ -104,7 +104,7 @@ func (q *Queue) register(k kind, fn func(ctx context.Context, r *run) error) {
 // A handler that ignores its context holds Run up, and keeps its lease.
 //
 // It returns an error at once when there are no handlers or the kind of one is
-// invalid ([ErrInvalid]), when the tables are missing ([ErrNotMigrated]), when
+// invalid ([ErrInvalid]), when the tables are missing or old ([ErrNotMigrated]), when
 // the database does not answer, or computes another delay than Go for a policy,
 // or when Run runs already. A database that fails later is waited for, not
 // returned.
@@ -153,8 +153,12 @@ func (q *Queue) preflight(ctx context.Context, w *worker) error {
 	if err := q.store.check(ctx, list); err != nil {
 		return err
 	}
-	const none = "" // queue: whether there are tables is all that it asks
-	if _, err := q.store.sweep(ctx, none, false); err != nil {
+	err := q.store.checkIndex(ctx) // before what goes by it
+	if err == nil {
+		const none = "" // queue: whether there are tables is all that it asks
+		_, err = q.store.sweep(ctx, none, false)
+	}
+	if err != nil {
 		return fmt.Errorf("falldue: look for tasks: %w", err)
 	}
 	return nil

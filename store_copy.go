@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,7 +79,11 @@ func (s *store) newIDs(ctx context.Context, dc any, n int) (ids []int64, now int
 
 // stream sends rows as COPY reads them, many at a time.
 func (s *store) stream(ctx context.Context, dc any, entries []entry, ids []int64, now int64) (err error) {
-	stmt, err := prepare(ctx, dc, s.stmt("copy", 0, func(int) sqlgen.Stmt { return sqlgen.Copy(s.server, s.tables) }).SQL)
+	plain, name := !slices.ContainsFunc(entries, func(e entry) bool { return !e.plain() }), "copy"
+	if plain {
+		name = "copy plain"
+	}
+	stmt, err := prepare(ctx, dc, s.stmt(name, 0, func(int) sqlgen.Stmt { return sqlgen.Copy(s.server, s.tables, plain) }).SQL)
 	if err != nil {
 		return err
 	}
@@ -89,7 +94,7 @@ func (s *store) stream(ctx context.Context, dc any, entries []entry, ids []int64
 	}
 	var lines []byte
 	for i, e := range entries {
-		lines = e.appendCopy(lines, ids[i], now)
+		lines = e.appendCopy(lines, plain, ids[i], now)
 		if len(lines) < copyChunk && i < len(entries)-1 {
 			lines = append(lines, '\n')
 			continue
@@ -114,18 +119,25 @@ const copyChunk = 32 << 10
 // copyEscapes is how COPY's text format writes what it gives a meaning.
 var copyEscapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
 
+// plain tells whether the entry leaves to the table what it can.
+func (e entry) plain() bool {
+	return e == entry{queue: e.queue, kind: e.kind, payload: e.payload}
+}
+
 // appendCopy appends the entry as a line of sqlgen.Copy, which it does not end.
-func (e entry) appendCopy(line []byte, id, now int64) []byte {
-	anchor, ok := e.at.(int64)
-	if !ok {
-		anchor = now + e.delay.Microseconds()
-	}
+func (e entry) appendCopy(line []byte, plain bool, id, now int64) []byte {
 	line = strconv.AppendInt(line, id, 10)
-	for _, text := range []string{e.queue, e.kind, e.policy} {
-		line = append(append(line, '\t'), copyEscapes.Replace(text)...)
+	line = append(append(line, '\t'), copyEscapes.Replace(e.queue)...)
+	line = append(append(line, '\t'), copyEscapes.Replace(e.kind)...)
+	if !plain {
+		anchor, ok := e.at.(int64)
+		if !ok {
+			anchor = now + e.delay.Microseconds()
+		}
+		line = append(append(line, '\t'), copyEscapes.Replace(e.policy)...)
+		line = strconv.AppendInt(append(line, '\t'), int64(e.priority), 10)
+		line = strconv.AppendInt(append(line, '\t'), int64(e.maxAttempts), 10)
+		line = time.UnixMicro(anchor).UTC().AppendFormat(append(line, '\t'), "2006-01-02 15:04:05.999999Z")
 	}
-	line = strconv.AppendInt(append(line, '\t'), int64(e.priority), 10)
-	line = strconv.AppendInt(append(line, '\t'), int64(e.maxAttempts), 10)
-	line = time.UnixMicro(anchor).UTC().AppendFormat(append(line, '\t'), "2006-01-02 15:04:05.999999Z")
 	return append(append(line, '\t'), copyEscapes.Replace(e.payload)...)
 }

@@ -41,6 +41,9 @@ type Caps struct {
 	Copy bool
 	// LooseScan: GROUP BY over an index prefix jumps from group to group.
 	LooseScan bool
+	// LaneText: the index of tasks has a lane in one text, since comparing columns
+	// one by one costs the engine more than making that text.
+	LaneText bool
 	// JoinHints: INL_JOIN(t) makes a join look up the rows of t by their key.
 	// Without it TiDB goes by statistics, which may be of a time when the table
 	// was empty, and then reads all of it for each batch.
@@ -158,7 +161,7 @@ func typical(name Name, version string) Server {
 	switch name {
 	case Postgres:
 		return Server{Dialect: postgres{}, Version: version, Caps: Caps{
-			SkipLocked: true, LockRows: true, UpdateReturning: true, InsertReturning: true, Lateral: true, Notify: true, Copy: true, Rows: Arrays,
+			SkipLocked: true, LockRows: true, UpdateReturning: true, InsertReturning: true, Lateral: true, Notify: true, Copy: true, LaneText: true, Rows: Arrays,
 		}}
 	case MySQL:
 		return Server{Dialect: mysql{name}, Version: version, Caps: Caps{

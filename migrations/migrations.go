@@ -43,6 +43,7 @@ func FS(d dialect.Dialect, tables sqlgen.Tables) (fs.FS, error) {
 		"{attempts}", tables.Name(d, "attempts"),
 		"{policies}", tables.Name(d, "policies"),
 		"{lane}", d.Quote(tables.Prefix+"lane"),
+		"{schema.lane}", tables.Name(d, "lane"), // only where it is created does an index get the schema of its table
 	)
 	filled := fstest.MapFS{}
 	for _, file := range files {

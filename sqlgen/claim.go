@@ -45,6 +45,10 @@ type ClaimParams struct {
 // both, the claim returns a single row, with the place 0, in which nothing else
 // counts. See [Turn].
 //
+// A row that is locked is found again by its ctid, which costs less than its key:
+// nobody moves a row that is locked. One that somebody else has changed since the
+// statement began is left to the next claim.
+//
 // The lanes are scanned in the order of the batch, each from its oldest row,
 // and rows are locked one by one as the outer limit asks for them, so that a
 // claim of 100 locks 100. A scan begins at since: entries of the index whose
@@ -63,13 +67,12 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 	turn := b.int("turn")
 	b.add("with turn as materialized (select ", turn, " = 0 or pg_try_advisory_xact_lock(", turn, ") or pg_try_advisory_xact_lock(", turn, " + 1) as taken),",
 		"\ndue as materialized (select l.place, t.* from ", b.numberedRows("l", LaneColumns...),
-		"\ncross join lateral (select id, fence, updated_at as anchor, claimed_by as previous from ", tasks,
-		"\nwhere queue = ", b.arg("queue"),
-		" and state = l.state and priority = l.priority and kind = l.kind and policy = l.policy and attempts = l.attempts",
+		"\ncross join lateral (select ctid as version, fence, updated_at as anchor, claimed_by as previous from ", tasks,
+		"\nwhere ", laneText("queue", ""), " = ", laneText(b.typed(Column{"queue", Text}), "l."),
 		" and updated_at >= ", clock.Moment("l.since"), " and updated_at <= ", clock.Shift(clock.Now, "-("+delay+")"),
 		"\norder by updated_at limit ", b.arg("limit"), " for update", skipLocked(s), ") t",
 		"\nwhere (select taken from turn) limit ", b.arg("limit"), "),",
-		"\nclaimed as (update ", tasks, " t set ", claimSet(b), "\nfrom due where t.id = due.id and t.fence = due.fence",
+		"\nclaimed as (update ", tasks, " t set ", claimSet(b), "\nfrom due where t.ctid = due.version and t.fence = due.fence",
 		"\nreturning due.place, t.id, t.fence, t.max_attempts, ", clock.Micros("due.anchor"), ", ", clock.Micros("t.first_attempted_at"), ", ",
 		clock.Micros("t.created_at"), ", ", clock.Micros(clock.Now), ", due.previous, t.payload)",
 		"\nselect * from claimed union all select 0, 0, 0, 0, 0, 0, 0, 0, '', null from turn where not taken")

@@ -26,6 +26,9 @@ func List(s dialect.Server, tables Tables, p ListParams) Stmt {
 			b.add(" and ", f.name, " = ", b.arg(f.name))
 		}
 	}
+	if p.Queue && p.State {
+		b.add(b.lanesOf())
+	}
 	b.add("\norder by id limit ", b.arg("limit"))
 	return b.stmt()
 }
@@ -70,7 +73,7 @@ func Cancel(s dialect.Server, tables Tables) Stmt {
 // and [Drop] delete them. Parameters: queue, state, keep, limit.
 func Clean(s dialect.Server, tables Tables) Stmt {
 	b, clock := newBuilder(s), s.Clock()
-	b.add("select id from ", tables.tasks(s), "\nwhere queue = ", b.arg("queue"), " and state = ", b.arg("state"),
+	b.add("select id from ", tables.tasks(s), "\nwhere queue = ", b.arg("queue"), " and state = ", b.arg("state"), b.lanesOf(),
 		" and updated_at <= ", clock.Shift(clock.Now, "-("+b.int("keep")+")"), " limit ", b.arg("limit"))
 	if s.Caps.SkipLocked {
 		b.add(" for update", skipLocked(s)) // each cleaner takes others: none waits, and no two wait for each other

@@ -14,27 +14,42 @@ import (
 // Parameters: queue.
 func Sweep(s dialect.Server, tables Tables) Stmt {
 	b, clock, tasks := newBuilder(s), s.Clock(), tables.tasks(s)
-	if s.Caps.LooseScan {
-		b.add("select state, priority, kind, policy, attempts, ", clock.Micros("min(updated_at)"), ", ", clock.Micros(clock.Now), "\nfrom ", tasks,
+	found := func(anchor string) string {
+		return "state, priority, kind, policy, attempts, " + clock.Micros(anchor) + ", " + clock.Micros(clock.Now)
+	}
+	switch {
+	case s.Caps.LooseScan:
+		b.add("select ", found("min(updated_at)"), "\nfrom ", tasks,
 			"\nwhere queue = ", b.arg("queue"), " and state in ('open', 'snoozed')",
 			"\ngroup by queue, state, priority, kind, policy, attempts")
-		return b.stmt()
+	case s.Caps.LaneText:
+		queue, lane := b.typed(Column{"queue", Text}), laneText("queue", "")
+		after := func(last string) string {
+			return "(select " + lane + " as lane, queue, state, priority, kind, policy, attempts, updated_at from " + tasks +
+				"\nwhere " + lane + " > " + last + " and " + lane + " < " + queue + " || '!'\norder by " + lane + ", updated_at limit 1)"
+		}
+		b.add("with recursive found as (", after(queue+" || ' "+firstWaiting+"'"),
+			"\nunion all\nselect next.* from found cross join lateral ", after("found.lane"), " next)\nselect ", found("updated_at"),
+			// A queue whose name has a space, in rows that somebody edited, may stand between.
+			"\nfrom found where queue = ", queue, " and state in ('open', 'snoozed')")
+	default:
+		const columns = "state, priority, kind, policy, attempts"
+		const row = "t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at"
+		after := func(last string) string {
+			return "(select id from " + tasks + "\nwhere queue = " + b.arg("queue") + " and " + last + "\norder by " + columns + ", updated_at limit 1)"
+		}
+		b.add("with recursive found as (select ", row, " from ", tasks, " t where t.id = ", after("state >= '"+firstWaiting+"'"),
+			// A plus makes a column a value. SQLite compares two columns with each
+			// other in a way that its indexes do not serve.
+			"\nunion all\nselect ", row, " from found f join ", tasks, " t on t.id = ", after("("+columns+") > (+f.state, +f.priority, +f.kind, +f.policy, +f.attempts)"),
+			") select ", found("updated_at"), "\nfrom found where state in ('open', 'snoozed')")
 	}
-	// 'open' and 'snoozed' sort after the states of finished tasks. States of a
-	// newer release may sort anywhere.
-	const order = "state, priority, kind, policy, attempts"
-	first := func(from string) string {
-		return "(select id from " + tasks + "\nwhere queue = " + b.arg("queue") + " and " + from + "\norder by " + order + ", updated_at limit 1)"
-	}
-	b.add("with recursive lane as (",
-		"select t.id, t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at from ", tasks, " t where t.id = ", first("state >= 'open'"),
-		"\nunion all\n",
-		"select t.id, t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at from lane l join ", tasks, " t on t.id = ",
-		first("("+order+") > ("+b.plain("l.state", "l.priority", "l.kind", "l.policy", "l.attempts")+")"),
-		") select state, priority, kind, policy, attempts, ", clock.Micros("updated_at"), ", ", clock.Micros(clock.Now),
-		"\nfrom lane where state in ('open', 'snoozed')")
 	return b.stmt()
 }
+
+// firstWaiting is the first state that sorts after those of finished tasks.
+// States of a newer release may sort anywhere.
+const firstWaiting = StateOpen
 
 // NextLane finds what [Sweep] finds, a lane a run: the first one after (state,
 // priority, kind, policy, attempts) that holds waiting tasks. It costs the same
@@ -72,15 +87,4 @@ func Recount(s dialect.Server, tables Tables) Stmt {
 	b := newBuilder(s)
 	b.add("show index from ", tables.tasks(s))
 	return b.stmt()
-}
-
-// plain lists columns to compare other columns with. SQLite compares two
-// columns with each other in a way that its indexes do not serve; a plus before
-// one makes it a value.
-func (b *builder) plain(columns ...string) string {
-	sign := ""
-	if b.server.Name() == dialect.SQLite {
-		sign = "+"
-	}
-	return sign + strings.Join(columns, ", "+sign)
 }

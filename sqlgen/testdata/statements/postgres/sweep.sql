@@ -1,8 +1,9 @@
-with recursive lane as (select t.id, t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at from "falldue_tasks" t where t.id = (select id from "falldue_tasks"
-where queue = $1 and state >= 'open'
-order by state, priority, kind, policy, attempts, updated_at limit 1)
+with recursive found as ((select (queue || ' ' || state || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) as lane, queue, state, priority, kind, policy, attempts, updated_at from "falldue_tasks"
+where (queue || ' ' || state || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) > $1::text || ' open' and (queue || ' ' || state || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) < $1::text || '!'
+order by (queue || ' ' || state || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)), updated_at limit 1)
 union all
-select t.id, t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at from lane l join "falldue_tasks" t on t.id = (select id from "falldue_tasks"
-where queue = $1 and (state, priority, kind, policy, attempts) > (l.state, l.priority, l.kind, l.policy, l.attempts)
-order by state, priority, kind, policy, attempts, updated_at limit 1)) select state, priority, kind, policy, attempts, (date_part('epoch', least(greatest(updated_at, '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint, (date_part('epoch', least(greatest(statement_timestamp(), '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint
-from lane where state in ('open', 'snoozed')
+select next.* from found cross join lateral (select (queue || ' ' || state || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) as lane, queue, state, priority, kind, policy, attempts, updated_at from "falldue_tasks"
+where (queue || ' ' || state || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) > found.lane and (queue || ' ' || state || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) < $1::text || '!'
+order by (queue || ' ' || state || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)), updated_at limit 1) next)
+select state, priority, kind, policy, attempts, (date_part('epoch', least(greatest(updated_at, '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint, (date_part('epoch', least(greatest(statement_timestamp(), '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint
+from found where queue = $1::text and state in ('open', 'snoozed')

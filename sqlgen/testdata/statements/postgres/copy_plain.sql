@@ -1,0 +1,1 @@
+copy "falldue_tasks" (id, queue, kind, payload) from stdin
