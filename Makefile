@@ -15,7 +15,7 @@ help: ## list these targets
 
 .PHONY: test
 test: ## run all tests on real servers, which it finds or starts (internal/testdb)
-	go run ./internal/testdb/serve -- go test -race -shuffle=on -count=1 -timeout=15m $(PACKAGES)
+	go run ./internal/testdb/serve -- go test -race -shuffle=on -count=1 -timeout=30m $(PACKAGES)
 
 .PHONY: short
 short: ## run what needs no server: SQLite stands for all engines

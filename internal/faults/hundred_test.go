@@ -39,11 +39,12 @@ func TestHundredThousand(t *testing.T) {
 	program := buildProgram(t)
 	for _, engine := range testdb.Engines(t) { // one after the other: each has the machine to itself
 		t.Run(engine, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			const longest = 10 * time.Minute
+			ctx, cancel := context.WithTimeout(t.Context(), longest)
 			defer cancel()
 			role := Role{
 				Driver: testdb.Drivers(engine)[0], DSN: testdb.DSN(t, engine), Folder: t.TempDir(), Seed: seed,
-				Handlers: 32, Connections: 12, Lease: time.Minute, Longest: 20 * time.Millisecond, Batch: 500, Policy: policies[0],
+				Handlers: 32, Connections: 12, Lease: longest, Longest: 20 * time.Millisecond, Batch: 500, Policy: policies[0],
 			}
 			began := time.Now()
 			db, q := prepare(t, role)

@@ -18,6 +18,7 @@ type engine struct {
 	image      string            // official image, "" where the server is built from source
 	env        map[string]string // sets the administrator's password in it
 	port       string            // in the container
+	data       string            // folder of its data in the container
 	program    string            // server program
 	settings   []string          // its command line, wherever it runs
 	fast       []string          // more of it, which give up safety against a crash: no data outlives the tests
@@ -32,6 +33,7 @@ var engines = map[string]engine{
 		image:    "postgres:18",
 		env:      map[string]string{"POSTGRES_PASSWORD": password},
 		port:     "5432/tcp",
+		data:     "/var/lib/postgresql",
 		program:  "postgres",
 		settings: []string{"-c", "max_connections=300"},
 		fast:     []string{"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"},
@@ -46,9 +48,10 @@ var engines = map[string]engine{
 		image:      "mysql:9",
 		env:        map[string]string{"MYSQL_ROOT_PASSWORD": password},
 		port:       "3306/tcp",
+		data:       "/var/lib/mysql",
 		program:    "mysqld",
 		settings:   []string{"--max-connections=300", "--skip-log-bin", "--mysqlx=OFF", "--secure-file-priv="},
-		fast:       []string{"--innodb-flush-log-at-trx-commit=0"},
+		fast:       noSync,
 		driver:     "mysql",
 		dsn:        mysqlDSN,
 		exampleDSN: "root:password@tcp(127.0.0.1:3306)/mysql",
@@ -58,9 +61,10 @@ var engines = map[string]engine{
 		image:      "mariadb:11",
 		env:        map[string]string{"MARIADB_ROOT_PASSWORD": password},
 		port:       "3306/tcp",
+		data:       "/var/lib/mysql",
 		program:    "mariadbd",
 		settings:   []string{"--max-connections=300", "--skip-log-bin"},
-		fast:       []string{"--innodb-flush-log-at-trx-commit=0"},
+		fast:       noSync,
 		driver:     "mysql",
 		dsn:        mysqlDSN,
 		exampleDSN: "root:password@tcp(127.0.0.1:3306)/mysql",
@@ -82,6 +86,9 @@ var engines = map[string]engine{
 		install:    "apt-get install " + strings.Join(galera.Packages, " "),
 	},
 }
+
+// noSync has InnoDB wait for no disk when it commits.
+var noSync = []string{"--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--innodb-doublewrite=0"}
 
 func mysqlDSN(password, address string) string {
 	return fmt.Sprintf("root:%s@tcp(%s)/mysql", password, address)
