@@ -37,6 +37,20 @@ func takeTurn(t *testing.T, s *store, turn int64) *sql.Tx {
 	return tx
 }
 
+// endTurns gives back the turns that a transaction took, and ends it.
+func endTurns(t *testing.T, s *store, tx *sql.Tx, turn int64) {
+	t.Helper()
+	for number := 1; number <= 2 && !s.server.Caps.UpdateReturning; number++ {
+		stmt := sqlgen.EndTurn(s.server)
+		if _, err := tx.ExecContext(t.Context(), stmt.SQL, stmt.Bind(sqlgen.Values{"turn": turn, "number": number}, nil)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestLargeClaimsWaitForTheirTurn(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
@@ -61,10 +75,18 @@ func TestLargeClaimsWaitForTheirTurn(t *testing.T) {
 			}})
 			return len(got), err
 		}
-		for i := range 3 { // each gives its turn back
+		for i := range 3 { // each gives its turn back, so that other connections can take both
 			if n, err := claim(turn); n != 1 || err != nil {
 				t.Fatalf("claim %d in turn took %d tasks (error %v), want 1", i+1, n, err)
 			}
+			idle, err := db.Conn(t.Context()) // the one that claimed
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tx := range []*sql.Tx{takeTurn(t, q.store, turn), takeTurn(t, q.store, turn)} {
+				endTurns(t, q.store, tx, turn)
+			}
+			_ = idle.Close()
 		}
 		first := takeTurn(t, q.store, turn)
 		takeTurn(t, q.store, turn)
@@ -74,12 +96,7 @@ func TestLargeClaimsWaitForTheirTurn(t *testing.T) {
 		if _, err := claim(turnOf(q.cfg, "other", q.handlers)); err != nil {
 			t.Errorf("the turns of another queue: %v", err)
 		}
-		if err := first.Rollback(); err != nil {
-			t.Fatal(err)
-		}
-		if !q.store.server.Caps.UpdateReturning {
-			return // a turn is the connection's, which went back to the pool
-		}
+		endTurns(t, q.store, first, turn)
 		if n, err := claim(turn); n != 1 || err != nil {
 			t.Errorf("after a turn has ended a claim took %d tasks (error %v), want 1", n, err)
 		}

@@ -153,14 +153,11 @@ func (b *builder) add(parts ...string) {
 	}
 }
 
-// arg registers a named parameter and returns its placeholder. Engines that
-// number their parameters get one number a name.
+// arg registers a named parameter and returns what stands for it in the text.
 func (b *builder) arg(name string) string {
-	if b.server.Name() == dialect.Postgres {
-		for i, p := range b.params {
-			if p.kind == scalar && p.name == name {
-				return b.server.Placeholder(i + 1)
-			}
+	for i, p := range b.params {
+		if p.kind == scalar && p.name == name {
+			return markOf(i)
 		}
 	}
 	return b.push(param{name: name, kind: scalar})
@@ -185,8 +182,14 @@ func (b *builder) typed(c Column) string {
 
 func (b *builder) push(p param) string {
 	b.params = append(b.params, p)
-	return b.server.Placeholder(len(b.params))
+	return markOf(len(b.params) - 1)
 }
+
+// mark encloses the index of a parameter until the text is complete: only then
+// is it known in which order the parameters stand in it.
+const mark = "\x00"
+
+func markOf(i int) string { return mark + strconv.Itoa(i) + mark }
 
 // rows returns a batch of rows as something FROM takes under the given alias,
 // its columns named. room is how many rows a run may bring at the most, where
@@ -275,20 +278,10 @@ func (b *builder) values(room int, cols []Column, row func(values []string) stri
 // wait writes the whole microseconds that f makes a task wait after attempts,
 // an SQL expression or, where it starts with ":", a parameter's name.
 func (b *builder) wait(f Formula, attempts string) string {
-	name, isParam := strings.CutPrefix(attempts, ":")
-	if !isParam || b.server.Name() == dialect.Postgres {
-		if isParam {
-			attempts = b.arg(name)
-		}
-		return f.MicrosSQL(b.server, attempts)
+	if name, isParam := strings.CutPrefix(attempts, ":"); isParam {
+		attempts = b.arg(name)
 	}
-	// Engines without numbered parameters want one for each time it is named.
-	const mark = "\x00"
-	text := f.MicrosSQL(b.server, mark)
-	for strings.Contains(text, mark) {
-		text = strings.Replace(text, mark, b.arg(name), 1)
-	}
-	return text
+	return f.MicrosSQL(b.server, attempts)
 }
 
 // numberedRows is rows with a column place, counted from 1 in the order of the
@@ -298,8 +291,29 @@ func (b *builder) numberedRows(alias string, cols ...Column) string {
 	return strings.Replace(strings.TrimSuffix(text, ")")+", place)", ") as ", ") with ordinality as ", 1)
 }
 
+// stmt is the statement, with placeholders for the marks. Engines that do not
+// number them get a parameter each time that the text names it, in its order.
 func (b *builder) stmt() Stmt {
-	return Stmt{SQL: b.text.String(), params: b.params, slots: b.slots}
+	numbered := b.server.Name() == dialect.Postgres
+	s := Stmt{slots: b.slots}
+	if numbered {
+		s.params = b.params
+	}
+	var text strings.Builder
+	for i, part := range strings.Split(b.text.String(), mark) {
+		if i%2 == 0 { // between marks
+			text.WriteString(part)
+			continue
+		}
+		place, _ := strconv.Atoi(part) // as markOf wrote it
+		if !numbered {
+			s.params = append(s.params, b.params[place])
+			place = len(s.params) - 1
+		}
+		text.WriteString(b.server.Placeholder(place + 1))
+	}
+	s.SQL = text.String()
+	return s
 }
 
 // Engines whose statements grow with their batch see few different texts: for

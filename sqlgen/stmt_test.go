@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -253,5 +254,19 @@ func TestBindPanicsOnMistakes(t *testing.T) {
 			}()
 			bind()
 		}()
+	}
+}
+
+// TestParametersGoWhereTheTextNamesThem: the order in which code mentions them
+// is another one.
+func TestParametersGoWhereTheTextNamesThem(t *testing.T) {
+	t.Parallel()
+	s, err := dialect.Typical(dialect.MySQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stmt := sqlgen.EndTurn(s)
+	if got := stmt.Bind(sqlgen.Values{"turn": "turn", "number": "number"}, nil); !slices.Equal(got, []any{"turn", "number"}) {
+		t.Errorf("%s\nis bound to %v", stmt.SQL, got)
 	}
 }
