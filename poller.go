@@ -199,15 +199,15 @@ func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
 	due := p.lanes.due(time.Now(), maxLanes)
 	p.mu.Unlock()
 	if len(due) > 0 {
-		n, err := p.claim(ctx, due, room, p.turns.needs(room))
+		n, err := p.claim(ctx, due, room, p.turns.needs(max(room, p.limit)))
 		if errors.Is(err, errNoTurn) {
 			p.wait(ctx, nil, p.turns.again())
 			return 0, nil
 		}
-		p.turns.claimed(n)
+		p.turns.claimed(n, room)
 		return 0, err
 	}
-	p.turns.claimed(0)
+	p.turns.claimed(0, room)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	until := p.sweepAt

@@ -23,10 +23,10 @@ var errNoTurn = errors.New("other workers have the turns of the queue")
 var errHasTurn = errors.New("in a turn")
 
 const (
-	// turnSize is how many tasks a claim must be for to need a turn, and how many
-	// the claim before it must have found. Smaller claims are too short to stand
-	// in each other's way, and where a commit takes its time they are worth having
-	// side by side.
+	// turnSize is how many tasks a claim must have found for the next ones to need
+	// turns, of a worker that may have as many at once. The claims of smaller ones
+	// are too short to stand in each other's way, and where a commit takes its time
+	// they are worth having side by side.
 	turnSize = maxBatch / 4
 	// Between two tries of a claim that found no turn a poller waits for
 	// minTurnWait, doubled with each up to maxTurnWait. Who waits for longer
@@ -79,12 +79,15 @@ func (s *store) inTurn(ctx context.Context, x execer, turn int64, fn func() erro
 
 // queueing is how a poller gets its turns. Its loop alone uses it.
 type queueing struct {
-	deep  bool      // the last claim found many tasks
+	deep  bool      // a claim found many tasks, and none since found less than it asked for
 	since time.Time // of the first try without a turn since the last claim
 	wait  time.Duration
 }
 
-// needs tells whether a claim of up to limit tasks needs a turn.
+// needs tells whether a worker that may have up to limit tasks at once needs a
+// turn for its next claim. A small claim that waits for it is a larger one when
+// its turn comes: where workers stand in each other's way, it is the number of
+// claims that costs.
 func (q *queueing) needs(limit int) bool {
 	return q.deep && limit >= turnSize && (q.since.IsZero() || time.Since(q.since) < turnPatience)
 }
@@ -98,7 +101,8 @@ func (q *queueing) again() time.Duration {
 	return q.wait/2 + rand.N(q.wait/2)
 }
 
-// claimed notes that a claim found n tasks.
-func (q *queueing) claimed(n int) {
-	q.deep, q.since, q.wait = n >= turnSize, time.Time{}, q.wait/2
+// claimed notes that a claim for up to limit tasks found n.
+func (q *queueing) claimed(n, limit int) {
+	q.deep = n >= turnSize || q.deep && n == limit
+	q.since, q.wait = time.Time{}, q.wait/2
 }

@@ -177,9 +177,13 @@ func TestPollersQueueUp(t *testing.T) {
 		if q.needs(maxBatch) {
 			t.Error("the first claim needs a turn")
 		}
-		q.claimed(maxBatch)
+		q.claimed(maxBatch, maxBatch)
 		if !q.needs(maxBatch) || q.needs(turnSize-1) {
-			t.Error("after a large claim a large one needs no turn, or a small one does")
+			t.Error("after a large claim a worker of many handlers needs no turn, or one of few does")
+		}
+		q.claimed(1, 1)
+		if !q.needs(maxBatch) {
+			t.Error("a worker needs no turn although it never found less than it asked for")
 		}
 		tries := 0
 		for start := time.Now(); q.needs(maxBatch); tries++ {
@@ -195,11 +199,11 @@ func TestPollersQueueUp(t *testing.T) {
 		if tries < 8 || tries > 20 {
 			t.Errorf("%d tries in %v", tries, turnPatience)
 		}
-		q.claimed(maxBatch)
+		q.claimed(maxBatch, maxBatch)
 		if !q.needs(maxBatch) {
 			t.Error("after one claim without a turn it goes on without")
 		}
-		q.claimed(1)
+		q.claimed(1, 2)
 		if q.needs(maxBatch) {
 			t.Error("a queue with hardly anything in it needs turns")
 		}
