@@ -66,6 +66,9 @@ func (q *Queue) enqueue(ctx context.Context, tx Tx, drafts []Draft) ([]int64, er
 	entries := make([]entry, len(drafts))
 	brought := map[string]backoff.Policy{}
 	for i, d := range drafts {
+		if d.kind == nil {
+			return nil, fmt.Errorf("enqueue: %w", invalid("Draft %d is empty; Kind.Draft makes one", i))
+		}
 		e, err := q.entry(d, brought)
 		if err != nil {
 			return nil, fmt.Errorf("enqueue %.100q: %w", d.kind.name, err)

@@ -110,7 +110,7 @@ func (k Kind[A]) EnqueueManyTx(ctx context.Context, q *Queue, tx Tx, args []A, o
 func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts []EnqueueOptions) ([]int64, error) {
 	drafts := make([]Draft, len(args))
 	for i, a := range args {
-		drafts[i] = k.Draft(a, opts...)
+		drafts[i] = draft(&k.kind, a, opts)
 	}
 	return q.enqueue(ctx, tx, drafts)
 }
@@ -118,15 +118,17 @@ func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts []
 // Draft is a task to be, for [Queue.EnqueueDrafts]: tasks of several kinds, or
 // with options of their own, stored at once.
 type Draft struct {
-	kind kind
+	kind *kind
 	args any
 	opts EnqueueOptions
 	err  error
 }
 
 // Draft makes a task to be of this kind.
-func (k Kind[A]) Draft(args A, opts ...EnqueueOptions) Draft {
-	d := Draft{kind: k.kind, args: args, err: k.err}
+func (k Kind[A]) Draft(args A, opts ...EnqueueOptions) Draft { return draft(&k.kind, args, opts) }
+
+func draft(k *kind, args any, opts []EnqueueOptions) Draft {
+	d := Draft{kind: k, args: args, err: k.err}
 	switch len(opts) {
 	case 0:
 	case 1:
@@ -155,10 +157,10 @@ func one(ids []int64, err error) (int64, error) {
 // not an A, for which fn is not called.
 func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error) {
 	q.register(k.kind, func(ctx context.Context, r *run) error {
-		t := Task[A]{TaskMeta: r.meta(), run: r}
-		if err := json.Unmarshal(r.claim.payload, &t.Args); err != nil {
-			return fmt.Errorf("decode the payload as %T: %w", t.Args, err)
+		var args A
+		if err := json.Unmarshal(r.claim.payload, &args); err != nil {
+			return fmt.Errorf("decode the payload as %T: %w", args, err)
 		}
-		return fn(ctx, t)
+		return fn(ctx, Task[A]{TaskMeta: r.meta(), Args: args, run: r})
 	})
 }

@@ -360,7 +360,7 @@ func (p *poller) claim(ctx context.Context, due []lane, room int, inTurn bool) (
 // tasks were not all taken is due still, from the last one taken on; of one
 // that was emptied the next task is unknown until the next sweep, which comes
 // soon, but never takes more than a tenth of the time.
-func (p *poller) learn(due []lane, wants []want, got []claim, room int, start time.Time) {
+func (p *poller) learn(due []lane, wants []want, got []*claim, room int, start time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(got) == room {

@@ -18,7 +18,7 @@ import (
 type run struct {
 	worker  *worker
 	poller  *poller
-	claim   claim
+	claim   *claim
 	rule    *rule
 	handler *handler
 	claimed time.Time // when the claim was sent; all leases count from there
@@ -37,8 +37,8 @@ type run struct {
 func (r *run) meta() TaskMeta {
 	c := r.claim
 	return TaskMeta{
-		ID: c.id, Kind: c.was.kind, Queue: c.queue, Attempt: c.attempts, MaxAttempts: r.maxAttempts(),
-		Fence: c.fence, Priority: c.was.priority, CreatedAt: c.createdAt,
+		ID: c.id, Kind: c.was.kind, Queue: r.poller.queue, Attempt: c.attempts, MaxAttempts: r.maxAttempts(),
+		Fence: c.fence, Priority: c.was.priority, CreatedAt: moment(c.created),
 	}
 }
 
@@ -171,7 +171,7 @@ func (r *run) exhausted(next time.Duration) bool {
 	if most := r.maxAttempts(); most > 0 && r.claim.attempts >= most {
 		return true
 	}
-	elapsed := r.claim.sinceFirst + time.Since(r.claimed)
+	elapsed := micros(r.claim.now-r.claim.first) + time.Since(r.claimed)
 	return r.rule.policy.MaxElapsed() > 0 && elapsed+next > r.rule.policy.MaxElapsed()
 }
 

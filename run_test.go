@@ -12,7 +12,7 @@ func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
 		started := false
 		r := &run{
 			worker:  &worker{},
-			claim:   claim{maxAttempts: 1, attempts: 1},
+			claim:   &claim{maxAttempts: 1, attempts: 1},
 			handler: &handler{fn: func(context.Context, *run) error { started = true; return nil }},
 			until:   time.Now().Add(left),
 		}

@@ -49,7 +49,7 @@ func TestRunnersRunUpToTheirLimit(t *testing.T) {
 func runsOf(n int) []*run {
 	runs := make([]*run, n)
 	for i := range runs {
-		runs[i] = &run{}
+		runs[i] = &run{claim: &claim{}}
 	}
 	return runs
 }

@@ -233,9 +233,9 @@ func (s *settler) write(batch []*run, wary bool) {
 
 // try settles a batch once, and tells whether the time for it ran out.
 func (s *settler) try(batch []*run, wary bool) (lost, locked []int64, late bool, err error) {
-	list := make([]settlement, len(batch))
+	list := make([]*settlement, len(batch))
 	for i, r := range batch {
-		list[i] = r.end
+		list[i] = &r.end
 	}
 	limit := settleTimeout
 	if wary {

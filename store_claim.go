@@ -40,31 +40,30 @@ type claim struct {
 	attempts    int // this execution included
 	maxAttempts int // 0: the policy's
 	was         lane
-	queue       string
-	anchor, now int64         // the anchor before the claim, and the claim, in microseconds since 1970
-	previous    string        // the worker whose lease had run out, or ""
-	sinceFirst  time.Duration // from the first attempt's start to the claim
-	createdAt   time.Time
+	previous    string // the worker whose lease had run out, or ""
 	payload     []byte
+
+	// In microseconds since 1970: the anchor before the claim, the start of the
+	// first attempt, the creation, and the claim.
+	anchor, first, created, now int64
 }
 
 // claimOf reads a row that a claim returns.
-func claimOf(row cells, queue string, wants []want) (claim, error) {
+func claimOf(row cells, wants []want) (*claim, error) {
 	var numbers [8]int64
 	for i := range numbers {
 		n, err := row.int(i)
 		if err != nil {
-			return claim{}, err
+			return nil, err
 		}
 		numbers[i] = n
 	}
-	place, first, created := numbers[0], numbers[5], numbers[6]
-	c := claim{
-		id: numbers[1], fence: numbers[2], place: int(place), maxAttempts: int(numbers[3]), anchor: max(numbers[4], -1<<62), now: numbers[7],
-		was: wants[place-1].lane, queue: queue, previous: row.text(8), payload: row.bytes(9),
+	place := int(numbers[0])
+	c := &claim{
+		id: numbers[1], fence: numbers[2], place: place, maxAttempts: int(numbers[3]), anchor: max(numbers[4], -1<<62), first: numbers[5], created: numbers[6],
+		now: numbers[7], was: wants[place-1].lane, previous: row.text(8), payload: row.bytes(9),
 	}
 	c.attempts = min(c.was.attempts, 1<<31-2) + 1
-	c.sinceFirst, c.createdAt = micros(c.now-first), moment(created)
 	return c, nil
 }
 
@@ -84,7 +83,7 @@ type claimParams struct {
 
 // claim takes due tasks for a worker. It returns errNoTurn where others have the
 // turns.
-func (s *store) claim(ctx context.Context, p claimParams) (got []claim, err error) {
+func (s *store) claim(ctx context.Context, p claimParams) (got []*claim, err error) {
 	if !s.server.Caps.SkipLocked {
 		p.turn = 0
 	}
@@ -111,7 +110,7 @@ func (s *store) claim(ctx context.Context, p claimParams) (got []claim, err erro
 	return got, nil
 }
 
-func (s *store) claimAtOnce(ctx context.Context, p claimParams) ([]claim, error) {
+func (s *store) claimAtOnce(ctx context.Context, p claimParams) ([]*claim, error) {
 	lanes := make([]sqlgen.Row, len(p.wants))
 	formulas, name := formulasOf(p.wants)
 	for i, w := range p.wants {
@@ -131,12 +130,12 @@ func (s *store) claimAtOnce(ctx context.Context, p claimParams) ([]claim, error)
 	args := stmt.Bind(sqlgen.Values{
 		"queue": p.queue, "worker": p.worker, "lease": p.lease.Microseconds(), "limit": p.limit, "turn": p.turn,
 	}, lanes)
-	var got []claim
+	var got []*claim
 	err := s.once(ctx, stmt.SQL, args, func(row cells) error {
 		if place, err := row.int(0); err != nil || place == 0 {
 			return cmp.Or(err, errNoTurn)
 		}
-		c, err := claimOf(row, p.queue, p.wants)
+		c, err := claimOf(row, p.wants)
 		got = append(got, c)
 		return err
 	})
@@ -144,7 +143,7 @@ func (s *store) claimAtOnce(ctx context.Context, p claimParams) ([]claim, error)
 		return nil, err
 	}
 	// UPDATE returns its rows in no order.
-	slices.SortFunc(got, func(a, b claim) int {
+	slices.SortFunc(got, func(a, b *claim) int {
 		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.anchor, b.anchor), cmp.Compare(a.id, b.id))
 	})
 	return got, nil
@@ -169,8 +168,8 @@ func formulasOf(wants []want) (list []*rule, name string) {
 	return list, name
 }
 
-func (s *store) claimByLane(ctx context.Context, x execer, p claimParams) ([]claim, error) {
-	var found []claim
+func (s *store) claimByLane(ctx context.Context, x execer, p claimParams) ([]*claim, error) {
+	var found []*claim
 	for i, w := range p.wants {
 		if len(found) == p.limit {
 			break
@@ -185,10 +184,13 @@ func (s *store) claimByLane(ctx context.Context, x execer, p claimParams) ([]cla
 			"since": w.since, "limit": p.limit - len(found),
 		}, nil)
 		err := x.query(ctx, stmt.SQL, args, func(row cells) error {
-			c, err := claimOf(row, p.queue, p.wants[i:])
+			c, err := claimOf(row, p.wants[i:])
+			if err != nil {
+				return err
+			}
 			c.place += i
 			found = append(found, c)
-			return err
+			return nil
 		})
 		if err != nil {
 			return nil, err
@@ -200,7 +202,7 @@ func (s *store) claimByLane(ctx context.Context, x execer, p claimParams) ([]cla
 	fences := make([]sqlgen.Row, len(found))
 	for i, c := range found {
 		fences[i] = sqlgen.Row{c.id, c.fence}
-		found[i].fence = sqlgen.NextFence(c.fence)
+		c.fence = sqlgen.NextFence(c.fence)
 	}
 	take := s.rowStmt("take", len(found), sqlgen.Take)
 	res, err := x.exec(ctx, take.SQL, take.Bind(sqlgen.Values{"worker": p.worker, "lease": p.lease.Microseconds()}, fences))
@@ -218,7 +220,7 @@ func (s *store) claimByLane(ctx context.Context, x execer, p claimParams) ([]cla
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(found, func(c claim) bool { return !mine[c.id] }), nil
+	return slices.DeleteFunc(found, func(c *claim) bool { return !mine[c.id] }), nil
 }
 
 // owned tells which of the claims worker still holds.

@@ -40,7 +40,15 @@ const (
 	outcomeLost    = "lost"
 )
 
-func (e settlement) fences() sqlgen.Row { return sqlgen.Row{e.id, e.fence} }
+// fencesOf names the claims of a batch, as sqlgen.FenceColumns say.
+func fencesOf(batch []*settlement) []sqlgen.Row {
+	rows, cells := make([]sqlgen.Row, len(batch)), make([]any, 2*len(batch))
+	for i, e := range batch {
+		rows[i] = cells[2*i : 2*i+2 : 2*i+2]
+		rows[i][0], rows[i][1] = e.id, e.fence
+	}
+	return rows
+}
 
 // errMismatch undoes a settle that did not match all its rows on an engine
 // that cannot tell which.
@@ -49,9 +57,9 @@ var errMismatch = errors.New("some claims are no longer owned")
 // settle ends claims of worker. It returns the ids of those that were not its
 // own any more and, if it is wary, of those whose rows somebody else has locked,
 // which it waits for if not. Both it left alone.
-func (s *store) settle(ctx context.Context, worker string, batch []settlement, wary bool) (lost, locked []int64, err error) {
+func (s *store) settle(ctx context.Context, worker string, batch []*settlement, wary bool) (lost, locked []int64, err error) {
 	certain := s.server.Caps.UpdateReturning
-	if !certain && !wary && !slices.ContainsFunc(batch, func(e settlement) bool { return e.doubtful }) {
+	if !certain && !wary && !slices.ContainsFunc(batch, func(e *settlement) bool { return e.doubtful }) {
 		err = s.inTx(ctx, func(x execer) error {
 			matched, err := s.settleAll(ctx, x, worker, batch)
 			if err == nil && matched != len(batch) {
@@ -68,15 +76,11 @@ func (s *store) settle(ctx context.Context, worker string, batch []settlement, w
 		lost, locked = nil, nil
 		live := batch
 		if wary {
-			fences := make([]sqlgen.Row, len(batch))
-			for i, e := range batch {
-				fences[i] = e.fences()
-			}
 			var free map[int64]bool
-			if free, lost, locked, err = s.grip(ctx, x, worker, fences); err != nil {
+			if free, lost, locked, err = s.grip(ctx, x, worker, fencesOf(batch)); err != nil {
 				return err
 			}
-			live = slices.DeleteFunc(slices.Clone(batch), func(e settlement) bool { return !free[e.id] })
+			live = slices.DeleteFunc(slices.Clone(batch), func(e *settlement) bool { return !free[e.id] })
 		}
 		_, err := s.settleAllLosing(ctx, x, worker, live, &lost)
 		return err
@@ -117,7 +121,7 @@ func (s *store) grip(ctx context.Context, x execer, worker string, fences []sqlg
 }
 
 // isOneStatement tells whether a batch needs no transaction.
-func (s *store) isOneStatement(batch []settlement) bool {
+func (s *store) isOneStatement(batch []*settlement) bool {
 	way := s.way(batch[0])
 	for _, e := range batch {
 		if e.records != nil || e.forget || s.way(e) != way {
@@ -134,7 +138,7 @@ const (
 	bySettle
 )
 
-func (s *store) way(e settlement) int {
+func (s *store) way(e *settlement) int {
 	switch {
 	case e.to == sqlgen.StateDone && !s.keep:
 		return byDelete
@@ -144,17 +148,20 @@ func (s *store) way(e settlement) int {
 	return bySettle
 }
 
-func (s *store) settleAll(ctx context.Context, x execer, worker string, batch []settlement) (matched int, err error) {
+func (s *store) settleAll(ctx context.Context, x execer, worker string, batch []*settlement) (matched int, err error) {
 	return s.settleAllLosing(ctx, x, worker, batch, new([]int64))
 }
 
 // settleAllLosing runs a batch's statements. It returns how many rows matched
 // and, on engines that tell, adds the ids that did not to lost.
-func (s *store) settleAllLosing(ctx context.Context, x execer, worker string, batch []settlement, lost *[]int64) (matched int, err error) {
+func (s *store) settleAllLosing(ctx context.Context, x execer, worker string, batch []*settlement, lost *[]int64) (matched int, err error) {
 	var rows [3][]sqlgen.Row
-	for _, e := range batch {
-		row := e.fences()
+	for i, row := range fencesOf(batch) {
+		e := batch[i]
 		way := s.way(e)
+		if rows[way] == nil {
+			rows[way] = make([]sqlgen.Row, 0, len(batch))
+		}
 		if way == bySettle {
 			row = append(row, e.to, int64(e.more), e.wait.Microseconds(), orNil(e.failure), e.answer)
 		}
@@ -209,7 +216,7 @@ func (s *store) change(ctx context.Context, x execer, stmt sqlgen.Stmt, values s
 
 // note records what went wrong in the attempts of a batch, and forgets the
 // attempts of tasks that are gone.
-func (s *store) note(ctx context.Context, x execer, batch []settlement, lost map[int64]bool) error {
+func (s *store) note(ctx context.Context, x execer, batch []*settlement, lost map[int64]bool) error {
 	var records, gone []sqlgen.Row
 	for _, e := range batch {
 		if lost[e.id] {
@@ -246,7 +253,7 @@ func (s *store) settleTx(ctx context.Context, tx Tx, worker string, e settlement
 	if tx, ok := tx.(preparedTx); ok {
 		x = inside{s: s, tx: tx}
 	}
-	matched, err := s.settleAll(ctx, x, worker, []settlement{e})
+	matched, err := s.settleAll(ctx, x, worker, []*settlement{&e})
 	return matched == 1, s.explain(err)
 }
 

@@ -157,6 +157,9 @@ var enqueueCases = []conformance{
 		if two.Kind != "draft.two" || two.Queue != "third" || two.Priority != -4 || two.MaxAttempts != 9 || string(two.Payload) != "7" {
 			t.Errorf("second task: %+v", two)
 		}
+		if ids, err := q.EnqueueDrafts(t.Context(), k1.Draft(note{"y"}), falldue.Draft{}); !errors.Is(err, falldue.ErrInvalid) {
+			t.Errorf("a draft that no kind made became task %d (error %v); want an error", ids, err)
+		}
 	}},
 	{"a delayed task waits, and so does one for an absolute time", func(t *testing.T, b *bench) {
 		q, k := b.queue(t, falldue.Config{Handlers: 1}), falldue.NewKind[note]("delayed", falldue.KindConfig{})

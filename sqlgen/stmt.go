@@ -99,36 +99,42 @@ func arrayText(rows []Row, i int) string {
 			size += len(text) + len(text)/8 // some of it is escaped
 		}
 	}
-	array := append(make([]byte, 0, size), '{')
+	var array strings.Builder
+	array.Grow(size)
+	array.WriteByte('{')
+	var digits [20]byte
 	for r, row := range rows {
 		if r > 0 {
-			array = append(array, ',')
+			array.WriteByte(',')
 		}
 		switch v := row[i].(type) {
 		case nil:
-			array = append(array, "NULL"...)
+			array.WriteString("NULL")
 		case int64:
-			array = strconv.AppendInt(array, v, 10)
+			array.Write(strconv.AppendInt(digits[:0], v, 10))
 		case string:
-			array = appendQuoted(array, v)
+			writeQuoted(&array, v)
 		default:
 			panic(fmt.Sprintf("sqlgen: a batch holds %T; allowed are int64, string and nil", v))
 		}
 	}
-	return string(append(array, '}'))
+	array.WriteByte('}')
+	return array.String()
 }
 
-// appendQuoted appends an element of an array literal.
-func appendQuoted(array []byte, text string) []byte {
-	array = append(array, '"')
+// writeQuoted writes an element of an array literal.
+func writeQuoted(array *strings.Builder, text string) {
+	array.WriteByte('"')
 	plain := 0
 	for i := range len(text) {
 		if text[i] == '"' || text[i] == '\\' {
-			array = append(append(array, text[plain:i]...), '\\')
+			array.WriteString(text[plain:i])
+			array.WriteByte('\\')
 			plain = i
 		}
 	}
-	return append(append(array, text[plain:]...), '"')
+	array.WriteString(text[plain:])
+	array.WriteByte('"')
 }
 
 // builder writes one statement. The parameters are numbered here and nowhere
