@@ -47,7 +47,7 @@ type Tx interface {
 // EnqueueDrafts stores tasks of any kinds, all or none, and returns their ids
 // in the order of the drafts.
 func (q *Queue) EnqueueDrafts(ctx context.Context, drafts ...Draft) ([]int64, error) {
-	return q.enqueue(ctx, nil, drafts)
+	return q.enqueue(ctx, nil, len(drafts), func(i int) Draft { return drafts[i] })
 }
 
 // EnqueueDraftsTx is EnqueueDrafts inside the caller's transaction.
@@ -55,17 +55,18 @@ func (q *Queue) EnqueueDraftsTx(ctx context.Context, tx Tx, drafts ...Draft) ([]
 	if tx == nil {
 		return nil, invalid("the transaction is nil")
 	}
-	return q.enqueue(ctx, tx, drafts)
+	return q.enqueue(ctx, tx, len(drafts), func(i int) Draft { return drafts[i] })
 }
 
-// enqueue checks every draft before it writes the first.
-func (q *Queue) enqueue(ctx context.Context, tx Tx, drafts []Draft) ([]int64, error) {
-	if len(drafts) == 0 {
+// enqueue stores n drafts. It checks every one before it writes the first.
+func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, draft func(i int) Draft) ([]int64, error) {
+	if n == 0 {
 		return nil, nil
 	}
-	entries := make([]entry, len(drafts))
+	entries := make([]entry, n)
 	brought := map[string]backoff.Policy{}
-	for i, d := range drafts {
+	for i := range entries {
+		d := draft(i)
 		if d.kind == nil {
 			return nil, fmt.Errorf("enqueue: %w", invalid("Draft %d is empty; Kind.Draft makes one", i))
 		}

@@ -108,11 +108,7 @@ func (k Kind[A]) EnqueueManyTx(ctx context.Context, q *Queue, tx Tx, args []A, o
 }
 
 func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts []EnqueueOptions) ([]int64, error) {
-	drafts := make([]Draft, len(args))
-	for i, a := range args {
-		drafts[i] = draft(&k.kind, a, opts)
-	}
-	return q.enqueue(ctx, tx, drafts)
+	return q.enqueue(ctx, tx, len(args), func(i int) Draft { return draft(&k.kind, args[i], opts) })
 }
 
 // Draft is a task to be, for [Queue.EnqueueDrafts]: tasks of several kinds, or

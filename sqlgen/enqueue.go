@@ -93,7 +93,7 @@ func EnqueueOne(s dialect.Server, p EnqueueParams) Stmt {
 // where table is the name that [Tables.Name] writes.
 func CopyIDs(s dialect.Server) Stmt {
 	b, clock := newBuilder(s), s.Clock()
-	b.add("select nextval((select pg_get_serial_sequence(", b.arg("table"), ", 'id')::regclass)), ", clock.Micros(clock.Now),
+	b.add("select nextval((select pg_get_serial_sequence(", b.arg("table"), ", 'id')::regclass)), (select ", clock.Micros(clock.Now), ")",
 		"\nfrom generate_series(1, ", b.int("rows"), ")")
 	return b.stmt()
 }
