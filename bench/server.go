@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"strings"
@@ -158,17 +159,23 @@ func (db database) openBy(driver string) (*sqlx.DB, error) {
 // rest brings the database into the state of one that has been in use for a
 // while: statistics are known, and nothing is left to be written.
 func (db database) rest(ctx context.Context) error {
-	if db.server.engine != postgres {
-		return nil
+	if db.server.engine == sqlite {
+		return nil // it does both by itself, or not at all
 	}
 	pool, err := db.open()
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	for _, stmt := range []string{"vacuum analyze", "checkpoint"} {
-		if _, err := pool.ExecContext(ctx, stmt); err != nil {
+	stmts := []string{"vacuum analyze", "checkpoint"}
+	if db.server.engine != postgres {
+		if err := pool.SelectContext(ctx, &stmts, "select concat('analyze table `', table_name, '`') from information_schema.tables where table_schema = database()"); err != nil {
 			return err
+		}
+	}
+	for _, stmt := range stmts {
+		if _, err := pool.ExecContext(ctx, stmt); err != nil {
+			return fmt.Errorf("%s: %w", stmt, err)
 		}
 	}
 	return nil
