@@ -14,7 +14,7 @@ const (
 	// stopping or full. Whether the statement took effect is not known.
 	Disconnected
 	// Refused is a server that takes no writes for now: read-only, disk full,
-	// statement timeout. The statement did nothing.
+	// statement timeout, a limit that is reached. The statement did nothing.
 	Refused
 	// Duplicate is a violated unique index.
 	Duplicate

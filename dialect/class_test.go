@@ -41,6 +41,9 @@ func TestClassify(t *testing.T) {
 		{dialect.Postgres, both("42P01"), dialect.NoTable},
 		{dialect.Postgres, both("53100"), dialect.Refused},
 		{dialect.Postgres, both("25006"), dialect.Refused},
+		{dialect.Postgres, both("58030"), dialect.Refused},
+		// A function may be forbidden alone: what works without it does.
+		{dialect.Postgres, both("42501"), dialect.Other},
 		{dialect.Postgres, both("57P01"), dialect.Disconnected},
 		{dialect.Postgres, both("08006"), dialect.Disconnected},
 		{dialect.Postgres, both("26000"), dialect.Strayed},
@@ -52,8 +55,11 @@ func TestClassify(t *testing.T) {
 		{dialect.MySQL, number(1062), dialect.Duplicate},
 		{dialect.MySQL, number(1146), dialect.NoTable},
 		{dialect.MySQL, number(1290), dialect.Refused},
+		{dialect.MySQL, number(1461), dialect.Refused},
+		{dialect.MariaDB, number(1206), dialect.Refused},
 		{dialect.MariaDB, number(1969), dialect.Refused},
 		{dialect.MySQL, number(1053), dialect.Disconnected},
+		{dialect.MySQL, number(1203), dialect.Disconnected},
 		{dialect.MariaDB, number(1047), dialect.Disconnected},
 		// Of a Galera node that was cut off while it committed; the others may
 		// have the transaction, so that nobody may run it again.
@@ -67,7 +73,7 @@ func TestClassify(t *testing.T) {
 		{dialect.MySQL, []error{mysql.ErrInvalidConn}, dialect.Disconnected},
 		{dialect.SQLite, []error{sqliteError(5), sqliteError(6), sqliteError(517), sqliteError(261)}, dialect.Contention},
 		{dialect.SQLite, []error{sqliteError(2067), sqliteError(1555)}, dialect.Duplicate},
-		{dialect.SQLite, []error{sqliteError(13), sqliteError(8)}, dialect.Refused},
+		{dialect.SQLite, []error{sqliteError(13), sqliteError(8), sqliteError(778)}, dialect.Refused},
 		{dialect.SQLite, []error{sqliteError(1), sqliteError(787)}, dialect.Other},
 	} {
 		d, err := dialect.Of(c.engine)

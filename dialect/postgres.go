@@ -54,7 +54,7 @@ func (postgres) Classify(err error) Class {
 		return NoTable
 	case "26000", "42P05": // a prepared statement is not there, or is there already
 		return Strayed
-	case "57014", "25006", "53100", "53200", "53400": // canceled by timeout, read only, disk, memory, limit
+	case "57014", "25006", "53000", "53100", "53200", "53400", "58000", "58030": // canceled by timeout, read only, resources, disk, memory, limit, system, storage
 		return Refused
 	case "57P01", "57P02", "57P03", "57P04", "53300": // shutdown, crash, starting, dropped, too many connections
 		return Disconnected

@@ -54,7 +54,7 @@ func (sqlite) Classify(err error) Class {
 	switch code & 0xff {
 	case 5, 6: // busy, locked
 		return Contention
-	case 8, 13: // read only, full
+	case 7, 8, 10, 13, 14: // memory, read only, storage, full, cannot open
 		return Refused
 	}
 	switch code {
