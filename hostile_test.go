@@ -98,12 +98,11 @@ func permissive(t *testing.T, db *sqlx.DB, engine string) *sqlx.Conn {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	for _, statement := range map[string][]string{
-		testdb.Postgres: {"alter table falldue_tasks drop constraint falldue_tasks_state_check"},
-		testdb.MySQL:    {"alter table falldue_tasks drop check falldue_tasks_chk_1", "set sql_mode = ''"},
-		testdb.MariaDB:  {"set check_constraint_checks = off", "set sql_mode = ''"},
-		testdb.Galera:   {"set check_constraint_checks = off", "set sql_mode = ''"},
-		testdb.TiDB:     {"set sql_mode = ''"}, // it checks nothing, unless it is told to
-		testdb.SQLite:   {"pragma ignore_check_constraints = on"},
+		testdb.MySQL:   {"alter table falldue_tasks drop check falldue_tasks_chk_1", "set sql_mode = ''"},
+		testdb.MariaDB: {"set check_constraint_checks = off", "set sql_mode = ''"},
+		testdb.Galera:  {"set check_constraint_checks = off", "set sql_mode = ''"},
+		testdb.TiDB:    {"set sql_mode = ''"}, // it checks nothing, unless it is told to
+		testdb.SQLite:  {"pragma ignore_check_constraints = on"},
 	}[engine] {
 		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)

@@ -100,7 +100,8 @@ func (s *store) enqueueBatch(ctx context.Context, x execer, batch []entry) ([]in
 // rows have in common it names once, where that is possible.
 func (s *store) insertOf(batch []entry) (sqlgen.Stmt, []any) {
 	params := sqlgen.EnqueueParams{Tables: s.tables, Notify: s.notify}
-	values := sqlgen.Values{"channel": s.channel()}
+	values := make(sqlgen.Values, len(sqlgen.EnqueueColumns)+1)
+	values["channel"] = s.channel()
 	first := batch[0].row()
 	for i, c := range sqlgen.EnqueueColumns {
 		values[c.Name] = first[i]

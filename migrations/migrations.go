@@ -42,6 +42,7 @@ func FS(d dialect.Dialect, tables sqlgen.Tables) (fs.FS, error) {
 		"{tasks}", tables.Name(d, "tasks"),
 		"{attempts}", tables.Name(d, "attempts"),
 		"{policies}", tables.Name(d, "policies"),
+		"{tasks_state_check}", d.Quote(tables.Prefix+"tasks_state_check"), // as PostgreSQL names it
 		"{lane}", d.Quote(tables.Prefix+"lane"),
 		"{schema.lane}", tables.Name(d, "lane"), // only where it is created does an index get the schema of its table
 	)

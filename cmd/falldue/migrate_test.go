@@ -120,7 +120,7 @@ func TestMigrateDumpPrints(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := strings.ReplaceAll(string(source), "{schema.", "{")
-			for _, name := range []string{"tasks", "attempts", "policies", "lane"} {
+			for _, name := range []string{"tasks", "attempts", "policies", "lane", "tasks_state_check"} {
 				text = strings.ReplaceAll(text, "{"+name+"}", quote+"jobs_"+name+quote)
 			}
 			_, up, _ := strings.Cut(strings.ReplaceAll(text, "-- +goose NO TRANSACTION\n", ""), "-- +goose Up\n")
