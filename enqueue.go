@@ -101,8 +101,11 @@ type entry struct {
 	payload               string
 }
 
-// row is the entry in the order of sqlgen.EnqueueColumns.
-func (e entry) row() sqlgen.Row {
+// row is the entry in the order of sqlgen.EnqueueColumns, or of PlainColumns.
+func (e entry) row(plain bool) sqlgen.Row {
+	if plain {
+		return sqlgen.Row{e.queue, e.kind, e.payload}
+	}
 	return sqlgen.Row{e.queue, e.kind, e.policy, int64(e.priority), int64(e.maxAttempts), e.at, e.delay.Microseconds(), e.payload}
 }
 
@@ -110,6 +113,13 @@ func (e entry) row() sqlgen.Row {
 func (e entry) alike(other entry) bool {
 	e.payload = other.payload
 	return e == other
+}
+
+// allPlain tells whether all entries are due now and leave to the table what they can.
+func allPlain(entries []entry) bool {
+	return !slices.ContainsFunc(entries, func(e entry) bool {
+		return e != entry{queue: e.queue, kind: e.kind, payload: e.payload}
+	})
 }
 
 // entry checks a draft, and notes the policy that it brings.

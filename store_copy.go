@@ -7,7 +7,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,7 +78,7 @@ func (s *store) newIDs(ctx context.Context, dc any, n int) (ids []int64, now int
 
 // stream sends rows as COPY reads them, many at a time.
 func (s *store) stream(ctx context.Context, dc any, entries []entry, ids []int64, now int64) (err error) {
-	plain, name := !slices.ContainsFunc(entries, func(e entry) bool { return !e.plain() }), "copy"
+	plain, name := allPlain(entries), "copy"
 	if plain {
 		name = "copy plain"
 	}
@@ -118,11 +117,6 @@ const copyChunk = 32 << 10
 
 // copyEscapes is how COPY's text format writes what it gives a meaning.
 var copyEscapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
-
-// plain tells whether the entry leaves to the table what it can.
-func (e entry) plain() bool {
-	return e == entry{queue: e.queue, kind: e.kind, payload: e.payload}
-}
 
 // appendCopy appends the entry as a line of sqlgen.Copy, which it does not end.
 func (e entry) appendCopy(line []byte, plain bool, id, now int64) []byte {

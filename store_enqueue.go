@@ -99,17 +99,20 @@ func (s *store) enqueueBatch(ctx context.Context, x execer, batch []entry) ([]in
 // insertOf is the statement that stores a batch, and its arguments: what all
 // rows have in common it names once, where that is possible.
 func (s *store) insertOf(batch []entry) (sqlgen.Stmt, []any) {
-	params := sqlgen.EnqueueParams{Tables: s.tables, Notify: s.notify}
-	values := make(sqlgen.Values, len(sqlgen.EnqueueColumns)+1)
+	params := sqlgen.EnqueueParams{Tables: s.tables, Notify: s.notify, Plain: allPlain(batch)}
+	columns, suffix := sqlgen.EnqueueColumns, ""
+	if params.Plain {
+		columns, suffix = sqlgen.PlainColumns, " plain"
+	}
+	values := make(sqlgen.Values, len(columns)+1)
 	values["channel"] = s.channel()
-	first := batch[0].row()
-	for i, c := range sqlgen.EnqueueColumns {
-		values[c.Name] = first[i]
+	for i, v := range batch[0].row(params.Plain) {
+		values[columns[i].Name] = v
 	}
 	rows := make([]sqlgen.Row, len(batch))
 	switch {
 	case len(batch) == 1:
-		stmt := s.stmt("enqueue one", 0, func(int) sqlgen.Stmt { return sqlgen.EnqueueOne(s.server, params) })
+		stmt := s.stmt("enqueue one"+suffix, 0, func(int) sqlgen.Stmt { return sqlgen.EnqueueOne(s.server, params) })
 		return stmt, stmt.Bind(values, nil)
 	case s.server.Caps.Rows != dialect.Unions && !slices.ContainsFunc(batch, func(e entry) bool { return !e.alike(batch[0]) }):
 		payloads := make([]any, len(batch))
@@ -117,12 +120,12 @@ func (s *store) insertOf(batch []entry) (sqlgen.Stmt, []any) {
 			payloads[i] = e.payload
 			rows[i] = payloads[i : i+1]
 		}
-		stmt := s.stmt("enqueue alike", len(batch), func(room int) sqlgen.Stmt { return sqlgen.EnqueueAlike(s.server, params, room) })
+		stmt := s.stmt("enqueue alike"+suffix, len(batch), func(room int) sqlgen.Stmt { return sqlgen.EnqueueAlike(s.server, params, room) })
 		return stmt, stmt.Bind(values, rows)
 	}
 	for i, e := range batch {
-		rows[i] = e.row()
+		rows[i] = e.row(params.Plain)
 	}
-	stmt := s.stmt("enqueue", len(batch), func(room int) sqlgen.Stmt { return sqlgen.Enqueue(s.server, params, room) })
+	stmt := s.stmt("enqueue"+suffix, len(batch), func(room int) sqlgen.Stmt { return sqlgen.Enqueue(s.server, params, room) })
 	return stmt, stmt.Bind(values, rows)
 }

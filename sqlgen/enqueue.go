@@ -1,6 +1,7 @@
 package sqlgen
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,76 +15,109 @@ var EnqueueColumns = []Column{
 	{"queue", Text}, {"kind", Text}, {"policy", Text}, {"priority", Int}, {"max_attempts", Int}, {"at", Int}, {"delay", Int}, {"payload", Text},
 }
 
+// PlainColumns are those of the batch where [EnqueueParams] is plain.
+var PlainColumns = []Column{EnqueueColumns[0], EnqueueColumns[1], EnqueueColumns[7]}
+
 // EnqueueParams says how tasks are inserted.
 type EnqueueParams struct {
 	Tables Tables
+	// Plain is for tasks that are due now, with all else as the table has it by
+	// default. To reckon when each is due is a fifth of what MySQL does for a task.
+	Plain bool
 	// Notify sends to the channel :channel when the transaction commits, on
 	// engines with Caps.Notify.
 	Notify bool
 }
 
-const enqueued = " (queue, kind, policy, priority, max_attempts, updated_at, created_at, payload)"
+// columns are those of the batch.
+func (p EnqueueParams) columns() []Column {
+	if p.Plain {
+		return PlainColumns
+	}
+	return EnqueueColumns
+}
 
-// Enqueue inserts tasks. The batch has [EnqueueColumns]. On engines with
-// Caps.InsertReturning it returns their ids, which ascend in the order of the
-// batch; on the others the driver tells the first, and the rest follow in
-// steps of Caps.IDStep. Where statements grow with their batch it must have
-// exactly room rows.
+// insert begins to insert tasks, and returns what makes the values of a row of
+// those of the batch's columns.
+func (b *builder) insert(p EnqueueParams) (row func(v []string) string) {
+	clock := b.server.Clock()
+	b.add("insert into ", p.Tables.tasks(b.server))
+	if p.Plain {
+		b.add(" (queue, kind, updated_at, created_at, payload)")
+		return func(v []string) string {
+			return strings.Join([]string{v[0], v[1], clock.Now, clock.Now, v[2]}, ", ")
+		}
+	}
+	b.add(" (queue, kind, policy, priority, max_attempts, updated_at, created_at, payload)")
+	return func(v []string) string {
+		anchor := "coalesce(" + clock.Moment(v[5]) + ", " + clock.Shift(clock.Now, v[6]) + ")"
+		return strings.Join(append(slices.Clone(v[:5]), anchor, clock.Now, v[7]), ", ")
+	}
+}
+
+// Enqueue inserts tasks. The batch has [EnqueueColumns], or [PlainColumns]. On
+// engines with Caps.InsertReturning it returns their ids, which ascend in the
+// order of the batch; on the others the driver tells the first, and the rest
+// follow in steps of Caps.IDStep. Where statements grow with their batch it must
+// have exactly room rows.
 // Parameters: channel, where it notifies.
 func Enqueue(s dialect.Server, p EnqueueParams, room int) Stmt {
-	b, clock, tables := newBuilder(s), s.Clock(), p.Tables
-	anchor := func(at, delay string) string {
-		return "coalesce(" + clock.Moment(at) + ", " + clock.Shift(clock.Now, delay) + ")"
-	}
+	b, columns := newBuilder(s), p.columns()
+	row := b.insert(p)
 	if s.Caps.Rows == dialect.Unions {
-		b.add("insert into ", tables.tasks(s), enqueued, "\nvalues ", b.values(room, EnqueueColumns, func(v []string) string {
-			return strings.Join(v[:5], ", ") + ", " + anchor(v[5], v[6]) + ", " + clock.Now + ", " + v[7]
-		}))
+		b.add("\nvalues ", b.values(room, columns, row))
 	} else {
-		payload := "payload"
-		if s.Name() == dialect.Postgres {
-			payload += "::json"
+		names := make([]string, len(columns))
+		for i, c := range columns {
+			names[i] = c.Name
 		}
-		b.add("insert into ", tables.tasks(s), enqueued, " select queue, kind, policy, priority, max_attempts, ",
-			anchor("at", "delay"), ", ", clock.Now, ", ", payload, "\nfrom ", b.rows("s", room, EnqueueColumns...), "\nwhere true")
+		b.add(" select ", row(b.withPayload(names)), "\nfrom ", b.rows("s", room, columns...), "\nwhere true")
 	}
 	b.returningIDs(p)
 	return b.stmt()
+}
+
+// withPayload makes the last of the values what the column of payloads takes.
+func (b *builder) withPayload(v []string) []string {
+	if b.server.Name() == dialect.Postgres {
+		v[len(v)-1] += "::json"
+	}
+	return v
 }
 
 // EnqueueAlike is [Enqueue] for tasks that differ in nothing but their payload,
 // which is all that the batch has. For engines where a row of a batch is no row
 // of VALUES: there each repeats what it has in common with the others.
-// Parameters: the other names of [EnqueueColumns], and channel where it notifies.
+// Parameters: the other names of [EnqueueColumns], or of [PlainColumns], and
+// channel where it notifies.
 func EnqueueAlike(s dialect.Server, p EnqueueParams, room int) Stmt {
-	b, clock, tables := newBuilder(s), s.Clock(), p.Tables
-	payload := EnqueueColumns[7]
-	b.add("insert into ", tables.tasks(s), enqueued, " select ")
-	for _, c := range EnqueueColumns[:5] {
-		b.add(b.typed(c), ", ")
+	b, columns := newBuilder(s), p.columns()
+	row := b.insert(p)
+	common, payload := columns[:len(columns)-1], columns[len(columns)-1]
+	values := make([]string, 0, len(columns))
+	for _, c := range common {
+		values = append(values, b.typed(c))
 	}
-	b.add("coalesce(", clock.Moment(b.int("at")), ", ")
-	b.add(clock.Shift(clock.Now, b.int("delay")), "), ", clock.Now, ", ", payload.Name)
-	if s.Name() == dialect.Postgres {
-		b.add("::json")
-	}
-	b.add("\nfrom ", b.rows("s", room, payload), "\nwhere true")
+	b.add(" select ", row(b.withPayload(append(values, payload.Name))), "\nfrom ", b.rows("s", room, payload), "\nwhere true")
 	b.returningIDs(p)
 	return b.stmt()
 }
 
 // EnqueueOne inserts one task, as [Enqueue] does, for the price of one.
-// Parameters: the names of [EnqueueColumns], and channel where it notifies.
+// Parameters: the names of [EnqueueColumns], or of [PlainColumns], and channel
+// where it notifies.
 func EnqueueOne(s dialect.Server, p EnqueueParams) Stmt {
-	b, clock, tables := newBuilder(s), s.Clock(), p.Tables
-	names := make([]string, 0, len(EnqueueColumns))
-	for _, c := range EnqueueColumns[:5] {
-		names = append(names, b.arg(c.Name))
+	b, columns := newBuilder(s), p.columns()
+	row := b.insert(p)
+	values := make([]string, len(columns))
+	for i, c := range columns {
+		value := b.arg // the table tells its type
+		if c.Name == "at" || c.Name == "delay" {
+			value = b.int
+		}
+		values[i] = value(c.Name)
 	}
-	b.add("insert into ", tables.tasks(s), enqueued, " values (", strings.Join(names, ", "), ", ",
-		"coalesce(", clock.Moment(b.int("at")), ", ")
-	b.add(clock.Shift(clock.Now, b.int("delay")), "), ", clock.Now, ", ")
-	b.add(b.arg("payload"), ")")
+	b.add(" values (", row(values), ")")
 	b.returningIDs(p)
 	return b.stmt()
 }
