@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -28,7 +29,12 @@ func TestClassify(t *testing.T) {
 	both := func(code string) []error {
 		return []error{&pq.Error{Code: pqerror.Code(code)}, &pgconn.PgError{Code: code}}
 	}
-	number := func(n uint16) []error { return []error{&mysql.MySQLError{Number: n}} }
+	number := func(list ...uint16) (errs []error) {
+		for _, n := range list {
+			errs = append(errs, &mysql.MySQLError{Number: n})
+		}
+		return errs
+	}
 	for _, c := range []struct {
 		engine dialect.Name
 		errs   []error
@@ -41,7 +47,7 @@ func TestClassify(t *testing.T) {
 		{dialect.Postgres, both("42P01"), dialect.NoTable},
 		{dialect.Postgres, both("53100"), dialect.Refused},
 		{dialect.Postgres, both("25006"), dialect.Refused},
-		{dialect.Postgres, both("58030"), dialect.Refused},
+		{dialect.Postgres, slices.Concat(both("53000"), both("58000"), both("58030")), dialect.Refused},
 		// A function may be forbidden alone: what works without it does.
 		{dialect.Postgres, both("42501"), dialect.Other},
 		{dialect.Postgres, both("57P01"), dialect.Disconnected},
@@ -55,8 +61,7 @@ func TestClassify(t *testing.T) {
 		{dialect.MySQL, number(1062), dialect.Duplicate},
 		{dialect.MySQL, number(1146), dialect.NoTable},
 		{dialect.MySQL, number(1290), dialect.Refused},
-		{dialect.MySQL, number(1461), dialect.Refused},
-		{dialect.MariaDB, number(1206), dialect.Refused},
+		{dialect.MySQL, number(1026, 1030, 1037, 1038, 1041, 1206, 1226, 1461, 1637), dialect.Refused},
 		{dialect.MariaDB, number(1969), dialect.Refused},
 		{dialect.MySQL, number(1053), dialect.Disconnected},
 		{dialect.MySQL, number(1203), dialect.Disconnected},
@@ -73,7 +78,7 @@ func TestClassify(t *testing.T) {
 		{dialect.MySQL, []error{mysql.ErrInvalidConn}, dialect.Disconnected},
 		{dialect.SQLite, []error{sqliteError(5), sqliteError(6), sqliteError(517), sqliteError(261)}, dialect.Contention},
 		{dialect.SQLite, []error{sqliteError(2067), sqliteError(1555)}, dialect.Duplicate},
-		{dialect.SQLite, []error{sqliteError(13), sqliteError(8), sqliteError(778)}, dialect.Refused},
+		{dialect.SQLite, []error{sqliteError(13), sqliteError(8), sqliteError(7), sqliteError(778), sqliteError(14)}, dialect.Refused},
 		{dialect.SQLite, []error{sqliteError(1), sqliteError(787)}, dialect.Other},
 	} {
 		d, err := dialect.Of(c.engine)

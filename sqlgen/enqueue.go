@@ -22,7 +22,7 @@ var PlainColumns = []Column{EnqueueColumns[0], EnqueueColumns[1], EnqueueColumns
 type EnqueueParams struct {
 	Tables Tables
 	// Plain is for tasks that are due now, with all else as the table has it by
-	// default. To reckon when each is due is a fifth of what MySQL does for a task.
+	// default. MySQL and MariaDB spend much on reckoning when each task is due.
 	Plain bool
 	// Notify sends to the channel :channel when the transaction commits, on
 	// engines with Caps.Notify.

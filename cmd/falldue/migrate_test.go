@@ -50,7 +50,7 @@ func TestMigrateEachEngine(t *testing.T) {
 		dsn := testdb.DSN(t, engine)
 		n, status := 1, "applied  00001_tasks.sql\n"
 		if engine == testdb.Postgres {
-			n, status = 2, status+"applied  00002_lane.sql\n"
+			n, status = 3, status+"applied  00002_lane.sql\napplied  00003_state_check.sql\n"
 		}
 		for _, step := range []struct{ verb, want string }{
 			{"up", fmt.Sprintf("the tables are up to date; migrations run: %d\n", n)},

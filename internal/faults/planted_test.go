@@ -113,37 +113,55 @@ const (
 	byTask  = `t.id in (select column1 from (values $1))`
 )
 
+// plant is a run with a bug, or with none.
+type plant struct {
+	name    string
+	work    []rewrite // in the workers
+	forgets bool      // the enqueuer's commits
+	endless bool      // the tasks never end
+	tasks   int
+	tries   int           // until it is found
+	longest time.Duration // that a handler works; leases are a second
+	found   func(Verdict) bool
+}
+
 func TestPlantedBugsAreFound(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name    string
-		work    []rewrite // in the workers
-		forgets bool      // the enqueuer's commits
-		endless bool      // the tasks never end
-		tasks   int
-		tries   int           // until it is found
-		longest time.Duration // that a handler works; leases are a second
-		found   func(Verdict) bool
-	}{
-		{"leases run out, and nothing else is wrong", []rewrite{withoutHeartbeats}, false, false, 400, 1, 3 * time.Second, Verdict.OK},
-		// It takes an accident to show: handlers that go on long after their leases, which are one
-		// in fifty, and end after another's did.
-		{"settle without a lease", []rewrite{withoutHeartbeats, withoutNews, withoutOwner, withoutOwnerElse}, false, false, 1600, 3, 10 * time.Second, func(v Verdict) bool { return v.StaleSettles > 0 }},
-		{"fencing dropped", []rewrite{allFirst, anyClaim}, false, true, 400, 1, 3 * time.Second, func(v Verdict) bool { return v.Doubled > 0 }},
-		{"enqueue acknowledged before its commit", nil, true, false, 400, 1, 3 * time.Second, func(v Verdict) bool { return v.Lost > 0 }},
+	for _, p := range []plant{
+		{
+			name: "leases run out, and nothing else is wrong",
+			work: []rewrite{withoutHeartbeats}, tasks: 400, tries: 1, longest: 3 * time.Second,
+			found: Verdict.OK,
+		},
+		{
+			// It takes an accident to show: handlers that go on long after their
+			// leases, which are one in fifty, and end after another's did.
+			name: "settle without a lease",
+			work: []rewrite{withoutHeartbeats, withoutNews, withoutOwner, withoutOwnerElse}, tasks: 1600, tries: 3, longest: 10 * time.Second,
+			found: func(v Verdict) bool { return v.StaleSettles > 0 },
+		},
+		{
+			name: "fencing dropped",
+			work: []rewrite{allFirst, anyClaim}, endless: true, tasks: 400, tries: 1, longest: 3 * time.Second,
+			found: func(v Verdict) bool { return v.Doubled > 0 },
+		},
+		{
+			name:    "enqueue acknowledged before its commit",
+			forgets: true, tasks: 400, tries: 1, longest: 3 * time.Second,
+			found: func(v Verdict) bool { return v.Lost > 0 },
+		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			work, enqueue := planted{change: rewritten(t, c.work...)}, planted{forgetsCommit: c.forgets}
-			enough := func(v Verdict) bool { return c.endless && c.found(v) }
+			work, enqueue := planted{change: rewritten(t, p.work...)}, planted{forgetsCommit: p.forgets}
 			var v Verdict
 			var recorded map[string]int
-			for seed := range c.tries {
-				if v, recorded = runPlanted(t, uint64(seed), c.tasks, c.longest, work, enqueue, enough); c.found(v) {
+			for seed := range p.tries {
+				if v, recorded = p.run(t, uint64(seed), work, enqueue); p.found(v) {
 					break
 				}
 			}
-			if !c.found(v) {
+			if !p.found(v) {
 				t.Errorf("%d lost, %d doubled, %d stale settles: %q", v.Lost, v.Doubled, v.StaleSettles, v.Findings)
 			}
 			if v.OK() && recorded["lost"] == 0 {
@@ -153,16 +171,17 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 }
 
-// runPlanted runs so many jobs drawn from a seed in two workers, until all have ended or it is enough. It
-// tells what the checker says of it, and how many attempts are recorded as what.
-func runPlanted(t *testing.T, seed uint64, tasks int, longest time.Duration, work, enqueue planted, enough func(Verdict) bool) (v Verdict, recorded map[string]int) {
+// run runs jobs drawn from a seed in two workers, until all have ended, or what
+// never ends is found. It tells what the checker says of it, and how many
+// attempts are recorded as what.
+func (p plant) run(t *testing.T, seed uint64, work, enqueue planted) (v Verdict, recorded map[string]int) {
 	role := Role{
 		DSN: testdb.DSN(t, testdb.SQLite), Driver: "sqlite", Folder: t.TempDir(), Seed: seed, Policy: policies[0],
-		Handlers: 16, Connections: 4, Lease: time.Second, Longest: longest, Batch: 10,
+		Handlers: 16, Connections: 4, Lease: time.Second, Longest: p.longest, Batch: 10,
 	}
 	db, q := prepare(t, role)
 	enqueuer := named(role, "enqueuer")
-	enqueuer.Driver, enqueuer.Tasks = register(t, enqueue, "enqueue"), tasks
+	enqueuer.Driver, enqueuer.Tasks = register(t, enqueue, "enqueue"), p.tasks
 	if err := enqueuer.Enqueue(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +202,7 @@ func runPlanted(t *testing.T, seed uint64, tasks int, longest time.Duration, wor
 		moment, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 		err := drained(moment, q)
 		cancel()
-		if err == nil || enough(judge(t, role.Folder, db, q, Checker{MaxAttempts: maxAttempts})) {
+		if err == nil || p.endless && p.found(judge(t, role.Folder, db, q, Checker{MaxAttempts: maxAttempts})) {
 			break // what is left the checker calls lost
 		}
 	}
