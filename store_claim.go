@@ -25,9 +25,10 @@ type want struct {
 	since int64 // the lane holds nothing before, in microseconds since 1970
 }
 
-// formula is the delay that holds in the lane, nil for none.
+// formula is the delay that holds in the lane, nil for none: whatever a policy
+// says, the first attempt has no delay, and its claims need not reckon one.
 func (w want) formula() *sqlgen.Formula {
-	if w.state == sqlgen.StateSnoozed {
+	if w.state == sqlgen.StateSnoozed || w.attempts < 1 {
 		return nil
 	}
 	return &w.rule.delay
@@ -120,8 +121,11 @@ func (s *store) claimAtOnce(ctx context.Context, p claimParams) ([]*claim, error
 		}
 		lanes[i] = sqlgen.Row{w.state, int64(w.priority), w.kind, w.policy, int64(w.attempts), w.since, formula}
 	}
+	if p.turn != 0 {
+		name += "\nin turn"
+	}
 	stmt := s.stmt(name, 0, func(int) sqlgen.Stmt {
-		params := sqlgen.ClaimParams{Tables: s.tables}
+		params := sqlgen.ClaimParams{Tables: s.tables, InTurn: p.turn != 0}
 		for _, r := range formulas {
 			params.Formulas = append(params.Formulas, r.delay)
 		}

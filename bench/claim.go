@@ -177,7 +177,7 @@ func claimByLane(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error 
 		}
 		rows = append(rows, row)
 	}
-	return expect(ctx, tx, claimSize, stmt.SQL, stmt.Bind(sqlgen.Values{"queue": "default", "worker": "bench", "lease": 60_000_000, "limit": claimSize, "turn": 0}, rows))
+	return expect(ctx, tx, claimSize, stmt.SQL, stmt.Bind(sqlgen.Values{"queue": "default", "worker": "bench", "lease": 60_000_000, "limit": claimSize}, rows))
 }
 
 // claimNaively selects what is due by the predicate as it is written down.

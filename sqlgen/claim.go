@@ -29,6 +29,8 @@ type ClaimParams struct {
 	Tables Tables
 	// Formulas are the delays of the lanes that will be passed in.
 	Formulas []Formula
+	// InTurn makes the claim take a turn: see [Turn].
+	InTurn bool
 }
 
 // A claim returns of each task: the place of its lane in the batch, from 1, id;
@@ -39,11 +41,10 @@ type ClaimParams struct {
 // Claim takes up to :limit due rows out of lanes for :worker, in one
 // statement, and returns them. For engines with Caps.Lateral and
 // Caps.UpdateReturning. Parameters: queue, limit, lease (microseconds), worker,
-// turn; the batch has [LaneColumns].
+// and turn where the claim is to take one; the batch has [LaneColumns].
 //
-// turn is 0 for a claim that needs none. Where one is needed and others have
-// both, the claim returns a single row, with the place 0, in which nothing else
-// counts. See [Turn].
+// Where others have both turns, the claim returns a single row, with the place 0,
+// in which nothing else counts.
 //
 // A row that is locked is found again by its ctid, which costs less than its key:
 // nobody moves a row that is locked. One that somebody else has changed since the
@@ -64,18 +65,31 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 		}
 		delay += " else 0 end"
 	}
-	turn := b.int("turn")
-	b.add("with turn as materialized (select ", turn, " = 0 or pg_try_advisory_xact_lock(", turn, ") or pg_try_advisory_xact_lock(", turn, " + 1) as taken),",
-		"\ndue as materialized (select l.place, t.* from ", b.numberedRows("l", LaneColumns...),
+	b.add("with ")
+	if p.InTurn {
+		turn := b.int("turn")
+		b.add("turn as materialized (select pg_try_advisory_xact_lock(", turn, ") or pg_try_advisory_xact_lock(", turn, " + 1) as taken),\n")
+	}
+	b.add("due as materialized (select l.place, t.* from ", b.numberedRows("l", LaneColumns...),
 		"\ncross join lateral (select ctid as version, fence, updated_at as anchor, claimed_by as previous from ", tasks,
 		"\nwhere ", laneText("queue", ""), " = ", laneText(b.typed(Column{"queue", Text}), "l."),
 		" and updated_at >= ", clock.Moment("l.since"), " and updated_at <= ", clock.Shift(clock.Now, "-("+delay+")"),
-		"\norder by updated_at limit ", b.arg("limit"), " for update", skipLocked(s), ") t",
-		"\nwhere (select taken from turn) limit ", b.arg("limit"), "),",
-		"\nclaimed as (update ", tasks, " t set ", claimSet(b), "\nfrom due where t.ctid = due.version and t.fence = due.fence",
+		"\norder by updated_at limit ", b.arg("limit"), " for update", skipLocked(s), ") t")
+	if p.InTurn {
+		b.add("\nwhere (select taken from turn)")
+	}
+	b.add("\nlimit ", b.arg("limit"), ")")
+	if p.InTurn {
+		b.add(",\nclaimed as (")
+	} else {
+		b.add("\n")
+	}
+	b.add("update ", tasks, " t set ", claimSet(b), "\nfrom due where t.ctid = due.version and t.fence = due.fence",
 		"\nreturning due.place, t.id, t.fence, t.max_attempts, ", clock.Micros("due.anchor"), ", ", clock.Micros("t.first_attempted_at"), ", ",
-		clock.Micros("t.created_at"), ", ", clock.Micros(clock.Now), ", due.previous, t.payload)",
-		"\nselect * from claimed union all select 0, 0, 0, 0, 0, 0, 0, 0, '', null from turn where not taken")
+		clock.Micros("t.created_at"), ", ", clock.Micros(clock.Now), ", due.previous, t.payload")
+	if p.InTurn {
+		b.add(")\nselect * from claimed union all select 0, 0, 0, 0, 0, 0, 0, 0, '', null from turn where not taken")
+	}
 	return b.stmt()
 }
 

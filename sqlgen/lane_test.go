@@ -74,7 +74,7 @@ func TestOddNamesStandInNobodysWay(t *testing.T) {
 		if diff := cmp.Diff([][]string{{"3"}, {"4"}}, got); diff != "" {
 			t.Errorf("in the list are (-want +got)\n%s", diff)
 		}
-		lane := sqlgen.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 10, "turn": int64(0),
+		lane := sqlgen.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 10,
 			"state": "open", "priority": 0, "kind": "kind", "policy": "", "attempts": 0, "since": int64(0)}
 		claim, rows := sqlgen.ClaimLane(s, tables, nil), []sqlgen.Row(nil)
 		if s.Name() == dialect.Postgres {

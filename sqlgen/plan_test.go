@@ -178,8 +178,10 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	lane := sqlgen.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000),
 		"state": "open", "priority": 0, "kind": "kind1", "policy": "", "attempts": 3, "since": int64(0), "turn": int64(2)}
 	claim, lanes := sqlgen.ClaimLane(s, tables, &power), []sqlgen.Row(nil)
+	inTurn := claim
 	if s.Caps.Lateral {
 		claim = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}})
+		inTurn = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}, InTurn: true})
 		lanes = []sqlgen.Row{
 			{"open", int64(0), "kind1", "", int64(3), int64(0), int64(0)}, {"open", int64(0), "kind2", "", int64(1), int64(0), int64(0)},
 		}
@@ -218,11 +220,15 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	}[engine]
 	finished := maps.Clone(lane)
 	finished["state"] = "done"
-	for i, c := range []struct {
+	for _, c := range []struct {
 		name string
 		stmt sqlgen.Stmt
 		rows []sqlgen.Row
-	}{{"claim", claim, lanes}, {"sweep", sqlgen.Sweep(s, tables), nil}, {"settle", sqlgen.Delete(s, tables, len(fences)), fences}, {"cleaning", sqlgen.Clean(s, tables), nil}} {
+		want []string
+	}{
+		{"claim", claim, lanes, want[0]}, {"claim in turn", inTurn, lanes, want[0]}, {"sweep", sqlgen.Sweep(s, tables), nil, want[1]},
+		{"settle", sqlgen.Delete(s, tables, len(fences)), fences, want[2]}, {"cleaning", sqlgen.Clean(s, tables), nil, want[3]},
+	} {
 		lane := lane
 		if c.name == "cleaning" {
 			lane = finished
@@ -234,7 +240,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 			}
 		}
 		for way, p := range plans {
-			for _, w := range want[i] {
+			for _, w := range c.want {
 				if !strings.Contains(p, w) {
 					t.Errorf("the plan of the %s, %s, has no %q:\n%s", c.name, way, w, p)
 				}

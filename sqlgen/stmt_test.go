@@ -80,6 +80,7 @@ func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
 	}
 	if s.Caps.Lateral {
 		all["claim"] = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}})
+		all["claim_in_turn"] = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}, InTurn: true})
 		all["claim_snoozed"] = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables})
 	} else {
 		all["claim_lane"] = sqlgen.ClaimLane(s, tables, &arctan)
