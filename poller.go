@@ -244,11 +244,12 @@ func (p *poller) sweep(ctx context.Context) error {
 	p.mu.Unlock()
 	start := time.Now()
 	store := p.w.q.store
-	heads, err := store.sweep(ctx, p.queue, p.gait.steps)
+	steps := store.server.Caps.LooseScan && !p.gait.whole
+	heads, err := store.sweep(ctx, p.queue, steps)
 	// A sweep that was too slow for its session's limit was slow, too. The next one
 	// is another matter once the server has counted.
 	took := time.Since(start)
-	counted := took > slowSweep && !p.gait.steps && store.recount(ctx)
+	counted := took > slowSweep && !steps && store.recount(ctx)
 	if store.server.Caps.LooseScan && !counted {
 		p.gait.took(took, len(heads), time.Now())
 	}

@@ -31,6 +31,7 @@ func TestSweepsDoNotStaySlow(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	p := newWorker(q, nil).pollers[DefaultQueue]
+	p.gait.whole = true
 	for {
 		var plan struct {
 			Extra string `db:"Extra"`
@@ -42,43 +43,44 @@ func TestSweepsDoNotStaySlow(t *testing.T) {
 			return
 		}
 		q.store.recounts = time.Time{}
-		if err := p.sweep(ctx); err != nil || p.gait.steps {
-			t.Fatalf("the last plan was %q; after a recount it went on by steps: %v (error %v)", plan.Extra, p.gait.steps, err)
+		if err := p.sweep(ctx); err != nil || !p.gait.whole {
+			t.Fatalf("the last plan was %q; after a recount it went on by one statement: %v (error %v)", plan.Extra, p.gait.whole, err)
 		}
 	}
 }
 
-// TestSweepsGoStepByStepWhereThatIsFaster: after a slow sweep the other way is
-// tried, and the faster one stays until it is time to try again.
+// TestSweepsGoStepByStepWhereThatIsFaster: to few lanes, whatever that takes; to
+// more the other way is tried, and the faster one stays until it is time to try
+// again.
 func TestSweepsGoStepByStepWhereThatIsFaster(t *testing.T) {
 	t.Parallel()
 	var g gait
 	now := time.Now()
-	if g.took(99*time.Millisecond, 200, now); g.steps {
-		t.Error("steps to 200 lanes are tried, though they take as long as the sweep did")
-	}
 	for i, c := range []struct {
 		after, took time.Duration
-		steps       bool // from then on
+		lanes       int
+		whole       bool // from then on
 	}{
-		{0, slowSweep / 2, false},
-		{0, 50 * time.Millisecond, true},                // it is slow: the other way is tried,
-		{0, 20 * time.Millisecond, true},                // is better, and stays
-		{30 * time.Second, 90 * time.Millisecond, true}, // until it is time to try anew
-		{time.Minute, 30 * time.Millisecond, false},     // as now;
-		{0, 40 * time.Millisecond, true},                // that is no better
-		{time.Second, 70 * time.Millisecond, true},
-		{time.Second, 90 * time.Millisecond, false}, // unless this one gets much worse
-		{0, 10 * time.Millisecond, false},           // than that is
-		{59 * time.Second, 170 * time.Millisecond, false},
-		{2 * time.Second, 170 * time.Millisecond, true}, // slow when it is time
-		{0, 3 * time.Second, false},                     // but steps take longer,
-		{2 * time.Minute, 2 * time.Second, false},       // and are left alone for a hundred times that
-		{4 * time.Minute, 2 * time.Second, true},
+		{0, time.Second, fewLanes, false},
+		{0, 50 * time.Millisecond, 20, true},                 // many: the other way is tried,
+		{0, 20 * time.Millisecond, 20, true},                 // is better, and stays
+		{30 * time.Second, 90 * time.Millisecond, 200, true}, // though it is slow,
+		{30 * time.Second, 90 * time.Millisecond, 200, true}, // as steps to so many would be, too;
+		{time.Minute, 30 * time.Millisecond, 20, false},      // now is the time to try anew;
+		{0, 40 * time.Millisecond, 20, true},                 // that is no better
+		{time.Second, 70 * time.Millisecond, 20, true},
+		{time.Second, 90 * time.Millisecond, 20, false}, // unless this one gets much worse
+		{0, 10 * time.Millisecond, 20, false},           // than that is
+		{59 * time.Second, 170 * time.Millisecond, 20, false},
+		{2 * time.Second, 20 * time.Millisecond, fewLanes, false},
+		{0, 20 * time.Millisecond, 20, true},          // it is time,
+		{0, 3 * time.Second, 20, false},               // but one statement takes longer,
+		{2 * time.Minute, 2 * time.Second, 20, false}, // and is left alone for a hundred times that
+		{4 * time.Minute, 2 * time.Second, 20, true},
 	} {
 		now = now.Add(c.after)
-		if g.took(c.took, 20, now); g.steps != c.steps {
-			t.Fatalf("after sweep %d, of %v, by steps: %v, want %v", i+1, c.took, g.steps, c.steps)
+		if g.took(c.took, c.lanes, now); g.whole != c.whole {
+			t.Fatalf("after sweep %d, of %v, by one statement: %v, want %v", i+1, c.took, g.whole, c.whole)
 		}
 	}
 }
@@ -114,7 +116,6 @@ func TestStepsFindWhatASweepFinds(t *testing.T) {
 			t.Fatalf("found %d lanes by one statement and %d by steps, want 6", len(jumped), len(stepped))
 		}
 		p := newWorker(q, nil).pollers[DefaultQueue]
-		p.gait.steps = true
 		if err := p.sweep(t.Context()); err != nil || !p.gait.trial {
 			t.Errorf("a poller's sweep by steps was not followed by another way (error %v)", err)
 		}
