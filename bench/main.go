@@ -130,14 +130,15 @@ func run(ctx context.Context, c *config) error {
 	return errors.Join(err, write(context.WithoutCancel(ctx), c, srv, all))
 }
 
-// measureAll runs measures, each for all systems in turns.
+// measureAll runs measures, each for all systems in turns. A round is of all
+// measures, so that each is taken at several times of a machine that is faster at
+// one than at another.
 func measureAll(ctx context.Context, c *config, srv *server, list []measure, opens map[string]open, order []string) (all results, err error) {
-	for _, m := range list {
-		rounds := c.rounds
-		if m.single {
-			rounds = 1
-		}
-		for round := range rounds {
+	for round := range c.rounds {
+		for _, m := range list {
+			if m.single && round > 0 {
+				continue
+			}
 			for _, name := range order {
 				got, err := once(ctx, c, srv, m, opens[name])
 				if errors.Is(err, errors.ErrUnsupported) {
