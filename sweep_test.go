@@ -115,9 +115,15 @@ func TestStepsFindWhatASweepFinds(t *testing.T) {
 		if len(jumped) != 6 || len(stepped) != 6 {
 			t.Fatalf("found %d lanes by one statement and %d by steps, want 6", len(jumped), len(stepped))
 		}
+		clear(q.store.made)
 		p := newWorker(q, nil).pollers[DefaultQueue]
-		if err := p.sweep(t.Context()); err != nil || !p.gait.trial {
-			t.Errorf("a poller's sweep by steps was not followed by another way (error %v)", err)
+		for _, way := range []string{"next lane", "sweep"} {
+			if err := p.sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, made := q.store.made[stmtKey{name: way}]; !made || len(q.store.made) > 1 && way == "next lane" {
+				t.Errorf("a poller's sweep was not by the statement %q; the first is to be by steps, and the next the other way", way)
+			}
 		}
 		for i, h := range stepped {
 			if h.lane != jumped[i].lane || h.anchor != jumped[i].anchor || h.now < jumped[i].now {
