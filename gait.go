@@ -1,10 +1,14 @@
 package falldue
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // gait is how a poller sweeps on an engine that may read all that waits to find
-// its lanes by one statement: lane by lane while they are few, and from then on
-// the way that took less when it was last tried.
+// its lanes by one statement: lane by lane while they are few. Where they are
+// not, by one statement until that is slow, and from then on the way that took
+// less when it was last tried.
 type gait struct {
 	whole bool          // by one statement
 	other time.Duration // what the last sweep the other way took
@@ -22,23 +26,31 @@ const (
 	stepTakes = 500 * time.Microsecond
 )
 
+// most is how many lanes to step to: few before the other way was ever slow.
+func (g *gait) most() int {
+	if g.trial || !g.again.IsZero() {
+		return math.MaxInt
+	}
+	return fewLanes
+}
+
 // took is told what a sweep took, and how many lanes it found, and decides on
 // the next one.
 func (g *gait) took(d time.Duration, lanes int, now time.Time) {
 	slow := d > max(slowSweep, time.Duration(lanes)*stepTakes)
 	due := now.After(g.again)
-	turn := slow && d > 2*g.other
+	change := slow && d > 2*g.other
 	switch {
 	case g.trial:
-		turn = d > g.other
+		change = d > g.other
 		g.again = now.Add(max(tryAgain, 100*max(d, g.other)))
 	case g.whole:
-		turn = turn || slow && due
+		change = change || slow && due
 	default:
-		turn = (turn || due) && lanes > fewLanes
+		change = (change || due) && lanes > fewLanes
 	}
-	g.trial = turn && !g.trial
-	if turn {
+	g.trial = change && !g.trial
+	if change {
 		g.whole, g.other = !g.whole, d
 	}
 }

@@ -156,7 +156,7 @@ func (q *Queue) preflight(ctx context.Context, w *worker) error {
 	err := q.store.checkIndex(ctx) // before what goes by it
 	if err == nil {
 		const none = "" // queue: whether there are tables is all that it asks
-		_, err = q.store.sweep(ctx, none, false)
+		_, err = q.store.sweep(ctx, none)
 	}
 	if err != nil {
 		return fmt.Errorf("falldue: look for tasks: %w", err)

@@ -41,32 +41,31 @@ func (h head) nonsense() string {
 	return ""
 }
 
-// sweep finds the lanes of a queue, by one statement or step by step.
-func (s *store) sweep(ctx context.Context, queue string, steps bool) ([]head, error) {
-	if steps {
-		return s.sweepBySteps(ctx, queue)
-	}
+// sweep finds the lanes of a queue by one statement.
+func (s *store) sweep(ctx context.Context, queue string) ([]head, error) {
 	stmt := s.stmt("sweep", 0, func(int) sqlgen.Stmt { return sqlgen.Sweep(s.server, s.tables) })
 	return s.heads(ctx, stmt, sqlgen.Values{"queue": queue})
 }
 
-// sweepBySteps finds one lane after the other.
-func (s *store) sweepBySteps(ctx context.Context, queue string) (heads []head, err error) {
+// sweepBySteps finds one lane after the other, and tells whether there are more
+// than most.
+func (s *store) sweepBySteps(ctx context.Context, queue string, most int) (heads []head, more bool, err error) {
 	stmt := s.stmt("next lane", 0, func(int) sqlgen.Stmt { return sqlgen.NextLane(s.server, s.tables) })
 	var last lane // without a state, it is before all others
 	begin := time.Now()
-	for {
+	for len(heads) <= most {
 		since := time.Since(begin)
 		next, err := s.heads(ctx, stmt, sqlgen.Values{
 			"queue": queue, "state": last.state, "priority": last.priority, "kind": last.kind, "policy": last.policy, "attempts": last.attempts,
 		})
 		heads = append(heads, next...)
 		if err != nil || len(next) == 0 || next[0].unreadable != nil {
-			return heads, err
+			return heads, false, err
 		}
 		heads[len(heads)-1].now -= since.Microseconds() // as if one statement had found all
 		last = next[0].lane
 	}
+	return heads, true, nil
 }
 
 // heads runs a statement that finds lanes.

@@ -2,6 +2,8 @@ package falldue
 
 import (
 	"context"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +24,7 @@ func TestSweepsDoNotStaySlow(t *testing.T) {
 	if err := q.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.store.sweep(t.Context(), DefaultQueue, false); err != nil { // which opens the table
+	if _, err := q.store.sweep(t.Context(), DefaultQueue); err != nil { // which opens the table
 		t.Fatal(err)
 	}
 	db.MustExec(`insert into falldue_tasks (queue, kind, attempts, updated_at, created_at, payload)
@@ -31,7 +33,6 @@ func TestSweepsDoNotStaySlow(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	p := newWorker(q, nil).pollers[DefaultQueue]
-	p.gait.whole = true
 	for {
 		var plan struct {
 			Extra string `db:"Extra"`
@@ -104,25 +105,40 @@ func TestStepsFindWhatASweepFinds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		jumped, err := q.store.sweep(t.Context(), DefaultQueue, false)
+		for i := range fewLanes {
+			k := NewKind[int](string(rune('a'+i)), KindConfig{Queue: "few"})
+			if _, err := k.Enqueue(t.Context(), q, i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		jumped, err := q.store.sweep(t.Context(), DefaultQueue)
 		if err != nil {
 			t.Fatal(err)
 		}
-		stepped, err := q.store.sweep(t.Context(), DefaultQueue, true)
-		if err != nil {
-			t.Fatal(err)
+		stepped, more, err := q.store.sweepBySteps(t.Context(), DefaultQueue, math.MaxInt)
+		if err != nil || more {
+			t.Fatalf("there are more lanes than all: %v (error %v)", more, err)
 		}
 		if len(jumped) != 6 || len(stepped) != 6 {
 			t.Fatalf("found %d lanes by one statement and %d by steps, want 6", len(jumped), len(stepped))
 		}
-		clear(q.store.made)
-		p := newWorker(q, nil).pollers[DefaultQueue]
-		for _, way := range []string{"next lane", "sweep"} {
+		w := newWorker(q, nil)
+		for _, c := range []struct {
+			queue string
+			lanes int
+			want  []string // the statements of a poller's first sweep
+		}{{"other", 0, []string{"next lane"}}, {"few", fewLanes, []string{"next lane"}}, {DefaultQueue, 6, []string{"next lane", "sweep"}}} {
+			clear(q.store.made)
+			p := newPoller(w, c.queue, 1)
 			if err := p.sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if _, made := q.store.made[stmtKey{name: way}]; !made || len(q.store.made) > 1 && way == "next lane" {
-				t.Errorf("a poller's sweep was not by the statement %q; the first is to be by steps, and the next the other way", way)
+			var made []string
+			for key := range q.store.made {
+				made = append(made, key.name)
+			}
+			if slices.Sort(made); !slices.Equal(made, c.want) {
+				t.Errorf("the first sweep of %d lanes was by %q, want %q", c.lanes, made, c.want)
 			}
 		}
 		for i, h := range stepped {

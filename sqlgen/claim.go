@@ -65,30 +65,24 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 		}
 		delay += " else 0 end"
 	}
-	b.add("with ")
+	turn, taken := "", ""
 	if p.InTurn {
-		turn := b.int("turn")
-		b.add("turn as materialized (select pg_try_advisory_xact_lock(", turn, ") or pg_try_advisory_xact_lock(", turn, " + 1) as taken),\n")
+		n := b.int("turn")
+		turn = "turn as materialized (select pg_try_advisory_xact_lock(" + n + ") or pg_try_advisory_xact_lock(" + n + " + 1) as taken),\n"
+		taken = "\nwhere (select taken from turn)"
 	}
-	b.add("due as materialized (select l.place, t.* from ", b.numberedRows("l", LaneColumns...),
+	b.add("with ", turn, "due as materialized (select l.place, t.* from ", b.numberedRows("l", LaneColumns...),
 		"\ncross join lateral (select ctid as version, fence, updated_at as anchor, claimed_by as previous from ", tasks,
 		"\nwhere ", laneText("queue", ""), " = ", laneText(b.typed(Column{"queue", Text}), "l."),
 		" and updated_at >= ", clock.Moment("l.since"), " and updated_at <= ", clock.Shift(clock.Now, "-("+delay+")"),
-		"\norder by updated_at limit ", b.arg("limit"), " for update", skipLocked(s), ") t")
+		"\norder by updated_at limit ", b.arg("limit"), " for update", skipLocked(s), ") t", taken, "\nlimit ", b.arg("limit"), ")")
+	claimed := "update " + tasks + " t set " + claimSet(b) + "\nfrom due where t.ctid = due.version and t.fence = due.fence" +
+		"\nreturning due.place, t.id, t.fence, t.max_attempts, " + clock.Micros("due.anchor") + ", " + clock.Micros("t.first_attempted_at") + ", " +
+		clock.Micros("t.created_at") + ", " + clock.Micros(clock.Now) + ", due.previous, t.payload"
 	if p.InTurn {
-		b.add("\nwhere (select taken from turn)")
-	}
-	b.add("\nlimit ", b.arg("limit"), ")")
-	if p.InTurn {
-		b.add(",\nclaimed as (")
+		b.add(",\nclaimed as (", claimed, ")\nselect * from claimed union all select 0, 0, 0, 0, 0, 0, 0, 0, '', null from turn where not taken")
 	} else {
-		b.add("\n")
-	}
-	b.add("update ", tasks, " t set ", claimSet(b), "\nfrom due where t.ctid = due.version and t.fence = due.fence",
-		"\nreturning due.place, t.id, t.fence, t.max_attempts, ", clock.Micros("due.anchor"), ", ", clock.Micros("t.first_attempted_at"), ", ",
-		clock.Micros("t.created_at"), ", ", clock.Micros(clock.Now), ", due.previous, t.payload")
-	if p.InTurn {
-		b.add(")\nselect * from claimed union all select 0, 0, 0, 0, 0, 0, 0, 0, '', null from turn where not taken")
+		b.add("\n", claimed)
 	}
 	return b.stmt()
 }
