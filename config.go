@@ -39,8 +39,8 @@ type Config struct {
 	Handlers int
 	// PollInterval is how often a worker looks for tasks that other processes
 	// enqueued, by one statement a queue, or a few on MySQL and MariaDB. A task
-	// that it knows of starts when it falls due, not at the next poll. Defaults to 1 second, to 15 seconds where
-	// Listen is set; up to a tenth is added at random.
+	// that it knows of starts when it falls due, not at the next poll. Defaults to
+	// 1 second, to 15 seconds where Listen is set; up to a tenth is added at random.
 	PollInterval time.Duration
 	// Lease is how long a task stays with a worker that does not answer; then
 	// it falls due for others, after its policy's delay. Workers extend their

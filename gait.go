@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"context"
 	"math"
 	"time"
 )
@@ -26,12 +27,21 @@ const (
 	stepTakes = 500 * time.Microsecond
 )
 
-// most is how many lanes to step to: few before the other way was ever slow.
-func (g *gait) most() int {
-	if g.trial || !g.again.IsZero() {
-		return math.MaxInt
+// sweep finds the lanes of a queue, and tells whether it did by steps. Before the
+// other way was ever slow it steps to few lanes alone.
+func (g *gait) sweep(ctx context.Context, s *store, queue string) (heads []head, steps bool, err error) {
+	if s.server.Caps.LooseScan && !g.whole {
+		most := fewLanes
+		if g.trial || !g.again.IsZero() {
+			most = math.MaxInt
+		}
+		heads, g.whole, err = s.sweepBySteps(ctx, queue, most)
+		if !g.whole {
+			return heads, true, err
+		}
 	}
-	return fewLanes
+	heads, err = s.sweep(ctx, queue)
+	return heads, false, err
 }
 
 // took is told what a sweep took, and how many lanes it found, and decides on

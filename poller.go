@@ -244,17 +244,7 @@ func (p *poller) sweep(ctx context.Context) error {
 	p.mu.Unlock()
 	start := time.Now()
 	store := p.w.q.store
-	var heads []head
-	var err error
-	steps := store.server.Caps.LooseScan && !p.gait.whole
-	if steps {
-		var more bool
-		heads, more, err = store.sweepBySteps(ctx, p.queue, p.gait.most())
-		p.gait.whole, steps = more, !more
-	}
-	if !steps {
-		heads, err = store.sweep(ctx, p.queue)
-	}
+	heads, steps, err := p.gait.sweep(ctx, store, p.queue)
 	// A sweep that was too slow for its session's limit was slow, too. The next one
 	// is another matter once the server has counted.
 	took := time.Since(start)
