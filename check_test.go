@@ -30,7 +30,7 @@ func TestDatabaseThatComputesOtherwise(t *testing.T) {
 	if err := q.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	kind := falldue.NewKind[int]("misjudged", falldue.KindConfig{Policy: backoff.Text("delay 15s + n^4")})
+	kind := falldue.NewKind[int]("misjudged", falldue.KindConfig{Policy: backoff.ParseDeferred("delay 15s + n^4")})
 	falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error { return nil })
 	err = q.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "16s in Go, but 17s on postgres") {

@@ -39,7 +39,7 @@ func TestClaimsThatFailToCommit(t *testing.T) {
 	defer db.Close()
 	failed := pollFailures{slog.DiscardHandler, make(chan struct{})}
 	const handlers = 2
-	q, err := falldue.New(db, falldue.Config{Handlers: handlers, PollInterval: 10 * time.Millisecond, Logger: slog.New(failed)})
+	q, err := falldue.New(db, falldue.Config{Concurrency: handlers, PollInterval: 10 * time.Millisecond, Logger: slog.New(failed)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestClaimsThatFailToCommit(t *testing.T) {
 	kind := falldue.NewKind[int]("claimed", falldue.KindConfig{})
 	ran := make(chan struct{}, handlers+1)
 	falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error { ran <- struct{}{}; return nil })
-	if _, err := kind.EnqueueMany(ctx, q, make([]int, handlers+1)); err != nil {
+	if _, err := kind.EnqueueMany(ctx, q, make([]int, handlers+1), nil); err != nil {
 		t.Fatal(err)
 	}
 	running, stop := context.WithCancel(ctx)

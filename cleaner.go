@@ -15,15 +15,15 @@ const cleanEvery = time.Minute
 func (w *worker) clean(ctx context.Context) {
 	for {
 		for queue := range w.pollers {
-			w.cleanState(ctx, queue, sqlgen.StateDone, w.q.cfg.Keep)
-			if w.q.cfg.KeepDead > 0 {
-				w.cleanState(ctx, queue, sqlgen.StateDead, w.q.cfg.KeepDead)
-				w.cleanState(ctx, queue, sqlgen.StateCancelled, w.q.cfg.KeepDead)
+			w.cleanState(ctx, queue, sqlgen.StateDone, w.q.cfg.DoneRetention)
+			if w.q.cfg.DeadRetention > 0 {
+				w.cleanState(ctx, queue, sqlgen.StateDead, w.q.cfg.DeadRetention)
+				w.cleanState(ctx, queue, sqlgen.StateCancelled, w.q.cfg.DeadRetention)
 			}
 		}
 		every := cleanEvery
-		if w.q.cfg.Keep > 0 {
-			every = min(every, max(w.q.cfg.Keep, time.Second))
+		if w.q.cfg.DoneRetention > 0 {
+			every = min(every, max(w.q.cfg.DoneRetention, time.Second))
 		}
 		if pause(ctx, every+rand.N(every/10)) != nil {
 			return

@@ -40,7 +40,7 @@ func TestWrongClock(t *testing.T) {
 
 func wrongClock(t *testing.T, db *sqlx.DB) {
 	const delay = 300 * time.Millisecond
-	q, err := falldue.New(db, falldue.Config{PollInterval: 10 * time.Millisecond, Keep: time.Hour})
+	q, err := falldue.New(db, falldue.Config{PollInterval: 10 * time.Millisecond, DoneRetention: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func wrongClock(t *testing.T, db *sqlx.DB) {
 		}
 		return nil
 	})
-	delayed, err := kind.Enqueue(t.Context(), q, "delayed", falldue.EnqueueOptions{Delay: delay})
+	delayed, err := kind.Enqueue(t.Context(), q, "delayed", &falldue.EnqueueOptions{Delay: delay})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func wrongClock(t *testing.T, db *sqlx.DB) {
 	if year := before.Now.Year(); year < 2020 {
 		t.Errorf("the database is in the year %d too", year)
 	}
-	if _, err := kind.Enqueue(t.Context(), q, "retried"); err != nil {
+	if _, err := kind.Enqueue(t.Context(), q, "retried", nil); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

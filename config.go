@@ -1,11 +1,13 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -30,13 +32,13 @@ type Config struct {
 	// connection's search path. The other engines have none.
 	Schema string
 
-	// Queues names the queues that Run works on, and how many handlers may run
-	// at once for each; others are left alone, "default" too if it is not among
-	// them. Defaults to the queue "default" with as many as Handlers says.
-	Queues map[string]int
-	// Handlers is how many handlers may run at once when Queues is empty.
-	// Defaults to 10.
-	Handlers int
+	// Queues names the queues that Run works on, and how; all others are left
+	// alone, including "default" if it is not among them. Defaults to the queue
+	// "default" alone.
+	Queues map[string]QueueConfig
+	// Concurrency is how many handlers may run at once for each queue that does
+	// not set its own. Defaults to 10.
+	Concurrency int
 	// PollInterval is how often a worker looks for tasks that other processes
 	// enqueued, by one statement a queue, or a few on MySQL and MariaDB. A task
 	// that it knows of starts when it falls due, not at the next poll. Defaults to
@@ -46,18 +48,18 @@ type Config struct {
 	// it falls due for others, after its policy's delay. Workers extend their
 	// leases every third of it. Defaults to 1 minute, 1 second at the least.
 	Lease time.Duration
-	// Grace is how long Run lets running handlers finish after its context
+	// ShutdownTimeout is how long Run lets running handlers finish after its context
 	// ended, before it cancels theirs. Defaults to 30 seconds; negative is not
 	// at all.
-	Grace time.Duration
-	// Keep is how long tasks that are done stay in the table. Defaults to 0:
+	ShutdownTimeout time.Duration
+	// DoneRetention is how long tasks that are done stay in the table. Defaults to 0:
 	// they are deleted at once, and a handler's result with them. A worker
-	// cleans its queues about once a minute, by its own Keep and KeepDead: give
+	// cleans its queues about once a minute, by its own DoneRetention and DeadRetention: give
 	// all workers of a queue the same.
-	Keep time.Duration
-	// KeepDead is how long dead and cancelled tasks stay in the table.
+	DoneRetention time.Duration
+	// DeadRetention is how long dead and cancelled tasks stay in the table.
 	// Defaults to 0: for ever.
-	KeepDead time.Duration
+	DeadRetention time.Duration
 	// MaxPayload is the size in bytes of the largest payload that Enqueue
 	// takes. Defaults to 1 MiB, 64 MiB at the most.
 	MaxPayload int
@@ -84,15 +86,28 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// QueueConfig is how a worker works on one of its queues. The zero value is
+// ready for use.
+type QueueConfig struct {
+	// Concurrency is how many handlers may run at once for the tasks of the
+	// queue. Defaults to [Config].Concurrency.
+	Concurrency int
+}
+
 func (c Config) withDefaults() Config {
 	if c.Prefix == "" {
 		c.Prefix = "falldue_"
 	}
-	if c.Handlers == 0 {
-		c.Handlers = 10
+	if c.Concurrency == 0 {
+		c.Concurrency = 10
 	}
 	if len(c.Queues) == 0 {
-		c.Queues = map[string]int{DefaultQueue: c.Handlers}
+		c.Queues = map[string]QueueConfig{DefaultQueue: {}}
+	}
+	c.Queues = maps.Clone(c.Queues)
+	for name, queue := range c.Queues {
+		queue.Concurrency = cmp.Or(queue.Concurrency, c.Concurrency)
+		c.Queues[name] = queue
 	}
 	if c.PollInterval == 0 {
 		c.PollInterval = time.Second
@@ -103,8 +118,8 @@ func (c Config) withDefaults() Config {
 	if c.Lease == 0 {
 		c.Lease = time.Minute
 	}
-	if c.Grace == 0 {
-		c.Grace = 30 * time.Second
+	if c.ShutdownTimeout == 0 {
+		c.ShutdownTimeout = 30 * time.Second
 	}
 	if c.MaxPayload == 0 {
 		c.MaxPayload = 1 << 20
@@ -123,12 +138,12 @@ func (c Config) validate(d dialect.Dialect) error {
 	if err := c.tables().Validate(d); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	for name, n := range c.Queues {
+	for name, queue := range c.Queues {
 		if err := validName("queue", name); err != nil {
 			return err
 		}
-		if n < 1 || n > 100_000 {
-			return invalid("%d handlers for queue %q; allowed are 1 to 100,000", n, name)
+		if n := queue.Concurrency; n < 1 || n > 100_000 {
+			return invalid("Concurrency %d of queue %q; allowed are 1 to 100,000", n, name)
 		}
 	}
 	if strings.Map(printable, c.Name) != c.Name || len(c.Name) > 27 {
@@ -141,8 +156,8 @@ func (c Config) validate(d dialect.Dialect) error {
 	}{
 		{"PollInterval", c.PollInterval, time.Millisecond, time.Hour},
 		{"Lease", c.Lease, time.Second, 24 * time.Hour},
-		{"Keep", c.Keep, 0, maxDelay},
-		{"KeepDead", c.KeepDead, 0, maxDelay},
+		{"DoneRetention", c.DoneRetention, 0, maxDelay},
+		{"DeadRetention", c.DeadRetention, 0, maxDelay},
 	} {
 		if r.value < r.min || r.value > r.max {
 			return invalid("%s %v; allowed are %v to %v", r.name, r.value, r.min, r.max)

@@ -50,7 +50,7 @@ func TestManyTasksAreCopied(t *testing.T) {
 			}
 			kind := falldue.NewKind[int]("copied", falldue.KindConfig{})
 			args := make([]int, 501)
-			ids, err := kind.EnqueueMany(t.Context(), q, args)
+			ids, err := kind.EnqueueMany(t.Context(), q, args, nil)
 			if err != nil || len(ids) != len(args) || !slices.IsSorted(ids) {
 				t.Errorf("%d ids for %d tasks, ascending: %t (error %v)", len(ids), len(args), slices.IsSorted(ids), err)
 			}
@@ -80,19 +80,19 @@ func TestCopiedTasksAreAsEnqueued(t *testing.T) {
 	}
 	kind := falldue.NewKind[string]("copied", falldue.KindConfig{})
 	policy := backoff.Constant(time.Minute)
-	for name, options := range map[string]falldue.EnqueueOptions{
+	for name, options := range map[string]*falldue.EnqueueOptions{
 		"plain":  {},
 		"delay":  {Delay: time.Hour},
-		"at":     {At: time.Date(2100, 1, 2, 3, 4, 5, 6000, time.UTC)},
-		"other":  {Priority: 7, MaxAttempts: 9, Queue: "elsewhere"},
+		"at":     {RunAt: time.Date(2100, 1, 2, 3, 4, 5, 6000, time.UTC)},
+		"other":  {Priority: new(7), MaxAttempts: 9, Queue: "elsewhere"},
 		"policy": {Policy: &policy},
 	} {
-		var drafts []falldue.Draft
+		var params []falldue.EnqueueParams
 		for range 600 {
-			drafts = append(drafts, kind.Draft("a\tb\\c\n"))
+			params = append(params, kind.Params("a\tb\\c\n", nil))
 		}
-		drafts[599] = kind.Draft("last", options)
-		ids, err := q.EnqueueDrafts(t.Context(), drafts...)
+		params[599] = kind.Params("last", options)
+		ids, err := q.EnqueueMany(t.Context(), params...)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -101,7 +101,7 @@ func TestCopiedTasksAreAsEnqueued(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			one, err := q.EnqueueDrafts(t.Context(), drafts[i])
+			one, err := q.EnqueueMany(t.Context(), params[i])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -188,7 +188,7 @@ func TestConnectionBreaksDuringCopy(t *testing.T) {
 	if err := q.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ids, err := falldue.NewKind[int]("copied", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 501))
+	ids, err := falldue.NewKind[int]("copied", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 501), nil)
 	if err != nil || len(ids) != 501 {
 		t.Errorf("%d ids (error %v), want 501", len(ids), err)
 	}

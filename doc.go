@@ -26,7 +26,7 @@
 //	q, err := falldue.New(db, falldue.Config{})
 //	err = q.Migrate(ctx)
 //	falldue.Handle(q, Invoice, func(ctx context.Context, t falldue.Task[InvoiceArgs]) error { … })
-//	id, err := Invoice.EnqueueTx(ctx, q, tx, InvoiceArgs{…})
+//	id, err := Invoice.EnqueueTx(ctx, q, tx, InvoiceArgs{…}, nil)
 //	err = q.Run(ctx)
 //
 // # The way of a task

@@ -17,19 +17,19 @@ import (
 // maxDelay is the longest a task can be told to wait.
 const maxDelay = sqlgen.MaxDelay * time.Second
 
-// EnqueueOptions are a task's own settings. The zero value runs it at once,
-// as its kind says.
+// EnqueueOptions are a task's own settings. The zero value, like a nil pointer,
+// runs it at once, as its kind says.
 type EnqueueOptions struct {
 	// Delay is how long the task waits before it first runs: 0 to 36,500 days.
 	Delay time.Duration
-	// At is when the task first runs, in the years 1970 to 9000; a moment in the
+	// RunRunAt is when the task first runs, in the years 1970 to 9000; a moment in the
 	// past is at once. It counts by the database's clock. Not together with Delay.
-	At time.Time
+	RunAt time.Time
 	// Queue is where the task waits. Defaults to the kind's.
 	Queue string
-	// Priority orders the tasks of a queue, lower first. 0 is the kind's, so that
-	// no task of a kind with another has 0.
-	Priority int
+	// Priority orders the tasks of a queue: lower first, -32,768 to 32,767. Defaults
+	// to the kind's.
+	Priority *int
 	// Policy is the task's own. Defaults to the kind's, and then follows it
 	// when it changes.
 	Policy *backoff.Policy
@@ -44,31 +44,31 @@ type Tx interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// EnqueueDrafts stores tasks of any kinds, all or none, and returns their ids
-// in the order of the drafts.
-func (q *Queue) EnqueueDrafts(ctx context.Context, drafts ...Draft) ([]int64, error) {
-	return q.enqueue(ctx, nil, len(drafts), func(i int) Draft { return drafts[i] })
+// EnqueueMany stores tasks of any kinds, all or none, and returns their ids
+// in the order of the params.
+func (q *Queue) EnqueueMany(ctx context.Context, params ...EnqueueParams) ([]int64, error) {
+	return q.enqueue(ctx, nil, len(params), func(i int) EnqueueParams { return params[i] })
 }
 
-// EnqueueDraftsTx is EnqueueDrafts inside the caller's transaction.
-func (q *Queue) EnqueueDraftsTx(ctx context.Context, tx Tx, drafts ...Draft) ([]int64, error) {
+// EnqueueManyTx is EnqueueMany inside the caller's transaction.
+func (q *Queue) EnqueueManyTx(ctx context.Context, tx Tx, params ...EnqueueParams) ([]int64, error) {
 	if tx == nil {
 		return nil, invalid("the transaction is nil")
 	}
-	return q.enqueue(ctx, tx, len(drafts), func(i int) Draft { return drafts[i] })
+	return q.enqueue(ctx, tx, len(params), func(i int) EnqueueParams { return params[i] })
 }
 
-// enqueue stores n drafts. It checks every one before it writes the first.
-func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, draft func(i int) Draft) ([]int64, error) {
+// enqueue stores n params. It checks every one before it writes the first.
+func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, param func(i int) EnqueueParams) ([]int64, error) {
 	if n == 0 {
 		return nil, nil
 	}
 	entries := make([]entry, n)
 	brought := map[string]backoff.Policy{}
 	for i := range entries {
-		d := draft(i)
+		d := param(i)
 		if d.kind == nil {
-			return nil, fmt.Errorf("enqueue: %w", invalid("Draft %d is empty; Kind.Draft makes one", i))
+			return nil, fmt.Errorf("enqueue: %w", invalid("task %d has empty EnqueueParams; Kind.Params makes them", i))
 		}
 		e, err := q.entry(d, brought)
 		if err != nil {
@@ -122,13 +122,16 @@ func allPlain(entries []entry) bool {
 	})
 }
 
-// entry checks a draft, and notes the policy that it brings.
-func (q *Queue) entry(d Draft, brought map[string]backoff.Policy) (e entry, err error) {
+// entry checks params, and notes the policy that it brings.
+func (q *Queue) entry(d EnqueueParams, brought map[string]backoff.Policy) (e entry, err error) {
 	if d.err != nil {
 		return e, d.err
 	}
 	o := d.opts
-	e = entry{queue: cmp.Or(o.Queue, d.kind.Queue), kind: d.kind.name, priority: cmp.Or(o.Priority, d.kind.Priority), maxAttempts: o.MaxAttempts, delay: o.Delay}
+	e = entry{queue: cmp.Or(o.Queue, d.kind.Queue), kind: d.kind.name, priority: d.kind.Priority, maxAttempts: o.MaxAttempts, delay: o.Delay}
+	if o.Priority != nil {
+		e.priority = *o.Priority
+	}
 	if e.queue == "" || e.queue != d.kind.Queue { // the kind's was looked at before
 		if err := validName("queue", e.queue); err != nil {
 			return e, err
@@ -150,14 +153,14 @@ func (q *Queue) entry(d Draft, brought map[string]backoff.Policy) (e entry, err 
 	if o.Delay < 0 || o.Delay > maxDelay {
 		return e, invalid("Delay %v; allowed are 0 to %v", o.Delay, maxDelay)
 	}
-	if !o.At.IsZero() {
+	if !o.RunAt.IsZero() {
 		if o.Delay != 0 {
-			return e, invalid("both Delay %v and At %v; allowed is one", o.Delay, o.At)
+			return e, invalid("both Delay %v and RunAt %v; allowed is one", o.Delay, o.RunAt)
 		}
-		if y := o.At.UTC().Year(); y < 1970 || y > 9000 {
-			return e, invalid("At %v; allowed are the years 1970 to 9000", o.At)
+		if y := o.RunAt.UTC().Year(); y < 1970 || y > 9000 {
+			return e, invalid("RunAt %v; allowed are the years 1970 to 9000", o.RunAt)
 		}
-		e.at = o.At.UnixMicro()
+		e.at = o.RunAt.UnixMicro()
 	}
 	payload, err := json.Marshal(d.args)
 	if err != nil {

@@ -18,7 +18,7 @@ var (
 	// ErrStopping is the cause of a handler's context that ended because the
 	// worker was told to stop and the grace period was over.
 	ErrStopping = errors.New("falldue: worker is stopping")
-	// ErrNotFound is returned by Queue.Task, Revive and Cancel for an id that
+	// ErrNotFound is returned by Queue.Task, Retry and Cancel for an id that
 	// is not there, or not in a state that allows it.
 	ErrNotFound = errors.New("falldue: no such task")
 	// ErrInvalid is wrapped by every error about what a caller passed in: a

@@ -119,7 +119,7 @@ func TestRowsEditedIntoNonsense(t *testing.T) {
 		db := testdb.Open(t, engine)
 		var log lockedBuilder
 		q, err := falldue.New(db, falldue.Config{
-			Handlers: 1, Keep: time.Hour, PollInterval: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Concurrency: 1, DoneRetention: time.Hour, PollInterval: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +137,7 @@ func TestRowsEditedIntoNonsense(t *testing.T) {
 				policy = policy.WithMaxAttempts(3)
 			}
 			kind := falldue.NewKind[string](name, falldue.KindConfig{Policy: policy})
-			ids, err := kind.EnqueueMany(t.Context(), q, []string{"bad", "good"}, falldue.EnqueueOptions{At: time.Now().Add(-time.Hour)})
+			ids, err := kind.EnqueueMany(t.Context(), q, []string{"bad", "good"}, &falldue.EnqueueOptions{RunAt: time.Now().Add(-time.Hour)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,7 +231,7 @@ func TestKindsWhoseQueueNobodyWorksOnAreTold(t *testing.T) {
 	t.Parallel()
 	var log lockedBuilder
 	q, err := falldue.New(testdb.Open(t, testdb.SQLite), falldue.Config{
-		Queues: map[string]int{"mail": 1}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Queues: map[string]falldue.QueueConfig{"mail": {Concurrency: 1}}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func TestIDsOfBatchesBesideEachOther(t *testing.T) {
 					for i := range args {
 						args[i], next = next, next+1
 					}
-					ids, err := kind.EnqueueMany(t.Context(), q, args)
+					ids, err := kind.EnqueueMany(t.Context(), q, args, nil)
 					if err != nil {
 						t.Error(err)
 						return

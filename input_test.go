@@ -53,7 +53,7 @@ func newScene(tb testing.TB, engine string) *scene {
 	s.db.MustExec("create table orders (number integer)")
 	s.db.MustExec("insert into orders values (42)")
 	s.q = s.queue(tb, falldue.Config{})
-	id, err := falldue.NewKind[string]("bystander", falldue.KindConfig{Queue: "aside"}).Enqueue(tb.Context(), s.q, "leave me alone")
+	id, err := falldue.NewKind[string]("bystander", falldue.KindConfig{Queue: "aside"}).Enqueue(tb.Context(), s.q, "leave me alone", nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (s *scene) checkNames(t *testing.T, kind, queue string) {
 	t.Helper()
 	ctx := t.Context()
 	want := isName(kind) && (isName(queue) || queue == "")
-	id, err := falldue.NewKind[string](kind, falldue.KindConfig{Queue: queue}).Enqueue(ctx, s.q, "x")
+	id, err := falldue.NewKind[string](kind, falldue.KindConfig{Queue: queue}).Enqueue(ctx, s.q, "x", nil)
 	if !want {
 		refused(t, err)
 		if !strings.Contains(err.Error(), "; allowed are ") {
@@ -163,7 +163,7 @@ func isName(name string) bool {
 // not keep it.
 func (s *scene) checkText(t *testing.T, text string) {
 	t.Helper()
-	id, err := falldue.NewKind[string]("text", falldue.KindConfig{}).Enqueue(t.Context(), s.q, text)
+	id, err := falldue.NewKind[string]("text", falldue.KindConfig{}).Enqueue(t.Context(), s.q, text, nil)
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		refused(t, err)
 		s.unharmed(t, 0)
@@ -184,7 +184,7 @@ func (s *scene) checkText(t *testing.T, text string) {
 // checkJSON enqueues what may be JSON: it is kept byte by byte, or refused.
 func (s *scene) checkJSON(t *testing.T, text string) {
 	t.Helper()
-	id, err := falldue.NewKind[json.RawMessage]("json", falldue.KindConfig{}).Enqueue(t.Context(), s.q, json.RawMessage(text))
+	id, err := falldue.NewKind[json.RawMessage]("json", falldue.KindConfig{}).Enqueue(t.Context(), s.q, json.RawMessage(text), nil)
 	if err != nil {
 		refused(t, err)
 		s.unharmed(t, 0)
@@ -209,7 +209,7 @@ func (s *scene) checkID(t *testing.T, id int64) {
 	if id == s.bystander.ID {
 		return
 	}
-	own, err := falldue.NewKind[int]("own", falldue.KindConfig{}).Enqueue(ctx, s.q, 1)
+	own, err := falldue.NewKind[int]("own", falldue.KindConfig{}).Enqueue(ctx, s.q, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func (s *scene) checkID(t *testing.T, id int64) {
 		id = -id
 	}
 	_, none := s.q.Task(ctx, id)
-	for name, err := range map[string]error{"Task": none, "Cancel": s.q.Cancel(ctx, id), "Revive": s.q.Revive(ctx, id)} {
+	for name, err := range map[string]error{"Task": none, "Cancel": s.q.Cancel(ctx, id), "Retry": s.q.Retry(ctx, id)} {
 		if !errors.Is(err, falldue.ErrNotFound) {
 			t.Fatalf("%s of id %d: error %v, want ErrNotFound", name, id, err)
 		}
@@ -231,7 +231,7 @@ func (s *scene) checkID(t *testing.T, id int64) {
 	}{
 		{func() error { return nil }, falldue.Open},
 		{func() error { return s.q.Cancel(ctx, own) }, falldue.Cancelled},
-		{func() error { return s.q.Revive(ctx, own) }, falldue.Open},
+		{func() error { return s.q.Retry(ctx, own) }, falldue.Open},
 	} {
 		err := step.act()
 		info, lookErr := s.q.Task(ctx, own)
@@ -273,7 +273,7 @@ func (s *scene) populate(tb testing.TB) []falldue.TaskInfo {
 	tb.Helper()
 	for i, name := range []string{"a", "default", "1", "select", "NULL", "A", "A.b:c/d@e-f_g", strings.Repeat("n", 100)} {
 		kind := falldue.NewKind[int](name, falldue.KindConfig{Queue: []string{"default", "a", name}[i%3]})
-		id, err := kind.Enqueue(tb.Context(), s.q, i)
+		id, err := kind.Enqueue(tb.Context(), s.q, i, nil)
 		if err == nil && i%2 == 0 {
 			err = s.q.Cancel(tb.Context(), id)
 		}
@@ -308,7 +308,7 @@ func (s *scene) checkTables(t *testing.T, prefix, schema string) {
 	if err := q.Migrate(ctx); err != nil {
 		t.Fatalf("prefix %q, schema %q: %v", prefix, schema, err)
 	}
-	id, err := falldue.NewKind[string]("k", falldue.KindConfig{}).Enqueue(ctx, q, prefix)
+	id, err := falldue.NewKind[string]("k", falldue.KindConfig{}).Enqueue(ctx, q, prefix, nil)
 	if err != nil {
 		t.Fatalf("prefix %q, schema %q: %v", prefix, schema, err)
 	}

@@ -22,12 +22,12 @@ const (
 	// Snoozed tasks wait until UpdatedAt, without a delay on top: after [Snooze] or
 	// [RetryAfter], or because their worker stopped while they ran.
 	Snoozed State = sqlgen.StateSnoozed
-	// Done tasks succeeded; they stay for Config.Keep.
+	// Done tasks succeeded; they stay for Config.DoneRetention.
 	Done State = sqlgen.StateDone
-	// Dead tasks failed for the last time; they stay for Config.KeepDead, and
+	// Dead tasks failed for the last time; they stay for Config.DeadRetention, and
 	// can be revived.
 	Dead State = sqlgen.StateDead
-	// Cancelled tasks were called off; they stay for Config.KeepDead, and can
+	// Cancelled tasks were called off; they stay for Config.DeadRetention, and can
 	// be revived.
 	Cancelled State = sqlgen.StateCancelled
 )
@@ -205,12 +205,12 @@ func (q *Queue) Counts(ctx context.Context) (list []Count, err error) {
 	return list, err
 }
 
-// Revive makes a dead or cancelled task due, with all its attempts before it;
+// Retry makes a dead or cancelled task due, with all its attempts before it;
 // what is recorded of the old ones stays. A worker of this process looks at
 // once, others at their next poll. Its error wraps [ErrNotFound] for a task that
 // is in another state.
-func (q *Queue) Revive(ctx context.Context, id int64) error {
-	err := q.store.changeState(ctx, "revive", sqlgen.Revive, id)
+func (q *Queue) Retry(ctx context.Context, id int64) error {
+	err := q.store.changeState(ctx, "revive", sqlgen.Retry, id)
 	if err == nil {
 		q.Wake()
 	}

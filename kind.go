@@ -80,59 +80,57 @@ func (k Kind[A]) Config() KindConfig { return k.KindConfig }
 // Errors wrap [ErrInvalid] for arguments or options, and [ErrNotMigrated] where
 // the tables are missing. After another error, such as a broken connection,
 // nobody knows whether the task was stored.
-func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts ...EnqueueOptions) (int64, error) {
-	return one(k.EnqueueMany(ctx, q, []A{args}, opts...))
+func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts *EnqueueOptions) (int64, error) {
+	return one(k.EnqueueMany(ctx, q, []A{args}, opts))
 }
 
 // EnqueueTx stores a task inside the caller's transaction, a *sqlx.Tx or
 // *sql.Tx: it will run if that transaction commits, and never have been if it
 // does not. Workers see it at their next poll after the commit; those of this
 // process at once, if it calls [Queue.Wake].
-func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts ...EnqueueOptions) (int64, error) {
-	return one(k.EnqueueManyTx(ctx, q, tx, []A{args}, opts...))
+func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts *EnqueueOptions) (int64, error) {
+	return one(k.EnqueueManyTx(ctx, q, tx, []A{args}, opts))
 }
 
 // EnqueueMany stores tasks that share their options, all or none, and returns
 // their ids in the order of args; of none none. More than 500 go into PostgreSQL
 // by COPY where the driver streams it, as lib/pq does.
-func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts ...EnqueueOptions) ([]int64, error) {
+func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts *EnqueueOptions) ([]int64, error) {
 	return k.enqueue(ctx, q, nil, args, opts)
 }
 
 // EnqueueManyTx is EnqueueMany inside the caller's transaction.
-func (k Kind[A]) EnqueueManyTx(ctx context.Context, q *Queue, tx Tx, args []A, opts ...EnqueueOptions) ([]int64, error) {
+func (k Kind[A]) EnqueueManyTx(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]int64, error) {
 	if tx == nil {
 		return nil, invalid("the transaction is nil")
 	}
 	return k.enqueue(ctx, q, tx, args, opts)
 }
 
-func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts []EnqueueOptions) ([]int64, error) {
-	return q.enqueue(ctx, tx, len(args), func(i int) Draft { return draft(&k.kind, args[i], opts) })
+func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]int64, error) {
+	return q.enqueue(ctx, tx, len(args), func(i int) EnqueueParams { return newParams(&k.kind, args[i], opts) })
 }
 
-// Draft is a task to be, for [Queue.EnqueueDrafts]: tasks of several kinds, or
+// EnqueueParams is a task to be, for [Queue.EnqueueMany]: tasks of several kinds, or
 // with options of their own, stored at once.
-type Draft struct {
+type EnqueueParams struct {
 	kind *kind
 	args any
 	opts EnqueueOptions
 	err  error
 }
 
-// Draft makes a task to be of this kind.
-func (k Kind[A]) Draft(args A, opts ...EnqueueOptions) Draft { return draft(&k.kind, args, opts) }
+// Params makes a task to be of this kind.
+func (k Kind[A]) Params(args A, opts *EnqueueOptions) EnqueueParams {
+	return newParams(&k.kind, args, opts)
+}
 
-func draft(k *kind, args any, opts []EnqueueOptions) Draft {
-	d := Draft{kind: k, args: args, err: k.err}
-	switch len(opts) {
-	case 0:
-	case 1:
-		d.opts = opts[0]
-	default:
-		d.err = invalid("%d EnqueueOptions for one task; allowed is one", len(opts))
+func newParams(k *kind, args any, opts *EnqueueOptions) EnqueueParams {
+	p := EnqueueParams{kind: k, args: args, err: k.err}
+	if opts != nil {
+		p.opts = *opts
 	}
-	return d
+	return p
 }
 
 func one(ids []int64, err error) (int64, error) {

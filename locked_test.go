@@ -21,7 +21,7 @@ func TestALockedRowHoldsNobodyElseUp(t *testing.T) {
 		if s, err := dialect.Probe(t.Context(), db); err != nil || !s.Caps.SkipLocked {
 			t.Skipf("it cannot pass over locked rows (error %v)", err)
 		}
-		q, err := falldue.New(db, falldue.Config{Lease: time.Second, Keep: time.Hour, Grace: -1})
+		q, err := falldue.New(db, falldue.Config{Lease: time.Second, DoneRetention: time.Hour, ShutdownTimeout: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestALockedRowHoldsNobodyElseUp(t *testing.T) {
 			}
 			return nil
 		})
-		ids, err := kind.EnqueueMany(t.Context(), q, make([]int, 5))
+		ids, err := kind.EnqueueMany(t.Context(), q, make([]int, 5), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestALockedRowHoldsNobodyElseUp(t *testing.T) {
 func TestWhatTheDatabaseRefusesHoldsNobodyElseUp(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.Postgres)
-	q, err := falldue.New(db, falldue.Config{Lease: time.Second, Grace: 100 * time.Millisecond, Handlers: 100})
+	q, err := falldue.New(db, falldue.Config{Lease: time.Second, ShutdownTimeout: 100 * time.Millisecond, Concurrency: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestWhatTheDatabaseRefusesHoldsNobodyElseUp(t *testing.T) {
 	db.MustExec(`create function refuse() returns trigger language plpgsql as $$ begin
 			if new.last_error = 'poison' then raise exception 'no'; end if; return new; end $$;
 		create trigger refuse before update on falldue_tasks for each row execute function refuse()`)
-	policy := backoff.Text("delay if(n < 3, 0, 1h)")
+	policy := backoff.ParseDeferred("delay if(n < 3, 0, 1h)")
 	kind, runs := falldue.NewKind[int]("k", falldue.KindConfig{Policy: policy}), make(chan int, 1000)
 	falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[int]) error {
 		if task.Args != 7 {
@@ -100,7 +100,7 @@ func TestWhatTheDatabaseRefusesHoldsNobodyElseUp(t *testing.T) {
 	for i := range args {
 		args[i] = i
 	}
-	ids, err := kind.EnqueueMany(t.Context(), q, args)
+	ids, err := kind.EnqueueMany(t.Context(), q, args, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

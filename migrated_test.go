@@ -27,7 +27,7 @@ func TestRunRefusesTablesOfAReleaseBefore(t *testing.T) {
 		k := falldue.NewKind[string]("k", falldue.KindConfig{})
 		ctx, stop := context.WithCancel(t.Context())
 		falldue.Handle(q, k, func(context.Context, falldue.Task[string]) error { stop(); return nil })
-		if _, err := k.Enqueue(ctx, q, ""); err != nil {
+		if _, err := k.Enqueue(ctx, q, "", nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := q.Run(ctx); err != nil {

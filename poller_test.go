@@ -49,7 +49,7 @@ func (dead) PrepareContext(ctx context.Context, _ string) (driver.Stmt, error) {
 // TestWorkerDoesNotWaitForADeadConnection: it tries again, on another.
 func TestWorkerDoesNotWaitForADeadConnection(t *testing.T) {
 	t.Parallel()
-	server, err := dialect.Typical(dialect.Postgres)
+	server, err := dialect.DefaultServer(dialect.Postgres)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestNoticesDoNotKeepAPollerFromSweeping(t *testing.T) {
 	}
 	kind, ran := NewKind[int]("k", KindConfig{}), make(chan struct{})
 	Handle(q, kind, func(context.Context, Task[int]) error { return nil })
-	if _, err := kind.Enqueue(t.Context(), q, 1, EnqueueOptions{Priority: 7}); err != nil {
+	if _, err := kind.Enqueue(t.Context(), q, 1, &EnqueueOptions{Priority: new(7)}); err != nil {
 		t.Fatal(err)
 	}
 	p := newWorker(q, q.handlers).pollers[DefaultQueue]

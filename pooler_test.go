@@ -51,7 +51,7 @@ func TestPgBouncer(t *testing.T) {
 					// The first connection has a server to itself; later ones share.
 					for range 3 {
 						_, err := falldue.New(db, falldue.Config{})
-						if !errors.Is(err, dialect.ErrShared) || !strings.Contains(err.Error(), "pool_mode=session") {
+						if !errors.Is(err, dialect.ErrTransactionPooling) || !strings.Contains(err.Error(), "pool_mode=session") {
 							t.Errorf("New: got error %v, want one that says what to change", err)
 						}
 					}
@@ -78,7 +78,7 @@ func TestLostStatementIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.MustExec("deallocate all")
-	if _, err := q.Counts(ctx); !errors.Is(err, dialect.ErrShared) {
+	if _, err := q.Counts(ctx); !errors.Is(err, dialect.ErrTransactionPooling) {
 		t.Errorf("got error %v, want ErrShared", err)
 	}
 }

@@ -26,7 +26,7 @@ func TestTransactionsOfAnotherPool(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = pools[i].Close() })
 		}
-		q, err := falldue.New(pools[0], falldue.Config{Keep: time.Hour})
+		q, err := falldue.New(pools[0], falldue.Config{DoneRetention: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,13 +51,13 @@ func TestTransactionsOfAnotherPool(t *testing.T) {
 		stop := runUntil(t, q)
 		defer stop()
 		for range 2 { // of which the second finds everything prepared
-			id, err := kind.Enqueue(t.Context(), q, 0)
+			id, err := kind.Enqueue(t.Context(), q, 0, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			waitFor(t, "a task", func() bool { return info(t, q, id).State == falldue.Done })
 			tx := pools[1].MustBegin()
-			if id, err = kind.EnqueueTx(t.Context(), q, tx, 1); err != nil {
+			if id, err = kind.EnqueueTx(t.Context(), q, tx, 1, nil); err != nil {
 				t.Fatal(err)
 			}
 			if err := tx.Commit(); err != nil {

@@ -47,7 +47,7 @@ const probeTimeout = 15 * time.Second
 //
 // Errors wrap [ErrInvalid] for a configuration, [dialect.ErrUnsupported] for a
 // server that is too old or lacks something falldue needs, and
-// [dialect.ErrShared], too, for a pooler that gives transactions and not
+// [dialect.ErrTransactionPooling], too, for a pooler that gives transactions and not
 // sessions. Others are the driver's, such as that of a server that does not
 // answer.
 func New(db *sqlx.DB, cfg Config) (*Queue, error) {
@@ -100,7 +100,7 @@ func (q *Queue) register(k kind, fn func(ctx context.Context, r *run) error) {
 
 // Run works on the configured queues until ctx ends; then it takes no more
 // tasks, gives back those it holds but has not started, lets running handlers
-// finish for Config.Grace, cancels the rest, waits for them, and returns nil.
+// finish for Config.ShutdownTimeout, cancels the rest, waits for them, and returns nil.
 // A handler that ignores its context holds Run up, and keeps its lease.
 //
 // It returns an error at once when there are no handlers or the kind of one is

@@ -58,7 +58,7 @@ func (n node) ExecContext(context.Context, string, []driver.NamedValue) (driver.
 
 func TestConnectionToAServerThatDoesNotServeIsNotUsedAgain(t *testing.T) {
 	t.Parallel()
-	server, err := dialect.Typical(dialect.MariaDB)
+	server, err := dialect.DefaultServer(dialect.MariaDB)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestConnectionToAServerThatDoesNotServeIsNotUsedAgain(t *testing.T) {
 
 func TestConnectionWhoseTransactionMayBeOpenIsNotUsedAgain(t *testing.T) {
 	t.Parallel()
-	server, err := dialect.Typical(dialect.MariaDB)
+	server, err := dialect.DefaultServer(dialect.MariaDB)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func (s hastyStmt) QueryContext(context.Context, []driver.NamedValue) (driver.Ro
 // PostgreSQL, by lib/pq. Nobody may take that for one.
 func TestSuccessAfterTheContextEndedIsNone(t *testing.T) {
 	t.Parallel()
-	server, err := dialect.Typical(dialect.Postgres)
+	server, err := dialect.DefaultServer(dialect.Postgres)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func (r roundabout) Connect(context.Context) (driver.Conn, error) { return r, ni
 
 func TestStatementsOfUnknownConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
-	server, err := dialect.Typical(dialect.Postgres)
+	server, err := dialect.DefaultServer(dialect.Postgres)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -150,10 +150,10 @@ func (r *run) conclude(err error, took time.Duration) settlement {
 	}
 	// The wait is drawn once, here, and moves the anchor; the delay is added by
 	// whoever looks whether the task is due.
-	delay, spread := r.rule.policy.Wait(int64(r.claim.attempts))
+	delay, jitter := r.rule.policy.Wait(int64(r.claim.attempts))
 	e.to = sqlgen.StateOpen
-	if spread > 0 {
-		e.wait = rand.N(spread)
+	if jitter > 0 {
+		e.wait = rand.N(jitter)
 	}
 	next := delay + e.wait
 	if isVerdict && v.act == actRetryAfter {

@@ -78,7 +78,7 @@ func TestRunnersKeepTheOrder(t *testing.T) {
 func TestHandlerThatExitsHasFailed(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.SQLite)
-	q, err := New(db, Config{Handlers: 1})
+	q, err := New(db, Config{Concurrency: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestHandlerThatExitsHasFailed(t *testing.T) {
 	}
 	const exits = 3
 	k := NewKind[int]("exits", KindConfig{Policy: backoff.Constant(0)})
-	id, err := k.Enqueue(t.Context(), q, 1)
+	id, err := k.Enqueue(t.Context(), q, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

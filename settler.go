@@ -103,7 +103,7 @@ func (s *settler) each(in <-chan *run, more <-chan struct{}) {
 
 // end tries what is aside for as long as handlers may take to stop.
 func (s *settler) end() {
-	for over := time.Now().Add(s.w.q.cfg.Grace); len(s.aside) > 0 && time.Now().Before(over); s.again() {
+	for over := time.Now().Add(s.w.q.cfg.ShutdownTimeout); len(s.aside) > 0 && time.Now().Before(over); s.again() {
 		_ = pause(context.Background(), time.Until(s.nextTry))
 	}
 	for _, r := range s.aside {

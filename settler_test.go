@@ -46,7 +46,7 @@ func claimed(t *testing.T, engine string, n int) (*worker, []*run) {
 		t.Fatal(err)
 	}
 	k := NewKind[int]("settled", KindConfig{})
-	if _, err := k.EnqueueMany(t.Context(), q, make([]int, n)); err != nil {
+	if _, err := k.EnqueueMany(t.Context(), q, make([]int, n), nil); err != nil {
 		t.Fatal(err)
 	}
 	w := newWorker(q, nil)

@@ -51,7 +51,7 @@ const maxMade = 2000
 
 func newStore(db *sqlx.DB, server dialect.Server, cfg Config) *store {
 	return &store{
-		db: db, server: server, tables: cfg.tables(), keep: cfg.Keep > 0, notify: cfg.Notify || cfg.Listen != nil,
+		db: db, server: server, tables: cfg.tables(), keep: cfg.DoneRetention > 0, notify: cfg.Notify || cfg.Listen != nil,
 		writer: make(chan struct{}, 1), made: map[stmtKey]sqlgen.Stmt{}, prepared: map[string]*sql.Stmt{}, wires: map[any]*wire{},
 	}
 }
@@ -339,10 +339,10 @@ func (s *store) explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case s.server.Classify(err) == dialect.NoTable, s.server.Name() == dialect.SQLite && s.server.Classify(err) == dialect.Other && !s.hasTables():
+	case s.server.Classify(err) == dialect.UndefinedTable, s.server.Name() == dialect.SQLite && s.server.Classify(err) == dialect.Other && !s.hasTables():
 		return fmt.Errorf("%w (%w)", ErrNotMigrated, err)
-	case s.server.Classify(err) == dialect.Strayed:
-		return fmt.Errorf("%w (%w)", dialect.ErrShared, err)
+	case s.server.Classify(err) == dialect.PreparedStatementMissing:
+		return fmt.Errorf("%w (%w)", dialect.ErrTransactionPooling, err)
 	}
 	return err
 }
@@ -350,7 +350,7 @@ func (s *store) explain(err error) error {
 // checkIndex reports tables of a release before, whose index this one's claims
 // and sweeps do not go by: they would read all tasks.
 func (s *store) checkIndex(ctx context.Context) error {
-	if !s.server.Caps.LaneText {
+	if !s.server.Caps.LaneExpression {
 		return nil
 	}
 	stmt := s.stmt("lane indexes", 0, func(int) sqlgen.Stmt { return sqlgen.LaneIndexes(s.server) })

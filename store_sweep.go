@@ -20,7 +20,7 @@ type head struct {
 }
 
 // Anchors before the first and after the last falldue does not write. A task may
-// be for the year 9000, and a policy's spread may be 100 years. What SQLite makes
+// be for the year 9000, and a policy's jitter may be 100 years. What SQLite makes
 // of a text falls on the first day of 1970.
 var (
 	dawn        = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() // no engine writes earlier moments
@@ -103,7 +103,7 @@ const (
 // recount has the server count its lanes, on engines where that helps and unless
 // it was made to lately, and tells whether it did.
 func (s *store) recount(ctx context.Context) bool {
-	if !s.server.Caps.Recount {
+	if !s.server.Caps.CachesStatistics {
 		return false
 	}
 	s.mu.Lock()
@@ -113,5 +113,5 @@ func (s *store) recount(ctx context.Context) bool {
 		s.recounts = now.Add(recountEvery)
 	}
 	s.mu.Unlock()
-	return !early && plain{s.db}.query(ctx, sqlgen.Recount(s.server, s.tables).SQL, nil, func(cells) error { return nil }) == nil
+	return !early && plain{s.db}.query(ctx, sqlgen.RefreshStatistics(s.server, s.tables).SQL, nil, func(cells) error { return nil }) == nil
 }

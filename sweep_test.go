@@ -101,13 +101,13 @@ func TestStepsFindWhatASweepFinds(t *testing.T) {
 		}
 		for i := range 9 {
 			k := NewKind[int](string(rune('a'+i%3)), KindConfig{Priority: i % 2})
-			if _, err := k.Enqueue(t.Context(), q, i, EnqueueOptions{Delay: time.Hour}); err != nil {
+			if _, err := k.Enqueue(t.Context(), q, i, &EnqueueOptions{Delay: time.Hour}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i := range fewLanes {
 			k := NewKind[int](string(rune('a'+i)), KindConfig{Queue: "few"})
-			if _, err := k.Enqueue(t.Context(), q, i); err != nil {
+			if _, err := k.Enqueue(t.Context(), q, i, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -48,7 +48,7 @@ func (t Task[A]) DoneTx(ctx context.Context, tx Tx) error {
 }
 
 // SetResult gives the task a result, any value that JSON can hold, which stays
-// with it for as long as Config.Keep says. The last one set before DoneTx counts,
+// with it for as long as Config.DoneRetention says. The last one set before DoneTx counts,
 // or before the handler returns nil.
 func (t Task[A]) SetResult(v any) error {
 	answer, err := json.Marshal(v)

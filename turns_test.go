@@ -65,7 +65,7 @@ func TestLargeClaimsWaitForTheirTurn(t *testing.T) {
 			t.Skip("it has no turns: nobody can step over rows that others have locked")
 		}
 		k := NewKind[int]("turn", KindConfig{})
-		if _, err := k.EnqueueMany(t.Context(), q, make([]int, 5)); err != nil {
+		if _, err := k.EnqueueMany(t.Context(), q, make([]int, 5), nil); err != nil {
 			t.Fatal(err)
 		}
 		turn := turnOf(q.cfg, DefaultQueue, q.handlers)
@@ -109,7 +109,7 @@ func TestClaimsWithoutATurn(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
 		const tasks = 2 * maxBatch
-		q, err := New(db, Config{Handlers: tasks})
+		q, err := New(db, Config{Concurrency: tasks})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestClaimsWithoutATurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := NewKind[int]("turn", KindConfig{})
-		if _, err := k.EnqueueMany(t.Context(), q, make([]int, tasks)); err != nil {
+		if _, err := k.EnqueueMany(t.Context(), q, make([]int, tasks), nil); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -159,7 +159,7 @@ func (noLocks) query(context.Context, string, []any, func(cells) error) error {
 
 func TestServersWithoutNamedLocksHaveNoTurns(t *testing.T) {
 	t.Parallel()
-	server, err := dialect.Typical(dialect.MariaDB)
+	server, err := dialect.DefaultServer(dialect.MariaDB)
 	if err != nil {
 		t.Fatal(err)
 	}

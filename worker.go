@@ -21,8 +21,8 @@ func newWorker(q *Queue, handlers map[string]*handler) *worker {
 	w := &worker{q: q, id: q.cfg.workerID(), handlers: handlers, pollers: map[string]*poller{}}
 	w.settler = newSettler(w)
 	w.leases = newLeases(w)
-	for name, n := range q.cfg.Queues {
-		w.pollers[name] = newPoller(w, name, n)
+	for name, queue := range q.cfg.Queues {
+		w.pollers[name] = newPoller(w, name, queue.Concurrency)
 	}
 	return w
 }
@@ -62,7 +62,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 	handled := make(chan struct{})
 	go func() { handling.Wait(); close(handled) }()
-	grace := time.NewTimer(w.q.cfg.Grace)
+	grace := time.NewTimer(w.q.cfg.ShutdownTimeout)
 	defer grace.Stop()
 	select {
 	case <-handled:

@@ -1,18 +1,18 @@
 // Package backoff holds policies: how long a task waits after it failed, and
-// when it is given up. A [Policy] is data. It has a delay and a spread, which
+// when it is given up. A [Policy] is data. It has a delay and a jitter, which
 // are formulas over n, the number of failed attempts, a limit on attempts and a
 // limit on elapsed time; the wait after the n-th failure is drawn uniformly
-// from delay to delay + spread.
+// from delay to delay + jitter.
 //
 // A policy is written in Go, by the function of a preset:
 //
 //	backoff.Arctan(24 * time.Hour).WithMaxAttempts(20)
-//	backoff.Geometric(5*time.Second, 260*time.Second, 10).WithSpread("0.2 * delay")
+//	backoff.Geometric(5*time.Second, 260*time.Second, 10).WithJitter("0.2 * delay")
 //
 // or as text, which is how it is stored and shown, and how the command line
 // takes it:
 //
-//	delay 15s + n^4; spread 30s * n; attempts 26; elapsed 30d
+//	delay 15s + n^4; jitter 30s * n; attempts 26; elapsed 30d
 //	arctan(max=12h); attempts 40
 //
 // [Presets] lists the presets, each with its parameters, its formula and where

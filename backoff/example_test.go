@@ -8,10 +8,10 @@ import (
 )
 
 func ExampleGeometric() {
-	policy := backoff.Geometric(5*time.Second, 260*time.Second, 10).WithSpread("0.2 * delay")
+	policy := backoff.Geometric(5*time.Second, 260*time.Second, 10).WithJitter("0.2 * delay")
 	for n := range int64(4) {
-		delay, spread := policy.Wait(n + 1)
-		fmt.Println(delay, spread)
+		delay, jitter := policy.Wait(n + 1)
+		fmt.Println(delay, jitter)
 	}
 	fmt.Println(policy)
 	// Output:
@@ -19,7 +19,7 @@ func ExampleGeometric() {
 	// 7.755986s 1.551197s
 	// 12.031065s 2.406213s
 	// 18.662556s 3.732511s
-	// delay 5s * (260s / 5s)^((min(n, 10) - 1) / 9); spread 0.2 * delay; attempts 11
+	// delay 5s * (260s / 5s)^((min(n, 10) - 1) / 9); jitter 0.2 * delay; attempts 11
 }
 
 func ExampleParse() {

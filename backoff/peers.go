@@ -2,7 +2,7 @@ package backoff
 
 import "time"
 
-// Zizq is the default policy: 15s + n^4, a spread of 30s * n, 25 retries.
+// Zizq is the default policy: 15s + n^4, a jitter of 30s * n, 25 retries.
 func Zizq() Policy { return preset("zizq") }
 
 // Sidekiq is the default of Sidekiq 8.

@@ -14,31 +14,31 @@ import (
 // Policy is how long a task waits after it failed, and when it is given up. It
 // is immutable: the With methods return changed copies.
 //
-// The zero Policy is the default, that of [Zizq]: 15s + n^4 with a spread of
+// The zero Policy is the default, that of [Zizq]: 15s + n^4 with a jitter of
 // 30s * n and 26 attempts, which are 25 days.
 //
 // A policy made with a parameter out of range, or of a text that is no policy,
 // is made all the same, so that it can initialize a variable in one line, and
 // carries the error in [Policy.Err]. Whatever takes a policy checks that first.
 type Policy struct {
-	delay, spread sqlgen.Formula
+	delay, jitter sqlgen.Formula
 	maxAttempts   int
 	maxElapsed    time.Duration
 	made          bool // false in the zero Policy only
 	err           error
 }
 
-// New makes a policy of two formulas, without limits. A nil spread is none.
-func New(delay, spread sqlgen.Expr) Policy {
-	if spread == nil {
-		spread = sqlgen.Number{}
+// New makes a policy of two formulas, without limits. A nil jitter is none.
+func New(delay, jitter sqlgen.Expr) Policy {
+	if jitter == nil {
+		jitter = sqlgen.Number{}
 	}
 	p := Policy{made: true}
 	if p.delay, p.err = sqlgen.Compile(delay); p.err != nil {
 		return failed(fmt.Errorf("backoff: the delay: %w", p.err))
 	}
-	if p.spread, p.err = sqlgen.CompileSpread(spread, p.delay); p.err != nil {
-		return failed(fmt.Errorf("backoff: the spread: %w", p.err))
+	if p.jitter, p.err = sqlgen.CompileJitter(jitter, p.delay); p.err != nil {
+		return failed(fmt.Errorf("backoff: the jitter: %w", p.err))
 	}
 	return p
 }
@@ -61,9 +61,9 @@ func (p Policy) Err() error { return p.err }
 // Delay is the formula of the shortest wait.
 func (p Policy) Delay() sqlgen.Formula { return p.get().delay }
 
-// Spread is the formula of the width of the jitter: what the wait may be
+// Jitter is the formula of the width of the jitter: what the wait may be
 // longer than the delay.
-func (p Policy) Spread() sqlgen.Formula { return p.get().spread }
+func (p Policy) Jitter() sqlgen.Formula { return p.get().jitter }
 
 // MaxAttempts is how many times a task is executed before it is given up: one
 // more than the retries. 0 is no limit.
@@ -73,18 +73,18 @@ func (p Policy) MaxAttempts() int { return p.get().maxAttempts }
 // retried where the next attempt would begin later. 0 is no limit.
 func (p Policy) MaxElapsed() time.Duration { return p.get().maxElapsed }
 
-// WithSpread replaces the spread by a formula such as "30s * n" or
+// WithJitter replaces the jitter by a formula such as "30s * n" or
 // "0.2 * delay".
-func (p Policy) WithSpread(formula string) Policy {
+func (p Policy) WithJitter(formula string) Policy {
 	p = p.get()
-	e, err := sqlgen.ParseWith(formula, sqlgen.Scope{Spread: true, Macros: delayMacros()})
+	e, err := sqlgen.ParseWith(formula, sqlgen.Scope{Jitter: true, Macros: delayMacros()})
 	if err == nil {
-		var spread sqlgen.Formula
-		if spread, err = sqlgen.CompileSpread(e, p.delay); err == nil {
-			p.spread = spread
+		var jitter sqlgen.Formula
+		if jitter, err = sqlgen.CompileJitter(e, p.delay); err == nil {
+			p.jitter = jitter
 		}
 	}
-	return p.orFailed(err, "the spread")
+	return p.orFailed(err, "the jitter")
 }
 
 // WithMaxAttempts replaces the limit on attempts; 0 is no limit.
@@ -127,12 +127,12 @@ func checkElapsed(seconds float64) error {
 	return nil
 }
 
-// Wait is the delay and the spread after the n-th failure, to the microsecond.
-// The wait is drawn uniformly from delay to delay + spread. Both are 0 for n
+// Wait is the delay and the jitter after the n-th failure, to the microsecond.
+// The wait is drawn uniformly from delay to delay + jitter. Both are 0 for n
 // below 1, and at most 100 years.
-func (p Policy) Wait(n int64) (delay, spread time.Duration) {
+func (p Policy) Wait(n int64) (delay, jitter time.Duration) {
 	p = p.get()
-	return time.Duration(p.delay.Micros(n)) * time.Microsecond, time.Duration(p.spread.Micros(n)) * time.Microsecond
+	return time.Duration(p.delay.Micros(n)) * time.Microsecond, time.Duration(p.jitter.Micros(n)) * time.Microsecond
 }
 
 // Key names the policy by what it says: 16 hexadecimal digits that two policies

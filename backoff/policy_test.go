@@ -15,19 +15,19 @@ func TestParsePrints(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"15s+n^4": "delay 15s + n^4",
-		"delay 15s + n^4; spread 30s*n; attempts 26; elapsed 1h30m": "delay 15s + n^4; spread 30s * n; attempts 26; elapsed 90m",
-		"delay n\nspread delay/2\nelapsed 36h\n":                    "delay n; spread delay / 2; elapsed 36h",
+		"delay 15s + n^4; jitter 30s*n; attempts 26; elapsed 1h30m": "delay 15s + n^4; jitter 30s * n; attempts 26; elapsed 90m",
+		"delay n\njitter delay/2\nelapsed 36h\n":                    "delay n; jitter delay / 2; elapsed 36h",
 		" n ; ; attempts 3 ;":                                       "delay n; attempts 3",
-		"delay\tn; attempts 0; spread 0; elapsed 0":                 "delay n",
-		// A preset alone brings its spread and limits, and clauses replace them.
-		"zizq":                "delay 15s + n^4; spread 30s * n; attempts 26",
-		"delay zizq(base=1s)": "delay 1s + n^4; spread 30s * n; attempts 26",
-		"zizq(); spread 0; attempts 3; elapsed 1d": "delay 15s + n^4; attempts 3; elapsed 1d",
-		"cenkalti(max_elapsed=0)":                  "delay (1 - 0.5) * min(60s, 500ms * 1.5^(n - 1)); spread 2 * 0.5 * min(60s, 500ms * 1.5^(n - 1))",
+		"delay\tn; attempts 0; jitter 0; elapsed 0":                 "delay n",
+		// A preset alone brings its jitter and limits, and clauses replace them.
+		"zizq":                "delay 15s + n^4; jitter 30s * n; attempts 26",
+		"delay zizq(base=1s)": "delay 1s + n^4; jitter 30s * n; attempts 26",
+		"zizq(); jitter 0; attempts 3; elapsed 1d": "delay 15s + n^4; attempts 3; elapsed 1d",
+		"cenkalti(max_elapsed=0)":                  "delay (1 - 0.5) * min(60s, 500ms * 1.5^(n - 1)); jitter 2 * 0.5 * min(60s, 500ms * 1.5^(n - 1))",
 		// Inside a formula it stands for its delay.
 		"2 * zizq":                                "delay 2 * (15s + n^4)",
 		"max(constant(wait=1h), arctan)":          "delay max(1h, 24h * 2 / pi * atan(n^3 / 15))",
-		"n; spread constant(1m) * 2":              "delay n; spread 1m * 2",
+		"n; jitter constant(1m) * 2":              "delay n; jitter 1m * 2",
 		"arctan(max=2*12h)":                       "delay 2 * 12h * 2 / pi * atan(n^3 / 15)",
 		"geometric(min=5s, max=260s, retries=10)": "delay 5s * (260s / 5s)^((min(n, 10) - 1) / 9); attempts 11",
 		"sns_linear(min=1s, max=1m, retries=9, no_delay=2, max_delay=3)": "delay if(n <= 2, 0, if(n <= 2, 1s, if(n > 6, 1m, 1s + (1m - 1s) * (n - 2 - 1) / 3))); attempts 10",
@@ -51,19 +51,19 @@ func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "the text is empty; a policy is at least a delay, such as 15s + n^4",
 		" ;; \n":                    "the text is empty",
-		"spread 3":                  `the policy begins with "spread"; the delay comes first`,
+		"jitter 3":                  `the policy begins with "jitter"; the delay comes first`,
 		"n; delay n":                `the policy has two clauses "delay"`,
 		"n; attempts 3; attempts 3": `the policy has two clauses "attempts"`,
-		"n; foo 3":                  `the clause "foo 3" of the policy begins with none of delay, spread, attempts, elapsed`,
+		"n; foo 3":                  `the clause "foo 3" of the policy begins with none of delay, jitter, attempts, elapsed`,
 		"n; attempts -1":            "the limit on attempts is -1; it must be a whole number from 0, for none, to 2147483647",
 		"n; attempts 2.5":           "the limit on attempts is 2.5",
 		"n; attempts 1e10":          "the limit on attempts is 1e+10",
 		"n; attempts n":             "a limit is a constant, not n",
 		"n; elapsed 0 - 1s":         "the limit on elapsed time is -1s; it must be from 0, for none, to 36500d",
 		"n; elapsed 36501d":         "the limit on elapsed time is 3153686400s",
-		"delay delay":               `formula "delay delay", byte 6: delay may be used in a spread only`,
-		"n; spread 2 ^":             `formula "n; spread 2 ^", byte 13: found the end`,
-		"n; spread x":               `byte 10: unknown name "x"`,
+		"delay delay":               `formula "delay delay", byte 6: delay may be used in a jitter only`,
+		"n; jitter 2 ^":             `formula "n; jitter 2 ^", byte 13: found the end`,
+		"n; jitter x":               `byte 10: unknown name "x"`,
 		"arctan(max=n)":             "byte 11: an argument is a constant; n and delay may not be in it",
 		strings.Repeat(" ", 10000):  "the text has 10000 bytes; a policy has at most 8448",
 		"1/(n-1/(n-1/(n-1/(n-1/(n-1/(n-1/(n-2)))))))": "nests divisors that may be 0 more than 6 deep",
@@ -72,11 +72,11 @@ func TestParseRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "backoff: ") {
 			t.Errorf("Parse(%.40q) is %s, error %v, want %q", text, p, err, want)
 		}
-		if kept := backoff.Text(text).Err(); kept == nil || kept.Error() != err.Error() {
+		if kept := backoff.ParseDeferred(text).Err(); kept == nil || kept.Error() != err.Error() {
 			t.Errorf("Text(%.40q) keeps %v, want %v", text, kept, err)
 		}
 	}
-	_, err := backoff.Parse("n; spread (")
+	_, err := backoff.Parse("n; jitter (")
 	if syntax, ok := errors.AsType[*sqlgen.SyntaxError](err); !ok || syntax.Pos != 11 {
 		t.Errorf("error %#v, want a SyntaxError at byte 11", err)
 	}
@@ -88,29 +88,29 @@ func TestZeroPolicyIsTheDefault(t *testing.T) {
 	if p.Err() != nil || p.String() != backoff.Zizq().String() || p.Key() != backoff.Zizq().Key() || p.MaxAttempts() != 26 {
 		t.Errorf("the zero policy is %s", p)
 	}
-	if delay, spread := p.Wait(2); delay != 31*time.Second || spread != time.Minute {
-		t.Errorf("it waits %v + %v at 2", delay, spread)
+	if delay, jitter := p.Wait(2); delay != 31*time.Second || jitter != time.Minute {
+		t.Errorf("it waits %v + %v at 2", delay, jitter)
 	}
-	if got, want := p.WithMaxAttempts(3).String(), "delay 15s + n^4; spread 30s * n; attempts 3"; got != want {
+	if got, want := p.WithMaxAttempts(3).String(), "delay 15s + n^4; jitter 30s * n; attempts 3"; got != want {
 		t.Errorf("with another limit it is %s, want %s", got, want)
 	}
 }
 
 func TestWith(t *testing.T) {
 	t.Parallel()
-	p := backoff.Constant(time.Hour).WithSpread("0.2 * delay").WithMaxAttempts(5).WithMaxElapsed(36 * time.Hour)
-	if got, want := p.String(), "delay 1h; spread 0.2 * delay; attempts 5; elapsed 36h"; got != want || p.Err() != nil {
+	p := backoff.Constant(time.Hour).WithJitter("0.2 * delay").WithMaxAttempts(5).WithMaxElapsed(36 * time.Hour)
+	if got, want := p.String(), "delay 1h; jitter 0.2 * delay; attempts 5; elapsed 36h"; got != want || p.Err() != nil {
 		t.Errorf("it is %s (%v), want %s", got, p.Err(), want)
 	}
-	if delay, spread := p.Wait(1); delay != time.Hour || spread != 12*time.Minute {
-		t.Errorf("it waits %v + %v", delay, spread)
+	if delay, jitter := p.Wait(1); delay != time.Hour || jitter != 12*time.Minute {
+		t.Errorf("it waits %v + %v", delay, jitter)
 	}
 	for want, p := range map[string]backoff.Policy{
-		"backoff: the spread: formula \"x\", byte 0": p.WithSpread("x"),
-		"the limit on attempts is -1":                p.WithMaxAttempts(-1).WithSpread("x"), // the first error stays
+		"backoff: the jitter: formula \"x\", byte 0": p.WithJitter("x"),
+		"the limit on attempts is -1":                p.WithMaxAttempts(-1).WithJitter("x"), // the first error stays
 		"the limit on elapsed time is -1s":           p.WithMaxElapsed(-time.Second),
 		"the delay: sqlgen: the formula lacks":       backoff.New(nil, nil),
-		"the spread: sqlgen: unknown function":       backoff.New(sqlgen.N{}, sqlgen.Call{Func: "sin"}),
+		"the jitter: sqlgen: unknown function":       backoff.New(sqlgen.N{}, sqlgen.Call{Func: "sin"}),
 	} {
 		if err := p.Err(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
@@ -126,13 +126,13 @@ func TestWith(t *testing.T) {
 
 func TestWaitIsBounded(t *testing.T) {
 	t.Parallel()
-	p := mustParse(t, "exp(n); spread exp(n)")
-	delay, spread := p.Wait(1 << 40)
-	if most := sqlgen.MaxDelay * time.Second; delay != most || spread != most || delay+spread < 0 {
-		t.Errorf("it waits %v + %v, want %v", delay, spread, most)
+	p := mustParse(t, "exp(n); jitter exp(n)")
+	delay, jitter := p.Wait(1 << 40)
+	if most := sqlgen.MaxDelay * time.Second; delay != most || jitter != most || delay+jitter < 0 {
+		t.Errorf("it waits %v + %v, want %v", delay, jitter, most)
 	}
-	if delay, spread := p.Wait(0); delay != 0 || spread != 0 {
-		t.Errorf("it waits %v + %v before anything failed", delay, spread)
+	if delay, jitter := p.Wait(0); delay != 0 || jitter != 0 {
+		t.Errorf("it waits %v + %v before anything failed", delay, jitter)
 	}
 }
 
@@ -140,8 +140,8 @@ func TestWaitIsBounded(t *testing.T) {
 func TestKeysStay(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"15s + n^4; spread 30s * n; attempts 26": "0f2ce77092353f87",
-		"zizq":                                   "0f2ce77092353f87",
+		"15s + n^4; jitter 30s * n; attempts 26": "f6e1346ed0a54479",
+		"zizq":                                   "f6e1346ed0a54479",
 		"geometric(min=5s, max=260s, retries=10)": "79e63288b3f2b2a6",
 		"constant": "cfb445d89c6d19bd",
 	} {
@@ -155,7 +155,7 @@ func TestJSON(t *testing.T) {
 	t.Parallel()
 	type kind struct{ Policy backoff.Policy }
 	for _, c := range []struct{ text, want string }{
-		{"zizq; elapsed 30d", `{"Policy":{"delay":"15s + n^4","spread":"30s * n","max_attempts":26,"max_elapsed":"30d"}}`},
+		{"zizq; elapsed 30d", `{"Policy":{"delay":"15s + n^4","jitter":"30s * n","max_attempts":26,"max_elapsed":"30d"}}`},
 		{"5m", `{"Policy":{"delay":"5m"}}`},
 		{"if(n \u003c 3, 1, 2)", `{"Policy":{"delay":"if(n \u003c 3, 1, 2)"}}`},
 	} {
@@ -172,7 +172,7 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(`"arctan(max=12h); attempts 40"`), &p); err != nil || p.MaxAttempts() != 40 {
 		t.Errorf("a text unmarshals as %s (%v)", p, err)
 	}
-	if err := json.Unmarshal([]byte(`{"delay": "zizq(base=1s)", "max_attempts": 4}`), &p); err != nil || p.String() != "delay 1s + n^4; spread 30s * n; attempts 4" {
+	if err := json.Unmarshal([]byte(`{"delay": "zizq(base=1s)", "max_attempts": 4}`), &p); err != nil || p.String() != "delay 1s + n^4; jitter 30s * n; attempts 4" {
 		t.Errorf("an object with a preset unmarshals as %s (%v)", p, err)
 	}
 	before := p.String()
@@ -183,7 +183,7 @@ func TestJSON(t *testing.T) {
 		`{"delay": "n; attempts 3"}`:         `found ";"`,
 		`{"delay": "n", "max_attempts": -3}`: "the limit on attempts is -3",
 		`{"delay": "n", "max_elapsed": "x"}`: `unknown name "x"`,
-		`"n; spread"`:                        `the clause "spread" of the policy`,
+		`"n; jitter"`:                        `the clause "jitter" of the policy`,
 	} {
 		if err := json.Unmarshal([]byte(text), &p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
@@ -197,7 +197,7 @@ func TestJSON(t *testing.T) {
 // FuzzParse holds the text of policies to the parser's law.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
-		"delay 15s + n^4; spread 30s * n; attempts 26; elapsed 15m", "geometric(min=5s, max=260s, retries=10)", "zizq; spread 0",
+		"delay 15s + n^4; jitter 30s * n; attempts 26; elapsed 15m", "geometric(min=5s, max=260s, retries=10)", "zizq; jitter 0",
 		"arctan(12h, power=2)\nattempts 3", "n;;", "delay", "sns_linear(retries=100, no_delay=99)", "polynomial(exponent=20)", "2*oban(attempts=1e6)+1",
 	} {
 		f.Add(text)
@@ -218,8 +218,8 @@ func FuzzParse(f *testing.F) {
 		if again.String() != printed {
 			t.Fatalf("%q prints %q and then %q", text, printed, again)
 		}
-		if delay, spread := p.Wait(7); delay < 0 || spread < 0 {
-			t.Fatalf("%q waits %v + %v", text, delay, spread)
+		if delay, jitter := p.Wait(7); delay < 0 || jitter < 0 {
+			t.Fatalf("%q waits %v + %v", text, delay, jitter)
 		}
 	})
 }

@@ -26,8 +26,8 @@ type Preset struct {
 	Params []Param `json:"params,omitempty"`
 	// Delay is its formula.
 	Delay string `json:"delay"`
-	// Spread is the formula of its jitter; empty is none.
-	Spread string `json:"spread,omitempty"`
+	// Jitter is the formula of its jitter; empty is none.
+	Jitter string `json:"jitter,omitempty"`
 	// MaxAttempts and MaxElapsed are formulas of its limits; empty is none.
 	MaxAttempts string `json:"max_attempts,omitempty"`
 	MaxElapsed  string `json:"max_elapsed,omitempty"`
@@ -118,9 +118,9 @@ func (p Preset) policy(args []sqlgen.MacroArg) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	var spread sqlgen.Expr
-	if p.Spread != "" {
-		if spread, err = sqlgen.ParseWith(p.Spread, sqlgen.Scope{Names: names, Spread: true}); err != nil {
+	var jitter sqlgen.Expr
+	if p.Jitter != "" {
+		if jitter, err = sqlgen.ParseWith(p.Jitter, sqlgen.Scope{Names: names, Jitter: true}); err != nil {
 			return Policy{}, err
 		}
 	}
@@ -132,10 +132,10 @@ func (p Preset) policy(args []sqlgen.MacroArg) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	if spread != nil {
-		spread = sqlgen.Simplify(spread)
+	if jitter != nil {
+		jitter = sqlgen.Simplify(jitter)
 	}
-	made := New(sqlgen.Simplify(delay), spread)
+	made := New(sqlgen.Simplify(delay), jitter)
 	made.maxAttempts, made.maxElapsed = int(attempts), toDuration(elapsed)
 	return made, made.err
 }

@@ -170,7 +170,7 @@ var visualizationPresets = []Preset{
 		Doc:    "The article's form of Sidekiq's formula, in which n and the jitter are larger by one step than in Sidekiq.",
 		Source: visualization + "sidekiq",
 		Delay:  "n^4 + 15s",
-		Spread: "30s * (n + 1)",
+		Jitter: "30s * (n + 1)",
 	},
 	{
 		Name:   "visualization_buckets",
@@ -178,7 +178,7 @@ var visualizationPresets = []Preset{
 		Source: visualization + "buckets; the text has exponent 3, the article's chart was drawn with 3.5",
 		Params: []Param{{Name: "exponent", Doc: "the power", Kind: Factor, Default: "3", Min: 0, Max: 20}},
 		Delay:  "n^exponent",
-		Spread: "(n + 2)^exponent - n^exponent",
+		Jitter: "(n + 2)^exponent - n^exponent",
 	},
 }
 
@@ -191,7 +191,7 @@ var jitterPresets = []Preset{
 		Source: "Marc Brooker, Exponential Backoff and Jitter, AWS Architecture Blog, FullJitter; the default parameters are this library's",
 		Params: jitterParams,
 		Delay:  "0",
-		Spread: doubling,
+		Jitter: doubling,
 	},
 	{
 		Name:   "equal_jitter",
@@ -199,7 +199,7 @@ var jitterPresets = []Preset{
 		Source: "Marc Brooker, Exponential Backoff and Jitter, AWS Architecture Blog, EqualJitter; the default parameters are this library's",
 		Params: jitterParams,
 		Delay:  doubling + " / 2",
-		Spread: "delay",
+		Jitter: "delay",
 	},
 }
 

@@ -16,7 +16,7 @@ var peerPresets = []Preset{
 			{Name: "retries", Doc: "the retry limit: one less than the attempts", Kind: Count, Default: "25", Min: 0, Max: 1e9},
 		},
 		Delay:       "base + n^exponent",
-		Spread:      "jitter * n",
+		Jitter:      "jitter * n",
 		MaxAttempts: "retries + 1",
 	},
 	{
@@ -24,7 +24,7 @@ var peerPresets = []Preset{
 		Doc:         "Sidekiq 8. 20 days to the last attempt.",
 		Source:      "Sidekiq, lib/sidekiq/job_retry.rb, delay_for; count is n - 1",
 		Delay:       "(n - 1)^4 + 15s",
-		Spread:      "10s * n",
+		Jitter:      "10s * n",
 		MaxAttempts: "26",
 	},
 	{
@@ -39,7 +39,7 @@ var peerPresets = []Preset{
 			{Name: "max_elapsed", Doc: "MaxElapsedTime, 0 for none", Kind: Duration, Default: "15m", Min: 0, Max: century},
 		},
 		Delay:      "(1 - randomization) * min(max_interval, initial * multiplier^(n - 1))",
-		Spread:     "2 * randomization * min(max_interval, initial * multiplier^(n - 1))",
+		Jitter:     "2 * randomization * min(max_interval, initial * multiplier^(n - 1))",
 		MaxElapsed: "max_elapsed",
 		rules:      []rule{{"max_interval >= initial", "max_interval must be at least initial"}},
 	},
@@ -60,7 +60,7 @@ var peerPresets = []Preset{
 		Doc:         "River's default: n^4, a tenth more or less.",
 		Source:      "River, DefaultClientRetryPolicy",
 		Delay:       "0.9 * n^4",
-		Spread:      "0.2 * n^4",
+		Jitter:      "0.2 * n^4",
 		MaxAttempts: "25",
 	},
 	{
@@ -70,7 +70,7 @@ var peerPresets = []Preset{
 		Params: []Param{{Name: "attempts", Doc: "max_attempts", Kind: Count, Default: "20", Min: 1, Max: 1e6}},
 		// Whole numbers of 2^c, c being rounded; never more than 2^20.
 		Delay:       "15s + 2^floor(min(n, attempts) * (20 / max(attempts, 20)) + 0.5)",
-		Spread:      "0.1 * delay",
+		Jitter:      "0.1 * delay",
 		MaxAttempts: "attempts",
 	},
 	{
@@ -78,7 +78,7 @@ var peerPresets = []Preset{
 		Doc:         "The default of asynq: Sidekiq's formula of before version 6.2.2.",
 		Source:      "asynq, server.go, DefaultRetryDelayFunc; the argument there is n - 1",
 		Delay:       "(n - 1)^4 + 15s",
-		Spread:      "29s * n",
+		Jitter:      "29s * n",
 		MaxAttempts: "26",
 	},
 	{
@@ -86,7 +86,7 @@ var peerPresets = []Preset{
 		Doc:         "The default of Faktory: Sidekiq's formula of before version 6.2.2.",
 		Source:      "Faktory, manager/retry.go, nextRetry; RetryCount is n - 1",
 		Delay:       "(n - 1)^4 + 15s",
-		Spread:      "29s * n",
+		Jitter:      "29s * n",
 		MaxAttempts: "26",
 	},
 	{
@@ -115,7 +115,7 @@ var peerPresets = []Preset{
 			{Name: "max", Doc: "retry_backoff_max", Kind: Duration, Default: "600s", Min: 0, Max: century},
 		},
 		Delay:       "0",
-		Spread:      "min(max, factor * 2^(n - 1))",
+		Jitter:      "min(max, factor * 2^(n - 1))",
 		MaxAttempts: "4",
 	},
 	{
@@ -123,7 +123,7 @@ var peerPresets = []Preset{
 		Doc:         "wait: :polynomially_longer of Active Job, with the jitter of load_defaults 6.1 and later. The jitter is not applied to the 2 seconds, as it is not there.",
 		Source:      "Ruby on Rails, ActiveJob::Exceptions, retry_on",
 		Delay:       "n^4 + 2s",
-		Spread:      "0.15 * n^4",
+		Jitter:      "0.15 * n^4",
 		MaxAttempts: "5",
 	},
 	{
@@ -131,6 +131,6 @@ var peerPresets = []Preset{
 		Doc:    "The connection backoff of gRPC: a fifth more or less, but for the first wait, which has no jitter. gRPC counts from the start of an attempt, this library from its end.",
 		Source: "gRPC, doc/connection-backoff.md; retries is n - 1 as in grpc-go",
 		Delay:  "if(n == 1, 1s, 0.8 * min(120s, 1.6^(n - 1)))",
-		Spread: "if(n == 1, 0, 0.4 * min(120s, 1.6^(n - 1)))",
+		Jitter: "if(n == 1, 0, 0.4 * min(120s, 1.6^(n - 1)))",
 	},
 }

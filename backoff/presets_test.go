@@ -21,7 +21,7 @@ func mustParse(t testing.TB, text string) backoff.Policy {
 }
 
 // What the originals compute, from n = 1 on, in seconds: delay, and delay +
-// spread where there is jitter. The figures come from running the originals'
+// jitter where there is jitter. The figures come from running the originals'
 // code, or from their own tables.
 func TestPresetsKeepTheirCurves(t *testing.T) {
 	t.Parallel()
@@ -83,12 +83,12 @@ func TestPresetsKeepTheirCurves(t *testing.T) {
 		}
 		for i, want := range c.most {
 			n := int64(i + 1)
-			if got := p.Delay().Eval(n) + p.Spread().Eval(n); math.Abs(got-want) > within {
-				t.Errorf("%s: delay(%d) + spread(%d) is %v, want %v", c.text, n, n, got, want)
+			if got := p.Delay().Eval(n) + p.Jitter().Eval(n); math.Abs(got-want) > within {
+				t.Errorf("%s: delay(%d) + jitter(%d) is %v, want %v", c.text, n, n, got, want)
 			}
 		}
-		if c.most == nil && !p.Spread().IsZero() {
-			t.Errorf("%s has a spread, %s", c.text, p.Spread())
+		if c.most == nil && !p.Jitter().IsZero() {
+			t.Errorf("%s has a jitter, %s", c.text, p.Jitter())
 		}
 		if p.MaxAttempts() != c.attempts || p.MaxElapsed() != c.elapsed {
 			t.Errorf("%s has the limits %d and %v, want %d and %v", c.text, p.MaxAttempts(), p.MaxElapsed(), c.attempts, c.elapsed)
@@ -131,7 +131,7 @@ func TestWindows(t *testing.T) {
 		var sum, mean float64
 		for n := int64(1); n < int64(p.MaxAttempts()); n++ {
 			sum += p.Delay().Eval(n)
-			mean += p.Delay().Eval(n) + p.Spread().Eval(n)/2
+			mean += p.Delay().Eval(n) + p.Jitter().Eval(n)/2
 		}
 		if math.Abs(sum/86400-c.days) > c.within || c.withMean != 0 && math.Abs(mean/86400-c.withMean) > c.within {
 			t.Errorf("%s: %v days, %v with jitter, want %v and %v", c.text, sum/86400, mean/86400, c.days, c.withMean)
@@ -176,10 +176,10 @@ func TestGoFunctionsAreThePresets(t *testing.T) {
 		}
 		want := mustParse(t, text)
 		for n := range int64(60) {
-			gotDelay, gotSpread := p.Wait(n)
-			wantDelay, wantSpread := want.Wait(n)
-			if gotDelay != wantDelay || gotSpread != wantSpread {
-				t.Errorf("%s waits %v + %v at %d, in text %v + %v", p, gotDelay, gotSpread, n, wantDelay, wantSpread)
+			gotDelay, gotJitter := p.Wait(n)
+			wantDelay, wantJitter := want.Wait(n)
+			if gotDelay != wantDelay || gotJitter != wantJitter {
+				t.Errorf("%s waits %v + %v at %d, in text %v + %v", p, gotDelay, gotJitter, n, wantDelay, wantJitter)
 				break
 			}
 		}
@@ -204,13 +204,13 @@ func TestPresetsRefuseWhatIsOutOfRange(t *testing.T) {
 		"unknown preset \"sns_cubic\"":                                                         backoff.SNS(backoff.SNSPhases{Curve: "cubic"}),
 		"polynomial: exponent is 21; it must be from 0 to 20":                                  backoff.Polynomial(0, 1, 21, 1),
 		"polynomial: exponent is NaN; it must be from 0 to 20":                                 backoff.Polynomial(0, 1, math.NaN(), 1),
-		"zizq: retries is 2.5; it must be a whole number":                                      backoff.Text("zizq(retries=2.5)"),
-		"geometric: there is no parameter \"foo\"; the parameters are min, max, retries":       backoff.Text("geometric(foo=1)"),
-		"river: there is no parameter \"n\"; it takes none":                                    backoff.Text("river(n=1)"),
-		"arctan: max is given twice":                                                           backoff.Text("arctan(1h, max=2h)"),
-		"constant: 2 arguments are given; the parameters are wait":                             backoff.Text("constant(1h, 2h)"),
-		"cenkalti: randomization is 1.5; it must be from 0 to 1":                               backoff.Text("cenkalti(randomization=1.5)"),
-		"cenkalti: max_interval must be at least initial; it has initial=90s":                  backoff.Text("cenkalti(initial=90s)"),
+		"zizq: retries is 2.5; it must be a whole number":                                      backoff.ParseDeferred("zizq(retries=2.5)"),
+		"geometric: there is no parameter \"foo\"; the parameters are min, max, retries":       backoff.ParseDeferred("geometric(foo=1)"),
+		"river: there is no parameter \"n\"; it takes none":                                    backoff.ParseDeferred("river(n=1)"),
+		"arctan: max is given twice":                                                           backoff.ParseDeferred("arctan(1h, max=2h)"),
+		"constant: 2 arguments are given; the parameters are wait":                             backoff.ParseDeferred("constant(1h, 2h)"),
+		"cenkalti: randomization is 1.5; it must be from 0 to 1":                               backoff.ParseDeferred("cenkalti(randomization=1.5)"),
+		"cenkalti: max_interval must be at least initial; it has initial=90s":                  backoff.ParseDeferred("cenkalti(initial=90s)"),
 	} {
 		if err := p.Err(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -27,7 +27,7 @@ var variations = []string{
 	"oban(attempts=100)", "oban(attempts=1000000)", "db_scheduler(initial=1d, rate=100)", "celery(factor=36500d, max=36500d)",
 }
 
-// Each preset's delay and spread are the same on every engine as in Go, at
+// Each preset's delay and jitter are the same on every engine as in Go, at
 // every n, and no engine raises an error.
 func TestEnginesAgreeOnEveryPreset(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ func TestEnginesAgreeOnEveryPreset(t *testing.T) {
 		}
 		for _, text := range texts {
 			policy := mustParse(t, text)
-			for name, f := range map[string]sqlgen.Formula{"delay": policy.Delay(), "spread": policy.Spread()} {
+			for name, f := range map[string]sqlgen.Formula{"delay": policy.Delay(), "jitter": policy.Jitter()} {
 				var got []struct {
 					Seconds float64
 					Micros  int64

@@ -16,12 +16,12 @@ import (
 // The clauses of a policy's text.
 const (
 	clauseDelay    = "delay"
-	clauseSpread   = "spread"
+	clauseJitter   = "jitter"
 	clauseAttempts = "attempts"
 	clauseElapsed  = "elapsed"
 )
 
-var clauses = []string{clauseDelay, clauseSpread, clauseAttempts, clauseElapsed}
+var clauses = []string{clauseDelay, clauseJitter, clauseAttempts, clauseElapsed}
 
 // maxText is the longest text of a policy: two formulas and their words.
 const maxText = 2*sqlgen.MaxText + 256
@@ -30,12 +30,12 @@ const maxText = 2*sqlgen.MaxText + 256
 // between them, each once, the delay first.
 //
 //	delay FORMULA       the word delay may be left out
-//	spread FORMULA      none by default; the name delay stands for the delay
+//	jitter FORMULA      none by default; the name delay stands for the delay
 //	attempts NUMBER     no limit by default; it counts executions, not retries
 //	elapsed DURATION    no limit by default
 //
 // Where the delay is a preset alone, as in "zizq(base=5s); attempts 10", the
-// preset's spread and limits are the defaults. A formula that is wrong gives a
+// preset's jitter and limits are the defaults. A formula that is wrong gives a
 // *[sqlgen.SyntaxError] whose position is one in text.
 func Parse(text string) (Policy, error) {
 	p, err := parse(text)
@@ -45,8 +45,8 @@ func Parse(text string) (Policy, error) {
 	return p, nil
 }
 
-// Text is Parse for a variable's initializer: an error is kept for Err.
-func Text(text string) Policy {
+// ParseDeferred is Parse for a variable's initializer: an error is kept for Err.
+func ParseDeferred(text string) Policy {
 	p, err := Parse(text)
 	if err != nil {
 		return failed(err)
@@ -117,12 +117,12 @@ func (p *Policy) clause(name, body string) error {
 	switch name {
 	case clauseDelay:
 		return p.setDelay(body)
-	case clauseSpread:
-		e, err := sqlgen.ParseWith(body, sqlgen.Scope{Spread: true, Macros: delayMacros()})
+	case clauseJitter:
+		e, err := sqlgen.ParseWith(body, sqlgen.Scope{Jitter: true, Macros: delayMacros()})
 		if err != nil {
 			return err
 		}
-		p.spread, err = sqlgen.CompileSpread(e, p.delay)
+		p.jitter, err = sqlgen.CompileJitter(e, p.delay)
 		return err
 	case clauseAttempts:
 		n, err := value(body)
@@ -176,8 +176,8 @@ func value(text string) (float64, error) {
 func (p Policy) String() string {
 	p = p.get()
 	text := clauseDelay + " " + p.delay.String()
-	if !p.spread.IsZero() {
-		text += "; " + clauseSpread + " " + p.spread.String()
+	if !p.jitter.IsZero() {
+		text += "; " + clauseJitter + " " + p.jitter.String()
 	}
 	if p.maxAttempts != 0 {
 		text += "; " + clauseAttempts + " " + strconv.Itoa(p.maxAttempts)
@@ -229,14 +229,14 @@ func (p *Policy) UnmarshalText(text []byte) error {
 // policyJSON is the JSON form of a policy.
 type policyJSON struct {
 	Delay       string `json:"delay"`
-	Spread      string `json:"spread,omitempty"`
+	Jitter      string `json:"jitter,omitempty"`
 	MaxAttempts int    `json:"max_attempts,omitempty"`
 	MaxElapsed  string `json:"max_elapsed,omitempty"`
 }
 
 // MarshalJSON writes an object:
 //
-//	{"delay": "15s + n^4", "spread": "30s * n", "max_attempts": 26, "max_elapsed": "30d"}
+//	{"delay": "15s + n^4", "jitter": "30s * n", "max_attempts": 26, "max_elapsed": "30d"}
 //
 // of which all but the delay are left out where there is none.
 func (p Policy) MarshalJSON() ([]byte, error) {
@@ -245,8 +245,8 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	}
 	p = p.get()
 	form := policyJSON{Delay: p.delay.String(), MaxAttempts: p.maxAttempts}
-	if !p.spread.IsZero() {
-		form.Spread = p.spread.String()
+	if !p.jitter.IsZero() {
+		form.Jitter = p.jitter.String()
 	}
 	if p.maxElapsed != 0 {
 		form.MaxElapsed = durationExpr(p.maxElapsed).String()
@@ -279,8 +279,8 @@ func (f policyJSON) policy() (Policy, error) {
 	if err := p.clause(clauseDelay, f.Delay); err != nil {
 		return Policy{}, err
 	}
-	if f.Spread != "" {
-		if err := p.clause(clauseSpread, f.Spread); err != nil {
+	if f.Jitter != "" {
+		if err := p.clause(clauseJitter, f.Jitter); err != nil {
 			return Policy{}, err
 		}
 	}

@@ -55,8 +55,8 @@ func claimCost(ctx context.Context, c *config, db database, s subject) (values, 
 		if err := db.rest(ctx); err != nil {
 			return nil, err
 		}
-		if server.Caps.Recount { // as a worker does after its first slow sweep
-			if _, err := pool.ExecContext(ctx, sqlgen.Recount(server, tables).SQL); err != nil {
+		if server.Caps.CachesStatistics { // as a worker does after its first slow sweep
+			if _, err := pool.ExecContext(ctx, sqlgen.RefreshStatistics(server, tables).SQL); err != nil {
 				return nil, err
 			}
 		}

@@ -29,12 +29,12 @@ var tomorrow = backoff.Constant(24 * time.Hour)
 func openFalldue(v variant) open {
 	return func(ctx context.Context, db database, s settings) (subject, error) {
 		f := &falldueSubject{name: map[variant]string{tuned: "falldue", defaults: "falldue-default"}[v], engine: db.server.engine, kind: falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow})}
-		cfg := falldue.Config{Handlers: handlers}
+		cfg := falldue.Config{Concurrency: handlers}
 		switch s.done {
 		case kept:
-			cfg.Keep = time.Hour
+			cfg.DoneRetention = time.Hour
 		case briefly:
-			cfg.Keep = time.Second
+			cfg.DoneRetention = time.Second
 		}
 		if v == tuned && s.notify && f.engine == postgres {
 			cfg.Listen = pgnotify.DSN(db.dsn)
@@ -76,18 +76,18 @@ func (f *falldueSubject) store(ctx context.Context, n, size int) error {
 		for i := range args {
 			args[i] = sample
 		}
-		_, err := f.kind.EnqueueMany(ctx, f.producer, args)
+		_, err := f.kind.EnqueueMany(ctx, f.producer, args, nil)
 		return err
 	})
 }
 
 func (f *falldueSubject) insertOne(ctx context.Context) error {
-	_, err := f.kind.Enqueue(ctx, f.producer, sample)
+	_, err := f.kind.Enqueue(ctx, f.producer, sample, nil)
 	return err
 }
 
 func (f *falldueSubject) insertLocally(ctx context.Context) error {
-	_, err := f.kind.Enqueue(ctx, f.worker, sample)
+	_, err := f.kind.Enqueue(ctx, f.worker, sample, nil)
 	return err
 }
 

@@ -13,16 +13,16 @@ const (
 	// Disconnected is a connection that broke, or a server that is starting,
 	// stopping or full. Whether the statement took effect is not known.
 	Disconnected
-	// Refused is a server that takes no writes for now: read-only, disk full,
+	// Unavailable is a server that takes no writes for now: read-only, disk full,
 	// statement timeout, a limit that is reached. The statement did nothing.
-	Refused
-	// Duplicate is a violated unique index.
-	Duplicate
-	// NoTable is a table that is not there: the migrations have not run.
-	NoTable
-	// Strayed is a prepared statement that is not where it was prepared, or one
-	// that somebody else prepared there: see [ErrShared].
-	Strayed
+	Unavailable
+	// UniqueViolation is a violated unique index.
+	UniqueViolation
+	// UndefinedTable is a table that is not there: the migrations have not run.
+	UndefinedTable
+	// PreparedStatementMissing is a prepared statement that is not where it was prepared, or one
+	// that somebody else prepared there: see [ErrTransactionPooling].
+	PreparedStatementMissing
 )
 
 func (c Class) String() string {
@@ -31,14 +31,14 @@ func (c Class) String() string {
 		return "contention"
 	case Disconnected:
 		return "disconnected"
-	case Refused:
-		return "refused"
-	case Duplicate:
-		return "duplicate"
-	case NoTable:
-		return "no table"
-	case Strayed:
-		return "strayed"
+	case Unavailable:
+		return "unavailable"
+	case UniqueViolation:
+		return "unique violation"
+	case UndefinedTable:
+		return "undefined table"
+	case PreparedStatementMissing:
+		return "prepared statement missing"
 	}
 	return "other"
 }

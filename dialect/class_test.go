@@ -43,26 +43,26 @@ func TestClassify(t *testing.T) {
 		{dialect.Postgres, both("40001"), dialect.Contention},
 		{dialect.Postgres, both("40P01"), dialect.Contention},
 		{dialect.Postgres, both("55P03"), dialect.Contention},
-		{dialect.Postgres, both("23505"), dialect.Duplicate},
-		{dialect.Postgres, both("42P01"), dialect.NoTable},
-		{dialect.Postgres, both("53100"), dialect.Refused},
-		{dialect.Postgres, both("25006"), dialect.Refused},
-		{dialect.Postgres, slices.Concat(both("53000"), both("58000"), both("58030")), dialect.Refused},
+		{dialect.Postgres, both("23505"), dialect.UniqueViolation},
+		{dialect.Postgres, both("42P01"), dialect.UndefinedTable},
+		{dialect.Postgres, both("53100"), dialect.Unavailable},
+		{dialect.Postgres, both("25006"), dialect.Unavailable},
+		{dialect.Postgres, slices.Concat(both("53000"), both("58000"), both("58030")), dialect.Unavailable},
 		// A function may be forbidden alone: what works without it does.
 		{dialect.Postgres, both("42501"), dialect.Other},
 		{dialect.Postgres, both("57P01"), dialect.Disconnected},
 		{dialect.Postgres, both("08006"), dialect.Disconnected},
-		{dialect.Postgres, both("26000"), dialect.Strayed},
-		{dialect.Postgres, both("42P05"), dialect.Strayed},
+		{dialect.Postgres, both("26000"), dialect.PreparedStatementMissing},
+		{dialect.Postgres, both("42P05"), dialect.PreparedStatementMissing},
 		{dialect.Postgres, both("42601"), dialect.Other},
 		{dialect.MySQL, number(1213), dialect.Contention},
 		{dialect.MySQL, number(1205), dialect.Contention},
 		{dialect.MariaDB, number(1020), dialect.Contention},
-		{dialect.MySQL, number(1062), dialect.Duplicate},
-		{dialect.MySQL, number(1146), dialect.NoTable},
-		{dialect.MySQL, number(1290), dialect.Refused},
-		{dialect.MySQL, number(1026, 1030, 1037, 1038, 1041, 1206, 1226, 1461, 1637), dialect.Refused},
-		{dialect.MariaDB, number(1969), dialect.Refused},
+		{dialect.MySQL, number(1062), dialect.UniqueViolation},
+		{dialect.MySQL, number(1146), dialect.UndefinedTable},
+		{dialect.MySQL, number(1290), dialect.Unavailable},
+		{dialect.MySQL, number(1026, 1030, 1037, 1038, 1041, 1206, 1226, 1461, 1637), dialect.Unavailable},
+		{dialect.MariaDB, number(1969), dialect.Unavailable},
 		{dialect.MySQL, number(1053), dialect.Disconnected},
 		{dialect.MySQL, number(1203), dialect.Disconnected},
 		{dialect.MariaDB, number(1047), dialect.Disconnected},
@@ -71,14 +71,14 @@ func TestClassify(t *testing.T) {
 		{dialect.MariaDB, number(1180), dialect.Disconnected},
 		{dialect.TiDB, number(9007), dialect.Contention},
 		{dialect.TiDB, number(8028), dialect.Contention},
-		{dialect.TiDB, number(8027), dialect.Refused},
-		{dialect.TiDB, number(8113), dialect.NoTable},
+		{dialect.TiDB, number(8027), dialect.Unavailable},
+		{dialect.TiDB, number(8113), dialect.UndefinedTable},
 		{dialect.TiDB, number(9005), dialect.Disconnected},
 		{dialect.MySQL, number(1064), dialect.Other},
 		{dialect.MySQL, []error{mysql.ErrInvalidConn}, dialect.Disconnected},
 		{dialect.SQLite, []error{sqliteError(5), sqliteError(6), sqliteError(517), sqliteError(261)}, dialect.Contention},
-		{dialect.SQLite, []error{sqliteError(2067), sqliteError(1555)}, dialect.Duplicate},
-		{dialect.SQLite, []error{sqliteError(13), sqliteError(8), sqliteError(7), sqliteError(778), sqliteError(14)}, dialect.Refused},
+		{dialect.SQLite, []error{sqliteError(2067), sqliteError(1555)}, dialect.UniqueViolation},
+		{dialect.SQLite, []error{sqliteError(13), sqliteError(8), sqliteError(7), sqliteError(778), sqliteError(14)}, dialect.Unavailable},
 		{dialect.SQLite, []error{sqliteError(1), sqliteError(787)}, dialect.Other},
 	} {
 		d, err := dialect.Of(c.engine)
@@ -122,10 +122,10 @@ func TestClassifyReal(t *testing.T) {
 			if _, err := db.Exec("insert into once values (1)"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := db.Exec("insert into once values (1)"); s.Classify(err) != dialect.Duplicate {
+			if _, err := db.Exec("insert into once values (1)"); s.Classify(err) != dialect.UniqueViolation {
 				t.Errorf("%s: a duplicate key is %v: %v", name, s.Classify(err), err)
 			}
-			if _, err := db.Exec("select * from nowhere"); s.Classify(err) != dialect.NoTable && engine != testdb.SQLite {
+			if _, err := db.Exec("select * from nowhere"); s.Classify(err) != dialect.UndefinedTable && engine != testdb.SQLite {
 				t.Errorf("%s: a missing table is %v: %v", name, s.Classify(err), err)
 			}
 			if engine != testdb.SQLite {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// ErrShared is wrapped where a connection to PostgreSQL has no session of its
+// ErrTransactionPooling is wrapped where a connection to PostgreSQL has no session of its
 // own, as behind PgBouncer in transaction mode: each transaction gets whichever
 // session is free, and what was prepared is in another, or is there what another
 // process prepared. It wraps [ErrUnsupported].
-var ErrShared = fmt.Errorf("%w: the connection has no session of its own, which falldue needs for prepared statements and for the lock of its migrations; "+
+var ErrTransactionPooling = fmt.Errorf("%w: the connection has no session of its own, which falldue needs for prepared statements and for the lock of its migrations; "+
 	"connect to the server itself, or through a pooler that gives each connection one: with PgBouncer, pool_mode=session for this database", ErrUnsupported)
 
 // connections are the parts of *sql.DB by which two connections are told apart.
@@ -49,8 +49,8 @@ const deadTries = 100
 // compareSessions does the work of ownSession.
 func compareSessions(ctx context.Context, pool connections) (err error) {
 	defer func() {
-		if err != nil && (postgres{}).Classify(err) == Strayed {
-			err = fmt.Errorf("%w (%w)", ErrShared, err)
+		if err != nil && (postgres{}).Classify(err) == PreparedStatementMissing {
+			err = fmt.Errorf("%w (%w)", ErrTransactionPooling, err)
 		}
 	}()
 	one, err := pool.Conn(ctx)
@@ -92,7 +92,7 @@ func compareSessions(ctx context.Context, pool connections) (err error) {
 			return err
 		}
 		if first == second || first != again {
-			return ErrShared
+			return ErrTransactionPooling
 		}
 	}
 	return nil

@@ -49,13 +49,13 @@ func (postgres) Classify(err error) Class {
 	case "40001", "40P01", "55P03": // serialization, deadlock, lock not available
 		return Contention
 	case "23505":
-		return Duplicate
+		return UniqueViolation
 	case "42P01", "3F000":
-		return NoTable
+		return UndefinedTable
 	case "26000", "42P05": // a prepared statement is not there, or is there already
-		return Strayed
+		return PreparedStatementMissing
 	case "57014", "25006", "53000", "53100", "53200", "53400", "58000", "58030": // canceled by timeout, read only, resources, disk, memory, limit, system, storage
-		return Refused
+		return Unavailable
 	case "57P01", "57P02", "57P03", "57P04", "53300": // shutdown, crash, starting, dropped, too many connections
 		return Disconnected
 	}

@@ -41,16 +41,16 @@ type Caps struct {
 	Copy bool
 	// LooseScan: GROUP BY over an index prefix jumps from group to group.
 	LooseScan bool
-	// LaneText: the index of tasks has a lane in one text, since comparing columns
+	// LaneExpression: the index of tasks has a lane in one text, since comparing columns
 	// one by one costs the engine more than making that text.
-	LaneText bool
+	LaneExpression bool
 	// JoinHints: INL_JOIN(t) makes a join look up the rows of t by their key.
 	// Without it TiDB goes by statistics, which may be of a time when the table
 	// was empty, and then reads all of it for each batch.
 	JoinHints bool
-	// Recount: it goes by what it counted when it opened a table, perhaps when that
+	// CachesStatistics: it goes by what it counted when it opened a table, perhaps when that
 	// was empty, until it is told to count again. Sweeps would read all that waits.
-	Recount bool
+	CachesStatistics bool
 	// Rows is how a batch of rows enters one statement.
 	Rows RowSource
 	// IDStep is the distance between two automatic ids of one INSERT; 0 where
@@ -87,8 +87,8 @@ type Queryer interface {
 func Probe(ctx context.Context, db Queryer) (Server, error) {
 	var text string
 	if err := db.QueryRowContext(ctx, "select version()").Scan(&text); err != nil {
-		if (postgres{}).Classify(err) == Strayed {
-			return Server{}, fmt.Errorf("%w (%w)", ErrShared, err)
+		if (postgres{}).Classify(err) == PreparedStatementMissing {
+			return Server{}, fmt.Errorf("%w (%w)", ErrTransactionPooling, err)
 		}
 		// SQLite alone has no version(); any other failure shows here again.
 		if liteErr := db.QueryRowContext(ctx, "select sqlite_version()").Scan(&text); liteErr != nil {
@@ -117,7 +117,7 @@ func probePostgres(text string) (Server, error) {
 	if err := atLeast(Postgres, text, version{12, 0}, "LATERAL, materialized CTEs and log10"); err != nil {
 		return Server{}, err
 	}
-	return typical(Postgres, text), nil
+	return defaultServer(Postgres, text), nil
 }
 
 func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server, error) {
@@ -128,7 +128,7 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 	if err := atLeast(name, text, oldest, why); err != nil {
 		return Server{}, err
 	}
-	s := typical(name, text)
+	s := defaultServer(name, text)
 	if !s.Caps.InsertReturning {
 		if err := db.QueryRowContext(ctx, "select @@auto_increment_increment").Scan(&s.Caps.IDStep); err != nil {
 			return Server{}, fmt.Errorf("dialect: read auto_increment_increment: %w", err)
@@ -145,23 +145,23 @@ func probeSQLite(ctx context.Context, db Queryer, text string) (Server, error) {
 	if err := db.QueryRowContext(ctx, "select power(2.0, 3.0) + floor(0.5) + atan(0.0)").Scan(&eight); err != nil {
 		return Server{}, fmt.Errorf("%w: this build of SQLite has no math functions; use modernc.org/sqlite, or build yours with SQLITE_ENABLE_MATH_FUNCTIONS (%w)", ErrUnsupported, err)
 	}
-	return typical(SQLite, text), nil
+	return defaultServer(SQLite, text), nil
 }
 
-// Typical is a server of an engine as Probe finds it where nothing is out of
+// DefaultServer is a server of an engine as Probe finds it where nothing is out of
 // the ordinary: for text that is made without a server, such as a dump.
-func Typical(name Name) (Server, error) {
+func DefaultServer(name Name) (Server, error) {
 	if _, err := Of(name); err != nil {
 		return Server{}, err
 	}
-	return typical(name, ""), nil
+	return defaultServer(name, ""), nil
 }
 
-func typical(name Name, version string) Server {
+func defaultServer(name Name, version string) Server {
 	switch name {
 	case Postgres:
 		return Server{Dialect: postgres{}, Version: version, Caps: Caps{
-			SkipLocked: true, LockRows: true, UpdateReturning: true, InsertReturning: true, Lateral: true, Notify: true, Copy: true, LaneText: true, Rows: Arrays,
+			SkipLocked: true, LockRows: true, UpdateReturning: true, InsertReturning: true, Lateral: true, Notify: true, Copy: true, LaneExpression: true, Rows: Arrays,
 		}}
 	case MySQL:
 		return Server{Dialect: mysql{name}, Version: version, Caps: Caps{
@@ -169,7 +169,7 @@ func typical(name Name, version string) Server {
 		}}
 	case MariaDB:
 		return Server{Dialect: mysql{name}, Version: version, Caps: Caps{
-			SkipLocked: true, LockRows: true, LooseScan: true, Recount: true, Rows: Unions, InsertReturning: true,
+			SkipLocked: true, LockRows: true, LooseScan: true, CachesStatistics: true, Rows: Unions, InsertReturning: true,
 		}}
 	case TiDB:
 		// It parses SKIP LOCKED and then locks nothing. Its GROUP BY does not

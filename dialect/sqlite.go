@@ -55,11 +55,11 @@ func (sqlite) Classify(err error) Class {
 	case 5, 6: // busy, locked
 		return Contention
 	case 7, 8, 10, 13, 14: // memory, read only, storage, full, cannot open
-		return Refused
+		return Unavailable
 	}
 	switch code {
 	case 1555, 2067: // primary key, unique
-		return Duplicate
+		return UniqueViolation
 	}
 	return Other
 }

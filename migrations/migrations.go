@@ -141,7 +141,7 @@ func (m *Migrator) run(ctx context.Context, migrate func(*goose.Provider) ([]*go
 			return false, nil
 		}
 		switch m.versions.d.Classify(err) {
-		case dialect.Contention, dialect.Duplicate:
+		case dialect.Contention, dialect.UniqueViolation:
 			return false, nil
 		}
 		return true, err

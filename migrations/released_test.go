@@ -250,7 +250,7 @@ func upgrade(t *testing.T, engine, folder string) {
 	}
 
 	// Workers and enqueuers of this release, while the load goes on.
-	q, err := falldue.New(open(), falldue.Config{Keep: time.Hour, PollInterval: 10 * time.Millisecond})
+	q, err := falldue.New(open(), falldue.Config{DoneRetention: time.Hour, PollInterval: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func upgrade(t *testing.T, engine, folder string) {
 	go func() { done <- q.Run(work) }()
 	already := enqueued.Load()
 	for range 20 {
-		if _, err := kind.Enqueue(t.Context(), q, "new"); err != nil {
+		if _, err := kind.Enqueue(t.Context(), q, "new", nil); err != nil {
 			t.Error(err)
 		}
 		enqueued.Add(1)

@@ -49,11 +49,11 @@ func TestCommitWakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := kind.Enqueue(t.Context(), other, 1); err != nil {
+		if _, err := kind.Enqueue(t.Context(), other, 1, nil); err != nil {
 			t.Fatal(err)
 		}
 		tx := db.MustBegin()
-		if _, err := kind.EnqueueManyTx(t.Context(), other, tx, []int{2, 2}); err != nil {
+		if _, err := kind.EnqueueManyTx(t.Context(), other, tx, []int{2, 2}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := receive(t, ran); got != 1 {

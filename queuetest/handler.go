@@ -78,7 +78,7 @@ var handlerCases = []conformance{
 		if list, err := q.Attempts(t.Context(), id); err != nil || len(list) != 0 {
 			t.Errorf("of the deleted task %+v is left (error %v)", list, err)
 		}
-		keeping := b.queueOn(t, b.open(t), falldue.Config{Keep: time.Hour})
+		keeping := b.queueOn(t, b.open(t), falldue.Config{DoneRetention: time.Hour})
 		falldue.Handle(keeping, k, fail)
 		id = enqueue(t, keeping, k, note{})
 		work(t, keeping)
@@ -91,7 +91,7 @@ var handlerCases = []conformance{
 		}
 	}},
 	{"kept tasks go when their time is over", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{Keep: time.Second, KeepDead: time.Second})
+		q := b.queue(t, falldue.Config{DoneRetention: time.Second, DeadRetention: time.Second})
 		k := falldue.NewKind[bool]("passing", falldue.KindConfig{})
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[bool]) error {
 			if task.Args {
@@ -109,7 +109,7 @@ var handlerCases = []conformance{
 	}},
 	{"what a handler writes in its own transaction commits with the end of its task, or not at all", func(t *testing.T, b *bench) {
 		b.db.MustExec("create table effects (task bigint not null, attempt int not null)")
-		q := b.queue(t, falldue.Config{Keep: time.Hour})
+		q := b.queue(t, falldue.Config{DoneRetention: time.Hour})
 		k := falldue.NewKind[note]("effective", falldue.KindConfig{Policy: policy(t, "delay 0")})
 		insert := "insert into effects (task, attempt) values (?, ?)"
 		if q.Engine() == dialect.Postgres {
@@ -161,7 +161,7 @@ var handlerCases = []conformance{
 			}
 			defer func() { _ = tx.Rollback() }()
 			if task.Args > 0 {
-				if _, err := k.EnqueueTx(ctx, q, tx, task.Args-1); err != nil {
+				if _, err := k.EnqueueTx(ctx, q, tx, task.Args-1, nil); err != nil {
 					return err
 				}
 			}
@@ -209,7 +209,7 @@ var handlerCases = []conformance{
 	{"missing tables are named as such", func(t *testing.T, b *bench) {
 		q := b.queue(t, falldue.Config{Prefix: "elsewhere_"})
 		k := falldue.NewKind[note]("lost", falldue.KindConfig{})
-		if _, err := k.Enqueue(t.Context(), q, note{}); !errors.Is(err, falldue.ErrNotMigrated) {
+		if _, err := k.Enqueue(t.Context(), q, note{}, nil); !errors.Is(err, falldue.ErrNotMigrated) {
 			t.Errorf("Enqueue returned %v, want ErrNotMigrated", err)
 		}
 		falldue.Handle(q, k, func(context.Context, falldue.Task[note]) error { return nil })

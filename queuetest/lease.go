@@ -30,7 +30,7 @@ var leaseCases = []conformance{
 		}
 		_ = cut.Close() // for the database, this worker is gone
 
-		second := b.queue(t, falldue.Config{Keep: time.Hour})
+		second := b.queue(t, falldue.Config{DoneRetention: time.Hour})
 		ran := make(chan falldue.TaskMeta, 1)
 		falldue.Handle(second, k, func(_ context.Context, task falldue.Task[note]) error {
 			ran <- task.TaskMeta
@@ -85,7 +85,7 @@ var leaseCases = []conformance{
 	{"a handler that runs for longer than a lease keeps its task", func(t *testing.T, b *bench) {
 		k := falldue.NewKind[note]("long", falldue.KindConfig{Policy: policy(t, "delay 0")})
 		const lease = 3 * time.Second // a busy machine may skip a heartbeat, and must not skip two
-		q := b.queue(t, falldue.Config{Lease: lease, Keep: time.Hour})
+		q := b.queue(t, falldue.Config{Lease: lease, DoneRetention: time.Hour})
 		rival := b.queueOn(t, b.open(t), falldue.Config{})
 		falldue.Handle(rival, k, func(context.Context, falldue.Task[note]) error {
 			t.Error("another worker ran the task")

@@ -12,7 +12,7 @@ import (
 
 var orderCases = []conformance{
 	{"lower priorities run first, and within a lane who waits longest", func(t *testing.T, b *bench) {
-		q, k := b.queue(t, falldue.Config{Handlers: 1}), falldue.NewKind[note]("ordered", falldue.KindConfig{})
+		q, k := b.queue(t, falldue.Config{Concurrency: 1}), falldue.NewKind[note]("ordered", falldue.KindConfig{})
 		ran := make(chan string, 100)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
 			ran <- task.Args.Text
@@ -23,7 +23,7 @@ var orderCases = []conformance{
 		for _, p := range []int{5, -5, 1} {
 			for i := range 6 {
 				// The first enqueued is the last to fall due.
-				enqueue(t, q, k, note{fmt.Sprintf("%d/%d", p, i)}, falldue.EnqueueOptions{Priority: p, At: now.Add(-time.Duration(i+10) * time.Hour)})
+				enqueue(t, q, k, note{fmt.Sprintf("%d/%d", p, i)}, &falldue.EnqueueOptions{Priority: new(p), RunAt: now.Add(-time.Duration(i+10) * time.Hour)})
 			}
 		}
 		for _, p := range []int{-5, 1, 5} {
@@ -53,11 +53,11 @@ var orderCases = []conformance{
 		for i := range args {
 			args[i] = i
 		}
-		if _, err := k.EnqueueMany(t.Context(), q, args); err != nil {
+		if _, err := k.EnqueueMany(t.Context(), q, args, nil); err != nil {
 			t.Fatal(err)
 		}
 		for range workers {
-			w := b.queueOn(t, b.open(t), falldue.Config{Handlers: 20})
+			w := b.queueOn(t, b.open(t), falldue.Config{Concurrency: 20})
 			falldue.Handle(w, k, func(_ context.Context, task falldue.Task[int]) error {
 				mu.Lock()
 				seen[attempt{task.ID, task.Fence}]++
@@ -106,12 +106,12 @@ var orderCases = []conformance{
 	}},
 	{"a worker runs only the queues it is told to", func(t *testing.T, b *bench) {
 		k := falldue.NewKind[note]("queued", falldue.KindConfig{})
-		q := b.queue(t, falldue.Config{Queues: map[string]int{"mine": 2, "ours": 1}})
+		q := b.queue(t, falldue.Config{Queues: map[string]falldue.QueueConfig{"mine": {Concurrency: 2}, "ours": {Concurrency: 1}}})
 		ran := make(chan string, 3)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error { ran <- task.Queue; return nil })
-		theirs := enqueue(t, q, k, note{}, falldue.EnqueueOptions{Queue: "theirs", Priority: -9})
-		enqueue(t, q, k, note{}, falldue.EnqueueOptions{Queue: "mine"})
-		enqueue(t, q, k, note{}, falldue.EnqueueOptions{Queue: "ours"})
+		theirs := enqueue(t, q, k, note{}, &falldue.EnqueueOptions{Queue: "theirs", Priority: new(-9)})
+		enqueue(t, q, k, note{}, &falldue.EnqueueOptions{Queue: "mine"})
+		enqueue(t, q, k, note{}, &falldue.EnqueueOptions{Queue: "ours"})
 		work(t, q)
 		got := map[string]bool{receive(t, ran, "a task"): true, receive(t, ran, "another task"): true}
 		if !got["mine"] || !got["ours"] {

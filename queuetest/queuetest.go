@@ -145,10 +145,10 @@ type note struct {
 	Text string `json:"text"`
 }
 
-// enqueue stores one task.
-func enqueue[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, opts ...falldue.EnqueueOptions) int64 {
+// enqueue stores one task, with the first of opts if there is one.
+func enqueue[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, opts ...*falldue.EnqueueOptions) int64 {
 	t.Helper()
-	id, err := k.Enqueue(t.Context(), q, args, opts...)
+	id, err := k.Enqueue(t.Context(), q, args, append(opts, nil)[0])
 	if err != nil {
 		t.Fatalf("enqueue: %v", err)
 	}

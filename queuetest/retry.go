@@ -78,7 +78,7 @@ var retryCases = []conformance{
 			receive(t, ran, "an attempt")
 		}
 		untilState(t, q, id, falldue.Dead)
-		if err := q.Revive(t.Context(), id); err != nil {
+		if err := q.Retry(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 		if m := receive(t, ran, "the revived attempt"); m.Attempt != 1 || m.Fence != 3 {
@@ -107,9 +107,9 @@ var retryCases = []conformance{
 	{"a task's own policy and limit go before its kind's", func(t *testing.T, b *bench) {
 		q := b.queue(t, falldue.Config{})
 		k, ran := failing(q, policy(t, "delay 1h; attempts 9"))
-		own := policy(t, "delay 0.01s; spread 0.01s; attempts 3")
-		id := enqueue(t, q, k, note{}, falldue.EnqueueOptions{Policy: &own})
-		fewer := enqueue(t, q, k, note{}, falldue.EnqueueOptions{Policy: &own, MaxAttempts: 1})
+		own := policy(t, "delay 0.01s; jitter 0.01s; attempts 3")
+		id := enqueue(t, q, k, note{}, &falldue.EnqueueOptions{Policy: &own})
+		fewer := enqueue(t, q, k, note{}, &falldue.EnqueueOptions{Policy: &own, MaxAttempts: 1})
 		kinds := enqueue(t, q, k, note{})
 		work(t, q)
 		if info := untilState(t, q, id, falldue.Dead); info.Attempts != 3 || info.Policy != own.Key() {
@@ -124,8 +124,8 @@ var retryCases = []conformance{
 		}
 	}},
 	{"the wait after a failure is the delay plus a jitter that is drawn once", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{Keep: time.Hour})
-		k := falldue.NewKind[note]("waits", falldue.KindConfig{Policy: policy(t, "delay 0.2s; spread 0.2s")})
+		q := b.queue(t, falldue.Config{DoneRetention: time.Hour})
+		k := falldue.NewKind[note]("waits", falldue.KindConfig{Policy: policy(t, "delay 0.2s; jitter 0.2s")})
 		ran := make(chan time.Time, 2)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
 			ran <- time.Now()
@@ -182,7 +182,7 @@ var retryCases = []conformance{
 		}
 	}},
 	{"a snooze does not use up an attempt, and has no delay on top", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{Keep: time.Hour})
+		q := b.queue(t, falldue.Config{DoneRetention: time.Hour})
 		k := falldue.NewKind[note]("snoozing", falldue.KindConfig{Policy: policy(t, "delay if(n == 1, 0, 1h); attempts 2")})
 		ran := make(chan falldue.TaskMeta, 10)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {

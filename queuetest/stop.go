@@ -11,7 +11,7 @@ import (
 
 var stopCases = []conformance{
 	{"a worker told to stop finishes what runs, gives back what does not, and takes nothing more", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{Handlers: 1, Keep: time.Hour})
+		q := b.queue(t, falldue.Config{Concurrency: 1, DoneRetention: time.Hour})
 		k := falldue.NewKind[int]("stopping", falldue.KindConfig{Policy: policy(t, "delay 1h")})
 		started, let := make(chan int, 100), make(chan struct{})
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[int]) error {
@@ -19,7 +19,7 @@ var stopCases = []conformance{
 			<-let
 			return ctx.Err()
 		})
-		ids, err := k.EnqueueMany(t.Context(), q, []int{0, 1, 2, 3, 4})
+		ids, err := k.EnqueueMany(t.Context(), q, []int{0, 1, 2, 3, 4}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ var stopCases = []conformance{
 		}
 	}},
 	{"handlers that outlast the grace period are cancelled, and their tasks run again without losing an attempt", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{Grace: 10 * time.Millisecond})
+		q := b.queue(t, falldue.Config{ShutdownTimeout: 10 * time.Millisecond})
 		k := falldue.NewKind[note]("interrupted", falldue.KindConfig{Policy: policy(t, "delay 1h; attempts 1")})
 		started, causes := make(chan int, 10), make(chan error, 1)
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[note]) error {

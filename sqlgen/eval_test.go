@@ -111,22 +111,22 @@ func TestZeroFormulaIsZero(t *testing.T) {
 	}
 }
 
-func TestSpreadTakesItsDelay(t *testing.T) {
+func TestJitterTakesItsDelay(t *testing.T) {
 	t.Parallel()
-	e, err := ParseSpread("0.2 * delay + delay / n")
+	e, err := ParseJitter("0.2 * delay + delay / n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	spread, err := CompileSpread(e, formula(t, "n^4 - 5"))
+	jitter, err := CompileJitter(e, formula(t, "n^4 - 5"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n, want := range map[int64]float64{0: 0, 1: 0, 3: 0.2*76 + 76.0/3, 1e6: MaxDelay * (0.2 + 1e-6)} {
-		if got := spread.Eval(n); !Agree(got, want) {
+		if got := jitter.Eval(n); !Agree(got, want) {
 			t.Errorf("at %d it is %v, want %v", n, got, want)
 		}
 	}
-	if got := spread.String(); got != "0.2 * delay + delay / n" {
+	if got := jitter.String(); got != "0.2 * delay + delay / n" {
 		t.Errorf("it prints %s", got)
 	}
 }
@@ -140,7 +140,7 @@ func TestCompileRefuses(t *testing.T) {
 	for want, e := range map[string]Expr{
 		"the formula lacks an operand":             nil,
 		"lacks an operand":                         Binary{Add, N{}, nil},
-		"delay may be used in a spread only":       Call{Max, []Expr{N{}, Delay{}}},
+		"delay may be used in a jitter only":       Call{Max, []Expr{N{}, Delay{}}},
 		"unknown constant \"tau\"":                 Const("tau"),
 		"unknown operator \"%\"":                   Binary{'%', N{}, N{}},
 		"unknown function \"sin\"":                 Call{"sin", []Expr{N{}}},
@@ -169,12 +169,12 @@ func TestCompileRefuses(t *testing.T) {
 	if _, err := Compile(nested); err == nil {
 		t.Error("divisors that may be 0 nest without a limit")
 	}
-	large, err := ParseSpread("delay" + strings.Repeat(" + delay", 90))
+	large, err := ParseJitter("delay" + strings.Repeat(" + delay", 90))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CompileSpread(large, formula(t, "min("+strings.Repeat("n,", 400)+"n^2)")); err == nil {
-		t.Error("a spread that repeats a large delay compiled")
+	if _, err := CompileJitter(large, formula(t, "min("+strings.Repeat("n,", 400)+"n^2)")); err == nil {
+		t.Error("a jitter that repeats a large delay compiled")
 	}
 }
 

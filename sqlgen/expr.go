@@ -24,7 +24,7 @@ type (
 	}
 	// N is the number of failed attempts, 1 or more.
 	N struct{}
-	// Delay is the delay at the same n. It stands in spread formulas only.
+	// Delay is the delay at the same n. It stands in jitter formulas only.
 	Delay struct{}
 	// Const is a constant by its name.
 	Const string
@@ -191,15 +191,15 @@ const (
 
 // check reports the first thing that keeps e from being a formula: a node
 // that is missing, a literal out of range, an unknown operator or function,
-// Delay outside a spread, a tree beyond [MaxDepth] or [MaxNodes].
-func check(e Expr, spread bool) error {
-	c := checker{spread: spread}
+// Delay outside a jitter, a tree beyond [MaxDepth] or [MaxNodes].
+func check(e Expr, jitter bool) error {
+	c := checker{jitter: jitter}
 	c.expr(e, 1)
 	return c.err
 }
 
 type checker struct {
-	spread bool
+	jitter bool
 	nodes  int
 	err    error
 }
@@ -227,7 +227,7 @@ func (c *checker) expr(e Expr, depth int) {
 		c.number(e)
 	case N:
 	case Delay:
-		if !c.spread {
+		if !c.jitter {
 			c.err = errDelay
 		}
 	case Const:
@@ -283,6 +283,6 @@ func inRange(seconds float64) bool {
 	return size == 0 || size >= smallest && size <= largest
 }
 
-var errDelay = errors.New("delay may be used in a spread only")
+var errDelay = errors.New("delay may be used in a jitter only")
 
 const functionNames = "min, max, pow, exp, ln, log10, sqrt, atan, floor, ceil, abs, if"

@@ -19,7 +19,7 @@ func TestSimplify(t *testing.T) {
 		"if(delay < 0, 1, if(delay < 5, 2, 3))": "if(delay < 5, 2, 3)",
 		"floor(min(n, 20) * (20 / 20) + 0.5)":   "floor(min(n, 20) + 0.5)",
 	} {
-		e, err := ParseSpread(text)
+		e, err := ParseJitter(text)
 		if err != nil {
 			t.Fatal(err)
 		}

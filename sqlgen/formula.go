@@ -10,7 +10,7 @@ import (
 )
 
 // Formula is a compiled formula f: a function of the number of failed attempts
-// that gives a delay or a spread in seconds. It never changes and may be used
+// that gives a delay or a jitter in seconds. It never changes and may be used
 // by any number of goroutines. The zero value is the formula 0.
 //
 // f is total. At every n it has a value between 0 and [MaxDelay], in Go and on
@@ -25,7 +25,7 @@ type Formula struct {
 }
 
 // maxRendered is how many nodes the guarded tree of a formula may have, which
-// a spread that names its delay many times could exceed.
+// a jitter that names its delay many times could exceed.
 const maxRendered = 8192
 
 // Compile makes a formula of a tree. Its error names what is wrong with the
@@ -37,9 +37,9 @@ func Compile(e Expr) (Formula, error) {
 	return compile(e, guard{})
 }
 
-// CompileSpread is Compile for the formula of a spread, whose Delay is the
+// CompileJitter is Compile for the formula of a jitter, whose Delay is the
 // given formula.
-func CompileSpread(e Expr, delay Formula) (Formula, error) {
+func CompileJitter(e Expr, delay Formula) (Formula, error) {
 	if err := check(e, true); err != nil {
 		return Formula{}, fmt.Errorf("sqlgen: %w", err)
 	}
@@ -52,7 +52,7 @@ func CompileSpread(e Expr, delay Formula) (Formula, error) {
 const maxDivisions = 6
 
 var (
-	errTooLarge  = errors.New("sqlgen: the formula is too large once the delay is put into the spread; name the delay less often")
+	errTooLarge  = errors.New("sqlgen: the formula is too large once the delay is put into the jitter; name the delay less often")
 	errDivisions = fmt.Errorf("sqlgen: the formula nests divisors that may be 0 more than %d deep; keep them from 0 with max", maxDivisions)
 )
 

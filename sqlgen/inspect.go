@@ -50,9 +50,9 @@ func Count(s dialect.Server, tables Tables) Stmt {
 	return b.stmt()
 }
 
-// Revive opens a dead or cancelled task again, as if it had not been tried.
+// Retry opens a dead or cancelled task again, as if it had not been tried.
 // Parameters: id.
-func Revive(s dialect.Server, tables Tables) Stmt {
+func Retry(s dialect.Server, tables Tables) Stmt {
 	b := newBuilder(s)
 	b.add("update ", tables.tasks(s), "\nset state = 'open', attempts = 0, updated_at = ", s.Clock().Now,
 		"\nwhere id = ", b.arg("id"), " and state in ('dead', 'cancelled')")

@@ -18,7 +18,7 @@ func laneText(queue, prefix string) string {
 // lanesOf leads an engine that has lanes in one text to those of :queue in
 // :state; the others find them by the columns.
 func (b *builder) lanesOf() string {
-	if !b.server.Caps.LaneText {
+	if !b.server.Caps.LaneExpression {
 		return ""
 	}
 	lane, of := laneText("queue", ""), b.typed(Column{"queue", Text})+" || ' ' || "+b.typed(Column{"state", Text})

@@ -30,8 +30,8 @@ type Scope struct {
 	// Macros maps a name to a formula with parameters, called as
 	// name(parameter=value, ...), or by its name alone.
 	Macros map[string]Macro
-	// Spread allows the name delay.
-	Spread bool
+	// Jitter allows the name delay.
+	Jitter bool
 }
 
 // Macro makes a formula of the arguments it is called with.
@@ -60,9 +60,9 @@ type MacroArg struct {
 // attempts. Every error is a *[SyntaxError].
 func Parse(text string) (Expr, error) { return ParseWith(text, Scope{}) }
 
-// ParseSpread is Parse for the formula of a spread, where the name delay
+// ParseJitter is Parse for the formula of a jitter, where the name delay
 // stands for the delay at the same n.
-func ParseSpread(text string) (Expr, error) { return ParseWith(text, Scope{Spread: true}) }
+func ParseJitter(text string) (Expr, error) { return ParseWith(text, Scope{Jitter: true}) }
 
 // ParseWith is Parse with more names. Names and macros are replaced by what
 // they stand for, so they do not show in the tree.
@@ -77,7 +77,7 @@ func ParseWith(text string, scope Scope) (Expr, error) {
 		p.expected("an operator or the end")
 	}
 	if p.err == nil {
-		if err := check(e, scope.Spread); err != nil {
+		if err := check(e, scope.Jitter); err != nil {
 			p.fail(0, err.Error())
 		}
 	}
@@ -221,7 +221,7 @@ func (p *parser) name(tok token) Expr {
 	switch {
 	case name == "n":
 		return N{}
-	case name == "delay" && p.scope.Spread:
+	case name == "delay" && p.scope.Jitter:
 		return Delay{}
 	case name == "delay":
 		p.fail(tok.pos, errDelay.Error())
@@ -328,7 +328,7 @@ func constant(e Expr) bool {
 
 func (p *parser) names() string {
 	names := []string{"n", "pi", "e"}
-	if p.scope.Spread {
+	if p.scope.Jitter {
 		names = append(names, "delay")
 	}
 	return strings.Join(append(names, slices.Sorted(maps.Keys(p.scope.Names))...), ", ")

@@ -83,7 +83,7 @@ func TestParseSaysWhereAndWhy(t *testing.T) {
 		{"foo(2)", 0, `unknown function "foo"; the functions are min, max, pow, exp, ln, log10, sqrt, atan, floor, ceil, abs, if`},
 		{"1 + x", 4, `unknown name "x"; the names are n, pi, e`},
 		{"N", 0, `unknown name "N"; the names are n, pi, e`},
-		{"delay", 0, `delay may be used in a spread only`},
+		{"delay", 0, `delay may be used in a jitter only`},
 		{"n < 3", 2, `found "<", expected an operator or the end`},
 		{"if(n, 1, 2)", 4, `found ",", expected a comparison: < <= > >= == !=`},
 		{"if(n = 1, 1, 2)", 5, `found "=", expected a comparison: < <= > >= == !=`},
@@ -136,9 +136,9 @@ func TestParseIsBounded(t *testing.T) {
 	}
 }
 
-func TestSpreadMayNameTheDelay(t *testing.T) {
+func TestJitterMayNameTheDelay(t *testing.T) {
 	t.Parallel()
-	e, err := ParseSpread("0.2 * delay + n")
+	e, err := ParseJitter("0.2 * delay + n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		e, err := ParseSpread(text)
+		e, err := ParseJitter(text)
 		if err != nil {
 			syntax, ok := errors.AsType[*SyntaxError](err)
 			if !ok || syntax.Pos < 0 || syntax.Pos > len(text) || syntax.Msg == "" {
@@ -262,7 +262,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		again, err := ParseSpread(e.String())
+		again, err := ParseJitter(e.String())
 		if err != nil {
 			if len(e.String()) > MaxText {
 				return

@@ -63,7 +63,7 @@ func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
 		"list_filtered":     sqlgen.List(s, tables, sqlgen.ListParams{ID: true, Queue: true, Kind: true, State: true}),
 		"attempts":          sqlgen.Attempts(s, tables),
 		"count":             sqlgen.Count(s, tables),
-		"revive":            sqlgen.Revive(s, tables),
+		"revive":            sqlgen.Retry(s, tables),
 		"cancel":            sqlgen.Cancel(s, tables),
 		"clean":             sqlgen.Clean(s, tables),
 		"drop":              sqlgen.Drop(s, tables, room),
@@ -75,8 +75,8 @@ func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
 	if s.Caps.LooseScan {
 		all["next_lane"] = sqlgen.NextLane(s, tables)
 	}
-	if s.Caps.Recount {
-		all["recount"] = sqlgen.Recount(s, tables)
+	if s.Caps.CachesStatistics {
+		all["recount"] = sqlgen.RefreshStatistics(s, tables)
 	}
 	if s.Caps.Lateral {
 		all["claim"] = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}})
@@ -97,7 +97,7 @@ func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
 		all["copy"], all["copy_plain"] = sqlgen.Copy(s, tables, false), sqlgen.Copy(s, tables, true)
 		all["copy_ids"], all["notify"] = sqlgen.CopyIDs(s), sqlgen.Notify(s)
 	}
-	if s.Caps.LaneText {
+	if s.Caps.LaneExpression {
 		all["lane_indexes"] = sqlgen.LaneIndexes(s)
 	}
 	if s.Name() == dialect.SQLite {
@@ -109,7 +109,7 @@ func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
 // TestGolden holds each statement to what it printed when somebody last looked.
 func TestGolden(t *testing.T) {
 	for _, name := range dialect.Names {
-		s, err := dialect.Typical(name)
+		s, err := dialect.DefaultServer(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestProbeFindsTheTypical(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		typical, err := dialect.Typical(dialect.Name(engine))
+		typical, err := dialect.DefaultServer(dialect.Name(engine))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +219,7 @@ func TestBind(t *testing.T) {
 		{dialect.SQLite, cells},
 		{dialect.MySQL, cells},
 	} {
-		s, err := dialect.Typical(c.engine)
+		s, err := dialect.DefaultServer(c.engine)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func TestBind(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", c.engine, diff)
 		}
 	}
-	s, err := dialect.Typical(dialect.Postgres)
+	s, err := dialect.DefaultServer(dialect.Postgres)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestBind(t *testing.T) {
 }
 
 func TestBindPanicsOnMistakes(t *testing.T) {
-	s, err := dialect.Typical(dialect.MySQL)
+	s, err := dialect.DefaultServer(dialect.MySQL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestBindPanicsOnMistakes(t *testing.T) {
 // is another one.
 func TestParametersGoWhereTheTextNamesThem(t *testing.T) {
 	t.Parallel()
-	s, err := dialect.Typical(dialect.MySQL)
+	s, err := dialect.DefaultServer(dialect.MySQL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func Sweep(s dialect.Server, tables Tables) Stmt {
 		b.add("select ", found("min(updated_at)"), "\nfrom ", tasks,
 			"\nwhere queue = ", b.arg("queue"), " and state in ('open', 'snoozed')",
 			"\ngroup by queue, state, priority, kind, policy, attempts")
-	case s.Caps.LaneText:
+	case s.Caps.LaneExpression:
 		queue, lane := b.typed(Column{"queue", Text}), laneText("queue", "")
 		after := func(last string) string {
 			return "(select " + lane + " as lane, queue, state, priority, kind, policy, attempts, updated_at from " + tasks +
@@ -81,9 +81,9 @@ func NextLane(s dialect.Server, tables Tables) Stmt {
 	return b.stmt()
 }
 
-// Recount makes an engine with Caps.Recount count its lanes again, by what its
+// RefreshStatistics makes an engine with Caps.RefreshStatistics count its lanes again, by what its
 // statistics say now.
-func Recount(s dialect.Server, tables Tables) Stmt {
+func RefreshStatistics(s dialect.Server, tables Tables) Stmt {
 	b := newBuilder(s)
 	b.add("show index from ", tables.tasks(s))
 	return b.stmt()

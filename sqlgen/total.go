@@ -31,7 +31,7 @@ const maxExponent = 230
 // tolerance is how near two values count as equal, in seconds.
 const tolerance = 1e-6
 
-// MaxDelay is the longest delay and the widest spread, 36500 days in seconds.
+// MaxDelay is the longest delay and the widest jitter, 36500 days in seconds.
 const MaxDelay = 36500 * 86400
 
 // MaxAttempts is the largest n. A formula has the same value at every n above.

@@ -112,10 +112,10 @@ func presetTable() string {
 				fmt.Fprint(&b, " |")
 				continue
 			}
-			delay, spread := policy.Wait(n)
+			delay, jitter := policy.Wait(n)
 			text := roughly(delay)
-			if spread > 0 {
-				text += " – " + roughly(delay+spread)
+			if jitter > 0 {
+				text += " – " + roughly(delay+jitter)
 			}
 			fmt.Fprintf(&b, " %s |", text)
 		}

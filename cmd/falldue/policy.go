@@ -14,7 +14,7 @@ import (
 
 const policyHelp = `A FORMULA is a delay such as "917m * atan(n^3 / 15)", a preset such as
 "geometric(min=5s, max=260s, retries=10)", or a whole policy such as
-"delay 15s + n^4; spread 30s * n; attempts 26". n is the number of failed
+"delay 15s + n^4; jitter 30s * n; attempts 26". n is the number of failed
 attempts. A bare number is seconds; the units are ms, s, m, h, d. The operators
 are + - * / ^, the functions min, max, pow, exp, ln, log10, sqrt, atan, floor,
 ceil, abs and if(condition, a, b), the constants pi and e. A FORMULA that
@@ -33,20 +33,20 @@ func policyCommand() *cobra.Command {
 }
 
 func policyEvalCommand() *cobra.Command {
-	var spread, attempts string
+	var jitter, attempts string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "eval FORMULA",
-		Short: "Print the delay and the spread at numbers of failed attempts",
-		Long:  "Print the delay and the spread at numbers of failed attempts.\n\n" + policyHelp,
+		Short: "Print the delay and the jitter at numbers of failed attempts",
+		Long:  "Print the delay and the jitter at numbers of failed attempts.\n\n" + policyHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			policy, err := backoff.Parse(args[0])
 			if err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("spread") {
-				policy = policy.WithSpread(spread)
+			if cmd.Flags().Changed("jitter") {
+				policy = policy.WithJitter(jitter)
 			}
 			if err := policy.Err(); err != nil {
 				return err
@@ -58,23 +58,23 @@ func policyEvalCommand() *cobra.Command {
 			return printEval(cmd.OutOrStdout(), policy, ranges, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&spread, "spread", "", "formula of the jitter's width, which may name the delay")
+	cmd.Flags().StringVar(&jitter, "jitter", "", "formula of the jitter's width, which may name the delay")
 	cmd.Flags().StringVar(&attempts, "attempts", "1-25", "numbers and ranges of failed attempts, such as 0-30,1000")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line: n, seconds, spread_seconds")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line: n, seconds, jitter_seconds")
 	return cmd
 }
 
 func printEval(out io.Writer, policy backoff.Policy, ranges []attemptRange, asJSON bool) error {
 	w := bufio.NewWriter(out)
 	if !asJSON {
-		fmt.Fprintf(w, "%10s  %20s  %20s\n", "n", "delay", "spread")
+		fmt.Fprintf(w, "%10s  %20s  %20s\n", "n", "delay", "jitter")
 	}
 	lines := json.NewEncoder(w)
 	for _, r := range ranges {
 		for n := r.from; n <= r.to; n++ {
 			if !asJSON {
-				delay, spread := policy.Wait(n)
-				if _, err := fmt.Fprintf(w, "%10d  %20s  %20s\n", n, delay, spread); err != nil {
+				delay, jitter := policy.Wait(n)
+				if _, err := fmt.Fprintf(w, "%10d  %20s  %20s\n", n, delay, jitter); err != nil {
 					return err
 				}
 				continue
@@ -82,8 +82,8 @@ func printEval(out io.Writer, policy backoff.Policy, ranges []attemptRange, asJS
 			if err := lines.Encode(struct {
 				N       int64   `json:"n"`
 				Seconds float64 `json:"seconds"`
-				Spread  float64 `json:"spread_seconds"`
-			}{n, policy.Delay().Eval(n), policy.Spread().Eval(n)}); err != nil {
+				Jitter  float64 `json:"jitter_seconds"`
+			}{n, policy.Delay().Eval(n), policy.Jitter().Eval(n)}); err != nil {
 				return err
 			}
 		}

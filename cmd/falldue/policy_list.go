@@ -47,7 +47,7 @@ func printPreset(w *bufio.Writer, p backoff.Preset) {
 	}
 	fmt.Fprintf(w, "%s(%s)\n  %s\n", p.Name, strings.Join(defaults, ", "), p.Doc)
 	for _, part := range []struct{ name, text string }{
-		{"delay", p.Delay}, {"spread", p.Spread}, {"attempts", p.MaxAttempts}, {"elapsed", p.MaxElapsed},
+		{"delay", p.Delay}, {"jitter", p.Jitter}, {"attempts", p.MaxAttempts}, {"elapsed", p.MaxElapsed},
 	} {
 		if part.text != "" {
 			fmt.Fprintf(w, "  %-9s %s\n", part.name, part.text)

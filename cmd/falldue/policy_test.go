@@ -37,11 +37,11 @@ func mustRun(t *testing.T, args ...string) string {
 
 func TestPolicyEvalPrintsJSONLines(t *testing.T) {
 	t.Parallel()
-	got := mustRun(t, "policy", "eval", "15s + n^4", "--spread", "delay / 2", "--attempts", "0-2,2147483647", "--json")
-	want := `{"n":0,"seconds":0,"spread_seconds":0}
-{"n":1,"seconds":16,"spread_seconds":8}
-{"n":2,"seconds":31,"spread_seconds":15.5}
-{"n":2147483647,"seconds":3153600000,"spread_seconds":1576800000}
+	got := mustRun(t, "policy", "eval", "15s + n^4", "--jitter", "delay / 2", "--attempts", "0-2,2147483647", "--json")
+	want := `{"n":0,"seconds":0,"jitter_seconds":0}
+{"n":1,"seconds":16,"jitter_seconds":8}
+{"n":2,"seconds":31,"jitter_seconds":15.5}
+{"n":2147483647,"seconds":3153600000,"jitter_seconds":1576800000}
 `
 	if got != want {
 		t.Errorf("printed\n%swant\n%s", got, want)
@@ -51,16 +51,16 @@ func TestPolicyEvalPrintsJSONLines(t *testing.T) {
 func TestPolicyEvalTakesFormulasPresetsAndPolicies(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ formula, want string }{
-		{"geometric(min=5s, max=260s, retries=10)", `{"n":10,"seconds":260,"spread_seconds":0}`},
-		{"zizq", `{"n":10,"seconds":10015,"spread_seconds":300}`},
-		{"delay 1m; spread 0.1 * delay; attempts 3", `{"n":10,"seconds":60,"spread_seconds":6}`},
+		{"geometric(min=5s, max=260s, retries=10)", `{"n":10,"seconds":260,"jitter_seconds":0}`},
+		{"zizq", `{"n":10,"seconds":10015,"jitter_seconds":300}`},
+		{"delay 1m; jitter 0.1 * delay; attempts 3", `{"n":10,"seconds":60,"jitter_seconds":6}`},
 	} {
 		if got := mustRun(t, "policy", "eval", c.formula, "--attempts", "10", "--json"); got != c.want+"\n" {
 			t.Errorf("%s printed %s, want %s", c.formula, got, c.want)
 		}
 	}
 	got := mustRun(t, "policy", "eval", "--attempts", "3", "--", "-n + 5")
-	if want := "         n                 delay                spread\n         3                    2s                    0s\n"; got != want {
+	if want := "         n                 delay                jitter\n         3                    2s                    0s\n"; got != want {
 		t.Errorf("printed\n%swant\n%s", got, want)
 	}
 }
@@ -132,7 +132,7 @@ func TestPolicyErrorsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		`byte 2: found the end, expected a number`:                                      {"eval", "n+"},
-		`the spread: formula "x", byte 0: unknown name "x"`:                             {"eval", "n", "--spread", "x"},
+		`the jitter: formula "x", byte 0: unknown name "x"`:                             {"eval", "n", "--jitter", "x"},
 		`--attempts: "x" is not a number from 0 to 2147483647, or a range such as 0-30`: {"eval", "n", "--attempts", "0,x"},
 		`--attempts: the range "3-1" runs backwards`:                                    {"eval", "n", "--attempts", "3-1"},
 		`--attempts: "2147483648" is not a number`:                                      {"eval", "n", "--attempts", "2147483648"},

@@ -67,8 +67,8 @@ func quickstart(ctx context.Context, dsn string, hour time.Duration, out io.Writ
 	defer func() { err = errors.Join(err, closeDB()) }()
 
 	queue, err := falldue.New(db, falldue.Config{
-		Prefix: "quickstart_", // its tables stand beside yours
-		Keep:   time.Hour,     // tasks that are done stay, to be looked at
+		Prefix:        "quickstart_", // its tables stand beside yours
+		DoneRetention: time.Hour,     // tasks that are done stay, to be looked at
 		// Tasks that a transaction enqueued are found at the next poll; those
 		// that wait are not polled for: the worker sleeps until they fall due.
 		PollInterval: max(hour/20, 10*time.Millisecond),
@@ -150,15 +150,15 @@ func newShop(db *sqlx.DB, queue *falldue.Queue, w world) *shop {
 			Policy:  backoff.Arctan(8 * hour),
 			Timeout: hour,
 		}),
-		// From half an hour by the same factor to four hours. The spread keeps
+		// From half an hour by the same factor to four hours. The jitter keeps
 		// the deliveries from knocking all at once when the partner is back.
 		webhook: falldue.NewKind[webhookArgs]("webhook.deliver", falldue.KindConfig{
-			Policy:  backoff.Geometric(hour/2, 4*hour, 6).WithSpread("0.2 * delay"),
+			Policy:  backoff.Geometric(hour/2, 4*hour, 6).WithJitter("0.2 * delay"),
 			Timeout: hour,
 		}),
 		// Any formula over n, the number of failed attempts, will do.
 		invoice: falldue.NewKind[invoiceArgs]("invoice.book", falldue.KindConfig{
-			Policy: backoff.Text(fmt.Sprintf("delay %gs * n^2; attempts 3", hour.Seconds())),
+			Policy: backoff.ParseDeferred(fmt.Sprintf("delay %gs * n^2; attempts 3", hour.Seconds())),
 		}),
 	}
 }
@@ -171,10 +171,10 @@ func (s *shop) place(ctx context.Context, order int) error {
 		if _, err := tx.ExecContext(ctx, insert, order); err != nil {
 			return err
 		}
-		if _, err := s.progress.EnqueueTx(ctx, s.queue, tx, progressArgs{Order: order}); err != nil {
+		if _, err := s.progress.EnqueueTx(ctx, s.queue, tx, progressArgs{Order: order}, nil); err != nil {
 			return err
 		}
-		_, err := s.webhook.EnqueueTx(ctx, s.queue, tx, webhookArgs{Order: order, Event: "placed"})
+		_, err := s.webhook.EnqueueTx(ctx, s.queue, tx, webhookArgs{Order: order, Event: "placed"}, nil)
 		return err
 	})
 }
@@ -190,7 +190,7 @@ func (s *shop) takeOrders(ctx context.Context) error {
 		}
 	}
 	// Where there is no transaction to be part of, Enqueue has its own.
-	_, err := s.invoice.Enqueue(ctx, s.queue, invoiceArgs{Order: orders[0], Total: "19.9O"})
+	_, err := s.invoice.Enqueue(ctx, s.queue, invoiceArgs{Order: orders[0], Total: "19.9O"}, nil)
 	return err
 }
 
@@ -211,7 +211,7 @@ func (s *shop) askProgress(ctx context.Context, t falldue.Task[progressArgs]) er
 		if _, err := tx.ExecContext(ctx, update, status, t.Args.Order); err != nil {
 			return err
 		}
-		if _, err := s.webhook.EnqueueTx(ctx, s.queue, tx, webhookArgs{Order: t.Args.Order, Event: status}); err != nil {
+		if _, err := s.webhook.EnqueueTx(ctx, s.queue, tx, webhookArgs{Order: t.Args.Order, Event: status}, nil); err != nil {
 			return err
 		}
 		return t.DoneTx(ctx, tx)

@@ -39,7 +39,7 @@ func TestDay(t *testing.T) {
 		checkGrave(t, s)
 		for _, want := range []string{
 			"order.progress   delay 400ms * 2 / pi * atan(n^3 / 15)",
-			"spread 0.2 * delay; attempts 7",
+			"jitter 0.2 * delay; attempts 7",
 			"attempt 3",
 			"12 done, 1 dead, 0 waiting",
 		} {

@@ -46,7 +46,7 @@ func enqueueOverCutLinks(t *testing.T, d *database, driver string) {
 	}
 	defer db.Close()
 	kind := falldue.NewKind[Job]("job", falldue.KindConfig{})
-	if _, err := kind.Enqueue(t.Context(), through, Job{Key: "first"}); err != nil { // prepares what is to be prepared
+	if _, err := kind.Enqueue(t.Context(), through, Job{Key: "first"}, nil); err != nil { // prepares what is to be prepared
 		t.Fatal(err)
 	}
 	acknowledged := map[string]bool{}
@@ -56,7 +56,7 @@ func enqueueOverCutLinks(t *testing.T, d *database, driver string) {
 		}
 		r.left.Store(n)
 		key := fmt.Sprint("cut after ", n)
-		_, err := kind.Enqueue(t.Context(), through, Job{Key: key})
+		_, err := kind.Enqueue(t.Context(), through, Job{Key: key}, nil)
 		acknowledged[key] = err == nil
 		r.left.Store(endless)
 	}
@@ -157,12 +157,12 @@ func TestEnqueueIsAllOrNothing(t *testing.T) {
 		}
 		kind := falldue.NewKind[Job]("job", falldue.KindConfig{})
 		for _, n := range []int{2, 3, 7, 23, 501, 1000} {
-			drafts := make([]falldue.Draft, n)
-			for i := range drafts {
-				drafts[i] = kind.Draft(Job{})
+			params := make([]falldue.EnqueueParams, n)
+			for i := range params {
+				params[i] = kind.Params(Job{}, nil)
 			}
-			drafts[n-1] = kind.Draft(Job{}, falldue.EnqueueOptions{Priority: 13})
-			if ids, err := q.EnqueueDrafts(t.Context(), drafts...); err == nil {
+			params[n-1] = kind.Params(Job{}, &falldue.EnqueueOptions{Priority: new(13)})
+			if ids, err := q.EnqueueMany(t.Context(), params...); err == nil {
 				t.Errorf("%d tasks, the last one refused: enqueued as %v", n, ids)
 			}
 			if counts, err := q.Counts(t.Context()); err != nil || len(counts) > 0 {

@@ -65,25 +65,25 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 	if e.Tasks > 0 {
 		n = min(e.Batch, e.Tasks-e.made)
 	}
-	drafts, keys := make([]falldue.Draft, n), make([]string, n)
-	for i := range drafts {
+	params, keys := make([]falldue.EnqueueParams, n), make([]string, n)
+	for i := range params {
 		e.made++
 		keys[i] = fmt.Sprintf("%s-%d", e.Name, e.made)
 		kind := e.kinds.plain
 		if e.made%transactionalEvery == 0 {
 			kind = e.kinds.transactional
 		}
-		drafts[i] = kind.Draft(Job{Key: keys[i]})
+		params[i] = kind.Params(Job{Key: keys[i]}, nil)
 	}
 	switch e.dice.IntN(4) {
 	case 0:
-		return e.inTransaction(ctx, drafts, keys, true)
+		return e.inTransaction(ctx, params, keys, true)
 	case 1:
 		if e.Tasks == 0 {
-			return e.inTransaction(ctx, drafts, keys, false)
+			return e.inTransaction(ctx, params, keys, false)
 		}
 	}
-	ids, err := e.queue.EnqueueDrafts(ctx, drafts...)
+	ids, err := e.queue.EnqueueMany(ctx, params...)
 	if err != nil {
 		return err
 	}
@@ -97,13 +97,13 @@ const manyEvery = 1000
 // transactionalEvery is one in how many jobs ends itself in a transaction.
 const transactionalEvery = 10
 
-func (e *enqueuer) inTransaction(ctx context.Context, drafts []falldue.Draft, keys []string, commit bool) error {
+func (e *enqueuer) inTransaction(ctx context.Context, params []falldue.EnqueueParams, keys []string, commit bool) error {
 	tx, err := begin(ctx, e.db)
 	if err != nil {
 		return err
 	}
 	defer tx.close()
-	ids, err := e.queue.EnqueueDraftsTx(ctx, tx, drafts...)
+	ids, err := e.queue.EnqueueManyTx(ctx, tx, params...)
 	if err != nil {
 		return err
 	}

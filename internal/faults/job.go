@@ -22,7 +22,7 @@ const maxAttempts = 6
 // policies are what the kinds may have: those of one release, and of the next.
 // A run in which nothing goes wrong has the first alone.
 var policies = []string{
-	"delay 20ms * n; spread 20ms; attempts 6",
+	"delay 20ms * n; jitter 20ms; attempts 6",
 	"delay geometric(min=10ms, max=200ms, retries=10); attempts 6",
 }
 

@@ -63,8 +63,8 @@ func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil)).With("process", r.Name)
 	for {
 		q, err := falldue.New(db, falldue.Config{
-			Name: r.Name, Handlers: r.Handlers, Lease: r.Lease, Logger: log,
-			Keep: 24 * time.Hour, PollInterval: 100 * time.Millisecond,
+			Name: r.Name, Concurrency: r.Handlers, Lease: r.Lease, Logger: log,
+			DoneRetention: 24 * time.Hour, PollInterval: 100 * time.Millisecond,
 		})
 		if err == nil {
 			return db, q, nil
