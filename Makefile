@@ -29,7 +29,7 @@ lint: ## check the code with golangci-lint
 
 .PHONY: golden
 golden: ## write the golden files of SQL anew; read their diff before you commit
-	go test ./sqlgen -update
+	go test ./internal/statements -update
 
 .PHONY: fuzz
 fuzz: ## run each fuzzer for FUZZTIME (30s)

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // cleanEvery is how often a worker looks for finished tasks whose time is over.
@@ -15,10 +15,10 @@ const cleanEvery = time.Minute
 func (w *worker) clean(ctx context.Context) {
 	for {
 		for queue := range w.pollers {
-			w.cleanState(ctx, queue, sqlgen.StateDone, w.q.cfg.DoneRetention)
+			w.cleanState(ctx, queue, statements.StateDone, w.q.cfg.DoneRetention)
 			if w.q.cfg.DeadRetention > 0 {
-				w.cleanState(ctx, queue, sqlgen.StateDead, w.q.cfg.DeadRetention)
-				w.cleanState(ctx, queue, sqlgen.StateCancelled, w.q.cfg.DeadRetention)
+				w.cleanState(ctx, queue, statements.StateDead, w.q.cfg.DeadRetention)
+				w.cleanState(ctx, queue, statements.StateCancelled, w.q.cfg.DeadRetention)
 			}
 		}
 		every := cleanEvery
@@ -54,22 +54,22 @@ func (w *worker) cleanBatch(ctx context.Context, queue, state string, keep time.
 // clean deletes up to a batch of finished tasks and what is recorded of them,
 // and returns how many.
 func (s *store) clean(ctx context.Context, queue, state string, keep time.Duration) (n int, err error) {
-	find := s.stmt("clean", 0, func(int) sqlgen.Stmt { return sqlgen.Clean(s.server, s.tables) })
-	args := find.Bind(sqlgen.Values{"queue": queue, "state": state, "keep": keep.Microseconds(), "limit": maxBatch}, nil)
+	find := s.stmt("clean", 0, func(int) statements.Stmt { return statements.Clean(s.server, s.tables) })
+	args := find.Bind(statements.Values{"queue": queue, "state": state, "keep": keep.Microseconds(), "limit": maxBatch}, nil)
 	err = s.inTx(ctx, func(x execer) error {
 		ids, err := selectInt64s(ctx, x, find.SQL, args)
 		if n = len(ids); err != nil || n == 0 {
 			return err
 		}
-		rows := make([]sqlgen.Row, n)
+		rows := make([]statements.Row, n)
 		for i, id := range ids {
-			rows[i] = sqlgen.Row{id}
+			rows[i] = statements.Row{id}
 		}
-		drop := s.rowStmt("drop", n, sqlgen.Drop)
+		drop := s.rowStmt("drop", n, statements.Drop)
 		if _, err := x.exec(ctx, drop.SQL, drop.Bind(nil, rows)); err != nil {
 			return err
 		}
-		forget := s.rowStmt("forget", n, sqlgen.Forget)
+		forget := s.rowStmt("forget", n, statements.Forget)
 		_, err = x.exec(ctx, forget.SQL, forget.Bind(nil, rows))
 		return err
 	})

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // DefaultQueue is the queue of kinds that name none.
@@ -172,7 +171,7 @@ func (c Config) validate(d dialect.Dialect) error {
 	return nil
 }
 
-func (c Config) tables() sqlgen.Tables { return sqlgen.Tables{Schema: c.Schema, Prefix: c.Prefix} }
+func (c Config) tables() dialect.Tables { return dialect.Tables{Schema: c.Schema, Prefix: c.Prefix} }
 
 // workerID makes the name of one run of one worker.
 func (c Config) workerID() string {

@@ -49,10 +49,10 @@
 //
 // Imports go one way, and a test holds them to it:
 //
-//	dialect ← sqlgen ← {backoff, migrations} ← falldue ← queuetest ← {cmd, examples}
+//	dialect ← sqlgen ← {backoff, internal/statements, migrations} ← falldue ← queuetest ← {cmd, examples}
 //
-// Package backoff has the policies, sqlgen the expressions behind them and the
-// statements, dialect what an engine is and can. SQL text is in sqlgen, dialect
+// Package backoff has the policies, sqlgen the expressions behind them, dialect
+// what an engine is and can. SQL text is in internal/statements, sqlgen, dialect
 // and migrations only. queuetest is the conformance suite, for any engine and
 // driver.
 package falldue

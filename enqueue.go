@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -101,12 +102,12 @@ type entry struct {
 	payload               string
 }
 
-// row is the entry in the order of sqlgen.EnqueueColumns, or of PlainColumns.
-func (e entry) row(plain bool) sqlgen.Row {
+// row is the entry in the order of statements.EnqueueColumns, or of PlainColumns.
+func (e entry) row(plain bool) statements.Row {
 	if plain {
-		return sqlgen.Row{e.queue, e.kind, e.payload}
+		return statements.Row{e.queue, e.kind, e.payload}
 	}
-	return sqlgen.Row{e.queue, e.kind, e.policy, int64(e.priority), int64(e.maxAttempts), e.at, e.delay.Microseconds(), e.payload}
+	return statements.Row{e.queue, e.kind, e.policy, int64(e.priority), int64(e.maxAttempts), e.at, e.delay.Microseconds(), e.payload}
 }
 
 // alike tells whether two entries differ in nothing but their payload.

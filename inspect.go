@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // State is where a task stands.
@@ -18,18 +18,18 @@ type State string
 // The states of a task.
 const (
 	// Open tasks wait, or run; they are due when their policy's delay is over.
-	Open State = sqlgen.StateOpen
+	Open State = statements.StateOpen
 	// Snoozed tasks wait until UpdatedAt, without a delay on top: after [Snooze] or
 	// [RetryAfter], or because their worker stopped while they ran.
-	Snoozed State = sqlgen.StateSnoozed
+	Snoozed State = statements.StateSnoozed
 	// Done tasks succeeded; they stay for Config.DoneRetention.
-	Done State = sqlgen.StateDone
+	Done State = statements.StateDone
 	// Dead tasks failed for the last time; they stay for Config.DeadRetention, and
 	// can be revived.
-	Dead State = sqlgen.StateDead
+	Dead State = statements.StateDead
 	// Cancelled tasks were called off; they stay for Config.DeadRetention, and can
 	// be revived.
-	Cancelled State = sqlgen.StateCancelled
+	Cancelled State = statements.StateCancelled
 )
 
 var states = []State{Open, Snoozed, Done, Dead, Cancelled}
@@ -94,7 +94,7 @@ type TaskFilter struct {
 // Task looks a task up. Its error wraps [ErrNotFound] for an id that is not
 // there: it never was, or is done and not kept.
 func (q *Queue) Task(ctx context.Context, id int64) (TaskInfo, error) {
-	list, err := q.store.list(ctx, sqlgen.ListParams{ID: true}, sqlgen.Values{"id": id, "after": int64(-1 << 63), "limit": 1})
+	list, err := q.store.list(ctx, statements.ListParams{ID: true}, statements.Values{"id": id, "after": int64(-1 << 63), "limit": 1})
 	if err != nil {
 		return TaskInfo{}, err
 	}
@@ -127,8 +127,8 @@ func (q *Queue) Tasks(ctx context.Context, f TaskFilter) ([]TaskInfo, error) {
 		return nil, invalid("state %.100q; allowed are %v", f.State, states)
 	}
 	return q.store.list(ctx,
-		sqlgen.ListParams{Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != ""},
-		sqlgen.Values{"queue": f.Queue, "kind": f.Kind, "state": string(f.State), "after": f.After, "limit": f.Limit})
+		statements.ListParams{Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != ""},
+		statements.Values{"queue": f.Queue, "kind": f.Kind, "state": string(f.State), "after": f.After, "limit": f.Limit})
 }
 
 // Attempt is what is recorded of one attempt that did not succeed.
@@ -152,10 +152,10 @@ type Attempt struct {
 // never failed, or is not there.
 func (q *Queue) Attempts(ctx context.Context, id int64) (list []Attempt, err error) {
 	s := q.store
-	stmt := s.stmt("attempts", 0, func(int) sqlgen.Stmt { return sqlgen.Attempts(s.server, s.tables) })
+	stmt := s.stmt("attempts", 0, func(int) statements.Stmt { return statements.Attempts(s.server, s.tables) })
 	err = s.retry(ctx, func() error {
 		list = list[:0]
-		rows, err := pool{s}.rows(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"id": id}, nil))
+		rows, err := pool{s}.rows(ctx, stmt.SQL, stmt.Bind(statements.Values{"id": id}, nil))
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ type Count struct {
 // Counts counts all tasks by queue, kind and state. It reads the whole index.
 func (q *Queue) Counts(ctx context.Context) (list []Count, err error) {
 	s := q.store
-	stmt := s.stmt("count", 0, func(int) sqlgen.Stmt { return sqlgen.Count(s.server, s.tables) })
+	stmt := s.stmt("count", 0, func(int) statements.Stmt { return statements.Count(s.server, s.tables) })
 	err = s.retry(ctx, func() error {
 		list = list[:0]
 		rows, err := pool{s}.rows(ctx, stmt.SQL, nil)
@@ -210,7 +210,7 @@ func (q *Queue) Counts(ctx context.Context) (list []Count, err error) {
 // once, others at their next poll. Its error wraps [ErrNotFound] for a task that
 // is in another state.
 func (q *Queue) Retry(ctx context.Context, id int64) error {
-	err := q.store.changeState(ctx, "revive", sqlgen.Retry, id)
+	err := q.store.changeState(ctx, "revive", statements.Retry, id)
 	if err == nil {
 		q.Wake()
 	}
@@ -222,5 +222,5 @@ func (q *Queue) Retry(ctx context.Context, id int64) error {
 // third of Config.Lease. Its error wraps [ErrNotFound] for a task that is
 // finished.
 func (q *Queue) Cancel(ctx context.Context, id int64) error {
-	return q.store.changeState(ctx, "cancel", sqlgen.Cancel, id)
+	return q.store.changeState(ctx, "cancel", statements.Cancel, id)
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // leases holds every claim of a worker from the moment it is taken until it is
@@ -89,14 +89,14 @@ func (l *leases) latest(list []*run) []*run {
 func (l *leases) extend(ctx context.Context, batch []*run) {
 	now := time.Now()
 	live := make([]*run, 0, len(batch))
-	fences := make([]sqlgen.Row, 0, len(batch))
+	fences := make([]statements.Row, 0, len(batch))
 	for _, r := range batch {
 		if !r.holds(now) {
 			l.lose(r)
 			continue
 		}
 		live = append(live, r)
-		fences = append(fences, sqlgen.Row{r.claim.id, r.claim.fence})
+		fences = append(fences, statements.Row{r.claim.id, r.claim.fence})
 	}
 	if len(live) == 0 {
 		return

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -45,7 +46,7 @@ func (r *rule) delayAfter(attempts int) time.Duration { return micros(r.delay.Mi
 
 // delayIn is the delay of the tasks of a lane.
 func (r *rule) delayIn(at lane) time.Duration {
-	if at.state == sqlgen.StateSnoozed {
+	if at.state == statements.StateSnoozed {
 		return 0
 	}
 	return r.delayAfter(at.attempts)
@@ -70,8 +71,8 @@ func (p *policies) put(ctx context.Context, tx Tx, key string, policy backoff.Po
 	if known {
 		return nil
 	}
-	stmt := p.store.stmt("put policy", 0, func(int) sqlgen.Stmt { return sqlgen.PutPolicy(p.store.server, p.store.tables) })
-	args := stmt.Bind(sqlgen.Values{"key": key, "policy": policy.String()}, nil)
+	stmt := p.store.stmt("put policy", 0, func(int) statements.Stmt { return statements.PutPolicy(p.store.server, p.store.tables) })
+	args := stmt.Bind(statements.Values{"key": key, "policy": policy.String()}, nil)
 	if tx != nil {
 		_, err := tx.ExecContext(ctx, stmt.SQL, args...)
 		return p.store.explain(err)
@@ -112,10 +113,10 @@ func (p *policies) get(ctx context.Context, key string) (*rule, error) {
 }
 
 func (p *policies) load(ctx context.Context, key string) (*rule, error) {
-	stmt := p.store.stmt("policy", 0, func(int) sqlgen.Stmt { return sqlgen.Policy(p.store.server, p.store.tables) })
+	stmt := p.store.stmt("policy", 0, func(int) statements.Stmt { return statements.Policy(p.store.server, p.store.tables) })
 	var text string
 	err := p.store.retry(ctx, func() error {
-		return p.store.db.QueryRowContext(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"key": key}, nil)...).Scan(&text)
+		return p.store.db.QueryRowContext(ctx, stmt.SQL, stmt.Bind(statements.Values{"key": key}, nil)...).Scan(&text)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("policy %s is not in the policies table", key)
@@ -145,12 +146,12 @@ func (s *store) check(ctx context.Context, list []backoff.Policy) error {
 	for i, p := range list {
 		formulas[i] = p.Delay()
 	}
-	points := make([]sqlgen.Row, len(samplePoints))
+	points := make([]statements.Row, len(samplePoints))
 	for i, n := range samplePoints {
-		points[i] = sqlgen.Row{n}
+		points[i] = statements.Row{n}
 	}
 	return s.retry(ctx, func() error {
-		stmt := sqlgen.Check(s.server, formulas, len(points))
+		stmt := statements.Check(s.server, formulas, len(points))
 		rows, err := s.db.QueryContext(ctx, stmt.SQL, stmt.Bind(nil, points)...)
 		if err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // poller finds due tasks of one queue, claims them and hands them to handlers.
@@ -227,7 +227,7 @@ func (p *poller) guess() bool {
 	now := time.Now()
 	for name, h := range p.w.handlers {
 		if h.kind.Queue == p.queue {
-			p.lanes.hint(lane{state: sqlgen.StateOpen, priority: h.kind.Priority, kind: name}, now)
+			p.lanes.hint(lane{state: statements.StateOpen, priority: h.kind.Priority, kind: name}, now)
 		}
 	}
 	return true

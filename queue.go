@@ -13,8 +13,8 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/migrations"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // Queue is falldue on one database, with any number of the named queues that
@@ -194,7 +194,7 @@ func (q *Queue) wake(entries []entry) {
 			if at, ok := e.at.(int64); ok {
 				wait = time.Until(time.UnixMicro(at)) // by a clock that may be wrong: only the poller's sleep rests on it
 			}
-			p.tell(lane{state: sqlgen.StateOpen, priority: e.priority, kind: e.kind, policy: e.policy}, wait)
+			p.tell(lane{state: statements.StateOpen, priority: e.priority, kind: e.kind, policy: e.policy}, wait)
 		}
 	}
 }

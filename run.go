@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // run is one execution of a task: a claim, its handler, and how it ends.
@@ -128,18 +128,18 @@ func (r *run) call(ctx context.Context) (err error) {
 func (r *run) conclude(err error, took time.Duration) settlement {
 	e := r.settlement()
 	if err == nil {
-		e.to, e.answer = sqlgen.StateDone, r.answer
+		e.to, e.answer = statements.StateDone, r.answer
 		return e
 	}
 	var v *verdict
 	isVerdict := errors.As(err, &v)
 	switch {
 	case isVerdict && v.act == actSnooze:
-		e.to, e.more, e.wait = sqlgen.StateSnoozed, -1, v.wait
+		e.to, e.more, e.wait = statements.StateSnoozed, -1, v.wait
 		return e
 	case errors.Is(err, ErrStopping):
 		// Not the task's fault: it runs again, here or elsewhere, at once.
-		e.to, e.more = sqlgen.StateSnoozed, -1
+		e.to, e.more = statements.StateSnoozed, -1
 		return e
 	}
 	e.failure = clean(err.Error())
@@ -151,16 +151,16 @@ func (r *run) conclude(err error, took time.Duration) settlement {
 	// The wait is drawn once, here, and moves the anchor; the delay is added by
 	// whoever looks whether the task is due.
 	delay, jitter := r.rule.policy.Wait(int64(r.claim.attempts))
-	e.to = sqlgen.StateOpen
+	e.to = statements.StateOpen
 	if jitter > 0 {
 		e.wait = rand.N(jitter)
 	}
 	next := delay + e.wait
 	if isVerdict && v.act == actRetryAfter {
-		e.to, e.wait, next = sqlgen.StateSnoozed, v.wait, v.wait
+		e.to, e.wait, next = statements.StateSnoozed, v.wait, v.wait
 	}
 	if isVerdict && v.act == actDiscard || r.exhausted(next) {
-		e.to, e.wait, entry.outcome = sqlgen.StateDead, 0, outcomeDead
+		e.to, e.wait, entry.outcome = statements.StateDead, 0, outcomeDead
 	}
 	e.records = append(e.records, entry)
 	return e
@@ -179,7 +179,7 @@ func (r *run) exhausted(next time.Duration) bool {
 // worker, or the limit is lower now than when it failed.
 func (r *run) worn(most int) settlement {
 	e := r.settlement()
-	e.to, e.more = sqlgen.StateDead, -1
+	e.to, e.more = statements.StateDead, -1
 	e.failure = fmt.Sprintf("the lease of attempt %d of %d ran out: its worker %q vanished", r.claim.attempts-1, most, r.claim.previous)
 	if r.claim.previous == "" {
 		e.failure = fmt.Sprintf("%d attempts have failed, and %d are allowed now", r.claim.attempts-1, most)
@@ -191,7 +191,7 @@ func (r *run) worn(most int) settlement {
 // claims could no longer be told apart.
 func (r *run) numberless() settlement {
 	e := r.settlement()
-	e.to, e.more = sqlgen.StateDead, -1
+	e.to, e.more = statements.StateDead, -1
 	e.failure = fmt.Sprintf("the fence is %d, the highest that there is: no claim of this task can have a higher one", r.claim.fence)
 	return e
 }
@@ -228,7 +228,7 @@ func (r *run) doneTx(ctx context.Context, tx Tx) error {
 	}
 	r.doubtful = true // from here on, until the handler returns, it may be settled
 	e := r.settlement()
-	e.to, e.answer = sqlgen.StateDone, r.answer
+	e.to, e.answer = statements.StateDone, r.answer
 	r.mu.Unlock()
 	mine, err := r.worker.q.store.settleTx(ctx, tx, r.worker.id, e)
 	if err != nil {

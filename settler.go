@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // settler ends claims in batches: what comes in while one batch is written is
@@ -283,10 +283,10 @@ func (s *settler) finish(batch []*run, lost map[int64]bool, repeated bool) {
 			}
 			continue
 		}
-		if to := r.end.to; to == sqlgen.StateOpen || to == sqlgen.StateSnoozed {
+		if to := r.end.to; to == statements.StateOpen || to == statements.StateSnoozed {
 			at, wait := r.claim.was, r.end.wait
 			at.state, at.attempts = to, r.claim.attempts+r.end.more
-			if to == sqlgen.StateOpen {
+			if to == statements.StateOpen {
 				wait += r.rule.delayAfter(at.attempts)
 			}
 			r.poller.tell(at, wait)

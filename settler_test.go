@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 func TestNoBatchHoldsTwoClaimsOfATask(t *testing.T) {
@@ -53,7 +53,7 @@ func claimed(t *testing.T, engine string, n int) (*worker, []*run) {
 	var runs []*run
 	for len(runs) < n {
 		got, err := q.store.claim(t.Context(), claimParams{DefaultQueue, w.id, time.Minute, min(n-len(runs), maxBatch), 0, []want{
-			{lane: lane{state: sqlgen.StateOpen, kind: "settled"}, rule: newRule(backoff.Zizq())},
+			{lane: lane{state: statements.StateOpen, kind: "settled"}, rule: newRule(backoff.Zizq())},
 		}})
 		if err != nil || len(got) == 0 {
 			t.Fatalf("claimed %d tasks (error %v)", len(got), err)

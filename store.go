@@ -12,7 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // store runs sqlgen's statements on the database: it makes each once, prepares
@@ -21,7 +21,7 @@ import (
 type store struct {
 	db      *sqlx.DB
 	server  dialect.Server
-	tables  sqlgen.Tables
+	tables  dialect.Tables
 	keep    bool          // done tasks stay
 	notify  bool          // tell listeners of tasks enqueued
 	noCopy  atomic.Bool   // rows cannot be streamed
@@ -30,7 +30,7 @@ type store struct {
 
 	mu       sync.Mutex
 	recounts time.Time // when the next recount may be
-	made     map[stmtKey]sqlgen.Stmt
+	made     map[stmtKey]statements.Stmt
 	prepared map[string]*sql.Stmt
 	wires    map[any]*wire
 }
@@ -52,16 +52,16 @@ const maxMade = 2000
 func newStore(db *sqlx.DB, server dialect.Server, cfg Config) *store {
 	return &store{
 		db: db, server: server, tables: cfg.tables(), keep: cfg.DoneRetention > 0, notify: cfg.Notify || cfg.Listen != nil,
-		writer: make(chan struct{}, 1), made: map[stmtKey]sqlgen.Stmt{}, prepared: map[string]*sql.Stmt{}, wires: map[any]*wire{},
+		writer: make(chan struct{}, 1), made: map[stmtKey]statements.Stmt{}, prepared: map[string]*sql.Stmt{}, wires: map[any]*wire{},
 	}
 }
 
 // stmt returns the statement of that name with room for n rows, made by make
 // when it is first asked for.
-func (s *store) stmt(name string, n int, make func(room int) sqlgen.Stmt) sqlgen.Stmt {
+func (s *store) stmt(name string, n int, make func(room int) statements.Stmt) statements.Stmt {
 	room := 0
 	if n > 0 && s.server.Caps.Rows.Grows() {
-		room = sqlgen.Room(n)
+		room = statements.Room(n)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,8 +78,8 @@ func (s *store) stmt(name string, n int, make func(room int) sqlgen.Stmt) sqlgen
 }
 
 // rowStmt is stmt for the statements that take tables and room alone.
-func (s *store) rowStmt(name string, n int, make func(dialect.Server, sqlgen.Tables, int) sqlgen.Stmt) sqlgen.Stmt {
-	return s.stmt(name, n, func(room int) sqlgen.Stmt { return make(s.server, s.tables, room) })
+func (s *store) rowStmt(name string, n int, make func(dialect.Server, dialect.Tables, int) statements.Stmt) statements.Stmt {
+	return s.stmt(name, n, func(room int) statements.Stmt { return make(s.server, s.tables, room) })
 }
 
 // prepare returns the prepared statement of a text, or nil where there are too
@@ -353,8 +353,8 @@ func (s *store) checkIndex(ctx context.Context) error {
 	if !s.server.Caps.LaneExpression {
 		return nil
 	}
-	stmt := s.stmt("lane indexes", 0, func(int) sqlgen.Stmt { return sqlgen.LaneIndexes(s.server) })
-	args := stmt.Bind(sqlgen.Values{"table": s.tables.Name(s.server, "tasks"), "name": s.tables.Prefix + "lane"}, nil)
+	stmt := s.stmt("lane indexes", 0, func(int) statements.Stmt { return statements.LaneIndexes(s.server) })
+	args := stmt.Bind(statements.Values{"table": s.tables.Name(s.server, "tasks"), "name": s.tables.Prefix + "lane"}, nil)
 	return s.retry(ctx, func() error {
 		return s.once(ctx, stmt.SQL, args, func(row cells) error {
 			if n, err := row.int(0); err != nil || n > 0 {
@@ -367,10 +367,10 @@ func (s *store) checkIndex(ctx context.Context) error {
 
 // hasTables asks SQLite whether the tables are there.
 func (s *store) hasTables() bool {
-	stmt := s.stmt("count tables", 0, func(int) sqlgen.Stmt { return sqlgen.CountTables(s.server) })
+	stmt := s.stmt("count tables", 0, func(int) statements.Stmt { return statements.CountTables(s.server) })
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	n := 0
-	err := s.db.QueryRowContext(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"name": s.tables.Prefix + "tasks"}, nil)...).Scan(&n)
+	err := s.db.QueryRowContext(ctx, stmt.SQL, stmt.Bind(statements.Values{"name": s.tables.Prefix + "tasks"}, nil)...).Scan(&n)
 	return err != nil || n > 0
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -28,7 +29,7 @@ type want struct {
 // formula is the delay that holds in the lane, nil for none: whatever a policy
 // says, the first attempt has no delay, and its claims need not reckon one.
 func (w want) formula() *sqlgen.Formula {
-	if w.state == sqlgen.StateSnoozed || w.attempts < 1 {
+	if w.state == statements.StateSnoozed || w.attempts < 1 {
 		return nil
 	}
 	return &w.rule.delay
@@ -78,7 +79,7 @@ type claimParams struct {
 	queue, worker string
 	lease         time.Duration
 	limit         int
-	turn          int64  // the turns to take one of, 0 for none: see sqlgen.Turn
+	turn          int64  // the turns to take one of, 0 for none: see statements.Turn
 	wants         []want // lanes, in the order in which to empty them
 }
 
@@ -112,26 +113,26 @@ func (s *store) claim(ctx context.Context, p claimParams) (got []*claim, err err
 }
 
 func (s *store) claimAtOnce(ctx context.Context, p claimParams) ([]*claim, error) {
-	lanes := make([]sqlgen.Row, len(p.wants))
+	lanes := make([]statements.Row, len(p.wants))
 	formulas, name := formulasOf(p.wants)
 	for i, w := range p.wants {
 		formula := int64(-1)
 		if w.formula() != nil {
 			formula = int64(slices.IndexFunc(formulas, func(r *rule) bool { return r.text == w.rule.text }))
 		}
-		lanes[i] = sqlgen.Row{w.state, int64(w.priority), w.kind, w.policy, int64(w.attempts), w.since, formula}
+		lanes[i] = statements.Row{w.state, int64(w.priority), w.kind, w.policy, int64(w.attempts), w.since, formula}
 	}
 	if p.turn != 0 {
 		name += "\nin turn"
 	}
-	stmt := s.stmt(name, 0, func(int) sqlgen.Stmt {
-		params := sqlgen.ClaimParams{Tables: s.tables, InTurn: p.turn != 0}
+	stmt := s.stmt(name, 0, func(int) statements.Stmt {
+		params := statements.ClaimParams{Tables: s.tables, InTurn: p.turn != 0}
 		for _, r := range formulas {
 			params.Formulas = append(params.Formulas, r.delay)
 		}
-		return sqlgen.Claim(s.server, params)
+		return statements.Claim(s.server, params)
 	})
-	args := stmt.Bind(sqlgen.Values{
+	args := stmt.Bind(statements.Values{
 		"queue": p.queue, "worker": p.worker, "lease": p.lease.Microseconds(), "limit": p.limit, "turn": p.turn,
 	}, lanes)
 	var got []*claim
@@ -182,8 +183,8 @@ func (s *store) claimByLane(ctx context.Context, x execer, p claimParams) ([]*cl
 		if w.formula() != nil {
 			name += "\n" + w.rule.text
 		}
-		stmt := s.stmt(name, 0, func(int) sqlgen.Stmt { return sqlgen.ClaimLane(s.server, s.tables, w.formula()) })
-		args := stmt.Bind(sqlgen.Values{
+		stmt := s.stmt(name, 0, func(int) statements.Stmt { return statements.ClaimLane(s.server, s.tables, w.formula()) })
+		args := stmt.Bind(statements.Values{
 			"queue": p.queue, "state": w.state, "priority": w.priority, "kind": w.kind, "policy": w.policy, "attempts": w.attempts,
 			"since": w.since, "limit": p.limit - len(found),
 		}, nil)
@@ -203,13 +204,13 @@ func (s *store) claimByLane(ctx context.Context, x execer, p claimParams) ([]*cl
 	if len(found) == 0 {
 		return nil, nil
 	}
-	fences := make([]sqlgen.Row, len(found))
+	fences := make([]statements.Row, len(found))
 	for i, c := range found {
-		fences[i] = sqlgen.Row{c.id, c.fence}
-		c.fence = sqlgen.NextFence(c.fence)
+		fences[i] = statements.Row{c.id, c.fence}
+		c.fence = statements.NextFence(c.fence)
 	}
-	take := s.rowStmt("take", len(found), sqlgen.Take)
-	res, err := x.exec(ctx, take.SQL, take.Bind(sqlgen.Values{"worker": p.worker, "lease": p.lease.Microseconds()}, fences))
+	take := s.rowStmt("take", len(found), statements.Take)
+	res, err := x.exec(ctx, take.SQL, take.Bind(statements.Values{"worker": p.worker, "lease": p.lease.Microseconds()}, fences))
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +219,7 @@ func (s *store) claimByLane(ctx context.Context, x execer, p claimParams) ([]*cl
 	}
 	// Rows were not locked after all, and others were faster.
 	for i := range fences {
-		fences[i] = sqlgen.Row{found[i].id, found[i].fence}
+		fences[i] = statements.Row{found[i].id, found[i].fence}
 	}
 	mine, err := s.owned(ctx, x, p.worker, fences, false)
 	if err != nil {
@@ -228,13 +229,13 @@ func (s *store) claimByLane(ctx context.Context, x execer, p claimParams) ([]*cl
 }
 
 // owned tells which of the claims worker still holds.
-func (s *store) owned(ctx context.Context, x execer, worker string, fences []sqlgen.Row, lock bool) (map[int64]bool, error) {
+func (s *store) owned(ctx context.Context, x execer, worker string, fences []statements.Row, lock bool) (map[int64]bool, error) {
 	name := "owned"
 	if lock {
 		name = "owned, locked"
 	}
-	stmt := s.stmt(name, len(fences), func(room int) sqlgen.Stmt { return sqlgen.Owned(s.server, s.tables, room, lock) })
-	ids, err := selectInt64s(ctx, x, stmt.SQL, stmt.Bind(sqlgen.Values{"worker": worker}, fences))
+	stmt := s.stmt(name, len(fences), func(room int) statements.Stmt { return statements.Owned(s.server, s.tables, room, lock) })
+	ids, err := selectInt64s(ctx, x, stmt.SQL, stmt.Bind(statements.Values{"worker": worker}, fences))
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // copyIn stores many rows by COPY, the fastest way into PostgreSQL, in a
@@ -33,8 +33,8 @@ func (s *store) copyIn(ctx context.Context, entries []entry) (ids []int64, sent 
 		})
 		err = cmp.Or(failed, err)
 		if err == nil && s.notify {
-			tell := s.stmt("notify", 0, func(int) sqlgen.Stmt { return sqlgen.Notify(s.server) })
-			_, err = tx.ExecContext(ctx, tell.SQL, tell.Bind(sqlgen.Values{"channel": s.channel()}, nil)...)
+			tell := s.stmt("notify", 0, func(int) statements.Stmt { return statements.Notify(s.server) })
+			_, err = tx.ExecContext(ctx, tell.SQL, tell.Bind(statements.Values{"channel": s.channel()}, nil)...)
 		}
 		sent = err == nil // the commit is next
 		return err
@@ -56,8 +56,8 @@ func (s *store) copyOn(ctx context.Context, dc any, entries []entry) ([]int64, e
 
 // newIDs takes ids from the sequence of the tasks, and the database's now.
 func (s *store) newIDs(ctx context.Context, dc any, n int) (ids []int64, now int64, err error) {
-	stmt := s.stmt("copy ids", 0, func(int) sqlgen.Stmt { return sqlgen.CopyIDs(s.server) })
-	args := stmt.Bind(sqlgen.Values{"table": s.tables.Name(s.server, "tasks"), "rows": int64(n)}, nil)
+	stmt := s.stmt("copy ids", 0, func(int) statements.Stmt { return statements.CopyIDs(s.server) })
+	args := stmt.Bind(statements.Values{"table": s.tables.Name(s.server, "tasks"), "rows": int64(n)}, nil)
 	w, known := s.wire(dc)
 	if !known {
 		defer w.clear()
@@ -82,7 +82,7 @@ func (s *store) stream(ctx context.Context, dc any, entries []entry, ids []int64
 	if plain {
 		name = "copy plain"
 	}
-	stmt, err := prepare(ctx, dc, s.stmt(name, 0, func(int) sqlgen.Stmt { return sqlgen.Copy(s.server, s.tables, plain) }).SQL)
+	stmt, err := prepare(ctx, dc, s.stmt(name, 0, func(int) statements.Stmt { return statements.Copy(s.server, s.tables, plain) }).SQL)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ const copyChunk = 32 << 10
 // copyEscapes is how COPY's text format writes what it gives a meaning.
 var copyEscapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
 
-// appendCopy appends the entry as a line of sqlgen.Copy, which it does not end.
+// appendCopy appends the entry as a line of statements.Copy, which it does not end.
 func (e entry) appendCopy(line []byte, plain bool, id, now int64) []byte {
 	line = strconv.AppendInt(line, id, 10)
 	line = append(append(line, '\t'), copyEscapes.Replace(e.queue)...)

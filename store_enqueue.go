@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // maxBatch is how many rows go into one statement: enough that a round trip and
@@ -59,7 +59,7 @@ func inBatches[T any](s *store, list []T, f func([]T) error) error {
 	for len(list) > 0 {
 		n := min(len(list), maxBatch)
 		if s.server.Caps.Rows.Grows() {
-			n = sqlgen.FullRoom(n)
+			n = statements.FullRoom(n)
 		}
 		if err := f(list[:n]); err != nil {
 			return err
@@ -71,7 +71,7 @@ func inBatches[T any](s *store, list []T, f func([]T) error) error {
 
 // isOneInsert tells whether one statement stores n rows.
 func (s *store) isOneInsert(n int) bool {
-	return n <= maxBatch && (!s.server.Caps.Rows.Grows() || sqlgen.FullRoom(n) == n)
+	return n <= maxBatch && (!s.server.Caps.Rows.Grows() || statements.FullRoom(n) == n)
 }
 
 func (s *store) enqueueBatch(ctx context.Context, x execer, batch []entry) ([]int64, error) {
@@ -98,21 +98,21 @@ func (s *store) enqueueBatch(ctx context.Context, x execer, batch []entry) ([]in
 
 // insertOf is the statement that stores a batch, and its arguments: what all
 // rows have in common it names once, where that is possible.
-func (s *store) insertOf(batch []entry) (sqlgen.Stmt, []any) {
-	params := sqlgen.EnqueueParams{Tables: s.tables, Notify: s.notify, Plain: allPlain(batch)}
-	columns, suffix := sqlgen.EnqueueColumns, ""
+func (s *store) insertOf(batch []entry) (statements.Stmt, []any) {
+	params := statements.EnqueueParams{Tables: s.tables, Notify: s.notify, Plain: allPlain(batch)}
+	columns, suffix := statements.EnqueueColumns, ""
 	if params.Plain {
-		columns, suffix = sqlgen.PlainColumns, " plain"
+		columns, suffix = statements.PlainColumns, " plain"
 	}
-	values := make(sqlgen.Values, len(columns)+1)
+	values := make(statements.Values, len(columns)+1)
 	values["channel"] = s.channel()
 	for i, v := range batch[0].row(params.Plain) {
 		values[columns[i].Name] = v
 	}
-	rows := make([]sqlgen.Row, len(batch))
+	rows := make([]statements.Row, len(batch))
 	switch {
 	case len(batch) == 1:
-		stmt := s.stmt("enqueue one"+suffix, 0, func(int) sqlgen.Stmt { return sqlgen.EnqueueOne(s.server, params) })
+		stmt := s.stmt("enqueue one"+suffix, 0, func(int) statements.Stmt { return statements.EnqueueOne(s.server, params) })
 		return stmt, stmt.Bind(values, nil)
 	case s.server.Caps.Rows != dialect.Unions && !slices.ContainsFunc(batch, func(e entry) bool { return !e.alike(batch[0]) }):
 		payloads := make([]any, len(batch))
@@ -120,12 +120,12 @@ func (s *store) insertOf(batch []entry) (sqlgen.Stmt, []any) {
 			payloads[i] = e.payload
 			rows[i] = payloads[i : i+1]
 		}
-		stmt := s.stmt("enqueue alike"+suffix, len(batch), func(room int) sqlgen.Stmt { return sqlgen.EnqueueAlike(s.server, params, room) })
+		stmt := s.stmt("enqueue alike"+suffix, len(batch), func(room int) statements.Stmt { return statements.EnqueueAlike(s.server, params, room) })
 		return stmt, stmt.Bind(values, rows)
 	}
 	for i, e := range batch {
 		rows[i] = e.row(params.Plain)
 	}
-	stmt := s.stmt("enqueue"+suffix, len(batch), func(room int) sqlgen.Stmt { return sqlgen.Enqueue(s.server, params, room) })
+	stmt := s.stmt("enqueue"+suffix, len(batch), func(room int) statements.Stmt { return statements.Enqueue(s.server, params, room) })
 	return stmt, stmt.Bind(values, rows)
 }

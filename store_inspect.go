@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/falldue/falldue/internal/statements"
 )
 
-func (s *store) list(ctx context.Context, p sqlgen.ListParams, values sqlgen.Values) (list []TaskInfo, err error) {
-	stmt := s.stmt(fmt.Sprintf("list %+v", p), 0, func(int) sqlgen.Stmt { return sqlgen.List(s.server, s.tables, p) })
+func (s *store) list(ctx context.Context, p statements.ListParams, values statements.Values) (list []TaskInfo, err error) {
+	stmt := s.stmt(fmt.Sprintf("list %+v", p), 0, func(int) statements.Stmt { return statements.List(s.server, s.tables, p) })
 	err = s.retry(ctx, func() error {
 		list = list[:0]
 		rows, err := pool{s}.rows(ctx, stmt.SQL, stmt.Bind(values, nil))
@@ -53,10 +53,10 @@ func scanTask(rows *sql.Rows) (TaskInfo, error) {
 func moment(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
 // changeState runs a statement that takes one task to another state.
-func (s *store) changeState(ctx context.Context, name string, make func(dialect.Server, sqlgen.Tables) sqlgen.Stmt, id int64) error {
-	stmt := s.stmt(name, 0, func(int) sqlgen.Stmt { return make(s.server, s.tables) })
+func (s *store) changeState(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, id int64) error {
+	stmt := s.stmt(name, 0, func(int) statements.Stmt { return make(s.server, s.tables) })
 	return s.write(ctx, func() error {
-		res, err := pool{s}.exec(ctx, stmt.SQL, stmt.Bind(sqlgen.Values{"id": id}, nil))
+		res, err := pool{s}.exec(ctx, stmt.SQL, stmt.Bind(statements.Values{"id": id}, nil))
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // settlement is how one claim ends.
@@ -40,9 +40,9 @@ const (
 	outcomeLost    = "lost"
 )
 
-// fencesOf names the claims of a batch, as sqlgen.FenceColumns say.
-func fencesOf(batch []*settlement) []sqlgen.Row {
-	rows, cells := make([]sqlgen.Row, len(batch)), make([]any, 2*len(batch))
+// fencesOf names the claims of a batch, as statements.FenceColumns say.
+func fencesOf(batch []*settlement) []statements.Row {
+	rows, cells := make([]statements.Row, len(batch)), make([]any, 2*len(batch))
 	for i, e := range batch {
 		rows[i] = cells[2*i : 2*i+2 : 2*i+2]
 		rows[i][0], rows[i][1] = e.id, e.fence
@@ -96,7 +96,7 @@ func (s *store) settle(ctx context.Context, worker string, batch []*settlement, 
 // grip locks the rows of claims and tells which of them are free, which are not
 // worker's any more, and which somebody else has locked. It waits for locks only
 // where the engine cannot pass over them.
-func (s *store) grip(ctx context.Context, x execer, worker string, fences []sqlgen.Row) (free map[int64]bool, lost, locked []int64, err error) {
+func (s *store) grip(ctx context.Context, x execer, worker string, fences []statements.Row) (free map[int64]bool, lost, locked []int64, err error) {
 	free, err = s.owned(ctx, x, worker, fences, true)
 	if err != nil || len(free) == len(fences) {
 		return free, nil, nil, err
@@ -140,9 +140,9 @@ const (
 
 func (s *store) way(e *settlement) int {
 	switch {
-	case e.to == sqlgen.StateDone && !s.keep:
+	case e.to == statements.StateDone && !s.keep:
 		return byDelete
-	case e.to == sqlgen.StateDone && e.answer == nil:
+	case e.to == statements.StateDone && e.answer == nil:
 		return byFinish
 	}
 	return bySettle
@@ -155,31 +155,31 @@ func (s *store) settleAll(ctx context.Context, x execer, worker string, batch []
 // settleAllLosing runs a batch's statements. It returns how many rows matched
 // and, on engines that tell, adds the ids that did not to lost.
 func (s *store) settleAllLosing(ctx context.Context, x execer, worker string, batch []*settlement, lost *[]int64) (matched int, err error) {
-	var rows [3][]sqlgen.Row
+	var rows [3][]statements.Row
 	for i, row := range fencesOf(batch) {
 		e := batch[i]
 		way := s.way(e)
 		if rows[way] == nil {
-			rows[way] = make([]sqlgen.Row, 0, len(batch))
+			rows[way] = make([]statements.Row, 0, len(batch))
 		}
 		if way == bySettle {
 			row = append(row, e.to, int64(e.more), e.wait.Microseconds(), orNil(e.failure), e.answer)
 		}
 		rows[way] = append(rows[way], row)
 	}
-	values := sqlgen.Values{"worker": worker}
+	values := statements.Values{"worker": worker}
 	for way, rows := range rows {
 		if len(rows) == 0 {
 			continue
 		}
-		var stmt sqlgen.Stmt
+		var stmt statements.Stmt
 		switch way {
 		case byDelete:
-			stmt = s.rowStmt("delete", len(rows), sqlgen.Delete)
+			stmt = s.rowStmt("delete", len(rows), statements.Delete)
 		case byFinish:
-			stmt = s.rowStmt("finish", len(rows), sqlgen.Finish)
+			stmt = s.rowStmt("finish", len(rows), statements.Finish)
 		case bySettle:
-			stmt = s.rowStmt("settle", len(rows), sqlgen.Settle)
+			stmt = s.rowStmt("settle", len(rows), statements.Settle)
 		}
 		n, err := s.change(ctx, x, stmt, values, rows, lost)
 		if err != nil {
@@ -191,7 +191,7 @@ func (s *store) settleAllLosing(ctx context.Context, x execer, worker string, ba
 }
 
 // change runs an UPDATE or DELETE over a batch of claims.
-func (s *store) change(ctx context.Context, x execer, stmt sqlgen.Stmt, values sqlgen.Values, rows []sqlgen.Row, lost *[]int64) (matched int, err error) {
+func (s *store) change(ctx context.Context, x execer, stmt statements.Stmt, values statements.Values, rows []statements.Row, lost *[]int64) (matched int, err error) {
 	args := stmt.Bind(values, rows)
 	if !s.server.Caps.UpdateReturning {
 		res, err := x.exec(ctx, stmt.SQL, args)
@@ -217,20 +217,20 @@ func (s *store) change(ctx context.Context, x execer, stmt sqlgen.Stmt, values s
 // note records what went wrong in the attempts of a batch, and forgets the
 // attempts of tasks that are gone.
 func (s *store) note(ctx context.Context, x execer, batch []*settlement, lost map[int64]bool) error {
-	var records, gone []sqlgen.Row
+	var records, gone []statements.Row
 	for _, e := range batch {
 		if lost[e.id] {
 			continue
 		}
 		for _, r := range e.records {
-			records = append(records, sqlgen.Row{e.id, r.fence, int64(r.attempt), r.outcome, r.worker, r.duration.Microseconds(), r.err, r.stack})
+			records = append(records, statements.Row{e.id, r.fence, int64(r.attempt), r.outcome, r.worker, r.duration.Microseconds(), r.err, r.stack})
 		}
 		if e.forget && s.way(e) == byDelete {
-			gone = append(gone, sqlgen.Row{e.id})
+			gone = append(gone, statements.Row{e.id})
 		}
 	}
-	err := inBatches(s, records, func(batch []sqlgen.Row) error {
-		stmt := s.rowStmt("record", len(batch), sqlgen.Record)
+	err := inBatches(s, records, func(batch []statements.Row) error {
+		stmt := s.rowStmt("record", len(batch), statements.Record)
 		_, err := x.exec(ctx, stmt.SQL, stmt.Bind(nil, batch))
 		return err
 	})
@@ -238,7 +238,7 @@ func (s *store) note(ctx context.Context, x execer, batch []*settlement, lost ma
 		return err
 	}
 	if len(gone) > 0 {
-		stmt := s.rowStmt("forget", len(gone), sqlgen.Forget)
+		stmt := s.rowStmt("forget", len(gone), statements.Forget)
 		if _, err := x.exec(ctx, stmt.SQL, stmt.Bind(nil, gone)); err != nil {
 			return err
 		}
@@ -260,15 +260,15 @@ func (s *store) settleTx(ctx context.Context, tx Tx, worker string, e settlement
 // extend moves the end of worker's leases to lease from now. It returns the
 // claims that the worker no longer holds, and those whose rows somebody else has
 // locked, whose leases stay as they are.
-func (s *store) extend(ctx context.Context, worker string, lease time.Duration, fences []sqlgen.Row) (lost, locked []int64, err error) {
+func (s *store) extend(ctx context.Context, worker string, lease time.Duration, fences []statements.Row) (lost, locked []int64, err error) {
 	err = s.inTx(ctx, func(x execer) error {
 		var free map[int64]bool
 		if free, lost, locked, err = s.grip(ctx, x, worker, fences); err != nil || len(free) == 0 {
 			return err
 		}
-		live := slices.DeleteFunc(slices.Clone(fences), func(row sqlgen.Row) bool { id, _ := row[0].(int64); return !free[id] })
-		stmt := s.rowStmt("extend", len(live), sqlgen.Extend)
-		_, err := s.change(ctx, x, stmt, sqlgen.Values{"worker": worker, "lease": lease.Microseconds()}, live, &lost)
+		live := slices.DeleteFunc(slices.Clone(fences), func(row statements.Row) bool { id, _ := row[0].(int64); return !free[id] })
+		stmt := s.rowStmt("extend", len(live), statements.Extend)
+		_, err := s.change(ctx, x, stmt, statements.Values{"worker": worker, "lease": lease.Microseconds()}, live, &lost)
 		return err
 	})
 	return lost, locked, err

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // A sweep finds the lanes of a queue. Where the engine's planner decides whether
@@ -43,19 +43,19 @@ func (h head) nonsense() string {
 
 // sweep finds the lanes of a queue by one statement.
 func (s *store) sweep(ctx context.Context, queue string) ([]head, error) {
-	stmt := s.stmt("sweep", 0, func(int) sqlgen.Stmt { return sqlgen.Sweep(s.server, s.tables) })
-	return s.heads(ctx, stmt, sqlgen.Values{"queue": queue})
+	stmt := s.stmt("sweep", 0, func(int) statements.Stmt { return statements.Sweep(s.server, s.tables) })
+	return s.heads(ctx, stmt, statements.Values{"queue": queue})
 }
 
 // sweepBySteps finds one lane after the other, and tells whether there are more
 // than most.
 func (s *store) sweepBySteps(ctx context.Context, queue string, most int) (heads []head, more bool, err error) {
-	stmt := s.stmt("next lane", 0, func(int) sqlgen.Stmt { return sqlgen.NextLane(s.server, s.tables) })
+	stmt := s.stmt("next lane", 0, func(int) statements.Stmt { return statements.NextLane(s.server, s.tables) })
 	var last lane // without a state, it is before all others
 	begin := time.Now()
 	for len(heads) <= most {
 		since := time.Since(begin)
-		next, err := s.heads(ctx, stmt, sqlgen.Values{
+		next, err := s.heads(ctx, stmt, statements.Values{
 			"queue": queue, "state": last.state, "priority": last.priority, "kind": last.kind, "policy": last.policy, "attempts": last.attempts,
 		})
 		heads = append(heads, next...)
@@ -69,7 +69,7 @@ func (s *store) sweepBySteps(ctx context.Context, queue string, most int) (heads
 }
 
 // heads runs a statement that finds lanes.
-func (s *store) heads(ctx context.Context, stmt sqlgen.Stmt, values sqlgen.Values) (heads []head, err error) {
+func (s *store) heads(ctx context.Context, stmt statements.Stmt, values statements.Values) (heads []head, err error) {
 	err = s.retry(ctx, func() error {
 		heads = heads[:0]
 		rows, err := pool{s}.rows(ctx, stmt.SQL, stmt.Bind(values, nil))
@@ -113,5 +113,5 @@ func (s *store) recount(ctx context.Context) bool {
 		s.recounts = now.Add(recountEvery)
 	}
 	s.mu.Unlock()
-	return !early && plain{s.db}.query(ctx, sqlgen.RefreshStatistics(s.server, s.tables).SQL, nil, func(cells) error { return nil }) == nil
+	return !early && plain{s.db}.query(ctx, statements.RefreshStatistics(s.server, s.tables).SQL, nil, func(cells) error { return nil }) == nil
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // TestSweepsDoNotStaySlow: MariaDB opened the table when it was empty, and would
@@ -29,7 +29,7 @@ func TestSweepsDoNotStaySlow(t *testing.T) {
 	}
 	db.MustExec(`insert into falldue_tasks (queue, kind, attempts, updated_at, created_at, payload)
 		select 'default', concat('k', seq % 8), seq % 25, utc_timestamp(6), utc_timestamp(6), '{}' from seq_1_to_100000`)
-	stmt := sqlgen.Sweep(q.store.server, q.store.tables)
+	stmt := statements.Sweep(q.store.server, q.store.tables)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	p := newWorker(q, nil).pollers[DefaultQueue]
@@ -37,7 +37,7 @@ func TestSweepsDoNotStaySlow(t *testing.T) {
 		var plan struct {
 			Extra string `db:"Extra"`
 		}
-		if err := db.Unsafe().GetContext(ctx, &plan, "explain "+stmt.SQL, stmt.Bind(sqlgen.Values{"queue": DefaultQueue}, nil)...); err != nil {
+		if err := db.Unsafe().GetContext(ctx, &plan, "explain "+stmt.SQL, stmt.Bind(statements.Values{"queue": DefaultQueue}, nil)...); err != nil {
 			t.Fatalf("the last plan was %q: %v", plan.Extra, err)
 		}
 		if strings.Contains(plan.Extra, "group-by") {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // takeTurn takes a turn until the test, or the transaction, ends.
@@ -28,8 +28,8 @@ func takeTurn(t *testing.T, s *store, turn int64) *sql.Tx {
 	if s.server.Caps.UpdateReturning {
 		err = tx.QueryRowContext(t.Context(), "select case when pg_try_advisory_xact_lock($1) or pg_try_advisory_xact_lock($1 + 1) then 1 else 0 end", turn).Scan(&got)
 	} else {
-		stmt := sqlgen.Turn(s.server)
-		err = tx.QueryRowContext(t.Context(), stmt.SQL, stmt.Bind(sqlgen.Values{"turn": turn}, nil)...).Scan(&got)
+		stmt := statements.Turn(s.server)
+		err = tx.QueryRowContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"turn": turn}, nil)...).Scan(&got)
 	}
 	if err != nil || got == 0 {
 		t.Fatalf("no turn is left (error %v)", err)
@@ -41,8 +41,8 @@ func takeTurn(t *testing.T, s *store, turn int64) *sql.Tx {
 func endTurns(t *testing.T, s *store, tx *sql.Tx, turn int64) {
 	t.Helper()
 	for number := 1; number <= 2 && !s.server.Caps.UpdateReturning; number++ {
-		stmt := sqlgen.EndTurn(s.server)
-		if _, err := tx.ExecContext(t.Context(), stmt.SQL, stmt.Bind(sqlgen.Values{"turn": turn, "number": number}, nil)...); err != nil {
+		stmt := statements.EndTurn(s.server)
+		if _, err := tx.ExecContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"turn": turn, "number": number}, nil)...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestLargeClaimsWaitForTheirTurn(t *testing.T) {
 		turn := turnOf(q.cfg, DefaultQueue, q.handlers)
 		claim := func(turn int64) (int, error) {
 			got, err := q.store.claim(t.Context(), claimParams{DefaultQueue, "me", time.Minute, 1, turn, []want{
-				{lane: lane{state: sqlgen.StateOpen, kind: "turn"}, rule: newRule(backoff.Zizq())},
+				{lane: lane{state: statements.StateOpen, kind: "turn"}, rule: newRule(backoff.Zizq())},
 			}})
 			return len(got), err
 		}

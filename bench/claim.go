@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -23,7 +24,7 @@ const (
 	claimsTake = time.Minute // at the most, if that is three times
 )
 
-var tables = sqlgen.Tables{Prefix: "falldue_"}
+var tables = dialect.Tables{Prefix: "falldue_"}
 
 // claimCost measures how long one claim of 100 tasks takes, of 1,000 that are
 // due, beside more and more that are not: for each ten that wait after a
@@ -56,7 +57,7 @@ func claimCost(ctx context.Context, c *config, db database, s subject) (values, 
 			return nil, err
 		}
 		if server.Caps.CachesStatistics { // as a worker does after its first slow sweep
-			if _, err := pool.ExecContext(ctx, sqlgen.RefreshStatistics(server, tables).SQL); err != nil {
+			if _, err := pool.ExecContext(ctx, statements.RefreshStatistics(server, tables).SQL); err != nil {
 				return nil, err
 			}
 		}
@@ -122,13 +123,13 @@ const lanesBeside = 1 + 3 + waitingKinds*waitingLevels
 
 // sweep finds the lanes of the queue by one statement.
 func sweep(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error {
-	stmt := sqlgen.Sweep(server, tables)
-	return expect(ctx, tx, lanesBeside, stmt.SQL, stmt.Bind(sqlgen.Values{"queue": "default"}, nil))
+	stmt := statements.Sweep(server, tables)
+	return expect(ctx, tx, lanesBeside, stmt.SQL, stmt.Bind(statements.Values{"queue": "default"}, nil))
 }
 
 // sweepBySteps finds them by a statement each.
 func sweepBySteps(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error {
-	next := sqlgen.NextLane(server, tables)
+	next := statements.NextLane(server, tables)
 	stmt, err := tx.PrepareContext(ctx, next.SQL)
 	if err != nil {
 		return err
@@ -141,7 +142,7 @@ func sweepBySteps(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error
 		anchor, now         int64
 	)
 	for ; err == nil; lanes++ {
-		err = stmt.QueryRowContext(ctx, next.Bind(sqlgen.Values{
+		err = stmt.QueryRowContext(ctx, next.Bind(statements.Values{
 			"queue": "default", "state": state, "priority": priority, "kind": kind, "policy": policy, "attempts": attempts,
 		}, nil)...).Scan(&state, &priority, &kind, &policy, &attempts, &anchor, &now)
 	}
@@ -159,25 +160,25 @@ func sweepBySteps(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error
 func claimByLane(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error {
 	delay := tomorrow.Delay()
 	if !server.Caps.Lateral {
-		stmt := sqlgen.ClaimLane(server, tables, &delay)
-		return expect(ctx, tx, claimSize, stmt.SQL, stmt.Bind(sqlgen.Values{
+		stmt := statements.ClaimLane(server, tables, &delay)
+		return expect(ctx, tx, claimSize, stmt.SQL, stmt.Bind(statements.Values{
 			"queue": "default", "state": "open", "priority": 0, "kind": "bench", "policy": "", "attempts": 0, "since": 0, "limit": claimSize,
 		}, nil))
 	}
-	stmt := sqlgen.Claim(server, sqlgen.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{delay}})
-	var rows []sqlgen.Row
+	stmt := statements.Claim(server, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{delay}})
+	var rows []statements.Row
 	for i := range 101 {
 		l := map[string]any{"state": "open", "priority": int64(0), "kind": "bench", "policy": "", "attempts": int64(0), "since": int64(0), "formula": int64(0)}
 		if i < 100 { // lanes in which nothing is due are looked into, too
 			l["kind"], l["attempts"] = fmt.Sprintf("waiting.%d", i%waitingKinds), int64(1+i%waitingLevels)
 		}
-		row := make(sqlgen.Row, len(sqlgen.LaneColumns))
-		for i, column := range sqlgen.LaneColumns {
+		row := make(statements.Row, len(statements.LaneColumns))
+		for i, column := range statements.LaneColumns {
 			row[i] = l[column.Name]
 		}
 		rows = append(rows, row)
 	}
-	return expect(ctx, tx, claimSize, stmt.SQL, stmt.Bind(sqlgen.Values{"queue": "default", "worker": "bench", "lease": 60_000_000, "limit": claimSize}, rows))
+	return expect(ctx, tx, claimSize, stmt.SQL, stmt.Bind(statements.Values{"queue": "default", "worker": "bench", "lease": 60_000_000, "limit": claimSize}, rows))
 }
 
 // claimNaively selects what is due by the predicate as it is written down.

@@ -12,14 +12,13 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // lockerOf returns the lock that lets one process at a time migrate. The
 // engine frees it by itself when the process that holds it dies. SQLite has no
 // such lock, and needs none: there a migration is one transaction, whose
 // version number only one process can write.
-func lockerOf(d dialect.Dialect, tables sqlgen.Tables) lock.SessionLocker {
+func lockerOf(d dialect.Dialect, tables dialect.Tables) lock.SessionLocker {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(tables.Name(d, "migrations")))
 	switch d.Name() {

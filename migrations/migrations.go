@@ -18,7 +18,6 @@ import (
 	"github.com/pressly/goose/v3/database"
 
 	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 //go:embed postgres/*.sql mysql/*.sql sqlite/*.sql
@@ -26,7 +25,7 @@ var templates embed.FS
 
 // FS returns the migrations of an engine in goose's format, with the names of
 // the tables filled in.
-func FS(d dialect.Dialect, tables sqlgen.Tables) (fs.FS, error) {
+func FS(d dialect.Dialect, tables dialect.Tables) (fs.FS, error) {
 	if err := tables.Validate(d); err != nil {
 		return nil, err
 	}
@@ -72,7 +71,7 @@ type Migrator struct {
 }
 
 // New returns the migrator for the tables in db.
-func New(db *sql.DB, d dialect.Dialect, tables sqlgen.Tables) (*Migrator, error) {
+func New(db *sql.DB, d dialect.Dialect, tables dialect.Tables) (*Migrator, error) {
 	files, err := FS(d, tables)
 	if err != nil {
 		return nil, err

@@ -14,12 +14,11 @@ import (
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/migrations"
-	"github.com/falldue/falldue/sqlgen"
 )
 
-var usual = sqlgen.Tables{Prefix: "falldue_"}
+var usual = dialect.Tables{Prefix: "falldue_"}
 
-func migrator(t *testing.T, db *sqlx.DB, tables sqlgen.Tables) *migrations.Migrator {
+func migrator(t *testing.T, db *sqlx.DB, tables dialect.Tables) *migrations.Migrator {
 	t.Helper()
 	server, err := dialect.Probe(t.Context(), db)
 	if err != nil {
@@ -33,7 +32,7 @@ func migrator(t *testing.T, db *sqlx.DB, tables sqlgen.Tables) *migrations.Migra
 }
 
 // exists tells whether a table can be read.
-func exists(t *testing.T, db *sqlx.DB, tables sqlgen.Tables, table string) bool {
+func exists(t *testing.T, db *sqlx.DB, tables dialect.Tables, table string) bool {
 	t.Helper()
 	server, err := dialect.Probe(t.Context(), db)
 	if err != nil {
@@ -152,14 +151,14 @@ func TestNamesAreQuotedOrRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, prefix := range []string{"", "1a", "a-b", "a.b", `a"b`, "a`b", "a b", "täsks", strings.Repeat("p", 41), "a;drop"} {
-			if _, err := migrations.FS(d, sqlgen.Tables{Prefix: prefix}); err == nil {
+			if _, err := migrations.FS(d, dialect.Tables{Prefix: prefix}); err == nil {
 				t.Errorf("prefix %q is taken", prefix)
 			}
 		}
-		tables := sqlgen.Tables{Prefix: "Select_"} // a keyword in mixed case
+		tables := dialect.Tables{Prefix: "Select_"} // a keyword in mixed case
 		if engine == string(dialect.Postgres) {
 			tables.Schema = `odd."Schema"`
-		} else if _, err := migrations.FS(d, sqlgen.Tables{Prefix: "a", Schema: "s"}); err == nil {
+		} else if _, err := migrations.FS(d, dialect.Tables{Prefix: "a", Schema: "s"}); err == nil {
 			t.Error("a schema is taken, though the engine has none")
 		}
 		db := testdb.Open(t, engine)

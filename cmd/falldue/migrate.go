@@ -15,7 +15,6 @@ import (
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/connect"
 	"github.com/falldue/falldue/migrations"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // dsnVariable is the environment variable that --dsn defaults to, for DSNs
@@ -25,7 +24,7 @@ const dsnVariable = "FALLDUE_DSN"
 // migrateFlags say where falldue's tables are.
 type migrateFlags struct {
 	dsn, driver string
-	tables      sqlgen.Tables
+	tables      dialect.Tables
 }
 
 func migrateCommand() *cobra.Command {

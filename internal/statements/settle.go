@@ -1,4 +1,4 @@
-package sqlgen
+package statements
 
 import (
 	"strings"
@@ -34,8 +34,8 @@ func byKey(s dialect.Server) string {
 
 // updateRows changes the tasks that a batch names by id and fence. The batch's
 // first two columns are [FenceColumns].
-func updateRows(s dialect.Server, tables Tables, room int, cols []Column, set, where func(*builder) string) Stmt {
-	b, name := newBuilder(s), tables.tasks(s)
+func updateRows(s dialect.Server, tables dialect.Tables, room int, cols []Column, set, where func(*builder) string) Stmt {
+	b, name := newBuilder(s), tables.Name(s, "tasks")
 	match := func(on string) string {
 		if where != nil {
 			on += " and " + where(b)
@@ -106,16 +106,16 @@ func deleteRows(b *builder, table string, room int, keys []string, cols []Column
 
 // Delete ends tasks that are done and need not be kept. The batch has
 // [FenceColumns]. Parameters: worker.
-func Delete(s dialect.Server, tables Tables, room int) Stmt {
+func Delete(s dialect.Server, tables dialect.Tables, room int) Stmt {
 	b := newBuilder(s)
-	deleteRows(b, tables.tasks(s), room, []string{"id", "fence"}, FenceColumns, func(b *builder) string { return " and " + owned(b) })
+	deleteRows(b, tables.Name(s, "tasks"), room, []string{"id", "fence"}, FenceColumns, func(b *builder) string { return " and " + owned(b) })
 	b.returning("t.id")
 	return b.stmt()
 }
 
 // Finish ends tasks that are done and kept, without a result. The batch has
 // [FenceColumns]. Parameters: worker.
-func Finish(s dialect.Server, tables Tables, room int) Stmt {
+func Finish(s dialect.Server, tables dialect.Tables, room int) Stmt {
 	return updateRows(s, tables, room, FenceColumns, func(b *builder) string {
 		return "state = 'done', claimed_by = '', updated_at = " + b.server.Clock().Now
 	}, owned)
@@ -130,7 +130,7 @@ var SettleColumns = []Column{
 
 // Settle ends claims in any way. The batch has [SettleColumns]. Parameters:
 // worker.
-func Settle(s dialect.Server, tables Tables, room int) Stmt {
+func Settle(s dialect.Server, tables dialect.Tables, room int) Stmt {
 	return updateRows(s, tables, room, SettleColumns, func(b *builder) string {
 		clock, answer := b.server.Clock(), "s.answer"
 		if b.server.Name() == dialect.Postgres {
@@ -143,7 +143,7 @@ func Settle(s dialect.Server, tables Tables, room int) Stmt {
 
 // Extend moves the end of leases to :lease microseconds from now. The batch
 // has [FenceColumns]. Parameters: worker, lease.
-func Extend(s dialect.Server, tables Tables, room int) Stmt {
+func Extend(s dialect.Server, tables dialect.Tables, room int) Stmt {
 	return updateRows(s, tables, room, FenceColumns, func(b *builder) string {
 		clock := b.server.Clock()
 		return "updated_at = " + clock.Shift(clock.Now, b.int("lease"))
@@ -154,8 +154,8 @@ func Extend(s dialect.Server, tables Tables, room int) Stmt {
 // Where lock is set and the engine can it locks their rows, and leaves out those
 // that somebody else has locked, if it can do that. The batch has
 // [FenceColumns]. Parameters: worker.
-func Owned(s dialect.Server, tables Tables, room int, lock bool) Stmt {
-	b, name := newBuilder(s), tables.tasks(s)
+func Owned(s dialect.Server, tables dialect.Tables, room int, lock bool) Stmt {
+	b, name := newBuilder(s), tables.Name(s, "tasks")
 	if s.Caps.Rows.Grows() {
 		b.add("select t.id from ", name, " t where ", b.keys(room, "t.id", "t.fence"), " and ", owned(b))
 	} else {
@@ -175,24 +175,24 @@ var RecordColumns = []Column{
 // Record keeps what went wrong in attempts. The batch has [RecordColumns], on
 // engines without arrays exactly room rows. An attempt that is recorded already
 // stays as it is.
-func Record(s dialect.Server, tables Tables, room int) Stmt {
+func Record(s dialect.Server, tables dialect.Tables, room int) Stmt {
 	b, now := newBuilder(s), s.Clock().Now
 	columns := " (task_id, fence, attempt, outcome, worker, duration_us, error, stack, finished_at)"
 	if s.Caps.Rows == dialect.Unions {
-		b.add("insert ignore into ", tables.attempts(s), columns, "\nvalues ", b.values(room, RecordColumns, func(v []string) string {
+		b.add("insert ignore into ", tables.Name(s, "attempts"), columns, "\nvalues ", b.values(room, RecordColumns, func(v []string) string {
 			return strings.Join(v, ", ") + ", " + now
 		}))
 		return b.stmt()
 	}
-	b.add("insert into ", tables.attempts(s), columns, " select s.*, ", now, " from ", b.rows("s", room, RecordColumns...), "\nwhere true on conflict do nothing")
+	b.add("insert into ", tables.Name(s, "attempts"), columns, " select s.*, ", now, " from ", b.rows("s", room, RecordColumns...), "\nwhere true on conflict do nothing")
 	return b.stmt()
 }
 
 // Forget drops the recorded attempts of tasks. The batch has one column, the
 // task's id.
-func Forget(s dialect.Server, tables Tables, room int) Stmt {
+func Forget(s dialect.Server, tables dialect.Tables, room int) Stmt {
 	b := newBuilder(s)
-	deleteRows(b, tables.attempts(s), room, []string{"task_id"}, FenceColumns[:1], func(*builder) string { return "" })
+	deleteRows(b, tables.Name(s, "attempts"), room, []string{"task_id"}, FenceColumns[:1], func(*builder) string { return "" })
 	return b.stmt()
 }
 

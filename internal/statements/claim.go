@@ -1,10 +1,11 @@
-package sqlgen
+package statements
 
 import (
 	"math"
 	"strconv"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
 )
 
 // States of a task, as the state column spells them.
@@ -26,9 +27,9 @@ var LaneColumns = []Column{
 
 // ClaimParams says what a claim is for.
 type ClaimParams struct {
-	Tables Tables
+	Tables dialect.Tables
 	// Formulas are the delays of the lanes that will be passed in.
-	Formulas []Formula
+	Formulas []sqlgen.Formula
 	// InTurn makes the claim take a turn: see [Turn].
 	InTurn bool
 }
@@ -56,7 +57,7 @@ type ClaimParams struct {
 // rows are gone stay in it for as long as somebody's snapshot may see them, and
 // each claim would walk them all again.
 func Claim(s dialect.Server, p ClaimParams) Stmt {
-	b, tasks, clock := newBuilder(s), p.Tables.tasks(s), s.Clock()
+	b, tasks, clock := newBuilder(s), p.Tables.Name(s, "tasks"), s.Clock()
 	delay := "0"
 	if len(p.Formulas) > 0 {
 		delay = "case l.formula"
@@ -91,10 +92,10 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 // can, and returns what a claim returns, with the place 1. [Take] claims them in
 // the same transaction. Parameters: queue, state, priority, kind, policy,
 // attempts, since, limit. f is nil for a lane without a delay.
-func ClaimLane(s dialect.Server, tables Tables, f *Formula) Stmt {
+func ClaimLane(s dialect.Server, tables dialect.Tables, f *sqlgen.Formula) Stmt {
 	b, clock := newBuilder(s), s.Clock()
 	b.add("select 1, id, fence, max_attempts, ", clock.Micros("updated_at"), ", ", clock.Micros("case when attempts = 0 then "+clock.Now+" else first_attempted_at end"), ", ",
-		clock.Micros("created_at"), ", ", clock.Micros(clock.Now), ", claimed_by, payload from ", tables.tasks(s),
+		clock.Micros("created_at"), ", ", clock.Micros(clock.Now), ", claimed_by, payload from ", tables.Name(s, "tasks"),
 		"\nwhere queue = ", b.arg("queue"), " and state = ", b.arg("state"), " and priority = ", b.arg("priority"),
 		" and kind = ", b.arg("kind"), " and policy = ", b.arg("policy"), " and attempts = ", b.arg("attempts"),
 		" and updated_at >= ", clock.Moment(b.int("since")))
@@ -118,7 +119,7 @@ func ClaimLane(s dialect.Server, tables Tables, f *Formula) Stmt {
 // Take claims rows by id and fence: a compare-and-set, so that it is exclusive
 // even where the rows could not be locked. The batch has [FenceColumns], with
 // the fence before the claim. Parameters: lease, worker.
-func Take(s dialect.Server, tables Tables, room int) Stmt {
+func Take(s dialect.Server, tables dialect.Tables, room int) Stmt {
 	return updateRows(s, tables, room, FenceColumns, claimSet, nil)
 }
 

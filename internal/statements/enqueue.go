@@ -1,4 +1,4 @@
-package sqlgen
+package statements
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
 )
 
 // EnqueueColumns are the columns of the batch of [Enqueue]: delay is in
@@ -20,7 +21,7 @@ var PlainColumns = []Column{EnqueueColumns[0], EnqueueColumns[1], EnqueueColumns
 
 // EnqueueParams says how tasks are inserted.
 type EnqueueParams struct {
-	Tables Tables
+	Tables dialect.Tables
 	// Plain is for tasks that are due now, with all else as the table has it by
 	// default. MySQL and MariaDB spend much on reckoning when each task is due.
 	Plain bool
@@ -41,7 +42,7 @@ func (p EnqueueParams) columns() []Column {
 // those of the batch's columns.
 func (b *builder) insert(p EnqueueParams) (row func(v []string) string) {
 	clock := b.server.Clock()
-	b.add("insert into ", p.Tables.tasks(b.server))
+	b.add("insert into ", p.Tables.Name(b.server, "tasks"))
 	if p.Plain {
 		b.add(" (queue, kind, updated_at, created_at, payload)")
 		return func(v []string) string {
@@ -124,7 +125,7 @@ func EnqueueOne(s dialect.Server, p EnqueueParams) Stmt {
 
 // CopyIDs selects the ids of :rows tasks that [Copy] will store, ascending, and
 // with each the database's now in microseconds since 1970. Parameters: table, rows,
-// where table is the name that [Tables.Name] writes.
+// where table is the name that [dialect.Tables.Name] writes.
 func CopyIDs(s dialect.Server) Stmt {
 	b, clock := newBuilder(s), s.Clock()
 	b.add("select nextval((select pg_get_serial_sequence(", b.arg("table"), ", 'id')::regclass)), (select ", clock.Micros(clock.Now), ")",
@@ -136,13 +137,13 @@ func CopyIDs(s dialect.Server) Stmt {
 // [EnqueueColumns], the moment that the wait counts from in place of delay and at.
 // Where all are plain, that is due now and with all else as the table has it by
 // default, it takes their ids, queue, kind and payload, and reads half as much.
-func Copy(s dialect.Server, tables Tables, plain bool) Stmt {
+func Copy(s dialect.Server, tables dialect.Tables, plain bool) Stmt {
 	b := newBuilder(s)
 	columns := "policy, priority, max_attempts, updated_at, "
 	if plain {
 		columns = ""
 	}
-	b.add("copy ", tables.tasks(s), " (id, queue, kind, ", columns, "payload) from stdin")
+	b.add("copy ", tables.Name(s, "tasks"), " (id, queue, kind, ", columns, "payload) from stdin")
 	return b.stmt()
 }
 
@@ -168,10 +169,10 @@ func (b *builder) returningIDs(p EnqueueParams) {
 
 // PutPolicy stores a policy's text under its key, unless it is there.
 // Parameters: key, policy.
-func PutPolicy(s dialect.Server, tables Tables) Stmt {
+func PutPolicy(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s)
 	key := s.Quote("key")
-	b.add("insert into ", tables.policies(s), " (", key, ", policy, created_at) values (", b.arg("key"), ", ", b.arg("policy"), ", ", s.Clock().Now, ")")
+	b.add("insert into ", tables.Name(s, "policies"), " (", key, ", policy, created_at) values (", b.arg("key"), ", ", b.arg("policy"), ", ", s.Clock().Now, ")")
 	if s.Caps.Rows == dialect.Unions {
 		b.add(" on duplicate key update created_at = created_at")
 	} else {
@@ -181,9 +182,9 @@ func PutPolicy(s dialect.Server, tables Tables) Stmt {
 }
 
 // Policy selects the text of a policy. Parameters: key.
-func Policy(s dialect.Server, tables Tables) Stmt {
+func Policy(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s)
-	b.add("select policy from ", tables.policies(s), "\nwhere ", s.Quote("key"), " = ", b.arg("key"))
+	b.add("select policy from ", tables.Name(s, "policies"), "\nwhere ", s.Quote("key"), " = ", b.arg("key"))
 	return b.stmt()
 }
 
@@ -193,7 +194,7 @@ var samples = Column{"n", Int}
 // Check asks the server for the delays of formulas, in microseconds, after each
 // of the attempts of a batch of one column: a row an attempt, the formulas in
 // their order. A worker compares them with its own before it starts.
-func Check(s dialect.Server, formulas []Formula, room int) Stmt {
+func Check(s dialect.Server, formulas []sqlgen.Formula, room int) Stmt {
 	b := newBuilder(s)
 	b.add("select s.n")
 	for i, f := range formulas {

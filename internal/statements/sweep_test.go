@@ -1,4 +1,4 @@
-package sqlgen_test
+package statements_test
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // found is a lane as a sweep finds it.
@@ -24,10 +24,10 @@ type found struct {
 // steps sweeps the queue default by NextLane.
 func steps(t *testing.T, db sqlx.QueryerContext, s dialect.Server) map[string]found {
 	t.Helper()
-	stmt, lanes := sqlgen.NextLane(s, tables), map[string]found{}
+	stmt, lanes := statements.NextLane(s, tables), map[string]found{}
 	last := found{}
 	for {
-		rows, err := db.QueryContext(t.Context(), stmt.SQL, stmt.Bind(sqlgen.Values{
+		rows, err := db.QueryContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{
 			"queue": "default", "state": last.State, "priority": last.Priority, "kind": last.Kind, "policy": last.Policy, "attempts": last.Attempts,
 		}, nil)...)
 		if err != nil {
@@ -83,8 +83,8 @@ func TestNextLanesAreThoseOfASweep(t *testing.T) {
 				}
 			}
 		}
-		sweep, want := sqlgen.Sweep(s, tables), map[string]found{}
-		rows, err := db.QueryxContext(t.Context(), sweep.SQL, sweep.Bind(sqlgen.Values{"queue": "default"}, nil)...)
+		sweep, want := statements.Sweep(s, tables), map[string]found{}
+		rows, err := db.QueryxContext(t.Context(), sweep.SQL, sweep.Bind(statements.Values{"queue": "default"}, nil)...)
 		if err != nil {
 			t.Fatal(err)
 		}

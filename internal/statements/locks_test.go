@@ -1,4 +1,4 @@
-package sqlgen_test
+package statements_test
 
 import (
 	"database/sql"
@@ -7,23 +7,23 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // enqueueOpen stores n tasks that are due and returns the arguments that
-// [sqlgen.ClaimLane] takes for their lane.
-func enqueueOpen(t *testing.T, db *sqlx.DB, s dialect.Server, n int) sqlgen.Values {
+// [statements.ClaimLane] takes for their lane.
+func enqueueOpen(t *testing.T, db *sqlx.DB, s dialect.Server, n int) statements.Values {
 	t.Helper()
-	rows := make([]sqlgen.Row, n)
+	rows := make([]statements.Row, n)
 	for i := range rows {
-		rows[i] = sqlgen.Row{"default", "kind", "", int64(0), int64(0), int64(0), nil, "{}"}
+		rows[i] = statements.Row{"default", "kind", "", int64(0), int64(0), int64(0), nil, "{}"}
 	}
-	stmt := sqlgen.Enqueue(s, sqlgen.EnqueueParams{Tables: tables}, n)
-	if _, err := db.ExecContext(t.Context(), stmt.SQL, stmt.Bind(sqlgen.Values{"channel": ""}, rows)...); err != nil {
+	stmt := statements.Enqueue(s, statements.EnqueueParams{Tables: tables}, n)
+	if _, err := db.ExecContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"channel": ""}, rows)...); err != nil {
 		t.Fatal(err)
 	}
-	return sqlgen.Values{"queue": "default", "state": "open", "priority": 0, "kind": "kind", "policy": "", "attempts": 0,
+	return statements.Values{"queue": "default", "state": "open", "priority": 0, "kind": "kind", "policy": "", "attempts": 0,
 		"since": int64(0), "limit": 1, "lease": int64(60e6)}
 }
 
@@ -40,9 +40,9 @@ func reader(t *testing.T, db *sqlx.DB) *sql.Tx {
 
 // firstDue reads what a claim of one row would take: its id, and its fence
 // before the claim; 0 and 0 where it finds none.
-func firstDue(t *testing.T, tx *sql.Tx, s dialect.Server, lane sqlgen.Values) (id, fence int64) {
+func firstDue(t *testing.T, tx *sql.Tx, s dialect.Server, lane statements.Values) (id, fence int64) {
 	t.Helper()
-	stmt := sqlgen.ClaimLane(s, tables, nil)
+	stmt := statements.ClaimLane(s, tables, nil)
 	rows, err := tx.QueryContext(t.Context(), stmt.SQL, stmt.Bind(lane, nil)...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stmt.SQL)
@@ -96,7 +96,7 @@ func TestClaimsAreExclusiveWithoutLocks(t *testing.T) {
 		lane := enqueueOpen(t, db, s, 2)
 		unlocked := s
 		unlocked.Caps.LockRows = false
-		take := sqlgen.Take(s, tables, 1)
+		take := statements.Take(s, tables, 1)
 		var ids, fences [2]int64
 		var txs [2]*sql.Tx
 		for i := range txs {
@@ -108,7 +108,7 @@ func TestClaimsAreExclusiveWithoutLocks(t *testing.T) {
 		}
 		for i, want := range []int64{1, 0} {
 			lane["worker"] = []string{"one", "other"}[i]
-			res, err := txs[i].ExecContext(t.Context(), take.SQL, take.Bind(lane, []sqlgen.Row{{ids[i], fences[i]}})...)
+			res, err := txs[i].ExecContext(t.Context(), take.SQL, take.Bind(lane, []statements.Row{{ids[i], fences[i]}})...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package sqlgen
+package dialect
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/falldue/falldue/dialect"
 )
 
 // Tables says where falldue's tables are: Prefix, then tasks, attempts,
@@ -23,19 +21,19 @@ type Tables struct {
 var prefixPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,39}$`)
 
 // Validate reports a prefix or a schema that d cannot have.
-func (t Tables) Validate(d dialect.Dialect) error {
+func (t Tables) Validate(d Dialect) error {
 	if !prefixPattern.MatchString(t.Prefix) {
 		return fmt.Errorf("table prefix %.100q: allowed are 1 to 40 letters, digits and underscores, the first no digit", t.Prefix)
 	}
 	// PostgreSQL would take a table called pg_policies for its own.
-	own := map[dialect.Name]string{dialect.Postgres: "pg_", dialect.SQLite: "sqlite_"}[d.Name()]
+	own := map[Name]string{Postgres: "pg_", SQLite: "sqlite_"}[d.Name()]
 	if own != "" && strings.HasPrefix(strings.ToLower(t.Prefix), own) {
 		return fmt.Errorf("table prefix %q: allowed on %s are all that do not begin with %s, which is the engine's own", t.Prefix, d.Name(), own)
 	}
 	if t.Schema == "" {
 		return nil
 	}
-	if d.Name() != dialect.Postgres {
+	if d.Name() != Postgres {
 		return fmt.Errorf("schema %.100q: only PostgreSQL has schemas, not %s", t.Schema, d.Name())
 	}
 	// A tool that runs migrations cuts them into statements at a semicolon, and
@@ -48,14 +46,10 @@ func (t Tables) Validate(d dialect.Dialect) error {
 }
 
 // Name is the quoted name of one of the tables, with its schema.
-func (t Tables) Name(d dialect.Dialect, table string) string {
+func (t Tables) Name(d Dialect, table string) string {
 	name := d.Quote(t.Prefix + table)
 	if t.Schema != "" {
 		name = d.Quote(t.Schema) + "." + name
 	}
 	return name
 }
-
-func (t Tables) tasks(d dialect.Dialect) string    { return t.Name(d, "tasks") }
-func (t Tables) attempts(d dialect.Dialect) string { return t.Name(d, "attempts") }
-func (t Tables) policies(d dialect.Dialect) string { return t.Name(d, "policies") }

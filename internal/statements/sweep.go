@@ -1,4 +1,4 @@
-package sqlgen
+package statements
 
 import (
 	"strconv"
@@ -12,8 +12,8 @@ import (
 // rows. It returns of each: state, priority, kind, policy, attempts, and the
 // anchor of its first row and the database's now, in microseconds since 1970.
 // Parameters: queue.
-func Sweep(s dialect.Server, tables Tables) Stmt {
-	b, clock, tasks := newBuilder(s), s.Clock(), tables.tasks(s)
+func Sweep(s dialect.Server, tables dialect.Tables) Stmt {
+	b, clock, tasks := newBuilder(s), s.Clock(), tables.Name(s, "tasks")
 	found := func(anchor string) string {
 		return "state, priority, kind, policy, attempts, " + clock.Micros(anchor) + ", " + clock.Micros(clock.Now)
 	}
@@ -55,7 +55,7 @@ const firstWaiting = StateOpen
 // priority, kind, policy, attempts) that holds waiting tasks. It costs the same
 // whatever the engine thinks of its index. For engines with Caps.LooseScan.
 // Parameters: queue, state, priority, kind, policy, attempts.
-func NextLane(s dialect.Server, tables Tables) Stmt {
+func NextLane(s dialect.Server, tables dialect.Tables) Stmt {
 	b, clock := newBuilder(s), s.Clock()
 	columns := []string{"state", "priority", "kind", "policy", "attempts"}
 	// The next lane has the first so many columns in common with the last one,
@@ -64,7 +64,7 @@ func NextLane(s dialect.Server, tables Tables) Stmt {
 	b.add("select state, priority, kind, policy, attempts, anchor, now from (")
 	for same := len(columns) - 1; same >= 0; same-- {
 		b.add("(select ", strconv.Itoa(same), " as same, state, priority, kind, policy, attempts, ", clock.Micros("updated_at"), " as anchor, ", clock.Micros(clock.Now), " as now",
-			" from ", tables.tasks(s), " where queue = ", b.arg("queue"))
+			" from ", tables.Name(s, "tasks"), " where queue = ", b.arg("queue"))
 		for _, c := range columns[:same] {
 			b.add(" and ", c, " = ", b.arg(c))
 		}
@@ -83,8 +83,8 @@ func NextLane(s dialect.Server, tables Tables) Stmt {
 
 // RefreshStatistics makes an engine with Caps.RefreshStatistics count its lanes again, by what its
 // statistics say now.
-func RefreshStatistics(s dialect.Server, tables Tables) Stmt {
+func RefreshStatistics(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s)
-	b.add("show index from ", tables.tasks(s))
+	b.add("show index from ", tables.Name(s, "tasks"))
 	return b.stmt()
 }

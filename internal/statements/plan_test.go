@@ -1,4 +1,4 @@
-package sqlgen_test
+package statements_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/sqlgen"
 )
@@ -95,7 +96,7 @@ func fill(t *testing.T, db *sqlx.DB, s dialect.Server, statistics string) {
 }
 
 // plan is the server's plan of a statement, as text in lower case.
-func plan(t *testing.T, db *sqlx.DB, s dialect.Server, stmt sqlgen.Stmt, values sqlgen.Values, rows []sqlgen.Row) string {
+func plan(t *testing.T, db *sqlx.DB, s dialect.Server, stmt statements.Stmt, values statements.Values, rows []statements.Row) string {
 	t.Helper()
 	explain := map[dialect.Name]string{dialect.Postgres: "explain ", dialect.SQLite: "explain query plan ", dialect.MySQL: "explain format=traditional ", dialect.MariaDB: "explain ", dialect.TiDB: "explain "}
 	return planText(t, db, explain[s.Name()]+stmt.SQL, stmt.Bind(values, rows)...)
@@ -131,7 +132,7 @@ func planText(t *testing.T, db sqlx.QueryerContext, explain string, args ...any)
 
 // preparedPlan is the plan that PostgreSQL has for a prepared statement after it
 // ran often: the other engines plan with parameters, or at each execution.
-func preparedPlan(t *testing.T, db *sqlx.DB, mode string, stmt sqlgen.Stmt, values sqlgen.Values, rows []sqlgen.Row) string {
+func preparedPlan(t *testing.T, db *sqlx.DB, mode string, stmt statements.Stmt, values statements.Values, rows []statements.Row) string {
 	t.Helper()
 	conn, err := db.Connx(t.Context())
 	if err != nil {
@@ -175,21 +176,21 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	s := migrated(t, db)
 	fill(t, db, s, statistics)
 	power := formula(t, "15s + n^4")
-	lane := sqlgen.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000),
+	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000),
 		"state": "open", "priority": 0, "kind": "kind1", "policy": "", "attempts": 3, "since": int64(0), "turn": int64(2)}
-	claim, lanes := sqlgen.ClaimLane(s, tables, &power), []sqlgen.Row(nil)
+	claim, lanes := statements.ClaimLane(s, tables, &power), []statements.Row(nil)
 	inTurn := claim
 	if s.Caps.Lateral {
-		claim = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}})
-		inTurn = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}, InTurn: true})
-		lanes = []sqlgen.Row{
+		claim = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}})
+		inTurn = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}, InTurn: true})
+		lanes = []statements.Row{
 			{"open", int64(0), "kind1", "", int64(3), int64(0), int64(0)}, {"open", int64(0), "kind2", "", int64(1), int64(0), int64(0)},
 		}
 	}
 	// A large batch, of a worker that the statistics do not know.
-	var fences []sqlgen.Row
+	var fences []statements.Row
 	for id := range int64(500) {
-		fences = append(fences, sqlgen.Row{id + 1, int64(1)})
+		fences = append(fences, statements.Row{id + 1, int64(1)})
 	}
 	want := map[string][4][]string{
 		// A claim reads the index by all its columns; a sweep jumps in it; a
@@ -226,13 +227,13 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	finished["state"] = "done"
 	for _, c := range []struct {
 		name string
-		stmt sqlgen.Stmt
-		rows []sqlgen.Row
+		stmt statements.Stmt
+		rows []statements.Row
 		want []string
 	}{
-		{"claim", claim, lanes, want[0]}, {"claim in turn", inTurn, lanes, want[0]}, {"sweep", sqlgen.Sweep(s, tables), nil, want[1]},
-		{"settle", sqlgen.Delete(s, tables, len(fences)), fences, want[2]}, {"settle of one", sqlgen.Finish(s, tables, 1), fences[:1], one},
-		{"cleaning", sqlgen.Clean(s, tables), nil, want[3]},
+		{"claim", claim, lanes, want[0]}, {"claim in turn", inTurn, lanes, want[0]}, {"sweep", statements.Sweep(s, tables), nil, want[1]},
+		{"settle", statements.Delete(s, tables, len(fences)), fences, want[2]}, {"settle of one", statements.Finish(s, tables, 1), fences[:1], one},
+		{"cleaning", statements.Clean(s, tables), nil, want[3]},
 	} {
 		lane := lane
 		if c.name == "cleaning" {
@@ -268,9 +269,9 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	// each of them, or the batch for each row of the table.
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	for name, stmt := range map[string]sqlgen.Stmt{
-		"take": sqlgen.Take(s, tables, len(fences)), "extend": sqlgen.Extend(s, tables, len(fences)),
-		"finish": sqlgen.Finish(s, tables, len(fences)), "settle": sqlgen.Settle(s, tables, len(fences)), "delete": sqlgen.Delete(s, tables, len(fences)),
+	for name, stmt := range map[string]statements.Stmt{
+		"take": statements.Take(s, tables, len(fences)), "extend": statements.Extend(s, tables, len(fences)),
+		"finish": statements.Finish(s, tables, len(fences)), "settle": statements.Settle(s, tables, len(fences)), "delete": statements.Delete(s, tables, len(fences)),
 	} {
 		rows := fences
 		if name == "settle" {

@@ -1,11 +1,11 @@
-package sqlgen_test
+package statements_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // TestSettleKeepsWhatIsLong: prepared once and run with large numbers, and short and long
@@ -21,23 +21,23 @@ func TestSettleKeepsWhatIsLong(t *testing.T) {
 		if err := db.SelectContext(t.Context(), &ids, "select id from falldue_tasks order by id"); err != nil {
 			t.Fatal(err)
 		}
-		stmt := sqlgen.Settle(s, tables, n)
+		stmt := statements.Settle(s, tables, n)
 		prepared, err := db.PrepareContext(t.Context(), stmt.SQL)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = prepared.Close() }()
 		for _, lengths := range [][]int{{1, 2, 3, 4}, {1, 8_000, 300, 5_000}, {8_000, 1, 1, 1}, {0, 5, 0, 8_000}} {
-			var rows []sqlgen.Row
+			var rows []statements.Row
 			for i, id := range ids {
 				var failure, answer any
 				if lengths[i] > 0 {
 					failure, answer = strings.Repeat("ü", lengths[i]), `"`+strings.Repeat("a", 100*lengths[i])+`"`
 				}
-				rows = append(rows, sqlgen.Row{id, int64(1 << 62), "open", int64(0), int64(i), failure, answer})
+				rows = append(rows, statements.Row{id, int64(1 << 62), "open", int64(0), int64(i), failure, answer})
 			}
 			run(t, db, "update falldue_tasks set last_error = 'before'")
-			if _, err := prepared.ExecContext(t.Context(), stmt.Bind(sqlgen.Values{"worker": ""}, rows)...); err != nil {
+			if _, err := prepared.ExecContext(t.Context(), stmt.Bind(statements.Values{"worker": ""}, rows)...); err != nil {
 				t.Fatalf("lengths %v: %v", lengths, err)
 			}
 			for i, id := range ids {

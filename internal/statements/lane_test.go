@@ -1,4 +1,4 @@
-package sqlgen_test
+package statements_test
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // firstColumns runs a statement and returns the columns that look has it read,
 // row by row.
-func firstColumns(t *testing.T, db *sqlx.DB, stmt sqlgen.Stmt, values sqlgen.Values, rows []sqlgen.Row, columns ...int) (got [][]string) {
+func firstColumns(t *testing.T, db *sqlx.DB, stmt statements.Stmt, values statements.Values, rows []statements.Row, columns ...int) (got [][]string) {
 	t.Helper()
 	found, err := db.QueryxContext(t.Context(), stmt.SQL, stmt.Bind(values, rows)...)
 	if err != nil {
@@ -61,25 +61,25 @@ func TestOddNamesStandInNobodysWay(t *testing.T) {
 			run(t, db, "insert into "+tables.Name(s, "tasks")+" (queue, state, kind, updated_at, created_at, payload) values ('"+
 				r[0]+"', '"+r[1]+"', '"+r[2]+"', "+clock.Shift(now, "-1000000")+", "+now+", '{}')")
 		}
-		got := firstColumns(t, db, sqlgen.Sweep(s, tables), sqlgen.Values{"queue": "default"}, nil, 0, 2)
+		got := firstColumns(t, db, statements.Sweep(s, tables), statements.Values{"queue": "default"}, nil, 0, 2)
 		if diff := cmp.Diff([][]string{{"open", "kind"}, {"open", "kind  0"}, {"snoozed", "open 0 kind"}}, got); diff != "" {
 			t.Errorf("a sweep found (-want +got)\n%s", diff)
 		}
-		got = firstColumns(t, db, sqlgen.Clean(s, tables), sqlgen.Values{"queue": "default", "state": "done", "keep": int64(0), "limit": 10}, nil, 0)
+		got = firstColumns(t, db, statements.Clean(s, tables), statements.Values{"queue": "default", "state": "done", "keep": int64(0), "limit": 10}, nil, 0)
 		if diff := cmp.Diff([][]string{{"9"}}, got); diff != "" {
 			t.Errorf("to be cleaned are (-want +got)\n%s", diff)
 		}
-		got = firstColumns(t, db, sqlgen.List(s, tables, sqlgen.ListParams{Queue: true, State: true}),
-			sqlgen.Values{"queue": "default", "state": "open", "after": int64(0), "limit": 10}, nil, 0)
+		got = firstColumns(t, db, statements.List(s, tables, statements.ListParams{Queue: true, State: true}),
+			statements.Values{"queue": "default", "state": "open", "after": int64(0), "limit": 10}, nil, 0)
 		if diff := cmp.Diff([][]string{{"3"}, {"4"}}, got); diff != "" {
 			t.Errorf("in the list are (-want +got)\n%s", diff)
 		}
-		lane := sqlgen.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 10,
+		lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 10,
 			"state": "open", "priority": 0, "kind": "kind", "policy": "", "attempts": 0, "since": int64(0)}
-		claim, rows := sqlgen.ClaimLane(s, tables, nil), []sqlgen.Row(nil)
+		claim, rows := statements.ClaimLane(s, tables, nil), []statements.Row(nil)
 		if s.Name() == dialect.Postgres {
-			claim = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables})
-			rows = []sqlgen.Row{{"open", int64(0), "kind", "", int64(0), int64(0), int64(-1)}}
+			claim = statements.Claim(s, statements.ClaimParams{Tables: tables})
+			rows = []statements.Row{{"open", int64(0), "kind", "", int64(0), int64(0), int64(-1)}}
 		}
 		if diff := cmp.Diff([][]string{{"3"}}, firstColumns(t, db, claim, lane, rows, 1)); diff != "" {
 			t.Errorf("a claim takes (-want +got)\n%s", diff)

@@ -1,4 +1,4 @@
-package sqlgen_test
+package statements_test
 
 import (
 	"flag"
@@ -12,6 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/migrations"
 	"github.com/falldue/falldue/sqlgen"
@@ -19,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-var tables = sqlgen.Tables{Prefix: "falldue_"}
+var tables = dialect.Tables{Prefix: "falldue_"}
 
 // formula compiles the text of a delay.
 func formula(t *testing.T, text string) sqlgen.Formula {
@@ -35,73 +36,73 @@ func formula(t *testing.T, text string) sqlgen.Formula {
 	return f
 }
 
-// statements is every statement of the queue, by its name, with room for two
+// allOf is every statement of the queue, by its name, with room for two
 // rows where it takes a batch.
-func statements(t *testing.T, s dialect.Server) map[string]sqlgen.Stmt {
+func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	t.Helper()
 	arctan, power := formula(t, "917m * atan(n^3 / 15)"), formula(t, "15s + n^4")
 	const room = 2
-	all := map[string]sqlgen.Stmt{
-		"take":              sqlgen.Take(s, tables, room),
-		"sweep":             sqlgen.Sweep(s, tables),
-		"delete":            sqlgen.Delete(s, tables, room),
-		"finish":            sqlgen.Finish(s, tables, room),
-		"settle":            sqlgen.Settle(s, tables, room),
-		"extend":            sqlgen.Extend(s, tables, room),
-		"owned":             sqlgen.Owned(s, tables, room, false),
-		"owned_locked":      sqlgen.Owned(s, tables, room, true),
-		"record":            sqlgen.Record(s, tables, room),
-		"forget":            sqlgen.Forget(s, tables, room),
-		"enqueue":           sqlgen.Enqueue(s, sqlgen.EnqueueParams{Tables: tables}, room),
-		"enqueue_one":       sqlgen.EnqueueOne(s, sqlgen.EnqueueParams{Tables: tables}),
-		"enqueue_plain":     sqlgen.Enqueue(s, sqlgen.EnqueueParams{Tables: tables, Plain: true}, room),
-		"enqueue_one_plain": sqlgen.EnqueueOne(s, sqlgen.EnqueueParams{Tables: tables, Plain: true}),
-		"put_policy":        sqlgen.PutPolicy(s, tables),
-		"policy":            sqlgen.Policy(s, tables),
-		"check":             sqlgen.Check(s, []sqlgen.Formula{arctan, power}, room),
-		"list":              sqlgen.List(s, tables, sqlgen.ListParams{}),
-		"list_filtered":     sqlgen.List(s, tables, sqlgen.ListParams{ID: true, Queue: true, Kind: true, State: true}),
-		"attempts":          sqlgen.Attempts(s, tables),
-		"count":             sqlgen.Count(s, tables),
-		"revive":            sqlgen.Retry(s, tables),
-		"cancel":            sqlgen.Cancel(s, tables),
-		"clean":             sqlgen.Clean(s, tables),
-		"drop":              sqlgen.Drop(s, tables, room),
+	all := map[string]statements.Stmt{
+		"take":              statements.Take(s, tables, room),
+		"sweep":             statements.Sweep(s, tables),
+		"delete":            statements.Delete(s, tables, room),
+		"finish":            statements.Finish(s, tables, room),
+		"settle":            statements.Settle(s, tables, room),
+		"extend":            statements.Extend(s, tables, room),
+		"owned":             statements.Owned(s, tables, room, false),
+		"owned_locked":      statements.Owned(s, tables, room, true),
+		"record":            statements.Record(s, tables, room),
+		"forget":            statements.Forget(s, tables, room),
+		"enqueue":           statements.Enqueue(s, statements.EnqueueParams{Tables: tables}, room),
+		"enqueue_one":       statements.EnqueueOne(s, statements.EnqueueParams{Tables: tables}),
+		"enqueue_plain":     statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Plain: true}, room),
+		"enqueue_one_plain": statements.EnqueueOne(s, statements.EnqueueParams{Tables: tables, Plain: true}),
+		"put_policy":        statements.PutPolicy(s, tables),
+		"policy":            statements.Policy(s, tables),
+		"check":             statements.Check(s, []sqlgen.Formula{arctan, power}, room),
+		"list":              statements.List(s, tables, statements.ListParams{}),
+		"list_filtered":     statements.List(s, tables, statements.ListParams{ID: true, Queue: true, Kind: true, State: true}),
+		"attempts":          statements.Attempts(s, tables),
+		"count":             statements.Count(s, tables),
+		"revive":            statements.Retry(s, tables),
+		"cancel":            statements.Cancel(s, tables),
+		"clean":             statements.Clean(s, tables),
+		"drop":              statements.Drop(s, tables, room),
 	}
 	if s.Caps.Rows != dialect.Unions {
-		all["enqueue_alike_plain"] = sqlgen.EnqueueAlike(s, sqlgen.EnqueueParams{Tables: tables, Plain: true}, room)
-		all["enqueue_alike"] = sqlgen.EnqueueAlike(s, sqlgen.EnqueueParams{Tables: tables}, room)
+		all["enqueue_alike_plain"] = statements.EnqueueAlike(s, statements.EnqueueParams{Tables: tables, Plain: true}, room)
+		all["enqueue_alike"] = statements.EnqueueAlike(s, statements.EnqueueParams{Tables: tables}, room)
 	}
 	if s.Caps.LooseScan {
-		all["next_lane"] = sqlgen.NextLane(s, tables)
+		all["next_lane"] = statements.NextLane(s, tables)
 	}
 	if s.Caps.CachesStatistics {
-		all["recount"] = sqlgen.RefreshStatistics(s, tables)
+		all["recount"] = statements.RefreshStatistics(s, tables)
 	}
 	if s.Caps.Lateral {
-		all["claim"] = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}})
-		all["claim_in_turn"] = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}, InTurn: true})
-		all["claim_snoozed"] = sqlgen.Claim(s, sqlgen.ClaimParams{Tables: tables})
+		all["claim"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}})
+		all["claim_in_turn"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}, InTurn: true})
+		all["claim_snoozed"] = statements.Claim(s, statements.ClaimParams{Tables: tables})
 	} else {
-		all["claim_lane"] = sqlgen.ClaimLane(s, tables, &arctan)
-		all["claim_lane_snoozed"] = sqlgen.ClaimLane(s, tables, nil)
+		all["claim_lane"] = statements.ClaimLane(s, tables, &arctan)
+		all["claim_lane_snoozed"] = statements.ClaimLane(s, tables, nil)
 		if s.Caps.SkipLocked {
-			all["turn"], all["end_turn"] = sqlgen.Turn(s), sqlgen.EndTurn(s)
+			all["turn"], all["end_turn"] = statements.Turn(s), statements.EndTurn(s)
 		}
 	}
 	if s.Caps.Notify {
-		all["enqueue_notify"] = sqlgen.Enqueue(s, sqlgen.EnqueueParams{Tables: tables, Notify: true}, room)
-		all["enqueue_one_notify"] = sqlgen.EnqueueOne(s, sqlgen.EnqueueParams{Tables: tables, Notify: true})
+		all["enqueue_notify"] = statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Notify: true}, room)
+		all["enqueue_one_notify"] = statements.EnqueueOne(s, statements.EnqueueParams{Tables: tables, Notify: true})
 	}
 	if s.Caps.Copy {
-		all["copy"], all["copy_plain"] = sqlgen.Copy(s, tables, false), sqlgen.Copy(s, tables, true)
-		all["copy_ids"], all["notify"] = sqlgen.CopyIDs(s), sqlgen.Notify(s)
+		all["copy"], all["copy_plain"] = statements.Copy(s, tables, false), statements.Copy(s, tables, true)
+		all["copy_ids"], all["notify"] = statements.CopyIDs(s), statements.Notify(s)
 	}
 	if s.Caps.LaneExpression {
-		all["lane_indexes"] = sqlgen.LaneIndexes(s)
+		all["lane_indexes"] = statements.LaneIndexes(s)
 	}
 	if s.Name() == dialect.SQLite {
-		all["count_tables"] = sqlgen.CountTables(s)
+		all["count_tables"] = statements.CountTables(s)
 	}
 	return all
 }
@@ -122,7 +123,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		all := statements(t, s)
+		all := allOf(t, s)
 		for stmt, made := range all {
 			file, got := filepath.Join(dir, stmt+".sql"), made.SQL+"\n"
 			if *update {
@@ -175,7 +176,7 @@ func TestPrepared(t *testing.T) {
 		for _, driver := range testdb.Drivers(engine) {
 			db := testdb.OpenDriver(t, engine, driver)
 			s := migrated(t, db)
-			for name, stmt := range statements(t, s) {
+			for name, stmt := range allOf(t, s) {
 				tx, err := db.BeginTx(t.Context(), nil) // COPY wants one
 				if err != nil {
 					t.Fatal(err)
@@ -209,7 +210,7 @@ func TestProbeFindsTheTypical(t *testing.T) {
 }
 
 func TestBind(t *testing.T) {
-	rows := []sqlgen.Row{{int64(1), int64(-2)}, {int64(1<<62 + 1), int64(3)}}
+	rows := []statements.Row{{int64(1), int64(-2)}, {int64(1<<62 + 1), int64(3)}}
 	cells := []any{int64(1), int64(-2), int64(1<<62 + 1), int64(3), int64(0), int64(0), int64(0), int64(0), "me"}
 	for _, c := range []struct {
 		engine dialect.Name
@@ -223,7 +224,7 @@ func TestBind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := sqlgen.Delete(s, tables, 4).Bind(sqlgen.Values{"worker": "me"}, rows)
+		got := statements.Delete(s, tables, 4).Bind(statements.Values{"worker": "me"}, rows)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.engine, diff)
 		}
@@ -232,7 +233,7 @@ func TestBind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := sqlgen.Record(s, tables, 1).Bind(nil, []sqlgen.Row{
+	args := statements.Record(s, tables, 1).Bind(nil, []statements.Row{
 		{int64(1), int64(1), int64(1), `a"b\c`, "{x,NULL}", int64(0), "ü\n", nil},
 	})
 	want := []any{"{1}", "{1}", "{1}", `{"a\"b\\c"}`, `{"{x,NULL}"}`, "{0}", "{\"ü\n\"}", "{NULL}"}
@@ -247,8 +248,8 @@ func TestBindPanicsOnMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, bind := range map[string]func(){
-		"a missing value": func() { sqlgen.Delete(s, tables, 1).Bind(nil, []sqlgen.Row{{int64(1), int64(1)}}) },
-		"too many rows":   func() { sqlgen.Forget(s, tables, 1).Bind(nil, []sqlgen.Row{{int64(1)}, {int64(2)}}) },
+		"a missing value": func() { statements.Delete(s, tables, 1).Bind(nil, []statements.Row{{int64(1), int64(1)}}) },
+		"too many rows":   func() { statements.Forget(s, tables, 1).Bind(nil, []statements.Row{{int64(1)}, {int64(2)}}) },
 	} {
 		func() {
 			defer func() {
@@ -269,8 +270,8 @@ func TestParametersGoWhereTheTextNamesThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stmt := sqlgen.EndTurn(s)
-	if got := stmt.Bind(sqlgen.Values{"turn": "turn", "number": "number"}, nil); !slices.Equal(got, []any{"turn", "number"}) {
+	stmt := statements.EndTurn(s)
+	if got := stmt.Bind(statements.Values{"turn": "turn", "number": "number"}, nil); !slices.Equal(got, []any{"turn", "number"}) {
 		t.Errorf("%s\nis bound to %v", stmt.SQL, got)
 	}
 }

@@ -1,4 +1,4 @@
-package sqlgen
+package statements
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
 )
 
 // Stmt is a statement and the names of its parameters in the order in which
@@ -64,7 +65,7 @@ type Values map[string]any
 // the calling code, not in data.
 func (s Stmt) Bind(values Values, rows []Row) []any {
 	if s.slots > 0 && len(rows) > s.slots {
-		panic(fmt.Sprintf("sqlgen: %d rows for a statement with room for %d", len(rows), s.slots))
+		panic(fmt.Sprintf("statements: %d rows for a statement with room for %d", len(rows), s.slots))
 	}
 	args := make([]any, len(s.params))
 	for i, p := range s.params {
@@ -72,7 +73,7 @@ func (s Stmt) Bind(values Values, rows []Row) []any {
 		case scalar:
 			v, ok := values[p.name]
 			if !ok {
-				panic(fmt.Sprintf("sqlgen: no value for parameter %q of %s", p.name, s.SQL))
+				panic(fmt.Sprintf("statements: no value for parameter %q of %s", p.name, s.SQL))
 			}
 			args[i] = v
 		case wholeColumn:
@@ -115,7 +116,7 @@ func arrayText(rows []Row, i int) string {
 		case string:
 			writeQuoted(&array, v)
 		default:
-			panic(fmt.Sprintf("sqlgen: a batch holds %T; allowed are int64, string and nil", v))
+			panic(fmt.Sprintf("statements: a batch holds %T; allowed are int64, string and nil", v))
 		}
 	}
 	array.WriteByte('}')
@@ -283,7 +284,7 @@ func (b *builder) values(room int, cols []Column, row func(values []string) stri
 
 // wait writes the whole microseconds that f makes a task wait after attempts,
 // an SQL expression or, where it starts with ":", a parameter's name.
-func (b *builder) wait(f Formula, attempts string) string {
+func (b *builder) wait(f sqlgen.Formula, attempts string) string {
 	if name, isParam := strings.CutPrefix(attempts, ":"); isParam {
 		attempts = b.arg(name)
 	}

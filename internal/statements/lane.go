@@ -1,4 +1,4 @@
-package sqlgen
+package statements
 
 import "github.com/falldue/falldue/dialect"
 
