@@ -49,10 +49,10 @@
 //
 // Imports go one way, and a test holds them to it:
 //
-//	dialect ← sqlgen ← {backoff, internal/statements, migrations} ← falldue ← queuetest ← {cmd, examples}
+//	dialect ← sqlgen ← {backoff, internal/statements} ← {internal/store, migrations} ← falldue ← queuetest ← {cmd, examples}
 //
 // Package backoff has the policies, sqlgen the expressions behind them, dialect
-// what an engine is and can. SQL text is in internal/statements, sqlgen, dialect
-// and migrations only. queuetest is the conformance suite, for any engine and
+// what an engine is and can. internal/statements has the SQL of the queue, and
+// internal/store runs it. queuetest is the conformance suite, for any engine and
 // driver.
 package falldue

@@ -6,12 +6,11 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -59,86 +58,71 @@ func (q *Queue) EnqueueManyTx(ctx context.Context, tx Tx, params ...EnqueueParam
 	return q.enqueue(ctx, tx, len(params), func(i int) EnqueueParams { return params[i] })
 }
 
-// enqueue stores n params. It checks every one before it writes the first.
-func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, param func(i int) EnqueueParams) ([]int64, error) {
+// stage takes part in an enqueue before its entries are stored: in the caller's
+// transaction, where there is one, or else before the enqueue's own.
+type stage interface {
+	stage(ctx context.Context, tx Tx, list []pending) error
+}
+
+// pending is a task on its way into the table.
+type pending struct {
+	store.Entry
+	policy *backoff.Policy // its own, whose key the entry has
+}
+
+// enqueue stores n tasks. It checks every one before it writes the first.
+func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) EnqueueParams) ([]int64, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	entries := make([]entry, n)
-	brought := map[string]backoff.Policy{}
-	for i := range entries {
-		d := param(i)
-		if d.kind == nil {
+	list, entries := make([]pending, n), make([]store.Entry, n)
+	for i := range list {
+		p := params(i)
+		if p.kind == nil {
 			return nil, fmt.Errorf("enqueue: %w", invalid("task %d has empty EnqueueParams; Kind.Params makes them", i))
 		}
-		e, err := q.entry(d, brought)
-		if err != nil {
-			return nil, fmt.Errorf("enqueue %.100q: %w", d.kind.name, err)
+		var err error
+		if list[i], err = q.pending(p); err != nil {
+			return nil, fmt.Errorf("enqueue %.100q: %w", p.kind.name, err)
 		}
-		entries[i] = e
+		entries[i] = list[i].Entry
 	}
-	// In one order, so that no two transactions wait for each other's policies.
-	for _, key := range slices.Sorted(maps.Keys(brought)) {
-		if err := q.policies.put(ctx, tx, key, brought[key]); err != nil {
-			return nil, fmt.Errorf("enqueue: store a policy: %w", err)
+	for _, s := range q.stages {
+		if err := s.stage(ctx, tx, list); err != nil {
+			return nil, fmt.Errorf("enqueue: %w", err)
 		}
 	}
-	ids, err := q.store.enqueue(ctx, tx, entries)
+	ids, err := q.store.Enqueue(ctx, tx, entries)
 	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
 	}
 	if tx == nil {
-		q.wake(entries)
+		q.enqueued(entries)
 	}
 	return ids, nil
 }
 
-// entry is a task on its way into the table.
-type entry struct {
-	queue, kind, policy   string
-	priority, maxAttempts int
-	at                    any           // microseconds since 1970 as an int64, or nil: it counts
-	delay                 time.Duration // from now, where there is no at
-	payload               string
+// laneOf returns the lane that a new task is in.
+func laneOf(e store.Entry) store.Lane {
+	return store.Lane{State: statements.StateOpen, Priority: e.Priority, Kind: e.Kind, Policy: e.Policy}
 }
 
-// row is the entry in the order of statements.EnqueueColumns, or of PlainColumns.
-func (e entry) row(plain bool) statements.Row {
-	if plain {
-		return statements.Row{e.queue, e.kind, e.payload}
-	}
-	return statements.Row{e.queue, e.kind, e.policy, int64(e.priority), int64(e.maxAttempts), e.at, e.delay.Microseconds(), e.payload}
-}
-
-// alike tells whether two entries differ in nothing but their payload.
-func (e entry) alike(other entry) bool {
-	e.payload = other.payload
-	return e == other
-}
-
-// allPlain tells whether all entries are due now and leave to the table what they can.
-func allPlain(entries []entry) bool {
-	return !slices.ContainsFunc(entries, func(e entry) bool {
-		return e != entry{queue: e.queue, kind: e.kind, payload: e.payload}
-	})
-}
-
-// entry checks params, and notes the policy that it brings.
-func (q *Queue) entry(d EnqueueParams, brought map[string]backoff.Policy) (e entry, err error) {
+// pending checks params, and makes an entry of them.
+func (q *Queue) pending(d EnqueueParams) (e pending, err error) {
 	if d.err != nil {
 		return e, d.err
 	}
 	o := d.opts
-	e = entry{queue: cmp.Or(o.Queue, d.kind.Queue), kind: d.kind.name, priority: d.kind.Priority, maxAttempts: o.MaxAttempts, delay: o.Delay}
+	e.Entry = store.Entry{Queue: cmp.Or(o.Queue, d.kind.Queue), Kind: d.kind.name, Priority: d.kind.Priority, MaxAttempts: o.MaxAttempts, Delay: o.Delay}
 	if o.Priority != nil {
-		e.priority = *o.Priority
+		e.Priority = *o.Priority
 	}
-	if e.queue == "" || e.queue != d.kind.Queue { // the kind's was looked at before
-		if err := validName("queue", e.queue); err != nil {
+	if e.Queue == "" || e.Queue != d.kind.Queue { // the kind's own was checked before
+		if err := validName("queue", e.Queue); err != nil {
 			return e, err
 		}
 	}
-	if err := validPriority(e.priority); err != nil {
+	if err := validPriority(e.Priority); err != nil {
 		return e, err
 	}
 	if o.MaxAttempts < 0 || o.MaxAttempts > 1<<31-1 {
@@ -148,8 +132,7 @@ func (q *Queue) entry(d EnqueueParams, brought map[string]backoff.Policy) (e ent
 		if err := o.Policy.Err(); err != nil {
 			return e, fmt.Errorf("%w: policy: %w", ErrInvalid, err)
 		}
-		e.policy = o.Policy.Key()
-		brought[e.policy] = *o.Policy
+		e.Policy, e.policy = o.Policy.Key(), o.Policy
 	}
 	if o.Delay < 0 || o.Delay > maxDelay {
 		return e, invalid("Delay %v; allowed are 0 to %v", o.Delay, maxDelay)
@@ -161,7 +144,7 @@ func (q *Queue) entry(d EnqueueParams, brought map[string]backoff.Policy) (e ent
 		if y := o.RunAt.UTC().Year(); y < 1970 || y > 9000 {
 			return e, invalid("RunAt %v; allowed are the years 1970 to 9000", o.RunAt)
 		}
-		e.at = o.RunAt.UnixMicro()
+		e.RunAt = sql.Null[int64]{V: o.RunAt.UnixMicro(), Valid: true}
 	}
 	payload, err := json.Marshal(d.args)
 	if err != nil {
@@ -170,7 +153,7 @@ func (q *Queue) entry(d EnqueueParams, brought map[string]backoff.Policy) (e ent
 	if err := validPayload(payload, q.cfg.MaxPayload); err != nil {
 		return e, err
 	}
-	e.payload = string(payload)
+	e.Payload = string(payload)
 	return e, nil
 }
 

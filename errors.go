@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/falldue/falldue/internal/store"
 )
 
 // Errors to test for with errors.Is.
@@ -20,14 +22,14 @@ var (
 	ErrStopping = errors.New("falldue: worker is stopping")
 	// ErrNotFound is returned by Queue.Task, Retry and Cancel for an id that
 	// is not there, or not in a state that allows it.
-	ErrNotFound = errors.New("falldue: no such task")
+	ErrNotFound = store.ErrNotFound
 	// ErrInvalid is wrapped by every error about what a caller passed in: a
 	// configuration, a kind, arguments, options. Its text names the value and
 	// what is allowed.
 	ErrInvalid = errors.New("falldue: invalid")
 	// ErrNotMigrated is wrapped by errors that come from missing tables, or ones
 	// of a release before: run Queue.Migrate, or "falldue migrate up".
-	ErrNotMigrated = errors.New("falldue: the tables are missing or not up to date; run the migrations first")
+	ErrNotMigrated = store.ErrNotMigrated
 )
 
 func invalid(format string, args ...any) error {
@@ -60,7 +62,8 @@ type verdict struct {
 type act int
 
 const (
-	actDiscard act = iota
+	actNone act = iota
+	actDiscard
 	actSnooze
 	actRetryAfter
 )

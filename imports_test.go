@@ -104,8 +104,8 @@ func place(places map[string]int, name string) (int, bool) {
 	return at, ok
 }
 
-// TestImportsGoOneWay leaves alone what is in internal, which is for tests and
-// programs, and packages that have nothing to do with the others.
+// TestImportsGoOneWay covers every package. One that has no place in the line of
+// doc.go imports none that has, and none with a place imports it but programs.
 func TestImportsGoOneWay(t *testing.T) {
 	t.Parallel()
 	places := layers(t)
@@ -115,25 +115,19 @@ func TestImportsGoOneWay(t *testing.T) {
 		if !ours {
 			continue
 		}
+		at, placed := place(places, name)
 		for _, imported := range p.Imports {
 			other, ours := inside(imported)
 			if !ours {
 				continue
 			}
-			at, placed := place(places, name)
 			otherAt, otherPlaced := place(places, other)
 			switch {
-			case !placed && strings.HasPrefix(name, "internal/"):
-				// The tests of every package use these, so they can use none.
-				serves := strings.HasPrefix(name, "internal/testdb") || name == "internal/connect"
-				if serves && !strings.HasPrefix(other, "internal/testdb") {
-					t.Errorf("%s imports %s; it can import no package of falldue", name, other)
-				}
-			case !placed:
+			case !placed && otherPlaced:
 				t.Errorf("%s imports %s, and has no place in the line of doc.go", name, other)
-			case !otherPlaced && at != programs:
+			case placed && !otherPlaced && at != programs:
 				t.Errorf("%s imports %s, which is for programs and tests", name, other)
-			case otherPlaced && otherAt >= at:
+			case placed && otherPlaced && otherAt >= at:
 				t.Errorf("%s imports %s, against the direction of doc.go", name, other)
 			}
 		}

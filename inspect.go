@@ -2,14 +2,13 @@ package falldue
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
 )
 
 // State is where a task stands.
@@ -94,14 +93,27 @@ type TaskFilter struct {
 // Task looks a task up. Its error wraps [ErrNotFound] for an id that is not
 // there: it never was, or is done and not kept.
 func (q *Queue) Task(ctx context.Context, id int64) (TaskInfo, error) {
-	list, err := q.store.list(ctx, statements.ListParams{ID: true}, statements.Values{"id": id, "after": int64(-1 << 63), "limit": 1})
+	t, err := q.store.Task(ctx, id)
 	if err != nil {
 		return TaskInfo{}, err
 	}
-	if len(list) == 0 {
-		return TaskInfo{}, fmt.Errorf("%w: %d", ErrNotFound, id)
+	return taskInfo(t), nil
+}
+
+func taskInfo(t store.Task) TaskInfo {
+	info := TaskInfo{
+		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Policy: t.Policy, Priority: t.Priority, State: State(t.State),
+		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Fence: t.Fence,
+		UpdatedAt: store.Time(t.Updated), CreatedAt: store.Time(t.Created), Now: store.Time(t.Now),
+		ClaimedBy: t.ClaimedBy, LastError: t.LastError, Payload: t.Payload, Result: t.Result,
 	}
-	return list[0], nil
+	if t.Attempts > 0 {
+		info.FirstAttemptedAt = store.Time(t.FirstAttempted)
+	}
+	if t.Fence > 0 {
+		info.AttemptedAt = store.Time(t.Attempted)
+	}
+	return info
 }
 
 // Tasks lists tasks in the order of their ids. Its error wraps [ErrInvalid] for
@@ -126,9 +138,15 @@ func (q *Queue) Tasks(ctx context.Context, f TaskFilter) ([]TaskInfo, error) {
 	if f.State != "" && !slices.Contains(states, f.State) {
 		return nil, invalid("state %.100q; allowed are %v", f.State, states)
 	}
-	return q.store.list(ctx,
-		statements.ListParams{Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != ""},
-		statements.Values{"queue": f.Queue, "kind": f.Kind, "state": string(f.State), "after": f.After, "limit": f.Limit})
+	rows, err := q.store.Tasks(ctx, store.Filter{Queue: f.Queue, Kind: f.Kind, State: string(f.State), After: f.After, Limit: f.Limit})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]TaskInfo, len(rows))
+	for i, t := range rows {
+		list[i] = taskInfo(t)
+	}
+	return list, nil
 }
 
 // Attempt is what is recorded of one attempt that did not succeed.
@@ -136,8 +154,8 @@ type Attempt struct {
 	// Attempt is the task's attempt, Fence its claim.
 	Attempt int
 	Fence   int64
-	// Outcome is "retried", "dead", or "lost" where the worker vanished.
-	Outcome    string
+	// Outcome is what became of the attempt.
+	Outcome    Outcome
 	Worker     string
 	FinishedAt time.Time
 	// Duration is how long the handler ran, 0 where nobody knows.
@@ -148,31 +166,34 @@ type Attempt struct {
 	Stack string
 }
 
+// Outcome is what became of a recorded attempt.
+type Outcome string
+
+// The outcomes of recorded attempts.
+const (
+	// OutcomeRetried attempts failed, and the task runs again.
+	OutcomeRetried = Outcome(store.Retried)
+	// OutcomeDead attempts failed, and the task is dead.
+	OutcomeDead = Outcome(store.Died)
+	// OutcomeLost attempts ended with their worker, or with its lease.
+	OutcomeLost = Outcome(store.Lost)
+)
+
 // Attempts lists what went wrong with a task, oldest first: nothing for one that
 // never failed, or is not there.
-func (q *Queue) Attempts(ctx context.Context, id int64) (list []Attempt, err error) {
-	s := q.store
-	stmt := s.stmt("attempts", 0, func(int) statements.Stmt { return statements.Attempts(s.server, s.tables) })
-	err = s.retry(ctx, func() error {
-		list = list[:0]
-		rows, err := pool{s}.rows(ctx, stmt.SQL, stmt.Bind(statements.Values{"id": id}, nil))
-		if err != nil {
-			return err
+func (q *Queue) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
+	rows, err := q.store.Attempts(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Attempt, len(rows))
+	for i, a := range rows {
+		list[i] = Attempt{
+			Attempt: a.Attempt, Fence: a.Fence, Outcome: Outcome(a.Outcome), Worker: a.Worker,
+			FinishedAt: store.Time(a.Finished), Duration: a.Duration, Error: a.Err, Stack: a.Stack.V,
 		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			var a Attempt
-			var finished, took int64
-			var stack sql.NullString
-			if err := rows.Scan(&a.Fence, &a.Attempt, &a.Outcome, &a.Worker, &finished, &took, &a.Error, &stack); err != nil {
-				return err
-			}
-			a.FinishedAt, a.Duration, a.Stack = time.UnixMicro(finished).UTC(), micros(took), stack.String
-			list = append(list, a)
-		}
-		return rows.Err()
-	})
-	return list, err
+	}
+	return list, nil
 }
 
 // Count is how many tasks of a queue and kind are in a state.
@@ -183,26 +204,16 @@ type Count struct {
 }
 
 // Counts counts all tasks by queue, kind and state. It reads the whole index.
-func (q *Queue) Counts(ctx context.Context) (list []Count, err error) {
-	s := q.store
-	stmt := s.stmt("count", 0, func(int) statements.Stmt { return statements.Count(s.server, s.tables) })
-	err = s.retry(ctx, func() error {
-		list = list[:0]
-		rows, err := pool{s}.rows(ctx, stmt.SQL, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			var c Count
-			if err := rows.Scan(&c.Queue, &c.Kind, &c.State, &c.Tasks); err != nil {
-				return err
-			}
-			list = append(list, c)
-		}
-		return rows.Err()
-	})
-	return list, err
+func (q *Queue) Counts(ctx context.Context) ([]Count, error) {
+	rows, err := q.store.Counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Count, len(rows))
+	for i, c := range rows {
+		list[i] = Count{Queue: c.Queue, Kind: c.Kind, State: State(c.State), Tasks: c.Tasks}
+	}
+	return list, nil
 }
 
 // Retry makes a dead or cancelled task due, with all its attempts before it;
@@ -210,7 +221,7 @@ func (q *Queue) Counts(ctx context.Context) (list []Count, err error) {
 // once, others at their next poll. Its error wraps [ErrNotFound] for a task that
 // is in another state.
 func (q *Queue) Retry(ctx context.Context, id int64) error {
-	err := q.store.changeState(ctx, "revive", statements.Retry, id)
+	err := q.store.RetryTask(ctx, id)
 	if err == nil {
 		q.Wake()
 	}
@@ -222,5 +233,5 @@ func (q *Queue) Retry(ctx context.Context, id int64) error {
 // third of Config.Lease. Its error wraps [ErrNotFound] for a task that is
 // finished.
 func (q *Queue) Cancel(ctx context.Context, id int64) error {
-	return q.store.changeState(ctx, "cancel", statements.Cancel, id)
+	return q.store.Cancel(ctx, id)
 }

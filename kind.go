@@ -152,7 +152,7 @@ func one(ids []int64, err error) (int64, error) {
 func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error) {
 	q.register(k.kind, func(ctx context.Context, r *run) error {
 		var args A
-		if err := json.Unmarshal(r.claim.payload, &args); err != nil {
+		if err := json.Unmarshal(r.claim.Payload, &args); err != nil {
 			return fmt.Errorf("decode the payload as %T: %w", args, err)
 		}
 		return fn(ctx, Task[A]{TaskMeta: r.meta(), Args: args, run: r})

@@ -1,34 +1,38 @@
 package falldue
 
 import (
-	"slices"
 	"testing"
 	"time"
+
+	"github.com/falldue/falldue/internal/store"
 )
 
 func TestWhatIsToldMeanwhileIsNotForgotten(t *testing.T) {
 	t.Parallel()
-	at, start := lane{state: "open", kind: "k"}, time.Now()
+	at, start := store.Lane{State: "open", Kind: "k"}, time.Now()
 	before, after, later := start.Add(-time.Second), start.Add(time.Second), start.Add(time.Hour)
 	for _, c := range []struct {
 		name string
-		do   func(lanes)
+		do   func(*laneTracker)
 		want time.Time // zero if the lane is not known
 	}{
-		{"a claim empties a lane", func(l lanes) { l.emptied(at) }, time.Time{}},
-		{"a claim empties a lane into which a task comes meanwhile", func(l lanes) { l.hint(at, after); l.emptied(at) }, after},
-		{"two tasks come meanwhile", func(l lanes) { l.hint(at, later); l.hint(at, after); l.emptied(at) }, after},
-		{"a sweep finds nothing", func(l lanes) { l.found(lanes{}, start) }, time.Time{}},
-		{"a sweep finds nothing, and a task comes meanwhile", func(l lanes) { l.hint(at, after); l.found(lanes{}, start) }, after},
-		{"a sweep finds a delayed task", func(l lanes) { l.found(lanes{at: {due: later, since: 7}}, start) }, later},
-		{"a sweep finds a delayed task, and another comes meanwhile", func(l lanes) { l.hint(at, after); l.found(lanes{at: {due: later, since: 7}}, start) }, after},
-		{"a sweep finds a task, and a delayed one comes meanwhile", func(l lanes) { l.hint(at, later); l.found(lanes{at: {due: after}}, start) }, after},
+		{"a claim empties a lane", func(l *laneTracker) { l.emptied([]store.Lane{at}, start) }, time.Time{}},
+		{"a claim empties a lane into which a task comes meanwhile", func(l *laneTracker) { l.hint(at, after); l.emptied([]store.Lane{at}, start) }, after},
+		{"two tasks come meanwhile", func(l *laneTracker) { l.hint(at, later); l.hint(at, after); l.emptied([]store.Lane{at}, start) }, after},
+		{"a sweep finds nothing", func(l *laneTracker) { l.swept(map[store.Lane]front{}, start) }, time.Time{}},
+		{"a sweep finds nothing, and a task comes meanwhile", func(l *laneTracker) { l.hint(at, after); l.swept(map[store.Lane]front{}, start) }, after},
+		{"a sweep finds a delayed task", func(l *laneTracker) { l.swept(map[store.Lane]front{at: {due: later, since: 7}}, start) }, later},
+		{"a sweep finds a delayed task, and another comes meanwhile", func(l *laneTracker) {
+			l.hint(at, after)
+			l.swept(map[store.Lane]front{at: {due: later, since: 7}}, start)
+		}, after},
+		{"a sweep finds a task, and a delayed one comes meanwhile", func(l *laneTracker) { l.hint(at, later); l.swept(map[store.Lane]front{at: {due: after}}, start) }, after},
 	} {
-		known := lanes{}
+		known := newLaneTracker()
 		known.hint(at, before)
-		known.ask(slices.Values([]lane{at}))
+		known.beginClaim([]store.Lane{at})
 		c.do(known)
-		if got := known[at].due; !got.Equal(c.want) {
+		if got := known.lanes[at].due; !got.Equal(c.want) {
 			t.Errorf("%s: the lane is due %v after, want %v", c.name, got.Sub(start), c.want.Sub(start))
 		}
 	}
@@ -38,14 +42,14 @@ func TestWhatIsToldMeanwhileIsNotForgotten(t *testing.T) {
 // the lane was looked through.
 func TestATaskBeforeTheFirstIsLookedFor(t *testing.T) {
 	t.Parallel()
-	at, now := lane{state: "open", kind: "k"}, time.Now()
-	known := lanes{at: {due: now.Add(time.Hour), since: 7}}
+	at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
+	known := &laneTracker{lanes: map[store.Lane]front{at: {due: now.Add(time.Hour), since: 7}}}
 	known.hint(at, now.Add(2*time.Hour))
-	if f := known[at]; f.since != 7 || !f.due.Equal(now.Add(time.Hour)) {
+	if f := known.lanes[at]; f.since != 7 || !f.due.Equal(now.Add(time.Hour)) {
 		t.Errorf("a later task: due in %v from %d, want an hour from 7", f.due.Sub(now), f.since)
 	}
 	known.hint(at, now)
-	if f := known[at]; f.since != 0 || !f.due.Equal(now) {
+	if f := known.lanes[at]; f.since != 0 || !f.due.Equal(now) {
 		t.Errorf("an earlier task: due in %v from %d, want now from 0", f.due.Sub(now), f.since)
 	}
 }

@@ -6,21 +6,23 @@ import (
 	"sync"
 	"time"
 
-	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
 )
 
-// leases holds every claim of a worker from the moment it is taken until it is
-// settled, and extends them all every third of a lease. It also notices by
-// itself when a lease is over, by the monotonic clock: a worker that could not
-// reach the database, or was stopped, must not go on as if it owned its tasks.
+// leases is the role that holds every claim of a worker from the moment it is
+// taken until it is settled, and extends them all every third of a lease. It also
+// notices by the monotonic clock that a lease is over: a worker that could not
+// reach the database, or was suspended, must not go on as if it owned its tasks.
 type leases struct {
-	w *worker
+	worker string
+	length time.Duration
+	events events
+	// extendRows moves the end of leases in the database.
+	extendRows func(ctx context.Context, worker string, length time.Duration, claims []store.ClaimRef) (store.Unsettled, error)
 
 	mu   sync.Mutex
 	held map[*run]struct{}
 }
-
-func newLeases(w *worker) *leases { return &leases{w: w, held: map[*run]struct{}{}} }
 
 // hold registers claims.
 func (l *leases) hold(runs ...*run) {
@@ -29,13 +31,6 @@ func (l *leases) hold(runs ...*run) {
 	for _, r := range runs {
 		l.held[r] = struct{}{}
 	}
-}
-
-// count is how many claims the worker holds.
-func (l *leases) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.held)
 }
 
 // drop lets go of claims that are settled or lost.
@@ -47,9 +42,16 @@ func (l *leases) drop(runs ...*run) {
 	}
 }
 
-// loop extends the leases until ctx ends.
-func (l *leases) loop(ctx context.Context) {
-	tick := time.NewTicker(l.w.q.cfg.Lease / 3)
+// count is how many claims the worker holds.
+func (l *leases) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.held)
+}
+
+// run extends the leases until ctx ends.
+func (l *leases) run(ctx context.Context) {
+	tick := time.NewTicker(l.length / 3)
 	defer tick.Stop()
 	for {
 		select {
@@ -65,8 +67,7 @@ func (l *leases) loop(ctx context.Context) {
 		l.mu.Unlock()
 		// In the order of ids, so that no two workers lock rows crosswise.
 		slices.SortFunc(list, byTask)
-		list = l.latest(list)
-		for batch := range slices.Chunk(list, maxBatch) {
+		for batch := range slices.Chunk(l.latest(list), store.MaxBatch) {
 			l.extend(ctx, batch)
 		}
 	}
@@ -77,7 +78,7 @@ func (l *leases) loop(ctx context.Context) {
 func (l *leases) latest(list []*run) []*run {
 	kept := list[:0]
 	for i, r := range list {
-		if i+1 < len(list) && list[i+1].claim.id == r.claim.id {
+		if i+1 < len(list) && list[i+1].claim.ID == r.claim.ID {
 			l.lose(r)
 			continue
 		}
@@ -88,63 +89,55 @@ func (l *leases) latest(list []*run) []*run {
 
 func (l *leases) extend(ctx context.Context, batch []*run) {
 	now := time.Now()
-	live := make([]*run, 0, len(batch))
-	fences := make([]statements.Row, 0, len(batch))
+	live, claims := make([]*run, 0, len(batch)), make([]store.ClaimRef, 0, len(batch))
 	for _, r := range batch {
-		if !r.holds(now) {
+		if !r.lease.holds(now) {
 			l.lose(r)
 			continue
 		}
-		live = append(live, r)
-		fences = append(fences, statements.Row{r.claim.id, r.claim.fence})
+		live, claims = append(live, r), append(claims, store.ClaimRef{ID: r.claim.ID, Fence: r.claim.Fence})
 	}
 	if len(live) == 0 {
 		return
 	}
-	ctx, end := unhurried(ctx)
-	defer end()
-	ctx, cancel := context.WithTimeout(ctx, l.w.q.cfg.Lease/3)
+	ctx, cancel := statementContext(ctx, l.length/3)
 	defer cancel()
-	lost, locked, err := l.w.q.store.extend(ctx, l.w.id, l.w.q.cfg.Lease, fences)
+	left, err := l.extendRows(ctx, l.worker, l.length, claims)
 	if err != nil {
-		l.w.q.cfg.Logger.Warn("falldue: cannot extend leases", "tasks", len(live), "error", err)
+		l.events.extendFailed(len(live), err)
 		for _, r := range live {
-			if !r.holds(time.Now()) {
+			if !r.lease.holds(time.Now()) {
 				l.lose(r)
 			}
 		}
 		return
 	}
-	gone, stuck := setOf(lost), setOf(locked)
+	lost, locked := setOf(left.Lost), setOf(left.Locked)
 	for _, r := range live {
-		if gone[r.claim.id] {
+		if lost[r.claim.ID] {
 			l.lose(r)
-		} else if !stuck[r.claim.id] { // nobody else can claim what is locked, either
-			r.extended(now.Add(l.w.q.cfg.Lease))
+		} else if !locked[r.claim.ID] { // nobody else can claim what is locked, either
+			r.lease.extend(now.Add(l.length))
 		}
 	}
 }
 
-// lose ends a run whose lease is gone. A run that was settled since the list
-// was made is not held any more, and not lost.
+// lose ends a run whose lease is lost. A run that was settled since the list was
+// made is not held any more, and not lost.
 func (l *leases) lose(r *run) {
 	l.mu.Lock()
 	_, held := l.held[r]
 	l.mu.Unlock()
 	if held {
-		r.lose()
+		r.lease.lose()
 	}
 }
 
-// holds tells whether the lease was not over at now.
-func (r *run) holds(now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return now.Before(r.until)
-}
-
-func (r *run) extended(until time.Time) {
-	r.mu.Lock()
-	r.until = until
-	r.mu.Unlock()
+// setOf returns a set of ids.
+func setOf(ids []int64) map[int64]bool {
+	set := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
 }

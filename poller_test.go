@@ -12,24 +12,25 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestStuckLanesAreNotSweptForAtOnce: a lane whose first task no claim will ever
+// TestCorruptLanesAreNotSweptForAtOnce: a lane whose first task no claim will ever
 // find must not keep the poller busy.
-func TestStuckLanesAreNotSweptForAtOnce(t *testing.T) {
+func TestCorruptLanesAreNotSweptForAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, stuck := range []bool{false, true} {
-		p := newPoller(&worker{q: &Queue{}}, "default", 1)
-		at, now := lane{state: "open", kind: "k"}, time.Now()
-		p.lanes[at] = front{due: now.Add(-time.Second), stuck: stuck}
-		p.sweepAt = now.Add(time.Hour)
-		p.learn([]lane{at}, nil, nil, 1, now)
-		if soon := p.sweepAt.Before(now.Add(time.Minute)); soon == stuck {
-			t.Errorf("stuck %v: the next sweep is soon: %v", stuck, soon)
+	for _, corrupt := range []bool{false, true} {
+		p := newPoller(pollerConfig{queue: "default"}, 1, time.Second, nil)
+		at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
+		p.lanes.lanes[at] = front{due: now.Add(-time.Second), corrupt: corrupt}
+		p.sweeper.at = now.Add(time.Hour)
+		p.learn([]store.Lane{at}, nil, nil, 1, now)
+		if soon := p.sweeper.next().Before(now.Add(time.Minute)); soon == corrupt {
+			t.Errorf("corrupt %v: the next sweep is soon: %v", corrupt, soon)
 		}
-		if len(p.lanes) != 0 {
-			t.Errorf("stuck %v: the lane is still thought to be due", stuck)
+		if len(p.lanes.lanes) != 0 {
+			t.Errorf("corrupt %v: the lane is still thought to be due", corrupt)
 		}
 	}
 }
@@ -56,10 +57,11 @@ func TestWorkerDoesNotWaitForADeadConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := sqlx.NewDb(sql.OpenDB(dead{}), "dead")
 		defer db.Close()
-		w := &worker{q: &Queue{store: newStore(db, server, Config{})}}
+		s := store.New(db, server, store.Options{})
+		p := newPoller(pollerConfig{queue: "default"}, 1, time.Second, s.NewSweeper("default").Sweep)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if err := newPoller(w, "default", 1).sweep(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		if err := p.sweeper.sweep(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			t.Errorf("sweep: %v, want that its own time is over", err)
 		}
 	})
@@ -99,15 +101,16 @@ func TestNoticesDoNotKeepAPollerFromSweeping(t *testing.T) {
 	if _, err := kind.Enqueue(t.Context(), q, 1, &EnqueueOptions{Priority: new(7)}); err != nil {
 		t.Fatal(err)
 	}
-	p := newWorker(q, q.handlers).pollers[DefaultQueue]
-	p.runs = runners{limit: 1, run: func(*run) { close(ran) }}
+	w := newWorker(q, q.handlers)
+	p, d := w.pollers[DefaultQueue], w.desks[DefaultQueue]
+	d.runners.limit, d.runners.run = 1, func(*run) { close(ran) }
 	for range 3 {
 		p.look()
 		if _, err := p.round(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.runs.all.Wait()
+	d.runners.all.Wait()
 	select {
 	case <-ran:
 	default:

@@ -11,10 +11,10 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/migrations"
+	"github.com/falldue/falldue/sqlgen"
 )
 
 // Queue is falldue on one database, with any number of the named queues that
@@ -22,8 +22,10 @@ import (
 // concurrent use. Nothing runs before [Queue.Run].
 type Queue struct {
 	cfg      Config
-	store    *store
+	db       *sqlx.DB
+	store    *store.Store
 	policies *policies
+	stages   []stage
 
 	mu       sync.Mutex
 	handlers map[string]*handler
@@ -35,7 +37,7 @@ type Queue struct {
 type handler struct {
 	kind kind
 	rule *rule
-	fn   func(ctx context.Context, r *run) error
+	fn   handlerFunc
 }
 
 // probeTimeout is how long New waits for the server to say what it is.
@@ -64,12 +66,13 @@ func New(db *sqlx.DB, cfg Config) (*Queue, error) {
 	if err := cfg.validate(server); err != nil {
 		return nil, err
 	}
-	s := newStore(db, server, cfg)
-	return &Queue{cfg: cfg, store: s, policies: newPolicies(s), handlers: map[string]*handler{}}, nil
+	s := store.New(db, server, store.Options{Tables: cfg.tables(), RetainDone: cfg.DoneRetention > 0, Notify: cfg.Notify || cfg.Listen != nil})
+	known := newPolicies(s)
+	return &Queue{cfg: cfg, db: db, store: s, policies: known, stages: []stage{known}, handlers: map[string]*handler{}}, nil
 }
 
 // Engine is the name of the queue's engine.
-func (q *Queue) Engine() dialect.Name { return q.store.server.Name() }
+func (q *Queue) Engine() dialect.Name { return q.store.Server().Name() }
 
 // Migrate creates falldue's tables, or brings them to this release. Any number
 // of processes may call it at once. It loses nothing. Its error wraps
@@ -85,17 +88,17 @@ func (q *Queue) Migrate(ctx context.Context) error {
 
 // Migrations gives hold of the migrations one by one: up, down, status.
 func (q *Queue) Migrations() (*migrations.Migrator, error) {
-	return migrations.New(q.store.db.DB, q.store.server, q.store.tables)
+	return migrations.New(q.db.DB, q.store.Server(), q.cfg.tables())
 }
 
-func (q *Queue) register(k kind, fn func(ctx context.Context, r *run) error) {
+func (q *Queue) register(k kind, fn handlerFunc) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if _, ok := q.handlers[k.name]; ok {
 		q.wrong = append(q.wrong, invalid("kind %.100q is handled twice", k.name))
 	}
 	q.wrong = append(q.wrong, k.err)
-	q.handlers[k.name] = &handler{k, newRule(k.Policy), fn}
+	q.handlers[k.name] = &handler{k, newRule(k.Policy), chain(fn, limitTime(k.Timeout), recoverPanics)}
 }
 
 // Run works on the configured queues until ctx ends; then it takes no more
@@ -121,7 +124,8 @@ func (q *Queue) Run(ctx context.Context) error {
 		q.mu.Unlock()
 		return err
 	}
-	w := newWorker(q, maps.Clone(q.handlers))
+	handlers := maps.Clone(q.handlers)
+	w := newWorker(q, handlers)
 	q.worker = w
 	q.mu.Unlock()
 	defer func() {
@@ -129,15 +133,15 @@ func (q *Queue) Run(ctx context.Context) error {
 		q.worker = nil
 		q.mu.Unlock()
 	}()
-	if err := q.preflight(ctx, w); err != nil {
+	if err := q.preflight(ctx, handlers); err != nil {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // told to stop before it began
 		}
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.handlers)) {
-		if queue := w.handlers[name].kind.Queue; w.pollers[queue] == nil {
-			q.cfg.Logger.Warn("falldue: tasks of a kind wait in a queue that this worker does not work on", "kind", name, "queue", queue)
+	for _, name := range slices.Sorted(maps.Keys(handlers)) {
+		if queue := handlers[name].kind.Queue; w.pollers[queue] == nil {
+			events{q.cfg.Logger}.kindWithoutQueue(name, queue)
 		}
 	}
 	w.run(ctx)
@@ -145,20 +149,15 @@ func (q *Queue) Run(ctx context.Context) error {
 }
 
 // preflight asks the database for the delays of all policies and for the tables.
-func (q *Queue) preflight(ctx context.Context, w *worker) error {
-	list := make([]backoff.Policy, 0, len(w.handlers))
-	for _, name := range slices.Sorted(maps.Keys(w.handlers)) {
-		list = append(list, w.handlers[name].kind.Policy)
+func (q *Queue) preflight(ctx context.Context, handlers map[string]*handler) error {
+	delays := make([]sqlgen.Formula, 0, len(handlers))
+	for _, name := range slices.Sorted(maps.Keys(handlers)) {
+		delays = append(delays, handlers[name].kind.Policy.Delay())
 	}
-	if err := q.store.check(ctx, list); err != nil {
+	if err := q.store.CheckDelays(ctx, delays); err != nil {
 		return err
 	}
-	err := q.store.checkIndex(ctx) // before what goes by it
-	if err == nil {
-		const none = "" // queue: whether there are tables is all that it asks
-		_, err = q.store.sweep(ctx, none)
-	}
-	if err != nil {
+	if err := q.store.CheckTables(ctx); err != nil {
 		return fmt.Errorf("falldue: look for tasks: %w", err)
 	}
 	return nil
@@ -171,30 +170,17 @@ func (q *Queue) Wake() {
 	q.mu.Lock()
 	w := q.worker
 	q.mu.Unlock()
-	if w == nil {
-		return
-	}
-	for _, p := range w.pollers {
-		p.look()
+	if w != nil {
+		w.pollers.look()
 	}
 }
 
-// wake tells this process's worker, if it runs, of tasks just enqueued, so
-// that they need not wait for its next poll.
-func (q *Queue) wake(entries []entry) {
+// enqueued notifies this process's worker, if it runs, of tasks just stored.
+func (q *Queue) enqueued(entries []store.Entry) {
 	q.mu.Lock()
 	w := q.worker
 	q.mu.Unlock()
-	if w == nil {
-		return
-	}
-	for _, e := range entries {
-		if p := w.pollers[e.queue]; p != nil {
-			wait := e.delay
-			if at, ok := e.at.(int64); ok {
-				wait = time.Until(time.UnixMicro(at)) // by a clock that may be wrong: only the poller's sleep rests on it
-			}
-			p.tell(lane{state: statements.StateOpen, priority: e.priority, kind: e.kind, policy: e.policy}, wait)
-		}
+	if w != nil {
+		w.enqueued(entries)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/falldue/falldue/internal/store"
 )
 
 func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
@@ -11,10 +13,9 @@ func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
 	for _, left := range []time.Duration{-time.Millisecond, time.Hour} {
 		started := false
 		r := &run{
-			worker:  &worker{},
-			claim:   &claim{maxAttempts: 1, attempts: 1},
+			claim:   &store.Claim{MaxAttempts: 1, Attempts: 1},
 			handler: &handler{fn: func(context.Context, *run) error { started = true; return nil }},
-			until:   time.Now().Add(left),
+			lease:   lease{until: time.Now().Add(left)},
 		}
 		if _, ours := r.execute(t.Context()); ours != (left > 0) || started != ours {
 			t.Errorf("with %v of its lease left: started %t, settled %t", left, started, ours)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/falldue/falldue/internal/store"
 )
 
 // runners run the claimed tasks of a queue, in the order in which they came, up
@@ -70,8 +72,8 @@ func (r *runners) take() (next *run) {
 	return next
 }
 
-// leave returns the tasks that wait, and does not run them.
-func (r *runners) leave() []*run {
+// drain returns the tasks that wait, and does not run them.
+func (r *runners) drain() []*run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	waiting := r.waiting
@@ -79,10 +81,35 @@ func (r *runners) leave() []*run {
 	return waiting
 }
 
+// desk takes the claims of a poller, has runners run their handlers, and hands
+// how they ended to the settler.
+type desk struct {
+	env      *runEnv
+	handlers map[string]*handler
+	runners  runners
+	leases   *leases
+	length   time.Duration // of a lease
+	meter    *meter
+	freed    chan struct{} // the poller's
+	settle   chan<- *run
+	events   events
+}
+
+// take makes runs of claims that were sent at start, and has them run.
+func (d *desk) take(claims []*store.Claim, rules []*rule, start time.Time) {
+	runs := make([]*run, len(claims))
+	for i, c := range claims {
+		runs[i] = &run{runEnv: d.env, claim: c, rule: rules[c.Place-1], handler: d.handlers[c.Was.Kind], claimed: start}
+		runs[i].lease.until = start.Add(d.length)
+	}
+	d.leases.hold(runs...)
+	d.runners.add(runs...)
+}
+
 // handle runs the handler of a claimed task; once stop has ended it gives the
 // task back instead.
-func (p *poller) handle(stop, work context.Context, r *run) {
-	var e settlement
+func (d *desk) handle(stop, work context.Context, r *run) {
+	var e store.Settlement
 	ours, returned := true, false
 	defer func() {
 		if !returned {
@@ -90,14 +117,13 @@ func (p *poller) handle(stop, work context.Context, r *run) {
 		}
 		if ours {
 			r.end = e
-			p.w.settler.in <- r
+			d.settle <- r
 		} else {
-			p.w.leases.drop(r)
-			p.w.q.cfg.Logger.Warn("falldue: lease lost while the task ran", "task", r.claim.id, "kind", r.claim.was.kind, "attempt", r.claim.attempts)
+			d.leases.drop(r)
+			d.events.leaseLost(r.claim, "while the task ran")
 		}
-		p.unfinished.Add(-1)
-		p.finished.Add(1)
-		signal(p.freed)
+		d.meter.returned()
+		signal(d.freed)
 	}()
 	if stop.Err() != nil {
 		e = r.release()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -33,7 +34,7 @@ func TestRunnersRunUpToTheirLimit(t *testing.T) {
 			t.Fatalf("%d run side by side, want %d", running.Load(), limit)
 		}
 	}
-	waiting := len(r.leave())
+	waiting := len(r.drain())
 	close(end)
 	go func() {
 		for range started {
@@ -49,7 +50,7 @@ func TestRunnersRunUpToTheirLimit(t *testing.T) {
 func runsOf(n int) []*run {
 	runs := make([]*run, n)
 	for i := range runs {
-		runs[i] = &run{claim: &claim{}}
+		runs[i] = &run{claim: &store.Claim{}}
 	}
 	return runs
 }
@@ -57,10 +58,10 @@ func runsOf(n int) []*run {
 func TestRunnersKeepTheOrder(t *testing.T) {
 	t.Parallel()
 	var ids []int64
-	r := runners{limit: 1, run: func(r *run) { ids = append(ids, r.claim.id) }}
+	r := runners{limit: 1, run: func(r *run) { ids = append(ids, r.claim.ID) }}
 	runs := runsOf(100)
 	for i, one := range runs {
-		one.claim.id = int64(i)
+		one.claim.ID = int64(i)
 	}
 	r.add(runs[:60]...)
 	r.add(runs[60:]...)

@@ -9,52 +9,64 @@ import (
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
 )
 
 // settler ends claims in batches: what comes in while one batch is written is
 // the next batch. So a single task is settled at once, and many cost little.
-// Where many are to come it lingers, since each batch costs a commit. While much
-// waits all the same, a second one helps it: one alone would leave the database
-// idle while it has its answer read.
+// Where many are to come it lingers, since each batch costs a commit. While many
+// wait all the same, a second settler helps: one alone would leave the database
+// idle while it reads an answer.
 //
-// One claim that cannot be settled, because the database refuses what it has to
-// say or somebody has locked its row, is set aside and tried again later: the
-// others do not wait for it.
+// A claim that cannot be settled, because the database refuses its end or
+// somebody has locked its row, is parked and tried again later: the others do not
+// wait for it.
 type settler struct {
-	w      *worker
+	settlerConfig
 	in     chan *run
-	more   chan struct{} // much waits; closed after in
-	second *settler      // takes of in, too; nil where the database has one writer at a time
+	more   chan struct{} // many wait; closed after in
+	second *settler      // takes from in, too; nil where the database has one writer at a time
 	done   chan struct{} // closed when the last batch is written
 
-	aside   []*run
-	tries   int       // of what is aside
-	nextTry time.Time // of what is aside
+	parked  []*run
+	tries   int       // of what is parked
+	nextTry time.Time // of what is parked
 }
 
-func newSettler(w *worker) *settler {
-	s := &settler{w: w, in: make(chan *run, 4*maxBatch), more: make(chan struct{}, 1), done: make(chan struct{})}
-	if w.q.store.server.Caps.LockRows {
-		s.second = &settler{w: w, in: s.in, more: s.more}
+// settlerConfig is what a settler works with.
+type settlerConfig struct {
+	store           *store.Store
+	worker          string
+	lease           time.Duration
+	shutdownTimeout time.Duration
+	leases          *leases
+	signals         signals
+	events          events
+}
+
+func newSettler(cfg settlerConfig) *settler {
+	s := &settler{settlerConfig: cfg, in: make(chan *run, 4*store.MaxBatch), more: make(chan struct{}, 1), done: make(chan struct{})}
+	if cfg.store.Server().Caps.LockRows {
+		s.second = &settler{settlerConfig: cfg, in: s.in, more: s.more}
 	}
 	return s
 }
 
 const (
 	// linger is how long a settler waits for a batch to fill up while the worker
-	// holds at least enough.
+	// holds at least enough claims.
 	linger = 2 * time.Millisecond
 	// enough is how many claims make a batch that is worth its commit.
-	enough = maxBatch / 4
+	enough = store.MaxBatch / 4
 )
 
-// behind tells whether a whole batch waits for those that are being written:
+// behind reports whether a whole batch waits for those that are being written:
 // more tasks would only wait, too, and hold handlers up.
-func (s *settler) behind() bool { return len(s.in) >= maxBatch }
+func (s *settler) behind() bool { return len(s.in) >= store.MaxBatch }
 
-// loop writes batches until in is closed and empty, with the second settler's
+// run writes batches until in is closed and empty, with the second settler's
 // help.
-func (s *settler) loop() {
+func (s *settler) run() {
 	defer close(s.done)
 	var helping sync.WaitGroup
 	if s.second != nil {
@@ -67,10 +79,10 @@ func (s *settler) loop() {
 // each writes a batch at each run that comes in, or each time there is more,
 // until that is closed.
 func (s *settler) each(in <-chan *run, more <-chan struct{}) {
-	batch := make([]*run, 0, maxBatch)
+	batch := make([]*run, 0, store.MaxBatch)
 	for open := true; open; {
 		var retry <-chan time.Time
-		if len(s.aside) > 0 {
+		if len(s.parked) > 0 {
 			retry = time.After(time.Until(s.nextTry))
 		}
 		var first *run
@@ -78,7 +90,7 @@ func (s *settler) each(in <-chan *run, more <-chan struct{}) {
 		select {
 		case first, open = <-in:
 			if open {
-				batch = s.gather(append(batch, first), s.w.leases.count() >= enough)
+				batch = s.gather(append(batch, first), s.leases.count() >= enough)
 			}
 		case _, open = <-more:
 			batch = s.gather(batch, false)
@@ -87,12 +99,10 @@ func (s *settler) each(in <-chan *run, more <-chan struct{}) {
 		if in != nil && len(s.in) >= enough {
 			signal(s.more)
 		}
-		for _, p := range s.w.pollers {
-			signal(p.freed) // it may have waited since the settlers were behind
-		}
+		s.signals.room() // pollers may have waited since the settlers were behind
 		s.writeAll(batch, false)
-		if len(s.aside) > 0 && !time.Now().Before(s.nextTry) {
-			s.again()
+		if len(s.parked) > 0 && !time.Now().Before(s.nextTry) {
+			s.tryParked()
 		}
 	}
 	if in != nil {
@@ -101,50 +111,50 @@ func (s *settler) each(in <-chan *run, more <-chan struct{}) {
 	s.end()
 }
 
-// end tries what is aside for as long as handlers may take to stop.
+// end tries what is parked for as long as handlers may take to stop.
 func (s *settler) end() {
-	for over := time.Now().Add(s.w.q.cfg.ShutdownTimeout); len(s.aside) > 0 && time.Now().Before(over); s.again() {
+	for over := time.Now().Add(s.shutdownTimeout); len(s.parked) > 0 && time.Now().Before(over); s.tryParked() {
 		_ = pause(context.Background(), time.Until(s.nextTry))
 	}
-	for _, r := range s.aside {
+	for _, r := range s.parked {
 		s.abandon(r)
 	}
 }
 
-// again tries what is aside.
-func (s *settler) again() {
-	list := s.aside
-	s.aside = nil
-	s.writeAll(s.still(list), true)
+// tryParked tries to settle what is parked.
+func (s *settler) tryParked() {
+	list := s.parked
+	s.parked = nil
+	s.writeAll(s.stillHeld(list), true)
 	s.tries++
 	s.nextTry = time.Now().Add(errorPause(s.tries))
-	if len(s.aside) == 0 {
+	if len(s.parked) == 0 {
 		s.tries = 0
 	}
 }
 
 // writeAll settles a list of any length, in which a task may be twice.
-func (s *settler) writeAll(list []*run, wary bool) {
+func (s *settler) writeAll(list []*run, unlocked bool) {
 	for len(list) > 0 {
-		n := min(len(list), maxBatch)
+		n := min(len(list), store.MaxBatch)
 		batch, again := distinct(list[:n])
-		s.write(batch, wary)
+		s.write(batch, unlocked)
 		list = append(again, list[n:]...)
 	}
 }
 
-// distinct sorts runs by their tasks, and parts from them what is in it again. A
-// worker that lost a task and claimed it anew holds two claims of it, and answers
-// of the database name tasks, not claims.
+// distinct sorts runs by their tasks, and splits off those whose task is in the
+// list twice. A worker that lost a task and claimed it anew holds two claims of
+// it, and the database's answers name tasks, not claims.
 //
-// In the order of ids leases are extended, too: no two statements of a worker
-// then wait for each other's rows.
+// Leases are extended in the order of ids, too: no two statements of a worker then
+// wait for each other's rows.
 func distinct(list []*run) (batch, again []*run) {
 	sorted := slices.Clone(list)
 	slices.SortFunc(sorted, byTask)
 	batch = sorted[:0]
 	for _, r := range sorted {
-		if len(batch) > 0 && batch[len(batch)-1].claim.id == r.claim.id {
+		if len(batch) > 0 && batch[len(batch)-1].claim.ID == r.claim.ID {
 			again = append(again, r)
 		} else {
 			batch = append(batch, r)
@@ -155,7 +165,7 @@ func distinct(list []*run) (batch, again []*run) {
 
 // byTask compares runs by their task's id, and of one task by the age of the claim.
 func byTask(a, b *run) int {
-	return cmp.Or(cmp.Compare(a.claim.id, b.claim.id), cmp.Compare(a.claim.fence, b.claim.fence))
+	return cmp.Or(cmp.Compare(a.claim.ID, b.claim.ID), cmp.Compare(a.claim.Fence, b.claim.Fence))
 }
 
 // gather adds what is already waiting, and where busy what comes in soon.
@@ -166,7 +176,7 @@ func (s *settler) gather(batch []*run, busy bool) []*run {
 		defer timer.Stop()
 		over = timer.C
 	}
-	for len(batch) < maxBatch {
+	for len(batch) < store.MaxBatch {
 		select {
 		case r, ok := <-s.in:
 			if !ok {
@@ -194,69 +204,66 @@ func (s *settler) gather(batch []*run, busy bool) []*run {
 
 // write settles a batch. While the database does not answer it tries again, for
 // as long as the leases hold: after that other workers run the tasks again, and
-// what these wanted to say no longer counts. If it is wary, as it is after a
-// failure, it sets aside what somebody else has locked.
-func (s *settler) write(batch []*run, wary bool) {
+// how these runs ended no longer counts. If unlocked, as after a failure, it parks
+// what somebody else has locked instead of waiting for it.
+func (s *settler) write(batch []*run, unlocked bool) {
 	for try := 0; len(batch) > 0; try++ {
-		lost, locked, late, err := s.try(batch, wary || try > 0)
+		unlocked = unlocked || try > 0
+		left, late, err := s.try(batch, unlocked)
 		switch {
 		case err == nil:
-			stuck := setOf(locked)
+			locked := setOf(left.Locked)
 			for _, r := range batch {
-				if stuck[r.claim.id] {
-					s.aside = append(s.aside, r)
+				if locked[r.claim.ID] {
+					s.parked = append(s.parked, r)
 				}
 			}
-			s.finish(slices.DeleteFunc(batch, func(r *run) bool { return stuck[r.claim.id] }), setOf(lost), wary || try > 0)
+			s.finish(slices.DeleteFunc(batch, func(r *run) bool { return locked[r.claim.ID] }), setOf(left.Lost), unlocked)
 			return
-		case late || s.w.q.store.server.Classify(err) != dialect.Other:
-			s.w.q.cfg.Logger.Warn("falldue: cannot settle", "tasks", len(batch), "error", err)
+		case late || s.store.Server().Classify(err) != dialect.Other:
+			s.events.settleFailed(len(batch), err)
 			_ = pause(context.Background(), errorPause(try))
-			batch = s.still(batch)
+			batch = s.stillHeld(batch)
 		case len(batch) > 1:
 			// One of them is the reason: the others need not share its fate.
 			half := len(batch) / 2
-			s.write(batch[:half], wary)
-			s.write(batch[half:], wary)
+			s.write(batch[:half], unlocked)
+			s.write(batch[half:], unlocked)
 			return
 		default:
 			r := batch[0]
 			if r.giveUp.IsZero() {
-				r.giveUp = time.Now().Add(s.w.q.cfg.Lease)
-				s.w.q.cfg.Logger.Warn("falldue: cannot settle", "task", r.claim.id, "kind", r.claim.was.kind, "error", err)
+				r.giveUp = time.Now().Add(s.lease)
+				s.events.settleRefused(r.claim, err)
 			}
-			s.aside = append(s.aside, r)
+			s.parked = append(s.parked, r)
 			return
 		}
 	}
 }
 
-// try settles a batch once, and tells whether the time for it ran out.
-func (s *settler) try(batch []*run, wary bool) (lost, locked []int64, late bool, err error) {
-	list := make([]*settlement, len(batch))
+// try settles a batch once, and reports whether the time for it ran out.
+func (s *settler) try(batch []*run, unlocked bool) (left store.Unsettled, late bool, err error) {
+	list := make([]*store.Settlement, len(batch))
 	for i, r := range batch {
 		list[i] = &r.end
 	}
-	limit := settleTimeout
-	if wary {
-		limit = statementTimeout
+	settle, limit := s.store.Settle, settleTimeout
+	if unlocked {
+		settle, limit = s.store.SettleUnlocked, statementTimeout
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	lost, locked, err = s.w.q.store.settle(ctx, s.w.id, list, wary)
-	return lost, locked, ctx.Err() != nil, err
+	left, err = settle(ctx, s.worker, list)
+	return left, ctx.Err() != nil, err
 }
 
-// settleTimeout is how long a batch is waited for before it is asked whether
-// somebody has locked one of its rows.
-const settleTimeout = 3 * time.Second
-
-// still keeps of a batch those whose leases hold, and that are not given up.
-func (s *settler) still(batch []*run) []*run {
+// stillHeld keeps of a batch the runs whose leases hold and that are not given up.
+func (s *settler) stillHeld(batch []*run) []*run {
 	now := time.Now()
 	live := batch[:0]
 	for _, r := range batch {
-		if r.holds(now) && (r.giveUp.IsZero() || now.Before(r.giveUp)) {
+		if r.lease.holds(now) && (r.giveUp.IsZero() || now.Before(r.giveUp)) {
 			live = append(live, r)
 			continue
 		}
@@ -268,37 +275,28 @@ func (s *settler) still(batch []*run) []*run {
 // abandon lets go of a task that could not be settled. When its lease is over it
 // runs again.
 func (s *settler) abandon(r *run) {
-	s.w.q.cfg.Logger.Error("falldue: task could not be settled while its lease held; it will run again", "task", r.claim.id, "kind", r.claim.was.kind)
-	s.w.leases.drop(r)
+	s.events.notSettled(r.claim)
+	s.leases.drop(r)
 }
 
-// finish lets go of runs that are settled, and tells pollers what waits now.
+// finish lets go of runs that are settled, and tells pollers which tasks wait now.
 func (s *settler) finish(batch []*run, lost map[int64]bool, repeated bool) {
-	s.w.leases.drop(batch...)
+	s.leases.drop(batch...)
 	for _, r := range batch {
-		if lost[r.claim.id] {
+		if lost[r.claim.ID] {
 			// After a repeat it may be this worker's own first try that settled it.
-			if !r.end.doubtful && !repeated {
-				s.w.q.cfg.Logger.Warn("falldue: lease lost before the task was settled", "task", r.claim.id, "kind", r.claim.was.kind, "attempt", r.claim.attempts)
+			if !r.end.MaybeSettled && !repeated {
+				s.events.leaseLost(r.claim, "before the task was settled")
 			}
 			continue
 		}
-		if to := r.end.to; to == statements.StateOpen || to == statements.StateSnoozed {
-			at, wait := r.claim.was, r.end.wait
-			at.state, at.attempts = to, r.claim.attempts+r.end.more
+		if to := r.end.To; to == statements.StateOpen || to == statements.StateSnoozed {
+			at, wait := r.claim.Was, r.end.Wait
+			at.State, at.Attempts = to, r.claim.Attempts+r.end.AttemptsDelta
 			if to == statements.StateOpen {
-				wait += r.rule.delayAfter(at.attempts)
+				wait += r.rule.delayAfter(at.Attempts)
 			}
-			r.poller.tell(at, wait)
+			s.signals.hint(r.queue, at, wait)
 		}
 	}
-}
-
-// statementTimeout bounds each statement that no user waits for, so that a
-// connection that hangs holds nothing up for ever.
-const statementTimeout = 30 * time.Second
-
-// errorPause is how long to leave a database alone that failed try times before.
-func errorPause(try int) time.Duration {
-	return min(50*time.Millisecond<<min(try, 10), 5*time.Second)
 }

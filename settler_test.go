@@ -7,6 +7,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -14,7 +15,7 @@ func TestNoBatchHoldsTwoClaimsOfATask(t *testing.T) {
 	t.Parallel()
 	var rest []*run
 	for _, id := range []int64{1, 2, 1, 3, 1, 1} {
-		rest = append(rest, &run{claim: &claim{id: id, fence: int64(len(rest))}})
+		rest = append(rest, &run{claim: &store.Claim{ID: id, Fence: int64(len(rest))}})
 	}
 	last := map[int64]int64{}
 	for _, want := range []int{3, 1, 1, 1} {
@@ -23,10 +24,10 @@ func TestNoBatchHoldsTwoClaimsOfATask(t *testing.T) {
 			t.Fatalf("a batch holds %d claims, want %d", len(batch), want)
 		}
 		for _, r := range batch {
-			if r.claim.fence < last[r.claim.id] {
-				t.Errorf("task %d: claim %d is settled after claim %d", r.claim.id, r.claim.fence, last[r.claim.id])
+			if r.claim.Fence < last[r.claim.ID] {
+				t.Errorf("task %d: claim %d is settled after claim %d", r.claim.ID, r.claim.Fence, last[r.claim.ID])
 			}
-			last[r.claim.id] = r.claim.fence
+			last[r.claim.ID] = r.claim.Fence
 		}
 	}
 	if len(rest) > 0 {
@@ -36,7 +37,7 @@ func TestNoBatchHoldsTwoClaimsOfATask(t *testing.T) {
 
 // claimed returns a worker without goroutines, and runs of n tasks that it has
 // claimed and whose handlers have succeeded.
-func claimed(t *testing.T, engine string, n int) (*worker, []*run) {
+func claimed(t *testing.T, engine string, n int) (q *Queue, w *worker, runs []*run) {
 	t.Helper()
 	q, err := New(testdb.Open(t, engine), Config{})
 	if err != nil {
@@ -49,22 +50,22 @@ func claimed(t *testing.T, engine string, n int) (*worker, []*run) {
 	if _, err := k.EnqueueMany(t.Context(), q, make([]int, n), nil); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorker(q, nil)
-	var runs []*run
+	w = newWorker(q, nil)
 	for len(runs) < n {
-		got, err := q.store.claim(t.Context(), claimParams{DefaultQueue, w.id, time.Minute, min(n-len(runs), maxBatch), 0, []want{
-			{lane: lane{state: statements.StateOpen, kind: "settled"}, rule: newRule(backoff.Zizq())},
-		}})
+		got, err := q.store.Claim(t.Context(), store.ClaimParams{
+			Queue: DefaultQueue, Worker: w.id, Lease: time.Minute, Limit: min(n-len(runs), store.MaxBatch),
+			Sources: []store.Source{{Lane: store.Lane{State: statements.StateOpen, Kind: "settled"}, Delay: newRule(backoff.Zizq()).delay}},
+		})
 		if err != nil || len(got) == 0 {
 			t.Fatalf("claimed %d tasks (error %v)", len(got), err)
 		}
 		for _, c := range got {
-			r := &run{worker: w, claim: c, until: time.Now().Add(time.Minute)}
+			r := &run{runEnv: w.desks[DefaultQueue].env, claim: c, lease: lease{until: time.Now().Add(time.Minute)}}
 			r.end = r.conclude(nil, 0)
 			runs = append(runs, r)
 		}
 	}
-	return w, runs
+	return q, w, runs
 }
 
 // wait waits for a signal.
@@ -81,7 +82,7 @@ func wait(t *testing.T, c <-chan struct{}, what string) {
 // beside its batch, and that settles it.
 func TestASecondSettlerHelps(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
-		w, runs := claimed(t, engine, maxBatch+enough)
+		q, w, runs := claimed(t, engine, store.MaxBatch+enough)
 		if w.settler.second == nil {
 			t.Skip("it has one writer at a time")
 		}
@@ -93,19 +94,19 @@ func TestASecondSettlerHelps(t *testing.T) {
 		wait(t, w.settler.more, "the settler to call the second one")
 		close(w.settler.in)
 		ended.Wait()
-		if n, err := w.q.Counts(t.Context()); err != nil || len(n) > 0 {
+		if n, err := q.Counts(t.Context()); err != nil || len(n) > 0 {
 			t.Errorf("left are %v (error %v)", n, err)
 		}
 
-		w, runs = claimed(t, engine, 3)
+		q, w, runs = claimed(t, engine, 3)
 		for _, r := range runs {
 			w.settler.second.in <- r
 		}
 		w.settler.in = make(chan *run) // the first one gets none of them
 		signal(w.settler.more)
 		close(w.settler.in)
-		w.settler.loop()
-		if n, err := w.q.Counts(t.Context()); err != nil || len(n) > 0 {
+		w.settler.run()
+		if n, err := q.Counts(t.Context()); err != nil || len(n) > 0 {
 			t.Errorf("the second settler left %v (error %v)", n, err)
 		}
 	})
@@ -115,7 +116,7 @@ func TestASecondSettlerHelps(t *testing.T) {
 // settled, and goes on when it does not.
 func TestPollersWaitForSettlers(t *testing.T) {
 	t.Parallel()
-	w, runs := claimed(t, testdb.SQLite, maxBatch)
+	_, w, runs := claimed(t, testdb.SQLite, store.MaxBatch)
 	p := w.pollers[DefaultQueue]
 	for _, r := range runs {
 		if p.room() == 0 {
@@ -124,10 +125,10 @@ func TestPollersWaitForSettlers(t *testing.T) {
 		w.settler.in <- r
 	}
 	if n := p.room(); n > 0 {
-		t.Errorf("with %d settlements waiting the poller claims %d tasks", maxBatch, n)
+		t.Errorf("with %d settlements waiting the poller claims %d tasks", store.MaxBatch, n)
 	}
 	var ended sync.WaitGroup
-	ended.Go(w.settler.loop)
+	ended.Go(w.settler.run)
 	wait(t, p.freed, "the poller to be woken")
 	if p.room() == 0 {
 		t.Error("the poller was woken and still waits")

@@ -51,13 +51,13 @@ func (t Task[A]) DoneTx(ctx context.Context, tx Tx) error {
 // with it for as long as Config.DoneRetention says. The last one set before DoneTx counts,
 // or before the handler returns nil.
 func (t Task[A]) SetResult(v any) error {
-	answer, err := json.Marshal(v)
+	result, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("%w: result: %w", ErrInvalid, err)
 	}
-	if err := validPayload(answer, t.run.worker.q.cfg.MaxPayload); err != nil {
+	if err := validPayload(result, t.run.maxPayload); err != nil {
 		return fmt.Errorf("result: %w", err)
 	}
-	t.run.setAnswer(string(answer))
+	t.run.setResult(string(result))
 	return nil
 }

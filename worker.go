@@ -2,71 +2,115 @@ package falldue
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/falldue/falldue/internal/store"
 )
 
-// worker is one Run: a poller for each queue, and the settler, the leases and
-// the cleaner that they share. Data flows one way: poller → handler → settler.
+// worker is one Run: a poller and a desk for each queue, and the settler and the
+// roles that they share. Data flows one way: poller → desk → handler → settler.
 type worker struct {
-	q        *Queue
-	id       string
-	handlers map[string]*handler
-	pollers  map[string]*poller
-	settler  *settler
-	leases   *leases
+	id              string
+	shutdownTimeout time.Duration
+	pollers         signals
+	desks           map[string]*desk
+	settler         *settler
+	leases          *leases
+	roles           []role
 }
 
+// role is a background task of a worker that works until its context ends. The
+// worker waits for it.
+type role interface{ run(ctx context.Context) }
+
 func newWorker(q *Queue, handlers map[string]*handler) *worker {
-	w := &worker{q: q, id: q.cfg.workerID(), handlers: handlers, pollers: map[string]*poller{}}
-	w.settler = newSettler(w)
-	w.leases = newLeases(w)
+	w := &worker{
+		id: q.cfg.workerID(), shutdownTimeout: q.cfg.ShutdownTimeout, pollers: signals{}, desks: map[string]*desk{},
+	}
+	events, caps := events{q.cfg.Logger}, q.store.Server().Caps
+	w.leases = &leases{worker: w.id, length: q.cfg.Lease, events: events, extendRows: q.store.Extend, held: map[*run]struct{}{}}
+	w.settler = newSettler(settlerConfig{
+		store: q.store, worker: w.id, lease: q.cfg.Lease, shutdownTimeout: q.cfg.ShutdownTimeout,
+		leases: w.leases, signals: w.pollers, events: events,
+	})
 	for name, queue := range q.cfg.Queues {
-		w.pollers[name] = newPoller(w, name, queue.Concurrency)
+		p := newPoller(pollerConfig{
+			queue: name, worker: w.id, lease: q.cfg.Lease, handlers: handlers,
+			gates: gates{handledKinds(handlers), readablePolicies{q.policies, name, events}},
+			slot:  q.store.SlotName(name, kindsOf(handlers, name)),
+
+			claimRows: q.store.Claim, behind: w.settler.behind, guesses: caps.Lateral, sideBySide: caps.LockRows, events: events,
+		}, queue.Concurrency, q.cfg.PollInterval, q.store.NewSweeper(name).Sweep)
+		d := &desk{
+			env:      &runEnv{queue: name, worker: w.id, maxPayload: q.cfg.MaxPayload, settleTx: q.store.SettleTx},
+			handlers: handlers, leases: w.leases, length: q.cfg.Lease, meter: p.meter, freed: p.freed, settle: w.settler.in, events: events,
+		}
+		p.hand = d.take
+		w.pollers[name], w.desks[name] = p, d
+	}
+	w.roles = append(w.roles, &cleaner{
+		queues: slices.Collect(maps.Keys(q.cfg.Queues)), doneRetention: q.cfg.DoneRetention, deadRetention: q.cfg.DeadRetention,
+		clean: q.store.Clean, events: events,
+	})
+	if q.cfg.Listen != nil {
+		w.roles = append(w.roles, &listener{listen: q.cfg.Listen, channel: q.store.Channel(), wake: w.pollers.look, events: events})
 	}
 	return w
 }
 
+// kindsOf lists the kinds whose tasks wait in a queue unless they say otherwise.
+func kindsOf(handlers map[string]*handler, queue string) (kinds []string) {
+	for _, kind := range slices.Sorted(maps.Keys(handlers)) {
+		if handlers[kind].kind.Queue == queue {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
 // run works until ctx ends, and returns when nothing of it is left.
 func (w *worker) run(ctx context.Context) {
-	// To stop fetching is not to stop working: handlers get a context of their
-	// own, which ends when the grace period is over.
+	// To stop claiming is not to stop working: handlers get a context of their
+	// own, which ends when the shutdown timeout is over.
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	// Leases and settles go on until the last handler has returned.
 	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAfter()
 
-	var background, fetching, handling sync.WaitGroup
-	background.Go(func() { w.leases.loop(after) })
-	background.Go(w.settler.loop)
-	background.Go(func() { w.clean(ctx) })
-	if w.q.cfg.Listen != nil {
-		background.Go(func() { w.listen(ctx) })
+	var background, claiming, handling sync.WaitGroup
+	background.Go(func() { w.leases.run(after) })
+	background.Go(w.settler.run)
+	for _, r := range w.roles {
+		background.Go(func() { r.run(ctx) })
 	}
-	for _, p := range w.pollers {
-		p.runs = runners{limit: p.limit, run: func(r *run) { p.handle(ctx, work, r) }}
-		fetching.Go(func() { p.loop(ctx) })
-		fetching.Go(func() { p.assist(ctx) })
+	for name, p := range w.pollers {
+		d := w.desks[name]
+		d.runners.limit, d.runners.run = p.meter.limit, func(r *run) { d.handle(ctx, work, r) }
+		claiming.Go(func() { p.loop(ctx) })
+		claiming.Go(func() { p.assist(ctx) })
 	}
 
 	<-ctx.Done()
-	fetching.Wait()
-	for _, p := range w.pollers {
+	claiming.Wait()
+	for _, d := range w.desks {
 		handling.Go(func() {
-			for _, r := range p.runs.leave() {
-				p.handle(ctx, work, r) // which gives it back
+			for _, r := range d.runners.drain() {
+				d.handle(ctx, work, r) // which gives it back
 			}
-			p.runs.all.Wait()
+			d.runners.all.Wait()
 		})
 	}
 	handled := make(chan struct{})
 	go func() { handling.Wait(); close(handled) }()
-	grace := time.NewTimer(w.q.cfg.ShutdownTimeout)
-	defer grace.Stop()
+	timeout := time.NewTimer(w.shutdownTimeout)
+	defer timeout.Stop()
 	select {
 	case <-handled:
-	case <-grace.C:
+	case <-timeout.C:
 		cancel(ErrStopping)
 		<-handled
 	}
@@ -76,13 +120,14 @@ func (w *worker) run(ctx context.Context) {
 	background.Wait()
 }
 
-// listen lets other processes wake the pollers, until ctx ends.
-func (w *worker) listen(ctx context.Context) {
-	for try := 0; ctx.Err() == nil; try++ {
-		err := w.q.cfg.Listen(ctx, w.q.store.channel(), w.q.Wake)
-		if ctx.Err() == nil {
-			w.q.cfg.Logger.Warn("falldue: cannot listen; tasks of other processes are polled for", "error", err)
-			_ = pause(ctx, errorPause(try))
+// enqueued tells the pollers of tasks that this process has just stored, so that
+// they need not wait for the next poll.
+func (w *worker) enqueued(entries []store.Entry) {
+	for _, e := range entries {
+		wait := e.Delay
+		if e.RunAt.Valid {
+			wait = time.Until(store.Time(e.RunAt.V)) // by a clock that may be wrong: only the poller's sleep depends on it
 		}
+		w.pollers.hint(e.Queue, laneOf(e), wait)
 	}
 }

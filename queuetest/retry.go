@@ -60,9 +60,9 @@ var retryCases = []conformance{
 			t.Fatalf("%d attempts are recorded (error %v), want 4", len(list), err)
 		}
 		for i, a := range list {
-			outcome := "retried"
+			outcome := falldue.OutcomeRetried
 			if i == 3 {
-				outcome = "dead"
+				outcome = falldue.OutcomeDead
 			}
 			if a.Attempt != i+1 || a.Outcome != outcome || a.Error != errFlaky.Error() || a.Worker == "" || a.FinishedAt.IsZero() {
 				t.Errorf("attempt %d is recorded as %+v", i+1, a)

@@ -63,7 +63,7 @@ func checkGrave(t *testing.T, s summary) {
 	}
 	outcomes := ""
 	for _, a := range g.attempts {
-		outcomes += a.Outcome + " "
+		outcomes += string(a.Outcome) + " "
 		if a.Error != failure {
 			t.Errorf("attempt %d is recorded with %q", a.Attempt, a.Error)
 		}

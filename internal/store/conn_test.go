@@ -1,4 +1,4 @@
-package falldue
+package store
 
 import (
 	"context"
@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"io"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // nodes is a cluster behind one address: the first connection leads to a node
@@ -64,9 +63,9 @@ func TestConnectionToAServerThatDoesNotServeIsNotUsedAgain(t *testing.T) {
 	}
 	db := sqlx.NewDb(sql.OpenDB(&nodes{lost: true}), "mysql")
 	defer db.Close()
-	s := &store{db: db, server: server}
+	s := New(db, server, Options{})
 	try := func() error {
-		return s.retry(t.Context(), func() error {
+		return s.Retry(t.Context(), func() error {
 			_, err := db.ExecContext(t.Context(), "do 1")
 			return err
 		})
@@ -94,22 +93,22 @@ func TestConnectionWhoseTransactionMayBeOpenIsNotUsedAgain(t *testing.T) {
 	}{
 		{"committed", nil, false, 1},
 		{"rolled back", refused, false, 1},
-		{"rolled back, with a turn", fmt.Errorf("%w: %w", errHasTurn, refused), false, 2},
+		{"rolled back, with a claim slot", fmt.Errorf("%w: %w", errHoldsSlot, refused), false, 2},
 		{"not committed", nil, true, 2},
 		{"not rolled back", refused, true, 2},
 	} {
 		cluster := &nodes{}
 		db := sqlx.NewDb(sql.OpenDB(cluster), "mysql")
 		t.Cleanup(func() { _ = db.Close() })
-		s := &store{db: db, server: server}
-		err := s.transact(t.Context(), func(*sql.Conn, *sql.Tx) error {
+		s := New(db, server, Options{})
+		err := s.transact(t.Context(), func(*conn) error {
 			cluster.lost = c.lost
 			return c.fails
 		})
 		if (err != nil) != (c.fails != nil || c.lost) {
 			t.Errorf("%s: error %v", c.name, err)
 		}
-		if err := s.transact(t.Context(), func(*sql.Conn, *sql.Tx) error { return nil }); err != nil {
+		if err := s.transact(t.Context(), func(*conn) error { return nil }); err != nil {
 			t.Errorf("%s: the next transaction: %v", c.name, err)
 		}
 		if cluster.opened != c.opened {
@@ -151,6 +150,12 @@ func (s hastyStmt) QueryContext(context.Context, []driver.NamedValue) (driver.Ro
 	return s.hasty, nil
 }
 
+func insertOnce(ctx context.Context, s *Store) error {
+	return s.once(ctx, func(x runner) error {
+		return x.query(ctx, statements.Stmt{SQL: "insert"}, nil, nil, func(row) error { return nil })
+	})
+}
+
 // A commit that is cancelled while it waits for a standby reports success on
 // PostgreSQL, by lib/pq. Nobody may take that for one.
 func TestSuccessAfterTheContextEndedIsNone(t *testing.T) {
@@ -159,18 +164,18 @@ func TestSuccessAfterTheContextEndedIsNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, do := range map[string]func(context.Context, *store) error{
-		"transaction": func(ctx context.Context, s *store) error {
-			return s.transact(ctx, func(*sql.Conn, *sql.Tx) error { return nil })
+	for name, do := range map[string]func(context.Context, *Store) error{
+		"transaction": func(ctx context.Context, s *Store) error {
+			return s.transact(ctx, func(*conn) error { return nil })
 		},
-		"query": func(ctx context.Context, s *store) error {
-			return s.once(ctx, "insert", nil, func(cells) error { return nil })
+		"query": func(ctx context.Context, s *Store) error {
+			return insertOnce(ctx, s)
 		},
 	} {
 		ctx, giveUp := context.WithCancel(t.Context())
 		db := sqlx.NewDb(sql.OpenDB(hasty{giveUp: giveUp, closed: new(int)}), "hasty")
 		t.Cleanup(func() { _ = db.Close() })
-		if err := do(ctx, newStore(db, server, Config{})); !errors.Is(err, context.Canceled) {
+		if err := do(ctx, New(db, server, Options{})); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want %v", name, err, context.Canceled)
 		}
 	}
@@ -194,33 +199,13 @@ func TestStatementsOfUnknownConnectionsAreClosed(t *testing.T) {
 	closed := 0
 	db := sqlx.NewDb(sql.OpenDB(roundabout{hasty: hasty{giveUp: func() {}, closed: &closed}}), "hasty")
 	defer db.Close()
-	s := newStore(db, server, Config{})
+	s := New(db, server, Options{})
 	for range 3 {
-		if err := s.once(t.Context(), "insert", nil, func(cells) error { return nil }); err != nil {
+		if err := insertOnce(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if closed != 3 {
 		t.Errorf("%d of 3 statements were closed", closed)
 	}
-}
-
-func TestWhatIsUnderWayMayAnswerForASecond(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		later, end := unhurried(ctx)
-		defer end()
-		stop()
-		began := time.Now()
-		<-later.Done()
-		if took := time.Since(began); took != time.Second {
-			t.Errorf("it ended %v after the worker was told to stop, want a second", took)
-		}
-		unended, endEarly := unhurried(t.Context())
-		endEarly()
-		if unended.Err() == nil {
-			t.Error("it did not end when it was no longer wanted")
-		}
-	})
 }

@@ -1,4 +1,4 @@
-package falldue
+package store
 
 import (
 	"context"
@@ -17,35 +17,29 @@ import (
 func TestSweepsDoNotStaySlow(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.MariaDB)
-	q, err := New(db, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := q.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := q.store.sweep(t.Context(), DefaultQueue); err != nil { // which opens the table
+	s := migrated(t, db)
+	if _, err := s.Sweep(t.Context(), "default"); err != nil { // which opens the table
 		t.Fatal(err)
 	}
 	db.MustExec(`insert into falldue_tasks (queue, kind, attempts, updated_at, created_at, payload)
 		select 'default', concat('k', seq % 8), seq % 25, utc_timestamp(6), utc_timestamp(6), '{}' from seq_1_to_100000`)
-	stmt := statements.Sweep(q.store.server, q.store.tables)
+	stmt := statements.Sweep(s.server, s.tables)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	p := newWorker(q, nil).pollers[DefaultQueue]
+	w := s.NewSweeper("default")
 	for {
 		var plan struct {
 			Extra string `db:"Extra"`
 		}
-		if err := db.Unsafe().GetContext(ctx, &plan, "explain "+stmt.SQL, stmt.Bind(statements.Values{"queue": DefaultQueue}, nil)...); err != nil {
+		if err := db.Unsafe().GetContext(ctx, &plan, "explain "+stmt.SQL, stmt.Bind(statements.Values{"queue": "default"}, nil)...); err != nil {
 			t.Fatalf("the last plan was %q: %v", plan.Extra, err)
 		}
 		if strings.Contains(plan.Extra, "group-by") {
 			return
 		}
-		q.store.recounts = time.Time{}
-		if err := p.sweep(ctx); err != nil || !p.gait.whole {
-			t.Fatalf("the last plan was %q; after a recount it went on by one statement: %v (error %v)", plan.Extra, p.gait.whole, err)
+		s.refreshed = time.Time{}
+		if _, err := w.Sweep(ctx); err != nil || !w.way.whole {
+			t.Fatalf("the last plan was %q; after a refresh it went on by one statement: %v (error %v)", plan.Extra, w.way.whole, err)
 		}
 	}
 }
@@ -55,7 +49,7 @@ func TestSweepsDoNotStaySlow(t *testing.T) {
 // again.
 func TestSweepsGoStepByStepWhereThatIsFaster(t *testing.T) {
 	t.Parallel()
-	var g gait
+	var g sweepStrategy
 	now := time.Now()
 	for i, c := range []struct {
 		after, took time.Duration
@@ -89,52 +83,42 @@ func TestSweepsGoStepByStepWhereThatIsFaster(t *testing.T) {
 // TestStepsFindWhatASweepFinds on every engine that may take them.
 func TestStepsFindWhatASweepFinds(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
-		q, err := New(testdb.Open(t, engine), Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !q.store.server.Caps.LooseScan {
+		s := migrated(t, testdb.Open(t, engine))
+		if !s.server.Caps.LooseScan {
 			t.Skip("its sweeps are always by one statement")
 		}
-		if err := q.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		var entries []Entry
 		for i := range 9 {
-			k := NewKind[int](string(rune('a'+i%3)), KindConfig{Priority: i % 2})
-			if _, err := k.Enqueue(t.Context(), q, i, &EnqueueOptions{Delay: time.Hour}); err != nil {
-				t.Fatal(err)
-			}
+			entries = append(entries, Entry{Queue: "default", Kind: string(rune('a' + i%3)), Priority: i % 2, Delay: time.Hour, Payload: "{}"})
 		}
 		for i := range fewLanes {
-			k := NewKind[int](string(rune('a'+i)), KindConfig{Queue: "few"})
-			if _, err := k.Enqueue(t.Context(), q, i, nil); err != nil {
-				t.Fatal(err)
-			}
+			entries = append(entries, Entry{Queue: "few", Kind: string(rune('a' + i)), Payload: "{}"})
 		}
-		jumped, err := q.store.sweep(t.Context(), DefaultQueue)
+		if _, err := s.Enqueue(t.Context(), nil, entries); err != nil {
+			t.Fatal(err)
+		}
+		jumped, err := s.Sweep(t.Context(), "default")
 		if err != nil {
 			t.Fatal(err)
 		}
-		stepped, more, err := q.store.sweepBySteps(t.Context(), DefaultQueue, math.MaxInt)
+		stepped, more, err := s.SweepBySteps(t.Context(), "default", math.MaxInt)
 		if err != nil || more {
 			t.Fatalf("there are more lanes than all: %v (error %v)", more, err)
 		}
 		if len(jumped) != 6 || len(stepped) != 6 {
 			t.Fatalf("found %d lanes by one statement and %d by steps, want 6", len(jumped), len(stepped))
 		}
-		w := newWorker(q, nil)
 		for _, c := range []struct {
 			queue string
 			lanes int
-			want  []string // the statements of a poller's first sweep
-		}{{"other", 0, []string{"next lane"}}, {"few", fewLanes, []string{"next lane"}}, {DefaultQueue, 6, []string{"next lane", "sweep"}}} {
-			clear(q.store.made)
-			p := newPoller(w, c.queue, 1)
-			if err := p.sweep(t.Context()); err != nil {
+			want  []string // the statements of the first sweep
+		}{{"other", 0, []string{"next lane"}}, {"few", fewLanes, []string{"next lane"}}, {"default", 6, []string{"next lane", "sweep"}}} {
+			clear(s.made)
+			if _, err := s.NewSweeper(c.queue).Sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			var made []string
-			for key := range q.store.made {
+			for key := range s.made {
 				made = append(made, key.name)
 			}
 			if slices.Sort(made); !slices.Equal(made, c.want) {
@@ -142,7 +126,7 @@ func TestStepsFindWhatASweepFinds(t *testing.T) {
 			}
 		}
 		for i, h := range stepped {
-			if h.lane != jumped[i].lane || h.anchor != jumped[i].anchor || h.now < jumped[i].now {
+			if h.Lane != jumped[i].Lane || h.Anchor != jumped[i].Anchor || h.Now < jumped[i].Now {
 				t.Errorf("lane %d is %+v by steps, and %+v by one statement", i, h, jumped[i])
 			}
 		}

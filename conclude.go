@@ -1,0 +1,150 @@
+package falldue
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// How a claim ends, as a settlement says it: by what its handler returned and by
+// what its policy allows.
+
+// settlement is the common part of every end.
+func (r *run) settlement() store.Settlement {
+	c := r.claim
+	_, maybeSettled := r.lease.state()
+	e := store.Settlement{ID: c.ID, Fence: c.Fence, MaybeSettled: maybeSettled, ForgetRecords: c.Fence > 1}
+	if c.Previous != "" {
+		e.Records = append(e.Records, store.Record{
+			Fence: c.Fence - 1, Attempt: c.Attempts - 1, Outcome: store.Lost, Worker: c.Previous,
+			Err: "the lease ran out: the worker vanished",
+		})
+	}
+	return e
+}
+
+// failure is what falldue reads from an error that a handler returned.
+type failure struct {
+	text  string
+	is    []error // which of the causes it wraps
+	act   act     // what the handler asked for
+	wait  time.Duration
+	stack sql.Null[string] // of a panic
+}
+
+func (f *failure) Error() string        { return f.text }
+func (f *failure) Is(target error) bool { return slices.Contains(f.is, target) }
+
+// causes are why a handler's context ends.
+var causes = []error{ErrStopping, ErrTimeout, ErrLeaseLost}
+
+// readError reads an error of a handler's. It calls the error's own methods.
+func readError(err error) *failure {
+	var f *failure
+	if errors.As(err, &f) {
+		return f
+	}
+	f = &failure{text: err.Error()}
+	for _, cause := range causes {
+		if errors.Is(err, cause) {
+			f.is = append(f.is, cause)
+		}
+	}
+	var v *verdict
+	if errors.As(err, &v) {
+		f.act, f.wait = v.act, v.wait
+	}
+	var p *PanicError
+	if errors.As(err, &p) {
+		f.stack = sql.Null[string]{V: clean(p.Stack), Valid: true}
+	}
+	return f
+}
+
+// conclude returns how the claim ends after the handler returned err.
+func (r *run) conclude(err error, took time.Duration) store.Settlement {
+	e := r.settlement()
+	if err == nil {
+		e.To, e.Result = statements.StateDone, r.getResult()
+		return e
+	}
+	f := readError(err)
+	switch {
+	case f.act == actSnooze:
+		e.To, e.AttemptsDelta, e.Wait = statements.StateSnoozed, -1, f.wait
+		return e
+	case errors.Is(err, ErrStopping):
+		// Not the task's fault: it runs again, here or elsewhere, at once.
+		e.To, e.AttemptsDelta = statements.StateSnoozed, -1
+		return e
+	}
+	e.Failure = clean(err.Error())
+	record := store.Record{
+		Fence: r.claim.Fence, Attempt: r.claim.Attempts, Outcome: store.Retried, Worker: r.worker, Duration: took, Err: e.Failure, Stack: f.stack,
+	}
+	// The jitter is drawn once, here, and moves the anchor; the delay is added by
+	// whoever looks whether the task is due.
+	delay, jitter := r.rule.policy.Wait(int64(r.claim.Attempts))
+	e.To = statements.StateOpen
+	if jitter > 0 {
+		e.Wait = rand.N(jitter)
+	}
+	next := delay + e.Wait
+	if f.act == actRetryAfter {
+		e.To, e.Wait, next = statements.StateSnoozed, f.wait, f.wait
+	}
+	if f.act == actDiscard || r.exhausted(next) {
+		e.To, e.Wait, record.Outcome = statements.StateDead, 0, store.Died
+	}
+	e.Records = append(e.Records, record)
+	return e
+}
+
+// exhausted reports whether the policy allows no further attempt after a wait.
+func (r *run) exhausted(next time.Duration) bool {
+	if most := r.maxAttempts(); most > 0 && r.claim.Attempts >= most {
+		return true
+	}
+	elapsed := store.Duration(r.claim.Now-r.claim.First) + time.Since(r.claimed)
+	return r.rule.policy.MaxElapsed() > 0 && elapsed+next > r.rule.policy.MaxElapsed()
+}
+
+// attemptsExhausted ends a task that has no attempt left: its last one was lost
+// with its worker, or the limit is lower now than when it failed.
+func (r *run) attemptsExhausted(most int) store.Settlement {
+	e := r.settlement()
+	e.To, e.AttemptsDelta = statements.StateDead, -1
+	e.Failure = fmt.Sprintf("the lease of attempt %d of %d ran out: its worker %q vanished", r.claim.Attempts-1, most, r.claim.Previous)
+	if r.claim.Previous == "" {
+		e.Failure = fmt.Sprintf("%d attempts have failed, and %d are allowed now", r.claim.Attempts-1, most)
+	}
+	return e
+}
+
+// fencesExhausted ends a task whose fence somebody set to the highest number: its
+// claims could no longer be told apart.
+func (r *run) fencesExhausted() store.Settlement {
+	e := r.settlement()
+	e.To, e.AttemptsDelta = statements.StateDead, -1
+	e.Failure = fmt.Sprintf("the fence is %d, the highest that there is: no claim of this task can have a higher one", r.claim.Fence)
+	return e
+}
+
+// maxErrorText bounds what is kept of an error or a stack.
+const maxErrorText = 16 << 10
+
+// clean makes text storable on every engine: valid UTF-8, no NUL, limited in
+// length.
+func clean(text string) string {
+	if len(text) > maxErrorText {
+		text = text[:maxErrorText] + "…"
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}

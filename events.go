@@ -1,0 +1,65 @@
+package falldue
+
+import (
+	"log/slog"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// events is where a worker reports what happens and what a user cannot see
+// otherwise: one method for each event. Today all of them are logged.
+type events struct{ log *slog.Logger }
+
+func (e events) pollFailed(queue string, err error) {
+	e.log.Warn("falldue: cannot poll", "queue", queue, "error", err)
+}
+
+func (e events) claimFailed(queue string, err error) {
+	e.log.Warn("falldue: cannot claim", "queue", queue, "error", err)
+}
+
+// corruptLane reports a lane whose first task somebody edited to hold values that
+// falldue never writes.
+func (e events) corruptLane(queue string, h store.Head, what string) {
+	e.log.Error("falldue: a task holds values that falldue never writes", "what", what, "queue", queue, "kind", h.Kind,
+		"state", h.State, "priority", h.Priority, "attempts", h.Attempts, "updated_at", store.Time(h.Anchor))
+}
+
+func (e events) unreadablePolicy(queue, kind string, err error) {
+	e.log.Error("falldue: tasks wait because their policy cannot be read", "queue", queue, "kind", kind, "error", err)
+}
+
+// leaseLost reports a task whose lease was lost; when is "while the task ran" or
+// "before the task was settled".
+func (e events) leaseLost(c *store.Claim, when string) {
+	e.log.Warn("falldue: lease lost "+when, "task", c.ID, "kind", c.Was.Kind, "attempt", c.Attempts)
+}
+
+func (e events) extendFailed(tasks int, err error) {
+	e.log.Warn("falldue: cannot extend leases", "tasks", tasks, "error", err)
+}
+
+func (e events) settleFailed(tasks int, err error) {
+	e.log.Warn("falldue: cannot settle", "tasks", tasks, "error", err)
+}
+
+// settleRefused reports a single task whose end the database refuses.
+func (e events) settleRefused(c *store.Claim, err error) {
+	e.log.Warn("falldue: cannot settle", "task", c.ID, "kind", c.Was.Kind, "error", err)
+}
+
+func (e events) notSettled(c *store.Claim) {
+	e.log.Error("falldue: task could not be settled while its lease held; it will run again", "task", c.ID, "kind", c.Was.Kind)
+}
+
+func (e events) cleanFailed(queue, state string, err error) {
+	e.log.Warn("falldue: cannot delete finished tasks", "queue", queue, "state", state, "error", err)
+}
+
+func (e events) listenFailed(err error) {
+	e.log.Warn("falldue: cannot listen; tasks of other processes are polled for", "error", err)
+}
+
+func (e events) kindWithoutQueue(kind, queue string) {
+	e.log.Warn("falldue: tasks of a kind wait in a queue that this worker does not work on", "kind", kind, "queue", queue)
+}

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// copyIn stores many rows by COPY, the fastest way into PostgreSQL, in a
+// transaction of its own, and returns their ids in the order of entries.
+//
+// It needs a driver whose statements take lines of COPY, as lib/pq's do; pgx has
+// a method of its connections for that, whose types only its importers can name.
+// It also needs the right to use the sequence of the ids, which an INSERT does
+// not. Unless it sent the commit, it stored nothing, and the caller inserts
+// instead.
+func (s *Store) copyIn(ctx context.Context, entries []Entry) (ids []int64, sent bool, err error) {
+	err = s.transact(ctx, func(c *conn) (err error) {
+		var now int64
+		if ids, now, err = s.newIDs(ctx, c, len(entries)); err != nil {
+			return err
+		}
+		if err := s.stream(ctx, c, entries, ids, now); err != nil {
+			return err
+		}
+		if s.notify {
+			notify := s.fixed("notify", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.Notify(server) })
+			err := c.query(ctx, notify, statements.Values{"channel": s.Channel()}, nil, func(row) error { return nil })
+			if err != nil {
+				return err
+			}
+		}
+		sent = true // the commit is next
+		return nil
+	})
+	if err != nil && !sent && ctx.Err() == nil && s.server.Classify(err) == dialect.Other {
+		s.noCopy.Store(true)
+	}
+	return ids, sent, err
+}
+
+// newIDs takes ids from the sequence of the tasks, and returns them with the
+// database's now.
+func (s *Store) newIDs(ctx context.Context, c *conn, n int) (ids []int64, now int64, err error) {
+	stmt := s.fixed("copy ids", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.CopyIDs(server) })
+	values := statements.Values{"table": s.tables.Name(s.server, "tasks"), "rows": int64(n)}
+	ids = make([]int64, 0, n)
+	err = c.query(ctx, stmt, values, nil, func(r row) error {
+		id, wrong := r.int(0)
+		now, err = r.int(1)
+		ids = append(ids, id)
+		return errors.Join(wrong, err)
+	})
+	return ids, now, err
+}
+
+// copyKey is what the text of a COPY depends on.
+type copyKey struct{ plain bool }
+
+// stream sends rows as COPY reads them, many at a time.
+func (s *Store) stream(ctx context.Context, c *conn, entries []Entry, ids []int64, now int64) (err error) {
+	plain := allPlain(entries)
+	text := s.stmt(stmtKey{name: "copy", variant: copyKey{plain}}, func() statements.Stmt { return statements.Copy(s.server, s.tables, plain) }).SQL
+	stmt, err := c.prepareAnew(ctx, text)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stmt.Close()) }() // which waits for the server's verdict
+	in, ok := stmt.(copier)
+	if !ok {
+		return fmt.Errorf("%T takes no lines", stmt)
+	}
+	var lines []byte
+	for i, e := range entries {
+		lines = e.appendCopy(lines, plain, ids[i], now)
+		if len(lines) < copyChunk && i < len(entries)-1 {
+			lines = append(lines, '\n')
+			continue
+		}
+		if _, err := in.CopyData(ctx, string(lines)); err != nil {
+			return err
+		}
+		lines = lines[:0]
+	}
+	return nil
+}
+
+// copier is a driver's statement of COPY, as lib/pq has it.
+type copier interface {
+	// CopyData sends lines and ends the last.
+	CopyData(ctx context.Context, lines string) (driver.Result, error)
+}
+
+// copyChunk is how many bytes are sent at a time, or one row if that is more.
+const copyChunk = 32 << 10
+
+// copyEscapes escapes what has a meaning in COPY's text format.
+var copyEscapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
+
+// appendCopy appends the entry as a line of statements.Copy, which it does not
+// end.
+func (e Entry) appendCopy(line []byte, plain bool, id, now int64) []byte {
+	line = strconv.AppendInt(line, id, 10)
+	line = append(append(line, '\t'), copyEscapes.Replace(e.Queue)...)
+	line = append(append(line, '\t'), copyEscapes.Replace(e.Kind)...)
+	if !plain {
+		anchor := now + e.Delay.Microseconds()
+		if e.RunAt.Valid {
+			anchor = e.RunAt.V
+		}
+		line = append(append(line, '\t'), copyEscapes.Replace(e.Policy)...)
+		line = strconv.AppendInt(append(line, '\t'), int64(e.Priority), 10)
+		line = strconv.AppendInt(append(line, '\t'), int64(e.MaxAttempts), 10)
+		line = time.UnixMicro(anchor).UTC().AppendFormat(append(line, '\t'), "2006-01-02 15:04:05.999999Z")
+	}
+	return append(append(line, '\t'), copyEscapes.Replace(e.Payload)...)
+}

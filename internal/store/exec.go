@@ -1,0 +1,189 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// How statements run:
+//
+//	way         for                          sent                                   prepared             transaction
+//	read        a statement that only reads  again while its connection was dead    on its connection    none
+//	once        a single statement           at most once                           on its connection    none
+//	inTx        several statements           all again, whole, after contention     on its connection    its own
+//	unprepared  texts that are seldom used   at the mercy of database/sql           never                none
+//	unprepared  the caller's transaction     once                                   never                the caller's
+//
+// The first three run on a connection of the pool by the driver itself ([conn]).
+// database/sql would run a statement outside a transaction again when a driver
+// calls its connection bad. lib/pq does that also when the statement was sent
+// and only the answer got lost: a task would be stored twice, or a claim made
+// that nobody knows of.
+//
+// write wraps once and inTx: it queues up writers where the database has one at
+// a time, and runs again what contention undid.
+
+// runner runs a statement.
+type runner interface {
+	// query calls f for each row. The row is valid until f returns.
+	query(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error
+	exec(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) (sql.Result, error)
+}
+
+// Tx is a caller's transaction.
+type Tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// unprepared runs statements in a caller's transaction, or on the pool.
+type unprepared struct{ Tx }
+
+func (u unprepared) query(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error {
+	result, err := u.QueryContext(ctx, stmt.SQL, stmt.Bind(values, rows)...)
+	return eachSQL(result, err, f)
+}
+
+func (u unprepared) exec(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) (sql.Result, error) {
+	return u.ExecContext(ctx, stmt.SQL, stmt.Bind(values, rows)...)
+}
+
+// int64s returns the integers in the first column of a result.
+func int64s(ctx context.Context, x runner, stmt statements.Stmt, values statements.Values, rows []statements.Row) (list []int64, err error) {
+	err = x.query(ctx, stmt, values, rows, func(r row) error {
+		n, err := r.int(0)
+		list = append(list, n)
+		return err
+	})
+	return list, err
+}
+
+// read runs a statement that changes nothing, and calls f for each row. reset
+// is called before each try.
+func (s *Store) read(ctx context.Context, stmt statements.Stmt, values statements.Values, reset func(), f func(row) error) error {
+	return s.Retry(ctx, func() error {
+		return s.onConn(ctx, func(c *conn) error {
+			reset()
+			return c.query(ctx, stmt, values, nil, func(r row) error {
+				c.sent = true
+				return f(r)
+			})
+		})
+	})
+}
+
+// once runs fn, which sends a single statement, on a connection.
+func (s *Store) once(ctx context.Context, fn func(runner) error) error {
+	return s.onConn(ctx, func(c *conn) error {
+		return s.unlessCancelled(ctx, fn(single{c}))
+	})
+}
+
+// inTx runs fn in a transaction of its own, again and whole when contention
+// undid it.
+func (s *Store) inTx(ctx context.Context, fn func(runner) error) error {
+	return s.write(ctx, func() error {
+		return s.transact(ctx, func(c *conn) error { return fn(c) })
+	})
+}
+
+// transact runs fn in a transaction. The connection goes back to the pool only
+// if the transaction has certainly ended, and no lock of the session is left: a
+// server that answers but refuses all statements, such as a node of a cluster
+// without a majority, refuses ROLLBACK and COMMIT, too. The next statements on
+// such a connection would go into the transaction, or commit it half done.
+func (s *Store) transact(ctx context.Context, fn func(*conn) error) error {
+	return s.onConn(ctx, func(c *conn) error {
+		tx, err := c.begin(ctx, s.server)
+		if err != nil {
+			c.broken = true
+			return err
+		}
+		c.sent = true
+		if err := fn(c); err != nil {
+			c.broken = tx.Rollback() != nil || errors.Is(err, errHoldsSlot)
+			return err
+		}
+		err = tx.Commit()
+		c.broken = err != nil && s.server.Classify(err) != dialect.Contention && tx.Rollback() != nil
+		return s.unlessCancelled(ctx, err)
+	})
+}
+
+// unlessCancelled returns the error of a statement that may have committed, or
+// that of ctx. When lib/pq cancels a commit that waits for a standby, PostgreSQL
+// stops waiting and reports success, although the commit would not survive the
+// loss of the server.
+func (s *Store) unlessCancelled(ctx context.Context, err error) error {
+	if err == nil && s.server.Name() == dialect.Postgres {
+		return ctx.Err()
+	}
+	return err
+}
+
+// contentionTries is how often a transaction is run that contention undoes. A
+// deadlock has one victim, so that a few tries are enough; a database that is
+// busy for longer is reported.
+const contentionTries = 10
+
+// Retry runs fn, and runs it again when contention undid it. Nothing else is run
+// again here: after any other error it is not known what took effect.
+func (s *Store) Retry(ctx context.Context, fn func() error) error {
+	for try := 1; ; try++ {
+		err := fn()
+		if err == nil {
+			return nil
+		}
+		class := s.server.Classify(err)
+		if class == dialect.Disconnected {
+			s.discardIdle(ctx)
+		}
+		if class != dialect.Contention || try == contentionTries {
+			return s.explain(err)
+		}
+		if !s.backOff(ctx, try) {
+			return s.explain(err)
+		}
+	}
+}
+
+// write is Retry for fn that writes. Where the database has one writer at a
+// time, the writers of this process queue up here: SQLite makes those who find
+// it locked sleep, and gives the lock to whoever asks next.
+func (s *Store) write(ctx context.Context, fn func() error) error {
+	if s.server.Caps.LockRows {
+		return s.Retry(ctx, fn)
+	}
+	select {
+	case s.writer <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.writer }()
+	return s.Retry(ctx, fn)
+}
+
+// discardIdle closes the connection that the pool would hand out next, which is
+// the one that came back last. Drivers do that with a connection that broke, but
+// not with one to a server that answers but refuses all statements, such as a
+// node of a cluster without a majority. A new connection may lead to another
+// node.
+func (s *Store) discardIdle(ctx context.Context) {
+	if s.db.Stats().Idle == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // others may take it first
+	defer cancel()
+	c, err := s.db.Conn(ctx)
+	if err != nil {
+		return
+	}
+	_ = c.Raw(func(any) error { return driver.ErrBadConn })
+	_ = c.Close() // an error says that it is closed
+}

@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// Task is a row of the table of tasks.
+type Task struct {
+	ID                    int64
+	Queue, Kind, Policy   string
+	Priority              int
+	State                 string
+	Attempts, MaxAttempts int
+	Fence                 int64
+	ClaimedBy, LastError  string
+	Payload, Result       []byte
+
+	// In microseconds since 1970. FirstAttempted and Attempted mean something
+	// only after a first attempt and a first claim.
+	Updated, Created, FirstAttempted, Attempted, Now int64
+}
+
+// Filter picks tasks. Its zero fields pick all.
+type Filter struct {
+	Queue, Kind string
+	State       string
+	After       int64 // the id after which to begin
+	Limit       int
+}
+
+// Task looks a task up. Its error wraps [ErrNotFound] where there is none.
+func (s *Store) Task(ctx context.Context, id int64) (Task, error) {
+	list, err := s.list(ctx, statements.ListParams{ID: true}, statements.Values{"id": id, "after": int64(math.MinInt64), "limit": 1})
+	if err != nil {
+		return Task{}, err
+	}
+	if len(list) == 0 {
+		return Task{}, fmt.Errorf("%w: %d", ErrNotFound, id)
+	}
+	return list[0], nil
+}
+
+// Tasks lists tasks in the order of their ids.
+func (s *Store) Tasks(ctx context.Context, f Filter) ([]Task, error) {
+	return s.list(ctx,
+		statements.ListParams{Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != ""},
+		statements.Values{"queue": f.Queue, "kind": f.Kind, "state": f.State, "after": f.After, "limit": f.Limit})
+}
+
+func (s *Store) list(ctx context.Context, p statements.ListParams, values statements.Values) (list []Task, err error) {
+	stmt := s.stmt(stmtKey{name: "list", variant: p}, func() statements.Stmt { return statements.List(s.server, s.tables, p) })
+	err = s.read(ctx, stmt, values, func() { list = list[:0] }, func(r row) error {
+		t, err := scanTask(r)
+		list = append(list, t)
+		return err
+	})
+	return list, err
+}
+
+func scanTask(r row) (t Task, err error) {
+	integer := func(i int) (n int64) {
+		if err == nil {
+			n, err = r.int(i)
+		}
+		return n
+	}
+	t = Task{
+		ID: integer(0), Queue: r.text(1), Kind: r.text(2), Policy: r.text(3), Priority: int(integer(4)), State: r.text(5),
+		Attempts: int(integer(6)), MaxAttempts: int(integer(7)), Fence: integer(8),
+		Updated: integer(9), Created: integer(10), FirstAttempted: integer(11), Attempted: integer(12), Now: integer(13),
+		ClaimedBy: r.text(14), LastError: r.text(15), Payload: r.bytes(16), Result: r.bytes(17),
+	}
+	return t, err
+}
+
+// Attempt is a recorded attempt.
+type Attempt struct {
+	Record
+	Finished int64 // microseconds since 1970
+}
+
+// Attempts lists the recorded attempts of a task, oldest first.
+func (s *Store) Attempts(ctx context.Context, id int64) (list []Attempt, err error) {
+	err = s.read(ctx, s.fixed("attempts", statements.Attempts), statements.Values{"id": id}, func() { list = list[:0] }, func(r row) error {
+		a, err := scanAttempt(r)
+		list = append(list, a)
+		return err
+	})
+	return list, err
+}
+
+func scanAttempt(r row) (a Attempt, err error) {
+	var numbers [4]int64
+	for i, column := range []int{0, 1, 4, 5} {
+		if numbers[i], err = r.int(column); err != nil {
+			return a, err
+		}
+	}
+	a.Fence, a.Attempt, a.Finished, a.Duration = numbers[0], int(numbers[1]), numbers[2], Duration(numbers[3])
+	a.Outcome, a.Worker, a.Err = Outcome(r.text(2)), r.text(3), r.text(6)
+	a.Stack.V, a.Stack.Valid = r.text(7), r[7] != nil
+	return a, nil
+}
+
+// Count is how many tasks of a queue and a kind are in a state.
+type Count struct {
+	Queue, Kind, State string
+	Tasks              int64
+}
+
+// Counts counts all tasks by queue, kind and state.
+func (s *Store) Counts(ctx context.Context) (list []Count, err error) {
+	err = s.read(ctx, s.fixed("count", statements.Count), nil, func() { list = list[:0] }, func(r row) error {
+		n, err := r.int(3)
+		list = append(list, Count{r.text(0), r.text(1), r.text(2), n})
+		return err
+	})
+	return list, err
+}
+
+// RetryTask makes a dead or cancelled task due, as if it had not been tried.
+func (s *Store) RetryTask(ctx context.Context, id int64) error {
+	return s.changeState(ctx, "retry", statements.Retry, id)
+}
+
+// Cancel calls off a task that is not finished.
+func (s *Store) Cancel(ctx context.Context, id int64) error {
+	return s.changeState(ctx, "cancel", statements.Cancel, id)
+}
+
+// changeState runs a statement that takes one task to another state. Its error
+// wraps [ErrNotFound] where that matches none.
+func (s *Store) changeState(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, id int64) error {
+	return s.write(ctx, func() error {
+		return s.once(ctx, func(x runner) error {
+			result, err := x.exec(ctx, s.fixed(name, make), statements.Values{"id": id}, nil)
+			if err != nil {
+				return err
+			}
+			n, err := result.RowsAffected()
+			if err == nil && n == 0 {
+				err = fmt.Errorf("%w that %s can change: %d", ErrNotFound, name, id)
+			}
+			return err
+		})
+	})
+}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// PutPolicy stores a policy's text under its key unless it is there: in the
+// caller's transaction, or by itself where tx is nil.
+func (s *Store) PutPolicy(ctx context.Context, tx Tx, key, text string) error {
+	put := func(x runner) error {
+		_, err := x.exec(ctx, s.fixed("put policy", statements.PutPolicy), statements.Values{"key": key, "policy": text}, nil)
+		return err
+	}
+	if tx != nil {
+		return s.explain(put(unprepared{tx}))
+	}
+	return s.write(ctx, func() error { return s.once(ctx, put) })
+}
+
+// Policy returns the text that is stored under a key, and false where there is
+// none.
+func (s *Store) Policy(ctx context.Context, key string) (text string, found bool, err error) {
+	err = s.read(ctx, s.fixed("policy", statements.Policy), statements.Values{"key": key}, func() { found = false }, func(r row) error {
+		text, found = r.text(0), true
+		return nil
+	})
+	return text, found, err
+}
+
+// samplePoints are the attempts at which a database is asked for the delays of
+// a policy before a worker trusts it.
+var samplePoints = []int64{0, 1, 2, 3, 5, 8, 13, 25, 40, 100, 1000, 1_000_000, 1<<31 - 1}
+
+// CheckDelays compares what the database computes for formulas with what Go does,
+// and returns an error that shows both where they differ: tasks would run at other
+// times than their policies say.
+func (s *Store) CheckDelays(ctx context.Context, formulas []sqlgen.Formula) error {
+	points := make([]statements.Row, len(samplePoints))
+	for i, n := range samplePoints {
+		points[i] = statements.Row{n}
+	}
+	stmt := statements.Check(s.server, formulas, len(points))
+	return s.Retry(ctx, func() error {
+		return unprepared{s.db}.query(ctx, stmt, nil, points, func(r row) error {
+			n, err := r.int(0)
+			if err != nil {
+				return err
+			}
+			for i, f := range formulas {
+				got, err := r.int(i + 1)
+				if err != nil {
+					return err
+				}
+				if want := f.Micros(n); !sqlgen.Agree(float64(want)/1e6, float64(got)/1e6) {
+					return fmt.Errorf("falldue: the delay %s after %d attempts is %v in Go, but %v on %s %s", f, n, Duration(want), Duration(got), s.server.Name(), s.server.Version)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// CheckTables returns an error that wraps [ErrNotMigrated] where the tables are
+// missing, or the index of tasks is not the one that claims and sweeps go by.
+func (s *Store) CheckTables(ctx context.Context) error {
+	if s.server.Caps.LaneExpression {
+		indexes := s.fixed("lane indexes", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.LaneIndexes(server) })
+		values := statements.Values{"table": s.tables.Name(s.server, "tasks"), "name": s.tables.Prefix + "lane"}
+		var n int64
+		err := s.read(ctx, indexes, values, func() {}, func(r row) (err error) {
+			n, err = r.int(0)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fmt.Errorf("%w: the index %slane is not this release's", ErrNotMigrated, s.tables.Prefix)
+		}
+	}
+	const noQueue = ""
+	_, err := s.Sweep(ctx, noQueue)
+	return err
+}

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"bytes"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// row is a row as a driver gives it. It is valid until the next row is read.
+type row []driver.Value
+
+// int returns a column that holds a whole number.
+func (r row) int(i int) (int64, error) {
+	switch v := r[i].(type) {
+	case int64:
+		return v, nil
+	case []byte:
+		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			return n, nil
+		}
+		return 0, fmt.Errorf("column %d is %.100q; it should be a whole number", i, v)
+	case string:
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("column %d is %.100q; it should be a whole number", i, fmt.Sprint(r[i]))
+}
+
+// text returns a column that holds text, "" where it is NULL.
+func (r row) text(i int) string {
+	switch v := r[i].(type) {
+	case []byte:
+		return string(v)
+	case string:
+		return v
+	}
+	return ""
+}
+
+// bytes returns a copy of a column that holds text, nil where it is NULL.
+func (r row) bytes(i int) []byte {
+	switch v := r[i].(type) {
+	case []byte:
+		return bytes.Clone(v)
+	case string:
+		return []byte(v)
+	}
+	return nil
+}
+
+// eachDriver calls f for the rows that a driver returned, and closes them.
+func eachDriver(rows driver.Rows, err error, f func(row) error) error {
+	if err != nil {
+		return err
+	}
+	into := make(row, len(rows.Columns()))
+	for {
+		err = rows.Next(into)
+		if errors.Is(err, io.EOF) {
+			return rows.Close()
+		}
+		if err == nil {
+			err = f(into)
+		}
+		if err != nil {
+			return errors.Join(err, rows.Close())
+		}
+	}
+}
+
+// eachSQL calls f for the rows that database/sql returned, and closes them.
+func eachSQL(rows *sql.Rows, err error, f func(row) error) error {
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	values, into := make([]any, len(columns)), make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	r := make(row, len(columns))
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		for i, v := range values {
+			r[i] = v
+		}
+		if err := f(r); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,267 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// Settlement is how one claim ends.
+type Settlement struct {
+	ID, Fence     int64
+	To            string           // the state to go to
+	AttemptsDelta int              // what to add to attempts: 0, or -1 where this attempt does not count
+	Wait          time.Duration    // from now to the moment the next wait counts from
+	Failure       string           // error to keep in the row; "" leaves the one that is there
+	Result        sql.Null[string] // the handler's result as JSON
+	Records       []Record         // of attempts to keep
+	ForgetRecords bool             // other attempts may be recorded, which go with the task
+	MaybeSettled  bool             // the handler may have settled it in its own transaction
+}
+
+// Unsettled are the ids of tasks that a settle or an extension left alone.
+type Unsettled struct {
+	Lost   []int64 // the claim is not the worker's any more
+	Locked []int64 // somebody else has locked the row
+}
+
+// errMismatch undoes a settle that did not match all its rows, on an engine that
+// does not return which.
+var errMismatch = errors.New("some claims are no longer owned")
+
+// Settle ends claims of worker. It waits for rows that somebody else has locked
+// where the engine returns the ids of what it changed; [Store.SettleUnlocked]
+// never does.
+func (s *Store) Settle(ctx context.Context, worker string, batch []*Settlement) (Unsettled, error) {
+	if s.server.Caps.UpdateReturning {
+		return s.settleReturning(ctx, worker, batch)
+	}
+	if !slices.ContainsFunc(batch, func(e *Settlement) bool { return e.MaybeSettled }) {
+		if err := s.settleAll(ctx, worker, batch); !errors.Is(err, errMismatch) {
+			return Unsettled{}, err
+		}
+	}
+	return s.SettleUnlocked(ctx, worker, batch)
+}
+
+// settleReturning settles where the statements return the ids of what they
+// matched.
+func (s *Store) settleReturning(ctx context.Context, worker string, batch []*Settlement) (left Unsettled, err error) {
+	settle := func(x runner) (err error) {
+		_, left.Lost, err = s.runSettle(ctx, x, worker, batch)
+		return err
+	}
+	if s.isOneStatement(batch) {
+		err = s.write(ctx, func() error { return s.once(ctx, settle) })
+	} else {
+		err = s.inTx(ctx, settle)
+	}
+	return left, err
+}
+
+// settleAll settles a whole batch, or returns errMismatch and settles nothing.
+func (s *Store) settleAll(ctx context.Context, worker string, batch []*Settlement) error {
+	return s.inTx(ctx, func(x runner) error {
+		matched, _, err := s.runSettle(ctx, x, worker, batch)
+		if err == nil && matched != len(batch) {
+			return errMismatch
+		}
+		return err
+	})
+}
+
+// SettleUnlocked ends claims of worker, but for those whose rows somebody else
+// has locked. It waits for locks only where the engine cannot skip them.
+func (s *Store) SettleUnlocked(ctx context.Context, worker string, batch []*Settlement) (left Unsettled, err error) {
+	err = s.inTx(ctx, func(x runner) error {
+		free, rest, err := s.lock(ctx, x, worker, fencesOf(batch))
+		if err != nil {
+			return err
+		}
+		left = rest
+		live := slices.DeleteFunc(slices.Clone(batch), func(e *Settlement) bool { return !free[e.ID] })
+		_, lost, err := s.runSettle(ctx, x, worker, live)
+		left.Lost = append(left.Lost, lost...)
+		return err
+	})
+	return left, err
+}
+
+// SettleTx ends one claim inside the caller's transaction. It returns false when
+// the claim is no longer worker's.
+func (s *Store) SettleTx(ctx context.Context, tx Tx, worker string, e *Settlement) (bool, error) {
+	matched, _, err := s.runSettle(ctx, unprepared{tx}, worker, []*Settlement{e})
+	return matched == 1, s.explain(err)
+}
+
+// lock locks the rows of claims and returns the ids of those that are free, and
+// of the rest.
+func (s *Store) lock(ctx context.Context, x runner, worker string, fences []statements.Row) (free map[int64]bool, rest Unsettled, err error) {
+	free, err = s.owned(ctx, x, worker, fences, true)
+	if err != nil || len(free) == len(fences) {
+		return free, rest, err
+	}
+	var mine map[int64]bool
+	if s.server.Caps.SkipLocked {
+		if mine, err = s.owned(ctx, x, worker, fences, false); err != nil {
+			return nil, rest, err
+		}
+	}
+	for _, f := range fences {
+		id, _ := f[0].(int64)
+		switch {
+		case free[id]:
+		case mine[id]:
+			rest.Locked = append(rest.Locked, id)
+		default:
+			rest.Lost = append(rest.Lost, id)
+		}
+	}
+	return free, rest, nil
+}
+
+// settleForm is one of the three statements that settle, the cheapest first.
+type settleForm int
+
+const (
+	byDelete settleForm = iota
+	byFinish
+	bySettle
+	settleForms
+)
+
+func (s *Store) formOf(e *Settlement) settleForm {
+	switch {
+	case e.To == statements.StateDone && !s.retainDone:
+		return byDelete
+	case e.To == statements.StateDone && !e.Result.Valid:
+		return byFinish
+	}
+	return bySettle
+}
+
+func (s *Store) settleStmt(form settleForm, n int) statements.Stmt {
+	switch form {
+	case byDelete:
+		return s.batch("delete", n, statements.Delete)
+	case byFinish:
+		return s.batch("finish", n, statements.Finish)
+	default:
+		return s.batch("settle", n, statements.Settle)
+	}
+}
+
+// isOneStatement reports whether a batch needs no transaction.
+func (s *Store) isOneStatement(batch []*Settlement) bool {
+	form := s.formOf(batch[0])
+	return !slices.ContainsFunc(batch, func(e *Settlement) bool {
+		return s.formOf(e) != form || slices.ContainsFunc(s.participants, func(p participant) bool { return p.joins(e) })
+	})
+}
+
+// runSettle runs a batch's statements, and has the participants of the settle
+// join. It returns how many rows matched and, on engines that return ids, the
+// ids of those that did not.
+func (s *Store) runSettle(ctx context.Context, x runner, worker string, batch []*Settlement) (matched int, lost []int64, err error) {
+	var rows [settleForms][]statements.Row
+	for i, claim := range fencesOf(batch) {
+		e := batch[i]
+		form := s.formOf(e)
+		if rows[form] == nil {
+			rows[form] = make([]statements.Row, 0, len(batch))
+		}
+		if form == bySettle {
+			claim = append(claim, e.To, int64(e.AttemptsDelta), e.Wait.Microseconds(), orNil(e.Failure), nullable(e.Result))
+		}
+		rows[form] = append(rows[form], claim)
+	}
+	values := statements.Values{"worker": worker}
+	for form, rows := range rows {
+		if len(rows) == 0 {
+			continue
+		}
+		n, missing, err := s.change(ctx, x, s.settleStmt(settleForm(form), len(rows)), values, rows)
+		if err != nil {
+			return 0, nil, err
+		}
+		matched, lost = matched+n, append(lost, missing...)
+	}
+	return matched, lost, s.join(ctx, x, batch, lost)
+}
+
+// change runs an UPDATE or DELETE over a batch of claims. It returns how many
+// rows matched and, on engines that return ids, the ids of those that did not.
+func (s *Store) change(ctx context.Context, x runner, stmt statements.Stmt, values statements.Values, rows []statements.Row) (matched int, missing []int64, err error) {
+	if !s.server.Caps.UpdateReturning {
+		result, err := x.exec(ctx, stmt, values, rows)
+		if err != nil {
+			return 0, nil, err
+		}
+		n, err := result.RowsAffected()
+		return int(n), nil, err
+	}
+	ids, err := int64s(ctx, x, stmt, values, rows)
+	if err != nil || len(ids) == len(rows) {
+		return len(ids), nil, err
+	}
+	hit := setOf(ids)
+	for _, r := range rows {
+		if id, _ := r[0].(int64); !hit[id] {
+			missing = append(missing, id)
+		}
+	}
+	return len(ids), missing, nil
+}
+
+// ClaimRef names a claim.
+type ClaimRef struct{ ID, Fence int64 }
+
+// Extend moves the end of worker's leases to lease from now. The leases of rows
+// that somebody else has locked stay as they are: nobody can claim those.
+func (s *Store) Extend(ctx context.Context, worker string, lease time.Duration, claims []ClaimRef) (left Unsettled, err error) {
+	fences := make([]statements.Row, len(claims))
+	for i, c := range claims {
+		fences[i] = statements.Row{c.ID, c.Fence}
+	}
+	err = s.inTx(ctx, func(x runner) error {
+		free, rest, err := s.lock(ctx, x, worker, fences)
+		left = rest
+		if err != nil || len(free) == 0 {
+			return err
+		}
+		live := slices.DeleteFunc(slices.Clone(fences), func(f statements.Row) bool { id, _ := f[0].(int64); return !free[id] })
+		values := statements.Values{"worker": worker, "lease": lease.Microseconds()}
+		_, lost, err := s.change(ctx, x, s.batch("extend", len(live), statements.Extend), values, live)
+		left.Lost = append(left.Lost, lost...)
+		return err
+	})
+	return left, err
+}
+
+// fencesOf names the claims of a batch in the order of statements.FenceColumns.
+func fencesOf(batch []*Settlement) []statements.Row {
+	rows, cells := make([]statements.Row, len(batch)), make([]any, 2*len(batch))
+	for i, e := range batch {
+		rows[i] = cells[2*i : 2*i+2 : 2*i+2]
+		rows[i][0], rows[i][1] = e.ID, e.Fence
+	}
+	return rows
+}
+
+func orNil(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+func nullable(text sql.Null[string]) any {
+	if !text.Valid {
+		return nil
+	}
+	return text.V
+}

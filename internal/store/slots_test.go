@@ -1,0 +1,118 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// takeSlot takes a claim slot until the test, or the transaction, ends.
+func takeSlot(t *testing.T, s *Store, slot int64) *sql.Tx {
+	t.Helper()
+	tx, err := s.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	got := 0
+	if s.server.Caps.UpdateReturning {
+		err = tx.QueryRowContext(t.Context(), "select case when pg_try_advisory_xact_lock($1) or pg_try_advisory_xact_lock($1 + 1) then 1 else 0 end", slot).Scan(&got)
+	} else {
+		stmt := statements.Turn(s.server)
+		err = tx.QueryRowContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"turn": slot}, nil)...).Scan(&got)
+	}
+	if err != nil || got == 0 {
+		t.Fatalf("no slot is free (error %v)", err)
+	}
+	return tx
+}
+
+// freeSlots frees the claim slots that a transaction took, and ends it.
+func freeSlots(t *testing.T, s *Store, tx *sql.Tx, slot int64) {
+	t.Helper()
+	for number := 1; number <= 2 && !s.server.Caps.UpdateReturning; number++ {
+		stmt := statements.EndTurn(s.server)
+		if _, err := tx.ExecContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"turn": slot, "number": number}, nil)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLargeClaimsWaitForTheirSlot(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		s := migrated(t, db)
+		if !s.server.Caps.SkipLocked {
+			t.Skip("it has no claim slots: nobody can skip rows that others have locked")
+		}
+		entries := slices.Repeat([]Entry{{Queue: "default", Kind: "slot", Payload: "{}"}}, 5)
+		if _, err := s.Enqueue(t.Context(), nil, entries); err != nil {
+			t.Fatal(err)
+		}
+		slot := s.SlotName("default", []string{"slot"})
+		claim := func(slot int64) (int, error) {
+			got, err := s.Claim(t.Context(), ClaimParams{Queue: "default", Worker: "me", Lease: time.Minute, Limit: 1, Slot: slot, Sources: []Source{
+				{Lane: Lane{State: statements.StateOpen, Kind: "slot"}, Delay: NewDelay(sqlgen.Formula{})},
+			}})
+			return len(got), err
+		}
+		for i := range 3 { // each frees its slot, so that other connections can take both
+			if n, err := claim(slot); n != 1 || err != nil {
+				t.Fatalf("claim %d in a slot took %d tasks (error %v), want 1", i+1, n, err)
+			}
+			idle, err := db.Conn(t.Context()) // the one that claimed
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tx := range []*sql.Tx{takeSlot(t, s, slot), takeSlot(t, s, slot)} {
+				freeSlots(t, s, tx, slot)
+			}
+			_ = idle.Close()
+		}
+		first := takeSlot(t, s, slot)
+		takeSlot(t, s, slot)
+		if n, err := claim(slot); n != 0 || !errors.Is(err, ErrNoSlot) {
+			t.Errorf("while others have the slots a claim took %d tasks (error %v), want ErrNoSlot", n, err)
+		}
+		if _, err := claim(s.SlotName("other", []string{"slot"})); err != nil {
+			t.Errorf("the slots of another queue: %v", err)
+		}
+		freeSlots(t, s, first, slot)
+		if n, err := claim(slot); n != 1 || err != nil {
+			t.Errorf("after a slot was freed a claim took %d tasks (error %v), want 1", n, err)
+		}
+	})
+}
+
+// noLocks is a transaction on a server that has no named locks.
+type noLocks struct{ runner }
+
+func (noLocks) query(context.Context, statements.Stmt, statements.Values, []statements.Row, func(row) error) error {
+	return &mysql.MySQLError{Number: 1235, Message: "This version of MariaDB doesn't yet support 'GET_LOCK in cluster (WSREP_ON=ON)'"}
+}
+
+func TestServersWithoutNamedLocksHaveNoSlots(t *testing.T) {
+	t.Parallel()
+	server, err := dialect.DefaultServer(dialect.MariaDB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(nil, server, Options{})
+	claimed := false
+	if err := s.inSlot(t.Context(), noLocks{}, 2, func() error { claimed = true; return nil }); err != nil || !claimed || !s.noSlots.Load() {
+		t.Errorf("claimed: %v, remembered: %v, error %v; want a claim without a slot", claimed, s.noSlots.Load(), err)
+	}
+}

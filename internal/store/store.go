@@ -1,0 +1,190 @@
+// Package store is everything of falldue that touches the database. It runs
+// the statements of internal/statements and takes and gives plain types: [Lane],
+// [Entry], [Claim], [Settlement], [Head]. It knows neither handlers nor workers.
+//
+// exec.go says how statements are run, and begins with what each way promises.
+// The other files have one subject each: enqueue, copy, claim, slots, settle,
+// sweep, clean, inspect, policies.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// Errors that callers of falldue test for.
+var (
+	// ErrNotMigrated is wrapped by errors that come from missing tables.
+	ErrNotMigrated = errors.New("falldue: the tables are missing or not up to date; run the migrations first")
+	// ErrNotFound is wrapped where a task is not there, or not in a state that
+	// allows what was asked for.
+	ErrNotFound = errors.New("falldue: no such task")
+)
+
+// MaxBatch is how many rows go into one statement: enough that a round trip and
+// a commit are shared by many, few enough that locks are held for milliseconds.
+const MaxBatch = 500
+
+// Store runs falldue's statements on a database.
+type Store struct {
+	db         *sqlx.DB
+	server     dialect.Server
+	tables     dialect.Tables
+	retainDone bool
+	notify     bool
+
+	noCopy  atomic.Bool   // the driver or the role cannot COPY
+	noSlots atomic.Bool   // the server has no named locks
+	writer  chan struct{} // held by who writes, where the database has one writer at a time
+
+	participants []participant
+
+	mu        sync.Mutex
+	refreshed time.Time // when statistics were last refreshed
+	made      map[stmtKey]statements.Stmt
+	delays    map[string]uint32 // numbers of the texts of delays, for keys of statements
+	conns     map[any]*conn     // by the driver's connection
+}
+
+// Options are the settings of a Store.
+type Options struct {
+	// Tables are the names of the tables.
+	Tables dialect.Tables
+	// RetainDone keeps tasks that are done in the table.
+	RetainDone bool
+	// Notify notifies listeners of enqueued tasks, on engines with Caps.Notify.
+	Notify bool
+}
+
+// New returns the store of a database.
+func New(db *sqlx.DB, server dialect.Server, o Options) *Store {
+	s := &Store{
+		db: db, server: server, tables: o.Tables, retainDone: o.RetainDone, notify: o.Notify, writer: make(chan struct{}, 1),
+		made: map[stmtKey]statements.Stmt{}, delays: map[string]uint32{}, conns: map[any]*conn{},
+	}
+	s.participants = []participant{attemptLog{s}}
+	return s
+}
+
+// Server is the database's server.
+func (s *Store) Server() dialect.Server { return s.server }
+
+// Channel is the channel on which listeners are notified of enqueued tasks.
+func (s *Store) Channel() string { return s.tables.Prefix + "due" }
+
+// stmtKey identifies a statement: its name, the number of rows it has room for,
+// and whatever else its text depends on, as a comparable value.
+type stmtKey struct {
+	name    string
+	room    int
+	variant any
+}
+
+// maxMade bounds the statements a process remembers. Tasks may bring any number
+// of policies of their own, and each combination of these is a text.
+const maxMade = 2000
+
+// stmt returns the statement of key, made by make when it is first asked for.
+func (s *Store) stmt(key stmtKey, make func() statements.Stmt) statements.Stmt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stmt, ok := s.made[key]
+	if !ok {
+		if len(s.made) >= maxMade {
+			clear(s.made)
+		}
+		stmt = make()
+		s.made[key] = stmt
+	}
+	return stmt
+}
+
+// fixed returns a statement whose text depends on the server and the tables
+// alone.
+func (s *Store) fixed(name string, make func(dialect.Server, dialect.Tables) statements.Stmt) statements.Stmt {
+	return s.stmt(stmtKey{name: name}, func() statements.Stmt { return make(s.server, s.tables) })
+}
+
+// batch returns a statement with room for n rows.
+func (s *Store) batch(name string, n int, make func(dialect.Server, dialect.Tables, int) statements.Stmt) statements.Stmt {
+	room := s.room(n)
+	return s.stmt(stmtKey{name: name, room: room}, func() statements.Stmt { return make(s.server, s.tables, room) })
+}
+
+// room is how many rows a statement for n rows has room for: 0 where its text
+// does not depend on that.
+func (s *Store) room(n int) int {
+	if !s.server.Caps.Rows.Grows() {
+		return 0
+	}
+	return statements.Room(n)
+}
+
+// inBatches calls f for parts of a list whose statement must be full: parts of
+// up to MaxBatch rows where a batch is one parameter, parts of few different
+// sizes where its rows are parameters.
+func inBatches[T any](s *Store, list []T, f func([]T) error) error {
+	for len(list) > 0 {
+		n := min(len(list), MaxBatch)
+		if s.server.Caps.Rows.Grows() {
+			n = statements.FullRoom(n)
+		}
+		if err := f(list[:n]); err != nil {
+			return err
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+// explain adds what to do to the errors that users can do something about.
+func (s *Store) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	switch class := s.server.Classify(err); {
+	case class == dialect.UndefinedTable, s.server.Name() == dialect.SQLite && class == dialect.Other && !s.hasTables():
+		return fmt.Errorf("%w (%w)", ErrNotMigrated, err)
+	case class == dialect.PreparedStatementMissing:
+		return fmt.Errorf("%w (%w)", dialect.ErrTransactionPooling, err)
+	}
+	return err
+}
+
+// hasTables reports whether the tables are there, on an engine whose errors do
+// not say that they are missing.
+func (s *Store) hasTables() bool {
+	stmt := s.fixed("count tables", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.CountTables(server) })
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	n, err := int64s(ctx, unprepared{s.db}, stmt, statements.Values{"name": s.tables.Prefix + "tasks"}, nil)
+	return err != nil || len(n) == 0 || n[0] > 0
+}
+
+// setOf returns a set of ids.
+func setOf(ids []int64) map[int64]bool {
+	set := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
+}
+
+// Duration is a number of microseconds as a duration, limited to what a
+// duration can hold.
+func Duration(micros int64) time.Duration {
+	const most = int64(1<<63-1) / int64(time.Microsecond)
+	return time.Duration(max(min(micros, most), -most)) * time.Microsecond
+}
+
+// Time is a moment in microseconds since 1970 as a time in UTC.
+func Time(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

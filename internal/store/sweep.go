@@ -1,0 +1,90 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// Head is the head of a lane: the anchor of its first row, and the database's
+// now, in microseconds since 1970.
+type Head struct {
+	Lane
+	Anchor, Now int64
+	Corrupt     error // what is wrong with a lane whose columns hold no numbers
+}
+
+// Sweep finds the lanes of a queue by one statement.
+func (s *Store) Sweep(ctx context.Context, queue string) ([]Head, error) {
+	return s.heads(ctx, s.fixed("sweep", statements.Sweep), statements.Values{"queue": queue})
+}
+
+// SweepBySteps finds one lane after the other, by a statement each, which no
+// guess of a planner can slow down. It reports whether there are more lanes than
+// most.
+func (s *Store) SweepBySteps(ctx context.Context, queue string, most int) (heads []Head, more bool, err error) {
+	stmt := s.fixed("next lane", statements.NextLane)
+	var last Lane // without a state, it sorts before all others
+	begin := time.Now()
+	for len(heads) <= most {
+		since := time.Since(begin)
+		next, err := s.heads(ctx, stmt, statements.Values{
+			"queue": queue, "state": last.State, "priority": last.Priority, "kind": last.Kind, "policy": last.Policy, "attempts": last.Attempts,
+		})
+		heads = append(heads, next...)
+		if err != nil || len(next) == 0 || next[0].Corrupt != nil {
+			return heads, false, err
+		}
+		heads[len(heads)-1].Now -= since.Microseconds() // as if one statement had found all
+		last = next[0].Lane
+	}
+	return heads, true, nil
+}
+
+// heads runs a statement that finds lanes.
+func (s *Store) heads(ctx context.Context, stmt statements.Stmt, values statements.Values) (heads []Head, err error) {
+	err = s.read(ctx, stmt, values, func() { heads = heads[:0] }, func(r row) error {
+		heads = append(heads, scanHead(r))
+		return nil
+	})
+	return heads, err
+}
+
+// scanHead reads a row of a sweep, of a corrupt lane what can be read.
+func scanHead(r row) (h Head) {
+	integer := func(i int) int64 {
+		n, err := r.int(i)
+		if err != nil && h.Corrupt == nil {
+			h.Corrupt = err
+		}
+		return n
+	}
+	h.Lane = Lane{State: r.text(0), Priority: int(integer(1)), Kind: r.text(2), Policy: r.text(3), Attempts: int(integer(4))}
+	h.Anchor, h.Now = integer(5), integer(6)
+	return h
+}
+
+// refreshEvery is how often the server is made to refresh its statistics at the
+// most.
+const refreshEvery = 10 * time.Second
+
+// RefreshStatistics makes the server read its statistics again, on engines that
+// otherwise go by those of when they opened the table. It reports whether it did:
+// not where that was done lately.
+func (s *Store) RefreshStatistics(ctx context.Context) bool {
+	if !s.server.Caps.CachesStatistics {
+		return false
+	}
+	s.mu.Lock()
+	now := time.Now()
+	early := now.Sub(s.refreshed) < refreshEvery
+	if !early {
+		s.refreshed = now
+	}
+	s.mu.Unlock()
+	if early {
+		return false
+	}
+	return unprepared{s.db}.query(ctx, statements.RefreshStatistics(s.server, s.tables), nil, nil, func(row) error { return nil }) == nil
+}

@@ -1,0 +1,61 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// handlerFunc runs the handler of a claimed task.
+type handlerFunc func(ctx context.Context, r *run) error
+
+// middleware wraps a handlerFunc in another one.
+type middleware func(next handlerFunc) handlerFunc
+
+// chain wraps fn in middlewares, of which the first is the outermost.
+func chain(fn handlerFunc, list ...middleware) handlerFunc {
+	for i := len(list) - 1; i >= 0; i-- {
+		fn = list[i](fn)
+	}
+	return fn
+}
+
+// recoverPanics turns a panic into an error, and the error of a handler into a
+// *failure. Reading an error runs methods of the user's, which may panic, too.
+func recoverPanics(next handlerFunc) handlerFunc {
+	return func(ctx context.Context, r *run) (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = readError(&PanicError{Value: v, Stack: string(debug.Stack())})
+			}
+		}()
+		if err := next(ctx, r); err != nil {
+			return readError(err)
+		}
+		return nil
+	}
+}
+
+// limitTime ends the context of a handler after d, where that is not 0.
+func limitTime(d time.Duration) middleware {
+	return func(next handlerFunc) handlerFunc {
+		if d == 0 {
+			return next
+		}
+		return func(ctx context.Context, r *run) error {
+			ctx, stop := context.WithTimeoutCause(ctx, d, ErrTimeout)
+			defer stop()
+			return withCause(ctx, next(ctx, r))
+		}
+	}
+}
+
+// withCause adds to a handler's error why its context ended.
+func withCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}

@@ -1,0 +1,121 @@
+package falldue
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// takeSlot takes a claim slot until the test, or the transaction, ends.
+func takeSlot(t *testing.T, q *Queue, slot int64) *sql.Tx {
+	t.Helper()
+	tx, err := q.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	got := 0
+	if q.store.Server().Caps.UpdateReturning {
+		err = tx.QueryRowContext(t.Context(), "select case when pg_try_advisory_xact_lock($1) or pg_try_advisory_xact_lock($1 + 1) then 1 else 0 end", slot).Scan(&got)
+	} else {
+		stmt := statements.Turn(q.store.Server())
+		err = tx.QueryRowContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"turn": slot}, nil)...).Scan(&got)
+	}
+	if err != nil || got == 0 {
+		t.Fatalf("no slot is free (error %v)", err)
+	}
+	return tx
+}
+
+// TestClaimsWithoutASlot: whoever has the slots may stand still. Others go on,
+// until all their handlers are at work.
+func TestClaimsWithoutASlot(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		const tasks = 2 * store.MaxBatch
+		q, err := New(db, Config{Concurrency: tasks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		k := NewKind[int]("turn", KindConfig{})
+		if _, err := k.EnqueueMany(t.Context(), q, make([]int, tasks), nil); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		begun, end := make(chan struct{}, tasks), make(chan struct{})
+		Handle(q, k, func(context.Context, Task[int]) error { begun <- struct{}{}; <-end; return nil })
+		if q.store.Server().Caps.SkipLocked {
+			slot := q.store.SlotName(DefaultQueue, []string{k.Name()})
+			takeSlot(t, q, slot)
+			takeSlot(t, q, slot)
+		}
+		done := make(chan error, 1)
+		start := time.Now()
+		go func() { done <- q.Run(ctx) }()
+		for i := range tasks {
+			select {
+			case <-begun:
+			case <-ctx.Done():
+				t.Fatalf("%d of %d tasks run", i, tasks)
+			}
+		}
+		if took := time.Since(start); q.store.Server().Caps.SkipLocked && took < slotPatience {
+			t.Errorf("the second large claim took no slot: all tasks run after %v", took)
+		}
+		close(end)
+		stop()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestPollersQueueUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var q slotWaiter
+		if q.needed(store.MaxBatch) {
+			t.Error("the first claim needs a slot")
+		}
+		q.claimed(store.MaxBatch, store.MaxBatch)
+		if !q.needed(store.MaxBatch) || q.needed(slotSize-1) {
+			t.Error("after a large claim a worker of many handlers needs no slot, or one of few does")
+		}
+		q.claimed(1, 1)
+		if !q.needed(store.MaxBatch) {
+			t.Error("a worker needs no slot although it never found less than it asked for")
+		}
+		tries := 0
+		for start := time.Now(); q.needed(store.MaxBatch); tries++ {
+			wait := q.refused()
+			if wait < minSlotWait/2 || wait >= maxSlotWait {
+				t.Fatalf("wait %d is %v", tries, wait)
+			}
+			time.Sleep(wait)
+			if time.Since(start) > slotPatience+maxSlotWait {
+				t.Fatal("it waits for ever")
+			}
+		}
+		if tries < 8 || tries > 20 {
+			t.Errorf("%d tries in %v", tries, slotPatience)
+		}
+		q.claimed(store.MaxBatch, store.MaxBatch)
+		if !q.needed(store.MaxBatch) {
+			t.Error("after one claim without a slot it goes on without")
+		}
+		q.claimed(1, 2)
+		if q.needed(store.MaxBatch) {
+			t.Error("a queue with hardly anything in it needs slots")
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package falldue
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// sweeper finds the lanes of a queue anew, at every poll and soon after a claim
+// that emptied lanes, and notes them in the lane tracker.
+type sweeper struct {
+	queue    string
+	every    time.Duration
+	heads    func(context.Context) ([]store.Head, error)
+	lanes    *laneTracker
+	gates    gates
+	events   events
+	reported map[corruption]bool // by the last sweep; the poller's loop alone uses it
+
+	mu   sync.Mutex
+	at   time.Time     // of the next sweep
+	cost time.Duration // of the last one
+}
+
+// corruption is what is wrong with the first task of a lane, which is reported
+// once.
+type corruption struct {
+	store.Lane
+	what string
+}
+
+// next is when the next sweep is due.
+func (s *sweeper) next() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at
+}
+
+// makeDue makes the next sweep due now.
+func (s *sweeper) makeDue() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at = time.Now()
+}
+
+// makeDueSoon has the next sweep come soon, but not so soon that sweeps take more
+// than a tenth of the time.
+func (s *sweeper) makeDueSoon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if soon := time.Now().Add(max(10*s.cost, 20*time.Millisecond)); soon.Before(s.at) {
+		s.at = soon
+	}
+}
+
+// sweep finds the queue's lanes anew.
+func (s *sweeper) sweep(ctx context.Context) error {
+	ctx, cancel := statementContext(ctx, sweepTimeout)
+	defer cancel()
+	s.lanes.beginSweep()
+	start := time.Now()
+	heads, err := s.heads(ctx)
+	if err != nil {
+		return err
+	}
+	found, reported := map[store.Lane]front{}, map[corruption]bool{}
+	for _, h := range heads {
+		if what := corruptionOf(h); what != "" {
+			c := corruption{h.Lane, what}
+			reported[c] = true
+			if !s.reported[c] {
+				s.events.corruptLane(s.queue, h, what)
+			}
+		}
+		if h.Corrupt != nil {
+			continue
+		}
+		if rule := s.gates.rule(ctx, h.Lane); rule != nil {
+			found[h.Lane] = front{
+				due:   start.Add(rule.delayIn(h.Lane) - store.Duration(h.Now-max(h.Anchor, 0))),
+				since: max(h.Anchor, earliestMoment), corrupt: h.Anchor < firstAnchor,
+			}
+		}
+	}
+	s.reported = reported
+	s.lanes.swept(found, start)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cost = time.Since(start)
+	s.at = time.Now().Add(s.every + rand.N(s.every/10+1))
+	return nil
+}
+
+// falldue writes no anchors before the first and after the last. A task may be for
+// the year 9000, and a policy's jitter may be 100 years. What SQLite makes of a
+// text falls on the first day of 1970.
+var (
+	earliestMoment = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() // that any engine writes
+	firstAnchor    = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC).UnixMicro()
+	lastAnchor     = time.Date(9101, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+)
+
+// corruptionOf says what is wrong with a lane that somebody edited, or "".
+func corruptionOf(h store.Head) string {
+	switch {
+	case h.Corrupt != nil:
+		return h.Corrupt.Error()
+	case h.Attempts < 0:
+		return "attempts below 0"
+	case h.Anchor < firstAnchor || h.Anchor > lastAnchor:
+		return "updated_at out of range"
+	}
+	return ""
+}

@@ -1,0 +1,35 @@
+package falldue
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestWhatIsUnderWayMayAnswerForASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		later, end := statementContext(ctx, time.Hour)
+		defer end()
+		stop()
+		began := time.Now()
+		<-later.Done()
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it ended %v after the worker was told to stop, want a second", took)
+		}
+		unended, endEarly := statementContext(t.Context(), time.Hour)
+		endEarly()
+		if unended.Err() == nil {
+			t.Error("it did not end when it was no longer wanted")
+		}
+		short, endShort := statementContext(t.Context(), time.Minute)
+		defer endShort()
+		began = time.Now()
+		<-short.Done()
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("it ended after %v, want its timeout of a minute", took)
+		}
+	})
+}
