@@ -46,50 +46,50 @@ func (v values) String() string {
 var measures = []measure{
 	{
 		name: "drain_kept", unit: "tasks/s", settings: settings{done: kept}, run: drainOf(1, 0, nil),
-		about: "tasks that wait in the table are worked off by one worker, whose handlers do nothing, until the last is settled; done tasks stay in the table",
+		about: "one worker, whose handlers do nothing, processes the due tasks in the table until the last is settled; done tasks stay in the table",
 	},
-	{name: "drain_deleted", unit: "tasks/s", settings: settings{done: deleted}, run: drainOf(1, 0, nil), about: "the same, done tasks are deleted at once"},
+	{name: "drain_deleted", unit: "tasks/s", settings: settings{done: deleted}, run: drainOf(1, 0, nil), about: "the same, but done tasks are deleted at once"},
 	{
 		name: "drain_backlog", unit: "tasks/s", run: drainOf(1, 1, nil),
-		about: "as drain_deleted (River keeps them), with %[1]s tasks beside that wait until tomorrow: 8 kinds, 25 levels of attempts",
+		about: "as drain_deleted (River keeps them), while %[1]s other tasks, of 8 kinds and with 25 different numbers of attempts, wait until tomorrow",
 	},
 	{
 		name: "drain_snapshot", unit: "tasks/s", run: drainOf(2, 0, nil),
-		about: "as drain_deleted, twice as many, while another transaction holds a snapshot; drain_snapshot_first and drain_snapshot_last are the first and the last tenth",
+		about: "as drain_deleted, with twice as many tasks, while a long-running transaction holds a snapshot; drain_snapshot_first and drain_snapshot_last are the rates of the first and the last tenth",
 	},
 	{
 		name: "drain_1_process", unit: "tasks/s", run: drainByProcesses(1),
-		about: "as drain_deleted, the worker is a process of its own, timed from its first task to its last; memory_mb_1 is the most memory it had",
+		about: "as drain_deleted, but the worker has its own process, and the time is from its first task to its last; memory_mb_1 is the peak memory of that process",
 	},
 	{
 		name: "drain_8_processes", unit: "tasks/s", run: drainByProcesses(crewSize),
-		about: "the same by eight worker processes on one queue; memory_mb_8 is of the largest",
+		about: "the same with eight worker processes on one queue; memory_mb_8 is the peak memory of the largest",
 	},
 	{
 		name: "memory_backlog_mb", unit: "MB", less: true, run: memoryBesideBacklog,
-		about: "the most memory of a worker process at drain_deleted while %[1]s tasks wait until tomorrow",
+		about: "the peak memory of a worker process during drain_deleted while %[1]s tasks wait until tomorrow",
 	},
 	{
 		name: "deadlocks", unit: "", less: true, single: true, engines: []string{postgres, mySQL, mariaDB}, run: storm,
-		about: "that the server counted while eight processes enqueued, claimed, settled and deleted tasks a second old, for --storm; storm_errors are those that a caller of falldue saw, storm_enqueued and storm_handled are tasks a second",
+		about: "deadlocks that the server counted while eight processes enqueued, claimed and settled tasks, and deleted those that had been done for a second, for as long as --storm says; storm_errors counts the errors that callers of falldue got, storm_enqueued and storm_handled are tasks per second",
 	},
-	{name: "fail", unit: "tasks/s", settings: settings{fails: true}, run: drainOf(1, 0, errHandler), about: "as drain_deleted, each handler returns an error, which is recorded, and the task waits until tomorrow"},
-	{name: "enqueue_many", unit: "tasks/s", run: enqueueMany(subject.insert), about: "two clients enqueue 500 a call"},
-	{name: "enqueue_copy", unit: "tasks/s", run: enqueueMany(subject.copyIn), about: "two clients load 5,000 at a time by COPY"},
-	{name: "enqueue_1", unit: "tasks/s", run: enqueueOnes(1), about: "one client enqueues one by one, each in a transaction of its own"},
-	{name: "enqueue_16", unit: "tasks/s", run: enqueueOnes(16), about: "16 clients do"},
+	{name: "fail", unit: "tasks/s", settings: settings{fails: true}, run: drainOf(1, 0, errHandler), about: "as drain_deleted, but each handler returns an error; the error is recorded, and the task waits until tomorrow"},
+	{name: "enqueue_many", unit: "tasks/s", run: enqueueMany(subject.insert), about: "two clients enqueue 500 tasks per call"},
+	{name: "enqueue_copy", unit: "tasks/s", run: enqueueMany(subject.copyIn), about: "two clients enqueue 5,000 tasks per call, by COPY"},
+	{name: "enqueue_1", unit: "tasks/s", run: enqueueOnes(1), about: "one client enqueues tasks one by one, each in its own transaction"},
+	{name: "enqueue_16", unit: "tasks/s", run: enqueueOnes(16), about: "16 clients do the same"},
 	{
 		name: "pickup_p50_ms", unit: "ms", less: true, settings: settings{notify: true}, run: pickup(false),
-		about: "from the commit of a task in another process to the start of its handler in a worker that is idle (falldue: with Config.Listen; falldue-default polls once a second); pickup_p99_ms is the 99th percentile",
+		about: "the median time from the commit of a task in another process to the start of its handler in an idle worker (falldue: with Config.Listen; falldue-default polls once a second); pickup_p99_ms is the 99th percentile",
 	},
 	{name: "pickup_local_p50_ms", unit: "ms", less: true, run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
 	{
 		name: "idle_statements_per_minute", unit: "/min", less: true, single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: idle,
-		about: "statements of a worker that has nothing to do, while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen)",
+		about: "the statements of an idle worker while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen)",
 	},
 	{
 		name: "claim_ms", unit: "ms", less: true, single: true, engines: []string{postgres, mySQL, mariaDB}, run: claimCost,
-		about: "one claim of 100 tasks beside 10⁴ to %[1]s that wait",
+		about: "the time of one claim of 100 tasks, while 10⁴ to %[1]s others wait",
 	},
 }
 

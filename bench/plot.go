@@ -27,7 +27,7 @@ func (r results) rates() (names []string) {
 func plotRates(path, title string, all results) error {
 	names := all.rates()
 	p := plot.New()
-	p.Title.Text, p.Y.Min, p.Legend.Top = "Tasks a second, "+title, 0, true
+	p.Title.Text, p.Y.Min, p.Legend.Top = "Tasks per second, "+title, 0, true
 	p.Add(horizontal())
 	shown := slices.DeleteFunc(all.systems(), func(s string) bool {
 		return !slices.ContainsFunc(names, func(m string) bool { _, ok := all.of(m, s); return ok })
@@ -113,7 +113,7 @@ func (r results) claims() map[string]plotter.XYs {
 // plotClaims draws how long a claim takes beside more and more waiting tasks.
 func plotClaims(path, title string, all results) error {
 	p := plot.New()
-	p.Title.Text = "Milliseconds a claim of 100, " + title
+	p.Title.Text = "Milliseconds per claim of 100, " + title
 	p.X.Label.Text = "tasks waiting"
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
