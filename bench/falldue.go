@@ -71,7 +71,7 @@ func (f *falldueSubject) copyIn(ctx context.Context, n int) error {
 }
 
 func (f *falldueSubject) store(ctx context.Context, n, size int) error {
-	return spread(ctx, n, size, producers, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, size, producers, func(ctx context.Context, n int) error {
 		args := make([]payload, n)
 		for i := range args {
 			args[i] = sample

@@ -12,26 +12,25 @@ import (
 	"time"
 )
 
-// measure is something that is measured of every system.
+// measure is one thing that is measured of every system.
 type measure struct {
 	name     string
 	unit     string // of its values
 	less     bool   // a smaller value is better
 	about    string // what is measured, for the report
 	settings settings
-	// single is whether one round tells as much as several: a count, or a median
-	// of its own.
+	// single means that one round is enough: the value is a count, or is already
+	// a median.
 	single bool
-	// engines are those it is for; none is all.
+	// engines are those that have the measure; empty means all.
 	engines []string
-	// run measures a subject on a new database. It returns a value for the
-	// measure's own name, under the key "", or values for names of its own.
+	// run measures a subject on a new database.
 	run func(ctx context.Context, c *config, db database, s subject) (values, error)
 }
 
-// values are what one run measured, by the name of the measure and, where it is
-// not the one that ran, of the system: "claim_ms_10000 naive". "" is the measure
-// that ran.
+// values holds the results of one run. A key is the name of a measure, or a
+// measure and a system: "claim_ms_10000 naive". The key "" stands for the measure
+// that ran; a key without a system stands for the system that ran.
 type values map[string]float64
 
 func (v values) String() string {
@@ -42,7 +41,7 @@ func (v values) String() string {
 	return strings.Join(list, ", ")
 }
 
-// measures are all there are, in the order in which they run.
+// measures lists all measures, in the order in which they run.
 var measures = []measure{
 	{
 		name: "drain_kept", unit: "tasks/s", settings: settings{done: kept}, run: drainOf(1, 0, nil),
@@ -93,7 +92,7 @@ var measures = []measure{
 	},
 }
 
-// drainOf measures how fast one worker works off times config.tasks tasks.
+// drainOf measures how fast one worker processes times*config.tasks tasks.
 func drainOf(times, backlog int, outcome error) func(context.Context, *config, database, subject) (values, error) {
 	return func(ctx context.Context, c *config, db database, s subject) (values, error) {
 		n := times * c.tasks
@@ -128,14 +127,14 @@ func drainOf(times, backlog int, outcome error) func(context.Context, *config, d
 	}
 }
 
-// drain works off n tasks. It returns how long that took, from the start of the
-// worker to its end, when all are settled, and how long the handlers of the
-// first and of the last tenth took.
+// drain processes n tasks with one worker. It returns the time from the start of
+// the worker to its end, when all tasks are settled, and the times that the
+// handlers of the first and of the last tenth took.
 func drain(ctx context.Context, c *config, s subject, n int, outcome error) (took, first, last time.Duration, err error) {
 	var handled atomic.Int64
 	var tenth, ninth atomic.Int64 // moments since begin
 	done := make(chan struct{})
-	// A profile tells what belongs to the worker by this label.
+	// The label marks in a profile what belongs to the worker.
 	ctx = pprof.WithLabels(ctx, pprof.Labels("phase", "work"))
 	pprof.SetGoroutineLabels(ctx)
 	defer pprof.SetGoroutineLabels(context.Background())
@@ -174,10 +173,10 @@ func drain(ctx context.Context, c *config, s subject, n int, outcome error) (too
 
 func perSecond(n int, took time.Duration) float64 { return float64(n) / took.Seconds() }
 
-// enqueueMany measures how fast many tasks are stored.
+// enqueueMany measures how fast store stores many tasks.
 func enqueueMany(store func(subject, context.Context, int) error) func(context.Context, *config, database, subject) (values, error) {
 	return func(ctx context.Context, c *config, _ database, s subject) (values, error) {
-		if err := store(s, ctx, 1); err != nil { // connections are open, statements prepared
+		if err := store(s, ctx, 1); err != nil { // opens connections and prepares statements
 			return nil, err
 		}
 		begin := time.Now()
@@ -186,7 +185,7 @@ func enqueueMany(store func(subject, context.Context, int) error) func(context.C
 	}
 }
 
-// enqueueOnes measures how many tasks clients store one by one in a while.
+// enqueueOnes measures how many tasks clients store one by one in config.while.
 func enqueueOnes(clients int) func(context.Context, *config, database, subject) (values, error) {
 	return func(ctx context.Context, c *config, _ database, s subject) (values, error) {
 		storing := func(ctx context.Context) (n int, err error) {
@@ -215,7 +214,7 @@ func enqueueOnes(clients int) func(context.Context, *config, database, subject) 
 	}
 }
 
-// pick returns the named measures for an engine, all if there are no names.
+// pick returns the named measures of an engine, or all if there are no names.
 func pick(engine string, names []string) ([]measure, error) {
 	var list []measure
 	var known []string

@@ -40,7 +40,7 @@ func openRawMySQL(ctx context.Context, db database, s settings) (subject, error)
 }
 
 func (r *rawMySQL) insert(ctx context.Context, n int) error {
-	return spread(ctx, n, rawBatch, producers, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, rawBatch, producers, func(ctx context.Context, n int) error {
 		_, err := r.pool.ExecContext(ctx, "insert into raw (kind, payload) values "+valuesOf("('bench', '"+encoded+"')", n))
 		return err
 	})

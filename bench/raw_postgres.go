@@ -63,14 +63,14 @@ func openRawPostgres(ctx context.Context, db database, s settings) (_ subject, e
 }
 
 func (r *rawPostgres) insert(ctx context.Context, n int) error {
-	return spread(ctx, n, rawBatch, producers, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, rawBatch, producers, func(ctx context.Context, n int) error {
 		_, err := r.many.ExecContext(ctx, pq.StringArray(payloads(n)))
 		return err
 	})
 }
 
 func (r *rawPostgres) copyIn(ctx context.Context, n int) error {
-	return spread(ctx, n, perCopy, producers, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, perCopy, producers, func(ctx context.Context, n int) error {
 		tx, err := r.pool.BeginTx(ctx, nil)
 		if err != nil {
 			return err

@@ -38,7 +38,7 @@ func openRawSQLite(ctx context.Context, db database, s settings) (subject, error
 }
 
 func (r *rawSQLite) insert(ctx context.Context, n int) error {
-	return spread(ctx, n, rawBatch, 1, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, rawBatch, 1, func(ctx context.Context, n int) error {
 		_, err := r.pool.ExecContext(ctx, "insert into raw (kind, run_at, payload) values "+valuesOf("('bench', unixepoch() * 1000000, '"+encoded+"')", n))
 		return err
 	})

@@ -86,14 +86,14 @@ func (r *riverSubject) jobs(n int) []river.InsertManyParams {
 }
 
 func (r *riverSubject) insert(ctx context.Context, n int) error {
-	return spread(ctx, n, perCall, producers, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, perCall, producers, func(ctx context.Context, n int) error {
 		_, err := r.producer.InsertMany(ctx, r.jobs(n))
 		return err
 	})
 }
 
 func (r *riverSubject) copyIn(ctx context.Context, n int) error {
-	return spread(ctx, n, perCopy, producers, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, perCopy, producers, func(ctx context.Context, n int) error {
 		_, err := r.producer.InsertManyFast(ctx, r.jobs(n))
 		return err
 	})

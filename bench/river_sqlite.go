@@ -76,7 +76,7 @@ func (r *riverSQLite) call(ctx context.Context, method string, argument, result 
 }
 
 func (r *riverSQLite) insert(ctx context.Context, n int) error {
-	return spread(ctx, n, perCall, 1, func(ctx context.Context, n int) error { return r.call(ctx, "Insert", n, new(bool)) })
+	return storeParts(ctx, n, perCall, 1, func(ctx context.Context, n int) error { return r.call(ctx, "Insert", n, new(bool)) })
 }
 
 func (r *riverSQLite) copyIn(context.Context, int) error { return errors.ErrUnsupported }

@@ -62,7 +62,7 @@ func (w *watermillSubject) subscriber() (*wmsql.Subscriber, error) {
 func (w *watermillSubject) close() { _ = w.pool.Close() }
 
 func (w *watermillSubject) insert(ctx context.Context, n int) error {
-	return spread(ctx, n, perCall, producers, func(_ context.Context, n int) error {
+	return storeParts(ctx, n, perCall, producers, func(_ context.Context, n int) error {
 		messages := make([]*message.Message, n)
 		for i := range messages {
 			messages[i] = newMessage()
