@@ -53,7 +53,7 @@ func claimCost(ctx context.Context, c *config, db database, s subject) (values, 
 			return nil, err
 		}
 		there = n
-		if err := db.rest(ctx); err != nil {
+		if err := db.analyze(ctx); err != nil {
 			return nil, err
 		}
 		if server.Caps.CachesStatistics { // as a worker does after its first slow sweep

@@ -33,7 +33,7 @@ func openFalldue(v variant) open {
 		switch s.done {
 		case kept:
 			cfg.DoneRetention = time.Hour
-		case briefly:
+		case keptBriefly:
 			cfg.DoneRetention = time.Second
 		}
 		if v == tuned && s.notify && f.engine == postgres {

@@ -12,7 +12,7 @@ func idle(ctx context.Context, c *config, db database, s subject) (values, error
 	if err := s.insertWaiting(ctx, c.backlog); err != nil {
 		return nil, err
 	}
-	if err := db.rest(ctx); err != nil {
+	if err := db.analyze(ctx); err != nil {
 		return nil, err
 	}
 	stop, err := s.work(ctx, func() error { return errors.New("a task of tomorrow ran today") })

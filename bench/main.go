@@ -55,8 +55,8 @@ func (n *names) Set(s string) error {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
-	if len(os.Args) == 3 && os.Args[1] == crewPart {
-		err = serveCrew(ctx, os.Args[2])
+	if len(os.Args) == 3 && os.Args[1] == processArgument {
+		err = runProcess(ctx, os.Args[2])
 	} else {
 		err = run(ctx, parse())
 	}
@@ -139,7 +139,7 @@ func measureAll(ctx context.Context, c *config, srv *server, list []measure, ope
 				continue
 			}
 			for _, name := range order {
-				got, err := once(ctx, c, srv, m, opens[name])
+				got, err := measureOnce(ctx, c, srv, m, opens[name])
 				if errors.Is(err, errors.ErrUnsupported) {
 					continue
 				}
@@ -182,8 +182,8 @@ func write(ctx context.Context, c *config, srv *server, all results) error {
 	return writeDoc(c.doc, c.engine, part{where, all})
 }
 
-// once measures one system on its own new database.
-func once(ctx context.Context, c *config, srv *server, m measure, open open) (values, error) {
+// measureOnce measures one system on its own new database.
+func measureOnce(ctx context.Context, c *config, srv *server, m measure, open open) (values, error) {
 	db, err := srv.create(ctx)
 	if err != nil {
 		return nil, err

@@ -57,19 +57,19 @@ var measures = []measure{
 		about: "as drain_deleted, with twice as many tasks, while a long-running transaction holds a snapshot; drain_snapshot_first and drain_snapshot_last are the rates of the first and the last tenth",
 	},
 	{
-		name: "drain_1_process", unit: "tasks/s", run: drainByProcesses(1),
+		name: "drain_1_process", unit: "tasks/s", run: drainWithProcesses(1),
 		about: "as drain_deleted, but the worker has its own process, and the time is from its first task to its last; memory_mb_1 is the peak memory of that process",
 	},
 	{
-		name: "drain_8_processes", unit: "tasks/s", run: drainByProcesses(crewSize),
+		name: "drain_8_processes", unit: "tasks/s", run: drainWithProcesses(processCount),
 		about: "the same with eight worker processes on one queue; memory_mb_8 is the peak memory of the largest",
 	},
 	{
-		name: "memory_backlog_mb", unit: "MB", less: true, run: memoryBesideBacklog,
+		name: "memory_backlog_mb", unit: "MB", less: true, run: memoryWithBacklog,
 		about: "the peak memory of a worker process during drain_deleted while %[1]s tasks wait until tomorrow",
 	},
 	{
-		name: "deadlocks", unit: "", less: true, single: true, engines: []string{postgres, mySQL, mariaDB}, run: storm,
+		name: "deadlocks", unit: "", less: true, single: true, engines: []string{postgres, mySQL, mariaDB}, run: countDeadlocks,
 		about: "deadlocks that the server counted while eight processes enqueued, claimed and settled tasks, and deleted those that had been done for a second, for as long as --storm says; storm_errors counts the errors that callers of falldue got, storm_enqueued and storm_handled are tasks per second",
 	},
 	{name: "fail", unit: "tasks/s", settings: settings{fails: true}, run: drainOf(1, 0, errHandler), about: "as drain_deleted, but each handler returns an error; the error is recorded, and the task waits until tomorrow"},
@@ -104,7 +104,7 @@ func drainOf(times, backlog int, outcome error) func(context.Context, *config, d
 		if err := s.insert(ctx, n); err != nil {
 			return nil, err
 		}
-		if err := db.rest(ctx); err != nil {
+		if err := db.analyze(ctx); err != nil {
 			return nil, err
 		}
 		snapshot := times > 1
@@ -132,7 +132,7 @@ func drainOf(times, backlog int, outcome error) func(context.Context, *config, d
 // handlers of the first and of the last tenth took.
 func drain(ctx context.Context, c *config, s subject, n int, outcome error) (took, first, last time.Duration, err error) {
 	var handled atomic.Int64
-	var tenth, ninth atomic.Int64 // moments since begin
+	var firstTenth, lastTenth atomic.Int64 // moments since begin
 	done := make(chan struct{})
 	// The label marks in a profile what belongs to the worker.
 	ctx = pprof.WithLabels(ctx, pprof.Labels("phase", "work"))
@@ -142,9 +142,9 @@ func drain(ctx context.Context, c *config, s subject, n int, outcome error) (too
 	stop, err := s.work(ctx, func() error {
 		switch handled.Add(1) {
 		case int64(n / 10):
-			tenth.Store(int64(time.Since(begin)))
+			firstTenth.Store(int64(time.Since(begin)))
 		case int64(n - n/10):
-			ninth.Store(int64(time.Since(begin)))
+			lastTenth.Store(int64(time.Since(begin)))
 		case int64(n):
 			last = time.Since(begin)
 			close(done)
@@ -168,7 +168,7 @@ func drain(ctx context.Context, c *config, s subject, n int, outcome error) (too
 	if extra := handled.Load() - int64(n); extra > 0 {
 		return 0, 0, 0, fmt.Errorf("%d handlers ran that should not have", extra)
 	}
-	return took, time.Duration(tenth.Load()), last - time.Duration(ninth.Load()), nil
+	return took, time.Duration(firstTenth.Load()), last - time.Duration(lastTenth.Load()), nil
 }
 
 func perSecond(n int, took time.Duration) float64 { return float64(n) / took.Seconds() }

@@ -12,9 +12,9 @@ import (
 // rawMySQL serves MySQL and MariaDB. Neither has UPDATE … RETURNING, so that a
 // claim is a short transaction: select and lock, update, commit.
 type rawMySQL struct {
-	engine string
-	fate   fate
-	pool   *sqlx.DB
+	engine    string
+	doneTasks retention
+	pool      *sqlx.DB
 }
 
 func openRawMySQL(ctx context.Context, db database, s settings) (subject, error) {
@@ -88,7 +88,7 @@ func (r *rawMySQL) claim(ctx context.Context, name int64) (tasks []rawTask, err 
 
 func (r *rawMySQL) done(ctx context.Context, name int64, tasks []rawTask) (n int64, err error) {
 	end := "delete from raw where id in %s and claimed_by = %d"
-	if r.fate == kept {
+	if r.doneTasks == kept {
 		end = "update raw set state = 1, claimed_by = null where id in %s and claimed_by = %d"
 	}
 	err = r.inTx(ctx, func(tx *sql.Tx) error {

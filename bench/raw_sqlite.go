@@ -10,8 +10,8 @@ import (
 
 // rawSQLite is one loop on one connection: there is one writer at a time.
 type rawSQLite struct {
-	fate fate
-	pool *sqlx.DB
+	doneTasks retention
+	pool      *sqlx.DB
 }
 
 func openRawSQLite(ctx context.Context, db database, s settings) (subject, error) {
@@ -66,7 +66,7 @@ func (r *rawSQLite) claim(ctx context.Context, name int64) ([]rawTask, error) {
 
 func (r *rawSQLite) done(ctx context.Context, name int64, tasks []rawTask) (int64, error) {
 	end := "delete from raw where id in %s and claimed_by = %d"
-	if r.fate == kept {
+	if r.doneTasks == kept {
 		end = "update raw set state = 1, claimed_by = null where id in %s and claimed_by = %d"
 	}
 	res, err := r.pool.ExecContext(ctx, fmt.Sprintf(end, idList(tasks), name))

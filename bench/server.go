@@ -156,9 +156,9 @@ func (db database) openBy(driver string) (*sqlx.DB, error) {
 	return pool, nil
 }
 
-// rest brings the database into the state of one that has been in use for a
+// analyze brings the database into the state of one that has been in use for a
 // while: statistics are known, and nothing is left to be written.
-func (db database) rest(ctx context.Context) error {
+func (db database) analyze(ctx context.Context) error {
 	if db.server.engine == sqlite {
 		return nil // it does both by itself, or not at all
 	}

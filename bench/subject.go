@@ -31,19 +31,19 @@ type subject interface {
 
 // settings says how a measure wants a subject to work.
 type settings struct {
-	done   fate // of tasks that are done
-	fails  bool // handlers return errors
-	notify bool // the worker is notified of each task; queues do this in their own way
+	done   retention // of tasks that are done
+	fails  bool      // handlers return errors
+	notify bool      // the worker is notified of each task; queues do this in their own way
 }
 
-// fate says what happens to a task that is done.
-type fate int
+// retention says what happens to a task that is done.
+type retention int
 
 const (
-	usual   fate = iota // what the system does by default
-	kept                // it stays in the table
-	deleted             // it is deleted at once
-	briefly             // it stays for a second
+	byDefault   retention = iota // what the system does by default
+	kept                         // it stays in the table
+	deleted                      // it is deleted at once
+	keptBriefly                  // it stays for a second
 )
 
 // open connects a subject to an empty database, and creates its tables.
