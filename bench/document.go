@@ -31,21 +31,21 @@ var docText string
 
 var docTemplate = template.Must(template.New("doc").Parse(docText))
 
-// section is an engine in the document.
-type section struct {
+// docSection is the section of an engine in the document.
+type docSection struct {
 	Title string
-	Parts []chapter
+	Parts []docPart
 }
 
-// chapter is a part in the document.
-type chapter struct {
+// docPart is a part as the template prints it.
+type docPart struct {
 	Setting          setting
 	Commands         []string
 	Tables           []string // in Markdown
 	Plot, ClaimsPlot string   // file names, empty without results
 }
 
-// titles are the engines in the order of the document.
+// titles lists the engines in the order of the document.
 var titles = []struct{ engine, title string }{{postgres, "PostgreSQL"}, {mySQL, "MySQL"}, {mariaDB, "MariaDB"}, {sqlite, "SQLite"}}
 
 // writeDoc adds results to the record of an engine, and rewrites the document and
@@ -78,7 +78,7 @@ func writeDoc(path, engine string, now part) error {
 	}
 	data := struct {
 		Measures []measure
-		Sections []section
+		Sections []docSection
 	}{Measures: measures}
 	for _, t := range titles {
 		r, err := readRecord(folder, t.engine)
@@ -88,9 +88,9 @@ func writeDoc(path, engine string, now part) error {
 		if len(r.Parts) == 0 {
 			continue
 		}
-		s := section{Title: t.title}
+		s := docSection{Title: t.title}
 		for i, p := range r.Parts {
-			c, err := chapterOf(p, folder, t.title, fmt.Sprintf("%s-%d", t.engine, i+1))
+			c, err := newDocPart(p, folder, t.title, fmt.Sprintf("%s-%d", t.engine, i+1))
 			if err != nil {
 				return err
 			}
@@ -105,10 +105,10 @@ func writeDoc(path, engine string, now part) error {
 	return errors.Join(docTemplate.Execute(file, data), file.Close())
 }
 
-// chapterOf prepares a part for the document, and draws its plots into the folder
+// newDocPart prepares a part for the document, and draws its plots into the folder
 // under the given name.
-func chapterOf(p part, folder, title, name string) (chapter, error) {
-	c := chapter{Setting: p.Setting}
+func newDocPart(p part, folder, title, name string) (docPart, error) {
+	c := docPart{Setting: p.Setting}
 	for _, t := range tablesOf(p.Results) {
 		c.Tables = append(c.Tables, t.RenderMarkdown())
 	}
@@ -151,7 +151,7 @@ func replace(parts []part, now part) (list []part) {
 			return slices.ContainsFunc(now.Results, func(y result) bool { return x.Measure == y.Measure })
 		})
 		switch {
-		case p.Setting.like(now.Setting):
+		case p.Setting.sameButDate(now.Setting):
 			now.Results = append(p.Results, now.Results...)
 		case len(p.Results) > 0:
 			list = append(list, p)

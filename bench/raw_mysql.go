@@ -9,8 +9,8 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// rawMySQL serves MySQL and MariaDB. Neither has UPDATE … RETURNING, so that a
-// claim is a short transaction: select and lock, update, commit.
+// rawMySQL is raw on MySQL and MariaDB. Neither has UPDATE … RETURNING, so a claim
+// is a short transaction: select and lock, update, commit.
 type rawMySQL struct {
 	engine    string
 	doneTasks retention
@@ -19,7 +19,7 @@ type rawMySQL struct {
 
 func openRawMySQL(ctx context.Context, db database, s settings) (subject, error) {
 	if s.notify {
-		return nil, errors.ErrUnsupported // nothing tells a worker of a task
+		return nil, errors.ErrUnsupported // nothing notifies a worker of a task
 	}
 	pool, err := db.open()
 	if err != nil {
@@ -54,14 +54,14 @@ func (r *rawMySQL) insertOne(ctx context.Context) error {
 }
 
 func (r *rawMySQL) insertWaiting(ctx context.Context, n int) error {
-	return waiting(ctx, r.pool, r.engine, n, `insert into raw (kind, attempts, run_at, payload)
+	return insertSeries(ctx, r.pool, r.engine, n, `insert into raw (kind, attempts, run_at, payload)
 		select concat('waiting.', i %% 8), 1 + i %% 25, %[3]s, '`+encoded+`'`)
 }
 
 func (r *rawMySQL) listen(context.Context) (<-chan struct{}, error) { return nil, nil }
 
-// inTx runs fn in a transaction in which a locking read locks what it returns,
-// and not the gaps between.
+// inTx runs fn in a transaction in which a locking read locks the rows that it
+// returns, and not the gaps between them.
 func (r *rawMySQL) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
 	tx, err := r.pool.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// rawSQLite is one loop on one connection: there is one writer at a time.
+// rawSQLite is raw on SQLite: one loop on one connection, because SQLite has one
+// writer at a time.
 type rawSQLite struct {
 	doneTasks retention
 	pool      *sqlx.DB
@@ -16,7 +17,7 @@ type rawSQLite struct {
 
 func openRawSQLite(ctx context.Context, db database, s settings) (subject, error) {
 	if s.notify {
-		return nil, errors.ErrUnsupported // nothing tells a worker of a task
+		return nil, errors.ErrUnsupported // nothing notifies a worker of a task
 	}
 	pool, err := db.open()
 	if err != nil {
@@ -52,7 +53,7 @@ func (r *rawSQLite) insertOne(ctx context.Context) error {
 }
 
 func (r *rawSQLite) insertWaiting(ctx context.Context, n int) error {
-	return waiting(ctx, r.pool, sqlite, n, `insert into raw (kind, attempts, run_at, payload)
+	return insertSeries(ctx, r.pool, sqlite, n, `insert into raw (kind, attempts, run_at, payload)
 		select 'waiting.' || (i %% 8), 1 + i %% 25, %[3]s, '`+encoded+`'`)
 }
 

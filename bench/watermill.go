@@ -13,9 +13,9 @@ import (
 )
 
 // watermillSubject is Watermill's publisher and subscriber on MySQL: a log of
-// messages that stay, and an offset for each group of consumers. It has no
-// delays, no retry policy and no handlers at once, and so less to do than a
-// queue of tasks.
+// messages, which stay, and an offset for each group of consumers. It has no
+// delays, no retry policy and no concurrent handlers, and so less to do than a task
+// queue.
 type watermillSubject struct {
 	variant   variant
 	pool      *sqlx.DB
