@@ -16,7 +16,6 @@ import (
 type measure struct {
 	name     string
 	unit     string // of its values
-	less     bool   // a smaller value is better
 	about    string // what is measured, for the report
 	settings settings
 	// single means that one round is enough: the value is a count, or is already
@@ -65,11 +64,11 @@ var measures = []measure{
 		about: "the same with eight worker processes on one queue; memory_mb_8 is the peak memory of the largest",
 	},
 	{
-		name: "memory_backlog_mb", unit: "MB", less: true, run: memoryWithBacklog,
+		name: "memory_backlog_mb", unit: "MB", run: memoryWithBacklog,
 		about: "the peak memory of a worker process during drain_deleted while %[1]s tasks wait until tomorrow",
 	},
 	{
-		name: "deadlocks", unit: "", less: true, single: true, engines: []string{postgres, mySQL, mariaDB}, run: countDeadlocks,
+		name: "deadlocks", unit: "", single: true, engines: []string{postgres, mySQL, mariaDB}, run: countDeadlocks,
 		about: "deadlocks that the server counted while eight processes enqueued, claimed and settled tasks, and deleted those that had been done for a second, for as long as --storm says; storm_errors counts the errors that callers of falldue got, storm_enqueued and storm_handled are tasks per second",
 	},
 	{name: "fail", unit: "tasks/s", settings: settings{fails: true}, run: drainOf(1, 0, errHandler), about: "as drain_deleted, but each handler returns an error; the error is recorded, and the task waits until tomorrow"},
@@ -78,16 +77,16 @@ var measures = []measure{
 	{name: "enqueue_1", unit: "tasks/s", run: enqueueOnes(1), about: "one client enqueues tasks one by one, each in its own transaction"},
 	{name: "enqueue_16", unit: "tasks/s", run: enqueueOnes(16), about: "16 clients do the same"},
 	{
-		name: "pickup_p50_ms", unit: "ms", less: true, settings: settings{notify: true}, run: pickup(false),
+		name: "pickup_p50_ms", unit: "ms", settings: settings{notify: true}, run: pickup(false),
 		about: "the median time from the commit of a task in another process to the start of its handler in an idle worker (falldue: with Config.Listen; falldue-default polls once a second); pickup_p99_ms is the 99th percentile",
 	},
-	{name: "pickup_local_p50_ms", unit: "ms", less: true, run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
+	{name: "pickup_local_p50_ms", unit: "ms", run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
 	{
-		name: "idle_statements_per_minute", unit: "/min", less: true, single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: idle,
+		name: "idle_statements_per_minute", unit: "/min", single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: idle,
 		about: "the statements of an idle worker while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen)",
 	},
 	{
-		name: "claim_ms", unit: "ms", less: true, single: true, engines: []string{postgres, mySQL, mariaDB}, run: claimCost,
+		name: "claim_ms", unit: "ms", single: true, engines: []string{postgres, mySQL, mariaDB}, run: claimCost,
 		about: "the time of one claim of 100 tasks, while 10⁴ to %[1]s others wait",
 	},
 }
