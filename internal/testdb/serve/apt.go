@@ -29,13 +29,13 @@ func installPrograms(ctx context.Context, engine string) (*server, error) {
 	return startPrograms(ctx, engine)
 }
 
-// install returns the path of a program that is neither an engine nor part of
+// installProgram returns the path of a program that is neither an engine nor part of
 // one, and installs its Debian package of the same name where it is missing.
-func install(ctx context.Context, program string) (path string, err error) {
+func installProgram(ctx context.Context, program string) (path string, err error) {
 	if path = lookUp(program); path != "" {
 		return path, nil
 	}
-	use, err := useSource("apt")
+	use, err := sourceEnabled("apt")
 	if err == nil && !use {
 		err = errors.New("left out by " + sourcesVariable)
 	}

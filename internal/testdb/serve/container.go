@@ -28,8 +28,8 @@ func init() {
 	_ = mysql.SetLogger(&mysql.NopLogger{})
 }
 
-// dockerAnswers returns nil when a Docker engine is at hand.
-func dockerAnswers(ctx context.Context) error {
+// dockerAvailable returns nil when a Docker engine is at hand.
+func dockerAvailable(ctx context.Context) error {
 	provider, err := testcontainers.NewDockerProvider()
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func dockerAnswers(ctx context.Context) error {
 // hundreds of databases, may take four times as long.
 func startContainer(ctx context.Context, name string) (*server, error) {
 	inMemory := testcontainers.WithTmpfs(map[string]string{engines[name].data: ""})
-	return runContainer(ctx, name, slices.Concat(engines[name].settings, engines[name].fast), inMemory)
+	return runContainer(ctx, name, slices.Concat(engines[name].settings, engines[name].fastSettings), inMemory)
 }
 
 // runContainer runs the engine's image with settings of the server.
@@ -53,7 +53,7 @@ func runContainer(ctx context.Context, name string, settings []string, more ...t
 	if engines[name].image == "" {
 		return nil, errors.New("it is not run in containers")
 	}
-	if err := dockerAnswers(ctx); err != nil {
+	if err := dockerAvailable(ctx); err != nil {
 		return nil, fmt.Errorf("no engine answers at DOCKER_HOST or /var/run/docker.sock: %w", err)
 	}
 	e := engines[name]
@@ -61,7 +61,7 @@ func runContainer(ctx context.Context, name string, settings []string, more ...t
 	if other := os.Getenv(imageVariable(name)); other != "" {
 		image = other
 	}
-	if err := needImage(ctx, image); err != nil {
+	if err := pullIfMissing(ctx, image); err != nil {
 		return nil, fmt.Errorf("image %s: %w", image, err)
 	}
 	port, err := network.ParsePort(e.port)
@@ -151,10 +151,10 @@ func bindTo(ctx context.Context, port network.Port) func(*containertypes.HostCon
 	}
 }
 
-// needImage pulls an image that the Docker engine does not have. Left to
+// pullIfMissing pulls an image that the Docker engine does not have. Left to
 // itself testcontainers would try for a quarter of an hour where no registry
 // can be reached.
-func needImage(ctx context.Context, image string) error {
+func pullIfMissing(ctx context.Context, image string) error {
 	provider, err := testcontainers.NewDockerProvider()
 	if err != nil {
 		return err

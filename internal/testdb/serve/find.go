@@ -42,7 +42,7 @@ func wantedEngines(ctx context.Context) ([]string, error) {
 		return testdb.ParseEngines(value)
 	}
 	engines := []string{testdb.Postgres, testdb.MariaDB, testdb.SQLite}
-	if mysqlAtHand(ctx) {
+	if mysqlAvailable(ctx) {
 		return append(engines, testdb.MySQL), nil
 	}
 	fmt.Fprintf(os.Stderr, "testdb: mysql is left out: no %s, no Docker engine, no mysqld program; %s=mysql asks for it\n",
@@ -50,14 +50,14 @@ func wantedEngines(ctx context.Context) ([]string, error) {
 	return engines, nil
 }
 
-func mysqlAtHand(ctx context.Context) bool {
+func mysqlAvailable(ctx context.Context) bool {
 	if os.Getenv(testdb.ServerVariable(testdb.MySQL)) != "" {
 		return true
 	}
-	if use, _ := useSource("docker"); use && dockerAnswers(ctx) == nil {
+	if use, _ := sourceEnabled("docker"); use && dockerAvailable(ctx) == nil {
 		return true
 	}
-	use, _ := useSource("programs")
+	use, _ := sourceEnabled("programs")
 	_, err := findPrograms(testdb.MySQL)
 	return use && err == nil
 }
@@ -107,7 +107,7 @@ func find(ctx context.Context, engine string) (*server, error) {
 	}
 	tried := []string{testdb.ServerVariable(engine) + ": not set"}
 	for _, source := range sources {
-		use, err := useSource(source.name)
+		use, err := sourceEnabled(source.name)
 		if err != nil {
 			return nil, err
 		}
@@ -135,15 +135,15 @@ func find(ctx context.Context, engine string) (*server, error) {
 		report(engine, version, s.origin, begun)
 		return s, nil
 	}
-	return nil, missing(engine, tried)
+	return nil, missingError(engine, tried)
 }
 
 func report(engine, version, origin string, begun time.Time) {
 	fmt.Fprintf(os.Stderr, "testdb: %s %s from %s, in %.1f s\n", engine, version, origin, time.Since(begun).Seconds())
 }
 
-// useSource tells whether the environment allows the named source.
-func useSource(name string) (bool, error) {
+// sourceEnabled tells whether the environment allows the named source.
+func sourceEnabled(name string) (bool, error) {
 	value := os.Getenv(sourcesVariable)
 	if value == "" {
 		return true, nil
@@ -161,8 +161,8 @@ func useSource(name string) (bool, error) {
 	return slices.Contains(chosen, name), nil
 }
 
-// missing is the error for an engine that cannot be had.
-func missing(engine string, tried []string) error {
+// missingError is the error for an engine that cannot be had.
+func missingError(engine string, tried []string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "testdb: no %s server for the tests. Tried:\n", engine)
 	for _, t := range tried {

@@ -18,6 +18,6 @@ type account struct{}
 
 func serverAccount(string) (*account, error) { return nil, nil }
 
-func (*account) own(string) error { return nil }
+func (*account) chown(string) error { return nil }
 
-func (*account) use(*exec.Cmd) {}
+func (*account) runAs(*exec.Cmd) {}

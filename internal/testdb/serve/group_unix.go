@@ -56,16 +56,16 @@ func serverAccount(engine string) (*account, error) {
 	return &account{uint32(uid), uint32(gid)}, nil
 }
 
-// own gives a folder to the account.
-func (a *account) own(dir string) error {
+// chown gives a folder to the account.
+func (a *account) chown(dir string) error {
 	if a == nil {
 		return nil
 	}
 	return os.Chown(dir, int(a.uid), int(a.gid))
 }
 
-// use makes a command run as the account.
-func (a *account) use(cmd *exec.Cmd) {
+// runAs makes a command run as the account.
+func (a *account) runAs(cmd *exec.Cmd) {
 	if a != nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.uid, Gid: a.gid}
 	}

@@ -10,7 +10,7 @@ import (
 // keep starts one server in a container, writes its DSN as a line, and does to
 // it what the lines of the input say, until that ends.
 func keep(ctx context.Context, engine string, in io.Reader, out io.Writer) error {
-	if use, err := useSource("docker"); err != nil || !use {
+	if use, err := sourceEnabled("docker"); err != nil || !use {
 		return fmt.Errorf("testdb: docker: left out by %s (error %w)", sourcesVariable, err)
 	}
 	s, err := runContainer(ctx, engine, engines[engine].settings)

@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 2 && args[0] == "keep":
 		return keep(ctx, args[1], os.Stdin, os.Stdout)
 	case len(args) == 2 && args[0] == "install":
-		path, err := install(ctx, args[1])
+		path, err := installProgram(ctx, args[1])
 		if err == nil {
 			fmt.Println(path)
 		}
@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string) error {
 // hold starts one server, writes its DSN as a line and keeps it until the
 // input ends: then the process that asked for it is gone.
 func hold(ctx context.Context, engine string, in io.Reader, out io.Writer) error {
-	ctx, cancel := untilEnd(ctx, in)
+	ctx, cancel := untilEOF(ctx, in)
 	defer cancel()
 	s, err := find(ctx, engine)
 	if err != nil {

@@ -99,7 +99,7 @@ func (p programs) commands(dir, port string) [][]string {
 		serve = []string{p.serve, "--no-defaults", "--datadir=" + data, "--port=" + port, "--bind-address=127.0.0.1",
 			"--socket=" + filepath.Join(dir, "socket"), "--pid-file=" + filepath.Join(dir, "pid")}
 	}
-	serve = slices.Concat(serve, engines[p.engine].settings, engines[p.engine].fast)
+	serve = slices.Concat(serve, engines[p.engine].settings, engines[p.engine].fastSettings)
 	if create == nil {
 		return [][]string{serve}
 	}

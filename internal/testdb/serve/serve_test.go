@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	}
 	switch dir := os.Args[2]; os.Args[1] {
 	case "watch": // in place of a server, a shell that would run for an hour
-		_ = watchOver(os.Stdin, dir, nil, syscall.SIGKILL, []string{"sh", "-c", "echo $$ >pid.new; mv pid.new pid; sleep 3600"})
+		_ = supervise(os.Stdin, dir, nil, syscall.SIGKILL, []string{"sh", "-c", "echo $$ >pid.new; mv pid.new pid; sleep 3600"})
 	case "victim": // a process that holds a server until it is killed
 		if _, err := startWatcher(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -52,8 +52,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// gone tells whether no process of the group is left.
-func gone(group int) bool {
+// groupIsGone tells whether no process of the group is left.
+func groupIsGone(group int) bool {
 	return errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)
 }
 
@@ -78,14 +78,14 @@ func TestServerEndsWithItsKilledOwner(t *testing.T) {
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 		return pid != 0
 	})
-	if gone(pid) {
+	if groupIsGone(pid) {
 		t.Fatal("the server ended before its owner was killed")
 	}
 	if err := owner.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = owner.Wait() // it was killed, and says so
-	eventually(t, "the server is gone", func() bool { return gone(pid) })
+	eventually(t, "the server is gone", func() bool { return groupIsGone(pid) })
 	eventually(t, "its folder is gone", func() bool {
 		_, err := os.Stat(dir)
 		return errors.Is(err, os.ErrNotExist)
@@ -117,7 +117,7 @@ func TestServerThatFailsTellsWhy(t *testing.T) {
 	dir := t.TempDir()
 	in, lifeline := io.Pipe()
 	defer lifeline.Close()
-	err := watchOver(in, dir, nil, syscall.SIGKILL, []string{"sh", "-c", "echo the disk is full; exit 3"})
+	err := supervise(in, dir, nil, syscall.SIGKILL, []string{"sh", "-c", "echo the disk is full; exit 3"})
 	if err == nil || !strings.Contains(err.Error(), "the disk is full") {
 		t.Errorf("the error does not tell what the server said: %v", err)
 	}
@@ -148,7 +148,7 @@ func TestInterruptEndsAllThatACommandStarted(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("an interrupted command passed for a success")
 	}
-	eventually(t, "the command and its children are gone", func() bool { return gone(group) })
+	eventually(t, "the command and its children are gone", func() bool { return groupIsGone(group) })
 	w.Close()
 }
 

@@ -27,7 +27,7 @@ import (
 type watcher struct {
 	lifeline io.Closer
 	ended    chan struct{} // closed when it is gone
-	said     bytes.Buffer  // its standard error; to be read when it is gone
+	stderr   bytes.Buffer  // its standard error; to be read when it is gone
 }
 
 // startWatcher starts this program again as "serve watch" with arguments.
@@ -39,7 +39,7 @@ func startWatcher(args ...string) (*watcher, error) {
 	cmd := exec.Command(self, append([]string{"watch"}, args...)...)
 	inOwnGroup(cmd) // an interrupt from the terminal is not for it
 	w := &watcher{ended: make(chan struct{})}
-	cmd.Stderr = &w.said
+	cmd.Stderr = &w.stderr
 	if w.lifeline, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (w *watcher) await(ctx context.Context, answers func(context.Context) error
 	err := w.awaitAnswer(ctx, answers)
 	if err != nil {
 		w.stop()
-		err = errors.Join(err, errors.New(strings.TrimSpace(w.said.String())))
+		err = errors.Join(err, errors.New(strings.TrimSpace(w.stderr.String())))
 	}
 	return err
 }
@@ -131,7 +131,7 @@ func watch(engine, dir, place string) error {
 	if engine == testdb.Postgres {
 		kill = syscall.SIGQUIT
 	}
-	return watchOver(os.Stdin, dir, who, kill, lines...)
+	return supervise(os.Stdin, dir, who, kill, lines...)
 }
 
 func commandLines(engine, dir, place string) ([][]string, error) {
@@ -145,18 +145,18 @@ func commandLines(engine, dir, place string) ([][]string, error) {
 	return p.commands(dir, place), nil
 }
 
-// watchOver runs commands one after the other until in ends, and then ends
+// supervise runs commands one after the other until in ends, and then ends
 // the running one by the signal kill. It removes dir, in which they run.
-func watchOver(in io.Reader, dir string, who *account, kill syscall.Signal, commands ...[]string) (err error) {
+func supervise(in io.Reader, dir string, who *account, kill syscall.Signal, commands ...[]string) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, cancel := untilEnd(context.Background(), in)
+	ctx, cancel := untilEOF(context.Background(), in)
 	defer cancel()
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	if err := who.own(dir); err != nil {
+	if err := who.chown(dir); err != nil {
 		return err
 	}
 	for _, args := range commands {
@@ -165,7 +165,7 @@ func watchOver(in io.Reader, dir string, who *account, kill syscall.Signal, comm
 		cmd.Env = append(os.Environ(), "TMPDIR="+dir) // TiDB leaves things there
 		cmd.Stdout, cmd.Stderr = log, log
 		inOwnGroup(cmd)
-		who.use(cmd)
+		who.runAs(cmd)
 		cmd.Cancel = func() error { return signalGroup(cmd, kill) }
 		cmd.WaitDelay = 10 * time.Second
 		err := cmd.Run()
@@ -186,8 +186,8 @@ func lastLines(log string) string {
 	return strings.Join(lines[max(0, len(lines)-20):], "\n")
 }
 
-// untilEnd returns a context that ends when in does, too.
-func untilEnd(ctx context.Context, in io.Reader) (context.Context, context.CancelFunc) {
+// untilEOF returns a context that ends when in does, too.
+func untilEOF(ctx context.Context, in io.Reader) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		_, _ = io.Copy(io.Discard, in)
