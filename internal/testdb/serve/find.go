@@ -13,20 +13,20 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// sourcesVariable names the environment variable that narrows the sources.
+// sourcesVariable is the name of the environment variable that limits the sources.
 const sourcesVariable = "FALLDUE_TEST_SOURCES"
 
 // server is a running server.
 type server struct {
 	dsn    string
-	origin string // what it is, for the user to read
+	origin string // where it comes from, for messages
 	stop   func()
-	// restart ends it, cleanly or not, and starts it again; nil where it cannot.
+	// restart stops the server, by SIGKILL if kill is set, and starts it again. It
+	// is nil for a server that cannot be restarted.
 	restart func(ctx context.Context, kill bool) error
 }
 
-// sources are the ways to come by a server, in the order in which they are
-// tried.
+// sources lists the ways to get a server, in the order in which they are tried.
 var sources = []struct {
 	name  string
 	start func(ctx context.Context, engine string) (*server, error)
@@ -62,8 +62,8 @@ func mysqlAvailable(ctx context.Context) bool {
 	return use && err == nil
 }
 
-// findAll finds a server for each engine that has servers, all at once. It
-// returns those found also when others failed.
+// findAll finds a server for each engine that has servers, concurrently. It returns
+// the servers that it found even if others failed.
 func findAll(ctx context.Context, engines []string) (map[string]*server, error) {
 	var (
 		mu      sync.Mutex
@@ -90,8 +90,8 @@ func findAll(ctx context.Context, engines []string) (map[string]*server, error) 
 	return servers, errors.Join(errs...)
 }
 
-// find finds or starts a server of the engine. Its error says what was tried
-// and how to get one.
+// find finds or starts a server of the engine. The error says what was tried and how
+// to get a server.
 func find(ctx context.Context, engine string) (*server, error) {
 	if engine == testdb.SQLite {
 		return nil, errors.New("testdb: sqlite has no server")
@@ -142,7 +142,7 @@ func report(engine, version, origin string, begun time.Time) {
 	fmt.Fprintf(os.Stderr, "testdb: %s %s from %s, in %.1f s\n", engine, version, origin, time.Since(begun).Seconds())
 }
 
-// sourceEnabled tells whether the environment allows the named source.
+// sourceEnabled reports whether the environment allows the named source.
 func sourceEnabled(name string) (bool, error) {
 	value := os.Getenv(sourcesVariable)
 	if value == "" {
@@ -161,7 +161,7 @@ func sourceEnabled(name string) (bool, error) {
 	return slices.Contains(chosen, name), nil
 }
 
-// missingError is the error for an engine that cannot be had.
+// missingError returns the error for an engine without a server.
 func missingError(engine string, tried []string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "testdb: no %s server for the tests. Tried:\n", engine)
@@ -169,7 +169,7 @@ func missingError(engine string, tried []string) error {
 		fmt.Fprintf(&b, "  - %s\n", strings.ReplaceAll(t, "\n", "\n    "))
 	}
 	e := engines[engine]
-	fmt.Fprintf(&b, "Any one of these helps:\n")
+	fmt.Fprintf(&b, "Do one of these:\n")
 	fmt.Fprintf(&b, "  - name a server, by a user who may create databases: %s='%s'\n", testdb.ServerVariable(engine), e.exampleDSN)
 	if e.image != "" {
 		fmt.Fprintf(&b, "  - start a Docker engine that has or can pull %s; %s names another image\n", e.image, imageVariable(engine))

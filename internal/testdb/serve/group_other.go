@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Elsewhere there are no process groups to signal and no accounts to change:
-// servers come from a DSN or from Docker.
+// Systems other than Unix have no process groups to signal and no accounts to
+// change. There servers come from a DSN or from Docker.
 
 func inOwnGroup(*exec.Cmd) {}
 
