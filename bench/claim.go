@@ -15,22 +15,22 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// backlogs are the numbers of waiting tasks beside which claims are measured.
+// backlogs lists the numbers of waiting tasks with which claims are measured.
 var backlogs = []int{10_000, 100_000, 1_000_000, 10_000_000}
 
 const (
-	claimSize  = 100
-	claimTimes = 20
-	claimsTake = time.Minute // at the most, if that is three times
+	claimSize    = 100
+	maxClaims    = 20
+	maxClaimTime = time.Minute // after this, three claims are enough
 )
 
 var tables = dialect.Tables{Prefix: "falldue_"}
 
-// claimCost measures how long one claim of 100 tasks takes, of 1,000 that are
-// due, beside more and more that are not: for each ten that wait after a
-// failure there are two of paused kinds, two that are scheduled and two done.
-// It is measured once by lane, as a worker claims, and once by the predicate as
-// it is written down, updated_at + f(attempts) <= now.
+// claimCost measures the time of one claim of 100 tasks, out of 1,000 that are due,
+// with a growing number of tasks that are not: for every ten that wait after a
+// failure there are two of paused kinds, two scheduled ones and two done ones. It
+// measures the claim by lane, as workers do it, the sweep, and the claim by the
+// plain predicate, updated_at + f(attempts) <= now.
 func claimCost(ctx context.Context, c *config, db database, s subject) (values, error) {
 	f, ok := s.(*falldueSubject)
 	if !ok || f.name != "falldue" {
@@ -44,35 +44,35 @@ func claimCost(ctx context.Context, c *config, db database, s subject) (values, 
 	if err := f.insert(ctx, 1000); err != nil {
 		return nil, err
 	}
-	got, there := values{}, 0
+	got, stored := values{}, 0
 	for _, n := range backlogs {
 		if n > c.backlog {
 			break
 		}
-		if err := f.insertBeside(ctx, n-there); err != nil {
+		if err := f.insertBacklog(ctx, n-stored); err != nil {
 			return nil, err
 		}
-		there = n
-		if err := db.rest(ctx); err != nil {
+		stored = n
+		if err := db.analyze(ctx); err != nil {
 			return nil, err
 		}
-		if server.Caps.CachesStatistics { // as a worker does after its first slow sweep
+		if server.Caps.CachesStatistics { // workers do this after their first slow sweep
 			if _, err := pool.ExecContext(ctx, statements.RefreshStatistics(server, tables).SQL); err != nil {
 				return nil, err
 			}
 		}
-		ways := map[string]func(context.Context, *sqlx.Tx) error{
+		variants := map[string]func(context.Context, *sqlx.Tx) error{
 			"falldue":       func(ctx context.Context, tx *sqlx.Tx) error { return claimByLane(ctx, tx, server) },
 			"falldue-sweep": func(ctx context.Context, tx *sqlx.Tx) error { return sweep(ctx, tx, server) },
 			"naive":         func(ctx context.Context, tx *sqlx.Tx) error { return claimNaively(ctx, tx, server) },
 		}
 		if server.Caps.LooseScan {
-			ways["falldue-steps"] = func(ctx context.Context, tx *sqlx.Tx) error { return sweepBySteps(ctx, tx, server) }
+			variants["falldue-steps"] = func(ctx context.Context, tx *sqlx.Tx) error { return sweepBySteps(ctx, tx, server) }
 		}
-		for system, claim := range ways {
+		for system, claim := range variants {
 			took, err := medianTime(ctx, pool, claim)
 			if err != nil {
-				return nil, fmt.Errorf("%s beside %d: %w", system, n, err)
+				return nil, fmt.Errorf("%s with %d waiting: %w", system, n, err)
 			}
 			got[fmt.Sprintf("claim_ms_%d %s", n, system)] = took
 		}
@@ -80,8 +80,9 @@ func claimCost(ctx context.Context, c *config, db database, s subject) (values, 
 	return got, nil
 }
 
-// insertBeside stores n tasks that wait after failures, and the others beside.
-func (f *falldueSubject) insertBeside(ctx context.Context, n int) error {
+// insertBacklog stores n tasks that wait after failures, and the paused, scheduled
+// and done ones that belong to them.
+func (f *falldueSubject) insertBacklog(ctx context.Context, n int) error {
 	if err := f.insertWaiting(ctx, n); err != nil {
 		return err
 	}
@@ -90,18 +91,18 @@ func (f *falldueSubject) insertBeside(ctx context.Context, n int) error {
 	} {
 		insert := `insert into falldue_tasks (queue, kind, state, attempts, updated_at, created_at, first_attempted_at, attempted_at, payload)
 			select 'default', ` + row + `, %[1]s, %[1]s, %[1]s, '` + encoded + `'`
-		if err := waiting(ctx, f.pools[0], f.engine, n/5, insert); err != nil {
+		if err := insertSeries(ctx, f.pools[0], f.engine, n/5, insert); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// medianTime runs claim in transactions that are rolled back and returns the
-// median of the milliseconds it takes.
+// medianTime runs claim several times, in transactions that are rolled back, and
+// returns the median time in milliseconds.
 func medianTime(ctx context.Context, pool *sqlx.DB, claim func(context.Context, *sqlx.Tx) error) (float64, error) {
 	var times []float64
-	for first := time.Now(); len(times) < 3 || len(times) < claimTimes && time.Since(first) < claimsTake; {
+	for first := time.Now(); len(times) < 3 || len(times) < maxClaims && time.Since(first) < maxClaimTime; {
 		tx, err := pool.BeginTxx(ctx, nil)
 		if err != nil {
 			return 0, err
@@ -117,17 +118,17 @@ func medianTime(ctx context.Context, pool *sqlx.DB, claim func(context.Context, 
 	return times[len(times)/2], nil
 }
 
-// lanesBeside are those of the tasks due, of the paused kinds, and of those that
-// wait: level i % 25 and kind i % 8 meet in all ways.
-const lanesBeside = 1 + 3 + waitingKinds*waitingLevels
+// laneCount is the number of lanes: one of the due tasks, three of the paused
+// kinds, and one for each combination of kind i % 8 and attempts 1 + i % 25.
+const laneCount = 1 + 3 + waitingKinds*waitingLevels
 
-// sweep finds the lanes of the queue by one statement.
+// sweep finds the lanes of the queue with one statement.
 func sweep(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error {
 	stmt := statements.Sweep(server, tables)
-	return expect(ctx, tx, lanesBeside, stmt.SQL, stmt.Bind(statements.Values{"queue": "default"}, nil))
+	return expectRows(ctx, tx, laneCount, stmt.SQL, stmt.Bind(statements.Values{"queue": "default"}, nil))
 }
 
-// sweepBySteps finds them by a statement each.
+// sweepBySteps finds the lanes of the queue with one statement per lane.
 func sweepBySteps(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error {
 	next := statements.NextLane(server, tables)
 	stmt, err := tx.PrepareContext(ctx, next.SQL)
@@ -149,19 +150,20 @@ func sweepBySteps(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error
 	if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	if lanes--; lanes != lanesBeside {
-		return fmt.Errorf("%d lanes instead of %d", lanes, lanesBeside)
+	if lanes--; lanes != laneCount {
+		return fmt.Errorf("%d lanes instead of %d", lanes, laneCount)
 	}
 	return nil
 }
 
-// claimByLane claims from all lanes that a worker with handlers for all kinds
-// but the paused ones remembers, due or not: at most 128, as a worker does.
+// claimByLane claims from the lanes, due or not, that a worker with handlers for
+// all kinds but the paused ones remembers: fewer than 128, which is the most that
+// a worker claims from.
 func claimByLane(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error {
 	delay := tomorrow.Delay()
 	if !server.Caps.Lateral {
 		stmt := statements.ClaimLane(server, tables, &delay)
-		return expect(ctx, tx, claimSize, stmt.SQL, stmt.Bind(statements.Values{
+		return expectRows(ctx, tx, claimSize, stmt.SQL, stmt.Bind(statements.Values{
 			"queue": "default", "state": "open", "priority": 0, "kind": "bench", "policy": "", "attempts": 0, "since": 0, "limit": claimSize,
 		}, nil))
 	}
@@ -169,7 +171,7 @@ func claimByLane(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error 
 	var rows []statements.Row
 	for i := range 101 {
 		l := map[string]any{"state": "open", "priority": int64(0), "kind": "bench", "policy": "", "attempts": int64(0), "since": int64(0), "formula": int64(0)}
-		if i < 100 { // lanes in which nothing is due are looked into, too
+		if i < 100 { // the claim also looks into lanes in which nothing is due
 			l["kind"], l["attempts"] = fmt.Sprintf("waiting.%d", i%waitingKinds), int64(1+i%waitingLevels)
 		}
 		row := make(statements.Row, len(statements.LaneColumns))
@@ -178,20 +180,20 @@ func claimByLane(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error 
 		}
 		rows = append(rows, row)
 	}
-	return expect(ctx, tx, claimSize, stmt.SQL, stmt.Bind(statements.Values{"queue": "default", "worker": "bench", "lease": 60_000_000, "limit": claimSize}, rows))
+	return expectRows(ctx, tx, claimSize, stmt.SQL, stmt.Bind(statements.Values{"queue": "default", "worker": "bench", "lease": 60_000_000, "limit": claimSize}, rows))
 }
 
-// claimNaively selects what is due by the predicate as it is written down.
+// claimNaively selects due tasks by the plain predicate.
 func claimNaively(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error {
 	clock, delay := server.Clock(), tomorrow.Delay()
-	return expect(ctx, tx, claimSize, fmt.Sprintf(
+	return expectRows(ctx, tx, claimSize, fmt.Sprintf(
 		"select id, payload from falldue_tasks where queue = 'default' and state = 'open' and kind not like 'paused%%'"+
 			" and %s <= %s order by priority, updated_at limit %d for update skip locked",
 		clock.Shift("updated_at", delay.MicrosSQL(server, "attempts")), clock.Now, claimSize), nil)
 }
 
-// expect runs a query and checks how many rows it returns.
-func expect(ctx context.Context, tx *sqlx.Tx, want int, query string, args []any) error {
+// expectRows runs a query and checks how many rows it returns.
+func expectRows(ctx context.Context, tx *sqlx.Tx, want int, query string, args []any) error {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err

@@ -13,14 +13,14 @@ import (
 	"text/template"
 )
 
-// record is what is kept of an engine beside the document, so that a run of
-// some measures replaces these and leaves the others.
+// record is the file of an engine's results next to the document. A run of some
+// measures replaces these in it and leaves the others.
 type record struct {
 	Engine string `json:"engine"`
 	Parts  []part `json:"parts"`
 }
 
-// part is what was measured under the same circumstances.
+// part holds the results that were measured under the same setting.
 type part struct {
 	Setting setting `json:"setting"`
 	Results results `json:"results"`
@@ -31,25 +31,26 @@ var docText string
 
 var docTemplate = template.Must(template.New("doc").Parse(docText))
 
-// section is an engine in the document.
-type section struct {
+// docSection is the section of an engine in the document.
+type docSection struct {
 	Title string
-	Parts []chapter
+	Parts []docPart
 }
 
-// chapter is a part in the document.
-type chapter struct {
+// docPart is a part as the template prints it.
+type docPart struct {
 	Setting          setting
 	Commands         []string
 	Tables           []string // in Markdown
 	Plot, ClaimsPlot string   // file names, empty without results
 }
 
-// titles are the engines in the order of the document.
+// titles lists the engines in the order of the document.
 var titles = []struct{ engine, title string }{{postgres, "PostgreSQL"}, {mySQL, "MySQL"}, {mariaDB, "MariaDB"}, {sqlite, "SQLite"}}
 
-// writeDoc adds results to what is known, and writes the document and its plots
-// anew: path is the document, the rest is in a folder of the same name.
+// writeDoc adds results to the record of an engine, and rewrites the document and
+// its plots. path is the document; records and plots are in a folder of the same
+// name without its ending.
 func writeDoc(path, engine string, now part) error {
 	folder := strings.TrimSuffix(path, filepath.Ext(path))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -77,7 +78,7 @@ func writeDoc(path, engine string, now part) error {
 	}
 	data := struct {
 		Measures []measure
-		Sections []section
+		Sections []docSection
 	}{Measures: measures}
 	for _, t := range titles {
 		r, err := readRecord(folder, t.engine)
@@ -87,9 +88,9 @@ func writeDoc(path, engine string, now part) error {
 		if len(r.Parts) == 0 {
 			continue
 		}
-		s := section{Title: t.title}
+		s := docSection{Title: t.title}
 		for i, p := range r.Parts {
-			c, err := chapterOf(p, folder, t.title, fmt.Sprintf("%s-%d", t.engine, i+1))
+			c, err := newDocPart(p, folder, t.title, fmt.Sprintf("%s-%d", t.engine, i+1))
 			if err != nil {
 				return err
 			}
@@ -104,9 +105,10 @@ func writeDoc(path, engine string, now part) error {
 	return errors.Join(docTemplate.Execute(file, data), file.Close())
 }
 
-// chapterOf draws a part's plots into the folder, under that name.
-func chapterOf(p part, folder, title, name string) (chapter, error) {
-	c := chapter{Setting: p.Setting}
+// newDocPart prepares a part for the document, and draws its plots into the folder
+// under the given name.
+func newDocPart(p part, folder, title, name string) (docPart, error) {
+	c := docPart{Setting: p.Setting}
 	for _, t := range tablesOf(p.Results) {
 		c.Tables = append(c.Tables, t.RenderMarkdown())
 	}
@@ -142,14 +144,14 @@ func readRecord(folder, engine string) (r record, err error) {
 	return r, err
 }
 
-// replace returns parts with all measures that are in now replaced by these.
+// replace returns parts with the measures of now replaced by those in now.
 func replace(parts []part, now part) (list []part) {
 	for _, p := range parts {
 		p.Results = slices.DeleteFunc(slices.Clone(p.Results), func(x result) bool {
 			return slices.ContainsFunc(now.Results, func(y result) bool { return x.Measure == y.Measure })
 		})
 		switch {
-		case p.Setting.like(now.Setting):
+		case p.Setting.sameButDate(now.Setting):
 			now.Results = append(p.Results, now.Results...)
 		case len(p.Results) > 0:
 			list = append(list, p)
@@ -159,7 +161,7 @@ func replace(parts []part, now part) (list []part) {
 	return append(list, now)
 }
 
-// sort puts results into the order of the measures.
+// sort sorts results in the order of the measures.
 func (r results) sort() {
 	rank := func(x result) int {
 		return slices.IndexFunc(measures, func(m measure) bool { return strings.HasPrefix(x.Measure, strings.TrimSuffix(m.name, "_p50_ms")) })
@@ -167,7 +169,7 @@ func (r results) sort() {
 	slices.SortStableFunc(r, func(a, b result) int { return rank(a) - rank(b) })
 }
 
-// systems lists the systems of results, in the order of their engine's.
+// systems lists the systems of the results, in the order of the engine's systems.
 func (r results) systems() (names []string) {
 	for _, s := range systems[r[0].Engine] {
 		if slices.ContainsFunc(r, func(x result) bool { return x.System == s.name }) {
@@ -182,7 +184,7 @@ func (r results) systems() (names []string) {
 	return names
 }
 
-// About describes a measure.
+// About says what is measured, for the document.
 func (m measure) About() string {
 	about := m.about
 	if strings.Contains(about, "%[1]s") {

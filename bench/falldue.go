@@ -13,8 +13,8 @@ import (
 	"github.com/falldue/falldue/pgnotify"
 )
 
-// falldueSubject is falldue. It has two pools, as two processes would: one of
-// the worker, one of who enqueues.
+// falldueSubject is falldue. It has two pools, as two processes would: one for the
+// worker and one for enqueueing.
 type falldueSubject struct {
 	name             string
 	engine           string
@@ -23,7 +23,8 @@ type falldueSubject struct {
 	kind             falldue.Kind[payload]
 }
 
-// tomorrow is the policy of all kinds: what failed stays out of the way.
+// tomorrow is the policy of all kinds: a failed task does not run again during the
+// measure.
 var tomorrow = backoff.Constant(24 * time.Hour)
 
 func openFalldue(v variant) open {
@@ -33,7 +34,7 @@ func openFalldue(v variant) open {
 		switch s.done {
 		case kept:
 			cfg.DoneRetention = time.Hour
-		case briefly:
+		case keptBriefly:
 			cfg.DoneRetention = time.Second
 		}
 		if v == tuned && s.notify && f.engine == postgres {
@@ -62,7 +63,7 @@ func (f *falldueSubject) close() {
 
 func (f *falldueSubject) insert(ctx context.Context, n int) error { return f.store(ctx, n, perCall) }
 
-// copyIn relies on falldue to store so many by COPY.
+// copyIn relies on falldue, which stores this many tasks by COPY.
 func (f *falldueSubject) copyIn(ctx context.Context, n int) error {
 	if f.engine != postgres {
 		return errors.ErrUnsupported
@@ -71,7 +72,7 @@ func (f *falldueSubject) copyIn(ctx context.Context, n int) error {
 }
 
 func (f *falldueSubject) store(ctx context.Context, n, size int) error {
-	return spread(ctx, n, size, producers, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, size, producers, func(ctx context.Context, n int) error {
 		args := make([]payload, n)
 		for i := range args {
 			args[i] = sample
@@ -91,16 +92,17 @@ func (f *falldueSubject) insertLocally(ctx context.Context) error {
 	return err
 }
 
-// insertWaiting writes rows as failed attempts leave them.
+// insertWaiting writes rows like those that failed attempts leave.
 func (f *falldueSubject) insertWaiting(ctx context.Context, n int) error {
-	return waiting(ctx, f.pools[0], f.engine, n, `insert into falldue_tasks (queue, kind, attempts, fence, updated_at, created_at, first_attempted_at, attempted_at, payload)
+	return insertSeries(ctx, f.pools[0], f.engine, n, `insert into falldue_tasks (queue, kind, attempts, fence, updated_at, created_at, first_attempted_at, attempted_at, payload)
 		select 'default', 'waiting.' || (i %% 8), 1 + i %% 25, 1 + i %% 25, %[2]s, %[1]s, %[1]s, %[1]s, '`+encoded+`'`)
 }
 
-// waiting runs an insert of n rows that are numbered i. In the statement %[1]s
-// is the time, %[2]s a moment of the last seconds and %[3]s one of tomorrow.
-// It has a percent sign twice for each.
-func waiting(ctx context.Context, pool *sqlx.DB, engine string, n int, insert string) error {
+// insertSeries runs an insert of n rows, numbered by i. In the statement %[1]s
+// stands for the time, %[2]s for a moment within the last 10 seconds, which
+// differs between rows, and %[3]s for that moment a day later. A percent sign is
+// written twice.
+func insertSeries(ctx context.Context, pool *sqlx.DB, engine string, n int, insert string) error {
 	now, moment := "now()", "now() - i % 10000 * interval '1 millisecond'"
 	later := moment + " + interval '1 day'"
 	series := fmt.Sprintf(" from generate_series(1, %d) as s(i)", n)
@@ -136,15 +138,15 @@ func (f *falldueSubject) work(ctx context.Context, handle func() error) (func() 
 	for i := range waitingKinds {
 		kind := falldue.NewKind[payload](fmt.Sprintf("waiting.%d", i), falldue.KindConfig{Policy: tomorrow})
 		falldue.Handle(f.worker, kind, func(context.Context, falldue.Task[payload]) error {
-			return errors.New("a task of tomorrow ran today")
+			return errors.New("a task that is due tomorrow ran today")
 		})
 	}
-	return running(ctx, f.worker.Run)
+	return startWorker(ctx, f.worker.Run)
 }
 
-// running runs a worker that works until its context ends, and returns what
-// ends it.
-func running(ctx context.Context, run func(context.Context) error) (func() error, error) {
+// startWorker runs a worker in the background and returns the function that stops
+// it. run works until its context ends.
+func startWorker(ctx context.Context, run func(context.Context) error) (func() error, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx) }()

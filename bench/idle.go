@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// idle counts the statements of a worker that has nothing to do, while many
-// tasks wait until tomorrow.
+// idle counts the statements of an idle worker while many tasks wait until
+// tomorrow.
 func idle(ctx context.Context, c *config, db database, s subject) (values, error) {
 	if err := s.insertWaiting(ctx, c.backlog); err != nil {
 		return nil, err
 	}
-	if err := db.rest(ctx); err != nil {
+	if err := db.analyze(ctx); err != nil {
 		return nil, err
 	}
-	stop, err := s.work(ctx, func() error { return errors.New("a task of tomorrow ran today") })
+	stop, err := s.work(ctx, func() error { return errors.New("a task that is due tomorrow ran today") })
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func idle(ctx context.Context, c *config, db database, s subject) (values, error
 		}
 	}
 	window := 10 * c.while
-	before, err := count(c.while + 12*time.Second) // what starting took is over, and counted
+	before, err := count(c.while + 12*time.Second) // the worker has started, and the server has counted that
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
@@ -39,9 +39,10 @@ func idle(ctx context.Context, c *config, db database, s subject) (values, error
 	return values{"": float64(after-before) / window.Minutes()}, stop()
 }
 
-// statements counts what the server has run so far: on PostgreSQL transactions
-// in this database, which for an idle worker are statements; on MySQL and
-// MariaDB statements of the whole server, which nobody else may use meanwhile.
+// statements returns how many statements the server has run. On PostgreSQL it
+// counts the transactions in this database, one per statement of an idle worker.
+// On MySQL and MariaDB it counts the statements of the whole server, which nobody
+// else may use during the measure.
 func (db database) statements(ctx context.Context) (n int, err error) {
 	query := "select xact_commit + xact_rollback from pg_stat_database where datname = '" + db.name + "'"
 	if db.server.engine != postgres {

@@ -1,10 +1,9 @@
-// Bench measures falldue beside its peers and beside the database itself, on
-// one server, in one run, in turns:
+// Bench measures falldue, other queues and the database itself on one server,
+// in one run, alternating between them:
 //
 //	go run . --engine postgres --dsn postgres://… --peers raw,river --json out.json
 //
-// See docs/benchmarks.md, which it writes, for what it measures and what came
-// of it.
+// It writes docs/benchmarks.md, which says what it measures and has the results.
 package main
 
 import (
@@ -23,27 +22,27 @@ import (
 	"time"
 )
 
-// config is what a run is told.
+// config holds the flags of a run.
 type config struct {
 	engine   string
 	dsn      string
 	peers    []string
-	systems  []string // all if there are none
-	measures []string // all if there are none
+	systems  []string // all if empty
+	measures []string // all if empty
 	rounds   int
-	tasks    int           // that are enqueued and worked off
-	backlog  int           // that wait beside
-	while    time.Duration // how long it is measured what happens in a while
-	storm    time.Duration // how long processes enqueue, claim, settle and clean at once
-	patience time.Duration // how long one run may take
+	tasks    int           // how many are enqueued and processed
+	backlog  int           // how many others wait
+	while    time.Duration // length of measures that have no number of tasks
+	storm    time.Duration // length of the measure deadlocks
+	patience time.Duration // timeout of one run
 	json     string
 	doc      string
 	plot     string
 	profile  string
-	command  string // what the run was told of the above, but for its files and the server
+	command  string // the command line of the run, without its files and the server
 }
 
-// names are a flag's value: words separated by commas.
+// names is a flag whose value is words separated by commas.
 type names []string
 
 func (n *names) String() string { return strings.Join(*n, ",") }
@@ -56,8 +55,8 @@ func (n *names) Set(s string) error {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
-	if len(os.Args) == 3 && os.Args[1] == crewPart {
-		err = serveCrew(ctx, os.Args[2])
+	if len(os.Args) == 3 && os.Args[1] == processArgument {
+		err = runProcess(ctx, os.Args[2])
 	} else {
 		err = run(ctx, parse())
 	}
@@ -72,15 +71,15 @@ func parse() *config {
 	c := &config{}
 	flag.StringVar(&c.engine, "engine", postgres, "postgres, mysql, mariadb or sqlite")
 	flag.StringVar(&c.dsn, "dsn", "", "the server, for a user who may create databases (default: the environment's FALLDUE_TEST_<ENGINE>, or one started for the run)")
-	flag.Var((*names)(&c.peers), "peers", "systems beside falldue and falldue-default, separated by commas, such as raw,river (default: all there are on the engine)")
-	flag.Var((*names)(&c.systems), "systems", "all systems, instead of --peers")
+	flag.Var((*names)(&c.peers), "peers", "systems next to falldue and falldue-default, separated by commas, such as raw,river (default: all of the engine)")
+	flag.Var((*names)(&c.systems), "systems", "the systems, separated by commas, instead of --peers")
 	flag.Var((*names)(&c.measures), "measures", "measures, separated by commas (default: all)")
-	flag.IntVar(&c.rounds, "rounds", 3, "runs of each measure that one run does not settle, in turns between the systems")
+	flag.IntVar(&c.rounds, "rounds", 3, "runs of each measure for which a single run is not enough, alternating between the systems")
 	flag.IntVar(&c.tasks, "tasks", 100_000, "tasks of one run")
-	flag.IntVar(&c.backlog, "backlog", 1_000_000, "tasks that wait beside them")
+	flag.IntVar(&c.backlog, "backlog", 1_000_000, "other tasks, which wait")
 	flag.DurationVar(&c.while, "while", 3*time.Second, "length of one run of measures that have no number of tasks")
-	flag.DurationVar(&c.storm, "storm", 2*time.Minute, "length of deadlocks")
-	flag.DurationVar(&c.patience, "patience", 2*time.Minute, "when to give up on one run")
+	flag.DurationVar(&c.storm, "storm", 2*time.Minute, "length of the measure deadlocks")
+	flag.DurationVar(&c.patience, "patience", 2*time.Minute, "timeout of one run")
 	flag.StringVar(&c.json, "json", "", "file to write the results to, as JSON")
 	flag.StringVar(&c.doc, "doc", "", "document to write the results into, such as ../docs/benchmarks.md")
 	flag.StringVar(&c.plot, "plot", "", "file to draw the results into; its ending chooses svg, png or pdf")
@@ -125,14 +124,14 @@ func run(ctx context.Context, c *config) error {
 	if len(all) == 0 {
 		return cmp.Or(err, errors.New("nothing was measured: none of the systems supports any of the measures"))
 	}
-	// What was measured before an error, or an interrupt, counts.
+	// Results from before an error or an interrupt are reported too.
 	report(os.Stdout, all)
 	return errors.Join(err, write(context.WithoutCancel(ctx), c, srv, all))
 }
 
-// measureAll runs measures, each for all systems in turns. A round is of all
-// measures, so that each is taken at several times of a machine that is faster at
-// one than at another.
+// measureAll runs each measure for one system after the other. A round runs all
+// measures, so that each is taken at several times: a machine may be faster at
+// one time than at another.
 func measureAll(ctx context.Context, c *config, srv *server, list []measure, opens map[string]open, order []string) (all results, err error) {
 	for round := range c.rounds {
 		for _, m := range list {
@@ -140,7 +139,7 @@ func measureAll(ctx context.Context, c *config, srv *server, list []measure, ope
 				continue
 			}
 			for _, name := range order {
-				got, err := once(ctx, c, srv, m, opens[name])
+				got, err := measureOnce(ctx, c, srv, m, opens[name])
 				if errors.Is(err, errors.ErrUnsupported) {
 					continue
 				}
@@ -183,8 +182,8 @@ func write(ctx context.Context, c *config, srv *server, all results) error {
 	return writeDoc(c.doc, c.engine, part{where, all})
 }
 
-// once measures one system on a database of its own.
-func once(ctx context.Context, c *config, srv *server, m measure, open open) (values, error) {
+// measureOnce measures one system on its own new database.
+func measureOnce(ctx context.Context, c *config, srv *server, m measure, open open) (values, error) {
 	db, err := srv.create(ctx)
 	if err != nil {
 		return nil, err
@@ -198,7 +197,7 @@ func once(ctx context.Context, c *config, srv *server, m measure, open open) (va
 	return m.run(ctx, c, db, s)
 }
 
-// profile starts a CPU profile and returns what ends it.
+// profile starts a CPU profile and returns the function that ends it.
 func profile(path string) (func() error, error) {
 	if path == "" {
 		return func() error { return nil }, nil

@@ -12,26 +12,24 @@ import (
 	"time"
 )
 
-// measure is something that is measured of every system.
+// measure is one thing that is measured of every system.
 type measure struct {
 	name     string
 	unit     string // of its values
-	less     bool   // a smaller value is better
 	about    string // what is measured, for the report
 	settings settings
-	// single is whether one round tells as much as several: a count, or a median
-	// of its own.
+	// single means that one round is enough: the value is a count, or is already
+	// a median.
 	single bool
-	// engines are those it is for; none is all.
+	// engines are those that have the measure; empty means all.
 	engines []string
-	// run measures a subject on a new database. It returns a value for the
-	// measure's own name, under the key "", or values for names of its own.
+	// run measures a subject on a new database.
 	run func(ctx context.Context, c *config, db database, s subject) (values, error)
 }
 
-// values are what one run measured, by the name of the measure and, where it is
-// not the one that ran, of the system: "claim_ms_10000 naive". "" is the measure
-// that ran.
+// values holds the results of one run. A key is the name of a measure, or a
+// measure and a system: "claim_ms_10000 naive". The key "" stands for the measure
+// that ran; a key without a system stands for the system that ran.
 type values map[string]float64
 
 func (v values) String() string {
@@ -42,58 +40,58 @@ func (v values) String() string {
 	return strings.Join(list, ", ")
 }
 
-// measures are all there are, in the order in which they run.
+// measures lists all measures, in the order in which they run.
 var measures = []measure{
 	{
 		name: "drain_kept", unit: "tasks/s", settings: settings{done: kept}, run: drainOf(1, 0, nil),
-		about: "tasks that wait in the table are worked off by one worker, whose handlers do nothing, until the last is settled; done tasks stay in the table",
+		about: "one worker, whose handlers do nothing, processes the due tasks in the table until the last is settled; done tasks stay in the table",
 	},
-	{name: "drain_deleted", unit: "tasks/s", settings: settings{done: deleted}, run: drainOf(1, 0, nil), about: "the same, done tasks are deleted at once"},
+	{name: "drain_deleted", unit: "tasks/s", settings: settings{done: deleted}, run: drainOf(1, 0, nil), about: "the same, but done tasks are deleted at once"},
 	{
 		name: "drain_backlog", unit: "tasks/s", run: drainOf(1, 1, nil),
-		about: "as drain_deleted (River keeps them), with %[1]s tasks beside that wait until tomorrow: 8 kinds, 25 levels of attempts",
+		about: "as drain_deleted (River keeps them), while %[1]s other tasks, of 8 kinds and with 25 different numbers of attempts, wait until tomorrow",
 	},
 	{
 		name: "drain_snapshot", unit: "tasks/s", run: drainOf(2, 0, nil),
-		about: "as drain_deleted, twice as many, while another transaction holds a snapshot; drain_snapshot_first and drain_snapshot_last are the first and the last tenth",
+		about: "as drain_deleted, with twice as many tasks, while a long-running transaction holds a snapshot; drain_snapshot_first and drain_snapshot_last are the rates of the first and the last tenth",
 	},
 	{
-		name: "drain_1_process", unit: "tasks/s", run: drainByProcesses(1),
-		about: "as drain_deleted, the worker is a process of its own, timed from its first task to its last; memory_mb_1 is the most memory it had",
+		name: "drain_1_process", unit: "tasks/s", run: drainWithProcesses(1),
+		about: "as drain_deleted, but the worker has its own process, and the time is from its first task to its last; memory_mb_1 is the peak memory of that process",
 	},
 	{
-		name: "drain_8_processes", unit: "tasks/s", run: drainByProcesses(crewSize),
-		about: "the same by eight worker processes on one queue; memory_mb_8 is of the largest",
+		name: "drain_8_processes", unit: "tasks/s", run: drainWithProcesses(processCount),
+		about: "the same with eight worker processes on one queue; memory_mb_8 is the peak memory of the largest",
 	},
 	{
-		name: "memory_backlog_mb", unit: "MB", less: true, run: memoryBesideBacklog,
-		about: "the most memory of a worker process at drain_deleted while %[1]s tasks wait until tomorrow",
+		name: "memory_backlog_mb", unit: "MB", run: memoryWithBacklog,
+		about: "the peak memory of a worker process during drain_deleted while %[1]s tasks wait until tomorrow",
 	},
 	{
-		name: "deadlocks", unit: "", less: true, single: true, engines: []string{postgres, mySQL, mariaDB}, run: storm,
-		about: "that the server counted while eight processes enqueued, claimed, settled and deleted tasks a second old, for --storm; storm_errors are those that a caller of falldue saw, storm_enqueued and storm_handled are tasks a second",
+		name: "deadlocks", unit: "", single: true, engines: []string{postgres, mySQL, mariaDB}, run: countDeadlocks,
+		about: "deadlocks that the server counted while eight processes enqueued, claimed and settled tasks, and deleted those that had been done for a second, for as long as --storm says; storm_errors counts the errors that callers of falldue got, storm_enqueued and storm_handled are tasks per second",
 	},
-	{name: "fail", unit: "tasks/s", settings: settings{fails: true}, run: drainOf(1, 0, errHandler), about: "as drain_deleted, each handler returns an error, which is recorded, and the task waits until tomorrow"},
-	{name: "enqueue_many", unit: "tasks/s", run: enqueueMany(subject.insert), about: "two clients enqueue 500 a call"},
-	{name: "enqueue_copy", unit: "tasks/s", run: enqueueMany(subject.copyIn), about: "two clients load 5,000 at a time by COPY"},
-	{name: "enqueue_1", unit: "tasks/s", run: enqueueOnes(1), about: "one client enqueues one by one, each in a transaction of its own"},
-	{name: "enqueue_16", unit: "tasks/s", run: enqueueOnes(16), about: "16 clients do"},
+	{name: "fail", unit: "tasks/s", settings: settings{fails: true}, run: drainOf(1, 0, errHandler), about: "as drain_deleted, but each handler returns an error; the error is recorded, and the task waits until tomorrow"},
+	{name: "enqueue_many", unit: "tasks/s", run: enqueueMany(subject.insert), about: "two clients enqueue 500 tasks per call"},
+	{name: "enqueue_copy", unit: "tasks/s", run: enqueueMany(subject.copyIn), about: "two clients enqueue 5,000 tasks per call, by COPY"},
+	{name: "enqueue_1", unit: "tasks/s", run: enqueueOnes(1), about: "one client enqueues tasks one by one, each in its own transaction"},
+	{name: "enqueue_16", unit: "tasks/s", run: enqueueOnes(16), about: "16 clients do the same"},
 	{
-		name: "pickup_p50_ms", unit: "ms", less: true, settings: settings{notify: true}, run: pickup(false),
-		about: "from the commit of a task in another process to the start of its handler in a worker that is idle (falldue: with Config.Listen; falldue-default polls once a second); pickup_p99_ms is the 99th percentile",
+		name: "pickup_p50_ms", unit: "ms", settings: settings{notify: true}, run: pickup(false),
+		about: "the median time from the commit of a task in another process to the start of its handler in an idle worker (falldue: with Config.Listen; falldue-default polls once a second); pickup_p99_ms is the 99th percentile",
 	},
-	{name: "pickup_local_p50_ms", unit: "ms", less: true, run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
+	{name: "pickup_local_p50_ms", unit: "ms", run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
 	{
-		name: "idle_statements_per_minute", unit: "/min", less: true, single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: idle,
-		about: "statements of a worker that has nothing to do, while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen)",
+		name: "idle_statements_per_minute", unit: "/min", single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: idle,
+		about: "the statements of an idle worker while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen)",
 	},
 	{
-		name: "claim_ms", unit: "ms", less: true, single: true, engines: []string{postgres, mySQL, mariaDB}, run: claimCost,
-		about: "one claim of 100 tasks beside 10⁴ to %[1]s that wait",
+		name: "claim_ms", unit: "ms", single: true, engines: []string{postgres, mySQL, mariaDB}, run: claimCost,
+		about: "the time of one claim of 100 tasks, while 10⁴ to %[1]s others wait",
 	},
 }
 
-// drainOf measures how fast one worker works off times config.tasks tasks.
+// drainOf measures how fast one worker processes times*config.tasks tasks.
 func drainOf(times, backlog int, outcome error) func(context.Context, *config, database, subject) (values, error) {
 	return func(ctx context.Context, c *config, db database, s subject) (values, error) {
 		n := times * c.tasks
@@ -105,7 +103,7 @@ func drainOf(times, backlog int, outcome error) func(context.Context, *config, d
 		if err := s.insert(ctx, n); err != nil {
 			return nil, err
 		}
-		if err := db.rest(ctx); err != nil {
+		if err := db.analyze(ctx); err != nil {
 			return nil, err
 		}
 		snapshot := times > 1
@@ -128,14 +126,14 @@ func drainOf(times, backlog int, outcome error) func(context.Context, *config, d
 	}
 }
 
-// drain works off n tasks. It returns how long that took, from the start of the
-// worker to its end, when all are settled, and how long the handlers of the
-// first and of the last tenth took.
+// drain processes n tasks with one worker. It returns the time from the start of
+// the worker to its end, when all tasks are settled, and the times that the
+// handlers of the first and of the last tenth took.
 func drain(ctx context.Context, c *config, s subject, n int, outcome error) (took, first, last time.Duration, err error) {
 	var handled atomic.Int64
-	var tenth, ninth atomic.Int64 // moments since begin
+	var firstTenth, lastTenth atomic.Int64 // moments since begin
 	done := make(chan struct{})
-	// A profile tells what belongs to the worker by this label.
+	// The label marks in a profile what belongs to the worker.
 	ctx = pprof.WithLabels(ctx, pprof.Labels("phase", "work"))
 	pprof.SetGoroutineLabels(ctx)
 	defer pprof.SetGoroutineLabels(context.Background())
@@ -143,9 +141,9 @@ func drain(ctx context.Context, c *config, s subject, n int, outcome error) (too
 	stop, err := s.work(ctx, func() error {
 		switch handled.Add(1) {
 		case int64(n / 10):
-			tenth.Store(int64(time.Since(begin)))
+			firstTenth.Store(int64(time.Since(begin)))
 		case int64(n - n/10):
-			ninth.Store(int64(time.Since(begin)))
+			lastTenth.Store(int64(time.Since(begin)))
 		case int64(n):
 			last = time.Since(begin)
 			close(done)
@@ -169,15 +167,15 @@ func drain(ctx context.Context, c *config, s subject, n int, outcome error) (too
 	if extra := handled.Load() - int64(n); extra > 0 {
 		return 0, 0, 0, fmt.Errorf("%d handlers ran that should not have", extra)
 	}
-	return took, time.Duration(tenth.Load()), last - time.Duration(ninth.Load()), nil
+	return took, time.Duration(firstTenth.Load()), last - time.Duration(lastTenth.Load()), nil
 }
 
 func perSecond(n int, took time.Duration) float64 { return float64(n) / took.Seconds() }
 
-// enqueueMany measures how fast many tasks are stored.
+// enqueueMany measures how fast store stores many tasks.
 func enqueueMany(store func(subject, context.Context, int) error) func(context.Context, *config, database, subject) (values, error) {
 	return func(ctx context.Context, c *config, _ database, s subject) (values, error) {
-		if err := store(s, ctx, 1); err != nil { // connections are open, statements prepared
+		if err := store(s, ctx, 1); err != nil { // opens connections and prepares statements
 			return nil, err
 		}
 		begin := time.Now()
@@ -186,7 +184,7 @@ func enqueueMany(store func(subject, context.Context, int) error) func(context.C
 	}
 }
 
-// enqueueOnes measures how many tasks clients store one by one in a while.
+// enqueueOnes measures how many tasks clients store one by one in config.while.
 func enqueueOnes(clients int) func(context.Context, *config, database, subject) (values, error) {
 	return func(ctx context.Context, c *config, _ database, s subject) (values, error) {
 		storing := func(ctx context.Context) (n int, err error) {
@@ -215,7 +213,7 @@ func enqueueOnes(clients int) func(context.Context, *config, database, subject) 
 	}
 }
 
-// pick returns the named measures for an engine, all if there are no names.
+// pick returns the named measures of an engine, or all if there are no names.
 func pick(engine string, names []string) ([]measure, error) {
 	var list []measure
 	var known []string

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// localInserter is a subject whose worker knows at once what its own process
-// enqueues.
+// localInserter is a subject whose worker knows at once of tasks that its own
+// process enqueues.
 type localInserter interface {
 	insertLocally(ctx context.Context) error
 }
 
-// pickup measures how long after the commit of a task its handler starts, in a
-// worker that has nothing else to do.
+// pickup measures the time from the commit of a task to the start of its handler,
+// in an otherwise idle worker.
 func pickup(local bool) func(context.Context, *config, database, subject) (values, error) {
 	return func(ctx context.Context, c *config, _ database, s subject) (values, error) {
 		insert, prefix := s.insertOne, "pickup"
@@ -32,7 +32,7 @@ func pickup(local bool) func(context.Context, *config, database, subject) (value
 		if err != nil {
 			return nil, err
 		}
-		waits, err := waits(ctx, c, insert, started)
+		waits, err := measureWaits(ctx, c, insert, started)
 		if err := errors.Join(err, stop()); err != nil {
 			return nil, err
 		}
@@ -44,14 +44,15 @@ func pickup(local bool) func(context.Context, *config, database, subject) (value
 	}
 }
 
-// waits stores tasks one after the other, each a random while after the last
-// was handled, so that they fall at every moment of a poller's round.
-func waits(ctx context.Context, c *config, insert func(context.Context) error, started <-chan time.Time) ([]time.Duration, error) {
-	const first = 5 // of them are not counted: connections open, statements are prepared
+// measureWaits stores tasks one after the other, each a random time after the last
+// was handled, so that they arrive at all phases of the poll interval. It returns
+// the time that each task waited for its handler.
+func measureWaits(ctx context.Context, c *config, insert func(context.Context) error, started <-chan time.Time) ([]time.Duration, error) {
+	const warmUp = 5 // tasks that are not counted: connections open, statements are prepared
 	var list []time.Duration
 	var last time.Duration
 	end := time.Now().Add(4 * c.while)
-	for i := 0; i < first+20 || time.Now().Before(end); i++ {
+	for i := 0; i < warmUp+20 || time.Now().Before(end); i++ {
 		time.Sleep(5*time.Millisecond + rand.N(50*time.Millisecond+2*last))
 		if err := insert(ctx); err != nil {
 			return nil, err
@@ -59,8 +60,8 @@ func waits(ctx context.Context, c *config, insert func(context.Context) error, s
 		committed := time.Now()
 		select {
 		case at := <-started:
-			last = max(0, at.Sub(committed)) // a handler may start before the client hears of its commit
-			if i >= first {
+			last = max(0, at.Sub(committed)) // a handler may start before the commit has returned
+			if i >= warmUp {
 				list = append(list, last)
 			}
 		case <-time.After(c.patience):

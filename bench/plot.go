@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// rates lists the measures of tasks a second.
+// rates lists the measures in tasks per second.
 func (r results) rates() (names []string) {
 	for _, m := range measures {
 		if _, ok := r.of(m.name, "falldue"); ok && m.unit == "tasks/s" {
@@ -22,12 +22,12 @@ func (r results) rates() (names []string) {
 	return names
 }
 
-// plotRates draws tasks a second: a group of bars for each measure, the medians,
-// with a line from the smallest to the largest.
+// plotRates draws tasks per second: a group of bars for each measure. A bar is the
+// median, with a line from the smallest to the largest value.
 func plotRates(path, title string, all results) error {
 	names := all.rates()
 	p := plot.New()
-	p.Title.Text, p.Y.Min, p.Legend.Top = "Tasks a second, "+title, 0, true
+	p.Title.Text, p.Y.Min, p.Legend.Top = "Tasks per second, "+title, 0, true
 	p.Add(horizontal())
 	shown := slices.DeleteFunc(all.systems(), func(s string) bool {
 		return !slices.ContainsFunc(names, func(m string) bool { _, ok := all.of(m, s); return ok })
@@ -38,7 +38,7 @@ func plotRates(path, title string, all results) error {
 		groups = append(groups, plot.Tick{Value: group*float64(i) + float64(len(shown)-1)/2, Label: name})
 	}
 	for i, system := range shown {
-		var spread spreads
+		var bars errorBars
 		for j, name := range names {
 			r, ok := all.of(name, system)
 			if !ok {
@@ -51,13 +51,13 @@ func plotRates(path, title string, all results) error {
 			}
 			bar.XMin, bar.Color, bar.LineStyle.Width = x, plotutil.SoftColors[i%len(plotutil.SoftColors)], 0
 			p.Add(bar)
-			if len(spread.XYs) == 0 {
+			if len(bars.XYs) == 0 {
 				p.Legend.Add(system, bar)
 			}
-			spread.XYs = append(spread.XYs, plotter.XY{X: x, Y: r.Median})
-			spread.YErrors = append(spread.YErrors, struct{ Low, High float64 }{r.Median - r.Min, r.Max - r.Median})
+			bars.XYs = append(bars.XYs, plotter.XY{X: x, Y: r.Median})
+			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{r.Median - r.Min, r.Max - r.Median})
 		}
-		lines, err := plotter.NewYErrorBars(spread)
+		lines, err := plotter.NewYErrorBars(bars)
 		if err != nil {
 			return err
 		}
@@ -70,13 +70,14 @@ func plotRates(path, title string, all results) error {
 	return p.Save(vg.Points(100+float64(len(names))*group*14), vg.Points(320), path)
 }
 
-// spreads are points with a smallest and a largest value.
-type spreads struct {
+// errorBars holds medians, each with its distance to the smallest and the largest
+// value.
+type errorBars struct {
 	plotter.XYs
 	plotter.YErrors
 }
 
-// horizontal is a grid of horizontal lines.
+// horizontal returns a grid of horizontal lines.
 func horizontal() *plotter.Grid {
 	grid := plotter.NewGrid()
 	grid.Vertical.Width = 0
@@ -84,7 +85,7 @@ func horizontal() *plotter.Grid {
 	return grid
 }
 
-// thousands marks an axis with numbers such as 120,000.
+// thousands labels an axis with numbers such as 120,000.
 type thousands struct{}
 
 func (thousands) Ticks(low, high float64) []plot.Tick {
@@ -97,7 +98,8 @@ func (thousands) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// claims finds the results of claim_ms, by system: rows waiting, milliseconds.
+// claims returns the results of claim_ms by system, as pairs of waiting tasks and
+// milliseconds.
 func (r results) claims() map[string]plotter.XYs {
 	found := map[string]plotter.XYs{}
 	for _, x := range r {
@@ -110,10 +112,10 @@ func (r results) claims() map[string]plotter.XYs {
 	return found
 }
 
-// plotClaims draws how long a claim takes beside more and more waiting tasks.
+// plotClaims draws the time of a claim over the number of waiting tasks.
 func plotClaims(path, title string, all results) error {
 	p := plot.New()
-	p.Title.Text = "Milliseconds a claim of 100, " + title
+	p.Title.Text = "Milliseconds per claim of 100, " + title
 	p.X.Label.Text = "tasks waiting"
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
@@ -133,7 +135,7 @@ func plotClaims(path, title string, all results) error {
 		marks.Shape = plotutil.Shape(i)
 		p.Add(line, marks)
 		p.Legend.Add(system, line, marks)
-		for _, xy := range points { // so that logarithms have room for all
+		for _, xy := range points { // a logarithmic axis needs room around all points
 			p.Y.Min, p.Y.Max = min(p.Y.Min, xy.Y/2), max(p.Y.Max, xy.Y*2)
 		}
 	}

@@ -12,26 +12,26 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// raw is the limit of the database itself: plain statements, and loops that
-// claim 500 tasks by a stored time, handle them and settle them, fenced by the
-// name of the claim. It does nothing else that a queue does.
+// raw shows what the database itself can do: plain statements, and loops that
+// claim 500 tasks by a stored time, handle them and settle them. Each claim has a
+// name, and the settle checks it. It does nothing else that a queue does.
 type raw struct {
 	rawStatements
 	pool  *sqlx.DB
 	loops int
 }
 
-// rawStatements are what differs between engines.
+// rawStatements is the part of raw that differs between engines.
 type rawStatements interface {
 	insert(ctx context.Context, n int) error
 	copyIn(ctx context.Context, n int) error
 	insertOne(ctx context.Context) error
 	insertWaiting(ctx context.Context, n int) error
-	// listen returns a channel that tells of new tasks, nil where nothing does.
+	// listen returns a channel that receives when there are new tasks, or nil.
 	listen(ctx context.Context) (<-chan struct{}, error)
 	// claim takes up to rawBatch tasks.
 	claim(ctx context.Context, name int64) ([]rawTask, error)
-	// done and failed settle what was claimed and return how many they hit.
+	// done and failed settle claimed tasks and return the number of rows changed.
 	done(ctx context.Context, name int64, tasks []rawTask) (int64, error)
 	failed(ctx context.Context, name int64, tasks []rawTask) (int64, error)
 }
@@ -47,20 +47,20 @@ const (
 	rawBatch = 500
 )
 
-// claimNumber names claims, so that each can be told from every other.
+// claimNumber is the name of the latest claim; each claim has its own.
 var claimNumber atomic.Int64
 
 func (r *raw) close() { _ = r.pool.Close() }
 
 func (r *raw) work(ctx context.Context, handle func() error) (func() error, error) {
-	return running(ctx, func(ctx context.Context) error {
-		told, err := r.listen(ctx)
+	return startWorker(ctx, func(ctx context.Context) error {
+		notified, err := r.listen(ctx)
 		if err != nil {
 			return err
 		}
 		return loops(ctx, r.loops, func(ctx context.Context) error {
 			for {
-				n, err := r.round(handle)
+				n, err := r.runBatch(handle)
 				if err != nil {
 					return err
 				}
@@ -70,7 +70,7 @@ func (r *raw) work(ctx context.Context, handle func() error) (func() error, erro
 				select {
 				case <-ctx.Done():
 					return nil
-				case <-told:
+				case <-notified:
 				case <-time.After(time.Second):
 				}
 			}
@@ -78,8 +78,8 @@ func (r *raw) work(ctx context.Context, handle func() error) (func() error, erro
 	})
 }
 
-// round claims a batch, handles it and settles it. It returns how many it was.
-func (r *raw) round(handle func() error) (int, error) {
+// runBatch claims a batch, handles it and settles it. It returns its size.
+func (r *raw) runBatch(handle func() error) (int, error) {
 	ctx, name := context.Background(), claimNumber.Add(1)
 	tasks, err := r.claim(ctx, name)
 	if err != nil {
@@ -93,9 +93,9 @@ func (r *raw) round(handle func() error) (int, error) {
 			failed = append(failed, t)
 		}
 	}
-	var hit int64
+	var settled int64
 	if len(done) > 0 {
-		if hit, err = r.done(ctx, name, done); err != nil {
+		if settled, err = r.done(ctx, name, done); err != nil {
 			return 0, err
 		}
 	}
@@ -104,15 +104,15 @@ func (r *raw) round(handle func() error) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		hit += n
+		settled += n
 	}
-	if int(hit) != len(tasks) {
-		return 0, fmt.Errorf("%d of %d claims settled", hit, len(tasks))
+	if int(settled) != len(tasks) {
+		return 0, fmt.Errorf("%d of %d tasks settled", settled, len(tasks))
 	}
 	return len(tasks), nil
 }
 
-// loops runs loop n times at once and returns the first error.
+// loops runs n copies of loop concurrently and returns the first error.
 func loops(ctx context.Context, n int, loop func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -144,7 +144,7 @@ func payloads(n int) []string {
 	return list
 }
 
-// idList writes the ids of tasks as SQL does: (1, 2, 3).
+// idList returns the ids of tasks as an SQL list: (1, 2, 3).
 func idList(tasks []rawTask) string {
 	b := []byte("(")
 	for i, t := range tasks {
@@ -175,7 +175,7 @@ func scanTasks(rows *sql.Rows, err error) (tasks []rawTask, _ error) {
 	return tasks, rows.Err()
 }
 
-// affected is how many rows a statement hit.
+// affected returns the number of rows that a statement changed.
 func affected(res sql.Result, err error) (int64, error) {
 	if err != nil {
 		return 0, err

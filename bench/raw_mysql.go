@@ -9,17 +9,17 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// rawMySQL serves MySQL and MariaDB. Neither has UPDATE … RETURNING, so that a
-// claim is a short transaction: select and lock, update, commit.
+// rawMySQL is raw on MySQL and MariaDB. Neither has UPDATE … RETURNING, so a claim
+// is a short transaction: select and lock, update, commit.
 type rawMySQL struct {
-	engine string
-	fate   fate
-	pool   *sqlx.DB
+	engine    string
+	doneTasks retention
+	pool      *sqlx.DB
 }
 
 func openRawMySQL(ctx context.Context, db database, s settings) (subject, error) {
 	if s.notify {
-		return nil, errors.ErrUnsupported // nothing tells a worker of a task
+		return nil, errors.ErrUnsupported // nothing notifies a worker of a task
 	}
 	pool, err := db.open()
 	if err != nil {
@@ -40,7 +40,7 @@ func openRawMySQL(ctx context.Context, db database, s settings) (subject, error)
 }
 
 func (r *rawMySQL) insert(ctx context.Context, n int) error {
-	return spread(ctx, n, rawBatch, producers, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, rawBatch, producers, func(ctx context.Context, n int) error {
 		_, err := r.pool.ExecContext(ctx, "insert into raw (kind, payload) values "+valuesOf("('bench', '"+encoded+"')", n))
 		return err
 	})
@@ -54,14 +54,14 @@ func (r *rawMySQL) insertOne(ctx context.Context) error {
 }
 
 func (r *rawMySQL) insertWaiting(ctx context.Context, n int) error {
-	return waiting(ctx, r.pool, r.engine, n, `insert into raw (kind, attempts, run_at, payload)
+	return insertSeries(ctx, r.pool, r.engine, n, `insert into raw (kind, attempts, run_at, payload)
 		select concat('waiting.', i %% 8), 1 + i %% 25, %[3]s, '`+encoded+`'`)
 }
 
 func (r *rawMySQL) listen(context.Context) (<-chan struct{}, error) { return nil, nil }
 
-// inTx runs fn in a transaction in which a locking read locks what it returns,
-// and not the gaps between.
+// inTx runs fn in a transaction in which a locking read locks the rows that it
+// returns, and not the gaps between them.
 func (r *rawMySQL) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
 	tx, err := r.pool.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *rawMySQL) claim(ctx context.Context, name int64) (tasks []rawTask, err 
 
 func (r *rawMySQL) done(ctx context.Context, name int64, tasks []rawTask) (n int64, err error) {
 	end := "delete from raw where id in %s and claimed_by = %d"
-	if r.fate == kept {
+	if r.doneTasks == kept {
 		end = "update raw set state = 1, claimed_by = null where id in %s and claimed_by = %d"
 	}
 	err = r.inTx(ctx, func(tx *sql.Tx) error {

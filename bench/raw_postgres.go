@@ -8,7 +8,7 @@ import (
 	"github.com/lib/pq"
 )
 
-// rawPostgres is prepared statements on lib/pq.
+// rawPostgres is raw on PostgreSQL: prepared statements of lib/pq.
 type rawPostgres struct {
 	dsn      string
 	settings settings
@@ -63,14 +63,14 @@ func openRawPostgres(ctx context.Context, db database, s settings) (_ subject, e
 }
 
 func (r *rawPostgres) insert(ctx context.Context, n int) error {
-	return spread(ctx, n, rawBatch, producers, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, rawBatch, producers, func(ctx context.Context, n int) error {
 		_, err := r.many.ExecContext(ctx, pq.StringArray(payloads(n)))
 		return err
 	})
 }
 
 func (r *rawPostgres) copyIn(ctx context.Context, n int) error {
-	return spread(ctx, n, perCopy, producers, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, perCopy, producers, func(ctx context.Context, n int) error {
 		tx, err := r.pool.BeginTx(ctx, nil)
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (r *rawPostgres) insertOne(ctx context.Context) error {
 }
 
 func (r *rawPostgres) insertWaiting(ctx context.Context, n int) error {
-	return waiting(ctx, r.pool, postgres, n, `insert into raw (kind, attempts, run_at, payload)
+	return insertSeries(ctx, r.pool, postgres, n, `insert into raw (kind, attempts, run_at, payload)
 		select 'waiting.' || (i %% 8), 1 + i %% 25, %[3]s, '`+encoded+`'`)
 }
 
@@ -111,7 +111,7 @@ func (r *rawPostgres) listen(ctx context.Context) (<-chan struct{}, error) {
 	if err := listener.Listen("raw"); err != nil {
 		return nil, err
 	}
-	told := make(chan struct{})
+	notified := make(chan struct{})
 	go func() {
 		defer listener.Close()
 		for {
@@ -123,11 +123,11 @@ func (r *rawPostgres) listen(ctx context.Context) (<-chan struct{}, error) {
 			select {
 			case <-ctx.Done():
 				return
-			case told <- struct{}{}:
+			case notified <- struct{}{}:
 			}
 		}
 	}()
-	return told, nil
+	return notified, nil
 }
 
 func (r *rawPostgres) claim(ctx context.Context, name int64) ([]rawTask, error) {

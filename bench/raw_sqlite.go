@@ -8,15 +8,16 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// rawSQLite is one loop on one connection: there is one writer at a time.
+// rawSQLite is raw on SQLite: one loop on one connection, because SQLite has one
+// writer at a time.
 type rawSQLite struct {
-	fate fate
-	pool *sqlx.DB
+	doneTasks retention
+	pool      *sqlx.DB
 }
 
 func openRawSQLite(ctx context.Context, db database, s settings) (subject, error) {
 	if s.notify {
-		return nil, errors.ErrUnsupported // nothing tells a worker of a task
+		return nil, errors.ErrUnsupported // nothing notifies a worker of a task
 	}
 	pool, err := db.open()
 	if err != nil {
@@ -38,7 +39,7 @@ func openRawSQLite(ctx context.Context, db database, s settings) (subject, error
 }
 
 func (r *rawSQLite) insert(ctx context.Context, n int) error {
-	return spread(ctx, n, rawBatch, 1, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, rawBatch, 1, func(ctx context.Context, n int) error {
 		_, err := r.pool.ExecContext(ctx, "insert into raw (kind, run_at, payload) values "+valuesOf("('bench', unixepoch() * 1000000, '"+encoded+"')", n))
 		return err
 	})
@@ -52,7 +53,7 @@ func (r *rawSQLite) insertOne(ctx context.Context) error {
 }
 
 func (r *rawSQLite) insertWaiting(ctx context.Context, n int) error {
-	return waiting(ctx, r.pool, sqlite, n, `insert into raw (kind, attempts, run_at, payload)
+	return insertSeries(ctx, r.pool, sqlite, n, `insert into raw (kind, attempts, run_at, payload)
 		select 'waiting.' || (i %% 8), 1 + i %% 25, %[3]s, '`+encoded+`'`)
 }
 
@@ -66,7 +67,7 @@ func (r *rawSQLite) claim(ctx context.Context, name int64) ([]rawTask, error) {
 
 func (r *rawSQLite) done(ctx context.Context, name int64, tasks []rawTask) (int64, error) {
 	end := "delete from raw where id in %s and claimed_by = %d"
-	if r.fate == kept {
+	if r.doneTasks == kept {
 		end = "update raw set state = 1, claimed_by = null where id in %s and claimed_by = %d"
 	}
 	res, err := r.pool.ExecContext(ctx, fmt.Sprintf(end, idList(tasks), name))

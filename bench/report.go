@@ -21,7 +21,7 @@ func report(out io.Writer, all results) {
 	}
 }
 
-// tablesOf makes a table of the claims and one of all else.
+// tablesOf makes one table of the claims and one of all other measures.
 func tablesOf(all results) (list []table.Writer) {
 	isClaim := func(r result) bool { return strings.HasPrefix(r.Measure, "claim_ms") }
 	claims := slices.DeleteFunc(slices.Clone(all), func(r result) bool { return !isClaim(r) })
@@ -33,9 +33,9 @@ func tablesOf(all results) (list []table.Writer) {
 	return list
 }
 
-// tableOf makes a table: a row for each measure, a column for each system, of
-// medians and, where it ran more than once, the smallest and the largest; and
-// falldue's share of the raw figure.
+// tableOf makes a table with a row for each measure and a column for each system. A
+// cell has the median and, after several runs, the smallest and the largest value.
+// The last column is the ratio of falldue to raw.
 func tableOf(all results, systems []string) table.Writer {
 	t := table.NewWriter()
 	header := table.Row{"measure"}
@@ -78,7 +78,7 @@ func tableOf(all results, systems []string) table.Writer {
 	return t
 }
 
-// number writes a value with three significant digits, thousands apart.
+// number formats a value with three significant digits and commas: 123,000.
 func number(v float64) string {
 	if v < 1000 {
 		return fmt.Sprintf("%.3g", v)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// result is what was measured of one system.
+// result is the result of one measure of one system.
 type result struct {
 	Engine  string    `json:"engine"`
 	Measure string    `json:"measure"`
@@ -15,14 +15,14 @@ type result struct {
 	Min     float64   `json:"min"`
 	Max     float64   `json:"max"`
 	Runs    []float64 `json:"runs"`
-	// Command prints it again, on the machine of its part.
+	// Command is the command line that printed the result.
 	Command string `json:"command,omitempty"`
 }
 
-// results are in the order in which they were first measured.
+// results is a list of results, in the order in which they were first measured.
 type results []result
 
-// add adds the value of one more run.
+// add adds the value of another run.
 func (r *results) add(engine, measure, system string, value float64) {
 	i := slices.IndexFunc(*r, func(x result) bool { return x.Measure == measure && x.System == system })
 	if i < 0 {
@@ -36,7 +36,7 @@ func (r *results) add(engine, measure, system string, value float64) {
 	x.Median = (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// of finds the result of a system.
+// of returns the result of a measure and a system.
 func (r results) of(measure, system string) (result, bool) {
 	i := slices.IndexFunc(r, func(x result) bool { return x.Measure == measure && x.System == system })
 	if i < 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestMedianAndSpread(t *testing.T) {
+func TestMedianAndRange(t *testing.T) {
 	t.Parallel()
 	var all results
 	for _, v := range []float64{5, 1, 3, 4} {
@@ -43,8 +43,8 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// TestMeasuresOnSQLite runs most measures, small, on an engine that needs no
-// server, and writes the document of it.
+// TestMeasuresOnSQLite runs most measures with few tasks, on the engine that needs
+// no server, and writes the document.
 func TestMeasuresOnSQLite(t *testing.T) {
 	c := &config{
 		engine: sqlite, systems: []string{"falldue", "raw"}, rounds: 1, tasks: 50, backlog: 100,

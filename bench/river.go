@@ -16,8 +16,8 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// riverSubject is River on its own pool of pgx connections. Done jobs stay in
-// its table until a cleaner takes them.
+// riverSubject is River on its own pool of pgx connections. Done jobs stay in its
+// table until River's cleaner deletes them.
 type riverSubject struct {
 	variant  variant
 	db       database
@@ -53,11 +53,11 @@ func openRiver(v variant) open {
 	}
 }
 
-// quiet drops what is logged of each failed job.
+// quiet discards the log, which has a line for each failed job.
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// pool makes a pool for the worker or for who enqueues, as two processes would
-// have.
+// pool makes a pool. The worker and the enqueuer have one each, as two processes
+// would.
 func (r *riverSubject) pool(ctx context.Context) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(r.db.dsn)
 	if err != nil {
@@ -86,14 +86,14 @@ func (r *riverSubject) jobs(n int) []river.InsertManyParams {
 }
 
 func (r *riverSubject) insert(ctx context.Context, n int) error {
-	return spread(ctx, n, perCall, producers, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, perCall, producers, func(ctx context.Context, n int) error {
 		_, err := r.producer.InsertMany(ctx, r.jobs(n))
 		return err
 	})
 }
 
 func (r *riverSubject) copyIn(ctx context.Context, n int) error {
-	return spread(ctx, n, perCopy, producers, func(ctx context.Context, n int) error {
+	return storeParts(ctx, n, perCopy, producers, func(ctx context.Context, n int) error {
 		_, err := r.producer.InsertManyFast(ctx, r.jobs(n))
 		return err
 	})
@@ -110,11 +110,12 @@ func (r *riverSubject) insertWaiting(ctx context.Context, n int) error {
 		return err
 	}
 	defer pool.Close()
-	return waiting(ctx, pool, postgres, n, `insert into river_job (kind, state, attempt, max_attempts, attempted_at, scheduled_at, args)
+	return insertSeries(ctx, pool, postgres, n, `insert into river_job (kind, state, attempt, max_attempts, attempted_at, scheduled_at, args)
 		select 'waiting.' || (i %% 8), 'retryable', 1 + i %% 25, 26, %[1]s, %[3]s, '`+encoded+`'`)
 }
 
-// retryTomorrow is the retry policy: what failed stays out of the way.
+// retryTomorrow is the retry policy: a failed job does not run again during the
+// measure.
 type retryTomorrow struct{}
 
 func (retryTomorrow) NextRetry(*rivertype.JobRow) time.Time { return time.Now().Add(24 * time.Hour) }

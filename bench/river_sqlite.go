@@ -9,8 +9,7 @@ import (
 	"os/exec"
 )
 
-// riverSQLite is River on SQLite, in a process of its own: see the folder
-// riversqlite.
+// riverSQLite is River on SQLite, in its own process: see the folder riversqlite.
 type riverSQLite struct {
 	process *exec.Cmd
 	client  *rpc.Client
@@ -58,7 +57,7 @@ type pipes struct {
 func (p pipes) Write(b []byte) (int, error) { return p.in.Write(b) }
 func (p pipes) Close() error                { return errors.Join(p.in.Close(), p.ReadCloser.Close()) }
 
-// close ends the process: its input ends.
+// close ends the process by closing its standard input.
 func (r *riverSQLite) close() {
 	_ = r.client.Close()
 	_ = r.process.Wait()
@@ -76,7 +75,7 @@ func (r *riverSQLite) call(ctx context.Context, method string, argument, result 
 }
 
 func (r *riverSQLite) insert(ctx context.Context, n int) error {
-	return spread(ctx, n, perCall, 1, func(ctx context.Context, n int) error { return r.call(ctx, "Insert", n, new(bool)) })
+	return storeParts(ctx, n, perCall, 1, func(ctx context.Context, n int) error { return r.call(ctx, "Insert", n, new(bool)) })
 }
 
 func (r *riverSQLite) copyIn(context.Context, int) error { return errors.ErrUnsupported }
@@ -100,7 +99,7 @@ func (r *riverSQLite) work(ctx context.Context, handle func() error) (func() err
 				return // it has stopped
 			}
 			for range n {
-				_ = handle() // the program returns the error, where one is wanted
+				_ = handle() // where handlers fail, the program has returned the error
 			}
 		}
 	}()

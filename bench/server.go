@@ -25,7 +25,7 @@ const (
 	sqlite   = testdb.SQLite
 )
 
-// server is where databases are made, one for each run of each system.
+// server is a database server. Each run of each system has its own database on it.
 type server struct {
 	engine  string
 	dsn     string
@@ -42,8 +42,8 @@ type database struct {
 	dsn    string
 }
 
-// connect finds the engine's server by its DSN, or by the variable that the
-// tests use too, or starts one of this machine's programs.
+// connect connects to the engine's server: by dsn, else by the environment variable
+// that the tests use too, else it starts one from the programs of this machine.
 func connect(ctx context.Context, engine, dsn string) (*server, error) {
 	s := &server{engine: engine, dsn: dsn}
 	if engine == sqlite {
@@ -130,7 +130,7 @@ func (db database) drop(ctx context.Context) error {
 	return err
 }
 
-// close lets go of the server.
+// close closes the connection to the server, and stops a server that was started.
 func (s *server) close() {
 	if s.admin != nil {
 		_ = s.admin.Close()
@@ -156,11 +156,11 @@ func (db database) openBy(driver string) (*sqlx.DB, error) {
 	return pool, nil
 }
 
-// rest brings the database into the state of one that has been in use for a
-// while: statistics are known, and nothing is left to be written.
-func (db database) rest(ctx context.Context) error {
+// analyze brings the database into the state of one that has been in use for some
+// time: its statistics are fresh, and PostgreSQL has vacuumed and written its pages.
+func (db database) analyze(ctx context.Context) error {
 	if db.server.engine == sqlite {
-		return nil // it does both by itself, or not at all
+		return nil // it needs neither
 	}
 	pool, err := db.open()
 	if err != nil {
@@ -182,7 +182,7 @@ func (db database) rest(ctx context.Context) error {
 }
 
 // holdSnapshot opens a transaction that sees the tables as they are now, and
-// returns what ends it.
+// returns the function that ends it.
 func (db database) holdSnapshot(ctx context.Context) (release func(), err error) {
 	pool, err := db.open()
 	if err != nil {

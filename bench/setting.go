@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// setting is where and with what results were measured.
+// setting describes where and with what results were measured.
 type setting struct {
 	Date      string `json:"date"`
 	Machine   string `json:"machine"`
@@ -22,8 +22,8 @@ type setting struct {
 	Backlog   int    `json:"backlog"`
 }
 
-// like tells whether s is the same as other on another day.
-func (s setting) like(other setting) bool {
+// sameButDate reports whether s and other differ in nothing but the date.
+func (s setting) sameButDate(other setting) bool {
 	s.Date = other.Date
 	return s == other
 }
@@ -38,7 +38,7 @@ func settingOf(ctx context.Context, c *config, srv *server) (setting, error) {
 	return s, err
 }
 
-// machine names the processor, its cores and the memory.
+// machine describes the processor, its cores and the memory.
 func machine() string {
 	model := field("/proc/cpuinfo", "model name")
 	if model == "" {
@@ -67,7 +67,7 @@ func field(path, name string) string {
 	return ""
 }
 
-// libraries names the versions of Go, the drivers and the peers.
+// libraries lists the versions of Go, the drivers and the peers.
 func libraries() string {
 	list := []string{runtime.Version()}
 	info, _ := debug.ReadBuildInfo()
@@ -82,7 +82,7 @@ func libraries() string {
 	return strings.Join(list, ", ")
 }
 
-// options tells how the server is configured where it bears on the figures.
+// options returns the settings of the server that affect the figures.
 func (s *server) options(ctx context.Context) (string, error) {
 	names := map[string][]string{
 		postgres: {"fsync", "synchronous_commit", "shared_buffers"},

@@ -17,17 +17,17 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// programs are an engine's: the one that creates a data folder, the one that
-// serves it, and the user of the packages that does not run them as root.
+// programs lists the programs of each engine: the one that creates a data folder
+// and the one that serves it. user is the account that root runs them as.
 var programs = map[string]struct{ create, serve, user, dsn string }{
 	postgres: {"initdb", "postgres", "postgres", "postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable"},
 	mySQL:    {"mysqld", "mysqld", "mysql", "root@tcp(127.0.0.1:%d)/mysql"},
 	mariaDB:  {"mariadb-install-db", "mariadbd", "mysql", "root@tcp(127.0.0.1:%d)/mysql"},
 }
 
-// start runs a server of this machine's programs, as they come: nothing is
-// configured but where it is. The servers of the tests will not do, which give
-// up durability for speed. stop ends it and removes its data.
+// start runs a server from the programs of this machine, with the default settings
+// and its own data folder and port. It does not use the servers of the tests, which
+// give up durability for speed. stop ends the server and removes its data.
 func start(ctx context.Context, engine string) (dsn string, stop func(), err error) {
 	p := programs[engine]
 	create, serve := find(p.create), find(p.serve)
@@ -39,7 +39,7 @@ func start(ctx context.Context, engine string) (dsn string, stop func(), err err
 	if err != nil {
 		return "", nil, err
 	}
-	who, err := own(dir, p.user)
+	who, err := chown(dir, p.user)
 	if err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -48,33 +48,32 @@ func start(ctx context.Context, engine string) (dsn string, stop func(), err err
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	data := filepath.Join(dir, "data")
-	// Where there is no socket in a folder of the system's, none is in the way.
-	first, second := []string{create, "--pgdata", data, "--username=postgres", "--auth=trust", "--no-locale", "--encoding=UTF8"},
-		[]string{serve, "-D", data, "-p", strconv.Itoa(port), "-k", dir}
+	createArgs, serveArgs := []string{create, "--pgdata", data, "--username=postgres", "--auth=trust", "--no-locale", "--encoding=UTF8"},
+		[]string{serve, "-D", data, "-p", strconv.Itoa(port), "-k", dir} // with its socket in its own folder
 	if engine != postgres {
-		first = []string{create, "--no-defaults", "--initialize-insecure", "--datadir=" + data}
+		createArgs = []string{create, "--no-defaults", "--initialize-insecure", "--datadir=" + data}
 		if engine == mariaDB {
-			first = []string{create, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir=" + data}
+			createArgs = []string{create, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir=" + data}
 		}
-		second = []string{serve, "--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1",
+		serveArgs = []string{serve, "--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1",
 			"--socket=" + filepath.Join(dir, "socket"), "--pid-file=" + filepath.Join(dir, "pid")}
 	}
 	command := func(args []string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir = dir
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who, Setpgid: true} // an interrupt is ours to pass on
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who, Setpgid: true} // an interrupt from the terminal goes to this program alone
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		return cmd
 	}
-	if said, err := command(first).CombinedOutput(); err != nil {
-		return "", nil, errors.Join(fmt.Errorf("%s: %w: %s", create, err, said), os.RemoveAll(dir))
+	if output, err := command(createArgs).CombinedOutput(); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("%s: %w: %s", create, err, output), os.RemoveAll(dir))
 	}
-	server := command(second)
+	server := command(serveArgs)
 	if err := server.Start(); err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	stop = func() {
-		_ = server.Process.Signal(syscall.SIGINT) // PostgreSQL does not wait for sessions then
+		_ = server.Process.Signal(syscall.SIGINT) // with SIGINT PostgreSQL does not wait for sessions to end
 		_ = server.Process.Signal(syscall.SIGTERM)
 		_ = server.Wait()
 		_ = os.RemoveAll(dir)
@@ -91,7 +90,7 @@ func start(ctx context.Context, engine string) (dsn string, stop func(), err err
 	}
 }
 
-// find looks for a program in PATH and where Debian has PostgreSQL's.
+// find looks for a program in PATH, and where Debian installs PostgreSQL.
 func find(name string) string {
 	paths, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name) // the pattern is well formed
 	for _, path := range append([]string{name, "/usr/sbin/" + name}, paths...) {
@@ -102,9 +101,9 @@ func find(name string) string {
 	return ""
 }
 
-// own gives a folder to the user who is to run a server, where this one is
-// root: the programs do not run as root.
-func own(dir, name string) (*syscall.Credential, error) {
+// chown gives a folder to the account that is to run a server, if this process runs
+// as root: the programs refuse to run as root.
+func chown(dir, name string) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil //nolint:nilnil // the present user
 	}
@@ -123,7 +122,7 @@ func own(dir, name string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, os.Chown(dir, int(uid), int(gid))
 }
 
-// freePort returns a port of the loopback interface that nobody listens on.
+// freePort returns an unused port of the loopback interface.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -8,48 +8,48 @@ import (
 	"strings"
 )
 
-// subject is a queue on one database: falldue, a peer, or plain statements.
-// What one of them has no call for returns errors.ErrUnsupported; that measure
-// is left out for it.
+// subject is a queue on one database: falldue, a peer, or plain statements. A
+// method returns errors.ErrUnsupported where the system has no such function;
+// then the measure is left out for that system.
 type subject interface {
-	// insert stores n tasks that are due, by calls of perCall tasks each.
+	// insert stores n due tasks, perCall tasks in each call.
 	insert(ctx context.Context, n int) error
-	// copyIn is insert by the engine's way of loading many rows.
+	// copyIn is insert by the engine's bulk load.
 	copyIn(ctx context.Context, n int) error
-	// insertOne stores one task that is due, in a transaction of its own, as
-	// another process would: the worker is not told inside this one.
+	// insertOne stores one due task in its own transaction, as another process
+	// would: it does not notify the worker of this process.
 	insertOne(ctx context.Context) error
-	// insertWaiting stores n tasks of 8 kinds, on 25 levels of attempts, that
-	// wait until tomorrow.
+	// insertWaiting stores n tasks of 8 kinds, with 1 to 25 attempts, that wait
+	// until tomorrow.
 	insertWaiting(ctx context.Context, n int) error
-	// work starts one worker, which calls handle for every task. stop returns
-	// when all that was handled is settled.
+	// work starts one worker, which calls handle for every task. stop ends it, and
+	// returns when everything that was handled is settled.
 	work(ctx context.Context, handle func() error) (stop func() error, err error)
-	// close lets go of the database.
+	// close closes the connections to the database.
 	close()
 }
 
-// settings are what a measure asks of a subject.
+// settings says how a measure wants a subject to work.
 type settings struct {
-	done   fate // of tasks that are done
-	fails  bool // handlers return errors
-	notify bool // plain statements tell the worker of each task; queues do as they do
+	done   retention // of tasks that are done
+	fails  bool      // handlers return errors
+	notify bool      // the worker is notified of each task; queues do this in their own way
 }
 
-// fate is what becomes of a task that is done.
-type fate int
+// retention says what happens to a task that is done.
+type retention int
 
 const (
-	usual   fate = iota // what the system does by default
-	kept                // it stays in the table
-	deleted             // it is deleted at once
-	briefly             // it stays for a second
+	byDefault   retention = iota // what the system does by default
+	kept                         // it stays in the table
+	deleted                      // it is deleted at once
+	keptBriefly                  // it stays for a second
 )
 
-// open connects a subject to a database that is empty, and creates its tables.
+// open connects a subject to an empty database, and creates its tables.
 type open func(ctx context.Context, db database, s settings) (subject, error)
 
-// systems are the subjects of each engine, by name, in the order of reports.
+// systems lists the subjects of each engine, by name, in the order of reports.
 var systems = map[string][]struct {
 	name string
 	open open
@@ -84,7 +84,7 @@ var systems = map[string][]struct {
 	},
 }
 
-// variant is how a system is configured.
+// variant says how a system is configured.
 type variant bool
 
 const (
@@ -97,10 +97,10 @@ const (
 	handlers = 1000
 	// connections is the size of each pool.
 	connections = 20
-	// perCall is how many tasks one call for many stores, and perCopy how many
-	// one COPY does.
+	// perCall is how many tasks one call stores, and perCopy how many one COPY
+	// stores.
 	perCall, perCopy = 500, 5000
-	// producers is how many clients store many tasks at once.
+	// producers is how many clients store tasks at once.
 	producers = 2
 
 	waitingKinds, waitingLevels = 8, 25
@@ -117,10 +117,10 @@ var (
 	encoded = fmt.Sprintf(`{"text":%q}`, sample.Text)
 )
 
-// errHandler is what handlers return to fail.
+// errHandler is the error of handlers that fail.
 var errHandler = errors.New("the handler failed: connection refused by 192.0.2.1:443")
 
-// choose returns the named systems of an engine, all if there are no names.
+// choose returns the named systems of an engine, or all if there are no names.
 func choose(engine string, names []string) (map[string]open, []string, error) {
 	chosen, order, known := map[string]open{}, []string{}, []string{}
 	for _, s := range systems[engine] {
@@ -137,9 +137,9 @@ func choose(engine string, names []string) (map[string]open, []string, error) {
 	return chosen, order, nil
 }
 
-// spread calls store with parts of n, at most size each, from several
-// goroutines, and returns their first error.
-func spread(ctx context.Context, n, size, clients int, store func(ctx context.Context, n int) error) error {
+// storeParts splits n into parts of at most size, calls store with each part from
+// clients goroutines, and returns their errors.
+func storeParts(ctx context.Context, n, size, clients int, store func(ctx context.Context, n int) error) error {
 	parts := make(chan int, n/size+1)
 	for ; n > 0; n -= size {
 		parts <- min(n, size)

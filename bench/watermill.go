@@ -13,9 +13,9 @@ import (
 )
 
 // watermillSubject is Watermill's publisher and subscriber on MySQL: a log of
-// messages that stay, and an offset for each group of consumers. It has no
-// delays, no retry policy and no handlers at once, and so less to do than a
-// queue of tasks.
+// messages, which stay, and an offset for each group of consumers. It has no
+// delays, no retry policy and no concurrent handlers, and so less to do than a task
+// queue.
 type watermillSubject struct {
 	variant   variant
 	pool      *sqlx.DB
@@ -62,7 +62,7 @@ func (w *watermillSubject) subscriber() (*wmsql.Subscriber, error) {
 func (w *watermillSubject) close() { _ = w.pool.Close() }
 
 func (w *watermillSubject) insert(ctx context.Context, n int) error {
-	return spread(ctx, n, perCall, producers, func(_ context.Context, n int) error {
+	return storeParts(ctx, n, perCall, producers, func(_ context.Context, n int) error {
 		messages := make([]*message.Message, n)
 		for i := range messages {
 			messages[i] = newMessage()

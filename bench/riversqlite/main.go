@@ -1,7 +1,7 @@
-// Riversqlite runs River on SQLite for the benchmarks. It is a program and a
-// module of its own because River's driver for SQLite is published for an older
-// River than its driver for PostgreSQL is. The benchmarks start it and call
-// [River] over its standard input and output.
+// Riversqlite runs River on SQLite for the benchmarks. It is a separate program and
+// module, because River's driver for SQLite is published for an older version of
+// River than its driver for PostgreSQL. The benchmarks start it and call [River]
+// over its standard input and output.
 package main
 
 import (
@@ -24,20 +24,20 @@ import (
 	_ "modernc.org/sqlite" // driver sqlite
 )
 
-// River answers calls by net/rpc. Each has one argument and a result, which is
-// of no meaning where it is named _.
+// River has the methods that are called by net/rpc. Each has one argument and a
+// result; neither has a meaning where it is named _.
 type River struct {
 	pool   *sql.DB
 	client *river.Client[*sql.Tx]
 	fails  bool
 
 	mu      sync.Mutex
-	ran     int           // handlers since the last Ran
-	any     chan struct{} // ran is not 0
+	ran     int           // handlers that ran since the last Ran
+	signal  chan struct{} // has an element when ran is not 0
 	stopped chan struct{} // closed by Stop
 }
 
-// Options are what Open needs to know.
+// Options is the argument of Open.
 type Options struct {
 	DSN      string
 	Handlers int
@@ -58,7 +58,7 @@ type retryTomorrow struct{}
 func (retryTomorrow) NextRetry(*rivertype.JobRow) time.Time { return time.Now().Add(24 * time.Hour) }
 
 func main() {
-	r := &River{any: make(chan struct{}, 1), stopped: make(chan struct{})}
+	r := &River{signal: make(chan struct{}, 1), stopped: make(chan struct{})}
 	if err := rpc.Register(r); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -106,7 +106,7 @@ func (r *River) handle(context.Context, *river.Job[args]) error {
 	r.ran++
 	r.mu.Unlock()
 	select {
-	case r.any <- struct{}{}:
+	case r.signal <- struct{}{}:
 	default:
 	}
 	if r.fails {
@@ -115,10 +115,10 @@ func (r *River) handle(context.Context, *river.Job[args]) error {
 	return nil
 }
 
-// Ran waits until a handler has run, and tells how many have since the last call.
+// Ran waits until a handler has run, and returns how many ran since the last call.
 func (r *River) Ran(_ bool, n *int) error {
 	select {
-	case <-r.any:
+	case <-r.signal:
 	case <-r.stopped:
 		return errors.New("stopped")
 	}
@@ -144,7 +144,7 @@ func (r *River) InsertOne(_ bool, _ *bool) error {
 	return err
 }
 
-// InsertWaiting stores n jobs for tomorrow: one by River, and copies of it.
+// InsertWaiting stores n jobs for tomorrow: one by River, and copies of that.
 func (r *River) InsertWaiting(n int, _ *bool) error {
 	job, err := r.client.Insert(context.Background(), sample, &river.InsertOpts{ScheduledAt: time.Now().Add(24 * time.Hour)})
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *River) InsertWaiting(n int, _ *bool) error {
 // Start starts the worker.
 func (r *River) Start(_ bool, _ *bool) error { return r.client.Start(context.Background()) }
 
-// Stop ends it when all that ran is settled.
+// Stop stops the worker when all jobs that ran are settled.
 func (r *River) Stop(_ bool, _ *bool) error {
 	defer close(r.stopped)
 	return r.client.Stop(context.Background())

@@ -22,7 +22,7 @@ func Check(ctx context.Context, engine, dsn string) (version string, err error) 
 			return "", err
 		}
 	}
-	err = onServer(ctx, engine, dsn, func(db *sql.DB) error {
+	err = withServer(ctx, engine, dsn, func(db *sql.DB) error {
 		query := "SELECT version()"
 		if engine == Postgres {
 			query = "SHOW server_version"
@@ -32,7 +32,7 @@ func Check(ctx context.Context, engine, dsn string) (version string, err error) 
 	if err != nil {
 		return "", fmt.Errorf("%s does not answer: %w", engine, err)
 	}
-	// These speak one protocol: only the version tells them apart.
+	// These have the same protocol: only the version distinguishes them.
 	for other, mark := range map[string]string{MariaDB: "MariaDB", TiDB: "TiDB"} {
 		is := strings.Contains(version, mark)
 		if wanted := engine == other || engine == Galera && other == MariaDB; engine != Postgres && is != wanted {
@@ -40,24 +40,24 @@ func Check(ctx context.Context, engine, dsn string) (version string, err error) 
 		}
 	}
 	if engine == Galera {
-		return version, onNodes(ctx, dsn)
+		return version, waitForNodes(ctx, dsn)
 	}
 	return version, nil
 }
 
-// create makes an empty database on a server and returns its DSN and name.
+// create creates an empty database on a server and returns its DSN and name.
 func create(ctx context.Context, engine, server string) (dsn, name string, err error) {
 	name = "falldue_test_" + strings.ToLower(rand.Text()[:12])
 	dsn, err = withDatabase(engine, server, name)
 	if err != nil {
 		return "", "", err
 	}
-	err = onServer(ctx, engine, server, func(db *sql.DB) error {
+	err = withServer(ctx, engine, server, func(db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "CREATE DATABASE "+name)
 		return err
 	})
 	if err == nil && engine == Galera {
-		err = onNodes(ctx, server) // a node where it is not yet would refuse connections to it
+		err = waitForNodes(ctx, server) // a node that does not have it yet would refuse connections
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("testdb: create a database on %s: %w", engine, err)
@@ -65,14 +65,14 @@ func create(ctx context.Context, engine, server string) (dsn, name string, err e
 	return dsn, name, nil
 }
 
-// onNodes waits until each node of a cluster, over which connections are
-// spread, has done what was committed before.
-func onNodes(ctx context.Context, dsn string) error {
+// waitForNodes waits until each node of a cluster has applied what was committed
+// before. Connections to dsn are spread over the nodes.
+func waitForNodes(ctx context.Context, dsn string) error {
 	seen := map[string]bool{}
 	for {
 		var node, size string
-		err := onServer(ctx, Galera, dsn, func(db *sql.DB) error {
-			db.SetMaxOpenConns(1) // that of the next two lines
+		err := withServer(ctx, Galera, dsn, func(db *sql.DB) error {
+			db.SetMaxOpenConns(1) // both queries must reach the same node
 			if err := db.QueryRowContext(ctx, "SELECT @@wsrep_node_name FROM information_schema.schemata LIMIT 1").Scan(&node); err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ func onNodes(ctx context.Context, dsn string) error {
 			return db.QueryRowContext(ctx, "SHOW STATUS LIKE 'wsrep_cluster_size'").Scan(&name, &size)
 		})
 		if err != nil {
-			return fmt.Errorf("no connection to each node of a cluster, but to %d: %w", len(seen), err)
+			return fmt.Errorf("connected to only %d nodes of the cluster: %w", len(seen), err)
 		}
 		if seen[node] = true; strconv.Itoa(len(seen)) == size {
 			return nil
@@ -88,13 +88,13 @@ func onNodes(ctx context.Context, dsn string) error {
 	}
 }
 
-// drop drops a database, ending the connections that are still in it.
+// drop drops a database and ends the connections to it that are still open.
 func drop(ctx context.Context, engine, server, name string) error {
-	err := onServer(ctx, engine, server, func(db *sql.DB) error {
+	err := withServer(ctx, engine, server, func(db *sql.DB) error {
 		stmt := "DROP DATABASE " + name
 		if engine == Postgres {
 			stmt += " WITH (FORCE)"
-		} else if err := endSessions(ctx, db, name); err != nil {
+		} else if err := killSessions(ctx, db, name); err != nil {
 			return err
 		}
 		_, err := db.ExecContext(ctx, stmt)
@@ -106,9 +106,9 @@ func drop(ctx context.Context, engine, server, name string) error {
 	return nil
 }
 
-// endSessions does for MySQL, MariaDB and TiDB what FORCE does for PostgreSQL:
-// DROP DATABASE would wait for ever for a transaction that was left open.
-func endSessions(ctx context.Context, db *sql.DB, name string) error {
+// killSessions ends the sessions of a database on MySQL, MariaDB and TiDB, as FORCE
+// does on PostgreSQL: DROP DATABASE would wait forever for an open transaction.
+func killSessions(ctx context.Context, db *sql.DB, name string) error {
 	rows, err := db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE db = ?", name)
 	if err != nil {
 		return err
@@ -126,12 +126,12 @@ func endSessions(ctx context.Context, db *sql.DB, name string) error {
 		return err
 	}
 	const noSuchThread = 1094
-	const ofTheServer = 1095 // a thread that does what another node has committed
+	const systemThread = 1095 // applies what another node has committed
 	for _, id := range ids {
 		_, err := db.ExecContext(ctx, fmt.Sprintf("KILL %d", id))
 		var my *mysql.MySQLError
-		if errors.As(err, &my) && (my.Number == noSuchThread || my.Number == ofTheServer) {
-			continue // it has ended by itself meanwhile, or will
+		if errors.As(err, &my) && (my.Number == noSuchThread || my.Number == systemThread) {
+			continue // it has ended by itself, or will
 		}
 		if err != nil {
 			return err
@@ -140,12 +140,12 @@ func endSessions(ctx context.Context, db *sql.DB, name string) error {
 	return nil
 }
 
-// onServer runs f on a connection that lasts no longer than f, so that tests
-// that look for leaked goroutines do not find one of testdb's.
-func onServer(ctx context.Context, engine, dsn string, f func(*sql.DB) error) error {
+// withServer runs f with a pool and closes the pool afterwards, so that tests that
+// look for leaked goroutines do not find any of testdb's.
+func withServer(ctx context.Context, engine, dsn string, f func(*sql.DB) error) error {
 	driver := drivers[engine][0]
 	if engine == Postgres {
-		driver = "pgx" // lib/pq does not give up on a half-made connection when its context ends
+		driver = "pgx" // lib/pq does not stop connecting when its context ends
 	}
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
@@ -183,10 +183,10 @@ func postgresURL(dsn string) (*url.URL, error) {
 	return u, nil
 }
 
-// sqliteDSN names a new database file. Writers wait for each other for ten
-// seconds, readers and the writer do not block each other, and a transaction
-// takes the write lock when it begins: a read lock could not be raised later
-// without an error. Nothing is kept safe from a power failure.
+// sqliteDSN returns the DSN of a new database file. Writers wait for each other for
+// ten seconds, readers and the writer do not block each other, and a transaction
+// takes the write lock when it begins, because upgrading a read lock later may
+// fail. Nothing survives a power failure.
 func sqliteDSN(folder string) string {
 	// The folder is named after the test, whose name may hold a # or a ?.
 	path := url.URL{Path: filepath.ToSlash(filepath.Join(folder, "falldue.db"))}

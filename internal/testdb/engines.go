@@ -8,18 +8,17 @@ import (
 	"sync"
 )
 
-// EnginesVariable names the environment variable that chooses the engines of
-// a run.
+// EnginesVariable is the name of the environment variable that lists the engines
+// of a run.
 const EnginesVariable = "FALLDUE_TEST_ENGINES"
 
-// ServerVariable is the name of the environment variable that holds the DSN
-// of a running server of the engine, for a user who may create databases.
+// ServerVariable returns the name of the environment variable that holds the DSN of
+// a running server of the engine, for a user who may create databases.
 func ServerVariable(engine string) string {
 	return "FALLDUE_TEST_" + strings.ToUpper(engine)
 }
 
-// ParseEngines reads the value of [EnginesVariable]: engines separated by
-// commas.
+// ParseEngines parses the value of [EnginesVariable]: engines separated by commas.
 func ParseEngines(value string) ([]string, error) {
 	var engines []string
 	for name := range strings.SplitSeq(value, ",") {
@@ -38,9 +37,9 @@ func unknownEngine(name string) error {
 	return fmt.Errorf("testdb: unknown engine %q; the engines are %s, %s, %s, %s, %s, %s", name, Postgres, MySQL, MariaDB, SQLite, TiDB, Galera)
 }
 
-// wanted returns the engines of this run. Which they are by default depends
-// on what is at hand, which the program serve knows.
-var wanted = sync.OnceValues(func() ([]string, error) {
+// enginesOfRun returns the engines of this run. The default depends on which
+// servers are available, which the program serve finds out.
+var enginesOfRun = sync.OnceValues(func() ([]string, error) {
 	value := os.Getenv(EnginesVariable)
 	if value == "" {
 		var err error

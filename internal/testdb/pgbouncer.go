@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// PgBouncer starts a PgBouncer in front of the PostgreSQL of this run and
-// returns what turns a DSN of that into one that leads through it. The mode is
-// that of its pool: session or transaction. The end of the test stops it.
+// PgBouncer starts a PgBouncer in front of the PostgreSQL of this run. It returns a
+// function that turns a DSN of PostgreSQL into one that connects through PgBouncer.
+// mode is its pool mode: session or transaction. It is stopped when the test ends.
 func PgBouncer(t testing.TB, mode string) (through func(dsn string) string) {
 	t.Helper()
 	server, err := serverOf(Postgres)
@@ -47,11 +47,11 @@ func PgBouncer(t testing.TB, mode string) (through func(dsn string) string) {
 		t.Fatal(err)
 	}
 	args := []string{program, config}
-	if os.Geteuid() == 0 { // as whom it refuses to run; it reads the file before it changes
+	if os.Geteuid() == 0 { // it refuses to run as root; it reads the file before it changes the user
 		args = []string{program, "-u", "nobody", config}
 	}
 	// The kernel closes the standard input when this process ends, however it
-	// does, and that ends the program.
+	// ends, and that ends the program.
 	cmd := exec.Command("sh", append([]string{"-c", `"$@" & cat >/dev/null; kill -9 $!`, "sh"}, args...)...)
 	log, err := os.Create(config + ".log")
 	if err != nil {
@@ -68,9 +68,9 @@ func PgBouncer(t testing.TB, mode string) (through func(dsn string) string) {
 	}
 	t.Cleanup(func() {
 		_ = lifeline.Close()
-		_ = cmd.Wait() // the kill fails where the program ended by itself
-		if said, _ := os.ReadFile(log.Name()); t.Failed() {
-			t.Logf("pgbouncer said at last: %s", said[max(0, len(said)-2000):])
+		_ = cmd.Wait() // the kill fails if the program has ended by itself
+		if text, _ := os.ReadFile(log.Name()); t.Failed() {
+			t.Logf("the end of pgbouncer's log: %s", text[max(0, len(text)-2000):])
 		}
 	})
 	through = func(dsn string) string {
@@ -93,13 +93,12 @@ func PgBouncer(t testing.TB, mode string) (through func(dsn string) string) {
 		case <-time.After(50 * time.Millisecond):
 			continue
 		}
-		said, _ := os.ReadFile(log.Name())
-		t.Fatalf("testdb: pgbouncer: %v\n%s", err, said)
+		text, _ := os.ReadFile(log.Name())
+		t.Fatalf("testdb: pgbouncer: %v\n%s", err, text)
 	}
 }
 
-// freeAddress returns an address of the loopback interface that nobody listens
-// on.
+// freeAddress returns an unused address of the loopback interface.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -20,8 +20,8 @@ var servers = map[string]func() (string, error){
 	Galera:   sync.OnceValues(func() (string, error) { return findServer(Galera) }),
 }
 
-// serverOf returns the DSN of a running server of the engine, the same one
-// for all tests of this process.
+// serverOf returns the DSN of a running server of the engine. All tests of this
+// process get the same one.
 func serverOf(engine string) (string, error) { return servers[engine]() }
 
 func findServer(engine string) (string, error) {
@@ -39,18 +39,18 @@ func findServer(engine string) (string, error) {
 	return dsn, nil
 }
 
-// lifelines are the standard inputs of the programs that hold servers for
-// this process. The kernel closes them when the process ends, in whatever
-// way, and that ends the servers. They are kept here because a file that
-// nothing refers to is closed by the garbage collector.
+// lifelines are the standard inputs of the programs that run servers for this
+// process. The kernel closes them when the process ends, however it ends, and that
+// ends the servers. They are kept here because the garbage collector closes a file
+// that nothing refers to.
 var lifelines []io.Closer
 var lifelinesMu sync.Mutex
 
 // serve runs the program in the folder serve and returns the line it prints.
 func serve(args ...string) (string, error) {
 	cmd := exec.Command("go", append([]string{"run", "github.com/falldue/falldue/internal/testdb/serve"}, args...)...)
-	// A file, and not this process's own standard error: "go test" waits
-	// until nobody holds that any more.
+	// A file, not the standard error of this process: "go test" waits until
+	// every process that has that open has ended.
 	stderr, err := os.CreateTemp("", "falldue-serve-*.log")
 	if err != nil {
 		return "", fmt.Errorf("testdb: %w", err)
@@ -70,12 +70,12 @@ func serve(args ...string) (string, error) {
 		return "", fmt.Errorf("testdb: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
-		return "", fmt.Errorf("testdb: start the program that holds servers: %w", err)
+		return "", fmt.Errorf("testdb: start the program that runs servers: %w", err)
 	}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
-		said, _ := os.ReadFile(stderr.Name())
-		return "", fmt.Errorf("%s", strings.TrimSpace(string(said)))
+		text, _ := os.ReadFile(stderr.Name())
+		return "", fmt.Errorf("%s", strings.TrimSpace(string(text)))
 	}
 	return strings.TrimSpace(line), nil
 }

@@ -1,27 +1,26 @@
 // Package testdb gives tests fresh, empty databases on real servers.
 //
-// A test asks for a database with [Open]; where the server comes from is not
-// its business. A server that FALLDUE_TEST_POSTGRES, FALLDUE_TEST_MYSQL,
-// FALLDUE_TEST_MARIADB or FALLDUE_TEST_TIDB names by its DSN is used as it is.
-// For an engine with no such DSN the program in the folder serve finds one: on
-// a Docker engine, among the server programs of this machine, or from Debian's
-// packages.
+// A test asks for a database with [Open], and does not care where the server comes
+// from. FALLDUE_TEST_POSTGRES, FALLDUE_TEST_MYSQL, FALLDUE_TEST_MARIADB and
+// FALLDUE_TEST_TIDB hold the DSN of a running server. For an engine without a DSN
+// the program in the folder serve finds a server: on a Docker engine, among the
+// server programs of this machine, or from Debian's packages.
 //
-// "make test" runs that program once around all packages, so they share one
-// server per engine. Under a plain "go test" each test process runs it for
-// itself, at the first database it asks for, and the servers end with the
-// process, however it ends. "go test -short" needs no server: it runs SQLite
-// alone, which is a file in the test's own folder.
+// "make test" runs that program once for all packages, so that they share one
+// server per engine. Under a plain "go test" each test process runs it when it
+// first asks for a database, and the servers end with the process, however that
+// ends. "go test -short" needs no server: it runs SQLite alone, which is a file in
+// the test's own folder.
 //
-// FALLDUE_TEST_ENGINES chooses the engines, separated by commas. The default
-// is postgres, mariadb and sqlite, and mysql where a DSN, a Docker engine or a
-// mysqld program is at hand: Debian has no package of MySQL. TiDB is only ever
-// run when it is asked for: serve builds its server from source, which takes
-// minutes the first time (folder tidb). An engine that is wanted and cannot be
-// had fails the test and says how to get it.
+// FALLDUE_TEST_ENGINES lists the engines, separated by commas. The default is
+// postgres, mariadb and sqlite, and also mysql if a DSN, a Docker engine or a
+// mysqld program is available: Debian has no package of MySQL. TiDB runs only when
+// the variable names it: serve builds its server from source, which takes minutes
+// the first time (folder tidb). If a requested engine is not available, the test
+// fails and says how to get it.
 //
-// There is also galera, which is MariaDB as a cluster, for the conformance suite
-// and only when it is asked for:
+// There is also galera, a cluster of MariaDB, which runs the conformance suite alone
+// and only when the variable names it:
 //
 //	FALLDUE_TEST_ENGINES=galera make test PACKAGES='-run TestConformance .'
 package testdb
@@ -47,13 +46,12 @@ const (
 	MariaDB  = "mariadb"
 	SQLite   = "sqlite"
 	TiDB     = "tidb"
-	// Galera is MariaDB as a cluster of three nodes, over which connections
-	// are spread.
+	// Galera is a cluster of three MariaDB nodes. Connections are spread over
+	// the nodes.
 	Galera = "galera"
 )
 
-// drivers lists the drivers by which each engine can be opened, the default
-// one first.
+// drivers lists the drivers of each engine, the default one first.
 var drivers = map[string][]string{
 	Postgres: {"postgres", "pgx"},
 	MySQL:    {"mysql"},
@@ -70,15 +68,15 @@ func Engines(t testing.TB) []string {
 		t.Log("testdb: -short covers SQLite alone; make test covers the other engines")
 		return []string{SQLite}
 	}
-	engines, err := wanted()
+	engines, err := enginesOfRun()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return engines
 }
 
-// Drivers lists the drivers by which [OpenDriver] opens the engine, the one
-// that [Open] uses first.
+// Drivers lists the drivers with which [OpenDriver] opens the engine, the one that
+// [Open] uses first.
 func Drivers(engine string) []string { return slices.Clone(drivers[engine]) }
 
 // Each runs f as one parallel sub-test per engine of this run.
@@ -92,10 +90,10 @@ func Each(t *testing.T, f func(t *testing.T, engine string)) {
 	}
 }
 
-// Open opens a new, empty database on the engine by its default driver:
-// lib/pq, go-sql-driver/mysql or modernc.org/sqlite. The end of the test
-// closes and drops it. A test that opens an engine outside this run, because
-// of -short or FALLDUE_TEST_ENGINES, is skipped.
+// Open opens a new, empty database on the engine with its default driver:
+// lib/pq, go-sql-driver/mysql or modernc.org/sqlite. The database is closed and
+// dropped when the test ends. Open skips a test whose engine is not covered by this
+// run, because of -short or FALLDUE_TEST_ENGINES.
 func Open(t testing.TB, engine string) *sqlx.DB {
 	t.Helper()
 	if len(drivers[engine]) == 0 {
@@ -104,8 +102,8 @@ func Open(t testing.TB, engine string) *sqlx.DB {
 	return OpenDriver(t, engine, drivers[engine][0])
 }
 
-// OpenDriver is [Open] with the driver named: postgres is also reached by
-// "pgx", the database/sql driver of pgx.
+// OpenDriver is [Open] with the named driver. postgres also has "pgx", the
+// database/sql driver of pgx.
 func OpenDriver(t testing.TB, engine, driver string) *sqlx.DB {
 	t.Helper()
 	if !slices.Contains(drivers[engine], driver) {
@@ -113,7 +111,7 @@ func OpenDriver(t testing.TB, engine, driver string) *sqlx.DB {
 	}
 	db, err := sqlx.Open(driver, DSN(t, engine))
 	if err != nil {
-		t.Fatalf("testdb: open %s by %s: %v", engine, driver, err)
+		t.Fatalf("testdb: open %s with %s: %v", engine, driver, err)
 	}
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
@@ -122,19 +120,19 @@ func OpenDriver(t testing.TB, engine, driver string) *sqlx.DB {
 	})
 	// Many tests share a server of 300 connections. SQLite has one writer at
 	// a time, so more connections only wait for each other.
-	most := 16
+	maxConns := 16
 	if engine == SQLite {
-		most = 4
+		maxConns = 4
 	}
-	db.SetMaxOpenConns(most)
-	db.SetMaxIdleConns(most)
+	db.SetMaxOpenConns(maxConns)
+	db.SetMaxIdleConns(maxConns)
 	return db
 }
 
-// DSN makes a new, empty database on the engine and returns its data source
-// name, for a test that opens it in its own way or hands it to a child
-// process. All drivers of an engine take the same DSN. The end of the test
-// drops the database, also under connections that are still open.
+// DSN creates a new, empty database on the engine and returns its data source
+// name, for a test that opens it in its own way or passes it to a child process.
+// All drivers of an engine accept the same DSN. The database is dropped when the
+// test ends, even if connections to it are still open.
 func DSN(t testing.TB, engine string) string {
 	t.Helper()
 	if engines := Engines(t); !slices.Contains(engines, engine) {

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// Spread leads each connection to the next of some addresses, like a balancer
-// that does not ask its servers how they are: it passes over those that do not
-// answer, but not over a node without a majority.
+// Spread is a balancer: it forwards each connection to the next of its addresses. It
+// has no health checks: it skips servers that do not accept the connection, but
+// not a node without a majority.
 type Spread struct {
 	listener  net.Listener
 	addresses []string
 
 	mu    sync.Mutex
 	next  int
-	conns map[net.Conn]bool // nil when it is closed
+	conns map[net.Conn]bool // open connections; nil after Close
 	work  sync.WaitGroup
 }
 
@@ -30,10 +30,10 @@ func NewSpread(addresses []string) (*Spread, error) {
 	return s, nil
 }
 
-// Address is where it listens.
+// Address returns the address on which s listens.
 func (s *Spread) Address() string { return s.listener.Addr().String() }
 
-// Close closes all connections, and refuses new ones.
+// Close closes all connections and refuses new ones.
 func (s *Spread) Close() {
 	_ = s.listener.Close()
 	s.mu.Lock()
@@ -49,20 +49,20 @@ func (s *Spread) accept() {
 	for {
 		client, err := s.listener.Accept()
 		if err != nil {
-			return // it was closed
+			return // s was closed
 		}
 		s.work.Go(func() { s.serve(client) })
 	}
 }
 
-// serve passes what either end says to the other, until one closes.
+// serve copies data in both directions, until one end closes.
 func (s *Spread) serve(client net.Conn) {
-	defer s.drop(client)
+	defer s.closeConn(client)
 	server := s.dial()
-	if server == nil || !s.keep(client) || !s.keep(server) {
+	if server == nil || !s.track(client) || !s.track(server) {
 		return
 	}
-	defer s.drop(server)
+	defer s.closeConn(server)
 	s.work.Go(func() {
 		_, _ = io.Copy(server, client)
 		_ = server.Close() // which ends the other direction
@@ -70,9 +70,9 @@ func (s *Spread) serve(client net.Conn) {
 	_, _ = io.Copy(client, server)
 }
 
-// keep makes a connection one that Close closes. Where that was called already
-// it does so itself, and returns false.
-func (s *Spread) keep(conn net.Conn) bool {
+// track adds a connection to those that Close closes. After Close it closes the
+// connection itself and returns false.
+func (s *Spread) track(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conns == nil {
@@ -83,14 +83,14 @@ func (s *Spread) keep(conn net.Conn) bool {
 	return true
 }
 
-func (s *Spread) drop(conn net.Conn) {
+func (s *Spread) closeConn(conn net.Conn) {
 	_ = conn.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, conn)
 }
 
-// dial connects to the next address that answers, or returns nil.
+// dial connects to the next address that accepts a connection, or returns nil.
 func (s *Spread) dial() net.Conn {
 	s.mu.Lock()
 	s.next++

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// serve answers each connection with the name of the server, and then keeps it.
+// serve accepts connections, sends each the name of the server, and keeps it open.
 func serve(t *testing.T, name string) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,7 +28,7 @@ func serve(t *testing.T, name string) (address string) {
 	return l.Addr().String()
 }
 
-func TestSpreadLeadsToEachServerInTurnAndPassesOverTheDead(t *testing.T) {
+func TestSpreadConnectsToEachServerInTurnAndSkipsTheDead(t *testing.T) {
 	t.Parallel()
 	dead, err := freeAddresses(1)
 	if err != nil {
@@ -55,7 +55,7 @@ func TestSpreadLeadsToEachServerInTurnAndPassesOverTheDead(t *testing.T) {
 		reached[name]++
 	}
 	if reached["one\n"] != 2 || reached["two\n"] != 4 {
-		t.Errorf("of six connections %v, want two to the first and the dead one's to the last", reached)
+		t.Errorf("six connections reached %v; want two at the first, and four at the last, which takes those of the dead one", reached)
 	}
 	s.Close()
 	if _, err := last.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {

@@ -13,7 +13,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb/galera"
 )
 
-// installPrograms installs an engine's Debian packages and runs its programs.
+// installPrograms installs an engine's Debian packages and starts its programs.
 func installPrograms(ctx context.Context, engine string) (*server, error) {
 	names, ok := map[string][]string{
 		testdb.Postgres: {"postgresql"},
@@ -29,13 +29,13 @@ func installPrograms(ctx context.Context, engine string) (*server, error) {
 	return startPrograms(ctx, engine)
 }
 
-// install returns the path of a program that is neither an engine nor part of
-// one, and installs its Debian package of the same name where it is missing.
-func install(ctx context.Context, program string) (path string, err error) {
+// installProgram returns the path of a program that does not belong to an engine. If
+// it is missing, installProgram installs the Debian package of the same name.
+func installProgram(ctx context.Context, program string) (path string, err error) {
 	if path = lookUp(program); path != "" {
 		return path, nil
 	}
-	use, err := useSource("apt")
+	use, err := sourceEnabled("apt")
 	if err == nil && !use {
 		err = errors.New("left out by " + sourcesVariable)
 	}
@@ -61,14 +61,14 @@ func aptInstall(ctx context.Context, names ...string) error {
 		{"update"},
 		append([]string{"install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, names...),
 	} {
-		// apt-get does not wait for another one that fetches the lists of
-		// packages, as the tests of another package may do right now.
+		// The tests of another package may run apt-get at the same time, and
+		// apt-get does not wait for another "apt-get update".
 		cmd := exec.CommandContext(ctx, "flock", append([]string{"/run/lock/falldue-apt", "apt-get"}, args...)...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &said, &said
+		var output bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &output, &output
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("apt-get %s: %w\n%s", args[0], err, lastLines(said.String()))
+			return fmt.Errorf("apt-get %s: %w\n%s", args[0], err, lastLines(output.String()))
 		}
 	}
 	return nil

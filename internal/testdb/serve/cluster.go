@@ -10,10 +10,10 @@ import (
 	"github.com/falldue/falldue/internal/testdb/galera"
 )
 
-// member is what the watcher of a node is told.
+// member is the argument of the watcher of a node, as JSON.
 type member struct {
 	galera.Node
-	First bool // of the cluster
+	First bool // the node starts the cluster; the others join it
 }
 
 // nodeCommands returns the command lines that create and serve a node.
@@ -26,8 +26,8 @@ func nodeCommands(place string) ([][]string, error) {
 	return [][]string{create, serve}, err
 }
 
-// startCluster starts the nodes of a Galera cluster, and in front of them what
-// spreads connections over them.
+// startCluster starts the nodes of a Galera cluster, and a balancer that spreads
+// connections over them.
 func startCluster(ctx context.Context) (s *server, err error) {
 	dir, err := os.MkdirTemp("", "falldue-"+testdb.Galera+"-")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// runGroup runs a command as a process group of its own. When ctx ends it
-// asks the whole group to end, and kills what is left ten seconds later.
+// runGroup runs a command in its own process group. When ctx ends, it sends the
+// group SIGTERM, and kills what is left ten seconds later.
 func runGroup(ctx context.Context, args, env []string, out *os.File) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = env
@@ -20,14 +20,14 @@ func runGroup(ctx context.Context, args, env []string, out *os.File) error {
 	cmd.WaitDelay = 10 * time.Second
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		_ = signalGroup(cmd, syscall.SIGKILL) // fails where the group is gone already
+		_ = signalGroup(cmd, syscall.SIGKILL) // fails if the group is gone already
 		return errors.New("testdb: interrupted")
 	}
 	return err
 }
 
-// untilOrphaned returns a context that ends also when the parent process is
-// gone: "go run" does not pass on the signal that ends it.
+// untilOrphaned returns a context that also ends when the parent process is gone:
+// "go run" does not forward the signal that ends it.
 func untilOrphaned(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	parent := os.Getppid()

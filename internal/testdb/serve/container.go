@@ -21,15 +21,15 @@ import (
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
-// The failures while a server comes up are expected, and testcontainers and
-// the driver of MySQL would print each of them.
+// Failed connections while a server starts are expected, but testcontainers and the
+// MySQL driver would print each of them.
 func init() {
 	log.SetDefault(log.NewNoopLogger())
 	_ = mysql.SetLogger(&mysql.NopLogger{})
 }
 
-// dockerAnswers returns nil when a Docker engine is at hand.
-func dockerAnswers(ctx context.Context) error {
+// dockerAvailable returns nil if a Docker engine is available.
+func dockerAvailable(ctx context.Context) error {
 	provider, err := testcontainers.NewDockerProvider()
 	if err != nil {
 		return err
@@ -41,19 +41,19 @@ func dockerAnswers(ctx context.Context) error {
 }
 
 // startContainer runs the engine's image on a Docker engine, with its data in
-// memory: on a disk that is busy with others' writes the tests, which create
-// hundreds of databases, may take four times as long.
+// memory. The tests create hundreds of databases, and on a busy disk they may take
+// four times as long.
 func startContainer(ctx context.Context, name string) (*server, error) {
 	inMemory := testcontainers.WithTmpfs(map[string]string{engines[name].data: ""})
-	return runContainer(ctx, name, slices.Concat(engines[name].settings, engines[name].fast), inMemory)
+	return runContainer(ctx, name, slices.Concat(engines[name].settings, engines[name].fastSettings), inMemory)
 }
 
-// runContainer runs the engine's image with settings of the server.
+// runContainer runs the engine's image with the given server settings.
 func runContainer(ctx context.Context, name string, settings []string, more ...testcontainers.ContainerCustomizer) (*server, error) {
 	if engines[name].image == "" {
 		return nil, errors.New("it is not run in containers")
 	}
-	if err := dockerAnswers(ctx); err != nil {
+	if err := dockerAvailable(ctx); err != nil {
 		return nil, fmt.Errorf("no engine answers at DOCKER_HOST or /var/run/docker.sock: %w", err)
 	}
 	e := engines[name]
@@ -61,7 +61,7 @@ func runContainer(ctx context.Context, name string, settings []string, more ...t
 	if other := os.Getenv(imageVariable(name)); other != "" {
 		image = other
 	}
-	if err := needImage(ctx, image); err != nil {
+	if err := pullIfMissing(ctx, image); err != nil {
 		return nil, fmt.Errorf("image %s: %w", image, err)
 	}
 	port, err := network.ParsePort(e.port)
@@ -71,14 +71,14 @@ func runContainer(ctx context.Context, name string, settings []string, more ...t
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	dsn := func(host string, port network.Port) string {
-		// The engine on this machine: its port is bound to IPv4 alone.
+		// A Docker engine on this machine: the port is bound to IPv4 alone.
 		if host == "localhost" {
 			host = loopback.String()
 		}
 		return e.dsn(password, net.JoinHostPort(host, port.Port()))
 	}
-	// The log says "ready" while an image still sets itself up; an answer
-	// to a query on the outer port is the only proof.
+	// The log says "ready" while an image is still setting itself up. Only an
+	// answer to a query on the outer port proves that the server is ready.
 	ready := wait.ForSQL(e.port, e.driver, dsn).WithStartupTimeout(2 * time.Minute)
 	container, err := testcontainers.Run(ctx, image, append(more,
 		testcontainers.WithEnv(e.env),
@@ -110,8 +110,8 @@ func runContainer(ctx context.Context, name string, settings []string, more ...t
 	return &server{dsn: dsn(host, port), origin: "image " + image, stop: stop, restart: again}, nil
 }
 
-// restart ends a container's server, cleanly or not, and starts it again with
-// the data that it has left.
+// restart stops a container's server, by SIGKILL if kill is set, and starts it again
+// with the data that it left.
 func restart(ctx context.Context, container *testcontainers.DockerContainer, kill bool) error {
 	if kill {
 		provider, err := testcontainers.NewDockerProvider()
@@ -123,8 +123,8 @@ func restart(ctx context.Context, container *testcontainers.DockerContainer, kil
 			return err
 		}
 	}
-	patience := time.Minute // longer than a server takes to end by itself
-	if err := container.Stop(ctx, &patience); err != nil {
+	timeout := time.Minute // longer than a clean shutdown takes
+	if err := container.Stop(ctx, &timeout); err != nil {
 		return err
 	}
 	return container.Start(ctx)
@@ -132,29 +132,29 @@ func restart(ctx context.Context, container *testcontainers.DockerContainer, kil
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// bindTo publishes a container's port on the loopback interface alone, where
-// the Docker engine is on this machine. That keeps the network out, and IPv6:
-// published by default, it gets a number of its own, which may well be that
-// of another container's IPv4 port. The number is chosen here, because the
-// Docker engine would choose another one when the container starts again.
+// bindTo publishes a container's port on the loopback interface alone, if the
+// Docker engine is on this machine. So the port cannot be reached from the network,
+// and not by IPv6, for which Docker would choose a different port number, possibly
+// that of another container's IPv4 port. bindTo chooses the number itself, because
+// the Docker engine would choose a new one when the container starts again.
 func bindTo(ctx context.Context, port network.Port) func(*containertypes.HostConfig) {
 	return func(config *containertypes.HostConfig) {
 		provider, err := testcontainers.NewDockerProvider()
 		if err != nil {
-			return // Run says so
+			return // Run returns the same error
 		}
 		defer provider.Close()
 		if host, err := provider.DaemonHost(ctx); err == nil && host == "localhost" {
-			number, _ := freePort() // on an error the Docker engine chooses one
+			number, _ := freePort() // after an error the Docker engine chooses one
 			config.PortBindings = network.PortMap{port: {{HostIP: loopback, HostPort: number}}}
 		}
 	}
 }
 
-// needImage pulls an image that the Docker engine does not have. Left to
-// itself testcontainers would try for a quarter of an hour where no registry
-// can be reached.
-func needImage(ctx context.Context, image string) error {
+// pullIfMissing pulls an image that the Docker engine does not have. testcontainers
+// would pull it too, but would try for a quarter of an hour if no registry can be
+// reached.
+func pullIfMissing(ctx context.Context, image string) error {
 	provider, err := testcontainers.NewDockerProvider()
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func needImage(ctx context.Context, image string) error {
 	return pull.Wait(ctx)
 }
 
-// containerLog returns the end of what a container printed, as an error.
+// containerLog returns the end of a container's log, as an error.
 func containerLog(container *testcontainers.DockerContainer) error {
 	logs, err := container.Logs(context.Background())
 	if err != nil {

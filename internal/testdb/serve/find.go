@@ -13,20 +13,20 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// sourcesVariable names the environment variable that narrows the sources.
+// sourcesVariable is the name of the environment variable that limits the sources.
 const sourcesVariable = "FALLDUE_TEST_SOURCES"
 
 // server is a running server.
 type server struct {
 	dsn    string
-	origin string // what it is, for the user to read
+	origin string // where it comes from, for messages
 	stop   func()
-	// restart ends it, cleanly or not, and starts it again; nil where it cannot.
+	// restart stops the server, by SIGKILL if kill is set, and starts it again. It
+	// is nil for a server that cannot be restarted.
 	restart func(ctx context.Context, kill bool) error
 }
 
-// sources are the ways to come by a server, in the order in which they are
-// tried.
+// sources lists the ways to get a server, in the order in which they are tried.
 var sources = []struct {
 	name  string
 	start func(ctx context.Context, engine string) (*server, error)
@@ -42,7 +42,7 @@ func wantedEngines(ctx context.Context) ([]string, error) {
 		return testdb.ParseEngines(value)
 	}
 	engines := []string{testdb.Postgres, testdb.MariaDB, testdb.SQLite}
-	if mysqlAtHand(ctx) {
+	if mysqlAvailable(ctx) {
 		return append(engines, testdb.MySQL), nil
 	}
 	fmt.Fprintf(os.Stderr, "testdb: mysql is left out: no %s, no Docker engine, no mysqld program; %s=mysql asks for it\n",
@@ -50,20 +50,20 @@ func wantedEngines(ctx context.Context) ([]string, error) {
 	return engines, nil
 }
 
-func mysqlAtHand(ctx context.Context) bool {
+func mysqlAvailable(ctx context.Context) bool {
 	if os.Getenv(testdb.ServerVariable(testdb.MySQL)) != "" {
 		return true
 	}
-	if use, _ := useSource("docker"); use && dockerAnswers(ctx) == nil {
+	if use, _ := sourceEnabled("docker"); use && dockerAvailable(ctx) == nil {
 		return true
 	}
-	use, _ := useSource("programs")
+	use, _ := sourceEnabled("programs")
 	_, err := findPrograms(testdb.MySQL)
 	return use && err == nil
 }
 
-// findAll finds a server for each engine that has servers, all at once. It
-// returns those found also when others failed.
+// findAll finds a server for each engine that has servers, concurrently. It returns
+// the servers that it found even if others failed.
 func findAll(ctx context.Context, engines []string) (map[string]*server, error) {
 	var (
 		mu      sync.Mutex
@@ -90,8 +90,8 @@ func findAll(ctx context.Context, engines []string) (map[string]*server, error) 
 	return servers, errors.Join(errs...)
 }
 
-// find finds or starts a server of the engine. Its error says what was tried
-// and how to get one.
+// find finds or starts a server of the engine. The error says what was tried and how
+// to get a server.
 func find(ctx context.Context, engine string) (*server, error) {
 	if engine == testdb.SQLite {
 		return nil, errors.New("testdb: sqlite has no server")
@@ -107,7 +107,7 @@ func find(ctx context.Context, engine string) (*server, error) {
 	}
 	tried := []string{testdb.ServerVariable(engine) + ": not set"}
 	for _, source := range sources {
-		use, err := useSource(source.name)
+		use, err := sourceEnabled(source.name)
 		if err != nil {
 			return nil, err
 		}
@@ -135,15 +135,15 @@ func find(ctx context.Context, engine string) (*server, error) {
 		report(engine, version, s.origin, begun)
 		return s, nil
 	}
-	return nil, missing(engine, tried)
+	return nil, missingError(engine, tried)
 }
 
 func report(engine, version, origin string, begun time.Time) {
 	fmt.Fprintf(os.Stderr, "testdb: %s %s from %s, in %.1f s\n", engine, version, origin, time.Since(begun).Seconds())
 }
 
-// useSource tells whether the environment allows the named source.
-func useSource(name string) (bool, error) {
+// sourceEnabled reports whether the environment allows the named source.
+func sourceEnabled(name string) (bool, error) {
 	value := os.Getenv(sourcesVariable)
 	if value == "" {
 		return true, nil
@@ -161,15 +161,15 @@ func useSource(name string) (bool, error) {
 	return slices.Contains(chosen, name), nil
 }
 
-// missing is the error for an engine that cannot be had.
-func missing(engine string, tried []string) error {
+// missingError returns the error for an engine without a server.
+func missingError(engine string, tried []string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "testdb: no %s server for the tests. Tried:\n", engine)
 	for _, t := range tried {
 		fmt.Fprintf(&b, "  - %s\n", strings.ReplaceAll(t, "\n", "\n    "))
 	}
 	e := engines[engine]
-	fmt.Fprintf(&b, "Any one of these helps:\n")
+	fmt.Fprintf(&b, "Do one of these:\n")
 	fmt.Fprintf(&b, "  - name a server, by a user who may create databases: %s='%s'\n", testdb.ServerVariable(engine), e.exampleDSN)
 	if e.image != "" {
 		fmt.Fprintf(&b, "  - start a Docker engine that has or can pull %s; %s names another image\n", e.image, imageVariable(engine))

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Elsewhere there are no process groups to signal and no accounts to change:
-// servers come from a DSN or from Docker.
+// Systems other than Unix have no process groups to signal and no accounts to
+// change. There servers come from a DSN or from Docker.
 
 func inOwnGroup(*exec.Cmd) {}
 
@@ -18,6 +18,6 @@ type account struct{}
 
 func serverAccount(string) (*account, error) { return nil, nil }
 
-func (*account) own(string) error { return nil }
+func (*account) chown(string) error { return nil }
 
-func (*account) use(*exec.Cmd) {}
+func (*account) runAs(*exec.Cmd) {}

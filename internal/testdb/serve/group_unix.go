@@ -13,23 +13,23 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// inOwnGroup makes a command the head of a process group, so that a signal
-// reaches it together with all that it starts, and nothing else.
+// inOwnGroup makes a command the leader of a new process group, so that a signal
+// reaches it and all processes that it starts, and no others.
 func inOwnGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-// signalGroup sends a signal to the group of a command.
+// signalGroup sends a signal to the process group of a command.
 func signalGroup(cmd *exec.Cmd, signal syscall.Signal) error {
 	return syscall.Kill(-cmd.Process.Pid, signal)
 }
 
-// account is the user that a server runs as; nil is the present one.
+// account is the user that a server runs as; nil is the current user.
 type account struct{ uid, gid uint32 }
 
-// serverAccount returns the account for a server. The programs refuse to run
-// as root, so root becomes the user that the packages made for them, or else
-// nobody. TiDB's does not, and lies in a cache that only its owner can read.
+// serverAccount returns the account for a server. The programs refuse to run as root,
+// so root runs them as the user that the packages have created, or else as nobody.
+// TiDB's program does not refuse, and lies in a cache that only its owner can read.
 func serverAccount(engine string) (*account, error) {
 	if os.Geteuid() != 0 || engine == testdb.TiDB {
 		return nil, nil
@@ -56,16 +56,16 @@ func serverAccount(engine string) (*account, error) {
 	return &account{uint32(uid), uint32(gid)}, nil
 }
 
-// own gives a folder to the account.
-func (a *account) own(dir string) error {
+// chown makes the account the owner of a folder.
+func (a *account) chown(dir string) error {
 	if a == nil {
 		return nil
 	}
 	return os.Chown(dir, int(a.uid), int(a.gid))
 }
 
-// use makes a command run as the account.
-func (a *account) use(cmd *exec.Cmd) {
+// runAs makes a command run as the account.
+func (a *account) runAs(cmd *exec.Cmd) {
 	if a != nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.uid, Gid: a.gid}
 	}

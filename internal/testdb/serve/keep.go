@@ -7,10 +7,11 @@ import (
 	"io"
 )
 
-// keep starts one server in a container, writes its DSN as a line, and does to
-// it what the lines of the input say, until that ends.
+// keep starts one server in a container, writes its DSN as a line, and executes the
+// commands in the lines of its input, until the input ends: "kill" kills the server
+// and starts it again, any other line restarts it.
 func keep(ctx context.Context, engine string, in io.Reader, out io.Writer) error {
-	if use, err := useSource("docker"); err != nil || !use {
+	if use, err := sourceEnabled("docker"); err != nil || !use {
 		return fmt.Errorf("testdb: docker: left out by %s (error %w)", sourcesVariable, err)
 	}
 	s, err := runContainer(ctx, engine, engines[engine].settings)
@@ -18,11 +19,11 @@ func keep(ctx context.Context, engine string, in io.Reader, out io.Writer) error
 		return fmt.Errorf("testdb: docker: %w", err)
 	}
 	defer s.stop()
-	orders := make(chan string)
+	commands := make(chan string)
 	go func() {
-		defer close(orders)
+		defer close(commands)
 		for lines := bufio.NewScanner(in); lines.Scan(); {
-			orders <- lines.Text()
+			commands <- lines.Text()
 		}
 	}()
 	for {
@@ -32,12 +33,12 @@ func keep(ctx context.Context, engine string, in io.Reader, out io.Writer) error
 		select {
 		case <-ctx.Done():
 			return nil
-		case order, more := <-orders:
-			if !more {
+		case command, ok := <-commands:
+			if !ok {
 				return nil
 			}
-			if err := s.restart(ctx, order == "kill"); err != nil {
-				return fmt.Errorf("testdb: %s the container of %s: %w", order, engine, err)
+			if err := s.restart(ctx, command == "kill"); err != nil {
+				return fmt.Errorf("testdb: %s the container of %s: %w", command, engine, err)
 			}
 		}
 	}

@@ -1,32 +1,32 @@
-// Serve brings up the database servers that the tests run on.
+// Serve starts the database servers that the tests run on.
 //
-//	serve -- COMMAND…   runs a command with a server for each engine, named to
-//	                    it by environment variables, and stops them after it
-//	serve hold ENGINE   prints the DSN of one server and keeps that until the
-//	                    standard input ends
-//	serve keep ENGINE   the same for a server in a container that keeps what it
-//	                    has committed when it is killed; a line "kill" or
-//	                    "restart" on the standard input does that to it, and is
-//	                    answered by the DSN once it is back
+//	serve -- COMMAND…   runs a command with a server for each engine, whose DSNs
+//	                    are in environment variables, and then stops the servers
+//	serve hold ENGINE   prints the DSN of one server and runs the server until
+//	                    the standard input ends
+//	serve keep ENGINE   does the same with a server in a container that keeps
+//	                    its commits when it is killed; a line "kill" or "restart"
+//	                    on the standard input kills or restarts it, and it prints
+//	                    the DSN again when the server is back
 //	serve install NAME  prints the path of a program that some tests need, and
-//	                    installs its Debian package where it is missing
+//	                    installs its Debian package if it is missing
 //	serve engines       prints the engines that the tests run on
 //
-// (A sixth form, "serve watch", is for its own use: see watch.go.)
+// Serve uses a sixth form, "serve watch", itself: see watch.go.
 //
-// A server is looked for in this order, and FALLDUE_TEST_SOURCES, separated by
-// commas, leaves out all but the named ones of the last three:
+// It looks for a server in this order. FALLDUE_TEST_SOURCES, a list separated by
+// commas, limits the last three to those that it names:
 //
 //   - a DSN in FALLDUE_TEST_POSTGRES, FALLDUE_TEST_MYSQL, FALLDUE_TEST_MARIADB,
 //     FALLDUE_TEST_TIDB
 //   - docker: a container on a Docker engine, of the official image or of the
-//     one that FALLDUE_TEST_POSTGRES_IMAGE and so on name
+//     image that FALLDUE_TEST_POSTGRES_IMAGE and so on name
 //   - programs: server programs of this machine, run on a free port of the
 //     loopback interface with a temporary data folder; TiDB's is built from
 //     the module in internal/testdb/tidb
-//   - apt: the same after installing them from Debian's packages, as root
+//   - apt: the same, after installing them from Debian's packages, as root
 //
-// Whatever it started ends with it, be it stopped, interrupted or killed.
+// Everything that it started ends with it, even if it is interrupted or killed.
 package main
 
 import (
@@ -45,8 +45,8 @@ import (
 
 func main() { os.Exit(status(os.Args[1:])) }
 
-// status runs the program and returns its exit status, a command's own where
-// it ran one.
+// status runs the program and returns its exit status. If it ran a command, that is
+// the exit status of the command.
 func status(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 2 && args[0] == "keep":
 		return keep(ctx, args[1], os.Stdin, os.Stdout)
 	case len(args) == 2 && args[0] == "install":
-		path, err := install(ctx, args[1])
+		path, err := installProgram(ctx, args[1])
 		if err == nil {
 			fmt.Println(path)
 		}
@@ -88,10 +88,10 @@ func run(ctx context.Context, args []string) error {
 	return errors.New("usage: serve -- COMMAND…  |  serve hold ENGINE  |  serve keep ENGINE  |  serve install NAME  |  serve engines")
 }
 
-// hold starts one server, writes its DSN as a line and keeps it until the
-// input ends: then the process that asked for it is gone.
+// hold starts one server, writes its DSN as a line and runs the server until the
+// input ends, which means that the process that asked for it is gone.
 func hold(ctx context.Context, engine string, in io.Reader, out io.Writer) error {
-	ctx, cancel := untilEnd(ctx, in)
+	ctx, cancel := untilEOF(ctx, in)
 	defer cancel()
 	s, err := find(ctx, engine)
 	if err != nil {
@@ -105,8 +105,8 @@ func hold(ctx context.Context, engine string, in io.Reader, out io.Writer) error
 	return nil
 }
 
-// runCommand runs a command with a server for each wanted engine. When it
-// returns, neither the command nor a server is left.
+// runCommand runs a command with a server for each engine of the run. When it
+// returns, the command and the servers have ended.
 func runCommand(ctx context.Context, args []string) error {
 	ctx, cancel := untilOrphaned(ctx)
 	defer cancel()

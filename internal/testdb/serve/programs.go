@@ -12,14 +12,14 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// programs are the programs of one engine on this machine.
+// programs holds the paths of an engine's programs on this machine.
 type programs struct {
 	engine string
-	create string // path of the one that creates a data folder, "" where serve does
-	serve  string // path of the one that serves it
+	create string // creates a data folder; "" if serve does that
+	serve  string // the server
 }
 
-// folders are where server programs are that PATH may not lead to.
+// folders lists where server programs may be that are not in PATH.
 var folders = []string{
 	"/usr/lib/postgresql/*/bin", // Debian, Ubuntu
 	"/usr/pgsql-*/bin",          // Red Hat
@@ -29,8 +29,8 @@ var folders = []string{
 	"/usr/libexec",
 }
 
-// findPrograms looks for an engine's programs, the newest version first where
-// a machine has several of them side by side.
+// findPrograms looks for an engine's programs. If there are several versions, it
+// takes the newest.
 func findPrograms(engine string) (programs, error) {
 	if engine == testdb.TiDB {
 		program, err := buildTiDB()
@@ -67,7 +67,8 @@ func lookUp(name string) string {
 	return path
 }
 
-// firstNumber returns the 15 of /usr/lib/postgresql/15/bin/initdb.
+// firstNumber returns the first number in a path: 15 in
+// /usr/lib/postgresql/15/bin/initdb.
 func firstNumber(path string) int {
 	isDigit := func(r rune) bool { return r >= '0' && r <= '9' }
 	path = path[max(0, strings.IndexFunc(path, isDigit)):]
@@ -78,8 +79,8 @@ func firstNumber(path string) int {
 	return n
 }
 
-// commands returns the command lines that create a data folder below dir and
-// serve it on a port of the loopback interface. The administrator has no
+// commands returns the command lines that create a data folder below dir and run a
+// server with it on a port of the loopback interface. The administrator has no
 // password.
 func (p programs) commands(dir, port string) [][]string {
 	data := filepath.Join(dir, "data")
@@ -99,15 +100,15 @@ func (p programs) commands(dir, port string) [][]string {
 		serve = []string{p.serve, "--no-defaults", "--datadir=" + data, "--port=" + port, "--bind-address=127.0.0.1",
 			"--socket=" + filepath.Join(dir, "socket"), "--pid-file=" + filepath.Join(dir, "pid")}
 	}
-	serve = slices.Concat(serve, engines[p.engine].settings, engines[p.engine].fast)
+	serve = slices.Concat(serve, engines[p.engine].settings, engines[p.engine].fastSettings)
 	if create == nil {
 		return [][]string{serve}
 	}
 	return [][]string{create, serve}
 }
 
-// startPrograms runs the engine's programs of this machine with a data folder
-// and a port of their own.
+// startPrograms starts a server from the engine's programs on this machine, with its
+// own data folder and port.
 func startPrograms(ctx context.Context, engine string) (*server, error) {
 	if engine == testdb.Galera {
 		return startCluster(ctx)
@@ -118,7 +119,7 @@ func startPrograms(ctx context.Context, engine string) (*server, error) {
 	}
 	s, err := startWatched(ctx, engine)
 	if err != nil && ctx.Err() == nil {
-		// Another process may have taken the free port first.
+		// Another process may have taken the free port in the meantime.
 		s, err = startWatched(ctx, engine)
 	}
 	if err != nil {

@@ -20,16 +20,15 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestMain lets the test program play the parts of the processes that the
-// tests start.
+// TestMain lets the test program also be the processes that the tests start.
 func TestMain(m *testing.M) {
 	if len(os.Args) != 3 {
 		os.Exit(m.Run())
 	}
 	switch dir := os.Args[2]; os.Args[1] {
-	case "watch": // in place of a server, a shell that would run for an hour
-		_ = watchOver(os.Stdin, dir, nil, syscall.SIGKILL, []string{"sh", "-c", "echo $$ >pid.new; mv pid.new pid; sleep 3600"})
-	case "victim": // a process that holds a server until it is killed
+	case "watch": // runs a shell for an hour instead of a server
+		_ = supervise(os.Stdin, dir, nil, syscall.SIGKILL, []string{"sh", "-c", "echo $$ >pid.new; mv pid.new pid; sleep 3600"})
+	case "victim": // a process that runs a server until it is killed
 		if _, err := startWatcher(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -52,8 +51,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// gone tells whether no process of the group is left.
-func gone(group int) bool {
+// groupIsGone reports whether no process of the group is left.
+func groupIsGone(group int) bool {
 	return errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)
 }
 
@@ -78,14 +77,14 @@ func TestServerEndsWithItsKilledOwner(t *testing.T) {
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 		return pid != 0
 	})
-	if gone(pid) {
+	if groupIsGone(pid) {
 		t.Fatal("the server ended before its owner was killed")
 	}
 	if err := owner.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = owner.Wait() // it was killed, and says so
-	eventually(t, "the server is gone", func() bool { return gone(pid) })
+	_ = owner.Wait() // the error says that it was killed
+	eventually(t, "the server is gone", func() bool { return groupIsGone(pid) })
 	eventually(t, "its folder is gone", func() bool {
 		_, err := os.Stat(dir)
 		return errors.Is(err, os.ErrNotExist)
@@ -112,14 +111,14 @@ func TestServerEndsWhenStopped(t *testing.T) {
 	}
 }
 
-func TestServerThatFailsTellsWhy(t *testing.T) {
+func TestServerThatFailsReportsWhy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	in, lifeline := io.Pipe()
 	defer lifeline.Close()
-	err := watchOver(in, dir, nil, syscall.SIGKILL, []string{"sh", "-c", "echo the disk is full; exit 3"})
+	err := supervise(in, dir, nil, syscall.SIGKILL, []string{"sh", "-c", "echo the disk is full; exit 3"})
 	if err == nil || !strings.Contains(err.Error(), "the disk is full") {
-		t.Errorf("the error does not tell what the server said: %v", err)
+		t.Errorf("the error lacks the log of the server: %v", err)
 	}
 }
 
@@ -146,9 +145,9 @@ func TestInterruptEndsAllThatACommandStarted(t *testing.T) {
 	}
 	interrupt()
 	if err := <-done; err == nil {
-		t.Error("an interrupted command passed for a success")
+		t.Error("an interrupted command was taken for a success")
 	}
-	eventually(t, "the command and its children are gone", func() bool { return gone(group) })
+	eventually(t, "the command and its children are gone", func() bool { return groupIsGone(group) })
 	w.Close()
 }
 
@@ -161,7 +160,7 @@ func TestCommandKeepsItsExitStatus(t *testing.T) {
 	}
 }
 
-func TestMissingEngineTellsHowToGetIt(t *testing.T) {
+func TestErrorForMissingEngineSaysHowToGetIt(t *testing.T) {
 	t.Setenv(testdb.ServerVariable(testdb.MySQL), "")
 	t.Setenv(sourcesVariable, "apt") // Debian has no MySQL
 	_, err := find(t.Context(), testdb.MySQL)
@@ -188,7 +187,7 @@ func TestUnknownSourceIsRefused(t *testing.T) {
 }
 
 func TestNamedServerThatDoesNotAnswerIsNotReplaced(t *testing.T) {
-	// Another server in its stead would hide a mistyped DSN.
+	// Another server in its place would hide a mistyped DSN.
 	t.Setenv(testdb.ServerVariable(testdb.Postgres), "postgres://nobody@127.0.0.1:1/none?sslmode=disable")
 	_, err := find(t.Context(), testdb.Postgres)
 	if err == nil || !strings.Contains(err.Error(), "FALLDUE_TEST_POSTGRES") {

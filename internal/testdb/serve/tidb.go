@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// buildTiDB returns the path of TiDB's server program. Nobody ships it alone,
-// so it is built from TiDB's own module, at the version that the module in the
-// folder tidb names. That takes some minutes the first time; the program stays
-// in Go's build cache.
+// buildTiDB builds TiDB's server program and returns its path. It builds it from
+// TiDB's own module, at the version that the module in the folder tidb names,
+// because nobody distributes the program alone. That takes some minutes the first
+// time; the program stays in Go's build cache.
 func buildTiDB() (string, error) {
 	testdb, err := output(exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/falldue/falldue/internal/testdb"))
 	if err != nil {

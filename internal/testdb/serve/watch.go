@@ -18,16 +18,15 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// A server program runs under a process of its own that watches over it,
-// "serve watch". The watcher's standard input is a pipe from the process that
-// wants the server, which the kernel closes when that process ends in
-// whatever way, so even after SIGKILL the watcher stops the server and
-// removes its folder.
+// Each server program is a child of a watcher process, "serve watch". The watcher's
+// standard input is a pipe from the process that needs the server. The kernel
+// closes the pipe when that process ends, even by SIGKILL; then the watcher stops
+// the server and removes its folder.
 
 type watcher struct {
 	lifeline io.Closer
-	ended    chan struct{} // closed when it is gone
-	said     bytes.Buffer  // its standard error; to be read when it is gone
+	ended    chan struct{} // closed when the watcher has ended
+	stderr   bytes.Buffer  // may be read after ended is closed
 }
 
 // startWatcher starts this program again as "serve watch" with arguments.
@@ -37,9 +36,9 @@ func startWatcher(args ...string) (*watcher, error) {
 		return nil, err
 	}
 	cmd := exec.Command(self, append([]string{"watch"}, args...)...)
-	inOwnGroup(cmd) // an interrupt from the terminal is not for it
+	inOwnGroup(cmd) // so that an interrupt from the terminal does not reach it
 	w := &watcher{ended: make(chan struct{})}
-	cmd.Stderr = &w.said
+	cmd.Stderr = &w.stderr
 	if w.lifeline, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -48,12 +47,12 @@ func startWatcher(args ...string) (*watcher, error) {
 	}
 	go func() {
 		defer close(w.ended)
-		_ = cmd.Wait() // what went wrong is in said
+		_ = cmd.Wait() // stderr says what went wrong
 	}()
 	return w, nil
 }
 
-// stop ends the watcher and with it the server, and waits for that.
+// stop stops the watcher, and with it the server, and waits for their end.
 func (w *watcher) stop() {
 	_ = w.lifeline.Close()
 	<-w.ended
@@ -84,20 +83,20 @@ func startWatched(ctx context.Context, engine string) (*server, error) {
 	return &server{dsn: dsn, stop: w.stop}, nil
 }
 
-// await waits until the server answers. One that has ended, or does not answer,
-// it stops, and tells what it said.
+// await waits until the server answers. If it has ended or does not answer, await
+// stops it and returns an error with its messages.
 func (w *watcher) await(ctx context.Context, answers func(context.Context) error) error {
 	err := w.awaitAnswer(ctx, answers)
 	if err != nil {
 		w.stop()
-		err = errors.Join(err, errors.New(strings.TrimSpace(w.said.String())))
+		err = errors.Join(err, errors.New(strings.TrimSpace(w.stderr.String())))
 	}
 	return err
 }
 
 func (w *watcher) awaitAnswer(ctx context.Context, answers func(context.Context) error) error {
-	const patience = time.Minute
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	const timeout = time.Minute
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
 		err := answers(ctx)
@@ -108,30 +107,30 @@ func (w *watcher) awaitAnswer(ctx context.Context, answers func(context.Context)
 		case <-w.ended:
 			return errors.New("the server ended at once")
 		case <-ctx.Done():
-			return fmt.Errorf("no answer within %v: %w", patience, err)
+			return fmt.Errorf("no answer within %v: %w", timeout, err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// watch is the watcher of an engine's programs, which serve at a port or, in a
-// cluster, as a node.
+// watch runs an engine's programs and watches over them. place is the port of the
+// server, or the member of a cluster as JSON.
 func watch(engine, dir, place string) error {
 	lines, err := commandLines(engine, dir, place)
 	if err != nil {
 		return err
 	}
-	who, err := serverAccount(engine)
+	user, err := serverAccount(engine)
 	if err != nil {
 		return err
 	}
-	// SIGQUIT is PostgreSQL's immediate shutdown. The others are killed:
-	// nobody reads their data again.
+	// SIGQUIT is PostgreSQL's immediate shutdown. The other servers are killed,
+	// because nobody reads their data again.
 	kill := syscall.SIGKILL
 	if engine == testdb.Postgres {
 		kill = syscall.SIGQUIT
 	}
-	return watchOver(os.Stdin, dir, who, kill, lines...)
+	return supervise(os.Stdin, dir, user, kill, lines...)
 }
 
 func commandLines(engine, dir, place string) ([][]string, error) {
@@ -145,27 +144,27 @@ func commandLines(engine, dir, place string) ([][]string, error) {
 	return p.commands(dir, place), nil
 }
 
-// watchOver runs commands one after the other until in ends, and then ends
-// the running one by the signal kill. It removes dir, in which they run.
-func watchOver(in io.Reader, dir string, who *account, kill syscall.Signal, commands ...[]string) (err error) {
+// supervise runs commands one after the other, in the folder dir, until in ends. Then
+// it ends the running command with the signal kill, and removes dir.
+func supervise(in io.Reader, dir string, user *account, kill syscall.Signal, commands ...[]string) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, cancel := untilEnd(context.Background(), in)
+	ctx, cancel := untilEOF(context.Background(), in)
 	defer cancel()
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	if err := who.own(dir); err != nil {
+	if err := user.chown(dir); err != nil {
 		return err
 	}
 	for _, args := range commands {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "TMPDIR="+dir) // TiDB leaves things there
+		cmd.Env = append(os.Environ(), "TMPDIR="+dir) // TiDB leaves files there
 		cmd.Stdout, cmd.Stderr = log, log
 		inOwnGroup(cmd)
-		who.use(cmd)
+		user.runAs(cmd)
 		cmd.Cancel = func() error { return signalGroup(cmd, kill) }
 		cmd.WaitDelay = 10 * time.Second
 		err := cmd.Run()
@@ -173,21 +172,21 @@ func watchOver(in io.Reader, dir string, who *account, kill syscall.Signal, comm
 			return nil
 		}
 		if err != nil {
-			said, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, lastLines(string(said)))
+			text, _ := os.ReadFile(log.Name())
+			return fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, lastLines(string(text)))
 		}
 	}
 	return errors.New("the server ended by itself")
 }
 
-// lastLines returns as much of the end of a log as a reader wants to see.
+// lastLines returns the last 20 lines of a log.
 func lastLines(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return strings.Join(lines[max(0, len(lines)-20):], "\n")
 }
 
-// untilEnd returns a context that ends when in does, too.
-func untilEnd(ctx context.Context, in io.Reader) (context.Context, context.CancelFunc) {
+// untilEOF returns a context that also ends when in does.
+func untilEOF(ctx context.Context, in io.Reader) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		_, _ = io.Copy(io.Discard, in)
@@ -196,7 +195,7 @@ func untilEnd(ctx context.Context, in io.Reader) (context.Context, context.Cance
 	return ctx, cancel
 }
 
-// freePort returns a port of the loopback interface that nobody listens on.
+// freePort returns an unused port of the loopback interface.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,6 +1,6 @@
-// The TiDB server that tests run on, built from TiDB's own module: a module of
-// its own, so that nothing of it enters falldue's. "go tool -n tidb-server"
-// builds it and prints where it is.
+// This module builds the TiDB server that tests run on. It is separate so that
+// falldue's module does not require TiDB. "go tool -n tidb-server" builds the
+// server and prints its path.
 module github.com/falldue/falldue/internal/testdb/tidb
 
 go 1.26.0

@@ -1,0 +1,299 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"time"
+)
+
+// processCount is how many worker processes run at the same time in the measures
+// of several.
+const processCount = 8
+
+// processConfig is the argument of a worker process, which is this program, run
+// again.
+type processConfig struct {
+	Engine, DSN string
+	// Storm makes the process enqueue and delete tasks, too.
+	Storm bool
+}
+
+// processReport is a line of JSON that a worker process writes every 25 ms. It
+// counts from the report before.
+type processReport struct {
+	Handled  int
+	Enqueued int
+	Errors   int // that falldue returned to its caller
+	// PeakMB is the peak memory of the process; only the last report has it.
+	PeakMB float64
+}
+
+// runProcess is the main function of a worker process. It works until its standard
+// input ends.
+func runProcess(ctx context.Context, argument string) error {
+	var cfg processConfig
+	if err := json.Unmarshal([]byte(argument), &cfg); err != nil {
+		return err
+	}
+	db := database{server: &server{engine: cfg.Engine}, dsn: cfg.DSN}
+	done := deleted
+	if cfg.Storm {
+		done = keptBriefly
+	}
+	s, err := openFalldue(tuned)(ctx, db, settings{done: done})
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	f := s.(*falldueSubject)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	var handled, enqueued, failed atomic.Int64
+	stop, err := f.work(context.WithoutCancel(ctx), func() error { handled.Add(1); return nil })
+	if err != nil {
+		return err
+	}
+	enqueueing := make(chan struct{}) // closed when the enqueuer has ended
+	go func() {
+		defer close(enqueueing)
+		for cfg.Storm && ctx.Err() == nil {
+			n := 1 + rand.IntN(50)
+			if err := f.insert(context.WithoutCancel(ctx), n); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				failed.Add(1)
+			}
+			enqueued.Add(int64(n))
+		}
+	}()
+	out := json.NewEncoder(os.Stdout)
+	send := func(peak float64) error {
+		return out.Encode(processReport{int(handled.Swap(0)), int(enqueued.Swap(0)), int(failed.Swap(0)), peak})
+	}
+	for ticks := time.NewTicker(25 * time.Millisecond); ctx.Err() == nil; {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+		}
+		if err := send(0); err != nil {
+			return err // nobody reads any more
+		}
+	}
+	<-enqueueing
+	return errors.Join(stop(), send(peakMB()))
+}
+
+// peakMB returns the peak memory of this process, or 0 where it is not known.
+func peakMB() float64 {
+	var kB float64
+	_, _ = fmt.Sscan(field("/proc/self/status", "VmHWM"), &kB) // leaves 0 where there is no such file
+	return kB / 1024
+}
+
+// processGroup is a group of worker processes on one database.
+type processGroup struct {
+	reports  chan processReport
+	commands []*exec.Cmd
+	inputs   []io.Closer
+	running  int // processes that have not exited
+}
+
+// startProcesses starts n worker processes.
+func startProcesses(ctx context.Context, n int, cfg processConfig) (_ *processGroup, err error) {
+	argument, err := json.Marshal(cfg)
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	g := &processGroup{reports: make(chan processReport, 100*n)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.stop(nil))
+		}
+	}()
+	for range n {
+		cmd := exec.CommandContext(ctx, program, processArgument, string(argument))
+		cmd.Stderr = os.Stderr
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return nil, err
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		g.commands, g.inputs, g.running = append(g.commands, cmd), append(g.inputs, in), g.running+1
+		go func() {
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				var n processReport
+				if json.Unmarshal(lines.Bytes(), &n) == nil {
+					g.reports <- n
+				}
+			}
+			g.reports <- processReport{Handled: exited}
+		}()
+	}
+	return g, nil
+}
+
+// processArgument is the argument that makes this program a worker process. exited
+// is the value of Handled in the report that stands for the exit of a process.
+const (
+	processArgument = "worker-process"
+	exited          = -1
+)
+
+// stop stops the processes and waits for their exit. It calls each, which may be
+// nil, with the reports that arrive meanwhile.
+func (g *processGroup) stop(each func(processReport)) (err error) {
+	for _, in := range g.inputs {
+		_ = in.Close()
+	}
+	for g.running > 0 {
+		r := <-g.reports
+		switch {
+		case r.Handled == exited:
+			g.running--
+		case each != nil:
+			each(r)
+		}
+	}
+	for _, cmd := range g.commands {
+		err = errors.Join(err, cmd.Wait())
+	}
+	return err
+}
+
+// collect calls each with every report until it returns true, or until end. late
+// reports whether end came first. The exit of a process is an error.
+func (g *processGroup) collect(end <-chan time.Time, each func(processReport) (enough bool)) (late bool, err error) {
+	for {
+		select {
+		case <-end:
+			return true, nil
+		case r := <-g.reports:
+			if r.Handled == exited {
+				g.running--
+				return false, errors.New("a process exited early")
+			}
+			if each(r) {
+				return false, nil
+			}
+		}
+	}
+}
+
+// drainWithProcesses measures how fast n worker processes process config.tasks
+// tasks, and the peak memory of the largest of them.
+func drainWithProcesses(n int) func(context.Context, *config, database, subject) (values, error) {
+	return func(ctx context.Context, c *config, db database, s subject) (values, error) {
+		if !isFalldue(s) {
+			return nil, errors.ErrUnsupported
+		}
+		if err := errors.Join(s.insert(ctx, c.tasks), db.analyze(ctx)); err != nil {
+			return nil, err
+		}
+		took, peak, err := timeDrain(ctx, c, db, n)
+		return values{"": perSecond(c.tasks, took), fmt.Sprintf("memory_mb_%d", n): peak}, err
+	}
+}
+
+// memoryWithBacklog measures the peak memory of a worker that processes tasks
+// while many others wait.
+func memoryWithBacklog(ctx context.Context, c *config, db database, s subject) (values, error) {
+	if !isFalldue(s) {
+		return nil, errors.ErrUnsupported
+	}
+	if err := errors.Join(s.insertWaiting(ctx, c.backlog), s.insert(ctx, c.tasks), db.analyze(ctx)); err != nil {
+		return nil, err
+	}
+	_, peak, err := timeDrain(ctx, c, db, 1)
+	return values{"": peak}, err
+}
+
+func isFalldue(s subject) bool {
+	f, ok := s.(*falldueSubject)
+	return ok && f.name == "falldue"
+}
+
+// timeDrain lets n processes process config.tasks tasks. It returns the time from
+// the first task to the last, and the peak memory of the largest process.
+func timeDrain(ctx context.Context, c *config, db database, n int) (took time.Duration, peak float64, err error) {
+	group, err := startProcesses(ctx, n, processConfig{Engine: db.server.engine, DSN: db.dsn})
+	if err != nil {
+		return 0, 0, err
+	}
+	handled := 0
+	var begin, end time.Time
+	late, err := group.collect(time.After(c.patience), func(r processReport) bool {
+		if handled == 0 && r.Handled > 0 {
+			begin = time.Now()
+		}
+		handled, peak, end = handled+r.Handled, max(peak, r.PeakMB), time.Now()
+		return handled >= c.tasks
+	})
+	if late {
+		err = fmt.Errorf("%d of %d tasks handled in %v", handled, c.tasks, c.patience)
+	}
+	took = end.Sub(begin)
+	err = errors.Join(err, group.stop(func(r processReport) { peak = max(peak, r.PeakMB) }))
+	return took, peak, err
+}
+
+// countDeadlocks counts the deadlocks of processes that enqueue, claim, settle and
+// delete tasks at the same time, and the errors that falldue returns to its callers.
+func countDeadlocks(ctx context.Context, c *config, db database, s subject) (values, error) {
+	if !isFalldue(s) {
+		return nil, errors.ErrUnsupported
+	}
+	before, err := db.deadlocks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	group, err := startProcesses(ctx, processCount, processConfig{Engine: db.server.engine, DSN: db.dsn, Storm: true})
+	if err != nil {
+		return nil, err
+	}
+	var total processReport
+	add := func(r processReport) {
+		total.Handled, total.Enqueued, total.Errors = total.Handled+r.Handled, total.Enqueued+r.Enqueued, total.Errors+r.Errors
+	}
+	_, err = group.collect(time.After(c.storm), func(r processReport) bool { add(r); return false })
+	if err := errors.Join(err, group.stop(add)); err != nil {
+		return nil, err
+	}
+	after, err := db.deadlocks(ctx)
+	return values{
+		"": float64(after - before), "storm_errors": float64(total.Errors), "storm_handled": perSecond(total.Handled, c.storm), "storm_enqueued": perSecond(total.Enqueued, c.storm),
+	}, err
+}
+
+// deadlocks returns how many deadlocks the server has counted: on PostgreSQL in
+// this database, on MySQL and MariaDB in all databases, which nobody else may use
+// during the measure.
+func (db database) deadlocks(ctx context.Context) (n int, err error) {
+	query := map[string]string{
+		postgres: "select deadlocks from pg_stat_database where datname = '" + db.name + "'",
+		mySQL:    "select count from information_schema.innodb_metrics where name = 'lock_deadlocks'",
+		mariaDB:  "select variable_value from information_schema.global_status where variable_name = 'Innodb_deadlocks'",
+	}[db.server.engine]
+	err = db.server.admin.GetContext(ctx, &n, query)
+	return n, err
+}
