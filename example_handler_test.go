@@ -1,0 +1,257 @@
+package falldue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+)
+
+// A handler that returns an error is called again after the delay of the policy,
+// until it returns nil or no attempt is left.
+func ExampleHandle() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	type Order struct{ Number int }
+	ship := falldue.NewKind[Order]("order.ship", falldue.KindConfig{
+		Policy: backoff.Constant(5 * time.Millisecond).WithMaxAttempts(10),
+	})
+	if _, err := ship.Enqueue(ctx, q, Order{Number: 42}, nil); err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, ship, func(_ context.Context, t falldue.Task[Order]) error {
+		if t.Attempt < 3 {
+			fmt.Printf("order %d, attempt %d of %d: no van\n", t.Args.Number, t.Attempt, t.MaxAttempts)
+			return errors.New("no van")
+		}
+		fmt.Printf("order %d, attempt %d of %d: shipped\n", t.Args.Number, t.Attempt, t.MaxAttempts)
+		stop() // so that this example ends
+		return nil
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// order 42, attempt 1 of 10: no van
+	// order 42, attempt 2 of 10: no van
+	// order 42, attempt 3 of 10: shipped
+}
+
+// The handler writes to the database that the queue is on, and ends its task in
+// the same transaction. If the worker dies before the commit, neither has
+// happened, and the task runs again; after the commit both have.
+func ExampleTask_DoneTx() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	db, closeDB := openDB()
+	defer closeDB()
+	q := newQueue(db, falldue.Config{})
+	db.MustExec("create table accounts (name text primary key, points integer not null)")
+	db.MustExec("insert into accounts values ('ada', 100)")
+
+	type Bonus struct {
+		Account string
+		Points  int
+	}
+	credit := falldue.NewKind[Bonus]("bonus.credit", falldue.KindConfig{Policy: backoff.Constant(0)})
+	if _, err := credit.Enqueue(ctx, q, Bonus{Account: "ada", Points: 5}, nil); err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, credit, func(ctx context.Context, t falldue.Task[Bonus]) error {
+		tx, err := db.BeginTxx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // does nothing once it is committed
+		if _, err := tx.ExecContext(ctx, "update accounts set points = points + ? where name = ?", t.Args.Points, t.Args.Account); err != nil {
+			return err
+		}
+		if t.Attempt == 1 {
+			return errors.New("something fails after the update") // which is rolled back
+		}
+		if err := t.DoneTx(ctx, tx); err != nil {
+			return err
+		}
+		stop() // so that this example ends
+		return tx.Commit()
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+
+	var points int
+	if err := db.Get(&points, "select points from accounts where name = 'ada'"); err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(points)
+	// Output:
+	// 105
+}
+
+// A handler can leave a result. It stays with the task for as long as
+// Config.DoneRetention says, which by default is not at all.
+func ExampleTask_SetResult() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{DoneRetention: time.Hour})
+	defer closeQueue()
+
+	type Size struct{ Width, Height int }
+	measure := falldue.NewKind[string]("image.measure", falldue.KindConfig{})
+	id, err := measure.Enqueue(ctx, q, "cat.png", nil)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, measure, func(_ context.Context, t falldue.Task[string]) error {
+		stop() // so that this example ends
+		return t.SetResult(Size{Width: 640, Height: 480})
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+
+	task, err := q.Task(context.Background(), id)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(task.State, string(task.Result))
+	// Output:
+	// done {"Width":640,"Height":480}
+}
+
+// Snooze is for a task that has nothing to do yet. It uses up no attempt.
+func ExampleSnooze() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	capture := falldue.NewKind[string]("payment.capture", falldue.KindConfig{})
+	if _, err := capture.Enqueue(ctx, q, "payment 7", nil); err != nil {
+		log.Panic(err)
+	}
+
+	answers := []string{"pending", "pending", "authorized"} // of the bank
+	falldue.Handle(q, capture, func(_ context.Context, t falldue.Task[string]) error {
+		answer := answers[0]
+		answers = answers[1:]
+		fmt.Printf("attempt %d: %s is %s\n", t.Attempt, t.Args, answer)
+		if answer == "pending" {
+			return falldue.Snooze(5 * time.Millisecond)
+		}
+		stop() // so that this example ends
+		return nil
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// attempt 1: payment 7 is pending
+	// attempt 1: payment 7 is pending
+	// attempt 1: payment 7 is authorized
+}
+
+// A server that is overloaded says when to come back. RetryAfter takes that
+// instead of the policy's delay, which here would be an hour. The attempt counts.
+func ExampleRetryAfter() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	syncContacts := falldue.NewKind[string]("contacts.sync", falldue.KindConfig{
+		Policy: backoff.Constant(time.Hour).WithMaxAttempts(5),
+	})
+	if _, err := syncContacts.Enqueue(ctx, q, "ada", nil); err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, syncContacts, func(_ context.Context, t falldue.Task[string]) error {
+		fmt.Println("attempt", t.Attempt)
+		if t.Attempt == 1 {
+			wait := 5 * time.Millisecond // from the Retry-After header
+			return falldue.RetryAfter(wait, errors.New("429 Too Many Requests"))
+		}
+		stop() // so that this example ends
+		return nil
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// attempt 1
+	// attempt 2
+}
+
+// Discard gives up a task that cannot succeed, whatever attempts it has left.
+func ExampleDiscard() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	charge := falldue.NewKind[string]("card.charge", falldue.KindConfig{})
+	id, err := charge.Enqueue(ctx, q, "card 7", nil)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, charge, func(context.Context, falldue.Task[string]) error {
+		stop() // so that this example ends
+		return falldue.Discard(errors.New("card expired"))
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+
+	task, err := q.Task(context.Background(), id)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(task.State, "after", task.Attempts, "attempt:", task.LastError)
+	// Output:
+	// dead after 1 attempt: card expired
+}
+
+// A panic is a failed attempt: the worker goes on, and the stack is kept.
+func ExamplePanicError() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	parse := falldue.NewKind[[]string]("feed.parse", falldue.KindConfig{})
+	id, err := parse.Enqueue(ctx, q, []string{}, nil)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, parse, func(_ context.Context, t falldue.Task[[]string]) error {
+		stop() // so that this example ends
+		fmt.Println(t.Args[0])
+		return nil
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+
+	attempts, err := q.Attempts(context.Background(), id)
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, a := range attempts {
+		fmt.Println(a.Outcome, a.Error, a.Stack != "")
+	}
+	// Output:
+	// retried panic: runtime error: index out of range [0] with length 0 true
+}

@@ -1,0 +1,127 @@
+package falldue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/falldue/falldue"
+)
+
+// Run works until its context ends: in a program that is often the context of
+// signal.NotifyContext. Then handlers that run may finish, and tasks that have
+// not started stay for another worker.
+func ExampleQueue_Run() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{Concurrency: 1})
+	defer closeQueue()
+
+	pack := falldue.NewKind[string]("order.pack", falldue.KindConfig{})
+	if _, err := pack.EnqueueMany(ctx, q, []string{"order 1", "order 2", "order 3"}, nil); err != nil {
+		log.Panic(err)
+	}
+	falldue.Handle(q, pack, func(ctx context.Context, t falldue.Task[string]) error {
+		stop() // somebody stops the program
+		fmt.Println(t.Args, "is packed to the end:", ctx.Err() == nil)
+		return nil
+	})
+
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	waiting, err := q.Tasks(context.Background(), falldue.TaskFilter{})
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println("tasks for the next worker:", len(waiting))
+	// Output:
+	// order 1 is packed to the end: true
+	// tasks for the next worker: 2
+}
+
+// A handler that is still running when Config.ShutdownTimeout is over gets its
+// context cancelled. If it then returns an error, the task runs again at the
+// next opportunity, and the attempt does not count.
+func ExampleQueue_Run_shutdownTimeout() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{ShutdownTimeout: 10 * time.Millisecond})
+	defer closeQueue()
+
+	index := falldue.NewKind[string]("search.index", falldue.KindConfig{})
+	id, err := index.Enqueue(ctx, q, "all products", nil)
+	if err != nil {
+		log.Panic(err)
+	}
+	falldue.Handle(q, index, func(ctx context.Context, _ falldue.Task[string]) error {
+		stop()       // somebody stops the program
+		<-ctx.Done() // stands for work that takes longer
+		fmt.Println("stopping:", errors.Is(context.Cause(ctx), falldue.ErrStopping))
+		return ctx.Err()
+	})
+
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	task, err := q.Task(context.Background(), id)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println("attempts:", task.Attempts)
+	// Output:
+	// stopping: true
+	// attempts: 0
+}
+
+// A task that a transaction brought is found at the next poll, or at once after
+// Wake. Here a handler ends its own task and enqueues the one that follows in the
+// same transaction, so that each order gets exactly one invoice.
+func ExampleQueue_Wake() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	db, closeDB := openDB()
+	defer closeDB()
+	q := newQueue(db, falldue.Config{PollInterval: time.Hour}) // only to show that nobody waits for it
+
+	var (
+		order   = falldue.NewKind[int]("order.place", falldue.KindConfig{})
+		invoice = falldue.NewKind[int]("invoice.send", falldue.KindConfig{})
+	)
+	falldue.Handle(q, order, func(ctx context.Context, t falldue.Task[int]) error {
+		tx, err := db.BeginTxx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // does nothing once it is committed
+		if _, err := invoice.EnqueueTx(ctx, q, tx, t.Args, nil); err != nil {
+			return err
+		}
+		if err := t.DoneTx(ctx, tx); err != nil {
+			return err
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		fmt.Println("order", t.Args)
+		q.Wake()
+		return nil
+	})
+	falldue.Handle(q, invoice, func(_ context.Context, t falldue.Task[int]) error {
+		fmt.Println("invoice of order", t.Args)
+		stop() // so that this example ends
+		return nil
+	})
+
+	if _, err := order.Enqueue(ctx, q, 42, nil); err != nil {
+		log.Panic(err)
+	}
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// order 42
+	// invoice of order 42
+}
