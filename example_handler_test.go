@@ -97,6 +97,55 @@ func ExampleTask_DoneTx() {
 	// 105
 }
 
+// A handler ends its task and enqueues the one that follows in the same
+// transaction, so that each order gets exactly one invoice.
+func ExampleTask_DoneTx_followUp() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	db, closeDB := openDB()
+	defer closeDB()
+	q := newQueue(db, falldue.Config{})
+
+	var (
+		order   = falldue.NewKind[int]("order.place", falldue.KindConfig{})
+		invoice = falldue.NewKind[int]("invoice.send", falldue.KindConfig{})
+	)
+	falldue.Handle(q, order, func(ctx context.Context, t falldue.Task[int]) error {
+		tx, err := db.BeginTxx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // does nothing once it is committed
+		if _, err := invoice.EnqueueTx(ctx, q, tx, t.Args, nil); err != nil {
+			return err
+		}
+		if err := t.DoneTx(ctx, tx); err != nil {
+			return err
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		q.Wake() // so that the invoice need not wait for the next poll
+		fmt.Println("order", t.Args)
+		return nil
+	})
+	falldue.Handle(q, invoice, func(_ context.Context, t falldue.Task[int]) error {
+		fmt.Println("invoice of order", t.Args)
+		stop() // so that this example ends
+		return nil
+	})
+
+	if _, err := order.Enqueue(ctx, q, 42, nil); err != nil {
+		log.Panic(err)
+	}
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// order 42
+	// invoice of order 42
+}
+
 // A handler can leave a result. It stays with the task for as long as
 // Config.DoneRetention says, which by default is not at all.
 func ExampleTask_SetResult() {

@@ -76,52 +76,40 @@ func ExampleQueue_Run_shutdownTimeout() {
 	// attempts: 0
 }
 
-// A task that a transaction brought is found at the next poll, or at once after
-// Wake. Here a handler ends its own task and enqueues the one that follows in the
-// same transaction, so that each order gets exactly one invoice.
+// Whoever enqueues in a transaction calls Wake after the commit. Otherwise the
+// worker finds the task at its next poll, which here would be in an hour.
 func ExampleQueue_Wake() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	db, closeDB := openDB()
 	defer closeDB()
-	q := newQueue(db, falldue.Config{PollInterval: time.Hour}) // only to show that nobody waits for it
+	q := newQueue(db, falldue.Config{PollInterval: time.Hour})
 
-	var (
-		order   = falldue.NewKind[int]("order.place", falldue.KindConfig{})
-		invoice = falldue.NewKind[int]("invoice.send", falldue.KindConfig{})
-	)
-	falldue.Handle(q, order, func(ctx context.Context, t falldue.Task[int]) error {
-		tx, err := db.BeginTxx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }() // does nothing once it is committed
-		if _, err := invoice.EnqueueTx(ctx, q, tx, t.Args, nil); err != nil {
-			return err
-		}
-		if err := t.DoneTx(ctx, tx); err != nil {
-			return err
-		}
-		if err := tx.Commit(); err != nil {
-			return err
-		}
-		fmt.Println("order", t.Args)
-		q.Wake()
-		return nil
-	})
+	invoice := falldue.NewKind[int]("invoice.send", falldue.KindConfig{})
 	falldue.Handle(q, invoice, func(_ context.Context, t falldue.Task[int]) error {
 		fmt.Println("invoice of order", t.Args)
 		stop() // so that this example ends
 		return nil
 	})
+	finished := make(chan error)
+	go func() { finished <- q.Run(ctx) }()
 
-	if _, err := order.Enqueue(ctx, q, 42, nil); err != nil {
+	tx, err := db.BeginTxx(ctx, nil)
+	if err != nil {
 		log.Panic(err)
 	}
-	if err := q.Run(ctx); err != nil {
+	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
+	if _, err := invoice.EnqueueTx(ctx, q, tx, 42, nil); err != nil {
+		log.Panic(err)
+	}
+	if err := tx.Commit(); err != nil {
+		log.Panic(err)
+	}
+	q.Wake()
+
+	if err := <-finished; err != nil {
 		log.Panic(err)
 	}
 	// Output:
-	// order 42
 	// invoice of order 42
 }
