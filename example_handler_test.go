@@ -45,6 +45,42 @@ func ExampleHandle() {
 	// order 42, attempt 3 of 10: shipped
 }
 
+// The attempt of a task is higher after each failure. Its fence is higher in each
+// run, after a snooze too: another system that gets the fence can refuse what
+// an earlier run sends too late.
+func ExampleTask() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	publish := falldue.NewKind[string]("page.publish", falldue.KindConfig{
+		Policy: backoff.Constant(5 * time.Millisecond),
+	})
+	if _, err := publish.Enqueue(ctx, q, "index.html", nil); err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, publish, func(_ context.Context, t falldue.Task[string]) error {
+		fmt.Printf("%s %s: attempt %d, fence %d\n", t.Kind, t.Args, t.Attempt, t.Fence)
+		switch t.Fence {
+		case 1:
+			return falldue.Snooze(5 * time.Millisecond)
+		case 2:
+			return errors.New("connection reset")
+		}
+		stop() // so that this example ends
+		return nil
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// page.publish index.html: attempt 1, fence 1
+	// page.publish index.html: attempt 1, fence 2
+	// page.publish index.html: attempt 2, fence 3
+}
+
 // The handler writes to the database that the queue is on, and ends its task in
 // the same transaction. If the worker dies before the commit, neither has
 // happened, and the task runs again; after the commit both have.
@@ -149,7 +185,8 @@ func ExampleTask_DoneTx_followUp() {
 // A handler can leave a result. It stays with the task for as long as
 // Config.DoneRetention says, which by default is not at all.
 func ExampleTask_SetResult() {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
 	defer stop()
 	q, closeQueue := openQueue(falldue.Config{DoneRetention: time.Hour})
 	defer closeQueue()
@@ -165,11 +202,11 @@ func ExampleTask_SetResult() {
 		stop() // so that this example ends
 		return t.SetResult(Size{Width: 640, Height: 480})
 	})
-	if err := q.Run(ctx); err != nil {
+	if err := q.Run(running); err != nil {
 		log.Panic(err)
 	}
 
-	task, err := q.Task(context.Background(), id)
+	task, err := q.Task(ctx, id)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -244,7 +281,8 @@ func ExampleRetryAfter() {
 
 // Discard gives up a task that cannot succeed, whatever attempts it has left.
 func ExampleDiscard() {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
 	defer stop()
 	q, closeQueue := openQueue(falldue.Config{})
 	defer closeQueue()
@@ -259,11 +297,11 @@ func ExampleDiscard() {
 		stop() // so that this example ends
 		return falldue.Discard(errors.New("card expired"))
 	})
-	if err := q.Run(ctx); err != nil {
+	if err := q.Run(running); err != nil {
 		log.Panic(err)
 	}
 
-	task, err := q.Task(context.Background(), id)
+	task, err := q.Task(ctx, id)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -274,7 +312,8 @@ func ExampleDiscard() {
 
 // A panic is a failed attempt: the worker goes on, and the stack is kept.
 func ExamplePanicError() {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
 	defer stop()
 	q, closeQueue := openQueue(falldue.Config{})
 	defer closeQueue()
@@ -290,11 +329,11 @@ func ExamplePanicError() {
 		fmt.Println(t.Args[0])
 		return nil
 	})
-	if err := q.Run(ctx); err != nil {
+	if err := q.Run(running); err != nil {
 		log.Panic(err)
 	}
 
-	attempts, err := q.Attempts(context.Background(), id)
+	attempts, err := q.Attempts(ctx, id)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -97,7 +97,8 @@ func ExampleQueue_Counts() {
 
 // Attempts lists what went wrong with a task.
 func ExampleQueue_Attempts() {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
 	defer stop()
 	q, closeQueue := openQueue(falldue.Config{})
 	defer closeQueue()
@@ -116,11 +117,11 @@ func ExampleQueue_Attempts() {
 		stop() // so that this example ends
 		return errors.New("404 Not Found")
 	})
-	if err := q.Run(ctx); err != nil {
+	if err := q.Run(running); err != nil {
 		log.Panic(err)
 	}
 
-	attempts, err := q.Attempts(context.Background(), id)
+	attempts, err := q.Attempts(ctx, id)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -246,7 +247,8 @@ func ExampleQueue_Cancel_running() {
 // When a task runs next is not stored: it follows from its row and its policy.
 // So a policy that changes moves the tasks that wait already.
 func ExampleTaskInfo_Due() {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
 	defer stop()
 	q, closeQueue := openQueue(falldue.Config{})
 	defer closeQueue()
@@ -260,11 +262,11 @@ func ExampleTaskInfo_Due() {
 		stop() // so that this example ends
 		return errors.New("502 Bad Gateway")
 	})
-	if err := q.Run(ctx); err != nil {
+	if err := q.Run(running); err != nil {
 		log.Panic(err)
 	}
 
-	task, err := q.Task(context.Background(), id)
+	task, err := q.Task(ctx, id)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -54,7 +54,8 @@ func ExampleKindConfig() {
 // When the time of a handler is over, its context ends. A handler that passes
 // its context on to what it calls needs nothing else.
 func ExampleKindConfig_timeout() {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
 	defer stop()
 	q, closeQueue := openQueue(falldue.Config{})
 	defer closeQueue()
@@ -74,11 +75,11 @@ func ExampleKindConfig_timeout() {
 		stop() // so that this example ends
 		return ctx.Err()
 	})
-	if err := q.Run(ctx); err != nil {
+	if err := q.Run(running); err != nil {
 		log.Panic(err)
 	}
 
-	task, err := q.Task(context.Background(), id)
+	task, err := q.Task(ctx, id)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -97,7 +97,8 @@ func ExampleQueue_Migrations() {
 // Here invoices share the default number of handlers, and reports, which need
 // much memory, run one at a time.
 func ExampleConfig() {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
 	defer stop()
 	q, closeQueue := openQueue(falldue.Config{
 		Queues: map[string]falldue.QueueConfig{
@@ -121,11 +122,11 @@ func ExampleConfig() {
 	if err != nil {
 		log.Panic(err)
 	}
-	if err := q.Run(ctx); err != nil {
+	if err := q.Run(running); err != nil {
 		log.Panic(err)
 	}
 
-	task, err := q.Task(context.Background(), id)
+	task, err := q.Task(ctx, id)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -14,7 +14,8 @@ import (
 // signal.NotifyContext. Then handlers that run may finish, and tasks that have
 // not started stay for another worker.
 func ExampleQueue_Run() {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
 	defer stop()
 	q, closeQueue := openQueue(falldue.Config{Concurrency: 1})
 	defer closeQueue()
@@ -29,10 +30,10 @@ func ExampleQueue_Run() {
 		return nil
 	})
 
-	if err := q.Run(ctx); err != nil {
+	if err := q.Run(running); err != nil {
 		log.Panic(err)
 	}
-	waiting, err := q.Tasks(context.Background(), falldue.TaskFilter{})
+	waiting, err := q.Tasks(ctx, falldue.TaskFilter{})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -46,7 +47,8 @@ func ExampleQueue_Run() {
 // context cancelled. If it then returns an error, the task runs again at the
 // next opportunity, and the attempt does not count.
 func ExampleQueue_Run_shutdownTimeout() {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
 	defer stop()
 	q, closeQueue := openQueue(falldue.Config{ShutdownTimeout: 10 * time.Millisecond})
 	defer closeQueue()
@@ -63,10 +65,10 @@ func ExampleQueue_Run_shutdownTimeout() {
 		return ctx.Err()
 	})
 
-	if err := q.Run(ctx); err != nil {
+	if err := q.Run(running); err != nil {
 		log.Panic(err)
 	}
-	task, err := q.Task(context.Background(), id)
+	task, err := q.Task(ctx, id)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -89,6 +89,10 @@ func ExamplePresets() {
 	policy, err := backoff.Parse("linear(min=10s, max=1m, retries=3)")
 	fmt.Println(policy, err)
 	// Output:
+	// min from 0s to 36500d
+	// max from 0s to 36500d
+	// retries from 1 to 1000000
+	// delay 10s + (1m - 10s) * (min(n, 3) - 1) / 2; attempts 4 <nil>
 }
 
 // The waits of Arctan grow towards a limit and never exceed it.

@@ -13,8 +13,7 @@ import (
 	"github.com/falldue/falldue/pgnotify"
 )
 
-// A worker that listens starts a task as soon as another process commits it. A
-// process that enqueues and does not work sets Config.Notify and no Listen.
+// A worker that listens starts a task as soon as another process commits it.
 func ExampleDSN() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -36,6 +35,25 @@ func ExampleDSN() {
 		return nil
 	})
 	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+}
+
+// A process that enqueues and runs no worker notifies the workers that listen.
+func ExampleDSN_notify() {
+	ctx := context.Background()
+	db, err := sqlx.Connect("pgx", os.Getenv("DATABASE_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer func() { _ = db.Close() }()
+
+	q, err := falldue.New(db, falldue.Config{Notify: true})
+	if err != nil {
+		log.Panic(err)
+	}
+	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
+	if _, err := greet.Enqueue(ctx, q, "Ada", nil); err != nil {
 		log.Panic(err)
 	}
 }
