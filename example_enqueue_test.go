@@ -174,7 +174,7 @@ func ExampleQueue_EnqueueManyTx() {
 		avatar  = falldue.NewKind[string]("avatar.fetch", falldue.KindConfig{})
 	)
 
-	tx, err := db.DB.BeginTx(ctx, nil) // a *sql.Tx
+	tx, err := db.BeginTx(ctx, nil) // a *sql.Tx
 	if err != nil {
 		log.Panic(err)
 	}

@@ -146,20 +146,21 @@ func ExampleQueue_Retry() {
 		log.Panic(err)
 	}
 
-	// work runs the worker until the task has run once.
 	diskFull := true
-	var stop context.CancelFunc
+	ran := make(chan struct{}, 1)
 	falldue.Handle(q, export, func(_ context.Context, t falldue.Task[string]) error {
-		defer stop()
+		ran <- struct{}{}
 		fmt.Println("attempt", t.Attempt)
 		if diskFull {
 			return falldue.Discard(errors.New("no space left on device"))
 		}
 		return nil
 	})
+	// work runs the worker until the task has run once.
 	work := func() {
-		var running context.Context
-		running, stop = context.WithCancel(ctx)
+		running, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() { <-ran; stop() }()
 		if err := q.Run(running); err != nil {
 			log.Panic(err)
 		}
