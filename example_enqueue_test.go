@@ -34,7 +34,8 @@ func ExampleKind_Enqueue() {
 	// mail.send open {"to":"ada@example.com","subject":"Your order"}
 }
 
-// A task that is enqueued in a transaction exists if the transaction commits.
+// A task that is enqueued in a transaction exists only if the transaction
+// commits.
 func ExampleKind_EnqueueTx() {
 	ctx := context.Background()
 	db, closeDB := openDB()
@@ -75,8 +76,8 @@ func ExampleKind_EnqueueTx() {
 	// tasks: 2
 }
 
-// EnqueueMany stores any number of tasks of one kind by a few statements, which is
-// much faster than one after the other.
+// EnqueueMany stores many tasks of one kind in a few statements, which is much
+// faster than one call for each.
 func ExampleKind_EnqueueMany() {
 	ctx := context.Background()
 	q, closeQueue := openQueue(falldue.Config{})
@@ -99,7 +100,7 @@ func ExampleKind_EnqueueMany() {
 	// 3 tasks, the last one for "eve@example.com"
 }
 
-// EnqueueManyTx is EnqueueMany in a transaction of the application.
+// EnqueueManyTx is EnqueueMany in the application's transaction.
 func ExampleKind_EnqueueManyTx() {
 	ctx := context.Background()
 	db, closeDB := openDB()
@@ -128,7 +129,7 @@ func ExampleKind_EnqueueManyTx() {
 	// tasks: 0
 }
 
-// Tasks of several kinds are stored at once, all or none. Params makes a task
+// EnqueueMany stores tasks of several kinds, all or none. Params makes a task
 // that is not stored yet.
 func ExampleQueue_EnqueueMany() {
 	ctx := context.Background()
@@ -162,7 +163,7 @@ func ExampleQueue_EnqueueMany() {
 	// parcel.dispatch {"Order":42,"Weight":250} 3
 }
 
-// A transaction of database/sql does as well as one of sqlx.
+// EnqueueManyTx takes a transaction of database/sql as well as one of sqlx.
 func ExampleQueue_EnqueueManyTx() {
 	ctx := context.Background()
 	db, closeDB := openDB()

@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// A handler that returns an error is called again after the delay of the policy,
+// A handler that returns an error is called again after the policy's delay,
 // until it returns nil or no attempt is left.
 func ExampleHandle() {
 	ctx, stop := context.WithCancel(context.Background())
@@ -45,9 +45,9 @@ func ExampleHandle() {
 	// order 42, attempt 3 of 10: shipped
 }
 
-// The attempt of a task is higher after each failure. Its fence is higher in each
-// run, after a snooze too: another system that gets the fence can refuse what
-// an earlier run sends too late.
+// Attempt goes up with each failure. Fence goes up with each run, after a snooze
+// too: another system that gets the fence can refuse a request whose fence is
+// lower than one it has seen.
 func ExampleTask() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -81,9 +81,9 @@ func ExampleTask() {
 	// page.publish index.html: attempt 2, fence 3
 }
 
-// The handler writes to the database that the queue is on, and ends its task in
-// the same transaction. If the worker dies before the commit, neither has
-// happened, and the task runs again; after the commit both have.
+// DoneTx ends the task in the transaction of the handler. If anything fails
+// before the commit, the update is rolled back and the task runs again. After
+// the commit the points are credited and the task is done.
 func ExampleTask_DoneTx() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -133,8 +133,8 @@ func ExampleTask_DoneTx() {
 	// 105
 }
 
-// A handler ends its task and enqueues the one that follows in the same
-// transaction, so that each order gets exactly one invoice.
+// A handler ends its task and enqueues the next one in the same transaction, so
+// that each order gets exactly one invoice.
 func ExampleTask_DoneTx_followUp() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -182,8 +182,9 @@ func ExampleTask_DoneTx_followUp() {
 	// invoice of order 42
 }
 
-// A handler can leave a result. It stays with the task for as long as
-// Config.DoneRetention says, which by default is not at all.
+// SetResult keeps a result with the task for as long as Config.DoneRetention
+// says. By default a task that is done is deleted at once, and its result with
+// it.
 func ExampleTask_SetResult() {
 	ctx := context.Background()
 	running, stop := context.WithCancel(ctx)

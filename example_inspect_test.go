@@ -36,8 +36,8 @@ func ExampleQueue_Task() {
 	// true
 }
 
-// Tasks lists tasks page by page: the next page begins after the last id of the
-// one before.
+// Tasks lists tasks page by page. The next page begins after the last id of the
+// page before.
 func ExampleQueue_Tasks() {
 	ctx := context.Background()
 	q, closeQueue := openQueue(falldue.Config{})
@@ -68,7 +68,8 @@ func ExampleQueue_Tasks() {
 	// page 2 "Eve"
 }
 
-// Counts is what a page of a dashboard shows.
+// Counts returns the number of tasks in each queue, kind and state, for a
+// dashboard for example.
 func ExampleQueue_Counts() {
 	ctx := context.Background()
 	q, closeQueue := openQueue(falldue.Config{})
@@ -95,7 +96,7 @@ func ExampleQueue_Counts() {
 	// default greet cancelled 1
 }
 
-// Attempts lists what went wrong with a task.
+// Attempts lists the failed attempts of a task.
 func ExampleQueue_Attempts() {
 	ctx := context.Background()
 	running, stop := context.WithCancel(ctx)
@@ -133,8 +134,8 @@ func ExampleQueue_Attempts() {
 	// attempt 2: 404 Not Found, then dead
 }
 
-// A task that is dead runs again once its cause is mended. All its attempts are
-// before it again.
+// Retry makes a dead task due again, here after the cause of its failure is
+// gone. Its attempts start again at 1.
 func ExampleQueue_Retry() {
 	ctx := context.Background()
 	q, closeQueue := openQueue(falldue.Config{DoneRetention: time.Hour})
@@ -188,8 +189,8 @@ func ExampleQueue_Retry() {
 	// true
 }
 
-// A task that is cancelled does not run. It stays in the table, where Retry can
-// bring it back.
+// A cancelled task does not run. It stays in the table, and Retry makes it due
+// again.
 func ExampleQueue_Cancel() {
 	ctx := context.Background()
 	q, closeQueue := openQueue(falldue.Config{})
@@ -217,8 +218,8 @@ func ExampleQueue_Cancel() {
 	// true
 }
 
-// The handler of a task that is cancelled while it runs learns of it from its
-// context, when the worker next extends its lease.
+// Cancel also ends the context of the task's running handler. The worker learns
+// of it when it next extends the lease.
 func ExampleQueue_Cancel_running() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -245,8 +246,8 @@ func ExampleQueue_Cancel_running() {
 	// stop rendering: true
 }
 
-// When a task runs next is not stored: it follows from its row and its policy.
-// So a policy that changes moves the tasks that wait already.
+// The database does not store when a task runs next. That follows from the row
+// and the policy, so a new policy applies to tasks that already wait.
 func ExampleTaskInfo_Due() {
 	ctx := context.Background()
 	running, stop := context.WithCancel(ctx)

@@ -11,9 +11,9 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// A kind has a name, which is stored with each task, and a type of arguments. What
-// is wrong with it is reported where it is first used, so that a kind can be
-// a variable of a package.
+// A kind has a name, which is stored with each task, and a type of arguments.
+// NewKind returns no error, so that a kind can be a package variable; Enqueue
+// and Run return an error for an invalid kind.
 func ExampleNewKind() {
 	ctx := context.Background()
 	q, closeQueue := openQueue(falldue.Config{})
@@ -30,7 +30,8 @@ func ExampleNewKind() {
 	// true
 }
 
-// A kind says how its tasks are retried, where they wait and how long one may take.
+// A kind says how its tasks are retried, where they wait and how long a handler
+// may run.
 func ExampleKindConfig() {
 	export := falldue.NewKind[string]("export", falldue.KindConfig{
 		Policy:   backoff.Linear(time.Minute, 9*time.Minute, 5),
@@ -51,8 +52,8 @@ func ExampleKindConfig() {
 	// failure 5, then wait 9m0s
 }
 
-// When the time of a handler is over, its context ends. A handler that passes
-// its context on to what it calls needs nothing else.
+// When the timeout of a kind is over, the context of the handler ends. A handler
+// passes its context on to what it calls, and returns the error.
 func ExampleKindConfig_timeout() {
 	ctx := context.Background()
 	running, stop := context.WithCancel(ctx)

@@ -10,8 +10,8 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// New asks the database which engine it is. Settings that cannot work are
-// refused at once, and the error says what is allowed.
+// New asks the database which engine it is. It refuses invalid settings; the
+// error says what is allowed.
 func ExampleNew() {
 	db, closeDB := openDB() // a *sqlx.DB
 	defer closeDB()
@@ -29,8 +29,8 @@ func ExampleNew() {
 	// true falldue: invalid: Lease 1ms; allowed are 1s to 24h0m0s
 }
 
-// Migrate creates the tables. Every process may call it when it starts: where
-// there is nothing to do, it does nothing.
+// Migrate creates the tables. Every process may call it when it starts; it does
+// nothing where the tables are up to date.
 func ExampleQueue_Migrate() {
 	ctx := context.Background()
 	db, closeDB := openDB()
@@ -55,8 +55,8 @@ func ExampleQueue_Migrate() {
 	// with tables: <nil>
 }
 
-// Migrations gives more control than Migrate: a health check, for example, can
-// ask whether all migrations have been applied.
+// Migrations gives more control than Migrate. A health check, for example, can
+// ask whether a migration is pending.
 func ExampleQueue_Migrations() {
 	ctx := context.Background()
 	db, closeDB := openDB()
@@ -93,9 +93,9 @@ func ExampleQueue_Migrations() {
 	// pending: false
 }
 
-// A worker works on the queues that its configuration names and on no others.
-// Here invoices share the default number of handlers, and reports, which need
-// much memory, run one at a time.
+// A worker works only on the queues that its configuration names. Here the queue
+// invoices has the default concurrency, and the queue reports runs one task at a
+// time.
 func ExampleConfig() {
 	ctx := context.Background()
 	running, stop := context.WithCancel(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// A task can wait before it first runs, for a time or until a moment.
+// A task can wait before its first run, for a duration or until a given time.
 func ExampleEnqueueOptions() {
 	ctx := context.Background()
 	q, closeQueue := openQueue(falldue.Config{})
@@ -48,8 +48,8 @@ func ExampleEnqueueOptions() {
 	// true
 }
 
-// The task with the lowest priority runs first. A task without a priority of
-// its own has its kind's.
+// Tasks with a lower priority run first. A task without its own priority has the
+// priority of its kind.
 func ExampleEnqueueOptions_priority() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -84,7 +84,7 @@ func ExampleEnqueueOptions_priority() {
 	// 20 the last
 }
 
-// A task can have a policy of its own, such as one that a customer has chosen.
+// A task can have its own policy, such as one that a customer has chosen.
 func ExampleEnqueueOptions_policy() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// Snooze is for a task that has nothing to do yet. It uses up no attempt.
+// Snooze puts off a task that has nothing to do yet. It uses up no attempt.
 func ExampleSnooze() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -43,8 +43,8 @@ func ExampleSnooze() {
 	// attempt 1: payment 7 is authorized
 }
 
-// A server that is overloaded says when to come back. RetryAfter takes that
-// instead of the policy's delay, which here would be an hour. The attempt counts.
+// An overloaded server says when to try again. RetryAfter waits for that long
+// instead of the policy's delay, which here is an hour. The attempt counts.
 func ExampleRetryAfter() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -75,7 +75,7 @@ func ExampleRetryAfter() {
 	// attempt 2
 }
 
-// Discard gives up a task that cannot succeed, whatever attempts it has left.
+// Discard makes a task dead that cannot succeed, however many attempts are left.
 func ExampleDiscard() {
 	ctx := context.Background()
 	running, stop := context.WithCancel(ctx)
@@ -106,7 +106,8 @@ func ExampleDiscard() {
 	// dead after 1 attempt: card expired
 }
 
-// A panic is a failed attempt: the worker goes on, and the stack is kept.
+// A panic is a failed attempt. The worker continues, and the stack of the panic
+// is recorded.
 func ExamplePanicError() {
 	ctx := context.Background()
 	running, stop := context.WithCancel(ctx)

@@ -10,9 +10,9 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// Run works until its context ends: in a program that is often the context of
-// signal.NotifyContext. Then handlers that run may finish, and tasks that have
-// not started stay for another worker.
+// Run works until its context ends. In a program this is often the context of
+// signal.NotifyContext. Running handlers then finish, and tasks that have not
+// started are left for other workers.
 func ExampleQueue_Run() {
 	ctx := context.Background()
 	running, stop := context.WithCancel(ctx)
@@ -43,9 +43,9 @@ func ExampleQueue_Run() {
 	// tasks for the next worker: 2
 }
 
-// A handler that is still running when Config.ShutdownTimeout is over gets its
-// context cancelled. If it then returns an error, the task runs again at the
-// next opportunity, and the attempt does not count.
+// When Config.ShutdownTimeout is over, Run cancels the contexts of the handlers
+// that still run. If such a handler returns an error, its task runs again later,
+// and the attempt does not count.
 func ExampleQueue_Run_shutdownTimeout() {
 	ctx := context.Background()
 	running, stop := context.WithCancel(ctx)
@@ -78,8 +78,8 @@ func ExampleQueue_Run_shutdownTimeout() {
 	// attempts: 0
 }
 
-// Whoever enqueues in a transaction calls Wake after the commit. Otherwise the
-// worker finds the task at its next poll, which here would be in an hour.
+// Call Wake after the commit of a transaction that enqueued tasks. Otherwise the
+// worker finds them at its next poll, which here would be in an hour.
 func ExampleQueue_Wake() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

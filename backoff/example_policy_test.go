@@ -47,8 +47,8 @@ func ExamplePolicy_WithMaxElapsed() {
 	// 100 1h0m0s
 }
 
-// ParseDeferred is for variables of a package, where nobody can look at an
-// error. Enqueue and Run return it when they first use the policy.
+// ParseDeferred is for package variables, where no code can check an error.
+// Enqueue and Run return it when they first use the policy.
 func ExampleParseDeferred() {
 	good := backoff.ParseDeferred("min(1h, 15s * 2^n); attempts 10")
 	fmt.Println(good.Err())
@@ -60,7 +60,8 @@ func ExampleParseDeferred() {
 	// backoff: formula "min(1h, 15s * 2^n; attempts 10", byte 17: found the end, expected "," or ")"
 }
 
-// New makes a policy of formulas that a program has read or put together.
+// New asks the database which engine it is. It refuses invalid settings; the
+// error says what is allowed.
 func ExampleNew() {
 	delay, err := sqlgen.Parse("min(10m, 1s * n^2)")
 	if err != nil {
@@ -76,8 +77,8 @@ func ExampleNew() {
 	// delay min(10m, 1s * n^2); attempts 50
 }
 
-// Presets lists the policies that have a name, with what each is for and where
-// its formula comes from. A text may use each of them.
+// Presets lists the policies that have a name, with their parameters. The text
+// of a policy can use each of them.
 func ExamplePresets() {
 	for _, preset := range backoff.Presets() {
 		if preset.Name == "linear" {
@@ -110,8 +111,8 @@ func ExampleArctan() {
 	// 24h0m0s
 }
 
-// The phases of Amazon SNS: first retries without a delay, then some after the
-// shortest one, then some along a curve, and then some after the longest one.
+// The phases of Amazon SNS: retries without a delay, then after the shortest
+// delay, then along a curve, and then after the longest delay.
 func ExampleSNS() {
 	policy := backoff.SNS(backoff.SNSPhases{
 		Min: 10 * time.Second, Max: time.Minute,
@@ -132,7 +133,8 @@ func ExampleSNS() {
 	// 1m0s
 }
 
-// A policy is an object in JSON. It can also be read from a string with its text.
+// A policy is an object in JSON. It can also be read from a string with its
+// text.
 func ExamplePolicy_MarshalJSON() {
 	policy := backoff.Constant(time.Minute).WithJitter("5s").WithMaxAttempts(3)
 	text, err := json.Marshal(policy)

@@ -21,8 +21,8 @@ func openMemory() *sql.DB {
 	return db
 }
 
-// Probe asks the server itself: the name of a driver says neither whether a
-// MySQL server is a MariaDB, nor what its version can do.
+// Probe asks the server what it is and what it can do. The name of a driver does
+// not say whether a server is MySQL or MariaDB, and of which version.
 func ExampleProbe() {
 	db := openMemory()
 	defer func() { _ = db.Close() }()
@@ -40,7 +40,8 @@ func ExampleProbe() {
 	// SELECT … FOR UPDATE: false
 }
 
-// A dialect writes what engines spell differently, here a name with a quote in it.
+// A dialect writes what engines spell differently, here a name with a quote in
+// it.
 func ExampleOf() {
 	for _, name := range []dialect.Name{dialect.Postgres, dialect.MySQL, "oracle"} {
 		d, err := dialect.Of(name)
@@ -56,7 +57,8 @@ func ExampleOf() {
 	// falldue does not know oracle
 }
 
-// Classify says what an error of a driver means, whichever engine it comes from.
+// Classify says what the error of a driver means, for every engine by the same
+// classes.
 func ExampleClass() {
 	db := openMemory()
 	defer func() { _ = db.Close() }()

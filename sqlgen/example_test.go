@@ -26,8 +26,8 @@ func ExampleParse() {
 	// byte 7 is wrong: unknown function "tan"; the functions are min, max, pow, exp, ln, log10, sqrt, atan, floor, ceil, abs, if
 }
 
-// Compile makes a formula total: where arithmetic has no answer, the formula
-// still has one, in Go and on every engine.
+// Compile makes a formula total: it has a value where arithmetic has none, in Go
+// and on every engine.
 func ExampleCompile() {
 	for _, text := range []string{"1 / (n - 2)", "2^n^n", "10s - 4s * n"} {
 		tree, err := sqlgen.Parse(text)
@@ -46,7 +46,7 @@ func ExampleCompile() {
 	// 10s - 4s * n  2  0  0
 }
 
-// A formula is evaluated at a number of failures and gives seconds.
+// Eval takes the number of failures and returns seconds.
 func ExampleFormula_Eval() {
 	tree, err := sqlgen.Parse("if(n <= 3, 10s, 2m)")
 	if err != nil {
@@ -83,7 +83,7 @@ func ExampleCompileJitter() {
 	// 5 10
 }
 
-// A formula may use names that the program gives it.
+// A formula can use names that the program defines.
 func ExampleParseWith() {
 	tree, err := sqlgen.ParseWith("min(longest, 5s * n)", sqlgen.Scope{
 		Names: map[string]sqlgen.Expr{"longest": sqlgen.Number{Value: 1, Unit: sqlgen.Hour}},
@@ -93,7 +93,7 @@ func ExampleParseWith() {
 	// min(1h, 5s * n) <nil>
 }
 
-// The database picks the rows of any table that are due.
+// The predicate selects the due rows of any table.
 func ExampleDue_query() {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
