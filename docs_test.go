@@ -1,6 +1,10 @@
 package falldue_test
 
 import (
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,6 +24,90 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	block, _, _ = strings.Cut(block, "```\n")
 	if block != example {
 		t.Errorf("the README shows\n%s\nbut example_test.go has\n%s", block, example)
+	}
+}
+
+// TestExamplesShowTheAPI requires that an example uses each exported function,
+// method and variable of the root package. Methods count by their name alone.
+// Those that others call, such as Error, need no example.
+func TestExamplesShowTheAPI(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset := token.NewFileSet()
+	var files []*ast.File
+	used := map[string]bool{}
+	for _, name := range names {
+		isTest, isExample := strings.HasSuffix(name, "_test.go"), strings.HasPrefix(name, "example")
+		if isTest && !isExample {
+			continue
+		}
+		file, err := parser.ParseFile(fset, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if isTest {
+			noteUses(file, used)
+		} else {
+			files = append(files, file)
+		}
+	}
+	pkg, err := doc.NewFromFiles(fset, files, module)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	functions := pkg.Funcs
+	var needed []string
+	for _, typ := range pkg.Types {
+		functions = slices.Concat(functions, typ.Funcs)
+		for _, method := range typ.Methods {
+			if !slices.Contains([]string{"Error", "Unwrap"}, method.Name) {
+				needed = append(needed, "."+method.Name)
+			}
+		}
+	}
+	for _, function := range functions {
+		needed = append(needed, "falldue."+function.Name)
+	}
+	for _, group := range pkg.Vars {
+		for _, name := range group.Names {
+			needed = append(needed, "falldue."+name)
+		}
+	}
+	for _, name := range needed {
+		if !used[name] {
+			t.Errorf("no example uses %s", name)
+		}
+	}
+	if len(needed) == 0 {
+		t.Error("found no function, method or variable")
+	}
+}
+
+// noteUses notes what the examples of a file use: "falldue.New" of the package,
+// ".Run" of a method.
+func noteUses(file *ast.File, used map[string]bool) {
+	for _, decl := range file.Decls {
+		example, ok := decl.(*ast.FuncDecl)
+		if !ok || !strings.HasPrefix(example.Name.Name, "Example") {
+			continue
+		}
+		ast.Inspect(example, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if method, ok := n.Fun.(*ast.SelectorExpr); ok {
+					used["."+method.Sel.Name] = true
+				}
+			case *ast.SelectorExpr:
+				if qualifier, ok := n.X.(*ast.Ident); ok && qualifier.Name == "falldue" {
+					used["falldue."+n.Sel.Name] = true
+				}
+			}
+			return true
+		})
 	}
 }
 

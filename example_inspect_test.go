@@ -1,0 +1,281 @@
+package falldue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+)
+
+// Task looks up one task by the id that Enqueue returned.
+func ExampleQueue_Task() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
+	id, err := greet.Enqueue(ctx, q, "Ada", nil)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	task, err := q.Task(ctx, id)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(task.Kind, "in queue", task.Queue, "is", task.State, "after", task.Attempts, "attempts")
+
+	_, err = q.Task(ctx, id+1)
+	fmt.Println(errors.Is(err, falldue.ErrNotFound))
+	// Output:
+	// greet in queue default is open after 0 attempts
+	// true
+}
+
+// Tasks lists tasks page by page. The next page begins after the last id of the
+// page before.
+func ExampleQueue_Tasks() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
+	if _, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, nil); err != nil {
+		log.Panic(err)
+	}
+
+	filter := falldue.TaskFilter{Kind: "greet", State: falldue.Open, Limit: 2}
+	for page := 1; ; page++ {
+		tasks, err := q.Tasks(ctx, filter)
+		if err != nil {
+			log.Panic(err)
+		}
+		for _, task := range tasks {
+			fmt.Println("page", page, string(task.Payload))
+			filter.After = task.ID
+		}
+		if len(tasks) < filter.Limit {
+			break
+		}
+	}
+	// Output:
+	// page 1 "Ada"
+	// page 1 "Bob"
+	// page 2 "Eve"
+}
+
+// Counts returns the number of tasks in each queue, kind and state, for a
+// dashboard for example.
+func ExampleQueue_Counts() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
+	ids, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, nil)
+	if err != nil {
+		log.Panic(err)
+	}
+	if err := q.Cancel(ctx, ids[1]); err != nil {
+		log.Panic(err)
+	}
+
+	counts, err := q.Counts(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, c := range counts {
+		fmt.Println(c.Queue, c.Kind, c.State, c.Tasks)
+	}
+	// Unordered output:
+	// default greet open 2
+	// default greet cancelled 1
+}
+
+// Attempts lists the failed attempts of a task.
+func ExampleQueue_Attempts() {
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	fetch := falldue.NewKind[string]("fetch", falldue.KindConfig{
+		Policy: backoff.Constant(5 * time.Millisecond).WithMaxAttempts(2),
+	})
+	id, err := fetch.Enqueue(ctx, q, "https://example.com", nil)
+	if err != nil {
+		log.Panic(err)
+	}
+	falldue.Handle(q, fetch, func(_ context.Context, t falldue.Task[string]) error {
+		if t.Attempt == 1 {
+			return errors.New("connection refused")
+		}
+		stop() // so that this example ends
+		return errors.New("404 Not Found")
+	})
+	if err := q.Run(running); err != nil {
+		log.Panic(err)
+	}
+
+	attempts, err := q.Attempts(ctx, id)
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, a := range attempts {
+		fmt.Printf("attempt %d: %s, then %s\n", a.Attempt, a.Error, a.Outcome)
+	}
+	// Output:
+	// attempt 1: connection refused, then retried
+	// attempt 2: 404 Not Found, then dead
+}
+
+// Retry makes a dead task due again, here after the cause of its failure is
+// gone. Its attempts start again at 1.
+func ExampleQueue_Retry() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{DoneRetention: time.Hour})
+	defer closeQueue()
+
+	export := falldue.NewKind[string]("export", falldue.KindConfig{})
+	id, err := export.Enqueue(ctx, q, "orders.csv", nil)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	diskFull := true
+	ran := make(chan struct{}, 1)
+	falldue.Handle(q, export, func(_ context.Context, t falldue.Task[string]) error {
+		ran <- struct{}{}
+		fmt.Println("attempt", t.Attempt)
+		if diskFull {
+			return falldue.Discard(errors.New("no space left on device"))
+		}
+		return nil
+	})
+	// work runs the worker until the task has run once.
+	work := func() {
+		running, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() { <-ran; stop() }()
+		if err := q.Run(running); err != nil {
+			log.Panic(err)
+		}
+		task, err := q.Task(ctx, id)
+		if err != nil {
+			log.Panic(err)
+		}
+		fmt.Println(task.State)
+	}
+
+	work()
+	diskFull = false
+	if err := q.Retry(ctx, id); err != nil {
+		log.Panic(err)
+	}
+	work()
+
+	err = q.Retry(ctx, id) // it is neither dead nor cancelled
+	fmt.Println(errors.Is(err, falldue.ErrNotFound))
+	// Output:
+	// attempt 1
+	// dead
+	// attempt 1
+	// done
+	// true
+}
+
+// A cancelled task does not run. It stays in the table, and Retry makes it due
+// again.
+func ExampleQueue_Cancel() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	remind := falldue.NewKind[string]("remind", falldue.KindConfig{})
+	id, err := remind.Enqueue(ctx, q, "dentist", &falldue.EnqueueOptions{Delay: time.Hour})
+	if err != nil {
+		log.Panic(err)
+	}
+	if err := q.Cancel(ctx, id); err != nil {
+		log.Panic(err)
+	}
+
+	task, err := q.Task(ctx, id)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(task.State)
+
+	err = q.Cancel(ctx, id) // it is finished
+	fmt.Println(errors.Is(err, falldue.ErrNotFound))
+	// Output:
+	// cancelled
+	// true
+}
+
+// Cancel also ends the context of the task's running handler. The worker learns
+// of it when it next extends the lease.
+func ExampleQueue_Cancel_running() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{Lease: time.Second}) // extended three times a second
+	defer closeQueue()
+
+	render := falldue.NewKind[string]("video.render", falldue.KindConfig{})
+	if _, err := render.Enqueue(ctx, q, "holidays.mp4", nil); err != nil {
+		log.Panic(err)
+	}
+	falldue.Handle(q, render, func(ctx context.Context, t falldue.Task[string]) error {
+		if err := q.Cancel(ctx, t.ID); err != nil { // as somebody else would
+			return err
+		}
+		<-ctx.Done() // stands for the work
+		fmt.Println("stop rendering:", errors.Is(context.Cause(ctx), falldue.ErrLeaseLost))
+		stop() // so that this example ends
+		return ctx.Err()
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// stop rendering: true
+}
+
+// The database does not store when a task runs next. That follows from the row
+// and the policy, so a new policy applies to tasks that already wait.
+func ExampleTaskInfo_Due() {
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	poll := falldue.NewKind[string]("feed.poll", falldue.KindConfig{Policy: backoff.Constant(time.Hour)})
+	id, err := poll.Enqueue(ctx, q, "https://example.com/feed", nil)
+	if err != nil {
+		log.Panic(err)
+	}
+	falldue.Handle(q, poll, func(context.Context, falldue.Task[string]) error {
+		stop() // so that this example ends
+		return errors.New("502 Bad Gateway")
+	})
+	if err := q.Run(running); err != nil {
+		log.Panic(err)
+	}
+
+	task, err := q.Task(ctx, id)
+	if err != nil {
+		log.Panic(err)
+	}
+	failed := task.UpdatedAt
+	fmt.Println("runs again", task.Due(poll.Config().Policy).Sub(failed), "after it failed")
+	fmt.Println("with the next release", task.Due(backoff.Constant(5*time.Minute)).Sub(failed))
+	// Output:
+	// runs again 1h0m0s after it failed
+	// with the next release 5m0s
+}

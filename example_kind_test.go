@@ -1,0 +1,93 @@
+package falldue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+)
+
+// A kind has a name, which is stored with each task, and a type of arguments.
+// NewKind returns no error, so that a kind can be a package variable; Enqueue
+// and Run return an error for an invalid kind.
+func ExampleNewKind() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	resize := falldue.NewKind[string]("image.resize", falldue.KindConfig{})
+	fmt.Println(resize.Name(), "in queue", resize.Config().Queue)
+
+	misnamed := falldue.NewKind[string]("resize an image", falldue.KindConfig{})
+	_, err := misnamed.Enqueue(ctx, q, "cat.png", nil)
+	fmt.Println(errors.Is(err, falldue.ErrInvalid))
+	// Output:
+	// image.resize in queue default
+	// true
+}
+
+// A kind says how its tasks are retried, where they wait and how long a handler
+// may run.
+func ExampleKindConfig() {
+	export := falldue.NewKind[string]("export", falldue.KindConfig{
+		Policy:   backoff.Linear(time.Minute, 9*time.Minute, 5),
+		Queue:    "reports",
+		Priority: 10, // after the tasks with 0
+		Timeout:  15 * time.Minute,
+	})
+	policy := export.Config().Policy
+	for n := range int64(policy.MaxAttempts() - 1) {
+		wait, _ := policy.Wait(n + 1)
+		fmt.Printf("failure %d, then wait %v\n", n+1, wait)
+	}
+	// Output:
+	// failure 1, then wait 1m0s
+	// failure 2, then wait 3m0s
+	// failure 3, then wait 5m0s
+	// failure 4, then wait 7m0s
+	// failure 5, then wait 9m0s
+}
+
+// When the timeout of a kind is over, the context of the handler ends. A handler
+// passes its context on to what it calls, and returns the error.
+func ExampleKindConfig_timeout() {
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	slow := falldue.NewKind[string]("slow", falldue.KindConfig{
+		Timeout: 10 * time.Millisecond,
+		Policy:  backoff.Constant(time.Hour),
+	})
+	id, err := slow.Enqueue(ctx, q, "a page that never loads", nil)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, slow, func(ctx context.Context, _ falldue.Task[string]) error {
+		<-ctx.Done() // stands for a call that takes too long
+		fmt.Println("timed out:", errors.Is(context.Cause(ctx), falldue.ErrTimeout))
+		stop() // so that this example ends
+		return ctx.Err()
+	})
+	if err := q.Run(running); err != nil {
+		log.Panic(err)
+	}
+
+	task, err := q.Task(ctx, id)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(task.State, "after attempt", task.Attempts)
+	fmt.Println(task.LastError)
+	// Output:
+	// timed out: true
+	// open after attempt 1
+	// falldue: handler timed out: context deadline exceeded
+}

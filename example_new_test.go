@@ -1,0 +1,137 @@
+package falldue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/falldue/falldue"
+)
+
+// New asks the database which engine it is. It refuses invalid settings; the
+// error says what is allowed.
+func ExampleNew() {
+	db, closeDB := openDB() // a *sqlx.DB
+	defer closeDB()
+
+	q, err := falldue.New(db, falldue.Config{})
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(q.Engine())
+
+	_, err = falldue.New(db, falldue.Config{Lease: time.Millisecond})
+	fmt.Println(errors.Is(err, falldue.ErrInvalid), err)
+	// Output:
+	// sqlite
+	// true falldue: invalid: Lease 1ms; allowed are 1s to 24h0m0s
+}
+
+// Migrate creates the tables. Every process may call it when it starts; it does
+// nothing where the tables are up to date.
+func ExampleQueue_Migrate() {
+	ctx := context.Background()
+	db, closeDB := openDB()
+	defer closeDB()
+
+	q, err := falldue.New(db, falldue.Config{})
+	if err != nil {
+		log.Panic(err)
+	}
+	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
+
+	_, err = greet.Enqueue(ctx, q, "Ada", nil)
+	fmt.Println("without tables:", errors.Is(err, falldue.ErrNotMigrated))
+
+	if err := q.Migrate(ctx); err != nil {
+		log.Panic(err)
+	}
+	_, err = greet.Enqueue(ctx, q, "Ada", nil)
+	fmt.Println("with tables:", err)
+	// Output:
+	// without tables: true
+	// with tables: <nil>
+}
+
+// Migrations gives more control than Migrate. A health check, for example, can
+// ask whether a migration is pending.
+func ExampleQueue_Migrations() {
+	ctx := context.Background()
+	db, closeDB := openDB()
+	defer closeDB()
+
+	q, err := falldue.New(db, falldue.Config{})
+	if err != nil {
+		log.Panic(err)
+	}
+	m, err := q.Migrations()
+	if err != nil {
+		log.Panic(err)
+	}
+	pending := func() bool {
+		list, err := m.Status(ctx)
+		if err != nil {
+			log.Panic(err)
+		}
+		for _, migration := range list {
+			if !migration.Applied {
+				return true
+			}
+		}
+		return false
+	}
+
+	fmt.Println("pending:", pending())
+	if _, err := m.Up(ctx); err != nil {
+		log.Panic(err)
+	}
+	fmt.Println("pending:", pending())
+	// Output:
+	// pending: true
+	// pending: false
+}
+
+// A worker works only on the queues that its configuration names. Here the queue
+// invoices has the default concurrency, and the queue reports runs one task at a
+// time.
+func ExampleConfig() {
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{
+		Queues: map[string]falldue.QueueConfig{
+			"invoices": {},
+			"reports":  {Concurrency: 1},
+		},
+		Concurrency:     20,                  // for each queue that does not set its own
+		ShutdownTimeout: 10 * time.Second,    // running handlers may take this long when Run ends
+		DoneRetention:   24 * time.Hour,      // keep done tasks for a day
+		DeadRetention:   30 * 24 * time.Hour, // and dead and cancelled ones for 30
+	})
+	defer closeQueue()
+
+	report := falldue.NewKind[string]("report.build", falldue.KindConfig{Queue: "reports"})
+	falldue.Handle(q, report, func(_ context.Context, t falldue.Task[string]) error {
+		fmt.Printf("queue %s: report of %s\n", t.Queue, t.Args)
+		stop() // so that this example ends
+		return nil
+	})
+	id, err := report.Enqueue(ctx, q, "March", nil)
+	if err != nil {
+		log.Panic(err)
+	}
+	if err := q.Run(running); err != nil {
+		log.Panic(err)
+	}
+
+	task, err := q.Task(ctx, id)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println("still in the table:", task.State)
+	// Output:
+	// queue reports: report of March
+	// still in the table: done
+}
