@@ -61,10 +61,10 @@ func TestParseRejectsInvalidText(t *testing.T) {
 		"n; attempts n":             "a limit must be a constant, not n",
 		"n; elapsed 0 - 1s":         "the limit on elapsed time is -1s; it must be from 0, which means none, to 36500d",
 		"n; elapsed 36501d":         "the limit on elapsed time is 3153686400s",
-		"delay delay":               `formula "delay delay", byte 6: delay may be used in a jitter only`,
+		"delay delay":               `formula "delay delay", byte 6: delay may be used only in a jitter`,
 		"n; jitter 2 ^":             `formula "n; jitter 2 ^", byte 13: found the end`,
 		"n; jitter x":               `byte 10: unknown name "x"`,
-		"arctan(max=n)":             "byte 11: an argument is a constant; n and delay may not be in it",
+		"arctan(max=n)":             "byte 11: an argument must be a constant, without n and delay",
 		strings.Repeat(" ", 10000):  "the text has 10000 bytes; a policy has at most 8448",
 		"1/(n-1/(n-1/(n-1/(n-1/(n-1/(n-1/(n-2)))))))": "nests divisors that may be 0 more than 6 deep",
 	} {
@@ -109,7 +109,7 @@ func TestWithMethodsReplaceParts(t *testing.T) {
 		"backoff: the jitter: formula \"x\", byte 0": p.WithJitter("x"),
 		"the limit on attempts is -1":                p.WithMaxAttempts(-1).WithJitter("x"), // the first error stays
 		"the limit on elapsed time is -1s":           p.WithMaxElapsed(-time.Second),
-		"the delay: sqlgen: the formula lacks":       backoff.New(nil, nil),
+		"the delay: sqlgen: the formula has a missing":       backoff.New(nil, nil),
 		"the jitter: sqlgen: unknown function":       backoff.New(sqlgen.N{}, sqlgen.Call{Func: "sin"}),
 	} {
 		if err := p.Err(); err == nil || !strings.Contains(err.Error(), want) {
