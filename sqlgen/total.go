@@ -22,8 +22,8 @@ import "math"
 const (
 	largest  = 1e100
 	smallest = 1e-100
-	// minAfterFlush is less than every value, except 0, that flushToZero leaves:
-	// the distance of doubles near the threshold.
+	// minAfterFlush is a lower bound for the values, except 0, that flushToZero
+	// leaves: the distance between doubles near its threshold.
 	minAfterFlush = 1e-101
 )
 
