@@ -39,7 +39,8 @@ func policyListCommand() *cobra.Command {
 	return cmd
 }
 
-// printPreset leaves write errors to the writer, which keeps the first.
+// printPreset ignores write errors: the writer keeps the first, and Flush returns
+// it.
 func printPreset(w *bufio.Writer, p backoff.Preset) {
 	defaults := make([]string, len(p.Params))
 	for i, param := range p.Params {
