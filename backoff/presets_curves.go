@@ -73,7 +73,7 @@ var curvePresets = append(zaqarPresets(), []Preset{
 		Doc:    "The wait grows fast at first and approaches max: with the default 1h, 7.5h, 16h, 20h. The article's SQL rounds max * 2 / pi to 917 minutes, which is 917m * atan(n^3 / 15) here.",
 		Source: "Michał, A function for scheduling retries in a job queue, the formula for f(n)",
 		Params: []Param{
-			{Name: "max", Doc: "the wait that is approached", Kind: Duration, Default: "24h", Min: 0, Max: maxWait},
+			{Name: "max", Doc: "the limit that the wait approaches", Kind: Duration, Default: "24h", Min: 0, Max: maxWait},
 			{Name: "power", Doc: "the power of n; a larger one is steeper", Kind: Factor, Default: "3", Min: 0, Max: 20},
 			{Name: "divisor", Doc: "the divisor of the power; a larger one starts lower", Kind: Factor, Default: "15", Min: 1e-6, Max: 1e12},
 		},
@@ -84,7 +84,7 @@ var curvePresets = append(zaqarPresets(), []Preset{
 		Doc:    "The upper half of the logistic function, scaled to run from 0 to max.",
 		Source: "Michał, A function for scheduling retries in a job queue, last sentence; the scaling is this library's",
 		Params: []Param{
-			{Name: "max", Doc: "the wait that is approached", Kind: Duration, Default: "24h", Min: 0, Max: maxWait},
+			{Name: "max", Doc: "the limit that the wait approaches", Kind: Duration, Default: "24h", Min: 0, Max: maxWait},
 			{Name: "rate", Doc: "the factor of n; a larger one is steeper", Kind: Factor, Default: "1", Min: 1e-6, Max: 100},
 		},
 		Delay: "max * (2 / (1 + exp(-rate * n)) - 1)",
@@ -93,7 +93,7 @@ var curvePresets = append(zaqarPresets(), []Preset{
 		Name:   "euler",
 		Doc:    "The sequence (1 + 1/n)^n, which goes from 2 to e, scaled so that 1 becomes 0 and e becomes max.",
 		Source: "Michał, A function for scheduling retries in a job queue, last sentence; the scaling is this library's",
-		Params: []Param{{Name: "max", Doc: "the wait that is approached", Kind: Duration, Default: "24h", Min: 0, Max: maxWait}},
+		Params: []Param{{Name: "max", Doc: "the limit that the wait approaches", Kind: Duration, Default: "24h", Min: 0, Max: maxWait}},
 		Delay:  "max * ((1 + 1 / n)^n - 1) / (e - 1)",
 	},
 }...)

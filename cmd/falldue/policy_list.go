@@ -51,11 +51,11 @@ func printPreset(w *bufio.Writer, p backoff.Preset) {
 		{"delay", p.Delay}, {"jitter", p.Jitter}, {"attempts", p.MaxAttempts}, {"elapsed", p.MaxElapsed},
 	} {
 		if part.text != "" {
-			fmt.Fprintf(w, "  %-9s %s\n", part.name, part.text)
+			fmt.Fprintf(w, "  %-13s %s\n", part.name, part.text)
 		}
 	}
 	for _, param := range p.Params {
-		fmt.Fprintf(w, "  %-9s %s, %s: %s\n", param.Name, param.Kind, param.Range(), param.Doc)
+		fmt.Fprintf(w, "  %-13s %s, %s: %s\n", param.Name, param.Kind, param.Range(), param.Doc)
 	}
-	fmt.Fprintf(w, "  %-9s %s\n", "source", p.Source)
+	fmt.Fprintf(w, "  %-13s %s\n", "source", p.Source)
 }
