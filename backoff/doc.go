@@ -18,19 +18,19 @@
 //	arctan(max=12h); attempts 40
 //
 // [Presets] lists the presets, each with its parameters, its formulas and
-// their source. Where the delay of a text is nothing but a preset, the text
-// takes the jitter and the limits of the preset too, and the clauses after it
-// replace them. Inside a larger formula, a preset means its delay alone.
-// [Parse] replaces a preset by its formulas. So a stored policy shows its
-// formulas, can be edited, and does not change when a preset does.
+// their source. If the delay of a text is only a preset, the policy also has the
+// jitter and the limits of that preset, and the clauses that follow replace
+// them. Inside a larger formula, a preset means its delay alone. [Parse]
+// replaces a preset by its formulas, so a stored policy shows its formulas, can
+// be edited, and does not change when a preset does.
 //
 // Some presets have no limit, because their originals have none: [Constant],
 // [Polynomial], [Arctan], [Sigmoid], [Euler], [FullJitter], [EqualJitter],
 // [PubSub], [DBScheduler] and [GRPC]. Their tasks are retried forever, unless
 // [Policy.WithMaxAttempts] or [Policy.WithMaxElapsed] adds a limit.
 //
-// A function of a preset returns no error. [Policy.Err] reports arguments that
-// are out of range.
+// The function of a preset returns no error. If an argument is out of range,
+// [Policy.Err] of the returned policy reports it.
 //
 // The package imports sqlgen and no package above it.
 package backoff

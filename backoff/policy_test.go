@@ -106,11 +106,11 @@ func TestWithMethodsReplaceParts(t *testing.T) {
 		t.Errorf("it waits %v + %v", delay, jitter)
 	}
 	for want, p := range map[string]backoff.Policy{
-		"backoff: the jitter: formula \"x\", byte 0": p.WithJitter("x"),
-		"the limit on attempts is -1":                p.WithMaxAttempts(-1).WithJitter("x"), // the first error stays
-		"the limit on elapsed time is -1s":           p.WithMaxElapsed(-time.Second),
-		"the delay: sqlgen: the formula has a missing":       backoff.New(nil, nil),
-		"the jitter: sqlgen: unknown function":       backoff.New(sqlgen.N{}, sqlgen.Call{Func: "sin"}),
+		"backoff: the jitter: formula \"x\", byte 0":   p.WithJitter("x"),
+		"the limit on attempts is -1":                  p.WithMaxAttempts(-1).WithJitter("x"), // the first error stays
+		"the limit on elapsed time is -1s":             p.WithMaxElapsed(-time.Second),
+		"the delay: sqlgen: the formula has a missing": backoff.New(nil, nil),
+		"the jitter: sqlgen: unknown function":         backoff.New(sqlgen.N{}, sqlgen.Call{Func: "sin"}),
 	} {
 		if err := p.Err(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -37,7 +37,7 @@ const maxText = 2*sqlgen.MaxText + 256
 //	attempts NUMBER     executions, not retries; defaults to no limit
 //	elapsed DURATION    defaults to no limit
 //
-// Where the delay is nothing but a preset, as in "zizq(base=5s); attempts 10",
+// If the delay is only a preset, as in "zizq(base=5s); attempts 10",
 // the jitter and the limits default to those of the preset.
 //
 // If a formula cannot be parsed, the error wraps a *[sqlgen.SyntaxError] whose
@@ -150,8 +150,8 @@ func (p *Policy) setClause(name, body string) error {
 	}
 }
 
-// setDelay sets the delay. If it is nothing but a preset, setDelay also sets
-// the jitter and the limits of the preset.
+// setDelay sets the delay. If body is only a preset, setDelay also sets the
+// jitter and the limits of that preset.
 func (p *Policy) setDelay(body string) error {
 	var base Policy
 	macros := macros(func(preset Policy, call sqlgen.MacroCall) {

@@ -8,7 +8,7 @@ import "math"
 // functions are widened by more than the error of any mathematical library.
 type bounds struct {
 	lo, hi float64
-	// minNonzero is the smallest absolute value, except 0, that is possible.
+	// minNonzero is a lower bound for the absolute value, unless the value is 0.
 	minNonzero float64
 	// integer reports whether the value is an integer that every engine
 	// computes exactly.
