@@ -13,9 +13,9 @@ import (
 )
 
 var enqueueCases = []conformanceCase{
-	{"a task enqueued in a transaction that is rolled back does not exist", func(t *testing.T, b *fixture) {
-		q, k := b.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("rolled.back", falldue.KindConfig{})
-		tx := b.db.MustBeginTx(t.Context(), nil)
+	{"a task enqueued in a transaction that is rolled back does not exist", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("rolled.back", falldue.KindConfig{})
+		tx := f.db.MustBeginTx(t.Context(), nil)
 		own := parsePolicy(t, "delay 7s")
 		id, err := k.EnqueueTx(t.Context(), q, tx, noteArgs{"never"}, &falldue.EnqueueOptions{Policy: &own})
 		if err != nil {
@@ -31,21 +31,21 @@ var enqueueCases = []conformanceCase{
 			t.Errorf("the table holds %v (error %v), want nothing", counts, err)
 		}
 	}},
-	{"a task enqueued in a transaction runs after the commit, with sql.Tx and with sqlx.Tx", func(t *testing.T, b *fixture) {
-		q, k := b.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("committed", falldue.KindConfig{})
+	{"a task enqueued in a transaction runs after the commit, with sql.Tx and with sqlx.Tx", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("committed", falldue.KindConfig{})
 		ran := make(chan string, 2)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
 			ran <- task.Args.Text
 			return nil
 		})
-		txx := b.db.MustBeginTx(t.Context(), nil)
+		txx := f.db.MustBeginTx(t.Context(), nil)
 		if _, err := k.EnqueueTx(t.Context(), q, txx, noteArgs{"sqlx"}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := txx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		tx, err := b.db.BeginTx(t.Context(), nil)
+		tx, err := f.db.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,8 +61,8 @@ var enqueueCases = []conformanceCase{
 			t.Errorf("ran %v, want both", got)
 		}
 	}},
-	{"a worker runs a task of its own process without waiting for the next poll", func(t *testing.T, b *fixture) {
-		q, k := b.queue(t, falldue.Config{PollInterval: time.Hour}), falldue.NewKind[noteArgs]("local", falldue.KindConfig{})
+	{"a worker runs a task of its own process without waiting for the next poll", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{PollInterval: time.Hour}), falldue.NewKind[noteArgs]("local", falldue.KindConfig{})
 		ran := make(chan string, 4)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
 			ran <- task.Args.Text
@@ -78,8 +78,8 @@ var enqueueCases = []conformanceCase{
 			waitForDeletion(t, q, id)
 		}
 	}},
-	{"EnqueueMany stores many tasks and returns their ids in order", func(t *testing.T, b *fixture) {
-		q, k := b.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("many", falldue.KindConfig{})
+	{"EnqueueMany stores many tasks and returns their ids in order", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("many", falldue.KindConfig{})
 		args := make([]noteArgs, 1733)
 		for i := range args {
 			args[i] = noteArgs{strings.Repeat("é\"\\\n{}", i%7) + string(rune('a'+i%26))}
@@ -108,8 +108,8 @@ var enqueueCases = []conformanceCase{
 			}
 		}
 	}},
-	{"EnqueueMany stores many tasks, each with its own options", func(t *testing.T, b *fixture) {
-		q, k := b.queue(t, falldue.Config{}), falldue.NewKind[int]("varied", falldue.KindConfig{})
+	{"EnqueueMany stores many tasks, each with its own options", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[int]("varied", falldue.KindConfig{})
 		const far = 48 * time.Hour
 		first, err := k.Enqueue(t.Context(), q, -1, nil)
 		if err != nil {
@@ -146,8 +146,8 @@ var enqueueCases = []conformanceCase{
 			}
 		}
 	}},
-	{"EnqueueMany stores tasks of several kinds, each with its own options", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"EnqueueMany stores tasks of several kinds, each with its own options", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		k1 := falldue.NewKind[noteArgs]("params.one", falldue.KindConfig{Priority: 3})
 		k2 := falldue.NewKind[int]("params.two", falldue.KindConfig{Queue: "other"})
 		ids, err := q.EnqueueMany(t.Context(), k1.Params(noteArgs{"x"}, nil), k2.Params(7, &falldue.EnqueueOptions{Priority: new(-4), MaxAttempts: 9, Queue: "third"}))
@@ -165,8 +165,8 @@ var enqueueCases = []conformanceCase{
 			t.Errorf("empty EnqueueParams became task %d (error %v), want ErrInvalid", ids, err)
 		}
 	}},
-	{"a priority of 0 in the options overrides the kind's priority, and nil keeps it", func(t *testing.T, b *fixture) {
-		q, k := b.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("prioritized", falldue.KindConfig{Priority: 5})
+	{"a priority of 0 in the options overrides the kind's priority, and nil keeps it", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("prioritized", falldue.KindConfig{Priority: 5})
 		for _, c := range []struct {
 			name string
 			opts *falldue.EnqueueOptions
@@ -183,8 +183,8 @@ var enqueueCases = []conformanceCase{
 			}
 		}
 	}},
-	{"a task with a delay or an absolute time waits until then", func(t *testing.T, b *fixture) {
-		q, k := b.queue(t, falldue.Config{Concurrency: 1}), falldue.NewKind[noteArgs]("delayed", falldue.KindConfig{})
+	{"a task with a delay or an absolute time waits until then", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{Concurrency: 1}), falldue.NewKind[noteArgs]("delayed", falldue.KindConfig{})
 		ran := make(chan string, 4)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
 			ran <- task.Args.Text
@@ -214,8 +214,8 @@ var enqueueCases = []conformanceCase{
 			t.Errorf("the remaining tasks are %+v (error %v), want the one that waits an hour", list, err)
 		}
 	}},
-	{"invalid input is rejected with an error that names it, and nothing is stored", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{MaxPayload: 1000})
+	{"invalid input is rejected with an error that names it, and nothing is stored", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{MaxPayload: 1000})
 		ok := falldue.NewKind[any]("fine", falldue.KindConfig{})
 		for _, c := range []struct {
 			name, says string
@@ -257,8 +257,8 @@ var enqueueCases = []conformanceCase{
 			t.Errorf("the table holds %v (error %v), want nothing", counts, err)
 		}
 	}},
-	{"every payload that is accepted is returned unchanged", func(t *testing.T, b *fixture) {
-		q, k := b.queue(t, falldue.Config{}), falldue.NewKind[any]("payload", falldue.KindConfig{})
+	{"every payload that is accepted is returned unchanged", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[any]("payload", falldue.KindConfig{})
 		for _, args := range []any{
 			nil, true, 0, -1, math.MaxInt64, uint64(math.MaxUint64), 0.1, 1e300, 5e-324, "", "ünïcödé 🎈 \u2028 \ufffd", `back\slash "quoted" 'single'`,
 			[]any{}, map[string]any{"a": []int{1, 2}, "": map[string]any{}}, strings.Repeat("long ", 20_000),

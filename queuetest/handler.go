@@ -12,8 +12,8 @@ import (
 )
 
 var handlerCases = []conformanceCase{
-	{"a panic is a failed attempt, and its stack is recorded", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"a panic is a failed attempt, and its stack is recorded", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("panicking", falldue.KindConfig{Policy: parsePolicy(t, "delay 0; attempts 2")})
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
 			if task.Attempt == 1 {
@@ -37,8 +37,8 @@ var handlerCases = []conformanceCase{
 			}
 		}
 	}},
-	{"a handler that exceeds the timeout of its kind fails with an error that says so", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"a handler that exceeds the timeout of its kind fails with an error that says so", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("slow", falldue.KindConfig{Policy: parsePolicy(t, "delay 0; attempts 1"), Timeout: 20 * time.Millisecond})
 		falldue.Handle(q, k, func(ctx context.Context, _ falldue.Task[noteArgs]) error {
 			<-ctx.Done()
@@ -50,8 +50,8 @@ var handlerCases = []conformanceCase{
 			t.Errorf("last error %q", info.LastError)
 		}
 	}},
-	{"a payload that cannot be decoded is a failed attempt, and the error names the type", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"a payload that cannot be decoded is a failed attempt, and the error names the type", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		texts := falldue.NewKind[string]("retyped", falldue.KindConfig{})
 		id := enqueue(t, q, texts, "not a number")
 		numbers := falldue.NewKind[int]("retyped", falldue.KindConfig{Policy: parsePolicy(t, "delay 0; attempts 1")})
@@ -61,7 +61,7 @@ var handlerCases = []conformanceCase{
 			t.Errorf("last error %q", info.LastError)
 		}
 	}},
-	{"done tasks are deleted, or kept with their result if DoneRetention is set", func(t *testing.T, b *fixture) {
+	{"done tasks are deleted, or kept with their result if DoneRetention is set", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("finished", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
 		fail := func(_ context.Context, task falldue.Task[noteArgs]) error {
 			if task.Attempt == 1 {
@@ -69,7 +69,7 @@ var handlerCases = []conformanceCase{
 			}
 			return task.SetResult(map[string]int{"answer": 42})
 		}
-		q := b.queue(t, falldue.Config{})
+		q := f.queue(t, falldue.Config{})
 		falldue.Handle(q, k, fail)
 		id := enqueue(t, q, k, noteArgs{})
 		stop := startWorker(t, q)
@@ -78,7 +78,7 @@ var handlerCases = []conformanceCase{
 		if list, err := q.Attempts(t.Context(), id); err != nil || len(list) != 0 {
 			t.Errorf("of the deleted task %+v is left (error %v)", list, err)
 		}
-		keeping := b.queueOn(t, b.open(t), falldue.Config{DoneRetention: time.Hour})
+		keeping := f.queueOn(t, f.open(t), falldue.Config{DoneRetention: time.Hour})
 		falldue.Handle(keeping, k, fail)
 		id = enqueue(t, keeping, k, noteArgs{})
 		startWorker(t, keeping)
@@ -90,8 +90,8 @@ var handlerCases = []conformanceCase{
 			t.Errorf("the recorded attempts of the kept task are %+v (error %v), want 1", list, err)
 		}
 	}},
-	{"done and dead tasks are deleted when their retention ends", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{DoneRetention: time.Second, DeadRetention: time.Second})
+	{"done and dead tasks are deleted when their retention ends", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{DoneRetention: time.Second, DeadRetention: time.Second})
 		k := falldue.NewKind[bool]("passing", falldue.KindConfig{})
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[bool]) error {
 			if task.Args {
@@ -107,16 +107,16 @@ var handlerCases = []conformanceCase{
 			t.Errorf("of the deleted task %+v is left (error %v)", list, err)
 		}
 	}},
-	{"DoneTx settles a task in the same transaction as the handler's own writes", func(t *testing.T, b *fixture) {
-		b.db.MustExec("create table effects (task bigint not null, attempt int not null)")
-		q := b.queue(t, falldue.Config{DoneRetention: time.Hour})
+	{"DoneTx settles a task in the same transaction as the handler's own writes", func(t *testing.T, f *fixture) {
+		f.db.MustExec("create table effects (task bigint not null, attempt int not null)")
+		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
 		k := falldue.NewKind[noteArgs]("effective", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
 		insert := "insert into effects (task, attempt) values (?, ?)"
 		if q.Engine() == dialect.Postgres {
 			insert = "insert into effects (task, attempt) values ($1, $2)"
 		}
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
-			tx, err := b.db.BeginTxx(ctx, nil)
+			tx, err := f.db.BeginTxx(ctx, nil)
 			if err != nil {
 				return err
 			}
@@ -146,16 +146,16 @@ var handlerCases = []conformanceCase{
 			t.Errorf("done after %d attempts, want 2", info.Attempts)
 		}
 		var attempts []int
-		if err := b.db.Select(&attempts, "select attempt from effects"); err != nil || len(attempts) != 1 || attempts[0] != 2 {
+		if err := f.db.Select(&attempts, "select attempt from effects"); err != nil || len(attempts) != 1 || attempts[0] != 2 {
 			t.Errorf("the effects are of attempts %v (error %v), want only the second", attempts, err)
 		}
 	}},
-	{"a handler can enqueue the next task in the transaction that settles its own", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"a handler can enqueue the next task in the transaction that settles its own", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[int]("chain", falldue.KindConfig{})
 		ended := make(chan int, 10)
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[int]) error {
-			tx, err := b.db.BeginTxx(ctx, nil)
+			tx, err := f.db.BeginTxx(ctx, nil)
 			if err != nil {
 				return err
 			}
@@ -182,7 +182,7 @@ var handlerCases = []conformanceCase{
 			}
 		}
 	}},
-	{"Run returns the errors of registrations", func(t *testing.T, b *fixture) {
+	{"Run returns the errors of registrations", func(t *testing.T, f *fixture) {
 		none := func(context.Context, falldue.Task[noteArgs]) error { return nil }
 		for name, set := range map[string]func(q *falldue.Queue){
 			"no handler": func(*falldue.Queue) {},
@@ -199,15 +199,15 @@ var handlerCases = []conformanceCase{
 				falldue.Handle(q, falldue.NewKind[noteArgs]("t", falldue.KindConfig{Timeout: -1}), none)
 			},
 		} {
-			q := b.queue(t, falldue.Config{})
+			q := f.queue(t, falldue.Config{})
 			set(q)
 			if err := q.Run(t.Context()); !errors.Is(err, falldue.ErrInvalid) {
 				t.Errorf("%s: Run returned %v, want ErrInvalid", name, err)
 			}
 		}
 	}},
-	{"missing tables are reported as ErrNotMigrated", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{Prefix: "elsewhere_"})
+	{"missing tables are reported as ErrNotMigrated", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{Prefix: "elsewhere_"})
 		k := falldue.NewKind[noteArgs]("lost", falldue.KindConfig{})
 		if _, err := k.Enqueue(t.Context(), q, noteArgs{}, nil); !errors.Is(err, falldue.ErrNotMigrated) {
 			t.Errorf("Enqueue returned %v, want ErrNotMigrated", err)

@@ -11,15 +11,15 @@ import (
 )
 
 var leaseCases = []conformanceCase{
-	{"a task whose worker has vanished runs again after its lease ends, and the vanished worker cannot settle it", func(t *testing.T, b *fixture) {
+	{"a task whose worker has vanished runs again after its lease ends, and the vanished worker cannot settle it", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("orphaned", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
-		firstDB := b.open(t)
-		first := b.queueOn(t, firstDB, falldue.Config{Lease: time.Second, Name: "vanishing"})
+		firstDB := f.open(t)
+		first := f.queueOn(t, firstDB, falldue.Config{Lease: time.Second, Name: "vanishing"})
 		started, release, late := make(chan falldue.TaskMeta, 1), make(chan struct{}), make(chan error, 1)
 		falldue.Handle(first, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
 			started <- task.TaskMeta
 			<-release // even after its context has ended
-			tx := b.db.MustBeginTx(context.WithoutCancel(ctx), nil)
+			tx := f.db.MustBeginTx(context.WithoutCancel(ctx), nil)
 			late <- task.DoneTx(context.WithoutCancel(ctx), tx)
 			return tx.Rollback()
 		})
@@ -30,7 +30,7 @@ var leaseCases = []conformanceCase{
 		}
 		_ = firstDB.Close() // for the database, this worker has vanished
 
-		second := b.queue(t, falldue.Config{DoneRetention: time.Hour})
+		second := f.queue(t, falldue.Config{DoneRetention: time.Hour})
 		ran := make(chan falldue.TaskMeta, 1)
 		falldue.Handle(second, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
 			ran <- task.TaskMeta
@@ -56,10 +56,10 @@ var leaseCases = []conformanceCase{
 			t.Errorf("recorded is %+v (error %v), want the lost attempt", list, err)
 		}
 	}},
-	{"a task whose last attempt is lost becomes dead and does not run again", func(t *testing.T, b *fixture) {
+	{"a task whose last attempt is lost becomes dead and does not run again", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("last.chance", falldue.KindConfig{Policy: parsePolicy(t, "delay 0; attempts 1")})
-		firstDB := b.open(t)
-		first := b.queueOn(t, firstDB, falldue.Config{Lease: time.Second})
+		firstDB := f.open(t)
+		first := f.queueOn(t, firstDB, falldue.Config{Lease: time.Second})
 		started, release := make(chan struct{}, 1), make(chan struct{})
 		falldue.Handle(first, k, func(context.Context, falldue.Task[noteArgs]) error {
 			started <- struct{}{}
@@ -70,7 +70,7 @@ var leaseCases = []conformanceCase{
 		stop := startWorker(t, first)
 		receive(t, started, "the only attempt")
 		_ = firstDB.Close()
-		second := b.queue(t, falldue.Config{})
+		second := f.queue(t, falldue.Config{})
 		falldue.Handle(second, k, func(context.Context, falldue.Task[noteArgs]) error {
 			t.Error("the task ran again after its last attempt")
 			return nil
@@ -82,11 +82,11 @@ var leaseCases = []conformanceCase{
 		close(release)
 		stop()
 	}},
-	{"a handler that runs longer than a lease keeps its task", func(t *testing.T, b *fixture) {
+	{"a handler that runs longer than a lease keeps its task", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("long", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
 		const lease = 3 * time.Second // a busy machine may miss one heartbeat, but not two
-		q := b.queue(t, falldue.Config{Lease: lease, DoneRetention: time.Hour})
-		rival := b.queueOn(t, b.open(t), falldue.Config{})
+		q := f.queue(t, falldue.Config{Lease: lease, DoneRetention: time.Hour})
+		rival := f.queueOn(t, f.open(t), falldue.Config{})
 		falldue.Handle(rival, k, func(context.Context, falldue.Task[noteArgs]) error {
 			t.Error("another worker ran the task")
 			return nil
@@ -116,9 +116,9 @@ var leaseCases = []conformanceCase{
 			t.Errorf("done after %d attempts, want 1", info.Attempts)
 		}
 	}},
-	{"Cancel cancels the context of a running handler, and the task stays cancelled", func(t *testing.T, b *fixture) {
+	{"Cancel cancels the context of a running handler, and the task stays cancelled", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("called.off", falldue.KindConfig{})
-		q := b.queue(t, falldue.Config{Lease: time.Second})
+		q := f.queue(t, falldue.Config{Lease: time.Second})
 		started, ended := make(chan struct{}, 1), make(chan error, 1)
 		falldue.Handle(q, k, func(ctx context.Context, _ falldue.Task[noteArgs]) error {
 			started <- struct{}{}

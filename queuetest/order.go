@@ -11,8 +11,8 @@ import (
 )
 
 var orderCases = []conformanceCase{
-	{"tasks with a lower priority number run first, and within a lane the task that has waited longest", func(t *testing.T, b *fixture) {
-		q, k := b.queue(t, falldue.Config{Concurrency: 1}), falldue.NewKind[noteArgs]("ordered", falldue.KindConfig{})
+	{"tasks with a lower priority number run first, and within a lane the task that has waited longest", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{Concurrency: 1}), falldue.NewKind[noteArgs]("ordered", falldue.KindConfig{})
 		ran := make(chan string, 100)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
 			ran <- task.Args.Text
@@ -38,7 +38,7 @@ var orderCases = []conformanceCase{
 			}
 		}
 	}},
-	{"no two workers run the same attempt, and every task ends once", func(t *testing.T, b *fixture) {
+	{"no two workers run the same attempt, and every task ends once", func(t *testing.T, f *fixture) {
 		const tasks, workers = 600, 3
 		k := falldue.NewKind[int]("contended", falldue.KindConfig{Policy: parsePolicy(t, "delay 0; attempts 2")})
 		type attempt struct {
@@ -48,7 +48,7 @@ var orderCases = []conformanceCase{
 		var mu sync.Mutex
 		seen := map[attempt]int{}
 		done := make(chan struct{}, 2*tasks)
-		q := b.queue(t, falldue.Config{})
+		q := f.queue(t, falldue.Config{})
 		args := make([]int, tasks)
 		for i := range args {
 			args[i] = i
@@ -57,7 +57,7 @@ var orderCases = []conformanceCase{
 			t.Fatal(err)
 		}
 		for range workers {
-			w := b.queueOn(t, b.open(t), falldue.Config{Concurrency: 20})
+			w := f.queueOn(t, f.open(t), falldue.Config{Concurrency: 20})
 			falldue.Handle(w, k, func(_ context.Context, task falldue.Task[int]) error {
 				mu.Lock()
 				seen[attempt{task.ID, task.Fence}]++
@@ -84,10 +84,10 @@ var orderCases = []conformanceCase{
 			t.Errorf("%d attempts ran, want %d", len(seen), want)
 		}
 	}},
-	{"tasks of a kind without a handler are left for workers that have one", func(t *testing.T, b *fixture) {
+	{"tasks of a kind without a handler are left for workers that have one", func(t *testing.T, f *fixture) {
 		known := falldue.NewKind[noteArgs]("known", falldue.KindConfig{})
 		unknown := falldue.NewKind[noteArgs]("unknown", falldue.KindConfig{Priority: -1})
-		q := b.queue(t, falldue.Config{})
+		q := f.queue(t, falldue.Config{})
 		ran := make(chan string, 2)
 		falldue.Handle(q, known, func(context.Context, falldue.Task[noteArgs]) error { ran <- "known"; return nil })
 		waits := enqueue(t, q, unknown, noteArgs{})
@@ -97,16 +97,16 @@ var orderCases = []conformanceCase{
 		if info := readTask(t, q, waits); info.Attempts != 0 || info.Fence != 0 || info.State != falldue.Open {
 			t.Errorf("the task of the unknown kind was changed: %+v", info)
 		}
-		other := b.queueOn(t, b.open(t), falldue.Config{})
+		other := f.queueOn(t, f.open(t), falldue.Config{})
 		falldue.Handle(other, unknown, func(context.Context, falldue.Task[noteArgs]) error { ran <- "unknown"; return nil })
 		startWorker(t, other)
 		if got := receive(t, ran, "the other kind"); got != "unknown" {
 			t.Errorf("ran %s", got)
 		}
 	}},
-	{"a worker runs only the tasks of its own queues", func(t *testing.T, b *fixture) {
+	{"a worker runs only the tasks of its own queues", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("queued", falldue.KindConfig{})
-		q := b.queue(t, falldue.Config{Queues: map[string]falldue.QueueConfig{"mine": {Concurrency: 2}, "ours": {Concurrency: 1}}})
+		q := f.queue(t, falldue.Config{Queues: map[string]falldue.QueueConfig{"mine": {Concurrency: 2}, "ours": {Concurrency: 1}}})
 		ran := make(chan string, 3)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error { ran <- task.Queue; return nil })
 		theirs := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Queue: "theirs", Priority: new(-9)})

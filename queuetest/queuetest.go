@@ -62,7 +62,7 @@ func TestQueue(t *testing.T, h Harness) {
 // conformanceCase is one guarantee and its check.
 type conformanceCase struct {
 	sentence string
-	check    func(t *testing.T, b *fixture)
+	check    func(t *testing.T, f *fixture)
 }
 
 // waitTimeout is how long a case waits for an event. Events take far less; the
@@ -77,18 +77,18 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T, h Harness) *fixture {
-	b := &fixture{h: h, dsn: h.DSN(t)}
-	b.db = b.open(t)
-	if err := b.queue(t, falldue.Config{}).Migrate(t.Context()); err != nil {
+	f := &fixture{h: h, dsn: h.DSN(t)}
+	f.db = f.open(t)
+	if err := f.queue(t, falldue.Config{}).Migrate(t.Context()); err != nil {
 		t.Fatalf("migrate: %v", err)
 	}
-	return b
+	return f
 }
 
 // open opens another connection pool on the database of the case.
-func (b *fixture) open(t *testing.T) *sqlx.DB {
+func (f *fixture) open(t *testing.T) *sqlx.DB {
 	t.Helper()
-	db, err := b.h.Open(b.dsn)
+	db, err := f.h.Open(f.dsn)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -97,12 +97,12 @@ func (b *fixture) open(t *testing.T) *sqlx.DB {
 }
 
 // queue returns a queue on the first connection pool of the case.
-func (b *fixture) queue(t *testing.T, cfg falldue.Config) *falldue.Queue {
+func (f *fixture) queue(t *testing.T, cfg falldue.Config) *falldue.Queue {
 	t.Helper()
-	return b.queueOn(t, b.db, cfg)
+	return f.queueOn(t, f.db, cfg)
 }
 
-func (b *fixture) queueOn(t *testing.T, db *sqlx.DB, cfg falldue.Config) *falldue.Queue {
+func (f *fixture) queueOn(t *testing.T, db *sqlx.DB, cfg falldue.Config) *falldue.Queue {
 	t.Helper()
 	if cfg.PollInterval == 0 {
 		cfg.PollInterval = 20 * time.Millisecond

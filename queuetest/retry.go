@@ -36,8 +36,8 @@ func failingKind(q *falldue.Queue, p backoff.Policy) (falldue.Kind[noteArgs], <-
 }
 
 var retryCases = []conformanceCase{
-	{"a task with a limit of 3 retries is executed four times, then it is dead, and all its errors are recorded", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"a task with a limit of 3 retries is executed four times, then it is dead, and all its errors are recorded", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		limit := parsePolicy(t, "zizq(retries=3)").MaxAttempts()
 		if limit != 4 {
 			t.Fatalf("3 retries are %d attempts, want 4", limit)
@@ -69,8 +69,8 @@ var retryCases = []conformanceCase{
 			}
 		}
 	}},
-	{"Retry makes a dead task run again, and its attempts are counted from 1", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"Retry makes a dead task run again, and its attempts are counted from 1", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		k, ran := failingKind(q, parsePolicy(t, "delay 0; attempts 2"))
 		id := enqueue(t, q, k, noteArgs{})
 		startWorker(t, q)
@@ -90,8 +90,8 @@ var retryCases = []conformanceCase{
 			t.Errorf("%d attempts are recorded (error %v), want 4", len(list), err)
 		}
 	}},
-	{"a task is dead when the limit of its policy on elapsed time is reached", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"a task is dead when the limit of its policy on elapsed time is reached", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		k, ran := failingKind(q, parsePolicy(t, "delay 0.1 * n; elapsed 0.5s"))
 		id := enqueue(t, q, k, noteArgs{})
 		startWorker(t, q)
@@ -104,8 +104,8 @@ var retryCases = []conformanceCase{
 			t.Errorf("%d handlers ran for %d attempts", len(ran), info.Attempts)
 		}
 	}},
-	{"a task's own policy and limit on attempts override those of its kind", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"a task's own policy and limit on attempts override those of its kind", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		k, ran := failingKind(q, parsePolicy(t, "delay 1h; attempts 9"))
 		own := parsePolicy(t, "delay 0.01s; jitter 0.01s; attempts 3")
 		id := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Policy: &own})
@@ -123,8 +123,8 @@ var retryCases = []conformanceCase{
 			t.Errorf("%d attempts ran, want 5", n)
 		}
 	}},
-	{"a task whose policy has jitter waits at least the delay after a failure", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{DoneRetention: time.Hour})
+	{"a task whose policy has jitter waits at least the delay after a failure", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
 		k := falldue.NewKind[noteArgs]("waits", falldue.KindConfig{Policy: parsePolicy(t, "delay 0.2s; jitter 0.2s")})
 		ran := make(chan time.Time, 2)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
@@ -142,8 +142,8 @@ var retryCases = []conformanceCase{
 		}
 		waitForState(t, q, id, falldue.Done)
 	}},
-	{"a new policy of a kind applies to its waiting tasks, and no row is written", func(t *testing.T, b *fixture) {
-		slow := b.queue(t, falldue.Config{})
+	{"a new policy of a kind applies to its waiting tasks, and no row is written", func(t *testing.T, f *fixture) {
+		slow := f.queue(t, falldue.Config{})
 		k, ran := failingKind(slow, parsePolicy(t, "delay 1h; attempts 2"))
 		id := enqueue(t, slow, k, noteArgs{})
 		stop := startWorker(t, slow)
@@ -151,7 +151,7 @@ var retryCases = []conformanceCase{
 		before := waitFor(t, slow, id, "waiting again", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 1 })
 		stop()
 
-		fast := b.queueOn(t, b.open(t), falldue.Config{})
+		fast := f.queueOn(t, f.open(t), falldue.Config{})
 		_, again := failingKind(fast, parsePolicy(t, "delay 1ms; attempts 2"))
 		after := readTask(t, fast, id)
 		if before.Fence != after.Fence || !before.UpdatedAt.Equal(after.UpdatedAt) || before.Policy != after.Policy {
@@ -162,15 +162,15 @@ var retryCases = []conformanceCase{
 			t.Errorf("attempt %d, want 2", m.Attempt)
 		}
 	}},
-	{"when a limit on attempts is lowered, waiting tasks beyond it become dead without running", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"when a limit on attempts is lowered, waiting tasks beyond it become dead without running", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		k, ran := failingKind(q, parsePolicy(t, "delay if(n < 3, 0, 1h); attempts 5"))
 		id := enqueue(t, q, k, noteArgs{})
 		stop := startWorker(t, q)
 		waitFor(t, q, id, "waiting", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 3 })
 		stop()
 
-		strict := b.queueOn(t, b.open(t), falldue.Config{})
+		strict := f.queueOn(t, f.open(t), falldue.Config{})
 		_, again := failingKind(strict, parsePolicy(t, "delay 0; attempts 2"))
 		startWorker(t, strict)
 		info := waitForState(t, strict, id, falldue.Dead)
@@ -181,8 +181,8 @@ var retryCases = []conformanceCase{
 			t.Errorf("%d attempts ran before and %d after, want 3 and 0", len(ran), len(again))
 		}
 	}},
-	{"Snooze does not use up an attempt, and the delay of the policy is not added", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{DoneRetention: time.Hour})
+	{"Snooze does not use up an attempt, and the delay of the policy is not added", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
 		k := falldue.NewKind[noteArgs]("snoozing", falldue.KindConfig{Policy: parsePolicy(t, "delay if(n == 1, 0, 1h); attempts 2")})
 		ran := make(chan falldue.TaskMeta, 10)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
@@ -206,8 +206,8 @@ var retryCases = []conformanceCase{
 			t.Errorf("done with %d attempts and %d claims, want 2 and 5", info.Attempts, info.Fence)
 		}
 	}},
-	{"RetryAfter replaces the delay of the policy and uses up an attempt", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"RetryAfter replaces the delay of the policy and uses up an attempt", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("retry.after", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h; attempts 3")})
 		ran := make(chan int, 10)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
@@ -225,8 +225,8 @@ var retryCases = []conformanceCase{
 			t.Errorf("dead with %d attempts, error %q", info.Attempts, info.LastError)
 		}
 	}},
-	{"Discard makes a task dead at once", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"Discard makes a task dead at once", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("hopeless", falldue.KindConfig{})
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return falldue.Discard(errFlaky) })
 		id := enqueue(t, q, k, noteArgs{})
@@ -235,8 +235,8 @@ var retryCases = []conformanceCase{
 			t.Errorf("dead with %d attempts, error %q", info.Attempts, info.LastError)
 		}
 	}},
-	{"any error text is stored, after invalid characters are replaced and a long text is cut", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"any error text is stored, after invalid characters are replaced and a long text is cut", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[string]("texts", falldue.KindConfig{})
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[string]) error {
 			switch task.Args {

@@ -10,8 +10,8 @@ import (
 )
 
 var stopCases = []conformanceCase{
-	{"a worker that stops finishes running tasks, gives back claimed tasks that have not started, and claims no more", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{Concurrency: 1, DoneRetention: time.Hour})
+	{"a worker that stops finishes running tasks, gives back claimed tasks that have not started, and claims no more", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{Concurrency: 1, DoneRetention: time.Hour})
 		k := falldue.NewKind[int]("stopping", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
 		started, release := make(chan int, 100), make(chan struct{})
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[int]) error {
@@ -45,8 +45,8 @@ var stopCases = []conformanceCase{
 			t.Errorf("%d more tasks were started", n)
 		}
 	}},
-	{"handlers that exceed the shutdown timeout are cancelled, and their tasks run again without losing an attempt", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{ShutdownTimeout: 10 * time.Millisecond})
+	{"handlers that exceed the shutdown timeout are cancelled, and their tasks run again without losing an attempt", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{ShutdownTimeout: 10 * time.Millisecond})
 		k := falldue.NewKind[noteArgs]("interrupted", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h; attempts 1")})
 		started, causes := make(chan int, 10), make(chan error, 1)
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
@@ -74,8 +74,8 @@ var stopCases = []conformanceCase{
 		}
 		waitForDeletion(t, q, id)
 	}},
-	{"a queue can run again after it has stopped, but not twice at the same time", func(t *testing.T, b *fixture) {
-		q := b.queue(t, falldue.Config{})
+	{"a queue can run again after it has stopped, but not twice at the same time", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("again", falldue.KindConfig{})
 		ran := make(chan struct{}, 2)
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { ran <- struct{}{}; return nil })

@@ -12,8 +12,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestDay runs the simulation to its end, with short hours.
-func TestDay(t *testing.T) {
+// TestQuickstartRunsToItsEnd runs the simulation to its end, with short hours.
+func TestQuickstartRunsToItsEnd(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		dsn := testdb.DSN(t, engine)
 		var out bytes.Buffer
@@ -99,8 +99,8 @@ func checkNothingLeft(t *testing.T, engine, dsn string) {
 	}
 }
 
-// TestStopped stops the simulation after the first failed attempt, as Ctrl-C does.
-func TestStopped(t *testing.T) {
+// TestQuickstartStopsEarly stops the simulation after the first failed attempt, as Ctrl-C does.
+func TestQuickstartStopsEarly(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	out := stopAt{text: ": failed", stop: stop}
@@ -129,8 +129,8 @@ func (s *stopAt) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// TestScreen draws a table twice, the second over the first.
-func TestScreen(t *testing.T) {
+// TestScreenRedrawsInPlace draws a table twice, the second over the first.
+func TestScreenRedrawsInPlace(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	s := newScreen(&out, time.Second, []rule{{kind: "order.progress"}})
