@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/falldue/falldue/dialect"
 	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/dialect"
 )
 
 // sampleAttempts are the values of n at which every formula is compared. They

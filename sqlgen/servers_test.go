@@ -4,9 +4,10 @@ import (
 	"context"
 	"testing"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
-	"github.com/jmoiron/sqlx"
 )
 
 // eachServer runs a test on every engine. Each run has its own connection, so that

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/sqlgen"
-	"github.com/spf13/cobra"
 )
 
 const policyHelp = `A FORMULA is a delay such as "917m * atan(n^3 / 15)", a preset such as

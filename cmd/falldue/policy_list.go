@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/falldue/falldue/backoff"
 	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue/backoff"
 )
 
 func policyListCommand() *cobra.Command {
