@@ -123,7 +123,7 @@ var retryCases = []conformanceCase{
 			t.Errorf("%d attempts ran, want 5", n)
 		}
 	}},
-	{"a task whose policy has jitter waits at least the delay after a failure", func(t *testing.T, f *fixture) {
+	{"after a failure a task waits the delay plus a jitter, which is drawn once", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
 		k := falldue.NewKind[noteArgs]("waits", falldue.KindConfig{Policy: parsePolicy(t, "delay 0.2s; jitter 0.2s")})
 		ran := make(chan time.Time, 2)
@@ -141,6 +141,34 @@ var retryCases = []conformanceCase{
 			t.Errorf("the second attempt came after %v, want at least the delay of 200 ms", wait)
 		}
 		waitForState(t, q, id, falldue.Done)
+
+		// The jitter is stored in UpdatedAt, from which the delay counts.
+		slow := f.queueOn(t, f.open(t), falldue.Config{})
+		k, _ = failingKind(slow, parsePolicy(t, "delay 1h; jitter 1h"))
+		ids, err := k.EnqueueMany(t.Context(), slow, make([]noteArgs, 5), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		startWorker(t, slow)
+		drawn := map[time.Duration]bool{}
+		for _, id := range ids {
+			info := waitFor(t, slow, id, "waiting", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
+			list, err := slow.Attempts(t.Context(), id)
+			if err != nil || len(list) != 1 {
+				t.Fatalf("the recorded attempts are %+v (error %v), want 1", list, err)
+			}
+			jitter := info.UpdatedAt.Sub(list[0].FinishedAt)
+			if jitter < -time.Second || jitter > time.Hour+time.Second {
+				t.Errorf("task %d has a jitter of %v, want 0 to 1h", id, jitter)
+			}
+			drawn[jitter.Round(time.Millisecond)] = true
+			if again := readTask(t, slow, id); !again.UpdatedAt.Equal(info.UpdatedAt) {
+				t.Errorf("the jitter of task %d changed: UpdatedAt was %v and is %v", id, info.UpdatedAt, again.UpdatedAt)
+			}
+		}
+		if len(drawn) < 2 {
+			t.Errorf("all %d tasks have the same jitter: %v", len(ids), drawn)
+		}
 	}},
 	{"a new policy of a kind applies to its waiting tasks, and no row is written", func(t *testing.T, f *fixture) {
 		slow := f.queue(t, falldue.Config{})
