@@ -2,36 +2,54 @@ package backoff
 
 import "time"
 
-// Constant waits the same each time.
-func Constant(wait time.Duration) Policy { return preset("constant", wait) }
+// Constant waits the same time after every failure.
+//
+// Source: ananthakumaran, Visualization of backoff functions, first function.
+func Constant(wait time.Duration) Policy { return fromPreset("constant", wait) }
 
-// Linear waits min, then longer by the same step each time, up to max before
-// the last of the retries. max must be at least min, retries at least 1; a
-// single retry waits min.
-func Linear(min, max time.Duration, retries int) Policy { return preset("linear", min, max, retries) }
+// Linear waits min before the first retry and max before the last one. Each
+// wait is longer than the one before by the same step. max must be at least
+// min, and retries at least 1. If retries is 1, the wait is min. A task is
+// executed retries + 1 times.
+//
+// Source: gecong, Support More Backoff Functions, OpenStack Zaqar
+// specification (Queens), section linear.
+func Linear(min, max time.Duration, retries int) Policy {
+	return fromPreset("linear", min, max, retries)
+}
 
-// Arithmetic goes from min to max as Linear does, by steps that grow by the
-// same amount each time.
+// Arithmetic is like [Linear], but the steps grow by the same amount each
+// time, so the wait is quadratic in n.
+//
+// Source: gecong, Support More Backoff Functions, OpenStack Zaqar
+// specification (Queens), section arithmetic.
 func Arithmetic(min, max time.Duration, retries int) Policy {
-	return preset("arithmetic", min, max, retries)
+	return fromPreset("arithmetic", min, max, retries)
 }
 
-// Geometric goes from min to max as Linear does, by the same factor each time.
-// min must be at least a millisecond.
+// Geometric is like [Linear], but each wait is longer than the one before by
+// the same factor. min must be at least 1 millisecond.
+//
+// Source: gecong, Support More Backoff Functions, OpenStack Zaqar
+// specification (Queens), section geometric.
 func Geometric(min, max time.Duration, retries int) Policy {
-	return preset("geometric", min, max, retries)
+	return fromPreset("geometric", min, max, retries)
 }
 
-// Exponential is Geometric: the specification that has both describes one
-// curve in two ways.
+// Exponential is the same curve as [Geometric]. The specification describes it
+// twice, under both names.
+//
+// Source: gecong, Support More Backoff Functions, OpenStack Zaqar
+// specification (Queens), section exponential.
 func Exponential(min, max time.Duration, retries int) Policy {
-	return preset("exponential", min, max, retries)
+	return fromPreset("exponential", min, max, retries)
 }
 
-// Curve is the curve of [SNS] between min and max.
+// Curve names the curve of [SNS] between min and max.
 type Curve string
 
-// The curves of SNS.
+// The curves of [SNS]. They are those of [Linear], [Arithmetic], [Geometric]
+// and [Exponential].
 const (
 	LinearCurve      Curve = "linear"
 	ArithmeticCurve  Curve = "arithmetic"
@@ -39,26 +57,31 @@ const (
 	ExponentialCurve Curve = "exponential"
 )
 
-// SNSPhases are the phases of an SNS delivery policy, in the order in which
-// the retries go through them.
+// SNSPhases are the four phases of an SNS delivery policy. The retries go
+// through them in this order: NoDelay, MinDelay, the curve, MaxDelay.
 type SNSPhases struct {
 	// Curve is the curve of the third phase. Defaults to LinearCurve.
 	Curve Curve
-	// Min and Max are the waits at its ends, from 1 second to 1 hour. Default
-	// to 20 seconds.
+	// Min and Max are the first and the last wait of the curve, from 1 second
+	// to 1 hour. Max must be at least Min. Each defaults to 20 seconds.
 	Min, Max time.Duration
-	// Retries is how many retries there are in all phases, from 0 to 100.
+	// Retries is the number of retries in all phases, from 0 to 100.
 	Retries int
-	// NoDelay retries come first, at once.
+	// NoDelay is the number of retries in the first phase. They do not wait.
 	NoDelay int
-	// MinDelay retries come next, each after Min.
+	// MinDelay is the number of retries in the second phase. Each waits Min.
 	MinDelay int
-	// MaxDelay retries come last, each after Max. What Retries has beyond the
-	// three is the third phase.
+	// MaxDelay is the number of retries in the last phase. Each waits Max. The
+	// third phase has the retries that are left: Retries - NoDelay - MinDelay -
+	// MaxDelay, which must not be negative.
 	MaxDelay int
 }
 
-// SNS waits by the phases of Amazon SNS.
+// SNS waits by the phases of an Amazon SNS delivery policy.
+//
+// Source: AWS, Amazon SNS message delivery retries, section on the phases of a
+// delivery policy. The curves are those of gecong, Support More Backoff
+// Functions, OpenStack Zaqar specification (Queens).
 func SNS(p SNSPhases) Policy {
 	if p.Curve == "" {
 		p.Curve = LinearCurve
@@ -69,28 +92,48 @@ func SNS(p SNSPhases) Policy {
 	if p.Max == 0 {
 		p.Max = 20 * time.Second
 	}
-	return preset("sns_"+string(p.Curve), p.Min, p.Max, p.Retries, p.NoDelay, p.MinDelay, p.MaxDelay)
+	return fromPreset("sns_"+string(p.Curve), p.Min, p.Max, p.Retries, p.NoDelay, p.MinDelay, p.MaxDelay)
 }
 
-// Polynomial waits base + unit * n^exponent, at most max.
+// Polynomial waits base + unit * n^exponent, but at most max. The exponent is
+// from 0 to 20.
+//
+// Source: the common form of the formulas of Sidekiq, River and Zizq.
 func Polynomial(base, unit time.Duration, exponent float64, max time.Duration) Policy {
-	return preset("polynomial", base, unit, exponent, max)
+	return fromPreset("polynomial", base, unit, exponent, max)
 }
 
-// Arctan comes near to max along the inverse tangent of n^3 / 15: for 24 hours
-// the waits are 1h, 7.5h, 16.2h, 20.5h, 22.2h.
-func Arctan(max time.Duration) Policy { return preset("arctan", max) }
+// Arctan waits max * 2 / pi * atan(n^3 / 15), which grows fast at first and
+// approaches max. For 24 hours the waits are 1h, 7.5h, 16.2h, 20.5h, 22.2h.
+//
+// Source: Michał, A function for scheduling retries in a job queue, the formula
+// for f(n).
+func Arctan(max time.Duration) Policy { return fromPreset("arctan", max) }
 
-// Sigmoid comes near to max along the logistic function.
-func Sigmoid(max time.Duration) Policy { return preset("sigmoid", max) }
+// Sigmoid waits max * (2 / (1 + e^-n) - 1), the upper half of the logistic
+// function, which approaches max.
+//
+// Source: Michał, A function for scheduling retries in a job queue, last
+// sentence. The scaling is this library's.
+func Sigmoid(max time.Duration) Policy { return fromPreset("sigmoid", max) }
 
-// Euler comes near to max along (1 + 1/n)^n.
-func Euler(max time.Duration) Policy { return preset("euler", max) }
+// Euler waits max * ((1 + 1/n)^n - 1) / (e - 1), which approaches max.
+//
+// Source: Michał, A function for scheduling retries in a job queue, last
+// sentence. The scaling is this library's.
+func Euler(max time.Duration) Policy { return fromPreset("euler", max) }
 
-// FullJitter draws from 0 to a wait that begins with base and doubles up to
-// most.
-func FullJitter(base, most time.Duration) Policy { return preset("full_jitter", base, most) }
+// FullJitter draws each wait from 0 to a limit. The limit is base after the
+// first failure and doubles after each further one, up to max.
+//
+// Source: Marc Brooker, Exponential Backoff and Jitter, AWS Architecture Blog,
+// FullJitter.
+func FullJitter(base, max time.Duration) Policy { return fromPreset("full_jitter", base, max) }
 
-// EqualJitter draws from the upper half of a wait that begins with base and
-// doubles up to most.
-func EqualJitter(base, most time.Duration) Policy { return preset("equal_jitter", base, most) }
+// EqualJitter draws each wait from half of a limit to the whole limit. The
+// limit is base after the first failure and doubles after each further one, up
+// to max.
+//
+// Source: Marc Brooker, Exponential Backoff and Jitter, AWS Architecture Blog,
+// EqualJitter.
+func EqualJitter(base, max time.Duration) Policy { return fromPreset("equal_jitter", base, max) }

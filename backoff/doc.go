@@ -1,30 +1,36 @@
-// Package backoff holds policies: how long a task waits after it failed, and
-// when it is given up. A [Policy] is data. It has a delay and a jitter, which
-// are formulas over n, the number of failed attempts, a limit on attempts and a
-// limit on elapsed time; the wait after the n-th failure is drawn uniformly
-// from delay to delay + jitter.
+// Package backoff defines retry policies: how long a task waits after a
+// failure, and when it is given up.
+//
+// A [Policy] is data. It has a delay and a jitter, which are formulas over n,
+// the number of failed attempts. It may also limit the number of attempts and
+// the elapsed time. The wait after the n-th failure is drawn uniformly from
+// delay to delay + jitter.
 //
 // A policy is written in Go, by the function of a preset:
 //
 //	backoff.Arctan(24 * time.Hour).WithMaxAttempts(20)
 //	backoff.Geometric(5*time.Second, 260*time.Second, 10).WithJitter("0.2 * delay")
 //
-// or as text, which is how it is stored and shown, and how the command line
-// takes it:
+// or as text, the form in which policies are stored, displayed, and passed to
+// the command line:
 //
 //	delay 15s + n^4; jitter 30s * n; attempts 26; elapsed 30d
 //	arctan(max=12h); attempts 40
 //
-// [Presets] lists the presets, each with its parameters, its formula and where
-// that comes from. In text, a preset alone stands for its whole policy, and the
-// clauses behind it replace parts; inside a formula it stands for its delay. It
-// is replaced by its formula as soon as it is read, so a stored policy shows
-// the formula, can be edited, and does not change when a preset does.
+// [Presets] lists the presets, each with its parameters, its formulas and
+// their source. If the delay of a text is only a preset, the policy also has the
+// jitter and the limits of that preset, and the clauses that follow replace
+// them. Inside a larger formula, a preset means its delay alone. [Parse]
+// replaces a preset by its formulas, so a stored policy shows its formulas, can
+// be edited, and does not change when a preset does.
 //
-// Some presets have no limit, as what they stand for has none: a task with
-// [Constant], [Polynomial], [Arctan], [Sigmoid], [Euler], [FullJitter],
-// [EqualJitter], [PubSub], [DBScheduler] or [GRPC] is tried for ever, unless
-// [Policy.WithMaxAttempts] or [Policy.WithMaxElapsed] is added.
+// Some presets have no limit, because their originals have none: [Constant],
+// [Polynomial], [Arctan], [Sigmoid], [Euler], [FullJitter], [EqualJitter],
+// [PubSub], [DBScheduler] and [GRPC]. Their tasks are retried forever, unless
+// [Policy.WithMaxAttempts] or [Policy.WithMaxElapsed] adds a limit.
 //
-// The package imports sqlgen and nothing of the packages above it.
+// The function of a preset returns no error. If an argument is out of range,
+// [Policy.Err] of the returned policy reports it.
+//
+// The package imports sqlgen and no package above it.
 package backoff

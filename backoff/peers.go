@@ -2,43 +2,85 @@ package backoff
 
 import "time"
 
-// Zizq is the default policy: 15s + n^4, a jitter of 30s * n, 25 retries.
-func Zizq() Policy { return preset("zizq") }
+// Zizq is the default policy of this library: a delay of 15s + n^4, a jitter of
+// 30s * n, and 25 retries.
+//
+// Source: Zizq, Backoff & Retry Policies, sections Backoff Policy Structure and
+// Zizq Defaults.
+func Zizq() Policy { return fromPreset("zizq") }
 
-// Sidekiq is the default of Sidekiq 8.
-func Sidekiq() Policy { return preset("sidekiq") }
+// Sidekiq is the default of Sidekiq 8: a delay of (n - 1)^4 + 15s, a jitter of
+// 10s * n, and 25 retries.
+//
+// Source: Sidekiq, lib/sidekiq/job_retry.rb, delay_for.
+func Sidekiq() Policy { return fromPreset("sidekiq") }
 
-// Cenkalti is the default of cenkalti/backoff: from 500 milliseconds by a
-// factor of 1.5 up to a minute, half of it more or less, for 15 minutes.
-func Cenkalti() Policy { return preset("cenkalti") }
+// Cenkalti is the default of cenkalti/backoff: an interval from 500
+// milliseconds, which grows by a factor of 1.5 up to 1 minute, plus or minus
+// half of it, for 15 minutes.
+//
+// Source: cenkalti/backoff v4, exponential.go, NextBackOff.
+func Cenkalti() Policy { return fromPreset("cenkalti") }
 
-// PubSub doubles from min to max, as Pub/Sub's RetryPolicy may do; both are at
-// most 10 minutes.
-func PubSub(min, max time.Duration) Policy { return preset("pubsub", min, max) }
+// PubSub doubles the wait from min to max. Both are at most 10 minutes. The
+// documentation of Pub/Sub does not say by what factor its wait grows: 2 is an
+// assumption.
+//
+// Source: How does the exponential backoff configured in Google Pub/Sub's
+// RetryPolicy work?, Stack Overflow; Pub/Sub reference, RetryPolicy.
+func PubSub(min, max time.Duration) Policy { return fromPreset("pubsub", min, max) }
 
-// River is the default of River.
-func River() Policy { return preset("river") }
+// River is the default of River: n^4 plus or minus a tenth of it, and 25
+// attempts.
+//
+// Source: River, DefaultClientRetryPolicy.
+func River() Policy { return fromPreset("river") }
 
-// Oban is the default of Oban.
-func Oban() Policy { return preset("oban") }
+// Oban is the default of Oban: 15s + 2^n and up to a tenth more, and 20
+// attempts.
+//
+// Source: Oban, Oban.Worker, backoff/1; Oban.Backoff.
+func Oban() Policy { return fromPreset("oban") }
 
-// Asynq is the default of asynq.
-func Asynq() Policy { return preset("asynq") }
+// Asynq is the default of asynq: a delay of (n - 1)^4 + 15s, a jitter of
+// 29s * n, and 25 retries.
+//
+// Source: asynq, server.go, DefaultRetryDelayFunc.
+func Asynq() Policy { return fromPreset("asynq") }
 
-// Faktory is the default of Faktory.
-func Faktory() Policy { return preset("faktory") }
+// Faktory is the default of Faktory: a delay of (n - 1)^4 + 15s, a jitter of
+// 29s * n, and 25 retries.
+//
+// Source: Faktory, manager/retry.go, nextRetry.
+func Faktory() Policy { return fromPreset("faktory") }
 
-// GraphileWorker is the default of Graphile Worker.
-func GraphileWorker() Policy { return preset("graphile_worker") }
+// GraphileWorker is the default of Graphile Worker: e^n seconds up to e^10,
+// about six hours, and 25 attempts.
+//
+// Source: Graphile Worker, Exponential backoff.
+func GraphileWorker() Policy { return fromPreset("graphile_worker") }
 
-// DBScheduler is the exponential backoff of db-scheduler.
-func DBScheduler(initial time.Duration) Policy { return preset("db_scheduler", initial) }
+// DBScheduler is the exponential backoff of db-scheduler: initial, which grows
+// by a factor of 1.5.
+//
+// Source: db-scheduler, FailureHandler.ExponentialBackoffFailureHandler.
+func DBScheduler(initial time.Duration) Policy { return fromPreset("db_scheduler", initial) }
 
-// Celery is Celery's retry_backoff with its defaults.
-func Celery() Policy { return preset("celery") }
+// Celery is retry_backoff of Celery with its defaults: from 0 to a limit that
+// doubles from 1 second up to 10 minutes, and 4 attempts.
+//
+// Source: Celery, Tasks, section Automatic retry for known exceptions;
+// celery/utils/time.py, get_exponential_backoff_interval.
+func Celery() Policy { return fromPreset("celery") }
 
-// ActiveJob is polynomially_longer of Active Job.
-func ActiveJob() Policy { return preset("activejob") }
+// ActiveJob is polynomially_longer of Active Job: a delay of n^4 + 2s, a jitter
+// of 0.15 * n^4, and 5 attempts.
+//
+// Source: Ruby on Rails, ActiveJob::Exceptions, retry_on.
+func ActiveJob() Policy { return fromPreset("activejob") }
 
-// GRPC is the connection backoff of gRPC.
-func GRPC() Policy { return preset("grpc") }
+// GRPC is the connection backoff of gRPC: 1 second, then 1.6^(n - 1) seconds up
+// to 2 minutes, plus or minus a fifth.
+//
+// Source: gRPC, doc/connection-backoff.md.
+func GRPC() Policy { return fromPreset("grpc") }

@@ -11,72 +11,79 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Policy is how long a task waits after it failed, and when it is given up. It
-// is immutable: the With methods return changed copies.
+// Policy defines how long a task waits after a failure, and when it is given
+// up. A Policy is immutable: the With methods return changed copies.
 //
-// The zero Policy is the default, that of [Zizq]: 15s + n^4 with a jitter of
-// 30s * n and 26 attempts, which are 25 days.
+// The zero Policy is the default, [Zizq]: a delay of 15s + n^4, a jitter of
+// 30s * n, and 26 attempts, the last of which comes after about 25 days.
 //
-// A policy made with a parameter out of range, or of a text that is no policy,
-// is made all the same, so that it can initialize a variable in one line, and
-// carries the error in [Policy.Err]. Whatever takes a policy checks that first.
+// The functions that return a Policy and no error can initialize a variable in
+// one line. If an argument is invalid, they return a Policy whose [Policy.Err]
+// is not nil. Package falldue checks it: Enqueue and Run return that error.
 type Policy struct {
 	delay, jitter sqlgen.Formula
 	maxAttempts   int
 	maxElapsed    time.Duration
-	made          bool // false in the zero Policy only
+	initialized   bool // false only in the zero Policy
 	err           error
 }
 
-// New makes a policy of two formulas, without limits. A nil jitter is none.
+// New returns a policy with the given delay and jitter, both in seconds, and
+// without limits. A nil jitter means none. [Policy.Err] reports a formula that
+// does not compile.
 func New(delay, jitter sqlgen.Expr) Policy {
 	if jitter == nil {
 		jitter = sqlgen.Number{}
 	}
-	p := Policy{made: true}
+	p := Policy{initialized: true}
 	if p.delay, p.err = sqlgen.Compile(delay); p.err != nil {
-		return failed(fmt.Errorf("backoff: the delay: %w", p.err))
+		return invalid(fmt.Errorf("backoff: the delay: %w", p.err))
 	}
 	if p.jitter, p.err = sqlgen.CompileJitter(jitter, p.delay); p.err != nil {
-		return failed(fmt.Errorf("backoff: the jitter: %w", p.err))
+		return invalid(fmt.Errorf("backoff: the jitter: %w", p.err))
 	}
 	return p
 }
 
-func failed(err error) Policy { return Policy{made: true, err: err} }
+// invalid returns a policy that has only an error.
+func invalid(err error) Policy { return Policy{initialized: true, err: err} }
 
-var standard = sync.OnceValue(Zizq)
+var defaultPolicy = sync.OnceValue(Zizq)
 
-// get returns p, or the default for the zero Policy.
-func (p Policy) get() Policy {
-	if !p.made {
-		return standard()
+// orDefault returns p, or the default if p is the zero Policy.
+func (p Policy) orDefault() Policy {
+	if !p.initialized {
+		return defaultPolicy()
 	}
 	return p
 }
 
-// Err is what was wrong with how the policy was made, or nil.
+// Err returns the first error that occurred while the policy was made: an
+// argument out of range, or an invalid text or formula. It returns nil for a
+// valid policy.
 func (p Policy) Err() error { return p.err }
 
-// Delay is the formula of the shortest wait.
-func (p Policy) Delay() sqlgen.Formula { return p.get().delay }
+// Delay returns the formula for the shortest wait, in seconds.
+func (p Policy) Delay() sqlgen.Formula { return p.orDefault().delay }
 
-// Jitter is the formula of the width of the jitter: what the wait may be
-// longer than the delay.
-func (p Policy) Jitter() sqlgen.Formula { return p.get().jitter }
+// Jitter returns the formula for the width of the random part that is added to
+// the delay, in seconds.
+func (p Policy) Jitter() sqlgen.Formula { return p.orDefault().jitter }
 
-// MaxAttempts is how many times a task is executed before it is given up: one
-// more than the retries. 0 is no limit.
-func (p Policy) MaxAttempts() int { return p.get().maxAttempts }
+// MaxAttempts returns how many times a task is executed before it is given up:
+// one more than the number of retries. 0 means no limit.
+func (p Policy) MaxAttempts() int { return p.orDefault().maxAttempts }
 
-// MaxElapsed is how long after its first attempt a task is given up: it is not
-// retried where the next attempt would begin later. 0 is no limit.
-func (p Policy) MaxElapsed() time.Duration { return p.get().maxElapsed }
+// MaxElapsed returns how long after the start of its first attempt a task may
+// be retried. A task is given up if its next attempt would begin later than
+// that. 0 means no limit.
+func (p Policy) MaxElapsed() time.Duration { return p.orDefault().maxElapsed }
 
-// WithJitter replaces the jitter by a formula such as "30s * n" or
-// "0.2 * delay".
+// WithJitter returns a copy of p whose jitter is the formula, such as "30s * n"
+// or "0.2 * delay". The jitter is the width of the random part that is added to
+// the delay. [Policy.Err] reports an invalid formula.
 func (p Policy) WithJitter(formula string) Policy {
-	p = p.get()
+	p = p.orDefault()
 	e, err := sqlgen.ParseWith(formula, sqlgen.Scope{Jitter: true, Macros: delayMacros()})
 	if err == nil {
 		var jitter sqlgen.Formula
@@ -84,59 +91,63 @@ func (p Policy) WithJitter(formula string) Policy {
 			p.jitter = jitter
 		}
 	}
-	return p.orFailed(err, "the jitter")
+	return p.withError(err, "the jitter")
 }
 
-// WithMaxAttempts replaces the limit on attempts; 0 is no limit.
+// WithMaxAttempts returns a copy of p that allows n executions of a task, from
+// 0 to [sqlgen.MaxAttempts]. 0 means no limit. [Policy.Err] reports any other n.
 func (p Policy) WithMaxAttempts(n int) Policy {
-	p = p.get()
+	p = p.orDefault()
 	p.maxAttempts = n
-	return p.orFailed(checkAttempts(float64(n)), "")
+	return p.withError(checkAttempts(float64(n)), "")
 }
 
-// WithMaxElapsed replaces the limit on elapsed time; 0 is no limit.
+// WithMaxElapsed returns a copy of p that allows retries until d after the
+// start of the first attempt, from 0 to [sqlgen.MaxDelay] seconds. 0 means no
+// limit. [Policy.Err] reports any other d.
 func (p Policy) WithMaxElapsed(d time.Duration) Policy {
-	p = p.get()
+	p = p.orDefault()
 	p.maxElapsed = d
-	return p.orFailed(checkElapsed(d.Seconds()), "")
+	return p.withError(checkElapsed(d.Seconds()), "")
 }
 
-// orFailed keeps the first error.
-func (p Policy) orFailed(err error, of string) Policy {
+// withError returns p, or a policy with the error if there is one. The first
+// error stays. part names the part of the policy that is wrong; it may be empty.
+func (p Policy) withError(err error, part string) Policy {
 	switch {
 	case p.err != nil || err == nil:
 		return p
-	case of != "":
-		err = fmt.Errorf("%s: %w", of, err)
+	case part != "":
+		err = fmt.Errorf("%s: %w", part, err)
 	}
-	return failed(fmt.Errorf("backoff: %w", err))
+	return invalid(fmt.Errorf("backoff: %w", err))
 }
 
 func checkAttempts(n float64) error {
 	if !(n >= 0 && n <= sqlgen.MaxAttempts) || n != math.Trunc(n) {
-		return fmt.Errorf("the limit on attempts is %v; it must be a whole number from 0, for none, to %d", n, sqlgen.MaxAttempts)
+		return fmt.Errorf("the limit on attempts is %v; it must be a whole number from 0, which means none, to %d", n, sqlgen.MaxAttempts)
 	}
 	return nil
 }
 
 func checkElapsed(seconds float64) error {
 	if !(seconds >= 0 && seconds <= sqlgen.MaxDelay) {
-		return fmt.Errorf("the limit on elapsed time is %s; it must be from 0, for none, to %s",
+		return fmt.Errorf("the limit on elapsed time is %s; it must be from 0, which means none, to %s",
 			secondsText(seconds), secondsText(sqlgen.MaxDelay))
 	}
 	return nil
 }
 
-// Wait is the delay and the jitter after the n-th failure, to the microsecond.
-// The wait is drawn uniformly from delay to delay + jitter. Both are 0 for n
-// below 1, and at most 100 years.
+// Wait returns the delay and the jitter after the n-th failure, rounded to the
+// microsecond. The wait is drawn uniformly from delay to delay + jitter. Both
+// are 0 for n below 1, and at most 36,500 days.
 func (p Policy) Wait(n int64) (delay, jitter time.Duration) {
-	p = p.get()
+	p = p.orDefault()
 	return time.Duration(p.delay.Micros(n)) * time.Microsecond, time.Duration(p.jitter.Micros(n)) * time.Microsecond
 }
 
-// Key names the policy by what it says: 16 hexadecimal digits that two policies
-// share if their text is the same.
+// Key returns 16 hexadecimal digits that identify the policy by its text. Two
+// policies with the same text have the same key.
 func (p Policy) Key() string {
 	sum := sha256.Sum256([]byte(p.String()))
 	return hex.EncodeToString(sum[:8])

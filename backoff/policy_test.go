@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-func TestParsePrints(t *testing.T) {
+func TestParsedPolicyPrintsAsText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"15s+n^4": "delay 15s + n^4",
@@ -19,12 +19,12 @@ func TestParsePrints(t *testing.T) {
 		"delay n\njitter delay/2\nelapsed 36h\n":                    "delay n; jitter delay / 2; elapsed 36h",
 		" n ; ; attempts 3 ;":                                       "delay n; attempts 3",
 		"delay\tn; attempts 0; jitter 0; elapsed 0":                 "delay n",
-		// A preset alone brings its jitter and limits, and clauses replace them.
+		// A preset alone sets the jitter and the limits, and clauses replace them.
 		"zizq":                "delay 15s + n^4; jitter 30s * n; attempts 26",
 		"delay zizq(base=1s)": "delay 1s + n^4; jitter 30s * n; attempts 26",
 		"zizq(); jitter 0; attempts 3; elapsed 1d": "delay 15s + n^4; attempts 3; elapsed 1d",
 		"cenkalti(max_elapsed=0)":                  "delay (1 - 0.5) * min(60s, 500ms * 1.5^(n - 1)); jitter 2 * 0.5 * min(60s, 500ms * 1.5^(n - 1))",
-		// Inside a formula it stands for its delay.
+		// Inside a formula a preset means its delay.
 		"2 * zizq":                                "delay 2 * (15s + n^4)",
 		"max(constant(wait=1h), arctan)":          "delay max(1h, 24h * 2 / pi * atan(n^3 / 15))",
 		"n; jitter constant(1m) * 2":              "delay n; jitter 1m * 2",
@@ -46,25 +46,25 @@ func TestParsePrints(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejectsInvalidText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                          "the text is empty; a policy is at least a delay, such as 15s + n^4",
+		"":                          "the text is empty; a policy needs a delay, such as 15s + n^4",
 		" ;; \n":                    "the text is empty",
 		"jitter 3":                  `the policy begins with "jitter"; the delay comes first`,
 		"n; delay n":                `the policy has two clauses "delay"`,
 		"n; attempts 3; attempts 3": `the policy has two clauses "attempts"`,
-		"n; foo 3":                  `the clause "foo 3" of the policy begins with none of delay, jitter, attempts, elapsed`,
-		"n; attempts -1":            "the limit on attempts is -1; it must be a whole number from 0, for none, to 2147483647",
+		"n; foo 3":                  `unknown clause "foo 3"; a clause begins with one of delay, jitter, attempts, elapsed`,
+		"n; attempts -1":            "the limit on attempts is -1; it must be a whole number from 0, which means none, to 2147483647",
 		"n; attempts 2.5":           "the limit on attempts is 2.5",
 		"n; attempts 1e10":          "the limit on attempts is 1e+10",
-		"n; attempts n":             "a limit is a constant, not n",
-		"n; elapsed 0 - 1s":         "the limit on elapsed time is -1s; it must be from 0, for none, to 36500d",
+		"n; attempts n":             "a limit must be a constant, not n",
+		"n; elapsed 0 - 1s":         "the limit on elapsed time is -1s; it must be from 0, which means none, to 36500d",
 		"n; elapsed 36501d":         "the limit on elapsed time is 3153686400s",
-		"delay delay":               `formula "delay delay", byte 6: delay may be used in a jitter only`,
+		"delay delay":               `formula "delay delay", byte 6: delay may be used only in a jitter`,
 		"n; jitter 2 ^":             `formula "n; jitter 2 ^", byte 13: found the end`,
 		"n; jitter x":               `byte 10: unknown name "x"`,
-		"arctan(max=n)":             "byte 11: an argument is a constant; n and delay may not be in it",
+		"arctan(max=n)":             "byte 11: an argument must be a constant, without n and delay",
 		strings.Repeat(" ", 10000):  "the text has 10000 bytes; a policy has at most 8448",
 		"1/(n-1/(n-1/(n-1/(n-1/(n-1/(n-1/(n-2)))))))": "nests divisors that may be 0 more than 6 deep",
 	} {
@@ -73,7 +73,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("Parse(%.40q) is %s, error %v, want %q", text, p, err, want)
 		}
 		if kept := backoff.ParseDeferred(text).Err(); kept == nil || kept.Error() != err.Error() {
-			t.Errorf("Text(%.40q) keeps %v, want %v", text, kept, err)
+			t.Errorf("ParseDeferred(%.40q) keeps %v, want %v", text, kept, err)
 		}
 	}
 	_, err := backoff.Parse("n; jitter (")
@@ -96,7 +96,7 @@ func TestZeroPolicyIsTheDefault(t *testing.T) {
 	}
 }
 
-func TestWith(t *testing.T) {
+func TestWithMethodsReplaceParts(t *testing.T) {
 	t.Parallel()
 	p := backoff.Constant(time.Hour).WithJitter("0.2 * delay").WithMaxAttempts(5).WithMaxElapsed(36 * time.Hour)
 	if got, want := p.String(), "delay 1h; jitter 0.2 * delay; attempts 5; elapsed 36h"; got != want || p.Err() != nil {
@@ -106,11 +106,11 @@ func TestWith(t *testing.T) {
 		t.Errorf("it waits %v + %v", delay, jitter)
 	}
 	for want, p := range map[string]backoff.Policy{
-		"backoff: the jitter: formula \"x\", byte 0": p.WithJitter("x"),
-		"the limit on attempts is -1":                p.WithMaxAttempts(-1).WithJitter("x"), // the first error stays
-		"the limit on elapsed time is -1s":           p.WithMaxElapsed(-time.Second),
-		"the delay: sqlgen: the formula lacks":       backoff.New(nil, nil),
-		"the jitter: sqlgen: unknown function":       backoff.New(sqlgen.N{}, sqlgen.Call{Func: "sin"}),
+		"backoff: the jitter: formula \"x\", byte 0":   p.WithJitter("x"),
+		"the limit on attempts is -1":                  p.WithMaxAttempts(-1).WithJitter("x"), // the first error stays
+		"the limit on elapsed time is -1s":             p.WithMaxElapsed(-time.Second),
+		"the delay: sqlgen: the formula has a missing": backoff.New(nil, nil),
+		"the jitter: sqlgen: unknown function":         backoff.New(sqlgen.N{}, sqlgen.Call{Func: "sin"}),
 	} {
 		if err := p.Err(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
@@ -136,8 +136,8 @@ func TestWaitIsBounded(t *testing.T) {
 	}
 }
 
-// Keys are stored in tasks' rows, so no release may change them.
-func TestKeysStay(t *testing.T) {
+// Keys are stored in the rows of tasks, so no release may change them.
+func TestKeysDoNotChange(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"15s + n^4; jitter 30s * n; attempts 26": "f6e1346ed0a54479",
@@ -151,7 +151,7 @@ func TestKeysStay(t *testing.T) {
 	}
 }
 
-func TestJSON(t *testing.T) {
+func TestPolicyMarshalsAsJSON(t *testing.T) {
 	t.Parallel()
 	type kind struct{ Policy backoff.Policy }
 	for _, c := range []struct{ text, want string }{
@@ -178,12 +178,12 @@ func TestJSON(t *testing.T) {
 	before := p.String()
 	for text, want := range map[string]string{
 		`{}`:                                 "formula \"\", byte 0",
-		`3`:                                  "a policy is an object with a delay, or a text",
+		`3`:                                  "a policy must be an object with a delay, or a string",
 		`{"delay": "n", "max_attempt": 3}`:   `unknown field "max_attempt"`,
 		`{"delay": "n; attempts 3"}`:         `found ";"`,
 		`{"delay": "n", "max_attempts": -3}`: "the limit on attempts is -3",
 		`{"delay": "n", "max_elapsed": "x"}`: `unknown name "x"`,
-		`"n; jitter"`:                        `the clause "jitter" of the policy`,
+		`"n; jitter"`:                        `unknown clause "jitter"`,
 	} {
 		if err := json.Unmarshal([]byte(text), &p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
@@ -194,7 +194,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// FuzzParse holds the text of policies to the parser's law.
+// FuzzParse checks that the text of every policy parses as the same policy.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"delay 15s + n^4; jitter 30s * n; attempts 26; elapsed 15m", "geometric(min=5s, max=260s, retries=10)", "zizq; jitter 0",
@@ -211,7 +211,7 @@ func FuzzParse(f *testing.F) {
 		again, err := backoff.Parse(printed)
 		if err != nil {
 			if len(printed) > sqlgen.MaxText {
-				return // presets made it longer than a text may be
+				return // expanding presets made the text too long
 			}
 			t.Fatalf("%q prints %q, which does not parse: %v", text, printed, err)
 		}

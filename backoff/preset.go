@@ -12,23 +12,24 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Preset is a policy with named parameters. Its formulas are in the language of
-// policies, where the parameters are names like n.
+// Preset is a policy with named parameters. Its formulas are text, in which a
+// parameter is used by its name, like n.
 type Preset struct {
-	// Name is how text calls it.
+	// Name is the name of the preset in a policy's text.
 	Name string `json:"name"`
-	// Doc says in a sentence or two what it does.
+	// Doc describes the preset in a few sentences.
 	Doc string `json:"doc"`
-	// Source is whose formula it is: author, title, section.
+	// Source says where the formulas come from: author, title, section.
 	Source string `json:"source"`
-	// Params are its parameters, in the order in which they may be given
-	// without their names.
+	// Params are the parameters, in the order in which arguments without names
+	// are assigned to them.
 	Params []Param `json:"params,omitempty"`
-	// Delay is its formula.
+	// Delay is the formula for the delay, in seconds.
 	Delay string `json:"delay"`
-	// Jitter is the formula of its jitter; empty is none.
+	// Jitter is the formula for the jitter, in seconds. Empty means none.
 	Jitter string `json:"jitter,omitempty"`
-	// MaxAttempts and MaxElapsed are formulas of its limits; empty is none.
+	// MaxAttempts and MaxElapsed are the formulas for the limits. MaxElapsed
+	// is in seconds. Empty means no limit.
 	MaxAttempts string `json:"max_attempts,omitempty"`
 	MaxElapsed  string `json:"max_elapsed,omitempty"`
 
@@ -37,37 +38,40 @@ type Preset struct {
 
 // Param is a parameter of a preset.
 type Param struct {
+	// Name is the name of the parameter in a call such as arctan(max=12h).
 	Name string `json:"name"`
-	// Doc says what it is.
-	Doc  string    `json:"doc"`
+	// Doc describes the parameter.
+	Doc string `json:"doc"`
+	// Kind says what the parameter measures.
 	Kind ParamKind `json:"kind"`
-	// Default is the text of the value that it has if none is given.
+	// Default is the default value, as text.
 	Default string `json:"default"`
-	// Min and Max are the least and the largest value that is accepted, in
-	// seconds if it is a duration.
+	// Min and Max are the smallest and the largest value allowed. They are
+	// seconds if Kind is Duration.
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
 }
 
-// ParamKind is what a parameter measures.
+// ParamKind says what a parameter measures.
 type ParamKind string
 
 // The kinds of parameters.
 const (
-	Duration ParamKind = "duration"
-	Count    ParamKind = "count"  // a whole number
-	Factor   ParamKind = "factor" // any number
+	Duration ParamKind = "duration" // a length of time
+	Count    ParamKind = "count"    // a whole number
+	Factor   ParamKind = "factor"   // any number
 )
 
-// rule is a condition on several parameters, and how to say it.
-type rule struct{ condition, must string }
+// rule is a condition on several parameters, and the error message if it does
+// not hold.
+type rule struct{ condition, message string }
 
-// Range writes the values that the parameter accepts, as "from 1ms to 36500d".
+// Range returns the values allowed as text, such as "from 1ms to 36500d".
 func (p Param) Range() string {
-	return "from " + p.text(p.Min) + " to " + p.text(p.Max)
+	return "from " + p.format(p.Min) + " to " + p.format(p.Max)
 }
 
-func (p Param) text(v float64) string {
+func (p Param) format(v float64) string {
 	if p.Kind == Duration {
 		return secondsText(v)
 	}
@@ -76,7 +80,7 @@ func (p Param) text(v float64) string {
 
 func (p Param) check(v float64) error {
 	if !(v >= p.Min && v <= p.Max) {
-		return fmt.Errorf("%s is %s; it must be %s", p.Name, p.text(v), p.Range())
+		return fmt.Errorf("%s is %s; it must be %s", p.Name, p.format(v), p.Range())
 	}
 	if p.Kind == Count && v != math.Trunc(v) {
 		return fmt.Errorf("%s is %v; it must be a whole number", p.Name, v)
@@ -84,17 +88,19 @@ func (p Param) check(v float64) error {
 	return nil
 }
 
-// Presets lists all presets by their names.
+// Presets returns all presets, sorted by name.
 func Presets() []Preset {
 	list := slices.Clone(presets)
 	slices.SortFunc(list, func(a, b Preset) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
-// presets is the table of all presets, in the order of the documentation.
+// presets are all presets, grouped by source.
 var presets = slices.Concat(curvePresets, snsPresets, visualizationPresets, jitterPresets, peerPresets)
 
-// Policy makes the preset's policy of arguments, each a constant formula.
+// Policy returns the policy of the preset with the given arguments. Each must be
+// a constant formula. A parameter without an argument has its default. The
+// error says which argument is unknown, given twice, or out of range.
 func (p Preset) Policy(args []sqlgen.MacroArg) (Policy, error) {
 	policy, err := p.policy(args)
 	if err != nil {
@@ -111,7 +117,7 @@ func (p Preset) policy(args []sqlgen.MacroArg) (Policy, error) {
 	scope := sqlgen.Scope{Names: names}
 	for _, r := range p.rules {
 		if holds, err := evaluate("if("+r.condition+", 1, 0)", scope); err != nil || holds != 1 {
-			return Policy{}, errors.Join(err, fmt.Errorf("%s; it has %s", r.must, p.show(names)))
+			return Policy{}, errors.Join(err, fmt.Errorf("%s; the values are %s", r.message, p.assignments(names)))
 		}
 	}
 	delay, err := sqlgen.ParseWith(p.Delay, scope)
@@ -140,7 +146,7 @@ func (p Preset) policy(args []sqlgen.MacroArg) (Policy, error) {
 	return made, made.err
 }
 
-// bind gives each parameter its argument or its default.
+// bind returns the value of each parameter: its argument, or its default.
 func (p Preset) bind(args []sqlgen.MacroArg) (map[string]sqlgen.Expr, error) {
 	names := make(map[string]sqlgen.Expr, len(p.Params))
 	for i, arg := range args {
@@ -151,9 +157,9 @@ func (p Preset) bind(args []sqlgen.MacroArg) (map[string]sqlgen.Expr, error) {
 		at := slices.IndexFunc(p.Params, func(param Param) bool { return param.Name == name })
 		switch {
 		case at < 0 && name == "":
-			return nil, fmt.Errorf("%d arguments are given; %s", len(args), p.takes())
+			return nil, fmt.Errorf("too many arguments: %d; %s", len(args), p.paramList())
 		case at < 0:
-			return nil, fmt.Errorf("there is no parameter %q; %s", name, p.takes())
+			return nil, fmt.Errorf("unknown parameter %q; %s", name, p.paramList())
 		case names[name] != nil:
 			return nil, fmt.Errorf("%s is given twice", name)
 		}
@@ -178,9 +184,10 @@ func (p Preset) bind(args []sqlgen.MacroArg) (map[string]sqlgen.Expr, error) {
 	return names, nil
 }
 
-func (p Preset) takes() string {
+// paramList names the parameters, for an error.
+func (p Preset) paramList() string {
 	if len(p.Params) == 0 {
-		return "it takes none"
+		return "there are no parameters"
 	}
 	names := make([]string, len(p.Params))
 	for i, param := range p.Params {
@@ -189,7 +196,8 @@ func (p Preset) takes() string {
 	return "the parameters are " + strings.Join(names, ", ")
 }
 
-func (p Preset) show(names map[string]sqlgen.Expr) string {
+// assignments formats the values of the parameters, for an error.
+func (p Preset) assignments(names map[string]sqlgen.Expr) string {
 	values := make([]string, len(p.Params))
 	for i, param := range p.Params {
 		values[i] = fmt.Sprintf("%s=%s", param.Name, names[param.Name])
@@ -197,7 +205,7 @@ func (p Preset) show(names map[string]sqlgen.Expr) string {
 	return strings.Join(values, ", ")
 }
 
-// evaluate is the value of a constant formula, 0 for none.
+// evaluate returns the value of a constant formula, and 0 for an empty text.
 func evaluate(text string, scope sqlgen.Scope) (float64, error) {
 	if text == "" {
 		return 0, nil
@@ -208,17 +216,17 @@ func evaluate(text string, scope sqlgen.Scope) (float64, error) {
 	}
 	v, ok := sqlgen.Value(e)
 	if !ok {
-		return 0, fmt.Errorf("%s is no constant", e)
+		return 0, fmt.Errorf("%s is not a constant", e)
 	}
 	return v, nil
 }
 
-// macros makes the presets known to a formula, in which each stands for its
-// delay. used is told of every use.
+// macros returns a macro for each preset, which expands to the delay of the
+// preset. Each expansion calls used with the policy and the call.
 func macros(used func(Policy, sqlgen.MacroCall)) map[string]sqlgen.Macro {
-	known := make(map[string]sqlgen.Macro, len(presets))
+	all := make(map[string]sqlgen.Macro, len(presets))
 	for _, preset := range presets {
-		known[preset.Name] = func(call sqlgen.MacroCall) (sqlgen.Expr, error) {
+		all[preset.Name] = func(call sqlgen.MacroCall) (sqlgen.Expr, error) {
 			p, err := preset.Policy(call.Args)
 			if err != nil {
 				return nil, err
@@ -227,20 +235,20 @@ func macros(used func(Policy, sqlgen.MacroCall)) map[string]sqlgen.Macro {
 			return p.delay.Expr(), nil
 		}
 	}
-	return known
+	return all
 }
 
-// delayMacros are the presets where only their delay matters.
+// delayMacros are the macros for formulas that need only the delay of a preset.
 var delayMacros = sync.OnceValue(func() map[string]sqlgen.Macro {
 	return macros(func(Policy, sqlgen.MacroCall) {})
 })
 
-// preset makes the policy of a preset from Go values, in the order of its
-// parameters.
-func preset(name string, values ...any) Policy {
+// fromPreset returns the policy of a preset. The values are its arguments, in
+// the order of its parameters.
+func fromPreset(name string, values ...any) Policy {
 	at := slices.IndexFunc(presets, func(p Preset) bool { return p.Name == name })
 	if at < 0 {
-		return failed(fmt.Errorf("backoff: unknown preset %q", name))
+		return invalid(fmt.Errorf("backoff: unknown preset %q", name))
 	}
 	args := make([]sqlgen.MacroArg, len(values))
 	for i, v := range values {
@@ -255,7 +263,7 @@ func preset(name string, values ...any) Policy {
 	}
 	p, err := presets[at].Policy(args)
 	if err != nil {
-		return failed(fmt.Errorf("backoff: %w", err))
+		return invalid(fmt.Errorf("backoff: %w", err))
 	}
 	return p
 }

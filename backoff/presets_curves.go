@@ -1,14 +1,12 @@
 package backoff
 
-import (
-	"strings"
-)
+import "strings"
 
 const (
 	minute  = 60.0
 	hour    = 60 * minute
 	day     = 24 * hour
-	century = 36500 * day // sqlgen.MaxDelay
+	maxWait = 36500 * day // sqlgen.MaxDelay
 )
 
 // Sources that several presets share.
@@ -17,42 +15,45 @@ const (
 	sns   = "AWS, Amazon SNS message delivery retries, section on the phases of a delivery policy; curves as in " + zaqar
 )
 
-// span are the parameters of a curve that runs from min to max.
-func span(min, max, retries string) []Param {
+// curveParams returns the parameters of a curve from min to max, with the given
+// defaults.
+func curveParams(min, max, retries string) []Param {
 	return []Param{
-		{Name: "min", Doc: "the wait before the first retry", Kind: Duration, Default: min, Min: 0, Max: century},
-		{Name: "max", Doc: "the wait before the last retry, and all after it", Kind: Duration, Default: max, Min: 0, Max: century},
-		{Name: "retries", Doc: "how many retries there are; a single one waits min", Kind: Count, Default: retries, Min: 1, Max: 1e6},
+		{Name: "min", Doc: "the wait before the first retry", Kind: Duration, Default: min, Min: 0, Max: maxWait},
+		{Name: "max", Doc: "the wait before the last retry, and after it", Kind: Duration, Default: max, Min: 0, Max: maxWait},
+		{Name: "retries", Doc: "the number of retries; if it is 1, the wait is min", Kind: Count, Default: retries, Min: 1, Max: 1e6},
 	}
 }
 
-var ascending = rule{"max >= min", "max must be at least min"}
+var maxAtLeastMin = rule{"max >= min", "max must be at least min"}
 
-// curve is one of Zaqar's four functions. Its formula is in K, the number of
-// the retry from 1, and R, how many retries there are. Each gives min at K = 1
-// and max at K = R, also where the specification's does not: its linear step
-// divides by R, which never arrives at max.
+// curve is one of the four functions of the Zaqar specification. Its formula
+// uses K, the number of the retry, counted from 1, and R, the number of
+// retries. Each curve is min at K = 1 and max at K = R. The linear function of
+// the specification is not: its step divides by R, so it never reaches max.
 type curve struct{ name, formula, doc string }
 
 var curves = []curve{
 	{"linear", "min + (max - min) * (K - 1) / max(R - 1, 1)", "the wait grows by the same step each time"},
 	{"arithmetic", "min + (max - min) * K * (K - 1) / max(R * (R - 1), 1)", "the steps grow by the same amount each time, so the wait is quadratic"},
 	{"geometric", "min * (max / min)^((K - 1) / max(R - 1, 1))", "the wait grows by the same factor each time"},
-	{"exponential", "min * (max / min)^((K - 1) / max(R - 1, 1))", "the specification's p * k^n, which is the geometric curve under another name"},
+	{"exponential", "min * (max / min)^((K - 1) / max(R - 1, 1))", "the wait is the specification's p * k^n, the same curve as the geometric one"},
 }
 
-// at writes the curve's formula for the k-th of r retries.
-func (c curve) at(k, r string) string { return strings.NewReplacer("K", k, "R", r).Replace(c.formula) }
+// formulaAt returns the formula for retry number k of r retries.
+func (c curve) formulaAt(k, r string) string {
+	return strings.NewReplacer("K", k, "R", r).Replace(c.formula)
+}
 
-// dividesByMin is whether the curve needs a min above 0.
+// dividesByMin reports whether min must be greater than 0.
 func (c curve) dividesByMin() bool { return strings.Contains(c.formula, "/ min") }
 
 var curvePresets = append(zaqarPresets(), []Preset{
 	{
 		Name:   "constant",
-		Doc:    "The same wait each time.",
+		Doc:    "The wait is always the same.",
 		Source: "ananthakumaran, Visualization of backoff functions, first function",
-		Params: []Param{{Name: "wait", Doc: "the wait", Kind: Duration, Default: "5m", Min: 0, Max: century}},
+		Params: []Param{{Name: "wait", Doc: "the wait", Kind: Duration, Default: "5m", Min: 0, Max: maxWait}},
 		Delay:  "wait",
 	},
 	{
@@ -60,21 +61,21 @@ var curvePresets = append(zaqarPresets(), []Preset{
 		Doc:    "A power of n, up to a maximum.",
 		Source: "The common form of Sidekiq's, River's and Zizq's formulas; the default parameters are this library's",
 		Params: []Param{
-			{Name: "base", Doc: "what every wait has", Kind: Duration, Default: "15s", Min: 0, Max: century},
-			{Name: "unit", Doc: "what n^exponent is multiplied by", Kind: Duration, Default: "1s", Min: 0, Max: century},
+			{Name: "base", Doc: "the constant part of the wait", Kind: Duration, Default: "15s", Min: 0, Max: maxWait},
+			{Name: "unit", Doc: "the factor of n^exponent", Kind: Duration, Default: "1s", Min: 0, Max: maxWait},
 			{Name: "exponent", Doc: "the power of n", Kind: Factor, Default: "2", Min: 0, Max: 20},
-			{Name: "max", Doc: "the longest wait", Kind: Duration, Default: "1d", Min: 0, Max: century},
+			{Name: "max", Doc: "the longest wait", Kind: Duration, Default: "1d", Min: 0, Max: maxWait},
 		},
 		Delay: "min(max, base + unit * n^exponent)",
 	},
 	{
 		Name:   "arctan",
-		Doc:    "Fast growth at first, then ever nearer to max: with the default 1h, 7.5h, 16h, 20h. The article's SQL rounds max * 2 / pi to 917 minutes, which is 917m * atan(n^3 / 15) here.",
+		Doc:    "The wait grows fast at first and approaches max: with the default 1h, 7.5h, 16h, 20h. The article's SQL rounds max * 2 / pi to 917 minutes, which is 917m * atan(n^3 / 15) here.",
 		Source: "Michał, A function for scheduling retries in a job queue, the formula for f(n)",
 		Params: []Param{
-			{Name: "max", Doc: "what the wait comes near to", Kind: Duration, Default: "24h", Min: 0, Max: century},
-			{Name: "power", Doc: "the power of n: larger is steeper", Kind: Factor, Default: "3", Min: 0, Max: 20},
-			{Name: "divisor", Doc: "what the power is divided by: larger starts lower", Kind: Factor, Default: "15", Min: 1e-6, Max: 1e12},
+			{Name: "max", Doc: "the limit that the wait approaches", Kind: Duration, Default: "24h", Min: 0, Max: maxWait},
+			{Name: "power", Doc: "the power of n; a larger one is steeper", Kind: Factor, Default: "3", Min: 0, Max: 20},
+			{Name: "divisor", Doc: "the divisor of the power; a larger one starts lower", Kind: Factor, Default: "15", Min: 1e-6, Max: 1e12},
 		},
 		Delay: "max * 2 / pi * atan(n^power / divisor)",
 	},
@@ -83,16 +84,16 @@ var curvePresets = append(zaqarPresets(), []Preset{
 		Doc:    "The upper half of the logistic function, scaled to run from 0 to max.",
 		Source: "Michał, A function for scheduling retries in a job queue, last sentence; the scaling is this library's",
 		Params: []Param{
-			{Name: "max", Doc: "what the wait comes near to", Kind: Duration, Default: "24h", Min: 0, Max: century},
-			{Name: "rate", Doc: "what n is multiplied by: larger is steeper", Kind: Factor, Default: "1", Min: 1e-6, Max: 100},
+			{Name: "max", Doc: "the limit that the wait approaches", Kind: Duration, Default: "24h", Min: 0, Max: maxWait},
+			{Name: "rate", Doc: "the factor of n; a larger one is steeper", Kind: Factor, Default: "1", Min: 1e-6, Max: 100},
 		},
 		Delay: "max * (2 / (1 + exp(-rate * n)) - 1)",
 	},
 	{
 		Name:   "euler",
-		Doc:    "The sequence (1 + 1/n)^n, which runs from 2 to e, scaled so that 1 is no wait and e is max.",
+		Doc:    "The sequence (1 + 1/n)^n, which goes from 2 to e, scaled so that 1 becomes 0 and e becomes max.",
 		Source: "Michał, A function for scheduling retries in a job queue, last sentence; the scaling is this library's",
-		Params: []Param{{Name: "max", Doc: "what the wait comes near to", Kind: Duration, Default: "24h", Min: 0, Max: century}},
+		Params: []Param{{Name: "max", Doc: "the limit that the wait approaches", Kind: Duration, Default: "24h", Min: 0, Max: maxWait}},
 		Delay:  "max * ((1 + 1 / n)^n - 1) / (e - 1)",
 	},
 }...)
@@ -102,12 +103,12 @@ func zaqarPresets() []Preset {
 	for i, c := range curves {
 		list[i] = Preset{
 			Name:        c.name,
-			Doc:         "From min to max in a number of retries: " + c.doc + ".",
+			Doc:         "The wait goes from min to max in the given number of retries: " + c.doc + ".",
 			Source:      zaqar + ", section " + c.name,
-			Params:      span("5s", "260s", "10"),
-			Delay:       c.at("min(n, retries)", "retries"),
+			Params:      curveParams("5s", "260s", "10"),
+			Delay:       c.formulaAt("min(n, retries)", "retries"),
 			MaxAttempts: "retries + 1",
-			rules:       []rule{ascending},
+			rules:       []rule{maxAtLeastMin},
 		}
 		if c.dividesByMin() {
 			list[i].Params[0].Min = 1e-3
@@ -116,31 +117,31 @@ func zaqarPresets() []Preset {
 	return list
 }
 
-// snsPresets put the phases of SNS around each curve: retries without delay,
-// retries after min, the curve, retries after max.
+// snsPresets are the four phases of SNS for each curve: retries without delay,
+// retries that wait min, the curve, retries that wait max.
 var snsPresets = func() []Preset {
 	const inCurve = "(retries - no_delay - min_delay - max_delay)"
 	list := make([]Preset, len(curves))
 	for i, c := range curves {
-		params := span("20s", "20s", "3")
+		params := curveParams("20s", "20s", "3")
 		params[0].Min, params[0].Max, params[1].Min, params[1].Max = 1, hour, 1, hour
-		params[2] = Param{Name: "retries", Doc: "how many retries there are in all phases", Kind: Count, Default: "3", Min: 0, Max: 100}
+		params[2] = Param{Name: "retries", Doc: "the number of retries in all phases", Kind: Count, Default: "3", Min: 0, Max: 100}
 		for _, phase := range [][2]string{
-			{"no_delay", "how many retries come first, without delay"},
-			{"min_delay", "how many come next, each after min"},
-			{"max_delay", "how many come last, each after max"},
+			{"no_delay", "the number of retries in the first phase, without delay"},
+			{"min_delay", "the number of retries in the second phase, each after min"},
+			{"max_delay", "the number of retries in the last phase, each after max"},
 		} {
 			params = append(params, Param{Name: phase[0], Doc: phase[1], Kind: Count, Default: "0", Min: 0, Max: 100})
 		}
 		list[i] = Preset{
 			Name:   "sns_" + c.name,
-			Doc:    "The phases of an SNS delivery policy: at once, after min, from min to max, after max. In the third, " + c.doc + ".",
+			Doc:    "The four phases of an SNS delivery policy: without delay, after min, from min to max, after max. In the third phase, " + c.doc + ".",
 			Source: sns,
 			Params: params,
 			Delay: "if(n <= no_delay, 0, if(n <= no_delay + min_delay, min, if(n > retries - max_delay, max, " +
-				c.at("(n - no_delay - min_delay)", inCurve) + ")))",
+				c.formulaAt("(n - no_delay - min_delay)", inCurve) + ")))",
 			MaxAttempts: "retries + 1",
-			rules: []rule{ascending,
+			rules: []rule{maxAtLeastMin,
 				{"no_delay + min_delay + max_delay <= retries", "no_delay + min_delay + max_delay must be at most retries"}},
 		}
 	}
@@ -150,31 +151,31 @@ var snsPresets = func() []Preset {
 var visualizationPresets = []Preset{
 	{
 		Name:   "visualization_constant",
-		Doc:    "Five minutes each time.",
+		Doc:    "The wait is always 5 minutes.",
 		Source: visualization + "constant",
 		Delay:  "5m",
 	},
 	{
 		Name:   "visualization_exponential",
-		Doc:    "A minimum and minutes that double each time, without an end.",
+		Doc:    "A minimum plus a part that doubles each time, without a limit.",
 		Source: visualization + "exponential",
 		Params: []Param{
-			{Name: "min", Doc: "what every wait has", Kind: Duration, Default: "3m", Min: 0, Max: century},
-			{Name: "unit", Doc: "what base^n is multiplied by", Kind: Duration, Default: "1m", Min: 0, Max: century},
-			{Name: "base", Doc: "what the rest grows by each time", Kind: Factor, Default: "2", Min: 1, Max: 100},
+			{Name: "min", Doc: "the constant part of the wait", Kind: Duration, Default: "3m", Min: 0, Max: maxWait},
+			{Name: "unit", Doc: "the factor of base^n", Kind: Duration, Default: "1m", Min: 0, Max: maxWait},
+			{Name: "base", Doc: "the factor by which the other part grows each time", Kind: Factor, Default: "2", Min: 1, Max: 100},
 		},
 		Delay: "min + unit * base^n",
 	},
 	{
 		Name:   "visualization_sidekiq",
-		Doc:    "The article's form of Sidekiq's formula, in which n and the jitter are larger by one step than in Sidekiq.",
+		Doc:    "Sidekiq's formula as the article has it: n is larger by 1 than in Sidekiq, in the delay and in the jitter.",
 		Source: visualization + "sidekiq",
 		Delay:  "n^4 + 15s",
 		Jitter: "30s * (n + 1)",
 	},
 	{
 		Name:   "visualization_buckets",
-		Doc:    "Anywhere between the power of n and that of n + 2, so that the buckets of neighbouring attempts overlap and no time is idle.",
+		Doc:    "The wait is drawn between n^exponent and (n + 2)^exponent, so that the ranges of successive attempts overlap and leave no idle time.",
 		Source: visualization + "buckets; the text has exponent 3, the article's chart was drawn with 3.5",
 		Params: []Param{{Name: "exponent", Doc: "the power", Kind: Factor, Default: "3", Min: 0, Max: 20}},
 		Delay:  "n^exponent",
@@ -187,25 +188,25 @@ const visualization = "ananthakumaran, Visualization of backoff functions, funct
 var jitterPresets = []Preset{
 	{
 		Name:   "full_jitter",
-		Doc:    "Anywhere between nothing and a wait that doubles up to cap.",
+		Doc:    "The wait is drawn between 0 and a limit that doubles up to cap.",
 		Source: "Marc Brooker, Exponential Backoff and Jitter, AWS Architecture Blog, FullJitter; the default parameters are this library's",
 		Params: jitterParams,
 		Delay:  "0",
-		Jitter: doubling,
+		Jitter: doublingWait,
 	},
 	{
 		Name:   "equal_jitter",
-		Doc:    "Half of a wait that doubles up to cap, and anything up to the other half.",
+		Doc:    "The wait is drawn between half of a limit and the whole limit, which doubles up to cap.",
 		Source: "Marc Brooker, Exponential Backoff and Jitter, AWS Architecture Blog, EqualJitter; the default parameters are this library's",
 		Params: jitterParams,
-		Delay:  doubling + " / 2",
+		Delay:  doublingWait + " / 2",
 		Jitter: "delay",
 	},
 }
 
-const doubling = "min(cap, base * 2^(n - 1))"
+const doublingWait = "min(cap, base * 2^(n - 1))"
 
 var jitterParams = []Param{
-	{Name: "base", Doc: "the wait after the first failure, before jitter", Kind: Duration, Default: "1s", Min: 0, Max: century},
-	{Name: "cap", Doc: "the longest wait", Kind: Duration, Default: "5m", Min: 0, Max: century},
+	{Name: "base", Doc: "the limit after the first failure", Kind: Duration, Default: "1s", Min: 0, Max: maxWait},
+	{Name: "cap", Doc: "the largest limit", Kind: Duration, Default: "5m", Min: 0, Max: maxWait},
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// mustParse reads a policy that a test takes for granted.
+// mustParse parses a policy and fails the test if that is not possible.
 func mustParse(t testing.TB, text string) backoff.Policy {
 	t.Helper()
 	p, err := backoff.Parse(text)
@@ -20,15 +20,15 @@ func mustParse(t testing.TB, text string) backoff.Policy {
 	return p
 }
 
-// What the originals compute, from n = 1 on, in seconds: delay, and delay +
-// jitter where there is jitter. The figures come from running the originals'
-// code, or from their own tables.
-func TestPresetsKeepTheirCurves(t *testing.T) {
+// The waits of the originals in seconds, from n = 1 on: the delay, and, where
+// there is jitter, delay + jitter. The figures were computed by the code of the
+// originals, or come from their tables.
+func TestPresetsMatchTheirOriginals(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text        string
 		least, most []float64
-		within      float64 // how exact the figures are; 0 is 1e-6
+		within      float64 // the precision of the figures; 0 means 1e-6
 		attempts    int
 		elapsed     time.Duration
 	}{
@@ -110,9 +110,9 @@ func halves(s ...float64) []float64 {
 	return s
 }
 
-// How long each policy goes on before its last attempt, as the originals'
-// documents say or their code adds up.
-func TestWindows(t *testing.T) {
+// The time from the first attempt to the last, from the documents of the
+// originals or added up by their code.
+func TestTimeToLastAttempt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text     string
@@ -139,7 +139,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-func TestGoFunctionsAreThePresets(t *testing.T) {
+func TestGoFunctionsEqualThePresets(t *testing.T) {
 	t.Parallel()
 	for text, p := range map[string]backoff.Policy{
 		"constant(90s)":             backoff.Constant(90 * time.Second),
@@ -189,28 +189,28 @@ func TestGoFunctionsAreThePresets(t *testing.T) {
 	}
 }
 
-func TestPresetsRefuseWhatIsOutOfRange(t *testing.T) {
+func TestPresetsRejectArgumentsOutOfRange(t *testing.T) {
 	t.Parallel()
 	for want, p := range map[string]backoff.Policy{
-		"geometric: min is 0s; it must be from 1ms to 36500d":                                  backoff.Geometric(0, time.Second, 3),
-		"exponential: min is 0s; it must be from 1ms to 36500d":                                backoff.Exponential(0, time.Second, 3),
-		"linear: max must be at least min; it has min=3s, max=1s, retries=2":                   backoff.Linear(3*time.Second, time.Second, 2),
-		"linear: retries is 0; it must be from 1 to 1000000":                                   backoff.Linear(1, 2, 0),
-		"constant: wait is -1m; it must be from 0s to 36500d":                                  backoff.Constant(-time.Minute),
-		"pubsub: max is 11m; it must be from 0s to 10m":                                        backoff.PubSub(0, 11*time.Minute),
-		"sns_linear: retries is 101; it must be from 0 to 100":                                 backoff.SNS(backoff.SNSPhases{Retries: 101}),
-		"sns_linear: no_delay + min_delay + max_delay must be at most retries; it has min=20s": backoff.SNS(backoff.SNSPhases{Retries: 3, NoDelay: 2, MaxDelay: 2}),
-		"sns_linear: max is 2h; it must be from 1s to 1h":                                      backoff.SNS(backoff.SNSPhases{Max: 2 * time.Hour}),
-		"unknown preset \"sns_cubic\"":                                                         backoff.SNS(backoff.SNSPhases{Curve: "cubic"}),
-		"polynomial: exponent is 21; it must be from 0 to 20":                                  backoff.Polynomial(0, 1, 21, 1),
-		"polynomial: exponent is NaN; it must be from 0 to 20":                                 backoff.Polynomial(0, 1, math.NaN(), 1),
-		"zizq: retries is 2.5; it must be a whole number":                                      backoff.ParseDeferred("zizq(retries=2.5)"),
-		"geometric: there is no parameter \"foo\"; the parameters are min, max, retries":       backoff.ParseDeferred("geometric(foo=1)"),
-		"river: there is no parameter \"n\"; it takes none":                                    backoff.ParseDeferred("river(n=1)"),
-		"arctan: max is given twice":                                                           backoff.ParseDeferred("arctan(1h, max=2h)"),
-		"constant: 2 arguments are given; the parameters are wait":                             backoff.ParseDeferred("constant(1h, 2h)"),
-		"cenkalti: randomization is 1.5; it must be from 0 to 1":                               backoff.ParseDeferred("cenkalti(randomization=1.5)"),
-		"cenkalti: max_interval must be at least initial; it has initial=90s":                  backoff.ParseDeferred("cenkalti(initial=90s)"),
+		"geometric: min is 0s; it must be from 1ms to 36500d":                                          backoff.Geometric(0, time.Second, 3),
+		"exponential: min is 0s; it must be from 1ms to 36500d":                                        backoff.Exponential(0, time.Second, 3),
+		"linear: max must be at least min; the values are min=3s, max=1s, retries=2":                   backoff.Linear(3*time.Second, time.Second, 2),
+		"linear: retries is 0; it must be from 1 to 1000000":                                           backoff.Linear(1, 2, 0),
+		"constant: wait is -1m; it must be from 0s to 36500d":                                          backoff.Constant(-time.Minute),
+		"pubsub: max is 11m; it must be from 0s to 10m":                                                backoff.PubSub(0, 11*time.Minute),
+		"sns_linear: retries is 101; it must be from 0 to 100":                                         backoff.SNS(backoff.SNSPhases{Retries: 101}),
+		"sns_linear: no_delay + min_delay + max_delay must be at most retries; the values are min=20s": backoff.SNS(backoff.SNSPhases{Retries: 3, NoDelay: 2, MaxDelay: 2}),
+		"sns_linear: max is 2h; it must be from 1s to 1h":                                              backoff.SNS(backoff.SNSPhases{Max: 2 * time.Hour}),
+		"unknown preset \"sns_cubic\"":                                                                 backoff.SNS(backoff.SNSPhases{Curve: "cubic"}),
+		"polynomial: exponent is 21; it must be from 0 to 20":                                          backoff.Polynomial(0, 1, 21, 1),
+		"polynomial: exponent is NaN; it must be from 0 to 20":                                         backoff.Polynomial(0, 1, math.NaN(), 1),
+		"zizq: retries is 2.5; it must be a whole number":                                              backoff.ParseDeferred("zizq(retries=2.5)"),
+		"geometric: unknown parameter \"foo\"; the parameters are min, max, retries":                   backoff.ParseDeferred("geometric(foo=1)"),
+		"river: unknown parameter \"n\"; there are no parameters":                                      backoff.ParseDeferred("river(n=1)"),
+		"arctan: max is given twice":                                                                   backoff.ParseDeferred("arctan(1h, max=2h)"),
+		"constant: too many arguments: 2; the parameters are wait":                                     backoff.ParseDeferred("constant(1h, 2h)"),
+		"cenkalti: randomization is 1.5; it must be from 0 to 1":                                       backoff.ParseDeferred("cenkalti(randomization=1.5)"),
+		"cenkalti: max_interval must be at least initial; the values are initial=90s":                  backoff.ParseDeferred("cenkalti(initial=90s)"),
 	} {
 		if err := p.Err(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -13,7 +13,7 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// variations are presets with parameters that take another way through their
+// variations are presets with parameters that exercise other parts of their
 // formulas than the defaults do.
 var variations = []string{
 	"linear(min=0s, max=0s, retries=1)", "geometric(min=1ms, max=36500d, retries=1000000)", "arithmetic(min=1s, max=36500d, retries=1)",
@@ -27,8 +27,8 @@ var variations = []string{
 	"oban(attempts=100)", "oban(attempts=1000000)", "db_scheduler(initial=1d, rate=100)", "celery(factor=36500d, max=36500d)",
 }
 
-// Each preset's delay and jitter are the same on every engine as in Go, at
-// every n, and no engine raises an error.
+// For every preset and every n, each engine computes the same delay and jitter
+// as Go does, and raises no error.
 func TestEnginesAgreeOnEveryPreset(t *testing.T) {
 	t.Parallel()
 	texts := slices.Clone(variations)

@@ -13,7 +13,7 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// The clauses of a policy's text.
+// The words that begin the clauses of a policy's text.
 const (
 	clauseDelay    = "delay"
 	clauseJitter   = "jitter"
@@ -23,20 +23,25 @@ const (
 
 var clauses = []string{clauseDelay, clauseJitter, clauseAttempts, clauseElapsed}
 
-// maxText is the longest text of a policy: two formulas and their words.
+// maxText is the largest size of a policy's text in bytes. It has room for two
+// formulas and the words around them.
 const maxText = 2*sqlgen.MaxText + 256
 
-// Parse reads the text of a policy: clauses with a semicolon or a line's end
-// between them, each once, the delay first.
+// Parse parses the text of a policy. The text consists of clauses that are
+// separated by semicolons or line ends. Each clause may occur once, and the
+// delay comes first.
 //
-//	delay FORMULA       the word delay may be left out
-//	jitter FORMULA      none by default; the name delay stands for the delay
-//	attempts NUMBER     no limit by default; it counts executions, not retries
-//	elapsed DURATION    no limit by default
+//	delay FORMULA       the word delay may be omitted
+//	jitter FORMULA      the width of the random part that is added to the delay;
+//	                    it may use the name delay; defaults to 0
+//	attempts NUMBER     executions, not retries; defaults to no limit
+//	elapsed DURATION    defaults to no limit
 //
-// Where the delay is a preset alone, as in "zizq(base=5s); attempts 10", the
-// preset's jitter and limits are the defaults. A formula that is wrong gives a
-// *[sqlgen.SyntaxError] whose position is one in text.
+// If the delay is only a preset, as in "zizq(base=5s); attempts 10",
+// the jitter and the limits default to those of the preset.
+//
+// If a formula cannot be parsed, the error wraps a *[sqlgen.SyntaxError] whose
+// position is counted in text.
 func Parse(text string) (Policy, error) {
 	p, err := parse(text)
 	if err != nil {
@@ -45,11 +50,12 @@ func Parse(text string) (Policy, error) {
 	return p, nil
 }
 
-// ParseDeferred is Parse for a variable's initializer: an error is kept for Err.
+// ParseDeferred is like [Parse] but returns no error, so that it can initialize
+// a variable. The error comes later: [Policy.Err] returns it.
 func ParseDeferred(text string) Policy {
 	p, err := Parse(text)
 	if err != nil {
-		return failed(err)
+		return invalid(err)
 	}
 	return p
 }
@@ -73,24 +79,25 @@ func parse(text string) (Policy, error) {
 		}
 		switch {
 		case name == "":
-			return Policy{}, fmt.Errorf("the clause %q of the policy begins with none of %s", strings.TrimSpace(body), strings.Join(clauses, ", "))
+			return Policy{}, fmt.Errorf("unknown clause %q; a clause begins with one of %s", strings.TrimSpace(body), strings.Join(clauses, ", "))
 		case seen[name]:
 			return Policy{}, fmt.Errorf("the policy has two clauses %q", name)
 		case len(seen) == 0 && name != clauseDelay:
 			return Policy{}, fmt.Errorf("the policy begins with %q; the delay comes first", name)
 		}
 		seen[name] = true
-		if err := p.clause(name, body); err != nil {
-			return Policy{}, within(err, text, at)
+		if err := p.setClause(name, body); err != nil {
+			return Policy{}, inWholeText(err, text, at)
 		}
 	}
 	if len(seen) == 0 {
-		return Policy{}, errors.New("the text is empty; a policy is at least a delay, such as 15s + n^4")
+		return Policy{}, errors.New("the text is empty; a policy needs a delay, such as 15s + n^4")
 	}
 	return p, p.err
 }
 
-// splitClause cuts the clause's word off. The first clause may go without.
+// splitClause splits a clause into its word and its body, which begins at byte
+// at. The first clause may have no word.
 func splitClause(text string, first bool) (name, body string, at int) {
 	start := len(text) - len(strings.TrimLeft(text, " \t\r"))
 	for _, word := range clauses {
@@ -105,15 +112,17 @@ func splitClause(text string, first bool) (name, body string, at int) {
 	return "", text, 0
 }
 
-// within moves a syntax error's position from a clause to the whole text.
-func within(err error, text string, at int) error {
+// inWholeText returns err with the position of a syntax error counted in text,
+// where the clause begins at byte at.
+func inWholeText(err error, text string, at int) error {
 	if syntax, ok := errors.AsType[*sqlgen.SyntaxError](err); ok {
 		return &sqlgen.SyntaxError{Text: text, Pos: syntax.Pos + at, Msg: syntax.Msg}
 	}
 	return err
 }
 
-func (p *Policy) clause(name, body string) error {
+// setClause sets the part of p that a clause names.
+func (p *Policy) setClause(name, body string) error {
 	switch name {
 	case clauseDelay:
 		return p.setDelay(body)
@@ -125,14 +134,14 @@ func (p *Policy) clause(name, body string) error {
 		p.jitter, err = sqlgen.CompileJitter(e, p.delay)
 		return err
 	case clauseAttempts:
-		n, err := value(body)
+		n, err := parseConstant(body)
 		if err == nil {
 			err = checkAttempts(n)
 		}
 		p.maxAttempts = int(n)
 		return err
 	default:
-		seconds, err := value(body)
+		seconds, err := parseConstant(body)
 		if err == nil {
 			err = checkElapsed(seconds)
 		}
@@ -141,40 +150,41 @@ func (p *Policy) clause(name, body string) error {
 	}
 }
 
-// setDelay reads the delay, and takes over a whole policy if it is a preset.
+// setDelay sets the delay. If body is only a preset, setDelay also sets the
+// jitter and the limits of that preset.
 func (p *Policy) setDelay(body string) error {
-	var whole Policy
+	var base Policy
 	macros := macros(func(preset Policy, call sqlgen.MacroCall) {
 		if call.Whole {
-			whole = preset
+			base = preset
 		}
 	})
 	e, err := sqlgen.ParseWith(body, sqlgen.Scope{Macros: macros})
 	if err != nil {
 		return err
 	}
-	if *p = whole; !whole.made {
+	if *p = base; !base.initialized {
 		*p = New(e, nil)
 	}
 	return p.err
 }
 
-// value reads a formula that is a constant.
-func value(text string) (float64, error) {
+// parseConstant parses a formula that is a constant and returns its value.
+func parseConstant(text string) (float64, error) {
 	e, err := sqlgen.Parse(text)
 	if err != nil {
 		return 0, err
 	}
 	v, ok := sqlgen.Value(e)
 	if !ok {
-		return 0, fmt.Errorf("a limit is a constant, not %s", e)
+		return 0, fmt.Errorf("a limit must be a constant, not %s", e)
 	}
 	return v, nil
 }
 
-// String writes the policy as Parse reads it.
+// String returns the text of the policy, which [Parse] accepts.
 func (p Policy) String() string {
-	p = p.get()
+	p = p.orDefault()
 	text := clauseDelay + " " + p.delay.String()
 	if !p.jitter.IsZero() {
 		text += "; " + clauseJitter + " " + p.jitter.String()
@@ -190,7 +200,8 @@ func (p Policy) String() string {
 
 func toDuration(seconds float64) time.Duration { return time.Duration(math.Round(seconds * 1e9)) }
 
-// durationExpr is the shortest literal for d: 90m and not 1.5h or 5400s.
+// durationExpr returns d as a whole number of the largest unit that fits, such
+// as 90m, and not 1.5h or 5400s.
 func durationExpr(d time.Duration) sqlgen.Number {
 	for _, u := range []struct {
 		size time.Duration
@@ -206,7 +217,7 @@ func durationExpr(d time.Duration) sqlgen.Number {
 	return sqlgen.Number{Value: float64(d) / float64(time.Millisecond), Unit: sqlgen.Millisecond}
 }
 
-// secondsText writes a number of seconds for an error.
+// secondsText formats a number of seconds for an error.
 func secondsText(seconds float64) string {
 	if math.Abs(seconds) > sqlgen.MaxDelay {
 		return sqlgen.Number{Value: seconds, Unit: sqlgen.Second}.String()
@@ -214,10 +225,11 @@ func secondsText(seconds float64) string {
 	return durationExpr(toDuration(seconds)).String()
 }
 
-// MarshalText writes the policy as Parse reads it.
+// MarshalText returns the text of the policy, which [Parse] accepts. It fails
+// with the error of [Policy.Err].
 func (p Policy) MarshalText() ([]byte, error) { return []byte(p.String()), p.err }
 
-// UnmarshalText reads what Parse reads.
+// UnmarshalText parses a text as [Parse] does. If that fails, p does not change.
 func (p *Policy) UnmarshalText(text []byte) error {
 	read, err := Parse(string(text))
 	if err == nil {
@@ -234,16 +246,17 @@ type policyJSON struct {
 	MaxElapsed  string `json:"max_elapsed,omitempty"`
 }
 
-// MarshalJSON writes an object:
+// MarshalJSON returns an object:
 //
 //	{"delay": "15s + n^4", "jitter": "30s * n", "max_attempts": 26, "max_elapsed": "30d"}
 //
-// of which all but the delay are left out where there is none.
+// A jitter or a limit that the policy does not have is omitted. MarshalJSON
+// fails with the error of [Policy.Err].
 func (p Policy) MarshalJSON() ([]byte, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	p = p.get()
+	p = p.orDefault()
 	form := policyJSON{Delay: p.delay.String(), MaxAttempts: p.maxAttempts}
 	if !p.jitter.IsZero() {
 		form.Jitter = p.jitter.String()
@@ -254,7 +267,8 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	return json.Marshal(form)
 }
 
-// UnmarshalJSON reads such an object, or a string with a policy's text.
+// UnmarshalJSON accepts the object that [Policy.MarshalJSON] returns, or a
+// string with a policy's text. If it fails, p does not change.
 func (p *Policy) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
@@ -264,7 +278,7 @@ func (p *Policy) UnmarshalJSON(data []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&form); err != nil {
-		return fmt.Errorf("backoff: a policy is an object with a delay, or a text: %w", err)
+		return fmt.Errorf("backoff: a policy must be an object with a delay, or a string: %w", err)
 	}
 	read, err := form.policy()
 	if err != nil {
@@ -276,16 +290,16 @@ func (p *Policy) UnmarshalJSON(data []byte) error {
 
 func (f policyJSON) policy() (Policy, error) {
 	var p Policy
-	if err := p.clause(clauseDelay, f.Delay); err != nil {
+	if err := p.setClause(clauseDelay, f.Delay); err != nil {
 		return Policy{}, err
 	}
 	if f.Jitter != "" {
-		if err := p.clause(clauseJitter, f.Jitter); err != nil {
+		if err := p.setClause(clauseJitter, f.Jitter); err != nil {
 			return Policy{}, err
 		}
 	}
 	if f.MaxElapsed != "" {
-		if err := p.clause(clauseElapsed, f.MaxElapsed); err != nil {
+		if err := p.setClause(clauseElapsed, f.MaxElapsed); err != nil {
 			return Policy{}, err
 		}
 	}

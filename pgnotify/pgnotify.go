@@ -1,15 +1,16 @@
-// Package pgnotify wakes workers on PostgreSQL as soon as another process
-// commits tasks, instead of at their next poll. It needs a connection of its
-// own, which it opens with lib/pq, whatever driver the queue itself uses:
+// Package pgnotify wakes workers on PostgreSQL as soon as another process commits
+// tasks. Otherwise they find these tasks at their next poll. The package uses
+// LISTEN and NOTIFY. It needs a connection of its own, which it opens with lib/pq;
+// the queue itself may use another driver:
 //
 //	q, err := falldue.New(db, falldue.Config{Listen: pgnotify.DSN(dsn)})
 //
-// A process that only enqueues has to notify:
+// A process that enqueues tasks must notify:
 //
 //	q, err := falldue.New(db, falldue.Config{Notify: true})
 //
-// A worker that listens polls every 15 seconds, unless Config.PollInterval says
-// otherwise; tasks of a process that does not notify wait for that.
+// A worker that listens polls every 15 seconds, unless Config.PollInterval is set.
+// It finds tasks of processes that do not notify only when it polls.
 package pgnotify
 
 import (
@@ -23,12 +24,19 @@ import (
 const (
 	minReconnect = 100 * time.Millisecond
 	maxReconnect = 10 * time.Second
-	// pingEvery finds connections that died without a word.
-	pingEvery = 30 * time.Second
+	// pingInterval is how often the connection is tested, to detect one that was
+	// lost without an error.
+	pingInterval = 30 * time.Second
 )
 
-// DSN returns what Config.Listen takes, for the database at dsn. It must be
-// reached directly: a pooler in transaction mode passes no notices on.
+// DSN returns a function for [falldue.Config].Listen that listens on the database
+// at dsn, in a form that lib/pq accepts. dsn must not lead to a connection pooler
+// in transaction mode, which does not forward notifications.
+//
+// The function calls wake when it has begun to listen, at each notification, and
+// after each reconnect, since notifications may have been lost. It reconnects
+// after 100 milliseconds at first, and after 10 seconds at most. It returns nil
+// when its context ends, and an error if it cannot listen or a ping fails.
 func DSN(dsn string) func(ctx context.Context, channel string, wake func()) error {
 	return func(ctx context.Context, channel string, wake func()) error {
 		listener := pq.NewListener(dsn, minReconnect, maxReconnect, nil)
@@ -44,13 +52,13 @@ func DSN(dsn string) func(ctx context.Context, channel string, wake func()) erro
 			}
 		}
 		wake()
-		ping := time.NewTicker(pingEvery)
+		ping := time.NewTicker(pingInterval)
 		defer ping.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-listener.Notify: // nil after a reconnect, when notices may be lost
+			case <-listener.Notify: // also after a reconnect, when notifications may have been lost
 				wake()
 			case <-ping.C:
 				if err := listener.Ping(); err != nil {

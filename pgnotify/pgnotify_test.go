@@ -16,9 +16,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestCommitWakes: a worker that polls once an hour runs a task as soon as
-// another process's transaction commits, and not before.
-func TestCommitWakes(t *testing.T) {
+// TestCommitWakesWorker checks that a worker that polls once an hour runs a task
+// when the transaction of another process commits, and not before.
+func TestCommitWakesWorker(t *testing.T) {
 	dsn := testdb.DSN(t, testdb.Postgres)
 	for _, driver := range testdb.Drivers(testdb.Postgres) {
 		db, err := sqlx.Open(driver, dsn)
@@ -80,12 +80,12 @@ func receive(t *testing.T, c <-chan int) int {
 	case v := <-c:
 		return v
 	case <-time.After(time.Minute):
-		t.Fatal("waited a minute for a task that should have been told of")
+		t.Fatal("waited a minute for a task that was notified")
 		return 0
 	}
 }
 
-func TestOtherEnginesRefuse(t *testing.T) {
+func TestOtherEnginesReturnErrInvalid(t *testing.T) {
 	db := testdb.Open(t, testdb.SQLite)
 	if _, err := falldue.New(db, falldue.Config{Listen: pgnotify.DSN("")}); !errors.Is(err, falldue.ErrInvalid) {
 		t.Errorf("got error %v, want ErrInvalid", err)

@@ -1,6 +1,7 @@
-// Package queuetest holds falldue to its promises on any engine and driver: the
-// conformance suite. Every case is a sentence that must be true. To hold a
-// database of your own to it, call [TestQueue] from a test:
+// Package queuetest is the conformance suite of falldue. It checks what falldue
+// guarantees on any engine and driver. The name of each case is a sentence that
+// must be true. To run the suite on a database of your own, call [TestQueue]
+// from a test:
 //
 //	func TestConformance(t *testing.T) {
 //		queuetest.TestQueue(t, queuetest.Harness{
@@ -25,63 +26,69 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// Harness is what the suite needs of a database.
+// Harness gives the suite access to a database.
 type Harness struct {
-	// DSN makes an empty database and returns how to reach it. It is called
-	// once a case.
+	// DSN creates an empty database and returns its DSN. It is called once for
+	// each case.
 	DSN func(t *testing.T) string
-	// Open opens a pool on that database. A case that needs two workers with
-	// nothing in common opens two.
+	// Open opens a connection pool on that database. A case calls it again for
+	// each worker that must not share a pool with another.
 	Open func(dsn string) (*sqlx.DB, error)
-	// Only picks the cases whose sentence contains it. Defaults to all.
+	// Only selects the cases whose name contains it. Defaults to all cases. The
+	// test fails if no name does.
 	Only string
 }
 
-// TestQueue runs every case of the suite as a parallel sub-test.
+// TestQueue runs each case of the suite as a parallel subtest.
 func TestQueue(t *testing.T, h Harness) {
-	for _, group := range [][]conformance{enqueueCases, orderCases, retryCases, leaseCases, handlerCases, stopCases} {
+	selected := 0
+	for _, group := range [][]conformanceCase{enqueueCases, orderCases, retryCases, leaseCases, handlerCases, stopCases} {
 		for _, c := range group {
 			if !strings.Contains(c.sentence, h.Only) {
 				continue
 			}
+			selected++
 			t.Run(c.sentence, func(t *testing.T) {
 				t.Parallel()
-				c.check(t, newBench(t, h))
+				c.check(t, newFixture(t, h))
 			})
 		}
 	}
+	if selected == 0 {
+		t.Errorf("no case has a name that contains %q", h.Only)
+	}
 }
 
-// conformance is one promise and how to check it.
-type conformance struct {
+// conformanceCase is one guarantee and its check.
+type conformanceCase struct {
 	sentence string
-	check    func(t *testing.T, b *bench)
+	check    func(t *testing.T, f *fixture)
 }
 
-// patience is how long a case waits for what must happen. It is long because
-// machines are slow, not because anything takes that long.
-const patience = 60 * time.Second
+// waitTimeout is how long a case waits for an event. Events take far less; the
+// timeout is long only because a machine may be slow.
+const waitTimeout = 60 * time.Second
 
-// bench is one case's database, migrated.
-type bench struct {
+// fixture is the database of one case, after Migrate.
+type fixture struct {
 	h   Harness
 	dsn string
 	db  *sqlx.DB
 }
 
-func newBench(t *testing.T, h Harness) *bench {
-	b := &bench{h: h, dsn: h.DSN(t)}
-	b.db = b.open(t)
-	if err := b.queue(t, falldue.Config{}).Migrate(t.Context()); err != nil {
+func newFixture(t *testing.T, h Harness) *fixture {
+	f := &fixture{h: h, dsn: h.DSN(t)}
+	f.db = f.open(t)
+	if err := f.queue(t, falldue.Config{}).Migrate(t.Context()); err != nil {
 		t.Fatalf("migrate: %v", err)
 	}
-	return b
+	return f
 }
 
-// open opens another pool on the case's database.
-func (b *bench) open(t *testing.T) *sqlx.DB {
+// open opens another connection pool on the database of the case.
+func (f *fixture) open(t *testing.T) *sqlx.DB {
 	t.Helper()
-	db, err := b.h.Open(b.dsn)
+	db, err := f.h.Open(f.dsn)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -89,13 +96,13 @@ func (b *bench) open(t *testing.T) *sqlx.DB {
 	return db
 }
 
-// queue makes a queue on the case's first pool.
-func (b *bench) queue(t *testing.T, cfg falldue.Config) *falldue.Queue {
+// queue returns a queue on the first connection pool of the case.
+func (f *fixture) queue(t *testing.T, cfg falldue.Config) *falldue.Queue {
 	t.Helper()
-	return b.queueOn(t, b.db, cfg)
+	return f.queueOn(t, f.db, cfg)
 }
 
-func (b *bench) queueOn(t *testing.T, db *sqlx.DB, cfg falldue.Config) *falldue.Queue {
+func (f *fixture) queueOn(t *testing.T, db *sqlx.DB, cfg falldue.Config) *falldue.Queue {
 	t.Helper()
 	if cfg.PollInterval == 0 {
 		cfg.PollInterval = 20 * time.Millisecond
@@ -110,9 +117,9 @@ func (b *bench) queueOn(t *testing.T, db *sqlx.DB, cfg falldue.Config) *falldue.
 	return q
 }
 
-// work runs q until the test ends or the returned function is called, which
-// waits for it.
-func work(t *testing.T, q *falldue.Queue) (stop func()) {
+// startWorker runs q until the test ends or stop is called. stop waits for Run to
+// return.
+func startWorker(t *testing.T, q *falldue.Queue) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -130,8 +137,8 @@ func work(t *testing.T, q *falldue.Queue) (stop func()) {
 	return stop
 }
 
-// policy parses a policy's text.
-func policy(t *testing.T, text string) backoff.Policy {
+// parsePolicy parses the text of a policy.
+func parsePolicy(t *testing.T, text string) backoff.Policy {
 	t.Helper()
 	p, err := backoff.Parse(text)
 	if err != nil {
@@ -140,12 +147,12 @@ func policy(t *testing.T, text string) backoff.Policy {
 	return p
 }
 
-// note is the arguments of most tasks of the suite.
-type note struct {
+// noteArgs are the arguments of most tasks of the suite.
+type noteArgs struct {
 	Text string `json:"text"`
 }
 
-// enqueue stores one task, with the first of opts if there is one.
+// enqueue stores one task and returns its id. opts has at most one element.
 func enqueue[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, opts ...*falldue.EnqueueOptions) int64 {
 	t.Helper()
 	id, err := k.Enqueue(t.Context(), q, args, append(opts, nil)[0])
@@ -155,20 +162,20 @@ func enqueue[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, o
 	return id
 }
 
-// receive waits for the next value of c.
+// receive waits for the next value of c. what describes the value.
 func receive[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(patience):
-		t.Fatalf("waited %v for %s", patience, what)
+	case <-time.After(waitTimeout):
+		t.Fatalf("waited %v for %s", waitTimeout, what)
 		panic("unreachable")
 	}
 }
 
-// task reads a task.
-func task(t *testing.T, q *falldue.Queue, id int64) falldue.TaskInfo {
+// readTask returns the stored state of a task.
+func readTask(t *testing.T, q *falldue.Queue, id int64) falldue.TaskInfo {
 	t.Helper()
 	info, err := q.Task(t.Context(), id)
 	if err != nil {
@@ -177,33 +184,33 @@ func task(t *testing.T, q *falldue.Queue, id int64) falldue.TaskInfo {
 	return info
 }
 
-// until waits for a task to be as ok says.
-func until(t *testing.T, q *falldue.Queue, id int64, what string, ok func(falldue.TaskInfo) bool) falldue.TaskInfo {
+// waitFor waits until ok reports true for a task. what describes that state.
+func waitFor(t *testing.T, q *falldue.Queue, id int64, what string, ok func(falldue.TaskInfo) bool) falldue.TaskInfo {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waitTimeout)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		info := task(t, q, id)
+		info := readTask(t, q, id)
 		if ok(info) {
 			return info
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for task %d to be %s; it is %+v", patience, id, what, info)
+			t.Fatalf("waited %v for task %d to be %s; it is %+v", waitTimeout, id, what, info)
 		}
 		<-tick.C
 	}
 }
 
-func untilState(t *testing.T, q *falldue.Queue, id int64, s falldue.State) falldue.TaskInfo {
+func waitForState(t *testing.T, q *falldue.Queue, id int64, s falldue.State) falldue.TaskInfo {
 	t.Helper()
-	return until(t, q, id, string(s), func(i falldue.TaskInfo) bool { return i.State == s })
+	return waitFor(t, q, id, string(s), func(i falldue.TaskInfo) bool { return i.State == s })
 }
 
-// untilGone waits for a task to be done and deleted.
-func untilGone(t *testing.T, q *falldue.Queue, id int64) {
+// waitForDeletion waits until a task has been deleted.
+func waitForDeletion(t *testing.T, q *falldue.Queue, id int64) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waitTimeout)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -215,7 +222,7 @@ func untilGone(t *testing.T, q *falldue.Queue, id int64) {
 			t.Fatal(err)
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for task %d to be gone; it is %+v", patience, id, info)
+			t.Fatalf("waited %v for task %d to be deleted; it is %+v", waitTimeout, id, info)
 		}
 		<-tick.C
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-func jsonOf(t *testing.T, v any) string {
+func toJSON(t *testing.T, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -20,38 +20,38 @@ func jsonOf(t *testing.T, v any) string {
 	return string(text)
 }
 
-// jsonNumber is a number as JSON text.
+// jsonNumber returns a number with the given text in JSON.
 func jsonNumber(text string) json.Number { return json.Number(text) }
 
-// failing is a kind whose handler always fails, and a channel that tells of
-// each attempt.
-func failing(q *falldue.Queue, p backoff.Policy) (falldue.Kind[note], <-chan falldue.TaskMeta) {
-	k := falldue.NewKind[note]("failing", falldue.KindConfig{Policy: p})
+// failingKind returns a kind whose handler always fails, and a channel that
+// receives each attempt.
+func failingKind(q *falldue.Queue, p backoff.Policy) (falldue.Kind[noteArgs], <-chan falldue.TaskMeta) {
+	k := falldue.NewKind[noteArgs]("failing", falldue.KindConfig{Policy: p})
 	ran := make(chan falldue.TaskMeta, 1000)
-	falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
+	falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
 		ran <- task.TaskMeta
 		return errFlaky
 	})
 	return k, ran
 }
 
-var retryCases = []conformance{
-	{"a limit of 3 retries is four executions, then the task is dead with all its errors", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{})
-		limit := policy(t, "zizq(retries=3)").MaxAttempts()
+var retryCases = []conformanceCase{
+	{"a task with a limit of 3 retries is executed four times, then it is dead, and all its errors are recorded", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		limit := parsePolicy(t, "zizq(retries=3)").MaxAttempts()
 		if limit != 4 {
 			t.Fatalf("3 retries are %d attempts, want 4", limit)
 		}
-		k, ran := failing(q, policy(t, "delay 0").WithMaxAttempts(limit))
-		id := enqueue(t, q, k, note{})
-		work(t, q)
+		k, ran := failingKind(q, parsePolicy(t, "delay 0").WithMaxAttempts(limit))
+		id := enqueue(t, q, k, noteArgs{})
+		startWorker(t, q)
 		for i := 1; i <= 4; i++ {
 			m := receive(t, ran, "an attempt")
 			if m.Attempt != i || m.MaxAttempts != 4 {
 				t.Errorf("attempt %d of %d, want %d of 4", m.Attempt, m.MaxAttempts, i)
 			}
 		}
-		info := untilState(t, q, id, falldue.Dead)
+		info := waitForState(t, q, id, falldue.Dead)
 		if info.Attempts != 4 || info.LastError != errFlaky.Error() {
 			t.Errorf("dead with %d attempts and error %q", info.Attempts, info.LastError)
 		}
@@ -69,34 +69,34 @@ var retryCases = []conformance{
 			}
 		}
 	}},
-	{"a dead task can be revived, and starts again", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{})
-		k, ran := failing(q, policy(t, "delay 0; attempts 2"))
-		id := enqueue(t, q, k, note{})
-		work(t, q)
+	{"Retry makes a dead task run again, and its attempts are counted from 1", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k, ran := failingKind(q, parsePolicy(t, "delay 0; attempts 2"))
+		id := enqueue(t, q, k, noteArgs{})
+		startWorker(t, q)
 		for range 2 {
 			receive(t, ran, "an attempt")
 		}
-		untilState(t, q, id, falldue.Dead)
+		waitForState(t, q, id, falldue.Dead)
 		if err := q.Retry(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		if m := receive(t, ran, "the revived attempt"); m.Attempt != 1 || m.Fence != 3 {
-			t.Errorf("the revived task runs as attempt %d, claim %d; want 1 and 3", m.Attempt, m.Fence)
+		if m := receive(t, ran, "the first attempt after Retry"); m.Attempt != 1 || m.Fence != 3 {
+			t.Errorf("after Retry the task runs as attempt %d, claim %d; want 1 and 3", m.Attempt, m.Fence)
 		}
 		receive(t, ran, "the second attempt")
-		untilState(t, q, id, falldue.Dead)
+		waitForState(t, q, id, falldue.Dead)
 		if list, err := q.Attempts(t.Context(), id); err != nil || len(list) != 4 {
 			t.Errorf("%d attempts are recorded (error %v), want 4", len(list), err)
 		}
 	}},
-	{"a policy's limit on elapsed time ends a task", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{})
-		k, ran := failing(q, policy(t, "delay 0.1 * n; elapsed 0.5s"))
-		id := enqueue(t, q, k, note{})
-		work(t, q)
-		info := untilState(t, q, id, falldue.Dead)
-		// The waits are 0.1, 0.2, 0.3: with the third, 0.6 s would be over.
+	{"a task is dead when the limit of its policy on elapsed time is reached", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k, ran := failingKind(q, parsePolicy(t, "delay 0.1 * n; elapsed 0.5s"))
+		id := enqueue(t, q, k, noteArgs{})
+		startWorker(t, q)
+		info := waitForState(t, q, id, falldue.Dead)
+		// The delays are 0.1, 0.2, 0.3 s. After the third, 0.6 s would have elapsed.
 		if info.Attempts < 2 || info.Attempts > 3 {
 			t.Errorf("dead after %d attempts, want 3, or 2 on a slow machine", info.Attempts)
 		}
@@ -104,76 +104,104 @@ var retryCases = []conformance{
 			t.Errorf("%d handlers ran for %d attempts", len(ran), info.Attempts)
 		}
 	}},
-	{"a task's own policy and limit go before its kind's", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{})
-		k, ran := failing(q, policy(t, "delay 1h; attempts 9"))
-		own := policy(t, "delay 0.01s; jitter 0.01s; attempts 3")
-		id := enqueue(t, q, k, note{}, &falldue.EnqueueOptions{Policy: &own})
-		fewer := enqueue(t, q, k, note{}, &falldue.EnqueueOptions{Policy: &own, MaxAttempts: 1})
-		kinds := enqueue(t, q, k, note{})
-		work(t, q)
-		if info := untilState(t, q, id, falldue.Dead); info.Attempts != 3 || info.Policy != own.Key() {
+	{"a task's own policy and limit on attempts override those of its kind", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k, ran := failingKind(q, parsePolicy(t, "delay 1h; attempts 9"))
+		own := parsePolicy(t, "delay 0.01s; jitter 0.01s; attempts 3")
+		id := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Policy: &own})
+		fewer := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Policy: &own, MaxAttempts: 1})
+		kinds := enqueue(t, q, k, noteArgs{})
+		startWorker(t, q)
+		if info := waitForState(t, q, id, falldue.Dead); info.Attempts != 3 || info.Policy != own.Key() {
 			t.Errorf("dead after %d attempts under policy %q, want 3 under %q", info.Attempts, info.Policy, own.Key())
 		}
-		if info := untilState(t, q, fewer, falldue.Dead); info.Attempts != 1 {
+		if info := waitForState(t, q, fewer, falldue.Dead); info.Attempts != 1 {
 			t.Errorf("the task with one attempt died after %d", info.Attempts)
 		}
-		until(t, q, kinds, "tried once", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
+		waitFor(t, q, kinds, "tried once", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
 		if n := len(ran); n != 5 {
 			t.Errorf("%d attempts ran, want 5", n)
 		}
 	}},
-	{"the wait after a failure is the delay plus a jitter that is drawn once", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{DoneRetention: time.Hour})
-		k := falldue.NewKind[note]("waits", falldue.KindConfig{Policy: policy(t, "delay 0.2s; jitter 0.2s")})
+	{"after a failure a task waits the delay plus a jitter, which is drawn once", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
+		k := falldue.NewKind[noteArgs]("waits", falldue.KindConfig{Policy: parsePolicy(t, "delay 0.2s; jitter 0.2s")})
 		ran := make(chan time.Time, 2)
-		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
 			ran <- time.Now()
 			if task.Attempt == 1 {
 				return errFlaky
 			}
 			return nil
 		})
-		id := enqueue(t, q, k, note{})
-		work(t, q)
+		id := enqueue(t, q, k, noteArgs{})
+		startWorker(t, q)
 		first, second := receive(t, ran, "the first attempt"), receive(t, ran, "the second")
 		if wait := second.Sub(first); wait < 199*time.Millisecond {
 			t.Errorf("the second attempt came after %v, want at least the delay of 200 ms", wait)
 		}
-		untilState(t, q, id, falldue.Done)
+		waitForState(t, q, id, falldue.Done)
+
+		// The jitter is stored in UpdatedAt, from which the delay counts.
+		slow := f.queueOn(t, f.open(t), falldue.Config{})
+		k, _ = failingKind(slow, parsePolicy(t, "delay 1h; jitter 1h"))
+		ids, err := k.EnqueueMany(t.Context(), slow, make([]noteArgs, 5), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		startWorker(t, slow)
+		drawn := map[time.Duration]bool{}
+		for _, id := range ids {
+			info := waitFor(t, slow, id, "waiting", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
+			list, err := slow.Attempts(t.Context(), id)
+			if err != nil || len(list) != 1 {
+				t.Fatalf("the recorded attempts are %+v (error %v), want 1", list, err)
+			}
+			jitter := info.UpdatedAt.Sub(list[0].FinishedAt)
+			if jitter < -time.Second || jitter > time.Hour+time.Second {
+				t.Errorf("task %d has a jitter of %v, want 0 to 1h", id, jitter)
+			}
+			drawn[jitter.Round(time.Millisecond)] = true
+			if again := readTask(t, slow, id); !again.UpdatedAt.Equal(info.UpdatedAt) {
+				t.Errorf("the jitter of task %d changed: UpdatedAt was %v and is %v", id, info.UpdatedAt, again.UpdatedAt)
+			}
+		}
+		if len(drawn) < 2 {
+			t.Errorf("all %d tasks have the same jitter: %v", len(ids), drawn)
+		}
 	}},
-	{"changing a kind's policy changes when its waiting tasks run, with no row written", func(t *testing.T, b *bench) {
-		slow := b.queue(t, falldue.Config{})
-		k, ran := failing(slow, policy(t, "delay 1h; attempts 2"))
-		id := enqueue(t, slow, k, note{})
-		stop := work(t, slow)
+	{"a new policy of a kind applies to its waiting tasks, and no row is written", func(t *testing.T, f *fixture) {
+		slow := f.queue(t, falldue.Config{})
+		k, ran := failingKind(slow, parsePolicy(t, "delay 1h; attempts 2"))
+		id := enqueue(t, slow, k, noteArgs{})
+		stop := startWorker(t, slow)
 		receive(t, ran, "the first attempt")
-		before := until(t, slow, id, "waiting again", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 1 })
+		before := waitFor(t, slow, id, "waiting again", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 1 })
 		stop()
 
-		fast := b.queueOn(t, b.open(t), falldue.Config{})
-		_, again := failing(fast, policy(t, "delay 1ms; attempts 2"))
-		after := task(t, fast, id)
+		fast := f.queueOn(t, f.open(t), falldue.Config{})
+		_, again := failingKind(fast, parsePolicy(t, "delay 1ms; attempts 2"))
+		after := readTask(t, fast, id)
 		if before.Fence != after.Fence || !before.UpdatedAt.Equal(after.UpdatedAt) || before.Policy != after.Policy {
 			t.Errorf("the row changed from %+v to %+v", before, after)
 		}
-		work(t, fast)
+		startWorker(t, fast)
 		if m := receive(t, again, "the attempt under the new policy"); m.Attempt != 2 {
 			t.Errorf("attempt %d, want 2", m.Attempt)
 		}
 	}},
-	{"a limit that is lowered ends the waiting tasks that are beyond it, without running them", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{})
-		k, ran := failing(q, policy(t, "delay if(n < 3, 0, 1h); attempts 5"))
-		id := enqueue(t, q, k, note{})
-		stop := work(t, q)
-		until(t, q, id, "waiting", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 3 })
+	{"when a limit on attempts is lowered, waiting tasks beyond it become dead without running", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k, ran := failingKind(q, parsePolicy(t, "delay if(n < 3, 0, 1h); attempts 5"))
+		id := enqueue(t, q, k, noteArgs{})
+		stop := startWorker(t, q)
+		waitFor(t, q, id, "waiting", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 3 })
 		stop()
 
-		strict := b.queueOn(t, b.open(t), falldue.Config{})
-		_, again := failing(strict, policy(t, "delay 0; attempts 2"))
-		work(t, strict)
-		info := untilState(t, strict, id, falldue.Dead)
+		strict := f.queueOn(t, f.open(t), falldue.Config{})
+		_, again := failingKind(strict, parsePolicy(t, "delay 0; attempts 2"))
+		startWorker(t, strict)
+		info := waitForState(t, strict, id, falldue.Dead)
 		if want := "3 attempts have failed, and 2 are allowed now"; info.Attempts != 3 || info.LastError != want {
 			t.Errorf("dead with %d attempts and error %q, want 3 and %q", info.Attempts, info.LastError, want)
 		}
@@ -181,11 +209,11 @@ var retryCases = []conformance{
 			t.Errorf("%d attempts ran before and %d after, want 3 and 0", len(ran), len(again))
 		}
 	}},
-	{"a snooze does not use up an attempt, and has no delay on top", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{DoneRetention: time.Hour})
-		k := falldue.NewKind[note]("snoozing", falldue.KindConfig{Policy: policy(t, "delay if(n == 1, 0, 1h); attempts 2")})
+	{"Snooze does not use up an attempt, and the delay of the policy is not added", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
+		k := falldue.NewKind[noteArgs]("snoozing", falldue.KindConfig{Policy: parsePolicy(t, "delay if(n == 1, 0, 1h); attempts 2")})
 		ran := make(chan falldue.TaskMeta, 10)
-		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
 			ran <- task.TaskMeta
 			switch {
 			case task.Attempt == 1:
@@ -195,48 +223,48 @@ var retryCases = []conformance{
 			}
 			return nil
 		})
-		id := enqueue(t, q, k, note{})
-		work(t, q)
+		id := enqueue(t, q, k, noteArgs{})
+		startWorker(t, q)
 		for i, want := range []int{1, 2, 2, 2, 2} {
 			if m := receive(t, ran, "an attempt"); m.Attempt != want || m.Fence != int64(i+1) {
 				t.Errorf("run %d is attempt %d, claim %d; want attempt %d", i+1, m.Attempt, m.Fence, want)
 			}
 		}
-		if info := untilState(t, q, id, falldue.Done); info.Attempts != 2 || info.Fence != 5 {
+		if info := waitForState(t, q, id, falldue.Done); info.Attempts != 2 || info.Fence != 5 {
 			t.Errorf("done with %d attempts and %d claims, want 2 and 5", info.Attempts, info.Fence)
 		}
 	}},
-	{"retry after a given time replaces the delay and uses up an attempt", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{})
-		k := falldue.NewKind[note]("told", falldue.KindConfig{Policy: policy(t, "delay 1h; attempts 3")})
+	{"RetryAfter replaces the delay of the policy and uses up an attempt", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[noteArgs]("retry.after", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h; attempts 3")})
 		ran := make(chan int, 10)
-		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[note]) error {
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
 			ran <- task.Attempt
 			return falldue.RetryAfter(10*time.Millisecond, errFlaky)
 		})
-		id := enqueue(t, q, k, note{})
-		work(t, q)
+		id := enqueue(t, q, k, noteArgs{})
+		startWorker(t, q)
 		for want := 1; want <= 3; want++ {
 			if got := receive(t, ran, "an attempt"); got != want {
 				t.Errorf("attempt %d, want %d", got, want)
 			}
 		}
-		if info := untilState(t, q, id, falldue.Dead); info.Attempts != 3 || info.LastError != errFlaky.Error() {
+		if info := waitForState(t, q, id, falldue.Dead); info.Attempts != 3 || info.LastError != errFlaky.Error() {
 			t.Errorf("dead with %d attempts, error %q", info.Attempts, info.LastError)
 		}
 	}},
-	{"a discarded task is dead at once", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{})
-		k := falldue.NewKind[note]("hopeless", falldue.KindConfig{})
-		falldue.Handle(q, k, func(context.Context, falldue.Task[note]) error { return falldue.Discard(errFlaky) })
-		id := enqueue(t, q, k, note{})
-		work(t, q)
-		if info := untilState(t, q, id, falldue.Dead); info.Attempts != 1 || info.LastError != errFlaky.Error() {
+	{"Discard makes a task dead at once", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[noteArgs]("hopeless", falldue.KindConfig{})
+		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return falldue.Discard(errFlaky) })
+		id := enqueue(t, q, k, noteArgs{})
+		startWorker(t, q)
+		if info := waitForState(t, q, id, falldue.Dead); info.Attempts != 1 || info.LastError != errFlaky.Error() {
 			t.Errorf("dead with %d attempts, error %q", info.Attempts, info.LastError)
 		}
 	}},
-	{"any text of an error is kept, cleaned where a database could not hold it", func(t *testing.T, b *bench) {
-		q := b.queue(t, falldue.Config{})
+	{"any error text is stored, after invalid characters are replaced and a long text is cut", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[string]("texts", falldue.KindConfig{})
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[string]) error {
 			switch task.Args {
@@ -248,15 +276,15 @@ var retryCases = []conformance{
 			return falldue.Discard(nil)
 		})
 		one, two, three := enqueue(t, q, k, "bytes"), enqueue(t, q, k, "long"), enqueue(t, q, k, "none")
-		work(t, q)
-		if info := untilState(t, q, one, falldue.Dead); info.LastError != "a\ufffdb\ufffdc 'quoted' \"x\" {1,2} \\ 🎈" {
-			t.Errorf("kept %q", info.LastError)
+		startWorker(t, q)
+		if info := waitForState(t, q, one, falldue.Dead); info.LastError != "a\ufffdb\ufffdc 'quoted' \"x\" {1,2} \\ 🎈" {
+			t.Errorf("stored %q", info.LastError)
 		}
-		if info := untilState(t, q, two, falldue.Dead); !strings.HasPrefix(info.LastError, "€€€") || len(info.LastError) > 20_000 {
-			t.Errorf("kept %d bytes", len(info.LastError))
+		if info := waitForState(t, q, two, falldue.Dead); !strings.HasPrefix(info.LastError, "€€€") || len(info.LastError) > 20_000 {
+			t.Errorf("stored %d bytes", len(info.LastError))
 		}
-		if info := untilState(t, q, three, falldue.Dead); info.LastError == "" {
-			t.Error("a discarded task says nothing")
+		if info := waitForState(t, q, three, falldue.Dead); info.LastError == "" {
+			t.Error("a discarded task has no last error")
 		}
 	}},
 }

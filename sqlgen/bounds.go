@@ -2,39 +2,39 @@ package sqlgen
 
 import "math"
 
-// bounds is what is known of a value before n is known. Sums, products,
-// quotients and roots round monotonically, so the ends of their intervals,
-// computed in doubles, hold for every value between; the ends of the others
-// are widened by more than any mathematical library is wrong.
+// bounds is what is known about a value for all n. IEEE 754 rounds sums,
+// products, quotients and roots monotonically, so their bounds, computed with
+// doubles from the bounds of the operands, are exact. The bounds of the other
+// functions are widened by more than the error of any mathematical library.
 type bounds struct {
 	lo, hi float64
-	// tiny is the least size the value can have unless it is 0.
-	tiny float64
-	// whole is whether the value is a whole number that every engine computes
-	// exactly.
-	whole bool
+	// minNonzero is a lower bound for the absolute value, unless the value is 0.
+	minNonzero float64
+	// integer reports whether the value is an integer that every engine
+	// computes exactly.
+	integer bool
 }
 
-// slack is more than the relative error of any library's pow, exp or ln.
-const slack = 1e-12
+// libraryError is larger than the relative error of pow, exp and ln in any library.
+const libraryError = 1e-12
 
-// maxWhole is the largest number up to which doubles hold every whole number.
-const maxWhole = 1 << 53
+// maxInteger is the largest number up to which a double represents every integer.
+const maxInteger = 1 << 53
 
-// unitRoundoff is half the distance of doubles above 1.
+// unitRoundoff is half the distance from 1 to the next double.
 const unitRoundoff = 0x1p-53
 
 func boundsOf(o op, num float64, args []*node) bounds {
 	b := interval(o, num, args)
-	b.tiny = tiny(o, num, args, b)
-	b.whole = whole(o, num, args, b)
+	b.minNonzero = minNonzeroOf(o, num, args, b)
+	b.integer = isInteger(o, num, args, b)
 	if o == opNum || b.lo > 0 || b.hi < 0 {
-		b.tiny = max(b.tiny, b.lo, -b.hi)
+		b.minNonzero = max(b.minNonzero, b.lo, -b.hi)
 	}
 	return b
 }
 
-// interval bounds the value of an operation by the bounds of its operands.
+// interval returns lo and hi of an operation, from the bounds of its operands.
 func interval(o op, num float64, args []*node) bounds {
 	var x, y bounds
 	if len(args) > 0 {
@@ -78,7 +78,7 @@ func interval(o op, num float64, args []*node) bounds {
 		return bounds{lo: min(yes.lo, no.lo), hi: max(yes.hi, no.hi)}
 	case opPower:
 		b := hull(pow(x.lo, y.lo), pow(x.lo, y.hi), pow(x.hi, y.lo), pow(x.hi, y.hi))
-		if x.lo < 0 { // a constant whole exponent
+		if x.lo < 0 { // the exponent is a constant integer
 			b.lo, b.hi = min(b.lo, 0), max(b.hi, 0)
 		}
 		return widen(b)
@@ -89,15 +89,15 @@ func interval(o op, num float64, args []*node) bounds {
 	}
 }
 
-// quotient bounds x / y, whose divisor is at least y.tiny in size or counts
-// as making the quotient 0.
+// quotient returns the bounds of x / y. The absolute value of y is at least
+// y.minNonzero, or y is 0 and so is the quotient.
 func quotient(x, y bounds) bounds {
 	var q bounds
 	if y.hi > 0 {
-		q = including(q, x, max(y.lo, y.tiny), y.hi)
+		q = hullWithQuotient(q, x, max(y.lo, y.minNonzero), y.hi)
 	}
 	if y.lo < 0 {
-		q = including(q, x, y.lo, min(y.hi, -y.tiny))
+		q = hullWithQuotient(q, x, y.lo, min(y.hi, -y.minNonzero))
 	}
 	if y.lo > 0 || y.hi < 0 {
 		return q
@@ -105,8 +105,8 @@ func quotient(x, y bounds) bounds {
 	return bounds{lo: min(q.lo, 0), hi: max(q.hi, 0)}
 }
 
-// including widens q by x divided by what lies between lo and hi.
-func including(q, x bounds, lo, hi float64) bounds {
+// hullWithQuotient extends q by the quotients of x and the values from lo to hi.
+func hullWithQuotient(q, x bounds, lo, hi float64) bounds {
 	b := hull(x.lo/lo, x.lo/hi, x.hi/lo, x.hi/hi)
 	if q == (bounds{}) {
 		return b
@@ -114,8 +114,9 @@ func including(q, x bounds, lo, hi float64) bounds {
 	return hull(b.lo, b.hi, q.lo, q.hi)
 }
 
-// tiny bounds the size of a result that is not 0 from below.
-func tiny(o op, num float64, args []*node, b bounds) float64 {
+// minNonzeroOf returns a lower bound for the absolute value of a result that is
+// not 0.
+func minNonzeroOf(o op, num float64, args []*node, b bounds) float64 {
 	if o == opNum {
 		if num == 0 {
 			return math.Inf(1)
@@ -131,47 +132,47 @@ func tiny(o op, num float64, args []*node, b bounds) float64 {
 	}
 	switch o {
 	case opAdd, opSub:
-		least := min(x.tiny, y.tiny)
+		least := min(x.minNonzero, y.minNonzero)
 		if o == opSub {
 			y = bounds{lo: -y.hi, hi: -y.lo}
 		}
 		if x.lo >= 0 && y.lo >= 0 || x.hi <= 0 && y.hi <= 0 {
 			return least
 		}
-		return least * unitRoundoff // what cancelling may leave
+		return least * unitRoundoff // what cancellation may leave
 	case opMul:
-		return x.tiny * y.tiny
+		return x.minNonzero * y.minNonzero
 	case opDiv, opSafeDiv:
-		return x.tiny / max(-y.lo, y.hi)
+		return x.minNonzero / max(-y.lo, y.hi)
 	case opLeast, opGreatest:
-		least := x.tiny
+		least := x.minNonzero
 		for _, arg := range args[1:] {
-			least = min(least, arg.tiny)
+			least = min(least, arg.minNonzero)
 		}
 		return least
 	case opIf:
-		return min(args[2].tiny, args[3].tiny)
+		return min(args[2].minNonzero, args[3].minNonzero)
 	case opPower:
-		from := x.tiny
+		from := x.minNonzero
 		if x.lo > 0 {
 			from = x.lo
 		}
 		most := max(x.hi, from)
-		return min(pow(from, y.lo), pow(from, y.hi), pow(most, y.lo), pow(most, y.hi)) * (1 - slack)
+		return min(pow(from, y.lo), pow(from, y.hi), pow(most, y.lo), pow(most, y.hi)) * (1 - libraryError)
 	case opExp:
 		return b.lo
 	case opLn, opLog10:
-		return unitRoundoff / 4 // next to 1, where doubles are that far apart
+		return unitRoundoff / 4 // for an argument next to 1
 	case opSqrt, opAtan:
-		return apply(o, []float64{x.tiny}) * (1 - slack)
+		return apply(o, []float64{x.minNonzero}) * (1 - libraryError)
 	default: // opNeg, opAbs
-		return x.tiny
+		return x.minNonzero
 	}
 }
 
-// whole says whether an operation gives an exact whole number.
-func whole(o op, num float64, args []*node, b bounds) bool {
-	if max(-b.lo, b.hi) > maxWhole {
+// isInteger reports whether the result of an operation is always an exact integer.
+func isInteger(o op, num float64, args []*node, b bounds) bool {
+	if max(-b.lo, b.hi) > maxInteger {
 		return false
 	}
 	switch o {
@@ -186,15 +187,16 @@ func whole(o op, num float64, args []*node, b bounds) bool {
 		return false
 	}
 	for _, arg := range args {
-		if !arg.whole {
+		if !arg.integer {
 			return false
 		}
 	}
 	return true
 }
 
-// decided says whether a comparison comes out the same for all values.
-func decided(cmp CompareOp, x, y bounds) (holds, known bool) {
+// compareBounds compares all values of x with all values of y. known reports
+// whether the result is the same for all, and holds is that result.
+func compareBounds(cmp CompareOp, x, y bounds) (holds, known bool) {
 	below, above := x.hi < y.lo, x.lo > y.hi
 	same := x.lo == x.hi && y.lo == y.hi && x.lo == y.lo
 	switch cmp {
@@ -213,6 +215,7 @@ func decided(cmp CompareOp, x, y bounds) (holds, known bool) {
 	}
 }
 
+// hull returns the smallest interval that contains the values.
 func hull(values ...float64) bounds {
 	b := bounds{lo: values[0], hi: values[0]}
 	for _, v := range values[1:] {
@@ -221,6 +224,7 @@ func hull(values ...float64) bounds {
 	return b
 }
 
+// widen extends b by libraryError.
 func widen(b bounds) bounds {
-	return bounds{lo: b.lo - slack*math.Abs(b.lo), hi: b.hi + slack*math.Abs(b.hi)}
+	return bounds{lo: b.lo - libraryError*math.Abs(b.lo), hi: b.hi + libraryError*math.Abs(b.hi)}
 }

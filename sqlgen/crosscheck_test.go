@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/falldue/falldue/dialect"
 	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/dialect"
 )
 
-// sampleAttempts is where every formula is compared: the design's points, and
-// beyond them what a column may hold by mistake.
+// sampleAttempts are the values of n at which every formula is compared. They
+// include values that a column may hold by mistake.
 var sampleAttempts = func() []sql.NullInt64 {
 	ns := []int64{math.MinInt64, -5}
 	for n := range int64(41) {
@@ -29,8 +30,8 @@ var sampleAttempts = func() []sql.NullInt64 {
 	return points
 }()
 
-// The laws that formulas are held to: every engine gives every formula a
-// value at every n (law 1), and it is Go's (law 2).
+// Formulas obey two laws. Law 1: every formula has a value at every n, on every
+// engine. Law 2: it is the value that Go computes.
 func TestEnginesAgreeOnRandomTrees(t *testing.T) {
 	t.Parallel()
 	const trees, batch = 2000, 20
@@ -46,41 +47,41 @@ func TestEnginesAgreeOnRandomTrees(t *testing.T) {
 				formulas = append(formulas, randomFormula(c))
 			}
 			crossCheck(t, d, db, formulas, &tally)
-			// MySQL is stricter where it writes: a NULL from a division by 0
-			// is an error then.
+			// MySQL is stricter in a statement that writes: there a division
+			// by 0 is an error and not NULL.
 			run(t, db, "update samples set seconds = "+formulas[0].SQL(d, d.Quote("attempts")))
 			if t.Failed() {
 				t.Fatalf("seed %d", seed)
 			}
 		}
-		t.Logf("%d values, of which rounding leaves %d to be compared by their error bounds only", tally.values, tally.loose)
-		if tally.loose*20 > tally.values {
-			t.Errorf("%d of %d values could not be compared by law 2: the trees say too little", tally.loose, tally.values)
+		t.Logf("%d values, of which %d could only be compared by their error bounds", tally.values, tally.boundsOnly)
+		if tally.boundsOnly*20 > tally.values {
+			t.Errorf("%d of %d values could not be compared by law 2: the trees test too little", tally.boundsOnly, tally.values)
 		}
 	})
 }
 
-// Formulas that an engine computes differently, or not at all, if they are
-// written down as they are.
-func TestEnginesKeepClearOfTraps(t *testing.T) {
+// These formulas fail or have another value on some engine if they are rendered
+// without guards and conversions.
+func TestEnginesAgreeOnKnownTraps(t *testing.T) {
 	t.Parallel()
 	texts := []string{
-		"min(n, 10) / 4",          // SQLite's min may give an INTEGER, whose division drops the rest
-		"if(n < 3, 1, 2) / 4",     // so does PostgreSQL's CASE over whole numbers
-		"1 / n", "n * n * n / 15", // whole columns divide without a rest
+		"min(n, 10) / 4",          // SQLite's min may return an INTEGER, whose division truncates
+		"if(n < 3, 1, 2) / 4",     // so may PostgreSQL's CASE over integers
+		"1 / n", "n * n * n / 15", // integer columns divide without a remainder
 		"n * n * n * n",           // int4 overflows at 216, bigint at 55109
 		"1.5^n", "pow(10, n / 7)", // a numeric power takes PostgreSQL 0.4 s a row
 		"1 / n * 2147483647",                                                       // MariaDB's DECIMAL quotient has 4 digits more than its dividend
-		"(1 + 1 / n)^24h", "(1 + 1 / (n * 1000))^(n * 1000)", "1.00001^(n * 2000)", // TiDB multiplies its way through an exponent
+		"(1 + 1 / n)^24h", "(1 + 1 / (n * 1000))^(n * 1000)", "1.00001^(n * 2000)", // TiDB multiplies repeatedly for a large exponent
 		"2^n", "exp(n)", "n^n", // overflow
 		"exp(-n) * 1d", "0.5^n * 1d", // PostgreSQL raises on underflow
 		"ln(n - 1) + 300", "log10(n - 1) + 300", // logarithms of 0; log() has another base on each engine
 		"sqrt(5 - n)", "(5 - n)^0.5", "(5 - n)^-1", "(n - 1)^-1", "(n - 5)^3 + 64", "(n - 5)^2",
-		"1h / (n - 5)", "(n - 1) / (n - 1)", // by 0
+		"1h / (n - 5)", "(n - 1) / (n - 1)", // divisions by 0
 		"24h * ((1 + 1 / n)^n - 1) / (e - 1)",
-		"floor(log10(10^n))", "ceil(52^(1/9)^9)", "floor(ln(e^3))", // one digit less, and it is another number
+		"floor(log10(10^n))", "ceil(52^(1/9)^9)", "floor(ln(e^3))", // an error in the last digit changes the result
 		"if(5s * 52^((min(n, 10) - 1) / 9) <= 260, n, 1h)",
-		"300 + ln(3 / (21 + n) / (0.999999 * 0.999999)^(n + 24h))", // Go's own pow is far off here
+		"300 + ln(3 / (21 + n) / (0.999999 * 0.999999)^(n + 24h))", // Go's own pow has a large error here
 		"-n + 100 - -3 * (0 - n)", "1 - (2 - (3 - n))", "100 / (2 / (n / 7))",
 	}
 	eachServer(t, func(t *testing.T, d dialect.Dialect, db *sqlx.Conn) {
@@ -100,9 +101,9 @@ func TestEnginesKeepClearOfTraps(t *testing.T) {
 	})
 }
 
-// tally counts what was compared, and how much of it could be compared only
-// by the bounds of its rounding errors.
-type tally struct{ values, loose int }
+// tally counts the values compared, and those of them that could be compared only
+// by their error bounds.
+type tally struct{ values, boundsOnly int }
 
 func fillSamples(t testing.TB, db *sqlx.Conn) {
 	t.Helper()
@@ -119,8 +120,8 @@ func fillSamples(t testing.TB, db *sqlx.Conn) {
 		"insert into samples (i, attempts) values "+strings.Join(rows, ", "))
 }
 
-// crossCheck asks the engine for every formula at every sample, in seconds and
-// in microseconds, with one statement.
+// crossCheck compares the values of the formulas at every sample, in seconds and
+// in microseconds, with those of the engine. It sends one statement.
 func crossCheck(t testing.TB, d dialect.Dialect, db *sqlx.Conn, formulas []Formula, tally *tally) {
 	t.Helper()
 	columns := make([]string, 0, 2*len(formulas))
@@ -153,7 +154,7 @@ func crossCheck(t testing.TB, d dialect.Dialect, db *sqlx.Conn, formulas []Formu
 			}
 			tally.values++
 			if !f.roundingBounds(n.Int64).tight() {
-				tally.loose++
+				tally.boundsOnly++
 			}
 			if why := f.differs(n.Int64, seconds.Float64, us.Int64); why != "" {
 				t.Errorf("f(%d) of %s: %s\n%s", n.Int64, f, why, columns[2*i])
@@ -162,13 +163,13 @@ func crossCheck(t testing.TB, d dialect.Dialect, db *sqlx.Conn, formulas []Formu
 	}
 }
 
-// differs says how an engine's f(n) breaks a law, and nothing if it does not.
+// differs says how an engine's f(n) violates a law. It returns "" if it does not.
 func (f Formula) differs(n int64, seconds float64, us int64) string {
 	want := f.Eval(n)
 	bounds := f.roundingBounds(n)
 	switch {
 	case !(seconds >= 0 && seconds <= MaxDelay):
-		return fmt.Sprintf("%v is no delay", seconds)
+		return fmt.Sprintf("%v is not a delay", seconds)
 	case !(want >= bounds.lo && want <= bounds.hi):
 		return fmt.Sprintf("Go's %v is outside the bounds [%v, %v]", want, bounds.lo, bounds.hi)
 	case bounds.tight() && !Agree(seconds, want):

@@ -1,8 +1,9 @@
-// Package sqlgen is the language of delays: text is parsed into an expression
-// ([Parse], [Expr]), made total ([Compile]), evaluated in Go ([Formula.Eval])
-// and rendered for an engine ([Formula.SQL]). Both interpreters walk the same
-// tree, and tests hold them to the same values on every engine.
+// Package sqlgen implements the formula language of delays. [Parse] parses a
+// text into an expression tree, an [Expr]. [Compile] turns the tree into a
+// [Formula], which has a value for every number of attempts. [Formula.Eval]
+// computes that value in Go, and [Formula.SQL] renders the formula as SQL for an
+// engine. Tests check that both give the same values on every engine.
 //
-// [Due] renders the due predicate for any table with a count of attempts and a
-// timestamp.
+// [Due] renders the due predicate for any table that has a count of attempts
+// and a timestamp.
 package sqlgen

@@ -2,7 +2,8 @@ package sqlgen
 
 import "math"
 
-// eval is the reference: the value of a guarded tree at n, in Go.
+// eval returns the value of a guarded tree at n. It is the reference for the
+// engines.
 func (x *node) eval(n float64) float64 {
 	switch x.op {
 	case opNum:
@@ -15,17 +16,17 @@ func (x *node) eval(n float64) float64 {
 		}
 		return x.args[3].eval(n)
 	}
-	var few [4]float64
-	values := few[:0]
+	var buffer [4]float64 // avoids an allocation
+	values := buffer[:0]
 	for _, arg := range x.args {
 		values = append(values, arg.eval(n))
 	}
 	return apply(x.op, values)
 }
 
-// apply is one operation on its operands' values. The conversions keep a
-// compiler from fusing a product with the sum that it becomes part of, which
-// would round once where the engines round twice.
+// apply returns the result of one operation. The conversions to float64 prevent
+// the compiler from fusing a product and a sum, which would round once where the
+// engines round twice.
 func apply(o op, v []float64) float64 {
 	switch o {
 	case opAdd:
@@ -44,15 +45,15 @@ func apply(o op, v []float64) float64 {
 	case opNeg:
 		return -v[0]
 	case opLeast, opGreatest:
-		most := v[0]
+		result := v[0]
 		for _, x := range v[1:] {
 			if o == opLeast {
-				most = min(most, x)
+				result = min(result, x)
 			} else {
-				most = max(most, x)
+				result = max(result, x)
 			}
 		}
-		return most
+		return result
 	case opPower:
 		return pow(v[0], v[1])
 	case opExp:
@@ -93,9 +94,10 @@ func compare(cmp CompareOp, x, y float64) bool {
 	panic("sqlgen: an unknown comparison was evaluated")
 }
 
-// Agree reports whether two values of one formula, in seconds, are the same
-// delay: no more than a microsecond apart, or above a day 1e-9 of it.
+// Agree reports whether two values of one formula, in seconds, count as the same
+// delay. They may differ by a microsecond or, if the larger one is more than a
+// day, by 1e-9 of it.
 func Agree(x, y float64) bool {
-	apart := math.Abs(x - y)
-	return apart <= tolerance || max(x, y) > 86400 && apart <= 1e-9*max(x, y)
+	distance := math.Abs(x - y)
+	return distance <= tolerance || max(x, y) > 86400 && distance <= 1e-9*max(x, y)
 }

@@ -22,7 +22,7 @@ func formula(t testing.TB, text string) Formula {
 	return f
 }
 
-func TestEval(t *testing.T) {
+func TestEvalReturnsTheValueOfAFormula(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text string
@@ -30,31 +30,31 @@ func TestEval(t *testing.T) {
 		want float64
 	}{
 		{"15s + n^4", 3, 96},
-		{"15s + n^4", 0, 0}, // nothing failed, no wait
+		{"15s + n^4", 0, 0}, // no failure, no wait
 		{"15s + n^4", -1, 0},
 		{"15s + n^4", math.MinInt64, 0},
 		{"15s + n^4", math.MaxInt64, MaxDelay},
 		{"n / 1e6", math.MaxInt64, math.MaxInt32 / 1e6}, // n ends at 2^31-1
 		{"1h30m + 500ms", 1, 5400.5},
 		{"1d / 2", 1, 43200},
-		{"-5", 1, 0}, // no wait is negative
+		{"-5", 1, 0}, // a wait is never negative
 		{"n - 3", 2, 0},
 		{"2^n", 2000, MaxDelay},
 		{"2^3^2", 1, 512},
 		{"0 - -2^2", 1, 4},
-		{"1 / (n - 3)", 3, 0}, // by 0
+		{"1 / (n - 3)", 3, 0}, // a division by 0
 		{"7 + n / 0", 1, 7},
 		{"0 / 0", 1, 0},
 		{"0^0", 1, 1},
 		{"(n - 1)^0", 1, 1},
-		{"(n - 1)^-1", 1, 0}, // as 1 / 0
+		{"(n - 1)^-1", 1, 0}, // like 1 / 0
 		{"(n - 1)^-0.5", 1, 0},
 		{"(n - 1)^(-1 / n)", 1, MaxDelay}, // 1e-100 to the power of -1
 		{"(0 - 2)^2", 1, 4},
 		{"10 + (0 - 2)^3", 1, 2},
-		{"(1 - n)^18", 3, 262144},         // any even whole exponent
-		{"131073 + (1 - n)^15", 3, 98305}, // an odd one up to 15
-		{"5 + (1 - n)^17", 3, 5},          // above it a negative base is 0
+		{"(1 - n)^18", 3, 262144},         // any even integer as the exponent
+		{"131073 + (1 - n)^15", 3, 98305}, // an odd integer up to 15
+		{"5 + (1 - n)^17", 3, 5},          // above 15 a negative base counts as 0
 		{"5 + (1 - n)^2.5", 3, 5},
 		{"sqrt(n - 5)", 1, 0},
 		{"ln(n - 1) + 231", 1, 231 - 230.25850929940458},
@@ -65,7 +65,7 @@ func TestEval(t *testing.T) {
 		{"0.5^5000 * 1e100", 1, 0}, // below 1e-100 a power is 0
 		{"1e-100 * 1e-100 * 1e100 * 1e100", 1, 0},
 		{"1e100 * 1e100 / 1e99", 1, 10}, // above 1e100 it is 1e100
-		{"floor(2.9999995)", 1, 3},      // less than a microsecond is nothing
+		{"floor(2.9999995)", 1, 3},      // less than a microsecond does not count
 		{"floor(2.99999)", 1, 2},
 		{"ceil(3.0000005)", 1, 3},
 		{"ceil(3.00001)", 1, 4},
@@ -111,7 +111,7 @@ func TestZeroFormulaIsZero(t *testing.T) {
 	}
 }
 
-func TestJitterTakesItsDelay(t *testing.T) {
+func TestJitterUsesItsDelay(t *testing.T) {
 	t.Parallel()
 	e, err := ParseJitter("0.2 * delay + delay / n")
 	if err != nil {
@@ -131,16 +131,16 @@ func TestJitterTakesItsDelay(t *testing.T) {
 	}
 }
 
-func TestCompileRefuses(t *testing.T) {
+func TestCompileRejectsInvalidTrees(t *testing.T) {
 	t.Parallel()
 	deep := Expr(N{})
 	for range MaxDepth {
 		deep = Neg{deep}
 	}
 	for want, e := range map[string]Expr{
-		"the formula lacks an operand":             nil,
-		"lacks an operand":                         Binary{Add, N{}, nil},
-		"delay may be used in a jitter only":       Call{Max, []Expr{N{}, Delay{}}},
+		"the formula has a missing operand":        nil,
+		"has a missing operand":                    Binary{Add, N{}, nil},
+		"delay may be used only in a jitter":       Call{Max, []Expr{N{}, Delay{}}},
 		"unknown constant \"tau\"":                 Const("tau"),
 		"unknown operator \"%\"":                   Binary{'%', N{}, N{}},
 		"unknown function \"sin\"":                 Call{"sin", []Expr{N{}}},
@@ -178,7 +178,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// Law 1, in Go: whatever the tree, a delay.
+// Law 1 in Go: every formula has a value from 0 to MaxDelay at every n.
 func TestEvalIsTotal(t *testing.T) {
 	t.Parallel()
 	c := seeded(7)
@@ -196,12 +196,12 @@ func TestEvalIsTotal(t *testing.T) {
 		}
 	}
 	if useful < 120000 {
-		t.Errorf("only %d values lie between the limits: the trees say too little", useful)
+		t.Errorf("only %d values lie between the limits: the trees test too little", useful)
 	}
 }
 
-// The functions that two libraries may compute differently are right to the
-// last digit, measured against 400 bits.
+// The functions that two libraries may compute differently are correct to the
+// last digit. The test compares them with a precision of 400 bits.
 func TestPowersAreExact(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 0))
@@ -212,7 +212,7 @@ func TestPowersAreExact(t *testing.T) {
 		}
 		log := bigLog(x)
 		power := new(big.Float).Mul(log, big.NewFloat(y))
-		if size, _ := power.Float64(); math.Abs(size) > maxExponent {
+		if size, _ := power.Float64(); math.Abs(size) > maxExpArgument {
 			continue
 		}
 		for name, pair := range map[string]struct {
@@ -238,6 +238,7 @@ func TestPowersAreExact(t *testing.T) {
 	}
 }
 
+// bigExp returns e^x to 400 bits, from its power series.
 func bigExp(x *big.Float) *big.Float {
 	y := new(big.Float).SetPrec(400).Set(x)
 	halvings := 0
@@ -256,7 +257,7 @@ func bigExp(x *big.Float) *big.Float {
 	return sum
 }
 
-// bigLog finds ln(x) by Halley's iteration on bigExp.
+// bigLog returns ln(x). It uses Halley's iteration on bigExp.
 func bigLog(x float64) *big.Float {
 	exact := new(big.Float).SetPrec(400).SetFloat64(x)
 	y := new(big.Float).SetPrec(400).SetFloat64(math.Log(x))
@@ -269,7 +270,7 @@ func bigLog(x float64) *big.Float {
 	return y
 }
 
-func TestAgree(t *testing.T) {
+func TestAgreeAllowsForRounding(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		x, y float64

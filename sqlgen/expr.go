@@ -6,27 +6,28 @@ import (
 	"math"
 )
 
-// Expr is a formula: a tree of the node types below and nothing else. Its
-// values are seconds where they are delays. [Parse] reads one from text,
-// String writes it back, and [Compile] makes of it what can be evaluated.
+// Expr is a formula, as a tree of the node types below. No other types
+// implement it. A delay or a jitter is in seconds. [Parse] parses an Expr from
+// text, String formats it as text, and [Compile] prepares it for evaluation.
 type Expr interface {
-	// String writes the formula so that Parse reads the same tree again.
+	// String returns the formula as text, which Parse parses into the same
+	// tree.
 	String() string
 	isExpr()
 }
 
 // The nodes of a formula.
 type (
-	// Number is a literal, in its unit.
+	// Number is a literal with its unit.
 	Number struct {
 		Value float64
 		Unit  Unit
 	}
 	// N is the number of failed attempts, 1 or more.
 	N struct{}
-	// Delay is the delay at the same n. It stands in jitter formulas only.
+	// Delay is the delay at the same n. It is allowed only in jitter formulas.
 	Delay struct{}
-	// Const is a constant by its name.
+	// Const is a named constant.
 	Const string
 	// Neg is -X.
 	Neg struct{ X Expr }
@@ -35,12 +36,12 @@ type (
 		Op   BinaryOp
 		X, Y Expr
 	}
-	// Call is a function of its arguments.
+	// Call is the value of a function for its arguments.
 	Call struct {
 		Func Func
 		Args []Expr
 	}
-	// If is Then where the condition holds, Else where it does not.
+	// If is Then if the condition holds, and Else if it does not.
 	If struct {
 		Cond       Compare
 		Then, Else Expr
@@ -56,14 +57,15 @@ func (Binary) isExpr() {}
 func (Call) isExpr()   {}
 func (If) isExpr()     {}
 
-// Compare is the condition of an [If]. Values less than a microsecond apart
-// count as equal, so that the last digit of one engine's exp decides nothing.
+// Compare is the condition of an [If]. Values that differ by less than a
+// microsecond count as equal. So it does not matter how an engine rounds the
+// last digit of a function such as exp.
 type Compare struct {
 	Op   CompareOp
 	X, Y Expr
 }
 
-// Unit is the unit of a [Number]; the empty one means seconds, or no unit.
+// Unit is the unit of a [Number]. The empty unit means seconds, or no unit.
 type Unit string
 
 // The units.
@@ -76,8 +78,8 @@ const (
 	Day         Unit = "d"
 )
 
-// seconds converts a value in unit u. It divides for milliseconds, since
-// 500/1000 is exact where 500*0.001 is not.
+// seconds converts a value in unit u to seconds. It divides milliseconds,
+// because 500/1000 is exact and 500*0.001 is not.
 func (u Unit) seconds(v float64) float64 {
 	switch u {
 	case Millisecond:
@@ -101,7 +103,7 @@ const (
 // BinaryOp is an arithmetic operator.
 type BinaryOp byte
 
-// The arithmetic operators. A division by 0 gives 0. Power is pow: see [Pow].
+// The arithmetic operators. A division by 0 gives 0. Power is the function [Pow].
 const (
 	Add      BinaryOp = '+'
 	Subtract BinaryOp = '-'
@@ -126,46 +128,47 @@ const (
 // Func is a function of the language.
 type Func string
 
-// The functions. Each has a value everywhere: where mathematics has none, the
-// argument counts as the nearest one that has.
+// The functions. Each has a value for every argument. Where a function is not
+// defined in mathematics, the nearest argument for which it is defined is used.
 const (
-	// Min is the least of two or more values.
+	// Min is the smallest of two or more values.
 	Min Func = "min"
-	// Max is the greatest of two or more values.
+	// Max is the largest of two or more values.
 	Max Func = "max"
 	// Pow is the first argument to the power of the second. A negative base
-	// counts as 0, except under a constant whole exponent: any even one, and
-	// an odd one up to 15. Zero to a negative constant is 0, as a division by
-	// 0 is; where the exponent varies and may be negative, a base below
-	// 1e-100 counts as 1e-100.
+	// counts as 0, unless the exponent is a constant that is an even integer,
+	// or an odd integer up to 15. Zero to the power of a negative constant is
+	// 0, like a division by 0. If the exponent is not a constant and may be
+	// negative, a base below 1e-100 counts as 1e-100.
 	Pow Func = "pow"
 	// Exp is e to the power of its argument.
 	Exp Func = "exp"
-	// Ln is the natural logarithm; an argument below 1e-100 counts as 1e-100.
+	// Ln is the natural logarithm. An argument below 1e-100 counts as 1e-100.
 	Ln Func = "ln"
-	// Log10 is the decimal logarithm; an argument below 1e-100 counts as
+	// Log10 is the decimal logarithm. An argument below 1e-100 counts as
 	// 1e-100.
 	Log10 Func = "log10"
-	// Sqrt is the square root; a negative argument counts as 0.
+	// Sqrt is the square root. A negative argument counts as 0.
 	Sqrt Func = "sqrt"
 	// Atan is the inverse tangent, in radians.
 	Atan Func = "atan"
-	// Floor rounds down; a value less than a microsecond below a whole number
-	// counts as that number.
+	// Floor rounds down to an integer. A value less than a microsecond below an
+	// integer counts as that integer.
 	Floor Func = "floor"
-	// Ceil rounds up; a value less than a microsecond above a whole number
-	// counts as that number.
+	// Ceil rounds up to an integer. A value less than a microsecond above an
+	// integer counts as that integer.
 	Ceil Func = "ceil"
 	// Abs is the absolute value.
 	Abs Func = "abs"
 )
 
-// arity is how many arguments each function takes; -2 stands for two or more.
+// arity is the number of arguments of each function; -2 means two or more.
 var arity = map[Func]int{
 	Min: -2, Max: -2, Pow: 2, Exp: 1, Ln: 1, Log10: 1, Sqrt: 1, Atan: 1, Floor: 1, Ceil: 1, Abs: 1,
 }
 
-// takes reports whether f takes count arguments, and says how many it takes.
+// takes reports whether f takes count arguments. want is the number of
+// arguments that f takes, for an error.
 func (f Func) takes(count int) (ok bool, want string) {
 	switch n := arity[f]; n {
 	case -2:
@@ -177,21 +180,21 @@ func (f Func) takes(count int) (ok bool, want string) {
 	}
 }
 
-// Limits on a formula, whether parsed or built. They keep a formula from
-// anybody cheap to read, to evaluate and to render.
+// Limits on a formula, whether parsed or built in Go. They bound the cost of
+// parsing, evaluating and rendering a formula from an untrusted source.
 const (
-	// MaxText is the longest text of a formula, in bytes.
+	// MaxText is the largest size of a formula's text, in bytes.
 	MaxText = 4096
-	// MaxDepth is how deep a tree may be nested; SQLite allows an expression
-	// 1000 levels, of which one level here takes up to six.
+	// MaxDepth is the largest depth of a tree. SQLite allows an expression of
+	// 1000 levels, and one level of a tree takes up to six of them.
 	MaxDepth = 100
-	// MaxNodes is how many nodes a tree may have.
+	// MaxNodes is the largest number of nodes of a tree.
 	MaxNodes = 512
 )
 
-// check reports the first thing that keeps e from being a formula: a node
-// that is missing, a literal out of range, an unknown operator or function,
-// Delay outside a jitter, a tree beyond [MaxDepth] or [MaxNodes].
+// check returns an error for the first part of e that is invalid: a missing
+// operand, a literal out of range, an unknown operator or function, Delay in a
+// formula that is not a jitter, or a tree larger than [MaxDepth] or [MaxNodes].
 func check(e Expr, jitter bool) error {
 	c := checker{jitter: jitter}
 	c.expr(e, 1)
@@ -222,7 +225,7 @@ func (c *checker) expr(e Expr, depth int) {
 	}
 	switch e := e.(type) {
 	case nil:
-		c.failf("the formula lacks an operand")
+		c.failf("the formula has a missing operand")
 	case Number:
 		c.number(e)
 	case N:
@@ -273,16 +276,16 @@ func (c *checker) number(e Number) {
 		c.failf("unknown unit %q; the units are ms, s, m, h, d", string(e.Unit))
 	}
 	if !inRange(e.Unit.seconds(e.Value)) {
-		c.failf("the number %v%s is out of range; numbers are 0, or from 1e-100 to 1e100", e.Value, e.Unit)
+		c.failf("the number %v%s is out of range; a number must be 0, or from 1e-100 to 1e100", e.Value, e.Unit)
 	}
 }
 
-// inRange reports whether a literal is one that the language holds.
+// inRange reports whether a literal is 0, or its size is allowed.
 func inRange(seconds float64) bool {
 	size := math.Abs(seconds)
 	return size == 0 || size >= smallest && size <= largest
 }
 
-var errDelay = errors.New("delay may be used in a jitter only")
+var errDelay = errors.New("delay may be used only in a jitter")
 
 const functionNames = "min, max, pow, exp, ln, log10, sqrt, atan, floor, ceil, abs, if"

@@ -2,12 +2,12 @@ package sqlgen
 
 import "math"
 
-// Simplify works out what a formula holds that needs no n, as it does once a
-// preset's parameters were put in: arithmetic on whole numbers without a unit,
-// additions of 0, factors and exponents of 1, and an if whose condition holds
-// for every n or for none. It leaves everything else as it was written. The
-// result has the same value at every n. A tree that is no formula is left as
-// it is.
+// Simplify evaluates the parts of a formula that do not depend on n. Such parts
+// remain where the parameters of a preset were replaced by their values:
+// arithmetic on integers without a unit, additions of 0, factors and exponents
+// of 1, and an if whose condition holds for every n or for none. Everything else
+// stays as it was written. The result has the same value as e at every n. If e
+// is not a valid formula, Simplify returns e.
 func Simplify(e Expr) Expr {
 	if check(e, true) != nil {
 		return e
@@ -26,7 +26,7 @@ func simplify(e Expr) Expr {
 		for i, arg := range e.Args {
 			args[i] = simplify(arg)
 		}
-		return workOut(Call{e.Func, args}, args...)
+		return fold(Call{e.Func, args}, args...)
 	case If:
 		return simplifyIf(If{Compare{e.Cond.Op, simplify(e.Cond.X), simplify(e.Cond.Y)}, simplify(e.Then), simplify(e.Else)})
 	}
@@ -34,7 +34,7 @@ func simplify(e Expr) Expr {
 }
 
 func simplifyBinary(e Binary) Expr {
-	x, y := wholeNumber(e.X), wholeNumber(e.Y)
+	x, y := integerValue(e.X), integerValue(e.Y)
 	switch {
 	case y == 0 && (e.Op == Add || e.Op == Subtract), y == 1 && e.Op != Add && e.Op != Subtract:
 		return e.X
@@ -43,12 +43,12 @@ func simplifyBinary(e Binary) Expr {
 	case x == -1 && e.Op == Multiply:
 		return Neg{e.Y}
 	}
-	return workOut(e, e.X, e.Y)
+	return fold(e, e.X, e.Y)
 }
 
 func simplifyIf(e If) Expr {
-	// In place of the delay, which is not known here, anything it can be.
-	g := guard{delay: &node{op: opN, bounds: bounds{lo: 0, hi: MaxDelay, tiny: leftOver}}}
+	// The delay is not known here: it can be any value from 0 to MaxDelay.
+	g := guard{delay: &node{op: opN, bounds: bounds{lo: 0, hi: MaxDelay, minNonzero: minAfterFlush}}}
 	chosen := g.expr(If{e.Cond, Number{Value: 1}, Number{}})
 	switch {
 	case isNumber(chosen, 1):
@@ -59,17 +59,17 @@ func simplifyIf(e If) Expr {
 	return e
 }
 
-// workOut replaces e by its value if its operands are whole numbers without a
-// unit and so is the value.
-func workOut(e Expr, operands ...Expr) Expr {
+// fold returns the value of e if the operands are integers without a unit and
+// the value is an integer too, and else e.
+func fold(e Expr, operands ...Expr) Expr {
 	for _, x := range operands {
-		if math.IsNaN(wholeNumber(x)) {
+		if math.IsNaN(integerValue(x)) {
 			return e
 		}
 	}
 	v, ok := Value(e)
 	switch {
-	case !ok || v != math.Trunc(v) || math.Abs(v) > maxWhole:
+	case !ok || v != math.Trunc(v) || math.Abs(v) > maxInteger:
 		return e
 	case v < 0:
 		return Neg{Number{Value: -v}}
@@ -77,15 +77,16 @@ func workOut(e Expr, operands ...Expr) Expr {
 	return Number{Value: v}
 }
 
-// wholeNumber is the value of a whole number without a unit, else NaN.
-func wholeNumber(e Expr) float64 {
+// integerValue returns the value of an integer without a unit, and NaN for any
+// other expression.
+func integerValue(e Expr) float64 {
 	switch e := e.(type) {
 	case Number:
 		if e.Unit == Bare && e.Value == math.Trunc(e.Value) {
 			return e.Value
 		}
 	case Neg:
-		return -wholeNumber(e.X)
+		return -integerValue(e.X)
 	}
 	return math.NaN()
 }

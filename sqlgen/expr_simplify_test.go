@@ -2,7 +2,7 @@ package sqlgen
 
 import "testing"
 
-func TestSimplify(t *testing.T) {
+func TestSimplifyEvaluatesConstantParts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"n - 0 - 0 - 1":                         "n - 1",
@@ -11,8 +11,8 @@ func TestSimplify(t *testing.T) {
 		"-1 * n":                                "-n",
 		"(n - 1) / max(10 - 1, 1)":              "(n - 1) / 9",
 		"2 - 5":                                 "-3",
-		"20s - 20s":                             "20s - 20s", // a unit says what a number is
-		"10 / 4":                                "10 / 4",    // not whole
+		"20s - 20s":                             "20s - 20s", // numbers with a unit stay
+		"10 / 4":                                "10 / 4",    // not an integer
 		"1s * n^2":                              "1s * n^2",
 		"if(n <= 0, 1, if(n > 0, n, 2))":        "n",
 		"if(n <= 3, 20s, n)":                    "if(n <= 3, 20s, n)",
@@ -28,11 +28,11 @@ func TestSimplify(t *testing.T) {
 		}
 	}
 	if e := Simplify(Binary{Add, nil, N{}}); e != (Binary{Add, nil, N{}}) {
-		t.Errorf("what is no formula became %v", e)
+		t.Errorf("an invalid tree became %v", e)
 	}
 }
 
-// Simplifying changes no value.
+// Simplify does not change the value of a formula.
 func TestSimplifyKeepsValues(t *testing.T) {
 	t.Parallel()
 	c := seeded(21)

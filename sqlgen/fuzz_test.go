@@ -10,8 +10,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// FuzzExpr grows a tree from the fuzzer's bytes and holds Go and SQLite, which
-// runs in this process, to the laws.
+// FuzzExpr builds a tree from the fuzzer's bytes and checks both laws (see
+// TestEnginesAgreeOnRandomTrees) with SQLite, which runs in this process.
 func FuzzExpr(f *testing.F) {
 	for seed := range uint64(60) {
 		c := rand.New(rand.NewPCG(seed, 0))
@@ -32,7 +32,7 @@ func FuzzExpr(f *testing.F) {
 		}
 		var tally tally
 		crossCheck(t, d, db, []Formula{formula}, &tally)
-		// What is printed is the same formula.
+		// The text of the formula parses as the same formula.
 		again, err := Parse(formula.String())
 		if err != nil && len(formula.String()) <= MaxText && !strings.Contains(err.Error(), "nested") {
 			t.Fatalf("%s: %v", formula, err)

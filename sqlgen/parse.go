@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// SyntaxError says where and why a text is no formula.
+// SyntaxError says where and why a text is not a formula.
 type SyntaxError struct {
 	Text string // the whole text
-	Pos  int    // the byte of Text at which it went wrong, counted from 0
+	Pos  int    // the byte of Text at which the error is, counted from 0
 	Msg  string // what was found there and what was expected
 }
 
@@ -23,49 +23,55 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("formula %q, byte %d: %s", text, e.Pos, e.Msg)
 }
 
-// Scope holds the names that a text may use besides those of the language.
+// Scope defines the names that a text may use besides those of the language.
 type Scope struct {
-	// Names maps a name to what it stands for.
+	// Names maps a name to the expression that replaces it.
 	Names map[string]Expr
-	// Macros maps a name to a formula with parameters, called as
+	// Macros maps a name to a macro, which is called as
 	// name(parameter=value, ...), or by its name alone.
 	Macros map[string]Macro
-	// Jitter allows the name delay.
+	// Jitter says that the text is the formula of a jitter, which may use the
+	// name delay.
 	Jitter bool
 }
 
-// Macro makes a formula of the arguments it is called with.
+// Macro returns the expression that replaces a call.
 type Macro func(MacroCall) (Expr, error)
 
-// MacroCall is a use of a macro.
+// MacroCall is a call of a macro.
 type MacroCall struct {
 	Name string
 	Args []MacroArg
-	// Whole is whether the call is the whole text.
+	// Whole reports whether the call is the whole text.
 	Whole bool
 }
 
-// MacroArg is one argument of a macro: a constant formula. Name is empty if
-// the argument was given by its place.
+// MacroArg is one argument of a macro. Value is a constant formula. Name is
+// empty if the argument has no name and is assigned by its position.
 type MacroArg struct {
 	Name  string
 	Value Expr
 }
 
-// Parse reads a formula such as "917m * atan(n^3 / 15)". A bare number is
-// seconds; ms, s, m, h and d behind a number are units, 1h30m is one number.
-// The operators are + - * / ^, of which ^ binds tightest and to the right,
-// tighter than a minus before it; the functions and constants are those of
-// [Func] and [Const], and if(condition, a, b); n is the number of failed
-// attempts. Every error is a *[SyntaxError].
+// Parse parses a formula such as "917m * atan(n^3 / 15)".
+//
+//   - The name n is the number of failed attempts.
+//   - A number without a unit is in seconds. The units are ms, s, m, h and d,
+//     written after the number. 1h30m is one number.
+//   - The operators are + - * / ^. The operator ^ is right-associative and has
+//     the highest precedence: -n^2 is -(n^2).
+//   - The functions and constants are those of [Func] and [Const], and
+//     if(condition, a, b).
+//
+// Every error is a *[SyntaxError].
 func Parse(text string) (Expr, error) { return ParseWith(text, Scope{}) }
 
-// ParseJitter is Parse for the formula of a jitter, where the name delay
-// stands for the delay at the same n.
+// ParseJitter is like [Parse] for the formula of a jitter, which may use the name
+// delay for the delay at the same n.
 func ParseJitter(text string) (Expr, error) { return ParseWith(text, Scope{Jitter: true}) }
 
-// ParseWith is Parse with more names. Names and macros are replaced by what
-// they stand for, so they do not show in the tree.
+// ParseWith is like [Parse] with the names and macros of scope. They are replaced
+// while parsing, so they do not occur in the tree.
 func ParseWith(text string, scope Scope) (Expr, error) {
 	if len(text) > MaxText {
 		return nil, &SyntaxError{text, MaxText, fmt.Sprintf("the text has %d bytes; a formula has at most %d", len(text), MaxText)}
@@ -74,7 +80,7 @@ func ParseWith(text string, scope Scope) (Expr, error) {
 	p.next()
 	e := p.sum()
 	if p.err == nil && p.tok.kind != tokEnd {
-		p.expected("an operator or the end")
+		p.failExpected("an operator or the end")
 	}
 	if p.err == nil {
 		if err := check(e, scope.Jitter); err != nil {
@@ -87,8 +93,8 @@ func ParseWith(text string, scope Scope) (Expr, error) {
 	return e, nil
 }
 
-// parser is a recursive-descent parser with one token of look-ahead. Its
-// error is sticky: after it every token is the end.
+// parser is a recursive-descent parser with one token of lookahead. It keeps
+// its first error; every token after that is the end.
 type parser struct {
 	lexer
 	tok   token
@@ -98,13 +104,14 @@ type parser struct {
 
 func (p *parser) next() { p.tok = p.lexer.next() }
 
-// expected reports the current token as not what the grammar wants.
-func (p *parser) expected(what string) {
+// failExpected records an error that says what was expected in place of the
+// current token.
+func (p *parser) failExpected(what string) {
 	p.fail(p.tok.pos, fmt.Sprintf("found %s, expected %s", p.tok, what))
 }
 
-// symbol takes the current token if it is s.
-func (p *parser) symbol(s string) bool {
+// accept consumes the current token if it is s, and reports whether it was.
+func (p *parser) accept(s string) bool {
 	if p.err != nil || p.tok.kind != tokSymbol || p.tok.text != s {
 		return false
 	}
@@ -112,14 +119,14 @@ func (p *parser) symbol(s string) bool {
 	return true
 }
 
-// need takes s or fails.
-func (p *parser) need(s, what string) {
-	if !p.symbol(s) {
-		p.expected(what)
+// expect consumes the current token if it is s, and records an error if it is not.
+func (p *parser) expect(s, what string) {
+	if !p.accept(s) {
+		p.failExpected(what)
 	}
 }
 
-// enter counts a level of nesting, so that no text exhausts the stack.
+// enter counts a level of nesting, so that no text can exhaust the stack.
 func (p *parser) enter() (leave func(), ok bool) {
 	if p.depth++; p.depth > MaxDepth {
 		p.fail(p.tok.pos, fmt.Sprintf("the formula is nested more than %d deep", MaxDepth))
@@ -138,9 +145,9 @@ func (p *parser) sum() Expr {
 	x := p.product()
 	for {
 		switch {
-		case p.symbol("+"):
+		case p.accept("+"):
 			x = Binary{Add, x, p.product()}
-		case p.symbol("-"):
+		case p.accept("-"):
 			x = Binary{Subtract, x, p.product()}
 		default:
 			return x
@@ -153,9 +160,9 @@ func (p *parser) product() Expr {
 	x := p.signed()
 	for {
 		switch {
-		case p.symbol("*"):
+		case p.accept("*"):
 			x = Binary{Multiply, x, p.signed()}
-		case p.symbol("/"):
+		case p.accept("/"):
 			x = Binary{Divide, x, p.signed()}
 		default:
 			return x
@@ -170,11 +177,11 @@ func (p *parser) signed() Expr {
 		return nil
 	}
 	defer leave()
-	if p.symbol("-") {
+	if p.accept("-") {
 		return Neg{p.signed()}
 	}
 	x := p.atom()
-	if p.symbol("^") {
+	if p.accept("^") {
 		return Binary{Power, x, p.signed()}
 	}
 	return x
@@ -184,9 +191,9 @@ func (p *parser) signed() Expr {
 func (p *parser) atom() Expr {
 	tok := p.tok
 	switch {
-	case p.symbol("("):
+	case p.accept("("):
 		x := p.sum()
-		p.need(")", `an operator or ")"`)
+		p.expect(")", `an operator or ")"`)
 		return x
 	case tok.kind == tokNumber:
 		p.next()
@@ -195,7 +202,7 @@ func (p *parser) atom() Expr {
 		p.next()
 		return p.name(tok)
 	}
-	p.expected(`a number, n, a function or "("`)
+	p.failExpected(`a number, n, a function or "("`)
 	return nil
 }
 
@@ -237,12 +244,12 @@ func (p *parser) name(tok token) Expr {
 
 func (p *parser) call(tok token) Expr {
 	f := Func(tok.text)
-	p.need("(", `"("`)
+	p.expect("(", `"("`)
 	args := []Expr{p.sum()}
-	for p.symbol(",") {
+	for p.accept(",") {
 		args = append(args, p.sum())
 	}
-	p.need(")", `"," or ")"`)
+	p.expect(")", `"," or ")"`)
 	if ok, want := f.takes(len(args)); !ok {
 		p.fail(tok.pos, fmt.Sprintf("%s takes %s, not %d", f, want, len(args)))
 	}
@@ -250,19 +257,19 @@ func (p *parser) call(tok token) Expr {
 }
 
 func (p *parser) conditional() Expr {
-	p.need("(", `"("`)
+	p.expect("(", `"("`)
 	x := p.sum()
 	op := CompareOp(p.tok.text)
 	if p.tok.kind != tokSymbol || !slices.Contains(comparisons, op) {
-		p.expected("a comparison: < <= > >= == !=")
+		p.failExpected("a comparison: < <= > >= == !=")
 	}
 	p.next()
 	cond := Compare{op, x, p.sum()}
-	p.need(",", `","`)
+	p.expect(",", `","`)
 	yes := p.sum()
-	p.need(",", `","`)
+	p.expect(",", `","`)
 	no := p.sum()
-	p.need(")", `")"`)
+	p.expect(")", `")"`)
 	return If{cond, yes, no}
 }
 
@@ -271,12 +278,12 @@ var comparisons = []CompareOp{Less, LessEqual, Greater, GreaterEqual, Equal, Not
 // macro := name [ "(" [ argument { "," argument } ] ")" ]
 func (p *parser) macro(tok token, expand Macro) Expr {
 	call := MacroCall{Name: tok.text}
-	if p.symbol("(") && !p.symbol(")") {
+	if p.accept("(") && !p.accept(")") {
 		call.Args = append(call.Args, p.argument())
-		for p.symbol(",") {
+		for p.accept(",") {
 			call.Args = append(call.Args, p.argument())
 		}
-		p.need(")", `"," or ")"`)
+		p.expect(")", `"," or ")"`)
 	}
 	if p.err != nil {
 		return nil
@@ -304,7 +311,7 @@ func (p *parser) argument() MacroArg {
 	start = p.tok
 	arg.Value = p.sum()
 	if p.err == nil && !constant(arg.Value) {
-		p.fail(start.pos, "an argument is a constant; n and delay may not be in it")
+		p.fail(start.pos, "an argument must be a constant, without n and delay")
 	}
 	return arg
 }

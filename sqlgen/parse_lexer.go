@@ -20,7 +20,7 @@ type token struct {
 	kind   tokenKind
 	pos    int
 	text   string
-	number Number // of a tokNumber
+	number Number // only if kind is tokNumber
 }
 
 func (t token) String() string {
@@ -30,8 +30,8 @@ func (t token) String() string {
 	return strconv.Quote(t.text)
 }
 
-// lexer cuts a formula into tokens. Its first error is kept, and every token
-// after it is the end.
+// lexer splits a formula into tokens. It keeps its first error; every token
+// after that is the end.
 type lexer struct {
 	text string
 	pos  int
@@ -70,22 +70,22 @@ func (l *lexer) next() token {
 	return token{kind: tokSymbol, pos: start, text: l.text[start:l.pos]}
 }
 
-// number reads a literal with its unit. Several of them without a space, as in
-// 1h30m, are one literal in the last unit.
+// number reads a literal with its unit. Several literals without a space
+// between them, as in 1h30m, are one literal in the last unit.
 func (l *lexer) number() token {
 	start := l.pos
 	total, unit := l.quantity()
 	for unit != Bare && l.pos < len(l.text) && isDigit(l.text[l.pos]) {
 		v, next := l.quantity()
 		if next == Bare {
-			l.fail(l.pos, fmt.Sprintf("found %q, expected a unit behind its last digits", l.text[start:l.pos]))
+			l.fail(l.pos, fmt.Sprintf("found %q, expected a unit after its last digits", l.text[start:l.pos]))
 		}
-		// Going through seconds keeps 1h30m the whole 90 minutes.
+		// Converting to seconds first makes 1h30m exactly 90 minutes.
 		total, unit = (unit.seconds(total)+next.seconds(v))/next.seconds(1), next
 	}
 	text := l.text[start:l.pos]
 	if !inRange(unit.seconds(total)) {
-		l.fail(start, fmt.Sprintf("the number %s is out of range; numbers are 0, or from 1e-100 to 1e100", text))
+		l.fail(start, fmt.Sprintf("the number %s is out of range; a number must be 0, or from 1e-100 to 1e100", text))
 	}
 	if l.err != nil {
 		return token{kind: tokEnd, pos: start}
@@ -93,7 +93,7 @@ func (l *lexer) number() token {
 	return token{tokNumber, start, text, Number{total, unit}}
 }
 
-// quantity reads digits, and the unit behind them if there is one.
+// quantity reads digits, and the unit after them if there is one.
 func (l *lexer) quantity() (float64, Unit) {
 	start := l.pos
 	l.skip(isDigit)
@@ -103,7 +103,7 @@ func (l *lexer) quantity() (float64, Unit) {
 	}
 	l.exponent()
 	digits := l.text[start:l.pos]
-	// A number too large for a double is an infinity, which is out of range.
+	// A number that is too large for a double becomes infinity, which is out of range.
 	v, err := strconv.ParseFloat(digits, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		l.fail(start, fmt.Sprintf("found %q, expected a number such as 15, 1.5 or 2.5e-3", digits))
@@ -119,7 +119,7 @@ func (l *lexer) quantity() (float64, Unit) {
 	return v, unit
 }
 
-// exponent reads e5, e+5 or e-5, and nothing where no digit follows.
+// exponent reads e5, e+5 or e-5. It reads nothing if no digit follows the e.
 func (l *lexer) exponent() {
 	at := l.pos
 	if at == len(l.text) || l.text[at] != 'e' {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParsePrints(t *testing.T) {
+func TestParsedFormulaPrintsAsText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
 		{"15s+n^4", "15s + n^4"},
@@ -25,7 +25,7 @@ func TestParsePrints(t *testing.T) {
 		{"-(2^2)", "-2^2"},   //
 		{"(-2)^2", "(-2)^2"}, //
 		{"2^-n", "2^-n"},
-		{"2^3^n", "2^3^n"}, // to the right
+		{"2^3^n", "2^3^n"}, // right-associative
 		{"2^(3^n)", "2^3^n"},
 		{"(2^3)^n", "(2^3)^n"},
 		{"1-(2-3)", "1 - (2 - 3)"},
@@ -74,16 +74,16 @@ func TestParseSaysWhereAndWhy(t *testing.T) {
 		{"n)", 1, `found ")", expected an operator or the end`},
 		{"5min", 1, `unknown unit "min"; the units are ms, s, m, h, d`},
 		{"2n", 1, `unknown unit "n"; the units are ms, s, m, h, d`},
-		{"1h3", 3, `found "1h3", expected a unit behind its last digits`},
+		{"1h3", 3, `found "1h3", expected a unit after its last digits`},
 		{".", 0, `found ".", expected a number such as 15, 1.5 or 2.5e-3`},
 		{"1.2.3", 3, `found ".3", expected an operator or the end`},
-		{"1e999", 0, `the number 1e999 is out of range; numbers are 0, or from 1e-100 to 1e100`},
-		{"1e99d", 0, `the number 1e99d is out of range; numbers are 0, or from 1e-100 to 1e100`},
-		{"1e-101", 0, `the number 1e-101 is out of range; numbers are 0, or from 1e-100 to 1e100`},
+		{"1e999", 0, `the number 1e999 is out of range; a number must be 0, or from 1e-100 to 1e100`},
+		{"1e99d", 0, `the number 1e99d is out of range; a number must be 0, or from 1e-100 to 1e100`},
+		{"1e-101", 0, `the number 1e-101 is out of range; a number must be 0, or from 1e-100 to 1e100`},
 		{"foo(2)", 0, `unknown function "foo"; the functions are min, max, pow, exp, ln, log10, sqrt, atan, floor, ceil, abs, if`},
 		{"1 + x", 4, `unknown name "x"; the names are n, pi, e`},
 		{"N", 0, `unknown name "N"; the names are n, pi, e`},
-		{"delay", 0, `delay may be used in a jitter only`},
+		{"delay", 0, `delay may be used only in a jitter`},
 		{"n < 3", 2, `found "<", expected an operator or the end`},
 		{"if(n, 1, 2)", 4, `found ",", expected a comparison: < <= > >= == !=`},
 		{"if(n = 1, 1, 2)", 5, `found "=", expected a comparison: < <= > >= == !=`},
@@ -136,7 +136,7 @@ func TestParseIsBounded(t *testing.T) {
 	}
 }
 
-func TestJitterMayNameTheDelay(t *testing.T) {
+func TestJitterMayUseTheDelay(t *testing.T) {
 	t.Parallel()
 	e, err := ParseJitter("0.2 * delay + n")
 	if err != nil {
@@ -188,7 +188,7 @@ func TestMacrosAndNamesAreReplaced(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"1 + twice":  "byte 4: twice takes an argument",
-		"twice(n)":   "byte 6: an argument is a constant; n and delay may not be in it",
+		"twice(n)":   "byte 6: an argument must be a constant, without n and delay",
 		"twice(1, )": `byte 9: found ")", expected a number`,
 		"thrice(1)":  `unknown function "thrice"; the functions are min, max, pow, exp, ln, log10, sqrt, atan, floor, ceil, abs, if; the presets are twice`,
 	} {
@@ -198,9 +198,8 @@ func TestMacrosAndNamesAreReplaced(t *testing.T) {
 	}
 }
 
-// The second half of the parser's law: what is printed parses as the tree that
-// was printed.
-func TestParseUndoesPrinting(t *testing.T) {
+// The text of a tree parses as the same tree.
+func TestParseReversesString(t *testing.T) {
 	t.Parallel()
 	c := seeded(1)
 	for range 5000 {
@@ -218,7 +217,7 @@ func TestParseUndoesPrinting(t *testing.T) {
 	}
 }
 
-// unsigned writes negative literals as the parser reads them.
+// unsigned replaces negative literals by Neg, as the parser reads them.
 func unsigned(e Expr) Expr {
 	switch e := e.(type) {
 	case Number:
@@ -241,8 +240,8 @@ func unsigned(e Expr) Expr {
 	return e
 }
 
-// FuzzParse holds the parser to its law: any bytes give a tree or an error
-// with a position, and what a tree prints parses as that tree.
+// FuzzParse checks that any text gives a tree or an error with a position, and
+// that the text of a tree parses as the same tree.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"15s + n^4", "917m * atan(n^3 / 15)", "5s*(260s/5s)^((min(n,10)-1)/(10-1))", "0.2 * delay", "1h30m", "-2^-n",

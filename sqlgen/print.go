@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// How tightly a node's text binds, weakest first. Power binds tighter than a
-// minus before it, as in mathematics: -n^2 is -(n^2).
+// The precedence of the operators, lowest first. As in mathematics, a power has
+// a higher precedence than a minus before it: -n^2 is -(n^2).
 const (
-	bindSum = iota
-	bindProduct
-	bindMinus
-	bindPower
-	bindAtom
+	precSum = iota
+	precProduct
+	precMinus
+	precPower
+	precAtom
 )
 
 func (x Number) String() string { return exprText(x) }
@@ -25,7 +25,7 @@ func (x Binary) String() string { return exprText(x) }
 func (x Call) String() string   { return exprText(x) }
 func (x If) String() string     { return exprText(x) }
 
-// String writes the condition.
+// String returns the condition as text.
 func (c Compare) String() string {
 	var p printer
 	p.compare(c)
@@ -34,21 +34,21 @@ func (c Compare) String() string {
 
 func exprText(e Expr) string {
 	var p printer
-	p.expr(e, bindSum)
+	p.expr(e, precSum)
 	return p.String()
 }
 
 type printer struct{ strings.Builder }
 
-// expr writes e, in parentheses where it binds weaker than its place asks for.
-func (p *printer) expr(e Expr, place int) {
-	if binding(e) < place {
+// expr writes e, in parentheses if its precedence is lower than least.
+func (p *printer) expr(e Expr, least int) {
+	if precedence(e) < least {
 		p.WriteByte('(')
 		defer p.WriteByte(')')
 	}
 	switch e := e.(type) {
 	case nil:
-		p.WriteString("?") // no formula: Compile refuses it
+		p.WriteString("?") // a missing operand, which Compile rejects
 	case Number:
 		p.WriteString(formatNumber(e.Value))
 		p.WriteString(string(e.Unit))
@@ -60,7 +60,7 @@ func (p *printer) expr(e Expr, place int) {
 		p.WriteString(string(e))
 	case Neg:
 		p.WriteByte('-')
-		p.expr(e.X, bindMinus)
+		p.expr(e.X, precMinus)
 	case Binary:
 		p.binary(e)
 	case Call:
@@ -70,26 +70,26 @@ func (p *printer) expr(e Expr, place int) {
 			if i > 0 {
 				p.WriteString(", ")
 			}
-			p.expr(arg, bindSum)
+			p.expr(arg, precSum)
 		}
 		p.WriteByte(')')
 	case If:
 		p.WriteString("if(")
 		p.compare(e.Cond)
 		p.WriteString(", ")
-		p.expr(e.Then, bindSum)
+		p.expr(e.Then, precSum)
 		p.WriteString(", ")
-		p.expr(e.Else, bindSum)
+		p.expr(e.Else, precSum)
 		p.WriteByte(')')
 	}
 }
 
 func (p *printer) binary(e Binary) {
-	own := binding(e)
+	own := precedence(e)
 	left, right, space := own, own+1, " "
 	if e.Op == Power {
-		// Right-associative, and a minus may follow it: 2^-n.
-		left, right, space = bindAtom, bindMinus, ""
+		// A power is right-associative, and a minus may follow it: 2^-n.
+		left, right, space = precAtom, precMinus, ""
 	}
 	p.expr(e.X, left)
 	p.WriteString(space)
@@ -99,33 +99,33 @@ func (p *printer) binary(e Binary) {
 }
 
 func (p *printer) compare(c Compare) {
-	p.expr(c.X, bindSum)
+	p.expr(c.X, precSum)
 	p.WriteString(" " + string(c.Op) + " ")
-	p.expr(c.Y, bindSum)
+	p.expr(c.Y, precSum)
 }
 
-func binding(e Expr) int {
+func precedence(e Expr) int {
 	switch e := e.(type) {
 	case Neg:
-		return bindMinus
+		return precMinus
 	case Number:
 		if math.Signbit(e.Value) {
-			return bindMinus
+			return precMinus
 		}
 	case Binary:
 		switch e.Op {
 		case Add, Subtract:
-			return bindSum
+			return precSum
 		case Multiply, Divide:
-			return bindProduct
+			return precProduct
 		case Power:
-			return bindPower
+			return precPower
 		}
 	}
-	return bindAtom
+	return precAtom
 }
 
-// formatNumber writes the shortest digits that read back as v.
+// formatNumber returns the shortest decimal number that parses as v.
 func formatNumber(v float64) string {
 	if size := math.Abs(v); size != 0 && (size < 1e-6 || size >= 1e17) {
 		return strconv.FormatFloat(v, 'e', -1, 64)

@@ -2,14 +2,15 @@ package sqlgen
 
 import "math/rand/v2"
 
-// choices decides how a random tree grows: by chance, or by a fuzzer's bytes.
+// choices makes the decisions for a random tree: from random numbers, or from a
+// fuzzer's bytes.
 type choices interface {
-	// IntN gives a number from 0 to n-1.
+	// IntN returns a number from 0 to n-1.
 	IntN(n int) int
 }
 
-// bytesAsChoices reads one byte for each decision, and 0 when they run out,
-// which ends every branch.
+// bytesAsChoices uses one byte for each decision. When none is left, it decides
+// 0, which ends every branch.
 type bytesAsChoices []byte
 
 func (b *bytesAsChoices) IntN(n int) int {
@@ -23,8 +24,9 @@ func (b *bytesAsChoices) IntN(n int) int {
 
 func seeded(seed uint64) choices { return rand.New(rand.NewPCG(seed, 0)) }
 
-// oddNumbers are where overflow, underflow, cancelling and rounding start.
-var oddNumbers = []Number{
+// edgeNumbers are near the points where overflow, underflow, cancellation and
+// rounding begin.
+var edgeNumbers = []Number{
 	{0, Bare}, {1, Bare}, {2, Bare}, {0.5, Bare}, {3, Bare}, {10, Bare}, {15, Second}, {1.6, Bare}, {0.1, Bare}, {917, Minute},
 	{24, Hour}, {365, Day}, {500, Millisecond}, {1e-6, Bare}, {1e-9, Bare}, {1e6, Bare}, {2147483647, Bare}, {1e15, Bare},
 	{9007199254740993, Bare}, {1e40, Bare}, {1e100, Bare}, {1e-40, Bare}, {1e-100, Bare}, {5000, Bare}, {17, Bare}, {16, Bare},
@@ -36,7 +38,7 @@ var (
 	functions1 = []Func{Exp, Ln, Log10, Sqrt, Atan, Floor, Ceil, Abs}
 )
 
-// randomTree grows any tree the language has, sensible or not.
+// randomTree builds any tree that the language allows, useful or not.
 func randomTree(c choices, depth int) Expr {
 	if depth == 0 {
 		return randomLeaf(c)
@@ -73,12 +75,13 @@ func randomLeaf(c choices) Expr {
 	case 5:
 		return Number{float64(c.IntN(50)), Bare}
 	default:
-		return oddNumbers[c.IntN(len(oddNumbers))]
+		return edgeNumbers[c.IntN(len(edgeNumbers))]
 	}
 }
 
-// randomRoot grows a tree whose value shows: half of all trees are below 0 or
-// above the longest delay, where a wrong digit or a wrong sign is clamped away.
+// randomRoot builds a tree whose value is likely to be between 0 and MaxDelay.
+// Half of all random trees are outside, where limiting the value hides a wrong
+// digit or sign.
 func randomRoot(c choices, depth int) Expr {
 	x := randomTree(c, depth)
 	switch c.IntN(6) {
@@ -93,7 +96,7 @@ func randomRoot(c choices, depth int) Expr {
 	}
 }
 
-// randomFormula compiles a random tree; all but the largest compile.
+// randomFormula compiles a random tree. All but the largest trees compile.
 func randomFormula(c choices) Formula {
 	for {
 		f, err := Compile(randomRoot(c, 2+c.IntN(4)))

@@ -86,7 +86,7 @@ func TestInterpretersKnowEveryOperation(t *testing.T) {
 	for _, cmp := range comparisons {
 		compare(cmp, 1, 2)
 		sqlComparison(cmp)
-		if _, known := decided(cmp, leaf.bounds, leaf.bounds); known {
+		if _, known := compareBounds(cmp, leaf.bounds, leaf.bounds); known {
 			t.Errorf("n %s n' is decided for all n and n'", cmp)
 		}
 	}

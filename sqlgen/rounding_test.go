@@ -2,13 +2,14 @@ package sqlgen
 
 import "math"
 
-// Law 2 asks for values that agree to a microsecond. A formula that cancels,
-// such as (n^20 + 1) - n^20, or that puts a rounded value next to a jump, as
-// floor(1e9 * exp(n)) does, magnifies the last digit of an engine's exp into
-// something larger, and no two libraries need to agree on that digit. So the
-// test computes, for each tree and n, the interval that contains every result
-// which rounding allows. Where the interval is narrower than law 2, law 2 must
-// hold; where it is not, the engine's value must lie inside.
+// rounding is the interval of the results that rounding allows for a formula at
+// an n.
+//
+// Law 2 requires values that agree to a microsecond. Some formulas magnify a
+// difference in the last digit, on which two libraries need not agree: by
+// cancellation, as in (n^20 + 1) - n^20, or by a discontinuity, as in
+// floor(1e9 * exp(n)). If the interval is narrower than law 2 requires, law 2
+// must hold. If it is not, the value of the engine must be inside the interval.
 type rounding struct{ lo, hi float64 }
 
 func (r rounding) tight() bool { return Agree(r.lo, r.hi) }
@@ -17,32 +18,33 @@ func (f Formula) roundingBounds(n int64) rounding {
 	if n < 1 {
 		return rounding{}
 	}
-	b := f.root().rounded(float64(min(n, MaxAttempts)))
+	b := f.root().evalBounds(float64(min(n, MaxAttempts)))
 	return rounding{b.lo, b.hi}
 }
 
-// rounded is interval arithmetic over the guarded tree, with the transfer
-// functions of bounds.go: exact for what IEEE 754 rounds correctly, widened
-// for what a mathematical library computes.
-func (x *node) rounded(n float64) bounds {
+// evalBounds evaluates the guarded tree in interval arithmetic, with the functions
+// of bounds.go. They are exact for operations that IEEE 754 rounds correctly, and
+// widened for those that a mathematical library computes.
+func (x *node) evalBounds(n float64) bounds {
 	switch x.op {
 	case opN:
-		return bounds{lo: n, hi: n, tiny: 1, whole: true}
+		return bounds{lo: n, hi: n, minNonzero: 1, integer: true}
 	case opNum:
-		// An engine may read a literal one digit off: SQLite does.
+		// An engine, such as SQLite, may read a literal with an error in the
+		// last digit.
 		b := x.bounds
-		if !x.whole {
+		if !x.integer {
 			b.lo, b.hi = math.Nextafter(x.num, math.Inf(-1)), math.Nextafter(x.num, math.Inf(1))
 		}
 		return b
 	}
 	args := make([]*node, len(x.args))
 	for i, arg := range x.args {
-		args[i] = &node{bounds: arg.rounded(n)}
+		args[i] = &node{bounds: arg.evalBounds(n)}
 	}
 	var b bounds
 	if x.op == opIf {
-		if holds, known := decided(x.cmp, args[0].bounds, args[1].bounds); known && holds {
+		if holds, known := compareBounds(x.cmp, args[0].bounds, args[1].bounds); known && holds {
 			b = args[2].bounds
 		} else if known {
 			b = args[3].bounds
@@ -52,8 +54,8 @@ func (x *node) rounded(n float64) bounds {
 	} else {
 		b = interval(x.op, 0, args)
 	}
-	// Whatever n is, the value is within the bounds that the guards rely on.
+	// For any n, the value is within the bounds that the guards rely on.
 	b.lo, b.hi = max(b.lo, x.lo), min(b.hi, x.hi)
-	b.tiny = x.tiny
+	b.minNonzero = x.minNonzero
 	return b
 }

@@ -4,13 +4,14 @@ import (
 	"context"
 	"testing"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
-	"github.com/jmoiron/sqlx"
 )
 
-// eachServer runs a test on every engine, each with a connection of its own,
-// so that temporary tables can be used.
+// eachServer runs a test on every engine. Each run has its own connection, so that
+// it can use temporary tables.
 func eachServer(t *testing.T, test func(t *testing.T, d dialect.Dialect, db *sqlx.Conn)) {
 	t.Helper()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -32,7 +33,7 @@ func connect(t testing.TB, engine string) *sqlx.Conn {
 	return db
 }
 
-// run executes statements that belong to a test's setting.
+// run executes statements that prepare a test.
 func run(t testing.TB, db *sqlx.Conn, statements ...string) {
 	t.Helper()
 	for _, s := range statements {

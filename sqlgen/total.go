@@ -2,42 +2,46 @@ package sqlgen
 
 import "math"
 
-// A formula is made total before anything evaluates it: total.go turns the
-// tree into another one, of simpler nodes, that has guards wherever an engine
-// might raise an error or answer NULL, infinity or NaN. PostgreSQL raises on
-// overflow and on underflow, MySQL on overflow, and evaluates the argument of
-// least before least can cap it, so guards stand on operands, before the
-// operation. Both interpreters, eval.go and render.go, run over this one
-// guarded tree, and so they agree by construction.
+// A formula is made total before it is evaluated: it gets a value for every n.
+// This file turns the tree of a formula into a guarded tree. That has simpler
+// nodes, and guards wherever an engine might raise an error or return NULL,
+// infinity or NaN. PostgreSQL raises an error on overflow and on underflow,
+// MySQL on overflow. An engine evaluates the argument of least before least can
+// limit it. So a guard limits the operands, before the operation. Both
+// interpreters, eval.go and render.go, evaluate the same guarded tree, so they
+// agree by construction.
 //
-// Guards are put where the bounds of the operands (bounds.go) call for them,
-// so a formula that cannot go wrong has none. No guard writes an operand twice:
-// the SQL grows with the formula, not exponentially with its depth.
+// A guard is added only where the bounds of the operands (bounds.go) require it,
+// so a formula that needs no guard has none. No guard uses an operand twice: the
+// size of the SQL is proportional to the size of the formula, not exponential in
+// its depth.
 
-// Every value in a guarded tree is 0 or has a size between these. Sums,
-// products and quotients of two such values are far inside the range of a
-// double, so they are taken first and limited after.
+// The absolute value of every node of a guarded tree is 0, or between smallest
+// and largest. Sums, products and quotients of two such values are far inside
+// the range of a double, so they can be computed first and limited afterwards.
 const (
 	largest  = 1e100
 	smallest = 1e-100
-	// The least size that may be left over after small values were snapped to
-	// 0: the distance of doubles around the grain that snap adds.
-	leftOver = 1e-101
+	// minAfterFlush is a lower bound for the values, except 0, that flushToZero
+	// leaves: the distance between doubles near its threshold.
+	minAfterFlush = 1e-101
 )
 
-// Exponents of e that keep the result in range, with a margin.
-const maxExponent = 230
+// maxExpArgument is the largest exponent of e whose power is in range, with a
+// margin.
+const maxExpArgument = 230
 
-// tolerance is how near two values count as equal, in seconds.
+// tolerance is the difference, in seconds, below which two values count as equal.
 const tolerance = 1e-6
 
-// MaxDelay is the longest delay and the widest jitter, 36500 days in seconds.
+// MaxDelay is the largest delay and the largest jitter: 36,500 days, in seconds.
 const MaxDelay = 36500 * 86400
 
-// MaxAttempts is the largest n. A formula has the same value at every n above.
+// MaxAttempts is the largest n. For any larger n a formula has the same value as
+// for MaxAttempts.
 const MaxAttempts = math.MaxInt32
 
-// op is what a node of the guarded tree does.
+// op is the operation of a node of the guarded tree.
 type op int
 
 const (
@@ -46,8 +50,8 @@ const (
 	opAdd
 	opSub
 	opMul
-	opDiv     // by what cannot be 0
-	opSafeDiv // by anything; 0 where the divisor is 0
+	opDiv     // the divisor is never 0
+	opSafeDiv // the result is 0 if the divisor is 0
 	opNeg
 	opLeast
 	opGreatest
@@ -60,26 +64,26 @@ const (
 	opFloor
 	opCeil
 	opAbs
-	opIf // args are the two sides of the comparison cmp, then, else
+	opIf // the args are the two operands of cmp, then Then and Else
 	opCount
 )
 
-// node is a node of the guarded tree. It is never changed after it was made.
+// node is a node of the guarded tree. It does not change after it was made.
 type node struct {
 	op   op
-	num  float64   // of opNum
-	cmp  CompareOp // of opIf
+	num  float64   // only if op is opNum
+	cmp  CompareOp // only if op is opIf
 	args []*node
 	bounds
 }
 
-// number makes a constant.
+// number returns the node of a constant.
 func number(v float64) *node {
 	return &node{op: opNum, num: v, bounds: boundsOf(opNum, v, nil)}
 }
 
-// operation makes a node of an operation that is safe on its operands, or its
-// value where the operands are constants.
+// operation returns the node of an operation that needs no guards, or its value
+// if all operands are constants.
 func operation(o op, args ...*node) *node {
 	folded := true
 	values := make([]float64, len(args))
@@ -93,7 +97,8 @@ func operation(o op, args ...*node) *node {
 	return &node{op: o, args: args, bounds: boundsOf(o, 0, args)}
 }
 
-// guard builds the guarded tree of a formula.
+// guard builds the guarded tree of a formula. delay replaces the node Delay of a
+// jitter.
 type guard struct{ delay *node }
 
 func (g guard) expr(e Expr) *node {
@@ -151,7 +156,7 @@ func (g guard) call(e Call) *node {
 	case Pow:
 		return power(x, args[1])
 	case Exp:
-		return operation(opExp, clamp(x, -maxExponent, maxExponent))
+		return operation(opExp, clamp(x, -maxExpArgument, maxExpArgument))
 	case Ln:
 		return operation(opLn, greatest(x, number(smallest)))
 	case Log10:
@@ -161,12 +166,12 @@ func (g guard) call(e Call) *node {
 	case Atan:
 		return operation(opAtan, x)
 	case Floor:
-		if x.whole {
+		if x.integer {
 			return x
 		}
 		return operation(opFloor, operation(opAdd, x, number(tolerance)))
 	case Ceil:
-		if x.whole {
+		if x.integer {
 			return x
 		}
 		return operation(opCeil, operation(opSub, x, number(tolerance)))
@@ -175,11 +180,11 @@ func (g guard) call(e Call) *node {
 	}
 }
 
-// conditional compares the difference of the two sides with the tolerance.
-// Whole numbers are exact on every engine and are compared as they are.
+// conditional compares the difference of the two operands with the tolerance.
+// Integers are exact on every engine and are compared directly.
 func (g guard) conditional(e If) *node {
 	x, y, cmp := g.expr(e.Cond.X), g.expr(e.Cond.Y), e.Cond.Op
-	if !x.whole || !y.whole {
+	if !x.integer || !y.integer {
 		distance := operation(opSub, x, y)
 		switch cmp {
 		case Less: // x - y < -tolerance
@@ -197,7 +202,7 @@ func (g guard) conditional(e If) *node {
 		}
 	}
 	yes, no := g.expr(e.Then), g.expr(e.Else)
-	if holds, known := decided(cmp, x.bounds, y.bounds); known && holds {
+	if holds, known := compareBounds(cmp, x.bounds, y.bounds); known && holds {
 		return yes
 	} else if known {
 		return no
@@ -254,7 +259,8 @@ func absolute(x *node) *node {
 
 func isNumber(x *node, v float64) bool { return x.op == opNum && x.num == v }
 
-// least leaves out the operands that can never be the least.
+// least returns the smallest operand. It omits operands that can never be the
+// smallest.
 func least(args ...*node) *node {
 	ceiling := math.Inf(1)
 	for _, x := range args {
@@ -263,7 +269,8 @@ func least(args ...*node) *node {
 	return extreme(opLeast, args, func(x *node) bool { return x.lo >= ceiling }, func(x *node) bool { return x.hi == ceiling })
 }
 
-// greatest leaves out the operands that can never be the greatest.
+// greatest returns the largest operand. It omits operands that can never be the
+// largest.
 func greatest(args ...*node) *node {
 	floor := math.Inf(-1)
 	for _, x := range args {
@@ -272,9 +279,9 @@ func greatest(args ...*node) *node {
 	return extreme(opGreatest, args, func(x *node) bool { return x.hi <= floor }, func(x *node) bool { return x.lo == floor })
 }
 
-// extreme keeps the first operand that sets the bound, and of the others those
-// that may go past it.
-func extreme(o op, args []*node, idle, sets func(*node) bool) *node {
+// extreme keeps the first operand that sets the bound, and those of the other
+// operands that can exceed it.
+func extreme(o op, args []*node, irrelevant, sets func(*node) bool) *node {
 	var kept []*node
 	set := false
 	for _, x := range args {
@@ -282,7 +289,7 @@ func extreme(o op, args []*node, idle, sets func(*node) bool) *node {
 		case !set && sets(x):
 			set = true
 			kept = append(kept, x)
-		case !idle(x):
+		case !irrelevant(x):
 			kept = append(kept, x)
 		}
 	}
@@ -292,27 +299,28 @@ func extreme(o op, args []*node, idle, sets func(*node) bool) *node {
 	return operation(o, kept...)
 }
 
-// clamp keeps x in [lo, hi].
+// clamp limits x to the interval from lo to hi.
 func clamp(x *node, lo, hi float64) *node {
 	return greatest(least(x, number(hi)), number(lo))
 }
 
-// limit brings the result of an operation back into the range of values.
+// limit brings the result of an operation back into the range of largest and
+// smallest.
 func limit(x *node) *node {
 	x = clamp(x, -largest, largest)
-	if x.tiny < leftOver {
-		x = snap(x, 1e-84)
+	if x.minNonzero < minAfterFlush {
+		x = flushToZero(x, 1e-84)
 	}
 	return x
 }
 
-// snap turns a value far smaller than grain into 0 without writing it twice:
-// adding the grain loses what is less than 1e-16 of it. Values larger than
-// 1e16 grains do not change at all.
-func snap(x *node, grain float64) *node {
-	x = operation(opSub, operation(opAdd, x, number(grain)), number(grain))
+// flushToZero replaces a value that is much smaller than threshold by 0, without
+// using x twice: adding and subtracting threshold loses everything below 1e-16 of
+// it. Values larger than 1e16 times the threshold do not change.
+func flushToZero(x *node, threshold float64) *node {
+	x = operation(opSub, operation(opAdd, x, number(threshold)), number(threshold))
 	if x.op != opNum {
-		x.tiny = max(x.tiny, grain*1e-17)
+		x.minNonzero = max(x.minNonzero, threshold*1e-17)
 	}
 	return x
 }

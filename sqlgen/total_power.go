@@ -2,22 +2,28 @@ package sqlgen
 
 import "math"
 
-// Limits on what power is asked for. The least double that PostgreSQL does
-// not report as an underflow is near 1e-308.
+// Limits on the arguments and the result of power.
 const (
-	tiniestPower = 1e-290
-	maxConstant  = 1e15 // larger exponents are all the same: 0, 1 or largest
-	maxSigned    = 16   // the largest whole exponent under which a base keeps its sign
-	// The largest exponent that power itself is given. A library that multiplies
-	// its way through an exponent, as Go's does, which TiDB uses, loses a digit
-	// in 2^53 for each unit of it; beyond this it would lose more than slack.
-	maxMultiplied = 1000
+	// minPower is the smallest result. PostgreSQL reports an underflow for
+	// results near 1e-308.
+	minPower = 1e-290
+	// maxConstantExponent is the largest constant exponent. A larger one gives
+	// the same results: 0, 1 or largest.
+	maxConstantExponent = 1e15
+	// maxSignedExponent is the largest constant exponent with which a negative
+	// base keeps its sign.
+	maxSignedExponent = 16
+	// maxPowerExponent is the largest exponent that is passed to the power
+	// function of an engine. Go's library, which TiDB uses, multiplies
+	// repeatedly and loses one part in 2^53 for each unit of the exponent.
+	// Beyond this limit it would lose more than libraryError.
+	maxPowerExponent = 1000
 )
 
-// power guards a^b by what is known of it. A constant exponent limits the base
-// and a constant base the exponent, both in Go. Where both vary, and the result
-// may leave the range, and where the exponent may be large, a^b is
-// exp(b * ln(a)).
+// power returns a^b with guards. If the exponent is constant, the base is
+// limited. If the base is constant, the exponent is limited. If both vary and
+// the result may be out of range, or if the exponent may be large, a^b is
+// computed as exp(b * ln(a)).
 func power(a, b *node) *node {
 	switch {
 	case b.op == opNum:
@@ -25,17 +31,17 @@ func power(a, b *node) *node {
 	case a.op == opNum && a.num == 1:
 		return a
 	case a.op == opNum && a.num > 0:
-		// Both quotients have the sign that puts smallest^… at one end and
-		// largest^… at the other.
+		// a^p and a^q are smallest and largest, in the order that the sign of
+		// ln(a) decides.
 		p, q := math.Log(smallest)/math.Log(a.num), math.Log(largest)/math.Log(a.num)
 		p, q = min(p, q), max(p, q)
-		if b.whole { // 332 and not 332.19…, for those who read the SQL
+		if b.integer { // 332 instead of 332.19… makes the SQL easier to read
 			p, q = math.Ceil(p), math.Floor(q)
 		}
-		if b = clamp(b, p, q); max(-b.lo, b.hi) <= maxMultiplied {
+		if b = clamp(b, p, q); max(-b.lo, b.hi) <= maxPowerExponent {
 			return operation(opPower, a, b)
 		}
-		return operation(opExp, clamp(multiply(b, number(ln(a.num))), -maxExponent, maxExponent))
+		return operation(opExp, clamp(multiply(b, number(ln(a.num))), -maxExpArgument, maxExpArgument))
 	}
 	if b.lo < 0 {
 		a = greatest(a, number(smallest))
@@ -45,17 +51,17 @@ func power(a, b *node) *node {
 	if a.hi <= 0 && b.lo > 0 {
 		return number(0)
 	}
-	if inside := func(x, y float64) bool { return math.Abs(y*math.Log(x)) <= maxExponent }; a.hi > 0 && max(-b.lo, b.hi) <= maxMultiplied &&
-		inside(max(a.lo, a.tiny), b.lo) && inside(max(a.lo, a.tiny), b.hi) && inside(a.hi, b.lo) && inside(a.hi, b.hi) {
+	if inside := func(x, y float64) bool { return math.Abs(y*math.Log(x)) <= maxExpArgument }; a.hi > 0 && max(-b.lo, b.hi) <= maxPowerExponent &&
+		inside(max(a.lo, a.minNonzero), b.lo) && inside(max(a.lo, a.minNonzero), b.hi) && inside(a.hi, b.lo) && inside(a.hi, b.hi) {
 		return operation(opPower, a, b)
 	}
 	log := operation(opLn, greatest(a, number(smallest)))
-	return operation(opExp, clamp(multiply(b, log), -maxExponent, maxExponent))
+	return operation(opExp, clamp(multiply(b, log), -maxExpArgument, maxExpArgument))
 }
 
-// powerConstant is a^k.
+// powerConstant returns a^k with guards.
 func powerConstant(a *node, k float64) *node {
-	k = max(-maxConstant, min(k, maxConstant))
+	k = max(-maxConstantExponent, min(k, maxConstantExponent))
 	switch {
 	case k == 0:
 		return number(1)
@@ -68,23 +74,23 @@ func powerConstant(a *node, k float64) *node {
 		switch even := math.Mod(k, 2) == 0; {
 		case even:
 			a = absolute(a)
-		case k != math.Trunc(k) || k > maxSigned:
+		case k != math.Trunc(k) || k > maxSignedExponent:
 			a = greatest(a, number(0))
 		}
 	}
-	if k > maxMultiplied {
-		// What is 0 becomes so small that limit makes it 0 again.
+	if k > maxPowerExponent {
+		// A base of 0 gives a result so small that limit makes it 0.
 		log := operation(opLn, greatest(a, number(smallest)))
-		return limit(operation(opExp, clamp(multiply(number(k), log), math.Log(1e-120), maxExponent)))
+		return limit(operation(opExp, clamp(multiply(number(k), log), math.Log(1e-120), maxExpArgument)))
 	}
 	root := math.Pow(largest, 1/k)
 	a = clamp(a, -root, root)
-	if math.Pow(a.tiny, k) < tiniestPower {
+	if math.Pow(a.minNonzero, k) < minPower {
 		if a.lo >= 0 {
-			// What is below this becomes so small that limit makes it 0.
+			// A smaller base gives a result so small that limit makes it 0.
 			a = greatest(a, number(math.Pow(1e-120, 1/k)))
 		} else {
-			a = snap(a, 1)
+			a = flushToZero(a, 1)
 		}
 	}
 	return limit(operation(opPower, a, number(k)))

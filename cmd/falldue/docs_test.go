@@ -13,11 +13,11 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-var update = flag.Bool("update", false, "write the tables of the documents anew")
+var update = flag.Bool("update", false, "update the table of presets in docs/policies.md")
 
-// TestDocumentsShowWhatIsPrinted runs each "$ go run ./cmd/falldue …" of the
-// documents and compares what it prints with what they show below it.
-func TestDocumentsShowWhatIsPrinted(t *testing.T) {
+// TestDocumentsShowTheOutputOfCommands runs each "$ go run ./cmd/falldue …" of the
+// documents and compares its output with the one that they show below it.
+func TestDocumentsShowTheOutputOfCommands(t *testing.T) {
 	t.Parallel()
 	const prompt = "$ go run ./cmd/falldue "
 	for _, pattern := range []string{"*.md", "docs/*.md"} {
@@ -33,14 +33,14 @@ func TestDocumentsShowWhatIsPrinted(t *testing.T) {
 			}
 			for i, block := range strings.Split(string(text), "```console\n") {
 				if i == 0 {
-					continue // before the first
+					continue // the text before the first block
 				}
 				block, _, _ = strings.Cut(block, "```\n")
 				for _, command := range strings.Split("\n"+block, "\n"+prompt)[1:] {
 					line, want, _ := strings.Cut(command, "\n")
 					want = strings.TrimSuffix(want, "\n") + "\n"
 					shown++
-					if got := mustRun(t, words(line)...); got != want {
+					if got := mustRun(t, splitArgs(line)...); got != want {
 						t.Errorf("%s: %s%s prints\n%sbut it shows\n%s", file, prompt, line, got, want)
 					}
 				}
@@ -52,8 +52,8 @@ func TestDocumentsShowWhatIsPrinted(t *testing.T) {
 	}
 }
 
-// words splits a command line as a shell does that knows single quotes alone.
-func words(line string) (list []string) {
+// splitArgs splits a command line like a shell that knows only single quotes.
+func splitArgs(line string) (list []string) {
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {
 			list = append(list, part)
@@ -64,9 +64,9 @@ func words(line string) (list []string) {
 	return list
 }
 
-// TestPresetTable holds the table of presets in docs/policies.md to what the
-// presets do.
-func TestPresetTable(t *testing.T) {
+// TestPresetTableIsUpToDate compares the table of presets in docs/policies.md with
+// the presets.
+func TestPresetTableIsUpToDate(t *testing.T) {
 	t.Parallel()
 	const begin, end = "<!-- presets: made by go test ./cmd/falldue -update -->\n", "<!-- end of presets -->\n"
 	file := filepath.Join("..", "..", "docs", "policies.md")
@@ -87,12 +87,12 @@ func TestPresetTable(t *testing.T) {
 		return
 	}
 	if old != table {
-		t.Errorf("%s shows\n%swant\n%s(go test ./cmd/falldue -update writes it)", file, old, table)
+		t.Errorf("%s shows\n%swant\n%s(go test ./cmd/falldue -update updates it)", file, old, table)
 	}
 }
 
-// presetTable shows of each preset, with its defaults, how long a task waits
-// after its first failures.
+// presetTable returns a table of how long a task waits after its first failures,
+// under each preset with its defaults.
 func presetTable() string {
 	var b bytes.Buffer
 	failures := []int64{1, 2, 3, 5, 10}
@@ -104,7 +104,7 @@ func presetTable() string {
 	for _, preset := range backoff.Presets() {
 		policy, err := backoff.Parse(preset.Name)
 		if err != nil {
-			panic(err) // the presets' defaults are valid: backoff's tests see to it
+			panic(err) // the tests of backoff check that the defaults of presets are valid
 		}
 		fmt.Fprintf(&b, "| `%s` |", preset.Name)
 		for _, n := range failures {
@@ -113,9 +113,9 @@ func presetTable() string {
 				continue
 			}
 			delay, jitter := policy.Wait(n)
-			text := roughly(delay)
+			text := approximate(delay)
 			if jitter > 0 {
-				text += " – " + roughly(delay+jitter)
+				text += " – " + approximate(delay+jitter)
 			}
 			fmt.Fprintf(&b, " %s |", text)
 		}
@@ -124,15 +124,15 @@ func presetTable() string {
 			limit = fmt.Sprint(most)
 		}
 		if most := policy.MaxElapsed(); most > 0 {
-			limit = "for " + roughly(most)
+			limit = "for " + approximate(most)
 		}
 		fmt.Fprintf(&b, " %s |\n", limit)
 	}
 	return b.String()
 }
 
-// roughly writes a wait to about three digits.
-func roughly(d time.Duration) string {
+// approximate formats a wait with about three digits.
+func approximate(d time.Duration) string {
 	step := time.Minute
 	switch {
 	case d >= 48*time.Hour:
@@ -143,8 +143,8 @@ func roughly(d time.Duration) string {
 		step = time.Second
 	}
 	text := d.Round(step).String()
-	for _, nought := range []string{"m0s", "h0m"} { // 1h30m0s, 1h0m
-		if strings.HasSuffix(text, nought) {
+	for _, zero := range []string{"m0s", "h0m"} { // 1h30m0s, 1h0m
+		if strings.HasSuffix(text, zero) {
 			text = text[:len(text)-len("0s")]
 		}
 	}

@@ -1,5 +1,5 @@
-// Command falldue works with falldue's tables and its policies. Its verbs are
-// listed by falldue help.
+// Command falldue manages the tables of falldue and displays policies. The command
+// falldue help lists its subcommands.
 package main
 
 import (
@@ -24,11 +24,11 @@ func run() int {
 	return 0
 }
 
-// root is the command with all its verbs.
+// root returns the command with all its subcommands.
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "falldue",
-		Short:         "Create falldue's tables, and look at policies",
+		Short:         "Create the tables of falldue, and display policies",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

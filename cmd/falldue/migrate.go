@@ -17,11 +17,11 @@ import (
 	"github.com/falldue/falldue/migrations"
 )
 
-// dsnVariable is the environment variable that --dsn defaults to, for DSNs
-// whose password the list of processes must not show.
+// dsnVariable is the environment variable that --dsn defaults to. It keeps the
+// password of a DSN out of the list of processes.
 const dsnVariable = "FALLDUE_DSN"
 
-// migrateFlags say where falldue's tables are.
+// migrateFlags are the flags that say where the tables of falldue are.
 type migrateFlags struct {
 	dsn, driver string
 	tables      dialect.Tables
@@ -31,13 +31,13 @@ func migrateCommand() *cobra.Command {
 	var f migrateFlags
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Create falldue's tables, bring them up to date, drop them",
-		Long: "Create falldue's tables, bring them up to date, drop them.\n\n" +
-			"Any number of processes may migrate one database at once: one does the work,\n" +
-			"the others wait for it.",
+		Short: "Create, upgrade or drop the tables of falldue",
+		Long: "Create, upgrade or drop the tables of falldue.\n\n" +
+			"Several processes may migrate the same database at the same time: one runs\n" +
+			"the migrations, the others wait.",
 	}
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&f.tables.Prefix, "prefix", "falldue_", "what the names of the tables begin with")
+	flags.StringVar(&f.tables.Prefix, "prefix", "falldue_", "prefix of the names of the tables")
 	flags.StringVar(&f.tables.Schema, "schema", "", "PostgreSQL schema of the tables (default the connection's search path)")
 	cmd.AddCommand(migrateUpCommand(&f), migrateDownCommand(&f), migrateStatusCommand(&f), migrateDumpCommand(&f))
 	return cmd
@@ -46,7 +46,7 @@ func migrateCommand() *cobra.Command {
 func migrateUpCommand(f *migrateFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Create the tables, or bring them to this release",
+		Short: "Create the tables, or upgrade them to this release",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.migrate(cmd.Context(), func(m *migrations.Migrator) error {
@@ -71,24 +71,24 @@ func migrateDownCommand(f *migrateFlags) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "down --yes",
-		Short: "Drop the tables and all that is in them",
+		Short: "Drop the tables with all their tasks",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !yes {
-				return fmt.Errorf("down drops falldue's tables, whose names begin with %s, and the tasks in them; add --yes to do that", f.tables.Prefix)
+				return fmt.Errorf("down drops the tables of falldue, whose names begin with %s, and the tasks in them; confirm with --yes", f.tables.Prefix)
 			}
 			return f.migrate(cmd.Context(), func(m *migrations.Migrator) error {
 				n, err := m.Down(cmd.Context())
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "the tables are dropped; migrations taken back: %d\n", n)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "the tables are dropped; migrations reverted: %d\n", n)
 				return err
 			})
 		},
 	}
 	databaseFlags(cmd, f)
-	cmd.Flags().BoolVar(&yes, "yes", false, "drop the tables, and lose every task in them")
+	cmd.Flags().BoolVar(&yes, "yes", false, "confirm that all tasks in the tables are lost")
 	return cmd
 }
 
@@ -124,13 +124,13 @@ func migrateDumpCommand(f *migrateFlags) *cobra.Command {
 	var engine, format, folder string
 	cmd := &cobra.Command{
 		Use:   "dump --engine ENGINE",
-		Short: "Print the migrations for another tool to run",
-		Long: "Print the migrations for another tool to run, or write them to a folder as files.\n" +
-			"A file of the folder that has other contents is never written over. Number the\n" +
-			"files as the folder's own sequence wants it. Files of golang-migrate have several\n" +
-			"statements, for which its MySQL driver needs multiStatements=true. Tables that\n" +
-			"another tool made are not for \"migrate up\", nor for the library's Migrate.\n\n" +
-			"This verb needs no database.",
+		Short: "Print the migrations, to be run by another tool",
+		Long: "Print the migrations, to be run by another tool, or write them to a folder as\n" +
+			"files. An existing file with other contents is never overwritten. Rename the\n" +
+			"files if the folder needs other numbers. A file for golang-migrate has several\n" +
+			"statements, for which its MySQL driver needs multiStatements=true. Do not run\n" +
+			"\"migrate up\", or Migrate of the library, on tables that another tool created.\n\n" +
+			"This command needs no database.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := dialect.Of(dialect.Name(engine))
@@ -153,7 +153,7 @@ func migrateDumpCommand(f *migrateFlags) *cobra.Command {
 		},
 	}
 	engineFlag(cmd, &engine)
-	cmd.Flags().StringVar(&format, "format", string(migrations.Goose), "whose files to write: "+formats())
+	cmd.Flags().StringVar(&format, "format", string(migrations.Goose), "format of the files: "+formats())
 	cmd.Flags().StringVar(&folder, "dir", "", "`folder` to write the files to (default standard output)")
 	return cmd
 }
@@ -168,17 +168,17 @@ func formats() string {
 
 func databaseFlags(cmd *cobra.Command, f *migrateFlags) {
 	cmd.Flags().StringVar(&f.dsn, "dsn", "", "the database: postgres://…, user:password@tcp(host)/database, or a SQLite file (default $"+dsnVariable+")")
-	cmd.Flags().StringVar(&f.driver, "driver", "", "postgres, mysql or sqlite (default what the DSN tells)")
+	cmd.Flags().StringVar(&f.driver, "driver", "", "postgres, mysql or sqlite (default the driver for the DSN)")
 }
 
-// migrate runs fn with the migrator of the database that the flags name.
+// migrate calls fn with a migrator of the database that the flags name.
 func (f *migrateFlags) migrate(ctx context.Context, fn func(*migrations.Migrator) error) (err error) {
 	dsn := f.dsn
 	if dsn == "" {
 		dsn = os.Getenv(dsnVariable)
 	}
 	if dsn == "" {
-		return fmt.Errorf("no database is named; give --dsn, or set %s", dsnVariable)
+		return fmt.Errorf("the database is missing; use --dsn, or set %s", dsnVariable)
 	}
 	db, err := connect.Open(ctx, f.driver, dsn)
 	if err != nil {
@@ -196,10 +196,10 @@ func (f *migrateFlags) migrate(ctx context.Context, fn func(*migrations.Migrator
 	return fn(m)
 }
 
-// writeFiles writes files to a folder, which it makes where it is missing, and
-// prints their paths. A file that is there already must have the same text.
+// writeFiles writes files to a folder and prints their paths. It creates the
+// folder if it does not exist. An existing file must have the same contents.
 func writeFiles(out io.Writer, folder string, files []migrations.File) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // migrations are for everybody to read
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // migrations are not secret
 		return err
 	}
 	for _, file := range files {
@@ -212,7 +212,7 @@ func writeFiles(out io.Writer, folder string, files []migrations.File) error {
 		case err != nil:
 			return err
 		case !bytes.Equal(old, []byte(file.Text)):
-			return fmt.Errorf("%s has other contents already; it is left as it is", path)
+			return fmt.Errorf("%s exists with other contents; it was not changed", path)
 		}
 		if _, err := fmt.Fprintln(out, path); err != nil {
 			return err

@@ -24,7 +24,7 @@ func TestMigrateUpStatusDown(t *testing.T) {
 		{"up", "the tables are up to date; migrations run: 1\n"},
 		{"up", "the tables are up to date already\n"},
 		{"status", "applied  00001_tasks.sql\n"},
-		{"down --yes", "the tables are dropped; migrations taken back: 1\n"},
+		{"down --yes", "the tables are dropped; migrations reverted: 1\n"},
 		{"status", "pending  00001_tasks.sql\n"},
 	} {
 		args := append([]string{"migrate", "--dsn", file, "--prefix", "shop_"}, strings.Fields(step.verb)...)
@@ -34,7 +34,7 @@ func TestMigrateUpStatusDown(t *testing.T) {
 	}
 }
 
-func TestMigrateNamesItsTables(t *testing.T) {
+func TestMigrateUsesThePrefix(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "shop.db")
 	mustRun(t, "migrate", "up", "--dsn", "sqlite:"+file, "--prefix", "shop_")
@@ -44,7 +44,7 @@ func TestMigrateNamesItsTables(t *testing.T) {
 	}
 }
 
-// TestMigrateEachEngine goes the way from the DSN to the tables and back.
+// TestMigrateEachEngine creates the tables on each engine and drops them.
 func TestMigrateEachEngine(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		dsn := testdb.DSN(t, engine)
@@ -55,7 +55,7 @@ func TestMigrateEachEngine(t *testing.T) {
 		for _, step := range []struct{ verb, want string }{
 			{"up", fmt.Sprintf("the tables are up to date; migrations run: %d\n", n)},
 			{"status", status},
-			{"down --yes", fmt.Sprintf("the tables are dropped; migrations taken back: %d\n", n)},
+			{"down --yes", fmt.Sprintf("the tables are dropped; migrations reverted: %d\n", n)},
 		} {
 			args := append([]string{"migrate", "--dsn", dsn}, strings.Fields(step.verb)...)
 			if got := mustRun(t, args...); got != step.want {
@@ -74,35 +74,35 @@ func TestMigrateTakesTheDSNFromTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestMigrateErrorsSayWhatIsWrong(t *testing.T) {
+func TestMigrateErrorsNameTheMistake(t *testing.T) {
 	t.Setenv(dsnVariable, "")
 	file := filepath.Join(t.TempDir(), "shop.db")
 	mustRun(t, "migrate", "up", "--dsn", file)
 	for want, args := range map[string][]string{
-		"no database is named; give --dsn, or set FALLDUE_DSN":                                           {"up"},
-		"down drops falldue's tables, whose names begin with falldue_, and the tasks in them; add --yes": {"down", "--dsn", file},
-		`unknown driver "oracle"; the drivers are [postgres mysql sqlite]`:                               {"up", "--dsn", file, "--driver", "oracle"},
-		"a DSN that begins with mysql:// tells no driver; allowed are":                                   {"up", "--dsn", "mysql://localhost/shop"},
-		`table prefix "a-b": allowed are`:                                                                {"up", "--dsn", file, "--prefix", "a-b"},
-		`schema "s": only PostgreSQL has schemas, not sqlite`:                                            {"up", "--dsn", file, "--schema", "s"},
-		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite tidb]`:                  {"dump", "--engine", "oracle"},
-		`unknown format "flyway"; the formats are [goose golang-migrate atlas]`:                          {"dump", "--engine", "sqlite", "--format", "flyway"},
-		`required flag(s) "engine" not set`:                                                              {"dump"},
-		`unknown flag: --dsn`:                                                                            {"dump", "--engine", "sqlite", "--dsn", file},
-		`table prefix "": allowed are 1 to 40 letters, digits and underscores, the first no digit`:       {"dump", "--engine", "sqlite", "--prefix", ""},
+		"the database is missing; use --dsn, or set FALLDUE_DSN":                                                       {"up"},
+		"down drops the tables of falldue, whose names begin with falldue_, and the tasks in them; confirm with --yes": {"down", "--dsn", file},
+		`unknown driver "oracle"; the drivers are [postgres mysql sqlite]`:                                             {"up", "--dsn", file, "--driver", "oracle"},
+		"no driver for a DSN that begins with mysql://; allowed are":                                                   {"up", "--dsn", "mysql://localhost/shop"},
+		`table prefix "a-b": allowed are`:                                                                              {"up", "--dsn", file, "--prefix", "a-b"},
+		`schema "s": only PostgreSQL has schemas, not sqlite`:                                                          {"up", "--dsn", file, "--schema", "s"},
+		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite tidb]`:                                {"dump", "--engine", "oracle"},
+		`unknown format "flyway"; the formats are [goose golang-migrate atlas]`:                                        {"dump", "--engine", "sqlite", "--format", "flyway"},
+		`required flag(s) "engine" not set`:                                                                            {"dump"},
+		`unknown flag: --dsn`:                                                                                          {"dump", "--engine", "sqlite", "--dsn", file},
+		`table prefix "": allowed are 1 to 40 letters, digits and underscores, the first no digit`:                     {"dump", "--engine", "sqlite", "--prefix", ""},
 	} {
 		if _, err := execute(t, append([]string{"migrate"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v; want %s", args, err, want)
 		}
 	}
 	if got := tablesOf(t, file); len(got) != 4 {
-		t.Errorf("after the refusals the tables are %v, want all four", got)
+		t.Errorf("after the errors the tables are %v, want all four", got)
 	}
 }
 
-// TestMigrateDumpPrints compares with the migrations as they are in the
-// repository, their names filled in here.
-func TestMigrateDumpPrints(t *testing.T) {
+// TestMigrateDumpPrintsTheMigrations compares the output with the files of the
+// repository, with the names of the tables filled in.
+func TestMigrateDumpPrintsTheMigrations(t *testing.T) {
 	t.Parallel()
 	for engine, folder := range map[string]string{"postgres": "postgres", "mysql": "mysql", "mariadb": "mysql", "sqlite": "sqlite", "tidb": "mysql"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", "migrations", folder, "*.sql"))
@@ -142,8 +142,8 @@ func TestMigrateDumpPrints(t *testing.T) {
 	}
 }
 
-// TestMigrateDumpMakesTheSameTables runs dumped files as another tool would.
-func TestMigrateDumpMakesTheSameTables(t *testing.T) {
+// TestDumpedFilesCreateTheSameTables runs dumped files as another tool would.
+func TestDumpedFilesCreateTheSameTables(t *testing.T) {
 	t.Parallel()
 	migrated := filepath.Join(t.TempDir(), "migrated.db")
 	mustRun(t, "migrate", "up", "--dsn", migrated)
@@ -158,7 +158,7 @@ func TestMigrateDumpMakesTheSameTables(t *testing.T) {
 	dumped := filepath.Join(t.TempDir(), "dumped.db")
 	runFile(t, dumped, up)
 	if got := tablesOf(t, dumped); !slices.Equal(got, want) {
-		t.Errorf("the dumped files make %v, the migrations %v", got, want)
+		t.Errorf("the dumped files create %v, the migrations %v", got, want)
 	}
 	runFile(t, dumped, down)
 	if got := tablesOf(t, dumped); len(got) != 0 {
@@ -166,7 +166,7 @@ func TestMigrateDumpMakesTheSameTables(t *testing.T) {
 	}
 }
 
-func TestMigrateDumpWritesOverNothing(t *testing.T) {
+func TestMigrateDumpOverwritesNoFile(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	dump := func() error {
@@ -183,7 +183,7 @@ func TestMigrateDumpWritesOverNothing(t *testing.T) {
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := dump(); err == nil || !strings.Contains(err.Error(), file+" has other contents already") {
+	if err := dump(); err == nil || !strings.Contains(err.Error(), file+" exists with other contents") {
 		t.Errorf("a dump over another file: %v", err)
 	}
 	if got, err := os.ReadFile(file); err != nil || string(got) != "mine" {

@@ -6,27 +6,28 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/sqlgen"
-	"github.com/spf13/cobra"
 )
 
 const policyHelp = `A FORMULA is a delay such as "917m * atan(n^3 / 15)", a preset such as
 "geometric(min=5s, max=260s, retries=10)", or a whole policy such as
-"delay 15s + n^4; jitter 30s * n; attempts 26". n is the number of failed
-attempts. A bare number is seconds; the units are ms, s, m, h, d. The operators
-are + - * / ^, the functions min, max, pow, exp, ln, log10, sqrt, atan, floor,
-ceil, abs and if(condition, a, b), the constants pi and e. A FORMULA that
-begins with a minus goes behind --.
+"delay 15s + n^4; jitter 30s * n; attempts 26". The name n is the number of
+failed attempts. A number without a unit is in seconds; the units are ms, s, m,
+h, d. The operators are + - * / ^, the functions min, max, pow, exp, ln, log10,
+sqrt, atan, floor, ceil, abs and if(condition, a, b), the constants pi and e.
+Write -- before a FORMULA that begins with a minus.
 
-None of these verbs needs a database.`
+These commands need no database.`
 
 func policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Show policies: how long tasks wait after they failed",
-		Long:  "Show policies: how long tasks wait after they failed.\n\n" + policyHelp,
+		Short: "Show policies: how long tasks wait after a failure",
+		Long:  "Show policies: how long tasks wait after a failure.\n\n" + policyHelp,
 	}
 	cmd.AddCommand(policyListCommand(), policyEvalCommand(), policySQLCommand(), policyWhereCommand())
 	return cmd
@@ -37,9 +38,10 @@ func policyEvalCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "eval FORMULA",
-		Short: "Print the delay and the jitter at numbers of failed attempts",
-		Long:  "Print the delay and the jitter at numbers of failed attempts.\n\n" + policyHelp,
-		Args:  cobra.ExactArgs(1),
+		Short: "Print the delay and the jitter for numbers of failed attempts",
+		Long: "Print the delay and the jitter for numbers of failed attempts. The jitter is the\n" +
+			"width of the random part that is added to the delay.\n\n" + policyHelp,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			policy, err := backoff.Parse(args[0])
 			if err != nil {
@@ -58,7 +60,7 @@ func policyEvalCommand() *cobra.Command {
 			return printEval(cmd.OutOrStdout(), policy, ranges, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&jitter, "jitter", "", "formula of the jitter's width, which may name the delay")
+	cmd.Flags().StringVar(&jitter, "jitter", "", "formula for the jitter, which may use the name delay")
 	cmd.Flags().StringVar(&attempts, "attempts", "1-25", "numbers and ranges of failed attempts, such as 0-30,1000")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line: n, seconds, jitter_seconds")
 	return cmd
@@ -95,8 +97,8 @@ func policySQLCommand() *cobra.Command {
 	var engine, attempts string
 	cmd := &cobra.Command{
 		Use:   "sql FORMULA --engine ENGINE",
-		Short: "Print the SQL expression that yields the delay in seconds",
-		Long:  "Print the SQL expression that yields the delay in seconds, and nothing else.\n\n" + policyHelp,
+		Short: "Print the SQL expression for the delay in seconds",
+		Long:  "Print only the SQL expression for the delay in seconds.\n\n" + policyHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, policy, err := engineAndPolicy(engine, args[0])
@@ -104,7 +106,7 @@ func policySQLCommand() *cobra.Command {
 				return err
 			}
 			if attempts == "" {
-				return fmt.Errorf("--attempts-column is empty; it names the column that counts failed attempts")
+				return fmt.Errorf("--attempts-column is empty; it must name the column that counts failed attempts")
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), policy.Delay().SQL(d, d.Quote(attempts)))
 			return err
@@ -120,9 +122,10 @@ func policyWhereCommand() *cobra.Command {
 	var params sqlgen.DueParams
 	cmd := &cobra.Command{
 		Use:   "where FORMULA --engine ENGINE",
-		Short: "Print the SQL predicate that is true of the rows that are due",
-		Long: "Print the SQL predicate that is true of the rows that are due, for a table with a\n" +
-			"column that counts failed attempts and one for the moment of the last change.\n\n" + policyHelp,
+		Short: "Print the SQL predicate that is true for the rows that are due",
+		Long: "Print the SQL predicate that is true for the rows that are due. The table must\n" +
+			"have a column that counts failed attempts and a column for the time of the last\n" +
+			"change. The predicate does not include the jitter.\n\n" + policyHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, policy, err := engineAndPolicy(engine, args[0])
@@ -139,16 +142,16 @@ func policyWhereCommand() *cobra.Command {
 	}
 	engineFlag(cmd, &engine)
 	cmd.Flags().StringVar(&params.AttemptsColumn, "attempts-column", "attempts", "name of the column that counts failed attempts")
-	cmd.Flags().StringVar(&params.UpdatedAtColumn, "updated-at-column", "updated_at", "name of the column for the moment that the delay counts from")
-	cmd.Flags().StringVar(&params.Table, "table", "", "table or alias that the columns are of")
-	cmd.Flags().BoolVar(&params.UTC, "utc", false, "the moments are in UTC without a time zone, not in the session's time zone")
+	cmd.Flags().StringVar(&params.UpdatedAtColumn, "updated-at-column", "updated_at", "name of the column for the time from which the delay counts")
+	cmd.Flags().StringVar(&params.Table, "table", "", "table or alias of the columns")
+	cmd.Flags().BoolVar(&params.UTC, "utc", false, "the times have no time zone and are in UTC, not in the time zone of the session")
 	return cmd
 }
 
 func engineFlag(cmd *cobra.Command, engine *string) {
 	cmd.Flags().StringVar(engine, "engine", "", "postgres, mysql, mariadb, sqlite or tidb")
 	if err := cmd.MarkFlagRequired("engine"); err != nil {
-		panic(err) // the flag was defined in the line above
+		panic(err) // the line above defines the flag
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// attemptRange is the numbers of attempts from one to another, both included.
+// attemptRange is a range of numbers of attempts, including both ends.
 type attemptRange struct{ from, to int64 }
 
-// parseAttempts reads numbers and ranges such as 0-30,1000,2147483647.
+// parseAttempts parses numbers and ranges such as 0-30,1000,2147483647.
 func parseAttempts(text string) ([]attemptRange, error) {
 	var ranges []attemptRange
 	for part := range strings.SplitSeq(text, ",") {
@@ -28,7 +28,7 @@ func parseAttempts(text string) ([]attemptRange, error) {
 			return nil, err
 		}
 		if from > to {
-			return nil, fmt.Errorf("--attempts: the range %q runs backwards", part)
+			return nil, fmt.Errorf("--attempts: the range %q is reversed", part)
 		}
 		ranges = append(ranges, attemptRange{from, to})
 	}

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/falldue/falldue/backoff"
 	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue/backoff"
 )
 
 func policyListCommand() *cobra.Command {
@@ -39,7 +40,8 @@ func policyListCommand() *cobra.Command {
 	return cmd
 }
 
-// printPreset leaves write errors to the writer, which keeps the first.
+// printPreset ignores write errors: the writer keeps the first, and Flush returns
+// it.
 func printPreset(w *bufio.Writer, p backoff.Preset) {
 	defaults := make([]string, len(p.Params))
 	for i, param := range p.Params {
@@ -50,11 +52,11 @@ func printPreset(w *bufio.Writer, p backoff.Preset) {
 		{"delay", p.Delay}, {"jitter", p.Jitter}, {"attempts", p.MaxAttempts}, {"elapsed", p.MaxElapsed},
 	} {
 		if part.text != "" {
-			fmt.Fprintf(w, "  %-9s %s\n", part.name, part.text)
+			fmt.Fprintf(w, "  %-13s %s\n", part.name, part.text)
 		}
 	}
 	for _, param := range p.Params {
-		fmt.Fprintf(w, "  %-9s %s, %s: %s\n", param.Name, param.Kind, param.Range(), param.Doc)
+		fmt.Fprintf(w, "  %-13s %s, %s: %s\n", param.Name, param.Kind, param.Range(), param.Doc)
 	}
-	fmt.Fprintf(w, "  %-9s %s\n", "source", p.Source)
+	fmt.Fprintf(w, "  %-13s %s\n", "source", p.Source)
 }

@@ -48,7 +48,7 @@ func TestPolicyEvalPrintsJSONLines(t *testing.T) {
 	}
 }
 
-func TestPolicyEvalTakesFormulasPresetsAndPolicies(t *testing.T) {
+func TestPolicyEvalAcceptsFormulasPresetsAndPolicies(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ formula, want string }{
 		{"geometric(min=5s, max=260s, retries=10)", `{"n":10,"seconds":260,"jitter_seconds":0}`},
@@ -65,7 +65,7 @@ func TestPolicyEvalTakesFormulasPresetsAndPolicies(t *testing.T) {
 	}
 }
 
-func TestPolicyListHasEveryPreset(t *testing.T) {
+func TestPolicyListPrintsEveryPreset(t *testing.T) {
 	t.Parallel()
 	text := mustRun(t, "policy", "list")
 	var names []string
@@ -77,11 +77,11 @@ func TestPolicyListHasEveryPreset(t *testing.T) {
 		}
 		names = append(names, preset.Name)
 		if preset.Source == "" || !strings.Contains(text, "\n"+preset.Name+"(") && !strings.HasPrefix(text, preset.Name+"(") {
-			t.Errorf("%s lacks its source, or is not in the list for people", preset.Name)
+			t.Errorf("%s has no source, or is missing in the text list", preset.Name)
 		}
 		for _, param := range preset.Params {
 			if !strings.Contains(text, param.Name+"="+param.Default) {
-				t.Errorf("the list for people lacks %s of %s", param.Name, preset.Name)
+				t.Errorf("the text list lacks %s of %s", param.Name, preset.Name)
 			}
 		}
 	}
@@ -128,20 +128,20 @@ func TestPolicyWherePrintsAPredicate(t *testing.T) {
 	}
 }
 
-func TestPolicyErrorsSayWhatIsWrong(t *testing.T) {
+func TestPolicyErrorsNameTheMistake(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		`byte 2: found the end, expected a number`:                                      {"eval", "n+"},
-		`the jitter: formula "x", byte 0: unknown name "x"`:                             {"eval", "n", "--jitter", "x"},
-		`--attempts: "x" is not a number from 0 to 2147483647, or a range such as 0-30`: {"eval", "n", "--attempts", "0,x"},
-		`--attempts: the range "3-1" runs backwards`:                                    {"eval", "n", "--attempts", "3-1"},
-		`--attempts: "2147483648" is not a number`:                                      {"eval", "n", "--attempts", "2147483648"},
-		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite tidb]`: {"sql", "n", "--engine", "oracle"},
-		`required flag(s) "engine" not set`:                                             {"sql", "n"},
-		`--attempts-column is empty; it names the column that counts failed attempts`:   {"sql", "n", "--engine", "mysql", "--attempts-column", ""},
-		`the updated-at column: no name was given`:                                      {"where", "n", "--engine", "mysql", "--updated-at-column", ""},
-		`accepts 1 arg(s), received 2`:                                                  {"eval", "n", "+1"},
-		`geometric: retries is 0; it must be from 1 to 1000000`:                         {"eval", "geometric(retries=0)"},
+		`byte 2: found the end, expected a number`:                                        {"eval", "n+"},
+		`the jitter: formula "x", byte 0: unknown name "x"`:                               {"eval", "n", "--jitter", "x"},
+		`--attempts: "x" is not a number from 0 to 2147483647, or a range such as 0-30`:   {"eval", "n", "--attempts", "0,x"},
+		`--attempts: the range "3-1" is reversed`:                                         {"eval", "n", "--attempts", "3-1"},
+		`--attempts: "2147483648" is not a number`:                                        {"eval", "n", "--attempts", "2147483648"},
+		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite tidb]`:   {"sql", "n", "--engine", "oracle"},
+		`required flag(s) "engine" not set`:                                               {"sql", "n"},
+		`--attempts-column is empty; it must name the column that counts failed attempts`: {"sql", "n", "--engine", "mysql", "--attempts-column", ""},
+		`the updated-at column: no name was given`:                                        {"where", "n", "--engine", "mysql", "--updated-at-column", ""},
+		`accepts 1 arg(s), received 2`:                                                    {"eval", "n", "+1"},
+		`geometric: retries is 0; it must be from 1 to 1000000`:                           {"eval", "geometric(retries=0)"},
 	} {
 		out, err := execute(t, append([]string{"policy"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -13,8 +13,8 @@ import (
 	"github.com/falldue/falldue/internal/connect"
 )
 
-// open opens the database that dsn names: a file of its own if it is empty,
-// which closing removes.
+// open opens the database that dsn names. If dsn is empty, it opens a temporary
+// file, which closeDB removes.
 func open(ctx context.Context, dsn string) (db *sqlx.DB, closeDB func() error, err error) {
 	remove := func() error { return nil }
 	if dsn == "" {
@@ -32,8 +32,8 @@ func open(ctx context.Context, dsn string) (db *sqlx.DB, closeDB func() error, e
 	return db, func() error { return errors.Join(db.Close(), remove()) }, nil
 }
 
-// createTables makes the shop's table and falldue's, anew if an earlier run was
-// cut short.
+// createTables creates the tables of the shop and of falldue. It drops those that
+// an interrupted run has left.
 func createTables(ctx context.Context, db *sqlx.DB, queue *falldue.Queue) error {
 	if err := dropTables(db); err != nil {
 		return err
@@ -45,7 +45,8 @@ func createTables(ctx context.Context, db *sqlx.DB, queue *falldue.Queue) error 
 	return queue.Migrate(ctx)
 }
 
-// dropTables leaves nothing behind, whether the run ended or was stopped.
+// dropTables drops all tables. It has its own context, since the one of the run may
+// have ended.
 func dropTables(db *sqlx.DB) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -57,7 +58,7 @@ func dropTables(db *sqlx.DB) error {
 	return nil
 }
 
-// inTx commits what fn does, or none of it.
+// inTx runs fn in a transaction. It rolls back if fn returns an error.
 func inTx(ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) error) error {
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// lines is the view for logs: a line for each thing that happened.
+// lines is the view for logs: it prints a line for each event.
 type lines struct {
 	out     io.Writer
 	started time.Time // by the database's clock
 }
 
 func newLines(out io.Writer, rules []rule) *lines {
-	fmt.Fprintln(out, "A task that failed n times falls due this long after it failed:")
+	fmt.Fprintln(out, "After n failures, a task is due again this long after the last one:")
 	for _, r := range rules {
 		fmt.Fprintf(out, "  %-16s %v\n", r.kind, r.policy)
 	}
@@ -28,26 +28,26 @@ func (l *lines) show(rows []row) {
 		if l.started.IsZero() {
 			l.started = r.Now
 		}
-		// That a task began is told with how it went.
-		if r.changed && !r.runs() {
-			fmt.Fprintf(l.out, "%7.2fs  %-16s %-34s %s\n", r.Now.Sub(l.started).Seconds(), r.Kind, r.Payload, happened(r))
+		// The line for the end of an attempt includes its start.
+		if r.changed && !r.running() {
+			fmt.Fprintf(l.out, "%7.2fs  %-16s %-34s %s\n", r.Now.Sub(l.started).Seconds(), r.Kind, r.Payload, describe(r))
 		}
 	}
 }
 
-// happened says in words how a task stands.
-func happened(r row) string {
+// describe returns the state of a task in words.
+func describe(r row) string {
 	if r.Attempts == 0 {
 		return "enqueued"
 	}
 	text := fmt.Sprintf("attempt %d", r.Attempts)
 	if r.late >= 0 {
-		text += fmt.Sprintf(" (%s late)", short(r.late))
+		text += fmt.Sprintf(" (%s late)", formatDuration(r.late))
 	}
-	if !r.waits() {
+	if !r.waiting() {
 		text += ": " + string(r.State)
 	} else {
-		text += ": failed, due in " + short(r.due.Sub(r.Now)) + " by " + why(r)
+		text += ": failed, due in " + formatDuration(r.due.Sub(r.Now)) + " by " + scheduledBy(r)
 	}
 	if r.LastError != "" && r.State != falldue.Done {
 		text += ": " + r.LastError
@@ -55,8 +55,8 @@ func happened(r row) string {
 	return text
 }
 
-// why says what a task that waits waits by.
-func why(r row) string {
+// scheduledBy says what decided when a waiting task is due.
+func scheduledBy(r row) string {
 	if r.State == falldue.Snoozed {
 		return "Retry-After"
 	}

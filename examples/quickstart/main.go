@@ -1,24 +1,25 @@
-// Quickstart is an on-line shop for a day, an hour of which lasts a second:
+// Quickstart simulates one day of an online shop, in which an hour lasts a second:
 //
-//   - The shop asks an ERP how its orders get on. The ERP never calls back, so
-//     "not ready yet" is an error, and the task asks again: soon at first, then
-//     ever more seldom.
-//   - It tells a partner of each order through a webhook, which is down for the
-//     first hours of the day.
-//   - It books an invoice that no number of attempts can book.
+//   - The shop asks an ERP for the status of its orders. The ERP does not send
+//     notifications, so "not ready yet" is an error, and the task asks again:
+//     soon at first, then less and less often.
+//   - The shop notifies a partner of each order through a webhook, which is down
+//     for the first hours of the day.
+//   - The shop books an invoice that is invalid, so every attempt fails.
 //
-// Run it with no set-up, on SQLite in a temporary file, or on a server:
+// Without arguments it runs on SQLite in a temporary file. It also runs on a
+// server:
 //
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart --dsn 'postgres://user:password@localhost/shop?sslmode=disable'
 //	go run ./examples/quickstart --dsn 'user:password@tcp(localhost)/shop'
 //
-// Its tables begin with quickstart_; they are dropped when it ends.
+// The names of its tables begin with quickstart_. It drops them when it ends.
 //
-// This file is the shop, and all there is to know of falldue. Around it are the
-// simulated world outside (world.go), the database (database.go), and what you
-// see: rows of the task table, read while the tasks run (watch.go, screen.go,
-// lines.go, summary.go).
+// This file is the shop; it contains all uses of falldue that an application
+// needs. The other files simulate the outside world (world.go), prepare the
+// database (database.go), and display the rows of the task table while the tasks
+// run (watch.go, screen.go, lines.go, summary.go).
 package main
 
 import (
@@ -42,8 +43,8 @@ import (
 )
 
 func main() {
-	dsn := flag.String("dsn", "", "where to run: postgres://…, user:password@tcp(host)/database, or a SQLite `file`; default is a temporary file")
-	hour := flag.Duration("hour", time.Second, "how long an hour of the story lasts")
+	dsn := flag.String("dsn", "", "the database: postgres://…, user:password@tcp(host)/database, or a SQLite `file` (default a temporary file)")
+	hour := flag.Duration("hour", time.Second, "how long an hour of the simulation lasts")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -58,7 +59,7 @@ func main() {
 // quickstart runs the shop until every task has ended, or ctx does.
 func quickstart(ctx context.Context, dsn string, hour time.Duration, out io.Writer) (sum summary, err error) {
 	if hour < 10*time.Millisecond || hour > time.Hour {
-		return sum, fmt.Errorf("an hour that lasts %v; allowed are 10ms to 1h", hour)
+		return sum, fmt.Errorf("--hour is %v; it must be from 10ms to 1h", hour)
 	}
 	db, closeDB, err := open(ctx, dsn)
 	if err != nil {
@@ -67,10 +68,10 @@ func quickstart(ctx context.Context, dsn string, hour time.Duration, out io.Writ
 	defer func() { err = errors.Join(err, closeDB()) }()
 
 	queue, err := falldue.New(db, falldue.Config{
-		Prefix:        "quickstart_", // its tables stand beside yours
-		DoneRetention: time.Hour,     // tasks that are done stay, to be looked at
-		// Tasks that a transaction enqueued are found at the next poll; those
-		// that wait are not polled for: the worker sleeps until they fall due.
+		Prefix:        "quickstart_", // the names of the tables begin with it
+		DoneRetention: time.Hour,     // keeps done tasks, so that they can be displayed
+		// A poll finds new tasks that were enqueued in a transaction. Waiting
+		// tasks need no poll: the worker sleeps until they are due.
 		PollInterval: max(hour/20, 10*time.Millisecond),
 	})
 	if err != nil {
@@ -86,7 +87,7 @@ func quickstart(ctx context.Context, dsn string, hour time.Duration, out io.Writ
 	falldue.Handle(queue, s.webhook, s.deliver)
 	falldue.Handle(queue, s.invoice, s.book)
 
-	// Run works until its context ends. Then it lets running handlers finish.
+	// Run runs tasks until its context ends, then waits for running handlers.
 	work, stop := context.WithCancel(ctx)
 	defer stop()
 	stopped := make(chan error, 1)
@@ -110,7 +111,7 @@ func quickstart(ctx context.Context, dsn string, hour time.Duration, out io.Writ
 	return w.summarize(db, out)
 }
 
-// The arguments of a task are a type of yours. They are stored as JSON.
+// The arguments of a task have a type of your own. They are stored as JSON.
 type (
 	progressArgs struct {
 		Order int `json:"order"`
@@ -125,15 +126,16 @@ type (
 	}
 )
 
-// shop is the application that falldue is embedded in.
+// shop is the application.
 type shop struct {
 	db      *sqlx.DB
 	queue   *falldue.Queue
 	erp     *erp
 	partner *http.Client
 
-	// A kind is a name, the type of its arguments, and a policy. Yours are
-	// variables of a package; these depend on how long an hour lasts.
+	// A kind has a name, a type of arguments, and a policy. Usually kinds are
+	// package variables; these are fields since they depend on the length of
+	// an hour.
 	progress falldue.Kind[progressArgs]
 	webhook  falldue.Kind[webhookArgs]
 	invoice  falldue.Kind[invoiceArgs]
@@ -144,28 +146,29 @@ func newShop(db *sqlx.DB, queue *falldue.Queue, w world) *shop {
 	return &shop{
 		db: db, queue: queue, erp: &erp{world: w}, partner: &http.Client{Transport: &partner{world: w}},
 
-		// After 20 minutes, after 2.5 hours, then ever nearer to every eight
-		// hours, for as long as it takes.
+		// The waits are 20 minutes, 2.5 hours, and more, up to almost eight
+		// hours. The number of attempts has no limit.
 		progress: falldue.NewKind[progressArgs]("order.progress", falldue.KindConfig{
 			Policy:  backoff.Arctan(8 * hour),
 			Timeout: hour,
 		}),
-		// From half an hour by the same factor to four hours. The jitter keeps
-		// the deliveries from knocking all at once when the partner is back.
+		// The waits grow from half an hour to four hours by a constant factor.
+		// The jitter keeps the deliveries from arriving all at once when the
+		// partner is back.
 		webhook: falldue.NewKind[webhookArgs]("webhook.deliver", falldue.KindConfig{
 			Policy:  backoff.Geometric(hour/2, 4*hour, 6).WithJitter("0.2 * delay"),
 			Timeout: hour,
 		}),
-		// Any formula over n, the number of failed attempts, will do.
+		// A policy can use any formula over n, the number of failed attempts.
 		invoice: falldue.NewKind[invoiceArgs]("invoice.book", falldue.KindConfig{
 			Policy: backoff.ParseDeferred(fmt.Sprintf("delay %gs * n^2; attempts 3", hour.Seconds())),
 		}),
 	}
 }
 
-// place takes an order. The row of the shop and the tasks that follow from it
-// are one transaction: there is never the one without the others.
-func (s *shop) place(ctx context.Context, order int) error {
+// placeOrder inserts an order and enqueues its tasks in one transaction, so neither
+// can exist without the other.
+func (s *shop) placeOrder(ctx context.Context, order int) error {
 	return inTx(ctx, s.db, func(tx *sqlx.Tx) error {
 		insert := tx.Rebind(`insert into quickstart_orders (number, status) values (?, 'placed')`)
 		if _, err := tx.ExecContext(ctx, insert, order); err != nil {
@@ -179,23 +182,24 @@ func (s *shop) place(ctx context.Context, order int) error {
 	})
 }
 
-// orders are those of the day. The invoice of the first ends in a letter O.
+// orders are the orders of the day. The total of the first invoice ends in the
+// letter O.
 var orders = []int{1001, 1002, 1003, 1004}
 
-// takeOrders takes the orders of the day.
+// takeOrders places the orders of the day.
 func (s *shop) takeOrders(ctx context.Context) error {
 	for _, order := range orders {
-		if err := s.place(ctx, order); err != nil {
+		if err := s.placeOrder(ctx, order); err != nil {
 			return fmt.Errorf("place order %d: %w", order, err)
 		}
 	}
-	// Where there is no transaction to be part of, Enqueue has its own.
+	// Without a transaction of the caller, Enqueue uses its own.
 	_, err := s.invoice.Enqueue(ctx, s.queue, invoiceArgs{Order: orders[0], Total: "19.9O"}, nil)
 	return err
 }
 
-// askProgress handles order.progress. Any error runs the task again, when its
-// policy says so.
+// askProgress handles order.progress. If it returns an error, the task runs again
+// when its policy says.
 func (s *shop) askProgress(ctx context.Context, t falldue.Task[progressArgs]) error {
 	status, err := s.erp.status(ctx, t.Args.Order)
 	if err != nil {
@@ -204,8 +208,8 @@ func (s *shop) askProgress(ctx context.Context, t falldue.Task[progressArgs]) er
 	if status != shipped {
 		return fmt.Errorf("order %d is %s", t.Args.Order, status)
 	}
-	// The shop's own update, the next task, and the end of this one commit
-	// together, so that each of them happens exactly once.
+	// The shop's own update, the next task, and the end of this task commit
+	// together, so each of them happens exactly once.
 	return inTx(ctx, s.db, func(tx *sqlx.Tx) error {
 		update := tx.Rebind(`update quickstart_orders set status = ? where number = ?`)
 		if _, err := tx.ExecContext(ctx, update, status, t.Args.Order); err != nil {
@@ -223,9 +227,10 @@ func (s *shop) deliver(ctx context.Context, t falldue.Task[webhookArgs]) error {
 	body := fmt.Sprintf(`{"order": %d, "event": %q}`, t.Args.Order, t.Args.Event)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://partner.example/hook", strings.NewReader(body))
 	if err != nil {
-		return falldue.Discard(err) // no attempt would mend that
+		return falldue.Discard(err) // another attempt would not help
 	}
-	// Deliveries are at least once; this lets the partner tell a second one.
+	// A delivery happens at least once. With this header the partner can detect
+	// a second one.
 	req.Header.Set("Idempotency-Key", strconv.FormatInt(t.ID, 10))
 	resp, err := s.partner.Do(req)
 	if err != nil {
@@ -236,12 +241,12 @@ func (s *shop) deliver(ctx context.Context, t falldue.Task[webhookArgs]) error {
 	case resp.StatusCode < 300:
 		return nil
 	case resp.StatusCode == http.StatusServiceUnavailable:
-		// The partner knows better than the policy.
+		// The header says when to retry. It replaces the delay of the policy.
 		if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
-			return falldue.RetryAfter(time.Duration(seconds)*time.Second, errors.New("the partner says "+resp.Status))
+			return falldue.RetryAfter(time.Duration(seconds)*time.Second, errors.New("the partner answered "+resp.Status))
 		}
 	}
-	return errors.New("the partner says " + resp.Status)
+	return errors.New("the partner answered " + resp.Status)
 }
 
 // book handles invoice.book.

@@ -12,8 +12,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestDay runs the story to its end, where hours are short.
-func TestDay(t *testing.T) {
+// TestQuickstartRunsToItsEnd runs the simulation to its end, with short hours.
+func TestQuickstartRunsToItsEnd(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		dsn := testdb.DSN(t, engine)
 		var out bytes.Buffer
@@ -29,14 +29,14 @@ func TestDay(t *testing.T) {
 		if s.orders != 4 || s.shipped != 4 {
 			t.Errorf("%d of %d orders shipped, want all 4", s.shipped, s.orders)
 		}
-		// At the least the invoice twice, and the webhook that was told to come again.
+		// At least two of the invoice, and one of the webhook that got Retry-After.
 		if s.retries < 3 {
 			t.Errorf("%d retries, want 3 or more", s.retries)
 		}
-		if len(s.lates) == 0 {
-			t.Error("the watcher saw of no attempt how late it began")
+		if len(s.lateness) == 0 {
+			t.Error("the watcher measured no lateness")
 		}
-		checkGrave(t, s)
+		checkDeadTask(t, s)
 		for _, want := range []string{
 			"order.progress   delay 400ms * 2 / pi * atan(n^3 / 15)",
 			"jitter 0.2 * delay; attempts 7",
@@ -51,12 +51,12 @@ func TestDay(t *testing.T) {
 	})
 }
 
-func checkGrave(t *testing.T, s summary) {
+func checkDeadTask(t *testing.T, s summary) {
 	t.Helper()
-	if len(s.graves) != 1 {
-		t.Fatalf("%d dead tasks with their attempts, want 1", len(s.graves))
+	if len(s.deadTasks) != 1 {
+		t.Fatalf("%d dead tasks with their attempts, want 1", len(s.deadTasks))
 	}
-	g := s.graves[0]
+	g := s.deadTasks[0]
 	const failure = `total of order 1001: strconv.ParseFloat: parsing "19.9O": invalid syntax`
 	if g.task.Kind != "invoice.book" || g.task.LastError != failure {
 		t.Errorf("the dead task is %s, its last error %q", g.task.Kind, g.task.LastError)
@@ -73,7 +73,7 @@ func checkGrave(t *testing.T, s summary) {
 	}
 }
 
-// checkNothingLeft fails if a table of the quickstart is there still.
+// checkNothingLeft fails if a table of the quickstart still exists.
 func checkNothingLeft(t *testing.T, engine, dsn string) {
 	t.Helper()
 	db, err := sqlx.Open(testdb.Drivers(engine)[0], dsn)
@@ -99,8 +99,8 @@ func checkNothingLeft(t *testing.T, engine, dsn string) {
 	}
 }
 
-// TestStopped stops the story once the first attempt has failed, as Ctrl-C does.
-func TestStopped(t *testing.T) {
+// TestQuickstartStopsEarly stops the simulation after the first failed attempt, as Ctrl-C does.
+func TestQuickstartStopsEarly(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	out := stopAt{text: ": failed", stop: stop}
@@ -129,8 +129,8 @@ func (s *stopAt) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// TestScreen draws a table twice: the second over the first.
-func TestScreen(t *testing.T) {
+// TestScreenRedrawsInPlace draws a table twice, the second over the first.
+func TestScreenRedrawsInPlace(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	s := newScreen(&out, time.Second, []rule{{kind: "order.progress"}})

@@ -10,16 +10,16 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// screen is the view for terminals: a table, drawn anew over the one before.
+// screen is the view for terminals: a table that is redrawn in place.
 type screen struct {
 	out     io.Writer
 	hour    time.Duration
 	rules   []rule
 	started time.Time // by the database's clock
-	height  int       // lines of the table before
+	height  int       // number of lines of the last table
 }
 
-// What a terminal is told.
+// Escape sequences of terminals.
 const (
 	wrapOff   = "\x1b[?7l" // clip long lines instead of wrapping them
 	wrapOn    = "\x1b[?7h"
@@ -32,7 +32,7 @@ const (
 	plain     = "\x1b[0m"
 )
 
-// isTerminal tells whether out can draw over what it wrote.
+// isTerminal reports whether out is a terminal on which lines can be redrawn.
 func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
@@ -55,13 +55,13 @@ func (s *screen) show(rows []row) {
 	}
 	var table []string
 	add := func(format string, args ...any) { table = append(table, fmt.Sprintf(format, args...)) }
-	add("%sThe shop after %4.1f hours%s, each of which lasts %v. Ctrl-C stops it.", bold, rows[0].Now.Sub(s.started).Seconds()/s.hour.Seconds(), plain, s.hour)
+	add("%sThe shop after %4.1f hours%s. An hour lasts %v. Ctrl-C stops it.", bold, rows[0].Now.Sub(s.started).Seconds()/s.hour.Seconds(), plain, s.hour)
 	add("%s  %-32s %-6s %5s %9s %8s  %s%s", faint, "task", "", "tries", "due in", "was late", "last error", plain)
 	for _, rule := range s.rules {
 		add("%s%s%s  %v", bold, rule.kind, plain, rule.policy)
 		for _, r := range rows {
 			if r.Kind == rule.kind {
-				add("%s", cells(r))
+				add("%s", formatRow(r))
 			}
 		}
 	}
@@ -78,11 +78,11 @@ func (s *screen) show(rows []row) {
 	fmt.Fprint(s.out, b.String())
 }
 
-// cells writes a task as a line of the table.
-func cells(r row) string {
-	word, colour, next, late, failure := "waits", yellow, short(r.due.Sub(r.Now)), "", r.LastError
+// formatRow returns the line of the table for a task.
+func formatRow(r row) string {
+	word, colour, next, late, failure := "waits", yellow, formatDuration(r.due.Sub(r.Now)), "", r.LastError
 	switch {
-	case r.runs():
+	case r.running():
 		word, colour, next = "runs", bold, ""
 	case r.State == falldue.Done:
 		word, colour, next, failure = "done", green, "", ""
@@ -90,13 +90,13 @@ func cells(r row) string {
 		word, colour, next = string(r.State), red, ""
 	}
 	if r.late >= 0 {
-		late = short(r.late)
+		late = formatDuration(r.late)
 	}
 	return fmt.Sprintf("  %-32s %s%-6s%s %5d %9s %8s  %s%s%s", r.Payload, colour, word, plain, r.Attempts, next, late, faint, failure, plain)
 }
 
-// short writes a duration in few characters.
-func short(d time.Duration) string {
+// formatDuration returns a short text for a duration.
+func formatDuration(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%dms", max(d, 0).Milliseconds())
 	}

@@ -12,26 +12,26 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// summary is how the day went.
+// summary is the result of the day.
 type summary struct {
 	orders, shipped     int // rows of the shop's own table
 	done, dead, waiting int // tasks
 	retries             int
-	lates               []time.Duration // of all attempts, sorted
-	graves              []grave
+	lateness            []time.Duration // of all attempts, sorted
+	deadTasks           []deadTask
 }
 
-// grave is a dead task and all that went wrong with it.
-type grave struct {
+// deadTask is a dead task with its recorded attempts.
+type deadTask struct {
 	task     falldue.TaskInfo
 	attempts []falldue.Attempt
 }
 
-// summarize looks a last time, and writes and returns how the day went.
+// summarize reads the tasks a last time, and prints and returns the summary.
 func (w *watcher) summarize(db *sqlx.DB, out io.Writer) (s summary, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	rows, err := w.look(ctx)
+	rows, err := w.refresh(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -46,12 +46,12 @@ func (w *watcher) summarize(db *sqlx.DB, out io.Writer) (s summary, err error) {
 			if err != nil {
 				return s, err
 			}
-			s.graves = append(s.graves, grave{r.TaskInfo, attempts})
+			s.deadTasks = append(s.deadTasks, deadTask{r.TaskInfo, attempts})
 		default:
 			s.waiting++
 		}
 	}
-	s.lates = slices.Sorted(slices.Values(w.lates))
+	s.lateness = slices.Sorted(slices.Values(w.lateness))
 	const count = `select count(*), count(case when status = 'shipped' then 1 end) from quickstart_orders`
 	if err := db.QueryRowContext(ctx, count).Scan(&s.orders, &s.shipped); err != nil {
 		return s, err
@@ -63,10 +63,10 @@ func (w *watcher) summarize(db *sqlx.DB, out io.Writer) (s summary, err error) {
 func (s summary) print(out io.Writer) {
 	fmt.Fprintf(out, "\nOrders   %d, %d of them shipped\n", s.orders, s.shipped)
 	fmt.Fprintf(out, "Tasks    %d done, %d dead, %d waiting, after %d retries\n", s.done, s.dead, s.waiting, s.retries)
-	if n := len(s.lates); n > 0 {
-		fmt.Fprintf(out, "Lag      between falling due and running: median %s, worst %s of %d\n", short(s.lates[n/2]), short(s.lates[n-1]), n)
+	if n := len(s.lateness); n > 0 {
+		fmt.Fprintf(out, "Lag      from due to running: median %s, maximum %s of %d\n", formatDuration(s.lateness[n/2]), formatDuration(s.lateness[n-1]), n)
 	}
-	for _, g := range s.graves {
+	for _, g := range s.deadTasks {
 		fmt.Fprintf(out, "Dead     task %d, %s %s\n", g.task.ID, g.task.Kind, g.task.Payload)
 		fmt.Fprintf(out, "         last error: %s\n", g.task.LastError)
 		for _, a := range g.attempts {

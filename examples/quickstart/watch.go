@@ -17,41 +17,42 @@ type rule struct {
 	policy backoff.Policy
 }
 
-// row is a task as the watcher saw it last.
+// row is a task as the watcher read it last.
 type row struct {
 	falldue.TaskInfo
-	// due is when it runs next, if it waits.
+	// due is when the task runs next, if it waits.
 	due time.Time
-	// late is how long after it fell due its latest attempt began; negative
-	// before the first, and where the watcher blinked.
+	// late is the time from when the task was due to the start of its latest
+	// attempt. It is negative before the first attempt, and if the watcher
+	// missed an attempt.
 	late time.Duration
-	// changed says that it is not as it was at the look before.
+	// changed reports whether the task has changed since the last refresh.
 	changed bool
 }
 
-func (r row) ended() bool { return r.State != falldue.Open && r.State != falldue.Snoozed }
-func (r row) runs() bool  { return !r.ended() && r.ClaimedBy != "" }
-func (r row) waits() bool { return !r.ended() && r.ClaimedBy == "" }
+func (r row) ended() bool   { return r.State != falldue.Open && r.State != falldue.Snoozed }
+func (r row) running() bool { return !r.ended() && r.ClaimedBy != "" }
+func (r row) waiting() bool { return !r.ended() && r.ClaimedBy == "" }
 
-// due is when a task that waits runs next: a moment in its row, and what its
-// policy says to its attempts. Nothing else is stored, so a new policy would
-// move every task that waits.
+// due returns when a waiting task runs next: the time in its row plus the delay of
+// its policy. The delay is not stored, so a new policy would apply to all waiting
+// tasks at once.
 func due(t falldue.TaskInfo, p backoff.Policy) time.Time {
-	if t.State == falldue.Snoozed { // told when: by Snooze, or RetryAfter
+	if t.State == falldue.Snoozed { // Snooze or RetryAfter has set the time
 		return t.UpdatedAt
 	}
 	delay, _ := p.Wait(int64(t.Attempts))
 	return t.UpdatedAt.Add(delay)
 }
 
-// watcher follows the tasks from outside, by reading the table.
+// watcher follows the tasks by reading the table.
 type watcher struct {
-	queue *falldue.Queue
-	every time.Duration
-	rules []rule
-	show  func(rows []row) // is given all tasks, kind by kind, at each look
-	rows  map[int64]row
-	lates []time.Duration // of all attempts
+	queue    *falldue.Queue
+	every    time.Duration
+	rules    []rule
+	show     func(rows []row) // displays all tasks, ordered by kind, at each refresh
+	rows     map[int64]row
+	lateness []time.Duration // of all attempts
 }
 
 func newWatcher(queue *falldue.Queue, hour time.Duration, out io.Writer, rules []rule) *watcher {
@@ -64,13 +65,12 @@ func newWatcher(queue *falldue.Queue, hour time.Duration, out io.Writer, rules [
 	return w
 }
 
-// untilAllEnded looks again and again, until no task waits or runs any more, or
-// ctx ends.
+// untilAllEnded refreshes periodically until all tasks have ended, or ctx ends.
 func (w *watcher) untilAllEnded(ctx context.Context) error {
 	tick := time.NewTicker(w.every)
 	defer tick.Stop()
 	for {
-		rows, err := w.look(ctx)
+		rows, err := w.refresh(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -88,42 +88,42 @@ func (w *watcher) untilAllEnded(ctx context.Context) error {
 	}
 }
 
-// look reads the tasks, shows them, and returns them kind by kind.
-func (w *watcher) look(ctx context.Context) ([]row, error) {
+// refresh reads the tasks, displays them, and returns them ordered by kind.
+func (w *watcher) refresh(ctx context.Context) ([]row, error) {
 	tasks, err := w.queue.Tasks(ctx, falldue.TaskFilter{})
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]row, len(tasks))
 	for i, t := range tasks {
-		rows[i] = w.see(t)
+		rows[i] = w.compare(t)
 		w.rows[t.ID] = rows[i]
 	}
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(w.place(a.Kind), w.place(b.Kind)) })
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(w.indexOf(a.Kind), w.indexOf(b.Kind)) })
 	w.show(rows)
 	return rows, nil
 }
 
-// see compares a task with how it was at the look before.
-func (w *watcher) see(t falldue.TaskInfo) row {
+// compare returns the row of a task, compared with its row at the last refresh.
+func (w *watcher) compare(t falldue.TaskInfo) row {
 	was, known := w.rows[t.ID]
-	if !known { // it waited since it was enqueued, however briefly
+	if !known { // it has waited since it was enqueued
 		was = row{late: -1, due: t.CreatedAt}
 		was.State = falldue.Open
 	}
-	now := row{TaskInfo: t, late: was.late, due: due(t, w.rules[w.place(t.Kind)].policy)}
+	now := row{TaskInfo: t, late: was.late, due: due(t, w.rules[w.indexOf(t.Kind)].policy)}
 	now.changed = !known || t.State != was.State || t.Fence != was.Fence || t.ClaimedBy != was.ClaimedBy
-	if t.Fence != was.Fence { // it was claimed since
+	if t.Fence != was.Fence { // it has been claimed
 		now.late = -1
-		if t.Fence == was.Fence+1 && was.waits() {
+		if t.Fence == was.Fence+1 && was.waiting() {
 			now.late = max(t.AttemptedAt.Sub(was.due), 0)
-			w.lates = append(w.lates, now.late)
+			w.lateness = append(w.lateness, now.late)
 		}
 	}
 	return now
 }
 
-// place is the place of a kind among the rules.
-func (w *watcher) place(kind string) int {
+// indexOf returns the index of the rule of a kind.
+func (w *watcher) indexOf(kind string) int {
 	return slices.IndexFunc(w.rules, func(r rule) bool { return r.kind == kind })
 }

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// world is the simulated world outside the shop, and its time of day.
+// world is the simulated world outside the shop, with its time of day.
 type world struct {
-	hour   time.Duration // how long an hour of the story lasts
+	hour   time.Duration // how long an hour of the simulation lasts
 	opened time.Time     // when the day began
 }
 
-// hours is how many hours of the day are over.
+// hours returns the time of day, in hours.
 func (w world) hours() float64 { return time.Since(w.opened).Seconds() / w.hour.Seconds() }
 
-// latency is what every answer from outside takes.
+// latency waits as long as an answer from outside takes.
 func (w world) latency(ctx context.Context) error {
 	select {
 	case <-time.After(w.hour / 8):
@@ -32,11 +32,11 @@ func (w world) latency(ctx context.Context) error {
 // shipped is the last status that the ERP gives an order.
 const shipped = "shipped"
 
-// shippedAt is at how many hours of the day the ERP ships each order: what is
-// in stock goes soon, the rest has to be bought.
+// shippedAt is the hour of the day at which the ERP ships each order. The first is
+// in stock, the others have to be bought.
 var shippedAt = map[int]float64{1001: 0.3, 1002: 2, 1003: 6, 1004: 12}
 
-// erp knows how orders get on. It has to be asked: it never calls back.
+// erp knows the status of the orders. It does not send notifications.
 type erp struct{ world }
 
 func (e *erp) status(ctx context.Context, order int) (string, error) {
@@ -46,7 +46,7 @@ func (e *erp) status(ctx context.Context, order int) (string, error) {
 	at, known := shippedAt[order]
 	switch part := e.hours() / at; {
 	case !known:
-		return "", errors.New("the ERP knows no such order")
+		return "", errors.New("the ERP does not know the order")
 	case part >= 1:
 		return shipped, nil
 	case part >= 0.6:
@@ -57,14 +57,14 @@ func (e *erp) status(ctx context.Context, order int) (string, error) {
 	return "not accepted yet", nil
 }
 
-// partner is the network and the server behind a webhook: nobody listens until
-// backAt; then the first request is told to come again a little later.
+// partner is the network and the server behind a webhook. Connections are refused
+// until backAt. The first request after that is answered with Retry-After.
 type partner struct {
 	world
-	greeted atomic.Bool
+	answered atomic.Bool
 }
 
-// backAt is at how many hours of the day the partner is up again.
+// backAt is the hour of the day at which the partner is up again.
 const backAt = 4
 
 // RoundTrip answers an HTTP request.
@@ -76,7 +76,7 @@ func (p *partner) RoundTrip(req *http.Request) (*http.Response, error) {
 	if p.hours() < backAt {
 		return nil, errors.New("connection refused")
 	}
-	if p.greeted.CompareAndSwap(false, true) {
+	if p.answered.CompareAndSwap(false, true) {
 		resp := answer(http.StatusServiceUnavailable)
 		resp.Header.Set("Retry-After", strconv.Itoa(int(math.Ceil((2 * p.hour).Seconds()))))
 		return resp, nil

@@ -1,4 +1,4 @@
-// Package connect opens the database that a user of a command names.
+// Package connect opens the database that the user of a command has named.
 package connect
 
 import (
@@ -16,7 +16,7 @@ import (
 	_ "modernc.org/sqlite" // driver sqlite, without cgo
 )
 
-// The drivers that Open knows, by the names that database/sql has for them.
+// The names of the drivers that Open supports, as registered with database/sql.
 const (
 	Postgres = "postgres"
 	MySQL    = "mysql"
@@ -25,15 +25,16 @@ const (
 
 var drivers = []string{Postgres, MySQL, SQLite}
 
-// Open opens the database that dsn names and checks that it answers. driver is
-// the name of its driver; if it is empty, dsn tells it:
+// Open opens the database that dsn names and pings it. driver is the name of its
+// driver. If driver is empty, the form of dsn determines it:
 //
-//	postgres://user:password@host/database   or key=value …: postgres
-//	user:password@tcp(host)/database         or @unix(socket): mysql
-//	file:path?settings                       sqlite, as it is
-//	path, sqlite:path                        sqlite, with the settings falldue needs
+//	postgres://user:password@host/database   postgres; also key=value …
+//	user:password@tcp(host)/database         mysql; also @unix(socket)
+//	file:path?settings                       sqlite, unchanged
+//	path, sqlite:path                        sqlite, with the settings that falldue needs
 //
-// The error for a dsn or a driver that is none of these lists them.
+// If the driver or the form of dsn is unknown, the error lists those that are
+// allowed. That error does not contain dsn, which may have a password in it.
 func Open(ctx context.Context, driver, dsn string) (*sqlx.DB, error) {
 	driver, source, err := resolve(driver, dsn)
 	if err != nil {
@@ -46,7 +47,8 @@ func Open(ctx context.Context, driver, dsn string) (*sqlx.DB, error) {
 	return db, nil
 }
 
-// resolve returns the driver of a DSN, and the DSN as that driver wants it.
+// resolve returns the driver for a DSN, and the DSN in the form that the driver
+// accepts.
 func resolve(driver, dsn string) (_, source string, err error) {
 	if driver == "" {
 		if driver, err = driverOf(dsn); err != nil {
@@ -64,9 +66,9 @@ func resolve(driver, dsn string) (_, source string, err error) {
 	return driver, dsn, nil
 }
 
-// forms says what a DSN may look like.
+// forms lists the forms of a DSN.
 //
-//nolint:gosec // no password: the word stands for one
+//nolint:gosec // this is not a password
 const forms = "postgres://user:password@host/database, user:password@tcp(host)/database, and the path of a SQLite file"
 
 var (
@@ -81,16 +83,16 @@ func driverOf(dsn string) (string, error) {
 	case strings.Contains(dsn, "@tcp("), strings.Contains(dsn, "@unix("):
 		return MySQL, nil
 	case schemePattern.MatchString(dsn) && !strings.HasPrefix(dsn, "file://"):
-		// The whole DSN may hold a password.
-		return "", fmt.Errorf("a DSN that begins with %s tells no driver; allowed are %s", schemePattern.FindString(dsn), forms)
+		// The error must not show the whole DSN, which may contain a password.
+		return "", fmt.Errorf("no driver for a DSN that begins with %s; allowed are %s", schemePattern.FindString(dsn), forms)
 	}
 	return SQLite, nil
 }
 
-// sqliteDSN names a SQLite file that several processes share: readers and the
-// writer do not block each other, writers wait for one another, and a
-// transaction takes the write lock when it begins, for a read lock could not
-// always be raised later.
+// sqliteDSN returns the DSN of a SQLite file that several processes may share. With
+// its settings, readers and the writer do not block each other, and writers wait
+// for each other. A transaction takes the write lock when it begins, because a
+// read lock cannot always be upgraded later.
 func sqliteDSN(path string) string {
 	settings := url.Values{
 		"_pragma": {"journal_mode(wal)", "busy_timeout(10000)", "synchronous(normal)"},

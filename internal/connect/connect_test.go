@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestResolve(t *testing.T) {
+func TestResolveFindsTheDriver(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ driver, dsn, wantDriver, wantSource string }{
 		{"", "postgres://shop@localhost/shop", Postgres, "postgres://shop@localhost/shop"},
@@ -31,11 +31,11 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhatIsAllowed(t *testing.T) {
+func TestErrorsListWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ driver, dsn, want string }{
 		{"", "", "the DSN is empty; allowed are postgres://"},
-		{"", "mysql://root:secret@localhost/shop", "a DSN that begins with mysql:// tells no driver; allowed are postgres://"},
+		{"", "mysql://root:secret@localhost/shop", "no driver for a DSN that begins with mysql://; allowed are postgres://"},
 		{"oracle", "shop", `unknown driver "oracle"; the drivers are [postgres mysql sqlite]`},
 		{"", filepath.Join(t.TempDir(), "missing", "shop.db"), "open the database by driver sqlite: "},
 	} {
@@ -49,7 +49,7 @@ func TestErrorsSayWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestOpenSharesSQLite(t *testing.T) {
+func TestOpenPreparesSQLiteForSharing(t *testing.T) {
 	t.Parallel()
 	db, err := Open(t.Context(), "", filepath.Join(t.TempDir(), "shop.db"))
 	if err != nil {
