@@ -21,8 +21,8 @@ type cleaner struct {
 	events                       events
 }
 
-// run cleans until ctx ends.
-func (c *cleaner) run(ctx context.Context) {
+// work cleans until ctx ends.
+func (c *cleaner) work(ctx context.Context) {
 	for {
 		for _, queue := range c.queues {
 			c.cleanState(ctx, queue, statements.StateDone, c.doneRetention)

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -13,14 +14,28 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// How a claim ends, as a settlement says it: by what its handler returned and by
-// what its policy allows.
+// execution is a claim and the policy that holds for it. Its methods say how the
+// claim ends, as a settlement: by what the handler returned and by what the policy
+// allows.
+type execution struct {
+	claim    *store.Claim
+	rule     *rule
+	workerID string
+	claimed  time.Time // when the claim was sent; leases and elapsed time count from there
+}
+
+// maxAttempts is how often the task may run, 0 for any number of times.
+func (x execution) maxAttempts() int {
+	if x.claim.MaxAttempts > 0 {
+		return x.claim.MaxAttempts
+	}
+	return x.rule.policy.MaxAttempts()
+}
 
 // settlement is the common part of every end.
-func (r *run) settlement() store.Settlement {
-	c := r.claim
-	_, maybeSettled := r.lease.state()
-	e := store.Settlement{ID: c.ID, Fence: c.Fence, MaybeSettled: maybeSettled, ForgetRecords: c.Fence > 1}
+func (x execution) settlement() store.Settlement {
+	c := x.claim
+	e := store.Settlement{ID: c.ID, Fence: c.Fence, ForgetRecords: c.Fence > 1}
 	if c.Previous != "" {
 		e.Records = append(e.Records, store.Record{
 			Fence: c.Fence - 1, Attempt: c.Attempts - 1, Outcome: store.Lost, Worker: c.Previous,
@@ -69,10 +84,10 @@ func readError(err error) *failure {
 }
 
 // conclude returns how the claim ends after the handler returned err.
-func (r *run) conclude(err error, took time.Duration) store.Settlement {
-	e := r.settlement()
+func (x execution) conclude(err error, took time.Duration) store.Settlement {
+	e := x.settlement()
 	if err == nil {
-		e.To, e.Result = statements.StateDone, r.getResult()
+		e.To = statements.StateDone
 		return e
 	}
 	f := readError(err)
@@ -87,11 +102,11 @@ func (r *run) conclude(err error, took time.Duration) store.Settlement {
 	}
 	e.Failure = clean(err.Error())
 	record := store.Record{
-		Fence: r.claim.Fence, Attempt: r.claim.Attempts, Outcome: store.Retried, Worker: r.worker, Duration: took, Err: e.Failure, Stack: f.stack,
+		Fence: x.claim.Fence, Attempt: x.claim.Attempts, Outcome: store.Retried, Worker: x.workerID, Duration: took, Err: e.Failure, Stack: f.stack,
 	}
 	// The jitter is drawn once, here, and moves the anchor; the delay is added by
 	// whoever looks whether the task is due.
-	delay, jitter := r.rule.policy.Wait(int64(r.claim.Attempts))
+	delay, jitter := x.rule.policy.Wait(int64(x.claim.Attempts))
 	e.To = statements.StateOpen
 	if jitter > 0 {
 		e.Wait = rand.N(jitter)
@@ -100,7 +115,7 @@ func (r *run) conclude(err error, took time.Duration) store.Settlement {
 	if f.act == actRetryAfter {
 		e.To, e.Wait, next = statements.StateSnoozed, f.wait, f.wait
 	}
-	if f.act == actDiscard || r.exhausted(next) {
+	if f.act == actDiscard || x.exhausted(next) {
 		e.To, e.Wait, record.Outcome = statements.StateDead, 0, store.Died
 	}
 	e.Records = append(e.Records, record)
@@ -108,33 +123,50 @@ func (r *run) conclude(err error, took time.Duration) store.Settlement {
 }
 
 // exhausted reports whether the policy allows no further attempt after a wait.
-func (r *run) exhausted(next time.Duration) bool {
-	if most := r.maxAttempts(); most > 0 && r.claim.Attempts >= most {
+func (x execution) exhausted(next time.Duration) bool {
+	if most := x.maxAttempts(); most > 0 && x.claim.Attempts >= most {
 		return true
 	}
-	elapsed := store.Duration(r.claim.Now-r.claim.First) + time.Since(r.claimed)
-	return r.rule.policy.MaxElapsed() > 0 && elapsed+next > r.rule.policy.MaxElapsed()
+	elapsed := store.Duration(x.claim.Now-x.claim.First) + time.Since(x.claimed)
+	return x.rule.policy.MaxElapsed() > 0 && elapsed+next > x.rule.policy.MaxElapsed()
 }
 
 // attemptsExhausted ends a task that has no attempt left: its last one was lost
 // with its worker, or the limit is lower now than when it failed.
-func (r *run) attemptsExhausted(most int) store.Settlement {
-	e := r.settlement()
+func (x execution) attemptsExhausted(most int) store.Settlement {
+	e := x.settlement()
 	e.To, e.AttemptsDelta = statements.StateDead, -1
-	e.Failure = fmt.Sprintf("the lease of attempt %d of %d ran out: its worker %q vanished", r.claim.Attempts-1, most, r.claim.Previous)
-	if r.claim.Previous == "" {
-		e.Failure = fmt.Sprintf("%d attempts have failed, and %d are allowed now", r.claim.Attempts-1, most)
+	e.Failure = fmt.Sprintf("the lease of attempt %d of %d ran out: its worker %q vanished", x.claim.Attempts-1, most, x.claim.Previous)
+	if x.claim.Previous == "" {
+		e.Failure = fmt.Sprintf("%d attempts have failed, and %d are allowed now", x.claim.Attempts-1, most)
 	}
 	return e
 }
 
 // fencesExhausted ends a task whose fence somebody set to the highest number: its
 // claims could no longer be told apart.
-func (r *run) fencesExhausted() store.Settlement {
-	e := r.settlement()
+func (x execution) fencesExhausted() store.Settlement {
+	e := x.settlement()
 	e.To, e.AttemptsDelta = statements.StateDead, -1
-	e.Failure = fmt.Sprintf("the fence is %d, the highest that there is: no claim of this task can have a higher one", r.claim.Fence)
+	e.Failure = fmt.Sprintf("the fence is %d, the highest that there is: no claim of this task can have a higher one", x.claim.Fence)
 	return e
+}
+
+// release gives back a claim whose handler never started: the row is as the
+// claim found it, but for its fence.
+func (x execution) release() store.Settlement {
+	e := x.settlement()
+	e.To, e.AttemptsDelta = x.claim.Was.State, -1
+	e.Wait = store.Duration(x.claim.Anchor-x.claim.Now) - time.Since(x.claimed)
+	return e
+}
+
+// withCause adds to a handler's error why its context ended.
+func withCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
 }
 
 // maxErrorText bounds what is kept of an error or a stack.

@@ -14,7 +14,11 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
 )
+
+// maxDelay is the longest a task can be told to wait.
+const maxDelay = sqlgen.MaxDelay * time.Second
 
 // DefaultQueue is the queue of kinds that name none.
 const DefaultQueue = "default"

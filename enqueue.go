@@ -9,13 +9,8 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
-	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
-	"github.com/falldue/falldue/sqlgen"
 )
-
-// maxDelay is the longest a task can be told to wait.
-const maxDelay = sqlgen.MaxDelay * time.Second
 
 // EnqueueOptions are a task's own settings. The zero value, like a nil pointer,
 // runs it at once, as its kind says.
@@ -38,10 +33,70 @@ type EnqueueOptions struct {
 	MaxAttempts int
 }
 
-// Tx is a transaction that a task is enqueued or settled in: *sqlx.Tx, *sql.Tx.
-type Tx interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+// Enqueue stores a task and returns its id. It is in a transaction of its own:
+// when Enqueue returns without an error, the task will run.
+//
+// Errors wrap [ErrInvalid] for arguments or options, and [ErrNotMigrated] where
+// the tables are missing. After another error, such as a broken connection,
+// nobody knows whether the task was stored.
+func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts *EnqueueOptions) (int64, error) {
+	return one(k.EnqueueMany(ctx, q, []A{args}, opts))
+}
+
+// EnqueueTx stores a task inside the caller's transaction, a *sqlx.Tx or
+// *sql.Tx: it will run if that transaction commits, and never have been if it
+// does not. Workers see it at their next poll after the commit; those of this
+// process at once, if it calls [Queue.Wake].
+func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts *EnqueueOptions) (int64, error) {
+	return one(k.EnqueueManyTx(ctx, q, tx, []A{args}, opts))
+}
+
+// EnqueueMany stores tasks that share their options, all or none, and returns
+// their ids in the order of args; of none none. More than 500 go into PostgreSQL
+// by COPY where the driver streams it, as lib/pq does.
+func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts *EnqueueOptions) ([]int64, error) {
+	return k.enqueue(ctx, q, nil, args, opts)
+}
+
+// EnqueueManyTx is EnqueueMany inside the caller's transaction.
+func (k Kind[A]) EnqueueManyTx(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]int64, error) {
+	if tx == nil {
+		return nil, invalid("the transaction is nil")
+	}
+	return k.enqueue(ctx, q, tx, args, opts)
+}
+
+func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]int64, error) {
+	return q.enqueue(ctx, tx, len(args), func(i int) EnqueueParams { return newParams(&k.kind, args[i], opts) })
+}
+
+// EnqueueParams is a task to be, for [Queue.EnqueueMany]: tasks of several kinds, or
+// with options of their own, stored at once.
+type EnqueueParams struct {
+	kind *kind
+	args any
+	opts EnqueueOptions
+	err  error
+}
+
+// Params makes a task to be of this kind.
+func (k Kind[A]) Params(args A, opts *EnqueueOptions) EnqueueParams {
+	return newParams(&k.kind, args, opts)
+}
+
+func newParams(k *kind, args any, opts *EnqueueOptions) EnqueueParams {
+	p := EnqueueParams{kind: k, args: args, err: k.err}
+	if opts != nil {
+		p.opts = *opts
+	}
+	return p
+}
+
+func one(ids []int64, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return ids[0], nil
 }
 
 // EnqueueMany stores tasks of any kinds, all or none, and returns their ids
@@ -56,18 +111,6 @@ func (q *Queue) EnqueueManyTx(ctx context.Context, tx Tx, params ...EnqueueParam
 		return nil, invalid("the transaction is nil")
 	}
 	return q.enqueue(ctx, tx, len(params), func(i int) EnqueueParams { return params[i] })
-}
-
-// stage takes part in an enqueue before its entries are stored: in the caller's
-// transaction, where there is one, or else before the enqueue's own.
-type stage interface {
-	stage(ctx context.Context, tx Tx, list []pending) error
-}
-
-// pending is a task on its way into the table.
-type pending struct {
-	store.Entry
-	policy *backoff.Policy // its own, whose key the entry has
 }
 
 // enqueue stores n tasks. It checks every one before it writes the first.
@@ -100,11 +143,6 @@ func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) En
 		q.enqueued(entries)
 	}
 	return ids, nil
-}
-
-// laneOf returns the lane that a new task is in.
-func laneOf(e store.Entry) store.Lane {
-	return store.Lane{State: statements.StateOpen, Priority: e.Priority, Kind: e.Kind, Policy: e.Policy}
 }
 
 // pending checks params, and makes an entry of them.
@@ -155,11 +193,4 @@ func (q *Queue) pending(d EnqueueParams) (e pending, err error) {
 	}
 	e.Payload = string(payload)
 	return e, nil
-}
-
-func validPriority(p int) error {
-	if p < -32768 || p > 32767 {
-		return invalid("priority %d; allowed are -32,768 to 32,767", p)
-	}
-	return nil
 }

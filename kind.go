@@ -1,8 +1,6 @@
 package falldue
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -74,87 +72,9 @@ func (k Kind[A]) Name() string { return k.name }
 // Config is how the kind's tasks behave, defaults filled in.
 func (k Kind[A]) Config() KindConfig { return k.KindConfig }
 
-// Enqueue stores a task and returns its id. It is in a transaction of its own:
-// when Enqueue returns without an error, the task will run.
-//
-// Errors wrap [ErrInvalid] for arguments or options, and [ErrNotMigrated] where
-// the tables are missing. After another error, such as a broken connection,
-// nobody knows whether the task was stored.
-func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts *EnqueueOptions) (int64, error) {
-	return one(k.EnqueueMany(ctx, q, []A{args}, opts))
-}
-
-// EnqueueTx stores a task inside the caller's transaction, a *sqlx.Tx or
-// *sql.Tx: it will run if that transaction commits, and never have been if it
-// does not. Workers see it at their next poll after the commit; those of this
-// process at once, if it calls [Queue.Wake].
-func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts *EnqueueOptions) (int64, error) {
-	return one(k.EnqueueManyTx(ctx, q, tx, []A{args}, opts))
-}
-
-// EnqueueMany stores tasks that share their options, all or none, and returns
-// their ids in the order of args; of none none. More than 500 go into PostgreSQL
-// by COPY where the driver streams it, as lib/pq does.
-func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts *EnqueueOptions) ([]int64, error) {
-	return k.enqueue(ctx, q, nil, args, opts)
-}
-
-// EnqueueManyTx is EnqueueMany inside the caller's transaction.
-func (k Kind[A]) EnqueueManyTx(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]int64, error) {
-	if tx == nil {
-		return nil, invalid("the transaction is nil")
+func validPriority(p int) error {
+	if p < -32768 || p > 32767 {
+		return invalid("priority %d; allowed are -32,768 to 32,767", p)
 	}
-	return k.enqueue(ctx, q, tx, args, opts)
-}
-
-func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]int64, error) {
-	return q.enqueue(ctx, tx, len(args), func(i int) EnqueueParams { return newParams(&k.kind, args[i], opts) })
-}
-
-// EnqueueParams is a task to be, for [Queue.EnqueueMany]: tasks of several kinds, or
-// with options of their own, stored at once.
-type EnqueueParams struct {
-	kind *kind
-	args any
-	opts EnqueueOptions
-	err  error
-}
-
-// Params makes a task to be of this kind.
-func (k Kind[A]) Params(args A, opts *EnqueueOptions) EnqueueParams {
-	return newParams(&k.kind, args, opts)
-}
-
-func newParams(k *kind, args any, opts *EnqueueOptions) EnqueueParams {
-	p := EnqueueParams{kind: k, args: args, err: k.err}
-	if opts != nil {
-		p.opts = *opts
-	}
-	return p
-}
-
-func one(ids []int64, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return ids[0], nil
-}
-
-// Handle makes fn the handler of a kind's tasks in this process; call it before
-// Run. fn returns nil when the task is done, an error when it is to be retried
-// under its policy, or what [Discard], [Snooze] or [RetryAfter] return. It runs
-// at least once for each task, and again when a worker died half way: where
-// that matters, see [Task.DoneTx]. A kind that is invalid, or handled twice,
-// makes Run return an error.
-//
-// A panic of fn is a failed attempt ([PanicError]), and so is a payload that is
-// not an A, for which fn is not called.
-func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error) {
-	q.register(k.kind, func(ctx context.Context, r *run) error {
-		var args A
-		if err := json.Unmarshal(r.claim.Payload, &args); err != nil {
-			return fmt.Errorf("decode the payload as %T: %w", args, err)
-		}
-		return fn(ctx, Task[A]{TaskMeta: r.meta(), Args: args, run: r})
-	})
+	return nil
 }

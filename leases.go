@@ -14,11 +14,11 @@ import (
 // notices by the monotonic clock that a lease is over: a worker that could not
 // reach the database, or was suspended, must not go on as if it owned its tasks.
 type leases struct {
-	worker string
-	length time.Duration
-	events events
+	workerID string
+	length   time.Duration
+	events   events
 	// extendRows moves the end of leases in the database.
-	extendRows func(ctx context.Context, worker string, length time.Duration, claims []store.ClaimRef) (store.Unsettled, error)
+	extendRows func(ctx context.Context, workerID string, length time.Duration, claims []store.ClaimRef) (store.Unsettled, error)
 
 	mu   sync.Mutex
 	held map[*run]struct{}
@@ -49,8 +49,8 @@ func (l *leases) count() int {
 	return len(l.held)
 }
 
-// run extends the leases until ctx ends.
-func (l *leases) run(ctx context.Context) {
+// work extends the leases until ctx ends.
+func (l *leases) work(ctx context.Context) {
 	tick := time.NewTicker(l.length / 3)
 	defer tick.Stop()
 	for {
@@ -102,7 +102,7 @@ func (l *leases) extend(ctx context.Context, batch []*run) {
 	}
 	ctx, cancel := statementContext(ctx, l.length/3)
 	defer cancel()
-	left, err := l.extendRows(ctx, l.worker, l.length, claims)
+	left, err := l.extendRows(ctx, l.workerID, l.length, claims)
 	if err != nil {
 		l.events.extendFailed(len(live), err)
 		for _, r := range live {

@@ -10,8 +10,8 @@ type listener struct {
 	events  events
 }
 
-// run listens until ctx ends.
-func (l *listener) run(ctx context.Context) {
+// work listens until ctx ends.
+func (l *listener) work(ctx context.Context) {
 	for try := 0; ctx.Err() == nil; try++ {
 		err := l.listen(ctx, l.channel, l.wake)
 		if ctx.Err() == nil {

@@ -2,14 +2,9 @@ package falldue
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"runtime/debug"
 	"time"
 )
-
-// handlerFunc runs the handler of a claimed task.
-type handlerFunc func(ctx context.Context, r *run) error
 
 // middleware wraps a handlerFunc in another one.
 type middleware func(next handlerFunc) handlerFunc
@@ -50,12 +45,4 @@ func limitTime(d time.Duration) middleware {
 			return withCause(ctx, next(ctx, r))
 		}
 	}
-}
-
-// withCause adds to a handler's error why its context ended.
-func withCause(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", cause, err)
-	}
-	return err
 }

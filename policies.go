@@ -9,31 +9,9 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
-	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/sqlgen"
 )
-
-// rule is a policy, with what a worker asks of it at every claim.
-type rule struct {
-	policy backoff.Policy
-	delay  *store.Delay
-}
-
-func newRule(p backoff.Policy) *rule { return &rule{p, store.NewDelay(p.Delay())} }
-
-// delayAfter is the delay after so many attempts.
-func (r *rule) delayAfter(attempts int) time.Duration {
-	return store.Duration(r.delay.Formula.Micros(int64(attempts)))
-}
-
-// delayIn is the delay of the tasks of a lane.
-func (r *rule) delayIn(at store.Lane) time.Duration {
-	if at.State == statements.StateSnoozed {
-		return 0
-	}
-	return r.delayAfter(at.Attempts)
-}
 
 // policies knows the policies that tasks were enqueued with, by the key of
 // their text. A text never changes under its key, so that what was read once

@@ -31,11 +31,11 @@ type poller struct {
 
 // pollerConfig is what a poller works with.
 type pollerConfig struct {
-	queue, worker string
-	lease         time.Duration
-	handlers      map[string]*handler // by kind
-	gates         gates
-	slot          int64 // identifies the claim slots that its claims take
+	queue, workerID string
+	leaseLength     time.Duration
+	handlers        map[string]*handler // by kind
+	gates           gates
+	slot            int64 // identifies the claim slots that its claims take
 
 	claimRows  func(context.Context, store.ClaimParams) ([]*store.Claim, error)
 	hand       func([]*store.Claim, []*rule, time.Time) // hands claims to handlers
@@ -192,7 +192,7 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 	// of its lease.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
 	defer cancel()
-	params := store.ClaimParams{Queue: p.queue, Worker: p.worker, Lease: p.lease, Limit: room, Sources: sources}
+	params := store.ClaimParams{Queue: p.queue, Worker: p.workerID, Lease: p.leaseLength, Limit: room, Sources: sources}
 	if inSlot {
 		params.Slot = p.slot
 	}

@@ -101,7 +101,7 @@ func TestNoticesDoNotKeepAPollerFromSweeping(t *testing.T) {
 	if _, err := kind.Enqueue(t.Context(), q, 1, &EnqueueOptions{Priority: new(7)}); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorker(q, q.handlers)
+	w := newWorker(q.cfg, q.store, q.policies, q.handlers)
 	p, d := w.pollers[DefaultQueue], w.desks[DefaultQueue]
 	d.runners.limit, d.runners.run = 1, func(*run) { close(ran) }
 	for range 3 {

@@ -33,13 +33,6 @@ type Queue struct {
 	worker   *worker // while Run runs
 }
 
-// handler is a kind and what runs its tasks.
-type handler struct {
-	kind kind
-	rule *rule
-	fn   handlerFunc
-}
-
 // probeTimeout is how long New waits for the server to say what it is.
 const probeTimeout = 15 * time.Second
 
@@ -125,7 +118,7 @@ func (q *Queue) Run(ctx context.Context) error {
 		return err
 	}
 	handlers := maps.Clone(q.handlers)
-	w := newWorker(q, handlers)
+	w := newWorker(q.cfg, q.store, q.policies, handlers)
 	q.worker = w
 	q.mu.Unlock()
 	defer func() {

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -13,13 +14,21 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
+// handlerFunc runs the handler of a claimed task.
+type handlerFunc func(ctx context.Context, r *run) error
+
+// handler is a kind and what runs its tasks.
+type handler struct {
+	kind kind
+	rule *rule
+	fn   handlerFunc
+}
+
 // run is one execution of a task: a claim, its handler, and how it ends.
 type run struct {
 	*runEnv
-	claim   *store.Claim
-	rule    *rule
+	execution
 	handler *handler
-	claimed time.Time // when the claim was sent; leases and elapsed time count from there
 	lease   lease
 
 	mu     sync.Mutex
@@ -31,9 +40,9 @@ type run struct {
 
 // runEnv is what all runs of a poller share.
 type runEnv struct {
-	queue, worker string
-	maxPayload    int
-	settleTx      func(ctx context.Context, tx store.Tx, worker string, e *store.Settlement) (bool, error)
+	queue      string
+	maxPayload int
+	settleTx   func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
 }
 
 func (r *run) meta() TaskMeta {
@@ -42,13 +51,6 @@ func (r *run) meta() TaskMeta {
 		ID: c.ID, Kind: c.Was.Kind, Queue: r.queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
 		Fence: c.Fence, Priority: c.Was.Priority, CreatedAt: store.Time(c.Created),
 	}
-}
-
-func (r *run) maxAttempts() int {
-	if r.claim.MaxAttempts > 0 {
-		return r.claim.MaxAttempts
-	}
-	return r.rule.policy.MaxAttempts()
 }
 
 func (r *run) setResult(json string) {
@@ -89,17 +91,12 @@ var errGoexit = errors.New("the handler called runtime.Goexit")
 // when it is not this worker's to end.
 func (r *run) finish(err error, took time.Duration) (store.Settlement, bool) {
 	e := r.conclude(err, took)
-	lost, _ := r.lease.state()
+	if e.To == statements.StateDone {
+		e.Result = r.getResult()
+	}
+	lost, maybeSettled := r.lease.state()
+	e.MaybeSettled = maybeSettled
 	return e, !lost
-}
-
-// release gives back a claim whose handler never started: the row is as the
-// claim found it, but for its fence.
-func (r *run) release() store.Settlement {
-	e := r.settlement()
-	e.To, e.AttemptsDelta = r.claim.Was.State, -1
-	e.Wait = store.Duration(r.claim.Anchor-r.claim.Now) - time.Since(r.claimed)
-	return e
 }
 
 // doneTx settles the task as done inside the handler's own transaction.
@@ -110,9 +107,9 @@ func (r *run) doneTx(ctx context.Context, tx Tx) error {
 	if !r.lease.settling() { // from here on, until the handler returns, it may be settled
 		return ErrLeaseLost
 	}
-	e := r.settlement()
-	e.To, e.Result = statements.StateDone, r.getResult()
-	mine, err := r.settleTx(ctx, tx, r.worker, &e)
+	e := r.conclude(nil, 0)
+	e.Result = r.getResult()
+	mine, err := r.settleTx(ctx, tx, r.workerID, &e)
 	if err != nil {
 		return fmt.Errorf("settle task %d: %w", e.ID, err)
 	}
@@ -120,4 +117,9 @@ func (r *run) doneTx(ctx context.Context, tx Tx) error {
 		return ErrLeaseLost
 	}
 	return nil
+}
+
+// byTask compares runs by their task's id, and of one task by the age of the claim.
+func byTask(a, b *run) int {
+	return cmp.Or(cmp.Compare(a.claim.ID, b.claim.ID), cmp.Compare(a.claim.Fence, b.claim.Fence))
 }

@@ -13,9 +13,9 @@ func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
 	for _, left := range []time.Duration{-time.Millisecond, time.Hour} {
 		started := false
 		r := &run{
-			claim:   &store.Claim{MaxAttempts: 1, Attempts: 1},
-			handler: &handler{fn: func(context.Context, *run) error { started = true; return nil }},
-			lease:   lease{until: time.Now().Add(left)},
+			execution: execution{claim: &store.Claim{MaxAttempts: 1, Attempts: 1}},
+			handler:   &handler{fn: func(context.Context, *run) error { started = true; return nil }},
+			lease:     lease{until: time.Now().Add(left)},
 		}
 		if _, ours := r.execute(t.Context()); ours != (left > 0) || started != ours {
 			t.Errorf("with %v of its lease left: started %t, settled %t", left, started, ours)

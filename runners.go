@@ -85,6 +85,7 @@ func (r *runners) drain() []*run {
 // how they ended to the settler.
 type desk struct {
 	env      *runEnv
+	workerID string
 	handlers map[string]*handler
 	runners  runners
 	leases   *leases
@@ -99,7 +100,7 @@ type desk struct {
 func (d *desk) take(claims []*store.Claim, rules []*rule, start time.Time) {
 	runs := make([]*run, len(claims))
 	for i, c := range claims {
-		runs[i] = &run{runEnv: d.env, claim: c, rule: rules[c.Place-1], handler: d.handlers[c.Was.Kind], claimed: start}
+		runs[i] = &run{runEnv: d.env, execution: execution{c, rules[c.Place-1], d.workerID, start}, handler: d.handlers[c.Was.Kind]}
 		runs[i].lease.until = start.Add(d.length)
 	}
 	d.leases.hold(runs...)

@@ -50,7 +50,7 @@ func TestRunnersRunUpToTheirLimit(t *testing.T) {
 func runsOf(n int) []*run {
 	runs := make([]*run, n)
 	for i := range runs {
-		runs[i] = &run{claim: &store.Claim{}}
+		runs[i] = &run{execution: execution{claim: &store.Claim{}}}
 	}
 	return runs
 }

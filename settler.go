@@ -1,7 +1,6 @@
 package falldue
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -36,8 +35,8 @@ type settler struct {
 // settlerConfig is what a settler works with.
 type settlerConfig struct {
 	store           *store.Store
-	worker          string
-	lease           time.Duration
+	workerID        string
+	leaseLength     time.Duration
 	shutdownTimeout time.Duration
 	leases          *leases
 	signals         signals
@@ -64,9 +63,9 @@ const (
 // more tasks would only wait, too, and hold handlers up.
 func (s *settler) behind() bool { return len(s.in) >= store.MaxBatch }
 
-// run writes batches until in is closed and empty, with the second settler's
+// work writes batches until in is closed and empty, with the second settler's
 // help.
-func (s *settler) run() {
+func (s *settler) work() {
 	defer close(s.done)
 	var helping sync.WaitGroup
 	if s.second != nil {
@@ -163,11 +162,6 @@ func distinct(list []*run) (batch, again []*run) {
 	return batch, again
 }
 
-// byTask compares runs by their task's id, and of one task by the age of the claim.
-func byTask(a, b *run) int {
-	return cmp.Or(cmp.Compare(a.claim.ID, b.claim.ID), cmp.Compare(a.claim.Fence, b.claim.Fence))
-}
-
 // gather adds what is already waiting, and where busy what comes in soon.
 func (s *settler) gather(batch []*run, busy bool) []*run {
 	var over <-chan time.Time
@@ -233,7 +227,7 @@ func (s *settler) write(batch []*run, unlocked bool) {
 		default:
 			r := batch[0]
 			if r.giveUp.IsZero() {
-				r.giveUp = time.Now().Add(s.lease)
+				r.giveUp = time.Now().Add(s.leaseLength)
 				s.events.settleRefused(r.claim, err)
 			}
 			s.parked = append(s.parked, r)
@@ -254,7 +248,7 @@ func (s *settler) try(batch []*run, unlocked bool) (left store.Unsettled, late b
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	left, err = settle(ctx, s.worker, list)
+	left, err = settle(ctx, s.workerID, list)
 	return left, ctx.Err() != nil, err
 }
 

@@ -15,7 +15,7 @@ func TestNoBatchHoldsTwoClaimsOfATask(t *testing.T) {
 	t.Parallel()
 	var rest []*run
 	for _, id := range []int64{1, 2, 1, 3, 1, 1} {
-		rest = append(rest, &run{claim: &store.Claim{ID: id, Fence: int64(len(rest))}})
+		rest = append(rest, &run{execution: execution{claim: &store.Claim{ID: id, Fence: int64(len(rest))}}})
 	}
 	last := map[int64]int64{}
 	for _, want := range []int{3, 1, 1, 1} {
@@ -50,7 +50,7 @@ func claimed(t *testing.T, engine string, n int) (q *Queue, w *worker, runs []*r
 	if _, err := k.EnqueueMany(t.Context(), q, make([]int, n), nil); err != nil {
 		t.Fatal(err)
 	}
-	w = newWorker(q, nil)
+	w = newWorker(q.cfg, q.store, q.policies, nil)
 	for len(runs) < n {
 		got, err := q.store.Claim(t.Context(), store.ClaimParams{
 			Queue: DefaultQueue, Worker: w.id, Lease: time.Minute, Limit: min(n-len(runs), store.MaxBatch),
@@ -60,7 +60,7 @@ func claimed(t *testing.T, engine string, n int) (q *Queue, w *worker, runs []*r
 			t.Fatalf("claimed %d tasks (error %v)", len(got), err)
 		}
 		for _, c := range got {
-			r := &run{runEnv: w.desks[DefaultQueue].env, claim: c, lease: lease{until: time.Now().Add(time.Minute)}}
+			r := &run{runEnv: w.desks[DefaultQueue].env, execution: execution{claim: c}, lease: lease{until: time.Now().Add(time.Minute)}}
 			r.end = r.conclude(nil, 0)
 			runs = append(runs, r)
 		}
@@ -105,7 +105,7 @@ func TestASecondSettlerHelps(t *testing.T) {
 		w.settler.in = make(chan *run) // the first one gets none of them
 		signal(w.settler.more)
 		close(w.settler.in)
-		w.settler.run()
+		w.settler.work()
 		if n, err := q.Counts(t.Context()); err != nil || len(n) > 0 {
 			t.Errorf("the second settler left %v (error %v)", n, err)
 		}
@@ -128,7 +128,7 @@ func TestPollersWaitForSettlers(t *testing.T) {
 		t.Errorf("with %d settlements waiting the poller claims %d tasks", store.MaxBatch, n)
 	}
 	var ended sync.WaitGroup
-	ended.Go(w.settler.run)
+	ended.Go(w.settler.work)
 	wait(t, p.freed, "the poller to be woken")
 	if p.room() == 0 {
 		t.Error("the poller was woken and still waits")

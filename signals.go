@@ -1,7 +1,6 @@
 package falldue
 
 import (
-	"context"
 	"time"
 
 	"github.com/falldue/falldue/internal/store"
@@ -30,24 +29,5 @@ func (s signals) look() {
 func (s signals) room() {
 	for _, p := range s {
 		signal(p.freed)
-	}
-}
-
-// signal wakes whoever waits on c, now or when it next waits.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-// await sleeps for d, until c is signalled, or until ctx ends.
-func await(ctx context.Context, c <-chan struct{}, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-c:
-	case <-t.C:
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 )
 
 // Task is a task as its handler gets it.
@@ -14,26 +13,6 @@ type Task[A any] struct {
 	Args A
 
 	run *run
-}
-
-// TaskMeta is what a handler is told about its task besides the arguments.
-type TaskMeta struct {
-	// ID is what Enqueue returned.
-	ID int64
-	// Kind and Queue are where it belongs.
-	Kind, Queue string
-	// Attempt is 1 when the task runs for the first time. Snoozes do not count.
-	Attempt int
-	// MaxAttempts is how often it may run; 0 is without limit.
-	MaxAttempts int
-	// Fence counts the task's claims, snoozes and lost ones included. Each run
-	// of a task has its own, higher than every one before, which makes it a
-	// fencing token for effects outside the database.
-	Fence int64
-	// Priority is its place in the queue, lower first.
-	Priority int
-	// CreatedAt is when it was enqueued, by the database's clock.
-	CreatedAt time.Time
 }
 
 // DoneTx ends the task inside tx, a *sqlx.Tx or *sql.Tx on the queue's
@@ -60,4 +39,23 @@ func (t Task[A]) SetResult(v any) error {
 	}
 	t.run.setResult(string(result))
 	return nil
+}
+
+// Handle makes fn the handler of a kind's tasks in this process; call it before
+// Run. fn returns nil when the task is done, an error when it is to be retried
+// under its policy, or what [Discard], [Snooze] or [RetryAfter] return. It runs
+// at least once for each task, and again when a worker died half way: where
+// that matters, see [Task.DoneTx]. A kind that is invalid, or handled twice,
+// makes Run return an error.
+//
+// A panic of fn is a failed attempt ([PanicError]), and so is a payload that is
+// not an A, for which fn is not called.
+func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error) {
+	q.register(k.kind, func(ctx context.Context, r *run) error {
+		var args A
+		if err := json.Unmarshal(r.claim.Payload, &args); err != nil {
+			return fmt.Errorf("decode the payload as %T: %w", args, err)
+		}
+		return fn(ctx, Task[A]{TaskMeta: r.meta(), Args: args, run: r})
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -24,39 +25,39 @@ type worker struct {
 
 // role is a background task of a worker that works until its context ends. The
 // worker waits for it.
-type role interface{ run(ctx context.Context) }
+type role interface{ work(ctx context.Context) }
 
-func newWorker(q *Queue, handlers map[string]*handler) *worker {
+func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]*handler) *worker {
 	w := &worker{
-		id: q.cfg.workerID(), shutdownTimeout: q.cfg.ShutdownTimeout, pollers: signals{}, desks: map[string]*desk{},
+		id: cfg.workerID(), shutdownTimeout: cfg.ShutdownTimeout, pollers: signals{}, desks: map[string]*desk{},
 	}
-	events, caps := events{q.cfg.Logger}, q.store.Server().Caps
-	w.leases = &leases{worker: w.id, length: q.cfg.Lease, events: events, extendRows: q.store.Extend, held: map[*run]struct{}{}}
+	events, caps := events{cfg.Logger}, s.Server().Caps
+	w.leases = &leases{workerID: w.id, length: cfg.Lease, events: events, extendRows: s.Extend, held: map[*run]struct{}{}}
 	w.settler = newSettler(settlerConfig{
-		store: q.store, worker: w.id, lease: q.cfg.Lease, shutdownTimeout: q.cfg.ShutdownTimeout,
+		store: s, workerID: w.id, leaseLength: cfg.Lease, shutdownTimeout: cfg.ShutdownTimeout,
 		leases: w.leases, signals: w.pollers, events: events,
 	})
-	for name, queue := range q.cfg.Queues {
+	for name, queue := range cfg.Queues {
 		p := newPoller(pollerConfig{
-			queue: name, worker: w.id, lease: q.cfg.Lease, handlers: handlers,
-			gates: gates{handledKinds(handlers), readablePolicies{q.policies, name, events}},
-			slot:  q.store.SlotName(name, kindsOf(handlers, name)),
+			queue: name, workerID: w.id, leaseLength: cfg.Lease, handlers: handlers,
+			gates: gates{handledKinds(handlers), readablePolicies{known, name, events}},
+			slot:  s.SlotName(name, kindsOf(handlers, name)),
 
-			claimRows: q.store.Claim, behind: w.settler.behind, guesses: caps.Lateral, sideBySide: caps.LockRows, events: events,
-		}, queue.Concurrency, q.cfg.PollInterval, q.store.NewSweeper(name).Sweep)
+			claimRows: s.Claim, behind: w.settler.behind, guesses: caps.Lateral, sideBySide: caps.LockRows, events: events,
+		}, queue.Concurrency, cfg.PollInterval, s.NewSweeper(name).Sweep)
 		d := &desk{
-			env:      &runEnv{queue: name, worker: w.id, maxPayload: q.cfg.MaxPayload, settleTx: q.store.SettleTx},
-			handlers: handlers, leases: w.leases, length: q.cfg.Lease, meter: p.meter, freed: p.freed, settle: w.settler.in, events: events,
+			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, settleTx: s.SettleTx},
+			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, meter: p.meter, freed: p.freed, settle: w.settler.in, events: events,
 		}
 		p.hand = d.take
 		w.pollers[name], w.desks[name] = p, d
 	}
 	w.roles = append(w.roles, &cleaner{
-		queues: slices.Collect(maps.Keys(q.cfg.Queues)), doneRetention: q.cfg.DoneRetention, deadRetention: q.cfg.DeadRetention,
-		clean: q.store.Clean, events: events,
+		queues: slices.Collect(maps.Keys(cfg.Queues)), doneRetention: cfg.DoneRetention, deadRetention: cfg.DeadRetention,
+		clean: s.Clean, events: events,
 	})
-	if q.cfg.Listen != nil {
-		w.roles = append(w.roles, &listener{listen: q.cfg.Listen, channel: q.store.Channel(), wake: w.pollers.look, events: events})
+	if cfg.Listen != nil {
+		w.roles = append(w.roles, &listener{listen: cfg.Listen, channel: s.Channel(), wake: w.pollers.look, events: events})
 	}
 	return w
 }
@@ -82,10 +83,10 @@ func (w *worker) run(ctx context.Context) {
 	defer stopAfter()
 
 	var background, claiming, handling sync.WaitGroup
-	background.Go(func() { w.leases.run(after) })
-	background.Go(w.settler.run)
+	background.Go(func() { w.leases.work(after) })
+	background.Go(w.settler.work)
 	for _, r := range w.roles {
-		background.Go(func() { r.run(ctx) })
+		background.Go(func() { r.work(ctx) })
 	}
 	for name, p := range w.pollers {
 		d := w.desks[name]
@@ -130,4 +131,9 @@ func (w *worker) enqueued(entries []store.Entry) {
 		}
 		w.pollers.hint(e.Queue, laneOf(e), wait)
 	}
+}
+
+// laneOf returns the lane that a new task is in.
+func laneOf(e store.Entry) store.Lane {
+	return store.Lane{State: statements.StateOpen, Priority: e.Priority, Kind: e.Kind, Policy: e.Policy}
 }

@@ -48,3 +48,22 @@ func statementContext(ctx context.Context, timeout time.Duration) (context.Conte
 		cancel()
 	}
 }
+
+// signal wakes whoever waits on c, now or when it next waits.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// await sleeps for d, until c is signalled, or until ctx ends.
+func await(ctx context.Context, c <-chan struct{}, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-c:
+	case <-t.C:
+	}
+}
