@@ -215,7 +215,7 @@ func (b *builder) rows(alias string, room int, cols ...Column) string {
 			if c.Type == Text {
 				typ = "::text[]"
 			}
-			out.WriteString(b.push(param{kind: wholeColumn, col: i}) + typ)
+			out.WriteString(b.push(param{name: c.Name, kind: wholeColumn, col: i}) + typ)
 			names[i] = c.Name
 		}
 		out.WriteString(") as " + alias + " (" + strings.Join(names, ", ") + ")")
@@ -249,7 +249,7 @@ func (b *builder) rows(alias string, room int, cols ...Column) string {
 				if c.Type == Text {
 					typ = "char"
 				}
-				out.WriteString("cast(" + b.push(param{kind: cell, typ: c.Type, col: i, row: r}) + " as " + typ + ")")
+				out.WriteString("cast(" + b.push(param{name: c.Name, kind: cell, typ: c.Type, col: i, row: r}) + " as " + typ + ")")
 				if r == 0 && !named {
 					out.WriteString(" as " + c.Name)
 				}
@@ -275,7 +275,7 @@ func (b *builder) values(room int, cols []Column, row func(values []string) stri
 	for r := range rows {
 		values := make([]string, len(cols))
 		for i, c := range cols {
-			values[i] = b.push(param{kind: cell, typ: c.Type, col: i, row: r})
+			values[i] = b.push(param{name: c.Name, kind: cell, typ: c.Type, col: i, row: r})
 		}
 		rows[r] = "(" + row(values) + ")"
 	}

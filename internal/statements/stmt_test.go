@@ -125,7 +125,7 @@ func TestGolden(t *testing.T) {
 		}
 		all := allOf(t, s)
 		for stmt, made := range all {
-			file, got := filepath.Join(dir, stmt+".sql"), made.SQL+"\n"
+			file, got := filepath.Join(dir, stmt+".sql"), made.SQL+"\n-- binds: "+made.Binds()+"\n"
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)

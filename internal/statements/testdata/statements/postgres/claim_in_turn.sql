@@ -9,3 +9,4 @@ claimed as (update "falldue_tasks" t set first_attempted_at = case when t.attemp
 from due where t.ctid = due.version and t.fence = due.fence
 returning due.place, t.id, t.fence, t.max_attempts, (date_part('epoch', least(greatest(due.anchor, '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint, (date_part('epoch', least(greatest(t.first_attempted_at, '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint, (date_part('epoch', least(greatest(t.created_at, '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint, (date_part('epoch', least(greatest(statement_timestamp(), '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint, due.previous, t.payload)
 select * from claimed union all select 0, 0, 0, 0, 0, 0, 0, 0, '', null from turn where not taken
+-- binds: turn, state[], priority[], kind[], policy[], attempts[], since[], formula[], queue, limit, lease, worker

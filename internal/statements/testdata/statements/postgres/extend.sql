@@ -2,3 +2,4 @@ update "falldue_tasks" as t set updated_at = (statement_timestamp() + ($1::bigin
 from unnest($2::bigint[], $3::bigint[]) as s (task_id, task_fence)
 where t.id = s.task_id and t.fence = s.task_fence and coalesce(t.claimed_by = $4, false)
 returning t.id
+-- binds: lease, task_id[], task_fence[], worker
