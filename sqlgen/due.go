@@ -49,22 +49,7 @@ func Due(d dialect.Dialect, f Formula, p DueParams) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("sqlgen: the updated-at column: %w", err)
 	}
-	switch d.Name() {
-	case dialect.Postgres:
-		now := "statement_timestamp()"
-		if p.UTC {
-			now = "(" + now + " at time zone 'UTC')"
-		}
-		return fmt.Sprintf("%s <= %s - (%s) * interval '1 microsecond'", updatedAt, now, f.MicrosSQL(d, attempts)), nil
-	case dialect.SQLite:
-		return fmt.Sprintf("julianday(%s) <= julianday('now') - (%s) / 86400.0", updatedAt, f.SQL(d, attempts)), nil
-	default:
-		now := "now(6)"
-		if p.UTC {
-			now = "utc_timestamp(6)"
-		}
-		return fmt.Sprintf("%s <= date_sub(%s, interval (%s) microsecond)", updatedAt, now, f.MicrosSQL(d, attempts)), nil
-	}
+	return d.Clock().Due(updatedAt, f.MicrosSQL(d, attempts), f.SQL(d, attempts), p.UTC), nil
 }
 
 func column(d dialect.Dialect, table, name string) (string, error) {

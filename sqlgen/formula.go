@@ -136,7 +136,7 @@ func micros(seconds float64) int64 { return int64(math.Floor(float64(seconds*1e6
 //	case when "attempts" between 1 and 2147483647 then least(15 + power("attempts"::float8, 4), 3153600000)
 //	     when "attempts" > 2147483647 then 3153600000::float8 else 0::float8 end
 func (f Formula) SQL(d dialect.Dialect, attempts string) string {
-	r := renderer{d: d, n: d.Float(attempts)}
+	r := renderer{d: d, n: d.Cast(attempts, dialect.Double)}
 	r.branch(f.root())
 	return f.byAttempts(attempts, r.String(), d.Literal(f.Eval(MaxAttempts)), d.Literal(0))
 }
@@ -148,7 +148,7 @@ func (f Formula) MicrosSQL(d dialect.Dialect, attempts string) string {
 	if f.root().op == opNum {
 		return f.byAttempts(attempts, most, most, "0")
 	}
-	r := renderer{d: d, n: d.Float(attempts)}
+	r := renderer{d: d, n: d.Cast(attempts, dialect.Double)}
 	r.WriteString("floor(")
 	r.node(f.root(), sqlProduct)
 	r.WriteString(" * ")
@@ -156,7 +156,7 @@ func (f Formula) MicrosSQL(d dialect.Dialect, attempts string) string {
 	r.WriteString(" + ")
 	r.number(0.5)
 	r.WriteString(")")
-	return f.byAttempts(attempts, toInteger(d, r.String()), most, "0")
+	return f.byAttempts(attempts, d.Cast(r.String(), dialect.Int), most, "0")
 }
 
 // byAttempts chooses by n. Comparing the column as it is keeps n inside the
@@ -168,18 +168,6 @@ func (f Formula) byAttempts(attempts, inside, above, below string) string {
 	}
 	return fmt.Sprintf("case when %s between 1 and %d then %s when %s > %d then %s else %s end",
 		attempts, MaxAttempts, inside, attempts, MaxAttempts, above, below)
-}
-
-// toInteger converts a double that is a whole number.
-func toInteger(d dialect.Dialect, whole string) string {
-	switch d.Name() {
-	case dialect.Postgres:
-		return whole + "::bigint"
-	case dialect.SQLite:
-		return "cast(" + whole + " as integer)"
-	default:
-		return "cast(" + whole + " as signed)"
-	}
 }
 
 // Value is what a formula is that depends on neither n nor the delay, such as

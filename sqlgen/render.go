@@ -1,7 +1,6 @@
 package sqlgen
 
 import (
-	"math"
 	"strings"
 
 	"github.com/falldue/falldue/dialect"
@@ -102,15 +101,9 @@ func (r *renderer) conditional(x *node) {
 	r.WriteString(" end")
 }
 
-// number writes an operand. PostgreSQL gives a bare number the type of the
-// other operand, and there is one: what has constants only was folded.
-func (r *renderer) number(v float64) {
-	if r.d.Name() == dialect.Postgres && !math.Signbit(v) {
-		r.WriteString(formatNumber(v))
-		return
-	}
-	r.WriteString(r.d.Literal(v))
-}
+// number writes an operand. The other operand is no constant: what has only
+// constants was folded.
+func (r *renderer) number(v float64) { r.WriteString(r.d.Operand(v)) }
 
 // branch writes what stands alone, and so has to show its type.
 func (r *renderer) branch(x *node) {
