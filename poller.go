@@ -221,7 +221,7 @@ func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
 // whether it is worth while to claim before the sweep: what others just enqueued
 // is most often there, and starts in half the time. The caller holds mu.
 func (p *poller) guess() bool {
-	if !p.w.q.store.server.Caps.Lateral {
+	if !statements.ClaimsAtOnce(p.w.q.store.server) {
 		return false // there each lane is a statement
 	}
 	now := time.Now()
@@ -372,7 +372,7 @@ func (p *poller) learn(due []lane, wants []want, got []*claim, room int, start t
 			due := start.Add(wants[c.place-1].rule.delayIn(c.was) - micros(c.now-c.anchor))
 			p.lanes[c.was] = front{due: due, since: max(f.since, c.anchor), stuck: f.stuck}
 		}
-		if len(got) >= turnSize && p.w.q.store.server.Caps.LockRows {
+		if len(got) >= turnSize && !p.w.q.store.server.Caps.SingleWriter {
 			signal(p.more)
 		}
 		return

@@ -60,7 +60,7 @@ func (s *store) discard(ctx context.Context) {
 // for the whole database, this process's writers queue up here: SQLite makes
 // those who find it locked sleep, and hands it to whoever comes by.
 func (s *store) write(ctx context.Context, fn func() error) error {
-	if s.server.Caps.LockRows {
+	if !s.server.Caps.SingleWriter {
 		return s.retry(ctx, fn)
 	}
 	select {

@@ -34,7 +34,7 @@ type settler struct {
 
 func newSettler(w *worker) *settler {
 	s := &settler{w: w, in: make(chan *run, 4*maxBatch), more: make(chan struct{}, 1), done: make(chan struct{})}
-	if w.q.store.server.Caps.LockRows {
+	if !w.q.store.server.Caps.SingleWriter {
 		s.second = &settler{w: w, in: s.in, more: s.more}
 	}
 	return s

@@ -61,7 +61,7 @@ func newStore(db *sqlx.DB, server dialect.Server, cfg Config) *store {
 func (s *store) stmt(name string, n int, make func(room int) statements.Stmt) statements.Stmt {
 	room := 0
 	if n > 0 && s.server.Caps.Rows.Grows() {
-		room = statements.Room(n)
+		room = statements.SizeFor(n)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +222,7 @@ func (p plain) exec(ctx context.Context, text string, args []any) (sql.Result, e
 // inTx runs fn in a transaction, again and whole when contention undid it.
 func (s *store) inTx(ctx context.Context, fn func(execer) error) error {
 	return s.write(ctx, func() error {
-		if !s.server.Caps.LockRows {
+		if s.server.Caps.SingleWriter {
 			return s.inImmediate(ctx, fn)
 		}
 		wanted := map[string]bool{}
@@ -261,7 +261,7 @@ func (s *store) transact(ctx context.Context, fn func(*sql.Conn, *sql.Tx) error)
 // lib/pq does then, PostgreSQL stops waiting and reports success: the commit
 // would not outlive the server.
 func (s *store) unlessOver(ctx context.Context, err error) error {
-	if err == nil && s.server.Name() == dialect.Postgres {
+	if err == nil && s.server.Caps.CancelledCommitSucceeds {
 		return ctx.Err()
 	}
 	return err
@@ -339,7 +339,7 @@ func (s *store) explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case s.server.Classify(err) == dialect.UndefinedTable, s.server.Name() == dialect.SQLite && s.server.Classify(err) == dialect.Other && !s.hasTables():
+	case s.server.Classify(err) == dialect.UndefinedTable, s.server.Caps.AmbiguousMissingTable && s.server.Classify(err) == dialect.Other && !s.hasTables():
 		return fmt.Errorf("%w (%w)", ErrNotMigrated, err)
 	case s.server.Classify(err) == dialect.PreparedStatementMissing:
 		return fmt.Errorf("%w (%w)", dialect.ErrTransactionPooling, err)
@@ -353,7 +353,7 @@ func (s *store) checkIndex(ctx context.Context) error {
 	if !s.server.Caps.LaneExpression {
 		return nil
 	}
-	stmt := s.stmt("lane indexes", 0, func(int) statements.Stmt { return statements.LaneIndexes(s.server) })
+	stmt := s.stmt("lane indexes", 0, func(int) statements.Stmt { return statements.LaneExpressionIndexes(s.server) })
 	args := stmt.Bind(statements.Values{"table": s.tables.Name(s.server, "tasks"), "name": s.tables.Prefix + "lane"}, nil)
 	return s.retry(ctx, func() error {
 		return s.once(ctx, stmt.SQL, args, func(row cells) error {

@@ -86,10 +86,10 @@ type claimParams struct {
 // claim takes due tasks for a worker. It returns errNoTurn where others have the
 // turns.
 func (s *store) claim(ctx context.Context, p claimParams) (got []*claim, err error) {
-	if !s.server.Caps.SkipLocked {
+	if !statements.HasClaimSlots(s.server) {
 		p.turn = 0
 	}
-	if s.server.Caps.Lateral && s.server.Caps.UpdateReturning {
+	if statements.ClaimsAtOnce(s.server) {
 		err = s.retry(ctx, func() (err error) {
 			got, err = s.claimAtOnce(ctx, p)
 			return err
@@ -126,14 +126,14 @@ func (s *store) claimAtOnce(ctx context.Context, p claimParams) ([]*claim, error
 		name += "\nin turn"
 	}
 	stmt := s.stmt(name, 0, func(int) statements.Stmt {
-		params := statements.ClaimParams{Tables: s.tables, InTurn: p.turn != 0}
+		params := statements.ClaimParams{Tables: s.tables, InSlot: p.turn != 0}
 		for _, r := range formulas {
 			params.Formulas = append(params.Formulas, r.delay)
 		}
 		return statements.Claim(s.server, params)
 	})
 	args := stmt.Bind(statements.Values{
-		"queue": p.queue, "worker": p.worker, "lease": p.lease.Microseconds(), "limit": p.limit, "turn": p.turn,
+		"queue": p.queue, "worker": p.worker, "lease": p.lease.Microseconds(), "limit": p.limit, "slot": p.turn,
 	}, lanes)
 	var got []*claim
 	err := s.once(ctx, stmt.SQL, args, func(row cells) error {

@@ -59,7 +59,7 @@ func inBatches[T any](s *store, list []T, f func([]T) error) error {
 	for len(list) > 0 {
 		n := min(len(list), maxBatch)
 		if s.server.Caps.Rows.Grows() {
-			n = statements.FullRoom(n)
+			n = statements.SizeFilledBy(n)
 		}
 		if err := f(list[:n]); err != nil {
 			return err
@@ -71,7 +71,7 @@ func inBatches[T any](s *store, list []T, f func([]T) error) error {
 
 // isOneInsert tells whether one statement stores n rows.
 func (s *store) isOneInsert(n int) bool {
-	return n <= maxBatch && (!s.server.Caps.Rows.Grows() || statements.FullRoom(n) == n)
+	return n <= maxBatch && (!s.server.Caps.Rows.Grows() || statements.SizeFilledBy(n) == n)
 }
 
 func (s *store) enqueueBatch(ctx context.Context, x execer, batch []entry) ([]int64, error) {

@@ -37,7 +37,7 @@ func scanTask(rows *sql.Rows) (TaskInfo, error) {
 	var first, attempted int64
 	var lastError sql.NullString
 	var payload, result []byte
-	err := rows.Scan(&t.ID, &t.Queue, &t.Kind, &t.Policy, &t.Priority, &t.State, &t.Attempts, &t.MaxAttempts, &t.Fence,
+	err := rows.Scan(&t.ID, &t.Queue, &t.State, &t.Priority, &t.Kind, &t.Policy, &t.Attempts, &t.MaxAttempts, &t.Fence,
 		&updated, &created, &first, &attempted, &now, &t.ClaimedBy, &lastError, &payload, &result)
 	t.UpdatedAt, t.CreatedAt, t.Now = moment(updated), moment(created), moment(now)
 	if t.Attempts > 0 {

@@ -55,8 +55,8 @@ func turnOf(cfg Config, queue string, handlers map[string]*handler) int64 {
 // outlives a transaction, so the connection does not outlive an error. The turn
 // ends before the commit, whose rows the next claim may find locked still.
 func (s *store) inTurn(ctx context.Context, x execer, turn int64, fn func() error) error {
-	take := s.stmt("turn", 0, func(int) statements.Stmt { return statements.Turn(s.server) })
-	numbers, err := selectInt64s(ctx, x, take.SQL, take.Bind(statements.Values{"turn": turn}, nil))
+	take := s.stmt("turn", 0, func(int) statements.Stmt { return statements.TakeClaimSlot(s.server) })
+	numbers, err := selectInt64s(ctx, x, take.SQL, take.Bind(statements.Values{"slot": turn}, nil))
 	if err != nil && s.server.Classify(err) == dialect.Other && ctx.Err() == nil {
 		s.noTurns.Store(true) // as on some clusters
 		return fn()
@@ -70,8 +70,8 @@ func (s *store) inTurn(ctx context.Context, x execer, turn int64, fn func() erro
 	if err := fn(); err != nil {
 		return fmt.Errorf("%w: %w", errHasTurn, err)
 	}
-	end := s.stmt("end turn", 0, func(int) statements.Stmt { return statements.EndTurn(s.server) })
-	if _, err := x.exec(ctx, end.SQL, end.Bind(statements.Values{"turn": turn, "number": numbers[0]}, nil)); err != nil {
+	end := s.stmt("end turn", 0, func(int) statements.Stmt { return statements.ReleaseClaimSlot(s.server) })
+	if _, err := x.exec(ctx, end.SQL, end.Bind(statements.Values{"slot": turn, "number": numbers[0]}, nil)); err != nil {
 		return fmt.Errorf("%w: %w", errHasTurn, err)
 	}
 	return nil

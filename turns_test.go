@@ -28,8 +28,8 @@ func takeTurn(t *testing.T, s *store, turn int64) *sql.Tx {
 	if s.server.Caps.UpdateReturning {
 		err = tx.QueryRowContext(t.Context(), "select case when pg_try_advisory_xact_lock($1) or pg_try_advisory_xact_lock($1 + 1) then 1 else 0 end", turn).Scan(&got)
 	} else {
-		stmt := statements.Turn(s.server)
-		err = tx.QueryRowContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"turn": turn}, nil)...).Scan(&got)
+		stmt := statements.TakeClaimSlot(s.server)
+		err = tx.QueryRowContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"slot": turn}, nil)...).Scan(&got)
 	}
 	if err != nil || got == 0 {
 		t.Fatalf("no turn is left (error %v)", err)
@@ -41,8 +41,8 @@ func takeTurn(t *testing.T, s *store, turn int64) *sql.Tx {
 func endTurns(t *testing.T, s *store, tx *sql.Tx, turn int64) {
 	t.Helper()
 	for number := 1; number <= 2 && !s.server.Caps.UpdateReturning; number++ {
-		stmt := statements.EndTurn(s.server)
-		if _, err := tx.ExecContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"turn": turn, "number": number}, nil)...); err != nil {
+		stmt := statements.ReleaseClaimSlot(s.server)
+		if _, err := tx.ExecContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"slot": turn, "number": number}, nil)...); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -177,12 +177,12 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	fill(t, db, s, statistics)
 	power := formula(t, "15s + n^4")
 	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000),
-		"state": "open", "priority": 0, "kind": "kind1", "policy": "", "attempts": 3, "since": int64(0), "turn": int64(2)}
+		"state": "open", "priority": 0, "kind": "kind1", "policy": "", "attempts": 3, "since": int64(0), "slot": int64(2)}
 	claim, lanes := statements.ClaimLane(s, tables, &power), []statements.Row(nil)
-	inTurn := claim
-	if s.Caps.Lateral {
+	inSlot := claim
+	if statements.ClaimsAtOnce(s) {
 		claim = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}})
-		inTurn = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}, InTurn: true})
+		inSlot = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}, InSlot: true})
 		lanes = []statements.Row{
 			{"open", int64(0), "kind1", "", int64(3), int64(0), int64(0)}, {"open", int64(0), "kind2", "", int64(1), int64(0), int64(0)},
 		}
@@ -231,7 +231,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		rows []statements.Row
 		want []string
 	}{
-		{"claim", claim, lanes, want[0]}, {"claim in turn", inTurn, lanes, want[0]}, {"sweep", statements.Sweep(s, tables), nil, want[1]},
+		{"claim", claim, lanes, want[0]}, {"claim in slot", inSlot, lanes, want[0]}, {"sweep", statements.Sweep(s, tables), nil, want[1]},
 		{"settle", statements.Delete(s, tables, len(fences)), fences, want[2]}, {"settle of one", statements.Finish(s, tables, 1), fences[:1], one},
 		{"cleaning", statements.Clean(s, tables), nil, want[3]},
 	} {

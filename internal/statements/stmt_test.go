@@ -79,15 +79,15 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	if s.Caps.CachesStatistics {
 		all["recount"] = statements.RefreshStatistics(s, tables)
 	}
-	if s.Caps.Lateral {
+	if statements.ClaimsAtOnce(s) {
 		all["claim"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}})
-		all["claim_in_turn"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}, InTurn: true})
+		all["claim_in_slot"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}, InSlot: true})
 		all["claim_snoozed"] = statements.Claim(s, statements.ClaimParams{Tables: tables})
 	} else {
 		all["claim_lane"] = statements.ClaimLane(s, tables, &arctan)
 		all["claim_lane_snoozed"] = statements.ClaimLane(s, tables, nil)
-		if s.Caps.SkipLocked {
-			all["turn"], all["end_turn"] = statements.Turn(s), statements.EndTurn(s)
+		if statements.HasClaimSlots(s) {
+			all["take_claim_slot"], all["release_claim_slot"] = statements.TakeClaimSlot(s), statements.ReleaseClaimSlot(s)
 		}
 	}
 	if s.Caps.Notify {
@@ -99,9 +99,9 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		all["copy_ids"], all["notify"] = statements.CopyIDs(s), statements.Notify(s)
 	}
 	if s.Caps.LaneExpression {
-		all["lane_indexes"] = statements.LaneIndexes(s)
+		all["lane_expression_indexes"] = statements.LaneExpressionIndexes(s)
 	}
-	if s.Name() == dialect.SQLite {
+	if s.Caps.AmbiguousMissingTable {
 		all["count_tables"] = statements.CountTables(s)
 	}
 	return all
@@ -270,8 +270,8 @@ func TestParametersGoWhereTheTextNamesThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stmt := statements.EndTurn(s)
-	if got := stmt.Bind(statements.Values{"turn": "turn", "number": "number"}, nil); !slices.Equal(got, []any{"turn", "number"}) {
+	stmt := statements.ReleaseClaimSlot(s)
+	if got := stmt.Bind(statements.Values{"slot": "slot", "number": "number"}, nil); !slices.Equal(got, []any{"slot", "number"}) {
 		t.Errorf("%s\nis bound to %v", stmt.SQL, got)
 	}
 }
