@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
-	"github.com/falldue/falldue/dialect"
 )
 
 var handlerCases = []conformance{
@@ -111,10 +110,7 @@ var handlerCases = []conformance{
 		b.db.MustExec("create table effects (task bigint not null, attempt int not null)")
 		q := b.queue(t, falldue.Config{DoneRetention: time.Hour})
 		k := falldue.NewKind[note]("effective", falldue.KindConfig{Policy: policy(t, "delay 0")})
-		insert := "insert into effects (task, attempt) values (?, ?)"
-		if q.Engine() == dialect.Postgres {
-			insert = "insert into effects (task, attempt) values ($1, $2)"
-		}
+		insert := b.db.Rebind("insert into effects (task, attempt) values (?, ?)")
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[note]) error {
 			tx, err := b.db.BeginTxx(ctx, nil)
 			if err != nil {

@@ -33,12 +33,17 @@ type Harness struct {
 	// Open opens a pool on that database. A case that needs two workers with
 	// nothing in common opens two.
 	Open func(dsn string) (*sqlx.DB, error)
+	// New makes a queue on a pool. Defaults to [falldue.New].
+	New func(db *sqlx.DB, cfg falldue.Config) (*falldue.Queue, error)
 	// Only picks the cases whose sentence contains it. Defaults to all.
 	Only string
 }
 
 // TestQueue runs every case of the suite as a parallel sub-test.
 func TestQueue(t *testing.T, h Harness) {
+	if h.New == nil {
+		h.New = falldue.New
+	}
 	for _, group := range [][]conformance{enqueueCases, orderCases, retryCases, leaseCases, handlerCases, stopCases} {
 		for _, c := range group {
 			if !strings.Contains(c.sentence, h.Only) {
@@ -103,7 +108,7 @@ func (b *bench) queueOn(t *testing.T, db *sqlx.DB, cfg falldue.Config) *falldue.
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	q, err := falldue.New(db, cfg)
+	q, err := b.h.New(db, cfg)
 	if err != nil {
 		t.Fatalf("new queue: %v", err)
 	}

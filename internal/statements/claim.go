@@ -23,7 +23,8 @@ type ClaimParams struct {
 	Tables dialect.Tables
 	// Formulas are the delays of the lanes that will be passed in.
 	Formulas []sqlgen.Formula
-	// InSlot makes the claim take a claim slot: see slot.go.
+	// InSlot makes the claim take a claim slot, on servers with them: see
+	// [HasClaimSlots].
 	InSlot bool
 }
 

@@ -2,6 +2,7 @@ package statements_test
 
 import (
 	"database/sql"
+	"slices"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -87,11 +88,9 @@ func TestLocksKeepClaimsApart(t *testing.T) {
 // TestClaimsAreExclusiveWithoutLocks: of two claims that read the same row, only
 // one gets it.
 func TestClaimsAreExclusiveWithoutLocks(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, engine string) {
-		db := testdb.Open(t, engine)
-		s := migrated(t, db)
-		if !s.Caps.LockRows || s.Caps.UpdateReturning {
-			t.Skip("it claims by one statement, or locks no rows")
+	eachServer(t, func(t *testing.T, db *sqlx.DB, s dialect.Server) {
+		if statements.ClaimsAtOnce(s) || s.Caps.SingleWriter {
+			t.Skip("it claims by one statement, or has one writer at a time")
 		}
 		lane := enqueueOpen(t, db, s, 2)
 		unlocked := s
@@ -118,6 +117,77 @@ func TestClaimsAreExclusiveWithoutLocks(t *testing.T) {
 			if err := txs[i].Commit(); err != nil {
 				t.Fatal(err)
 			}
+		}
+	})
+}
+
+// TestClaimsOfOneStatementAreExclusive: a claim gets nothing that another one,
+// which has not committed, has changed, whether the engine locks rows or not.
+func TestClaimsOfOneStatementAreExclusive(t *testing.T) {
+	eachServer(t, func(t *testing.T, db *sqlx.DB, s dialect.Server) {
+		if !statements.ClaimsAtOnce(s) {
+			t.Skip("it claims lane by lane")
+		}
+		lane := enqueueOpen(t, db, s, 4)
+		lane["worker"], lane["limit"] = "me", 2
+		stmt := statements.Claim(s, statements.ClaimParams{Tables: tables})
+		wanted := []statements.Row{statements.LaneColumns.Row(&statements.WantedLane{Lane: statements.Lane{State: statements.StateOpen, Kind: "kind"}, Formula: -1})}
+		ids := func(q sqlx.QueryerContext) (ids []int64, err error) {
+			rows, err := q.QueryContext(t.Context(), stmt.SQL, stmt.Bind(lane, wanted)...)
+			if err != nil {
+				return nil, err
+			}
+			defer func() { _ = rows.Close() }()
+			for rows.Next() {
+				var id int64
+				var rest [8]any
+				if err := rows.Scan(&rest[0], &id, &rest[1], &rest[2], &rest[3], &rest[4], &rest[5], &rest[6], &rest[7], new(any)); err != nil {
+					return nil, err
+				}
+				ids = append(ids, id)
+			}
+			return ids, rows.Err()
+		}
+		tx, err := db.BeginTxx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		first, err := ids(tx)
+		if err != nil || len(first) != 2 {
+			t.Fatalf("the first claim got %v (error %v), want two tasks", first, err)
+		}
+		var second []int64
+		done := make(chan error, 1)
+		go func() {
+			var err error
+			second, err = ids(db)
+			done <- err
+		}()
+		// The second claim ends by itself, or waits for the first one's rows.
+		for waiting := 0; waiting == 0 && len(done) == 0; {
+			err := db.GetContext(t.Context(), &waiting, "select count(*) from pg_locks join pg_database on pg_database.oid = database where datname = current_database() and not granted")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if waiting == 0 {
+				err = db.GetContext(t.Context(), &waiting, "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(second, func(id int64) bool { return slices.Contains(first, id) }) {
+			t.Errorf("both claims got one of %v and %v", first, second)
+		}
+		if s.Caps.SkipLocked && len(second) != 2 {
+			t.Errorf("the second claim got %v, want the two that were left", second)
 		}
 	})
 }

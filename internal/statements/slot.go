@@ -13,7 +13,8 @@ import "github.com/falldue/falldue/dialect"
 
 // HasClaimSlots reports whether claims on a server can take claim slots.
 func HasClaimSlots(s dialect.Server) bool {
-	return s.Caps.SkipLocked && s.Caps.Locks != dialect.NoLocks
+	locks := s.Caps.Locks == dialect.AdvisoryLocks || s.Caps.Locks == dialect.NamedLocks && !ClaimsAtOnce(s)
+	return locks && s.Caps.SkipLocked
 }
 
 // TakeClaimSlot takes a claim slot for the session and returns 1 or 2, its

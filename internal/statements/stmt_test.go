@@ -64,7 +64,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"list_filtered":     statements.List(s, tables, statements.ListParams{ID: true, Queue: true, Kind: true, State: true}),
 		"attempts":          statements.Attempts(s, tables),
 		"count":             statements.Count(s, tables),
-		"revive":            statements.Retry(s, tables),
+		"retry":             statements.Retry(s, tables),
 		"cancel":            statements.Cancel(s, tables),
 		"clean":             statements.Clean(s, tables),
 		"drop":              statements.Drop(s, tables, room),
@@ -77,11 +77,13 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		all["next_lane"] = statements.NextLane(s, tables)
 	}
 	if s.Caps.CachesStatistics {
-		all["recount"] = statements.RefreshStatistics(s, tables)
+		all["refresh_statistics"] = statements.RefreshStatistics(s, tables)
 	}
 	if statements.ClaimsAtOnce(s) {
 		all["claim"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}})
-		all["claim_in_slot"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}, InSlot: true})
+		if statements.HasClaimSlots(s) {
+			all["claim_in_slot"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}, InSlot: true})
+		}
 		all["claim_snoozed"] = statements.Claim(s, statements.ClaimParams{Tables: tables})
 	} else {
 		all["claim_lane"] = statements.ClaimLane(s, tables, &arctan)
@@ -160,6 +162,12 @@ func migrated(t *testing.T, db *sqlx.DB) dialect.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	migrate(t, db, s)
+	return s
+}
+
+func migrate(t *testing.T, db *sqlx.DB, s dialect.Server) {
+	t.Helper()
 	m, err := migrations.New(db.DB, s, tables)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +175,6 @@ func migrated(t *testing.T, db *sqlx.DB) dialect.Server {
 	if _, err := m.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return s
 }
 
 // TestPrepared has every server prepare every statement.
@@ -175,21 +182,25 @@ func TestPrepared(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for _, driver := range testdb.Drivers(engine) {
 			db := testdb.OpenDriver(t, engine, driver)
-			s := migrated(t, db)
-			for name, stmt := range allOf(t, s) {
-				tx, err := db.BeginTx(t.Context(), nil) // COPY wants one
-				if err != nil {
-					t.Fatal(err)
-				}
-				if prepared, err := tx.PrepareContext(t.Context(), stmt.SQL); err != nil {
-					t.Errorf("%s: %s: %v\n%s", driver, name, err, stmt.SQL)
-				} else {
-					_ = prepared.Close()
-				}
-				_ = tx.Rollback()
-			}
+			prepareAll(t, db, migrated(t, db))
 		}
 	})
+}
+
+func prepareAll(t *testing.T, db *sqlx.DB, s dialect.Server) {
+	t.Helper()
+	for name, stmt := range allOf(t, s) {
+		tx, err := db.BeginTx(t.Context(), nil) // COPY needs one
+		if err != nil {
+			t.Fatal(err)
+		}
+		if prepared, err := tx.PrepareContext(t.Context(), stmt.SQL); err != nil {
+			t.Errorf("%s: %s: %v\n%s", db.DriverName(), name, err, stmt.SQL)
+		} else {
+			_ = prepared.Close()
+		}
+		_ = tx.Rollback()
+	}
 }
 
 // TestProbeFindsTheTypical holds what Typical says to what servers say.

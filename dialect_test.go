@@ -1,0 +1,33 @@
+package falldue_test
+
+import (
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/othersql"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/queuetest"
+)
+
+// TestConformanceWithoutAName holds an engine to the suite that no code knows by
+// its name. Its server lacks what decides how a claim and a settle are made; the
+// tests of internal/statements take away all else, one by one.
+func TestConformanceWithoutAName(t *testing.T) {
+	for _, lack := range []string{"lateral", "update returning", "row locks", "everything"} {
+		t.Run("without "+lack, func(t *testing.T) {
+			queuetest.TestQueue(t, queuetest.Harness{
+				DSN:  func(t *testing.T) string { return testdb.DSN(t, testdb.Postgres) },
+				Open: func(dsn string) (*sqlx.DB, error) { return sqlx.Open("postgres", dsn) },
+				New: func(db *sqlx.DB, cfg falldue.Config) (*falldue.Queue, error) {
+					server, err := othersql.Probe(t.Context(), db, lack)
+					if err != nil {
+						return nil, err
+					}
+					return falldue.NewOn(db, server, cfg)
+				},
+			})
+		})
+	}
+}
