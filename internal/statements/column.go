@@ -210,15 +210,22 @@ func scan(v driver.Value, field any) (err error) {
 }
 
 func whole(v driver.Value) (int64, error) {
+	digits := ""
 	switch v := v.(type) {
 	case int64:
 		return v, nil
 	case []byte:
-		return strconv.ParseInt(string(v), 10, 64)
+		digits = string(v)
 	case string:
-		return strconv.ParseInt(v, 10, 64)
+		digits = v
+	default:
+		return 0, fmt.Errorf("%v (%T) is not a whole number", v, v)
 	}
-	return 0, fmt.Errorf("%v (%T) is not a whole number", v, v)
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
 }
 
 func text(v driver.Value) (string, error) {

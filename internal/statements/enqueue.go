@@ -161,8 +161,10 @@ select pg_notify(:channel, '')`)
 // Parameters: key, policy.
 func PutPolicy(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
-	b.set("unless there", "on conflict do nothing")
-	if s.Caps.Upsert == dialect.OnDuplicateKey {
+	switch s.Caps.Upsert {
+	case dialect.OnConflict:
+		b.set("unless there", "on conflict do nothing")
+	case dialect.OnDuplicateKey:
 		b.set("unless there", "on duplicate key update created_at = created_at")
 	}
 	return b.stmt(`

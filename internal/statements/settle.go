@@ -125,9 +125,11 @@ func Record(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	columns := RecordColumns.columns()
 	source := b.withBatch(columns, size)
-	b.set("insert", "insert into")
-	b.set("unless there", " on conflict do nothing")
-	if s.Caps.Upsert == dialect.OnDuplicateKey {
+	switch s.Caps.Upsert {
+	case dialect.OnConflict:
+		b.set("insert", "insert into")
+		b.set("unless there", " on conflict do nothing")
+	case dialect.OnDuplicateKey:
 		b.set("insert", "insert ignore into")
 		b.set("unless there", "")
 	}
