@@ -1,6 +1,8 @@
 package falldue_test
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -29,5 +31,28 @@ func TestConformanceWithoutAName(t *testing.T) {
 				},
 			})
 		})
+	}
+}
+
+// TestNoCodeAsksForTheNameOfAnEngine: what engines do differently is a method
+// of their Dialect or one of their Caps.
+func TestNoCodeAsksForTheNameOfAnEngine(t *testing.T) {
+	t.Parallel()
+	name := regexp.MustCompile(`\bdialect\.(Postgres|MySQL|MariaDB|SQLite|TiDB)\b`)
+	for text, want := range map[string]bool{"if s.Name() == dialect.Postgres {": true, "case dialect.TiDB:": true, "dialect.PostgresLike": false} {
+		if name.MatchString(text) != want {
+			t.Errorf("%q names an engine: %v, want %v", text, !want, want)
+		}
+	}
+	for _, file := range sourceFiles(t) {
+		// internal/faults kills servers, each in its own way.
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "internal/faults/") {
+			continue
+		}
+		for i, line := range strings.Split(readFile(t, file), "\n") {
+			if name.MatchString(line) {
+				t.Errorf("%s:%d names an engine: %s", file, i+1, strings.TrimSpace(line))
+			}
+		}
 	}
 }
