@@ -21,23 +21,23 @@ type Server struct {
 }
 
 // ErrUnsupported is wrapped by the errors of [Probe] for a server that is too
-// old or lacks something falldue needs. The text says which and what to do.
+// old or lacks something that falldue needs. The text says what, and what to do.
 var ErrUnsupported = errors.New("database server not supported")
 
-// Queryer is what Probe asks: *sqlx.DB, *sql.DB, *sql.Conn, a transaction.
+// Queryer is what [Probe] queries: a *sqlx.DB, *sql.DB, *sql.Conn or transaction.
 type Queryer interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Probe asks a server what it is and what it can do. It returns an error that
-// wraps [ErrUnsupported] where falldue cannot work on it.
+// Probe asks a server what it is and returns its description. Its error wraps
+// [ErrUnsupported] for a server that falldue cannot work on.
 func Probe(ctx context.Context, db Queryer) (Server, error) {
 	var text string
 	if err := db.QueryRowContext(ctx, "select version()").Scan(&text); err != nil {
 		if (postgres{}).Classify(err) == PreparedStatementMissing {
 			return Server{}, fmt.Errorf("%w (%w)", ErrTransactionPooling, err)
 		}
-		// SQLite alone has no version(); any other failure shows here again.
+		// Only SQLite has no version(). On other engines this query fails, too.
 		if liteErr := db.QueryRowContext(ctx, "select sqlite_version()").Scan(&text); liteErr != nil {
 			return Server{}, fmt.Errorf("dialect: ask the server for its version: %w", err)
 		}
@@ -57,7 +57,7 @@ func Probe(ctx context.Context, db Queryer) (Server, error) {
 	case versionOf(text) != (version{}) && !strings.Contains(text, "CockroachDB"):
 		return probeMySQL(ctx, db, MySQL, text)
 	}
-	return Server{}, fmt.Errorf("%w: the server calls itself %q; falldue speaks %v", ErrUnsupported, text, Names)
+	return Server{}, fmt.Errorf("%w: the server calls itself %q; falldue supports %v", ErrUnsupported, text, Names)
 }
 
 func probePostgres(text string) (Server, error) {
@@ -95,11 +95,11 @@ func probeSQLite(ctx context.Context, db Queryer, text string) (Server, error) {
 	return serverOf(SQLite, text), nil
 }
 
-// serverOf is the default server of an engine, with the version of a live one.
+// serverOf returns the default server of an engine with a version.
 func serverOf(name Name, version string) Server {
 	s, err := DefaultServer(name)
 	if err != nil {
-		panic(err) // Probe names an engine that the table does not have
+		panic(err) // the engine is missing in the table
 	}
 	s.Version = version
 	return s

@@ -203,19 +203,19 @@ func prepareAll(t *testing.T, db *sqlx.DB, s dialect.Server) {
 	}
 }
 
-// TestProbeFindsTheTypical holds what Typical says to what servers say.
-func TestProbeFindsTheTypical(t *testing.T) {
+// TestProbeFindsTheDefaultServer compares DefaultServer with what servers say of themselves.
+func TestProbeFindsTheDefaultServer(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		found, err := dialect.Probe(t.Context(), testdb.Open(t, engine))
 		if err != nil {
 			t.Fatal(err)
 		}
-		typical, err := dialect.DefaultServer(dialect.Name(engine))
+		want, err := dialect.DefaultServer(dialect.Name(engine))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found.Caps != typical.Caps || found.Name() != typical.Name() || found.Version == "" {
-			t.Errorf("the server is %+v, typical is %+v", found, typical)
+		if found.Caps != want.Caps || found.Name() != want.Name() || found.Version == "" {
+			t.Errorf("the server is %+v, the default is %+v", found, want)
 		}
 	})
 }
