@@ -1,6 +1,7 @@
 package statements
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -35,6 +36,29 @@ func ClaimsAtOnce(s dialect.Server) bool {
 	return c.Lateral && c.WritableCTE && c.UpdateReturning && c.Rows == dialect.Arrays
 }
 
+// The two forms of Claim: by itself, and in a claim slot.
+const (
+	claim = `
+with {due}
+{claim}`
+
+	claimInSlot = `
+with slot as materialized (select pg_try_advisory_xact_lock({int :slot}) or pg_try_advisory_xact_lock({int :slot} + 1) as taken),
+{due},
+claimed as ({claim})
+select * from claimed union all select {no slot} from slot where not taken`
+
+	claimDue = `due as materialized (select l.place, t.* from {lanes}
+cross join lateral (select {address} as version, fence, updated_at as anchor, claimed_by as previous from {tasks}
+where {in lane} and updated_at >= {moment l.since} and updated_at <= {shift {now}, -({delay})}
+order by updated_at limit :limit{for update}) t{if slot}
+limit :limit)`
+
+	claimUpdate = `update {tasks} t set {set claim}
+from due where t.{address} = due.version and t.fence = due.fence
+returning {claimed}`
+)
+
 // Claim takes up to :limit due tasks out of lanes for :worker, in one statement,
 // and returns them as [ClaimedColumns]. It is for servers where [ClaimsAtOnce].
 // The batch has [LaneColumns], in the order in which to empty the lanes.
@@ -43,50 +67,34 @@ func ClaimsAtOnce(s dialect.Server) bool {
 // the place 0.
 //
 // Rows are locked one by one as the outer limit asks for them, so that a claim
-// of 100 locks 100. Each lane is scanned from its oldest row that is not before
-// its since: index entries of deleted rows stay for as long as an open snapshot
-// may see them, and every claim would read all of them again.
+// of 100 locks 100. Each lane is scanned from its since on: index entries of
+// deleted rows stay for as long as an open snapshot may see them, and every claim
+// would read all of them again.
 //
 // A locked row is found again by its address, which costs less than its key and
 // is safe, since nobody else can move it. A row that has changed since the
 // statement began is left to the next claim.
 func Claim(s dialect.Server, p ClaimParams) Stmt {
 	b := newBuilder(s, p.Tables)
+	b.set("due", claimDue)
+	b.set("claim", claimUpdate)
 	b.set("lanes", func() string { return arrays{}.numbered(b, "l", LaneColumns.columns()) })
-	b.batch = LaneColumns.columns()
 	b.setInLane(func(c column) string { return "l." + c.Name })
 	b.set("delay", func() string { return b.delays(p.Formulas) })
-	b.set("address", "id")
-	if s.Caps.RowAddress != "" {
-		b.set("address", s.Caps.RowAddress)
-	}
+	b.set("address", cmp.Or(s.Caps.RowAddress, "id"))
 	b.setClaim()
 	b.set("claimed", ClaimedColumns.list("t.", map[string]string{
 		"place": "due.place", "anchor": "due.anchor", "now": "{now}", "previous": "due.previous",
 	}))
-	b.set("if slot", "")
-	b.set("due", `due as materialized (select l.place, t.* from {lanes}
-cross join lateral (select {address} as version, fence, updated_at as anchor, claimed_by as previous from {tasks}
-where {in lane} and updated_at >= {moment l.since} and updated_at <= {shift {now}, -({delay})}
-order by updated_at limit :limit{for update}) t{if slot}
-limit :limit)`)
-	b.set("claim", `update {tasks} t set {set claim}
-from due where t.{address} = due.version and t.fence = due.fence
-returning {claimed}`)
 	if !p.InSlot {
-		return b.stmt(`
-with {due}
-{claim}`)
+		b.set("if slot", "")
+		return b.stmt(claim)
 	}
 	b.set("if slot", "\nwhere (select taken from slot)")
 	b.set("no slot", list(ClaimedColumns.columns(), ", ", func(c column) string {
 		return map[ColumnType]string{Int: "0", Moment: "0", Text: "''", JSON: "null"}[c.Type]
 	}))
-	return b.stmt(`
-with slot as materialized (select pg_try_advisory_xact_lock({int :slot}) or pg_try_advisory_xact_lock({int :slot} + 1) as taken),
-{due},
-claimed as ({claim})
-select * from claimed union all select {no slot} from slot where not taken`)
+	return b.stmt(claimInSlot)
 }
 
 // delays returns the delay of lane l, in microseconds.

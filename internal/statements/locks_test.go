@@ -16,22 +16,16 @@ import (
 // [statements.ClaimLane] takes for their lane.
 func enqueueOpen(t *testing.T, db *sqlx.DB, s dialect.Server, n int) statements.Values {
 	t.Helper()
-	rows := make([]statements.Row, n)
-	for i := range rows {
-		rows[i] = statements.Row{"default", "kind", "", int64(0), int64(0), int64(0), nil, "{}"}
-	}
-	stmt := statements.Enqueue(s, statements.EnqueueParams{Tables: tables}, n)
-	if _, err := db.ExecContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"channel": ""}, rows)...); err != nil {
-		t.Fatal(err)
-	}
-	return statements.Values{"queue": "default", "state": "open", "priority": 0, "kind": "kind", "policy": "", "attempts": 0,
-		"since": int64(0), "limit": 1, "lease": int64(60e6)}
+	store(t, db, s, slices.Repeat([]statements.Entry{{Queue: "default", Kind: "kind", Payload: "{}"}}, n)...)
+	values := statements.Values{"queue": "default", "since": int64(0), "limit": 1, "lease": int64(60e6)}
+	statements.SetLane(values, statements.Lane{State: statements.StateOpen, Kind: "kind"})
+	return values
 }
 
 // reader is a transaction as the workers' own are.
-func reader(t *testing.T, db *sqlx.DB) *sql.Tx {
+func reader(t *testing.T, db *sqlx.DB) *sqlx.Tx {
 	t.Helper()
-	tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	tx, err := db.BeginTxx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,22 +35,10 @@ func reader(t *testing.T, db *sqlx.DB) *sql.Tx {
 
 // firstDue reads what a claim of one row would take: its id, and its fence
 // before the claim; 0 and 0 where it finds none.
-func firstDue(t *testing.T, tx *sql.Tx, s dialect.Server, lane statements.Values) (id, fence int64) {
+func firstDue(t *testing.T, tx *sqlx.Tx, s dialect.Server, lane statements.Values) (id, fence int64) {
 	t.Helper()
-	stmt := statements.ClaimLane(s, tables, nil)
-	rows, err := tx.QueryContext(t.Context(), stmt.SQL, stmt.Bind(lane, nil)...)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, stmt.SQL)
-	}
-	defer rows.Close()
-	var rest [8]any
-	for rows.Next() {
-		if err := rows.Scan(&rest[0], &id, &fence, &rest[1], &rest[2], &rest[3], &rest[4], &rest[5], &rest[6], &rest[7]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
+	for _, c := range read(t, tx, statements.ClaimedColumns, statements.ClaimLane(s, tables, nil), lane, nil) {
+		id, fence = c.ID, c.Fence
 	}
 	return id, fence
 }
@@ -97,7 +79,7 @@ func TestClaimsAreExclusiveWithoutLocks(t *testing.T) {
 		unlocked.Caps.LockRows = false
 		take := statements.Take(s, tables, 1)
 		var ids, fences [2]int64
-		var txs [2]*sql.Tx
+		var txs [2]*sqlx.Tx
 		for i := range txs {
 			txs[i] = reader(t, db)
 			ids[i], fences[i] = firstDue(t, txs[i], unlocked, lane)
@@ -107,7 +89,7 @@ func TestClaimsAreExclusiveWithoutLocks(t *testing.T) {
 		}
 		for i, want := range []int64{1, 0} {
 			lane["worker"] = []string{"one", "other"}[i]
-			res, err := txs[i].ExecContext(t.Context(), take.SQL, take.Bind(lane, []statements.Row{{ids[i], fences[i]}})...)
+			res, err := txs[i].ExecContext(t.Context(), take.SQL, take.Bind(lane, []statements.Row{statements.FenceColumns.Row(&statements.Key{TaskID: ids[i], Fence: fences[i]})})...)
 			if err != nil {
 				t.Fatal(err)
 			}

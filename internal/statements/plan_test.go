@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -176,22 +175,18 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	s := migrated(t, db)
 	fill(t, db, s, statistics)
 	power := formula(t, "15s + n^4")
-	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000),
-		"state": "open", "priority": 0, "kind": "kind1", "policy": "", "attempts": 3, "since": int64(0), "slot": int64(2)}
+	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000), "since": int64(0), "slot": int64(2)}
+	statements.SetLane(lane, statements.Lane{State: statements.StateOpen, Kind: "kind1", Attempts: 3})
 	claim, lanes := statements.ClaimLane(s, tables, &power), []statements.Row(nil)
 	inSlot := claim
 	if statements.ClaimsAtOnce(s) {
 		claim = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}})
 		inSlot = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}, InSlot: true})
-		lanes = []statements.Row{
-			{"open", int64(0), "kind1", "", int64(3), int64(0), int64(0)}, {"open", int64(0), "kind2", "", int64(1), int64(0), int64(0)},
-		}
+		wanted := []statements.Lane{{State: statements.StateOpen, Kind: "kind1", Attempts: 3}, {State: statements.StateOpen, Kind: "kind2", Attempts: 1}}
+		lanes = statements.LaneColumns.Rows(len(wanted), func(i int) *statements.WantedLane { return &statements.WantedLane{Lane: wanted[i]} })
 	}
 	// A large batch, of a worker that the statistics do not know.
-	var fences []statements.Row
-	for id := range int64(500) {
-		fences = append(fences, statements.Row{id + 1, int64(1)})
-	}
+	fences := statements.FenceColumns.Rows(500, func(i int) *statements.Key { return &statements.Key{TaskID: int64(i) + 1, Fence: 1} })
 	want := map[string][4][]string{
 		// A claim reads the index by all its columns; a sweep jumps in it; a
 		// settle reads by the primary key; a cleaning reads the index of its state.
@@ -277,7 +272,8 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		if name == "settle" {
 			rows = nil
 			for _, f := range fences {
-				rows = append(rows, append(slices.Clone(f), "open", int64(0), int64(0), nil, nil))
+				id, _ := f[0].(int64)
+				rows = append(rows, statements.SettleColumns.Row(&statements.Settlement{Key: statements.Key{TaskID: id, Fence: 1}, State: statements.StateOpen}))
 			}
 		}
 		start := time.Now()

@@ -7,8 +7,9 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// rowSource is how a batch of rows enters a statement. The holes of its
-// templates are filled by withBatch, setKeys, updateRows and deleteRows.
+// rowSource is how a batch of rows enters a statement. The holes in its
+// templates are set by [builder.withBatch], [builder.setKeys] and the functions
+// in settle.go.
 type rowSource interface {
 	// from is the batch as FROM takes it, under an alias and with its columns
 	// named.
