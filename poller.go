@@ -372,7 +372,9 @@ func (p *poller) learn(due []lane, wants []want, got []*claim, room int, start t
 			due := start.Add(wants[c.place-1].rule.delayIn(c.was) - micros(c.now-c.anchor))
 			p.lanes[c.was] = front{due: due, since: max(f.since, c.anchor), stuck: f.stuck}
 		}
-		if len(got) >= turnSize && !p.w.q.store.server.Caps.SingleWriter {
+		// Without row locks two claims of one worker may find the same tasks, and
+		// could not tell which of them took a task.
+		if len(got) >= turnSize && p.w.q.store.server.Caps.LockRows {
 			signal(p.more)
 		}
 		return

@@ -12,7 +12,8 @@ import (
 // [DefaultServer] has the Caps of each engine, and [Probe] corrects them by
 // what the server says of itself.
 type Caps struct {
-	// LockRows: SELECT … FOR UPDATE locks the rows that it returns.
+	// LockRows: SELECT … FOR UPDATE locks the rows that it returns. Without it a
+	// worker makes one claim at a time.
 	LockRows bool
 	// SkipLocked: FOR UPDATE SKIP LOCKED leaves out rows that others have
 	// locked. It keeps workers from waiting for each other; no guarantee of

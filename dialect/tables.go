@@ -27,7 +27,7 @@ func (t Tables) Validate(s Server) error {
 	}
 	own := s.Caps.ReservedPrefix
 	if own != "" && strings.HasPrefix(strings.ToLower(t.Prefix), own) {
-		return fmt.Errorf("table prefix %q: on %s names that begin with %s belong to the engine", t.Prefix, s.Name(), own)
+		return fmt.Errorf("table prefix %q: allowed on %s are all that do not begin with %s, which belongs to the engine", t.Prefix, s.Name(), own)
 	}
 	if t.Schema == "" {
 		return nil
