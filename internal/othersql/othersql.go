@@ -1,11 +1,14 @@
-// Package othersql is an engine for tests that no code knows by its name. Its
-// server is PostgreSQL's, which pretends to lack one thing after the other, so
-// that whatever asks for the name of an engine instead of its abilities fails.
+// Package othersql is an engine for tests, whose name no code knows. Its server is
+// PostgreSQL with some of its Caps taken away. Code that asks for the name of an
+// engine instead of its Caps fails on it, and so does code that relies on an
+// ability that it has not asked for.
 package othersql
 
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/falldue/falldue/dialect"
 )
@@ -18,7 +21,7 @@ type renamed struct{ dialect.Dialect }
 
 func (renamed) Name() dialect.Name { return Name }
 
-// lacks takes abilities away. The key says which.
+// lacks are functions that take abilities away, by what they take away.
 var lacks = map[string]func(*dialect.Caps){
 	"nothing":          func(*dialect.Caps) {},
 	"lateral":          func(c *dialect.Caps) { c.Lateral = false },
@@ -40,16 +43,11 @@ var lacks = map[string]func(*dialect.Caps){
 	},
 }
 
-// Lacks lists what a server may lack. Servers that lack much of it are slower.
-func Lacks() (names []string) {
-	for name := range lacks {
-		names = append(names, name)
-	}
-	return names
-}
+// Lacks lists what a server may lack.
+func Lacks() []string { return slices.Sorted(maps.Keys(lacks)) }
 
-// Probe returns the server behind db, which must be PostgreSQL, as one of this
-// engine that lacks something of [Lacks].
+// Probe returns the server behind db, which must be PostgreSQL, as a server of
+// this engine without one of [Lacks].
 func Probe(ctx context.Context, db dialect.Queryer, lack string) (dialect.Server, error) {
 	s, err := dialect.Probe(ctx, db)
 	if err != nil {

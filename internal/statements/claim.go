@@ -144,8 +144,9 @@ order by updated_at limit :limit{for update}`)
 
 // Take claims tasks by id and fence. It is a compare-and-set, and thereby
 // exclusive even where the rows could not be locked. If it matches fewer rows
-// than the batch has, [Owned] tells which tasks the worker has taken: on servers
-// without row locks a worker must therefore make one claim at a time. The batch
+// than the batch has, [Owned] selects those that the worker has taken. That does
+// not distinguish two claims of one worker: without row locks a worker must make
+// one claim at a time. The batch
 // has [FenceColumns], with the fence before the claim. Parameters: lease, worker.
 func Take(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)

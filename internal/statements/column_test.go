@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/falldue/falldue/dialect"
 )
 
 func TestScanReadsWhatDriversReturn(t *testing.T) {
@@ -156,5 +158,21 @@ func BenchmarkRows(b *testing.B) {
 	}
 	for b.Loop() {
 		EnqueueColumns.Rows(len(entries), func(i int) *Entry { return &entries[i] })
+	}
+}
+
+func BenchmarkMake(b *testing.B) {
+	for _, engine := range []dialect.Name{dialect.Postgres, dialect.MySQL} {
+		s := server(b, engine)
+		b.Run(string(engine)+"/enqueue", func(b *testing.B) {
+			for b.Loop() {
+				Enqueue(s, EnqueueParams{}, 500)
+			}
+		})
+		b.Run(string(engine)+"/settle", func(b *testing.B) {
+			for b.Loop() {
+				Settle(s, dialect.Tables{}, 500)
+			}
+		})
 	}
 }

@@ -22,7 +22,7 @@ func enqueueOpen(t *testing.T, db *sqlx.DB, s dialect.Server, n int) statements.
 	return values
 }
 
-// reader is a transaction as the workers' own are.
+// reader begins a transaction like those of workers.
 func reader(t *testing.T, db *sqlx.DB) *sqlx.Tx {
 	t.Helper()
 	tx, err := db.BeginTxx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
@@ -33,8 +33,8 @@ func reader(t *testing.T, db *sqlx.DB) *sqlx.Tx {
 	return tx
 }
 
-// firstDue reads what a claim of one row would take: its id, and its fence
-// before the claim; 0 and 0 where it finds none.
+// firstDue returns what a claim of one row would take: its id, and its fence
+// before the claim. They are 0 if nothing is due.
 func firstDue(t *testing.T, tx *sqlx.Tx, s dialect.Server, lane statements.Values) (id, fence int64) {
 	t.Helper()
 	for _, c := range read(t, tx, statements.ClaimedColumns, statements.ClaimLane(s, tables, nil), lane, nil) {
@@ -43,9 +43,9 @@ func firstDue(t *testing.T, tx *sqlx.Tx, s dialect.Server, lane statements.Value
 	return id, fence
 }
 
-// TestLocksKeepClaimsApart: what a claim reads with locks, a second one does
-// not see. TiDB parses SKIP LOCKED and locks nothing, which is why a claim must
-// not ask it for that.
+// TestLocksKeepClaimsApart: a claim skips rows that another one has read with
+// locks, if Caps say so. TiDB parses SKIP LOCKED and locks nothing, so that its
+// Caps must not have it.
 func TestLocksKeepClaimsApart(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
@@ -103,8 +103,8 @@ func TestClaimsAreExclusiveWithoutLocks(t *testing.T) {
 	})
 }
 
-// TestClaimsOfOneStatementAreExclusive: a claim gets nothing that another one,
-// which has not committed, has changed, whether the engine locks rows or not.
+// TestClaimsOfOneStatementAreExclusive: a claim gets no task of another claim that
+// has not committed, whether the engine locks rows or not.
 func TestClaimsOfOneStatementAreExclusive(t *testing.T) {
 	eachServer(t, func(t *testing.T, db *sqlx.DB, s dialect.Server) {
 		if !statements.ClaimsAtOnce(s) {

@@ -11,7 +11,7 @@ import (
 )
 
 // eachServer runs f on the server of each engine of this run, and on servers of
-// an engine that nobody knows by name.
+// an engine that no code knows by name.
 func eachServer(t *testing.T, f func(t *testing.T, db *sqlx.DB, s dialect.Server)) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
@@ -31,7 +31,7 @@ func eachServer(t *testing.T, f func(t *testing.T, db *sqlx.DB, s dialect.Server
 	}
 }
 
-// TestPreparedWithoutAName has every kind of server prepare every statement.
+// TestPreparedWithoutAName prepares every statement on every kind of server.
 func TestPreparedWithoutAName(t *testing.T) {
 	eachServer(t, func(t *testing.T, db *sqlx.DB, s dialect.Server) { prepareAll(t, db, s) })
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestSettleKeepsWhatIsLong: prepared once and run with large numbers, and short and long
-// texts in any order, a batch cuts none of them off.
+// TestSettleKeepsWhatIsLong: a statement that is prepared once and run with short
+// and long values in any order cuts none of them off.
 func TestSettleKeepsWhatIsLong(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)

@@ -36,7 +36,7 @@ func formula(t *testing.T, text string) sqlgen.Formula {
 	return f
 }
 
-// allOf is every statement of the queue, by its name, with room for two
+// allOf returns every statement of the queue by its name, made for two
 // rows where it takes a batch.
 func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	t.Helper()
@@ -109,7 +109,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	return all
 }
 
-// TestGolden holds each statement to what it printed when somebody last looked.
+// TestGolden compares each statement with its golden file.
 func TestGolden(t *testing.T) {
 	for _, name := range dialect.Names {
 		s, err := dialect.DefaultServer(name)
@@ -177,7 +177,7 @@ func migrate(t *testing.T, db *sqlx.DB, s dialect.Server) {
 	}
 }
 
-// TestPrepared has every server prepare every statement.
+// TestPrepared prepares every statement on every server.
 func TestPrepared(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for _, driver := range testdb.Drivers(engine) {
@@ -273,8 +273,8 @@ func TestBindPanicsOnMistakes(t *testing.T) {
 	}
 }
 
-// TestParametersGoWhereTheTextNamesThem: the order in which code mentions them
-// is another one.
+// TestParametersGoWhereTheTextNamesThem: the code may name them in another
+// order.
 func TestParametersGoWhereTheTextNamesThem(t *testing.T) {
 	t.Parallel()
 	s, err := dialect.DefaultServer(dialect.MySQL)

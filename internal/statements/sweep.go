@@ -22,8 +22,8 @@ from {tasks}
 where queue = :queue and state in ('open', 'snoozed')
 group by queue, {lane columns}`)
 	case s.Caps.LaneExpression && s.Caps.Lateral:
-		// The condition at the end drops queues that have a space in their names, which only
-		// a user who edits rows can make: their lanes may be in between.
+		// Queues with a space in their names, which only a user who edits rows can
+		// make, may lie between the lanes. The condition at the end drops them.
 		b.set("after", func(lane string) string {
 			b.set("last", verbatim(lane))
 			return b.expand(`(select {lane text} as lane, queue, {lane columns}, updated_at from {tasks}

@@ -72,15 +72,17 @@ func (b *builder) typed(param string, t ColumnType) string {
 	return b.server.Cast(param, t.cast())
 }
 
-// set defines a fragment: a template as a string, verbatim SQL, or a function of one or
-// two arguments, or of none where it is costly or has parameters of the batch.
+// set defines a fragment: a template as a string, verbatim SQL, or a function of
+// one or two arguments, or of none where making the fragment is costly.
 func (b *builder) set(name string, fragment any) { b.fragments[name] = fragment }
 
 var continuation = regexp.MustCompile(`\n\t+`)
 
 // expand fills in a template. Its parameters are marks until stmt numbers them.
 func (b *builder) expand(template string) string {
-	template = continuation.ReplaceAllString(template, " ")
+	if strings.Contains(template, "\n\t") {
+		template = continuation.ReplaceAllString(template, " ")
+	}
 	var out strings.Builder
 	for i := 0; i < len(template); {
 		end := i + 1
