@@ -35,11 +35,12 @@ func (x execution) maxAttempts() int {
 // settlement is the common part of every end.
 func (x execution) settlement() store.Settlement {
 	c := x.claim
-	e := store.Settlement{ID: c.ID, Fence: c.Fence, ForgetRecords: c.Fence > 1}
+	e := store.Settlement{ForgetRecords: c.Fence > 1}
+	e.TaskID, e.Fence = c.ID, c.Fence
 	if c.Previous != "" {
 		e.Records = append(e.Records, store.Record{
-			Fence: c.Fence - 1, Attempt: c.Attempts - 1, Outcome: store.Lost, Worker: c.Previous,
-			Err: "the lease ran out: the worker vanished",
+			Key: store.Key{TaskID: c.ID, Fence: c.Fence - 1}, Attempt: c.Attempts - 1, Outcome: statements.OutcomeLost, Worker: c.Previous,
+			Error: "the lease ran out: the worker vanished",
 		})
 	}
 	return e
@@ -78,7 +79,7 @@ func readError(err error) *failure {
 	}
 	var p *PanicError
 	if errors.As(err, &p) {
-		f.stack = sql.Null[string]{V: clean(p.Stack), Valid: true}
+		f.stack = notNull(clean(p.Stack))
 	}
 	return f
 }
@@ -87,36 +88,37 @@ func readError(err error) *failure {
 func (x execution) conclude(err error, took time.Duration) store.Settlement {
 	e := x.settlement()
 	if err == nil {
-		e.To = statements.StateDone
+		e.State = statements.StateDone
 		return e
 	}
 	f := readError(err)
 	switch {
 	case f.act == actSnooze:
-		e.To, e.AttemptsDelta, e.Wait = statements.StateSnoozed, -1, f.wait
+		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, -1, f.wait.Microseconds()
 		return e
 	case errors.Is(err, ErrStopping):
 		// Not the task's fault: it runs again, here or elsewhere, at once.
-		e.To, e.AttemptsDelta = statements.StateSnoozed, -1
+		e.State, e.AttemptsDelta = statements.StateSnoozed, -1
 		return e
 	}
-	e.Failure = clean(err.Error())
+	e.Error = notNull(clean(err.Error()))
 	record := store.Record{
-		Fence: x.claim.Fence, Attempt: x.claim.Attempts, Outcome: store.Retried, Worker: x.workerID, Duration: took, Err: e.Failure, Stack: f.stack,
+		Key: e.Key, Attempt: x.claim.Attempts, Outcome: statements.OutcomeRetried, Worker: x.workerID,
+		Duration: took.Microseconds(), Error: e.Error.V, Stack: f.stack,
 	}
 	// The jitter is drawn once, here, and moves the anchor; the delay is added by
 	// whoever looks whether the task is due.
 	delay, jitter := x.rule.policy.Wait(int64(x.claim.Attempts))
-	e.To = statements.StateOpen
 	if jitter > 0 {
-		e.Wait = rand.N(jitter)
+		jitter = rand.N(jitter)
 	}
-	next := delay + e.Wait
+	e.State, e.Wait = statements.StateOpen, jitter.Microseconds()
+	next := delay + jitter
 	if f.act == actRetryAfter {
-		e.To, e.Wait, next = statements.StateSnoozed, f.wait, f.wait
+		e.State, e.Wait, next = statements.StateSnoozed, f.wait.Microseconds(), f.wait
 	}
 	if f.act == actDiscard || x.exhausted(next) {
-		e.To, e.Wait, record.Outcome = statements.StateDead, 0, store.Died
+		e.State, e.Wait, record.Outcome = statements.StateDead, 0, statements.OutcomeDead
 	}
 	e.Records = append(e.Records, record)
 	return e
@@ -135,10 +137,10 @@ func (x execution) exhausted(next time.Duration) bool {
 // with its worker, or the limit is lower now than when it failed.
 func (x execution) attemptsExhausted(most int) store.Settlement {
 	e := x.settlement()
-	e.To, e.AttemptsDelta = statements.StateDead, -1
-	e.Failure = fmt.Sprintf("the lease of attempt %d of %d ran out: its worker %q vanished", x.claim.Attempts-1, most, x.claim.Previous)
+	e.State, e.AttemptsDelta = statements.StateDead, -1
+	e.Error = notNull(fmt.Sprintf("the lease of attempt %d of %d ran out: its worker %q vanished", x.claim.Attempts-1, most, x.claim.Previous))
 	if x.claim.Previous == "" {
-		e.Failure = fmt.Sprintf("%d attempts have failed, and %d are allowed now", x.claim.Attempts-1, most)
+		e.Error = notNull(fmt.Sprintf("%d attempts have failed, and %d are allowed now", x.claim.Attempts-1, most))
 	}
 	return e
 }
@@ -147,8 +149,8 @@ func (x execution) attemptsExhausted(most int) store.Settlement {
 // claims could no longer be told apart.
 func (x execution) fencesExhausted() store.Settlement {
 	e := x.settlement()
-	e.To, e.AttemptsDelta = statements.StateDead, -1
-	e.Failure = fmt.Sprintf("the fence is %d, the highest that there is: no claim of this task can have a higher one", x.claim.Fence)
+	e.State, e.AttemptsDelta = statements.StateDead, -1
+	e.Error = notNull(fmt.Sprintf("the fence is %d, the highest that there is: no claim of this task can have a higher one", x.claim.Fence))
 	return e
 }
 
@@ -156,8 +158,8 @@ func (x execution) fencesExhausted() store.Settlement {
 // claim found it, but for its fence.
 func (x execution) release() store.Settlement {
 	e := x.settlement()
-	e.To, e.AttemptsDelta = x.claim.Was.State, -1
-	e.Wait = store.Duration(x.claim.Anchor-x.claim.Now) - time.Since(x.claimed)
+	e.State, e.AttemptsDelta = x.claim.Was.State, -1
+	e.Wait = x.claim.Anchor - x.claim.Now - time.Since(x.claimed).Microseconds()
 	return e
 }
 
@@ -180,3 +182,5 @@ func clean(text string) string {
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
+
+func notNull(text string) sql.Null[string] { return sql.Null[string]{V: text, Valid: true} }

@@ -137,8 +137,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) validate(d dialect.Dialect) error {
-	if err := c.tables().Validate(d); err != nil {
+func (c Config) validate(s dialect.Server) error {
+	if err := c.tables().Validate(s); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	for name, queue := range c.Queues {
@@ -166,8 +166,8 @@ func (c Config) validate(d dialect.Dialect) error {
 			return invalid("%s %v; allowed are %v to %v", r.name, r.value, r.min, r.max)
 		}
 	}
-	if (c.Listen != nil || c.Notify) && d.Name() != dialect.Postgres {
-		return invalid("Listen or Notify on %s; only PostgreSQL has them", d.Name())
+	if (c.Listen != nil || c.Notify) && !s.Caps.Notify {
+		return invalid("Listen or Notify on %s; only PostgreSQL has them", s.Name())
 	}
 	if c.MaxPayload < 2 || c.MaxPayload > 64<<20 {
 		return invalid("MaxPayload %d; allowed are 2 bytes to 64 MiB", c.MaxPayload)

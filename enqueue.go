@@ -151,7 +151,7 @@ func (q *Queue) pending(d EnqueueParams) (e pending, err error) {
 		return e, d.err
 	}
 	o := d.opts
-	e.Entry = store.Entry{Queue: cmp.Or(o.Queue, d.kind.Queue), Kind: d.kind.name, Priority: d.kind.Priority, MaxAttempts: o.MaxAttempts, Delay: o.Delay}
+	e.Entry = store.Entry{Queue: cmp.Or(o.Queue, d.kind.Queue), Kind: d.kind.name, Priority: d.kind.Priority, MaxAttempts: o.MaxAttempts, Delay: o.Delay.Microseconds()}
 	if o.Priority != nil {
 		e.Priority = *o.Priority
 	}
@@ -182,7 +182,7 @@ func (q *Queue) pending(d EnqueueParams) (e pending, err error) {
 		if y := o.RunAt.UTC().Year(); y < 1970 || y > 9000 {
 			return e, invalid("RunAt %v; allowed are the years 1970 to 9000", o.RunAt)
 		}
-		e.RunAt = sql.Null[int64]{V: o.RunAt.UnixMicro(), Valid: true}
+		e.At = sql.Null[int64]{V: o.RunAt.UnixMicro(), Valid: true}
 	}
 	payload, err := json.Marshal(d.args)
 	if err != nil {

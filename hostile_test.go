@@ -69,7 +69,7 @@ func nonsense(engine string) map[string]edit {
 		edits["broken-result"] = edit{"result = '{\"half'", falldue.Done, "", 0}
 	}
 	if engine == testdb.SQLite { // whose columns take anything
-		const unreadable = "should be a whole number"
+		const unreadable = "is not a whole number"
 		for name, e := range map[string]edit{
 			"text-attempts":     {"attempts = 'many'", "", unreadable, 0},
 			"half-an-attempt":   {"attempts = 1.5", "", unreadable, 0},

@@ -105,10 +105,10 @@ func taskInfo(t store.Task) TaskInfo {
 		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Policy: t.Policy, Priority: t.Priority, State: State(t.State),
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Fence: t.Fence,
 		UpdatedAt: store.Time(t.Updated), CreatedAt: store.Time(t.Created), Now: store.Time(t.Now),
-		ClaimedBy: t.ClaimedBy, LastError: t.LastError, Payload: t.Payload, Result: t.Result,
+		ClaimedBy: t.ClaimedBy, LastError: t.LastError.V, Payload: t.Payload, Result: t.Result,
 	}
 	if t.Attempts > 0 {
-		info.FirstAttemptedAt = store.Time(t.FirstAttempted)
+		info.FirstAttemptedAt = store.Time(t.First)
 	}
 	if t.Fence > 0 {
 		info.AttemptedAt = store.Time(t.Attempted)
@@ -172,11 +172,11 @@ type Outcome string
 // The outcomes of recorded attempts.
 const (
 	// OutcomeRetried attempts failed, and the task runs again.
-	OutcomeRetried = Outcome(store.Retried)
+	OutcomeRetried = Outcome(statements.OutcomeRetried)
 	// OutcomeDead attempts failed, and the task is dead.
-	OutcomeDead = Outcome(store.Died)
+	OutcomeDead = Outcome(statements.OutcomeDead)
 	// OutcomeLost attempts ended with their worker, or with its lease.
-	OutcomeLost = Outcome(store.Lost)
+	OutcomeLost = Outcome(statements.OutcomeLost)
 )
 
 // Attempts lists what went wrong with a task, oldest first: nothing for one that
@@ -190,7 +190,7 @@ func (q *Queue) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
 	for i, a := range rows {
 		list[i] = Attempt{
 			Attempt: a.Attempt, Fence: a.Fence, Outcome: Outcome(a.Outcome), Worker: a.Worker,
-			FinishedAt: store.Time(a.Finished), Duration: a.Duration, Error: a.Err, Stack: a.Stack.V,
+			FinishedAt: store.Time(a.Finished), Duration: store.Duration(a.Duration), Error: a.Error, Stack: a.Stack.V,
 		}
 	}
 	return list, nil

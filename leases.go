@@ -18,7 +18,7 @@ type leases struct {
 	length   time.Duration
 	events   events
 	// extendRows moves the end of leases in the database.
-	extendRows func(ctx context.Context, workerID string, length time.Duration, claims []store.ClaimRef) (store.Unsettled, error)
+	extendRows func(ctx context.Context, workerID string, length time.Duration, claims []store.Key) (store.Unsettled, error)
 
 	mu   sync.Mutex
 	held map[*run]struct{}
@@ -89,13 +89,13 @@ func (l *leases) latest(list []*run) []*run {
 
 func (l *leases) extend(ctx context.Context, batch []*run) {
 	now := time.Now()
-	live, claims := make([]*run, 0, len(batch)), make([]store.ClaimRef, 0, len(batch))
+	live, claims := make([]*run, 0, len(batch)), make([]store.Key, 0, len(batch))
 	for _, r := range batch {
 		if !r.lease.holds(now) {
 			l.lose(r)
 			continue
 		}
-		live, claims = append(live, r), append(claims, store.ClaimRef{ID: r.claim.ID, Fence: r.claim.Fence})
+		live, claims = append(live, r), append(claims, store.Key{TaskID: r.claim.ID, Fence: r.claim.Fence})
 	}
 	if len(live) == 0 {
 		return

@@ -55,6 +55,11 @@ func New(db *sqlx.DB, cfg Config) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("falldue: %w", err)
 	}
+	return newQueue(db, server, cfg)
+}
+
+// newQueue makes a queue on a server that was probed.
+func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(server); err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func (r *run) meta() TaskMeta {
 func (r *run) setResult(json string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.result = sql.Null[string]{V: json, Valid: true}
+	r.result = notNull(json)
 }
 
 func (r *run) getResult() sql.Null[string] {
@@ -91,7 +91,7 @@ var errGoexit = errors.New("the handler called runtime.Goexit")
 // when it is not this worker's to end.
 func (r *run) finish(err error, took time.Duration) (store.Settlement, bool) {
 	e := r.conclude(err, took)
-	if e.To == statements.StateDone {
+	if e.State == statements.StateDone {
 		e.Result = r.getResult()
 	}
 	lost, maybeSettled := r.lease.state()
@@ -111,7 +111,7 @@ func (r *run) doneTx(ctx context.Context, tx Tx) error {
 	e.Result = r.getResult()
 	mine, err := r.settleTx(ctx, tx, r.workerID, &e)
 	if err != nil {
-		return fmt.Errorf("settle task %d: %w", e.ID, err)
+		return fmt.Errorf("settle task %d: %w", e.TaskID, err)
 	}
 	if !mine {
 		return ErrLeaseLost

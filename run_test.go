@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -13,7 +14,7 @@ func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
 	for _, left := range []time.Duration{-time.Millisecond, time.Hour} {
 		started := false
 		r := &run{
-			execution: execution{claim: &store.Claim{MaxAttempts: 1, Attempts: 1}},
+			execution: execution{claim: &store.Claim{Claimed: statements.Claimed{MaxAttempts: 1}, Attempts: 1}},
 			handler:   &handler{fn: func(context.Context, *run) error { started = true; return nil }},
 			lease:     lease{until: time.Now().Add(left)},
 		}

@@ -45,7 +45,7 @@ type settlerConfig struct {
 
 func newSettler(cfg settlerConfig) *settler {
 	s := &settler{settlerConfig: cfg, in: make(chan *run, 4*store.MaxBatch), more: make(chan struct{}, 1), done: make(chan struct{})}
-	if cfg.store.Server().Caps.LockRows {
+	if !cfg.store.Server().Caps.SingleWriter {
 		s.second = &settler{settlerConfig: cfg, in: s.in, more: s.more}
 	}
 	return s
@@ -284,8 +284,8 @@ func (s *settler) finish(batch []*run, lost map[int64]bool, repeated bool) {
 			}
 			continue
 		}
-		if to := r.end.To; to == statements.StateOpen || to == statements.StateSnoozed {
-			at, wait := r.claim.Was, r.end.Wait
+		if to := r.end.State; to == statements.StateOpen || to == statements.StateSnoozed {
+			at, wait := r.claim.Was, store.Duration(r.end.Wait)
 			at.State, at.Attempts = to, r.claim.Attempts+r.end.AttemptsDelta
 			if to == statements.StateOpen {
 				wait += r.rule.delayAfter(at.Attempts)

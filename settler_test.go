@@ -15,7 +15,7 @@ func TestNoBatchHoldsTwoClaimsOfATask(t *testing.T) {
 	t.Parallel()
 	var rest []*run
 	for _, id := range []int64{1, 2, 1, 3, 1, 1} {
-		rest = append(rest, &run{execution: execution{claim: &store.Claim{ID: id, Fence: int64(len(rest))}}})
+		rest = append(rest, &run{execution: execution{claim: &store.Claim{Claimed: statements.Claimed{ID: id, Fence: int64(len(rest))}}}})
 	}
 	last := map[int64]int64{}
 	for _, want := range []int{3, 1, 1, 1} {

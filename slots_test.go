@@ -24,8 +24,8 @@ func takeSlot(t *testing.T, q *Queue, slot int64) *sql.Tx {
 	if q.store.Server().Caps.UpdateReturning {
 		err = tx.QueryRowContext(t.Context(), "select case when pg_try_advisory_xact_lock($1) or pg_try_advisory_xact_lock($1 + 1) then 1 else 0 end", slot).Scan(&got)
 	} else {
-		stmt := statements.Turn(q.store.Server())
-		err = tx.QueryRowContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"turn": slot}, nil)...).Scan(&got)
+		stmt := statements.TakeClaimSlot(q.store.Server())
+		err = tx.QueryRowContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"slot": slot}, nil)...).Scan(&got)
 	}
 	if err != nil || got == 0 {
 		t.Fatalf("no slot is free (error %v)", err)

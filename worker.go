@@ -43,7 +43,7 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 			gates: gates{handledKinds(handlers), readablePolicies{known, name, events}},
 			slot:  s.SlotName(name, kindsOf(handlers, name)),
 
-			claimRows: s.Claim, behind: w.settler.behind, guesses: caps.Lateral, sideBySide: caps.LockRows, events: events,
+			claimRows: s.Claim, behind: w.settler.behind, guesses: statements.ClaimsAtOnce(s.Server()), sideBySide: caps.LockRows, events: events,
 		}, queue.Concurrency, cfg.PollInterval, s.NewSweeper(name).Sweep)
 		d := &desk{
 			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, settleTx: s.SettleTx},
@@ -125,9 +125,9 @@ func (w *worker) run(ctx context.Context) {
 // they need not wait for the next poll.
 func (w *worker) enqueued(entries []store.Entry) {
 	for _, e := range entries {
-		wait := e.Delay
-		if e.RunAt.Valid {
-			wait = time.Until(store.Time(e.RunAt.V)) // by a clock that may be wrong: only the poller's sleep depends on it
+		wait := store.Duration(e.Delay)
+		if e.At.Valid {
+			wait = time.Until(store.Time(e.At.V)) // by a clock that may be wrong: only the poller's sleep depends on it
 		}
 		w.pollers.hint(e.Queue, laneOf(e), wait)
 	}

@@ -161,7 +161,7 @@ func sweepBySteps(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error
 // a worker claims from.
 func claimByLane(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error {
 	delay := tomorrow.Delay()
-	if !server.Caps.Lateral {
+	if !statements.ClaimsAtOnce(server) {
 		stmt := statements.ClaimLane(server, tables, &delay)
 		return expectRows(ctx, tx, claimSize, stmt.SQL, stmt.Bind(statements.Values{
 			"queue": "default", "state": "open", "priority": 0, "kind": "bench", "policy": "", "attempts": 0, "since": 0, "limit": claimSize,

@@ -1,27 +1,29 @@
 package dialect
 
-// Class is what a database error means for whoever sent the statement.
+// Class is what a database error means for the program that sent the statement.
 type Class int
 
 const (
 	// Other is every error without a class of its own.
 	Other Class = iota
-	// Contention is a deadlock, a lock wait that ran out, a serialization or
-	// certification failure, a busy database. The transaction did nothing and
-	// may be run again, whole.
+	// Contention is a deadlock, a lock wait timeout, a serialization or
+	// certification failure, or a busy database. The transaction was rolled back
+	// and may be run again as a whole.
 	Contention
 	// Disconnected is a connection that broke, or a server that is starting,
 	// stopping or full. Whether the statement took effect is not known.
 	Disconnected
-	// Unavailable is a server that takes no writes for now: read-only, disk full,
-	// statement timeout, a limit that is reached. The statement did nothing.
+	// Unavailable is a server that accepts no writes at the moment: it is
+	// read-only, its disk is full, a statement timed out, or a limit is reached.
+	// The statement had no effect.
 	Unavailable
 	// UniqueViolation is a violated unique index.
 	UniqueViolation
-	// UndefinedTable is a table that is not there: the migrations have not run.
+	// UndefinedTable is a table that does not exist: the migrations have not run.
 	UndefinedTable
-	// PreparedStatementMissing is a prepared statement that is not where it was prepared, or one
-	// that somebody else prepared there: see [ErrTransactionPooling].
+	// PreparedStatementMissing is a prepared statement that the session does not
+	// have, or one of the same name that another process prepared: see
+	// [ErrTransactionPooling].
 	PreparedStatementMissing
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// sqliteError is an error as modernc.org/sqlite shapes it.
+// sqliteError is an error like those of modernc.org/sqlite.
 type sqliteError int
 
 func (e sqliteError) Error() string { return "locked, deadlock, duplicate: texts do not count" }
@@ -48,7 +48,7 @@ func TestClassify(t *testing.T) {
 		{dialect.Postgres, both("53100"), dialect.Unavailable},
 		{dialect.Postgres, both("25006"), dialect.Unavailable},
 		{dialect.Postgres, slices.Concat(both("53000"), both("58000"), both("58030")), dialect.Unavailable},
-		// A function may be forbidden alone: what works without it does.
+		// One function may be forbidden, and the rest work.
 		{dialect.Postgres, both("42501"), dialect.Other},
 		{dialect.Postgres, both("57P01"), dialect.Disconnected},
 		{dialect.Postgres, both("08006"), dialect.Disconnected},
@@ -66,8 +66,8 @@ func TestClassify(t *testing.T) {
 		{dialect.MySQL, number(1053), dialect.Disconnected},
 		{dialect.MySQL, number(1203), dialect.Disconnected},
 		{dialect.MariaDB, number(1047), dialect.Disconnected},
-		// Of a Galera node that was cut off while it committed; the others may
-		// have the transaction, so that nobody may run it again.
+		// From a Galera node that was cut off while it committed. The other nodes
+		// may have the transaction, so that it must not run again.
 		{dialect.MariaDB, number(1180), dialect.Disconnected},
 		{dialect.TiDB, number(9007), dialect.Contention},
 		{dialect.TiDB, number(8028), dialect.Contention},
@@ -107,7 +107,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestClassifyReal provokes on real servers what can be provoked in a line.
+// TestClassifyReal provokes errors on real servers, where one line is enough.
 func TestClassifyReal(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for _, name := range testdb.Drivers(engine) {

@@ -1,31 +1,17 @@
-// Package dialect says what a database engine is and what the server at hand
-// can do. It holds how an engine writes names, parameters, numbers and times
-// ([Dialect]), how its drivers report errors ([Class]), and what a probe of
-// the live server found ([Server], [Caps]). It builds no statements: that is
-// package sqlgen, which imports this one.
+// Package dialect describes database engines. It holds how an engine writes
+// names, parameters, numbers and moments ([Dialect]), what the errors of its
+// drivers mean ([Class]), what a server can do ([Caps], [Server]), and what the
+// tables of falldue are called ([Tables]). It contains no statements of
+// falldue.
 package dialect
-
-import "fmt"
 
 // Name is the name of an engine, as the command line and the folders of
 // migrations and golden files spell it.
 type Name string
 
-// The engines falldue speaks.
-const (
-	Postgres Name = "postgres"
-	MySQL    Name = "mysql"
-	MariaDB  Name = "mariadb"
-	SQLite   Name = "sqlite"
-	TiDB     Name = "tidb"
-)
-
-// Names lists the engines in the order in which documents name them.
-var Names = []Name{Postgres, MySQL, MariaDB, SQLite, TiDB}
-
-// Dialect is how one engine writes SQL and reports errors. Every method
-// returns SQL text made of its arguments, which are SQL already; nothing that
-// a user typed may be passed in, except a name to Quote.
+// Dialect is how one engine writes SQL and reports errors. The methods that
+// return SQL take SQL as arguments; nothing that a user typed may be passed to
+// them, except a name to Quote.
 type Dialect interface {
 	// Name is the engine's name.
 	Name() Name
@@ -36,16 +22,36 @@ type Dialect interface {
 	// Literal writes v as a literal of the engine's double precision type.
 	// v must be finite.
 	Literal(v float64) string
-	// Float converts an integer expression to double precision.
-	Float(expr string) string
-	// Func gives the engine's spelling of a function: least, greatest,
+	// Operand is Literal for a place where the other operand is of double
+	// precision, so that a bare number may do. v must be finite.
+	Operand(v float64) string
+	// Cast converts expr to a type. expr is a column, a parameter, a literal or
+	// the call of a function.
+	Cast(expr string, to Type) string
+	// Func returns the engine's spelling of a function: least, greatest,
 	// power, exp, ln, log10, sqrt, atan, floor, ceil, abs.
 	Func(name string) string
 	// Clock is how the engine writes moments.
 	Clock() Clock
-	// Classify sorts an error of the engine's drivers by its code.
+	// Classify returns what an error of the engine's drivers means, by its code.
 	Classify(err error) Class
 }
+
+// Type is a type to [Dialect.Cast] to.
+type Type int
+
+// The types.
+const (
+	// Double is double precision.
+	Double Type = iota + 1
+	// Int is a whole number of 64 bits.
+	Int
+	// Text is text of any length.
+	Text
+	// JSON is what the columns of JSON documents take, made from text. Where
+	// these are columns of text, Cast returns the expression as it is.
+	JSON
+)
 
 // Clock is how an engine writes moments in falldue's tables: timestamptz on
 // PostgreSQL, DATETIME(6) in UTC on MySQL, MariaDB and TiDB, microseconds since 1970
@@ -60,18 +66,10 @@ type Clock struct {
 	Micros func(moment string) string
 	// Moment turns whole microseconds since 1970 into a moment.
 	Moment func(micros string) string
-}
-
-// Of returns the dialect of the named engine. Its error, for a name that is
-// none of [Names], lists those.
-func Of(name Name) (Dialect, error) {
-	switch name {
-	case Postgres:
-		return postgres{}, nil
-	case MySQL, MariaDB, TiDB:
-		return mysql{name}, nil
-	case SQLite:
-		return sqlite{}, nil
-	}
-	return nil, fmt.Errorf("dialect: unknown engine %q; the engines are %v", name, Names)
+	// Due is true where column, of a user's own table and not one of falldue's,
+	// holds a moment that is at least a delay ago. The delay is passed both as
+	// whole microseconds and as seconds in double precision; Due uses one of
+	// them. utc says that a column without a time zone is in UTC and not in the
+	// time zone of the session.
+	Due func(column, micros, seconds string, utc bool) string
 }

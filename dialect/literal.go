@@ -22,3 +22,5 @@ func signed(v float64, text string) string {
 	}
 	return text
 }
+
+const unknownType = "dialect: Cast to an unknown type"

@@ -8,7 +8,7 @@ import (
 )
 
 // mysql is MySQL, MariaDB and TiDB, through go-sql-driver/mysql. They differ in
-// what a server can do (Caps), not in how it writes what is asked for here.
+// their Caps, not in how they write what a Dialect is asked for.
 type mysql struct{ name Name }
 
 func (m mysql) Name() Name              { return m.name }
@@ -24,20 +24,44 @@ func (mysql) Literal(v float64) string {
 	return signed(v, text)
 }
 
-func (mysql) Float(expr string) string { return "(" + expr + " + 0e0)" }
-func (mysql) Func(name string) string  { return name }
+func (mysql) Func(name string) string { return name }
+
+func (m mysql) Operand(v float64) string { return m.Literal(v) }
+
+func (mysql) Cast(expr string, to Type) string {
+	switch to {
+	case Double:
+		return "(" + expr + " + 0e0)"
+	case Int:
+		return "cast(" + expr + " as signed)"
+	case Text:
+		return "cast(" + expr + " as char)"
+	case JSON:
+		return expr
+	}
+	panic(unknownType)
+}
 
 func (mysql) Clock() Clock {
 	return Clock{
 		Now:   "utc_timestamp(6)",
 		Shift: func(m, us string) string { return "date_add(" + m + ", interval (" + us + ") microsecond)" },
-		// Null is the difference to a date of zeros, which somebody may write into
-		// a row where sql_mode allows it: it is taken for a moment before 1970.
+		// The difference to a date of zeros, which a user may write into a row where
+		// sql_mode allows it, is NULL. It counts as a moment before 1970.
 		Micros: func(m string) string {
 			return "coalesce(timestampdiff(microsecond, '1970-01-01', " + m + "), -1)"
 		},
 		Moment: func(us string) string {
 			return "date_add(cast('1970-01-01' as datetime(6)), interval (" + us + ") microsecond)"
+		},
+		// In microseconds: MySQL rounds an INTERVAL of a fraction of a minute to
+		// whole minutes.
+		Due: func(column, micros, _ string, utc bool) string {
+			now := "now(6)"
+			if utc {
+				now = "utc_timestamp(6)"
+			}
+			return column + " <= date_sub(" + now + ", interval (" + micros + ") microsecond)"
 		},
 	}
 }

@@ -9,44 +9,46 @@ import (
 	"time"
 )
 
-// ErrTransactionPooling is wrapped where a connection to PostgreSQL has no session of its
-// own, as behind PgBouncer in transaction mode: each transaction gets whichever
-// session is free, and what was prepared is in another, or is there what another
-// process prepared. It wraps [ErrUnsupported].
+// ErrTransactionPooling is wrapped by the errors of [Probe] for a connection to
+// PostgreSQL that has no session of its own, as behind PgBouncer in transaction
+// mode. Each transaction then gets any session that is free, which may lack what
+// was prepared, or have what another process prepared. It wraps
+// [ErrUnsupported].
 var ErrTransactionPooling = fmt.Errorf("%w: the connection has no session of its own, which falldue needs for prepared statements and for the lock of its migrations; "+
 	"connect to the server itself, or through a pooler that gives each connection one: with PgBouncer, pool_mode=session for this database", ErrUnsupported)
 
-// connections are the parts of *sql.DB by which two connections are told apart.
+// connections is the part of *sql.DB that opens two connections to compare.
 type connections interface {
 	Conn(ctx context.Context) (*sql.Conn, error)
 	Stats() sql.DBStats
 }
 
-// secondTime is how long a check waits for a second connection, which others of
-// the program may hold.
-const secondTime = 2 * time.Second
+// secondConnTimeout limits how long a check waits for a second connection, since
+// the program may use all of them.
+const secondConnTimeout = 2 * time.Second
 
-// ownSession returns ErrShared where a statement that one connection prepared
-// runs in another session once a second connection keeps the first one's busy.
-// A pool of one connection, or whose others are all in use, goes unchecked.
+// ownSession returns ErrTransactionPooling if a statement that one connection
+// has prepared runs in another session while a second connection keeps the first
+// session busy. It returns nil for a pool of one connection, or whose other
+// connections are all in use.
 func ownSession(ctx context.Context, db Queryer) error {
 	pool, ok := db.(connections)
 	if !ok || pool.Stats().MaxOpenConnections == 1 {
 		return nil
 	}
 	for try := 1; ; try++ {
-		// The pool may hold connections that died meanwhile.
+		// The pool may hold dead connections.
 		err := compareSessions(ctx, pool)
-		if !errors.Is(err, driver.ErrBadConn) || try == deadTries {
+		if !errors.Is(err, driver.ErrBadConn) || try == maxDeadConns {
 			return err
 		}
 	}
 }
 
-// deadTries is how many times a check is begun on a dead connection.
-const deadTries = 100
+// maxDeadConns is how many dead connections a check meets before it gives up.
+const maxDeadConns = 100
 
-// compareSessions does the work of ownSession.
+// compareSessions is ownSession on connections that are assumed to be alive.
 func compareSessions(ctx context.Context, pool connections) (err error) {
 	defer func() {
 		if err != nil && (postgres{}).Classify(err) == PreparedStatementMissing {
@@ -58,7 +60,7 @@ func compareSessions(ctx context.Context, pool connections) (err error) {
 		return err
 	}
 	defer func() { _ = one.Close() }()
-	waiting, cancel := context.WithTimeout(ctx, secondTime)
+	waiting, cancel := context.WithTimeout(ctx, secondConnTimeout)
 	defer cancel()
 	two, err := pool.Conn(waiting)
 	if err != nil {
@@ -86,7 +88,7 @@ func compareSessions(ctx context.Context, pool connections) (err error) {
 	if err := tx.QueryRowContext(ctx, whichSession).Scan(&second); err != nil {
 		return err
 	}
-	// Other processes may take and free sessions in between.
+	// Several times, since other processes take and free sessions in between.
 	for range 4 {
 		if err := ask.QueryRowContext(ctx).Scan(&again); err != nil {
 			return err
@@ -98,5 +100,5 @@ func compareSessions(ctx context.Context, pool connections) (err error) {
 	return nil
 }
 
-// whichSession names a session, among those of several servers too.
+// whichSession identifies a session, even among those of several servers.
 const whichSession = "select concat(pg_backend_pid(), ' ', pg_postmaster_start_time())"

@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -16,29 +17,59 @@ func (postgres) Name() Name                { return Postgres }
 func (postgres) Quote(ident string) string { return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"` }
 func (postgres) Placeholder(i int) string  { return "$" + strconv.Itoa(i) }
 
-// Literal casts: a bare 1.5 is numeric here, whose power() takes seconds of
-// processor time where float8 takes nanoseconds.
+// Literal casts, because a bare 1.5 is numeric, whose power() takes seconds of
+// processor time where that of float8 takes nanoseconds.
 func (postgres) Literal(v float64) string { return signed(v, formatFloat(v)+"::float8") }
-func (postgres) Float(expr string) string { return expr + "::float8" }
-func (postgres) Func(name string) string  { return name }
+
+// Operand relies on the other operand, whose type PostgreSQL gives to a bare
+// number.
+func (p postgres) Operand(v float64) string {
+	if math.Signbit(v) {
+		return p.Literal(v)
+	}
+	return formatFloat(v)
+}
+
+func (postgres) Func(name string) string { return name }
+
+func (postgres) Cast(expr string, to Type) string {
+	switch to {
+	case Double:
+		return expr + "::float8"
+	case Int:
+		return expr + "::bigint"
+	case Text:
+		return expr + "::text"
+	case JSON:
+		return expr + "::json"
+	}
+	panic(unknownType)
+}
 
 func (postgres) Clock() Clock {
 	return Clock{
-		// statement_timestamp, not now: in a long transaction now() is old,
-		// and clock_timestamp() is volatile, which keeps it out of indexes.
+		// now() is old in a long transaction, and clock_timestamp() is volatile,
+		// so that no index can serve a comparison with it.
 		Now:   "statement_timestamp()",
 		Shift: func(m, us string) string { return "(" + m + " + (" + us + ") * interval '1 microsecond')" },
-		// date_part computes in float8, extract in numeric, which is slow. The
-		// cast rounds, so that microseconds are exact until the year 2106. It
-		// would raise on infinity, which somebody may write into a row.
+		// extract computes in numeric, which is slow; date_part computes in float8.
+		// The cast rounds, so that microseconds are exact until the year 2106. It
+		// would fail on infinity, which a user may write into a row.
 		Micros: func(m string) string {
 			return "(date_part('epoch', least(greatest(" + m + ", '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint"
 		},
 		Moment: func(us string) string { return "(timestamptz 'epoch' + (" + us + ") * interval '1 microsecond')" },
+		Due: func(column, micros, _ string, utc bool) string {
+			now := "statement_timestamp()"
+			if utc {
+				now = "(" + now + " at time zone 'UTC')"
+			}
+			return column + " <= " + now + " - (" + micros + ") * interval '1 microsecond'"
+		},
 	}
 }
 
-// Classify reads the SQLSTATE, which both drivers offer through a method.
+// Classify reads the SQLSTATE, which both drivers return from a method.
 func (postgres) Classify(err error) Class {
 	var pgErr interface{ SQLState() string }
 	if !errors.As(err, &pgErr) {
@@ -65,7 +96,7 @@ func (postgres) Classify(err error) Class {
 	return Other
 }
 
-// classifyConn sorts the errors that never reached a server.
+// classifyConn classifies errors of the connection, which no server sent.
 func classifyConn(err error) Class {
 	var netErr net.Error
 	switch {

@@ -34,7 +34,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// noServer answers nothing: who gets as far as to ask it panics.
+// noServer panics when it is asked.
 type noServer struct{}
 
 func (noServer) QueryRowContext(context.Context, string, ...any) *sql.Row { panic("asked the server") }

@@ -11,7 +11,22 @@ type sqlite struct{}
 func (sqlite) Name() Name                { return SQLite }
 func (sqlite) Quote(ident string) string { return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"` }
 func (sqlite) Placeholder(int) string    { return "?" }
-func (sqlite) Float(expr string) string  { return "cast(" + expr + " as real)" }
+
+func (s sqlite) Operand(v float64) string { return s.Literal(v) }
+
+func (sqlite) Cast(expr string, to Type) string {
+	switch to {
+	case Double:
+		return "cast(" + expr + " as real)"
+	case Int:
+		return "cast(" + expr + " as integer)"
+	case Text:
+		return "cast(" + expr + " as text)"
+	case JSON:
+		return expr
+	}
+	panic(unknownType)
+}
 
 // Literal relies on the point or exponent: 15 is an INTEGER here, 15.0 is REAL.
 func (sqlite) Literal(v float64) string {
@@ -38,9 +53,14 @@ func (sqlite) Clock() Clock {
 		// milliseconds since the Julian epoch.
 		Now:   "(cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000",
 		Shift: func(m, us string) string { return "(" + m + " + (" + us + "))" },
-		// A column holds whatever somebody wrote into it, text too.
+		// A column may hold a value of any type, text too.
 		Micros: func(m string) string { return "cast(" + m + " as integer)" },
 		Moment: func(us string) string { return us },
+		// A user's column holds text or a Julian day, which julianday reads. It
+		// knows UTC only.
+		Due: func(column, _, seconds string, _ bool) string {
+			return "julianday(" + column + ") <= julianday('now') - (" + seconds + ") / 86400.0"
+		},
 	}
 }
 

@@ -33,7 +33,7 @@ var ErrFormat = errors.New("migrations: unknown format")
 type File struct{ Name, Text string }
 
 // Dump returns the migrations of an engine as the files another tool runs.
-func Dump(d dialect.Dialect, tables dialect.Tables, format Format) ([]File, error) {
+func Dump(d dialect.Server, tables dialect.Tables, format Format) ([]File, error) {
 	if !slices.Contains(Formats, format) {
 		return nil, fmt.Errorf("%w %q; the formats are %v", ErrFormat, format, Formats)
 	}

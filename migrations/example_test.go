@@ -52,7 +52,7 @@ func ExampleMigrator() {
 // Dump writes the migrations for another tool, with the names of the tables
 // filled in. The command "falldue migrate dump" stores them in a folder.
 func ExampleDump() {
-	d, err := dialect.Of(dialect.SQLite)
+	d, err := dialect.DefaultServer(dialect.SQLite)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -15,23 +15,24 @@ import (
 )
 
 // lockerOf returns the lock that lets one process at a time migrate. The
-// engine frees it by itself when the process that holds it dies. SQLite has no
-// such lock, and needs none: there a migration is one transaction, whose
-// version number only one process can write.
-func lockerOf(d dialect.Dialect, tables dialect.Tables) lock.SessionLocker {
+// server frees it when the session that holds it ends. It is nil for a server
+// without such locks: there a migration must be one transaction, whose version
+// number only one process can write.
+func lockerOf(s dialect.Server, tables dialect.Tables) (lock.SessionLocker, error) {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(tables.Name(d, "migrations")))
-	switch d.Name() {
-	case dialect.Postgres:
-		return advisoryLock{key: int64(h.Sum32())}
-	case dialect.SQLite:
-		return nil
-	default:
-		return namedLock{name: fmt.Sprintf("falldue migrations %08x", h.Sum32())}
+	_, _ = h.Write([]byte(tables.Name(s, "migrations")))
+	switch s.Caps.Locks {
+	case dialect.AdvisoryLocks:
+		return advisoryLock{key: int64(h.Sum32())}, nil
+	case dialect.NamedLocks:
+		return namedLock{name: fmt.Sprintf("falldue migrations %08x", h.Sum32())}, nil
+	case dialect.NoLocks:
+		return nil, nil
 	}
+	return nil, fmt.Errorf("migrations: Caps of %s name no kind of locks", s.Name())
 }
 
-// retryEvery is the pause between two looks at a lock that someone holds.
+// retryEvery is the pause between two tries to get a lock that is held.
 const retryEvery = 50 * time.Millisecond
 
 // again calls try until it succeeds, fails, or ctx ends.
@@ -44,14 +45,14 @@ func again(ctx context.Context, try func() (bool, error)) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for another process that migrates: %w", ctx.Err())
+			return fmt.Errorf("wait for another process to finish its migration: %w", ctx.Err())
 		case <-tick.C:
 		}
 	}
 }
 
-// advisoryLock is PostgreSQL's. It is tried again and again, not waited for:
-// a waiting statement would hold a snapshot that CREATE INDEX waits for.
+// advisoryLock is an advisory lock of PostgreSQL. It is polled: a statement that
+// waited for it would hold a snapshot, for which CREATE INDEX waits.
 type advisoryLock struct{ key int64 }
 
 func (l advisoryLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
@@ -66,14 +67,15 @@ func (l advisoryLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// namedLock is that of MySQL, MariaDB and TiDB. Its name holds for the whole
-// server.
+// namedLock is a lock of GET_LOCK, as MySQL, MariaDB and TiDB have it. Its name
+// holds for all databases of the server.
 type namedLock struct{ name string }
 
 // SessionLock waits for the lock.
 //
-// Where many wait, TiDB says with an error of no code of its own that somebody
-// has the lock. That it has failed for good shows when it does not stop.
+// While many sessions wait, TiDB reports that the lock is held by an error that
+// has the code of unknown errors. SessionLock therefore ignores that code for a
+// limited number of tries.
 func (l namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	const unknown, most = 1105, 60
 	failures := 0

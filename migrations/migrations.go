@@ -5,6 +5,7 @@
 package migrations
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -25,17 +26,14 @@ var templates embed.FS
 
 // FS returns the migrations of an engine in goose's format, with the names of
 // the tables filled in.
-func FS(d dialect.Dialect, tables dialect.Tables) (fs.FS, error) {
+func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 	if err := tables.Validate(d); err != nil {
 		return nil, err
 	}
-	folder := string(d.Name())
-	if d.Name() == dialect.MariaDB || d.Name() == dialect.TiDB {
-		folder = string(dialect.MySQL)
-	}
-	files, err := fs.ReadDir(templates, folder)
+	folder := d.Caps.Migrations
+	files, err := fs.ReadDir(templates, cmp.Or(folder, "no folder"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("migrations: Caps of %s name the folder %q: %w", d.Name(), folder, err)
 	}
 	names := strings.NewReplacer(
 		"{tasks}", tables.Name(d, "tasks"),
@@ -71,15 +69,19 @@ type Migrator struct {
 }
 
 // New returns the migrator for the tables in db.
-func New(db *sql.DB, d dialect.Dialect, tables dialect.Tables) (*Migrator, error) {
+func New(db *sql.DB, d dialect.Server, tables dialect.Tables) (*Migrator, error) {
 	files, err := FS(d, tables)
 	if err != nil {
 		return nil, err
 	}
 	m := &Migrator{db: db, files: files, versions: versions{d: d, table: tables.Name(d, "migrations")}}
 	m.options = []goose.ProviderOption{goose.WithStore(m.versions)}
-	if l := lockerOf(d, tables); l != nil {
-		m.options = append(m.options, goose.WithSessionLocker(l))
+	locker, err := lockerOf(d, tables)
+	if err != nil {
+		return nil, err
+	}
+	if locker != nil {
+		m.options = append(m.options, goose.WithSessionLocker(locker))
 	}
 	if tables.Schema != "" {
 		m.schema = "create schema if not exists " + d.Quote(tables.Schema)

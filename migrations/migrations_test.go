@@ -146,7 +146,7 @@ func TestManyAtOnce(t *testing.T) {
 
 func TestNamesAreQuotedOrRefused(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
-		d, err := dialect.Of(dialect.Name(engine))
+		d, err := dialect.DefaultServer(dialect.Name(engine))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestNamesAreQuotedOrRefused(t *testing.T) {
 
 func TestDumpHasEveryName(t *testing.T) {
 	for _, name := range dialect.Names {
-		d, err := dialect.Of(name)
+		d, err := dialect.DefaultServer(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func TestDumpHasEveryName(t *testing.T) {
 			}
 		}
 	}
-	if _, err := migrations.Dump(nil, usual, "flyway"); !errors.Is(err, migrations.ErrFormat) {
+	if _, err := migrations.Dump(dialect.Server{}, usual, "flyway"); !errors.Is(err, migrations.ErrFormat) {
 		t.Errorf("an unknown format: error %v", err)
 	}
 }

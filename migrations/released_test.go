@@ -44,7 +44,7 @@ func familyOf(engine dialect.Name) dialect.Name {
 // version table included, and the name of the last one.
 func tablesOf(t *testing.T, engine dialect.Name, n int) (text, last string) {
 	t.Helper()
-	d, err := dialect.Of(engine)
+	d, err := dialect.DefaultServer(engine)
 	if err != nil {
 		t.Fatal(err)
 	}

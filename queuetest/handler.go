@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
-	"github.com/falldue/falldue/dialect"
 )
 
 var handlerCases = []conformanceCase{
@@ -111,10 +110,7 @@ var handlerCases = []conformanceCase{
 		f.db.MustExec("create table effects (task bigint not null, attempt int not null)")
 		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
 		k := falldue.NewKind[noteArgs]("effective", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
-		insert := "insert into effects (task, attempt) values (?, ?)"
-		if q.Engine() == dialect.Postgres {
-			insert = "insert into effects (task, attempt) values ($1, $2)"
-		}
+		insert := f.db.Rebind("insert into effects (task, attempt) values (?, ?)")
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
 			tx, err := f.db.BeginTxx(ctx, nil)
 			if err != nil {

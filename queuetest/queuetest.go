@@ -34,6 +34,8 @@ type Harness struct {
 	// Open opens a connection pool on that database. A case calls it again for
 	// each worker that must not share a pool with another.
 	Open func(dsn string) (*sqlx.DB, error)
+	// New makes a queue on a pool. Defaults to [falldue.New].
+	New func(db *sqlx.DB, cfg falldue.Config) (*falldue.Queue, error)
 	// Only selects the cases whose name contains it. Defaults to all cases. The
 	// test fails if no name does.
 	Only string
@@ -41,6 +43,9 @@ type Harness struct {
 
 // TestQueue runs each case of the suite as a parallel subtest.
 func TestQueue(t *testing.T, h Harness) {
+	if h.New == nil {
+		h.New = falldue.New
+	}
 	selected := 0
 	for _, group := range [][]conformanceCase{enqueueCases, orderCases, retryCases, leaseCases, handlerCases, stopCases} {
 		for _, c := range group {
@@ -110,7 +115,7 @@ func (f *fixture) queueOn(t *testing.T, db *sqlx.DB, cfg falldue.Config) *falldu
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	q, err := falldue.New(db, cfg)
+	q, err := f.h.New(db, cfg)
 	if err != nil {
 		t.Fatalf("new queue: %v", err)
 	}

@@ -10,10 +10,10 @@ import (
 
 // DueParams names the columns of a table that holds tasks.
 type DueParams struct {
-	// Table is the table or alias that both columns are of. Defaults to none:
+	// Table is the table, or its alias, that has both columns. Defaults to none:
 	// the columns' names alone.
 	Table string
-	// AttemptsColumn holds how often the task failed: any type of number.
+	// AttemptsColumn holds how often the task has failed, as any type of number.
 	AttemptsColumn string
 	// UpdatedAtColumn holds the moment that the delay counts from: a TIMESTAMP
 	// or DATETIME on MySQL, MariaDB and TiDB, a timestamptz or timestamp on
@@ -27,16 +27,14 @@ type DueParams struct {
 	UTC bool
 }
 
-// Due writes the predicate that is true of the rows which are due:
+// Due returns the predicate that selects the rows that are due,
 //
 //	updated_at <= now - f(attempts)
 //
-// for a table of any shape. now is the database's clock. The column stands
-// alone on the left, so that with a literal in place of attempts an index
-// serves it; on SQLite, which keeps moments as text, it stands inside
-// julianday(), on which an index can be made. The fraction of a microsecond
-// counts, where MySQL's INTERVAL of a fraction of a minute would be rounded to
-// whole minutes.
+// for a table of any shape. now is read from the database's clock. The column stands
+// alone on the left, so that an index serves the predicate where attempts are a
+// literal. On SQLite, which stores moments as text, it is the argument of
+// julianday(), which can be indexed, too. The delay is exact to the microsecond.
 //
 // Names are quoted and may have any characters but NUL. Due's error names the
 // column that is missing.
@@ -49,22 +47,7 @@ func Due(d dialect.Dialect, f Formula, p DueParams) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("sqlgen: the updated-at column: %w", err)
 	}
-	switch d.Name() {
-	case dialect.Postgres:
-		now := "statement_timestamp()"
-		if p.UTC {
-			now = "(" + now + " at time zone 'UTC')"
-		}
-		return fmt.Sprintf("%s <= %s - (%s) * interval '1 microsecond'", updatedAt, now, f.MicrosSQL(d, attempts)), nil
-	case dialect.SQLite:
-		return fmt.Sprintf("julianday(%s) <= julianday('now') - (%s) / 86400.0", updatedAt, f.SQL(d, attempts)), nil
-	default:
-		now := "now(6)"
-		if p.UTC {
-			now = "utc_timestamp(6)"
-		}
-		return fmt.Sprintf("%s <= date_sub(%s, interval (%s) microsecond)", updatedAt, now, f.MicrosSQL(d, attempts)), nil
-	}
+	return d.Clock().Due(updatedAt, f.MicrosSQL(d, attempts), f.SQL(d, attempts), p.UTC), nil
 }
 
 func column(d dialect.Dialect, table, name string) (string, error) {

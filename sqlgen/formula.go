@@ -16,16 +16,16 @@ import (
 // f is total. At every n it has a value between 0 and [MaxDelay], in Go and on
 // every engine, without an error, NULL, infinity or NaN: f(n) = 0 for n below
 // 1, f(n) = f([MaxAttempts]) for n above MaxAttempts, a result below 0 counts
-// as 0, one above MaxDelay as MaxDelay, and on the way every value is limited
-// to 1e100, and to 0 below a size of 1e-100. [Func] says what functions do
+// as 0, one above MaxDelay as MaxDelay, and every intermediate value is limited
+// to 1e100, and is 0 if its absolute value is below 1e-100. [Func] says what functions do
 // where mathematics gives them no value.
 type Formula struct {
 	expr Expr
 	body *node
 }
 
-// maxRendered is how many nodes the guarded tree of a formula may have, which
-// a jitter that names its delay many times could exceed.
+// maxRendered limits the nodes of the guarded tree of a formula. A jitter that
+// names its delay many times could exceed it.
 const maxRendered = 8192
 
 // Compile makes a formula of a tree. Its error names what is wrong with the
@@ -46,7 +46,7 @@ func CompileJitter(e Expr, delay Formula) (Formula, error) {
 	return compile(e, guard{delay: delay.root()})
 }
 
-// maxDivisions is how deep divisors that may be 0 can be nested in each other.
+// maxDivisions limits how deep divisors that may be 0 are nested in each other.
 // MySQL and MariaDB evaluate the operand of the NULLIF around such a divisor
 // twice, so 45 levels would keep them busy for days.
 const maxDivisions = 6
@@ -67,7 +67,7 @@ func compile(e Expr, g guard) (Formula, error) {
 	return Formula{e, body}, nil
 }
 
-// size returns what is left of room once the nodes of x are taken from it.
+// size returns room less the number of nodes of x; it stops early at 0.
 func (x *node) size(room int) int {
 	room--
 	for _, arg := range x.args {
@@ -79,7 +79,7 @@ func (x *node) size(room int) int {
 	return room
 }
 
-// divisions is how deep divisors that may be 0 are nested in x.
+// divisions returns how deep divisors that may be 0 are nested in x.
 func (x *node) divisions() int {
 	deepest := 0
 	for i, arg := range x.args {
@@ -115,7 +115,7 @@ func (f Formula) String() string { return f.Expr().String() }
 // IsZero reports whether f is 0 at every n.
 func (f Formula) IsZero() bool { return f.root().lo == 0 && f.root().hi == 0 }
 
-// Eval is f(n) in seconds.
+// Eval returns f(n) in seconds.
 func (f Formula) Eval(n int64) float64 {
 	if n < 1 {
 		return 0
@@ -123,32 +123,32 @@ func (f Formula) Eval(n int64) float64 {
 	return f.root().eval(float64(min(n, MaxAttempts)))
 }
 
-// Micros is f(n) in microseconds, rounded to the nearest, halves up.
+// Micros returns f(n) in microseconds, rounded to the nearest, halves up.
 func (f Formula) Micros(n int64) int64 { return micros(f.Eval(n)) }
 
 func micros(seconds float64) int64 { return int64(math.Floor(float64(seconds*1e6) + 0.5)) }
 
-// SQL writes f as an expression of the engine's double precision type, in
-// seconds. attempts is SQL for n: a quoted column, or a literal. It is written
-// once for every n in the formula and more, so it may not be one of the
-// parameters that are counted by their order. For 15s + n^4 on PostgreSQL:
+// SQL returns f as an expression of the engine's double precision type, in
+// seconds. attempts is SQL for n: a quoted column, or a literal. It occurs in the
+// expression several times, so that it must not be a placeholder that is matched
+// with its argument by position. For 15s + n^4 on PostgreSQL:
 //
 //	case when "attempts" between 1 and 2147483647 then least(15 + power("attempts"::float8, 4), 3153600000)
 //	     when "attempts" > 2147483647 then 3153600000::float8 else 0::float8 end
 func (f Formula) SQL(d dialect.Dialect, attempts string) string {
-	r := renderer{d: d, n: d.Float(attempts)}
+	r := renderer{d: d, n: d.Cast(attempts, dialect.Double)}
 	r.branch(f.root())
 	return f.byAttempts(attempts, r.String(), d.Literal(f.Eval(MaxAttempts)), d.Literal(0))
 }
 
-// MicrosSQL writes f as an expression of a 64-bit integer type, in
+// MicrosSQL returns f as an expression of a 64-bit integer type, in
 // microseconds, rounded as Micros rounds. attempts is as for SQL.
 func (f Formula) MicrosSQL(d dialect.Dialect, attempts string) string {
 	most := strconv.FormatInt(f.Micros(MaxAttempts), 10)
 	if f.root().op == opNum {
 		return f.byAttempts(attempts, most, most, "0")
 	}
-	r := renderer{d: d, n: d.Float(attempts)}
+	r := renderer{d: d, n: d.Cast(attempts, dialect.Double)}
 	r.WriteString("floor(")
 	r.node(f.root(), sqlProduct)
 	r.WriteString(" * ")
@@ -156,12 +156,12 @@ func (f Formula) MicrosSQL(d dialect.Dialect, attempts string) string {
 	r.WriteString(" + ")
 	r.number(0.5)
 	r.WriteString(")")
-	return f.byAttempts(attempts, toInteger(d, r.String()), most, "0")
+	return f.byAttempts(attempts, d.Cast(r.String(), dialect.Int), most, "0")
 }
 
-// byAttempts chooses by n. Comparing the column as it is keeps n inside the
-// range that the guards were made for, whatever its type, and leaves a NULL to
-// the last branch. A CASE evaluates no branch but the one it takes.
+// byAttempts returns a CASE that chooses by n. Comparing the column as it is
+// keeps n within the range that the guards were made for, whatever its type, and
+// NULL takes the last branch. A CASE evaluates only the branch that it takes.
 func (f Formula) byAttempts(attempts, inside, above, below string) string {
 	if f.root().op == opNum {
 		return fmt.Sprintf("case when %s >= 1 then %s else %s end", attempts, inside, below)
@@ -170,21 +170,9 @@ func (f Formula) byAttempts(attempts, inside, above, below string) string {
 		attempts, MaxAttempts, inside, attempts, MaxAttempts, above, below)
 }
 
-// toInteger converts a double that is a whole number.
-func toInteger(d dialect.Dialect, whole string) string {
-	switch d.Name() {
-	case dialect.Postgres:
-		return whole + "::bigint"
-	case dialect.SQLite:
-		return "cast(" + whole + " as integer)"
-	default:
-		return "cast(" + whole + " as signed)"
-	}
-}
-
-// Value is what a formula is that depends on neither n nor the delay, such as
-// the argument of a preset, in seconds and not limited to a delay's range. ok
-// is false where e depends on them or is no formula.
+// Value returns the value, in seconds, of a formula that depends on neither n
+// nor the delay, such as the argument of a preset. It is not limited to the range
+// of delays. ok is false if e depends on n or the delay, or is invalid.
 func Value(e Expr) (seconds float64, ok bool) {
 	if !constant(e) || check(e, false) != nil {
 		return 0, false

@@ -1,22 +1,21 @@
 package sqlgen
 
 import (
-	"math"
 	"strings"
 
 	"github.com/falldue/falldue/dialect"
 )
 
-// renderer writes a guarded tree as SQL. It needs no parameters: the only
-// things in the text are operators, functions, numbers that the engine's
-// dialect writes, and the expression for n.
+// renderer writes a guarded tree as SQL without parameters. The text consists of
+// operators, functions, numbers that the dialect writes, and the expression for
+// n.
 type renderer struct {
 	strings.Builder
 	d dialect.Dialect
 	n string // n as a double
 }
 
-// How tightly SQL binds what is written; the same on all engines.
+// Precedence of what is written, which is the same on all engines.
 const (
 	sqlSum = iota
 	sqlProduct
@@ -29,7 +28,7 @@ var functions = map[op]string{
 	opSqrt: "sqrt", opAtan: "atan", opFloor: "floor", opCeil: "ceil", opAbs: "abs",
 }
 
-// node writes x, in parentheses where it binds weaker than its place asks for.
+// node writes x, in parentheses if its precedence is lower than place.
 func (r *renderer) node(x *node, place int) {
 	switch x.op {
 	case opNum:
@@ -102,17 +101,12 @@ func (r *renderer) conditional(x *node) {
 	r.WriteString(" end")
 }
 
-// number writes an operand. PostgreSQL gives a bare number the type of the
-// other operand, and there is one: what has constants only was folded.
-func (r *renderer) number(v float64) {
-	if r.d.Name() == dialect.Postgres && !math.Signbit(v) {
-		r.WriteString(formatNumber(v))
-		return
-	}
-	r.WriteString(r.d.Literal(v))
-}
+// number writes an operand. The other operand is no constant: what has only
+// constants was folded.
+func (r *renderer) number(v float64) { r.WriteString(r.d.Operand(v)) }
 
-// branch writes what stands alone, and so has to show its type.
+// branch writes an expression that stands alone, so that a number has to show
+// its type.
 func (r *renderer) branch(x *node) {
 	if x.op == opNum {
 		r.WriteString(r.d.Literal(x.num))

@@ -133,7 +133,7 @@ func migrateDumpCommand(f *migrateFlags) *cobra.Command {
 			"This command needs no database.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := dialect.Of(dialect.Name(engine))
+			d, err := dialect.DefaultServer(dialect.Name(engine))
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,19 @@
-// Package statements writes the SQL of the queue: one function a statement,
-// which takes a server and returns a [Stmt]. testdata has what each prints for
-// each engine.
+// Package statements makes the SQL of the queue: one function for each
+// statement, which takes a server and returns a [Stmt]. The golden files in
+// testdata show what each function returns for each engine.
+//
+// A statement is written as a template, which is SQL with two additions:
+//
+//	:name        the parameter of that name; the "::" of a cast stays as it is
+//	{name}       the fragment of that name
+//	{name a, b}  the fragment of that name, made of arguments
+//
+// Fragments and arguments may contain parameters and fragments themselves. The
+// fragments that all statements know are in [builder.common], those of one
+// statement in its function. A line that begins with a tab continues the line
+// before it. What a template cannot name is a mistake of the programmer, and
+// making the statement panics.
+//
+// What enters and leaves the database has a Go type and a table of [Columns],
+// in columns.go.
 package statements

@@ -2,36 +2,47 @@ package statements
 
 import "github.com/falldue/falldue/dialect"
 
-// The index of tasks has the columns of the lane and updated_at; on engines with
-// Caps.LaneText it has laneText and updated_at. No name has a space, so that
-// different lanes are different texts, and those of a queue, and of a state in
-// it, stand side by side.
+// The index of tasks has the queue, the columns of the lane and updated_at. On
+// servers with Caps.LaneExpression it has the text of the lane and updated_at.
+// No name has a space in it, so that different lanes have different texts, and
+// those of a queue, and of a state in it, are neighbours.
 
-// laneText is a lane in one text. prefix is what the columns but the queue are
-// of: "", or an alias and a dot.
-func laneText(queue, prefix string) string {
-	const sep = " || ' ' || "
-	return "(" + queue + sep + prefix + "state" + sep + "cast(" + prefix + "priority as text)" + sep +
-		prefix + "kind" + sep + prefix + "policy" + sep + "cast(" + prefix + "attempts as text))"
+// laneText returns a lane as text, of a queue and of what value returns for
+// each of its columns.
+func laneText(queue string, value func(column) string) string {
+	return "(" + queue + list(laneColumns.columns(), "", func(c column) string {
+		if c.Type == Int {
+			return " || ' ' || cast(" + value(c) + " as text)"
+		}
+		return " || ' ' || " + value(c)
+	}) + ")"
 }
 
-// lanesOf leads an engine that has lanes in one text to those of :queue in
-// :state; the others find them by the columns.
-func (b *builder) lanesOf() string {
-	if !b.server.Caps.LaneExpression {
-		return ""
+// setInLane sets the fragment {in lane}, the condition that a task is in a lane
+// of :queue. value returns what a column of the lane must be.
+func (b *builder) setInLane(value func(column) string) {
+	b.set("in lane", "queue = :queue and "+list(laneColumns.columns(), " and ", func(c column) string { return c.Name + " = " + value(c) }))
+	if b.server.Caps.LaneExpression {
+		b.set("in lane", "{lane text} = "+laneText("{text :queue}", value))
 	}
-	lane, of := laneText("queue", ""), b.typed(Column{"queue", Text})+" || ' ' || "+b.typed(Column{"state", Text})
-	// In the columns' collation "!" comes right after the space.
-	return " and " + lane + " > " + of + " || ' ' and " + lane + " < " + of + " || '!'"
 }
 
-// LaneIndexes counts the indexes of :table called :name that have a lane in one
-// text: none before the migration that makes it so. For engines with
-// Caps.LaneText.
-func LaneIndexes(s dialect.Server) Stmt {
-	b := newBuilder(s)
-	b.add("select count(*) from pg_index i join pg_class c on c.oid = i.indexrelid\nwhere i.indrelid = ", b.typed(Column{"table", Text}),
-		"::regclass and c.relname = ", b.arg("name"), " and i.indexprs is not null")
-	return b.stmt()
+// setInState sets the fragment {in state}, which leads an engine whose index has
+// the text of lanes to those of :queue in :state. The others find them by
+// their columns.
+func (b *builder) setInState() {
+	b.set("in state", "")
+	if b.server.Caps.LaneExpression {
+		// In the columns' collation "!" comes right after the space.
+		b.set("in state", ` and {lane text} > {text :queue} || ' ' || {text :state} || ' ' and {lane text} < {text :queue} || ' ' || {text :state} || '!'`)
+	}
+}
+
+// LaneExpressionIndexes counts the indexes of :table called :name that are on
+// expressions, as the index of tasks is on servers with Caps.LaneExpression. It
+// is for those servers.
+func LaneExpressionIndexes(s dialect.Server) Stmt {
+	return newBuilder(s, dialect.Tables{}).stmt(`
+select count(*) from pg_index i join pg_class c on c.oid = i.indexrelid
+where i.indrelid = {text :table}::regclass and c.relname = :name and i.indexprs is not null`)
 }

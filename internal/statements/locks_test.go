@@ -2,6 +2,7 @@ package statements_test
 
 import (
 	"database/sql"
+	"slices"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -15,22 +16,16 @@ import (
 // [statements.ClaimLane] takes for their lane.
 func enqueueOpen(t *testing.T, db *sqlx.DB, s dialect.Server, n int) statements.Values {
 	t.Helper()
-	rows := make([]statements.Row, n)
-	for i := range rows {
-		rows[i] = statements.Row{"default", "kind", "", int64(0), int64(0), int64(0), nil, "{}"}
-	}
-	stmt := statements.Enqueue(s, statements.EnqueueParams{Tables: tables}, n)
-	if _, err := db.ExecContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"channel": ""}, rows)...); err != nil {
-		t.Fatal(err)
-	}
-	return statements.Values{"queue": "default", "state": "open", "priority": 0, "kind": "kind", "policy": "", "attempts": 0,
-		"since": int64(0), "limit": 1, "lease": int64(60e6)}
+	store(t, db, s, slices.Repeat([]statements.Entry{{Queue: "default", Kind: "kind", Payload: "{}"}}, n)...)
+	values := statements.Values{"queue": "default", "since": int64(0), "limit": 1, "lease": int64(60e6)}
+	statements.SetLane(values, statements.Lane{State: statements.StateOpen, Kind: "kind"})
+	return values
 }
 
-// reader is a transaction as the workers' own are.
-func reader(t *testing.T, db *sqlx.DB) *sql.Tx {
+// reader begins a transaction like those of workers.
+func reader(t *testing.T, db *sqlx.DB) *sqlx.Tx {
 	t.Helper()
-	tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	tx, err := db.BeginTxx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,31 +33,19 @@ func reader(t *testing.T, db *sqlx.DB) *sql.Tx {
 	return tx
 }
 
-// firstDue reads what a claim of one row would take: its id, and its fence
-// before the claim; 0 and 0 where it finds none.
-func firstDue(t *testing.T, tx *sql.Tx, s dialect.Server, lane statements.Values) (id, fence int64) {
+// firstDue returns what a claim of one row would take: its id, and its fence
+// before the claim. They are 0 if nothing is due.
+func firstDue(t *testing.T, tx *sqlx.Tx, s dialect.Server, lane statements.Values) (id, fence int64) {
 	t.Helper()
-	stmt := statements.ClaimLane(s, tables, nil)
-	rows, err := tx.QueryContext(t.Context(), stmt.SQL, stmt.Bind(lane, nil)...)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, stmt.SQL)
-	}
-	defer rows.Close()
-	var rest [8]any
-	for rows.Next() {
-		if err := rows.Scan(&rest[0], &id, &fence, &rest[1], &rest[2], &rest[3], &rest[4], &rest[5], &rest[6], &rest[7]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
+	for _, c := range read(t, tx, statements.ClaimedColumns, statements.ClaimLane(s, tables, nil), lane, nil) {
+		id, fence = c.ID, c.Fence
 	}
 	return id, fence
 }
 
-// TestLocksKeepClaimsApart: what a claim reads with locks, a second one does
-// not see. TiDB parses SKIP LOCKED and locks nothing, which is why a claim must
-// not ask it for that.
+// TestLocksKeepClaimsApart: a claim skips rows that another one has read with
+// locks, if Caps say so. TiDB parses SKIP LOCKED and locks nothing, so that its
+// Caps must not have it.
 func TestLocksKeepClaimsApart(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
@@ -87,18 +70,16 @@ func TestLocksKeepClaimsApart(t *testing.T) {
 // TestClaimsAreExclusiveWithoutLocks: of two claims that read the same row, only
 // one gets it.
 func TestClaimsAreExclusiveWithoutLocks(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, engine string) {
-		db := testdb.Open(t, engine)
-		s := migrated(t, db)
-		if !s.Caps.LockRows || s.Caps.UpdateReturning {
-			t.Skip("it claims by one statement, or locks no rows")
+	eachServer(t, func(t *testing.T, db *sqlx.DB, s dialect.Server) {
+		if statements.ClaimsAtOnce(s) || s.Caps.SingleWriter {
+			t.Skip("it claims by one statement, or has one writer at a time")
 		}
 		lane := enqueueOpen(t, db, s, 2)
 		unlocked := s
 		unlocked.Caps.LockRows = false
 		take := statements.Take(s, tables, 1)
 		var ids, fences [2]int64
-		var txs [2]*sql.Tx
+		var txs [2]*sqlx.Tx
 		for i := range txs {
 			txs[i] = reader(t, db)
 			ids[i], fences[i] = firstDue(t, txs[i], unlocked, lane)
@@ -108,7 +89,7 @@ func TestClaimsAreExclusiveWithoutLocks(t *testing.T) {
 		}
 		for i, want := range []int64{1, 0} {
 			lane["worker"] = []string{"one", "other"}[i]
-			res, err := txs[i].ExecContext(t.Context(), take.SQL, take.Bind(lane, []statements.Row{{ids[i], fences[i]}})...)
+			res, err := txs[i].ExecContext(t.Context(), take.SQL, take.Bind(lane, []statements.Row{statements.FenceColumns.Row(&statements.Key{TaskID: ids[i], Fence: fences[i]})})...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,6 +99,77 @@ func TestClaimsAreExclusiveWithoutLocks(t *testing.T) {
 			if err := txs[i].Commit(); err != nil {
 				t.Fatal(err)
 			}
+		}
+	})
+}
+
+// TestClaimsOfOneStatementAreExclusive: a claim gets no task of another claim that
+// has not committed, whether the engine locks rows or not.
+func TestClaimsOfOneStatementAreExclusive(t *testing.T) {
+	eachServer(t, func(t *testing.T, db *sqlx.DB, s dialect.Server) {
+		if !statements.ClaimsAtOnce(s) {
+			t.Skip("it claims lane by lane")
+		}
+		lane := enqueueOpen(t, db, s, 4)
+		lane["worker"], lane["limit"] = "me", 2
+		stmt := statements.Claim(s, statements.ClaimParams{Tables: tables})
+		wanted := []statements.Row{statements.LaneColumns.Row(&statements.WantedLane{Lane: statements.Lane{State: statements.StateOpen, Kind: "kind"}, Formula: -1})}
+		ids := func(q sqlx.QueryerContext) (ids []int64, err error) {
+			rows, err := q.QueryContext(t.Context(), stmt.SQL, stmt.Bind(lane, wanted)...)
+			if err != nil {
+				return nil, err
+			}
+			defer func() { _ = rows.Close() }()
+			for rows.Next() {
+				var id int64
+				var rest [8]any
+				if err := rows.Scan(&rest[0], &id, &rest[1], &rest[2], &rest[3], &rest[4], &rest[5], &rest[6], &rest[7], new(any)); err != nil {
+					return nil, err
+				}
+				ids = append(ids, id)
+			}
+			return ids, rows.Err()
+		}
+		tx, err := db.BeginTxx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		first, err := ids(tx)
+		if err != nil || len(first) != 2 {
+			t.Fatalf("the first claim got %v (error %v), want two tasks", first, err)
+		}
+		var second []int64
+		done := make(chan error, 1)
+		go func() {
+			var err error
+			second, err = ids(db)
+			done <- err
+		}()
+		// The second claim ends by itself, or waits for the first one's rows.
+		for waiting := 0; waiting == 0 && len(done) == 0; {
+			err := db.GetContext(t.Context(), &waiting, "select count(*) from pg_locks join pg_database on pg_database.oid = database where datname = current_database() and not granted")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if waiting == 0 {
+				err = db.GetContext(t.Context(), &waiting, "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(second, func(id int64) bool { return slices.Contains(first, id) }) {
+			t.Errorf("both claims got one of %v and %v", first, second)
+		}
+		if s.Caps.SkipLocked && len(second) != 2 {
+			t.Errorf("the second claim got %v, want the two that were left", second)
 		}
 	})
 }

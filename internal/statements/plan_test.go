@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +33,7 @@ func backlog(t *testing.T, db *sqlx.DB, s dialect.Server, state string, rows int
 	}
 }
 
-// run runs a statement, and reads what MySQL and MariaDB answer to some.
+// run runs a statement and reads its result, which some have on MySQL and MariaDB.
 func run(t *testing.T, db interface {
 	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
 }, statement string) {
@@ -53,15 +52,14 @@ func run(t *testing.T, db interface {
 	}
 }
 
-// What an engine may know of a table when it plans.
+// The statistics of a table that an engine may plan with.
 const (
 	fresh = "fresh statistics"
 	none  = "no statistics"
 	stale = "statistics of a table with ten finished tasks"
 )
 
-// fill fills a queue with waiting tasks and leaves statistics as they are asked
-// for.
+// fill fills a queue with waiting tasks and leaves statistics of the given kind.
 func fill(t *testing.T, db *sqlx.DB, s dialect.Server, statistics string) {
 	t.Helper()
 	table := tables.Name(s, "tasks")
@@ -69,7 +67,7 @@ func fill(t *testing.T, db *sqlx.DB, s dialect.Server, statistics string) {
 		dialect.Postgres: "analyze " + table, dialect.SQLite: "analyze", dialect.MySQL: "analyze table " + table,
 		dialect.MariaDB: "analyze table " + table, dialect.TiDB: "analyze table " + table + " all columns",
 	}[s.Name()]
-	// Nobody else may bring them up to date meanwhile.
+	// The server must not update them by itself.
 	hold := map[dialect.Name]string{
 		dialect.Postgres: "alter table " + table + " set (autovacuum_enabled = off)",
 		dialect.MySQL:    "alter table " + table + " stats_auto_recalc = 0", dialect.MariaDB: "alter table " + table + " stats_auto_recalc = 0",
@@ -95,14 +93,14 @@ func fill(t *testing.T, db *sqlx.DB, s dialect.Server, statistics string) {
 	}
 }
 
-// plan is the server's plan of a statement, as text in lower case.
+// plan returns the server's plan of a statement, as text in lower case.
 func plan(t *testing.T, db *sqlx.DB, s dialect.Server, stmt statements.Stmt, values statements.Values, rows []statements.Row) string {
 	t.Helper()
 	explain := map[dialect.Name]string{dialect.Postgres: "explain ", dialect.SQLite: "explain query plan ", dialect.MySQL: "explain format=traditional ", dialect.MariaDB: "explain ", dialect.TiDB: "explain "}
 	return planText(t, db, explain[s.Name()]+stmt.SQL, stmt.Bind(values, rows)...)
 }
 
-// planText is what an EXPLAIN answers.
+// planText returns the result of an EXPLAIN.
 func planText(t *testing.T, db sqlx.QueryerContext, explain string, args ...any) string {
 	t.Helper()
 	rs, err := db.QueryContext(t.Context(), explain, args...)
@@ -130,8 +128,8 @@ func planText(t *testing.T, db sqlx.QueryerContext, explain string, args ...any)
 	return strings.ToLower(text.String())
 }
 
-// preparedPlan is the plan that PostgreSQL has for a prepared statement after it
-// ran often: the other engines plan with parameters, or at each execution.
+// preparedPlan returns the plan that PostgreSQL has for a prepared statement after
+// it ran often. The other engines plan with parameters, or at each execution.
 func preparedPlan(t *testing.T, db *sqlx.DB, mode string, stmt statements.Stmt, values statements.Values, rows []statements.Row) string {
 	t.Helper()
 	conn, err := db.Connx(t.Context())
@@ -159,10 +157,9 @@ func preparedPlan(t *testing.T, db *sqlx.DB, mode string, stmt statements.Stmt, 
 	return p
 }
 
-// TestPlansAreIndexRanges: what polls the table reads ranges of its one index,
-// and never the table, however many tasks wait. What settles finds its rows by
-// the primary key. That holds whatever statistics there are, and on PostgreSQL
-// for plans that are kept.
+// TestPlansAreIndexRanges: claims and sweeps read ranges of the index and never
+// the table, however many tasks wait, and settles find their rows by the primary
+// key. That holds for all statistics, and on PostgreSQL for cached plans.
 func TestPlansAreIndexRanges(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for _, statistics := range []string{fresh, none, stale} {
@@ -176,35 +173,31 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	s := migrated(t, db)
 	fill(t, db, s, statistics)
 	power := formula(t, "15s + n^4")
-	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000),
-		"state": "open", "priority": 0, "kind": "kind1", "policy": "", "attempts": 3, "since": int64(0), "turn": int64(2)}
+	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000), "since": int64(0), "slot": int64(2)}
+	statements.SetLane(lane, statements.Lane{State: statements.StateOpen, Kind: "kind1", Attempts: 3})
 	claim, lanes := statements.ClaimLane(s, tables, &power), []statements.Row(nil)
-	inTurn := claim
-	if s.Caps.Lateral {
+	inSlot := claim
+	if statements.ClaimsAtOnce(s) {
 		claim = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}})
-		inTurn = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}, InTurn: true})
-		lanes = []statements.Row{
-			{"open", int64(0), "kind1", "", int64(3), int64(0), int64(0)}, {"open", int64(0), "kind2", "", int64(1), int64(0), int64(0)},
-		}
+		inSlot = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}, InSlot: true})
+		wanted := []statements.Lane{{State: statements.StateOpen, Kind: "kind1", Attempts: 3}, {State: statements.StateOpen, Kind: "kind2", Attempts: 1}}
+		lanes = statements.LaneColumns.Rows(len(wanted), func(i int) *statements.WantedLane { return &statements.WantedLane{Lane: wanted[i]} })
 	}
-	// A large batch, of a worker that the statistics do not know.
-	var fences []statements.Row
-	for id := range int64(500) {
-		fences = append(fences, statements.Row{id + 1, int64(1)})
-	}
+	// A large batch of a worker that the statistics do not contain.
+	fences := statements.FenceColumns.Rows(500, func(i int) *statements.Key { return &statements.Key{TaskID: int64(i) + 1, Fence: 1} })
 	want := map[string][4][]string{
 		// A claim reads the index by all its columns; a sweep jumps in it; a
 		// settle reads by the primary key; a cleaning reads the index of its state.
 		testdb.Postgres: {{"index scan using falldue_lane", "|| (attempts)::text) = (", "updated_at >="}, {"index", "falldue_lane", "|| (attempts)::text) > found_1.lane"}, {}, {"falldue_lane", "|| (attempts)::text) > "}},
 		testdb.MySQL:    {{"range", "falldue_lane"}, {"using index for group-by"}, {"range", "primary"}, {"ref", "falldue_lane"}},
 		testdb.MariaDB:  {{"range", "falldue_lane"}, {"using index for group-by"}, {"range", "primary"}, {"ref", "falldue_lane"}},
-		// TiDB reads the index entries of all that waits, beside the data.
+		// TiDB reads the index entries of all waiting tasks, next to the data.
 		testdb.TiDB:   {{"indexrangescan", "index:falldue_lane", "limit_"}, {"indexrangescan", "index:falldue_lane", "streamagg"}, {"batch_point_get"}, {"indexrangescan", "index:falldue_lane"}},
 		testdb.SQLite: {{"using index falldue_lane", "updated_at>?"}, {"using covering index falldue_lane", "(state,priority,kind,policy,attempts)>("}, {"integer primary key"}, {"index falldue_lane (queue=? and state=?"}},
 	}[engine]
 	if s.Caps.LooseScan && engine != testdb.TiDB && statistics == stale {
-		// They guess the number of groups when they open a table, and until they
-		// count again, seconds later, may read the index's entries of all that waits.
+		// They estimate the number of groups when they open a table. Until they
+		// count again, seconds later, they may read all entries of waiting tasks.
 		want[1] = []string{"falldue_lane", "using index"}
 	}
 	one := want[2] // of a claim by itself
@@ -231,7 +224,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		rows []statements.Row
 		want []string
 	}{
-		{"claim", claim, lanes, want[0]}, {"claim in turn", inTurn, lanes, want[0]}, {"sweep", statements.Sweep(s, tables), nil, want[1]},
+		{"claim", claim, lanes, want[0]}, {"claim in slot", inSlot, lanes, want[0]}, {"sweep", statements.Sweep(s, tables), nil, want[1]},
 		{"settle", statements.Delete(s, tables, len(fences)), fences, want[2]}, {"settle of one", statements.Finish(s, tables, 1), fences[:1], one},
 		{"cleaning", statements.Clean(s, tables), nil, want[3]},
 	} {
@@ -264,9 +257,9 @@ func checkPlans(t *testing.T, engine, statistics string) {
 			}
 		}
 	}
-	// What changes a batch of claims takes milliseconds where it finds them by
-	// their key or reads the table once, and minutes where it reads the table for
-	// each of them, or the batch for each row of the table.
+	// A statement that changes a batch of claims takes milliseconds if it finds
+	// them by their key or reads the table once. It takes minutes if it reads the
+	// table for each claim, or the batch for each row of the table.
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for name, stmt := range map[string]statements.Stmt{
@@ -277,7 +270,8 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		if name == "settle" {
 			rows = nil
 			for _, f := range fences {
-				rows = append(rows, append(slices.Clone(f), "open", int64(0), int64(0), nil, nil))
+				id, _ := f[0].(int64)
+				rows = append(rows, statements.SettleColumns.Row(&statements.Settlement{Key: statements.Key{TaskID: id, Fence: 1}, State: statements.StateOpen}))
 			}
 		}
 		start := time.Now()

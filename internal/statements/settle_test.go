@@ -1,6 +1,7 @@
 package statements_test
 
 import (
+	"database/sql"
 	"strings"
 	"testing"
 
@@ -8,8 +9,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestSettleKeepsWhatIsLong: prepared once and run with large numbers, and short and long
-// texts in any order, a batch cuts none of them off.
+// TestSettleKeepsWhatIsLong: a statement that is prepared once and run with short
+// and long values in any order cuts none of them off.
 func TestSettleKeepsWhatIsLong(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
@@ -29,12 +30,15 @@ func TestSettleKeepsWhatIsLong(t *testing.T) {
 		defer func() { _ = prepared.Close() }()
 		for _, lengths := range [][]int{{1, 2, 3, 4}, {1, 8_000, 300, 5_000}, {8_000, 1, 1, 1}, {0, 5, 0, 8_000}} {
 			var rows []statements.Row
+			var settled []statements.Settlement
 			for i, id := range ids {
-				var failure, answer any
+				e := statements.Settlement{Key: statements.Key{TaskID: id, Fence: 1 << 62}, State: statements.StateOpen, Wait: int64(i)}
 				if lengths[i] > 0 {
-					failure, answer = strings.Repeat("ü", lengths[i]), `"`+strings.Repeat("a", 100*lengths[i])+`"`
+					e.Error = sql.Null[string]{V: strings.Repeat("ü", lengths[i]), Valid: true}
+					e.Result = sql.Null[string]{V: `"` + strings.Repeat("a", 100*lengths[i]) + `"`, Valid: true}
 				}
-				rows = append(rows, statements.Row{id, int64(1 << 62), "open", int64(0), int64(i), failure, answer})
+				settled = append(settled, e)
+				rows = append(rows, statements.SettleColumns.Row(&e))
 			}
 			run(t, db, "update falldue_tasks set last_error = 'before'")
 			if _, err := prepared.ExecContext(t.Context(), stmt.Bind(statements.Values{"worker": ""}, rows)...); err != nil {
@@ -48,14 +52,14 @@ func TestSettleKeepsWhatIsLong(t *testing.T) {
 				if err := db.GetContext(t.Context(), &got, db.Rebind("select last_error, result from falldue_tasks where id = ?"), id); err != nil {
 					t.Fatal(err)
 				}
-				failure, answer := rows[i][5], rows[i][6]
-				if failure == nil {
-					failure = "before"
+				failure, answer := "before", settled[i].Result
+				if settled[i].Error.Valid {
+					failure = settled[i].Error.V
 				}
 				if got.LastError != failure {
 					t.Errorf("lengths %v: error %d has %d bytes, begins with %.20q", lengths, i, len(got.LastError), got.LastError)
 				}
-				if (got.Result == nil) != (answer == nil) || got.Result != nil && *got.Result != answer {
+				if (got.Result == nil) == answer.Valid || got.Result != nil && *got.Result != answer.V {
 					t.Errorf("lengths %v: result %d is wrong", lengths, i)
 				}
 			}

@@ -36,7 +36,7 @@ func formula(t *testing.T, text string) sqlgen.Formula {
 	return f
 }
 
-// allOf is every statement of the queue, by its name, with room for two
+// allOf returns every statement of the queue by its name, made for two
 // rows where it takes a batch.
 func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	t.Helper()
@@ -64,7 +64,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"list_filtered":     statements.List(s, tables, statements.ListParams{ID: true, Queue: true, Kind: true, State: true}),
 		"attempts":          statements.Attempts(s, tables),
 		"count":             statements.Count(s, tables),
-		"revive":            statements.Retry(s, tables),
+		"retry":             statements.Retry(s, tables),
 		"cancel":            statements.Cancel(s, tables),
 		"clean":             statements.Clean(s, tables),
 		"drop":              statements.Drop(s, tables, room),
@@ -77,17 +77,19 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		all["next_lane"] = statements.NextLane(s, tables)
 	}
 	if s.Caps.CachesStatistics {
-		all["recount"] = statements.RefreshStatistics(s, tables)
+		all["refresh_statistics"] = statements.RefreshStatistics(s, tables)
 	}
-	if s.Caps.Lateral {
+	if statements.ClaimsAtOnce(s) {
 		all["claim"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}})
-		all["claim_in_turn"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}, InTurn: true})
+		if statements.HasClaimSlots(s) {
+			all["claim_in_slot"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}, InSlot: true})
+		}
 		all["claim_snoozed"] = statements.Claim(s, statements.ClaimParams{Tables: tables})
 	} else {
 		all["claim_lane"] = statements.ClaimLane(s, tables, &arctan)
 		all["claim_lane_snoozed"] = statements.ClaimLane(s, tables, nil)
-		if s.Caps.SkipLocked {
-			all["turn"], all["end_turn"] = statements.Turn(s), statements.EndTurn(s)
+		if statements.HasClaimSlots(s) {
+			all["take_claim_slot"], all["release_claim_slot"] = statements.TakeClaimSlot(s), statements.ReleaseClaimSlot(s)
 		}
 	}
 	if s.Caps.Notify {
@@ -99,15 +101,15 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		all["copy_ids"], all["notify"] = statements.CopyIDs(s), statements.Notify(s)
 	}
 	if s.Caps.LaneExpression {
-		all["lane_indexes"] = statements.LaneIndexes(s)
+		all["lane_expression_indexes"] = statements.LaneExpressionIndexes(s)
 	}
-	if s.Name() == dialect.SQLite {
+	if s.Caps.AmbiguousMissingTable {
 		all["count_tables"] = statements.CountTables(s)
 	}
 	return all
 }
 
-// TestGolden holds each statement to what it printed when somebody last looked.
+// TestGolden compares each statement with its golden file.
 func TestGolden(t *testing.T) {
 	for _, name := range dialect.Names {
 		s, err := dialect.DefaultServer(name)
@@ -125,7 +127,7 @@ func TestGolden(t *testing.T) {
 		}
 		all := allOf(t, s)
 		for stmt, made := range all {
-			file, got := filepath.Join(dir, stmt+".sql"), made.SQL+"\n"
+			file, got := filepath.Join(dir, stmt+".sql"), made.SQL+"\n-- binds: "+made.Binds()+"\n"
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -160,6 +162,12 @@ func migrated(t *testing.T, db *sqlx.DB) dialect.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	migrate(t, db, s)
+	return s
+}
+
+func migrate(t *testing.T, db *sqlx.DB, s dialect.Server) {
+	t.Helper()
 	m, err := migrations.New(db.DB, s, tables)
 	if err != nil {
 		t.Fatal(err)
@@ -167,44 +175,47 @@ func migrated(t *testing.T, db *sqlx.DB) dialect.Server {
 	if _, err := m.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return s
 }
 
-// TestPrepared has every server prepare every statement.
+// TestPrepared prepares every statement on every server.
 func TestPrepared(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for _, driver := range testdb.Drivers(engine) {
 			db := testdb.OpenDriver(t, engine, driver)
-			s := migrated(t, db)
-			for name, stmt := range allOf(t, s) {
-				tx, err := db.BeginTx(t.Context(), nil) // COPY wants one
-				if err != nil {
-					t.Fatal(err)
-				}
-				if prepared, err := tx.PrepareContext(t.Context(), stmt.SQL); err != nil {
-					t.Errorf("%s: %s: %v\n%s", driver, name, err, stmt.SQL)
-				} else {
-					_ = prepared.Close()
-				}
-				_ = tx.Rollback()
-			}
+			prepareAll(t, db, migrated(t, db))
 		}
 	})
 }
 
-// TestProbeFindsTheTypical holds what Typical says to what servers say.
-func TestProbeFindsTheTypical(t *testing.T) {
+func prepareAll(t *testing.T, db *sqlx.DB, s dialect.Server) {
+	t.Helper()
+	for name, stmt := range allOf(t, s) {
+		tx, err := db.BeginTx(t.Context(), nil) // COPY needs one
+		if err != nil {
+			t.Fatal(err)
+		}
+		if prepared, err := tx.PrepareContext(t.Context(), stmt.SQL); err != nil {
+			t.Errorf("%s: %s: %v\n%s", db.DriverName(), name, err, stmt.SQL)
+		} else {
+			_ = prepared.Close()
+		}
+		_ = tx.Rollback()
+	}
+}
+
+// TestProbeFindsTheDefaultServer compares DefaultServer with what servers say of themselves.
+func TestProbeFindsTheDefaultServer(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		found, err := dialect.Probe(t.Context(), testdb.Open(t, engine))
 		if err != nil {
 			t.Fatal(err)
 		}
-		typical, err := dialect.DefaultServer(dialect.Name(engine))
+		want, err := dialect.DefaultServer(dialect.Name(engine))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found.Caps != typical.Caps || found.Name() != typical.Name() || found.Version == "" {
-			t.Errorf("the server is %+v, typical is %+v", found, typical)
+		if found.Caps != want.Caps || found.Name() != want.Name() || found.Version == "" {
+			t.Errorf("the server is %+v, the default is %+v", found, want)
 		}
 	})
 }
@@ -262,16 +273,16 @@ func TestBindPanicsOnMistakes(t *testing.T) {
 	}
 }
 
-// TestParametersGoWhereTheTextNamesThem: the order in which code mentions them
-// is another one.
+// TestParametersGoWhereTheTextNamesThem: the code may name them in another
+// order.
 func TestParametersGoWhereTheTextNamesThem(t *testing.T) {
 	t.Parallel()
 	s, err := dialect.DefaultServer(dialect.MySQL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stmt := statements.EndTurn(s)
-	if got := stmt.Bind(statements.Values{"turn": "turn", "number": "number"}, nil); !slices.Equal(got, []any{"turn", "number"}) {
+	stmt := statements.ReleaseClaimSlot(s)
+	if got := stmt.Bind(statements.Values{"slot": "slot", "number": "number"}, nil); !slices.Equal(got, []any{"slot", "number"}) {
 		t.Errorf("%s\nis bound to %v", stmt.SQL, got)
 	}
 }

@@ -1,90 +1,94 @@
 package statements
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 
 	"github.com/falldue/falldue/dialect"
 )
 
-// Sweep finds the lanes of a queue that hold waiting tasks, jumping from lane
-// to lane in the index, so that its cost grows with the lanes and not with the
-// rows. It returns of each: state, priority, kind, policy, attempts, and the
-// anchor of its first row and the database's now, in microseconds since 1970.
-// Parameters: queue.
+// Sweep finds the lanes of a queue that hold waiting tasks and returns them as
+// [HeadColumns]. It jumps from lane to lane in the index, so that it costs more
+// the more lanes there are, and not the more tasks. Parameters: queue.
 func Sweep(s dialect.Server, tables dialect.Tables) Stmt {
-	b, clock, tasks := newBuilder(s), s.Clock(), tables.Name(s, "tasks")
-	found := func(anchor string) string {
-		return "state, priority, kind, policy, attempts, " + clock.Micros(anchor) + ", " + clock.Micros(clock.Now)
-	}
+	b := newBuilder(s, tables)
+	b.set("heads", HeadColumns.list("", map[string]string{"anchor": "updated_at", "now": "{now}"}))
 	switch {
 	case s.Caps.LooseScan:
-		b.add("select ", found("min(updated_at)"), "\nfrom ", tasks,
-			"\nwhere queue = ", b.arg("queue"), " and state in ('open', 'snoozed')",
-			"\ngroup by queue, state, priority, kind, policy, attempts")
-	case s.Caps.LaneExpression:
-		queue, lane := b.typed(Column{"queue", Text}), laneText("queue", "")
-		after := func(last string) string {
-			return "(select " + lane + " as lane, queue, state, priority, kind, policy, attempts, updated_at from " + tasks +
-				"\nwhere " + lane + " > " + last + " and " + lane + " < " + queue + " || '!'\norder by " + lane + ", updated_at limit 1)"
-		}
-		b.add("with recursive found as (", after(queue+" || ' "+firstWaiting+"'"),
-			"\nunion all\nselect next.* from found cross join lateral ", after("found.lane"), " next)\nselect ", found("updated_at"),
-			// A queue whose name has a space, in rows that somebody edited, may stand between.
-			"\nfrom found where queue = ", queue, " and state in ('open', 'snoozed')")
+		b.set("heads", HeadColumns.list("", map[string]string{"anchor": "min(updated_at)", "now": "{now}"}))
+		return b.stmt(`
+select {heads}
+from {tasks}
+where queue = :queue and state in ('open', 'snoozed')
+group by queue, {lane columns}`)
+	case s.Caps.LaneExpression && s.Caps.Lateral:
+		// Queues with a space in their names, which only a user who edits rows can
+		// make, may lie between the lanes. The condition at the end drops them.
+		b.set("after", func(lane string) string {
+			b.set("last", verbatim(lane))
+			return b.expand(`(select {lane text} as lane, queue, {lane columns}, updated_at from {tasks}
+where {lane text} > {last} and {lane text} < {text :queue} || '!'
+order by {lane text}, updated_at limit 1)`)
+		})
+		return b.stmt(`
+with recursive found as ({after {text :queue} || ' open'}
+union all
+select next.* from found cross join lateral {after found.lane} next)
+select {heads}
+from found where queue = {text :queue} and state in ('open', 'snoozed')`)
 	default:
-		const columns = "state, priority, kind, policy, attempts"
-		const row = "t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at"
-		after := func(last string) string {
-			return "(select id from " + tasks + "\nwhere queue = " + b.arg("queue") + " and " + last + "\norder by " + columns + ", updated_at limit 1)"
+		b.set("row", laneColumns.list("t.", nil)+", t.updated_at")
+		// SQLite compares two columns with each other in a way that no index
+		// serves. A plus makes a column a value.
+		value := "f."
+		if s.Caps.DynamicTypes {
+			value = "+f."
 		}
-		b.add("with recursive found as (select ", row, " from ", tasks, " t where t.id = ", after("state >= '"+firstWaiting+"'"),
-			// A plus makes a column a value. SQLite compares two columns with each
-			// other in a way that its indexes do not serve.
-			"\nunion all\nselect ", row, " from found f join ", tasks, " t on t.id = ", after("("+columns+") > (+f.state, +f.priority, +f.kind, +f.policy, +f.attempts)"),
-			") select ", found("updated_at"), "\nfrom found where state in ('open', 'snoozed')")
+		b.set("last", laneColumns.list(value, nil))
+		return b.stmt(`
+with recursive found as (select {row} from {tasks} t where t.id = (select id from {tasks}
+where queue = :queue and state >= 'open'
+order by {lane columns}, updated_at limit 1)
+union all
+select {row} from found f join {tasks} t on t.id = (select id from {tasks}
+where queue = :queue and ({lane columns}) > ({last})
+order by {lane columns}, updated_at limit 1)) select {heads}
+from found where state in ('open', 'snoozed')`)
 	}
-	return b.stmt()
 }
 
-// firstWaiting is the first state that sorts after those of finished tasks.
-// States of a newer release may sort anywhere.
-const firstWaiting = StateOpen
-
-// NextLane finds what [Sweep] finds, a lane a run: the first one after (state,
-// priority, kind, policy, attempts) that holds waiting tasks. It costs the same
-// whatever the engine thinks of its index. For engines with Caps.LooseScan.
-// Parameters: queue, state, priority, kind, policy, attempts.
+// NextLane finds what [Sweep] finds, one lane in each run: the first lane after
+// the one that the parameters name that holds waiting tasks. It costs the same
+// whatever statistics the engine has. It is for servers with Caps.LooseScan.
+// Parameters: queue, those of [SetLane].
+//
+// The next lane has its first so many columns in common with the last one, as
+// many as possible, and a greater value in the next column. Each of these cases
+// is a range of the index that begins where it ends.
 func NextLane(s dialect.Server, tables dialect.Tables) Stmt {
-	b, clock := newBuilder(s), s.Clock()
-	columns := []string{"state", "priority", "kind", "policy", "attempts"}
-	// The next lane has the first so many columns in common with the last one,
-	// and a greater value in the next: as many as possible. Each of these is a
-	// range that begins where it ends.
-	b.add("select state, priority, kind, policy, attempts, anchor, now from (")
+	b := newBuilder(s, tables)
+	columns := laneColumns.columns()
+	name := func(c column) string { return c.Name }
+	var cases []string
 	for same := len(columns) - 1; same >= 0; same-- {
-		b.add("(select ", strconv.Itoa(same), " as same, state, priority, kind, policy, attempts, ", clock.Micros("updated_at"), " as anchor, ", clock.Micros(clock.Now), " as now",
-			" from ", tables.Name(s, "tasks"), " where queue = ", b.arg("queue"))
-		for _, c := range columns[:same] {
-			b.add(" and ", c, " = ", b.arg(c))
-		}
-		b.add(" and ", columns[same], " > ", b.arg(columns[same]))
+		equal := list(columns[:same], "", func(c column) string { return " and " + c.Name + " = :" + c.Name })
+		greater := fmt.Sprintf(" and %s > :%[1]s", columns[same].Name)
 		if same == 0 {
-			b.add(" and state in ('open', 'snoozed')")
+			greater += " and state in ('open', 'snoozed')"
 		}
-		b.add("\norder by ", strings.Join(columns[same:], ", "), ", updated_at limit 1)")
-		if same > 0 {
-			b.add("\nunion all ")
-		}
+		cases = append(cases, fmt.Sprintf(`(select %d as same, {lane columns}, {micros updated_at} as anchor, {micros {now}} as now from {tasks} where queue = :queue%s%s
+order by %s, updated_at limit 1)`, same, equal, greater, list(columns[same:], ", ", name)))
 	}
-	b.add(") n\norder by same desc limit 1")
-	return b.stmt()
+	b.set("cases", strings.Join(cases, "\nunion all "))
+	b.set("heads", list(HeadColumns.columns(), ", ", name))
+	return b.stmt(`
+select {heads} from ({cases}) n
+order by same desc limit 1`)
 }
 
-// RefreshStatistics makes an engine with Caps.RefreshStatistics count its lanes again, by what its
-// statistics say now.
+// RefreshStatistics makes a server with Caps.CachesStatistics read its statistics
+// of the index of tasks again.
 func RefreshStatistics(s dialect.Server, tables dialect.Tables) Stmt {
-	b := newBuilder(s)
-	b.add("show index from ", tables.Name(s, "tasks"))
-	return b.stmt()
+	return newBuilder(s, tables).stmt(`
+show index from {tasks}`)
 }

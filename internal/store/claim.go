@@ -11,15 +11,6 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Lane is what all tasks have in common that wait equally long.
-type Lane struct {
-	State    string
-	Priority int
-	Kind     string
-	Policy   string
-	Attempts int
-}
-
 // Delay is the delay of a policy, as claims compute it.
 type Delay struct {
 	Formula sqlgen.Formula
@@ -48,37 +39,23 @@ func (w Source) formula() *sqlgen.Formula {
 	return &w.Delay.Formula
 }
 
-// Claim is a row as a worker took it.
+// Claim is a task as a worker took it. Its fence is the claim's own.
 type Claim struct {
-	ID, Fence   int64
-	Place       int // of its lane among the sources, from 1
-	Attempts    int // this execution included
-	MaxAttempts int // 0: the policy's
-	Was         Lane
-	Previous    string // the worker whose lease had run out, or ""
-	Payload     []byte
-
-	// In microseconds since 1970: the anchor before the claim, the start of the
-	// first attempt, the creation, and the claim.
-	Anchor, First, Created, Now int64
+	statements.Claimed
+	Attempts int // this execution included
+	Was      Lane
 }
 
 // scanClaim reads a row that a claim returns.
 func scanClaim(r row, sources []Source) (*Claim, error) {
-	var numbers [8]int64
-	for i := range numbers {
-		n, err := r.int(i)
-		if err != nil {
-			return nil, err
-		}
-		numbers[i] = n
+	c := &Claim{}
+	if err := statements.ClaimedColumns.Scan(r, &c.Claimed); err != nil {
+		return nil, err
 	}
-	place := int(numbers[0])
-	c := &Claim{
-		ID: numbers[1], Fence: numbers[2], Place: place, MaxAttempts: int(numbers[3]), Anchor: max(numbers[4], -1<<62), First: numbers[5], Created: numbers[6],
-		Now: numbers[7], Was: sources[place-1].Lane, Previous: r.text(8), Payload: r.bytes(9),
+	if c.Place > 0 {
+		c.Was = sources[c.Place-1].Lane
 	}
-	c.Attempts = min(c.Was.Attempts, 1<<31-2) + 1
+	c.Anchor, c.Attempts = max(c.Anchor, -1<<62), min(c.Was.Attempts, 1<<31-2)+1
 	return c, nil
 }
 
@@ -94,10 +71,10 @@ type ClaimParams struct {
 // Claim takes due tasks for a worker. It returns [ErrNoSlot] where others have
 // the claim slots.
 func (s *Store) Claim(ctx context.Context, p ClaimParams) (claims []*Claim, err error) {
-	if !s.server.Caps.SkipLocked {
+	if !statements.HasClaimSlots(s.server) {
 		p.Slot = 0
 	}
-	if s.server.Caps.Lateral && s.server.Caps.UpdateReturning {
+	if statements.ClaimsAtOnce(s.server) {
 		err = s.Retry(ctx, func() (err error) {
 			claims, err = s.claimAtOnce(ctx, p)
 			return err
@@ -125,33 +102,33 @@ type claimKey struct {
 // claimAtOnce claims by a single statement.
 func (s *Store) claimAtOnce(ctx context.Context, p ClaimParams) ([]*Claim, error) {
 	delays := delaysOf(p.Sources)
-	lanes := make([]statements.Row, len(p.Sources))
+	wanted := make([]statements.WantedLane, len(p.Sources))
 	for i, w := range p.Sources {
-		formula := int64(-1)
+		wanted[i] = statements.WantedLane{Lane: w.Lane, Since: w.Since, Formula: -1}
 		if w.formula() != nil {
-			formula = int64(slices.IndexFunc(delays, func(d *Delay) bool { return d.text == w.Delay.text }))
+			wanted[i].Formula = int64(slices.IndexFunc(delays, func(d *Delay) bool { return d.text == w.Delay.text }))
 		}
-		lanes[i] = statements.Row{w.State, int64(w.Priority), w.Kind, w.Policy, int64(w.Attempts), w.Since, formula}
 	}
+	lanes := statements.LaneColumns.Rows(len(wanted), func(i int) *statements.WantedLane { return &wanted[i] })
 	stmt := s.stmt(stmtKey{name: "claim", variant: claimKey{s.numbersOf(delays), p.Slot != 0}}, func() statements.Stmt {
-		params := statements.ClaimParams{Tables: s.tables, InTurn: p.Slot != 0}
+		params := statements.ClaimParams{Tables: s.tables, InSlot: p.Slot != 0}
 		for _, d := range delays {
 			params.Formulas = append(params.Formulas, d.Formula)
 		}
 		return statements.Claim(s.server, params)
 	})
 	values := statements.Values{
-		"queue": p.Queue, "worker": p.Worker, "lease": p.Lease.Microseconds(), "limit": p.Limit, "turn": p.Slot,
+		"queue": p.Queue, "worker": p.Worker, "lease": p.Lease.Microseconds(), "limit": p.Limit, "slot": p.Slot,
 	}
 	var claims []*Claim
 	err := s.once(ctx, func(x runner) error {
 		return x.query(ctx, stmt, values, lanes, func(r row) error {
-			if place, err := r.int(0); err != nil || place == 0 {
+			c, err := scanClaim(r, p.Sources)
+			if err != nil || c.Place == 0 {
 				return cmp.Or(err, ErrNoSlot)
 			}
-			c, err := scanClaim(r, p.Sources)
 			claims = append(claims, c)
-			return err
+			return nil
 		})
 	})
 	if err != nil {
@@ -211,10 +188,8 @@ func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 		if len(found) == p.Limit {
 			break
 		}
-		values := statements.Values{
-			"queue": p.Queue, "state": w.State, "priority": w.Priority, "kind": w.Kind, "policy": w.Policy, "attempts": w.Attempts,
-			"since": w.Since, "limit": p.Limit - len(found),
-		}
+		values := statements.Values{"queue": p.Queue, "since": w.Since, "limit": p.Limit - len(found)}
+		statements.SetLane(values, w.Lane)
 		err := x.query(ctx, s.claimLane(w), values, nil, func(r row) error {
 			c, err := scanClaim(r, p.Sources[i:])
 			if err != nil {
@@ -231,9 +206,8 @@ func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 	if len(found) == 0 {
 		return nil, nil
 	}
-	fences := make([]statements.Row, len(found))
-	for i, c := range found {
-		fences[i] = statements.Row{c.ID, c.Fence}
+	fences := keysOf(found)
+	for _, c := range found {
 		c.Fence = statements.NextFence(c.Fence)
 	}
 	values := statements.Values{"worker": p.Worker, "lease": p.Lease.Microseconds()}
@@ -245,14 +219,20 @@ func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 		return found, err
 	}
 	// Rows were not locked after all, and others were faster.
-	for i := range fences {
-		fences[i] = statements.Row{found[i].ID, found[i].Fence}
-	}
-	owned, err := s.owned(ctx, x, p.Worker, fences, false)
+	owned, err := s.owned(ctx, x, p.Worker, keysOf(found), false)
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(found, func(c *Claim) bool { return !owned[c.ID] }), nil
+}
+
+// keysOf names claims as a batch.
+func keysOf(claims []*Claim) []statements.Row {
+	var k Key
+	return statements.FenceColumns.Rows(len(claims), func(i int) *Key {
+		k = Key{TaskID: claims[i].ID, Fence: claims[i].Fence}
+		return &k
+	})
 }
 
 // claimLane is the statement that finds the due tasks of a lane.
@@ -268,8 +248,8 @@ func (s *Store) claimLane(w Source) statements.Stmt {
 // locks their rows, and leaves out those that somebody else has locked where the
 // engine can.
 func (s *Store) owned(ctx context.Context, x runner, worker string, fences []statements.Row, lock bool) (map[int64]bool, error) {
-	room := s.room(len(fences))
-	stmt := s.stmt(stmtKey{"owned", room, lock}, func() statements.Stmt { return statements.Owned(s.server, s.tables, room, lock) })
+	size := s.size(len(fences))
+	stmt := s.stmt(stmtKey{"owned", size, lock}, func() statements.Stmt { return statements.Owned(s.server, s.tables, size, lock) })
 	ids, err := int64s(ctx, x, stmt, statements.Values{"worker": worker}, fences)
 	return setOf(ids), err
 }

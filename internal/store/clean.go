@@ -18,10 +18,8 @@ func (s *Store) Clean(ctx context.Context, queue, state string, retention time.D
 		if n = len(ids); err != nil || n == 0 {
 			return err
 		}
-		rows := make([]statements.Row, n)
-		for i, id := range ids {
-			rows[i] = statements.Row{id}
-		}
+		var k Key
+		rows := statements.IDColumns.Rows(n, func(i int) *Key { k.TaskID = ids[i]; return &k })
 		if _, err := x.exec(ctx, s.batch("drop", n, statements.Drop), nil, rows); err != nil {
 			return err
 		}

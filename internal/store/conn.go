@@ -215,7 +215,7 @@ func (c single) exec(ctx context.Context, stmt statements.Stmt, values statement
 // writer at a time as a writer, since a transaction that read first could not
 // begin to write once another had written.
 func (c *conn) begin(ctx context.Context, server dialect.Server) (driver.Tx, error) {
-	if !server.Caps.LockRows {
+	if server.Caps.SingleWriter {
 		return c.beginImmediate(ctx)
 	}
 	b, ok := c.driver.(driver.ConnBeginTx)

@@ -79,7 +79,7 @@ func (s *Store) stream(ctx context.Context, c *conn, entries []Entry, ids []int6
 	}
 	var lines []byte
 	for i, e := range entries {
-		lines = e.appendCopy(lines, plain, ids[i], now)
+		lines = appendCopy(lines, e, plain, ids[i], now)
 		if len(lines) < copyChunk && i < len(entries)-1 {
 			lines = append(lines, '\n')
 			continue
@@ -104,16 +104,16 @@ const copyChunk = 32 << 10
 // copyEscapes escapes what has a meaning in COPY's text format.
 var copyEscapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
 
-// appendCopy appends the entry as a line of statements.Copy, which it does not
+// appendCopy appends an entry as a line of statements.Copy, which it does not
 // end.
-func (e Entry) appendCopy(line []byte, plain bool, id, now int64) []byte {
+func appendCopy(line []byte, e Entry, plain bool, id, now int64) []byte {
 	line = strconv.AppendInt(line, id, 10)
 	line = append(append(line, '\t'), copyEscapes.Replace(e.Queue)...)
 	line = append(append(line, '\t'), copyEscapes.Replace(e.Kind)...)
 	if !plain {
-		anchor := now + e.Delay.Microseconds()
-		if e.RunAt.Valid {
-			anchor = e.RunAt.V
+		anchor := now + e.Delay
+		if e.At.Valid {
+			anchor = e.At.V
 		}
 		line = append(append(line, '\t'), copyEscapes.Replace(e.Policy)...)
 		line = strconv.AppendInt(append(line, '\t'), int64(e.Priority), 10)

@@ -2,38 +2,14 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"slices"
-	"time"
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Entry is a task to be stored.
-type Entry struct {
-	Queue, Kind, Policy   string
-	Priority, MaxAttempts int
-	RunAt                 sql.Null[int64] // the anchor, in microseconds since 1970
-	Delay                 time.Duration   // from now to the anchor, where there is no RunAt
-	Payload               string
-}
-
-// row returns the entry in the order of statements.EnqueueColumns, or of
-// PlainColumns.
-func (e Entry) row(plain bool) statements.Row {
-	if plain {
-		return statements.Row{e.Queue, e.Kind, e.Payload}
-	}
-	var at any
-	if e.RunAt.Valid {
-		at = e.RunAt.V
-	}
-	return statements.Row{e.Queue, e.Kind, e.Policy, int64(e.Priority), int64(e.MaxAttempts), at, e.Delay.Microseconds(), e.Payload}
-}
-
 // alike reports whether two entries differ in nothing but their payload.
-func (e Entry) alike(other Entry) bool {
+func alike(e, other Entry) bool {
 	e.Payload = other.Payload
 	return e == other
 }
@@ -73,7 +49,7 @@ func (s *Store) Enqueue(ctx context.Context, tx Tx, entries []Entry) (ids []int6
 
 // isOneInsert reports whether one statement stores n rows.
 func (s *Store) isOneInsert(n int) bool {
-	return n <= MaxBatch && (!s.server.Caps.Rows.Grows() || statements.FullRoom(n) == n)
+	return n <= MaxBatch && (!s.server.Caps.Rows.Grows() || statements.SizeFilledBy(n) == n)
 }
 
 func (s *Store) insert(ctx context.Context, x runner, entries []Entry) ([]int64, error) {
@@ -116,29 +92,19 @@ func (s *Store) insertStmt(batch []Entry) (statements.Stmt, statements.Values, [
 	if params.Plain {
 		columns = statements.PlainColumns
 	}
-	values := make(statements.Values, len(columns)+1)
-	values["channel"] = s.Channel()
-	for i, v := range batch[0].row(params.Plain) {
-		values[columns[i].Name] = v
-	}
-	key := stmtKey{variant: params.Plain, room: s.room(len(batch))}
-	rows := make([]statements.Row, len(batch))
+	values := statements.Values{"channel": s.Channel()}
+	columns.Set(values, &batch[0])
+	key := stmtKey{variant: params.Plain, size: s.size(len(batch))}
 	switch {
 	case len(batch) == 1:
 		key.name = "enqueue one"
 		return s.stmt(key, func() statements.Stmt { return statements.EnqueueOne(s.server, params) }), values, nil
-	case s.server.Caps.Rows != dialect.Unions && !slices.ContainsFunc(batch, func(e Entry) bool { return !e.alike(batch[0]) }):
-		payloads := make([]any, len(batch))
-		for i, e := range batch {
-			payloads[i] = e.Payload
-			rows[i] = payloads[i : i+1]
-		}
-		key.name = "enqueue alike"
-		return s.stmt(key, func() statements.Stmt { return statements.EnqueueAlike(s.server, params, key.room) }), values, rows
-	}
-	for i, e := range batch {
-		rows[i] = e.row(params.Plain)
+	case s.server.Caps.Rows != dialect.Unions && !slices.ContainsFunc(batch, func(e Entry) bool { return !alike(e, batch[0]) }):
+		key.name, columns = "enqueue alike", statements.PayloadColumns
+		stmt := s.stmt(key, func() statements.Stmt { return statements.EnqueueAlike(s.server, params, key.size) })
+		return stmt, values, columns.Rows(len(batch), func(i int) *Entry { return &batch[i] })
 	}
 	key.name = "enqueue"
-	return s.stmt(key, func() statements.Stmt { return statements.Enqueue(s.server, params, key.room) }), values, rows
+	stmt := s.stmt(key, func() statements.Stmt { return statements.Enqueue(s.server, params, key.size) })
+	return stmt, values, columns.Rows(len(batch), func(i int) *Entry { return &batch[i] })
 }

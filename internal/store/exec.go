@@ -121,7 +121,7 @@ func (s *Store) transact(ctx context.Context, fn func(*conn) error) error {
 // stops waiting and reports success, although the commit would not survive the
 // loss of the server.
 func (s *Store) unlessCancelled(ctx context.Context, err error) error {
-	if err == nil && s.server.Name() == dialect.Postgres {
+	if err == nil && s.server.Caps.CancelledCommitSucceeds {
 		return ctx.Err()
 	}
 	return err
@@ -157,7 +157,7 @@ func (s *Store) Retry(ctx context.Context, fn func() error) error {
 // time, the writers of this process queue up here: SQLite makes those who find
 // it locked sleep, and gives the lock to whoever asks next.
 func (s *Store) write(ctx context.Context, fn func() error) error {
-	if s.server.Caps.LockRows {
+	if !s.server.Caps.SingleWriter {
 		return s.Retry(ctx, fn)
 	}
 	select {

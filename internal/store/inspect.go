@@ -9,22 +9,6 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Task is a row of the table of tasks.
-type Task struct {
-	ID                    int64
-	Queue, Kind, Policy   string
-	Priority              int
-	State                 string
-	Attempts, MaxAttempts int
-	Fence                 int64
-	ClaimedBy, LastError  string
-	Payload, Result       []byte
-
-	// In microseconds since 1970. FirstAttempted and Attempted mean something
-	// only after a first attempt and a first claim.
-	Updated, Created, FirstAttempted, Attempted, Now int64
-}
-
 // Filter picks tasks. Its zero fields pick all.
 type Filter struct {
 	Queue, Kind string
@@ -55,56 +39,23 @@ func (s *Store) Tasks(ctx context.Context, f Filter) ([]Task, error) {
 func (s *Store) list(ctx context.Context, p statements.ListParams, values statements.Values) (list []Task, err error) {
 	stmt := s.stmt(stmtKey{name: "list", variant: p}, func() statements.Stmt { return statements.List(s.server, s.tables, p) })
 	err = s.read(ctx, stmt, values, func() { list = list[:0] }, func(r row) error {
-		t, err := scanTask(r)
+		var t Task
+		err := statements.TaskColumns.Scan(r, &t)
 		list = append(list, t)
 		return err
 	})
 	return list, err
 }
 
-func scanTask(r row) (t Task, err error) {
-	integer := func(i int) (n int64) {
-		if err == nil {
-			n, err = r.int(i)
-		}
-		return n
-	}
-	t = Task{
-		ID: integer(0), Queue: r.text(1), Kind: r.text(2), Policy: r.text(3), Priority: int(integer(4)), State: r.text(5),
-		Attempts: int(integer(6)), MaxAttempts: int(integer(7)), Fence: integer(8),
-		Updated: integer(9), Created: integer(10), FirstAttempted: integer(11), Attempted: integer(12), Now: integer(13),
-		ClaimedBy: r.text(14), LastError: r.text(15), Payload: r.bytes(16), Result: r.bytes(17),
-	}
-	return t, err
-}
-
-// Attempt is a recorded attempt.
-type Attempt struct {
-	Record
-	Finished int64 // microseconds since 1970
-}
-
 // Attempts lists the recorded attempts of a task, oldest first.
 func (s *Store) Attempts(ctx context.Context, id int64) (list []Attempt, err error) {
 	err = s.read(ctx, s.fixed("attempts", statements.Attempts), statements.Values{"id": id}, func() { list = list[:0] }, func(r row) error {
-		a, err := scanAttempt(r)
+		var a Attempt
+		err := statements.AttemptColumns.Scan(r, &a)
 		list = append(list, a)
 		return err
 	})
 	return list, err
-}
-
-func scanAttempt(r row) (a Attempt, err error) {
-	var numbers [4]int64
-	for i, column := range []int{0, 1, 4, 5} {
-		if numbers[i], err = r.int(column); err != nil {
-			return a, err
-		}
-	}
-	a.Fence, a.Attempt, a.Finished, a.Duration = numbers[0], int(numbers[1]), numbers[2], Duration(numbers[3])
-	a.Outcome, a.Worker, a.Err = Outcome(r.text(2)), r.text(3), r.text(6)
-	a.Stack.V, a.Stack.Valid = r.text(7), r[7] != nil
-	return a, nil
 }
 
 // Count is how many tasks of a queue and a kind are in a state.

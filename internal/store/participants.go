@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"time"
 
 	"github.com/falldue/falldue/internal/statements"
 )
@@ -24,7 +22,7 @@ func (s *Store) join(ctx context.Context, x runner, batch []*Settlement, lost []
 	for _, p := range s.participants {
 		var joined []*Settlement
 		for _, e := range batch {
-			if p.joins(e) && !missed[e.ID] {
+			if p.joins(e) && !missed[e.TaskID] {
 				joined = append(joined, e)
 			}
 		}
@@ -38,27 +36,6 @@ func (s *Store) join(ctx context.Context, x runner, batch []*Settlement, lost []
 	return nil
 }
 
-// Outcome is what became of a recorded attempt.
-type Outcome string
-
-// The outcomes of recorded attempts.
-const (
-	Retried Outcome = "retried"
-	Died    Outcome = "dead"
-	Lost    Outcome = "lost"
-)
-
-// Record is what is kept of an attempt.
-type Record struct {
-	Fence    int64
-	Attempt  int
-	Outcome  Outcome
-	Worker   string
-	Duration time.Duration
-	Err      string
-	Stack    sql.Null[string]
-}
-
 // attemptLog records what went wrong in attempts, and forgets the attempts of
 // tasks that are deleted.
 type attemptLog struct{ s *Store }
@@ -66,24 +43,23 @@ type attemptLog struct{ s *Store }
 func (l attemptLog) joins(e *Settlement) bool { return e.Records != nil || e.ForgetRecords }
 
 func (l attemptLog) settle(ctx context.Context, x runner, batch []*Settlement) error {
-	var records, gone []statements.Row
+	var records []Record
+	var gone []Key
 	for _, e := range batch {
-		for _, r := range e.Records {
-			records = append(records, statements.Row{
-				e.ID, r.Fence, int64(r.Attempt), string(r.Outcome), r.Worker, r.Duration.Microseconds(), r.Err, nullable(r.Stack),
-			})
-		}
+		records = append(records, e.Records...)
 		if e.ForgetRecords && l.s.formOf(e) == byDelete {
-			gone = append(gone, statements.Row{e.ID})
+			gone = append(gone, e.Key)
 		}
 	}
-	err := inBatches(l.s, records, func(batch []statements.Row) error {
-		_, err := x.exec(ctx, l.s.batch("record", len(batch), statements.Record), nil, batch)
+	err := inBatches(l.s, records, func(batch []Record) error {
+		rows := statements.RecordColumns.Rows(len(batch), func(i int) *Record { return &batch[i] })
+		_, err := x.exec(ctx, l.s.batch("record", len(batch), statements.Record), nil, rows)
 		return err
 	})
 	if err != nil || len(gone) == 0 {
 		return err
 	}
-	_, err = x.exec(ctx, l.s.batch("forget", len(gone), statements.Forget), nil, gone)
+	rows := statements.IDColumns.Rows(len(gone), func(i int) *Key { return &gone[i] })
+	_, err = x.exec(ctx, l.s.batch("forget", len(gone), statements.Forget), nil, rows)
 	return err
 }

@@ -69,7 +69,9 @@ func (s *Store) CheckDelays(ctx context.Context, formulas []sqlgen.Formula) erro
 // missing, or the index of tasks is not the one that claims and sweeps go by.
 func (s *Store) CheckTables(ctx context.Context) error {
 	if s.server.Caps.LaneExpression {
-		indexes := s.fixed("lane indexes", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.LaneIndexes(server) })
+		indexes := s.fixed("lane indexes", func(server dialect.Server, _ dialect.Tables) statements.Stmt {
+			return statements.LaneExpressionIndexes(server)
+		})
 		values := statements.Values{"table": s.tables.Name(s.server, "tasks"), "name": s.tables.Prefix + "lane"}
 		var n int64
 		err := s.read(ctx, indexes, values, func() {}, func(r row) (err error) {

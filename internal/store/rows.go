@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -40,17 +39,6 @@ func (r row) text(i int) string {
 		return v
 	}
 	return ""
-}
-
-// bytes returns a copy of a column that holds text, nil where it is NULL.
-func (r row) bytes(i int) []byte {
-	switch v := r[i].(type) {
-	case []byte:
-		return bytes.Clone(v)
-	case string:
-		return []byte(v)
-	}
-	return nil
 }
 
 // eachDriver calls f for the rows that a driver returned, and closes them.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
 	"time"
@@ -12,15 +11,10 @@ import (
 
 // Settlement is how one claim ends.
 type Settlement struct {
-	ID, Fence     int64
-	To            string           // the state to go to
-	AttemptsDelta int              // what to add to attempts: 0, or -1 where this attempt does not count
-	Wait          time.Duration    // from now to the moment the next wait counts from
-	Failure       string           // error to keep in the row; "" leaves the one that is there
-	Result        sql.Null[string] // the handler's result as JSON
-	Records       []Record         // of attempts to keep
-	ForgetRecords bool             // other attempts may be recorded, which go with the task
-	MaybeSettled  bool             // the handler may have settled it in its own transaction
+	statements.Settlement
+	Records       []Record // of attempts to keep
+	ForgetRecords bool     // other attempts may be recorded, which go with the task
+	MaybeSettled  bool     // the handler may have settled it in its own transaction
 }
 
 // Unsettled are the ids of tasks that a settle or an extension left alone.
@@ -83,7 +77,7 @@ func (s *Store) SettleUnlocked(ctx context.Context, worker string, batch []*Sett
 			return err
 		}
 		left = rest
-		live := slices.DeleteFunc(slices.Clone(batch), func(e *Settlement) bool { return !free[e.ID] })
+		live := slices.DeleteFunc(slices.Clone(batch), func(e *Settlement) bool { return !free[e.TaskID] })
 		_, lost, err := s.runSettle(ctx, x, worker, live)
 		left.Lost = append(left.Lost, lost...)
 		return err
@@ -136,22 +130,24 @@ const (
 
 func (s *Store) formOf(e *Settlement) settleForm {
 	switch {
-	case e.To == statements.StateDone && !s.retainDone:
+	case e.State == statements.StateDone && !s.retainDone:
 		return byDelete
-	case e.To == statements.StateDone && !e.Result.Valid:
+	case e.State == statements.StateDone && !e.Result.Valid:
 		return byFinish
 	}
 	return bySettle
 }
 
-func (s *Store) settleStmt(form settleForm, n int) statements.Stmt {
-	switch form {
+// settleStmt returns the statement of a form for a batch, and the batch's rows.
+func (s *Store) settleStmt(form settleForm, batch []*Settlement) (statements.Stmt, []statements.Row) {
+	switch n := len(batch); form {
 	case byDelete:
-		return s.batch("delete", n, statements.Delete)
+		return s.batch("delete", n, statements.Delete), fencesOf(batch)
 	case byFinish:
-		return s.batch("finish", n, statements.Finish)
+		return s.batch("finish", n, statements.Finish), fencesOf(batch)
 	default:
-		return s.batch("settle", n, statements.Settle)
+		rows := statements.SettleColumns.Rows(n, func(i int) *statements.Settlement { return &batch[i].Settlement })
+		return s.batch("settle", n, statements.Settle), rows
 	}
 }
 
@@ -167,24 +163,18 @@ func (s *Store) isOneStatement(batch []*Settlement) bool {
 // join. It returns how many rows matched and, on engines that return ids, the
 // ids of those that did not.
 func (s *Store) runSettle(ctx context.Context, x runner, worker string, batch []*Settlement) (matched int, lost []int64, err error) {
-	var rows [settleForms][]statements.Row
-	for i, claim := range fencesOf(batch) {
-		e := batch[i]
+	var forms [settleForms][]*Settlement
+	for _, e := range batch {
 		form := s.formOf(e)
-		if rows[form] == nil {
-			rows[form] = make([]statements.Row, 0, len(batch))
-		}
-		if form == bySettle {
-			claim = append(claim, e.To, int64(e.AttemptsDelta), e.Wait.Microseconds(), orNil(e.Failure), nullable(e.Result))
-		}
-		rows[form] = append(rows[form], claim)
+		forms[form] = append(forms[form], e)
 	}
 	values := statements.Values{"worker": worker}
-	for form, rows := range rows {
-		if len(rows) == 0 {
+	for form, list := range forms {
+		if len(list) == 0 {
 			continue
 		}
-		n, missing, err := s.change(ctx, x, s.settleStmt(settleForm(form), len(rows)), values, rows)
+		stmt, rows := s.settleStmt(settleForm(form), list)
+		n, missing, err := s.change(ctx, x, stmt, values, rows)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -217,16 +207,10 @@ func (s *Store) change(ctx context.Context, x runner, stmt statements.Stmt, valu
 	return len(ids), missing, nil
 }
 
-// ClaimRef names a claim.
-type ClaimRef struct{ ID, Fence int64 }
-
 // Extend moves the end of worker's leases to lease from now. The leases of rows
 // that somebody else has locked stay as they are: nobody can claim those.
-func (s *Store) Extend(ctx context.Context, worker string, lease time.Duration, claims []ClaimRef) (left Unsettled, err error) {
-	fences := make([]statements.Row, len(claims))
-	for i, c := range claims {
-		fences[i] = statements.Row{c.ID, c.Fence}
-	}
+func (s *Store) Extend(ctx context.Context, worker string, lease time.Duration, claims []Key) (left Unsettled, err error) {
+	fences := statements.FenceColumns.Rows(len(claims), func(i int) *Key { return &claims[i] })
 	err = s.inTx(ctx, func(x runner) error {
 		free, rest, err := s.lock(ctx, x, worker, fences)
 		left = rest
@@ -242,26 +226,7 @@ func (s *Store) Extend(ctx context.Context, worker string, lease time.Duration, 
 	return left, err
 }
 
-// fencesOf names the claims of a batch in the order of statements.FenceColumns.
+// fencesOf names the claims of settlements as a batch.
 func fencesOf(batch []*Settlement) []statements.Row {
-	rows, cells := make([]statements.Row, len(batch)), make([]any, 2*len(batch))
-	for i, e := range batch {
-		rows[i] = cells[2*i : 2*i+2 : 2*i+2]
-		rows[i][0], rows[i][1] = e.ID, e.Fence
-	}
-	return rows
-}
-
-func orNil(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
-}
-
-func nullable(text sql.Null[string]) any {
-	if !text.Valid {
-		return nil
-	}
-	return text.V
+	return statements.FenceColumns.Rows(len(batch), func(i int) *Key { return &batch[i].Key })
 }

@@ -38,8 +38,8 @@ func (s *Store) inSlot(ctx context.Context, x runner, slot int64, fn func() erro
 	if slot == 0 || s.noSlots.Load() {
 		return fn()
 	}
-	take := s.fixed("take slot", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.Turn(server) })
-	numbers, err := int64s(ctx, x, take, statements.Values{"turn": slot}, nil)
+	take := s.fixed("take slot", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.TakeClaimSlot(server) })
+	numbers, err := int64s(ctx, x, take, statements.Values{"slot": slot}, nil)
 	if err != nil && s.server.Classify(err) == dialect.Other && ctx.Err() == nil {
 		s.noSlots.Store(true) // as on some clusters
 		return fn()
@@ -53,8 +53,10 @@ func (s *Store) inSlot(ctx context.Context, x runner, slot int64, fn func() erro
 	if err := fn(); err != nil {
 		return fmt.Errorf("%w: %w", errHoldsSlot, err)
 	}
-	free := s.fixed("free slot", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.EndTurn(server) })
-	if _, err := x.exec(ctx, free, statements.Values{"turn": slot, "number": numbers[0]}, nil); err != nil {
+	free := s.fixed("free slot", func(server dialect.Server, _ dialect.Tables) statements.Stmt {
+		return statements.ReleaseClaimSlot(server)
+	})
+	if _, err := x.exec(ctx, free, statements.Values{"slot": slot, "number": numbers[0]}, nil); err != nil {
 		return fmt.Errorf("%w: %w", errHoldsSlot, err)
 	}
 	return nil

@@ -28,8 +28,8 @@ func takeSlot(t *testing.T, s *Store, slot int64) *sql.Tx {
 	if s.server.Caps.UpdateReturning {
 		err = tx.QueryRowContext(t.Context(), "select case when pg_try_advisory_xact_lock($1) or pg_try_advisory_xact_lock($1 + 1) then 1 else 0 end", slot).Scan(&got)
 	} else {
-		stmt := statements.Turn(s.server)
-		err = tx.QueryRowContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"turn": slot}, nil)...).Scan(&got)
+		stmt := statements.TakeClaimSlot(s.server)
+		err = tx.QueryRowContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"slot": slot}, nil)...).Scan(&got)
 	}
 	if err != nil || got == 0 {
 		t.Fatalf("no slot is free (error %v)", err)
@@ -41,8 +41,8 @@ func takeSlot(t *testing.T, s *Store, slot int64) *sql.Tx {
 func freeSlots(t *testing.T, s *Store, tx *sql.Tx, slot int64) {
 	t.Helper()
 	for number := 1; number <= 2 && !s.server.Caps.UpdateReturning; number++ {
-		stmt := statements.EndTurn(s.server)
-		if _, err := tx.ExecContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"turn": slot, "number": number}, nil)...); err != nil {
+		stmt := statements.ReleaseClaimSlot(s.server)
+		if _, err := tx.ExecContext(t.Context(), stmt.SQL, stmt.Bind(statements.Values{"slot": slot, "number": number}, nil)...); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -81,11 +81,11 @@ func (s *Store) Server() dialect.Server { return s.server }
 // Channel is the channel on which listeners are notified of enqueued tasks.
 func (s *Store) Channel() string { return s.tables.Prefix + "due" }
 
-// stmtKey identifies a statement: its name, the number of rows it has room for,
+// stmtKey identifies a statement: its name, the number of rows it takes,
 // and whatever else its text depends on, as a comparable value.
 type stmtKey struct {
 	name    string
-	room    int
+	size    int
 	variant any
 }
 
@@ -114,19 +114,19 @@ func (s *Store) fixed(name string, make func(dialect.Server, dialect.Tables) sta
 	return s.stmt(stmtKey{name: name}, func() statements.Stmt { return make(s.server, s.tables) })
 }
 
-// batch returns a statement with room for n rows.
+// batch returns a statement that takes n rows.
 func (s *Store) batch(name string, n int, make func(dialect.Server, dialect.Tables, int) statements.Stmt) statements.Stmt {
-	room := s.room(n)
-	return s.stmt(stmtKey{name: name, room: room}, func() statements.Stmt { return make(s.server, s.tables, room) })
+	size := s.size(n)
+	return s.stmt(stmtKey{name: name, size: size}, func() statements.Stmt { return make(s.server, s.tables, size) })
 }
 
-// room is how many rows a statement for n rows has room for: 0 where its text
-// does not depend on that.
-func (s *Store) room(n int) int {
+// size is how many rows a statement for n rows takes: 0 where its text does not
+// depend on that.
+func (s *Store) size(n int) int {
 	if !s.server.Caps.Rows.Grows() {
 		return 0
 	}
-	return statements.Room(n)
+	return statements.SizeFor(n)
 }
 
 // inBatches calls f for parts of a list whose statement must be full: parts of
@@ -136,7 +136,7 @@ func inBatches[T any](s *Store, list []T, f func([]T) error) error {
 	for len(list) > 0 {
 		n := min(len(list), MaxBatch)
 		if s.server.Caps.Rows.Grows() {
-			n = statements.FullRoom(n)
+			n = statements.SizeFilledBy(n)
 		}
 		if err := f(list[:n]); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (s *Store) explain(err error) error {
 		return nil
 	}
 	switch class := s.server.Classify(err); {
-	case class == dialect.UndefinedTable, s.server.Name() == dialect.SQLite && class == dialect.Other && !s.hasTables():
+	case class == dialect.UndefinedTable, s.server.Caps.AmbiguousMissingTable && class == dialect.Other && !s.hasTables():
 		return fmt.Errorf("%w (%w)", ErrNotMigrated, err)
 	case class == dialect.PreparedStatementMissing:
 		return fmt.Errorf("%w (%w)", dialect.ErrTransactionPooling, err)
@@ -169,6 +169,22 @@ func (s *Store) hasTables() bool {
 	n, err := int64s(ctx, unprepared{s.db}, stmt, statements.Values{"name": s.tables.Prefix + "tasks"}, nil)
 	return err != nil || len(n) == 0 || n[0] > 0
 }
+
+// The rows that enter and leave the database.
+type (
+	// Lane is what all tasks of a queue have in common that wait equally long.
+	Lane = statements.Lane
+	// Entry is a task to be stored.
+	Entry = statements.Entry
+	// Key names a claim.
+	Key = statements.Key
+	// Task is a row of the table of tasks.
+	Task = statements.Task
+	// Attempt is a recorded attempt.
+	Attempt = statements.Attempt
+	// Record is what is kept of an attempt.
+	Record = statements.AttemptEntry
+)
 
 // setOf returns a set of ids.
 func setOf(ids []int64) map[int64]bool {

@@ -7,12 +7,10 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Head is the head of a lane: the anchor of its first row, and the database's
-// now, in microseconds since 1970.
+// Head is the head of a lane: its first task's anchor, and the database's now.
 type Head struct {
-	Lane
-	Anchor, Now int64
-	Corrupt     error // what is wrong with a lane whose columns hold no numbers
+	statements.Head
+	Corrupt error // what is wrong with a lane whose columns hold no numbers
 }
 
 // Sweep finds the lanes of a queue by one statement.
@@ -29,9 +27,9 @@ func (s *Store) SweepBySteps(ctx context.Context, queue string, most int) (heads
 	begin := time.Now()
 	for len(heads) <= most {
 		since := time.Since(begin)
-		next, err := s.heads(ctx, stmt, statements.Values{
-			"queue": queue, "state": last.State, "priority": last.Priority, "kind": last.Kind, "policy": last.Policy, "attempts": last.Attempts,
-		})
+		values := statements.Values{"queue": queue}
+		statements.SetLane(values, last)
+		next, err := s.heads(ctx, stmt, values)
 		heads = append(heads, next...)
 		if err != nil || len(next) == 0 || next[0].Corrupt != nil {
 			return heads, false, err
@@ -45,24 +43,12 @@ func (s *Store) SweepBySteps(ctx context.Context, queue string, most int) (heads
 // heads runs a statement that finds lanes.
 func (s *Store) heads(ctx context.Context, stmt statements.Stmt, values statements.Values) (heads []Head, err error) {
 	err = s.read(ctx, stmt, values, func() { heads = heads[:0] }, func(r row) error {
-		heads = append(heads, scanHead(r))
+		var h Head
+		h.Corrupt = statements.HeadColumns.Scan(r, &h.Head) // what can be read of it is read
+		heads = append(heads, h)
 		return nil
 	})
 	return heads, err
-}
-
-// scanHead reads a row of a sweep, of a corrupt lane what can be read.
-func scanHead(r row) (h Head) {
-	integer := func(i int) int64 {
-		n, err := r.int(i)
-		if err != nil && h.Corrupt == nil {
-			h.Corrupt = err
-		}
-		return n
-	}
-	h.Lane = Lane{State: r.text(0), Priority: int(integer(1)), Kind: r.text(2), Policy: r.text(3), Attempts: int(integer(4))}
-	h.Anchor, h.Now = integer(5), integer(6)
-	return h
 }
 
 // refreshEvery is how often the server is made to refresh its statistics at the

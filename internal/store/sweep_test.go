@@ -89,7 +89,7 @@ func TestStepsFindWhatASweepFinds(t *testing.T) {
 		}
 		var entries []Entry
 		for i := range 9 {
-			entries = append(entries, Entry{Queue: "default", Kind: string(rune('a' + i%3)), Priority: i % 2, Delay: time.Hour, Payload: "{}"})
+			entries = append(entries, Entry{Queue: "default", Kind: string(rune('a' + i%3)), Priority: i % 2, Delay: time.Hour.Microseconds(), Payload: "{}"})
 		}
 		for i := range fewLanes {
 			entries = append(entries, Entry{Queue: "few", Kind: string(rune('a' + i)), Payload: "{}"})

@@ -9,3 +9,4 @@ order by priority, kind, policy, attempts, updated_at limit 1)
 union all (select 0 as same, state, priority, kind, policy, attempts, coalesce(timestampdiff(microsecond, '1970-01-01', updated_at), -1) as anchor, coalesce(timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), -1) as now from `falldue_tasks` where queue = ? and state > ? and state in ('open', 'snoozed')
 order by state, priority, kind, policy, attempts, updated_at limit 1)) n
 order by same desc limit 1
+-- binds: queue, state, priority, kind, policy, attempts, queue, state, priority, kind, policy, queue, state, priority, kind, queue, state, priority, queue, state

@@ -1,2 +1,3 @@
 select policy from `falldue_policies`
 where `key` = ?
+-- binds: key

@@ -1,2 +1,3 @@
 update (select fence as task_id, fence as task_fence, payload as to_state, fence as more, fence as wait, payload as failure, payload as answer from `falldue_tasks` where false union all values (?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?)) as s straight_join `falldue_tasks` t on t.id = s.task_id and t.fence = s.task_fence and t.claimed_by = ?
 set state = s.to_state, attempts = t.attempts + s.more, claimed_by = '', updated_at = date_add(utc_timestamp(6), interval (s.wait) microsecond), last_error = coalesce(s.failure, t.last_error), result = s.answer
+-- binds: task_id[0], task_fence[0], to_state[0], more[0], wait[0], failure[0], answer[0], task_id[1], task_fence[1], to_state[1], more[1], wait[1], failure[1], answer[1], worker

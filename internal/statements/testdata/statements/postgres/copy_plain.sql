@@ -1,1 +1,2 @@
 copy "falldue_tasks" (id, queue, kind, payload) from stdin
+-- binds: 

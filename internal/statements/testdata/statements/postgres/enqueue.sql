@@ -2,3 +2,4 @@ insert into "falldue_tasks" (queue, kind, policy, priority, max_attempts, update
 from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[]) as s (queue, kind, policy, priority, max_attempts, at, delay, payload)
 where true
 returning id
+-- binds: queue[], kind[], policy[], priority[], max_attempts[], at[], delay[], payload[]

@@ -2,3 +2,4 @@ insert into "falldue_tasks" (queue, kind, policy, priority, max_attempts, update
 from unnest($8::text[]) as s (payload)
 where true
 returning id
+-- binds: queue, kind, policy, priority, max_attempts, at, delay, payload[]

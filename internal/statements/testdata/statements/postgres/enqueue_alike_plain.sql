@@ -2,3 +2,4 @@ insert into "falldue_tasks" (queue, kind, updated_at, created_at, payload) selec
 from unnest($3::text[]) as s (payload)
 where true
 returning id
+-- binds: queue, kind, payload[]

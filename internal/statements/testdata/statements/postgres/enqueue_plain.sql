@@ -2,3 +2,4 @@ insert into "falldue_tasks" (queue, kind, updated_at, created_at, payload) selec
 from unnest($1::text[], $2::text[], $3::text[]) as s (queue, kind, payload)
 where true
 returning id
+-- binds: queue[], kind[], payload[]

@@ -1,1 +1,2 @@
 select pg_notify($1, '')
+-- binds: channel

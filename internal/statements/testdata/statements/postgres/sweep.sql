@@ -7,3 +7,4 @@ where (queue || ' ' || state || ' ' || cast(priority as text) || ' ' || kind || 
 order by (queue || ' ' || state || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)), updated_at limit 1) next)
 select state, priority, kind, policy, attempts, (date_part('epoch', least(greatest(updated_at, '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint, (date_part('epoch', least(greatest(statement_timestamp(), '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint
 from found where queue = $1::text and state in ('open', 'snoozed')
+-- binds: queue

@@ -1,1 +1,2 @@
 select count(*) from sqlite_schema where type = 'table' and name = ?
+-- binds: name

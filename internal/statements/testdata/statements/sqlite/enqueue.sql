@@ -2,3 +2,4 @@ insert into "falldue_tasks" (queue, kind, policy, priority, max_attempts, update
 from (select column1 as queue, column2 as kind, column3 as policy, column4 as priority, column5 as max_attempts, column6 as at, column7 as delay, column8 as payload from (values (?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?))) as s
 where true
 returning id
+-- binds: queue[0], kind[0], policy[0], priority[0], max_attempts[0], at[0], delay[0], payload[0], queue[1], kind[1], policy[1], priority[1], max_attempts[1], at[1], delay[1], payload[1]

@@ -2,3 +2,4 @@ insert into "falldue_tasks" (queue, kind, policy, priority, max_attempts, update
 from (select column1 as payload from (values (?), (?))) as s
 where true
 returning id
+-- binds: queue, kind, policy, priority, max_attempts, at, delay, payload[0], payload[1]

@@ -2,3 +2,4 @@ insert into "falldue_tasks" (queue, kind, updated_at, created_at, payload) selec
 from (select column1 as payload from (values (?), (?))) as s
 where true
 returning id
+-- binds: queue, kind, payload[0], payload[1]

@@ -1,2 +1,3 @@
 insert into "falldue_tasks" (queue, kind, updated_at, created_at, payload) values (?, ?, (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000, (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000, ?)
 returning id
+-- binds: queue, kind, payload

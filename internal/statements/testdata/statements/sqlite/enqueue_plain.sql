@@ -2,3 +2,4 @@ insert into "falldue_tasks" (queue, kind, updated_at, created_at, payload) selec
 from (select column1 as queue, column2 as kind, column3 as payload from (values (?, ?, ?), (?, ?, ?))) as s
 where true
 returning id
+-- binds: queue[0], kind[0], payload[0], queue[1], kind[1], payload[1]

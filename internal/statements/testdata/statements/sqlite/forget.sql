@@ -1,1 +1,2 @@
 delete from "falldue_attempts" as t where (t.task_id) in (values (?), (?))
+-- binds: task_id[0], task_id[1]

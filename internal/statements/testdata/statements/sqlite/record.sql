@@ -1,2 +1,3 @@
 insert into "falldue_attempts" (task_id, fence, attempt, outcome, worker, duration_us, error, stack, finished_at) select s.*, (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 from (select column1 as task_id, column2 as task_fence, column3 as attempt, column4 as outcome, column5 as worker, column6 as duration, column7 as error, column8 as stack from (values (?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?))) as s
 where true on conflict do nothing
+-- binds: task_id[0], task_fence[0], attempt[0], outcome[0], worker[0], duration[0], error[0], stack[0], task_id[1], task_fence[1], attempt[1], outcome[1], worker[1], duration[1], error[1], stack[1]

@@ -6,3 +6,4 @@ select t.state, t.priority, t.kind, t.policy, t.attempts, t.updated_at from foun
 where queue = ? and (state, priority, kind, policy, attempts) > (+f.state, +f.priority, +f.kind, +f.policy, +f.attempts)
 order by state, priority, kind, policy, attempts, updated_at limit 1)) select state, priority, kind, policy, attempts, cast(updated_at as integer), cast((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 as integer)
 from found where state in ('open', 'snoozed')
+-- binds: queue, queue

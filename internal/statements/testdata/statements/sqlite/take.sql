@@ -1,2 +1,3 @@
 update "falldue_tasks" as t set first_attempted_at = case when t.attempts = 0 then (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 else max(t.first_attempted_at, 0) end, attempted_at = (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000, attempts = min(t.attempts, 2147483646) + 1, fence = min(t.fence, 9223372036854775806) + 1, state = 'open', updated_at = ((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 + (?)), claimed_by = ?
 where (t.id, t.fence) in (values (?, ?), (?, ?))
+-- binds: lease, worker, task_id[0], task_fence[0], task_id[1], task_fence[1]

@@ -2,3 +2,4 @@ select state, priority, kind, policy, attempts, coalesce(timestampdiff(microseco
 from `falldue_tasks`
 where queue = ? and state in ('open', 'snoozed')
 group by queue, state, priority, kind, policy, attempts
+-- binds: queue

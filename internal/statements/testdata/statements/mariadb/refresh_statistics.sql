@@ -1,1 +1,2 @@
 show index from `falldue_tasks`
+-- binds: 

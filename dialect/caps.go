@@ -1,0 +1,168 @@
+package dialect
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Caps is what a server can do and what it needs. The statements, migrations
+// and workers of falldue ask Caps and never the name of an engine, so that an
+// engine is described here and nowhere else.
+//
+// [DefaultServer] has the Caps of each engine, and [Probe] corrects them by
+// what the server says of itself.
+type Caps struct {
+	// LockRows: SELECT … FOR UPDATE locks the rows that it returns. Without it a
+	// worker makes one claim at a time.
+	LockRows bool
+	// SkipLocked: FOR UPDATE SKIP LOCKED leaves out rows that others have
+	// locked. It keeps workers from waiting for each other; no guarantee of
+	// falldue rests on it.
+	SkipLocked bool
+	// SingleWriter: one transaction at a time writes to the database. A
+	// transaction that will write has to begin with BEGIN IMMEDIATE, since one
+	// that has read cannot begin to write after another has written.
+	SingleWriter bool
+	// Locks is the kind of lock, on no row, that a session can hold.
+	Locks Locks
+	// CancelledCommitSucceeds: COMMIT reports success when the client cancels it
+	// while it waits for a standby, though the standby does not have it.
+	CancelledCommitSucceeds bool
+
+	// InsertReturning: INSERT … RETURNING.
+	InsertReturning bool
+	// IDStep is the distance between two automatic ids of one INSERT. It is 0
+	// with InsertReturning, which returns the ids.
+	IDStep int64
+	// UpdateReturning: UPDATE … RETURNING and DELETE … RETURNING.
+	UpdateReturning bool
+	// WritableCTE: UPDATE … RETURNING inside WITH, and before it AS MATERIALIZED.
+	WritableCTE bool
+	// Lateral: a subquery in FROM may use the columns of what stands before it.
+	Lateral bool
+	// RowAddress is a system column that finds a locked row faster than its
+	// primary key does. It is "" where there is none.
+	RowAddress string
+	// Upsert is how an INSERT leaves out rows that are there already.
+	Upsert Upsert
+	// Copy: COPY … FROM STDIN, for drivers that can stream it, with ids from
+	// nextval and pg_get_serial_sequence.
+	Copy bool
+	// Notify: LISTEN, and pg_notify as a function.
+	Notify bool
+
+	// Rows is how a batch of rows enters one statement.
+	Rows RowSource
+	// NarrowUnions: a prepared UNION cuts off numbers and texts that are longer
+	// than those of its first run, unless its first SELECT reads columns.
+	NarrowUnions bool
+	// UnionValues: VALUES may stand in a UNION, where it is cheaper than a SELECT
+	// for each row.
+	UnionValues bool
+	// TypedParameters: the server gives each parameter one type, from where it
+	// stands, and needs a cast where that says nothing.
+	TypedParameters bool
+	// DynamicTypes: any column may hold a value of any type, and comparing two
+	// columns may convert one of them, which no index serves; a unary plus makes
+	// a column a plain value.
+	DynamicTypes bool
+
+	// LooseScan: GROUP BY over a prefix of an index jumps from group to group.
+	LooseScan bool
+	// LaneExpression: the index of tasks holds the columns of a lane as one text,
+	// because comparing them one by one costs the engine more than making that
+	// text. The catalog of indexes is pg_index.
+	LaneExpression bool
+	// JoinHints: /*+ inl_join(t) */ makes a join look up the rows of t by their
+	// key. Without it the server goes by statistics, which may date from when the
+	// table was empty, and then reads the whole table for each batch.
+	JoinHints bool
+	// CachesStatistics: the server plans by what it counted when it opened a
+	// table, perhaps an empty one, until SHOW INDEX makes it count again. Sweeps
+	// would read every waiting task.
+	CachesStatistics bool
+	// ValueStatistics: the server counts how often values occur in a column and
+	// takes a value that it has not seen for rare. It then prefers an equality on
+	// a column without an index to a lookup by key.
+	ValueStatistics bool
+
+	// Schemas: a database has schemas, and CREATE SCHEMA makes them.
+	Schemas bool
+	// ReservedPrefix begins the names that belong to the engine itself.
+	ReservedPrefix string
+	// AmbiguousMissingTable: the error for a missing table has the code of other
+	// mistakes, too. The table sqlite_schema says which tables there are.
+	AmbiguousMissingTable bool
+	// Migrations is the folder of package migrations that is written for the
+	// engine.
+	Migrations string
+}
+
+// Locks is a kind of lock that a session holds on no row, but on a number or
+// a name.
+type Locks int
+
+// The kinds of such locks.
+const (
+	// NoLocks: there are none.
+	NoLocks Locks = iota + 1
+	// AdvisoryLocks: pg_try_advisory_lock and its like, by a 64-bit number.
+	AdvisoryLocks
+	// NamedLocks: GET_LOCK and RELEASE_LOCK, by a name that holds for all
+	// databases of the server.
+	NamedLocks
+)
+
+// Upsert is how an INSERT leaves out rows that are there already.
+type Upsert int
+
+// The ways to leave them out.
+const (
+	// OnConflict: ON CONFLICT DO NOTHING.
+	OnConflict Upsert = iota + 1
+	// OnDuplicateKey: INSERT IGNORE, and ON DUPLICATE KEY UPDATE.
+	OnDuplicateKey
+)
+
+// RowSource is how a batch of rows enters one statement, and how UPDATE and
+// DELETE join it.
+type RowSource int
+
+// The sources of rows.
+const (
+	// Arrays: one array parameter for each column, unnested WITH ORDINALITY.
+	// Joined by UPDATE … FROM and DELETE … USING.
+	Arrays RowSource = iota + 1
+	// Unions: one parameter for each value, a SELECT for each row. Joined by the
+	// UPDATE and DELETE of several tables that MySQL has.
+	Unions
+	// ValueLists: one parameter for each value, in VALUES, whose columns are
+	// called column1, column2, …. Joined by UPDATE … FROM; LIMIT -1 keeps the
+	// rows together.
+	ValueLists
+)
+
+// Grows reports whether a statement is longer the more rows enter it.
+func (r RowSource) Grows() bool { return r != Arrays }
+
+// Validate reports everything that c leaves open or that contradicts itself. A
+// server with such Caps would get statements that were made for another.
+func (c Caps) Validate() error {
+	var errs []error
+	must := func(ok bool, text string) {
+		if !ok {
+			errs = append(errs, errors.New(text))
+		}
+	}
+	must(c.Rows >= Arrays && c.Rows <= ValueLists, "Rows is none of Arrays, Unions, ValueLists")
+	must(c.Upsert == OnConflict || c.Upsert == OnDuplicateKey, "Upsert is neither OnConflict nor OnDuplicateKey")
+	must(c.Locks >= NoLocks && c.Locks <= NamedLocks, "Locks is none of NoLocks, AdvisoryLocks, NamedLocks")
+	must(c.Migrations != "", "Migrations names no folder")
+	must(c.InsertReturning || c.IDStep > 0, "neither InsertReturning nor IDStep gives the ids of an INSERT")
+	must(c.LockRows || !c.SkipLocked, "SkipLocked without LockRows")
+	must(c.UpdateReturning || !c.WritableCTE, "WritableCTE without UpdateReturning")
+	if len(errs) > 0 {
+		return fmt.Errorf("dialect: incomplete Caps: %w", errors.Join(errs...))
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package dialect
+
+import "fmt"
+
+// The engines that falldue supports.
+const (
+	Postgres Name = "postgres"
+	MySQL    Name = "mysql"
+	MariaDB  Name = "mariadb"
+	SQLite   Name = "sqlite"
+	TiDB     Name = "tidb"
+)
+
+// engines describes each engine as Probe finds it where nothing is out of the
+// ordinary, in the order in which documents name them.
+var engines = []Server{
+	{Dialect: postgres{}, Caps: Caps{
+		LockRows: true, SkipLocked: true, Locks: AdvisoryLocks, CancelledCommitSucceeds: true,
+		InsertReturning: true, UpdateReturning: true, WritableCTE: true, Lateral: true, RowAddress: "ctid", Upsert: OnConflict, Copy: true, Notify: true,
+		Rows: Arrays, TypedParameters: true, LaneExpression: true, ValueStatistics: true,
+		Schemas: true, ReservedPrefix: "pg_", Migrations: "postgres",
+	}},
+	{Dialect: mysql{MySQL}, Caps: Caps{
+		LockRows: true, SkipLocked: true, Locks: NamedLocks, IDStep: 1, Upsert: OnDuplicateKey,
+		Rows: Unions, NarrowUnions: true, LooseScan: true, Migrations: "mysql",
+	}},
+	{Dialect: mysql{MariaDB}, Caps: Caps{
+		LockRows: true, SkipLocked: true, Locks: NamedLocks, InsertReturning: true, Upsert: OnDuplicateKey,
+		Rows: Unions, NarrowUnions: true, UnionValues: true, LooseScan: true, CachesStatistics: true, Migrations: "mysql",
+	}},
+	{Dialect: sqlite{}, Caps: Caps{
+		SingleWriter: true, Locks: NoLocks, InsertReturning: true, UpdateReturning: true, Upsert: OnConflict,
+		Rows: ValueLists, DynamicTypes: true, ReservedPrefix: "sqlite_", AmbiguousMissingTable: true, Migrations: "sqlite",
+	}},
+	// TiDB parses SKIP LOCKED and then locks nothing. Its GROUP BY does not jump,
+	// but a recursion that could is not possible: it has no ORDER BY there.
+	{Dialect: mysql{TiDB}, Caps: Caps{
+		LockRows: true, Locks: NamedLocks, IDStep: 1, Upsert: OnDuplicateKey,
+		Rows: Unions, LooseScan: true, JoinHints: true, Migrations: "mysql",
+	}},
+}
+
+// Names lists the engines in the order in which documents name them.
+var Names = func() (names []Name) {
+	for _, s := range engines {
+		names = append(names, s.Name())
+	}
+	return names
+}()
+
+// Of returns the dialect of the named engine. Its error, for a name that is
+// not in [Names], lists those.
+func Of(name Name) (Dialect, error) {
+	s, err := DefaultServer(name)
+	if err != nil {
+		return nil, err
+	}
+	return s.Dialect, nil
+}
+
+// DefaultServer returns a server of the named engine as [Probe] finds it where
+// nothing is out of the ordinary, for text that is made without a server, such
+// as a dump of migrations. Its error is that of [Of].
+func DefaultServer(name Name) (Server, error) {
+	for _, s := range engines {
+		if s.Name() == name {
+			return s, nil
+		}
+	}
+	return Server{}, fmt.Errorf("dialect: unknown engine %q; the engines are %v", name, Names)
+}

@@ -1,0 +1,58 @@
+package falldue_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/othersql"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/queuetest"
+)
+
+// TestConformanceWithoutAName holds an engine to the suite that no code knows by
+// its name. Its server lacks what decides how a claim and a settle are made; the
+// tests of internal/statements take away all else, one by one.
+func TestConformanceWithoutAName(t *testing.T) {
+	for _, lack := range []string{"lateral", "update returning", "row locks", "everything"} {
+		t.Run("without "+lack, func(t *testing.T) {
+			queuetest.TestQueue(t, queuetest.Harness{
+				DSN:  func(t *testing.T) string { return testdb.DSN(t, testdb.Postgres) },
+				Open: func(dsn string) (*sqlx.DB, error) { return sqlx.Open("postgres", dsn) },
+				New: func(db *sqlx.DB, cfg falldue.Config) (*falldue.Queue, error) {
+					server, err := othersql.Probe(t.Context(), db, lack)
+					if err != nil {
+						return nil, err
+					}
+					return falldue.NewOn(db, server, cfg)
+				},
+			})
+		})
+	}
+}
+
+// TestNoCodeAsksForTheNameOfAnEngine: what engines do differently is a method
+// of their Dialect or one of their Caps.
+func TestNoCodeAsksForTheNameOfAnEngine(t *testing.T) {
+	t.Parallel()
+	name := regexp.MustCompile(`\bdialect\.(Postgres|MySQL|MariaDB|SQLite|TiDB)\b`)
+	for text, want := range map[string]bool{"if s.Name() == dialect.Postgres {": true, "case dialect.TiDB:": true, "dialect.PostgresLike": false} {
+		if name.MatchString(text) != want {
+			t.Errorf("%q names an engine: %v, want %v", text, !want, want)
+		}
+	}
+	for _, file := range sourceFiles(t) {
+		// internal/faults kills servers, each in its own way.
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "internal/faults/") {
+			continue
+		}
+		for i, line := range strings.Split(readFile(t, file), "\n") {
+			if name.MatchString(line) {
+				t.Errorf("%s:%d names an engine: %s", file, i+1, strings.TrimSpace(line))
+			}
+		}
+	}
+}

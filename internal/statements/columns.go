@@ -1,0 +1,252 @@
+package statements
+
+import "database/sql"
+
+// The rows that enter and leave the database. Moments are microseconds since
+// 1970. Each type is followed by its columns: statements, batches, parameters
+// and the reading of results are all made from these tables.
+
+// Lane is what all tasks of a queue share that wait equally long.
+type Lane struct {
+	State    string
+	Priority int
+	Kind     string
+	Policy   string // "" is the policy of the kind
+	Attempts int
+}
+
+// laneColumns are the columns of a lane within its queue, in the order in which
+// the index of tasks has them.
+var laneColumns = Columns[Lane]{
+	col("state", Text, func(l *Lane) any { return &l.State }),
+	col("priority", Int, func(l *Lane) any { return &l.Priority }),
+	col("kind", Text, func(l *Lane) any { return &l.Kind }),
+	col("policy", Text, func(l *Lane) any { return &l.Policy }),
+	col("attempts", Int, func(l *Lane) any { return &l.Attempts }),
+}
+
+// SetLane sets the parameters of [ClaimLane] and [NextLane] that name a lane.
+func SetLane(values Values, l Lane) { laneColumns.Set(values, &l) }
+
+// Head is a lane and the anchor of its first task, as [Sweep] and [NextLane]
+// return them.
+type Head struct {
+	Lane
+	Anchor int64
+	Now    int64 // by the database's clock
+}
+
+// HeadColumns are the columns of a result of [Sweep] and [NextLane].
+var HeadColumns = join(
+	within(laneColumns, func(h *Head) *Lane { return &h.Lane }),
+	Columns[Head]{
+		col("anchor", Moment, func(h *Head) any { return &h.Anchor }),
+		col("now", Moment, func(h *Head) any { return &h.Now }),
+	})
+
+// WantedLane is a lane to claim from.
+type WantedLane struct {
+	Lane
+	// Since is a moment before which the lane is known to hold nothing.
+	Since int64
+	// Formula is the index of the lane's delay in ClaimParams.Formulas, -1 for
+	// none.
+	Formula int64
+}
+
+// LaneColumns are the columns of the batch of [Claim].
+var LaneColumns = join(
+	within(laneColumns, func(w *WantedLane) *Lane { return &w.Lane }),
+	Columns[WantedLane]{
+		col("since", Int, func(w *WantedLane) any { return &w.Since }),
+		col("formula", Int, func(w *WantedLane) any { return &w.Formula }),
+	})
+
+// Claimed is a task as a claim returns it.
+type Claimed struct {
+	// Place is that of its lane in the batch, from 1. The row of a claim that got
+	// no claim slot has the place 0, and nothing else in it counts.
+	Place       int
+	ID          int64
+	Fence       int64 // after Claim, and before Take
+	MaxAttempts int   // 0 is the policy's own
+	Anchor      int64 // before the claim
+	First       int64 // start of the first attempt
+	Created     int64
+	Now         int64  // by the database's clock
+	Previous    string // the worker whose lease was over, or ""
+	Payload     []byte
+}
+
+// ClaimedColumns are the columns of a result of [Claim] and [ClaimLane].
+var ClaimedColumns = Columns[Claimed]{
+	col("place", Int, func(c *Claimed) any { return &c.Place }),
+	col("id", Int, func(c *Claimed) any { return &c.ID }),
+	col("fence", Int, func(c *Claimed) any { return &c.Fence }),
+	col("max_attempts", Int, func(c *Claimed) any { return &c.MaxAttempts }),
+	col("anchor", Moment, func(c *Claimed) any { return &c.Anchor }),
+	col("first_attempted_at", Moment, func(c *Claimed) any { return &c.First }),
+	col("created_at", Moment, func(c *Claimed) any { return &c.Created }),
+	col("now", Moment, func(c *Claimed) any { return &c.Now }),
+	col("previous", Text, func(c *Claimed) any { return &c.Previous }),
+	col("payload", JSON, func(c *Claimed) any { return &c.Payload }),
+}
+
+// Entry is a task to insert.
+type Entry struct {
+	Queue       string
+	Kind        string
+	Policy      string
+	Priority    int
+	MaxAttempts int
+	At          sql.Null[int64] // the moment that the wait counts from, if it is valid
+	Delay       int64           // else that moment is so many microseconds from now
+	Payload     string
+}
+
+// EnqueueColumns are the columns of the batch of [Enqueue].
+var EnqueueColumns = Columns[Entry]{
+	col("queue", Text, func(e *Entry) any { return &e.Queue }),
+	col("kind", Text, func(e *Entry) any { return &e.Kind }),
+	col("policy", Text, func(e *Entry) any { return &e.Policy }),
+	col("priority", Int, func(e *Entry) any { return &e.Priority }),
+	col("max_attempts", Int, func(e *Entry) any { return &e.MaxAttempts }),
+	col("at", Int, func(e *Entry) any { return &e.At }),
+	col("delay", Int, func(e *Entry) any { return &e.Delay }),
+	col("payload", Text, func(e *Entry) any { return &e.Payload }),
+}
+
+// PlainColumns are those of the batch where [EnqueueParams] is plain.
+var PlainColumns = Columns[Entry]{EnqueueColumns[0], EnqueueColumns[1], EnqueueColumns[len(EnqueueColumns)-1]}
+
+// PayloadColumns are those of the batch of [EnqueueAlike].
+var PayloadColumns = PlainColumns[len(PlainColumns)-1:]
+
+// Key names a claim: a task and its fence.
+type Key struct{ TaskID, Fence int64 }
+
+// FenceColumns are the columns of a batch of claims.
+var FenceColumns = Columns[Key]{
+	col("task_id", Int, func(k *Key) any { return &k.TaskID }),
+	col("task_fence", Int, func(k *Key) any { return &k.Fence }),
+}
+
+// IDColumns are the columns of a batch of tasks.
+var IDColumns = FenceColumns[:1]
+
+// Settlement is how a claim ends.
+type Settlement struct {
+	Key
+	State         string           // the state to go to
+	AttemptsDelta int              // what to add to attempts
+	Wait          int64            // microseconds from now to the moment that the next wait counts from
+	Error         sql.Null[string] // NULL keeps the last one
+	Result        sql.Null[string] // JSON
+}
+
+// SettleColumns are the columns of the batch of [Settle].
+var SettleColumns = join(
+	within(FenceColumns, func(s *Settlement) *Key { return &s.Key }),
+	Columns[Settlement]{
+		col("to_state", Text, func(s *Settlement) any { return &s.State }),
+		col("more", Int, func(s *Settlement) any { return &s.AttemptsDelta }),
+		col("wait", Int, func(s *Settlement) any { return &s.Wait }),
+		col("failure", Text, func(s *Settlement) any { return &s.Error }),
+		col("answer", Text, func(s *Settlement) any { return &s.Result }),
+	})
+
+// Outcome is what became of a recorded attempt.
+type Outcome string
+
+// The outcomes of recorded attempts.
+const (
+	OutcomeRetried Outcome = "retried"
+	OutcomeDead    Outcome = "dead"
+	OutcomeLost    Outcome = "lost"
+)
+
+// AttemptEntry is an attempt to record.
+type AttemptEntry struct {
+	Key
+	Attempt  int
+	Outcome  Outcome
+	Worker   string
+	Duration int64 // microseconds
+	Error    string
+	Stack    sql.Null[string]
+}
+
+// RecordColumns are the columns of the batch of [Record].
+var RecordColumns = join(
+	within(FenceColumns, func(r *AttemptEntry) *Key { return &r.Key }),
+	Columns[AttemptEntry]{
+		col("attempt", Int, func(r *AttemptEntry) any { return &r.Attempt }),
+		col("outcome", Text, func(r *AttemptEntry) any { return (*string)(&r.Outcome) }),
+		col("worker", Text, func(r *AttemptEntry) any { return &r.Worker }),
+		col("duration", Int, func(r *AttemptEntry) any { return &r.Duration }),
+		col("error", Text, func(r *AttemptEntry) any { return &r.Error }),
+		col("stack", Text, func(r *AttemptEntry) any { return &r.Stack }),
+	})
+
+// Task is a task as [List] returns it.
+type Task struct {
+	ID    int64
+	Queue string
+	Lane
+	MaxAttempts int // 0 is the policy's own
+	Fence       int64
+	Updated     int64
+	Created     int64
+	First       int64 // start of the first attempt, where there was one
+	Attempted   int64 // start of the last claim, where there was one
+	Now         int64 // by the database's clock
+	ClaimedBy   string
+	LastError   sql.Null[string]
+	Payload     []byte
+	Result      []byte // nil where there is none
+}
+
+// TaskColumns are the columns of a result of [List].
+var TaskColumns = join(
+	Columns[Task]{
+		col("id", Int, func(t *Task) any { return &t.ID }),
+		col("queue", Text, func(t *Task) any { return &t.Queue }),
+	},
+	within(laneColumns, func(t *Task) *Lane { return &t.Lane }),
+	Columns[Task]{
+		col("max_attempts", Int, func(t *Task) any { return &t.MaxAttempts }),
+		col("fence", Int, func(t *Task) any { return &t.Fence }),
+		col("updated_at", Moment, func(t *Task) any { return &t.Updated }),
+		col("created_at", Moment, func(t *Task) any { return &t.Created }),
+		col("first_attempted_at", Moment, func(t *Task) any { return &t.First }),
+		col("attempted_at", Moment, func(t *Task) any { return &t.Attempted }),
+		col("now", Moment, func(t *Task) any { return &t.Now }),
+		col("claimed_by", Text, func(t *Task) any { return &t.ClaimedBy }),
+		col("last_error", Text, func(t *Task) any { return &t.LastError }),
+		col("payload", JSON, func(t *Task) any { return &t.Payload }),
+		col("result", JSON, func(t *Task) any { return &t.Result }),
+	})
+
+// Attempt is a recorded attempt as [Attempts] returns it.
+type Attempt struct {
+	Fence    int64
+	Attempt  int
+	Outcome  Outcome
+	Worker   string
+	Finished int64
+	Duration int64 // microseconds
+	Error    string
+	Stack    sql.Null[string]
+}
+
+// AttemptColumns are the columns of a result of [Attempts].
+var AttemptColumns = Columns[Attempt]{
+	col("fence", Int, func(a *Attempt) any { return &a.Fence }),
+	col("attempt", Int, func(a *Attempt) any { return &a.Attempt }),
+	col("outcome", Text, func(a *Attempt) any { return (*string)(&a.Outcome) }),
+	col("worker", Text, func(a *Attempt) any { return &a.Worker }),
+	col("finished_at", Moment, func(a *Attempt) any { return &a.Finished }),
+	col("duration_us", Int, func(a *Attempt) any { return &a.Duration }),
+	col("error", Text, func(a *Attempt) any { return &a.Error }),
+	col("stack", Text, func(a *Attempt) any { return &a.Stack }),
+}

@@ -1,0 +1,23 @@
+package statements
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Binds lists what [Stmt.Bind] returns, in its order: parameters by their
+// names, a whole column of the batch as name[], one cell of it as name[row].
+func (s Stmt) Binds() string {
+	names := make([]string, len(s.params))
+	for i, p := range s.params {
+		switch p.kind {
+		case scalar:
+			names[i] = p.name
+		case wholeColumn:
+			names[i] = p.name + "[]"
+		case cell:
+			names[i] = fmt.Sprintf("%s[%d]", p.name, p.row)
+		}
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,232 @@
+package statements
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/falldue/falldue/dialect"
+)
+
+// rowSource is how a batch of rows enters a statement. The holes in its
+// templates are set by [builder.withBatch], [builder.setKeys] and the functions
+// in settle.go.
+type rowSource interface {
+	// from is the batch as FROM takes it, under an alias and with its columns
+	// named.
+	from(b *builder, alias string, columns []column) string
+	// inValues reports whether the rows of a batch can be rows of VALUES in an
+	// INSERT.
+	inValues() bool
+	// byKey reports whether a batch of nothing but keys is better looked up as a
+	// list of constants, {keys}, than joined.
+	byKey() bool
+	// keys is such a list.
+	keys(list string) string
+	// update changes the tasks t that the batch s names.
+	update() string
+	// delete deletes the rows t of {table} that the batch s names.
+	delete() string
+}
+
+// sourceOf returns how batches enter the statements of a server.
+func sourceOf(s dialect.Server) rowSource {
+	switch s.Caps.Rows {
+	case dialect.Arrays:
+		return arrays{}
+	case dialect.Unions:
+		return unions{}
+	case dialect.ValueLists:
+		return valueLists{}
+	}
+	panic("statements: Caps of " + string(s.Name()) + " say nothing of Rows")
+}
+
+// withBatch gives the statement a batch of rows, at most size where it grows
+// with them.
+func (b *builder) withBatch(columns []column, size int) rowSource {
+	source := sourceOf(b.server)
+	b.batch = columns
+	if b.server.Caps.Rows.Grows() {
+		b.size = size
+	}
+	b.set("batch", func() string { return source.from(b, "s", columns) })
+	return source
+}
+
+// cell returns the parameter of one value of the batch.
+func (b *builder) cell(row, column int) string {
+	c := b.batch[column]
+	return b.typed(b.push(param{name: c.Name, kind: cell, typ: c.Type, col: column, row: row}), c.Type)
+}
+
+// values returns the rows of VALUES, each as row makes it of its cells. The
+// batch must have exactly as many rows as the statement was made for.
+func (b *builder) values(columns []column, row func(cells []string) string) string {
+	rows := make([]string, b.size)
+	for r := range rows {
+		cells := make([]string, len(columns))
+		for c := range columns {
+			cells[c] = b.cell(r, c)
+		}
+		rows[r] = "(" + row(cells) + ")"
+	}
+	return strings.Join(rows, ", ")
+}
+
+func commas(list []string) string { return strings.Join(list, ", ") }
+
+// arrays: unnest($1::bigint[], $2::text[]) as s (task_id, error).
+type arrays struct{}
+
+func (arrays) from(b *builder, alias string, columns []column) string {
+	names := list(columns, ", ", func(c column) string { return c.Name })
+	return unnest(b, columns) + " as " + alias + " (" + names + ")"
+}
+
+// numbered is from with a column place, which counts the rows from 1.
+func (arrays) numbered(b *builder, alias string, columns []column) string {
+	names := list(columns, ", ", func(c column) string { return c.Name })
+	return unnest(b, columns) + " with ordinality as " + alias + " (" + names + ", place)"
+}
+
+func unnest(b *builder, columns []column) string {
+	parts := make([]string, len(columns))
+	for i, c := range columns {
+		array := b.push(param{name: c.Name, kind: wholeColumn, col: i})
+		parts[i] = b.server.Cast(array, c.Type.cast()) + "[]"
+	}
+	return "unnest(" + commas(parts) + ")"
+}
+
+func (arrays) inValues() bool     { return false }
+func (arrays) byKey() bool        { return false }
+func (arrays) keys(string) string { panic("statements: a list of keys on an engine with arrays") }
+
+func (arrays) update() string {
+	return `
+update {tasks} as t set {set}
+from {batch}
+where {same key}{and owned}`
+}
+
+func (arrays) delete() string {
+	return `
+delete from {table} as t using {batch}
+where {same key}`
+}
+
+// unions: (select cast(? as signed) as task_id union all select cast(? as signed)) as s.
+type unions struct{}
+
+func (unions) from(b *builder, alias string, columns []column) string {
+	return "(" + selects(b, columns, true) + ") as " + alias
+}
+
+// wide is from where narrow unions would cut off what is long: the types of the
+// columns are those of a task's fence and payload.
+func (u unions) wide(b *builder, alias string, columns []column) string {
+	if !b.server.Caps.NarrowUnions {
+		return u.from(b, alias, columns)
+	}
+	types := list(columns, ", ", func(c column) string {
+		if c.Type == Int {
+			return "fence as " + c.Name
+		}
+		return "payload as " + c.Name
+	})
+	rows := selects(b, columns, false)
+	if b.server.Caps.UnionValues {
+		rows = "values " + b.values(columns, commas)
+	}
+	return "(select " + types + " from " + b.hole("tasks") + " where false union all " + rows + ") as " + alias
+}
+
+// selects returns a SELECT for each row. The first one names the columns, if it
+// is to.
+func selects(b *builder, columns []column, named bool) string {
+	rows := make([]string, b.size)
+	for r := range rows {
+		cells := make([]string, len(columns))
+		for i, c := range columns {
+			cells[i] = b.server.Cast(b.cell(r, i), c.Type.cast())
+			if r == 0 && named {
+				cells[i] += " as " + c.Name
+			}
+		}
+		rows[r] = "select " + commas(cells)
+	}
+	return strings.Join(rows, " union all ")
+}
+
+func (unions) inValues() bool          { return true }
+func (unions) byKey() bool             { return true }
+func (unions) keys(list string) string { return "(" + list + ")" }
+
+func (unions) update() string {
+	return `
+update {hint}{wide batch} straight_join {tasks} t on {same key}{and owned}
+set {set}`
+}
+
+func (unions) delete() string {
+	return `
+delete t from {table} t where {keys}`
+}
+
+// valueLists: (select column1 as task_id from (values (?), (?))) as s.
+type valueLists struct{}
+
+func (valueLists) from(b *builder, alias string, columns []column) string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = "column" + strconv.Itoa(i+1) + " as " + c.Name
+	}
+	return "(select " + commas(names) + " from (values " + b.values(columns, commas) + ")) as " + alias
+}
+
+func (valueLists) inValues() bool          { return false }
+func (valueLists) byKey() bool             { return true }
+func (valueLists) keys(list string) string { return "(values " + list + ")" }
+
+// update has to avoid what SQLite does with a table that was small when it was
+// analyzed, which is to read all of it. It must do that once, and not compare
+// each row with the batch: rows that are not in the batch are dropped first.
+func (valueLists) update() string {
+	return `
+update {tasks} as t set {set}
+from (select * from {batch} limit -1) as s
+where {same key} and +t.id in (select * from {batch of ids}){and owned}`
+}
+
+func (valueLists) delete() string {
+	return `
+delete from {table} as t where {keys}`
+}
+
+// setKeys sets the fragments by which the rows of t are those of the batch:
+// {keys} for a list of constants and {same key} for a join. key names columns of
+// t, one for each of the first columns of the batch.
+//
+// Looking up a list of constants costs engines without arrays less than joining
+// a derived table, and it locks in the order of the key. In a list of one row
+// MariaDB's UPDATE reads the whole table, and so does SQLite where it takes the
+// table for small.
+func (b *builder) setKeys(source rowSource, key ...string) {
+	joined := make([]string, len(key))
+	for i, column := range key {
+		joined[i] = "t." + column + " = s." + b.batch[i].Name
+	}
+	b.set("same key", strings.Join(joined, " and "))
+	b.set("keys", func() string {
+		columns := b.batch[:len(key)]
+		if b.size == 1 {
+			return b.values(columns, func(cells []string) string {
+				for i := range cells {
+					cells[i] = "t." + key[i] + " = " + cells[i]
+				}
+				return strings.Join(cells, " and ")
+			})
+		}
+		return "(t." + strings.Join(key, ", t.") + ") in " + source.keys(b.values(columns, commas))
+	})
+}

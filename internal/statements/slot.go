@@ -1,0 +1,63 @@
+package statements
+
+import "github.com/falldue/falldue/dialect"
+
+// A claim slot is the right to make one of the two large claims from the same
+// lanes that may run at a time, over all processes. Two keep a server busy while
+// the answer of one is read. More claims at the same time would step over the
+// rows that the others have locked, and on PostgreSQL lock rows that another has
+// just claimed: with many workers that would be most of the work. Slots are for
+// speed alone, a claim without one is as exclusive.
+//
+// The parameter slot names the lanes: an even number below 2^62.
+
+// HasClaimSlots reports whether claims on a server can take claim slots.
+func HasClaimSlots(s dialect.Server) bool {
+	locks := s.Caps.Locks == dialect.AdvisoryLocks || s.Caps.Locks == dialect.NamedLocks && !ClaimsAtOnce(s)
+	return locks && s.Caps.SkipLocked
+}
+
+// TakeClaimSlot takes a claim slot for the session and returns 1 or 2, its
+// number, or 0 where others hold both. It is for servers that have slots and
+// whose claims are several statements: [Claim] takes its own. Parameters: slot.
+func TakeClaimSlot(s dialect.Server) Stmt {
+	b := slotBuilder(s)
+	if s.Caps.Locks == dialect.AdvisoryLocks {
+		return b.stmt(`
+select case when pg_try_advisory_lock({lock 1}) then 1 when pg_try_advisory_lock({lock 2}) then 2 else 0 end`)
+	}
+	return b.stmt(`
+select case when get_lock({lock 1}, 0) then 1 when get_lock({lock 2}, 0) then 2 else 0 end`)
+}
+
+// ReleaseClaimSlot gives back a claim slot of the session. Parameters: slot,
+// number.
+func ReleaseClaimSlot(s dialect.Server) Stmt {
+	b := slotBuilder(s)
+	if s.Caps.Locks == dialect.AdvisoryLocks {
+		return b.stmt(`
+select pg_advisory_unlock({lock {int :number}})`)
+	}
+	return b.stmt(`
+do release_lock({lock :number})`)
+}
+
+// slotBuilder knows the fragment {lock number}, which names the lock of a slot:
+// an advisory lock by number, as [Claim] does, and a named lock among those of
+// all databases of the server, whose names have at most 64 bytes.
+func slotBuilder(s dialect.Server) *builder {
+	b := newBuilder(s, dialect.Tables{})
+	var lock func(number string) string
+	switch s.Caps.Locks {
+	case dialect.AdvisoryLocks:
+		lock = func(number string) string { return b.expand("{int :slot}") + " + " + number + " - 1" }
+	case dialect.NamedLocks:
+		lock = func(number string) string {
+			return b.expand("sha2(concat_ws(' ', 'falldue', database(), :slot, ") + number + "), 224)"
+		}
+	default:
+		panic("statements: claim slots on a server without locks")
+	}
+	b.set("lock", lock)
+	return b
+}
