@@ -153,12 +153,8 @@ func (q *Queue) preflight(ctx context.Context, w *worker) error {
 	if err := q.store.check(ctx, list); err != nil {
 		return err
 	}
-	err := q.store.checkIndex(ctx) // before what goes by it
-	if err == nil {
-		const none = "" // queue: whether there are tables is all that it asks
-		_, err = q.store.sweep(ctx, none)
-	}
-	if err != nil {
+	const none = "" // queue: whether there are tables is all that it asks
+	if _, err := q.store.sweep(ctx, none); err != nil {
 		return fmt.Errorf("falldue: look for tasks: %w", err)
 	}
 	return nil

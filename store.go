@@ -347,24 +347,6 @@ func (s *store) explain(err error) error {
 	return err
 }
 
-// checkIndex reports tables of a release before, whose index this one's claims
-// and sweeps do not go by: they would read all tasks.
-func (s *store) checkIndex(ctx context.Context) error {
-	if !s.server.Caps.LaneExpression {
-		return nil
-	}
-	stmt := s.stmt("lane indexes", 0, func(int) statements.Stmt { return statements.LaneIndexes(s.server) })
-	args := stmt.Bind(statements.Values{"table": s.tables.Name(s.server, "tasks"), "name": s.tables.Prefix + "lane"}, nil)
-	return s.retry(ctx, func() error {
-		return s.once(ctx, stmt.SQL, args, func(row cells) error {
-			if n, err := row.int(0); err != nil || n > 0 {
-				return err
-			}
-			return fmt.Errorf("%w: the index %slane is not this release's", ErrNotMigrated, s.tables.Prefix)
-		})
-	})
-}
-
 // hasTables asks SQLite whether the tables are there.
 func (s *store) hasTables() bool {
 	stmt := s.stmt("count tables", 0, func(int) statements.Stmt { return statements.CountTables(s.server) })

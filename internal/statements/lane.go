@@ -1,7 +1,5 @@
 package statements
 
-import "github.com/falldue/falldue/dialect"
-
 // The index of tasks has the columns of the lane and updated_at; on engines with
 // Caps.LaneText it has laneText and updated_at. No name has a space, so that
 // different lanes are different texts, and those of a queue, and of a state in
@@ -24,14 +22,4 @@ func (b *builder) lanesOf() string {
 	lane, of := laneText("queue", ""), b.typed(Column{"queue", Text})+" || ' ' || "+b.typed(Column{"state", Text})
 	// In the columns' collation "!" comes right after the space.
 	return " and " + lane + " > " + of + " || ' ' and " + lane + " < " + of + " || '!'"
-}
-
-// LaneIndexes counts the indexes of :table called :name that have a lane in one
-// text: none before the migration that makes it so. For engines with
-// Caps.LaneText.
-func LaneIndexes(s dialect.Server) Stmt {
-	b := newBuilder(s)
-	b.add("select count(*) from pg_index i join pg_class c on c.oid = i.indexrelid\nwhere i.indrelid = ", b.typed(Column{"table", Text}),
-		"::regclass and c.relname = ", b.arg("name"), " and i.indexprs is not null")
-	return b.stmt()
 }
