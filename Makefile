@@ -1,4 +1,4 @@
-# What to test, for a quicker round: make test PACKAGES=./sqlgen
+# The packages to test, for a quicker round: make test PACKAGES=./sqlgen
 PACKAGES ?= ./...
 # How long each fuzzer runs in make fuzz.
 FUZZTIME ?= 30s
@@ -6,6 +6,10 @@ FUZZTIME ?= 30s
 ENGINE ?= postgres
 
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# The modules of this repository, but for that of the library. What only they need
+# is no dependency of the library.
+MODULES = internal/faults bench
 
 .DEFAULT_GOAL := help
 
@@ -15,17 +19,37 @@ help: ## list these targets
 
 .PHONY: test
 test: ## run all tests on real servers, which it finds or starts (internal/testdb)
-	go run ./internal/testdb/serve -- go test -race -shuffle=on -count=1 -timeout=30m $(PACKAGES)
+	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='-race -shuffle=on -count=1 -timeout=30m'
 
 .PHONY: short
 short: ## run what needs no server: SQLite stands for all engines
 	@echo "-short: SQLite alone; make test covers the other engines"
-	go test -short -shuffle=on $(PACKAGES)
+	@$(MAKE) -j2 --no-print-directory suites TESTFLAGS='-short -shuffle=on'
+
+# suites tests PACKAGES, and at the same time internal/faults if those are all.
+.PHONY: suites suite-packages suite-faults
+suites: suite-packages $(if $(filter $(PACKAGES),./...),suite-faults)
+suite-packages:
+	go test $(TESTFLAGS) $(PACKAGES)
+suite-faults:
+	go -C internal/faults test $(TESTFLAGS) ./...
 
 .PHONY: lint
-lint: ## check the code with golangci-lint
+lint: ## check the code with golangci-lint, and go.mod with go mod tidy
 	$(GOLANGCI_LINT) run $(PACKAGES)
-	cd bench && $(GOLANGCI_LINT) run
+	go mod tidy -diff
+	set -e; for module in $(MODULES); do (cd $$module; $(GOLANGCI_LINT) run; go mod tidy -diff); done
+
+# The oldest Go release is the one in go.mod. bench starts servers and is for Unix alone.
+.PHONY: portable
+portable: export GOTOOLCHAIN = go$(shell go list -m -f '{{.GoVersion}}')
+portable: ## compile all code and tests by the oldest Go release, also for Windows, macOS and 32 bits
+	go version
+	go build ./...
+	GOARCH=386 go build $$(go list ./... | grep -v -e /cmd/ -e /examples/ -e /internal/)
+	set -e; for os in linux windows darwin; do \
+	  for module in . internal/faults; do echo "go vet: $$os $$module"; GOOS=$$os go -C $$module vet ./...; done; \
+	done
 
 .PHONY: golden
 golden: ## write the golden files of SQL anew; read their diff before you commit
@@ -41,8 +65,8 @@ fuzz: ## run each fuzzer for FUZZTIME (30s)
 	done
 
 .PHONY: faults
-faults: ## let things go wrong on ENGINE for MINUTES (1), from SEED; docs/guarantees.md
-	go run ./internal/faults/run $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(MINUTES),-minutes $(MINUTES)) $(if $(FAULTS),-faults '$(FAULTS)')
+faults: ## inject faults on ENGINE for MINUTES (1), from SEED; docs/guarantees.md
+	go -C internal/faults run ./run $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(MINUTES),-minutes $(MINUTES)) $(if $(FAULTS),-faults '$(FAULTS)')
 
 .PHONY: tidb
 tidb: ## run the tests and faults on TiDB, whose server it builds first: minutes, and 4 GB of caches
