@@ -1,14 +1,13 @@
 # The packages to test, for a quicker round: make test PACKAGES=./sqlgen
 PACKAGES ?= ./...
-# How long each fuzzer runs in make fuzz.
+# How long make fuzz runs each fuzzer.
 FUZZTIME ?= 30s
 # Which engine make bench measures: postgres, mysql, mariadb or sqlite.
 ENGINE ?= postgres
 
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-# The modules of this repository, but for that of the library. What only they need
-# is no dependency of the library.
+# Modules other than the library's. The library does not depend on what only they need.
 MODULES = internal/faults bench
 
 .DEFAULT_GOAL := help
@@ -18,17 +17,17 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## run all tests on real servers, which it finds or starts (internal/testdb)
+test: ## run all tests on real servers that it finds or starts (internal/testdb)
 	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='-race -shuffle=on -count=1 -timeout=30m'
 
 .PHONY: short
-short: ## run what needs no server: SQLite stands for all engines
-	@echo "-short: SQLite alone; make test covers the other engines"
+short: ## run the tests on SQLite alone, without a server
+	@echo "SQLite alone; make test covers the other engines"
 	@$(MAKE) -j2 --no-print-directory suites TESTFLAGS='-short -shuffle=on'
 
-# suites tests PACKAGES, and at the same time internal/faults if those are all.
+# suites tests PACKAGES. If those are all, it tests internal/faults at the same time.
 .PHONY: suites suite-packages suite-faults
-suites: suite-packages $(if $(filter $(PACKAGES),./...),suite-faults)
+suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults)
 suite-packages:
 	go test $(TESTFLAGS) $(PACKAGES)
 suite-faults:
@@ -40,10 +39,10 @@ lint: ## check the code with golangci-lint, and go.mod with go mod tidy
 	go mod tidy -diff
 	set -e; for module in $(MODULES); do (cd $$module; $(GOLANGCI_LINT) run; go mod tidy -diff); done
 
-# The oldest Go release is the one in go.mod. bench starts servers and is for Unix alone.
+# go.mod states the oldest Go release. bench is left out: it is for Unix alone.
 .PHONY: portable
 portable: export GOTOOLCHAIN = go$(shell go list -m -f '{{.GoVersion}}')
-portable: ## compile all code and tests by the oldest Go release, also for Windows, macOS and 32 bits
+portable: ## compile code and tests with the oldest Go release, also for Windows, macOS, 32 bits
 	go version
 	go build ./...
 	GOARCH=386 go build $$(go list ./... | grep -v -e /cmd/ -e /examples/ -e /internal/)
@@ -52,7 +51,7 @@ portable: ## compile all code and tests by the oldest Go release, also for Windo
 	done
 
 .PHONY: golden
-golden: ## write the golden files of SQL anew; read their diff before you commit
+golden: ## rewrite the golden files of SQL; read their diff before you commit
 	go test ./internal/statements -update
 
 .PHONY: fuzz
@@ -69,7 +68,7 @@ faults: ## inject faults on ENGINE for MINUTES (1), from SEED; docs/guarantees.m
 	go -C internal/faults run ./run $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(MINUTES),-minutes $(MINUTES)) $(if $(FAULTS),-faults '$(FAULTS)')
 
 .PHONY: tidb
-tidb: ## run the tests and faults on TiDB, whose server it builds first: minutes, and 4 GB of caches
+tidb: ## run tests and faults on TiDB, whose server it builds first: takes minutes, and 4 GB of caches
 	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./cmd/... ./dialect ./examples/... ./internal/testdb/... ./migrations ./sqlgen'
 	$(MAKE) faults ENGINE=tidb MINUTES=0.5
 

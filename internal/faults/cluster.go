@@ -157,7 +157,7 @@ func onNode(do func(context.Context, *Run, *node, *rand.Rand) error) func(contex
 			return errBusy
 		}
 		defer r.db.mu.Unlock()
-		r.say("trouble for %s", n.Name)
+		r.say("a fault in %s", n.Name)
 		if err := errors.Join(do(ctx, r, n, dice), c.settled(context.WithoutCancel(ctx))); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}

@@ -107,7 +107,7 @@ func (d *database) restartOwn(ctx context.Context, kill bool) error {
 // restart one that runs in a container.
 func (d *database) hold(ctx context.Context) (dsn string, err error) {
 	if dsn, err = d.serve(ctx, "keep"); err != nil {
-		fmt.Fprintf(os.Stderr, "nothing will befall the server of %s: %v\n", d.engine, err)
+		fmt.Fprintf(os.Stderr, "no fault will restart or kill the server of %s: %v\n", d.engine, err)
 		return d.serve(ctx, "hold")
 	}
 	return dsn, nil

@@ -77,15 +77,15 @@ var networkFaults = []fault{
 			return s.link.mend()
 		})
 	}},
-	{"reset", hasLinks, trouble("reset_peer", answers, 500*time.Millisecond, nil)},
-	{"stall", hasLinks, trouble("timeout", requests, lease*2, nil)},
-	{"half-open", hasLinks, trouble("timeout", answers, lease*2, nil)},
-	{"throttle", hasLinks, trouble("bandwidth", answers, lease, map[string]int{"rate": 4})},
-	{"delay", hasLinks, trouble("latency", requests, lease, map[string]int{"latency": 100, "jitter": 100})},
-	{"crumble", hasLinks, trouble("limit_data", answers, lease, map[string]int{"bytes": 3000})},
+	{"reset", hasLinks, disturbed("reset_peer", answers, 500*time.Millisecond, nil)},
+	{"stall", hasLinks, disturbed("timeout", requests, lease*2, nil)},
+	{"half-open", hasLinks, disturbed("timeout", answers, lease*2, nil)},
+	{"throttle", hasLinks, disturbed("bandwidth", answers, lease, map[string]int{"rate": 4})},
+	{"delay", hasLinks, disturbed("latency", requests, lease, map[string]int{"latency": 100, "jitter": 100})},
+	{"crumble", hasLinks, disturbed("limit_data", answers, lease, map[string]int{"bytes": 3000})},
 }
 
-func trouble(kind, direction string, longest time.Duration, attributes map[string]int) func(context.Context, *Run, *rand.Rand) error {
+func disturbed(kind, direction string, longest time.Duration, attributes map[string]int) func(context.Context, *Run, *rand.Rand) error {
 	return func(ctx context.Context, r *Run, dice *rand.Rand) error {
 		return r.inject(dice, "", func(s *slot) error {
 			if err := s.link.disturb(kind, direction, attributes); err != nil {
