@@ -1,11 +1,14 @@
-# What to test, for a quicker round: make test PACKAGES=./sqlgen
+# The packages to test, for a quicker round: make test PACKAGES=./sqlgen
 PACKAGES ?= ./...
-# How long each fuzzer runs in make fuzz.
+# How long make fuzz runs each fuzzer.
 FUZZTIME ?= 30s
 # Which engine make bench measures: postgres, mysql, mariadb or sqlite.
 ENGINE ?= postgres
 
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# Modules other than the library's. The library does not depend on what only they need.
+MODULES = internal/faults bench
 
 .DEFAULT_GOAL := help
 
@@ -14,21 +17,41 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## run all tests on real servers, which it finds or starts (internal/testdb)
-	go run ./internal/testdb/serve -- go test -race -shuffle=on -count=1 -timeout=30m $(PACKAGES)
+test: ## run all tests on real servers that it finds or starts (internal/testdb)
+	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='-race -shuffle=on -count=1 -timeout=30m'
 
 .PHONY: short
-short: ## run what needs no server: SQLite stands for all engines
-	@echo "-short: SQLite alone; make test covers the other engines"
-	go test -short -shuffle=on $(PACKAGES)
+short: ## run the tests on SQLite alone, without a server
+	@echo "SQLite alone; make test covers the other engines"
+	@$(MAKE) -j2 --no-print-directory suites TESTFLAGS='-short -shuffle=on'
+
+# suites tests PACKAGES. If those are all, it tests internal/faults at the same time.
+.PHONY: suites suite-packages suite-faults
+suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults)
+suite-packages:
+	go test $(TESTFLAGS) $(PACKAGES)
+suite-faults:
+	go -C internal/faults test $(TESTFLAGS) ./...
 
 .PHONY: lint
-lint: ## check the code with golangci-lint
+lint: ## check the code with golangci-lint, and go.mod with go mod tidy
 	$(GOLANGCI_LINT) run $(PACKAGES)
-	cd bench && $(GOLANGCI_LINT) run
+	go mod tidy -diff
+	set -e; for module in $(MODULES); do (cd $$module; $(GOLANGCI_LINT) run; go mod tidy -diff); done
+
+# go.mod states the oldest Go release. bench is left out: it is for Unix alone.
+.PHONY: portable
+portable: export GOTOOLCHAIN = go$(shell go list -m -f '{{.GoVersion}}')
+portable: ## compile code and tests with the oldest Go release, also for Windows, macOS, 32 bits
+	go version
+	go build ./...
+	GOARCH=386 go build $$(go list ./... | grep -v -e /cmd/ -e /examples/ -e /internal/)
+	set -e; for os in linux windows darwin; do \
+	  for module in . internal/faults; do echo "go vet: $$os $$module"; GOOS=$$os go -C $$module vet ./...; done; \
+	done
 
 .PHONY: golden
-golden: ## write the golden files of SQL anew; read their diff before you commit
+golden: ## rewrite the golden files of SQL; read their diff before you commit
 	go test ./internal/statements -update
 
 .PHONY: fuzz
@@ -41,11 +64,11 @@ fuzz: ## run each fuzzer for FUZZTIME (30s)
 	done
 
 .PHONY: faults
-faults: ## let things go wrong on ENGINE for MINUTES (1), from SEED; docs/guarantees.md
-	go run ./internal/faults/run $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(MINUTES),-minutes $(MINUTES)) $(if $(FAULTS),-faults '$(FAULTS)')
+faults: ## inject faults on ENGINE for MINUTES (1), from SEED; docs/guarantees.md
+	go -C internal/faults run ./run $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(MINUTES),-minutes $(MINUTES)) $(if $(FAULTS),-faults '$(FAULTS)')
 
 .PHONY: tidb
-tidb: ## run the tests and faults on TiDB, whose server it builds first: minutes, and 4 GB of caches
+tidb: ## run tests and faults on TiDB, whose server it builds first: takes minutes, and 4 GB of caches
 	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./cmd/... ./dialect ./examples/... ./internal/testdb/... ./migrations ./sqlgen'
 	$(MAKE) faults ENGINE=tidb MINUTES=0.5
 

@@ -27,8 +27,8 @@ var (
 	// configuration, a kind, arguments, options. Its text names the value and
 	// what is allowed.
 	ErrInvalid = errors.New("falldue: invalid")
-	// ErrNotMigrated is wrapped by errors that come from missing tables, or ones
-	// of a release before: run Queue.Migrate, or "falldue migrate up".
+	// ErrNotMigrated is wrapped by errors that come from missing tables: run
+	// Queue.Migrate, or "falldue migrate up".
 	ErrNotMigrated = store.ErrNotMigrated
 )
 

@@ -10,29 +10,30 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// Format is how another tool wants migrations.
+// Format is the format of the migrations of some tool.
 type Format string
 
-// The formats that Dump writes.
+// The formats of [Dump].
 const (
-	// Goose has one file a migration, with annotations.
+	// Goose has one file for each migration, with annotations.
 	Goose Format = "goose"
-	// GolangMigrate has one file a direction: N_name.up.sql, N_name.down.sql.
+	// GolangMigrate has one file for each direction: N_name.up.sql, N_name.down.sql.
 	GolangMigrate Format = "golang-migrate"
-	// Atlas has one file a migration, upwards only, in plain SQL.
+	// Atlas has one file of plain SQL for each migration, upwards only.
 	Atlas Format = "atlas"
 )
 
-// Formats lists the formats.
+// Formats lists all formats.
 var Formats = []Format{Goose, GolangMigrate, Atlas}
 
-// ErrFormat is wrapped by the error of Dump for a format that is none of Formats.
+// ErrFormat is wrapped by the error of [Dump] for a format that is not in [Formats].
 var ErrFormat = errors.New("migrations: unknown format")
 
-// File is a migration as a file.
+// File is a file with a migration, or with one direction of it.
 type File struct{ Name, Text string }
 
-// Dump returns the migrations of an engine as the files another tool runs.
+// Dump returns the migrations of an engine as files for another tool, oldest first.
+// Its error wraps [ErrFormat] for an unknown format.
 func Dump(d dialect.Server, tables dialect.Tables, format Format) ([]File, error) {
 	if !slices.Contains(Formats, format) {
 		return nil, fmt.Errorf("%w %q; the formats are %v", ErrFormat, format, Formats)
@@ -65,7 +66,7 @@ func Dump(d dialect.Server, tables dialect.Tables, format Format) ([]File, error
 	return list, nil
 }
 
-// directions splits a migration in goose's format into plain SQL.
+// directions splits a migration of goose's format into plain SQL for each direction.
 func directions(text string) (up, down string) {
 	var parts [2]strings.Builder
 	to := 0

@@ -1,24 +1,18 @@
 package migrations
 
 import (
-	"io/fs"
-	"testing/fstest"
+	"fmt"
+	"maps"
 )
 
-// Add gives a migrator one more migration, as the next release may have it.
+// Add adds a migration to a migrator, as a later release may have it.
 func (m *Migrator) Add(name, text string) error {
-	more := fstest.MapFS{name: {Data: []byte(text), Mode: 0o444}}
-	names, err := fs.Glob(m.files, "*.sql")
-	if err != nil {
-		return err
+	files, ok := m.files.(textFS)
+	if !ok {
+		return fmt.Errorf("the files are a %T", m.files)
 	}
-	for _, name := range names {
-		text, err := fs.ReadFile(m.files, name)
-		if err != nil {
-			return err
-		}
-		more[name] = &fstest.MapFile{Data: text, Mode: 0o444}
-	}
+	more := maps.Clone(files)
+	more[name] = text
 	m.files = more
 	return nil
 }

@@ -1,7 +1,8 @@
-// Package migrations creates and changes falldue's tables. The SQL is in one
-// folder an engine family, numbered, in goose's format; names of tables stand
-// there in braces and are filled in by [FS]. [Migrator] runs them; whoever
-// runs migrations with another tool takes them from [Dump].
+// Package migrations creates and changes falldue's tables.
+//
+// The SQL is in a folder for each family of engines, in numbered files of goose's
+// format. Names of tables stand there in braces, and [FS] fills them in.
+// [Migrator] runs the migrations. [Dump] returns them for other tools.
 package migrations
 
 import (
@@ -13,7 +14,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"testing/fstest"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
@@ -24,8 +24,8 @@ import (
 //go:embed postgres/*.sql mysql/*.sql sqlite/*.sql
 var templates embed.FS
 
-// FS returns the migrations of an engine in goose's format, with the names of
-// the tables filled in.
+// FS returns the migrations of an engine as files in goose's format, with the
+// names of the tables filled in. It returns an error if tables is not valid for d.
 func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 	if err := tables.Validate(d); err != nil {
 		return nil, err
@@ -39,36 +39,35 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 		"{tasks}", tables.Name(d, "tasks"),
 		"{attempts}", tables.Name(d, "attempts"),
 		"{policies}", tables.Name(d, "policies"),
-		"{tasks_state_check}", d.Quote(tables.Prefix+"tasks_state_check"), // as PostgreSQL names it
 		"{lane}", d.Quote(tables.Prefix+"lane"),
-		"{schema.lane}", tables.Name(d, "lane"), // only where it is created does an index get the schema of its table
 	)
-	filled := fstest.MapFS{}
+	filled := textFS{}
 	for _, file := range files {
 		text, err := fs.ReadFile(templates, folder+"/"+file.Name())
 		if err != nil {
 			return nil, err
 		}
-		filled[file.Name()] = &fstest.MapFile{Data: []byte(names.Replace(string(text))), Mode: 0o444}
+		filled[file.Name()] = names.Replace(string(text))
 	}
 	return filled, nil
 }
 
-// ErrNewer is wrapped by the errors of a Migrator for tables that a newer
-// release has migrated: this one does not know what they are like.
+// ErrNewer is wrapped by the errors of a [Migrator] for tables that a newer
+// release has migrated. This release does not know their columns.
 var ErrNewer = errors.New("the tables are of a newer release of falldue")
 
-// Migrator runs the migrations of one database. Any number of processes may
-// run them at once: one does the work, the others wait for it.
+// Migrator runs the migrations of one database. Any number of processes can use
+// one at the same time: one process does the work, and the others wait for it.
 type Migrator struct {
 	db       *sql.DB
 	files    fs.FS
 	options  []goose.ProviderOption
 	versions versions
-	schema   string // statement that creates the schema, if there is one
+	schema   string // statement that creates the schema; "" without one
 }
 
-// New returns the migrator for the tables in db.
+// New returns a migrator for the tables in db. It returns an error if tables is
+// not valid for d.
 func New(db *sql.DB, d dialect.Server, tables dialect.Tables) (*Migrator, error) {
 	files, err := FS(d, tables)
 	if err != nil {
@@ -89,14 +88,14 @@ func New(db *sql.DB, d dialect.Server, tables dialect.Tables) (*Migrator, error)
 	return m, nil
 }
 
-// provider makes goose's runner anew each time: it believes for ever that the
-// version table exists, once it has seen it.
+// provider returns a new runner of goose's. Each call needs one, because a runner
+// that has seen the version table never checks again that the table exists.
 func (m *Migrator) provider() (*goose.Provider, error) {
 	return goose.NewProvider("", m.db, m.files, m.options...)
 }
 
-// Up brings the tables to the newest version and returns how many migrations
-// it ran: 0 where there was nothing to do.
+// Up migrates the tables to the newest version, and returns how many migrations it
+// ran: 0 if the tables were at that version already.
 func (m *Migrator) Up(ctx context.Context) (int, error) {
 	return m.run(ctx, func(p *goose.Provider) ([]*goose.MigrationResult, error) {
 		if m.schema != "" {
@@ -108,8 +107,8 @@ func (m *Migrator) Up(ctx context.Context) (int, error) {
 	})
 }
 
-// Down takes back every migration: all tables are dropped, and what is in them
-// is lost. It returns how many migrations it took back.
+// Down reverts all migrations: it drops the tables with everything in them. It
+// returns how many migrations it reverted.
 func (m *Migrator) Down(ctx context.Context) (int, error) {
 	n, err := m.run(ctx, func(p *goose.Provider) ([]*goose.MigrationResult, error) { return p.DownTo(ctx, 0) })
 	if err != nil {
@@ -119,8 +118,9 @@ func (m *Migrator) Down(ctx context.Context) (int, error) {
 	return n, wrap(err)
 }
 
-// run runs migrations again that another process got ahead of: it has created
-// the schema, holds the database, or has written the version number.
+// run calls migrate until it succeeds. It calls it again when another process was
+// faster: that process has created the schema, has the database locked, or has
+// recorded the version.
 func (m *Migrator) run(ctx context.Context, migrate func(*goose.Provider) ([]*goose.MigrationResult, error)) (n int, err error) {
 	var last error
 	err = again(ctx, func() (bool, error) {
@@ -137,7 +137,7 @@ func (m *Migrator) run(ctx context.Context, migrate func(*goose.Provider) ([]*go
 		if err == nil {
 			return true, nil
 		}
-		// On SQLite another process may have done the same step meanwhile.
+		// On SQLite another process may have run the same migration.
 		if now, err := m.known(ctx, provider); err == nil && now != before {
 			return false, nil
 		}
@@ -153,12 +153,12 @@ func (m *Migrator) run(ctx context.Context, migrate func(*goose.Provider) ([]*go
 	return n, wrap(err)
 }
 
-// known returns the version that the tables are at, -1 where there are none. It
-// reports one that this release does not know.
+// known returns the version of the tables, or -1 if there are none. Its error wraps
+// [ErrNewer] if this release does not know that version.
 func (m *Migrator) known(ctx context.Context, p *goose.Provider) (int64, error) {
 	there, err := m.versions.GetLatestVersion(ctx, m.db)
 	if err != nil {
-		return -1, nil //nolint:nilerr // whatever else is wrong shows again
+		return -1, nil //nolint:nilerr // any other error occurs again when the migrations run
 	}
 	sources := p.ListSources()
 	if newest := sources[len(sources)-1].Version; there > newest {
@@ -167,15 +167,15 @@ func (m *Migrator) known(ctx context.Context, p *goose.Provider) (int64, error) 
 	return there, nil
 }
 
-// Status is a migration and whether it has been applied.
+// Status is the state of one migration.
 type Status struct {
 	Name    string
 	Version int64
 	Applied bool
 }
 
-// Status lists the migrations, oldest first. It changes nothing but the
-// version table, which it creates where it is missing.
+// Status returns the state of each migration, oldest first. It creates the version
+// table if that is missing, and changes nothing else.
 func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
 	provider, err := m.provider()
 	if err != nil {

@@ -31,7 +31,7 @@ func migrator(t *testing.T, db *sqlx.DB, tables dialect.Tables) *migrations.Migr
 	return m
 }
 
-// exists tells whether a table can be read.
+// exists reports whether a table can be read.
 func exists(t *testing.T, db *sqlx.DB, tables dialect.Tables, table string) bool {
 	t.Helper()
 	server, err := dialect.Probe(t.Context(), db)
@@ -55,7 +55,7 @@ func TestUpDownStatus(t *testing.T) {
 		if n, err := m.Up(ctx); err != nil || n != 0 {
 			t.Errorf("the second up ran %d migrations (error %v), want none", n, err)
 		}
-		// Connections that are open must not be in the way of either.
+		// Open connections must not block up or down.
 		for range 3 {
 			conn, err := db.Connx(ctx)
 			if err != nil {
@@ -66,7 +66,7 @@ func TestUpDownStatus(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = conn.Close() })
 		}
-		// Nor must a state that somebody wrote where no check forbids it.
+		// Nor must an unknown state, which PostgreSQL's tables accept.
 		if engine == testdb.Postgres {
 			if _, err := db.Exec("insert into falldue_tasks (queue, kind, state, payload) values ('q', 'k', 'odd', '{}')"); err != nil {
 				t.Fatal(err)
@@ -86,7 +86,7 @@ func TestUpDownStatus(t *testing.T) {
 	})
 }
 
-// applied checks that all migrations are applied, or none.
+// applied returns all migrations, and checks that each is applied, or that none is.
 func applied(t *testing.T, m *migrations.Migrator, want bool) []migrations.Status {
 	t.Helper()
 	list, err := m.Status(t.Context())
@@ -101,8 +101,8 @@ func applied(t *testing.T, m *migrations.Migrator, want bool) []migrations.Statu
 	return list
 }
 
-// TestManyAtOnce starts ten migrations of one database, each on a pool of its
-// own, as ten processes would.
+// TestManyAtOnce runs ten migrators of one database at the same time, each with a
+// pool of its own, as ten processes would.
 func TestManyAtOnce(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		tables := usual
@@ -152,14 +152,14 @@ func TestNamesAreQuotedOrRefused(t *testing.T) {
 		}
 		for _, prefix := range []string{"", "1a", "a-b", "a.b", `a"b`, "a`b", "a b", "täsks", strings.Repeat("p", 41), "a;drop"} {
 			if _, err := migrations.FS(d, dialect.Tables{Prefix: prefix}); err == nil {
-				t.Errorf("prefix %q is taken", prefix)
+				t.Errorf("prefix %q is accepted", prefix)
 			}
 		}
-		tables := dialect.Tables{Prefix: "Select_"} // a keyword in mixed case
+		tables := dialect.Tables{Prefix: "Select_"} // a keyword, in mixed case
 		if engine == string(dialect.Postgres) {
 			tables.Schema = `odd."Schema"`
 		} else if _, err := migrations.FS(d, dialect.Tables{Prefix: "a", Schema: "s"}); err == nil {
-			t.Error("a schema is taken, though the engine has none")
+			t.Error("a schema is accepted, though the engine has none")
 		}
 		db := testdb.Open(t, engine)
 		m := migrator(t, db, tables)
@@ -167,7 +167,7 @@ func TestNamesAreQuotedOrRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !exists(t, db, tables, "tasks") {
-			t.Error("the tables are not where they were asked for")
+			t.Error("the tables are not in the schema and with the prefix that were asked for")
 		}
 		if _, err := m.Down(t.Context()); err != nil {
 			t.Error(err)
@@ -191,7 +191,7 @@ func TestDumpHasEveryName(t *testing.T) {
 			}
 			text, err := fs.ReadFile(files, path)
 			if strings.ContainsAny(string(text), "{}") {
-				t.Errorf("%s: %s has a name that was not filled in", name, path)
+				t.Errorf("%s: %s has a name that is not filled in", name, path)
 			}
 			return err
 		})

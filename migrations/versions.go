@@ -11,8 +11,8 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// versions is the table of applied migrations, as goose asks for it. It is
-// our own because goose's stores do not quote names.
+// versions implements goose's [database.Store], the table of applied migrations.
+// Goose's own stores do not quote names.
 type versions struct {
 	d     dialect.Dialect
 	table string
@@ -32,7 +32,7 @@ func (v versions) TableExists(ctx context.Context, db database.DBTxConn) (bool, 
 	if errors.Is(err, database.ErrVersionNotFound) {
 		return false, nil
 	}
-	return err == nil, nil //nolint:nilerr // whatever is wrong shows again when the table is created
+	return err == nil, nil //nolint:nilerr // any other error occurs again when the table is created
 }
 
 func (v versions) Insert(ctx context.Context, db database.DBTxConn, req database.InsertRequest) error {

@@ -260,7 +260,7 @@ var enqueueCases = []conformanceCase{
 	{"every payload that is accepted is returned unchanged", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[any]("payload", falldue.KindConfig{})
 		for _, args := range []any{
-			nil, true, 0, -1, math.MaxInt64, uint64(math.MaxUint64), 0.1, 1e300, 5e-324, "", "ünïcödé 🎈 \u2028 \ufffd", `back\slash "quoted" 'single'`,
+			nil, true, 0, -1, int64(math.MaxInt64), uint64(math.MaxUint64), 0.1, 1e300, 5e-324, "", "ünïcödé 🎈 \u2028 \ufffd", `back\slash "quoted" 'single'`,
 			[]any{}, map[string]any{"a": []int{1, 2}, "": map[string]any{}}, strings.Repeat("long ", 20_000),
 		} {
 			id := enqueue(t, q, k, args)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Row is what the database says of a task when a run is over.
+// Row is what the database holds of a task at the end of a run.
 type Row struct {
 	ID    int64
 	Key   string
@@ -17,16 +17,16 @@ type Row struct {
 	// Result is the fence that the handler gave as its task's result; 0 where
 	// there is none.
 	Result int64
-	// Transactional tells whether its handler ends it by DoneTx, together with
-	// an effect.
+	// Transactional reports whether its handler ends it by DoneTx, in one
+	// transaction with an effect.
 	Transactional bool
 	// Effects are the fences under which effects were committed.
 	Effects []int64
-	// Records are what is kept of its attempts.
+	// Records are the recorded attempts.
 	Records []Record
 }
 
-// Record is what is kept of one attempt that failed or was lost.
+// Record is the record of an attempt that failed or was lost.
 type Record struct {
 	Fence   int64
 	Attempt int
@@ -34,41 +34,41 @@ type Record struct {
 	Worker  string
 }
 
-// Verdict is what a checker found.
+// Verdict is the result of a [Checker].
 type Verdict struct {
-	// Tasks is how many tasks were acknowledged, Attempts how many handlers
-	// started.
+	// Tasks counts acknowledged tasks, Attempts counts handlers that started.
 	Tasks, Attempts int
 	// Lost counts tasks that were acknowledged, or ran, and did not end as done
 	// or dead.
 	Lost int
-	// Doubled counts tasks of which an attempt ran twice, which ran again after
-	// their end was committed, or which ran though they were rolled back.
+	// Doubled counts tasks with an attempt that ran twice, tasks that ran again
+	// after their end was committed, and tasks that ran although their enqueue
+	// was rolled back.
 	Doubled int
-	// StaleSettles counts tasks in which a settle took effect that came after
-	// another worker's claim, or that nobody made, or did so by half: a state,
-	// a number of attempts, a record or an effect that the history contradicts.
+	// StaleSettles counts tasks whose state, attempts, records or effects
+	// contradict the history: a settle took effect after another worker's claim,
+	// took effect in part, or was made by nobody.
 	StaleSettles int
-	// Findings say what was counted, the first few of it.
+	// Findings describe the first few of the tasks counted above.
 	Findings []string
 }
 
-// OK tells whether nothing is wrong.
+// OK reports whether the checker found nothing wrong.
 func (v Verdict) OK() bool { return v.Lost == 0 && v.Doubled == 0 && v.StaleSettles == 0 }
 
 const maxFindings = 20
 
 // Checker judges the history of a run.
 type Checker struct {
-	// Calm is for a run in which no lease can have run out: then a task whose
-	// handler ended it never runs again, no two runs of a task overlap, and no
+	// Calm is set for a run in which no lease can have expired. Then a task that
+	// its handler ended never runs again, no two runs of a task overlap, and no
 	// attempt is recorded as lost.
 	Calm bool
-	// MaxAttempts is that of all tasks.
+	// MaxAttempts is the limit of all tasks.
 	MaxAttempts int
 }
 
-// life is all that is known of one task.
+// life is the history and the row of one task.
 type life struct {
 	key       string
 	ids       []int64 // acknowledged, or seen by handlers
@@ -79,7 +79,7 @@ type life struct {
 	rows      []Row
 }
 
-// Check compares a history with what is in the database after it.
+// Check compares a history with the rows that are in the database after it.
 func (c Checker) Check(history []Event, table []Row) Verdict {
 	var v Verdict
 	lives := map[string]*life{}
@@ -134,7 +134,7 @@ func (v *Verdict) count(n *int, class, key, finding string) {
 	}
 }
 
-// lost says how a task was lost, or "".
+// lost returns how a task was lost, or "".
 func (c Checker) lost(l *life) string {
 	for _, id := range l.ids {
 		if !slices.ContainsFunc(l.rows, func(r Row) bool { return r.ID == id }) {
@@ -149,7 +149,7 @@ func (c Checker) lost(l *life) string {
 	return ""
 }
 
-// doubled says what happened twice, or "".
+// doubled returns what happened twice, or "".
 func (c Checker) doubled(l *life) string {
 	if l.undone && len(l.rows)+len(l.started) > 0 {
 		return "it is there although its enqueue was rolled back"
@@ -182,7 +182,7 @@ func (c Checker) doubled(l *life) string {
 	return ""
 }
 
-// stale says which settle took effect that must not have, or "".
+// stale returns which settle took effect wrongly, or "".
 func (c Checker) stale(l *life) string {
 	for _, r := range l.rows {
 		for _, check := range []func(*life, Row) string{c.staleRecord, c.staleEffect, c.staleState, c.missingRecord, c.miscounted} {
@@ -194,7 +194,7 @@ func (c Checker) stale(l *life) string {
 	return ""
 }
 
-// overtaken tells whether a later claim ran before the claim's handler ended,
+// overtaken reports whether a later claim ran before the claim's handler ended,
 // that is, before it was settled.
 func (l *life) overtaken(fence int64) bool {
 	end, ended := l.ended[fence]
@@ -209,7 +209,7 @@ func (l *life) start(fence int64) (Event, bool) {
 	return l.started[i], true
 }
 
-// staleRecord: a record that its worker wrote under a claim that was another's.
+// staleRecord finds a record that a worker wrote under another worker's claim.
 func (c Checker) staleRecord(l *life, r Row) string {
 	for _, rec := range r.Records {
 		start, started := l.start(rec.Fence)
@@ -233,7 +233,7 @@ func (c Checker) staleRecord(l *life, r Row) string {
 	return ""
 }
 
-// staleEffect: an effect without the end of its task, or the reverse.
+// staleEffect finds an effect without the end of its task, or the reverse.
 func (c Checker) staleEffect(l *life, r Row) string {
 	for _, fence := range r.Effects {
 		if fence != r.Fence || l.overtaken(fence) {
@@ -251,7 +251,7 @@ func (c Checker) staleEffect(l *life, r Row) string {
 	return ""
 }
 
-// staleState: an end that the last claim did not bring about.
+// staleState finds an end that is not that of the last claim.
 func (c Checker) staleState(l *life, r Row) string {
 	_, started := l.start(r.Fence)
 	end := l.ended[r.Fence]
@@ -279,9 +279,9 @@ func (c Checker) staleState(l *life, r Row) string {
 	return ""
 }
 
-// missingRecord: a failed or lost attempt of which nothing is kept. Who settles
-// a claim records the lost one before it; so of two lost in a row the first may
-// be missing.
+// missingRecord finds a failed or lost attempt without a record. The settle of a
+// claim records the lost attempt before it, so the first of two lost in a row may
+// have none.
 func (c Checker) missingRecord(l *life, r Row) string {
 	recorded := map[int64]string{}
 	for _, rec := range r.Records {
@@ -307,8 +307,8 @@ func (c Checker) missingRecord(l *life, r Row) string {
 	return ""
 }
 
-// miscounted: attempts that are not those of the history. Each claim that ran
-// counts once, unless it was snoozed or stopped; of those that never ran, each
+// miscounted finds a number of attempts that contradicts the history. Each claim
+// that ran counts once, unless it was snoozed or stopped. Each claim that never ran
 // was either given back or lost.
 func (c Checker) miscounted(l *life, r Row) string {
 	var last Event // the claim before, and whether it may not count

@@ -5,40 +5,40 @@ import (
 	"testing"
 )
 
-// tale is what a test tells of one task, "t": a history in which one event
-// happens after the other, and a row.
-type tale struct {
+// scenario is the history of one task, "t", and its row. Its events happen one after
+// the other.
+type scenario struct {
 	events []Event
 	rows   []Row
 }
 
-func (s tale) and(process, what string, fence int64, attempt int, outcome string) tale {
+func (s scenario) and(process, what string, fence int64, attempt int, outcome string) scenario {
 	e := Event{At: int64(len(s.events)), What: what, Process: process, Key: "t", ID: 7, Fence: fence, Attempt: attempt, Outcome: outcome}
 	s.events = append(s.events[:len(s.events):len(s.events)], e)
 	return s
 }
 
-func (s tale) acknowledged() tale { return s.and("e", Acknowledged, 0, 0, "") }
-func (s tale) started(process string, fence int64, attempt int) tale {
+func (s scenario) acknowledged() scenario { return s.and("e", Acknowledged, 0, 0, "") }
+func (s scenario) started(process string, fence int64, attempt int) scenario {
 	return s.and(process, Started, fence, attempt, "")
 }
-func (s tale) ended(process string, fence int64, attempt int, outcome string) tale {
+func (s scenario) ended(process string, fence int64, attempt int, outcome string) scenario {
 	return s.and(process, Ended, fence, attempt, outcome)
 }
 
-// ran is a run that nothing comes between.
-func (s tale) ran(process string, fence int64, attempt int, outcome string) tale {
+// ran adds a run with no event between its start and its end.
+func (s scenario) ran(process string, fence int64, attempt int, outcome string) scenario {
 	return s.started(process, fence, attempt).ended(process, fence, attempt, outcome)
 }
 
-// row gives the tale its end in the table.
-func (s tale) row(state string, attempts int, fence, result int64, records ...Record) tale {
+// row sets the row.
+func (s scenario) row(state string, attempts int, fence, result int64, records ...Record) scenario {
 	s.rows = append(s.rows[:len(s.rows):len(s.rows)], Row{ID: 7, Key: "t", State: state, Attempts: attempts, Fence: fence, Result: result, Records: records})
 	return s
 }
 
-// effects makes the row that of a transactional task.
-func (s tale) effects(fences ...int64) tale {
+// effects sets the effects, and makes the task transactional.
+func (s scenario) effects(fences ...int64) scenario {
 	r := s.rows[0]
 	r.Transactional, r.Effects = true, fences
 	s.rows = []Row{r}
@@ -56,36 +56,36 @@ func vanished(process string, fence int64, attempt int) Record {
 	return Record{fence, attempt, "lost", process + "/5e"}
 }
 
-var told = tale{}.acknowledged()
+var acked = scenario{}.acknowledged()
 
 func TestCheckerAcceptsWhatMayHappen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		tale
+		scenario
 		calm bool
 	}{
-		"done at once":            {told.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1), true},
-		"failed, then done":       {told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("a")), true},
-		"snoozed, then done":      {told.ran("a", 1, 1, OutcomeSnoozed).ran("b", 2, 1, OutcomeDone).row("done", 1, 2, 2), true},
-		"discarded":               {told.ran("a", 1, 1, OutcomeDiscarded).row("dead", 1, 1, 0, died("a", 1, 1)), true},
-		"never acknowledged":      {tale{}.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1), true},
-		"nothing of an undone":    {tale{}.and("e", Undone, 0, 0, ""), true},
-		"effect with the end":     {told.ran("a", 1, 1, OutcomeDone).and("a", Committed, 1, 1, "").row("done", 1, 1, 1).effects(1), true},
-		"unsure, and committed":   {told.ran("a", 1, 1, OutcomeUnsure).row("done", 1, 1, 1).effects(1), false},
-		"unsure, and undone":      {told.ran("a", 1, 1, OutcomeUnsure).ran("a", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("a")).effects(2), false},
-		"killed in the middle":    {told.started("a", 1, 1).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), false},
-		"killed before the start": {told.ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), false},
-		"given back unstarted":    {told.ran("b", 2, 1, OutcomeDone).row("done", 1, 2, 2), false},
+		"done at once":            {acked.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1), true},
+		"failed, then done":       {acked.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("a")), true},
+		"snoozed, then done":      {acked.ran("a", 1, 1, OutcomeSnoozed).ran("b", 2, 1, OutcomeDone).row("done", 1, 2, 2), true},
+		"discarded":               {acked.ran("a", 1, 1, OutcomeDiscarded).row("dead", 1, 1, 0, died("a", 1, 1)), true},
+		"never acknowledged":      {scenario{}.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1), true},
+		"nothing of an undone":    {scenario{}.and("e", Undone, 0, 0, ""), true},
+		"effect with the end":     {acked.ran("a", 1, 1, OutcomeDone).and("a", Committed, 1, 1, "").row("done", 1, 1, 1).effects(1), true},
+		"unsure, and committed":   {acked.ran("a", 1, 1, OutcomeUnsure).row("done", 1, 1, 1).effects(1), false},
+		"unsure, and undone":      {acked.ran("a", 1, 1, OutcomeUnsure).ran("a", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("a")).effects(2), false},
+		"killed in the middle":    {acked.started("a", 1, 1).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), false},
+		"killed before the start": {acked.ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), false},
+		"given back unstarted":    {acked.ran("b", 2, 1, OutcomeDone).row("done", 1, 2, 2), false},
 		"two killed in a row, the first without a record": {
-			told.started("a", 1, 1).started("b", 2, 2).ran("c", 3, 3, OutcomeDone).row("done", 3, 3, 3, vanished("b", 2, 2)), false,
+			acked.started("a", 1, 1).started("b", 2, 2).ran("c", 3, 3, OutcomeDone).row("done", 3, 3, 3, vanished("b", 2, 2)), false,
 		},
 		"overtaken, its late end refused": {
-			told.started("a", 1, 1).started("b", 2, 2).ended("a", 1, 1, OutcomeFailed).ended("b", 2, 2, OutcomeDone).
+			acked.started("a", 1, 1).started("b", 2, 2).ended("a", 1, 1, OutcomeFailed).ended("b", 2, 2, OutcomeDone).
 				row("done", 2, 2, 2, vanished("a", 1, 1)), false,
 		},
-		"ended as done, never settled": {told.ran("a", 1, 1, OutcomeDone).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), false},
+		"ended as done, never settled": {acked.ran("a", 1, 1, OutcomeDone).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), false},
 		"last attempt lost": {
-			told.started("a", 1, 1).started("a", 2, 2).row("dead", 2, 3, 0, vanished("a", 2, 2)), false,
+			acked.started("a", 1, 1).started("a", 2, 2).row("dead", 2, 3, 0, vanished("a", 2, 2)), false,
 		},
 	} {
 		if v := (Checker{Calm: c.calm, MaxAttempts: 2}).Check(c.events, c.rows); !v.OK() {
@@ -98,52 +98,52 @@ func TestCheckerFindsWhatMustNotHappen(t *testing.T) {
 	t.Parallel()
 	const lost, doubled, stale = "lost", "doubled", "stale settle"
 	for name, c := range map[string]struct {
-		tale
+		scenario
 		calm bool
 		want string // "" is any
 	}{
-		"acknowledged before the commit": {told, false, lost},
-		"vanished after it ran":          {tale{}.ran("a", 1, 1, OutcomeDone), false, lost},
-		"never ended":                    {told.ran("a", 1, 1, OutcomeFailed).row("open", 1, 1, 0, retried("a")), false, lost},
+		"acknowledged before the commit": {acked, false, lost},
+		"vanished after it ran":          {scenario{}.ran("a", 1, 1, OutcomeDone), false, lost},
+		"never ended":                    {acked.ran("a", 1, 1, OutcomeFailed).row("open", 1, 1, 0, retried("a")), false, lost},
 
-		"one claim run by two":          {told.started("a", 1, 1).started("b", 1, 1).ended("a", 1, 1, OutcomeDone).row("done", 1, 1, 1), false, doubled},
-		"one attempt run by two":        {told.started("a", 1, 1).started("b", 2, 1).ended("b", 2, 1, OutcomeDone).row("done", 1, 2, 2), false, doubled},
-		"rolled back and run":           {tale{}.and("e", Undone, 0, 0, "").ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1), false, doubled},
-		"rolled back and there":         {tale{}.and("e", Undone, 0, 0, "").row("done", 1, 1, 1), false, doubled},
-		"in the table twice":            {told.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1).row("done", 1, 1, 1), false, doubled},
-		"run after its commit":          {told.ran("a", 1, 1, OutcomeDone).and("a", Committed, 1, 1, "").ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2).effects(1, 2), false, doubled},
-		"two effects":                   {told.ran("a", 1, 1, OutcomeUnsure).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)).effects(1, 2), false, doubled},
-		"run after its end, in calm":    {told.ran("a", 1, 1, OutcomeDone).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("a")), true, doubled},
-		"run beside another, in calm":   {told.started("a", 1, 1).ran("b", 2, 2, OutcomeDone).ended("a", 1, 1, OutcomeFailed).row("done", 2, 2, 2), true, doubled},
-		"claimed again without a cause": {told.started("a", 1, 1).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2), true, doubled},
+		"one claim run by two":          {acked.started("a", 1, 1).started("b", 1, 1).ended("a", 1, 1, OutcomeDone).row("done", 1, 1, 1), false, doubled},
+		"one attempt run by two":        {acked.started("a", 1, 1).started("b", 2, 1).ended("b", 2, 1, OutcomeDone).row("done", 1, 2, 2), false, doubled},
+		"rolled back and run":           {scenario{}.and("e", Undone, 0, 0, "").ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1), false, doubled},
+		"rolled back and there":         {scenario{}.and("e", Undone, 0, 0, "").row("done", 1, 1, 1), false, doubled},
+		"in the table twice":            {acked.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1).row("done", 1, 1, 1), false, doubled},
+		"run after its commit":          {acked.ran("a", 1, 1, OutcomeDone).and("a", Committed, 1, 1, "").ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2).effects(1, 2), false, doubled},
+		"two effects":                   {acked.ran("a", 1, 1, OutcomeUnsure).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)).effects(1, 2), false, doubled},
+		"run after its end, in calm":    {acked.ran("a", 1, 1, OutcomeDone).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("a")), true, doubled},
+		"run beside another, in calm":   {acked.started("a", 1, 1).ran("b", 2, 2, OutcomeDone).ended("a", 1, 1, OutcomeFailed).row("done", 2, 2, 2), true, doubled},
+		"claimed again without a cause": {acked.started("a", 1, 1).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2), true, doubled},
 
 		"late end of the first taken for that of the second": {
-			told.started("a", 1, 1).started("b", 2, 2).ended("a", 1, 1, OutcomeDone).ended("b", 2, 2, OutcomeDone).
+			acked.started("a", 1, 1).started("b", 2, 2).ended("a", 1, 1, OutcomeDone).ended("b", 2, 2, OutcomeDone).
 				row("done", 2, 2, 1, vanished("a", 1, 1)), false, stale,
 		},
 		"late failure recorded": {
-			told.started("a", 1, 1).started("b", 2, 2).ended("a", 1, 1, OutcomeFailed).ended("b", 2, 2, OutcomeDone).
+			acked.started("a", 1, 1).started("b", 2, 2).ended("a", 1, 1, OutcomeFailed).ended("b", 2, 2, OutcomeDone).
 				row("done", 2, 2, 2, retried("a")), false, stale,
 		},
 		"late effect": {
-			told.started("a", 1, 1).started("b", 2, 2).ended("a", 1, 1, OutcomeDone).ended("b", 2, 2, OutcomeFailed).
+			acked.started("a", 1, 1).started("b", 2, 2).ended("a", 1, 1, OutcomeDone).ended("b", 2, 2, OutcomeFailed).
 				row("done", 2, 2, 1, vanished("a", 1, 1)).effects(1), false, stale,
 		},
-		"done while it failed":          {told.ran("a", 1, 1, OutcomeFailed).row("done", 1, 1, 1), false, stale},
-		"done while it runs":            {told.started("a", 1, 1).row("done", 1, 1, 0), false, stale},
-		"dead while it was done":        {told.ran("a", 1, 1, OutcomeDone).row("dead", 1, 1, 0, died("a", 1, 1)), false, stale},
-		"dead without ever running":     {told.row("dead", 0, 0, 0), false, stale},
-		"effect without an end":         {told.ran("a", 1, 1, OutcomeDiscarded).row("dead", 1, 1, 0, died("a", 1, 1)).effects(1), false, stale},
-		"end without its effect":        {told.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1).effects(), false, stale},
-		"committed effect gone":         {told.ran("a", 1, 1, OutcomeUnsure).and("a", Committed, 1, 1, "").ran("b", 2, 2, OutcomeDiscarded).row("dead", 2, 2, 0, died("b", 2, 2)).effects(), false, ""},
-		"attempt not counted":           {told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 1, 2, 2, retried("a")), false, stale},
-		"attempt counted twice":         {told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 3, OutcomeDone).row("done", 3, 2, 2, retried("a")), false, stale},
-		"snooze counted, in calm":       {told.ran("a", 1, 1, OutcomeSnoozed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2), true, stale},
-		"failure not recorded":          {told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2), false, stale},
-		"last failure not recorded":     {told.ran("a", 1, 1, OutcomeDiscarded).row("dead", 1, 1, 0), false, stale},
-		"record of another worker":      {told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("b")), false, stale},
-		"record of a failure not there": {told.ran("a", 1, 1, OutcomeSnoozed).ran("b", 2, 1, OutcomeDone).row("done", 1, 2, 2, retried("a")), false, stale},
-		"taken for lost, in calm":       {told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), true, stale},
+		"done while it failed":          {acked.ran("a", 1, 1, OutcomeFailed).row("done", 1, 1, 1), false, stale},
+		"done while it runs":            {acked.started("a", 1, 1).row("done", 1, 1, 0), false, stale},
+		"dead while it was done":        {acked.ran("a", 1, 1, OutcomeDone).row("dead", 1, 1, 0, died("a", 1, 1)), false, stale},
+		"dead without ever running":     {acked.row("dead", 0, 0, 0), false, stale},
+		"effect without an end":         {acked.ran("a", 1, 1, OutcomeDiscarded).row("dead", 1, 1, 0, died("a", 1, 1)).effects(1), false, stale},
+		"end without its effect":        {acked.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1).effects(), false, stale},
+		"committed effect gone":         {acked.ran("a", 1, 1, OutcomeUnsure).and("a", Committed, 1, 1, "").ran("b", 2, 2, OutcomeDiscarded).row("dead", 2, 2, 0, died("b", 2, 2)).effects(), false, ""},
+		"attempt not counted":           {acked.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 1, 2, 2, retried("a")), false, stale},
+		"attempt counted twice":         {acked.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 3, OutcomeDone).row("done", 3, 2, 2, retried("a")), false, stale},
+		"snooze counted, in calm":       {acked.ran("a", 1, 1, OutcomeSnoozed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2), true, stale},
+		"failure not recorded":          {acked.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2), false, stale},
+		"last failure not recorded":     {acked.ran("a", 1, 1, OutcomeDiscarded).row("dead", 1, 1, 0), false, stale},
+		"record of another worker":      {acked.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("b")), false, stale},
+		"record of a failure not there": {acked.ran("a", 1, 1, OutcomeSnoozed).ran("b", 2, 1, OutcomeDone).row("done", 1, 2, 2, retried("a")), false, stale},
+		"taken for lost, in calm":       {acked.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), true, stale},
 	} {
 		v := Checker{Calm: c.calm, MaxAttempts: 2}.Check(c.events, c.rows)
 		if v.OK() || !strings.HasPrefix(v.Findings[0], c.want) {
@@ -154,7 +154,7 @@ func TestCheckerFindsWhatMustNotHappen(t *testing.T) {
 
 func TestCheckerCounts(t *testing.T) {
 	t.Parallel()
-	s := told.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("a"))
+	s := acked.ran("a", 1, 1, OutcomeFailed).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, retried("a"))
 	if v := (Checker{}).Check(s.events, s.rows); v.Tasks != 1 || v.Attempts != 2 {
 		t.Errorf("counted %d tasks and %d attempts, want 1 and 2", v.Tasks, v.Attempts)
 	}

@@ -12,22 +12,24 @@ import (
 
 const canJump = true
 
-// The clock stays where it jumped to for jumpEvery, and is off by up to
-// jumpWidth either way.
+// The clock jumps every jumpEvery, and is wrong by up to jumpWidth in either
+// direction.
 const (
 	jumpEvery = 200 * time.Millisecond
 	jumpWidth = 36 * time.Hour
 )
 
-// replacement keeps what time.Now leads to: its code is no reference to that.
+// replacement keeps the function that time.Now jumps to from being collected: the
+// patched code is no reference that the garbage collector sees.
 var replacement any //nolint:unused // it is not to be collected
 
-// jumpClock makes the clock of this process jump from now on, as one does that an
-// administrator sets. Only the time of day does: no clock of a system that
-// measures how long something takes ever jumps.
+// jumpClock makes the time of day of this process jump from now on, as when an
+// administrator sets the clock. The monotonic clock does not jump, since that of a
+// real system does not either.
 //
-// The runtime reads the clock without asking the system, so nothing outside the
-// process can do this to it, and the code of time.Now is replaced.
+// It replaces the code of time.Now. Nothing outside the process can do this: the
+// runtime reads the time without a system call, LD_PRELOAD does not act on static
+// programs, and time namespaces have no time of day of their own.
 func jumpClock(seed uint64) {
 	replacement = gomonkey.ApplyFunc(time.Now, func() time.Time {
 		now := trueTime()
@@ -36,8 +38,8 @@ func jumpClock(seed uint64) {
 	})
 }
 
-// shifted moves the time of day of t and leaves its monotonic reading as it is,
-// which time's own functions never do. A time that has both keeps the seconds of
+// shifted returns t with another time of day and the same monotonic reading, which
+// no function of package time does. A time with both readings stores the seconds of
 // the former above 30 bits of nanoseconds.
 func shifted(t time.Time, by time.Duration) time.Time {
 	*(*int64)(unsafe.Pointer(&t)) += int64(by/time.Second) << 30 //nolint:gosec // there is no other way

@@ -23,8 +23,8 @@ func TestTimesAreShiftedByTheTimeOfDayAlone(t *testing.T) {
 	}
 }
 
-// TestClockOfAProcessJumps is run again in a process of its own, since all of a
-// process has one clock.
+// TestClockOfAProcessJumps runs itself again in another process, since its clock
+// stays wrong.
 func TestClockOfAProcessJumps(t *testing.T) {
 	const child = "FALLDUE_TEST_CLOCK_JUMPS"
 	if os.Getenv(child) == "" {
@@ -39,7 +39,7 @@ func TestClockOfAProcessJumps(t *testing.T) {
 	began := time.Now()
 	jumpClock(1)
 	days := map[string]bool{}
-	for len(days) < 3 { // 36 hours to and fro are more days than that
+	for len(days) < 3 { // 36 hours back and forth are more days than that
 		now := time.Now()
 		days[now.Format(time.DateOnly)] = true
 		if took := now.Sub(began); took < 0 || took > time.Minute {

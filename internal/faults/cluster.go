@@ -25,8 +25,8 @@ type node struct {
 	*server
 }
 
-// startCluster creates a cluster in folder and starts it. What it has started
-// when it fails the caller closes.
+// startCluster creates a cluster in folder and starts it. The caller closes the
+// cluster, also after an error.
 func startCluster(ctx context.Context, program, folder string) (*cluster, error) {
 	plan, err := galera.New(folder)
 	if err != nil {
@@ -67,10 +67,10 @@ func startCluster(ctx context.Context, program, folder string) (*cluster, error)
 	return c, err
 }
 
-// dsn leads each connection to the next node.
+// dsn returns a DSN that connects to the nodes in turn.
 func (c *cluster) dsn() string { return galera.DSN(c.spread.Address()) }
 
-// address is that of a node, or one that leads to all of them in turn.
+// address returns the address of a node, or one that leads to all nodes in turn.
 func (c *cluster) address(dice *rand.Rand) string {
 	if i := dice.IntN(len(c.nodes) + 1); i < len(c.nodes) {
 		return c.nodes[i].Address
@@ -99,7 +99,7 @@ func (c *cluster) settled(ctx context.Context) error {
 	return nil
 }
 
-// await looks at the state of a node until it is as wanted.
+// await waits until a node has the wanted state.
 func (n *node) await(ctx context.Context, wanted func(size int, err error) bool) error {
 	for {
 		size, err := n.State(ctx)
@@ -116,13 +116,13 @@ func (n *node) await(ctx context.Context, wanted func(size int, err error) bool)
 
 func hasNodes(r *Run) bool { return r.db.cluster != nil }
 
-// nodeFaults befall one node of a cluster that the run has to itself.
+// nodeFaults are the faults of one node of the run's own cluster.
 var nodeFaults = []fault{
-	// Which has lost what it had not written, and copies all data from another.
+	// The node has lost what it had not written, and copies all data from another.
 	{"kill a node", hasNodes, onNode(func(ctx context.Context, _ *Run, n *node, _ *rand.Rand) error {
 		return n.restart(context.WithoutCancel(ctx), syscall.SIGKILL)
 	})},
-	// Which gets the transactions that it missed.
+	// The node gets the transactions that it missed.
 	{"restart a node", hasNodes, onNode(func(ctx context.Context, _ *Run, n *node, _ *rand.Rand) error {
 		return n.restart(context.WithoutCancel(ctx), n.quit)
 	})},
@@ -137,7 +137,7 @@ var nodeFaults = []fault{
 		r.wait(ctx, span(dice, lease*2))
 		return errors.Join(err, n.CutOff(after, false))
 	})},
-	// For long enough that the others may leave it behind.
+	// Long enough for the others to drop it from the cluster.
 	{"pause a node", hasNodes, onNode(func(ctx context.Context, r *Run, n *node, dice *rand.Rand) error {
 		if err := pause(n.process); err != nil {
 			return err
@@ -147,8 +147,8 @@ var nodeFaults = []fault{
 	})},
 }
 
-// onNode does a fault to a random node while no other is in trouble: two of
-// three that are gone would leave no majority.
+// onNode injects a fault into a random node while no other node has one: without
+// two of three nodes there is no majority.
 func onNode(do func(context.Context, *Run, *node, *rand.Rand) error) func(context.Context, *Run, *rand.Rand) error {
 	return func(ctx context.Context, r *Run, dice *rand.Rand) error {
 		c := r.db.cluster
@@ -157,7 +157,7 @@ func onNode(do func(context.Context, *Run, *node, *rand.Rand) error) func(contex
 			return errBusy
 		}
 		defer r.db.mu.Unlock()
-		r.say("trouble for %s", n.Name)
+		r.say("a fault in %s", n.Name)
 		if err := errors.Join(do(ctx, r, n, dice), c.settled(context.WithoutCancel(ctx))); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}

@@ -20,24 +20,24 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// database is the one under test: a fresh one on a server.
+// database is the database under test: a new one on a server.
 type database struct {
 	engine, dsn string
 	name        string // on the server; it is dropped after the run
-	release     func() // ends a server that testdb holds, or nil
+	release     func() // ends a server that testdb runs, or nil
 	addresses   string // of the server and its standby, if there is one
-	disk        disk   // that all data is on, or ""
+	disk        disk   // has all data; "" if it is on no disk of its own
 
-	mu      sync.Mutex                                 // held by the fault that befalls a server
-	restart func(ctx context.Context, kill bool) error // nil where the server belongs to others
-	own     *server                                    // nil where it is not this process that runs it
-	cluster *cluster                                   // of which the run has the nodes, or nil
+	mu      sync.Mutex                                 // held by the fault that a server has
+	restart func(ctx context.Context, kill bool) error // nil if the run must not restart the server
+	own     *server                                    // nil if another process runs the server
+	cluster *cluster                                   // the run's own, or nil
 	standby *server                                    // of own, or nil
 }
 
-// openDatabase finds a server and makes a fresh database on it: on the server
-// that the environment names; else on one that the run has to itself; else, for
-// an engine whose programs are not here, on one that testdb finds.
+// openDatabase creates a database on a server: on the one that the environment
+// names, or else on one that it starts for the run alone, or else, if the engine's
+// programs are missing, on one that testdb finds.
 func openDatabase(ctx context.Context, program, engine, folder string) (*database, error) {
 	d := &database{engine: engine}
 	if engine == testdb.SQLite {
@@ -93,8 +93,8 @@ func openDatabase(ctx context.Context, program, engine, folder string) (*databas
 	return d, err
 }
 
-// restartOwn ends the run's own server, by kill -9 or in order but without
-// waiting for its clients, and starts it again.
+// restartOwn ends the run's own server and starts it again. It ends the server by
+// kill -9, or in order but without waiting for clients.
 func (d *database) restartOwn(ctx context.Context, kill bool) error {
 	signal := d.own.quit
 	if kill {
@@ -103,17 +103,17 @@ func (d *database) restartOwn(ctx context.Context, kill bool) error {
 	return d.own.restart(ctx, signal)
 }
 
-// hold has testdb find a server, and keep it for as long as the run lasts. One
-// in a container it can restart.
+// hold makes testdb find a server and keep it until the end of the run. hold can
+// restart one that runs in a container.
 func (d *database) hold(ctx context.Context) (dsn string, err error) {
 	if dsn, err = d.serve(ctx, "keep"); err != nil {
-		fmt.Fprintf(os.Stderr, "nothing will befall the server of %s: %v\n", d.engine, err)
+		fmt.Fprintf(os.Stderr, "no fault will restart or kill the server of %s: %v\n", d.engine, err)
 		return d.serve(ctx, "hold")
 	}
 	return dsn, nil
 }
 
-// serve runs testdb's program that holds servers.
+// serve runs testdb's program that finds or starts servers.
 func (d *database) serve(ctx context.Context, how string) (dsn string, err error) {
 	cmd := exec.CommandContext(ctx, "go", "run", "github.com/falldue/falldue/internal/testdb/serve", how, d.engine) //nolint:gosec // the engine is one of testdb's
 	cmd.Stderr = os.Stderr
@@ -182,7 +182,7 @@ func (d *database) close(ctx context.Context) {
 		defer db.Close()
 		stmt := "drop database " + d.name
 		if d.engine == testdb.Postgres {
-			// Nobody can drop the database that they are in.
+			// A session cannot drop its own database.
 			if dsn, err := changed(d.engine, d.dsn, "", "postgres", nil); err == nil {
 				_ = db.Close()
 				if db, err = sqlx.Open(testdb.Drivers(d.engine)[0], dsn); err != nil {
@@ -197,8 +197,8 @@ func (d *database) close(ctx context.Context) {
 	}
 }
 
-// address is where the server listens, and after a comma its standby; in a
-// cluster it leads where dice choose.
+// address returns the address of the server, and after a comma that of its standby.
+// For a cluster it is that of a random node, or of all.
 func (d *database) address(dice *rand.Rand) string {
 	if d.cluster != nil {
 		return d.cluster.address(dice)
@@ -220,8 +220,8 @@ func (d *database) address(dice *rand.Rand) string {
 	return cfg.Addr
 }
 
-// changed returns a DSN with other addresses, separated by commas, or another
-// database, where those are not empty, and with settings of the session added.
+// changed returns dsn with other addresses, separated by commas, and another
+// database, unless those are empty, and with settings of the session added.
 func changed(engine, dsn, address, database string, settings map[string]string) (string, error) {
 	if engine == testdb.Postgres {
 		u, err := url.Parse(dsn)

@@ -13,27 +13,27 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// disk is a small one, on which nothing is but the data of a run, so that it
-// can be filled. It is gone with all that is on it when it is closed.
+// disk is a small disk with the data of a run alone, so that it can be filled.
+// Closing it removes it with all data.
 type disk string
 
-// newDisk puts a disk on a folder, for a run of that length: tasks stay in the
-// database to its end.
+// newDisk mounts a disk on a folder. Its size depends on the length of the run, since
+// tasks stay in the database until the end.
 func newDisk(folder string, d time.Duration) (disk, error) {
 	err := mountMemory(folder, 1<<30+int64(d.Minutes()*100)<<20)
 	if err != nil {
-		return "", fmt.Errorf("the disk will not be full, because here is no small one: %w", err)
+		return "", fmt.Errorf("no fault can fill the disk, because no small one can be mounted: %w", err)
 	}
 	return disk(folder), nil
 }
 
 func (d disk) close() {
 	if d != "" {
-		_ = unmount(string(d)) // a run that is over has nothing to say of it
+		_ = unmount(string(d)) // the run is over, and an error changes nothing
 	}
 }
 
-// fill fills the disk until nothing more can be written.
+// fill writes until the disk is full.
 func (d disk) fill() error {
 	f, err := os.Create(d.filler())
 	if err != nil {
@@ -53,10 +53,10 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// hasDisk tells whether the run's data is on a disk that can be filled.
+// hasDisk reports whether the run's data is on a disk that can be filled.
 func hasDisk(r *Run) bool { return r.db.disk != "" }
 
-// diskFaults befall the disk of a server, or SQLite's.
+// diskFaults are the faults of the disk of a server, or of SQLite.
 var diskFaults = []fault{
 	{"fill the disk", hasDisk, onServer(func(ctx context.Context, r *Run, dice *rand.Rand) error {
 		if err := r.db.disk.fill(); err != nil {
@@ -73,8 +73,8 @@ var diskFaults = []fault{
 	})},
 }
 
-// onDisk tells whether a run's data goes on a small disk: its own, and not that
-// of a cluster, which would need several.
+// onDisk reports whether a run's data goes on a small disk. A cluster's does not: it
+// would need several.
 func onDisk(engine string) bool {
 	switch engine {
 	case testdb.Postgres, testdb.MySQL, testdb.MariaDB, testdb.SQLite:

@@ -9,7 +9,7 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// drained waits until no task is left that waits or runs.
+// drained waits until no task waits or runs any more.
 func drained(ctx context.Context, q *falldue.Queue) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -11,9 +11,9 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// A driver that takes a lost answer for a lost question makes database/sql ask
-// again, and the task is there twice. So connections are cut after each number
-// of bytes that an answer to an enqueue may have.
+// A driver that takes a lost answer for a lost request makes database/sql send the
+// statement again, which stores the task twice. So this test cuts connections after
+// every number of bytes that an answer to an enqueue may have.
 func TestNoEnqueueIsDoubledByALostAnswer(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -82,8 +82,8 @@ func enqueueOverCutLinks(t *testing.T, d *database, driver string) {
 	}
 }
 
-// relay forwards connections. Once so many bytes of answers are left it cuts
-// the connection that they come over, and no other after it.
+// relay forwards connections. After a number of bytes of answers it cuts the
+// connection that they come over, and no other one later.
 type relay struct {
 	address string
 	left    atomic.Int64
@@ -143,8 +143,8 @@ func (r *relay) answer(client, server net.Conn) {
 	}
 }
 
-// Tasks that take several statements to store are stored all or not at all:
-// else a retry would store some of them twice.
+// Tasks that several statements store are stored all or not at all. Otherwise a retry
+// would store some of them twice.
 func TestEnqueueIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {

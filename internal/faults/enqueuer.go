@@ -12,8 +12,8 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// enqueuer is a process that enqueues jobs, and writes down which of them the
-// database has acknowledged.
+// enqueuer is a process that enqueues jobs, and records which of them the database
+// has acknowledged.
 type enqueuer struct {
 	Role
 	db      *sqlx.DB
@@ -24,8 +24,8 @@ type enqueuer struct {
 	made    int // keys
 }
 
-// Enqueue enqueues jobs: as many as the role says, or until ctx ends. What
-// fails is not tried again; whether it was enqueued nobody knows.
+// Enqueue enqueues as many jobs as the role says, or until ctx ends. It does not retry
+// an enqueue that fails: that one may have stored its jobs.
 func (r Role) Enqueue(ctx context.Context) error {
 	history, err := OpenHistory(r.Folder, r.Name)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r Role) Enqueue(ctx context.Context) error {
 func (e *enqueuer) enqueue(ctx context.Context) error {
 	n := 1 + e.dice.IntN(e.Batch)
 	if e.dice.IntN(manyEvery) == 0 {
-		n = 501 + e.dice.IntN(100) // which PostgreSQL copies, and the others store by several statements
+		n = 501 + e.dice.IntN(100) // PostgreSQL copies so many; the others need several statements
 	}
 	if e.Tasks > 0 {
 		n = min(e.Batch, e.Tasks-e.made)
@@ -91,10 +91,10 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 	return nil
 }
 
-// manyEvery is one in how many enqueues is of very many jobs.
+// One enqueue in manyEvery is of more than 500 jobs.
 const manyEvery = 1000
 
-// transactionalEvery is one in how many jobs ends itself in a transaction.
+// One job in transactionalEvery ends itself in a transaction.
 const transactionalEvery = 10
 
 func (e *enqueuer) inTransaction(ctx context.Context, params []falldue.EnqueueParams, keys []string, commit bool) error {
@@ -114,7 +114,7 @@ func (e *enqueuer) inTransaction(ctx context.Context, params []falldue.EnqueuePa
 		e.write(Undone, keys, ids)
 		return nil
 	}
-	// A commit that lib/pq cancels, because ctx ends, PostgreSQL acknowledges
+	// When ctx ends, lib/pq cancels the commit, and PostgreSQL then acknowledges it
 	// before its standby has it.
 	if err := cmp.Or(tx.Commit(), ctx.Err()); err != nil {
 		return err

@@ -10,31 +10,31 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// fault is one thing that goes wrong, and is over when do returns.
+// fault is something that goes wrong. It is over when do returns.
 type fault struct {
 	name string
-	on   func(*Run) bool // where it can be done; nil is everywhere
+	on   func(*Run) bool // whether the run can have it; nil is always
 	do   func(context.Context, *Run, *rand.Rand) error
 }
 
-// errBusy is why a fault was not done: others befall all it could.
-var errBusy = errors.New("everything is in trouble already")
+// errBusy is returned for a fault that finds nothing without a fault.
+var errBusy = errors.New("every process, node or server has a fault already")
 
 func hasLinks(r *Run) bool   { return r.db.engine != testdb.SQLite }
 func ownServer(r *Run) bool  { return r.db.restart != nil }
 func hasClock(r *Run) bool   { return canJump && hasLinks(r) } // SQLite has its process's clock
 func hasStandby(r *Run) bool { return r.db.standby != nil }
 
-// processFaults befall a worker or an enqueuer.
+// processFaults are the faults of a worker or an enqueuer.
 var processFaults = []fault{
 	{"kill", nil, func(_ context.Context, r *Run, dice *rand.Rand) error {
-		return r.befall(dice, "", func(s *slot) error {
+		return r.inject(dice, "", func(s *slot) error {
 			s.process.kill()
 			return r.fleet.fill(s)
 		})
 	}},
 	{"pause", nil, func(ctx context.Context, r *Run, dice *rand.Rand) error {
-		return r.befall(dice, "", func(s *slot) error {
+		return r.inject(dice, "", func(s *slot) error {
 			if err := pause(s.process.cmd.Process); err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ var processFaults = []fault{
 		})
 	}},
 	{"pause then kill", nil, func(ctx context.Context, r *Run, dice *rand.Rand) error {
-		return r.befall(dice, workerPart, func(s *slot) error {
+		return r.inject(dice, workerPart, func(s *slot) error {
 			if err := pause(s.process.cmd.Process); err != nil {
 				return err
 			}
@@ -53,12 +53,12 @@ var processFaults = []fault{
 		})
 	}},
 	{"replace", nil, func(ctx context.Context, r *Run, dice *rand.Rand) error {
-		return r.befall(dice, "", func(s *slot) error {
+		return r.inject(dice, "", func(s *slot) error {
 			return r.fleet.replace(ctx, s)
 		})
 	}},
 	{"clock jumps", hasClock, func(ctx context.Context, r *Run, dice *rand.Rand) error {
-		return r.befall(dice, "", func(s *slot) error {
+		return r.inject(dice, "", func(s *slot) error {
 			s.clockJumps = true
 			err := r.fleet.replace(ctx, s)
 			s.clockJumps = false
@@ -68,27 +68,27 @@ var processFaults = []fault{
 	}},
 }
 
-// networkFaults befall the link of a worker or an enqueuer.
+// networkFaults are the faults of the link of a worker or an enqueuer.
 var networkFaults = []fault{
 	{"cut", hasLinks, func(ctx context.Context, r *Run, dice *rand.Rand) error {
-		return r.befall(dice, "", func(s *slot) error {
+		return r.inject(dice, "", func(s *slot) error {
 			s.link.cut()
 			r.wait(ctx, span(dice, lease*3/2))
 			return s.link.mend()
 		})
 	}},
-	{"reset", hasLinks, trouble("reset_peer", answers, 500*time.Millisecond, nil)},
-	{"stall", hasLinks, trouble("timeout", requests, lease*2, nil)},
-	{"half-open", hasLinks, trouble("timeout", answers, lease*2, nil)},
-	{"throttle", hasLinks, trouble("bandwidth", answers, lease, map[string]int{"rate": 4})},
-	{"delay", hasLinks, trouble("latency", requests, lease, map[string]int{"latency": 100, "jitter": 100})},
-	{"crumble", hasLinks, trouble("limit_data", answers, lease, map[string]int{"bytes": 3000})},
+	{"reset", hasLinks, disturbed("reset_peer", answers, 500*time.Millisecond, nil)},
+	{"stall", hasLinks, disturbed("timeout", requests, lease*2, nil)},
+	{"half-open", hasLinks, disturbed("timeout", answers, lease*2, nil)},
+	{"throttle", hasLinks, disturbed("bandwidth", answers, lease, map[string]int{"rate": 4})},
+	{"delay", hasLinks, disturbed("latency", requests, lease, map[string]int{"latency": 100, "jitter": 100})},
+	{"crumble", hasLinks, disturbed("limit_data", answers, lease, map[string]int{"bytes": 3000})},
 }
 
-func trouble(kind, direction string, longest time.Duration, attributes map[string]int) func(context.Context, *Run, *rand.Rand) error {
+func disturbed(kind, direction string, longest time.Duration, attributes map[string]int) func(context.Context, *Run, *rand.Rand) error {
 	return func(ctx context.Context, r *Run, dice *rand.Rand) error {
-		return r.befall(dice, "", func(s *slot) error {
-			if err := s.link.trouble(kind, direction, attributes); err != nil {
+		return r.inject(dice, "", func(s *slot) error {
+			if err := s.link.disturb(kind, direction, attributes); err != nil {
 				return err
 			}
 			r.wait(ctx, span(dice, longest))
@@ -98,7 +98,7 @@ func trouble(kind, direction string, longest time.Duration, attributes map[strin
 	}
 }
 
-// serverFaults befall a server that the run has to itself.
+// serverFaults are the faults of the run's own server.
 var serverFaults = []fault{
 	{"restart the server", ownServer, onServer(func(ctx context.Context, r *Run, _ *rand.Rand) error {
 		return r.db.restart(ctx, false)
@@ -127,8 +127,8 @@ var serverFaults = []fault{
 	})},
 }
 
-// onServer does a fault to the servers of the run while no other does, and to
-// its end, however long that takes.
+// onServer injects a fault into the servers of the run, one at a time, and always
+// completes it.
 func onServer(do func(context.Context, *Run, *rand.Rand) error) func(context.Context, *Run, *rand.Rand) error {
 	return func(ctx context.Context, r *Run, dice *rand.Rand) error {
 		if !r.db.mu.TryLock() {

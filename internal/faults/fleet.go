@@ -12,24 +12,24 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// slot is the place of one worker or enqueuer. Its process may be killed, and
-// then another takes its place, under another name.
+// slot is the place of one worker or enqueuer. When its process is killed, another
+// one takes the place, under another name.
 type slot struct {
 	part string
 	name string
 
-	mu         sync.Mutex // held by the fault that befalls it
+	mu         sync.Mutex // held by the fault that it has
 	link       *link      // nil for SQLite, which has no connections
 	dice       *rand.Rand
 	generation int
 	process    *Process
-	clockJumps bool // in its next process
+	clockJumps bool // whether the clock of its next process jumps
 }
 
-// lease is that of all workers of a run: short, so that many run out.
+// lease is the lease of all workers of a run. It is short, so that many expire.
 const lease = 2 * time.Second
 
-// fleet is all processes of a run.
+// fleet is the processes of a run.
 type fleet struct {
 	program string
 	folder  string
@@ -51,8 +51,8 @@ func newFleet(program, folder string, seed uint64, db *database) (*fleet, error)
 	return f, nil
 }
 
-// fill starts the next process of a slot, which differs from the one before in
-// what it was told about its database and its policy.
+// fill starts the next process of a slot. It may differ from the one before in its
+// driver, in the settings of its sessions and in its policy.
 func (f *fleet) fill(s *slot) error {
 	s.generation++
 	r := Role{
@@ -63,7 +63,7 @@ func (f *fleet) fill(s *slot) error {
 		Batch:      10, Pause: 20 * time.Millisecond,
 	}
 	if f.db.engine == testdb.TiDB {
-		r.Pause *= 5 // whose store for tests is no store for throughput
+		r.Pause *= 5 // the storage of the TiDB of the tests is slow
 	}
 	var err error
 	if f.db.engine != testdb.SQLite {
@@ -75,7 +75,7 @@ func (f *fleet) fill(s *slot) error {
 	if r.Driver, r.DSN, err = f.reach(s); err != nil {
 		return err
 	}
-	// A slot that cannot be filled keeps what is left of its last process.
+	// A slot that cannot be filled keeps its last process, which has ended.
 	next, err := start(f.program, s.part, r)
 	if err == nil {
 		s.process = next
@@ -83,16 +83,15 @@ func (f *fleet) fill(s *slot) error {
 	return err
 }
 
-// replace has a slot's process end, and fills the slot.
+// replace stops a slot's process, and fills the slot.
 func (f *fleet) replace(ctx context.Context, s *slot) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 45*time.Second)
 	defer cancel()
 	return errors.Join(s.process.stop(ctx), f.fill(s))
 }
 
-// reach says by which driver a slot's next process reaches the database, and
-// with what defaults of its sessions: their isolation, and how long a statement
-// may take.
+// reach draws the driver and the DSN of a slot's next process. The DSN sets defaults
+// of its sessions: their isolation, and how long a statement may take.
 func (f *fleet) reach(s *slot) (driver, dsn string, err error) {
 	drivers := testdb.Drivers(f.db.engine)
 	driver = drivers[s.dice.IntN(len(drivers))]
@@ -122,7 +121,7 @@ func (f *fleet) reach(s *slot) (driver, dsn string, err error) {
 		if hurried {
 			settings["innodb_lock_wait_timeout"], settings["max_statement_time"] = "1", "0.3"
 		}
-	case testdb.TiDB: // which refuses the other two levels
+	case testdb.TiDB: // it refuses the other two levels
 		settings["transaction_isolation"] = mysqlIsolation(isolations[1:3][s.dice.IntN(2)])
 		if s.dice.IntN(4) == 0 {
 			settings["tidb_txn_mode"] = "'optimistic'"
@@ -133,7 +132,7 @@ func (f *fleet) reach(s *slot) (driver, dsn string, err error) {
 		}
 	}
 	if f.db.engine == testdb.Galera {
-		// What other nodes have committed may be missing in what it reads.
+		// A node may not see yet what other nodes have committed.
 		settings["wsrep_sync_wait"] = []string{"0", "7"}[s.dice.IntN(2)]
 	}
 	dsn, err = changed(f.db.engine, f.db.dsn, s.link.address(), "", settings)
@@ -143,12 +142,12 @@ func (f *fleet) reach(s *slot) (driver, dsn string, err error) {
 	return driver, dsn, err
 }
 
-// mysqlIsolation writes an isolation level as a value of MySQL's variable.
+// mysqlIsolation returns an isolation level as a value of MySQL's variable.
 func mysqlIsolation(level string) string {
 	return "'" + strings.ToUpper(strings.ReplaceAll(level, " ", "-")) + "'"
 }
 
-// pick takes a random slot of a part that no fault holds.
+// pick locks a random slot of a part that has no fault.
 func (f *fleet) pick(dice *rand.Rand, part string) (*slot, bool) {
 	for _, i := range dice.Perm(len(f.slots)) {
 		if s := f.slots[i]; (part == "" || s.part == part) && s.mu.TryLock() {
@@ -158,7 +157,7 @@ func (f *fleet) pick(dice *rand.Rand, part string) (*slot, bool) {
 	return nil, false
 }
 
-// alive is an error for the processes that ended by themselves.
+// alive returns an error if a process has ended by itself.
 func (f *fleet) alive() error {
 	var wrong []error
 	for _, s := range f.slots {
@@ -174,7 +173,7 @@ func (f *fleet) alive() error {
 	return errors.Join(wrong...)
 }
 
-// stop asks all processes of a part to end. An enqueuer that hangs is killed.
+// stop asks all processes of a part to end. It kills an enqueuer that hangs.
 func (f *fleet) stop(ctx context.Context, part string) error {
 	ctx, cancel := context.WithTimeout(ctx, 45*time.Second)
 	defer cancel()
@@ -188,7 +187,7 @@ func (f *fleet) stop(ctx context.Context, part string) error {
 	return errors.Join(wrong...)
 }
 
-// close ends whatever is left.
+// close kills the processes that are left.
 func (f *fleet) close() {
 	for _, s := range f.slots {
 		if s.process != nil {

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// What a history tells of.
+// The events of a history.
 const (
 	// Acknowledged: an enqueue returned without an error, and its transaction
 	// was committed.
 	Acknowledged = "acknowledged"
 	// Undone: the enqueuer rolled its transaction back.
 	Undone = "undone"
-	// Started: a handler began. The claim was before.
+	// Started: a handler began, after its claim.
 	Started = "started"
-	// Ended: a handler is about to return. The settle comes after, except for
-	// the one that is in the handler's own transaction.
+	// Ended: a handler is about to return. The settle follows, unless it is part
+	// of the handler's own transaction.
 	Ended = "ended"
-	// Committed: the handler's own transaction, which ended its task, was
-	// committed and the database said so.
+	// Committed: the database has acknowledged the commit of the handler's own
+	// transaction, which ended its task.
 	Committed = "committed"
 )
 
@@ -33,22 +33,22 @@ const (
 	OutcomeFailed    = "failed" // an error or a panic
 	OutcomeDiscarded = "discarded"
 	OutcomeSnoozed   = "snoozed"
-	OutcomeStopped   = "stopped" // the worker was told to stop
-	OutcomeLost      = "lost"    // the handler was told that its lease is gone
+	OutcomeStopped   = "stopped" // the worker was stopping
+	OutcomeLost      = "lost"    // the handler's context ended with its lease
 	OutcomeUnsure    = "unsure"  // the answer to its commit was an error
 	outcomeNone      = "-"
 )
 
-// Event is one line of a history: a moment in the life of a task, as a process
+// Event is one line of a history: something that happened to a task, as a process
 // saw it.
 type Event struct {
 	// At is in nanoseconds since 1970. All processes of a run are on one
-	// machine, and began by reading one clock.
+	// machine and read its clock when they start.
 	At   int64
 	What string
-	// Process is the name of the one that wrote it.
+	// Process is the name of the process that wrote the event.
 	Process string
-	// Key names the task, before it has an ID and after.
+	// Key names the task. Unlike its ID, it is known before the enqueue.
 	Key     string
 	ID      int64
 	Fence   int64
@@ -59,11 +59,11 @@ type Event struct {
 
 var started = time.Now()
 
-// trueTime is the time whatever the clock says since the process has started.
+// trueTime returns the time. It does not jump with the process's clock.
 func trueTime() time.Time { return started.Add(time.Since(started)) }
 
-// History appends events to a file, each by a write of its own: what a process
-// wrote before it was killed is there.
+// History appends events to a file, each by a write of its own, so that the file has
+// all events of a process that was killed.
 type History struct {
 	process string
 	file    *os.File
@@ -71,7 +71,7 @@ type History struct {
 
 const historySuffix = ".history"
 
-// OpenHistory opens the history that a process writes in folder dir.
+// OpenHistory opens the history of a process in folder dir.
 func OpenHistory(dir, process string) (*History, error) {
 	f, err := os.OpenFile(filepath.Join(dir, process+historySuffix), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600) //nolint:gosec // the folder is the run's own
 	if err != nil {
@@ -80,8 +80,8 @@ func OpenHistory(dir, process string) (*History, error) {
 	return &History{process, f}, nil
 }
 
-// Write appends events that happen now. A process that cannot write its history
-// ends: to go on would falsify it.
+// Write appends events that happen now. It ends the process if it cannot write them,
+// since the history would be wrong from then on.
 func (h *History) Write(events ...Event) {
 	var b bytes.Buffer
 	now := trueTime().UnixNano()
@@ -99,7 +99,7 @@ func (h *History) Write(events ...Event) {
 // Close closes the file.
 func (h *History) Close() error { return h.file.Close() }
 
-// ReadHistories reads what all processes wrote in folder dir.
+// ReadHistories reads the histories of all processes from folder dir.
 func ReadHistories(dir string) ([]Event, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+historySuffix))
 	if err != nil {
@@ -120,8 +120,8 @@ func ReadHistories(dir string) ([]Event, error) {
 	return all, nil
 }
 
-// parseHistory reads one process's lines. Of the last one a killed process may
-// have written a part; that is no event.
+// parseHistory reads the lines of one process. It ignores a last line without an end,
+// which a killed process may have written.
 func parseHistory(process, text string) ([]Event, error) {
 	var events []Event
 	for line := range strings.Lines(text) {

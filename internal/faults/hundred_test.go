@@ -18,12 +18,12 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// tasksVariable names the environment variable that says how many tasks
+// tasksVariable names the environment variable with the number of tasks that
 // TestHundredThousand runs on each engine.
 const tasksVariable = "FALLDUE_TEST_TASKS"
 
-// TestHundredThousand runs tasks with random failures in four worker processes,
-// and compares what the processes wrote down with what the database holds.
+// TestHundredThousand runs tasks with random failures in four worker processes, and
+// compares their histories with the database.
 func TestHundredThousand(t *testing.T) {
 	tasks, err := numberOfTasks()
 	if err != nil {
@@ -37,7 +37,7 @@ func TestHundredThousand(t *testing.T) {
 	}
 	t.Logf("%d tasks, FALLDUE_TEST_SEED=%d", tasks, seed)
 	program := buildProgram(t)
-	for _, engine := range testdb.Engines(t) { // one after the other: each has the machine to itself
+	for _, engine := range testdb.Engines(t) { // one engine at a time has the machine to itself
 		t.Run(engine, func(t *testing.T) {
 			const longest = 10 * time.Minute
 			ctx, cancel := context.WithTimeout(t.Context(), longest)
@@ -97,8 +97,8 @@ func numberOfTasks() (int, error) {
 	return 100_000, nil
 }
 
-// program is the program of all processes: built without the race detector,
-// which would be all that it does.
+// program returns the program of all processes. It is built without the race
+// detector, which would take most of its time.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(programFolder, "run")
 	if said, err := exec.Command("go", "build", "-o", path, "./run").CombinedOutput(); err != nil {

@@ -10,25 +10,24 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// Job is what the tasks of a run carry: the name under which the history knows
-// them.
+// Job is the arguments of a run's tasks.
 type Job struct {
 	Key string `json:"key"`
 }
 
-// maxAttempts is after how many failures a job is dead.
+// maxAttempts is the number of failures after which a job is dead.
 const maxAttempts = 6
 
-// policies are what the kinds may have: those of one release, and of the next.
-// A run in which nothing goes wrong has the first alone.
+// policies are the policies that the kinds of a process can have, as if a deploy had
+// changed them. A run without faults has the first alone.
 var policies = []string{
 	"delay 20ms * n; jitter 20ms; attempts 6",
 	"delay geometric(min=10ms, max=200ms, retries=10); attempts 6",
 }
 
-// kinds are the two kinds of a run. The end of a plain job is settled by falldue
-// after its handler returned, that of a transactional one by its handler,
-// together with an effect.
+// kinds are the two kinds of a run. falldue settles a plain job after its handler has
+// returned. The handler of a transactional job settles it itself, together with an
+// effect.
 type kinds struct {
 	plain, transactional falldue.Kind[Job]
 }
@@ -44,18 +43,18 @@ func newKinds(policy string) (kinds, error) {
 	return kinds{falldue.NewKind[Job]("plain", cfg), falldue.NewKind[Job](transactionalName, cfg)}, nil
 }
 
-// plan is how one run of a job goes. It depends on nothing but the seed of the
-// whole run, the job and the claim.
+// plan is what one run of a job does. It depends on nothing but the seed of the
+// suite's run, the job and the claim.
 type plan struct {
 	outcome string
 	panics  bool
 	after   time.Duration // how long the handler works
-	wait    time.Duration // of a snooze, or of a retry that says when; 0 is the policy's
-	blind   bool          // the handler does not look whether its lease is lost
+	wait    time.Duration // of a snooze or a RetryAfter; 0 is the delay of the policy
+	blind   bool          // the handler ignores the end of its context
 }
 
-// planFor draws a plan: of 100 runs 68 are done, 24 fail, 5 snooze and 3 end
-// their task as dead. One in fifty works for up to longest, the others for a
+// planFor draws a plan. Of 100 runs 68 are done, 24 fail, 5 snooze and 3 end their
+// task as dead. One run in fifty works for up to longest, the others for up to a
 // hundredth of that.
 func planFor(seed uint64, key string, fence int64, longest time.Duration) plan {
 	h := fnv.New64a()
@@ -80,7 +79,7 @@ func planFor(seed uint64, key string, fence int64, longest time.Duration) plan {
 	return p
 }
 
-// span draws a duration below d.
+// span draws a duration from 0 to d.
 func span(dice *rand.Rand, d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0

@@ -10,14 +10,14 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// link is the way of one process to the database: a proxy for each server of
-// it, which can cut it, stall it or slow it down.
+// link is the connection of one process to the database: a proxy for each server,
+// which can cut, stall or slow down what passes.
 type link struct {
 	proxies []*toxiproxy.Proxy
 }
 
-// newLink opens a link to the servers of a database, whose addresses are
-// separated by commas, on free ports of the loopback interface.
+// newLink opens a link to the servers of a database on free ports of the loopback
+// interface. The addresses of the servers are separated by commas.
 func newLink(name, upstream string) (*link, error) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxics write to its global logger
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
@@ -43,7 +43,7 @@ func (l *link) close() {
 	}
 }
 
-// cut closes all connections, and refuses new ones until it is mended.
+// cut closes all connections, and refuses new ones until mend.
 func (l *link) cut() {
 	for _, p := range l.proxies {
 		p.Stop()
@@ -64,8 +64,8 @@ const (
 	answers  = "downstream"
 )
 
-// trouble makes a link behave badly in one direction until heal.
-func (l *link) trouble(kind, direction string, attributes map[string]int) error {
+// disturb makes a link misbehave in one direction until heal.
+func (l *link) disturb(kind, direction string, attributes map[string]int) error {
 	text, err := json.Marshal(map[string]any{"type": kind, "stream": direction, "attributes": attributes})
 	if err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// planted is SQLite's driver with a bug: it changes statements on their way, or
-// undoes transactions that it is asked to commit.
+// planted is SQLite's driver with a bug: it changes statements, or rolls transactions
+// back instead of committing them.
 type planted struct {
 	driver.Driver
 	change        func(statement string) string
@@ -29,8 +29,8 @@ type plantedConn struct {
 	bug planted
 }
 
-// The interfaces that database/sql must find in a connection; by falling back
-// from the others it prepares every statement, and by that passes here.
+// These are all the interfaces of a connection that database/sql may find. Without
+// the others it prepares every statement, so that all statements pass here.
 var _ interface {
 	driver.ConnPrepareContext
 	driver.ConnBeginTx
@@ -60,11 +60,11 @@ type forgetfulTx struct{ driver.Tx }
 
 func (t forgetfulTx) Commit() error { return t.Rollback() }
 
-// rewrite is a change of statements: where they match when, find becomes put.
+// rewrite is a change of statements: in those that match when, find becomes put.
 type rewrite struct{ when, find, put string }
 
-// rewritten makes a change of rewrites, each of which must have met a statement
-// when the test is over.
+// rewritten returns a function that applies rewrites. At the end of the test each of
+// them must have changed a statement.
 func rewritten(t *testing.T, rewrites ...rewrite) func(string) string {
 	met := make([]atomic.Bool, len(rewrites))
 	t.Cleanup(func() {
@@ -93,21 +93,21 @@ func rewritten(t *testing.T, rewrites ...rewrite) func(string) string {
 }
 
 var (
-	// Heartbeats that reach nothing: leases run out while handlers run. That is
-	// no bug, and makes the others show.
+	// Heartbeats without effect, so that leases expire while handlers run. That
+	// is no bug, but the other bugs need it to show.
 	withoutHeartbeats = rewrite{`^update`, `set updated_at = \(`, `set updated_at = t.updated_at + 0 * (`}
-	// Heartbeats that take every claim for their own still, so that handlers go on.
+	// Heartbeats that report every claim as still held, so that handlers go on.
 	withoutNews = rewrite{`^select t\.id`, byClaim + ` and t\.claimed_by = \?`, byTask + ` and ? <> ''`}
-	// Settles that ask neither for the claim nor for its worker: of tasks that
-	// are done, and of others.
+	// Settles that check neither the claim nor its worker: of tasks that are
+	// done, and of others.
 	withoutOwner     = rewrite{`^update`, byClaim + ` and t\.claimed_by = \?`, byTask + ` and ? <> ''`}
 	withoutOwnerElse = rewrite{`^update`, `t\.fence = s\.task_fence and (.*) and t\.claimed_by = \?`, `$1 and ? <> ''`}
-	// Claims that are all number one: the statements that find, and that take.
+	// Claims whose fence is always 1: in the statement that finds, and the one that takes.
 	allFirst = rewrite{`.`, `min\((t\.)?fence, \d+\) \+ 1`, `1`}
 	anyClaim = rewrite{`first_attempted_at = `, byClaim, byTask}
 )
 
-// How a statement finds the rows of claims, and how it would find those of tasks.
+// The condition for the rows of claims, and the one for the rows of tasks alone.
 const (
 	byClaim = `\(t\.id, t\.fence\) in \(values ([?(), ]+)\)`
 	byTask  = `t.id in (select column1 from (values $1))`
@@ -134,8 +134,8 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			found: Verdict.OK,
 		},
 		{
-			// It takes an accident to show: handlers that go on long after their
-			// leases, which are one in fifty, and end after another's did.
+			// The bug shows only by chance: when a handler goes on long after its
+			// lease, as one in fifty does, and ends after another one of its task.
 			name: "settle without a lease",
 			work: []rewrite{withoutHeartbeats, withoutNews, withoutOwner, withoutOwnerElse}, tasks: 1600, tries: 3, longest: 10 * time.Second,
 			found: func(v Verdict) bool { return v.StaleSettles > 0 },
@@ -171,9 +171,9 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 }
 
-// run runs jobs drawn from a seed in two workers, until all have ended, or what
-// never ends is found. It tells what the checker says of it, and how many
-// attempts are recorded as what.
+// run runs jobs drawn from a seed in two workers, until all have ended or some are
+// found that never end. It returns the checker's verdict, and the number of recorded
+// attempts by outcome.
 func (p plant) run(t *testing.T, seed uint64, work, enqueue planted) (v Verdict, recorded map[string]int) {
 	role := Role{
 		DSN: testdb.DSN(t, testdb.SQLite), Driver: "sqlite", Folder: t.TempDir(), Seed: seed, Policy: policies[0],
@@ -203,7 +203,7 @@ func (p plant) run(t *testing.T, seed uint64, work, enqueue planted) (v Verdict,
 		err := drained(moment, q)
 		cancel()
 		if err == nil || p.endless && p.found(judge(t, role.Folder, db, q, Checker{MaxAttempts: maxAttempts})) {
-			break // what is left the checker calls lost
+			break // the checker reports the rest as lost
 		}
 	}
 	stop()
@@ -224,10 +224,10 @@ func (p plant) run(t *testing.T, seed uint64, work, enqueue planted) (v Verdict,
 
 var registered atomic.Int64
 
-// register makes a planted driver known to database/sql.
+// register registers a planted driver with database/sql.
 func register(t *testing.T, bug planted, name string) string {
 	bug.Driver = &sqlite.Driver{}
-	name = fmt.Sprint(t.Name(), " ", name, " ", registered.Add(1)) // a name is registered for good
+	name = fmt.Sprint(t.Name(), " ", name, " ", registered.Add(1)) // a name can be registered once
 	sql.Register(name, bug)
 	return name
 }

@@ -16,9 +16,9 @@ import (
 type Process struct {
 	Role
 	cmd      *exec.Cmd
-	lifeline io.Closer     // its standard input; when that ends, it does
-	ended    chan struct{} // closed when it is gone
-	err      error         // how it ended, to be read when it is gone
+	lifeline io.Closer     // its standard input; the process ends when that is closed
+	ended    chan struct{} // closed when the process has ended
+	err      error         // how it ended; read it after ended is closed
 }
 
 // The parts that a process can play.
@@ -28,8 +28,9 @@ const (
 	keeperPart   = "keeper" // of a server
 )
 
-// Play is the whole of a process that Start started: its arguments are a part
-// and a role. It ends when it is interrupted, or its starter is gone.
+// Play is the main function of a process that start started. args are a part and a
+// role. Play returns when the process is interrupted, and the process ends when its
+// starter does.
 func Play(args []string) error {
 	if len(args) != 2 {
 		return fmt.Errorf("got the arguments %q; wanted are a part and its role", args)
@@ -52,7 +53,7 @@ func Play(args []string) error {
 	defer stop()
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(1) // nobody is left who would read the history
+		os.Exit(1) // nobody would read the history any more
 	}()
 	switch args[0] {
 	case workerPart:
@@ -89,15 +90,15 @@ func start(program, part string, r Role) (*Process, error) {
 	return p, nil
 }
 
-// kill ends the process at once.
+// kill kills the process.
 func (p *Process) kill() {
-	_ = p.cmd.Process.Kill() // an error says that it is gone
+	_ = p.cmd.Process.Kill() // an error means that it has ended
 	<-p.ended
 }
 
 // stop asks the process to end, and waits until it has.
 func (p *Process) stop(ctx context.Context) error {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error says that it is gone
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error means that it has ended
 	err := p.wait(ctx)
 	if ctx.Err() == nil && p.cmd.ProcessState.ExitCode() < 0 {
 		return nil // the signal ended it before it listened

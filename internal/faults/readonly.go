@@ -11,11 +11,11 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// workerUser is whom processes connect as to MySQL and MariaDB: an
-// administrator may write also where nobody else may.
+// workerUser is the user that processes connect as to MySQL and MariaDB. An
+// administrator could write to a server that is read-only.
 const workerUser = "falldue_faults"
 
-// createWorker makes that user, with all rights in one database.
+// createWorker creates that user, with all rights in one database.
 func createWorker(ctx context.Context, db *sqlx.DB, database string) error {
 	for _, stmt := range []string{
 		"create user if not exists " + workerUser,
@@ -28,7 +28,7 @@ func createWorker(ctx context.Context, db *sqlx.DB, database string) error {
 	return nil
 }
 
-// asWorker is a DSN for that user.
+// asWorker returns a DSN for that user.
 func asWorker(dsn string) (string, error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -38,11 +38,11 @@ func asWorker(dsn string) (string, error) {
 	return cfg.FormatDSN(), nil
 }
 
-// hasWorker tells whether an engine has that user.
+// hasWorker reports whether processes connect to an engine as that user.
 func hasWorker(engine string) bool { return engine == testdb.MySQL || engine == testdb.MariaDB }
 
-// canRefuse tells whether writes can be refused here without others suffering:
-// on PostgreSQL those in one database, on MySQL and MariaDB those on a server.
+// canRefuse reports whether the run can make the database read-only without harm to
+// others. On PostgreSQL that is one database, on MySQL and MariaDB the whole server.
 func canRefuse(r *Run) bool {
 	return r.db.engine == testdb.Postgres || hasWorker(r.db.engine) && r.db.restart != nil
 }
@@ -56,7 +56,7 @@ func refuseWrites(ctx context.Context, r *Run, dice *rand.Rand) error {
 	set := func(ctx context.Context, stmt string) error {
 		return r.onConn(ctx, func(ctx context.Context, conn *sqlx.Conn) error {
 			if r.db.engine == testdb.Postgres {
-				// The admin's own sessions are read-only too, until they say otherwise.
+				// The admin's own sessions are read-only too, unless they set otherwise.
 				if _, err := conn.ExecContext(ctx, "set default_transaction_read_only = off"); err != nil {
 					return err
 				}

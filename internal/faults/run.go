@@ -19,23 +19,23 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// Options say how to run the suite.
+// Options are the options of a run of the suite.
 type Options struct {
-	// Engine is one of testdb's.
+	// Engine is one of testdb's engines.
 	Engine string
-	// Seed makes all that is random; two runs of one seed differ in when what
-	// happens nevertheless.
+	// Seed is the seed of everything random. Two runs with one seed still
+	// differ in their timing.
 	Seed uint64
-	// Duration is how long faults happen. The tasks that are left then are
-	// worked off without them.
+	// Duration is how long faults happen. After it, workers run the rest of the
+	// tasks without faults.
 	Duration time.Duration
-	// Only names the faults to do; empty is all of them.
+	// Only names the faults to inject. An empty list means all.
 	Only []string
-	// Program starts the processes: it calls [Play].
+	// Program is the path of a program that calls [Play].
 	Program string
-	// Folder is where histories, logs and data go.
+	// Folder gets histories, logs and data.
 	Folder string
-	// Log is told of each fault.
+	// Log gets a line for each fault.
 	Log io.Writer
 }
 
@@ -43,7 +43,7 @@ type Options struct {
 type Run struct {
 	Options
 	db     *database
-	admin  *sqlx.DB // past all links
+	admin  *sqlx.DB // connects to the database directly, not by a link
 	queue  *falldue.Queue
 	fleet  *fleet
 	faults []fault
@@ -52,13 +52,13 @@ type Run struct {
 	mu   sync.Mutex   // of Log
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	Verdict
 	Faults int64
 }
 
-// drainTime is how long what is left after the faults may take.
+// drainTime limits how long the tasks that are left after the faults may take.
 const drainTime = 3 * time.Minute
 
 // Do runs the suite on one engine.
@@ -68,7 +68,7 @@ func Do(ctx context.Context, o Options) (Result, error) {
 	if err := r.prepare(ctx); err != nil {
 		return Result{}, err
 	}
-	r.strike(ctx)
+	r.injectAll(ctx)
 	if err := r.finish(ctx); err != nil {
 		return Result{Faults: r.done.Load()}, err
 	}
@@ -83,7 +83,7 @@ func Do(ctx context.Context, o Options) (Result, error) {
 	return Result{Checker{MaxAttempts: maxAttempts}.Check(history, table), r.done.Load()}, nil
 }
 
-// prepare makes the database and starts the processes.
+// prepare creates the database and starts the processes.
 func (r *Run) prepare(ctx context.Context) (err error) {
 	data, err := os.MkdirTemp(r.Folder, "server-")
 	if err != nil {
@@ -120,7 +120,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// choose picks the faults of the run from all that there are.
+// choose returns the faults that the run can have and [Options] do not leave out.
 func (r *Run) choose(all []fault) (chosen []fault, err error) {
 	var names []string
 	for _, f := range all {
@@ -140,8 +140,8 @@ func (r *Run) choose(all []fault) (chosen []fault, err error) {
 	return chosen, nil
 }
 
-// strike does faults, up to two at once, until the run's time is over.
-func (r *Run) strike(ctx context.Context) {
+// injectAll injects faults, up to two at a time, until the run's Duration has passed.
+func (r *Run) injectAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.Duration)
 	defer cancel()
 	var both sync.WaitGroup
@@ -159,14 +159,14 @@ func (r *Run) strike(ctx context.Context) {
 				case !errors.Is(err, errBusy) && ctx.Err() == nil:
 					r.say("%s did not work: %v", f.name, err)
 				}
-				r.wait(ctx, span(dice, time.Second)) // in which work goes on
+				r.wait(ctx, span(dice, time.Second)) // the processes work without faults meanwhile
 			}
 		})
 	}
 	both.Wait()
 }
 
-// finish lets the workers work off what is left, and stops all processes.
+// finish lets the workers run the rest of the tasks, and stops all processes.
 func (r *Run) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
@@ -178,21 +178,21 @@ func (r *Run) finish(ctx context.Context) error {
 	}
 	began := time.Now()
 	if err := drained(ctx, r.queue); err != nil {
-		r.say("not all ended: %v", err) // the checker tells which
+		r.say("not all ended: %v", err) // the checker finds out which
 	}
 	r.say("the rest took %v", time.Since(began).Round(time.Millisecond))
 	return errors.Join(r.fleet.alive(), r.fleet.stop(ctx, workerPart))
 }
 
-// befall does a fault to a random process of a part, "" for any, that is in no
-// trouble yet.
-func (r *Run) befall(dice *rand.Rand, part string, do func(*slot) error) error {
+// inject injects a fault into a random process of a part that has none yet. A part
+// of "" is any part.
+func (r *Run) inject(dice *rand.Rand, part string, do func(*slot) error) error {
 	s, ok := r.fleet.pick(dice, part)
 	if !ok {
 		return errBusy
 	}
 	defer s.mu.Unlock()
-	r.say("trouble for %s", s.process.Name)
+	r.say("a fault in %s", s.process.Name)
 	return do(s)
 }
 
@@ -204,8 +204,8 @@ func (r *Run) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// insist undoes a fault, again and again where another is in its way: left as it
-// is the rest of the run would come to nothing.
+// insist undoes a fault, and tries again while another fault prevents that. With a
+// fault that is never undone, the rest of the run would test nothing.
 func (r *Run) insist(ctx context.Context, undo func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTime)
 	defer cancel()
@@ -218,8 +218,8 @@ func (r *Run) insist(ctx context.Context, undo func(context.Context) error) erro
 	}
 }
 
-// onConn does something on one connection of the admin, which is closed after
-// it: it may hold locks.
+// onConn calls do with a connection of the admin, and closes the connection after
+// it, since it may hold locks.
 func (r *Run) onConn(ctx context.Context, do func(context.Context, *sqlx.Conn) error) error {
 	conn, err := r.admin.Connx(ctx)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// The suite itself is run by "make faults"; this is a short one.
+// This is a short run of the suite. "make faults" does long ones.
 func TestRunDoesFaultsAndJudges(t *testing.T) {
 	t.Parallel()
 	result, err := Do(t.Context(), Options{
@@ -29,7 +29,7 @@ func TestFaultsThatCannotBeDoneAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"earthquake":      `fault "earthquake"; the faults are kill, `,
-		"kill the server": "can be done to sqlite", // which has none
+		"kill the server": "can be done to sqlite", // it has no server
 	} {
 		_, err := Do(t.Context(), Options{Engine: testdb.SQLite, Only: []string{name}, Folder: t.TempDir(), Log: t.Output()})
 		if err == nil || !strings.Contains(err.Error(), want) {

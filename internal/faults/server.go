@@ -20,34 +20,33 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// server is a database server that the run has to itself, so that it can
-// restart and kill it. Unlike those of the other tests it keeps what it has
-// committed when it is killed: that is its default.
+// server is a database server of the run's own, which the run can restart and kill.
+// Unlike the servers of other tests it has the default settings for durability, so
+// that it keeps what it has committed when it is killed.
 type server struct {
 	keeper
 	engine, dsn string
-	quit        syscall.Signal              // asks it to end without waiting for its clients
-	program     string                      // plays the keeper
-	joined      func(context.Context) error // of a cluster's node: nil once it serves
+	quit        syscall.Signal              // ends it in order, but without waiting for clients
+	program     string                      // runs as the keeper
+	joined      func(context.Context) error // for a node of a cluster: returns nil once it serves
 
-	mu       sync.Mutex // held by who restarts it
+	mu       sync.Mutex // held during a restart
 	process  *os.Process
 	lifeline io.Closer
 	exited   chan struct{}
 }
 
-// keeper is what the process is told that runs a server for as long as the run
-// lasts, however that ends.
+// keeper is the role of a process that runs a server, and ends it with the run,
+// however the run ends.
 type keeper struct {
 	Folder, User   string
 	Create, Launch []string
 }
 
-// errNoProgram is why a run cannot have a server to itself.
+// errNoProgram is returned if the run cannot start a server of its own.
 var errNoProgram = errors.New("the server programs are not on this machine")
 
-// startServer creates a server in folder and starts it. program plays the part
-// of its keeper.
+// startServer creates a server in folder and starts it. program runs as its keeper.
 func startServer(ctx context.Context, program, engine, folder string) (*server, error) {
 	port, err := freePort()
 	if err != nil {
@@ -94,8 +93,8 @@ func (s *server) begin(ctx context.Context) error {
 	return s.start(ctx)
 }
 
-// log is the file of what the server says, outside of its own folder, whose disk
-// may be full.
+// log returns the path of the server's log. It is outside of the server's folder,
+// whose disk may be full.
 func (k keeper) log() string { return k.Folder + ".log" }
 
 func (k keeper) command(args []string) (*exec.Cmd, error) {
@@ -104,8 +103,8 @@ func (k keeper) command(args []string) (*exec.Cmd, error) {
 	return cmd, runAs(cmd, k.User)
 }
 
-// keep is the whole of a keeper: it runs the server, tells its process id, and
-// kills it when the run is gone.
+// keep is the main function of a keeper: it runs the server, prints its process id,
+// and kills it when the run has ended.
 func (k keeper) keep() error {
 	log, err := os.OpenFile(k.log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -123,17 +122,17 @@ func (k keeper) keep() error {
 	fmt.Println(cmd.Process.Pid)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		_ = cmd.Process.Kill() // an error says that it is gone
+		_ = cmd.Process.Kill() // an error means that it has ended
 	}()
 	return cmd.Wait()
 }
 
-// startTime is how long a server may take to start, a node's copy of all data
-// included.
+// startTime limits how long a server may take to start, including a node's copy of
+// all data.
 const startTime = 2 * time.Minute
 
-// start starts the server and waits until it answers. The processes of one that
-// was killed may need a moment to let go of its files.
+// start starts the server and waits until it answers. It tries again, since the
+// processes of a killed server may use its files for a moment longer.
 func (s *server) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -206,7 +205,7 @@ func (s *server) await(ctx context.Context) error {
 	}
 }
 
-// answers returns nil once the server serves.
+// answers returns nil if the server answers queries.
 func (s *server) answers(ctx context.Context) error {
 	if s.joined != nil {
 		return s.joined(ctx)
@@ -215,16 +214,16 @@ func (s *server) answers(ctx context.Context) error {
 	return err
 }
 
-// end ends the server by a signal, and waits until it is gone.
+// end ends the server by a signal, and waits until it has ended.
 func (s *server) end(signal syscall.Signal) {
 	if s.process != nil {
-		_ = s.process.Signal(signal) // an error says that it is gone
+		_ = s.process.Signal(signal) // an error means that it has ended
 		<-s.exited
 	}
 }
 
-// revive waits until a server in trouble answers again, and starts it where it
-// did not survive that.
+// revive waits until a server answers again after a fault, and starts it if it has
+// ended.
 func (s *server) revive(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -253,8 +252,8 @@ func lookUp(name string) string {
 	return path
 }
 
-// lookUpMySQL returns the path of MySQL's server program, or "". MariaDB has one
-// of that name too.
+// lookUpMySQL returns the path of MySQL's server program, or "". MariaDB has a program
+// of the same name.
 func lookUpMySQL() string {
 	path := lookUp("mysqld")
 	if path == "" {
@@ -266,7 +265,7 @@ func lookUpMySQL() string {
 	return path
 }
 
-// freePort returns a port of the loopback interface that nobody listens on.
+// freePort returns a free port of the loopback interface.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

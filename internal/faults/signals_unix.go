@@ -10,18 +10,18 @@ import (
 	"syscall"
 )
 
-// pause makes a process stand still, resume makes it go on.
+// pause stops a process by SIGSTOP, and resume lets it go on.
 func pause(p *os.Process) error  { return p.Signal(syscall.SIGSTOP) }
 func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
 
-// inOwnGroup keeps the signals of the terminal from a command.
+// inOwnGroup keeps signals of the terminal away from a command.
 func inOwnGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-// runAs makes a command run as another user, and gives the folder that it works
-// in to that user. The server programs refuse to run as root, so root becomes
-// the one that their packages made for them, or else nobody.
+// runAs makes a command run as another user, and gives its folder to that user.
+// Server programs refuse to run as root, so root becomes the user that their packages
+// created, or else nobody.
 func runAs(cmd *exec.Cmd, name string) error {
 	inOwnGroup(cmd)
 	if os.Geteuid() != 0 {

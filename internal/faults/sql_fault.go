@@ -12,9 +12,9 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// sqlFaults are what other sessions do to the database. Two of them cannot be
-// done to the TiDB of the tests: its LOCK TABLES does nothing, and a KILL that
-// meets a statement may end the whole server, by a panic while it rolls back.
+// sqlFaults are the faults that other sessions cause. Two of them do not apply to the
+// TiDB of the tests: its LOCK TABLES does nothing, and a KILL during a statement can
+// make the whole server panic while it rolls back.
 var sqlFaults = []fault{
 	{"end the sessions", func(r *Run) bool { return hasLinks(r) && r.db.engine != testdb.TiDB }, func(ctx context.Context, r *Run, _ *rand.Rand) error {
 		return endSessions(ctx, r)
@@ -74,7 +74,7 @@ func endSessions(ctx context.Context, r *Run) error {
 			return err
 		}
 		for _, id := range ids {
-			// An error says that it ended by itself meanwhile.
+			// An error means that the session has ended by itself.
 			_, _ = conn.ExecContext(ctx, fmt.Sprintf("kill %d", id))
 		}
 		return nil
@@ -91,8 +91,8 @@ func lockTable(engine string) (take []string, release string) {
 	return []string{"lock tables falldue_tasks write"}, "unlock tables"
 }
 
-// touchRows changes rows to what they are, in an order that no two transactions
-// share.
+// touchRows updates rows to the values that they have, in a random order, so that two
+// transactions can deadlock.
 func touchRows(ctx context.Context, r *Run, dice *rand.Rand) error {
 	tx, err := r.admin.BeginTxx(ctx, nil)
 	if err != nil {
@@ -110,6 +110,6 @@ func touchRows(ctx context.Context, r *Run, dice *rand.Rand) error {
 		}
 		r.wait(ctx, span(dice, 10*time.Millisecond))
 	}
-	_ = tx.Commit() // an error is a conflict with a worker, and the worker's fault too
+	_ = tx.Commit() // an error is a conflict with a worker, which is what the fault is for
 	return nil
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// postgres says how a server of PostgreSQL runs on a port, with its data in the
-// folder data of its own. It acknowledges nothing that no standby has: a server
-// whose standby has taken its place can do no harm.
+// postgres returns how to run a server of PostgreSQL on a port, with its data in the
+// folder data of its own. The server acknowledges a commit only after its standby has
+// it, so that a server whose standby was promoted can do no harm.
 func (s *server) postgres(port string) {
 	s.quit, s.User = syscall.SIGINT, "postgres"
 	s.Launch = []string{
@@ -28,7 +28,7 @@ func (s *server) postgres(port string) {
 	s.dsn = fmt.Sprintf("postgres://postgres@127.0.0.1:%s/postgres?sslmode=disable", port)
 }
 
-// addStandby gives PostgreSQL a standby, which can take its place.
+// addStandby starts a standby of PostgreSQL, which can be promoted.
 func (d *database) addStandby(ctx context.Context) error {
 	if d.engine != testdb.Postgres {
 		return nil
@@ -59,13 +59,13 @@ func (d *database) addStandby(ctx context.Context) error {
 	return d.inStep(ctx)
 }
 
-// follow makes a server that is down, or never ran, the standby of another. Of
-// its own data nothing is left.
+// follow makes a server that does not run the standby of another. It removes the
+// server's own data.
 func (s *server) follow(ctx context.Context, primary *server) error {
 	data := filepath.Join(s.Folder, "data")
 	if _, err := os.Stat(data); err == nil {
-		// Of a server that was killed processes may still be about to end. They
-		// can have the folder, but not its name.
+		// Processes of a killed server may still be ending. They keep the folder
+		// under another name.
 		old, err := os.MkdirTemp(s.Folder, "old-")
 		if err != nil {
 			return err
@@ -79,7 +79,7 @@ func (s *server) follow(ctx context.Context, primary *server) error {
 	return s.begin(ctx)
 }
 
-// promote makes the standby a server that takes writes.
+// promote makes the standby accept writes.
 func (d *database) promote(ctx context.Context) error {
 	var done bool
 	err := onAdmin(d.standby, func(db *sqlx.DB) error { return db.GetContext(ctx, &done, "select pg_promote()") })
@@ -89,8 +89,8 @@ func (d *database) promote(ctx context.Context) error {
 	return err
 }
 
-// exchange ends the server whose standby was promoted, and makes it the standby
-// of that: it never takes a write again that is not the other's.
+// exchange ends the server whose standby was promoted, and makes it the standby of the
+// promoted one, so that it accepts no writes of its own any more.
 func (d *database) exchange(ctx context.Context) error {
 	d.own.end(syscall.SIGKILL)
 	d.own, d.standby = d.standby, d.own
@@ -120,7 +120,7 @@ func (d *database) inStep(ctx context.Context) error {
 	})
 }
 
-// onAdmin does something on a server, past all links.
+// onAdmin calls do with a connection to a server that no link is part of.
 func onAdmin(s *server, do func(*sqlx.DB) error) error {
 	db, err := sqlx.Open(testdb.Drivers(s.engine)[0], s.dsn)
 	if err != nil {
@@ -130,8 +130,8 @@ func onAdmin(s *server, do func(*sqlx.DB) error) error {
 	return do(db)
 }
 
-// severalHosts writes addresses, separated by commas, in the way that all
-// drivers of PostgreSQL read, and that only a primary will do.
+// severalHosts returns addresses, separated by commas, in a form that all drivers of
+// PostgreSQL read, with the setting to connect to a primary alone.
 func severalHosts(query url.Values, addresses string) {
 	var hosts, ports []string
 	for address := range strings.SplitSeq(addresses, ",") {

@@ -12,7 +12,7 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// createEffects is the table that transactional jobs write to.
+// createEffects creates the table that transactional jobs write to.
 const createEffects = "create table effects (task_id bigint not null, fence bigint not null)"
 
 func insertEffect(engine dialect.Name) string {
@@ -22,7 +22,7 @@ func insertEffect(engine dialect.Name) string {
 	return "insert into effects (task_id, fence) values (?, ?)"
 }
 
-// ReadTable reads all tasks, what is recorded of them, and their effects.
+// ReadTable reads all tasks with their recorded attempts and their effects.
 func ReadTable(ctx context.Context, db *sqlx.DB, q *falldue.Queue) ([]Row, error) {
 	var rows []Row
 	index := map[int64]int{}

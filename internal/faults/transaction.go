@@ -7,10 +7,9 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// transaction is one of a process that takes care of what database/sql does not:
-// a connection goes back to the pool also when its server refused to end the
-// transaction, as a node of a cluster without a majority does, and what came
-// next would go into it.
+// transaction is a transaction that discards its connection when the server refused
+// to end it, as a node of a cluster without a majority does. database/sql returns such
+// a connection to the pool, and the next statements would join the transaction.
 type transaction struct {
 	*sqlx.Tx
 	conn  *sqlx.Conn
@@ -42,8 +41,8 @@ func (t *transaction) Rollback() error {
 	return err
 }
 
-// close rolls back what has not ended, and gives the connection back only if it
-// has then.
+// close rolls the transaction back if it has not ended, and returns the connection to
+// the pool if that succeeds.
 func (t *transaction) close() {
 	if !t.ended && t.Rollback() != nil {
 		discard(t.conn)
@@ -52,7 +51,7 @@ func (t *transaction) close() {
 	_ = t.conn.Close()
 }
 
-// discard makes database/sql forget a connection.
+// discard makes database/sql close a connection instead of keeping it.
 func discard(conn *sqlx.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = conn.Close()

@@ -15,42 +15,42 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// Role is what a process of a run is told.
+// Role is the configuration of a process of a run.
 type Role struct {
-	// Name is the process's own in the history.
+	// Name is the name of the process in the history.
 	Name string
-	// Driver and DSN lead to the database.
+	// Driver and DSN are those of the database.
 	Driver, DSN string
 	// Folder is where the histories are.
 	Folder string
 	Seed   uint64
-	// ClockJumps makes the process's time of day jump to and fro.
+	// ClockJumps makes the process's time of day jump back and forth.
 	ClockJumps bool
 
-	// Handlers is how many of a worker run at once, Connections how many
-	// connections the process has.
+	// Handlers is how many handlers a worker runs at the same time, Connections
+	// how many connections the process has.
 	Handlers, Connections int
-	// Lease is that of a worker, Longest the time that its handlers take at
-	// the most.
+	// Lease is the lease of a worker, Longest the longest time that its handlers
+	// take.
 	Lease, Longest time.Duration
 
-	// Policy is that of both kinds.
+	// Policy is the policy of both kinds.
 	Policy string
 
-	// Tasks is how many an enqueuer enqueues; 0 is until it is stopped.
+	// Tasks is how many tasks an enqueuer enqueues. 0 means that it goes on until
+	// it is stopped.
 	Tasks int
-	// Batch is how many it enqueues at once, at the most.
+	// Batch is the largest number of tasks that it enqueues at once.
 	Batch int
 	// Pause is how long it waits between two enqueues.
 	Pause time.Duration
 }
 
-// openTime is how long a process waits for its server: longer than any trouble
-// lasts.
+// openTime is how long a process waits for its server. No fault lasts as long.
 const openTime = time.Minute
 
-// open opens the role's pool and a queue on it. A server that does not answer
-// yet is waited for.
+// open opens the role's pool and a queue on it. It waits for a server that does not
+// answer yet.
 func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
@@ -81,7 +81,7 @@ func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
 	}
 }
 
-// worker is a process that runs jobs, and writes down what happens.
+// worker is a process that runs jobs and writes a history.
 type worker struct {
 	Role
 	db      *sqlx.DB
@@ -121,7 +121,7 @@ func (r Role) Work(ctx context.Context) error {
 	}
 }
 
-// unless returns err, but nil where ctx has ended: then it is of no interest.
+// unless returns err, or nil if ctx has ended.
 func unless(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -129,7 +129,7 @@ func unless(ctx context.Context, err error) error {
 	return err
 }
 
-// plain runs a job whose end falldue settles.
+// plain runs a job that falldue settles.
 func (w *worker) plain(ctx context.Context, t falldue.Task[Job]) error {
 	p := w.begin(ctx, t)
 	if err := t.SetResult(t.Fence); err != nil {
@@ -138,7 +138,7 @@ func (w *worker) plain(ctx context.Context, t falldue.Task[Job]) error {
 	return w.end(ctx, t, p)
 }
 
-// transactional runs a job that ends itself, together with an effect.
+// transactional runs a job that settles itself, together with an effect.
 func (w *worker) transactional(ctx context.Context, t falldue.Task[Job]) error {
 	p := w.begin(ctx, t)
 	if p.outcome != OutcomeDone {
@@ -162,7 +162,7 @@ func (w *worker) transactional(ctx context.Context, t falldue.Task[Job]) error {
 	return nil
 }
 
-// effect begins a transaction that writes an effect and ends the task.
+// effect begins a transaction in which it writes an effect and ends the task.
 func (w *worker) effect(ctx context.Context, t falldue.Task[Job]) (*transaction, error) {
 	tx, err := begin(ctx, w.db)
 	if err != nil {
@@ -178,7 +178,7 @@ func (w *worker) effect(ctx context.Context, t falldue.Task[Job]) (*transaction,
 	return tx, nil
 }
 
-// begin writes down that a handler started, and works for as long as planned.
+// begin records that a handler started, and works for as long as planned.
 func (w *worker) begin(ctx context.Context, t falldue.Task[Job]) plan {
 	w.write(Started, t, "")
 	p := planFor(w.Seed, t.Args.Key, t.Fence, w.Longest)
@@ -194,7 +194,7 @@ func (w *worker) begin(ctx context.Context, t falldue.Task[Job]) plan {
 	return p
 }
 
-// end writes down how a handler ends, and ends it so.
+// end records how a handler ends, and returns the handler's error for that.
 func (w *worker) end(ctx context.Context, t falldue.Task[Job], p plan) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, falldue.ErrLeaseLost) && !p.blind:

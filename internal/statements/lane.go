@@ -1,7 +1,5 @@
 package statements
 
-import "github.com/falldue/falldue/dialect"
-
 // The index of tasks has the queue, the columns of the lane and updated_at. On
 // servers with Caps.LaneExpression it has the text of the lane and updated_at.
 // No name has a space in it, so that different lanes have different texts, and
@@ -36,13 +34,4 @@ func (b *builder) setInState() {
 		// In the columns' collation "!" comes right after the space.
 		b.set("in state", ` and {lane text} > {text :queue} || ' ' || {text :state} || ' ' and {lane text} < {text :queue} || ' ' || {text :state} || '!'`)
 	}
-}
-
-// LaneExpressionIndexes counts the indexes of :table called :name that are on
-// expressions, as the index of tasks is on servers with Caps.LaneExpression. It
-// is for those servers.
-func LaneExpressionIndexes(s dialect.Server) Stmt {
-	return newBuilder(s, dialect.Tables{}).stmt(`
-select count(*) from pg_index i join pg_class c on c.oid = i.indexrelid
-where i.indrelid = {text :table}::regclass and c.relname = :name and i.indexprs is not null`)
 }

@@ -100,9 +100,6 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		all["copy"], all["copy_plain"] = statements.Copy(s, tables, false), statements.Copy(s, tables, true)
 		all["copy_ids"], all["notify"] = statements.CopyIDs(s), statements.Notify(s)
 	}
-	if s.Caps.LaneExpression {
-		all["lane_expression_indexes"] = statements.LaneExpressionIndexes(s)
-	}
 	if s.Caps.AmbiguousMissingTable {
 		all["count_tables"] = statements.CountTables(s)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/sqlgen"
 )
@@ -66,25 +65,8 @@ func (s *Store) CheckDelays(ctx context.Context, formulas []sqlgen.Formula) erro
 }
 
 // CheckTables returns an error that wraps [ErrNotMigrated] where the tables are
-// missing, or the index of tasks is not the one that claims and sweeps go by.
+// missing.
 func (s *Store) CheckTables(ctx context.Context) error {
-	if s.server.Caps.LaneExpression {
-		indexes := s.fixed("lane indexes", func(server dialect.Server, _ dialect.Tables) statements.Stmt {
-			return statements.LaneExpressionIndexes(server)
-		})
-		values := statements.Values{"table": s.tables.Name(s.server, "tasks"), "name": s.tables.Prefix + "lane"}
-		var n int64
-		err := s.read(ctx, indexes, values, func() {}, func(r row) (err error) {
-			n, err = r.int(0)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return fmt.Errorf("%w: the index %slane is not this release's", ErrNotMigrated, s.tables.Prefix)
-		}
-	}
 	const noQueue = ""
 	_, err := s.Sweep(ctx, noQueue)
 	return err

@@ -3,11 +3,15 @@
 
 -- A task is due when state is open and updated_at + f(attempts) has passed,
 -- f being the delay of its policy; or when state is snoozed and updated_at has.
--- All moments are UTC. The one index serves everything: claims, sweeps, lists
--- and cleaning. All rows of one (queue, state, priority, kind, policy,
--- attempts) wait equally long, so that those due are a prefix of updated_at.
--- What a claim writes has the same size before and after: rows that grow make
--- InnoDB split pages, which costs as much as the claim itself.
+-- All moments are UTC.
+--
+-- One index serves claims, sweeps, lists and cleaning. All rows of one lane, that
+-- is of one (queue, state, priority, kind, policy, attempts), wait equally long,
+-- so the due ones are a prefix of updated_at.
+--
+-- A claim leaves the length of a row as it was: no moment that it writes is null,
+-- and claimed_by is a CHAR. A row that grows makes InnoDB split the page, which
+-- costs as much as the claim itself.
 create table if not exists {tasks} (
     id                 bigint       not null auto_increment primary key,
     queue              varchar(100) character set ascii collate ascii_bin not null,
@@ -19,7 +23,7 @@ create table if not exists {tasks} (
     attempts           int          not null default 0,     -- executions that count
     max_attempts       int          not null default 0,     -- 0 is the policy's own
     fence              bigint       not null default 0,     -- claims so far, never goes down
-    updated_at         datetime(6)  not null,               -- the moment the wait counts from
+    updated_at         datetime(6)  not null,               -- the anchor: the moment the wait counts from
     created_at         datetime(6)  not null,
     first_attempted_at datetime(6)  not null default '1970-01-01', -- start of attempt 1, when there was one
     attempted_at       datetime(6)  not null default '1970-01-01', -- start of the latest run
@@ -30,7 +34,7 @@ create table if not exists {tasks} (
     index {lane} (queue, state, priority, kind, policy, attempts, updated_at)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
--- What went wrong, attempt by attempt.
+-- Failed and lost attempts, with their errors.
 create table if not exists {attempts} (
     task_id     bigint       not null,
     fence       bigint       not null, -- the task's fence while it ran
@@ -44,7 +48,7 @@ create table if not exists {attempts} (
     primary key (task_id, fence)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
--- Policies that tasks were enqueued with, by the key of their text.
+-- Policies that tasks were enqueued with, by a key made from their text.
 create table if not exists {policies} (
     `key`      varchar(16)   character set ascii collate ascii_bin not null primary key,
     policy     varchar(8000) not null,

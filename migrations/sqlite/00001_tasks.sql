@@ -14,7 +14,7 @@ create table if not exists {tasks} (
     attempts           integer not null default 0,  -- executions that count
     max_attempts       integer not null default 0,  -- 0 is the policy's own
     fence              integer not null default 0,  -- claims so far, never goes down
-    updated_at         integer not null,            -- the moment the wait counts from
+    updated_at         integer not null,            -- the anchor: the moment the wait counts from
     created_at         integer not null,
     first_attempted_at integer not null default 0,  -- start of attempt 1, when there was one
     attempted_at       integer not null default 0,  -- start of the latest run
@@ -24,12 +24,12 @@ create table if not exists {tasks} (
     result             text                         -- JSON
 );
 
--- One index serves everything: claims, sweeps, lists and cleaning. All rows of
--- one (queue, state, priority, kind, policy, attempts) wait equally long, so
--- that those due are a prefix of updated_at.
+-- One index serves claims, sweeps, lists and cleaning. All rows of one lane, that
+-- is of one (queue, state, priority, kind, policy, attempts), wait equally long,
+-- so the due ones are a prefix of updated_at.
 create index if not exists {lane} on {tasks} (queue, state, priority, kind, policy, attempts, updated_at);
 
--- What went wrong, attempt by attempt.
+-- Failed and lost attempts, with their errors.
 create table if not exists {attempts} (
     task_id     integer not null,
     fence       integer not null, -- the task's fence while it ran
@@ -43,7 +43,7 @@ create table if not exists {attempts} (
     primary key (task_id, fence)
 ) without rowid;
 
--- Policies that tasks were enqueued with, by the key of their text.
+-- Policies that tasks were enqueued with, by a key made from their text.
 create table if not exists {policies} (
     key        text    not null primary key,
     policy     text    not null,

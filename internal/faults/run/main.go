@@ -1,16 +1,15 @@
-// Run is the program of the fault suite: it runs worker and enqueuer processes
-// on a real database, makes things go wrong from a seed, and judges afterwards
-// what became of the tasks.
+// Run is the program of the fault suite. It runs worker and enqueuer processes on a
+// real database, injects faults from a seed, and checks at the end what became of the
+// tasks.
 //
 //	run [-engine postgres,mysql,mariadb,sqlite,galera] [-seed N] [-minutes M] [-faults NAMES]
 //
-// Its last line for each engine says what it found, and its exit status is 0 if
-// that is nothing. Of a run that found something the folder with the histories
-// stays.
+// Its last line for each engine is the verdict. The exit status is 0 if nothing is
+// wrong on any engine. The folder with the histories stays if something is.
 //
-// A server that the environment names by its DSN is used as it is; otherwise
-// the run starts one of its own from the programs of this machine, which it can
-// restart and kill, or has testdb find one.
+// If the environment has the DSN of a server, the run uses that server, and does not
+// restart it. Otherwise it starts a server of its own from the programs of this
+// machine, which it can restart and kill, or uses one that testdb finds.
 package main
 
 import (
@@ -49,7 +48,7 @@ func main() {
 	}
 }
 
-// run runs the suite on each engine and tells whether all was well.
+// run runs the suite on each engine, and reports whether nothing was wrong.
 func run(ctx context.Context) (ok bool, err error) {
 	engines := flag.String("engine", cmp.Or(os.Getenv(testdb.EnginesVariable), "postgres,mariadb,sqlite"), "the engines, one after the other, separated by commas")
 	seed := flag.Uint64("seed", rand.Uint64(), "what all that is random comes from")
@@ -83,13 +82,13 @@ func run(ctx context.Context) (ok bool, err error) {
 	return ok, nil
 }
 
-// one runs the suite on one engine and tells whether all was well.
+// one runs the suite on one engine, and reports whether nothing was wrong.
 func one(ctx context.Context, o faults.Options) (ok bool, err error) {
 	if o.Folder, err = os.MkdirTemp("", "falldue-faults-"); err != nil {
 		return false, err
 	}
 	// A server runs as another user, and its data is in there.
-	if err := os.Chmod(o.Folder, 0o711); err != nil { //nolint:gosec // nobody can list it
+	if err := os.Chmod(o.Folder, 0o711); err != nil { //nolint:gosec // others cannot list it
 		return false, err
 	}
 	result, err := faults.Do(ctx, o)

@@ -1,4 +1,4 @@
--- The first statement enqueues a task, as the release did.
+-- The first statement enqueues a task, as this release does.
 insert into falldue_tasks (queue, kind, policy, priority, max_attempts, updated_at, created_at, payload) values ('default', 'load', '', 0, 0, utc_timestamp(6), utc_timestamp(6), '"old"');
 -- Tasks in every state, of a kind that nobody handles.
 insert into falldue_tasks (queue, kind, updated_at, created_at, payload) values ('default', 'other', '2999-01-01 00:00:00', '2020-01-01 00:00:00', '{}');

@@ -1,4 +1,4 @@
--- The first statement enqueues a task, as the release did.
+-- The first statement enqueues a task, as this release does.
 insert into falldue_tasks (queue, kind, policy, priority, max_attempts, updated_at, created_at, payload) values ('default', 'load', '', 0, 0, unixepoch() * 1000000, unixepoch() * 1000000, '"old"');
 -- Tasks in every state, of a kind that nobody handles.
 insert into falldue_tasks (queue, kind, updated_at, created_at, payload) values ('default', 'other', 32472144000000000, 1577836800000000, '{}');
