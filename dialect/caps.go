@@ -71,7 +71,8 @@ type Caps struct {
 	LooseScan bool
 	// LaneExpression: the index of tasks holds the columns of a lane as one text,
 	// because comparing them one by one costs the engine more than making that
-	// text. The catalog of indexes is pg_index.
+	// text. Sweeps use that index only with Lateral. The catalog of indexes is
+	// pg_index.
 	LaneExpression bool
 	// JoinHints: /*+ inl_join(t) */ makes a join look up the rows of t by their
 	// key. Without it the server goes by statistics, which may date from when the

@@ -281,7 +281,7 @@ func TestClaimSlotsAreTwo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = conn.Close() }()
+			t.Cleanup(func() { _ = conn.Close() })
 			sessions[i] = conn
 			got = append(got, take(i))
 		}

@@ -146,8 +146,8 @@ order by updated_at limit :limit{for update}`)
 // exclusive even where the rows could not be locked. If it matches fewer rows
 // than the batch has, [Owned] selects those that the worker has taken. That does
 // not distinguish two claims of one worker: without row locks a worker must make
-// one claim at a time. The batch
-// has [FenceColumns], with the fence before the claim. Parameters: lease, worker.
+// one claim at a time. The batch has [FenceColumns], with the fence before the
+// claim. Parameters: lease, worker.
 func Take(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.setClaim()
