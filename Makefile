@@ -8,7 +8,7 @@ ENGINE ?= postgres
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # Modules other than the library's. The library does not depend on what only they need.
-MODULES = internal/faults bench
+MODULES = faults bench
 
 .DEFAULT_GOAL := help
 
@@ -25,13 +25,13 @@ short: ## run the tests on SQLite alone, without a server
 	@echo "SQLite alone; make test covers the other engines"
 	@$(MAKE) -j2 --no-print-directory suites TESTFLAGS='-short -shuffle=on'
 
-# suites tests PACKAGES. If those are all, it tests internal/faults at the same time.
+# suites tests PACKAGES. If those are all, it tests faults at the same time.
 .PHONY: suites suite-packages suite-faults
 suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults)
 suite-packages:
 	go test $(TESTFLAGS) $(PACKAGES)
 suite-faults:
-	go -C internal/faults test $(TESTFLAGS) ./...
+	go -C faults test $(TESTFLAGS) ./...
 
 .PHONY: lint
 lint: ## check the code with golangci-lint, and go.mod with go mod tidy
@@ -47,7 +47,7 @@ portable: ## compile code and tests with the oldest Go release, also for Windows
 	go build ./...
 	GOARCH=386 go build $$(go list ./... | grep -v -e /cmd/ -e /examples/ -e /internal/)
 	set -e; for os in linux windows darwin; do \
-	  for module in . internal/faults; do echo "go vet: $$os $$module"; GOOS=$$os go -C $$module vet ./...; done; \
+	  for module in . faults; do echo "go vet: $$os $$module"; GOOS=$$os go -C $$module vet ./...; done; \
 	done
 
 .PHONY: golden
@@ -65,11 +65,11 @@ fuzz: ## run each fuzzer for FUZZTIME (30s)
 
 .PHONY: faults
 faults: ## inject faults on ENGINE for MINUTES (1), from SEED; docs/guarantees.md
-	go -C internal/faults run ./run $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(MINUTES),-minutes $(MINUTES)) $(if $(FAULTS),-faults '$(FAULTS)')
+	go -C faults run ./run $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(MINUTES),-minutes $(MINUTES)) $(if $(FAULTS),-faults '$(FAULTS)')
 
 .PHONY: tidb
 tidb: ## run tests and faults on TiDB, whose server it builds first: takes minutes, and 4 GB of caches
-	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./cmd/... ./dialect ./examples/... ./internal/testdb/... ./migrations ./sqlgen'
+	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./cmd/... ./dialect ./examples/... ./internal/testdb/... ./internal/statements ./internal/store ./migrations ./sqlgen'
 	$(MAKE) faults ENGINE=tidb MINUTES=0.5
 
 .PHONY: quickstart

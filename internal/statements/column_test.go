@@ -58,10 +58,10 @@ func TestScanReadsWhatDriversReturn(t *testing.T) {
 func TestScanNamesTheColumn(t *testing.T) {
 	t.Parallel()
 	for want, bad := range map[string]driver.Value{
-		"column priority: 1.5 (float64) is not a whole number":   1.5,
-		"column priority: <nil> (<nil>) is not a whole number":   nil,
-		`column priority: strconv.ParseInt: parsing "many"`:      "many",
-		`column priority: strconv.ParseInt: parsing "9999999999`: []byte("99999999999999999999"),
+		"column priority: 1.5 (float64) is not a whole number":          1.5,
+		"column priority: <nil> (<nil>) is not a whole number":          nil,
+		`column priority: "many" is not a whole number`:                 "many",
+		`column priority: "99999999999999999999" is not a whole number`: []byte("99999999999999999999"),
 	} {
 		var h Head
 		err := HeadColumns.Scan([]driver.Value{"open", bad, "kind", "", int64(1), int64(2), int64(3)}, &h)

@@ -1,8 +1,8 @@
-module github.com/falldue/falldue/internal/faults
+module github.com/falldue/falldue/faults
 
 go 1.26.0
 
-replace github.com/falldue/falldue => ../..
+replace github.com/falldue/falldue => ..
 
 require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0

@@ -24,7 +24,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/falldue/falldue/internal/faults"
+	"github.com/falldue/falldue/faults"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
