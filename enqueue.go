@@ -40,7 +40,7 @@ type EnqueueOptions struct {
 // the tables are missing. After another error, such as a broken connection,
 // nobody knows whether the task was stored.
 func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts *EnqueueOptions) (int64, error) {
-	return one(k.EnqueueMany(ctx, q, []A{args}, opts))
+	return firstID(k.EnqueueMany(ctx, q, []A{args}, opts))
 }
 
 // EnqueueTx stores a task inside the caller's transaction, a *sqlx.Tx or
@@ -48,7 +48,7 @@ func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts *EnqueueOpt
 // does not. Workers see it at their next poll after the commit; those of this
 // process at once, if it calls [Queue.Wake].
 func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts *EnqueueOptions) (int64, error) {
-	return one(k.EnqueueManyTx(ctx, q, tx, []A{args}, opts))
+	return firstID(k.EnqueueManyTx(ctx, q, tx, []A{args}, opts))
 }
 
 // EnqueueMany stores tasks that share their options, all or none, and returns
@@ -92,7 +92,7 @@ func newParams(k *kind, args any, opts *EnqueueOptions) EnqueueParams {
 	return p
 }
 
-func one(ids []int64, err error) (int64, error) {
+func firstID(ids []int64, err error) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
