@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -46,44 +45,6 @@ func (x execution) settlement() store.Settlement {
 	return e
 }
 
-// failure is what falldue reads from an error that a handler returned.
-type failure struct {
-	text  string
-	is    []error // which of the causes it wraps
-	act   act     // what the handler asked for
-	wait  time.Duration
-	stack sql.Null[string] // of a panic
-}
-
-func (f *failure) Error() string        { return f.text }
-func (f *failure) Is(target error) bool { return slices.Contains(f.is, target) }
-
-// causes are why a handler's context ends.
-var causes = []error{ErrStopping, ErrTimeout, ErrLeaseLost}
-
-// readError reads an error of a handler's. It calls the error's own methods.
-func readError(err error) *failure {
-	var f *failure
-	if errors.As(err, &f) {
-		return f
-	}
-	f = &failure{text: err.Error()}
-	for _, cause := range causes {
-		if errors.Is(err, cause) {
-			f.is = append(f.is, cause)
-		}
-	}
-	var v *verdict
-	if errors.As(err, &v) {
-		f.act, f.wait = v.act, v.wait
-	}
-	var p *PanicError
-	if errors.As(err, &p) {
-		f.stack = notNull(clean(p.Stack))
-	}
-	return f
-}
-
 // conclude returns how the claim ends after the handler returned err.
 func (x execution) conclude(err error, took time.Duration) store.Settlement {
 	e := x.settlement()
@@ -91,7 +52,7 @@ func (x execution) conclude(err error, took time.Duration) store.Settlement {
 		e.State = statements.StateDone
 		return e
 	}
-	f := readError(err)
+	f := failureOf(err)
 	switch {
 	case f.act == actSnooze:
 		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, -1, f.wait.Microseconds()
@@ -178,7 +139,7 @@ const maxErrorText = 16 << 10
 // length.
 func clean(text string) string {
 	if len(text) > maxErrorText {
-		text = text[:maxErrorText] + "…"
+		text = text[:maxErrorText] + "…" // which is a copy: the rest can be freed
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }

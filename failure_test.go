@@ -1,0 +1,111 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// nilReader is an error type whose Error reads a field, so that a typed nil
+// panics.
+type nilReader struct{ text string }
+
+func (e *nilReader) Error() string { return e.text }
+
+// endless is an error whose Unwrap leads back to itself.
+type endless struct{ next error }
+
+func (e *endless) Error() string { return "endless" }
+func (e *endless) Unwrap() error { return e.next }
+
+// slow is an error whose text takes longer than anybody waits.
+type slow struct{}
+
+func (slow) Error() string { time.Sleep(time.Hour); return "slow" }
+
+// liar is an error that panics when it is compared.
+type liar struct{}
+
+func (liar) Error() string   { return "liar" }
+func (liar) Is(error) bool   { panic("compared") }
+func (liar) As(any) bool     { panic("compared") }
+func (liar) Unwrap() []error { panic("unwrapped") }
+
+func TestErrorsThatCannotBeReadAreFailedAttempts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err  error
+		says string
+	}{
+		"a typed nil":            {(*nilReader)(nil), "*falldue.nilReader whose methods panic"},
+		"a joined typed nil":     {errors.Join((*nilReader)(nil), errors.New("x")), "whose methods panic"},
+		"methods that panic":     {liar{}, "falldue.liar whose methods panic: compared"},
+		"a text that takes long": {slow{}, "falldue.slow whose methods do not return within 1s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			fn := chain(func(context.Context, *run) error { return c.err }, limitTime(time.Minute), recoverPanics)
+			start := time.Now()
+			err := fn(t.Context(), &run{})
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: error %v, want %q", name, err, c.says)
+			}
+			if took := time.Since(start); took > readTimeout {
+				t.Errorf("%s: it was read for %v", name, took)
+			}
+			time.Sleep(time.Hour) // for what still runs
+		})
+	}
+}
+
+func TestReadingKeepsWhatAHandlerAskedFor(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("cause")
+	for name, c := range map[string]struct {
+		err  error
+		text string
+		act  act
+		wait time.Duration
+	}{
+		"an error":                 {cause, "cause", actNone, 0},
+		"a wrapped error":          {fmt.Errorf("outer: %w", cause), "outer: cause", actNone, 0},
+		"Discard":                  {Discard(cause), "cause", actDiscard, 0},
+		"a wrapped Discard":        {fmt.Errorf("outer: %w", Discard(nil)), "outer: discarded", actDiscard, 0},
+		"Snooze":                   {Snooze(time.Hour), "snoozed for 1h0m0s", actSnooze, time.Hour},
+		"a joined RetryAfter":      {errors.Join(cause, RetryAfter(time.Second, nil)), "cause\nretry after 1s", actRetryAfter, time.Second},
+		"an error of another type": {&nilReader{"read"}, "read", actNone, 0},
+	} {
+		f := readError(c.err)
+		if f.text != c.text || f.act != c.act || f.wait != c.wait {
+			t.Errorf("%s: read as %q, %v, %v; want %q, %v, %v", name, f.text, f.act, f.wait, c.text, c.act, c.wait)
+		}
+	}
+	long := readError(errors.New(strings.Repeat("x", 1<<20)))
+	if len(long.text) > maxErrorText+len("…") {
+		t.Errorf("a long text is kept with %d bytes", len(long.text))
+	}
+	for _, want := range causes {
+		if f := readError(fmt.Errorf("seen: %w", want)); !errors.Is(f, want) {
+			t.Errorf("%v is not found in the error that wraps it", want)
+		}
+	}
+}
+
+func TestStandardErrorsNeedNoGoroutine(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{errors.New("x"), fmt.Errorf("y: %w", errors.New("x")), Discard(errors.New("x")), Snooze(1), ErrStopping} {
+		if !standard(err) {
+			t.Errorf("%T is read by a goroutine", err)
+		}
+	}
+	loop := &endless{}
+	loop.next = loop
+	for _, err := range []error{&nilReader{}, liar{}, fmt.Errorf("%w", liar{}), loop, errors.Join(errors.New("x"), liar{})} {
+		if standard(err) {
+			t.Errorf("%T is read without a timeout", err)
+		}
+	}
+}

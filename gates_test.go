@@ -1,0 +1,34 @@
+package falldue
+
+import (
+	"context"
+	"testing"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// closed is a gate that admits no lane of a kind.
+type closed string
+
+func (c closed) admit(_ context.Context, at store.Lane, _ **rule) bool { return at.Kind != string(c) }
+
+func TestGatesLeaveLanesOut(t *testing.T) {
+	t.Parallel()
+	known, own := newRule(backoff.Zizq()), newRule(backoff.Constant(1))
+	g := gates{
+		handledKinds{"known": {rule: known}, "paused": {rule: known}},
+		closed("paused"),
+		readablePolicies{policies: &policies{loaded: map[string]loadedPolicy{"own": {rule: own}}}},
+	}
+	for at, want := range map[store.Lane]*rule{
+		{Kind: "known"}:                known,
+		{Kind: "known", Policy: "own"}: own,
+		{Kind: "unknown"}:              nil,
+		{Kind: "paused"}:               nil,
+	} {
+		if got := g.rule(t.Context(), at); got != want {
+			t.Errorf("in %+v the rule is %v, want %v", at, got, want)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package falldue
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// head returns a head whose first task's anchor was so long ago.
+func head(kind string, attempts int, ago time.Duration) store.Head {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	lane := store.Lane{State: statements.StateOpen, Kind: kind, Attempts: attempts}
+	return store.Head{Head: statements.Head{Lane: lane, Anchor: now - ago.Microseconds(), Now: now}}
+}
+
+func TestSweeperTellsTheTrackerWhatFallsDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		corrupt := head("k", -1, time.Hour)
+		heads := []store.Head{head("k", 0, 0), head("k", 2, 10*time.Second), head("unknown", 0, 0), corrupt}
+		s := &sweeper{
+			queue: "default", every: time.Minute, lanes: newLaneTracker(), events: events{slog.New(slog.NewTextHandler(&log, nil))},
+			gates: gates{handledKinds{"k": {rule: newRule(backoff.Constant(time.Minute))}}},
+			heads: func(context.Context) ([]store.Head, error) { return heads, nil },
+		}
+		start := time.Now()
+		for range 2 {
+			if err := s.sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if due := s.lanes.due(start, maxSources); len(due) != 2 { // the corrupt one, too: the database decides
+			t.Errorf("due at once are %v", due)
+		}
+		if f := s.lanes.lanes[heads[1].Lane]; f.due.Sub(start) != 50*time.Second {
+			t.Errorf("a task that waits a minute since 10 s ago is due in %v", f.due.Sub(start))
+		}
+		if n := strings.Count(log.String(), "attempts below 0"); n != 1 {
+			t.Errorf("a corrupt lane is reported %d times by two sweeps:\n%s", n, log.String())
+		}
+		if next := s.next().Sub(start); next < time.Minute || next > 66*time.Second {
+			t.Errorf("the next sweep is in %v, want a minute and up to a tenth", next)
+		}
+		s.makeDueSoon()
+		if next := s.next().Sub(start); next != 20*time.Millisecond {
+			t.Errorf("after a lane was emptied the next sweep is in %v, want 20 ms", next)
+		}
+		s.makeDue()
+		if s.next().After(start) {
+			t.Error("the sweep that was asked for is not due")
+		}
+		broken := errors.New("broken")
+		s.heads = func(context.Context) ([]store.Head, error) { return nil, broken }
+		if err := s.sweep(t.Context()); !errors.Is(err, broken) || len(s.lanes.lanes) == 0 {
+			t.Errorf("a sweep that failed: error %v, %d lanes known", err, len(s.lanes.lanes))
+		}
+	})
+}
