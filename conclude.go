@@ -57,8 +57,10 @@ func (x execution) conclude(err error, took time.Duration) store.Settlement {
 	case f.act == actSnooze:
 		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, -1, f.wait.Microseconds()
 		return e
-	case errors.Is(err, ErrStopping):
-		// Not the task's fault: it runs again, here or elsewhere, at once.
+	case f.act == actNone && errors.Is(err, ErrStopping):
+		// Not the task's fault: it runs again, here or elsewhere, at once. What the
+		// handler asked for holds all the same: an API that wants an hour's rest gets
+		// it from a deploy, too.
 		e.State, e.AttemptsDelta = statements.StateSnoozed, -1
 		return e
 	}

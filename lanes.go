@@ -128,21 +128,30 @@ func (l *laneTracker) swept(found map[store.Lane]front, start time.Time) {
 	}
 }
 
-// due lists the lanes with something due, in the order in which to claim from
-// them: by priority, then whose first task has been due for the longest.
+// due lists up to most lanes with something due, in the order in which to claim
+// from them: by priority, then whose first task has been due for the longest. It
+// keeps no more than it returns: a queue may have many thousand due lanes.
 func (l *laneTracker) due(now time.Time, most int) []store.Lane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list []store.Lane
+	cut := false // list[:most] is sorted: nothing behind its last is among the first most
 	for at, f := range l.lanes {
-		if !f.due.After(now) {
-			list = append(list, at)
+		if f.due.After(now) || cut && l.compare(at, list[most-1]) >= 0 {
+			continue
+		}
+		if list = append(list, at); len(list) == 2*most {
+			slices.SortFunc(list, l.compare)
+			list, cut = list[:most], true
 		}
 	}
-	slices.SortFunc(list, func(a, b store.Lane) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), l.lanes[a].due.Compare(l.lanes[b].due), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Attempts, b.Attempts))
-	})
+	slices.SortFunc(list, l.compare)
 	return list[:min(len(list), most)]
+}
+
+// compare compares known lanes by when to claim from them.
+func (l *laneTracker) compare(a, b store.Lane) int {
+	return cmp.Or(cmp.Compare(a.Priority, b.Priority), l.lanes[a].due.Compare(l.lanes[b].due), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Attempts, b.Attempts))
 }
 
 // next is when the first lane falls due, and false when none is known.

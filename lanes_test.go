@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -51,5 +52,40 @@ func TestATaskBeforeTheFirstIsLookedFor(t *testing.T) {
 	known.hint(at, now)
 	if f := known.lanes[at]; f.since != 0 || !f.due.Equal(now) {
 		t.Errorf("an earlier task: due in %v from %d, want now from 0", f.due.Sub(now), f.since)
+	}
+}
+
+// TestDueListsTheFirst: of many due lanes those come first that lower priorities,
+// and then longer waits, put there.
+func TestDueListsTheFirst(t *testing.T) {
+	t.Parallel()
+	const lanes, most = 5000, 100
+	now, known := time.Now(), newLaneTracker()
+	for _, i := range rand.Perm(lanes) {
+		known.hint(store.Lane{State: "open", Kind: "k", Priority: i / 1000, Attempts: i}, now.Add(-time.Duration(lanes-i)*time.Second))
+		known.hint(store.Lane{State: "open", Kind: "later", Attempts: i}, now.Add(time.Second))
+	}
+	due := known.due(now, most)
+	if len(due) != most {
+		t.Fatalf("%d lanes are listed, want %d", len(due), most)
+	}
+	for i, at := range due {
+		if at.Attempts != i {
+			t.Fatalf("lane %d is that of %d, want %d", i, at.Attempts, i)
+		}
+	}
+	if all := known.due(now, 2*lanes); len(all) != lanes {
+		t.Errorf("%d lanes are due, want %d", len(all), lanes)
+	}
+}
+
+// BenchmarkDue measures what a claim costs a poller that knows many due lanes.
+func BenchmarkDue(b *testing.B) {
+	now, known := time.Now(), newLaneTracker()
+	for i := range 20_000 {
+		known.hint(store.Lane{State: "open", Kind: "k", Attempts: i}, now.Add(-time.Duration(i)))
+	}
+	for b.Loop() {
+		known.due(now, maxSources)
 	}
 }

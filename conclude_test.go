@@ -1,0 +1,37 @@
+package falldue
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// TestVerdictsHoldAfterTheShutdownTimeout: a handler whose context was cancelled
+// because the worker stops has not failed, unless it says what becomes of its task.
+func TestVerdictsHoldAfterTheShutdownTimeout(t *testing.T) {
+	t.Parallel()
+	x := execution{
+		claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 1}, Attempts: 1}, rule: newRule(backoff.Constant(time.Minute)), claimed: time.Now(),
+	}
+	for name, c := range map[string]struct {
+		err   error
+		state string
+		delta int
+		wait  time.Duration
+	}{
+		"an error":   {errors.New("stopped"), statements.StateSnoozed, -1, 0},
+		"Snooze":     {Snooze(time.Hour), statements.StateSnoozed, -1, time.Hour},
+		"RetryAfter": {RetryAfter(time.Hour, nil), statements.StateSnoozed, 0, time.Hour},
+		"Discard":    {Discard(errors.New("gone")), statements.StateDead, 0, 0},
+	} {
+		e := x.conclude(fmt.Errorf("%w: %w", ErrStopping, readError(c.err)), time.Second)
+		if e.State != c.state || e.AttemptsDelta != c.delta || store.Duration(e.Wait) != c.wait {
+			t.Errorf("%s: the task becomes %s with %d attempts more and waits %v; want %s, %d, %v", name, e.State, e.AttemptsDelta, store.Duration(e.Wait), c.state, c.delta, c.wait)
+		}
+	}
+}
