@@ -2,7 +2,6 @@ package falldue
 
 import (
 	"context"
-	"database/sql"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +12,7 @@ import (
 )
 
 // takeSlot takes a claim slot until the test, or the transaction, ends.
-func takeSlot(t *testing.T, q *Queue, slot int64) *sql.Tx {
+func takeSlot(t *testing.T, q *Queue, slot int64) {
 	t.Helper()
 	tx, err := q.db.BeginTx(t.Context(), nil)
 	if err != nil {
@@ -30,7 +29,6 @@ func takeSlot(t *testing.T, q *Queue, slot int64) *sql.Tx {
 	if err != nil || got == 0 {
 		t.Fatalf("no slot is free (error %v)", err)
 	}
-	return tx
 }
 
 // TestClaimsWithoutASlot: whoever has the slots may stand still. Others go on,

@@ -221,7 +221,7 @@ func upgrade(t *testing.T, engine, folder string) {
 // list returns each task as a text, by id. It reads the columns that all releases have.
 func list(t *testing.T, db *sqlx.DB) map[int64]string {
 	t.Helper()
-	rows, err := db.Queryx( //nolint:sqlclosecheck // it is closed
+	rows, err := db.Queryx(
 		"select id, kind, queue, state, policy, priority, attempts, max_attempts, fence, claimed_by, updated_at, created_at, payload from falldue_tasks")
 	if err != nil {
 		t.Fatal(err)

@@ -172,7 +172,7 @@ func (s *Store) numbersOf(delays []*Delay) string {
 	for _, d := range delays {
 		n, ok := s.delays[d.text]
 		if !ok {
-			n = uint32(len(s.delays))
+			n = uint32(len(s.delays)) //nolint:gosec // there are at most maxMade
 			s.delays[d.text] = n
 		}
 		numbers = binary.LittleEndian.AppendUint32(numbers, n)

@@ -168,9 +168,7 @@ func TestSuccessAfterTheContextEndedIsNone(t *testing.T) {
 		"transaction": func(ctx context.Context, s *Store) error {
 			return s.transact(ctx, func(*conn) error { return nil })
 		},
-		"query": func(ctx context.Context, s *Store) error {
-			return insertOnce(ctx, s)
-		},
+		"query": insertOnce,
 	} {
 		ctx, giveUp := context.WithCancel(t.Context())
 		db := sqlx.NewDb(sql.OpenDB(hasty{giveUp: giveUp, closed: new(int)}), "hasty")
