@@ -36,11 +36,14 @@ func TestCorruptLanesAreNotSweptForAtOnce(t *testing.T) {
 }
 
 // dead is a server that takes connections and never answers.
-type dead struct{ driver.Conn }
+type dead struct {
+	driver.Conn
+	id *int // tells connections apart
+}
 
-func (d dead) Connect(context.Context) (driver.Conn, error) { return d, nil }
-func (dead) Driver() driver.Driver                          { return nil }
-func (dead) Close() error                                   { return nil }
+func (dead) Connect(context.Context) (driver.Conn, error) { return dead{id: new(int)}, nil }
+func (dead) Driver() driver.Driver                        { return nil }
+func (dead) Close() error                                 { return nil }
 
 func (dead) PrepareContext(ctx context.Context, _ string) (driver.Stmt, error) {
 	<-ctx.Done()

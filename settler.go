@@ -64,20 +64,20 @@ const (
 func (s *settler) behind() bool { return len(s.in) >= store.MaxBatch }
 
 // work writes batches until in is closed and empty, with the second settler's
-// help.
-func (s *settler) work() {
+// help. Once ctx has ended it gives up what the database does not take.
+func (s *settler) work(ctx context.Context) {
 	defer close(s.done)
 	var helping sync.WaitGroup
 	if s.second != nil {
-		helping.Go(func() { s.second.each(nil, s.more) })
+		helping.Go(func() { s.second.each(ctx, nil, s.more) })
 	}
-	s.each(s.in, nil)
+	s.each(ctx, s.in, nil)
 	helping.Wait()
 }
 
 // each writes a batch at each run that comes in, or each time there is more,
 // until that is closed.
-func (s *settler) each(in <-chan *run, more <-chan struct{}) {
+func (s *settler) each(ctx context.Context, in <-chan *run, more <-chan struct{}) {
 	batch := make([]*run, 0, store.MaxBatch)
 	for open := true; open; {
 		var retry <-chan time.Time
@@ -99,32 +99,35 @@ func (s *settler) each(in <-chan *run, more <-chan struct{}) {
 			signal(s.more)
 		}
 		s.signals.room() // pollers may have waited since the settlers were behind
-		s.writeAll(batch, false)
+		s.writeAll(ctx, batch, false)
 		if len(s.parked) > 0 && !time.Now().Before(s.nextTry) {
-			s.tryParked()
+			s.tryParked(ctx)
 		}
 	}
 	if in != nil {
 		close(s.more)
 	}
-	s.end()
+	s.end(ctx)
 }
 
 // end tries what is parked for as long as handlers may take to stop.
-func (s *settler) end() {
-	for over := time.Now().Add(s.shutdownTimeout); len(s.parked) > 0 && time.Now().Before(over); s.tryParked() {
-		_ = pause(context.Background(), time.Until(s.nextTry))
+func (s *settler) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.shutdownTimeout)
+	defer cancel()
+	for ; len(s.parked) > 0 && ctx.Err() == nil; s.tryParked(ctx) {
+		_ = pause(ctx, time.Until(s.nextTry))
 	}
 	for _, r := range s.parked {
 		s.abandon(r)
 	}
+	s.parked = nil
 }
 
 // tryParked tries to settle what is parked.
-func (s *settler) tryParked() {
+func (s *settler) tryParked(ctx context.Context) {
 	list := s.parked
 	s.parked = nil
-	s.writeAll(s.stillHeld(list), true)
+	s.writeAll(ctx, s.stillHeld(ctx, list), true)
 	s.tries++
 	s.nextTry = time.Now().Add(errorPause(s.tries))
 	if len(s.parked) == 0 {
@@ -133,11 +136,11 @@ func (s *settler) tryParked() {
 }
 
 // writeAll settles a list of any length, in which a task may be twice.
-func (s *settler) writeAll(list []*run, unlocked bool) {
+func (s *settler) writeAll(ctx context.Context, list []*run, unlocked bool) {
 	for len(list) > 0 {
 		n := min(len(list), store.MaxBatch)
 		batch, again := distinct(list[:n])
-		s.write(batch, unlocked)
+		s.write(ctx, batch, unlocked)
 		list = append(again, list[n:]...)
 	}
 }
@@ -200,10 +203,10 @@ func (s *settler) gather(batch []*run, busy bool) []*run {
 // as long as the leases hold: after that other workers run the tasks again, and
 // how these runs ended no longer counts. If unlocked, as after a failure, it parks
 // what somebody else has locked instead of waiting for it.
-func (s *settler) write(batch []*run, unlocked bool) {
+func (s *settler) write(ctx context.Context, batch []*run, unlocked bool) {
 	for try := 0; len(batch) > 0; try++ {
 		unlocked = unlocked || try > 0
-		left, late, err := s.try(batch, unlocked)
+		left, late, err := s.try(ctx, batch, unlocked)
 		switch {
 		case err == nil:
 			locked := setOf(left.Locked)
@@ -216,13 +219,13 @@ func (s *settler) write(batch []*run, unlocked bool) {
 			return
 		case late || s.store.Server().Classify(err) != dialect.Other:
 			s.events.settleFailed(len(batch), err)
-			_ = pause(context.Background(), errorPause(try))
-			batch = s.stillHeld(batch)
+			_ = pause(ctx, errorPause(try))
+			batch = s.stillHeld(ctx, batch)
 		case len(batch) > 1:
 			// One of them is the reason: the others need not share its fate.
 			half := len(batch) / 2
-			s.write(batch[:half], unlocked)
-			s.write(batch[half:], unlocked)
+			s.write(ctx, batch[:half], unlocked)
+			s.write(ctx, batch[half:], unlocked)
 			return
 		default:
 			r := batch[0]
@@ -237,7 +240,7 @@ func (s *settler) write(batch []*run, unlocked bool) {
 }
 
 // try settles a batch once, and reports whether the time for it ran out.
-func (s *settler) try(batch []*run, unlocked bool) (left store.Unsettled, late bool, err error) {
+func (s *settler) try(ctx context.Context, batch []*run, unlocked bool) (left store.Unsettled, late bool, err error) {
 	list := make([]*store.Settlement, len(batch))
 	for i, r := range batch {
 		list[i] = &r.end
@@ -246,18 +249,19 @@ func (s *settler) try(batch []*run, unlocked bool) (left store.Unsettled, late b
 	if unlocked {
 		settle, limit = s.store.SettleUnlocked, statementTimeout
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	left, err = settle(ctx, s.workerID, list)
 	return left, ctx.Err() != nil, err
 }
 
-// stillHeld keeps of a batch the runs whose leases hold and that are not given up.
-func (s *settler) stillHeld(batch []*run) []*run {
+// stillHeld keeps of a batch the runs whose leases hold and that are not given up:
+// none once ctx has ended.
+func (s *settler) stillHeld(ctx context.Context, batch []*run) []*run {
 	now := time.Now()
 	live := batch[:0]
 	for _, r := range batch {
-		if r.lease.holds(now) && (r.giveUp.IsZero() || now.Before(r.giveUp)) {
+		if ctx.Err() == nil && r.lease.holds(now) && (r.giveUp.IsZero() || now.Before(r.giveUp)) {
 			live = append(live, r)
 			continue
 		}

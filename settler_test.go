@@ -1,11 +1,18 @@
 package falldue
 
 import (
+	"context"
+	"database/sql"
+	"log/slog"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
@@ -90,7 +97,7 @@ func TestASecondSettlerHelps(t *testing.T) {
 			w.settler.in <- r
 		}
 		var ended sync.WaitGroup
-		ended.Go(func() { w.settler.each(w.settler.in, nil) })
+		ended.Go(func() { w.settler.each(t.Context(), w.settler.in, nil) })
 		wait(t, w.settler.more, "the settler to call the second one")
 		close(w.settler.in)
 		ended.Wait()
@@ -105,7 +112,7 @@ func TestASecondSettlerHelps(t *testing.T) {
 		w.settler.in = make(chan *run) // the first one gets none of them
 		signal(w.settler.more)
 		close(w.settler.in)
-		w.settler.work()
+		w.settler.work(t.Context())
 		if n, err := q.Counts(t.Context()); err != nil || len(n) > 0 {
 			t.Errorf("the second settler left %v (error %v)", n, err)
 		}
@@ -128,11 +135,45 @@ func TestPollersWaitForSettlers(t *testing.T) {
 		t.Errorf("with %d settlements waiting the poller claims %d tasks", store.MaxBatch, n)
 	}
 	var ended sync.WaitGroup
-	ended.Go(w.settler.work)
+	ended.Go(func() { w.settler.work(t.Context()) })
 	wait(t, p.freed, "the poller to be woken")
 	if p.room() == 0 {
 		t.Error("the poller was woken and still waits")
 	}
 	close(w.settler.in)
 	ended.Wait()
+}
+
+// TestShutdownDoesNotWaitForADatabaseThatIsAway: leases may last for a day.
+func TestShutdownDoesNotWaitForADatabaseThatIsAway(t *testing.T) {
+	t.Parallel()
+	server, err := dialect.DefaultServer(dialect.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		db := sqlx.NewDb(sql.OpenDB(dead{}), "dead")
+		defer db.Close()
+		s := store.New(db, server, store.Options{})
+		cfg := Config{Lease: 24 * time.Hour, ShutdownTimeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)}.withDefaults()
+		w := newWorker(cfg, s, newPolicies(s), nil)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan time.Time, 1)
+		go func() {
+			w.run(ctx)
+			ended <- time.Now()
+		}()
+		r := &run{runEnv: w.desks[DefaultQueue].env, execution: execution{claim: &store.Claim{}}, lease: lease{until: time.Now().Add(cfg.Lease)}}
+		w.leases.hold(r)
+		w.settler.in <- r
+		time.Sleep(time.Hour)
+		stop()
+		stopped := time.Now()
+		if took := (<-ended).Sub(stopped); took > statementTimeout+cfg.ShutdownTimeout+lastSettles {
+			t.Errorf("Run ended %v after its context", took)
+		}
+		if n := w.leases.count(); n != 0 {
+			t.Errorf("%d claims are still held", n)
+		}
+	})
 }

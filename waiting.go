@@ -15,6 +15,8 @@ const (
 	// settleTimeout is how long a settle may wait before it is tried again without
 	// waiting for rows that somebody has locked.
 	settleTimeout = 3 * time.Second
+	// lastSettles is how long a worker tries to settle after the shutdown timeout.
+	lastSettles = 5 * time.Second
 	// cancelDelay is how long a statement may go on after its role was told to stop.
 	cancelDelay = time.Second
 )

@@ -81,10 +81,12 @@ func (w *worker) run(ctx context.Context) {
 	// Leases and settles go on until the last handler has returned.
 	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAfter()
+	settling, stopSettling := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopSettling()
 
 	var background, claiming, handling sync.WaitGroup
 	background.Go(func() { w.leases.work(after) })
-	background.Go(w.settler.work)
+	background.Go(func() { w.settler.work(settling) })
 	for _, r := range w.roles {
 		background.Go(func() { r.work(ctx) })
 	}
@@ -96,6 +98,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 
 	<-ctx.Done()
+	stopped := time.Now()
 	claiming.Wait()
 	for _, d := range w.desks {
 		handling.Go(func() {
@@ -115,6 +118,10 @@ func (w *worker) run(ctx context.Context) {
 		cancel(ErrStopping)
 		<-handled
 	}
+	// A database that does not answer must not hold up the end for as long as
+	// leases last.
+	giveUp := time.AfterFunc(max(time.Until(stopped.Add(w.shutdownTimeout)), 0)+lastSettles, stopSettling)
+	defer giveUp.Stop()
 	close(w.settler.in)
 	<-w.settler.done
 	stopAfter()
