@@ -50,6 +50,11 @@ func (dead) PrepareContext(ctx context.Context, _ string) (driver.Stmt, error) {
 	return nil, ctx.Err()
 }
 
+func (dead) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 // TestWorkerDoesNotWaitForADeadConnection: it tries again, on another.
 func TestWorkerDoesNotWaitForADeadConnection(t *testing.T) {
 	t.Parallel()
