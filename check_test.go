@@ -12,9 +12,9 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestDatabaseThatComputesOtherwise gives a database a power function of its
-// own: no worker may start there, and the error shows both values.
-func TestDatabaseThatComputesOtherwise(t *testing.T) {
+// TestRunRefusesDatabaseWithOtherDelays gives a database a power function of its own.
+// Run must return an error that has both values.
+func TestRunRefusesDatabaseWithOtherDelays(t *testing.T) {
 	dsn := testdb.DSN(t, testdb.Postgres)
 	db, err := sqlx.Open("postgres", dsn+"&search_path=odd,pg_catalog,public")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// pollFailures is a logger's handler that signals each failed poll.
+// pollFailures is a log handler that signals each failed poll.
 type pollFailures struct {
 	slog.Handler
 	seen chan struct{}
@@ -27,10 +27,10 @@ func (p pollFailures) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestClaimsThatFailToCommit: a worker whose claims find tasks and then fail to
-// commit goes on once commits succeed. What it did not get takes no handler's
-// place.
-func TestClaimsThatFailToCommit(t *testing.T) {
+// TestWorkerContinuesAfterFailedCommits: the claims of a worker find tasks and then
+// fail to commit. The worker goes on once commits succeed, and the tasks that it did
+// not get do not count against its concurrency.
+func TestWorkerContinuesAfterFailedCommits(t *testing.T) {
 	dsn := testdb.DSN(t, testdb.SQLite) + "&_pragma=foreign_keys(1)"
 	db, err := sqlx.Open("sqlite", dsn)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestClaimsThatFailToCommit(t *testing.T) {
 			t.Fatal("the worker does not claim any more")
 		}
 	}
-	go func() { // a claim that is under way may fail still
+	go func() { // a claim that has begun may still fail
 		for {
 			select {
 			case <-failed.seen:

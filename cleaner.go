@@ -9,14 +9,14 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// cleanEvery is how often a worker looks for finished tasks whose retention is
+// cleanEvery is the time between two searches for finished tasks whose retention is
 // over.
 const cleanEvery = time.Minute
 
 // cleaner is the role that deletes finished tasks whose retention is over.
 type cleaner struct {
 	queues                       []string
-	doneRetention, deadRetention time.Duration // a dead retention of 0 is for ever
+	doneRetention, deadRetention time.Duration // a deadRetention of 0 is for ever
 	clean                        func(ctx context.Context, queue, state string, retention time.Duration) (int, error)
 	events                       events
 }
@@ -41,7 +41,8 @@ func (c *cleaner) work(ctx context.Context) {
 	}
 }
 
-// cleanState deletes the tasks of a queue and a state, a batch at a time.
+// cleanState deletes the tasks of a queue and a state whose retention is over, a
+// batch at a time.
 func (c *cleaner) cleanState(ctx context.Context, queue, state string, retention time.Duration) {
 	for ctx.Err() == nil {
 		n, err := c.cleanBatch(ctx, queue, state, retention)

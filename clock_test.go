@@ -14,13 +14,13 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestWrongClock runs a worker, and whoever enqueues, in a bubble where it is
-// the year 2000 and time jumps ahead whenever nobody has anything to do. The
-// database is outside, and its clock alone must count.
+// TestWrongClock enqueues and runs a worker in a synctest bubble, where it is the year
+// 2000 and time jumps ahead whenever all goroutines wait. The database is outside the
+// bubble. Only its clock may decide when tasks run.
 func TestWrongClock(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		if engine == testdb.SQLite {
-			// It runs inside the process, on the process's clock.
+			// SQLite runs inside the process and uses its clock.
 			t.Skip("SQLite has no clock of its own")
 		}
 		dsn, driver := testdb.DSN(t, engine), testdb.Drivers(engine)[0]
@@ -77,7 +77,7 @@ func wrongClock(t *testing.T, db *sqlx.DB) {
 		t.Errorf("a delay of %v is stored as %v", delay, wait)
 	}
 	if year := before.Now.Year(); year < 2020 {
-		t.Errorf("the database is in the year %d too", year)
+		t.Errorf("the database is in the year %d as well", year)
 	}
 	if _, err := kind.Enqueue(t.Context(), q, "retried", nil); err != nil {
 		t.Fatal(err)

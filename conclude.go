@@ -2,28 +2,25 @@ package falldue
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
 
-// execution is a claim and the policy that holds for it. Its methods say how the
-// claim ends, as a settlement: by what the handler returned and by what the policy
-// allows.
+// execution is a claim and its policy. Its methods compute the settlement of the
+// claim from what the handler returned and what the policy allows.
 type execution struct {
 	claim    *store.Claim
 	rule     *rule
 	workerID string
-	claimed  time.Time // when the claim was sent; leases and elapsed time count from there
+	claimed  time.Time // when the claim was sent
 }
 
-// maxAttempts is how often the task may run, 0 for any number of times.
+// maxAttempts returns how many attempts the task has in all; 0 is no limit.
 func (x execution) maxAttempts() int {
 	if x.claim.MaxAttempts > 0 {
 		return x.claim.MaxAttempts
@@ -31,7 +28,7 @@ func (x execution) maxAttempts() int {
 	return x.rule.policy.MaxAttempts()
 }
 
-// settlement is the common part of every end.
+// settlement returns the part that all settlements of the claim have in common.
 func (x execution) settlement() store.Settlement {
 	c := x.claim
 	e := store.Settlement{ForgetRecords: c.Fence > 1}
@@ -39,13 +36,13 @@ func (x execution) settlement() store.Settlement {
 	if c.Previous != "" {
 		e.Records = append(e.Records, store.Record{
 			Key: store.Key{TaskID: c.ID, Fence: c.Fence - 1}, Attempt: c.Attempts - 1, Outcome: statements.OutcomeLost, Worker: c.Previous,
-			Error: "the lease ran out: the worker vanished",
+			Error: "the lease ended: the worker vanished",
 		})
 	}
 	return e
 }
 
-// conclude returns how the claim ends after the handler returned err.
+// conclude returns the settlement of the claim after the handler returned err.
 func (x execution) conclude(err error, took time.Duration) store.Settlement {
 	e := x.settlement()
 	if err == nil {
@@ -58,9 +55,8 @@ func (x execution) conclude(err error, took time.Duration) store.Settlement {
 		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, -1, f.wait.Microseconds()
 		return e
 	case f.act == actNone && errors.Is(err, ErrStopping):
-		// Not the task's fault: it runs again, here or elsewhere, at once. What the
-		// handler asked for holds all the same: an API that wants an hour's rest gets
-		// it from a deploy, too.
+		// The task is not to blame: it is due again at once. An outcome that the
+		// handler asked for still holds, such as the wait of a RetryAfter.
 		e.State, e.AttemptsDelta = statements.StateSnoozed, -1
 		return e
 	}
@@ -69,8 +65,8 @@ func (x execution) conclude(err error, took time.Duration) store.Settlement {
 		Key: e.Key, Attempt: x.claim.Attempts, Outcome: statements.OutcomeRetried, Worker: x.workerID,
 		Duration: took.Microseconds(), Error: e.Error.V, Stack: f.stack,
 	}
-	// The jitter is drawn once, here, and moves the anchor; the delay is added by
-	// whoever looks whether the task is due.
+	// The jitter is drawn once, here, and moves the anchor. The delay is added by the
+	// statements that decide whether the task is due.
 	delay, jitter := x.rule.policy.Wait(int64(x.claim.Attempts))
 	if jitter > 0 {
 		jitter = rand.N(jitter)
@@ -87,7 +83,7 @@ func (x execution) conclude(err error, took time.Duration) store.Settlement {
 	return e
 }
 
-// exhausted reports whether the policy allows no further attempt after a wait.
+// exhausted reports whether no attempt is left after a wait of next.
 func (x execution) exhausted(next time.Duration) bool {
 	if most := x.maxAttempts(); most > 0 && x.claim.Attempts >= most {
 		return true
@@ -96,20 +92,20 @@ func (x execution) exhausted(next time.Duration) bool {
 	return x.rule.policy.MaxElapsed() > 0 && elapsed+next > x.rule.policy.MaxElapsed()
 }
 
-// attemptsExhausted ends a task that has no attempt left: its last one was lost
-// with its worker, or the limit is lower now than when it failed.
+// attemptsExhausted returns the settlement of a task that has no attempt left. Its
+// last attempt was lost, or the limit is lower now than when it failed.
 func (x execution) attemptsExhausted(most int) store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, -1
-	e.Error = notNull(fmt.Sprintf("the lease of attempt %d of %d ran out: its worker %q vanished", x.claim.Attempts-1, most, x.claim.Previous))
+	e.Error = notNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished", x.claim.Attempts-1, most, x.claim.Previous))
 	if x.claim.Previous == "" {
 		e.Error = notNull(fmt.Sprintf("%d attempts have failed, and %d are allowed now", x.claim.Attempts-1, most))
 	}
 	return e
 }
 
-// fencesExhausted ends a task whose fence somebody set to the highest number: its
-// claims could no longer be told apart.
+// fencesExhausted returns the settlement of a task whose fence somebody set to the
+// highest number. Its next claims would all have the same fence.
 func (x execution) fencesExhausted() store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, -1
@@ -117,33 +113,19 @@ func (x execution) fencesExhausted() store.Settlement {
 	return e
 }
 
-// release gives back a claim whose handler never started: the row is as the
-// claim found it, but for its fence.
+// release returns the settlement of a claim whose handler never started. It leaves
+// the row as the claim found it, except for the fence.
 func (x execution) release() store.Settlement {
 	e := x.settlement()
-	e.State, e.AttemptsDelta = x.claim.Was.State, -1
+	e.State, e.AttemptsDelta = x.claim.From.State, -1
 	e.Wait = x.claim.Anchor - x.claim.Now - time.Since(x.claimed).Microseconds()
 	return e
 }
 
-// withCause adds to a handler's error why its context ended.
+// withCause adds the cause of the end of the handler's context to its error.
 func withCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
 	return err
 }
-
-// maxErrorText bounds what is kept of an error or a stack.
-const maxErrorText = 16 << 10
-
-// clean makes text storable on every engine: valid UTF-8, no NUL, limited in
-// length.
-func clean(text string) string {
-	if len(text) > maxErrorText {
-		text = text[:maxErrorText] + "…" // which is a copy: the rest can be freed
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-}
-
-func notNull(text string) sql.Null[string] { return sql.Null[string]{V: text, Valid: true} }

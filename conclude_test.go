@@ -11,8 +11,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TestVerdictsHoldAfterTheShutdownTimeout: a handler whose context was cancelled
-// because the worker stops has not failed, unless it says what becomes of its task.
+// TestVerdictsHoldAfterTheShutdownTimeout: if a handler returns an error because the
+// worker stops, the attempt does not count. An outcome that the handler asks for holds.
 func TestVerdictsHoldAfterTheShutdownTimeout(t *testing.T) {
 	t.Parallel()
 	x := execution{

@@ -17,83 +17,87 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// maxDelay is the longest a task can be told to wait.
+// maxDelay is the longest delay of a task, 36,500 days.
 const maxDelay = sqlgen.MaxDelay * time.Second
 
-// DefaultQueue is the queue of kinds that name none.
+// DefaultQueue is the name of the queue of kinds that set no queue.
 const DefaultQueue = "default"
 
-// Config is how a Queue works. The zero value is ready for use.
+// Config is the configuration of a Queue. The zero value is ready for use.
 type Config struct {
-	// Prefix starts the name of each of falldue's tables: letters, digits and
-	// underscores, 40 at the most, and neither pg_ on PostgreSQL nor sqlite_ on
-	// SQLite in front. Defaults to "falldue_".
+	// Prefix starts the name of each of falldue's tables. It has up to 40
+	// letters, digits and underscores, and does not start with pg_ on PostgreSQL
+	// or sqlite_ on SQLite. Defaults to "falldue_".
 	Prefix string
-	// Schema is the PostgreSQL schema of the tables; Migrate creates it where
-	// it is missing: 63 bytes at the most, without control characters,
-	// semicolons and --, and not beginning with pg_. Defaults to the
-	// connection's search path. The other engines have none.
+	// Schema is the PostgreSQL schema of the tables. Migrate creates it if it does
+	// not exist. It has up to 63 bytes, contains no control character, semicolon
+	// or --, and does not start with pg_. Defaults to the connection's search path.
+	// It must be empty on other engines.
 	Schema string
 
-	// Queues names the queues that Run works on, and how; all others are left
-	// alone, including "default" if it is not among them. Defaults to the queue
-	// "default" alone.
+	// Queues has the queues that Run works on, by name. Run leaves all other
+	// queues alone, the queue "default" too if it is not listed. Defaults to the
+	// queue "default" alone.
 	Queues map[string]QueueConfig
-	// Concurrency is how many handlers may run at once for each queue that does
-	// not set its own. Defaults to 10.
+	// Concurrency is the number of handlers that may run at once for each queue
+	// that does not set its own: 1 to 100,000. Defaults to 10.
 	Concurrency int
-	// PollInterval is how often a worker looks for tasks that other processes
-	// enqueued, by one statement a queue, or a few on MySQL and MariaDB. A task
-	// that it knows of starts when it falls due, not at the next poll. Defaults to
-	// 1 second, to 15 seconds where Listen is set; up to a tenth is added at random.
+	// PollInterval is the time between two searches for tasks that other processes
+	// enqueued: 1 millisecond to 1 hour. Up to a tenth is added at random. A search
+	// is one statement for each queue, or a few on MySQL and MariaDB. A task that
+	// the worker already knows of starts when it falls due, not at the next poll.
+	// Defaults to 1 second, or to 15 seconds if Listen is set.
 	PollInterval time.Duration
-	// Lease is how long a task stays with a worker that does not answer; then
-	// it falls due for others, after its policy's delay. Workers extend their
-	// leases every third of it. Defaults to 1 minute, 1 second at the least.
+	// Lease is how long a task belongs to a worker that no longer extends its
+	// lease: 1 second to 24 hours. After that, and after its policy's delay, the
+	// task is due for other workers. Workers extend their leases every third of
+	// this time. Defaults to 1 minute.
 	Lease time.Duration
-	// ShutdownTimeout is how long Run lets running handlers finish after its context
-	// ended, before it cancels theirs. Defaults to 30 seconds; negative is not
-	// at all.
+	// ShutdownTimeout is how long Run waits for running handlers after its context
+	// has ended, before it cancels their contexts. A negative value cancels them
+	// at once. Defaults to 30 seconds.
 	ShutdownTimeout time.Duration
-	// DoneRetention is how long tasks that are done stay in the table. Defaults to 0:
-	// they are deleted at once, and a handler's result with them. A worker
-	// cleans its queues about once a minute, by its own DoneRetention and DeadRetention: give
-	// all workers of a queue the same.
+	// DoneRetention is how long tasks that are done stay in the table, up to 36,500
+	// days. Defaults to 0: they are deleted at once, and their results with them.
+	//
+	// A worker deletes finished tasks of its queues about once a minute, by its own
+	// DoneRetention and DeadRetention. Give all workers of a queue the same values.
 	DoneRetention time.Duration
-	// DeadRetention is how long dead and cancelled tasks stay in the table.
-	// Defaults to 0: for ever.
+	// DeadRetention is how long dead and cancelled tasks stay in the table, up to
+	// 36,500 days. Defaults to 0, which keeps them for ever.
 	DeadRetention time.Duration
-	// MaxPayload is the size in bytes of the largest payload that Enqueue
-	// takes. Defaults to 1 MiB, 64 MiB at the most.
+	// MaxPayload is the largest size of a payload or a result, in bytes, up to 64
+	// MiB. Defaults to 1 MiB.
 	MaxPayload int
 
-	// Listen, on PostgreSQL, wakes the worker as soon as another process commits
-	// tasks: package pgnotify makes it. The processes that enqueue need Notify.
-	// It calls wake for each notice on channel, and once when it begins to
-	// listen; it returns when ctx ends, or with an error, and is then called
-	// again. Defaults to none: other processes' tasks are polled for.
+	// Listen wakes the worker as soon as another process commits tasks. Only
+	// PostgreSQL has it. Package pgnotify provides such a function; the processes
+	// that enqueue must set Notify.
+	//
+	// Listen calls wake for each notice on channel, and once when it begins to
+	// listen. It returns when ctx ends or when it fails. After a failure the worker
+	// logs the error and calls it again. Defaults to nil: the worker finds tasks of
+	// other processes by polling.
 	Listen func(ctx context.Context, channel string, wake func()) error
-	// Notify makes Enqueue notify those who Listen. Commits of transactions that
-	// notify queue up behind each other in PostgreSQL, so turn it on where
-	// somebody listens. Defaults to whether Listen is set.
+	// Notify makes enqueues notify the workers that set Listen. Only PostgreSQL has
+	// it. There the commits of transactions that notify wait for each other, so set
+	// it only if a worker listens. Setting Listen sets Notify too.
 	Notify bool
 
-	// Name says in claimed_by and in recorded attempts which worker ran a
-	// task: 27 printable ASCII characters at the most. A random part is added,
-	// so that no two workers are ever taken for one. Defaults to host and
-	// process id.
+	// Name is the name of the worker in claimed_by and in recorded attempts: up to
+	// 27 printable ASCII characters. A random part is appended, so that no two
+	// workers have the same name. Defaults to the host name and the process id.
 	Name string
-	// Logger is told of what a user cannot see otherwise: lost leases,
-	// policies that do not parse, a database that does not answer. Defaults to
-	// slog.Default().
+	// Logger logs what the API does not report: lost leases, policies that cannot
+	// be read, a database that does not answer. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
-// QueueConfig is how a worker works on one of its queues. The zero value is
-// ready for use.
+// QueueConfig is the configuration of one of a worker's queues. The zero value
+// is ready for use.
 type QueueConfig struct {
-	// Concurrency is how many handlers may run at once for the tasks of the
-	// queue. Defaults to [Config].Concurrency.
+	// Concurrency is the number of handlers that may run at once for the tasks of
+	// the queue: 1 to 100,000. Defaults to [Config].Concurrency.
 	Concurrency int
 }
 
@@ -177,7 +181,7 @@ func (c Config) validate(s dialect.Server) error {
 
 func (c Config) tables() dialect.Tables { return dialect.Tables{Schema: c.Schema, Prefix: c.Prefix} }
 
-// workerID makes the name of one run of one worker.
+// workerID returns a new id for a worker: its name and a random part.
 func (c Config) workerID() string {
 	var random [6]byte
 	_, _ = rand.Read(random[:]) // never fails
@@ -193,8 +197,8 @@ func printable(r rune) rune {
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$`)
 
-// validName checks the name of a kind or a queue: what every engine's index
-// holds and compares alike.
+// validName checks the name of a kind or a queue. It allows only names that the
+// index of every engine can hold and compares in the same way.
 func validName(what, name string) error {
 	if !namePattern.MatchString(name) {
 		return invalid("%s %.101q; allowed are 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the first a letter or digit", what, name)

@@ -18,8 +18,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// Many tasks go into PostgreSQL by COPY, where the driver can stream it and the
-// user may take ids from the sequence, and by INSERT where not.
+// TestManyTasksAreCopied: many tasks go into PostgreSQL by COPY if the driver supports
+// it and the user may use the sequence of the ids, and by INSERT otherwise.
 func TestManyTasksAreCopied(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -66,9 +66,9 @@ func TestManyTasksAreCopied(t *testing.T) {
 	}
 }
 
-// TestCopiedTasksAreAsEnqueued: the columns of a COPY of tasks that leave all to
-// the table, and of one where a single task does not.
-func TestCopiedTasksAreAsEnqueued(t *testing.T) {
+// TestCopiedTasksEqualInsertedTasks copies tasks without options, and tasks of which one
+// has options, and compares them with tasks that are enqueued one by one.
+func TestCopiedTasksEqualInsertedTasks(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.Postgres)
 	q, err := falldue.New(db, falldue.Config{})
@@ -120,8 +120,8 @@ func TestCopiedTasksAreAsEnqueued(t *testing.T) {
 	}
 }
 
-// limit makes the connection one of a user who may do with tables what falldue
-// needs, and nothing with sequences.
+// limit sets a role on the connection that has the rights on tables that falldue needs,
+// and no rights on sequences.
 func limit(t *testing.T, db *sqlx.DB) {
 	t.Helper()
 	var database string
@@ -135,7 +135,7 @@ func limit(t *testing.T, db *sqlx.DB) {
 	db.MustExec("set role " + role)
 }
 
-// breaking is lib/pq with connections that break in the middle of a COPY.
+// breaking is lib/pq with connections that break during a COPY.
 type breaking struct{ dsn string }
 
 func (b breaking) Connect(ctx context.Context) (driver.Conn, error) {
@@ -149,7 +149,7 @@ func (b breaking) Connect(ctx context.Context) (driver.Conn, error) {
 
 func (breaking) Driver() driver.Driver { return pq.Driver{} }
 
-// plainConn is what database/sql wants of a connection.
+// plainConn has the methods of a connection that database/sql uses.
 type plainConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -176,7 +176,7 @@ func (brokenStmt) CopyData(context.Context, string) (driver.Result, error) {
 
 func (brokenStmt) Close() error { return driver.ErrBadConn }
 
-// TestConnectionBreaksDuringCopy: the tasks take the ordinary way, on another.
+// TestConnectionBreaksDuringCopy: the tasks are then inserted on another connection.
 func TestConnectionBreaksDuringCopy(t *testing.T) {
 	t.Parallel()
 	db := sqlx.NewDb(sql.OpenDB(breaking{testdb.DSN(t, testdb.Postgres)}), "postgres")

@@ -13,9 +13,9 @@ import (
 	"github.com/falldue/falldue/queuetest"
 )
 
-// TestConformanceWithoutAName holds an engine to the suite that no code knows by
-// its name. Its server lacks what decides how a claim and a settle are made; the
-// tests of internal/statements take away all else, one by one.
+// TestConformanceWithoutAName runs the suite on an engine whose name no code knows. Its
+// server lacks capabilities that decide how tasks are claimed and settled. The tests of
+// internal/statements take away all other capabilities, one by one.
 func TestConformanceWithoutAName(t *testing.T) {
 	for _, lack := range []string{"lateral", "update returning", "row locks", "everything"} {
 		t.Run("without "+lack, func(t *testing.T) {
@@ -34,9 +34,9 @@ func TestConformanceWithoutAName(t *testing.T) {
 	}
 }
 
-// TestNoCodeAsksForTheNameOfAnEngine: what engines do differently is a method
-// of their Dialect or one of their Caps.
-func TestNoCodeAsksForTheNameOfAnEngine(t *testing.T) {
+// TestCodeDoesNotAskForEngineNames: a difference between engines is a method of Dialect
+// or a field of Caps.
+func TestCodeDoesNotAskForEngineNames(t *testing.T) {
 	t.Parallel()
 	name := regexp.MustCompile(`\bdialect\.(Postgres|MySQL|MariaDB|SQLite|TiDB)\b`)
 	for text, want := range map[string]bool{"if s.Name() == dialect.Postgres {": true, "case dialect.TiDB:": true, "dialect.PostgresLike": false} {

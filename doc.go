@@ -3,20 +3,22 @@
 //
 // # A task falls due when the database says so
 //
-// A row holds two facts: how often its task was tried (attempts), and the
-// moment its wait counts from (updated_at). When it runs again is a policy, an
-// expression over those facts, rendered into SQL and evaluated by the database:
+// A row holds two facts: the number of attempts of its task (attempts) and the
+// time from which its wait counts (updated_at). A policy is an expression over
+// those facts that says when the task runs again. It is rendered into SQL, and
+// the database evaluates it:
 //
 //	due  :=  updated_at + f(attempts) <= now
 //
-// No "next run" is stored. So a policy that changes acts at once on every
-// waiting task, and no row is written for it.
+// No "next run" is stored. A changed policy therefore applies at once to every
+// waiting task, without writing a row.
 //
 // # Use
 //
-// A [Kind] is a value that whoever enqueues and whoever handles share. [New]
-// makes a [Queue] on a *sqlx.DB; [Queue.Migrate] creates its tables; [Handle]
-// registers a handler; [Queue.Run] works until its context ends:
+// A [Kind] is a value shared by the code that enqueues tasks and the code that
+// handles them. [New] makes a [Queue] on a *sqlx.DB, [Queue.Migrate] creates its
+// tables, [Handle] registers a handler, and [Queue.Run] runs handlers until its
+// context ends:
 //
 //	var Invoice = falldue.NewKind[InvoiceArgs]("invoice.send", falldue.KindConfig{
 //		Policy:  backoff.Arctan(24 * time.Hour),
@@ -29,30 +31,34 @@
 //	id, err := Invoice.EnqueueTx(ctx, q, tx, InvoiceArgs{…}, nil)
 //	err = q.Run(ctx)
 //
-// # The way of a task
+// # The life of a task
 //
 // Data flows one way: enqueue → row → claim → handler → settle.
 //
-// A task enqueued in a transaction exists when that commits. A worker claims
-// it: attempts goes up by one, fence too, and updated_at moves to the end of a
-// lease, which the worker extends for as long as the handler runs; a worker
-// that dies leaves a task that falls due by itself. The handler returns nil,
-// and the task is done; an error, and it waits under its policy, or is dead;
-// or what [Discard], [Snooze] and [RetryAfter] return. Settling matches on the
-// fence, so that a worker that lost its lease cannot settle what another runs.
+// A task that is enqueued in a transaction exists once the transaction commits.
 //
-// A handler runs at least once. What it writes to the queue's own database is
-// written exactly once if it ends its task in the same transaction:
-// [Task.DoneTx].
+// A claim gives the task to a worker. It adds one to attempts and to fence, and
+// moves updated_at to the end of a lease. The worker extends the lease while the
+// handler runs. The task of a worker that dies falls due again by itself.
+//
+// A settle ends the claim. If the handler returns nil, the task is done. If it
+// returns an error, the task waits under its policy, or is dead when no attempt
+// is left. [Discard], [Snooze] and [RetryAfter] return errors that ask for
+// another outcome. A settle matches the fence, so that a worker that lost its
+// lease cannot settle a task that another worker runs.
+//
+// A handler runs at least once. What it writes to the queue's database is
+// written exactly once if the handler ends its task in the same transaction
+// with [Task.DoneTx].
 //
 // # Packages
 //
-// Imports go one way, and a test holds them to it:
+// Imports go one way, which a test enforces:
 //
 //	dialect ← sqlgen ← {backoff, internal/statements} ← {internal/store, migrations} ← falldue ← queuetest ← {cmd, examples}
 //
-// Package backoff has the policies, sqlgen the expressions behind them, dialect
-// what an engine is and can. internal/statements has the SQL of the queue, and
-// internal/store runs it. queuetest is the conformance suite, for any engine and
-// driver.
+// Package backoff has the policies, sqlgen the expressions behind them, and
+// dialect the properties of each engine. Package internal/statements has the SQL
+// of the queue, and internal/store runs it. Package queuetest is the conformance
+// suite for any engine and driver.
 package falldue

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestReadmeShowsTheExample holds the README's program to the Example, which
-// is compiled and run.
+// TestReadmeShowsTheExample compares the README's program with the Example, which is
+// compiled and run.
 func TestReadmeShowsTheExample(t *testing.T) {
 	t.Parallel()
 	_, example, _ := strings.Cut(readFile(t, "example_test.go"), "\n)\n\n") // the imports
@@ -29,7 +29,7 @@ func TestReadmeShowsTheExample(t *testing.T) {
 
 // TestExamplesShowTheAPI requires that an example uses each exported function,
 // method and variable of the root package. Methods count by their name alone.
-// Those that others call, such as Error, need no example.
+// Methods that other packages call, such as Error, need no example.
 func TestExamplesShowTheAPI(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob("*.go")
@@ -111,7 +111,7 @@ func noteUses(file *ast.File, used map[string]bool) {
 	}
 }
 
-// TestContributingShowsTheLayers holds the line with the arrows to doc.go's.
+// TestContributingShowsTheLayers compares the line with the arrows with that of doc.go.
 func TestContributingShowsTheLayers(t *testing.T) {
 	t.Parallel()
 	if line := layersLine(t); !strings.Contains(readFile(t, "CONTRIBUTING.md"), line) {
@@ -139,7 +139,7 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-func TestDocumentsLinkToWhatIsThere(t *testing.T) {
+func TestLinksOfDocumentsResolve(t *testing.T) {
 	t.Parallel()
 	links := 0
 	for _, file := range documents(t) {

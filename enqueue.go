@@ -12,53 +12,58 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// EnqueueOptions are a task's own settings. The zero value, like a nil pointer,
-// runs it at once, as its kind says.
+// EnqueueOptions are the settings of one call's tasks. With the zero value, as
+// with a nil pointer, a task is due at once and has the settings of its kind.
 type EnqueueOptions struct {
-	// Delay is how long the task waits before it first runs: 0 to 36,500 days.
+	// Delay is how long the task waits before its first run: 0 to 36,500 days.
 	Delay time.Duration
-	// RunRunAt is when the task first runs, in the years 1970 to 9000; a moment in the
-	// past is at once. It counts by the database's clock. Not together with Delay.
+	// RunAt is when the task first runs, by the database's clock, in the years 1970
+	// to 9000. A time in the past means at once. RunAt and Delay cannot both be set.
 	RunAt time.Time
-	// Queue is where the task waits. Defaults to the kind's.
+	// Queue is the name of the queue in which the task waits. Defaults to the
+	// kind's.
 	Queue string
-	// Priority orders the tasks of a queue: lower first, -32,768 to 32,767. Defaults
-	// to the kind's.
+	// Priority orders the tasks of a queue, -32,768 to 32,767. Tasks with a lower
+	// number run first. Defaults to the kind's.
 	Priority *int
-	// Policy is the task's own. Defaults to the kind's, and then follows it
-	// when it changes.
+	// Policy is the policy of the task, which is stored with it. Defaults to the
+	// kind's, which is not stored: a change of the kind's policy then applies to the
+	// task.
 	Policy *backoff.Policy
-	// MaxAttempts is how often the task may run before it is dead. 0 is what
-	// its policy says.
+	// MaxAttempts is the number of attempts after which the task is dead, up to
+	// 2,147,483,647. Defaults to 0, the limit of its policy.
 	MaxAttempts int
 }
 
-// Enqueue stores a task and returns its id. It is in a transaction of its own:
-// when Enqueue returns without an error, the task will run.
+// Enqueue stores a task in a transaction of its own and returns the task's id.
+// Once it returns without an error, the task will run.
 //
-// Errors wrap [ErrInvalid] for arguments or options, and [ErrNotMigrated] where
-// the tables are missing. After another error, such as a broken connection,
-// nobody knows whether the task was stored.
+// The error wraps [ErrInvalid] for invalid arguments or options or an invalid
+// kind, and [ErrNotMigrated] if the tables are missing. After any other error,
+// such as a broken connection, it is not known whether the task was stored.
 func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts *EnqueueOptions) (int64, error) {
 	return firstID(k.EnqueueMany(ctx, q, []A{args}, opts))
 }
 
-// EnqueueTx stores a task inside the caller's transaction, a *sqlx.Tx or
-// *sql.Tx: it will run if that transaction commits, and never have been if it
-// does not. Workers see it at their next poll after the commit; those of this
-// process at once, if it calls [Queue.Wake].
+// EnqueueTx stores a task inside tx, the caller's *sqlx.Tx or *sql.Tx, and
+// returns the task's id. The task will run if tx commits, and does not exist
+// otherwise. Workers find it at their next poll after the commit. The worker of
+// this process finds it at once if the caller then calls [Queue.Wake]. Errors
+// are as for [Kind.Enqueue].
 func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts *EnqueueOptions) (int64, error) {
 	return firstID(k.EnqueueManyTx(ctx, q, tx, []A{args}, opts))
 }
 
-// EnqueueMany stores tasks that share their options, all or none, and returns
-// their ids in the order of args; of none none. More than 500 go into PostgreSQL
-// by COPY where the driver streams it, as lib/pq does.
+// EnqueueMany stores a task for each element of args, with the same options, and
+// returns their ids in the order of args. It stores all of them or none. More
+// than 500 tasks go into PostgreSQL by COPY if the driver supports it, as lib/pq
+// does. Errors are as for [Kind.Enqueue].
 func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts *EnqueueOptions) ([]int64, error) {
 	return k.enqueue(ctx, q, nil, args, opts)
 }
 
-// EnqueueManyTx is EnqueueMany inside the caller's transaction.
+// EnqueueManyTx is like [Kind.EnqueueMany] but stores the tasks inside tx, as
+// [Kind.EnqueueTx] does.
 func (k Kind[A]) EnqueueManyTx(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]int64, error) {
 	if tx == nil {
 		return nil, invalid("the transaction is nil")
@@ -70,8 +75,8 @@ func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts *E
 	return q.enqueue(ctx, tx, len(args), func(i int) EnqueueParams { return newParams(&k.kind, args[i], opts) })
 }
 
-// EnqueueParams is a task to be, for [Queue.EnqueueMany]: tasks of several kinds, or
-// with options of their own, stored at once.
+// EnqueueParams is a task for [Queue.EnqueueMany], which stores tasks of several
+// kinds, or with different options, in one call. [Kind.Params] makes it.
 type EnqueueParams struct {
 	kind *kind
 	args any
@@ -79,7 +84,8 @@ type EnqueueParams struct {
 	err  error
 }
 
-// Params makes a task to be of this kind.
+// Params returns a task of this kind for [Queue.EnqueueMany]. It stores nothing
+// and reports no error; EnqueueMany does.
 func (k Kind[A]) Params(args A, opts *EnqueueOptions) EnqueueParams {
 	return newParams(&k.kind, args, opts)
 }
@@ -99,13 +105,15 @@ func firstID(ids []int64, err error) (int64, error) {
 	return ids[0], nil
 }
 
-// EnqueueMany stores tasks of any kinds, all or none, and returns their ids
-// in the order of the params.
+// EnqueueMany stores tasks of any kinds in a transaction of its own, all or
+// none, and returns their ids in the order of params. Errors are as for
+// [Kind.Enqueue].
 func (q *Queue) EnqueueMany(ctx context.Context, params ...EnqueueParams) ([]int64, error) {
 	return q.enqueue(ctx, nil, len(params), func(i int) EnqueueParams { return params[i] })
 }
 
-// EnqueueManyTx is EnqueueMany inside the caller's transaction.
+// EnqueueManyTx is like [Queue.EnqueueMany] but stores the tasks inside tx, as
+// [Kind.EnqueueTx] does.
 func (q *Queue) EnqueueManyTx(ctx context.Context, tx Tx, params ...EnqueueParams) ([]int64, error) {
 	if tx == nil {
 		return nil, invalid("the transaction is nil")
@@ -113,7 +121,7 @@ func (q *Queue) EnqueueManyTx(ctx context.Context, tx Tx, params ...EnqueueParam
 	return q.enqueue(ctx, tx, len(params), func(i int) EnqueueParams { return params[i] })
 }
 
-// enqueue stores n tasks. It checks every one before it writes the first.
+// enqueue stores n tasks. It checks all of them before it writes the first.
 func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) EnqueueParams) ([]int64, error) {
 	if n == 0 {
 		return nil, nil
@@ -145,7 +153,7 @@ func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) En
 	return ids, nil
 }
 
-// pending checks params, and makes an entry of them.
+// pending checks params and returns the task that they describe.
 func (q *Queue) pending(d EnqueueParams) (e pending, err error) {
 	if d.err != nil {
 		return e, d.err
@@ -155,7 +163,7 @@ func (q *Queue) pending(d EnqueueParams) (e pending, err error) {
 	if o.Priority != nil {
 		e.Priority = *o.Priority
 	}
-	if e.Queue == "" || e.Queue != d.kind.Queue { // the kind's own was checked before
+	if e.Queue == "" || e.Queue != d.kind.Queue { // the kind's queue was checked by NewKind
 		if err := validName("queue", e.Queue); err != nil {
 			return e, err
 		}
@@ -177,7 +185,7 @@ func (q *Queue) pending(d EnqueueParams) (e pending, err error) {
 	}
 	if !o.RunAt.IsZero() {
 		if o.Delay != 0 {
-			return e, invalid("both Delay %v and RunAt %v; allowed is one", o.Delay, o.RunAt)
+			return e, invalid("both Delay %v and RunAt %v are set; allowed is one of them", o.Delay, o.RunAt)
 		}
 		if y := o.RunAt.UTC().Year(); y < 1970 || y > 9000 {
 			return e, invalid("RunAt %v; allowed are the years 1970 to 9000", o.RunAt)

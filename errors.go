@@ -10,25 +10,25 @@ import (
 
 // Errors to test for with errors.Is.
 var (
-	// ErrLeaseLost is returned by Task.DoneTx, and is the cause of a handler's
-	// cancelled context, when the task is no longer this worker's: its lease
-	// ran out and another worker may run it, or somebody cancelled it.
+	// ErrLeaseLost means that a task no longer belongs to the worker: its lease
+	// ended and another worker may run it, or the task was cancelled. Task.DoneTx
+	// returns it, and it is the cause of the end of the handler's context.
 	ErrLeaseLost = errors.New("falldue: lease lost")
-	// ErrTimeout is the cause of a handler's context that ended because the
-	// kind's Timeout was over.
+	// ErrTimeout is the cause of the end of a handler's context when the handler
+	// ran for longer than KindConfig.Timeout.
 	ErrTimeout = errors.New("falldue: handler timed out")
-	// ErrStopping is the cause of a handler's context that ended because the
-	// worker was told to stop and the grace period was over.
+	// ErrStopping is the cause of the end of a handler's context when the handler
+	// still ran Config.ShutdownTimeout after the context of Run had ended.
 	ErrStopping = errors.New("falldue: worker is stopping")
-	// ErrNotFound is returned by Queue.Task, Retry and Cancel for an id that
-	// is not there, or not in a state that allows it.
+	// ErrNotFound is wrapped by the errors of Queue.Task, Retry and Cancel when
+	// there is no task with the id, or its state does not allow the change.
 	ErrNotFound = store.ErrNotFound
-	// ErrInvalid is wrapped by every error about what a caller passed in: a
-	// configuration, a kind, arguments, options. Its text names the value and
-	// what is allowed.
+	// ErrInvalid is wrapped by every error about a value that the caller passed: a
+	// configuration, a kind, arguments, options. The text of the error has the
+	// value and what is allowed.
 	ErrInvalid = errors.New("falldue: invalid")
-	// ErrNotMigrated is wrapped by errors that come from missing tables: run
-	// Queue.Migrate, or "falldue migrate up".
+	// ErrNotMigrated is wrapped by errors that come from missing tables. Call
+	// Queue.Migrate, or run "falldue migrate up".
 	ErrNotMigrated = store.ErrNotMigrated
 )
 
@@ -36,9 +36,10 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
-// PanicError is what a handler's panic becomes. It counts as a failed attempt.
+// PanicError is the error of an attempt whose handler panicked. The attempt
+// counts as failed.
 type PanicError struct {
-	// Value is what the handler panicked with.
+	// Value is the value with which the handler panicked.
 	Value any
 	// Stack is the stack of the handler's goroutine.
 	Stack string
@@ -46,13 +47,14 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Unwrap gives the panic's value where it was an error.
+// Unwrap returns the value of the panic if it is an error, and nil otherwise.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// verdict is an error that a handler returns to say how its task goes on.
+// verdict is an error that a handler returns to ask for an outcome other than a
+// retry under the policy.
 type verdict struct {
 	act  act
 	wait time.Duration
@@ -84,18 +86,21 @@ func (v *verdict) Error() string {
 
 func (v *verdict) Unwrap() error { return v.err }
 
-// Discard makes a handler's task dead at once, however many attempts are left.
-// err, which may be nil, is kept as its last error.
+// Discard returns an error for a handler to return that makes its task dead at
+// once, however many attempts are left. The text of err, which may be nil, is
+// recorded as the task's last error.
 func Discard(err error) error { return &verdict{act: actDiscard, err: err} }
 
-// Snooze makes a handler's task run again d from now, without using up an
-// attempt and without the policy's delay on top. A negative d counts as 0.
+// Snooze returns an error for a handler to return that makes its task due again
+// after d. The run uses up no attempt, and the policy's delay is not added. A
+// negative d counts as 0.
 func Snooze(d time.Duration) error { return &verdict{act: actSnooze, wait: max(d, 0)} }
 
-// RetryAfter makes a handler's task run again d from now instead of after the
-// policy's delay: what an HTTP server says in its Retry-After header. It is a
-// failure: it uses up an attempt, the policy's limits hold, and err, which may
-// be nil, is recorded. A negative d counts as 0.
+// RetryAfter returns an error for a handler to return that makes its task due
+// again after d, instead of after the policy's delay. Use it for the Retry-After
+// header of an HTTP server, for example. The run is a failure: it uses up an
+// attempt, the policy's limits apply, and the text of err, which may be nil, is
+// recorded. A negative d counts as 0.
 func RetryAfter(d time.Duration, err error) error {
 	return &verdict{act: actRetryAfter, wait: max(d, 0), err: err}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// events is where a worker reports what happens and what a user cannot see
-// otherwise: one method for each event. Today all of them are logged.
+// events reports what happens in a worker and is not visible otherwise. It has
+// one method for each event, which logs it.
 type events struct{ log *slog.Logger }
 
 func (e events) pollFailed(queue string, err error) {
@@ -18,8 +18,8 @@ func (e events) claimFailed(queue string, err error) {
 	e.log.Warn("falldue: cannot claim", "queue", queue, "error", err)
 }
 
-// corruptLane reports a lane whose first task somebody edited to hold values that
-// falldue never writes.
+// corruptLane reports a lane whose first task has values that falldue never
+// writes, because somebody edited the row.
 func (e events) corruptLane(queue string, h store.Head, what string) {
 	e.log.Error("falldue: a task holds values that falldue never writes", "what", what, "queue", queue, "kind", h.Kind,
 		"state", h.State, "priority", h.Priority, "attempts", h.Attempts, "updated_at", store.Time(h.Anchor))
@@ -32,7 +32,7 @@ func (e events) unreadablePolicy(queue, kind string, err error) {
 // leaseLost reports a task whose lease was lost; when is "while the task ran" or
 // "before the task was settled".
 func (e events) leaseLost(c *store.Claim, when string) {
-	e.log.Warn("falldue: lease lost "+when, "task", c.ID, "kind", c.Was.Kind, "attempt", c.Attempts)
+	e.log.Warn("falldue: lease lost "+when, "task", c.ID, "kind", c.From.Kind, "attempt", c.Attempts)
 }
 
 func (e events) extendFailed(tasks int, err error) {
@@ -43,13 +43,13 @@ func (e events) settleFailed(tasks int, err error) {
 	e.log.Warn("falldue: cannot settle", "tasks", tasks, "error", err)
 }
 
-// settleRefused reports a single task whose end the database refuses.
+// settleRefused reports a task whose settlement the database refuses.
 func (e events) settleRefused(c *store.Claim, err error) {
-	e.log.Warn("falldue: cannot settle", "task", c.ID, "kind", c.Was.Kind, "error", err)
+	e.log.Warn("falldue: cannot settle", "task", c.ID, "kind", c.From.Kind, "error", err)
 }
 
 func (e events) notSettled(c *store.Claim) {
-	e.log.Error("falldue: task could not be settled while its lease held; it will run again", "task", c.ID, "kind", c.Was.Kind)
+	e.log.Error("falldue: a task could not be settled before its lease ended; it will run again", "task", c.ID, "kind", c.From.Kind)
 }
 
 func (e events) cleanFailed(queue, state string, err error) {
@@ -57,7 +57,7 @@ func (e events) cleanFailed(queue, state string, err error) {
 }
 
 func (e events) listenFailed(err error) {
-	e.log.Warn("falldue: cannot listen; tasks of other processes are polled for", "error", err)
+	e.log.Warn("falldue: cannot listen; the worker polls for tasks of other processes", "error", err)
 }
 
 func (e events) kindWithoutQueue(kind, queue string) {

@@ -1,4 +1,4 @@
 package falldue
 
-// NewOn is New on a server that the test has probed, or made up.
+// NewOn is like New, on a server that the test has probed or invented.
 var NewOn = newQueue

@@ -6,27 +6,27 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 )
 
-// failure is what falldue reads from an error that a handler returned. It is read
-// once, so that no method of a handler's error runs later, or under a lock.
+// failure has what falldue has read from an error that a handler returned. The error is
+// read once, so that none of its methods runs later or under a lock.
 type failure struct {
 	text  string
-	is    []error // which of the causes it wraps
-	act   act     // what the handler asked for
+	is    []error // the causes that the error wraps
+	act   act     // the outcome that the handler asked for
 	wait  time.Duration
-	stack sql.Null[string] // of a panic
+	stack sql.Null[string] // the stack of a panic
 }
 
 func (f *failure) Error() string        { return f.text }
 func (f *failure) Is(target error) bool { return slices.Contains(f.is, target) }
 
-// causes are why a handler's context ends.
+// causes are the causes of the end of a handler's context.
 var causes = []error{ErrStopping, ErrTimeout, ErrLeaseLost}
 
-// failureOf returns what was read from a handler's error before its cause was
-// added.
+// failureOf returns the failure in an error to which withCause may have added a cause.
 func failureOf(err error) *failure {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -38,8 +38,8 @@ func failureOf(err error) *failure {
 // readTimeout is how long reading an error may take.
 const readTimeout = time.Second
 
-// readError reads an error that a handler returned. Its methods are not ours: they
-// may panic, or never return.
+// readError reads an error that a handler returned. The error's methods belong to the
+// user, and may panic or never return.
 func readError(err error) *failure {
 	if standard(err) {
 		return read(err)
@@ -87,12 +87,12 @@ var (
 	wrappedError = reflect.TypeOf(fmt.Errorf("%w", ErrInvalid))
 )
 
-// standard reports whether an error and those that it wraps are of falldue's and
-// of the standard library's common types, whose methods can be called as they are.
+// standard reports whether an error and the errors that it wraps are of common types of
+// falldue and the standard library, whose methods are safe to call.
 func standard(err error) bool {
 	const most = 100
 	for range most {
-		switch e := err.(type) { //nolint:errorlint // of each error in the chain
+		switch e := err.(type) { //nolint:errorlint // the loop unwraps
 		case nil:
 			return true
 		case *verdict:
@@ -110,3 +110,17 @@ func standard(err error) bool {
 	}
 	return false
 }
+
+// maxErrorText is the greatest number of bytes that are kept of an error or a stack.
+const maxErrorText = 16 << 10
+
+// clean makes text storable on every engine: valid UTF-8, without NUL, and cut after
+// maxErrorText.
+func clean(text string) string {
+	if len(text) > maxErrorText {
+		text = text[:maxErrorText] + "…" // a copy, so that the whole text can be freed
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+func notNull(text string) sql.Null[string] { return sql.Null[string]{V: text, Valid: true} }

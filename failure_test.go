@@ -10,24 +10,23 @@ import (
 	"time"
 )
 
-// nilReader is an error type whose Error reads a field, so that a typed nil
-// panics.
+// nilReader is an error whose Error method panics on a nil pointer.
 type nilReader struct{ text string }
 
 func (e *nilReader) Error() string { return e.text }
 
-// endless is an error whose Unwrap leads back to itself.
+// endless is an error that wraps itself.
 type endless struct{ next error }
 
 func (e *endless) Error() string { return "endless" }
 func (e *endless) Unwrap() error { return e.next }
 
-// slow is an error whose text takes longer than anybody waits.
+// slow is an error whose Error method takes an hour.
 type slow struct{}
 
 func (slow) Error() string { time.Sleep(time.Hour); return "slow" }
 
-// liar is an error that panics when it is compared.
+// liar is an error whose other methods panic.
 type liar struct{}
 
 func (liar) Error() string   { return "liar" }
@@ -54,9 +53,9 @@ func TestErrorsThatCannotBeReadAreFailedAttempts(t *testing.T) {
 				t.Errorf("%s: error %v, want %q", name, err, c.says)
 			}
 			if took := time.Since(start); took > readTimeout {
-				t.Errorf("%s: it was read for %v", name, took)
+				t.Errorf("%s: reading it took %v", name, took)
 			}
-			time.Sleep(time.Hour) // for what still runs
+			time.Sleep(time.Hour) // until the goroutine ends
 		})
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// The fuzzers hold SQLite, which runs in this process, to the properties that
+// The fuzz tests check on SQLite, which runs in this process, the properties that
 // TestHostileInput checks on every engine.
 
 func FuzzNames(f *testing.F) {
@@ -24,7 +24,7 @@ func FuzzPayload(f *testing.F) {
 		f.Add(text)
 	}
 	for _, text := range hostileJSON {
-		if len(text) < 1<<16 { // the fuzzer would change one byte of a megabyte at a time
+		if len(text) < 1<<16 { // the fuzzer changes one byte of a megabyte at a time
 			f.Add(text)
 		}
 	}

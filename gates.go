@@ -6,19 +6,18 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// A gate decides which lanes a claim leaves out. Lanes that are left out cost a
-// claim nothing, however many tasks they hold.
+// A gate decides which lanes a claim leaves out. A lane that is left out costs a
+// claim nothing, however many tasks it holds.
 type gate interface {
-	// admit reports whether claims may take tasks from a lane. It may replace the
-	// rule that holds in it.
+	// admit reports whether claims may take tasks from a lane. It may replace *r,
+	// the rule of the lane.
 	admit(ctx context.Context, at store.Lane, r **rule) bool
 }
 
-// gates are the gates of a queue, in the order in which they are asked.
+// gates are the gates of a queue, in the order in which they are called.
 type gates []gate
 
-// rule returns the rule that holds in a lane, and nil for a lane that this worker
-// leaves out.
+// rule returns the rule of a lane, or nil if a gate leaves the lane out.
 func (g gates) rule(ctx context.Context, at store.Lane) *rule {
 	var r *rule
 	for _, one := range g {
@@ -29,8 +28,8 @@ func (g gates) rule(ctx context.Context, at store.Lane) *rule {
 	return r
 }
 
-// handledKinds admits the kinds that this process has handlers for. The policy of
-// its kind holds in a lane.
+// handledKinds admits lanes of kinds that have a handler in this process. The rule
+// of such a lane is its kind's.
 type handledKinds map[string]*handler
 
 func (h handledKinds) admit(_ context.Context, at store.Lane, r **rule) bool {
@@ -41,8 +40,8 @@ func (h handledKinds) admit(_ context.Context, at store.Lane, r **rule) bool {
 	return true
 }
 
-// readablePolicies admits lanes whose tasks have no policy of their own, or one
-// that this process can read, which then holds in the lane.
+// readablePolicies admits lanes whose tasks have no policy of their own, or a
+// policy that this process can read. That policy is then the rule of the lane.
 type readablePolicies struct {
 	policies *policies
 	queue    string

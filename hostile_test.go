@@ -15,15 +15,15 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// edit is something that somebody does to a row.
+// edit is a change that somebody makes to a row.
 type edit struct {
-	set  string
-	want falldue.State // how the task ends; "" is not at all
-	told string        // what the log must say
-	most int           // attempts that the policy allows; 0 is 3, -1 any number
+	set    string
+	want   falldue.State // the state in which the task ends; "" if it does not end
+	logged string        // what the log must contain
+	most   int           // the policy's limit of attempts; 0 means 3, -1 no limit
 }
 
-// nonsense lists edits by a name for each.
+// nonsense returns edits by their names.
 func nonsense(engine string) map[string]edit {
 	const outOfRange = "updated_at out of range"
 	if engine == testdb.Galera {
@@ -63,7 +63,7 @@ func nonsense(engine string) map[string]edit {
 		"another-type":         {"payload = '[17]'", falldue.Dead, "", 0},
 		"long-payload":         {"payload = " + words.long, falldue.Done, "", 0},
 	}
-	if engine != testdb.Postgres { // whose column takes JSON alone
+	if engine != testdb.Postgres { // whose column takes only JSON
 		edits["broken-payload"] = edit{"payload = '{\"half'", falldue.Dead, "", 0}
 		edits["no-payload"] = edit{"payload = ''", falldue.Dead, "", 0}
 		edits["broken-result"] = edit{"result = '{\"half'", falldue.Done, "", 0}
@@ -89,7 +89,7 @@ func nonsense(engine string) map[string]edit {
 	return edits
 }
 
-// permissive opens a session in which an engine takes what it would refuse.
+// permissive opens a session in which an engine accepts values that it would refuse.
 func permissive(t *testing.T, db *sqlx.DB, engine string) *sqlx.Conn {
 	t.Helper()
 	conn, err := db.Connx(t.Context())
@@ -101,7 +101,7 @@ func permissive(t *testing.T, db *sqlx.DB, engine string) *sqlx.Conn {
 		testdb.MySQL:   {"alter table falldue_tasks drop check falldue_tasks_chk_1", "set sql_mode = ''"},
 		testdb.MariaDB: {"set check_constraint_checks = off", "set sql_mode = ''"},
 		testdb.Galera:  {"set check_constraint_checks = off", "set sql_mode = ''"},
-		testdb.TiDB:    {"set sql_mode = ''"}, // it checks nothing, unless it is told to
+		testdb.TiDB:    {"set sql_mode = ''"}, // TiDB checks nothing by default
 		testdb.SQLite:  {"pragma ignore_check_constraints = on"},
 	}[engine] {
 		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
@@ -111,9 +111,9 @@ func permissive(t *testing.T, db *sqlx.DB, engine string) *sqlx.Conn {
 	return conn
 }
 
-// TestRowsEditedIntoNonsense: whatever somebody writes into rows, the tasks
-// beside them and behind them in their lane run, with one handler at a time, and
-// what cannot run is reported.
+// TestRowsEditedIntoNonsense: whatever somebody writes into rows, the other tasks run,
+// those behind them in the same lane too, with one handler at a time. Tasks that cannot
+// run are logged.
 func TestRowsEditedIntoNonsense(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
@@ -166,7 +166,7 @@ func TestRowsEditedIntoNonsense(t *testing.T) {
 			if e.want != "" {
 				ends(name, bad[name], e.want)
 			}
-			waitFor(t, name+" to be reported", func() bool { return reported(log.String(), name, e.told) })
+			waitFor(t, name+" to be reported", func() bool { return reported(log.String(), name, e.logged) })
 		}
 		cancel()
 		if err := <-done; err != nil {
@@ -179,13 +179,13 @@ func TestRowsEditedIntoNonsense(t *testing.T) {
 		}
 		for _, stop := range []string{"cannot poll", "cannot claim", "cannot settle"} {
 			if strings.Contains(log.String(), stop) {
-				t.Errorf("a row was in the way of others:\n%.2000s", log.String())
+				t.Errorf("a row delayed others:\n%.2000s", log.String())
 			}
 		}
 	})
 }
 
-// reported tells whether a line of the log is about a kind and says why.
+// reported reports whether a line of the log is about a kind and contains why.
 func reported(log, kind, why string) bool {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, "kind="+kind+" ") && strings.Contains(line, why) {
@@ -195,7 +195,7 @@ func reported(log, kind, why string) bool {
 	return why == ""
 }
 
-// waitFor waits until ok.
+// waitFor waits until ok reports true.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -209,7 +209,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// lockedBuilder is where a logger of several goroutines writes to.
+// lockedBuilder is a writer for the logger of several goroutines.
 type lockedBuilder struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -227,7 +227,7 @@ func (l *lockedBuilder) String() string {
 	return l.b.String()
 }
 
-func TestKindsWhoseQueueNobodyWorksOnAreTold(t *testing.T) {
+func TestRunLogsKindsOfOtherQueues(t *testing.T) {
 	t.Parallel()
 	var log lockedBuilder
 	q, err := falldue.New(testdb.Open(t, testdb.SQLite), falldue.Config{
@@ -247,6 +247,6 @@ func TestKindsWhoseQueueNobodyWorksOnAreTold(t *testing.T) {
 	waitFor(t, "the warning", func() bool { return strings.Contains(log.String(), "kind=forgotten queue=default") })
 	stop()
 	if strings.Contains(log.String(), "kind=sent") {
-		t.Errorf("it was told of a kind that is worked on: %s", log.String())
+		t.Errorf("the log has a kind whose queue is worked on: %s", log.String())
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestIDsOfBatchesBesideEachOther: where the server tells the first id of a
-// batch only, the others follow it, whatever else is enqueued meanwhile.
-func TestIDsOfBatchesBesideEachOther(t *testing.T) {
+// TestIDsOfConcurrentBatches: some servers return only the first id of a batch. The
+// others must follow it, whatever else is enqueued meanwhile.
+func TestIDsOfConcurrentBatches(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
 		q, err := falldue.New(db, falldue.Config{})
@@ -55,11 +55,11 @@ func TestIDsOfBatchesBesideEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(rows) != len(want) {
-			t.Errorf("%d tasks are stored, and %d ids told", len(rows), len(want))
+			t.Errorf("%d tasks are stored, and %d ids were returned", len(rows), len(want))
 		}
 		for _, r := range rows {
 			if want[r.ID] != r.Payload {
-				t.Fatalf("task %d carries %s; its id was told for %q", r.ID, r.Payload, want[r.ID])
+				t.Fatalf("task %d has the payload %s; its id was returned for %q", r.ID, r.Payload, want[r.ID])
 			}
 		}
 	})

@@ -21,7 +21,7 @@ import (
 
 const module = "github.com/falldue/falldue"
 
-// goPackage is what "go list" says of a package.
+// goPackage is what "go list" prints of a package.
 type goPackage struct {
 	ImportPath string
 	Imports    []string
@@ -29,8 +29,8 @@ type goPackage struct {
 	Module     *struct{ Path string }
 }
 
-// goPackages lists the packages of this module and all that they link, by
-// their import paths. What tests import is not among it.
+// goPackages returns the packages of this module and all packages that they link, by
+// their import paths. It does not include imports of tests.
 var goPackages = sync.OnceValues(func() (map[string]goPackage, error) {
 	list := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports,Deps,Module", "./...")
 	out, err := list.Output()
@@ -61,8 +61,8 @@ func listPackages(t *testing.T) map[string]goPackage {
 	return packages
 }
 
-// inside is a package's path within this module, "falldue" for the root, and
-// false for a package of another.
+// inside returns a package's path within this module, "falldue" for the root, and
+// false for a package of another module.
 func inside(path string) (string, bool) {
 	if path == module {
 		return "falldue", true
@@ -70,18 +70,18 @@ func inside(path string) (string, bool) {
 	return strings.CutPrefix(path, module+"/")
 }
 
-// layersLine is the line of doc.go that says what may import what, with arrows.
+// layersLine returns the line of doc.go that says with arrows what may import what.
 func layersLine(t *testing.T) string {
 	t.Helper()
 	line := regexp.MustCompile(`(?m)^//[ \t]+(\S.*←.*)$`).FindStringSubmatch(readFile(t, "doc.go"))
 	if line == nil {
-		t.Fatal("doc.go has no line with arrows, which says what may import what")
+		t.Fatal("doc.go has no line that says with arrows what may import what")
 	}
 	return line[1]
 }
 
-// layers gives each package its place in that line, counted from the left.
-// Folders stand for what is in them.
+// layers returns each package's place in that line, counted from the left. A folder
+// means all packages in it.
 func layers(t *testing.T) map[string]int {
 	t.Helper()
 	places := map[string]int{}
@@ -93,7 +93,7 @@ func layers(t *testing.T) map[string]int {
 	return places
 }
 
-// place is where a package stands in doc.go's line.
+// place returns the place of a package in doc.go's line.
 func place(places map[string]int, name string) (int, bool) {
 	at, ok := places[name]
 	if !ok {
@@ -134,10 +134,9 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 }
 
-// What the packages of the library bring into a program, by module. A driver
-// is a matter of the program, except that errors of MySQL's are told apart by
-// its driver's type. Command line, SQLite, pgx and whatever tests need are not
-// among them, and must not be.
+// The modules that the packages of the library link into a program. Drivers are up to
+// the program, except that errors of MySQL are recognised by its driver's type. The
+// command line, SQLite, pgx and modules for tests must not be among them.
 var (
 	linkedByDialect    = []string{"filippo.io/edwards25519", "github.com/go-sql-driver/mysql"}
 	linkedByMigrations = append([]string{
@@ -157,7 +156,7 @@ var (
 	}
 )
 
-func TestProgramsLinkLittle(t *testing.T) {
+func TestPackagesLinkOnlyListedModules(t *testing.T) {
 	t.Parallel()
 	places := layers(t)
 	programs := slices.Max(slices.Collect(maps.Values(places)))
@@ -168,7 +167,7 @@ func TestProgramsLinkLittle(t *testing.T) {
 		}
 		want, listed := linked[name]
 		if !listed {
-			t.Errorf("package %s is of the library; say in this test which modules it may link", name)
+			t.Errorf("package %s belongs to the library; list in this test which modules it may link", name)
 			continue
 		}
 		if name != "queuetest" && slices.Contains(p.Deps, "testing") {
@@ -210,19 +209,19 @@ func sourceFiles(t *testing.T) (files []string) {
 	return files
 }
 
-// statement finds SQL in a string of Go. Statements put together from pieces
-// show by their first words.
+// statement matches SQL in a string of Go. Statements that are composed of parts match
+// by their first words.
 var statement = regexp.MustCompile(`(?is)\bselect\s.*\bfrom\b|\binsert\s+(ignore\s+)?into\b|\bupdate\s+\S+\s.*\bset\b|\bdelete\s+from\b|\b(create|alter|drop)\s+(table|index)\b`)
 
 func TestStatementsAreMadeInOnePlace(t *testing.T) {
 	t.Parallel()
 	exempt := []string{
-		"sqlgen/", "dialect/", "migrations/", "internal/statements/", // the place
+		"sqlgen/", "dialect/", "migrations/", "internal/statements/", // the one place
 		"examples/",        // applications, with tables of their own
 		"queuetest/",       // the same: what its handlers do in their transactions
-		"faults/",          // looks at tables from outside, so as not to trust what it checks
-		"internal/testdb/", // makes and drops databases, before there is a falldue
-		"bench/",           // measures queues of others, and plain SQL
+		"faults/",          // reads tables itself, so as not to trust what it checks
+		"internal/testdb/", // makes and drops databases
+		"bench/",           // measures other queues, and plain SQL
 	}
 	for _, file := range sourceFiles(t) {
 		if strings.HasSuffix(file, "_test.go") || slices.ContainsFunc(exempt, func(folder string) bool { return strings.HasPrefix(file, folder) }) {
@@ -244,7 +243,7 @@ func TestStatementsAreMadeInOnePlace(t *testing.T) {
 	}
 }
 
-// TestStatementsAreRecognized keeps the pattern from finding nothing at all.
+// TestStatementsAreRecognized checks that the pattern matches statements.
 func TestStatementsAreRecognized(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
@@ -260,7 +259,7 @@ func TestStatementsAreRecognized(t *testing.T) {
 		"the tables are up to date":        false,
 		"falldue: select a queue":          false,
 		"allowed are letters from a to z":  false,
-		"update the tables, then set them": true, // better one too many
+		"update the tables, then set them": true, // a false match, which is accepted
 	} {
 		if got := statement.MatchString(text); got != want {
 			t.Errorf("%q is taken for a statement: %v, want %v", text, got, want)
@@ -273,7 +272,7 @@ func TestFilesStayShort(t *testing.T) {
 	const most = 400
 	for _, file := range sourceFiles(t) {
 		if lines := strings.Count(readFile(t, file), "\n"); lines > most {
-			t.Errorf("%s has %d lines, more than %d; what is the second thing in it?", file, lines, most)
+			t.Errorf("%s has %d lines, more than %d; split it by subject", file, lines, most)
 		}
 	}
 }

@@ -8,64 +8,69 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// State is where a task stands.
+// State is the state of a task.
 type State string
 
 // The states of a task.
 const (
-	// Open tasks wait, or run; they are due when their policy's delay is over.
+	// Open tasks wait or run. A waiting one is due when its policy's delay is over.
 	Open State = statements.StateOpen
-	// Snoozed tasks wait until UpdatedAt, without a delay on top: after [Snooze] or
+	// Snoozed tasks are due at UpdatedAt, without a delay: after [Snooze] or
 	// [RetryAfter], or because their worker stopped while they ran.
 	Snoozed State = statements.StateSnoozed
-	// Done tasks succeeded; they stay for Config.DoneRetention.
+	// Done tasks succeeded. They are kept for Config.DoneRetention.
 	Done State = statements.StateDone
-	// Dead tasks failed for the last time; they stay for Config.DeadRetention, and
-	// can be revived.
+	// Dead tasks failed and have no attempt left. They are kept for
+	// Config.DeadRetention and can be retried.
 	Dead State = statements.StateDead
-	// Cancelled tasks were called off; they stay for Config.DeadRetention, and can
-	// be revived.
+	// Cancelled tasks were cancelled. They are kept for Config.DeadRetention and can
+	// be retried.
 	Cancelled State = statements.StateCancelled
 )
 
 var states = []State{Open, Snoozed, Done, Dead, Cancelled}
 
-// TaskInfo is a task as it stands in the table.
+// TaskInfo describes a task as the table has it.
 type TaskInfo struct {
 	ID          int64
 	Queue, Kind string
-	// Policy is the key of the task's own policy, "" where its kind's holds.
+	// Policy is the key of the task's own policy, or "" if it has its kind's.
 	Policy   string
 	Priority int
 	State    State
-	// Attempts counts the executions that count, a running one included.
+	// Attempts is the number of attempts, including a running one. Runs that ended
+	// with a snooze, or because their worker stopped, are not counted.
 	Attempts int
-	// MaxAttempts is the task's own limit; 0 where its policy's holds.
+	// MaxAttempts is the task's own limit of attempts, or 0 if it has its policy's.
 	MaxAttempts int
-	// Fence counts the claims of the task.
+	// Fence is the number of claims of the task.
 	Fence int64
-	// UpdatedAt is the moment its wait counts from: when it was enqueued for,
-	// when it last failed plus its jitter, the end of its lease while it runs,
-	// the moment a snooze ends; or when it finished.
+	// UpdatedAt is the time from which the task's wait counts: for a new task the
+	// time for which it was enqueued, after a failure the time of the failure plus
+	// the jitter, for a running task the end of its lease, for a snoozed one the end
+	// of the snooze. For a finished task it is when the task finished.
 	UpdatedAt time.Time
+	// CreatedAt is when the task was enqueued.
 	CreatedAt time.Time
-	// FirstAttemptedAt and AttemptedAt are when its first attempt and its latest
-	// run began; zero before the first.
+	// FirstAttemptedAt is when the first attempt began, AttemptedAt when the latest
+	// run began. Both are zero before the first.
 	FirstAttemptedAt, AttemptedAt time.Time
-	// Now is the database's clock when the task was read.
+	// Now is the time of the database's clock when the task was read.
 	Now time.Time
-	// ClaimedBy is the worker that runs the task, or whose lease ran out.
+	// ClaimedBy is the id of the worker that runs the task, or that last ran it and
+	// lost its lease. It is "" if there is none.
 	ClaimedBy string
-	// LastError is the text of the latest failure, its first 16 KiB; "" if none.
+	// LastError is the text of the latest failure, cut after 16 KiB, or "".
 	LastError string
-	Payload   json.RawMessage
-	// Result is what the handler set, nil if nothing.
+	// Payload is the task's arguments as JSON.
+	Payload json.RawMessage
+	// Result is the result that the handler set, as JSON, or nil.
 	Result json.RawMessage
 }
 
-// Due is when the task falls due under a policy: its own or its kind's, which
-// the caller knows. For a running task that is when its lease is over and it is
-// taken for lost; for a finished one it is the zero time.
+// Due returns when the task falls due under policy p, which is the task's own or
+// its kind's. For a running task that is when it would run again if its worker
+// died now. For a finished task it is the zero time.
 func (t TaskInfo) Due(p backoff.Policy) time.Time {
 	switch t.State {
 	case Open:
@@ -77,37 +82,39 @@ func (t TaskInfo) Due(p backoff.Policy) time.Time {
 	return time.Time{}
 }
 
-// Attempt is what is recorded of one attempt that did not succeed.
+// Attempt is the record of an attempt that did not succeed.
 type Attempt struct {
-	// Attempt is the task's attempt, Fence its claim.
+	// Attempt is the number of the attempt, Fence the fence of its claim.
 	Attempt int
 	Fence   int64
-	// Outcome is what became of the attempt.
-	Outcome    Outcome
-	Worker     string
+	// Outcome is what became of the task.
+	Outcome Outcome
+	// Worker is the id of the worker that ran the task.
+	Worker string
+	// FinishedAt is when the attempt was recorded, by the database's clock.
 	FinishedAt time.Time
-	// Duration is how long the handler ran, 0 where nobody knows.
+	// Duration is how long the handler ran, or 0 for a lost attempt.
 	Duration time.Duration
-	// Error is its text, the first 16 KiB.
+	// Error is the text of the error, cut after 16 KiB.
 	Error string
-	// Stack is that of a panic, or "".
+	// Stack is the stack of a panic, or "".
 	Stack string
 }
 
-// Outcome is what became of a recorded attempt.
+// Outcome is the outcome of a recorded attempt.
 type Outcome string
 
 // The outcomes of recorded attempts.
 const (
-	// OutcomeRetried attempts failed, and the task runs again.
+	// OutcomeRetried means that the attempt failed and the task runs again.
 	OutcomeRetried = Outcome(statements.OutcomeRetried)
-	// OutcomeDead attempts failed, and the task is dead.
+	// OutcomeDead means that the attempt failed and the task is dead.
 	OutcomeDead = Outcome(statements.OutcomeDead)
-	// OutcomeLost attempts ended with their worker, or with its lease.
+	// OutcomeLost means that the lease ended before the worker settled the task.
 	OutcomeLost = Outcome(statements.OutcomeLost)
 )
 
-// Count is how many tasks of a queue and kind are in a state.
+// Count is the number of tasks of a queue and kind that are in a state.
 type Count struct {
 	Queue, Kind string
 	State       State

@@ -17,8 +17,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// hostileTexts are tried wherever falldue takes a text, here on every engine,
-// and as the seeds of the fuzzers.
+// hostileTexts are passed wherever falldue takes a text, here on every engine. They are
+// also the seeds of the fuzz tests.
 var hostileTexts = []string{
 	"", "a", "default", "falldue_", "A.b:c/d@e-f_g", "1", "select", "NULL", "null", "sqlite_", "pg_", "PG_x", "information_schema",
 	"a'b", `a"b`, "a`b", "a''b", `a\`, `a\'b`, "a;b", "'; drop table orders; --", "a\n-- +goose Down\n", "a --b", `"; drop table orders; --`, "`; drop table orders; --",
@@ -28,7 +28,7 @@ var hostileTexts = []string{
 	strings.Repeat("n", 100), strings.Repeat("n", 101), strings.Repeat("'", 100), strings.Repeat("x", 10_000), strings.Repeat("ä", 10_000),
 }
 
-// hostileJSON are tried as payloads that are JSON already, or claim to be.
+// hostileJSON are passed as payloads of type json.RawMessage.
 var hostileJSON = []string{
 	"", "null", "{}", "[]", `"a"`, "1e308", "1e309", "-0", "18446744073709551615", "18446744073709551616", "0.1e-400", `"\u0000"`, `"\\u0000"`,
 	`"\ud800"`, `"\ufffd"`, `{"a":1,"a":2}`, `{"half`, "{} {}", "NaN", "\xff", "\"\xff\"", " { \"a\" : [ 1 ] } ", "'", "1'; drop table orders; --",
@@ -36,11 +36,11 @@ var hostileJSON = []string{
 	`"` + strings.Repeat("x", 1<<20-2) + `"`, `"` + strings.Repeat("x", 1<<20) + `"`,
 }
 
-// hostileIDs are tried as ids, and as the id after which a list begins.
+// hostileIDs are passed as ids, and as the id after which a list begins.
 var hostileIDs = []int64{math.MinInt64, math.MinInt32, -1, 0, 1, 2, 3, 1000, math.MaxInt32, math.MaxInt32 + 1, 1 << 53, math.MaxInt64 - 1, math.MaxInt64}
 
-// scene is a database with a queue, a task that is none of a test's business,
-// and a table of its user's.
+// scene is a database with a queue, a task that no test may change, and a table of the
+// application.
 type scene struct {
 	db        *sqlx.DB
 	q         *falldue.Queue
@@ -76,13 +76,13 @@ func (s *scene) queue(tb testing.TB, cfg falldue.Config) *falldue.Queue {
 	return q
 }
 
-// unharmed checks that the user's table and the other task are as they were,
-// and that there are so many more tasks.
+// unharmed checks that the application's table and the other task are unchanged, and
+// that there are more further tasks.
 func (s *scene) unharmed(t *testing.T, more int) {
 	t.Helper()
 	var numbers []int
 	if err := s.db.Select(&numbers, "select number from orders"); err != nil || !slices.Equal(numbers, []int{42}) {
-		t.Fatalf("the table beside holds %v (error %v)", numbers, err)
+		t.Fatalf("the application's table has %v (error %v)", numbers, err)
 	}
 	now, err := s.q.Task(t.Context(), s.bystander.ID)
 	now.Now = s.bystander.Now
@@ -96,7 +96,7 @@ func (s *scene) unharmed(t *testing.T, more int) {
 	}
 }
 
-// forget deletes a task, so that the next input finds what this one found.
+// forget deletes a task, so that the next input starts with the same tasks.
 func (s *scene) forget(t *testing.T, id int64) {
 	t.Helper()
 	if _, err := s.db.Exec(s.db.Rebind("delete from falldue_tasks where id = ?"), id); err != nil {
@@ -104,8 +104,8 @@ func (s *scene) forget(t *testing.T, id int64) {
 	}
 }
 
-// refused checks an error about what a caller passed in: it is falldue's, says
-// what is allowed, and is fit to be printed.
+// refused checks an error about a value that the caller passed. It must wrap
+// ErrInvalid, be short, and contain only printable characters.
 func refused(t *testing.T, err error) {
 	t.Helper()
 	switch {
@@ -118,8 +118,8 @@ func refused(t *testing.T, err error) {
 	}
 }
 
-// checkNames enqueues under a kind and a queue: they are kept as they are, or
-// refused by name.
+// checkNames enqueues with a kind and a queue. They must be stored unchanged, or
+// refused if they are not names.
 func (s *scene) checkNames(t *testing.T, kind, queue string) {
 	t.Helper()
 	ctx := t.Context()
@@ -151,7 +151,7 @@ func (s *scene) checkNames(t *testing.T, kind, queue string) {
 	s.forget(t, id)
 }
 
-// isName is the rule for names, said in another way than the library says it.
+// isName reports whether a name is valid, in another way than the library does.
 func isName(name string) bool {
 	const first = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	allowed := func(r rune) bool { return strings.ContainsRune(first+"._:/@-", r) }
@@ -181,7 +181,7 @@ func (s *scene) checkText(t *testing.T, text string) {
 	s.forget(t, id)
 }
 
-// checkJSON enqueues what may be JSON: it is kept byte by byte, or refused.
+// checkJSON enqueues text as JSON. It must be stored byte by byte, or refused.
 func (s *scene) checkJSON(t *testing.T, text string) {
 	t.Helper()
 	id, err := falldue.NewKind[json.RawMessage]("json", falldue.KindConfig{}).Enqueue(t.Context(), s.q, json.RawMessage(text), nil)
@@ -202,7 +202,7 @@ func (s *scene) checkJSON(t *testing.T, text string) {
 	s.forget(t, id)
 }
 
-// checkID asks for a task, cancels and revives it, whether it is there or not.
+// checkID looks up, cancels and retries a task that does not exist, and one that does.
 func (s *scene) checkID(t *testing.T, id int64) {
 	t.Helper()
 	ctx := t.Context()
@@ -243,7 +243,7 @@ func (s *scene) checkID(t *testing.T, id int64) {
 	s.forget(t, own)
 }
 
-// checkFilter lists tasks by anything: what is found is what a loop over all
+// checkFilter lists tasks with any filter, and compares them with what a loop over all
 // tasks finds.
 func (s *scene) checkFilter(t *testing.T, all []falldue.TaskInfo, f falldue.TaskFilter) {
 	t.Helper()
@@ -268,7 +268,7 @@ func (s *scene) checkFilter(t *testing.T, all []falldue.TaskInfo, f falldue.Task
 	}
 }
 
-// populate adds tasks for filters to find, and lists all.
+// populate adds tasks for filters to find, and returns all tasks.
 func (s *scene) populate(tb testing.TB) []falldue.TaskInfo {
 	tb.Helper()
 	for i, name := range []string{"a", "default", "1", "select", "NULL", "A", "A.b:c/d@e-f_g", strings.Repeat("n", 100)} {
@@ -288,8 +288,8 @@ func (s *scene) populate(tb testing.TB) []falldue.TaskInfo {
 	return all
 }
 
-// checkTables makes, uses and drops tables of a prefix and in a schema, or is
-// told that they cannot be.
+// checkTables creates, uses and drops tables with a prefix and in a schema, unless New
+// refuses these.
 func (s *scene) checkTables(t *testing.T, prefix, schema string) {
 	t.Helper()
 	ctx := t.Context()
@@ -329,7 +329,7 @@ func (s *scene) checkTables(t *testing.T, prefix, schema string) {
 	s.unharmed(t, 0)
 }
 
-// TestHostileInput holds every engine to what the fuzzers hold SQLite to.
+// TestHostileInput checks on every engine what the fuzz tests check on SQLite.
 func TestHostileInput(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		s := newScene(t, engine)

@@ -7,18 +7,20 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TaskFilter picks tasks. The zero value picks all of them.
+// TaskFilter selects tasks. Fields that are zero match all tasks.
 type TaskFilter struct {
 	Queue, Kind string
 	State       State
-	// After is the id of the last task of the page before.
+	// After is an id. Only tasks with a greater id match: to list the next page,
+	// set it to the id of the last task of the page before.
 	After int64
-	// Limit is the most tasks to return. Defaults to 100; 10,000 at the most.
+	// Limit is the greatest number of tasks to return, up to 10,000. Defaults to
+	// 100.
 	Limit int
 }
 
-// Task looks a task up. Its error wraps [ErrNotFound] for an id that is not
-// there: it never was, or is done and not kept.
+// Task returns the task with an id. Its error wraps [ErrNotFound] if there is
+// none: the id was never given to a task, or the task has been deleted.
 func (q *Queue) Task(ctx context.Context, id int64) (TaskInfo, error) {
 	t, err := q.store.Task(ctx, id)
 	if err != nil {
@@ -43,8 +45,8 @@ func taskInfo(t store.Task) TaskInfo {
 	return info
 }
 
-// Tasks lists tasks in the order of their ids. Its error wraps [ErrInvalid] for
-// a filter that no task can match: a name or a state that there cannot be.
+// Tasks lists the tasks that match a filter, in the order of their ids. Its error
+// wraps [ErrInvalid] for a filter with an invalid name, state or limit.
 func (q *Queue) Tasks(ctx context.Context, f TaskFilter) ([]TaskInfo, error) {
 	if f.Limit == 0 {
 		f.Limit = 100
@@ -76,8 +78,8 @@ func (q *Queue) Tasks(ctx context.Context, f TaskFilter) ([]TaskInfo, error) {
 	return list, nil
 }
 
-// Attempts lists what went wrong with a task, oldest first: nothing for one that
-// never failed, or is not there.
+// Attempts lists the failed attempts of a task, oldest first. It returns none
+// for a task that never failed or does not exist.
 func (q *Queue) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
 	rows, err := q.store.Attempts(ctx, id)
 	if err != nil {
@@ -93,7 +95,8 @@ func (q *Queue) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
 	return list, nil
 }
 
-// Counts counts all tasks by queue, kind and state. It reads the whole index.
+// Counts returns the number of tasks of each queue, kind and state. It reads a
+// whole index of the table, or on PostgreSQL the whole table.
 func (q *Queue) Counts(ctx context.Context) ([]Count, error) {
 	rows, err := q.store.Counts(ctx)
 	if err != nil {
@@ -106,10 +109,10 @@ func (q *Queue) Counts(ctx context.Context) ([]Count, error) {
 	return list, nil
 }
 
-// Retry makes a dead or cancelled task due, with all its attempts before it;
-// what is recorded of the old ones stays. A worker of this process looks at
-// once, others at their next poll. Its error wraps [ErrNotFound] for a task that
-// is in another state.
+// Retry makes a dead or cancelled task due at once, with all its attempts left.
+// The recorded attempts stay. The worker of this process looks for the task at
+// once, other workers at their next poll. The error wraps [ErrNotFound] if the
+// task does not exist or is in another state.
 func (q *Queue) Retry(ctx context.Context, id int64) error {
 	err := q.store.RetryTask(ctx, id)
 	if err == nil {
@@ -118,10 +121,10 @@ func (q *Queue) Retry(ctx context.Context, id int64) error {
 	return err
 }
 
-// Cancel calls off a task that is not finished. The context of its handler, if
-// it runs, ends with [ErrLeaseLost] when its lease is next extended, within a
-// third of Config.Lease. Its error wraps [ErrNotFound] for a task that is
-// finished.
+// Cancel cancels a task that is not finished. If its handler is running, the
+// handler's context ends with the cause [ErrLeaseLost] when the worker next
+// extends the lease, which is within a third of Config.Lease. The error wraps
+// [ErrNotFound] if the task does not exist or is finished.
 func (q *Queue) Cancel(ctx context.Context, id int64) error {
 	return q.store.Cancel(ctx, id)
 }

@@ -7,27 +7,27 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// Kind is a kind of task: a name, the type of its arguments, and how its tasks
-// are retried. Make it once, with [NewKind], at package level: whoever enqueues
-// and whoever handles share it.
+// Kind is a kind of task. It has a name, the type A of its tasks' arguments, and
+// a configuration. Make it once with [NewKind], as a package variable that the
+// code that enqueues and the code that handles share.
 type Kind[A any] struct{ kind }
 
-// KindConfig is how the tasks of a kind behave. The zero value is ready for use.
+// KindConfig is the configuration of a kind. The zero value is ready for use.
 type KindConfig struct {
-	// Policy says when a failed task runs again, and when it is dead. Workers
-	// evaluate the policy they were built with, so that a change acts on every
-	// waiting task as soon as they run, with no row written. Defaults to
-	// backoff.Zizq: 15 s + n⁴, 25 retries.
+	// Policy says when a failed task runs again, and when it is dead. Workers use
+	// the policy that they were built with. A change therefore applies to every
+	// waiting task as soon as the new workers run, without writing a row. Defaults
+	// to backoff.Zizq: 15 s + n⁴, 25 retries.
 	Policy backoff.Policy
-	// Queue is where tasks of this kind wait, for workers whose Config.Queues
-	// names it. Defaults to [DefaultQueue].
+	// Queue is the name of the queue in which tasks of this kind wait, for workers
+	// whose Config.Queues lists it. Defaults to [DefaultQueue].
 	Queue string
-	// Priority orders the tasks of a queue: lower first, -32,768 to 32,767.
-	// Defaults to 0.
+	// Priority orders the tasks of a queue, -32,768 to 32,767. Tasks with a lower
+	// number run first. Defaults to 0.
 	Priority int
-	// Timeout is how long a handler may run before its context ends, with the
-	// cause [ErrTimeout]; what it returns then counts as ever. Defaults to 0: as
-	// long as it likes.
+	// Timeout is how long a handler may run before its context ends with the cause
+	// [ErrTimeout]. The handler's return value is still honoured then. Defaults to
+	// 0, which sets no limit.
 	Timeout time.Duration
 }
 
@@ -35,11 +35,12 @@ type KindConfig struct {
 type kind struct {
 	name string
 	KindConfig
-	err error // what is wrong with it, told when it is first used
+	err error // why the kind is invalid; reported when it is first used
 }
 
-// NewKind makes a kind. What is wrong with a name or a configuration is told
-// by whoever first uses the kind: Enqueue, or Run for its handler.
+// NewKind returns a kind. It does not report an invalid name or configuration:
+// the methods that enqueue do, and [Queue.Run] if the kind has a handler, with
+// an error that wraps [ErrInvalid].
 func NewKind[A any](name string, cfg KindConfig) Kind[A] {
 	if cfg.Queue == "" {
 		cfg.Queue = DefaultQueue
@@ -66,10 +67,10 @@ func validKind(name string, cfg KindConfig) error {
 	return nil
 }
 
-// Name is the kind's name.
+// Name returns the name of the kind.
 func (k Kind[A]) Name() string { return k.name }
 
-// Config is how the kind's tasks behave, defaults filled in.
+// Config returns the configuration of the kind, with its queue filled in.
 func (k Kind[A]) Config() KindConfig { return k.KindConfig }
 
 func validPriority(p int) error {

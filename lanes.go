@@ -9,35 +9,35 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// laneTracker is what a worker knows of a queue: which lanes hold tasks, and
-// when the first task of each falls due. It decides where to look and how long to
-// sleep, and nothing else: the database decides what is due.
+// laneTracker has what a worker knows of a queue: which lanes hold tasks, and when
+// the first task of each falls due. It only decides where to look and how long to
+// sleep. The database decides what is due.
 type laneTracker struct {
 	mu    sync.Mutex
-	lanes map[store.Lane]front
+	lanes map[store.Lane]knownLane
 }
 
-func newLaneTracker() *laneTracker { return &laneTracker{lanes: map[store.Lane]front{}} }
+func newLaneTracker() *laneTracker { return &laneTracker{lanes: map[store.Lane]knownLane{}} }
 
-// front is where a lane begins, as far as a worker knows.
-type front struct {
-	// due is when its first task falls due, by the worker's monotonic clock.
+// knownLane is what a worker knows of a lane.
+type knownLane struct {
+	// due is when the first task falls due, by the worker's monotonic clock.
 	due time.Time
-	// since is a moment, in the database's microseconds since 1970, before which
-	// claims need not look: what was there has been claimed. A task can appear
-	// before it all the same, when a transaction commits late; so every sweep
-	// looks from the beginning and sets it back.
+	// since is the anchor from which claims look, in the database's microseconds
+	// since 1970. All tasks before it have been claimed. A task can still appear
+	// before it when a transaction commits late, so every sweep looks from the
+	// beginning of the lane and sets since back.
 	since int64
-	// hinted is when the first task falls due that this process put into the lane
-	// since a claim or a sweep last began: the answer may lack it. It is zero
-	// where there is none.
+	// hinted is when the first task falls due that this process has put into the
+	// lane since a claim or a sweep last began, whose answer may lack the task. It
+	// is zero if there is none.
 	hinted time.Time
-	// corrupt says that somebody edited the first task to be from before 1970. It
-	// seems due, and it may be that no claim ever finds it.
+	// corrupt means that somebody set the anchor of the first task to a time before
+	// 1970. The task seems due, but perhaps no claim ever finds it.
 	corrupt bool
 }
 
-// hint notes that a lane has a task that falls due at t.
+// hint records that a lane has a task that falls due at t.
 func (l *laneTracker) hint(at store.Lane, t time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +47,7 @@ func (l *laneTracker) hint(at store.Lane, t time.Time) {
 func (l *laneTracker) hintLocked(at store.Lane, t time.Time) {
 	f, known := l.lanes[at]
 	if !known || t.Before(f.due) {
-		f.due, f.since = t, 0 // it lies before what was the first task
+		f.due, f.since = t, 0 // the new first task, perhaps before since
 	}
 	if f.hinted.IsZero() || t.Before(f.hinted) {
 		f.hinted = t
@@ -55,8 +55,8 @@ func (l *laneTracker) hintLocked(at store.Lane, t time.Time) {
 	l.lanes[at] = f
 }
 
-// beginClaim is called before a claim from lanes begins, and returns since which
-// moment to look in each. What is put into them from then on may be missing in
+// beginClaim is called before a claim from lanes begins, and returns the anchor
+// from which to look in each. Tasks put into them from then on may be missing in
 // the claim's answer.
 func (l *laneTracker) beginClaim(list []store.Lane) (since []int64) {
 	l.mu.Lock()
@@ -72,8 +72,8 @@ func (l *laneTracker) beginClaim(list []store.Lane) (since []int64) {
 	return since
 }
 
-// beginSweep is called before a sweep begins. What is put into a lane from then
-// on may be missing in the sweep's answer.
+// beginSweep is called before a sweep begins. Tasks put into a lane from then on
+// may be missing in the sweep's answer.
 func (l *laneTracker) beginSweep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,18 +83,18 @@ func (l *laneTracker) beginSweep() {
 	}
 }
 
-// advance notes that a claim took the first tasks of a lane, up to one whose
-// anchor was since and that fell due at due. More are due.
+// advance records that a claim took the first tasks of a lane, up to a task whose
+// anchor was since and that fell due at due. The lane is still due.
 func (l *laneTracker) advance(at store.Lane, due time.Time, since int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.lanes[at]
-	l.lanes[at] = front{due: due, since: max(f.since, since), corrupt: f.corrupt}
+	l.lanes[at] = knownLane{due: due, since: max(f.since, since), corrupt: f.corrupt}
 }
 
-// emptied notes that a claim that began at start took all that was due in lanes.
-// It reports whether that tells where tasks are no more: not of a lane that is
-// corrupt, or that was not due.
+// emptied records that a claim that began at start took all due tasks of lanes. It
+// reports whether any lane was due and not corrupt, so that a sweep may find its
+// next task.
 func (l *laneTracker) emptied(list []store.Lane, start time.Time) (any bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,9 +112,9 @@ func (l *laneTracker) emptied(list []store.Lane, start time.Time) (any bool) {
 	return any
 }
 
-// swept replaces what is known by what a sweep that began at start has found.
-// What was hinted since then may be newer.
-func (l *laneTracker) swept(found map[store.Lane]front, start time.Time) {
+// swept replaces what is known by what a sweep that began at start has found. It
+// keeps hints given since then, which may be newer.
+func (l *laneTracker) swept(found map[store.Lane]knownLane, start time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := l.lanes
@@ -128,14 +128,14 @@ func (l *laneTracker) swept(found map[store.Lane]front, start time.Time) {
 	}
 }
 
-// due lists up to most lanes with something due, in the order in which to claim
-// from them: by priority, then whose first task has been due for the longest. It
-// keeps no more than it returns: a queue may have many thousand due lanes.
+// due lists up to most lanes that are due, in the order in which to claim from
+// them: by priority, then by how long the first task has been due. It keeps no more
+// lanes than it returns, since many thousands may be due.
 func (l *laneTracker) due(now time.Time, most int) []store.Lane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list []store.Lane
-	cut := false // list[:most] is sorted: nothing behind its last is among the first most
+	cut := false // list[:most] is sorted, so lanes behind its last one can be skipped
 	for at, f := range l.lanes {
 		if f.due.After(now) || cut && l.compare(at, list[most-1]) >= 0 {
 			continue
@@ -149,12 +149,12 @@ func (l *laneTracker) due(now time.Time, most int) []store.Lane {
 	return list[:min(len(list), most)]
 }
 
-// compare compares known lanes by when to claim from them.
+// compare compares known lanes by the order in which to claim from them.
 func (l *laneTracker) compare(a, b store.Lane) int {
 	return cmp.Or(cmp.Compare(a.Priority, b.Priority), l.lanes[a].due.Compare(l.lanes[b].due), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Attempts, b.Attempts))
 }
 
-// next is when the first lane falls due, and false when none is known.
+// next returns when the first lane falls due, and false if no lane is known.
 func (l *laneTracker) next() (first time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

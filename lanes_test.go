@@ -8,7 +8,9 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-func TestWhatIsToldMeanwhileIsNotForgotten(t *testing.T) {
+// TestHintsDuringClaimsAndSweepsAreKept: a task that is put into a lane while a claim
+// or a sweep runs may be missing in its answer, and must not be forgotten.
+func TestHintsDuringClaimsAndSweepsAreKept(t *testing.T) {
 	t.Parallel()
 	at, start := store.Lane{State: "open", Kind: "k"}, time.Now()
 	before, after, later := start.Add(-time.Second), start.Add(time.Second), start.Add(time.Hour)
@@ -20,14 +22,14 @@ func TestWhatIsToldMeanwhileIsNotForgotten(t *testing.T) {
 		{"a claim empties a lane", func(l *laneTracker) { l.emptied([]store.Lane{at}, start) }, time.Time{}},
 		{"a claim empties a lane into which a task comes meanwhile", func(l *laneTracker) { l.hint(at, after); l.emptied([]store.Lane{at}, start) }, after},
 		{"two tasks come meanwhile", func(l *laneTracker) { l.hint(at, later); l.hint(at, after); l.emptied([]store.Lane{at}, start) }, after},
-		{"a sweep finds nothing", func(l *laneTracker) { l.swept(map[store.Lane]front{}, start) }, time.Time{}},
-		{"a sweep finds nothing, and a task comes meanwhile", func(l *laneTracker) { l.hint(at, after); l.swept(map[store.Lane]front{}, start) }, after},
-		{"a sweep finds a delayed task", func(l *laneTracker) { l.swept(map[store.Lane]front{at: {due: later, since: 7}}, start) }, later},
+		{"a sweep finds nothing", func(l *laneTracker) { l.swept(map[store.Lane]knownLane{}, start) }, time.Time{}},
+		{"a sweep finds nothing, and a task comes meanwhile", func(l *laneTracker) { l.hint(at, after); l.swept(map[store.Lane]knownLane{}, start) }, after},
+		{"a sweep finds a delayed task", func(l *laneTracker) { l.swept(map[store.Lane]knownLane{at: {due: later, since: 7}}, start) }, later},
 		{"a sweep finds a delayed task, and another comes meanwhile", func(l *laneTracker) {
 			l.hint(at, after)
-			l.swept(map[store.Lane]front{at: {due: later, since: 7}}, start)
+			l.swept(map[store.Lane]knownLane{at: {due: later, since: 7}}, start)
 		}, after},
-		{"a sweep finds a task, and a delayed one comes meanwhile", func(l *laneTracker) { l.hint(at, later); l.swept(map[store.Lane]front{at: {due: after}}, start) }, after},
+		{"a sweep finds a task, and a delayed one comes meanwhile", func(l *laneTracker) { l.hint(at, later); l.swept(map[store.Lane]knownLane{at: {due: after}}, start) }, after},
 	} {
 		known := newLaneTracker()
 		known.hint(at, before)
@@ -39,12 +41,12 @@ func TestWhatIsToldMeanwhileIsNotForgotten(t *testing.T) {
 	}
 }
 
-// TestATaskBeforeTheFirstIsLookedFor: it may lie before the moment from which
-// the lane was looked through.
-func TestATaskBeforeTheFirstIsLookedFor(t *testing.T) {
+// TestHintBeforeFirstTaskResetsSince: the anchor of a new first task may lie before the
+// one from which claims look.
+func TestHintBeforeFirstTaskResetsSince(t *testing.T) {
 	t.Parallel()
 	at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
-	known := &laneTracker{lanes: map[store.Lane]front{at: {due: now.Add(time.Hour), since: 7}}}
+	known := &laneTracker{lanes: map[store.Lane]knownLane{at: {due: now.Add(time.Hour), since: 7}}}
 	known.hint(at, now.Add(2*time.Hour))
 	if f := known.lanes[at]; f.since != 7 || !f.due.Equal(now.Add(time.Hour)) {
 		t.Errorf("a later task: due in %v from %d, want an hour from 7", f.due.Sub(now), f.since)
@@ -55,8 +57,8 @@ func TestATaskBeforeTheFirstIsLookedFor(t *testing.T) {
 	}
 }
 
-// TestDueListsTheFirst: of many due lanes those come first that lower priorities,
-// and then longer waits, put there.
+// TestDueListsTheFirst: of many due lanes, due lists those with the lowest priorities,
+// and of these the ones that have been due for longest.
 func TestDueListsTheFirst(t *testing.T) {
 	t.Parallel()
 	const lanes, most = 5000, 100
@@ -71,7 +73,7 @@ func TestDueListsTheFirst(t *testing.T) {
 	}
 	for i, at := range due {
 		if at.Attempts != i {
-			t.Fatalf("lane %d is that of %d, want %d", i, at.Attempts, i)
+			t.Fatalf("place %d has lane %d, want %d", i, at.Attempts, i)
 		}
 	}
 	if all := known.due(now, 2*lanes); len(all) != lanes {
@@ -79,7 +81,7 @@ func TestDueListsTheFirst(t *testing.T) {
 	}
 }
 
-// BenchmarkDue measures what a claim costs a poller that knows many due lanes.
+// BenchmarkDue measures due for a poller that knows many due lanes.
 func BenchmarkDue(b *testing.B) {
 	now, known := time.Now(), newLaneTracker()
 	for i := range 20_000 {

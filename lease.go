@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// lease is what a worker knows of its right to run a task. It counts by the
-// worker's monotonic clock from the moment before the claim was sent, so that it
-// is over for the worker before it is for the database.
+// lease is a worker's right to run a task for some time. Its end is computed with
+// the worker's monotonic clock from a time before the claim was sent. It ends for
+// the worker before it ends in the database.
 type lease struct {
 	mu           sync.Mutex
 	until        time.Time
-	cancel       context.CancelCauseFunc // of the handler's context, while it runs
+	cancel       context.CancelCauseFunc // cancels the handler's context; nil before it starts
 	lost         bool
 	maybeSettled bool // DoneTx was called
 }
@@ -31,9 +31,9 @@ func (l *lease) extend(until time.Time) {
 	l.until = until
 }
 
-// begin notes how to cancel the handler that is about to start, and reports
-// whether it may: a process that stood still may come here before it learns that
-// the lease is lost.
+// begin sets the function that cancels the handler, and reports whether the
+// handler may start. The lease may have ended unnoticed while the process was
+// suspended.
 func (l *lease) begin(cancel context.CancelCauseFunc) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,8 +41,8 @@ func (l *lease) begin(cancel context.CancelCauseFunc) bool {
 	return !l.lost && time.Now().Before(l.until)
 }
 
-// lose notes that the lease is lost and ends the handler's context, unless the
-// handler settled the task itself.
+// lose marks the lease lost and cancels the handler's context. It does nothing if
+// the handler called DoneTx.
 func (l *lease) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,8 +55,8 @@ func (l *lease) lose() {
 	}
 }
 
-// settling notes that the handler is about to settle the task itself, and reports
-// whether it may.
+// settling records that the handler called DoneTx, and reports whether it may
+// settle the task.
 func (l *lease) settling() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +65,7 @@ func (l *lease) settling() bool {
 }
 
 // state reports whether the lease is lost, and whether the handler may have
-// settled the task itself.
+// settled the task with DoneTx.
 func (l *lease) state() (lost, maybeSettled bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,22 +9,22 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// leases is the role that holds every claim of a worker from the moment it is
-// taken until it is settled, and extends them all every third of a lease. It also
-// notices by the monotonic clock that a lease is over: a worker that could not
-// reach the database, or was suspended, must not go on as if it owned its tasks.
+// leases has every claim of a worker from when it is taken until it is settled, and
+// extends them all every third of a lease. It also finds out by the monotonic clock
+// that a lease is over, since a worker that could not reach the database, or was
+// suspended, may no longer own its tasks.
 type leases struct {
 	workerID string
 	length   time.Duration
 	events   events
-	// extendRows moves the end of leases in the database.
+	// extendRows extends leases in the database.
 	extendRows func(ctx context.Context, workerID string, length time.Duration, claims []store.Key) (store.Unsettled, error)
 
 	mu   sync.Mutex
 	held map[*run]struct{}
 }
 
-// hold registers claims.
+// hold adds runs whose claims were just taken.
 func (l *leases) hold(runs ...*run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +33,7 @@ func (l *leases) hold(runs ...*run) {
 	}
 }
 
-// drop lets go of claims that are settled or lost.
+// drop removes runs whose claims are settled or lost.
 func (l *leases) drop(runs ...*run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +42,7 @@ func (l *leases) drop(runs ...*run) {
 	}
 }
 
-// count is how many claims the worker holds.
+// count returns how many claims the worker holds.
 func (l *leases) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +65,7 @@ func (l *leases) work(ctx context.Context) {
 			list = append(list, r)
 		}
 		l.mu.Unlock()
-		// In the order of ids, so that no two workers lock rows crosswise.
+		// In the order of ids, so that two workers do not deadlock.
 		slices.SortFunc(list, byTask)
 		for batch := range slices.Chunk(l.latest(list), store.MaxBatch) {
 			l.extend(ctx, batch)
@@ -73,8 +73,8 @@ func (l *leases) work(ctx context.Context) {
 	}
 }
 
-// latest drops from a sorted list the claims that this worker lost to itself: it
-// claimed the task again after the lease had run out.
+// latest removes from a sorted list the earlier claims of a task that this worker
+// has claimed again. Their leases are lost.
 func (l *leases) latest(list []*run) []*run {
 	kept := list[:0]
 	for i, r := range list {
@@ -87,6 +87,7 @@ func (l *leases) latest(list []*run) []*run {
 	return kept
 }
 
+// extend extends the leases of a batch.
 func (l *leases) extend(ctx context.Context, batch []*run) {
 	now := time.Now()
 	live, claims := make([]*run, 0, len(batch)), make([]store.Key, 0, len(batch))
@@ -116,14 +117,14 @@ func (l *leases) extend(ctx context.Context, batch []*run) {
 	for _, r := range live {
 		if lost[r.claim.ID] {
 			l.lose(r)
-		} else if !locked[r.claim.ID] { // nobody else can claim what is locked, either
+		} else if !locked[r.claim.ID] { // nobody else can claim a locked row either
 			r.lease.extend(now.Add(l.length))
 		}
 	}
 }
 
-// lose ends a run whose lease is lost. A run that was settled since the list was
-// made is not held any more, and not lost.
+// lose marks the lease of a run lost, unless the run has been settled since the list
+// was made.
 func (l *leases) lose(r *run) {
 	l.mu.Lock()
 	_, held := l.held[r]

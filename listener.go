@@ -2,7 +2,7 @@ package falldue
 
 import "context"
 
-// listener is the role that lets other processes wake the pollers.
+// listener is the role that lets notices of other processes wake the pollers.
 type listener struct {
 	listen  func(ctx context.Context, channel string, wake func()) error
 	channel string
@@ -10,7 +10,7 @@ type listener struct {
 	events  events
 }
 
-// work listens until ctx ends.
+// work listens until ctx ends, and again after a failure.
 func (l *listener) work(ctx context.Context) {
 	for try := 0; ctx.Err() == nil; try++ {
 		err := l.listen(ctx, l.channel, l.wake)

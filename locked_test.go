@@ -12,14 +12,14 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestALockedRowHoldsNobodyElseUp: somebody has locked the row of one task that
-// runs. The leases of the others are extended, and they are settled.
-func TestALockedRowHoldsNobodyElseUp(t *testing.T) {
+// TestLockedRowDelaysNoOtherTask: somebody locks the row of a running task. The leases
+// of the other tasks are extended, and they are settled.
+func TestLockedRowDelaysNoOtherTask(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
 		if s, err := dialect.Probe(t.Context(), db); err != nil || !s.Caps.SkipLocked {
-			t.Skipf("it cannot pass over locked rows (error %v)", err)
+			t.Skipf("it cannot skip locked rows (error %v)", err)
 		}
 		q, err := falldue.New(db, falldue.Config{Lease: time.Second, DoneRetention: time.Hour, ShutdownTimeout: -1})
 		if err != nil {
@@ -69,9 +69,9 @@ func TestALockedRowHoldsNobodyElseUp(t *testing.T) {
 	})
 }
 
-// TestWhatTheDatabaseRefusesHoldsNobodyElseUp: the end of one task cannot be
-// written. The others are settled, Run returns, and the task runs again.
-func TestWhatTheDatabaseRefusesHoldsNobodyElseUp(t *testing.T) {
+// TestRefusedSettlementDelaysNoOtherTask: the database refuses the settlement of one
+// task. The others are settled, Run returns, and the task runs again.
+func TestRefusedSettlementDelaysNoOtherTask(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.Postgres)
 	q, err := falldue.New(db, falldue.Config{Lease: time.Second, ShutdownTimeout: 100 * time.Millisecond, Concurrency: 100})
@@ -117,7 +117,7 @@ func TestWhatTheDatabaseRefusesHoldsNobodyElseUp(t *testing.T) {
 	stop()
 }
 
-// runUntil runs q until stop is called, which waits for its end.
+// runUntil runs q until stop is called. Stop returns when Run has returned.
 func runUntil(t *testing.T, q *falldue.Queue) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -131,6 +131,7 @@ func runUntil(t *testing.T, q *falldue.Queue) (stop func()) {
 	}
 }
 
+// info returns a task.
 func info(t *testing.T, q *falldue.Queue, id int64) falldue.TaskInfo {
 	t.Helper()
 	i, err := q.Task(t.Context(), id)

@@ -9,7 +9,7 @@ import (
 // middleware wraps a handlerFunc in another one.
 type middleware func(next handlerFunc) handlerFunc
 
-// chain wraps fn in middlewares, of which the first is the outermost.
+// chain wraps fn in middlewares. The first one is the outermost.
 func chain(fn handlerFunc, list ...middleware) handlerFunc {
 	for i := len(list) - 1; i >= 0; i-- {
 		fn = list[i](fn)
@@ -17,8 +17,9 @@ func chain(fn handlerFunc, list ...middleware) handlerFunc {
 	return fn
 }
 
-// recoverPanics turns a panic into an error, and the error of a handler into a
-// *failure. Reading an error runs methods of the user's, which may panic, too.
+// recoverPanics turns a panic of a handler into an error, and the handler's error
+// into a *failure. It reads the error here because that calls methods of the
+// error, which may panic too.
 func recoverPanics(next handlerFunc) handlerFunc {
 	return func(ctx context.Context, r *run) (err error) {
 		defer func() {
@@ -33,7 +34,7 @@ func recoverPanics(next handlerFunc) handlerFunc {
 	}
 }
 
-// limitTime ends the context of a handler after d, where that is not 0.
+// limitTime ends the context of a handler after d. A d of 0 sets no limit.
 func limitTime(d time.Duration) middleware {
 	return func(next handlerFunc) handlerFunc {
 		if d == 0 {

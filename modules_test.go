@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// goDirective is the oldest Go release that a go.mod allows.
+// goDirective matches the oldest Go release that a go.mod allows.
 var goDirective = regexp.MustCompile(`(?m)^go (\d+\.\d+)(?:\.\d+)?$`)
 
 // moduleFiles returns the go.mod of each module of the repository.
@@ -27,7 +27,7 @@ func moduleFiles(t *testing.T) (files []string) {
 	return files
 }
 
-// TestModulesStateOneGoRelease holds README.md and the modules to one oldest Go
+// TestModulesStateOneGoRelease: README.md and all modules state the same oldest Go
 // release. "make portable" compiles everything with it.
 func TestModulesStateOneGoRelease(t *testing.T) {
 	t.Parallel()
@@ -51,9 +51,9 @@ func TestModulesStateOneGoRelease(t *testing.T) {
 	}
 }
 
-// TestLibraryRequiresNoOddities keeps what only the fault suite and the benchmarks
-// need out of the go.mod that applications depend on.
-func TestLibraryRequiresNoOddities(t *testing.T) {
+// TestLibraryRequiresNoTestOnlyModules: modules that only the fault suite needs are not
+// in the go.mod that applications depend on.
+func TestLibraryRequiresNoTestOnlyModules(t *testing.T) {
 	t.Parallel()
 	library := readFile(t, "go.mod")
 	for _, path := range []string{"github.com/agiledragon/gomonkey/v2", "github.com/Shopify/toxiproxy/v2"} {

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// validPayload refuses JSON that some engine would not keep as it is: too
-// large, text that was not UTF-8, NUL characters, numbers that no engine's
-// JSON functions can read. It walks the payload once.
+// validPayload refuses JSON that some engine would not keep unchanged: JSON that
+// is too large, text that was not UTF-8, NUL characters, and numbers that the
+// engines' JSON functions cannot read. It reads the payload once.
 func validPayload(p []byte, most int) error {
 	if len(p) > most {
 		return invalid("payload of %d bytes; allowed are %d (Config.MaxPayload)", len(p), most)
@@ -36,7 +36,7 @@ func validPayload(p []byte, most int) error {
 	return nil
 }
 
-// stringEnd is the length of the JSON string that p starts with.
+// stringEnd returns the length of the JSON string at the start of p.
 func stringEnd(p []byte) (int, error) {
 	for i := 1; i < len(p); i++ {
 		switch p[i] {
@@ -48,8 +48,8 @@ func stringEnd(p []byte) (int, error) {
 				case "0000":
 					return 0, invalid("a NUL character in the payload, which PostgreSQL's text cannot hold; encode such data, as base64 for instance")
 				case "fffd", "FFFD":
-					// encoding/json writes this for bytes that are not UTF-8, and
-					// a genuine U+FFFD as itself.
+					// encoding/json writes this escape for bytes that are not UTF-8.
+					// It does not escape a genuine U+FFFD.
 					return 0, invalid("text that is not valid UTF-8 in the payload; encode such data, as base64 for instance")
 				}
 			}
@@ -68,7 +68,8 @@ func numberEnd(p []byte) int {
 	return len(p)
 }
 
-// validNumber takes integers of 64 bits, and what a double can hold.
+// validNumber refuses numbers other than integers of 64 bits and numbers that a
+// double can hold.
 func validNumber(text string) error {
 	if len(text) < 19 {
 		if f, err := strconv.ParseFloat(text, 64); err == nil || f == 0 {

@@ -13,27 +13,27 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// policies knows the policies that tasks were enqueued with, by the key of
-// their text. A text never changes under its key, so that what was read once
-// stays valid.
+// policies stores and reads the policies of tasks that have one of their own. A
+// policy's key is a hash of its text, so the text of a key never changes, and a
+// policy that was read once stays valid.
 type policies struct {
 	store *store.Store
 
 	mu     sync.Mutex
-	stored map[string]bool // known to be in the table
+	stored map[string]bool // keys that are known to be in the table
 	loaded map[string]loadedPolicy
 }
 
 type loadedPolicy struct {
-	rule  *rule
-	err   error
-	again time.Time // when to look again after an error
+	rule    *rule
+	err     error
+	retryAt time.Time // when to read it again after an error
 }
 
 const (
-	// retryBroken is how long a policy that could not be read is left alone.
-	retryBroken = 10 * time.Second
-	// maxLoaded bounds the policies a process remembers.
+	// retryUnreadable is the time between two tries to read an unreadable policy.
+	retryUnreadable = 10 * time.Second
+	// maxLoaded is the greatest number of policies that a process remembers.
 	maxLoaded = 10_000
 )
 
@@ -41,8 +41,8 @@ func newPolicies(s *store.Store) *policies {
 	return &policies{store: s, stored: map[string]bool{}, loaded: map[string]loadedPolicy{}}
 }
 
-// stage stores the policies that tasks bring, in one order, so that no two
-// transactions wait for each other's.
+// stage stores the policies of the tasks that have one of their own. It stores
+// them in the order of their keys, so that two transactions do not deadlock.
 func (p *policies) stage(ctx context.Context, tx Tx, list []pending) error {
 	var brought map[string]backoff.Policy
 	for _, e := range list {
@@ -62,7 +62,7 @@ func (p *policies) stage(ctx context.Context, tx Tx, list []pending) error {
 	return nil
 }
 
-// put stores p under its key: in the caller's transaction, or by itself where
+// put stores a policy under its key, in the caller's transaction, or in its own if
 // tx is nil.
 func (p *policies) put(ctx context.Context, tx Tx, key string, policy backoff.Policy) error {
 	p.mu.Lock()
@@ -83,17 +83,16 @@ func (p *policies) put(ctx context.Context, tx Tx, key string, policy backoff.Po
 	return err
 }
 
-// get returns the policy of a key. Its error says what is wrong with that
-// policy alone, or with the database.
+// get returns the policy of a key.
 func (p *policies) get(ctx context.Context, key string) (*rule, error) {
 	p.mu.Lock()
 	l, ok := p.loaded[key]
 	p.mu.Unlock()
-	if ok && (l.err == nil || time.Now().Before(l.again)) {
+	if ok && (l.err == nil || time.Now().Before(l.retryAt)) {
 		return l.rule, l.err
 	}
 	l.rule, l.err = p.load(ctx, key)
-	l.again = time.Now().Add(retryBroken)
+	l.retryAt = time.Now().Add(retryUnreadable)
 	p.mu.Lock()
 	if len(p.loaded) >= maxLoaded {
 		clear(p.loaded)

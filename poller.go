@@ -11,53 +11,53 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// poller claims due tasks of one queue and hands them to handlers. It claims from
-// the lanes of which its tracker knows that something is due, sweeps for new ones
-// at every poll, and sleeps until the next task falls due. While large claims come
-// back full, a second claim is under way beside the first: one loop alone leaves
-// the database idle while its answer is read.
+// poller claims due tasks of one queue and passes them to the dispatcher. It claims
+// from the lanes that its tracker knows to be due, sweeps for new lanes at every
+// poll, and sleeps until the next task falls due. While large claims return as many
+// tasks as they asked for, a second goroutine claims too: a single loop leaves the
+// database idle while it reads an answer.
 type poller struct {
 	pollerConfig
 	lanes   *laneTracker
 	sweeper *sweeper
-	meter   *meter
+	budget  *budget
 	slots   slotWaiter
 
-	freed   chan struct{} // a handler returned, or settlers caught up
-	woken   chan struct{} // something fell due, or may have
-	another chan struct{} // there is more than one claim at a time can take
-	lookNow atomic.Bool   // look for tasks that this worker has not been notified of
+	freed          chan struct{} // signalled when a handler returned or the settlers caught up
+	woken          chan struct{} // signalled when a task may have fallen due
+	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
+	sweepRequested atomic.Bool   // a task may wait that this worker has not been notified of
 }
 
-// pollerConfig is what a poller works with.
+// pollerConfig has the settings of a poller and the functions that it calls.
 type pollerConfig struct {
 	queue, workerID string
 	leaseLength     time.Duration
 	handlers        map[string]*handler // by kind
 	gates           gates
-	slot            int64 // identifies the claim slots that its claims take
+	slot            int64 // identifies the claim slots of its claims
 
-	claimRows  func(context.Context, store.ClaimParams) ([]*store.Claim, error)
-	hand       func([]*store.Claim, []*rule, time.Time) // hands claims to handlers
-	behind     func() bool                              // as many tasks wait to be settled as claims should wait for
-	guesses    bool                                     // a claim from many lanes costs about what one from a single lane does
-	sideBySide bool                                     // claims may run beside each other
-	events     events
+	claimRows      func(context.Context, store.ClaimParams) ([]*store.Claim, error)
+	dispatch       func([]*store.Claim, []*rule, time.Time) // passes on claims, their rules and the time when they were sent
+	behind         func() bool                              // reports whether claims should wait for the settlers
+	claimsAtOnce   bool                                     // a claim is one statement, and more lanes cost it little
+	parallelClaims bool                                     // claims do not wait for each other's rows
+	events         events
 }
 
-// maxSources bounds the lanes of one claim.
+// maxSources is the greatest number of lanes of one claim.
 const maxSources = 128
 
 func newPoller(cfg pollerConfig, limit int, every time.Duration, heads func(context.Context) ([]store.Head, error)) *poller {
 	lanes := newLaneTracker()
 	return &poller{
-		pollerConfig: cfg, lanes: lanes, meter: newMeter(limit),
+		pollerConfig: cfg, lanes: lanes, budget: newBudget(limit),
 		sweeper: &sweeper{queue: cfg.queue, every: every, heads: heads, lanes: lanes, gates: cfg.gates, events: cfg.events},
-		freed:   make(chan struct{}, 1), woken: make(chan struct{}, 1), another: make(chan struct{}, 1),
+		freed:   make(chan struct{}, 1), woken: make(chan struct{}, 1), assistWanted: make(chan struct{}, 1),
 	}
 }
 
-// hint notes that a lane has a task that falls due after wait, and wakes the
+// hint records that a lane has a task that falls due after wait, and wakes the
 // poller.
 func (p *poller) hint(at store.Lane, wait time.Duration) {
 	if p.handlers[at.Kind] == nil {
@@ -67,9 +67,9 @@ func (p *poller) hint(at store.Lane, wait time.Duration) {
 	signal(p.woken)
 }
 
-// look makes the poller sweep at once.
-func (p *poller) look() {
-	p.lookNow.Store(true)
+// sweepNow makes the poller sweep at once.
+func (p *poller) sweepNow() {
+	p.sweepRequested.Store(true)
 	signal(p.woken)
 }
 
@@ -104,7 +104,7 @@ func (p *poller) assist(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.another:
+		case <-p.assistWanted:
 		}
 		if ctx.Err() != nil {
 			return
@@ -113,27 +113,26 @@ func (p *poller) assist(ctx context.Context) {
 		if len(due) == 0 || room == 0 {
 			continue
 		}
-		if _, err := p.claim(ctx, due, room, room >= slotSize); err != nil && !errors.Is(err, store.ErrNoSlot) {
+		if _, err := p.claim(ctx, due, room, room >= slotThreshold); err != nil && !errors.Is(err, store.ErrNoSlot) {
 			p.events.claimFailed(p.queue, err)
 		}
 	}
 }
 
-// room is how many tasks to claim now: 0 while enough are at hand, or wait to be
-// settled.
+// room returns how many tasks to claim now. It is 0 while enough tasks are claimed,
+// or while many wait to be settled.
 func (p *poller) room() int {
 	if p.behind() {
 		return 0
 	}
-	return p.meter.room()
+	return p.budget.room()
 }
 
-// round sweeps if it is time to, claims what is due, and returns how long to
-// sleep: 0 for not at all.
+// round sweeps if a sweep is due, claims what is due, and returns how long to sleep.
 func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
 	sweeps := !time.Now().Before(p.sweeper.next())
-	if p.lookNow.Swap(false) && !sweeps {
-		sweeps = !p.guess() // where it guesses the next round sweeps, whatever comes in until then
+	if p.sweepRequested.Swap(false) && !sweeps {
+		sweeps = !p.hintDefaultLanes() // the next round sweeps instead
 		p.sweeper.makeDue()
 	}
 	if sweeps {
@@ -142,7 +141,7 @@ func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
 		}
 	}
 	if due := p.lanes.due(time.Now(), maxSources); len(due) > 0 {
-		n, err := p.claim(ctx, due, room, p.slots.needed(max(room, p.meter.limit)))
+		n, err := p.claim(ctx, due, room, p.slots.needed(max(room, p.budget.limit)))
 		if errors.Is(err, store.ErrNoSlot) {
 			await(ctx, nil, p.slots.refused())
 			return 0, nil
@@ -158,11 +157,12 @@ func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
 	return max(time.Until(until), time.Microsecond), nil
 }
 
-// guess takes the lanes of new tasks without options for due, and reports whether
-// that makes it worth claiming before the sweep: what others just enqueued is most
-// often there, and starts in half the time.
-func (p *poller) guess() bool {
-	if !p.guesses {
+// hintDefaultLanes marks the lanes of new tasks without options due, and reports
+// whether to claim from them before the sweep. The tasks of which others notify are
+// most often there, and start in half the time without a sweep first. Where each
+// lane is a statement of its own, it does nothing and reports false.
+func (p *poller) hintDefaultLanes() bool {
+	if !p.claimsAtOnce {
 		return false
 	}
 	now := time.Now()
@@ -174,8 +174,8 @@ func (p *poller) guess() bool {
 	return true
 }
 
-// claim takes tasks from lanes that seem due, hands them to the handlers and
-// returns how many there were.
+// claim claims up to room tasks from lanes that seem due, passes them to the
+// dispatcher, and returns how many there were.
 func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot bool) (int, error) {
 	since := p.lanes.beginClaim(due)
 	sources, rules := make([]store.Source, 0, len(due)), make([]*rule, 0, len(due))
@@ -188,8 +188,8 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 		p.learn(due, nil, nil, room, time.Now())
 		return 0, nil
 	}
-	// To stop must not cut off an answer: what was claimed would wait for the end
-	// of its lease.
+	// A claim is not cancelled when ctx ends: if its answer were lost, the tasks it
+	// took would wait for the end of their leases.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
 	defer cancel()
 	params := store.ClaimParams{Queue: p.queue, Worker: p.workerID, Lease: p.leaseLength, Limit: room, Sources: sources}
@@ -197,23 +197,23 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 		params.Slot = p.slot
 	}
 	start := time.Now()
-	p.meter.claiming(room)
+	p.budget.claiming(room)
 	claims, err := p.claimRows(ctx, params)
-	p.meter.claimed(len(claims), room)
+	p.budget.claimed(len(claims), room)
 	if len(claims) < room {
-		signal(p.freed) // somebody may wait for the room that this claim did not need
+		signal(p.freed) // the other goroutine may wait for the room that this claim did not need
 	}
 	if err != nil {
 		return 0, err
 	}
 	p.learn(due, rules, claims, room, start)
-	p.hand(claims, rules, start)
+	p.dispatch(claims, rules, start)
 	return len(claims), nil
 }
 
-// learn notes what a claim that began at start found out about lanes. A lane whose
-// tasks were not all taken is still due, from the last one taken on. Of a lane that
-// was emptied the next task is unknown until the next sweep, which comes soon.
+// learn records what a claim that began at start found in the lanes. A lane whose
+// tasks were not all taken is still due, from the last task taken on. The next task
+// of a lane that was emptied is unknown until the next sweep, which comes soon.
 func (p *poller) learn(due []store.Lane, rules []*rule, claims []*store.Claim, room int, start time.Time) {
 	if len(claims) < room {
 		if p.lanes.emptied(due, start) || len(claims) > 0 {
@@ -223,10 +223,10 @@ func (p *poller) learn(due []store.Lane, rules []*rule, claims []*store.Claim, r
 	}
 	for i, c := range claims {
 		if i+1 == len(claims) || claims[i+1].Place != c.Place { // the last of its lane
-			p.lanes.advance(c.Was, start.Add(rules[c.Place-1].delayIn(c.Was)-store.Duration(c.Now-c.Anchor)), c.Anchor)
+			p.lanes.advance(c.From, start.Add(rules[c.Place-1].delayIn(c.From)-store.Duration(c.Now-c.Anchor)), c.Anchor)
 		}
 	}
-	if len(claims) >= slotSize && p.sideBySide {
-		signal(p.another)
+	if len(claims) >= slotThreshold && p.parallelClaims {
+		signal(p.assistWanted)
 	}
 }

@@ -16,29 +16,29 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestCorruptLanesAreNotSweptForAtOnce: a lane whose first task no claim will ever
-// find must not keep the poller busy.
-func TestCorruptLanesAreNotSweptForAtOnce(t *testing.T) {
+// TestCorruptLanesCauseNoExtraSweeps: a lane whose first task no claim ever finds must
+// not keep the poller busy.
+func TestCorruptLanesCauseNoExtraSweeps(t *testing.T) {
 	t.Parallel()
 	for _, corrupt := range []bool{false, true} {
 		p := newPoller(pollerConfig{queue: "default"}, 1, time.Second, nil)
 		at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
-		p.lanes.lanes[at] = front{due: now.Add(-time.Second), corrupt: corrupt}
+		p.lanes.lanes[at] = knownLane{due: now.Add(-time.Second), corrupt: corrupt}
 		p.sweeper.at = now.Add(time.Hour)
 		p.learn([]store.Lane{at}, nil, nil, 1, now)
 		if soon := p.sweeper.next().Before(now.Add(time.Minute)); soon == corrupt {
 			t.Errorf("corrupt %v: the next sweep is soon: %v", corrupt, soon)
 		}
 		if len(p.lanes.lanes) != 0 {
-			t.Errorf("corrupt %v: the lane is still thought to be due", corrupt)
+			t.Errorf("corrupt %v: the lane is still due", corrupt)
 		}
 	}
 }
 
-// dead is a server that takes connections and never answers.
+// dead is a server that accepts connections and never answers.
 type dead struct {
 	driver.Conn
-	id *int // tells connections apart
+	id *int // makes connections differ
 }
 
 func (dead) Connect(context.Context) (driver.Conn, error) { return dead{id: new(int)}, nil }
@@ -50,13 +50,9 @@ func (dead) PrepareContext(ctx context.Context, _ string) (driver.Stmt, error) {
 	return nil, ctx.Err()
 }
 
-func (dead) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-// TestWorkerDoesNotWaitForADeadConnection: it tries again, on another.
-func TestWorkerDoesNotWaitForADeadConnection(t *testing.T) {
+// TestSweepTimesOutOnDeadConnection: the sweep ends before the poller's context, so that
+// the poller tries again on another connection.
+func TestSweepTimesOutOnDeadConnection(t *testing.T) {
 	t.Parallel()
 	server, err := dialect.DefaultServer(dialect.Postgres)
 	if err != nil {
@@ -70,12 +66,12 @@ func TestWorkerDoesNotWaitForADeadConnection(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if err := p.sweeper.sweep(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-			t.Errorf("sweep: %v, want that its own time is over", err)
+			t.Errorf("sweep: %v, want its own timeout", err)
 		}
 	})
 }
 
-func TestWhoListensPollsLessOften(t *testing.T) {
+func TestListenersPollLessOften(t *testing.T) {
 	t.Parallel()
 	listen := func(context.Context, string, func()) error { return nil }
 	for _, c := range []struct {
@@ -92,9 +88,9 @@ func TestWhoListensPollsLessOften(t *testing.T) {
 	}
 }
 
-// TestNoticesDoNotKeepAPollerFromSweeping: however many there are, a task in a
-// lane that nobody guesses is found.
-func TestNoticesDoNotKeepAPollerFromSweeping(t *testing.T) {
+// TestNoticesDoNotPreventSweeps: however many notices come, a task in a lane that the
+// poller cannot know of is found.
+func TestNoticesDoNotPreventSweeps(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.Postgres)
 	q, err := New(db, Config{})
@@ -110,10 +106,10 @@ func TestNoticesDoNotKeepAPollerFromSweeping(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorker(q.cfg, q.store, q.policies, q.handlers)
-	p, d := w.pollers[DefaultQueue], w.desks[DefaultQueue]
+	p, d := w.pollers[DefaultQueue], w.dispatchers[DefaultQueue]
 	d.runners.limit, d.runners.run = 1, func(*run) { close(ran) }
 	for range 3 {
-		p.look()
+		p.sweepNow()
 		if _, err := p.round(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}

@@ -14,16 +14,16 @@ import (
 	"github.com/falldue/falldue/queuetest"
 )
 
-// poolerSettings are those of each driver that change how it prepares.
+// poolerSettings are the settings of each driver that change how it prepares statements.
 var poolerSettings = map[string][]string{
 	"postgres": {"", "&binary_parameters=yes"},
 	"pgx":      {"", "&default_query_exec_mode=exec", "&default_query_exec_mode=simple_protocol"},
 }
 
-// TestPgBouncer holds falldue to the suite through PgBouncer, where that gives
-// each connection a session, and to saying what to change where it does not.
+// TestPgBouncer runs the suite through PgBouncer in session mode. In transaction mode
+// New must return an error that says what to change.
 func TestPgBouncer(t *testing.T) {
-	testdb.DSN(t, testdb.Postgres) // which skips where PostgreSQL is not wanted
+	testdb.DSN(t, testdb.Postgres) // skips the test if PostgreSQL is not selected
 	t.Run("session", func(t *testing.T) {
 		t.Parallel()
 		through := testdb.PgBouncer(t, "session")
@@ -48,7 +48,7 @@ func TestPgBouncer(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer db.Close()
-					// The first connection has a server to itself; later ones share.
+					// Later connections share a server with the first.
 					for range 3 {
 						_, err := falldue.New(db, falldue.Config{})
 						if !errors.Is(err, dialect.ErrTransactionPooling) || !strings.Contains(err.Error(), "pool_mode=session") {
@@ -61,8 +61,8 @@ func TestPgBouncer(t *testing.T) {
 	})
 }
 
-// TestLostStatementIsExplained: a statement that is gone from its session, as
-// where a pooler changed its mode meanwhile, gives an error that says why.
+// TestLostStatementIsExplained: when a prepared statement is missing in its session, for
+// example because a pooler has changed its mode, the error says why.
 func TestLostStatementIsExplained(t *testing.T) {
 	db := testdb.Open(t, testdb.Postgres)
 	db.SetMaxOpenConns(1)
@@ -79,6 +79,6 @@ func TestLostStatementIsExplained(t *testing.T) {
 	}
 	db.MustExec("deallocate all")
 	if _, err := q.Counts(ctx); !errors.Is(err, dialect.ErrTransactionPooling) {
-		t.Errorf("got error %v, want ErrShared", err)
+		t.Errorf("got error %v, want ErrTransactionPooling", err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestTransactionsOfAnotherPool: the application has a pool of its own on the
-// database. Its transactions take tasks and the ends of tasks also when the
-// queue has prepared the statements for these in its pool.
+// TestTransactionsOfAnotherPool: the application has a pool of its own on the database.
+// Its transactions can enqueue and settle tasks, also after the queue has prepared the
+// statements for that in its own pool.
 func TestTransactionsOfAnotherPool(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -50,7 +50,7 @@ func TestTransactionsOfAnotherPool(t *testing.T) {
 		})
 		stop := runUntil(t, q)
 		defer stop()
-		for range 2 { // of which the second finds everything prepared
+		for range 2 { // in the second round all statements are prepared
 			id, err := kind.Enqueue(t.Context(), q, 0, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -17,9 +17,9 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Queue is falldue on one database, with any number of the named queues that
-// tasks wait in: it enqueues, runs handlers and looks after tasks. It is safe for
-// concurrent use. Nothing runs before [Queue.Run].
+// Queue enqueues tasks, runs their handlers and inspects tasks, on one database.
+// The database holds any number of named queues in which tasks wait. A Queue is
+// safe for concurrent use. It starts no goroutine before [Queue.Run].
 type Queue struct {
 	cfg      Config
 	db       *sqlx.DB
@@ -27,24 +27,24 @@ type Queue struct {
 	policies *policies
 	stages   []stage
 
-	mu       sync.Mutex
-	handlers map[string]*handler
-	wrong    []error // registrations that Run will refuse
-	worker   *worker // while Run runs
+	mu          sync.Mutex
+	handlers    map[string]*handler
+	handlerErrs []error // errors of Handle, which Run returns
+	worker      *worker // nil unless Run is running
 }
 
-// probeTimeout is how long New waits for the server to say what it is.
+// probeTimeout bounds the time in which New finds out the server's engine.
 const probeTimeout = 15 * time.Second
 
-// New makes a queue on db, whose engine and abilities it asks of the server
-// itself, for up to 15 seconds. It neither creates tables (see [Queue.Migrate])
-// nor starts anything.
+// New returns a queue on db. It asks the server for its engine and version, and
+// waits up to 15 seconds for the answers. New neither creates tables (see
+// [Queue.Migrate]) nor starts anything.
 //
-// Errors wrap [ErrInvalid] for a configuration, [dialect.ErrUnsupported] for a
-// server that is too old or lacks something falldue needs, and
-// [dialect.ErrTransactionPooling], too, for a pooler that gives transactions and not
-// sessions. Others are the driver's, such as that of a server that does not
-// answer.
+// The error wraps [ErrInvalid] for an invalid configuration,
+// [dialect.ErrUnsupported] for a server that is too old or lacks something
+// falldue needs, and [dialect.ErrTransactionPooling] as well for a connection
+// pooler that assigns servers to transactions instead of sessions. Any other
+// error is the driver's, for example when the server does not answer.
 func New(db *sqlx.DB, cfg Config) (*Queue, error) {
 	if db == nil {
 		return nil, invalid("the database is nil")
@@ -58,7 +58,7 @@ func New(db *sqlx.DB, cfg Config) (*Queue, error) {
 	return newQueue(db, server, cfg)
 }
 
-// newQueue makes a queue on a server that was probed.
+// newQueue returns a queue on a server that New has probed.
 func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(server); err != nil {
@@ -69,11 +69,11 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 	return &Queue{cfg: cfg, db: db, store: s, policies: known, stages: []stage{known}, handlers: map[string]*handler{}}, nil
 }
 
-// Engine is the name of the queue's engine.
+// Engine returns the name of the queue's database engine.
 func (q *Queue) Engine() dialect.Name { return q.store.Server().Name() }
 
-// Migrate creates falldue's tables, or brings them to this release. Any number
-// of processes may call it at once. It loses nothing. Its error wraps
+// Migrate creates falldue's tables, or migrates them to this release. It keeps
+// all tasks. Any number of processes may call it at once. Its error wraps
 // [migrations.ErrNewer] for tables that a newer release has migrated.
 func (q *Queue) Migrate(ctx context.Context) error {
 	m, err := q.Migrations()
@@ -84,7 +84,8 @@ func (q *Queue) Migrate(ctx context.Context) error {
 	return err
 }
 
-// Migrations gives hold of the migrations one by one: up, down, status.
+// Migrations returns the migrations of the queue's tables, to run them one by
+// one, to undo them, or to see which are pending.
 func (q *Queue) Migrations() (*migrations.Migrator, error) {
 	return migrations.New(q.db.DB, q.store.Server(), q.cfg.tables())
 }
@@ -93,27 +94,32 @@ func (q *Queue) register(k kind, fn handlerFunc) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if _, ok := q.handlers[k.name]; ok {
-		q.wrong = append(q.wrong, invalid("kind %.100q is handled twice", k.name))
+		q.handlerErrs = append(q.handlerErrs, invalid("kind %.100q is handled twice", k.name))
 	}
-	q.wrong = append(q.wrong, k.err)
+	q.handlerErrs = append(q.handlerErrs, k.err)
 	q.handlers[k.name] = &handler{k, newRule(k.Policy), chain(fn, limitTime(k.Timeout), recoverPanics)}
 }
 
-// Run works on the configured queues until ctx ends; then it takes no more
-// tasks, gives back those it holds but has not started, lets running handlers
-// finish for Config.ShutdownTimeout, cancels the rest, waits for them, and returns nil.
-// A handler that ignores its context holds Run up, and keeps its lease.
+// Run claims tasks from the configured queues and runs their handlers until ctx
+// ends. Then it claims no more tasks and gives back the ones whose handlers have
+// not started. It waits up to Config.ShutdownTimeout for running handlers,
+// cancels the contexts of the others, waits for them too, and returns nil. Run
+// does not return before a handler that ignores its context, and it keeps
+// extending the lease of that handler's task.
 //
-// It returns an error at once when there are no handlers or the kind of one is
-// invalid ([ErrInvalid]), when the tables are missing or old ([ErrNotMigrated]), when
-// the database does not answer, or computes another delay than Go for a policy,
-// or when Run runs already. A database that fails later is waited for, not
-// returned.
+// Run returns an error at once
+//   - when there are no handlers, or the kind of one is invalid ([ErrInvalid]),
+//   - when the tables are missing or not up to date ([ErrNotMigrated]),
+//   - when the database does not answer,
+//   - when the database computes another delay than Go for a policy,
+//   - when Run is already running.
+//
+// A database that fails later is logged, and Run tries again until it answers.
 func (q *Queue) Run(ctx context.Context) error {
 	q.mu.Lock()
-	err := errors.Join(q.wrong...)
+	err := errors.Join(q.handlerErrs...)
 	if err == nil && q.worker != nil {
-		err = errors.New("falldue: Run runs already")
+		err = errors.New("falldue: Run is already running")
 	}
 	if err == nil && len(q.handlers) == 0 {
 		err = invalid("there are no handlers; call Handle before Run")
@@ -133,7 +139,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	}()
 	if err := q.preflight(ctx, handlers); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // told to stop before it began
+			return nil //nolint:nilerr // stopped before it began
 		}
 		return err
 	}
@@ -146,7 +152,8 @@ func (q *Queue) Run(ctx context.Context) error {
 	return nil
 }
 
-// preflight asks the database for the delays of all policies and for the tables.
+// preflight checks that the database computes the delays of all policies as Go
+// does, and that the tables are up to date.
 func (q *Queue) preflight(ctx context.Context, handlers map[string]*handler) error {
 	delays := make([]sqlgen.Formula, 0, len(handlers))
 	for _, name := range slices.Sorted(maps.Keys(handlers)) {
@@ -156,24 +163,26 @@ func (q *Queue) preflight(ctx context.Context, handlers map[string]*handler) err
 		return err
 	}
 	if err := q.store.CheckTables(ctx); err != nil {
-		return fmt.Errorf("falldue: look for tasks: %w", err)
+		return fmt.Errorf("falldue: check the tables: %w", err)
 	}
 	return nil
 }
 
-// Wake makes this process's worker, if it runs, look for tasks at once instead
-// of at its next poll. Call it after the commit of a transaction that tasks were
-// enqueued in; Enqueue without a transaction does it by itself.
+// Wake makes the worker of this process look for tasks at once instead of at its
+// next poll. Call it after the commit of a transaction in which tasks were
+// enqueued. Enqueue without a transaction notifies the worker by itself. Wake does
+// nothing if Run is not running.
 func (q *Queue) Wake() {
 	q.mu.Lock()
 	w := q.worker
 	q.mu.Unlock()
 	if w != nil {
-		w.pollers.look()
+		w.pollers.sweepNow()
 	}
 }
 
-// enqueued notifies this process's worker, if it runs, of tasks just stored.
+// enqueued notifies the worker of this process, if Run is running, of tasks that
+// were just stored.
 func (q *Queue) enqueued(entries []store.Entry) {
 	q.mu.Lock()
 	w := q.worker

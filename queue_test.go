@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// TestConformance holds every engine, through every driver, to the suite.
+// TestConformance runs the suite on every engine through every driver.
 func TestConformance(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for _, driver := range testdb.Drivers(engine) {

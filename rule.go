@@ -8,7 +8,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// rule is a policy, with what a worker asks of it at every claim.
+// rule is the policy of a lane or a task, with its delay as claims need it.
 type rule struct {
 	policy backoff.Policy
 	delay  *store.Delay
@@ -16,12 +16,12 @@ type rule struct {
 
 func newRule(p backoff.Policy) *rule { return &rule{p, store.NewDelay(p.Delay())} }
 
-// delayAfter is the delay after so many attempts.
+// delayAfter returns the delay after a number of attempts.
 func (r *rule) delayAfter(attempts int) time.Duration {
 	return store.Duration(r.delay.Formula.Micros(int64(attempts)))
 }
 
-// delayIn is the delay of the tasks of a lane.
+// delayIn returns the delay of the tasks of a lane.
 func (r *rule) delayIn(at store.Lane) time.Duration {
 	if at.State == statements.StateSnoozed {
 		return 0

@@ -17,14 +17,14 @@ import (
 // handlerFunc runs the handler of a claimed task.
 type handlerFunc func(ctx context.Context, r *run) error
 
-// handler is a kind and what runs its tasks.
+// handler is a kind and the function that runs its tasks.
 type handler struct {
 	kind kind
 	rule *rule
 	fn   handlerFunc
 }
 
-// run is one execution of a task: a claim, its handler, and how it ends.
+// run is one execution of a task: a claim, its handler, and its settlement.
 type run struct {
 	*runEnv
 	execution
@@ -32,13 +32,13 @@ type run struct {
 	lease   lease
 
 	mu     sync.Mutex
-	result sql.Null[string] // that the handler set, as JSON
+	result sql.Null[string] // the result that the handler set, as JSON
 
-	end    store.Settlement // how it ends, once the handler has returned
-	giveUp time.Time        // when to try no longer to settle it; zero while the database did not refuse that
+	end    store.Settlement // set when the handler has returned
+	giveUp time.Time        // when to stop trying to settle it; zero unless the database refuses that
 }
 
-// runEnv is what all runs of a poller share.
+// runEnv is what all runs of a queue share.
 type runEnv struct {
 	queue      string
 	maxPayload int
@@ -48,8 +48,8 @@ type runEnv struct {
 func (r *run) meta() TaskMeta {
 	c := r.claim
 	return TaskMeta{
-		ID: c.ID, Kind: c.Was.Kind, Queue: r.queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
-		Fence: c.Fence, Priority: c.Was.Priority, CreatedAt: store.Time(c.Created),
+		ID: c.ID, Kind: c.From.Kind, Queue: r.queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
+		Fence: c.Fence, Priority: c.From.Priority, CreatedAt: store.Time(c.Created),
 	}
 }
 
@@ -65,8 +65,8 @@ func (r *run) getResult() sql.Null[string] {
 	return r.result
 }
 
-// execute runs the handler and returns how the claim ends, or false when it is
-// not this worker's to end.
+// execute runs the handler and returns the settlement of the claim, or false if the
+// claim no longer belongs to this worker.
 func (r *run) execute(ctx context.Context) (store.Settlement, bool) {
 	if most := r.maxAttempts(); most > 0 && r.claim.Attempts > most {
 		return r.attemptsExhausted(most), true
@@ -84,11 +84,11 @@ func (r *run) execute(ctx context.Context) (store.Settlement, bool) {
 	return r.finish(withCause(ctx, err), time.Since(started))
 }
 
-// errGoexit is the error of a handler that ended its goroutine.
+// errGoexit is the error of a handler that called runtime.Goexit.
 var errGoexit = errors.New("the handler called runtime.Goexit")
 
-// finish returns how the claim ends after the handler ended with err, or false
-// when it is not this worker's to end.
+// finish returns the settlement of the claim after the handler returned err, or
+// false if the claim no longer belongs to this worker.
 func (r *run) finish(err error, took time.Duration) (store.Settlement, bool) {
 	e := r.conclude(err, took)
 	if e.State == statements.StateDone {
@@ -99,12 +99,12 @@ func (r *run) finish(err error, took time.Duration) (store.Settlement, bool) {
 	return e, !lost
 }
 
-// doneTx settles the task as done inside the handler's own transaction.
+// doneTx settles the task as done inside the handler's transaction.
 func (r *run) doneTx(ctx context.Context, tx Tx) error {
 	if tx == nil {
 		return invalid("the transaction is nil")
 	}
-	if !r.lease.settling() { // from here on, until the handler returns, it may be settled
+	if !r.lease.settling() { // from here on the task may be settled
 		return ErrLeaseLost
 	}
 	e := r.conclude(nil, 0)
@@ -119,7 +119,7 @@ func (r *run) doneTx(ctx context.Context, tx Tx) error {
 	return nil
 }
 
-// byTask compares runs by their task's id, and of one task by the age of the claim.
+// byTask orders runs by the ids of their tasks, and runs of one task by fence.
 func byTask(a, b *run) int {
 	return cmp.Or(cmp.Compare(a.claim.ID, b.claim.ID), cmp.Compare(a.claim.Fence, b.claim.Fence))
 }

@@ -8,12 +8,11 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// runners run the claimed tasks of a queue, in the order in which they came, up
-// to limit at once. A goroutine goes from task to task and ends when none waits.
-// When it takes one and others wait it starts the next goroutine, one at a time:
-// handlers that take long run all side by side, and those that return at once
-// are run by a few goroutines, whose stacks have grown, instead of by limit cold
-// ones in turn.
+// runners run the claimed tasks of a queue in the order in which they were added, up
+// to limit at once. A goroutine runs one task after the other and ends when none
+// waits. When it takes a task and others wait, it starts another goroutine, one at a
+// time. Handlers that take long therefore all run in parallel, and handlers that
+// return at once are run by a few goroutines whose stacks have already grown.
 type runners struct {
 	limit int
 	run   func(*run)
@@ -22,10 +21,10 @@ type runners struct {
 	mu       sync.Mutex
 	waiting  []*run
 	running  int  // goroutines
-	starting bool // one of them has not taken its first task
+	starting bool // a goroutine has not taken its first task yet
 }
 
-// add has runs run as soon as there is room.
+// add adds runs to be run.
 func (r *runners) add(runs ...*run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,8 +32,8 @@ func (r *runners) add(runs ...*run) {
 	r.start()
 }
 
-// start starts a goroutine, if there is work and room for it. The caller holds
-// mu.
+// start starts a goroutine if a task waits and fewer than limit are running. The
+// caller holds mu.
 func (r *runners) start() {
 	if len(r.waiting) > 0 && r.running < r.limit && !r.starting {
 		r.running++
@@ -59,7 +58,7 @@ func (r *runners) loop() {
 	}
 }
 
-// take returns the task that waited longest, nil where none does.
+// take removes and returns the task that has waited longest, or nil if none waits.
 func (r *runners) take() (next *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +71,7 @@ func (r *runners) take() (next *run) {
 	return next
 }
 
-// drain returns the tasks that wait, and does not run them.
+// drain removes and returns the tasks that wait.
 func (r *runners) drain() []*run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,35 +80,35 @@ func (r *runners) drain() []*run {
 	return waiting
 }
 
-// desk takes the claims of a poller, has runners run their handlers, and hands
-// how they ended to the settler.
-type desk struct {
+// dispatcher runs the handlers of the tasks that a poller has claimed, and passes
+// their outcomes to the settler.
+type dispatcher struct {
 	env      *runEnv
 	workerID string
 	handlers map[string]*handler
 	runners  runners
 	leases   *leases
 	length   time.Duration // of a lease
-	meter    *meter
+	budget   *budget
 	freed    chan struct{} // the poller's
 	settle   chan<- *run
 	events   events
 }
 
-// take makes runs of claims that were sent at start, and has them run.
-func (d *desk) take(claims []*store.Claim, rules []*rule, start time.Time) {
+// take runs the handlers of claims that were sent at start.
+func (d *dispatcher) take(claims []*store.Claim, rules []*rule, start time.Time) {
 	runs := make([]*run, len(claims))
 	for i, c := range claims {
-		runs[i] = &run{runEnv: d.env, execution: execution{c, rules[c.Place-1], d.workerID, start}, handler: d.handlers[c.Was.Kind]}
+		runs[i] = &run{runEnv: d.env, execution: execution{c, rules[c.Place-1], d.workerID, start}, handler: d.handlers[c.From.Kind]}
 		runs[i].lease.until = start.Add(d.length)
 	}
 	d.leases.hold(runs...)
 	d.runners.add(runs...)
 }
 
-// handle runs the handler of a claimed task; once stop has ended it gives the
-// task back instead.
-func (d *desk) handle(stop, work context.Context, r *run) {
+// handle runs the handler of a claimed task. Once stop has ended, it gives the task
+// back instead.
+func (d *dispatcher) handle(stop, work context.Context, r *run) {
 	var e store.Settlement
 	ours, returned := true, false
 	defer func() {
@@ -123,7 +122,7 @@ func (d *desk) handle(stop, work context.Context, r *run) {
 			d.leases.drop(r)
 			d.events.leaseLost(r.claim, "while the task ran")
 		}
-		d.meter.returned()
+		d.budget.returned()
 		signal(d.freed)
 	}()
 	if stop.Err() != nil {

@@ -76,7 +76,7 @@ func TestRunnersKeepTheOrder(t *testing.T) {
 	}
 }
 
-func TestHandlerThatExitsHasFailed(t *testing.T) {
+func TestGoexitFailsTheAttempt(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.SQLite)
 	q, err := New(db, Config{Concurrency: 1})

@@ -10,9 +10,9 @@ import (
 	"github.com/falldue/falldue/queuetest"
 )
 
-// TestOddSessions holds falldue to the whole suite in sessions set up as other
-// code of an application may need them.
-func TestOddSessions(t *testing.T) {
+// TestUnusualSessions runs the whole suite in sessions with settings that other code of
+// an application may need.
+func TestUnusualSessions(t *testing.T) {
 	odd := map[string]string{
 		testdb.Postgres: "timezone=Australia%2FLord_Howe&default_transaction_isolation=serializable&DateStyle=SQL%2CDMY&IntervalStyle=sql_standard&extra_float_digits=-15",
 		testdb.MySQL:    "parseTime=true&loc=America%2FSt_Johns&time_zone=%27%2B09%3A30%27&sql_mode=%27ANSI%2CTRADITIONAL%2CNO_BACKSLASH_ESCAPES%27&transaction_isolation=%27SERIALIZABLE%27&clientFoundRows=true&interpolateParams=false",
@@ -35,8 +35,8 @@ func TestOddSessions(t *testing.T) {
 	})
 }
 
-// TestOneConnection holds falldue to the suite's cases about transactions on a
-// pool of one connection, which whoever holds a second one would wait for ever.
+// TestOneConnection runs the suite's cases about transactions on a pool of one
+// connection, where code that needs a second connection waits for ever.
 func TestOneConnection(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		queuetest.TestQueue(t, queuetest.Harness{

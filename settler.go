@@ -11,28 +11,28 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// settler ends claims in batches: what comes in while one batch is written is
-// the next batch. So a single task is settled at once, and many cost little.
-// Where many are to come it lingers, since each batch costs a commit. While many
-// wait all the same, a second settler helps: one alone would leave the database
-// idle while it reads an answer.
+// settler settles runs in batches. The runs that end while a batch is written are
+// the next batch, so that a single task is settled at once, and many cost little.
+// While the worker holds many claims, the settler waits a little for more, since
+// each batch costs a commit. While many runs wait nevertheless, a second settler
+// helps: a single one leaves the database idle while it reads an answer.
 //
-// A claim that cannot be settled, because the database refuses its end or
-// somebody has locked its row, is parked and tried again later: the others do not
+// A run that cannot be settled, because the database refuses the settlement or
+// somebody has locked the row, is parked and tried again later. The others do not
 // wait for it.
 type settler struct {
 	settlerConfig
-	in     chan *run
-	more   chan struct{} // many wait; closed after in
-	second *settler      // takes from in, too; nil where the database has one writer at a time
-	done   chan struct{} // closed when the last batch is written
+	in           chan *run     // runs that ended
+	assistWanted chan struct{} // signalled when many runs wait; closed after in
+	second       *settler      // receives from in too; nil if the database has one writer at a time
+	done         chan struct{} // closed when the last batch is written
 
 	parked  []*run
-	tries   int       // of what is parked
-	nextTry time.Time // of what is parked
+	tries   int       // to settle the parked runs
+	nextTry time.Time // to settle the parked runs
 }
 
-// settlerConfig is what a settler works with.
+// settlerConfig has the settings of a settler and what it calls.
 type settlerConfig struct {
 	store           *store.Store
 	workerID        string
@@ -44,40 +44,40 @@ type settlerConfig struct {
 }
 
 func newSettler(cfg settlerConfig) *settler {
-	s := &settler{settlerConfig: cfg, in: make(chan *run, 4*store.MaxBatch), more: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &settler{settlerConfig: cfg, in: make(chan *run, 4*store.MaxBatch), assistWanted: make(chan struct{}, 1), done: make(chan struct{})}
 	if !cfg.store.Server().Caps.SingleWriter {
-		s.second = &settler{settlerConfig: cfg, in: s.in, more: s.more}
+		s.second = &settler{settlerConfig: cfg, in: s.in, assistWanted: s.assistWanted}
 	}
 	return s
 }
 
 const (
-	// linger is how long a settler waits for a batch to fill up while the worker
-	// holds at least enough claims.
+	// linger is how long the settler waits for more runs while the worker holds at
+	// least minBatch claims.
 	linger = 2 * time.Millisecond
-	// enough is how many claims make a batch that is worth its commit.
-	enough = store.MaxBatch / 4
+	// minBatch is the size of a batch that is worth a commit.
+	minBatch = store.MaxBatch / 4
 )
 
-// behind reports whether a whole batch waits for those that are being written:
-// more tasks would only wait, too, and hold handlers up.
+// behind reports whether a whole batch waits beside those that are being written.
+// Handlers of further tasks would then wait for the settler.
 func (s *settler) behind() bool { return len(s.in) >= store.MaxBatch }
 
-// work writes batches until in is closed and empty, with the second settler's
-// help. Once ctx has ended it gives up what the database does not take.
+// work writes batches until in is closed and empty, together with the second
+// settler. Once ctx has ended, it gives up runs that the database does not settle.
 func (s *settler) work(ctx context.Context) {
 	defer close(s.done)
 	var helping sync.WaitGroup
 	if s.second != nil {
-		helping.Go(func() { s.second.each(ctx, nil, s.more) })
+		helping.Go(func() { s.second.writeLoop(ctx, nil, s.assistWanted) })
 	}
-	s.each(ctx, s.in, nil)
+	s.writeLoop(ctx, s.in, nil)
 	helping.Wait()
 }
 
-// each writes a batch at each run that comes in, or each time there is more,
-// until that is closed.
-func (s *settler) each(ctx context.Context, in <-chan *run, more <-chan struct{}) {
+// writeLoop writes a batch for each run that it receives from in, or for each signal
+// on assistWanted, until that channel is closed. The other channel is nil.
+func (s *settler) writeLoop(ctx context.Context, in <-chan *run, assistWanted <-chan struct{}) {
 	batch := make([]*run, 0, store.MaxBatch)
 	for open := true; open; {
 		var retry <-chan time.Time
@@ -89,29 +89,30 @@ func (s *settler) each(ctx context.Context, in <-chan *run, more <-chan struct{}
 		select {
 		case first, open = <-in:
 			if open {
-				batch = s.gather(append(batch, first), s.leases.count() >= enough)
+				batch = s.gather(append(batch, first), s.leases.count() >= minBatch)
 			}
-		case _, open = <-more:
+		case _, open = <-assistWanted:
 			batch = s.gather(batch, false)
 		case <-retry:
 		}
-		if in != nil && len(s.in) >= enough {
-			signal(s.more)
+		if in != nil && len(s.in) >= minBatch {
+			signal(s.assistWanted)
 		}
-		s.signals.room() // pollers may have waited since the settlers were behind
+		s.signals.wakeWaiting() // pollers may have waited since the settlers were behind
 		s.writeAll(ctx, batch, false)
 		if len(s.parked) > 0 && !time.Now().Before(s.nextTry) {
 			s.tryParked(ctx)
 		}
 	}
 	if in != nil {
-		close(s.more)
+		close(s.assistWanted)
 	}
-	s.end(ctx)
+	s.drainParked(ctx)
 }
 
-// end tries what is parked for as long as handlers may take to stop.
-func (s *settler) end(ctx context.Context) {
+// drainParked tries to settle the parked runs for up to the shutdown timeout, or
+// until ctx ends.
+func (s *settler) drainParked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.shutdownTimeout)
 	defer cancel()
 	for ; len(s.parked) > 0 && ctx.Err() == nil; s.tryParked(ctx) {
@@ -123,7 +124,7 @@ func (s *settler) end(ctx context.Context) {
 	s.parked = nil
 }
 
-// tryParked tries to settle what is parked.
+// tryParked tries to settle the parked runs.
 func (s *settler) tryParked(ctx context.Context) {
 	list := s.parked
 	s.parked = nil
@@ -135,7 +136,7 @@ func (s *settler) tryParked(ctx context.Context) {
 	}
 }
 
-// writeAll settles a list of any length, in which a task may be twice.
+// writeAll settles a list of any length, in which a task may occur twice.
 func (s *settler) writeAll(ctx context.Context, list []*run, unlocked bool) {
 	for len(list) > 0 {
 		n := min(len(list), store.MaxBatch)
@@ -145,11 +146,11 @@ func (s *settler) writeAll(ctx context.Context, list []*run, unlocked bool) {
 	}
 }
 
-// distinct sorts runs by their tasks, and splits off those whose task is in the
-// list twice. A worker that lost a task and claimed it anew holds two claims of
+// distinct sorts runs by their tasks, and splits off the later runs of a task that
+// occurs twice. A worker that lost a task and claimed it again holds two claims of
 // it, and the database's answers name tasks, not claims.
 //
-// Leases are extended in the order of ids, too: no two statements of a worker then
+// Leases are extended in the order of ids too, so that no two statements of a worker
 // wait for each other's rows.
 func distinct(list []*run) (batch, again []*run) {
 	sorted := slices.Clone(list)
@@ -165,7 +166,8 @@ func distinct(list []*run) (batch, again []*run) {
 	return batch, again
 }
 
-// gather adds what is already waiting, and where busy what comes in soon.
+// gather adds to a batch the runs that already wait and, if busy, those that end
+// within linger.
 func (s *settler) gather(batch []*run, busy bool) []*run {
 	var over <-chan time.Time
 	if busy {
@@ -199,10 +201,11 @@ func (s *settler) gather(batch []*run, busy bool) []*run {
 	return batch
 }
 
-// write settles a batch. While the database does not answer it tries again, for
-// as long as the leases hold: after that other workers run the tasks again, and
-// how these runs ended no longer counts. If unlocked, as after a failure, it parks
-// what somebody else has locked instead of waiting for it.
+// write settles a batch. While the database does not answer, it tries again as long
+// as the leases are valid and ctx has not ended. After that other workers run the
+// tasks again, and the outcome of these runs no longer counts. If unlocked, as after a
+// failure, it parks runs whose rows somebody else has locked instead of waiting for
+// them.
 func (s *settler) write(ctx context.Context, batch []*run, unlocked bool) {
 	for try := 0; len(batch) > 0; try++ {
 		unlocked = unlocked || try > 0
@@ -222,7 +225,7 @@ func (s *settler) write(ctx context.Context, batch []*run, unlocked bool) {
 			_ = pause(ctx, errorPause(try))
 			batch = s.stillHeld(ctx, batch)
 		case len(batch) > 1:
-			// One of them is the reason: the others need not share its fate.
+			// One of them causes the error. Settle the others without it.
 			half := len(batch) / 2
 			s.write(ctx, batch[:half], unlocked)
 			s.write(ctx, batch[half:], unlocked)
@@ -239,7 +242,7 @@ func (s *settler) write(ctx context.Context, batch []*run, unlocked bool) {
 	}
 }
 
-// try settles a batch once, and reports whether the time for it ran out.
+// try settles a batch once, and reports whether it timed out.
 func (s *settler) try(ctx context.Context, batch []*run, unlocked bool) (left store.Unsettled, late bool, err error) {
 	list := make([]*store.Settlement, len(batch))
 	for i, r := range batch {
@@ -255,8 +258,8 @@ func (s *settler) try(ctx context.Context, batch []*run, unlocked bool) (left st
 	return left, ctx.Err() != nil, err
 }
 
-// stillHeld keeps of a batch the runs whose leases hold and that are not given up:
-// none once ctx has ended.
+// stillHeld returns the runs of a batch whose leases are still valid and whose time
+// to give up has not come, or none once ctx has ended. It abandons the others.
 func (s *settler) stillHeld(ctx context.Context, batch []*run) []*run {
 	now := time.Now()
 	live := batch[:0]
@@ -270,26 +273,27 @@ func (s *settler) stillHeld(ctx context.Context, batch []*run) []*run {
 	return live
 }
 
-// abandon lets go of a task that could not be settled. When its lease is over it
-// runs again.
+// abandon drops a run that could not be settled. Its task runs again when the lease
+// is over.
 func (s *settler) abandon(r *run) {
 	s.events.notSettled(r.claim)
 	s.leases.drop(r)
 }
 
-// finish lets go of runs that are settled, and tells pollers which tasks wait now.
+// finish drops runs that are settled, and notifies the pollers of the tasks that
+// wait again.
 func (s *settler) finish(batch []*run, lost map[int64]bool, repeated bool) {
 	s.leases.drop(batch...)
 	for _, r := range batch {
 		if lost[r.claim.ID] {
-			// After a repeat it may be this worker's own first try that settled it.
+			// After a repeat, this worker's own first try may have settled it.
 			if !r.end.MaybeSettled && !repeated {
 				s.events.leaseLost(r.claim, "before the task was settled")
 			}
 			continue
 		}
 		if to := r.end.State; to == statements.StateOpen || to == statements.StateSnoozed {
-			at, wait := r.claim.Was, store.Duration(r.end.Wait)
+			at, wait := r.claim.From, store.Duration(r.end.Wait)
 			at.State, at.Attempts = to, r.claim.Attempts+r.end.AttemptsDelta
 			if to == statements.StateOpen {
 				wait += r.rule.delayAfter(at.Attempts)

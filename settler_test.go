@@ -18,7 +18,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-func TestNoBatchHoldsTwoClaimsOfATask(t *testing.T) {
+func TestBatchesHoldOneClaimPerTask(t *testing.T) {
 	t.Parallel()
 	var rest []*run
 	for _, id := range []int64{1, 2, 1, 3, 1, 1} {
@@ -67,7 +67,7 @@ func claimed(t *testing.T, engine string, n int) (q *Queue, w *worker, runs []*r
 			t.Fatalf("claimed %d tasks (error %v)", len(got), err)
 		}
 		for _, c := range got {
-			r := &run{runEnv: w.desks[DefaultQueue].env, execution: execution{claim: c}, lease: lease{until: time.Now().Add(time.Minute)}}
+			r := &run{runEnv: w.dispatchers[DefaultQueue].env, execution: execution{claim: c}, lease: lease{until: time.Now().Add(time.Minute)}}
 			r.end = r.conclude(nil, 0)
 			runs = append(runs, r)
 		}
@@ -81,15 +81,15 @@ func wait(t *testing.T, c <-chan struct{}, what string) {
 	select {
 	case <-c:
 	case <-time.After(10 * time.Second):
-		t.Fatalf("waited in vain for %s", what)
+		t.Fatalf("waited 10 seconds for %s", what)
 	}
 }
 
-// TestASecondSettlerHelps: the settler calls the second one when much waits
-// beside its batch, and that settles it.
-func TestASecondSettlerHelps(t *testing.T) {
+// TestSecondSettlerHelps: the settler signals the second one when many runs wait beside
+// its batch, and the second one settles them.
+func TestSecondSettlerHelps(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
-		q, w, runs := claimed(t, engine, store.MaxBatch+enough)
+		q, w, runs := claimed(t, engine, store.MaxBatch+minBatch)
 		if w.settler.second == nil {
 			t.Skip("it has one writer at a time")
 		}
@@ -97,8 +97,8 @@ func TestASecondSettlerHelps(t *testing.T) {
 			w.settler.in <- r
 		}
 		var ended sync.WaitGroup
-		ended.Go(func() { w.settler.each(t.Context(), w.settler.in, nil) })
-		wait(t, w.settler.more, "the settler to call the second one")
+		ended.Go(func() { w.settler.writeLoop(t.Context(), w.settler.in, nil) })
+		wait(t, w.settler.assistWanted, "the settler to signal the second one")
 		close(w.settler.in)
 		ended.Wait()
 		if n, err := q.Counts(t.Context()); err != nil || len(n) > 0 {
@@ -110,7 +110,7 @@ func TestASecondSettlerHelps(t *testing.T) {
 			w.settler.second.in <- r
 		}
 		w.settler.in = make(chan *run) // the first one gets none of them
-		signal(w.settler.more)
+		signal(w.settler.assistWanted)
 		close(w.settler.in)
 		w.settler.work(t.Context())
 		if n, err := q.Counts(t.Context()); err != nil || len(n) > 0 {
@@ -119,8 +119,8 @@ func TestASecondSettlerHelps(t *testing.T) {
 	})
 }
 
-// TestPollersWaitForSettlers: a poller claims no more while a batch waits to be
-// settled, and goes on when it does not.
+// TestPollersWaitForSettlers: a poller claims nothing while a batch waits to be settled,
+// and goes on after that.
 func TestPollersWaitForSettlers(t *testing.T) {
 	t.Parallel()
 	_, w, runs := claimed(t, testdb.SQLite, store.MaxBatch)
@@ -144,8 +144,9 @@ func TestPollersWaitForSettlers(t *testing.T) {
 	ended.Wait()
 }
 
-// TestShutdownDoesNotWaitForADatabaseThatIsAway: leases may last for a day.
-func TestShutdownDoesNotWaitForADatabaseThatIsAway(t *testing.T) {
+// TestShutdownDoesNotWaitForDeadDatabase: Run returns soon after the shutdown timeout,
+// even if leases last for a day.
+func TestShutdownDoesNotWaitForDeadDatabase(t *testing.T) {
 	t.Parallel()
 	server, err := dialect.DefaultServer(dialect.Postgres)
 	if err != nil {
@@ -163,7 +164,7 @@ func TestShutdownDoesNotWaitForADatabaseThatIsAway(t *testing.T) {
 			w.run(ctx)
 			ended <- time.Now()
 		}()
-		r := &run{runEnv: w.desks[DefaultQueue].env, execution: execution{claim: &store.Claim{}}, lease: lease{until: time.Now().Add(cfg.Lease)}}
+		r := &run{runEnv: w.dispatchers[DefaultQueue].env, execution: execution{claim: &store.Claim{}}, lease: lease{until: time.Now().Add(cfg.Lease)}}
 		w.leases.hold(r)
 		w.settler.in <- r
 		time.Sleep(time.Hour)

@@ -6,11 +6,11 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// signals is how the rest of a process, and other processes through it, wake the
-// pollers of a worker.
-type signals map[string]*poller // by queue
+// signals wakes the pollers of a worker. The pollers are by the names of their
+// queues.
+type signals map[string]*poller
 
-// hint tells the poller of a queue that a lane has a task that falls due after
+// hint notifies the poller of a queue of a task in a lane that falls due after
 // wait.
 func (s signals) hint(queue string, at store.Lane, wait time.Duration) {
 	if p := s[queue]; p != nil {
@@ -18,15 +18,15 @@ func (s signals) hint(queue string, at store.Lane, wait time.Duration) {
 	}
 }
 
-// look makes all pollers look for tasks at once.
-func (s signals) look() {
+// sweepNow makes all pollers sweep at once.
+func (s signals) sweepNow() {
 	for _, p := range s {
-		p.look()
+		p.sweepNow()
 	}
 }
 
-// room wakes the pollers that wait until there is room for more tasks.
-func (s signals) room() {
+// wakeWaiting wakes the pollers that wait for room for more tasks.
+func (s signals) wakeWaiting() {
 	for _, p := range s {
 		signal(p.freed)
 	}

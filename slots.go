@@ -8,48 +8,47 @@ import (
 )
 
 const (
-	// slotSize is how many tasks a claim must have found for the next ones to need
-	// a claim slot, of a worker that may have as many at once. The claims of smaller
-	// workers are too short to disturb each other, and where a commit takes long
-	// they gain from running side by side.
-	slotSize = store.MaxBatch / 4
-	// Between two tries of a claim that found no free slot a poller waits for
-	// minSlotWait, doubled with each try up to maxSlotWait. Who waits longer
-	// disturbs less, and then claims several times in a row.
+	// slotThreshold is the number of tasks from which a claim is large. After a large
+	// claim, the next ones need a claim slot if the worker may run that many tasks at
+	// once. The claims of smaller workers are too short to disturb each other, and
+	// gain from running in parallel where a commit takes long.
+	slotThreshold = store.MaxBatch / 4
+	// A poller that finds no free slot waits for minSlotWait, doubled with each try
+	// up to maxSlotWait. The longer the others wait, the more claims the holder of a
+	// slot makes in a row, and the less they disturb it.
 	minSlotWait = 4 * time.Millisecond
 	maxSlotWait = 160 * time.Millisecond
 	// slotPatience is how long a poller waits for a slot before it claims without
-	// one: whoever holds it may be gone.
+	// one. The process that holds the slot may be suspended.
 	slotPatience = time.Second
 )
 
-// slotWaiter decides whether a poller's next claim needs a claim slot, and how
-// long to wait for one. The poller's loop alone uses it.
+// slotWaiter decides whether a poller's next claim needs a claim slot, and how long
+// to wait for one. Only the poller's loop uses it.
 type slotWaiter struct {
-	deep  bool      // a claim found many tasks, and none since found less than it asked for
-	since time.Time // of the first try without a slot since the last claim
-	wait  time.Duration
+	backlog bool      // a claim was large, and none since found less than it asked for
+	since   time.Time // when the poller began to wait for a slot, or zero
+	wait    time.Duration
 }
 
-// needed reports whether the next claim of a worker that may have up to limit
-// tasks at once needs a slot. A small claim that waits for its slot has become a
-// larger one when it gets it: where workers disturb each other, the number of
-// claims is what costs.
-func (q *slotWaiter) needed(limit int) bool {
-	return q.deep && limit >= slotSize && (q.since.IsZero() || time.Since(q.since) < slotPatience)
+// needed reports whether the next claim of a worker that may have up to limit tasks
+// at once needs a slot. Small claims need one too. By the time they get it they have
+// become larger, and where workers disturb each other, fewer claims cost less.
+func (w *slotWaiter) needed(limit int) bool {
+	return w.backlog && limit >= slotThreshold && (w.since.IsZero() || time.Since(w.since) < slotPatience)
 }
 
 // refused returns how long to wait after a try that found no free slot.
-func (q *slotWaiter) refused() time.Duration {
-	if q.since.IsZero() {
-		q.since = time.Now()
+func (w *slotWaiter) refused() time.Duration {
+	if w.since.IsZero() {
+		w.since = time.Now()
 	}
-	q.wait = min(max(2*q.wait, minSlotWait), maxSlotWait)
-	return q.wait/2 + rand.N(q.wait/2)
+	w.wait = min(max(2*w.wait, minSlotWait), maxSlotWait)
+	return w.wait/2 + rand.N(w.wait/2)
 }
 
-// claimed notes that a claim for up to limit tasks found n.
-func (q *slotWaiter) claimed(n, limit int) {
-	q.deep = n >= slotSize || q.deep && n == limit
-	q.since, q.wait = time.Time{}, q.wait/2
+// claimed records that a claim of up to limit tasks found n.
+func (w *slotWaiter) claimed(n, limit int) {
+	w.backlog = n >= slotThreshold || w.backlog && n == limit
+	w.since, w.wait = time.Time{}, w.wait/2
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// takeSlot takes a claim slot until the test, or the transaction, ends.
+// takeSlot takes a claim slot until the test ends.
 func takeSlot(t *testing.T, q *Queue, slot int64) {
 	t.Helper()
 	tx, err := q.db.BeginTx(t.Context(), nil)
@@ -31,9 +31,9 @@ func takeSlot(t *testing.T, q *Queue, slot int64) {
 	}
 }
 
-// TestClaimsWithoutASlot: whoever has the slots may stand still. Others go on,
-// until all their handlers are at work.
-func TestClaimsWithoutASlot(t *testing.T) {
+// TestClaimsGoOnWithoutASlot: the processes that hold the slots may be suspended. Others
+// go on until all their handlers run.
+func TestClaimsGoOnWithoutASlot(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
 		const tasks = 2 * store.MaxBatch
@@ -44,7 +44,7 @@ func TestClaimsWithoutASlot(t *testing.T) {
 		if err := q.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		k := NewKind[int]("turn", KindConfig{})
+		k := NewKind[int]("slot", KindConfig{})
 		if _, err := k.EnqueueMany(t.Context(), q, make([]int, tasks), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestClaimsWithoutASlot(t *testing.T) {
 	})
 }
 
-func TestPollersQueueUp(t *testing.T) {
+func TestSlotWaiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var q slotWaiter
@@ -86,7 +86,7 @@ func TestPollersQueueUp(t *testing.T) {
 			t.Error("the first claim needs a slot")
 		}
 		q.claimed(store.MaxBatch, store.MaxBatch)
-		if !q.needed(store.MaxBatch) || q.needed(slotSize-1) {
+		if !q.needed(store.MaxBatch) || q.needed(slotThreshold-1) {
 			t.Error("after a large claim a worker of many handlers needs no slot, or one of few does")
 		}
 		q.claimed(1, 1)

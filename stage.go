@@ -7,14 +7,16 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// stage takes part in an enqueue before its entries are stored: in the caller's
-// transaction, where there is one, or else before the enqueue's own.
+// A stage takes part in an enqueue before its entries are stored.
 type stage interface {
+	// stage writes what the tasks need: in tx, the caller's transaction, or if tx
+	// is nil in a transaction of its own before that of the enqueue. An error ends
+	// the enqueue.
 	stage(ctx context.Context, tx Tx, list []pending) error
 }
 
-// pending is a task on its way into the table.
+// pending is a task that is about to be stored.
 type pending struct {
 	store.Entry
-	policy *backoff.Policy // its own, whose key the entry has
+	policy *backoff.Policy // the task's own; Entry.Policy is its key
 }

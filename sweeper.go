@@ -9,8 +9,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// sweeper finds the lanes of a queue anew, at every poll and soon after a claim
-// that emptied lanes, and notes them in the lane tracker.
+// sweeper finds the lanes of a queue, at every poll and soon after a claim that
+// emptied lanes, and records them in the lane tracker.
 type sweeper struct {
 	queue    string
 	every    time.Duration
@@ -18,21 +18,21 @@ type sweeper struct {
 	lanes    *laneTracker
 	gates    gates
 	events   events
-	reported map[corruption]bool // by the last sweep; the poller's loop alone uses it
+	reported map[corruption]bool // by the last sweep; only the poller's loop uses it
 
 	mu   sync.Mutex
-	at   time.Time     // of the next sweep
-	cost time.Duration // of the last one
+	at   time.Time     // when the next sweep is due
+	cost time.Duration // how long the last sweep took
 }
 
-// corruption is what is wrong with the first task of a lane, which is reported
+// corruption is a reason why the first task of a lane is corrupt. Each is reported
 // once.
 type corruption struct {
 	store.Lane
 	what string
 }
 
-// next is when the next sweep is due.
+// next returns when the next sweep is due.
 func (s *sweeper) next() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *sweeper) makeDue() {
 	s.at = time.Now()
 }
 
-// makeDueSoon has the next sweep come soon, but not so soon that sweeps take more
+// makeDueSoon makes the next sweep due soon, but not so soon that sweeps take more
 // than a tenth of the time.
 func (s *sweeper) makeDueSoon() {
 	s.mu.Lock()
@@ -56,7 +56,7 @@ func (s *sweeper) makeDueSoon() {
 	}
 }
 
-// sweep finds the queue's lanes anew.
+// sweep finds the lanes of the queue.
 func (s *sweeper) sweep(ctx context.Context) error {
 	ctx, cancel := statementContext(ctx, sweepTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, reported := map[store.Lane]front{}, map[corruption]bool{}
+	found, reported := map[store.Lane]knownLane{}, map[corruption]bool{}
 	for _, h := range heads {
 		if what := corruptionOf(h); what != "" {
 			c := corruption{h.Lane, what}
@@ -79,7 +79,7 @@ func (s *sweeper) sweep(ctx context.Context) error {
 			continue
 		}
 		if rule := s.gates.rule(ctx, h.Lane); rule != nil {
-			found[h.Lane] = front{
+			found[h.Lane] = knownLane{
 				due:   start.Add(rule.delayIn(h.Lane) - store.Duration(h.Now-max(h.Anchor, 0))),
 				since: max(h.Anchor, earliestMoment), corrupt: h.Anchor < firstAnchor,
 			}
@@ -94,16 +94,16 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	return nil
 }
 
-// falldue writes no anchors before the first and after the last. A task may be for
-// the year 9000, and a policy's jitter may be 100 years. What SQLite makes of a
-// text falls on the first day of 1970.
+// falldue writes no anchor before firstAnchor or after lastAnchor. RunAt may be in
+// the year 9000, and a policy's jitter may be 100 years. A text in SQLite's column
+// is read as a time on the first day of 1970.
 var (
-	earliestMoment = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() // that any engine writes
+	earliestMoment = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() // the earliest that all engines can write
 	firstAnchor    = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC).UnixMicro()
 	lastAnchor     = time.Date(9101, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 )
 
-// corruptionOf says what is wrong with a lane that somebody edited, or "".
+// corruptionOf returns why the first task of a lane is corrupt, or "".
 func corruptionOf(h store.Head) string {
 	switch {
 	case h.Corrupt != nil:

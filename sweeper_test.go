@@ -15,14 +15,14 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// head returns a head whose first task's anchor was so long ago.
+// head returns the head of a lane whose first task has an anchor that long ago.
 func head(kind string, attempts int, ago time.Duration) store.Head {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 	lane := store.Lane{State: statements.StateOpen, Kind: kind, Attempts: attempts}
 	return store.Head{Head: statements.Head{Lane: lane, Anchor: now - ago.Microseconds(), Now: now}}
 }
 
-func TestSweeperTellsTheTrackerWhatFallsDue(t *testing.T) {
+func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -39,11 +39,11 @@ func TestSweeperTellsTheTrackerWhatFallsDue(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if due := s.lanes.due(start, maxSources); len(due) != 2 { // the corrupt one, too: the database decides
+		if due := s.lanes.due(start, maxSources); len(due) != 2 { // also the corrupt one: the database decides
 			t.Errorf("due at once are %v", due)
 		}
 		if f := s.lanes.lanes[heads[1].Lane]; f.due.Sub(start) != 50*time.Second {
-			t.Errorf("a task that waits a minute since 10 s ago is due in %v", f.due.Sub(start))
+			t.Errorf("a task that has waited 10 s of a minute is due in %v", f.due.Sub(start))
 		}
 		if n := strings.Count(log.String(), "attempts below 0"); n != 1 {
 			t.Errorf("a corrupt lane is reported %d times by two sweeps:\n%s", n, log.String())
@@ -57,7 +57,7 @@ func TestSweeperTellsTheTrackerWhatFallsDue(t *testing.T) {
 		}
 		s.makeDue()
 		if s.next().After(start) {
-			t.Error("the sweep that was asked for is not due")
+			t.Error("the requested sweep is not due")
 		}
 		broken := errors.New("broken")
 		s.heads = func(context.Context) ([]store.Head, error) { return nil, broken }

@@ -6,29 +6,31 @@ import (
 	"fmt"
 )
 
-// Task is a task as its handler gets it.
+// Task is a task that is passed to its handler.
 type Task[A any] struct {
 	TaskMeta
-	// Args are the arguments it was enqueued with.
+	// Args are the arguments with which the task was enqueued.
 	Args A
 
 	run *run
 }
 
-// DoneTx ends the task inside tx, a *sqlx.Tx or *sql.Tx on the queue's
-// database: what the handler writes there and the end of the task commit
-// together or not at all, so that these writes happen exactly once. Commit, and
-// return nil; if the commit fails, return its error, and the task is retried.
+// DoneTx marks the task done inside tx, a *sqlx.Tx or *sql.Tx on the queue's
+// database. What the handler writes in tx and the end of the task commit
+// together or not at all, so that these writes happen exactly once.
 //
-// The error is [ErrLeaseLost] when the task is no longer this worker's; then
-// roll back.
+// After DoneTx commit tx and return nil. If the commit fails, return its error,
+// and the task is retried. If DoneTx fails, roll back. Its error is
+// [ErrLeaseLost] when the task no longer belongs to this worker.
 func (t Task[A]) DoneTx(ctx context.Context, tx Tx) error {
 	return t.run.doneTx(ctx, tx)
 }
 
-// SetResult gives the task a result, any value that JSON can hold, which stays
-// with it for as long as Config.DoneRetention says. The last one set before DoneTx counts,
-// or before the handler returns nil.
+// SetResult sets the result of the task, encoded as JSON of up to
+// Config.MaxPayload bytes. The result is stored when the task is done and kept
+// for Config.DoneRetention. The last call before DoneTx, or before the handler
+// returns nil, wins. The error wraps [ErrInvalid] for a value that cannot be
+// stored.
 func (t Task[A]) SetResult(v any) error {
 	result, err := json.Marshal(v)
 	if err != nil {
@@ -41,15 +43,18 @@ func (t Task[A]) SetResult(v any) error {
 	return nil
 }
 
-// Handle makes fn the handler of a kind's tasks in this process; call it before
-// Run. fn returns nil when the task is done, an error when it is to be retried
-// under its policy, or what [Discard], [Snooze] or [RetryAfter] return. It runs
-// at least once for each task, and again when a worker died half way: where
-// that matters, see [Task.DoneTx]. A kind that is invalid, or handled twice,
-// makes Run return an error.
+// Handle registers fn as the handler of a kind's tasks. Call it before
+// [Queue.Run], which returns an error if a kind is invalid or is registered
+// twice.
 //
-// A panic of fn is a failed attempt ([PanicError]), and so is a payload that is
-// not an A, for which fn is not called.
+// fn returns nil when the task is done, and an error when it is to be retried
+// under its policy. The errors of [Discard], [Snooze] and [RetryAfter] ask for
+// another outcome. fn runs at least once for each task, and again if its worker
+// dies before the task is settled; see [Task.DoneTx] for writes that must happen
+// exactly once.
+//
+// If fn panics, the attempt fails with a [PanicError]. If the payload cannot be
+// decoded as an A, the attempt fails without calling fn.
 func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error) {
 	q.register(k.kind, func(ctx context.Context, r *run) error {
 		var args A

@@ -6,27 +6,28 @@ import (
 )
 
 const (
-	// statementTimeout bounds each statement that no user waits for, so that a
-	// connection that hangs does not block a worker for ever.
+	// statementTimeout is the longest time for a statement of a worker, so that a
+	// connection that hangs does not block the worker for ever.
 	statementTimeout = 30 * time.Second
-	// sweepTimeout bounds a sweep, which takes seconds where an engine reads every
-	// waiting task for it.
+	// sweepTimeout is the longest time for a sweep, which takes seconds where an
+	// engine reads every waiting task for it.
 	sweepTimeout = 2 * statementTimeout
-	// settleTimeout is how long a settle may wait before it is tried again without
-	// waiting for rows that somebody has locked.
+	// settleTimeout is how long a settle may wait for rows that somebody has locked,
+	// before it is tried again without waiting for them.
 	settleTimeout = 3 * time.Second
-	// lastSettles is how long a worker tries to settle after the shutdown timeout.
+	// lastSettles is how long a worker tries to settle runs after the shutdown timeout.
 	lastSettles = 5 * time.Second
-	// cancelDelay is how long a statement may go on after its role was told to stop.
+	// cancelDelay is how long a statement may go on after its context has ended.
 	cancelDelay = time.Second
 )
 
-// errorPause is how long to leave a database alone that failed try times before.
+// errorPause returns how long to wait after a failure of the database, after try
+// failures before it.
 func errorPause(try int) time.Duration {
 	return min(50*time.Millisecond<<min(try, 10), 5*time.Second)
 }
 
-// pause waits for d, or until ctx ends.
+// pause waits for d, or until ctx ends, and returns ctx's error in that case.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -38,10 +39,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// statementContext returns the context of a statement of a role that works until
-// ctx ends: it ends after timeout, and cancelDelay after ctx does. A statement
-// that is about to return need not be cancelled, which closes the connection and
-// can crash PgBouncer 1.18.
+// statementContext returns a context for a statement that ends after timeout, and
+// cancelDelay after ctx has ended. Most statements return within that time, and are
+// not cancelled: cancelling closes the connection and can crash PgBouncer 1.18.
 func statementContext(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(cancelDelay, cancel) })
@@ -51,7 +51,7 @@ func statementContext(ctx context.Context, timeout time.Duration) (context.Conte
 	}
 }
 
-// signal wakes whoever waits on c, now or when it next waits.
+// signal wakes the goroutine that waits on c, or lets the next wait return at once.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -59,7 +59,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// await sleeps for d, until c is signalled, or until ctx ends.
+// await waits for d, until c is signalled, or until ctx ends.
 func await(ctx context.Context, c <-chan struct{}, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

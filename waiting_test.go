@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestWhatIsUnderWayMayAnswerForASecond(t *testing.T) {
+func TestStatementsEndASecondAfterTheWorker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -17,12 +17,12 @@ func TestWhatIsUnderWayMayAnswerForASecond(t *testing.T) {
 		began := time.Now()
 		<-later.Done()
 		if took := time.Since(began); took != time.Second {
-			t.Errorf("it ended %v after the worker was told to stop, want a second", took)
+			t.Errorf("it ended %v after the worker was stopped, want a second", took)
 		}
 		unended, endEarly := statementContext(t.Context(), time.Hour)
 		endEarly()
 		if unended.Err() == nil {
-			t.Error("it did not end when it was no longer wanted")
+			t.Error("it did not end when its function was called")
 		}
 		short, endShort := statementContext(t.Context(), time.Minute)
 		defer endShort()

@@ -11,25 +11,28 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// worker is one Run: a poller and a desk for each queue, and the settler and the
-// roles that they share. Data flows one way: poller → desk → handler → settler.
+// worker is what Run runs: a poller and a dispatcher for each queue, and the
+// settler, the leases and the roles that all queues share. Data flows one way:
+// poller → dispatcher → handler → settler.
 type worker struct {
 	id              string
 	shutdownTimeout time.Duration
 	pollers         signals
-	desks           map[string]*desk
+	dispatchers     map[string]*dispatcher
 	settler         *settler
 	leases          *leases
 	roles           []role
 }
 
-// role is a background task of a worker that works until its context ends. The
-// worker waits for it.
-type role interface{ work(ctx context.Context) }
+// A role is a background loop of a worker.
+type role interface {
+	// work returns soon after ctx has ended. The worker waits for it.
+	work(ctx context.Context)
+}
 
 func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]*handler) *worker {
 	w := &worker{
-		id: cfg.workerID(), shutdownTimeout: cfg.ShutdownTimeout, pollers: signals{}, desks: map[string]*desk{},
+		id: cfg.workerID(), shutdownTimeout: cfg.ShutdownTimeout, pollers: signals{}, dispatchers: map[string]*dispatcher{},
 	}
 	events, caps := events{cfg.Logger}, s.Server().Caps
 	w.leases = &leases{workerID: w.id, length: cfg.Lease, events: events, extendRows: s.Extend, held: map[*run]struct{}{}}
@@ -43,26 +46,26 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 			gates: gates{handledKinds(handlers), readablePolicies{known, name, events}},
 			slot:  s.SlotName(name, kindsOf(handlers, name)),
 
-			claimRows: s.Claim, behind: w.settler.behind, guesses: statements.ClaimsAtOnce(s.Server()), sideBySide: caps.LockRows, events: events,
+			claimRows: s.Claim, behind: w.settler.behind, claimsAtOnce: statements.ClaimsAtOnce(s.Server()), parallelClaims: caps.LockRows, events: events,
 		}, queue.Concurrency, cfg.PollInterval, s.NewSweeper(name).Sweep)
-		d := &desk{
+		d := &dispatcher{
 			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, settleTx: s.SettleTx},
-			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, meter: p.meter, freed: p.freed, settle: w.settler.in, events: events,
+			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: p.budget, freed: p.freed, settle: w.settler.in, events: events,
 		}
-		p.hand = d.take
-		w.pollers[name], w.desks[name] = p, d
+		p.dispatch = d.take
+		w.pollers[name], w.dispatchers[name] = p, d
 	}
 	w.roles = append(w.roles, &cleaner{
 		queues: slices.Collect(maps.Keys(cfg.Queues)), doneRetention: cfg.DoneRetention, deadRetention: cfg.DeadRetention,
 		clean: s.Clean, events: events,
 	})
 	if cfg.Listen != nil {
-		w.roles = append(w.roles, &listener{listen: cfg.Listen, channel: s.Channel(), wake: w.pollers.look, events: events})
+		w.roles = append(w.roles, &listener{listen: cfg.Listen, channel: s.Channel(), wake: w.pollers.sweepNow, events: events})
 	}
 	return w
 }
 
-// kindsOf lists the kinds whose tasks wait in a queue unless they say otherwise.
+// kindsOf lists the handled kinds whose queue is queue.
 func kindsOf(handlers map[string]*handler, queue string) (kinds []string) {
 	for _, kind := range slices.Sorted(maps.Keys(handlers)) {
 		if handlers[kind].kind.Queue == queue {
@@ -72,13 +75,13 @@ func kindsOf(handlers map[string]*handler, queue string) (kinds []string) {
 	return kinds
 }
 
-// run works until ctx ends, and returns when nothing of it is left.
+// run works until ctx ends. It returns when all its goroutines have ended.
 func (w *worker) run(ctx context.Context) {
-	// To stop claiming is not to stop working: handlers get a context of their
-	// own, which ends when the shutdown timeout is over.
+	// Handlers go on when claims stop. Their context ends when the shutdown timeout
+	// is over.
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	// Leases and settles go on until the last handler has returned.
+	// Leases are extended and tasks settled until the last handler has returned.
 	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAfter()
 	settling, stopSettling := context.WithCancel(context.WithoutCancel(ctx))
@@ -91,8 +94,8 @@ func (w *worker) run(ctx context.Context) {
 		background.Go(func() { r.work(ctx) })
 	}
 	for name, p := range w.pollers {
-		d := w.desks[name]
-		d.runners.limit, d.runners.run = p.meter.limit, func(r *run) { d.handle(ctx, work, r) }
+		d := w.dispatchers[name]
+		d.runners.limit, d.runners.run = p.budget.limit, func(r *run) { d.handle(ctx, work, r) }
 		claiming.Go(func() { p.loop(ctx) })
 		claiming.Go(func() { p.assist(ctx) })
 	}
@@ -100,10 +103,10 @@ func (w *worker) run(ctx context.Context) {
 	<-ctx.Done()
 	stopped := time.Now()
 	claiming.Wait()
-	for _, d := range w.desks {
+	for _, d := range w.dispatchers {
 		handling.Go(func() {
 			for _, r := range d.runners.drain() {
-				d.handle(ctx, work, r) // which gives it back
+				d.handle(ctx, work, r) // gives it back, since ctx has ended
 			}
 			d.runners.all.Wait()
 		})
@@ -118,8 +121,8 @@ func (w *worker) run(ctx context.Context) {
 		cancel(ErrStopping)
 		<-handled
 	}
-	// A database that does not answer must not hold up the end for as long as
-	// leases last.
+	// Without a limit, Run would wait for a database that does not answer until the
+	// leases end.
 	giveUp := time.AfterFunc(max(time.Until(stopped.Add(w.shutdownTimeout)), 0)+lastSettles, stopSettling)
 	defer giveUp.Stop()
 	close(w.settler.in)
@@ -128,13 +131,13 @@ func (w *worker) run(ctx context.Context) {
 	background.Wait()
 }
 
-// enqueued tells the pollers of tasks that this process has just stored, so that
-// they need not wait for the next poll.
+// enqueued notifies the pollers of tasks that this process has just stored, so that
+// they start before the next poll.
 func (w *worker) enqueued(entries []store.Entry) {
 	for _, e := range entries {
 		wait := store.Duration(e.Delay)
 		if e.At.Valid {
-			wait = time.Until(store.Time(e.At.V)) // by a clock that may be wrong: only the poller's sleep depends on it
+			wait = time.Until(store.Time(e.At.V)) // this clock may be wrong, but only the poller's sleep depends on it
 		}
 		w.pollers.hint(e.Queue, laneOf(e), wait)
 	}

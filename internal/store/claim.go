@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Delay is the delay of a policy, as claims compute it.
+// Delay is the delay of a policy, with the text of its formula.
 type Delay struct {
 	Formula sqlgen.Formula
 	text    string
@@ -24,26 +24,25 @@ func NewDelay(f sqlgen.Formula) *Delay { return &Delay{f, f.String()} }
 type Source struct {
 	Lane
 	Delay *Delay
-	// Since is a moment before which the lane holds nothing, in microseconds
-	// since 1970.
+	// Since is the anchor from which to look, in microseconds since 1970. All tasks
+	// before it have been claimed.
 	Since int64
 }
 
-// formula returns the formula that holds in the lane, nil where there is no
-// delay: whatever a policy says, the first attempt has none, and its claims need
-// not compute one.
-func (w Source) formula() *sqlgen.Formula {
-	if w.State == statements.StateSnoozed || w.Attempts < 1 {
+// formula returns the formula of the lane's delay, or nil if there is no delay.
+// Snoozed tasks have none, and neither has the first attempt under any policy.
+func (l Source) formula() *sqlgen.Formula {
+	if l.State == statements.StateSnoozed || l.Attempts < 1 {
 		return nil
 	}
-	return &w.Delay.Formula
+	return &l.Delay.Formula
 }
 
-// Claim is a task as a worker took it. Its fence is the claim's own.
+// Claim is a task that a worker has claimed, with the claim's fence.
 type Claim struct {
 	statements.Claimed
-	Attempts int // this execution included
-	Was      Lane
+	Attempts int  // the number of this attempt
+	From     Lane // the lane from which it was claimed
 }
 
 // scanClaim reads a row that a claim returns.
@@ -53,23 +52,24 @@ func scanClaim(r row, sources []Source) (*Claim, error) {
 		return nil, err
 	}
 	if c.Place > 0 {
-		c.Was = sources[c.Place-1].Lane
+		c.From = sources[c.Place-1].Lane
 	}
-	c.Anchor, c.Attempts = max(c.Anchor, -1<<62), min(c.Was.Attempts, 1<<31-2)+1
+	c.Anchor, c.Attempts = max(c.Anchor, -1<<62), min(c.From.Attempts, 1<<31-2)+1
 	return c, nil
 }
 
-// ClaimParams says what to claim.
+// ClaimParams are the parameters of a claim.
 type ClaimParams struct {
 	Queue, Worker string
 	Lease         time.Duration
 	Limit         int
-	Slot          int64    // the claim slots to take one of, 0 for none: see [SlotName]
+	Slot          int64    // the claim slots of which to take one, see [Store.SlotName]; 0 for none
 	Sources       []Source // in the order in which to empty them
 }
 
-// Claim takes due tasks for a worker. It returns [ErrNoSlot] where others have
-// the claim slots.
+// Claim claims due tasks for a worker and returns them in the order of the sources,
+// and of one source in the order of their anchors. Its error is [ErrNoSlot] if other
+// claims have all claim slots.
 func (s *Store) Claim(ctx context.Context, p ClaimParams) (claims []*Claim, err error) {
 	if !statements.HasClaimSlots(s.server) {
 		p.Slot = 0
@@ -88,18 +88,18 @@ func (s *Store) Claim(ctx context.Context, p ClaimParams) (claims []*Claim, err 
 		})
 	})
 	if err != nil {
-		return nil, err // the commit may have failed: nothing is this worker's for sure
+		return nil, err // the commit may have failed, so no claim is certain
 	}
 	return claims, nil
 }
 
-// claimKey is what the text of a claim depends on.
+// claimKey has what the text of a claim depends on.
 type claimKey struct {
 	formulas string // numbers of the delays
 	slot     bool
 }
 
-// claimAtOnce claims by a single statement.
+// claimAtOnce claims with a single statement.
 func (s *Store) claimAtOnce(ctx context.Context, p ClaimParams) ([]*Claim, error) {
 	delays := delaysOf(p.Sources)
 	wanted := make([]statements.WantedLane, len(p.Sources))
@@ -141,8 +141,8 @@ func (s *Store) claimAtOnce(ctx context.Context, p ClaimParams) ([]*Claim, error
 	return claims, nil
 }
 
-// delaysOf lists the different delays of sources in the order of their texts, so
-// that their statement is the same from claim to claim.
+// delaysOf lists the distinct delays of sources, in the order of their texts. Claims
+// with the same delays then have the same statement.
 func delaysOf(sources []Source) (list []*Delay) {
 	for _, w := range sources {
 		if w.formula() == nil {
@@ -156,8 +156,8 @@ func delaysOf(sources []Source) (list []*Delay) {
 	return list
 }
 
-// numbersOf returns the numbers of delays, four bytes each: equal for the same
-// delays, and different for others.
+// numbersOf returns a short key for a list of delays, four bytes for each. Two lists
+// have the same key only if they have the same delays.
 func (s *Store) numbersOf(delays []*Delay) string {
 	if len(delays) == 0 {
 		return ""
@@ -166,7 +166,7 @@ func (s *Store) numbersOf(delays []*Delay) string {
 	defer s.mu.Unlock()
 	if len(s.delays) >= maxMade {
 		clear(s.delays)
-		clear(s.made) // which go by the numbers
+		clear(s.made) // its keys have these numbers
 	}
 	numbers := make([]byte, 0, 4*len(delays))
 	for _, d := range delays {
@@ -180,8 +180,8 @@ func (s *Store) numbersOf(delays []*Delay) string {
 	return string(numbers)
 }
 
-// claimByLane claims by a statement a lane and one that takes what was found, in
-// a transaction.
+// claimByLane claims in a transaction, with a statement for each lane that finds due
+// tasks, and one that takes them all.
 func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Claim, error) {
 	var found []*Claim
 	for i, w := range p.Sources {
@@ -218,7 +218,7 @@ func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 	if n, err := result.RowsAffected(); err != nil || n == int64(len(found)) {
 		return found, err
 	}
-	// Rows were not locked after all, and others were faster.
+	// The rows were not locked after all, and others have claimed some of them.
 	owned, err := s.owned(ctx, x, p.Worker, keysOf(found), false)
 	if err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 	return slices.DeleteFunc(found, func(c *Claim) bool { return !owned[c.ID] }), nil
 }
 
-// keysOf names claims as a batch.
+// keysOf returns rows that identify claims.
 func keysOf(claims []*Claim) []statements.Row {
 	var k Key
 	return statements.FenceColumns.Rows(len(claims), func(i int) *Key {
@@ -235,7 +235,7 @@ func keysOf(claims []*Claim) []statements.Row {
 	})
 }
 
-// claimLane is the statement that finds the due tasks of a lane.
+// claimLane returns the statement that finds the due tasks of a lane.
 func (s *Store) claimLane(w Source) statements.Stmt {
 	key := stmtKey{name: "claim lane"}
 	if w.formula() != nil {
@@ -244,9 +244,9 @@ func (s *Store) claimLane(w Source) statements.Stmt {
 	return s.stmt(key, func() statements.Stmt { return statements.ClaimLane(s.server, s.tables, w.formula()) })
 }
 
-// owned returns the ids of the claims that worker still holds. With lock it
-// locks their rows, and leaves out those that somebody else has locked where the
-// engine can.
+// owned returns the ids of the tasks of those claims that worker still owns. If lock
+// is set, it locks their rows, and leaves out rows that somebody else has locked if
+// the engine can skip them.
 func (s *Store) owned(ctx context.Context, x runner, worker string, fences []statements.Row, lock bool) (map[int64]bool, error) {
 	size := s.size(len(fences))
 	stmt := s.stmt(stmtKey{"owned", size, lock}, func() statements.Stmt { return statements.Owned(s.server, s.tables, size, lock) })

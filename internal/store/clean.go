@@ -7,9 +7,9 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Clean deletes up to MaxBatch finished tasks of a queue and a state that
-// finished longer than retention ago, and what is recorded of them. It returns
-// how many.
+// Clean deletes up to MaxBatch tasks of a queue and a final state that finished
+// longer than retention ago, with their recorded attempts. It returns the number of
+// tasks deleted.
 func (s *Store) Clean(ctx context.Context, queue, state string, retention time.Duration) (n int, err error) {
 	find := s.fixed("clean", statements.Clean)
 	values := statements.Values{"queue": queue, "state": state, "keep": retention.Microseconds(), "limit": MaxBatch}

@@ -14,33 +14,34 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// conn is a connection of the pool, used by the driver's own interfaces:
-// nobody repeats a statement, statements stay prepared, and rows are read
-// without being converted twice.
+// conn is a connection of the pool that is used through the driver's interfaces
+// instead of database/sql's. No statement is sent again, statements stay prepared,
+// and values are converted only once.
 type conn struct {
-	driver   any                    // the driver's connection
-	prepared map[string]driver.Stmt // by text
-	answered time.Time              // last
+	driver     any                    // the driver's connection
+	prepared   map[string]driver.Stmt // by their texts
+	lastAnswer time.Time              // when the last answer came
 
-	// For whoever holds the connection:
-	sent   bool // something was sent that must not be sent twice
-	broken bool // it must not go back to the pool
+	// Set while the connection is in use:
+	sent   bool // a statement was sent that must not be sent again
+	broken bool // the connection must not go back to the pool
 }
 
 const (
-	// maxConns is how many connections a store remembers, or twice as many as
-	// there are open ones: some of them the pool has closed meanwhile.
+	// maxConns is the greatest number of connections that a store remembers, unless
+	// twice the number of open connections is greater. The pool has closed some of
+	// them meanwhile.
 	maxConns = 200
-	// maxPrepared bounds what stays prepared on a connection.
+	// maxPrepared is the greatest number of statements prepared on a connection.
 	maxPrepared = 200
-	// trustedFor is how long a connection that answered is taken for alive. One
-	// that was silent for longer is pinged first, while taking another one costs
-	// nothing.
+	// trustedFor is how long after an answer a connection is assumed to be alive.
+	// After that it is pinged before the next statement, while another connection
+	// can still be taken instead.
 	trustedFor = time.Second
 )
 
-// onConn runs fn on a connection of the pool, and on another one while fn finds
-// its connection dead before it sent anything that must not be sent twice.
+// onConn runs fn on a connection of the pool. It runs fn again on another connection
+// if the connection was dead and fn sent nothing that must not be sent again.
 func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
 	for try := 1; ; try++ {
 		held, err := s.db.Conn(ctx)
@@ -62,7 +63,7 @@ func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
 			}
 			return nil
 		})
-		_ = held.Close() // an error says that it is closed
+		_ = held.Close() // an error means that it is closed
 		if !called {
 			err = lost
 		}
@@ -72,10 +73,10 @@ func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
 	}
 }
 
-// conn returns what is known of a driver's connection, which the caller holds,
-// and whether it will be known next time.
+// conn returns the conn of a driver's connection, which the caller holds. It reports
+// false if the store cannot remember it, and the caller must clear it.
 func (s *Store) conn(dc any) (_ *conn, known bool) {
-	if !reflect.TypeOf(dc).Comparable() { // of a driver that wraps another
+	if !reflect.TypeOf(dc).Comparable() { // from a driver that wraps another
 		return &conn{driver: dc, prepared: map[string]driver.Stmt{}}, false
 	}
 	s.mu.Lock()
@@ -91,21 +92,21 @@ func (s *Store) conn(dc any) (_ *conn, known bool) {
 	return c, true
 }
 
-// clear closes what is prepared.
+// clear closes the prepared statements.
 func (c *conn) clear() {
 	for _, stmt := range c.prepared {
-		_ = stmt.Close() // what could not be closed goes with the connection
+		_ = stmt.Close() // a statement that is not closed ends with its connection
 	}
 	clear(c.prepared)
 }
 
-// prepare returns a statement that is prepared on the connection. Its error is
-// driver.ErrBadConn where the connection is dead.
+// prepare returns the prepared statement of a text, which it prepares on the first
+// call. Its error is driver.ErrBadConn if the connection is dead.
 func (c *conn) prepare(ctx context.Context, text string) (stmt driver.Stmt, err error) {
 	if stmt = c.prepared[text]; stmt != nil {
-		if ping, ok := c.driver.(driver.Pinger); ok && time.Since(c.answered) > trustedFor {
+		if ping, ok := c.driver.(driver.Pinger); ok && time.Since(c.lastAnswer) > trustedFor {
 			if err = ping.Ping(ctx); err == nil {
-				c.answered = time.Now()
+				c.lastAnswer = time.Now()
 			}
 		}
 		return stmt, err
@@ -120,7 +121,7 @@ func (c *conn) prepare(ctx context.Context, text string) (stmt driver.Stmt, err 
 	return stmt, nil
 }
 
-// prepareAnew prepares a statement that the caller closes.
+// prepareAnew prepares a statement. The caller closes it.
 func (c *conn) prepareAnew(ctx context.Context, text string) (driver.Stmt, error) {
 	if p, ok := c.driver.(driver.ConnPrepareContext); ok {
 		return p.PrepareContext(ctx, text)
@@ -149,7 +150,7 @@ func (c *conn) queryPrepared(ctx context.Context, stmt driver.Stmt, args []any, 
 	if err := eachDriver(result, err, f); err != nil {
 		return err
 	}
-	c.answered = time.Now()
+	c.lastAnswer = time.Now()
 	return nil
 }
 
@@ -172,12 +173,12 @@ func (c *conn) execPrepared(ctx context.Context, stmt driver.Stmt, args []any) (
 	}
 	result, err := e.ExecContext(ctx, named)
 	if err == nil {
-		c.answered = time.Now()
+		c.lastAnswer = time.Now()
 	}
 	return result, err
 }
 
-// namedValues turns arguments into what drivers take.
+// namedValues converts arguments to the type that drivers take.
 func namedValues(args []any) ([]driver.NamedValue, error) {
 	values := make([]driver.NamedValue, len(args))
 	for i, arg := range args {
@@ -190,7 +191,7 @@ func namedValues(args []any) ([]driver.NamedValue, error) {
 	return values, nil
 }
 
-// single is a connection for one statement, which is sent at most once.
+// single is a connection that sends a statement at most once.
 type single struct{ *conn }
 
 func (c single) query(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error {
@@ -211,9 +212,9 @@ func (c single) exec(ctx context.Context, stmt statements.Stmt, values statement
 	return c.execPrepared(ctx, ready, stmt.Bind(values, rows))
 }
 
-// begin begins a transaction: at READ COMMITTED, or where the database has one
-// writer at a time as a writer, since a transaction that read first could not
-// begin to write once another had written.
+// begin begins a transaction at READ COMMITTED. Where the database has one writer at
+// a time, it begins as the writer: a transaction that read first could not write
+// after another one has written.
 func (c *conn) begin(ctx context.Context, server dialect.Server) (driver.Tx, error) {
 	if server.Caps.SingleWriter {
 		return c.beginImmediate(ctx)
@@ -225,8 +226,8 @@ func (c *conn) begin(ctx context.Context, server dialect.Server) (driver.Tx, err
 	return b.BeginTx(ctx, driver.TxOptions{Isolation: driver.IsolationLevel(sql.LevelReadCommitted)})
 }
 
-// immediate is a transaction of SQLite that locks the database from its start.
-// The driver's own transactions begin so only if the DSN says so.
+// immediate is a transaction of SQLite that locks the database when it begins. The
+// driver's own transactions do so only if the DSN says so.
 type immediate struct {
 	c   *conn
 	ctx context.Context
@@ -235,7 +236,7 @@ type immediate struct {
 func (c *conn) beginImmediate(ctx context.Context) (driver.Tx, error) {
 	tx := immediate{c, context.WithoutCancel(ctx)}
 	if _, err := c.exec(ctx, statements.Stmt{SQL: "begin immediate"}, nil, nil); err != nil {
-		_ = tx.Rollback() // it may have begun all the same, when ctx ended
+		_ = tx.Rollback() // it may have begun before ctx ended
 		return nil, err
 	}
 	return tx, nil
@@ -251,8 +252,9 @@ func (i immediate) Rollback() error {
 	return err
 }
 
-// backOff waits before another try of what contention undid, and reports whether
-// there is time for one. Full jitter keeps those who collided from doing so again.
+// backOff waits before a transaction is tried again after contention, and reports
+// whether ctx allows another try. The time is random, so that transactions that
+// collided do not collide again.
 func (s *Store) backOff(ctx context.Context, try int) bool {
 	t := time.NewTimer(rand.N(time.Millisecond << min(try, 7)))
 	defer t.Stop()

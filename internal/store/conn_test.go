@@ -16,9 +16,9 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// nodes is a cluster behind one address: the first connection leads to a node
-// that loses its majority, after which it answers and serves nothing, the others
-// to one that keeps it.
+// nodes is a cluster behind one address. The first connection leads to a node that
+// loses the majority and then refuses all statements. The others lead to a node that
+// keeps it.
 type nodes struct {
 	opened int
 	lost   bool
@@ -55,7 +55,7 @@ func (n node) ExecContext(context.Context, string, []driver.NamedValue) (driver.
 	return driver.RowsAffected(0), n.answer()
 }
 
-func TestConnectionToAServerThatDoesNotServeIsNotUsedAgain(t *testing.T) {
+func TestConnectionToRefusingServerIsDiscarded(t *testing.T) {
 	t.Parallel()
 	server, err := dialect.DefaultServer(dialect.MariaDB)
 	if err != nil {
@@ -74,11 +74,11 @@ func TestConnectionToAServerThatDoesNotServeIsNotUsedAgain(t *testing.T) {
 		t.Fatalf("the node without a majority gave the error %v", err)
 	}
 	if err := try(); err != nil {
-		t.Errorf("the next try was led to the same node: %v", err)
+		t.Errorf("the next try used the same node: %v", err)
 	}
 }
 
-func TestConnectionWhoseTransactionMayBeOpenIsNotUsedAgain(t *testing.T) {
+func TestConnectionWithOpenTransactionIsDiscarded(t *testing.T) {
 	t.Parallel()
 	server, err := dialect.DefaultServer(dialect.MariaDB)
 	if err != nil {
@@ -117,37 +117,39 @@ func TestConnectionWhoseTransactionMayBeOpenIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-// hasty is a server whose answers come when the client has just given up on
-// them, and say that all went well.
-type hasty struct {
+// lateAnswers is a server whose answers come just after the client has given up, and
+// report success.
+type lateAnswers struct {
 	driver.Conn
 	giveUp context.CancelFunc
 	closed *int // statements
 }
 
-func (h hasty) Connect(context.Context) (driver.Conn, error) { return h, nil }
-func (hasty) Driver() driver.Driver                          { return nil }
-func (hasty) Close() error                                   { return nil }
-func (h hasty) Commit() error                                { h.giveUp(); return nil }
-func (hasty) Rollback() error                                { return nil }
-func (hasty) NumInput() int                                  { return -1 }
-func (hasty) Columns() []string                              { return nil }
-func (hasty) Next([]driver.Value) error                      { return io.EOF }
+func (h lateAnswers) Connect(context.Context) (driver.Conn, error) { return h, nil }
+func (lateAnswers) Driver() driver.Driver                          { return nil }
+func (lateAnswers) Close() error                                   { return nil }
+func (h lateAnswers) Commit() error                                { h.giveUp(); return nil }
+func (lateAnswers) Rollback() error                                { return nil }
+func (lateAnswers) NumInput() int                                  { return -1 }
+func (lateAnswers) Columns() []string                              { return nil }
+func (lateAnswers) Next([]driver.Value) error                      { return io.EOF }
 
-func (h hasty) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { return h, nil }
+func (h lateAnswers) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { return h, nil }
 
-func (h hasty) PrepareContext(context.Context, string) (driver.Stmt, error) { return hastyStmt{h}, nil }
+func (h lateAnswers) PrepareContext(context.Context, string) (driver.Stmt, error) {
+	return lateStmt{h}, nil
+}
 
-type hastyStmt struct{ hasty }
+type lateStmt struct{ lateAnswers }
 
-func (s hastyStmt) Close() error { *s.closed++; return nil }
+func (s lateStmt) Close() error { *s.closed++; return nil }
 
-func (hastyStmt) Exec([]driver.Value) (driver.Result, error) { return nil, errors.ErrUnsupported }
-func (hastyStmt) Query([]driver.Value) (driver.Rows, error)  { return nil, errors.ErrUnsupported }
+func (lateStmt) Exec([]driver.Value) (driver.Result, error) { return nil, errors.ErrUnsupported }
+func (lateStmt) Query([]driver.Value) (driver.Rows, error)  { return nil, errors.ErrUnsupported }
 
-func (s hastyStmt) QueryContext(context.Context, []driver.NamedValue) (driver.Rows, error) {
+func (s lateStmt) QueryContext(context.Context, []driver.NamedValue) (driver.Rows, error) {
 	s.giveUp()
-	return s.hasty, nil
+	return s.lateAnswers, nil
 }
 
 func insertOnce(ctx context.Context, s *Store) error {
@@ -156,9 +158,9 @@ func insertOnce(ctx context.Context, s *Store) error {
 	})
 }
 
-// A commit that is cancelled while it waits for a standby reports success on
-// PostgreSQL, by lib/pq. Nobody may take that for one.
-func TestSuccessAfterTheContextEndedIsNone(t *testing.T) {
+// TestCancelledCommitIsNoSuccess: with lib/pq, a commit on PostgreSQL that is cancelled
+// while it waits for a standby reports success. The store must return an error.
+func TestCancelledCommitIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	server, err := dialect.DefaultServer(dialect.Postgres)
 	if err != nil {
@@ -171,7 +173,7 @@ func TestSuccessAfterTheContextEndedIsNone(t *testing.T) {
 		"query": insertOnce,
 	} {
 		ctx, giveUp := context.WithCancel(t.Context())
-		db := sqlx.NewDb(sql.OpenDB(hasty{giveUp: giveUp, closed: new(int)}), "hasty")
+		db := sqlx.NewDb(sql.OpenDB(lateAnswers{giveUp: giveUp, closed: new(int)}), "lateAnswers")
 		t.Cleanup(func() { _ = db.Close() })
 		if err := do(ctx, New(db, server, Options{})); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want %v", name, err, context.Canceled)
@@ -179,14 +181,14 @@ func TestSuccessAfterTheContextEndedIsNone(t *testing.T) {
 	}
 }
 
-// roundabout is hasty as a driver around the driver gives it, by a type whose
-// values cannot be told apart.
-type roundabout struct {
-	hasty
+// uncomparable is a connection of a driver that wraps another, of a type whose values
+// cannot be compared.
+type uncomparable struct {
+	lateAnswers
 	_ []any
 }
 
-func (r roundabout) Connect(context.Context) (driver.Conn, error) { return r, nil }
+func (r uncomparable) Connect(context.Context) (driver.Conn, error) { return r, nil }
 
 func TestStatementsOfUnknownConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
@@ -195,7 +197,7 @@ func TestStatementsOfUnknownConnectionsAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed := 0
-	db := sqlx.NewDb(sql.OpenDB(roundabout{hasty: hasty{giveUp: func() {}, closed: &closed}}), "hasty")
+	db := sqlx.NewDb(sql.OpenDB(uncomparable{lateAnswers: lateAnswers{giveUp: func() {}, closed: &closed}}), "lateAnswers")
 	defer db.Close()
 	s := New(db, server, Options{})
 	for range 3 {

@@ -13,14 +13,13 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// copyIn stores many rows by COPY, the fastest way into PostgreSQL, in a
-// transaction of its own, and returns their ids in the order of entries.
+// copyIn stores many rows by COPY, the fastest way into PostgreSQL, in a transaction
+// of its own, and returns their ids in the order of entries. Unless it reports that
+// it sent the commit, it stored nothing, and the caller inserts the rows instead.
 //
-// It needs a driver whose statements take lines of COPY, as lib/pq's do; pgx has
-// a method of its connections for that, whose types only its importers can name.
-// It also needs the right to use the sequence of the ids, which an INSERT does
-// not. Unless it sent the commit, it stored nothing, and the caller inserts
-// instead.
+// It needs a driver whose statements take the lines of a COPY, as lib/pq's do. pgx
+// has a method of its connections for that, whose types only its importers can name.
+// It also needs the right to use the sequence of the ids, which an INSERT does not.
 func (s *Store) copyIn(ctx context.Context, entries []Entry) (ids []int64, sent bool, err error) {
 	err = s.transact(ctx, func(c *conn) (err error) {
 		var now int64
@@ -46,8 +45,8 @@ func (s *Store) copyIn(ctx context.Context, entries []Entry) (ids []int64, sent 
 	return ids, sent, err
 }
 
-// newIDs takes ids from the sequence of the tasks, and returns them with the
-// database's now.
+// newIDs takes n ids from the sequence of the tasks, and returns them with the
+// database's time.
 func (s *Store) newIDs(ctx context.Context, c *conn, n int) (ids []int64, now int64, err error) {
 	stmt := s.fixed("copy ids", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.CopyIDs(server) })
 	values := statements.Values{"table": s.tables.Name(s.server, "tasks"), "rows": int64(n)}
@@ -61,10 +60,10 @@ func (s *Store) newIDs(ctx context.Context, c *conn, n int) (ids []int64, now in
 	return ids, now, err
 }
 
-// copyKey is what the text of a COPY depends on.
+// copyKey has what the text of a COPY depends on.
 type copyKey struct{ plain bool }
 
-// stream sends rows as COPY reads them, many at a time.
+// stream sends entries in the format of COPY, many at a time.
 func (s *Store) stream(ctx context.Context, c *conn, entries []Entry, ids []int64, now int64) (err error) {
 	plain := allPlain(entries)
 	text := s.stmt(stmtKey{name: "copy", variant: copyKey{plain}}, func() statements.Stmt { return statements.Copy(s.server, s.tables, plain) }).SQL
@@ -72,10 +71,10 @@ func (s *Store) stream(ctx context.Context, c *conn, entries []Entry, ids []int6
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stmt.Close()) }() // which waits for the server's verdict
+	defer func() { err = errors.Join(err, stmt.Close()) }() // waits until the server has read all
 	in, ok := stmt.(copier)
 	if !ok {
-		return fmt.Errorf("%T takes no lines", stmt)
+		return fmt.Errorf("%T cannot send the rows of a COPY", stmt)
 	}
 	var lines []byte
 	for i, e := range entries {
@@ -92,20 +91,19 @@ func (s *Store) stream(ctx context.Context, c *conn, entries []Entry, ids []int6
 	return nil
 }
 
-// copier is a driver's statement of COPY, as lib/pq has it.
+// copier is a prepared COPY of a driver, such as lib/pq's.
 type copier interface {
-	// CopyData sends lines and ends the last.
+	// CopyData sends lines, and adds the end of the last line.
 	CopyData(ctx context.Context, lines string) (driver.Result, error)
 }
 
-// copyChunk is how many bytes are sent at a time, or one row if that is more.
+// copyChunk is the number of bytes after which lines are sent.
 const copyChunk = 32 << 10
 
-// copyEscapes escapes what has a meaning in COPY's text format.
+// copyEscapes escapes the characters that COPY's text format uses itself.
 var copyEscapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
 
-// appendCopy appends an entry as a line of statements.Copy, which it does not
-// end.
+// appendCopy appends an entry as a line for statements.Copy, without its end.
 func appendCopy(line []byte, e Entry, plain bool, id, now int64) []byte {
 	line = strconv.AppendInt(line, id, 10)
 	line = append(append(line, '\t'), copyEscapes.Replace(e.Queue)...)

@@ -8,22 +8,22 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// alike reports whether two entries differ in nothing but their payload.
+// alike reports whether two entries differ at most in their payloads.
 func alike(e, other Entry) bool {
 	e.Payload = other.Payload
 	return e == other
 }
 
-// allPlain reports whether all entries are due now and have no settings of their
-// own.
+// allPlain reports whether all entries are due now and have a queue, a kind and a
+// payload only.
 func allPlain(entries []Entry) bool {
 	return !slices.ContainsFunc(entries, func(e Entry) bool {
 		return e != Entry{Queue: e.Queue, Kind: e.Kind, Payload: e.Payload}
 	})
 }
 
-// Enqueue stores entries, in tx or all together in a transaction of its own, and
-// returns their ids in the same order.
+// Enqueue stores entries and returns their ids in the same order. It stores them in
+// tx, or if tx is nil in a transaction of its own.
 func (s *Store) Enqueue(ctx context.Context, tx Tx, entries []Entry) (ids []int64, err error) {
 	if tx != nil {
 		ids, err = s.insert(ctx, unprepared{tx}, entries)
@@ -47,7 +47,7 @@ func (s *Store) Enqueue(ctx context.Context, tx Tx, entries []Entry) (ids []int6
 	return ids, err
 }
 
-// isOneInsert reports whether one statement stores n rows.
+// isOneInsert reports whether a single statement can store n rows.
 func (s *Store) isOneInsert(n int) bool {
 	return n <= MaxBatch && (!s.server.Caps.Rows.Grows() || statements.SizeFilledBy(n) == n)
 }
@@ -84,8 +84,8 @@ func (s *Store) insertBatch(ctx context.Context, x runner, batch []Entry) ([]int
 	return ids, nil
 }
 
-// insertStmt returns the statement that stores a batch, and its arguments. What
-// all rows have in common it names once, where that is possible.
+// insertStmt returns the statement that stores a batch, and its arguments. Where the
+// engine allows it, values that all rows have in common are passed once.
 func (s *Store) insertStmt(batch []Entry) (statements.Stmt, statements.Values, []statements.Row) {
 	params := statements.EnqueueParams{Tables: s.tables, Notify: s.notify, Plain: allPlain(batch)}
 	columns := statements.EnqueueColumns

@@ -11,28 +11,28 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// How statements run:
+// The ways to run statements:
 //
-//	way         for                          sent                                   prepared             transaction
-//	read        a statement that only reads  again while its connection was dead    on its connection    none
-//	once        a single statement           at most once                           on its connection    none
-//	inTx        several statements           all again, whole, after contention     on its connection    its own
-//	unprepared  texts that are seldom used   at the mercy of database/sql           never                none
-//	unprepared  the caller's transaction     once                                   never                the caller's
+//	way         for                          sent                                 prepared             transaction
+//	read        a statement that only reads  again if its connection was dead     on its connection    none
+//	once        a single statement           at most once                         on its connection    none
+//	inTx        several statements           all of them again after contention   on its connection    its own
+//	unprepared  statements that run seldom   as often as database/sql likes       never                none
+//	unprepared  the caller's transaction     once                                 never                the caller's
 //
-// The first three run on a connection of the pool by the driver itself ([conn]).
-// database/sql would run a statement outside a transaction again when a driver
-// calls its connection bad. lib/pq does that also when the statement was sent
-// and only the answer got lost: a task would be stored twice, or a claim made
-// that nobody knows of.
+// The first three use a connection of the pool through the driver ([conn]). Outside a
+// transaction, database/sql sends a statement again when a driver calls its connection
+// bad. lib/pq does so even if the statement was sent and only the answer was lost. A
+// task would be stored twice, or a claim made that no worker knows of.
 //
-// write wraps once and inTx: it queues up writers where the database has one at
-// a time, and runs again what contention undid.
+// write wraps once and inTx. Where the database has one writer at a time, write queues
+// up the writers of this process. It runs them again after contention.
 
 // runner runs a statement.
 type runner interface {
-	// query calls f for each row. The row is valid until f returns.
+	// query calls f for each row of the result. The row is valid until f returns.
 	query(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error
+	// exec runs a statement that returns no rows.
 	exec(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) (sql.Result, error)
 }
 
@@ -78,26 +78,26 @@ func (s *Store) read(ctx context.Context, stmt statements.Stmt, values statement
 	})
 }
 
-// once runs fn, which sends a single statement, on a connection.
+// once runs fn, which sends a single statement, on a connection of the pool.
 func (s *Store) once(ctx context.Context, fn func(runner) error) error {
 	return s.onConn(ctx, func(c *conn) error {
 		return s.unlessCancelled(ctx, fn(single{c}))
 	})
 }
 
-// inTx runs fn in a transaction of its own, again and whole when contention
-// undid it.
+// inTx runs fn in a transaction of its own, and runs it again in another one after
+// contention.
 func (s *Store) inTx(ctx context.Context, fn func(runner) error) error {
 	return s.write(ctx, func() error {
 		return s.transact(ctx, func(c *conn) error { return fn(c) })
 	})
 }
 
-// transact runs fn in a transaction. The connection goes back to the pool only
-// if the transaction has certainly ended, and no lock of the session is left: a
-// server that answers but refuses all statements, such as a node of a cluster
-// without a majority, refuses ROLLBACK and COMMIT, too. The next statements on
-// such a connection would go into the transaction, or commit it half done.
+// transact runs fn in a transaction. The connection goes back to the pool only if the
+// transaction has certainly ended and the session holds no lock. A server that refuses
+// all statements, such as a node of a cluster without a majority, refuses ROLLBACK and
+// COMMIT too. The next statements on such a connection would run in the transaction,
+// or commit it half done.
 func (s *Store) transact(ctx context.Context, fn func(*conn) error) error {
 	return s.onConn(ctx, func(c *conn) error {
 		tx, err := c.begin(ctx, s.server)
@@ -127,13 +127,13 @@ func (s *Store) unlessCancelled(ctx context.Context, err error) error {
 	return err
 }
 
-// contentionTries is how often a transaction is run that contention undoes. A
-// deadlock has one victim, so that a few tries are enough; a database that is
-// busy for longer is reported.
+// contentionTries is how often a transaction is tried that contention undoes. A
+// deadlock has one victim, so a few tries are enough. If contention lasts longer, its
+// error is returned.
 const contentionTries = 10
 
-// Retry runs fn, and runs it again when contention undid it. Nothing else is run
-// again here: after any other error it is not known what took effect.
+// Retry runs fn, and runs it again after contention. It does not run fn again after
+// any other error, since it is not known then what took effect.
 func (s *Store) Retry(ctx context.Context, fn func() error) error {
 	for try := 1; ; try++ {
 		err := fn()
@@ -153,9 +153,9 @@ func (s *Store) Retry(ctx context.Context, fn func() error) error {
 	}
 }
 
-// write is Retry for fn that writes. Where the database has one writer at a
-// time, the writers of this process queue up here: SQLite makes those who find
-// it locked sleep, and gives the lock to whoever asks next.
+// write is like Retry, for an fn that writes. Where the database has one writer at a
+// time, the writers of this process queue up here. SQLite instead makes a writer that
+// finds the database locked sleep, and gives the lock to the next one that asks.
 func (s *Store) write(ctx context.Context, fn func() error) error {
 	if !s.server.Caps.SingleWriter {
 		return s.Retry(ctx, fn)
@@ -169,11 +169,10 @@ func (s *Store) write(ctx context.Context, fn func() error) error {
 	return s.Retry(ctx, fn)
 }
 
-// discardIdle closes the connection that the pool would hand out next, which is
-// the one that came back last. Drivers do that with a connection that broke, but
-// not with one to a server that answers but refuses all statements, such as a
-// node of a cluster without a majority. A new connection may lead to another
-// node.
+// discardIdle closes the connection that the pool would return next, which is the one
+// that it got back last. Drivers discard connections that broke, but not connections
+// to a server that refuses all statements, such as a node of a cluster without a
+// majority. A new connection may lead to another node.
 func (s *Store) discardIdle(ctx context.Context) {
 	if s.db.Stats().Idle == 0 {
 		return
@@ -185,5 +184,5 @@ func (s *Store) discardIdle(ctx context.Context) {
 		return
 	}
 	_ = c.Raw(func(any) error { return driver.ErrBadConn })
-	_ = c.Close() // an error says that it is closed
+	_ = c.Close() // an error means that it is closed
 }

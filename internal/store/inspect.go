@@ -9,15 +9,15 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Filter picks tasks. Its zero fields pick all.
+// Filter selects tasks. Fields that are zero match all tasks.
 type Filter struct {
 	Queue, Kind string
 	State       string
-	After       int64 // the id after which to begin
+	After       int64 // only greater ids match
 	Limit       int
 }
 
-// Task looks a task up. Its error wraps [ErrNotFound] where there is none.
+// Task returns the task with an id. Its error wraps [ErrNotFound] if there is none.
 func (s *Store) Task(ctx context.Context, id int64) (Task, error) {
 	list, err := s.list(ctx, statements.ListParams{ID: true}, statements.Values{"id": id, "after": int64(math.MinInt64), "limit": 1})
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Store) Task(ctx context.Context, id int64) (Task, error) {
 	return list[0], nil
 }
 
-// Tasks lists tasks in the order of their ids.
+// Tasks lists the tasks that match a filter, in the order of their ids.
 func (s *Store) Tasks(ctx context.Context, f Filter) ([]Task, error) {
 	return s.list(ctx,
 		statements.ListParams{Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != ""},
@@ -58,13 +58,13 @@ func (s *Store) Attempts(ctx context.Context, id int64) (list []Attempt, err err
 	return list, err
 }
 
-// Count is how many tasks of a queue and a kind are in a state.
+// Count is the number of tasks of a queue and a kind that are in a state.
 type Count struct {
 	Queue, Kind, State string
 	Tasks              int64
 }
 
-// Counts counts all tasks by queue, kind and state.
+// Counts returns the number of tasks of each queue, kind and state.
 func (s *Store) Counts(ctx context.Context) (list []Count, err error) {
 	err = s.read(ctx, s.fixed("count", statements.Count), nil, func() { list = list[:0] }, func(r row) error {
 		n, err := r.int(3)
@@ -74,18 +74,20 @@ func (s *Store) Counts(ctx context.Context) (list []Count, err error) {
 	return list, err
 }
 
-// RetryTask makes a dead or cancelled task due, as if it had not been tried.
+// RetryTask makes a dead or cancelled task due, with all its attempts left. Its error
+// wraps [ErrNotFound] if there is no such task.
 func (s *Store) RetryTask(ctx context.Context, id int64) error {
 	return s.changeState(ctx, "retry", statements.Retry, id)
 }
 
-// Cancel calls off a task that is not finished.
+// Cancel cancels a task that is not finished. Its error wraps [ErrNotFound] if there
+// is no such task.
 func (s *Store) Cancel(ctx context.Context, id int64) error {
 	return s.changeState(ctx, "cancel", statements.Cancel, id)
 }
 
-// changeState runs a statement that takes one task to another state. Its error
-// wraps [ErrNotFound] where that matches none.
+// changeState runs a statement that changes the state of one task. Its error wraps
+// [ErrNotFound] if the statement matches no row.
 func (s *Store) changeState(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, id int64) error {
 	return s.write(ctx, func() error {
 		return s.once(ctx, func(x runner) error {
@@ -95,7 +97,7 @@ func (s *Store) changeState(ctx context.Context, name string, make func(dialect.
 			}
 			n, err := result.RowsAffected()
 			if err == nil && n == 0 {
-				err = fmt.Errorf("%w that %s can change: %d", ErrNotFound, name, id)
+				err = fmt.Errorf("%w in a state that allows %s: %d", ErrNotFound, name, id)
 			}
 			return err
 		})

@@ -6,17 +6,17 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// participant joins the transaction of a settle, for the settlements that need
-// it. A batch that no participant joins is settled by a single statement.
+// A participant takes part in the transaction of a settle, for the settlements that
+// need it. A batch whose settlements need none is settled by a single statement.
 type participant interface {
 	// joins reports whether a settlement needs the participant.
 	joins(*Settlement) bool
-	// settle runs in the transaction of the settle, after its statements, with
-	// the settlements that took effect and that it joins.
+	// settle runs in the transaction of the settle, after its statements. The batch
+	// has the settlements that took effect and need the participant.
 	settle(ctx context.Context, x runner, batch []*Settlement) error
 }
 
-// join has participants join a settle, but for the settlements that were lost.
+// join runs the participants of a settle. They do not see settlements that were lost.
 func (s *Store) join(ctx context.Context, x runner, batch []*Settlement, lost []int64) error {
 	missed := setOf(lost)
 	for _, p := range s.participants {
@@ -36,8 +36,8 @@ func (s *Store) join(ctx context.Context, x runner, batch []*Settlement, lost []
 	return nil
 }
 
-// attemptLog records what went wrong in attempts, and forgets the attempts of
-// tasks that are deleted.
+// attemptLog is the participant that records failed and lost attempts, and deletes the
+// records of tasks that are deleted.
 type attemptLog struct{ s *Store }
 
 func (l attemptLog) joins(e *Settlement) bool { return e.Records != nil || e.ForgetRecords }

@@ -8,8 +8,8 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// PutPolicy stores a policy's text under its key unless it is there: in the
-// caller's transaction, or by itself where tx is nil.
+// PutPolicy stores a policy's text under its key, unless it is stored already. It runs
+// in tx, or if tx is nil by itself.
 func (s *Store) PutPolicy(ctx context.Context, tx Tx, key, text string) error {
 	put := func(x runner) error {
 		_, err := x.exec(ctx, s.fixed("put policy", statements.PutPolicy), statements.Values{"key": key, "policy": text}, nil)
@@ -21,8 +21,8 @@ func (s *Store) PutPolicy(ctx context.Context, tx Tx, key, text string) error {
 	return s.write(ctx, func() error { return s.once(ctx, put) })
 }
 
-// Policy returns the text that is stored under a key, and false where there is
-// none.
+// Policy returns the text of a policy that is stored under a key, and false if there
+// is none.
 func (s *Store) Policy(ctx context.Context, key string) (text string, found bool, err error) {
 	err = s.read(ctx, s.fixed("policy", statements.Policy), statements.Values{"key": key}, func() { found = false }, func(r row) error {
 		text, found = r.text(0), true
@@ -31,13 +31,12 @@ func (s *Store) Policy(ctx context.Context, key string) (text string, found bool
 	return text, found, err
 }
 
-// samplePoints are the attempts at which a database is asked for the delays of
-// a policy before a worker trusts it.
+// samplePoints are the numbers of attempts for which CheckDelays compares delays.
 var samplePoints = []int64{0, 1, 2, 3, 5, 8, 13, 25, 40, 100, 1000, 1_000_000, 1<<31 - 1}
 
-// CheckDelays compares what the database computes for formulas with what Go does,
-// and returns an error that shows both where they differ: tasks would run at other
-// times than their policies say.
+// CheckDelays compares the delays that the database computes for formulas with those
+// that Go computes. It returns an error with both values if they differ, since tasks
+// would then run at other times than their policies say.
 func (s *Store) CheckDelays(ctx context.Context, formulas []sqlgen.Formula) error {
 	points := make([]statements.Row, len(samplePoints))
 	for i, n := range samplePoints {
@@ -64,7 +63,7 @@ func (s *Store) CheckDelays(ctx context.Context, formulas []sqlgen.Formula) erro
 	})
 }
 
-// CheckTables returns an error that wraps [ErrNotMigrated] where the tables are
+// CheckTables returns an error that wraps [ErrNotMigrated] if the tables are
 // missing.
 func (s *Store) CheckTables(ctx context.Context) error {
 	const noQueue = ""

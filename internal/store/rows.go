@@ -9,10 +9,10 @@ import (
 	"strconv"
 )
 
-// row is a row as a driver gives it. It is valid until the next row is read.
+// row is a row as a driver returns it. It is valid until the next row is read.
 type row []driver.Value
 
-// int returns a column that holds a whole number.
+// int returns the integer in a column.
 func (r row) int(i int) (int64, error) {
 	switch v := r[i].(type) {
 	case int64:
@@ -30,7 +30,7 @@ func (r row) int(i int) (int64, error) {
 	return 0, fmt.Errorf("column %d is %.100q; it should be a whole number", i, fmt.Sprint(r[i]))
 }
 
-// text returns a column that holds text, "" where it is NULL.
+// text returns the text in a column, or "" if it is NULL.
 func (r row) text(i int) string {
 	switch v := r[i].(type) {
 	case []byte:
@@ -41,7 +41,7 @@ func (r row) text(i int) string {
 	return ""
 }
 
-// eachDriver calls f for the rows that a driver returned, and closes them.
+// eachDriver calls f for each row that a driver returned, and closes rows.
 func eachDriver(rows driver.Rows, err error, f func(row) error) error {
 	if err != nil {
 		return err
@@ -61,12 +61,12 @@ func eachDriver(rows driver.Rows, err error, f func(row) error) error {
 	}
 }
 
-// eachSQL calls f for the rows that database/sql returned, and closes them.
+// eachSQL calls f for each row that database/sql returned, and closes rows.
 func eachSQL(rows *sql.Rows, err error, f func(row) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	columns, err := rows.Columns()
 	if err != nil {
 		return err

@@ -12,24 +12,23 @@ import (
 // Settlement is how one claim ends.
 type Settlement struct {
 	statements.Settlement
-	Records       []Record // of attempts to keep
-	ForgetRecords bool     // other attempts may be recorded, which go with the task
-	MaybeSettled  bool     // the handler may have settled it in its own transaction
+	Records       []Record // attempts to record
+	ForgetRecords bool     // if the task is deleted, delete its recorded attempts
+	MaybeSettled  bool     // the handler may have settled the task with SettleTx
 }
 
-// Unsettled are the ids of tasks that a settle or an extension left alone.
+// Unsettled has the ids of tasks that a settle or an extension did not change.
 type Unsettled struct {
-	Lost   []int64 // the claim is not the worker's any more
+	Lost   []int64 // the claim no longer belongs to the worker
 	Locked []int64 // somebody else has locked the row
 }
 
-// errMismatch undoes a settle that did not match all its rows, on an engine that
-// does not return which.
+// errMismatch rolls back a settle that did not match all its rows, on an engine whose
+// statements do not return the ids of the rows they matched.
 var errMismatch = errors.New("some claims are no longer owned")
 
-// Settle ends claims of worker. It waits for rows that somebody else has locked
-// where the engine returns the ids of what it changed; [Store.SettleUnlocked]
-// never does.
+// Settle settles claims of worker. It may wait for rows that somebody else has locked;
+// [Store.SettleUnlocked] does not if the engine can skip them.
 func (s *Store) Settle(ctx context.Context, worker string, batch []*Settlement) (Unsettled, error) {
 	if s.server.Caps.UpdateReturning {
 		return s.settleReturning(ctx, worker, batch)
@@ -42,8 +41,8 @@ func (s *Store) Settle(ctx context.Context, worker string, batch []*Settlement) 
 	return s.SettleUnlocked(ctx, worker, batch)
 }
 
-// settleReturning settles where the statements return the ids of what they
-// matched.
+// settleReturning settles on engines whose statements return the ids of the rows that
+// they matched.
 func (s *Store) settleReturning(ctx context.Context, worker string, batch []*Settlement) (left Unsettled, err error) {
 	settle := func(x runner) (err error) {
 		_, left.Lost, err = s.runSettle(ctx, x, worker, batch)
@@ -57,7 +56,7 @@ func (s *Store) settleReturning(ctx context.Context, worker string, batch []*Set
 	return left, err
 }
 
-// settleAll settles a whole batch, or returns errMismatch and settles nothing.
+// settleAll settles a whole batch, or settles nothing and returns errMismatch.
 func (s *Store) settleAll(ctx context.Context, worker string, batch []*Settlement) error {
 	return s.inTx(ctx, func(x runner) error {
 		matched, _, err := s.runSettle(ctx, x, worker, batch)
@@ -68,8 +67,8 @@ func (s *Store) settleAll(ctx context.Context, worker string, batch []*Settlemen
 	})
 }
 
-// SettleUnlocked ends claims of worker, but for those whose rows somebody else
-// has locked. It waits for locks only where the engine cannot skip them.
+// SettleUnlocked settles claims of worker, except those whose rows somebody else has
+// locked. It waits for locks only if the engine cannot skip them.
 func (s *Store) SettleUnlocked(ctx context.Context, worker string, batch []*Settlement) (left Unsettled, err error) {
 	err = s.inTx(ctx, func(x runner) error {
 		free, rest, err := s.lock(ctx, x, worker, fencesOf(batch))
@@ -85,15 +84,15 @@ func (s *Store) SettleUnlocked(ctx context.Context, worker string, batch []*Sett
 	return left, err
 }
 
-// SettleTx ends one claim inside the caller's transaction. It returns false when
-// the claim is no longer worker's.
+// SettleTx settles one claim inside the caller's transaction. It returns false if the
+// claim no longer belongs to worker.
 func (s *Store) SettleTx(ctx context.Context, tx Tx, worker string, e *Settlement) (bool, error) {
 	matched, _, err := s.runSettle(ctx, unprepared{tx}, worker, []*Settlement{e})
 	return matched == 1, s.explain(err)
 }
 
-// lock locks the rows of claims and returns the ids of those that are free, and
-// of the rest.
+// lock locks the rows of claims that worker owns, except those that somebody else has
+// locked. It returns the ids of the locked rows as free, and the others as rest.
 func (s *Store) lock(ctx context.Context, x runner, worker string, fences []statements.Row) (free map[int64]bool, rest Unsettled, err error) {
 	free, err = s.owned(ctx, x, worker, fences, true)
 	if err != nil || len(free) == len(fences) {
@@ -118,7 +117,7 @@ func (s *Store) lock(ctx context.Context, x runner, worker string, fences []stat
 	return free, rest, nil
 }
 
-// settleForm is one of the three statements that settle, the cheapest first.
+// settleForm is one of the three statements that settle. The cheapest comes first.
 type settleForm int
 
 const (
@@ -128,6 +127,7 @@ const (
 	settleForms
 )
 
+// formOf returns the cheapest form that can settle a settlement.
 func (s *Store) formOf(e *Settlement) settleForm {
 	switch {
 	case e.State == statements.StateDone && !s.retainDone:
@@ -138,7 +138,7 @@ func (s *Store) formOf(e *Settlement) settleForm {
 	return bySettle
 }
 
-// settleStmt returns the statement of a form for a batch, and the batch's rows.
+// settleStmt returns the statement of a form for a batch, and its rows.
 func (s *Store) settleStmt(form settleForm, batch []*Settlement) (statements.Stmt, []statements.Row) {
 	switch n := len(batch); form {
 	case byDelete:
@@ -151,7 +151,7 @@ func (s *Store) settleStmt(form settleForm, batch []*Settlement) (statements.Stm
 	}
 }
 
-// isOneStatement reports whether a batch needs no transaction.
+// isOneStatement reports whether a single statement settles a batch.
 func (s *Store) isOneStatement(batch []*Settlement) bool {
 	form := s.formOf(batch[0])
 	return !slices.ContainsFunc(batch, func(e *Settlement) bool {
@@ -159,9 +159,9 @@ func (s *Store) isOneStatement(batch []*Settlement) bool {
 	})
 }
 
-// runSettle runs a batch's statements, and has the participants of the settle
-// join. It returns how many rows matched and, on engines that return ids, the
-// ids of those that did not.
+// runSettle runs the statements that settle a batch, and then its participants. It
+// returns how many rows matched and, on engines that return ids, the ids of the tasks
+// whose rows did not.
 func (s *Store) runSettle(ctx context.Context, x runner, worker string, batch []*Settlement) (matched int, lost []int64, err error) {
 	var forms [settleForms][]*Settlement
 	for _, e := range batch {
@@ -183,8 +183,8 @@ func (s *Store) runSettle(ctx context.Context, x runner, worker string, batch []
 	return matched, lost, s.join(ctx, x, batch, lost)
 }
 
-// change runs an UPDATE or DELETE over a batch of claims. It returns how many
-// rows matched and, on engines that return ids, the ids of those that did not.
+// change runs an UPDATE or DELETE over a batch of claims. It returns how many rows
+// matched and, on engines that return ids, the ids of the tasks whose rows did not.
 func (s *Store) change(ctx context.Context, x runner, stmt statements.Stmt, values statements.Values, rows []statements.Row) (matched int, missing []int64, err error) {
 	if !s.server.Caps.UpdateReturning {
 		result, err := x.exec(ctx, stmt, values, rows)
@@ -207,8 +207,8 @@ func (s *Store) change(ctx context.Context, x runner, stmt statements.Stmt, valu
 	return len(ids), missing, nil
 }
 
-// Extend moves the end of worker's leases to lease from now. The leases of rows
-// that somebody else has locked stay as they are: nobody can claim those.
+// Extend moves the end of the leases of claims to lease from now. It does not change
+// rows that somebody else has locked, which nobody can claim meanwhile.
 func (s *Store) Extend(ctx context.Context, worker string, lease time.Duration, claims []Key) (left Unsettled, err error) {
 	fences := statements.FenceColumns.Rows(len(claims), func(i int) *Key { return &claims[i] })
 	err = s.inTx(ctx, func(x runner) error {
@@ -226,7 +226,7 @@ func (s *Store) Extend(ctx context.Context, worker string, lease time.Duration, 
 	return left, err
 }
 
-// fencesOf names the claims of settlements as a batch.
+// fencesOf returns rows that identify the claims of settlements.
 func fencesOf(batch []*Settlement) []statements.Row {
 	return statements.FenceColumns.Rows(len(batch), func(i int) *Key { return &batch[i].Key })
 }

@@ -11,16 +11,16 @@ import (
 )
 
 var (
-	// ErrNoSlot is returned by a claim that has to wait for a claim slot.
-	ErrNoSlot = errors.New("other workers have the claim slots of the queue")
+	// ErrNoSlot is returned by a claim if other claims have all claim slots.
+	ErrNoSlot = errors.New("other workers hold all claim slots of the queue")
 	// errHoldsSlot is wrapped by the error of a transaction whose connection may
 	// still hold a claim slot.
-	errHoldsSlot = errors.New("in a claim slot")
+	errHoldsSlot = errors.New("while holding a claim slot")
 )
 
-// SlotName returns the number that identifies the claim slots of those who claim
-// tasks of the same kinds from a queue. Other claims do not step over their rows,
-// and need not wait for them.
+// SlotName returns a number that identifies the claim slots of the workers that claim
+// tasks of the same kinds from a queue. Claims of other kinds do not meet the rows that
+// these lock, and have other slots.
 func (s *Store) SlotName(queue string, kinds []string) int64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%q %q %q", s.tables.Schema, s.tables.Prefix, queue)
@@ -30,10 +30,10 @@ func (s *Store) SlotName(queue string, kinds []string) int64 {
 	return int64(h.Sum64()>>3)<<1 | 1<<61
 }
 
-// inSlot runs fn in a claim slot, on an engine where the connection takes it.
-// The lock outlives the transaction, so the connection is not used again after
-// an error. The slot is free before the commit, whose rows the next claim may
-// still find locked.
+// inSlot runs fn while it holds a claim slot, on engines where a statement of its own
+// takes the slot. Such a lock outlives the transaction, so the connection is not used
+// again after an error. The slot is released before the commit, so the next claim may
+// still find rows locked.
 func (s *Store) inSlot(ctx context.Context, x runner, slot int64, fn func() error) error {
 	if slot == 0 || s.noSlots.Load() {
 		return fn()

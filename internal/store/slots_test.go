@@ -16,7 +16,7 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// takeSlot takes a claim slot until the test, or the transaction, ends.
+// takeSlot takes a claim slot until the test or the transaction ends.
 func takeSlot(t *testing.T, s *Store, slot int64) *sql.Tx {
 	t.Helper()
 	tx, err := s.db.BeginTx(t.Context(), nil)
@@ -51,12 +51,12 @@ func freeSlots(t *testing.T, s *Store, tx *sql.Tx, slot int64) {
 	}
 }
 
-func TestLargeClaimsWaitForTheirSlot(t *testing.T) {
+func TestClaimsWaitForASlot(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
 		s := migrated(t, db)
 		if !s.server.Caps.SkipLocked {
-			t.Skip("it has no claim slots: nobody can skip rows that others have locked")
+			t.Skip("it has no claim slots, since claims cannot skip locked rows")
 		}
 		entries := slices.Repeat([]Entry{{Queue: "default", Kind: "slot", Payload: "{}"}}, 5)
 		if _, err := s.Enqueue(t.Context(), nil, entries); err != nil {
@@ -69,7 +69,7 @@ func TestLargeClaimsWaitForTheirSlot(t *testing.T) {
 			}})
 			return len(got), err
 		}
-		for i := range 3 { // each frees its slot, so that other connections can take both
+		for i := range 3 { // each releases its slot, so that other connections can take both
 			if n, err := claim(slot); n != 1 || err != nil {
 				t.Fatalf("claim %d in a slot took %d tasks (error %v), want 1", i+1, n, err)
 			}
@@ -85,7 +85,7 @@ func TestLargeClaimsWaitForTheirSlot(t *testing.T) {
 		first := takeSlot(t, s, slot)
 		takeSlot(t, s, slot)
 		if n, err := claim(slot); n != 0 || !errors.Is(err, ErrNoSlot) {
-			t.Errorf("while others have the slots a claim took %d tasks (error %v), want ErrNoSlot", n, err)
+			t.Errorf("while others hold the slots, a claim took %d tasks (error %v), want ErrNoSlot", n, err)
 		}
 		if _, err := claim(s.SlotName("other", []string{"slot"})); err != nil {
 			t.Errorf("the slots of another queue: %v", err)

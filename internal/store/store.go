@@ -1,10 +1,10 @@
-// Package store is everything of falldue that touches the database. It runs
-// the statements of internal/statements and takes and gives plain types: [Lane],
+// Package store runs the statements of internal/statements. It is the only part of
+// falldue that touches the database. It takes and returns plain types: [Lane],
 // [Entry], [Claim], [Settlement], [Head]. It knows neither handlers nor workers.
 //
-// exec.go says how statements are run, and begins with what each way promises.
-// The other files have one subject each: enqueue, copy, claim, slots, settle,
-// sweep, clean, inspect, policies.
+// The file exec.go runs the statements, and begins with a table of the ways to do so.
+// The other files have one subject each: enqueue, copy, claim, slots, settle, sweep,
+// clean, inspect, policies.
 package store
 
 import (
@@ -25,13 +25,13 @@ import (
 var (
 	// ErrNotMigrated is wrapped by errors that come from missing tables.
 	ErrNotMigrated = errors.New("falldue: the tables are missing or not up to date; run the migrations first")
-	// ErrNotFound is wrapped where a task is not there, or not in a state that
-	// allows what was asked for.
+	// ErrNotFound is wrapped by errors of calls for a task that does not exist, or
+	// whose state does not allow the change.
 	ErrNotFound = errors.New("falldue: no such task")
 )
 
-// MaxBatch is how many rows go into one statement: enough that a round trip and
-// a commit are shared by many, few enough that locks are held for milliseconds.
+// MaxBatch is the greatest number of rows of one statement. Many rows share a round
+// trip and a commit, and locks are still held for milliseconds only.
 const MaxBatch = 500
 
 // Store runs falldue's statements on a database.
@@ -44,14 +44,14 @@ type Store struct {
 
 	noCopy  atomic.Bool   // the driver or the role cannot COPY
 	noSlots atomic.Bool   // the server has no named locks
-	writer  chan struct{} // held by who writes, where the database has one writer at a time
+	writer  chan struct{} // its one element is held while writing, if Caps.SingleWriter
 
 	participants []participant
 
 	mu        sync.Mutex
 	refreshed time.Time // when statistics were last refreshed
 	made      map[stmtKey]statements.Stmt
-	delays    map[string]uint32 // numbers of the texts of delays, for keys of statements
+	delays    map[string]uint32 // numbers of the texts of delays, for claimKey
 	conns     map[any]*conn     // by the driver's connection
 }
 
@@ -59,13 +59,13 @@ type Store struct {
 type Options struct {
 	// Tables are the names of the tables.
 	Tables dialect.Tables
-	// RetainDone keeps tasks that are done in the table.
+	// RetainDone keeps done tasks in the table.
 	RetainDone bool
 	// Notify notifies listeners of enqueued tasks, on engines with Caps.Notify.
 	Notify bool
 }
 
-// New returns the store of a database.
+// New returns the store of a database. It does not use db.
 func New(db *sqlx.DB, server dialect.Server, o Options) *Store {
 	s := &Store{
 		db: db, server: server, tables: o.Tables, retainDone: o.RetainDone, notify: o.Notify, writer: make(chan struct{}, 1),
@@ -75,25 +75,26 @@ func New(db *sqlx.DB, server dialect.Server, o Options) *Store {
 	return s
 }
 
-// Server is the database's server.
+// Server returns the database's server.
 func (s *Store) Server() dialect.Server { return s.server }
 
-// Channel is the channel on which listeners are notified of enqueued tasks.
+// Channel returns the channel on which listeners are notified of enqueued tasks.
 func (s *Store) Channel() string { return s.tables.Prefix + "due" }
 
-// stmtKey identifies a statement: its name, the number of rows it takes,
-// and whatever else its text depends on, as a comparable value.
+// stmtKey identifies a statement by its name, the number of rows it takes, and a
+// comparable value of what else its text depends on.
 type stmtKey struct {
 	name    string
 	size    int
 	variant any
 }
 
-// maxMade bounds the statements a process remembers. Tasks may bring any number
-// of policies of their own, and each combination of these is a text.
+// maxMade is the greatest number of statements that a store remembers. Each
+// combination of policies in a claim is a statement of its own, and tasks may have
+// any number of policies.
 const maxMade = 2000
 
-// stmt returns the statement of key, made by make when it is first asked for.
+// stmt returns the statement of key. On the first call for key, make makes it.
 func (s *Store) stmt(key stmtKey, make func() statements.Stmt) statements.Stmt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +109,7 @@ func (s *Store) stmt(key stmtKey, make func() statements.Stmt) statements.Stmt {
 	return stmt
 }
 
-// fixed returns a statement whose text depends on the server and the tables
-// alone.
+// fixed returns a statement whose text depends only on the server and the tables.
 func (s *Store) fixed(name string, make func(dialect.Server, dialect.Tables) statements.Stmt) statements.Stmt {
 	return s.stmt(stmtKey{name: name}, func() statements.Stmt { return make(s.server, s.tables) })
 }
@@ -120,7 +120,7 @@ func (s *Store) batch(name string, n int, make func(dialect.Server, dialect.Tabl
 	return s.stmt(stmtKey{name: name, size: size}, func() statements.Stmt { return make(s.server, s.tables, size) })
 }
 
-// size is how many rows a statement for n rows takes: 0 where its text does not
+// size returns how many rows a statement for n rows takes, or 0 if its text does not
 // depend on that.
 func (s *Store) size(n int) int {
 	if !s.server.Caps.Rows.Grows() {
@@ -129,9 +129,9 @@ func (s *Store) size(n int) int {
 	return statements.SizeFor(n)
 }
 
-// inBatches calls f for parts of a list whose statement must be full: parts of
-// up to MaxBatch rows where a batch is one parameter, parts of few different
-// sizes where its rows are parameters.
+// inBatches calls f for consecutive parts of a list, for statements whose every row
+// must be used. Where a batch is one parameter, a part has up to MaxBatch rows. Where
+// each row has parameters of its own, the parts have one of a few sizes.
 func inBatches[T any](s *Store, list []T, f func([]T) error) error {
 	for len(list) > 0 {
 		n := min(len(list), MaxBatch)
@@ -146,7 +146,7 @@ func inBatches[T any](s *Store, list []T, f func([]T) error) error {
 	return nil
 }
 
-// explain adds what to do to the errors that users can do something about.
+// explain wraps errors that users can act on in an error that says what to do.
 func (s *Store) explain(err error) error {
 	if err == nil {
 		return nil
@@ -160,8 +160,8 @@ func (s *Store) explain(err error) error {
 	return err
 }
 
-// hasTables reports whether the tables are there, on an engine whose errors do
-// not say that they are missing.
+// hasTables reports whether the tables exist, on an engine whose errors do not say
+// that they are missing.
 func (s *Store) hasTables() bool {
 	stmt := s.fixed("count tables", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.CountTables(server) })
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -170,19 +170,19 @@ func (s *Store) hasTables() bool {
 	return err != nil || len(n) == 0 || n[0] > 0
 }
 
-// The rows that enter and leave the database.
+// The types of rows that statements take and return.
 type (
-	// Lane is what all tasks of a queue have in common that wait equally long.
+	// Lane is what tasks of a queue that wait equally long have in common.
 	Lane = statements.Lane
 	// Entry is a task to be stored.
 	Entry = statements.Entry
-	// Key names a claim.
+	// Key identifies a claim by the task and the fence.
 	Key = statements.Key
 	// Task is a row of the table of tasks.
 	Task = statements.Task
 	// Attempt is a recorded attempt.
 	Attempt = statements.Attempt
-	// Record is what is kept of an attempt.
+	// Record is an attempt to be recorded.
 	Record = statements.AttemptEntry
 )
 
@@ -195,12 +195,12 @@ func setOf(ids []int64) map[int64]bool {
 	return set
 }
 
-// Duration is a number of microseconds as a duration, limited to what a
+// Duration returns a number of microseconds as a duration, limited to what a
 // duration can hold.
 func Duration(micros int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Microsecond)
 	return time.Duration(max(min(micros, most), -most)) * time.Microsecond
 }
 
-// Time is a moment in microseconds since 1970 as a time in UTC.
+// Time returns a number of microseconds since 1970 as a time in UTC.
 func Time(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

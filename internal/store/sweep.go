@@ -7,23 +7,23 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Head is the head of a lane: its first task's anchor, and the database's now.
+// Head is the head of a lane: the anchor of its first task, and the database's time.
 type Head struct {
 	statements.Head
-	Corrupt error // what is wrong with a lane whose columns hold no numbers
+	Corrupt error // not nil if columns of the row hold no numbers
 }
 
-// Sweep finds the lanes of a queue by one statement.
+// Sweep finds the lanes of a queue with one statement.
 func (s *Store) Sweep(ctx context.Context, queue string) ([]Head, error) {
 	return s.heads(ctx, s.fixed("sweep", statements.Sweep), statements.Values{"queue": queue})
 }
 
-// SweepBySteps finds one lane after the other, by a statement each, which no
-// guess of a planner can slow down. It reports whether there are more lanes than
-// most.
+// SweepBySteps finds the lanes of a queue one after the other, with a statement for
+// each, which stale statistics cannot make slow. It stops and reports true if there are
+// more than most lanes.
 func (s *Store) SweepBySteps(ctx context.Context, queue string, most int) (heads []Head, more bool, err error) {
 	stmt := s.fixed("next lane", statements.NextLane)
-	var last Lane // without a state, it sorts before all others
+	var last Lane // its empty state sorts before all others
 	begin := time.Now()
 	for len(heads) <= most {
 		since := time.Since(begin)
@@ -34,7 +34,7 @@ func (s *Store) SweepBySteps(ctx context.Context, queue string, most int) (heads
 		if err != nil || len(next) == 0 || next[0].Corrupt != nil {
 			return heads, false, err
 		}
-		heads[len(heads)-1].Now -= since.Microseconds() // as if one statement had found all
+		heads[len(heads)-1].Now -= since.Microseconds() // as if one statement had found all lanes
 		last = next[0].Lane
 	}
 	return heads, true, nil
@@ -44,20 +44,19 @@ func (s *Store) SweepBySteps(ctx context.Context, queue string, most int) (heads
 func (s *Store) heads(ctx context.Context, stmt statements.Stmt, values statements.Values) (heads []Head, err error) {
 	err = s.read(ctx, stmt, values, func() { heads = heads[:0] }, func(r row) error {
 		var h Head
-		h.Corrupt = statements.HeadColumns.Scan(r, &h.Head) // what can be read of it is read
+		h.Corrupt = statements.HeadColumns.Scan(r, &h.Head) // columns that can be read are set nevertheless
 		heads = append(heads, h)
 		return nil
 	})
 	return heads, err
 }
 
-// refreshEvery is how often the server is made to refresh its statistics at the
-// most.
+// refreshEvery is the shortest time between two refreshes of the server's statistics.
 const refreshEvery = 10 * time.Second
 
-// RefreshStatistics makes the server read its statistics again, on engines that
-// otherwise go by those of when they opened the table. It reports whether it did:
-// not where that was done lately.
+// RefreshStatistics makes the server refresh its statistics, on engines that otherwise
+// keep those from when they opened the table. It does nothing if it ran less than
+// refreshEvery ago. It reports whether the statistics were refreshed.
 func (s *Store) RefreshStatistics(ctx context.Context) bool {
 	if !s.server.Caps.CachesStatistics {
 		return false

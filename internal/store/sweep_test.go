@@ -12,9 +12,9 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestSweepsDoNotStaySlow: MariaDB opened the table when it was empty, and would
-// read every index entry of it until it is opened again.
-func TestSweepsDoNotStaySlow(t *testing.T) {
+// TestSlowSweepsRefreshStatistics: MariaDB opens the table when it is empty, and reads
+// every index entry of it until it opens it again.
+func TestSlowSweepsRefreshStatistics(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.MariaDB)
 	s := migrated(t, db)
@@ -38,49 +38,48 @@ func TestSweepsDoNotStaySlow(t *testing.T) {
 			return
 		}
 		s.refreshed = time.Time{}
-		if _, err := w.Sweep(ctx); err != nil || !w.way.whole {
-			t.Fatalf("the last plan was %q; after a refresh it went on by one statement: %v (error %v)", plan.Extra, w.way.whole, err)
+		if _, err := w.Sweep(ctx); err != nil || !w.strategy.oneStatement {
+			t.Fatalf("the last plan was %q; after a refresh, the next sweep is one statement: %v (error %v)", plan.Extra, w.strategy.oneStatement, err)
 		}
 	}
 }
 
-// TestSweepsGoStepByStepWhereThatIsFaster: to few lanes, whatever that takes; to
-// more the other way is tried, and the faster one stays until it is time to try
-// again.
-func TestSweepsGoStepByStepWhereThatIsFaster(t *testing.T) {
+// TestSweepStrategyPicksFasterWay: few lanes are always found by steps. For more lanes
+// the other way is tried, and the faster one is used until it is time to try again.
+func TestSweepStrategyPicksFasterWay(t *testing.T) {
 	t.Parallel()
 	var g sweepStrategy
 	now := time.Now()
 	for i, c := range []struct {
 		after, took time.Duration
 		lanes       int
-		whole       bool // from then on
+		whole       bool // the next sweep is one statement
 	}{
 		{0, time.Second, fewLanes, false},
-		{0, 50 * time.Millisecond, 20, true},                 // many: the other way is tried,
-		{0, 20 * time.Millisecond, 20, true},                 // is better, and stays
-		{30 * time.Second, 90 * time.Millisecond, 200, true}, // though it is slow,
-		{30 * time.Second, 90 * time.Millisecond, 200, true}, // as steps to so many would be, too;
-		{time.Minute, 30 * time.Millisecond, 20, false},      // now is the time to try anew;
-		{0, 40 * time.Millisecond, 20, true},                 // that is no better
+		{0, 50 * time.Millisecond, 20, true},                 // many lanes: the other way is tried,
+		{0, 20 * time.Millisecond, 20, true},                 // it is faster, and stays,
+		{30 * time.Second, 90 * time.Millisecond, 200, true}, // though it is slow:
+		{30 * time.Second, 90 * time.Millisecond, 200, true}, // steps to so many lanes would be slow too;
+		{time.Minute, 30 * time.Millisecond, 20, false},      // it is time to try steps again;
+		{0, 40 * time.Millisecond, 20, true},                 // they are slower, and one statement stays,
 		{time.Second, 70 * time.Millisecond, 20, true},
-		{time.Second, 90 * time.Millisecond, 20, false}, // unless this one gets much worse
-		{0, 10 * time.Millisecond, 20, false},           // than that is
+		{time.Second, 90 * time.Millisecond, 20, false}, // until it is much slower
+		{0, 10 * time.Millisecond, 20, false},           // than steps were;
 		{59 * time.Second, 170 * time.Millisecond, 20, false},
 		{2 * time.Second, 20 * time.Millisecond, fewLanes, false},
-		{0, 20 * time.Millisecond, 20, true},          // it is time,
-		{0, 3 * time.Second, 20, false},               // but one statement takes longer,
-		{2 * time.Minute, 2 * time.Second, 20, false}, // and is left alone for a hundred times that
+		{0, 20 * time.Millisecond, 20, true},          // it is time to try one statement,
+		{0, 3 * time.Second, 20, false},               // which takes longer,
+		{2 * time.Minute, 2 * time.Second, 20, false}, // and is not tried again for a hundred times that
 		{4 * time.Minute, 2 * time.Second, 20, true},
 	} {
 		now = now.Add(c.after)
-		if g.took(c.took, c.lanes, now); g.whole != c.whole {
-			t.Fatalf("after sweep %d, of %v, by one statement: %v, want %v", i+1, c.took, g.whole, c.whole)
+		if g.record(c.took, c.lanes, now); g.oneStatement != c.whole {
+			t.Fatalf("after sweep %d, of %v, the next is one statement: %v, want %v", i+1, c.took, g.oneStatement, c.whole)
 		}
 	}
 }
 
-// TestStepsFindWhatASweepFinds on every engine that may take them.
+// TestStepsFindWhatASweepFinds compares the two ways on every engine that has both.
 func TestStepsFindWhatASweepFinds(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		s := migrated(t, testdb.Open(t, engine))
@@ -103,7 +102,7 @@ func TestStepsFindWhatASweepFinds(t *testing.T) {
 		}
 		stepped, more, err := s.SweepBySteps(t.Context(), "default", math.MaxInt)
 		if err != nil || more {
-			t.Fatalf("there are more lanes than all: %v (error %v)", more, err)
+			t.Fatalf("there are more lanes than the greatest number: %v (error %v)", more, err)
 		}
 		if len(jumped) != 6 || len(stepped) != 6 {
 			t.Fatalf("found %d lanes by one statement and %d by steps, want 6", len(jumped), len(stepped))

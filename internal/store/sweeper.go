@@ -6,64 +6,64 @@ import (
 	"time"
 )
 
-// Sweeper sweeps a queue. Where an engine may read all waiting rows to find the
-// lanes by one statement, it steps from lane to lane while there are few lanes.
-// Where there are many it uses one statement until that is slow, and from then on
-// the way that took less time when it was last tried.
+// Sweeper finds the lanes of a queue. On engines where one statement may read all
+// waiting rows (Caps.LooseScan), it sweeps by steps from lane to lane while there are
+// few lanes. Where there are many, it uses one statement until that is slow, and from
+// then on the way that took less time when it was last tried.
 type Sweeper struct {
-	store *Store
-	queue string
-	way   sweepStrategy
+	store    *Store
+	queue    string
+	strategy sweepStrategy
 }
 
-// NewSweeper returns a sweeper of a queue.
+// NewSweeper returns a Sweeper of a queue.
 func (s *Store) NewSweeper(queue string) *Sweeper { return &Sweeper{store: s, queue: queue} }
 
-// sweepStrategy decides how the next sweep goes.
+// sweepStrategy decides between one statement and steps for the next sweep.
 type sweepStrategy struct {
-	whole bool          // by one statement
-	other time.Duration // what the last sweep the other way took
-	trial bool          // this way is new since then
-	again time.Time     // when to try the other way although it was slower
+	oneStatement bool          // the next sweep is one statement
+	otherTook    time.Duration // how long the last sweep the other way took
+	trial        bool          // the next sweep tries this way
+	retryOther   time.Time     // when to try the other way again although it was slower
 }
 
 const (
-	// fewLanes are so few that steps to them are as good as one statement.
+	// fewLanes is the number of lanes up to which steps are as fast as one statement.
 	fewLanes = 4
-	// slowSweep is how long no sweep takes that jumps from lane to lane, unless
-	// there are very many.
+	// slowSweep is the time above which a sweep is slow. A sweep that jumps from lane to
+	// lane takes less, unless there are very many lanes.
 	slowSweep = 10 * time.Millisecond
-	// tryAgain is how long the slower way is left alone, or a hundred times what it
-	// took if that is longer.
-	tryAgain = time.Minute
-	// stepTakes is the least that a step takes, or nearly.
-	stepTakes = 500 * time.Microsecond
+	// retryInterval is the time after which the slower way is tried again, unless a
+	// hundred times its duration is longer.
+	retryInterval = time.Minute
+	// minStepTime is about the shortest time that a step takes.
+	minStepTime = 500 * time.Microsecond
 )
 
 // Sweep finds the lanes of the queue.
 func (w *Sweeper) Sweep(ctx context.Context) ([]Head, error) {
 	start := time.Now()
 	heads, steps, err := w.sweep(ctx)
-	// A sweep that was cancelled for being too slow was slow, too. The next one is
-	// another matter once the server has refreshed its statistics.
+	// A sweep that timed out is recorded as slow too. A sweep before a refresh of the
+	// statistics is not recorded, since it says nothing about the next one.
 	took := time.Since(start)
 	refreshed := took > slowSweep && !steps && w.store.RefreshStatistics(ctx)
 	if w.store.server.Caps.LooseScan && !refreshed {
-		w.way.took(took, len(heads), time.Now())
+		w.strategy.record(took, len(heads), time.Now())
 	}
 	return heads, err
 }
 
-// sweep finds the lanes, and reports whether it did by steps. Until the other way
-// was slow for the first time it steps to few lanes alone.
+// sweep finds the lanes, and reports whether it found them by steps. Until one
+// statement was slow for the first time, it takes steps to a few lanes only.
 func (w *Sweeper) sweep(ctx context.Context) (heads []Head, steps bool, err error) {
-	if w.store.server.Caps.LooseScan && !w.way.whole {
+	if w.store.server.Caps.LooseScan && !w.strategy.oneStatement {
 		most := fewLanes
-		if w.way.trial || !w.way.again.IsZero() {
+		if w.strategy.trial || !w.strategy.retryOther.IsZero() {
 			most = math.MaxInt
 		}
-		heads, w.way.whole, err = w.store.SweepBySteps(ctx, w.queue, most)
-		if !w.way.whole {
+		heads, w.strategy.oneStatement, err = w.store.SweepBySteps(ctx, w.queue, most)
+		if !w.strategy.oneStatement {
 			return heads, true, err
 		}
 	}
@@ -71,23 +71,23 @@ func (w *Sweeper) sweep(ctx context.Context) (heads []Head, steps bool, err erro
 	return heads, false, err
 }
 
-// took notes how long a sweep took and how many lanes it found, and decides on
-// the next one.
-func (g *sweepStrategy) took(d time.Duration, lanes int, now time.Time) {
-	slow := d > max(slowSweep, time.Duration(lanes)*stepTakes)
-	due := now.After(g.again)
-	change := slow && d > 2*g.other
+// record records how long a sweep took and how many lanes it found, and decides how to
+// do the next one.
+func (s *sweepStrategy) record(d time.Duration, lanes int, now time.Time) {
+	slow := d > max(slowSweep, time.Duration(lanes)*minStepTime)
+	due := now.After(s.retryOther)
+	change := slow && d > 2*s.otherTook
 	switch {
-	case g.trial:
-		change = d > g.other
-		g.again = now.Add(max(tryAgain, 100*max(d, g.other)))
-	case g.whole:
+	case s.trial:
+		change = d > s.otherTook
+		s.retryOther = now.Add(max(retryInterval, 100*max(d, s.otherTook)))
+	case s.oneStatement:
 		change = change || slow && due
 	default:
 		change = (change || due) && lanes > fewLanes
 	}
-	g.trial = change && !g.trial
+	s.trial = change && !s.trial
 	if change {
-		g.whole, g.other = !g.whole, d
+		s.oneStatement, s.otherTook = !s.oneStatement, d
 	}
 }
