@@ -54,9 +54,10 @@ func (x execution) conclude(err error, took time.Duration) store.Settlement {
 	case f.act == actSnooze:
 		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, -1, f.wait.Microseconds()
 		return e
-	case f.act == actNone && errors.Is(err, ErrStopping):
+	case errors.Is(err, ErrStopping) && (f.act == actNone || f.act == actDiscard && f.isCancellation()):
 		// The task is not to blame: it is due again at once. An outcome that the
-		// handler asked for still holds, such as the wait of a RetryAfter.
+		// handler asked for still holds, such as the wait of a RetryAfter, but not a
+		// Discard of the cancellation itself.
 		e.State, e.AttemptsDelta = statements.StateSnoozed, -1
 		return e
 	}

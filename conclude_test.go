@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -24,10 +25,11 @@ func TestVerdictsHoldAfterTheShutdownTimeout(t *testing.T) {
 		delta int
 		wait  time.Duration
 	}{
-		"an error":   {errors.New("stopped"), statements.StateSnoozed, -1, 0},
-		"Snooze":     {Snooze(time.Hour), statements.StateSnoozed, -1, time.Hour},
-		"RetryAfter": {RetryAfter(time.Hour, nil), statements.StateSnoozed, 0, time.Hour},
-		"Discard":    {Discard(errors.New("gone")), statements.StateDead, 0, 0},
+		"an error":                    {errors.New("stopped"), statements.StateSnoozed, -1, 0},
+		"Snooze":                      {Snooze(time.Hour), statements.StateSnoozed, -1, time.Hour},
+		"RetryAfter":                  {RetryAfter(time.Hour, nil), statements.StateSnoozed, 0, time.Hour},
+		"Discard":                     {Discard(errors.New("gone")), statements.StateDead, 0, 0},
+		"Discard of the cancellation": {Discard(fmt.Errorf("fetch: %w", context.Canceled)), statements.StateSnoozed, -1, 0},
 	} {
 		e := x.conclude(fmt.Errorf("%w: %w", ErrStopping, readError(c.err)), time.Second)
 		if e.State != c.state || e.AttemptsDelta != c.delta || store.Duration(e.Wait) != c.wait {

@@ -126,7 +126,7 @@ func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) En
 	if n == 0 {
 		return nil, nil
 	}
-	list, entries := make([]pending, n), make([]store.Entry, n)
+	list := make([]pending, n)
 	for i := range list {
 		p := params(i)
 		if p.kind == nil {
@@ -136,12 +136,15 @@ func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) En
 		if list[i], err = q.pending(p); err != nil {
 			return nil, fmt.Errorf("enqueue %.100q: %w", p.kind.name, err)
 		}
-		entries[i] = list[i].Entry
 	}
 	for _, s := range q.stages {
 		if err := s.stage(ctx, tx, list); err != nil {
 			return nil, fmt.Errorf("enqueue: %w", err)
 		}
+	}
+	entries := make([]store.Entry, n)
+	for i := range list {
+		entries[i] = list[i].Entry
 	}
 	ids, err := q.store.Enqueue(ctx, tx, entries)
 	if err != nil {

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -23,8 +24,11 @@ type failure struct {
 func (f *failure) Error() string        { return f.text }
 func (f *failure) Is(target error) bool { return slices.Contains(f.is, target) }
 
-// causes are the causes of the end of a handler's context.
-var causes = []error{ErrStopping, ErrTimeout, ErrLeaseLost}
+// causes are the causes of the end of a handler's context, and its error.
+var causes = []error{ErrStopping, ErrTimeout, ErrLeaseLost, context.Canceled}
+
+// isCancellation reports whether the handler's own error says that its context ended.
+func (f *failure) isCancellation() bool { return f.Is(ErrStopping) || f.Is(context.Canceled) }
 
 // failureOf returns the failure in an error to which withCause may have added a cause.
 func failureOf(err error) *failure {

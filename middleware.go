@@ -43,7 +43,13 @@ func limitTime(d time.Duration) middleware {
 		return func(ctx context.Context, r *run) error {
 			ctx, stop := context.WithTimeoutCause(ctx, d, ErrTimeout)
 			defer stop()
-			return withCause(ctx, next(ctx, r))
+			return next(ctx, r)
 		}
 	}
+}
+
+// addCause adds to a handler's error why its context ended. It is inside of what
+// ends the context, so that it sees the first cause.
+func addCause(next handlerFunc) handlerFunc {
+	return func(ctx context.Context, r *run) error { return withCause(ctx, next(ctx, r)) }
 }

@@ -62,7 +62,7 @@ func TestSweepTimesOutOnDeadConnection(t *testing.T) {
 		db := sqlx.NewDb(sql.OpenDB(dead{}), "dead")
 		defer db.Close()
 		s := store.New(db, server, store.Options{})
-		p := newPoller(pollerConfig{queue: "default"}, 1, time.Second, s.NewSweeper("default").Sweep)
+		p := newPoller(pollerConfig{queue: "default"}, 1, time.Second, s.NewLaneFinder("default").Find)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if err := p.sweeper.sweep(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {

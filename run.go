@@ -81,7 +81,7 @@ func (r *run) execute(ctx context.Context) (store.Settlement, bool) {
 	}
 	started := time.Now()
 	err := r.handler.fn(ctx, r)
-	return r.finish(withCause(ctx, err), time.Since(started))
+	return r.finish(err, time.Since(started))
 }
 
 // errGoexit is the error of a handler that called runtime.Goexit.

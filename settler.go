@@ -34,7 +34,10 @@ type settler struct {
 
 // settlerConfig has the settings of a settler and what it calls.
 type settlerConfig struct {
-	store           *store.Store
+	settle          settleFunc // waits for rows that somebody else has locked
+	settleUnlocked  settleFunc // skips them
+	classify        func(error) dialect.Class
+	singleWriter    bool // the database has one writer at a time
 	workerID        string
 	leaseLength     time.Duration
 	shutdownTimeout time.Duration
@@ -43,9 +46,20 @@ type settlerConfig struct {
 	events          events
 }
 
+// settleFunc settles claims of a worker.
+type settleFunc func(ctx context.Context, workerID string, batch []*store.Settlement) (store.Unsettled, error)
+
+// locking says what a settle does about rows that somebody else has locked.
+type locking int
+
+const (
+	waitForLocks locking = iota
+	skipLocked
+)
+
 func newSettler(cfg settlerConfig) *settler {
 	s := &settler{settlerConfig: cfg, in: make(chan *run, 4*store.MaxBatch), assistWanted: make(chan struct{}, 1), done: make(chan struct{})}
-	if !cfg.store.Server().Caps.SingleWriter {
+	if !cfg.singleWriter {
 		s.second = &settler{settlerConfig: cfg, in: s.in, assistWanted: s.assistWanted}
 	}
 	return s
@@ -99,7 +113,7 @@ func (s *settler) writeLoop(ctx context.Context, in <-chan *run, assistWanted <-
 			signal(s.assistWanted)
 		}
 		s.signals.wakeWaiting() // pollers may have waited since the settlers were behind
-		s.writeAll(ctx, batch, false)
+		s.writeAll(ctx, batch, waitForLocks)
 		if len(s.parked) > 0 && !time.Now().Before(s.nextTry) {
 			s.tryParked(ctx)
 		}
@@ -128,7 +142,7 @@ func (s *settler) drainParked(ctx context.Context) {
 func (s *settler) tryParked(ctx context.Context) {
 	list := s.parked
 	s.parked = nil
-	s.writeAll(ctx, s.stillHeld(ctx, list), true)
+	s.writeAll(ctx, s.stillHeld(ctx, list), skipLocked)
 	s.tries++
 	s.nextTry = time.Now().Add(errorPause(s.tries))
 	if len(s.parked) == 0 {
@@ -137,11 +151,11 @@ func (s *settler) tryParked(ctx context.Context) {
 }
 
 // writeAll settles a list of any length, in which a task may occur twice.
-func (s *settler) writeAll(ctx context.Context, list []*run, unlocked bool) {
+func (s *settler) writeAll(ctx context.Context, list []*run, mode locking) {
 	for len(list) > 0 {
 		n := min(len(list), store.MaxBatch)
 		batch, again := distinct(list[:n])
-		s.write(ctx, batch, unlocked)
+		s.write(ctx, batch, mode)
 		list = append(again, list[n:]...)
 	}
 }
@@ -203,13 +217,15 @@ func (s *settler) gather(batch []*run, busy bool) []*run {
 
 // write settles a batch. While the database does not answer, it tries again as long
 // as the leases are valid and ctx has not ended. After that other workers run the
-// tasks again, and the outcome of these runs no longer counts. If unlocked, as after a
+// tasks again, and the outcome of these runs no longer counts. With skipLocked, as after a
 // failure, it parks runs whose rows somebody else has locked instead of waiting for
 // them.
-func (s *settler) write(ctx context.Context, batch []*run, unlocked bool) {
+func (s *settler) write(ctx context.Context, batch []*run, mode locking) {
 	for try := 0; len(batch) > 0; try++ {
-		unlocked = unlocked || try > 0
-		left, late, err := s.try(ctx, batch, unlocked)
+		if try > 0 {
+			mode = skipLocked
+		}
+		left, late, err := s.try(ctx, batch, mode)
 		switch {
 		case err == nil:
 			locked := setOf(left.Locked)
@@ -218,17 +234,17 @@ func (s *settler) write(ctx context.Context, batch []*run, unlocked bool) {
 					s.parked = append(s.parked, r)
 				}
 			}
-			s.finish(slices.DeleteFunc(batch, func(r *run) bool { return locked[r.claim.ID] }), setOf(left.Lost), unlocked)
+			s.finish(slices.DeleteFunc(batch, func(r *run) bool { return locked[r.claim.ID] }), setOf(left.Lost), mode)
 			return
-		case late || s.store.Server().Classify(err) != dialect.Other:
+		case late || s.classify(err) != dialect.Other:
 			s.events.settleFailed(len(batch), err)
 			_ = pause(ctx, errorPause(try))
 			batch = s.stillHeld(ctx, batch)
 		case len(batch) > 1:
 			// One of them causes the error. Settle the others without it.
 			half := len(batch) / 2
-			s.write(ctx, batch[:half], unlocked)
-			s.write(ctx, batch[half:], unlocked)
+			s.write(ctx, batch[:half], mode)
+			s.write(ctx, batch[half:], mode)
 			return
 		default:
 			r := batch[0]
@@ -243,14 +259,14 @@ func (s *settler) write(ctx context.Context, batch []*run, unlocked bool) {
 }
 
 // try settles a batch once, and reports whether it timed out.
-func (s *settler) try(ctx context.Context, batch []*run, unlocked bool) (left store.Unsettled, late bool, err error) {
+func (s *settler) try(ctx context.Context, batch []*run, mode locking) (left store.Unsettled, late bool, err error) {
 	list := make([]*store.Settlement, len(batch))
 	for i, r := range batch {
 		list[i] = &r.end
 	}
-	settle, limit := s.store.Settle, settleTimeout
-	if unlocked {
-		settle, limit = s.store.SettleUnlocked, statementTimeout
+	settle, limit := s.settle, settleTimeout
+	if mode == skipLocked {
+		settle, limit = s.settleUnlocked, statementTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -282,12 +298,12 @@ func (s *settler) abandon(r *run) {
 
 // finish drops runs that are settled, and notifies the pollers of the tasks that
 // wait again.
-func (s *settler) finish(batch []*run, lost map[int64]bool, repeated bool) {
+func (s *settler) finish(batch []*run, lost map[int64]bool, mode locking) {
 	s.leases.drop(batch...)
 	for _, r := range batch {
 		if lost[r.claim.ID] {
 			// After a repeat, this worker's own first try may have settled it.
-			if !r.end.MaybeSettled && !repeated {
+			if !r.end.MaybeSettled && mode == waitForLocks {
 				s.events.leaseLost(r.claim, "before the task was settled")
 			}
 			continue

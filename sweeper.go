@@ -86,12 +86,17 @@ func (s *sweeper) sweep(ctx context.Context) error {
 		}
 	}
 	s.reported = reported
+	s.schedule(time.Since(start)) // before others may empty the lanes that were found
 	s.lanes.swept(found, start)
+	return nil
+}
+
+// schedule makes the next sweep due after the interval, and notes what the last cost.
+func (s *sweeper) schedule(cost time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cost = time.Since(start)
+	s.cost = cost
 	s.at = time.Now().Add(s.every + rand.N(s.every/10+1))
-	return nil
 }
 
 // falldue writes no anchor before firstAnchor or after lastAnchor. RunAt may be in

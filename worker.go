@@ -37,7 +37,7 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 	events, caps := events{cfg.Logger}, s.Server().Caps
 	w.leases = &leases{workerID: w.id, length: cfg.Lease, events: events, extendRows: s.Extend, held: map[*run]struct{}{}}
 	w.settler = newSettler(settlerConfig{
-		store: s, workerID: w.id, leaseLength: cfg.Lease, shutdownTimeout: cfg.ShutdownTimeout,
+		settle: s.Settle, settleUnlocked: s.SettleUnlocked, classify: s.Server().Classify, singleWriter: caps.SingleWriter, workerID: w.id, leaseLength: cfg.Lease, shutdownTimeout: cfg.ShutdownTimeout,
 		leases: w.leases, signals: w.pollers, events: events,
 	})
 	for name, queue := range cfg.Queues {
@@ -47,7 +47,7 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 			slot:  s.SlotName(name, kindsOf(handlers, name)),
 
 			claimRows: s.Claim, behind: w.settler.behind, claimsAtOnce: statements.ClaimsAtOnce(s.Server()), parallelClaims: caps.LockRows, events: events,
-		}, queue.Concurrency, cfg.PollInterval, s.NewSweeper(name).Sweep)
+		}, queue.Concurrency, cfg.PollInterval, s.NewLaneFinder(name).Find)
 		d := &dispatcher{
 			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, settleTx: s.SettleTx},
 			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: p.budget, freed: p.freed, settle: w.settler.in, events: events,

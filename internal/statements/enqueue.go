@@ -96,6 +96,9 @@ from {batch}
 where true{returning}`)
 }
 
+// HasEnqueueAlike reports whether [EnqueueAlike] is for a server.
+func HasEnqueueAlike(s dialect.Server) bool { return s.Caps.Rows != dialect.Unions }
+
 // EnqueueAlike is [Enqueue] for tasks that differ in nothing but their payload:
 // the batch has [PayloadColumns]. It is for servers whose batches are no rows of
 // VALUES, where each row would have to repeat what it has in common with the

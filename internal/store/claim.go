@@ -70,27 +70,21 @@ type ClaimParams struct {
 // Claim claims due tasks for a worker and returns them in the order of the sources,
 // and of one source in the order of their anchors. Its error is [ErrNoSlot] if other
 // claims have all claim slots.
-func (s *Store) Claim(ctx context.Context, p ClaimParams) (claims []*Claim, err error) {
+func (s *Store) Claim(ctx context.Context, p ClaimParams) ([]*Claim, error) {
 	if !statements.HasClaimSlots(s.server) {
 		p.Slot = 0
 	}
 	if statements.ClaimsAtOnce(s.server) {
-		err = s.Retry(ctx, func() (err error) {
-			claims, err = s.claimAtOnce(ctx, p)
-			return err
-		})
-		return claims, err
+		return once(ctx, s, func(x runner) ([]*Claim, error) { return s.claimAtOnce(ctx, x, p) })
 	}
-	err = s.inTx(ctx, func(x runner) error {
-		return s.inSlot(ctx, x, p.Slot, func() error {
-			claims, err = s.claimByLane(ctx, x, p)
-			return err
-		})
+	return inTx(ctx, s, func(x runner) ([]*Claim, error) {
+		release, err := s.takeSlot(ctx, x, p.Slot)
+		if err != nil {
+			return nil, err
+		}
+		claims, err := s.claimByLane(ctx, x, p)
+		return claims, release(err)
 	})
-	if err != nil {
-		return nil, err // the commit may have failed, so no claim is certain
-	}
-	return claims, nil
 }
 
 // claimKey has what the text of a claim depends on.
@@ -100,7 +94,7 @@ type claimKey struct {
 }
 
 // claimAtOnce claims with a single statement.
-func (s *Store) claimAtOnce(ctx context.Context, p ClaimParams) ([]*Claim, error) {
+func (s *Store) claimAtOnce(ctx context.Context, x runner, p ClaimParams) ([]*Claim, error) {
 	delays := delaysOf(p.Sources)
 	wanted := make([]statements.WantedLane, len(p.Sources))
 	for i, w := range p.Sources {
@@ -121,15 +115,13 @@ func (s *Store) claimAtOnce(ctx context.Context, p ClaimParams) ([]*Claim, error
 		"queue": p.Queue, "worker": p.Worker, "lease": p.Lease.Microseconds(), "limit": p.Limit, "slot": p.Slot,
 	}
 	var claims []*Claim
-	err := s.once(ctx, func(x runner) error {
-		return x.query(ctx, stmt, values, lanes, func(r row) error {
-			c, err := scanClaim(r, p.Sources)
-			if err != nil || c.Place == 0 {
-				return cmp.Or(err, ErrNoSlot)
-			}
-			claims = append(claims, c)
-			return nil
-		})
+	err := x.query(ctx, stmt, values, lanes, func(r row) error {
+		c, err := scanClaim(r, p.Sources)
+		if err != nil || c.Place == 0 {
+			return cmp.Or(err, ErrNoSlot)
+		}
+		claims = append(claims, c)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -172,7 +164,8 @@ func (s *Store) numbersOf(delays []*Delay) string {
 	for _, d := range delays {
 		n, ok := s.delays[d.text]
 		if !ok {
-			n = uint32(len(s.delays)) //nolint:gosec // there are at most maxMade
+			n = s.nextDelay
+			s.nextDelay++ // a number is never used again, since another goroutine may have it
 			s.delays[d.text] = n
 		}
 		numbers = binary.LittleEndian.AppendUint32(numbers, n)

@@ -10,21 +10,21 @@ import (
 // Clean deletes up to MaxBatch tasks of a queue and a final state that finished
 // longer than retention ago, with their recorded attempts. It returns the number of
 // tasks deleted.
-func (s *Store) Clean(ctx context.Context, queue, state string, retention time.Duration) (n int, err error) {
+func (s *Store) Clean(ctx context.Context, queue, state string, retention time.Duration) (int, error) {
 	find := s.fixed("clean", statements.Clean)
 	values := statements.Values{"queue": queue, "state": state, "keep": retention.Microseconds(), "limit": MaxBatch}
-	err = s.inTx(ctx, func(x runner) error {
+	return inTx(ctx, s, func(x runner) (int, error) {
 		ids, err := int64s(ctx, x, find, values, nil)
-		if n = len(ids); err != nil || n == 0 {
-			return err
+		n := len(ids)
+		if err != nil || n == 0 {
+			return 0, err
 		}
 		var k Key
 		rows := statements.IDColumns.Rows(n, func(i int) *Key { k.TaskID = ids[i]; return &k })
 		if _, err := x.exec(ctx, s.batch("drop", n, statements.Drop), nil, rows); err != nil {
-			return err
+			return 0, err
 		}
 		_, err = x.exec(ctx, s.batch("forget", n, statements.Forget), nil, rows)
-		return err
+		return n, err
 	})
-	return n, err
 }

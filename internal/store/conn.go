@@ -43,6 +43,7 @@ const (
 // onConn runs fn on a connection of the pool. It runs fn again on another connection
 // if the connection was dead and fn sent nothing that must not be sent again.
 func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
+	open := s.db.Stats().OpenConnections // as many may be dead
 	for try := 1; ; try++ {
 		held, err := s.db.Conn(ctx)
 		if err != nil {
@@ -67,7 +68,12 @@ func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
 		if !called {
 			err = lost
 		}
-		if sent || !errors.Is(err, driver.ErrBadConn) || try == maxConns {
+		switch {
+		case !errors.Is(err, driver.ErrBadConn):
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err() // which is why the driver gave the connection up
+		case sent || try > open:
 			return err
 		}
 	}
@@ -76,7 +82,7 @@ func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
 // conn returns the conn of a driver's connection, which the caller holds. It reports
 // false if the store cannot remember it, and the caller must clear it.
 func (s *Store) conn(dc any) (_ *conn, known bool) {
-	if !reflect.TypeOf(dc).Comparable() { // from a driver that wraps another
+	if !reflect.ValueOf(dc).Comparable() { // from a driver that wraps another
 		return &conn{driver: dc, prepared: map[string]driver.Stmt{}}, false
 	}
 	s.mu.Lock()
@@ -223,7 +229,11 @@ func (c *conn) begin(ctx context.Context, server dialect.Server) (driver.Tx, err
 	if !ok {
 		return nil, fmt.Errorf("%T cannot begin a transaction with a context", c.driver)
 	}
-	return b.BeginTx(ctx, driver.TxOptions{Isolation: driver.IsolationLevel(sql.LevelReadCommitted)})
+	tx, err := b.BeginTx(ctx, driver.TxOptions{Isolation: driver.IsolationLevel(sql.LevelReadCommitted)})
+	if err == nil {
+		c.lastAnswer = time.Now()
+	}
+	return tx, err
 }
 
 // immediate is a transaction of SQLite that locks the database when it begins. The

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/sqlgen"
 )
 
 // nodes is a cluster behind one address. The first connection leads to a node that
@@ -153,7 +156,7 @@ func (s lateStmt) QueryContext(context.Context, []driver.NamedValue) (driver.Row
 }
 
 func insertOnce(ctx context.Context, s *Store) error {
-	return s.once(ctx, func(x runner) error {
+	return s.single(ctx, func(x runner) error {
 		return x.query(ctx, statements.Stmt{SQL: "insert"}, nil, nil, func(row) error { return nil })
 	})
 }
@@ -207,5 +210,104 @@ func TestStatementsOfUnknownConnectionsAreClosed(t *testing.T) {
 	}
 	if closed != 3 {
 		t.Errorf("%d of 3 statements were closed", closed)
+	}
+}
+
+// TestCommitOfABusyDatabaseLeavesNoTransaction: SQLite refuses a commit while another
+// connection reads, and the transaction goes on.
+func TestCommitOfABusyDatabaseLeavesNoTransaction(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.DSN(t, testdb.SQLite) + "&_pragma=busy_timeout(1)"
+	open := func() *sqlx.DB {
+		db, err := sqlx.Open("sqlite", dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		db.SetMaxOpenConns(1)
+		return db
+	}
+	db, other := open(), open()
+	s := migrated(t, db)
+	reader, err := other.Beginx()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	if err := reader.Get(&n, "select count(*) from falldue_tasks"); err != nil {
+		t.Fatal(err)
+	}
+	put := func(c *conn) error {
+		stmt := statements.PutPolicy(s.server, s.tables)
+		_, err := c.exec(t.Context(), stmt, statements.Values{"key": "k", "policy": "delay 1s"}, nil)
+		return err
+	}
+	if err := s.transact(t.Context(), put); s.server.Classify(err) != dialect.Contention {
+		t.Fatalf("beside a reader the commit gave %v", err)
+	}
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.transact(t.Context(), put); err != nil {
+		t.Errorf("the next transaction on that connection: %v", err)
+	}
+}
+
+// TestDeadConnectionsAreTriedOnceEach: a pool's connections may all be dead, and the
+// one that is opened then, too.
+func TestDeadConnectionsAreTriedOnceEach(t *testing.T) {
+	t.Parallel()
+	server, err := dialect.DefaultServer(dialect.MariaDB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tries := 0
+	db := sqlx.NewDb(sql.OpenDB(deadOnArrival{&tries}), "mysql")
+	defer db.Close()
+	s := New(db, server, Options{})
+	if err := s.transact(t.Context(), func(*conn) error { return nil }); !errors.Is(err, driver.ErrBadConn) {
+		t.Errorf("error %v, want %v", err, driver.ErrBadConn)
+	}
+	if tries > 2 {
+		t.Errorf("%d connections were opened, one after the other", tries)
+	}
+}
+
+// deadOnArrival is a server whose connections break at their first statement.
+type deadOnArrival struct{ tries *int }
+
+func (d deadOnArrival) Connect(context.Context) (driver.Conn, error) { *d.tries++; return d, nil }
+func (deadOnArrival) Driver() driver.Driver                          { return nil }
+func (deadOnArrival) Prepare(string) (driver.Stmt, error)            { return nil, driver.ErrBadConn }
+func (deadOnArrival) Begin() (driver.Tx, error)                      { return nil, driver.ErrBadConn }
+func (deadOnArrival) Close() error                                   { return nil }
+
+func (deadOnArrival) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
+	return nil, driver.ErrBadConn
+}
+
+// TestNumbersOfDelaysAreNeverUsedAgain: a claim may have a number while another one
+// makes room for more.
+func TestNumbersOfDelaysAreNeverUsedAgain(t *testing.T) {
+	t.Parallel()
+	server, err := dialect.DefaultServer(dialect.MariaDB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, seen := New(nil, server, Options{}), map[string]bool{}
+	for i := range 2*maxMade + 1 {
+		e, err := sqlgen.Parse(strconv.Itoa(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := sqlgen.Compile(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		number := s.numbersOf([]*Delay{NewDelay(f)})
+		if seen[number] {
+			t.Fatalf("the delay of %d s has the number of another one", i)
+		}
+		seen[number] = true
 	}
 }

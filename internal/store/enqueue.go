@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
 
@@ -35,16 +34,11 @@ func (s *Store) Enqueue(ctx context.Context, tx Tx, entries []Entry) (ids []int6
 			return ids, s.explain(err)
 		}
 	}
-	insert := func(x runner) (err error) {
-		ids, err = s.insert(ctx, x, entries)
-		return err
-	}
+	insert := func(x runner) ([]int64, error) { return s.insert(ctx, x, entries) }
 	if s.isOneInsert(len(entries)) {
-		err = s.write(ctx, func() error { return s.once(ctx, insert) })
-	} else {
-		err = s.inTx(ctx, insert)
+		return once(ctx, s, insert)
 	}
-	return ids, err
+	return inTx(ctx, s, insert)
 }
 
 // isOneInsert reports whether a single statement can store n rows.
@@ -99,7 +93,7 @@ func (s *Store) insertStmt(batch []Entry) (statements.Stmt, statements.Values, [
 	case len(batch) == 1:
 		key.name = "enqueue one"
 		return s.stmt(key, func() statements.Stmt { return statements.EnqueueOne(s.server, params) }), values, nil
-	case s.server.Caps.Rows != dialect.Unions && !slices.ContainsFunc(batch, func(e Entry) bool { return !alike(e, batch[0]) }):
+	case statements.HasEnqueueAlike(s.server) && !slices.ContainsFunc(batch, func(e Entry) bool { return !alike(e, batch[0]) }):
 		key.name, columns = "enqueue alike", statements.PayloadColumns
 		stmt := s.stmt(key, func() statements.Stmt { return statements.EnqueueAlike(s.server, params, key.size) })
 		return stmt, values, columns.Rows(len(batch), func(i int) *Entry { return &batch[i] })

@@ -1,5 +1,24 @@
 package store
 
+// The ways to run statements:
+//
+//	way         for                          sent                                 prepared             transaction
+//	read        a statement that only reads  again if its connection was dead     on its connection    none
+//	once        a single statement           at most once                         on its connection    none
+//	inTx        several statements           all of them again after contention   on its connection    its own
+//	transact    COPY                         at most once                         on its connection    its own
+//	unprepared  statements that run seldom   as often as database/sql likes       never                none
+//	unprepared  the caller's transaction     once                                 never                the caller's
+//
+// The first four use a connection of the pool through the driver ([conn]). Outside a
+// transaction, database/sql sends a statement again when a driver calls its connection
+// bad. lib/pq does so even if the statement was sent and only the answer was lost. A
+// task would be stored twice, or a claim made that no worker knows of.
+//
+// write wraps once and inTx, and Retry wraps read: they run again what contention
+// undid. Where the database has one writer at a time, write queues up the writers of
+// this process.
+
 import (
 	"context"
 	"database/sql"
@@ -10,23 +29,6 @@ import (
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
-
-// The ways to run statements:
-//
-//	way         for                          sent                                 prepared             transaction
-//	read        a statement that only reads  again if its connection was dead     on its connection    none
-//	once        a single statement           at most once                         on its connection    none
-//	inTx        several statements           all of them again after contention   on its connection    its own
-//	unprepared  statements that run seldom   as often as database/sql likes       never                none
-//	unprepared  the caller's transaction     once                                 never                the caller's
-//
-// The first three use a connection of the pool through the driver ([conn]). Outside a
-// transaction, database/sql sends a statement again when a driver calls its connection
-// bad. lib/pq does so even if the statement was sent and only the answer was lost. A
-// task would be stored twice, or a claim made that no worker knows of.
-//
-// write wraps once and inTx. Where the database has one writer at a time, write queues
-// up the writers of this process. It runs them again after contention.
 
 // runner runs a statement.
 type runner interface {
@@ -78,18 +80,40 @@ func (s *Store) read(ctx context.Context, stmt statements.Stmt, values statement
 	})
 }
 
-// once runs fn, which sends a single statement, on a connection of the pool.
-func (s *Store) once(ctx context.Context, fn func(runner) error) error {
-	return s.onConn(ctx, func(c *conn) error {
-		return s.unlessCancelled(ctx, fn(single{c}))
-	})
+// once runs fn, which sends a single statement.
+func once[T any](ctx context.Context, s *Store, fn func(runner) (T, error)) (T, error) {
+	return writing(ctx, s, fn, s.single)
 }
 
 // inTx runs fn in a transaction of its own, and runs it again in another one after
 // contention.
-func (s *Store) inTx(ctx context.Context, fn func(runner) error) error {
-	return s.write(ctx, func() error {
+func inTx[T any](ctx context.Context, s *Store, fn func(runner) (T, error)) (T, error) {
+	return writing(ctx, s, fn, func(ctx context.Context, fn func(runner) error) error {
 		return s.transact(ctx, func(c *conn) error { return fn(c) })
+	})
+}
+
+// writing returns the result of fn, which run runs. There is none after an error: the
+// commit may have failed.
+func writing[T any](ctx context.Context, s *Store, fn func(runner) (T, error), run func(context.Context, func(runner) error) error) (T, error) {
+	var result T
+	err := s.write(ctx, func() error {
+		return run(ctx, func(x runner) (err error) {
+			result, err = fn(x)
+			return err
+		})
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return result, nil
+}
+
+// single runs fn, which sends a single statement, on a connection of the pool.
+func (s *Store) single(ctx context.Context, fn func(runner) error) error {
+	return s.onConn(ctx, func(c *conn) error {
+		return s.unlessCancelled(ctx, fn(single{c}))
 	})
 }
 
@@ -111,7 +135,10 @@ func (s *Store) transact(ctx context.Context, fn func(*conn) error) error {
 			return err
 		}
 		err = tx.Commit()
-		c.broken = err != nil && s.server.Classify(err) != dialect.Contention && tx.Rollback() != nil
+		// A server that undid the transaction has ended it. Where the database has one
+		// writer at a time, the transaction is still there.
+		undone := s.server.Classify(err) == dialect.Contention && !s.server.Caps.SingleWriter
+		c.broken = err != nil && !undone && tx.Rollback() != nil
 		return s.unlessCancelled(ctx, err)
 	})
 }

@@ -89,17 +89,15 @@ func (s *Store) Cancel(ctx context.Context, id int64) error {
 // changeState runs a statement that changes the state of one task. Its error wraps
 // [ErrNotFound] if the statement matches no row.
 func (s *Store) changeState(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, id int64) error {
-	return s.write(ctx, func() error {
-		return s.once(ctx, func(x runner) error {
-			result, err := x.exec(ctx, s.fixed(name, make), statements.Values{"id": id}, nil)
-			if err != nil {
-				return err
-			}
-			n, err := result.RowsAffected()
-			if err == nil && n == 0 {
-				err = fmt.Errorf("%w in a state that allows %s: %d", ErrNotFound, name, id)
-			}
-			return err
-		})
+	n, err := once(ctx, s, func(x runner) (int64, error) {
+		result, err := x.exec(ctx, s.fixed(name, make), statements.Values{"id": id}, nil)
+		if err != nil {
+			return 0, err
+		}
+		return result.RowsAffected()
 	})
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%w in a state that allows %s: %d", ErrNotFound, name, id)
+	}
+	return err
 }

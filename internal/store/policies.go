@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -11,14 +12,15 @@ import (
 // PutPolicy stores a policy's text under its key, unless it is stored already. It runs
 // in tx, or if tx is nil by itself.
 func (s *Store) PutPolicy(ctx context.Context, tx Tx, key, text string) error {
-	put := func(x runner) error {
-		_, err := x.exec(ctx, s.fixed("put policy", statements.PutPolicy), statements.Values{"key": key, "policy": text}, nil)
-		return err
+	put := func(x runner) (sql.Result, error) {
+		return x.exec(ctx, s.fixed("put policy", statements.PutPolicy), statements.Values{"key": key, "policy": text}, nil)
 	}
 	if tx != nil {
-		return s.explain(put(unprepared{tx}))
+		_, err := put(unprepared{tx})
+		return s.explain(err)
 	}
-	return s.write(ctx, func() error { return s.once(ctx, put) })
+	_, err := once(ctx, s, put)
+	return err
 }
 
 // Policy returns the text of a policy that is stored under a key, and false if there

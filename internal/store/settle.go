@@ -43,45 +43,42 @@ func (s *Store) Settle(ctx context.Context, worker string, batch []*Settlement) 
 
 // settleReturning settles on engines whose statements return the ids of the rows that
 // they matched.
-func (s *Store) settleReturning(ctx context.Context, worker string, batch []*Settlement) (left Unsettled, err error) {
-	settle := func(x runner) (err error) {
-		_, left.Lost, err = s.runSettle(ctx, x, worker, batch)
-		return err
+func (s *Store) settleReturning(ctx context.Context, worker string, batch []*Settlement) (Unsettled, error) {
+	settle := func(x runner) (Unsettled, error) {
+		_, lost, err := s.runSettle(ctx, x, worker, batch)
+		return Unsettled{Lost: lost}, err
 	}
 	if s.isOneStatement(batch) {
-		err = s.write(ctx, func() error { return s.once(ctx, settle) })
-	} else {
-		err = s.inTx(ctx, settle)
+		return once(ctx, s, settle)
 	}
-	return left, err
+	return inTx(ctx, s, settle)
 }
 
 // settleAll settles a whole batch, or settles nothing and returns errMismatch.
 func (s *Store) settleAll(ctx context.Context, worker string, batch []*Settlement) error {
-	return s.inTx(ctx, func(x runner) error {
+	_, err := inTx(ctx, s, func(x runner) (int, error) {
 		matched, _, err := s.runSettle(ctx, x, worker, batch)
 		if err == nil && matched != len(batch) {
-			return errMismatch
+			err = errMismatch
 		}
-		return err
+		return matched, err
 	})
+	return err
 }
 
 // SettleUnlocked settles claims of worker, except those whose rows somebody else has
 // locked. It waits for locks only if the engine cannot skip them.
-func (s *Store) SettleUnlocked(ctx context.Context, worker string, batch []*Settlement) (left Unsettled, err error) {
-	err = s.inTx(ctx, func(x runner) error {
-		free, rest, err := s.lock(ctx, x, worker, fencesOf(batch))
+func (s *Store) SettleUnlocked(ctx context.Context, worker string, batch []*Settlement) (Unsettled, error) {
+	return inTx(ctx, s, func(x runner) (Unsettled, error) {
+		free, left, err := s.lock(ctx, x, worker, fencesOf(batch))
 		if err != nil {
-			return err
+			return left, err
 		}
-		left = rest
 		live := slices.DeleteFunc(slices.Clone(batch), func(e *Settlement) bool { return !free[e.TaskID] })
 		_, lost, err := s.runSettle(ctx, x, worker, live)
 		left.Lost = append(left.Lost, lost...)
-		return err
+		return left, err
 	})
-	return left, err
 }
 
 // SettleTx settles one claim inside the caller's transaction. It returns false if the
@@ -209,21 +206,19 @@ func (s *Store) change(ctx context.Context, x runner, stmt statements.Stmt, valu
 
 // Extend moves the end of the leases of claims to lease from now. It does not change
 // rows that somebody else has locked, which nobody can claim meanwhile.
-func (s *Store) Extend(ctx context.Context, worker string, lease time.Duration, claims []Key) (left Unsettled, err error) {
+func (s *Store) Extend(ctx context.Context, worker string, lease time.Duration, claims []Key) (Unsettled, error) {
 	fences := statements.FenceColumns.Rows(len(claims), func(i int) *Key { return &claims[i] })
-	err = s.inTx(ctx, func(x runner) error {
-		free, rest, err := s.lock(ctx, x, worker, fences)
-		left = rest
+	return inTx(ctx, s, func(x runner) (Unsettled, error) {
+		free, left, err := s.lock(ctx, x, worker, fences)
 		if err != nil || len(free) == 0 {
-			return err
+			return left, err
 		}
 		live := slices.DeleteFunc(slices.Clone(fences), func(f statements.Row) bool { id, _ := f[0].(int64); return !free[id] })
 		values := statements.Values{"worker": worker, "lease": lease.Microseconds()}
 		_, lost, err := s.change(ctx, x, s.batch("extend", len(live), statements.Extend), values, live)
 		left.Lost = append(left.Lost, lost...)
-		return err
+		return left, err
 	})
-	return left, err
 }
 
 // fencesOf returns rows that identify the claims of settlements.

@@ -30,34 +30,38 @@ func (s *Store) SlotName(queue string, kinds []string) int64 {
 	return int64(h.Sum64()>>3)<<1 | 1<<61
 }
 
-// inSlot runs fn while it holds a claim slot, on engines where a statement of its own
-// takes the slot. Such a lock outlives the transaction, so the connection is not used
-// again after an error. The slot is released before the commit, so the next claim may
-// still find rows locked.
-func (s *Store) inSlot(ctx context.Context, x runner, slot int64, fn func() error) error {
+// takeSlot takes a claim slot on an engine where the connection holds it, unless slot is
+// 0. The caller calls release with the error of what it did in the slot, and returns
+// what release returns. The lock outlives the transaction, so after an error the
+// connection is not used again. The slot is free before the commit, when the next claim
+// may still find the rows locked.
+func (s *Store) takeSlot(ctx context.Context, x runner, slot int64) (release func(error) error, err error) {
+	none := func(err error) error { return err }
 	if slot == 0 || s.noSlots.Load() {
-		return fn()
+		return none, nil
 	}
 	take := s.fixed("take slot", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.TakeClaimSlot(server) })
 	numbers, err := int64s(ctx, x, take, statements.Values{"slot": slot}, nil)
 	if err != nil && s.server.Classify(err) == dialect.Other && ctx.Err() == nil {
 		s.noSlots.Store(true) // as on some clusters
-		return fn()
+		return none, nil
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", errHoldsSlot, err)
+		return nil, fmt.Errorf("%w: %w", errHoldsSlot, err)
 	}
 	if len(numbers) == 0 || numbers[0] == 0 {
-		return ErrNoSlot
+		return nil, ErrNoSlot
 	}
-	if err := fn(); err != nil {
-		return fmt.Errorf("%w: %w", errHoldsSlot, err)
-	}
-	free := s.fixed("free slot", func(server dialect.Server, _ dialect.Tables) statements.Stmt {
-		return statements.ReleaseClaimSlot(server)
-	})
-	if _, err := x.exec(ctx, free, statements.Values{"slot": slot, "number": numbers[0]}, nil); err != nil {
-		return fmt.Errorf("%w: %w", errHoldsSlot, err)
-	}
-	return nil
+	return func(err error) error {
+		if err == nil {
+			free := s.fixed("free slot", func(server dialect.Server, _ dialect.Tables) statements.Stmt {
+				return statements.ReleaseClaimSlot(server)
+			})
+			_, err = x.exec(ctx, free, statements.Values{"slot": slot, "number": numbers[0]}, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", errHoldsSlot, err)
+		}
+		return nil
+	}, nil
 }

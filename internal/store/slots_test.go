@@ -111,8 +111,11 @@ func TestServersWithoutNamedLocksHaveNoSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := New(nil, server, Options{})
-	claimed := false
-	if err := s.inSlot(t.Context(), noLocks{}, 2, func() error { claimed = true; return nil }); err != nil || !claimed || !s.noSlots.Load() {
-		t.Errorf("claimed: %v, remembered: %v, error %v; want a claim without a slot", claimed, s.noSlots.Load(), err)
+	release, err := s.takeSlot(t.Context(), noLocks{}, 2)
+	if err != nil || !s.noSlots.Load() {
+		t.Fatalf("remembered: %v, error %v; want a claim without a slot", s.noSlots.Load(), err)
+	}
+	if err := release(nil); err != nil {
+		t.Error(err)
 	}
 }

@@ -52,7 +52,8 @@ type Store struct {
 	refreshed time.Time // when statistics were last refreshed
 	made      map[stmtKey]statements.Stmt
 	delays    map[string]uint32 // numbers of the texts of delays, for claimKey
-	conns     map[any]*conn     // by the driver's connection
+	nextDelay uint32
+	conns     map[any]*conn // by the driver's connection
 }
 
 // Options are the settings of a Store.

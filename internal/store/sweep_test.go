@@ -26,7 +26,7 @@ func TestSlowSweepsRefreshStatistics(t *testing.T) {
 	stmt := statements.Sweep(s.server, s.tables)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	w := s.NewSweeper("default")
+	w := s.NewLaneFinder("default")
 	for {
 		var plan struct {
 			Extra string `db:"Extra"`
@@ -38,7 +38,7 @@ func TestSlowSweepsRefreshStatistics(t *testing.T) {
 			return
 		}
 		s.refreshed = time.Time{}
-		if _, err := w.Sweep(ctx); err != nil || !w.strategy.oneStatement {
+		if _, err := w.Find(ctx); err != nil || !w.strategy.oneStatement {
 			t.Fatalf("the last plan was %q; after a refresh, the next sweep is one statement: %v (error %v)", plan.Extra, w.strategy.oneStatement, err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestStepsFindWhatASweepFinds(t *testing.T) {
 			want  []string // the statements of the first sweep
 		}{{"other", 0, []string{"next lane"}}, {"few", fewLanes, []string{"next lane"}}, {"default", 6, []string{"next lane", "sweep"}}} {
 			clear(s.made)
-			if _, err := s.NewSweeper(c.queue).Sweep(t.Context()); err != nil {
+			if _, err := s.NewLaneFinder(c.queue).Find(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			var made []string

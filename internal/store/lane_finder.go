@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Sweeper finds the lanes of a queue. On engines where one statement may read all
+// LaneFinder finds the lanes of a queue. On engines where one statement may read all
 // waiting rows (Caps.LooseScan), it sweeps by steps from lane to lane while there are
 // few lanes. Where there are many, it uses one statement until that is slow, and from
 // then on the way that took less time when it was last tried.
-type Sweeper struct {
+type LaneFinder struct {
 	store    *Store
 	queue    string
 	strategy sweepStrategy
 }
 
-// NewSweeper returns a Sweeper of a queue.
-func (s *Store) NewSweeper(queue string) *Sweeper { return &Sweeper{store: s, queue: queue} }
+// NewLaneFinder returns a Sweeper of a queue.
+func (s *Store) NewLaneFinder(queue string) *LaneFinder { return &LaneFinder{store: s, queue: queue} }
 
 // sweepStrategy decides between one statement and steps for the next sweep.
 type sweepStrategy struct {
@@ -40,8 +40,8 @@ const (
 	minStepTime = 500 * time.Microsecond
 )
 
-// Sweep finds the lanes of the queue.
-func (w *Sweeper) Sweep(ctx context.Context) ([]Head, error) {
+// Find finds the lanes of the queue.
+func (w *LaneFinder) Find(ctx context.Context) ([]Head, error) {
 	start := time.Now()
 	heads, steps, err := w.sweep(ctx)
 	// A sweep that timed out is recorded as slow too. A sweep before a refresh of the
@@ -56,7 +56,7 @@ func (w *Sweeper) Sweep(ctx context.Context) ([]Head, error) {
 
 // sweep finds the lanes, and reports whether it found them by steps. Until one
 // statement was slow for the first time, it takes steps to a few lanes only.
-func (w *Sweeper) sweep(ctx context.Context) (heads []Head, steps bool, err error) {
+func (w *LaneFinder) sweep(ctx context.Context) (heads []Head, steps bool, err error) {
 	if w.store.server.Caps.LooseScan && !w.strategy.oneStatement {
 		most := fewLanes
 		if w.strategy.trial || !w.strategy.retryOther.IsZero() {
