@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -15,7 +16,6 @@ import (
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
-	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -217,7 +217,7 @@ func TestStatementsOfUnknownConnectionsAreClosed(t *testing.T) {
 // connection reads, and the transaction goes on.
 func TestCommitOfABusyDatabaseLeavesNoTransaction(t *testing.T) {
 	t.Parallel()
-	dsn := testdb.DSN(t, testdb.SQLite) + "&_pragma=busy_timeout(1)"
+	dsn := "file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "busy.db")) + "?_pragma=busy_timeout(1)" // SQLite's default journal
 	open := func() *sqlx.DB {
 		db, err := sqlx.Open("sqlite", dsn)
 		if err != nil {
