@@ -22,7 +22,8 @@ const (
 // budget decides how many tasks of a queue to claim: one for each free handler, and
 // a few more, so that handlers need not wait for the next claim.
 type budget struct {
-	limit int // handlers that may run at once
+	limit int           // handlers that may run at once
+	freed chan struct{} // signalled when there may be room for more tasks
 
 	unfinished atomic.Int64 // tasks that are claimed or being claimed and whose handlers have not returned
 	finished   atomic.Int64 // handlers that returned since the rate was last measured
@@ -32,7 +33,9 @@ type budget struct {
 	measured time.Time
 }
 
-func newBudget(limit int) *budget { return &budget{limit: limit, measured: time.Now()} }
+func newBudget(limit int) *budget {
+	return &budget{limit: limit, freed: make(chan struct{}, 1), measured: time.Now()}
+}
 
 // room returns how many tasks to claim now. It is 0 while enough are claimed.
 func (b *budget) room() int {
@@ -54,10 +57,16 @@ func (b *budget) room() int {
 func (b *budget) claiming(n int) { b.unfinished.Add(int64(n)) }
 
 // claimed corrects the count after the claim took n of them.
-func (b *budget) claimed(n, of int) { b.unfinished.Add(int64(n - of)) }
+func (b *budget) claimed(n, of int) {
+	b.unfinished.Add(int64(n - of))
+	if n < of {
+		signal(b.freed) // the other goroutine may wait for the room that the claim did not need
+	}
+}
 
 // returned counts a handler that returned or will never start.
 func (b *budget) returned() {
 	b.unfinished.Add(-1)
 	b.finished.Add(1)
+	signal(b.freed)
 }

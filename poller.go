@@ -20,10 +20,8 @@ type poller struct {
 	pollerConfig
 	lanes   *laneTracker
 	sweeper *sweeper
-	budget  *budget
 	slots   slotWaiter
 
-	freed          chan struct{} // signalled when a handler returned or the settlers caught up
 	woken          chan struct{} // signalled when a task may have fallen due
 	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
 	sweepRequested atomic.Bool   // a task may wait that this worker has not been notified of
@@ -35,6 +33,7 @@ type pollerConfig struct {
 	leaseLength     time.Duration
 	handlers        map[string]*handler // by kind
 	gates           gates
+	budget          *budget
 	slot            int64 // identifies the claim slots of its claims
 
 	claimRows      func(context.Context, store.ClaimParams) ([]*store.Claim, error)
@@ -48,12 +47,12 @@ type pollerConfig struct {
 // maxSources is the greatest number of lanes of one claim.
 const maxSources = 128
 
-func newPoller(cfg pollerConfig, limit int, every time.Duration, heads func(context.Context) ([]store.Head, error)) *poller {
+func newPoller(cfg pollerConfig, every time.Duration, heads func(context.Context) ([]store.Head, error)) *poller {
 	lanes := newLaneTracker()
 	return &poller{
-		pollerConfig: cfg, lanes: lanes, budget: newBudget(limit),
+		pollerConfig: cfg, lanes: lanes,
 		sweeper: &sweeper{queue: cfg.queue, every: every, heads: heads, lanes: lanes, gates: cfg.gates, events: cfg.events},
-		freed:   make(chan struct{}, 1), woken: make(chan struct{}, 1), assistWanted: make(chan struct{}, 1),
+		woken:   make(chan struct{}, 1), assistWanted: make(chan struct{}, 1),
 	}
 }
 
@@ -79,7 +78,7 @@ func (p *poller) loop(ctx context.Context) {
 	for ctx.Err() == nil {
 		room := p.room()
 		if room == 0 {
-			await(ctx, p.freed, time.Hour)
+			await(ctx, p.budget.freed, time.Hour)
 			continue
 		}
 		next, err := p.round(ctx, room)
@@ -200,9 +199,6 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 	p.budget.claiming(room)
 	claims, err := p.claimRows(ctx, params)
 	p.budget.claimed(len(claims), room)
-	if len(claims) < room {
-		signal(p.freed) // the other goroutine may wait for the room that this claim did not need
-	}
 	if err != nil {
 		return 0, err
 	}

@@ -21,7 +21,7 @@ import (
 func TestCorruptLanesCauseNoExtraSweeps(t *testing.T) {
 	t.Parallel()
 	for _, corrupt := range []bool{false, true} {
-		p := newPoller(pollerConfig{queue: "default"}, 1, time.Second, nil)
+		p := newPoller(pollerConfig{queue: "default", budget: newBudget(1)}, time.Second, nil)
 		at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
 		p.lanes.lanes[at] = knownLane{due: now.Add(-time.Second), corrupt: corrupt}
 		p.sweeper.at = now.Add(time.Hour)
@@ -62,7 +62,7 @@ func TestSweepTimesOutOnDeadConnection(t *testing.T) {
 		db := sqlx.NewDb(sql.OpenDB(dead{}), "dead")
 		defer db.Close()
 		s := store.New(db, server, store.Options{})
-		p := newPoller(pollerConfig{queue: "default"}, 1, time.Second, s.NewLaneFinder("default").Find)
+		p := newPoller(pollerConfig{queue: "default", budget: newBudget(1)}, time.Second, s.NewLaneFinder("default").Find)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if err := p.sweeper.sweep(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {

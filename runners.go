@@ -90,7 +90,6 @@ type dispatcher struct {
 	leases   *leases
 	length   time.Duration // of a lease
 	budget   *budget
-	freed    chan struct{} // the poller's
 	settle   chan<- *run
 	events   events
 }
@@ -104,6 +103,21 @@ func (d *dispatcher) take(claims []*store.Claim, rules []*rule, start time.Time)
 	}
 	d.leases.hold(runs...)
 	d.runners.add(runs...)
+}
+
+// start makes take run handlers, whose context is work. Once stop has ended, tasks are
+// given back instead.
+func (d *dispatcher) start(stop, work context.Context) {
+	d.runners.limit, d.runners.run = d.budget.limit, func(r *run) { d.handle(stop, work, r) }
+}
+
+// finish gives back the tasks that wait for a handler, and waits for the handlers that
+// run. It is called after stop has ended.
+func (d *dispatcher) finish() {
+	for _, r := range d.runners.drain() {
+		d.runners.run(r)
+	}
+	d.runners.all.Wait()
 }
 
 // handle runs the handler of a claimed task. Once stop has ended, it gives the task
@@ -123,7 +137,6 @@ func (d *dispatcher) handle(stop, work context.Context, r *run) {
 			d.events.leaseLost(r.claim, "while the task ran")
 		}
 		d.budget.returned()
-		signal(d.freed)
 	}()
 	if stop.Err() != nil {
 		e = r.release()

@@ -136,7 +136,7 @@ func TestPollersWaitForSettlers(t *testing.T) {
 	}
 	var ended sync.WaitGroup
 	ended.Go(func() { w.settler.work(t.Context()) })
-	wait(t, p.freed, "the poller to be woken")
+	wait(t, p.budget.freed, "the poller to be woken")
 	if p.room() == 0 {
 		t.Error("the poller was woken and still waits")
 	}

@@ -28,6 +28,6 @@ func (s signals) sweepNow() {
 // wakeWaiting wakes the pollers that wait for room for more tasks.
 func (s signals) wakeWaiting() {
 	for _, p := range s {
-		signal(p.freed)
+		signal(p.budget.freed)
 	}
 }

@@ -41,18 +41,19 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 		leases: w.leases, signals: w.pollers, events: events,
 	})
 	for name, queue := range cfg.Queues {
-		p := newPoller(pollerConfig{
-			queue: name, workerID: w.id, leaseLength: cfg.Lease, handlers: handlers,
-			gates: gates{handledKinds(handlers), readablePolicies{known, name, events}},
-			slot:  s.SlotName(name, kindsOf(handlers, name)),
-
-			claimRows: s.Claim, behind: w.settler.behind, claimsAtOnce: statements.ClaimsAtOnce(s.Server()), parallelClaims: caps.LockRows, events: events,
-		}, queue.Concurrency, cfg.PollInterval, s.NewLaneFinder(name).Find)
+		budget := newBudget(queue.Concurrency)
 		d := &dispatcher{
 			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, settleTx: s.SettleTx},
-			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: p.budget, freed: p.freed, settle: w.settler.in, events: events,
+			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: budget, settle: w.settler.in, events: events,
 		}
-		p.dispatch = d.take
+		p := newPoller(pollerConfig{
+			queue: name, workerID: w.id, leaseLength: cfg.Lease, handlers: handlers,
+			gates:  gates{handledKinds(handlers), readablePolicies{known, name, events}},
+			budget: budget, slot: s.SlotName(name, kindsOf(handlers, name)),
+
+			claimRows: s.Claim, dispatch: d.take, behind: w.settler.behind,
+			claimsAtOnce: statements.ClaimsAtOnce(s.Server()), parallelClaims: caps.LockRows, events: events,
+		}, cfg.PollInterval, s.NewLaneFinder(name).Find)
 		w.pollers[name], w.dispatchers[name] = p, d
 	}
 	w.roles = append(w.roles, &cleaner{
@@ -95,7 +96,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 	for name, p := range w.pollers {
 		d := w.dispatchers[name]
-		d.runners.limit, d.runners.run = p.budget.limit, func(r *run) { d.handle(ctx, work, r) }
+		d.start(ctx, work)
 		claiming.Go(func() { p.loop(ctx) })
 		claiming.Go(func() { p.assist(ctx) })
 	}
@@ -104,12 +105,7 @@ func (w *worker) run(ctx context.Context) {
 	stopped := time.Now()
 	claiming.Wait()
 	for _, d := range w.dispatchers {
-		handling.Go(func() {
-			for _, r := range d.runners.drain() {
-				d.handle(ctx, work, r) // gives it back, since ctx has ended
-			}
-			d.runners.all.Wait()
-		})
+		handling.Go(d.finish)
 	}
 	handled := make(chan struct{})
 	go func() { handling.Wait(); close(handled) }()

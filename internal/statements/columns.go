@@ -250,3 +250,19 @@ var AttemptColumns = Columns[Attempt]{
 	col("error", Text, func(a *Attempt) any { return &a.Error }),
 	col("stack", Text, func(a *Attempt) any { return &a.Stack }),
 }
+
+// Count is how many tasks of a queue and a kind are in a state.
+type Count struct {
+	Queue string
+	Kind  string
+	State string
+	Tasks int64
+}
+
+// CountColumns are the columns of a result of [CountTasks].
+var CountColumns = Columns[Count]{
+	col("queue", Text, func(c *Count) any { return &c.Queue }),
+	col("kind", Text, func(c *Count) any { return &c.Kind }),
+	col("state", Text, func(c *Count) any { return &c.State }),
+	col("tasks", Int, func(c *Count) any { return &c.Tasks }),
+}

@@ -44,10 +44,12 @@ where task_id = :id
 order by fence`)
 }
 
-// Count counts tasks by queue, kind and state.
-func Count(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-select queue, kind, state, count(*) from {tasks}
+// CountTasks counts tasks by queue, kind and state. It returns [CountColumns].
+func CountTasks(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("counted", CountColumns.list("", map[string]string{"tasks": "count(*)"}))
+	return b.stmt(`
+select {counted} from {tasks}
 group by queue, kind, state order by queue, kind, state`)
 }
 

@@ -63,7 +63,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"list":              statements.List(s, tables, statements.ListParams{}),
 		"list_filtered":     statements.List(s, tables, statements.ListParams{ID: true, Queue: true, Kind: true, State: true}),
 		"attempts":          statements.Attempts(s, tables),
-		"count":             statements.Count(s, tables),
+		"count":             statements.CountTasks(s, tables),
 		"retry":             statements.Retry(s, tables),
 		"cancel":            statements.Cancel(s, tables),
 		"clean":             statements.Clean(s, tables),

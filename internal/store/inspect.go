@@ -58,17 +58,12 @@ func (s *Store) Attempts(ctx context.Context, id int64) (list []Attempt, err err
 	return list, err
 }
 
-// Count is the number of tasks of a queue and a kind that are in a state.
-type Count struct {
-	Queue, Kind, State string
-	Tasks              int64
-}
-
 // Counts returns the number of tasks of each queue, kind and state.
 func (s *Store) Counts(ctx context.Context) (list []Count, err error) {
-	err = s.read(ctx, s.fixed("count", statements.Count), nil, func() { list = list[:0] }, func(r row) error {
-		n, err := r.int(3)
-		list = append(list, Count{r.text(0), r.text(1), r.text(2), n})
+	err = s.read(ctx, s.fixed("count", statements.CountTasks), nil, func() { list = list[:0] }, func(r row) error {
+		var c Count
+		err := statements.CountColumns.Scan(r, &c)
+		list = append(list, c)
 		return err
 	})
 	return list, err

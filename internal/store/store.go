@@ -181,6 +181,8 @@ type (
 	Key = statements.Key
 	// Task is a row of the table of tasks.
 	Task = statements.Task
+	// Count is how many tasks of a queue and a kind are in a state.
+	Count = statements.Count
 	// Attempt is a recorded attempt.
 	Attempt = statements.Attempt
 	// Record is an attempt to be recorded.
