@@ -21,11 +21,11 @@ type leases struct {
 	extendRows func(ctx context.Context, workerID string, length time.Duration, claims []store.Key) (store.Unsettled, error)
 
 	mu   sync.Mutex
-	held map[*run]struct{}
+	held map[*taskRun]struct{}
 }
 
 // hold adds runs whose claims were just taken.
-func (l *leases) hold(runs ...*run) {
+func (l *leases) hold(runs ...*taskRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range runs {
@@ -34,7 +34,7 @@ func (l *leases) hold(runs ...*run) {
 }
 
 // drop removes runs whose claims are settled or lost.
-func (l *leases) drop(runs ...*run) {
+func (l *leases) drop(runs ...*taskRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range runs {
@@ -60,7 +60,7 @@ func (l *leases) work(ctx context.Context) {
 		case <-tick.C:
 		}
 		l.mu.Lock()
-		list := make([]*run, 0, len(l.held))
+		list := make([]*taskRun, 0, len(l.held))
 		for r := range l.held {
 			list = append(list, r)
 		}
@@ -75,7 +75,7 @@ func (l *leases) work(ctx context.Context) {
 
 // latest removes from a sorted list the earlier claims of a task that this worker
 // has claimed again. Their leases are lost.
-func (l *leases) latest(list []*run) []*run {
+func (l *leases) latest(list []*taskRun) []*taskRun {
 	kept := list[:0]
 	for i, r := range list {
 		if i+1 < len(list) && list[i+1].claim.ID == r.claim.ID {
@@ -88,9 +88,9 @@ func (l *leases) latest(list []*run) []*run {
 }
 
 // extend extends the leases of a batch.
-func (l *leases) extend(ctx context.Context, batch []*run) {
+func (l *leases) extend(ctx context.Context, batch []*taskRun) {
 	now := time.Now()
-	live, claims := make([]*run, 0, len(batch)), make([]store.Key, 0, len(batch))
+	live, claims := make([]*taskRun, 0, len(batch)), make([]store.Key, 0, len(batch))
 	for _, r := range batch {
 		if !r.lease.holds(now) {
 			l.lose(r)
@@ -125,7 +125,7 @@ func (l *leases) extend(ctx context.Context, batch []*run) {
 
 // lose marks the lease of a run lost, unless the run has been settled since the list
 // was made.
-func (l *leases) lose(r *run) {
+func (l *leases) lose(r *taskRun) {
 	l.mu.Lock()
 	_, held := l.held[r]
 	l.mu.Unlock()

@@ -21,7 +21,7 @@ func chain(fn handlerFunc, list ...middleware) handlerFunc {
 // into a *failure. It reads the error here because that calls methods of the
 // error, which may panic too.
 func recoverPanics(next handlerFunc) handlerFunc {
-	return func(ctx context.Context, r *run) (err error) {
+	return func(ctx context.Context, r *taskRun) (err error) {
 		defer func() {
 			if v := recover(); v != nil {
 				err = readError(&PanicError{Value: v, Stack: string(debug.Stack())})
@@ -40,7 +40,7 @@ func limitTime(d time.Duration) middleware {
 		if d == 0 {
 			return next
 		}
-		return func(ctx context.Context, r *run) error {
+		return func(ctx context.Context, r *taskRun) error {
 			ctx, stop := context.WithTimeoutCause(ctx, d, ErrTimeout)
 			defer stop()
 			return next(ctx, r)
@@ -51,5 +51,5 @@ func limitTime(d time.Duration) middleware {
 // addCause adds to a handler's error why its context ended. It is inside of what
 // ends the context, so that it sees the first cause.
 func addCause(next handlerFunc) handlerFunc {
-	return func(ctx context.Context, r *run) error { return withCause(ctx, next(ctx, r)) }
+	return func(ctx context.Context, r *taskRun) error { return withCause(ctx, next(ctx, r)) }
 }

@@ -107,7 +107,7 @@ func TestNoticesDoNotPreventSweeps(t *testing.T) {
 	}
 	w := newWorker(q.cfg, q.store, q.policies, q.handlers)
 	p, d := w.pollers[DefaultQueue], w.dispatchers[DefaultQueue]
-	d.runners.limit, d.runners.run = 1, func(*run) { close(ran) }
+	d.runners.limit, d.runners.run = 1, func(*taskRun) { close(ran) }
 	for range 3 {
 		p.sweepNow()
 		if _, err := p.round(t.Context(), 1); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // handlerFunc runs the handler of a claimed task.
-type handlerFunc func(ctx context.Context, r *run) error
+type handlerFunc func(ctx context.Context, r *taskRun) error
 
 // handler is a kind and the function that runs its tasks.
 type handler struct {
@@ -24,8 +24,8 @@ type handler struct {
 	fn   handlerFunc
 }
 
-// run is one execution of a task: a claim, its handler, and its settlement.
-type run struct {
+// taskRun is one execution of a task: a claim, its handler, and its settlement.
+type taskRun struct {
 	*runEnv
 	execution
 	handler *handler
@@ -45,7 +45,7 @@ type runEnv struct {
 	settleTx   func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
 }
 
-func (r *run) meta() TaskMeta {
+func (r *taskRun) meta() TaskMeta {
 	c := r.claim
 	return TaskMeta{
 		ID: c.ID, Kind: c.From.Kind, Queue: r.queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
@@ -53,13 +53,13 @@ func (r *run) meta() TaskMeta {
 	}
 }
 
-func (r *run) setResult(json string) {
+func (r *taskRun) setResult(json string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.result = notNull(json)
 }
 
-func (r *run) getResult() sql.Null[string] {
+func (r *taskRun) getResult() sql.Null[string] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.result
@@ -67,7 +67,7 @@ func (r *run) getResult() sql.Null[string] {
 
 // execute runs the handler and returns the settlement of the claim, or false if the
 // claim no longer belongs to this worker.
-func (r *run) execute(ctx context.Context) (store.Settlement, bool) {
+func (r *taskRun) execute(ctx context.Context) (store.Settlement, bool) {
 	if most := r.maxAttempts(); most > 0 && r.claim.Attempts > most {
 		return r.attemptsExhausted(most), true
 	}
@@ -89,7 +89,7 @@ var errGoexit = errors.New("the handler called runtime.Goexit")
 
 // finish returns the settlement of the claim after the handler returned err, or
 // false if the claim no longer belongs to this worker.
-func (r *run) finish(err error, took time.Duration) (store.Settlement, bool) {
+func (r *taskRun) finish(err error, took time.Duration) (store.Settlement, bool) {
 	e := r.conclude(err, took)
 	if e.State == statements.StateDone {
 		e.Result = r.getResult()
@@ -100,7 +100,7 @@ func (r *run) finish(err error, took time.Duration) (store.Settlement, bool) {
 }
 
 // doneTx settles the task as done inside the handler's transaction.
-func (r *run) doneTx(ctx context.Context, tx Tx) error {
+func (r *taskRun) doneTx(ctx context.Context, tx Tx) error {
 	if tx == nil {
 		return invalid("the transaction is nil")
 	}
@@ -120,6 +120,6 @@ func (r *run) doneTx(ctx context.Context, tx Tx) error {
 }
 
 // byTask orders runs by the ids of their tasks, and runs of one task by fence.
-func byTask(a, b *run) int {
+func byTask(a, b *taskRun) int {
 	return cmp.Or(cmp.Compare(a.claim.ID, b.claim.ID), cmp.Compare(a.claim.Fence, b.claim.Fence))
 }

@@ -13,9 +13,9 @@ func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
 	t.Parallel()
 	for _, left := range []time.Duration{-time.Millisecond, time.Hour} {
 		started := false
-		r := &run{
+		r := &taskRun{
 			execution: execution{claim: &store.Claim{Claimed: statements.Claimed{MaxAttempts: 1}, Attempts: 1}},
-			handler:   &handler{fn: func(context.Context, *run) error { started = true; return nil }},
+			handler:   &handler{fn: func(context.Context, *taskRun) error { started = true; return nil }},
 			lease:     lease{until: time.Now().Add(left)},
 		}
 		if _, ours := r.execute(t.Context()); ours != (left > 0) || started != ours {

@@ -15,17 +15,17 @@ import (
 // return at once are run by a few goroutines whose stacks have already grown.
 type runners struct {
 	limit int
-	run   func(*run)
+	run   func(*taskRun)
 	all   sync.WaitGroup
 
 	mu       sync.Mutex
-	waiting  []*run
+	waiting  []*taskRun
 	running  int  // goroutines
 	starting bool // a goroutine has not taken its first task yet
 }
 
 // add adds runs to be run.
-func (r *runners) add(runs ...*run) {
+func (r *runners) add(runs ...*taskRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting = append(r.waiting, runs...)
@@ -59,7 +59,7 @@ func (r *runners) loop() {
 }
 
 // take removes and returns the task that has waited longest, or nil if none waits.
-func (r *runners) take() (next *run) {
+func (r *runners) take() (next *taskRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.waiting) == 0 {
@@ -72,7 +72,7 @@ func (r *runners) take() (next *run) {
 }
 
 // drain removes and returns the tasks that wait.
-func (r *runners) drain() []*run {
+func (r *runners) drain() []*taskRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	waiting := r.waiting
@@ -90,15 +90,15 @@ type dispatcher struct {
 	leases   *leases
 	length   time.Duration // of a lease
 	budget   *budget
-	settle   chan<- *run
+	settle   chan<- *taskRun
 	events   events
 }
 
 // take runs the handlers of claims that were sent at start.
 func (d *dispatcher) take(claims []*store.Claim, rules []*rule, start time.Time) {
-	runs := make([]*run, len(claims))
+	runs := make([]*taskRun, len(claims))
 	for i, c := range claims {
-		runs[i] = &run{runEnv: d.env, execution: execution{c, rules[c.Place-1], d.workerID, start}, handler: d.handlers[c.From.Kind]}
+		runs[i] = &taskRun{runEnv: d.env, execution: execution{c, rules[c.Place-1], d.workerID, start}, handler: d.handlers[c.From.Kind]}
 		runs[i].lease.until = start.Add(d.length)
 	}
 	d.leases.hold(runs...)
@@ -108,7 +108,7 @@ func (d *dispatcher) take(claims []*store.Claim, rules []*rule, start time.Time)
 // start makes take run handlers, whose context is work. Once stop has ended, tasks are
 // given back instead.
 func (d *dispatcher) start(stop, work context.Context) {
-	d.runners.limit, d.runners.run = d.budget.limit, func(r *run) { d.handle(stop, work, r) }
+	d.runners.limit, d.runners.run = d.budget.limit, func(r *taskRun) { d.handle(stop, work, r) }
 }
 
 // finish gives back the tasks that wait for a handler, and waits for the handlers that
@@ -122,7 +122,7 @@ func (d *dispatcher) finish() {
 
 // handle runs the handler of a claimed task. Once stop has ended, it gives the task
 // back instead.
-func (d *dispatcher) handle(stop, work context.Context, r *run) {
+func (d *dispatcher) handle(stop, work context.Context, r *taskRun) {
 	var e store.Settlement
 	ours, returned := true, false
 	defer func() {

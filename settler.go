@@ -22,12 +22,12 @@ import (
 // wait for it.
 type settler struct {
 	settlerConfig
-	in           chan *run     // runs that ended
+	in           chan *taskRun // runs that ended
 	assistWanted chan struct{} // signalled when many runs wait; closed after in
 	second       *settler      // receives from in too; nil if the database has one writer at a time
 	done         chan struct{} // closed when the last batch is written
 
-	parked  []*run
+	parked  []*taskRun
 	tries   int       // to settle the parked runs
 	nextTry time.Time // to settle the parked runs
 }
@@ -58,7 +58,7 @@ const (
 )
 
 func newSettler(cfg settlerConfig) *settler {
-	s := &settler{settlerConfig: cfg, in: make(chan *run, 4*store.MaxBatch), assistWanted: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &settler{settlerConfig: cfg, in: make(chan *taskRun, 4*store.MaxBatch), assistWanted: make(chan struct{}, 1), done: make(chan struct{})}
 	if !cfg.singleWriter {
 		s.second = &settler{settlerConfig: cfg, in: s.in, assistWanted: s.assistWanted}
 	}
@@ -91,14 +91,14 @@ func (s *settler) work(ctx context.Context) {
 
 // writeLoop writes a batch for each run that it receives from in, or for each signal
 // on assistWanted, until that channel is closed. The other channel is nil.
-func (s *settler) writeLoop(ctx context.Context, in <-chan *run, assistWanted <-chan struct{}) {
-	batch := make([]*run, 0, store.MaxBatch)
+func (s *settler) writeLoop(ctx context.Context, in <-chan *taskRun, assistWanted <-chan struct{}) {
+	batch := make([]*taskRun, 0, store.MaxBatch)
 	for open := true; open; {
 		var retry <-chan time.Time
 		if len(s.parked) > 0 {
 			retry = time.After(time.Until(s.nextTry))
 		}
-		var first *run
+		var first *taskRun
 		batch = batch[:0]
 		select {
 		case first, open = <-in:
@@ -151,7 +151,7 @@ func (s *settler) tryParked(ctx context.Context) {
 }
 
 // writeAll settles a list of any length, in which a task may occur twice.
-func (s *settler) writeAll(ctx context.Context, list []*run, mode locking) {
+func (s *settler) writeAll(ctx context.Context, list []*taskRun, mode locking) {
 	for len(list) > 0 {
 		n := min(len(list), store.MaxBatch)
 		batch, again := distinct(list[:n])
@@ -166,7 +166,7 @@ func (s *settler) writeAll(ctx context.Context, list []*run, mode locking) {
 //
 // Leases are extended in the order of ids too, so that no two statements of a worker
 // wait for each other's rows.
-func distinct(list []*run) (batch, again []*run) {
+func distinct(list []*taskRun) (batch, again []*taskRun) {
 	sorted := slices.Clone(list)
 	slices.SortFunc(sorted, byTask)
 	batch = sorted[:0]
@@ -182,7 +182,7 @@ func distinct(list []*run) (batch, again []*run) {
 
 // gather adds to a batch the runs that already wait and, if busy, those that end
 // within linger.
-func (s *settler) gather(batch []*run, busy bool) []*run {
+func (s *settler) gather(batch []*taskRun, busy bool) []*taskRun {
 	var over <-chan time.Time
 	if busy {
 		timer := time.NewTimer(linger)
@@ -220,7 +220,7 @@ func (s *settler) gather(batch []*run, busy bool) []*run {
 // tasks again, and the outcome of these runs no longer counts. With skipLocked, as after a
 // failure, it parks runs whose rows somebody else has locked instead of waiting for
 // them.
-func (s *settler) write(ctx context.Context, batch []*run, mode locking) {
+func (s *settler) write(ctx context.Context, batch []*taskRun, mode locking) {
 	for try := 0; len(batch) > 0; try++ {
 		if try > 0 {
 			mode = skipLocked
@@ -234,7 +234,7 @@ func (s *settler) write(ctx context.Context, batch []*run, mode locking) {
 					s.parked = append(s.parked, r)
 				}
 			}
-			s.finish(slices.DeleteFunc(batch, func(r *run) bool { return locked[r.claim.ID] }), setOf(left.Lost), mode)
+			s.finish(slices.DeleteFunc(batch, func(r *taskRun) bool { return locked[r.claim.ID] }), setOf(left.Lost), mode)
 			return
 		case late || s.classify(err) != dialect.Other:
 			s.events.settleFailed(len(batch), err)
@@ -259,7 +259,7 @@ func (s *settler) write(ctx context.Context, batch []*run, mode locking) {
 }
 
 // try settles a batch once, and reports whether it timed out.
-func (s *settler) try(ctx context.Context, batch []*run, mode locking) (left store.Unsettled, late bool, err error) {
+func (s *settler) try(ctx context.Context, batch []*taskRun, mode locking) (left store.Unsettled, late bool, err error) {
 	list := make([]*store.Settlement, len(batch))
 	for i, r := range batch {
 		list[i] = &r.end
@@ -276,7 +276,7 @@ func (s *settler) try(ctx context.Context, batch []*run, mode locking) (left sto
 
 // stillHeld returns the runs of a batch whose leases are still valid and whose time
 // to give up has not come, or none once ctx has ended. It abandons the others.
-func (s *settler) stillHeld(ctx context.Context, batch []*run) []*run {
+func (s *settler) stillHeld(ctx context.Context, batch []*taskRun) []*taskRun {
 	now := time.Now()
 	live := batch[:0]
 	for _, r := range batch {
@@ -291,14 +291,14 @@ func (s *settler) stillHeld(ctx context.Context, batch []*run) []*run {
 
 // abandon drops a run that could not be settled. Its task runs again when the lease
 // is over.
-func (s *settler) abandon(r *run) {
+func (s *settler) abandon(r *taskRun) {
 	s.events.notSettled(r.claim)
 	s.leases.drop(r)
 }
 
 // finish drops runs that are settled, and notifies the pollers of the tasks that
 // wait again.
-func (s *settler) finish(batch []*run, lost map[int64]bool, mode locking) {
+func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
 	s.leases.drop(batch...)
 	for _, r := range batch {
 		if lost[r.claim.ID] {

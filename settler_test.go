@@ -20,9 +20,9 @@ import (
 
 func TestBatchesHoldOneClaimPerTask(t *testing.T) {
 	t.Parallel()
-	var rest []*run
+	var rest []*taskRun
 	for _, id := range []int64{1, 2, 1, 3, 1, 1} {
-		rest = append(rest, &run{execution: execution{claim: &store.Claim{Claimed: statements.Claimed{ID: id, Fence: int64(len(rest))}}}})
+		rest = append(rest, &taskRun{execution: execution{claim: &store.Claim{Claimed: statements.Claimed{ID: id, Fence: int64(len(rest))}}}})
 	}
 	last := map[int64]int64{}
 	for _, want := range []int{3, 1, 1, 1} {
@@ -44,7 +44,7 @@ func TestBatchesHoldOneClaimPerTask(t *testing.T) {
 
 // claimed returns a worker without goroutines, and runs of n tasks that it has
 // claimed and whose handlers have succeeded.
-func claimed(t *testing.T, engine string, n int) (q *Queue, w *worker, runs []*run) {
+func claimed(t *testing.T, engine string, n int) (q *Queue, w *worker, runs []*taskRun) {
 	t.Helper()
 	q, err := New(testdb.Open(t, engine), Config{})
 	if err != nil {
@@ -67,7 +67,7 @@ func claimed(t *testing.T, engine string, n int) (q *Queue, w *worker, runs []*r
 			t.Fatalf("claimed %d tasks (error %v)", len(got), err)
 		}
 		for _, c := range got {
-			r := &run{runEnv: w.dispatchers[DefaultQueue].env, execution: execution{claim: c}, lease: lease{until: time.Now().Add(time.Minute)}}
+			r := &taskRun{runEnv: w.dispatchers[DefaultQueue].env, execution: execution{claim: c}, lease: lease{until: time.Now().Add(time.Minute)}}
 			r.end = r.conclude(nil, 0)
 			runs = append(runs, r)
 		}
@@ -109,7 +109,7 @@ func TestSecondSettlerHelps(t *testing.T) {
 		for _, r := range runs {
 			w.settler.second.in <- r
 		}
-		w.settler.in = make(chan *run) // the first one gets none of them
+		w.settler.in = make(chan *taskRun) // the first one gets none of them
 		signal(w.settler.assistWanted)
 		close(w.settler.in)
 		w.settler.work(t.Context())
@@ -164,7 +164,7 @@ func TestShutdownDoesNotWaitForDeadDatabase(t *testing.T) {
 			w.run(ctx)
 			ended <- time.Now()
 		}()
-		r := &run{runEnv: w.dispatchers[DefaultQueue].env, execution: execution{claim: &store.Claim{}}, lease: lease{until: time.Now().Add(cfg.Lease)}}
+		r := &taskRun{runEnv: w.dispatchers[DefaultQueue].env, execution: execution{claim: &store.Claim{}}, lease: lease{until: time.Now().Add(cfg.Lease)}}
 		w.leases.hold(r)
 		w.settler.in <- r
 		time.Sleep(time.Hour)

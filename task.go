@@ -12,7 +12,7 @@ type Task[A any] struct {
 	// Args are the arguments with which the task was enqueued.
 	Args A
 
-	run *run
+	run *taskRun
 }
 
 // DoneTx marks the task done inside tx, a *sqlx.Tx or *sql.Tx on the queue's
@@ -56,7 +56,7 @@ func (t Task[A]) SetResult(v any) error {
 // If fn panics, the attempt fails with a [PanicError]. If the payload cannot be
 // decoded as an A, the attempt fails without calling fn.
 func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error) {
-	q.register(k.kind, func(ctx context.Context, r *run) error {
+	q.register(k.kind, func(ctx context.Context, r *taskRun) error {
 		var args A
 		if err := json.Unmarshal(r.claim.Payload, &args); err != nil {
 			return fmt.Errorf("decode the payload as %T: %w", args, err)
