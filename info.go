@@ -107,11 +107,11 @@ type Outcome string
 // The outcomes of recorded attempts.
 const (
 	// OutcomeRetried means that the attempt failed and the task runs again.
-	OutcomeRetried = Outcome(statements.OutcomeRetried)
+	OutcomeRetried Outcome = Outcome(statements.OutcomeRetried)
 	// OutcomeDead means that the attempt failed and the task is dead.
-	OutcomeDead = Outcome(statements.OutcomeDead)
+	OutcomeDead Outcome = Outcome(statements.OutcomeDead)
 	// OutcomeLost means that the lease ended before the worker settled the task.
-	OutcomeLost = Outcome(statements.OutcomeLost)
+	OutcomeLost Outcome = Outcome(statements.OutcomeLost)
 )
 
 // Count is the number of tasks of a queue and kind that are in a state.
