@@ -15,9 +15,14 @@ import (
 type laneTracker struct {
 	mu    sync.Mutex
 	lanes map[store.Lane]knownLane
+	// missed has the anchors of first tasks that seemed due and that a claim did not
+	// find, such as those whose rows somebody has locked.
+	missed map[store.Lane]int64
 }
 
-func newLaneTracker() *laneTracker { return &laneTracker{lanes: map[store.Lane]knownLane{}} }
+func newLaneTracker() *laneTracker {
+	return &laneTracker{lanes: map[store.Lane]knownLane{}, missed: map[store.Lane]int64{}}
+}
 
 // knownLane is what a worker knows of a lane.
 type knownLane struct {
@@ -32,9 +37,9 @@ type knownLane struct {
 	// lane since a claim or a sweep last began, whose answer may lack the task. It
 	// is zero if there is none.
 	hinted time.Time
-	// corrupt means that somebody set the anchor of the first task to a time before
-	// 1970. The task seems due, but perhaps no claim ever finds it.
-	corrupt bool
+	// unclaimable means that the first task seems due, but perhaps no claim finds it:
+	// somebody has locked its row, or set its anchor to a time before 1970.
+	unclaimable bool
 }
 
 // hint records that a lane has a task that falls due at t.
@@ -89,13 +94,12 @@ func (l *laneTracker) advance(at store.Lane, due time.Time, since int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.lanes[at]
-	l.lanes[at] = knownLane{due: due, since: max(f.since, since), corrupt: f.corrupt}
+	l.lanes[at] = knownLane{due: due, since: max(f.since, since), unclaimable: f.unclaimable}
 }
 
-// emptied records that a claim that began at start took all due tasks of lanes. It
-// reports whether any lane was due and not corrupt, so that a sweep may find its
-// next task.
-func (l *laneTracker) emptied(list []store.Lane, start time.Time) (any bool) {
+// emptied records that a claim that began at start took all due tasks of lanes that it
+// could. It took some from those in took. It reports whether a sweep may find more soon.
+func (l *laneTracker) emptied(list []store.Lane, took map[store.Lane]bool, start time.Time) (more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, at := range list {
@@ -103,13 +107,16 @@ func (l *laneTracker) emptied(list []store.Lane, start time.Time) (any bool) {
 		if !ok || f.due.After(start) {
 			continue
 		}
-		any = any || !f.corrupt
+		more = more || !f.unclaimable
 		delete(l.lanes, at)
+		if !took[at] && f.since != 0 {
+			l.missed[at] = f.since
+		}
 		if !f.hinted.IsZero() {
 			l.hintLocked(at, f.hinted)
 		}
 	}
-	return any
+	return more
 }
 
 // swept replaces what is known by what a sweep that began at start has found. It
@@ -117,6 +124,14 @@ func (l *laneTracker) emptied(list []store.Lane, start time.Time) (any bool) {
 func (l *laneTracker) swept(found map[store.Lane]knownLane, start time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for at, anchor := range l.missed {
+		if f, ok := found[at]; ok && f.since == anchor {
+			f.unclaimable = true
+			found[at] = f
+		} else {
+			delete(l.missed, at)
+		}
+	}
 	known := l.lanes
 	l.lanes = found
 	for at, f := range known {

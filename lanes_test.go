@@ -19,9 +19,9 @@ func TestHintsDuringClaimsAndSweepsAreKept(t *testing.T) {
 		do   func(*laneTracker)
 		want time.Time // zero if the lane is not known
 	}{
-		{"a claim empties a lane", func(l *laneTracker) { l.emptied([]store.Lane{at}, start) }, time.Time{}},
-		{"a claim empties a lane into which a task comes meanwhile", func(l *laneTracker) { l.hint(at, after); l.emptied([]store.Lane{at}, start) }, after},
-		{"two tasks come meanwhile", func(l *laneTracker) { l.hint(at, later); l.hint(at, after); l.emptied([]store.Lane{at}, start) }, after},
+		{"a claim empties a lane", func(l *laneTracker) { l.emptied([]store.Lane{at}, nil, start) }, time.Time{}},
+		{"a claim empties a lane into which a task comes meanwhile", func(l *laneTracker) { l.hint(at, after); l.emptied([]store.Lane{at}, nil, start) }, after},
+		{"two tasks come meanwhile", func(l *laneTracker) { l.hint(at, later); l.hint(at, after); l.emptied([]store.Lane{at}, nil, start) }, after},
 		{"a sweep finds nothing", func(l *laneTracker) { l.swept(map[store.Lane]knownLane{}, start) }, time.Time{}},
 		{"a sweep finds nothing, and a task comes meanwhile", func(l *laneTracker) { l.hint(at, after); l.swept(map[store.Lane]knownLane{}, start) }, after},
 		{"a sweep finds a delayed task", func(l *laneTracker) { l.swept(map[store.Lane]knownLane{at: {due: later, since: 7}}, start) }, later},

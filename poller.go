@@ -209,10 +209,15 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 
 // learn records what a claim that began at start found in the lanes. A lane whose
 // tasks were not all taken is still due, from the last task taken on. The next task
-// of a lane that was emptied is unknown until the next sweep, which comes soon.
+// of a lane that was emptied is unknown until the next sweep, which comes soon unless
+// the lane's first task cannot be claimed.
 func (p *poller) learn(due []store.Lane, rules []*rule, claims []*store.Claim, room int, start time.Time) {
 	if len(claims) < room {
-		if p.lanes.emptied(due, start) || len(claims) > 0 {
+		took := map[store.Lane]bool{}
+		for _, c := range claims {
+			took[c.From] = true
+		}
+		if p.lanes.emptied(due, took, start) || len(claims) > 0 {
 			p.sweeper.makeDueSoon()
 		}
 		return

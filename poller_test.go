@@ -5,12 +5,14 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
@@ -20,17 +22,17 @@ import (
 // not keep the poller busy.
 func TestCorruptLanesCauseNoExtraSweeps(t *testing.T) {
 	t.Parallel()
-	for _, corrupt := range []bool{false, true} {
+	for _, unclaimable := range []bool{false, true} {
 		p := newPoller(pollerConfig{queue: "default", budget: newBudget(1)}, time.Second, nil)
 		at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
-		p.lanes.lanes[at] = knownLane{due: now.Add(-time.Second), corrupt: corrupt}
+		p.lanes.lanes[at] = knownLane{due: now.Add(-time.Second), unclaimable: unclaimable}
 		p.sweeper.at = now.Add(time.Hour)
 		p.learn([]store.Lane{at}, nil, nil, 1, now)
-		if soon := p.sweeper.next().Before(now.Add(time.Minute)); soon == corrupt {
-			t.Errorf("corrupt %v: the next sweep is soon: %v", corrupt, soon)
+		if soon := p.sweeper.next().Before(now.Add(time.Minute)); soon == unclaimable {
+			t.Errorf("unclaimable %v: the next sweep is soon: %v", unclaimable, soon)
 		}
 		if len(p.lanes.lanes) != 0 {
-			t.Errorf("corrupt %v: the lane is still due", corrupt)
+			t.Errorf("unclaimable %v: the lane is still due", unclaimable)
 		}
 	}
 }
@@ -120,4 +122,30 @@ func TestNoticesDoNotPreventSweeps(t *testing.T) {
 	default:
 		t.Error("the task was not found")
 	}
+}
+
+// TestALockedTaskIsLookedForAtEachPoll: a due task whose row somebody has locked does not
+// keep a worker busy for as long as it is locked.
+func TestALockedTaskIsLookedForAtEachPoll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sweeps, claims := 0, 0
+		p := newPoller(pollerConfig{
+			queue: "default", budget: newBudget(1), events: events{slog.New(slog.DiscardHandler)}, behind: func() bool { return false },
+			gates:     gates{handledKinds{"k": {rule: newRule(backoff.Zizq())}}},
+			claimRows: func(context.Context, store.ClaimParams) ([]*store.Claim, error) { claims++; return nil, nil },
+			dispatch:  func([]*store.Claim, []*rule, time.Time) {},
+		}, time.Second, func(context.Context) ([]store.Head, error) {
+			sweeps++
+			h := head("k", 0, time.Duration(sweeps)*time.Second)
+			h.Anchor = 1e15 // it stays where it is
+			return []store.Head{h}, nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		p.loop(ctx)
+		if claims < 50 || claims > 70 || sweeps > 70 {
+			t.Errorf("in a minute with a poll each second it swept %d times and claimed %d times", sweeps, claims)
+		}
+	})
 }

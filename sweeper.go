@@ -81,7 +81,7 @@ func (s *sweeper) sweep(ctx context.Context) error {
 		if rule := s.gates.rule(ctx, h.Lane); rule != nil {
 			found[h.Lane] = knownLane{
 				due:   start.Add(rule.delayIn(h.Lane) - store.Duration(h.Now-max(h.Anchor, 0))),
-				since: max(h.Anchor, earliestMoment), corrupt: h.Anchor < firstAnchor,
+				since: max(h.Anchor, earliestMoment), unclaimable: h.Anchor < firstAnchor,
 			}
 		}
 	}
