@@ -3,6 +3,7 @@ package falldue
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/store"
@@ -15,7 +16,7 @@ func (c closed) admit(_ context.Context, at store.Lane, _ **rule) bool { return 
 
 func TestGatesLeaveLanesOut(t *testing.T) {
 	t.Parallel()
-	known, own := newRule(backoff.Zizq()), newRule(backoff.Constant(1))
+	known, own := newRule(backoff.Zizq()), newRule(backoff.Constant(time.Second))
 	g := gates{
 		handledKinds{"known": {rule: known}, "paused": {rule: known}},
 		closed("paused"),

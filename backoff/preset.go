@@ -78,9 +78,16 @@ func (p Param) format(v float64) string {
 	return sqlgen.Number{Value: v}.String()
 }
 
+// shortest is the shortest duration in seconds, besides 0, that a parameter may be. A
+// shorter one is a mistake, with which tasks would hammer.
+const shortest = 1e-3
+
 func (p Param) check(v float64) error {
 	if !(v >= p.Min && v <= p.Max) {
 		return fmt.Errorf("%s is %s; it must be %s", p.Name, p.format(v), p.Range())
+	}
+	if p.Kind == Duration && v > 0 && v < shortest {
+		return fmt.Errorf("%s is %s; it must be 0, or 1ms or more (a time.Duration without a unit, such as 24, counts nanoseconds)", p.Name, p.format(v))
 	}
 	if p.Kind == Count && v != math.Trunc(v) {
 		return fmt.Errorf("%s is %v; it must be a whole number", p.Name, v)
