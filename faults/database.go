@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -115,7 +114,10 @@ func (d *database) hold(ctx context.Context) (dsn string, err error) {
 
 // serve runs testdb's program that finds or starts servers.
 func (d *database) serve(ctx context.Context, how string) (dsn string, err error) {
-	cmd := exec.CommandContext(ctx, "go", "run", "github.com/falldue/falldue/internal/testdb/serve", how, d.engine) //nolint:gosec // the engine is one of testdb's
+	cmd, err := testdb.ServeCommand(ctx, how, d.engine)
+	if err != nil {
+		return "", err
+	}
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -46,9 +46,23 @@ func findServer(engine string) (string, error) {
 var lifelines []io.Closer
 var lifelinesMu sync.Mutex
 
+// ServeCommand returns the command that runs the program in the folder serve. It runs
+// in falldue's own module, whose requirements include the program's, whichever module
+// the caller is in.
+func ServeCommand(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/falldue/falldue").Output()
+	if err != nil {
+		return nil, fmt.Errorf("testdb: find the module of falldue: %w", err)
+	}
+	return exec.CommandContext(ctx, "go", append([]string{"-C", strings.TrimSpace(string(dir)), "run", "./internal/testdb/serve"}, args...)...), nil
+}
+
 // serve runs the program in the folder serve and returns the line it prints.
 func serve(args ...string) (string, error) {
-	cmd := exec.Command("go", append([]string{"run", "github.com/falldue/falldue/internal/testdb/serve"}, args...)...)
+	cmd, err := ServeCommand(context.Background(), args...)
+	if err != nil {
+		return "", err
+	}
 	// A file, not the standard error of this process: "go test" waits until
 	// every process that has that open has ended.
 	stderr, err := os.CreateTemp("", "falldue-serve-*.log")
