@@ -37,7 +37,8 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 	events, caps := events{cfg.Logger}, s.Server().Caps
 	w.leases = &leases{workerID: w.id, length: cfg.Lease, events: events, extendRows: s.Extend, held: map[*taskRun]struct{}{}}
 	w.settler = newSettler(settlerConfig{
-		settle: s.Settle, settleUnlocked: s.SettleUnlocked, classify: s.Server().Classify, singleWriter: caps.SingleWriter, workerID: w.id, leaseLength: cfg.Lease, shutdownTimeout: cfg.ShutdownTimeout,
+		settle: s.Settle, settleUnlocked: s.SettleUnlocked, classify: s.Server().Classify, singleWriter: caps.SingleWriter,
+		workerID: w.id, leaseLength: cfg.Lease, shutdownTimeout: cfg.ShutdownTimeout,
 		leases: w.leases, signals: w.pollers, events: events,
 	})
 	for name, queue := range cfg.Queues {
