@@ -126,43 +126,37 @@ func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) En
 	if n == 0 {
 		return nil, nil
 	}
-	list := make([]pending, n)
-	for i := range list {
+	tasks := &pending{entries: make([]store.Entry, n)}
+	for i := range tasks.entries {
 		p := params(i)
 		if p.kind == nil {
 			return nil, fmt.Errorf("enqueue: %w", invalid("task %d has empty EnqueueParams; Kind.Params makes them", i))
 		}
 		var err error
-		if list[i], err = q.pending(p); err != nil {
+		if tasks.entries[i], err = q.entry(p); err != nil {
 			return nil, fmt.Errorf("enqueue %.100q: %w", p.kind.name, err)
 		}
-	}
-	for _, s := range q.stages {
-		if err := s.stage(ctx, tx, list); err != nil {
-			return nil, fmt.Errorf("enqueue: %w", err)
+		if own := p.opts.Policy; own != nil {
+			if tasks.policies == nil {
+				tasks.policies = map[string]backoff.Policy{}
+			}
+			tasks.policies[tasks.entries[i].Policy] = *own
 		}
 	}
-	entries := make([]store.Entry, n)
-	for i := range list {
-		entries[i] = list[i].Entry
-	}
-	ids, err := q.store.Enqueue(ctx, tx, entries)
+	ids, err := q.insert(ctx, tx, tasks)
 	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
-	}
-	if tx == nil {
-		q.enqueued(entries)
 	}
 	return ids, nil
 }
 
-// pending checks params and returns the task that they describe.
-func (q *Queue) pending(d EnqueueParams) (e pending, err error) {
+// entry checks params and returns the task that they describe.
+func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 	if d.err != nil {
 		return e, d.err
 	}
 	o := d.opts
-	e.Entry = store.Entry{Queue: cmp.Or(o.Queue, d.kind.Queue), Kind: d.kind.name, Priority: d.kind.Priority, MaxAttempts: o.MaxAttempts, Delay: o.Delay.Microseconds()}
+	e = store.Entry{Queue: cmp.Or(o.Queue, d.kind.Queue), Kind: d.kind.name, Priority: d.kind.Priority, MaxAttempts: o.MaxAttempts, Delay: o.Delay.Microseconds()}
 	if o.Priority != nil {
 		e.Priority = *o.Priority
 	}
@@ -181,7 +175,7 @@ func (q *Queue) pending(d EnqueueParams) (e pending, err error) {
 		if err := o.Policy.Err(); err != nil {
 			return e, fmt.Errorf("%w: policy: %w", ErrInvalid, err)
 		}
-		e.Policy, e.policy = o.Policy.Key(), o.Policy
+		e.Policy = o.Policy.Key()
 	}
 	if o.Delay < 0 || o.Delay > maxDelay {
 		return e, invalid("Delay %v; allowed are 0 to %v", o.Delay, maxDelay)

@@ -46,7 +46,7 @@ func TestErrorsThatCannotBeReadAreFailedAttempts(t *testing.T) {
 		"a text that takes long": {slow{}, "falldue.slow whose methods do not return within 1s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			fn := chain(func(context.Context, *taskRun) error { return c.err }, limitTime(time.Minute), recoverPanics)
+			fn := chain(handlerFunc(func(context.Context, *taskRun) error { return c.err }), limitTime(time.Minute), recoverPanics)
 			start := time.Now()
 			err := fn(t.Context(), &taskRun{})
 			if err == nil || !strings.Contains(err.Error(), c.says) {

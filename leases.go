@@ -113,7 +113,7 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun) {
 		}
 		return
 	}
-	lost, locked := setOf(left.Lost), setOf(left.Locked)
+	lost, locked := store.SetOf(left.Lost), store.SetOf(left.Locked)
 	for _, r := range live {
 		if lost[r.claim.ID] {
 			l.lose(r)
@@ -132,13 +132,4 @@ func (l *leases) lose(r *taskRun) {
 	if held {
 		r.lease.lose()
 	}
-}
-
-// setOf returns a set of ids.
-func setOf(ids []int64) map[int64]bool {
-	set := make(map[int64]bool, len(ids))
-	for _, id := range ids {
-		set[id] = true
-	}
-	return set
 }

@@ -6,11 +6,9 @@ import (
 	"time"
 )
 
-// middleware wraps a handlerFunc in another one.
-type middleware func(next handlerFunc) handlerFunc
-
-// chain wraps fn in middlewares. The first one is the outermost.
-func chain(fn handlerFunc, list ...middleware) handlerFunc {
+// chain wraps fn, a [handlerFunc] or an [enqueueFunc], in middleware. The first one is
+// the outermost.
+func chain[F any](fn F, list ...func(next F) F) F {
 	for i := len(list) - 1; i >= 0; i-- {
 		fn = list[i](fn)
 	}
@@ -35,7 +33,7 @@ func recoverPanics(next handlerFunc) handlerFunc {
 }
 
 // limitTime ends the context of a handler after d. A d of 0 sets no limit.
-func limitTime(d time.Duration) middleware {
+func limitTime(d time.Duration) func(handlerFunc) handlerFunc {
 	return func(next handlerFunc) handlerFunc {
 		if d == 0 {
 			return next

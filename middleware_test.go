@@ -15,11 +15,11 @@ func TestTheFirstCauseIsTheOneReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancelCause(t.Context())
-		fn := chain(func(ctx context.Context, _ *taskRun) error {
+		fn := chain(handlerFunc(func(ctx context.Context, _ *taskRun) error {
 			<-ctx.Done()
 			stop(ErrStopping)
 			return errors.New("late")
-		}, limitTime(time.Second), addCause, recoverPanics)
+		}), limitTime(time.Second), addCause, recoverPanics)
 		err := fn(ctx, &taskRun{})
 		if !errors.Is(err, ErrTimeout) || errors.Is(err, ErrStopping) || !strings.HasSuffix(err.Error(), "timed out: late") {
 			t.Errorf("error %v, want that of the timeout", err)

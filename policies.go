@@ -43,19 +43,12 @@ func newPolicies(s *store.Store) *policies {
 
 // stage stores the policies of the tasks that have one of their own. It stores
 // them in the order of their keys, so that two transactions do not deadlock.
-func (p *policies) stage(ctx context.Context, tx Tx, list []pending) error {
-	var brought map[string]backoff.Policy
-	for _, e := range list {
-		if e.policy == nil {
-			continue
-		}
-		if brought == nil {
-			brought = map[string]backoff.Policy{}
-		}
-		brought[e.Policy] = *e.policy
+func (p *policies) stage(ctx context.Context, tx Tx, tasks *pending) error {
+	if tasks.policies == nil {
+		return nil
 	}
-	for _, key := range slices.Sorted(maps.Keys(brought)) {
-		if err := p.put(ctx, tx, key, brought[key]); err != nil {
+	for _, key := range slices.Sorted(maps.Keys(tasks.policies)) {
+		if err := p.put(ctx, tx, key, tasks.policies[key]); err != nil {
 			return fmt.Errorf("store a policy: %w", err)
 		}
 	}

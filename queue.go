@@ -25,7 +25,7 @@ type Queue struct {
 	db       *sqlx.DB
 	store    *store.Store
 	policies *policies
-	stages   []stage
+	insert   enqueueFunc
 
 	mu          sync.Mutex
 	handlers    map[string]*handler
@@ -66,7 +66,12 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 	}
 	s := store.New(db, server, store.Options{Tables: cfg.tables(), RetainDone: cfg.DoneRetention > 0, Notify: cfg.Notify || cfg.Listen != nil})
 	known := newPolicies(s)
-	return &Queue{cfg: cfg, db: db, store: s, policies: known, stages: []stage{known}, handlers: map[string]*handler{}}, nil
+	q := &Queue{cfg: cfg, db: db, store: s, policies: known, handlers: map[string]*handler{}}
+	insert := enqueueFunc(func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
+		return s.Enqueue(ctx, tx, tasks.entries)
+	})
+	q.insert = chain(insert, q.wakeWorker, inStages(known))
+	return q, nil
 }
 
 // Engine returns the name of the queue's database engine.

@@ -228,13 +228,13 @@ func (s *settler) write(ctx context.Context, batch []*taskRun, mode locking) {
 		left, late, err := s.try(ctx, batch, mode)
 		switch {
 		case err == nil:
-			locked := setOf(left.Locked)
+			locked := store.SetOf(left.Locked)
 			for _, r := range batch {
 				if locked[r.claim.ID] {
 					s.parked = append(s.parked, r)
 				}
 			}
-			s.finish(slices.DeleteFunc(batch, func(r *taskRun) bool { return locked[r.claim.ID] }), setOf(left.Lost), mode)
+			s.finish(slices.DeleteFunc(batch, func(r *taskRun) bool { return locked[r.claim.ID] }), store.SetOf(left.Lost), mode)
 			return
 		case late || s.classify(err) != dialect.Other:
 			s.events.settleFailed(len(batch), err)

@@ -7,16 +7,46 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// A stage takes part in an enqueue before its entries are stored.
+// pending has tasks that are about to be stored.
+type pending struct {
+	entries  []store.Entry
+	policies map[string]backoff.Policy // the tasks' own policies by their keys, or nil
+}
+
+// enqueueFunc stores tasks in tx, or if tx is nil in a transaction of its own, and
+// returns their ids in the same order.
+type enqueueFunc func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error)
+
+// A stage takes part in an enqueue before its tasks are stored.
 type stage interface {
 	// stage writes what the tasks need: in tx, the caller's transaction, or if tx
 	// is nil in a transaction of its own before that of the enqueue. An error ends
 	// the enqueue.
-	stage(ctx context.Context, tx Tx, list []pending) error
+	stage(ctx context.Context, tx Tx, tasks *pending) error
 }
 
-// pending is a task that is about to be stored.
-type pending struct {
-	store.Entry
-	policy *backoff.Policy // the task's own; Entry.Policy is its key
+// inStages is middleware that runs a stage before tasks are stored.
+func inStages(list ...stage) func(enqueueFunc) enqueueFunc {
+	return func(next enqueueFunc) enqueueFunc {
+		return func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
+			for _, s := range list {
+				if err := s.stage(ctx, tx, tasks); err != nil {
+					return nil, err
+				}
+			}
+			return next(ctx, tx, tasks)
+		}
+	}
+}
+
+// wakeWorker is middleware that notifies the worker of this process, if Run is
+// running, of tasks that were stored. It does not know when tx commits.
+func (q *Queue) wakeWorker(next enqueueFunc) enqueueFunc {
+	return func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
+		ids, err := next(ctx, tx, tasks)
+		if err == nil && tx == nil {
+			q.enqueued(tasks.entries)
+		}
+		return ids, err
+	}
 }

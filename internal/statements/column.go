@@ -69,17 +69,17 @@ func within[T, P any](columns Columns[P], part func(*T) *P) Columns[T] {
 	return all
 }
 
-// Row returns the values of t, in the order of the columns.
+// Row returns the row that t holds, in the order of the columns.
 func (c Columns[T]) Row(t *T) Row { return c.Rows(1, func(int) *T { return t })[0] }
 
-// Rows returns n rows, row i with the values of t(i). It allocates once for all
-// of them.
+// Rows returns n rows, row i with the fields of t(i), each of which must be another
+// T. The fields are read by [Stmt.Bind]. Rows allocates once for all of them.
 func (c Columns[T]) Rows(n int, t func(i int) *T) []Row {
 	rows, cells := make([]Row, n), make([]any, n*len(c))
 	for i := range rows {
 		row := cells[i*len(c) : (i+1)*len(c) : (i+1)*len(c)]
 		for j := range c {
-			row[j] = valueOf(c[j].field(t(i)))
+			row[j] = c[j].field(t(i))
 		}
 		rows[i] = row
 	}
@@ -141,10 +141,12 @@ func list(columns []column, separator string, one func(column) string) string {
 	return strings.Join(parts, separator)
 }
 
-// valueOf returns the value of a field as a driver takes it: int64, string or
-// nil.
+// valueOf returns the value of a field, or of a cell of a row, as a driver takes
+// it: int64, string or nil.
 func valueOf(field any) any {
 	switch field := field.(type) {
+	case int64, string, nil:
+		return field
 	case *int64:
 		return *field
 	case *int:

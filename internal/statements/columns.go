@@ -177,16 +177,16 @@ type AttemptEntry struct {
 }
 
 // RecordColumns are the columns of the batch of [Record].
-var RecordColumns = join(
-	within(FenceColumns, func(r *AttemptEntry) *Key { return &r.Key }),
-	Columns[AttemptEntry]{
-		col("attempt", Int, func(r *AttemptEntry) any { return &r.Attempt }),
-		col("outcome", Text, func(r *AttemptEntry) any { return (*string)(&r.Outcome) }),
-		col("worker", Text, func(r *AttemptEntry) any { return &r.Worker }),
-		col("duration", Int, func(r *AttemptEntry) any { return &r.Duration }),
-		col("error", Text, func(r *AttemptEntry) any { return &r.Error }),
-		col("stack", Text, func(r *AttemptEntry) any { return &r.Stack }),
-	})
+var RecordColumns = Columns[AttemptEntry]{
+	col("task_id", Int, func(r *AttemptEntry) any { return &r.TaskID }),
+	col("fence", Int, func(r *AttemptEntry) any { return &r.Fence }),
+	col("attempt", Int, func(r *AttemptEntry) any { return &r.Attempt }),
+	col("outcome", Text, func(r *AttemptEntry) any { return (*string)(&r.Outcome) }),
+	col("worker", Text, func(r *AttemptEntry) any { return &r.Worker }),
+	col("duration_us", Int, func(r *AttemptEntry) any { return &r.Duration }),
+	col("error", Text, func(r *AttemptEntry) any { return &r.Error }),
+	col("stack", Text, func(r *AttemptEntry) any { return &r.Stack }),
+}
 
 // Task is a task as [List] returns it.
 type Task struct {

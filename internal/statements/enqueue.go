@@ -130,30 +130,6 @@ func EnqueueOne(s dialect.Server, p EnqueueParams) Stmt {
 insert into {tasks} ({columns}) values ({row}){returning}`)
 }
 
-// CopyIDs selects the ids of :rows tasks that [Copy] will store, ascending, and
-// with each the database's now in microseconds since 1970. It is for servers
-// with Caps.Copy. Parameters: table, rows, where table is the name that
-// [dialect.Tables.Name] returns.
-func CopyIDs(s dialect.Server) Stmt {
-	return newBuilder(s, dialect.Tables{}).stmt(`
-select nextval((select pg_get_serial_sequence(:table, 'id')::regclass)), (select {micros {now}})
-from generate_series(1, {int :rows})`)
-}
-
-// Copy takes tasks as a stream, on servers with Caps.Copy: id, queue, kind,
-// policy, priority, max_attempts, the moment that the wait counts from, payload.
-// Where all are plain, as in [EnqueueParams], it takes id, queue, kind and
-// payload, which is half as much to read.
-func Copy(s dialect.Server, tables dialect.Tables, plain bool) Stmt {
-	b := newBuilder(s, tables)
-	b.set("columns", "id, queue, kind, policy, priority, max_attempts, updated_at, payload")
-	if plain {
-		b.set("columns", "id, queue, kind, payload")
-	}
-	return b.stmt(`
-copy {tasks} ({columns}) from stdin`)
-}
-
 // Notify sends to the channel :channel, on servers with Caps.Notify.
 func Notify(s dialect.Server) Stmt {
 	return newBuilder(s, dialect.Tables{}).stmt(`

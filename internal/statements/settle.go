@@ -133,7 +133,7 @@ func Record(s dialect.Server, tables dialect.Tables, size int) Stmt {
 		b.set("insert", "insert ignore into")
 		b.set("unless there", "")
 	}
-	b.set("columns", "task_id, fence, attempt, outcome, worker, duration_us, error, stack, finished_at")
+	b.set("columns", list(columns, ", ", func(c column) string { return c.Name })+", finished_at")
 	if source.inValues() {
 		b.set("rows", func() string {
 			return b.values(columns, func(cells []string) string { return commas(append(cells, b.hole("now"))) })

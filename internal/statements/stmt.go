@@ -1,6 +1,7 @@
 package statements
 
 import (
+	"database/sql"
 	"fmt"
 	"strconv"
 	"strings"
@@ -34,9 +35,16 @@ const (
 	cell
 )
 
-// Row is one row of a batch, its values in the order of the columns: int64,
-// string or nil.
+// Row is one row of a batch, in the order of the columns. Its cells are int64,
+// string or nil, or pointers to the fields of what [Columns] hold. A pointer in an
+// interface costs no allocation, and a value does.
 type Row []any
+
+// ID returns the first value of a row, the id of a task.
+func (r Row) ID() int64 {
+	id, _ := valueOf(r[0]).(int64)
+	return id
+}
 
 // Values are the arguments of one run of a statement.
 type Values map[string]any
@@ -63,7 +71,7 @@ func (s Stmt) Bind(values Values, rows []Row) []any {
 		case cell:
 			switch {
 			case p.row < len(rows):
-				args[i] = rows[p.row][p.col]
+				args[i] = valueOf(rows[p.row][p.col])
 			case p.typ == Int: // of a row that the batch does not have: no task has the id 0
 				args[i] = int64(0)
 			}
@@ -78,7 +86,7 @@ func arrayText(rows []Row, i int) string {
 	size := 2
 	for _, row := range rows {
 		size += 8
-		if text, ok := row[i].(string); ok {
+		if text, ok := textOf(row[i]); ok {
 			size += len(text) + len(text)/8 // for escapes
 		}
 	}
@@ -90,19 +98,44 @@ func arrayText(rows []Row, i int) string {
 		if r > 0 {
 			array.WriteByte(',')
 		}
-		switch v := row[i].(type) {
-		case nil:
+		if n, ok := intOf(row[i]); ok {
+			array.Write(strconv.AppendInt(digits[:0], n, 10))
+		} else if text, ok := textOf(row[i]); ok {
+			writeQuoted(&array, text)
+		} else if valueOf(row[i]) == nil {
 			array.WriteString("NULL")
-		case int64:
-			array.Write(strconv.AppendInt(digits[:0], v, 10))
-		case string:
-			writeQuoted(&array, v)
-		default:
-			panic(fmt.Sprintf("statements: a batch holds %T; allowed are int64, string and nil", v))
 		}
 	}
 	array.WriteByte('}')
 	return array.String()
+}
+
+// intOf returns the whole number in a cell, and false if it holds something else.
+func intOf(cell any) (n int64, ok bool) {
+	switch cell := cell.(type) {
+	case int64:
+		return cell, true
+	case *int64:
+		return *cell, true
+	case *int:
+		return int64(*cell), true
+	case *sql.Null[int64]:
+		return cell.V, cell.Valid
+	}
+	return 0, false
+}
+
+// textOf returns the text in a cell, and false if it holds something else.
+func textOf(cell any) (text string, ok bool) {
+	switch cell := cell.(type) {
+	case string:
+		return cell, true
+	case *string:
+		return *cell, true
+	case *sql.Null[string]:
+		return cell.V, cell.Valid
+	}
+	return "", false
 }
 
 // writeQuoted writes an element of an array literal.

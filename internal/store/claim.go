@@ -87,12 +87,6 @@ func (s *Store) Claim(ctx context.Context, p ClaimParams) ([]*Claim, error) {
 	})
 }
 
-// claimKey has what the text of a claim depends on.
-type claimKey struct {
-	formulas string // numbers of the delays
-	slot     bool
-}
-
 // claimAtOnce claims with a single statement.
 func (s *Store) claimAtOnce(ctx context.Context, x runner, p ClaimParams) ([]*Claim, error) {
 	delays := delaysOf(p.Sources)
@@ -104,7 +98,7 @@ func (s *Store) claimAtOnce(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 		}
 	}
 	lanes := statements.LaneColumns.Rows(len(wanted), func(i int) *statements.WantedLane { return &wanted[i] })
-	stmt := s.stmt(stmtKey{name: "claim", variant: claimKey{s.numbersOf(delays), p.Slot != 0}}, func() statements.Stmt {
+	stmt := s.stmt(stmtKey{name: "claim", formulas: s.numbersOf(delays), inSlot: p.Slot != 0}, func() statements.Stmt {
 		params := statements.ClaimParams{Tables: s.tables, InSlot: p.Slot != 0}
 		for _, d := range delays {
 			params.Formulas = append(params.Formulas, d.Formula)
@@ -221,18 +215,18 @@ func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 
 // keysOf returns rows that identify claims.
 func keysOf(claims []*Claim) []statements.Row {
-	var k Key
-	return statements.FenceColumns.Rows(len(claims), func(i int) *Key {
-		k = Key{TaskID: claims[i].ID, Fence: claims[i].Fence}
-		return &k
-	})
+	keys := make([]Key, len(claims))
+	for i, c := range claims {
+		keys[i] = Key{TaskID: c.ID, Fence: c.Fence}
+	}
+	return statements.FenceColumns.Rows(len(keys), func(i int) *Key { return &keys[i] })
 }
 
 // claimLane returns the statement that finds the due tasks of a lane.
 func (s *Store) claimLane(w Source) statements.Stmt {
 	key := stmtKey{name: "claim lane"}
 	if w.formula() != nil {
-		key.variant = claimKey{formulas: s.numbersOf([]*Delay{w.Delay})}
+		key.formulas = s.numbersOf([]*Delay{w.Delay})
 	}
 	return s.stmt(key, func() statements.Stmt { return statements.ClaimLane(s.server, s.tables, w.formula()) })
 }
@@ -242,7 +236,7 @@ func (s *Store) claimLane(w Source) statements.Stmt {
 // the engine can skip them.
 func (s *Store) owned(ctx context.Context, x runner, worker string, fences []statements.Row, lock bool) (map[int64]bool, error) {
 	size := s.size(len(fences))
-	stmt := s.stmt(stmtKey{"owned", size, lock}, func() statements.Stmt { return statements.Owned(s.server, s.tables, size, lock) })
+	stmt := s.stmt(stmtKey{name: "owned", size: size, lock: lock}, func() statements.Stmt { return statements.Owned(s.server, s.tables, size, lock) })
 	ids, err := int64s(ctx, x, stmt, statements.Values{"worker": worker}, fences)
-	return setOf(ids), err
+	return SetOf(ids), err
 }

@@ -19,8 +19,11 @@ func (s *Store) Clean(ctx context.Context, queue, state string, retention time.D
 		if err != nil || n == 0 {
 			return 0, err
 		}
-		var k Key
-		rows := statements.IDColumns.Rows(n, func(i int) *Key { k.TaskID = ids[i]; return &k })
+		keys := make([]Key, n)
+		for i, id := range ids {
+			keys[i].TaskID = id
+		}
+		rows := statements.IDColumns.Rows(n, func(i int) *Key { return &keys[i] })
 		if _, err := x.exec(ctx, s.batch("drop", n, statements.Drop), nil, rows); err != nil {
 			return 0, err
 		}

@@ -43,7 +43,7 @@ const (
 // onConn runs fn on a connection of the pool. It runs fn again on another connection
 // if the connection was dead and fn sent nothing that must not be sent again.
 func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
-	open := s.db.Stats().OpenConnections // as many may be dead
+	open := 0 // connections when the first was dead; all of them may be
 	for try := 1; ; try++ {
 		held, err := s.db.Conn(ctx)
 		if err != nil {
@@ -73,8 +73,10 @@ func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err() // which is why the driver gave the connection up
-		case sent || try > open:
+		case sent || try > 1 && try > open:
 			return err
+		case try == 1:
+			open = s.db.Stats().OpenConnections + 1 // the pool has already discarded this one
 		}
 	}
 }

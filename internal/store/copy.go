@@ -5,9 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
@@ -60,13 +57,10 @@ func (s *Store) newIDs(ctx context.Context, c *conn, n int) (ids []int64, now in
 	return ids, now, err
 }
 
-// copyKey has what the text of a COPY depends on.
-type copyKey struct{ plain bool }
-
 // stream sends entries in the format of COPY, many at a time.
 func (s *Store) stream(ctx context.Context, c *conn, entries []Entry, ids []int64, now int64) (err error) {
 	plain := allPlain(entries)
-	text := s.stmt(stmtKey{name: "copy", variant: copyKey{plain}}, func() statements.Stmt { return statements.Copy(s.server, s.tables, plain) }).SQL
+	text := s.stmt(stmtKey{name: "copy", plain: plain}, func() statements.Stmt { return statements.Copy(s.server, s.tables, plain) }).SQL
 	stmt, err := c.prepareAnew(ctx, text)
 	if err != nil {
 		return err
@@ -77,8 +71,8 @@ func (s *Store) stream(ctx context.Context, c *conn, entries []Entry, ids []int6
 		return fmt.Errorf("%T cannot send the rows of a COPY", stmt)
 	}
 	var lines []byte
-	for i, e := range entries {
-		lines = appendCopy(lines, e, plain, ids[i], now)
+	for i := range entries {
+		lines = statements.AppendCopy(lines, &entries[i], plain, ids[i], now)
 		if len(lines) < copyChunk && i < len(entries)-1 {
 			lines = append(lines, '\n')
 			continue
@@ -99,24 +93,3 @@ type copier interface {
 
 // copyChunk is the number of bytes after which lines are sent.
 const copyChunk = 32 << 10
-
-// copyEscapes escapes the characters that COPY's text format uses itself.
-var copyEscapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
-
-// appendCopy appends an entry as a line for statements.Copy, without its end.
-func appendCopy(line []byte, e Entry, plain bool, id, now int64) []byte {
-	line = strconv.AppendInt(line, id, 10)
-	line = append(append(line, '\t'), copyEscapes.Replace(e.Queue)...)
-	line = append(append(line, '\t'), copyEscapes.Replace(e.Kind)...)
-	if !plain {
-		anchor := now + e.Delay
-		if e.At.Valid {
-			anchor = e.At.V
-		}
-		line = append(append(line, '\t'), copyEscapes.Replace(e.Policy)...)
-		line = strconv.AppendInt(append(line, '\t'), int64(e.Priority), 10)
-		line = strconv.AppendInt(append(line, '\t'), int64(e.MaxAttempts), 10)
-		line = time.UnixMicro(anchor).UTC().AppendFormat(append(line, '\t'), "2006-01-02 15:04:05.999999Z")
-	}
-	return append(append(line, '\t'), copyEscapes.Replace(e.Payload)...)
-}

@@ -87,13 +87,14 @@ func (s *Store) insertStmt(batch []Entry) (statements.Stmt, statements.Values, [
 		columns = statements.PlainColumns
 	}
 	values := statements.Values{"channel": s.Channel()}
-	columns.Set(values, &batch[0])
-	key := stmtKey{variant: params.Plain, size: s.size(len(batch))}
+	key := stmtKey{plain: params.Plain, size: s.size(len(batch))}
 	switch {
 	case len(batch) == 1:
+		columns.Set(values, &batch[0])
 		key.name = "enqueue one"
 		return s.stmt(key, func() statements.Stmt { return statements.EnqueueOne(s.server, params) }), values, nil
 	case statements.HasEnqueueAlike(s.server) && !slices.ContainsFunc(batch, func(e Entry) bool { return !alike(e, batch[0]) }):
+		columns.Set(values, &batch[0])
 		key.name, columns = "enqueue alike", statements.PayloadColumns
 		stmt := s.stmt(key, func() statements.Stmt { return statements.EnqueueAlike(s.server, params, key.size) })
 		return stmt, values, columns.Rows(len(batch), func(i int) *Entry { return &batch[i] })

@@ -37,7 +37,7 @@ func (s *Store) Tasks(ctx context.Context, f Filter) ([]Task, error) {
 }
 
 func (s *Store) list(ctx context.Context, p statements.ListParams, values statements.Values) (list []Task, err error) {
-	stmt := s.stmt(stmtKey{name: "list", variant: p}, func() statements.Stmt { return statements.List(s.server, s.tables, p) })
+	stmt := s.stmt(stmtKey{name: "list", filter: p}, func() statements.Stmt { return statements.List(s.server, s.tables, p) })
 	err = s.read(ctx, stmt, values, func() { list = list[:0] }, func(r row) error {
 		var t Task
 		err := statements.TaskColumns.Scan(r, &t)

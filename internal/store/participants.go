@@ -18,7 +18,7 @@ type participant interface {
 
 // join runs the participants of a settle. They do not see settlements that were lost.
 func (s *Store) join(ctx context.Context, x runner, batch []*Settlement, lost []int64) error {
-	missed := setOf(lost)
+	missed := SetOf(lost)
 	for _, p := range s.participants {
 		var joined []*Settlement
 		for _, e := range batch {

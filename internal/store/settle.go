@@ -102,8 +102,7 @@ func (s *Store) lock(ctx context.Context, x runner, worker string, fences []stat
 		}
 	}
 	for _, f := range fences {
-		id, _ := f[0].(int64)
-		switch {
+		switch id := f.ID(); {
 		case free[id]:
 		case mine[id]:
 			rest.Locked = append(rest.Locked, id)
@@ -195,10 +194,10 @@ func (s *Store) change(ctx context.Context, x runner, stmt statements.Stmt, valu
 	if err != nil || len(ids) == len(rows) {
 		return len(ids), nil, err
 	}
-	hit := setOf(ids)
+	hit := SetOf(ids)
 	for _, r := range rows {
-		if id, _ := r[0].(int64); !hit[id] {
-			missing = append(missing, id)
+		if !hit[r.ID()] {
+			missing = append(missing, r.ID())
 		}
 	}
 	return len(ids), missing, nil
@@ -213,7 +212,7 @@ func (s *Store) Extend(ctx context.Context, worker string, lease time.Duration, 
 		if err != nil || len(free) == 0 {
 			return left, err
 		}
-		live := slices.DeleteFunc(slices.Clone(fences), func(f statements.Row) bool { id, _ := f[0].(int64); return !free[id] })
+		live := slices.DeleteFunc(slices.Clone(fences), func(f statements.Row) bool { return !free[f.ID()] })
 		values := statements.Values{"worker": worker, "lease": lease.Microseconds()}
 		_, lost, err := s.change(ctx, x, s.batch("extend", len(live), statements.Extend), values, live)
 		left.Lost = append(left.Lost, lost...)

@@ -51,7 +51,7 @@ type Store struct {
 	mu        sync.Mutex
 	refreshed time.Time // when statistics were last refreshed
 	made      map[stmtKey]statements.Stmt
-	delays    map[string]uint32 // numbers of the texts of delays, for claimKey
+	delays    map[string]uint32 // numbers of the texts of delays, for stmtKey.formulas
 	nextDelay uint32
 	conns     map[any]*conn // by the driver's connection
 }
@@ -82,12 +82,15 @@ func (s *Store) Server() dialect.Server { return s.server }
 // Channel returns the channel on which listeners are notified of enqueued tasks.
 func (s *Store) Channel() string { return s.tables.Prefix + "due" }
 
-// stmtKey identifies a statement by its name, the number of rows it takes, and a
-// comparable value of what else its text depends on.
+// stmtKey identifies a statement by its name and by all else that its text depends on.
 type stmtKey struct {
-	name    string
-	size    int
-	variant any
+	name     string
+	size     int    // rows of the batch
+	formulas string // of a claim: the numbers of its delays, see numbersOf
+	inSlot   bool   // a claim takes a claim slot
+	plain    bool   // new tasks are plain
+	lock     bool   // rows are locked
+	filter   statements.ListParams
 }
 
 // maxMade is the greatest number of statements that a store remembers. Each
@@ -189,8 +192,8 @@ type (
 	Record = statements.AttemptEntry
 )
 
-// setOf returns a set of ids.
-func setOf(ids []int64) map[int64]bool {
+// SetOf returns a set of ids.
+func SetOf(ids []int64) map[int64]bool {
 	set := make(map[int64]bool, len(ids))
 	for _, id := range ids {
 		set[id] = true

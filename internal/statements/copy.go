@@ -1,0 +1,70 @@
+package statements
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+)
+
+// CopyIDs selects the ids of :rows tasks that [Copy] will store, ascending, and
+// with each the database's now in microseconds since 1970. It is for servers
+// with Caps.Copy. Parameters: table, rows, where table is the name that
+// [dialect.Tables.Name] returns.
+func CopyIDs(s dialect.Server) Stmt {
+	return newBuilder(s, dialect.Tables{}).stmt(`
+select nextval((select pg_get_serial_sequence(:table, 'id')::regclass)), (select {micros {now}})
+from generate_series(1, {int :rows})`)
+}
+
+// Copy takes tasks as a stream of lines that [AppendCopy] makes, on servers with
+// Caps.Copy. Lines of plain tasks, as in [EnqueueParams], are half as much to read.
+func Copy(s dialect.Server, tables dialect.Tables, plain bool) Stmt {
+	b := newBuilder(s, tables)
+	names := []string{"id"}
+	for _, c := range (EnqueueParams{Plain: plain}).columns() {
+		switch c.Name {
+		case "at":
+		case "delay": // together with at it is updated_at
+			names = append(names, "updated_at")
+		default:
+			names = append(names, c.Name)
+		}
+	}
+	b.set("columns", commas(names))
+	return b.stmt(`
+copy {tasks} ({columns}) from stdin`)
+}
+
+// AppendCopy appends a task as a line for [Copy], without its end. now is the
+// database's time in microseconds since 1970.
+func AppendCopy(line []byte, e *Entry, plain bool, id, now int64) []byte {
+	line = strconv.AppendInt(line, id, 10)
+	for _, c := range (EnqueueParams{Plain: plain}).columns() {
+		switch c.Name {
+		case "at":
+		case "delay":
+			anchor := now + e.Delay
+			if e.At.Valid {
+				anchor = e.At.V
+			}
+			line = time.UnixMicro(anchor).UTC().AppendFormat(append(line, '\t'), "2006-01-02 15:04:05.999999Z")
+		default:
+			line = appendCell(append(line, '\t'), c.field(e))
+		}
+	}
+	return line
+}
+
+// copyEscapes escapes the characters that COPY's text format uses itself.
+var copyEscapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
+
+// appendCell appends a number or a text in COPY's text format.
+func appendCell(line []byte, field any) []byte {
+	if n, ok := intOf(field); ok {
+		return strconv.AppendInt(line, n, 10)
+	}
+	text, _ := textOf(field)
+	return append(line, copyEscapes.Replace(text)...)
+}
