@@ -196,3 +196,15 @@ func (q *Queue) enqueued(entries []store.Entry) {
 		w.enqueued(entries)
 	}
 }
+
+// wakeWorker is middleware that notifies the worker of this process, if Run is
+// running, of tasks that were stored. It does not know when tx commits.
+func (q *Queue) wakeWorker(next enqueueFunc) enqueueFunc {
+	return func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
+		ids, err := next(ctx, tx, tasks)
+		if err == nil && tx == nil {
+			q.enqueued(tasks.entries)
+		}
+		return ids, err
+	}
+}

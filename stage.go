@@ -25,7 +25,7 @@ type stage interface {
 	stage(ctx context.Context, tx Tx, tasks *pending) error
 }
 
-// inStages is middleware that runs a stage before tasks are stored.
+// inStages is middleware that runs stages before tasks are stored.
 func inStages(list ...stage) func(enqueueFunc) enqueueFunc {
 	return func(next enqueueFunc) enqueueFunc {
 		return func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
@@ -36,17 +36,5 @@ func inStages(list ...stage) func(enqueueFunc) enqueueFunc {
 			}
 			return next(ctx, tx, tasks)
 		}
-	}
-}
-
-// wakeWorker is middleware that notifies the worker of this process, if Run is
-// running, of tasks that were stored. It does not know when tx commits.
-func (q *Queue) wakeWorker(next enqueueFunc) enqueueFunc {
-	return func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
-		ids, err := next(ctx, tx, tasks)
-		if err == nil && tx == nil {
-			q.enqueued(tasks.entries)
-		}
-		return ids, err
 	}
 }
