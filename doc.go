@@ -55,10 +55,10 @@
 //
 // Imports go one way, which a test enforces:
 //
-//	dialect ← sqlgen ← {backoff, internal/statements} ← {internal/store, migrations} ← falldue ← queuetest ← {cmd, examples}
+//	dialect ← sqlgen ← {backoff, internal/statements} ← {internal/store, migrations} ← falldue ← {queuetest, ops} ← {cmd, examples}
 //
 // Package backoff has the policies, sqlgen the expressions behind them, and
 // dialect the properties of each engine. Package internal/statements has the SQL
 // of the queue, and internal/store runs it. Package queuetest is the conformance
-// suite for any engine and driver.
+// suite for any engine and driver. Package ops previews what policies do.
 package falldue

@@ -152,6 +152,7 @@ var (
 		"migrations": linkedByMigrations,
 		"falldue":    linkedByRoot,
 		"queuetest":  linkedByRoot,
+		"ops":        linkedByDialect,
 		"pgnotify":   {"github.com/lib/pq"},
 	}
 )

@@ -1,0 +1,91 @@
+package ops
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+)
+
+// Schedule is when a task runs again whose attempts all fail, and when it is given up.
+// Handlers take no time in it. All times count from the first failure.
+type Schedule struct {
+	// Retries are the retries in their order.
+	Retries []Retry
+	// Fewest and Most are how many attempts the task has in all before it is given up.
+	// They differ if the policy limits the elapsed time and has a jitter. Both are 0 if
+	// the task is not given up after the last of Retries.
+	Fewest, Most int
+	// Earliest and Latest bound the time of the attempt after which it is given up.
+	Earliest, Latest time.Duration
+}
+
+// Retry is one retry of a task.
+type Retry struct {
+	// N is the number of attempts that have failed before.
+	N int
+	// Delay is the shortest wait before the retry. The wait is drawn from Delay to
+	// Delay + Jitter.
+	Delay, Jitter time.Duration
+	// Earliest and Latest bound the time at which the retry is due.
+	Earliest, Latest time.Duration
+}
+
+// maxRetries is the greatest number of retries of a Schedule.
+const maxRetries = 1_000_000
+
+// Preview returns the schedule that a policy gives, up to the number of retries. The
+// error is that of an invalid policy, or says which numbers of retries are allowed: 1
+// to 1,000,000.
+func Preview(p backoff.Policy, retries int) (Schedule, error) {
+	if err := p.Err(); err != nil {
+		return Schedule{}, err
+	}
+	if retries < 1 || retries > maxRetries {
+		return Schedule{}, fmt.Errorf("ops: %d retries; allowed are 1 to %d", retries, maxRetries)
+	}
+	var s Schedule
+	var earliest, latest time.Duration // of the attempt that fails
+	for n := 1; ; n++ {
+		delay, jitter := p.Wait(int64(n))
+		longest := sum(delay, jitter)
+		if isLast := ends(p, n, sum(latest, longest)); isLast && s.Fewest == 0 {
+			// The waits before were the longest, or this is the limit on attempts.
+			s.Fewest, s.Latest = n, latest
+			if limit := p.MaxElapsed(); limit > 0 {
+				s.Latest = limit
+			}
+			s.Earliest = earliest
+		}
+		if ends(p, n, sum(earliest, delay)) {
+			s.Most = n
+			s.Latest = min(s.Latest, latest)
+			return s, nil
+		}
+		if n > retries {
+			s.Fewest, s.Earliest, s.Latest = 0, 0, 0
+			return s, nil
+		}
+		earliest, latest = sum(earliest, delay), sum(latest, longest)
+		if limit := p.MaxElapsed(); limit > 0 {
+			latest = min(latest, limit)
+		}
+		s.Retries = append(s.Retries, Retry{N: n, Delay: delay, Jitter: jitter, Earliest: earliest, Latest: latest})
+	}
+}
+
+// ends reports whether a policy gives a task up after n failures, if its next attempt
+// would begin at next.
+func ends(p backoff.Policy, n int, next time.Duration) bool {
+	return p.MaxAttempts() > 0 && n >= p.MaxAttempts() || p.MaxElapsed() > 0 && next > p.MaxElapsed()
+}
+
+// sum adds durations that are not negative. It returns the longest duration, 292 years,
+// instead of a longer one.
+func sum(a, b time.Duration) time.Duration {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
