@@ -86,6 +86,9 @@ type Caps struct {
 	// takes a value that it has not seen for rare. It then prefers an equality on
 	// a column without an index to a lookup by key.
 	ValueStatistics bool
+	// KeepsPlans: a prepared statement keeps its plan when the table grows, until
+	// statistics are updated. One that takes long is therefore prepared anew.
+	KeepsPlans bool
 
 	// Schemas: a database has schemas, and CREATE SCHEMA makes them.
 	Schemas bool

@@ -17,7 +17,7 @@ var engines = []Server{
 	{Dialect: postgres{}, Caps: Caps{
 		LockRows: true, SkipLocked: true, Locks: AdvisoryLocks, CancelledCommitSucceeds: true,
 		InsertReturning: true, UpdateReturning: true, WritableCTE: true, Lateral: true, RowAddress: "ctid", Upsert: OnConflict, Copy: true, Notify: true,
-		Rows: Arrays, TypedParameters: true, LaneExpression: true, ValueStatistics: true,
+		Rows: Arrays, TypedParameters: true, LaneExpression: true, ValueStatistics: true, KeepsPlans: true,
 		Schemas: true, ReservedPrefix: "pg_", Migrations: "postgres",
 	}},
 	{Dialect: mysql{MySQL}, Caps: Caps{

@@ -18,9 +18,10 @@ import (
 // instead of database/sql's. No statement is sent again, statements stay prepared,
 // and values are converted only once.
 type conn struct {
-	driver     any                    // the driver's connection
-	prepared   map[string]driver.Stmt // by their texts
-	lastAnswer time.Time              // when the last answer came
+	driver     any                  // the driver's connection
+	keepsPlans bool                 // Caps.KeepsPlans
+	prepared   map[string]*prepared // by their texts
+	lastAnswer time.Time            // when the last answer came
 
 	// Set while the connection is in use:
 	sent   bool // a statement was sent that must not be sent again
@@ -85,7 +86,7 @@ func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
 // false if the store cannot remember it, and the caller must clear it.
 func (s *Store) conn(dc any) (_ *conn, known bool) {
 	if !reflect.ValueOf(dc).Comparable() { // from a driver that wraps another
-		return &conn{driver: dc, prepared: map[string]driver.Stmt{}}, false
+		return s.newConn(dc), false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,10 +95,14 @@ func (s *Store) conn(dc any) (_ *conn, known bool) {
 		if len(s.conns) >= max(maxConns, 2*s.db.Stats().OpenConnections) {
 			clear(s.conns)
 		}
-		c = &conn{driver: dc, prepared: map[string]driver.Stmt{}}
+		c = s.newConn(dc)
 		s.conns[dc] = c
 	}
 	return c, true
+}
+
+func (s *Store) newConn(dc any) *conn {
+	return &conn{driver: dc, keepsPlans: s.server.Caps.KeepsPlans, prepared: map[string]*prepared{}}
 }
 
 // clear closes the prepared statements.
@@ -110,8 +115,13 @@ func (c *conn) clear() {
 
 // prepare returns the prepared statement of a text, which it prepares on the first
 // call. Its error is driver.ErrBadConn if the connection is dead.
-func (c *conn) prepare(ctx context.Context, text string) (stmt driver.Stmt, err error) {
-	if stmt = c.prepared[text]; stmt != nil {
+func (c *conn) prepare(ctx context.Context, text string) (stmt *prepared, err error) {
+	if stmt = c.prepared[text]; stmt != nil && c.keepsPlans && stmt.outdated() {
+		_ = stmt.Close() // a statement that is not closed ends with its connection
+		delete(c.prepared, text)
+		stmt = nil
+	}
+	if stmt != nil {
 		if ping, ok := c.driver.(driver.Pinger); ok && time.Since(c.lastAnswer) > trustedFor {
 			if err = ping.Ping(ctx); err == nil {
 				c.lastAnswer = time.Now()
@@ -122,9 +132,11 @@ func (c *conn) prepare(ctx context.Context, text string) (stmt driver.Stmt, err 
 	if len(c.prepared) >= maxPrepared {
 		c.clear()
 	}
-	if stmt, err = c.prepareAnew(ctx, text); err != nil {
+	anew, err := c.prepareAnew(ctx, text)
+	if err != nil {
 		return nil, err
 	}
+	stmt = &prepared{Stmt: anew, at: time.Now()}
 	c.prepared[text] = stmt
 	return stmt, nil
 }
@@ -145,21 +157,20 @@ func (c *conn) query(ctx context.Context, stmt statements.Stmt, values statement
 	return c.queryPrepared(ctx, ready, stmt.Bind(values, rows), f)
 }
 
-func (c *conn) queryPrepared(ctx context.Context, stmt driver.Stmt, args []any, f func(row) error) error {
+func (c *conn) queryPrepared(ctx context.Context, stmt *prepared, args []any, f func(row) error) error {
 	named, err := namedValues(args)
 	if err != nil {
 		return err
 	}
-	q, ok := stmt.(driver.StmtQueryContext)
+	q, ok := stmt.Stmt.(driver.StmtQueryContext)
 	if !ok {
-		return fmt.Errorf("%T cannot query with a context", stmt)
+		return fmt.Errorf("%T cannot query with a context", stmt.Stmt)
 	}
+	sent := time.Now()
 	result, err := q.QueryContext(ctx, named)
-	if err := eachDriver(result, err, f); err != nil {
-		return err
-	}
-	c.lastAnswer = time.Now()
-	return nil
+	err = eachDriver(result, err, f)
+	c.ran(stmt, sent, err)
+	return err
 }
 
 func (c *conn) exec(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) (sql.Result, error) {
@@ -170,19 +181,18 @@ func (c *conn) exec(ctx context.Context, stmt statements.Stmt, values statements
 	return c.execPrepared(ctx, ready, stmt.Bind(values, rows))
 }
 
-func (c *conn) execPrepared(ctx context.Context, stmt driver.Stmt, args []any) (sql.Result, error) {
+func (c *conn) execPrepared(ctx context.Context, stmt *prepared, args []any) (sql.Result, error) {
 	named, err := namedValues(args)
 	if err != nil {
 		return nil, err
 	}
-	e, ok := stmt.(driver.StmtExecContext)
+	e, ok := stmt.Stmt.(driver.StmtExecContext)
 	if !ok {
-		return nil, fmt.Errorf("%T cannot execute with a context", stmt)
+		return nil, fmt.Errorf("%T cannot execute with a context", stmt.Stmt)
 	}
+	sent := time.Now()
 	result, err := e.ExecContext(ctx, named)
-	if err == nil {
-		c.lastAnswer = time.Now()
-	}
+	c.ran(stmt, sent, err)
 	return result, err
 }
 
