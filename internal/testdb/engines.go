@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // EnginesVariable is the name of the environment variable that lists the engines
@@ -37,15 +36,13 @@ func unknownEngine(name string) error {
 	return fmt.Errorf("testdb: unknown engine %q; the engines are %s, %s, %s, %s, %s, %s", name, Postgres, MySQL, MariaDB, SQLite, TiDB, Galera)
 }
 
-// enginesOfRun returns the engines of this run. The default depends on which
-// servers are available, which the program serve finds out.
-var enginesOfRun = sync.OnceValues(func() ([]string, error) {
-	value := os.Getenv(EnginesVariable)
-	if value == "" {
-		var err error
-		if value, err = serve("engines"); err != nil {
-			return nil, err
-		}
+// DefaultEngines are the engines of a run for which [EnginesVariable] is not set.
+var DefaultEngines = []string{Postgres, MySQL, MariaDB, SQLite}
+
+// RunEngines returns the engines of this run.
+func RunEngines() ([]string, error) {
+	if value := os.Getenv(EnginesVariable); value != "" {
+		return ParseEngines(value)
 	}
-	return ParseEngines(value)
-})
+	return DefaultEngines, nil
+}

@@ -15,6 +15,9 @@ import (
 
 // installPrograms installs an engine's Debian packages and starts its programs.
 func installPrograms(ctx context.Context, engine string) (*server, error) {
+	if engine == testdb.MySQL {
+		return startFromDebian(ctx, engine, "sid", mysqlPackages) // stable Debian has MariaDB alone
+	}
 	names, ok := map[string][]string{
 		testdb.Postgres: {"postgresql"},
 		testdb.MariaDB:  {"mariadb-server"},
@@ -32,7 +35,7 @@ func installPrograms(ctx context.Context, engine string) (*server, error) {
 // installProgram returns the path of a program that does not belong to an engine. If
 // it is missing, installProgram installs the Debian package of the same name.
 func installProgram(ctx context.Context, program string) (path string, err error) {
-	if path = lookUp(program); path != "" {
+	if path = lookUp("", program); path != "" {
 		return path, nil
 	}
 	use, err := sourceEnabled("apt")
@@ -45,7 +48,7 @@ func installProgram(ctx context.Context, program string) (path string, err error
 	if err != nil {
 		return "", fmt.Errorf("testdb: no program %s in PATH, %s: %w\ninstall it: apt-get install %s", program, strings.Join(folders, ", "), err, program)
 	}
-	return lookUp(program), nil
+	return lookUp("", program), nil
 }
 
 // aptInstall installs Debian packages.

@@ -2,29 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/internal/testdb/galera"
 )
-
-// member is the argument of the watcher of a node, as JSON.
-type member struct {
-	galera.Node
-	First bool // the node starts the cluster; the others join it
-}
-
-// nodeCommands returns the command lines that create and serve a node.
-func nodeCommands(place string) ([][]string, error) {
-	var m member
-	if err := json.Unmarshal([]byte(place), &m); err != nil {
-		return nil, err
-	}
-	create, serve, err := m.Commands(m.First)
-	return [][]string{create, serve}, err
-}
 
 // startCluster starts the nodes of a Galera cluster, and a balancer that spreads
 // connections over them.
@@ -54,17 +37,14 @@ func startCluster(ctx context.Context) (s *server, err error) {
 	}
 	var addresses []string
 	for i, n := range nodes {
-		if _, _, err := n.Commands(i == 0); err != nil {
+		create, serve, err := n.Commands(i == 0)
+		if err != nil {
 			return nil, err
 		}
 		if err := os.Mkdir(n.Folder, 0o700); err != nil {
 			return nil, err
 		}
-		place, err := json.Marshal(member{n, i == 0})
-		if err != nil {
-			return nil, errors.Join(err, os.Remove(n.Folder))
-		}
-		w, err := startWatcher(testdb.Galera, n.Folder, string(place))
+		w, err := startWatcher(plan{Engine: testdb.Galera, Folder: n.Folder, Commands: [][]string{create, serve}})
 		if err != nil {
 			return nil, errors.Join(err, os.Remove(n.Folder))
 		}

@@ -54,7 +54,7 @@ var engines = map[string]engine{
 		driver:       "mysql",
 		dsn:          mysqlDSN,
 		exampleDSN:   "root:password@tcp(127.0.0.1:3306)/mysql",
-		install:      "MySQL's own packages, from dev.mysql.com (Debian has MariaDB only)",
+		install:      "MySQL's own packages, from dev.mysql.com; as root on Debian the tests get them by themselves",
 	},
 	testdb.MariaDB: {
 		image:        "mariadb:11",

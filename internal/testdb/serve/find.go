@@ -18,9 +18,10 @@ const sourcesVariable = "FALLDUE_TEST_SOURCES"
 
 // server is a running server.
 type server struct {
-	dsn    string
-	origin string // where it comes from, for messages
-	stop   func()
+	dsn     string
+	origin  string // where it comes from, for messages
+	version string // set by find
+	stop    func()
 	// restart stops the server, by SIGKILL if kill is set, and starts it again. It
 	// is nil for a server that cannot be restarted.
 	restart func(ctx context.Context, kill bool) error
@@ -34,32 +35,6 @@ var sources = []struct {
 	{"docker", startContainer},
 	{"programs", startPrograms},
 	{"apt", installPrograms},
-}
-
-// wantedEngines returns the engines that the tests run on.
-func wantedEngines(ctx context.Context) ([]string, error) {
-	if value := os.Getenv(testdb.EnginesVariable); value != "" {
-		return testdb.ParseEngines(value)
-	}
-	engines := []string{testdb.Postgres, testdb.MariaDB, testdb.SQLite}
-	if mysqlAvailable(ctx) {
-		return append(engines, testdb.MySQL), nil
-	}
-	fmt.Fprintf(os.Stderr, "testdb: mysql is left out: no %s, no Docker engine, no mysqld program; %s=mysql asks for it\n",
-		testdb.ServerVariable(testdb.MySQL), testdb.EnginesVariable)
-	return engines, nil
-}
-
-func mysqlAvailable(ctx context.Context) bool {
-	if os.Getenv(testdb.ServerVariable(testdb.MySQL)) != "" {
-		return true
-	}
-	if use, _ := sourceEnabled("docker"); use && dockerAvailable(ctx) == nil {
-		return true
-	}
-	use, _ := sourceEnabled("programs")
-	_, err := findPrograms(testdb.MySQL)
-	return use && err == nil
 }
 
 // findAll finds a server for each engine that has servers, concurrently. It returns
@@ -102,8 +77,9 @@ func find(ctx context.Context, engine string) (*server, error) {
 		if err != nil {
 			return nil, fmt.Errorf("testdb: the server named by %s cannot be used: %w", testdb.ServerVariable(engine), err)
 		}
-		report(engine, version, testdb.ServerVariable(engine), begun)
-		return &server{dsn: dsn, stop: func() {}}, nil
+		s := &server{dsn: dsn, origin: testdb.ServerVariable(engine), version: version, stop: func() {}}
+		report(engine, s, begun)
+		return s, nil
 	}
 	tried := []string{testdb.ServerVariable(engine) + ": not set"}
 	for _, source := range sources {
@@ -132,14 +108,15 @@ func find(ctx context.Context, engine string) (*server, error) {
 			tried = append(tried, source.name+": "+err.Error())
 			continue
 		}
-		report(engine, version, s.origin, begun)
+		s.version = version
+		report(engine, s, begun)
 		return s, nil
 	}
 	return nil, missingError(engine, tried)
 }
 
-func report(engine, version, origin string, begun time.Time) {
-	fmt.Fprintf(os.Stderr, "testdb: %s %s from %s, in %.1f s\n", engine, version, origin, time.Since(begun).Seconds())
+func report(engine string, s *server, begun time.Time) {
+	fmt.Fprintf(os.Stderr, "testdb: %s %s from %s, in %.1f s\n", engine, s.version, s.origin, time.Since(begun).Seconds())
 }
 
 // sourceEnabled reports whether the environment allows the named source.

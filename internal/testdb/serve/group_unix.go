@@ -24,6 +24,9 @@ func signalGroup(cmd *exec.Cmd, signal syscall.Signal) error {
 	return syscall.Kill(-cmd.Process.Pid, signal)
 }
 
+// changeRoot makes a command take a folder for /, if the folder is not "".
+func changeRoot(cmd *exec.Cmd, root string) { cmd.SysProcAttr.Chroot = root }
+
 // account is the user that a server runs as; nil is the current user.
 type account struct{ uid, gid uint32 }
 

@@ -10,9 +10,8 @@
 //	                    the DSN again when the server is back
 //	serve install NAME  prints the path of a program that some tests need, and
 //	                    installs its Debian package if it is missing
-//	serve engines       prints the engines that the tests run on
 //
-// Serve uses a sixth form, "serve watch", itself: see watch.go.
+// Serve uses a fifth form, "serve watch", itself: see watch.go.
 //
 // It looks for a server in this order. FALLDUE_TEST_SOURCES, a list separated by
 // commas, limits the last three to those that it names:
@@ -24,7 +23,8 @@
 //   - programs: server programs of this machine, run on a free port of the
 //     loopback interface with a temporary data folder; TiDB's is built from
 //     the module in internal/testdb/tidb
-//   - apt: the same, after installing them from Debian's packages, as root
+//   - apt: the same, after installing them from Debian's packages, as root; those
+//     of MySQL, which Debian sid alone has, in a folder of the user's cache
 //
 // Everything that it started ends with it, even if it is interrupted or killed.
 package main
@@ -37,6 +37,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -51,12 +52,11 @@ func status(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := run(ctx, args)
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
-	case errors.As(err, &exit) && exit.ExitCode() > 0:
-		return exit.ExitCode()
+	}
+	if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() > 0 { //nolint:errorlint // a wrapped one needs its text
+		return exit.ExitCode() // the command has said why
 	}
 	fmt.Fprintln(os.Stderr, err)
 	return 1
@@ -76,16 +76,10 @@ func run(ctx context.Context, args []string) error {
 			fmt.Println(path)
 		}
 		return err
-	case len(args) == 4 && args[0] == "watch":
-		return watch(args[1], args[2], args[3])
-	case len(args) == 1 && args[0] == "engines":
-		engines, err := wantedEngines(ctx)
-		if err == nil {
-			fmt.Println(strings.Join(engines, ","))
-		}
-		return err
+	case len(args) == 2 && args[0] == "watch":
+		return watch(args[1])
 	}
-	return errors.New("usage: serve -- COMMAND…  |  serve hold ENGINE  |  serve keep ENGINE  |  serve install NAME  |  serve engines")
+	return errors.New("usage: serve -- COMMAND…  |  serve hold ENGINE  |  serve keep ENGINE  |  serve install NAME")
 }
 
 // hold starts one server, writes its DSN as a line and runs the server until the
@@ -110,22 +104,62 @@ func hold(ctx context.Context, engine string, in io.Reader, out io.Writer) error
 func runCommand(ctx context.Context, args []string) error {
 	ctx, cancel := untilOrphaned(ctx)
 	defer cancel()
-	engines, err := wantedEngines(ctx)
+	wanted, err := testdb.RunEngines()
 	if err != nil {
 		return err
 	}
-	env := append(os.Environ(), testdb.EnginesVariable+"="+strings.Join(engines, ","))
-	servers, err := findAll(ctx, engines)
+	servers, missing := findAll(ctx, wanted)
 	defer func() {
 		for _, s := range servers {
 			s.stop()
 		}
 	}()
-	for engine, s := range servers {
-		env = append(env, testdb.ServerVariable(engine)+"="+s.dsn)
+	if missing != nil && (ctx.Err() != nil || os.Getenv(testdb.EnginesVariable) != "") {
+		return missing
 	}
-	if err != nil {
+	var found []string
+	env := os.Environ()
+	for _, engine := range wanted {
+		if s := servers[engine]; s != nil {
+			env = append(env, testdb.ServerVariable(engine)+"="+s.dsn)
+		} else if engine != testdb.SQLite {
+			continue
+		}
+		found = append(found, engine)
+	}
+	if missing != nil {
+		fmt.Fprintf(os.Stderr, "%v\ntestdb: the tests run on %s, and fail in the end\n", missing, strings.Join(found, ", "))
+	}
+	env = append(env, testdb.EnginesVariable+"="+strings.Join(found, ","))
+	err = runGroup(ctx, args, env, os.Stdout)
+	if ctx.Err() != nil {
 		return err
 	}
-	return runGroup(ctx, args, env, os.Stdout)
+	// Nobody reads the first lines of a long run.
+	fmt.Fprintln(os.Stderr, "testdb: "+coverage(found, servers))
+	if missing != nil {
+		return errors.Join(missing, err)
+	}
+	return err
+}
+
+// coverage says which engines a run has covered, and which not.
+func coverage(found []string, servers map[string]*server) string {
+	var covered, not []string
+	for _, engine := range found {
+		if s := servers[engine]; s != nil {
+			engine += " " + s.version
+		}
+		covered = append(covered, engine)
+	}
+	for _, engine := range testdb.DefaultEngines {
+		if !slices.Contains(found, engine) {
+			not = append(not, engine)
+		}
+	}
+	text := "these tests ran on " + strings.Join(covered, ", ")
+	if len(not) > 0 {
+		text += "; NOT on " + strings.Join(not, ", ")
+	}
+	return text
 }

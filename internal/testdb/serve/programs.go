@@ -15,6 +15,7 @@ import (
 // programs holds the paths of an engine's programs on this machine.
 type programs struct {
 	engine string
+	root   string // the folder that the programs take for /; "" if they take none
 	create string // creates a data folder; "" if serve does that
 	serve  string // the server
 }
@@ -29,9 +30,9 @@ var folders = []string{
 	"/usr/libexec",
 }
 
-// findPrograms looks for an engine's programs. If there are several versions, it
-// takes the newest.
-func findPrograms(engine string) (programs, error) {
+// findPrograms looks for an engine's programs below root, or on the machine itself if
+// root is "". If there are several versions, it takes the newest.
+func findPrograms(engine, root string) (programs, error) {
 	if engine == testdb.TiDB {
 		program, err := buildTiDB()
 		return programs{engine: engine, serve: program}, err
@@ -41,11 +42,11 @@ func findPrograms(engine string) (programs, error) {
 		testdb.MySQL:    "mysqld",
 		testdb.MariaDB:  "mariadb-install-db",
 	}[engine]
-	p := programs{engine, lookUp(create), lookUp(engines[engine].program)}
+	p := programs{engine, root, lookUp(root, create), lookUp(root, engines[engine].program)}
 	if p.create == "" || p.serve == "" {
 		return p, fmt.Errorf("no program %s in PATH, %s", engines[engine].program, strings.Join(folders, ", "))
 	}
-	if engine == testdb.MySQL {
+	if engine == testdb.MySQL && root == "" {
 		version, err := exec.Command(p.serve, "--version").CombinedOutput()
 		if err != nil {
 			return p, fmt.Errorf("%s --version: %w: %s", p.serve, err, version)
@@ -57,11 +58,16 @@ func findPrograms(engine string) (programs, error) {
 	return p, nil
 }
 
-func lookUp(name string) string {
+// lookUp returns the path of a program as it is below root, or "" if there is none.
+func lookUp(root, name string) string {
 	for _, pattern := range folders {
-		if paths, _ := filepath.Glob(filepath.Join(pattern, name)); len(paths) > 0 {
-			return slices.MaxFunc(paths, func(a, b string) int { return firstNumber(a) - firstNumber(b) })
+		if paths, _ := filepath.Glob(filepath.Join(root, pattern, name)); len(paths) > 0 {
+			newest := slices.MaxFunc(paths, func(a, b string) int { return firstNumber(a[len(root):]) - firstNumber(b[len(root):]) })
+			return newest[len(root):]
 		}
+	}
+	if root != "" {
+		return ""
 	}
 	path, _ := exec.LookPath(name)
 	return path
@@ -107,24 +113,29 @@ func (p programs) commands(dir, port string) [][]string {
 	return [][]string{create, serve}
 }
 
-// startPrograms starts a server from the engine's programs on this machine, with its
-// own data folder and port.
+// startPrograms starts a server from the engine's programs on this machine.
 func startPrograms(ctx context.Context, engine string) (*server, error) {
 	if engine == testdb.Galera {
 		return startCluster(ctx)
 	}
-	p, err := findPrograms(engine)
+	p, err := findPrograms(engine, "")
 	if err != nil {
 		return nil, err
 	}
-	s, err := startWatched(ctx, engine)
+	return p.start(ctx)
+}
+
+// start starts a server with its own data folder and port.
+func (p programs) start(ctx context.Context) (*server, error) {
+	s, err := p.startWatched(ctx)
 	if err != nil && ctx.Err() == nil {
 		// Another process may have taken the free port in the meantime.
-		s, err = startWatched(ctx, engine)
+		s, err = p.startWatched(ctx)
 	}
+	path := filepath.Join(p.root, p.serve)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.serve, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s.origin = p.serve
+	s.origin = path
 	return s, nil
 }

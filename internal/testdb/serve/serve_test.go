@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,11 +26,15 @@ func TestMain(m *testing.M) {
 	if len(os.Args) != 3 {
 		os.Exit(m.Run())
 	}
-	switch dir := os.Args[2]; os.Args[1] {
-	case "watch": // runs a shell for an hour instead of a server
-		_ = supervise(os.Stdin, dir, nil, syscall.SIGKILL, []string{"sh", "-c", "echo $$ >pid.new; mv pid.new pid; sleep 3600"})
+	switch os.Args[1] {
+	case "watch": // as the current user, who may enter a test's folder
+		var p plan
+		if err := json.Unmarshal([]byte(os.Args[2]), &p); err != nil {
+			panic(err)
+		}
+		_ = p.supervise(os.Stdin, nil)
 	case "victim": // a process that runs a server until it is killed
-		if _, err := startWatcher(dir); err != nil {
+		if _, err := startWatcher(shellFor(os.Args[2])); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -37,6 +42,11 @@ func TestMain(m *testing.M) {
 	default:
 		os.Exit(m.Run())
 	}
+}
+
+// shellFor returns the plan of a shell that runs for an hour instead of a server.
+func shellFor(folder string) plan {
+	return plan{Folder: folder, Commands: [][]string{{"sh", "-c", "echo $$ >pid.new; mv pid.new pid; sleep 3600"}}}
 }
 
 // eventually polls until the condition holds.
@@ -97,7 +107,7 @@ func TestServerEndsWhenStopped(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w, err := startWatcher(dir)
+	w, err := startWatcher(shellFor(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,10 +123,10 @@ func TestServerEndsWhenStopped(t *testing.T) {
 
 func TestServerThatFailsReportsWhy(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	in, lifeline := io.Pipe()
 	defer lifeline.Close()
-	err := supervise(in, dir, nil, syscall.SIGKILL, []string{"sh", "-c", "echo the disk is full; exit 3"})
+	p := plan{Folder: t.TempDir(), Commands: [][]string{{"sh", "-c", "echo the disk is full; exit 3"}}}
+	err := p.supervise(in, nil)
 	if err == nil || !strings.Contains(err.Error(), "the disk is full") {
 		t.Errorf("the error lacks the log of the server: %v", err)
 	}
@@ -160,19 +170,73 @@ func TestCommandKeepsItsExitStatus(t *testing.T) {
 	}
 }
 
+// withoutServers makes a test a machine on which no server can be had.
+func withoutServers(t *testing.T) {
+	t.Helper()
+	for _, engine := range testdb.DefaultEngines {
+		t.Setenv(testdb.ServerVariable(engine), "")
+	}
+	t.Setenv(testdb.EnginesVariable, "")
+	t.Setenv(sourcesVariable, "docker")
+	t.Setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+}
+
 func TestErrorForMissingEngineSaysHowToGetIt(t *testing.T) {
-	t.Setenv(testdb.ServerVariable(testdb.MySQL), "")
-	t.Setenv(sourcesVariable, "apt") // Debian has no MySQL
+	withoutServers(t)
 	_, err := find(t.Context(), testdb.MySQL)
 	if err == nil {
-		t.Fatal("found MySQL among Debian's packages")
+		t.Fatal("found MySQL on a machine without servers")
 	}
 	for _, want := range []string{
-		"FALLDUE_TEST_MYSQL=", "FALLDUE_TEST_MYSQL_IMAGE", "mysql:9", "dev.mysql.com", "FALLDUE_TEST_ENGINES",
-		"docker: left out by FALLDUE_TEST_SOURCES", "apt: no package of it in Debian",
+		"FALLDUE_TEST_MYSQL=", "FALLDUE_TEST_MYSQL_IMAGE", "mysql:9", "dev.mysql.com", "as root", "FALLDUE_TEST_ENGINES",
+		"docker: no engine answers", "apt: left out by FALLDUE_TEST_SOURCES",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the message lacks %q:\n%v", want, err)
+		}
+	}
+}
+
+func TestRunWithoutAllServersTestsTheRestAndFails(t *testing.T) {
+	withoutServers(t)
+	ran := filepath.Join(t.TempDir(), "engines")
+	err := runCommand(t.Context(), []string{"sh", "-c", `echo $FALLDUE_TEST_ENGINES >"$0"`, ran})
+	if err == nil {
+		t.Fatal("a run without MySQL, MariaDB and PostgreSQL was taken for a success")
+	}
+	for _, engine := range []string{"mysql", "mariadb", "postgres"} {
+		if !strings.Contains(err.Error(), "no "+engine+" server") {
+			t.Errorf("the error does not name %s:\n%v", engine, err)
+		}
+	}
+	if text, err := os.ReadFile(ran); err != nil || string(text) != "sqlite\n" {
+		t.Errorf("the tests ran on %q (error %v), want sqlite alone", text, err)
+	}
+}
+
+func TestRunWithoutAServerThatWasAskedForFailsAtOnce(t *testing.T) {
+	withoutServers(t)
+	t.Setenv(testdb.EnginesVariable, "mysql,sqlite")
+	ran := filepath.Join(t.TempDir(), "ran")
+	err := runCommand(t.Context(), []string{"touch", ran})
+	if err == nil || !strings.Contains(err.Error(), "no mysql server") {
+		t.Errorf("got %v, want an error that names mysql", err)
+	}
+	if _, err := os.Stat(ran); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the tests ran (error %v)", err)
+	}
+}
+
+func TestLastLineNamesTheEnginesThatWereLeftOut(t *testing.T) {
+	t.Parallel()
+	servers := map[string]*server{testdb.MySQL: {version: "9.7.0"}}
+	for want, engines := range map[string][]string{
+		"these tests ran on sqlite; NOT on postgres, mysql, mariadb":       {testdb.SQLite},
+		"these tests ran on mysql 9.7.0, sqlite; NOT on postgres, mariadb": {testdb.MySQL, testdb.SQLite},
+		"these tests ran on postgres, mysql 9.7.0, mariadb, sqlite":        testdb.DefaultEngines,
+	} {
+		if got := coverage(engines, servers); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,19 +24,31 @@ import (
 // closes the pipe when that process ends, even by SIGKILL; then the watcher stops
 // the server and removes its folder.
 
+// plan is what a watcher does, its argument as JSON.
+type plan struct {
+	Engine   string
+	Root     string     // the folder that the commands take for /, or ""
+	Folder   string     // of the server, below Root; removed at the end
+	Commands [][]string // run one after the other; the last one is the server
+}
+
 type watcher struct {
 	lifeline io.Closer
 	ended    chan struct{} // closed when the watcher has ended
 	stderr   bytes.Buffer  // may be read after ended is closed
 }
 
-// startWatcher starts this program again as "serve watch" with arguments.
-func startWatcher(args ...string) (*watcher, error) {
+// startWatcher starts this program again as "serve watch".
+func startWatcher(p plan) (*watcher, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, append([]string{"watch"}, args...)...)
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "watch", string(text))
 	inOwnGroup(cmd) // so that an interrupt from the terminal does not reach it
 	w := &watcher{ended: make(chan struct{})}
 	cmd.Stderr = &w.stderr
@@ -59,8 +72,12 @@ func (w *watcher) stop() {
 }
 
 // startWatched starts a server program and waits until it answers.
-func startWatched(ctx context.Context, engine string) (*server, error) {
-	dir, err := os.MkdirTemp("", "falldue-"+engine+"-")
+func (p programs) startWatched(ctx context.Context) (*server, error) {
+	temp := os.TempDir()
+	if p.root != "" {
+		temp = filepath.Join(p.root, "tmp")
+	}
+	dir, err := os.MkdirTemp(temp, "falldue-"+p.engine+"-")
 	if err != nil {
 		return nil, err
 	}
@@ -68,13 +85,15 @@ func startWatched(ctx context.Context, engine string) (*server, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	w, err := startWatcher(engine, dir, port)
+	todo := plan{Engine: p.engine, Root: p.root, Folder: dir}
+	todo.Commands = p.commands(todo.seen(), port)
+	w, err := startWatcher(todo)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	dsn := engines[engine].dsn("", net.JoinHostPort("127.0.0.1", port))
+	dsn := engines[p.engine].dsn("", net.JoinHostPort("127.0.0.1", port))
 	err = w.await(ctx, func(ctx context.Context) error {
-		_, err := testdb.Check(ctx, engine, dsn)
+		_, err := testdb.Check(ctx, p.engine, dsn)
 		return err
 	})
 	if err != nil {
@@ -113,58 +132,50 @@ func (w *watcher) awaitAnswer(ctx context.Context, answers func(context.Context)
 	}
 }
 
-// watch runs an engine's programs and watches over them. place is the port of the
-// server, or the member of a cluster as JSON.
-func watch(engine, dir, place string) error {
-	lines, err := commandLines(engine, dir, place)
+// watch is the main function of a watcher, with a plan as JSON.
+func watch(text string) error {
+	var p plan
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return err
+	}
+	user, err := serverAccount(p.Engine)
 	if err != nil {
 		return err
 	}
-	user, err := serverAccount(engine)
-	if err != nil {
-		return err
-	}
+	return p.supervise(os.Stdin, user)
+}
+
+// seen returns the folder's path as the commands see it.
+func (p plan) seen() string { return strings.TrimPrefix(p.Folder, p.Root) }
+
+// supervise runs the commands in the folder until in ends. Then it ends the running
+// command, and removes the folder.
+func (p plan) supervise(in io.Reader, user *account) (err error) {
+	defer func() { err = errors.Join(err, os.RemoveAll(p.Folder)) }()
 	// SIGQUIT is PostgreSQL's immediate shutdown. The other servers are killed,
 	// because nobody reads their data again.
 	kill := syscall.SIGKILL
-	if engine == testdb.Postgres {
+	if p.Engine == testdb.Postgres {
 		kill = syscall.SIGQUIT
 	}
-	return supervise(os.Stdin, dir, user, kill, lines...)
-}
-
-func commandLines(engine, dir, place string) ([][]string, error) {
-	if engine == testdb.Galera {
-		return nodeCommands(place)
-	}
-	p, err := findPrograms(engine)
-	if err != nil {
-		return nil, err
-	}
-	return p.commands(dir, place), nil
-}
-
-// supervise runs commands one after the other, in the folder dir, until in ends. Then
-// it ends the running command with the signal kill, and removes dir.
-func supervise(in io.Reader, dir string, user *account, kill syscall.Signal, commands ...[]string) (err error) {
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	ctx, cancel := untilEOF(context.Background(), in)
 	defer cancel()
-	log, err := os.Create(filepath.Join(dir, "log"))
+	log, err := os.Create(filepath.Join(p.Folder, "log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	if err := user.chown(dir); err != nil {
+	if err := user.chown(p.Folder); err != nil {
 		return err
 	}
-	for _, args := range commands {
+	for _, args := range p.Commands {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "TMPDIR="+dir) // TiDB leaves files there
+		cmd.Dir = p.seen()
+		cmd.Env = append(os.Environ(), "TMPDIR="+p.seen()) // TiDB leaves files there
 		cmd.Stdout, cmd.Stderr = log, log
 		inOwnGroup(cmd)
 		user.runAs(cmd)
+		changeRoot(cmd, p.Root)
 		cmd.Cancel = func() error { return signalGroup(cmd, kill) }
 		cmd.WaitDelay = 10 * time.Second
 		err := cmd.Run()

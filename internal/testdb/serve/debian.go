@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// debianRoot is the script that makes a folder with a small Debian in it. CI makes
+// its images from these folders too.
+//
+//go:embed debian-root
+var debianRoot string
+
+// mysqlPackages are what mysqld needs; its package does not depend on the library.
+const mysqlPackages = "mysql-server-core,libaio1t64"
+
+// startFromDebian starts a server from the packages of a release of Debian, whichever
+// release this machine has. It installs them in a folder of the user's cache, and
+// the programs take that folder for /.
+func startFromDebian(ctx context.Context, engine, suite, packages string) (*server, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("a folder with another Debian takes root")
+	}
+	if lookUp("", "debootstrap") == "" {
+		if err := aptInstall(ctx, "debootstrap", "debian-archive-keyring"); err != nil {
+			return nil, err
+		}
+	}
+	fmt.Fprintf(os.Stderr, "testdb: %s of Debian %s; the first time this takes a minute\n", packages, suite)
+	script := exec.CommandContext(ctx, "sh", "-c", debianRoot, "debian-root", suite, packages)
+	inOwnGroup(script)
+	script.Cancel = func() error { return signalGroup(script, syscall.SIGTERM) }
+	root, err := output(script)
+	if err != nil {
+		return nil, fmt.Errorf("debootstrap: %w", err)
+	}
+	p, err := findPrograms(engine, root)
+	if err != nil {
+		return nil, err
+	}
+	return p.start(ctx)
+}
