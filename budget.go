@@ -1,57 +1,48 @@
 package falldue
 
 import (
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/falldue/falldue/internal/store"
 )
 
-const (
-	// maxPrefetch is the greatest number of claimed tasks that wait for a handler.
-	maxPrefetch = 2 * store.MaxBatch
-	// prefetchTime is how far ahead a worker claims, at the rate at which its
-	// handlers return. It hides the time that a claim takes, and is too short to
-	// keep tasks from idle workers.
-	prefetchTime = 20 * time.Millisecond
-	// rateWindow is the shortest time over which the rate is measured.
-	rateWindow = 5 * time.Millisecond
-)
+// maxPrefetch is the greatest number of claimed tasks that wait for a handler.
+const maxPrefetch = 2 * store.MaxBatch
 
 // budget decides how many tasks of a queue to claim: one for each free handler, and
 // a few more, so that handlers need not wait for the next claim.
 type budget struct {
-	limit int           // handlers that may run at once
-	freed chan struct{} // signalled when there may be room for more tasks
+	limit       int           // handlers that may run at once
+	maxPrefetch int           // tasks that may wait for a handler
+	freed       chan struct{} // signalled when there may be room for more tasks
 
 	unfinished atomic.Int64 // tasks that are claimed or being claimed and whose handlers have not returned
-	finished   atomic.Int64 // handlers that returned since the rate was last measured
-
-	mu       sync.Mutex
-	rate     float64 // handlers that returned per second, a moving average
-	measured time.Time
+	ahead      atomic.Int64 // tasks to claim beside those for free handlers
+	stalled    atomic.Bool  // tasks waited in vain, and no handler has returned since
 }
 
-func newBudget(limit int) *budget {
-	return &budget{limit: limit, freed: make(chan struct{}, 1), measured: time.Now()}
+func newBudget(limit, maxPrefetch int) *budget {
+	return &budget{limit: limit, maxPrefetch: max(maxPrefetch, 0), freed: make(chan struct{}, 1)}
 }
+
+// prefetch sets how many tasks to claim ahead.
+func (b *budget) prefetch(n int) { b.ahead.Store(int64(min(n, b.maxPrefetch))) }
 
 // room returns how many tasks to claim now. It is 0 while enough are claimed.
 func (b *budget) room() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if since := time.Since(b.measured); since > rateWindow {
-		now := float64(b.finished.Swap(0)) / since.Seconds()
-		b.rate, b.measured = (b.rate+now)/2, time.Now()
+	ahead := int(b.ahead.Load())
+	if b.stalled.Load() {
+		ahead = 0
 	}
-	ahead := min(int(b.rate*prefetchTime.Seconds()), maxPrefetch)
-	room := b.limit + ahead - int(b.unfinished.Load())
+	room := b.free() + ahead
 	if room <= ahead/2 {
 		return 0
 	}
 	return min(room, store.MaxBatch)
 }
+
+// free returns how many handlers are free. It is negative if tasks wait for handlers.
+func (b *budget) free() int { return b.limit - int(b.unfinished.Load()) }
 
 // claiming counts the tasks that a claim may take.
 func (b *budget) claiming(n int) { b.unfinished.Add(int64(n)) }
@@ -64,9 +55,18 @@ func (b *budget) claimed(n, of int) {
 	}
 }
 
-// returned counts a handler that returned or will never start.
+// returned counts a handler that returned.
 func (b *budget) returned() {
+	b.stalled.Store(false)
 	b.unfinished.Add(-1)
-	b.finished.Add(1)
+	signal(b.freed)
+}
+
+// waitedInVain counts a task that is given back since no handler was free for it.
+// Nothing is claimed ahead until a handler returns: those that run take longer than
+// their kinds did before.
+func (b *budget) waitedInVain() {
+	b.stalled.Store(true)
+	b.unfinished.Add(-1)
 	signal(b.freed)
 }

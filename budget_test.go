@@ -11,44 +11,79 @@ import (
 // TestBudgetClaimsForFreeHandlersAndALittleAhead checks how many tasks a worker claims.
 func TestBudgetClaimsForFreeHandlersAndALittleAhead(t *testing.T) {
 	t.Parallel()
+	b := newBudget(10, maxPrefetch)
+	if n := b.room(); n != 10 {
+		t.Errorf("an idle worker of 10 handlers claims %d tasks", n)
+	}
+	b.claiming(10)
+	if n := b.room(); n != 0 {
+		t.Errorf("beside a claim of 10 it claims %d more", n)
+	}
+	b.claimed(4, 10)
+	if n := b.room(); n != 6 {
+		t.Errorf("after a claim that took 4 of 10 it claims %d, want 6", n)
+	}
+	b.prefetch(2 * maxPrefetch)
+	if n := b.room(); n != store.MaxBatch {
+		t.Errorf("with handlers that return at once it claims %d, want %d", n, store.MaxBatch)
+	}
+	b.claiming(6 + maxPrefetch)
+	if n := b.room(); n != 0 {
+		t.Errorf("with %d waiting it claims %d more", maxPrefetch, n)
+	}
+	for range 10 + maxPrefetch - 6 {
+		b.returned()
+	}
+	b.waitedInVain()
+	if n := b.room(); n != 5 {
+		t.Errorf("with 5 running, and after a task waited in vain, it claims %d, want 5", n)
+	}
+	b.returned()
+	if n := b.room(); n != store.MaxBatch {
+		t.Errorf("after the next handler has returned it claims %d, want %d", n, store.MaxBatch)
+	}
+	b = newBudget(10, -1)
+	b.prefetch(maxPrefetch)
+	if n := b.room(); n != 10 {
+		t.Errorf("with a negative MaxPrefetch it claims %d, want 10", n)
+	}
+}
+
+// TestPaceFollowsHandlerTimes: only what handlers finish in prefetchTime is claimed ahead,
+// judged by how long they take and not by how many return at a moment.
+func TestPaceFollowsHandlerTimes(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(10)
-		if n := b.room(); n != 10 {
-			t.Errorf("an idle worker of 10 handlers claims %d tasks", n)
+		var p pace
+		check := func(after string, want int) {
+			t.Helper()
+			if n := p.ahead(10); n > want || n < want*9/10 {
+				t.Errorf("%s: %d are claimed ahead, want about %d", after, n, want)
+			}
 		}
-		b.claiming(10)
-		if n := b.room(); n != 0 {
-			t.Errorf("beside a claim of 10 it claims %d more", n)
-		}
-		b.claimed(4, 10)
-		if n := b.room(); n != 6 {
-			t.Errorf("after a claim that took 4 of 10 it claims %d, want 6", n)
-		}
-		for range 4 {
-			b.returned()
-		}
-		// 1,000 handlers return in each of ten windows of 10 ms, which is 100,000 per
-		// second, and 2,000 in prefetchTime: more than maxPrefetch and than a claim takes.
+		check("before a handler has returned", 0)
 		for range 10 {
-			time.Sleep(10 * time.Millisecond)
-			b.finished.Add(1000)
-			b.room()
+			p.record(time.Second)
 		}
-		if n := b.room(); n != store.MaxBatch {
-			t.Errorf("with handlers that return at once it claims %d, want %d", n, store.MaxBatch)
+		check("after ten slow handlers that ended together", 0)
+		for range 300 {
+			p.record(time.Millisecond)
 		}
-		b.claiming(10 + maxPrefetch)
-		if n := b.room(); n != 0 {
-			t.Errorf("with %d waiting it claims %d more", maxPrefetch, n)
+		check("after many handlers of 1 ms", 200)
+		p.record(0)
+		p.record(time.Second)
+		check("after a slow one among them", 3)
+		for range 300 {
+			p.record(0)
 		}
-		time.Sleep(time.Minute)
-		for range 20 {
-			time.Sleep(time.Second)
-			b.room()
+		if n := p.ahead(10); n < maxPrefetch {
+			t.Errorf("after many that return at once: %d are claimed ahead, want %d and more", n, maxPrefetch)
 		}
-		b.unfinished.Store(0)
-		if n := b.room(); n != 10 {
-			t.Errorf("after a minute without returns it claims %d, want 10", n)
+		p.pause()
+		check("after last attempts were found", 0)
+		time.Sleep(pacePause)
+		if p.ahead(10) == 0 {
+			t.Error("nothing is ever claimed ahead again")
 		}
 	})
 }

@@ -28,6 +28,12 @@ func (x execution) maxAttempts() int {
 	return x.rule.policy.MaxAttempts()
 }
 
+// isLast reports whether no attempt is left after this one.
+func (x execution) isLast() bool {
+	most := x.maxAttempts()
+	return most > 0 && x.claim.Attempts == most
+}
+
 // settlement returns the part that all settlements of the claim have in common.
 func (x execution) settlement() store.Settlement {
 	c := x.claim

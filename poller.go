@@ -76,12 +76,11 @@ func (p *poller) sweepNow() {
 func (p *poller) loop(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
-		room := p.room()
-		if room == 0 {
+		if p.room() == 0 {
 			await(ctx, p.budget.freed, time.Hour)
 			continue
 		}
-		next, err := p.round(ctx, room)
+		next, err := p.round(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				p.events.pollFailed(p.queue, err)
@@ -108,7 +107,7 @@ func (p *poller) assist(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		due, room := p.lanes.due(time.Now(), maxSources), p.room()
+		due, room := p.plan(ctx, p.lanes.due(time.Now(), maxSources))
 		if len(due) == 0 || room == 0 {
 			continue
 		}
@@ -127,8 +126,43 @@ func (p *poller) room() int {
 	return p.budget.room()
 }
 
+// plan returns from which of the lanes that are due to claim next, and how many tasks.
+// It claims ahead from lanes that come before the first one that allows none, and only
+// while no handler is free: otherwise tasks of the others would never get one.
+func (p *poller) plan(ctx context.Context, due []store.Lane) ([]store.Lane, int) {
+	if len(due) == 0 {
+		return nil, p.room()
+	}
+	ahead, lanes := maxPrefetch, 0
+	for _, at := range due {
+		n := p.ahead(ctx, at)
+		if n == 0 {
+			break
+		}
+		ahead, lanes = min(ahead, n), lanes+1
+	}
+	if lanes < len(due) && (lanes == 0 || p.budget.free() > 0) {
+		ahead, lanes = 0, len(due)
+	}
+	p.budget.prefetch(ahead)
+	return due[:lanes], p.room()
+}
+
+// ahead returns how many tasks of a lane may be claimed ahead. It is 0 for last
+// attempts, which would be used up if the worker died before they start.
+func (p *poller) ahead(ctx context.Context, at store.Lane) int {
+	rule := p.gates.rule(ctx, at)
+	if rule == nil {
+		return maxPrefetch // a claim leaves the lane out
+	}
+	if most := rule.policy.MaxAttempts(); most > 0 && at.Attempts >= most-1 {
+		return 0
+	}
+	return p.handlers[at.Kind].pace.ahead(p.budget.limit)
+}
+
 // round sweeps if a sweep is due, claims what is due, and returns how long to sleep.
-func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
+func (p *poller) round(ctx context.Context) (time.Duration, error) {
 	sweeps := !time.Now().Before(p.sweeper.next())
 	if p.sweepRequested.Swap(false) && !sweeps {
 		sweeps = !p.hintDefaultLanes() // the next round sweeps instead
@@ -139,7 +173,11 @@ func (p *poller) round(ctx context.Context, room int) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	if due := p.lanes.due(time.Now(), maxSources); len(due) > 0 {
+	due, room := p.plan(ctx, p.lanes.due(time.Now(), maxSources))
+	if len(due) > 0 {
+		if room == 0 {
+			return 0, nil
+		}
 		n, err := p.claim(ctx, due, room, p.slots.needed(max(room, p.budget.limit)))
 		if errors.Is(err, store.ErrNoSlot) {
 			await(ctx, nil, p.slots.refused())

@@ -23,7 +23,7 @@ import (
 func TestCorruptLanesCauseNoExtraSweeps(t *testing.T) {
 	t.Parallel()
 	for _, unclaimable := range []bool{false, true} {
-		p := newPoller(pollerConfig{queue: "default", budget: newBudget(1)}, time.Second, nil)
+		p := newPoller(pollerConfig{queue: "default", budget: newBudget(1, 0)}, time.Second, nil)
 		at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
 		p.lanes.lanes[at] = knownLane{due: now.Add(-time.Second), unclaimable: unclaimable}
 		p.sweeper.at = now.Add(time.Hour)
@@ -64,7 +64,7 @@ func TestSweepTimesOutOnDeadConnection(t *testing.T) {
 		db := sqlx.NewDb(sql.OpenDB(dead{}), "dead")
 		defer db.Close()
 		s := store.New(db, server, store.Options{})
-		p := newPoller(pollerConfig{queue: "default", budget: newBudget(1)}, time.Second, s.NewLaneFinder("default").Find)
+		p := newPoller(pollerConfig{queue: "default", budget: newBudget(1, 0)}, time.Second, s.NewLaneFinder("default").Find)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if err := p.sweeper.sweep(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
@@ -109,10 +109,11 @@ func TestNoticesDoNotPreventSweeps(t *testing.T) {
 	}
 	w := newWorker(q.cfg, q.store, q.policies, q.handlers)
 	p, d := w.pollers[DefaultQueue], w.dispatchers[DefaultQueue]
-	d.runners.limit, d.runners.run = 1, func(*taskRun) { close(ran) }
+	d.start(t.Context(), t.Context())
+	d.runners.run = func(*taskRun) { close(ran) }
 	for range 3 {
 		p.sweepNow()
-		if _, err := p.round(t.Context(), 1); err != nil {
+		if _, err := p.round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,9 +131,10 @@ func TestALockedTaskIsLookedForAtEachPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sweeps, claims := 0, 0
+		handlers := map[string]*handler{"k": {rule: newRule(backoff.Zizq())}}
 		p := newPoller(pollerConfig{
-			queue: "default", budget: newBudget(1), events: events{slog.New(slog.DiscardHandler)}, behind: func() bool { return false },
-			gates:     gates{handledKinds{"k": {rule: newRule(backoff.Zizq())}}},
+			queue: "default", budget: newBudget(1, 0), events: events{slog.New(slog.DiscardHandler)}, behind: func() bool { return false },
+			gates: gates{handledKinds(handlers)}, handlers: handlers,
 			claimRows: func(context.Context, store.ClaimParams) ([]*store.Claim, error) { claims++; return nil, nil },
 			dispatch:  func([]*store.Claim, []*rule, time.Time) {},
 		}, time.Second, func(context.Context) ([]store.Head, error) {

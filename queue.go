@@ -102,7 +102,7 @@ func (q *Queue) register(k kind, fn handlerFunc) {
 		q.handlerErrs = append(q.handlerErrs, invalid("kind %.100q is handled twice", k.name))
 	}
 	q.handlerErrs = append(q.handlerErrs, k.err)
-	q.handlers[k.name] = &handler{k, newRule(k.Policy), chain(fn, limitTime(k.Timeout), addCause, recoverPanics)}
+	q.handlers[k.name] = &handler{kind: k, rule: newRule(k.Policy), fn: chain(fn, limitTime(k.Timeout), addCause, recoverPanics)}
 }
 
 // Run claims tasks from the configured queues and runs their handlers until ctx

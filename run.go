@@ -22,6 +22,7 @@ type handler struct {
 	kind kind
 	rule *rule
 	fn   handlerFunc
+	pace pace
 }
 
 // taskRun is one execution of a task: a claim, its handler, and its settlement.
@@ -30,6 +31,7 @@ type taskRun struct {
 	execution
 	handler *handler
 	lease   lease
+	queued  time.Time // when it began to wait for a handler
 
 	mu     sync.Mutex
 	result sql.Null[string] // the result that the handler set, as JSON
@@ -81,7 +83,9 @@ func (r *taskRun) execute(ctx context.Context) (store.Settlement, bool) {
 	}
 	started := time.Now()
 	err := r.handler.fn(ctx, r)
-	return r.finish(err, time.Since(started))
+	took := time.Since(started)
+	r.handler.pace.record(took)
+	return r.finish(err, took)
 }
 
 // errGoexit is the error of a handler that called runtime.Goexit.

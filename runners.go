@@ -2,11 +2,16 @@ package falldue
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/falldue/falldue/internal/store"
 )
+
+// maxWait is how long a claimed task may wait for a handler. Then it is given back, so
+// that an idle worker can run it.
+const maxWait = time.Second
 
 // runners run the claimed tasks of a queue in the order in which they were added, up
 // to limit at once. A goroutine runs one task after the other and ends when none
@@ -14,22 +19,43 @@ import (
 // time. Handlers that take long therefore all run in parallel, and handlers that
 // return at once are run by a few goroutines whose stacks have already grown.
 type runners struct {
-	limit int
-	run   func(*taskRun)
-	all   sync.WaitGroup
+	limit    int
+	run      func(*taskRun)
+	returned func()        // called after each run, when the next one may start
+	queued   chan struct{} // signalled when tasks wait
+	all      sync.WaitGroup
 
 	mu       sync.Mutex
 	waiting  []*taskRun
 	running  int  // goroutines
+	busy     int  // goroutines that run a task
 	starting bool // a goroutine has not taken its first task yet
 }
 
-// add adds runs to be run.
-func (r *runners) add(runs ...*taskRun) {
+// add adds runs to be run. A task's last attempt never waits, since a worker that died
+// meanwhile would use it up: add puts last attempts first, and returns those for which
+// no handler is free.
+func (r *runners) add(runs ...*taskRun) (refused []*taskRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting = append(r.waiting, runs...)
+	now := time.Now()
+	var first []*taskRun
+	free := r.limit - r.busy - len(r.waiting)
+	for _, one := range runs {
+		one.queued = now
+		switch {
+		case !one.isLast():
+			r.waiting = append(r.waiting, one)
+		case len(first) < free:
+			first = append(first, one)
+		default:
+			refused = append(refused, one)
+		}
+	}
+	r.waiting = slices.Insert(r.waiting, 0, first...)
 	r.start()
+	signal(r.queued)
+	return refused
 }
 
 // start starts a goroutine if a task waits and fewer than limit are running. The
@@ -44,31 +70,54 @@ func (r *runners) start() {
 
 // loop runs tasks until none waits.
 func (r *runners) loop() {
+	var current *taskRun
 	defer func() { // also when a handler calls runtime.Goexit
 		r.mu.Lock()
-		defer r.mu.Unlock()
 		r.running--
+		r.ended(current)
 		r.start()
+		r.mu.Unlock()
+		if current != nil {
+			r.returned()
+		}
 	}()
 	r.mu.Lock()
 	r.starting = false
 	r.mu.Unlock()
-	for next := r.take(); next != nil; next = r.take() {
-		r.run(next)
+	for {
+		last := current
+		current = r.next(last)
+		if last != nil {
+			r.returned()
+		}
+		if current == nil {
+			return
+		}
+		r.run(current)
 	}
 }
 
-// take removes and returns the task that has waited longest, or nil if none waits.
-func (r *runners) take() (next *taskRun) {
+// next records that last has ended, if it is not nil, and removes and returns the task
+// that has waited longest, or nil if none waits.
+func (r *runners) next(last *taskRun) (next *taskRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.ended(last)
 	if len(r.waiting) == 0 {
 		return nil
 	}
 	next, r.waiting[0] = r.waiting[0], nil
 	r.waiting = r.waiting[1:]
+	r.busy++
 	r.start()
 	return next
+}
+
+// ended records that a task has ended, if it is not nil. The caller holds mu.
+func (r *runners) ended(run *taskRun) {
+	if run != nil {
+		r.busy--
+	}
 }
 
 // drain removes and returns the tasks that wait.
@@ -78,6 +127,27 @@ func (r *runners) drain() []*taskRun {
 	waiting := r.waiting
 	r.waiting = nil
 	return waiting
+}
+
+// overdue removes and returns the tasks that have waited for maxWait. If others wait, it
+// returns in how long the first of them will have.
+func (r *runners) overdue() (list []*taskRun, next time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, rest := time.Now(), []*taskRun(nil)
+	for _, one := range r.waiting {
+		left := maxWait - now.Sub(one.queued)
+		if left <= 0 {
+			list = append(list, one)
+			continue
+		}
+		if len(rest) == 0 || left < next {
+			next = left
+		}
+		rest = append(rest, one)
+	}
+	r.waiting = rest
+	return list, next
 }
 
 // dispatcher runs the handlers of the tasks that a poller has claimed, and passes
@@ -102,20 +172,47 @@ func (d *dispatcher) take(claims []*store.Claim, rules []*rule, start time.Time)
 		runs[i].lease.until = start.Add(d.length)
 	}
 	d.leases.hold(runs...)
-	d.runners.add(runs...)
+	for _, r := range d.runners.add(runs...) {
+		// Tasks may have limits of their own, which a claim does not know before.
+		r.handler.pace.pause()
+		d.giveBack(r)
+	}
 }
 
 // start makes take run handlers, whose context is work. Once stop has ended, tasks are
 // given back instead.
 func (d *dispatcher) start(stop, work context.Context) {
-	d.runners.limit, d.runners.run = d.budget.limit, func(r *taskRun) { d.handle(stop, work, r) }
+	d.runners.limit, d.runners.returned, d.runners.queued = d.budget.limit, d.budget.returned, make(chan struct{}, 1)
+	d.runners.run = func(r *taskRun) { d.handle(stop, work, r) }
+}
+
+// watch gives back the tasks that have waited for maxWait, until ctx ends.
+func (d *dispatcher) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		list, next := d.runners.overdue()
+		for _, r := range list {
+			d.giveBack(r)
+		}
+		if next > 0 {
+			await(ctx, nil, next)
+		} else {
+			await(ctx, d.runners.queued, time.Hour)
+		}
+	}
+}
+
+// giveBack gives back a task whose handler has not started.
+func (d *dispatcher) giveBack(r *taskRun) {
+	r.end = r.release()
+	d.settle <- r
+	d.budget.waitedInVain()
 }
 
 // finish gives back the tasks that wait for a handler, and waits for the handlers that
 // run. It is called after stop has ended.
 func (d *dispatcher) finish() {
 	for _, r := range d.runners.drain() {
-		d.runners.run(r)
+		d.giveBack(r)
 	}
 	d.runners.all.Wait()
 }
@@ -136,7 +233,6 @@ func (d *dispatcher) handle(stop, work context.Context, r *taskRun) {
 			d.leases.drop(r)
 			d.events.leaseLost(r.claim, "while the task ran")
 		}
-		d.budget.returned()
 	}()
 	if stop.Err() != nil {
 		e = r.release()

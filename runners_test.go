@@ -18,7 +18,7 @@ func TestRunnersRunUpToTheirLimit(t *testing.T) {
 	const limit = 50
 	started, end := make(chan struct{}), make(chan struct{})
 	var running, most atomic.Int64
-	r := runners{limit: limit, run: func(*taskRun) {
+	r := runners{limit: limit, returned: func() {}, run: func(*taskRun) {
 		if n := running.Add(1); n > most.Load() {
 			most.Store(n)
 		}
@@ -50,7 +50,7 @@ func TestRunnersRunUpToTheirLimit(t *testing.T) {
 func runsOf(n int) []*taskRun {
 	runs := make([]*taskRun, n)
 	for i := range runs {
-		runs[i] = &taskRun{execution: execution{claim: &store.Claim{}}}
+		runs[i] = &taskRun{execution: execution{claim: &store.Claim{}, rule: newRule(backoff.Constant(0))}}
 	}
 	return runs
 }
@@ -58,7 +58,7 @@ func runsOf(n int) []*taskRun {
 func TestRunnersKeepTheOrder(t *testing.T) {
 	t.Parallel()
 	var ids []int64
-	r := runners{limit: 1, run: func(r *taskRun) { ids = append(ids, r.claim.ID) }}
+	r := runners{limit: 1, returned: func() {}, run: func(r *taskRun) { ids = append(ids, r.claim.ID) }}
 	runs := runsOf(100)
 	for i, one := range runs {
 		one.claim.ID = int64(i)

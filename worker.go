@@ -42,7 +42,7 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 		leases: w.leases, signals: w.pollers, events: events,
 	})
 	for name, queue := range cfg.Queues {
-		budget := newBudget(queue.Concurrency)
+		budget := newBudget(queue.Concurrency, queue.MaxPrefetch)
 		d := &dispatcher{
 			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, settleTx: s.SettleTx},
 			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: budget, settle: w.settler.in, events: events,
@@ -100,6 +100,7 @@ func (w *worker) run(ctx context.Context) {
 		d.start(ctx, work)
 		claiming.Go(func() { p.loop(ctx) })
 		claiming.Go(func() { p.assist(ctx) })
+		claiming.Go(func() { d.watch(ctx) })
 	}
 
 	<-ctx.Done()
