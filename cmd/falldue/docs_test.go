@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/falldue/falldue/backoff"
 )
@@ -113,11 +112,7 @@ func presetTable() string {
 				continue
 			}
 			delay, jitter := policy.Wait(n)
-			text := approximate(delay)
-			if jitter > 0 {
-				text += " – " + approximate(delay+jitter)
-			}
-			fmt.Fprintf(&b, " %s |", text)
+			fmt.Fprintf(&b, " %s |", band(delay, delay+jitter))
 		}
 		limit := "no limit"
 		if most := policy.MaxAttempts(); most > 0 {
@@ -129,24 +124,4 @@ func presetTable() string {
 		fmt.Fprintf(&b, " %s |\n", limit)
 	}
 	return b.String()
-}
-
-// approximate formats a wait with about three digits.
-func approximate(d time.Duration) string {
-	step := time.Minute
-	switch {
-	case d >= 48*time.Hour:
-		return fmt.Sprintf("%.1fd", d.Hours()/24)
-	case d < time.Minute:
-		step = 10 * time.Millisecond
-	case d < time.Hour:
-		step = time.Second
-	}
-	text := d.Round(step).String()
-	for _, zero := range []string{"m0s", "h0m"} { // 1h30m0s, 1h0m
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-len("0s")]
-		}
-	}
-	return text
 }

@@ -29,7 +29,7 @@ func policyCommand() *cobra.Command {
 		Short: "Show policies: how long tasks wait after a failure",
 		Long:  "Show policies: how long tasks wait after a failure.\n\n" + policyHelp,
 	}
-	cmd.AddCommand(policyListCommand(), policyEvalCommand(), policySQLCommand(), policyWhereCommand())
+	cmd.AddCommand(policyListCommand(), policyEvalCommand(), policyPreviewCommand(), policyHerdCommand(), policySQLCommand(), policyWhereCommand())
 	return cmd
 }
 

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/guptarohit/asciigraph"
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/ops"
+)
+
+func policyHerdCommand() *cobra.Command {
+	var o ops.Outage
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "herd FORMULA...",
+		Short: "Show the load of the retries of tasks that fail at the same time",
+		Long: "Show the load of the retries of tasks that fail at the same time, and whose\n" +
+			"retries fail too, with the policy's jitter and without. Handlers take no time.\n" +
+			"The chart has the load with the jitter.\n\n" + policyHelp,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for i, text := range args {
+				h, err := herdsOf(text, o)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					err = h.printJSON(cmd.OutOrStdout())
+				} else {
+					err = h.print(cmd.OutOrStdout(), i > 0)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&o.Failures, "failures", 100, "number of tasks that fail")
+	cmd.Flags().IntVar(&o.Retries, "attempts", 5, "number of retries of each task")
+	cmd.Flags().DurationVar(&o.Bucket, "bucket", time.Minute, "length of the intervals in which retries are counted")
+	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "number that makes the jitter repeatable")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per policy")
+	return cmd
+}
+
+// herds are the loads of a policy with its jitter and without.
+type herds struct {
+	policy        string
+	with, without ops.Herd
+}
+
+func herdsOf(text string, o ops.Outage) (h herds, err error) {
+	policy, err := backoff.Parse(text)
+	if err != nil {
+		return h, err
+	}
+	h.policy = text
+	if h.with, err = ops.Stampede(policy, o); err != nil {
+		return h, err
+	}
+	h.without, err = ops.Stampede(policy.WithJitter("0"), o)
+	return h, err
+}
+
+func (h herds) printJSON(out io.Writer) error {
+	type load struct {
+		Bucket  float64 `json:"bucket_seconds"`
+		Load    []int   `json:"load"`
+		Peak    int     `json:"peak"`
+		PeakAt  float64 `json:"peak_at_seconds"`
+		Idle    float64 `json:"idle"`
+		GivenUp int     `json:"given_up"`
+	}
+	of := func(h ops.Herd) load {
+		return load{h.Bucket.Seconds(), h.Load, h.Peak, h.PeakAt.Seconds(), h.Idle, h.GivenUp}
+	}
+	return json.NewEncoder(out).Encode(struct {
+		Policy  string `json:"policy"`
+		With    load   `json:"with_jitter"`
+		Without load   `json:"without_jitter"`
+	}{h.policy, of(h.with), of(h.without)})
+}
+
+func (h herds) print(out io.Writer, another bool) error {
+	var text strings.Builder
+	if another {
+		text.WriteByte('\n')
+	}
+	fmt.Fprintln(&text, h.policy)
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "\tpeak\tbegins after\tidle\tlast retry\tgiven up")
+	for _, row := range []struct {
+		name string
+		ops.Herd
+	}{{"with jitter", h.with}, {"without jitter", h.without}} {
+		last := time.Duration(len(row.Load)) * row.Bucket
+		fmt.Fprintf(table, "%s\t%d in %s\t%s\t%.0f %%\twithin %s\t%d\n",
+			row.name, row.Peak, approximate(row.Bucket), approximate(row.PeakAt), 100*row.Idle, approximate(last), row.GivenUp)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(&text, loadChart(h.with))
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// chartWidth is the greatest number of columns of a chart.
+const chartWidth = 60
+
+// loadChart draws the load of a herd. Each step is the sum of several intervals, and
+// several columns wide if there are few steps: a chart of a given width would draw
+// between them, and cut off peaks.
+func loadChart(h ops.Herd) string {
+	each := (len(h.Load) + chartWidth - 1) / chartWidth
+	steps := make([]float64, (len(h.Load)+each-1)/each)
+	for i, n := range h.Load {
+		steps[i/each] += float64(n)
+	}
+	var columns []float64
+	for _, n := range steps {
+		columns = append(columns, slices.Repeat([]float64{n}, chartWidth/len(steps))...)
+	}
+	width := time.Duration(each) * h.Bucket
+	return asciigraph.Plot(columns, asciigraph.Height(8), asciigraph.LowerBound(0), asciigraph.Precision(0),
+		asciigraph.XAxisRange(0, (time.Duration(len(steps))*width).Seconds()), asciigraph.XAxisValueFormatter(inSeconds),
+		asciigraph.Caption("retries in "+approximate(width)))
+}
