@@ -4,8 +4,13 @@ PACKAGES ?= ./...
 FUZZTIME ?= 30s
 # Which engine make bench measures: postgres, mysql, mariadb or sqlite.
 ENGINE ?= postgres
+# Which releases make matrix runs on, such as postgres-12,mariadb-11.8. All by default.
+RELEASES ?=
 
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# What make matrix runs: all tests that depend on the server's release.
+MATRIX = . ./backoff ./dialect ./internal/statements ./internal/store ./migrations ./pgnotify ./sqlgen
 
 # Modules other than the library's. The library does not depend on what only they need.
 MODULES = faults bench
@@ -70,6 +75,11 @@ faults: ## inject faults on ENGINE for MINUTES (1), from SEED; docs/guarantees.m
 tidb: ## run tests and faults on TiDB, whose server it builds first: takes minutes, and 4 GB of caches
 	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./cmd/... ./dialect ./examples/... ./internal/testdb/... ./internal/statements ./internal/store ./migrations ./sqlgen'
 	$(MAKE) faults ENGINE=tidb MINUTES=0.5
+
+# One release after the other: the machine should not be the reason for a failure.
+.PHONY: matrix
+matrix: ## run tests on each release of an engine that docs/engines.md names, or on RELEASES; by hand
+	go run ./internal/testdb/serve matrix '$(RELEASES)' -- go test -count=1 -timeout=30m -skip TestConformanceWithoutAName $(if $(filter-out ./...,$(PACKAGES)),$(PACKAGES),$(MATRIX))
 
 .PHONY: quickstart
 quickstart: ## show what falldue does, on SQLite in a temporary file

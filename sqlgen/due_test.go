@@ -105,7 +105,7 @@ func fillTasks(t *testing.T, d dialect.Dialect, db *sqlx.Conn) {
 			var moment string
 			switch d.Name() {
 			case dialect.Postgres:
-				moment = fmt.Sprintf("now() - interval '%d microseconds'", age)
+				moment = fmt.Sprintf("now() - %d * interval '1 microsecond'", age) // PostgreSQL 12 reads no larger number of them
 			case dialect.SQLite:
 				moment = fmt.Sprintf("datetime('now', '%d seconds')", -age/1e6)
 			default:

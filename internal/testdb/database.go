@@ -91,13 +91,14 @@ func waitForNodes(ctx context.Context, dsn string) error {
 // drop drops a database and ends the connections to it that are still open.
 func drop(ctx context.Context, engine, server, name string) error {
 	err := withServer(ctx, engine, server, func(db *sql.DB) error {
-		stmt := "DROP DATABASE " + name
+		kill := killSessions
 		if engine == Postgres {
-			stmt += " WITH (FORCE)"
-		} else if err := killSessions(ctx, db, name); err != nil {
+			kill = killBackends
+		}
+		if err := kill(ctx, db, name); err != nil {
 			return err
 		}
-		_, err := db.ExecContext(ctx, stmt)
+		_, err := db.ExecContext(ctx, "DROP DATABASE "+name)
 		return err
 	})
 	if err != nil {
@@ -106,8 +107,19 @@ func drop(ctx context.Context, engine, server, name string) error {
 	return nil
 }
 
-// killSessions ends the sessions of a database on MySQL, MariaDB and TiDB, as FORCE
-// does on PostgreSQL: DROP DATABASE would wait forever for an open transaction.
+// killBackends ends the sessions of a database on PostgreSQL, and keeps new ones out.
+// DROP DATABASE then waits for their end. Its option FORCE does the same, but not
+// before PostgreSQL 13.
+func killBackends(ctx context.Context, db *sql.DB, name string) error {
+	if _, err := db.ExecContext(ctx, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS false"); err != nil {
+		return err
+	}
+	_, err := db.ExecContext(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name)
+	return err
+}
+
+// killSessions ends the sessions of a database on MySQL, MariaDB and TiDB. DROP
+// DATABASE would wait forever for an open transaction.
 func killSessions(ctx context.Context, db *sql.DB, name string) error {
 	rows, err := db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE db = ?", name)
 	if err != nil {

@@ -2,6 +2,10 @@
 //
 //	serve -- COMMAND…   runs a command with a server for each engine, whose DSNs
 //	                    are in environment variables, and then stops the servers
+//	serve matrix RELEASES -- COMMAND…
+//	                    runs a command with a server of each release that
+//	                    docs/engines.md names, one after the other, and prints
+//	                    a table; RELEASES selects some, separated by commas
 //	serve hold ENGINE   prints the DSN of one server and runs the server until
 //	                    the standard input ends
 //	serve keep ENGINE   does the same with a server in a container that keeps
@@ -11,7 +15,7 @@
 //	serve install NAME  prints the path of a program that some tests need, and
 //	                    installs its Debian package if it is missing
 //
-// Serve uses a fifth form, "serve watch", itself: see watch.go.
+// Serve uses another form, "serve watch", itself: see watch.go.
 //
 // It looks for a server in this order. FALLDUE_TEST_SOURCES, a list separated by
 // commas, limits the last three to those that it names:
@@ -66,6 +70,8 @@ func run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) > 1 && args[0] == "--":
 		return runCommand(ctx, args[1:])
+	case len(args) > 3 && args[0] == "matrix" && args[2] == "--":
+		return runMatrix(ctx, args[1], args[3:])
 	case len(args) == 2 && args[0] == "hold":
 		return hold(ctx, args[1], os.Stdin, os.Stdout)
 	case len(args) == 2 && args[0] == "keep":
@@ -79,7 +85,7 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 2 && args[0] == "watch":
 		return watch(args[1])
 	}
-	return errors.New("usage: serve -- COMMAND…  |  serve hold ENGINE  |  serve keep ENGINE  |  serve install NAME")
+	return errors.New("usage: serve -- COMMAND…  |  serve matrix RELEASES -- COMMAND…  |  serve hold ENGINE  |  serve keep ENGINE  |  serve install NAME")
 }
 
 // hold starts one server, writes its DSN as a line and runs the server until the

@@ -26,6 +26,7 @@ var folders = []string{
 	"/usr/pgsql-*/bin",          // Red Hat
 	"/opt/homebrew/opt/postgresql*/bin",
 	"/usr/sbin",
+	"/usr/bin",
 	"/usr/local/sbin",
 	"/usr/libexec",
 }
