@@ -48,8 +48,9 @@ func (e events) settleRefused(c *store.Claim, err error) {
 	e.log.Warn("falldue: cannot settle", "task", c.ID, "kind", c.From.Kind, "error", err)
 }
 
-func (e events) notSettled(c *store.Claim) {
-	e.log.Error("falldue: a task could not be settled before its lease ended; it will run again", "task", c.ID, "kind", c.From.Kind)
+// notSettled reports a run that was given up. The error is nil if the database was away.
+func (e events) notSettled(c *store.Claim, err error) {
+	e.log.Error("falldue: a task could not be settled before its lease ended; it will run again", "task", c.ID, "kind", c.From.Kind, "error", err)
 }
 
 func (e events) cleanFailed(queue, state string, err error) {

@@ -2,7 +2,6 @@ package falldue_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -67,54 +66,6 @@ func TestLockedRowDelaysNoOtherTask(t *testing.T) {
 		}
 		waitFor(t, "the locked task to be done", func() bool { return info(t, q, ids[2]).State == falldue.Done })
 	})
-}
-
-// TestRefusedSettlementDelaysNoOtherTask: the database refuses the settlement of one
-// task. The others are settled, Run returns, and the task runs again.
-func TestRefusedSettlementDelaysNoOtherTask(t *testing.T) {
-	t.Parallel()
-	db := testdb.Open(t, testdb.Postgres)
-	q, err := falldue.New(db, falldue.Config{Lease: time.Second, ShutdownTimeout: 100 * time.Millisecond, Concurrency: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := q.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	db.MustExec(`create function refuse() returns trigger language plpgsql as $$ begin
-			if new.last_error = 'poison' then raise exception 'no'; end if; return new; end $$;
-		create trigger refuse before update on falldue_tasks for each row execute function refuse()`)
-	policy := backoff.ParseDeferred("delay if(n < 3, 0, 1h)")
-	kind, runs := falldue.NewKind[int]("k", falldue.KindConfig{Policy: policy}), make(chan int, 1000)
-	falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[int]) error {
-		if task.Args != 7 {
-			return errors.New("fine")
-		}
-		runs <- task.Attempt
-		if task.Attempt == 2 {
-			return falldue.Snooze(time.Hour)
-		}
-		return errors.New("poison")
-	})
-	args := make([]int, 50)
-	for i := range args {
-		args[i] = i
-	}
-	ids, err := kind.EnqueueMany(t.Context(), q, args, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := runUntil(t, q)
-	for i, id := range ids {
-		if i != 7 {
-			waitFor(t, "the others to be settled", func() bool { return info(t, q, id).Attempts == 3 && info(t, q, id).ClaimedBy == "" })
-		}
-	}
-	waitFor(t, "the task to run again", func() bool { return info(t, q, ids[7]).State == falldue.Snoozed })
-	if first, second := <-runs, <-runs; first != 1 || second != 2 {
-		t.Errorf("attempts %d and %d ran, want 1 and 2", first, second)
-	}
-	stop()
 }
 
 // runUntil runs q until stop is called. Stop returns when Run has returned.

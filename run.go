@@ -36,8 +36,9 @@ type taskRun struct {
 	mu     sync.Mutex
 	result sql.Null[string] // the result that the handler set, as JSON
 
-	end    store.Settlement // set when the handler has returned
-	giveUp time.Time        // when to stop trying to settle it; zero unless the database refuses that
+	end     store.Settlement // set when the handler has returned
+	giveUp  time.Time        // when to stop trying to settle it; zero unless the database refuses that
+	refused error            // why the database refuses that
 }
 
 // runEnv is what all runs of a queue share.

@@ -27,6 +27,7 @@ type settler struct {
 	second       *settler      // receives from in too; nil if the database has one writer at a time
 	done         chan struct{} // closed when the last batch is written
 
+	portion portion
 	parked  []*taskRun
 	tries   int       // to settle the parked runs
 	nextTry time.Time // to settle the parked runs
@@ -58,9 +59,9 @@ const (
 )
 
 func newSettler(cfg settlerConfig) *settler {
-	s := &settler{settlerConfig: cfg, in: make(chan *taskRun, 4*store.MaxBatch), assistWanted: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &settler{settlerConfig: cfg, portion: newPortion(), in: make(chan *taskRun, 4*store.MaxBatch), assistWanted: make(chan struct{}, 1), done: make(chan struct{})}
 	if !cfg.singleWriter {
-		s.second = &settler{settlerConfig: cfg, in: s.in, assistWanted: s.assistWanted}
+		s.second = &settler{settlerConfig: cfg, portion: newPortion(), in: s.in, assistWanted: s.assistWanted}
 	}
 	return s
 }
@@ -138,11 +139,20 @@ func (s *settler) drainParked(ctx context.Context) {
 	s.parked = nil
 }
 
-// tryParked tries to settle the parked runs.
+// tryParked tries to settle the parked runs, those first that have not been refused alone.
 func (s *settler) tryParked(ctx context.Context) {
-	list := s.parked
+	var others, alone []*taskRun
+	for _, r := range s.stillHeld(ctx, s.parked) {
+		if r.refused == nil {
+			others = append(others, r)
+		} else {
+			alone = append(alone, r)
+		}
+	}
 	s.parked = nil
-	s.writeAll(ctx, s.stillHeld(ctx, list), skipLocked)
+	s.portion.failures = 0
+	s.writeAll(ctx, others, skipLocked)
+	s.writeAll(ctx, alone, skipLocked)
 	s.tries++
 	s.nextTry = time.Now().Add(errorPause(s.tries))
 	if len(s.parked) == 0 {
@@ -215,47 +225,67 @@ func (s *settler) gather(batch []*taskRun, busy bool) []*taskRun {
 	return batch
 }
 
-// write settles a batch. While the database does not answer, it tries again as long
-// as the leases are valid and ctx has not ended. After that other workers run the
-// tasks again, and the outcome of these runs no longer counts. With skipLocked, as after a
-// failure, it parks runs whose rows somebody else has locked instead of waiting for
-// them.
+// write settles a batch, a portion at a time. It parks runs whose settlements the
+// database does not accept, even alone, and everything that is left while the database
+// seems to accept none. After a lost connection it waits, as long as the leases are valid
+// and ctx has not ended. With skipLocked, as after a failure, it parks runs whose rows
+// somebody else has locked instead of waiting for them.
 func (s *settler) write(ctx context.Context, batch []*taskRun, mode locking) {
-	for try := 0; len(batch) > 0; try++ {
-		if try > 0 {
-			mode = skipLocked
+	for len(batch) > 0 {
+		n := min(len(batch), s.portion.size)
+		left, late, err := s.try(ctx, batch[:n], mode)
+		if err == nil {
+			s.portion.accepted()
+			s.settled(batch[:n], left, mode)
+			batch = batch[n:]
+			continue
 		}
-		left, late, err := s.try(ctx, batch, mode)
-		switch {
-		case err == nil:
-			locked := store.SetOf(left.Locked)
-			for _, r := range batch {
-				if locked[r.claim.ID] {
-					s.parked = append(s.parked, r)
-				}
-			}
-			s.finish(slices.DeleteFunc(batch, func(r *taskRun) bool { return locked[r.claim.ID] }), store.SetOf(left.Lost), mode)
-			return
-		case late || s.classify(err) != dialect.Other:
-			s.events.settleFailed(len(batch), err)
-			_ = pause(ctx, errorPause(try))
+		waited := late && mode == waitForLocks // perhaps for locks
+		mode = skipLocked
+		if waited {
+			s.events.settleFailed(n, err)
+			continue
+		}
+		trouble := troubleOf(s.classify(err), late)
+		wait := s.portion.failed(n, trouble)
+		if n == 1 {
+			s.park(batch[0], err)
+			batch = batch[1:]
+		} else if trouble != refusal {
+			s.events.settleFailed(n, err)
+		}
+		if trouble == outage {
+			_ = pause(ctx, wait)
 			batch = s.stillHeld(ctx, batch)
-		case len(batch) > 1:
-			// One of them causes the error. Settle the others without it.
-			half := len(batch) / 2
-			s.write(ctx, batch[:half], mode)
-			s.write(ctx, batch[half:], mode)
-			return
-		default:
-			r := batch[0]
-			if r.giveUp.IsZero() {
-				r.giveUp = time.Now().Add(s.leaseLength)
-				s.events.settleRefused(r.claim, err)
-			}
-			s.parked = append(s.parked, r)
+		} else if wait > 0 {
+			s.parked = append(s.parked, batch...)
+			s.nextTry = time.Now().Add(wait)
 			return
 		}
 	}
+}
+
+// settled finishes the runs of a batch, except those whose rows were locked, which it
+// parks.
+func (s *settler) settled(batch []*taskRun, left store.Unsettled, mode locking) {
+	locked := store.SetOf(left.Locked)
+	for _, r := range batch {
+		if locked[r.claim.ID] {
+			s.parked = append(s.parked, r)
+		}
+	}
+	s.finish(slices.DeleteFunc(batch, func(r *taskRun) bool { return locked[r.claim.ID] }), store.SetOf(left.Lost), mode)
+}
+
+// park keeps a run whose settlement the database refused with err, to try again later,
+// for the length of a lease.
+func (s *settler) park(r *taskRun, err error) {
+	if r.giveUp.IsZero() {
+		r.giveUp = time.Now().Add(s.leaseLength)
+		s.events.settleRefused(r.claim, err)
+	}
+	r.refused = err
+	s.parked = append(s.parked, r)
 }
 
 // try settles a batch once, and reports whether it timed out.
@@ -292,7 +322,7 @@ func (s *settler) stillHeld(ctx context.Context, batch []*taskRun) []*taskRun {
 // abandon drops a run that could not be settled. Its task runs again when the lease
 // is over.
 func (s *settler) abandon(r *taskRun) {
-	s.events.notSettled(r.claim)
+	s.events.notSettled(r.claim, r.refused)
 	s.leases.drop(r)
 }
 
