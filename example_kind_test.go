@@ -38,6 +38,9 @@ func ExampleKindConfig() {
 		Queue:    "reports",
 		Priority: 10, // after the tasks with 0
 		Timeout:  15 * time.Minute,
+		// A report whose worker dies in attempt 1 or 2 is built again as soon as the
+		// lease ends, without the policy's delay.
+		RetryLostAtOnce: 2,
 	})
 	policy := export.Config().Policy
 	for n := range int64(policy.MaxAttempts() - 1) {

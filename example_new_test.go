@@ -103,7 +103,7 @@ func ExampleConfig() {
 	q, closeQueue := openQueue(falldue.Config{
 		Queues: map[string]falldue.QueueConfig{
 			"invoices": {},
-			"reports":  {Concurrency: 1},
+			"reports":  {Concurrency: 1, MaxPrefetch: -1}, // claim a report only when no other one runs
 		},
 		Concurrency:     20,                  // for each queue that does not set its own
 		ShutdownTimeout: 10 * time.Second,    // running handlers may take this long when Run ends

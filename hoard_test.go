@@ -2,6 +2,8 @@ package falldue
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,5 +164,23 @@ func TestLastAttemptsAreNotClaimedAhead(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestHoardingIsConfigured(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Queues: map[string]QueueConfig{"a": {}, "b": {MaxPrefetch: 7}}, MaxPrefetch: -1}.withDefaults()
+	if a, b := cfg.Queues["a"].MaxPrefetch, cfg.Queues["b"].MaxPrefetch; a != -1 || b != 7 {
+		t.Errorf("MaxPrefetch is %d and %d, want -1 and 7", a, b)
+	}
+	if n := (Config{}).withDefaults().Queues[DefaultQueue].MaxPrefetch; n != maxPrefetch {
+		t.Errorf("MaxPrefetch is %d by default, want %d", n, maxPrefetch)
+	}
+	_, err := New(testdb.Open(t, testdb.SQLite), Config{MaxPrefetch: maxPrefetch + 1})
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "MaxPrefetch 1001") {
+		t.Errorf("MaxPrefetch 1001: %v, want ErrInvalid", err)
+	}
+	if err := NewKind[int]("k", KindConfig{RetryLostAtOnce: -1}).err; !errors.Is(err, ErrInvalid) {
+		t.Errorf("RetryLostAtOnce -1: %v, want ErrInvalid", err)
 	}
 }

@@ -16,7 +16,8 @@ const (
 	// Open tasks wait or run. A waiting one is due when its policy's delay is over.
 	Open State = statements.StateOpen
 	// Snoozed tasks are due at UpdatedAt, without a delay: after [Snooze] or
-	// [RetryAfter], or because their worker stopped while they ran.
+	// [RetryAfter], or because their worker stopped while they ran. A running task is
+	// snoozed until the end of its lease if [KindConfig].RetryLostAtOnce says so.
 	Snoozed State = statements.StateSnoozed
 	// Done tasks succeeded. They are kept for Config.DoneRetention.
 	Done State = statements.StateDone

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // Kind is a kind of task. It has a name, the type A of its tasks' arguments, and
@@ -29,6 +30,12 @@ type KindConfig struct {
 	// [ErrTimeout]. The handler's return value is still honoured then. Defaults to
 	// 0, which sets no limit.
 	Timeout time.Duration
+	// RetryLostAtOnce is the number of a task's first attempts after which it runs
+	// again as soon as its lease ends, without its policy's delay, if its worker died.
+	// Later ones wait for the delay too, so that a task that kills its workers does not
+	// go on doing so. While such an attempt runs, the state of the task is Snoozed.
+	// Defaults to 0: a lost task waits for the end of its lease and for the delay.
+	RetryLostAtOnce int
 }
 
 // kind is a Kind without the type of its arguments.
@@ -61,10 +68,21 @@ func validKind(name string, cfg KindConfig) error {
 	if cfg.Timeout < 0 {
 		return invalid("timeout %v of kind %s; allowed are 0 and more", cfg.Timeout, name)
 	}
+	if cfg.RetryLostAtOnce < 0 {
+		return invalid("RetryLostAtOnce %d of kind %s; allowed are 0 and more", cfg.RetryLostAtOnce, name)
+	}
 	if err := cfg.Policy.Err(); err != nil {
 		return fmt.Errorf("%w: policy of kind %s: %w", ErrInvalid, name, err)
 	}
 	return nil
+}
+
+// running returns the state of a task while an attempt of it runs.
+func (k kind) running(attempt int) string {
+	if attempt <= k.RetryLostAtOnce {
+		return statements.StateSnoozed // due when its lease ends, without a delay
+	}
+	return statements.StateOpen
 }
 
 // Name returns the name of the kind.

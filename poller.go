@@ -218,7 +218,7 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 	sources, rules := make([]store.Source, 0, len(due)), make([]*rule, 0, len(due))
 	for i, at := range due {
 		if rule := p.gates.rule(ctx, at); rule != nil {
-			sources, rules = append(sources, store.Source{Lane: at, Delay: rule.delay, Since: since[i]}), append(rules, rule)
+			sources, rules = append(sources, store.Source{Lane: at, Delay: rule.delay, Since: since[i], Running: p.handlers[at.Kind].kind.running(at.Attempts + 1)}), append(rules, rule)
 		}
 	}
 	if len(sources) == 0 {

@@ -61,7 +61,7 @@ func claimed(t *testing.T, engine string, n int) (q *Queue, w *worker, runs []*t
 	for len(runs) < n {
 		got, err := q.store.Claim(t.Context(), store.ClaimParams{
 			Queue: DefaultQueue, Worker: w.id, Lease: time.Minute, Limit: min(n-len(runs), store.MaxBatch),
-			Sources: []store.Source{{Lane: store.Lane{State: statements.StateOpen, Kind: "settled"}, Delay: newRule(backoff.Zizq()).delay}},
+			Sources: []store.Source{{Lane: store.Lane{State: statements.StateOpen, Kind: "settled"}, Delay: newRule(backoff.Zizq()).delay, Running: statements.StateOpen}},
 		})
 		if err != nil || len(got) == 0 {
 			t.Fatalf("claimed %d tasks (error %v)", len(got), err)

@@ -56,6 +56,46 @@ var leaseCases = []conformanceCase{
 			t.Errorf("recorded is %+v (error %v), want the lost attempt", list, err)
 		}
 	}},
+	{"a task that may run again at once after a loss waits for the end of its lease, and not for its policy's delay", func(t *testing.T, f *fixture) {
+		k := falldue.NewKind[noteArgs]("urgent", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h"), RetryLostAtOnce: 1})
+		firstDB := f.open(t)
+		first := f.queueOn(t, firstDB, falldue.Config{Lease: time.Second})
+		started, release := make(chan falldue.TaskMeta, 1), make(chan struct{})
+		falldue.Handle(first, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
+			started <- task.TaskMeta
+			<-release
+			return nil
+		})
+		id := enqueue(t, first, k, noteArgs{})
+		stop := startWorker(t, first)
+		receive(t, started, "the first attempt")
+		if info := readTask(t, f.queue(t, falldue.Config{}), id); info.State != falldue.Snoozed || info.ClaimedBy == "" {
+			t.Errorf("while its first attempt runs, the task is %s, claimed by %q", info.State, info.ClaimedBy)
+		}
+		_ = firstDB.Close()
+
+		second := f.queue(t, falldue.Config{})
+		again := make(chan falldue.TaskMeta, 1)
+		falldue.Handle(second, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
+			again <- task.TaskMeta
+			<-release
+			return errFlaky
+		})
+		startWorker(t, second)
+		if m := receive(t, again, "the task to run again"); m.Attempt != 2 || m.Fence != 2 {
+			t.Errorf("run again as attempt %d, claim %d; want 2 and 2", m.Attempt, m.Fence)
+		}
+		info := readTask(t, second, id)
+		if due := info.Due(k.Config().Policy); info.State != falldue.Open || due.Sub(info.UpdatedAt) != time.Hour {
+			t.Errorf("if its second attempt is lost too, the task, now %s, is due %v after its lease; want 1h", info.State, due.Sub(info.UpdatedAt))
+		}
+		close(release)
+		stop()
+		waitFor(t, second, id, "open after a failure", func(i falldue.TaskInfo) bool { return i.State == falldue.Open && i.ClaimedBy == "" && i.Attempts == 2 })
+		if list, err := second.Attempts(t.Context(), id); err != nil || len(list) != 2 || list[0].Outcome != falldue.OutcomeLost {
+			t.Errorf("recorded is %+v (error %v), want a lost attempt and a failed one", list, err)
+		}
+	}},
 	{"a task whose last attempt is lost becomes dead and does not run again", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("last.chance", falldue.KindConfig{Policy: parsePolicy(t, "delay 0; attempts 1")})
 		firstDB := f.open(t)

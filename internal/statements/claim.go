@@ -48,7 +48,7 @@ with slot as materialized (select pg_try_advisory_xact_lock({int :slot}) or pg_t
 claimed as ({claim})
 select * from claimed union all select {no slot} from slot where not taken`
 
-	claimDue = `due as materialized (select l.place, t.* from {lanes}
+	claimDue = `due as materialized (select l.place, l.running, t.* from {lanes}
 cross join lateral (select {address} as version, fence, updated_at as anchor, claimed_by as previous from {tasks}
 where {in lane} and updated_at >= {moment l.since} and updated_at <= {shift {now}, -({delay})}
 order by updated_at limit :limit{for update}) t{if slot}
@@ -82,7 +82,7 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 	b.setInLane(func(c column) string { return "l." + c.Name })
 	b.set("delay", func() string { return b.delays(p.Formulas) })
 	b.set("address", cmp.Or(s.Caps.RowAddress, "id"))
-	b.setClaim()
+	b.setClaim("due.running")
 	b.set("claimed", ClaimedColumns.list("t.", map[string]string{
 		"place": "due.place", "anchor": "due.anchor", "now": "{now}", "previous": "due.previous",
 	}))
@@ -147,25 +147,26 @@ order by updated_at limit :limit{for update}`)
 // than the batch has, [Owned] selects those that the worker has taken. That does
 // not distinguish two claims of one worker: without row locks a worker must make
 // one claim at a time. The batch has [FenceColumns], with the fence before the
-// claim. Parameters: lease, worker.
+// claim. Parameters: lease, worker, running (the state while the tasks run).
 func Take(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	b.setClaim()
+	b.setClaim("{text :running}")
 	return b.updateRows(FenceColumns.columns(), size, "{set claim}", anyClaim)
 }
 
 // setClaim sets the fragment {set claim}, which is what a claim writes into a
-// task t. Adding to attempts and fence must not overflow, nor must the date of
+// task t. running is the state of the task while it runs. Adding to attempts and fence must not overflow, nor must the date of
 // zeros be written again, which MySQL would refuse: in one row that a user has
 // edited, that would fail the whole claim. MySQL and MariaDB assign from left to
 // right and see what was assigned before.
-func (b *builder) setClaim() {
+func (b *builder) setClaim(running string) {
+	b.set("running", running)
 	b.set("set claim", strings.TrimSpace(`
 	first_attempted_at = case when t.attempts = 0 then {now} else {greatest t.first_attempted_at, {moment 0}} end,
 	attempted_at = {now},
 	attempts = {least t.attempts, 2147483646} + 1,
 	fence = {least t.fence, 9223372036854775806} + 1,
-	state = 'open',
+	state = {running},
 	updated_at = {shift {now}, {int :lease}},
 	claimed_by = :worker`))
 }

@@ -52,6 +52,9 @@ type WantedLane struct {
 	// Formula is the index of the lane's delay in ClaimParams.Formulas, -1 for
 	// none.
 	Formula int64
+	// Running is the state of the lane's tasks while they run: open, or snoozed if
+	// they are due as soon as their leases end.
+	Running string
 }
 
 // LaneColumns are the columns of the batch of [Claim].
@@ -60,6 +63,7 @@ var LaneColumns = join(
 	Columns[WantedLane]{
 		col("since", Int, func(w *WantedLane) any { return &w.Since }),
 		col("formula", Int, func(w *WantedLane) any { return &w.Formula }),
+		col("running", Text, func(w *WantedLane) any { return &w.Running }),
 	})
 
 // Claimed is a task as a claim returns it.

@@ -173,7 +173,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	s := migrated(t, db)
 	fill(t, db, s, statistics)
 	power := formula(t, "15s + n^4")
-	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000), "since": int64(0), "slot": int64(2)}
+	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000), "since": int64(0), "slot": int64(2), "running": statements.StateOpen}
 	statements.SetLane(lane, statements.Lane{State: statements.StateOpen, Kind: "kind1", Attempts: 3})
 	claim, lanes := statements.ClaimLane(s, tables, &power), []statements.Row(nil)
 	inSlot := claim
@@ -181,7 +181,9 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		claim = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}})
 		inSlot = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}, InSlot: true})
 		wanted := []statements.Lane{{State: statements.StateOpen, Kind: "kind1", Attempts: 3}, {State: statements.StateOpen, Kind: "kind2", Attempts: 1}}
-		lanes = statements.LaneColumns.Rows(len(wanted), func(i int) *statements.WantedLane { return &statements.WantedLane{Lane: wanted[i]} })
+		lanes = statements.LaneColumns.Rows(len(wanted), func(i int) *statements.WantedLane {
+			return &statements.WantedLane{Lane: wanted[i], Running: statements.StateOpen}
+		})
 	}
 	// A large batch of a worker that the statistics do not contain.
 	fences := statements.FenceColumns.Rows(500, func(i int) *statements.Key { return &statements.Key{TaskID: int64(i) + 1, Fence: 1} })

@@ -27,6 +27,9 @@ type Source struct {
 	// Since is the anchor from which to look, in microseconds since 1970. All tasks
 	// before it have been claimed.
 	Since int64
+	// Running is the state of the tasks while they run: open, or snoozed if they are
+	// due as soon as their leases end, without a delay.
+	Running string
 }
 
 // formula returns the formula of the lane's delay, or nil if there is no delay.
@@ -92,7 +95,7 @@ func (s *Store) claimAtOnce(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 	delays := delaysOf(p.Sources)
 	wanted := make([]statements.WantedLane, len(p.Sources))
 	for i, w := range p.Sources {
-		wanted[i] = statements.WantedLane{Lane: w.Lane, Since: w.Since, Formula: -1}
+		wanted[i] = statements.WantedLane{Lane: w.Lane, Since: w.Since, Formula: -1, Running: w.Running}
 		if w.formula() != nil {
 			wanted[i].Formula = int64(slices.IndexFunc(delays, func(d *Delay) bool { return d.text == w.Delay.text }))
 		}
@@ -193,17 +196,17 @@ func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 	if len(found) == 0 {
 		return nil, nil
 	}
-	fences := keysOf(found)
-	for _, c := range found {
-		c.Fence = statements.NextFence(c.Fence)
+	all := true
+	for _, running := range []string{statements.StateOpen, statements.StateSnoozed} {
+		some := slices.DeleteFunc(slices.Clone(found), func(c *Claim) bool { return p.Sources[c.Place-1].Running != running })
+		n, err := s.take(ctx, x, p, running, some)
+		if err != nil {
+			return nil, err
+		}
+		all = all && n == len(some)
 	}
-	values := statements.Values{"worker": p.Worker, "lease": p.Lease.Microseconds()}
-	result, err := x.exec(ctx, s.batch("take", len(found), statements.Take), values, fences)
-	if err != nil {
-		return nil, err
-	}
-	if n, err := result.RowsAffected(); err != nil || n == int64(len(found)) {
-		return found, err
+	if all {
+		return found, nil
 	}
 	// The rows were not locked after all, and others have claimed some of them.
 	owned, err := s.owned(ctx, x, p.Worker, keysOf(found), false)
@@ -211,6 +214,25 @@ func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 		return nil, err
 	}
 	return slices.DeleteFunc(found, func(c *Claim) bool { return !owned[c.ID] }), nil
+}
+
+// take claims tasks that were found, whose state is running while they run, and returns
+// how many rows it changed.
+func (s *Store) take(ctx context.Context, x runner, p ClaimParams, running string, found []*Claim) (int, error) {
+	if len(found) == 0 {
+		return 0, nil
+	}
+	fences := keysOf(found)
+	for _, c := range found {
+		c.Fence = statements.NextFence(c.Fence)
+	}
+	values := statements.Values{"worker": p.Worker, "lease": p.Lease.Microseconds(), "running": running}
+	result, err := x.exec(ctx, s.batch("take", len(found), statements.Take), values, fences)
+	if err != nil {
+		return 0, err
+	}
+	n, err := result.RowsAffected()
+	return int(n), err
 }
 
 // keysOf returns rows that identify claims.
