@@ -54,7 +54,7 @@ type Config struct {
 	// enqueued: 1 millisecond to 1 hour. Up to a tenth is added at random. A search
 	// is one statement for each queue, or a few on MySQL and MariaDB. A task that
 	// the worker already knows of starts when it falls due, not at the next poll.
-	// Defaults to 1 second, or to 15 seconds if Listen is set.
+	// Defaults to 1 second, with Listen too: somebody may forget to set Notify.
 	PollInterval time.Duration
 	// Lease is how long a task belongs to a worker that no longer extends its
 	// lease: 1 second to 24 hours. After that, and after its policy's delay, the
@@ -82,13 +82,15 @@ type Config struct {
 	// PostgreSQL has it. Package pgnotify provides such a function; the processes
 	// that enqueue must set Notify.
 	//
-	// Listen calls wake for each notice on channel, and once when it begins to
-	// listen. It returns when ctx ends or when it fails. After a failure the worker
-	// logs the error and calls it again. Defaults to nil: the worker finds tasks of
-	// other processes by polling.
-	Listen func(ctx context.Context, channel string, wake func()) error
-	// Notify makes enqueues notify the workers that set Listen. Only PostgreSQL has
-	// it. There the commits of transactions that notify wait for each other, so set
+	// Listen calls wake with the text of each notice on channel, and once with ""
+	// when it has begun to listen. The text of a notice is the names of queues,
+	// separated by spaces, or "" for all queues. Listen returns when ctx ends or
+	// when it fails. After a failure the worker logs the error, keeps polling, and
+	// calls Listen again, after 50 milliseconds at first and 5 seconds at most.
+	// Defaults to nil: the worker finds tasks of other processes by polling.
+	Listen func(ctx context.Context, channel string, wake func(notice string)) error
+	// Notify makes enqueues and Retry notify the workers that set Listen. Only
+	// PostgreSQL has it. There the commits of transactions that notify wait for each other, so set
 	// it only if a worker listens. Setting Listen sets Notify too.
 	Notify bool
 
@@ -134,9 +136,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.PollInterval == 0 {
 		c.PollInterval = time.Second
-		if c.Listen != nil {
-			c.PollInterval = 15 * time.Second
-		}
 	}
 	if c.Lease == 0 {
 		c.Lease = time.Minute

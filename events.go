@@ -61,6 +61,9 @@ func (e events) listenFailed(err error) {
 	e.log.Warn("falldue: cannot listen; the worker polls for tasks of other processes", "error", err)
 }
 
+// listens reports that the worker listens after a failure.
+func (e events) listens() { e.log.Info("falldue: listening again") }
+
 func (e events) kindWithoutQueue(kind, queue string) {
 	e.log.Warn("falldue: tasks of a kind wait in a queue that this worker does not work on", "kind", kind, "queue", queue)
 }

@@ -1,22 +1,51 @@
 package falldue
 
-import "context"
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+)
 
 // listener is the role that lets notices of other processes wake the pollers.
 type listener struct {
-	listen  func(ctx context.Context, channel string, wake func()) error
+	listen  func(ctx context.Context, channel string, wake func(notice string)) error
 	channel string
-	wake    func()
+	wake    func(notice string)
 	events  events
 }
 
-// work listens until ctx ends, and again after a failure.
+// listenFailureEvery is how often a failure to listen is reported while it lasts.
+const listenFailureEvery = time.Minute
+
+// work listens until ctx ends, and again after a failure. It reports when a failure
+// begins, each minute while it lasts, and when it is over.
 func (l *listener) work(ctx context.Context) {
-	for try := 0; ctx.Err() == nil; try++ {
-		err := l.listen(ctx, l.channel, l.wake)
-		if ctx.Err() == nil {
+	var failing atomic.Bool // listen may call wake from any goroutine
+	var reported time.Time
+	for try := 0; ; try++ {
+		start := time.Now()
+		err := l.listen(ctx, l.channel, func(notice string) {
+			if failing.Swap(false) {
+				l.events.listens()
+			}
+			l.wake(notice)
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			err = errors.New("Config.Listen returned before its context ended")
+		}
+		if !failing.Swap(true) || time.Since(reported) >= listenFailureEvery {
 			l.events.listenFailed(err)
-			_ = pause(ctx, errorPause(try))
+			reported = time.Now()
+		}
+		if time.Since(start) >= listenFailureEvery {
+			try = 0
+		}
+		if pause(ctx, errorPause(try)) != nil {
+			return
 		}
 	}
 }

@@ -24,7 +24,8 @@ type poller struct {
 
 	woken          chan struct{} // signalled when a task may have fallen due
 	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
-	sweepRequested atomic.Bool   // a task may wait that this worker has not been notified of
+	sweepRequested atomic.Bool   // a task may wait that this worker does not know of
+	nextRequest    time.Time     // before this time no request is followed; only loop uses it
 }
 
 // pollerConfig has the settings of a poller and the functions that it calls.
@@ -43,6 +44,10 @@ type pollerConfig struct {
 	parallelClaims bool                                     // claims do not wait for each other's rows
 	events         events
 }
+
+// requestPause is the least time between two requests to sweep that a poller
+// follows. Other processes may commit a thousand times a second.
+const requestPause = 5 * time.Millisecond
 
 // maxSources is the greatest number of lanes of one claim.
 const maxSources = 128
@@ -66,7 +71,8 @@ func (p *poller) hint(at store.Lane, wait time.Duration) {
 	signal(p.woken)
 }
 
-// sweepNow makes the poller sweep at once.
+// sweepNow makes the poller look for tasks that it does not know of: at once, or
+// soon if it has just done so.
 func (p *poller) sweepNow() {
 	p.sweepRequested.Store(true)
 	signal(p.woken)
@@ -163,10 +169,13 @@ func (p *poller) ahead(ctx context.Context, at store.Lane) int {
 
 // round sweeps if a sweep is due, claims what is due, and returns how long to sleep.
 func (p *poller) round(ctx context.Context) (time.Duration, error) {
-	sweeps := !time.Now().Before(p.sweeper.next())
-	if p.sweepRequested.Swap(false) && !sweeps {
-		sweeps = !p.hintDefaultLanes() // the next round sweeps instead
-		p.sweeper.makeDue()
+	now := time.Now()
+	sweeps := !now.Before(p.sweeper.next())
+	if !now.Before(p.nextRequest) && p.sweepRequested.Swap(false) {
+		p.nextRequest = now.Add(requestPause)
+		p.sweeper.request()
+		claimsFirst := !sweeps && p.hintDefaultLanes() // a later round sweeps instead
+		sweeps = !claimsFirst && !now.Before(p.sweeper.next())
 	}
 	if sweeps {
 		if err := p.sweeper.sweep(ctx); err != nil {
@@ -190,6 +199,9 @@ func (p *poller) round(ctx context.Context) (time.Duration, error) {
 	until := p.sweeper.next()
 	if first, ok := p.lanes.next(); ok && first.Before(until) {
 		until = first
+	}
+	if p.sweepRequested.Load() && p.nextRequest.Before(until) {
+		until = p.nextRequest
 	}
 	return max(time.Until(until), time.Microsecond), nil
 }

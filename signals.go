@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue/internal/store"
@@ -18,7 +19,20 @@ func (s signals) hint(queue string, at store.Lane, wait time.Duration) {
 	}
 }
 
-// sweepNow makes all pollers sweep at once.
+// noticed makes the pollers of the queues that a notice names sweep, or all pollers
+// if it names none.
+func (s signals) noticed(notice string) {
+	if notice == "" {
+		s.sweepNow()
+	}
+	for queue := range strings.FieldsSeq(notice) {
+		if p := s[queue]; p != nil {
+			p.sweepNow()
+		}
+	}
+}
+
+// sweepNow makes all pollers sweep soon.
 func (s signals) sweepNow() {
 	for _, p := range s {
 		p.sweepNow()

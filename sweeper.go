@@ -22,6 +22,7 @@ type sweeper struct {
 
 	mu   sync.Mutex
 	at   time.Time     // when the next sweep is due
+	last time.Time     // when the last sweep ended
 	cost time.Duration // how long the last sweep took
 }
 
@@ -39,19 +40,24 @@ func (s *sweeper) next() time.Time {
 	return s.at
 }
 
-// makeDue makes the next sweep due now.
-func (s *sweeper) makeDue() {
+// request makes the next sweep due now, or soon if the last one has just ended.
+func (s *sweeper) request() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.at = time.Now()
+	s.makeDueAfter(s.last)
 }
 
-// makeDueSoon makes the next sweep due soon, but not so soon that sweeps take more
-// than a tenth of the time.
+// makeDueSoon makes the next sweep due soon.
 func (s *sweeper) makeDueSoon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if soon := time.Now().Add(max(10*s.cost, 20*time.Millisecond)); soon.Before(s.at) {
+	s.makeDueAfter(time.Now())
+}
+
+// makeDueAfter makes the next sweep due so soon after t that sweeps take no more than
+// a tenth of the time.
+func (s *sweeper) makeDueAfter(t time.Time) {
+	if soon := t.Add(max(10*s.cost, 20*time.Millisecond)); soon.Before(s.at) {
 		s.at = soon
 	}
 }
@@ -95,8 +101,8 @@ func (s *sweeper) sweep(ctx context.Context) error {
 func (s *sweeper) schedule(cost time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cost = cost
-	s.at = time.Now().Add(s.every + rand.N(s.every/10+1))
+	s.cost, s.last = cost, time.Now()
+	s.at = s.last.Add(s.every + rand.N(s.every/10+1))
 }
 
 // falldue writes no anchor before firstAnchor or after lastAnchor. RunAt may be in

@@ -55,9 +55,15 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 		if next := s.next().Sub(start); next != 20*time.Millisecond {
 			t.Errorf("after a lane was emptied the next sweep is in %v, want 20 ms", next)
 		}
-		s.makeDue()
-		if s.next().After(start) {
-			t.Error("the requested sweep is not due")
+		if s.request(); s.next().Sub(start) != 20*time.Millisecond {
+			t.Errorf("a sweep requested after another is due in %v, want 20 ms", s.next().Sub(start))
+		}
+		if err := s.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // of synctest's clock
+		if s.request(); s.next().After(time.Now()) {
+			t.Error("a sweep requested a second after another is not due at once")
 		}
 		broken := errors.New("broken")
 		s.heads = func(context.Context) ([]store.Head, error) { return nil, broken }

@@ -62,7 +62,7 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 		clean: s.Clean, events: events,
 	})
 	if cfg.Listen != nil {
-		w.roles = append(w.roles, &listener{listen: cfg.Listen, channel: s.Channel(), wake: w.pollers.sweepNow, events: events})
+		w.roles = append(w.roles, &listener{listen: cfg.Listen, channel: s.Channel(), wake: w.pollers.noticed, events: events})
 	}
 	return w
 }

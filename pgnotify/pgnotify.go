@@ -9,62 +9,121 @@
 //
 //	q, err := falldue.New(db, falldue.Config{Notify: true})
 //
-// A worker that listens polls every 15 seconds, unless Config.PollInterval is set.
-// It finds tasks of processes that do not notify only when it polls.
+// A worker that listens still polls, and so finds tasks of processes that do not
+// notify within Config.PollInterval.
 package pgnotify
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/lib/pq"
+
+	"github.com/falldue/falldue/internal/dsn"
 )
 
 const (
-	minReconnect = 100 * time.Millisecond
-	maxReconnect = 10 * time.Second
+	// connectTimeout is the longest time in which to connect and begin to listen.
+	connectTimeout = 30 * time.Second
 	// pingInterval is how often the connection is tested, to detect one that was
 	// lost without an error.
 	pingInterval = 30 * time.Second
+	// afterFailure is how long lib/pq waits until it connects again. By then the
+	// listener is closed.
+	afterFailure = 100 * time.Millisecond
 )
 
 // DSN returns a function for [falldue.Config].Listen that listens on the database
-// at dsn, in a form that lib/pq accepts. dsn must not lead to a connection pooler
-// in transaction mode, which does not forward notifications.
+// at source, in a form that lib/pq accepts: postgres://… or key=value …. The
+// settings of pgx alone, such as pool_max_conns and default_query_exec_mode, are left
+// out. source must not lead to a connection pooler in transaction mode, which does not
+// forward notifications.
 //
-// The function calls wake when it has begun to listen, at each notification, and
-// after each reconnect, since notifications may have been lost. It reconnects
-// after 100 milliseconds at first, and after 10 seconds at most. It returns nil
-// when its context ends, and an error if it cannot listen or a ping fails.
-func DSN(dsn string) func(ctx context.Context, channel string, wake func()) error {
-	return func(ctx context.Context, channel string, wake func()) error {
-		listener := pq.NewListener(dsn, minReconnect, maxReconnect, nil)
-		defer func() { _ = listener.Close() }()
-		listening := make(chan error, 1)
-		go func() { listening <- listener.Listen(channel) }()
+// The function calls wake with "" when it has begun to listen, and with the text of
+// each notification. It returns nil when its context ends, and an error as soon as it
+// cannot connect within 30 seconds, loses its connection, or a ping fails. The worker
+// logs that error and calls the function again. The error names a setting that lib/pq
+// or the server refuses, and shows no passwords.
+func DSN(source string) func(ctx context.Context, channel string, wake func(notice string)) error {
+	return func(ctx context.Context, channel string, wake func(notice string)) error {
+		if err := listen(ctx, source, channel, wake); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("pgnotify: listen on %s: %w", channel, dsn.Redact(source, err))
+		}
+		return nil
+	}
+}
+
+func listen(ctx context.Context, source, channel string, wake func(string)) error {
+	ctx, hangUp := context.WithCancel(ctx)
+	defer hangUp() // so that nothing below waits for a server that does not answer
+	failed := make(chan error, 1)
+	source, err := withoutPgx(source)
+	if err != nil {
+		return err
+	}
+	listener := pq.NewDialListener(dialer{ctx}, source, afterFailure, afterFailure, func(_ pq.ListenerEventType, err error) {
+		if err != nil {
+			select {
+			case failed <- err:
+			default: // the first is the cause
+			}
+		}
+	})
+	defer func() { hangUp(); _ = listener.Close() }()
+	listening := make(chan error, 1)
+	go func() { listening <- listener.Listen(channel) }()
+	tooLong := time.NewTimer(connectTimeout)
+	defer tooLong.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		return err
+	case <-tooLong.C:
+		return fmt.Errorf("no connection within %v", connectTimeout)
+	case err := <-listening:
+		if err != nil {
+			return err
+		}
+	}
+	wake("")
+	ping := time.NewTicker(pingInterval)
+	defer ping.Stop()
+	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-listening:
-			if err != nil {
-				return fmt.Errorf("pgnotify: listen on %s: %w", channel, err)
+		case err := <-failed:
+			return err
+		case n := <-listener.Notify:
+			if n == nil { // a new connection of lib/pq's: notifications may have been lost
+				return errors.New("the connection was lost")
 			}
-		}
-		wake()
-		ping := time.NewTicker(pingInterval)
-		defer ping.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-listener.Notify: // also after a reconnect, when notifications may have been lost
-				wake()
-			case <-ping.C:
-				if err := listener.Ping(); err != nil {
-					return fmt.Errorf("pgnotify: %w", err)
-				}
+			wake(n.Extra)
+		case <-ping.C:
+			if err := listener.Ping(); err != nil {
+				return err
 			}
 		}
 	}
+}
+
+// dialer makes connections that close when ctx ends. lib/pq's listener takes no
+// context, and would wait for a server that is silent.
+type dialer struct{ ctx context.Context }
+
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	return d.DialTimeout(network, address, connectTimeout)
+}
+
+func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+	plain := net.Dialer{Timeout: timeout}
+	c, err := plain.DialContext(d.ctx, network, address)
+	if err == nil {
+		context.AfterFunc(d.ctx, func() { _ = c.Close() })
+	}
+	return c, err
 }

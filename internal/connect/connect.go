@@ -14,6 +14,8 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq"  // driver postgres
 	_ "modernc.org/sqlite" // driver sqlite, without cgo
+
+	"github.com/falldue/falldue/internal/dsn"
 )
 
 // The names of the drivers that Open supports, as registered with database/sql.
@@ -25,7 +27,7 @@ const (
 
 var drivers = []string{Postgres, MySQL, SQLite}
 
-// Open opens the database that dsn names and pings it. driver is the name of its
+// Open opens the database that name, a DSN, names and pings it. driver is the name of its
 // driver. If driver is empty, the form of dsn determines it:
 //
 //	postgres://user:password@host/database   postgres; also key=value …
@@ -35,14 +37,14 @@ var drivers = []string{Postgres, MySQL, SQLite}
 //
 // If the driver or the form of dsn is unknown, the error lists those that are
 // allowed. That error does not contain dsn, which may have a password in it.
-func Open(ctx context.Context, driver, dsn string) (*sqlx.DB, error) {
-	driver, source, err := resolve(driver, dsn)
+func Open(ctx context.Context, driver, name string) (*sqlx.DB, error) {
+	driver, source, err := resolve(driver, name)
 	if err != nil {
 		return nil, err
 	}
 	db, err := sqlx.ConnectContext(ctx, driver, source)
 	if err != nil {
-		return nil, fmt.Errorf("open the database by driver %s: %w", driver, err)
+		return nil, fmt.Errorf("open the database by driver %s: %w", driver, dsn.Redact(source, err))
 	}
 	return db, nil
 }

@@ -229,7 +229,7 @@ func TestStatementsWorkTogether(t *testing.T) {
 
 		// The dead one is tried again, cancelled, and cleaned with the finished one.
 		id := statements.Values{"id": two[0].ID}
-		if n := exec(t, db, statements.Retry(s, tables), id, nil) + exec(t, db, statements.Cancel(s, tables), id, nil); n != 2 {
+		if n := exec(t, db, statements.Retry(s, tables, false), id, nil) + exec(t, db, statements.Cancel(s, tables), id, nil); n != 2 {
 			t.Error("a dead task could not be tried again and cancelled")
 		}
 		filter := statements.Values{"queue": "default", "state": "cancelled", "kind": fresh.Kind, "id": two[0].ID, "after": int64(0), "limit": int64(10), "keep": int64(0)}

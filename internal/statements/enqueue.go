@@ -13,8 +13,8 @@ type EnqueueParams struct {
 	// Plain is for tasks that are due now and have the table's defaults for all
 	// else. Computing when each task is due costs MySQL and MariaDB much.
 	Plain bool
-	// Notify sends to the channel :channel when the transaction commits, on
-	// servers with Caps.Notify.
+	// Notify sends :notice to the channel :channel when the transaction commits,
+	// on servers with Caps.Notify.
 	Notify bool
 }
 
@@ -54,7 +54,7 @@ func insert(s dialect.Server, p EnqueueParams) *builder {
 		b.set("returning", "\nreturning id")
 		if p.Notify && s.Caps.Notify {
 			// The subquery depends on no row, so that it runs once for all of them.
-			b.set("returning", "\nreturning id, (select pg_notify(:channel, ''))")
+			b.set("returning", "\nreturning id, (select pg_notify(:channel, :notice))")
 		}
 	}
 	return b
@@ -71,7 +71,7 @@ func (b *builder) setValues(columns []column, value func(column) any) {
 // servers with Caps.InsertReturning it returns their ids, which ascend in the
 // order of the batch; on the others the driver reports the first id, and the
 // rest follow in steps of Caps.IDStep. Where statements grow with their batch it
-// must have exactly size rows. Parameters: channel, where it notifies.
+// must have exactly size rows. Parameters: channel and notice, where it notifies.
 func Enqueue(s dialect.Server, p EnqueueParams, size int) Stmt {
 	b, columns := insert(s, p), p.columns().columns()
 	source := b.withBatch(columns, size)
@@ -103,7 +103,7 @@ func HasEnqueueAlike(s dialect.Server) bool { return s.Caps.Rows != dialect.Unio
 // the batch has [PayloadColumns]. It is for servers whose batches are no rows of
 // VALUES, where each row would have to repeat what it has in common with the
 // others. Parameters: the other names of [EnqueueColumns], or of [PlainColumns],
-// and channel where it notifies.
+// and channel and notice where it notifies.
 func EnqueueAlike(s dialect.Server, p EnqueueParams, size int) Stmt {
 	b := insert(s, p)
 	b.withBatch(PayloadColumns.columns(), size)
@@ -130,10 +130,10 @@ func EnqueueOne(s dialect.Server, p EnqueueParams) Stmt {
 insert into {tasks} ({columns}) values ({row}){returning}`)
 }
 
-// Notify sends to the channel :channel, on servers with Caps.Notify.
+// Notify sends :notice to the channel :channel, on servers with Caps.Notify.
 func Notify(s dialect.Server) Stmt {
 	return newBuilder(s, dialect.Tables{}).stmt(`
-select pg_notify(:channel, '')`)
+select pg_notify(:channel, :notice)`)
 }
 
 // PutPolicy stores a policy's text under its key, unless it is there.

@@ -53,13 +53,19 @@ select {counted} from {tasks}
 group by queue, kind, state order by queue, kind, state`)
 }
 
-// Retry opens a dead or cancelled task again, as if it had not been tried.
-// Parameters: id.
-func Retry(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
+// Retry opens a dead or cancelled task again, as if it had not been tried. If notify
+// is set, it sends the task's queue to the channel :channel, on servers with
+// Caps.Notify. Parameters: id, and channel where it notifies.
+func Retry(s dialect.Server, tables dialect.Tables, notify bool) Stmt {
+	b := newBuilder(s, tables)
+	b.set("notify", "")
+	if notify && s.Caps.Notify {
+		b.set("notify", "\nreturning pg_notify(:channel, queue)")
+	}
+	return b.stmt(`
 update {tasks}
 set state = 'open', attempts = 0, updated_at = {now}
-where id = :id and state in ('dead', 'cancelled')`)
+where id = :id and state in ('dead', 'cancelled'){notify}`)
 }
 
 // Cancel cancels a task that is not finished. A worker that runs it learns of

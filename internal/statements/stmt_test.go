@@ -64,7 +64,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"list_filtered":     statements.List(s, tables, statements.ListParams{ID: true, Queue: true, Kind: true, State: true}),
 		"attempts":          statements.Attempts(s, tables),
 		"count":             statements.CountTasks(s, tables),
-		"retry":             statements.Retry(s, tables),
+		"retry":             statements.Retry(s, tables, false),
 		"cancel":            statements.Cancel(s, tables),
 		"clean":             statements.Clean(s, tables),
 		"drop":              statements.Drop(s, tables, room),
@@ -95,6 +95,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	if s.Caps.Notify {
 		all["enqueue_notify"] = statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Notify: true}, room)
 		all["enqueue_one_notify"] = statements.EnqueueOne(s, statements.EnqueueParams{Tables: tables, Notify: true})
+		all["retry_notify"] = statements.Retry(s, tables, true)
 	}
 	if s.Caps.Copy {
 		all["copy"], all["copy_plain"] = statements.Copy(s, tables, false), statements.Copy(s, tables, true)

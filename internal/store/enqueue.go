@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/falldue/falldue/internal/statements"
 )
@@ -19,6 +20,29 @@ func allPlain(entries []Entry) bool {
 	return !slices.ContainsFunc(entries, func(e Entry) bool {
 		return e != Entry{Queue: e.Queue, Kind: e.Kind, Payload: e.Payload}
 	})
+}
+
+// maxNotice is the greatest length of a notice's text in bytes, one less than what
+// PostgreSQL refuses.
+const maxNotice = 7999
+
+// notice returns the text of the notice of entries: the names of their queues. It is
+// "", which stands for all queues, if they are too many, or if nobody is notified.
+func (s *Store) notice(entries []Entry) string {
+	if !s.notify {
+		return ""
+	}
+	queues, length := []string{entries[0].Queue}, len(entries[0].Queue)
+	for i, e := range entries[1:] {
+		if e.Queue == entries[i].Queue || slices.Contains(queues, e.Queue) {
+			continue
+		}
+		if length += 1 + len(e.Queue); length > maxNotice {
+			return ""
+		}
+		queues = append(queues, e.Queue)
+	}
+	return strings.Join(queues, " ")
 }
 
 // Enqueue stores entries and returns their ids in the same order. It stores them in
@@ -86,7 +110,7 @@ func (s *Store) insertStmt(batch []Entry) (statements.Stmt, statements.Values, [
 	if params.Plain {
 		columns = statements.PlainColumns
 	}
-	values := statements.Values{"channel": s.Channel()}
+	values := statements.Values{"channel": s.Channel(), "notice": s.notice(batch)}
 	key := stmtKey{plain: params.Plain, size: s.size(len(batch))}
 	switch {
 	case len(batch) == 1:

@@ -72,7 +72,9 @@ func (s *Store) Counts(ctx context.Context) (list []Count, err error) {
 // RetryTask makes a dead or cancelled task due, with all its attempts left. Its error
 // wraps [ErrNotFound] if there is no such task.
 func (s *Store) RetryTask(ctx context.Context, id int64) error {
-	return s.changeState(ctx, "retry", statements.Retry, id)
+	return s.changeState(ctx, "retry", func(server dialect.Server, tables dialect.Tables) statements.Stmt {
+		return statements.Retry(server, tables, s.notify)
+	}, id)
 }
 
 // Cancel cancels a task that is not finished. Its error wraps [ErrNotFound] if there
@@ -85,7 +87,7 @@ func (s *Store) Cancel(ctx context.Context, id int64) error {
 // [ErrNotFound] if the statement matches no row.
 func (s *Store) changeState(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, id int64) error {
 	n, err := once(ctx, s, func(x runner) (int64, error) {
-		result, err := x.exec(ctx, s.fixed(name, make), statements.Values{"id": id}, nil)
+		result, err := x.exec(ctx, s.fixed(name, make), statements.Values{"id": id, "channel": s.Channel()}, nil)
 		if err != nil {
 			return 0, err
 		}

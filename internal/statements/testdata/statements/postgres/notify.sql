@@ -1,2 +1,2 @@
-select pg_notify($1, '')
--- binds: channel
+select pg_notify($1, $2)
+-- binds: channel, notice

@@ -1,0 +1,155 @@
+// Package dsn hides the secrets of a data source name, which drivers repeat in their
+// errors.
+package dsn
+
+import (
+	"cmp"
+	"errors"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// hidden stands for what an error does not show.
+const hidden = "xxxxx"
+
+// Redact returns an error with the text of err, in which hidden parts of a DSN are
+// replaced by xxxxx. If the DSN is well-formed, these are its passwords and the values
+// of all settings but a few that are known to be harmless. If it is not, nobody knows
+// where in it a password is, and the error shows no part of it. The error wraps
+// nothing, because what it wrapped would show the secrets.
+func Redact(dsn string, err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, s := range variants(secrets(dsn)) {
+		text = replace(text, s)
+	}
+	return errors.New(text)
+}
+
+var (
+	urlForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+	restForm  = regexp.MustCompile(`^[^:@/?#]+(?::([^:@/?#]*))?@((?:[A-Za-z0-9_.,-]|:[0-9]|\[[0-9A-Fa-f:.]+\])*)(?:/[A-Za-z0-9_.-]*)?(?:\?([^@?#]*))?$`) // of a URL
+	mysqlForm = regexp.MustCompile(`^[^:@]*(?::(.*))?@[a-z0-9]+\([^()@]*\)/[^/?@]*(?:\?([^@?]*))?$`)
+	fileForm  = regexp.MustCompile(`^file:[^?@]*(?:\?([^@?]*))?$`)
+	// Setting matches one setting of a DSN of the form key=value ….
+	Setting = regexp.MustCompile(`\s*([A-Za-z0-9_.]+)\s*=\s*('(?:\\.|[^'\\])*'|(?:\\.|[^\s'\\])(?:\\.|[^\s\\])*)?(?:\s+|$)`)
+)
+
+var (
+	anything = regexp.MustCompile(``)
+	number   = regexp.MustCompile(`^[0-9]{1,5}$`)
+	keyword  = regexp.MustCompile(`^(true|false|any|primary|standby|read-write|read-only|disable|allow|prefer|require|verify-ca|verify-full|system|ro|rw|rwc|memory|shared|private|immediate)$`)
+)
+
+// harmless are the settings whose values an error may show if they match. Any other
+// value that a driver refuses may have been meant for something else.
+var harmless = map[string]*regexp.Regexp{
+	"host": anything, "hostaddr": anything, "user": anything, "dbname": anything, "database": anything, "search_path": anything,
+	"application_name": anything, "port": number, "connect_timeout": number,
+	"sslmode": keyword, "sslcertmode": keyword, "sslrootcert": keyword, "require_auth": keyword, "channel_binding": keyword,
+	"target_session_attrs": keyword, "parseTime": keyword, "mode": keyword, "cache": keyword, "_txlock": keyword,
+}
+
+// shown reports whether an error may show the value of a setting.
+func shown(name, value string) bool {
+	allowed := harmless[name]
+	return allowed != nil && allowed.MatchString(value)
+}
+
+// secrets lists the parts of a DSN that an error must not show.
+func secrets(dsn string) (list []string) {
+	switch {
+	case urlForm.MatchString(dsn):
+		scheme := urlForm.FindString(dsn)
+		if m := restForm.FindStringSubmatch(dsn[len(scheme):]); m != nil {
+			if values, ok := ofQuery(m[3]); ok {
+				if m[1] == "" && strings.Contains(m[0], ":@") {
+					m[1] = m[2] // a password may begin with @
+				}
+				return append(values, m[1])
+			}
+		}
+		return []string{dsn[len(scheme):]}
+	case mysqlForm.MatchString(dsn):
+		m := mysqlForm.FindStringSubmatch(dsn)
+		if values, ok := ofQuery(m[2]); ok {
+			return append(values, m[1])
+		}
+	case fileForm.MatchString(dsn):
+		if values, ok := ofQuery(fileForm.FindStringSubmatch(dsn)[1]); ok {
+			return values
+		}
+	case Setting.ReplaceAllString(dsn, "") == "":
+		for _, m := range Setting.FindAllStringSubmatch(dsn, -1) {
+			if !shown(m[1], m[2]) {
+				list = append(list, strings.Trim(m[2], "'"))
+			}
+		}
+		return list
+	}
+	return []string{dsn}
+}
+
+// ofQuery lists the values of a query that are not known to be harmless. It reports
+// whether the query is well-formed.
+func ofQuery(query string) (list []string, ok bool) {
+	if query == "" {
+		return nil, true
+	}
+	for setting := range strings.SplitSeq(query, "&") {
+		name, value, ok := strings.Cut(setting, "=")
+		if !ok || strings.ContainsAny(value, "/#") {
+			return nil, false
+		}
+		if !shown(name, value) {
+			list = append(list, value)
+		}
+	}
+	return list, true
+}
+
+var word = regexp.MustCompile(`[A-Za-z0-9_$%!~.-]+`)
+
+// variants lists the forms in which secrets may stand in an error: as they are,
+// unescaped, quoted, and in parts, the longest first.
+func variants(secrets []string) (list []string) {
+	for _, secret := range secrets {
+		forms := []string{secret, strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(secret)}
+		for _, unescape := range []func(string) (string, error){url.PathUnescape, url.QueryUnescape} {
+			if plain, err := unescape(secret); err == nil {
+				forms = append(forms, plain)
+			}
+		}
+		for _, form := range forms {
+			quoted := strconv.Quote(form)
+			list = append(list, form, quoted[1:len(quoted)-1])
+			for _, part := range strings.FieldsFunc(form, func(r rune) bool { return strings.ContainsRune(` @:/?#&=()'"`, r) }) {
+				list = append(list, part)
+				list = append(list, word.FindAllString(part, -1)...)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	return slices.Compact(list)
+}
+
+// replace hides a part of a secret in a text. Short parts are hidden where they are
+// words of their own: an error in which each letter a is hidden helps nobody.
+func replace(text, part string) string {
+	if part == "" {
+		return text
+	}
+	if len(part) > 3 {
+		return strings.ReplaceAll(text, part, hidden)
+	}
+	alone, err := regexp.Compile(`(^|[^A-Za-z0-9])` + regexp.QuoteMeta(part) + `($|[^A-Za-z0-9])`)
+	if err != nil {
+		return hidden
+	}
+	return alone.ReplaceAllString(text, "${1}"+hidden+"${2}")
+}

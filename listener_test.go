@@ -1,0 +1,110 @@
+package falldue
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// TestNoticesCauseFewStatements: however many notices come, an idle worker sends no
+// statement for those of queues that it does not work on, and for its own few.
+func TestNoticesCauseFewStatements(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		notice         string
+		every          time.Duration
+		claims, sweeps int // the most in 10 seconds
+	}{
+		{"mails", time.Millisecond, 0, 1}, // the first sweep
+		{"mails mine2 min", time.Millisecond, 0, 1},
+		{"mine", time.Millisecond, 2_001, 501},
+		{"mails mine", time.Millisecond, 2_001, 501},
+		{"", time.Millisecond, 2_001, 501},
+		{"mine", time.Second, 10, 11}, // each at once
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			claims, sweeps, waited := 0, 0, time.Duration(0)
+			var noticed time.Time
+			p := newPoller(pollerConfig{
+				queue: "mine", budget: newBudget(1, 0), events: events{slog.New(slog.DiscardHandler)}, behind: func() bool { return false },
+				handlers: map[string]*handler{"k": {kind: kind{KindConfig: KindConfig{Queue: "mine"}, name: "k"}}}, claimsAtOnce: true,
+				gates: gates{handledKinds{"k": {rule: newRule(backoff.Zizq())}}},
+				claimRows: func(context.Context, store.ClaimParams) ([]*store.Claim, error) {
+					claims++
+					waited = max(waited, time.Since(noticed))
+					return nil, nil
+				},
+				dispatch: func([]*store.Claim, []*rule, time.Time) {},
+			}, time.Hour, func(context.Context) ([]store.Head, error) { sweeps++; return nil, nil })
+			l := &listener{wake: signals{"mine": p}.noticed, listen: func(ctx context.Context, _ string, wake func(string)) error {
+				for pause(ctx, c.every) == nil {
+					noticed = time.Now()
+					wake(c.notice)
+				}
+				return nil
+			}}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+time.Millisecond)
+			defer cancel()
+			go l.work(ctx)
+			p.loop(ctx)
+			synctest.Wait()
+			if claims > c.claims || claims < c.claims/2 || sweeps > c.sweeps || sweeps < c.sweeps/2 {
+				t.Errorf("notices for %q each %v: %d claims and %d sweeps in 10 s", c.notice, c.every, claims, sweeps)
+			}
+			if waited > requestPause {
+				t.Errorf("notices for %q each %v: a claim came %v after the last", c.notice, c.every, waited)
+			}
+		})
+	}
+}
+
+// TestListenerReportsEachChange: a failure is reported when it begins and each minute
+// while it lasts, and so is its end.
+func TestListenerReportsEachChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		begin, woken := time.Now(), 0
+		l := &listener{
+			channel: "falldue_due", wake: func(string) { woken++ }, events: events{slog.New(slog.NewTextHandler(&log, nil))},
+			listen: func(ctx context.Context, _ string, wake func(string)) error {
+				switch since := time.Since(begin); {
+				case since < 150*time.Second:
+					return errors.New("no such host")
+				case since < 200*time.Second:
+					wake("")
+					wake("default")
+					return errors.Join(pause(ctx, time.Minute), errors.New("connection reset"))
+				}
+				wake("")
+				<-ctx.Done()
+				return nil
+			},
+		}
+		go func() { time.Sleep(time.Hour); cancel() }()
+		l.work(ctx)
+		var got []string
+		for line := range strings.Lines(log.String()) {
+			_, text, _ := strings.Cut(line, "level=")
+			got = append(got, strings.TrimSpace(text))
+		}
+		const failed = `WARN msg="falldue: cannot listen; the worker polls for tasks of other processes" error=`
+		const again = `INFO msg="falldue: listening again"`
+		want := []string{failed + `"no such host"`, failed + `"no such host"`, failed + `"no such host"`, again, failed + `"connection reset"`, again}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("logged\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if woken != 3 {
+			t.Errorf("woken %d times", woken)
+		}
+	})
+}
