@@ -1,7 +1,9 @@
 package falldue
 
 import (
-	"cmp"
+	"container/heap"
+	"container/list"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -9,55 +11,99 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// laneTracker has what a worker knows of a queue: which lanes hold tasks, and when
-// the first task of each falls due. It only decides where to look and how long to
-// sleep. The database decides what is due.
+// laneTracker has what a worker knows of a queue: which lanes hold tasks, when the
+// first task of each falls due, and up to where each has been claimed. It only decides
+// where to look and how long to sleep. The database decides what is due.
 type laneTracker struct {
 	mu    sync.Mutex
-	lanes map[store.Lane]knownLane
+	lanes map[store.Lane]*knownLane
+	// waiting has the lanes in which a task is known, by their priorities.
+	waiting map[int]*laneHeap
+	// empty has the lanes in which no task is known, the last emptied first. Their
+	// tasks come back: without the anchor up to which a lane has been claimed, every
+	// claim of a task that comes into it would read the index entries of all tasks
+	// that were in it while some transaction is open.
+	empty *list.List
 	// missed has the anchors of first tasks that seemed due and that a claim did not
 	// find, such as those whose rows somebody has locked.
 	missed map[store.Lane]int64
+	sweeps int // how many have begun
 }
+
+// maxEmpty is the greatest number of empty lanes that a worker remembers.
+const maxEmpty = 1000
 
 func newLaneTracker() *laneTracker {
-	return &laneTracker{lanes: map[store.Lane]knownLane{}, missed: map[store.Lane]int64{}}
+	return &laneTracker{lanes: map[store.Lane]*knownLane{}, waiting: map[int]*laneHeap{}, empty: list.New(), missed: map[store.Lane]int64{}}
 }
 
-// knownLane is what a worker knows of a lane.
-type knownLane struct {
-	// due is when the first task falls due, by the worker's monotonic clock.
-	due time.Time
-	// since is the anchor from which claims look, in the database's microseconds
-	// since 1970. All tasks before it have been claimed. A task can still appear
-	// before it when a transaction commits late, so every sweep looks from the
-	// beginning of the lane and sets since back.
-	since int64
-	// hinted is when the first task falls due that this process has put into the
-	// lane since a claim or a sweep last began, whose answer may lack the task. It
-	// is zero if there is none.
-	hinted time.Time
-	// unclaimable means that the first task seems due, but perhaps no claim finds it:
-	// somebody has locked its row, or set its anchor to a time before 1970.
-	unclaimable bool
+// lane returns what is known of a lane, which the caller sets.
+func (l *laneTracker) lane(at store.Lane) *knownLane {
+	f := l.lanes[at]
+	if f == nil {
+		f = &knownLane{Lane: at, place: nowhere}
+		l.lanes[at] = f
+	}
+	return f
+}
+
+// set records when the first task of a lane falls due and from where claims look.
+func (l *laneTracker) set(f *knownLane, due time.Time, since int64) {
+	f.due, f.since, f.anchor = due, since, 0
+	if f.memory != nil {
+		l.empty.Remove(f.memory)
+		f.memory = nil
+	}
+	h := l.waiting[f.Priority]
+	if h == nil {
+		h = &laneHeap{}
+		l.waiting[f.Priority] = h
+	}
+	if f.place == nowhere {
+		heap.Push(h, f)
+	} else {
+		heap.Fix(h, f.place)
+	}
+}
+
+// setEmpty records that no task of a lane is known.
+func (l *laneTracker) setEmpty(f *knownLane) {
+	f.due, f.since, f.anchor, f.hinted, f.unclaimable = time.Time{}, f.bound(), 0, time.Time{}, false
+	if f.place != nowhere {
+		h := l.waiting[f.Priority]
+		if heap.Remove(h, f.place); h.Len() == 0 {
+			delete(l.waiting, f.Priority)
+		}
+	}
+	if f.memory == nil {
+		f.memory = l.empty.PushFront(f)
+	} else {
+		l.empty.MoveToFront(f.memory)
+	}
+	if l.empty.Len() > maxEmpty {
+		oldest, _ := l.empty.Remove(l.empty.Back()).(*knownLane)
+		delete(l.lanes, oldest.Lane)
+	}
 }
 
 // hint records that a lane has a task that falls due at t.
 func (l *laneTracker) hint(at store.Lane, t time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hintLocked(at, t)
+	f := l.lane(at)
+	if time.Since(t) > commitMargin { // its anchor may be anywhere, such as with RunAt
+		f.taken = 0
+	}
+	l.hintLocked(f, t)
 }
 
-func (l *laneTracker) hintLocked(at store.Lane, t time.Time) {
-	f, known := l.lanes[at]
-	if !known || t.Before(f.due) {
-		f.due, f.since = t, 0 // the new first task, perhaps before since
+func (l *laneTracker) hintLocked(f *knownLane, t time.Time) {
+	if f.due.IsZero() || t.Before(f.due) {
+		l.set(f, t, f.bound()) // the new first task, perhaps before since
 	}
 	if f.hinted.IsZero() || t.Before(f.hinted) {
 		f.hinted = t
 	}
-	l.lanes[at] = f
 }
 
 // beginClaim is called before a claim from lanes begins, and returns the anchor
@@ -68,10 +114,9 @@ func (l *laneTracker) beginClaim(list []store.Lane) (since []int64) {
 	defer l.mu.Unlock()
 	since = make([]int64, len(list))
 	for i, at := range list {
-		if f, known := l.lanes[at]; known {
+		if f := l.lanes[at]; f != nil {
 			since[i] = f.since
 			f.hinted = time.Time{}
-			l.lanes[at] = f
 		}
 	}
 	return since
@@ -82,9 +127,9 @@ func (l *laneTracker) beginClaim(list []store.Lane) (since []int64) {
 func (l *laneTracker) beginSweep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for at, f := range l.lanes {
+	l.sweeps++
+	for _, f := range l.lanes {
 		f.hinted = time.Time{}
-		l.lanes[at] = f
 	}
 }
 
@@ -93,89 +138,133 @@ func (l *laneTracker) beginSweep() {
 func (l *laneTracker) advance(at store.Lane, due time.Time, since int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.lanes[at]
-	l.lanes[at] = knownLane{due: due, since: max(f.since, since), unclaimable: f.unclaimable}
+	f := l.lane(at)
+	f.taken, f.hinted, f.claimed = max(f.taken, since), time.Time{}, l.sweeps
+	l.set(f, due, max(f.since, since))
 }
 
 // emptied records that a claim that began at start took all due tasks of lanes that it
-// could. It took some from those in took. It reports whether a sweep may find more soon.
-func (l *laneTracker) emptied(list []store.Lane, took map[store.Lane]bool, start time.Time) (more bool) {
+// could. The last task that it took from a lane had the anchor in took. It reports
+// whether a sweep may find more soon.
+func (l *laneTracker) emptied(list []store.Lane, took map[store.Lane]int64, start time.Time) (more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, at := range list {
-		f, ok := l.lanes[at]
-		if !ok || f.due.After(start) {
+		f := l.lanes[at]
+		if f == nil || f.due.IsZero() || f.due.After(start) {
 			continue
 		}
 		more = more || !f.unclaimable
-		delete(l.lanes, at)
-		if !took[at] && f.since != 0 {
-			l.missed[at] = f.since
+		last, ok := took[at]
+		if f.taken = max(f.taken, last); !ok && f.anchor != 0 {
+			l.missed[at] = f.anchor
 		}
-		if !f.hinted.IsZero() {
-			l.hintLocked(at, f.hinted)
+		hinted := f.hinted
+		f.claimed = l.sweeps
+		if l.setEmpty(f); !hinted.IsZero() {
+			l.hintLocked(f, hinted)
 		}
 	}
 	return more
 }
 
-// swept replaces what is known by what a sweep that began at start has found. It
-// keeps hints given since then, which may be newer.
-func (l *laneTracker) swept(found map[store.Lane]knownLane, start time.Time) {
+// swept replaces what is known by what the sweep that began last has found. It keeps
+// what hints and claims have changed since then, which may be newer. A sweep that began at start and found
+// nothing in a lane has shown that it was empty at now, by the database's clock. A now
+// of 0 is unknown.
+func (l *laneTracker) swept(found []firstTask, now int64, start time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for at, anchor := range l.missed {
-		if f, ok := found[at]; ok && f.since == anchor {
-			f.unclaimable = true
-			found[at] = f
-		} else {
-			delete(l.missed, at)
+	anchors := make(map[store.Lane]int64, len(found))
+	for _, t := range found {
+		anchors[t.Lane] = t.anchor
+	}
+	maps.DeleteFunc(l.missed, func(at store.Lane, anchor int64) bool { return anchors[at] != anchor })
+	for at, f := range l.lanes {
+		if _, ok := anchors[at]; ok || f.claimed == l.sweeps || f.due.After(start) {
+			continue
+		}
+		f.taken = max(f.taken, now)
+		if f.memory != nil {
+			f.since = f.bound()
+			continue
+		}
+		hinted := f.hinted
+		if l.setEmpty(f); !hinted.IsZero() {
+			l.hintLocked(f, hinted)
 		}
 	}
-	known := l.lanes
-	l.lanes = found
-	for at, f := range known {
-		if _, ok := found[at]; !ok && f.due.After(start) {
-			found[at] = f
-		} else if !f.hinted.IsZero() {
-			l.hintLocked(at, f.hinted)
+	for _, t := range found {
+		f := l.lane(t.Lane)
+		if f.claimed != l.sweeps || t.precedes(f) {
+			l.find(f, t)
+		}
+		if !f.hinted.IsZero() {
+			l.hintLocked(f, f.hinted)
 		}
 	}
+}
+
+// found records what a look has found, beside what is known.
+func (l *laneTracker) found(found []firstTask) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range found {
+		if f := l.lane(t.Lane); t.precedes(f) {
+			l.find(f, t)
+		}
+	}
+}
+
+// find records the first task of a lane.
+func (l *laneTracker) find(f *knownLane, t firstTask) {
+	anchor, missed := l.missed[t.Lane]
+	f.unclaimable = t.unclaimable || missed && anchor == t.anchor
+	f.taken = max(f.taken, min(t.anchor, t.now))
+	l.set(f, t.due, t.anchor)
+	f.anchor = t.anchor
+}
+
+// remembered lists up to most lanes in which no task is known, the last emptied first,
+// with the anchor from which to look in each.
+func (l *laneTracker) remembered(most int) (sources []store.Source) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for e := l.empty.Front(); e != nil && len(sources) < most; e = e.Next() {
+		f, _ := e.Value.(*knownLane)
+		sources = append(sources, store.Source{Lane: f.Lane, Since: f.since})
+	}
+	return sources
 }
 
 // due lists up to most lanes that are due, in the order in which to claim from
-// them: by priority, then by how long the first task has been due. It keeps no more
-// lanes than it returns, since many thousands may be due.
-func (l *laneTracker) due(now time.Time, most int) []store.Lane {
+// them: by priority, then by how long the first task has been due.
+func (l *laneTracker) due(now time.Time, most int) (due []store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var list []store.Lane
-	cut := false // list[:most] is sorted, so lanes behind its last one can be skipped
-	for at, f := range l.lanes {
-		if f.due.After(now) || cut && l.compare(at, list[most-1]) >= 0 {
-			continue
+	for _, priority := range slices.Sorted(maps.Keys(l.waiting)) {
+		h, first := l.waiting[priority], len(due)
+		for len(due) < most && h.Len() > 0 && !(*h)[0].due.After(now) {
+			f, _ := heap.Pop(h).(*knownLane)
+			due = append(due, f.Lane)
 		}
-		if list = append(list, at); len(list) == 2*most {
-			slices.SortFunc(list, l.compare)
-			list, cut = list[:most], true
+		for _, at := range due[first:] {
+			heap.Push(h, l.lanes[at])
+		}
+		if len(due) == most {
+			break
 		}
 	}
-	slices.SortFunc(list, l.compare)
-	return list[:min(len(list), most)]
+	return due
 }
 
-// compare compares known lanes by the order in which to claim from them.
-func (l *laneTracker) compare(a, b store.Lane) int {
-	return cmp.Or(cmp.Compare(a.Priority, b.Priority), l.lanes[a].due.Compare(l.lanes[b].due), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Attempts, b.Attempts))
-}
-
-// next returns when the first lane falls due, and false if no lane is known.
+// next returns when the first lane falls due, and false if no task is known.
 func (l *laneTracker) next() (first time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, f := range l.lanes {
-		if !ok || f.due.Before(first) {
-			first, ok = f.due, true
+	for _, h := range l.waiting {
+		if due := (*h)[0].due; !ok || due.Before(first) {
+			first, ok = due, true
 		}
 	}
 	return first, ok

@@ -22,20 +22,21 @@ func TestHintsDuringClaimsAndSweepsAreKept(t *testing.T) {
 		{"a claim empties a lane", func(l *laneTracker) { l.emptied([]store.Lane{at}, nil, start) }, time.Time{}},
 		{"a claim empties a lane into which a task comes meanwhile", func(l *laneTracker) { l.hint(at, after); l.emptied([]store.Lane{at}, nil, start) }, after},
 		{"two tasks come meanwhile", func(l *laneTracker) { l.hint(at, later); l.hint(at, after); l.emptied([]store.Lane{at}, nil, start) }, after},
-		{"a sweep finds nothing", func(l *laneTracker) { l.swept(map[store.Lane]knownLane{}, start) }, time.Time{}},
-		{"a sweep finds nothing, and a task comes meanwhile", func(l *laneTracker) { l.hint(at, after); l.swept(map[store.Lane]knownLane{}, start) }, after},
-		{"a sweep finds a delayed task", func(l *laneTracker) { l.swept(map[store.Lane]knownLane{at: {due: later, since: 7}}, start) }, later},
+		{"a sweep finds nothing", func(l *laneTracker) { l.swept(nil, 0, start) }, time.Time{}},
+		{"a sweep finds nothing, and a task comes meanwhile", func(l *laneTracker) { l.hint(at, after); l.swept(nil, 0, start) }, after},
+		{"a sweep finds a delayed task", func(l *laneTracker) { l.swept([]firstTask{{Lane: at, due: later, anchor: 7}}, 0, start) }, later},
 		{"a sweep finds a delayed task, and another comes meanwhile", func(l *laneTracker) {
 			l.hint(at, after)
-			l.swept(map[store.Lane]knownLane{at: {due: later, since: 7}}, start)
+			l.swept([]firstTask{{Lane: at, due: later, anchor: 7}}, 0, start)
 		}, after},
-		{"a sweep finds a task, and a delayed one comes meanwhile", func(l *laneTracker) { l.hint(at, later); l.swept(map[store.Lane]knownLane{at: {due: after}}, start) }, after},
+		{"a sweep finds a task, and a delayed one comes meanwhile", func(l *laneTracker) { l.hint(at, later); l.swept([]firstTask{{Lane: at, due: after}}, 0, start) }, after},
 	} {
 		known := newLaneTracker()
 		known.hint(at, before)
 		known.beginClaim([]store.Lane{at})
+		known.beginSweep()
 		c.do(known)
-		if got := known.lanes[at].due; !got.Equal(c.want) {
+		if got := known.lane(at).due; !got.Equal(c.want) {
 			t.Errorf("%s: the lane is due %v after, want %v", c.name, got.Sub(start), c.want.Sub(start))
 		}
 	}
@@ -46,7 +47,8 @@ func TestHintsDuringClaimsAndSweepsAreKept(t *testing.T) {
 func TestHintBeforeFirstTaskResetsSince(t *testing.T) {
 	t.Parallel()
 	at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
-	known := &laneTracker{lanes: map[store.Lane]knownLane{at: {due: now.Add(time.Hour), since: 7}}}
+	known := newLaneTracker()
+	known.found([]firstTask{{Lane: at, due: now.Add(time.Hour), anchor: 7}})
 	known.hint(at, now.Add(2*time.Hour))
 	if f := known.lanes[at]; f.since != 7 || !f.due.Equal(now.Add(time.Hour)) {
 		t.Errorf("a later task: due in %v from %d, want an hour from 7", f.due.Sub(now), f.since)
@@ -89,5 +91,73 @@ func BenchmarkDue(b *testing.B) {
 	}
 	for b.Loop() {
 		known.due(now, maxSources)
+	}
+}
+
+// TestEmptiedLanesAreRemembered: a claim of a task that comes into a lane that was
+// emptied reads no index entry of the tasks that were claimed long before.
+func TestEmptiedLanesAreRemembered(t *testing.T) {
+	t.Parallel()
+	const last, now, margin = int64(1e15), int64(2e15), int64(commitMargin / time.Microsecond)
+	at, other := store.Lane{State: "open", Kind: "k"}, store.Lane{State: "open", Kind: "other"}
+	known, start := newLaneTracker(), time.Now()
+	since := func(what string, want int64) {
+		t.Helper()
+		known.hint(at, time.Now())
+		if got := known.beginClaim([]store.Lane{at}); got[0] != want {
+			t.Errorf("%s, a claim looks from %d, want %d", what, got[0], want)
+		}
+	}
+	since("before the first claim", 0)
+	known.emptied([]store.Lane{at}, map[store.Lane]int64{at: last}, time.Now())
+	since("after a claim that emptied the lane", last-margin)
+	known.emptied([]store.Lane{at}, nil, time.Now())
+	since("after a claim that found nothing", last-margin)
+	known.emptied([]store.Lane{at}, nil, time.Now())
+	known.beginSweep()
+	known.swept(nil, now, time.Now())
+	if got := known.remembered(9); len(got) != 1 || got[0].Lane != at || got[0].Since != now-margin {
+		t.Errorf("after a sweep, %+v is remembered", got)
+	}
+	since("after a sweep that found nothing", now-margin)
+	known.beginSweep()
+	known.swept([]firstTask{{Lane: at, due: start, anchor: 7, now: now}}, now, time.Now())
+	since("after a sweep that found a task from before", 7)
+	known.emptied([]store.Lane{at}, map[store.Lane]int64{at: 7}, time.Now())
+	known.hint(at, start.Add(-time.Hour))
+	since("for a task that was due before it was stored", 0)
+	for i := range 2 * maxEmpty {
+		lane := store.Lane{State: "open", Kind: "k", Attempts: i}
+		known.hint(lane, start)
+		known.beginClaim([]store.Lane{lane})
+		known.emptied([]store.Lane{lane}, map[store.Lane]int64{lane: last}, time.Now())
+	}
+	if got := known.remembered(2 * maxEmpty); len(got) != maxEmpty || got[0].Attempts != 2*maxEmpty-1 || len(known.lanes) != maxEmpty {
+		t.Errorf("%d empty lanes are remembered and %d in all, want the last %d", len(got), len(known.lanes), maxEmpty)
+	}
+	known.found([]firstTask{{Lane: other, due: start, anchor: 7, now: now}})
+	if due := known.due(time.Now(), maxSources); len(due) != 1 || due[0] != other {
+		t.Errorf("due are %v, want the lane that a look found", due)
+	}
+}
+
+// TestClaimsDuringASweepAreKept: a sweep's answer is older than what a claim has found
+// since the sweep began.
+func TestClaimsDuringASweepAreKept(t *testing.T) {
+	t.Parallel()
+	at, start := store.Lane{State: "open", Kind: "k"}, time.Now()
+	known := newLaneTracker()
+	known.hint(at, start)
+	known.beginSweep()
+	known.advance(at, start, 1e15)
+	known.swept(nil, 0, time.Now())
+	if due := known.due(time.Now(), 1); len(due) != 1 || known.beginClaim(due)[0] != 1e15 {
+		t.Error("the tasks that a claim left in the lane are forgotten")
+	}
+	known.beginSweep()
+	known.emptied([]store.Lane{at}, nil, time.Now())
+	known.swept([]firstTask{{Lane: at, due: start, anchor: 7}}, 0, start)
+	if due := known.due(time.Now(), 1); len(due) != 1 || known.beginClaim(due)[0] != 7 {
+		t.Error("a task that the sweep found before the last one claimed is forgotten")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,21 +33,23 @@ func TestNoticesCauseFewStatements(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			claims, sweeps, waited := 0, 0, time.Duration(0)
-			var noticed time.Time
+			var noticed atomic.Value // a time
+			noticed.Store(time.Now())
 			p := newPoller(pollerConfig{
 				queue: "mine", budget: newBudget(1, 0), events: events{slog.New(slog.DiscardHandler)}, behind: func() bool { return false },
 				handlers: map[string]*handler{"k": {kind: kind{KindConfig: KindConfig{Queue: "mine"}, name: "k"}}}, claimsAtOnce: true,
 				gates: gates{handledKinds{"k": {rule: newRule(backoff.Zizq())}}},
 				claimRows: func(context.Context, store.ClaimParams) ([]*store.Claim, error) {
 					claims++
-					waited = max(waited, time.Since(noticed))
+					last, _ := noticed.Load().(time.Time)
+					waited = max(waited, time.Since(last))
 					return nil, nil
 				},
 				dispatch: func([]*store.Claim, []*rule, time.Time) {},
-			}, time.Hour, func(context.Context) ([]store.Head, error) { sweeps++; return nil, nil })
+			}, &sweeper{every: time.Hour, heads: func(context.Context) ([]store.Head, error) { sweeps++; return nil, nil }})
 			l := &listener{wake: signals{"mine": p}.noticed, listen: func(ctx context.Context, _ string, wake func(string)) error {
 				for pause(ctx, c.every) == nil {
-					noticed = time.Now()
+					noticed.Store(time.Now())
 					wake(c.notice)
 				}
 				return nil

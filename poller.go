@@ -52,12 +52,11 @@ const requestPause = 5 * time.Millisecond
 // maxSources is the greatest number of lanes of one claim.
 const maxSources = 128
 
-func newPoller(cfg pollerConfig, every time.Duration, heads func(context.Context) ([]store.Head, error)) *poller {
-	lanes := newLaneTracker()
+func newPoller(cfg pollerConfig, sweeper *sweeper) *poller {
+	sweeper.queue, sweeper.lanes, sweeper.gates, sweeper.events = cfg.queue, newLaneTracker(), cfg.gates, cfg.events
 	return &poller{
-		pollerConfig: cfg, lanes: lanes,
-		sweeper: &sweeper{queue: cfg.queue, every: every, heads: heads, lanes: lanes, gates: cfg.gates, events: cfg.events},
-		woken:   make(chan struct{}, 1), assistWanted: make(chan struct{}, 1),
+		pollerConfig: cfg, lanes: sweeper.lanes, sweeper: sweeper,
+		woken: make(chan struct{}, 1), assistWanted: make(chan struct{}, 1),
 	}
 }
 
@@ -80,6 +79,7 @@ func (p *poller) sweepNow() {
 
 // loop claims until ctx ends.
 func (p *poller) loop(ctx context.Context) {
+	defer p.sweeper.running.Wait()
 	failures := 0
 	for ctx.Err() == nil {
 		if p.room() == 0 {
@@ -167,20 +167,15 @@ func (p *poller) ahead(ctx context.Context, at store.Lane) int {
 	return p.handlers[at.Kind].pace.ahead(p.budget.limit)
 }
 
-// round sweeps if a sweep is due, claims what is due, and returns how long to sleep.
+// round claims what is due, sweeps if a sweep is due, and returns how long to sleep.
 func (p *poller) round(ctx context.Context) (time.Duration, error) {
-	now := time.Now()
-	sweeps := !now.Before(p.sweeper.next())
-	if !now.Before(p.nextRequest) && p.sweepRequested.Swap(false) {
+	if err := p.sweeper.failure(); err != nil {
+		return 0, err
+	}
+	if now := time.Now(); !now.Before(p.nextRequest) && p.sweepRequested.Swap(false) {
 		p.nextRequest = now.Add(requestPause)
 		p.sweeper.request()
-		claimsFirst := !sweeps && p.hintDefaultLanes() // a later round sweeps instead
-		sweeps = !claimsFirst && !now.Before(p.sweeper.next())
-	}
-	if sweeps {
-		if err := p.sweeper.sweep(ctx); err != nil {
-			return 0, err
-		}
+		p.hintDefaultLanes()
 	}
 	due, room := p.plan(ctx, p.lanes.due(time.Now(), maxSources))
 	if len(due) > 0 {
@@ -188,6 +183,7 @@ func (p *poller) round(ctx context.Context) (time.Duration, error) {
 			return 0, nil
 		}
 		n, err := p.claim(ctx, due, room, p.slots.needed(max(room, p.budget.limit)))
+		p.sweeper.startIfDue(ctx, p.woken)
 		if errors.Is(err, store.ErrNoSlot) {
 			await(ctx, nil, p.slots.refused())
 			return 0, nil
@@ -196,6 +192,7 @@ func (p *poller) round(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	p.slots.claimed(0, room)
+	p.sweeper.startIfDue(ctx, p.woken)
 	until := p.sweeper.next()
 	if first, ok := p.lanes.next(); ok && first.Before(until) {
 		until = first
@@ -206,13 +203,12 @@ func (p *poller) round(ctx context.Context) (time.Duration, error) {
 	return max(time.Until(until), time.Microsecond), nil
 }
 
-// hintDefaultLanes marks the lanes of new tasks without options due, and reports
-// whether to claim from them before the sweep. The tasks of which others notify are
-// most often there, and start in half the time without a sweep first. Where each
-// lane is a statement of its own, it does nothing and reports false.
-func (p *poller) hintDefaultLanes() bool {
+// hintDefaultLanes marks the lanes of new tasks without options due. The tasks of which
+// others notify are most often there, and start in half the time without a sweep first.
+// Where each lane is a statement of its own, it does nothing.
+func (p *poller) hintDefaultLanes() {
 	if !p.claimsAtOnce {
-		return false
+		return
 	}
 	now := time.Now()
 	for name, h := range p.handlers {
@@ -220,7 +216,6 @@ func (p *poller) hintDefaultLanes() bool {
 			p.lanes.hint(store.Lane{State: statements.StateOpen, Priority: h.kind.Priority, Kind: name}, now)
 		}
 	}
-	return true
 }
 
 // claim claims up to room tasks from lanes that seem due, passes them to the
@@ -263,9 +258,9 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 // the lane's first task cannot be claimed.
 func (p *poller) learn(due []store.Lane, rules []*rule, claims []*store.Claim, room int, start time.Time) {
 	if len(claims) < room {
-		took := map[store.Lane]bool{}
-		for _, c := range claims {
-			took[c.From] = true
+		took := map[store.Lane]int64{}
+		for _, c := range claims { // of one lane in the order of their anchors
+			took[c.From] = c.Anchor
 		}
 		if p.lanes.emptied(due, took, start) || len(claims) > 0 {
 			p.sweeper.makeDueSoon()

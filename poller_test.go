@@ -23,15 +23,15 @@ import (
 func TestCorruptLanesCauseNoExtraSweeps(t *testing.T) {
 	t.Parallel()
 	for _, unclaimable := range []bool{false, true} {
-		p := newPoller(pollerConfig{queue: "default", budget: newBudget(1, 0)}, time.Second, nil)
+		p := newPoller(pollerConfig{queue: "default", budget: newBudget(1, 0)}, &sweeper{every: time.Second})
 		at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
-		p.lanes.lanes[at] = knownLane{due: now.Add(-time.Second), unclaimable: unclaimable}
+		p.lanes.found([]firstTask{{Lane: at, due: now.Add(-time.Second), unclaimable: unclaimable}})
 		p.sweeper.at = now.Add(time.Hour)
 		p.learn([]store.Lane{at}, nil, nil, 1, now)
 		if soon := p.sweeper.next().Before(now.Add(time.Minute)); soon == unclaimable {
 			t.Errorf("unclaimable %v: the next sweep is soon: %v", unclaimable, soon)
 		}
-		if len(p.lanes.lanes) != 0 {
+		if _, known := p.lanes.next(); known {
 			t.Errorf("unclaimable %v: the lane is still due", unclaimable)
 		}
 	}
@@ -64,10 +64,10 @@ func TestSweepTimesOutOnDeadConnection(t *testing.T) {
 		db := sqlx.NewDb(sql.OpenDB(dead{}), "dead")
 		defer db.Close()
 		s := store.New(db, server, store.Options{})
-		p := newPoller(pollerConfig{queue: "default", budget: newBudget(1, 0)}, time.Second, s.NewLaneFinder("default").Find)
+		p := newPoller(pollerConfig{queue: "default", budget: newBudget(1, 0)}, &sweeper{every: time.Second, heads: s.NewLaneFinder("default").Find})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if err := p.sweeper.sweep(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		if err := p.sweeper.turn(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			t.Errorf("sweep: %v, want its own timeout", err)
 		}
 	})
@@ -118,6 +118,7 @@ func TestNoticesDoNotPreventSweeps(t *testing.T) {
 		if _, err := p.round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		p.sweeper.running.Wait()
 	}
 	d.runners.all.Wait()
 	select {
@@ -139,12 +140,12 @@ func TestALockedTaskIsLookedForAtEachPoll(t *testing.T) {
 			gates: gates{handledKinds(handlers)}, handlers: handlers,
 			claimRows: func(context.Context, store.ClaimParams) ([]*store.Claim, error) { claims++; return nil, nil },
 			dispatch:  func([]*store.Claim, []*rule, time.Time) {},
-		}, time.Second, func(context.Context) ([]store.Head, error) {
+		}, &sweeper{every: time.Second, heads: func(context.Context) ([]store.Head, error) {
 			sweeps++
 			h := head("k", 0, time.Duration(sweeps)*time.Second)
 			h.Anchor = 1e15 // it stays where it is
 			return []store.Head{h}, nil
-		})
+		}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		p.loop(ctx)

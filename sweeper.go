@@ -9,22 +9,43 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// sweeper finds the lanes of a queue, at every poll and soon after a claim that
-// emptied lanes, and records them in the lane tracker.
+// sweeper finds the tasks of a queue that the worker does not know of, at every poll
+// and soon after a claim that emptied lanes, and records them in the lane tracker. A
+// sweep finds all lanes, and looks into each from its beginning. Where that is costly,
+// because of many lanes, or because an open transaction keeps the index entries of
+// tasks that have gone, most turns are looks instead: into the lanes that were emptied
+// last, each from the anchor up to which it has been claimed.
 type sweeper struct {
-	queue    string
-	every    time.Duration
-	heads    func(context.Context) ([]store.Head, error)
-	lanes    *laneTracker
-	gates    gates
-	events   events
-	reported map[corruption]bool // by the last sweep; only the poller's loop uses it
+	queue  string
+	every  time.Duration
+	heads  func(context.Context) ([]store.Head, error)
+	look   func(context.Context, []store.Source) ([]store.Head, error)
+	lanes  *laneTracker
+	gates  gates
+	events events
+	// Only one turn at a time uses these:
+	reported map[corruption]bool // by the last sweep
+	sweepAt  time.Time           // from when on a turn is a sweep
+
+	running sync.WaitGroup // has the turn that runs
 
 	mu   sync.Mutex
-	at   time.Time     // when the next sweep is due
-	last time.Time     // when the last sweep ended
-	cost time.Duration // how long the last sweep took
+	at   time.Time     // when the next turn is due
+	last time.Time     // when the last turn ended
+	cost time.Duration // how long it took
+	busy bool          // a turn runs
+	err  error         // of the last turn, until the poller has it
 }
+
+const (
+	// turnShare limits turns to a tenth of the time, unless a poll is due, and
+	// sweepShare limits sweeps to a twentieth in any case.
+	turnShare, sweepShare = 10, 20
+	// minPause is the shortest pause before a turn that a claim or a notice asks for.
+	minPause = 20 * time.Millisecond
+	// maxLooks is the greatest number of lanes of one look.
+	maxLooks = 128
+)
 
 // corruption is a reason why the first task of a lane is corrupt. Each is reported
 // once.
@@ -33,46 +54,117 @@ type corruption struct {
 	what string
 }
 
-// next returns when the next sweep is due.
+// never is when the next turn is due while one runs, and nobody asks for another.
+const never = 100 * 365 * 24 * time.Hour
+
+// next returns when the next turn is due.
 func (s *sweeper) next() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.busy {
+		return time.Now().Add(never)
+	}
 	return s.at
 }
 
-// request makes the next sweep due now, or soon if the last one has just ended.
+// failure returns the error of the last turn, once.
+func (s *sweeper) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.err
+	s.err = nil
+	return err
+}
+
+// startIfDue starts a turn if one is due, and signals ended when it has ended. A turn
+// may take long, and claims go on meanwhile.
+func (s *sweeper) startIfDue(ctx context.Context, ended chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy || time.Now().Before(s.at) {
+		return
+	}
+	s.busy = true
+	s.running.Go(func() {
+		err := s.turn(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.busy, s.err = false, err; err != nil {
+			s.at = time.Now()
+		}
+		signal(ended)
+	})
+}
+
+// request makes the next turn due now, or soon if the last one has just ended.
 func (s *sweeper) request() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.makeDueAfter(s.last)
 }
 
-// makeDueSoon makes the next sweep due soon.
+// makeDueSoon makes the next turn due soon.
 func (s *sweeper) makeDueSoon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.makeDueAfter(time.Now())
 }
 
-// makeDueAfter makes the next sweep due so soon after t that sweeps take no more than
-// a tenth of the time.
-func (s *sweeper) makeDueAfter(t time.Time) {
-	if soon := t.Add(max(10*s.cost, 20*time.Millisecond)); soon.Before(s.at) {
-		s.at = soon
-	}
-}
+// makeDueAfter makes the next turn due so soon after t that turns take no more than
+// their share of the time.
+func (s *sweeper) makeDueAfter(t time.Time) { s.dueBy(t.Add(max(turnShare*s.cost, minPause))) }
 
-// sweep finds the lanes of the queue.
-func (s *sweeper) sweep(ctx context.Context) error {
+// turn sweeps, or looks if sweeps would take more than their share of the time.
+func (s *sweeper) turn(ctx context.Context) error {
 	ctx, cancel := statementContext(ctx, sweepTimeout)
 	defer cancel()
+	start := s.begin()
+	if start.Before(s.sweepAt) {
+		heads, err := s.look(ctx, s.lanes.remembered(maxLooks))
+		if err != nil {
+			return err
+		}
+		s.lanes.found(s.firstTasks(ctx, heads, start))
+		s.schedule(start, s.sweepAt) // what a look cannot find, a sweep will
+		return nil
+	}
 	s.lanes.beginSweep()
-	start := time.Now()
 	heads, err := s.heads(ctx)
 	if err != nil {
 		return err
 	}
-	found, reported := map[store.Lane]knownLane{}, map[corruption]bool{}
+	s.report(heads)
+	var now int64
+	if len(heads) > 0 {
+		now = heads[0].Now
+	}
+	found := s.firstTasks(ctx, heads, start)
+	s.sweepAt = time.Now().Add(sweepShare * time.Since(start))
+	s.schedule(start, start.Add(never)) // before others may empty the lanes that were found
+	s.lanes.swept(found, now, start)
+	return nil
+}
+
+// firstTasks returns the first tasks of the lanes from which claims may take tasks.
+func (s *sweeper) firstTasks(ctx context.Context, heads []store.Head, start time.Time) []firstTask {
+	found := make([]firstTask, 0, len(heads))
+	for _, h := range heads {
+		if h.Corrupt != nil {
+			continue
+		}
+		if rule := s.gates.rule(ctx, h.Lane); rule != nil {
+			found = append(found, firstTask{
+				Lane: h.Lane, due: start.Add(rule.delayIn(h.Lane) - store.Duration(h.Now-max(h.Anchor, 0))),
+				anchor: max(h.Anchor, earliestMoment), now: h.Now, unclaimable: h.Anchor < firstAnchor,
+			})
+		}
+	}
+	return found
+}
+
+// report reports the corrupt lanes that the last sweep did not find.
+func (s *sweeper) report(heads []store.Head) {
+	reported := map[corruption]bool{}
 	for _, h := range heads {
 		if what := corruptionOf(h); what != "" {
 			c := corruption{h.Lane, what}
@@ -81,28 +173,35 @@ func (s *sweeper) sweep(ctx context.Context) error {
 				s.events.corruptLane(s.queue, h, what)
 			}
 		}
-		if h.Corrupt != nil {
-			continue
-		}
-		if rule := s.gates.rule(ctx, h.Lane); rule != nil {
-			found[h.Lane] = knownLane{
-				due:   start.Add(rule.delayIn(h.Lane) - store.Duration(h.Now-max(h.Anchor, 0))),
-				since: max(h.Anchor, earliestMoment), unclaimable: h.Anchor < firstAnchor,
-			}
-		}
 	}
 	s.reported = reported
-	s.schedule(time.Since(start)) // before others may empty the lanes that were found
-	s.lanes.swept(found, start)
-	return nil
 }
 
-// schedule makes the next sweep due after the interval, and notes what the last cost.
-func (s *sweeper) schedule(cost time.Duration) {
+// begin returns the time, from which on somebody may ask for the turn after this one.
+func (s *sweeper) begin() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cost, s.last = cost, time.Now()
-	s.at = s.last.Add(s.every + rand.N(s.every/10+1))
+	start := time.Now()
+	s.at = start.Add(never)
+	return start
+}
+
+// schedule makes the next turn due after the interval, or by a time before that, unless
+// somebody has asked for it to be sooner. It notes what the turn that began at start cost.
+func (s *sweeper) schedule(start, by time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = time.Now()
+	s.cost = s.last.Sub(start)
+	s.dueBy(s.last.Add(s.every + rand.N(s.every/10+1)))
+	s.dueBy(by)
+}
+
+// dueBy makes the next turn due at a time, unless it is due before.
+func (s *sweeper) dueBy(at time.Time) {
+	if at.Before(s.at) {
+		s.at = at
+	}
 }
 
 // falldue writes no anchor before firstAnchor or after lastAnchor. RunAt may be in

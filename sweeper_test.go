@@ -35,7 +35,7 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 		}
 		start := time.Now()
 		for range 2 {
-			if err := s.sweep(t.Context()); err != nil {
+			if err := s.turn(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -58,7 +58,7 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 		if s.request(); s.next().Sub(start) != 20*time.Millisecond {
 			t.Errorf("a sweep requested after another is due in %v, want 20 ms", s.next().Sub(start))
 		}
-		if err := s.sweep(t.Context()); err != nil {
+		if err := s.turn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second) // of synctest's clock
@@ -67,8 +67,78 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 		}
 		broken := errors.New("broken")
 		s.heads = func(context.Context) ([]store.Head, error) { return nil, broken }
-		if err := s.sweep(t.Context()); !errors.Is(err, broken) || len(s.lanes.lanes) == 0 {
+		if err := s.turn(t.Context()); !errors.Is(err, broken) || len(s.lanes.lanes) == 0 {
 			t.Errorf("a sweep that failed: error %v, %d lanes known", err, len(s.lanes.lanes))
+		}
+	})
+}
+
+// TestCostlySweepsGiveWayToLooks: sweeps take at most a twentieth of the time, and all
+// turns a tenth. Between sweeps, looks find the tasks that come into the lanes that were
+// emptied. A sweep finds what comes anywhere else, soon.
+func TestCostlySweepsGiveWayToLooks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const sweepTime, lookTime = 200 * time.Millisecond, 5 * time.Millisecond
+		sweeps, looks, began := 0, 0, time.Now()
+		emptied := head("k", 0, 0)
+		var heads []store.Head
+		s := &sweeper{
+			queue: "default", every: time.Second, lanes: newLaneTracker(), events: events{slog.New(slog.DiscardHandler)},
+			gates: gates{handledKinds{"k": {rule: newRule(backoff.Constant(0))}}},
+			heads: func(context.Context) ([]store.Head, error) {
+				sweeps++
+				found := heads // a statement sees what was there when it began
+				time.Sleep(sweepTime)
+				return found, nil
+			},
+			look: func(_ context.Context, sources []store.Source) ([]store.Head, error) {
+				looks++
+				time.Sleep(lookTime)
+				for _, w := range sources {
+					if w.Lane == emptied.Lane && w.Since > 0 {
+						return []store.Head{emptied}, nil
+					}
+				}
+				return nil, nil
+			},
+		}
+		empty := func() {
+			due := s.lanes.due(time.Now(), maxSources)
+			took := map[store.Lane]int64{}
+			for _, at := range due {
+				took[at] = emptied.Anchor
+			}
+			s.lanes.emptied(due, took, time.Now())
+			s.makeDueSoon()
+		}
+		s.lanes.hint(emptied.Lane, time.Now())
+		ended := make(chan struct{}, 1)
+		for time.Since(began) < time.Minute {
+			empty()
+			time.Sleep(time.Until(s.next()))
+			s.startIfDue(t.Context(), ended)
+			s.running.Wait()
+			if s.cost == lookTime && len(s.lanes.due(time.Now(), maxSources)) != 1 {
+				t.Fatal("a look did not find the task")
+			}
+		}
+		if share := float64(sweeps) * sweepTime.Seconds() / 60; sweeps < 10 || share > 0.06 {
+			t.Errorf("%d sweeps took %.2f of the time", sweeps, share)
+		}
+		if share := float64(looks) * lookTime.Seconds() / 60; looks < 100 || share > 0.11 {
+			t.Errorf("%d looks took %.2f of the time", looks, share)
+		}
+		late := head("k", 5, time.Hour)
+		heads, began = []store.Head{late}, time.Now()
+		for len(s.lanes.due(time.Now(), maxSources)) == 0 || s.lanes.lane(late.Lane).due.IsZero() {
+			empty()
+			time.Sleep(time.Until(s.next()))
+			s.startIfDue(t.Context(), ended)
+			s.running.Wait()
+		}
+		if took := time.Since(began); took > sweepShare*sweepTime+time.Second {
+			t.Errorf("a task in an unknown lane was found after %v", took)
 		}
 	})
 }

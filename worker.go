@@ -47,6 +47,7 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, settleTx: s.SettleTx},
 			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: budget, settle: w.settler.in, events: events,
 		}
+		finder := s.NewLaneFinder(name)
 		p := newPoller(pollerConfig{
 			queue: name, workerID: w.id, leaseLength: cfg.Lease, handlers: handlers,
 			gates:  gates{handledKinds(handlers), readablePolicies{known, name, events}},
@@ -54,7 +55,7 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 
 			claimRows: s.Claim, dispatch: d.take, behind: w.settler.behind,
 			claimsAtOnce: statements.ClaimsAtOnce(s.Server()), parallelClaims: caps.LockRows, events: events,
-		}, cfg.PollInterval, s.NewLaneFinder(name).Find)
+		}, &sweeper{every: cfg.PollInterval, heads: finder.Find, look: finder.Look})
 		w.pollers[name], w.dispatchers[name] = p, d
 	}
 	w.roles = append(w.roles, &cleaner{

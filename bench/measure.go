@@ -82,6 +82,14 @@ var measures = []measure{
 	},
 	{name: "pickup_local_p50_ms", unit: "ms", run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
 	{
+		name: "steady_p50_ms", unit: "ms", single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: steady("steady", false),
+		about: "the median time from the commit of a task to the start of its handler while 16 clients store 1,200 tasks a second one by one, on PostgreSQL in another process and elsewhere in the worker's own; tasks are taken to start in the order of their commits; steady_p99_ms is the 99th percentile",
+	},
+	{
+		name: "steady_snapshot_p50_ms", unit: "ms", single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: steady("steady_snapshot", true),
+		about: "the same while overlapping transactions each hold a snapshot, all of them for 20 times --while; steady_snapshot_p99_ms is the 99th percentile",
+	},
+	{
 		name: "idle_statements_per_minute", unit: "/min", single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: idle,
 		about: "the statements of an idle worker while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen)",
 	},

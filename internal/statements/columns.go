@@ -25,10 +25,10 @@ var laneColumns = Columns[Lane]{
 	col("attempts", Int, func(l *Lane) any { return &l.Attempts }),
 }
 
-// SetLane sets the parameters of [ClaimLane] and [NextLane] that name a lane.
+// SetLane sets the parameters of [ClaimLane], [LaneHead] and [NextLane] that name a lane.
 func SetLane(values Values, l Lane) { laneColumns.Set(values, &l) }
 
-// Head is a lane and the anchor of its first task, as [Sweep] and [NextLane]
+// Head is a lane and the anchor of its first task, as [Sweep], [NextLane] and [Heads]
 // return them.
 type Head struct {
 	Lane
@@ -36,7 +36,7 @@ type Head struct {
 	Now    int64 // by the database's clock
 }
 
-// HeadColumns are the columns of a result of [Sweep] and [NextLane].
+// HeadColumns are the columns of a result of [Sweep], [NextLane] and [Heads].
 var HeadColumns = join(
 	within(laneColumns, func(h *Head) *Lane { return &h.Lane }),
 	Columns[Head]{
@@ -57,7 +57,7 @@ type WantedLane struct {
 	Running string
 }
 
-// LaneColumns are the columns of the batch of [Claim].
+// LaneColumns are the columns of the batch of [Claim] and [Heads].
 var LaneColumns = join(
 	within(laneColumns, func(w *WantedLane) *Lane { return &w.Lane }),
 	Columns[WantedLane]{

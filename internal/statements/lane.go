@@ -25,6 +25,16 @@ func (b *builder) setInLane(value func(column) string) {
 	}
 }
 
+// setInLaneOfParameters sets {in lane} for the lane that the parameters name.
+func (b *builder) setInLaneOfParameters() {
+	b.setInLane(func(c column) string {
+		if c.Type == Int {
+			return "{int :" + c.Name + "}"
+		}
+		return "{text :" + c.Name + "}"
+	})
+}
+
 // setInState sets the fragment {in state}, which leads an engine whose index has
 // the text of lanes to those of :queue in :state. The others find them by
 // their columns.

@@ -175,10 +175,11 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	power := formula(t, "15s + n^4")
 	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000), "since": int64(0), "slot": int64(2), "running": statements.StateOpen}
 	statements.SetLane(lane, statements.Lane{State: statements.StateOpen, Kind: "kind1", Attempts: 3})
-	claim, lanes := statements.ClaimLane(s, tables, &power), []statements.Row(nil)
+	claim, look, lanes := statements.ClaimLane(s, tables, &power), statements.LaneHead(s, tables), []statements.Row(nil)
 	inSlot := claim
 	if statements.ClaimsAtOnce(s) {
 		claim = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}})
+		look = statements.Heads(s, tables)
 		inSlot = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}, InSlot: true})
 		wanted := []statements.Lane{{State: statements.StateOpen, Kind: "kind1", Attempts: 3}, {State: statements.StateOpen, Kind: "kind2", Attempts: 1}}
 		lanes = statements.LaneColumns.Rows(len(wanted), func(i int) *statements.WantedLane {
@@ -195,7 +196,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		testdb.MariaDB:  {{"range", "falldue_lane"}, {"using index for group-by"}, {"range", "primary"}, {"ref", "falldue_lane"}},
 		// TiDB reads the index entries of all waiting tasks, next to the data.
 		testdb.TiDB:   {{"indexrangescan", "index:falldue_lane", "limit_"}, {"indexrangescan", "index:falldue_lane", "streamagg"}, {"batch_point_get"}, {"indexrangescan", "index:falldue_lane"}},
-		testdb.SQLite: {{"using index falldue_lane", "updated_at>?"}, {"using covering index falldue_lane", "(state,priority,kind,policy,attempts)>("}, {"integer primary key"}, {"index falldue_lane (queue=? and state=?"}},
+		testdb.SQLite: {{"index falldue_lane (queue=? and state=? and priority=?", "updated_at>?"}, {"using covering index falldue_lane", "(state,priority,kind,policy,attempts)>("}, {"integer primary key"}, {"index falldue_lane (queue=? and state=?"}},
 	}[engine]
 	if s.Caps.LooseScan && engine != testdb.TiDB && statistics == stale {
 		// They estimate the number of groups when they open a table. Until they
@@ -226,7 +227,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		rows []statements.Row
 		want []string
 	}{
-		{"claim", claim, lanes, want[0]}, {"claim in slot", inSlot, lanes, want[0]}, {"sweep", statements.Sweep(s, tables), nil, want[1]},
+		{"claim", claim, lanes, want[0]}, {"claim in slot", inSlot, lanes, want[0]}, {"look", look, lanes, want[0]}, {"sweep", statements.Sweep(s, tables), nil, want[1]},
 		{"settle", statements.Delete(s, tables, len(fences)), fences, want[2]}, {"settle of one", statements.Finish(s, tables, 1), fences[:1], one},
 		{"cleaning", statements.Clean(s, tables), nil, want[3]},
 	} {

@@ -57,6 +57,34 @@ from found where state in ('open', 'snoozed')`)
 	}
 }
 
+// Heads returns the lanes of a batch that hold a task from their since on, as
+// [HeadColumns]. It reads one entry of the index for each, however many tasks were
+// before it. It is for servers where [ClaimsAtOnce]. The batch has [LaneColumns].
+// Parameters: queue.
+func Heads(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("lanes", func() string { return arrays{}.from(b, "l", LaneColumns.columns()) })
+	b.setInLane(func(c column) string { return "l." + c.Name })
+	b.set("heads", HeadColumns.list("l.", map[string]string{"anchor": "t.updated_at", "now": "{now}"}))
+	return b.stmt(`
+select {heads} from {lanes}
+cross join lateral (select updated_at from {tasks}
+where {in lane} and updated_at >= {moment l.since}
+order by updated_at limit 1) t`)
+}
+
+// LaneHead is [Heads] for a single lane, on the other servers. Parameters: queue, those of
+// [SetLane], since.
+func LaneHead(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.setInLaneOfParameters()
+	b.set("heads", HeadColumns.list("", map[string]string{"anchor": "updated_at", "now": "{now}"}))
+	return b.stmt(`
+select {heads} from {tasks}
+where {in lane} and updated_at >= {moment {int :since}}
+order by updated_at limit 1`)
+}
+
 // NextLane finds what [Sweep] finds, one lane in each run: the first lane after
 // the one that the parameters name that holds waiting tasks. It costs the same
 // whatever statistics the engine has. It is for servers with Caps.LooseScan.

@@ -69,10 +69,15 @@ func int64s(ctx context.Context, x runner, stmt statements.Stmt, values statemen
 // read runs a statement that changes nothing, and calls f for each row. reset
 // is called before each try.
 func (s *Store) read(ctx context.Context, stmt statements.Stmt, values statements.Values, reset func(), f func(row) error) error {
+	return s.readRows(ctx, stmt, values, nil, reset, f)
+}
+
+// readRows is read for a statement that takes a batch.
+func (s *Store) readRows(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, reset func(), f func(row) error) error {
 	return s.Retry(ctx, func() error {
 		return s.onConn(ctx, func(c *conn) error {
 			reset()
-			return c.query(ctx, stmt, values, nil, func(r row) error {
+			return c.query(ctx, stmt, values, rows, func(r row) error {
 				c.sent = true
 				return f(r)
 			})

@@ -54,6 +54,11 @@ func (w *LaneFinder) Find(ctx context.Context) ([]Head, error) {
 	return heads, err
 }
 
+// Look finds the first task of each source from its since on.
+func (w *LaneFinder) Look(ctx context.Context, sources []Source) ([]Head, error) {
+	return w.store.Look(ctx, w.queue, sources)
+}
+
 // sweep finds the lanes, and reports whether it found them by steps. Until one
 // statement was slow for the first time, it takes steps to a few lanes only.
 func (w *LaneFinder) sweep(ctx context.Context) (heads []Head, steps bool, err error) {

@@ -15,7 +15,7 @@ type Head struct {
 
 // Sweep finds the lanes of a queue with one statement.
 func (s *Store) Sweep(ctx context.Context, queue string) ([]Head, error) {
-	return s.heads(ctx, s.fixed("sweep", statements.Sweep), statements.Values{"queue": queue})
+	return s.heads(ctx, s.fixed("sweep", statements.Sweep), statements.Values{"queue": queue}, nil)
 }
 
 // SweepBySteps finds the lanes of a queue one after the other, with a statement for
@@ -29,7 +29,7 @@ func (s *Store) SweepBySteps(ctx context.Context, queue string, most int) (heads
 		since := time.Since(begin)
 		values := statements.Values{"queue": queue}
 		statements.SetLane(values, last)
-		next, err := s.heads(ctx, stmt, values)
+		next, err := s.heads(ctx, stmt, values, nil)
 		heads = append(heads, next...)
 		if err != nil || len(next) == 0 || next[0].Corrupt != nil {
 			return heads, false, err
@@ -40,9 +40,33 @@ func (s *Store) SweepBySteps(ctx context.Context, queue string, most int) (heads
 	return heads, true, nil
 }
 
+// Look finds the first task of each source from its since on. It leaves out lanes
+// that hold none. It costs the same however many tasks were before.
+func (s *Store) Look(ctx context.Context, queue string, sources []Source) (heads []Head, err error) {
+	if len(sources) == 0 {
+		return nil, nil
+	}
+	if statements.ClaimsAtOnce(s.server) {
+		lanes := statements.LaneColumns.Rows(len(sources), func(i int) *statements.WantedLane {
+			return &statements.WantedLane{Lane: sources[i].Lane, Since: sources[i].Since}
+		})
+		return s.heads(ctx, s.fixed("heads", statements.Heads), statements.Values{"queue": queue}, lanes)
+	}
+	for _, w := range sources {
+		values := statements.Values{"queue": queue, "since": w.Since}
+		statements.SetLane(values, w.Lane)
+		head, err := s.heads(ctx, s.fixed("lane head", statements.LaneHead), values, nil)
+		if err != nil {
+			return nil, err
+		}
+		heads = append(heads, head...)
+	}
+	return heads, nil
+}
+
 // heads runs a statement that finds lanes.
-func (s *Store) heads(ctx context.Context, stmt statements.Stmt, values statements.Values) (heads []Head, err error) {
-	err = s.read(ctx, stmt, values, func() { heads = heads[:0] }, func(r row) error {
+func (s *Store) heads(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) (heads []Head, err error) {
+	err = s.readRows(ctx, stmt, values, rows, func() { heads = heads[:0] }, func(r row) error {
 		var h Head
 		h.Corrupt = statements.HeadColumns.Scan(r, &h.Head) // columns that can be read are set nevertheless
 		heads = append(heads, h)
