@@ -99,7 +99,8 @@ type Config struct {
 	// workers have the same name. Defaults to the host name and the process id.
 	Name string
 	// Logger logs what the API does not report: lost leases, policies that cannot
-	// be read, a database that does not answer. Defaults to slog.Default().
+	// be read, tasks that no worker takes, a database that does not answer. Defaults
+	// to slog.Default().
 	Logger *slog.Logger
 }
 

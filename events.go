@@ -64,6 +64,16 @@ func (e events) listenFailed(err error) {
 // listens reports that the worker listens after a failure.
 func (e events) listens() { e.log.Info("falldue: listening again") }
 
+// overdue reports tasks that no worker takes.
+func (e events) overdue(o Overdue) {
+	e.log.Warn("falldue: tasks have been due for more than a minute, and no worker takes the first of them",
+		"queue", o.Queue, "kind", o.Kind, "tasks", o.Tasks, "counted_up_to", maxOverdue, "due_since", o.DueSince)
+}
+
+func (e events) lookFailed(err error) {
+	e.log.Warn("falldue: cannot look for overdue tasks", "error", err)
+}
+
 func (e events) kindWithoutQueue(kind, queue string) {
 	e.log.Warn("falldue: tasks of a kind wait in a queue that this worker does not work on", "kind", kind, "queue", queue)
 }

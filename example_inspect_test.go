@@ -96,6 +96,32 @@ func ExampleQueue_Counts() {
 	// default greet cancelled 1
 }
 
+// Overdue returns the tasks that have been due for more than a minute. Here no worker
+// works on the queue in which they wait.
+func ExampleQueue_Overdue() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	resize := falldue.NewKind[string]("image.resize", falldue.KindConfig{Queue: "images"})
+	_, err := resize.EnqueueMany(ctx, q, []string{"a.png", "b.png"}, &falldue.EnqueueOptions{
+		RunAt: time.Now().Add(-time.Hour), // as if they had been enqueued an hour ago
+	})
+	if err != nil {
+		log.Panic(err)
+	}
+
+	overdue, err := q.Overdue(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, o := range overdue {
+		fmt.Println(o.Queue, o.Kind, o.Tasks, time.Since(o.DueSince).Round(time.Hour))
+	}
+	// Output:
+	// images image.resize 2 1h0m0s
+}
+
 // Attempts lists the failed attempts of a task.
 func ExampleQueue_Attempts() {
 	ctx := context.Background()

@@ -115,6 +115,19 @@ const (
 	OutcomeLost Outcome = Outcome(statements.OutcomeLost)
 )
 
+// maxOverdue is the number up to which overdue tasks are counted.
+const maxOverdue = 1000
+
+// Overdue describes the tasks of a kind in a queue that have been due for more than a
+// minute.
+type Overdue struct {
+	Queue, Kind string
+	// Tasks is the number of these tasks, counted up to 1,000.
+	Tasks int
+	// DueSince is when the first of them fell due, by the database's clock.
+	DueSince time.Time
+}
+
 // Count is the number of tasks of a queue and kind that are in a state.
 type Count struct {
 	Queue, Kind string

@@ -2,6 +2,7 @@ package falldue
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/falldue/falldue/internal/store"
@@ -107,6 +108,26 @@ func (q *Queue) Counts(ctx context.Context) ([]Count, error) {
 		list[i] = Count{Queue: c.Queue, Kind: c.Kind, State: State(c.State), Tasks: c.Tasks}
 	}
 	return list, nil
+}
+
+// Overdue lists, by queue and kind, the tasks that have been due for more than a
+// minute: no worker handles their kind in their queue, or the workers that do are too
+// busy. Running tasks are not overdue. A task that failed before counts as due a day
+// after its failure if this process does not know its policy, which it knows for kinds
+// that it handles and for tasks without a policy of their own.
+//
+// Overdue jumps from lane to lane in the index, and costs no more if more tasks wait.
+// Workers call it once a minute, and log tasks of kinds that they do not handle if
+// the first of them has not been taken since.
+func (q *Queue) Overdue(ctx context.Context) ([]Overdue, error) {
+	q.mu.Lock()
+	f := newOverdueFinder(q.store, maps.Clone(q.handlers))
+	q.mu.Unlock()
+	lanes, err := f.find(ctx, func(string, string) bool { return false })
+	if err != nil {
+		return nil, err
+	}
+	return f.total(ctx, lanes)
 }
 
 // Retry makes a dead or cancelled task due at once, with all its attempts left.

@@ -62,6 +62,10 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 		queues: slices.Collect(maps.Keys(cfg.Queues)), doneRetention: cfg.DoneRetention, deadRetention: cfg.DeadRetention,
 		clean: s.Clean, events: events,
 	})
+	w.roles = append(w.roles, &lookout{
+		overdueFinder: newOverdueFinder(s, handlers), events: events,
+		handled: func(queue, kind string) bool { return w.pollers[queue] != nil && handlers[kind] != nil },
+	})
 	if cfg.Listen != nil {
 		w.roles = append(w.roles, &listener{listen: cfg.Listen, channel: s.Channel(), wake: w.pollers.noticed, events: events})
 	}

@@ -3,6 +3,7 @@ package queuetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -120,5 +121,53 @@ var orderCases = []conformanceCase{
 		if info := readTask(t, q, theirs); info.Fence != 0 {
 			t.Errorf("a task of another queue was claimed: %+v", info)
 		}
+	}},
+	{"Overdue lists the tasks of all queues that have been due for more than a minute, and no others", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		kind := func(name string) falldue.Kind[noteArgs] {
+			return falldue.NewKind[noteArgs](name, falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
+		}
+		long := time.Now().Add(-10 * time.Minute).Truncate(time.Millisecond)
+		past := func(o falldue.EnqueueOptions) *falldue.EnqueueOptions {
+			o.RunAt = long
+			return &o
+		}
+		running, failed, unhandled := kind("running"), kind("failed"), kind("unhandled")
+		started, release := make(chan struct{}, 1), make(chan struct{})
+		falldue.Handle(q, running, func(context.Context, falldue.Task[noteArgs]) error { started <- struct{}{}; <-release; return nil })
+		falldue.Handle(q, failed, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
+		enqueue(t, q, running, noteArgs{}, past(falldue.EnqueueOptions{}))
+		id := enqueue(t, q, failed, noteArgs{}, past(falldue.EnqueueOptions{}))
+		stop := startWorker(t, q)
+		receive(t, started, "a task to run")
+		waitFor(t, q, id, "waiting again", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
+
+		enqueue(t, q, kind("new"), noteArgs{})
+		enqueue(t, q, kind("later"), noteArgs{}, &falldue.EnqueueOptions{Delay: time.Hour})
+		enqueue(t, q, unhandled, noteArgs{})
+		enqueue(t, q, unhandled, noteArgs{}, past(falldue.EnqueueOptions{}))
+		enqueue(t, q, unhandled, noteArgs{}, past(falldue.EnqueueOptions{Priority: new(7)}))
+		enqueue(t, q, unhandled, noteArgs{}, past(falldue.EnqueueOptions{Queue: "elsewhere"}))
+		if _, err := kind("many").EnqueueMany(t.Context(), q, make([]noteArgs, 1001), past(falldue.EnqueueOptions{Queue: "elsewhere-too"})); err != nil {
+			t.Fatal(err)
+		}
+		got, err := q.Overdue(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []falldue.Overdue{
+			{Queue: "default", Kind: "unhandled", Tasks: 2, DueSince: long},
+			{Queue: "elsewhere", Kind: "unhandled", Tasks: 1, DueSince: long},
+			{Queue: "elsewhere-too", Kind: "many", Tasks: 1000, DueSince: long},
+		}
+		if !slices.EqualFunc(got, want, func(a, b falldue.Overdue) bool {
+			same := a.DueSince.Equal(b.DueSince)
+			a.DueSince = b.DueSince
+			return same && a == b
+		}) {
+			t.Errorf("overdue are %v, want %v", got, want)
+		}
+		close(release)
+		stop()
 	}},
 }

@@ -119,7 +119,7 @@ func ClaimLane(s dialect.Server, tables dialect.Tables, f *sqlgen.Formula) Stmt 
 		"place": "1", "anchor": "updated_at", "now": "{now}", "previous": "claimed_by",
 		"first_attempted_at": "case when attempts = 0 then {now} else first_attempted_at end",
 	}))
-	b.setInLaneOfParameters()
+	b.setInLane(laneParam)
 	b.set("due until", "{now}")
 	if f != nil {
 		b.set("delay", func() string { return f.MicrosSQL(s, b.typed(b.param("attempts"), Int)) })

@@ -25,14 +25,13 @@ func (b *builder) setInLane(value func(column) string) {
 	}
 }
 
-// setInLaneOfParameters sets {in lane} for the lane that the parameters name.
-func (b *builder) setInLaneOfParameters() {
-	b.setInLane(func(c column) string {
-		if c.Type == Int {
-			return "{int :" + c.Name + "}"
-		}
-		return "{text :" + c.Name + "}"
-	})
+// laneParam returns the parameter that has the value of a column of a lane, see
+// [SetLane].
+func laneParam(c column) string {
+	if c.Type == Int {
+		return "{int :" + c.Name + "}"
+	}
+	return "{text :" + c.Name + "}"
 }
 
 // setInState sets the fragment {in state}, which leads an engine whose index has

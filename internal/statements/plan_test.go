@@ -173,7 +173,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	s := migrated(t, db)
 	fill(t, db, s, statistics)
 	power := formula(t, "15s + n^4")
-	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000), "since": int64(0), "slot": int64(2), "running": statements.StateOpen}
+	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000), "since": int64(0), "wait": int64(60_000_000), "slot": int64(2), "running": statements.StateOpen}
 	statements.SetLane(lane, statements.Lane{State: statements.StateOpen, Kind: "kind1", Attempts: 3})
 	claim, look, lanes := statements.ClaimLane(s, tables, &power), statements.LaneHead(s, tables), []statements.Row(nil)
 	inSlot := claim
@@ -230,6 +230,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		{"claim", claim, lanes, want[0]}, {"claim in slot", inSlot, lanes, want[0]}, {"look", look, lanes, want[0]}, {"sweep", statements.Sweep(s, tables), nil, want[1]},
 		{"settle", statements.Delete(s, tables, len(fences)), fences, want[2]}, {"settle of one", statements.Finish(s, tables, 1), fences[:1], one},
 		{"cleaning", statements.Clean(s, tables), nil, want[3]},
+		{"next queue", statements.NextQueue(s, tables), nil, []string{"falldue_lane"}}, {"count", statements.CountSince(s, tables), nil, []string{"falldue_lane"}},
 	} {
 		lane := lane
 		if c.name == "cleaning" {

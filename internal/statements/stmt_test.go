@@ -65,6 +65,8 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"attempts":          statements.Attempts(s, tables),
 		"count":             statements.CountTasks(s, tables),
 		"retry":             statements.Retry(s, tables, false),
+		"next_queue":        statements.NextQueue(s, tables),
+		"count_since":       statements.CountSince(s, tables),
 		"cancel":            statements.Cancel(s, tables),
 		"clean":             statements.Clean(s, tables),
 		"drop":              statements.Drop(s, tables, room),

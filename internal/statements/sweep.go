@@ -77,7 +77,7 @@ order by updated_at limit 1) t`)
 // [SetLane], since.
 func LaneHead(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
-	b.setInLaneOfParameters()
+	b.setInLane(laneParam)
 	b.set("heads", HeadColumns.list("", map[string]string{"anchor": "updated_at", "now": "{now}"}))
 	return b.stmt(`
 select {heads} from {tasks}

@@ -1,0 +1,148 @@
+package falldue
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+const (
+	// overdueAfter is how long a task has been due when it is overdue.
+	overdueAfter = time.Minute
+	// overdueEvery is the time between two searches for overdue tasks.
+	overdueEvery = time.Minute
+	// unknownDelay stands for the delay of a lane whose policy the process does not
+	// know.
+	unknownDelay = 24 * time.Hour
+)
+
+// overdueFinder finds overdue tasks of all queues, by the lanes in which they are.
+type overdueFinder struct {
+	handlers map[string]*handler // by kind
+	queues   func(context.Context) ([]string, error)
+	heads    func(ctx context.Context, queue string) ([]store.Head, error)
+	count    func(ctx context.Context, queue string, at store.Lane, wait time.Duration, most int) (int, error)
+}
+
+func newOverdueFinder(s *store.Store, handlers map[string]*handler) overdueFinder {
+	finders := map[string]*store.LaneFinder{} // they remember how to sweep fast
+	return overdueFinder{handlers: handlers, queues: s.Queues, count: s.CountSince, heads: func(ctx context.Context, queue string) ([]store.Head, error) {
+		if finders[queue] == nil {
+			finders[queue] = s.NewLaneFinder(queue)
+		}
+		return finders[queue].Find(ctx)
+	}}
+}
+
+// overdueLane is a lane whose first task is overdue.
+type overdueLane struct {
+	queue string
+	store.Lane
+	delay  time.Duration
+	anchor int64 // of the first task
+}
+
+// find lists the lanes whose first tasks are overdue, except those that skip reports.
+func (f *overdueFinder) find(ctx context.Context, skip func(queue, kind string) bool) (list []overdueLane, err error) {
+	queues, err := f.queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, queue := range queues {
+		heads, err := f.heads(ctx, queue)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range heads {
+			delay := f.delay(h.Lane)
+			if h.Corrupt == nil && !skip(queue, h.Kind) && store.Duration(h.Now-max(h.Anchor, 0))-delay >= overdueAfter {
+				list = append(list, overdueLane{queue, h.Lane, delay, h.Anchor})
+			}
+		}
+	}
+	return list, nil
+}
+
+// delay returns the delay of the tasks of a lane.
+func (f *overdueFinder) delay(at store.Lane) time.Duration {
+	switch h := f.handlers[at.Kind]; {
+	case at.State == statements.StateSnoozed || at.Attempts == 0:
+		return 0
+	case at.Policy == "" && h != nil:
+		return h.rule.delayIn(at)
+	}
+	return unknownDelay
+}
+
+// total counts the overdue tasks of lanes, by queue and kind.
+func (f *overdueFinder) total(ctx context.Context, lanes []overdueLane) (list []Overdue, err error) {
+	slices.SortStableFunc(lanes, func(a, b overdueLane) int {
+		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.Kind, b.Kind))
+	})
+	for _, l := range lanes {
+		if n := len(list); n == 0 || list[n-1].Queue != l.queue || list[n-1].Kind != l.Kind {
+			list = append(list, Overdue{Queue: l.queue, Kind: l.Kind, DueSince: l.due()})
+		}
+		last := &list[len(list)-1]
+		if due := l.due(); due.Before(last.DueSince) {
+			last.DueSince = due
+		}
+		if last.Tasks < maxOverdue {
+			n, err := f.count(ctx, l.queue, l.Lane, l.delay+overdueAfter, maxOverdue-last.Tasks)
+			if err != nil {
+				return nil, err
+			}
+			last.Tasks += n
+		}
+	}
+	// Others may have taken the tasks of a lane since it was found.
+	return slices.DeleteFunc(list, func(o Overdue) bool { return o.Tasks == 0 }), nil
+}
+
+// due returns when the first task of the lane fell due.
+func (l overdueLane) due() time.Time { return store.Time(l.anchor).Add(l.delay) }
+
+// lookout is the role that warns of overdue tasks that no worker takes: those of kinds
+// that the worker does not handle, in lanes whose first task is the same as a minute
+// ago.
+type lookout struct {
+	overdueFinder
+	handled func(queue, kind string) bool // reports whether the worker itself runs such tasks
+	events  events
+	last    []overdueLane // found by the last search
+}
+
+// work looks for overdue tasks until ctx ends.
+func (l *lookout) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := l.look(ctx); err != nil && ctx.Err() == nil {
+			l.events.lookFailed(err)
+		}
+		_ = pause(ctx, overdueEvery+rand.N(overdueEvery/10))
+	}
+}
+
+// look looks for overdue tasks once.
+func (l *lookout) look(ctx context.Context) error {
+	ctx, cancel := statementContext(ctx, sweepTimeout)
+	defer cancel()
+	found, err := l.find(ctx, l.handled)
+	if err != nil {
+		return err
+	}
+	before := map[overdueLane]bool{}
+	for _, lane := range l.last {
+		before[lane] = true
+	}
+	l.last = slices.Clone(found)
+	list, err := l.total(ctx, slices.DeleteFunc(found, func(lane overdueLane) bool { return !before[lane] }))
+	for _, o := range list {
+		l.events.overdue(o)
+	}
+	return err
+}
