@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
 )
 
 func TestVersions(t *testing.T) {
@@ -51,5 +53,20 @@ func TestQuote(t *testing.T) {
 	}
 	if _, err := Of("oracle"); err == nil || !strings.Contains(err.Error(), "oracle") {
 		t.Errorf("an unknown engine: error %v", err)
+	}
+}
+
+// TestProbeShowsNoPassword: lib/pq parses its DSN as a URL, whose error shows it.
+func TestProbeShowsNoPassword(t *testing.T) {
+	t.Parallel()
+	for _, driver := range []string{"postgres", "pgx"} {
+		db, err := sql.Open(driver, "postgres://user:pa/S3CRET@127.0.0.1:1/db")
+		if err == nil {
+			_, err = Probe(t.Context(), db)
+			_ = db.Close()
+		}
+		if err == nil || strings.Contains(err.Error(), "S3CRET") {
+			t.Errorf("%s: error %v, want one without the password", driver, err)
+		}
 	}
 }

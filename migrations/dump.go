@@ -1,6 +1,7 @@
 package migrations
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,13 +33,26 @@ var ErrFormat = errors.New("migrations: unknown format")
 // File is a file with a migration, or with one direction of it.
 type File struct{ Name, Text string }
 
+// DumpParams says which files [Dump] returns.
+type DumpParams struct {
+	Tables dialect.Tables
+	Format Format
+	// Start is the number of the first file. The others follow it one by one. It may
+	// be a timestamp such as 20060102150405. Defaults to 1.
+	Start int64
+}
+
 // Dump returns the migrations of an engine as files for another tool, oldest first.
 // Its error wraps [ErrFormat] for an unknown format.
-func Dump(d dialect.Server, tables dialect.Tables, format Format) ([]File, error) {
+func Dump(d dialect.Server, p DumpParams) ([]File, error) {
+	format, start := p.Format, cmp.Or(p.Start, 1)
 	if !slices.Contains(Formats, format) {
 		return nil, fmt.Errorf("%w %q; the formats are %v", ErrFormat, format, Formats)
 	}
-	files, err := FS(d, tables)
+	if start < 1 {
+		return nil, fmt.Errorf("migrations: start number %d; allowed are numbers above 0", start)
+	}
+	files, err := FS(d, p.Tables)
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +61,14 @@ func Dump(d dialect.Server, tables dialect.Tables, format Format) ([]File, error
 		return nil, err
 	}
 	var list []File
-	for _, name := range names {
+	for i, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			return nil, err
 		}
 		up, down := directions(string(text))
+		_, subject, _ := strings.Cut(name, "_")
+		name := fmt.Sprintf("%05d_%s", start+int64(i), subject)
 		base := strings.TrimSuffix(name, ".sql")
 		switch format {
 		case Goose:

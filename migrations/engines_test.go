@@ -3,6 +3,7 @@ package migrations
 import (
 	"io/fs"
 	"testing"
+	"time"
 
 	"github.com/falldue/falldue/dialect"
 )
@@ -23,7 +24,7 @@ func TestEveryEngineHasMigrationsAndALock(t *testing.T) {
 		if found, err := fs.Glob(files, "*.sql"); err != nil || len(found) == 0 {
 			t.Errorf("%s has %d migrations (error %v)", name, len(found), err)
 		}
-		if l, err := lockerOf(s, tables); err != nil || (l == nil) != (s.Caps.Locks == dialect.NoLocks) {
+		if l, err := lockerOf(s, tables, time.Minute); err != nil || (l == nil) != (s.Caps.Locks == dialect.NoLocks) {
 			t.Errorf("%s: the lock is %v (error %v)", name, l, err)
 		}
 		s.Caps.Migrations = ""
@@ -31,7 +32,7 @@ func TestEveryEngineHasMigrationsAndALock(t *testing.T) {
 			t.Errorf("%s without a folder has migrations", name)
 		}
 		s.Caps.Locks = 0
-		if _, err := lockerOf(s, tables); err == nil {
+		if _, err := lockerOf(s, tables, time.Minute); err == nil {
 			t.Errorf("%s without a kind of locks migrates without a lock", name)
 		}
 	}

@@ -45,7 +45,7 @@ func ExampleMigrator() {
 	again, err := m.Up(ctx)
 	fmt.Println("migrations left:", again, err)
 	// Output:
-	// 1 00001_tasks.sql true
+	// 1 00001_falldue_tasks.sql true
 	// migrations left: 0 <nil>
 }
 
@@ -56,7 +56,7 @@ func ExampleDump() {
 	if err != nil {
 		log.Panic(err)
 	}
-	files, err := migrations.Dump(d, dialect.Tables{Prefix: "shop_"}, migrations.GolangMigrate)
+	files, err := migrations.Dump(d, migrations.DumpParams{Tables: dialect.Tables{Prefix: "shop_"}, Format: migrations.GolangMigrate})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -64,6 +64,6 @@ func ExampleDump() {
 		fmt.Println(file.Name, "names shop_tasks:", strings.Contains(file.Text, `"shop_tasks"`))
 	}
 	// Output:
-	// 00001_tasks.up.sql names shop_tasks: true
-	// 00001_tasks.down.sql names shop_tasks: true
+	// 00001_falldue_tasks.up.sql names shop_tasks: true
+	// 00001_falldue_tasks.down.sql names shop_tasks: true
 }

@@ -1,9 +1,24 @@
 package migrations
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"maps"
+	"time"
 )
+
+// SetLockTimeout sets how long a migrator waits for others.
+func (m *Migrator) SetLockTimeout(d time.Duration) { m.lockTimeout = d }
+
+// Lock takes the lock of a migrator, on engines that have one.
+func (m *Migrator) Lock(ctx context.Context, conn *sql.Conn) error {
+	locker, err := lockerOf(m.versions.d, m.tables, time.Minute)
+	if err != nil || locker == nil {
+		return err
+	}
+	return locker.SessionLock(ctx, conn)
+}
 
 // Add adds a migration to a migrator, as a later release may have it.
 func (m *Migrator) Add(name, text string) error {

@@ -18,25 +18,31 @@ import (
 // server frees it when the session that holds it ends. It is nil for a server
 // without such locks: there a migration must be one transaction, whose version
 // number only one process can write.
-func lockerOf(s dialect.Server, tables dialect.Tables) (lock.SessionLocker, error) {
+func lockerOf(s dialect.Server, tables dialect.Tables, most time.Duration) (lock.SessionLocker, error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(tables.Name(s, "migrations")))
 	switch s.Caps.Locks {
 	case dialect.AdvisoryLocks:
-		return advisoryLock{key: int64(h.Sum32())}, nil
+		return advisoryLock{int64(h.Sum32()), most}, nil
 	case dialect.NamedLocks:
-		return namedLock{name: fmt.Sprintf("falldue migrations %08x", h.Sum32())}, nil
+		return namedLock{fmt.Sprintf("falldue migrations %08x", h.Sum32()), most}, nil
 	case dialect.NoLocks:
 		return nil, nil
 	}
 	return nil, fmt.Errorf("migrations: Caps of %s name no kind of locks", s.Name())
 }
 
-// retryEvery is the pause between two tries to get a lock that is held.
-const retryEvery = 50 * time.Millisecond
+const (
+	// retryEvery is the pause between two tries to get a lock that is held.
+	retryEvery = 50 * time.Millisecond
+	// lockTimeout is how long a process waits for others that migrate.
+	lockTimeout = 5 * time.Minute
+)
 
-// again calls try until it succeeds, fails, or ctx ends.
-func again(ctx context.Context, try func() (bool, error)) error {
+// again calls try until it succeeds, fails, ctx ends, or most has passed.
+func again(ctx context.Context, most time.Duration, try func() (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("gave up after %v", most))
+	defer cancel()
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
 	for {
@@ -45,21 +51,45 @@ func again(ctx context.Context, try func() (bool, error)) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for another process to finish its migration: %w", ctx.Err())
+			return fmt.Errorf("wait for another process to finish its migration: %w", context.Cause(ctx))
 		case <-tick.C:
 		}
 	}
 }
 
+// locked adds to the error of a wait for a lock what is known of its holder. The
+// statement returns a text. It may fail, or return none: not all engines and roles
+// show who holds a lock.
+func locked(ctx context.Context, err error, conn *sql.Conn, lock, holder string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	var who sql.NullString
+	if conn.QueryRowContext(ctx, holder, args...).Scan(&who) != nil || !who.Valid {
+		who.String = "another session"
+	}
+	return fmt.Errorf("%w: %s is held by %s; end that session if it does not migrate", err, lock, who.String)
+}
+
 // advisoryLock is an advisory lock of PostgreSQL. It is polled: a statement that
 // waited for it would hold a snapshot, for which CREATE INDEX waits.
-type advisoryLock struct{ key int64 }
+type advisoryLock struct {
+	key  int64
+	most time.Duration
+}
 
 func (l advisoryLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	return again(ctx, func() (ok bool, err error) {
+	err := again(ctx, l.most, func() (ok bool, err error) {
 		err = conn.QueryRowContext(ctx, "select pg_try_advisory_lock($1)", l.key).Scan(&ok)
 		return ok, err
 	})
+	return locked(ctx, err, conn, fmt.Sprintf("advisory lock %d", l.key), `
+select concat('server process ', l.pid, ' (user ', a.usename, ', application ', a.application_name, ', address ', a.client_addr, ', ', a.state, ')')
+from pg_locks l left join pg_stat_activity a on a.pid = l.pid
+where l.locktype = 'advisory' and l.granted and l.objsubid = 1 and l.classid = 0 and l.objid::bigint = $1
+and l.database = (select oid from pg_database where datname = current_database())`, l.key)
 }
 
 func (l advisoryLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
@@ -69,7 +99,13 @@ func (l advisoryLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 
 // namedLock is a lock of GET_LOCK, as MySQL, MariaDB and TiDB have it. Its name
 // holds for all databases of the server.
-type namedLock struct{ name string }
+type namedLock struct {
+	name string
+	most time.Duration
+}
+
+// fullName is the expression of a named lock's whole name, with one parameter.
+const fullName = "concat(left(database(), 20), ' ', ?)"
 
 // SessionLock waits for the lock.
 //
@@ -77,20 +113,23 @@ type namedLock struct{ name string }
 // has the code of unknown errors. SessionLock therefore ignores that code for a
 // limited number of tries.
 func (l namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	const unknown, most = 1105, 60
+	const unknown, tries = 1105, 60
 	failures := 0
-	return again(ctx, func() (bool, error) {
+	err := again(ctx, l.most, func() (bool, error) {
 		var got sql.NullInt64
-		err := conn.QueryRowContext(ctx, "select get_lock(concat(left(database(), 20), ' ', ?), 1)", l.name).Scan(&got)
-		if my, ok := errors.AsType[*mysql.MySQLError](err); ok && my.Number == unknown && failures < most {
+		err := conn.QueryRowContext(ctx, "select get_lock("+fullName+", 1)", l.name).Scan(&got)
+		if my, ok := errors.AsType[*mysql.MySQLError](err); ok && my.Number == unknown && failures < tries {
 			failures++
 			return false, nil
 		}
 		return got.Int64 == 1, err
 	})
+	return locked(ctx, err, conn, fmt.Sprintf("the named lock %q, after the name of the database,", l.name), `
+select concat('connection ', h.id, coalesce((select concat(' (user ', p.user, ', host ', p.host, ')') from information_schema.processlist p where p.id = h.id), ''))
+from (select is_used_lock(`+fullName+`) as id) h`, l.name)
 }
 
 func (l namedLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "do release_lock(concat(left(database(), 20), ' ', ?))", l.name)
+	_, err := conn.ExecContext(ctx, "do release_lock("+fullName+")", l.name)
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
@@ -56,14 +57,19 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 // release has migrated. This release does not know their columns.
 var ErrNewer = errors.New("the tables are of a newer release of falldue")
 
+// ErrForeign is wrapped by the errors of a [Migrator] for tables that another tool has
+// created, for example from the files of [Dump]. Nothing records their version.
+var ErrForeign = errors.New("another tool has created the tables")
+
 // Migrator runs the migrations of one database. Any number of processes can use
-// one at the same time: one process does the work, and the others wait for it.
+// one at the same time: one process does the work, and the others wait for it, up to
+// 5 minutes. The error after that says who holds the lock.
 type Migrator struct {
-	db       *sql.DB
-	files    fs.FS
-	options  []goose.ProviderOption
-	versions versions
-	schema   string // statement that creates the schema; "" without one
+	db          *sql.DB
+	files       fs.FS
+	versions    versions
+	tables      dialect.Tables
+	lockTimeout time.Duration
 }
 
 // New returns a migrator for the tables in db. It returns an error if tables is
@@ -73,38 +79,50 @@ func New(db *sql.DB, d dialect.Server, tables dialect.Tables) (*Migrator, error)
 	if err != nil {
 		return nil, err
 	}
-	m := &Migrator{db: db, files: files, versions: versions{d: d, table: tables.Name(d, "migrations")}}
-	m.options = []goose.ProviderOption{goose.WithStore(m.versions)}
-	locker, err := lockerOf(d, tables)
-	if err != nil {
-		return nil, err
-	}
-	if locker != nil {
-		m.options = append(m.options, goose.WithSessionLocker(locker))
-	}
-	if tables.Schema != "" {
-		m.schema = "create schema if not exists " + d.Quote(tables.Schema)
-	}
-	return m, nil
+	m := &Migrator{db: db, files: files, tables: tables, versions: versions{d: d, table: tables.Name(d, "migrations")}, lockTimeout: lockTimeout}
+	_, err = lockerOf(d, tables, lockTimeout)
+	return m, err
 }
 
 // provider returns a new runner of goose's. Each call needs one, because a runner
 // that has seen the version table never checks again that the table exists.
 func (m *Migrator) provider() (*goose.Provider, error) {
-	return goose.NewProvider("", m.db, m.files, m.options...)
+	options := []goose.ProviderOption{goose.WithStore(m.versions)}
+	locker, err := lockerOf(m.versions.d, m.tables, m.lockTimeout)
+	if err != nil {
+		return nil, err
+	}
+	if locker != nil {
+		options = append(options, goose.WithSessionLocker(locker))
+	}
+	return goose.NewProvider("", m.db, m.files, options...)
 }
 
 // Up migrates the tables to the newest version, and returns how many migrations it
-// ran: 0 if the tables were at that version already.
+// ran: 0 if the tables were at that version already. It creates their schema if that
+// does not exist.
 func (m *Migrator) Up(ctx context.Context) (int, error) {
 	return m.run(ctx, func(p *goose.Provider) ([]*goose.MigrationResult, error) {
-		if m.schema != "" {
-			if _, err := m.db.ExecContext(ctx, m.schema); err != nil {
-				return nil, err
-			}
+		if err := m.createSchema(ctx); err != nil {
+			return nil, err
 		}
 		return p.Up(ctx)
 	})
+}
+
+// createSchema creates the schema of the tables unless it exists. CREATE SCHEMA IF NOT
+// EXISTS needs the right to create one even if it exists.
+func (m *Migrator) createSchema(ctx context.Context) error {
+	if m.tables.Schema == "" {
+		return nil
+	}
+	var exists bool
+	err := m.db.QueryRowContext(ctx, "select exists (select 1 from pg_namespace where nspname = $1)", m.tables.Schema).Scan(&exists)
+	if err != nil || exists {
+		return err
+	}
+	_, err = m.db.ExecContext(ctx, "create schema if not exists "+m.versions.d.Quote(m.tables.Schema))
+	return err
 }
 
 // Down reverts all migrations: it drops the tables with everything in them. It
@@ -123,7 +141,7 @@ func (m *Migrator) Down(ctx context.Context) (int, error) {
 // recorded the version.
 func (m *Migrator) run(ctx context.Context, migrate func(*goose.Provider) ([]*goose.MigrationResult, error)) (n int, err error) {
 	var last error
-	err = again(ctx, func() (bool, error) {
+	err = again(ctx, m.lockTimeout, func() (bool, error) {
 		provider, err := m.provider()
 		if err != nil {
 			return false, err
@@ -147,18 +165,26 @@ func (m *Migrator) run(ctx context.Context, migrate func(*goose.Provider) ([]*go
 		}
 		return true, err
 	})
-	if err != nil && last != nil {
-		err = last
+	if err != nil && last != nil && !errors.Is(err, last) {
+		err = fmt.Errorf("%w: %w", err, last)
 	}
 	return n, wrap(err)
 }
 
 // known returns the version of the tables, or -1 if there are none. Its error wraps
-// [ErrNewer] if this release does not know that version.
+// [ErrNewer] if this release does not know that version, and [ErrForeign] if there is
+// none recorded.
 func (m *Migrator) known(ctx context.Context, p *goose.Provider) (int64, error) {
+	// A migration creates the version table first, so whoever sees its tables sees that.
+	var none int
+	tasks := m.tables.Name(m.versions.d, "tasks")
+	tasksErr := m.db.QueryRowContext(ctx, "select count(*) from "+tasks+" where 1 = 0").Scan(&none)
 	there, err := m.versions.GetLatestVersion(ctx, m.db)
 	if err != nil {
-		return -1, nil //nolint:nilerr // any other error occurs again when the migrations run
+		if tasksErr == nil && m.versions.missing(err) {
+			return -1, fmt.Errorf("%w: there is %s, but not %s; upgrade the tables with that tool and the files of \"falldue migrate dump\", or drop them", ErrForeign, tasks, m.versions.table)
+		}
+		return -1, nil // any other error occurs again when the migrations run
 	}
 	sources := p.ListSources()
 	if newest := sources[len(sources)-1].Version; there > newest {

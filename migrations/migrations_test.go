@@ -199,13 +199,13 @@ func TestDumpHasEveryName(t *testing.T) {
 			t.Error(err)
 		}
 		for _, format := range migrations.Formats {
-			dumped, err := migrations.Dump(d, usual, format)
+			dumped, err := migrations.Dump(d, migrations.DumpParams{Tables: usual, Format: format})
 			if err != nil || len(dumped) == 0 {
 				t.Errorf("%s, %s: %d files (error %v)", name, format, len(dumped), err)
 			}
 		}
 	}
-	if _, err := migrations.Dump(dialect.Server{}, usual, "flyway"); !errors.Is(err, migrations.ErrFormat) {
+	if _, err := migrations.Dump(dialect.Server{}, migrations.DumpParams{Tables: usual, Format: "flyway"}); !errors.Is(err, migrations.ErrFormat) {
 		t.Errorf("an unknown format: error %v", err)
 	}
 }

@@ -48,7 +48,7 @@ func migrationsOf(t *testing.T, family dialect.Name) []migrations.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := migrations.Dump(d, usual, migrations.Atlas)
+	files, err := migrations.Dump(d, migrations.DumpParams{Tables: usual, Format: migrations.Atlas})
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s has %d migrations (error %v)", family, len(files), err)
 	}

@@ -14,7 +14,7 @@ import (
 // versions implements goose's [database.Store], the table of applied migrations.
 // Goose's own stores do not quote names.
 type versions struct {
-	d     dialect.Dialect
+	d     dialect.Server
 	table string
 }
 
@@ -33,6 +33,12 @@ func (v versions) TableExists(ctx context.Context, db database.DBTxConn) (bool, 
 		return false, nil
 	}
 	return err == nil, nil //nolint:nilerr // any other error occurs again when the table is created
+}
+
+// missing reports whether err means that the version table does not exist.
+func (v versions) missing(err error) bool {
+	class := v.d.Classify(err)
+	return class == dialect.UndefinedTable || class == dialect.Other && v.d.Caps.AmbiguousMissingTable
 }
 
 func (v versions) Insert(ctx context.Context, db database.DBTxConn, req database.InsertRequest) error {

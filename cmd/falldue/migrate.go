@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,7 +31,8 @@ func migrateCommand() *cobra.Command {
 		Short: "Create, upgrade or drop the tables of falldue",
 		Long: "Create, upgrade or drop the tables of falldue.\n\n" +
 			"Several processes may migrate the same database at the same time: one runs\n" +
-			"the migrations, the others wait.",
+			"the migrations, the others wait, up to 5 minutes. The error after that names the\n" +
+			"lock and who holds it.",
 	}
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&f.tables.Prefix, "prefix", "falldue_", "prefix of the names of the tables")
@@ -121,15 +119,17 @@ func migrateStatusCommand(f *migrateFlags) *cobra.Command {
 }
 
 func migrateDumpCommand(f *migrateFlags) *cobra.Command {
-	var engine, format, folder string
+	var engine, format, folder, start string
 	cmd := &cobra.Command{
 		Use:   "dump --engine ENGINE",
 		Short: "Print the migrations, to be run by another tool",
 		Long: "Print the migrations, to be run by another tool, or write them to a folder as\n" +
-			"files. An existing file with other contents is never overwritten. Rename the\n" +
-			"files if the folder needs other numbers. A file for golang-migrate has several\n" +
-			"statements, for which its MySQL driver needs multiStatements=true. Do not run\n" +
-			"\"migrate up\", or Migrate of the library, on tables that another tool created.\n\n" +
+			"files. With --start, the files have other numbers than 1, 2, …, so that they\n" +
+			"come after those in the folder. Files that the folder has already, under any\n" +
+			"number, are not written again. A file with other contents is never\n" +
+			"overwritten. A file for golang-migrate has several statements, for which its\n" +
+			"MySQL driver needs multiStatements=true. \"migrate up\", and Migrate of the\n" +
+			"library, refuse tables that another tool created.\n\n" +
 			"This command needs no database.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -137,12 +137,16 @@ func migrateDumpCommand(f *migrateFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			files, err := migrations.Dump(d, f.tables, migrations.Format(format))
+			first, err := startNumber(start)
+			if err != nil {
+				return err
+			}
+			files, err := migrations.Dump(d, migrations.DumpParams{Tables: f.tables, Format: migrations.Format(format), Start: first})
 			if err != nil {
 				return err
 			}
 			if folder != "" {
-				return writeFiles(cmd.OutOrStdout(), folder, files)
+				return dumpInto(cmd.OutOrStdout(), folder, files)
 			}
 			for _, file := range files {
 				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "-- %s\n%s", file.Name, file.Text); err != nil {
@@ -154,6 +158,7 @@ func migrateDumpCommand(f *migrateFlags) *cobra.Command {
 	}
 	engineFlag(cmd, &engine)
 	cmd.Flags().StringVar(&format, "format", string(migrations.Goose), "format of the files: "+formats())
+	cmd.Flags().StringVar(&start, "start", "1", "number of the first file; timestamp means the present time, as in 20060102150405")
 	cmd.Flags().StringVar(&folder, "dir", "", "`folder` to write the files to (default standard output)")
 	return cmd
 }
@@ -167,7 +172,7 @@ func formats() string {
 }
 
 func databaseFlags(cmd *cobra.Command, f *migrateFlags) {
-	cmd.Flags().StringVar(&f.dsn, "dsn", "", "the database: postgres://…, user:password@tcp(host)/database, or a SQLite file (default $"+dsnVariable+")")
+	cmd.Flags().StringVar(&f.dsn, "dsn", "", "the database: postgres://…, mysql://…, user:password@tcp(host)/database, sqlite:path, or an existing SQLite file (default $"+dsnVariable+")")
 	cmd.Flags().StringVar(&f.driver, "driver", "", "postgres, mysql or sqlite (default the driver for the DSN)")
 }
 
@@ -194,29 +199,4 @@ func (f *migrateFlags) migrate(ctx context.Context, fn func(*migrations.Migrator
 		return err
 	}
 	return fn(m)
-}
-
-// writeFiles writes files to a folder and prints their paths. It creates the
-// folder if it does not exist. An existing file must have the same contents.
-func writeFiles(out io.Writer, folder string, files []migrations.File) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // migrations are not secret
-		return err
-	}
-	for _, file := range files {
-		path := filepath.Join(folder, file.Name)
-		switch old, err := os.ReadFile(path); { //nolint:gosec // the user names the folder
-		case errors.Is(err, os.ErrNotExist):
-			if err := os.WriteFile(path, []byte(file.Text), 0o644); err != nil { //nolint:gosec // the same
-				return err
-			}
-		case err != nil:
-			return err
-		case !bytes.Equal(old, []byte(file.Text)):
-			return fmt.Errorf("%s exists with other contents; it was not changed", path)
-		}
-		if _, err := fmt.Fprintln(out, path); err != nil {
-			return err
-		}
-	}
-	return nil
 }

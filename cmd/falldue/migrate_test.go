@@ -17,14 +17,14 @@ import (
 
 func TestMigrateUpStatusDown(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "shop.db")
+	file := "sqlite:" + filepath.Join(t.TempDir(), "shop.db")
 	for _, step := range []struct{ verb, want string }{
-		{"status", "pending  00001_tasks.sql\n"},
+		{"status", "pending  00001_falldue_tasks.sql\n"},
 		{"up", "the tables are up to date; migrations run: 1\n"},
 		{"up", "the tables are up to date already\n"},
-		{"status", "applied  00001_tasks.sql\n"},
+		{"status", "applied  00001_falldue_tasks.sql\n"},
 		{"down --yes", "the tables are dropped; migrations reverted: 1\n"},
-		{"status", "pending  00001_tasks.sql\n"},
+		{"status", "pending  00001_falldue_tasks.sql\n"},
 	} {
 		args := append([]string{"migrate", "--dsn", file, "--prefix", "shop_"}, strings.Fields(step.verb)...)
 		if got := mustRun(t, args...); got != step.want {
@@ -49,7 +49,7 @@ func TestMigrateEachEngine(t *testing.T) {
 		dsn := testdb.DSN(t, engine)
 		for _, step := range []struct{ verb, want string }{
 			{"up", "the tables are up to date; migrations run: 1\n"},
-			{"status", "applied  00001_tasks.sql\n"},
+			{"status", "applied  00001_falldue_tasks.sql\n"},
 			{"down --yes", "the tables are dropped; migrations reverted: 1\n"},
 		} {
 			args := append([]string{"migrate", "--dsn", dsn}, strings.Fields(step.verb)...)
@@ -62,7 +62,7 @@ func TestMigrateEachEngine(t *testing.T) {
 
 func TestMigrateTakesTheDSNFromTheEnvironment(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "shop.db")
-	t.Setenv(dsnVariable, file)
+	t.Setenv(dsnVariable, "sqlite:"+file)
 	mustRun(t, "migrate", "up")
 	if got := tablesOf(t, file); !slices.Contains(got, "falldue_tasks") {
 		t.Errorf("the tables are %v, without falldue_tasks", got)
@@ -72,12 +72,14 @@ func TestMigrateTakesTheDSNFromTheEnvironment(t *testing.T) {
 func TestMigrateErrorsNameTheMistake(t *testing.T) {
 	t.Setenv(dsnVariable, "")
 	file := filepath.Join(t.TempDir(), "shop.db")
-	mustRun(t, "migrate", "up", "--dsn", file)
+	mustRun(t, "migrate", "up", "--dsn", "sqlite:"+file)
 	for want, args := range map[string][]string{
 		"the database is missing; use --dsn, or set FALLDUE_DSN":                                                       {"up"},
 		"down drops the tables of falldue, whose names begin with falldue_, and the tasks in them; confirm with --yes": {"down", "--dsn", file},
 		`unknown driver "oracle"; the drivers are [postgres mysql sqlite]`:                                             {"up", "--dsn", file, "--driver", "oracle"},
-		"no driver for a DSN that begins with mysql://; allowed are":                                                   {"up", "--dsn", "mysql://localhost/shop"},
+		"no driver for a DSN that begins with redis://; allowed are":                                                   {"up", "--dsn", "redis://localhost/shop"},
+		"the DSN has no scheme, such as sqlite: for a new file, and is not an existing file; allowed are":              {"up", "--dsn", "nonsense"},
+		`start "0"; allowed are numbers above 0, and timestamp`:                                                        {"dump", "--engine", "sqlite", "--start", "0"},
 		`table prefix "a-b": allowed are`:                                                                              {"up", "--dsn", file, "--prefix", "a-b"},
 		`schema "s": only PostgreSQL has schemas, not sqlite`:                                                          {"up", "--dsn", file, "--schema", "s"},
 		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite tidb]`:                                {"dump", "--engine", "oracle"},
@@ -141,12 +143,12 @@ func TestMigrateDumpPrintsTheMigrations(t *testing.T) {
 func TestDumpedFilesCreateTheSameTables(t *testing.T) {
 	t.Parallel()
 	migrated := filepath.Join(t.TempDir(), "migrated.db")
-	mustRun(t, "migrate", "up", "--dsn", migrated)
+	mustRun(t, "migrate", "up", "--dsn", "sqlite:"+migrated)
 	want := slices.DeleteFunc(tablesOf(t, migrated), func(name string) bool { return name == "falldue_migrations" })
 
 	folder := filepath.Join(t.TempDir(), "sql")
 	out := mustRun(t, "migrate", "dump", "--engine", "sqlite", "--format", string(migrations.GolangMigrate), "--dir", folder)
-	up, down := filepath.Join(folder, "00001_tasks.up.sql"), filepath.Join(folder, "00001_tasks.down.sql")
+	up, down := filepath.Join(folder, "00001_falldue_tasks.up.sql"), filepath.Join(folder, "00001_falldue_tasks.down.sql")
 	if out != up+"\n"+down+"\n" {
 		t.Errorf("it printed %q", out)
 	}
@@ -174,7 +176,7 @@ func TestMigrateDumpOverwritesNoFile(t *testing.T) {
 	if err := dump(); err != nil {
 		t.Errorf("a second dump of the same files: %v", err)
 	}
-	file := filepath.Join(folder, "00001_tasks.sql")
+	file := filepath.Join(folder, "00001_falldue_tasks.sql")
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -183,6 +185,44 @@ func TestMigrateDumpOverwritesNoFile(t *testing.T) {
 	}
 	if got, err := os.ReadFile(file); err != nil || string(got) != "mine" {
 		t.Errorf("the other file became %q (error %v)", got, err)
+	}
+}
+
+// TestMigrateDumpGoesAfterOtherMigrations: the folder of an application has migrations
+// with numbers, and tools refuse two with one number.
+func TestMigrateDumpGoesAfterOtherMigrations(t *testing.T) {
+	t.Parallel()
+	for _, format := range migrations.Formats {
+		folder := t.TempDir()
+		for _, name := range []string{"00001_shop.sql", "002_orders.up.sql", "notes.md"} {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte("mine"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dump := func(more ...string) (string, error) {
+			return execute(t, append([]string{"migrate", "dump", "--engine", "postgres", "--format", string(format), "--dir", folder}, more...)...)
+		}
+		for _, taken := range []string{"1", "2"} {
+			if _, err := dump("--start", taken); err == nil || !strings.Contains(err.Error(), "has the number of") || !strings.Contains(err.Error(), "--start") {
+				t.Errorf("%s: start %s: %v", format, taken, err)
+			}
+		}
+		first, err := dump("--start", "3")
+		if err != nil || !strings.HasPrefix(first, filepath.Join(folder, "00003_falldue_tasks.")) {
+			t.Errorf("%s: start 3 printed %s (error %v)", format, first, err)
+		}
+		// Again, under another number.
+		if again, err := dump("--start", "timestamp"); err != nil || again != first {
+			t.Errorf("%s: the second dump printed %s (error %v), want %s", format, again, err, first)
+		}
+		files, err := filepath.Glob(filepath.Join(folder, "*falldue*"))
+		if err != nil || len(files) != strings.Count(first, "\n") {
+			t.Errorf("%s: the folder has %v (error %v)", format, files, err)
+		}
+	}
+	stamped := mustRun(t, "migrate", "dump", "--engine", "postgres", "--start", "timestamp")
+	if name := strings.TrimPrefix(stamped, "-- "); !strings.HasPrefix(name, "20") || strings.Index(name, "_falldue_tasks.sql\n") != 14 {
+		t.Errorf("with timestamps the file is %.60s", name)
 	}
 }
 

@@ -23,7 +23,7 @@ func open(ctx context.Context, dsn string) (db *sqlx.DB, closeDB func() error, e
 			return nil, nil, err
 		}
 		remove = func() error { return os.RemoveAll(folder) }
-		dsn = filepath.Join(folder, "shop.db")
+		dsn = "sqlite:" + filepath.Join(folder, "shop.db")
 	}
 	db, err = connect.Open(ctx, "", dsn)
 	if err != nil {

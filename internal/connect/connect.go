@@ -5,12 +5,13 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	_ "github.com/go-sql-driver/mysql" // driver mysql: MySQL and MariaDB
+	"github.com/go-sql-driver/mysql" // driver mysql: MySQL and MariaDB
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq"  // driver postgres
 	_ "modernc.org/sqlite" // driver sqlite, without cgo
@@ -27,16 +28,18 @@ const (
 
 var drivers = []string{Postgres, MySQL, SQLite}
 
-// Open opens the database that name, a DSN, names and pings it. driver is the name of its
-// driver. If driver is empty, the form of dsn determines it:
+// Open opens the database that name, a DSN, names and pings it. driver is the name of
+// its driver. If driver is empty, the form of the DSN determines it:
 //
 //	postgres://user:password@host/database   postgres; also key=value …
+//	mysql://user:password@host/database      mysql
 //	user:password@tcp(host)/database         mysql; also @unix(socket)
+//	sqlite:path                              sqlite, with the settings that falldue needs
+//	path                                     the same, for a file that exists
 //	file:path?settings                       sqlite, unchanged
-//	path, sqlite:path                        sqlite, with the settings that falldue needs
 //
-// If the driver or the form of dsn is unknown, the error lists those that are
-// allowed. That error does not contain dsn, which may have a password in it.
+// A word without a scheme that is no file is an error: SQLite would make a file of
+// that name. The errors show no secrets of the DSN.
 func Open(ctx context.Context, driver, name string) (*sqlx.DB, error) {
 	driver, source, err := resolve(driver, name)
 	if err != nil {
@@ -51,44 +54,76 @@ func Open(ctx context.Context, driver, name string) (*sqlx.DB, error) {
 
 // resolve returns the driver for a DSN, and the DSN in the form that the driver
 // accepts.
-func resolve(driver, dsn string) (_, source string, err error) {
+func resolve(driver, name string) (_, source string, err error) {
+	if name == "" {
+		return "", "", fmt.Errorf("the DSN is empty; allowed are %s", forms)
+	}
 	if driver == "" {
-		if driver, err = driverOf(dsn); err != nil {
+		if driver, err = driverOf(name); err != nil {
 			return "", "", err
 		}
 	}
 	switch {
-	case dsn == "":
-		return "", "", fmt.Errorf("the DSN is empty; allowed are %s", forms)
 	case !slices.Contains(drivers, driver):
 		return "", "", fmt.Errorf("unknown driver %q; the drivers are %v", driver, drivers)
-	case driver == SQLite && !strings.HasPrefix(dsn, "file:"):
-		dsn = sqliteDSN(strings.TrimPrefix(dsn, "sqlite:"))
+	case driver == SQLite && !strings.HasPrefix(name, "file:"):
+		name = sqliteDSN(strings.TrimPrefix(name, "sqlite:"))
+	case driver == MySQL && strings.HasPrefix(name, "mysql://"):
+		if name, err = mysqlDSN(name); err != nil {
+			return "", "", err
+		}
 	}
-	return driver, dsn, nil
+	return driver, name, nil
 }
 
 // forms lists the forms of a DSN.
 //
 //nolint:gosec // this is not a password
-const forms = "postgres://user:password@host/database, user:password@tcp(host)/database, and the path of a SQLite file"
+const forms = "postgres://user:password@host/database, mysql://user:password@host/database, user:password@tcp(host)/database, sqlite:path, and the path of an existing SQLite file"
 
 var (
 	schemePattern  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 	keywordPattern = regexp.MustCompile(`^\s*[a-z_]+\s*=`)
+	mysqlPattern   = regexp.MustCompile(`@(tcp|unix)?(\([^)]*\))?/`)
 )
 
-func driverOf(dsn string) (string, error) {
+func driverOf(name string) (string, error) {
 	switch {
-	case strings.HasPrefix(dsn, "postgres://"), strings.HasPrefix(dsn, "postgresql://"), keywordPattern.MatchString(dsn):
+	case strings.HasPrefix(name, "postgres://"), strings.HasPrefix(name, "postgresql://"):
 		return Postgres, nil
-	case strings.Contains(dsn, "@tcp("), strings.Contains(dsn, "@unix("):
+	case strings.HasPrefix(name, "mysql://"):
 		return MySQL, nil
-	case schemePattern.MatchString(dsn) && !strings.HasPrefix(dsn, "file://"):
-		// The error must not show the whole DSN, which may contain a password.
-		return "", fmt.Errorf("no driver for a DSN that begins with %s; allowed are %s", schemePattern.FindString(dsn), forms)
+	case strings.HasPrefix(name, "sqlite:"), strings.HasPrefix(name, "file:"), isFile(name):
+		return SQLite, nil
+	case schemePattern.MatchString(name):
+		return "", fmt.Errorf("no driver for a DSN that begins with %s; allowed are %s", schemePattern.FindString(name), forms)
+	case mysqlPattern.MatchString(name):
+		return MySQL, nil
+	case keywordPattern.MatchString(name):
+		return Postgres, nil
 	}
-	return SQLite, nil
+	return "", fmt.Errorf("the DSN has no scheme, such as sqlite: for a new file, and is not an existing file; allowed are %s", forms)
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// mysqlDSN returns a URL as the driver's DSN.
+func mysqlDSN(name string) (string, error) {
+	u, err := url.Parse(name)
+	if err != nil {
+		return "", dsn.Redact(name, err)
+	}
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr, cfg.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+	cfg.Passwd, _ = u.User.Password()
+	source := cfg.FormatDSN()
+	if u.RawQuery != "" {
+		source += "?" + u.RawQuery
+	}
+	return source, nil
 }
 
 // sqliteDSN returns the DSN of a SQLite file that several processes may share. With

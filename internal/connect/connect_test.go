@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -8,6 +9,10 @@ import (
 
 func TestResolveFindsTheDriver(t *testing.T) {
 	t.Parallel()
+	file := filepath.Join(t.TempDir(), "shop.db")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ driver, dsn, wantDriver, wantSource string }{
 		{"", "postgres://shop@localhost/shop", Postgres, "postgres://shop@localhost/shop"},
 		{"", "postgresql://shop@localhost/shop", Postgres, "postgresql://shop@localhost/shop"},
@@ -17,7 +22,12 @@ func TestResolveFindsTheDriver(t *testing.T) {
 		{"", "file:shop.db?mode=rw", SQLite, "file:shop.db?mode=rw"},
 		{"", "file:///srv/shop.db", SQLite, "file:///srv/shop.db"},
 		{"", "sqlite:my shop?.db", SQLite, sqliteDSN("my shop?.db")},
-		{"", "shop.db", SQLite, sqliteDSN("shop.db")},
+		{"", file, SQLite, sqliteDSN(file)},
+		{"", "sqlite:new.db", SQLite, sqliteDSN("new.db")},
+		{SQLite, "new.db", SQLite, sqliteDSN("new.db")},
+		{"", "mysql://shop:s%2Fe@localhost:3307/shop?parseTime=true", MySQL, "shop:s/e@tcp(localhost:3307)/shop?parseTime=true"},
+		{"", "mysql://shop@localhost/shop", MySQL, "shop@tcp(localhost)/shop"},
+		{"", "shop:secret@/shop", MySQL, "shop:secret@/shop"},
 		{MySQL, "/shop", MySQL, "/shop"},
 		{SQLite, "a=b.db", SQLite, sqliteDSN("a=b.db")},
 	} {
@@ -25,6 +35,9 @@ func TestResolveFindsTheDriver(t *testing.T) {
 		if err != nil || driver != c.wantDriver || source != c.wantSource {
 			t.Errorf("resolve(%q, %q) = %q, %q, %v; want %q, %q", c.driver, c.dsn, driver, source, err, c.wantDriver, c.wantSource)
 		}
+	}
+	if _, err := os.Stat("nonsense"); err == nil {
+		t.Error("there is a file")
 	}
 	if dsn := sqliteDSN("my shop?.db"); !strings.HasPrefix(dsn, "file:my%20shop%3F.db?") {
 		t.Errorf("sqliteDSN does not escape the path: %s", dsn)
@@ -35,9 +48,14 @@ func TestErrorsListWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ driver, dsn, want string }{
 		{"", "", "the DSN is empty; allowed are postgres://"},
-		{"", "mysql://root:secret@localhost/shop", "no driver for a DSN that begins with mysql://; allowed are postgres://"},
+		{"", "redis://root:secret@localhost/shop", "no driver for a DSN that begins with redis://; allowed are postgres://"},
+		{"", "nonsense", "the DSN has no scheme, such as sqlite: for a new file, and is not an existing file; allowed are postgres://"},
+		{"", "shop:secret@localhost/shop", "the DSN has no scheme"},
+		{"", "shop:secret@localhost", "the DSN has no scheme"},
+		{"", t.TempDir(), "the DSN has no scheme"},
+		{"", "mysql://root:se/cret@localhost/shop", `parse "mysql://xxxxx": invalid port`},
 		{"oracle", "shop", `unknown driver "oracle"; the drivers are [postgres mysql sqlite]`},
-		{"", filepath.Join(t.TempDir(), "missing", "shop.db"), "open the database by driver sqlite: "},
+		{"", "sqlite:" + filepath.Join(t.TempDir(), "missing", "shop.db"), "open the database by driver sqlite: "},
 	} {
 		_, err := Open(t.Context(), c.driver, c.dsn)
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
@@ -51,7 +69,7 @@ func TestErrorsListWhatIsAllowed(t *testing.T) {
 
 func TestOpenPreparesSQLiteForSharing(t *testing.T) {
 	t.Parallel()
-	db, err := Open(t.Context(), "", filepath.Join(t.TempDir(), "shop.db"))
+	db, err := Open(t.Context(), SQLite, filepath.Join(t.TempDir(), "shop.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
