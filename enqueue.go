@@ -26,7 +26,8 @@ type EnqueueOptions struct {
 	// Priority orders the tasks of a queue, -32,768 to 32,767. Tasks with a lower
 	// number run first. Defaults to the kind's.
 	Priority *int
-	// Policy is the policy of the task, which is stored with it. Defaults to the
+	// Policy is the policy of the task, which is stored before it, by EnqueueTx
+	// outside the transaction if the pool has another connection. Defaults to the
 	// kind's, which is not stored: a change of the kind's policy then applies to the
 	// task.
 	Policy *backoff.Policy

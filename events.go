@@ -29,6 +29,18 @@ func (e events) unreadablePolicy(queue, kind string, err error) {
 	e.log.Error("falldue: tasks wait because their policy cannot be read", "queue", queue, "kind", kind, "error", err)
 }
 
+// policiesRestored reports policies that were in the table, were lost, and are there
+// again.
+func (e events) policiesRestored(texts map[string]string) {
+	for key, text := range texts {
+		e.log.Warn("falldue: a policy was missing in the policies table and is stored again", "policy", key, "text", text)
+	}
+}
+
+func (e events) keepFailed(err error) {
+	e.log.Warn("falldue: cannot check that policies are stored", "error", err)
+}
+
 // leaseLost reports a task whose lease was lost; when is "while the task ran" or
 // "before the task was settled".
 func (e events) leaseLost(c *store.Claim, when string) {

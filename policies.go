@@ -3,8 +3,6 @@ package falldue
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,14 +11,14 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// policies stores and reads the policies of tasks that have one of their own. A
-// policy's key is a hash of its text, so the text of a key never changes, and a
-// policy that was read once stays valid.
+// policies reads the policies of tasks that have one of their own. A policy's key is a
+// hash of its text, so the text of a key never changes, and a policy that was read
+// once stays valid.
 type policies struct {
-	store *store.Store
+	store  *store.Store
+	keeper *policyKeeper // knows the text of each policy that was read
 
 	mu     sync.Mutex
-	stored map[string]bool // keys that are known to be in the table
 	loaded map[string]loadedPolicy
 }
 
@@ -37,43 +35,8 @@ const (
 	maxLoaded = 10_000
 )
 
-func newPolicies(s *store.Store) *policies {
-	return &policies{store: s, stored: map[string]bool{}, loaded: map[string]loadedPolicy{}}
-}
-
-// stage stores the policies of the tasks that have one of their own. It stores
-// them in the order of their keys, so that two transactions do not deadlock.
-func (p *policies) stage(ctx context.Context, tx Tx, tasks *pending) error {
-	if tasks.policies == nil {
-		return nil
-	}
-	for _, key := range slices.Sorted(maps.Keys(tasks.policies)) {
-		if err := p.put(ctx, tx, key, tasks.policies[key]); err != nil {
-			return fmt.Errorf("store a policy: %w", err)
-		}
-	}
-	return nil
-}
-
-// put stores a policy under its key, in the caller's transaction, or in its own if
-// tx is nil.
-func (p *policies) put(ctx context.Context, tx Tx, key string, policy backoff.Policy) error {
-	p.mu.Lock()
-	known := p.stored[key]
-	p.mu.Unlock()
-	if known {
-		return nil
-	}
-	err := p.store.PutPolicy(ctx, tx, key, policy.String())
-	if err == nil && tx == nil {
-		p.mu.Lock()
-		if len(p.stored) >= maxLoaded {
-			clear(p.stored)
-		}
-		p.stored[key] = true
-		p.mu.Unlock()
-	}
-	return err
+func newPolicies(s *store.Store, k *policyKeeper) *policies {
+	return &policies{store: s, keeper: k, loaded: map[string]loadedPolicy{}}
 }
 
 // get returns the policy of a key.
@@ -96,11 +59,14 @@ func (p *policies) get(ctx context.Context, key string) (*rule, error) {
 }
 
 func (p *policies) load(ctx context.Context, key string) (*rule, error) {
-	text, found, err := p.store.Policy(ctx, key)
+	ctx, cancel := statementContext(ctx, statementTimeout)
+	defer cancel()
+	found, err := p.store.Policies(ctx, []string{key})
 	if err != nil {
 		return nil, fmt.Errorf("read policy %s: %w", key, err)
 	}
-	if !found {
+	text, ok := found[key]
+	if !ok {
 		return nil, fmt.Errorf("policy %s is not in the policies table", key)
 	}
 	policy, err := backoff.Parse(text)
@@ -110,5 +76,6 @@ func (p *policies) load(ctx context.Context, key string) (*rule, error) {
 	if err := p.store.CheckDelays(ctx, []sqlgen.Formula{policy.Delay()}); err != nil {
 		return nil, err
 	}
+	p.keeper.stored(map[string]string{key: text})
 	return newRule(policy), nil
 }

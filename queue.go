@@ -65,12 +65,12 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 		return nil, err
 	}
 	s := store.New(db, server, store.Options{Tables: cfg.tables(), RetainDone: cfg.DoneRetention > 0, Notify: cfg.Notify || cfg.Listen != nil})
-	known := newPolicies(s)
-	q := &Queue{cfg: cfg, db: db, store: s, policies: known, handlers: map[string]*handler{}}
+	keeper := newPolicyKeeper(s, events{cfg.Logger})
+	q := &Queue{cfg: cfg, db: db, store: s, policies: newPolicies(s, keeper), handlers: map[string]*handler{}}
 	insert := enqueueFunc(func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
 		return s.Enqueue(ctx, tx, tasks.entries)
 	})
-	q.insert = chain(insert, q.wakeWorker, inStages(known))
+	q.insert = chain(insert, q.wakeWorker, inStages(keeper))
 	return q, nil
 }
 

@@ -157,7 +157,7 @@ func TestShutdownDoesNotWaitForDeadDatabase(t *testing.T) {
 		defer db.Close()
 		s := store.New(db, server, store.Options{})
 		cfg := Config{Lease: 24 * time.Hour, ShutdownTimeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)}.withDefaults()
-		w := newWorker(cfg, s, newPolicies(s), nil)
+		w := newWorker(cfg, s, newPolicies(s, newPolicyKeeper(s, events{cfg.Logger})), nil)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan time.Time, 1)
 		go func() {

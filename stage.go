@@ -20,8 +20,8 @@ type enqueueFunc func(ctx context.Context, tx Tx, tasks *pending) ([]int64, erro
 // A stage takes part in an enqueue before its tasks are stored.
 type stage interface {
 	// stage writes what the tasks need: in tx, the caller's transaction, or if tx
-	// is nil in a transaction of its own before that of the enqueue. An error ends
-	// the enqueue.
+	// is nil in a transaction of its own before that of the enqueue. It may not lock
+	// rows in tx that other transactions need. An error ends the enqueue.
 	stage(ctx context.Context, tx Tx, tasks *pending) error
 }
 

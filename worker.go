@@ -58,7 +58,7 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 		}, &sweeper{every: cfg.PollInterval, heads: finder.Find, look: finder.Look})
 		w.pollers[name], w.dispatchers[name] = p, d
 	}
-	w.roles = append(w.roles, &cleaner{
+	w.roles = append(w.roles, known.keeper, &cleaner{
 		queues: slices.Collect(maps.Keys(cfg.Queues)), doneRetention: cfg.DoneRetention, deadRetention: cfg.DeadRetention,
 		clean: s.Clean, events: events,
 	})

@@ -253,10 +253,12 @@ func TestStatementsWorkTogether(t *testing.T) {
 		exec(t, db, statements.PutPolicy(s, tables), policy, nil)
 		policy["policy"] = "delay 2s"
 		exec(t, db, statements.PutPolicy(s, tables), policy, nil)
-		var text string
-		stmt := statements.Policy(s, tables)
-		if err := db.QueryRowxContext(t.Context(), stmt.SQL, stmt.Bind(policy, nil)...).Scan(&text); err != nil || text != "delay 1s" {
-			t.Errorf("the policy is %q (error %v), want the first one", text, err)
+		for _, keys := range [][]statements.Row{{{"k"}}, {{"another"}, {"k"}}} {
+			var key, text string
+			stmt := statements.Policies(s, tables, len(keys))
+			if err := db.QueryRowxContext(t.Context(), stmt.SQL, stmt.Bind(nil, keys)...).Scan(&key, &text); err != nil || key != "k" || text != "delay 1s" {
+				t.Errorf("of %v policy %q is %q (error %v), want the first one of k", keys, key, text, err)
+			}
 		}
 	})
 }

@@ -138,6 +138,9 @@ var FenceColumns = Columns[Key]{
 // IDColumns are the columns of a batch of tasks.
 var IDColumns = FenceColumns[:1]
 
+// KeyColumns are the columns of a batch of keys of policies.
+var KeyColumns = Columns[string]{col("policy_key", Text, func(k *string) any { return k })}
+
 // Settlement is how a claim ends.
 type Settlement struct {
 	Key

@@ -150,11 +150,18 @@ func PutPolicy(s dialect.Server, tables dialect.Tables) Stmt {
 insert into {policies} ({quote key}, policy, created_at) values (:key, :policy, {now}) {unless there}`)
 }
 
-// Policy selects the text of a policy. Parameters: key.
-func Policy(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-select policy from {policies}
-where {quote key} = :key`)
+// Policies selects the policies of a batch of keys that are stored: keys and texts.
+// The batch has [KeyColumns].
+func Policies(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(KeyColumns.columns(), size)
+	b.setKeys(source, "key")
+	if source.byKey() {
+		return b.stmt(`
+select t.key, t.policy from {policies} t where {keys}`)
+	}
+	return b.stmt(`
+select t.key, t.policy from {batch} join {policies} t on {same key}`)
 }
 
 // attemptsSample is the batch of [Check].

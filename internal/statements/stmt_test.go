@@ -58,7 +58,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"enqueue_plain":     statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Plain: true}, room),
 		"enqueue_one_plain": statements.EnqueueOne(s, statements.EnqueueParams{Tables: tables, Plain: true}),
 		"put_policy":        statements.PutPolicy(s, tables),
-		"policy":            statements.Policy(s, tables),
+		"policies":          statements.Policies(s, tables, room),
 		"check":             statements.Check(s, []sqlgen.Formula{arctan, power}, room),
 		"list":              statements.List(s, tables, statements.ListParams{}),
 		"list_filtered":     statements.List(s, tables, statements.ListParams{ID: true, Queue: true, Kind: true, State: true}),

@@ -2,35 +2,116 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// PutPolicy stores a policy's text under its key, unless it is stored already. It runs
-// in tx, or if tx is nil by itself.
-func (s *Store) PutPolicy(ctx context.Context, tx Tx, key, text string) error {
-	put := func(x runner) (sql.Result, error) {
-		return x.exec(ctx, s.fixed("put policy", statements.PutPolicy), statements.Values{"key": key, "policy": text}, nil)
+// aloneFor is how long storing policies outside the caller's transaction may take. That
+// transaction may have the pool's only connection.
+const aloneFor = time.Second
+
+// PutPolicies stores the texts of policies under their keys, unless they are stored
+// already, and reports whether they certainly are now, whatever becomes of tx.
+//
+// A row that a transaction inserts is locked until it ends, and so is a row that an
+// INSERT finds there on MySQL and MariaDB. Transactions that enqueue tasks of one policy
+// would wait for each other, and deadlock if they wait for other rows, too. So policies
+// are stored on another connection, even if the caller has a transaction. They are
+// stored in tx only if there is no other connection, or if the database has one writer
+// at a time, who may be tx.
+func (s *Store) PutPolicies(ctx context.Context, tx Tx, texts map[string]string) (stored bool, err error) {
+	if tx == nil {
+		err := s.putAlone(ctx, texts)
+		return err == nil, err
 	}
-	if tx != nil {
-		_, err := put(unprepared{tx})
-		return s.explain(err)
+	if s.busy() {
+		if texts, err = s.missing(ctx, unprepared{tx}, texts); err != nil || len(texts) == 0 {
+			return false, s.explain(err) // tx itself may have stored them
+		}
 	}
-	_, err := once(ctx, s, put)
+	if !s.server.Caps.SingleWriter {
+		alone, cancel := context.WithTimeout(ctx, aloneFor)
+		defer cancel()
+		if s.putAlone(alone, texts) == nil {
+			return true, nil
+		}
+	}
+	return false, s.explain(s.put(ctx, unprepared{tx}, texts))
+}
+
+// busy reports whether all connections that the pool may open are in use.
+func (s *Store) busy() bool {
+	pool := s.db.Stats()
+	return pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections
+}
+
+// putAlone stores the policies that are not stored on a connection of the pool.
+func (s *Store) putAlone(ctx context.Context, texts map[string]string) error {
+	texts, err := s.MissingPolicies(ctx, texts)
+	if err != nil || len(texts) == 0 {
+		return err
+	}
+	_, err = inTx(ctx, s, func(x runner) (struct{}, error) { return struct{}{}, s.put(ctx, x, texts) })
 	return err
 }
 
-// Policy returns the text of a policy that is stored under a key, and false if there
-// is none.
-func (s *Store) Policy(ctx context.Context, key string) (text string, found bool, err error) {
-	err = s.read(ctx, s.fixed("policy", statements.Policy), statements.Values{"key": key}, func() { found = false }, func(r row) error {
-		text, found = r.text(0), true
-		return nil
+// put stores policies in the order of their keys, so that no two transactions wait for
+// each other's rows.
+func (s *Store) put(ctx context.Context, x runner, texts map[string]string) error {
+	stmt := s.fixed("put policy", statements.PutPolicy)
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		if _, err := x.exec(ctx, stmt, statements.Values{"key": key, "policy": texts[key]}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MissingPolicies returns those policies that are not stored.
+func (s *Store) MissingPolicies(ctx context.Context, texts map[string]string) (map[string]string, error) {
+	stored, err := s.Policies(ctx, slices.Collect(maps.Keys(texts)))
+	return without(texts, stored), err
+}
+
+// missing returns those policies that a transaction does not see in the table.
+func (s *Store) missing(ctx context.Context, tx runner, texts map[string]string) (map[string]string, error) {
+	seen, err := s.policies(ctx, tx, slices.Collect(maps.Keys(texts)))
+	return without(texts, seen), err
+}
+
+// without returns the texts whose keys are not in stored.
+func without(texts, stored map[string]string) map[string]string {
+	rest := maps.Clone(texts)
+	maps.DeleteFunc(rest, func(key, _ string) bool { _, ok := stored[key]; return ok })
+	return rest
+}
+
+// Policies returns the texts of those policies that are stored, by their keys.
+func (s *Store) Policies(ctx context.Context, keys []string) (found map[string]string, err error) {
+	err = s.Retry(ctx, func() error {
+		return s.onConn(ctx, func(c *conn) error {
+			found, err = s.policies(ctx, c, keys)
+			return err
+		})
 	})
-	return text, found, err
+	return found, err
+}
+
+func (s *Store) policies(ctx context.Context, x runner, keys []string) (map[string]string, error) {
+	found := map[string]string{}
+	err := inBatches(s, keys, func(batch []string) error {
+		rows := statements.KeyColumns.Rows(len(batch), func(i int) *string { return &batch[i] })
+		return x.query(ctx, s.batch("policies", len(batch), statements.Policies), nil, rows, func(r row) error {
+			found[r.text(0)] = r.text(1)
+			return nil
+		})
+	})
+	return found, err
 }
 
 // samplePoints are the numbers of attempts for which CheckDelays compares delays.

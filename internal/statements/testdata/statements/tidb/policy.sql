@@ -1,3 +1,0 @@
-select policy from `falldue_policies`
-where `key` = ?
--- binds: key
