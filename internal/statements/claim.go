@@ -150,10 +150,10 @@ func Take(s dialect.Server, tables dialect.Tables, size int) Stmt {
 }
 
 // setClaim sets the fragment {set claim}, which is what a claim writes into a
-// task t. running is the state of the task while it runs. Adding to attempts and fence must not overflow, nor must the date of
-// zeros be written again, which MySQL would refuse: in one row that a user has
-// edited, that would fail the whole claim. MySQL and MariaDB assign from left to
-// right and see what was assigned before.
+// task t. running is the state of the task while it runs. Adding to attempts and
+// fence must not overflow, nor must the date of zeros be written again, which MySQL
+// would refuse: in one row that a user has edited, that would fail the whole claim.
+// MySQL and MariaDB assign from left to right and see what was assigned before.
 func (b *builder) setClaim(running string) {
 	b.set("running", running)
 	b.set("set claim", strings.TrimSpace(`

@@ -57,14 +57,16 @@ type WantedLane struct {
 	Running string
 }
 
-// LaneColumns are the columns of the batch of [Claim] and [Heads].
-var LaneColumns = join(
+// SinceColumns are the columns of the batch of [Heads].
+var SinceColumns = join(
 	within(laneColumns, func(w *WantedLane) *Lane { return &w.Lane }),
-	Columns[WantedLane]{
-		col("since", Int, func(w *WantedLane) any { return &w.Since }),
-		col("formula", Int, func(w *WantedLane) any { return &w.Formula }),
-		col("running", Text, func(w *WantedLane) any { return &w.Running }),
-	})
+	Columns[WantedLane]{col("since", Int, func(w *WantedLane) any { return &w.Since })})
+
+// LaneColumns are the columns of the batch of [Claim].
+var LaneColumns = join(SinceColumns, Columns[WantedLane]{
+	col("formula", Int, func(w *WantedLane) any { return &w.Formula }),
+	col("running", Text, func(w *WantedLane) any { return &w.Running }),
+})
 
 // Claimed is a task as a claim returns it.
 type Claimed struct {

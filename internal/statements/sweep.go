@@ -59,11 +59,11 @@ from found where state in ('open', 'snoozed')`)
 
 // Heads returns the lanes of a batch that hold a task from their since on, as
 // [HeadColumns]. It reads one entry of the index for each, however many tasks were
-// before it. It is for servers where [ClaimsAtOnce]. The batch has [LaneColumns].
+// before it. It is for servers where [ClaimsAtOnce]. The batch has [SinceColumns].
 // Parameters: queue.
 func Heads(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
-	b.set("lanes", func() string { return arrays{}.from(b, "l", LaneColumns.columns()) })
+	b.set("lanes", func() string { return arrays{}.from(b, "l", SinceColumns.columns()) })
 	b.setInLane(func(c column) string { return "l." + c.Name })
 	b.set("heads", HeadColumns.list("l.", map[string]string{"anchor": "t.updated_at", "now": "{now}"}))
 	return b.stmt(`

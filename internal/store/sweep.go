@@ -47,7 +47,7 @@ func (s *Store) Look(ctx context.Context, queue string, sources []Source) (heads
 		return nil, nil
 	}
 	if statements.ClaimsAtOnce(s.server) {
-		lanes := statements.LaneColumns.Rows(len(sources), func(i int) *statements.WantedLane {
+		lanes := statements.SinceColumns.Rows(len(sources), func(i int) *statements.WantedLane {
 			return &statements.WantedLane{Lane: sources[i].Lane, Since: sources[i].Since}
 		})
 		return s.heads(ctx, s.fixed("heads", statements.Heads), statements.Values{"queue": queue}, lanes)
