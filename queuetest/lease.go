@@ -10,11 +10,15 @@ import (
 	"github.com/falldue/falldue"
 )
 
+// shortLease is short, so that a case can wait for its end. A busy machine may miss one
+// heartbeat of it, but not two.
+const shortLease = 3 * time.Second
+
 var leaseCases = []conformanceCase{
 	{"a task whose worker has vanished runs again after its lease ends, and the vanished worker cannot settle it", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("orphaned", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
 		firstDB := f.open(t)
-		first := f.queueOn(t, firstDB, falldue.Config{Lease: time.Second, Name: "vanishing"})
+		first := f.queueOn(t, firstDB, falldue.Config{Lease: shortLease, Name: "vanishing"})
 		started, release, late := make(chan falldue.TaskMeta, 1), make(chan struct{}), make(chan error, 1)
 		falldue.Handle(first, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
 			started <- task.TaskMeta
@@ -99,7 +103,7 @@ var leaseCases = []conformanceCase{
 	{"a task whose last attempt is lost becomes dead and does not run again", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("last.chance", falldue.KindConfig{Policy: parsePolicy(t, "delay 0; attempts 1")})
 		firstDB := f.open(t)
-		first := f.queueOn(t, firstDB, falldue.Config{Lease: time.Second})
+		first := f.queueOn(t, firstDB, falldue.Config{Lease: shortLease})
 		started, release := make(chan struct{}, 1), make(chan struct{})
 		falldue.Handle(first, k, func(context.Context, falldue.Task[noteArgs]) error {
 			started <- struct{}{}
@@ -124,8 +128,7 @@ var leaseCases = []conformanceCase{
 	}},
 	{"a handler that runs longer than a lease keeps its task", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("long", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
-		const lease = 3 * time.Second // a busy machine may miss one heartbeat, but not two
-		q := f.queue(t, falldue.Config{Lease: lease, DoneRetention: time.Hour})
+		q := f.queue(t, falldue.Config{Lease: shortLease, DoneRetention: time.Hour})
 		rival := f.queueOn(t, f.open(t), falldue.Config{})
 		falldue.Handle(rival, k, func(context.Context, falldue.Task[noteArgs]) error {
 			t.Error("another worker ran the task")
@@ -149,7 +152,7 @@ var leaseCases = []conformanceCase{
 		start := readTask(t, q, id)
 		// After three heartbeats the lease has been extended by more than its length.
 		waitFor(t, q, id, "extended", func(i falldue.TaskInfo) bool {
-			return i.UpdatedAt.Sub(start.UpdatedAt) > lease && i.Fence == 1
+			return i.UpdatedAt.Sub(start.UpdatedAt) > shortLease && i.Fence == 1
 		})
 		close(release)
 		if info := waitForState(t, q, id, falldue.Done); info.Attempts != 1 {

@@ -91,14 +91,16 @@ func waitForNodes(ctx context.Context, dsn string) error {
 // drop drops a database and ends the connections to it that are still open.
 func drop(ctx context.Context, engine, server, name string) error {
 	err := withServer(ctx, engine, server, func(db *sql.DB) error {
-		kill := killSessions
+		var err error
 		if engine == Postgres {
-			kill = killBackends
+			err = killBackends(ctx, db, name)
+		} else {
+			err = killSessions(ctx, db, engine, name)
 		}
-		if err := kill(ctx, db, name); err != nil {
+		if err != nil {
 			return err
 		}
-		_, err := db.ExecContext(ctx, "DROP DATABASE "+name)
+		_, err = db.ExecContext(ctx, "DROP DATABASE "+name)
 		return err
 	})
 	if err != nil {
@@ -120,8 +122,15 @@ func killBackends(ctx context.Context, db *sql.DB, name string) error {
 
 // killSessions ends the sessions of a database on MySQL, MariaDB and TiDB. DROP
 // DATABASE would wait forever for an open transaction.
-func killSessions(ctx context.Context, db *sql.DB, name string) error {
-	rows, err := db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE db = ?", name)
+func killSessions(ctx context.Context, db *sql.DB, engine, name string) error {
+	query := "SELECT id FROM information_schema.processlist WHERE db = ?"
+	if engine == MySQL {
+		// There the processlist fails with error 3854 while any session runs a
+		// statement with a character that utf8mb3 lacks. MariaDB's does not, and its
+		// performance schema is off by default.
+		query = "SELECT processlist_id FROM performance_schema.threads WHERE processlist_db = ?"
+	}
+	rows, err := db.QueryContext(ctx, query, name)
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,45 @@ func TestDatabaseIsGoneAfterItsTest(t *testing.T) {
 	})
 }
 
+// information_schema.processlist of MySQL fails while any session runs a statement with
+// a character beyond the Basic Multilingual Plane.
+func TestDatabaseIsDroppedWhateverStatementsRun(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		if testdb.Drivers(engine)[0] != "mysql" {
+			return
+		}
+		other := testdb.Open(t, engine)
+		ended := make(chan error, 1)
+		ctx, end := context.WithCancel(t.Context())
+		go func() {
+			_, err := other.ExecContext(ctx, "SELECT sleep(60), '🎈'")
+			ended <- err
+		}()
+		for running := false; !running; {
+			rows, err := other.Queryx("SHOW PROCESSLIST")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for rows.Next() {
+				row := map[string]any{}
+				if err := rows.MapScan(row); err != nil {
+					t.Fatal(err)
+				}
+				info, _ := row["Info"].([]byte)
+				running = running || strings.Contains(string(info), "sleep(60)")
+			}
+			if err := rows.Err(); err != nil {
+				t.Fatal(err)
+			}
+			rows.Close()
+		}
+		t.Run("drop", func(t *testing.T) { testdb.DSN(t, engine) })
+		end()
+		<-ended
+	})
+}
+
 func TestPostgresOpensByBothDrivers(t *testing.T) {
 	t.Parallel()
 	for _, driver := range []string{"postgres", "pgx"} {
