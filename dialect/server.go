@@ -96,7 +96,7 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 }
 
 func probeSQLite(ctx context.Context, db Queryer, text string) (Server, error) {
-	if err := atLeast(SQLite, text, version{3, 38}, "RETURNING and UPDATE FROM"); err != nil {
+	if err := atLeast(SQLite, text, version{3, 46}, "long formulas, whose parentheses an older parser does not hold, and exact numbers"); err != nil {
 		return Server{}, err
 	}
 	var eight float64

@@ -17,7 +17,7 @@ func TestVersions(t *testing.T) {
 		"PostgreSQL 9.6.1":                  probePostgres,
 		"5.7.44-log":                        func(v string) (Server, error) { return probeMySQL(ctx, none, MySQL, v) },
 		"10.5.29-MariaDB":                   func(v string) (Server, error) { return probeMySQL(ctx, none, MariaDB, v) },
-		"3.37.2":                            func(v string) (Server, error) { return probeSQLite(ctx, none, v) },
+		"3.45.3":                            func(v string) (Server, error) { return probeSQLite(ctx, none, v) },
 	} {
 		_, err := probe(text)
 		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "needs") {

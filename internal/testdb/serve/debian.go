@@ -19,6 +19,9 @@ var debianRoot string
 // mysqlPackages are what mysqld needs; its package does not depend on the library.
 const mysqlPackages = "mysql-server-core,libaio1t64"
 
+// mariadbPackages are what mariadbd and its installation script need.
+const mariadbPackages = "mariadb-server-core,mariadb-client-core"
+
 // startFromDebian starts a server from the packages of a release of Debian, whichever
 // release this machine has. It installs them in a folder of the user's cache, and
 // the programs take that folder for /.
