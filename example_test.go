@@ -32,9 +32,12 @@ func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 
-	file := filepath.Join(os.TempDir(), fmt.Sprintf("shop-%d.db", os.Getpid()))
-	defer func() { _ = os.Remove(file) }()
-	db := sqlx.MustConnect("sqlite", "file:"+file+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(10000)&_txlock=immediate")
+	folder, err := os.MkdirTemp("", "shop-")
+	if err != nil {
+		log.Panic(err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	db := sqlx.MustConnect("sqlite", "file:"+filepath.Join(folder, "shop.db")+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(10000)&_txlock=immediate")
 	defer db.Close()
 	db.MustExec("create table orders (number integer primary key)")
 

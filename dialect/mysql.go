@@ -57,11 +57,15 @@ func (mysql) Clock() Clock {
 		// In microseconds: MySQL rounds an INTERVAL of a fraction of a minute to
 		// whole minutes.
 		Due: func(column, micros, _ string, utc bool) string {
-			now := "now(6)"
 			if utc {
-				now = "utc_timestamp(6)"
+				return column + " <= date_sub(utc_timestamp(6), interval (" + micros + ") microsecond)"
 			}
-			return column + " <= date_sub(" + now + ", interval (" + micros + ") microsecond)"
+			// In the session's zone a day may have 23 or 25 hours, so the time that has
+			// passed is computed from 1970 on. The second condition is for an index. Its
+			// two hours are more than a change of summer time can confuse.
+			then := "(timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - (" + micros + "))"
+			return "(unix_timestamp(" + column + ") * 1000000 <= " + then +
+				" and " + column + " <= date_add(from_unixtime(greatest(" + then + ", 0) / 1000000), interval 2 hour))"
 		},
 	}
 }

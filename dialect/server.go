@@ -78,7 +78,8 @@ func probePostgres(text string) (Server, error) {
 	return serverOf(Postgres, text), nil
 }
 
-func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server, error) {
+// mysqlServer returns a server of a version that is new enough.
+func mysqlServer(name Name, text string) (Server, error) {
 	oldest, why := version{8, 0}, "SKIP LOCKED and CHECK"
 	if name == MariaDB {
 		oldest = version{10, 6}
@@ -86,11 +87,24 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 	if err := atLeast(name, text, oldest, why); err != nil {
 		return Server{}, err
 	}
-	s := serverOf(name, text)
+	return serverOf(name, text), nil
+}
+
+func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server, error) {
+	s, err := mysqlServer(name, text)
+	if err != nil {
+		return Server{}, err
+	}
+	var step int64
+	var emptyIsNull bool
+	if err := db.QueryRowContext(ctx, "select @@auto_increment_increment, find_in_set('EMPTY_STRING_IS_NULL', @@sql_mode) > 0").Scan(&step, &emptyIsNull); err != nil {
+		return Server{}, fmt.Errorf("dialect: read the session's settings: %w", err)
+	}
+	if emptyIsNull {
+		return Server{}, fmt.Errorf("%w: the sql_mode has EMPTY_STRING_IS_NULL, which makes NULL of every '' that falldue stores; leave it out for falldue's connections, as in user:password@tcp(host)/database?sql_mode=%%27STRICT_TRANS_TABLES%%27", ErrUnsupported)
+	}
 	if !s.Caps.InsertReturning {
-		if err := db.QueryRowContext(ctx, "select @@auto_increment_increment").Scan(&s.Caps.IDStep); err != nil {
-			return Server{}, fmt.Errorf("dialect: read auto_increment_increment: %w", err)
-		}
+		s.Caps.IDStep = step
 	}
 	return s, nil
 }

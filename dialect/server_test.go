@@ -30,7 +30,7 @@ func TestVersions(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"10.6.0-MariaDB", "10.11.19-MariaDB-0+deb12u1", "11.8.2-MariaDB"} {
-		if s, err := probeMySQL(ctx, none, MariaDB, text); err != nil || !s.Caps.InsertReturning {
+		if s, err := mysqlServer(MariaDB, text); err != nil || !s.Caps.InsertReturning {
 			t.Errorf("%s: %+v, error %v", text, s, err)
 		}
 	}

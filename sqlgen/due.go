@@ -24,6 +24,10 @@ type DueParams struct {
 	// zone, whose values are in UTC. Defaults to the session's time zone, in
 	// which now() fills such a column; TIMESTAMP and timestamptz columns need
 	// that default. SQLite's functions know UTC only.
+	//
+	// In the hour that summer time repeats when it ends, a DATETIME or a timestamp
+	// in the session's zone does not say which of the two it means, and the task
+	// may run up to an hour early or late. Other columns have no such hour.
 	UTC bool
 }
 
@@ -31,8 +35,9 @@ type DueParams struct {
 //
 //	updated_at <= now - f(attempts)
 //
-// for a table of any shape. now is read from the database's clock. The column stands
-// alone on the left, so that an index serves the predicate where attempts are a
+// for a table of any shape. now is read from the database's clock, and the time between
+// is counted as it passes, also across a change of summer time. The column stands
+// alone on the left of a comparison, so that an index serves the predicate where attempts are a
 // literal. On SQLite, which stores moments as text, it is the argument of
 // julianday(), which can be indexed, too. The delay is exact to the microsecond.
 //

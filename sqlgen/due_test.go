@@ -27,7 +27,7 @@ func TestDueReads(t *testing.T) {
 		{dialect.Postgres, DueParams{Table: "t", AttemptsColumn: `a"b`, UpdatedAtColumn: "u.v", UTC: true},
 			`"t"."u.v" <= (statement_timestamp() at time zone 'UTC') - (` + fmt.Sprintf(us, `"t"."a""b"`), `* interval '1 microsecond'`},
 		{dialect.MySQL, DueParams{AttemptsColumn: "attempts", UpdatedAtColumn: "a`b"},
-			"`a``b` <= date_sub(now(6), interval (" + fmt.Sprintf(us, "`attempts`"), "end) microsecond)"},
+			"(unix_timestamp(`a``b`) * 1000000 <= (timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - (" + fmt.Sprintf(us, "`attempts`"), "end)), 0) / 1000000), interval 2 hour))"},
 		{dialect.MariaDB, DueParams{AttemptsColumn: "attempts", UpdatedAtColumn: "u", UTC: true},
 			"`u` <= date_sub(utc_timestamp(6), interval (" + fmt.Sprintf(us, "`attempts`"), "end) microsecond)"},
 		{dialect.SQLite, DueParams{AttemptsColumn: "attempts", UpdatedAtColumn: "u"},

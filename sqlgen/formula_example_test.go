@@ -55,5 +55,5 @@ func ExampleDue() {
 	}
 	fmt.Println("select id, task from tasks where not done and " + where)
 	// Output:
-	// select id, task from tasks where not done and `updated_at` <= date_sub(now(6), interval (case when `attempts` >= 1 then 300000000 else 0 end) microsecond)
+	// select id, task from tasks where not done and (unix_timestamp(`updated_at`) * 1000000 <= (timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - (case when `attempts` >= 1 then 300000000 else 0 end)) and `updated_at` <= date_add(from_unixtime(greatest((timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - (case when `attempts` >= 1 then 300000000 else 0 end)), 0) / 1000000), interval 2 hour))
 }

@@ -116,7 +116,7 @@ func (b *builder) delays(formulas []sqlgen.Formula) string {
 func ClaimLane(s dialect.Server, tables dialect.Tables, f *sqlgen.Formula) Stmt {
 	b := newBuilder(s, tables)
 	b.set("found", ClaimedColumns.list("", map[string]string{
-		"place": "1", "anchor": "updated_at", "now": "{now}", "previous": "claimed_by",
+		"place": "1", "anchor": "updated_at", "now": "{now}", "previous": "rtrim(claimed_by)", // the sql_mode PAD_CHAR_TO_FULL_LENGTH pads it
 		"first_attempted_at": "case when attempts = 0 then {now} else first_attempted_at end",
 	}))
 	b.setInLane(laneParam)
