@@ -1,0 +1,236 @@
+package falldue_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/migrations"
+)
+
+// rightsOf returns the SQL that docs/rights.md has for an engine, before and after the
+// migration, with names that no other test has in place of shop.
+func rightsOf(t *testing.T, engine, database, prefix string) (before, after string) {
+	t.Helper()
+	heading := "## MySQL and MariaDB\n"
+	if engine == testdb.Postgres {
+		heading = "## PostgreSQL\n"
+	}
+	_, text, _ := strings.Cut(readFile(t, filepath.Join("docs", "rights.md")), heading)
+	text = regexp.MustCompile(`\bshop_`).ReplaceAllString(text, prefix+"_")
+	text = regexp.MustCompile(`\bshop\b`).ReplaceAllString(text, database)
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(text, 3)
+	if len(blocks) < 2 {
+		t.Fatalf("docs/rights.md has %d blocks for %s", len(blocks), engine)
+	}
+	before, after = blocks[0][1], blocks[1][1]
+	if engine == testdb.MariaDB {
+		after += blocks[2][1]
+	}
+	return before, after
+}
+
+// asUser returns a DSN with another user and the password of the page.
+func asUser(t *testing.T, engine, dsn, user, role string) string {
+	t.Helper()
+	if engine == testdb.Postgres {
+		u, err := url.Parse(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User = url.UserPassword(user, role+"-password")
+		return u.String()
+	}
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.User, cfg.Passwd = user, role+"-password"
+	return cfg.FormatDSN()
+}
+
+// TestRights runs the statements of docs/rights.md as they stand there. Each user does its
+// work, and what it must not do is refused.
+func TestRights(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		if engine == testdb.SQLite {
+			t.Skip("SQLite has no users; a reader opens the file read-only")
+		}
+		if engine == testdb.TiDB {
+			t.Skip("docs/rights.md promises nothing for TiDB")
+		}
+		for _, driver := range testdb.Drivers(engine) {
+			t.Run(driver, func(t *testing.T) { checkRights(t, engine, driver) })
+		}
+	})
+}
+
+func checkRights(t *testing.T, engine, driver string) {
+	dsn, prefix := testdb.DSN(t, engine), "u"+strings.ToLower(rand.Text()[:10])
+	admin := sqlx.MustOpen(driver, dsn)
+	t.Cleanup(func() { _ = admin.Close() })
+	everywhere := "%"
+	cfg := falldue.Config{}
+	database := "database()"
+	if engine == testdb.Postgres {
+		cfg.Schema, database = "falldue", "current_database()"
+	}
+	if err := admin.Get(&database, "select "+database); err != nil {
+		t.Fatal(err)
+	}
+	run := func(sql string) {
+		for statement := range strings.SplitSeq(sql, ";\n") {
+			if strings.TrimSpace(statement) == "" {
+				continue
+			}
+			if _, err := admin.Exec(statement); err != nil {
+				t.Fatalf("%v: %s", err, statement)
+			}
+		}
+	}
+	t.Cleanup(func() {
+		for _, role := range []string{"migrator", "worker", "enqueuer", "reader"} {
+			if engine == testdb.Postgres {
+				run("drop owned by " + prefix + "_" + role + " cascade;\ndrop role " + prefix + "_" + role)
+			} else {
+				run("drop user " + prefix + "_" + role + "@'" + everywhere + "'")
+			}
+		}
+	})
+	as := func(role string) (*falldue.Queue, *sqlx.DB) {
+		db := sqlx.MustOpen(driver, asUser(t, engine, dsn, prefix+"_"+role, role))
+		t.Cleanup(func() { _ = db.Close() })
+		q, err := falldue.New(db, cfg)
+		if err != nil {
+			t.Fatalf("%s: %v", role, err)
+		}
+		return q, db
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if err == nil || !regexp.MustCompile(`denied|must be owner`).MatchString(err.Error()) {
+			t.Errorf("%s: error %v, want that it is refused", what, err)
+		}
+	}
+	ctx := t.Context()
+	before, after := rightsOf(t, engine, database, prefix)
+	if engine != testdb.Postgres {
+		// A server may have an anonymous user of this host, who goes before '%'.
+		var host string
+		if err := admin.Get(&host, "select substring_index(user(), '@', -1)"); err != nil {
+			t.Fatal(err)
+		}
+		here := strings.NewReplacer("'%'", "'"+host+"'")
+		before, after, everywhere = here.Replace(before), here.Replace(after), host
+	}
+	run(before)
+	migrator, migratorDB := as("migrator")
+	if err := migrator.Migrate(ctx); err != nil {
+		t.Fatalf("migrator: %v", err)
+	}
+	run(after)
+	worker, workerDB := as("worker")
+	enqueuer, _ := as("enqueuer")
+	reader, _ := as("reader")
+	for name, q := range map[string]*falldue.Queue{"migrator": migrator, "worker": worker, "enqueuer": enqueuer} {
+		if err := q.Migrate(ctx); err != nil {
+			t.Errorf("%s: a migration with nothing to do: %v", name, err)
+		}
+	}
+
+	kind := falldue.NewKind[int]("k", falldue.KindConfig{Policy: backoff.Constant(time.Millisecond).WithMaxAttempts(2)})
+	own := backoff.Constant(time.Second)
+	first, err := kind.Enqueue(ctx, enqueuer, 1, &falldue.EnqueueOptions{Policy: &own})
+	if err != nil {
+		t.Fatalf("enqueuer: %v", err)
+	}
+	if _, err := kind.Enqueue(ctx, enqueuer, 1, &falldue.EnqueueOptions{Policy: &own}); err != nil {
+		t.Fatalf("enqueuer: a policy that is stored: %v", err)
+	}
+	if _, err := kind.EnqueueMany(ctx, enqueuer, make([]int, 501), nil); err != nil {
+		t.Fatalf("enqueuer: many: %v", err)
+	}
+	failing, err := kind.Enqueue(ctx, worker, -1, nil)
+	if err != nil {
+		t.Fatalf("worker: %v", err)
+	}
+	if engine != testdb.MariaDB {
+		refused("enqueuer reads payloads", second(enqueuer.Tasks(ctx, falldue.TaskFilter{})))
+		falldue.Handle(enqueuer, kind, func(context.Context, falldue.Task[int]) error { return nil })
+		refused("enqueuer works", enqueuer.Run(ctx))
+	}
+	refused("enqueuer cancels", enqueuer.Cancel(ctx, first))
+	refused("reader enqueues", second(kind.Enqueue(ctx, reader, 1, nil)))
+	refused("reader cancels", reader.Cancel(ctx, first))
+
+	ran, died := make(chan int, 1000), make(chan bool, 10)
+	falldue.Handle(worker, kind, func(_ context.Context, task falldue.Task[int]) error {
+		if task.Args < 0 {
+			died <- task.Attempt == 2
+			return errors.New("fails")
+		}
+		ran <- task.Args
+		return nil
+	})
+	running, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(running) }()
+	for range 503 {
+		<-ran
+	}
+	for last := false; !last; {
+		last = <-died
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Fatalf("worker: %v", err)
+	}
+	if info, err := reader.Task(ctx, failing); err != nil || info.State != falldue.Dead {
+		t.Errorf("reader: the task that failed is %v (error %v)", info.State, err)
+	}
+	if list, err := reader.Attempts(ctx, failing); err != nil || len(list) != 2 {
+		t.Errorf("reader: %d attempts (error %v), want 2", len(list), err)
+	}
+	if counts, err := reader.Counts(ctx); err != nil || len(counts) != 1 || counts[0].Tasks != 1 {
+		t.Errorf("reader: the counts are %v (error %v), want one dead task", counts, err)
+	}
+	if err := errors.Join(worker.Retry(ctx, failing), worker.Cancel(ctx, failing)); err != nil {
+		t.Errorf("worker: %v", err)
+	}
+
+	refused("reader retries", reader.Retry(ctx, failing))
+	refused("worker drops the tables", drop(ctx, t, workerDB, cfg))
+	if err := drop(ctx, t, migratorDB, cfg); err != nil {
+		t.Errorf("migrator: drop the tables: %v", err)
+	}
+	refused("worker creates the tables", worker.Migrate(ctx))
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// drop drops the tables as a user may.
+func drop(ctx context.Context, t *testing.T, db *sqlx.DB, cfg falldue.Config) error {
+	t.Helper()
+	server, err := dialect.Probe(ctx, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := migrations.New(db.DB, server, dialect.Tables{Schema: cfg.Schema, Prefix: "falldue_"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return second(m.Down(ctx))
+}
