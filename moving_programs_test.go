@@ -1,0 +1,87 @@
+package falldue_test
+
+import (
+	"bytes"
+	"go/format"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// TestProgramsOfMovingCompile compiles the programs of docs/moving. The others are parts
+// of programs with other queues, and must be formatted Go.
+func TestProgramsOfMovingCompile(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("docs/moving/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "docs/moving.md") {
+		programs := 0
+		for _, block := range blocks(t, page, "go") {
+			isProgram := strings.HasPrefix(block, "package main\n")
+			if formatted, err := format.Source([]byte(block)); err != nil || string(formatted) != block {
+				t.Errorf("%s: a block of Go is not formatted (error %v):\n%s", page, err, block)
+			} else if isProgram {
+				programs++
+				build(t, block)
+			}
+		}
+		if programs != 1 {
+			t.Errorf("%s has %d programs, want 1", page, programs)
+		}
+	}
+}
+
+// build compiles a program and returns the file.
+func build(t *testing.T, program string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binary := strings.TrimSuffix(file, ".go")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, file).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
+// TestExportedJobsAreEnqueued runs the program of docs/moving.md twice.
+func TestExportedJobsAreEnqueued(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.DSN(t, testdb.Postgres)
+	db := sqlx.MustConnect("pgx", dsn)
+	defer db.Close()
+	q := migrated(t, db)
+	binary := build(t, blocks(t, "docs/moving.md", "go")[0])
+	lines := `{"id": "a", "queue": "default", "kind": "invoice:send", "payload": {"order": 1}, "at": 0, "attempts": 26}
+{"id": "b", "queue": "low", "kind": "Shop::InvoiceJob", "payload": [2], "at": 2114391845.25, "attempts": 0}
+`
+	for i, want := range []string{"moved 2\n", "moved 0\n"} {
+		program := exec.CommandContext(t.Context(), binary)
+		program.Env = append(os.Environ(), "DATABASE_URL="+dsn)
+		program.Stdin = strings.NewReader(lines)
+		var stderr bytes.Buffer
+		program.Stderr = &stderr
+		if out, err := program.Output(); err != nil || string(out) != want {
+			t.Fatalf("run %d printed %q (error %v), want %q\n%s", i, out, err, want, stderr.String())
+		}
+	}
+	list := tasks(t, q)
+	if len(list) != 2 {
+		t.Fatalf("got %d tasks, want 2", len(list))
+	}
+	if a := list[0]; a.Kind != "invoice:send" || a.Queue != "default" || a.MaxAttempts != 26 || string(a.Payload) != `{"order":1}` || a.UpdatedAt.After(a.Now) {
+		t.Errorf("got %+v", a)
+	}
+	if b := list[1]; b.Kind != "Shop::InvoiceJob" || b.Queue != "low" || b.MaxAttempts != 0 || string(b.Payload) != `[2]` || b.UpdatedAt.UnixMilli() != 2114391845250 {
+		t.Errorf("got %+v", b)
+	}
+}
