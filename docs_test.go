@@ -130,7 +130,11 @@ func documents(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.Concat(files, more)
+	pages, err := filepath.Glob("docs/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Concat(files, more, pages)
 }
 
 var (

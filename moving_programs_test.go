@@ -2,6 +2,7 @@ package falldue_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"go/format"
 	"os"
 	"os/exec"
@@ -14,43 +15,50 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestProgramsOfMovingCompile compiles the programs of docs/moving. The others are parts
-// of programs with other queues, and must be formatted Go.
+// TestProgramsOfMovingCompile compiles the programs of docs/moving. The other blocks of Go
+// are parts of programs with other queues, and must be formatted Go.
 func TestProgramsOfMovingCompile(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("docs/moving/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir, packages := t.TempDir(), []string{}
+	// The programs are compiled together, as if they were packages of this module, and
+	// are not linked.
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for _, page := range append(pages, "docs/moving.md") {
-		programs := 0
+		before := len(packages)
 		for _, block := range blocks(t, page, "go") {
-			isProgram := strings.HasPrefix(block, "package main\n")
 			if formatted, err := format.Source([]byte(block)); err != nil || string(formatted) != block {
 				t.Errorf("%s: a block of Go is not formatted (error %v):\n%s", page, err, block)
-			} else if isProgram {
-				programs++
-				build(t, block)
+			}
+			if text, isProgram := strings.CutPrefix(block, "package main\n"); isProgram {
+				folder := strings.TrimSuffix(page, ".md") + "-program"
+				overlay.Replace[filepath.Join(folder, "main.go")] = writeFile(t, filepath.Join(dir, filepath.Base(folder)+".go"), "package program\n"+text)
+				packages = append(packages, "./"+filepath.ToSlash(folder))
 			}
 		}
-		if programs != 1 {
-			t.Errorf("%s has %d programs, want 1", page, programs)
+		if len(packages) != before+1 {
+			t.Errorf("%s has %d programs, want 1", page, len(packages)-before)
 		}
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := append([]string{"build", "-overlay", writeFile(t, filepath.Join(dir, "overlay.json"), string(text))}, packages...)
+	if out, err := exec.CommandContext(t.Context(), "go", build...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// build compiles a program and returns the file.
-func build(t *testing.T, program string) string {
+func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	binary := strings.TrimSuffix(file, ".go")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, file).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return binary
+	return name
 }
 
 // TestExportedJobsAreEnqueued runs the program of docs/moving.md twice.
@@ -60,7 +68,11 @@ func TestExportedJobsAreEnqueued(t *testing.T) {
 	db := sqlx.MustConnect("pgx", dsn)
 	defer db.Close()
 	q := migrated(t, db)
-	binary := build(t, blocks(t, "docs/moving.md", "go")[0])
+	file := writeFile(t, filepath.Join(t.TempDir(), "main.go"), blocks(t, "docs/moving.md", "go")[0])
+	binary := strings.TrimSuffix(file, ".go")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, file).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	lines := `{"id": "a", "queue": "default", "kind": "invoice:send", "payload": {"order": 1}, "at": 0, "attempts": 26}
 {"id": "b", "queue": "low", "kind": "Shop::InvoiceJob", "payload": [2], "at": 2114391845.25, "attempts": 0}
 `

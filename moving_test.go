@@ -17,67 +17,13 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// otherQueue is a queue whose waiting jobs a page of docs/moving moves by SQL. Its
-// tables, with jobs in all their states, are in testdata/moving.
-type otherQueue struct {
-	name string // of the page
-	kind string
-	// fixtures are the files with the tables, by engine.
-	fixtures map[string]string
-	// left counts the rows that must stay; there are stay of them.
-	left string
-	stay int
-	// take is what a worker of the other queue does when it takes the first job.
-	take []string
-	// The other queue knows these: the priority, the limit of attempts, the last
-	// error, the creation time of a job that was retried.
-	hasPriority, hasLimit, hasError bool
-	// isArray is whether the payload is an array of arguments.
-	isArray bool
-}
-
-var otherQueues = []otherQueue{
-	{
-		name: "river", kind: "invoice.send", fixtures: map[string]string{testdb.Postgres: "postgres"},
-		left: "select count(*) from river_job", stay: 5,
-		take:        []string{"update river_job set state = 'running', attempt = 1 where id = 1"},
-		hasPriority: true, hasLimit: true, hasError: true,
-	},
-	{
-		name: "oban", kind: "Shop.InvoiceWorker", fixtures: map[string]string{testdb.Postgres: "postgres", testdb.MySQL: "mysql"},
-		left: "select count(*) from oban_jobs", stay: 5,
-		take:        []string{"update oban_jobs set state = 'executing', attempt = 1 where id = 1"},
-		hasPriority: true, hasLimit: true, hasError: true,
-	},
-	{
-		name: "solid-queue", kind: "Shop::InvoiceJob", fixtures: map[string]string{testdb.Postgres: "postgres", testdb.MySQL: "mysql", testdb.MariaDB: "mysql"},
-		left: "select count(*) from solid_queue_jobs", stay: 5,
-		take: []string{
-			"select id from solid_queue_ready_executions where job_id = 1 for update",
-			"insert into solid_queue_claimed_executions (job_id, process_id, created_at) values (1, 7, '2026-01-02')",
-			"delete from solid_queue_ready_executions where job_id = 1",
-		},
-		hasPriority: true, isArray: true,
-	},
-	{
-		name: "tasks-table", kind: "invoice.send",
-		fixtures: map[string]string{testdb.Postgres: "postgres", testdb.MySQL: "mysql", testdb.MariaDB: "mysql", testdb.TiDB: "mysql", testdb.SQLite: "sqlite"},
-		left:     "select count(*) from tasks", stay: 4,
-		take:     []string{"update tasks set status = 'running', attempts = 1 where id = 1"},
-		hasLimit: true, hasError: true,
-	},
-}
-
-// engineNames are the engines as the pages call them.
-var engineNames = map[string]string{testdb.Postgres: "PostgreSQL", testdb.MySQL: "MySQL", testdb.MariaDB: "MariaDB", testdb.TiDB: "TiDB", testdb.SQLite: "SQLite"}
-
 // TestWaitingJobsMove runs the statements of the pages twice. All jobs that wait are then
 // tasks, once, and fall due when the other queue would have run them.
 func TestWaitingJobsMove(t *testing.T) {
 	t.Parallel()
 	eachOtherQueue(t, func(t *testing.T, other otherQueue, engine string) {
 		db, q := openOther(t, other, engine)
-		move := sqlBlock(t, "docs/moving/"+other.name+".md", engine)
+		move := sqlBlock(t, other.page(), engine)
 		for range 2 {
 			runScript(t, db, move)
 			checkMoved(t, q, other, engine)
@@ -87,18 +33,27 @@ func TestWaitingJobsMove(t *testing.T) {
 	})
 }
 
+// lockWaits counts the statements that wait for a lock, where that can be seen.
+var lockWaits = map[string]string{
+	testdb.Postgres: "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+	testdb.MySQL:    innodbWaits,
+	testdb.MariaDB:  innodbWaits,
+}
+
+const innodbWaits = "select count(*) from information_schema.innodb_trx join information_schema.processlist p on p.id = trx_mysql_thread_id where trx_state = 'LOCK WAIT' and p.db = database()"
+
+func waitsForLock(db *sqlx.DB, engine string) bool {
+	var n int
+	return db.Get(&n, lockWaits[engine]) == nil && n > 0
+}
+
 // TestJobsTakenMeanwhileStay: a worker of the other queue has taken a job, and commits
 // while the statement waits for it.
 func TestJobsTakenMeanwhileStay(t *testing.T) {
 	t.Parallel()
 	eachOtherQueue(t, func(t *testing.T, other otherQueue, engine string) {
-		waiting := map[string]string{
-			testdb.Postgres: "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-			testdb.MySQL:    "select count(*) from information_schema.innodb_trx join information_schema.processlist p on p.id = trx_mysql_thread_id where trx_state = 'LOCK WAIT' and p.db = database()",
-		}
-		waiting[testdb.MariaDB] = waiting[testdb.MySQL]
-		if waiting[engine] == "" {
-			t.Skip("writers wait for each other, or its waits cannot be seen")
+		if lockWaits[engine] == "" {
+			t.Skip("it has one writer at a time, or its waits cannot be seen")
 		}
 		db, q := openOther(t, other, engine)
 		worker := db.MustBegin()
@@ -107,11 +62,8 @@ func TestJobsTakenMeanwhileStay(t *testing.T) {
 			worker.MustExec(stmt)
 		}
 		moved := make(chan error, 1)
-		go func() { moved <- execScript(t.Context(), db, sqlBlock(t, "docs/moving/"+other.name+".md", engine)) }()
-		waitFor(t, "the statement to wait", func() bool {
-			var n int
-			return db.Get(&n, waiting[engine]) == nil && n > 0
-		})
+		go func() { moved <- execScript(t.Context(), db, sqlBlock(t, other.page(), engine)) }()
+		waitFor(t, "the statement to wait", func() bool { return waitsForLock(db, engine) })
 		if err := worker.Commit(); err != nil {
 			t.Fatal(err)
 		}
@@ -122,6 +74,40 @@ func TestJobsTakenMeanwhileStay(t *testing.T) {
 		if list := tasks(t, q); len(list) != 3 {
 			t.Errorf("%d tasks were moved, want 3", len(list))
 		}
+	})
+}
+
+// TestJobsAddedMeanwhileStay: where the jobs are not deleted by the statement that inserts
+// the tasks, another job is added between the two. It is not deleted.
+func TestJobsAddedMeanwhileStay(t *testing.T) {
+	t.Parallel()
+	eachOtherQueue(t, func(t *testing.T, other otherQueue, engine string) {
+		if lockWaits[engine] == "" || engine == testdb.Postgres {
+			t.Skip("it has one writer at a time, or one statement, or its waits cannot be seen")
+		}
+		db, _ := openOther(t, other, engine)
+		script := sqlBlock(t, other.page(), engine)
+		at := strings.Index(script, "\ndelete ") + 1
+		mover, err := db.Connx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer mover.Close()
+		if err := execOn(t.Context(), mover, script[:at]); err != nil {
+			t.Fatal(err)
+		}
+		added := make(chan error, 1)
+		go func() { added <- execScript(t.Context(), db, strings.Join(other.add, ";\n")) }()
+		waitFor(t, "the job to be added, or to wait for the transaction", func() bool {
+			return len(added) > 0 || waitsForLock(db, engine)
+		})
+		if err := execOn(t.Context(), mover, script[at:]); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-added; err != nil {
+			t.Fatal(err)
+		}
+		checkLeft(t, db, other, other.stay+1)
 	})
 }
 
@@ -149,95 +135,6 @@ func TestOtherLanguagesEnqueue(t *testing.T) {
 		}
 		stop()
 	})
-}
-
-func eachOtherQueue(t *testing.T, f func(t *testing.T, other otherQueue, engine string)) {
-	for _, other := range otherQueues {
-		t.Run(other.name, func(t *testing.T) {
-			t.Parallel()
-			testdb.Each(t, func(t *testing.T, engine string) {
-				if other.fixtures[engine] == "" {
-					t.Skip("the page is not for this engine")
-				}
-				f(t, other, engine)
-			})
-		})
-	}
-}
-
-func migrated(t *testing.T, db *sqlx.DB) *falldue.Queue {
-	t.Helper()
-	q, err := falldue.New(db, falldue.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := q.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return q
-}
-
-// openOther opens a database that has the other queue's tables and falldue's.
-func openOther(t *testing.T, other otherQueue, engine string) (*sqlx.DB, *falldue.Queue) {
-	t.Helper()
-	db := testdb.Open(t, engine)
-	runScript(t, db, readFile(t, "testdata/moving/"+other.name+"."+other.fixtures[engine]+".sql"))
-	return db, migrated(t, db)
-}
-
-func runScript(t *testing.T, db *sqlx.DB, script string) {
-	t.Helper()
-	if err := execScript(t.Context(), db, script); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// execScript runs the statements of a script one after the other on one connection.
-func execScript(ctx context.Context, db *sqlx.DB, script string) error {
-	conn, err := db.Connx(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	for stmt := range strings.SplitSeq(strings.TrimSpace(script), ";\n") {
-		if _, err := conn.ExecContext(ctx, strings.TrimSuffix(stmt, ";")); err != nil {
-			return errors.Join(errors.New(stmt), err)
-		}
-	}
-	return nil
-}
-
-// blocks returns the blocks of a document that are in a language.
-func blocks(t *testing.T, file, language string) (list []string) {
-	t.Helper()
-	for _, text := range strings.Split(readFile(t, file), "\n```"+language+"\n")[1:] {
-		text, _, _ = strings.Cut(text, "\n```\n")
-		list = append(list, text+"\n")
-	}
-	return list
-}
-
-// sqlBlock returns the SQL that a page shows for an engine: the block whose first line
-// names it.
-func sqlBlock(t *testing.T, file, engine string) string {
-	t.Helper()
-	for _, block := range blocks(t, file, "sql") {
-		first, rest, _ := strings.Cut(block, "\n")
-		if slices.Contains(strings.Split(strings.TrimPrefix(first, "-- "), ", "), engineNames[engine]) {
-			return rest
-		}
-	}
-	t.Fatalf("%s has no block of SQL for %s", file, engineNames[engine])
-	return ""
-}
-
-func tasks(t *testing.T, q *falldue.Queue) []falldue.TaskInfo {
-	t.Helper()
-	list, err := q.Tasks(t.Context(), falldue.TaskFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
 }
 
 func checkLeft(t *testing.T, db *sqlx.DB, other otherQueue, want int) {

@@ -1,0 +1,173 @@
+package falldue_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// otherQueue is a queue whose waiting jobs a page of docs/moving moves by SQL. Its
+// tables, with jobs in all their states, are in testdata/moving.
+type otherQueue struct {
+	name string // of the page
+	kind string
+	// fixtures are the files with the tables, by engine.
+	fixtures map[string]string
+	// left counts the rows that must stay; there are stay of them.
+	left string
+	stay int
+	// take is what a worker of the other queue does when it takes the first job.
+	take []string
+	// add adds a job that waits.
+	add []string
+	// The other queue knows these: the priority, the limit of attempts, the last
+	// error, the creation time of a job that was retried.
+	hasPriority, hasLimit, hasError bool
+	// isArray is whether the payload is an array of arguments.
+	isArray bool
+}
+
+var otherQueues = []otherQueue{
+	{
+		name: "river", kind: "invoice.send", fixtures: map[string]string{testdb.Postgres: "postgres"},
+		left: "select count(*) from river_job", stay: 5,
+		take:        []string{"update river_job set state = 'running', attempt = 1 where id = 1"},
+		add:         []string{`insert into river_job (kind, args) values ('invoice.send', '{"order": 5}')`},
+		hasPriority: true, hasLimit: true, hasError: true,
+	},
+	{
+		name: "oban", kind: "Shop.InvoiceWorker", fixtures: map[string]string{testdb.Postgres: "postgres", testdb.MySQL: "mysql"},
+		left: "select count(*) from oban_jobs", stay: 5,
+		take:        []string{"update oban_jobs set state = 'executing', attempt = 1 where id = 1"},
+		add:         []string{`insert into oban_jobs (worker, args) values ('Shop.InvoiceWorker', '{"order": 5}')`},
+		hasPriority: true, hasLimit: true, hasError: true,
+	},
+	{
+		name: "solid-queue", kind: "Shop::InvoiceJob", fixtures: map[string]string{testdb.Postgres: "postgres", testdb.MySQL: "mysql", testdb.MariaDB: "mysql"},
+		left: "select count(*) from solid_queue_jobs", stay: 5,
+		take: []string{
+			"select id from solid_queue_ready_executions where job_id = 1 for update",
+			"insert into solid_queue_claimed_executions (job_id, process_id, created_at) values (1, 7, '2026-01-02')",
+			"delete from solid_queue_ready_executions where job_id = 1",
+		},
+		add: []string{
+			`insert into solid_queue_jobs (id, queue_name, class_name, arguments, created_at, updated_at)
+				values (5, 'default', 'Shop::InvoiceJob', '{"arguments": [{"order": 5}], "executions": 0}', '2026-01-02', '2026-01-02')`,
+			"insert into solid_queue_ready_executions (job_id, queue_name, created_at) values (5, 'default', '2026-01-02')",
+		},
+		hasPriority: true, isArray: true,
+	},
+	{
+		name: "tasks-table", kind: "invoice.send",
+		fixtures: map[string]string{testdb.Postgres: "postgres", testdb.MySQL: "mysql", testdb.MariaDB: "mysql", testdb.TiDB: "mysql", testdb.SQLite: "sqlite"},
+		left:     "select count(*) from tasks", stay: 4,
+		take:     []string{"update tasks set status = 'running', attempts = 1 where id = 1"},
+		add:      []string{`insert into tasks (kind, payload) values ('invoice.send', '{"order": 5}')`},
+		hasLimit: true, hasError: true,
+	},
+}
+
+func (o otherQueue) page() string { return "docs/moving/" + o.name + ".md" }
+
+// engineNames are the engines as the pages call them.
+var engineNames = map[string]string{testdb.Postgres: "PostgreSQL", testdb.MySQL: "MySQL", testdb.MariaDB: "MariaDB", testdb.TiDB: "TiDB", testdb.SQLite: "SQLite"}
+
+func eachOtherQueue(t *testing.T, f func(t *testing.T, other otherQueue, engine string)) {
+	for _, other := range otherQueues {
+		t.Run(other.name, func(t *testing.T) {
+			t.Parallel()
+			testdb.Each(t, func(t *testing.T, engine string) {
+				if other.fixtures[engine] == "" {
+					t.Skip("the page is not for this engine")
+				}
+				f(t, other, engine)
+			})
+		})
+	}
+}
+
+func migrated(t *testing.T, db *sqlx.DB) *falldue.Queue {
+	t.Helper()
+	q, err := falldue.New(db, falldue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// openOther opens a database that has the other queue's tables and falldue's.
+func openOther(t *testing.T, other otherQueue, engine string) (*sqlx.DB, *falldue.Queue) {
+	t.Helper()
+	db := testdb.Open(t, engine)
+	runScript(t, db, readFile(t, "testdata/moving/"+other.name+"."+other.fixtures[engine]+".sql"))
+	return db, migrated(t, db)
+}
+
+func runScript(t *testing.T, db *sqlx.DB, script string) {
+	t.Helper()
+	if err := execScript(t.Context(), db, script); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// execScript runs the statements of a script one after the other on one connection.
+func execScript(ctx context.Context, db *sqlx.DB, script string) error {
+	conn, err := db.Connx(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return execOn(ctx, conn, script)
+}
+
+func execOn(ctx context.Context, conn *sqlx.Conn, script string) error {
+	for stmt := range strings.SplitSeq(strings.TrimSpace(script), ";\n") {
+		if _, err := conn.ExecContext(ctx, strings.TrimSuffix(stmt, ";")); err != nil {
+			return errors.Join(errors.New(stmt), err)
+		}
+	}
+	return nil
+}
+
+// blocks returns the blocks of a document that are in a language.
+func blocks(t *testing.T, file, language string) (list []string) {
+	t.Helper()
+	for _, text := range strings.Split(readFile(t, file), "\n```"+language+"\n")[1:] {
+		text, _, _ = strings.Cut(text, "\n```\n")
+		list = append(list, text+"\n")
+	}
+	return list
+}
+
+// sqlBlock returns the SQL that a page shows for an engine: the block whose first line
+// names it.
+func sqlBlock(t *testing.T, file, engine string) string {
+	t.Helper()
+	for _, block := range blocks(t, file, "sql") {
+		first, rest, _ := strings.Cut(block, "\n")
+		if slices.Contains(strings.Split(strings.TrimPrefix(first, "-- "), ", "), engineNames[engine]) {
+			return rest
+		}
+	}
+	t.Fatalf("%s has no block of SQL for %s", file, engineNames[engine])
+	return ""
+}
+
+func tasks(t *testing.T, q *falldue.Queue) []falldue.TaskInfo {
+	t.Helper()
+	list, err := q.Tasks(t.Context(), falldue.TaskFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
