@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,6 +66,8 @@ var leaseCases = []conformanceCase{
 		firstDB := f.open(t)
 		first := f.queueOn(t, firstDB, falldue.Config{Lease: time.Second})
 		started, release := make(chan falldue.TaskMeta, 1), make(chan struct{})
+		end := sync.OnceFunc(func() { close(release) })
+		defer end()
 		falldue.Handle(first, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
 			started <- task.TaskMeta
 			<-release
@@ -93,7 +96,7 @@ var leaseCases = []conformanceCase{
 		if due := info.Due(k.Config().Policy); info.State != falldue.Open || due.Sub(info.UpdatedAt) != time.Hour {
 			t.Errorf("if its second attempt is lost too, the task, now %s, is due %v after its lease; want 1h", info.State, due.Sub(info.UpdatedAt))
 		}
-		close(release)
+		end()
 		stop()
 		waitFor(t, second, id, "open after a failure", func(i falldue.TaskInfo) bool { return i.State == falldue.Open && i.ClaimedBy == "" && i.Attempts == 2 })
 		if list, err := second.Attempts(t.Context(), id); err != nil || len(list) != 2 || list[0].Outcome != falldue.OutcomeLost {

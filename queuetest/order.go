@@ -134,11 +134,12 @@ var orderCases = []conformanceCase{
 		}
 		running, failed, unhandled := kind("running"), kind("failed"), kind("unhandled")
 		started, release := make(chan struct{}, 1), make(chan struct{})
+		defer close(release)
 		falldue.Handle(q, running, func(context.Context, falldue.Task[noteArgs]) error { started <- struct{}{}; <-release; return nil })
 		falldue.Handle(q, failed, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
 		enqueue(t, q, running, noteArgs{}, past(falldue.EnqueueOptions{}))
 		id := enqueue(t, q, failed, noteArgs{}, past(falldue.EnqueueOptions{}))
-		stop := startWorker(t, q)
+		startWorker(t, q)
 		receive(t, started, "a task to run")
 		waitFor(t, q, id, "waiting again", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
 
@@ -167,7 +168,5 @@ var orderCases = []conformanceCase{
 		}) {
 			t.Errorf("overdue are %v, want %v", got, want)
 		}
-		close(release)
-		stop()
 	}},
 }
