@@ -1,11 +1,11 @@
 package falldue
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,13 +19,16 @@ import (
 func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		looks, failure := 0, error(nil)
+		lines := make(chan string, 100)
+		var looks int
+		var away atomic.Bool
 		handlers := map[string]*handler{"mine": {rule: newRule(backoff.Constant(time.Hour))}}
 		l := &lookout{
 			overdueFinder: overdueFinder{
 				handlers: handlers,
-				queues:   func(context.Context) ([]string, error) { return []string{"default", "other"}, failure },
+				queues: func(context.Context) ([]string, error) {
+					return []string{"default", "other"}, map[bool]error{true: errors.New("the database is away")}[away.Load()]
+				},
 				heads: func(_ context.Context, queue string) ([]store.Head, error) {
 					looks++
 					taken := head("taken", 0, time.Hour)
@@ -43,42 +46,61 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 				},
 			},
 			handled: func(queue, kind string) bool { return queue == "default" && kind == "mine" },
-			events:  events{slog.New(slog.NewTextHandler(&log, nil))},
+			events:  events{slog.New(slog.NewTextHandler(lineWriter(lines), nil))},
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go l.work(ctx)
 		synctest.Wait()
-		if log.Len() > 0 {
-			t.Errorf("it warns before a worker had a minute: %s", &log)
+		if list := received(lines); len(list) > 0 {
+			t.Errorf("it warns before a minute is over: %q", list)
 		}
 		time.Sleep(overdueEvery + overdueEvery/10)
 		synctest.Wait()
 		want := []string{
-			"queue=default kind=nobody tasks=1000 counted_up_to=1000 due_since=2029-12-31T22:00:00.000Z",
-			"queue=other kind=mine tasks=1000 counted_up_to=1000 due_since=2029-12-31T23:00:00.000Z",
-			"queue=other kind=nobody tasks=1000 counted_up_to=1000 due_since=2029-12-31T22:00:00.000Z",
+			"queue=default kind=nobody tasks=1000 counted_up_to=1000 due_since=2029-12-31T22:00:00.000Z\n",
+			"queue=other kind=mine tasks=1000 counted_up_to=1000 due_since=2029-12-31T23:00:00.000Z\n",
+			"queue=other kind=nobody tasks=1000 counted_up_to=1000 due_since=2029-12-31T22:00:00.000Z\n",
 		}
-		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-		for i, line := range lines {
+		got := received(lines)
+		for i, line := range got {
 			if i >= len(want) || !strings.Contains(line, "no worker takes") || !strings.HasSuffix(line, want[i]) {
-				t.Errorf("it warns:\n%s", line)
+				t.Errorf("it warns: %s", line)
 			}
 		}
-		if len(lines) != len(want) {
-			t.Errorf("%d lines, want %d", len(lines), len(want))
+		if len(got) != len(want) {
+			t.Errorf("it warns in %d lines, want %d", len(got), len(want))
 		}
-		log.Reset()
 		time.Sleep(10 * overdueEvery)
 		synctest.Wait()
-		if n := strings.Count(log.String(), "queue=default kind=nobody"); n < 8 || n > 10 {
+		if n := len(received(lines)) / len(want); n < 8 || n > 10 {
 			t.Errorf("it warns %d times in ten minutes", n)
 		}
-		failure = errors.New("the database is away")
+		away.Store(true)
 		time.Sleep(2 * overdueEvery)
 		cancel()
 		synctest.Wait()
-		if !strings.Contains(log.String(), "the database is away") {
-			t.Errorf("it does not report that it cannot look: %s", &log)
+		if list := received(lines); len(list) == 0 || !strings.Contains(list[0], "the database is away") {
+			t.Errorf("it does not report that it cannot look: %q", list)
 		}
 	})
+}
+
+// lineWriter sends each line that a logger writes.
+type lineWriter chan<- string
+
+func (w lineWriter) Write(line []byte) (int, error) {
+	w <- string(line)
+	return len(line), nil
+}
+
+// received returns what c holds.
+func received(c <-chan string) (list []string) {
+	for {
+		select {
+		case s := <-c:
+			list = append(list, s)
+		default:
+			return list
+		}
+	}
 }
