@@ -2,6 +2,7 @@ package backoff_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -75,4 +76,26 @@ func TestEnginesAgreeOnEveryPreset(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPresetsCallPostgresAlone: see sqlgen's TestFormulasCallPostgresAlone.
+func TestPresetsCallPostgresAlone(t *testing.T) {
+	t.Parallel()
+	db := testdb.Open(t, testdb.Postgres)
+	d, err := dialect.Of(dialect.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := map[string]string{}
+	for _, preset := range backoff.Presets() {
+		policy := mustParse(t, preset.Name)
+		statements[preset.Name] = "select " + policy.Delay().SQL(d, "n") + ", " + policy.Delay().MicrosSQL(d, "n") + ", " + policy.Jitter().SQL(d, "n") + " from samples"
+	}
+	db.MustExec("create table samples (n integer)")
+	testdb.SetTraps(t, db, strings.Join(slices.Collect(maps.Values(statements)), "\n"))
+	for name, s := range statements {
+		if found := testdb.Trapped(t, db, s); len(found) > 0 {
+			t.Errorf("%s calls %s:\n%s", name, strings.Join(found, ", "), s)
+		}
+	}
 }

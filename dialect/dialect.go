@@ -22,9 +22,6 @@ type Dialect interface {
 	// Literal writes v as a literal of the engine's double precision type.
 	// v must be finite.
 	Literal(v float64) string
-	// Operand is Literal for a place where the other operand is of double
-	// precision, so that a bare number may do. v must be finite.
-	Operand(v float64) string
 	// Cast converts expr to a type. expr is a column, a parameter, a literal or
 	// the call of a function.
 	Cast(expr string, to Type) string

@@ -26,8 +26,6 @@ func (mysql) Literal(v float64) string {
 
 func (mysql) Func(name string) string { return name }
 
-func (m mysql) Operand(v float64) string { return m.Literal(v) }
-
 func (mysql) Cast(expr string, to Type) string {
 	switch to {
 	case Double:

@@ -101,4 +101,4 @@ func compareSessions(ctx context.Context, pool connections) (err error) {
 }
 
 // whichSession identifies a session, even among those of several servers.
-const whichSession = "select concat(pg_backend_pid(), ' ', pg_postmaster_start_time())"
+const whichSession = "select pg_backend_pid()::text || ' '::text || pg_postmaster_start_time()::text"

@@ -4,7 +4,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
-	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -17,18 +16,15 @@ func (postgres) Name() Name                { return Postgres }
 func (postgres) Quote(ident string) string { return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"` }
 func (postgres) Placeholder(i int) string  { return "$" + strconv.Itoa(i) }
 
+// What is written for PostgreSQL gives operators and functions arguments of exactly
+// the types that PostgreSQL's own take. If a type had to be converted first, another
+// operator that takes it as it is would be called instead, and anybody who may create
+// objects in a schema of the search path can define one. So bigint * interval, for
+// which there is only float8 * interval, is written with a cast.
+
 // Literal casts, because a bare 1.5 is numeric, whose power() takes seconds of
 // processor time where that of float8 takes nanoseconds.
 func (postgres) Literal(v float64) string { return signed(v, formatFloat(v)+"::float8") }
-
-// Operand relies on the other operand, whose type PostgreSQL gives to a bare
-// number.
-func (p postgres) Operand(v float64) string {
-	if math.Signbit(v) {
-		return p.Literal(v)
-	}
-	return formatFloat(v)
-}
 
 func (postgres) Func(name string) string { return name }
 
@@ -51,23 +47,26 @@ func (postgres) Clock() Clock {
 		// now() is old in a long transaction, and clock_timestamp() is volatile,
 		// so that no index can serve a comparison with it.
 		Now:   "statement_timestamp()",
-		Shift: func(m, us string) string { return "(" + m + " + (" + us + ") * interval '1 microsecond')" },
+		Shift: func(m, us string) string { return "(" + m + " + " + microseconds(us) + ")" },
 		// extract computes in numeric, which is slow; date_part computes in float8.
 		// The cast rounds, so that microseconds are exact until the year 2106. It
 		// would fail on infinity, which a user may write into a row.
 		Micros: func(m string) string {
-			return "(date_part('epoch', least(greatest(" + m + ", '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint"
+			return "(date_part('epoch'::text, least(greatest(" + m + ", '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000::float8)::bigint"
 		},
-		Moment: func(us string) string { return "(timestamptz 'epoch' + (" + us + ") * interval '1 microsecond')" },
+		Moment: func(us string) string { return "(timestamptz 'epoch' + " + microseconds(us) + ")" },
 		Due: func(column, micros, _ string, utc bool) string {
 			now := "statement_timestamp()"
 			if utc {
 				now = "(" + now + " at time zone 'UTC')"
 			}
-			return column + " <= " + now + " - (" + micros + ") * interval '1 microsecond'"
+			return column + " <= " + now + " - " + microseconds(micros)
 		},
 	}
 }
+
+// microseconds returns the interval of so many microseconds.
+func microseconds(us string) string { return "(" + us + ")::float8 * interval '1 microsecond'" }
 
 // Classify reads the SQLSTATE, which both drivers return from a method.
 func (postgres) Classify(err error) Class {

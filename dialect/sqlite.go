@@ -12,8 +12,6 @@ func (sqlite) Name() Name                { return SQLite }
 func (sqlite) Quote(ident string) string { return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"` }
 func (sqlite) Placeholder(int) string    { return "?" }
 
-func (s sqlite) Operand(v float64) string { return s.Literal(v) }
-
 func (sqlite) Cast(expr string, to Type) string {
 	switch to {
 	case Double:

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// AdvisoryHolder selects who holds an advisory lock.
+const AdvisoryHolder = advisoryHolder
+
 // SetLockTimeout sets how long a migrator waits for others.
 func (m *Migrator) SetLockTimeout(d time.Duration) { m.lockTimeout = d }
 

@@ -82,18 +82,22 @@ type advisoryLock struct {
 
 func (l advisoryLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	err := again(ctx, l.most, func() (ok bool, err error) {
-		err = conn.QueryRowContext(ctx, "select pg_try_advisory_lock($1)", l.key).Scan(&ok)
+		err = conn.QueryRowContext(ctx, "select pg_try_advisory_lock($1::bigint)", l.key).Scan(&ok)
 		return ok, err
 	})
-	return locked(ctx, err, conn, fmt.Sprintf("advisory lock %d", l.key), `
-select concat('server process ', l.pid, ' (user ', a.usename, ', application ', a.application_name, ', address ', a.client_addr, ', ', a.state, ')')
-from pg_locks l left join pg_stat_activity a on a.pid = l.pid
-where l.locktype = 'advisory' and l.granted and l.objsubid = 1 and l.classid = 0 and l.objid::bigint = $1
-and l.database = (select oid from pg_database where datname = current_database())`, l.key)
+	return locked(ctx, err, conn, fmt.Sprintf("advisory lock %d", l.key), advisoryHolder, l.key)
 }
 
+// advisoryHolder selects who holds an advisory lock. It takes care of the types of
+// arguments, as [dialect.Postgres] does.
+const advisoryHolder = `
+select pg_catalog.concat('server process ', l.pid, ' (user ', a.usename, ', application ', a.application_name, ', address ', a.client_addr, ', ', a.state, ')')
+from pg_locks l left join pg_stat_activity a on a.pid = l.pid
+where l.locktype = 'advisory' and l.granted and l.objsubid = 1 and l.classid::bigint = 0 and l.objid::bigint = $1::bigint
+and l.database = (select oid from pg_database where datname = current_database())`
+
 func (l advisoryLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "select pg_advisory_unlock($1)", l.key)
+	_, err := conn.ExecContext(ctx, "select pg_advisory_unlock($1::bigint)", l.key)
 	return err
 }
 

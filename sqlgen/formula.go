@@ -133,11 +133,11 @@ func micros(seconds float64) int64 { return int64(math.Floor(float64(seconds*1e6
 // expression several times, so that it must not be a placeholder that is matched
 // with its argument by position. For 15s + n^4 on PostgreSQL:
 //
-//	case when "attempts" between 1 and 2147483647 then least(15 + power("attempts"::float8, 4), 3153600000)
+//	case when "attempts" between 1 and 2147483647 then least(15::float8 + power("attempts"::float8, 4::float8), 3153600000::float8)
 //	     when "attempts" > 2147483647 then 3153600000::float8 else 0::float8 end
 func (f Formula) SQL(d dialect.Dialect, attempts string) string {
 	r := renderer{d: d, n: d.Cast(attempts, dialect.Double)}
-	r.branch(f.root())
+	r.node(f.root(), sqlSum)
 	return f.byAttempts(attempts, r.String(), d.Literal(f.Eval(MaxAttempts)), d.Literal(0))
 }
 

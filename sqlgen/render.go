@@ -95,25 +95,13 @@ func (r *renderer) conditional(x *node) {
 	r.WriteString(" " + sqlComparison(x.cmp) + " ")
 	r.node(x.args[1], sqlSum)
 	r.WriteString(" then ")
-	r.branch(x.args[2])
+	r.node(x.args[2], sqlSum)
 	r.WriteString(" else ")
-	r.branch(x.args[3])
+	r.node(x.args[3], sqlSum)
 	r.WriteString(" end")
 }
 
-// number writes an operand. The other operand is no constant: what has only
-// constants was folded.
-func (r *renderer) number(v float64) { r.WriteString(r.d.Operand(v)) }
-
-// branch writes an expression that stands alone, so that a number has to show
-// its type.
-func (r *renderer) branch(x *node) {
-	if x.op == opNum {
-		r.WriteString(r.d.Literal(x.num))
-		return
-	}
-	r.node(x, sqlSum)
-}
+func (r *renderer) number(v float64) { r.WriteString(r.d.Literal(v)) }
 
 func sqlComparison(cmp CompareOp) string {
 	switch cmp {

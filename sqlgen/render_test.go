@@ -25,15 +25,15 @@ func TestSQLIsReadable(t *testing.T) {
 	const arms = `case when "n" between 1 and 2147483647 then %s when "n" > 2147483647 then %s::float8 else 0::float8 end`
 	for text, want := range map[string]string{
 		"5m":                           `case when "n" >= 1 then 300::float8 else 0::float8 end`,
-		"15s + n^4":                    fmt.Sprintf(arms, `least(15 + power("n"::float8, 4), 3153600000)`, "3153600000"),
-		"917m * atan(n^3 / 15)":        fmt.Sprintf(arms, `55020 * atan(power("n"::float8, 3) / 15)`, "86425.21390025521"),
-		"min(1h, 2^n)":                 fmt.Sprintf(arms, `least(3600, power(2, least("n"::float8, 332)))`, "3600"),
-		"5s * 52^((min(n, 10) - 1)/9)": fmt.Sprintf(arms, `5 * power(52, (least("n"::float8, 10) - 1) / 9)`, "260"),
-		"exp(min(n, 10))":              fmt.Sprintf(arms, `exp(least("n"::float8, 10))`, "22026.465794806718"),
-		"1h / (1 + exp(-n))":           fmt.Sprintf(arms, `3600 / (1 + exp(greatest((-"n"::float8), (-230::float8))))`, "3600"),
-		"if(n < 3, 1m, 1h)":            fmt.Sprintf(arms, `case when "n"::float8 < 3 then 60::float8 else 3600::float8 end`, "3600"),
-		"1h / abs(n - 3)":              fmt.Sprintf(arms, `least(coalesce(3600 / nullif(abs("n"::float8 - 3), 0), 0), 3153600000)`, "0.0000016763806374303636"),
-		"60 - (n - (2 - 1 / n))":       fmt.Sprintf(arms, `greatest(60 - ("n"::float8 - (2 - 1 / "n"::float8)), 0)`, "0"),
+		"15s + n^4":                    fmt.Sprintf(arms, `least(15::float8 + power("n"::float8, 4::float8), 3153600000::float8)`, "3153600000"),
+		"917m * atan(n^3 / 15)":        fmt.Sprintf(arms, `55020::float8 * atan(power("n"::float8, 3::float8) / 15::float8)`, "86425.21390025521"),
+		"min(1h, 2^n)":                 fmt.Sprintf(arms, `least(3600::float8, power(2::float8, least("n"::float8, 332::float8)))`, "3600"),
+		"5s * 52^((min(n, 10) - 1)/9)": fmt.Sprintf(arms, `5::float8 * power(52::float8, (least("n"::float8, 10::float8) - 1::float8) / 9::float8)`, "260"),
+		"exp(min(n, 10))":              fmt.Sprintf(arms, `exp(least("n"::float8, 10::float8))`, "22026.465794806718"),
+		"1h / (1 + exp(-n))":           fmt.Sprintf(arms, `3600::float8 / (1::float8 + exp(greatest((-"n"::float8), (-230::float8))))`, "3600"),
+		"if(n < 3, 1m, 1h)":            fmt.Sprintf(arms, `case when "n"::float8 < 3::float8 then 60::float8 else 3600::float8 end`, "3600"),
+		"1h / abs(n - 3)":              fmt.Sprintf(arms, `least(coalesce(3600::float8 / nullif(abs("n"::float8 - 3::float8), 0::float8), 0::float8), 3153600000::float8)`, "0.0000016763806374303636"),
+		"60 - (n - (2 - 1 / n))":       fmt.Sprintf(arms, `greatest(60::float8 - ("n"::float8 - (2::float8 - 1::float8 / "n"::float8)), 0::float8)`, "0"),
 	} {
 		if got := formula(t, text).SQL(dialectOf(t, dialect.Postgres), `"n"`); got != want {
 			t.Errorf("%s renders as\n%s\nwant\n%s", text, got, want)
@@ -46,8 +46,8 @@ func TestEachEngineHasItsSpelling(t *testing.T) {
 	f := formula(t, "min(1h, 2.5^n)")
 	for name, want := range map[dialect.Name][2]string{
 		dialect.Postgres: {
-			`case when n between 1 and 2147483647 then least(3600, power(2.5, least(n::float8, 251))) when n > 2147483647 then 3600::float8 else 0::float8 end`,
-			`case when n between 1 and 2147483647 then floor(least(3600, power(2.5, least(n::float8, 251))) * 1000000 + 0.5)::bigint when n > 2147483647 then 3600000000 else 0 end`,
+			`case when n between 1 and 2147483647 then least(3600::float8, power(2.5::float8, least(n::float8, 251::float8))) when n > 2147483647 then 3600::float8 else 0::float8 end`,
+			`case when n between 1 and 2147483647 then floor(least(3600::float8, power(2.5::float8, least(n::float8, 251::float8))) * 1000000::float8 + 0.5::float8)::bigint when n > 2147483647 then 3600000000 else 0 end`,
 		},
 		dialect.MySQL: {
 			`case when n between 1 and 2147483647 then least(3600e0, power(2.5e0, least((n + 0e0), 251e0))) when n > 2147483647 then 3600e0 else 0e0 end`,

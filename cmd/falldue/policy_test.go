@@ -97,7 +97,7 @@ func TestPolicyListPrintsEveryPreset(t *testing.T) {
 func TestPolicySQLPrintsOneExpression(t *testing.T) {
 	t.Parallel()
 	for engine, want := range map[string]string{
-		"postgres": `case when "tries" between 1 and 2147483647 then least(15 + power("tries"::float8, 4), 3153600000) when "tries" > 2147483647 then 3153600000::float8 else 0::float8 end`,
+		"postgres": `case when "tries" between 1 and 2147483647 then least(15::float8 + power("tries"::float8, 4::float8), 3153600000::float8) when "tries" > 2147483647 then 3153600000::float8 else 0::float8 end`,
 		"mysql":    "case when `tries` between 1 and 2147483647 then least(15e0 + power((`tries` + 0e0), 4e0), 3153600000e0) when `tries` > 2147483647 then 3153600000e0 else 0e0 end",
 		"mariadb":  "case when `tries` between 1 and 2147483647 then least(15e0 + power((`tries` + 0e0), 4e0), 3153600000e0) when `tries` > 2147483647 then 3153600000e0 else 0e0 end",
 		"tidb":     "case when `tries` between 1 and 2147483647 then least(15e0 + power((`tries` + 0e0), 4e0), 3153600000e0) when `tries` > 2147483647 then 3153600000e0 else 0e0 end",
@@ -115,7 +115,7 @@ func TestPolicySQLPrintsOneExpression(t *testing.T) {
 func TestPolicyWherePrintsAPredicate(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		`"changed" <= statement_timestamp() - (case when "tries" >= 1 then 300000000 else 0 end) * interval '1 microsecond'`: {
+		`"changed" <= statement_timestamp() - (case when "tries" >= 1 then 300000000 else 0 end)::float8 * interval '1 microsecond'`: {
 			"--engine", "postgres", "--attempts-column", "tries", "--updated-at-column", "changed"},
 		"`t`.`updated_at` <= date_sub(utc_timestamp(6), interval (case when `t`.`attempts` >= 1 then 300000000 else 0 end) microsecond)": {
 			"--engine", "mysql", "--table", "t", "--utc"},

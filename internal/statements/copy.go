@@ -15,7 +15,7 @@ import (
 func CopyIDs(s dialect.Server) Stmt {
 	return newBuilder(s, dialect.Tables{}).stmt(`
 select nextval((select pg_get_serial_sequence(:table, 'id')::regclass)), (select {micros {now}})
-from generate_series(1, {int :rows})`)
+from generate_series({int 1}, {int :rows})`)
 }
 
 // Copy takes tasks as a stream of lines that [AppendCopy] makes, on servers with

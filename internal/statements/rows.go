@@ -95,7 +95,10 @@ func unnest(b *builder, columns []column) string {
 		array := b.push(param{name: c.Name, kind: wholeColumn, col: i})
 		parts[i] = b.server.Cast(array, c.Type.cast()) + "[]"
 	}
-	return "unnest(" + commas(parts) + ")"
+	if len(parts) == 1 { // by its full name, since a function that takes this very array would be called instead
+		return "pg_catalog.unnest(" + parts[0] + ")"
+	}
+	return "unnest(" + commas(parts) + ")" // which is syntax, and always PostgreSQL's own
 }
 
 func (arrays) inValues() bool     { return false }

@@ -1,3 +1,3 @@
-select nextval((select pg_get_serial_sequence($1, 'id')::regclass)), (select (date_part('epoch', least(greatest(statement_timestamp(), '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000)::bigint)
-from generate_series(1, $2::bigint)
+select nextval((select pg_get_serial_sequence($1, 'id')::regclass)), (select (date_part('epoch'::text, least(greatest(statement_timestamp(), '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000::float8)::bigint)
+from generate_series(1::bigint, $2::bigint)
 -- binds: table, rows
