@@ -18,6 +18,13 @@ func (e events) claimFailed(queue string, err error) {
 	e.log.Warn("falldue: cannot claim", "queue", queue, "error", err)
 }
 
+// claimRefused reports tasks of a lane that the database does not let be claimed: the id
+// of one, and how many there were since the last report.
+func (e events) claimRefused(queue string, at store.Lane, id int64, tasks int, err error) {
+	e.log.Error("falldue: the database refuses to let tasks be claimed; others are claimed", "queue", queue, "kind", at.Kind,
+		"state", at.State, "priority", at.Priority, "attempts", at.Attempts, "task", id, "tasks", tasks, "error", err)
+}
+
 // corruptLane reports a lane whose first task has values that falldue never
 // writes, because somebody edited the row.
 func (e events) corruptLane(queue string, h store.Head, what string) {

@@ -3,10 +3,12 @@ package falldue
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -18,9 +20,10 @@ import (
 // database idle while it reads an answer.
 type poller struct {
 	pollerConfig
-	lanes   *laneTracker
-	sweeper *sweeper
-	slots   slotWaiter
+	lanes    *laneTracker
+	suspects *suspects
+	sweeper  *sweeper
+	slots    slotWaiter
 
 	woken          chan struct{} // signalled when a task may have fallen due
 	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
@@ -38,6 +41,9 @@ type pollerConfig struct {
 	slot            int64 // identifies the claim slots of its claims
 
 	claimRows      func(context.Context, store.ClaimParams) ([]*store.Claim, error)
+	candidates     func(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error)
+	claimKeys      func(context.Context, store.ClaimParams, []store.Candidate) ([]*store.Claim, error)
+	classify       func(error) dialect.Class
 	dispatch       func([]*store.Claim, []*rule, time.Time) // passes on claims, their rules and the time when they were sent
 	behind         func() bool                              // reports whether claims should wait for the settlers
 	claimsAtOnce   bool                                     // a claim is one statement, and more lanes cost it little
@@ -56,7 +62,8 @@ func newPoller(cfg pollerConfig, sweeper *sweeper) *poller {
 	sweeper.queue, sweeper.lanes, sweeper.gates, sweeper.events = cfg.queue, newLaneTracker(), cfg.gates, cfg.events
 	return &poller{
 		pollerConfig: cfg, lanes: sweeper.lanes, sweeper: sweeper,
-		woken: make(chan struct{}, 1), assistWanted: make(chan struct{}, 1),
+		suspects: &suspects{queue: cfg.queue, lanes: sweeper.lanes, candidates: cfg.candidates, classify: cfg.classify, events: cfg.events},
+		woken:    make(chan struct{}, 1), assistWanted: make(chan struct{}, 1),
 	}
 }
 
@@ -113,8 +120,9 @@ func (p *poller) assist(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		due, room := p.plan(ctx, p.lanes.due(time.Now(), maxSources))
-		if len(due) == 0 || room == 0 {
+		due, suspect := p.suspects.next(p.lanes.due(time.Now(), maxSources))
+		due, room := p.plan(ctx, due)
+		if len(due) == 0 || room == 0 || suspect != nil {
 			continue
 		}
 		if _, err := p.claim(ctx, due, room, room >= slotThreshold); err != nil && !errors.Is(err, store.ErrNoSlot) {
@@ -177,10 +185,15 @@ func (p *poller) round(ctx context.Context) (time.Duration, error) {
 		p.sweeper.request()
 		p.hintDefaultLanes()
 	}
-	due, room := p.plan(ctx, p.lanes.due(time.Now(), maxSources))
+	due, suspect := p.suspects.next(p.lanes.due(time.Now(), maxSources))
+	due, room := p.plan(ctx, due)
 	if len(due) > 0 {
 		if room == 0 {
 			return 0, nil
+		}
+		if suspect != nil {
+			p.sweeper.startIfDue(ctx, p.woken)
+			return 0, p.claimSuspect(ctx, suspect, due[0], room)
 		}
 		n, err := p.claim(ctx, due, room, p.slots.needed(max(room, p.budget.limit)))
 		p.sweeper.startIfDue(ctx, p.woken)
@@ -225,31 +238,80 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 	sources, rules := make([]store.Source, 0, len(due)), make([]*rule, 0, len(due))
 	for i, at := range due {
 		if rule := p.gates.rule(ctx, at); rule != nil {
-			sources, rules = append(sources, store.Source{Lane: at, Delay: rule.delay, Since: since[i], Running: p.handlers[at.Kind].kind.running(at.Attempts + 1)}), append(rules, rule)
+			sources, rules = append(sources, p.source(at, rule, since[i])), append(rules, rule)
 		}
 	}
 	if len(sources) == 0 {
 		p.learn(due, nil, nil, room, time.Now())
 		return 0, nil
 	}
-	// A claim is not cancelled when ctx ends: if its answer were lost, the tasks it
-	// took would wait for the end of their leases.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
-	defer cancel()
-	params := store.ClaimParams{Queue: p.queue, Worker: p.workerID, Lease: p.leaseLength, Limit: room, Sources: sources}
+	params := p.params(room, sources)
 	if inSlot {
 		params.Slot = p.slot
 	}
 	start := time.Now()
-	p.budget.claiming(room)
-	claims, err := p.claimRows(ctx, params)
-	p.budget.claimed(len(claims), room)
+	claims, _, err := p.send(ctx, room, func(ctx context.Context) ([]*store.Claim, error) { return p.claimRows(ctx, params) })
 	if err != nil {
+		if !errors.Is(err, store.ErrNoSlot) {
+			p.suspects.add(sources)
+		}
 		return 0, err
 	}
 	p.learn(due, rules, claims, room, start)
 	p.dispatch(claims, rules, start)
 	return len(claims), nil
+}
+
+// claimSuspect claims up to room tasks from a lane from which a claim failed, and passes
+// them to the dispatcher.
+func (p *poller) claimSuspect(ctx context.Context, suspect *suspect, at store.Lane, room int) error {
+	since, start, r := p.lanes.beginClaim([]store.Lane{at})[0], time.Now(), p.gates.rule(ctx, at)
+	if r == nil {
+		p.learn([]store.Lane{at}, nil, nil, room, start)
+		return nil
+	}
+	from := p.source(at, r, since)
+	claim := func(ctx context.Context, list []store.Candidate) ([]*store.Claim, bool, error) {
+		sent := time.Now()
+		claims, late, err := p.send(ctx, len(list), func(ctx context.Context) ([]*store.Claim, error) {
+			return p.claimKeys(ctx, p.params(len(list), []store.Source{from}), list)
+		})
+		if err == nil && len(claims) > 0 {
+			p.dispatch(claims, []*rule{r}, sent)
+		}
+		return claims, late, err
+	}
+	claims, complete, err := p.suspects.claim(ctx, suspect, from, room, claim)
+	if complete {
+		p.learn([]store.Lane{at}, []*rule{r}, claims, room, start)
+		return nil
+	}
+	p.lanes.advance(at, suspect.next, math.MinInt64)
+	if len(claims) == 0 && troubleOf(p.classify(err), false) == outage {
+		return err
+	}
+	p.events.claimFailed(p.queue, err)
+	return nil
+}
+
+func (p *poller) source(at store.Lane, r *rule, since int64) store.Source {
+	return store.Source{Lane: at, Delay: r.delay, Since: since, Running: p.handlers[at.Kind].kind.running(at.Attempts + 1)}
+}
+
+func (p *poller) params(room int, sources []store.Source) store.ClaimParams {
+	return store.ClaimParams{Queue: p.queue, Worker: p.workerID, Lease: p.leaseLength, Limit: room, Sources: sources}
+}
+
+// send sends a claim of up to room tasks, and reports whether it timed out. It is not
+// cancelled when ctx ends: if its answer were lost, the tasks it took would wait for the
+// end of their leases.
+func (p *poller) send(ctx context.Context, room int, claim func(context.Context) ([]*store.Claim, error)) (claims []*store.Claim, late bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
+	defer cancel()
+	p.budget.claiming(room)
+	claims, err = claim(ctx)
+	p.budget.claimed(len(claims), room)
+	return claims, ctx.Err() != nil, err
 }
 
 // learn records what a claim that began at start found in the lanes. A lane whose

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -134,5 +135,80 @@ func TestRefusedSettlementDelaysNoOtherTask(t *testing.T) {
 			}
 		}
 		stop()
+	})
+}
+
+// TestRefusedClaimDelaysNoOtherTask: the database refuses to let some tasks in the middle
+// of a lane be claimed, with errors of all classes. The others run, in this lane and in
+// another one, the log names the refused ones, and they run when the database lets them.
+func TestRefusedClaimDelaysNoOtherTask(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		if engine == testdb.TiDB {
+			t.Skip("it has no triggers")
+		}
+		db := testdb.Open(t, engine)
+		var log lockedBuilder
+		q, err := falldue.New(db, falldue.Config{
+			Concurrency: 100, DoneRetention: time.Hour, PollInterval: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		refuse := refusalsOf(engine)
+		for _, statement := range refuse.claim {
+			db.MustExec(statement)
+		}
+		kind, plain := falldue.NewKind[string]("k", falldue.KindConfig{}), falldue.NewKind[string]("plain", falldue.KindConfig{})
+		var ran sync.Map // ids
+		for _, k := range []falldue.Kind[string]{kind, plain} {
+			falldue.Handle(q, k, func(_ context.Context, task falldue.Task[string]) error {
+				ran.Store(task.ID, true)
+				return nil
+			})
+		}
+		args := make([]string, 1000)
+		poison := map[int]string{}
+		for i, code := range refuse.codes {
+			poison[500+i*i] = code
+			args[500+i*i] = "poison " + code
+		}
+		ids, err := kind.EnqueueMany(t.Context(), q, args, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others, err := plain.EnqueueMany(t.Context(), q, make([]string, 10), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := runUntil(t, q)
+		for i, id := range append(ids, others...) {
+			if poison[i] == "" {
+				waitFor(t, "task "+strconv.Itoa(i)+" to run", func() bool { _, ok := ran.Load(id); return ok })
+			}
+		}
+		late, err := kind.Enqueue(t.Context(), q, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "a later task of the lane to run", func() bool { _, ok := ran.Load(late); return ok })
+		waitFor(t, "the log", func() bool { return strings.Contains(log.String(), "refuses to let tasks be claimed") })
+		stop()
+		for i := range poison {
+			if _, ok := ran.Load(ids[i]); ok {
+				t.Errorf("task %d ran, which the database refuses with %s", i, poison[i])
+			}
+		}
+
+		for _, trigger := range []string{"refuse", "abort", "undo", "twice"} {
+			_, _ = db.Exec("drop trigger if exists " + trigger + map[bool]string{true: " on falldue_tasks"}[engine == testdb.Postgres])
+		}
+		defer runUntil(t, q)()
+		for i := range poison {
+			waitFor(t, "a task that is no longer refused", func() bool { _, ok := ran.Load(ids[i]); return ok })
+		}
 	})
 }

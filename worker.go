@@ -53,7 +53,7 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 			gates:  gates{handledKinds(handlers), readablePolicies{known, name, events}},
 			budget: budget, slot: s.SlotName(name, kindsOf(handlers, name)),
 
-			claimRows: s.Claim, dispatch: d.take, behind: w.settler.behind,
+			claimRows: s.Claim, candidates: s.Candidates, claimKeys: s.ClaimKeys, classify: s.Server().Classify, dispatch: d.take, behind: w.settler.behind,
 			claimsAtOnce: statements.ClaimsAtOnce(s.Server()), parallelClaims: caps.LockRows, events: events,
 		}, &sweeper{every: cfg.PollInterval, heads: finder.Find, look: finder.Look})
 		w.pollers[name], w.dispatchers[name] = p, d

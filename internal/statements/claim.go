@@ -115,26 +115,31 @@ func (b *builder) delays(formulas []sqlgen.Formula) string {
 // f is nil for a lane without a delay.
 func ClaimLane(s dialect.Server, tables dialect.Tables, f *sqlgen.Formula) Stmt {
 	b := newBuilder(s, tables)
-	b.set("found", ClaimedColumns.list("", map[string]string{
-		"place": "1", "anchor": "updated_at", "now": "{now}", "previous": "rtrim(claimed_by)", // the sql_mode PAD_CHAR_TO_FULL_LENGTH pads it
-		"first_attempted_at": "case when attempts = 0 then {now} else first_attempted_at end",
-	}))
+	b.set("found", b.foundColumns(""))
+	b.setDueInLane(f)
+	return b.stmt(`
+select {found} from {tasks}
+where {due in lane}
+order by updated_at limit :limit{for update}`)
+}
+
+// setDueInLane sets the fragment {due in lane}, the condition that a task is in a
+// lane and due. Parameters: queue, those of [SetLane], since. f is nil for a lane
+// without a delay.
+func (b *builder) setDueInLane(f *sqlgen.Formula) {
+	b.set("due in lane", "{in lane} and updated_at >= {moment {int :since}} and updated_at <= {due until}{readable}")
 	b.setInLane(laneParam)
 	b.set("due until", "{now}")
 	if f != nil {
-		b.set("delay", func() string { return f.MicrosSQL(s, b.typed(b.param("attempts"), Int)) })
+		b.set("delay", func() string { return f.MicrosSQL(b.server, b.typed(b.param("attempts"), Int)) })
 		b.set("due until", "{shift {now}, -({delay})}")
 	}
 	b.set("readable", "")
-	if s.Caps.DynamicTypes {
+	if b.server.Caps.DynamicTypes {
 		// Nobody could claim a row with text in place of a number, and it would
 		// stay the first of its lane for ever.
 		b.set("readable", " and typeof(fence) = 'integer' and typeof(max_attempts) = 'integer'")
 	}
-	return b.stmt(`
-select {found} from {tasks}
-where {in lane} and updated_at >= {moment {int :since}} and updated_at <= {due until}{readable}
-order by updated_at limit :limit{for update}`)
 }
 
 // Take claims tasks by id and fence. It is a compare-and-set, and thereby

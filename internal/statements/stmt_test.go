@@ -44,6 +44,8 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	const room = 2
 	all := map[string]statements.Stmt{
 		"take":              statements.Take(s, tables, room),
+		"pick":              statements.Pick(s, tables, room),
+		"candidates":        statements.Candidates(s, tables, &arctan),
 		"sweep":             statements.Sweep(s, tables),
 		"delete":            statements.Delete(s, tables, room),
 		"finish":            statements.Finish(s, tables, room),

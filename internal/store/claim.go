@@ -193,6 +193,12 @@ func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 			return nil, err
 		}
 	}
+	return s.takeAll(ctx, x, p, found)
+}
+
+// takeAll claims tasks that were found in the same transaction, and returns those that it
+// could claim.
+func (s *Store) takeAll(ctx context.Context, x runner, p ClaimParams, found []*Claim) ([]*Claim, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -216,7 +222,7 @@ func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 	return slices.DeleteFunc(found, func(c *Claim) bool { return !owned[c.ID] }), nil
 }
 
-// take claims tasks that were found, whose state is running while they run, and returns
+// take claims tasks whose state is running while they run, and returns
 // how many rows it changed.
 func (s *Store) take(ctx context.Context, x runner, p ClaimParams, running string, found []*Claim) (int, error) {
 	if len(found) == 0 {

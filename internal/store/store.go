@@ -4,7 +4,7 @@
 //
 // The file exec.go runs the statements, and begins with a table of the ways to do so.
 // The other files have one subject each: enqueue, copy, claim, slots, settle, sweep,
-// clean, inspect, policies.
+// pick, clean, inspect, policies.
 package store
 
 import (
@@ -182,6 +182,8 @@ type (
 	Entry = statements.Entry
 	// Key identifies a claim by the task and the fence.
 	Key = statements.Key
+	// Candidate is a due task that a worker might claim.
+	Candidate = statements.Candidate
 	// Task is a row of the table of tasks.
 	Task = statements.Task
 	// Count is how many tasks of a queue and a kind are in a state.

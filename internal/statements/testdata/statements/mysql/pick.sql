@@ -1,0 +1,2 @@
+select 1, t.id, t.fence, t.max_attempts, coalesce(timestampdiff(microsecond, '1970-01-01', t.updated_at), -1), coalesce(timestampdiff(microsecond, '1970-01-01', case when t.attempts = 0 then utc_timestamp(6) else t.first_attempted_at end), -1), coalesce(timestampdiff(microsecond, '1970-01-01', t.created_at), -1), coalesce(timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), -1), rtrim(t.claimed_by), t.payload from `falldue_tasks` t where (t.id, t.fence) in ((?, ?), (?, ?)) for update skip locked
+-- binds: task_id[0], task_fence[0], task_id[1], task_fence[1]

@@ -1,0 +1,2 @@
+select 1, t.id, t.fence, t.max_attempts, cast(t.updated_at as integer), cast(case when t.attempts = 0 then (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 else t.first_attempted_at end as integer), cast(t.created_at as integer), cast((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 as integer), rtrim(t.claimed_by), t.payload from "falldue_tasks" t where (t.id, t.fence) in (values (?, ?), (?, ?))
+-- binds: task_id[0], task_fence[0], task_id[1], task_fence[1]

@@ -1,0 +1,55 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// Candidates returns the keys of up to limit due tasks of a lane, in the order of their
+// anchors and ids, beginning after the task with the anchor from.Since and the id after.
+func (s *Store) Candidates(ctx context.Context, queue string, from Source, after int64, limit int) (list []Candidate, err error) {
+	key := stmtKey{name: "candidates"}
+	if from.formula() != nil {
+		key.formulas = s.numbersOf([]*Delay{from.Delay})
+	}
+	stmt := s.stmt(key, func() statements.Stmt { return statements.Candidates(s.server, s.tables, from.formula()) })
+	values := statements.Values{"queue": queue, "since": from.Since, "after": after, "limit": limit}
+	statements.SetLane(values, from.Lane)
+	err = s.read(ctx, stmt, values, func() { list = nil }, func(r row) error {
+		var c Candidate
+		err := statements.CandidateColumns.Scan(r, &c)
+		list = append(list, c)
+		return err
+	})
+	return list, err
+}
+
+// ClaimKeys claims those of the candidates from p's one source that are as they were, and
+// returns them in the order of their anchors.
+func (s *Store) ClaimKeys(ctx context.Context, p ClaimParams, list []Candidate) ([]*Claim, error) {
+	anchors, rows := map[int64]int64{}, statements.FenceColumns.Rows(len(list), func(i int) *Key { return &list[i].Key })
+	for _, c := range list {
+		anchors[c.TaskID] = c.Anchor
+	}
+	return inTx(ctx, s, func(x runner) ([]*Claim, error) {
+		var found []*Claim
+		err := x.query(ctx, s.batch("pick", len(list), statements.Pick), nil, rows, func(r row) error {
+			c, err := scanClaim(r, p.Sources)
+			if err != nil {
+				return err
+			}
+			if c.Anchor == max(anchors[c.ID], -1<<62) {
+				found = append(found, c)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(found, func(a, b *Claim) int { return cmp.Or(cmp.Compare(a.Anchor, b.Anchor), cmp.Compare(a.ID, b.ID)) })
+		return s.takeAll(ctx, x, p, found)
+	})
+}

@@ -1,0 +1,148 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// refusingLane is a lane in memory, whose tasks have the anchor 1e15 each. It refuses
+// claims of some of them.
+type refusingLane struct {
+	at      store.Lane
+	tasks   []int64
+	refuses func(id int64) bool
+	sent    int // claims and lists of candidates
+	claimed []int64
+}
+
+func (l *refusingLane) take(from store.Source, ids []int64) (claims []*store.Claim, err error) {
+	l.sent++
+	if slices.ContainsFunc(ids, l.refuses) {
+		return nil, errors.New("no")
+	}
+	for _, id := range ids {
+		claims = append(claims, &store.Claim{Claimed: statements.Claimed{Place: 1, ID: id, Anchor: 1e15, Now: 1e15}, From: from.Lane})
+	}
+	l.claimed = append(l.claimed, ids...)
+	l.tasks = slices.DeleteFunc(l.tasks, func(id int64) bool { return slices.Contains(ids, id) })
+	return claims, nil
+}
+
+// poller returns a poller of a queue that has only this lane.
+func (l *refusingLane) poller(class dialect.Class, log *strings.Builder) *poller {
+	p := newPoller(pollerConfig{
+		queue: "default", budget: newBudget(1e9, 0), events: events{slog.New(slog.NewTextHandler(log, nil))}, behind: func() bool { return false },
+		gates: gates{handledKinds{"k": {rule: newRule(backoff.Zizq())}}}, classify: func(error) dialect.Class { return class },
+		handlers: map[string]*handler{"k": {}},
+		claimRows: func(_ context.Context, p store.ClaimParams) ([]*store.Claim, error) {
+			return l.take(p.Sources[0], slices.Clone(l.tasks[:min(len(l.tasks), p.Limit)]))
+		},
+		candidates: func(_ context.Context, _ string, _ store.Source, after int64, limit int) (list []store.Candidate, _ error) {
+			l.sent++
+			for _, id := range l.tasks {
+				if id > after && len(list) < limit {
+					list = append(list, store.Candidate{Key: store.Key{TaskID: id}, Anchor: 1e15})
+				}
+			}
+			return list, nil
+		},
+		claimKeys: func(_ context.Context, p store.ClaimParams, list []store.Candidate) ([]*store.Claim, error) {
+			var ids []int64
+			for _, c := range list {
+				ids = append(ids, c.TaskID)
+			}
+			return l.take(p.Sources[0], ids)
+		},
+		dispatch: func([]*store.Claim, []*rule, time.Time) {},
+	}, &sweeper{every: time.Second, look: func(context.Context, []store.Source) ([]store.Head, error) { return nil, nil }, heads: func(context.Context) ([]store.Head, error) {
+		if len(l.tasks) == 0 {
+			return nil, nil
+		}
+		return []store.Head{{Head: statements.Head{Lane: l.at, Anchor: 1e15, Now: 1e15 + 1e6}}}, nil
+	}})
+	return p
+}
+
+// TestPollerStepsOverRefusedTasks: whatever the class of the error, a poller claims the
+// tasks that the database does not refuse by few statements, names one that it refuses in
+// the log once a minute, and claims it when the database lets it.
+func TestPollerStepsOverRefusedTasks(t *testing.T) {
+	t.Parallel()
+	for _, class := range classes {
+		synctest.Test(t, func(t *testing.T) {
+			var log strings.Builder
+			mended := false
+			l := &refusingLane{
+				at:      store.Lane{State: statements.StateOpen, Kind: "k"},
+				refuses: func(id int64) bool { return !mended && (id == 300 || id == 700 || id == 701) },
+			}
+			for id := range int64(1000) {
+				l.tasks = append(l.tasks, id)
+			}
+			p := l.poller(class, &log)
+			run := func(d time.Duration) {
+				ctx, cancel := context.WithTimeout(t.Context(), d)
+				defer cancel()
+				p.loop(ctx)
+			}
+			run(50 * time.Second)
+			if len(l.claimed) != 997 {
+				t.Errorf("%v: claimed %d tasks, want 997", class, len(l.claimed))
+			}
+			if l.sent > 300 {
+				t.Errorf("%v: %d statements in 50 seconds", class, l.sent)
+			}
+			if n := strings.Count(log.String(), "refuses to let tasks be claimed"); n != 1 {
+				t.Errorf("%v: the log has %d lines about it:\n%s", class, n, log.String())
+			}
+			mended = true
+			run(3 * time.Minute)
+			if len(l.claimed) != 1000 || len(p.suspects.known) != 0 {
+				t.Errorf("%v: claimed %d tasks in all, want 1000; %d lanes are suspect", class, len(l.claimed), len(p.suspects.known))
+			}
+		})
+	}
+}
+
+// TestADatabaseThatRefusesAllClaimsIsNotFlooded: while the database refuses all claims, a
+// poller sends few, and claims everything when it does no longer.
+func TestADatabaseThatRefusesAllClaimsIsNotFlooded(t *testing.T) {
+	t.Parallel()
+	for _, class := range classes {
+		if troubleOf(class, false) == refusal {
+			continue // each of the tasks is refused
+		}
+		synctest.Test(t, func(t *testing.T) {
+			var log strings.Builder
+			away := true
+			l := &refusingLane{at: store.Lane{State: statements.StateOpen, Kind: "k"}, refuses: func(int64) bool { return away }}
+			for id := range int64(1000) {
+				l.tasks = append(l.tasks, id)
+			}
+			p := l.poller(class, &log)
+			for range 2 {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				p.loop(ctx)
+				cancel()
+				if away && l.sent > 100 {
+					t.Errorf("%v: %d statements in 20 seconds", class, l.sent)
+				}
+				away = false
+			}
+			if len(l.claimed) != 1000 {
+				t.Errorf("%v: claimed %d tasks, want 1000", class, len(l.claimed))
+			}
+		})
+	}
+}
