@@ -41,11 +41,19 @@ func (x execution) settlement() store.Settlement {
 	e.TaskID, e.Fence = c.ID, c.Fence
 	if c.Previous != "" {
 		e.Records = append(e.Records, store.Record{
-			Key: store.Key{TaskID: c.ID, Fence: c.Fence - 1}, Attempt: c.Attempts - 1, Outcome: statements.OutcomeLost, Worker: c.Previous,
+			Key: store.Key{TaskID: c.ID, Fence: c.Fence - 1}, Attempt: c.From.Attempts, Outcome: statements.OutcomeLost, Worker: c.Previous,
 			Error: "the lease ended: the worker vanished",
 		})
 	}
 	return e
+}
+
+// refund is the AttemptsDelta of a settlement whose attempt does not count.
+func (x execution) refund() int {
+	if x.claim.Exhausted {
+		return 0
+	}
+	return -1
 }
 
 // conclude returns the settlement of the claim after the handler returned err.
@@ -58,13 +66,13 @@ func (x execution) conclude(err error, took time.Duration) store.Settlement {
 	f := failureOf(err)
 	switch {
 	case f.act == actSnooze:
-		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, -1, f.wait.Microseconds()
+		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, x.refund(), f.wait.Microseconds()
 		return e
 	case errors.Is(err, ErrStopping) && (f.act == actNone || f.act == actDiscard && f.isCancellation()):
 		// The task is not to blame: it is due again at once. An outcome that the
 		// handler asked for still holds, such as the wait of a RetryAfter, but not a
 		// Discard of the cancellation itself.
-		e.State, e.AttemptsDelta = statements.StateSnoozed, -1
+		e.State, e.AttemptsDelta = statements.StateSnoozed, x.refund()
 		return e
 	}
 	e.Error = notNull(clean(err.Error()))
@@ -103,10 +111,10 @@ func (x execution) exhausted(next time.Duration) bool {
 // last attempt was lost, or the limit is lower now than when it failed.
 func (x execution) attemptsExhausted(most int) store.Settlement {
 	e := x.settlement()
-	e.State, e.AttemptsDelta = statements.StateDead, -1
-	e.Error = notNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished", x.claim.Attempts-1, most, x.claim.Previous))
+	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
+	e.Error = notNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished", x.claim.From.Attempts, most, x.claim.Previous))
 	if x.claim.Previous == "" {
-		e.Error = notNull(fmt.Sprintf("%d attempts have failed, and %d are allowed now", x.claim.Attempts-1, most))
+		e.Error = notNull(fmt.Sprintf("%d attempts have failed, and %d are allowed now", x.claim.From.Attempts, most))
 	}
 	return e
 }
@@ -115,7 +123,7 @@ func (x execution) attemptsExhausted(most int) store.Settlement {
 // highest number. Its next claims would all have the same fence.
 func (x execution) fencesExhausted() store.Settlement {
 	e := x.settlement()
-	e.State, e.AttemptsDelta = statements.StateDead, -1
+	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
 	e.Error = notNull(fmt.Sprintf("the fence is %d, the highest that there is: no claim of this task can have a higher one", x.claim.Fence))
 	return e
 }
@@ -124,7 +132,7 @@ func (x execution) fencesExhausted() store.Settlement {
 // the row as the claim found it, except for the fence.
 func (x execution) release() store.Settlement {
 	e := x.settlement()
-	e.State, e.AttemptsDelta = x.claim.From.State, -1
+	e.State, e.AttemptsDelta = x.claim.From.State, x.refund()
 	e.Wait = x.claim.Anchor - x.claim.Now - time.Since(x.claimed).Microseconds()
 	return e
 }

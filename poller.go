@@ -295,7 +295,7 @@ func (p *poller) claimSuspect(ctx context.Context, suspect *suspect, at store.La
 }
 
 func (p *poller) source(at store.Lane, r *rule, since int64) store.Source {
-	return store.Source{Lane: at, Delay: r.delay, Since: since, Running: p.handlers[at.Kind].kind.running(at.Attempts + 1)}
+	return store.Source{Lane: at, Delay: r.delay, Since: since, Running: p.handlers[at.Kind].kind.running(at.Attempts + 1), MaxAttempts: r.policy.MaxAttempts()}
 }
 
 func (p *poller) params(room int, sources []store.Source) store.ClaimParams {

@@ -71,7 +71,7 @@ func (r *taskRun) getResult() sql.Null[string] {
 // execute runs the handler and returns the settlement of the claim, or false if the
 // claim no longer belongs to this worker.
 func (r *taskRun) execute(ctx context.Context) (store.Settlement, bool) {
-	if most := r.maxAttempts(); most > 0 && r.claim.Attempts > most {
+	if most := r.maxAttempts(); most > 0 && r.claim.Exhausted {
 		return r.attemptsExhausted(most), true
 	}
 	if r.claim.Fence == math.MaxInt64 {

@@ -48,7 +48,7 @@ with slot as materialized (select pg_try_advisory_xact_lock({int :slot}) or pg_t
 claimed as ({claim})
 select * from claimed union all select {no slot} from slot where not taken`
 
-	claimDue = `due as materialized (select l.place, l.running, t.* from {lanes}
+	claimDue = `due as materialized (select l.place, l.running, l.most, t.* from {lanes}
 cross join lateral (select {address} as version, fence, updated_at as anchor, claimed_by as previous from {tasks}
 where {in lane} and updated_at >= {moment l.since} and updated_at <= {shift {now}, -({delay})}
 order by updated_at limit :limit{for update}) t{if slot}
@@ -82,7 +82,7 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 	b.setInLane(func(c column) string { return "l." + c.Name })
 	b.set("delay", func() string { return b.delays(p.Formulas) })
 	b.set("address", cmp.Or(s.Caps.RowAddress, "id"))
-	b.setClaim("due.running")
+	b.setClaim("due.running", "case when t.max_attempts > 0 then t.max_attempts else due.most end")
 	b.set("claimed", ClaimedColumns.list("t.", map[string]string{
 		"place": "due.place", "anchor": "due.anchor", "now": "{now}", "previous": "due.previous",
 	}))
@@ -147,24 +147,28 @@ func (b *builder) setDueInLane(f *sqlgen.Formula) {
 // than the batch has, [Owned] selects those that the worker has taken. That does
 // not distinguish two claims of one worker: without row locks a worker must make
 // one claim at a time. The batch has [FenceColumns], with the fence before the
-// claim. Parameters: lease, worker, running (the state while the tasks run).
+// claim. Parameters: lease, worker, running (the state while the tasks run), most
+// (attempts, as for [Claim]).
 func Take(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	b.setClaim("{text :running}")
+	b.setClaim("{text :running}", "{int :most}")
 	return b.updateRows(FenceColumns.columns(), size, "{set claim}", anyClaim)
 }
 
 // setClaim sets the fragment {set claim}, which is what a claim writes into a
-// task t. running is the state of the task while it runs. Adding to attempts and
+// task t. running is the state of the task while it runs, and most its limit of
+// attempts: a claim of a task that has none left counts none, so that a worker that
+// dies before it settles the task leaves the row as it was. Adding to attempts and
 // fence must not overflow, nor must the date of zeros be written again, which MySQL
 // would refuse: in one row that a user has edited, that would fail the whole claim.
 // MySQL and MariaDB assign from left to right and see what was assigned before.
-func (b *builder) setClaim(running string) {
+func (b *builder) setClaim(running, most string) {
 	b.set("running", running)
+	b.set("most", most)
 	b.set("set claim", strings.TrimSpace(`
 	first_attempted_at = case when t.attempts = 0 then {now} else {greatest t.first_attempted_at, {moment 0}} end,
 	attempted_at = {now},
-	attempts = {least t.attempts, 2147483646} + 1,
+	attempts = case when t.attempts < {most} then t.attempts + 1 else t.attempts end,
 	fence = {least t.fence, 9223372036854775806} + 1,
 	state = {running},
 	updated_at = {shift {now}, {int :lease}},

@@ -55,6 +55,8 @@ type WantedLane struct {
 	// Running is the state of the lane's tasks while they run: open, or snoozed if
 	// they are due as soon as their leases end.
 	Running string
+	// Most is the limit of attempts of tasks that have none of their own.
+	Most int
 }
 
 // SinceColumns are the columns of the batch of [Heads].
@@ -66,6 +68,7 @@ var SinceColumns = join(
 var LaneColumns = join(SinceColumns, Columns[WantedLane]{
 	col("formula", Int, func(w *WantedLane) any { return &w.Formula }),
 	col("running", Text, func(w *WantedLane) any { return &w.Running }),
+	col("most", Int, func(w *WantedLane) any { return &w.Most }),
 })
 
 // Claimed is a task as a claim returns it.

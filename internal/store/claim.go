@@ -30,6 +30,19 @@ type Source struct {
 	// Running is the state of the tasks while they run: open, or snoozed if they are
 	// due as soon as their leases end, without a delay.
 	Running string
+	// MaxAttempts is the policy's limit of attempts; 0 is no limit.
+	MaxAttempts int
+}
+
+// maxAttempts is the greatest number of attempts that a row can hold.
+const maxAttempts = 1<<31 - 1
+
+// most returns how many attempts a task has in all, if own is its own limit or 0.
+func (l Source) most(own int) int {
+	if own > 0 {
+		return own
+	}
+	return cmp.Or(l.MaxAttempts, maxAttempts)
 }
 
 // formula returns the formula of the lane's delay, or nil if there is no delay.
@@ -46,6 +59,9 @@ type Claim struct {
 	statements.Claimed
 	Attempts int  // the number of this attempt
 	From     Lane // the lane from which it was claimed
+	// Exhausted reports whether no attempt was left. The claim has counted none then, and
+	// Attempts is the number of the last one.
+	Exhausted bool
 }
 
 // scanClaim reads a row that a claim returns.
@@ -54,10 +70,14 @@ func scanClaim(r row, sources []Source) (*Claim, error) {
 	if err := statements.ClaimedColumns.Scan(r, &c.Claimed); err != nil {
 		return nil, err
 	}
+	c.Anchor = max(c.Anchor, -1<<62)
 	if c.Place > 0 {
-		c.From = sources[c.Place-1].Lane
+		from := sources[c.Place-1]
+		c.From, c.Attempts = from.Lane, from.Attempts+1
+		if c.Exhausted = from.Attempts >= from.most(c.MaxAttempts); c.Exhausted {
+			c.Attempts = min(from.Attempts, maxAttempts)
+		}
 	}
-	c.Anchor, c.Attempts = max(c.Anchor, -1<<62), min(c.From.Attempts, 1<<31-2)+1
 	return c, nil
 }
 
@@ -95,7 +115,7 @@ func (s *Store) claimAtOnce(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 	delays := delaysOf(p.Sources)
 	wanted := make([]statements.WantedLane, len(p.Sources))
 	for i, w := range p.Sources {
-		wanted[i] = statements.WantedLane{Lane: w.Lane, Since: w.Since, Formula: -1, Running: w.Running}
+		wanted[i] = statements.WantedLane{Lane: w.Lane, Since: w.Since, Formula: -1, Running: w.Running, Most: w.most(0)}
 		if w.formula() != nil {
 			wanted[i].Formula = int64(slices.IndexFunc(delays, func(d *Delay) bool { return d.text == w.Delay.text }))
 		}
@@ -204,12 +224,16 @@ func (s *Store) takeAll(ctx context.Context, x runner, p ClaimParams, found []*C
 	}
 	all := true
 	for _, running := range []string{statements.StateOpen, statements.StateSnoozed} {
-		some := slices.DeleteFunc(slices.Clone(found), func(c *Claim) bool { return p.Sources[c.Place-1].Running != running })
-		n, err := s.take(ctx, x, p, running, some)
-		if err != nil {
-			return nil, err
+		for _, most := range []int{maxAttempts, 0} {
+			some := slices.DeleteFunc(slices.Clone(found), func(c *Claim) bool {
+				return p.Sources[c.Place-1].Running != running || c.Exhausted != (most == 0)
+			})
+			n, err := s.take(ctx, x, p, statements.Values{"running": running, "most": most}, some)
+			if err != nil {
+				return nil, err
+			}
+			all = all && n == len(some)
 		}
-		all = all && n == len(some)
 	}
 	if all {
 		return found, nil
@@ -222,9 +246,9 @@ func (s *Store) takeAll(ctx context.Context, x runner, p ClaimParams, found []*C
 	return slices.DeleteFunc(found, func(c *Claim) bool { return !owned[c.ID] }), nil
 }
 
-// take claims tasks whose state is running while they run, and returns
-// how many rows it changed.
-func (s *Store) take(ctx context.Context, x runner, p ClaimParams, running string, found []*Claim) (int, error) {
+// take claims tasks with values of [statements.Take], and returns how many rows it
+// changed.
+func (s *Store) take(ctx context.Context, x runner, p ClaimParams, values statements.Values, found []*Claim) (int, error) {
 	if len(found) == 0 {
 		return 0, nil
 	}
@@ -232,7 +256,7 @@ func (s *Store) take(ctx context.Context, x runner, p ClaimParams, running strin
 	for _, c := range found {
 		c.Fence = statements.NextFence(c.Fence)
 	}
-	values := statements.Values{"worker": p.Worker, "lease": p.Lease.Microseconds(), "running": running}
+	values["worker"], values["lease"] = p.Worker, p.Lease.Microseconds()
 	result, err := x.exec(ctx, s.batch("take", len(found), statements.Take), values, fences)
 	if err != nil {
 		return 0, err
