@@ -48,6 +48,10 @@ func (e events) keepFailed(err error) {
 	e.log.Warn("falldue: cannot check that policies are stored", "error", err)
 }
 
+func (e events) policiesFailed(policies int, err error) {
+	e.log.Error("falldue: cannot read the policies of tasks", "policies", policies, "error", err)
+}
+
 // leaseLost reports a task whose lease was lost; when is "while the task ran" or
 // "before the task was settled".
 func (e events) leaseLost(c *store.Claim, when string) {

@@ -9,12 +9,12 @@ import (
 var NewOn = newQueue
 
 // KeepPolicies does what a worker does each minute.
-func KeepPolicies(ctx context.Context, q *Queue) error { return q.policies.keeper.restore(ctx) }
+func KeepPolicies(ctx context.Context, q *Queue) error { return q.keeper.restore(ctx) }
 
 // ForgetWhenStored makes a process check each policy at its next enqueue, as it does
 // after a minute.
 func ForgetWhenStored(q *Queue) {
-	k := q.policies.keeper
+	k := q.keeper
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for key, p := range k.known {

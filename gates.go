@@ -1,27 +1,26 @@
 package falldue
 
-import (
-	"context"
-
-	"github.com/falldue/falldue/internal/store"
-)
+import "github.com/falldue/falldue/internal/store"
 
 // A gate decides which lanes a claim leaves out. A lane that is left out costs a
 // claim nothing, however many tasks it holds.
 type gate interface {
 	// admit reports whether claims may take tasks from a lane. It may replace *r,
-	// the rule of the lane.
-	admit(ctx context.Context, at store.Lane, r **rule) bool
+	// the rule of the lane. A gate that does not know yet leaves the lane out. If
+	// later is not nil it then finds out, and calls later when claims may take tasks
+	// from the lane.
+	admit(at store.Lane, r **rule, later func()) bool
 }
 
 // gates are the gates of a queue, in the order in which they are called.
 type gates []gate
 
-// rule returns the rule of a lane, or nil if a gate leaves the lane out.
-func (g gates) rule(ctx context.Context, at store.Lane) *rule {
+// rule returns the rule of a lane, or nil if a gate leaves the lane out. For later see
+// gate.
+func (g gates) rule(at store.Lane, later func()) *rule {
 	var r *rule
 	for _, one := range g {
-		if !one.admit(ctx, at, &r) {
+		if !one.admit(at, &r, later) {
 			return nil
 		}
 	}
@@ -32,7 +31,7 @@ func (g gates) rule(ctx context.Context, at store.Lane) *rule {
 // of such a lane is its kind's.
 type handledKinds map[string]*handler
 
-func (h handledKinds) admit(_ context.Context, at store.Lane, r **rule) bool {
+func (h handledKinds) admit(at store.Lane, r **rule, _ func()) bool {
 	if h[at.Kind] == nil {
 		return false
 	}
@@ -43,20 +42,14 @@ func (h handledKinds) admit(_ context.Context, at store.Lane, r **rule) bool {
 // readablePolicies admits lanes whose tasks have no policy of their own, or a
 // policy that this process can read. That policy is then the rule of the lane.
 type readablePolicies struct {
-	policies *policies
-	queue    string
-	events   events
+	rules *ownRules
+	queue string
 }
 
-func (p readablePolicies) admit(ctx context.Context, at store.Lane, r **rule) bool {
+func (p readablePolicies) admit(at store.Lane, r **rule, later func()) bool {
 	if at.Policy == "" {
 		return true
 	}
-	own, err := p.policies.get(ctx, at.Policy)
-	if err != nil {
-		p.events.unreadablePolicy(p.queue, at.Kind, err)
-		return false
-	}
-	*r = own
-	return true
+	*r = p.rules.rule(p.queue, at, later)
+	return *r != nil
 }

@@ -1,7 +1,6 @@
 package falldue
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 // closed is a gate that admits no lane of a kind.
 type closed string
 
-func (c closed) admit(_ context.Context, at store.Lane, _ **rule) bool { return at.Kind != string(c) }
+func (c closed) admit(at store.Lane, _ **rule, _ func()) bool { return at.Kind != string(c) }
 
 func TestGatesLeaveLanesOut(t *testing.T) {
 	t.Parallel()
@@ -20,7 +19,7 @@ func TestGatesLeaveLanesOut(t *testing.T) {
 	g := gates{
 		handledKinds{"known": {rule: known}, "paused": {rule: known}},
 		closed("paused"),
-		readablePolicies{policies: &policies{loaded: map[string]loadedPolicy{"own": {rule: own}}}},
+		readablePolicies{rules: &ownRules{recent: map[string]ownRule{"own": {rule: own}}}},
 	}
 	for at, want := range map[store.Lane]*rule{
 		{Kind: "known"}:                known,
@@ -28,7 +27,7 @@ func TestGatesLeaveLanesOut(t *testing.T) {
 		{Kind: "unknown"}:              nil,
 		{Kind: "paused"}:               nil,
 	} {
-		if got := g.rule(t.Context(), at); got != want {
+		if got := g.rule(at, nil); got != want {
 			t.Errorf("in %+v the rule is %v, want %v", at, got, want)
 		}
 	}

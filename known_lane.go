@@ -46,7 +46,8 @@ const commitMargin = 50 * time.Millisecond
 // bound returns the anchor from which to look for tasks that come into the lane.
 func (f *knownLane) bound() int64 { return max(f.taken-commitMargin.Microseconds(), 0) }
 
-// firstTask is the first task of a lane, as a sweep or a look found it.
+// firstTask is the first task of a lane, as a sweep or a look found it. Its due time is
+// zero while the rule of the lane is not known.
 type firstTask struct {
 	store.Lane
 	due         time.Time

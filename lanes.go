@@ -195,6 +195,9 @@ func (l *laneTracker) swept(found []firstTask, now int64, start time.Time) {
 		}
 	}
 	for _, t := range found {
+		if t.due.IsZero() {
+			continue
+		}
 		f := l.lane(t.Lane)
 		if f.claimed != l.sweeps || t.precedes(f) {
 			l.find(f, t)
@@ -210,10 +213,24 @@ func (l *laneTracker) found(found []firstTask) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, t := range found {
+		if t.due.IsZero() {
+			continue
+		}
 		if f := l.lane(t.Lane); t.precedes(f) {
 			l.find(f, t)
 		}
 	}
+}
+
+// dueOf returns when the first task of a lane falls due, if that is the task with an
+// anchor. Otherwise the time is zero.
+func (l *laneTracker) dueOf(at store.Lane, anchor int64) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.lanes[at]; f != nil && f.anchor == anchor {
+		return f.due
+	}
+	return time.Time{}
 }
 
 // find records the first task of a lane.

@@ -60,11 +60,13 @@ const maxSources = 128
 
 func newPoller(cfg pollerConfig, sweeper *sweeper) *poller {
 	sweeper.queue, sweeper.lanes, sweeper.gates, sweeper.events = cfg.queue, newLaneTracker(), cfg.gates, cfg.events
-	return &poller{
+	p := &poller{
 		pollerConfig: cfg, lanes: sweeper.lanes, sweeper: sweeper,
 		suspects: &suspects{queue: cfg.queue, lanes: sweeper.lanes, candidates: cfg.candidates, classify: cfg.classify, events: cfg.events},
 		woken:    make(chan struct{}, 1), assistWanted: make(chan struct{}, 1),
 	}
+	sweeper.wake = func() { signal(p.woken) }
+	return p
 }
 
 // hint records that a lane has a task that falls due after wait, and wakes the
@@ -121,7 +123,7 @@ func (p *poller) assist(ctx context.Context) {
 			return
 		}
 		due, suspect := p.suspects.next(p.lanes.due(time.Now(), maxSources))
-		due, room := p.plan(ctx, due)
+		due, room := p.plan(due)
 		if len(due) == 0 || room == 0 || suspect != nil {
 			continue
 		}
@@ -143,13 +145,13 @@ func (p *poller) room() int {
 // plan returns from which of the lanes that are due to claim next, and how many tasks.
 // It claims ahead from lanes that come before the first one that allows none, and only
 // while no handler is free: otherwise tasks of the others would never get one.
-func (p *poller) plan(ctx context.Context, due []store.Lane) ([]store.Lane, int) {
+func (p *poller) plan(due []store.Lane) ([]store.Lane, int) {
 	if len(due) == 0 {
 		return nil, p.room()
 	}
 	ahead, lanes := maxPrefetch, 0
 	for _, at := range due {
-		n := p.ahead(ctx, at)
+		n := p.ahead(at)
 		if n == 0 {
 			break
 		}
@@ -164,8 +166,8 @@ func (p *poller) plan(ctx context.Context, due []store.Lane) ([]store.Lane, int)
 
 // ahead returns how many tasks of a lane may be claimed ahead. It is 0 for last
 // attempts, which would be used up if the worker died before they start.
-func (p *poller) ahead(ctx context.Context, at store.Lane) int {
-	rule := p.gates.rule(ctx, at)
+func (p *poller) ahead(at store.Lane) int {
+	rule := p.gates.rule(at, nil)
 	if rule == nil {
 		return maxPrefetch // a claim leaves the lane out
 	}
@@ -183,20 +185,25 @@ func (p *poller) round(ctx context.Context) (time.Duration, error) {
 	if now := time.Now(); !now.Before(p.nextRequest) && p.sweepRequested.Swap(false) {
 		p.nextRequest = now.Add(requestPause)
 		p.sweeper.request()
+		if p.claimsAtOnce { // else each lane is a statement of its own
+			p.hintDefaultLanes()
+		}
+	}
+	if p.sweeper.isLate() {
 		p.hintDefaultLanes()
 	}
 	due, suspect := p.suspects.next(p.lanes.due(time.Now(), maxSources))
-	due, room := p.plan(ctx, due)
+	due, room := p.plan(due)
 	if len(due) > 0 {
 		if room == 0 {
 			return 0, nil
 		}
 		if suspect != nil {
-			p.sweeper.startIfDue(ctx, p.woken)
+			p.sweeper.startIfDue(ctx)
 			return 0, p.claimSuspect(ctx, suspect, due[0], room)
 		}
 		n, err := p.claim(ctx, due, room, p.slots.needed(max(room, p.budget.limit)))
-		p.sweeper.startIfDue(ctx, p.woken)
+		p.sweeper.startIfDue(ctx)
 		if errors.Is(err, store.ErrNoSlot) {
 			await(ctx, nil, p.slots.refused())
 			return 0, nil
@@ -205,7 +212,7 @@ func (p *poller) round(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	p.slots.claimed(0, room)
-	p.sweeper.startIfDue(ctx, p.woken)
+	p.sweeper.startIfDue(ctx)
 	until := p.sweeper.next()
 	if first, ok := p.lanes.next(); ok && first.Before(until) {
 		until = first
@@ -218,11 +225,7 @@ func (p *poller) round(ctx context.Context) (time.Duration, error) {
 
 // hintDefaultLanes marks the lanes of new tasks without options due. The tasks of which
 // others notify are most often there, and start in half the time without a sweep first.
-// Where each lane is a statement of its own, it does nothing.
 func (p *poller) hintDefaultLanes() {
-	if !p.claimsAtOnce {
-		return
-	}
 	now := time.Now()
 	for name, h := range p.handlers {
 		if h.kind.Queue == p.queue {
@@ -237,7 +240,7 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 	since := p.lanes.beginClaim(due)
 	sources, rules := make([]store.Source, 0, len(due)), make([]*rule, 0, len(due))
 	for i, at := range due {
-		if rule := p.gates.rule(ctx, at); rule != nil {
+		if rule := p.gates.rule(at, func() { p.hint(at, 0) }); rule != nil {
 			sources, rules = append(sources, p.source(at, rule, since[i])), append(rules, rule)
 		}
 	}
@@ -265,7 +268,7 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 // claimSuspect claims up to room tasks from a lane from which a claim failed, and passes
 // them to the dispatcher.
 func (p *poller) claimSuspect(ctx context.Context, suspect *suspect, at store.Lane, room int) error {
-	since, start, r := p.lanes.beginClaim([]store.Lane{at})[0], time.Now(), p.gates.rule(ctx, at)
+	since, start, r := p.lanes.beginClaim([]store.Lane{at})[0], time.Now(), p.gates.rule(at, func() { p.hint(at, 0) })
 	if r == nil {
 		p.learn([]store.Lane{at}, nil, nil, room, start)
 		return nil

@@ -21,11 +21,11 @@ import (
 // The database holds any number of named queues in which tasks wait. A Queue is
 // safe for concurrent use. It starts no goroutine before [Queue.Run].
 type Queue struct {
-	cfg      Config
-	db       *sqlx.DB
-	store    *store.Store
-	policies *policies
-	insert   enqueueFunc
+	cfg    Config
+	db     *sqlx.DB
+	store  *store.Store
+	keeper *policyKeeper
+	insert enqueueFunc
 
 	mu          sync.Mutex
 	handlers    map[string]*handler
@@ -66,7 +66,7 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 	}
 	s := store.New(db, server, store.Options{Tables: cfg.tables(), RetainDone: cfg.DoneRetention > 0, Notify: cfg.Notify || cfg.Listen != nil})
 	keeper := newPolicyKeeper(s, events{cfg.Logger})
-	q := &Queue{cfg: cfg, db: db, store: s, policies: newPolicies(s, keeper), handlers: map[string]*handler{}}
+	q := &Queue{cfg: cfg, db: db, store: s, keeper: keeper, handlers: map[string]*handler{}}
 	insert := enqueueFunc(func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
 		return s.Enqueue(ctx, tx, tasks.entries)
 	})
@@ -134,7 +134,7 @@ func (q *Queue) Run(ctx context.Context) error {
 		return err
 	}
 	handlers := maps.Clone(q.handlers)
-	w := newWorker(q.cfg, q.store, q.policies, handlers)
+	w := newWorker(q.cfg, q.store, q.keeper, handlers)
 	q.worker = w
 	q.mu.Unlock()
 	defer func() {

@@ -23,6 +23,7 @@ type sweeper struct {
 	lanes  *laneTracker
 	gates  gates
 	events events
+	wake   func() // tells the poller that a task was found
 	// Only one turn at a time uses these:
 	reported map[corruption]bool // by the last sweep
 	sweepAt  time.Time           // from when on a turn is a sweep
@@ -34,6 +35,7 @@ type sweeper struct {
 	last time.Time     // when the last turn ended
 	cost time.Duration // how long it took
 	busy bool          // a turn runs
+	late time.Time     // when it will have taken longer than the interval
 	err  error         // of the last turn, until the poller has it
 }
 
@@ -54,17 +56,30 @@ type corruption struct {
 	what string
 }
 
-// never is when the next turn is due while one runs, and nobody asks for another.
+// never is how far off the next turn is while one runs, unless somebody asks for it.
 const never = 100 * 365 * 24 * time.Hour
 
-// next returns when the next turn is due.
+// next returns when the next turn is due, or when the one that runs is late.
 func (s *sweeper) next() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.busy {
-		return time.Now().Add(never)
+		return s.late
 	}
 	return s.at
+}
+
+// isLate reports, once in each interval, whether a turn runs that takes longer than
+// that. What a poll would find is not found meanwhile.
+func (s *sweeper) isLate() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if !s.busy || now.Before(s.late) {
+		return false
+	}
+	s.late = now.Add(s.every)
+	return true
 }
 
 // failure returns the error of the last turn, once.
@@ -76,15 +91,15 @@ func (s *sweeper) failure() error {
 	return err
 }
 
-// startIfDue starts a turn if one is due, and signals ended when it has ended. A turn
-// may take long, and claims go on meanwhile.
-func (s *sweeper) startIfDue(ctx context.Context, ended chan struct{}) {
+// startIfDue starts a turn if one is due, and wakes the poller when it has ended. A
+// turn may take long, and claims go on meanwhile.
+func (s *sweeper) startIfDue(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.busy || time.Now().Before(s.at) {
 		return
 	}
-	s.busy = true
+	s.busy, s.late = true, time.Now().Add(s.every)
 	s.running.Go(func() {
 		err := s.turn(ctx)
 		s.mu.Lock()
@@ -92,7 +107,7 @@ func (s *sweeper) startIfDue(ctx context.Context, ended chan struct{}) {
 		if s.busy, s.err = false, err; err != nil {
 			s.at = time.Now()
 		}
-		signal(ended)
+		s.wake()
 	})
 }
 
@@ -124,7 +139,7 @@ func (s *sweeper) turn(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.lanes.found(s.firstTasks(ctx, heads, start))
+		s.lanes.found(s.firstTasks(heads, start))
 		s.schedule(start, s.sweepAt) // what a look cannot find, a sweep will
 		return nil
 	}
@@ -138,28 +153,41 @@ func (s *sweeper) turn(ctx context.Context) error {
 	if len(heads) > 0 {
 		now = heads[0].Now
 	}
-	found := s.firstTasks(ctx, heads, start)
+	found := s.firstTasks(heads, start)
 	s.sweepAt = time.Now().Add(sweepShare * time.Since(start))
 	s.schedule(start, start.Add(never)) // before others may empty the lanes that were found
 	s.lanes.swept(found, now, start)
 	return nil
 }
 
-// firstTasks returns the first tasks of the lanes from which claims may take tasks.
-func (s *sweeper) firstTasks(ctx context.Context, heads []store.Head, start time.Time) []firstTask {
+// firstTasks returns the first tasks of lanes. Those of lanes that the gates leave out
+// are not timed.
+func (s *sweeper) firstTasks(heads []store.Head, start time.Time) []firstTask {
 	found := make([]firstTask, 0, len(heads))
 	for _, h := range heads {
 		if h.Corrupt != nil {
 			continue
 		}
-		if rule := s.gates.rule(ctx, h.Lane); rule != nil {
-			found = append(found, firstTask{
-				Lane: h.Lane, due: start.Add(rule.delayIn(h.Lane) - store.Duration(h.Now-max(h.Anchor, 0))),
-				anchor: max(h.Anchor, earliestMoment), now: h.Now, unclaimable: h.Anchor < firstAnchor,
-			})
+		t := firstTask{Lane: h.Lane, anchor: max(h.Anchor, earliestMoment), now: h.Now, unclaimable: h.Anchor < firstAnchor}
+		rule := s.gates.rule(h.Lane, nil)
+		if rule == nil {
+			// There may be more lanes than rules that are remembered.
+			if t.due = s.lanes.dueOf(h.Lane, t.anchor); t.due.IsZero() {
+				rule = s.gates.rule(h.Lane, func() { s.findLater(h, start) })
+			}
 		}
+		if rule != nil {
+			t.due = start.Add(rule.delayIn(h.Lane) - store.Duration(h.Now-max(h.Anchor, 0)))
+		}
+		found = append(found, t)
 	}
 	return found
+}
+
+// findLater records the first task of a lane that the gates left out at first.
+func (s *sweeper) findLater(h store.Head, start time.Time) {
+	s.lanes.found(s.firstTasks([]store.Head{h}, start))
+	s.wake()
 }
 
 // report reports the corrupt lanes that the last sweep did not find.

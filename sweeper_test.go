@@ -86,6 +86,7 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 		s := &sweeper{
 			queue: "default", every: time.Second, lanes: newLaneTracker(), events: events{slog.New(slog.DiscardHandler)},
 			gates: gates{handledKinds{"k": {rule: newRule(backoff.Constant(0))}}},
+			wake:  func() {},
 			heads: func(context.Context) ([]store.Head, error) {
 				sweeps++
 				found := heads // a statement sees what was there when it began
@@ -113,11 +114,10 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 			s.makeDueSoon()
 		}
 		s.lanes.hint(emptied.Lane, time.Now())
-		ended := make(chan struct{}, 1)
 		for time.Since(began) < time.Minute {
 			empty()
 			time.Sleep(time.Until(s.next()))
-			s.startIfDue(t.Context(), ended)
+			s.startIfDue(t.Context())
 			s.running.Wait()
 			if s.cost == lookTime && len(s.lanes.due(time.Now(), maxSources)) != 1 {
 				t.Fatal("a look did not find the task")
@@ -134,7 +134,7 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 		for len(s.lanes.due(time.Now(), maxSources)) == 0 || s.lanes.lane(late.Lane).due.IsZero() {
 			empty()
 			time.Sleep(time.Until(s.next()))
-			s.startIfDue(t.Context(), ended)
+			s.startIfDue(t.Context())
 			s.running.Wait()
 		}
 		if took := time.Since(began); took > sweepShare*sweepTime+time.Second {

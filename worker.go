@@ -30,7 +30,7 @@ type role interface {
 	work(ctx context.Context)
 }
 
-func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]*handler) *worker {
+func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[string]*handler) *worker {
 	w := &worker{
 		id: cfg.workerID(), shutdownTimeout: cfg.ShutdownTimeout, pollers: signals{}, dispatchers: map[string]*dispatcher{},
 	}
@@ -41,6 +41,7 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 		workerID: w.id, leaseLength: cfg.Lease, shutdownTimeout: cfg.ShutdownTimeout,
 		leases: w.leases, signals: w.pollers, events: events,
 	})
+	rules := newOwnRules(s.Policies, s.CheckDelays, keeper.stored, events)
 	for name, queue := range cfg.Queues {
 		budget := newBudget(queue.Concurrency, queue.MaxPrefetch)
 		d := &dispatcher{
@@ -50,7 +51,7 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 		finder := s.NewLaneFinder(name)
 		p := newPoller(pollerConfig{
 			queue: name, workerID: w.id, leaseLength: cfg.Lease, handlers: handlers,
-			gates:  gates{handledKinds(handlers), readablePolicies{known, name, events}},
+			gates:  gates{handledKinds(handlers), readablePolicies{rules, name}},
 			budget: budget, slot: s.SlotName(name, kindsOf(handlers, name)),
 
 			claimRows: s.Claim, candidates: s.Candidates, claimKeys: s.ClaimKeys, classify: s.Server().Classify, dispatch: d.take, behind: w.settler.behind,
@@ -58,7 +59,7 @@ func newWorker(cfg Config, s *store.Store, known *policies, handlers map[string]
 		}, &sweeper{every: cfg.PollInterval, heads: finder.Find, look: finder.Look})
 		w.pollers[name], w.dispatchers[name] = p, d
 	}
-	w.roles = append(w.roles, known.keeper, &cleaner{
+	w.roles = append(w.roles, rules, keeper, &cleaner{
 		queues: slices.Collect(maps.Keys(cfg.Queues)), doneRetention: cfg.DoneRetention, deadRetention: cfg.DeadRetention,
 		clean: s.Clean, events: events,
 	})
