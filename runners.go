@@ -172,11 +172,11 @@ func (d *dispatcher) take(claims []*store.Claim, rules []*rule, start time.Time)
 		runs[i].lease.until = start.Add(d.length)
 	}
 	d.leases.hold(runs...)
-	for _, r := range d.runners.add(runs...) {
-		// Tasks may have limits of their own, which a claim does not know before.
+	refused := d.runners.add(runs...)
+	for _, r := range refused { // tasks may have limits of their own, which a claim does not know before
 		r.handler.pace.pause()
-		d.giveBack(r)
 	}
+	d.giveBack(refused)
 }
 
 // start makes take run handlers, whose context is work. Once stop has ended, tasks are
@@ -190,9 +190,7 @@ func (d *dispatcher) start(stop, work context.Context) {
 func (d *dispatcher) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		list, next := d.runners.overdue()
-		for _, r := range list {
-			d.giveBack(r)
-		}
+		d.giveBack(list)
 		if next > 0 {
 			await(ctx, nil, next)
 		} else {
@@ -201,19 +199,25 @@ func (d *dispatcher) watch(ctx context.Context) {
 	}
 }
 
-// giveBack gives back a task whose handler has not started.
-func (d *dispatcher) giveBack(r *taskRun) {
-	r.end = r.release()
-	d.settle <- r
-	d.budget.waitedInVain()
+// giveBack gives back tasks whose handlers have not started. It does not wait for the
+// settler, so that claims end as soon as the worker stops.
+func (d *dispatcher) giveBack(runs []*taskRun) {
+	if len(runs) == 0 {
+		return
+	}
+	d.runners.all.Go(func() {
+		for _, r := range runs {
+			r.end = r.release()
+			d.settle <- r
+			d.budget.waitedInVain()
+		}
+	})
 }
 
 // finish gives back the tasks that wait for a handler, and waits for the handlers that
 // run. It is called after stop has ended.
 func (d *dispatcher) finish() {
-	for _, r := range d.runners.drain() {
-		d.giveBack(r)
-	}
+	d.giveBack(d.runners.drain())
 	d.runners.all.Wait()
 }
 
