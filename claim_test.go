@@ -3,6 +3,7 @@ package falldue_test
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,16 +13,16 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// pollFailures is a log handler that signals each failed poll.
-type pollFailures struct {
+// claimRefusals is a log handler that signals that the database refused each of several tasks.
+type claimRefusals struct {
 	slog.Handler
 	seen chan struct{}
 }
 
-func (p pollFailures) Enabled(context.Context, slog.Level) bool { return true }
+func (p claimRefusals) Enabled(context.Context, slog.Level) bool { return true }
 
-func (p pollFailures) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == "falldue: cannot poll" {
+func (p claimRefusals) Handle(_ context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, "falldue: the database refuses to let tasks be claimed") {
 		p.seen <- struct{}{}
 	}
 	return nil
@@ -37,7 +38,7 @@ func TestWorkerContinuesAfterFailedCommits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	failed := pollFailures{slog.DiscardHandler, make(chan struct{})}
+	failed := claimRefusals{slog.DiscardHandler, make(chan struct{})}
 	const handlers = 2
 	q, err := falldue.New(db, falldue.Config{Concurrency: handlers, PollInterval: 10 * time.Millisecond, Logger: slog.New(failed)})
 	if err != nil {
@@ -62,12 +63,10 @@ func TestWorkerContinuesAfterFailedCommits(t *testing.T) {
 	running, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- q.Run(running) }()
-	for range 2 * handlers {
-		select {
-		case <-failed.seen:
-		case <-ctx.Done():
-			t.Fatal("the worker does not claim any more")
-		}
+	select { // at least one claim of some tasks failed, and one of each
+	case <-failed.seen:
+	case <-ctx.Done():
+		t.Fatal("the worker does not claim any more")
 	}
 	go func() { // a claim that has begun may still fail
 		for {

@@ -47,8 +47,8 @@ type refusedTask struct {
 const (
 	// A task that is refused is tried again after minRefusedPause, doubled with each
 	// refusal up to maxRefusedPause.
-	minRefusedPause = time.Minute
-	maxRefusedPause = time.Hour
+	minRefusedPause = 5 * time.Second
+	maxRefusedPause = 5 * time.Minute
 	// doubtPause is the same while it is not known whether the task is to blame, unless
 	// others can be claimed before. It is longer than a walk waits after failures, so that
 	// the next walk begins with others.

@@ -89,7 +89,7 @@ func (l advisoryLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 }
 
 // advisoryHolder selects who holds an advisory lock. It takes care of the types of
-// arguments, as [dialect.Postgres] does.
+// arguments.
 const advisoryHolder = `
 select pg_catalog.concat('server process ', l.pid, ' (user ', a.usename, ', application ', a.application_name, ', address ', a.client_addr, ', ', a.state, ')')
 from pg_locks l left join pg_stat_activity a on a.pid = l.pid
