@@ -14,7 +14,11 @@ type lease struct {
 	until        time.Time
 	cancel       context.CancelCauseFunc // cancels the handler's context; nil before it starts
 	lost         bool
-	maybeSettled bool // DoneTx was called
+	maybeSettled bool // DoneTx was called, and its transaction may have committed
+	settled      bool // it has committed
+
+	doneTx      time.Time // when DoneTx returned; zero while it runs
+	lockedUntil time.Time // no other worker can take the task before, since its row is locked
 }
 
 // holds reports whether the lease was still valid at now.
@@ -24,11 +28,41 @@ func (l *lease) holds(now time.Time) bool {
 	return now.Before(l.until)
 }
 
-// extend sets the end of the lease.
-func (l *lease) extend(until time.Time) {
+// doneTxGoesOn reports whether the transaction of DoneTx may go on.
+func (l *lease) doneTxGoesOn(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.maybeSettled && now.Before(l.lockedUntil)
+}
+
+// extended records that the database has extended the lease, by a statement that was
+// sent at a time. A DoneTx before that was rolled back: the row was there, and not
+// locked.
+func (l *lease) extended(sent, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.until = until
+	if l.maybeSettled && !l.doneTx.IsZero() && sent.After(l.doneTx) {
+		l.maybeSettled = false
+	}
+}
+
+// locked records that the row is locked, perhaps by the transaction of DoneTx.
+func (l *lease) locked(until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lockedUntil = until
+}
+
+// gone records that the claim is not in the database any more. While the lease lasts,
+// no other worker can have taken the task, so that DoneTx has settled it, if it was
+// called.
+func (l *lease) gone() {
+	l.mu.Lock()
+	l.settled = l.settled || l.maybeSettled && time.Now().Before(l.until)
+	l.lockedUntil = time.Time{}
+	l.mu.Unlock()
+	l.lose()
 }
 
 // begin sets the function that cancels the handler, and reports whether the
@@ -42,11 +76,11 @@ func (l *lease) begin(cancel context.CancelCauseFunc) bool {
 }
 
 // lose marks the lease lost and cancels the handler's context. It does nothing if
-// the handler called DoneTx.
+// DoneTx has settled the task, or its transaction goes on.
 func (l *lease) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.maybeSettled || l.lost {
+	if l.lost || l.settled || l.maybeSettled && time.Now().Before(l.lockedUntil) {
 		return
 	}
 	l.lost = true
@@ -60,8 +94,15 @@ func (l *lease) lose() {
 func (l *lease) settling() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.maybeSettled = l.maybeSettled || !l.lost
+	l.maybeSettled, l.doneTx = l.maybeSettled || !l.lost, time.Time{}
 	return !l.lost
+}
+
+// settlingEnded records that DoneTx returned.
+func (l *lease) settlingEnded() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.doneTx = time.Now()
 }
 
 // state reports whether the lease is lost, and whether the handler may have

@@ -92,7 +92,7 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun) {
 	now := time.Now()
 	live, claims := make([]*taskRun, 0, len(batch)), make([]store.Key, 0, len(batch))
 	for _, r := range batch {
-		if !r.lease.holds(now) {
+		if !r.lease.holds(now) && !r.lease.doneTxGoesOn(now) {
 			l.lose(r)
 			continue
 		}
@@ -115,10 +115,15 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun) {
 	}
 	lost, locked := store.SetOf(left.Lost), store.SetOf(left.Locked)
 	for _, r := range live {
-		if lost[r.claim.ID] {
-			l.lose(r)
-		} else if !locked[r.claim.ID] { // nobody else can claim a locked row either
-			r.lease.extend(now.Add(l.length))
+		switch {
+		case lost[r.claim.ID]:
+			if l.holds(r) {
+				r.lease.gone()
+			}
+		case locked[r.claim.ID]: // nobody else can claim it either
+			r.lease.locked(now.Add(l.length))
+		default:
+			r.lease.extended(now, now.Add(l.length))
 		}
 	}
 }
@@ -126,10 +131,15 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun) {
 // lose marks the lease of a run lost, unless the run has been settled since the list
 // was made.
 func (l *leases) lose(r *taskRun) {
-	l.mu.Lock()
-	_, held := l.held[r]
-	l.mu.Unlock()
-	if held {
+	if l.holds(r) {
 		r.lease.lose()
 	}
+}
+
+// holds reports whether the claim of a run is neither settled nor lost.
+func (l *leases) holds(r *taskRun) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, held := l.held[r]
+	return held
 }

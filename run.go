@@ -112,6 +112,7 @@ func (r *taskRun) doneTx(ctx context.Context, tx Tx) error {
 	if !r.lease.settling() { // from here on the task may be settled
 		return ErrLeaseLost
 	}
+	defer r.lease.settlingEnded()
 	e := r.conclude(nil, 0)
 	e.Result = r.getResult()
 	mine, err := r.settleTx(ctx, tx, r.workerID, &e)

@@ -1,0 +1,70 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// TestLeaseAfterDoneTx: what the database answers to extensions after DoneTx decides
+// whether the lease may still be lost, and when.
+func TestLeaseAfterDoneTx(t *testing.T) {
+	t.Parallel()
+	const length, never = 9 * time.Second, time.Hour
+	fine, gone, locked := store.Unsettled{}, store.Unsettled{Lost: []int64{1}}, store.Unsettled{Locked: []int64{1}}
+	away := errors.New("the database is away")
+	type answer struct {
+		left store.Unsettled
+		err  error
+	}
+	for _, c := range []struct {
+		name    string
+		answers []answer // one each third of a lease, the last one for ever
+		ends    time.Duration
+	}{
+		{"committed", []answer{{gone, nil}}, never},
+		{"rolled back after more than a lease, and not lost", []answer{{locked, nil}, {locked, nil}, {locked, nil}, {locked, nil}, {fine, nil}}, never},
+		{"rolled back, and then lost", []answer{{fine, nil}, {fine, nil}, {gone, nil}}, length},
+		{"rolled back, and then the database is away", []answer{{fine, nil}, {fine, away}}, length/3 + length},
+		{"the database is away", []answer{{fine, away}}, length},
+		{"the transaction goes on for ever", []answer{{locked, nil}}, never},
+		{"ended after more than a lease, and gone", []answer{{locked, nil}, {locked, nil}, {locked, nil}, {locked, nil}, {gone, nil}}, 5 * length / 3},
+		{"the database is away while the transaction goes on", []answer{{locked, nil}, {fine, away}}, length/3 + length},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &leases{length: length, events: events{slog.New(slog.DiscardHandler)}, held: map[*taskRun]struct{}{}}
+			n := 0
+			l.extendRows = func(context.Context, string, time.Duration, []store.Key) (store.Unsettled, error) {
+				a := c.answers[min(n, len(c.answers)-1)]
+				n++
+				return a.left, a.err
+			}
+			start := time.Now()
+			r := &taskRun{execution: execution{claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
+			r.claim.ID = 1
+			l.hold(r)
+			handler, cancel := context.WithCancelCause(t.Context())
+			if !r.lease.begin(cancel) || !r.lease.settling() {
+				t.Fatal("the handler may not settle")
+			}
+			r.lease.settlingEnded()
+			ctx, stop := context.WithTimeout(t.Context(), never)
+			go l.work(ctx)
+			select {
+			case <-handler.Done():
+			case <-ctx.Done():
+			}
+			stop()
+			// Leases are looked at each third of their length.
+			if took := time.Since(start); took < c.ends || took > c.ends+length/3 {
+				t.Errorf("%s: the handler's context ended after %v, want %v", c.name, took, c.ends)
+			}
+			synctest.Wait()
+		})
+	}
+}
