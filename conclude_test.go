@@ -37,3 +37,22 @@ func TestVerdictsHoldAfterTheShutdownTimeout(t *testing.T) {
 		}
 	}
 }
+
+// TestReleaseGoesBackToAnyAnchor: a claim that is given back leaves the row as it was,
+// also where somebody has set its anchor to a moment further away than a duration can be.
+func TestReleaseGoesBackToAnyAnchor(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	for _, year := range []int{2029, 1800, 1733, 1500, 1, -140_000} {
+		anchor := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+		x := execution{claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 1, Anchor: anchor, Now: now}, Attempts: 1}, claimed: time.Now()}
+		x.claim.From.State = statements.StateOpen
+		e := x.release()
+		if off := store.Duration(now + e.Wait - anchor); off > 0 || off < -time.Minute { // the time since the claim
+			t.Errorf("year %d: the anchor moves by %v", year, off)
+		}
+		if e.State != statements.StateOpen || e.AttemptsDelta != -1 || store.Duration(e.Wait) >= 0 {
+			t.Errorf("year %d: the task becomes %s with %d attempts more, and seems due in %v", year, e.State, e.AttemptsDelta, store.Duration(e.Wait))
+		}
+	}
+}
