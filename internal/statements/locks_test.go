@@ -17,7 +17,7 @@ import (
 func enqueueOpen(t *testing.T, db *sqlx.DB, s dialect.Server, n int) statements.Values {
 	t.Helper()
 	store(t, db, s, slices.Repeat([]statements.Entry{{Queue: "default", Kind: "kind", Payload: "{}"}}, n)...)
-	values := statements.Values{"queue": "default", "since": int64(0), "limit": 1, "lease": int64(60e6), "running": statements.StateOpen}
+	values := statements.Values{"queue": "default", "since": int64(0), "limit": 1, "lease": int64(60e6), "running": statements.StateOpen, "most": int64(1 << 30)}
 	statements.SetLane(values, statements.Lane{State: statements.StateOpen, Kind: "kind"})
 	return values
 }
@@ -113,7 +113,7 @@ func TestClaimsOfOneStatementAreExclusive(t *testing.T) {
 		lane := enqueueOpen(t, db, s, 4)
 		lane["worker"], lane["limit"] = "me", 2
 		stmt := statements.Claim(s, statements.ClaimParams{Tables: tables})
-		wanted := []statements.Row{statements.LaneColumns.Row(&statements.WantedLane{Lane: statements.Lane{State: statements.StateOpen, Kind: "kind"}, Formula: -1, Running: statements.StateOpen})}
+		wanted := []statements.Row{statements.LaneColumns.Row(&statements.WantedLane{Lane: statements.Lane{State: statements.StateOpen, Kind: "kind"}, Formula: -1, Running: statements.StateOpen, Most: 1 << 30})}
 		ids := func(q sqlx.QueryerContext) (ids []int64, err error) {
 			rows, err := q.QueryContext(t.Context(), stmt.SQL, stmt.Bind(lane, wanted)...)
 			if err != nil {
