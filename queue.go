@@ -78,8 +78,10 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 func (q *Queue) Engine() dialect.Name { return q.store.Server().Name() }
 
 // Migrate creates falldue's tables, or migrates them to this release. It keeps
-// all tasks. Any number of processes may call it at once. Its error wraps
-// [migrations.ErrNewer] for tables that a newer release has migrated.
+// all tasks. Any number of processes may call it at once: one does the work, and the
+// others wait for up to 5 minutes. Its error wraps [migrations.ErrNewer] for tables
+// that a newer release has migrated, and [migrations.ErrForeign] for tables that
+// another tool has created.
 func (q *Queue) Migrate(ctx context.Context) error {
 	m, err := q.Migrations()
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 	"go.uber.org/goleak"
 
 	"github.com/falldue/falldue"
@@ -206,10 +205,8 @@ func TestSettingsOfPgxAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keywords, err := pq.ParseURL(good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	password, _ := u.User.Password()
+	keywords := fmt.Sprintf("host='%s' port='%s' user='%s' password='%s' dbname='%s' sslmode=disable", u.Hostname(), u.Port(), u.User.Username(), password, u.Path[1:])
 	u.RawQuery += "&" + settings
 	for _, dsn := range []string{u.String(), keywords + ` pool_max_conns = 20 default_query_exec_mode='simple protocol' application_name='it\'s here'`} {
 		ctx, cancel := context.WithCancel(t.Context())

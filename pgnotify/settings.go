@@ -1,10 +1,9 @@
 package pgnotify
 
 import (
+	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/lib/pq"
 
 	"github.com/falldue/falldue/internal/dsn"
 )
@@ -17,13 +16,19 @@ var ofPgx = []string{
 	"pool_max_conn_idle_time", "pool_health_check_period", "pool_ping_timeout",
 }
 
-// withoutPgx returns a DSN as key=value … without the settings that only pgx knows.
+// withoutPgx returns a DSN without the settings that only pgx knows.
 func withoutPgx(source string) (string, error) {
 	if strings.HasPrefix(source, "postgres://") || strings.HasPrefix(source, "postgresql://") {
-		var err error
-		if source, err = pq.ParseURL(source); err != nil {
+		u, err := url.Parse(source)
+		if err != nil {
 			return "", err
 		}
+		settings := u.Query()
+		for _, name := range ofPgx {
+			settings.Del(name)
+		}
+		u.RawQuery = settings.Encode()
+		return u.String(), nil
 	}
 	return dsn.Setting.ReplaceAllStringFunc(source, func(setting string) string {
 		name, _, _ := strings.Cut(setting, "=")

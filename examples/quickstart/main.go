@@ -43,7 +43,7 @@ import (
 )
 
 func main() {
-	dsn := flag.String("dsn", "", "the database: postgres://…, user:password@tcp(host)/database, or a SQLite `file` (default a temporary file)")
+	dsn := flag.String("dsn", "", "the database: postgres://…, mysql://…, user:password@tcp(host)/database, sqlite:path, or an existing SQLite `file` (default a temporary file)")
 	hour := flag.Duration("hour", time.Second, "how long an hour of the simulation lasts")
 	flag.Parse()
 
