@@ -12,7 +12,7 @@ type ListParams struct {
 // :after, and returns them as [TaskColumns].
 func List(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
 	b := newBuilder(s, tables)
-	b.set("task", TaskColumns.list("", map[string]string{"now": "{now}", "claimed_by": "rtrim(claimed_by)"}))
+	b.set("task", TaskColumns.list("", map[string]string{"now": "{now}", "claimed_by": "coalesce(rtrim(claimed_by), '')"}))
 	b.set("in state", "")
 	if p.Queue && p.State {
 		b.setInState()

@@ -55,7 +55,7 @@ select {found} from {batch} join {tasks} t on {same key}{for update}`)
 func (b *builder) foundColumns(prefix string) string {
 	return ClaimedColumns.list(prefix, map[string]string{
 		"place": "1", "anchor": prefix + "updated_at", "now": "{now}",
-		"previous":           "rtrim(" + prefix + "claimed_by)", // the sql_mode PAD_CHAR_TO_FULL_LENGTH pads it
+		"previous":           "coalesce(rtrim(" + prefix + "claimed_by), '')", // MariaDB: PAD_CHAR_TO_FULL_LENGTH pads it, and in ORACLE rtrim makes NULL of an empty one
 		"first_attempted_at": "case when " + prefix + "attempts = 0 then {now} else " + prefix + "first_attempted_at end",
 	})
 }
