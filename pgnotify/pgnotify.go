@@ -28,13 +28,14 @@ import (
 const (
 	// connectTimeout is the longest time in which to connect and begin to listen.
 	connectTimeout = 30 * time.Second
-	// pingInterval is how often the connection is tested, to detect one that was
-	// lost without an error.
-	pingInterval = 30 * time.Second
 	// afterFailure is how long lib/pq waits until it connects again. By then the
 	// listener is closed.
 	afterFailure = 100 * time.Millisecond
 )
+
+// pings says how the connection is tested, to detect one that was lost without an
+// error: how often, and how long an answer may take.
+type pings struct{ every, timeout time.Duration }
 
 // DSN returns a function for [falldue.Config].Listen that listens on the database
 // at source, in a form that lib/pq accepts: postgres://… or key=value …. The
@@ -49,14 +50,14 @@ const (
 // or the server refuses, and shows no passwords.
 func DSN(source string) func(ctx context.Context, channel string, wake func(notice string)) error {
 	return func(ctx context.Context, channel string, wake func(notice string)) error {
-		if err := listen(ctx, source, channel, wake); err != nil && ctx.Err() == nil {
+		if err := listen(ctx, source, channel, wake, pings{every: 30 * time.Second, timeout: 10 * time.Second}); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("pgnotify: listen on %s: %w", channel, dsn.Redact(source, err))
 		}
 		return nil
 	}
 }
 
-func listen(ctx context.Context, source, channel string, wake func(string)) error {
+func listen(ctx context.Context, source, channel string, wake func(string), p pings) error {
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp() // so that nothing below waits for a server that does not answer
 	failed := make(chan error, 1)
@@ -90,8 +91,10 @@ func listen(ctx context.Context, source, channel string, wake func(string)) erro
 		}
 	}
 	wake("")
-	ping := time.NewTicker(pingInterval)
+	ping := time.NewTicker(p.every)
 	defer ping.Stop()
+	answered := make(chan error, 1)
+	var late <-chan time.Time // runs while an answer is due
 	for {
 		select {
 		case <-ctx.Done():
@@ -104,9 +107,16 @@ func listen(ctx context.Context, source, channel string, wake func(string)) erro
 			}
 			wake(n.Extra)
 		case <-ping.C:
-			if err := listener.Ping(); err != nil {
+			if late == nil {
+				late = time.After(p.timeout)
+				go func() { answered <- listener.Ping() }()
+			}
+		case err := <-answered:
+			if late = nil; err != nil {
 				return err
 			}
+		case <-late:
+			return fmt.Errorf("no answer to a ping within %v", p.timeout)
 		}
 	}
 }
