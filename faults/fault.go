@@ -80,6 +80,7 @@ var networkFaults = []fault{
 	{"reset", hasLinks, disturbed("reset_peer", answers, 500*time.Millisecond, nil)},
 	{"stall", hasLinks, disturbed("timeout", requests, lease*2, nil)},
 	{"half-open", hasLinks, disturbed("timeout", answers, lease*2, nil)},
+	{"silence", hasLinks, silenced},
 	{"throttle", hasLinks, disturbed("bandwidth", answers, lease, map[string]int{"rate": 4})},
 	{"delay", hasLinks, disturbed("latency", requests, lease, map[string]int{"latency": 100, "jitter": 100})},
 	{"crumble", hasLinks, disturbed("limit_data", answers, lease, map[string]int{"bytes": 3000})},
