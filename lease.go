@@ -28,6 +28,13 @@ func (l *lease) holds(now time.Time) bool {
 	return now.Before(l.until)
 }
 
+// end returns the end of the lease.
+func (l *lease) end() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
+}
+
 // doneTxGoesOn reports whether the transaction of DoneTx may go on.
 func (l *lease) doneTxGoesOn(now time.Time) bool {
 	l.mu.Lock()

@@ -2,6 +2,7 @@ package falldue
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -10,9 +11,10 @@ import (
 )
 
 // leases has every claim of a worker from when it is taken until it is settled, and
-// extends them all every third of a lease. It also finds out by the monotonic clock
-// that a lease is over, since a worker that could not reach the database, or was
-// suspended, may no longer own its tasks.
+// extends them all every third of a lease. Beside that it watches by the monotonic
+// clock whether a lease is over, since a worker that could not reach the database, or
+// was suspended, may no longer own its tasks. It does so whatever an extension waits
+// for.
 type leases struct {
 	workerID string
 	length   time.Duration
@@ -49,8 +51,11 @@ func (l *leases) count() int {
 	return len(l.held)
 }
 
-// work extends the leases until ctx ends.
+// work extends and watches the leases until ctx ends.
 func (l *leases) work(ctx context.Context) {
+	var watching sync.WaitGroup
+	watching.Go(func() { l.watch(ctx) })
+	defer watching.Wait()
 	tick := time.NewTicker(l.length / 3)
 	defer tick.Stop()
 	for {
@@ -59,18 +64,40 @@ func (l *leases) work(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		l.mu.Lock()
-		list := make([]*taskRun, 0, len(l.held))
-		for r := range l.held {
-			list = append(list, r)
-		}
-		l.mu.Unlock()
+		list := l.list()
 		// In the order of ids, so that two workers do not deadlock.
 		slices.SortFunc(list, byTask)
 		for batch := range slices.Chunk(l.latest(list), store.MaxBatch) {
 			l.extend(ctx, batch)
 		}
 	}
+}
+
+// watch marks leases lost as soon as they are over, until ctx ends.
+func (l *leases) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		now := time.Now()
+		next := now.Add(l.length / 4) // a lease that a claim under way takes ends later
+		for _, r := range l.list() {
+			switch end := r.lease.end(); {
+			case !now.Before(end):
+				l.lose(r)
+			case end.Before(next):
+				next = end
+			}
+		}
+		_ = pause(ctx, max(time.Until(next), minWatch))
+	}
+}
+
+// minWatch is the shortest time between two looks at all leases.
+const minWatch = 10 * time.Millisecond
+
+// list returns the runs whose claims are held.
+func (l *leases) list() []*taskRun {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.held))
 }
 
 // latest removes from a sorted list the earlier claims of a task that this worker
@@ -101,16 +128,11 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun) {
 	if len(live) == 0 {
 		return
 	}
-	ctx, cancel := statementContext(ctx, l.length/3)
+	ctx, cancel := statementContext(ctx, min(l.length/3, statementTimeout))
 	defer cancel()
 	left, err := l.extendRows(ctx, l.workerID, l.length, claims)
 	if err != nil {
 		l.events.extendFailed(len(live), err)
-		for _, r := range live {
-			if !r.lease.holds(time.Now()) {
-				l.lose(r)
-			}
-		}
 		return
 	}
 	lost, locked := store.SetOf(left.Lost), store.SetOf(left.Locked)

@@ -309,7 +309,7 @@ func (p *poller) params(room int, sources []store.Source) store.ClaimParams {
 // cancelled when ctx ends: if its answer were lost, the tasks it took would wait for the
 // end of their leases.
 func (p *poller) send(ctx context.Context, room int, claim func(context.Context) ([]*store.Claim, error)) (claims []*store.Claim, late bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
+	ctx, cancel := delayedContext(ctx, statementTimeout, claimDelay)
 	defer cancel()
 	p.budget.claiming(room)
 	claims, err = claim(ctx)

@@ -162,6 +162,8 @@ func (q *Queue) Run(ctx context.Context) error {
 // preflight checks that the database computes the delays of all policies as Go
 // does, and that the tables are up to date.
 func (q *Queue) preflight(ctx context.Context, handlers map[string]*handler) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
 	delays := make([]sqlgen.Formula, 0, len(handlers))
 	for _, name := range slices.Sorted(maps.Keys(handlers)) {
 		delays = append(delays, handlers[name].kind.Policy.Delay())

@@ -78,6 +78,9 @@ const (
 // Handlers of further tasks would then wait for the settler.
 func (s *settler) behind() bool { return len(s.in) >= store.MaxBatch }
 
+// full reports whether handlers that return wait for the settlers.
+func (s *settler) full() bool { return len(s.in) == cap(s.in) }
+
 // work writes batches until in is closed and empty, together with the second
 // settler. Once ctx has ended, it gives up runs that the database does not settle.
 func (s *settler) work(ctx context.Context) {

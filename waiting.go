@@ -10,8 +10,9 @@ const (
 	// connection that hangs does not block the worker for ever.
 	statementTimeout = 30 * time.Second
 	// sweepTimeout is the longest time for a sweep, which takes seconds where an
-	// engine reads every waiting task for it.
-	sweepTimeout = 2 * statementTimeout
+	// engine reads every waiting task for it. It is short enough that a worker whose
+	// connections have gone silent goes on within a minute.
+	sweepTimeout = 45 * time.Second
 	// settleTimeout is how long a settle may wait for rows that somebody has locked,
 	// before it is tried again without waiting for them.
 	settleTimeout = 3 * time.Second
@@ -19,6 +20,9 @@ const (
 	lastSettles = 5 * time.Second
 	// cancelDelay is how long a statement may go on after its context has ended.
 	cancelDelay = time.Second
+	// claimDelay is that time for a claim. If the answer of a claim is lost, the tasks
+	// that it took wait for the end of their leases.
+	claimDelay = 5 * time.Second
 )
 
 // errorPause returns how long to wait after a failure of the database, after try
@@ -43,8 +47,14 @@ func pause(ctx context.Context, d time.Duration) error {
 // cancelDelay after ctx has ended. Most statements return within that time, and are
 // not cancelled: cancelling closes the connection and can crash PgBouncer 1.18.
 func statementContext(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return delayedContext(ctx, timeout, cancelDelay)
+}
+
+// delayedContext returns a context that ends after timeout, and delay after ctx has
+// ended.
+func delayedContext(ctx context.Context, timeout, delay time.Duration) (context.Context, context.CancelFunc) {
 	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(cancelDelay, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(delay, cancel) })
 	return later, func() {
 		stop()
 		cancel()

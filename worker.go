@@ -110,29 +110,45 @@ func (w *worker) run(ctx context.Context) {
 	}
 
 	<-ctx.Done()
-	stopped := time.Now()
-	claiming.Wait()
-	for _, d := range w.dispatchers {
-		handling.Go(d.finish)
-	}
-	handled := make(chan struct{})
-	go func() { handling.Wait(); close(handled) }()
-	timeout := time.NewTimer(w.shutdownTimeout)
+	end := time.Now().Add(max(w.shutdownTimeout, 0))
+	timeout := time.AfterFunc(time.Until(end), func() { cancel(ErrStopping) })
 	defer timeout.Stop()
-	select {
-	case <-handled:
-	case <-timeout.C:
-		cancel(ErrStopping)
-		<-handled
-	}
+	handled := make(chan struct{})
+	go func() {
+		defer close(handled)
+		claiming.Wait()
+		for _, d := range w.dispatchers {
+			handling.Go(d.finish)
+		}
+		handling.Wait()
+	}()
 	// Without a limit, Run would wait for a database that does not answer until the
 	// leases end.
-	giveUp := time.AfterFunc(max(time.Until(stopped.Add(w.shutdownTimeout)), 0)+lastSettles, stopSettling)
+	w.awaitHandlers(handled, end.Add(lastSettles), stopSettling)
+	giveUp := time.AfterFunc(max(time.Until(end), 0)+lastSettles, stopSettling)
 	defer giveUp.Stop()
 	close(w.settler.in)
 	<-w.settler.done
 	stopAfter()
 	background.Wait()
+}
+
+// awaitHandlers waits until handled is closed: claims have ended, and all handlers have
+// returned and passed their runs to the settler. From end on it calls stopSettling if the settler takes no more of them.
+func (w *worker) awaitHandlers(handled <-chan struct{}, end time.Time, stopSettling func()) {
+	late := time.NewTimer(time.Until(end))
+	defer late.Stop()
+	for {
+		select {
+		case <-handled:
+			return
+		case <-late.C:
+			if w.settler.full() {
+				stopSettling()
+			}
+			late.Reset(time.Second)
+		}
+	}
 }
 
 // enqueued notifies the pollers of tasks that this process has just stored, so that

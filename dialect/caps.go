@@ -23,6 +23,11 @@ type Caps struct {
 	// transaction that will write has to begin with BEGIN IMMEDIATE, since one
 	// that has read cannot begin to write after another has written.
 	SingleWriter bool
+	// Begin has the statements that begin a transaction at READ COMMITTED or, with
+	// SingleWriter, as the writer.
+	Begin []string
+	// Embedded: the database runs in the process of its client, without a network.
+	Embedded bool
 	// Locks is the kind of lock, on no row, that a session can hold.
 	Locks Locks
 	// CancelledCommitSucceeds: COMMIT reports success when the client cancels it

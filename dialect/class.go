@@ -13,10 +13,14 @@ const (
 	// Disconnected is a connection that broke, or a server that is starting,
 	// stopping or full. Whether the statement took effect is not known.
 	Disconnected
-	// Unavailable is a server that accepts no writes at the moment: it is
-	// read-only, its disk is full, a statement timed out, or a limit is reached.
-	// The statement had no effect.
+	// Unavailable is a server that accepts no writes at the moment: its disk is
+	// full, a statement timed out, or a limit is reached. The statement had no
+	// effect.
 	Unavailable
+	// ReadOnly is a server, or a session, that allows no writes. The server may be
+	// a primary that has become a replica, and a new connection may lead to its
+	// successor. The statement had no effect.
+	ReadOnly
 	// UniqueViolation is a violated unique index.
 	UniqueViolation
 	// UndefinedTable is a table that does not exist: the migrations have not run.
@@ -25,6 +29,9 @@ const (
 	// have, or one of the same name that another process prepared: see
 	// [ErrTransactionPooling].
 	PreparedStatementMissing
+	// StatementStale is a prepared statement that no longer fits the tables. It
+	// had no effect, and works again when it is prepared anew.
+	StatementStale
 )
 
 func (c Class) String() string {
@@ -35,12 +42,16 @@ func (c Class) String() string {
 		return "disconnected"
 	case Unavailable:
 		return "unavailable"
+	case ReadOnly:
+		return "read-only"
 	case UniqueViolation:
 		return "unique violation"
 	case UndefinedTable:
 		return "undefined table"
 	case PreparedStatementMissing:
 		return "prepared statement missing"
+	case StatementStale:
+		return "statement stale"
 	}
 	return "other"
 }

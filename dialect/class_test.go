@@ -46,7 +46,8 @@ func TestClassify(t *testing.T) {
 		{dialect.Postgres, both("23505"), dialect.UniqueViolation},
 		{dialect.Postgres, both("42P01"), dialect.UndefinedTable},
 		{dialect.Postgres, both("53100"), dialect.Unavailable},
-		{dialect.Postgres, both("25006"), dialect.Unavailable},
+		{dialect.Postgres, both("25006"), dialect.ReadOnly},
+		{dialect.Postgres, both("0A000"), dialect.StatementStale},
 		{dialect.Postgres, slices.Concat(both("53000"), both("58000"), both("58030")), dialect.Unavailable},
 		// One function may be forbidden, and the rest work.
 		{dialect.Postgres, both("42501"), dialect.Other},
@@ -60,7 +61,9 @@ func TestClassify(t *testing.T) {
 		{dialect.MariaDB, number(1020), dialect.Contention},
 		{dialect.MySQL, number(1062), dialect.UniqueViolation},
 		{dialect.MySQL, number(1146), dialect.UndefinedTable},
-		{dialect.MySQL, number(1290), dialect.Unavailable},
+		{dialect.MySQL, number(1290, 1836, 1792), dialect.ReadOnly},
+		{dialect.MySQL, number(1243), dialect.PreparedStatementMissing},
+		{dialect.MySQL, number(1615), dialect.StatementStale},
 		{dialect.MySQL, number(1026, 1030, 1037, 1038, 1041, 1206, 1226, 1461, 1637), dialect.Unavailable},
 		{dialect.MariaDB, number(1969), dialect.Unavailable},
 		{dialect.MySQL, number(1053), dialect.Disconnected},
@@ -79,6 +82,7 @@ func TestClassify(t *testing.T) {
 		{dialect.SQLite, []error{sqliteError(5), sqliteError(6), sqliteError(517), sqliteError(261)}, dialect.Contention},
 		{dialect.SQLite, []error{sqliteError(2067), sqliteError(1555)}, dialect.UniqueViolation},
 		{dialect.SQLite, []error{sqliteError(13), sqliteError(8), sqliteError(7), sqliteError(778), sqliteError(14)}, dialect.Unavailable},
+		{dialect.SQLite, []error{sqliteError(17)}, dialect.StatementStale},
 		{dialect.SQLite, []error{sqliteError(1), sqliteError(787)}, dialect.Other},
 	} {
 		d, err := dialect.Of(c.engine)

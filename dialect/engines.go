@@ -11,31 +11,33 @@ const (
 	TiDB     Name = "tidb"
 )
 
+var mysqlBegin = []string{"set transaction isolation level read committed", "start transaction"}
+
 // engines describes each engine as Probe finds it where nothing is out of the
 // ordinary, in the order in which documents name them.
 var engines = []Server{
 	{Dialect: postgres{}, Caps: Caps{
-		LockRows: true, SkipLocked: true, Locks: AdvisoryLocks, CancelledCommitSucceeds: true,
+		LockRows: true, SkipLocked: true, Begin: []string{"begin isolation level read committed"}, Locks: AdvisoryLocks, CancelledCommitSucceeds: true,
 		InsertReturning: true, UpdateReturning: true, WritableCTE: true, Lateral: true, RowAddress: "ctid", Upsert: OnConflict, Copy: true, Notify: true,
 		Rows: Arrays, TypedParameters: true, LaneExpression: true, ValueStatistics: true, KeepsPlans: true,
 		Schemas: true, ReservedPrefix: "pg_", Migrations: "postgres",
 	}},
 	{Dialect: mysql{MySQL}, Caps: Caps{
-		LockRows: true, SkipLocked: true, Locks: NamedLocks, IDStep: 1, Upsert: OnDuplicateKey,
+		LockRows: true, SkipLocked: true, Begin: mysqlBegin, Locks: NamedLocks, IDStep: 1, Upsert: OnDuplicateKey,
 		Rows: Unions, NarrowUnions: true, LooseScan: true, Migrations: "mysql",
 	}},
 	{Dialect: mysql{MariaDB}, Caps: Caps{
-		LockRows: true, SkipLocked: true, Locks: NamedLocks, InsertReturning: true, Upsert: OnDuplicateKey,
+		LockRows: true, SkipLocked: true, Begin: mysqlBegin, Locks: NamedLocks, InsertReturning: true, Upsert: OnDuplicateKey,
 		Rows: Unions, NarrowUnions: true, UnionValues: true, LooseScan: true, CachesStatistics: true, Migrations: "mysql",
 	}},
 	{Dialect: sqlite{}, Caps: Caps{
-		SingleWriter: true, Locks: NoLocks, InsertReturning: true, UpdateReturning: true, Upsert: OnConflict,
+		SingleWriter: true, Begin: []string{"begin immediate"}, Embedded: true, Locks: NoLocks, InsertReturning: true, UpdateReturning: true, Upsert: OnConflict,
 		Rows: ValueLists, DynamicTypes: true, ReservedPrefix: "sqlite_", AmbiguousMissingTable: true, Migrations: "sqlite",
 	}},
 	// TiDB parses SKIP LOCKED and then locks nothing. Its GROUP BY does not jump,
 	// but a recursion that could is not possible: it has no ORDER BY there.
 	{Dialect: mysql{TiDB}, Caps: Caps{
-		LockRows: true, Locks: NamedLocks, IDStep: 1, Upsert: OnDuplicateKey,
+		LockRows: true, Begin: mysqlBegin, Locks: NamedLocks, IDStep: 1, Upsert: OnDuplicateKey,
 		Rows: Unions, LooseScan: true, JoinHints: true, Migrations: "mysql",
 	}},
 }

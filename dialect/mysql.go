@@ -86,7 +86,13 @@ func (mysql) Classify(err error) Class {
 	case 1146, 1049,
 		8113: // TiDB: what was prepared does not fit the tables any more
 		return UndefinedTable
-	case 1290, 1836, 1792, 1021, 1114, 1026, 1030, 1317, 3024, 1969, // read only, disk or table full, storage, interrupted, statement timeout
+	case 1290, 1836, 1792: // read only: the server, by super_read_only, the session
+		return ReadOnly
+	case 1243: // a prepared statement is not there
+		return PreparedStatementMissing
+	case 1615: // to be prepared anew
+		return StatementStale
+	case 1021, 1114, 1026, 1030, 1317, 3024, 1969, // disk or table full, storage, interrupted, statement timeout
 		1037, 1038, 1041, 1206, 1226, 1461, 1637, // memory, locks, the user's limits, prepared statements, transactions
 		8027, 8175, 8176, 8252, 8253: // TiDB: no news of the schema, memory, resource group
 		return Unavailable

@@ -84,7 +84,11 @@ func (postgres) Classify(err error) Class {
 		return UndefinedTable
 	case "26000", "42P05": // a prepared statement is not there, or is there already
 		return PreparedStatementMissing
-	case "57014", "25006", "53000", "53100", "53200", "53400", "58000", "58030": // canceled by timeout, read only, resources, disk, memory, limit, system, storage
+	case "0A000": // not supported, such as another type of a result than when the statement was prepared
+		return StatementStale
+	case "25006":
+		return ReadOnly
+	case "57014", "53000", "53100", "53200", "53400", "58000", "58030": // canceled by timeout, resources, disk, memory, limit, system, storage
 		return Unavailable
 	case "57P01", "57P02", "57P03", "57P04", "53300": // shutdown, crash, starting, dropped, too many connections
 		return Disconnected

@@ -74,6 +74,8 @@ func (sqlite) Classify(err error) Class {
 		return Contention
 	case 7, 8, 10, 13, 14: // memory, read only, storage, full, cannot open
 		return Unavailable
+	case 17: // schema
+		return StatementStale
 	}
 	switch code {
 	case 1555, 2067: // primary key, unique

@@ -18,14 +18,18 @@ import (
 // instead of database/sql's. No statement is sent again, statements stay prepared,
 // and values are converted only once.
 type conn struct {
-	driver     any                  // the driver's connection
+	driver     any // the driver's connection
+	classify   func(error) dialect.Class
 	keepsPlans bool                 // Caps.KeepsPlans
 	prepared   map[string]*prepared // by their texts
+	opened     time.Time            // when the store first used it
 	lastAnswer time.Time            // when the last answer came
 
 	// Set while the connection is in use:
+	use    *use
 	sent   bool // a statement was sent that must not be sent again
 	broken bool // the connection must not go back to the pool
+	silent bool // a ping was not answered
 }
 
 const (
@@ -33,53 +37,74 @@ const (
 	// twice the number of open connections is greater. The pool has closed some of
 	// them meanwhile.
 	maxConns = 200
-	// maxPrepared is the greatest number of statements prepared on a connection.
-	maxPrepared = 200
 	// trustedFor is how long after an answer a connection is assumed to be alive.
 	// After that it is pinged before the next statement, while another connection
 	// can still be taken instead.
 	trustedFor = time.Second
+	// pingTimeout is how long a connection may take to answer a ping. A shorter
+	// statement gives it half of its time, and has the rest for another connection.
+	pingTimeout = 5 * time.Second
 )
 
 // onConn runs fn on a connection of the pool. It runs fn again on another connection
-// if the connection was dead and fn sent nothing that must not be sent again.
+// if the connection was dead and fn sent nothing that must not be sent again. It
+// returns soon after ctx has ended, whatever the driver does. fn may go on then, and
+// must not write what the caller reads, except in the function that it gives to query.
 func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
-	open := 0 // connections when the first was dead; all of them may be
-	for try := 1; ; try++ {
-		held, err := s.db.Conn(ctx)
-		if err != nil {
-			return err
-		}
-		called, sent := false, false
-		lost := held.Raw(func(dc any) error {
-			called = true
-			c, known := s.conn(dc)
-			if !known {
-				defer c.clear()
+	return s.attend(ctx, func(u *use) error {
+		open := 0 // connections when the first was dead; all of them may be
+		for try := 1; ; try++ {
+			sent, err := s.tryConn(ctx, u, fn)
+			switch {
+			case !errors.Is(err, driver.ErrBadConn):
+				return err
+			case ctx.Err() != nil:
+				return ctx.Err() // which is why the driver gave the connection up
+			case sent || try > 1 && try > open:
+				return err
+			case try == 1:
+				open = s.db.Stats().OpenConnections + 1 // the pool has already discarded this one
 			}
-			c.sent, c.broken = false, false
-			err = fn(c)
-			sent = c.sent
-			if c.broken || errors.Is(err, driver.ErrBadConn) {
-				return driver.ErrBadConn
-			}
-			return nil
-		})
-		_ = held.Close() // an error means that it is closed
-		if !called {
-			err = lost
 		}
-		switch {
-		case !errors.Is(err, driver.ErrBadConn):
-			return err
-		case ctx.Err() != nil:
-			return ctx.Err() // which is why the driver gave the connection up
-		case sent || try > 1 && try > open:
-			return err
-		case try == 1:
-			open = s.db.Stats().OpenConnections + 1 // the pool has already discarded this one
-		}
+	})
+}
+
+// tryConn runs fn on one connection of the pool, and reports whether it sent what must
+// not be sent again.
+func (s *Store) tryConn(ctx context.Context, u *use, fn func(*conn) error) (sent bool, err error) {
+	held, err := s.idleConn(ctx)
+	if err != nil {
+		return false, err
 	}
+	if err := ctx.Err(); err != nil { // the caller may be gone
+		_ = held.Close()
+		return false, err
+	}
+	called, silent := false, false
+	lost := held.Raw(func(dc any) error {
+		called = true
+		c, known := s.conn(dc)
+		if !known {
+			defer c.forgetAll()
+		}
+		c.use, c.sent, c.broken, c.silent = u, false, false, false
+		u.begin(dc)
+		err = fn(c)
+		closed := u.end()
+		sent, silent = c.sent, c.silent
+		if closed || c.broken || errors.Is(err, driver.ErrBadConn) || s.refuses(c, err) {
+			return driver.ErrBadConn
+		}
+		return nil
+	})
+	_ = held.Close() // an error means that it is closed
+	if silent {
+		s.discardIdle() // they go the same way
+	}
+	if !called {
+		err = lost
+	}
+	return sent, err
 }
 
 // conn returns the conn of a driver's connection, which the caller holds. It reports
@@ -102,51 +127,43 @@ func (s *Store) conn(dc any) (_ *conn, known bool) {
 }
 
 func (s *Store) newConn(dc any) *conn {
-	return &conn{driver: dc, keepsPlans: s.server.Caps.KeepsPlans, prepared: map[string]*prepared{}}
+	now := time.Now()
+	return &conn{
+		driver: dc, classify: s.server.Classify, keepsPlans: s.server.Caps.KeepsPlans,
+		prepared: map[string]*prepared{}, opened: now, lastAnswer: now,
+	}
 }
 
-// clear closes the prepared statements.
-func (c *conn) clear() {
-	for _, stmt := range c.prepared {
-		_ = stmt.Close() // a statement that is not closed ends with its connection
+// check returns driver.ErrBadConn if the connection is dead, and an error if ctx has
+// ended. It pings a connection that has been idle.
+func (c *conn) check(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	clear(c.prepared)
+	ping, ok := c.driver.(driver.Pinger)
+	if !ok || time.Since(c.lastAnswer) <= trustedFor {
+		return nil
+	}
+	timeout := answerTimeout(ctx)
+	brief, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	closing := time.AfterFunc(timeout+min(timeout/4, cancelDelay), c.use.close)
+	err := ping.Ping(brief)
+	if !closing.Stop() || err != nil {
+		c.silent = brief.Err() != nil
+		return driver.ErrBadConn
+	}
+	c.lastAnswer = time.Now()
+	return nil
 }
 
-// prepare returns the prepared statement of a text, which it prepares on the first
-// call. Its error is driver.ErrBadConn if the connection is dead.
-func (c *conn) prepare(ctx context.Context, text string) (stmt *prepared, err error) {
-	if stmt = c.prepared[text]; stmt != nil && c.keepsPlans && stmt.outdated() {
-		_ = stmt.Close() // a statement that is not closed ends with its connection
-		delete(c.prepared, text)
-		stmt = nil
+// answerTimeout returns how long to wait for an answer that an alive connection gives
+// at once.
+func answerTimeout(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return min(pingTimeout, max(time.Until(end)/2, time.Millisecond))
 	}
-	if stmt != nil {
-		if ping, ok := c.driver.(driver.Pinger); ok && time.Since(c.lastAnswer) > trustedFor {
-			if err = ping.Ping(ctx); err == nil {
-				c.lastAnswer = time.Now()
-			}
-		}
-		return stmt, err
-	}
-	if len(c.prepared) >= maxPrepared {
-		c.clear()
-	}
-	anew, err := c.prepareAnew(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	stmt = &prepared{Stmt: anew, at: time.Now()}
-	c.prepared[text] = stmt
-	return stmt, nil
-}
-
-// prepareAnew prepares a statement. The caller closes it.
-func (c *conn) prepareAnew(ctx context.Context, text string) (driver.Stmt, error) {
-	if p, ok := c.driver.(driver.ConnPrepareContext); ok {
-		return p.PrepareContext(ctx, text)
-	}
-	return c.driver.(driver.Conn).Prepare(text)
+	return pingTimeout
 }
 
 func (c *conn) query(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error {
@@ -158,19 +175,40 @@ func (c *conn) query(ctx context.Context, stmt statements.Stmt, values statement
 }
 
 func (c *conn) queryPrepared(ctx context.Context, stmt *prepared, args []any, f func(row) error) error {
+	sent := time.Now()
+	err := c.queryStmt(ctx, stmt.Stmt, args, f)
+	c.ran(stmt, sent, err)
+	return err
+}
+
+func (c *conn) queryStmt(ctx context.Context, stmt driver.Stmt, args []any, f func(row) error) error {
 	named, err := namedValues(args)
 	if err != nil {
 		return err
 	}
-	q, ok := stmt.Stmt.(driver.StmtQueryContext)
+	q, ok := stmt.(driver.StmtQueryContext)
 	if !ok {
-		return fmt.Errorf("%T cannot query with a context", stmt.Stmt)
+		return fmt.Errorf("%T cannot query with a context", stmt)
 	}
-	sent := time.Now()
 	result, err := q.QueryContext(ctx, named)
-	err = eachDriver(result, err, f)
-	c.ran(stmt, sent, err)
-	return err
+	return eachDriver(result, err, c.use.unlessAbandoned(f))
+}
+
+// queryAnew runs a statement that runs seldom, and keeps nothing of it.
+func (c *conn) queryAnew(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error {
+	if err := c.check(ctx); err != nil {
+		return err
+	}
+	args := stmt.Bind(values, rows)
+	if q, ok := c.driver.(driver.QueryerContext); ok && len(args) == 0 { // not every statement can be prepared
+		result, err := q.QueryContext(ctx, stmt.SQL, nil)
+		return eachDriver(result, err, c.use.unlessAbandoned(f))
+	}
+	ready, err := c.prepareAnew(ctx, stmt.SQL)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.queryStmt(ctx, ready, args, f), ready.Close())
 }
 
 func (c *conn) exec(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) (sql.Result, error) {
@@ -194,6 +232,19 @@ func (c *conn) execPrepared(ctx context.Context, stmt *prepared, args []any) (sq
 	result, err := e.ExecContext(ctx, named)
 	c.ran(stmt, sent, err)
 	return result, err
+}
+
+// execText runs a statement without arguments and without preparing it.
+func (c *conn) execText(ctx context.Context, text string) error {
+	e, ok := c.driver.(driver.ExecerContext)
+	if !ok {
+		return fmt.Errorf("%T cannot execute with a context", c.driver)
+	}
+	_, err := e.ExecContext(ctx, text, nil)
+	if err == nil {
+		c.lastAnswer = time.Now()
+	}
+	return err
 }
 
 // namedValues converts arguments to the type that drivers take.
@@ -232,46 +283,18 @@ func (c single) exec(ctx context.Context, stmt statements.Stmt, values statement
 
 // begin begins a transaction at READ COMMITTED. Where the database has one writer at
 // a time, it begins as the writer: a transaction that read first could not write
-// after another one has written.
-func (c *conn) begin(ctx context.Context, server dialect.Server) (driver.Tx, error) {
-	if server.Caps.SingleWriter {
-		return c.beginImmediate(ctx)
+// after another one has written. Transactions begin and end by statements, since not
+// all drivers end the Commit and the Rollback of a driver.Tx with a context.
+func (c *conn) begin(ctx context.Context, server dialect.Server) error {
+	if err := c.check(ctx); err != nil {
+		return err
 	}
-	b, ok := c.driver.(driver.ConnBeginTx)
-	if !ok {
-		return nil, fmt.Errorf("%T cannot begin a transaction with a context", c.driver)
+	for _, text := range server.Caps.Begin {
+		if err := c.execText(ctx, text); err != nil {
+			return err
+		}
 	}
-	tx, err := b.BeginTx(ctx, driver.TxOptions{Isolation: driver.IsolationLevel(sql.LevelReadCommitted)})
-	if err == nil {
-		c.lastAnswer = time.Now()
-	}
-	return tx, err
-}
-
-// immediate is a transaction of SQLite that locks the database when it begins. The
-// driver's own transactions do so only if the DSN says so.
-type immediate struct {
-	c   *conn
-	ctx context.Context
-}
-
-func (c *conn) beginImmediate(ctx context.Context) (driver.Tx, error) {
-	tx := immediate{c, context.WithoutCancel(ctx)}
-	if _, err := c.exec(ctx, statements.Stmt{SQL: "begin immediate"}, nil, nil); err != nil {
-		_ = tx.Rollback() // it may have begun before ctx ended
-		return nil, err
-	}
-	return tx, nil
-}
-
-func (i immediate) Commit() error {
-	_, err := i.c.exec(i.ctx, statements.Stmt{SQL: "commit"}, nil, nil)
-	return err
-}
-
-func (i immediate) Rollback() error {
-	_, err := i.c.exec(i.ctx, statements.Stmt{SQL: "rollback"}, nil, nil)
-	return err
+	return nil
 }
 
 // backOff waits before a transaction is tried again after contention, and reports

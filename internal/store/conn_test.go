@@ -47,12 +47,8 @@ func (n node) answer() error {
 }
 
 func (node) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrUnsupported }
-func (n node) Begin() (driver.Tx, error)         { return n, n.answer() }
-func (n node) Commit() error                     { return n.answer() }
-func (n node) Rollback() error                   { return n.answer() }
+func (node) Begin() (driver.Tx, error)           { return nil, errors.ErrUnsupported }
 func (node) Close() error                        { return nil }
-
-func (n node) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { return n.Begin() }
 
 func (n node) ExecContext(context.Context, string, []driver.NamedValue) (driver.Result, error) {
 	return driver.RowsAffected(0), n.answer()
@@ -131,13 +127,16 @@ type lateAnswers struct {
 func (h lateAnswers) Connect(context.Context) (driver.Conn, error) { return h, nil }
 func (lateAnswers) Driver() driver.Driver                          { return nil }
 func (lateAnswers) Close() error                                   { return nil }
-func (h lateAnswers) Commit() error                                { h.giveUp(); return nil }
-func (lateAnswers) Rollback() error                                { return nil }
 func (lateAnswers) NumInput() int                                  { return -1 }
 func (lateAnswers) Columns() []string                              { return nil }
 func (lateAnswers) Next([]driver.Value) error                      { return io.EOF }
 
-func (h lateAnswers) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { return h, nil }
+func (h lateAnswers) ExecContext(_ context.Context, text string, _ []driver.NamedValue) (driver.Result, error) {
+	if text == "commit" {
+		h.giveUp()
+	}
+	return driver.RowsAffected(0), nil
+}
 
 func (h lateAnswers) PrepareContext(context.Context, string) (driver.Stmt, error) {
 	return lateStmt{h}, nil
@@ -282,7 +281,7 @@ func (deadOnArrival) Prepare(string) (driver.Stmt, error)            { return ni
 func (deadOnArrival) Begin() (driver.Tx, error)                      { return nil, driver.ErrBadConn }
 func (deadOnArrival) Close() error                                   { return nil }
 
-func (deadOnArrival) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
+func (deadOnArrival) ExecContext(context.Context, string, []driver.NamedValue) (driver.Result, error) {
 	return nil, driver.ErrBadConn
 }
 

@@ -18,9 +18,10 @@ import (
 // has a method of its connections for that, whose types only its importers can name.
 // It also needs the right to use the sequence of the ids, which an INSERT does not.
 func (s *Store) copyIn(ctx context.Context, entries []Entry) (ids []int64, sent bool, err error) {
-	err = s.transact(ctx, func(c *conn) (err error) {
-		var now int64
-		if ids, now, err = s.newIDs(ctx, c, len(entries)); err != nil {
+	taken := make(chan []int64, 1) // the ids, when the commit is next
+	err = s.transact(ctx, func(c *conn) error {
+		ids, now, err := s.newIDs(ctx, c, len(entries))
+		if err != nil {
 			return err
 		}
 		if err := s.stream(ctx, c, entries, ids, now); err != nil {
@@ -33,13 +34,18 @@ func (s *Store) copyIn(ctx context.Context, entries []Entry) (ids []int64, sent 
 				return err
 			}
 		}
-		sent = true // the commit is next
+		taken <- ids
 		return nil
 	})
-	if err != nil && !sent && ctx.Err() == nil && s.server.Classify(err) == dialect.Other {
+	select {
+	case ids = <-taken:
+		return ids, true, err
+	default:
+	}
+	if err != nil && ctx.Err() == nil && s.server.Classify(err) == dialect.Other {
 		s.noCopy.Store(true)
 	}
-	return ids, sent, err
+	return nil, false, err
 }
 
 // newIDs takes n ids from the sequence of the tasks, and returns them with the

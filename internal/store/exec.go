@@ -7,10 +7,10 @@ package store
 //	once        a single statement           at most once                         on its connection    none
 //	inTx        several statements           all of them again after contention   on its connection    its own
 //	transact    COPY                         at most once                         on its connection    its own
-//	unprepared  statements that run seldom   as often as database/sql likes       never                none
+//	seldom      a statement that only reads  again if its connection was dead     never                none
 //	unprepared  the caller's transaction     once                                 never                the caller's
 //
-// The first four use a connection of the pool through the driver ([conn]). Outside a
+// All but the last use a connection of the pool through the driver ([conn]). Outside a
 // transaction, database/sql sends a statement again when a driver calls its connection
 // bad. lib/pq does so even if the statement was sent and only the answer was lost. A
 // task would be stored twice, or a claim made that no worker knows of.
@@ -22,7 +22,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"time"
 
@@ -44,7 +43,7 @@ type Tx interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// unprepared runs statements in a caller's transaction, or on the pool.
+// unprepared runs statements in a caller's transaction.
 type unprepared struct{ Tx }
 
 func (u unprepared) query(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error {
@@ -76,11 +75,47 @@ func (s *Store) read(ctx context.Context, stmt statements.Stmt, values statement
 func (s *Store) readRows(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, reset func(), f func(row) error) error {
 	return s.Retry(ctx, func() error {
 		return s.onConn(ctx, func(c *conn) error {
-			reset()
+			if err := c.use.unlessAbandoned(func(row) error { reset(); return nil })(nil); err != nil {
+				return err
+			}
 			return c.query(ctx, stmt, values, rows, func(r row) error {
 				c.sent = true
 				return f(r)
 			})
+		})
+	})
+}
+
+// reading returns the result of fn, which sends statements that change nothing.
+func reading[T any](ctx context.Context, s *Store, fn func(runner) (T, error)) (T, error) {
+	return resultOf(fn, func(fn func(runner) error) error {
+		return s.Retry(ctx, func() error {
+			return s.onConn(ctx, func(c *conn) error { return fn(c) })
+		})
+	})
+}
+
+// resultOf returns the result of fn, which run runs. There is none after an error: the
+// commit may have failed, or fn may still be running.
+func resultOf[T any](fn func(runner) (T, error), run func(func(runner) error) error) (T, error) {
+	var result, none T
+	err := run(func(x runner) (err error) {
+		result, err = fn(x)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return result, nil
+}
+
+// seldom runs a statement that changes nothing and that runs so seldom that it is not
+// kept prepared, and calls f for each row.
+func (s *Store) seldom(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error {
+	return s.onConn(ctx, func(c *conn) error {
+		return c.queryAnew(ctx, stmt, values, rows, func(r row) error {
+			c.sent = true
+			return f(r)
 		})
 	})
 }
@@ -98,21 +133,11 @@ func inTx[T any](ctx context.Context, s *Store, fn func(runner) (T, error)) (T, 
 	})
 }
 
-// writing returns the result of fn, which run runs. There is none after an error: the
-// commit may have failed.
+// writing returns the result of fn, which run runs.
 func writing[T any](ctx context.Context, s *Store, fn func(runner) (T, error), run func(context.Context, func(runner) error) error) (T, error) {
-	var result T
-	err := s.write(ctx, func() error {
-		return run(ctx, func(x runner) (err error) {
-			result, err = fn(x)
-			return err
-		})
+	return resultOf(fn, func(fn func(runner) error) error {
+		return s.write(ctx, func() error { return run(ctx, fn) })
 	})
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return result, nil
 }
 
 // single runs fn, which sends a single statement, on a connection of the pool.
@@ -129,23 +154,40 @@ func (s *Store) single(ctx context.Context, fn func(runner) error) error {
 // or commit it half done.
 func (s *Store) transact(ctx context.Context, fn func(*conn) error) error {
 	return s.onConn(ctx, func(c *conn) error {
-		tx, err := c.begin(ctx, s.server)
-		if err != nil {
+		if err := c.begin(ctx, s.server); err != nil {
 			c.broken = true
 			return err
 		}
 		c.sent = true
-		if err := fn(c); err != nil {
-			c.broken = tx.Rollback() != nil || errors.Is(err, errHoldsSlot)
+		end, cancel := s.endContext(ctx)
+		defer cancel()
+		err := fn(c)
+		if err != nil {
+			c.broken = c.execText(end, "rollback") != nil || errors.Is(err, errHoldsSlot)
 			return err
 		}
-		err = tx.Commit()
+		err = c.execText(end, "commit")
 		// A server that undid the transaction has ended it. Where the database has one
 		// writer at a time, the transaction is still there.
 		undone := s.server.Classify(err) == dialect.Contention && !s.server.Caps.SingleWriter
-		c.broken = err != nil && !undone && tx.Rollback() != nil
+		c.broken = err != nil && !undone && c.execText(end, "rollback") != nil
 		return s.unlessCancelled(ctx, err)
 	})
+}
+
+// endContext returns a context for the end of a transaction. It ends cancelDelay after
+// ctx: a commit that is cut off leaves open whether it took effect.
+func (s *Store) endContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	end := context.WithoutCancel(ctx)
+	if ctx.Done() == nil || s.server.Caps.Embedded {
+		return end, func() {}
+	}
+	end, cancel := context.WithCancel(end)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(cancelDelay, cancel) })
+	return end, func() {
+		stop()
+		cancel()
+	}
 }
 
 // unlessCancelled returns the error of a statement that may have committed, or
@@ -164,22 +206,27 @@ func (s *Store) unlessCancelled(ctx context.Context, err error) error {
 // error is returned.
 const contentionTries = 10
 
-// Retry runs fn, and runs it again after contention. It does not run fn again after
-// any other error, since it is not known then what took effect.
+// Retry runs fn, and runs it again after contention, or once after an error of a
+// prepared statement that had become invalid. It does not run fn again after any other
+// error, since it is not known then what took effect.
 func (s *Store) Retry(ctx context.Context, fn func() error) error {
 	for try := 1; ; try++ {
 		err := fn()
 		if err == nil {
 			return nil
 		}
-		class := s.server.Classify(err)
-		if class == dialect.Disconnected {
-			s.discardIdle(ctx)
+		tries := 1
+		switch s.server.Classify(err) {
+		case dialect.Contention:
+			tries = contentionTries
+		case dialect.StatementStale, dialect.PreparedStatementMissing:
+			tries = 2
+		case dialect.Disconnected, dialect.ReadOnly:
+			if ctx.Err() == nil { // or the error is that of ctx
+				s.discardIdle()
+			}
 		}
-		if class != dialect.Contention || try == contentionTries {
-			return s.explain(err)
-		}
-		if !s.backOff(ctx, try) {
+		if try >= tries || !s.backOff(ctx, try) {
 			return s.explain(err)
 		}
 	}
@@ -199,22 +246,4 @@ func (s *Store) write(ctx context.Context, fn func() error) error {
 	}
 	defer func() { <-s.writer }()
 	return s.Retry(ctx, fn)
-}
-
-// discardIdle closes the connection that the pool would return next, which is the one
-// that it got back last. Drivers discard connections that broke, but not connections
-// to a server that refuses all statements, such as a node of a cluster without a
-// majority. A new connection may lead to another node.
-func (s *Store) discardIdle(ctx context.Context) {
-	if s.db.Stats().Idle == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second) // others may take it first
-	defer cancel()
-	c, err := s.db.Conn(ctx)
-	if err != nil {
-		return
-	}
-	_ = c.Raw(func(any) error { return driver.ErrBadConn })
-	_ = c.Close() // an error means that it is closed
 }

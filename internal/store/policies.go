@@ -92,14 +92,8 @@ func without(texts, stored map[string]string) map[string]string {
 }
 
 // Policies returns the texts of those policies that are stored, by their keys.
-func (s *Store) Policies(ctx context.Context, keys []string) (found map[string]string, err error) {
-	err = s.Retry(ctx, func() error {
-		return s.onConn(ctx, func(c *conn) error {
-			found, err = s.policies(ctx, c, keys)
-			return err
-		})
-	})
-	return found, err
+func (s *Store) Policies(ctx context.Context, keys []string) (map[string]string, error) {
+	return reading(ctx, s, func(x runner) (map[string]string, error) { return s.policies(ctx, x, keys) })
 }
 
 func (s *Store) policies(ctx context.Context, x runner, keys []string) (map[string]string, error) {
@@ -127,7 +121,7 @@ func (s *Store) CheckDelays(ctx context.Context, formulas []sqlgen.Formula) erro
 	}
 	stmt := statements.Check(s.server, formulas, len(points))
 	return s.Retry(ctx, func() error {
-		return unprepared{s.db}.query(ctx, stmt, nil, points, func(r row) error {
+		return s.seldom(ctx, stmt, nil, points, func(r row) error {
 			n, err := r.int(0)
 			if err != nil {
 				return err

@@ -1,8 +1,13 @@
 package store
 
 import (
+	"context"
 	"database/sql/driver"
+	"maps"
+	"slices"
 	"time"
+
+	"github.com/falldue/falldue/dialect"
 )
 
 // prepared is a prepared statement of a connection.
@@ -15,11 +20,16 @@ import (
 // size that the table has now.
 type prepared struct {
 	driver.Stmt
+	text string
 	at   time.Time // when it was prepared
+	ran  time.Time // when it last ran
 	slow bool      // its last run took longer than slowRun
 }
 
 const (
+	// maxPrepared is the greatest number of statements prepared on a connection. The
+	// one that ran least recently makes room for a new one.
+	maxPrepared = 40
 	// slowRun is how long a run takes after which the plan may be to blame. A plan
 	// that reads a whole table of 50,000 tasks takes longer.
 	slowRun = 5 * time.Millisecond
@@ -31,11 +41,71 @@ const (
 // outdated reports whether the statement should be prepared anew.
 func (p *prepared) outdated() bool { return p.slow && time.Since(p.at) > planFor }
 
-// ran records how long a run of a statement took, which was sent at a time.
+// ran records how long a run of a statement took, which was sent at a time. A statement
+// that no longer fits the tables, or that the session has lost, is prepared anew by the
+// next call.
 func (c *conn) ran(stmt *prepared, sent time.Time, err error) {
 	now := time.Now()
+	stmt.slow = now.Sub(sent) > slowRun // with an error too, such as that of a time limit
+	stmt.ran = now
 	if err == nil {
 		c.lastAnswer = now
+		return
 	}
-	stmt.slow = now.Sub(sent) > slowRun // with an error too, such as that of a time limit
+	switch c.classify(err) {
+	case dialect.StatementStale, dialect.PreparedStatementMissing, dialect.UndefinedTable:
+		c.forget(stmt)
+	}
+}
+
+// prepare returns the prepared statement of a text, which it prepares on the first
+// call. Its error is driver.ErrBadConn if the connection is dead.
+func (c *conn) prepare(ctx context.Context, text string) (*prepared, error) {
+	if err := c.check(ctx); err != nil {
+		return nil, err
+	}
+	stmt := c.prepared[text]
+	if stmt != nil && c.keepsPlans && stmt.outdated() {
+		c.forget(stmt)
+		stmt = nil
+	}
+	if stmt != nil {
+		return stmt, nil
+	}
+	if len(c.prepared) >= maxPrepared {
+		c.forget(slices.MinFunc(slices.Collect(maps.Values(c.prepared)), func(a, b *prepared) int { return a.ran.Compare(b.ran) }))
+	}
+	anew, err := c.prepareAnew(ctx, text)
+	if err != nil && len(c.prepared) > 0 && c.classify(err) == dialect.Unavailable {
+		c.forgetAll() // the server may have as many prepared statements as it allows
+		anew, err = c.prepareAnew(ctx, text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	stmt = &prepared{Stmt: anew, text: text, at: now, ran: now}
+	c.prepared[text] = stmt
+	return stmt, nil
+}
+
+// prepareAnew prepares a statement. The caller closes it.
+func (c *conn) prepareAnew(ctx context.Context, text string) (driver.Stmt, error) {
+	if p, ok := c.driver.(driver.ConnPrepareContext); ok {
+		return p.PrepareContext(ctx, text)
+	}
+	return c.driver.(driver.Conn).Prepare(text)
+}
+
+// forget closes a prepared statement.
+func (c *conn) forget(stmt *prepared) {
+	_ = stmt.Close() // a statement that is not closed ends with its connection
+	delete(c.prepared, stmt.text)
+}
+
+// forgetAll closes all prepared statements.
+func (c *conn) forgetAll() {
+	for _, stmt := range c.prepared {
+		c.forget(stmt)
+	}
 }

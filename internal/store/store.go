@@ -50,6 +50,7 @@ type Store struct {
 
 	mu        sync.Mutex
 	refreshed time.Time // when statistics were last refreshed
+	discarded time.Time // when idle connections were last discarded
 	made      map[stmtKey]statements.Stmt
 	delays    map[string]uint32 // numbers of the texts of delays, for stmtKey.formulas
 	nextDelay uint32
@@ -170,8 +171,12 @@ func (s *Store) hasTables() bool {
 	stmt := s.fixed("count tables", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.CountTables(server) })
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	n, err := int64s(ctx, unprepared{s.db}, stmt, statements.Values{"name": s.tables.Prefix + "tasks"}, nil)
-	return err != nil || len(n) == 0 || n[0] > 0
+	tables := int64(1)
+	err := s.seldom(ctx, stmt, statements.Values{"name": s.tables.Prefix + "tasks"}, nil, func(r row) (err error) {
+		tables, err = r.int(0)
+		return err
+	})
+	return err != nil || tables > 0
 }
 
 // The types of rows that statements take and return.

@@ -95,5 +95,5 @@ func (s *Store) RefreshStatistics(ctx context.Context) bool {
 	if early {
 		return false
 	}
-	return unprepared{s.db}.query(ctx, statements.RefreshStatistics(s.server, s.tables), nil, nil, func(row) error { return nil }) == nil
+	return s.seldom(ctx, statements.RefreshStatistics(s.server, s.tables), nil, nil, func(row) error { return nil }) == nil
 }

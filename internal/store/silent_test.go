@@ -1,0 +1,156 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// eachNetworked runs f for each driver of an engine that has a network, with a pool
+// whose connections pass through a proxy.
+func eachNetworked(t *testing.T, f func(t *testing.T, s *Store, proxy *testdb.Proxy)) {
+	t.Helper()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		if engine == testdb.SQLite {
+			t.Skip("it has no network")
+		}
+		for _, name := range testdb.Drivers(engine) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				proxy, dsn := testdb.Through(t, engine, testdb.DSN(t, engine))
+				db, err := sqlx.Open(name, dsn)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = db.Close() })
+				db.SetMaxIdleConns(20)
+				f(t, migrated(t, db), proxy)
+			})
+		}
+	})
+}
+
+// warm makes n connections idle that the store has used.
+func warm(t *testing.T, s *Store, n int) {
+	t.Helper()
+	var held []*sql.Conn
+	for range n {
+		c, err := s.db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.Raw(func(dc any) error {
+			known, _ := s.conn(dc)
+			known.use = &use{}
+			return known.query(t.Context(), s.fixed("count", statements.CountTasks), nil, nil, func(row) error { return nil })
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, c)
+	}
+	for _, c := range held {
+		_ = c.Close()
+	}
+}
+
+// waitUntilFree waits until no connection of the pool is in use.
+func waitUntilFree(t *testing.T, s *Store, name string) {
+	t.Helper()
+	deadline, tick := time.After(soon), time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for s.db.Stats().InUse > 0 {
+		select {
+		case <-deadline:
+			t.Fatalf("%s: the connection is still in use", name)
+		case <-tick.C:
+		}
+	}
+}
+
+// soon is how long a call may take that ends by itself, on a slow machine.
+const soon = 20 * time.Second
+
+// TestSilentConnectionEndsWithTheContext: a connection stays open and carries nothing.
+// A statement on it ends soon after its context, and its place in the pool is free.
+func TestSilentConnectionEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	eachNetworked(t, func(t *testing.T, s *Store, proxy *testdb.Proxy) {
+		s.db.SetMaxIdleConns(1)             // so that no other connection is silent
+		long := strings.Repeat("x", 16<<20) // more than the buffers of the connection hold
+		for name, do := range map[string]func(context.Context) error{
+			"read": func(ctx context.Context) error { _, err := s.Counts(ctx); return err },
+			"once": func(ctx context.Context) error { return s.RetryTask(ctx, 1) },
+			"transaction": func(ctx context.Context) error {
+				_, err := s.Clean(ctx, "default", statements.StateDone, time.Hour)
+				return err
+			},
+			"commit": func(ctx context.Context) error {
+				return s.transact(ctx, func(*conn) error { proxy.Silence(); return nil })
+			},
+			"rollback": func(ctx context.Context) error {
+				return s.transact(ctx, func(*conn) error { proxy.Silence(); return context.DeadlineExceeded })
+			},
+			"seldom": func(ctx context.Context) error { return s.CheckDelays(ctx, nil) },
+			"write": func(ctx context.Context) error {
+				_, err := s.Enqueue(ctx, nil, []Entry{{Queue: "default", Kind: "kind", Payload: `"` + long + `"`}})
+				return err
+			},
+		} {
+			warm(t, s, 1)
+			if name != "commit" && name != "rollback" {
+				proxy.Silence()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			began := time.Now()
+			err := do(ctx)
+			took := time.Since(began)
+			cancel()
+			if err == nil {
+				t.Errorf("%s: no error", name)
+			}
+			if took > soon {
+				t.Errorf("%s: it ended after %v", name, took)
+			}
+			if name != "write" { // which lib/pq does not end
+				waitUntilFree(t, s, name)
+			}
+			ctx, cancel = context.WithTimeout(t.Context(), soon)
+			defer cancel()
+			if _, err := s.Counts(ctx); err != nil {
+				t.Errorf("%s: the next statement: %v", name, err)
+			}
+		}
+	})
+}
+
+// TestSilentPoolIsFoundOutAtOnce: all connections of a pool have gone silent. The first
+// statement that finds it out discards all of them.
+func TestSilentPoolIsFoundOutAtOnce(t *testing.T) {
+	t.Parallel()
+	eachNetworked(t, func(t *testing.T, s *Store, proxy *testdb.Proxy) {
+		warm(t, s, 20)
+		s.mu.Lock()
+		for _, c := range s.conns {
+			c.lastAnswer = time.Time{} // as after a pause
+		}
+		s.mu.Unlock()
+		proxy.Silence()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*soon)
+		defer cancel()
+		began := time.Now()
+		if _, err := s.Counts(ctx); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > soon {
+			t.Errorf("the first answer came after %v", took)
+		}
+	})
+}

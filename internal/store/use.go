@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+)
+
+// cancelDelay is the time between the steps that end a use of the database after its
+// context has ended.
+const cancelDelay = time.Second
+
+// use is one use of the database. Its caller stops waiting for it when the driver does
+// not return after the context has ended: lib/pq waits for a connection that has gone
+// silent as long as TCP does.
+type use struct {
+	mu        sync.Mutex
+	driver    any  // the driver's connection, or nil
+	closed    bool // the driver's connection was closed
+	abandoned bool // nobody waits any more
+}
+
+// attend runs fn, and returns its error. When ctx has ended, most drivers return soon.
+// If this one does not, attend closes the driver's connection, which makes it return,
+// unless it waits to write or to connect. Then attend returns without it.
+func (s *Store) attend(ctx context.Context, fn func(*use) error) error {
+	u := &use{}
+	if ctx.Done() == nil || s.server.Caps.Embedded {
+		return fn(u)
+	}
+	done := make(chan error, 1)
+	go func() { done <- fn(u) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	for _, step := range []func(){
+		func() {}, // the end of a transaction has that long too
+		u.close,
+		u.abandon,
+	} {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(cancelDelay):
+			step()
+		}
+	}
+	return ctx.Err()
+}
+
+// begin records the connection that is used from now on.
+func (u *use) begin(dc any) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.driver, u.closed = dc, false
+}
+
+// end is called when the connection is not used any more. It reports whether it was
+// closed.
+func (u *use) end() (closed bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.driver = nil
+	return u.closed
+}
+
+// close closes the driver's connection while it is in use. The drivers that need this
+// allow it. It may block, if the connection is blocked in a write.
+func (u *use) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if c, ok := u.driver.(driver.Conn); ok && !u.closed {
+		u.closed = true
+		go func() { _ = c.Close() }()
+	}
+}
+
+// abandon makes the use forget its caller.
+func (u *use) abandon() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.abandoned = true
+}
+
+var errAbandoned = errors.New("nobody waits for the rows any more")
+
+// unlessAbandoned returns a function that calls f as long as somebody waits for what f
+// writes.
+func (u *use) unlessAbandoned(f func(row) error) func(row) error {
+	return func(r row) error {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.abandoned {
+			return errAbandoned
+		}
+		return f(r)
+	}
+}
+
+// idleConn takes a connection from the pool. Some drivers test a connection that has been
+// idle, and wait for its answer as long as ctx allows. So idleConn first waits no longer
+// than an alive connection needs.
+func (s *Store) idleConn(ctx context.Context) (*sql.Conn, error) {
+	if !s.server.Caps.Embedded {
+		brief, cancel := context.WithTimeout(ctx, answerTimeout(ctx))
+		held, err := s.db.Conn(brief)
+		late := brief.Err() != nil
+		cancel()
+		if err == nil || !late || ctx.Err() != nil {
+			return held, err
+		}
+		s.discardIdle()
+	}
+	return s.db.Conn(ctx)
+}
+
+// discardTimeout is the longest time that discardIdle takes, and the shortest time
+// between two of its runs.
+const discardTimeout = time.Second
+
+// discardIdle closes the connections that are idle. Drivers discard connections that
+// broke, but not connections to a server that refuses all statements, such as a node of
+// a cluster without a majority, or all writes, such as a server that has become a
+// replica. A new connection may lead to another one. Connections that are silent would
+// be found out one by one.
+func (s *Store) discardIdle() {
+	s.mu.Lock()
+	early := time.Since(s.discarded) < discardTimeout
+	if !early {
+		s.discarded = time.Now()
+	}
+	s.mu.Unlock()
+	if early {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	for range s.db.Stats().Idle {
+		all.Go(func() {
+			c, err := s.db.Conn(ctx) // others may take it first
+			if err != nil {
+				return
+			}
+			_ = c.Raw(func(any) error { return driver.ErrBadConn })
+			_ = c.Close() // an error means that it is closed
+		})
+	}
+	closed := make(chan struct{})
+	go func() { all.Wait(); close(closed) }()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+}
+
+// refuses reports whether an error of a connection says that the server refuses all
+// statements or all writes, so that another connection should take its place. One that
+// was just opened stays, since another would lead to the same server.
+func (s *Store) refuses(c *conn, err error) bool {
+	if err == nil {
+		return false
+	}
+	class := s.server.Classify(err)
+	return class == dialect.Disconnected || class == dialect.ReadOnly && time.Since(c.opened) > discardTimeout
+}
