@@ -234,13 +234,16 @@ func (c *conn) execPrepared(ctx context.Context, stmt *prepared, args []any) (sq
 	return result, err
 }
 
-// execText runs a statement without arguments and without preparing it.
+// execText runs a statement without arguments, and prepares it only if the driver has
+// no other way.
 func (c *conn) execText(ctx context.Context, text string) error {
-	e, ok := c.driver.(driver.ExecerContext)
-	if !ok {
-		return fmt.Errorf("%T cannot execute with a context", c.driver)
+	err := driver.ErrSkip
+	if e, ok := c.driver.(driver.ExecerContext); ok {
+		_, err = e.ExecContext(ctx, text, nil)
 	}
-	_, err := e.ExecContext(ctx, text, nil)
+	if errors.Is(err, driver.ErrSkip) {
+		_, err = c.exec(ctx, statements.Stmt{SQL: text}, nil, nil)
+	}
 	if err == nil {
 		c.lastAnswer = time.Now()
 	}
