@@ -24,8 +24,8 @@ type Caps struct {
 	// that has read cannot begin to write after another has written.
 	SingleWriter bool
 	// Begin has the statements that begin a transaction at READ COMMITTED or, with
-	// SingleWriter, as the writer.
-	Begin []string
+	// SingleWriter, as the writer, separated by semicolons.
+	Begin string
 	// Embedded: the database runs in the process of its client, without a network.
 	Embedded bool
 	// Locks is the kind of lock, on no row, that a session can hold.

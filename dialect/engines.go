@@ -11,13 +11,13 @@ const (
 	TiDB     Name = "tidb"
 )
 
-var mysqlBegin = []string{"set transaction isolation level read committed", "start transaction"}
+const mysqlBegin = "set transaction isolation level read committed; start transaction"
 
 // engines describes each engine as Probe finds it where nothing is out of the
 // ordinary, in the order in which documents name them.
 var engines = []Server{
 	{Dialect: postgres{}, Caps: Caps{
-		LockRows: true, SkipLocked: true, Begin: []string{"begin isolation level read committed"}, Locks: AdvisoryLocks, CancelledCommitSucceeds: true,
+		LockRows: true, SkipLocked: true, Begin: "begin isolation level read committed", Locks: AdvisoryLocks, CancelledCommitSucceeds: true,
 		InsertReturning: true, UpdateReturning: true, WritableCTE: true, Lateral: true, RowAddress: "ctid", Upsert: OnConflict, Copy: true, Notify: true,
 		Rows: Arrays, TypedParameters: true, LaneExpression: true, ValueStatistics: true, KeepsPlans: true,
 		Schemas: true, ReservedPrefix: "pg_", Migrations: "postgres",
@@ -31,7 +31,7 @@ var engines = []Server{
 		Rows: Unions, NarrowUnions: true, UnionValues: true, LooseScan: true, CachesStatistics: true, Migrations: "mysql",
 	}},
 	{Dialect: sqlite{}, Caps: Caps{
-		SingleWriter: true, Begin: []string{"begin immediate"}, Embedded: true, Locks: NoLocks, InsertReturning: true, UpdateReturning: true, Upsert: OnConflict,
+		SingleWriter: true, Begin: "begin immediate", Embedded: true, Locks: NoLocks, InsertReturning: true, UpdateReturning: true, Upsert: OnConflict,
 		Rows: ValueLists, DynamicTypes: true, ReservedPrefix: "sqlite_", AmbiguousMissingTable: true, Migrations: "sqlite",
 	}},
 	// TiDB parses SKIP LOCKED and then locks nothing. Its GROUP BY does not jump,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue/dialect"
@@ -292,7 +293,7 @@ func (c *conn) begin(ctx context.Context, server dialect.Server) error {
 	if err := c.check(ctx); err != nil {
 		return err
 	}
-	for _, text := range server.Caps.Begin {
+	for text := range strings.SplitSeq(server.Caps.Begin, "; ") {
 		if err := c.execText(ctx, text); err != nil {
 			return err
 		}
