@@ -68,7 +68,17 @@ func nonsense(engine string) map[string]edit {
 		edits["no-payload"] = edit{"payload = ''", falldue.Dead, "", 0}
 		edits["broken-result"] = edit{"result = '{\"half'", falldue.Done, "", 0}
 	}
+	if engine == testdb.MySQL || engine == testdb.MariaDB || engine == testdb.TiDB { // to which these are equal to those without spaces
+		edits["spaces-behind-kind"] = edit{"kind = concat(kind, '  ')", falldue.Done, "", 0}
+		edits["spaces-behind-queue"] = edit{"queue = 'default '", falldue.Done, "", 0}
+		edits["spaces-for-policy"] = edit{"policy = ' '", falldue.Done, "", 0}
+		edits["spaces-behind-state"] = edit{"state = 'open '", falldue.Done, "", 0}
+	}
 	if engine == testdb.SQLite { // whose columns take anything
+		edits["blob-kind"] = edit{"kind = cast(kind as blob)", "", "a blob", 0}
+		edits["blob-policy"] = edit{"policy = x''", "", "a blob", 0}
+		edits["blob-state"] = edit{"state = cast('open' as blob)", "", "", 0}
+		edits["blob-queue"] = edit{"queue = cast(queue as blob)", "", "", 0}
 		const unreadable = "is not a whole number"
 		for name, e := range map[string]edit{
 			"text-attempts":     {"attempts = 'many'", "", unreadable, 0},

@@ -72,6 +72,8 @@ type Caps struct {
 	// a column a plain value.
 	DynamicTypes bool
 
+	// PadsText: texts of a column that differ only in spaces at their ends are equal.
+	PadsText bool
 	// LooseScan: GROUP BY over a prefix of an index jumps from group to group.
 	LooseScan bool
 	// LaneExpression: the index of tasks holds the columns of a lane as one text,

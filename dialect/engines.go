@@ -24,11 +24,11 @@ var engines = []Server{
 	}},
 	{Dialect: mysql{MySQL}, Caps: Caps{
 		LockRows: true, SkipLocked: true, Begin: mysqlBegin, Locks: NamedLocks, IDStep: 1, Upsert: OnDuplicateKey,
-		Rows: Unions, NarrowUnions: true, LooseScan: true, Migrations: "mysql",
+		Rows: Unions, NarrowUnions: true, LooseScan: true, PadsText: true, Migrations: "mysql",
 	}},
 	{Dialect: mysql{MariaDB}, Caps: Caps{
 		LockRows: true, SkipLocked: true, Begin: mysqlBegin, Locks: NamedLocks, InsertReturning: true, Upsert: OnDuplicateKey,
-		Rows: Unions, NarrowUnions: true, UnionValues: true, LooseScan: true, CachesStatistics: true, Migrations: "mysql",
+		Rows: Unions, NarrowUnions: true, UnionValues: true, LooseScan: true, PadsText: true, CachesStatistics: true, Migrations: "mysql",
 	}},
 	{Dialect: sqlite{}, Caps: Caps{
 		SingleWriter: true, Begin: "begin immediate", Embedded: true, Locks: NoLocks, InsertReturning: true, UpdateReturning: true, Upsert: OnConflict,
@@ -38,7 +38,7 @@ var engines = []Server{
 	// but a recursion that could is not possible: it has no ORDER BY there.
 	{Dialect: mysql{TiDB}, Caps: Caps{
 		LockRows: true, Begin: mysqlBegin, Locks: NamedLocks, IDStep: 1, Upsert: OnDuplicateKey,
-		Rows: Unions, LooseScan: true, JoinHints: true, Migrations: "mysql",
+		Rows: Unions, LooseScan: true, PadsText: true, JoinHints: true, Migrations: "mysql",
 	}},
 }
 

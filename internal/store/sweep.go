@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -10,7 +12,7 @@ import (
 // Head is the head of a lane: the anchor of its first task, and the database's time.
 type Head struct {
 	statements.Head
-	Corrupt error // not nil if columns of the row hold no numbers
+	Corrupt error // not nil if columns of the row hold no numbers or no texts
 }
 
 // Sweep finds the lanes of a queue with one statement.
@@ -69,10 +71,29 @@ func (s *Store) heads(ctx context.Context, stmt statements.Stmt, values statemen
 	err = s.readRows(ctx, stmt, values, rows, func() { heads = heads[:0] }, func(r row) error {
 		var h Head
 		h.Corrupt = statements.HeadColumns.Scan(r, &h.Head) // columns that can be read are set nevertheless
+		s.spellLane(r, &h)
 		heads = append(heads, h)
 		return nil
 	})
 	return heads, err
+}
+
+// spellLane makes equal lanes of a result those that the engine takes for one, and only
+// those. An engine that pads texts may name a lane after a row that somebody has edited,
+// with spaces at the end of its kind. Where columns have values of any type, a blob is
+// another kind than the text of the same bytes, and no claim can name it.
+func (s *Store) spellLane(r row, h *Head) {
+	if s.server.Caps.PadsText {
+		h.Kind, h.Policy = strings.TrimRight(h.Kind, " "), strings.TrimRight(h.Policy, " ")
+	}
+	if !s.server.Caps.DynamicTypes || h.Corrupt != nil {
+		return
+	}
+	for _, v := range r {
+		if b, ok := v.([]byte); ok {
+			h.Corrupt = fmt.Errorf("a blob, %.100q, in place of a text", b)
+		}
+	}
 }
 
 // refreshEvery is the shortest time between two refreshes of the server's statistics.
