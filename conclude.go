@@ -108,15 +108,48 @@ func (x execution) exhausted(next time.Duration) bool {
 }
 
 // attemptsExhausted returns the settlement of a task that has no attempt left. Its
-// last attempt was lost, or the limit is lower now than when it failed.
+// last attempt was lost, or the limit is lower now than when it failed. Then the task
+// keeps its last error, and the recorded attempts say which limit it was.
 func (x execution) attemptsExhausted(most int) store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
-	e.Error = notNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished", x.claim.From.Attempts, most, x.claim.Previous))
-	if x.claim.Previous == "" {
-		e.Error = notNull(fmt.Sprintf("%d attempts have failed, and %d are allowed now", x.claim.From.Attempts, most))
+	if x.claim.Previous != "" {
+		e.Error = notNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished", x.claim.From.Attempts, most, x.claim.Previous))
+		return e
 	}
+	e.Records = append(e.Records, store.Record{
+		Key: e.Key, Attempt: x.claim.From.Attempts, Outcome: statements.OutcomeDead, Worker: x.workerID,
+		Error: fmt.Sprintf("%d attempts have failed, and %s allows %d now", x.claim.From.Attempts, x.limit(), most),
+	})
 	return e
+}
+
+// limit says which limit of attempts holds for the task.
+func (x execution) limit() string {
+	switch {
+	case x.claim.MaxAttempts > 0:
+		return "the task's MaxAttempts"
+	case x.claim.From.Policy != "":
+		return "the task's own policy"
+	}
+	return "the policy of its kind"
+}
+
+// whyDead says what decided that the task is dead. f is the failure of its handler, or nil
+// if that did not run.
+func (x execution) whyDead(f *failure) string {
+	most := x.maxAttempts()
+	switch {
+	case f == nil && x.claim.Exhausted:
+		return "its last attempt was lost"
+	case f == nil:
+		return "its fence is the highest that there is"
+	case f.act == actDiscard:
+		return "its handler discarded it"
+	case most > 0 && x.claim.Attempts >= most:
+		return fmt.Sprintf("%s allows %d attempts", x.limit(), most)
+	}
+	return fmt.Sprintf("its policy allows %v in all", x.rule.policy.MaxElapsed())
 }
 
 // fencesExhausted returns the settlement of a task whose fence somebody set to the

@@ -1,7 +1,10 @@
 package falldue
 
 import (
+	"context"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/falldue/falldue/internal/store"
 )
@@ -22,7 +25,7 @@ func (e events) claimFailed(queue string, err error) {
 // of one, and how many there were since the last report.
 func (e events) claimRefused(queue string, at store.Lane, id int64, tasks int, err error) {
 	e.log.Error("falldue: the database refuses to let tasks be claimed; others are claimed", "queue", queue, "kind", at.Kind,
-		"state", at.State, "priority", at.Priority, "attempts", at.Attempts, "task", id, "tasks", tasks, "error", err)
+		"state", at.State, "priority", at.Priority, "attempts", at.Attempts, "task", id, "count", tasks, "error", err)
 }
 
 // corruptLane reports a lane whose first task has values that falldue never
@@ -50,6 +53,53 @@ func (e events) keepFailed(err error) {
 
 func (e events) policiesFailed(policies int, err error) {
 	e.log.Error("falldue: cannot read the policies of tasks", "policies", policies, "error", err)
+}
+
+// beyondLimit reports tasks that became dead without running.
+func (e events) beyondLimit(queue, kind, limit string, allowed, tasks int) {
+	e.log.Error("falldue: tasks are dead: they have used more attempts than are allowed now", "queue", queue, "kind", kind,
+		"count", tasks, "limit", limit, "allowed", allowed)
+}
+
+// died reports a task that is dead; why says what decided that.
+func (e events) died(r *taskRun, why, text, stack string) {
+	e.log.Error("falldue: a task is dead", e.failure(r, stack, "why", why, "error", text)...)
+}
+
+// attemptFailed reports a failure after which the task runs again.
+func (e events) attemptFailed(r *taskRun, f *failure) {
+	switch {
+	case f.stack.Valid:
+		e.log.Error("falldue: a handler panicked; the task runs again", e.failure(r, f.stack.V, "error", f.text)...)
+	case f.Is(ErrTimeout):
+		e.log.Warn("falldue: a handler timed out; the task runs again", e.failure(r, "", "error", f.text)...)
+	default:
+		if e.log.Enabled(context.Background(), slog.LevelDebug) {
+			e.log.Debug("falldue: an attempt failed; the task runs again", e.failure(r, "", "error", f.text)...)
+		}
+	}
+}
+
+// failure returns the attributes of a failure.
+func (events) failure(r *taskRun, stack string, more ...any) []any {
+	list := append([]any{"task", r.claim.ID, "kind", r.claim.From.Kind, "queue", r.queue, "attempt", r.claim.Attempts}, more...)
+	if stack != "" {
+		list = append(list, "stack", stack)
+	}
+	return list
+}
+
+// stillRunning reports tasks whose handlers have not returned although the shutdown
+// timeout is over. It names up to most of them.
+func (e events) stillRunning(list []*taskRun, most int) {
+	var ids []int64
+	kinds := map[string]bool{}
+	for i, r := range list {
+		if kinds[r.claim.From.Kind] = true; i < most {
+			ids = append(ids, r.claim.ID)
+		}
+	}
+	e.log.Warn("falldue: the worker waits for handlers that have not returned", "count", len(list), "tasks", ids, "kinds", slices.Sorted(maps.Keys(kinds)))
 }
 
 // leaseLost reports a task whose lease was lost; when is "while the task ran" or

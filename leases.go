@@ -165,3 +165,27 @@ func (l *leases) holds(r *taskRun) bool {
 	_, held := l.held[r]
 	return held
 }
+
+const (
+	// reportEvery is how often a worker that waits for handlers says so.
+	reportEvery = time.Minute
+	// maxReported is the greatest number of tasks that it names.
+	maxReported = 20
+)
+
+// report reports now and each minute the tasks that are held, until done is closed.
+func (l *leases) report(done <-chan struct{}) {
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	for {
+		if list := l.list(); len(list) > 0 {
+			slices.SortFunc(list, byTask)
+			l.events.stillRunning(list, maxReported)
+		}
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+	}
+}

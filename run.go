@@ -39,6 +39,7 @@ type taskRun struct {
 	end     store.Settlement // set when the handler has returned
 	giveUp  time.Time        // when to stop trying to settle it; zero unless the database refuses that
 	refused error            // why the database refuses that
+	failure *failure         // what the handler returned; nil after success
 }
 
 // runEnv is what all runs of a queue share.
@@ -96,6 +97,13 @@ var errGoexit = errors.New("the handler called runtime.Goexit")
 // false if the claim no longer belongs to this worker.
 func (r *taskRun) finish(err error, took time.Duration) (store.Settlement, bool) {
 	e := r.conclude(err, took)
+	if err != nil {
+		f := *failureOf(err)
+		if f.text = clean(err.Error()); errors.Is(err, ErrTimeout) {
+			f.is = []error{ErrTimeout}
+		}
+		r.failure = &f
+	}
 	if e.State == statements.StateDone {
 		e.Result = r.getResult()
 	}

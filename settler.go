@@ -45,6 +45,7 @@ type settlerConfig struct {
 	leases          *leases
 	signals         signals
 	events          events
+	deaths          *deaths
 }
 
 // settleFunc settles claims of a worker.
@@ -59,6 +60,7 @@ const (
 )
 
 func newSettler(cfg settlerConfig) *settler {
+	cfg.deaths = &deaths{events: cfg.events}
 	s := &settler{settlerConfig: cfg, portion: newPortion(), in: make(chan *taskRun, 4*store.MaxBatch), assistWanted: make(chan struct{}, 1), done: make(chan struct{})}
 	if !cfg.singleWriter {
 		s.second = &settler{settlerConfig: cfg, portion: newPortion(), in: s.in, assistWanted: s.assistWanted}
@@ -85,6 +87,7 @@ func (s *settler) full() bool { return len(s.in) == cap(s.in) }
 // settler. Once ctx has ended, it gives up runs that the database does not settle.
 func (s *settler) work(ctx context.Context) {
 	defer close(s.done)
+	defer s.deaths.report()
 	var helping sync.WaitGroup
 	if s.second != nil {
 		helping.Go(func() { s.second.writeLoop(ctx, nil, s.assistWanted) })
@@ -341,6 +344,9 @@ func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
 			}
 			continue
 		}
+		if r.failure != nil || r.end.State == statements.StateDead {
+			s.report(r)
+		}
 		if to := r.end.State; to == statements.StateOpen || to == statements.StateSnoozed {
 			at, wait := r.claim.From, store.Duration(r.end.Wait)
 			at.State, at.Attempts = to, r.claim.Attempts+r.end.AttemptsDelta
@@ -349,5 +355,21 @@ func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
 			}
 			s.signals.hint(r.queue, at, wait)
 		}
+	}
+}
+
+// report reports a failure that is settled.
+func (s *settler) report(r *taskRun) {
+	switch f := r.failure; {
+	case r.end.State == statements.StateDead && f == nil && r.claim.Exhausted && r.claim.Previous == "":
+		s.deaths.add(beyond{r.queue, r.claim.From.Kind, r.limit(), r.maxAttempts()})
+	case r.end.State == statements.StateDead:
+		stack := ""
+		if f != nil {
+			stack = f.stack.V
+		}
+		s.events.died(r, r.whyDead(f), r.end.Error.V, stack)
+	case r.end.Error.Valid:
+		s.events.attemptFailed(r, f)
 	}
 }

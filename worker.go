@@ -111,8 +111,6 @@ func (w *worker) run(ctx context.Context) {
 
 	<-ctx.Done()
 	end := time.Now().Add(max(w.shutdownTimeout, 0))
-	timeout := time.AfterFunc(time.Until(end), func() { cancel(ErrStopping) })
-	defer timeout.Stop()
 	handled := make(chan struct{})
 	go func() {
 		defer close(handled)
@@ -122,6 +120,16 @@ func (w *worker) run(ctx context.Context) {
 		}
 		handling.Wait()
 	}()
+	background.Go(func() {
+		late := time.NewTimer(time.Until(end))
+		defer late.Stop()
+		select {
+		case <-handled:
+		case <-late.C:
+			cancel(ErrStopping)
+			w.leases.report(handled)
+		}
+	})
 	// Without a limit, Run would wait for a database that does not answer until the
 	// leases end.
 	w.awaitHandlers(handled, end.Add(lastSettles), stopSettling)
@@ -134,7 +142,8 @@ func (w *worker) run(ctx context.Context) {
 }
 
 // awaitHandlers waits until handled is closed: claims have ended, and all handlers have
-// returned and passed their runs to the settler. From end on it calls stopSettling if the settler takes no more of them.
+// returned and passed their runs to the settler. From end on it calls stopSettling if
+// the settler takes no more of them.
 func (w *worker) awaitHandlers(handled <-chan struct{}, end time.Time, stopSettling func()) {
 	late := time.NewTimer(time.Until(end))
 	defer late.Stop()
