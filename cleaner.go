@@ -13,50 +13,80 @@ import (
 // over.
 const cleanEvery = time.Minute
 
-// cleaner is the role that deletes finished tasks whose retention is over.
+// findingShare limits the time in which the cleaner looks for such tasks to a tenth.
+const findingShare = 10
+
+// cleaner is the role that deletes finished tasks whose retention is over. Finished
+// tasks are in lanes as waiting ones are, in the order in which they finished, so that
+// it reads none that it keeps but the first of each lane.
 type cleaner struct {
 	queues                       []string
 	doneRetention, deadRetention time.Duration // a deadRetention of 0 is for ever
-	clean                        func(ctx context.Context, queue, state string, retention time.Duration) (int, error)
+	lanes                        func(ctx context.Context, queue, state string) ([]store.Head, error)
+	clean                        func(ctx context.Context, queue string, lane store.Lane, since int64, retention time.Duration) (n int, last int64, err error)
 	events                       events
 }
 
 // work cleans until ctx ends.
 func (c *cleaner) work(ctx context.Context) {
 	for {
+		var finding time.Duration
 		for _, queue := range c.queues {
-			c.cleanState(ctx, queue, statements.StateDone, c.doneRetention)
+			finding += c.cleanState(ctx, queue, statements.StateDone, c.doneRetention)
 			if c.deadRetention > 0 {
-				c.cleanState(ctx, queue, statements.StateDead, c.deadRetention)
-				c.cleanState(ctx, queue, statements.StateCancelled, c.deadRetention)
+				finding += c.cleanState(ctx, queue, statements.StateDead, c.deadRetention)
+				finding += c.cleanState(ctx, queue, statements.StateCancelled, c.deadRetention)
 			}
 		}
 		every := cleanEvery
 		if c.doneRetention > 0 {
 			every = min(every, max(c.doneRetention, time.Second))
 		}
-		if pause(ctx, every+rand.N(every/10)) != nil {
+		if pause(ctx, max(every, findingShare*finding)+rand.N(every/10)) != nil {
 			return
 		}
 	}
 }
 
-// cleanState deletes the tasks of a queue and a state whose retention is over, a
-// batch at a time.
-func (c *cleaner) cleanState(ctx context.Context, queue, state string, retention time.Duration) {
+// cleanState deletes the tasks of a queue and a state whose retention is over, and
+// returns how long it took to find their lanes.
+func (c *cleaner) cleanState(ctx context.Context, queue, state string, retention time.Duration) (finding time.Duration) {
+	start := time.Now()
+	heads, err := c.find(ctx, queue, state)
+	finding = time.Since(start)
+	for _, h := range heads {
+		if err == nil && h.Corrupt == nil && store.Duration(h.Now-h.Anchor) >= retention {
+			err = c.cleanLane(ctx, queue, h, retention)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		c.events.cleanFailed(queue, state, err)
+	}
+	return finding
+}
+
+// find finds the lanes of finished tasks.
+func (c *cleaner) find(ctx context.Context, queue, state string) ([]store.Head, error) {
+	ctx, cancel := statementContext(ctx, sweepTimeout)
+	defer cancel()
+	return c.lanes(ctx, queue, state)
+}
+
+// cleanLane deletes the tasks of a lane whose retention is over, a batch at a time.
+func (c *cleaner) cleanLane(ctx context.Context, queue string, h store.Head, retention time.Duration) error {
+	since := h.Anchor
 	for ctx.Err() == nil {
-		n, err := c.cleanBatch(ctx, queue, state, retention)
-		if err != nil && ctx.Err() == nil {
-			c.events.cleanFailed(queue, state, err)
-		}
+		n, last, err := c.cleanBatch(ctx, queue, h.Lane, since, retention)
 		if err != nil || n < store.MaxBatch {
-			return
+			return err
 		}
+		since = last
 	}
+	return ctx.Err()
 }
 
-func (c *cleaner) cleanBatch(ctx context.Context, queue, state string, retention time.Duration) (int, error) {
+func (c *cleaner) cleanBatch(ctx context.Context, queue string, lane store.Lane, since int64, retention time.Duration) (int, int64, error) {
 	ctx, cancel := statementContext(ctx, statementTimeout)
 	defer cancel()
-	return c.clean(ctx, queue, state, retention)
+	return c.clean(ctx, queue, lane, since, retention)
 }

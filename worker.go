@@ -61,7 +61,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	}
 	w.roles = append(w.roles, rules, keeper, &cleaner{
 		queues: slices.Collect(maps.Keys(cfg.Queues)), doneRetention: cfg.DoneRetention, deadRetention: cfg.DeadRetention,
-		clean: s.Clean, events: events,
+		lanes: s.FinishedLanes, clean: s.Clean, events: events,
 	})
 	w.roles = append(w.roles, &lookout{
 		overdueFinder: newOverdueFinder(s, handlers), events: events,

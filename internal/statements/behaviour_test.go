@@ -241,8 +241,15 @@ func TestStatementsWorkTogether(t *testing.T) {
 		}
 		for _, state := range []string{"done", "cancelled"} {
 			filter["state"] = state
-			old := read(t, db, idColumns[:1], statements.Clean(s, tables), filter, nil)
-			if len(old) != 1 || exec(t, db, statements.Drop(s, tables, 1), nil, []statements.Row{{old[0].TaskID}}) != 1 {
+			statements.SetLane(filter, statements.FirstFinished(state))
+			lanes := read(t, db, statements.HeadColumns, statements.FinishedLanes(s, tables), filter, nil)
+			if len(lanes) != 1 {
+				t.Fatalf("%s tasks are in %+v", state, lanes)
+			}
+			statements.SetLane(filter, lanes[0].Lane)
+			filter["since"] = lanes[0].Anchor
+			old := read(t, db, statements.FinishedColumns, statements.Clean(s, tables), filter, nil)
+			if len(old) != 1 || exec(t, db, statements.Drop(s, tables, 1), nil, []statements.Row{{old[0].ID}}) != 1 {
 				t.Errorf("of one %s task %d were to be cleaned", state, len(old))
 			}
 		}

@@ -143,6 +143,15 @@ var FenceColumns = Columns[Key]{
 // IDColumns are the columns of a batch of tasks.
 var IDColumns = FenceColumns[:1]
 
+// Finished is a finished task as [Clean] returns it.
+type Finished struct{ ID, Anchor int64 }
+
+// FinishedColumns are the columns of a result of [Clean].
+var FinishedColumns = Columns[Finished]{
+	col("id", Int, func(f *Finished) any { return &f.ID }),
+	col("anchor", Moment, func(f *Finished) any { return &f.Anchor }),
+}
+
 // KeyColumns are the columns of a batch of keys of policies.
 var KeyColumns = Columns[string]{col("policy_key", Text, func(k *string) any { return k })}
 

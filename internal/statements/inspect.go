@@ -77,18 +77,6 @@ set state = 'cancelled', claimed_by = '', updated_at = {now}
 where id = :id and state in ('open', 'snoozed')`)
 }
 
-// Clean selects the ids of up to :limit tasks of a queue that have been in a
-// state of finished tasks for :keep microseconds. [Forget] and [Drop] delete
-// them. Where rows can be skipped it locks them, so that no cleaner waits for
-// another. Parameters: queue, state, keep, limit.
-func Clean(s dialect.Server, tables dialect.Tables) Stmt {
-	b := newBuilder(s, tables)
-	b.setInState()
-	return b.stmt(`
-select id from {tasks}
-where queue = :queue and state = :state{in state} and updated_at <= {shift {now}, -({int :keep})} limit :limit{for update skip locked}`)
-}
-
 // Drop deletes finished tasks. The batch has [IDColumns].
 func Drop(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)

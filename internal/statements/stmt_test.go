@@ -70,6 +70,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"next_queue":        statements.NextQueue(s, tables),
 		"count_since":       statements.CountSince(s, tables),
 		"cancel":            statements.Cancel(s, tables),
+		"finished_lanes":    statements.FinishedLanes(s, tables),
 		"clean":             statements.Clean(s, tables),
 		"drop":              statements.Drop(s, tables, room),
 	}

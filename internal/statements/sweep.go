@@ -12,49 +12,62 @@ import (
 // the more lanes there are, and not the more tasks. Parameters: queue.
 func Sweep(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
-	b.set("heads", HeadColumns.list("", map[string]string{"anchor": "updated_at", "now": "{now}"}))
-	switch {
-	case s.Caps.LooseScan:
+	if s.Caps.LooseScan {
 		b.set("heads", HeadColumns.list("", map[string]string{"anchor": "min(updated_at)", "now": "{now}"}))
 		return b.stmt(`
 select {heads}
 from {tasks}
 where queue = :queue and state in ('open', 'snoozed')
 group by queue, {lane columns}`)
-	case s.Caps.LaneExpression && s.Caps.Lateral:
+	}
+	b.set("first state", "state >= 'open'")
+	b.set("before first", "{text :queue} || ' open'")
+	b.set("end", "{text :queue} || '!'")
+	b.set("states", "state in ('open', 'snoozed')")
+	return b.jumps("", laneColumns)
+}
+
+// jumps makes the statement that jumps from lane to lane. {before first} and {end} are
+// texts around those of the lanes. Where the index has columns, {first state} finds the
+// first lane, and the next one is greater than the last in some columns and within some
+// condition. {states} is the condition for what to return.
+func (b *builder) jumps(within string, greater Columns[Lane]) Stmt {
+	b.set("heads", HeadColumns.list("", map[string]string{"anchor": "updated_at", "now": "{now}"}))
+	if b.server.Caps.LaneExpression && b.server.Caps.Lateral {
 		// Queues with a space in their names, which only a user who edits rows can
 		// make, may lie between the lanes. The condition at the end drops them.
 		b.set("after", func(lane string) string {
 			b.set("last", verbatim(lane))
 			return b.expand(`(select {lane text} as lane, queue, {lane columns}, updated_at from {tasks}
-where {lane text} > {last} and {lane text} < {text :queue} || '!'
+where {lane text} > {last} and {lane text} < {end}
 order by {lane text}, updated_at limit 1)`)
 		})
 		return b.stmt(`
-with recursive found as ({after {text :queue} || ' open'}
+with recursive found as ({after {before first}}
 union all
 select next.* from found cross join lateral {after found.lane} next)
 select {heads}
-from found where queue = {text :queue} and state in ('open', 'snoozed')`)
-	default:
-		b.set("row", laneColumns.list("t.", nil)+", t.updated_at")
-		// SQLite compares two columns with each other in a way that no index
-		// serves. A plus makes a column a value.
-		value := "f."
-		if s.Caps.DynamicTypes {
-			value = "+f."
-		}
-		b.set("last", laneColumns.list(value, nil))
-		return b.stmt(`
+from found where queue = {text :queue} and {states}`)
+	}
+	b.set("row", laneColumns.list("t.", nil)+", t.updated_at")
+	// SQLite compares two columns with each other in a way that no index
+	// serves. A plus makes a column a value.
+	value := "f."
+	if b.server.Caps.DynamicTypes {
+		value = "+f."
+	}
+	b.set("within", within)
+	b.set("columns", greater.list("", nil))
+	b.set("last", greater.list(value, nil))
+	return b.stmt(`
 with recursive found as (select {row} from {tasks} t where t.id = (select id from {tasks}
-where queue = :queue and state >= 'open'
+where queue = :queue and {first state}
 order by {lane columns}, updated_at limit 1)
 union all
 select {row} from found f join {tasks} t on t.id = (select id from {tasks}
-where queue = :queue and ({lane columns}) > ({last})
+where queue = :queue and {within}({columns}) > ({last})
 order by {lane columns}, updated_at limit 1)) select {heads}
-from found where state in ('open', 'snoozed')`)
-	}
+from found where {states}`)
 }
 
 // Heads returns the lanes of a batch that hold a task from their since on, as
@@ -93,12 +106,15 @@ order by updated_at limit 1`)
 // The next lane has its first so many columns in common with the last one, as
 // many as possible, and a greater value in the next column. Each of these cases
 // is a range of the index that begins where it ends.
-func NextLane(s dialect.Server, tables dialect.Tables) Stmt {
-	b := newBuilder(s, tables)
+func NextLane(s dialect.Server, tables dialect.Tables) Stmt { return newBuilder(s, tables).nextLane(0) }
+
+// nextLane makes the statement that finds the next lane, which has at least so many
+// columns in common with the last one.
+func (b *builder) nextLane(least int) Stmt {
 	columns := laneColumns.columns()
 	name := func(c column) string { return c.Name }
 	var cases []string
-	for same := len(columns) - 1; same >= 0; same-- {
+	for same := len(columns) - 1; same >= least; same-- {
 		equal := list(columns[:same], "", func(c column) string { return " and " + c.Name + " = :" + c.Name })
 		greater := fmt.Sprintf(" and %s > :%[1]s", columns[same].Name)
 		if same == 0 {

@@ -76,7 +76,9 @@ func useAll(t *testing.T, s *Store) {
 	}
 	_, err = s.Extend(ctx, "me", time.Minute, []Key{none.Key})
 	must(err)
-	_, err = s.Clean(ctx, "default", statements.StateDone, time.Hour)
+	_, err = s.FinishedLanes(ctx, "default", statements.StateDone)
+	must(err)
+	_, _, err = s.Clean(ctx, "default", Lane{State: statements.StateDone, Kind: "k"}, 0, time.Hour)
 	must(err)
 }
 
