@@ -18,7 +18,8 @@ type laneTracker struct {
 	mu    sync.Mutex
 	lanes map[store.Lane]*knownLane
 	// waiting has the lanes in which a task is known, by their priorities.
-	waiting map[int]*laneHeap
+	waiting    map[int]*laneHeap
+	priorities []int // the keys of waiting, sorted
 	// empty has the lanes in which no task is known, the last emptied first. Their
 	// tasks come back: without the anchor up to which a lane has been claimed, every
 	// claim of a task that comes into it would read the index entries of all tasks
@@ -58,6 +59,8 @@ func (l *laneTracker) set(f *knownLane, due time.Time, since int64) {
 	if h == nil {
 		h = &laneHeap{}
 		l.waiting[f.Priority] = h
+		i, _ := slices.BinarySearch(l.priorities, f.Priority)
+		l.priorities = slices.Insert(l.priorities, i, f.Priority)
 	}
 	if f.place == nowhere {
 		heap.Push(h, f)
@@ -73,6 +76,8 @@ func (l *laneTracker) setEmpty(f *knownLane) {
 		h := l.waiting[f.Priority]
 		if heap.Remove(h, f.place); h.Len() == 0 {
 			delete(l.waiting, f.Priority)
+			i, _ := slices.BinarySearch(l.priorities, f.Priority)
+			l.priorities = slices.Delete(l.priorities, i, i+1)
 		}
 	}
 	if f.memory == nil {
@@ -259,7 +264,7 @@ func (l *laneTracker) remembered(most int) (sources []store.Source) {
 func (l *laneTracker) due(now time.Time, most int) (due []store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, priority := range slices.Sorted(maps.Keys(l.waiting)) {
+	for _, priority := range l.priorities {
 		h, first := l.waiting[priority], len(due)
 		for len(due) < most && h.Len() > 0 && !(*h)[0].due.After(now) {
 			f, _ := heap.Pop(h).(*knownLane)

@@ -85,12 +85,19 @@ func TestDueListsTheFirst(t *testing.T) {
 
 // BenchmarkDue measures due for a poller that knows many due lanes.
 func BenchmarkDue(b *testing.B) {
-	now, known := time.Now(), newLaneTracker()
-	for i := range 20_000 {
-		known.hint(store.Lane{State: "open", Kind: "k", Attempts: i}, now.Add(-time.Duration(i)))
-	}
-	for b.Loop() {
-		known.due(now, maxSources)
+	for name, at := range map[string]func(i int) store.Lane{
+		"attempts":   func(i int) store.Lane { return store.Lane{State: "open", Kind: "k", Attempts: i} },
+		"priorities": func(i int) store.Lane { return store.Lane{State: "open", Kind: "k", Priority: i} },
+	} {
+		b.Run(name, func(b *testing.B) {
+			now, known := time.Now(), newLaneTracker()
+			for i := range 20_000 {
+				known.hint(at(i), now.Add(-time.Duration(i)))
+			}
+			for b.Loop() {
+				known.due(now, maxSources)
+			}
+		})
 	}
 }
 

@@ -56,6 +56,10 @@ var measures = []measure{
 		about: "as drain_deleted, with twice as many tasks, while a long-running transaction holds a snapshot; drain_snapshot_first and drain_snapshot_last are the rates of the first and the last tenth",
 	},
 	{
+		name: "drain_lanes", unit: "tasks/s", settings: settings{done: deleted}, run: drainLanes,
+		about: "as drain_deleted, but each task has one of 20,000 priorities, and so one of as many lanes",
+	},
+	{
 		name: "drain_1_process", unit: "tasks/s", run: drainWithProcesses(1),
 		about: "as drain_deleted, but the worker has its own process, and the time is from its first task to its last; memory_mb_1 is the peak memory of that process",
 	},
