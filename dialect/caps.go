@@ -168,6 +168,7 @@ func (c Caps) Validate() error {
 	must(c.Rows >= Arrays && c.Rows <= ValueLists, "Rows is none of Arrays, Unions, ValueLists")
 	must(c.Upsert == OnConflict || c.Upsert == OnDuplicateKey, "Upsert is neither OnConflict nor OnDuplicateKey")
 	must(c.Locks >= NoLocks && c.Locks <= NamedLocks, "Locks is none of NoLocks, AdvisoryLocks, NamedLocks")
+	must(c.Begin != "", "Begin has no statement that begins a transaction")
 	must(c.Migrations != "", "Migrations names no folder")
 	must(c.InsertReturning || c.IDStep > 0, "neither InsertReturning nor IDStep gives the ids of an INSERT")
 	must(c.LockRows || !c.SkipLocked, "SkipLocked without LockRows")
