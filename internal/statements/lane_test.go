@@ -36,7 +36,14 @@ func TestNamesWithSpacesAreLeftAlone(t *testing.T) {
 			t.Errorf("a sweep found %q, want %q", lanes, want)
 		}
 		filter := statements.Values{"queue": "default", "state": "done", "keep": int64(0), "limit": 10, "after": int64(0)}
-		if old := read(t, db, idColumns, statements.Clean(s, tables), filter, nil); len(old) != 1 || old[0].TaskID != 9 {
+		statements.SetLane(filter, statements.FirstFinished("done"))
+		finished := read(t, db, statements.HeadColumns, statements.FinishedLanes(s, tables), filter, nil)
+		if len(finished) != 1 || finished[0].Kind != "kind" {
+			t.Fatalf("finished tasks are in %+v, want one lane", finished)
+		}
+		statements.SetLane(filter, finished[0].Lane)
+		filter["since"] = int64(0)
+		if old := read(t, db, statements.FinishedColumns, statements.Clean(s, tables), filter, nil); len(old) != 1 || old[0].ID != 9 {
 			t.Errorf("to be cleaned are %+v, want task 9", old)
 		}
 		filter["state"] = "open"
