@@ -29,7 +29,7 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 				queues: func(context.Context) ([]string, error) {
 					return []string{"default", "other"}, map[bool]error{true: errors.New("the database is away")}[away.Load()]
 				},
-				heads: func(_ context.Context, queue string) ([]store.Head, error) {
+				heads: func(_ context.Context, _ string) ([]store.Head, error) {
 					looks++
 					taken := head("taken", 0, time.Hour)
 					taken.Anchor += int64(looks) // its first task is another one each time

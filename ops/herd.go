@@ -60,7 +60,7 @@ func Stampede(p backoff.Policy, o Outage) (Herd, error) {
 	if h.Bucket == 0 {
 		h.Bucket = time.Minute
 	}
-	random := rand.New(rand.NewPCG(o.Seed, 0)) //nolint:gosec // a picture, not a secret
+	random := rand.New(rand.NewPCG(o.Seed, 0))
 	var last time.Duration
 	for i := range h.Retries {
 		at := time.Duration(0)

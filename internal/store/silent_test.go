@@ -123,8 +123,9 @@ func TestSilentConnectionEndsWithTheContext(t *testing.T) {
 				waitUntilFree(t, s, name)
 			}
 			ctx, cancel = context.WithTimeout(t.Context(), soon)
-			defer cancel()
-			if _, err := s.Counts(ctx); err != nil {
+			_, err = s.Counts(ctx)
+			cancel()
+			if err != nil {
 				t.Errorf("%s: the next statement: %v", name, err)
 			}
 		}
