@@ -61,9 +61,10 @@ func TestPgBouncer(t *testing.T) {
 	})
 }
 
-// TestLostStatementIsExplained: when a prepared statement is missing in its session, for
-// example because a pooler has changed its mode, the error says why.
-func TestLostStatementIsExplained(t *testing.T) {
+// TestLostStatementIsPreparedAgain: a prepared statement may be missing in its session,
+// for example because a pooler has reset it. When it is missing again, the error says why;
+// see TestMissingStatementsAreExplained of internal/store.
+func TestLostStatementIsPreparedAgain(t *testing.T) {
 	db := testdb.Open(t, testdb.Postgres)
 	db.SetMaxOpenConns(1)
 	q, err := falldue.New(db, falldue.Config{})
@@ -78,7 +79,7 @@ func TestLostStatementIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.MustExec("deallocate all")
-	if _, err := q.Counts(ctx); !errors.Is(err, dialect.ErrTransactionPooling) {
-		t.Errorf("got error %v, want ErrTransactionPooling", err)
+	if _, err := q.Counts(ctx); err != nil {
+		t.Error(err)
 	}
 }
