@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/falldue/falldue/internal/store"
 )
@@ -149,4 +150,10 @@ func (e events) lookFailed(err error) {
 
 func (e events) kindWithoutQueue(kind, queue string) {
 	e.log.Warn("falldue: tasks of a kind wait in a queue that this worker does not work on", "kind", kind, "queue", queue)
+}
+
+// oneConnection reports a pool that cannot keep a connection for leases.
+func (e events) oneConnection(lease time.Duration) {
+	e.log.Warn("falldue: the pool has one connection; a handler that holds it for longer than a lease loses its task. "+
+		"Set SetMaxOpenConns to 2 or more, or give handlers another pool", "lease", lease)
 }

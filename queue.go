@@ -155,6 +155,10 @@ func (q *Queue) Run(ctx context.Context) error {
 			events{q.cfg.Logger}.kindWithoutQueue(name, queue)
 		}
 	}
+	if q.db.Stats().MaxOpenConnections == 1 && !q.store.Server().Caps.SingleWriter {
+		events{q.cfg.Logger}.oneConnection(q.cfg.Lease)
+	}
+	defer q.store.Reserve()()
 	w.run(ctx)
 	return nil
 }

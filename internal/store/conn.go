@@ -73,12 +73,12 @@ func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
 // tryConn runs fn on one connection of the pool, and reports whether it sent what must
 // not be sent again.
 func (s *Store) tryConn(ctx context.Context, u *use, fn func(*conn) error) (sent bool, err error) {
-	held, err := s.idleConn(ctx)
+	held, from, err := s.takeConn(ctx)
 	if err != nil {
 		return false, err
 	}
 	if err := ctx.Err(); err != nil { // the caller may be gone
-		_ = held.Close()
+		from.giveBack(held, nil)
 		return false, err
 	}
 	called, silent := false, false
@@ -89,7 +89,7 @@ func (s *Store) tryConn(ctx context.Context, u *use, fn func(*conn) error) (sent
 			defer c.forgetAll()
 		}
 		c.use, c.sent, c.broken, c.silent = u, false, false, false
-		u.begin(dc)
+		u.begin(dc, from)
 		err = fn(c)
 		closed := u.end()
 		sent, silent = c.sent, c.silent
@@ -98,7 +98,7 @@ func (s *Store) tryConn(ctx context.Context, u *use, fn func(*conn) error) (sent
 		}
 		return nil
 	})
-	_ = held.Close() // an error means that it is closed
+	from.giveBack(held, lost)
 	if silent {
 		s.discardIdle() // they go the same way
 	}

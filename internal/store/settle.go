@@ -28,8 +28,12 @@ type Unsettled struct {
 var errMismatch = errors.New("some claims are no longer owned")
 
 // Settle settles claims of worker. It may wait for rows that somebody else has locked;
-// [Store.SettleUnlocked] does not if the engine can skip them.
+// [Store.SettleUnlocked] does not if the engine can skip them. While the connections of
+// the pool are all in use, Settle does not wait either, since leases need the reserve.
 func (s *Store) Settle(ctx context.Context, worker string, batch []*Settlement) (Unsettled, error) {
+	if s.reserve.Load() != nil && s.busy() {
+		return s.SettleUnlocked(ctx, worker, batch)
+	}
 	if s.server.Caps.UpdateReturning {
 		return s.settleReturning(ctx, worker, batch)
 	}
@@ -69,7 +73,7 @@ func (s *Store) settleAll(ctx context.Context, worker string, batch []*Settlemen
 // SettleUnlocked settles claims of worker, except those whose rows somebody else has
 // locked. It waits for locks only if the engine cannot skip them.
 func (s *Store) SettleUnlocked(ctx context.Context, worker string, batch []*Settlement) (Unsettled, error) {
-	return inTx(ctx, s, func(x runner) (Unsettled, error) {
+	return inTx(s.urgent(ctx), s, func(x runner) (Unsettled, error) {
 		free, left, err := s.lock(ctx, x, worker, fencesOf(batch))
 		if err != nil {
 			return left, err
@@ -207,7 +211,7 @@ func (s *Store) change(ctx context.Context, x runner, stmt statements.Stmt, valu
 // rows that somebody else has locked, which nobody can claim meanwhile.
 func (s *Store) Extend(ctx context.Context, worker string, lease time.Duration, claims []Key) (Unsettled, error) {
 	fences := statements.FenceColumns.Rows(len(claims), func(i int) *Key { return &claims[i] })
-	return inTx(ctx, s, func(x runner) (Unsettled, error) {
+	return inTx(s.urgent(ctx), s, func(x runner) (Unsettled, error) {
 		free, left, err := s.lock(ctx, x, worker, fences)
 		if err != nil || len(free) == 0 {
 			return left, err

@@ -4,7 +4,7 @@
 //
 // The file exec.go runs the statements, and begins with a table of the ways to do so.
 // The other files have one subject each: enqueue, copy, claim, slots, settle, sweep,
-// pick, clean, inspect, policies.
+// pick, clean, inspect, policies, reserve.
 package store
 
 import (
@@ -47,6 +47,7 @@ type Store struct {
 	writer  chan struct{} // its one element is held while writing, if Caps.SingleWriter
 
 	participants []participant
+	reserve      atomic.Pointer[reserve] // nil unless a worker runs on a limited pool
 
 	mu        sync.Mutex
 	refreshed time.Time // when statistics were last refreshed

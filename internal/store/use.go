@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"sync"
@@ -20,9 +19,10 @@ const cancelDelay = time.Second
 // silent as long as TCP does.
 type use struct {
 	mu        sync.Mutex
-	driver    any  // the driver's connection, or nil
-	closed    bool // the driver's connection was closed
-	abandoned bool // nobody waits any more
+	driver    any      // the driver's connection, or nil
+	closed    bool     // the driver's connection was closed
+	abandoned bool     // nobody waits any more
+	reserve   *reserve // whose connection is used, or nil
 }
 
 // attend runs fn, and returns its error. When ctx has ended, most drivers return soon.
@@ -55,11 +55,12 @@ func (s *Store) attend(ctx context.Context, fn func(*use) error) error {
 	return ctx.Err()
 }
 
-// begin records the connection that is used from now on.
-func (u *use) begin(dc any) {
+// begin records the connection that is used from now on, and the reserve that it is
+// from, if any.
+func (u *use) begin(dc any, from *reserve) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.driver, u.closed = dc, false
+	u.driver, u.closed, u.reserve = dc, false, from
 }
 
 // end is called when the connection is not used any more. It reports whether it was
@@ -87,6 +88,9 @@ func (u *use) abandon() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.abandoned = true
+	if u.driver != nil && u.reserve != nil {
+		u.reserve.miss() // the connection may not come back for long
+	}
 }
 
 var errAbandoned = errors.New("nobody waits for the rows any more")
@@ -102,23 +106,6 @@ func (u *use) unlessAbandoned(f func(row) error) func(row) error {
 		}
 		return f(r)
 	}
-}
-
-// idleConn takes a connection from the pool. Some drivers test a connection that has been
-// idle, and wait for its answer as long as ctx allows. So idleConn first waits no longer
-// than an alive connection needs.
-func (s *Store) idleConn(ctx context.Context) (*sql.Conn, error) {
-	if !s.server.Caps.Embedded {
-		brief, cancel := context.WithTimeout(ctx, answerTimeout(ctx))
-		held, err := s.db.Conn(brief)
-		late := brief.Err() != nil
-		cancel()
-		if err == nil || !late || ctx.Err() != nil {
-			return held, err
-		}
-		s.discardIdle()
-	}
-	return s.db.Conn(ctx)
 }
 
 // discardTimeout is the longest time that discardIdle takes, and the shortest time
