@@ -113,6 +113,11 @@ func (e events) extendFailed(tasks int, err error) {
 	e.log.Warn("falldue: cannot extend leases", "tasks", tasks, "error", err)
 }
 
+// extendRefused reports a lease that the database refuses to extend.
+func (e events) extendRefused(c *store.Claim, err error) {
+	e.log.Warn("falldue: cannot extend leases", "task", c.ID, "kind", c.From.Kind, "error", err)
+}
+
 func (e events) settleFailed(tasks int, err error) {
 	e.log.Warn("falldue: cannot settle", "tasks", tasks, "error", err)
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -37,7 +39,10 @@ func TestLeaseAfterDoneTx(t *testing.T) {
 		{"the database is away while the transaction goes on", []answer{{locked, nil}, {fine, away}}, length/3 + length},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := &leases{length: length, events: events{slog.New(slog.DiscardHandler)}, held: map[*taskRun]struct{}{}}
+			l := &leases{
+				length: length, events: events{slog.New(slog.DiscardHandler)}, held: map[*taskRun]struct{}{},
+				classify: func(error) dialect.Class { return dialect.Disconnected },
+			}
 			n := 0
 			l.extendRows = func(context.Context, string, time.Duration, []store.Key) (store.Unsettled, error) {
 				a := c.answers[min(n, len(c.answers)-1)]
@@ -67,4 +72,43 @@ func TestLeaseAfterDoneTx(t *testing.T) {
 			synctest.Wait()
 		})
 	}
+}
+
+// TestRefusedExtensionCostsNoOtherLease: the database refuses to extend the lease of one
+// task, for example by a trigger. The others are extended.
+func TestRefusedExtensionCostsNoOtherLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const length, tasks, bad = 9 * time.Second, 300, 137
+		statements := 0
+		l := &leases{
+			length: length, events: events{slog.New(slog.DiscardHandler)}, held: map[*taskRun]struct{}{},
+			classify: func(error) dialect.Class { return dialect.Other },
+			extendRows: func(_ context.Context, _ string, _ time.Duration, claims []store.Key) (store.Unsettled, error) {
+				statements++
+				if slices.ContainsFunc(claims, func(k store.Key) bool { return k.TaskID == bad }) {
+					return store.Unsettled{}, errors.New("refused")
+				}
+				return store.Unsettled{}, nil
+			},
+		}
+		start := time.Now()
+		runs := make([]*taskRun, tasks)
+		for i := range runs {
+			runs[i] = &taskRun{execution: execution{claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
+			runs[i].claim.ID = int64(i)
+		}
+		l.hold(runs...)
+		ctx, stop := context.WithTimeout(t.Context(), length/2) // one extension
+		defer stop()
+		l.work(ctx)
+		for i, r := range runs {
+			if extended := r.lease.end().After(start.Add(length)); extended != (i != bad) {
+				t.Errorf("lease %d was extended: %t", i, extended)
+			}
+		}
+		if statements > 30 {
+			t.Errorf("%d statements", statements)
+		}
+	})
 }

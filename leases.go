@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -19,6 +20,7 @@ type leases struct {
 	workerID string
 	length   time.Duration
 	events   events
+	classify func(error) dialect.Class
 	// extendRows extends leases in the database.
 	extendRows func(ctx context.Context, workerID string, length time.Duration, claims []store.Key) (store.Unsettled, error)
 
@@ -67,9 +69,7 @@ func (l *leases) work(ctx context.Context) {
 		list := l.list()
 		// In the order of ids, so that two workers do not deadlock.
 		slices.SortFunc(list, byTask)
-		for batch := range slices.Chunk(l.latest(list), store.MaxBatch) {
-			l.extend(ctx, batch)
-		}
+		l.extendAll(ctx, l.latest(list))
 	}
 }
 
@@ -114,8 +114,34 @@ func (l *leases) latest(list []*taskRun) []*taskRun {
 	return kept
 }
 
-// extend extends the leases of a batch.
-func (l *leases) extend(ctx context.Context, batch []*taskRun) {
+// extendAll extends the leases of a list, a portion at a time. When the database refuses
+// to extend one of them, the others are extended without it. The rest waits for the next
+// tick when the database does not answer or seems to refuse all.
+func (l *leases) extendAll(ctx context.Context, list []*taskRun) {
+	portion := newPortion()
+	for len(list) > 0 {
+		n := min(len(list), portion.size)
+		late, err := l.extend(ctx, list[:n])
+		if err == nil {
+			portion.accepted()
+			list = list[n:]
+			continue
+		}
+		trouble := troubleOf(l.classify(err), late)
+		portion.failed(n, trouble)
+		if late || trouble != refusal && portion.failures > hastyFailures {
+			l.events.extendFailed(len(list), err)
+			return
+		}
+		if n == 1 {
+			l.events.extendRefused(list[0].claim, err)
+			list = list[1:]
+		}
+	}
+}
+
+// extend extends the leases of a batch, and reports whether it timed out.
+func (l *leases) extend(ctx context.Context, batch []*taskRun) (late bool, err error) {
 	now := time.Now()
 	live, claims := make([]*taskRun, 0, len(batch)), make([]store.Key, 0, len(batch))
 	for _, r := range batch {
@@ -126,14 +152,13 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun) {
 		live, claims = append(live, r), append(claims, store.Key{TaskID: r.claim.ID, Fence: r.claim.Fence})
 	}
 	if len(live) == 0 {
-		return
+		return false, nil
 	}
 	ctx, cancel := statementContext(ctx, min(l.length/3, statementTimeout))
 	defer cancel()
 	left, err := l.extendRows(ctx, l.workerID, l.length, claims)
 	if err != nil {
-		l.events.extendFailed(len(live), err)
-		return
+		return ctx.Err() != nil, err
 	}
 	lost, locked := store.SetOf(left.Lost), store.SetOf(left.Locked)
 	for _, r := range live {
@@ -148,6 +173,7 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun) {
 			r.lease.extended(now, now.Add(l.length))
 		}
 	}
+	return false, nil
 }
 
 // lose marks the lease of a run lost, unless the run has been settled since the list

@@ -93,6 +93,7 @@ func TestLeasesEndThoughNoStatementDoes(t *testing.T) {
 		released := make(chan struct{})
 		l := &leases{
 			length: time.Minute, events: events{slog.New(slog.DiscardHandler)}, held: map[*taskRun]struct{}{},
+			classify: func(error) dialect.Class { return dialect.Disconnected },
 			extendRows: func(context.Context, string, time.Duration, []store.Key) (store.Unsettled, error) {
 				<-released
 				return store.Unsettled{}, errors.New("released")
