@@ -197,7 +197,7 @@ func TestWorkersOfOnePoolShareTheReserve(t *testing.T) {
 				t.Fatal(err)
 			}
 			falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error { return nil })
-			defer runUntil(t, q)()
+			t.Cleanup(runUntil(t, q))
 		}
 		id, err := kind.Enqueue(t.Context(), there.Queue, 1, nil)
 		if err != nil {
