@@ -1,10 +1,13 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -23,7 +26,8 @@ type cleaner struct {
 	queues                       []string
 	doneRetention, deadRetention time.Duration // a deadRetention of 0 is for ever
 	lanes                        func(ctx context.Context, queue, state string) ([]store.Head, error)
-	clean                        func(ctx context.Context, queue string, lane store.Lane, since int64, retention time.Duration) (n int, last int64, err error)
+	clean                        func(context.Context, store.CleanParams) (n int, last int64, err error)
+	classify                     func(error) dialect.Class
 	events                       events
 }
 
@@ -55,8 +59,9 @@ func (c *cleaner) cleanState(ctx context.Context, queue, state string, retention
 	heads, err := c.find(ctx, queue, state)
 	finding = time.Since(start)
 	for _, h := range heads {
-		if err == nil && h.Corrupt == nil && store.Duration(h.Now-h.Anchor) >= retention {
-			err = c.cleanLane(ctx, queue, h, retention)
+		if h.Corrupt == nil && store.Duration(h.Now-h.Anchor) >= retention && ctx.Err() == nil {
+			// One row that cannot be deleted does not stop the other lanes.
+			err = errors.Join(err, c.cleanLane(ctx, queue, h, retention))
 		}
 	}
 	if err != nil && ctx.Err() == nil {
@@ -72,21 +77,44 @@ func (c *cleaner) find(ctx context.Context, queue, state string) ([]store.Head, 
 	return c.lanes(ctx, queue, state)
 }
 
-// cleanLane deletes the tasks of a lane whose retention is over, a batch at a time.
-func (c *cleaner) cleanLane(ctx context.Context, queue string, h store.Head, retention time.Duration) error {
-	since := h.Anchor
-	for ctx.Err() == nil {
-		n, last, err := c.cleanBatch(ctx, queue, h.Lane, since, retention)
-		if err != nil || n < store.MaxBatch {
+// maxUndeletable is how many tasks of a lane a pass leaves that cannot be deleted, before
+// it goes on with the next lane.
+const maxUndeletable = 50
+
+// cleanLane deletes the tasks of a lane whose retention is over, a batch at a time. The
+// database may refuse to delete some of them, as when another table refers to them. They
+// are found by smaller batches, and left.
+func (c *cleaner) cleanLane(ctx context.Context, queue string, h store.Head, retention time.Duration) (refused error) {
+	portion := newPortion()
+	p := store.CleanParams{Queue: queue, Lane: h.Lane, Retention: retention, Since: h.Anchor}
+	for ctx.Err() == nil && p.Skip < maxUndeletable {
+		p.Limit = portion.size
+		n, last, late, err := c.cleanBatch(ctx, p)
+		if err == nil {
+			portion.accepted()
+			if p.Skip == 0 { // the first p.Skip of those that are left count from there
+				p.Since = last
+			}
+			if n < p.Limit {
+				break
+			}
+			continue
+		}
+		trouble := troubleOf(c.classify(err), late)
+		portion.failed(n, trouble)
+		if n == 0 || trouble == outage || portion.failures > hastyFailures {
 			return err
 		}
-		since = last
+		if n == 1 {
+			p.Skip, refused, portion.failures = p.Skip+1, err, 0
+		}
 	}
-	return ctx.Err()
+	return cmp.Or(refused, ctx.Err())
 }
 
-func (c *cleaner) cleanBatch(ctx context.Context, queue string, lane store.Lane, since int64, retention time.Duration) (int, int64, error) {
+func (c *cleaner) cleanBatch(ctx context.Context, p store.CleanParams) (n int, last int64, late bool, err error) {
 	ctx, cancel := statementContext(ctx, statementTimeout)
 	defer cancel()
-	return c.clean(ctx, queue, lane, since, retention)
+	n, last, err = c.clean(ctx, p)
+	return n, last, ctx.Err() != nil, err
 }

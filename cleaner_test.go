@@ -2,11 +2,14 @@ package falldue
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -24,12 +27,12 @@ func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
 				time.Sleep(takes)
 				return []store.Head{head("kept", 1, retention-time.Second), head("old", 1, retention), head("older", 1, 2*retention)}, nil
 			},
-			clean: func(_ context.Context, _ string, lane store.Lane, since int64, _ time.Duration) (int, int64, error) {
-				batches[lane.Kind] = append(batches[lane.Kind], since)
-				if lane.Kind == "older" && len(batches[lane.Kind])%3 != 0 {
-					return store.MaxBatch, since + 1, nil
+			clean: func(_ context.Context, p store.CleanParams) (int, int64, error) {
+				batches[p.Lane.Kind] = append(batches[p.Lane.Kind], p.Since)
+				if p.Lane.Kind == "older" && len(batches[p.Lane.Kind])%3 != 0 {
+					return p.Limit, p.Since + 1, nil
 				}
-				return 1, since + 1, nil
+				return 1, p.Since + 1, nil
 			},
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -45,4 +48,49 @@ func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
 			t.Errorf("batches look from %v; each should begin where the last one ended", b[:4])
 		}
 	})
+}
+
+// TestCleanerStepsOverTasksThatCannotBeDeleted: a task that the database refuses to delete
+// keeps neither those beside it nor other lanes from being cleaned.
+func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+	const n = 3*store.MaxBatch + 7
+	left := map[string][]int{}
+	for id := range n {
+		left["a"], left["b"] = append(left["a"], id), append(left["b"], id)
+	}
+	refused := func(id int) bool { return id == 0 || id == 700 || id == 701 }
+	tries := 0
+	c := &cleaner{
+		events: events{slog.New(slog.DiscardHandler)}, classify: func(error) dialect.Class { return dialect.Other },
+		lanes: func(context.Context, string, string) ([]store.Head, error) {
+			return []store.Head{head("a", 1, 2*time.Hour), head("b", 1, 2*time.Hour)}, nil
+		},
+		clean: func(_ context.Context, p store.CleanParams) (int, int64, error) {
+			tries++
+			list := left[p.Lane.Kind] // all with the same anchor
+			list = list[min(len(list), p.Skip):]
+			list = list[:min(len(list), p.Limit)]
+			if slices.ContainsFunc(list, refused) {
+				return len(list), p.Since, errors.New("another table refers to it")
+			}
+			left[p.Lane.Kind] = slices.Delete(left[p.Lane.Kind], p.Skip, p.Skip+len(list))
+			return len(list), p.Since, nil
+		},
+	}
+	c.cleanState(t.Context(), "default", "dead", time.Hour)
+	for kind, ids := range left {
+		if !slices.Equal(ids, []int{0, 700, 701}) {
+			t.Errorf("of %q %d tasks are left, want 0, 700 and 701", kind, len(ids))
+		}
+	}
+	if tries > 160 {
+		t.Errorf("it took %d statements", tries)
+	}
+	refused = func(int) bool { return true }
+	tries = 0
+	c.cleanState(t.Context(), "default", "dead", time.Hour)
+	if tries > 2*(maxUndeletable+20) {
+		t.Errorf("a database that refuses all is asked %d times", tries)
+	}
 }

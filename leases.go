@@ -129,7 +129,7 @@ func (l *leases) extendAll(ctx context.Context, list []*taskRun) {
 		}
 		trouble := troubleOf(l.classify(err), late)
 		portion.failed(n, trouble)
-		if late || trouble != refusal && portion.failures > hastyFailures {
+		if late || trouble == outage || trouble == unclear && portion.failures > hastyFailures {
 			l.events.extendFailed(len(list), err)
 			return
 		}

@@ -3,6 +3,8 @@ package falldue
 import (
 	"cmp"
 	"context"
+	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -19,6 +21,8 @@ const (
 	// unknownDelay stands for the delay of a lane whose policy the process does not
 	// know.
 	unknownDelay = 24 * time.Hour
+	// lookShare limits the time in which a worker searches to a twentieth.
+	lookShare = 20
 )
 
 // overdueFinder finds overdue tasks of all queues, by the lanes in which they are.
@@ -31,12 +35,30 @@ type overdueFinder struct {
 
 func newOverdueFinder(s *store.Store, handlers map[string]*handler) overdueFinder {
 	finders := map[string]*store.LaneFinder{} // they remember how to sweep fast
-	return overdueFinder{handlers: handlers, queues: s.Queues, count: s.CountSince, heads: func(ctx context.Context, queue string) ([]store.Head, error) {
-		if finders[queue] == nil {
-			finders[queue] = s.NewLaneFinder(queue)
-		}
-		return finders[queue].Find(ctx)
-	}}
+	return overdueFinder{
+		handlers: handlers,
+		queues: func(ctx context.Context) ([]string, error) {
+			ctx, cancel := statementContext(ctx, sweepTimeout)
+			defer cancel()
+			list, err := s.Queues(ctx)
+			maps.DeleteFunc(finders, func(queue string, _ *store.LaneFinder) bool { return err == nil && !slices.Contains(list, queue) })
+			return list, err
+		},
+		// A queue whose sweep takes too long does not keep the others from being swept.
+		heads: func(ctx context.Context, queue string) ([]store.Head, error) {
+			if finders[queue] == nil {
+				finders[queue] = s.NewLaneFinder(queue)
+			}
+			ctx, cancel := statementContext(ctx, sweepTimeout)
+			defer cancel()
+			return finders[queue].Find(ctx)
+		},
+		count: func(ctx context.Context, queue string, at store.Lane, wait time.Duration, most int) (int, error) {
+			ctx, cancel := statementContext(ctx, statementTimeout)
+			defer cancel()
+			return s.CountSince(ctx, queue, at, wait, most)
+		},
+	}
 }
 
 // overdueLane is a lane whose first task is overdue.
@@ -47,17 +69,13 @@ type overdueLane struct {
 	anchor int64 // of the first task
 }
 
-// find lists the lanes whose first tasks are overdue, except those that skip reports.
+// find lists the lanes whose first tasks are overdue, except those that skip reports. With
+// an error, lanes of some queues may be missing.
 func (f *overdueFinder) find(ctx context.Context, skip func(queue, kind string) bool) (list []overdueLane, err error) {
 	queues, err := f.queues(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for _, queue := range queues {
-		heads, err := f.heads(ctx, queue)
-		if err != nil {
-			return nil, err
-		}
+		heads, failed := f.heads(ctx, queue)
+		err = errors.Join(err, failed)
 		for _, h := range heads {
 			delay := f.delay(h.Lane)
 			if h.Corrupt == nil && !skip(queue, h.Kind) && store.Duration(h.Now-max(h.Anchor, 0))-delay >= overdueAfter {
@@ -65,7 +83,7 @@ func (f *overdueFinder) find(ctx context.Context, skip func(queue, kind string) 
 			}
 		}
 	}
-	return list, nil
+	return list, err
 }
 
 // delay returns the delay of the tasks of a lane.
@@ -95,7 +113,7 @@ func (f *overdueFinder) total(ctx context.Context, lanes []overdueLane) (list []
 		if last.Tasks < maxOverdue {
 			n, err := f.count(ctx, l.queue, l.Lane, l.delay+overdueAfter, maxOverdue-last.Tasks)
 			if err != nil {
-				return nil, err
+				return list, err
 			}
 			last.Tasks += n
 		}
@@ -120,29 +138,25 @@ type lookout struct {
 // work looks for overdue tasks until ctx ends.
 func (l *lookout) work(ctx context.Context) {
 	for ctx.Err() == nil {
+		start := time.Now()
 		if err := l.look(ctx); err != nil && ctx.Err() == nil {
 			l.events.lookFailed(err)
 		}
-		_ = pause(ctx, overdueEvery+rand.N(overdueEvery/10))
+		_ = pause(ctx, max(overdueEvery, lookShare*time.Since(start))+rand.N(overdueEvery/10))
 	}
 }
 
 // look looks for overdue tasks once.
 func (l *lookout) look(ctx context.Context) error {
-	ctx, cancel := statementContext(ctx, sweepTimeout)
-	defer cancel()
 	found, err := l.find(ctx, l.handled)
-	if err != nil {
-		return err
-	}
 	before := map[overdueLane]bool{}
 	for _, lane := range l.last {
 		before[lane] = true
 	}
 	l.last = slices.Clone(found)
-	list, err := l.total(ctx, slices.DeleteFunc(found, func(lane overdueLane) bool { return !before[lane] }))
+	list, failed := l.total(ctx, slices.DeleteFunc(found, func(lane overdueLane) bool { return !before[lane] }))
 	for _, o := range list {
 		l.events.overdue(o)
 	}
-	return err
+	return errors.Join(err, failed)
 }

@@ -21,16 +21,24 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := make(chan string, 100)
 		var looks int
-		var away atomic.Bool
+		var away, broken atomic.Bool
 		handlers := map[string]*handler{"mine": {rule: newRule(backoff.Constant(time.Hour))}}
 		l := &lookout{
 			overdueFinder: overdueFinder{
 				handlers: handlers,
 				queues: func(context.Context) ([]string, error) {
-					return []string{"default", "other"}, map[bool]error{true: errors.New("the database is away")}[away.Load()]
+					if away.Load() {
+						return nil, errors.New("the database is away")
+					}
+					return []string{"broken", "default", "other"}, nil
 				},
-				heads: func(_ context.Context, _ string) ([]store.Head, error) {
+				heads: func(_ context.Context, queue string) ([]store.Head, error) {
 					looks++
+					if queue == "broken" && broken.Load() {
+						return nil, errors.New("this queue cannot be swept")
+					} else if queue == "broken" {
+						return nil, nil
+					}
 					taken := head("taken", 0, time.Hour)
 					taken.Anchor += int64(looks) // its first task is another one each time
 					return []store.Head{
@@ -74,6 +82,12 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 		synctest.Wait()
 		if n := len(received(lines)) / len(want); n < 8 || n > 10 {
 			t.Errorf("it warns %d times in ten minutes", n)
+		}
+		broken.Store(true)
+		time.Sleep(overdueEvery + overdueEvery/10)
+		synctest.Wait()
+		if list := strings.Join(received(lines), ""); !strings.Contains(list, "this queue cannot be swept") || strings.Count(list, "no worker takes") < len(want) {
+			t.Errorf("a queue that cannot be swept keeps it from the others: %s", list)
 		}
 		away.Store(true)
 		time.Sleep(2 * overdueEvery)

@@ -253,7 +253,7 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 		params.Slot = p.slot
 	}
 	start := time.Now()
-	claims, _, err := p.send(ctx, room, func(ctx context.Context) ([]*store.Claim, error) { return p.claimRows(ctx, params) })
+	claims, _, err := p.send(ctx, statementTimeout, room, func(ctx context.Context) ([]*store.Claim, error) { return p.claimRows(ctx, params) })
 	if err != nil {
 		if !errors.Is(err, store.ErrNoSlot) {
 			p.suspects.add(sources)
@@ -276,7 +276,7 @@ func (p *poller) claimSuspect(ctx context.Context, suspect *suspect, at store.La
 	from := p.source(at, r, since)
 	claim := func(ctx context.Context, list []store.Candidate) ([]*store.Claim, bool, error) {
 		sent := time.Now()
-		claims, late, err := p.send(ctx, len(list), func(ctx context.Context) ([]*store.Claim, error) {
+		claims, late, err := p.send(ctx, suspectTimeout, len(list), func(ctx context.Context) ([]*store.Claim, error) {
 			return p.claimKeys(ctx, p.params(len(list), []store.Source{from}), list)
 		})
 		if err == nil && len(claims) > 0 {
@@ -305,11 +305,11 @@ func (p *poller) params(room int, sources []store.Source) store.ClaimParams {
 	return store.ClaimParams{Queue: p.queue, Worker: p.workerID, Lease: p.leaseLength, Limit: room, Sources: sources}
 }
 
-// send sends a claim of up to room tasks, and reports whether it timed out. It is not
+// send sends a claim of up to room tasks, which may take up to limit, and reports whether it timed out. It is not
 // cancelled when ctx ends: if its answer were lost, the tasks it took would wait for the
 // end of their leases.
-func (p *poller) send(ctx context.Context, room int, claim func(context.Context) ([]*store.Claim, error)) (claims []*store.Claim, late bool, err error) {
-	ctx, cancel := delayedContext(ctx, statementTimeout, claimDelay)
+func (p *poller) send(ctx context.Context, limit time.Duration, room int, claim func(context.Context) ([]*store.Claim, error)) (claims []*store.Claim, late bool, err error) {
+	ctx, cancel := delayedContext(ctx, limit, claimDelay)
 	defer cancel()
 	p.budget.claiming(room)
 	claims, err = claim(ctx)

@@ -145,8 +145,13 @@ func (s *settler) drainParked(ctx context.Context) {
 	s.parked = nil
 }
 
+// maxAlone is how many runs that were refused alone are tried again at a time. New runs
+// wait meanwhile.
+const maxAlone = 50
+
 // tryParked tries to settle the parked runs, those first that have not been refused alone.
 func (s *settler) tryParked(ctx context.Context) {
+	n := len(s.parked)
 	var others, alone []*taskRun
 	for _, r := range s.stillHeld(ctx, s.parked) {
 		if r.refused == nil {
@@ -156,14 +161,16 @@ func (s *settler) tryParked(ctx context.Context) {
 		}
 	}
 	s.parked = nil
+	if len(alone) > maxAlone { // the others come first the next time
+		s.parked, alone = slices.Clone(alone[maxAlone:]), alone[:maxAlone]
+	}
 	s.portion.failures = 0
 	s.writeAll(ctx, others, skipLocked)
 	s.writeAll(ctx, alone, skipLocked)
-	s.tries++
-	s.nextTry = time.Now().Add(errorPause(s.tries))
-	if len(s.parked) == 0 {
-		s.tries = 0
+	if s.tries++; len(s.parked) < n {
+		s.tries = 0 // the database settles some of them
 	}
+	s.nextTry = time.Now().Add(errorPause(s.tries))
 }
 
 // writeAll settles a list of any length, in which a task may occur twice.
@@ -255,7 +262,7 @@ func (s *settler) write(ctx context.Context, batch []*taskRun, mode locking) {
 		trouble := troubleOf(s.classify(err), late)
 		wait := s.portion.failed(n, trouble)
 		if n == 1 {
-			s.park(batch[0], err)
+			s.park(batch[0], err, trouble == outage || ctx.Err() != nil)
 			batch = batch[1:]
 		} else if trouble != refusal {
 			s.events.settleFailed(n, err)
@@ -277,6 +284,7 @@ func (s *settler) settled(batch []*taskRun, left store.Unsettled, mode locking) 
 	locked := store.SetOf(left.Locked)
 	for _, r := range batch {
 		if locked[r.claim.ID] {
+			r.giveUp, r.refused = time.Time{}, nil
 			s.parked = append(s.parked, r)
 		}
 	}
@@ -285,12 +293,18 @@ func (s *settler) settled(batch []*taskRun, left store.Unsettled, mode locking) 
 
 // park keeps a run whose settlement the database refused with err, to try again later,
 // for the length of a lease.
-func (s *settler) park(r *taskRun, err error) {
+// The run may not be to blame while the database is away.
+func (s *settler) park(r *taskRun, err error, away bool) {
+	first := r.refused == nil
+	if !away {
+		r.refused = err
+	}
 	if r.giveUp.IsZero() {
 		r.giveUp = time.Now().Add(s.leaseLength)
+	}
+	if first && !away {
 		s.events.settleRefused(r.claim, err)
 	}
-	r.refused = err
 	s.parked = append(s.parked, r)
 }
 
@@ -302,7 +316,10 @@ func (s *settler) try(ctx context.Context, batch []*taskRun, mode locking) (left
 	}
 	settle, limit := s.settle, settleTimeout
 	if mode == skipLocked {
-		settle, limit = s.settleUnlocked, statementTimeout
+		settle = s.settleUnlocked
+		if s.portion.size == store.MaxBatch {
+			limit = slowSettleTimeout
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -3,7 +3,9 @@ package falldue
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -177,4 +179,60 @@ func TestShutdownDoesNotWaitForDeadDatabase(t *testing.T) {
 			t.Errorf("%d claims are still held", n)
 		}
 	})
+}
+
+// TestBadSettlementsDelayGoodOnesLittle: a steady stream of runs whose settlements are
+// refused, and one whose settlement hangs, delay the others by seconds.
+func TestBadSettlementsDelayGoodOnesLittle(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		bad   func(id int64) bool
+		hangs bool
+		most  time.Duration
+	}{
+		{"refused", func(id int64) bool { return id%2 == 0 }, false, 2 * time.Second},
+		{"hangs", func(id int64) bool { return id == 0 }, true, 2*settleTimeout + slowSettleTimeout + time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const n = 4000
+				s, runs := refusingSettler(n, dialect.UniqueViolation, nil, nil)
+				settle := func(ctx context.Context, _ string, batch []*store.Settlement) (store.Unsettled, error) {
+					time.Sleep(2 * time.Millisecond)
+					if !slices.ContainsFunc(batch, func(e *store.Settlement) bool { return c.bad(e.TaskID) }) {
+						return store.Unsettled{}, nil
+					}
+					if c.hangs {
+						<-ctx.Done()
+						return store.Unsettled{}, ctx.Err()
+					}
+					return store.Unsettled{}, errors.New("no")
+				}
+				s.settle, s.settleUnlocked, s.second = settle, settle, nil
+				go s.work(t.Context())
+				sent := map[*taskRun]time.Time{}
+				var worst time.Duration
+				for _, r := range runs {
+					s.in <- r
+					if !c.bad(r.claim.ID) {
+						sent[r] = time.Now()
+					}
+					time.Sleep(20 * time.Millisecond)
+					for r, at := range sent {
+						if !s.leases.holds(r) {
+							worst = max(worst, time.Since(at))
+							delete(sent, r)
+						}
+					}
+				}
+				if worst > c.most || len(sent) > 1000 {
+					t.Errorf("a settlement waited for %v, want %v at most; %d still wait", worst, c.most, len(sent))
+				}
+				close(s.in)
+				<-s.done
+			})
+		})
+	}
 }

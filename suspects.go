@@ -26,10 +26,10 @@ type suspects struct {
 	known map[store.Lane]*suspect
 }
 
-// suspect is a lane from which a claim failed. Only the poller's loop uses it.
+// suspect is a lane from which a claim failed. Only the poller's loop changes it.
 type suspect struct {
 	portion  portion
-	next     time.Time // when to claim from it again
+	next     time.Time // when to claim from it again; guarded by suspects.mu
 	refused  map[int64]refusedTask
 	accepted time.Time // when tasks were last claimed from it
 	logged   time.Time // when a refusal was last logged
@@ -127,6 +127,7 @@ type walk struct {
 	failed  int               // statements
 	blamed  bool              // the tasks are to blame: an error says so, or others were claimed
 	err     error             // the last one
+	again   time.Time         // when to claim from the lane again, unless the walk is complete
 }
 
 // claim claims up to room tasks from a suspect lane. It reports whether it has looked at
@@ -138,11 +139,15 @@ func (s *suspects) claim(ctx context.Context, l *suspect, from store.Source, roo
 	complete = s.walk(ctx, w, from)
 	s.refuse(w, from.Lane)
 	if !complete {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		l.next = w.again
 		return w.claims, false, w.err
 	}
 	for id, r := range l.refused {
-		if len(w.claims) < room && r.anchor >= start && !w.seen[id] {
-			delete(l.refused, id) // it is no longer in the lane
+		gone := len(w.claims) < room && r.anchor >= start && !w.seen[id]
+		if gone || !w.seen[id] && time.Since(r.until) > maxRefusedPause { // before start, a sweep finds it
+			delete(l.refused, id)
 		}
 	}
 	if len(l.refused) == 0 && w.failed == 0 {
@@ -155,9 +160,9 @@ func (s *suspects) claim(ctx context.Context, l *suspect, from store.Source, roo
 // tasks as asked for.
 func (s *suspects) walk(ctx context.Context, w *walk, from store.Source) bool {
 	for after := int64(math.MinInt64); ; {
-		page, err := s.candidates(ctx, s.queue, from, after, store.MaxBatch)
+		page, err := s.page(ctx, from, after)
 		if err != nil {
-			w.err, w.next = err, time.Now().Add(errorPause(w.portion.failures))
+			w.err, w.again = err, time.Now().Add(errorPause(w.portion.failures))
 			w.portion.failures++
 			return false
 		}
@@ -181,10 +186,21 @@ func (s *suspects) walk(ctx context.Context, w *walk, from store.Source) bool {
 	}
 }
 
+// page returns the next due tasks of a lane.
+func (s *suspects) page(ctx context.Context, from store.Source, after int64) ([]store.Candidate, error) {
+	ctx, cancel := statementContext(ctx, statementTimeout)
+	defer cancel()
+	return s.candidates(ctx, s.queue, from, after, store.MaxBatch)
+}
+
 // take claims from a list of tasks, a portion at a time. It reports false if the lane has
-// to wait before its next statement.
+// to wait before its next statement: other lanes have their turn after one that timed out.
 func (s *suspects) take(ctx context.Context, w *walk, list []store.Candidate) bool {
 	for len(list) > 0 && len(w.claims) < w.room {
+		if w.err = ctx.Err(); w.err != nil {
+			w.again = time.Now()
+			return false
+		}
 		n := min(len(list), w.portion.size, w.room-len(w.claims))
 		claims, late, err := w.claim(ctx, list[:n])
 		if err == nil {
@@ -200,11 +216,14 @@ func (s *suspects) take(ctx context.Context, w *walk, list []store.Candidate) bo
 		trouble := troubleOf(s.classify(err), late)
 		w.err, w.blamed = err, w.blamed || trouble == refusal
 		wait := w.portion.failed(n, trouble)
+		if late {
+			wait = max(wait, errorPause(0))
+		}
 		if n == 1 {
 			w.alone, list = append(w.alone, list[0]), list[1:]
 		}
 		if w.failed++; wait > 0 || w.failed >= maxRefusals {
-			w.next = time.Now().Add(wait)
+			w.again = time.Now().Add(wait)
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,4 +146,103 @@ func TestADatabaseThatRefusesAllClaimsIsNotFlooded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHangingClaimsLeaveOtherLanesTheirTurn: claims from a suspect lane that time out delay
+// the other lanes for seconds, and no more are sent when the worker ends. All statements
+// have a time limit.
+func TestHangingClaimsLeaveOtherLanesTheirTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &refusingLane{at: store.Lane{State: statements.StateOpen, Kind: "k"}}
+		for id := range int64(400) {
+			l.tasks = append(l.tasks, id)
+		}
+		p := l.poller(dialect.Other, &strings.Builder{})
+		other := l.at
+		other.Priority = 5
+		claimed := make(chan time.Time, 1000)
+		p.claimRows = func(_ context.Context, c store.ClaimParams) ([]*store.Claim, error) {
+			if slices.ContainsFunc(c.Sources, func(from store.Source) bool { return from.Lane == l.at }) {
+				return nil, errors.New("no")
+			}
+			claimed <- time.Now()
+			return nil, nil
+		}
+		hang := func(ctx context.Context) error {
+			if _, limited := ctx.Deadline(); !limited {
+				t.Error("a statement has no time limit")
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		p.claimKeys = func(ctx context.Context, _ store.ClaimParams, _ []store.Candidate) ([]*store.Claim, error) {
+			return nil, hang(ctx)
+		}
+		candidates, hangs := p.suspects.candidates, atomic.Bool{}
+		p.suspects.candidates = func(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error) {
+			if from.Lane == other { // it was claimed from together with the first one
+				claimed <- time.Now()
+				return nil, nil
+			}
+			if hangs.Load() {
+				return nil, hang(ctx)
+			}
+			return candidates(ctx, queue, from, after, limit)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan time.Time, 1)
+		go func() { p.loop(ctx); ended <- time.Now() }()
+		p.hint(l.at, 0)
+		for range 20 {
+			time.Sleep(10 * time.Second)
+			start := time.Now()
+			for len(claimed) > 0 {
+				<-claimed
+			}
+			p.hint(other, 0)
+			select {
+			case at := <-claimed:
+				if after := at.Sub(start); after > 15*time.Second {
+					t.Errorf("another lane waited for %v", after)
+				}
+			case <-time.After(5 * time.Minute):
+				t.Fatal("another lane is not claimed from")
+			}
+		}
+		hangs.Store(true)
+		time.Sleep(5 * time.Minute)
+		start := time.Now()
+		cancel()
+		if after := (<-ended).Sub(start); after > 10*time.Second {
+			t.Errorf("the poller ended %v after its context", after)
+		}
+	})
+}
+
+// TestLaneWhoseRefusedTaskIsGoneIsNoLongerSuspect: somebody else has claimed or deleted it.
+func TestLaneWhoseRefusedTaskIsGoneIsNoLongerSuspect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &refusingLane{at: store.Lane{State: statements.StateOpen, Kind: "k"}, tasks: []int64{1, 2, 3}, refuses: func(id int64) bool { return id == 1 }}
+		p := l.poller(dialect.Other, &strings.Builder{})
+		run := func(d time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			p.loop(ctx)
+		}
+		run(time.Minute)
+		if len(p.suspects.known) != 1 {
+			t.Fatal("the lane is not suspect")
+		}
+		for id := range int64(60) { // a task each half a minute
+			l.tasks = []int64{10 + id}
+			p.hint(l.at, 0)
+			run(30 * time.Second)
+		}
+		if len(p.suspects.known) != 0 || len(l.claimed) != 62 {
+			t.Errorf("%d lanes are suspect after half an hour, and %d tasks claimed", len(p.suspects.known), len(l.claimed))
+		}
+	})
 }

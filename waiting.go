@@ -13,9 +13,16 @@ const (
 	// engine reads every waiting task for it. It is short enough that a worker whose
 	// connections have gone silent goes on within a minute.
 	sweepTimeout = 45 * time.Second
+	// suspectTimeout is the longest time for a claim from a suspect lane, for which all
+	// other lanes of the queue wait.
+	suspectTimeout = 5 * time.Second
 	// settleTimeout is how long a settle may wait for rows that somebody has locked,
 	// before it is tried again without waiting for them.
 	settleTimeout = 3 * time.Second
+	// slowSettleTimeout is how long a settle may take that waits for no locks, unless one
+	// before it failed: then it may wait for what somebody else does, such as a value in
+	// a unique index of the user's, and others wait for it.
+	slowSettleTimeout = 10 * time.Second
 	// lastSettles is how long a worker tries to settle runs after the shutdown timeout.
 	lastSettles = 5 * time.Second
 	// cancelDelay is how long a statement may go on after its context has ended.

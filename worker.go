@@ -61,7 +61,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	}
 	w.roles = append(w.roles, rules, keeper, &cleaner{
 		queues: slices.Collect(maps.Keys(cfg.Queues)), doneRetention: cfg.DoneRetention, deadRetention: cfg.DeadRetention,
-		lanes: s.FinishedLanes, clean: s.Clean, events: events,
+		lanes: s.FinishedLanes, clean: s.Clean, classify: s.Server().Classify, events: events,
 	}, &lookout{
 		overdueFinder: newOverdueFinder(s, handlers), events: events,
 		handled: func(queue, kind string) bool { return w.pollers[queue] != nil && handlers[kind] != nil },

@@ -232,7 +232,7 @@ func TestStatementsWorkTogether(t *testing.T) {
 		if n := exec(t, db, statements.Retry(s, tables, false), id, nil) + exec(t, db, statements.Cancel(s, tables), id, nil); n != 2 {
 			t.Error("a dead task could not be tried again and cancelled")
 		}
-		filter := statements.Values{"queue": "default", "state": "cancelled", "kind": fresh.Kind, "id": two[0].ID, "after": int64(0), "limit": int64(10), "keep": int64(0)}
+		filter := statements.Values{"queue": "default", "state": "cancelled", "kind": fresh.Kind, "id": two[0].ID, "after": int64(0), "limit": int64(10), "skip": 0, "keep": int64(0)}
 		for _, p := range []statements.ListParams{{ID: true}, {Queue: true, State: true}, {ID: true, Queue: true, Kind: true, State: true}} {
 			list := read(t, db, statements.TaskColumns, statements.List(s, tables, p), filter, nil)
 			if len(list) != 1 || list[0].State != "cancelled" || list[0].Priority != -3 || list[0].Policy != "p" || list[0].Attempts != 0 || string(list[0].Result) != "[1]" || list[0].LastError.Valid {

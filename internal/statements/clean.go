@@ -22,9 +22,10 @@ func FinishedLanes(s dialect.Server, tables dialect.Tables) Stmt {
 func FirstFinished(state string) Lane { return Lane{State: state, Priority: -1 << 31} }
 
 // Clean selects up to :limit tasks of one lane that have been finished for :keep
-// microseconds, the oldest first, from :since on, as [FinishedColumns]. [Forget] and
-// [Drop] delete them. Where rows can be skipped it locks them, so that no cleaner
-// waits for another. Parameters: queue, those of [SetLane], since, keep, limit.
+// microseconds, the oldest first, from :since on, but for the first :skip, as
+// [FinishedColumns]. [Forget] and [Drop] delete them. Where rows can be skipped it locks them, so that no cleaner
+// waits for another. Parameters: queue, those of [SetLane], since, keep,
+// skip, limit.
 func Clean(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.setInLane(laneParam)
@@ -32,5 +33,5 @@ func Clean(s dialect.Server, tables dialect.Tables) Stmt {
 	return b.stmt(`
 select {finished} from {tasks}
 where {in lane} and updated_at >= {moment {int :since}} and updated_at <= {shift {now}, -({int :keep})}
-order by updated_at limit :limit{for update skip locked}`)
+order by updated_at limit :limit offset :skip{for update skip locked}`)
 }

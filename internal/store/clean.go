@@ -23,28 +23,39 @@ func (s *Store) FinishedLanes(ctx context.Context, queue, state string) (heads [
 	}
 }
 
-// Clean deletes up to MaxBatch tasks of a lane that finished longer than retention ago,
-// the oldest first, with their recorded attempts. It looks from the anchor since on, and
-// returns the number of tasks deleted and the anchor of the last one.
-func (s *Store) Clean(ctx context.Context, queue string, lane Lane, since int64, retention time.Duration) (n int, last int64, err error) {
+// CleanParams say which tasks to delete: up to Limit tasks of a lane that finished longer
+// than Retention ago, the oldest first, but for the first Skip.
+type CleanParams struct {
+	Queue     string
+	Lane      Lane
+	Retention time.Duration
+	Since     int64 // no such task has an earlier anchor, or it does not matter
+	Skip      int
+	Limit     int
+}
+
+// Clean deletes finished tasks with their recorded attempts. It returns the number of
+// tasks, and the anchor of the last one; with an error, the number that it did not delete.
+func (s *Store) Clean(ctx context.Context, p CleanParams) (n int, last int64, err error) {
 	find := s.fixed("clean", statements.Clean)
-	values := statements.Values{"queue": queue, "since": since, "keep": retention.Microseconds(), "limit": MaxBatch}
-	statements.SetLane(values, lane)
-	old, err := inTx(ctx, s, func(x runner) (old []statements.Finished, err error) {
+	values := statements.Values{"queue": p.Queue, "since": p.Since, "keep": p.Retention.Microseconds(), "skip": p.Skip, "limit": p.Limit}
+	statements.SetLane(values, p.Lane)
+	var old []statements.Finished
+	_, err = inTx(ctx, s, func(x runner) (_ struct{}, err error) {
+		old = nil // this may be the second try
 		err = x.query(ctx, find, values, nil, func(r row) error {
-			var f statements.Finished
-			old = append(old, f)
+			old = append(old, statements.Finished{})
 			return statements.FinishedColumns.Scan(r, &old[len(old)-1])
 		})
 		if err != nil || len(old) == 0 {
-			return nil, err
+			return struct{}{}, err
 		}
 		rows := statements.IDColumns.Rows(len(old), func(i int) *Key { return &Key{TaskID: old[i].ID} })
 		if _, err := x.exec(ctx, s.batch("drop", len(old), statements.Drop), nil, rows); err != nil {
-			return nil, err
+			return struct{}{}, err
 		}
 		_, err = x.exec(ctx, s.batch("forget", len(old), statements.Forget), nil, rows)
-		return old, err
+		return struct{}{}, err
 	})
 	if len(old) > 0 {
 		last = old[len(old)-1].Anchor

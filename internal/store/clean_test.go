@@ -49,7 +49,7 @@ func TestCleanDeletesTheOldestOfEachLane(t *testing.T) {
 			}
 			since := h.Anchor
 			for i, want := range []int{MaxBatch, old - MaxBatch, 0} {
-				n, last, err := s.Clean(t.Context(), "default", h.Lane, since, time.Hour)
+				n, last, err := s.Clean(t.Context(), CleanParams{Queue: "default", Lane: h.Lane, Retention: time.Hour, Since: since, Limit: MaxBatch})
 				if err != nil || n != want || n > 0 && last <= since {
 					t.Errorf("batch %d of %+v: %d tasks up to %d, want %d after %d (error %v)", i, h.Lane, n, last, want, since, err)
 				}

@@ -78,7 +78,7 @@ func useAll(t *testing.T, s *Store) {
 	must(err)
 	_, err = s.FinishedLanes(ctx, "default", statements.StateDone)
 	must(err)
-	_, _, err = s.Clean(ctx, "default", Lane{State: statements.StateDone, Kind: "k"}, 0, time.Hour)
+	_, _, err = s.Clean(ctx, CleanParams{Queue: "default", Lane: Lane{State: statements.StateDone, Kind: "k"}, Retention: time.Hour, Limit: MaxBatch})
 	must(err)
 }
 

@@ -93,11 +93,12 @@ func (s *Store) keep(r *reserve, taken func()) {
 	for r.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(r.ctx, reserveTimeout)
 		c, err := s.db.Conn(ctx)
-		cancel()
 		if err != nil {
 			<-ctx.Done() // not to ask again at once
+			cancel()
 			continue
 		}
+		cancel()
 		r.drain()
 		r.put(c)
 		taken()

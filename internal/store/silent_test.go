@@ -89,7 +89,7 @@ func TestSilentConnectionEndsWithTheContext(t *testing.T) {
 			"read": func(ctx context.Context) error { _, err := s.Counts(ctx); return err },
 			"once": func(ctx context.Context) error { return s.RetryTask(ctx, 1) },
 			"transaction": func(ctx context.Context) error {
-				_, _, err := s.Clean(ctx, "default", Lane{State: statements.StateDone}, 0, time.Hour)
+				_, _, err := s.Clean(ctx, CleanParams{Queue: "default", Lane: Lane{State: statements.StateDone}, Retention: time.Hour, Limit: MaxBatch})
 				return err
 			},
 			"commit": func(ctx context.Context) error {
