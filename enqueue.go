@@ -31,6 +31,10 @@ type EnqueueOptions struct {
 	// kind's, which is not stored: a change of the kind's policy then applies to the
 	// task.
 	Policy *backoff.Policy
+	// Key says what the task belongs to, such as "customer:42". Up to 64 visible ASCII
+	// characters are stored as they are, any other text as its hash. Defaults to "", no
+	// key.
+	Key string
 	// MaxAttempts is the number of attempts after which the task is dead, up to
 	// 2,147,483,647. Defaults to 0, the limit of its policy.
 	MaxAttempts int
@@ -158,6 +162,7 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 	}
 	o := d.opts
 	e = store.Entry{Queue: cmp.Or(o.Queue, d.kind.Queue), Kind: d.kind.name, Priority: d.kind.Priority, MaxAttempts: o.MaxAttempts, Delay: o.Delay.Microseconds()}
+	e.Key = storedKey(o.Key)
 	if o.Priority != nil {
 		e.Priority = *o.Priority
 	}

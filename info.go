@@ -36,7 +36,9 @@ type TaskInfo struct {
 	ID          int64
 	Queue, Kind string
 	// Policy is the key of the task's own policy, or "" if it has its kind's.
-	Policy   string
+	Policy string
+	// Key is the task's key as it is stored, see [EnqueueOptions], or "".
+	Key      string
 	Priority int
 	State    State
 	// Attempts is the number of attempts, including a running one. Runs that ended

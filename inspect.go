@@ -32,7 +32,7 @@ func (q *Queue) Task(ctx context.Context, id int64) (TaskInfo, error) {
 
 func taskInfo(t store.Task) TaskInfo {
 	info := TaskInfo{
-		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Policy: t.Policy, Priority: t.Priority, State: State(t.State),
+		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Policy: t.Policy, Key: t.Key, Priority: t.Priority, State: State(t.State),
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Fence: t.Fence,
 		UpdatedAt: store.Time(t.Updated), CreatedAt: store.Time(t.Created), Now: store.Time(t.Now),
 		ClaimedBy: t.ClaimedBy, LastError: t.LastError.V, Payload: t.Payload, Result: t.Result,

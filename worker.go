@@ -173,5 +173,5 @@ func (w *worker) enqueued(entries []store.Entry) {
 
 // laneOf returns the lane that a new task is in.
 func laneOf(e store.Entry) store.Lane {
-	return store.Lane{State: statements.StateOpen, Priority: e.Priority, Kind: e.Kind, Policy: e.Policy}
+	return store.Lane{State: statements.StateOpen, Key: e.Key, Priority: e.Priority, Kind: e.Kind, Policy: e.Policy}
 }

@@ -15,14 +15,14 @@ import (
 func TestScanReadsWhatDriversReturn(t *testing.T) {
 	t.Parallel()
 	want := Task{
-		ID: 1, Queue: "q", Lane: Lane{State: "open", Priority: -2, Kind: "k", Policy: "", Attempts: 3}, MaxAttempts: 4, Fence: 5,
+		ID: 1, Queue: "q", Lane: Lane{State: "open", Key: "c", Priority: -2, Kind: "k", Policy: "", Attempts: 3}, MaxAttempts: 4, Fence: 5,
 		Updated: 6, Created: 7, First: 8, Attempted: 9, Now: math.MaxInt64, ClaimedBy: "w", Payload: []byte("{}"),
 	}
 	for name, row := range map[string][]driver.Value{
-		"numbers and texts": {int64(1), "q", "open", int64(-2), "k", "", int64(3), int64(4), int64(5), int64(6), int64(7), int64(8), int64(9), int64(math.MaxInt64), "w", nil, "{}", nil},
-		"bytes": {[]byte("1"), []byte("q"), []byte("open"), []byte("-2"), []byte("k"), []byte{}, []byte("3"), []byte("4"), []byte("5"),
+		"numbers and texts": {int64(1), "q", "open", "c", int64(-2), "k", "", int64(3), int64(4), int64(5), int64(6), int64(7), int64(8), int64(9), int64(math.MaxInt64), "w", nil, "{}", nil},
+		"bytes": {[]byte("1"), []byte("q"), []byte("open"), []byte("c"), []byte("-2"), []byte("k"), []byte{}, []byte("3"), []byte("4"), []byte("5"),
 			[]byte("6"), []byte("7"), []byte("8"), []byte("9"), []byte("9223372036854775807"), []byte("w"), nil, []byte("{}"), nil},
-		"numbers as texts": {"1", "q", "open", "-2", "k", "", "3", "4", "5", "6", "7", "8", "9", "9223372036854775807", "w", nil, "{}", nil},
+		"numbers as texts": {"1", "q", "open", "c", "-2", "k", "", "3", "4", "5", "6", "7", "8", "9", "9223372036854775807", "w", nil, "{}", nil},
 	} {
 		var got Task
 		if err := TaskColumns.Scan(row, &got); err != nil {
@@ -64,7 +64,7 @@ func TestScanNamesTheColumn(t *testing.T) {
 		`column priority: "99999999999999999999" is not a whole number`: []byte("99999999999999999999"),
 	} {
 		var h Head
-		err := HeadColumns.Scan([]driver.Value{"open", bad, "kind", "", int64(1), int64(2), int64(3)}, &h)
+		err := HeadColumns.Scan([]driver.Value{"open", "", bad, "kind", "", int64(1), int64(2), int64(3)}, &h)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v: error %v, want %s", bad, err, want)
 		}
@@ -73,7 +73,7 @@ func TestScanNamesTheColumn(t *testing.T) {
 		}
 	}
 	var h Head
-	if err := HeadColumns.Scan([]driver.Value{true, int64(0), "kind", nil, int64(1), int64(2), int64(3)}, &h); err == nil || !strings.Contains(err.Error(), "column state: true (bool) is not text") {
+	if err := HeadColumns.Scan([]driver.Value{true, "", int64(0), "kind", nil, int64(1), int64(2), int64(3)}, &h); err == nil || !strings.Contains(err.Error(), "column state: true (bool) is not text") {
 		t.Errorf("a boolean for a text: error %v", err)
 	}
 	if err := HeadColumns.Scan(nil, &h); err == nil {
@@ -84,12 +84,12 @@ func TestScanNamesTheColumn(t *testing.T) {
 func TestRows(t *testing.T) {
 	t.Parallel()
 	entries := []Entry{
-		{Queue: "q", Kind: "k", Policy: "p", Priority: -1, MaxAttempts: 2, Delay: 3, Payload: "{}"},
+		{Queue: "q", Kind: "k", Policy: "p", Key: "c", Priority: -1, MaxAttempts: 2, Delay: 3, Payload: "{}"},
 		{Queue: "q", Kind: "k", At: sql.Null[int64]{V: 4, Valid: true}, Payload: "[]"},
 	}
 	want := []Row{
-		{"q", "k", "p", int64(-1), int64(2), nil, int64(3), "{}"},
-		{"q", "k", "", int64(0), int64(0), int64(4), int64(0), "[]"},
+		{"q", "k", "p", "c", int64(-1), int64(2), nil, int64(3), "{}"},
+		{"q", "k", "", "", int64(0), int64(0), int64(4), int64(0), "[]"},
 	}
 	rows := func(columns Columns[Entry]) []Row {
 		rows := columns.Rows(2, func(i int) *Entry { return &entries[i] })
@@ -110,8 +110,8 @@ func TestRows(t *testing.T) {
 		t.Errorf("payloads (-want +got):\n%s", diff)
 	}
 	values := Values{}
-	SetLane(values, Lane{State: "open", Priority: 1, Kind: "k", Policy: "p", Attempts: 2})
-	if diff := cmp.Diff(Values{"state": "open", "priority": int64(1), "kind": "k", "policy": "p", "attempts": int64(2)}, values); diff != "" {
+	SetLane(values, Lane{State: "open", Key: "c", Priority: 1, Kind: "k", Policy: "p", Attempts: 2})
+	if diff := cmp.Diff(Values{"state": "open", "task_key": "c", "priority": int64(1), "kind": "k", "policy": "p", "attempts": int64(2)}, values); diff != "" {
 		t.Errorf("parameters of a lane (-want +got):\n%s", diff)
 	}
 }
@@ -132,7 +132,7 @@ func TestScanAllocates(t *testing.T) {
 	}); n > 1 {
 		t.Errorf("scanning a claimed task allocates %v times, want once, for the payload", n)
 	}
-	heads, row := make([]Head, 1), []driver.Value{[]byte("open"), int64(1), []byte("kind"), []byte("policy"), int64(1000), int64(1 << 50), int64(1 << 50)}
+	heads, row := make([]Head, 1), []driver.Value{[]byte("open"), []byte(""), int64(1), []byte("kind"), []byte("policy"), int64(1000), int64(1 << 50), int64(1 << 50)}
 	if n := testing.AllocsPerRun(100, func() {
 		if err := HeadColumns.Scan(row, &heads[0]); err != nil {
 			t.Fatal(err)

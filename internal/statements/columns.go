@@ -9,6 +9,7 @@ import "database/sql"
 // Lane is what all tasks of a queue share that wait equally long.
 type Lane struct {
 	State    string
+	Key      string // "" if the tasks have none
 	Priority int
 	Kind     string
 	Policy   string // "" is the policy of the kind
@@ -19,6 +20,7 @@ type Lane struct {
 // the index of tasks has them.
 var laneColumns = Columns[Lane]{
 	col("state", Text, func(l *Lane) any { return &l.State }),
+	col("task_key", Text, func(l *Lane) any { return &l.Key }), // lanes without a key are neighbours
 	col("priority", Int, func(l *Lane) any { return &l.Priority }),
 	col("kind", Text, func(l *Lane) any { return &l.Kind }),
 	col("policy", Text, func(l *Lane) any { return &l.Policy }),
@@ -106,6 +108,7 @@ type Entry struct {
 	Queue       string
 	Kind        string
 	Policy      string
+	Key         string
 	Priority    int
 	MaxAttempts int
 	At          sql.Null[int64] // the moment that the wait counts from, if it is valid
@@ -118,6 +121,7 @@ var EnqueueColumns = Columns[Entry]{
 	col("queue", Text, func(e *Entry) any { return &e.Queue }),
 	col("kind", Text, func(e *Entry) any { return &e.Kind }),
 	col("policy", Text, func(e *Entry) any { return &e.Policy }),
+	col("task_key", Text, func(e *Entry) any { return &e.Key }),
 	col("priority", Int, func(e *Entry) any { return &e.Priority }),
 	col("max_attempts", Int, func(e *Entry) any { return &e.MaxAttempts }),
 	col("at", Int, func(e *Entry) any { return &e.At }),

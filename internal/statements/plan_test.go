@@ -173,7 +173,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	s := migrated(t, db)
 	fill(t, db, s, statistics)
 	power := formula(t, "15s + n^4")
-	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "keep": int64(86_400_000_000), "since": int64(0), "wait": int64(60_000_000), "slot": int64(2), "running": statements.StateOpen, "most": int64(1 << 30)}
+	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "skip": int64(0), "keep": int64(86_400_000_000), "since": int64(0), "wait": int64(60_000_000), "slot": int64(2), "running": statements.StateOpen, "most": int64(1 << 30)}
 	statements.SetLane(lane, statements.Lane{State: statements.StateOpen, Kind: "kind1", Attempts: 3})
 	claim, look, lanes := statements.ClaimLane(s, tables, &power), statements.LaneHead(s, tables), []statements.Row(nil)
 	inSlot := claim
@@ -196,7 +196,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		testdb.MariaDB:  {{"range", "falldue_lane"}, {"using index for group-by"}, {"range", "primary"}},
 		// TiDB reads the index entries of all waiting tasks, next to the data.
 		testdb.TiDB:   {{"indexrangescan", "index:falldue_lane", "limit_"}, {"indexrangescan", "index:falldue_lane", "streamagg"}, {"batch_point_get"}},
-		testdb.SQLite: {{"index falldue_lane (queue=? and state=? and priority=?", "updated_at>?"}, {"using covering index falldue_lane", "(state,priority,kind,policy,attempts)>("}, {"integer primary key"}},
+		testdb.SQLite: {{"index falldue_lane (queue=? and state=? and task_key=?", "updated_at>?"}, {"using covering index falldue_lane", "(state,task_key,priority,kind,policy,attempts)>("}, {"integer primary key"}},
 	}[engine]
 	if s.Caps.LooseScan && engine != testdb.TiDB && statistics == stale {
 		// They estimate the number of groups when they open a table. Until they
@@ -223,7 +223,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	case s.Caps.LooseScan:
 		finishedLanes = []string{"falldue_lane"}
 	case engine == testdb.SQLite:
-		finishedLanes = []string{"using covering index falldue_lane", "(queue=? and state=? and (priority,kind,policy,attempts)>("}
+		finishedLanes = []string{"using covering index falldue_lane", "(queue=? and state=? and (task_key,priority,kind,policy,attempts)>("}
 	}
 	for _, c := range []struct {
 		name string

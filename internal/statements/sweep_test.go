@@ -41,15 +41,15 @@ func TestNextLanesAreThoseOfASweep(t *testing.T) {
 		for _, queue := range []string{"default", "a", "z"} {
 			for _, state := range []string{"open", "snoozed", "done", "dead", "cancelled"} {
 				for _, priority := range []int{-32768, -1, 0, 32767} {
-					for _, kind := range []string{"a", "b.b", "z"} {
+					for _, kind := range [][2]string{{"", "a"}, {"c:1", "a"}, {"", "b.b"}, {"", "z"}, {"c:1", "z"}, {"c:2", "z"}} { // key and kind
 						for _, policy := range []string{"", "0123456789abcdef"} {
 							ago++
-							insert := "insert into " + table + " (queue, state, priority, kind, policy, attempts, updated_at, created_at, payload) values "
+							insert := "insert into " + table + " (queue, state, task_key, priority, kind, policy, attempts, updated_at, created_at, payload) values "
 							for i, attempts := range []int{0, 1, 1, 2147483647, -3} {
 								if i > 0 {
 									insert += ", "
 								}
-								insert += fmt.Sprintf("('%s', '%s', %d, '%s', '%s', %d, %s, %s, '{}')", queue, state, priority, kind, policy, attempts,
+								insert += fmt.Sprintf("('%s', '%s', '%s', %d, '%s', '%s', %d, %s, %s, '{}')", queue, state, kind[0], priority, kind[1], policy, attempts,
 									clock.Shift(clock.Now, strconv.Itoa(-1000*ago-i)), clock.Now)
 							}
 							run(t, db, insert)
@@ -62,7 +62,7 @@ func TestNextLanesAreThoseOfASweep(t *testing.T) {
 		for _, h := range read(t, db, statements.HeadColumns, statements.Sweep(s, tables), statements.Values{"queue": "default"}, nil) {
 			want[h.Lane] = h.Anchor
 		}
-		if len(want) != 2*4*3*2*4 {
+		if len(want) != 2*4*6*2*4 {
 			t.Fatalf("the sweep found %d lanes", len(want))
 		}
 		if diff := cmp.Diff(want, steps(t, db, s)); diff != "" {

@@ -84,7 +84,7 @@ func (s *Store) heads(ctx context.Context, stmt statements.Stmt, values statemen
 // another kind than the text of the same bytes, and no claim can name it.
 func (s *Store) spellLane(r row, h *Head) {
 	if s.server.Caps.PadsText {
-		h.Kind, h.Policy = strings.TrimRight(h.Kind, " "), strings.TrimRight(h.Policy, " ")
+		h.Key, h.Kind, h.Policy = strings.TrimRight(h.Key, " "), strings.TrimRight(h.Kind, " "), strings.TrimRight(h.Policy, " ")
 	}
 	if !s.server.Caps.DynamicTypes || h.Corrupt != nil {
 		return

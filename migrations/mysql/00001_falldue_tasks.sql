@@ -6,7 +6,7 @@
 -- All moments are UTC.
 --
 -- One index serves claims, sweeps, lists and cleaning. All rows of one lane, that
--- is of one (queue, state, priority, kind, policy, attempts), wait equally long,
+-- is of one (queue, state, task_key, priority, kind, policy, attempts), wait equally long,
 -- so the due ones are a prefix of updated_at.
 --
 -- A claim leaves the length of a row as it was: no moment that it writes is null,
@@ -17,6 +17,7 @@ create table if not exists {tasks} (
     queue              varchar(100) character set ascii collate ascii_bin not null,
     kind               varchar(100) character set ascii collate ascii_bin not null,
     policy             varchar(16)  character set ascii collate ascii_bin not null default '', -- key in {policies}; '' is the kind's own
+    task_key           varchar(64)  character set ascii collate ascii_bin not null default '', -- what the task belongs to, such as a customer
     priority           smallint     not null default 0,     -- lower first
     state              varchar(9)   character set ascii collate ascii_bin not null default 'open'
                        check (state in ('open', 'snoozed', 'done', 'dead', 'cancelled')),
@@ -31,7 +32,7 @@ create table if not exists {tasks} (
     last_error         mediumtext,
     payload            longtext     not null,               -- JSON
     result             longtext,                            -- JSON
-    index {lane} (queue, state, priority, kind, policy, attempts, updated_at)
+    index {lane} (queue, state, task_key, priority, kind, policy, attempts, updated_at)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
 -- Failed and lost attempts, with their errors.

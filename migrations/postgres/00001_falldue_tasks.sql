@@ -10,6 +10,7 @@ create table {tasks} (
     queue              text        collate "C" not null,
     kind               text        collate "C" not null,
     policy             text        collate "C" not null default '', -- key in {policies}; '' is the kind's own
+    task_key           text        collate "C" not null default '', -- what the task belongs to, such as a customer
     priority           smallint    not null default 0,              -- lower first
     state              text        collate "C" not null default 'open', -- open, snoozed, done, dead, cancelled
     attempts           integer     not null default 0,              -- executions that count
@@ -26,12 +27,12 @@ create table {tasks} (
 );
 
 -- One index serves claims, sweeps, lists and cleaning. All rows of one lane, that
--- is of one (queue, state, priority, kind, policy, attempts), wait equally long,
+-- is of one (queue, state, task_key, priority, kind, policy, attempts), wait equally long,
 -- so the due ones are a prefix of updated_at. A lane is one text, because
--- comparing that costs a third of comparing six columns, and the index compares
+-- comparing that costs a third of comparing seven columns, and the index compares
 -- at each step of a descent. No name has a space, so no two lanes have one text.
 create index {lane} on {tasks}
-    ((queue || ' ' || state || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)), updated_at);
+    ((queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)), updated_at);
 
 -- Claims and settles update and delete rows all the time. The fill factor leaves
 -- room for new row versions in the page. Autovacuum starts while dead ones are few.

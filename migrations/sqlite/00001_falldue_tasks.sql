@@ -8,6 +8,7 @@ create table if not exists {tasks} (
     queue              text    not null,
     kind               text    not null,
     policy             text    not null default '', -- key in {policies}; '' is the kind's own
+    task_key           text    not null default '', -- what the task belongs to, such as a customer
     priority           integer not null default 0,  -- lower first
     state              text    not null default 'open'
                        check (state in ('open', 'snoozed', 'done', 'dead', 'cancelled')),
@@ -25,9 +26,9 @@ create table if not exists {tasks} (
 );
 
 -- One index serves claims, sweeps, lists and cleaning. All rows of one lane, that
--- is of one (queue, state, priority, kind, policy, attempts), wait equally long,
+-- is of one (queue, state, task_key, priority, kind, policy, attempts), wait equally long,
 -- so the due ones are a prefix of updated_at.
-create index if not exists {lane} on {tasks} (queue, state, priority, kind, policy, attempts, updated_at);
+create index if not exists {lane} on {tasks} (queue, state, task_key, priority, kind, policy, attempts, updated_at);
 
 -- Failed and lost attempts, with their errors.
 create table if not exists {attempts} (

@@ -1,2 +1,2 @@
-copy "falldue_tasks" (id, queue, kind, policy, priority, max_attempts, updated_at, payload) from stdin
+copy "falldue_tasks" (id, queue, kind, policy, task_key, priority, max_attempts, updated_at, payload) from stdin
 -- binds: 

@@ -1,3 +1,3 @@
 select count(*) from (select 1 from "falldue_tasks"
-where queue = ? and state = ? and priority = ? and kind = ? and policy = ? and attempts = ? and updated_at <= ((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 + (-(?))) limit ?) t
--- binds: queue, state, priority, kind, policy, attempts, wait, limit
+where queue = ? and state = ? and task_key = ? and priority = ? and kind = ? and policy = ? and attempts = ? and updated_at <= ((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 + (-(?))) limit ?) t
+-- binds: queue, state, task_key, priority, kind, policy, attempts, wait, limit
