@@ -36,6 +36,8 @@ func openFalldue(v variant) open {
 			cfg.DoneRetention = time.Hour
 		case keptBriefly:
 			cfg.DoneRetention = time.Second
+		case keptForMinutes:
+			cfg.DoneRetention = soakRetention
 		}
 		if v == tuned && s.notify && f.engine == postgres {
 			cfg.Listen = pgnotify.DSN(db.dsn)

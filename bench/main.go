@@ -34,6 +34,7 @@ type config struct {
 	backlog  int           // how many others wait
 	while    time.Duration // length of measures that have no number of tasks
 	storm    time.Duration // length of the measure deadlocks
+	soak     time.Duration // length of a soak, which is run instead of measures
 	patience time.Duration // timeout of one run
 	json     string
 	doc      string
@@ -79,6 +80,7 @@ func parse() *config {
 	flag.IntVar(&c.backlog, "backlog", 1_000_000, "other tasks, which wait")
 	flag.DurationVar(&c.while, "while", 3*time.Second, "length of one run of measures that have no number of tasks")
 	flag.DurationVar(&c.storm, "storm", 2*time.Minute, "length of the measure deadlocks")
+	flag.DurationVar(&c.soak, "soak", 0, "instead of measures, run falldue for so long at 1,000 tasks a second, a twentieth of which fail, and sample sizes and waits each minute")
 	flag.DurationVar(&c.patience, "patience", 2*time.Minute, "timeout of one run")
 	flag.StringVar(&c.json, "json", "", "file to write the results to, as JSON")
 	flag.StringVar(&c.doc, "doc", "", "document to write the results into, such as ../docs/benchmarks.md")
@@ -115,6 +117,9 @@ func run(ctx context.Context, c *config) error {
 	}
 	defer srv.close()
 	fmt.Fprintf(os.Stderr, "%s %s: %s\n", c.engine, srv.version, strings.Join(order, ", "))
+	if c.soak > 0 {
+		return runSoak(ctx, c, srv)
+	}
 	profiling, err := profile(c.profile)
 	if err != nil {
 		return err

@@ -40,10 +40,11 @@ type settings struct {
 type retention int
 
 const (
-	byDefault   retention = iota // what the system does by default
-	kept                         // it stays in the table
-	deleted                      // it is deleted at once
-	keptBriefly                  // it stays for a second
+	byDefault      retention = iota // what the system does by default
+	kept                            // it stays in the table
+	deleted                         // it is deleted at once
+	keptBriefly                     // it stays for a second
+	keptForMinutes                  // it stays for soakRetention
 )
 
 // open connects a subject to an empty database, and creates its tables.
