@@ -94,6 +94,15 @@ type Config struct {
 	// it only if a worker listens. Setting Listen sets Notify too.
 	Notify bool
 
+	// TransactionPooling says that the connections lead to a pooler of PostgreSQL that
+	// gives each transaction another session, such as PgBouncer with
+	// pool_mode=transaction. New finds such a pooler by itself, unless the pool has a
+	// single connection, all others are in use, or the pooler happens to give the same
+	// sessions again. The driver must send a statement and its arguments in one step:
+	// lib/pq does with binary_parameters=yes in its DSN, and pgx with
+	// default_query_exec_mode=exec. Defaults to false.
+	TransactionPooling bool
+
 	// Name is the name of the worker in claimed_by and in recorded attempts: up to
 	// 27 printable ASCII characters. A random part is appended, so that no two
 	// workers have the same name. Defaults to the host name and the process id.

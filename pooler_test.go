@@ -14,51 +14,88 @@ import (
 	"github.com/falldue/falldue/queuetest"
 )
 
-// poolerSettings are the settings of each driver that change how it prepares statements.
-var poolerSettings = map[string][]string{
-	"postgres": {"", "&binary_parameters=yes"},
-	"pgx":      {"", "&default_query_exec_mode=exec", "&default_query_exec_mode=simple_protocol"},
+// inOneStep has the setting of each driver that makes it send a statement and its
+// arguments in one step, as a pooler in transaction mode needs it.
+var inOneStep = map[string]string{
+	"postgres": "&binary_parameters=yes",
+	"pgx":      "&default_query_exec_mode=exec",
 }
 
-// TestPgBouncer runs the suite through PgBouncer in session mode. In transaction mode
-// New must return an error that says what to change.
+// TestPgBouncer runs the suite through PgBouncer, in session mode and in transaction mode.
 func TestPgBouncer(t *testing.T) {
 	testdb.DSN(t, testdb.Postgres) // skips the test if PostgreSQL is not selected
-	t.Run("session", func(t *testing.T) {
-		t.Parallel()
-		through := testdb.PgBouncer(t, "session")
-		for driver := range poolerSettings {
-			t.Run(driver, func(t *testing.T) {
-				queuetest.TestQueue(t, queuetest.Harness{
-					DSN:  func(t *testing.T) string { return through(testdb.DSN(t, testdb.Postgres)) },
-					Open: func(dsn string) (*sqlx.DB, error) { return sqlx.Open(driver, dsn) },
+	for _, mode := range []string{"session", "transaction"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			pooler := testdb.StartPgBouncer(t, mode)
+			for driver, setting := range inOneStep {
+				if mode == "session" {
+					setting = ""
+				}
+				t.Run(driver, func(t *testing.T) {
+					queuetest.TestQueue(t, queuetest.Harness{
+						DSN:  func(t *testing.T) string { return pooler.Through(testdb.DSN(t, testdb.Postgres)) + setting },
+						Open: func(dsn string) (*sqlx.DB, error) { return sqlx.Open(driver, dsn) },
+					})
 				})
-			})
-		}
-	})
-	t.Run("transaction", func(t *testing.T) {
-		t.Parallel()
-		through := testdb.PgBouncer(t, "transaction")
-		for driver, settings := range poolerSettings {
-			dsn := through(testdb.DSN(t, testdb.Postgres))
-			for _, more := range settings {
-				t.Run(driver+more, func(t *testing.T) {
-					db, err := sqlx.Open(driver, dsn+more)
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer db.Close()
-					// Later connections share a server with the first.
-					for range 3 {
-						_, err := falldue.New(db, falldue.Config{})
-						if !errors.Is(err, dialect.ErrTransactionPooling) || !strings.Contains(err.Error(), "pool_mode=session") {
-							t.Errorf("New: got error %v, want one that says what to change", err)
+			}
+		})
+	}
+}
+
+// TestTransactionPoolingIsFound: New finds a pooler in transaction mode, and returns an
+// error that names the parameter of the driver if it needs one.
+func TestTransactionPoolingIsFound(t *testing.T) {
+	t.Parallel()
+	direct := testdb.DSN(t, testdb.Postgres)
+	for _, mode := range []string{"session", "transaction"} {
+		dsn := testdb.StartPgBouncer(t, mode).Through(direct)
+		for driver, settings := range map[string]map[string]bool{
+			"postgres": {"": false, "&binary_parameters=yes": true},
+			"pgx": {
+				"": false, "&default_query_exec_mode=describe_exec": false,
+				"&default_query_exec_mode=exec": true, "&default_query_exec_mode=cache_describe": true, "&default_query_exec_mode=simple_protocol": true,
+			},
+		} {
+			for setting, works := range settings {
+				t.Run(mode+" "+driver+setting, func(t *testing.T) {
+					db := sqlx.MustOpen(driver, dsn+setting)
+					defer func() { _ = db.Close() }()
+					for range 3 { // later connections share a session with the first
+						server, err := dialect.Probe(t.Context(), db)
+						if server.Caps.TransactionPooling != (mode == "transaction" && works) {
+							t.Errorf("it was found: %v (error %v)", server.Caps.TransactionPooling, err)
 						}
+						checkPoolingError(t, err, mode == "session" || works)
 					}
+					one := sqlx.MustOpen(driver, dsn+setting)
+					defer func() { _ = one.Close() }()
+					one.SetMaxOpenConns(1) // with which New cannot find the pooler
+					_, err := falldue.New(one, falldue.Config{TransactionPooling: true})
+					checkPoolingError(t, err, works)
 				})
 			}
 		}
-	})
+	}
+}
+
+func checkPoolingError(t *testing.T, err error, works bool) {
+	t.Helper()
+	if works && err == nil {
+		return
+	}
+	if works || !errors.Is(err, dialect.ErrTransactionPooling) ||
+		!strings.Contains(err.Error(), "binary_parameters=yes") || !strings.Contains(err.Error(), "default_query_exec_mode=exec") {
+		t.Errorf("error %v, works: %v; want an error that names the parameter unless it works", err, works)
+	}
+}
+
+// TestTransactionPoolingIsOfPostgres: no other engine has such poolers.
+func TestTransactionPoolingIsOfPostgres(t *testing.T) {
+	t.Parallel()
+	if _, err := falldue.New(testdb.Open(t, testdb.SQLite), falldue.Config{TransactionPooling: true}); !errors.Is(err, dialect.ErrUnsupported) {
+		t.Errorf("error %v, want ErrUnsupported", err)
+	}
 }
 
 // TestLostStatementIsPreparedAgain: a prepared statement may be missing in its session,

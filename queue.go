@@ -42,9 +42,10 @@ const probeTimeout = 15 * time.Second
 //
 // The error wraps [ErrInvalid] for an invalid configuration,
 // [dialect.ErrUnsupported] for a server that is too old or lacks something
-// falldue needs, and [dialect.ErrTransactionPooling] as well for a connection
-// pooler that assigns servers to transactions instead of sessions. Any other
-// error is the driver's, for example when the server does not answer.
+// falldue needs, and [dialect.ErrTransactionPooling] as well behind a connection
+// pooler that assigns sessions to transactions, if the driver needs a parameter for
+// that. The error names the parameter. Any other error is the driver's, for example
+// when the server does not answer.
 func New(db *sqlx.DB, cfg Config) (*Queue, error) {
 	if db == nil {
 		return nil, invalid("the database is nil")
@@ -52,6 +53,9 @@ func New(db *sqlx.DB, cfg Config) (*Queue, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	server, err := dialect.Probe(ctx, db)
+	if err == nil && cfg.TransactionPooling && !server.Caps.TransactionPooling {
+		server, err = dialect.PoolTransactions(ctx, db, server)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("falldue: %w", err)
 	}

@@ -30,6 +30,10 @@ type Caps struct {
 	Embedded bool
 	// Locks is the kind of lock, on no row, that a session can hold.
 	Locks Locks
+	// TransactionPooling: a pooler gives each transaction, and each statement outside
+	// of one, any session that is free. Nothing may be prepared by name, and a lock
+	// lasts no longer than its transaction.
+	TransactionPooling bool
 	// CancelledCommitSucceeds: COMMIT reports success when the client cancels it
 	// while it waits for a standby, though the standby does not have it.
 	CancelledCommitSucceeds bool

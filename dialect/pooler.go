@@ -9,13 +9,49 @@ import (
 	"time"
 )
 
-// ErrTransactionPooling is wrapped by the errors of [Probe] for a connection to
-// PostgreSQL that has no session of its own, as behind PgBouncer in transaction
-// mode. Each transaction then gets any session that is free, which may lack what
-// was prepared, or have what another process prepared. It wraps
+// ErrTransactionPooling is wrapped by the errors of [Probe] and [PoolTransactions]
+// for a driver that cannot work behind a pooler in transaction mode as it is set.
+// Such a pooler gives each transaction any session that is free, which may lack what
+// the driver prepared, or have what another process prepared. It wraps
 // [ErrUnsupported].
-var ErrTransactionPooling = fmt.Errorf("%w: the connection has no session of its own, which falldue needs for prepared statements and for the lock of its migrations; "+
-	"connect to the server itself, or through a pooler that gives each connection one: with PgBouncer, pool_mode=session for this database", ErrUnsupported)
+var ErrTransactionPooling = fmt.Errorf("%w: a pooler gives each transaction another session (transaction mode)", ErrUnsupported)
+
+// errSeveralSteps says what to change about a driver behind a pooler.
+var errSeveralSteps = fmt.Errorf("%w, and the driver sends a statement and its arguments in several steps, which may reach several sessions; "+
+	"add binary_parameters=yes to the DSN of lib/pq, or default_query_exec_mode=exec to that of pgx", ErrTransactionPooling)
+
+// PoolTransactions returns s as it is behind a pooler in transaction mode, with
+// [Caps].TransactionPooling. [Probe] calls it when it finds such a pooler. Its error
+// wraps [ErrTransactionPooling] if the driver of db does not send a statement with
+// its arguments in one step, and [ErrUnsupported] for an engine other than
+// PostgreSQL.
+func PoolTransactions(ctx context.Context, db Queryer, s Server) (Server, error) {
+	if s.Name() != Postgres {
+		return s, fmt.Errorf("%w: %s behind a pooler in transaction mode; only PostgreSQL may be", ErrUnsupported, s.Name())
+	}
+	if err := sendsInOneStep(ctx, db); err != nil {
+		return s, err
+	}
+	s.Caps.TransactionPooling = true
+	return s, nil
+}
+
+// sendsInOneStep returns an error if the driver does not parse and run a statement in
+// one transaction. PostgreSQL replaces 'now' by the begin of the transaction when it
+// parses a statement. A pooler may change the session between two transactions.
+func sendsInOneStep(ctx context.Context, db Queryer) error {
+	var inOne bool
+	err := db.QueryRowContext(ctx, "select 'now'::timestamptz = transaction_timestamp() and $1::boolean", true).Scan(&inOne)
+	switch {
+	case err != nil && (postgres{}).Classify(err) == PreparedStatementMissing:
+		return fmt.Errorf("%w (%w)", errSeveralSteps, err)
+	case err != nil:
+		return fmt.Errorf("dialect: ask through the pooler: %w", withoutDSN(err))
+	case !inOne:
+		return errSeveralSteps
+	}
+	return nil
+}
 
 // connections is the part of *sql.DB that opens two connections to compare.
 type connections interface {
@@ -27,20 +63,21 @@ type connections interface {
 // the program may use all of them.
 const secondConnTimeout = 2 * time.Second
 
-// ownSession returns ErrTransactionPooling if a statement that one connection
-// has prepared runs in another session while a second connection keeps the first
-// session busy. It returns nil for a pool of one connection, or whose other
-// connections are all in use.
-func ownSession(ctx context.Context, db Queryer) error {
+// sharesSessions reports whether two connections share sessions, or one changes its
+// session. It reports false for a pool of one connection, or whose other connections
+// are all in use.
+func sharesSessions(ctx context.Context, db Queryer) (bool, error) {
 	pool, ok := db.(connections)
 	if !ok || pool.Stats().MaxOpenConnections == 1 {
-		return nil
+		return false, nil
 	}
 	for try := 1; ; try++ {
-		// The pool may hold dead connections.
-		err := compareSessions(ctx, pool)
-		if !errors.Is(err, driver.ErrBadConn) || try == maxDeadConns {
-			return err
+		shared, err := compareSessions(ctx, pool)
+		switch {
+		case err != nil && (postgres{}).Classify(err) == PreparedStatementMissing:
+			return true, nil // pgx prepares every statement, unless it is told not to
+		case !errors.Is(err, driver.ErrBadConn) || try == maxDeadConns: // the pool may hold dead connections
+			return shared, err
 		}
 	}
 }
@@ -48,16 +85,11 @@ func ownSession(ctx context.Context, db Queryer) error {
 // maxDeadConns is how many dead connections a check meets before it gives up.
 const maxDeadConns = 100
 
-// compareSessions is ownSession on connections that are assumed to be alive.
-func compareSessions(ctx context.Context, pool connections) (err error) {
-	defer func() {
-		if err != nil && (postgres{}).Classify(err) == PreparedStatementMissing {
-			err = fmt.Errorf("%w (%w)", ErrTransactionPooling, err)
-		}
-	}()
+// compareSessions is sharesSessions on connections that are assumed to be alive.
+func compareSessions(ctx context.Context, pool connections) (shared bool, err error) {
 	one, err := pool.Conn(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = one.Close() }()
 	waiting, cancel := context.WithTimeout(ctx, secondConnTimeout)
@@ -65,40 +97,40 @@ func compareSessions(ctx context.Context, pool connections) (err error) {
 	two, err := pool.Conn(waiting)
 	if err != nil {
 		if ctx.Err() == nil && waiting.Err() != nil {
-			return nil
+			return false, nil
 		}
-		return err
+		return false, err
 	}
 	defer func() { _ = two.Close() }()
 
-	ask, err := one.PrepareContext(ctx, whichSession)
+	first, err := sessionOf(ctx, one)
 	if err != nil {
-		return err
+		return false, err
 	}
-	defer func() { _ = ask.Close() }()
-	var first, second, again string
-	if err := ask.QueryRowContext(ctx).Scan(&first); err != nil {
-		return err
-	}
-	tx, err := two.BeginTx(ctx, nil)
+	tx, err := two.BeginTx(ctx, nil) // keeps its session busy
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	if err := tx.QueryRowContext(ctx, whichSession).Scan(&second); err != nil {
-		return err
+	second, err := sessionOf(ctx, tx)
+	if err != nil || second == first {
+		return err == nil, err
 	}
 	// Several times, since other processes take and free sessions in between.
 	for range 4 {
-		if err := ask.QueryRowContext(ctx).Scan(&again); err != nil {
-			return err
-		}
-		if first == second || first != again {
-			return ErrTransactionPooling
+		if again, err := sessionOf(ctx, one); err != nil || again != first {
+			return err == nil, err
 		}
 	}
-	return nil
+	if err := tx.Rollback(); err != nil {
+		return false, err
+	}
+	again, err := sessionOf(ctx, two) // the one that was freed first, if the pooler goes round
+	return err == nil && again != second, err
 }
 
-// whichSession identifies a session, even among those of several servers.
-const whichSession = "select pg_backend_pid()::text || ' '::text || pg_postmaster_start_time()::text"
+// sessionOf identifies the session of a statement, even among those of several servers.
+func sessionOf(ctx context.Context, db Queryer) (session string, err error) {
+	err = db.QueryRowContext(ctx, "select pg_backend_pid()::text || ' '::text || pg_postmaster_start_time()::text").Scan(&session)
+	return session, err
+}

@@ -38,7 +38,7 @@ func Probe(ctx context.Context, db Queryer) (Server, error) {
 	var text string
 	if err := db.QueryRowContext(ctx, "select version()").Scan(&text); err != nil {
 		if (postgres{}).Classify(err) == PreparedStatementMissing {
-			return Server{}, fmt.Errorf("%w (%w)", ErrTransactionPooling, err)
+			return Server{}, fmt.Errorf("%w (%w)", errSeveralSteps, err)
 		}
 		// Only SQLite has no version(). On other engines this query fails, too.
 		if liteErr := db.QueryRowContext(ctx, "select sqlite_version()").Scan(&text); liteErr != nil {
@@ -48,11 +48,7 @@ func Probe(ctx context.Context, db Queryer) (Server, error) {
 	}
 	switch {
 	case strings.HasPrefix(text, "PostgreSQL "):
-		s, err := probePostgres(text)
-		if err != nil {
-			return s, err
-		}
-		return s, ownSession(ctx, db)
+		return probePostgres(ctx, db, text)
 	case strings.Contains(text, "MariaDB"):
 		return probeMySQL(ctx, db, MariaDB, text)
 	case strings.Contains(text, "TiDB"):
@@ -71,11 +67,16 @@ func withoutDSN(err error) error {
 	return err
 }
 
-func probePostgres(text string) (Server, error) {
+func probePostgres(ctx context.Context, db Queryer, text string) (Server, error) {
 	if err := atLeast(Postgres, text, version{12, 0}, "LATERAL, materialized CTEs and log10"); err != nil {
 		return Server{}, err
 	}
-	return serverOf(Postgres, text), nil
+	s := serverOf(Postgres, text)
+	pooled, err := sharesSessions(ctx, db)
+	if err != nil || !pooled {
+		return s, err
+	}
+	return PoolTransactions(ctx, db, s)
 }
 
 // mysqlServer returns a server of a version that is new enough.

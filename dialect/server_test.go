@@ -12,9 +12,10 @@ import (
 
 func TestVersions(t *testing.T) {
 	ctx, none := context.Background(), noServer{}
+	postgres := func(v string) (Server, error) { return probePostgres(ctx, none, v) }
 	for text, probe := range map[string]func(string) (Server, error){
-		"PostgreSQL 11.22 (Debian 11.22-1)": probePostgres,
-		"PostgreSQL 9.6.1":                  probePostgres,
+		"PostgreSQL 11.22 (Debian 11.22-1)": postgres,
+		"PostgreSQL 9.6.1":                  postgres,
 		"5.7.44-log":                        func(v string) (Server, error) { return probeMySQL(ctx, none, MySQL, v) },
 		"10.5.29-MariaDB":                   func(v string) (Server, error) { return probeMySQL(ctx, none, MariaDB, v) },
 		"3.45.3":                            func(v string) (Server, error) { return probeSQLite(ctx, none, v) },
@@ -25,7 +26,7 @@ func TestVersions(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"PostgreSQL 12.0", "PostgreSQL 18.6 (Debian 18.6-3) on x86_64", "PostgreSQL 15.18"} {
-		if s, err := probePostgres(text); err != nil || s.Version != text || !s.Caps.Lateral {
+		if s, err := postgres(text); err != nil || s.Version != text || !s.Caps.Lateral {
 			t.Errorf("%s: %+v, error %v", text, s, err)
 		}
 	}

@@ -17,19 +17,28 @@ import (
 // lockerOf returns the lock that lets one process at a time migrate. The
 // server frees it when the session that holds it ends. It is nil for a server
 // without such locks: there a migration must be one transaction, whose version
-// number only one process can write.
+// number only one process can write. It is nil behind a pooler in transaction mode,
+// too: see lockInTx.
 func lockerOf(s dialect.Server, tables dialect.Tables, most time.Duration) (lock.SessionLocker, error) {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(tables.Name(s, "migrations")))
 	switch s.Caps.Locks {
 	case dialect.AdvisoryLocks:
-		return advisoryLock{int64(h.Sum32()), most}, nil
+		if s.Caps.TransactionPooling {
+			return nil, nil
+		}
+		return advisoryLock{lockKey(s, tables), most}, nil
 	case dialect.NamedLocks:
-		return namedLock{fmt.Sprintf("falldue migrations %08x", h.Sum32()), most}, nil
+		return namedLock{fmt.Sprintf("falldue migrations %08x", lockKey(s, tables)), most}, nil
 	case dialect.NoLocks:
 		return nil, nil
 	}
 	return nil, fmt.Errorf("migrations: Caps of %s name no kind of locks", s.Name())
+}
+
+// lockKey returns the number that identifies the lock of the tables.
+func lockKey(s dialect.Server, tables dialect.Tables) int64 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(tables.Name(s, "migrations")))
+	return int64(h.Sum32())
 }
 
 const (
@@ -60,17 +69,22 @@ func again(ctx context.Context, most time.Duration, try func() (bool, error)) er
 // locked adds to the error of a wait for a lock what is known of its holder. The
 // statement returns a text. It may fail, or return none: not all engines and roles
 // show who holds a lock.
-func locked(ctx context.Context, err error, conn *sql.Conn, lock, holder string, args ...any) error {
+func locked(ctx context.Context, err error, db rowQueryer, lock, holder string, args ...any) error {
 	if err == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	var who sql.NullString
-	if conn.QueryRowContext(ctx, holder, args...).Scan(&who) != nil || !who.Valid {
+	if db.QueryRowContext(ctx, holder, args...).Scan(&who) != nil || !who.Valid {
 		who.String = "another session"
 	}
 	return fmt.Errorf("%w: %s is held by %s; end that session if it does not migrate", err, lock, who.String)
+}
+
+// rowQueryer is a *sql.Conn or a *sql.DB.
+type rowQueryer interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
 // advisoryLock is an advisory lock of PostgreSQL. It is polled: a statement that
@@ -85,7 +99,36 @@ func (l advisoryLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 		err = conn.QueryRowContext(ctx, "select pg_try_advisory_lock($1::bigint)", l.key).Scan(&ok)
 		return ok, err
 	})
-	return locked(ctx, err, conn, fmt.Sprintf("advisory lock %d", l.key), advisoryHolder, l.key)
+	return l.locked(ctx, err, conn)
+}
+
+// lockInTx takes the same lock behind a pooler in transaction mode, where no lock
+// outlives its transaction. The transaction is on a connection of its own, apart from the
+// migrations, and idle while they run.
+func (l advisoryLock) lockInTx(ctx context.Context, db *sql.DB) (unlock func(), err error) {
+	if db.Stats().MaxOpenConnections == 1 {
+		return nil, errors.New("behind a pooler in transaction mode a migration needs two connections, and SetMaxOpenConns allows one")
+	}
+	var tx *sql.Tx
+	unlock = func() { _ = tx.Rollback() } // an error means that it has ended
+	err = again(ctx, l.most, func() (ok bool, err error) {
+		if tx, err = db.BeginTx(ctx, nil); err != nil {
+			return false, err
+		}
+		if _, err = tx.ExecContext(ctx, "set local idle_in_transaction_session_timeout = 0"); err == nil {
+			err = tx.QueryRowContext(ctx, "select pg_try_advisory_xact_lock($1::bigint)", l.key).Scan(&ok)
+		}
+		if !ok {
+			unlock()
+		}
+		return ok, err
+	})
+	return unlock, l.locked(ctx, err, db)
+}
+
+// locked adds to an error who holds the lock.
+func (l advisoryLock) locked(ctx context.Context, err error, db rowQueryer) error {
+	return locked(ctx, err, db, fmt.Sprintf("advisory lock %d", l.key), advisoryHolder, l.key)
 }
 
 // advisoryHolder selects who holds an advisory lock. It takes care of the types of

@@ -140,6 +140,13 @@ func (m *Migrator) Down(ctx context.Context) (int, error) {
 // faster: that process has created the schema, has the database locked, or has
 // recorded the version.
 func (m *Migrator) run(ctx context.Context, migrate func(*goose.Provider) ([]*goose.MigrationResult, error)) (n int, err error) {
+	if m.versions.d.Caps.TransactionPooling {
+		unlock, err := advisoryLock{lockKey(m.versions.d, m.tables), m.lockTimeout}.lockInTx(ctx, m.db)
+		if err != nil {
+			return 0, wrap(err)
+		}
+		defer unlock()
+	}
 	var last error
 	err = again(ctx, m.lockTimeout, func() (bool, error) {
 		provider, err := m.provider()

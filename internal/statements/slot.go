@@ -17,28 +17,24 @@ func HasClaimSlots(s dialect.Server) bool {
 	return locks && s.Caps.SkipLocked
 }
 
-// TakeClaimSlot takes a claim slot for the session and returns 1 or 2, its
-// number, or 0 where others hold both. It is for servers that have slots and
-// whose claims are several statements: [Claim] takes its own. Parameters: slot.
+// TakeClaimSlot takes a claim slot and returns 1 or 2, its number, or 0 where
+// others hold both. A named lock is the session's, until [ReleaseClaimSlot], and
+// an advisory lock the transaction's. It is for servers that have slots and whose
+// claims are several statements: [Claim] takes its own. Parameters: slot.
 func TakeClaimSlot(s dialect.Server) Stmt {
 	b := slotBuilder(s)
 	if s.Caps.Locks == dialect.AdvisoryLocks {
 		return b.stmt(`
-select case when pg_try_advisory_lock({lock 1}) then 1 when pg_try_advisory_lock({lock 2}) then 2 else 0 end`)
+select case when pg_try_advisory_xact_lock({lock 1}) then 1 when pg_try_advisory_xact_lock({lock 2}) then 2 else 0 end`)
 	}
 	return b.stmt(`
 select case when get_lock({lock 1}, 0) then 1 when get_lock({lock 2}, 0) then 2 else 0 end`)
 }
 
-// ReleaseClaimSlot gives back a claim slot of the session. Parameters: slot,
-// number.
+// ReleaseClaimSlot gives back a claim slot of the session, on servers with named
+// locks. Parameters: slot, number.
 func ReleaseClaimSlot(s dialect.Server) Stmt {
-	b := slotBuilder(s)
-	if s.Caps.Locks == dialect.AdvisoryLocks {
-		return b.stmt(`
-select pg_advisory_unlock({lock {int :number}})`)
-	}
-	return b.stmt(`
+	return slotBuilder(s).stmt(`
 do release_lock({lock :number})`)
 }
 

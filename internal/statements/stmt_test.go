@@ -96,7 +96,10 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		all["claim_lane"] = statements.ClaimLane(s, tables, &arctan)
 		all["claim_lane_snoozed"] = statements.ClaimLane(s, tables, nil)
 		if statements.HasClaimSlots(s) {
-			all["take_claim_slot"], all["release_claim_slot"] = statements.TakeClaimSlot(s), statements.ReleaseClaimSlot(s)
+			all["take_claim_slot"] = statements.TakeClaimSlot(s)
+			if s.Caps.Locks == dialect.NamedLocks {
+				all["release_claim_slot"] = statements.ReleaseClaimSlot(s)
+			}
 		}
 	}
 	if s.Caps.Notify {

@@ -22,6 +22,7 @@ type conn struct {
 	driver     any // the driver's connection
 	classify   func(error) dialect.Class
 	keepsPlans bool                 // Caps.KeepsPlans
+	pooled     bool                 // Caps.TransactionPooling
 	prepared   map[string]*prepared // by their texts
 	opened     time.Time            // when the store first used it
 	lastAnswer time.Time            // when the last answer came
@@ -130,7 +131,7 @@ func (s *Store) conn(dc any) (_ *conn, known bool) {
 func (s *Store) newConn(dc any) *conn {
 	now := time.Now()
 	return &conn{
-		driver: dc, classify: s.server.Classify, keepsPlans: s.server.Caps.KeepsPlans,
+		driver: dc, classify: s.server.Classify, keepsPlans: s.server.Caps.KeepsPlans, pooled: s.server.Caps.TransactionPooling,
 		prepared: map[string]*prepared{}, opened: now, lastAnswer: now,
 	}
 }

@@ -67,7 +67,7 @@ func (s *Store) newIDs(ctx context.Context, c *conn, n int) (ids []int64, now in
 func (s *Store) stream(ctx context.Context, c *conn, entries []Entry, ids []int64, now int64) (err error) {
 	plain := allPlain(entries)
 	text := s.stmt(stmtKey{name: "copy", plain: plain}, func() statements.Stmt { return statements.Copy(s.server, s.tables, plain) }).SQL
-	stmt, err := c.prepareAnew(ctx, text)
+	stmt, err := c.prepareByName(ctx, text)
 	if err != nil {
 		return err
 	}

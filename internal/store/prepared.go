@@ -91,6 +91,14 @@ func (c *conn) prepare(ctx context.Context, text string) (*prepared, error) {
 
 // prepareAnew prepares a statement. The caller closes it.
 func (c *conn) prepareAnew(ctx context.Context, text string) (driver.Stmt, error) {
+	if c.pooled {
+		return pooled{c.driver, text}, nil
+	}
+	return c.prepareByName(ctx, text)
+}
+
+// prepareByName prepares a statement of the session, or begins a COPY.
+func (c *conn) prepareByName(ctx context.Context, text string) (driver.Stmt, error) {
 	if p, ok := c.driver.(driver.ConnPrepareContext); ok {
 		return p.PrepareContext(ctx, text)
 	}

@@ -30,11 +30,11 @@ func (s *Store) SlotName(queue string, kinds []string) int64 {
 	return int64(h.Sum64()>>3)<<1 | 1<<61
 }
 
-// takeSlot takes a claim slot on an engine where the connection holds it, unless slot is
-// 0. The caller calls release with the error of what it did in the slot, and returns
-// what release returns. The lock outlives the transaction, so after an error the
-// connection is not used again. The slot is free before the commit, when the next claim
-// may still find the rows locked.
+// takeSlot takes a claim slot in a transaction, unless slot is 0. The caller calls
+// release with the error of what it did in the slot, and returns what release returns.
+// A named lock outlives the transaction, so after an error the connection is not used
+// again. Such a slot is free before the commit, when the next claim may still find the
+// rows locked.
 func (s *Store) takeSlot(ctx context.Context, x runner, slot int64) (release func(error) error, err error) {
 	none := func(err error) error { return err }
 	if slot == 0 || s.noSlots.Load() {
@@ -51,6 +51,9 @@ func (s *Store) takeSlot(ctx context.Context, x runner, slot int64) (release fun
 	}
 	if len(numbers) == 0 || numbers[0] == 0 {
 		return nil, ErrNoSlot
+	}
+	if s.server.Caps.Locks == dialect.AdvisoryLocks {
+		return none, nil // the transaction holds it
 	}
 	return func(err error) error {
 		if err == nil {

@@ -3,6 +3,7 @@ package testdb
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -12,10 +13,19 @@ import (
 	"time"
 )
 
-// PgBouncer starts a PgBouncer in front of the PostgreSQL of this run. It returns a
-// function that turns a DSN of PostgreSQL into one that connects through PgBouncer.
-// mode is its pool mode: session or transaction. It is stopped when the test ends.
-func PgBouncer(t testing.TB, mode string) (through func(dsn string) string) {
+// PgBouncer is a pooler in front of the PostgreSQL of this run.
+type PgBouncer struct {
+	address  string
+	server   string   // the DSN of PostgreSQL
+	args     []string // program and arguments
+	log      string
+	cmd      *exec.Cmd
+	lifeline io.Closer
+}
+
+// StartPgBouncer starts a PgBouncer in a pool mode: session or transaction. It is stopped when the test ends. In transaction mode a statement
+// or a transaction seldom gets the session of the one before.
+func StartPgBouncer(t testing.TB, mode string) *PgBouncer {
 	t.Helper()
 	server, err := serverOf(Postgres)
 	if err != nil {
@@ -41,61 +51,88 @@ func PgBouncer(t testing.TB, mode string) (through func(dsn string) string) {
 	config := filepath.Join(t.TempDir(), "pgbouncer.ini")
 	text := fmt.Sprintf("[databases]\n* = host=%s port=%s %s\n"+
 		"[pgbouncer]\nlisten_addr=%s\nlisten_port=%s\nunix_socket_dir=\nauth_type=any\npool_mode=%s\n"+
-		"max_client_conn=1000\ndefault_pool_size=50\nmax_db_connections=100\nserver_idle_timeout=5\n",
+		"max_client_conn=1000\ndefault_pool_size=50\nmax_db_connections=100\nserver_idle_timeout=5\nserver_round_robin=1\n",
 		to.Hostname(), to.Port(), login, host, port, mode)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{program, config}
+	b := &PgBouncer{address: address, server: server, log: config + ".log", args: []string{program, config}}
 	if os.Geteuid() == 0 { // it refuses to run as root; it reads the file before it changes the user
-		args = []string{program, "-u", "nobody", config}
-	}
-	// The kernel closes the standard input when this process ends, however it
-	// ends, and that ends the program.
-	cmd := exec.Command("sh", append([]string{"-c", `"$@" & cat >/dev/null; kill -9 $!`, "sh"}, args...)...)
-	log, err := os.Create(config + ".log")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
-	lifeline, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		b.args = []string{program, "-u", "nobody", config}
 	}
 	t.Cleanup(func() {
-		_ = lifeline.Close()
-		_ = cmd.Wait() // the kill fails if the program has ended by itself
-		if text, _ := os.ReadFile(log.Name()); t.Failed() {
-			t.Logf("the end of pgbouncer's log: %s", text[max(0, len(text)-2000):])
+		b.kill()
+		if t.Failed() {
+			t.Logf("the end of pgbouncer's log: %s", b.said())
 		}
 	})
-	through = func(dsn string) string {
-		u, err := url.Parse(dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		u.Host = address
-		return u.String()
+	if err := b.start(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Through returns a DSN of PostgreSQL as one that connects through the pooler.
+func (b *PgBouncer) Through(dsn string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		panic(err) // DSN makes URLs
+	}
+	u.Host = b.address
+	return u.String()
+}
+
+// Restart kills the pooler, with all connections through it, and starts it again.
+func (b *PgBouncer) Restart() error {
+	b.kill()
+	return b.start()
+}
+
+// start starts the program and waits until it answers.
+func (b *PgBouncer) start() error {
+	// The kernel closes the standard input when this process ends, however it
+	// ends, and that ends the program.
+	b.cmd = exec.Command("sh", append([]string{"-c", `"$@" & cat >/dev/null; kill -9 $!; wait`, "sh"}, b.args...)...)
+	log, err := os.OpenFile(b.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	b.cmd.Stdout, b.cmd.Stderr = log, log
+	if b.lifeline, err = b.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	if err := b.cmd.Start(); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	for {
-		_, err := Check(ctx, Postgres, through(server))
+		_, err := Check(ctx, Postgres, b.Through(b.server))
 		if err == nil {
-			return through
+			return nil
 		}
 		select {
 		case <-ctx.Done():
+			return fmt.Errorf("testdb: pgbouncer: %w\n%s", err, b.said())
 		case <-time.After(50 * time.Millisecond):
-			continue
 		}
-		text, _ := os.ReadFile(log.Name())
-		t.Fatalf("testdb: pgbouncer: %v\n%s", err, text)
 	}
+}
+
+func (b *PgBouncer) kill() {
+	if b.lifeline == nil {
+		return
+	}
+	_ = b.lifeline.Close()
+	_ = b.cmd.Wait() // the kill fails if the program has ended by itself
+	b.lifeline = nil
+}
+
+// said returns the end of the program's log.
+func (b *PgBouncer) said() string {
+	text, _ := os.ReadFile(b.log)
+	return string(text[max(0, len(text)-2000):])
 }
 
 // freeAddress returns an unused address of the loopback interface.
