@@ -1,0 +1,105 @@
+package migrations_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/migrations"
+)
+
+// pooled opens a database through a pooler in transaction mode.
+func pooled(t *testing.T, pooler *testdb.PgBouncer, dsn string, maxConns int) *sqlx.DB {
+	t.Helper()
+	db := sqlx.MustOpen("postgres", pooler.Through(dsn)+"&binary_parameters=yes")
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(maxConns)
+	return db
+}
+
+// TestManyBehindPooler: migrators of processes that connect through a pooler, and of
+// others that do not, run at the same time, and so do several on one small pool.
+func TestManyBehindPooler(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.DSN(t, testdb.Postgres)
+	pooler := testdb.StartPgBouncer(t, "transaction")
+	tables := dialect.Tables{Prefix: "falldue_", Schema: "new schema"}
+	shared := pooled(t, pooler, dsn, 2)
+	var all []*migrations.Migrator
+	for range 4 {
+		direct := sqlx.MustOpen("pgx", dsn)
+		t.Cleanup(func() { _ = direct.Close() })
+		all = append(all, migrator(t, direct, tables), migrator(t, pooled(t, pooler, dsn, 3), tables), migrator(t, shared, tables))
+	}
+	var group sync.WaitGroup
+	ran := make(chan int, len(all))
+	for _, m := range all {
+		m.SetLockTimeout(time.Minute)
+		group.Go(func() {
+			n, err := m.Up(t.Context())
+			if err != nil {
+				t.Errorf("up: %v", err)
+			}
+			ran <- n
+		})
+	}
+	group.Wait()
+	close(ran)
+	sum := 0
+	for n := range ran {
+		sum += n
+	}
+	if want := len(applied(t, all[0], true)); sum != want {
+		t.Errorf("together they ran %d migrations, want %d", sum, want)
+	}
+	if _, err := all[1].Down(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLockBehindPooler: the migrators behind a pooler and those that are not exclude each
+// other, and the first ones need two connections.
+func TestLockBehindPooler(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.DSN(t, testdb.Postgres)
+	pooler := testdb.StartPgBouncer(t, "transaction")
+	direct := sqlx.MustOpen("postgres", dsn)
+	defer func() { _ = direct.Close() }()
+	m := migrator(t, pooled(t, pooler, dsn, 3), usual)
+	if _, err := m.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	if err := direct.Get(&n, "select count(*) from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())"); err != nil || n > 0 {
+		t.Errorf("%d locks are left (error %v)", n, err)
+	}
+	conn, err := direct.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := migrator(t, direct, usual).Lock(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	m.SetLockTimeout(100 * time.Millisecond)
+	if _, err := m.Up(t.Context()); err == nil || !strings.Contains(err.Error(), "is held by server process") {
+		t.Errorf("while another migrates: error %v, want one that names the holder of the lock", err)
+	}
+
+	server, err := dialect.Probe(t.Context(), pooled(t, pooler, dsn, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := migrations.New(pooled(t, pooler, dsn, 1).DB, server, usual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := one.Up(t.Context()); err == nil || !strings.Contains(err.Error(), "SetMaxOpenConns") {
+		t.Errorf("on a pool of one connection: error %v, want one that says what to change", err)
+	}
+}
