@@ -48,8 +48,14 @@ func TestPgBouncer(t *testing.T) {
 func TestTransactionPoolingIsFound(t *testing.T) {
 	t.Parallel()
 	direct := testdb.DSN(t, testdb.Postgres)
-	for _, mode := range []string{"session", "transaction"} {
-		dsn := testdb.StartPgBouncer(t, mode).Through(direct)
+	for name, pooler := range map[string]*testdb.PgBouncer{
+		"session":                  testdb.StartPgBouncer(t, "session"),
+		"transaction, round robin": testdb.StartPgBouncer(t, "transaction"),
+		"transaction, two":         testdb.StartPgBouncer(t, "transaction", "default_pool_size=2"),
+		"transaction, last first":  testdb.StartPgBouncer(t, "transaction", "server_round_robin=0"),
+		"transaction, one":         testdb.StartPgBouncer(t, "transaction", "default_pool_size=1"),
+	} {
+		dsn, inSession := pooler.Through(direct), name == "session"
 		for driver, settings := range map[string]map[string]bool{
 			"postgres": {"": false, "&binary_parameters=yes": true},
 			"pgx": {
@@ -58,15 +64,15 @@ func TestTransactionPoolingIsFound(t *testing.T) {
 			},
 		} {
 			for setting, works := range settings {
-				t.Run(mode+" "+driver+setting, func(t *testing.T) {
+				t.Run(name+" "+driver+setting, func(t *testing.T) {
 					db := sqlx.MustOpen(driver, dsn+setting)
 					defer func() { _ = db.Close() }()
 					for range 3 { // later connections share a session with the first
 						server, err := dialect.Probe(t.Context(), db)
-						if server.Caps.TransactionPooling != (mode == "transaction" && works) {
+						if server.Caps.TransactionPooling != (!inSession && works) {
 							t.Errorf("it was found: %v (error %v)", server.Caps.TransactionPooling, err)
 						}
-						checkPoolingError(t, err, mode == "session" || works)
+						checkPoolingError(t, err, inSession || works)
 					}
 					one := sqlx.MustOpen(driver, dsn+setting)
 					defer func() { _ = one.Close() }()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -23,9 +24,10 @@ type PgBouncer struct {
 	lifeline io.Closer
 }
 
-// StartPgBouncer starts a PgBouncer in a pool mode: session or transaction. It is stopped when the test ends. In transaction mode a statement
-// or a transaction seldom gets the session of the one before.
-func StartPgBouncer(t testing.TB, mode string) *PgBouncer {
+// StartPgBouncer starts a PgBouncer in a pool mode: session or transaction. It is stopped
+// when the test ends. In transaction mode a statement or a transaction seldom gets the
+// session of the one before. More settings are lines of its configuration.
+func StartPgBouncer(t testing.TB, mode string, more ...string) *PgBouncer {
 	t.Helper()
 	server, err := serverOf(Postgres)
 	if err != nil {
@@ -51,8 +53,8 @@ func StartPgBouncer(t testing.TB, mode string) *PgBouncer {
 	config := filepath.Join(t.TempDir(), "pgbouncer.ini")
 	text := fmt.Sprintf("[databases]\n* = host=%s port=%s %s\n"+
 		"[pgbouncer]\nlisten_addr=%s\nlisten_port=%s\nunix_socket_dir=\nauth_type=any\npool_mode=%s\n"+
-		"max_client_conn=1000\ndefault_pool_size=50\nmax_db_connections=100\nserver_idle_timeout=5\nserver_round_robin=1\n",
-		to.Hostname(), to.Port(), login, host, port, mode)
+		"max_client_conn=1000\ndefault_pool_size=50\nmax_db_connections=100\nserver_idle_timeout=5\nserver_round_robin=1\n%s\n",
+		to.Hostname(), to.Port(), login, host, port, mode, strings.Join(more, "\n"))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
