@@ -11,10 +11,17 @@
 //
 // A worker that listens still polls, and so finds tasks of processes that do not
 // notify within Config.PollInterval.
+//
+// The queue's own connections may lead to a pooler in transaction mode. The listening
+// one may not, and needs a DSN of the server itself:
+//
+//	q, err := falldue.New(pooled, falldue.Config{Listen: pgnotify.DSN(directDSN)})
 package pgnotify
 
 import (
 	"context"
+	"crypto/rand"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net"
@@ -34,18 +41,20 @@ const (
 )
 
 // pings says how the connection is tested, to detect one that was lost without an
-// error: how often, and how long an answer may take.
+// error: how often, and how long an answer may take, the first notification too.
 type pings struct{ every, timeout time.Duration }
 
 // DSN returns a function for [falldue.Config].Listen that listens on the database
 // at source, in a form that lib/pq accepts: postgres://… or key=value …. The
 // settings of pgx alone, such as pool_max_conns and default_query_exec_mode, are left
-// out. source must not lead to a connection pooler in transaction mode, which does not
-// forward notifications.
+// out. source must not lead to a connection pooler in transaction mode, which forwards no
+// notifications. To find that out, the function begins with a notification of its own,
+// which it sends over a second connection.
 //
 // The function calls wake with "" when it has begun to listen, and with the text of
 // each notification. It returns nil when its context ends, and an error as soon as it
-// cannot connect within 30 seconds, loses its connection, or a ping fails. The worker
+// cannot connect within 30 seconds, does not receive its own notification within 10
+// seconds, loses its connection, or a ping fails. The worker
 // logs that error and calls the function again. The error names a setting that lib/pq
 // or the server refuses, and shows no passwords.
 func DSN(source string) func(ctx context.Context, channel string, wake func(notice string)) error {
@@ -74,20 +83,30 @@ func listen(ctx context.Context, source, channel string, wake func(string), p pi
 		}
 	})
 	defer func() { hangUp(); _ = listener.Close() }()
-	listening := make(chan error, 1)
-	go func() { listening <- listener.Listen(channel) }()
+	// A pooler in transaction mode accepts LISTEN, and forwards nothing.
+	proof := "falldue_proof_" + rand.Text()
+	begun := make(chan error, 1)
+	go func() { begun <- begin(ctx, listener, source, channel, proof) }()
 	tooLong := time.NewTimer(connectTimeout)
 	defer tooLong.Stop()
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-failed:
-		return err
-	case <-tooLong.C:
-		return fmt.Errorf("no connection within %v", connectTimeout)
-	case err := <-listening:
-		if err != nil {
+	for wait := fmt.Errorf("no connection within %v", connectTimeout); wait != nil; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
 			return err
+		case <-tooLong.C:
+			return wait
+		case err := <-begun:
+			if err != nil {
+				return err
+			}
+			tooLong.Reset(p.timeout)
+			wait = errUnheard
+		case n := <-listener.Notify:
+			if n != nil && n.Channel == proof {
+				wait = nil
+			}
 		}
 	}
 	wake("")
@@ -105,7 +124,9 @@ func listen(ctx context.Context, source, channel string, wake func(string), p pi
 			if n == nil { // a new connection of lib/pq's: notifications may have been lost
 				return errors.New("the connection was lost")
 			}
-			wake(n.Extra)
+			if n.Channel == channel {
+				wake(n.Extra)
+			}
 		case <-ping.C:
 			if late == nil {
 				late = time.After(p.timeout)
@@ -119,6 +140,27 @@ func listen(ctx context.Context, source, channel string, wake func(string), p pi
 			return fmt.Errorf("no answer to a ping within %v", p.timeout)
 		}
 	}
+}
+
+// errUnheard is the error of a connection that listens and receives nothing.
+var errUnheard = errors.New("the connection listens, but receives no notification, as behind a pooler in transaction mode, such as PgBouncer with pool_mode=transaction; listen by a DSN of the server itself")
+
+// begin listens on a channel and on proof, and sends a notification to proof by a
+// connection of its own.
+func begin(ctx context.Context, listener *pq.Listener, source, channel, proof string) error {
+	for _, name := range []string{channel, proof} {
+		if err := listener.Listen(name); err != nil {
+			return err
+		}
+	}
+	connector, err := pq.NewConnector(source)
+	if err != nil {
+		return err
+	}
+	connector.Dialer(dialer{ctx})
+	db := sql.OpenDB(connector)
+	_, err = db.ExecContext(ctx, "notify "+pq.QuoteIdentifier(proof))
+	return errors.Join(err, db.Close())
 }
 
 // dialer makes connections that close when ctx ends. lib/pq's listener takes no
