@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -55,6 +56,18 @@ func openFalldue(v variant) open {
 		}
 		return f, f.worker.Migrate(ctx)
 	}
+}
+
+// openPooled opens falldue through the pooler of the run. It listens directly.
+func openPooled(ctx context.Context, db database, s settings) (subject, error) {
+	if db.pooler = os.Getenv(poolerVariable); db.pooler == "" {
+		return nil, fmt.Errorf("%s is not set: it has the address, as host:port, of a pooler in transaction mode", poolerVariable)
+	}
+	opened, err := openFalldue(tuned)(ctx, db, s)
+	if err == nil {
+		opened.(*falldueSubject).name = pooledName
+	}
+	return opened, err
 }
 
 func (f *falldueSubject) close() {

@@ -40,6 +40,7 @@ type database struct {
 	server *server
 	name   string
 	dsn    string
+	pooler string // the address of a pooler that pools connect to, or ""
 }
 
 // connect connects to the engine's server: by dsn, else by the environment variable
@@ -147,7 +148,18 @@ func (s *server) close() {
 func (db database) open() (*sqlx.DB, error) { return db.openBy(driver(db.server.engine)) }
 
 func (db database) openBy(driver string) (*sqlx.DB, error) {
-	pool, err := sqlx.Open(driver, db.dsn)
+	dsn := db.dsn
+	if db.pooler != "" {
+		u, err := url.Parse(dsn)
+		if err != nil {
+			return nil, err
+		}
+		settings := u.Query()
+		settings.Set("binary_parameters", "yes")
+		u.Host, u.RawQuery = db.pooler, settings.Encode()
+		dsn = u.String()
+	}
+	pool, err := sqlx.Open(driver, dsn)
 	if err != nil {
 		return nil, err
 	}

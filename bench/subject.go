@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 )
@@ -58,6 +59,7 @@ var systems = map[string][]struct {
 	postgres: {
 		{"falldue", openFalldue(tuned)},
 		{"falldue-default", openFalldue(defaults)},
+		{pooledName, openPooled},
 		{"raw", openRawPostgres},
 		{"river", openRiver(tuned)},
 		{"river-default", openRiver(defaults)},
@@ -84,6 +86,14 @@ var systems = map[string][]struct {
 		{"river-default", openRiverSQLite(defaults)},
 	},
 }
+
+const (
+	// pooledName is falldue through a pooler.
+	pooledName = "falldue-pooled"
+	// poolerVariable is the environment variable that has the address, as host:port, of a
+	// pooler in transaction mode in front of the server. Without it pooledName is left out.
+	poolerVariable = "FALLDUE_BENCH_POOLER"
+)
 
 // variant says how a system is configured.
 type variant bool
@@ -126,7 +136,7 @@ func choose(engine string, names []string) (map[string]open, []string, error) {
 	chosen, order, known := map[string]open{}, []string{}, []string{}
 	for _, s := range systems[engine] {
 		known = append(known, s.name)
-		if len(names) == 0 || slices.Contains(names, s.name) {
+		if len(names) == 0 && (s.name != pooledName || os.Getenv(poolerVariable) != "") || slices.Contains(names, s.name) {
 			chosen[s.name], order = s.open, append(order, s.name)
 		}
 	}
