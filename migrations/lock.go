@@ -82,6 +82,20 @@ func locked(ctx context.Context, err error, db rowQueryer, lock, holder string, 
 	return fmt.Errorf("%w: %s is held by %s; end that session if it does not migrate", err, lock, who.String)
 }
 
+// ErrLockLost is wrapped by the errors of a [Migrator] whose session did not have the
+// lock any more when it was done. A pooler or a multiplexer may have changed the session.
+var ErrLockLost = errors.New("the lock was lost during the migration, and another process may have migrated at the same time; migrate by a connection that keeps its session")
+
+// unlock releases a lock by a statement that returns 1 if the session had the lock.
+func unlock(ctx context.Context, conn *sql.Conn, release string, lock any) error {
+	var had sql.NullInt64
+	err := conn.QueryRowContext(ctx, release, lock).Scan(&had)
+	if err == nil && had.Int64 != 1 {
+		return ErrLockLost
+	}
+	return err
+}
+
 // rowQueryer is a *sql.Conn or a *sql.DB.
 type rowQueryer interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -140,8 +154,7 @@ where l.locktype = 'advisory' and l.granted and l.objsubid = 1 and l.classid::bi
 and l.database = (select oid from pg_database where datname = current_database())`
 
 func (l advisoryLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "select pg_advisory_unlock($1::bigint)", l.key)
-	return err
+	return unlock(ctx, conn, "select pg_advisory_unlock($1::bigint)::int", l.key)
 }
 
 // namedLock is a lock of GET_LOCK, as MySQL, MariaDB and TiDB have it. Its name
@@ -177,6 +190,5 @@ from (select is_used_lock(`+fullName+`) as id) h`, l.name)
 }
 
 func (l namedLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "do release_lock("+fullName+")", l.name)
-	return err
+	return unlock(ctx, conn, "select release_lock("+fullName+")", l.name)
 }

@@ -159,8 +159,8 @@ func (m *Migrator) run(ctx context.Context, migrate func(*goose.Provider) ([]*go
 		}
 		done, err := migrate(provider)
 		n, last = n+len(done), err
-		if err == nil {
-			return true, nil
+		if err == nil || errors.Is(err, ErrLockLost) {
+			return true, err
 		}
 		// On SQLite another process may have run the same migration.
 		if now, err := m.known(ctx, provider); err == nil && now != before {

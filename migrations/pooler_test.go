@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -102,4 +103,25 @@ func TestLockBehindPooler(t *testing.T) {
 	if _, err := one.Up(t.Context()); err == nil || !strings.Contains(err.Error(), "SetMaxOpenConns") {
 		t.Errorf("on a pool of one connection: error %v, want one that says what to change", err)
 	}
+}
+
+// TestLostLockIsReported: the session loses the lock during a migration, as when a
+// multiplexer changes it.
+func TestLostLockIsReported(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		lose, ok := map[string]string{
+			testdb.Postgres: "select pg_advisory_unlock_all()",
+			testdb.MySQL:    "do release_all_locks()", testdb.MariaDB: "do release_all_locks()", testdb.TiDB: "do release_all_locks()",
+		}[engine]
+		if !ok {
+			t.Skip("it has no such locks")
+		}
+		m := migrator(t, testdb.Open(t, engine), usual)
+		if err := m.Add("99999_later.sql", "-- +goose Up\n"+lose+";\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Up(t.Context()); !errors.Is(err, migrations.ErrLockLost) {
+			t.Errorf("error %v, want ErrLockLost", err)
+		}
+	})
 }
