@@ -57,3 +57,32 @@ func ExampleDSN_notify() {
 		log.Panic(err)
 	}
 }
+
+// A worker behind a pooler in transaction mode listens by a connection to the server
+// itself. With pgx the DSN of the pooler has default_query_exec_mode=exec.
+func ExampleDSN_pooler() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+
+	db, err := sqlx.Connect("pgx", os.Getenv("POOLER_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer func() { _ = db.Close() }()
+
+	q, err := falldue.New(db, falldue.Config{
+		TransactionPooling: true, // New finds out by itself unless the pool is small or busy
+		Listen:             pgnotify.DSN(os.Getenv("DATABASE_URL")),
+	})
+	if err != nil {
+		log.Panic(err)
+	}
+	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
+	falldue.Handle(q, greet, func(_ context.Context, t falldue.Task[string]) error {
+		log.Println("hello", t.Args)
+		return nil
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+}
