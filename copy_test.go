@@ -23,25 +23,27 @@ import (
 func TestManyTasksAreCopied(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		name, driver string
-		limited      bool
-		want         []string
+		name, driver    string
+		pooled, limited bool
+		want            []string
 	}{
-		{"by lib/pq", "postgres", false, []string{"copy"}},
-		{"by pgx", "pgx", false, []string{"insert", "insert"}},
-		{"without a right to the sequence", "postgres", true, []string{"insert", "insert"}},
+		{"by lib/pq", "postgres", false, false, []string{"copy"}},
+		{"by lib/pq as behind a pooler", "postgres", true, false, []string{"copy"}},
+		{"by pgx", "pgx", false, false, []string{"insert", "insert"}},
+		{"without a right to the sequence", "postgres", false, true, []string{"insert", "insert"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			db := testdb.OpenDriver(t, testdb.Postgres, test.driver)
-			db.SetMaxOpenConns(1) // on which the role is set
-			q, err := falldue.New(db, falldue.Config{Notify: true})
+			db := sqlx.MustOpen(test.driver, testdb.DSN(t, testdb.Postgres)+inOneStep[test.driver])
+			t.Cleanup(func() { _ = db.Close() })
+			q, err := falldue.New(db, falldue.Config{Notify: true, TransactionPooling: test.pooled})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := q.Migrate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			db.SetMaxOpenConns(1) // on which the role is set
 			db.MustExec(`create table seen (statement text);
 				create function see() returns trigger language plpgsql as $$ begin insert into seen values (split_part(current_query(), ' ', 1)); return null; end $$;
 				create trigger see after insert on falldue_tasks for each statement execute function see()`)
