@@ -13,7 +13,7 @@ GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 MATRIX = . ./backoff ./dialect ./internal/statements ./internal/store ./migrations ./pgnotify ./sqlgen
 
 # Modules other than the library's. The library does not depend on what only they need.
-MODULES = faults bench
+MODULES = faults bench cmd/falldue
 
 .DEFAULT_GOAL := help
 
@@ -30,13 +30,15 @@ short: ## run the tests on SQLite alone, without a server
 	@echo "SQLite alone; make test covers the other engines"
 	@$(MAKE) -j2 --no-print-directory suites TESTFLAGS='-short -shuffle=on'
 
-# suites tests PACKAGES. If those are all, it tests faults at the same time.
-.PHONY: suites suite-packages suite-faults
-suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults)
+# suites tests PACKAGES. If those are all, it tests other modules at the same time.
+.PHONY: suites suite-packages suite-faults suite-command
+suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults suite-command)
 suite-packages:
 	go test $(TESTFLAGS) $(PACKAGES)
 suite-faults:
 	go -C faults test $(TESTFLAGS) ./...
+suite-command:
+	go -C cmd/falldue test $(TESTFLAGS) ./...
 
 .PHONY: lint
 lint: ## check the code with golangci-lint, and go.mod with go mod tidy
@@ -50,9 +52,9 @@ portable: export GOTOOLCHAIN = go$(shell go list -m -f '{{.GoVersion}}')
 portable: ## compile code and tests with the oldest Go release, also for Windows, macOS, 32 bits
 	go version
 	go build ./...
-	GOARCH=386 go build $$(go list ./... | grep -v -e /cmd/ -e /examples/ -e /internal/)
+	GOARCH=386 go build $$(go list ./... | grep -v -e /examples/ -e /internal/)
 	go -C faults vet ./...
-	set -e; for os in linux windows darwin; do echo "go vet: $$os"; GOOS=$$os go vet ./...; done
+	set -e; for os in linux windows darwin; do echo "go vet: $$os"; GOOS=$$os go vet ./...; GOOS=$$os go -C cmd/falldue vet ./...; done
 
 .PHONY: golden
 golden: ## rewrite the golden files of SQL; read their diff before you commit
@@ -73,7 +75,7 @@ faults: ## inject faults on ENGINE for MINUTES (1), from SEED; docs/guarantees.m
 
 .PHONY: tidb
 tidb: ## run tests and faults on TiDB, whose server it builds first: takes minutes, and 4 GB of caches
-	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./cmd/... ./dialect ./examples/... ./internal/testdb/... ./internal/statements ./internal/store ./migrations ./sqlgen'
+	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./dialect ./examples/... ./internal/testdb/... ./internal/statements ./internal/store ./migrations ./sqlgen'
 	$(MAKE) faults ENGINE=tidb MINUTES=0.5
 
 # One release after the other: the machine should not be the reason for a failure.

@@ -55,7 +55,7 @@
 //
 // Imports go one way, which a test enforces:
 //
-//	internal/dsn ← {dialect, pgnotify} ← sqlgen ← {backoff, internal/statements} ← {internal/store, migrations} ← falldue ← {queuetest, ops} ← {cmd, examples}
+//	internal/dsn ← {dialect, pgnotify} ← sqlgen ← {backoff, internal/statements} ← {internal/store, migrations} ← falldue ← {queuetest, ops} ← examples
 //
 // Package backoff has the policies, sqlgen the expressions behind them, and
 // dialect the properties of each engine. Package internal/statements has the SQL

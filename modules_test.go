@@ -32,7 +32,7 @@ func moduleFiles(t *testing.T) (files []string) {
 func TestModulesStateOneGoRelease(t *testing.T) {
 	t.Parallel()
 	files := moduleFiles(t)
-	for _, file := range []string{"go.mod", "bench/go.mod", "faults/go.mod"} {
+	for _, file := range []string{"go.mod", "bench/go.mod", "cmd/falldue/go.mod", "faults/go.mod"} {
 		if !slices.Contains(files, file) {
 			t.Errorf("the modules are %v, without %s", files, file)
 		}
@@ -51,17 +51,36 @@ func TestModulesStateOneGoRelease(t *testing.T) {
 	}
 }
 
-// TestLibraryRequiresNoTestOnlyModules: modules that only the fault suite needs are not
-// in the go.mod that applications depend on.
-func TestLibraryRequiresNoTestOnlyModules(t *testing.T) {
+// TestLibraryRequiresNoModulesOfOthers: modules that only the fault suite or the command
+// needs are not in the go.mod that applications depend on.
+func TestLibraryRequiresNoModulesOfOthers(t *testing.T) {
 	t.Parallel()
 	library := readFile(t, "go.mod")
-	for _, path := range []string{"github.com/agiledragon/gomonkey/v2", "github.com/Shopify/toxiproxy/v2"} {
+	for path, file := range map[string]string{
+		"github.com/agiledragon/gomonkey/v2": "faults/go.mod", "github.com/Shopify/toxiproxy/v2": "faults/go.mod",
+		"github.com/spf13/cobra": "cmd/falldue/go.mod", "github.com/guptarohit/asciigraph": "cmd/falldue/go.mod",
+	} {
 		if strings.Contains(library, path) {
 			t.Errorf("go.mod requires %s", path)
 		}
-		if !strings.Contains(readFile(t, "faults/go.mod"), path) {
-			t.Errorf("faults/go.mod does not require %s; remove it from this test", path)
+		if !strings.Contains(readFile(t, file), path) {
+			t.Errorf("%s does not require %s; remove it from this test", file, path)
 		}
+	}
+}
+
+// TestReadmeInstallsTheCommandAsItCanBe: "go install" with a version refuses a module
+// whose go.mod has a replace directive, as that of the command has.
+func TestReadmeInstallsTheCommandAsItCanBe(t *testing.T) {
+	t.Parallel()
+	const folder = "cmd/falldue"
+	replaces := strings.Contains(readFile(t, folder+"/go.mod"), "\nreplace ")
+	for _, file := range documents(t) {
+		if strings.Contains(readFile(t, file), "go install "+module+"/"+folder+"@") == replaces && (replaces || file == "README.md") {
+			t.Errorf("%s: the go.mod of the command has a replace directive: %v; go install works without one only", file, replaces)
+		}
+	}
+	if replaces && !strings.Contains(readFile(t, "README.md"), "go -C falldue/"+folder+" install .") {
+		t.Error("README.md does not say how to install the command from a clone")
 	}
 }

@@ -14,11 +14,11 @@ import (
 
 var update = flag.Bool("update", false, "update the table of presets in docs/policies.md")
 
-// TestDocumentsShowTheOutputOfCommands runs each "$ go run ./cmd/falldue …" of the
+// TestDocumentsShowTheOutputOfCommands runs each "$ falldue …" of the
 // documents and compares its output with the one that they show below it.
 func TestDocumentsShowTheOutputOfCommands(t *testing.T) {
 	t.Parallel()
-	const prompt = "$ go run ./cmd/falldue "
+	const prompt = "$ falldue "
 	for _, pattern := range []string{"*.md", "docs/*.md"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
 		if err != nil {
@@ -67,7 +67,7 @@ func splitArgs(line string) (list []string) {
 // the presets.
 func TestPresetTableIsUpToDate(t *testing.T) {
 	t.Parallel()
-	const begin, end = "<!-- presets: made by go test ./cmd/falldue -update -->\n", "<!-- end of presets -->\n"
+	const begin, end = "<!-- presets: made by go -C cmd/falldue test -update -->\n", "<!-- end of presets -->\n"
 	file := filepath.Join("..", "..", "docs", "policies.md")
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestPresetTableIsUpToDate(t *testing.T) {
 		return
 	}
 	if old != table {
-		t.Errorf("%s shows\n%swant\n%s(go test ./cmd/falldue -update updates it)", file, old, table)
+		t.Errorf("%s shows\n%swant\n%s(go -C cmd/falldue test -update updates it)", file, old, table)
 	}
 }
 
