@@ -60,5 +60,6 @@
 // Package backoff has the policies, sqlgen the expressions behind them, and
 // dialect the properties of each engine. Package internal/statements has the SQL
 // of the queue, and internal/store runs it. Package queuetest is the conformance
-// suite for any engine and driver. Package ops previews what policies do.
+// suite for any engine and driver. Package ops answers the questions of who
+// operates falldue: what policies do, what waits, and what a task has ahead of it.
 package falldue

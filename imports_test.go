@@ -152,7 +152,7 @@ var (
 		"migrations": linkedByMigrations,
 		"falldue":    linkedByRoot,
 		"queuetest":  linkedByRoot,
-		"ops":        linkedByDialect,
+		"ops":        linkedByRoot,
 		"pgnotify":   {"github.com/lib/pq"},
 	}
 )

@@ -1,3 +1,4 @@
-// Package ops answers the questions of a person who operates falldue: when tasks run
-// again under a policy, and what load their retries make. It needs no database.
+// Package ops answers the questions of a person who operates falldue. [Preview] and
+// [Stampede] show what a policy does, and [Ahead] what a task has ahead of it; they need
+// no database. An [Inspector] reads the tables.
 package ops

@@ -1,5 +1,5 @@
-// Command falldue manages the tables of falldue and displays policies. The command
-// falldue help lists its subcommands.
+// Command falldue inspects and changes the tasks of falldue, previews policies, and
+// manages its tables. The command falldue help is a tour.
 package main
 
 import (
@@ -7,31 +7,24 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
-
-	"github.com/spf13/cobra"
 )
 
-func main() { os.Exit(run()) }
+func main() { os.Exit(run(os.Args[1:])) }
 
-func run() int {
+func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := root().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "falldue:", err)
-		return 1
+	cmd := root()
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(ctx)
+	if err != nil && ctx.Err() != nil {
+		fmt.Fprintln(os.Stderr, "falldue: interrupted")
+		return exitInterrupted
 	}
-	return 0
-}
-
-// root returns the command with all its subcommands.
-func root() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:           "falldue",
-		Short:         "Create the tables of falldue, and display policies",
-		SilenceUsage:  true,
-		SilenceErrors: true,
+	if err != nil && err.Error() != "" {
+		fmt.Fprintln(os.Stderr, "falldue:", strings.TrimPrefix(err.Error(), "falldue: "))
 	}
-	cmd.AddCommand(migrateCommand(), policyCommand())
-	return cmd
+	return exitStatus(err)
 }

@@ -2,30 +2,18 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/spf13/cobra"
 
 	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/internal/connect"
 	"github.com/falldue/falldue/migrations"
 )
 
-// dsnVariable is the environment variable that --dsn defaults to. It keeps the
-// password of a DSN out of the list of processes.
-const dsnVariable = "FALLDUE_DSN"
-
-// migrateFlags are the flags that say where the tables of falldue are.
-type migrateFlags struct {
-	dsn, driver string
-	tables      dialect.Tables
-}
-
 func migrateCommand() *cobra.Command {
-	var f migrateFlags
+	var p place
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Create, upgrade or drop the tables of falldue",
@@ -34,20 +22,18 @@ func migrateCommand() *cobra.Command {
 			"the migrations, the others wait, up to 5 minutes. The error after that names the\n" +
 			"lock and who holds it.",
 	}
-	flags := cmd.PersistentFlags()
-	flags.StringVar(&f.tables.Prefix, "prefix", "falldue_", "prefix of the names of the tables")
-	flags.StringVar(&f.tables.Schema, "schema", "", "PostgreSQL schema of the tables (default the connection's search path)")
-	cmd.AddCommand(migrateUpCommand(&f), migrateDownCommand(&f), migrateStatusCommand(&f), migrateDumpCommand(&f))
+	p.tableFlags(cmd.PersistentFlags())
+	cmd.AddCommand(migrateUpCommand(&p), migrateDownCommand(&p), migrateStatusCommand(&p), migrateDumpCommand(&p))
 	return cmd
 }
 
-func migrateUpCommand(f *migrateFlags) *cobra.Command {
+func migrateUpCommand(p *place) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Create the tables, or upgrade them to this release",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.migrate(cmd.Context(), func(m *migrations.Migrator) error {
+			return p.migrate(cmd.Context(), func(m *migrations.Migrator) error {
 				n, err := m.Up(cmd.Context())
 				if err != nil {
 					return err
@@ -61,21 +47,22 @@ func migrateUpCommand(f *migrateFlags) *cobra.Command {
 			})
 		},
 	}
-	databaseFlags(cmd, f)
+	p.databaseFlags(cmd)
 	return cmd
 }
 
-func migrateDownCommand(f *migrateFlags) *cobra.Command {
+func migrateDownCommand(p *place) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "down --yes",
 		Short: "Drop the tables with all their tasks",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !yes {
-				return fmt.Errorf("down drops the tables of falldue, whose names begin with %s, and the tasks in them; confirm with --yes", f.tables.Prefix)
+			question := fmt.Sprintf("down drops the tables of falldue, whose names begin with %s, and the tasks in them", p.tables.Prefix)
+			if err := confirm(cmd, question, yes); err != nil {
+				return err
 			}
-			return f.migrate(cmd.Context(), func(m *migrations.Migrator) error {
+			return p.migrate(cmd.Context(), func(m *migrations.Migrator) error {
 				n, err := m.Down(cmd.Context())
 				if err != nil {
 					return err
@@ -85,26 +72,37 @@ func migrateDownCommand(f *migrateFlags) *cobra.Command {
 			})
 		},
 	}
-	databaseFlags(cmd, f)
-	cmd.Flags().BoolVar(&yes, "yes", false, "confirm that all tasks in the tables are lost")
+	p.databaseFlags(cmd)
+	yesFlag(cmd, &yes)
 	return cmd
 }
 
-func migrateStatusCommand(f *migrateFlags) *cobra.Command {
+func migrateStatusCommand(p *place) *cobra.Command {
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "List the migrations and whether they have run",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.migrate(cmd.Context(), func(m *migrations.Migrator) error {
+			return p.migrate(cmd.Context(), func(m *migrations.Migrator) error {
 				list, err := m.Status(cmd.Context())
 				if err != nil {
 					return err
 				}
+				lines := jsonLines(cmd.OutOrStdout())
 				for _, s := range list {
 					state := "pending"
 					if s.Applied {
 						state = "applied"
+					}
+					if asJSON {
+						if err := lines.Encode(struct {
+							Name  string `json:"name"`
+							State string `json:"state"`
+						}{s.Name, state}); err != nil {
+							return err
+						}
+						continue
 					}
 					if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%-7s  %s\n", state, s.Name); err != nil {
 						return err
@@ -114,11 +112,12 @@ func migrateStatusCommand(f *migrateFlags) *cobra.Command {
 			})
 		},
 	}
-	databaseFlags(cmd, f)
+	p.databaseFlags(cmd)
+	jsonFlag(cmd, &asJSON, "print one JSON object per line: name, state")
 	return cmd
 }
 
-func migrateDumpCommand(f *migrateFlags) *cobra.Command {
+func migrateDumpCommand(p *place) *cobra.Command {
 	var engine, format, folder, start string
 	cmd := &cobra.Command{
 		Use:   "dump --engine ENGINE",
@@ -141,7 +140,7 @@ func migrateDumpCommand(f *migrateFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			files, err := migrations.Dump(d, migrations.DumpParams{Tables: f.tables, Format: migrations.Format(format), Start: first})
+			files, err := migrations.Dump(d, migrations.DumpParams{Tables: p.tables, Format: migrations.Format(format), Start: first})
 			if err != nil {
 				return err
 			}
@@ -171,32 +170,17 @@ func formats() string {
 	return strings.Join(names, ", ")
 }
 
-func databaseFlags(cmd *cobra.Command, f *migrateFlags) {
-	cmd.Flags().StringVar(&f.dsn, "dsn", "", "the database: postgres://…, mysql://…, user:password@tcp(host)/database, sqlite:path, or an existing SQLite file (default $"+dsnVariable+")")
-	cmd.Flags().StringVar(&f.driver, "driver", "", "postgres, mysql or sqlite (default the driver for the DSN)")
-}
-
-// migrate calls fn with a migrator of the database that the flags name.
-func (f *migrateFlags) migrate(ctx context.Context, fn func(*migrations.Migrator) error) (err error) {
-	dsn := f.dsn
-	if dsn == "" {
-		dsn = os.Getenv(dsnVariable)
-	}
-	if dsn == "" {
-		return fmt.Errorf("the database is missing; use --dsn, or set %s", dsnVariable)
-	}
-	db, err := connect.Open(ctx, f.driver, dsn)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	server, err := dialect.Probe(ctx, db)
-	if err != nil {
-		return err
-	}
-	m, err := migrations.New(db.DB, server, f.tables)
-	if err != nil {
-		return err
-	}
-	return fn(m)
+// migrate calls fn with a migrator of the tables.
+func (p *place) migrate(ctx context.Context, fn func(*migrations.Migrator) error) error {
+	return p.open(ctx, func(db *sqlx.DB) error {
+		server, err := dialect.Probe(ctx, db)
+		if err != nil {
+			return err
+		}
+		m, err := migrations.New(db.DB, server, p.tables)
+		if err != nil {
+			return err
+		}
+		return fn(m)
+	})
 }

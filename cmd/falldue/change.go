@@ -1,0 +1,173 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+)
+
+func enqueueCommand() *cobra.Command {
+	var p place
+	var opts falldue.EnqueueOptions
+	var priority int
+	var when, policy string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "enqueue KIND [PAYLOAD]",
+		Short: "Store a task",
+		Long: "Store a task of a kind and print its id. PAYLOAD is the JSON of its arguments, {} by\n" +
+			"default, or - for that on standard input. The command does not know the kinds of\n" +
+			"your code: a task of a kind that no worker handles waits, see \"falldue overdue\".",
+		Example: `  falldue enqueue invoice.send '{"order": 42}' --delay 10m`,
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			payload, err := payloadOf(cmd, args[1:])
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("priority") {
+				opts.Priority = &priority
+			}
+			if when != "" {
+				if opts.RunAt, err = time.Parse(time.RFC3339, when); err != nil {
+					return mistake(fmt.Errorf("--at: %q is not a time such as 2026-12-11T14:02:00Z", when))
+				}
+			}
+			if policy != "" {
+				own, err := backoff.Parse(policy)
+				if err != nil {
+					return mistake(err)
+				}
+				opts.Policy = &own
+			}
+			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+				id, err := falldue.NewKind[json.RawMessage](args[0], falldue.KindConfig{}).Enqueue(cmd.Context(), q, payload, &opts)
+				if err != nil {
+					return err
+				}
+				return printChange(cmd, "enqueued", id, asJSON)
+			})
+		},
+	}
+	p.flags(cmd)
+	cmd.Flags().StringVar(&opts.Queue, "queue", falldue.DefaultQueue, "queue in which the task waits")
+	cmd.Flags().StringVar(&opts.Key, "key", "", "what the task belongs to, such as customer:42")
+	cmd.Flags().IntVar(&priority, "priority", 0, "-32,768 to 32,767; lower numbers run first")
+	cmd.Flags().DurationVar(&opts.Delay, "delay", 0, "time from now until it is due")
+	cmd.Flags().StringVar(&when, "at", "", "time at which it is due, such as 2026-12-11T14:02:00Z")
+	cmd.Flags().IntVar(&opts.MaxAttempts, "max-attempts", 0, "attempts after which it is dead (default that of its policy)")
+	cmd.Flags().StringVar(&policy, "own-policy", "", "a policy of its own (default that of its kind)")
+	complete(cmd, "own-policy", presetNames()...)
+	jsonFlag(cmd, &asJSON, "print one JSON object: id, change")
+	return cmd
+}
+
+// payloadOf returns the payload that the arguments give.
+func payloadOf(cmd *cobra.Command, args []string) (json.RawMessage, error) {
+	payload := "{}"
+	switch {
+	case len(args) == 1 && args[0] == "-":
+		text, err := io.ReadAll(cmd.InOrStdin())
+		if err != nil {
+			return nil, fmt.Errorf("read the payload: %w", err)
+		}
+		payload = strings.TrimSpace(string(text))
+	case len(args) == 1:
+		payload = args[0]
+	}
+	var parsed any
+	if err := json.Unmarshal([]byte(payload), &parsed); err != nil {
+		return nil, mistake(fmt.Errorf("the payload %.100q is not JSON: %w", payload, err))
+	}
+	return json.RawMessage(payload), nil
+}
+
+func printChange(cmd *cobra.Command, change string, id int64, asJSON bool) error {
+	if asJSON {
+		return jsonLines(cmd.OutOrStdout()).Encode(struct {
+			ID     int64  `json:"id"`
+			Change string `json:"change"`
+		}{id, change})
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %d\n", change, id)
+	return err
+}
+
+func retryCommand() *cobra.Command {
+	var p place
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "retry ID...",
+		Short: "Make dead or cancelled tasks due at once",
+		Long: "Make dead or cancelled tasks due at once, with all their attempts left. The recorded\n" +
+			"attempts stay. The exit status is 3 if a task does not exist or is in another\n" +
+			"state; the others are retried all the same.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.change(cmd, args, "retried", asJSON, (*falldue.Queue).Retry)
+		},
+	}
+	p.flags(cmd)
+	jsonFlag(cmd, &asJSON, "print one JSON object per task: id, change")
+	return cmd
+}
+
+func cancelCommand() *cobra.Command {
+	var p place
+	var yes, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "cancel ID...",
+		Short: "Cancel tasks that are not finished",
+		Long: "Cancel tasks that are not finished. The context of a handler that runs ends when its\n" +
+			"worker next extends the lease, within a third of it. \"falldue retry\" makes a\n" +
+			"cancelled task due again. The exit status is 3 if a task does not exist or is\n" +
+			"finished; the others are cancelled all the same.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := parseIDs(args); err != nil {
+				return err
+			}
+			if err := confirm(cmd, "cancel stops tasks, and their handlers: "+strings.Join(args, ", "), yes); err != nil {
+				return err
+			}
+			return p.change(cmd, args, "cancelled", asJSON, (*falldue.Queue).Cancel)
+		},
+	}
+	p.flags(cmd)
+	yesFlag(cmd, &yes)
+	jsonFlag(cmd, &asJSON, "print one JSON object per task: id, change")
+	return cmd
+}
+
+// change changes tasks one by one. A task that cannot be changed does not keep the others
+// from it; the error is that of the first one.
+func (p *place) change(cmd *cobra.Command, args []string, change string, asJSON bool, fn func(*falldue.Queue, context.Context, int64) error) error {
+	ids, err := parseIDs(args)
+	if err != nil {
+		return err
+	}
+	return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+		var first error
+		for _, id := range ids {
+			err := fn(q, cmd.Context(), id)
+			if err != nil && !errors.Is(err, falldue.ErrNotFound) {
+				return err
+			}
+			if err == nil {
+				err = printChange(cmd, change, id, asJSON)
+			}
+			first = cmp.Or(first, err)
+		}
+		return first
+	})
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
+)
+
+func countsCommand() *cobra.Command {
+	var p place
+	var queue, kind string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "counts",
+		Short: "Count the tasks of each queue, kind and state",
+		Long: "Count the tasks of each queue, kind and state. The numbers are exact: the whole\n" +
+			"table is read, about a second for each million tasks. Running tasks are open, or\n" +
+			"snoozed. \"falldue queues\" is quick however many tasks wait.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+				counts, err := q.Counts(cmd.Context())
+				if err != nil {
+					return err
+				}
+				counts = slices.DeleteFunc(counts, func(c falldue.Count) bool {
+					return queue != "" && c.Queue != queue || kind != "" && c.Kind != kind
+				})
+				if asJSON {
+					return printEach(cmd, counts, func(c falldue.Count) any {
+						return struct {
+							Queue string        `json:"queue"`
+							Kind  string        `json:"kind"`
+							State falldue.State `json:"state"`
+							Tasks int64         `json:"tasks"`
+						}{c.Queue, c.Kind, c.State, c.Tasks}
+					})
+				}
+				return printCounts(screenOf(cmd), counts)
+			})
+		},
+	}
+	p.flags(cmd)
+	cmd.Flags().StringVar(&queue, "queue", "", "count only tasks of this queue")
+	cmd.Flags().StringVar(&kind, "kind", "", "count only tasks of this kind")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, state, tasks")
+	return cmd
+}
+
+// states are the states of tasks, in the order of their columns.
+var states = []falldue.State{falldue.Open, falldue.Snoozed, falldue.Dead, falldue.Cancelled, falldue.Done}
+
+// printCounts prints a row for each queue and kind.
+func printCounts(s screen, counts []falldue.Count) error {
+	columns := []column{{name: "queue", least: 8}, {name: "kind", least: 8}}
+	for _, state := range states {
+		columns = append(columns, column{name: string(state), right: true})
+	}
+	type group struct{ queue, kind string }
+	tasks := map[group]map[falldue.State]int64{}
+	total := map[falldue.State]int64{}
+	var groups []group
+	for _, c := range counts {
+		g := group{c.Queue, c.Kind}
+		if tasks[g] == nil {
+			tasks[g] = map[falldue.State]int64{}
+			groups = append(groups, g)
+		}
+		tasks[g][c.State] += c.Tasks
+		total[c.State] += c.Tasks
+	}
+	var rows [][]string
+	row := func(queue, kind string, n map[falldue.State]int64) {
+		r := []string{queue, kind}
+		for _, state := range states {
+			r = append(r, grouped(n[state]))
+		}
+		rows = append(rows, r)
+	}
+	for _, g := range groups {
+		row(g.queue, g.kind, tasks[g])
+	}
+	if len(groups) != 1 {
+		row("all", "", total)
+	}
+	return s.table(columns, rows)
+}
+
+// grouped formats a number with its thousands apart.
+func grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	var b strings.Builder
+	for i, d := range digits {
+		if left := len(digits) - i; i > 0 && left%3 == 0 && digits[i-1] != '-' {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}
+
+// printEach prints a JSON object for each of a list.
+func printEach[T any](cmd *cobra.Command, list []T, object func(T) any) error {
+	lines := jsonLines(cmd.OutOrStdout())
+	for _, t := range list {
+		if err := lines.Encode(object(t)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func queuesCommand() *cobra.Command {
+	var p place
+	var policies policyFlag
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "queues",
+		Short: "List the queues, and when the first task of each is due",
+		Long: "List the queues that have tasks, the kinds that wait or run in them, and when the\n" +
+			"first task of each is due, or was. Lanes are the groups of tasks that wait equally\n" +
+			"long. The command costs the same however many tasks wait.\n\n" + policyFlagHelp,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
+				list, err := i.Queues(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printEach(cmd, list, func(q ops.Queue) any {
+						return struct {
+							Queue    string     `json:"queue"`
+							Kinds    []string   `json:"kinds"`
+							Lanes    int        `json:"lanes"`
+							FirstDue *time.Time `json:"first_due,omitempty"`
+						}{q.Name, append([]string{}, q.Kinds...), q.Lanes, set(q.FirstDue)}
+					})
+				}
+				var rows [][]string
+				for _, q := range list {
+					first := "–"
+					if !q.FirstDue.IsZero() {
+						first = dueText(q.FirstDue, q.Now)
+					}
+					rows = append(rows, []string{q.Name, strconv.Itoa(q.Lanes), first, strings.Join(q.Kinds, " ")})
+				}
+				return screenOf(cmd).table([]column{{name: "queue", least: 8}, {name: "lanes", right: true}, {name: "first task"}, {name: "kinds", least: 10}}, rows)
+			})
+		},
+	}
+	p.flags(cmd)
+	policies.flag(cmd)
+	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kinds, lanes, first_due")
+	return cmd
+}
+
+const policyFlagHelp = `The table has no policies of kinds. Give those that the code has, with --policy
+KIND=POLICY or, for all kinds, --policy POLICY: otherwise it is not known when tasks
+that have failed are due.`
+
+// set returns a time for JSON, or nil if it is zero.
+func set(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// dueText says when something is due, or how long it has been.
+func dueText(due, now time.Time) string {
+	switch wait := due.Sub(now); {
+	case wait > 0:
+		return "in " + approximate(wait)
+	case wait > -time.Second:
+		return "due now"
+	default:
+		return "due for " + approximate(-wait)
+	}
+}
+
+func overdueCommand() *cobra.Command {
+	var p place
+	var policies policyFlag
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "overdue",
+		Short: "List what has been due for more than a minute",
+		Long: "List, by queue and kind, the tasks that have been due for more than a minute: no\n" +
+			"worker handles their kind in their queue, or the workers that do are too busy. They\n" +
+			"are counted up to 1,000. A task that has failed counts as due a day after its\n" +
+			"failure if its policy is not known, see --policy. The exit status is 4 if there\n" +
+			"are any.\n\n" + policyFlagHelp,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
+				list, err := i.Overdue(cmd.Context())
+				if err != nil {
+					return err
+				}
+				slices.SortStableFunc(list, func(a, b falldue.Overdue) int { return cmp.Compare(a.DueSince.UnixMicro(), b.DueSince.UnixMicro()) })
+				if err := printOverdue(cmd, list, asJSON); err != nil {
+					return err
+				}
+				if len(list) > 0 {
+					return finding(exitAttention)
+				}
+				return nil
+			})
+		},
+	}
+	p.flags(cmd)
+	policies.flag(cmd)
+	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, tasks, due_since")
+	return cmd
+}
+
+func printOverdue(cmd *cobra.Command, list []falldue.Overdue, asJSON bool) error {
+	if asJSON {
+		return printEach(cmd, list, func(o falldue.Overdue) any {
+			return struct {
+				Queue    string    `json:"queue"`
+				Kind     string    `json:"kind"`
+				Tasks    int       `json:"tasks"`
+				DueSince time.Time `json:"due_since"`
+			}{o.Queue, o.Kind, o.Tasks, o.DueSince}
+		})
+	}
+	s := screenOf(cmd)
+	if len(list) == 0 {
+		_, err := s.Write([]byte("nothing is overdue\n"))
+		return err
+	}
+	var rows [][]string
+	for _, o := range list {
+		tasks := grouped(int64(o.Tasks))
+		if o.Tasks >= 1000 {
+			tasks += " or more"
+		}
+		rows = append(rows, []string{o.Queue, o.Kind, tasks, o.DueSince.Format(time.DateTime) + " UTC"})
+	}
+	return s.table([]column{{name: "queue", least: 8}, {name: "kind", least: 8}, {name: "tasks", right: true}, {name: "due since"}}, rows)
+}

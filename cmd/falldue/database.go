@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/connect"
+	"github.com/falldue/falldue/ops"
+)
+
+// dsnVariable is the environment variable that --dsn defaults to. It keeps the
+// password of a DSN out of the list of processes.
+const dsnVariable = "FALLDUE_DSN"
+
+// place is where the tables of falldue are.
+type place struct {
+	dsn, driver string
+	tables      dialect.Tables
+}
+
+// flags adds the flags that say where the tables are.
+func (p *place) flags(cmd *cobra.Command) {
+	p.databaseFlags(cmd)
+	p.tableFlags(cmd.Flags())
+}
+
+func (p *place) databaseFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.dsn, "dsn", "", "the database: postgres://…, mysql://…, user:password@tcp(host)/database, sqlite:path, or an existing SQLite file (default $"+dsnVariable+")")
+	cmd.Flags().StringVar(&p.driver, "driver", "", "postgres, mysql or sqlite (default the driver for the DSN)")
+	complete(cmd, "driver", connect.Postgres, connect.MySQL, connect.SQLite)
+}
+
+func (p *place) tableFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&p.tables.Prefix, "prefix", "falldue_", "prefix of the names of the tables")
+	flags.StringVar(&p.tables.Schema, "schema", "", "PostgreSQL schema of the tables (default the connection's search path)")
+}
+
+// complete makes shells complete the values of a flag.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is not defined, or has completions already
+	}
+}
+
+// open calls fn with the database.
+func (p *place) open(ctx context.Context, fn func(*sqlx.DB) error) (err error) {
+	dsn := p.dsn
+	if dsn == "" {
+		dsn = os.Getenv(dsnVariable)
+	}
+	if dsn == "" {
+		return mistake(fmt.Errorf("the database is missing; use --dsn, or set %s", dsnVariable))
+	}
+	db, err := connect.Open(ctx, p.driver, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return fn(db)
+}
+
+// queue calls fn with a queue on the tables.
+func (p *place) queue(ctx context.Context, fn func(*falldue.Queue) error) error {
+	return p.open(ctx, func(db *sqlx.DB) error {
+		q, err := p.queueOn(ctx, db)
+		if err != nil {
+			return err
+		}
+		return fn(q)
+	})
+}
+
+// queueOn returns a queue that notifies workers where that is possible.
+func (p *place) queueOn(ctx context.Context, db *sqlx.DB) (*falldue.Queue, error) {
+	server, err := dialect.Probe(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	return falldue.New(db, falldue.Config{Prefix: p.tables.Prefix, Schema: p.tables.Schema, Notify: server.Caps.Notify})
+}
+
+// inspector calls fn with an inspector of the tables, and a queue on them.
+func (p *place) inspector(ctx context.Context, policies policyFlag, fn func(*ops.Inspector, *falldue.Queue) error) error {
+	return p.open(ctx, func(db *sqlx.DB) error {
+		q, err := p.queueOn(ctx, db)
+		if err != nil {
+			return err
+		}
+		i, err := ops.NewInspector(db, ops.Config{Prefix: p.tables.Prefix, Schema: p.tables.Schema, Policies: policies})
+		if err != nil {
+			return err
+		}
+		return fn(i, q)
+	})
+}
+
+// policyFlag is the value of --policy, the policies of kinds that the code has: KIND=POLICY,
+// or POLICY for all other kinds. The flag may be repeated.
+type policyFlag map[string]backoff.Policy
+
+func (p *policyFlag) flag(cmd *cobra.Command) {
+	*p = policyFlag{}
+	cmd.Flags().Var(p, "policy", "the `[KIND=]POLICY` of a kind, or of all other kinds, as the code has it; may be repeated")
+	complete(cmd, "policy", presetNames()...)
+}
+
+func presetNames() (names []string) {
+	for _, preset := range backoff.Presets() {
+		names = append(names, preset.Name)
+	}
+	return names
+}
+
+var kindAndPolicy = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._:/@-]*)=([^=].*)$`)
+
+// Set parses one value of the flag.
+func (p *policyFlag) Set(text string) error {
+	kind := ""
+	if m := kindAndPolicy.FindStringSubmatch(text); m != nil {
+		kind, text = m[1], m[2]
+	}
+	policy, err := backoff.Parse(text)
+	if err != nil {
+		return err
+	}
+	(*p)[kind] = policy
+	return nil
+}
+
+func (p *policyFlag) String() string { return "" }
+
+// Type is what help calls the value.
+func (p *policyFlag) Type() string { return "policy" }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue"
+)
+
+// The exit statuses, which docs/command-line.md lists.
+const (
+	exitFailed      = 1 // the command could not do what it was asked for
+	exitUsage       = 2 // the command line has a mistake
+	exitNotFound    = 3 // there is no such task, or its state does not allow the change
+	exitAttention   = 4 // the answer is one that somebody should look at
+	exitBroken      = 5 // the answer is that something does not work
+	exitInterrupted = 130
+)
+
+// failure is an error of a command that has begun. All other errors are mistakes of the
+// command line.
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
+
+// finding is an answer that has been printed and has an exit status of its own.
+type finding int
+
+func (finding) Error() string { return "" }
+
+// exitStatus returns the status with which the program ends.
+func exitStatus(err error) int {
+	if f, ok := errors.AsType[finding](err); ok {
+		return int(f)
+	}
+	_, begun := errors.AsType[failure](err)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, falldue.ErrNotFound):
+		return exitNotFound
+	case !begun, errors.Is(err, falldue.ErrInvalid), errors.Is(err, errUsage):
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// errUsage is wrapped by the errors of commands that find a mistake in their arguments.
+var errUsage = errors.New("usage")
+
+// mistake returns an error about an argument.
+func mistake(err error) error { return mistaken{err} }
+
+type mistaken struct{ error }
+
+func (m mistaken) Unwrap() []error { return []error{m.error, errUsage} }
+
+// prepare makes all errors of the commands' own code failures, and makes commands that
+// only have subcommands refuse others.
+func prepare(cmd *cobra.Command) {
+	if cmd.HasSubCommands() && cmd.RunE == nil {
+		cmd.Args = cobra.NoArgs
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	if fn := cmd.RunE; fn != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if err := fn(cmd, args); err != nil {
+				return failure{err}
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		prepare(sub)
+	}
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
+)
+
+func lsCommand() *cobra.Command {
+	var p place
+	var policies policyFlag
+	var filter falldue.TaskFilter
+	var state string
+	var all, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "ls [ID...]",
+		Short: "List tasks",
+		Long: "List tasks in the order of their ids: those with the given ids, or those that match\n" +
+			"the flags. The last line says how to list the next page. New tasks and tasks that\n" +
+			"are deleted do not shift pages.\n\n" + policyFlagHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := parseIDs(args)
+			if err != nil {
+				return err
+			}
+			if filter.Limit < 1 {
+				return mistake(fmt.Errorf("--limit %d; allowed are 1 to 10,000", filter.Limit))
+			}
+			filter.State = falldue.State(state)
+			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, q *falldue.Queue) error {
+				l := lister{cmd, i, q, asJSON}
+				if len(ids) > 0 {
+					return l.listIDs(ids)
+				}
+				return l.listPages(filter, all)
+			})
+		},
+	}
+	p.flags(cmd)
+	policies.flag(cmd)
+	cmd.Flags().StringVar(&filter.Queue, "queue", "", "list tasks of this queue")
+	cmd.Flags().StringVar(&filter.Kind, "kind", "", "list tasks of this kind")
+	cmd.Flags().StringVar(&state, "state", "", "list tasks in this state: open, snoozed, done, dead or cancelled")
+	cmd.Flags().Int64Var(&filter.After, "after", 0, "list tasks with greater ids than `ID`, the last of the page before")
+	cmd.Flags().IntVar(&filter.Limit, "limit", 100, "number of tasks of a page, up to 10,000")
+	cmd.Flags().BoolVar(&all, "all", false, "list all pages")
+	jsonFlag(cmd, &asJSON, "print one JSON object per task")
+	var names []string
+	for _, s := range states {
+		names = append(names, string(s))
+	}
+	complete(cmd, "state", names...)
+	return cmd
+}
+
+// parseIDs parses the ids of tasks.
+func parseIDs(args []string) (ids []int64, err error) {
+	for _, arg := range args {
+		id, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil {
+			return nil, mistake(fmt.Errorf("%q is not the id of a task, which is a whole number", arg))
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// lister lists tasks.
+type lister struct {
+	cmd       *cobra.Command
+	inspector *ops.Inspector
+	queue     *falldue.Queue
+	asJSON    bool
+}
+
+// listIDs lists the tasks with the ids that exist. The error names the first one that
+// does not.
+func (l lister) listIDs(ids []int64) error {
+	var tasks []falldue.TaskInfo
+	var missing error
+	for _, id := range ids {
+		t, err := l.queue.Task(l.cmd.Context(), id)
+		if errors.Is(err, falldue.ErrNotFound) {
+			if missing == nil {
+				missing = err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		tasks = append(tasks, t)
+	}
+	if len(tasks) > 0 {
+		if err := l.print(tasks); err != nil {
+			return err
+		}
+	}
+	return missing
+}
+
+// listPages lists the tasks that match a filter, a page of them or all.
+func (l lister) listPages(f falldue.TaskFilter, all bool) error {
+	for {
+		tasks, err := l.queue.Tasks(l.cmd.Context(), f)
+		if err != nil {
+			return err
+		}
+		full := len(tasks) == f.Limit
+		if len(tasks) > 0 || f.After == 0 {
+			if err := l.print(tasks); err != nil {
+				return err
+			}
+		}
+		if !full {
+			return nil
+		}
+		f.After = tasks[len(tasks)-1].ID
+		if !all {
+			if !l.asJSON {
+				_, err = fmt.Fprintf(l.cmd.OutOrStdout(), "the next page: --after %d\n", f.After)
+			}
+			return err
+		}
+	}
+}
+
+func (l lister) print(tasks []falldue.TaskInfo) error {
+	if l.asJSON {
+		return printEach(l.cmd, tasks, func(t falldue.TaskInfo) any { return taskObject(t) })
+	}
+	var keys []string
+	for _, t := range tasks {
+		keys = append(keys, t.Policy)
+	}
+	known, err := l.inspector.Policies(l.cmd.Context(), keys...)
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(tasks))
+	for i, t := range tasks {
+		rows[i] = []string{
+			strconv.FormatInt(t.ID, 10), t.Queue, t.Kind, string(t.State), strconv.Itoa(t.Attempts), moment(t, known), t.LastError,
+		}
+	}
+	return screenOf(l.cmd).table([]column{
+		{name: "id", right: true}, {name: "queue", least: 8}, {name: "kind", least: 8}, {name: "state"}, {name: "attempts", right: true}, {name: "when"}, {name: "last error", least: 12},
+	}, rows)
+}
+
+// moment says when a task is due, or since when it is as it is.
+func moment(t falldue.TaskInfo, known ops.Policies) string {
+	switch {
+	case ops.Running(t):
+		return "runs, lease " + approximate(t.UpdatedAt.Sub(t.Now))
+	case t.State != falldue.Open && t.State != falldue.Snoozed:
+		return approximate(max(t.Now.Sub(t.UpdatedAt), 0)) + " ago"
+	}
+	if due := known.Due(t); !due.IsZero() {
+		return dueText(due, t.Now)
+	}
+	return "failed " + approximate(max(t.Now.Sub(t.UpdatedAt), 0)) + " ago"
+}
+
+// taskJSON is a task as JSON.
+type taskJSON struct {
+	ID               int64           `json:"id"`
+	Queue            string          `json:"queue"`
+	Kind             string          `json:"kind"`
+	Key              string          `json:"key,omitempty"`
+	Policy           string          `json:"policy,omitempty"`
+	Priority         int             `json:"priority"`
+	State            falldue.State   `json:"state"`
+	Running          bool            `json:"running"`
+	Attempts         int             `json:"attempts"`
+	MaxAttempts      int             `json:"max_attempts,omitempty"`
+	Fence            int64           `json:"fence"`
+	UpdatedAt        time.Time       `json:"updated_at"`
+	CreatedAt        time.Time       `json:"created_at"`
+	FirstAttemptedAt *time.Time      `json:"first_attempted_at,omitempty"`
+	AttemptedAt      *time.Time      `json:"attempted_at,omitempty"`
+	Now              time.Time       `json:"now"`
+	ClaimedBy        string          `json:"claimed_by,omitempty"`
+	LastError        string          `json:"last_error,omitempty"`
+	Payload          json.RawMessage `json:"payload"`
+	Result           json.RawMessage `json:"result,omitempty"`
+}
+
+func taskObject(t falldue.TaskInfo) taskJSON {
+	return taskJSON{
+		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Key: t.Key, Policy: t.Policy, Priority: t.Priority, State: t.State, Running: ops.Running(t),
+		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Fence: t.Fence, UpdatedAt: t.UpdatedAt, CreatedAt: t.CreatedAt,
+		FirstAttemptedAt: set(t.FirstAttemptedAt), AttemptedAt: set(t.AttemptedAt), Now: t.Now, ClaimedBy: t.ClaimedBy,
+		LastError: t.LastError, Payload: t.Payload, Result: t.Result,
+	}
+}

@@ -1,0 +1,61 @@
+package main
+
+import "github.com/spf13/cobra"
+
+const tour = `falldue runs background tasks on the database of an application. This command is for
+the person who looks after them.
+
+Where are the tables? Say so once, and leave the password out of the list of processes:
+
+  export FALLDUE_DSN=postgres://app:secret@db.example/shop
+  falldue migrate status
+
+What is there, and what has waited for too long?
+
+  falldue queues                       what waits in each queue, in milliseconds
+  falldue counts                       how many tasks there are, exactly
+  falldue overdue                      what nobody has taken for a minute
+
+One task, its past and its future:
+
+  falldue ls --state dead              the dead tasks, with their last errors
+  falldue show 4711 --policy zizq      its attempts so far, and those to come
+  falldue retry 4711                   let it run again now
+
+Policies, without a database:
+
+  falldue policy preview 'zizq' '10m'  two policies side by side
+  falldue policy herd '10m'            what retries do after an outage
+
+Every command has --help, and those that print data have --json: one object a line.`
+
+// root returns the command with all its subcommands.
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "falldue",
+		Short:         "Look after background tasks",
+		Long:          tour,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	cobra.EnableCommandSorting = false
+	for _, group := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), lsCommand(), showCommand()}},
+		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand()}},
+		{"plan", "Look before you act:", []*cobra.Command{policyCommand()}},
+		{"set up", "Set up:", []*cobra.Command{migrateCommand()}},
+	} {
+		cmd.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
+		for _, sub := range group.commands {
+			sub.GroupID = group.id
+			cmd.AddCommand(sub)
+		}
+	}
+	cmd.SetHelpCommandGroupID("set up")
+	cmd.SetCompletionCommandGroupID("set up")
+	prepare(cmd)
+	return cmd
+}

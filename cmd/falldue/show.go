@@ -1,0 +1,250 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/ops"
+)
+
+func showCommand() *cobra.Command {
+	var p place
+	var policies policyFlag
+	var future int
+	var stacks, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a task, its past attempts and those to come",
+		Long: "Show a task, the attempts that failed or were lost, and the attempts to come if all\n" +
+			"of them fail, under the policy in force. The policy is the task's own, which is in\n" +
+			"the table, or that of --policy. The exit status is 3 if there is no such task.\n\n" + policyFlagHelp,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := parseIDs(args)
+			if err != nil {
+				return err
+			}
+			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, q *falldue.Queue) error {
+				v := view{stacks: stacks}
+				if v.task, err = q.Task(cmd.Context(), ids[0]); err != nil {
+					return err
+				}
+				if v.attempts, err = q.Attempts(cmd.Context(), ids[0]); err != nil {
+					return err
+				}
+				known, err := i.Policies(cmd.Context(), v.task.Policy)
+				if err != nil {
+					return err
+				}
+				v.unreadable = known.Unreadable[v.task.Policy]
+				if v.policy, v.known = known.Of(v.task.Kind, v.task.Policy); v.known {
+					if v.future, err = ops.Ahead(v.task, v.policy, future); err != nil {
+						return mistake(err)
+					}
+				}
+				if asJSON {
+					return jsonLines(cmd.OutOrStdout()).Encode(v.object())
+				}
+				return v.print(screenOf(cmd))
+			})
+		},
+	}
+	p.flags(cmd)
+	policies.flag(cmd)
+	cmd.Flags().IntVar(&future, "future", 5, "number of attempts to come to show, up to 1,000,000")
+	cmd.Flags().BoolVar(&stacks, "stacks", false, "show the stacks of attempts that panicked")
+	jsonFlag(cmd, &asJSON, "print one JSON object, with past and future attempts")
+	return cmd
+}
+
+// view is a task with its past and its future.
+type view struct {
+	task       falldue.TaskInfo
+	attempts   []falldue.Attempt
+	policy     backoff.Policy
+	known      bool  // whether the policy is known
+	unreadable error // why the task's own policy is not
+	future     ops.Future
+	stacks     bool
+}
+
+func (v view) print(s screen) error {
+	t := v.task
+	var b strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-10s %s\n", name, plain(value))
+		}
+	}
+	state := string(t.State)
+	if ops.Running(t) {
+		state += fmt.Sprintf(", runs on %s, whose lease lasts %s more", t.ClaimedBy, approximate(t.UpdatedAt.Sub(t.Now)))
+	}
+	attempts := strconv.Itoa(t.Attempts)
+	if limit := v.limit(); limit > 0 {
+		attempts += fmt.Sprintf(" of %d", limit)
+	}
+	line("task", strconv.FormatInt(t.ID, 10))
+	line("kind", t.Kind)
+	line("queue", fmt.Sprintf("%s, priority %d", t.Queue, t.Priority))
+	line("key", t.Key)
+	line("state", state)
+	line("attempts", attempts)
+	line("created", at(t.CreatedAt, t.Now))
+	line("policy", v.policyText())
+	line("payload", string(t.Payload))
+	line("result", string(t.Result))
+	line("last error", t.LastError)
+	if _, err := io.WriteString(s, b.String()); err != nil {
+		return err
+	}
+	if err := v.printPast(s); err != nil {
+		return err
+	}
+	return v.printFuture(s)
+}
+
+// limit returns the number of attempts that the task has in all, 0 if there is no limit or
+// it is not known.
+func (v view) limit() int {
+	if v.task.MaxAttempts > 0 || !v.known {
+		return v.task.MaxAttempts
+	}
+	return v.policy.MaxAttempts()
+}
+
+func (v view) policyText() string {
+	switch {
+	case v.unreadable != nil:
+		return "its own, which no worker can read: " + v.unreadable.Error()
+	case v.task.Policy != "":
+		return "its own: " + v.policy.String()
+	case v.known:
+		return "its kind's, by --policy: " + v.policy.String()
+	}
+	return "its kind's, which the table does not have; give it with --policy"
+}
+
+// at formats a time, and how long ago it is.
+func at(t, now time.Time) string {
+	text := t.Format(time.DateTime) + " UTC"
+	switch d := now.Sub(t); {
+	case d > 0:
+		return text + ", " + approximate(d) + " ago"
+	case d < 0:
+		return text + ", in " + approximate(-d)
+	}
+	return text + ", now"
+}
+
+func (v view) printPast(s screen) error {
+	if len(v.attempts) == 0 {
+		_, err := io.WriteString(s, "\nno attempt has failed\n")
+		return err
+	}
+	var rows [][]string
+	for _, a := range v.attempts {
+		took := approximate(a.Duration)
+		if a.Outcome == falldue.OutcomeLost {
+			took = "–"
+		}
+		rows = append(rows, []string{strconv.Itoa(a.Attempt), a.FinishedAt.Format(time.DateTime), took, string(a.Outcome), a.Worker, a.Error})
+	}
+	if _, err := io.WriteString(s, "\n"); err != nil {
+		return err
+	}
+	if err := s.table([]column{
+		{name: "attempt", right: true}, {name: "ended (UTC)"}, {name: "took", right: true}, {name: "outcome"}, {name: "worker", least: 8}, {name: "error", least: 12},
+	}, rows); err != nil {
+		return err
+	}
+	for _, a := range v.attempts {
+		if !v.stacks || a.Stack == "" {
+			continue
+		}
+		lines := strings.Split(strings.TrimRight(a.Stack, "\n"), "\n")
+		for i := range lines {
+			lines[i] = "  " + plain(strings.ReplaceAll(lines[i], "\t", "  "))
+		}
+		if _, err := fmt.Fprintf(s, "\nstack of attempt %d:\n%s\n", a.Attempt, strings.Join(lines, "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v view) printFuture(s screen) error {
+	if v.task.State != falldue.Open && v.task.State != falldue.Snoozed {
+		return nil
+	}
+	if !v.known {
+		if ops.Running(v.task) || v.task.State == falldue.Open && v.task.Attempts > 0 {
+			return nil // the line of the policy says why
+		}
+		_, err := fmt.Fprintf(s, "\nattempt %d is due %s\n", v.task.Attempts+1, at(v.task.UpdatedAt, v.task.Now))
+		return err
+	}
+	ending := "and so on\n"
+	if v.future.GivenUp {
+		ending = "then it is dead\n"
+	}
+	if len(v.future.Runs) == 0 {
+		_, err := io.WriteString(s, "\nno attempt is left: "+ending)
+		return err
+	}
+	var rows [][]string
+	for _, r := range v.future.Runs {
+		rows = append(rows, []string{strconv.Itoa(r.Attempt), band(r.Earliest.Sub(v.task.Now), r.Latest.Sub(v.task.Now)), r.Latest.Format(time.DateTime)})
+	}
+	if _, err := io.WriteString(s, "\n"); err != nil {
+		return err
+	}
+	if err := s.table([]column{{name: "attempt", right: true}, {name: "due in"}, {name: "at the latest (UTC)"}}, rows); err != nil {
+		return err
+	}
+	_, err := io.WriteString(s, ending)
+	return err
+}
+
+// object returns the view as JSON.
+func (v view) object() any {
+	type past struct {
+		Attempt    int             `json:"attempt"`
+		Fence      int64           `json:"fence"`
+		Outcome    falldue.Outcome `json:"outcome"`
+		Worker     string          `json:"worker"`
+		FinishedAt time.Time       `json:"finished_at"`
+		Seconds    float64         `json:"seconds"`
+		Error      string          `json:"error"`
+		Stack      string          `json:"stack,omitempty"`
+	}
+	type next struct {
+		Attempt  int       `json:"attempt"`
+		Earliest time.Time `json:"earliest"`
+		Latest   time.Time `json:"latest"`
+	}
+	o := struct {
+		taskJSON
+		PolicyText string `json:"policy_text,omitempty"`
+		Past       []past `json:"past"`
+		Future     []next `json:"future"`
+		GivenUp    bool   `json:"given_up"`
+	}{taskJSON: taskObject(v.task), Past: []past{}, Future: []next{}, GivenUp: v.future.GivenUp}
+	if v.known {
+		o.PolicyText = v.policy.String()
+	}
+	for _, a := range v.attempts {
+		o.Past = append(o.Past, past{a.Attempt, a.Fence, a.Outcome, a.Worker, a.FinishedAt, a.Duration.Seconds(), a.Error, a.Stack})
+	}
+	for _, r := range v.future.Runs {
+		o.Future = append(o.Future, next{r.Attempt, r.Earliest, r.Latest})
+	}
+	return o
+}

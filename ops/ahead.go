@@ -1,0 +1,84 @@
+package ops
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+)
+
+// Run is an attempt that a task may have ahead of it.
+type Run struct {
+	// Attempt is its number.
+	Attempt int
+	// Earliest and Latest bound the time at which it is due.
+	Earliest, Latest time.Time
+}
+
+// Future is what a task has ahead of it if all its attempts fail. Handlers take no time
+// in it.
+type Future struct {
+	// Runs are the next attempts in their order. A running attempt is not among them.
+	Runs []Run
+	// GivenUp reports whether the task is dead after the last of Runs, or at its next
+	// claim if there are none and it is not finished. Otherwise more attempts follow.
+	GivenUp bool
+}
+
+// Ahead returns the next attempts of a task under policy p, which is the task's own or
+// its kind's, up to most: 1 to 1,000,000. A finished task has none. The error is that of
+// an invalid policy, or says which numbers are allowed.
+func Ahead(t falldue.TaskInfo, p backoff.Policy, most int) (Future, error) {
+	if err := p.Err(); err != nil {
+		return Future{}, err
+	}
+	if most < 1 || most > maxRetries {
+		return Future{}, fmt.Errorf("ops: %d attempts; allowed are 1 to %d", most, maxRetries)
+	}
+	if t.State != falldue.Open && t.State != falldue.Snoozed {
+		return Future{}, nil
+	}
+	if t.MaxAttempts > 0 {
+		p = p.WithMaxAttempts(t.MaxAttempts)
+	}
+	var f Future
+	n, first := t.Attempts, t.FirstAttemptedAt
+	earliest, latest := t.Now, t.Now // of attempt n, if it runs now
+	if !Running(t) {
+		if limit := p.MaxAttempts(); limit > 0 && n >= limit {
+			return Future{GivenUp: true}, nil
+		}
+		earliest = t.Due(p)
+		if earliest.Before(t.Now) {
+			earliest = t.Now
+		}
+		latest = earliest
+		if n == 0 {
+			first = earliest
+		}
+		n++
+		f.Runs = append(f.Runs, Run{n, earliest, latest})
+	}
+	for ; ; n++ {
+		delay, jitter := p.Wait(int64(n))
+		if ends(p, n, earliest.Add(delay).Sub(first)) {
+			f.GivenUp = true
+			return f, nil
+		}
+		if len(f.Runs) == most {
+			return f, nil
+		}
+		earliest, latest = earliest.Add(delay), latest.Add(sum(delay, jitter))
+		if limit := p.MaxElapsed(); limit > 0 && latest.Sub(first) > limit {
+			latest = first.Add(limit)
+		}
+		f.Runs = append(f.Runs, Run{n + 1, earliest, latest})
+	}
+}
+
+// Running reports whether a worker runs a task: its lease was valid when the task was
+// read.
+func Running(t falldue.TaskInfo) bool {
+	return t.ClaimedBy != "" && t.UpdatedAt.After(t.Now) && (t.State == falldue.Open || t.State == falldue.Snoozed)
+}

@@ -1,0 +1,133 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Config says where the tables are, and which policies the code has.
+type Config struct {
+	// Prefix and Schema are those of [falldue.Config].
+	Prefix, Schema string
+	// Policies are the policies of kinds, by kind, as the code that handles them has them.
+	// That of the kind "" is for all other kinds. The table has only the policies that
+	// tasks have of their own, so that without those of kinds it is not known when their
+	// tasks that have failed are due.
+	Policies map[string]backoff.Policy
+}
+
+// Inspector reads falldue's tables. It changes nothing, and is safe for concurrent use.
+type Inspector struct {
+	queue    *falldue.Queue
+	store    *store.Store
+	tables   dialect.Tables
+	policies map[string]backoff.Policy
+}
+
+// NewInspector returns an inspector of the tables on db. It asks the server for its engine
+// and version. Its errors are those of [falldue.New], and of a policy that is invalid.
+func NewInspector(db *sqlx.DB, cfg Config) (*Inspector, error) {
+	queue, err := falldue.New(db, falldue.Config{Prefix: cfg.Prefix, Schema: cfg.Schema})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	server, err := dialect.Probe(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("ops: %w", err)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(cfg.Policies)) {
+		p := cfg.Policies[kind]
+		if err := p.Err(); err != nil {
+			return nil, fmt.Errorf("ops: policy of kind %.100q: %w", kind, err)
+		}
+		if kind != "" { // the queue knows the policies of kinds that it handles
+			falldue.Handle(queue, falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{Policy: p}), never)
+		}
+	}
+	tables := dialect.Tables{Prefix: cfg.Prefix, Schema: cfg.Schema}
+	if tables.Prefix == "" {
+		tables.Prefix = "falldue_"
+	}
+	s := store.New(db, server, store.Options{Tables: tables})
+	return &Inspector{queue: queue, store: s, tables: tables, policies: maps.Clone(cfg.Policies)}, nil
+}
+
+// probeTimeout bounds the time in which NewInspector finds out the server's engine.
+const probeTimeout = 15 * time.Second
+
+// never is the handler of kinds whose tasks are looked at and not run.
+func never(context.Context, falldue.Task[json.RawMessage]) error { return nil }
+
+// Queue describes a named queue.
+type Queue struct {
+	Name string
+	// Kinds are the kinds of the tasks that wait or run.
+	Kinds []string
+	// Lanes is the number of lanes that have such tasks. Sweeps take longer the more there
+	// are.
+	Lanes int
+	// FirstDue is when the first of these tasks is due, or was, as far as their policies
+	// are known. It is zero if none is known.
+	FirstDue time.Time
+	// Now is the time of the database's clock when the queue was read.
+	Now time.Time
+}
+
+// Queues lists the queues that have tasks, in any state. It jumps from lane to lane in the
+// index, and costs no more if more tasks wait.
+func (i *Inspector) Queues(ctx context.Context) ([]Queue, error) {
+	names, err := i.store.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Queue, 0, len(names))
+	for _, name := range names {
+		heads, err := i.store.NewLaneFinder(name).Find(ctx)
+		if err != nil {
+			return nil, err
+		}
+		known, err := i.Policies(ctx, policyKeys(heads)...)
+		if err != nil {
+			return nil, err
+		}
+		q := Queue{Name: name, Lanes: len(heads)}
+		for _, h := range heads {
+			q.Kinds = append(q.Kinds, h.Kind)
+			q.Now = store.Time(h.Now)
+			if delay, ok := known.delay(h.Lane); ok && h.Corrupt == nil {
+				if due := store.Time(h.Anchor).Add(delay); q.FirstDue.IsZero() || due.Before(q.FirstDue) {
+					q.FirstDue = due
+				}
+			}
+		}
+		slices.Sort(q.Kinds)
+		q.Kinds = slices.Compact(q.Kinds)
+		list = append(list, q)
+	}
+	return list, nil
+}
+
+func policyKeys(heads []store.Head) (keys []string) {
+	for _, h := range heads {
+		keys = append(keys, h.Policy)
+	}
+	return keys
+}
+
+// Overdue is [falldue.Queue.Overdue], with the policies of [Config].
+func (i *Inspector) Overdue(ctx context.Context) ([]falldue.Overdue, error) {
+	return i.queue.Overdue(ctx)
+}
