@@ -68,6 +68,29 @@ func ExampleQueue_Tasks() {
 	// page 2 "Eve"
 }
 
+// TasksTx lists what a transaction has enqueued, before it commits.
+func ExampleQueue_TasksTx() {
+	ctx := context.Background()
+	db, closeDB := openDB()
+	defer closeDB()
+	q := newQueue(db, falldue.Config{})
+
+	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
+	tx := db.MustBegin()
+	defer func() { _ = tx.Rollback() }()
+	if _, err := greet.EnqueueTx(ctx, q, tx, "Ada", nil); err != nil {
+		log.Panic(err)
+	}
+	tasks, err := q.TasksTx(ctx, tx, falldue.TaskFilter{Kind: "greet"})
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, task := range tasks {
+		fmt.Println(task.Kind, string(task.Payload))
+	}
+	// Output: greet "Ada"
+}
+
 // Counts returns the number of tasks in each queue, kind and state, for a
 // dashboard for example.
 func ExampleQueue_Counts() {

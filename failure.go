@@ -19,6 +19,7 @@ type failure struct {
 	act   act     // the outcome that the handler asked for
 	wait  time.Duration
 	stack sql.Null[string] // the stack of a panic
+	err   error            // the error itself
 }
 
 func (f *failure) Error() string        { return f.text }
@@ -69,7 +70,7 @@ func readError(err error) *failure {
 
 // read calls the methods of an error.
 func read(err error) *failure {
-	f := &failure{text: clean(err.Error())}
+	f := &failure{text: clean(err.Error()), err: err}
 	for _, cause := range causes {
 		if errors.Is(err, cause) {
 			f.is = append(f.is, cause)

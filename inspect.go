@@ -49,6 +49,20 @@ func taskInfo(t store.Task) TaskInfo {
 // Tasks lists the tasks that match a filter, in the order of their ids. Its error
 // wraps [ErrInvalid] for a filter with an invalid name, state or limit.
 func (q *Queue) Tasks(ctx context.Context, f TaskFilter) ([]TaskInfo, error) {
+	return f.list(func(f store.Filter) ([]store.Task, error) { return q.store.Tasks(ctx, f) })
+}
+
+// TasksTx is like [Queue.Tasks] inside tx, the caller's transaction: it lists the tasks
+// that tx sees, with those that it has enqueued.
+func (q *Queue) TasksTx(ctx context.Context, tx Tx, f TaskFilter) ([]TaskInfo, error) {
+	if tx == nil {
+		return nil, invalid("the transaction is nil")
+	}
+	return f.list(func(f store.Filter) ([]store.Task, error) { return q.store.TasksTx(ctx, tx, f) })
+}
+
+// list checks the filter, and lists tasks by it.
+func (f TaskFilter) list(read func(store.Filter) ([]store.Task, error)) ([]TaskInfo, error) {
 	if f.Limit == 0 {
 		f.Limit = 100
 	}
@@ -68,7 +82,7 @@ func (q *Queue) Tasks(ctx context.Context, f TaskFilter) ([]TaskInfo, error) {
 	if f.State != "" && !slices.Contains(states, f.State) {
 		return nil, invalid("state %.100q; allowed are %v", f.State, states)
 	}
-	rows, err := q.store.Tasks(ctx, store.Filter{Queue: f.Queue, Kind: f.Kind, State: string(f.State), After: f.After, Limit: f.Limit})
+	rows, err := read(store.Filter{Queue: f.Queue, Kind: f.Kind, State: string(f.State), After: f.After, Limit: f.Limit})
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func New(db *sqlx.DB, cfg Config) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("falldue: %w", err)
 	}
-	return newQueue(db, server, cfg)
+	return newQueue(db, store.ServerOn(db, server), cfg)
 }
 
 // newQueue returns a queue on a server that New has probed.

@@ -57,7 +57,11 @@ func (r *taskRun) meta() TaskMeta {
 	}
 }
 
-func (r *taskRun) setResult(json string) {
+// MaxPayload returns the largest size of a result.
+func (r *taskRun) MaxPayload() int { return r.maxPayload }
+
+// SetResult sets the result, as JSON.
+func (r *taskRun) SetResult(json string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.result = notNull(json)
@@ -112,8 +116,8 @@ func (r *taskRun) finish(err error, took time.Duration) (store.Settlement, bool)
 	return e, !lost
 }
 
-// doneTx settles the task as done inside the handler's transaction.
-func (r *taskRun) doneTx(ctx context.Context, tx Tx) error {
+// DoneTx settles the task as done inside the handler's transaction.
+func (r *taskRun) DoneTx(ctx context.Context, tx Tx) error {
 	if tx == nil {
 		return invalid("the transaction is nil")
 	}

@@ -12,8 +12,21 @@ type Task[A any] struct {
 	// Args are the arguments with which the task was enqueued.
 	Args A
 
-	run *taskRun
+	run taskCalls
 }
+
+// taskCalls is what the methods of a Task call: a *taskRun, or a record of package
+// tasktest.
+type taskCalls interface {
+	DoneTx(ctx context.Context, tx Tx) error
+	SetResult(json string)
+	MaxPayload() int
+}
+
+// errNoRun is the error of methods of a Task that has been made as a literal.
+var errNoRun = invalid("a Task that no worker runs; tasktest.NewTask makes one for a test")
+
+func (t *Task[A]) setCalls(c taskCalls) { t.run = c }
 
 // DoneTx marks the task done inside tx, a *sqlx.Tx or *sql.Tx on the queue's
 // database. What the handler writes in tx and the end of the task commit
@@ -23,7 +36,10 @@ type Task[A any] struct {
 // and the task is retried. If DoneTx fails, roll back. Its error is
 // [ErrLeaseLost] when the task no longer belongs to this worker.
 func (t Task[A]) DoneTx(ctx context.Context, tx Tx) error {
-	return t.run.doneTx(ctx, tx)
+	if t.run == nil {
+		return errNoRun
+	}
+	return t.run.DoneTx(ctx, tx)
 }
 
 // SetResult sets the result of the task, encoded as JSON of up to
@@ -32,14 +48,17 @@ func (t Task[A]) DoneTx(ctx context.Context, tx Tx) error {
 // returns nil, wins. The error wraps [ErrInvalid] for a value that cannot be
 // stored.
 func (t Task[A]) SetResult(v any) error {
+	if t.run == nil {
+		return errNoRun
+	}
 	result, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("%w: result: %w", ErrInvalid, err)
 	}
-	if err := validPayload(result, t.run.maxPayload); err != nil {
+	if err := validPayload(result, t.run.MaxPayload()); err != nil {
 		return fmt.Errorf("result: %w", err)
 	}
-	t.run.setResult(string(result))
+	t.run.SetResult(string(result))
 	return nil
 }
 

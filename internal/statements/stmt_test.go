@@ -73,6 +73,8 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"finished_lanes":    statements.FinishedLanes(s, tables),
 		"clean":             statements.Clean(s, tables),
 		"drop":              statements.Drop(s, tables, room),
+		"now":               statements.Now(s),
+		"running":           statements.Running(s, tables),
 	}
 	if s.Caps.Rows != dialect.Unions {
 		all["enqueue_alike_plain"] = statements.EnqueueAlike(s, statements.EnqueueParams{Tables: tables, Plain: true}, room)
@@ -190,7 +192,11 @@ func TestPrepared(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for _, driver := range testdb.Drivers(engine) {
 			db := testdb.OpenDriver(t, engine, driver)
-			prepareAll(t, db, migrated(t, db))
+			s := migrated(t, db)
+			prepareAll(t, db, s)
+			db.MustExec(statements.CreateTestClock(s).SQL)
+			db.MustExec(statements.StartTestClock(s).SQL)
+			prepareAll(t, db, statements.WithTestClock(s))
 		}
 	})
 }

@@ -31,20 +31,38 @@ func (s *Store) Task(ctx context.Context, id int64) (Task, error) {
 
 // Tasks lists the tasks that match a filter, in the order of their ids.
 func (s *Store) Tasks(ctx context.Context, f Filter) ([]Task, error) {
-	return s.list(ctx,
-		statements.ListParams{Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != ""},
-		statements.Values{"queue": f.Queue, "kind": f.Kind, "state": f.State, "after": f.After, "limit": f.Limit})
+	p, values := f.params()
+	return s.list(ctx, p, values)
+}
+
+// TasksTx lists the tasks that match a filter as tx sees them.
+func (s *Store) TasksTx(ctx context.Context, tx Tx, f Filter) (list []Task, err error) {
+	p, values := f.params()
+	err = unprepared{tx}.query(ctx, s.listStmt(p), values, nil, scanTasks(&list))
+	return list, s.explain(err)
+}
+
+func (f Filter) params() (statements.ListParams, statements.Values) {
+	return statements.ListParams{Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != ""},
+		statements.Values{"queue": f.Queue, "kind": f.Kind, "state": f.State, "after": f.After, "limit": f.Limit}
 }
 
 func (s *Store) list(ctx context.Context, p statements.ListParams, values statements.Values) (list []Task, err error) {
-	stmt := s.stmt(stmtKey{name: "list", filter: p}, func() statements.Stmt { return statements.List(s.server, s.tables, p) })
-	err = s.read(ctx, stmt, values, func() { list = list[:0] }, func(r row) error {
+	err = s.read(ctx, s.listStmt(p), values, func() { list = list[:0] }, scanTasks(&list))
+	return list, err
+}
+
+func (s *Store) listStmt(p statements.ListParams) statements.Stmt {
+	return s.stmt(stmtKey{name: "list", filter: p}, func() statements.Stmt { return statements.List(s.server, s.tables, p) })
+}
+
+func scanTasks(list *[]Task) func(row) error {
+	return func(r row) error {
 		var t Task
 		err := statements.TaskColumns.Scan(r, &t)
-		list = append(list, t)
+		*list = append(*list, t)
 		return err
-	})
-	return list, err
+	}
 }
 
 // Attempts lists the recorded attempts of a task, oldest first.

@@ -1,0 +1,90 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// testClocks has the pools on which queues use the test clock, as *sql.DB.
+var testClocks sync.Map
+
+// ServerOn returns the server of a queue on a pool: one with the test clock, if package
+// tasktest has said so.
+func ServerOn(db *sqlx.DB, server dialect.Server) dialect.Server {
+	if _, ok := testClocks.Load(db.DB); ok {
+		return statements.WithTestClock(server)
+	}
+	return server
+}
+
+// TestClock is the clock of tests that can be moved, see [statements.WithTestClock].
+type TestClock struct {
+	db     *sqlx.DB
+	server dialect.Server
+}
+
+// OpenTestClock returns the test clock of a database, which it makes unless it is there.
+// Queues that are made on db until Close use it.
+func OpenTestClock(ctx context.Context, db *sqlx.DB) (*TestClock, error) {
+	server, err := dialect.Probe(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	c := &TestClock{db: db, server: statements.WithTestClock(server)}
+	for _, make := range []func(dialect.Server) statements.Stmt{statements.CreateTestClock, statements.StartTestClock} {
+		if err := c.exec(ctx, make(server), nil); err != nil {
+			return nil, err
+		}
+	}
+	testClocks.Store(db.DB, true)
+	return c, nil
+}
+
+// Close makes later queues on the pool use the database's own clock.
+func (c *TestClock) Close() { testClocks.Delete(c.db.DB) }
+
+// Move moves the clock ahead.
+func (c *TestClock) Move(ctx context.Context, d time.Duration) error {
+	return c.exec(ctx, statements.MoveTestClock(c.server), statements.Values{"micros": d.Microseconds()})
+}
+
+// Now returns the time.
+func (c *TestClock) Now(ctx context.Context) (time.Time, error) {
+	var micros int64
+	err := c.db.QueryRowContext(ctx, statements.Now(c.server).SQL).Scan(&micros)
+	return Time(micros), err
+}
+
+// exec runs a statement, and again if another process does the same at the same time.
+func (c *TestClock) exec(ctx context.Context, stmt statements.Stmt, values statements.Values) error {
+	for try := 1; ; try++ {
+		_, err := c.db.ExecContext(ctx, stmt.SQL, stmt.Bind(values, nil)...)
+		if err == nil || try == contentionTries {
+			return err
+		}
+		if class := c.server.Classify(err); class != dialect.Contention && class != dialect.UniqueViolation {
+			return err
+		}
+	}
+}
+
+// Running describes a task that a worker runs, or returns "" if there is none.
+func (s *Store) Running(ctx context.Context) (string, error) {
+	var id int64
+	var kind, worker string
+	err := s.db.QueryRowContext(ctx, s.fixed("running", statements.Running).SQL).Scan(&id, &kind, &worker)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return fmt.Sprintf("task %d of kind %q on worker %q", id, kind, strings.TrimRight(worker, " ")), s.explain(err)
+}

@@ -1,0 +1,174 @@
+package falldue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// stepper runs the tasks of a queue one at a time, in the goroutine of its caller, for
+// package tasktest. It claims, runs and settles as a worker does, and has no loops.
+type stepper struct{ q *Queue }
+
+func init() {
+	hooks.QueueOf = func(q any) hooks.Queue { return stepper{q.(*Queue)} }
+	hooks.SetCalls = func(task, calls any) { task.(interface{ setCalls(c taskCalls) }).setCalls(calls.(taskCalls)) }
+	hooks.VerdictOf = func(err error) hooks.Verdict {
+		f := read(err)
+		return hooks.Verdict{Asked: [...]string{actDiscard: "discard", actSnooze: "snooze", actRetryAfter: "retry after", actNone: ""}[f.act], Wait: f.wait}
+	}
+}
+
+// Store returns the queue's store.
+func (s stepper) Store() *store.Store { return s.q.store }
+
+// waitingLane is a lane with tasks that the queue would run.
+type waitingLane struct {
+	queue string
+	store.Head
+	handler *handler
+	rule    *rule
+	wait    time.Duration // until the first task falls due
+}
+
+// RunOne runs the task that is due first, if there is one.
+func (s stepper) RunOne(ctx context.Context) (*hooks.Ran, error) {
+	lanes, err := s.lanes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range lanes {
+		if at.wait > 0 {
+			continue
+		}
+		if ran, err := s.run(ctx, at); ran != nil || err != nil {
+			return ran, err
+		}
+	}
+	return nil, nil
+}
+
+// NextDue returns how long it is until the next task falls due.
+func (s stepper) NextDue(ctx context.Context) (wait time.Duration, ok bool, err error) {
+	lanes, err := s.lanes(ctx)
+	for i, at := range lanes {
+		if i == 0 || at.wait < wait {
+			wait = at.wait
+		}
+	}
+	return wait, len(lanes) > 0, err
+}
+
+// lanes lists the lanes with tasks that the queue would run, in the order in which
+// claims empty them.
+func (s stepper) lanes(ctx context.Context) (list []waitingLane, err error) {
+	s.q.mu.Lock()
+	handlers, err := maps.Clone(s.q.handlers), errors.Join(s.q.handlerErrs...)
+	s.q.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	var keys []string // of tasks' own policies
+	for _, queue := range slices.Sorted(maps.Keys(s.q.cfg.Queues)) {
+		heads, err := s.q.store.NewLaneFinder(queue).Find(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range heads {
+			handler := handlers[h.Kind]
+			if h.Corrupt != nil || handler == nil {
+				continue
+			}
+			list = append(list, waitingLane{queue: queue, Head: h, handler: handler, rule: handler.rule})
+			if h.Policy != "" {
+				keys = append(keys, h.Policy)
+			}
+		}
+	}
+	own := map[string]ownRule{}
+	if len(keys) > 0 {
+		own, err = newOwnRules(s.q.store.Policies, s.q.store.CheckDelays, s.q.keeper.stored, events{s.q.cfg.Logger}).load(ctx, keys)
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i := range list {
+		at := &list[i]
+		if at.Policy != "" {
+			if err := own[at.Policy].err; err != nil {
+				return nil, err
+			}
+			at.rule = own[at.Policy].rule
+		}
+		at.wait = at.rule.delayIn(at.Lane) - store.Duration(at.Now-max(at.Anchor, 0))
+	}
+	slices.SortStableFunc(list, func(a, b waitingLane) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.wait, b.wait))
+	})
+	return list, nil
+}
+
+// run claims the first task of a lane, runs its handler, and settles it. It returns nil
+// if the claim finds none.
+func (s stepper) run(ctx context.Context, at waitingLane) (*hooks.Ran, error) {
+	cfg, worker, start := s.q.cfg, s.q.cfg.workerID(), time.Now()
+	claims, err := s.q.store.Claim(ctx, store.ClaimParams{Queue: at.queue, Worker: worker, Lease: cfg.Lease, Limit: 1, Sources: []store.Source{{
+		Lane: at.Lane, Delay: at.rule.delay, Since: max(at.Anchor, earliestMoment),
+		Running: at.handler.kind.running(at.Attempts + 1), MaxAttempts: at.rule.policy.MaxAttempts(),
+	}}})
+	if err != nil || len(claims) == 0 {
+		return nil, err
+	}
+	r := &taskRun{
+		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, settleTx: s.q.store.SettleTx},
+		execution: execution{claims[0], at.rule, worker, start}, handler: at.handler,
+	}
+	r.lease.until = start.Add(cfg.Lease)
+	settled, ours := s.execute(ctx, r)
+	ran := &hooks.Ran{ID: r.claim.ID, Kind: at.Kind, Queue: at.queue, Attempt: r.claim.Attempts, State: settled.State}
+	if r.failure != nil {
+		ran.Err = r.failure.err
+	}
+	if ours {
+		ours, err = s.settle(ctx, worker, &settled)
+	}
+	if !ours && err == nil {
+		ran.State, ran.Err = "", ErrLeaseLost
+	}
+	return ran, err
+}
+
+// execute runs the handler, and meanwhile extends its lease.
+func (s stepper) execute(ctx context.Context, r *taskRun) (store.Settlement, bool) {
+	l := &leases{
+		workerID: r.workerID, length: s.q.cfg.Lease, events: events{s.q.cfg.Logger}, classify: s.q.store.Server().Classify,
+		extendRows: s.q.store.Extend, held: map[*taskRun]struct{}{},
+	}
+	l.hold(r)
+	extending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var background sync.WaitGroup
+	background.Go(func() { l.work(extending) })
+	defer background.Wait() // also when a handler ends the test
+	defer stop()
+	return r.execute(ctx)
+}
+
+// settle records how the claim ended, and reports whether it was still the worker's.
+func (s stepper) settle(ctx context.Context, worker string, e *store.Settlement) (bool, error) {
+	for try := 0; ; try++ {
+		left, err := s.q.store.Settle(ctx, worker, []*store.Settlement{e})
+		if err != nil || len(left.Locked) == 0 {
+			return len(left.Lost) == 0 || e.MaybeSettled, err
+		}
+		if err := pause(ctx, errorPause(try)); err != nil {
+			return false, err
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package tasktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Clock is the clock of a database, which a test can move ahead. Real time passes on it
+// too. All queues that use it see the same time, in other processes too.
+type Clock struct {
+	clock *store.TestClock
+}
+
+// NewClock returns the clock of db. Every queue that [falldue.New] makes on db from then
+// on uses it, until the test ends; make the queue after it. Another process, or another
+// pool on the same database, calls NewClock too, and shares the clock.
+//
+// The clock is a table, falldue_test_clock, which stays in the database: the next test
+// on that database goes on at the time at which this one stopped. NewClock is for
+// databases of tests. Tasks that a queue without the clock enqueued there, or a queue
+// before it, keep their times.
+func NewClock(t testing.TB, db *sqlx.DB) *Clock {
+	t.Helper()
+	clock, err := store.OpenTestClock(t.Context(), db)
+	if err != nil {
+		t.Fatalf("tasktest: make the test clock: %v", err)
+	}
+	t.Cleanup(clock.Close)
+	return &Clock{clock}
+}
+
+// Now returns the time of the clock.
+func (c *Clock) Now(t testing.TB) time.Time {
+	t.Helper()
+	now, err := c.clock.Now(t.Context())
+	if err != nil {
+		t.Fatalf("tasktest: read the test clock: %v", err)
+	}
+	return now
+}
+
+// Jump moves the clock ahead by d at once, whatever runs. The leases of running tasks end
+// if they are shorter than d, as if their workers had died, and other workers run these
+// tasks again. Use it to test that, and [Clock.Advance] otherwise.
+func (c *Clock) Jump(t testing.TB, d time.Duration) {
+	t.Helper()
+	if d < 0 {
+		t.Fatalf("tasktest: the clock cannot be moved by %v; allowed are 0 and more", d)
+	}
+	if err := c.clock.Move(t.Context(), d); err != nil {
+		t.Fatalf("tasktest: move the test clock: %v", err)
+	}
+}
+
+// Advance moves the clock ahead by d, from each time at which a task falls due to the
+// next, and runs each task when it falls due, as [Drain] does. It returns the tasks that
+// ran, in that order. A day of retries takes about as long as its runs do. Tasks fall due
+// on the way if q would run them: in the queues of its configuration, of kinds that it
+// handles.
+//
+// Before it moves the clock, Advance waits until no worker runs a task of q's tables, in
+// this process or another, since the lease would end. It ends the test if a task runs for
+// longer than 10 seconds.
+//
+// Workers of this process that q.Run has started look for tasks at once when Advance has
+// moved the clock, those of other processes at their next poll. Commit transactions
+// before: MySQL and MariaDB keep the clock locked for a transaction that has enqueued.
+func (c *Clock) Advance(t testing.TB, q *falldue.Queue, d time.Duration) (list []Ran) {
+	t.Helper()
+	if d < 0 {
+		t.Fatalf("tasktest: the clock cannot be moved by %v; allowed are 0 and more", d)
+	}
+	end := c.Now(t).Add(d)
+	for {
+		list = append(list, drainAll(t, q)...)
+		left := end.Sub(c.Now(t))
+		if left <= 0 {
+			return list
+		}
+		wait, ok, err := hooks.QueueOf(q).NextDue(t.Context())
+		if err != nil {
+			t.Fatalf("tasktest: look for the next task: %v", err)
+		}
+		if !ok || wait > left {
+			wait = left
+		}
+		c.Jump(t, max(wait, 0))
+		q.Wake()
+	}
+}
+
+// drainAll runs tasks until none is due, and none runs anywhere.
+func drainAll(t testing.TB, q *falldue.Queue) (list []Ran) {
+	t.Helper()
+	for {
+		ran := Drain(t, q)
+		list = append(list, ran...)
+		if !waitForWorkers(t, q) {
+			return list
+		}
+	}
+}
+
+// maxRunning is how long a task may run while Advance waits for it.
+var maxRunning = 10 * time.Second
+
+// waitForWorkers waits until no worker runs a task, and reports whether one did.
+func waitForWorkers(t testing.TB, q *falldue.Queue) (waited bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), maxRunning)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	last := ""
+	for {
+		running, err := hooks.QueueOf(q).Store().Running(ctx)
+		if ctx.Err() != nil {
+			t.Fatalf("tasktest: the clock cannot be moved while a task runs, whose lease would end: %s runs for longer than %v", last, maxRunning)
+		}
+		if err != nil {
+			t.Fatalf("tasktest: look for running tasks: %v", err)
+		}
+		if running == "" {
+			return waited
+		}
+		last, waited = running, true
+		<-tick.C
+	}
+}

@@ -1,0 +1,136 @@
+package tasktest
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/falldue/falldue"
+)
+
+// Enqueued is a task that has been enqueued.
+type Enqueued[A any] struct {
+	falldue.TaskInfo
+	// Args are the arguments with which the task was enqueued.
+	Args A
+}
+
+// All returns the tasks of a kind that are not finished, in the order of their ids.
+func All[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A]) []Enqueued[A] {
+	t.Helper()
+	return all(t, k, func(f falldue.TaskFilter) ([]falldue.TaskInfo, error) { return q.Tasks(t.Context(), f) })
+}
+
+// AllTx is like [All] in tx: it sees what tx has enqueued.
+func AllTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k falldue.Kind[A]) []Enqueued[A] {
+	t.Helper()
+	return all(t, k, func(f falldue.TaskFilter) ([]falldue.TaskInfo, error) { return q.TasksTx(t.Context(), tx, f) })
+}
+
+// RequireEnqueued ends the test unless exactly one task of a kind that is not finished
+// has the arguments args. It returns that task. Arguments are compared as they are after
+// they have been stored as JSON and read again.
+func RequireEnqueued[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A], args A) falldue.TaskInfo {
+	t.Helper()
+	return requireOne(t, k, All(t, q, k), args)
+}
+
+// RequireEnqueuedTx is like [RequireEnqueued] in tx: it sees what tx has enqueued.
+func RequireEnqueuedTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k falldue.Kind[A], args A) falldue.TaskInfo {
+	t.Helper()
+	return requireOne(t, k, AllTx(t, q, tx, k), args)
+}
+
+// RequireNoneEnqueued ends the test if a task of a kind is not finished.
+func RequireNoneEnqueued[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A]) {
+	t.Helper()
+	requireNone(t, k, All(t, q, k))
+}
+
+// RequireNoneEnqueuedTx is like [RequireNoneEnqueued] in tx: it sees what tx has
+// enqueued.
+func RequireNoneEnqueuedTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k falldue.Kind[A]) {
+	t.Helper()
+	requireNone(t, k, AllTx(t, q, tx, k))
+}
+
+const pageSize = 1000
+
+func all[A any](t testing.TB, k falldue.Kind[A], list func(falldue.TaskFilter) ([]falldue.TaskInfo, error)) (found []Enqueued[A]) {
+	t.Helper()
+	for filter := (falldue.TaskFilter{Kind: k.Name(), Limit: pageSize}); ; {
+		page, err := list(filter)
+		if err != nil {
+			t.Fatalf("tasktest: list the tasks of kind %q: %v", k.Name(), err)
+		}
+		for _, info := range page {
+			if info.State != falldue.Open && info.State != falldue.Snoozed {
+				continue
+			}
+			one := Enqueued[A]{TaskInfo: info}
+			if err := json.Unmarshal(info.Payload, &one.Args); err != nil {
+				t.Fatalf("tasktest: task %d of kind %q: %v", info.ID, k.Name(), err)
+			}
+			found = append(found, one)
+		}
+		if len(page) < pageSize {
+			return found
+		}
+		filter.After = page[len(page)-1].ID
+	}
+}
+
+func requireOne[A any](t testing.TB, k falldue.Kind[A], found []Enqueued[A], args A) falldue.TaskInfo {
+	t.Helper()
+	want, err := stored(args)
+	if err != nil {
+		t.Fatalf("tasktest: the arguments of kind %q: %v", k.Name(), err)
+	}
+	var same []falldue.TaskInfo
+	for _, one := range found {
+		if reflect.DeepEqual(one.Args, want) {
+			same = append(same, one.TaskInfo)
+		}
+	}
+	if len(same) != 1 {
+		t.Fatalf("tasktest: %d tasks of kind %q are enqueued with %+v, want 1; %s", len(same), k.Name(), args, listing(found))
+	}
+	return same[0]
+}
+
+func requireNone[A any](t testing.TB, k falldue.Kind[A], found []Enqueued[A]) {
+	t.Helper()
+	if len(found) > 0 {
+		t.Fatalf("tasktest: %d tasks of kind %q are enqueued, want none; %s", len(found), k.Name(), listing(found))
+	}
+}
+
+// stored returns arguments as a handler gets them.
+func stored[A any](args A) (read A, err error) {
+	text, err := json.Marshal(args)
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	return read, err
+}
+
+// maxListed is how many tasks an error names.
+const maxListed = 10
+
+func listing[A any](found []Enqueued[A]) string {
+	if len(found) == 0 {
+		return "no task of the kind waits or runs"
+	}
+	var text strings.Builder
+	text.WriteString("these wait or run:")
+	for i, one := range found {
+		if i == maxListed {
+			fmt.Fprintf(&text, "\n\tand %d more", len(found)-i)
+			break
+		}
+		fmt.Fprintf(&text, "\n\ttask %d in queue %q: %s", one.ID, one.Queue, one.Payload)
+	}
+	return text.String()
+}

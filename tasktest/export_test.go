@@ -1,0 +1,5 @@
+package tasktest
+
+import "time"
+
+func init() { maxRunning = 200 * time.Millisecond }

@@ -1,0 +1,70 @@
+package tasktest
+
+import (
+	"testing"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/hooks"
+)
+
+// Ran is a task that [RunOne] or [Drain] has run.
+type Ran struct {
+	ID          int64
+	Kind, Queue string
+	// Attempt is the number of the attempt.
+	Attempt int
+	// State is the state to which the task went: done, dead, open if it is retried under
+	// its policy, or snoozed if the handler asked for that or for RetryAfter.
+	State falldue.State
+	// Err is the error that the handler returned, or nil.
+	Err error
+}
+
+// RunOne runs the task that is due first, in the goroutine of the test, as a worker
+// would: it claims the task, runs its handler, and settles it. It looks in the queues of
+// the queue's configuration, for tasks of kinds that q handles. It ends the test if no
+// such task is due, or if the database returns an error.
+//
+// A worker need not run. If one does, it may be faster.
+func RunOne(t testing.TB, q *falldue.Queue) Ran {
+	t.Helper()
+	ran := runOne(t, q)
+	if ran == nil {
+		t.Fatal("tasktest: no task is due of a kind that the queue handles")
+	}
+	return *ran
+}
+
+// maxDrain is the greatest number of tasks that Drain runs.
+const maxDrain = 100_000
+
+// Drain runs the tasks that are due until none is, also those that handlers enqueue
+// meanwhile, and returns them in the order in which they ran. See [RunOne] for how and
+// which. Tasks that fall due later stay. Drain ends the test after 100,000 runs: some
+// task is always due again.
+func Drain(t testing.TB, q *falldue.Queue) (list []Ran) {
+	t.Helper()
+	for len(list) < maxDrain {
+		ran := runOne(t, q)
+		if ran == nil {
+			return list
+		}
+		list = append(list, *ran)
+	}
+	last := list[len(list)-1]
+	t.Fatalf("tasktest: tasks are still due after %d runs; the last one was attempt %d of task %d of kind %q: %v", len(list), last.Attempt, last.ID, last.Kind, last.Err)
+	return nil
+}
+
+// runOne returns nil if no task is due.
+func runOne(t testing.TB, q *falldue.Queue) *Ran {
+	t.Helper()
+	ran, err := hooks.QueueOf(q).RunOne(t.Context())
+	if err != nil {
+		t.Fatalf("tasktest: run a task: %v", err)
+	}
+	if ran == nil {
+		return nil
+	}
+	return &Ran{ID: ran.ID, Kind: ran.Kind, Queue: ran.Queue, Attempt: ran.Attempt, State: falldue.State(ran.State), Err: ran.Err}
+}

@@ -1,0 +1,255 @@
+package tasktest_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/tasktest"
+)
+
+// recorder is a test that fails without failing the real one.
+type recorder struct {
+	testing.TB
+	text strings.Builder
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Errorf(format string, args ...any) { fmt.Fprintf(&r.text, format+"\n", args...) }
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatal(args ...any) {
+	r.Errorf("%s", fmt.Sprint(args...))
+	runtime.Goexit()
+}
+
+type mailArgs struct {
+	To    string            `json:"to"`
+	Heads map[string]string `json:"heads,omitempty"`
+}
+
+var mail = falldue.NewKind[mailArgs]("mail.send", falldue.KindConfig{Policy: backoff.Constant(time.Minute)})
+
+func TestRequireEnqueued(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		q := newQueue(t, testdb.Open(t, engine), falldue.Config{DoneRetention: time.Hour})
+		tasktest.RequireNoneEnqueued(t, q, mail)
+		ann, bob := mailArgs{To: "ann@example.org", Heads: map[string]string{"a": "b"}}, mailArgs{To: "bob@example.org"}
+		id := enqueue(t, q, mail, ann, &falldue.EnqueueOptions{Queue: "mail"})
+		enqueue(t, q, mail, bob, nil)
+		enqueue(t, q, falldue.NewKind[string]("other", falldue.KindConfig{}), "", nil)
+		if info := tasktest.RequireEnqueued(t, q, mail, ann); info.ID != id || info.Queue != "mail" {
+			t.Errorf("found %+v", info)
+		}
+		if all := tasktest.All(t, q, mail); len(all) != 2 || all[0].Args.To != ann.To || all[1].Args.To != bob.To {
+			t.Errorf("all tasks are %+v", all)
+		}
+		for name, c := range map[string]struct {
+			check func(t testing.TB)
+			want  string
+		}{
+			"none":    {func(t testing.TB) { tasktest.RequireNoneEnqueued(t, q, mail) }, `2 tasks of kind "mail.send" are enqueued, want none`},
+			"another": {func(t testing.TB) { tasktest.RequireEnqueued(t, q, mail, mailArgs{To: "eve@example.org"}) }, "bob@example.org"},
+		} {
+			if text := failing(t, c.check); !strings.Contains(text, c.want) {
+				t.Errorf("%s: the test failed with %q, want %q in it", name, text, c.want)
+			}
+		}
+		enqueue(t, q, mail, bob, nil)
+		if text := failing(t, func(t testing.TB) { tasktest.RequireEnqueued(t, q, mail, bob) }); !strings.Contains(text, "2 tasks of kind") {
+			t.Errorf("of two equal tasks one is required: %q", text)
+		}
+		falldue.Handle(q, mail, func(context.Context, falldue.Task[mailArgs]) error { return nil })
+		tasktest.Drain(t, q)
+		if all := tasktest.All(t, q, mail); len(all) != 1 { // the queue mail is not among the queue's
+			t.Errorf("after they ran, %+v are enqueued", all)
+		}
+	})
+}
+
+func TestRequireEnqueuedTx(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		q := newQueue(t, db, falldue.Config{})
+		tx, err := db.Beginx()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		args := mailArgs{To: "ann@example.org"}
+		tasktest.RequireNoneEnqueuedTx(t, q, tx, mail)
+		if _, err := mail.EnqueueTx(t.Context(), q, tx, args, nil); err != nil {
+			t.Fatal(err)
+		}
+		tasktest.RequireEnqueuedTx(t, q, tx, mail, args)
+		if all := tasktest.AllTx(t, q, tx, mail); len(all) != 1 {
+			t.Errorf("the transaction sees %+v", all)
+		}
+		tasktest.RequireNoneEnqueued(t, q, mail)
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		tasktest.RequireNoneEnqueued(t, q, mail)
+	})
+}
+
+// inTx ends a task in a transaction.
+func inTx(ctx context.Context, task falldue.Task[int], begin func(context.Context, *sql.TxOptions) (*sql.Tx, error)) error {
+	tx, err := begin(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := task.DoneTx(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func TestDrainRunsUntilNothingIsDue(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		q := newQueue(t, db, falldue.Config{Queues: map[string]falldue.QueueConfig{"default": {}, "low": {}}})
+		steps := falldue.NewKind[int]("step", falldue.KindConfig{Policy: backoff.Constant(time.Hour)})
+		falldue.Handle(q, steps, func(ctx context.Context, task falldue.Task[int]) error {
+			switch task.Args {
+			case 3:
+				return falldue.Discard(errDown)
+			case 4:
+				return falldue.Snooze(time.Hour)
+			case 5:
+				return task.DoneTx(ctx, nil)
+			case 6:
+				return inTx(ctx, task, db.BeginTx)
+			}
+			_, err := steps.Enqueue(ctx, q, task.Args+2, nil)
+			return err
+		})
+		if text := failing(t, func(t testing.TB) { tasktest.RunOne(t, q) }); !strings.Contains(text, "no task is due") {
+			t.Errorf("without a task RunOne failed with %q", text)
+		}
+		enqueue(t, q, steps, 1, nil)
+		enqueue(t, q, steps, 2, &falldue.EnqueueOptions{Queue: "low", Priority: new(int)})
+		own := backoff.Constant(time.Minute).WithMaxAttempts(1)
+		enqueue(t, q, steps, 5, &falldue.EnqueueOptions{Policy: &own})
+		enqueue(t, q, steps, 6, nil)
+		later := enqueue(t, q, steps, 1, &falldue.EnqueueOptions{Delay: time.Hour})
+		states := map[falldue.State]int{}
+		for _, ran := range tasktest.Drain(t, q) {
+			states[ran.State]++
+			if ran.State == falldue.Dead && ran.Err == nil || ran.State == falldue.Done && ran.Err != nil {
+				t.Errorf("%+v", ran)
+			}
+		}
+		if states[falldue.Done] != 3 || states[falldue.Dead] != 2 || states[falldue.Snoozed] != 1 || len(states) != 3 {
+			t.Errorf("the runs ended as %v", states)
+		}
+		left := tasktest.All(t, q, steps)
+		if len(left) != 2 || left[0].ID != later || left[1].State != falldue.Snoozed {
+			t.Errorf("left are %+v", left)
+		}
+	})
+}
+
+// TestAFailureInAHandlerEndsTheTest: a handler may call t.Fatal.
+func TestAFailureInAHandlerEndsTheTest(t *testing.T) {
+	q := newQueue(t, testdb.Open(t, testdb.SQLite), falldue.Config{})
+	enqueue(t, q, mail, mailArgs{}, nil)
+	text := failing(t, func(t testing.TB) {
+		falldue.Handle(q, mail, func(context.Context, falldue.Task[mailArgs]) error {
+			t.Fatal("not what I want")
+			return nil
+		})
+		tasktest.Drain(t, q)
+		t.Errorf("Drain went on")
+	})
+	if text != "not what I want\n" {
+		t.Errorf("the test ended with %q", text)
+	}
+}
+
+func TestNewTask(t *testing.T) {
+	task, record := tasktest.NewTask(mailArgs{To: "ann@example.org"})
+	if err := task.SetResult(map[string]int{"sent": 1}); err != nil {
+		t.Error(err)
+	}
+	if err := task.SetResult(string(make([]byte, 2<<20))); !errors.Is(err, falldue.ErrInvalid) {
+		t.Errorf("a result of 2 MiB: %v", err)
+	}
+	if got := string(record.Result()); got != `{"sent":1}` {
+		t.Errorf("the result is %s", got)
+	}
+	if record.DoneTx() {
+		t.Error("done before DoneTx")
+	}
+	record.LoseLease()
+	if err := task.DoneTx(t.Context(), &sql.Tx{}); !errors.Is(err, falldue.ErrLeaseLost) || record.DoneTx() {
+		t.Errorf("after the lease was lost: %v", err)
+	}
+	task, record = tasktest.NewTask(mailArgs{})
+	if err := task.DoneTx(t.Context(), nil); !errors.Is(err, falldue.ErrInvalid) || record.DoneTx() {
+		t.Errorf("without a transaction: %v", err)
+	}
+	literal := falldue.Task[mailArgs]{}
+	for _, err := range []error{literal.DoneTx(t.Context(), nil), literal.SetResult(1)} {
+		if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "tasktest.NewTask") {
+			t.Errorf("a task without a run: %v", err)
+		}
+	}
+}
+
+func TestAsked(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want tasktest.Outcome
+		wait time.Duration
+	}{
+		{nil, tasktest.Done, 0},
+		{errDown, tasktest.Retried, 0},
+		{falldue.Discard(errDown), tasktest.Discarded, 0},
+		{fmt.Errorf("send: %w", falldue.Snooze(time.Minute)), tasktest.Snoozed, time.Minute},
+		{falldue.RetryAfter(time.Hour, errDown), tasktest.RetriedAfter, time.Hour},
+	} {
+		if got, wait := tasktest.Asked(c.err); got != c.want || wait != c.wait {
+			t.Errorf("%v asks for %s and %v, want %s and %v", c.err, got, wait, c.want, c.wait)
+		}
+	}
+}
+
+func TestWindows(t *testing.T) {
+	policy := backoff.Constant(time.Minute).WithJitter("30s").WithMaxAttempts(3)
+	for _, c := range []struct {
+		name  string
+		check func(t testing.TB)
+		want  string // a part of the failure, or ""
+	}{
+		{"a wait", func(t testing.TB) { tasktest.AssertWait(t, policy, 1, time.Minute, 90*time.Second) }, ""},
+		{"a wait that may be longer", func(t testing.TB) { tasktest.AssertWait(t, policy, 2, time.Minute, 89*time.Second) }, "1m0s to 1m30s"},
+		{"a wait that may be shorter", func(t testing.TB) { tasktest.AssertWait(t, policy, 2, 61*time.Second, time.Hour) }, "1m0s to 1m30s"},
+		{"the last attempt", func(t testing.TB) { tasktest.AssertWait(t, policy, 3, 0, time.Hour) }, "allows 3 attempts"},
+		{"attempt 0", func(t testing.TB) { tasktest.AssertWait(t, policy, 0, 0, time.Hour) }, "attempt 0"},
+		{"all", func(t testing.TB) { tasktest.AssertTotal(t, policy, 2*time.Minute, 3*time.Minute) }, ""},
+		{"all, longer", func(t testing.TB) { tasktest.AssertTotal(t, policy, 2*time.Minute, 179*time.Second) }, "2m0s to 3m0s"},
+		{"all, shorter", func(t testing.TB) { tasktest.AssertTotal(t, policy, 121*time.Second, 3*time.Minute) }, "2m0s to 3m0s"},
+		{"no end", func(t testing.TB) { tasktest.AssertTotal(t, policy.WithMaxAttempts(0), 0, time.Hour) }, "more than 100000 times"},
+		{"an invalid policy", func(t testing.TB) { tasktest.AssertTotal(t, backoff.ParseDeferred("delay x"), 0, time.Hour) }, "delay"},
+		{"an invalid policy's wait", func(t testing.TB) { tasktest.AssertWait(t, backoff.ParseDeferred("delay x"), 1, 0, time.Hour) }, "delay"},
+	} {
+		if text := failing(t, c.check); !strings.Contains(text, c.want) || c.want == "" && text != "" {
+			t.Errorf("%s: %q, want %q in it", c.name, text, c.want)
+		}
+	}
+}

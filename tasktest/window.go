@@ -1,0 +1,57 @@
+package tasktest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/ops"
+)
+
+// AssertWait fails the test unless a task waits from min to max after the failure of an
+// attempt, counted from 1, whatever jitter is drawn.
+func AssertWait(t testing.TB, p backoff.Policy, attempt int, min, max time.Duration) {
+	t.Helper()
+	if !valid(t, p) {
+		return
+	}
+	if most := p.MaxAttempts(); attempt < 1 || most > 0 && attempt >= most {
+		t.Errorf("tasktest: no task waits after attempt %d under the policy %q, which allows %d attempts", attempt, p, most)
+		return
+	}
+	delay, jitter := p.Wait(int64(attempt))
+	if delay < min || delay+jitter > max {
+		t.Errorf("tasktest: after attempt %d a task waits from %v to %v under the policy %q, want from %v to %v", attempt, delay, delay+jitter, p, min, max)
+	}
+}
+
+// AssertTotal fails the test unless the last attempt of a task whose attempts all fail
+// begins from min to max after the first one fails, whatever jitter is drawn. Handlers
+// take no time in it. A policy without a limit fails the test.
+func AssertTotal(t testing.TB, p backoff.Policy, min, max time.Duration) {
+	t.Helper()
+	if !valid(t, p) {
+		return
+	}
+	s, err := ops.Preview(p, maxRetries)
+	switch {
+	case err != nil:
+		t.Errorf("tasktest: %v", err)
+	case s.Fewest == 0:
+		t.Errorf("tasktest: a task is retried more than %d times under the policy %q, want an end after %v to %v", maxRetries, p, min, max)
+	case s.Earliest < min || s.Latest > max:
+		t.Errorf("tasktest: the last attempt of a task comes %v to %v after the first under the policy %q, want from %v to %v", s.Earliest, s.Latest, p, min, max)
+	}
+}
+
+// maxRetries is how many retries AssertTotal looks at.
+const maxRetries = 100_000
+
+func valid(t testing.TB, p backoff.Policy) bool {
+	t.Helper()
+	if err := p.Err(); err != nil {
+		t.Errorf("tasktest: the policy is invalid: %v", err)
+		return false
+	}
+	return true
+}
