@@ -30,6 +30,7 @@ func TestManyTasksAreCopied(t *testing.T) {
 		{"by lib/pq", "postgres", false, false, []string{"copy"}},
 		{"by lib/pq as behind a pooler", "postgres", true, false, []string{"copy"}},
 		{"by pgx", "pgx", false, false, []string{"insert", "insert"}},
+		{"by a pool of pgx", testdb.PgxPool, false, false, []string{"copy"}},
 		{"without a right to the sequence", "postgres", false, true, []string{"insert", "insert"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -50,11 +50,11 @@ func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts *EnqueueOpt
 	return firstID(k.EnqueueMany(ctx, q, []A{args}, opts))
 }
 
-// EnqueueTx stores a task inside tx, the caller's *sqlx.Tx or *sql.Tx, and
-// returns the task's id. The task will run if tx commits, and does not exist
-// otherwise. Workers find it at their next poll after the commit. The worker of
-// this process finds it at once if the caller then calls [Queue.Wake]. Errors
-// are as for [Kind.Enqueue].
+// EnqueueTx stores a task inside tx, the caller's transaction ([Tx]), and returns
+// the task's id. The task will run if tx commits, and does not exist otherwise.
+// Workers find it at their next poll after the commit. The worker of this process
+// finds it at once if the caller then calls [Queue.Wake]. Errors are as for
+// [Kind.Enqueue].
 func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts *EnqueueOptions) (int64, error) {
 	return firstID(k.EnqueueManyTx(ctx, q, tx, []A{args}, opts))
 }
@@ -70,8 +70,8 @@ func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts *Enqu
 // EnqueueManyTx is like [Kind.EnqueueMany] but stores the tasks inside tx, as
 // [Kind.EnqueueTx] does.
 func (k Kind[A]) EnqueueManyTx(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]int64, error) {
-	if tx == nil {
-		return nil, invalid("the transaction is nil")
+	if err := checkTx(tx); err != nil {
+		return nil, err
 	}
 	return k.enqueue(ctx, q, tx, args, opts)
 }
@@ -120,8 +120,8 @@ func (q *Queue) EnqueueMany(ctx context.Context, params ...EnqueueParams) ([]int
 // EnqueueManyTx is like [Queue.EnqueueMany] but stores the tasks inside tx, as
 // [Kind.EnqueueTx] does.
 func (q *Queue) EnqueueManyTx(ctx context.Context, tx Tx, params ...EnqueueParams) ([]int64, error) {
-	if tx == nil {
-		return nil, invalid("the transaction is nil")
+	if err := checkTx(tx); err != nil {
+		return nil, err
 	}
 	return q.enqueue(ctx, tx, len(params), func(i int) EnqueueParams { return params[i] })
 }

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
@@ -27,12 +25,12 @@ func TestSilentNetwork(t *testing.T) {
 				dsn := testdb.DSN(t, engine)
 				proxy, through := testdb.Through(t, engine, dsn)
 				open := func(dsn string) *falldue.Queue {
-					db, err := sqlx.Open(driver, dsn)
+					db, err := testdb.OpenDSN(driver, dsn)
 					if err != nil {
 						t.Fatal(err)
 					}
 					t.Cleanup(func() { _ = db.Close() })
-					db.SetMaxIdleConns(10)
+					testdb.KeepIdle(db, 10)
 					q, err := falldue.New(db, falldue.Config{Lease: time.Second, ShutdownTimeout: time.Second, DoneRetention: time.Hour})
 					if err != nil {
 						t.Fatal(err)

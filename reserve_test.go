@@ -57,7 +57,10 @@ func eachLimitedPool(t *testing.T, size int, f func(t *testing.T, engine string,
 				dsn := testdb.DSN(t, engine)
 				open := func(size int) process {
 					var log lockedBuilder
-					db := sqlx.MustOpen(driver, dsn)
+					db, err := testdb.OpenDSN(driver, dsn)
+					if err != nil {
+						t.Fatal(err)
+					}
 					t.Cleanup(func() { _ = db.Close() })
 					q, err := falldue.New(db, falldue.Config{
 						Lease: reserveLease, DoneRetention: time.Hour, Concurrency: 4, PollInterval: 50 * time.Millisecond,

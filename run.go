@@ -118,8 +118,8 @@ func (r *taskRun) finish(err error, took time.Duration) (store.Settlement, bool)
 
 // DoneTx settles the task as done inside the handler's transaction.
 func (r *taskRun) DoneTx(ctx context.Context, tx Tx) error {
-	if tx == nil {
-		return invalid("the transaction is nil")
+	if err := checkTx(tx); err != nil {
+		return err
 	}
 	if !r.lease.settling() { // from here on the task may be settled
 		return ErrLeaseLost

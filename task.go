@@ -28,7 +28,7 @@ var errNoRun = invalid("a Task that no worker runs; tasktest.NewTask makes one f
 
 func (t *Task[A]) setCalls(c taskCalls) { t.run = c }
 
-// DoneTx marks the task done inside tx, a *sqlx.Tx or *sql.Tx on the queue's
+// DoneTx marks the task done inside tx, a transaction ([Tx]) on the queue's
 // database. What the handler writes in tx and the end of the task commit
 // together or not at all, so that these writes happen exactly once.
 //

@@ -3,11 +3,42 @@ package falldue
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+
+	"github.com/falldue/falldue/internal/store"
 )
 
-// Tx is a transaction in which a task is enqueued or settled: a *sqlx.Tx or a
-// *sql.Tx.
+// Tx is a transaction in which a task is enqueued or settled. These are:
+//
+//   - *sql.Tx, *sqlx.Tx, and every other type with their methods ExecContext and
+//     QueryContext, such as the transactions of ent;
+//   - every type with the methods of [RowsTx], such as what package pgxqueue makes of
+//     a pgx.Tx.
+//
+// Any other transaction gives an error that wraps [ErrInvalid].
 type Tx interface {
+	// ExecContext runs a statement that returns no rows.
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// RowsTx is a [Tx] of a library that is not built on database/sql. An adapter with
+// these two methods makes a transaction of such a library a RowsTx.
+type RowsTx interface {
+	Tx
+	// QueryRows runs a query and calls row with the values of each row. Whole numbers
+	// are int64 or decimal text, texts are string or []byte, and NULL is nil. The
+	// values need to be valid only until row returns. After an error of row, QueryRows
+	// ends the query and returns that error.
+	QueryRows(ctx context.Context, query string, args []any, row func(values []driver.Value) error) error
+}
+
+// checkTx returns an error if nothing can be enqueued or settled in tx.
+func checkTx(tx Tx) error {
+	if tx == nil {
+		return invalid("the transaction is nil")
+	}
+	if !store.IsTx(tx) {
+		return invalid("a transaction of type %T; allowed are those of database/sql and sqlx, other types with their methods ExecContext and QueryContext, and types with the methods of RowsTx", tx)
+	}
+	return nil
 }

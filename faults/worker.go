@@ -13,6 +13,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
 )
 
 // Role is the configuration of a process of a run.
@@ -54,12 +55,12 @@ const openTime = time.Minute
 func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	db, err := sqlx.Open(r.Driver, r.DSN)
+	db, err := testdb.OpenDSN(r.Driver, r.DSN)
 	if err != nil {
 		return nil, nil, err
 	}
 	db.SetMaxOpenConns(r.Connections)
-	db.SetMaxIdleConns(r.Connections)
+	testdb.KeepIdle(db, r.Connections)
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil)).With("process", r.Name)
 	for {
 		q, err := falldue.New(db, falldue.Config{

@@ -65,7 +65,7 @@ func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
 			case sent || try > 1 && try > open:
 				return err
 			case try == 1:
-				open = s.db.Stats().OpenConnections + 1 // the pool has already discarded this one
+				open = s.pool().OpenConnections + 1 // the pool has already discarded this one
 			}
 		}
 	})
@@ -119,7 +119,7 @@ func (s *Store) conn(dc any) (_ *conn, known bool) {
 	defer s.mu.Unlock()
 	c := s.conns[dc]
 	if c == nil {
-		if len(s.conns) >= max(maxConns, 2*s.db.Stats().OpenConnections) {
+		if len(s.conns) >= max(maxConns, 2*s.pool().OpenConnections) {
 			clear(s.conns)
 		}
 		c = s.newConn(dc)

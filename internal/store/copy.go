@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
@@ -14,8 +15,8 @@ import (
 // of its own, and returns their ids in the order of entries. Unless it reports that
 // it sent the commit, it stored nothing, and the caller inserts the rows instead.
 //
-// It needs a driver whose statements take the lines of a COPY, as lib/pq's do. pgx
-// has a method of its connections for that, whose types only its importers can name.
+// It needs a driver that streams the lines of a COPY, as lib/pq and package pgxdb do. pgx's
+// own driver of database/sql has no method for that whose types others can name.
 // It also needs the right to use the sequence of the ids, which an INSERT does not.
 func (s *Store) copyIn(ctx context.Context, entries []Entry) (ids []int64, sent bool, err error) {
 	taken := make(chan []int64, 1) // the ids, when the commit is next
@@ -65,37 +66,73 @@ func (s *Store) newIDs(ctx context.Context, c *conn, n int) (ids []int64, now in
 
 // stream sends entries in the format of COPY, many at a time.
 func (s *Store) stream(ctx context.Context, c *conn, entries []Entry, ids []int64, now int64) (err error) {
-	plain := allPlain(entries)
-	text := s.stmt(stmtKey{name: "copy", plain: plain}, func() statements.Stmt { return statements.Copy(s.server, s.tables, plain) }).SQL
+	lines := copyLines{entries: entries, plain: allPlain(entries), ids: ids, now: now}
+	text := s.stmt(stmtKey{name: "copy", plain: lines.plain}, func() statements.Stmt { return statements.Copy(s.server, s.tables, lines.plain) }).SQL
+	if reader, ok := c.driver.(copyReader); ok {
+		return reader.CopyFrom(ctx, text, &lines)
+	}
 	stmt, err := c.prepareByName(ctx, text)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stmt.Close()) }() // waits until the server has read all
-	in, ok := stmt.(copier)
+	in, ok := stmt.(copyWriter)
 	if !ok {
 		return fmt.Errorf("%T cannot send the rows of a COPY", stmt)
 	}
-	var lines []byte
-	for i := range entries {
-		lines = statements.AppendCopy(lines, &entries[i], plain, ids[i], now)
-		if len(lines) < copyChunk && i < len(entries)-1 {
-			lines = append(lines, '\n')
-			continue
-		}
-		if _, err := in.CopyData(ctx, string(lines)); err != nil {
+	for chunk := lines.next(); len(chunk) > 0; chunk = lines.next() {
+		if _, err := in.CopyData(ctx, string(chunk[:len(chunk)-1])); err != nil {
 			return err
 		}
-		lines = lines[:0]
 	}
 	return nil
 }
 
-// copier is a prepared COPY of a driver, such as lib/pq's.
-type copier interface {
+// copyReader is a driver's connection that runs a COPY of the lines that it reads, such
+// as that of package pgxdb.
+type copyReader interface {
+	CopyFrom(ctx context.Context, text string, lines io.Reader) error
+}
+
+// copyWriter is a prepared COPY of a driver, such as lib/pq's.
+type copyWriter interface {
 	// CopyData sends lines, and adds the end of the last line.
 	CopyData(ctx context.Context, lines string) (driver.Result, error)
 }
 
+// copyLines makes the lines of a COPY. It is an [io.Reader] of them.
+type copyLines struct {
+	entries []Entry // those whose lines are not made
+	plain   bool
+	ids     []int64 // of these entries
+	now     int64
+
+	chunk  []byte
+	unread []byte // the end of the chunk
+}
+
 // copyChunk is the number of bytes after which lines are sent.
 const copyChunk = 32 << 10
+
+// next returns the next lines, about copyChunk bytes, or none at the end. They are valid
+// until the next call.
+func (l *copyLines) next() []byte {
+	l.chunk = l.chunk[:0]
+	for len(l.entries) > 0 && len(l.chunk) < copyChunk {
+		l.chunk = append(statements.AppendCopy(l.chunk, &l.entries[0], l.plain, l.ids[0], l.now), '\n')
+		l.entries, l.ids = l.entries[1:], l.ids[1:]
+	}
+	return l.chunk
+}
+
+// Read implements [io.Reader].
+func (l *copyLines) Read(into []byte) (n int, err error) {
+	if len(l.unread) == 0 {
+		if l.unread = l.next(); len(l.unread) == 0 {
+			return 0, io.EOF
+		}
+	}
+	n = copy(into, l.unread)
+	l.unread = l.unread[n:]
+	return n, nil
+}

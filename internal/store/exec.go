@@ -37,24 +37,6 @@ type runner interface {
 	exec(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) (sql.Result, error)
 }
 
-// Tx is a caller's transaction.
-type Tx interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-// unprepared runs statements in a caller's transaction.
-type unprepared struct{ Tx }
-
-func (u unprepared) query(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error {
-	result, err := u.QueryContext(ctx, stmt.SQL, stmt.Bind(values, rows)...)
-	return eachSQL(result, err, f)
-}
-
-func (u unprepared) exec(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) (sql.Result, error) {
-	return u.ExecContext(ctx, stmt.SQL, stmt.Bind(values, rows)...)
-}
-
 // int64s returns the integers in the first column of a result.
 func int64s(ctx context.Context, x runner, stmt statements.Stmt, values statements.Values, rows []statements.Row) (list []int64, err error) {
 	err = x.query(ctx, stmt, values, rows, func(r row) error {

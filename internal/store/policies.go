@@ -44,12 +44,6 @@ func (s *Store) PutPolicies(ctx context.Context, tx Tx, texts map[string]string)
 	return false, s.explain(s.put(ctx, unprepared{tx}, texts))
 }
 
-// busy reports whether all connections that the pool may open are in use.
-func (s *Store) busy() bool {
-	pool := s.db.Stats()
-	return pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections
-}
-
 // putAlone stores the policies that are not stored on a connection of the pool.
 func (s *Store) putAlone(ctx context.Context, texts map[string]string) error {
 	texts, err := s.MissingPolicies(ctx, texts)

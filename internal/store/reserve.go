@@ -43,7 +43,7 @@ const (
 // pool without a limit, for a pool of one connection, which is needed for all else, and
 // where the database has one writer at a time, since writers wait for each other there.
 func (s *Store) Reserve() (release func()) {
-	if s.server.Caps.SingleWriter || s.db.Stats().MaxOpenConnections < 2 {
+	if s.server.Caps.SingleWriter || s.pool().MaxOpenConnections < 2 {
 		return func() {}
 	}
 	reserves.mu.Lock()
@@ -176,6 +176,29 @@ func (r *reserve) giveBack(c *sql.Conn, lost error) {
 		_ = c.Close()
 		r.miss()
 	}
+}
+
+// pool returns the state of the pool. A driver may have a pool of its own below that of
+// database/sql, which others use too.
+func (s *Store) pool() sql.DBStats {
+	stats := s.db.Stats()
+	if below, ok := s.db.Driver().(interface{ Stats() sql.DBStats }); ok {
+		own := below.Stats()
+		stats.OpenConnections = own.OpenConnections
+		if stats.MaxOpenConnections == 0 {
+			stats.MaxOpenConnections = own.MaxOpenConnections
+		}
+		if own.InUse >= own.MaxOpenConnections {
+			stats.InUse = stats.MaxOpenConnections
+		}
+	}
+	return stats
+}
+
+// busy reports whether all connections that the pool may open are in use.
+func (s *Store) busy() bool {
+	pool := s.pool()
+	return pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections
 }
 
 // urgentKey is the key of a context whose statements may use the reserve at once.

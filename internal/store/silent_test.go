@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
 )
@@ -25,12 +23,12 @@ func eachNetworked(t *testing.T, f func(t *testing.T, s *Store, proxy *testdb.Pr
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				proxy, dsn := testdb.Through(t, engine, testdb.DSN(t, engine))
-				db, err := sqlx.Open(name, dsn)
+				db, err := testdb.OpenDSN(name, dsn)
 				if err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = db.Close() })
-				db.SetMaxIdleConns(20)
+				testdb.KeepIdle(db, 20)
 				f(t, migrated(t, db), proxy)
 			})
 		}
@@ -92,7 +90,9 @@ const soon = 20 * time.Second
 func TestSilentConnectionEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	eachNetworked(t, func(t *testing.T, s *Store, proxy *testdb.Proxy) {
-		s.db.SetMaxIdleConns(1)             // so that no other connection is silent
+		testdb.KeepIdle(s.db, 1) // so that no other connection is silent
+		s.discardIdle()
+		warm(t, s, 1) // pgx tests a connection when it is used for the second time
 		long := strings.Repeat("x", 16<<20) // more than the buffers of the connection hold
 		for name, do := range map[string]func(context.Context) error{
 			"read": func(ctx context.Context) error { _, err := s.Counts(ctx); return err },

@@ -4,7 +4,7 @@
 //
 // The file exec.go runs the statements, and begins with a table of the ways to do so.
 // The other files have one subject each: enqueue, copy, claim, slots, settle, sweep,
-// pick, clean, inspect, policies, reserve.
+// pick, clean, inspect, policies, reserve, tx.
 package store
 
 import (

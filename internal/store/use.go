@@ -73,11 +73,19 @@ func (u *use) end() (closed bool) {
 }
 
 // close closes the driver's connection while it is in use. The drivers that need this
-// allow it. It may block, if the connection is blocked in a write.
+// allow it, or have a method Abort for it, since Close gives the connection back to a
+// pool of theirs. It may block, if the connection is blocked in a write.
 func (u *use) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if c, ok := u.driver.(driver.Conn); ok && !u.closed {
+	if u.closed {
+		return
+	}
+	switch c := u.driver.(type) {
+	case interface{ Abort() }:
+		u.closed = true
+		go c.Abort()
+	case driver.Conn:
 		u.closed = true
 		go func() { _ = c.Close() }()
 	}
@@ -130,6 +138,9 @@ func (s *Store) discardIdle() {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
 	var all sync.WaitGroup
+	if below, ok := s.db.Driver().(interface{ DiscardIdle(ctx context.Context) }); ok {
+		all.Go(func() { below.DiscardIdle(ctx) })
+	}
 	for range s.db.Stats().Idle {
 		all.Go(func() {
 			c, err := s.db.Conn(ctx) // others may take it first

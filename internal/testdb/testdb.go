@@ -53,7 +53,7 @@ const (
 
 // drivers lists the drivers of each engine, the default one first.
 var drivers = map[string][]string{
-	Postgres: {"postgres", "pgx"},
+	Postgres: {"postgres", "pgx", PgxPool},
 	MySQL:    {"mysql"},
 	MariaDB:  {"mysql"},
 	SQLite:   {"sqlite"},
@@ -103,13 +103,13 @@ func Open(t testing.TB, engine string) *sqlx.DB {
 }
 
 // OpenDriver is [Open] with the named driver. postgres also has "pgx", the
-// database/sql driver of pgx.
+// database/sql driver of pgx, and [PgxPool].
 func OpenDriver(t testing.TB, engine, driver string) *sqlx.DB {
 	t.Helper()
 	if !slices.Contains(drivers[engine], driver) {
 		t.Fatalf("testdb: no driver %q for %q; its drivers are %v", driver, engine, drivers[engine])
 	}
-	db, err := sqlx.Open(driver, DSN(t, engine))
+	db, err := OpenDSN(driver, DSN(t, engine))
 	if err != nil {
 		t.Fatalf("testdb: open %s with %s: %v", engine, driver, err)
 	}
@@ -125,7 +125,7 @@ func OpenDriver(t testing.TB, engine, driver string) *sqlx.DB {
 		maxConns = 4
 	}
 	db.SetMaxOpenConns(maxConns)
-	db.SetMaxIdleConns(maxConns)
+	KeepIdle(db, maxConns)
 	return db
 }
 

@@ -119,9 +119,9 @@ func runs(t *testing.T, db *sqlx.DB, text string) (found bool) {
 	return found
 }
 
-func TestPostgresOpensByBothDrivers(t *testing.T) {
+func TestPostgresOpensByEachDriver(t *testing.T) {
 	t.Parallel()
-	for _, driver := range []string{"postgres", "pgx"} {
+	for _, driver := range testdb.Drivers(testdb.Postgres) {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
 			db := testdb.OpenDriver(t, testdb.Postgres, driver)

@@ -1,0 +1,78 @@
+// Package pgxdb makes a database of database/sql whose connections are those of a
+// pgxpool.Pool. Each use takes a connection from the pool and gives it back, so that
+// falldue and the application share the pool as equals.
+//
+// stdlib.OpenDBFromPool of pgx does that too, but its driver forgets a connection when
+// it gives it back, and has no COPY. Here a connection of the pool is the same
+// connection of the driver each time, so that its statements stay prepared.
+package pgxdb
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Open returns a database on a pool. To close it does not close the pool.
+func Open(pool *pgxpool.Pool) *sql.DB {
+	db := sql.OpenDB(NewConnector(pool))
+	db.SetMaxOpenConns(int(pool.Config().MaxConns))
+	db.SetMaxIdleConns(0) // the pool keeps them
+	return db
+}
+
+// Connector takes connections from a pool.
+type Connector struct{ pool *pgxpool.Pool }
+
+// NewConnector returns a connector on a pool.
+func NewConnector(pool *pgxpool.Pool) *Connector { return &Connector{pool} }
+
+// Connect takes a connection from the pool.
+func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
+	held, err := c.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	const key = "github.com/falldue/falldue"
+	known := held.Conn().PgConn().CustomData()
+	dc, ok := known[key].(*conn)
+	if !ok {
+		dc = &conn{pgx: held.Conn()}
+		known[key] = dc
+	}
+	dc.held, dc.keep = held, false
+	return dc, nil
+}
+
+// Driver returns the driver of this pool alone.
+func (c *Connector) Driver() driver.Driver { return poolDriver{c.pool} }
+
+// poolDriver is the driver of a pool.
+type poolDriver struct{ pool *pgxpool.Pool }
+
+// Open implements [driver.Driver].
+func (poolDriver) Open(string) (driver.Conn, error) {
+	return nil, errors.New("pgxdb: connections come from the pool, not from a DSN")
+}
+
+// DiscardIdle closes the connections that nobody uses, without asking them for an answer,
+// as an Acquire does with those that have been idle for a second.
+func (d poolDriver) DiscardIdle(ctx context.Context) {
+	for _, held := range d.pool.AcquireAllIdle(ctx) {
+		discard(held.Conn())
+		held.Release()
+	}
+}
+
+// Stats returns the state of the pool, of which database/sql sees only what it uses
+// itself.
+func (d poolDriver) Stats() sql.DBStats {
+	s := d.pool.Stat()
+	return sql.DBStats{
+		MaxOpenConnections: int(s.MaxConns()), OpenConnections: int(s.TotalConns()),
+		InUse: int(s.AcquiredConns() + s.ConstructingConns()),
+	}
+}

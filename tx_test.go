@@ -1,0 +1,36 @@
+package falldue_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// execOnly is a transaction that cannot query.
+type execOnly struct{}
+
+func (execOnly) ExecContext(context.Context, string, ...any) (sql.Result, error) { return nil, nil }
+
+// TestTransactionsThatCannotQueryAreRefused: the error names the type and what is allowed.
+func TestTransactionsThatCannotQueryAreRefused(t *testing.T) {
+	t.Parallel()
+	q, err := falldue.New(testdb.Open(t, testdb.SQLite), falldue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := falldue.NewKind[int]("k", falldue.KindConfig{})
+	for want, tx := range map[string]falldue.Tx{"the transaction is nil": nil, "a transaction of type falldue_test.execOnly; allowed are": execOnly{}} {
+		_, one := kind.EnqueueTx(t.Context(), q, tx, 1, nil)
+		_, many := q.EnqueueManyTx(t.Context(), tx, kind.Params(1, nil))
+		for _, err := range []error{one, many} {
+			if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), want) {
+				t.Errorf("got error %v, want %s", err, want)
+			}
+		}
+	}
+}
