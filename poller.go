@@ -28,6 +28,7 @@ type poller struct {
 	woken          chan struct{} // signalled when a task may have fallen due
 	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
 	sweepRequested atomic.Bool   // a task may wait that this worker does not know of
+	lastClaim      atomic.Int64  // when a claim last returned a task, in nanoseconds since 1970
 	nextRequest    time.Time     // before this time no request is followed; only loop uses it
 }
 
@@ -70,13 +71,19 @@ func newPoller(cfg pollerConfig, sweeper *sweeper) *poller {
 }
 
 // hint records that a lane has a task that falls due after wait, and wakes the
-// poller.
-func (p *poller) hint(at store.Lane, wait time.Duration) {
+// poller. It reports whether the worker handles such tasks.
+func (p *poller) hint(at store.Lane, wait time.Duration) bool {
 	if p.handlers[at.Kind] == nil {
-		return
+		return false
 	}
 	p.lanes.hint(at, time.Now().Add(wait))
 	signal(p.woken)
+	return true
+}
+
+// claimedAt returns when a claim last returned a task, or a time long ago.
+func (p *poller) claimedAt() time.Time {
+	return time.Unix(0, p.lastClaim.Load())
 }
 
 // sweepNow makes the poller look for tasks that it does not know of: at once, or
@@ -314,6 +321,9 @@ func (p *poller) send(ctx context.Context, limit time.Duration, room int, claim 
 	p.budget.claiming(room)
 	claims, err = claim(ctx)
 	p.budget.claimed(len(claims), room)
+	if len(claims) > 0 {
+		p.lastClaim.Store(time.Now().UnixNano())
+	}
 	return claims, ctx.Err() != nil, err
 }
 

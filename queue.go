@@ -185,8 +185,7 @@ func (q *Queue) preflight(ctx context.Context, handlers map[string]*handler) err
 	return nil
 }
 
-// Wake makes the worker of this process look for tasks at once instead of at its
-// next poll. Call it after the commit of a transaction in which tasks were
+// Wake makes the worker of this process look for tasks at once. Call it after the commit of a transaction in which tasks were
 // enqueued. Enqueue without a transaction notifies the worker by itself. Wake does
 // nothing if Run is not running.
 func (q *Queue) Wake() {

@@ -12,11 +12,20 @@ import (
 type signals map[string]*poller
 
 // hint notifies the poller of a queue of a task in a lane that falls due after
-// wait.
-func (s signals) hint(queue string, at store.Lane, wait time.Duration) {
-	if p := s[queue]; p != nil {
-		p.hint(at, wait)
+// wait. It reports whether there is one that runs such tasks.
+func (s signals) hint(queue string, at store.Lane, wait time.Duration) bool {
+	p := s[queue]
+	return p != nil && p.hint(at, wait)
+}
+
+// sweptAt returns when the last sweep of any poller ended, or the zero time.
+func (s signals) sweptAt() (last time.Time) {
+	for _, p := range s {
+		if at := p.sweeper.endedAt(); at.After(last) {
+			last = at
+		}
 	}
+	return last
 }
 
 // noticed makes the pollers of the queues that a notice names sweep, or all pollers

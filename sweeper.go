@@ -69,6 +69,13 @@ func (s *sweeper) next() time.Time {
 	return s.at
 }
 
+// endedAt returns when the last turn ended, or the zero time.
+func (s *sweeper) endedAt() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
 // isLate reports, once in each interval, whether a turn runs that takes longer than
 // that. What a poll would find is not found meanwhile.
 func (s *sweeper) isLate() bool {

@@ -66,8 +66,11 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		overdueFinder: newOverdueFinder(s, handlers), events: events,
 		handled: func(queue, kind string) bool { return w.pollers[queue] != nil && handlers[kind] != nil },
 	})
-	if cfg.Listen != nil {
+	switch {
+	case cfg.Listen != nil:
 		w.roles = append(w.roles, &listener{listen: cfg.Listen, channel: s.Channel(), wake: w.pollers.noticed, events: events})
+	case caps.AscendingIDs:
+		w.roles = append(w.roles, &prober{pollInterval: cfg.PollInterval, newestID: s.NewestID, newTasks: s.NewTasks, pollers: w.pollers})
 	}
 	return w
 }

@@ -82,7 +82,7 @@ var measures = []measure{
 	{name: "enqueue_16", unit: "tasks/s", run: enqueueOnes(16), about: "16 clients do the same"},
 	{
 		name: "pickup_p50_ms", unit: "ms", settings: settings{notify: true}, run: pickup(false),
-		about: "the median time from the commit of a task in another process to the start of its handler in an idle worker (falldue: with Config.Listen; falldue-default polls once a second); pickup_p99_ms is the 99th percentile",
+		about: "the median time from the commit of a task in another process to the start of its handler in an idle worker (falldue: with Config.Listen; falldue-default probes); pickup_p99_ms is the 99th percentile",
 	},
 	{name: "pickup_local_p50_ms", unit: "ms", run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
 	{

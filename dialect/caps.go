@@ -43,6 +43,8 @@ type Caps struct {
 	// IDStep is the distance between two automatic ids of one INSERT. It is 0
 	// with InsertReturning, which returns the ids.
 	IDStep int64
+	// AscendingIDs: a task has a greater automatic id than those stored before it.
+	AscendingIDs bool
 	// UpdateReturning: UPDATE … RETURNING and DELETE … RETURNING.
 	UpdateReturning bool
 	// WritableCTE: UPDATE … RETURNING inside WITH, and before it AS MATERIALIZED.

@@ -18,23 +18,24 @@ const mysqlBegin = "set transaction isolation level read committed; start transa
 var engines = []Server{
 	{Dialect: postgres{}, Caps: Caps{
 		LockRows: true, SkipLocked: true, Begin: "begin isolation level read committed", Locks: AdvisoryLocks, CancelledCommitSucceeds: true,
-		InsertReturning: true, UpdateReturning: true, WritableCTE: true, Lateral: true, RowAddress: "ctid", Upsert: OnConflict, Copy: true, Notify: true,
+		InsertReturning: true, AscendingIDs: true, UpdateReturning: true, WritableCTE: true, Lateral: true, RowAddress: "ctid", Upsert: OnConflict, Copy: true, Notify: true,
 		Rows: Arrays, TypedParameters: true, LaneExpression: true, ValueStatistics: true, KeepsPlans: true,
 		Schemas: true, ReservedPrefix: "pg_", Migrations: "postgres",
 	}},
 	{Dialect: mysql{MySQL}, Caps: Caps{
-		LockRows: true, SkipLocked: true, Begin: mysqlBegin, Locks: NamedLocks, IDStep: 1, Upsert: OnDuplicateKey,
+		LockRows: true, SkipLocked: true, Begin: mysqlBegin, Locks: NamedLocks, IDStep: 1, AscendingIDs: true, Upsert: OnDuplicateKey,
 		Rows: Unions, NarrowUnions: true, LooseScan: true, PadsText: true, Migrations: "mysql",
 	}},
 	{Dialect: mysql{MariaDB}, Caps: Caps{
-		LockRows: true, SkipLocked: true, Begin: mysqlBegin, Locks: NamedLocks, InsertReturning: true, Upsert: OnDuplicateKey,
+		LockRows: true, SkipLocked: true, Begin: mysqlBegin, Locks: NamedLocks, InsertReturning: true, AscendingIDs: true, Upsert: OnDuplicateKey,
 		Rows: Unions, NarrowUnions: true, UnionValues: true, LooseScan: true, PadsText: true, CachesStatistics: true, Migrations: "mysql",
 	}},
 	{Dialect: sqlite{}, Caps: Caps{
-		SingleWriter: true, Begin: "begin immediate", Embedded: true, Locks: NoLocks, InsertReturning: true, UpdateReturning: true, Upsert: OnConflict,
+		SingleWriter: true, Begin: "begin immediate", Embedded: true, Locks: NoLocks, InsertReturning: true, AscendingIDs: true, UpdateReturning: true, Upsert: OnConflict,
 		Rows: ValueLists, DynamicTypes: true, ReservedPrefix: "sqlite_", AmbiguousMissingTable: true, Migrations: "sqlite",
 	}},
-	// TiDB parses SKIP LOCKED and then locks nothing. Its GROUP BY does not jump,
+	// TiDB parses SKIP LOCKED and then locks nothing. Each of its servers has a range of
+	// ids of its own. Its GROUP BY does not jump,
 	// but a recursion that could is not possible: it has no ORDER BY there.
 	{Dialect: mysql{TiDB}, Caps: Caps{
 		LockRows: true, Begin: mysqlBegin, Locks: NamedLocks, IDStep: 1, Upsert: OnDuplicateKey,

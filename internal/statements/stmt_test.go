@@ -67,6 +67,8 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"attempts":          statements.Attempts(s, tables),
 		"count":             statements.CountTasks(s, tables),
 		"retry":             statements.Retry(s, tables, false),
+		"newest_id":         statements.NewestID(s, tables),
+		"new_tasks":         statements.NewTasks(s, tables),
 		"next_queue":        statements.NextQueue(s, tables),
 		"count_since":       statements.CountSince(s, tables),
 		"cancel":            statements.Cancel(s, tables),

@@ -1,0 +1,41 @@
+package statements
+
+import "github.com/falldue/falldue/dialect"
+
+// A worker that is idle finds the tasks of other processes by their ids, which are
+// greater than those of earlier tasks: a statement that finds nothing is one look-up in
+// the primary key. A task that is committed after one with a greater id may be missed,
+// and is found by the next sweep.
+
+// NewTask is a task that has been stored lately.
+type NewTask struct {
+	ID    int64
+	Queue string
+	Head
+}
+
+// NewTaskColumns are the columns of a result of [NewTasks].
+var NewTaskColumns = join(
+	Columns[NewTask]{
+		col("id", Int, func(n *NewTask) any { return &n.ID }),
+		col("queue", Text, func(n *NewTask) any { return &n.Queue }),
+	},
+	within(HeadColumns, func(n *NewTask) *Head { return &n.Head }))
+
+// NewestID selects the greatest id of a task. It returns no row if there is no task.
+func NewestID(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+select id from {tasks}
+order by id desc limit 1`)
+}
+
+// NewTasks selects up to :limit tasks in the order of their ids, from the one after the
+// id :after on, and returns them as [NewTaskColumns].
+func NewTasks(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("new", NewTaskColumns.list("", map[string]string{"anchor": "updated_at", "now": "{now}"}))
+	return b.stmt(`
+select {new} from {tasks}
+where id > :after
+order by id limit :limit`)
+}

@@ -1,0 +1,153 @@
+package falldue
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// prober is the role that finds the tasks of other processes soon after their commit, by
+// their ids, which ascend. It probes often while such tasks come, and seldom when none
+// have come for long. What it misses, because a task was committed after one with a
+// greater id, a sweep finds. A worker that listens has no prober.
+type prober struct {
+	pollInterval time.Duration
+	newestID     func(context.Context) (int64, error)
+	newTasks     func(ctx context.Context, after int64, limit int) ([]store.NewTask, error)
+	pollers      signals
+
+	marks   []mark         // the greatest ids of late, the oldest first; none before the first probe
+	seen    map[int64]bool // tasks with greater ids than the first mark
+	arrival time.Time      // when a probe last found a task that its pollers did not know
+}
+
+// mark is the greatest id that was known at some time.
+type mark struct {
+	at time.Time
+	id int64
+}
+
+const (
+	// minProbePause is the shortest pause between two probes.
+	minProbePause = 12 * time.Millisecond
+	// quietShare is how much longer than the pause the time must be since tasks of
+	// another process came, so that the pauses grow with it.
+	quietShare = 40
+	// probesPerPoll limits the pauses to this part of the poll interval.
+	probesPerPoll = 3
+	// probeShare limits probes to a twentieth of the time.
+	probeShare = 20
+	// asleepAfter is how long after the last task, of whatever process, a worker leaves
+	// the search to the sweeps.
+	asleepAfter = 10 * time.Minute
+	// lookBack is how much later than a task with a greater id a task may be committed
+	// and be found nevertheless.
+	lookBack = 100 * time.Millisecond
+	// probePage is the greatest number of tasks that one statement reads, and
+	// maxProbePages how many pages a probe reads before it leaves the rest to a sweep.
+	probePage, maxProbePages = 100, 5
+)
+
+// work probes until ctx ends.
+func (p *prober) work(ctx context.Context) {
+	p.arrival = time.Now()
+	var cost time.Duration
+	for failures := 0; p.wait(ctx, probeShare*cost) == nil; {
+		if time.Since(p.lastTask()) > asleepAfter {
+			p.marks = nil
+			continue
+		}
+		start := time.Now()
+		if err := p.probe(ctx); err != nil { // the sweeps report it
+			_ = pause(ctx, errorPause(failures))
+			failures++
+			continue
+		}
+		failures, cost = 0, time.Since(start)
+	}
+}
+
+// wait waits until the next probe, at least for a time.
+func (p *prober) wait(ctx context.Context, least time.Duration) error {
+	longest := p.pollInterval / probesPerPoll
+	length := min(max(time.Since(p.arrival)/quietShare, minProbePause), longest)
+	if err := pause(ctx, max(length, least)); err != nil || length < longest {
+		return err
+	}
+	if since := time.Since(p.pollers.sweptAt()); since < longest/2 {
+		return pause(ctx, longest-since) // that sweep found what a probe would
+	}
+	return nil
+}
+
+// lastTask returns when a poller last claimed a task, or a probe last found one.
+func (p *prober) lastTask() time.Time {
+	last := p.arrival
+	for _, poller := range p.pollers {
+		if at := poller.claimedAt(); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// probe notifies the pollers of the tasks that have come since the last probe.
+func (p *prober) probe(ctx context.Context) error {
+	ctx, cancel := statementContext(ctx, statementTimeout)
+	defer cancel()
+	if p.marks == nil {
+		return p.begin(ctx)
+	}
+	for len(p.marks) > 1 && time.Since(p.marks[1].at) > lookBack {
+		p.marks = p.marks[1:]
+	}
+	first, last := p.marks[0].id, p.marks[len(p.marks)-1].id
+	maps.DeleteFunc(p.seen, func(id int64, _ bool) bool { return id <= first })
+	at := time.Now()
+	for range maxProbePages {
+		tasks, err := p.newTasks(ctx, first, probePage)
+		if err != nil {
+			return err
+		}
+		p.found(tasks)
+		if len(tasks) > 0 {
+			first = tasks[len(tasks)-1].ID
+		}
+		if last = max(last, first); len(tasks) < probePage {
+			p.marks = append(p.marks, mark{at, last})
+			return nil
+		}
+	}
+	p.arrival = at
+	return p.begin(ctx)
+}
+
+// begin makes the next probe look for tasks that come from now on, and leaves those that
+// are there to a sweep.
+func (p *prober) begin(ctx context.Context) error {
+	at := time.Now()
+	newest, err := p.newestID(ctx)
+	if err == nil {
+		p.marks, p.seen = []mark{{at, newest}}, map[int64]bool{}
+		p.pollers.sweepNow()
+	}
+	return err
+}
+
+// found notifies the pollers of tasks that no probe has found before, and that nobody
+// has claimed yet.
+func (p *prober) found(tasks []store.NewTask) {
+	for _, t := range tasks {
+		waits := t.State == statements.StateOpen || t.State == statements.StateSnoozed
+		if p.seen[t.ID] || !waits || t.Attempts > 0 {
+			continue
+		}
+		p.seen[t.ID] = true
+		if p.pollers.hint(t.Queue, t.Lane, store.Duration(t.Anchor-t.Now)) {
+			p.arrival = time.Now()
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// storedTasks are tasks that other processes store, as a prober sees them.
+type storedTasks struct {
+	mu     sync.Mutex
+	ids    []int64
+	err    error
+	probes []time.Time
+	pages  int
+}
+
+func (s *storedTasks) newest(context.Context) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Max(append([]int64{0}, s.ids...)), s.err
+}
+
+func (s *storedTasks) after(_ context.Context, after int64, limit int) (list []store.NewTask, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.probes); n == 0 || s.probes[n-1] != time.Now() {
+		s.probes = append(s.probes, time.Now())
+	}
+	s.pages++
+	slices.Sort(s.ids)
+	for _, id := range s.ids {
+		if id > after && len(list) < limit {
+			list = append(list, store.NewTask{ID: id, Queue: "default", Head: statements.Head{Lane: store.Lane{State: statements.StateOpen, Kind: "k", Priority: int(id % 1000)}}})
+		}
+	}
+	return list, s.err
+}
+
+// set changes the tasks while a prober runs.
+func (s *storedTasks) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// count returns how many probes there were, and the time between the last two.
+func (s *storedTasks) count() (n int, pause time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n = len(s.probes); n > 1 {
+		pause = s.probes[n-1].Sub(s.probes[n-2])
+	}
+	return n, pause
+}
+
+func (s *storedTasks) add(ids ...int64) { s.set(func() { s.ids = append(s.ids, ids...) }) }
+
+// proberOf returns a prober of a worker that does not run, and its poller.
+func proberOf(s *storedTasks) (*prober, *poller) {
+	p := newPoller(pollerConfig{
+		queue: "default", budget: newBudget(1, 0), events: events{slog.New(slog.DiscardHandler)}, handlers: map[string]*handler{"k": {}},
+		gates: gates{handledKinds{"k": {rule: newRule(backoff.Zizq())}}}, classify: func(error) dialect.Class { return dialect.Other },
+	}, &sweeper{every: time.Second})
+	return &prober{pollInterval: time.Second, newestID: s.newest, newTasks: s.after, pollers: signals{"default": p}}, p
+}
+
+// TestProbesFollowActivity: a prober probes every 12 milliseconds while tasks come, four
+// times a second together with the sweeps when none come, and not at all after ten
+// minutes, until a task runs again.
+func TestProbesFollowActivity(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s storedTasks
+		p, poller := proberOf(&s)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go p.work(ctx)
+		probes := func(d time.Duration) int {
+			before, _ := s.count()
+			for end := time.Now().Add(d); time.Now().Before(end); {
+				time.Sleep(time.Second)
+				poller.sweeper.mu.Lock()
+				poller.sweeper.last = time.Now() // a sweep each second
+				poller.sweeper.mu.Unlock()
+			}
+			synctest.Wait()
+			after, _ := s.count()
+			return after - before
+		}
+		probes(20 * time.Second)
+		if n := probes(time.Minute); n < 120 || n > 180 {
+			t.Errorf("an idle worker probes %d times a minute", n)
+		}
+		for id := range int64(100) {
+			s.add(id + 1)
+			stored := time.Now()
+			time.Sleep(75 * time.Millisecond)
+			if id == 0 {
+				time.Sleep(time.Second / 3) // the prober was idle
+			}
+			synctest.Wait()
+			if due := poller.lanes.due(time.Now(), 1000); len(due) != int(id)+1 {
+				t.Fatalf("%v after task %d was stored %d lanes are known", time.Since(stored), id, len(due))
+			}
+		}
+		if _, pause := s.count(); pause > 15*time.Millisecond {
+			t.Errorf("while tasks come there are %v between two probes", pause)
+		}
+		probes(asleepAfter + 10*time.Second)
+		if n := probes(time.Hour); n > 0 {
+			t.Errorf("a worker that has had no task for ten minutes probes %d times an hour", n)
+		}
+		poller.lastClaim.Store(time.Now().UnixNano()) // a sweep found a task
+		if n := probes(time.Minute); n < 120 {
+			t.Errorf("after a task the worker probes %d times a minute", n)
+		}
+	})
+}
+
+// TestProberFindsLateCommits, of tasks with smaller ids than those that it has found.
+func TestProberFindsLateCommits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := storedTasks{ids: []int64{1, 2, 3}}
+		p, poller := proberOf(&s)
+		go p.work(t.Context())
+		time.Sleep(time.Minute)
+		s.add(5)
+		time.Sleep(time.Second / 2) // the prober was idle
+		for id := int64(10); id < 500; id += 10 {
+			s.add(id)
+			time.Sleep(lookBack - 30*time.Millisecond)
+			s.add(id - 1)
+			time.Sleep(20 * time.Millisecond)
+			synctest.Wait()
+			if n := len(poller.lanes.due(time.Now(), 1000)); n != int(id)/10*2+1 {
+				t.Fatalf("after the commits of tasks %d and %d, %d lanes are known", id, id-1, n)
+			}
+		}
+	})
+}
+
+// TestProberLeavesManyTasksToSweeps, and goes on after them and after errors.
+func TestProberLeavesManyTasksToSweeps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s storedTasks
+		p, poller := proberOf(&s)
+		go p.work(t.Context())
+		time.Sleep(time.Minute)
+		s.set(func() {
+			for id := range int64(100_000) {
+				s.ids = append(s.ids, id+1)
+			}
+			s.pages = 0
+		})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		s.set(func() {
+			if !poller.sweepRequested.Load() || s.pages > 200 {
+				t.Errorf("a sweep is requested: %v; %d pages were read", poller.sweepRequested.Load(), s.pages)
+			}
+		})
+		s.set(func() { s.err, s.pages = errors.New("the database is away"), 0 })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		s.set(func() {
+			if s.pages > 30 {
+				t.Errorf("while the database is away it is asked %d times a minute", s.pages)
+			}
+		})
+		s.set(func() { s.err, s.ids = nil, append(s.ids, 100_777) })
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if due := poller.lanes.due(time.Now(), 1000); !slices.ContainsFunc(due, func(at store.Lane) bool { return at.Priority == 777 }) {
+			t.Error("a task that was stored meanwhile is not found")
+		}
+	})
+}
+
+// TestWorkerStartsTasksOfOthersBeforeThePoll: on each engine whose ids ascend, a worker
+// whose polls are half an hour apart starts a task of another process.
+func TestWorkerStartsTasksOfOthersBeforeThePoll(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		dsn := testdb.DSN(t, engine)
+		open := func() *Queue {
+			db, err := testdb.OpenDSN(testdb.Drivers(engine)[0], dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			q, err := New(db, Config{PollInterval: 30 * time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return q
+		}
+		worker, other := open(), open()
+		if err := worker.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !worker.store.Server().Caps.AscendingIDs {
+			t.Skip("its ids do not ascend")
+		}
+		k := NewKind[int]("probed", KindConfig{})
+		ran := make(chan int, 3)
+		Handle(worker, k, func(_ context.Context, t Task[int]) error {
+			ran <- t.Args
+			return nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- worker.Run(ctx) }()
+		for i := range 3 {
+			if _, err := k.Enqueue(t.Context(), other, i, nil); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-ran:
+			case <-time.After(time.Minute):
+				t.Fatalf("task %d of another process has not started within a minute", i)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
