@@ -9,16 +9,13 @@ import (
 	"time"
 )
 
-// ErrTransactionPooling is wrapped by the errors of [Probe] and [PoolTransactions]
-// for a driver that cannot work behind a pooler in transaction mode as it is set.
-// Such a pooler gives each transaction any session that is free, which may lack what
-// the driver prepared, or have what another process prepared. It wraps
-// [ErrUnsupported].
-var ErrTransactionPooling = fmt.Errorf("%w: a pooler gives each transaction another session (transaction mode)", ErrUnsupported)
-
-// errSeveralSteps says what to change about a driver behind a pooler.
-var errSeveralSteps = fmt.Errorf("%w, and the driver sends a statement and its arguments in several steps, which may reach several sessions; "+
-	"add binary_parameters=yes to the DSN of lib/pq, or default_query_exec_mode=exec to that of pgx", ErrTransactionPooling)
+// ErrTransactionPooling is wrapped by the errors of [Probe] and [PoolTransactions], and
+// by those of statements, for a driver that cannot work behind a pooler in transaction
+// mode as it is set. Such a pooler gives each transaction any session that is free,
+// which may lack what the driver prepared, or have what another process prepared. It
+// wraps [ErrUnsupported].
+var ErrTransactionPooling = fmt.Errorf("%w: a pooler gives each transaction another session (transaction mode), and the driver sends a statement and its arguments in several steps; "+
+	"add binary_parameters=yes to the DSN of lib/pq, or default_query_exec_mode=exec to that of pgx, and set Config.TransactionPooling if New does not find the pooler", ErrUnsupported)
 
 // PoolTransactions returns s as it is behind a pooler in transaction mode, with
 // [Caps].TransactionPooling. [Probe] calls it when it finds such a pooler. Its error
@@ -44,11 +41,11 @@ func sendsInOneStep(ctx context.Context, db Queryer) error {
 	err := db.QueryRowContext(ctx, "select 'now'::timestamptz = transaction_timestamp() and $1::boolean", true).Scan(&inOne)
 	switch {
 	case err != nil && (postgres{}).Classify(err) == PreparedStatementMissing:
-		return fmt.Errorf("%w (%w)", errSeveralSteps, err)
+		return fmt.Errorf("%w (%w)", ErrTransactionPooling, err)
 	case err != nil:
 		return fmt.Errorf("dialect: ask through the pooler: %w", withoutDSN(err))
 	case !inOne:
-		return errSeveralSteps
+		return ErrTransactionPooling
 	}
 	return nil
 }

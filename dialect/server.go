@@ -38,7 +38,7 @@ func Probe(ctx context.Context, db Queryer) (Server, error) {
 	var text string
 	if err := db.QueryRowContext(ctx, "select version()").Scan(&text); err != nil {
 		if (postgres{}).Classify(err) == PreparedStatementMissing {
-			return Server{}, fmt.Errorf("%w (%w)", errSeveralSteps, err)
+			return Server{}, fmt.Errorf("%w (%w)", ErrTransactionPooling, err)
 		}
 		// Only SQLite has no version(). On other engines this query fails, too.
 		if liteErr := db.QueryRowContext(ctx, "select sqlite_version()").Scan(&text); liteErr != nil {

@@ -15,6 +15,8 @@ package store
 // bad. lib/pq does so even if the statement was sent and only the answer was lost. A
 // task would be stored twice, or a claim made that no worker knows of.
 //
+// Behind a pooler in transaction mode nothing is prepared ([pooled]).
+//
 // write wraps once and inTx, and Retry wraps read: they run again what contention
 // undid. Where the database has one writer at a time, write queues up the writers of
 // this process.

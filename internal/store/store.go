@@ -161,7 +161,7 @@ func (s *Store) explain(err error) error {
 	case class == dialect.UndefinedTable, s.server.Caps.AmbiguousMissingTable && class == dialect.Other && !s.hasTables():
 		return fmt.Errorf("%w (%w)", ErrNotMigrated, err)
 	case class == dialect.PreparedStatementMissing:
-		return fmt.Errorf("%w; set Config.TransactionPooling (%w)", dialect.ErrTransactionPooling, err)
+		return fmt.Errorf("%w (%w)", dialect.ErrTransactionPooling, err)
 	}
 	return err
 }
