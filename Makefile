@@ -70,8 +70,8 @@ fuzz: ## run each fuzzer for FUZZTIME (30s)
 	done
 
 .PHONY: faults
-faults: ## inject faults on ENGINE for MINUTES (1), from SEED; docs/guarantees.md
-	go -C faults run ./run $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(MINUTES),-minutes $(MINUTES)) $(if $(FAULTS),-faults '$(FAULTS)')
+faults: ## inject faults on ENGINE for MINUTES (1), from SEED, with POOLER=1 through PgBouncer; docs/guarantees.md
+	go -C faults run ./run $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(MINUTES),-minutes $(MINUTES)) $(if $(FAULTS),-faults '$(FAULTS)') $(if $(POOLER),-pooler)
 
 .PHONY: tidb
 tidb: ## run tests and faults on TiDB, whose server it builds first: takes minutes, and 4 GB of caches

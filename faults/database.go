@@ -32,12 +32,13 @@ type database struct {
 	own     *server                                    // nil if another process runs the server
 	cluster *cluster                                   // the run's own, or nil
 	standby *server                                    // of own, or nil
+	pooler  *server                                    // in front of own, or nil
 }
 
 // openDatabase creates a database on a server: on the one that the environment
 // names, or else on one that it starts for the run alone, or else, if the engine's
 // programs are missing, on one that testdb finds.
-func openDatabase(ctx context.Context, program, engine, folder string) (*database, error) {
+func openDatabase(ctx context.Context, program, engine, folder string, pooled bool) (*database, error) {
 	d := &database{engine: engine}
 	if engine == testdb.SQLite {
 		d.dsn = "file:" + filepath.Join(folder, "falldue.db") +
@@ -60,7 +61,12 @@ func openDatabase(ctx context.Context, program, engine, folder string) (*databas
 		case err == nil:
 			d.own, dsn = own, own.dsn
 			d.restart = d.restartOwn
-			if err := d.addStandby(ctx); err != nil {
+			if pooled {
+				err = d.withoutStandby(ctx)
+			} else {
+				err = d.addStandby(ctx)
+			}
+			if err != nil {
 				d.close(ctx)
 				return nil, err
 			}
@@ -89,7 +95,14 @@ func openDatabase(ctx context.Context, program, engine, folder string) (*databas
 		}
 	}
 	d.dsn, err = changed(engine, dsn, d.addresses, d.name, nil)
-	return d, err
+	if err == nil && pooled {
+		err = d.startPooler(ctx)
+	}
+	if err != nil {
+		d.close(ctx)
+		return nil, err
+	}
+	return d, nil
 }
 
 // restartOwn ends the run's own server and starts it again. It ends the server by
@@ -170,6 +183,9 @@ func (d *database) close(ctx context.Context) {
 	case d.cluster != nil:
 		d.cluster.close()
 	case d.own != nil:
+		if d.pooler != nil {
+			d.pooler.end(d.pooler.quit)
+		}
 		if d.standby != nil {
 			d.standby.end(d.standby.quit)
 		}
@@ -208,14 +224,18 @@ func (d *database) address(dice *rand.Rand) string {
 	if d.addresses != "" {
 		return d.addresses
 	}
+	dsn := d.dsn
+	if d.pooler != nil {
+		dsn = d.pooler.dsn
+	}
 	if d.engine == testdb.Postgres {
-		u, err := url.Parse(d.dsn)
+		u, err := url.Parse(dsn)
 		if err != nil {
 			return ""
 		}
 		return u.Host
 	}
-	cfg, err := mysql.ParseDSN(d.dsn)
+	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		return ""
 	}

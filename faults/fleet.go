@@ -58,7 +58,7 @@ func (f *fleet) fill(s *slot) error {
 	r := Role{
 		Name: fmt.Sprintf("%s.%d", s.name, s.generation), Folder: f.folder, Seed: s.dice.Uint64(),
 		Handlers: 16, Connections: []int{1, 2, 4, 12}[s.dice.IntN(4)], Lease: lease, Longest: lease * 3 / 2,
-		ClockJumps: s.clockJumps,
+		ClockJumps: s.clockJumps, Pooled: f.db.pooler != nil,
 		Policy:     policies[s.dice.IntN(len(policies))],
 		Batch:      10, Pause: 20 * time.Millisecond,
 	}
@@ -98,9 +98,12 @@ func (f *fleet) reach(s *slot) (driver, dsn string, err error) {
 	if f.db.engine == testdb.SQLite {
 		return driver, f.db.dsn, nil
 	}
-	isolations := []string{"read uncommitted", "read committed", "repeatable read", "serializable"}
 	isolation := isolations[s.dice.IntN(len(isolations))]
 	hurried := s.dice.IntN(4) == 0
+	if f.db.pooler != nil {
+		dsn, err = f.throughPooler(s, driver, isolation)
+		return driver, dsn, err
+	}
 	settings := map[string]string{}
 	switch f.db.engine {
 	case testdb.Postgres:

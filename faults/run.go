@@ -26,6 +26,9 @@ type Options struct {
 	// Seed is the seed of everything random. Two runs with one seed still
 	// differ in their timing.
 	Seed uint64
+	// Pooler makes the processes connect through a PgBouncer in transaction mode, in
+	// front of a PostgreSQL without a standby.
+	Pooler bool
 	// Duration is how long faults happen. After it, workers run the rest of the
 	// tasks without faults.
 	Duration time.Duration
@@ -95,7 +98,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 			r.say("%v", err)
 		}
 	}
-	if r.db, err = openDatabase(ctx, r.Program, r.Engine, data); err != nil {
+	if r.db, err = openDatabase(ctx, r.Program, r.Engine, data, r.Pooler); err != nil {
 		small.close()
 		return err
 	}
@@ -113,7 +116,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	if _, err := r.admin.ExecContext(ctx, createEffects); err != nil {
 		return err
 	}
-	if r.faults, err = r.choose(slices.Concat(processFaults, networkFaults, serverFaults, diskFaults, nodeFaults, sqlFaults)); err != nil {
+	if r.faults, err = r.choose(slices.Concat(processFaults, networkFaults, serverFaults, poolerFaults, diskFaults, nodeFaults, sqlFaults)); err != nil {
 		return err
 	}
 	r.fleet, err = newFleet(r.Program, r.Folder, r.Seed, r.db)

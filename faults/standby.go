@@ -28,6 +28,12 @@ func (s *server) postgres(port string) {
 	s.dsn = fmt.Sprintf("postgres://postgres@127.0.0.1:%s/postgres?sslmode=disable", port)
 }
 
+// withoutStandby makes the server acknowledge a commit by itself.
+func (d *database) withoutStandby(ctx context.Context) error {
+	d.own.Launch = append(d.own.Launch, "-c", "synchronous_standby_names=")
+	return d.own.restart(ctx, d.own.quit)
+}
+
 // addStandby starts a standby of PostgreSQL, which can be promoted.
 func (d *database) addStandby(ctx context.Context) error {
 	if d.engine != testdb.Postgres {

@@ -27,6 +27,8 @@ type Role struct {
 	Seed   uint64
 	// ClockJumps makes the process's time of day jump back and forth.
 	ClockJumps bool
+	// Pooled says that the process connects through a pooler in transaction mode.
+	Pooled bool
 
 	// Handlers is how many handlers a worker runs at the same time, Connections
 	// how many connections the process has.
@@ -65,7 +67,7 @@ func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
 	for {
 		q, err := falldue.New(db, falldue.Config{
 			Name: r.Name, Concurrency: r.Handlers, Lease: r.Lease, Logger: log,
-			DoneRetention: 24 * time.Hour, PollInterval: 100 * time.Millisecond,
+			DoneRetention: 24 * time.Hour, PollInterval: 100 * time.Millisecond, TransactionPooling: r.Pooled,
 		})
 		if err == nil {
 			return db, q, nil

@@ -2,7 +2,7 @@
 // real database, injects faults from a seed, and checks at the end what became of the
 // tasks.
 //
-//	run [-engine postgres,mysql,mariadb,sqlite,galera] [-seed N] [-minutes M] [-faults NAMES]
+//	run [-engine postgres,mysql,mariadb,sqlite,galera] [-seed N] [-minutes M] [-faults NAMES] [-pooler]
 //
 // Its last line for each engine is the verdict. The exit status is 0 if nothing is
 // wrong on any engine. The folder with the histories stays if something is.
@@ -54,6 +54,7 @@ func run(ctx context.Context) (ok bool, err error) {
 	seed := flag.Uint64("seed", rand.Uint64(), "what all that is random comes from")
 	minutes := flag.Float64("minutes", 1, "how long faults happen on each engine")
 	only := flag.String("faults", "", "the faults to do, separated by commas; all by default")
+	pooler := flag.Bool("pooler", false, "whether processes connect to PostgreSQL through a PgBouncer in transaction mode")
 	flag.Parse()
 	names, err := testdb.ParseEngines(*engines)
 	if err != nil {
@@ -68,7 +69,7 @@ func run(ctx context.Context) (ok bool, err error) {
 	for _, engine := range names {
 		o := faults.Options{
 			Engine: engine, Seed: *seed, Duration: time.Duration(*minutes * float64(time.Minute)),
-			Program: program, Log: os.Stdout,
+			Program: program, Log: os.Stdout, Pooler: *pooler,
 		}
 		if *only != "" {
 			o.Only = strings.Split(*only, ",")
