@@ -31,11 +31,15 @@ func TestManyTasksAreCopied(t *testing.T) {
 		{"by lib/pq as behind a pooler", "postgres", true, false, []string{"copy"}},
 		{"by pgx", "pgx", false, false, []string{"insert", "insert"}},
 		{"by a pool of pgx", testdb.PgxPool, false, false, []string{"copy"}},
+		{"by a pool of pgx as behind a pooler", testdb.PgxPool, true, false, []string{"copy"}},
 		{"without a right to the sequence", "postgres", false, true, []string{"insert", "insert"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			db := sqlx.MustOpen(test.driver, testdb.DSN(t, testdb.Postgres)+inOneStep[test.driver])
+			db, err := testdb.OpenDSN(test.driver, testdb.DSN(t, testdb.Postgres)+"&"+testdb.InOneStep[test.driver])
+			if err != nil {
+				t.Fatal(err)
+			}
 			t.Cleanup(func() { _ = db.Close() })
 			q, err := falldue.New(db, falldue.Config{Notify: true, TransactionPooling: test.pooled})
 			if err != nil {

@@ -18,17 +18,20 @@ import (
 // DoneTx is written once.
 func TestPoolerIsKilled(t *testing.T) {
 	t.Parallel()
-	for driver, setting := range inOneStep {
+	for driver, setting := range testdb.InOneStep {
 		dsn := testdb.DSN(t, testdb.Postgres)
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
 			pooler := testdb.StartPgBouncer(t, "transaction")
-			direct := sqlx.MustOpen(driver, dsn)
+			direct := sqlx.MustOpen("postgres", dsn)
 			defer func() { _ = direct.Close() }()
 			direct.MustExec("create table effects (task bigint not null)")
 			kind := falldue.NewKind[int]("k", falldue.KindConfig{Policy: backoff.Constant(10 * time.Millisecond)})
 			open := func() (*sqlx.DB, *falldue.Queue) {
-				db := sqlx.MustOpen(driver, pooler.Through(dsn)+setting)
+				db, err := testdb.OpenDSN(driver, pooler.Through(dsn)+"&"+setting)
+				if err != nil {
+					t.Fatal(err)
+				}
 				t.Cleanup(func() { _ = db.Close() })
 				db.SetMaxOpenConns(8)
 				q, err := falldue.New(db, falldue.Config{Lease: 2 * time.Second, PollInterval: 20 * time.Millisecond, DoneRetention: time.Hour})

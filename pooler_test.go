@@ -14,13 +14,6 @@ import (
 	"github.com/falldue/falldue/queuetest"
 )
 
-// inOneStep has the setting of each driver that makes it send a statement and its
-// arguments in one step, as a pooler in transaction mode needs it.
-var inOneStep = map[string]string{
-	"postgres": "&binary_parameters=yes",
-	"pgx":      "&default_query_exec_mode=exec",
-}
-
 // TestPgBouncer runs the suite through PgBouncer in transaction mode, and its cases about
 // transactions in session mode, which differs little from no pooler.
 func TestPgBouncer(t *testing.T) {
@@ -29,8 +22,9 @@ func TestPgBouncer(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			pooler := testdb.StartPgBouncer(t, mode)
-			for driver, setting := range inOneStep {
+			for driver, setting := range testdb.InOneStep {
 				only := ""
+				setting = "&" + setting
 				if mode == "session" {
 					setting, only = "", "transaction"
 				}
@@ -38,7 +32,7 @@ func TestPgBouncer(t *testing.T) {
 					queuetest.TestQueue(t, queuetest.Harness{
 						Only: only,
 						DSN:  func(t *testing.T) string { return pooler.Through(testdb.DSN(t, testdb.Postgres)) + setting },
-						Open: func(dsn string) (*sqlx.DB, error) { return sqlx.Open(driver, dsn) },
+						Open: func(dsn string) (*sqlx.DB, error) { return testdb.OpenDSN(driver, dsn) },
 					})
 				})
 			}

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
@@ -18,15 +16,18 @@ import (
 // in the life of tasks.
 func TestOthersDefineOperatorsAndFunctions(t *testing.T) {
 	t.Parallel()
-	for driver, setting := range inOneStep {
+	for driver, setting := range testdb.InOneStep {
 		t.Run(driver, func(t *testing.T) { checkTraps(t, driver, "", false) })
-		t.Run(driver+" as behind a pooler", func(t *testing.T) { checkTraps(t, driver, setting, true) })
+		t.Run(driver+" as behind a pooler", func(t *testing.T) { checkTraps(t, driver, "&"+setting, true) })
 	}
 }
 
 func checkTraps(t *testing.T, driver, setting string, pooled bool) {
 	t.Parallel()
-	db := sqlx.MustOpen(driver, testdb.DSN(t, testdb.Postgres)+setting)
+	db, err := testdb.OpenDSN(driver, testdb.DSN(t, testdb.Postgres)+setting)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = db.Close() })
 	testdb.SetTraps(t, db, `version( concat( max( min( count( pg_backend_pid( pg_postmaster_start_time( date_part( unnest( power( floor(
 				pg_try_advisory_lock( pg_advisory_lock( pg_advisory_unlock( pg_try_advisory_xact_lock( generate_series( nextval( pg_get_serial_sequence(

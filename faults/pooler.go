@@ -26,12 +26,6 @@ var poolerFaults = []fault{
 // isolations are the default isolation levels that sessions of processes have.
 var isolations = []string{"read uncommitted", "read committed", "repeatable read", "serializable"}
 
-// inOneStep has the setting of each driver that a pooler in transaction mode needs.
-var inOneStep = map[string][2]string{
-	"postgres": {"binary_parameters", "yes"},
-	"pgx":      {"default_query_exec_mode", "exec"},
-}
-
 // startPooler starts a PgBouncer in transaction mode in front of the run's own server.
 // It has a database for each default isolation level of the sessions behind it.
 func (d *database) startPooler(ctx context.Context) error {
@@ -76,6 +70,6 @@ func isolationName(isolation string) string { return strings.ReplaceAll(isolatio
 
 // throughPooler returns the DSN of a process that connects through the pooler.
 func (f *fleet) throughPooler(s *slot, driver, isolation string) (string, error) {
-	setting := inOneStep[driver]
-	return changed(f.db.engine, f.db.dsn, s.link.address(), isolationName(isolation), map[string]string{setting[0]: setting[1]})
+	name, value, _ := strings.Cut(testdb.InOneStep[driver], "=")
+	return changed(f.db.engine, f.db.dsn, s.link.address(), isolationName(isolation), map[string]string{name: value})
 }

@@ -14,6 +14,14 @@ import (
 	"time"
 )
 
+// InOneStep has the setting in the DSN of each driver that makes it send a statement and
+// its arguments in one step, as a pooler in transaction mode needs it.
+var InOneStep = map[string]string{
+	"postgres": "binary_parameters=yes",
+	"pgx":      "default_query_exec_mode=exec",
+	PgxPool:    "default_query_exec_mode=exec",
+}
+
 // PgBouncer is a pooler in front of the PostgreSQL of this run.
 type PgBouncer struct {
 	address  string
