@@ -59,8 +59,8 @@ func (f *fleet) fill(s *slot) error {
 		Name: fmt.Sprintf("%s.%d", s.name, s.generation), Folder: f.folder, Seed: s.dice.Uint64(),
 		Handlers: 16, Connections: []int{1, 2, 4, 12}[s.dice.IntN(4)], Lease: lease, Longest: lease * 3 / 2,
 		ClockJumps: s.clockJumps, Pooled: f.db.pooler != nil,
-		Policy:     policies[s.dice.IntN(len(policies))],
-		Batch:      10, Pause: 20 * time.Millisecond,
+		Policy: policies[s.dice.IntN(len(policies))],
+		Batch:  10, Pause: 20 * time.Millisecond,
 	}
 	if f.db.engine == testdb.TiDB {
 		r.Pause *= 5 // the storage of the TiDB of the tests is slow
