@@ -10,7 +10,7 @@ RELEASES ?=
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # What make matrix runs: all tests that depend on the server's release.
-MATRIX = . ./backoff ./dialect ./internal/statements ./internal/store ./migrations ./pgnotify ./sqlgen
+MATRIX = . ./backoff ./dialect ./internal/statements ./internal/store ./migrations ./pgnotify ./pgxqueue ./sqlgen
 
 # Modules other than the library's. The library does not depend on what only they need.
 MODULES = faults bench cmd/falldue

@@ -136,7 +136,8 @@ func TestImportsGoOneWay(t *testing.T) {
 
 // The modules that the packages of the library link into a program. Drivers are up to
 // the program, except that errors of MySQL are recognised by its driver's type. The
-// command line, SQLite, pgx and modules for tests must not be among them.
+// command line, SQLite and modules for tests must not be among them, and pgx only where
+// its users import it.
 var (
 	linkedByDialect    = []string{"filippo.io/edwards25519", "github.com/go-sql-driver/mysql"}
 	linkedByMigrations = append([]string{
@@ -144,6 +145,8 @@ var (
 		"go.uber.org/multierr", "golang.org/x/sync",
 	}, linkedByDialect...)
 	linkedByRoot = append([]string{"github.com/jmoiron/sqlx"}, linkedByMigrations...)
+
+	linkedByPgx = append([]string{"github.com/jackc/pgx/v5", "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", "github.com/jackc/puddle/v2", "golang.org/x/text"}, linkedByRoot...)
 
 	linked = map[string][]string{
 		"dialect":    linkedByDialect,
@@ -155,6 +158,7 @@ var (
 		"tasktest":   linkedByRoot,
 		"ops":        linkedByRoot,
 		"pgnotify":   {"github.com/lib/pq"},
+		"pgxqueue":   linkedByPgx,
 	}
 )
 

@@ -131,18 +131,18 @@ func (c *conn) IsValid() bool {
 // Close gives the connection back to the pool, which discards one that is closed.
 func (c *conn) Close() error {
 	if !c.keep {
-		discard(c.pgx)
+		HangUp(c.pgx)
 	}
 	c.held.Release()
 	return nil
 }
 
-// discard closes a connection without waiting for the server, even if pgx has begun to
-// close it and waits. The place in the pool is free then.
-func discard(c *pgx.Conn) {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = c.Close(now)
+// HangUp closes a connection without waiting for the server. After an error pgx may have
+// begun to close it, and would wait up to 15 seconds. A pool counts it until it is closed.
+func HangUp(c *pgx.Conn) {
+	brief, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.Close(brief)
 	_ = c.PgConn().Conn().Close()
 }
 

@@ -62,7 +62,7 @@ func (poolDriver) Open(string) (driver.Conn, error) {
 // as an Acquire does with those that have been idle for a second.
 func (d poolDriver) DiscardIdle(ctx context.Context) {
 	for _, held := range d.pool.AcquireAllIdle(ctx) {
-		discard(held.Conn())
+		HangUp(held.Conn())
 		held.Release()
 	}
 }

@@ -34,11 +34,17 @@ func (r *rows) Next(into []driver.Value) error {
 		}
 		return io.EOF
 	}
-	fields := r.FieldDescriptions()
-	for i, raw := range r.RawValues() {
-		into[i] = value(fields[i].DataTypeOID, fields[i].Format, raw)
-	}
+	appendValues(into[:0], r.Rows)
 	return nil
+}
+
+// appendValues appends the values of the row that was read last.
+func appendValues(list []driver.Value, from pgx.Rows) []driver.Value {
+	fields := from.FieldDescriptions()
+	for i, raw := range from.RawValues() {
+		list = append(list, value(fields[i].DataTypeOID, fields[i].Format, raw))
+	}
+	return list
 }
 
 // value returns a value as package driver allows it.

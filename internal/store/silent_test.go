@@ -92,7 +92,7 @@ func TestSilentConnectionEndsWithTheContext(t *testing.T) {
 	eachNetworked(t, func(t *testing.T, s *Store, proxy *testdb.Proxy) {
 		testdb.KeepIdle(s.db, 1) // so that no other connection is silent
 		s.discardIdle()
-		warm(t, s, 1) // pgx tests a connection when it is used for the second time
+		warm(t, s, 1)                       // pgx tests a connection when it is used for the second time
 		long := strings.Repeat("x", 16<<20) // more than the buffers of the connection hold
 		for name, do := range map[string]func(context.Context) error{
 			"read": func(ctx context.Context) error { _, err := s.Counts(ctx); return err },

@@ -1,0 +1,66 @@
+// Package pgxqueue makes a queue on a pool of pgx, for programs that use pgx without
+// database/sql:
+//
+//	q, err := pgxqueue.New(pool, falldue.Config{})
+//
+// [Tx] lets tasks be enqueued and settled in a transaction of pgx:
+//
+//	_, err := SendInvoice.EnqueueTx(ctx, q, pgxqueue.Tx(tx), args, nil)
+//
+// Workers of such queues start a task as soon as its transaction commits, in whichever
+// process that is, without any setting.
+package pgxqueue
+
+import (
+	"database/sql"
+	"runtime"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/pgxdb"
+)
+
+// New returns a queue on a pool. It is like [falldue.New], except that
+// Config.Notify is always set, and that Config.Listen defaults to a function that
+// listens by a connection with the settings of the pool. Do not close the pool while
+// [falldue.Queue.Run] is running.
+//
+// The queue takes a connection from the pool for each statement or transaction and
+// gives it back, as the application does. A worker keeps one connection of a pool that
+// may have two or more for leases and settles, and the one that listens is not among
+// those that the pool counts. So a worker on a pool of four (the default of pgxpool on
+// small machines) leaves three to its handlers and to all else.
+//
+// Behind a pooler in transaction mode set Config.Listen to a function that reaches the
+// server itself, such as that of [pgnotify.DSN].
+//
+// [pgnotify.DSN]: https://pkg.go.dev/github.com/falldue/falldue/pgnotify#DSN
+func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {
+	if pool == nil {
+		return falldue.New(nil, cfg) // the error says so
+	}
+	cfg.Notify = true
+	if cfg.Listen == nil {
+		cfg.Listen = listener{pool.Config(), defaultPings}.listen
+	}
+	db := pgxdb.Open(pool)
+	q, err := falldue.New(sqlx.NewDb(db, "pgx"), cfg)
+	if err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	runtime.AddCleanup(q, func(db *sql.DB) { _ = db.Close() }, db) // it has a goroutine
+	return q, nil
+}
+
+// Tx returns a transaction of pgx in the form in which falldue takes it. The queue's
+// tables must be in the database of tx, which may be of any pool or connection.
+func Tx(tx pgx.Tx) falldue.Tx {
+	if tx == nil {
+		return nil // which falldue refuses
+	}
+	return pgxdb.Tx{Tx: tx}
+}
