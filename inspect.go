@@ -55,8 +55,8 @@ func (q *Queue) Tasks(ctx context.Context, f TaskFilter) ([]TaskInfo, error) {
 // TasksTx is like [Queue.Tasks] inside tx, the caller's transaction: it lists the tasks
 // that tx sees, with those that it has enqueued.
 func (q *Queue) TasksTx(ctx context.Context, tx Tx, f TaskFilter) ([]TaskInfo, error) {
-	if tx == nil {
-		return nil, invalid("the transaction is nil")
+	if err := checkTx(tx); err != nil {
+		return nil, err
 	}
 	return f.list(func(f store.Filter) ([]store.Task, error) { return q.store.TasksTx(ctx, tx, f) })
 }

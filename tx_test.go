@@ -27,7 +27,8 @@ func TestTransactionsThatCannotQueryAreRefused(t *testing.T) {
 	for want, tx := range map[string]falldue.Tx{"the transaction is nil": nil, "a transaction of type falldue_test.execOnly; allowed are": execOnly{}} {
 		_, one := kind.EnqueueTx(t.Context(), q, tx, 1, nil)
 		_, many := q.EnqueueManyTx(t.Context(), tx, kind.Params(1, nil))
-		for _, err := range []error{one, many} {
+		_, list := q.TasksTx(t.Context(), tx, falldue.TaskFilter{})
+		for _, err := range []error{one, many, list} {
 			if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), want) {
 				t.Errorf("got error %v, want %s", err, want)
 			}

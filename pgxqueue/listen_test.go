@@ -141,8 +141,8 @@ func TestListenReturnsErrors(t *testing.T) {
 func TestListenBehindAPooler(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.DSN(t, testdb.Postgres)
-	through := testdb.PgBouncer(t, "transaction")
-	_, done := listening(t.Context(), t, through(dsn)+"&default_query_exec_mode=exec", pings{after: time.Hour, timeout: time.Second})
+	pooler := testdb.StartPgBouncer(t, "transaction")
+	_, done := listening(t.Context(), t, pooler.Through(dsn)+"&default_query_exec_mode=exec", pings{after: time.Hour, timeout: time.Second})
 	if err := within(t, done, "it to return"); !errors.Is(err, errUnheard) {
 		t.Errorf("error %v, want one that says why", err)
 	}
