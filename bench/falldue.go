@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue"
@@ -21,6 +22,7 @@ type falldueSubject struct {
 	engine           string
 	worker, producer *falldue.Queue
 	pools            []*sqlx.DB
+	pgxPools         []*pgxpool.Pool // below those; nil unless it is on pgx
 	kind             falldue.Kind[payload]
 }
 
@@ -28,18 +30,27 @@ type falldueSubject struct {
 // measure.
 var tomorrow = backoff.Constant(24 * time.Hour)
 
+func newFalldue(name, engine string) *falldueSubject {
+	return &falldueSubject{name: name, engine: engine, kind: falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow})}
+}
+
+// configOf returns the configuration that a measure wants, without Listen.
+func configOf(s settings) falldue.Config {
+	cfg := falldue.Config{Concurrency: handlers}
+	switch s.done {
+	case kept:
+		cfg.DoneRetention = time.Hour
+	case keptBriefly:
+		cfg.DoneRetention = time.Second
+	case keptForMinutes:
+		cfg.DoneRetention = soakRetention
+	}
+	return cfg
+}
+
 func openFalldue(v variant) open {
 	return func(ctx context.Context, db database, s settings) (subject, error) {
-		f := &falldueSubject{name: map[variant]string{tuned: "falldue", defaults: "falldue-default"}[v], engine: db.server.engine, kind: falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow})}
-		cfg := falldue.Config{Concurrency: handlers}
-		switch s.done {
-		case kept:
-			cfg.DoneRetention = time.Hour
-		case keptBriefly:
-			cfg.DoneRetention = time.Second
-		case keptForMinutes:
-			cfg.DoneRetention = soakRetention
-		}
+		f, cfg := newFalldue(map[variant]string{tuned: "falldue", defaults: "falldue-default"}[v], db.server.engine), configOf(s)
 		if v == tuned && s.notify && f.engine == postgres {
 			cfg.Listen = pgnotify.DSN(db.dsn)
 		}
@@ -73,6 +84,9 @@ func openPooled(ctx context.Context, db database, s settings) (subject, error) {
 func (f *falldueSubject) close() {
 	for _, pool := range f.pools {
 		_ = pool.Close()
+	}
+	for _, pool := range f.pgxPools {
+		pool.Close()
 	}
 }
 

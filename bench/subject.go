@@ -60,6 +60,7 @@ var systems = map[string][]struct {
 		{"falldue", openFalldue(tuned)},
 		{"falldue-default", openFalldue(defaults)},
 		{pooledName, openPooled},
+		{"falldue-pgx", openPgx},
 		{"raw", openRawPostgres},
 		{"river", openRiver(tuned)},
 		{"river-default", openRiver(defaults)},
