@@ -13,7 +13,7 @@ GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 MATRIX = . ./backoff ./dialect ./internal/statements ./internal/store ./migrations ./pgnotify ./pgxqueue ./sqlgen
 
 # Modules other than the library's. The library does not depend on what only they need.
-MODULES = faults bench cmd/falldue
+MODULES = faults bench cmd/falldue examples/transactions
 
 .DEFAULT_GOAL := help
 
@@ -31,14 +31,16 @@ short: ## run the tests on SQLite alone, without a server
 	@$(MAKE) -j2 --no-print-directory suites TESTFLAGS='-short -shuffle=on'
 
 # suites tests PACKAGES. If those are all, it tests other modules at the same time.
-.PHONY: suites suite-packages suite-faults suite-command
-suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults suite-command)
+.PHONY: suites suite-packages suite-faults suite-command suite-examples
+suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults suite-command suite-examples)
 suite-packages:
 	go test $(TESTFLAGS) $(PACKAGES)
 suite-faults:
 	go -C faults test $(TESTFLAGS) ./...
 suite-command:
 	go -C cmd/falldue test $(TESTFLAGS) ./...
+suite-examples:
+	go -C examples/transactions test $(TESTFLAGS) ./...
 
 .PHONY: lint
 lint: ## check the code with golangci-lint, and go.mod with go mod tidy
@@ -54,6 +56,7 @@ portable: ## compile code and tests with the oldest Go release, also for Windows
 	go build ./...
 	GOARCH=386 go build $$(go list ./... | grep -v -e /examples/ -e /internal/)
 	go -C faults vet ./...
+	go -C examples/transactions vet ./...
 	set -e; for os in linux windows darwin; do echo "go vet: $$os"; GOOS=$$os go vet ./...; GOOS=$$os go -C cmd/falldue vet ./...; done
 
 .PHONY: golden

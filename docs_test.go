@@ -185,3 +185,26 @@ func readFile(t *testing.T, name string) string {
 	}
 	return string(text)
 }
+
+// TestTransactionsAreThoseOfTheExamples: each block of Go in docs/transactions.md is part
+// of a file that is compiled.
+func TestTransactionsAreThoseOfTheExamples(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("examples/transactions/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := ""
+	for _, file := range append(files, "pgxqueue/example_test.go") {
+		code += readFile(t, file)
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```\n").FindAllStringSubmatch(readFile(t, "docs/transactions.md"), -1)
+	if len(blocks) < 5 {
+		t.Errorf("docs/transactions.md has %d blocks of Go", len(blocks))
+	}
+	for _, block := range blocks {
+		if !strings.Contains(code, block[1]) {
+			t.Errorf("no example has\n%s", block[1])
+		}
+	}
+}

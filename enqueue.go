@@ -62,7 +62,7 @@ func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts *E
 // EnqueueMany stores a task for each element of args, with the same options, and
 // returns their ids in the order of args. It stores all of them or none. More
 // than 500 tasks go into PostgreSQL by COPY if the driver supports it, as lib/pq
-// does. Errors are as for [Kind.Enqueue].
+// and package pgxqueue do. Errors are as for [Kind.Enqueue].
 func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts *EnqueueOptions) ([]int64, error) {
 	return k.enqueue(ctx, q, nil, args, opts)
 }

@@ -32,7 +32,7 @@ func moduleFiles(t *testing.T) (files []string) {
 func TestModulesStateOneGoRelease(t *testing.T) {
 	t.Parallel()
 	files := moduleFiles(t)
-	for _, file := range []string{"go.mod", "bench/go.mod", "cmd/falldue/go.mod", "faults/go.mod"} {
+	for _, file := range []string{"go.mod", "bench/go.mod", "cmd/falldue/go.mod", "examples/transactions/go.mod", "faults/go.mod"} {
 		if !slices.Contains(files, file) {
 			t.Errorf("the modules are %v, without %s", files, file)
 		}
@@ -51,14 +51,15 @@ func TestModulesStateOneGoRelease(t *testing.T) {
 	}
 }
 
-// TestLibraryRequiresNoModulesOfOthers: modules that only the fault suite or the command
-// needs are not in the go.mod that applications depend on.
+// TestLibraryRequiresNoModulesOfOthers: modules that only the fault suite, the command or
+// examples need are not in the go.mod that applications depend on.
 func TestLibraryRequiresNoModulesOfOthers(t *testing.T) {
 	t.Parallel()
 	library := readFile(t, "go.mod")
 	for path, file := range map[string]string{
 		"github.com/agiledragon/gomonkey/v2": "faults/go.mod", "github.com/Shopify/toxiproxy/v2": "faults/go.mod",
 		"github.com/spf13/cobra": "cmd/falldue/go.mod", "github.com/guptarohit/asciigraph": "cmd/falldue/go.mod",
+		"gorm.io/gorm": "examples/transactions/go.mod", "entgo.io/ent": "examples/transactions/go.mod", "github.com/uptrace/bun": "examples/transactions/go.mod",
 	} {
 		if strings.Contains(library, path) {
 			t.Errorf("go.mod requires %s", path)

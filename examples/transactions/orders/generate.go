@@ -1,0 +1,3 @@
+package orders
+
+//go:generate go run github.com/sqlc-dev/sqlc/cmd/sqlc@v1.31.1 generate

@@ -1,0 +1,2 @@
+-- name: Insert :exec
+insert into orders (number) values ($1);

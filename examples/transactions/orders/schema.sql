@@ -1,0 +1,1 @@
+create table orders (number integer primary key);
