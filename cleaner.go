@@ -23,28 +23,32 @@ const findingShare = 10
 // tasks are in lanes as waiting ones are, in the order in which they finished, so that
 // it reads none that it keeps but the first of each lane.
 type cleaner struct {
-	queues                       []string
-	doneRetention, deadRetention time.Duration // a deadRetention of 0 is for ever
-	lanes                        func(ctx context.Context, queue, state string) ([]store.Head, error)
-	clean                        func(context.Context, store.CleanParams) (n int, last int64, err error)
-	classify                     func(error) dialect.Class
-	events                       events
+	queues     []string
+	retentions retentions
+	lanes      func(ctx context.Context, queue, state string) ([]store.Head, error)
+	clean      func(context.Context, store.CleanParams) (n int, last int64, err error)
+	classify   func(error) dialect.Class
+	events     events
 }
 
 // work cleans until ctx ends.
 func (c *cleaner) work(ctx context.Context) {
+	var states []string // from which tasks are deleted
+	every := cleanEvery
+	for _, state := range []string{statements.StateDone, statements.StateDead, statements.StateCancelled} {
+		if least := c.retentions.shortest(state); least != forever {
+			states = append(states, state)
+			if least > 0 {
+				every = min(every, max(least, time.Second))
+			}
+		}
+	}
 	for {
 		var finding time.Duration
 		for _, queue := range c.queues {
-			finding += c.cleanState(ctx, queue, statements.StateDone, c.doneRetention)
-			if c.deadRetention > 0 {
-				finding += c.cleanState(ctx, queue, statements.StateDead, c.deadRetention)
-				finding += c.cleanState(ctx, queue, statements.StateCancelled, c.deadRetention)
+			for _, state := range states {
+				finding += c.cleanState(ctx, queue, state)
 			}
-		}
-		every := cleanEvery
-		if c.doneRetention > 0 {
-			every = min(every, max(c.doneRetention, time.Second))
 		}
 		if pause(ctx, max(every, findingShare*finding)+rand.N(every/10)) != nil {
 			return
@@ -54,12 +58,16 @@ func (c *cleaner) work(ctx context.Context) {
 
 // cleanState deletes the tasks of a queue and a state whose retention is over, and
 // returns how long it took to find their lanes.
-func (c *cleaner) cleanState(ctx context.Context, queue, state string, retention time.Duration) (finding time.Duration) {
+func (c *cleaner) cleanState(ctx context.Context, queue, state string) (finding time.Duration) {
 	start := time.Now()
 	heads, err := c.find(ctx, queue, state)
 	finding = time.Since(start)
 	for _, h := range heads {
-		if h.Corrupt == nil && store.Duration(h.Now-h.Anchor) >= retention && ctx.Err() == nil {
+		if h.Corrupt != nil || ctx.Err() != nil {
+			continue
+		}
+		retention := c.retentions.of(state, h.Kind)
+		if retention != forever && store.Duration(h.Now-h.Anchor) >= retention {
 			// One row that cannot be deleted does not stop the other lanes.
 			err = errors.Join(err, c.cleanLane(ctx, queue, h, retention))
 		}

@@ -21,7 +21,7 @@ func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
 		const retention, takes = time.Hour, 30 * time.Second
 		passes, batches := 0, map[string][]int64{}
 		c := &cleaner{
-			queues: []string{"default"}, doneRetention: retention, events: events{slog.New(slog.DiscardHandler)},
+			queues: []string{"default"}, retentions: retentions{others: Config{DoneRetention: retention}}, events: events{slog.New(slog.DiscardHandler)},
 			lanes: func(context.Context, string, string) ([]store.Head, error) {
 				passes++
 				time.Sleep(takes)
@@ -62,7 +62,8 @@ func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
 	refused := func(id int) bool { return id == 0 || id == 700 || id == 701 }
 	tries := 0
 	c := &cleaner{
-		events: events{slog.New(slog.DiscardHandler)}, classify: func(error) dialect.Class { return dialect.Other },
+		retentions: retentions{others: Config{DeadRetention: time.Hour}},
+		events:     events{slog.New(slog.DiscardHandler)}, classify: func(error) dialect.Class { return dialect.Other },
 		lanes: func(context.Context, string, string) ([]store.Head, error) {
 			return []store.Head{head("a", 1, 2*time.Hour), head("b", 1, 2*time.Hour)}, nil
 		},
@@ -78,7 +79,7 @@ func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
 			return len(list), p.Since, nil
 		},
 	}
-	c.cleanState(t.Context(), "default", "dead", time.Hour)
+	c.cleanState(t.Context(), "default", "dead")
 	for kind, ids := range left {
 		if !slices.Equal(ids, []int{0, 700, 701}) {
 			t.Errorf("of %q %d tasks are left, want 0, 700 and 701", kind, len(ids))
@@ -89,7 +90,7 @@ func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
 	}
 	refused = func(int) bool { return true }
 	tries = 0
-	c.cleanState(t.Context(), "default", "dead", time.Hour)
+	c.cleanState(t.Context(), "default", "dead")
 	if tries > 2*(maxUndeletable+20) {
 		t.Errorf("a database that refuses all is asked %d times", tries)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -70,14 +71,20 @@ type Config struct {
 	// at once. Defaults to 30 seconds.
 	ShutdownTimeout time.Duration
 	// DoneRetention is how long tasks that are done stay in the table, up to 36,500
-	// days. Defaults to 0: they are deleted at once, and their results with them.
+	// days, unless their kind says otherwise ([KindConfig]). Defaults to 0: they are
+	// deleted at once, and have no results.
 	//
-	// A worker deletes finished tasks of its queues about once a minute, by its own
-	// DoneRetention and DeadRetention. Give all workers of a queue the same values.
+	// A worker deletes finished tasks of its queues about once a minute: those of kinds
+	// that it handles, and by the values here those of other kinds too, but with a
+	// DoneRetention of 0 no done ones. Give all workers of a queue the same values.
 	DoneRetention time.Duration
-	// DeadRetention is how long dead and cancelled tasks stay in the table, up to
-	// 36,500 days. Defaults to 0, which keeps them for ever.
+	// DeadRetention is how long dead tasks stay in the table, up to 36,500 days, unless
+	// their kind says otherwise. Defaults to 0, which keeps them for ever.
 	DeadRetention time.Duration
+	// CancelledRetention is how long cancelled tasks stay in the table, up to 36,500
+	// days, unless their kind says otherwise. A negative value keeps them for ever.
+	// Defaults to DeadRetention.
+	CancelledRetention time.Duration
 	// MaxPayload is the largest size of a payload or a result, in bytes, up to 64
 	// MiB. Defaults to 1 MiB.
 	MaxPayload int
@@ -197,6 +204,7 @@ func (c Config) validate(s dialect.Server) error {
 		{"Lease", c.Lease, time.Second, 24 * time.Hour},
 		{"DoneRetention", c.DoneRetention, 0, maxDelay},
 		{"DeadRetention", c.DeadRetention, 0, maxDelay},
+		{"CancelledRetention", c.CancelledRetention, math.MinInt64, maxDelay},
 	} {
 		if r.value < r.min || r.value > r.max {
 			return invalid("%s %v; allowed are %v to %v", r.name, r.value, r.min, r.max)

@@ -19,12 +19,12 @@ const (
 	// [RetryAfter], or because their worker stopped while they ran. A running task is
 	// snoozed until the end of its lease if [KindConfig].RetryLostAtOnce says so.
 	Snoozed State = statements.StateSnoozed
-	// Done tasks succeeded. They are kept for Config.DoneRetention.
+	// Done tasks succeeded. They are kept for their DoneRetention.
 	Done State = statements.StateDone
 	// Dead tasks failed and have no attempt left. They are kept for
-	// Config.DeadRetention and can be retried.
+	// their DeadRetention and can be retried.
 	Dead State = statements.StateDead
-	// Cancelled tasks were cancelled. They are kept for Config.DeadRetention and can
+	// Cancelled tasks were cancelled. They are kept for their CancelledRetention and can
 	// be retried.
 	Cancelled State = statements.StateCancelled
 )

@@ -36,6 +36,17 @@ type KindConfig struct {
 	// go on doing so. While such an attempt runs, the state of the task is Snoozed.
 	// Defaults to 0: a lost task waits for the end of its lease and for the delay.
 	RetryLostAtOnce int
+	// DoneRetention is how long tasks that are done stay in the table with their
+	// results, up to 36,500 days. A negative value deletes them at once. Defaults to
+	// Config.DoneRetention of the worker.
+	DoneRetention time.Duration
+	// DeadRetention is how long dead tasks stay in the table, up to 36,500 days. A
+	// negative value keeps them for ever. Defaults to Config.DeadRetention of the worker.
+	DeadRetention time.Duration
+	// CancelledRetention is how long cancelled tasks stay in the table, up to 36,500
+	// days. A negative value keeps them for ever. Defaults to the kind's DeadRetention,
+	// and then to Config.CancelledRetention of the worker.
+	CancelledRetention time.Duration
 }
 
 // kind is a Kind without the type of its arguments.
@@ -70,6 +81,11 @@ func validKind(name string, cfg KindConfig) error {
 	}
 	if cfg.RetryLostAtOnce < 0 {
 		return invalid("RetryLostAtOnce %d of kind %s; allowed are 0 and more", cfg.RetryLostAtOnce, name)
+	}
+	for field, d := range map[string]time.Duration{"DoneRetention": cfg.DoneRetention, "DeadRetention": cfg.DeadRetention, "CancelledRetention": cfg.CancelledRetention} {
+		if d > maxDelay {
+			return invalid("%s %v of kind %s; allowed are up to %v", field, d, name, maxDelay)
+		}
 	}
 	if err := cfg.Policy.Err(); err != nil {
 		return fmt.Errorf("%w: policy of kind %s: %w", ErrInvalid, name, err)

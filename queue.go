@@ -68,7 +68,7 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 	if err := cfg.validate(server); err != nil {
 		return nil, err
 	}
-	s := store.New(db, server, store.Options{Tables: cfg.tables(), RetainDone: cfg.DoneRetention > 0, Notify: cfg.Notify || cfg.Listen != nil})
+	s := store.New(db, server, store.Options{Tables: cfg.tables(), Notify: cfg.Notify || cfg.Listen != nil})
 	keeper := newPolicyKeeper(s, events{cfg.Logger})
 	q := &Queue{cfg: cfg, db: db, store: s, keeper: keeper, handlers: map[string]*handler{}}
 	insert := enqueueFunc(func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {

@@ -44,9 +44,10 @@ type taskRun struct {
 
 // runEnv is what all runs of a queue share.
 type runEnv struct {
-	queue      string
-	maxPayload int
-	settleTx   func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
+	queue         string
+	maxPayload    int
+	doneRetention time.Duration // of kinds that do not set their own
+	settleTx      func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
 }
 
 func (r *taskRun) meta() TaskMeta {
@@ -56,6 +57,9 @@ func (r *taskRun) meta() TaskMeta {
 		Fence: c.Fence, Priority: c.From.Priority, CreatedAt: store.Time(c.Created),
 	}
 }
+
+// KeepsDone reports whether the task stays in the table when it is done.
+func (r *taskRun) KeepsDone() bool { return r.handler.kind.keepsDone(r.doneRetention) > 0 }
 
 // MaxPayload returns the largest size of a result.
 func (r *taskRun) MaxPayload() int { return r.maxPayload }
@@ -109,7 +113,7 @@ func (r *taskRun) finish(err error, took time.Duration) (store.Settlement, bool)
 		r.failure = &f
 	}
 	if e.State == statements.StateDone {
-		e.Result = r.getResult()
+		e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
 	}
 	lost, maybeSettled := r.lease.state()
 	e.MaybeSettled = maybeSettled
@@ -126,7 +130,7 @@ func (r *taskRun) DoneTx(ctx context.Context, tx Tx) error {
 	}
 	defer r.lease.settlingEnded()
 	e := r.conclude(nil, 0)
-	e.Result = r.getResult()
+	e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
 	mine, err := r.settleTx(ctx, tx, r.workerID, &e)
 	if err != nil {
 		return fmt.Errorf("settle task %d: %w", e.TaskID, err)

@@ -127,7 +127,7 @@ func (s stepper) run(ctx context.Context, at waitingLane) (*hooks.Ran, error) {
 		return nil, err
 	}
 	r := &taskRun{
-		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, settleTx: s.q.store.SettleTx},
+		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, doneRetention: cfg.DoneRetention, settleTx: s.q.store.SettleTx},
 		execution: execution{claims[0], at.rule, worker, start}, handler: at.handler,
 	}
 	r.lease.until = start.Add(cfg.Lease)

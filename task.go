@@ -21,6 +21,7 @@ type taskCalls interface {
 	DoneTx(ctx context.Context, tx Tx) error
 	SetResult(json string)
 	MaxPayload() int
+	KeepsDone() bool
 }
 
 // errNoRun is the error of methods of a Task that has been made as a literal.
@@ -43,13 +44,18 @@ func (t Task[A]) DoneTx(ctx context.Context, tx Tx) error {
 }
 
 // SetResult sets the result of the task, encoded as JSON of up to
-// Config.MaxPayload bytes. The result is stored when the task is done and kept
-// for Config.DoneRetention. The last call before DoneTx, or before the handler
-// returns nil, wins. The error wraps [ErrInvalid] for a value that cannot be
-// stored.
+// Config.MaxPayload bytes. The result is stored when the task is done and kept as long
+// as the task: for KindConfig.DoneRetention, or else Config.DoneRetention. The last call
+// before DoneTx, or before the handler returns nil, wins. [ResultOf] reads it.
+//
+// The error wraps [ErrInvalid] for a value that cannot be stored, and if the task is to
+// be deleted as soon as it is done, its result with it.
 func (t Task[A]) SetResult(v any) error {
 	if t.run == nil {
 		return errNoRun
+	}
+	if !t.run.KeepsDone() {
+		return invalid("a result of kind %s, whose done tasks are deleted at once; set KindConfig.DoneRetention, or Config.DoneRetention", t.Kind)
 	}
 	result, err := json.Marshal(v)
 	if err != nil {

@@ -45,7 +45,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	for name, queue := range cfg.Queues {
 		budget := newBudget(queue.Concurrency, queue.MaxPrefetch)
 		d := &dispatcher{
-			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, settleTx: s.SettleTx},
+			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, doneRetention: cfg.DoneRetention, settleTx: s.SettleTx},
 			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: budget, settle: w.settler.in, events: events,
 		}
 		finder := s.NewLaneFinder(name)
@@ -60,7 +60,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		w.pollers[name], w.dispatchers[name] = p, d
 	}
 	w.roles = append(w.roles, rules, keeper, &cleaner{
-		queues: slices.Collect(maps.Keys(cfg.Queues)), doneRetention: cfg.DoneRetention, deadRetention: cfg.DeadRetention,
+		queues: slices.Collect(maps.Keys(cfg.Queues)), retentions: retentions{cfg, handlers},
 		lanes: s.FinishedLanes, clean: s.Clean, classify: s.Server().Classify, events: events,
 	}, &lookout{
 		overdueFinder: newOverdueFinder(s, handlers), events: events,

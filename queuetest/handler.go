@@ -69,7 +69,12 @@ var handlerCases = []conformanceCase{
 			return task.SetResult(map[string]int{"answer": 42})
 		}
 		q := f.queue(t, falldue.Config{})
-		falldue.Handle(q, k, fail)
+		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
+			if err := fail(ctx, task); !errors.Is(err, falldue.ErrInvalid) {
+				return err
+			}
+			return nil // a result of a task that is not kept is refused
+		})
 		id := enqueue(t, q, k, noteArgs{})
 		stop := startWorker(t, q)
 		waitForDeletion(t, q, id)
@@ -104,6 +109,54 @@ var handlerCases = []conformanceCase{
 		waitForDeletion(t, q, dead)
 		if list, err := q.Attempts(t.Context(), dead); err != nil || len(list) != 0 {
 			t.Errorf("of the deleted task %+v is left (error %v)", list, err)
+		}
+	}},
+	{"each kind keeps its tasks as long as it says, for each state", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{DoneRetention: time.Hour, DeadRetention: time.Second})
+		kinds := map[string]falldue.KindConfig{
+			"as.config":    {},
+			"kept":         {DoneRetention: time.Hour, DeadRetention: -1},
+			"deleted":      {DoneRetention: -1, DeadRetention: time.Second, CancelledRetention: time.Hour},
+			"short":        {DoneRetention: time.Second, DeadRetention: time.Hour, CancelledRetention: time.Second},
+			"as.dead.ones": {DeadRetention: time.Hour},
+		}
+		stays := map[string]map[falldue.State]bool{
+			"as.config":    {falldue.Done: true},
+			"kept":         {falldue.Done: true, falldue.Dead: true, falldue.Cancelled: true},
+			"deleted":      {falldue.Cancelled: true},
+			"short":        {falldue.Dead: true},
+			"as.dead.ones": {falldue.Done: true, falldue.Dead: true, falldue.Cancelled: true},
+		}
+		ids := map[string]map[falldue.State]int64{}
+		for name, cfg := range kinds {
+			k := falldue.NewKind[bool](name, cfg)
+			falldue.Handle(q, k, func(_ context.Context, task falldue.Task[bool]) error {
+				if task.Args {
+					return nil
+				}
+				return falldue.Discard(errFlaky)
+			})
+			ids[name] = map[falldue.State]int64{
+				falldue.Done: enqueue(t, q, k, true), falldue.Dead: enqueue(t, q, k, false), falldue.Cancelled: enqueue(t, q, k, true),
+			}
+			if err := q.Cancel(t.Context(), ids[name][falldue.Cancelled]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		startWorker(t, q)
+		for name, states := range ids {
+			for state, id := range states {
+				if !stays[name][state] {
+					waitForDeletion(t, q, id)
+				}
+			}
+		}
+		for name, states := range ids {
+			for state, id := range states {
+				if stays[name][state] {
+					waitForState(t, q, id, state)
+				}
+			}
 		}
 	}},
 	{"DoneTx settles a task in the same transaction as the handler's own writes", func(t *testing.T, f *fixture) {

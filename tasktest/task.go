@@ -80,6 +80,9 @@ func (c calls) SetResult(text string) {
 // MaxPayload is the default of Config.MaxPayload.
 func (calls) MaxPayload() int { return 1 << 20 }
 
+// KeepsDone lets SetResult have a result.
+func (calls) KeepsDone() bool { return true }
+
 // Outcome is what becomes of a task by the error that its handler returns.
 type Outcome string
 

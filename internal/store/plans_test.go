@@ -67,10 +67,9 @@ func useAll(t *testing.T, s *Store) {
 	}
 	none := statements.Settlement{Key: Key{TaskID: -1, Fence: 1}, State: statements.StateDone}
 	for _, retained := range []bool{false, true} {
-		s.retainDone = retained
 		for _, state := range []string{statements.StateDone, statements.StateDead} {
 			none.State = state
-			_, err = s.Settle(ctx, "me", []*Settlement{{Settlement: none}})
+			_, err = s.Settle(ctx, "me", []*Settlement{{Settlement: none, RetainDone: retained}})
 			must(err)
 		}
 	}

@@ -14,6 +14,7 @@ type Settlement struct {
 	statements.Settlement
 	Records       []Record // attempts to record
 	ForgetRecords bool     // if the task is deleted, delete its recorded attempts
+	RetainDone    bool     // if the task is done, keep it
 	MaybeSettled  bool     // the handler may have settled the task with SettleTx
 }
 
@@ -130,7 +131,7 @@ const (
 // formOf returns the cheapest form that can settle a settlement.
 func (s *Store) formOf(e *Settlement) settleForm {
 	switch {
-	case e.State == statements.StateDone && !s.retainDone:
+	case e.State == statements.StateDone && !e.RetainDone:
 		return byDelete
 	case e.State == statements.StateDone && !e.Result.Valid:
 		return byFinish

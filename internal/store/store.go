@@ -36,11 +36,10 @@ const MaxBatch = 500
 
 // Store runs falldue's statements on a database.
 type Store struct {
-	db         *sqlx.DB
-	server     dialect.Server
-	tables     dialect.Tables
-	retainDone bool
-	notify     bool
+	db     *sqlx.DB
+	server dialect.Server
+	tables dialect.Tables
+	notify bool
 
 	noCopy  atomic.Bool   // the driver or the role cannot COPY
 	noSlots atomic.Bool   // the server has no named locks
@@ -62,8 +61,6 @@ type Store struct {
 type Options struct {
 	// Tables are the names of the tables.
 	Tables dialect.Tables
-	// RetainDone keeps done tasks in the table.
-	RetainDone bool
 	// Notify notifies listeners of enqueued tasks, on engines with Caps.Notify.
 	Notify bool
 }
@@ -71,7 +68,7 @@ type Options struct {
 // New returns the store of a database. It does not use db.
 func New(db *sqlx.DB, server dialect.Server, o Options) *Store {
 	s := &Store{
-		db: db, server: server, tables: o.Tables, retainDone: o.RetainDone, notify: o.Notify, writer: make(chan struct{}, 1),
+		db: db, server: server, tables: o.Tables, notify: o.Notify, writer: make(chan struct{}, 1),
 		made: map[stmtKey]statements.Stmt{}, delays: map[string]uint32{}, conns: map[any]*conn{},
 	}
 	s.participants = []participant{attemptLog{s}}

@@ -1,0 +1,57 @@
+package falldue
+
+import (
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+)
+
+func TestRetentions(t *testing.T) {
+	t.Parallel()
+	handlers := map[string]*handler{}
+	for name, cfg := range map[string]KindConfig{
+		"plain":  {},
+		"kept":   {DoneRetention: 2 * time.Hour, DeadRetention: -1},
+		"short":  {DoneRetention: -1, DeadRetention: time.Minute},
+		"stated": {DeadRetention: time.Minute, CancelledRetention: time.Second},
+	} {
+		handlers[name] = &handler{kind: kind{name: name, KindConfig: cfg}}
+	}
+	const done, dead, cancelled = statements.StateDone, statements.StateDead, statements.StateCancelled
+	for _, c := range []struct {
+		cfg  Config
+		want map[string][]time.Duration // by kind: of done, dead and cancelled tasks
+	}{
+		{Config{}, map[string][]time.Duration{
+			"plain": {0, forever, forever}, "kept": {2 * time.Hour, forever, forever},
+			"short": {0, time.Minute, time.Minute}, "stated": {0, time.Minute, time.Second},
+			"unknown": {forever, forever, forever}, // another worker may keep them
+		}},
+		{Config{DoneRetention: time.Hour, DeadRetention: time.Hour}, map[string][]time.Duration{
+			"plain": {time.Hour, time.Hour, time.Hour}, "kept": {2 * time.Hour, forever, forever},
+			"short": {0, time.Minute, time.Minute}, "stated": {time.Hour, time.Minute, time.Second},
+			"unknown": {time.Hour, time.Hour, time.Hour},
+		}},
+		{Config{DeadRetention: time.Hour, CancelledRetention: -1}, map[string][]time.Duration{
+			"plain": {0, time.Hour, forever}, "short": {0, time.Minute, time.Minute}, "unknown": {forever, time.Hour, forever},
+		}},
+	} {
+		r := retentions{c.cfg, handlers}
+		for kind, want := range c.want {
+			for i, state := range []string{done, dead, cancelled} {
+				if got := r.of(state, kind); got != want[i] {
+					t.Errorf("with DoneRetention %v and DeadRetention %v, %s tasks of kind %s stay for %v, want %v", c.cfg.DoneRetention, c.cfg.DeadRetention, state, kind, got, want[i])
+				}
+			}
+		}
+	}
+	for state, want := range map[string]time.Duration{done: 0, dead: time.Minute, cancelled: time.Second} {
+		if got := (retentions{Config{}, handlers}).shortest(state); got != want {
+			t.Errorf("the shortest retention of %s tasks is %v, want %v", state, got, want)
+		}
+	}
+	if got := (retentions{}).shortest(dead); got != forever {
+		t.Errorf("without any retention dead tasks stay for %v", got)
+	}
+}
