@@ -27,8 +27,10 @@ type cleaner struct {
 	retentions retentions
 	lanes      func(ctx context.Context, queue, state string) ([]store.Head, error)
 	clean      func(context.Context, store.CleanParams) (n int, last int64, err error)
-	classify   func(error) dialect.Class
-	events     events
+	// dropOrphans drops the progress of tasks that have gone.
+	dropOrphans func(context.Context) error
+	classify    func(error) dialect.Class
+	events      events
 }
 
 // work cleans until ctx ends.
@@ -43,7 +45,14 @@ func (c *cleaner) work(ctx context.Context) {
 			}
 		}
 	}
+	var dropped time.Time
 	for {
+		if time.Since(dropped) >= cleanEvery {
+			dropped = time.Now()
+			if err := c.drop(ctx); err != nil && ctx.Err() == nil {
+				c.events.progressFailed(err)
+			}
+		}
 		var finding time.Duration
 		for _, queue := range c.queues {
 			for _, state := range states {
@@ -76,6 +85,13 @@ func (c *cleaner) cleanState(ctx context.Context, queue, state string) (finding 
 		c.events.cleanFailed(queue, state, err)
 	}
 	return finding
+}
+
+// drop drops the progress of tasks that have gone.
+func (c *cleaner) drop(ctx context.Context) error {
+	ctx, cancel := statementContext(ctx, statementTimeout)
+	defer cancel()
+	return c.dropOrphans(ctx)
 }
 
 // find finds the lanes of finished tasks.

@@ -27,6 +27,7 @@ func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
 				time.Sleep(takes)
 				return []store.Head{head("kept", 1, retention-time.Second), head("old", 1, retention), head("older", 1, 2*retention)}, nil
 			},
+			dropOrphans: func(context.Context) error { return nil },
 			clean: func(_ context.Context, p store.CleanParams) (int, int64, error) {
 				batches[p.Lane.Kind] = append(batches[p.Lane.Kind], p.Since)
 				if p.Lane.Kind == "older" && len(batches[p.Lane.Kind])%3 != 0 {

@@ -23,6 +23,8 @@ var (
 	// ErrNotFound is wrapped by the errors of Queue.Task, Retry and Cancel when
 	// there is no task with the id, or its state does not allow the change.
 	ErrNotFound = store.ErrNotFound
+	// ErrNoResult is wrapped by the errors of ResultOf for a task without a result.
+	ErrNoResult = errors.New("falldue: no result")
 	// ErrInvalid is wrapped by every error about a value that the caller passed: a
 	// configuration, a kind, arguments, options. The text of the error has the
 	// value and what is allowed.

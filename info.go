@@ -85,6 +85,19 @@ func (t TaskInfo) Due(p backoff.Policy) time.Time {
 	return time.Time{}
 }
 
+// Progress is how far a task has come, as its handler has reported.
+type Progress struct {
+	// Fraction is from 0 to 1, to a millionth.
+	Fraction float64
+	Message  string
+	// Fence is that of the run that reported it. A task that runs again keeps the
+	// progress of the run before until it reports.
+	Fence int64
+	// UpdatedAt is when it was written, by the database's clock. It is zero if nothing
+	// has been reported.
+	UpdatedAt time.Time
+}
+
 // Attempt is the record of an attempt that did not succeed.
 type Attempt struct {
 	// Attempt is the number of the attempt, Fence the fence of its claim.

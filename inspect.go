@@ -2,6 +2,8 @@ package falldue
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -91,6 +93,35 @@ func (f TaskFilter) list(read func(store.Filter) ([]store.Task, error)) ([]TaskI
 		list[i] = taskInfo(t)
 	}
 	return list, nil
+}
+
+// Progress returns what the handler of a task has reported with [Task.Progress], in the
+// run that reported last. It is the zero Progress if none has, or if the task has been
+// deleted.
+func (q *Queue) Progress(ctx context.Context, id int64) (Progress, error) {
+	p, ok, err := q.store.Progress(ctx, id)
+	if err != nil || !ok {
+		return Progress{}, err
+	}
+	return Progress{Fraction: float64(p.Millionths) / 1e6, Message: p.Message, Fence: p.Fence, UpdatedAt: store.Time(p.Updated)}, nil
+}
+
+// ResultOf returns the result of a task, which its handler has set with [Task.SetResult].
+// Its error wraps [ErrNotFound] if there is no such task, also if it has been deleted
+// since it was done, and [ErrNoResult] if the task has no result, or none yet. A result
+// that is no T gives another error.
+func ResultOf[T any](ctx context.Context, q *Queue, id int64) (result T, err error) {
+	info, err := q.Task(ctx, id)
+	if err != nil {
+		return result, err
+	}
+	if info.Result == nil {
+		return result, fmt.Errorf("%w: task %d, which is %s", ErrNoResult, id, info.State)
+	}
+	if err := json.Unmarshal(info.Result, &result); err != nil {
+		return result, fmt.Errorf("decode the result of task %d as %T: %w", id, result, err)
+	}
+	return result, nil
 }
 
 // Attempts lists the failed attempts of a task, oldest first. It returns none

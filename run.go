@@ -36,17 +36,27 @@ type taskRun struct {
 	mu     sync.Mutex
 	result sql.Null[string] // the result that the handler set, as JSON
 
+	progress runProgress
+
 	end     store.Settlement // set when the handler has returned
 	giveUp  time.Time        // when to stop trying to settle it; zero unless the database refuses that
 	refused error            // why the database refuses that
 	failure *failure         // what the handler returned; nil after success
 }
 
+// runProgress is what a run has reported.
+type runProgress struct {
+	mu   sync.Mutex
+	last *store.Progress // that has not been taken to be written
+	any  bool            // something has been taken
+}
+
 // runEnv is what all runs of a queue share.
 type runEnv struct {
 	queue         string
 	maxPayload    int
-	doneRetention time.Duration // of kinds that do not set their own
+	doneRetention time.Duration  // of kinds that do not set their own
+	reported      func(*taskRun) // notes that a run has reported progress
 	settleTx      func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
 }
 
@@ -115,6 +125,7 @@ func (r *taskRun) finish(err error, took time.Duration) (store.Settlement, bool)
 	if e.State == statements.StateDone {
 		e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
 	}
+	e.Progress, e.HasProgress = r.takeProgress()
 	lost, maybeSettled := r.lease.state()
 	e.MaybeSettled = maybeSettled
 	return e, !lost
@@ -131,6 +142,7 @@ func (r *taskRun) DoneTx(ctx context.Context, tx Tx) error {
 	defer r.lease.settlingEnded()
 	e := r.conclude(nil, 0)
 	e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
+	e.Progress, e.HasProgress = r.takeProgress()
 	mine, err := r.settleTx(ctx, tx, r.workerID, &e)
 	if err != nil {
 		return fmt.Errorf("settle task %d: %w", e.TaskID, err)

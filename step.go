@@ -126,12 +126,13 @@ func (s stepper) run(ctx context.Context, at waitingLane) (*hooks.Ran, error) {
 	if err != nil || len(claims) == 0 {
 		return nil, err
 	}
+	progress := newProgressWriter(worker, s.q.store.WriteProgress, events{cfg.Logger})
 	r := &taskRun{
-		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, doneRetention: cfg.DoneRetention, settleTx: s.q.store.SettleTx},
+		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, doneRetention: cfg.DoneRetention, reported: progress.reported, settleTx: s.q.store.SettleTx},
 		execution: execution{claims[0], at.rule, worker, start}, handler: at.handler,
 	}
 	r.lease.until = start.Add(cfg.Lease)
-	settled, ours := s.execute(ctx, r)
+	settled, ours := s.execute(ctx, r, progress)
 	ran := &hooks.Ran{ID: r.claim.ID, Kind: at.Kind, Queue: at.queue, Attempt: r.claim.Attempts, State: settled.State}
 	if r.failure != nil {
 		ran.Err = r.failure.err
@@ -145,8 +146,8 @@ func (s stepper) run(ctx context.Context, at waitingLane) (*hooks.Ran, error) {
 	return ran, err
 }
 
-// execute runs the handler, and meanwhile extends its lease.
-func (s stepper) execute(ctx context.Context, r *taskRun) (store.Settlement, bool) {
+// execute runs the handler, and meanwhile extends its lease and writes its progress.
+func (s stepper) execute(ctx context.Context, r *taskRun, progress *progressWriter) (store.Settlement, bool) {
 	l := &leases{
 		workerID: r.workerID, length: s.q.cfg.Lease, events: events{s.q.cfg.Logger}, classify: s.q.store.Server().Classify,
 		extendRows: s.q.store.Extend, held: map[*taskRun]struct{}{},
@@ -155,6 +156,7 @@ func (s stepper) execute(ctx context.Context, r *taskRun) (store.Settlement, boo
 	extending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	background.Go(func() { l.work(extending) })
+	background.Go(func() { progress.work(extending) })
 	defer background.Wait() // also when a handler ends the test
 	defer stop()
 	return r.execute(ctx)

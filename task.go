@@ -22,6 +22,7 @@ type taskCalls interface {
 	SetResult(json string)
 	MaxPayload() int
 	KeepsDone() bool
+	Progress(fraction float64, message string)
 }
 
 // errNoRun is the error of methods of a Task that has been made as a literal.
@@ -66,6 +67,21 @@ func (t Task[A]) SetResult(v any) error {
 	}
 	t.run.SetResult(string(result))
 	return nil
+}
+
+// Progress reports how far the handler has come: a fraction from 0 to 1, and a message for
+// people, which may be "". [Queue.Progress] reads it, also while the task runs. What all
+// handlers of a worker report is written at most once a second, the last report of each;
+// the very last one is written when the handler has returned. Reports of a run that has
+// lost its lease are not written.
+//
+// Progress does not wait for the database, and returns no error: a worker that cannot
+// write it logs a warning. A fraction beyond 0 or 1 counts as that. A message is cut after
+// 16 KiB.
+func (t Task[A]) Progress(fraction float64, message string) {
+	if t.run != nil {
+		t.run.Progress(fraction, message)
+	}
 }
 
 // Handle registers fn as the handler of a kind's tasks. Call it before

@@ -21,6 +21,7 @@ type worker struct {
 	dispatchers     map[string]*dispatcher
 	settler         *settler
 	leases          *leases
+	progress        *progressWriter
 	roles           []role
 }
 
@@ -41,11 +42,12 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		workerID: w.id, leaseLength: cfg.Lease, shutdownTimeout: cfg.ShutdownTimeout,
 		leases: w.leases, signals: w.pollers, events: events,
 	})
+	w.progress = newProgressWriter(w.id, s.WriteProgress, events)
 	rules := newOwnRules(s.Policies, s.CheckDelays, keeper.stored, events)
 	for name, queue := range cfg.Queues {
 		budget := newBudget(queue.Concurrency, queue.MaxPrefetch)
 		d := &dispatcher{
-			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, doneRetention: cfg.DoneRetention, settleTx: s.SettleTx},
+			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, doneRetention: cfg.DoneRetention, reported: w.progress.reported, settleTx: s.SettleTx},
 			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: budget, settle: w.settler.in, events: events,
 		}
 		finder := s.NewLaneFinder(name)
@@ -61,7 +63,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	}
 	w.roles = append(w.roles, rules, keeper, &cleaner{
 		queues: slices.Collect(maps.Keys(cfg.Queues)), retentions: retentions{cfg, handlers},
-		lanes: s.FinishedLanes, clean: s.Clean, classify: s.Server().Classify, events: events,
+		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, classify: s.Server().Classify, events: events,
 	}, &lookout{
 		overdueFinder: newOverdueFinder(s, handlers), events: events,
 		handled: func(queue, kind string) bool { return w.pollers[queue] != nil && handlers[kind] != nil },
@@ -91,7 +93,7 @@ func (w *worker) run(ctx context.Context) {
 	// is over.
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	// Leases are extended and tasks settled until the last handler has returned.
+	// Leases are extended, progress is written, and tasks are settled until the last handler has returned.
 	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAfter()
 	settling, stopSettling := context.WithCancel(context.WithoutCancel(ctx))
@@ -99,6 +101,7 @@ func (w *worker) run(ctx context.Context) {
 
 	var background, claiming, handling sync.WaitGroup
 	background.Go(func() { w.leases.work(after) })
+	background.Go(func() { w.progress.work(after) })
 	background.Go(func() { w.settler.work(settling) })
 	for _, r := range w.roles {
 		background.Go(func() { r.work(ctx) })

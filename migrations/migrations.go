@@ -40,6 +40,7 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 		"{tasks}", tables.Name(d, "tasks"),
 		"{attempts}", tables.Name(d, "attempts"),
 		"{policies}", tables.Name(d, "policies"),
+		"{progress}", tables.Name(d, "progress"),
 		"{lane}", d.Quote(tables.Prefix+"lane"),
 	)
 	filled := textFS{}

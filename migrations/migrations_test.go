@@ -75,7 +75,7 @@ func TestUpDownStatus(t *testing.T) {
 		if n, err := m.Down(ctx); err != nil || n != all {
 			t.Fatalf("down took back %d migrations (error %v), want %d", n, err, all)
 		}
-		for _, table := range []string{"tasks", "attempts", "policies", "migrations"} {
+		for _, table := range []string{"tasks", "attempts", "policies", "progress", "migrations"} {
 			if exists(t, db, usual, table) {
 				t.Errorf("table %s is left", table)
 			}

@@ -22,7 +22,8 @@ type InvoiceArgs struct {
 }
 
 var SendInvoice = falldue.NewKind[InvoiceArgs]("invoice.send", falldue.KindConfig{
-	Policy: backoff.Constant(time.Hour).WithMaxAttempts(20),
+	Policy:        backoff.Constant(time.Hour).WithMaxAttempts(20),
+	DoneRetention: 30 * 24 * time.Hour, // has results
 })
 
 // A mailer sends e-mails.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,21 @@ type Record struct {
 	lost   bool
 	done   bool
 	result json.RawMessage
+
+	progress []Progress
+}
+
+// Progress is a report of a handler.
+type Progress struct {
+	Fraction float64
+	Message  string
+}
+
+// Progress returns what the handler has reported, in that order.
+func (r *Record) Progress() []Progress {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.progress)
 }
 
 // LoseLease makes DoneTx fail with [falldue.ErrLeaseLost] from now on, as if another
@@ -79,6 +95,12 @@ func (c calls) SetResult(text string) {
 
 // MaxPayload is the default of Config.MaxPayload.
 func (calls) MaxPayload() int { return 1 << 20 }
+
+func (c calls) Progress(fraction float64, message string) {
+	c.r.mu.Lock()
+	defer c.r.mu.Unlock()
+	c.r.progress = append(c.r.progress, Progress{fraction, message})
+}
 
 // KeepsDone lets SetResult have a result.
 func (calls) KeepsDone() bool { return true }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +193,11 @@ func TestNewTask(t *testing.T) {
 	if got := string(record.Result()); got != `{"sent":1}` {
 		t.Errorf("the result is %s", got)
 	}
+	task.Progress(0.5, "half")
+	task.Progress(1, "all")
+	if got := record.Progress(); !slices.Equal(got, []tasktest.Progress{{Fraction: 0.5, Message: "half"}, {Fraction: 1, Message: "all"}}) {
+		t.Errorf("reported is %+v", got)
+	}
 	if record.DoneTx() {
 		t.Error("done before DoneTx")
 	}
@@ -204,6 +210,7 @@ func TestNewTask(t *testing.T) {
 		t.Errorf("without a transaction: %v", err)
 	}
 	literal := falldue.Task[mailArgs]{}
+	literal.Progress(1, "of no run")
 	for _, err := range []error{literal.DoneTx(t.Context(), nil), literal.SetResult(1)} {
 		if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "tasktest.NewTask") {
 			t.Errorf("a task without a run: %v", err)

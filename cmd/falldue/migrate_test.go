@@ -117,7 +117,7 @@ func TestMigrateDumpPrintsTheMigrations(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := string(source)
-			for _, name := range []string{"tasks", "attempts", "policies", "lane"} {
+			for _, name := range []string{"tasks", "attempts", "policies", "progress", "lane"} {
 				text = strings.ReplaceAll(text, "{"+name+"}", quote+"jobs_"+name+quote)
 			}
 			_, up, _ := strings.Cut(strings.ReplaceAll(text, "-- +goose NO TRANSACTION\n", ""), "-- +goose Up\n")

@@ -76,6 +76,10 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"clean":             statements.Clean(s, tables),
 		"drop":              statements.Drop(s, tables, room),
 		"now":               statements.Now(s),
+		"put_progress":      statements.PutProgress(s, tables, room),
+		"read_progress":     statements.ReadProgress(s, tables),
+		"orphaned_progress": statements.OrphanedProgress(s, tables),
+		"drop_progress":     statements.DropProgress(s, tables, room),
 		"running":           statements.Running(s, tables),
 	}
 	if s.Caps.Rows != dialect.Unions {

@@ -12,10 +12,12 @@ import (
 // Settlement is how one claim ends.
 type Settlement struct {
 	statements.Settlement
-	Records       []Record // attempts to record
-	ForgetRecords bool     // if the task is deleted, delete its recorded attempts
-	RetainDone    bool     // if the task is done, keep it
-	MaybeSettled  bool     // the handler may have settled the task with SettleTx
+	Records       []Record  // attempts to record
+	ForgetRecords bool      // if the task is deleted, delete its recorded attempts
+	RetainDone    bool      // if the task is done, keep it
+	Progress      *Progress // reported last, and not stored yet; or nil
+	HasProgress   bool      // the run has reported progress
+	MaybeSettled  bool      // the handler may have settled the task with SettleTx
 }
 
 // Unsettled has the ids of tasks that a settle or an extension did not change.

@@ -56,8 +56,18 @@ create table if not exists {policies} (
     created_at datetime(6)   not null
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
+-- How far runs have come that report it. A row goes within minutes after its task.
+create table if not exists {progress} (
+    task_id    bigint      not null primary key,
+    fence      bigint      not null, -- the task's fence in the run that reported it
+    millionths int         not null, -- of the work
+    message    mediumtext  not null,
+    updated_at datetime(6) not null
+) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
+
 -- +goose Down
 -- +goose NO TRANSACTION
+drop table if exists {progress};
 drop table if exists {policies};
 drop table if exists {attempts};
 drop table if exists {tasks};

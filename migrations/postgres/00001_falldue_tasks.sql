@@ -59,7 +59,17 @@ create table {policies} (
     created_at timestamptz not null default statement_timestamp()
 );
 
+-- How far runs have come that report it. A row goes within minutes after its task.
+create table {progress} (
+    task_id    bigint      primary key,
+    fence      bigint      not null, -- the task's fence in the run that reported it
+    millionths integer     not null, -- of the work
+    message    text        not null,
+    updated_at timestamptz not null default statement_timestamp()
+);
+
 -- +goose Down
+drop table if exists {progress};
 drop table if exists {policies};
 drop table if exists {attempts};
 drop table if exists {tasks};

@@ -51,7 +51,17 @@ create table if not exists {policies} (
     created_at integer not null
 ) without rowid;
 
+-- How far runs have come that report it. A row goes within minutes after its task.
+create table if not exists {progress} (
+    task_id    integer primary key,
+    fence      integer not null, -- the task's fence in the run that reported it
+    millionths integer not null, -- of the work
+    message    text    not null,
+    updated_at integer not null
+);
+
 -- +goose Down
+drop table if exists {progress};
 drop table if exists {policies};
 drop table if exists {attempts};
 drop table if exists {tasks};

@@ -1,0 +1,3 @@
+insert into "falldue_progress" (task_id, fence, millionths, message, updated_at) select s.*, (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 from (select column1 as task_id, column2 as task_fence, column3 as millionths, column4 as message from (values (?, ?, ?, ?), (?, ?, ?, ?))) as s
+where true on conflict (task_id) do update set fence = excluded.fence, millionths = excluded.millionths, message = excluded.message, updated_at = excluded.updated_at
+-- binds: task_id[0], task_fence[0], millionths[0], message[0], task_id[1], task_fence[1], millionths[1], message[1]

@@ -1,0 +1,108 @@
+package falldue
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// progressEvery is the least time between two writes of progress by a worker.
+const progressEvery = time.Second
+
+// progressWriter is the role that stores what handlers report. It gathers the reports of
+// all runs of a worker, and keeps the last one of each.
+type progressWriter struct {
+	workerID string
+	write    func(ctx context.Context, workerID string, list []store.Progress) error
+	events   events
+	woken    chan struct{} // signalled when there is something to write
+
+	mu   sync.Mutex
+	runs map[*taskRun]struct{} // that have reported since the last write
+}
+
+func newProgressWriter(workerID string, write func(context.Context, string, []store.Progress) error, events events) *progressWriter {
+	return &progressWriter{workerID: workerID, write: write, events: events, woken: make(chan struct{}, 1), runs: map[*taskRun]struct{}{}}
+}
+
+// reported notes that a run has something to write.
+func (w *progressWriter) reported(r *taskRun) {
+	w.mu.Lock()
+	w.runs[r] = struct{}{}
+	w.mu.Unlock()
+	signal(w.woken)
+}
+
+// work writes reports until ctx ends. The last report of a run is part of its settlement.
+func (w *progressWriter) work(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		await(ctx, w.woken, time.Hour)
+		wait := progressEvery
+		if err := w.writeAll(ctx); err != nil && ctx.Err() == nil {
+			w.events.progressFailed(err)
+			wait = max(wait, errorPause(failures))
+			failures++
+		} else {
+			failures = 0
+		}
+		_ = pause(ctx, wait) // the loop ends with ctx
+	}
+}
+
+// writeAll writes what has been reported since it ran last. What cannot be written is
+// dropped: the next report of the run says more.
+func (w *progressWriter) writeAll(ctx context.Context) error {
+	w.mu.Lock()
+	runs := w.runs
+	w.runs = map[*taskRun]struct{}{}
+	w.mu.Unlock()
+	var list []store.Progress
+	for r := range runs {
+		if p, _ := r.takeProgress(); p != nil {
+			list = append(list, *p)
+		}
+	}
+	// In the order of ids, so that two workers do not deadlock. Of two claims of a task
+	// the later one is held.
+	slices.SortFunc(list, func(a, b store.Progress) int {
+		return cmp.Or(cmp.Compare(a.TaskID, b.TaskID), cmp.Compare(b.Fence, a.Fence))
+	})
+	list = slices.CompactFunc(list, func(a, b store.Progress) bool { return a.TaskID == b.TaskID })
+	for batch := range slices.Chunk(list, store.MaxBatch) {
+		ctx, cancel := statementContext(ctx, statementTimeout)
+		err := w.write(ctx, w.workerID, batch)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Progress reports how far the handler has come.
+func (r *taskRun) Progress(fraction float64, message string) {
+	if math.IsNaN(fraction) {
+		fraction = 0
+	}
+	p := &store.Progress{Key: store.Key{TaskID: r.claim.ID, Fence: r.claim.Fence}, Message: clean(message)}
+	p.Millionths = int(math.Round(min(max(fraction, 0), 1) * 1e6))
+	r.progress.mu.Lock()
+	r.progress.last = p
+	r.progress.mu.Unlock()
+	r.reported(r)
+}
+
+// takeProgress returns what the run has reported and nobody has taken, or nil, and whether
+// it has reported anything at all.
+func (r *taskRun) takeProgress() (last *store.Progress, reported bool) {
+	r.progress.mu.Lock()
+	defer r.progress.mu.Unlock()
+	last = r.progress.last
+	r.progress.last, r.progress.any = nil, r.progress.any || last != nil
+	return last, r.progress.any
+}
