@@ -13,23 +13,23 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-const policyHelp = `A FORMULA is a delay such as "917m * atan(n^3 / 15)", a preset such as
+const formulaHelp = `A FORMULA is a delay such as "917m * atan(n^3 / 15)", a preset such as
 "geometric(min=5s, max=260s, retries=10)", or a whole policy such as
 "delay 15s + n^4; jitter 30s * n; attempts 26". The name n is the number of
 failed attempts. A number without a unit is in seconds; the units are ms, s, m,
 h, d. The operators are + - * / ^, the functions min, max, pow, exp, ln, log10,
 sqrt, atan, floor, ceil, abs and if(condition, a, b), the constants pi and e.
-Write -- before a FORMULA that begins with a minus.
+Write -- before a FORMULA that begins with a minus.`
 
-These commands need no database.`
+const policyHelp = formulaHelp + "\n\nThis command needs no database."
 
 func policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Show policies: how long tasks wait after a failure",
-		Long:  "Show policies: how long tasks wait after a failure.\n\n" + policyHelp,
+		Long:  "Show policies: how long tasks wait after a failure. Only diff needs a database.\n\n" + formulaHelp,
 	}
-	cmd.AddCommand(policyListCommand(), policyEvalCommand(), policyPreviewCommand(), policyHerdCommand(), policySQLCommand(), policyWhereCommand())
+	cmd.AddCommand(policyListCommand(), policyEvalCommand(), policyPreviewCommand(), policyHerdCommand(), policyDiffCommand(), policySQLCommand(), policyWhereCommand())
 	return cmd
 }
 

@@ -109,7 +109,7 @@ func (h herds) print(out io.Writer, another bool) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(&text, loadChart(h.with))
+	fmt.Fprintln(&text, loadChart(h.with, "retries in "))
 	_, err := io.WriteString(out, text.String())
 	return err
 }
@@ -120,7 +120,7 @@ const chartWidth = 60
 // loadChart draws the load of a herd. Each step is the sum of several intervals, and
 // several columns wide if there are few steps: a chart of a given width would draw
 // between them, and cut off peaks.
-func loadChart(h ops.Herd) string {
+func loadChart(h ops.Herd, caption string) string {
 	each := (len(h.Load) + chartWidth - 1) / chartWidth
 	steps := make([]float64, (len(h.Load)+each-1)/each)
 	for i, n := range h.Load {
@@ -133,5 +133,5 @@ func loadChart(h ops.Herd) string {
 	width := time.Duration(each) * h.Bucket
 	return asciigraph.Plot(columns, asciigraph.Height(8), asciigraph.LowerBound(0), asciigraph.Precision(0),
 		asciigraph.XAxisRange(0, (time.Duration(len(steps))*width).Seconds()), asciigraph.XAxisValueFormatter(inSeconds),
-		asciigraph.Caption("retries in "+approximate(width)))
+		asciigraph.Caption(caption+approximate(width)))
 }

@@ -27,6 +27,11 @@ Policies, without a database:
   falldue policy preview 'zizq' '10m'  two policies side by side
   falldue policy herd '10m'            what retries do after an outage
 
+What waits, and what another policy would do to it:
+
+  falldue forecast --rate 50           when it falls due, and when it is gone
+  falldue policy diff mail '5m' --from zizq --ramp 600
+
 Every command has --help, and those that print data have --json: one object a line.`
 
 // root returns the command with all its subcommands.
@@ -45,7 +50,7 @@ func root() *cobra.Command {
 	}{
 		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), lsCommand(), showCommand()}},
 		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand()}},
-		{"plan", "Look before you act:", []*cobra.Command{policyCommand()}},
+		{"plan", "Look before you act:", []*cobra.Command{policyCommand(), forecastCommand()}},
 		{"set up", "Set up:", []*cobra.Command{migrateCommand()}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: group.id, Title: group.title})

@@ -276,6 +276,31 @@ var AttemptColumns = Columns[Attempt]{
 	col("stack", Text, func(a *Attempt) any { return &a.Stack }),
 }
 
+// Profiled is how many tasks have a policy's delay and an anchor in a minute in common.
+type Profiled struct {
+	Queue, State, Kind string
+	Policy             string // "" is the policy of the kind
+	Attempts           int
+	Minute             int64 // of the anchors, since 1970
+	First, Last        int64 // the first and the last anchor
+	Tasks              int64
+	Now                int64 // by the database's clock
+}
+
+// ProfileColumns are the columns of a result of [Profile]. It groups by the first six.
+var ProfileColumns = Columns[Profiled]{
+	col("queue", Text, func(p *Profiled) any { return &p.Queue }),
+	col("state", Text, func(p *Profiled) any { return &p.State }),
+	col("kind", Text, func(p *Profiled) any { return &p.Kind }),
+	col("policy", Text, func(p *Profiled) any { return &p.Policy }),
+	col("attempts", Int, func(p *Profiled) any { return &p.Attempts }),
+	col("minute", Int, func(p *Profiled) any { return &p.Minute }),
+	col("first", Moment, func(p *Profiled) any { return &p.First }),
+	col("last", Moment, func(p *Profiled) any { return &p.Last }),
+	col("tasks", Int, func(p *Profiled) any { return &p.Tasks }),
+	col("now", Moment, func(p *Profiled) any { return &p.Now }),
+}
+
 // Count is how many tasks of a queue and a kind are in a state.
 type Count struct {
 	Queue string

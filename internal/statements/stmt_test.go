@@ -66,6 +66,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"list_filtered":     statements.List(s, tables, statements.ListParams{ID: true, Queue: true, Kind: true, State: true}),
 		"attempts":          statements.Attempts(s, tables),
 		"count":             statements.CountTasks(s, tables),
+		"profile":           statements.Profile(s, tables),
 		"retry":             statements.Retry(s, tables, false),
 		"newest_id":         statements.NewestID(s, tables),
 		"new_tasks":         statements.NewTasks(s, tables),

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// failed stores n tasks of a kind that have failed once, the last time so long ago.
+func (s shop) failed(kind string, n int, ago time.Duration) {
+	s.t.Helper()
+	q, err := falldue.New(s.db, falldue.Config{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := falldue.NewKind[struct{}](kind, falldue.KindConfig{}).EnqueueMany(s.t.Context(), q, make([]struct{}, n), nil); err != nil {
+		s.t.Fatal(err)
+	}
+	s.age(ago, "attempts = 0 and kind = '"+kind+"'")
+	s.db.MustExec("update falldue_tasks set attempts = 1, fence = 1 where attempts = 0 and kind = '" + kind + "'")
+}
+
+func TestForecastAndDiff(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		s.failed("mail", 400, 30*time.Minute)
+		s.failed("mail", 100, 2*time.Minute)
+		s.failed("charge", 7, time.Minute)
+		contains(t, s.run("forecast", "--policy", "mail=1h", "--rate", "0.2", "--for", "90m"),
+			`(?m)^kind +due now +in 1m +in 10m +in 1h +in 1h30m +later +unknown +peak$`, `(?m)^charge +0 +0 +0 +0 +0 +0 +7 +–$`,
+			`(?m)^mail +0 +0 +0 +500 +500 +0 +0 +400 a minute, in (29|30)m`, `of 7 tasks that have failed the policy is not known`, `due in 1m`, `at 0.2 tasks a second the backlog is gone after 0s`)
+		contains(t, s.run("forecast", "--policy", "10m", "--rate", "2", "--for", "1h"), `(?m)^mail +400 `, `at 2 tasks a second the backlog is gone after 3m20s, on \S+ \S+ UTC`)
+		contains(t, s.run("forecast", "--policy", "10m", "--rate", "0.01"), `at 0.01 tasks a second the backlog is gone after 14h|at 0.01 tasks a second some are still due after 1.0d|at 0.01 tasks a second some are still due after 24h`)
+		lines := strings.Split(strings.TrimSpace(s.run("forecast", "--policy", "10m", "--rate", "2", "--for", "1h", "--json")), "\n")
+		var all struct {
+			Kind    string
+			Due     int64
+			Minutes []int64
+			Gone    float64 `json:"gone_seconds"`
+		}
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &all); err != nil || len(lines) != 3 || all.Kind != "" || all.Due != 400 || len(all.Minutes) != 60 || all.Gone != 200 {
+			t.Errorf("forecast --json: %d lines, the last %+v, error %v", len(lines), all, err)
+		}
+
+		out := s.run("policy", "diff", "mail", "20m", "--from", "1h", "--ramp", "450")
+		contains(t, out, `^500 tasks of mail wait under its policy\n`, `(?m)^ +400  would be due at once$`, `(?m)^ +100  would be due sooner$`,
+			`(?m)^before +1h +0 +400 a minute, in (29|30)m`, `(?m)^after +20m +400 +400 a minute, now$`)
+	})
+}
+
+// TestDiffWarnsOfAHerd: tasks that would fall due over hours fall due at once.
+func TestDiffWarnsOfAHerd(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, testdb.SQLite)
+	for ago := range 20 {
+		s.failed("mail", 20, time.Duration(ago+1)*time.Minute+30*time.Second)
+	}
+	out, _ := s.fails(exitAttention, "policy", "diff", "mail", "10s", "--from", "1h")
+	contains(t, out, `warning: this makes a herd: 400 tasks fall due in one minute, and 20 in the busiest one before; --ramp shows steps that do not\n$`)
+	out, _ = s.fails(exitAttention, "policy", "diff", "mail", "10s", "--from", "1h", "--ramp", "40")
+	contains(t, out, `warning: this makes a herd: .* one before\n`, `(?m)^\d+ steps`, `(?m)^ *0s +\d+ +delay 0\.\d+ \* 1h \+ 0\.\d+ \* 10s$`, `delay 10s\n$`)
+	out = s.run("policy", "diff", "mail", "2h", "--from", "1h", "--json")
+	var d struct {
+		Later int64
+		Herd  bool
+		After struct{ Peak int64 }
+	}
+	if err := json.Unmarshal([]byte(out), &d); err != nil || d.Later != 400 || d.Herd || d.After.Peak != 20 {
+		t.Errorf("diff --json: %+v, error %v", d, err)
+	}
+	for says, args := range map[string][]string{
+		"--from: backoff: ":                             {"--from", "nonsense"},
+		`required flag(s) "from" not set`:               nil,
+		"--ramp 0; allowed are numbers of tasks from 1": {"--from", "1h", "--ramp", "0"},
+		"a horizon of 1s; allowed are 1m0s to":          {"--from", "1h", "--for", "1s"},
+	} {
+		if _, err := s.fails(exitUsage, append([]string{"policy", "diff", "mail", "1m"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: error %v, want %q", args, err, says)
+		}
+	}
+	if _, err := s.fails(exitFailed, "forecast", "--time-limit", "1ns"); err == nil || !strings.Contains(err.Error(), "reading what waits took longer than 1ns; allow more with --time-limit") {
+		t.Errorf("without time: error %v", err)
+	}
+}

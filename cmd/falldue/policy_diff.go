@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/ops"
+)
+
+func policyDiffCommand() *cobra.Command {
+	var f profileFlags
+	var from string
+	var ramp int64
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "diff KIND FORMULA --from FORMULA",
+		Short: "Show what another policy would do to the tasks of a kind that wait now",
+		Long: "Show what another policy would do to the tasks of a kind that wait now: how many\n" +
+			"would be due at once, sooner or later, how many would have no attempt left, and the\n" +
+			"busiest minute before and after. The table has no policies of kinds: --from is the\n" +
+			"one that the code has. Tasks with a policy of their own keep it.\n\n" +
+			"The exit status is 4 if the new policy makes a herd: a minute with twice as many\n" +
+			"tasks as the busiest one under the old policy, and at least 100 more. --ramp shows\n" +
+			"steps from one policy to the other that keep each minute below a number of tasks.\n\n" + profileHelp + "\n\n" + formulaHelp,
+		Example: `  falldue policy diff invoice.send '5m' --from zizq --ramp 600`,
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			old, err := backoff.Parse(from)
+			if err != nil {
+				return mistake(fmt.Errorf("--from: %w", err))
+			}
+			next, err := backoff.Parse(args[1])
+			if err != nil {
+				return mistake(err)
+			}
+			if cmd.Flags().Changed("ramp") && ramp < 1 {
+				return mistake(fmt.Errorf("--ramp %d; allowed are numbers of tasks from 1", ramp))
+			}
+			return f.profile(cmd, nil, func(p *ops.Profile) error {
+				d := diff{from: from, to: args[1]}
+				if d.Diff, err = p.Diff(args[0], old, next, f.horizon); err != nil {
+					return mistake(err)
+				}
+				if ramp > 0 {
+					if d.steps, err = p.Ramp(args[0], old, next, ramp); err != nil {
+						return err
+					}
+				}
+				if asJSON {
+					err = jsonLines(cmd.OutOrStdout()).Encode(d.object())
+				} else {
+					err = d.print(screenOf(cmd))
+				}
+				if err == nil && d.Herd {
+					return finding(exitAttention)
+				}
+				return err
+			})
+		},
+	}
+	f.flags(cmd)
+	cmd.Flags().StringVar(&from, "from", "", "the policy that the kind has")
+	if err := cmd.MarkFlagRequired("from"); err != nil {
+		panic(err) // the line above defines the flag
+	}
+	cmd.Flags().Int64Var(&ramp, "ramp", 0, "show steps under which at most so many tasks fall due in a minute")
+	complete(cmd, "from", presetNames()...)
+	jsonFlag(cmd, &asJSON, "print one JSON object, with both loads and the steps")
+	return cmd
+}
+
+// diff is a difference with the texts of the policies.
+type diff struct {
+	ops.Diff
+	from, to string
+	steps    []ops.Step
+}
+
+func (d diff) print(s screen) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s tasks of %s wait under its policy\n", grouped(d.Tasks), d.Kind)
+	for _, line := range []struct {
+		n    int64
+		text string
+	}{
+		{d.AtOnce, "would be due at once"}, {d.Sooner, "would be due sooner"}, {d.Later, "would be due later"},
+		{d.Exhausted, "would have no attempt left, and be dead when they fall due"},
+	} {
+		fmt.Fprintf(&b, "%12s  %s\n", grouped(line.n), line.text)
+	}
+	if d.Own > 0 {
+		fmt.Fprintf(&b, "%12s  more have a policy of their own, which they keep\n", grouped(d.Own))
+	}
+	b.WriteByte('\n')
+	if _, err := io.WriteString(s, b.String()); err != nil {
+		return err
+	}
+	row := func(name, policy string, l ops.Load) []string {
+		return []string{name, policy, grouped(l.Due), peakText(l)}
+	}
+	if err := s.table([]column{{name: ""}, {name: "policy", least: 12}, {name: "due now", right: true}, {name: "busiest minute"}},
+		[][]string{row("before", d.from, d.Before), row("after", d.to, d.After)}); err != nil {
+		return err
+	}
+	b.Reset()
+	if within(d.After, len(d.After.Minutes)) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", minutesChart(d.After.Minutes, "after: due in "))
+	}
+	if d.Herd {
+		fmt.Fprintf(&b, "\nwarning: this makes a herd: %s tasks fall due in one minute, and %s in the busiest one before", grouped(d.After.Peak), grouped(d.Before.Peak))
+		if d.steps == nil {
+			b.WriteString("; --ramp shows steps that do not")
+		}
+		b.WriteByte('\n')
+	}
+	if _, err := io.WriteString(s, b.String()); err != nil || d.steps == nil {
+		return err
+	}
+	return d.printSteps(s)
+}
+
+// shownSteps is the greatest number of steps that are printed for people.
+const shownSteps = 12
+
+func (d diff) printSteps(s screen) error {
+	var rows [][]string
+	each := (len(d.steps) + shownSteps - 1) / shownSteps
+	for i, step := range d.steps {
+		if i%each == 0 || i == len(d.steps)-1 {
+			rows = append(rows, []string{approximate(step.After), grouped(step.Due), step.Policy.String()})
+		}
+	}
+	if _, err := fmt.Fprintf(s, "\n%d steps", len(d.steps)); err != nil {
+		return err
+	}
+	if each > 1 {
+		if _, err := fmt.Fprintf(s, ", some of which are shown; --json prints all"); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(s, "\n"); err != nil {
+		return err
+	}
+	return s.table([]column{{name: "after", right: true}, {name: "due a minute", right: true}, {name: "policy", least: 20}}, rows)
+}
+
+func (d diff) object() any {
+	type step struct {
+		After  float64 `json:"after_seconds"`
+		Share  float64 `json:"share"`
+		Policy string  `json:"policy"`
+		Due    int64   `json:"due"`
+	}
+	o := struct {
+		Kind      string   `json:"kind"`
+		From      string   `json:"from"`
+		To        string   `json:"to"`
+		Tasks     int64    `json:"tasks"`
+		Own       int64    `json:"own"`
+		AtOnce    int64    `json:"at_once"`
+		Sooner    int64    `json:"sooner"`
+		Later     int64    `json:"later"`
+		Exhausted int64    `json:"exhausted"`
+		Herd      bool     `json:"herd"`
+		Before    loadJSON `json:"before"`
+		After     loadJSON `json:"after"`
+		Steps     []step   `json:"steps,omitempty"`
+	}{d.Kind, d.from, d.to, d.Tasks, d.Own, d.AtOnce, d.Sooner, d.Later, d.Exhausted, d.Herd, loadObject(d.Before), loadObject(d.After), nil}
+	for _, s := range d.steps {
+		o.Steps = append(o.Steps, step{s.After.Seconds(), s.Share, s.Policy.String(), s.Due})
+	}
+	return o
+}
+
+// minutesChart draws how many tasks fall due in each minute.
+func minutesChart(minutes []int64, caption string) string {
+	last := 0
+	load := make([]int, len(minutes))
+	for i, n := range minutes {
+		if load[i] = int(n); n > 0 {
+			last = i
+		}
+	}
+	return loadChart(ops.Herd{Bucket: time.Minute, Load: load[:max(last+1, min(10, len(load)))]}, caption)
+}

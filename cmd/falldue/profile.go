@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
+)
+
+// profileFlags are the flags of commands that read what waits.
+type profileFlags struct {
+	place
+	limit, horizon time.Duration
+}
+
+func (f *profileFlags) flags(cmd *cobra.Command) {
+	f.place.flags(cmd)
+	cmd.Flags().DurationVar(&f.limit, "time-limit", time.Minute, "how long reading what waits may take")
+	cmd.Flags().DurationVar(&f.horizon, "for", 24*time.Hour, "time from now on to look at, in minutes")
+}
+
+const profileHelp = `The command reads all tasks that wait, once, and changes nothing: about a second or two
+for each million on PostgreSQL, and several on other engines. A running task counts as
+one that waits when its lease ends.`
+
+// profile calls fn with what waits now.
+func (f *profileFlags) profile(cmd *cobra.Command, policies policyFlag, fn func(*ops.Profile) error) error {
+	return f.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), f.limit)
+		defer cancel()
+		var p *ops.Profile
+		err := withProgress(cmd, "reading what waits", func() (err error) {
+			p, err = i.Profile(ctx)
+			return err
+		})
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("reading what waits took longer than %v; allow more with --time-limit", f.limit)
+		}
+		if err != nil {
+			return err
+		}
+		return fn(p)
+	})
+}
+
+// withProgress runs fn, and shows at the terminal how long it has been running.
+func withProgress(cmd *cobra.Command, what string, fn func() error) error {
+	file, ok := cmd.ErrOrStderr().(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return fn()
+	}
+	start, done := time.Now(), make(chan struct{})
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		ticks := time.NewTicker(500 * time.Millisecond)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ticks.C:
+				fmt.Fprintf(file, "\r%s: %s", what, time.Since(start).Round(time.Second))
+			case <-done:
+				fmt.Fprint(file, "\r\x1b[K")
+				return
+			}
+		}
+	}()
+	defer func() { close(done); <-shown }()
+	return fn()
+}

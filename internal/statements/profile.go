@@ -1,0 +1,20 @@
+package statements
+
+import "github.com/falldue/falldue/dialect"
+
+// Profile counts the tasks that wait or run, by all that their due times depend on and by
+// the minute of their anchors. It returns [ProfileColumns], and reads the whole index of
+// tasks, or the table.
+func Profile(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	minute := s.Cast(s.Func("floor")+"("+s.Cast("{micros updated_at}", dialect.Double)+" / "+s.Literal(60e6)+")", dialect.Int)
+	b.set("profile", ProfileColumns.list("", map[string]string{
+		"minute": minute, "first": "min(updated_at)", "last": "max(updated_at)", "tasks": "count(*)", "now": "{now}",
+	}))
+	// The minute first, since an engine that sorts compares numbers faster than texts, most
+	// of which are equal.
+	return b.stmt(`
+select {profile} from {tasks}
+where state in ('open', 'snoozed')
+group by 6, 5, 4, 3, 2, 1`)
+}
