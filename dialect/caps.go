@@ -103,6 +103,12 @@ type Caps struct {
 	// statistics are updated. One that takes long is therefore prepared anew.
 	KeepsPlans bool
 
+	// Catalog is where the server describes itself.
+	Catalog Catalog
+	// Explain begins a statement that returns the plan of another one, and WholeTable is a
+	// regular expression that matches such a plan if it reads a whole table or index.
+	Explain, WholeTable string
+
 	// Schemas: a database has schemas, and CREATE SCHEMA makes them.
 	Schemas bool
 	// ReservedPrefix begins the names that belong to the engine itself.
@@ -128,6 +134,21 @@ const (
 	// NamedLocks: GET_LOCK and RELEASE_LOCK, by a name that holds for all
 	// databases of the server.
 	NamedLocks
+)
+
+// Catalog is where a server describes itself.
+type Catalog int
+
+// The catalogs.
+const (
+	// PgCatalog: pg_class, pg_stat_all_tables, pg_stat_activity.
+	PgCatalog Catalog = iota + 1
+	// InnoDBCatalog: information_schema, with the tables of InnoDB.
+	InnoDBCatalog
+	// InformationSchema: information_schema alone.
+	InformationSchema
+	// Pragmas: table-valued functions for the pragmas of SQLite.
+	Pragmas
 )
 
 // Upsert is how an INSERT leaves out rows that are there already.
@@ -174,6 +195,8 @@ func (c Caps) Validate() error {
 	must(c.Rows >= Arrays && c.Rows <= ValueLists, "Rows is none of Arrays, Unions, ValueLists")
 	must(c.Upsert == OnConflict || c.Upsert == OnDuplicateKey, "Upsert is neither OnConflict nor OnDuplicateKey")
 	must(c.Locks >= NoLocks && c.Locks <= NamedLocks, "Locks is none of NoLocks, AdvisoryLocks, NamedLocks")
+	must(c.Catalog >= PgCatalog && c.Catalog <= Pragmas, "Catalog is none of PgCatalog, InnoDBCatalog, InformationSchema, Pragmas")
+	must(c.Explain != "" && c.WholeTable != "", "Explain or WholeTable says nothing")
 	must(c.Begin != "", "Begin has no statement that begins a transaction")
 	must(c.Migrations != "", "Migrations names no folder")
 	must(c.InsertReturning || c.IDStep > 0, "neither InsertReturning nor IDStep gives the ids of an INSERT")

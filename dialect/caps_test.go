@@ -35,6 +35,8 @@ func TestValidateReportsWhatIsOpen(t *testing.T) {
 		"Upsert is neither":       func(c *Caps) { c.Upsert = OnDuplicateKey + 1 },
 		"Locks is none of":        func(c *Caps) { c.Locks = 0 },
 		"Migrations names no":     func(c *Caps) { c.Migrations = "" },
+		"Catalog is none of":      func(c *Caps) { c.Catalog = 0 },
+		"Explain or WholeTable":   func(c *Caps) { c.Explain = "" },
 		"Begin has no statement":  func(c *Caps) { c.Begin = "" },
 		"nor IDStep":              func(c *Caps) { c.InsertReturning = false },
 		"without LockRows":        func(c *Caps) { c.LockRows = false },

@@ -11,6 +11,11 @@ const (
 	TiDB     Name = "tidb"
 )
 
+const (
+	mysqlExplain    = "explain format=traditional "
+	mysqlWholeTable = `\| (ALL|index) \|`
+)
+
 const mysqlBegin = "set transaction isolation level read committed; start transaction"
 
 // engines describes each engine as Probe finds it where nothing is out of the
@@ -20,18 +25,22 @@ var engines = []Server{
 		LockRows: true, SkipLocked: true, Begin: "begin isolation level read committed", Locks: AdvisoryLocks, CancelledCommitSucceeds: true,
 		InsertReturning: true, AscendingIDs: true, UpdateReturning: true, WritableCTE: true, Lateral: true, RowAddress: "ctid", Upsert: OnConflict, Copy: true, Notify: true,
 		Rows: Arrays, TypedParameters: true, LaneExpression: true, ValueStatistics: true, KeepsPlans: true,
+		Catalog: PgCatalog, Explain: "explain ", WholeTable: `Seq Scan on`,
 		Schemas: true, ReservedPrefix: "pg_", Migrations: "postgres",
 	}},
 	{Dialect: mysql{MySQL}, Caps: Caps{
 		LockRows: true, SkipLocked: true, Begin: mysqlBegin, Locks: NamedLocks, IDStep: 1, AscendingIDs: true, Upsert: OnDuplicateKey,
 		Rows: Unions, NarrowUnions: true, LooseScan: true, PadsText: true, Migrations: "mysql",
+		Catalog: InnoDBCatalog, Explain: mysqlExplain, WholeTable: mysqlWholeTable,
 	}},
 	{Dialect: mysql{MariaDB}, Caps: Caps{
 		LockRows: true, SkipLocked: true, Begin: mysqlBegin, Locks: NamedLocks, InsertReturning: true, AscendingIDs: true, Upsert: OnDuplicateKey,
 		Rows: Unions, NarrowUnions: true, UnionValues: true, LooseScan: true, PadsText: true, CachesStatistics: true, Migrations: "mysql",
+		Catalog: InnoDBCatalog, Explain: "explain ", WholeTable: mysqlWholeTable,
 	}},
 	{Dialect: sqlite{}, Caps: Caps{
 		SingleWriter: true, Begin: "begin immediate", Embedded: true, Locks: NoLocks, InsertReturning: true, AscendingIDs: true, UpdateReturning: true, Upsert: OnConflict,
+		Catalog: Pragmas, Explain: "explain query plan ", WholeTable: `^SCAN \S*tasks`,
 		Rows: ValueLists, DynamicTypes: true, ReservedPrefix: "sqlite_", AmbiguousMissingTable: true, Migrations: "sqlite",
 	}},
 	// TiDB parses SKIP LOCKED and then locks nothing. Each of its servers has a range of
@@ -40,6 +49,7 @@ var engines = []Server{
 	{Dialect: mysql{TiDB}, Caps: Caps{
 		LockRows: true, Begin: mysqlBegin, Locks: NamedLocks, IDStep: 1, Upsert: OnDuplicateKey,
 		Rows: Unions, LooseScan: true, PadsText: true, JoinHints: true, Migrations: "mysql",
+		Catalog: InformationSchema, Explain: "explain ", WholeTable: `TableFullScan|IndexFullScan`,
 	}},
 }
 

@@ -61,7 +61,7 @@ func NewInspector(db *sqlx.DB, cfg Config) (*Inspector, error) {
 	if tables.Prefix == "" {
 		tables.Prefix = "falldue_"
 	}
-	s := store.New(db, server, store.Options{Tables: tables})
+	s := store.New(db, store.ServerOn(db, server), store.Options{Tables: tables})
 	return &Inspector{queue: queue, store: s, tables: tables, policies: maps.Clone(cfg.Policies)}, nil
 }
 

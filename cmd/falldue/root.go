@@ -15,6 +15,7 @@ What is there, and what has waited for too long?
   falldue queues                       what waits in each queue, in milliseconds
   falldue counts                       how many tasks there are, exactly
   falldue overdue                      what nobody has taken for a minute
+  falldue doctor                       what else is wrong, and what to do about it
 
 One task, its past and its future:
 
@@ -48,9 +49,9 @@ func root() *cobra.Command {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), lsCommand(), showCommand()}},
+		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), doctorCommand(), lsCommand(), showCommand()}},
 		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand()}},
-		{"plan", "Look before you act:", []*cobra.Command{policyCommand(), forecastCommand()}},
+		{"plan", "Look before you act:", []*cobra.Command{policyCommand(), forecastCommand(), explainCommand()}},
 		{"set up", "Set up:", []*cobra.Command{migrateCommand()}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: group.id, Title: group.title})

@@ -67,6 +67,8 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"attempts":          statements.Attempts(s, tables),
 		"count":             statements.CountTasks(s, tables),
 		"profile":           statements.Profile(s, tables),
+		"all_policies":      statements.AllPolicies(s, tables),
+		"abandoned":         statements.Abandoned(s, tables),
 		"retry":             statements.Retry(s, tables, false),
 		"newest_id":         statements.NewestID(s, tables),
 		"new_tasks":         statements.NewTasks(s, tables),
@@ -82,6 +84,9 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"orphaned_progress": statements.OrphanedProgress(s, tables),
 		"drop_progress":     statements.DropProgress(s, tables, room),
 		"running":           statements.Running(s, tables),
+	}
+	for fact, stmt := range statements.Facts(s) {
+		all["fact_"+string(fact)] = stmt
 	}
 	if s.Caps.Rows != dialect.Unions {
 		all["enqueue_alike_plain"] = statements.EnqueueAlike(s, statements.EnqueueParams{Tables: tables, Plain: true}, room)

@@ -110,8 +110,8 @@ func (s *Store) Claim(ctx context.Context, p ClaimParams) ([]*Claim, error) {
 	})
 }
 
-// claimAtOnce claims with a single statement.
-func (s *Store) claimAtOnce(ctx context.Context, x runner, p ClaimParams) ([]*Claim, error) {
+// claimStmt returns the single statement of a claim, with its values and its rows.
+func (s *Store) claimStmt(p ClaimParams) (statements.Stmt, statements.Values, []statements.Row) {
 	delays := delaysOf(p.Sources)
 	wanted := make([]statements.WantedLane, len(p.Sources))
 	for i, w := range p.Sources {
@@ -131,6 +131,12 @@ func (s *Store) claimAtOnce(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 	values := statements.Values{
 		"queue": p.Queue, "worker": p.Worker, "lease": p.Lease.Microseconds(), "limit": p.Limit, "slot": p.Slot,
 	}
+	return stmt, values, lanes
+}
+
+// claimAtOnce claims with a single statement.
+func (s *Store) claimAtOnce(ctx context.Context, x runner, p ClaimParams) ([]*Claim, error) {
+	stmt, values, lanes := s.claimStmt(p)
 	var claims []*Claim
 	err := x.query(ctx, stmt, values, lanes, func(r row) error {
 		c, err := scanClaim(r, p.Sources)

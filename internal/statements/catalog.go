@@ -1,0 +1,115 @@
+package statements
+
+import "github.com/falldue/falldue/dialect"
+
+// Fact is a fact about a database that its catalog has.
+type Fact string
+
+// The facts. Not all catalogs have all of them.
+const (
+	// FactRows is about how many tasks there are, by the server's statistics.
+	FactRows Fact = "rows"
+	// FactDeadRows is how many dead versions of rows the table of tasks has. Its detail is
+	// the number of live ones.
+	FactDeadRows Fact = "dead_rows"
+	// FactOldestTransaction is the age of the oldest transaction in microseconds. Its detail
+	// names the session.
+	FactOldestTransaction Fact = "oldest_transaction"
+	// FactHistory is how many old versions of rows InnoDB keeps.
+	FactHistory Fact = "history"
+	// FactFreePages is how many pages of the file are free. Its detail is the number of all.
+	FactFreePages Fact = "free_pages"
+)
+
+// FactRow is a result of [Facts].
+type FactRow struct {
+	Amount int64
+	Detail string
+}
+
+// FactColumns are the columns of a result of [Facts].
+var FactColumns = Columns[FactRow]{
+	col("amount", Int, func(f *FactRow) any { return &f.Amount }),
+	col("detail", Text, func(f *FactRow) any { return &f.Detail }),
+}
+
+// Facts returns the statements that ask the server's catalog for facts. Each returns
+// [FactColumns], or no row if the server does not know. Parameters: table, the name of the
+// table of tasks as [TableParam] returns it.
+func Facts(s dialect.Server) map[Fact]Stmt {
+	b := newBuilder(s, dialect.Tables{})
+	facts := map[Fact]Stmt{}
+	switch s.Caps.Catalog {
+	case dialect.PgCatalog:
+		facts[FactRows] = b.fact(`
+select c.reltuples::bigint, '' from pg_catalog.pg_class c
+where c.oid = pg_catalog.to_regclass({text :table})::oid and c.reltuples >= 0::float4`)
+		facts[FactDeadRows] = b.fact(`
+select s.n_dead_tup, s.n_live_tup::text from pg_catalog.pg_stat_all_tables s
+where s.relid = pg_catalog.to_regclass({text :table})::oid`)
+		facts[FactOldestTransaction] = b.fact(`
+select {micros {now}} - {micros t.since}, t.session from (select a.xact_start as since, 'session ' || a.pid::text || ' (' || coalesce(a.application_name, '') || ', ' || coalesce(a.state, '') || ')' as session from pg_catalog.pg_stat_activity a
+where a.datname = pg_catalog.current_database() and a.xact_start is not null and a.pid <> pg_catalog.pg_backend_pid()
+union all select p.prepared, 'prepared transaction ' || p.gid from pg_catalog.pg_prepared_xacts p
+where p.database = pg_catalog.current_database()) t
+order by t.since limit 1`)
+	case dialect.InnoDBCatalog:
+		facts[FactRows] = b.fact(informationSchemaRows)
+		facts[FactOldestTransaction] = b.fact(`
+select greatest(timestampdiff(microsecond, trx_started, now(6)), 0), concat('session ', trx_mysql_thread_id) from information_schema.innodb_trx
+where trx_mysql_thread_id <> connection_id()
+order by trx_started limit 1`)
+		facts[FactHistory] = b.fact(`
+select {quote count}, '' from information_schema.innodb_metrics
+where name = 'trx_rseg_history_len'`)
+	case dialect.InformationSchema:
+		facts[FactRows] = b.fact(informationSchemaRows)
+	case dialect.Pragmas:
+		facts[FactFreePages] = b.fact(`
+select f.freelist_count, cast(p.page_count as text) from pragma_freelist_count f, pragma_page_count p`)
+	}
+	return facts
+}
+
+const informationSchemaRows = `
+select table_rows, '' from information_schema.tables
+where table_schema = database() and table_name = :table`
+
+// fact makes a statement of [Facts].
+func (b *builder) fact(template string) Stmt {
+	other := *b
+	other.params = nil
+	return other.stmt(template)
+}
+
+// TableParam returns the value of the parameter table of [Facts].
+func TableParam(s dialect.Server, tables dialect.Tables) string {
+	if s.Caps.Catalog == dialect.PgCatalog {
+		return tables.Name(s, "tasks")
+	}
+	return tables.Prefix + "tasks"
+}
+
+// AllPolicies selects the keys and texts of policies after :after, in the order of their
+// keys, up to :limit.
+func AllPolicies(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+select t.{quote key}, t.policy from {policies} t
+where t.{quote key} > :after
+order by t.{quote key} limit :limit`)
+}
+
+// Abandoned counts tasks whose leases ended at least :age microseconds ago and which nobody
+// has claimed since, up to :limit. It may read the whole table.
+func Abandoned(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+select count(*) from (select 1 from {tasks}
+where state in ('open', 'snoozed') and claimed_by <> '' and updated_at <= {shift {now}, -({int :age})} limit :limit) t`)
+}
+
+// Explain returns a statement that returns the plan of another one, with the parameters of
+// that.
+func Explain(s dialect.Server, stmt Stmt) Stmt {
+	stmt.SQL = s.Caps.Explain + stmt.SQL
+	return stmt
+}

@@ -1,0 +1,3 @@
+select count(*) from (select 1 from "falldue_tasks"
+where state in ('open', 'snoozed') and claimed_by <> '' and updated_at <= ((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 + (-(?))) limit ?) t
+-- binds: age, limit

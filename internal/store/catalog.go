@@ -1,0 +1,130 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// Fact is a fact that the server's catalog has, and FactRow its value.
+type (
+	Fact    = statements.Fact
+	FactRow = statements.FactRow
+)
+
+// Fact asks the server's catalog for a fact. It reports whether the catalog has it and the
+// server knows it.
+func (s *Store) Fact(ctx context.Context, fact Fact) (f FactRow, known bool, err error) {
+	stmt, ok := statements.Facts(s.server)[fact]
+	if !ok {
+		return f, false, nil
+	}
+	err = s.seldom(ctx, stmt, statements.Values{"table": statements.TableParam(s.server, s.tables)}, nil, func(r row) error {
+		known = true
+		return statements.FactColumns.Scan(r, &f)
+	})
+	return f, known, s.explain(err)
+}
+
+// Now returns the time of the database's clock.
+func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
+	err = s.seldom(ctx, statements.Now(s.server), nil, nil, func(r row) error {
+		micros, err := r.int(0)
+		now = Time(micros)
+		return err
+	})
+	return now, err
+}
+
+// AllPolicies calls f for each policy that is stored, in the order of their keys.
+func (s *Store) AllPolicies(ctx context.Context, f func(key, text string) error) error {
+	stmt := statements.AllPolicies(s.server, s.tables)
+	for after := ""; ; {
+		n := 0
+		err := s.seldom(ctx, stmt, statements.Values{"after": after, "limit": MaxBatch}, nil, func(r row) error {
+			n++
+			after = r.text(0)
+			return f(after, r.text(1))
+		})
+		if err != nil || n < MaxBatch {
+			return s.explain(err)
+		}
+	}
+}
+
+// Abandoned counts tasks whose leases ended at least so long ago and that nobody has claimed
+// since, up to most. It may read the whole table.
+func (s *Store) Abandoned(ctx context.Context, age time.Duration, most int) (n int64, err error) {
+	values := statements.Values{"age": age.Microseconds(), "limit": most}
+	err = s.seldom(ctx, statements.Abandoned(s.server, s.tables), values, nil, func(r row) (err error) {
+		n, err = r.int(0)
+		return err
+	})
+	return n, s.explain(err)
+}
+
+// Explained is a statement and the server's plan of it.
+type Explained struct {
+	SQL  string
+	Plan []string // by lines
+}
+
+// ExplainClaim returns the statements that find the due tasks of a claim's sources, with
+// their plans. It claims nothing.
+func (s *Store) ExplainClaim(ctx context.Context, p ClaimParams) (list []Explained, err error) {
+	if statements.ClaimsAtOnce(s.server) {
+		stmt, values, lanes := s.claimStmt(p)
+		e, err := s.explained(ctx, stmt, values, lanes)
+		return []Explained{e}, err
+	}
+	seen := map[string]bool{}
+	for _, w := range p.Sources {
+		stmt := s.claimLane(w)
+		if seen[stmt.SQL] {
+			continue
+		}
+		seen[stmt.SQL] = true
+		values := statements.Values{"queue": p.Queue, "since": w.Since, "limit": p.Limit}
+		statements.SetLane(values, w.Lane)
+		e, err := s.explained(ctx, stmt, values, nil)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+func (s *Store) explained(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) (Explained, error) {
+	e := Explained{SQL: stmt.SQL}
+	err := s.seldom(ctx, statements.Explain(s.server, stmt), values, rows, func(r row) error {
+		e.Plan = append(e.Plan, planLine(r))
+		return nil
+	})
+	return e, s.explain(err)
+}
+
+// planLine returns a row of a plan as text: its only column, the last of SQLite's four, or
+// all columns side by side.
+func planLine(r row) string {
+	cells := make([]string, len(r))
+	for i, v := range r {
+		switch v := v.(type) {
+		case nil:
+			cells[i] = "–"
+		case []byte:
+			cells[i] = string(v)
+		default:
+			cells[i] = fmt.Sprint(v)
+		}
+	}
+	if len(r) == 4 {
+		if _, isID := r[0].(int64); isID {
+			return cells[3]
+		}
+	}
+	return strings.Join(cells, " | ")
+}

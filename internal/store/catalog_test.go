@@ -1,0 +1,39 @@
+package store
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// TestFacts: each catalog knows its facts, and sees a transaction that is open.
+func TestFacts(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		s := migrated(t, db)
+		tx, err := db.BeginTxx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		if engine != testdb.SQLite { // it would hold up the others
+			tx.MustExec("update falldue_tasks set queue = 'x' where id = 1")
+		}
+		facts := statements.Facts(s.server)
+		if len(facts) == 0 {
+			t.Error("the catalog has no facts")
+		}
+		mayNotKnow := []Fact{statements.FactRows} // before the table is analyzed
+		for fact := range facts {
+			f, known, err := s.Fact(t.Context(), fact)
+			if err != nil || !known && !slices.Contains(mayNotKnow, fact) || f.Amount < 0 {
+				t.Errorf("%s is %+v, known %v, error %v", fact, f, known, err)
+			}
+			if fact == statements.FactOldestTransaction && (f.Amount == 0 || f.Detail == "") {
+				t.Errorf("the oldest transaction is %+v", f)
+			}
+		}
+	})
+}

@@ -1,0 +1,279 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// checkServer says what the server is. NewInspector has refused those that cannot work.
+func (i *Inspector) checkServer(context.Context) ([]Finding, error) {
+	s := i.store.Server()
+	can := func(has bool, yes, no string) string {
+		if has {
+			return yes
+		}
+		return no
+	}
+	return fine("%s %s: %s, %s, %s", s.Name(), shortVersion(s.Version), can(s.Caps.SkipLocked, "skips locked rows", "does not skip locked rows"),
+		can(s.Caps.WritableCTE, "claims by one statement", "claims by a transaction"), can(s.Caps.Notify, "can notify workers", "workers find tasks by polling")), nil
+}
+
+// shortVersion returns the part of a version that matters.
+func shortVersion(version string) string {
+	version = strings.TrimPrefix(version, "PostgreSQL ")
+	short, _, _ := strings.Cut(version, " on ")
+	return short
+}
+
+func (i *Inspector) checkTables(ctx context.Context) ([]Finding, error) {
+	if err := i.store.CheckTables(ctx); errors.Is(err, falldue.ErrNotMigrated) {
+		return []Finding{{Level: Broken, Text: "the tables are missing or not up to date", Advice: `run "falldue migrate up", or Queue.Migrate; or give the prefix and the schema that they have`}}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return fine("the tables are there"), nil
+}
+
+// most that two clocks may differ before times of one mislead people who read the other.
+const maxSkew = 5 * time.Second
+
+func (i *Inspector) checkClock(ctx context.Context) ([]Finding, error) {
+	start := time.Now()
+	now, err := i.store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(start)
+	skew, which := now.Sub(start.Add(took/2)), "ahead of"
+	if skew < 0 {
+		skew, which = -skew, "behind"
+	}
+	text := fmt.Sprintf("the database's clock is %v %s this machine's", skew.Round(time.Millisecond), which)
+	if skew > maxSkew+took {
+		return []Finding{{Level: Attention, Text: text, Advice: "falldue goes by the database's clock alone, but times that programs compute, such as RunAt, will be off: synchronize both by NTP"}}, nil
+	}
+	return fine("%s, which took %v to answer", text, took.Round(time.Microsecond)), nil
+}
+
+// maxCheckedAtOnce is the greatest number of formulas that one statement checks.
+const maxCheckedAtOnce = 50
+
+// checkPolicies parses the policies of tasks' own, and compares the delays of all policies
+// that are known in Go and on the server.
+func (i *Inspector) checkPolicies(ctx context.Context) ([]Finding, error) {
+	var findings []Finding
+	formulas := map[string]sqlgen.Formula{} // by the names under which they are reported
+	own := 0
+	err := i.store.AllPolicies(ctx, func(key, text string) error {
+		own++
+		policy, err := backoff.Parse(text)
+		if err != nil {
+			findings = append(findings, Finding{Level: Broken, Text: fmt.Sprintf("policy %s of tasks' own cannot be read: %v", key, err),
+				Advice: "its tasks wait until workers can read it: upgrade the workers, or correct the text in the table of policies"})
+			return nil
+		}
+		formulas["policy "+key+" of tasks' own"] = policy.Delay()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for kind, policy := range i.policies {
+		formulas["the policy of kind "+strconv.Quote(kind)] = policy.Delay()
+	}
+	formulas["the default policy"] = backoff.Policy{}.Delay()
+	names := slices.Sorted(maps.Keys(formulas))
+	for part := range slices.Chunk(names, maxCheckedAtOnce) {
+		different, err := i.differing(ctx, part, formulas)
+		findings = append(findings, different...)
+		if err != nil {
+			return findings, err
+		}
+	}
+	if len(findings) > 0 {
+		return findings, nil
+	}
+	return fine("Go and the server compute the same delays for %s of tasks' own, and for %s of kinds", count(int64(own), "policy"), count(int64(len(i.policies))+1, "policy")), nil
+}
+
+// differing compares delays, those of each policy by itself if they differ.
+func (i *Inspector) differing(ctx context.Context, names []string, formulas map[string]sqlgen.Formula) ([]Finding, error) {
+	list := make([]sqlgen.Formula, len(names))
+	for k, name := range names {
+		list[k] = formulas[name]
+	}
+	err := i.store.CheckDelays(ctx, list)
+	switch {
+	case err == nil:
+		return nil, nil
+	case ctx.Err() != nil:
+		return nil, err
+	case len(names) == 1:
+		return []Finding{{Level: Broken, Text: names[0] + ": " + strings.TrimPrefix(err.Error(), "falldue: "), Advice: "workers refuse it: report it, with the version of the server"}}, nil
+	}
+	var findings []Finding
+	for k := range names {
+		found, err := i.differing(ctx, names[k:k+1], formulas)
+		findings = append(findings, found...)
+		if err != nil {
+			return findings, err
+		}
+	}
+	return findings, nil
+}
+
+const (
+	// smallTable is the number of tasks up to which reading all of them is right.
+	smallTable = 10_000
+	// manyLanes is the number of lanes above which sweeps take long.
+	manyLanes = 50_000
+)
+
+// checkClaims looks at the plans of claims from each queue.
+func (i *Inspector) checkClaims(ctx context.Context) ([]Finding, error) {
+	queues, err := i.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, known, err := i.store.Fact(ctx, statements.FactRows)
+	if err != nil {
+		return nil, err
+	}
+	small := known && rows.Amount < smallTable
+	var findings []Finding
+	lanes := 0
+	for _, q := range queues {
+		lanes += q.Lanes
+		plans, err := i.Explain(ctx, q.Name)
+		if err != nil {
+			return findings, err
+		}
+		whole := slices.ContainsFunc(plans, func(p Plan) bool { return p.WholeTable })
+		if whole && !small {
+			findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("a claim from queue %s reads a whole table", q.Name),
+				Advice: "update the statistics (ANALYZE the table of tasks), then look at \"falldue explain " + q.Name + "\""})
+		}
+	}
+	if lanes > manyLanes {
+		findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("%d lanes have tasks, and sweeps take long", lanes), Advice: "use fewer kinds, keys, priorities or policies of tasks' own in a queue"})
+	}
+	if len(findings) > 0 {
+		return findings, nil
+	}
+	if small {
+		return fine("%s with %s; with about %s any plan of a claim is quick", count(int64(len(queues)), "queue"), count(int64(lanes), "lane"), count(rows.Amount, "task")), nil
+	}
+	return fine("%s with %s, and claims read ranges of the index", count(int64(len(queues)), "queue"), count(int64(lanes), "lane")), nil
+}
+
+func (i *Inspector) checkOverdue(ctx context.Context) ([]Finding, error) {
+	list, err := i.Overdue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var findings []Finding
+	for _, o := range list {
+		tasks := count(int64(o.Tasks), "task")
+		if o.Tasks >= 1000 {
+			tasks = "1000 or more tasks"
+		}
+		findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("%s of kind %s in queue %s overdue, the first since %s UTC", tasks, o.Kind, o.Queue, o.DueSince.Format(time.DateTime)),
+			Advice: "run workers with a handler of the kind that list the queue, or more of them"})
+	}
+	if len(findings) == 0 {
+		return fine("nothing has been due for more than a minute"), nil
+	}
+	return findings, nil
+}
+
+const (
+	// longAgo is how long ago a lease ended whose task should have run again.
+	longAgo = time.Hour
+	// mostAbandoned is the number up to which such tasks are counted.
+	mostAbandoned = 1000
+)
+
+func (i *Inspector) checkLeases(ctx context.Context) ([]Finding, error) {
+	n, err := i.store.Abandoned(ctx, longAgo, mostAbandoned)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return fine("no lease ended more than an hour ago without a claim since"), nil
+	}
+	tasks := count(n, "task")
+	if n == mostAbandoned {
+		tasks = "1000 or more tasks"
+	}
+	return []Finding{{Level: Attention, Text: fmt.Sprintf("the leases of %s ended more than an hour ago, and nobody has claimed them since", tasks),
+		Advice: "their workers died; they run again after their policies' delays, see \"falldue ls\" and RetryLostAtOnce"}}, nil
+}
+
+// checkDeadRows looks for what the server has not cleaned up.
+func (i *Inspector) checkDeadRows(ctx context.Context) ([]Finding, error) {
+	dead, known, err := i.store.Fact(ctx, statements.FactDeadRows)
+	if err != nil {
+		return nil, err
+	}
+	if known {
+		live, _ := strconv.ParseInt(dead.Detail, 10, 64)
+		text := fmt.Sprintf("%d dead rows and %d live ones in the table of tasks", dead.Amount, live)
+		if dead.Amount > 100_000 && dead.Amount > live/5 {
+			return []Finding{{Level: Attention, Text: text, Advice: "look for an old transaction, which keeps them, and whether autovacuum runs; then VACUUM the table"}}, nil
+		}
+		return fine("%s", text), nil
+	}
+	free, known, err := i.store.Fact(ctx, statements.FactFreePages)
+	if err != nil || !known {
+		return nil, err
+	}
+	all, _ := strconv.ParseInt(free.Detail, 10, 64)
+	text := fmt.Sprintf("%d of %d pages of the file are free", free.Amount, all)
+	if free.Amount > 100_000 && free.Amount > all/2 {
+		return []Finding{{Level: Attention, Text: text, Advice: "VACUUM gives them back to the file system"}}, nil
+	}
+	return fine("%s", text), nil
+}
+
+func (i *Inspector) checkHistory(ctx context.Context) ([]Finding, error) {
+	history, known, err := i.store.Fact(ctx, statements.FactHistory)
+	if err != nil || !known {
+		return nil, err
+	}
+	text := fmt.Sprintf("InnoDB keeps the history of %d transactions", history.Amount)
+	if history.Amount > 1_000_000 {
+		return []Finding{{Level: Attention, Text: text, Advice: "look for an old transaction, which keeps it"}}, nil
+	}
+	return fine("%s", text), nil
+}
+
+// oldTransaction is the age from which a transaction is old.
+const oldTransaction = time.Minute
+
+func (i *Inspector) checkTransactions(ctx context.Context) ([]Finding, error) {
+	if _, ok := statements.Facts(i.store.Server())[statements.FactOldestTransaction]; !ok {
+		return nil, nil
+	}
+	oldest, known, err := i.store.Fact(ctx, statements.FactOldestTransaction)
+	if err != nil {
+		return nil, err
+	}
+	age := store.Duration(oldest.Amount)
+	if known && age > oldTransaction {
+		return []Finding{{Level: Attention, Text: fmt.Sprintf("the oldest transaction is %v old: %s", age.Round(time.Second), oldest.Detail),
+			Advice: "it keeps the rows that claims and settles leave behind, and slows claims down: end it, or its session"}}, nil
+	}
+	return fine("no transaction is older than a minute"), nil
+}

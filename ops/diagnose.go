@@ -1,0 +1,110 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/falldue/falldue"
+)
+
+// Level says how bad a finding is.
+type Level int
+
+// The levels.
+const (
+	// Fine: there is nothing to do.
+	Fine Level = iota
+	// Unchecked: the check could not be made, for want of a right or of time, for example.
+	Unchecked
+	// Attention: somebody should look at it.
+	Attention
+	// Broken: something does not work.
+	Broken
+)
+
+func (l Level) String() string {
+	switch l {
+	case Fine:
+		return "ok"
+	case Unchecked:
+		return "unchecked"
+	case Attention:
+		return "attention"
+	case Broken:
+		return "broken"
+	}
+	return fmt.Sprintf("Level(%d)", int(l))
+}
+
+// Finding is what a check has found.
+type Finding struct {
+	// Check is the name of the check, such as clock.
+	Check string
+	Level Level
+	// Text says what was found, and Advice what to do about it. Advice is "" if there is
+	// nothing to do.
+	Text, Advice string
+}
+
+// check is one check of [Inspector.Diagnose]. Its error means that the check could not be
+// made.
+type check struct {
+	name string
+	run  func(context.Context) ([]Finding, error)
+}
+
+// checkLimit is how long a check may take.
+const checkLimit = 10 * time.Second
+
+// Diagnose checks the server, the tables and what waits in them, as far as the server's
+// catalog allows, and returns one finding or more for each check. A check that fails, or takes longer than 10 seconds, is a finding
+// too and does not keep the others from being made. Diagnose changes nothing. The error is
+// that of ctx.
+func (i *Inspector) Diagnose(ctx context.Context) ([]Finding, error) {
+	var findings []Finding
+	for _, c := range []check{
+		{"server", i.checkServer}, {"tables", i.checkTables}, {"clock", i.checkClock}, {"policies", i.checkPolicies},
+		{"claims", i.checkClaims}, {"overdue", i.checkOverdue}, {"leases", i.checkLeases}, {"dead rows", i.checkDeadRows},
+		{"history", i.checkHistory}, {"transactions", i.checkTransactions},
+	} {
+		found, err := c.within(ctx)
+		if ctx.Err() != nil {
+			return findings, context.Cause(ctx)
+		}
+		if err != nil && !errors.Is(err, falldue.ErrNotMigrated) { // which the check of the tables says
+			found = append(found, Finding{Level: Unchecked, Text: err.Error(), Advice: "check the rights of this user, docs/rights.md; or ask the server's administrator"})
+		}
+		for _, f := range found {
+			f.Check = c.name
+			findings = append(findings, f)
+		}
+	}
+	return findings, nil
+}
+
+// within makes a check within its time.
+func (c check) within(ctx context.Context) ([]Finding, error) {
+	limited, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	found, err := c.run(limited)
+	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		return append(found, Finding{Level: Unchecked, Text: fmt.Sprintf("it took longer than %v", checkLimit), Advice: "try again when the server is less busy"}), nil
+	}
+	return found, err
+}
+
+// count formats a number of things.
+func count(n int64, thing string) string {
+	if n != 1 {
+		thing = strings.Replace(thing+"s", "ys", "ies", 1)
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+// fine returns the finding of a check that found nothing wrong.
+func fine(format string, args ...any) []Finding {
+	return []Finding{{Level: Fine, Text: fmt.Sprintf(format, args...)}}
+}

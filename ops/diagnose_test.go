@@ -1,0 +1,140 @@
+package ops_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
+)
+
+// findings returns what Diagnose finds, by the names of the checks.
+func (b backlog) findings(i *ops.Inspector) map[string][]ops.Finding {
+	b.t.Helper()
+	list, err := i.Diagnose(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	byCheck := map[string][]ops.Finding{}
+	for _, f := range list {
+		if (f.Level == ops.Fine) != (f.Advice == "") || f.Text == "" {
+			b.t.Errorf("a finding without a text, or whose advice does not fit: %+v", f)
+		}
+		byCheck[f.Check] = append(byCheck[f.Check], f)
+	}
+	return byCheck
+}
+
+func TestDiagnose(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "zizq")})
+		b.add("mail", 10, 1, time.Second, nil)
+		found := b.findings(i)
+		for _, name := range []string{"server", "tables", "clock", "policies", "claims", "overdue", "leases"} {
+			if f := found[name]; len(f) != 1 || f[0].Level != ops.Fine {
+				t.Errorf("%s: %+v, want one finding that is fine", name, f)
+			}
+		}
+		for name, engines := range map[string][]string{
+			"dead rows": {testdb.Postgres, testdb.SQLite}, "history": {testdb.MySQL, testdb.MariaDB}, "transactions": {testdb.Postgres, testdb.MySQL, testdb.MariaDB},
+		} {
+			has := false
+			for _, e := range engines {
+				has = has || e == engine
+			}
+			if f := found[name]; has != (len(f) == 1) || has && f[0].Level != ops.Fine && name != "transactions" { // of other tests
+				t.Errorf("%s: %+v, want one finding: %v", name, f, has)
+			}
+		}
+
+		own := parse(t, "delay 1s")
+		b.add("report", 3, 0, 2*time.Minute, &falldue.EnqueueOptions{Policy: &own})
+		b.db.MustExec("insert into falldue_policies (" + column(b.db, "key") + ", policy, created_at) select 'broken', '1s + nonsense', created_at from falldue_policies")
+		b.add("charge", 2, 1, 2*time.Hour, nil)
+		b.db.MustExec("update falldue_tasks set claimed_by = 'gone' where kind = 'charge'")
+		found = b.findings(i)
+		for name, want := range map[string]struct {
+			level ops.Level
+			text  string
+		}{
+			"policies": {ops.Broken, "policy broken of tasks' own cannot be read: backoff: "},
+			"overdue":  {ops.Attention, "3 tasks of kind report in queue default overdue, the first since "},
+			"leases":   {ops.Attention, "the leases of 2 tasks ended more than an hour ago, and nobody has claimed them since"},
+		} {
+			if f := found[name]; len(f) != 1 || f[0].Level != want.level || !strings.HasPrefix(f[0].Text, want.text) {
+				t.Errorf("%s: %+v, want level %v, %s", name, f, want.level, want.text)
+			}
+		}
+	})
+}
+
+func TestDiagnoseWithoutTables(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := backlog{t: t, db: testdb.Open(t, engine)}
+		found := b.findings(b.inspector(nil))
+		if f := found["tables"]; len(f) != 1 || f[0].Level != ops.Broken {
+			t.Errorf("tables: %+v", f)
+		}
+		for name, list := range found {
+			for _, f := range list {
+				if name != "tables" && f.Level == ops.Unchecked {
+					t.Errorf("%s: %+v", name, f)
+				}
+			}
+		}
+	})
+}
+
+// TestExplain: with the index claims read ranges of it, and without it the whole table,
+// which doctor says.
+func TestExplain(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.inspector(nil)
+		if plans, err := i.Explain(t.Context(), "default"); err != nil || len(plans) != 0 {
+			t.Errorf("an empty queue has the plans %+v, error %v", plans, err)
+		}
+		for attempts := range 4 {
+			b.add("mail", 5000, attempts, time.Duration(attempts)*time.Minute, nil)
+		}
+		analyze := map[string]string{testdb.Postgres: "analyze falldue_tasks", testdb.SQLite: "analyze", testdb.TiDB: "analyze table falldue_tasks all columns"}[engine]
+		if analyze == "" {
+			analyze = "analyze table falldue_tasks"
+		}
+		check := func(whole bool) {
+			t.Helper()
+			plans, err := i.Explain(t.Context(), "default")
+			if err != nil || len(plans) == 0 {
+				t.Fatalf("the plans are %+v, error %v", plans, err)
+			}
+			for _, p := range plans {
+				text := strings.Join(p.Lines, "\n")
+				if p.WholeTable != whole || strings.Contains(text, "falldue_lane") == whole || !strings.Contains(p.SQL, "falldue_tasks") {
+					t.Errorf("the plan reads the whole table %v, want %v:\n%s\n%s", p.WholeTable, whole, p.SQL, text)
+				}
+			}
+		}
+		rows, err := b.db.Query(analyze)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = rows.Close()
+		check(false)
+		if f := b.findings(i)["claims"]; len(f) != 1 || f[0].Level != ops.Fine {
+			t.Errorf("claims: %+v", f)
+		}
+		drop := "drop index falldue_lane"
+		if b.db.DriverName() == "mysql" {
+			drop += " on falldue_tasks"
+		}
+		b.db.MustExec(drop)
+		check(true)
+		if f := b.findings(i)["claims"]; len(f) != 1 || f[0].Level != ops.Attention || !strings.Contains(f[0].Text, "queue default reads a whole table") {
+			t.Errorf("claims without the index: %+v", f)
+		}
+	})
+}
