@@ -26,6 +26,9 @@ func TestDocumentsShowTheOutputOfCommands(t *testing.T) {
 		}
 		shown := 0
 		for _, file := range files {
+			if filepath.Base(file) == tourFile {
+				continue // its commands need a database
+			}
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)

@@ -166,7 +166,7 @@ func moment(t falldue.TaskInfo, known ops.Policies) string {
 	if due := known.Due(t); !due.IsZero() {
 		return dueText(due, t.Now)
 	}
-	return "failed " + approximate(max(t.Now.Sub(t.UpdatedAt), 0)) + " ago"
+	return "tried " + approximate(max(t.Now.Sub(t.AttemptedAt), 0)) + " ago"
 }
 
 // taskJSON is a task as JSON.

@@ -128,7 +128,7 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 		contains(t, s.run("queues", "--policy", "charge=1h"), `(?m)^default +2 +in (1h|\d+m\d+s) +charge mail$`)
 
 		first := s.run("ls", "--limit", "2")
-		contains(t, first, `(?m)^ 1 +default +charge +open +1 +failed \S+ ago +the bank is .\[31mclosed$`, `(?m)^ 2 +default +mail +dead +1 +\S+ ago +no such address$`, `the next page: --after 2\n$`)
+		contains(t, first, `(?m)^ 1 +default +charge +open +1 +tried \S+ ago +the bank is .\[31mclosed$`, `(?m)^ 2 +default +mail +dead +1 +\S+ ago +no such address$`, `the next page: --after 2\n$`)
 		if strings.Contains(first, "\x1b") {
 			t.Errorf("printed an escape sequence of a task: %q", first)
 		}

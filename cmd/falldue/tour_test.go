@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// tourFile is the document whose commands run on a database.
+const tourFile = "command-line.md"
+
+// TestTourShowsTheOutputOfCommands runs the commands of docs/command-line.md, and compares
+// what they print with what it shows, but for times, durations, charts and the names of
+// workers. With -update it writes what they print.
+func TestTourShowsTheOutputOfCommands(t *testing.T) {
+	s := openShop(t, testdb.SQLite)
+	s.fill()
+	t.Setenv(dsnVariable, s.dsn)
+	file := filepath.Join("..", "..", "docs", tourFile)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end, prompt = "```console\n", "```\n", "$ falldue "
+	var written strings.Builder
+	for i, part := range strings.Split(string(text), begin) {
+		if i == 0 {
+			written.WriteString(part)
+			continue
+		}
+		block, rest, _ := strings.Cut(part, end)
+		written.WriteString(begin)
+		for _, command := range strings.Split("\n"+block, "\n"+prompt)[1:] {
+			line, want, _ := strings.Cut(command, "\n")
+			want = strings.TrimSuffix(want, "\n") + "\n"
+			out, err := execute(t, splitArgs(line)...)
+			if status := exitStatus(err); status != 0 && status != exitAttention {
+				t.Errorf("%s ended with status %d: %v", line, status, err)
+			}
+			if got := timeless(out); got != timeless(want) && !*update {
+				t.Errorf("%s%s prints\n%sbut %s shows\n%s", prompt, line, out, tourFile, want)
+			}
+			written.WriteString(prompt + line + "\n" + out)
+		}
+		written.WriteString(end + rest)
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(written.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// fill stores the tasks of a shop: a charge that failed, a dead mail, a report for later,
+// thumbnails that nobody makes, and invoices that failed in the last hour.
+func (s shop) fill() {
+	s.t.Helper()
+	s.run("enqueue", "charge", `{"order": 42}`, "--key", "customer:7")
+	s.run("enqueue", "mail.welcome", `{"to": "x@example.org"}`)
+	s.run("enqueue", "report", `{"month": "2026-11"}`, "--delay", "10h", "--own-policy", "delay 10m; attempts 4")
+	s.work(func(q *falldue.Queue) {
+		falldue.Handle(q, falldue.NewKind[struct{}]("charge", falldue.KindConfig{Policy: backoff.Arctan(12 * time.Hour)}), func(context.Context, falldue.Task[struct{}]) error {
+			return errors.New("the bank is closed")
+		})
+		falldue.Handle(q, falldue.NewKind[struct{}]("mail.welcome", falldue.KindConfig{}), func(context.Context, falldue.Task[struct{}]) error {
+			return falldue.Discard(errors.New("no such address"))
+		})
+	}, func(q *falldue.Queue) bool {
+		charge, err := q.Task(s.t.Context(), 1)
+		mail, other := q.Task(s.t.Context(), 2)
+		return err == nil && other == nil && charge.LastError != "" && mail.State == falldue.Dead
+	})
+	for ago := range 60 {
+		s.failed("invoice.send", 10, time.Duration(ago)*time.Minute+30*time.Second)
+	}
+	for range 12 {
+		s.run("enqueue", "thumbnail", "--queue", "images")
+	}
+	s.age(5*time.Minute+30*time.Second, "kind = 'thumbnail'")
+}
+
+var (
+	chart = regexp.MustCompile(`(?m)^.*[┤┼┬╰╭].*\n|^ +([0-9.]+(ms|s|m|h|d)[0-9ms]* *)+\n|^ +[a-z: ]*due in [0-9a-z]+\n`)
+	when  = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`)
+	span  = regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s|m|h|d)(\d+[ms])?(\d+s)?\b( – \d+(\.\d+)?(ms|s|m|h|d)(\d+[ms])?)?`)
+	who   = regexp.MustCompile(`\S+:\d+/[0-9a-f]{12}`)
+	since = regexp.MustCompile(`is SPAN (ahead of|behind)`)
+	pages = regexp.MustCompile(`\d+ of \d+ pages|sqlite [0-9.]+|\d+ steps`)
+	share = regexp.MustCompile(`(?m)^ *SPAN +\d+ +delay.*\n`)
+	space = regexp.MustCompile(` +`)
+)
+
+// timeless returns an output without what differs from run to run.
+func timeless(out string) string {
+	out = chart.ReplaceAllString(out, "")
+	out = when.ReplaceAllString(out, "TIME")
+	out = span.ReplaceAllString(out, "SPAN")
+	out = who.ReplaceAllString(out, "WORKER")
+	out = since.ReplaceAllString(out, "is SPAN beside")
+	out = share.ReplaceAllString(out, "")
+	out = pages.ReplaceAllString(out, "PAGES")
+	return space.ReplaceAllString(out, " ")
+}
