@@ -27,6 +27,7 @@ Policies, without a database:
 
   falldue policy preview 'zizq' '10m'  two policies side by side
   falldue policy herd '10m'            what retries do after an outage
+  falldue simulate zizq 10s            how workers recover from one
 
 What waits, and what another policy would do to it:
 
@@ -51,7 +52,7 @@ func root() *cobra.Command {
 	}{
 		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), doctorCommand(), lsCommand(), showCommand()}},
 		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand()}},
-		{"plan", "Look before you act:", []*cobra.Command{policyCommand(), forecastCommand(), explainCommand()}},
+		{"plan", "Look before you act:", []*cobra.Command{policyCommand(), simulateCommand(), forecastCommand(), explainCommand()}},
 		{"set up", "Set up:", []*cobra.Command{migrateCommand()}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: group.id, Title: group.title})

@@ -1,0 +1,185 @@
+package ops
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+)
+
+// Scenario is a system under load whose handlers fail for a while, for [Simulate].
+type Scenario struct {
+	// Outage is how long all attempts that begin fail, from the beginning on: up to 30 days.
+	Outage time.Duration
+	// PerSecond is how many tasks are enqueued in a second, evenly spread: above 0.
+	PerSecond float64
+	// Handler is how long an attempt takes that succeeds, and Failure how long one that
+	// fails. Failure defaults to Handler if it is 0.
+	Handler, Failure time.Duration
+	// Workers is the number of handlers that may run at once: 1 to 1,000,000.
+	Workers int
+	// Seed makes the jitter repeatable.
+	Seed uint64
+}
+
+// Recovery is how a system recovers from an outage.
+type Recovery struct {
+	// Failed is the number of tasks that failed, and Retries how many attempts they had
+	// after their first. Dead is how many of them were given up.
+	Failed, Retries, Dead int
+	// LongestWait is the longest time that a task was due before a worker was free for it.
+	LongestWait time.Duration
+	// Recovered is how long after the outage the last of the tasks that failed was done or
+	// dead, and none waited for a worker. It is 0 if that was before the end of the outage.
+	Recovered time.Duration
+	// Load has how many attempts began in each minute, and Peak the greatest of them.
+	Load []int
+	Peak int
+}
+
+const (
+	maxOutage = 30 * 24 * time.Hour
+	// maxSimulated is the greatest number of attempts of a simulation.
+	maxSimulated = 20_000_000
+)
+
+// Simulate returns how a system recovers from an outage under a policy. Workers take the
+// tasks in the order in which they fall due. It knows no leases and no limits but those of
+// the policy. The error is that of an invalid policy, or says what is out of range.
+func Simulate(p backoff.Policy, s Scenario) (Recovery, error) {
+	if err := p.Err(); err != nil {
+		return Recovery{}, err
+	}
+	if err := s.validate(); err != nil {
+		return Recovery{}, err
+	}
+	if s.Failure == 0 {
+		s.Failure = s.Handler
+	}
+	m := simulation{Scenario: s, policy: p, random: rand.New(rand.NewPCG(s.Seed, 0)), free: make(times, s.Workers)}
+	for attempts := 0; ; attempts++ {
+		if attempts == maxSimulated {
+			return Recovery{}, fmt.Errorf("ops: the system has not recovered after %d attempts", maxSimulated)
+		}
+		if m.step() {
+			return m.result, nil
+		}
+	}
+}
+
+func (s Scenario) validate() error {
+	switch {
+	case s.Outage < 0 || s.Outage > maxOutage:
+		return fmt.Errorf("ops: an outage of %v; allowed are 0 to %v", s.Outage, maxOutage)
+	case !(s.PerSecond > 0 && s.PerSecond <= 1e6):
+		return fmt.Errorf("ops: %v tasks a second; allowed are above 0 to 1,000,000", s.PerSecond)
+	case s.Workers < 1 || s.Workers > 1_000_000:
+		return fmt.Errorf("ops: %d workers; allowed are 1 to 1,000,000", s.Workers)
+	case s.Handler < 0 || s.Failure < 0:
+		return fmt.Errorf("ops: handlers that take %v and %v; neither may be negative", s.Handler, s.Failure)
+	}
+	if busy := s.PerSecond * s.Handler.Seconds() / float64(s.Workers); busy >= 1 {
+		return fmt.Errorf("ops: %v tasks a second that take %v keep %d workers busy %.2f times over; they never catch up", s.PerSecond, s.Handler, s.Workers, busy)
+	}
+	return nil
+}
+
+// simulation is a system on its way through an outage. Times count from its beginning.
+type simulation struct {
+	Scenario
+	policy  backoff.Policy
+	random  *rand.Rand
+	arrived int   // tasks enqueued
+	retries retry // tasks that have failed, by the times at which they are due
+	free    times // when each worker is free
+	result  Recovery
+}
+
+// waitingTask is a task that has failed.
+type waitingTask struct {
+	due, first time.Duration // when it is due, and when its first attempt began
+	failures   int
+}
+
+// step runs the attempt that is due next, and reports whether the system has recovered.
+func (m *simulation) step() bool {
+	t := waitingTask{due: time.Duration(float64(m.arrived) / m.PerSecond * float64(time.Second))}
+	if len(m.retries) > 0 && m.retries[0].due < t.due {
+		t = heap.Pop(&m.retries).(waitingTask) //nolint:errcheck // the heap has nothing else
+	} else {
+		m.arrived++
+	}
+	start := max(t.due, m.free[0])
+	if t.failures == 0 {
+		t.first = start
+	}
+	m.begins(t, start)
+	took := m.Handler
+	if start < m.Outage {
+		took = m.Failure
+	}
+	m.free[0] = start + took
+	heap.Fix(&m.free, 0)
+	if start < m.Outage {
+		m.fail(t, start+took)
+		return false
+	}
+	if t.failures > 0 || start > t.due {
+		m.result.Recovered = max(m.result.Recovered, start+took-m.Outage)
+	}
+	return len(m.retries) == 0 && start == t.due
+}
+
+// begins counts an attempt.
+func (m *simulation) begins(t waitingTask, start time.Duration) {
+	if t.failures > 0 {
+		m.result.Retries++
+	}
+	m.result.LongestWait = max(m.result.LongestWait, start-t.due)
+	minute := int(start / time.Minute)
+	for len(m.result.Load) <= minute {
+		m.result.Load = append(m.result.Load, 0)
+	}
+	m.result.Load[minute]++
+	m.result.Peak = max(m.result.Peak, m.result.Load[minute])
+}
+
+// fail makes a task wait that failed at a time, or gives it up.
+func (m *simulation) fail(t waitingTask, at time.Duration) {
+	if t.failures++; t.failures == 1 {
+		m.result.Failed++
+	}
+	wait, jitter := m.policy.Wait(int64(t.failures))
+	if jitter > 0 {
+		wait += time.Duration(m.random.Int64N(int64(jitter)))
+	}
+	if t.due = sum(at, wait); ends(m.policy, t.failures, t.due-t.first) {
+		m.result.Dead++
+		return
+	}
+	heap.Push(&m.retries, t)
+}
+
+// times is a heap of times.
+type times []time.Duration
+
+func (t times) Len() int           { return len(t) }
+func (t times) Less(i, j int) bool { return t[i] < t[j] }
+func (t times) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
+func (*times) Push(any)            { panic("ops: the number of workers does not change") }
+func (*times) Pop() any            { panic("ops: the number of workers does not change") }
+
+// retry is a heap of tasks by the times at which they are due.
+type retry []waitingTask
+
+func (r retry) Len() int           { return len(r) }
+func (r retry) Less(i, j int) bool { return r[i].due < r[j].due }
+func (r retry) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+func (r *retry) Push(t any)        { *r = append(*r, t.(waitingTask)) } //nolint:errcheck // only fail calls it
+func (r *retry) Pop() any {
+	last := (*r)[len(*r)-1]
+	*r = (*r)[:len(*r)-1]
+	return last
+}

@@ -1,0 +1,141 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
+	"github.com/falldue/falldue/tasktest"
+)
+
+func ExampleSimulate() {
+	outage := ops.Scenario{Outage: 10 * time.Minute, PerSecond: 5, Handler: 200 * time.Millisecond, Workers: 4}
+	for _, policy := range []string{"10s", "zizq"} {
+		r, err := ops.Simulate(backoff.ParseDeferred(policy), outage)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s: %d retries, %d tasks dead\n", policy, r.Retries, r.Dead)
+	}
+	// Output:
+	// 10s: 11694 retries, 0 tasks dead
+	// zizq: 10191 retries, 0 tasks dead
+}
+
+// TestSimulateIsLikeARealRun compares the simulation of an outage with falldue itself, on a
+// database whose clock the test moves.
+func TestSimulateIsLikeARealRun(t *testing.T) {
+	t.Parallel()
+	const step, outage = 5 * time.Second, 3 * time.Minute
+	policy := parse(t, "delay 20s * n; attempts 4")
+	want, err := ops.Simulate(policy, ops.Scenario{Outage: outage, PerSecond: 0.2, Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want.Dead < 10 || want.Failed != int(outage/step) || want.Retries < want.Failed {
+		t.Errorf("the simulation is too harmless: %+v", want)
+	}
+
+	db := testdb.Open(t, testdb.SQLite)
+	clock := tasktest.NewClock(t, db)
+	q, err := falldue.New(db, falldue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	failing := true
+	kind := falldue.NewKind[struct{}]("mail", falldue.KindConfig{Policy: policy})
+	falldue.Handle(q, kind, func(context.Context, falldue.Task[struct{}]) error {
+		if failing {
+			return errors.New("down")
+		}
+		return nil
+	})
+	var got ops.Recovery
+	open := map[int64]bool{} // tasks that have failed
+	for at := time.Duration(0); at <= outage || len(open) > 0; at += step {
+		failing = at < outage
+		if _, err := kind.Enqueue(t.Context(), q, struct{}{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, ran := range tasktest.Drain(t, q) {
+			if ran.Attempt > 1 {
+				got.Retries++
+			}
+			switch {
+			case ran.State == falldue.Open && !open[ran.ID]:
+				open[ran.ID] = true
+				got.Failed++
+			case ran.State == falldue.Dead:
+				delete(open, ran.ID)
+				got.Dead++
+			case ran.State == falldue.Done && open[ran.ID]:
+				delete(open, ran.ID)
+				got.Recovered = at - outage
+			}
+		}
+		clock.Jump(t, step)
+	}
+	if got.Failed != want.Failed || got.Retries != want.Retries || got.Dead != want.Dead || got.Recovered != want.Recovered {
+		t.Errorf("falldue: %+v\nthe simulation: %+v", got, want)
+	}
+}
+
+// TestSimulateKnowsWorkers: with few of them, tasks that fall due together wait.
+func TestSimulateKnowsWorkers(t *testing.T) {
+	t.Parallel()
+	s := ops.Scenario{Outage: time.Minute, PerSecond: 10, Handler: time.Second, Failure: 10 * time.Millisecond, Workers: 15}
+	few, err := ops.Simulate(parse(t, "if(n < 2, 2m, 1s)"), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Workers = 1000
+	many, err := ops.Simulate(parse(t, "if(n < 2, 2m, 1s)"), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if few.Failed != 600 || few.LongestWait == 0 || many.LongestWait != 0 || few.Recovered <= many.Recovered {
+		t.Errorf("few workers: %+v\nmany: %+v", few, many)
+	}
+	total := 0
+	for _, n := range few.Load {
+		total += n
+	}
+	if total < 2*few.Failed || few.Peak == 0 {
+		t.Errorf("%d attempts in all, peak %d", total, few.Peak)
+	}
+	if none, err := ops.Simulate(parse(t, "1s"), ops.Scenario{PerSecond: 1, Workers: 1}); err != nil || none.Failed != 0 || none.Recovered != 0 {
+		t.Errorf("without an outage: %+v, error %v", none, err)
+	}
+}
+
+func TestSimulateRefuses(t *testing.T) {
+	t.Parallel()
+	for says, s := range map[string]ops.Scenario{
+		"an outage of -1s; allowed are 0 to 720h0m0s":                                            {Outage: -time.Second, PerSecond: 1, Workers: 1},
+		"0 tasks a second; allowed are above 0 to 1,000,000":                                     {Workers: 1},
+		"0 workers; allowed are 1 to 1,000,000":                                                  {PerSecond: 1},
+		"handlers that take -1s and 0s; neither may be negative":                                 {PerSecond: 1, Workers: 1, Handler: -time.Second},
+		"2 tasks a second that take 1s keep 1 workers busy 2.00 times over; they never catch up": {PerSecond: 2, Workers: 1, Handler: time.Second},
+	} {
+		if _, err := ops.Simulate(parse(t, "1s"), s); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: error %v, want %q", s, err, says)
+		}
+	}
+	if _, err := ops.Simulate(parse(t, "1s").WithMaxAttempts(-1), ops.Scenario{PerSecond: 1, Workers: 1}); err == nil {
+		t.Error("an invalid policy is taken")
+	}
+	if _, err := ops.Simulate(parse(t, "0s"), ops.Scenario{Outage: time.Hour, PerSecond: 1, Workers: 1}); err == nil || !strings.Contains(err.Error(), "has not recovered after 20000000 attempts") {
+		t.Errorf("a policy that spins: error %v", err)
+	}
+}
