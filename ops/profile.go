@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -43,6 +44,13 @@ func (i *Inspector) Profile(ctx context.Context) (*Profile, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// AboutTasks returns about how many tasks there are in all states, and false if the server
+// does not know. It reads the server's statistics, and costs nothing.
+func (i *Inspector) AboutTasks(ctx context.Context) (tasks int64, known bool, err error) {
+	rows, known, err := i.store.Fact(ctx, statements.FactRows)
+	return rows.Amount, known, err
 }
 
 // Load is how many tasks fall due, and when.

@@ -60,6 +60,12 @@ func enqueueCommand() *cobra.Command {
 		},
 	}
 	p.flags(cmd)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return p.namesOf(queueKinds)(cmd, args, toComplete)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 	cmd.Flags().StringVar(&opts.Queue, "queue", falldue.DefaultQueue, "queue in which the task waits")
 	cmd.Flags().StringVar(&opts.Key, "key", "", "what the task belongs to, such as customer:42")
 	cmd.Flags().IntVar(&priority, "priority", 0, "-32,768 to 32,767; lower numbers run first")

@@ -50,6 +50,8 @@ func countsCommand() *cobra.Command {
 	p.flags(cmd)
 	cmd.Flags().StringVar(&queue, "queue", "", "count only tasks of this queue")
 	cmd.Flags().StringVar(&kind, "kind", "", "count only tasks of this kind")
+	p.completeNames(cmd, "queue", queueName)
+	p.completeNames(cmd, "kind", queueKinds)
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, state, tasks")
 	return cmd
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/spf13/cobra"
@@ -51,6 +53,37 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 		panic(err) // the flag is not defined, or has completions already
 	}
 }
+
+// completeNames makes shells complete the values of a flag by names of the queues.
+func (p *place) completeNames(cmd *cobra.Command, flag string, names func(ops.Queue) []string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, p.namesOf(names)); err != nil {
+		panic(err) // the flag is not defined, or has completions already
+	}
+}
+
+// completeTimeout is how long a shell may wait for the database.
+const completeTimeout = 2 * time.Second
+
+// namesOf returns a completion by names of the queues. There are none if the database
+// cannot be asked.
+func (p *place) namesOf(names func(ops.Queue) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) (list []string, _ cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
+		defer cancel()
+		_ = p.inspector(ctx, nil, func(i *ops.Inspector, _ *falldue.Queue) error {
+			queues, err := i.Queues(ctx)
+			for _, q := range queues {
+				list = append(list, names(q)...)
+			}
+			return err
+		})
+		slices.Sort(list)
+		return slices.Compact(list), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func queueName(q ops.Queue) []string  { return []string{q.Name} }
+func queueKinds(q ops.Queue) []string { return q.Kinds }
 
 // open calls fn with the database.
 func (p *place) open(ctx context.Context, fn func(*sqlx.DB) error) (err error) {

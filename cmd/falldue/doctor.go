@@ -150,6 +150,7 @@ func explainCommand() *cobra.Command {
 		},
 	}
 	p.flags(cmd)
+	cmd.ValidArgsFunction = p.namesOf(queueName)
 	policies.flag(cmd)
 	jsonFlag(cmd, &asJSON, "print one JSON object per statement: sql, plan, whole_table")
 	return cmd

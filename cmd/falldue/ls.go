@@ -47,6 +47,8 @@ func lsCommand() *cobra.Command {
 	policies.flag(cmd)
 	cmd.Flags().StringVar(&filter.Queue, "queue", "", "list tasks of this queue")
 	cmd.Flags().StringVar(&filter.Kind, "kind", "", "list tasks of this kind")
+	p.completeNames(cmd, "queue", queueName)
+	p.completeNames(cmd, "kind", queueKinds)
 	cmd.Flags().StringVar(&state, "state", "", "list tasks in this state: open, snoozed, done, dead or cancelled")
 	cmd.Flags().Int64Var(&filter.After, "after", 0, "list tasks with greater ids than `ID`, the last of the page before")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 100, "number of tasks of a page, up to 10,000")

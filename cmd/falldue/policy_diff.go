@@ -64,6 +64,12 @@ func policyDiffCommand() *cobra.Command {
 		},
 	}
 	f.flags(cmd)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return f.namesOf(queueKinds)(cmd, args, toComplete)
+		}
+		return presetNames(), cobra.ShellCompDirectiveNoFileComp
+	}
 	cmd.Flags().StringVar(&from, "from", "", "the policy that the kind has")
 	if err := cmd.MarkFlagRequired("from"); err != nil {
 		panic(err) // the line above defines the flag

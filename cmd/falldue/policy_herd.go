@@ -11,6 +11,8 @@ import (
 
 	"github.com/guptarohit/asciigraph"
 	"github.com/spf13/cobra"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/ops"
@@ -19,6 +21,7 @@ import (
 func policyHerdCommand() *cobra.Command {
 	var o ops.Outage
 	var asJSON bool
+	var picture pictureFlags
 	cmd := &cobra.Command{
 		Use:   "herd FORMULA...",
 		Short: "Show the load of the retries of tasks that fail at the same time",
@@ -27,6 +30,9 @@ func policyHerdCommand() *cobra.Command {
 			"The chart has the load with the jitter.\n\n" + policyHelp,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if picture.set() {
+				return picture.saveHerds(args, o)
+			}
 			for i, text := range args {
 				h, err := herdsOf(text, o)
 				if err != nil {
@@ -48,8 +54,26 @@ func policyHerdCommand() *cobra.Command {
 	cmd.Flags().IntVar(&o.Retries, "attempts", 5, "number of retries of each task")
 	cmd.Flags().DurationVar(&o.Bucket, "bucket", time.Minute, "length of the intervals in which retries are counted")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "number that makes the jitter repeatable")
+	picture.flags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per policy")
 	return cmd
+}
+
+// saveHerds draws the herds of policies, one below the other.
+func (f *pictureFlags) saveHerds(policies []string, o ops.Outage) error {
+	var rows [][]*plot.Plot
+	for _, text := range policies {
+		h, err := herdsOf(text, o)
+		if err != nil {
+			return err
+		}
+		plots, err := drawHerd(h)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, plots...)
+	}
+	return f.save(rows, vg.Points(720), vg.Points(200*float64(len(rows))))
 }
 
 // herds are the loads of a policy with its jitter and without.

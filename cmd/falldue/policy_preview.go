@@ -10,6 +10,8 @@ import (
 
 	"github.com/guptarohit/asciigraph"
 	"github.com/spf13/cobra"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/ops"
@@ -19,6 +21,7 @@ func policyPreviewCommand() *cobra.Command {
 	var retries int
 	var from string
 	var asJSON bool
+	var picture pictureFlags
 	cmd := &cobra.Command{
 		Use:   "preview FORMULA...",
 		Short: "Show when a task runs again whose attempts all fail, and when it is given up",
@@ -39,6 +42,13 @@ func policyPreviewCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if picture.set() {
+				p, err := drawPreviews(previews)
+				if err != nil {
+					return err
+				}
+				return picture.save([][]*plot.Plot{{p}}, vg.Points(560), vg.Points(340))
+			}
 			if asJSON {
 				return printPreviewJSON(cmd.OutOrStdout(), previews)
 			}
@@ -47,6 +57,7 @@ func policyPreviewCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&retries, "retries", 25, "number of retries to show")
 	cmd.Flags().StringVar(&from, "from", "", "time of the first failure, such as 2026-12-11T14:02:00Z (default now)")
+	picture.flags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per retry: policy, n, and seconds of delay, jitter, earliest, latest")
 	return cmd
 }

@@ -35,8 +35,12 @@ func (f *profileFlags) profile(cmd *cobra.Command, policies policyFlag, fn func(
 	return f.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), f.limit)
 		defer cancel()
+		what := "reading what waits"
+		if n, known, err := i.AboutTasks(ctx); err == nil && known {
+			what += fmt.Sprintf(", in a table of about %s tasks", grouped(n))
+		}
 		var p *ops.Profile
-		err := withProgress(cmd, "reading what waits", func() (err error) {
+		err := withProgress(cmd, what, func() (err error) {
 			p, err = i.Profile(ctx)
 			return err
 		})

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,6 +48,20 @@ func (s shop) run(args ...string) string {
 	return mustRun(s.t, append(args, "--dsn", s.dsn)...)
 }
 
+// complete returns what a shell would offer for the last argument of a command.
+func (s shop) complete(args ...string) string {
+	s.t.Helper()
+	var out bytes.Buffer
+	cmd := root()
+	cmd.SetArgs(append([]string{"__complete", args[0], "--dsn", s.dsn}, args[1:]...))
+	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard) // it says what it does
+	if err := cmd.ExecuteContext(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	return out.String()
+}
+
 // fails runs a command that ends with a status.
 func (s shop) fails(status int, args ...string) (string, error) {
 	s.t.Helper()
@@ -58,7 +75,7 @@ func (s shop) fails(status int, args ...string) (string, error) {
 // work runs handlers until done reports true.
 func (s shop) work(handle func(*falldue.Queue), done func(*falldue.Queue) bool) {
 	s.t.Helper()
-	q, err := falldue.New(s.db, falldue.Config{PollInterval: 20 * time.Millisecond})
+	q, err := falldue.New(s.db, falldue.Config{PollInterval: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -156,6 +173,14 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 			t.Errorf("show --json has %+v", shown)
 		}
 
+		for want, args := range map[string][]string{
+			"charge\nmail\n:4\n": {"ls", "--kind", ""}, "default\n:4\n": {"explain", ""}, "dead\n": {"ls", "--state", "d"},
+		} {
+			if got := s.complete(args...); !strings.Contains(got, want) {
+				t.Errorf("%v completes to %q, want %q", args, got, want)
+			}
+		}
+
 		if got := s.run("retry", "2"); got != "retried 2\n" {
 			t.Errorf("retry printed %q", got)
 		}
@@ -223,6 +248,7 @@ func TestEnqueueReadsThePayload(t *testing.T) {
 	s := openShop(t, testdb.SQLite)
 	cmd := root()
 	cmd.SetArgs([]string{"enqueue", "mail", "-", "--at", "2036-12-11T14:02:00Z", "--priority", "-5", "--queue", "slow", "--dsn", s.dsn})
+	cmd.SetOut(io.Discard)
 	cmd.SetIn(strings.NewReader("{\"to\": \"x\"}\n"))
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
