@@ -134,6 +134,9 @@ type QueueConfig struct {
 	// a handler is free for them: up to 1,000. A negative value turns claiming ahead
 	// off. Defaults to [Config].MaxPrefetch.
 	MaxPrefetch int
+	// Limits limits the tasks of the queue, of all kinds together. All workers must have
+	// the same limits: each obeys its own. Defaults to none.
+	Limits []Limit
 }
 
 func (c Config) withDefaults() Config {
@@ -187,6 +190,9 @@ func (c Config) validate(s dialect.Server) error {
 		}
 		if n := queue.Concurrency; n < 1 || n > 100_000 {
 			return invalid("Concurrency %d of queue %q; allowed are 1 to 100,000", n, name)
+		}
+		if err := validLimits("queue "+name, queue.Limits); err != nil {
+			return err
 		}
 		if n := queue.MaxPrefetch; n > maxPrefetch {
 			return invalid("MaxPrefetch %d of queue %q; allowed are up to 1,000, and negative values for none", n, name)

@@ -47,6 +47,9 @@ type KindConfig struct {
 	// days. A negative value keeps them for ever. Defaults to the kind's DeadRetention,
 	// and then to Config.CancelledRetention of the worker.
 	CancelledRetention time.Duration
+	// Limits limits the tasks of this kind, in all queues together. All workers must have
+	// the same limits: each obeys its own. Defaults to none.
+	Limits []Limit
 }
 
 // kind is a Kind without the type of its arguments.
@@ -86,6 +89,9 @@ func validKind(name string, cfg KindConfig) error {
 		if d > maxDelay {
 			return invalid("%s %v of kind %s; allowed are up to %v", field, d, name, maxDelay)
 		}
+	}
+	if err := validLimits("kind "+name, cfg.Limits); err != nil {
+		return err
 	}
 	if err := cfg.Policy.Err(); err != nil {
 		return fmt.Errorf("%w: policy of kind %s: %w", ErrInvalid, name, err)

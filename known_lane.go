@@ -34,7 +34,9 @@ type knownLane struct {
 	// somebody has locked its row, or set its anchor to a time before 1970.
 	unclaimable bool
 
-	place  int           // in the heap of its priority
+	place  int           // in the heap of its priority, or in that of the limit
+	held   *heldLanes    // by the limit that holds it back, or nil
+	wait   time.Duration // for which a limit held it back in vain
 	memory *list.Element // in the list of empty lanes, or nil
 }
 
@@ -58,15 +60,15 @@ type firstTask struct {
 // precedes reports whether the task falls due before those that are known of its lane.
 func (t firstTask) precedes(f *knownLane) bool { return f.due.IsZero() || t.due.Before(f.due) }
 
-// laneHeap holds the lanes of one priority in which a task is known, as a heap of
-// package container/heap: the first is the lane whose first task falls due first.
+// laneHeap holds lanes in which a task is known, as a heap of package container/heap: the
+// first is that of the lowest priority whose first task falls due first.
 type laneHeap []*knownLane
 
 func (h laneHeap) Len() int { return len(h) }
 
 func (h laneHeap) Less(i, j int) bool {
 	a, b := h[i], h[j]
-	return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Attempts, b.Attempts)) < 0
+	return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.due.Compare(b.due), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Attempts, b.Attempts)) < 0
 }
 
 func (h laneHeap) Swap(i, j int) {
@@ -89,6 +91,42 @@ func (h *laneHeap) Pop() any {
 	*h = (*h)[:last]
 	f.place = nowhere
 	return f
+}
+
+// heldLanes are the lanes that a limit holds back. They wait until a task of this process
+// that held a permit of the limit has ended, or until retry.
+type heldLanes struct {
+	limit string
+	lanes laneHeap
+	retry time.Time
+	place int // in the heap of retries
+}
+
+// retryHeap is a heap of package container/heap. The first limit is tried again first.
+type retryHeap []*heldLanes
+
+func (h retryHeap) Len() int           { return len(h) }
+func (h retryHeap) Less(i, j int) bool { return h[i].retry.Before(h[j].retry) }
+
+func (h retryHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// Push adds a *heldLanes at the end.
+func (h *retryHeap) Push(x any) {
+	one, _ := x.(*heldLanes)
+	one.place = len(*h)
+	*h = append(*h, one)
+}
+
+// Pop removes and returns the *heldLanes at the end.
+func (h *retryHeap) Pop() any {
+	last := len(*h) - 1
+	one := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return one
 }
 
 // nowhere is the place of a lane that is in no heap.

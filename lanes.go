@@ -29,13 +29,18 @@ type laneTracker struct {
 	// find, such as those whose rows somebody has locked.
 	missed map[store.Lane]int64
 	sweeps int // how many have begun
+	// held has the lanes that limits hold back, by the limits' names, and retries when to
+	// try them again.
+	held       map[string]*heldLanes
+	retries    retryHeap
+	freedSince map[string]bool // limits of which permits were freed since the last claim began
 }
 
 // maxEmpty is the greatest number of empty lanes that a worker remembers.
 const maxEmpty = 1000
 
 func newLaneTracker() *laneTracker {
-	return &laneTracker{lanes: map[store.Lane]*knownLane{}, waiting: map[int]*laneHeap{}, empty: list.New(), missed: map[store.Lane]int64{}}
+	return &laneTracker{lanes: map[store.Lane]*knownLane{}, waiting: map[int]*laneHeap{}, empty: list.New(), missed: map[store.Lane]int64{}, held: map[string]*heldLanes{}, freedSince: map[string]bool{}}
 }
 
 // lane returns what is known of a lane, which the caller sets.
@@ -55,6 +60,18 @@ func (l *laneTracker) set(f *knownLane, due time.Time, since int64) {
 		l.empty.Remove(f.memory)
 		f.memory = nil
 	}
+	switch {
+	case f.place == nowhere:
+		l.push(f)
+	case f.held != nil:
+		heap.Fix(&f.held.lanes, f.place)
+	default:
+		heap.Fix(l.waiting[f.Priority], f.place)
+	}
+}
+
+// push adds a lane to those of its priority.
+func (l *laneTracker) push(f *knownLane) {
 	h := l.waiting[f.Priority]
 	if h == nil {
 		h = &laneHeap{}
@@ -62,10 +79,23 @@ func (l *laneTracker) set(f *knownLane, due time.Time, since int64) {
 		i, _ := slices.BinarySearch(l.priorities, f.Priority)
 		l.priorities = slices.Insert(l.priorities, i, f.Priority)
 	}
-	if f.place == nowhere {
-		heap.Push(h, f)
-	} else {
-		heap.Fix(h, f.place)
+	heap.Push(h, f)
+}
+
+// remove removes a lane from those of its priority, or from those of its limit.
+func (l *laneTracker) remove(f *knownLane) {
+	if held := f.held; held != nil {
+		heap.Remove(&held.lanes, f.place)
+		if f.held = nil; len(held.lanes) == 0 {
+			l.dropHeld(held)
+		}
+		return
+	}
+	h := l.waiting[f.Priority]
+	if heap.Remove(h, f.place); h.Len() == 0 {
+		delete(l.waiting, f.Priority)
+		i, _ := slices.BinarySearch(l.priorities, f.Priority)
+		l.priorities = slices.Delete(l.priorities, i, i+1)
 	}
 }
 
@@ -73,12 +103,7 @@ func (l *laneTracker) set(f *knownLane, due time.Time, since int64) {
 func (l *laneTracker) setEmpty(f *knownLane) {
 	f.due, f.since, f.anchor, f.hinted, f.unclaimable = time.Time{}, f.bound(), 0, time.Time{}, false
 	if f.place != nowhere {
-		h := l.waiting[f.Priority]
-		if heap.Remove(h, f.place); h.Len() == 0 {
-			delete(l.waiting, f.Priority)
-			i, _ := slices.BinarySearch(l.priorities, f.Priority)
-			l.priorities = slices.Delete(l.priorities, i, i+1)
-		}
+		l.remove(f)
 	}
 	if f.memory == nil {
 		f.memory = l.empty.PushFront(f)
@@ -264,6 +289,7 @@ func (l *laneTracker) remembered(most int) (sources []store.Source) {
 func (l *laneTracker) due(now time.Time, most int) (due []store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.releaseDue(now)
 	for _, priority := range l.priorities {
 		h, first := l.waiting[priority], len(due)
 		for len(due) < most && h.Len() > 0 && !(*h)[0].due.After(now) {
@@ -288,6 +314,9 @@ func (l *laneTracker) next() (first time.Time, ok bool) {
 		if due := (*h)[0].due; !ok || due.Before(first) {
 			first, ok = due, true
 		}
+	}
+	if len(l.retries) > 0 && (!ok || l.retries[0].retry.Before(first)) {
+		first, ok = l.retries[0].retry, true
 	}
 	return first, ok
 }

@@ -22,11 +22,15 @@ type leases struct {
 	events   events
 	classify func(error) dialect.Class
 	// extendRows extends leases in the database.
-	extendRows func(ctx context.Context, workerID string, length time.Duration, claims []store.Key) (store.Unsettled, error)
+	extendRows extendFunc
+	// extendLive does the same for claims under limits, but a lease that is over stays over.
+	extendLive extendFunc
 
 	mu   sync.Mutex
 	held map[*taskRun]struct{}
 }
+
+type extendFunc func(ctx context.Context, workerID string, length time.Duration, claims []store.Key) (store.Unsettled, error)
 
 // hold adds runs whose claims were just taken.
 func (l *leases) hold(runs ...*taskRun) {
@@ -69,7 +73,9 @@ func (l *leases) work(ctx context.Context) {
 		list := l.list()
 		// In the order of ids, so that two workers do not deadlock.
 		slices.SortFunc(list, byTask)
-		l.extendAll(ctx, l.latest(list))
+		limited, others := parted(l.latest(list))
+		l.extendAll(ctx, limited)
+		l.extendAll(ctx, others)
 	}
 }
 
@@ -114,6 +120,18 @@ func (l *leases) latest(list []*taskRun) []*taskRun {
 	return kept
 }
 
+// parted parts runs into those under limits and the others.
+func parted(list []*taskRun) (limited, others []*taskRun) {
+	for _, r := range list {
+		if len(r.claim.Limits) > 0 {
+			limited = append(limited, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	return limited, others
+}
+
 // extendAll extends the leases of a list, a portion at a time. When the database refuses
 // to extend one of them, the others are extended without it. The rest waits for the next
 // tick when the database does not answer or seems to refuse all.
@@ -156,7 +174,11 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun) (late bool, err e
 	}
 	ctx, cancel := statementContext(ctx, min(l.length/3, statementTimeout))
 	defer cancel()
-	left, err := l.extendRows(ctx, l.workerID, l.length, claims)
+	extend := l.extendRows
+	if len(live[0].claim.Limits) > 0 {
+		extend = l.extendLive
+	}
+	left, err := extend(ctx, l.workerID, l.length, claims)
 	if err != nil {
 		return ctx.Err() != nil, err
 	}

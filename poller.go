@@ -39,17 +39,19 @@ type pollerConfig struct {
 	handlers        map[string]*handler // by kind
 	gates           gates
 	budget          *budget
+	limiter         limiter
 	slot            int64 // identifies the claim slots of its claims
 
-	claimRows      func(context.Context, store.ClaimParams) ([]*store.Claim, error)
-	candidates     func(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error)
-	claimKeys      func(context.Context, store.ClaimParams, []store.Candidate) ([]*store.Claim, error)
-	classify       func(error) dialect.Class
-	dispatch       func([]*store.Claim, []*rule, time.Time) // passes on claims, their rules and the time when they were sent
-	behind         func() bool                              // reports whether claims should wait for the settlers
-	claimsAtOnce   bool                                     // a claim is one statement, and more lanes cost it little
-	parallelClaims bool                                     // claims do not wait for each other's rows
-	events         events
+	claimRows        func(context.Context, store.ClaimParams) ([]*store.Claim, error)
+	candidates       func(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error)
+	claimUnderLimits func(context.Context, store.ClaimParams) (store.Limited, error)
+	claimKeys        func(context.Context, store.ClaimParams, []store.Candidate) ([]*store.Claim, error)
+	classify         func(error) dialect.Class
+	dispatch         func([]*store.Claim, []*rule, time.Time) // passes on claims, their rules and the time when they were sent
+	behind           func() bool                              // reports whether claims should wait for the settlers
+	claimsAtOnce     bool                                     // a claim is one statement, and more lanes cost it little
+	parallelClaims   bool                                     // claims do not wait for each other's rows
+	events           events
 }
 
 // requestPause is the least time between two requests to sweep that a poller
@@ -58,6 +60,10 @@ const requestPause = 5 * time.Millisecond
 
 // maxSources is the greatest number of lanes of one claim.
 const maxSources = 128
+
+// maxLimitedSources is the greatest number of lanes of one claim under limits. Each key is
+// a lane with few tasks that may run.
+const maxLimitedSources = 256
 
 func newPoller(cfg pollerConfig, sweeper *sweeper) *poller {
 	sweeper.queue, sweeper.lanes, sweeper.gates, sweeper.events = cfg.queue, newLaneTracker(), cfg.gates, cfg.events
@@ -129,10 +135,11 @@ func (p *poller) assist(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		due, suspect := p.suspects.next(p.lanes.due(time.Now(), maxSources))
+		due, limited := p.limiter.split(p.lanes.due(time.Now(), maxSources))
+		due, suspect := p.suspects.next(due)
 		due, room := p.plan(due)
-		if len(due) == 0 || room == 0 || suspect != nil {
-			continue
+		if len(due) == 0 || room == 0 || suspect != nil || limited {
+			continue // those with limits would take each other's permits
 		}
 		if _, err := p.claim(ctx, due, room, room >= slotThreshold); err != nil && !errors.Is(err, store.ErrNoSlot) {
 			p.events.claimFailed(p.queue, err)
@@ -178,6 +185,9 @@ func (p *poller) ahead(at store.Lane) int {
 	if rule == nil {
 		return maxPrefetch // a claim leaves the lane out
 	}
+	if p.limiter.limited(at) {
+		return 0 // a task that waits for a handler would hold a permit
+	}
 	if most := rule.policy.MaxAttempts(); most > 0 && at.Attempts >= most-1 {
 		return 0
 	}
@@ -199,7 +209,11 @@ func (p *poller) round(ctx context.Context) (time.Duration, error) {
 	if p.sweeper.isLate() {
 		p.hintDefaultLanes()
 	}
-	due, suspect := p.suspects.next(p.lanes.due(time.Now(), maxSources))
+	due, limited := p.limiter.split(p.lanes.due(time.Now(), maxLimitedSources))
+	if !limited {
+		due = due[:min(len(due), maxSources)]
+	}
+	due, suspect := p.suspects.next(due)
 	due, room := p.plan(due)
 	if len(due) > 0 {
 		if room == 0 {
@@ -208,6 +222,10 @@ func (p *poller) round(ctx context.Context) (time.Duration, error) {
 		if suspect != nil {
 			p.sweeper.startIfDue(ctx)
 			return 0, p.claimSuspect(ctx, suspect, due[0], room)
+		}
+		if limited {
+			p.sweeper.startIfDue(ctx)
+			return 0, p.claimLimited(ctx, due, room)
 		}
 		n, err := p.claim(ctx, due, room, p.slots.needed(max(room, p.budget.limit)))
 		p.sweeper.startIfDue(ctx)
@@ -305,7 +323,7 @@ func (p *poller) claimSuspect(ctx context.Context, suspect *suspect, at store.La
 }
 
 func (p *poller) source(at store.Lane, r *rule, since int64) store.Source {
-	return store.Source{Lane: at, Delay: r.delay, Since: since, Running: p.handlers[at.Kind].kind.running(at.Attempts + 1), MaxAttempts: r.policy.MaxAttempts()}
+	return store.Source{Lane: at, Delay: r.delay, Since: since, Running: p.handlers[at.Kind].kind.running(at.Attempts + 1), MaxAttempts: r.policy.MaxAttempts(), Limits: p.limiter.of(at)}
 }
 
 func (p *poller) params(room int, sources []store.Source) store.ClaimParams {

@@ -353,7 +353,11 @@ func (s *settler) abandon(r *taskRun) {
 // wait again.
 func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
 	s.leases.drop(batch...)
+	var freed []string // limits
 	for _, r := range batch {
+		for _, l := range r.claim.Limits {
+			freed = append(freed, l.Name)
+		}
 		if lost[r.claim.ID] {
 			// After a repeat, this worker's own first try may have settled it.
 			if !r.end.MaybeSettled && mode == waitForLocks {
@@ -372,6 +376,9 @@ func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
 			}
 			s.signals.hint(r.queue, at, wait)
 		}
+	}
+	if len(freed) > 0 {
+		s.signals.freed(freed)
 	}
 }
 

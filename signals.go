@@ -48,6 +48,14 @@ func (s signals) sweepNow() {
 	}
 }
 
+// freed notifies the pollers of limits of which permits were freed. A kind's limit may
+// hold back lanes of any queue.
+func (s signals) freed(limits []string) {
+	for _, p := range s {
+		p.freed(limits)
+	}
+}
+
 // wakeWaiting wakes the pollers that wait for room for more tasks.
 func (s signals) wakeWaiting() {
 	for _, p := range s {

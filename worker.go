@@ -36,7 +36,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		id: cfg.workerID(), shutdownTimeout: cfg.ShutdownTimeout, pollers: signals{}, dispatchers: map[string]*dispatcher{},
 	}
 	events, caps := events{cfg.Logger}, s.Server().Caps
-	w.leases = &leases{workerID: w.id, length: cfg.Lease, events: events, classify: s.Server().Classify, extendRows: s.Extend, held: map[*taskRun]struct{}{}}
+	w.leases = &leases{workerID: w.id, length: cfg.Lease, events: events, classify: s.Server().Classify, extendRows: s.Extend, extendLive: s.ExtendLive, held: map[*taskRun]struct{}{}}
 	w.settler = newSettler(settlerConfig{
 		settle: s.Settle, settleUnlocked: s.SettleUnlocked, classify: s.Server().Classify, singleWriter: caps.SingleWriter,
 		workerID: w.id, leaseLength: cfg.Lease, shutdownTimeout: cfg.ShutdownTimeout,
@@ -54,9 +54,9 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		p := newPoller(pollerConfig{
 			queue: name, workerID: w.id, leaseLength: cfg.Lease, handlers: handlers,
 			gates:  gates{handledKinds(handlers), readablePolicies{rules, name}},
-			budget: budget, slot: s.SlotName(name, kindsOf(handlers, name)),
+			budget: budget, limiter: limiter{name, queue.Limits, handlers}, slot: s.SlotName(name, kindsOf(handlers, name)),
 
-			claimRows: s.Claim, candidates: s.Candidates, claimKeys: s.ClaimKeys, classify: s.Server().Classify, dispatch: d.take, behind: w.settler.behind,
+			claimRows: s.Claim, claimUnderLimits: s.ClaimLimited, candidates: s.Candidates, claimKeys: s.ClaimKeys, classify: s.Server().Classify, dispatch: d.take, behind: w.settler.behind,
 			claimsAtOnce: statements.ClaimsAtOnce(s.Server()), parallelClaims: caps.LockRows, events: events,
 		}, &sweeper{every: cfg.PollInterval, heads: finder.Find, look: finder.Look})
 		w.pollers[name], w.dispatchers[name] = p, d

@@ -41,6 +41,7 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 		"{attempts}", tables.Name(d, "attempts"),
 		"{policies}", tables.Name(d, "policies"),
 		"{progress}", tables.Name(d, "progress"),
+		"{permits}", tables.Name(d, "permits"),
 		"{lane}", d.Quote(tables.Prefix+"lane"),
 	)
 	filled := textFS{}

@@ -37,7 +37,7 @@ func TestMigrateUsesThePrefix(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "shop.db")
 	mustRun(t, "migrate", "up", "--dsn", "sqlite:"+file, "--prefix", "shop_")
-	want := []string{"shop_attempts", "shop_migrations", "shop_policies", "shop_tasks"}
+	want := []string{"shop_attempts", "shop_migrations", "shop_permits", "shop_policies", "shop_tasks"}
 	if got := tablesOf(t, file); !slices.Equal(got, want) {
 		t.Errorf("the tables are %v, want %v", got, want)
 	}
@@ -92,8 +92,8 @@ func TestMigrateErrorsNameTheMistake(t *testing.T) {
 			t.Errorf("%v: %v; want %s", args, err, want)
 		}
 	}
-	if got := tablesOf(t, file); len(got) != 4 {
-		t.Errorf("after the errors the tables are %v, want all four", got)
+	if got := tablesOf(t, file); len(got) != 5 {
+		t.Errorf("after the errors the tables are %v, want all five", got)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestMigrateDumpPrintsTheMigrations(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := string(source)
-			for _, name := range []string{"tasks", "attempts", "policies", "progress", "lane"} {
+			for _, name := range []string{"tasks", "attempts", "policies", "progress", "permits", "lane"} {
 				text = strings.ReplaceAll(text, "{"+name+"}", quote+"jobs_"+name+quote)
 			}
 			_, up, _ := strings.Cut(strings.ReplaceAll(text, "-- +goose NO TRANSACTION\n", ""), "-- +goose Up\n")

@@ -59,6 +59,8 @@ type WantedLane struct {
 	Running string
 	// Most is the limit of attempts of tasks that have none of their own.
 	Most int
+	// Room is how many tasks [FindDue] may take from the lane.
+	Room int
 }
 
 // SinceColumns are the columns of the batch of [Heads].
@@ -71,6 +73,12 @@ var LaneColumns = join(SinceColumns, Columns[WantedLane]{
 	col("formula", Int, func(w *WantedLane) any { return &w.Formula }),
 	col("running", Text, func(w *WantedLane) any { return &w.Running }),
 	col("most", Int, func(w *WantedLane) any { return &w.Most }),
+})
+
+// RoomColumns are the columns of the batch of [FindDue].
+var RoomColumns = join(SinceColumns, Columns[WantedLane]{
+	col("formula", Int, func(w *WantedLane) any { return &w.Formula }),
+	col("room", Int, func(w *WantedLane) any { return &w.Room }),
 })
 
 // Claimed is a task as a claim returns it.

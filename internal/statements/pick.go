@@ -53,9 +53,14 @@ select {found} from {batch} join {tasks} t on {same key}{for update}`)
 // foundColumns returns [ClaimedColumns] of tasks that are to be claimed, with the
 // place 1.
 func (b *builder) foundColumns(prefix string) string {
-	return ClaimedColumns.list(prefix, map[string]string{
+	return ClaimedColumns.list(prefix, foundExprs(prefix))
+}
+
+// foundExprs are the expressions of foundColumns that are not columns of tasks.
+func foundExprs(prefix string) map[string]string {
+	return map[string]string{
 		"place": "1", "anchor": prefix + "updated_at", "now": "{now}",
 		"previous":           "coalesce(rtrim(" + prefix + "claimed_by), '')", // MariaDB: PAD_CHAR_TO_FULL_LENGTH pads it, and in ORACLE rtrim makes NULL of an empty one
 		"first_attempted_at": "case when " + prefix + "attempts = 0 then {now} else " + prefix + "first_attempted_at end",
-	})
+	}
 }

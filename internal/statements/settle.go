@@ -23,9 +23,9 @@ const (
 // server would expect few rows of the worker, look for them by reading the whole
 // table, and compare each of them with the batch.
 func (b *builder) setOwned() {
-	b.set("and owned", " and t.claimed_by = :worker")
+	b.set("and owned", " and t.claimed_by = :worker{still}")
 	if b.server.Caps.ValueStatistics {
-		b.set("and owned", " and coalesce(t.claimed_by = :worker, false)")
+		b.set("and owned", " and coalesce(t.claimed_by = :worker, false){still}")
 	}
 }
 
@@ -94,8 +94,17 @@ func Settle(s dialect.Server, tables dialect.Tables, size int) Stmt {
 // Extend moves the end of leases to :lease microseconds from now. The batch
 // has [FenceColumns]. Parameters: worker, lease.
 func Extend(s dialect.Server, tables dialect.Tables, size int) Stmt {
-	return newBuilder(s, tables).updateRows(FenceColumns.columns(), size,
-		`updated_at = {shift {now}, {int :lease}}`, thisWorker)
+	return newBuilder(s, tables).updateRows(FenceColumns.columns(), size, extension, thisWorker)
+}
+
+const extension = `updated_at = {shift {now}, {int :lease}}`
+
+// ExtendLive is [Extend] for claims under a limit: a lease that is over stays over, since
+// others may have taken the claim's permit.
+func ExtendLive(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.set("still", " and t.updated_at > {now}")
+	return b.updateRows(FenceColumns.columns(), size, extension, thisWorker)
 }
 
 // Owned selects the ids of those claims of a batch that :worker still holds. If
@@ -125,14 +134,7 @@ func Record(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	columns := RecordColumns.columns()
 	source := b.withBatch(columns, size)
-	switch s.Caps.Upsert {
-	case dialect.OnConflict:
-		b.set("insert", "insert into")
-		b.set("unless there", " on conflict do nothing")
-	case dialect.OnDuplicateKey:
-		b.set("insert", "insert ignore into")
-		b.set("unless there", "")
-	}
+	b.setInsertNew()
 	b.set("columns", list(columns, ", ", func(c column) string { return c.Name })+", finished_at")
 	if source.inValues() {
 		b.set("rows", func() string {
@@ -145,6 +147,19 @@ values {rows}{unless there}`)
 	return b.stmt(`
 {insert} {attempts} ({columns}) select s.*, {now} from {batch}
 where true{unless there}`)
+}
+
+// setInsertNew sets the fragments {insert} and {unless there} around rows that are
+// stored unless they are there.
+func (b *builder) setInsertNew() {
+	switch b.server.Caps.Upsert {
+	case dialect.OnConflict:
+		b.set("insert", "insert into")
+		b.set("unless there", " on conflict do nothing")
+	case dialect.OnDuplicateKey:
+		b.set("insert", "insert ignore into")
+		b.set("unless there", "")
+	}
 }
 
 // Forget drops the recorded attempts of tasks. The batch has [IDColumns].

@@ -51,6 +51,12 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"finish":            statements.Finish(s, tables, room),
 		"settle":            statements.Settle(s, tables, room),
 		"extend":            statements.Extend(s, tables, room),
+		"extend_live":       statements.ExtendLive(s, tables, room),
+		"permits":           statements.Permits(s, tables, room),
+		"make_permits":      statements.MakePermits(s, tables, room),
+		"take_permits":      statements.TakePermits(s, tables, room),
+		"taken_permits":     statements.TakenPermits(s, tables, room),
+		"find_task":         statements.FindTask(s, tables, &arctan),
 		"owned":             statements.Owned(s, tables, room, false),
 		"owned_locked":      statements.Owned(s, tables, room, true),
 		"record":            statements.Record(s, tables, room),
@@ -103,6 +109,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		if statements.HasClaimSlots(s) {
 			all["claim_in_slot"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}, InSlot: true})
 		}
+		all["find_due"] = statements.FindDue(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}})
 		all["heads"] = statements.Heads(s, tables)
 		all["claim_snoozed"] = statements.Claim(s, statements.ClaimParams{Tables: tables})
 	} else {

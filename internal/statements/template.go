@@ -32,7 +32,7 @@ func newBuilder(s dialect.Server, tables dialect.Tables) *builder {
 // common sets the fragments that all statements know.
 func (b *builder) common(tables dialect.Tables) {
 	s, clock := b.server, b.server.Clock()
-	for _, table := range []string{"tasks", "attempts", "policies", "progress"} {
+	for _, table := range []string{"tasks", "attempts", "policies", "progress", "permits"} {
 		b.set(table, verbatim(tables.Name(s, table)))
 	}
 	b.set("now", verbatim(clock.Now))
@@ -47,6 +47,7 @@ func (b *builder) common(tables dialect.Tables) {
 	b.set("text", func(param string) string { return b.typed(param, Text) })
 	b.set("json", func(expr string) string { return s.Cast(expr, dialect.JSON) })
 
+	b.set("still", "")      // what else must hold of a claim
 	b.set("for update", "") // locks rows, where that is possible
 	b.set("for update skip locked", "")
 	switch {

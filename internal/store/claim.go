@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/sqlgen"
 )
@@ -32,6 +33,8 @@ type Source struct {
 	Running string
 	// MaxAttempts is the policy's limit of attempts; 0 is no limit.
 	MaxAttempts int
+	// Limits are those of the lane's tasks. Only [Store.ClaimLimited] obeys them.
+	Limits []Limit
 }
 
 // maxAttempts is the greatest number of attempts that a row can hold.
@@ -62,6 +65,7 @@ type Claim struct {
 	// Exhausted reports whether no attempt was left. The claim has counted none then, and
 	// Attempts is the number of the last one.
 	Exhausted bool
+	Limits    []Limit // those of its source
 }
 
 // scanClaim reads a row that a claim returns.
@@ -73,7 +77,7 @@ func scanClaim(r row, sources []Source) (*Claim, error) {
 	c.Anchor = max(c.Anchor, -1<<62)
 	if c.Place > 0 {
 		from := sources[c.Place-1]
-		c.From, c.Attempts = from.Lane, from.Attempts+1
+		c.From, c.Attempts, c.Limits = from.Lane, from.Attempts+1, from.Limits
 		if c.Exhausted = from.Attempts >= from.most(c.MaxAttempts); c.Exhausted {
 			c.Attempts = min(from.Attempts, maxAttempts)
 		}
@@ -113,20 +117,10 @@ func (s *Store) Claim(ctx context.Context, p ClaimParams) ([]*Claim, error) {
 // claimStmt returns the single statement of a claim, with its values and its rows.
 func (s *Store) claimStmt(p ClaimParams) (statements.Stmt, statements.Values, []statements.Row) {
 	delays := delaysOf(p.Sources)
-	wanted := make([]statements.WantedLane, len(p.Sources))
-	for i, w := range p.Sources {
-		wanted[i] = statements.WantedLane{Lane: w.Lane, Since: w.Since, Formula: -1, Running: w.Running, Most: w.most(0)}
-		if w.formula() != nil {
-			wanted[i].Formula = int64(slices.IndexFunc(delays, func(d *Delay) bool { return d.text == w.Delay.text }))
-		}
-	}
+	wanted := wantedLanes(p.Sources, delays)
 	lanes := statements.LaneColumns.Rows(len(wanted), func(i int) *statements.WantedLane { return &wanted[i] })
 	stmt := s.stmt(stmtKey{name: "claim", formulas: s.numbersOf(delays), inSlot: p.Slot != 0}, func() statements.Stmt {
-		params := statements.ClaimParams{Tables: s.tables, InSlot: p.Slot != 0}
-		for _, d := range delays {
-			params.Formulas = append(params.Formulas, d.Formula)
-		}
-		return statements.Claim(s.server, params)
+		return statements.Claim(s.server, claimParams(s.tables, delays, p.Slot != 0))
 	})
 	values := statements.Values{
 		"queue": p.Queue, "worker": p.Worker, "lease": p.Lease.Microseconds(), "limit": p.Limit, "slot": p.Slot,
@@ -154,6 +148,27 @@ func (s *Store) claimAtOnce(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 		return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Anchor, b.Anchor), cmp.Compare(a.ID, b.ID))
 	})
 	return claims, nil
+}
+
+// wantedLanes returns sources as rows of a batch.
+func wantedLanes(sources []Source, delays []*Delay) []statements.WantedLane {
+	wanted := make([]statements.WantedLane, len(sources))
+	for i, w := range sources {
+		wanted[i] = statements.WantedLane{Lane: w.Lane, Since: w.Since, Formula: -1, Running: w.Running, Most: w.most(0)}
+		if w.formula() != nil {
+			wanted[i].Formula = int64(slices.IndexFunc(delays, func(d *Delay) bool { return d.text == w.Delay.text }))
+		}
+	}
+	return wanted
+}
+
+// claimParams says what a statement is for that claims from lanes with delays.
+func claimParams(tables dialect.Tables, delays []*Delay, inSlot bool) statements.ClaimParams {
+	params := statements.ClaimParams{Tables: tables, InSlot: inSlot}
+	for _, d := range delays {
+		params.Formulas = append(params.Formulas, d.Formula)
+	}
+	return params
 }
 
 // delaysOf lists the distinct delays of sources, in the order of their texts. Claims

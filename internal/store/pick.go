@@ -28,7 +28,7 @@ func (s *Store) Candidates(ctx context.Context, queue string, from Source, after
 }
 
 // ClaimKeys claims those of the candidates from p's one source that are as they were, and
-// returns them in the order of their anchors.
+// returns them in the order of their anchors. It obeys the limits of the source.
 func (s *Store) ClaimKeys(ctx context.Context, p ClaimParams, list []Candidate) ([]*Claim, error) {
 	anchors, rows := map[int64]int64{}, statements.FenceColumns.Rows(len(list), func(i int) *Key { return &list[i].Key })
 	for _, c := range list {
@@ -50,6 +50,14 @@ func (s *Store) ClaimKeys(ctx context.Context, p ClaimParams, list []Candidate) 
 			return nil, err
 		}
 		slices.SortFunc(found, func(a, b *Claim) int { return cmp.Or(cmp.Compare(a.Anchor, b.Anchor), cmp.Compare(a.ID, b.ID)) })
-		return s.takeAll(ctx, x, p, found)
+		if len(p.Sources[0].Limits) == 0 {
+			return s.takeAll(ctx, x, p, found)
+		}
+		quotas, err := s.quotas(ctx, x, p)
+		if err != nil {
+			return nil, err
+		}
+		room, _ := roomOf(p.Sources[0], quotas, len(found))
+		return s.takeLimited(ctx, x, p, found[:room], quotas, make([]Rest, 1))
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
 
@@ -213,6 +214,15 @@ func (s *Store) change(ctx context.Context, x runner, stmt statements.Stmt, valu
 // Extend moves the end of the leases of claims to lease from now. It does not change
 // rows that somebody else has locked, which nobody can claim meanwhile.
 func (s *Store) Extend(ctx context.Context, worker string, lease time.Duration, claims []Key) (Unsettled, error) {
+	return s.extend(ctx, worker, lease, claims, "extend", statements.Extend)
+}
+
+// ExtendLive is Extend for claims under limits: a lease that is over stays over.
+func (s *Store) ExtendLive(ctx context.Context, worker string, lease time.Duration, claims []Key) (Unsettled, error) {
+	return s.extend(ctx, worker, lease, claims, "extend live", statements.ExtendLive)
+}
+
+func (s *Store) extend(ctx context.Context, worker string, lease time.Duration, claims []Key, name string, extend func(dialect.Server, dialect.Tables, int) statements.Stmt) (Unsettled, error) {
 	fences := statements.FenceColumns.Rows(len(claims), func(i int) *Key { return &claims[i] })
 	return inTx(s.urgent(ctx), s, func(x runner) (Unsettled, error) {
 		free, left, err := s.lock(ctx, x, worker, fences)
@@ -221,7 +231,7 @@ func (s *Store) Extend(ctx context.Context, worker string, lease time.Duration, 
 		}
 		live := slices.DeleteFunc(slices.Clone(fences), func(f statements.Row) bool { return !free[f.ID()] })
 		values := statements.Values{"worker": worker, "lease": lease.Microseconds()}
-		_, lost, err := s.change(ctx, x, s.batch("extend", len(live), statements.Extend), values, live)
+		_, lost, err := s.change(ctx, x, s.batch(name, len(live), extend), values, live)
 		left.Lost = append(left.Lost, lost...)
 		return left, err
 	})

@@ -65,8 +65,21 @@ create table if not exists {progress} (
     updated_at datetime(6) not null
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
+-- Permits of limits. A limit of n has the permits 0 to n - 1. Each names the claim that
+-- has it, (task_id, fence), and is free again when that claim no longer lives.
+create table if not exists {permits} (
+    id          bigint       not null auto_increment primary key,
+    name        varchar(255) character set ascii collate ascii_bin not null, -- of the limit
+    n           int          not null,
+    task_id     bigint       not null default 0,
+    fence       bigint       not null default 0,
+    taken_until datetime(6)  not null default '1970-01-01', -- of a rate: free from then on
+    unique (name, n)
+) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
+
 -- +goose Down
 -- +goose NO TRANSACTION
+drop table if exists {permits};
 drop table if exists {progress};
 drop table if exists {policies};
 drop table if exists {attempts};

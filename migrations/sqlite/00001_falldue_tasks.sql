@@ -60,7 +60,20 @@ create table if not exists {progress} (
     updated_at integer not null
 );
 
+-- Permits of limits. A limit of n has the permits 0 to n - 1. Each names the claim that
+-- has it, (task_id, fence), and is free again when that claim no longer lives.
+create table if not exists {permits} (
+    id          integer primary key,
+    name        text    not null,           -- of the limit
+    n           integer not null,
+    task_id     integer not null default 0,
+    fence       integer not null default 0,
+    taken_until integer not null default 0, -- of a rate: free from then on
+    unique (name, n)
+);
+
 -- +goose Down
+drop table if exists {permits};
 drop table if exists {progress};
 drop table if exists {policies};
 drop table if exists {attempts};

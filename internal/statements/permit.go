@@ -1,0 +1,184 @@
+package statements
+
+import (
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// A permit is the right to run one task under a limit: a row that names the claim
+// that has it. A limit of n has n permits. Nobody gives a permit back. Whether the
+// claim that it names still lives says whether it is free.
+
+// Permit is a permit as [Permits] returns it.
+type Permit struct {
+	ID    int64
+	Name  string // of the limit
+	N     int    // its number among those of the limit, from 0
+	Key          // the claim that has it, or had it last
+	Until int64  // of a rate: until when it is taken
+	Now   int64  // by the database's clock
+	State string // of the task, "" if there is none
+	Live  int    // 1 while the claim lives: its lease lasts, and it is not settled
+}
+
+// PermitColumns are the columns of a result of [Permits].
+var PermitColumns = join(
+	Columns[Permit]{
+		col("id", Int, func(p *Permit) any { return &p.ID }),
+		col("name", Text, func(p *Permit) any { return &p.Name }),
+		col("n", Int, func(p *Permit) any { return &p.N }),
+	},
+	within(FenceColumns, func(p *Permit) *Key { return &p.Key }),
+	Columns[Permit]{
+		col("until", Moment, func(p *Permit) any { return &p.Until }),
+		col("now", Moment, func(p *Permit) any { return &p.Now }),
+		col("state", Text, func(p *Permit) any { return &p.State }),
+		col("live", Int, func(p *Permit) any { return &p.Live }),
+	})
+
+// LimitColumns are the columns of a batch of names of limits.
+var LimitColumns = Columns[string]{col("name", Text, func(name *string) any { return name })}
+
+// Permits selects the permits of limits as [PermitColumns]. It locks nothing: what is
+// decided by them takes effect by [TakePermits] alone. The batch has [LimitColumns].
+func Permits(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(LimitColumns.columns(), size)
+	b.set("found", PermitColumns.list("t.", map[string]string{
+		"task_id": "t.task_id", "task_fence": "t.fence", "until": "t.taken_until", "now": "{now}", "state": "coalesce(k.state, '')",
+		"live": "case when k.fence = t.fence and k.claimed_by <> '' and k.updated_at > {now} then 1 else 0 end",
+	}))
+	b.setKeys(source, "name")
+	if source.byKey() {
+		return b.stmt(`
+select {found} from {permits} t left join {tasks} k on k.id = t.task_id where {keys}`)
+	}
+	return b.stmt(`
+select {found} from {batch} join {permits} t on {same key} left join {tasks} k on k.id = t.task_id`)
+}
+
+// NewPermit is a permit to make.
+type NewPermit struct {
+	Name string
+	N    int
+}
+
+// NewPermitColumns are the columns of the batch of [MakePermits].
+var NewPermitColumns = Columns[NewPermit]{
+	col("name", Text, func(p *NewPermit) any { return &p.Name }),
+	col("n", Int, func(p *NewPermit) any { return &p.N }),
+}
+
+// MakePermits stores free permits, unless they are there. The batch has
+// [NewPermitColumns], on engines without arrays exactly size rows.
+func MakePermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	columns := NewPermitColumns.columns()
+	source := b.withBatch(columns, size)
+	b.setInsertNew()
+	b.set("rows", func() string { return "values " + b.values(columns, commas) })
+	if !source.inValues() {
+		b.set("rows", "select s.name, s.n from {batch}\nwhere true")
+	}
+	return b.stmt(`
+{insert} {permits} (name, n)
+{rows}{unless there}`)
+}
+
+// Grant is a permit for a claim.
+type Grant struct {
+	Permit int64
+	Key          // the claim that is to have it
+	Was    Key   // the claim that it names, which no longer lives
+	Wait   int64 // of a rate: for how many microseconds it is taken
+}
+
+// GrantColumns are the columns of the batch of [TakePermits].
+var GrantColumns = join(
+	Columns[Grant]{col("permit", Int, func(g *Grant) any { return &g.Permit })},
+	within(FenceColumns, func(g *Grant) *Key { return &g.Key }),
+	Columns[Grant]{
+		col("was_task", Int, func(g *Grant) any { return &g.Was.TaskID }),
+		col("was_fence", Int, func(g *Grant) any { return &g.Was.Fence }),
+		col("wait", Int, func(g *Grant) any { return &g.Wait }),
+	})
+
+// TakePermits gives permits to claims. It is a compare-and-set on the claim that a permit
+// names, so that of two that take one permit, one does. On servers with
+// Caps.UpdateReturning it returns the ids of the permits that it matched. The batch has
+// [GrantColumns].
+func TakePermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	columns := GrantColumns.columns()
+	source := b.withBatch(columns, size)
+	b.setReturning()
+	b.set("wide batch", func() string { return unions{}.wide(b, "s", columns) })
+	b.set("hint", "")
+	if s.Caps.JoinHints {
+		b.set("hint", "/*+ inl_join(t) */ ")
+	}
+	b.set("same", "t.id = s.permit and t.task_id = s.was_task and t.fence = s.was_fence")
+	b.set("set", "task_id = s.task_id, fence = s.task_fence, taken_until = {shift {greatest t.taken_until, {now}}, s.wait}")
+	switch source.(type) {
+	case arrays:
+		// Rows that another claim has just taken are skipped, and not waited for.
+		b.set("returning", "\nreturning t.id")
+		return b.stmt(`
+with s as materialized (select s.* from {batch} join {permits} t on {same}
+for update of t skip locked)
+update {permits} t set {set}
+from s where {same}{returning}`)
+	case unions:
+		return b.stmt(`
+update {hint}{wide batch} straight_join {permits} t on {same}
+set t.task_id = s.task_id, t.fence = s.task_fence, t.taken_until = {shift {greatest t.taken_until, {now}}, s.wait}`)
+	}
+	return b.stmt(`
+update {permits} as t set {set}
+from (select * from {batch} limit -1) as s
+where {same}{returning}`)
+}
+
+// TakenPermits selects the ids of those permits of a batch that claims have. The batch
+// has the first columns of [GrantColumns], up to the claim.
+func TakenPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(GrantColumns[:3].columns(), size)
+	b.setKeys(source, "id", "task_id", "fence")
+	if source.byKey() {
+		return b.stmt(`
+select t.id from {permits} t where {keys}`)
+	}
+	return b.stmt(`
+select t.id from {batch} join {permits} t on {same key}`)
+}
+
+// FindDue selects the first due tasks of lanes, up to the room of each and :limit in
+// all, locked, as [ClaimedColumns]. [Take] claims them in the same transaction. It is
+// for servers where [ClaimsAtOnce]; on the others [ClaimLane] finds those of one lane.
+// The batch has [RoomColumns]. Parameters: queue, limit.
+func FindDue(s dialect.Server, p ClaimParams) Stmt {
+	b := newBuilder(s, p.Tables)
+	b.set("lanes", func() string { return arrays{}.numbered(b, "l", RoomColumns.columns()) })
+	b.setInLane(func(c column) string { return "l." + c.Name })
+	b.set("delay", func() string { return b.delays(p.Formulas) })
+	b.set("found", ClaimedColumns[1:].list("", foundExprs("")))
+	return b.stmt(`
+select l.place, t.* from {lanes}
+cross join lateral (select {found} from {tasks}
+where {in lane} and updated_at >= {moment l.since} and updated_at <= {shift {now}, -({delay})}
+order by updated_at limit l.room{for update}) t
+limit :limit`)
+}
+
+// FindTask selects the task :id if it is due in a lane, locked where the engine can, as
+// [ClaimedColumns]. [Take] claims it in the same transaction. Parameters: id, and
+// those of [ClaimLane] but limit.
+func FindTask(s dialect.Server, tables dialect.Tables, f *sqlgen.Formula) Stmt {
+	b := newBuilder(s, tables)
+	b.set("found", b.foundColumns(""))
+	b.setDueInLane(f)
+	return b.stmt(`
+select {found} from {tasks}
+where {due in lane} and id = :id{for update}`)
+}

@@ -1,0 +1,2 @@
+select t.id, t.name, t.n, t.task_id, t.fence, coalesce(timestampdiff(microsecond, '1970-01-01', t.taken_until), -1), coalesce(timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), -1), coalesce(k.state, ''), case when k.fence = t.fence and k.claimed_by <> '' and k.updated_at > utc_timestamp(6) then 1 else 0 end from `falldue_permits` t left join `falldue_tasks` k on k.id = t.task_id where (t.name) in ((?), (?))
+-- binds: name[0], name[1]

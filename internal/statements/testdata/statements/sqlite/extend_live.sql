@@ -1,0 +1,4 @@
+update "falldue_tasks" as t set updated_at = ((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 + (?))
+where (t.id, t.fence) in (values (?, ?), (?, ?)) and t.claimed_by = ? and t.updated_at > (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000
+returning id
+-- binds: lease, task_id[0], task_fence[0], task_id[1], task_fence[1], worker

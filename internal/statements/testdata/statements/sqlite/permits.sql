@@ -1,0 +1,2 @@
+select t.id, t.name, t.n, t.task_id, t.fence, cast(t.taken_until as integer), cast((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 as integer), coalesce(k.state, ''), case when k.fence = t.fence and k.claimed_by <> '' and k.updated_at > (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 then 1 else 0 end from "falldue_permits" t left join "falldue_tasks" k on k.id = t.task_id where (t.name) in (values (?), (?))
+-- binds: name[0], name[1]

@@ -1,0 +1,197 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// gauge counts what runs at once.
+type gauge struct{ now, most atomic.Int64 }
+
+func (g *gauge) enter() {
+	now := g.now.Add(1)
+	for most := g.most.Load(); now > most && !g.most.CompareAndSwap(most, now); most = g.most.Load() {
+	}
+}
+
+func (g *gauge) leave() { g.now.Add(-1) }
+
+// stores returns stores of one database with pools of their own.
+func stores(t *testing.T, engine string, n int) []*Store {
+	t.Helper()
+	dsn, list := testdb.DSN(t, engine), make([]*Store, n)
+	for i := range list {
+		db, err := sqlx.Open(testdb.Drivers(engine)[0], dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		if i == 0 {
+			list[i] = migrated(t, db)
+		} else {
+			list[i] = New(db, list[0].server, Options{Tables: list[0].tables})
+		}
+	}
+	return list
+}
+
+// keyed stores n tasks for each of several keys, and returns their lanes with a limit for
+// each key.
+func keyed(t *testing.T, s *Store, keys, n int, limit Limit) []Source {
+	t.Helper()
+	var entries []Entry
+	sources := make([]Source, keys)
+	for i := range sources {
+		at := Lane{State: statements.StateOpen, Kind: "k", Key: fmt.Sprintf("customer:%d", i)}
+		sources[i] = Source{Lane: at, Running: statements.StateOpen, Limits: []Limit{limit}}
+		sources[i].Limits[0].Name += at.Key
+		for range n {
+			entries = append(entries, Entry{Queue: "default", Kind: at.Kind, Key: at.Key, Payload: "{}"})
+		}
+	}
+	if _, err := s.Enqueue(t.Context(), nil, entries); err != nil {
+		t.Fatal(err)
+	}
+	return sources
+}
+
+// TestNoMoreThanTheLimit: many claim from few keys at once, and abandon some claims. No
+// more than the limit ever run. In the end all permits are free.
+func TestNoMoreThanTheLimit(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		const claimers, keys, each, most = 12, 3, 150, 2
+		list := stores(t, engine, claimers)
+		sources := keyed(t, list[0], keys, each, Limit{Form: Running, Most: most})
+		gauges, where := make([]gauge, keys), map[string]int{}
+		for i, from := range sources {
+			where[from.Key] = i
+		}
+		var done, lost, turns atomic.Int64
+		var all sync.WaitGroup
+		for i, s := range list {
+			all.Go(func() {
+				worker := fmt.Sprintf("w%d", i)
+				for turn := i; done.Load() < keys*each && t.Context().Err() == nil; turn++ {
+					sent := time.Now()
+					from := append(sources[turn%keys:keys:keys], sources[:turn%keys]...)
+					p := ClaimParams{Queue: "default", Worker: worker, Lease: time.Minute, Limit: 1 + turn%4, Sources: from}
+					abandoned := turn%20 == 0 && i%3 == 0
+					if abandoned {
+						p.Limit, p.Lease = 1, 2*time.Second
+					}
+					result, err := s.ClaimLimited(t.Context(), p)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for _, rest := range result.Rests {
+						if rest.Hold == Outrun {
+							lost.Add(1)
+						}
+					}
+					var batch []*Settlement
+					for _, c := range result.Claims {
+						gauges[where[c.From.Key]].enter()
+						e := &Settlement{}
+						e.TaskID, e.Fence, e.State = c.ID, c.Fence, statements.StateDone
+						batch = append(batch, e)
+					}
+					turns.Add(1)
+					_ = s.db.PingContext(t.Context()) // the handlers take some time
+					if abandoned && len(batch) > 0 {  // its process has died; its lease lasts longer than this
+						<-time.After(time.Until(sent.Add(p.Lease / 2)))
+					}
+					for _, c := range result.Claims {
+						gauges[where[c.From.Key]].leave()
+					}
+					if abandoned || len(batch) == 0 {
+						done.Add(int64(len(batch))) // an abandoned task is in another lane now
+						continue
+					}
+					left, err := s.Settle(t.Context(), worker, batch)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					done.Add(int64(len(batch) - len(left.Lost)))
+				}
+			})
+		}
+		all.Wait()
+		for i := range gauges {
+			if got := gauges[i].most.Load(); got > most {
+				t.Errorf("%d tasks of %s ran at once; the limit is %d", got, sources[i].Key, most)
+			}
+		}
+		t.Logf("%d claims, %d permits lost to others, %d tasks done", turns.Load(), lost.Load(), done.Load())
+		for ok := false; !ok; { // until the last lease ends
+			quotas, err := list[0].readQuotas(t.Context(), unprepared{list[0].db}, sources)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ok = true
+			for _, q := range quotas {
+				ok = ok && q.room == most
+			}
+		}
+	})
+}
+
+// TestLimitsShareTheirTasks: lanes under one limit get what it admits in their order, and
+// the claim says what is left of each.
+func TestLimitsShareTheirTasks(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := stores(t, engine, 1)[0]
+		sources := keyed(t, s, 4, 2, Limit{Form: Running, Most: 2})
+		for i := range sources {
+			sources[i].Limits = append(sources[i].Limits, Limit{Name: "kind", Form: Running, Most: 5})
+		}
+		empty := sources[0]
+		empty.Kind = "another"
+		sources = append([]Source{empty}, sources...)
+		claim := func(limit int) Limited {
+			result, err := s.ClaimLimited(context.Background(), ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: limit, Sources: sources})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return result
+		}
+		places := func(result Limited) (list []int) {
+			for _, c := range result.Claims {
+				list = append(list, c.Place)
+			}
+			return list
+		}
+		result := claim(3)
+		if got := fmt.Sprint(places(result)); got != "[2 2 3]" {
+			t.Errorf("a claim of 3 took tasks of the sources %s", got)
+		}
+		if got := result.Rests[0].Hold; got != Emptied {
+			t.Errorf("the empty source: %v", result.Rests[0])
+		}
+		if got := result.Rests[3].Hold; got != More {
+			t.Errorf("a source that was not reached: %v", result.Rests[3])
+		}
+		result = claim(10)
+		if got := fmt.Sprint(places(result)); got != "[3 4]" {
+			t.Errorf("a claim under a limit of 5 of which 3 run took tasks of the sources %s", got)
+		}
+		if got := result.Rests[4]; got.Hold != Saturated || got.Name != "kind" {
+			t.Errorf("a source whose kind is saturated: %v", got)
+		}
+		if len(result.Claims) != 2 || result.Claims[0].From.Key != "customer:1" {
+			t.Errorf("claims %v", result.Claims)
+		}
+	})
+}

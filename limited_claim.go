@@ -1,0 +1,90 @@
+package falldue
+
+import (
+	"context"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// claimLimited claims up to room tasks from lanes that seem due and have limits, and passes
+// them to the dispatcher.
+func (p *poller) claimLimited(ctx context.Context, due []store.Lane, room int) error {
+	p.lanes.beginLimited()
+	since := p.lanes.beginClaim(due)
+	var params store.ClaimParams
+	var rules []*rule
+	var left []store.Lane // out by the gates
+	for i, at := range due {
+		if rule := p.gates.rule(at, func() { p.hint(at, 0) }); rule != nil {
+			params.Sources, rules = append(params.Sources, p.source(at, rule, since[i])), append(rules, rule)
+		} else {
+			left = append(left, at)
+		}
+	}
+	if len(left) > 0 {
+		p.learn(left, nil, nil, room, time.Now())
+	}
+	if len(params.Sources) == 0 {
+		return nil
+	}
+	params = p.params(room, params.Sources)
+	start := time.Now()
+	var result store.Limited
+	claims, _, err := p.send(ctx, statementTimeout, room, func(ctx context.Context) (_ []*store.Claim, err error) {
+		result, err = p.claimUnderLimits(ctx, params)
+		return result.Claims, err
+	})
+	if err != nil {
+		p.suspects.add(params.Sources)
+		return err
+	}
+	p.learnLimited(params.Sources, rules, result, start)
+	p.dispatch(claims, rules, start)
+	return nil
+}
+
+// learnLimited records what a claim under limits that began at start left in the lanes.
+func (p *poller) learnLimited(sources []store.Source, rules []*rule, result store.Limited, start time.Time) {
+	last := map[store.Lane]*store.Claim{} // of each lane
+	for _, c := range result.Claims {
+		last[c.From] = c
+	}
+	var emptied []store.Lane
+	took := map[store.Lane]int64{}
+	for i, rest := range result.Rests {
+		at := sources[i].Lane
+		c := last[at]
+		if c != nil {
+			p.lanes.admitted(at)
+		}
+		if rest.Hold == store.Emptied {
+			emptied = append(emptied, at)
+			if c != nil {
+				took[at] = c.Anchor
+			}
+			continue
+		}
+		if c != nil && rest.Hold != store.Outrun { // which may leave tasks before the last one
+			p.lanes.advance(at, start.Add(rules[i].delayIn(at)-store.Duration(c.Now-c.Anchor)), c.Anchor)
+		}
+		switch rest.Hold {
+		case store.Saturated:
+			p.lanes.hold(at, rest.Name, rest.Wait, p.sweeper.every)
+		case store.Outrun:
+			p.lanes.hold(at, rest.Name, 0, maxSlotWait)
+		default:
+		}
+	}
+	if len(emptied) > 0 && (p.lanes.emptied(emptied, took, start) || len(took) > 0) {
+		p.sweeper.makeDueSoon()
+	}
+	p.lanes.freed(result.Open)
+}
+
+// freed makes the poller claim from lanes that limits have held back, which may admit more
+// tasks now.
+func (p *poller) freed(limits []string) {
+	p.lanes.freed(limits)
+	signal(p.woken)
+}

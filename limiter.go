@@ -1,0 +1,68 @@
+package falldue
+
+import "github.com/falldue/falldue/internal/store"
+
+// limiter knows the limits of a queue's lanes.
+type limiter struct {
+	queue    string
+	limits   []Limit // of the queue
+	handlers map[string]*handler
+}
+
+// of returns the limits of the tasks of a lane.
+func (l limiter) of(at store.Lane) (limits []store.Limit) {
+	limits = appendLimits(limits, "queue "+l.queue, l.limits, at.Key)
+	if h := l.handlers[at.Kind]; h != nil {
+		limits = appendLimits(limits, "kind "+at.Kind, h.kind.Limits, at.Key)
+	}
+	return limits
+}
+
+// limited reports whether the tasks of a lane have limits.
+func (l limiter) limited(at store.Lane) bool {
+	h := l.handlers[at.Kind]
+	return anyLimits(l.limits, at.Key) || h != nil && anyLimits(h.kind.Limits, at.Key)
+}
+
+func anyLimits(limits []Limit, key string) bool {
+	for _, l := range limits {
+		if l.applies(key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l Limit) applies(key string) bool { return !l.perKey || key != "" }
+
+func appendLimits(list []store.Limit, owner string, limits []Limit, key string) []store.Limit {
+	for _, l := range limits {
+		if l.applies(key) {
+			list = append(list, store.Limit{Name: l.name(owner, key), Form: l.form, Most: l.most})
+		}
+	}
+	return list
+}
+
+// split splits lanes that are due, in the order in which to claim from them: it returns
+// those to claim from next, and whether they have limits. These have a claim of their own.
+// Lanes of a later priority wait for the others before them.
+func (l limiter) split(due []store.Lane) (next []store.Lane, limited bool) {
+	if len(due) == 0 {
+		return nil, false
+	}
+	limited = l.limited(due[0])
+	for i, at := range due {
+		if l.limited(at) == limited {
+			continue
+		}
+		next = append(next, due[:i]...)
+		for _, other := range due[i:] {
+			if other.Priority == at.Priority && l.limited(other) == limited {
+				next = append(next, other)
+			}
+		}
+		return next, limited
+	}
+	return due, limited
+}
