@@ -51,6 +51,9 @@ func configOf(s settings) falldue.Config {
 func openFalldue(v variant) open {
 	return func(ctx context.Context, db database, s settings) (subject, error) {
 		f, cfg := newFalldue(map[variant]string{tuned: "falldue", defaults: "falldue-default"}[v], db.server.engine), configOf(s)
+		if s.limited {
+			f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Limits: []falldue.Limit{falldue.AtMost(perKey).PerKey()}})
+		}
 		if v == tuned && s.notify && f.engine == postgres {
 			cfg.Listen = pgnotify.DSN(db.dsn)
 		}

@@ -60,6 +60,14 @@ var measures = []measure{
 		about: "as drain_deleted, but each task has one of 20,000 priorities, and so one of as many lanes",
 	},
 	{
+		name: "drain_keys", unit: "tasks/s", settings: settings{done: deleted, limited: true}, run: drainKeys(0),
+		about: "as drain_deleted, but the tasks have 1,000 keys, and two tasks of a key may run at once",
+	},
+	{
+		name: "drain_keys_saturated", unit: "tasks/s", settings: settings{done: deleted, limited: true}, run: drainKeys(1),
+		about: "the same, while %[1]s other tasks wait, due, for those of their key that run",
+	},
+	{
 		name: "drain_1_process", unit: "tasks/s", run: drainWithProcesses(1),
 		about: "as drain_deleted, but the worker has its own process, and the time is from its first task to its last; memory_mb_1 is the peak memory of that process",
 	},

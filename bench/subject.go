@@ -32,9 +32,10 @@ type subject interface {
 
 // settings says how a measure wants a subject to work.
 type settings struct {
-	done   retention // of tasks that are done
-	fails  bool      // handlers return errors
-	notify bool      // the worker is notified of each task; queues do this in their own way
+	done    retention // of tasks that are done
+	fails   bool      // handlers return errors
+	notify  bool      // the worker is notified of each task; queues do this in their own way
+	limited bool      // two tasks of a key may run at once
 }
 
 // retention says what happens to a task that is done.
