@@ -1,6 +1,10 @@
 package statements
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/sqlgen"
 )
@@ -153,10 +157,10 @@ select t.id from {permits} t where {keys}`)
 select t.id from {batch} join {permits} t on {same key}`)
 }
 
-// FindDue selects the first due tasks of lanes, up to the room of each and :limit in
-// all, locked, as [ClaimedColumns]. [Take] claims them in the same transaction. It is
-// for servers where [ClaimsAtOnce]; on the others [ClaimLane] finds those of one lane.
-// The batch has [RoomColumns]. Parameters: queue, limit.
+// FindDue selects the first due tasks of lanes, up to the room of each, locked, as
+// [ClaimedColumns]. [Take] claims them in the same transaction. It is for servers where
+// [ClaimsAtOnce]; on others that are [UniteLanes], and else [ClaimLane] for each lane.
+// The batch has [RoomColumns]. Parameters: queue.
 func FindDue(s dialect.Server, p ClaimParams) Stmt {
 	b := newBuilder(s, p.Tables)
 	b.set("lanes", func() string { return arrays{}.numbered(b, "l", RoomColumns.columns()) })
@@ -167,8 +171,29 @@ func FindDue(s dialect.Server, p ClaimParams) Stmt {
 select l.place, t.* from {lanes}
 cross join lateral (select {found} from {tasks}
 where {in lane} and updated_at >= {moment l.since} and updated_at <= {shift {now}, -({delay})}
-order by updated_at limit l.room{for update}) t
-limit :limit`)
+order by updated_at limit l.room{for update}) t`)
+}
+
+// UnitesLanes reports whether [UniteLanes] is for a server.
+func UnitesLanes(s dialect.Server) bool { return s.Caps.Rows == dialect.Unions }
+
+// UniteLanes is [FindDue] for lanes without a delay, on servers with Caps.Rows Unions: a
+// SELECT for each lane.
+func UniteLanes(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.batch, b.size = RoomColumns.columns(), size
+	cell := func(row int, name string) string {
+		return b.cell(row, slices.IndexFunc(b.batch, func(c column) bool { return c.Name == name }))
+	}
+	lanes := make([]string, size)
+	for i := range lanes {
+		exprs := foundExprs("")
+		exprs["place"] = strconv.Itoa(i + 1)
+		b.set("found", ClaimedColumns.list("", exprs))
+		b.setInLane(func(c column) string { return cell(i, c.Name) })
+		lanes[i] = b.expand("(select {found} from {tasks}\nwhere {in lane} and updated_at >= {moment " + cell(i, "since") + "} and updated_at <= {now}\norder by updated_at limit " + cell(i, "room") + "{for update})")
+	}
+	return b.stmt(strings.Join(lanes, "\nunion all "))
 }
 
 // FindTask selects the task :id if it is due in a lane, locked where the engine can, as

@@ -98,6 +98,9 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		all["enqueue_alike_plain"] = statements.EnqueueAlike(s, statements.EnqueueParams{Tables: tables, Plain: true}, room)
 		all["enqueue_alike"] = statements.EnqueueAlike(s, statements.EnqueueParams{Tables: tables}, room)
 	}
+	if statements.UnitesLanes(s) {
+		all["unite_lanes"] = statements.UniteLanes(s, tables, room)
+	}
 	if s.Caps.LooseScan {
 		all["next_lane"] = statements.NextLane(s, tables)
 	}

@@ -61,10 +61,11 @@ type Limited struct {
 // quota is what a limit admits while a claim is being made.
 type quota struct {
 	Limit
-	room    int // how many more tasks
-	wait    time.Duration
-	free    []*statements.Permit
-	missing []int // the numbers of permits that are not there yet
+	room     int // how many more tasks
+	reserved int // how many of them the statement under way may find
+	wait     time.Duration
+	free     []*statements.Permit
+	missing  []int // the numbers of permits that are not there yet
 }
 
 // newQuota decides which permits of a limit are free. It is decided from what was read
@@ -87,7 +88,7 @@ func newQuota(l Limit, permits []*statements.Permit) *quota {
 	}
 	// Claims that begin at the same time should not all try the same ones.
 	rand.Shuffle(len(q.free), func(i, j int) { q.free[i], q.free[j] = q.free[j], q.free[i] })
-	q.room = max(min(len(q.free), l.Most-taken), 0) // Most may have been higher
+	q.room = max(min(len(q.free)+len(q.missing), l.Most-taken), 0) // Most may have been higher
 	return q
 }
 
@@ -172,132 +173,135 @@ func (s *Store) readQuotas(ctx context.Context, x runner, sources []Source) (map
 	return quotas, nil
 }
 
-// roomOf returns how many tasks the limits of a source admit, and the limit that admits
-// the fewest.
-func roomOf(from Source, quotas map[string]*quota, most int) (room int, by *quota) {
-	room = most
+// roomOf returns how many tasks the limits of a source admit, up to most, beside those that
+// are reserved for the sources before it.
+func roomOf(from Source, quotas map[string]*quota, most int) int {
 	for _, l := range from.Limits {
-		if q := quotas[l.Name]; q.room < room {
-			room, by = q.room, q
-		}
+		q := quotas[l.Name]
+		most = min(most, q.room-q.reserved)
 	}
-	return room, by
+	return max(most, 0)
 }
 
-// find finds due tasks that the limits of their sources admit, counts them there, and
-// says what is left of each source.
-func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[string]*quota) (found []*Claim, rests []Rest, err error) {
-	rests = make([]Rest, len(p.Sources))
-	if statements.ClaimsAtOnce(s.server) {
-		found, err = s.findAtOnce(ctx, x, p, quotas, rests)
-		return found, rests, err
+// saturated returns the limit of a source that admits no task, or nil.
+func saturated(from Source, quotas map[string]*quota) *quota {
+	for _, l := range from.Limits {
+		if q := quotas[l.Name]; q.room <= 0 {
+			return q
+		}
 	}
-	for i, from := range p.Sources {
-		room, by := roomOf(from, quotas, p.Limit-len(found))
-		n := 0
-		if room > 0 {
-			err := s.findInLane(ctx, x, p, i, room, func(c *Claim) {
-				found, n = append(found, c), n+1
-			})
-			if err != nil {
-				return nil, nil, err
+	return nil
+}
+
+// wantedTasks says how many tasks to find in a source.
+type wantedTasks struct{ source, room int }
+
+// find finds due tasks that the limits of their sources admit, counts them there, and
+// says what is left of each source. It looks into several sources with one statement, as
+// long as they cannot find more together than their limits admit.
+func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[string]*quota) (found []*Claim, rests []Rest, err error) {
+	emptied := make([]bool, len(p.Sources))
+	for next := 0; next < len(p.Sources); {
+		var wanted []wantedTasks
+		wanted, next = s.plan(p, next, p.Limit-len(found), quotas)
+		if len(wanted) == 0 {
+			break
+		}
+		list, err := s.findIn(ctx, x, p, wanted)
+		if err != nil {
+			return nil, nil, err
+		}
+		found = append(found, list...)
+		count := map[int]int{}
+		for _, c := range list {
+			count[c.Place-1]++
+		}
+		for _, w := range wanted {
+			emptied[w.source] = count[w.source] < w.room
+			for _, l := range p.Sources[w.source].Limits {
+				q := quotas[l.Name]
+				q.room, q.reserved = q.room-count[w.source], q.reserved-w.room
 			}
 		}
-		rests[i] = restOf(n, room, by)
-		from.count(n, quotas)
+	}
+	rests = make([]Rest, len(p.Sources))
+	for i, from := range p.Sources {
+		q := saturated(from, quotas)
+		switch {
+		case emptied[i]:
+			rests[i] = Rest{Hold: Emptied}
+		case q != nil:
+			rests[i] = Rest{Hold: Saturated, Name: q.Name, Wait: q.wait}
+		default:
+			rests[i] = Rest{Hold: More}
+		}
 	}
 	return found, rests, nil
 }
 
-// restOf says what is left of a source in which a claim found n of up to room tasks, as
-// many as the limit by admits or, if by is nil, as the claim was to take.
-func restOf(n, room int, by *quota) Rest {
+// plan returns into which sources to look with the next statement, beginning with next,
+// for up to most tasks, and the source after them. It reserves what they may find.
+func (s *Store) plan(p ClaimParams, next, most int, quotas map[string]*quota) (wanted []wantedTasks, after int) {
+	for ; next < len(p.Sources) && most > 0; next++ {
+		from := p.Sources[next]
+		room := roomOf(from, quotas, most)
+		switch {
+		case len(wanted) > 0 && !s.findsTogether(p.Sources[wanted[0].source], from):
+			return wanted, next
+		case room == 0 && saturated(from, quotas) == nil: // others may leave some of what is reserved
+			return wanted, next
+		case room == 0:
+			continue
+		}
+		wanted, most = append(wanted, wantedTasks{next, room}), most-room
+		for _, l := range from.Limits {
+			quotas[l.Name].reserved += room
+		}
+	}
+	return wanted, next
+}
+
+// findsTogether reports whether one statement can look into two sources.
+func (s *Store) findsTogether(a, b Source) bool {
+	return statements.ClaimsAtOnce(s.server) || statements.UnitesLanes(s.server) && a.formula() == nil && b.formula() == nil
+}
+
+// findIn finds due tasks in sources, in the order of these and of their anchors.
+func (s *Store) findIn(ctx context.Context, x runner, p ClaimParams, wanted []wantedTasks) (found []*Claim, err error) {
+	sources := make([]Source, len(wanted))
+	for i, w := range wanted {
+		sources[i] = p.Sources[w.source]
+	}
+	delays := delaysOf(sources)
+	lanes := wantedLanes(sources, delays)
+	for i, w := range wanted {
+		lanes[i].Room = w.room
+	}
+	rows := statements.RoomColumns.Rows(len(lanes), func(i int) *statements.WantedLane { return &lanes[i] })
+	values := statements.Values{"queue": p.Queue}
+	var stmt statements.Stmt
 	switch {
-	case n < room:
-		return Rest{Hold: Emptied}
-	case by == nil:
-		return Rest{Hold: More}
+	case statements.ClaimsAtOnce(s.server):
+		stmt = s.stmt(stmtKey{name: "find due", formulas: s.numbersOf(delays)}, func() statements.Stmt {
+			return statements.FindDue(s.server, claimParams(s.tables, delays, false))
+		})
+	case len(wanted) > 1:
+		stmt = s.batch("unite lanes", len(wanted), statements.UniteLanes)
+	default:
+		values["since"], values["limit"], rows = sources[0].Since, wanted[0].room, nil
+		statements.SetLane(values, sources[0].Lane)
+		stmt = s.claimLane(sources[0])
 	}
-	return Rest{Hold: Saturated, Name: by.Name, Wait: by.wait}
-}
-
-// count counts n tasks of the source.
-func (l Source) count(n int, quotas map[string]*quota) {
-	for _, limit := range l.Limits {
-		quotas[limit.Name].room -= n
-	}
-}
-
-// findInLane finds up to room due tasks of source i.
-func (s *Store) findInLane(ctx context.Context, x runner, p ClaimParams, i, room int, f func(*Claim)) error {
-	from := p.Sources[i]
-	values := statements.Values{"queue": p.Queue, "since": from.Since, "limit": room}
-	statements.SetLane(values, from.Lane)
-	return x.query(ctx, s.claimLane(from), values, nil, func(r row) error {
-		c, err := scanClaim(r, p.Sources[i:])
+	err = x.query(ctx, stmt, values, rows, func(r row) error {
+		c, err := scanClaim(r, sources)
 		if err == nil {
-			c.Place += i
-			f(c)
+			c.Place = wanted[c.Place-1].source + 1
+			found = append(found, c)
 		}
 		return err
 	})
-}
-
-// findAtOnce is find in one statement. Sources that share a limit may have more tasks than
-// that admits. The statement finds them, and they are left.
-func (s *Store) findAtOnce(ctx context.Context, x runner, p ClaimParams, quotas map[string]*quota, rests []Rest) ([]*Claim, error) {
-	delays := delaysOf(p.Sources)
-	wanted := wantedLanes(p.Sources, delays)
-	limit := p.Limit
-	for _, q := range quotas {
-		if !slices.ContainsFunc(p.Sources, func(from Source) bool { return !from.has(q.Name) }) {
-			limit = min(limit, q.room) // all sources share it
-		}
-	}
-	for i, from := range p.Sources {
-		wanted[i].Room, _ = roomOf(from, quotas, limit)
-	}
-	lists := make([][]*Claim, len(p.Sources))
-	if limit > 0 {
-		lanes := statements.RoomColumns.Rows(len(wanted), func(i int) *statements.WantedLane { return &wanted[i] })
-		stmt := s.stmt(stmtKey{name: "find due", formulas: s.numbersOf(delays)}, func() statements.Stmt {
-			return statements.FindDue(s.server, claimParams(s.tables, delays, false))
-		})
-		err := x.query(ctx, stmt, statements.Values{"queue": p.Queue, "limit": limit}, lanes, func(r row) error {
-			c, err := scanClaim(r, p.Sources)
-			if err == nil {
-				lists[c.Place-1] = append(lists[c.Place-1], c)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	var found []*Claim
-	seen := 0
-	for i, from := range p.Sources {
-		list, asked := lists[i], wanted[i].Room
-		cut := seen+len(list) >= limit // the statement found no more after these
-		seen += len(list)
-		room, by := roomOf(from, quotas, p.Limit-len(found))
-		n := min(len(list), room)
-		switch {
-		case room == 0 || n == room && n > 0:
-			rests[i] = restOf(n, room, by)
-		case cut && len(list) < asked:
-			rests[i] = Rest{Hold: More}
-		default:
-			rests[i] = Rest{Hold: Emptied}
-		}
-		found = append(found, list[:n]...)
-		from.count(n, quotas)
-	}
-	return found, nil
-}
-
-func (l Source) has(name string) bool {
-	return slices.ContainsFunc(l.Limits, func(l Limit) bool { return l.Name == name })
+	slices.SortStableFunc(found, func(a, b *Claim) int { return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Anchor, b.Anchor)) })
+	return found, err
 }
 
 // takeLimited claims tasks that were found in the same transaction and that the limits of

@@ -57,7 +57,7 @@ func (s *Store) ClaimKeys(ctx context.Context, p ClaimParams, list []Candidate) 
 		if err != nil {
 			return nil, err
 		}
-		room, _ := roomOf(p.Sources[0], quotas, len(found))
+		room := roomOf(p.Sources[0], quotas, len(found))
 		return s.takeLimited(ctx, x, p, found[:room], quotas, make([]Rest, 1))
 	})
 }
