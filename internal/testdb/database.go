@@ -91,17 +91,27 @@ func waitForNodes(ctx context.Context, dsn string) error {
 // drop drops a database and ends the connections to it that are still open.
 func drop(ctx context.Context, engine, server, name string) error {
 	err := withServer(ctx, engine, server, func(db *sql.DB) error {
-		var err error
-		if engine == Postgres {
-			err = killBackends(ctx, db, name)
-		} else {
-			err = killSessions(ctx, db, engine, name)
+		for try := 1; ; try++ {
+			var err error
+			if engine == Postgres {
+				err = killBackends(ctx, db, name)
+			} else {
+				err = killSessions(ctx, db, engine, name)
+			}
+			if err != nil {
+				return err
+			}
+			_, err = db.ExecContext(ctx, "DROP DATABASE "+name)
+			// A pooler may have had a session that was not to be seen yet.
+			const inUse = "55006"
+			pg, ok := errors.AsType[interface {
+				error
+				SQLState() string
+			}](err)
+			if !ok || pg.SQLState() != inUse || try == 3 {
+				return err
+			}
 		}
-		if err != nil {
-			return err
-		}
-		_, err = db.ExecContext(ctx, "DROP DATABASE "+name)
-		return err
 	})
 	if err != nil {
 		return fmt.Errorf("testdb: drop database %s on %s: %w", name, engine, err)
