@@ -12,7 +12,6 @@
 package pgxqueue
 
 import (
-	"database/sql"
 	"runtime"
 
 	"github.com/jackc/pgx/v5"
@@ -46,13 +45,12 @@ func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {
 	if cfg.Listen == nil {
 		cfg.Listen = listener{pool.Config(), defaultPings}.listen
 	}
-	db := pgxdb.Open(pool)
-	q, err := falldue.New(sqlx.NewDb(db, "pgx"), cfg)
+	q, err := falldue.New(sqlx.NewDb(pgxdb.Open(pool), "pgx"), cfg)
 	if err != nil {
-		_ = db.Close()
+		pgxdb.Close(pool)
 		return nil, err
 	}
-	runtime.AddCleanup(q, func(db *sql.DB) { _ = db.Close() }, db) // it has a goroutine
+	runtime.AddCleanup(q, pgxdb.Close, pool) // since the database has a goroutine
 	return q, nil
 }
 

@@ -12,16 +12,52 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Open returns a database on a pool. To close it does not close the pool.
+// databases are the open databases by their pools. All queues on a pool have one, since
+// the workers of a database share a reserve.
+//
+//nolint:gochecknoglobals // so are the pools
+var databases = struct {
+	mu sync.Mutex
+	on map[*pgxpool.Pool]*database
+}{on: map[*pgxpool.Pool]*database{}}
+
+// database is a database on a pool, and the number of its users.
+type database struct {
+	*sql.DB
+	users int
+}
+
+// Open returns the database on a pool. Each call needs a call of [Close] when the database
+// is not used any more.
 func Open(pool *pgxpool.Pool) *sql.DB {
-	db := sql.OpenDB(NewConnector(pool))
-	db.SetMaxOpenConns(int(pool.Config().MaxConns))
-	db.SetMaxIdleConns(0) // the pool keeps them
-	return db
+	databases.mu.Lock()
+	defer databases.mu.Unlock()
+	db := databases.on[pool]
+	if db == nil {
+		db = &database{DB: sql.OpenDB(NewConnector(pool))}
+		db.SetMaxOpenConns(int(pool.Config().MaxConns))
+		db.SetMaxIdleConns(0) // the pool keeps them
+		databases.on[pool] = db
+	}
+	db.users++
+	return db.DB
+}
+
+// Close closes the database on a pool, unless somebody else has opened it too. It leaves
+// the pool open.
+func Close(pool *pgxpool.Pool) {
+	databases.mu.Lock()
+	defer databases.mu.Unlock()
+	db := databases.on[pool]
+	if db.users--; db.users == 0 {
+		delete(databases.on, pool)
+		_ = db.DB.Close()
+	}
 }
 
 // Connector takes connections from a pool.

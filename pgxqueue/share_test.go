@@ -1,0 +1,64 @@
+package pgxqueue_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/pgxdb"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/pgxqueue"
+)
+
+// TestWorkersOfOnePool: as many workers as a pool has connections run on it. They share
+// one database, and so what they keep for leases.
+func TestWorkersOfOnePool(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.DSN(t, testdb.Postgres)
+	pool, first := open(t, dsn, 2, falldue.Config{})
+	if pgxdb.Open(pool) != pgxdb.Open(pool) {
+		t.Error("the pool has two databases")
+	}
+	second, err := pgxqueue.New(pool, falldue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, other := open(t, dsn, 1, falldue.Config{})
+	kind := falldue.NewKind[int]("k", falldue.KindConfig{})
+	ran := make(chan int, 10)
+	for _, q := range []*falldue.Queue{first, second} {
+		falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[int]) error { ran <- task.Args; return nil })
+		defer start(t, q)()
+	}
+	if _, err := kind.EnqueueMany(t.Context(), other, make([]int, 10), nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		receive(t, ran, "a task")
+	}
+}
+
+// TestQueuesAreCollected: the database of a pool ends with its last queue.
+func TestQueuesAreCollected(t *testing.T) {
+	pool, err := pgxpool.New(t.Context(), testdb.DSN(t, testdb.Postgres))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	db := pgxdb.Open(pool)
+	for range 2 {
+		if _, err := pgxqueue.New(pool, falldue.Config{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pgxdb.Close(pool)
+	for late := time.Now().Add(time.Minute); db.PingContext(t.Context()) == nil; runtime.GC() {
+		if time.Now().After(late) {
+			t.Fatal("after a minute the database is still open")
+		}
+	}
+}
