@@ -86,8 +86,11 @@ type Config struct {
 	// Defaults to DeadRetention.
 	CancelledRetention time.Duration
 	// MaxPayload is the largest size of a payload or a result, in bytes, up to 64
-	// MiB. Defaults to 1 MiB.
+	// MiB, before the Codec changes it. Defaults to 1 MiB.
 	MaxPayload int
+	// Codec changes payloads and results on their way into the table and out of it, to
+	// encrypt or compress them. Defaults to nil: they are stored as they are.
+	Codec Codec
 
 	// Listen wakes the worker as soon as another process commits tasks. Only
 	// PostgreSQL has it. Package pgnotify provides such a function; the processes

@@ -62,6 +62,6 @@
 // of the queue, and internal/store runs it. Package queuetest is the conformance
 // suite for any engine and driver. Package ops answers the questions of who
 // operates falldue: what policies do, what waits, and what a task has ahead of it.
-// Package tasktest helps programs to test their tasks. Package pgxqueue makes a queue
-// on a pool of pgx.
+// Package tasktest helps programs to test their tasks. Package sealed encrypts and
+// compresses payloads. Package pgxqueue makes a queue on a pool of pgx.
 package falldue

@@ -202,6 +202,6 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 	if err := validPayload(payload, q.cfg.MaxPayload); err != nil {
 		return e, err
 	}
-	e.Payload = string(payload)
-	return e, nil
+	e.Payload, err = encode(q.cfg.Codec, e.Kind, payload)
+	return e, err
 }

@@ -156,6 +156,7 @@ var (
 		"falldue":    linkedByRoot,
 		"queuetest":  linkedByRoot,
 		"tasktest":   linkedByRoot,
+		"sealed":     nil,
 		"ops":        linkedByRoot,
 		"pgnotify":   {"github.com/lib/pq"},
 		"pgxqueue":   linkedByPgx,

@@ -69,6 +69,9 @@ type TaskInfo struct {
 	Payload json.RawMessage
 	// Result is the result that the handler set, as JSON, or nil.
 	Result json.RawMessage
+	// DecodeError is the error with which Config.Codec could not decode the payload or the
+	// result, which are nil then, or nil.
+	DecodeError error
 }
 
 // Due returns when the task falls due under policy p, which is the task's own or

@@ -3,6 +3,7 @@ package falldue
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,15 +30,21 @@ func (q *Queue) Task(ctx context.Context, id int64) (TaskInfo, error) {
 	if err != nil {
 		return TaskInfo{}, err
 	}
-	return taskInfo(t), nil
+	return taskInfo(t, q.cfg.Codec), nil
 }
 
-func taskInfo(t store.Task) TaskInfo {
+func taskInfo(t store.Task, c Codec) TaskInfo {
 	info := TaskInfo{
 		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Policy: t.Policy, Key: t.Key, Priority: t.Priority, State: State(t.State),
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Fence: t.Fence,
 		UpdatedAt: store.Time(t.Updated), CreatedAt: store.Time(t.Created), Now: store.Time(t.Now),
-		ClaimedBy: t.ClaimedBy, LastError: t.LastError.V, Payload: t.Payload, Result: t.Result,
+		ClaimedBy: t.ClaimedBy, LastError: t.LastError.V,
+	}
+	var errs [2]error
+	info.Payload, errs[0] = decode(c, t.Kind, t.Payload)
+	info.Result, errs[1] = decode(c, t.Kind, t.Result)
+	if info.DecodeError = errors.Join(errs[:]...); info.DecodeError != nil {
+		info.Payload, info.Result = nil, nil
 	}
 	if t.Attempts > 0 {
 		info.FirstAttemptedAt = store.Time(t.First)
@@ -51,7 +58,7 @@ func taskInfo(t store.Task) TaskInfo {
 // Tasks lists the tasks that match a filter, in the order of their ids. Its error
 // wraps [ErrInvalid] for a filter with an invalid name, state or limit.
 func (q *Queue) Tasks(ctx context.Context, f TaskFilter) ([]TaskInfo, error) {
-	return f.list(func(f store.Filter) ([]store.Task, error) { return q.store.Tasks(ctx, f) })
+	return f.list(q.cfg.Codec, func(f store.Filter) ([]store.Task, error) { return q.store.Tasks(ctx, f) })
 }
 
 // TasksTx is like [Queue.Tasks] inside tx, the caller's transaction: it lists the tasks
@@ -60,11 +67,11 @@ func (q *Queue) TasksTx(ctx context.Context, tx Tx, f TaskFilter) ([]TaskInfo, e
 	if err := checkTx(tx); err != nil {
 		return nil, err
 	}
-	return f.list(func(f store.Filter) ([]store.Task, error) { return q.store.TasksTx(ctx, tx, f) })
+	return f.list(q.cfg.Codec, func(f store.Filter) ([]store.Task, error) { return q.store.TasksTx(ctx, tx, f) })
 }
 
 // list checks the filter, and lists tasks by it.
-func (f TaskFilter) list(read func(store.Filter) ([]store.Task, error)) ([]TaskInfo, error) {
+func (f TaskFilter) list(c Codec, read func(store.Filter) ([]store.Task, error)) ([]TaskInfo, error) {
 	if f.Limit == 0 {
 		f.Limit = 100
 	}
@@ -90,7 +97,7 @@ func (f TaskFilter) list(read func(store.Filter) ([]store.Task, error)) ([]TaskI
 	}
 	list := make([]TaskInfo, len(rows))
 	for i, t := range rows {
-		list[i] = taskInfo(t)
+		list[i] = taskInfo(t, c)
 	}
 	return list, nil
 }
@@ -114,6 +121,9 @@ func ResultOf[T any](ctx context.Context, q *Queue, id int64) (result T, err err
 	info, err := q.Task(ctx, id)
 	if err != nil {
 		return result, err
+	}
+	if info.DecodeError != nil {
+		return result, fmt.Errorf("the result of task %d: %w", id, info.DecodeError)
 	}
 	if info.Result == nil {
 		return result, fmt.Errorf("%w: task %d, which is %s", ErrNoResult, id, info.State)

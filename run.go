@@ -55,6 +55,7 @@ type runProgress struct {
 type runEnv struct {
 	queue         string
 	maxPayload    int
+	codec         Codec          // or nil
 	doneRetention time.Duration  // of kinds that do not set their own
 	reported      func(*taskRun) // notes that a run has reported progress
 	settleTx      func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
@@ -75,10 +76,15 @@ func (r *taskRun) KeepsDone() bool { return r.handler.kind.keepsDone(r.doneReten
 func (r *taskRun) MaxPayload() int { return r.maxPayload }
 
 // SetResult sets the result, as JSON.
-func (r *taskRun) SetResult(json string) {
+func (r *taskRun) SetResult(json []byte) error {
+	stored, err := encode(r.codec, r.claim.From.Kind, json)
+	if err != nil {
+		return fmt.Errorf("result: %w", err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.result = notNull(json)
+	r.result = notNull(stored)
+	return nil
 }
 
 func (r *taskRun) getResult() sql.Null[string] {

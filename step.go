@@ -128,7 +128,7 @@ func (s stepper) run(ctx context.Context, at waitingLane) (*hooks.Ran, error) {
 	}
 	progress := newProgressWriter(worker, s.q.store.WriteProgress, events{cfg.Logger})
 	r := &taskRun{
-		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, doneRetention: cfg.DoneRetention, reported: progress.reported, settleTx: s.q.store.SettleTx},
+		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, reported: progress.reported, settleTx: s.q.store.SettleTx},
 		execution: execution{claims[0], at.rule, worker, start}, handler: at.handler,
 	}
 	r.lease.until = start.Add(cfg.Lease)

@@ -19,7 +19,7 @@ type Task[A any] struct {
 // tasktest.
 type taskCalls interface {
 	DoneTx(ctx context.Context, tx Tx) error
-	SetResult(json string)
+	SetResult(json []byte) error
 	MaxPayload() int
 	KeepsDone() bool
 	Progress(fraction float64, message string)
@@ -65,8 +65,7 @@ func (t Task[A]) SetResult(v any) error {
 	if err := validPayload(result, t.run.MaxPayload()); err != nil {
 		return fmt.Errorf("result: %w", err)
 	}
-	t.run.SetResult(string(result))
-	return nil
+	return t.run.SetResult(result)
 }
 
 // Progress reports how far the handler has come: a fraction from 0 to 1, and a message for
@@ -99,7 +98,11 @@ func (t Task[A]) Progress(fraction float64, message string) {
 func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error) {
 	q.register(k.kind, func(ctx context.Context, r *taskRun) error {
 		var args A
-		if err := json.Unmarshal(r.claim.Payload, &args); err != nil {
+		payload, err := decode(r.codec, r.claim.From.Kind, r.claim.Payload)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(payload, &args); err != nil {
 			return fmt.Errorf("decode the payload as %T: %w", args, err)
 		}
 		return fn(ctx, Task[A]{TaskMeta: r.meta(), Args: args, run: r})

@@ -47,7 +47,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	for name, queue := range cfg.Queues {
 		budget := newBudget(queue.Concurrency, queue.MaxPrefetch)
 		d := &dispatcher{
-			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, doneRetention: cfg.DoneRetention, reported: w.progress.reported, settleTx: s.SettleTx},
+			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, reported: w.progress.reported, settleTx: s.SettleTx},
 			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: budget, settle: w.settler.in, events: events,
 		}
 		finder := s.NewLaneFinder(name)

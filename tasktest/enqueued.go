@@ -69,6 +69,9 @@ func all[A any](t testing.TB, k falldue.Kind[A], list func(falldue.TaskFilter) (
 			if info.State != falldue.Open && info.State != falldue.Snoozed {
 				continue
 			}
+			if info.DecodeError != nil {
+				t.Fatalf("tasktest: task %d of kind %q: %v", info.ID, k.Name(), info.DecodeError)
+			}
 			one := Enqueued[A]{TaskInfo: info}
 			if err := json.Unmarshal(info.Payload, &one.Args); err != nil {
 				t.Fatalf("tasktest: task %d of kind %q: %v", info.ID, k.Name(), err)

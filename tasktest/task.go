@@ -87,10 +87,11 @@ func (c calls) DoneTx(_ context.Context, tx falldue.Tx) error {
 	return nil
 }
 
-func (c calls) SetResult(text string) {
+func (c calls) SetResult(text []byte) error {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
-	c.r.result = json.RawMessage(text)
+	c.r.result = text
+	return nil
 }
 
 // MaxPayload is the default of Config.MaxPayload.

@@ -1,0 +1,124 @@
+package queuetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+)
+
+// boxes is a codec that keeps data in a box with the name of its kind, and opens no other
+// box.
+type boxes struct{ name string }
+
+func (b boxes) Encode(kind string, data []byte) ([]byte, error) {
+	if bytes.Contains(data, []byte("unspeakable")) {
+		return nil, errFlaky
+	}
+	if bytes.Contains(data, []byte("garbled")) {
+		return []byte("{"), nil
+	}
+	return json.Marshal(b.name + "/" + kind + "/" + base64.StdEncoding.EncodeToString(data))
+}
+
+func (b boxes) Decode(kind string, stored []byte) ([]byte, error) {
+	var box string
+	if json.Unmarshal(stored, &box) != nil {
+		return stored, nil
+	}
+	data, ok := strings.CutPrefix(box, b.name+"/"+kind+"/")
+	if !ok {
+		return nil, fmt.Errorf("the box %.20q is not %q", box, b.name)
+	}
+	return base64.StdEncoding.DecodeString(data)
+}
+
+var codecCases = []conformanceCase{
+	{"payloads and results are stored as the codec encodes them, and read as they were", func(t *testing.T, f *fixture) {
+		cfg := falldue.Config{Codec: boxes{"red"}, DoneRetention: time.Hour}
+		q, bare := f.queue(t, cfg), f.queue(t, falldue.Config{})
+		k := falldue.NewKind[noteArgs]("boxed", falldue.KindConfig{})
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
+			return task.SetResult("result of " + task.Args.Text)
+		})
+		secret := noteArgs{Text: "secret"}
+		plain := enqueue(t, bare, k, noteArgs{Text: "plain"}) // from before there was a codec
+		ids := []int64{enqueue(t, q, k, secret)}
+		tx, err := f.db.Beginx()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		inTx, err := k.EnqueueTx(t.Context(), q, tx, secret, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err := q.TasksTx(t.Context(), tx, falldue.TaskFilter{After: ids[0]}); err != nil || len(list) != 1 || string(list[0].Payload) != `{"text":"secret"}` {
+			t.Errorf("the transaction sees %+v (error %v)", list, err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		many := make([]noteArgs, 600) // by COPY, where there is one
+		for i := range many {
+			many[i] = secret
+		}
+		copied, err := k.EnqueueMany(t.Context(), q, many, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, inTx, copied[0], copied[len(copied)-1])
+		startWorker(t, q)
+		waitForState(t, q, plain, falldue.Done)
+		for _, id := range ids {
+			info := waitForState(t, q, id, falldue.Done)
+			if string(info.Payload) != `{"text":"secret"}` || string(info.Result) != `"result of secret"` || info.DecodeError != nil {
+				t.Errorf("the task is %+v", info)
+			}
+			stored := readTask(t, bare, id)
+			if p, r := string(stored.Payload), string(stored.Result); !strings.HasPrefix(p, `"red/boxed/`) || !strings.HasPrefix(r, `"red/boxed/`) {
+				t.Errorf("stored are %s and %s", p, r)
+			}
+		}
+		if r, err := falldue.ResultOf[string](t.Context(), q, plain); err != nil || r != "result of plain" {
+			t.Errorf("the result is %q (error %v)", r, err)
+		}
+	}},
+	{"a payload that the codec cannot decode fails the attempt, and delays no other task", func(t *testing.T, f *fixture) {
+		q, other := f.queue(t, falldue.Config{Codec: boxes{"red"}}), f.queue(t, falldue.Config{Codec: boxes{"blue"}})
+		k := falldue.NewKind[noteArgs]("boxed", falldue.KindConfig{Policy: parsePolicy(t, "delay 0; attempts 2")})
+		ran := make(chan string, 10)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
+			ran <- task.Args.Text
+			return nil
+		})
+		blue := enqueue(t, other, k, noteArgs{Text: "blue"})
+		enqueue(t, q, k, noteArgs{Text: "red"})
+		startWorker(t, q)
+		if text := receive(t, ran, "the other task"); text != "red" {
+			t.Errorf("the task %q ran", text)
+		}
+		info := waitForState(t, q, blue, falldue.Dead)
+		if !strings.Contains(info.LastError, `is not "red"`) || info.Attempts != 2 {
+			t.Errorf("the task is %+v", info)
+		}
+		if info.DecodeError == nil || info.Payload != nil {
+			t.Errorf("the payload %s is decoded (error %v)", info.Payload, info.DecodeError)
+		}
+		if _, err := falldue.ResultOf[string](t.Context(), q, blue); err == nil || errors.Is(err, falldue.ErrNoResult) {
+			t.Errorf("its result: %v", err)
+		}
+		for text, want := range map[string]error{"unspeakable": errFlaky, "garbled": falldue.ErrInvalid} {
+			if _, err := k.Enqueue(t.Context(), q, noteArgs{Text: text}, nil); !errors.Is(err, want) {
+				t.Errorf("a payload that the codec cannot encode: %v, want %v", err, want)
+			}
+		}
+	}},
+}

@@ -1,0 +1,144 @@
+// Package sealed encrypts and compresses the payloads and results of tasks: a codec for
+// falldue's Config.Codec.
+//
+//	codec, err := sealed.New(sealed.Key{ID: "2026-11", Secret: secret})
+//	q, err := falldue.New(db, falldue.Config{Codec: codec})
+//
+// Data is compressed with DEFLATE and encrypted with AES-GCM under a random nonce. The
+// name of the task's kind is authenticated with it: a payload that somebody copies into a
+// task of another kind cannot be read. What is stored is a JSON string,
+// "fd1:", the id of the key, ":" and the nonce and the sealed data in base64.
+//
+// To change the key, put a new one before the old ones, first in the processes that run and
+// read tasks, then in those that enqueue. Take an old key away when no task has been sealed
+// with it any more. A task whose key is missing fails with an error that names the key, and
+// is retried under its policy. Use a key for 2³² payloads and results at most.
+//
+// The length of what is stored says how well the data could be compressed. Errors that
+// handlers return, messages of progress, keys and names are stored as they are.
+package sealed
+
+import (
+	"bytes"
+	"compress/flate"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// Key is a key of AES.
+type Key struct {
+	// ID names the key in what is stored: 1 to 32 of A-Z a-z 0-9 . _ -.
+	ID string
+	// Secret has 16, 24 or 32 random bytes, for AES-128, AES-192 or AES-256.
+	Secret []byte
+}
+
+// ErrUnknownKey is wrapped by the errors of [Codec.Decode] for data that was sealed with a
+// key that the codec does not have.
+var ErrUnknownKey = errors.New("sealed: unknown key")
+
+// Codec seals payloads and results. It is safe for concurrent use.
+type Codec struct {
+	ids    []string // the one to seal with first
+	aeads  map[string]cipher.AEAD
+	strict bool
+}
+
+var validID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
+
+// New returns a codec that seals with the first key, and opens what was sealed with any of
+// them. It returns an error if there is no key, or if one is invalid.
+func New(keys ...Key) (*Codec, error) {
+	c := &Codec{aeads: map[string]cipher.AEAD{}}
+	for _, k := range keys {
+		if !validID.MatchString(k.ID) {
+			return nil, fmt.Errorf("sealed: key id %.33q; allowed are 1 to 32 of A-Z a-z 0-9 . _ -", k.ID)
+		}
+		if c.aeads[k.ID] != nil {
+			return nil, fmt.Errorf("sealed: two keys with the id %q", k.ID)
+		}
+		block, err := aes.NewCipher(k.Secret)
+		if err != nil {
+			return nil, fmt.Errorf("sealed: the secret of key %q has %d bytes; allowed are 16, 24 and 32", k.ID, len(k.Secret))
+		}
+		if c.aeads[k.ID], err = cipher.NewGCMWithRandomNonce(block); err != nil {
+			return nil, fmt.Errorf("sealed: key %q: %w", k.ID, err)
+		}
+		c.ids = append(c.ids, k.ID)
+	}
+	if len(c.ids) == 0 {
+		return nil, errors.New("sealed: no key")
+	}
+	return c, nil
+}
+
+// Strict returns a copy of c whose Decode refuses data that is not sealed, so that nobody
+// without a key can enqueue tasks that run. Use it once no plain tasks are left from before.
+func (c *Codec) Strict() *Codec {
+	strict := *c
+	strict.strict = true
+	return &strict
+}
+
+// mark begins what is stored.
+const mark = "fd1:"
+
+// Encode seals data with the first key.
+func (c *Codec) Encode(kind string, data []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	w, err := flate.NewWriter(&packed, flate.DefaultCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	box := c.aeads[c.ids[0]].Seal(nil, nil, packed.Bytes(), []byte(kind))
+	return []byte(`"` + mark + c.ids[0] + ":" + base64.RawURLEncoding.EncodeToString(box) + `"`), nil
+}
+
+// maxData is the greatest length of data, that of falldue's payloads.
+const maxData = 64 << 20
+
+// Decode opens what Encode has sealed for the same kind. It returns other JSON as it is,
+// unless c is [Codec.Strict].
+func (c *Codec) Decode(kind string, stored []byte) ([]byte, error) {
+	var text string
+	if json.Unmarshal(stored, &text) != nil || !strings.HasPrefix(text, mark) {
+		if c.strict {
+			return nil, fmt.Errorf("sealed: data of kind %q is not sealed", kind)
+		}
+		return stored, nil
+	}
+	id, box, _ := strings.Cut(strings.TrimPrefix(text, mark), ":")
+	aead := c.aeads[id]
+	if aead == nil {
+		return nil, fmt.Errorf("%w %.33q of data of kind %q; the codec has %q", ErrUnknownKey, id, kind, c.ids)
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(box)
+	if err != nil {
+		return nil, fmt.Errorf("sealed: data of kind %q: %w", kind, err)
+	}
+	packed, err := aead.Open(nil, nil, raw, []byte(kind))
+	if err != nil {
+		return nil, fmt.Errorf("sealed: data of kind %q cannot be opened with key %q: it was sealed with another secret or for another kind, or changed since", kind, id)
+	}
+	data, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxData+1))
+	if err != nil {
+		return nil, fmt.Errorf("sealed: data of kind %q: %w", kind, err)
+	}
+	if len(data) > maxData {
+		return nil, fmt.Errorf("sealed: data of kind %q has more than %d bytes", kind, maxData)
+	}
+	return data, nil
+}

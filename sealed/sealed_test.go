@@ -1,0 +1,163 @@
+package sealed_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/sealed"
+	"github.com/falldue/falldue/tasktest"
+)
+
+var (
+	newer = sealed.Key{ID: "2026-11", Secret: bytes.Repeat([]byte("n"), 32)}
+	older = sealed.Key{ID: "2025-11", Secret: bytes.Repeat([]byte("o"), 16)}
+)
+
+func codecOf(t *testing.T, keys ...sealed.Key) *sealed.Codec {
+	t.Helper()
+	c, err := sealed.New(keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func seal(t *testing.T, c *sealed.Codec, kind, data string) []byte {
+	t.Helper()
+	stored, err := c.Encode(kind, []byte(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored
+}
+
+func TestSealedDataIsReadAgain(t *testing.T) {
+	t.Parallel()
+	c := codecOf(t, newer, older)
+	for _, data := range []string{"", "1", `{"card":"4111 1111 1111 1111"}`, `"` + strings.Repeat("long ", 100_000) + `"`} {
+		stored := seal(t, c, "pay", data)
+		if !json.Valid(stored) || !bytes.HasPrefix(stored, []byte(`"fd1:2026-11:`)) {
+			t.Errorf("stored is %.40s", stored)
+		}
+		if bytes.Contains(stored, []byte("4111")) || len(stored) > 200+len(data)/10 {
+			t.Errorf("%d bytes are stored for %d: %.40s", len(stored), len(data), stored)
+		}
+		if bytes.Equal(stored, seal(t, c, "pay", data)) {
+			t.Error("sealing the same data twice gives the same")
+		}
+		if got, err := c.Decode("pay", stored); err != nil || string(got) != data {
+			t.Errorf("%.40q is read as %.40q (error %v)", data, got, err)
+		}
+		if got, err := codecOf(t, older, newer).Decode("pay", stored); err != nil || string(got) != data {
+			t.Errorf("with the keys in another order %.40q is read as %.40q (error %v)", data, got, err)
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
+	c := codecOf(t, newer)
+	stored := seal(t, c, "pay", `"secret"`)
+	changed := bytes.Clone(stored)
+	changed[20] ^= 1 // still base64, or an error of that
+	impostor := codecOf(t, sealed.Key{ID: newer.ID, Secret: older.Secret})
+	for name, one := range map[string]struct {
+		codec        *sealed.Codec
+		kind, stored string
+		want         string
+	}{
+		"another kind":   {c, "refund", string(stored), "for another kind"},
+		"changed":        {c, "pay", string(changed), "pay"},
+		"another secret": {impostor, "pay", string(stored), "another secret"},
+		"an unknown key": {codecOf(t, older), "pay", string(stored), `unknown key "2026-11" of data of kind "pay"; the codec has ["2025-11"]`},
+		"not base64":     {c, "pay", `"fd1:2026-11:?"`, "illegal base64"},
+		"cut off":        {c, "pay", `"fd1:2026-11:` + base64.RawURLEncoding.EncodeToString([]byte("short")) + `"`, "cannot be opened"},
+		"no key":         {c, "pay", `"fd1:"`, `unknown key ""`},
+		"plain":          {c.Strict(), "pay", `{"a":1}`, "not sealed"},
+		"a plain text":   {c.Strict(), "pay", `"a"`, "not sealed"},
+	} {
+		data, err := one.codec.Decode(one.kind, []byte(one.stored))
+		if err == nil || !strings.Contains(err.Error(), one.want) || data != nil {
+			t.Errorf("%s: %q, error %v, want one with %q", name, data, err, one.want)
+		}
+		if errors.Is(err, sealed.ErrUnknownKey) != strings.Contains(one.want, "unknown key") {
+			t.Errorf("%s: wraps ErrUnknownKey: %v", name, err)
+		}
+	}
+	for _, plain := range []string{`{"a":1}`, `"a"`, "1"} {
+		if data, err := c.Decode("pay", []byte(plain)); err != nil || string(data) != plain {
+			t.Errorf("plain %s is read as %s (error %v)", plain, data, err)
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	for want, keys := range map[string][]sealed.Key{
+		"no key":              nil,
+		`key id ""`:           {{Secret: newer.Secret}},
+		`key id "a:b"`:        {{ID: "a:b", Secret: newer.Secret}},
+		"two keys":            {newer, newer},
+		"5 bytes":             {{ID: "a", Secret: []byte("short")}},
+		"allowed are 16, 24 ": {{ID: "a"}},
+	} {
+		if _, err := sealed.New(keys...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+}
+
+// TestUnknownKeyFailsTheAttempt: the recorded error names the key, and a worker that has
+// it runs the task later.
+func TestUnknownKeyFailsTheAttempt(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		clock := tasktest.NewClock(t, db)
+		kind := falldue.NewKind[string]("pay", falldue.KindConfig{Policy: backoff.Constant(time.Hour), DoneRetention: time.Hour})
+		queue := func(keys ...sealed.Key) *falldue.Queue {
+			q, err := falldue.New(db, falldue.Config{Codec: codecOf(t, keys...).Strict()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := q.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[string]) error {
+				return task.SetResult("paid by " + task.Args)
+			})
+			return q
+		}
+		q := queue(newer)
+		id, err := kind.Enqueue(t.Context(), q, "Ann", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		late := queue(older)
+		if ran := tasktest.RunOne(t, late); !errors.Is(ran.Err, sealed.ErrUnknownKey) || ran.State != falldue.Open {
+			t.Errorf("without its key: %+v", ran)
+		}
+		attempts, err := late.Attempts(t.Context(), id)
+		if err != nil || len(attempts) != 1 || !strings.Contains(attempts[0].Error, `unknown key "2026-11"`) {
+			t.Errorf("recorded is %+v (error %v)", attempts, err)
+		}
+		rotated := queue(older, newer) // seals with the older key, and knows both
+		if ran := clock.Advance(t, rotated, time.Hour); len(ran) != 1 || ran[0].State != falldue.Done {
+			t.Errorf("with both keys: %+v", ran)
+		}
+		if r, err := falldue.ResultOf[string](t.Context(), rotated, id); err != nil || r != "paid by Ann" {
+			t.Errorf("the result is %q (error %v)", r, err)
+		}
+		if _, err := falldue.ResultOf[string](t.Context(), q, id); !errors.Is(err, sealed.ErrUnknownKey) {
+			t.Errorf("the result without its key: %v", err)
+		}
+	})
+}
