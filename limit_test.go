@@ -20,8 +20,10 @@ import (
 type gauge struct{ now, most atomic.Int64 }
 
 func (g *gauge) enter() {
-	now := g.now.Add(1)
-	for most := g.most.Load(); now > most && !g.most.CompareAndSwap(most, now); most = g.most.Load() {
+	for now := g.now.Add(1); ; {
+		if most := g.most.Load(); now <= most || g.most.CompareAndSwap(most, now) {
+			return
+		}
 	}
 }
 
@@ -147,7 +149,7 @@ func TestLimitOfAQueue(t *testing.T) {
 		started, release := make(chan string, 100), make(chan struct{})
 		for _, name := range []string{"a", "b"} {
 			kind := falldue.NewKind[int](name, falldue.KindConfig{})
-			falldue.Handle(q, kind, func(ctx context.Context, task falldue.Task[int]) error {
+			falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[int]) error {
 				queue := task.Queue
 				gauges[queue].enter()
 				defer gauges[queue].leave()

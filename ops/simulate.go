@@ -107,7 +107,7 @@ type waitingTask struct {
 func (m *simulation) step() bool {
 	t := waitingTask{due: time.Duration(float64(m.arrived) / m.PerSecond * float64(time.Second))}
 	if len(m.retries) > 0 && m.retries[0].due < t.due {
-		t = heap.Pop(&m.retries).(waitingTask) //nolint:errcheck // the heap has nothing else
+		t = heap.Pop(&m.retries).(waitingTask)
 	} else {
 		m.arrived++
 	}
@@ -177,7 +177,7 @@ type retry []waitingTask
 func (r retry) Len() int           { return len(r) }
 func (r retry) Less(i, j int) bool { return r[i].due < r[j].due }
 func (r retry) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
-func (r *retry) Push(t any)        { *r = append(*r, t.(waitingTask)) } //nolint:errcheck // only fail calls it
+func (r *retry) Push(t any)        { *r = append(*r, t.(waitingTask)) }
 func (r *retry) Pop() any {
 	last := (*r)[len(*r)-1]
 	*r = (*r)[:len(*r)-1]

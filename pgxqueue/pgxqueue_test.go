@@ -210,7 +210,7 @@ func TestHandlersThatHoldThePoolKeepTheirLeases(t *testing.T) {
 	_, other := open(t, dsn, 1, falldue.Config{})
 	kind := falldue.NewKind[int]("k", falldue.KindConfig{})
 	started, release := make(chan struct{}, conns), make(chan struct{})
-	falldue.Handle(q, kind, func(ctx context.Context, task falldue.Task[int]) error {
+	falldue.Handle(q, kind, func(ctx context.Context, _ falldue.Task[int]) error {
 		started <- struct{}{}
 		c, err := pool.Acquire(ctx) // the last one waits until the others have ended
 		if err != nil {

@@ -20,7 +20,7 @@ func TestWorkersOfOnePool(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.DSN(t, testdb.Postgres)
 	pool, first := open(t, dsn, 2, falldue.Config{})
-	if pgxdb.Open(pool) != pgxdb.Open(pool) {
+	if one, two := pgxdb.Open(pool), pgxdb.Open(pool); one != two {
 		t.Error("the pool has two databases")
 	}
 	second, err := pgxqueue.New(pool, falldue.Config{})
@@ -32,7 +32,7 @@ func TestWorkersOfOnePool(t *testing.T) {
 	ran := make(chan int, 10)
 	for _, q := range []*falldue.Queue{first, second} {
 		falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[int]) error { ran <- task.Args; return nil })
-		defer start(t, q)()
+		t.Cleanup(start(t, q))
 	}
 	if _, err := kind.EnqueueMany(t.Context(), other, make([]int, 10), nil); err != nil {
 		t.Fatal(err)

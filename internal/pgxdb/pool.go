@@ -56,7 +56,7 @@ func Close(pool *pgxpool.Pool) {
 	db := databases.on[pool]
 	if db.users--; db.users == 0 {
 		delete(databases.on, pool)
-		_ = db.DB.Close()
+		_ = db.Close()
 	}
 }
 

@@ -9,9 +9,10 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Fact is a fact that the server's catalog has, and FactRow its value.
 type (
-	Fact    = statements.Fact
+	// Fact is a fact that the server's catalog has.
+	Fact = statements.Fact
+	// FactRow is the value of a fact.
 	FactRow = statements.FactRow
 )
 

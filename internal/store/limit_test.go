@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,8 +19,10 @@ import (
 type gauge struct{ now, most atomic.Int64 }
 
 func (g *gauge) enter() {
-	now := g.now.Add(1)
-	for most := g.most.Load(); now > most && !g.most.CompareAndSwap(most, now); most = g.most.Load() {
+	for now := g.now.Add(1); ; {
+		if most := g.most.Load(); now <= most || g.most.CompareAndSwap(most, now) {
+			return
+		}
 	}
 }
 
@@ -83,7 +86,7 @@ func TestNoMoreThanTheLimit(t *testing.T) {
 				worker := fmt.Sprintf("w%d", i)
 				for turn := i; done.Load() < keys*each && t.Context().Err() == nil; turn++ {
 					sent := time.Now()
-					from := append(sources[turn%keys:keys:keys], sources[:turn%keys]...)
+					from := slices.Concat(sources[turn%keys:], sources[:turn%keys])
 					p := ClaimParams{Queue: "default", Worker: worker, Lease: time.Minute, Limit: 1 + turn%4, Sources: from}
 					abandoned := turn%20 == 0 && i%3 == 0
 					if abandoned {
