@@ -61,6 +61,10 @@ func TestManyTasksAreCopied(t *testing.T) {
 			if err != nil || len(ids) != len(args) || !slices.IsSorted(ids) {
 				t.Errorf("%d ids for %d tasks, ascending: %t (error %v)", len(ids), len(args), slices.IsSorted(ids), err)
 			}
+			named := 0
+			if err := db.Get(&named, "select count(*)::int from pg_prepared_statements"); err != nil || test.pooled != (named == 0) {
+				t.Errorf("behind a pooler: %t, and %d statements are prepared by name (error %v)", test.pooled, named, err)
+			}
 			db.MustExec("reset role")
 			var seen []string
 			if err := db.Select(&seen, "select statement from seen"); err != nil || !slices.Equal(seen, test.want) {
