@@ -131,6 +131,10 @@ func TestTransactionsOfPgx(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				seen, err := producer.TasksTx(ctx, pgxqueue.Tx(tx), falldue.TaskFilter{Limit: 1000})
+				if err != nil || len(seen) < 504 {
+					t.Fatalf("the transaction sees %d tasks (error %v), want 504 of its own", len(seen), err)
+				}
 				return append(own, one), func(commit bool) {
 					if !commit {
 						err = tx.Rollback(ctx)
