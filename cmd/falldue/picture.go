@@ -64,8 +64,9 @@ func saveCanvas(path string, canvas vg.CanvasSizer, text io.WriterTo, plots [][]
 
 // faint returns a colour that others shine through.
 func faint(c color.Color) color.Color {
-	r, g, b, _ := c.RGBA()
-	return color.NRGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 0x40}
+	solid, _ := color.NRGBAModel.Convert(c).(color.NRGBA)
+	solid.A = 0x40
+	return solid
 }
 
 // durationTicks labels an axis of seconds with durations at round places.

@@ -40,7 +40,7 @@ func drawPreviews(previews []preview) (*plot.Plot, error) {
 		if err != nil {
 			return nil, err
 		}
-		area.Color, area.LineStyle.Width = faint(plotutil.Color(i)), 0
+		area.Color, area.Width = faint(plotutil.Color(i)), 0
 		lower, marks, err := plotter.NewLinePoints(line)
 		if err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package main
 
 import "github.com/spf13/cobra"
 
+//nolint:gosec // an example, which is no password
 const tour = `falldue runs background tasks on the database of an application. This command is for
 the person who looks after them.
 

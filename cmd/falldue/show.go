@@ -36,6 +36,9 @@ func showCommand() *cobra.Command {
 				if v.task, err = q.Task(cmd.Context(), ids[0]); err != nil {
 					return err
 				}
+				if v.progress, err = q.Progress(cmd.Context(), ids[0]); err != nil {
+					return err
+				}
 				if v.attempts, err = q.Attempts(cmd.Context(), ids[0]); err != nil {
 					return err
 				}
@@ -67,6 +70,7 @@ func showCommand() *cobra.Command {
 // view is a task with its past and its future.
 type view struct {
 	task       falldue.TaskInfo
+	progress   falldue.Progress
 	attempts   []falldue.Attempt
 	policy     backoff.Policy
 	known      bool  // whether the policy is known
@@ -100,6 +104,7 @@ func (v view) print(s screen) error {
 	line("created", at(t.CreatedAt, t.Now))
 	line("policy", v.policyText())
 	line("payload", string(t.Payload))
+	line("progress", v.progressText())
 	line("result", string(t.Result))
 	line("last error", t.LastError)
 	if _, err := io.WriteString(s, b.String()); err != nil {
@@ -130,6 +135,22 @@ func (v view) policyText() string {
 		return "its kind's, by --policy: " + v.policy.String()
 	}
 	return "its kind's, which the table does not have; give it with --policy"
+}
+
+// progressText says what the task's handler has reported, and whether that was in an earlier run.
+func (v view) progressText() string {
+	p := v.progress
+	if p.UpdatedAt.IsZero() {
+		return ""
+	}
+	text := fmt.Sprintf("%.0f %%", 100*p.Fraction)
+	if p.Message != "" {
+		text += ", " + p.Message
+	}
+	if p.Fence != v.task.Fence {
+		text += ", in an earlier run"
+	}
+	return text + ", " + approximate(max(v.task.Now.Sub(p.UpdatedAt), 0)) + " ago"
 }
 
 // at formats a time, and how long ago it is.
@@ -213,6 +234,14 @@ func (v view) printFuture(s screen) error {
 	return err
 }
 
+// progressJSON is the progress of a task as JSON.
+type progressJSON struct {
+	Fraction  float64   `json:"fraction"`
+	Message   string    `json:"message,omitempty"`
+	Fence     int64     `json:"fence"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
 // object returns the view as JSON.
 func (v view) object() any {
 	type past struct {
@@ -232,13 +261,17 @@ func (v view) object() any {
 	}
 	o := struct {
 		taskJSON
-		PolicyText string `json:"policy_text,omitempty"`
-		Past       []past `json:"past"`
-		Future     []next `json:"future"`
-		GivenUp    bool   `json:"given_up"`
+		PolicyText string        `json:"policy_text,omitempty"`
+		Progress   *progressJSON `json:"progress,omitempty"`
+		Past       []past        `json:"past"`
+		Future     []next        `json:"future"`
+		GivenUp    bool          `json:"given_up"`
 	}{taskJSON: taskObject(v.task), Past: []past{}, Future: []next{}, GivenUp: v.future.GivenUp}
 	if v.known {
 		o.PolicyText = v.policy.String()
+	}
+	if p := v.progress; !p.UpdatedAt.IsZero() {
+		o.Progress = &progressJSON{p.Fraction, p.Message, p.Fence, p.UpdatedAt}
 	}
 	for _, a := range v.attempts {
 		o.Past = append(o.Past, past{a.Attempt, a.Fence, a.Outcome, a.Worker, a.FinishedAt, a.Duration.Seconds(), a.Error, a.Stack})

@@ -194,7 +194,9 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 		if got, _ := s.fails(exitNotFound, "cancel", "99", "3", "--yes", "--json"); got != `{"id":3,"change":"cancelled"}`+"\n" {
 			t.Errorf("cancel of a missing task and another one printed %q", got)
 		}
-		s.fails(exitNotFound, "show", "99")
+		if got, _ := s.fails(exitNotFound, "show", "99"); got != "" {
+			t.Errorf("show of a missing task printed %q", got)
+		}
 		if got, _ := s.fails(exitNotFound, "ls", "99", "1"); !strings.Contains(got, "charge") {
 			t.Errorf("ls of a missing task and another one printed %q", got)
 		}

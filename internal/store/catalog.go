@@ -10,7 +10,7 @@ import (
 )
 
 type (
-	// Fact is a fact that the server's catalog has.
+	// Fact names a fact that the server's catalog has.
 	Fact = statements.Fact
 	// FactRow is the value of a fact.
 	FactRow = statements.FactRow

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// TestShowHasTheProgress: of a task that failed after it had reported some, and the stack of
+// one that panicked.
+func TestShowHasTheProgress(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		s.run("enqueue", "import")
+		s.run("enqueue", "charge")
+		s.work(func(q *falldue.Queue) {
+			falldue.Handle(q, falldue.NewKind[struct{}]("import", falldue.KindConfig{}), func(_ context.Context, task falldue.Task[struct{}]) error {
+				task.Progress(0.4, "line 400")
+				return errors.New("line 401 is empty")
+			})
+			falldue.Handle(q, falldue.NewKind[struct{}]("charge", falldue.KindConfig{}), func(context.Context, falldue.Task[struct{}]) error {
+				panic("no card")
+			})
+		}, func(q *falldue.Queue) bool {
+			first, err := q.Task(t.Context(), 1)
+			second, other := q.Task(t.Context(), 2)
+			return err == nil && other == nil && first.LastError != "" && second.LastError != ""
+		})
+		contains(t, s.run("show", "1"), `(?m)^progress +40 %, line 400, \S+ ago$`, `(?m) line 401 is empty$`)
+		contains(t, s.run("show", "1", "--json"), `"progress":{"fraction":0.4,"message":"line 400","fence":1,`)
+		contains(t, s.run("show", "2", "--stacks"), `(?m) panic: no card$`, `(?m)^stack of attempt 1:\n  goroutine `)
+	})
+}
