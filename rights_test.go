@@ -19,6 +19,7 @@ import (
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/migrations"
+	"github.com/falldue/falldue/ops"
 )
 
 // rightsOf returns the SQL that docs/rights.md has for an engine, before and after the
@@ -144,7 +145,7 @@ func checkRights(t *testing.T, engine, driver string) {
 	run(after)
 	worker, workerDB := as("worker")
 	enqueuer, _ := as("enqueuer")
-	reader, _ := as("reader")
+	reader, readerDB := as("reader")
 	for name, q := range map[string]*falldue.Queue{"migrator": migrator, "worker": worker, "enqueuer": enqueuer} {
 		if err := q.Migrate(ctx); err != nil {
 			t.Errorf("%s: a migration with nothing to do: %v", name, err)
@@ -207,6 +208,7 @@ func checkRights(t *testing.T, engine, driver string) {
 	if counts, err := reader.Counts(ctx); err != nil || len(counts) != 1 || counts[0].Tasks != 1 {
 		t.Errorf("reader: the counts are %v (error %v), want one dead task", counts, err)
 	}
+	inspect(t, readerDB, cfg)
 	if err := errors.Join(worker.Retry(ctx, failing), worker.Cancel(ctx, failing)); err != nil {
 		t.Errorf("worker: %v", err)
 	}
@@ -217,6 +219,27 @@ func checkRights(t *testing.T, engine, driver string) {
 		t.Errorf("migrator: drop the tables: %v", err)
 	}
 	refused("worker creates the tables", worker.Migrate(ctx))
+}
+
+// inspect looks at the tables as a reader may. Only InnoDB's own tables need another right.
+func inspect(t *testing.T, db *sqlx.DB, cfg falldue.Config) {
+	t.Helper()
+	i, err := ops.NewInspector(db, ops.Config{Schema: cfg.Schema})
+	if err != nil {
+		t.Fatalf("reader: %v", err)
+	}
+	if err := errors.Join(second(i.Queues(t.Context())), second(i.Overdue(t.Context())), second(i.Profile(t.Context()))); err != nil {
+		t.Errorf("reader: %v", err)
+	}
+	findings, err := i.Diagnose(t.Context())
+	if err != nil {
+		t.Errorf("reader: %v", err)
+	}
+	for _, f := range findings {
+		if f.Level == ops.Unchecked && f.Check != "history" && f.Check != "transactions" {
+			t.Errorf("reader: %+v", f)
+		}
+	}
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -116,7 +116,7 @@ func explainCommand() *cobra.Command {
 		Short: "Show the statements that look for due tasks, and this server's plans of them",
 		Long: "Show the statements with which a worker claims tasks from a queue, \"default\" if none\n" +
 			"is named, with this server's plans of them and a verdict. Nothing is claimed, but\n" +
-			"PostgreSQL asks for the right to. The exit status is 4 if a plan reads a whole table,\n" +
+			"servers ask for the right to. The exit status is 4 if a plan reads a whole table,\n" +
 			"which is right while there are few tasks.\n\n" + policyFlagHelp,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

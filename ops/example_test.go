@@ -1,0 +1,86 @@
+package ops_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	_ "modernc.org/sqlite"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/ops"
+)
+
+// shop opens a database in which ten mails wait: one is due, and nine are in the next hour.
+func shop(ctx context.Context, folder string) *sqlx.DB {
+	db := sqlx.MustConnect("sqlite", "file:"+filepath.Join(folder, "shop.db")+"?_pragma=journal_mode(wal)&_txlock=immediate")
+	q, err := falldue.New(db, falldue.Config{})
+	if err != nil {
+		log.Panic(err)
+	}
+	if err := q.Migrate(ctx); err != nil {
+		log.Panic(err)
+	}
+	mail := falldue.NewKind[struct{}]("mail", falldue.KindConfig{})
+	for i := range 10 {
+		if _, err := mail.Enqueue(ctx, q, struct{}{}, &falldue.EnqueueOptions{Delay: time.Duration(i) * 6 * time.Minute}); err != nil {
+			log.Panic(err)
+		}
+	}
+	return db
+}
+
+func ExampleInspector() {
+	ctx := context.Background()
+	folder, err := os.MkdirTemp("", "ops-")
+	if err != nil {
+		log.Panic(err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	db := shop(ctx, folder)
+	defer func() { _ = db.Close() }()
+
+	inspector, err := ops.NewInspector(db, ops.Config{Policies: map[string]backoff.Policy{"mail": backoff.Zizq()}})
+	if err != nil {
+		log.Panic(err)
+	}
+	queues, err := inspector.Queues(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, q := range queues {
+		fmt.Println(q.Name, q.Kinds, "due:", !q.FirstDue.After(q.Now))
+	}
+	profile, err := inspector.Profile(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	forecast, err := profile.Forecast(time.Hour)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println("due now:", forecast.All.Due, "within an hour:", forecast.All.Total())
+	diff, err := profile.Diff("mail", backoff.Zizq(), backoff.Constant(time.Second), 0)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println("another policy makes a herd:", diff.Herd)
+	findings, err := inspector.Diagnose(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, f := range findings {
+		if f.Level != ops.Fine {
+			fmt.Println(f.Check, f.Text, f.Advice)
+		}
+	}
+	// Output:
+	// default [mail] due: true
+	// due now: 1 within an hour: 10
+	// another policy makes a herd: false
+}

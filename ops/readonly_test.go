@@ -1,0 +1,53 @@
+package ops_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
+)
+
+// TestInspectorsOnlyRead: what an Inspector does can be done in sessions that may not write,
+// except on MariaDB to explain a claim.
+func TestInspectorsOnlyRead(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		own := parse(t, "delay 30m")
+		b.add("mail", 3, 1, time.Hour, nil)
+		b.add("report", 1, 1, time.Minute, &falldue.EnqueueOptions{Policy: &own})
+		i := b.inspector(nil)
+		b.db.SetMaxOpenConns(1) // which is made to refuse writes
+		b.db.MustExec(map[string]string{
+			testdb.Postgres: "set session characteristics as transaction read only", testdb.SQLite: "pragma query_only = on",
+			testdb.MySQL: "set session transaction read only", testdb.MariaDB: "set session transaction read only", testdb.TiDB: "set session transaction read only",
+		}[engine])
+		if _, err := b.db.Exec("update falldue_tasks set kind = kind"); err == nil {
+			t.Fatal("the session may write")
+		}
+		if list, err := i.Queues(t.Context()); err != nil || len(list) != 1 {
+			t.Errorf("Queues: %+v, error %v", list, err)
+		}
+		if _, err := i.Overdue(t.Context()); err != nil {
+			t.Errorf("Overdue: error %v", err)
+		}
+		if p, err := i.Profile(t.Context()); err != nil || p.Tasks != 4 {
+			t.Errorf("Profile: %+v, error %v", p, err)
+		}
+		explains := engine != testdb.MariaDB // which explains no FOR UPDATE there
+		if plans, err := i.Explain(t.Context(), "default"); explains && (err != nil || len(plans) == 0) {
+			t.Errorf("Explain: %+v, error %v", plans, err)
+		}
+		if _, _, err := i.AboutTasks(t.Context()); err != nil {
+			t.Errorf("AboutTasks: error %v", err)
+		}
+		for name, list := range b.findings(i) {
+			for _, f := range list {
+				if f.Level == ops.Unchecked && (explains || name != "claims") || f.Level == ops.Broken {
+					t.Errorf("Diagnose: %s: %+v", name, f)
+				}
+			}
+		}
+	})
+}
