@@ -197,6 +197,11 @@ func (c Config) validate(s dialect.Server) error {
 		if err := validLimits("queue "+name, queue.Limits); err != nil {
 			return err
 		}
+		for _, l := range queue.Limits {
+			if l.inOrder() {
+				return invalid("limit %v of queue %s; only kinds have an order", l, name)
+			}
+		}
 		if n := queue.MaxPrefetch; n > maxPrefetch {
 			return invalid("MaxPrefetch %d of queue %q; allowed are up to 1,000, and negative values for none", n, name)
 		}

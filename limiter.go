@@ -33,12 +33,10 @@ func anyLimits(limits []Limit, key string) bool {
 	return false
 }
 
-func (l Limit) applies(key string) bool { return !l.perKey || key != "" }
-
 func appendLimits(list []store.Limit, owner string, limits []Limit, key string) []store.Limit {
 	for _, l := range limits {
 		if l.applies(key) {
-			list = append(list, store.Limit{Name: l.name(owner, key), Form: l.form, Most: l.most})
+			list = append(list, l.of(owner, key))
 		}
 	}
 	return list

@@ -355,7 +355,7 @@ func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
 	s.leases.drop(batch...)
 	var freed []string // limits
 	for _, r := range batch {
-		for _, l := range r.claim.Limits {
+		for _, l := range r.claim.Limits { // that of a rate is not free, which costs a claim
 			freed = append(freed, l.Name)
 		}
 		if lost[r.claim.ID] {

@@ -1,9 +1,15 @@
 package statements
 
+import "github.com/falldue/falldue/dialect"
+
 // The index of tasks has the queue, the columns of the lane and updated_at. On
 // servers with Caps.LaneExpression it has the text of the lane and updated_at.
 // No name has a space in it, so that different lanes have different texts, and
 // those of a queue, and of a state in it, are neighbours.
+
+// SortsTies reports whether the index of a server has tasks of one lane and anchor in the
+// order of their ids. Where it has not, to find the first of them is to read all.
+func SortsTies(s dialect.Server) bool { return !s.Caps.LaneExpression }
 
 // laneText returns a lane as text, of a queue and of what value returns for
 // each of its columns.

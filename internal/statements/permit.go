@@ -15,14 +15,16 @@ import (
 
 // Permit is a permit as [Permits] returns it.
 type Permit struct {
-	ID    int64
-	Name  string // of the limit
-	N     int    // its number among those of the limit, from 0
-	Key          // the claim that has it, or had it last
-	Until int64  // of a rate: until when it is taken
-	Now   int64  // by the database's clock
-	State string // of the task, "" if there is none
-	Live  int    // 1 while the claim lives: its lease lasts, and it is not settled
+	ID       int64
+	Name     string // of the limit
+	N        int    // its number among those of the limit, from 0
+	Key             // the claim that has it, or had it last
+	Takes    int64  // how often it was taken
+	Until    int64  // of a rate: until when it is taken
+	Now      int64  // by the database's clock
+	State    string // of the task, "" if there is none
+	Attempts int    // of the task
+	Live     int    // 1 while the claim lives: its lease lasts, and it is not settled
 }
 
 // PermitColumns are the columns of a result of [Permits].
@@ -34,9 +36,11 @@ var PermitColumns = join(
 	},
 	within(FenceColumns, func(p *Permit) *Key { return &p.Key }),
 	Columns[Permit]{
+		col("takes", Int, func(p *Permit) any { return &p.Takes }),
 		col("until", Moment, func(p *Permit) any { return &p.Until }),
 		col("now", Moment, func(p *Permit) any { return &p.Now }),
 		col("state", Text, func(p *Permit) any { return &p.State }),
+		col("attempts", Int, func(p *Permit) any { return &p.Attempts }),
 		col("live", Int, func(p *Permit) any { return &p.Live }),
 	})
 
@@ -49,7 +53,7 @@ func Permits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(LimitColumns.columns(), size)
 	b.set("found", PermitColumns.list("t.", map[string]string{
-		"task_id": "t.task_id", "task_fence": "t.fence", "until": "t.taken_until", "now": "{now}", "state": "coalesce(k.state, '')",
+		"task_id": "t.task_id", "task_fence": "t.fence", "until": "t.taken_until", "now": "{now}", "state": "coalesce(k.state, '')", "attempts": "coalesce(k.attempts, 0)",
 		"live": "case when k.fence = t.fence and k.claimed_by <> '' and k.updated_at > {now} then 1 else 0 end",
 	}))
 	b.setKeys(source, "name")
@@ -93,7 +97,7 @@ func MakePermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 type Grant struct {
 	Permit int64
 	Key          // the claim that is to have it
-	Was    Key   // the claim that it names, which no longer lives
+	Takes  int64 // how often it had been taken when it was free
 	Wait   int64 // of a rate: for how many microseconds it is taken
 }
 
@@ -102,13 +106,13 @@ var GrantColumns = join(
 	Columns[Grant]{col("permit", Int, func(g *Grant) any { return &g.Permit })},
 	within(FenceColumns, func(g *Grant) *Key { return &g.Key }),
 	Columns[Grant]{
-		col("was_task", Int, func(g *Grant) any { return &g.Was.TaskID }),
-		col("was_fence", Int, func(g *Grant) any { return &g.Was.Fence }),
+		col("takes", Int, func(g *Grant) any { return &g.Takes }),
 		col("wait", Int, func(g *Grant) any { return &g.Wait }),
 	})
 
-// TakePermits gives permits to claims. It is a compare-and-set on the claim that a permit
-// names, so that of two that take one permit, one does. On servers with
+// TakePermits gives permits to claims. It is a compare-and-set on how often a permit was
+// taken, so that of two claims that take one permit, one does. The claim that it names
+// would not do: that may begin to live later, if another permit was lost. On servers with
 // Caps.UpdateReturning it returns the ids of the permits that it matched. The batch has
 // [GrantColumns].
 func TakePermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
@@ -121,8 +125,8 @@ func TakePermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	if s.Caps.JoinHints {
 		b.set("hint", "/*+ inl_join(t) */ ")
 	}
-	b.set("same", "t.id = s.permit and t.task_id = s.was_task and t.fence = s.was_fence")
-	b.set("set", "task_id = s.task_id, fence = s.task_fence, taken_until = {shift {greatest t.taken_until, {now}}, s.wait}")
+	b.set("same", "t.id = s.permit and t.takes = s.takes")
+	b.set("set", "task_id = s.task_id, fence = s.task_fence, takes = s.takes + 1, taken_until = {shift {greatest t.taken_until, {now}}, s.wait}")
 	switch source.(type) {
 	case arrays:
 		// Rows that another claim has just taken are skipped, and not waited for.
@@ -135,7 +139,7 @@ from s where {same}{returning}`)
 	case unions:
 		return b.stmt(`
 update {hint}{wide batch} straight_join {permits} t on {same}
-set t.task_id = s.task_id, t.fence = s.task_fence, t.taken_until = {shift {greatest t.taken_until, {now}}, s.wait}`)
+set t.task_id = s.task_id, t.fence = s.task_fence, t.takes = s.takes + 1, t.taken_until = {shift {greatest t.taken_until, {now}}, s.wait}`)
 	}
 	return b.stmt(`
 update {permits} as t set {set}
@@ -143,12 +147,13 @@ from (select * from {batch} limit -1) as s
 where {same}{returning}`)
 }
 
-// TakenPermits selects the ids of those permits of a batch that claims have. The batch
-// has the first columns of [GrantColumns], up to the claim.
+// TakenPermits selects the ids of those permits of a batch that [TakePermits] has taken.
+// The batch has the first columns of [GrantColumns], without the wait, and Takes one higher
+// than there.
 func TakenPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	source := b.withBatch(GrantColumns[:3].columns(), size)
-	b.setKeys(source, "id", "task_id", "fence")
+	source := b.withBatch(GrantColumns[:len(GrantColumns)-1].columns(), size)
+	b.setKeys(source, "id", "task_id", "fence", "takes")
 	if source.byKey() {
 		return b.stmt(`
 select t.id from {permits} t where {keys}`)

@@ -297,11 +297,16 @@ func keysOf(claims []*Claim) []statements.Row {
 
 // claimLane returns the statement that finds the due tasks of a lane.
 func (s *Store) claimLane(w Source) statements.Stmt {
-	key := stmtKey{name: "claim lane"}
-	if w.formula() != nil {
-		key.formulas = s.numbersOf([]*Delay{w.Delay})
-	}
+	key := stmtKey{name: "claim lane", formulas: s.formulaOf(w)}
 	return s.stmt(key, func() statements.Stmt { return statements.ClaimLane(s.server, s.tables, w.formula()) })
+}
+
+// formulaOf returns the key of a source's delay, or "" if it has none.
+func (s *Store) formulaOf(w Source) string {
+	if w.formula() == nil {
+		return ""
+	}
+	return s.numbersOf([]*Delay{w.Delay})
 }
 
 // owned returns the ids of the tasks of those claims that worker still owns. If lock

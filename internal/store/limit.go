@@ -3,30 +3,10 @@ package store
 import (
 	"cmp"
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
-)
-
-// Limit is a limit on the tasks of a lane. Lanes may share it. It has permits, and a task
-// is claimed together with one of each of its lane's limits.
-type Limit struct {
-	Name string
-	Form LimitForm
-	Most int           // how many permits it has
-	Per  time.Duration // of a rate: how long each is taken
-}
-
-// LimitForm says what a limit limits, and thereby which permits are free.
-type LimitForm int
-
-// The forms of limits.
-const (
-	// Running limits how many tasks run at once: a permit is free when its claim no longer
-	// lives.
-	Running LimitForm = iota + 1
 )
 
 // Hold says why tasks of a source were left.
@@ -56,40 +36,6 @@ type Limited struct {
 	Claims []*Claim
 	Rests  []Rest   // of each source
 	Open   []string // the limits that admit more tasks
-}
-
-// quota is what a limit admits while a claim is being made.
-type quota struct {
-	Limit
-	room     int // how many more tasks
-	reserved int // how many of them the statement under way may find
-	wait     time.Duration
-	free     []*statements.Permit
-	missing  []int // the numbers of permits that are not there yet
-}
-
-// newQuota decides which permits of a limit are free. It is decided from what was read
-// without locks, and takes effect only if nobody has taken the permit meanwhile.
-func newQuota(l Limit, permits []*statements.Permit) *quota {
-	q, there, taken := &quota{Limit: l}, map[int]bool{}, 0
-	for _, p := range permits {
-		there[p.N] = true
-		switch {
-		case p.Live != 0:
-			taken++
-		case p.N < l.Most:
-			q.free = append(q.free, p)
-		}
-	}
-	for n := range l.Most {
-		if !there[n] {
-			q.missing = append(q.missing, n)
-		}
-	}
-	// Claims that begin at the same time should not all try the same ones.
-	rand.Shuffle(len(q.free), func(i, j int) { q.free[i], q.free[j] = q.free[j], q.free[i] })
-	q.room = max(min(len(q.free)+len(q.missing), l.Most-taken), 0) // Most may have been higher
-	return q
 }
 
 // ClaimLimited claims due tasks for a worker as [Store.Claim] does, from sources of which
@@ -140,7 +86,13 @@ func (s *Store) quotas(ctx context.Context, x runner, p ClaimParams) (map[string
 	if err != nil {
 		return nil, err
 	}
-	return s.readQuotas(ctx, x, p.Sources)
+	quotas, err = s.readQuotas(ctx, x, p.Sources)
+	for _, q := range quotas {
+		if len(q.free) < min(p.Limit, q.permits()) {
+			q.room = min(q.room, len(q.free)) // others have taken what was made
+		}
+	}
+	return quotas, err
 }
 
 func (s *Store) readQuotas(ctx context.Context, x runner, sources []Source) (map[string]*quota, error) {
@@ -207,7 +159,7 @@ func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[st
 		if len(wanted) == 0 {
 			break
 		}
-		list, err := s.findIn(ctx, x, p, wanted)
+		list, err := s.findWanted(ctx, x, p, wanted, quotas)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -227,8 +179,11 @@ func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[st
 	rests = make([]Rest, len(p.Sources))
 	for i, from := range p.Sources {
 		q := saturated(from, quotas)
+		if next := sequenceOf(from, quotas); q == nil && next != nil && next.holder != nil {
+			q = next // the task that comes next is in another lane
+		}
 		switch {
-		case emptied[i]:
+		case emptied[i] && (q == nil || q.holder == nil):
 			rests[i] = Rest{Hold: Emptied}
 		case q != nil:
 			rests[i] = Rest{Hold: Saturated, Name: q.Name, Wait: q.wait}
@@ -263,6 +218,9 @@ func (s *Store) plan(p ClaimParams, next, most int, quotas map[string]*quota) (w
 
 // findsTogether reports whether one statement can look into two sources.
 func (s *Store) findsTogether(a, b Source) bool {
+	if a.ordered() || b.ordered() {
+		return false
+	}
 	return statements.ClaimsAtOnce(s.server) || statements.UnitesLanes(s.server) && a.formula() == nil && b.formula() == nil
 }
 
@@ -308,15 +266,18 @@ func (s *Store) findIn(ctx context.Context, x runner, p ClaimParams, wanted []wa
 // their sources admit: those whose permits it can take. It corrects rests.
 func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found []*Claim, quotas map[string]*quota, rests []Rest) ([]*Claim, error) {
 	var grants []statements.Grant
-	names := map[int64]string{} // of limits, by the ids of their permits
-	owners := map[int64]*Claim{}
+	names, owners := map[int64]string{}, map[int64][]*Claim{} // by the ids of permits
 	for _, c := range found {
-		for _, l := range p.Sources[c.Place-1].Limits {
-			q := quotas[l.Name]
-			permit := q.free[0]
-			q.free = q.free[1:]
-			grants = append(grants, statements.Grant{Permit: permit.ID, Key: Key{TaskID: c.ID, Fence: statements.NextFence(c.Fence)}, Was: permit.Key})
-			names[permit.ID], owners[permit.ID] = l.Name, c
+		key := Key{TaskID: c.ID, Fence: statements.NextFence(c.Fence)}
+		for _, l := range c.Limits {
+			permit, taken := quotas[l.Name].next()
+			if len(owners[permit.ID]) == 0 {
+				grants = append(grants, statements.Grant{Permit: permit.ID, Key: key, Takes: permit.Takes, Wait: taken.Microseconds()})
+			} else { // of a bucket
+				i := slices.IndexFunc(grants, func(g statements.Grant) bool { return g.Permit == permit.ID })
+				grants[i].Wait += taken.Microseconds()
+			}
+			names[permit.ID], owners[permit.ID] = l.Name, append(owners[permit.ID], c)
 		}
 	}
 	lost, err := s.takePermits(ctx, x, grants)
@@ -325,9 +286,10 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 	}
 	outrun := map[*Claim]bool{}
 	for _, permit := range lost {
-		c := owners[permit]
-		outrun[c] = true
-		rests[c.Place-1] = Rest{Hold: Outrun, Name: names[permit]}
+		for _, c := range owners[permit] {
+			outrun[c] = true
+			rests[c.Place-1] = Rest{Hold: Outrun, Name: names[permit]}
+		}
 	}
 	return s.takeAll(ctx, x, p, slices.DeleteFunc(found, func(c *Claim) bool { return outrun[c] }))
 }
@@ -349,7 +311,8 @@ func (s *Store) takePermits(ctx context.Context, x runner, grants []statements.G
 		if !s.server.Caps.UpdateReturning {
 			keys := make([]statements.Row, len(rows))
 			for i, r := range rows {
-				keys[i] = r[:3]
+				list[i].Takes++
+				keys[i] = r[:len(r)-1]
 			}
 			ids, err := int64s(ctx, x, s.batch("taken permits", len(list), statements.TakenPermits), nil, keys)
 			if err != nil {

@@ -10,15 +10,16 @@ import (
 
 // Candidates returns the keys of up to limit due tasks of a lane, in the order of their
 // anchors and ids, beginning after the task with the anchor from.Since and the id after.
-func (s *Store) Candidates(ctx context.Context, queue string, from Source, after int64, limit int) (list []Candidate, err error) {
-	key := stmtKey{name: "candidates"}
-	if from.formula() != nil {
-		key.formulas = s.numbersOf([]*Delay{from.Delay})
-	}
+func (s *Store) Candidates(ctx context.Context, queue string, from Source, after int64, limit int) ([]Candidate, error) {
+	return reading(ctx, s, func(x runner) ([]Candidate, error) { return s.candidates(ctx, x, queue, from, after, limit) })
+}
+
+func (s *Store) candidates(ctx context.Context, x runner, queue string, from Source, after int64, limit int) (list []Candidate, err error) {
+	key := stmtKey{name: "candidates", formulas: s.formulaOf(from)}
 	stmt := s.stmt(key, func() statements.Stmt { return statements.Candidates(s.server, s.tables, from.formula()) })
 	values := statements.Values{"queue": queue, "since": from.Since, "after": after, "limit": limit}
 	statements.SetLane(values, from.Lane)
-	err = s.read(ctx, stmt, values, func() { list = nil }, func(r row) error {
+	err = x.query(ctx, stmt, values, nil, func(r row) error {
 		var c Candidate
 		err := statements.CandidateColumns.Scan(r, &c)
 		list = append(list, c)
@@ -56,6 +57,13 @@ func (s *Store) ClaimKeys(ctx context.Context, p ClaimParams, list []Candidate) 
 		quotas, err := s.quotas(ctx, x, p)
 		if err != nil {
 			return nil, err
+		}
+		if q := sequenceOf(p.Sources[0], quotas); q != nil && q.room > 0 {
+			next, err := s.findNext(ctx, x, p.Queue, p.Sources[0], q)
+			if err != nil {
+				return nil, err
+			}
+			found = slices.DeleteFunc(found, func(c *Claim) bool { return next == nil || c.ID != next.ID })
 		}
 		room := roomOf(p.Sources[0], quotas, len(found))
 		return s.takeLimited(ctx, x, p, found[:room], quotas, make([]Rest, 1))

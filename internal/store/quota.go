@@ -1,0 +1,138 @@
+package store
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// Limit is a limit on the tasks of a lane. Lanes may share it. It has permits, and a task
+// is claimed together with one of each of its lane's limits.
+type Limit struct {
+	Name string
+	Form LimitForm
+	Most int           // of tasks, see the forms
+	Per  time.Duration // of a rate
+}
+
+// LimitForm says what a limit limits, and thereby which permits are free.
+type LimitForm int
+
+// The forms of limits.
+const (
+	// Running: Most tasks run at once. A permit is free when its claim no longer lives.
+	Running LimitForm = iota + 1
+	// Window: Most tasks are claimed in any time as long as Per. A permit is free Per after
+	// it was taken.
+	Window
+	// Bucket: one task is claimed each Per on average, and Most at once after a pause. Its
+	// one permit says up to when the tasks that were claimed use up the average.
+	Bucket
+	// Sequence: one task after the other, in the order in which they fall due. The permit
+	// is that of one task until the task is done, dead, cancelled or deleted.
+	Sequence
+	// HaltingSequence: the same, but a dead task keeps the permit.
+	HaltingSequence
+)
+
+// ordered reports whether the tasks of a limit run in order.
+func (f LimitForm) ordered() bool { return f == Sequence || f == HaltingSequence }
+
+// permits returns how many permits a limit has.
+func (l Limit) permits() int {
+	if l.Form == Bucket {
+		return 1
+	}
+	return l.Most
+}
+
+// quota is what a limit admits while a claim is being made. It is decided from what was
+// read without locks, and takes effect only if nobody has taken the permits meanwhile.
+type quota struct {
+	Limit
+	room     int           // how many more tasks
+	reserved int           // how many of them the statement under way may find
+	wait     time.Duration // until there is room again, or 0 if nobody knows
+	free     []*statements.Permit
+	missing  []int              // the numbers of permits that are not there yet
+	holder   *statements.Permit // of a sequence: names the task that comes next, if one has begun
+}
+
+// newQuota returns what a limit admits that has permits.
+func newQuota(l Limit, permits []*statements.Permit) *quota {
+	q, there, taken := &quota{Limit: l}, map[int]bool{}, 0
+	for _, p := range permits {
+		there[p.N] = true
+		switch {
+		case q.isTaken(p):
+			taken++
+		case p.N < l.permits():
+			q.free = append(q.free, p)
+		}
+	}
+	for n := range l.permits() {
+		if !there[n] {
+			q.missing = append(q.missing, n)
+		}
+	}
+	// Claims that begin at the same time should not all try the same ones.
+	rand.Shuffle(len(q.free), func(i, j int) { q.free[i], q.free[j] = q.free[j], q.free[i] })
+	q.room = max(min(len(q.free)+len(q.missing), l.permits()-taken), 0) // Most may have been higher
+	if l.Form == Bucket {
+		q.room, q.wait = l.Most, 0
+		if len(q.free) > 0 {
+			q.fill(q.free[0])
+		}
+	}
+	return q
+}
+
+// isTaken reports whether a permit is taken.
+func (q *quota) isTaken(p *statements.Permit) bool {
+	switch q.Form {
+	case Window:
+		if p.Until <= p.Now {
+			return false
+		}
+		if wait := Duration(p.Until - p.Now); q.wait == 0 || wait < q.wait {
+			q.wait = wait
+		}
+		return true
+	case Bucket:
+		return false
+	case Sequence, HaltingSequence:
+		waits := p.State == statements.StateOpen || p.State == statements.StateSnoozed
+		switch {
+		case p.Live != 0 || q.Form == HaltingSequence && p.State == statements.StateDead:
+			return true
+		case waits && p.TaskID != 0:
+			q.holder = p
+		}
+		return false
+	default:
+		return p.Live != 0
+	}
+}
+
+// fill sets how many tasks a bucket admits.
+func (q *quota) fill(p *statements.Permit) {
+	ahead := Duration(max(p.Until-p.Now, 0)) // of the average
+	full := time.Duration(q.Most) * q.Per
+	if q.room = int(max(full-ahead, 0) / q.Per); q.room == 0 {
+		q.wait = ahead - full + q.Per
+	}
+}
+
+// next returns the permit for a task that the limit admits, and how long it is taken.
+func (q *quota) next() (p *statements.Permit, taken time.Duration) {
+	p = q.free[0]
+	switch q.Form {
+	case Bucket:
+		return p, q.Per
+	case Window:
+		taken = q.Per
+	}
+	q.free = q.free[1:]
+	return p, taken
+}

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// ordered reports whether the tasks of a source run in order.
+func (l Source) ordered() bool {
+	return slices.ContainsFunc(l.Limits, func(l Limit) bool { return l.Form.ordered() })
+}
+
+// sequenceOf returns the quota of the sequence that a source's tasks are in, or nil.
+func sequenceOf(from Source, quotas map[string]*quota) *quota {
+	for _, l := range from.Limits {
+		if l.Form.ordered() {
+			return quotas[l.Name]
+		}
+	}
+	return nil
+}
+
+// findWanted finds due tasks in sources that one statement can look into.
+func (s *Store) findWanted(ctx context.Context, x runner, p ClaimParams, wanted []wantedTasks, quotas map[string]*quota) ([]*Claim, error) {
+	i := wanted[0].source
+	q := sequenceOf(p.Sources[i], quotas)
+	if q == nil {
+		return s.findIn(ctx, x, p, wanted)
+	}
+	c, err := s.findNext(ctx, x, p.Queue, p.Sources[i], q)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	c.Place = i + 1
+	return []*Claim{c}, nil
+}
+
+// findNext finds the task of a source that comes next in its sequence, if it is due: the one
+// that has begun, or else the first one. That task must not be skipped because somebody has
+// locked its row, so it is looked for without locks.
+func (s *Store) findNext(ctx context.Context, x runner, queue string, from Source, q *quota) (c *Claim, err error) {
+	from.Since = 0 // a task that an earlier claim has skipped may be before it
+	read := func(r row) (err error) {
+		c, err = scanClaim(r, []Source{from})
+		return err
+	}
+	if h := q.holder; h != nil {
+		if h.State != from.State || h.Attempts != from.Attempts {
+			return nil, nil // it is in another lane
+		}
+		key := stmtKey{name: "find task", formulas: s.formulaOf(from)}
+		stmt := s.stmt(key, func() statements.Stmt { return statements.FindTask(s.server, s.tables, from.formula()) })
+		values := statements.Values{"queue": queue, "since": from.Since, "id": h.TaskID}
+		statements.SetLane(values, from.Lane)
+		return c, x.query(ctx, stmt, values, nil, read)
+	}
+	list, err := s.candidates(ctx, x, queue, from, 0, 1)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	first := list[0]
+	rows := statements.FenceColumns.Rows(1, func(int) *Key { return &first.Key })
+	if err := x.query(ctx, s.batch("pick", 1, statements.Pick), nil, rows, read); err != nil {
+		return nil, err
+	}
+	if c == nil || c.Anchor != max(first.Anchor, -1<<62) {
+		q.holder = &statements.Permit{Key: first.Key} // somebody has locked or changed it: it is not skipped
+		return nil, nil
+	}
+	return c, nil
+}
