@@ -19,7 +19,7 @@ type Permit struct {
 	Name     string // of the limit
 	N        int    // its number among those of the limit, from 0
 	Key             // the claim that has it, or had it last
-	Takes    int64  // how often it was taken
+	Token    int64  // a random number of whoever took it last
 	Until    int64  // of a rate: until when it is taken
 	Now      int64  // by the database's clock
 	State    string // of the task, "" if there is none
@@ -36,7 +36,7 @@ var PermitColumns = join(
 	},
 	within(FenceColumns, func(p *Permit) *Key { return &p.Key }),
 	Columns[Permit]{
-		col("takes", Int, func(p *Permit) any { return &p.Takes }),
+		col("token", Int, func(p *Permit) any { return &p.Token }),
 		col("until", Moment, func(p *Permit) any { return &p.Until }),
 		col("now", Moment, func(p *Permit) any { return &p.Now }),
 		col("state", Text, func(p *Permit) any { return &p.State }),
@@ -97,7 +97,7 @@ func MakePermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 type Grant struct {
 	Permit int64
 	Key          // the claim that is to have it
-	Takes  int64 // how often it had been taken when it was free
+	Was    int64 // its token when it was free
 	Wait   int64 // of a rate: for how many microseconds it is taken
 }
 
@@ -106,15 +106,15 @@ var GrantColumns = join(
 	Columns[Grant]{col("permit", Int, func(g *Grant) any { return &g.Permit })},
 	within(FenceColumns, func(g *Grant) *Key { return &g.Key }),
 	Columns[Grant]{
-		col("takes", Int, func(g *Grant) any { return &g.Takes }),
+		col("was", Int, func(g *Grant) any { return &g.Was }),
 		col("wait", Int, func(g *Grant) any { return &g.Wait }),
 	})
 
-// TakePermits gives permits to claims. It is a compare-and-set on how often a permit was
-// taken, so that of two claims that take one permit, one does. The claim that it names
-// would not do: that may begin to live later, if another permit was lost. On servers with
+// TakePermits gives permits to claims. It is a compare-and-set on the token,
+// so that of two claims that take one permit, one does. The claim that a permit names would
+// not do: several may name one claim, if one of them was taken in vain. On servers with
 // Caps.UpdateReturning it returns the ids of the permits that it matched. The batch has
-// [GrantColumns].
+// [GrantColumns]. Parameters: token, a new random number.
 func TakePermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	columns := GrantColumns.columns()
@@ -125,8 +125,8 @@ func TakePermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	if s.Caps.JoinHints {
 		b.set("hint", "/*+ inl_join(t) */ ")
 	}
-	b.set("same", "t.id = s.permit and t.takes = s.takes")
-	b.set("set", "task_id = s.task_id, fence = s.task_fence, takes = s.takes + 1, taken_until = {shift {greatest t.taken_until, {now}}, s.wait}")
+	b.set("same", "t.id = s.permit and t.token = s.was")
+	b.set("set", "task_id = s.task_id, fence = s.task_fence, token = {int :token}, taken_until = {shift {greatest t.taken_until, {now}}, s.wait}")
 	switch source.(type) {
 	case arrays:
 		// Rows that another claim has just taken are skipped, and not waited for.
@@ -139,7 +139,7 @@ from s where {same}{returning}`)
 	case unions:
 		return b.stmt(`
 update {hint}{wide batch} straight_join {permits} t on {same}
-set t.task_id = s.task_id, t.fence = s.task_fence, t.takes = s.takes + 1, t.taken_until = {shift {greatest t.taken_until, {now}}, s.wait}`)
+set t.task_id = s.task_id, t.fence = s.task_fence, t.token = :token, t.taken_until = {shift {greatest t.taken_until, {now}}, s.wait}`)
 	}
 	return b.stmt(`
 update {permits} as t set {set}
@@ -148,18 +148,17 @@ where {same}{returning}`)
 }
 
 // TakenPermits selects the ids of those permits of a batch that [TakePermits] has taken.
-// The batch has the first columns of [GrantColumns], without the wait, and Takes one higher
-// than there.
+// The batch has the first column of [GrantColumns]. Parameters: token.
 func TakenPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	source := b.withBatch(GrantColumns[:len(GrantColumns)-1].columns(), size)
-	b.setKeys(source, "id", "task_id", "fence", "takes")
+	source := b.withBatch(GrantColumns[:1].columns(), size)
+	b.setKeys(source, "id")
 	if source.byKey() {
 		return b.stmt(`
-select t.id from {permits} t where {keys}`)
+select t.id from {permits} t where {keys} and t.token = :token`)
 	}
 	return b.stmt(`
-select t.id from {batch} join {permits} t on {same key}`)
+select t.id from {batch} join {permits} t on {same key} and t.token = {int :token}`)
 }
 
 // FindDue selects the first due tasks of lanes, up to the room of each, locked, as

@@ -3,6 +3,8 @@ package store
 import (
 	"cmp"
 	"context"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -272,7 +274,7 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 		for _, l := range c.Limits {
 			permit, taken := quotas[l.Name].next()
 			if len(owners[permit.ID]) == 0 {
-				grants = append(grants, statements.Grant{Permit: permit.ID, Key: key, Takes: permit.Takes, Wait: taken.Microseconds()})
+				grants = append(grants, statements.Grant{Permit: permit.ID, Key: key, Was: permit.Token, Wait: taken.Microseconds()})
 			} else { // of a bucket
 				i := slices.IndexFunc(grants, func(g statements.Grant) bool { return g.Permit == permit.ID })
 				grants[i].Wait += taken.Microseconds()
@@ -297,11 +299,12 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 // takePermits gives permits to claims, and returns the ids of those that others have
 // taken.
 func (s *Store) takePermits(ctx context.Context, x runner, grants []statements.Grant) (lost []int64, err error) {
+	values := statements.Values{"token": 1 + rand.Int64N(math.MaxInt64)}
 	// In one order, so that no two claims wait for each other's rows.
 	slices.SortFunc(grants, func(a, b statements.Grant) int { return cmp.Compare(a.Permit, b.Permit) })
 	for list := range slices.Chunk(grants, MaxBatch) {
 		rows := statements.GrantColumns.Rows(len(list), func(i int) *statements.Grant { return &list[i] })
-		matched, missing, err := s.change(ctx, x, s.batch("take permits", len(list), statements.TakePermits), nil, rows)
+		matched, missing, err := s.change(ctx, x, s.batch("take permits", len(list), statements.TakePermits), values, rows)
 		if err != nil {
 			return nil, err
 		}
@@ -311,10 +314,9 @@ func (s *Store) takePermits(ctx context.Context, x runner, grants []statements.G
 		if !s.server.Caps.UpdateReturning {
 			keys := make([]statements.Row, len(rows))
 			for i, r := range rows {
-				list[i].Takes++
-				keys[i] = r[:len(r)-1]
+				keys[i] = r[:1]
 			}
-			ids, err := int64s(ctx, x, s.batch("taken permits", len(list), statements.TakenPermits), nil, keys)
+			ids, err := int64s(ctx, x, s.batch("taken permits", len(list), statements.TakenPermits), values, keys)
 			if err != nil {
 				return nil, err
 			}

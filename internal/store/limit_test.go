@@ -105,6 +105,10 @@ func TestNoMoreThanTheLimit(t *testing.T) {
 							lost.Add(1)
 						}
 					}
+					if abandoned && time.Since(sent) > p.Lease/2 { // on a busy machine; the lease may be over
+						done.Add(int64(len(result.Claims)))
+						continue
+					}
 					var batch []*Settlement
 					for _, c := range result.Claims {
 						gauges[where[c.From.Key]].enter()
@@ -230,11 +234,11 @@ func TestRatesHold(t *testing.T) {
 					mu.Lock()
 					permits, err := permitsOf(t.Context(), s, sources)
 					for _, p := range permits {
-						if p.Takes == 0 {
+						if p.Token == 0 {
 							continue
 						}
 						if p.Name == sources[0].Limits[0].Name {
-							seen[[2]int64{p.ID, p.Takes}] = p.Until - per.Microseconds()
+							seen[[2]int64{p.ID, p.Token}] = p.Until - per.Microseconds()
 						}
 						if first == 0 {
 							first = p.Now

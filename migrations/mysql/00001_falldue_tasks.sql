@@ -73,7 +73,7 @@ create table if not exists {permits} (
     n           int          not null,
     task_id     bigint       not null default 0,
     fence       bigint       not null default 0,
-    takes       bigint       not null default 0,            -- how often it was taken, never goes down
+    token       bigint       not null default 0,            -- a random number of whoever took it last
     taken_until datetime(6)  not null default '1970-01-01', -- of a rate: free from then on
     unique (name, n)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;

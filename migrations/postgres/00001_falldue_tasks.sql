@@ -76,7 +76,7 @@ create table {permits} (
     n           integer     not null,
     task_id     bigint      not null default 0,
     fence       bigint      not null default 0,
-    takes       bigint      not null default 0,         -- how often it was taken, never goes down
+    token       bigint      not null default 0,         -- a random number of whoever took it last
     taken_until timestamptz not null default 'epoch',   -- of a rate: free from then on
     unique (name, n)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);

@@ -68,7 +68,7 @@ create table if not exists {permits} (
     n           integer not null,
     task_id     integer not null default 0,
     fence       integer not null default 0,
-    takes       integer not null default 0, -- how often it was taken, never goes down
+    token       integer not null default 0, -- a random number of whoever took it last
     taken_until integer not null default 0, -- of a rate: free from then on
     unique (name, n)
 );

@@ -1,3 +1,3 @@
-update /*+ inl_join(t) */ (select cast(? as signed) as permit, cast(? as signed) as task_id, cast(? as signed) as task_fence, cast(? as signed) as takes, cast(? as signed) as wait union all select cast(? as signed), cast(? as signed), cast(? as signed), cast(? as signed), cast(? as signed)) as s straight_join `falldue_permits` t on t.id = s.permit and t.takes = s.takes
-set t.task_id = s.task_id, t.fence = s.task_fence, t.takes = s.takes + 1, t.taken_until = date_add(greatest(t.taken_until, utc_timestamp(6)), interval (s.wait) microsecond)
--- binds: permit[0], task_id[0], task_fence[0], takes[0], wait[0], permit[1], task_id[1], task_fence[1], takes[1], wait[1]
+update /*+ inl_join(t) */ (select cast(? as signed) as permit, cast(? as signed) as task_id, cast(? as signed) as task_fence, cast(? as signed) as was, cast(? as signed) as wait union all select cast(? as signed), cast(? as signed), cast(? as signed), cast(? as signed), cast(? as signed)) as s straight_join `falldue_permits` t on t.id = s.permit and t.token = s.was
+set t.task_id = s.task_id, t.fence = s.task_fence, t.token = ?, t.taken_until = date_add(greatest(t.taken_until, utc_timestamp(6)), interval (s.wait) microsecond)
+-- binds: permit[0], task_id[0], task_fence[0], was[0], wait[0], permit[1], task_id[1], task_fence[1], was[1], wait[1], token
