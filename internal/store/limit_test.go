@@ -80,7 +80,7 @@ func TestNoMoreThanTheLimit(t *testing.T) {
 		gauges, where := make([]gauge, keys), map[string]int{}
 		for i, from := range sources {
 			where[from.Key] = i
-			sources[i].Limits = append(from.Limits, Limit{Name: "kind", Form: Running, Most: keys*most - 1})
+			sources[i].Limits = slices.Concat(from.Limits, []Limit{{Name: "kind", Form: Running, Most: keys*most - 1}})
 		}
 		var done, lost, turns atomic.Int64
 		var all sync.WaitGroup
