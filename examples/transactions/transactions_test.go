@@ -45,17 +45,17 @@ func TestTasksShareTheFateOfTheirTransactions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	number := 0
-	for name, place := range map[string]func(ctx context.Context, number int) error{
-		"gorm": func(ctx context.Context, number int) error { return PlaceByGorm(ctx, gormDB, q, number) },
-		"gorm with prepared statements": func(ctx context.Context, number int) error {
-			return PlaceByGorm(ctx, gormDB.Session(&gorm.Session{PrepareStmt: true}), q, number)
+	number := int32(0)
+	for name, place := range map[string]func(ctx context.Context, number int32) error{
+		"gorm": func(ctx context.Context, number int32) error { return PlaceByGorm(ctx, gormDB, q, int(number)) },
+		"gorm with prepared statements": func(ctx context.Context, number int32) error {
+			return PlaceByGorm(ctx, gormDB.Session(&gorm.Session{PrepareStmt: true}), q, int(number))
 		},
-		"bun": func(ctx context.Context, number int) error {
-			return PlaceByBun(ctx, bun.NewDB(db.DB, pgdialect.New()), q, number)
+		"bun": func(ctx context.Context, number int32) error {
+			return PlaceByBun(ctx, bun.NewDB(db.DB, pgdialect.New()), q, int(number))
 		},
-		"ent":  func(ctx context.Context, number int) error { return PlaceByEnt(ctx, client, q, number) },
-		"sqlc": func(ctx context.Context, number int) error { return PlaceBySqlc(ctx, pool, q, number) },
+		"ent":  func(ctx context.Context, number int32) error { return PlaceByEnt(ctx, client, q, int(number)) },
+		"sqlc": func(ctx context.Context, number int32) error { return PlaceBySqlc(ctx, pool, q, number) },
 	} {
 		number++
 		if err := place(t.Context(), number); err != nil {
@@ -64,12 +64,12 @@ func TestTasksShareTheFateOfTheirTransactions(t *testing.T) {
 		if err := place(t.Context(), number); err == nil || !strings.Contains(err.Error(), "orders_pkey") {
 			t.Errorf("%s: the same order again: error %v", name, err)
 		}
-		var orders int
+		var orders int32
 		if err := db.Get(&orders, "select count(*) from orders"); err != nil || orders != number {
 			t.Errorf("%s: %d orders (error %v), want %d", name, orders, err, number)
 		}
 		tasks, err := q.Tasks(t.Context(), falldue.TaskFilter{})
-		if err != nil || len(tasks) != number {
+		if err != nil || len(tasks) != int(number) {
 			t.Errorf("%s: %d tasks (error %v), want %d", name, len(tasks), err, number)
 		}
 	}

@@ -48,6 +48,8 @@ func appendValues(list []driver.Value, from pgx.Rows) []driver.Value {
 }
 
 // value returns a value as package driver allows it.
+//
+//nolint:gosec // the conversions keep the bits, which are those of signed numbers
 func value(oid uint32, format int16, raw []byte) driver.Value {
 	switch {
 	case raw == nil:
