@@ -44,9 +44,9 @@ suite-examples:
 
 .PHONY: lint
 lint: ## check the code with golangci-lint, and go.mod with go mod tidy
-	$(GOLANGCI_LINT) run $(PACKAGES)
+	$(GOLANGCI_LINT) run --allow-serial-runners $(PACKAGES)
 	go mod tidy -diff
-	set -e; for module in $(MODULES); do (cd $$module; $(GOLANGCI_LINT) run; go mod tidy -diff); done
+	set -e; for module in $(MODULES); do (cd $$module; $(GOLANGCI_LINT) run --allow-serial-runners; go mod tidy -diff); done
 
 # go.mod states the oldest Go release. bench is left out: it is for Unix alone.
 .PHONY: portable

@@ -61,11 +61,11 @@ func value(oid uint32, format int16, raw []byte) driver.Value {
 	case pgtype.BoolOID:
 		return raw[0] != 0
 	case pgtype.Int2OID:
-		return int64(int16(binary.BigEndian.Uint16(raw))) //nolint:gosec // the sign is in the first bit
+		return int64(int16(binary.BigEndian.Uint16(raw)))
 	case pgtype.Int4OID:
-		return int64(int32(binary.BigEndian.Uint32(raw))) //nolint:gosec // the same
+		return int64(int32(binary.BigEndian.Uint32(raw)))
 	case pgtype.Int8OID:
-		return int64(binary.BigEndian.Uint64(raw)) //nolint:gosec // the same
+		return int64(binary.BigEndian.Uint64(raw))
 	}
 	return raw
 }
