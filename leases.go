@@ -32,6 +32,13 @@ type leases struct {
 
 type extendFunc func(ctx context.Context, workerID string, length time.Duration, claims []store.Key) (store.Unsettled, error)
 
+func newLeases(workerID string, length time.Duration, s *store.Store, events events) *leases {
+	return &leases{
+		workerID: workerID, length: length, events: events, classify: s.Server().Classify,
+		extendRows: s.Extend, extendLive: s.ExtendLive, held: map[*taskRun]struct{}{},
+	}
+}
+
 // hold adds runs whose claims were just taken.
 func (l *leases) hold(runs ...*taskRun) {
 	l.mu.Lock()

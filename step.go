@@ -55,15 +55,16 @@ func (s stepper) RunOne(ctx context.Context) (*hooks.Ran, error) {
 	return nil, nil
 }
 
-// NextDue returns how long it is until the next task falls due.
+// NextDue returns how long it is until the next task falls due. A task that is due already
+// and cannot be claimed, since somebody has locked its row for example, does not count.
 func (s stepper) NextDue(ctx context.Context) (wait time.Duration, ok bool, err error) {
 	lanes, err := s.lanes(ctx)
-	for i, at := range lanes {
-		if i == 0 || at.wait < wait {
-			wait = at.wait
+	for _, at := range lanes {
+		if at.wait > 0 && (!ok || at.wait < wait) {
+			wait, ok = at.wait, true
 		}
 	}
-	return wait, len(lanes) > 0, err
+	return wait, ok, err
 }
 
 // lanes lists the lanes with tasks that the queue would run, in the order in which
@@ -119,8 +120,9 @@ func (s stepper) lanes(ctx context.Context) (list []waitingLane, err error) {
 // if the claim finds none.
 func (s stepper) run(ctx context.Context, at waitingLane) (*hooks.Ran, error) {
 	cfg, worker, start := s.q.cfg, s.q.cfg.workerID(), time.Now()
-	claims, err := s.q.store.Claim(ctx, store.ClaimParams{Queue: at.queue, Worker: worker, Lease: cfg.Lease, Limit: 1, Sources: []store.Source{{
-		Lane: at.Lane, Delay: at.rule.delay, Since: max(at.Anchor, earliestMoment),
+	limits := limiter{at.queue, cfg.Queues[at.queue].Limits, map[string]*handler{at.Kind: at.handler}}.of(at.Lane)
+	claims, err := s.claim(ctx, store.ClaimParams{Queue: at.queue, Worker: worker, Lease: cfg.Lease, Limit: 1, Sources: []store.Source{{
+		Lane: at.Lane, Delay: at.rule.delay, Since: max(at.Anchor, earliestMoment), Limits: limits,
 		Running: at.handler.kind.running(at.Attempts + 1), MaxAttempts: at.rule.policy.MaxAttempts(),
 	}}})
 	if err != nil || len(claims) == 0 {
@@ -146,12 +148,18 @@ func (s stepper) run(ctx context.Context, at waitingLane) (*hooks.Ran, error) {
 	return ran, err
 }
 
+// claim claims from a lane, under its limits.
+func (s stepper) claim(ctx context.Context, p store.ClaimParams) ([]*store.Claim, error) {
+	if len(p.Sources[0].Limits) == 0 {
+		return s.q.store.Claim(ctx, p)
+	}
+	result, err := s.q.store.ClaimLimited(ctx, p)
+	return result.Claims, err
+}
+
 // execute runs the handler, and meanwhile extends its lease and writes its progress.
 func (s stepper) execute(ctx context.Context, r *taskRun, progress *progressWriter) (store.Settlement, bool) {
-	l := &leases{
-		workerID: r.workerID, length: s.q.cfg.Lease, events: events{s.q.cfg.Logger}, classify: s.q.store.Server().Classify,
-		extendRows: s.q.store.Extend, held: map[*taskRun]struct{}{},
-	}
+	l := newLeases(r.workerID, s.q.cfg.Lease, s.q.store, events{s.q.cfg.Logger})
 	l.hold(r)
 	extending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup

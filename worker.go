@@ -36,7 +36,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		id: cfg.workerID(), shutdownTimeout: cfg.ShutdownTimeout, pollers: signals{}, dispatchers: map[string]*dispatcher{},
 	}
 	events, caps := events{cfg.Logger}, s.Server().Caps
-	w.leases = &leases{workerID: w.id, length: cfg.Lease, events: events, classify: s.Server().Classify, extendRows: s.Extend, extendLive: s.ExtendLive, held: map[*taskRun]struct{}{}}
+	w.leases = newLeases(w.id, cfg.Lease, s, events)
 	w.settler = newSettler(settlerConfig{
 		settle: s.Settle, settleUnlocked: s.SettleUnlocked, classify: s.Server().Classify, singleWriter: caps.SingleWriter,
 		workerID: w.id, leaseLength: cfg.Lease, shutdownTimeout: cfg.ShutdownTimeout,

@@ -165,6 +165,51 @@ func TestDrainRunsUntilNothingIsDue(t *testing.T) {
 	})
 }
 
+// TestRunOneObeysLimits: while a task runs, a limit of one holds the others back.
+func TestRunOneObeysLimits(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		clock := tasktest.NewClock(t, db)
+		q := newQueue(t, db, falldue.Config{})
+		kind := falldue.NewKind[int]("one.by.one", falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(1)}})
+		falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[int]) error {
+			if text := failing(t, func(t testing.TB) { tasktest.RunOne(t, q) }); !strings.Contains(text, "no task is due") {
+				t.Errorf("while task %d ran, RunOne failed with %q", task.ID, text)
+			}
+			return nil
+		})
+		enqueue(t, q, kind, 1, nil)
+		enqueue(t, q, kind, 2, nil)
+		if ran := clock.Advance(t, q, time.Hour); len(ran) != 2 || ran[0].State != falldue.Done || ran[1].State != falldue.Done {
+			t.Errorf("%+v", ran)
+		}
+	})
+}
+
+// TestALockedTaskDoesNotStopTheClock: Advance passes over a task that nobody can claim.
+func TestALockedTaskDoesNotStopTheClock(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		if engine == testdb.SQLite || engine == testdb.TiDB {
+			t.Skip("rows are not locked, or claims wait for them")
+		}
+		db := testdb.Open(t, engine)
+		clock := tasktest.NewClock(t, db)
+		q := newQueue(t, db, falldue.Config{})
+		falldue.Handle(q, mail, func(context.Context, falldue.Task[mailArgs]) error { return nil })
+		id := enqueue(t, q, mail, mailArgs{}, nil)
+		tx := db.MustBegin()
+		defer func() { _ = tx.Rollback() }()
+		tx.MustExec(fmt.Sprintf("select id from falldue_tasks where id = %d for update", id))
+		if ran := clock.Advance(t, q, time.Hour); len(ran) != 0 {
+			t.Errorf("ran %+v", ran)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		tasktest.RunOne(t, q)
+	})
+}
+
 // TestAFailureInAHandlerEndsTheTest: a handler may call t.Fatal.
 func TestAFailureInAHandlerEndsTheTest(t *testing.T) {
 	q := newQueue(t, testdb.Open(t, testdb.SQLite), falldue.Config{})
