@@ -38,33 +38,28 @@ type waitingLane struct {
 	wait    time.Duration // until the first task falls due
 }
 
-// RunOne runs the task that is due first, if there is one.
-func (s stepper) RunOne(ctx context.Context) (*hooks.Ran, error) {
+// RunOne runs the task that is due first, if there is one. Otherwise it returns how long it
+// is until the next task falls due or a limit admits one, or a negative duration if nothing
+// is known to. A task that is due and cannot be claimed, since somebody has locked its row
+// for example, does not count.
+func (s stepper) RunOne(ctx context.Context) (ran *hooks.Ran, next time.Duration, err error) {
 	lanes, err := s.lanes(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
+	next = -1
 	for _, at := range lanes {
-		if at.wait > 0 {
-			continue
+		wait := at.wait
+		if wait <= 0 {
+			if ran, wait, err = s.run(ctx, at); ran != nil || err != nil {
+				return ran, 0, err
+			}
 		}
-		if ran, err := s.run(ctx, at); ran != nil || err != nil {
-			return ran, err
-		}
-	}
-	return nil, nil
-}
-
-// NextDue returns how long it is until the next task falls due. A task that is due already
-// and cannot be claimed, since somebody has locked its row for example, does not count.
-func (s stepper) NextDue(ctx context.Context) (wait time.Duration, ok bool, err error) {
-	lanes, err := s.lanes(ctx)
-	for _, at := range lanes {
-		if at.wait > 0 && (!ok || at.wait < wait) {
-			wait, ok = at.wait, true
+		if wait > 0 && (next < 0 || wait < next) {
+			next = wait
 		}
 	}
-	return wait, ok, err
+	return nil, next, nil
 }
 
 // lanes lists the lanes with tasks that the queue would run, in the order in which
@@ -116,17 +111,17 @@ func (s stepper) lanes(ctx context.Context) (list []waitingLane, err error) {
 	return list, nil
 }
 
-// run claims the first task of a lane, runs its handler, and settles it. It returns nil
-// if the claim finds none.
-func (s stepper) run(ctx context.Context, at waitingLane) (*hooks.Ran, error) {
+// run claims the first task of a lane, runs its handler, and settles it. If the claim finds
+// none, it returns how long a limit holds the lane back, or 0.
+func (s stepper) run(ctx context.Context, at waitingLane) (_ *hooks.Ran, held time.Duration, _ error) {
 	cfg, worker, start := s.q.cfg, s.q.cfg.workerID(), time.Now()
 	limits := limiter{at.queue, cfg.Queues[at.queue].Limits, map[string]*handler{at.Kind: at.handler}}.of(at.Lane)
-	claims, err := s.claim(ctx, store.ClaimParams{Queue: at.queue, Worker: worker, Lease: cfg.Lease, Limit: 1, Sources: []store.Source{{
+	claims, held, err := s.claim(ctx, store.ClaimParams{Queue: at.queue, Worker: worker, Lease: cfg.Lease, Limit: 1, Sources: []store.Source{{
 		Lane: at.Lane, Delay: at.rule.delay, Since: max(at.Anchor, earliestMoment), Limits: limits,
 		Running: at.handler.kind.running(at.Attempts + 1), MaxAttempts: at.rule.policy.MaxAttempts(),
 	}}})
 	if err != nil || len(claims) == 0 {
-		return nil, err
+		return nil, held, err
 	}
 	progress := newProgressWriter(worker, s.q.store.WriteProgress, events{cfg.Logger})
 	r := &taskRun{
@@ -145,16 +140,20 @@ func (s stepper) run(ctx context.Context, at waitingLane) (*hooks.Ran, error) {
 	if !ours && err == nil {
 		ran.State, ran.Err = "", ErrLeaseLost
 	}
-	return ran, err
+	return ran, 0, err
 }
 
-// claim claims from a lane, under its limits.
-func (s stepper) claim(ctx context.Context, p store.ClaimParams) ([]*store.Claim, error) {
+// claim claims from a lane under its limits, and returns how long they hold it back.
+func (s stepper) claim(ctx context.Context, p store.ClaimParams) (claims []*store.Claim, held time.Duration, err error) {
 	if len(p.Sources[0].Limits) == 0 {
-		return s.q.store.Claim(ctx, p)
+		claims, err = s.q.store.Claim(ctx, p)
+		return claims, 0, err
 	}
 	result, err := s.q.store.ClaimLimited(ctx, p)
-	return result.Claims, err
+	for _, rest := range result.Rests {
+		held = rest.Wait
+	}
+	return result.Claims, held, err
 }
 
 // execute runs the handler, and meanwhile extends its lease and writes its progress.

@@ -2,6 +2,7 @@ package tasktest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
@@ -28,7 +29,7 @@ type Ran struct {
 // A worker need not run. If one does, it may be faster.
 func RunOne(t testing.TB, q *falldue.Queue) Ran {
 	t.Helper()
-	ran := runOne(t, q)
+	ran, _ := runOne(t, q)
 	if ran == nil {
 		t.Fatal("tasktest: no task is due of a kind that the queue handles")
 	}
@@ -42,29 +43,36 @@ const maxDrain = 100_000
 // meanwhile, and returns them in the order in which they ran. See [RunOne] for how and
 // which. Tasks that fall due later stay. Drain ends the test after 100,000 runs: some
 // task is always due again.
-func Drain(t testing.TB, q *falldue.Queue) (list []Ran) {
+func Drain(t testing.TB, q *falldue.Queue) []Ran {
+	t.Helper()
+	list, _ := drain(t, q)
+	return list
+}
+
+// drain is Drain, and returns how long it is until more can run, see [hooks.Queue].
+func drain(t testing.TB, q *falldue.Queue) (list []Ran, next time.Duration) {
 	t.Helper()
 	for len(list) < maxDrain {
-		ran := runOne(t, q)
+		ran, next := runOne(t, q)
 		if ran == nil {
-			return list
+			return list, next
 		}
 		list = append(list, *ran)
 	}
 	last := list[len(list)-1]
 	t.Fatalf("tasktest: tasks are still due after %d runs; the last one was attempt %d of task %d of kind %q: %v", len(list), last.Attempt, last.ID, last.Kind, last.Err)
-	return nil
+	return nil, 0
 }
 
-// runOne returns nil if no task is due.
-func runOne(t testing.TB, q *falldue.Queue) *Ran {
+// runOne returns nil if no task is due, and how long it is until more can run.
+func runOne(t testing.TB, q *falldue.Queue) (_ *Ran, next time.Duration) {
 	t.Helper()
-	ran, err := hooks.QueueOf(q).RunOne(t.Context())
+	ran, next, err := hooks.QueueOf(q).RunOne(t.Context())
 	if err != nil {
 		t.Fatalf("tasktest: run a task: %v", err)
 	}
 	if ran == nil {
-		return nil
+		return nil, next
 	}
-	return &Ran{ID: ran.ID, Kind: ran.Kind, Queue: ran.Queue, Attempt: ran.Attempt, State: falldue.State(ran.State), Err: ran.Err}
+	return &Ran{ID: ran.ID, Kind: ran.Kind, Queue: ran.Queue, Attempt: ran.Attempt, State: falldue.State(ran.State), Err: ran.Err}, 0
 }

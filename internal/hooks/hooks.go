@@ -21,11 +21,9 @@ type Ran struct {
 // Queue is what tests do with a queue beyond its API.
 type Queue interface {
 	// RunOne claims the task that is due first, runs its handler in this goroutine, and
-	// settles it. It returns nil if none is due that the queue would run.
-	RunOne(ctx context.Context) (*Ran, error)
-	// NextDue returns how long it is until the next task falls due that the queue would
-	// run, and false if none waits.
-	NextDue(ctx context.Context) (wait time.Duration, ok bool, err error)
+	// settles it. If none is due that the queue would run, it returns nil, and how long it
+	// is until the next one falls due or a limit admits one, or a negative duration.
+	RunOne(ctx context.Context) (ran *Ran, next time.Duration, err error)
 	// Store is the queue's.
 	Store() *store.Store
 }
