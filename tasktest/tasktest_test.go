@@ -186,6 +186,53 @@ func TestRunOneObeysLimits(t *testing.T) {
 	})
 }
 
+// TestAdvanceObeysRates: the clock goes on to when a rate admits the next task. A task that
+// keeps the order waits for the one before, also while that waits for its retry.
+func TestAdvanceObeysRates(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		clock := tasktest.NewClock(t, db)
+		q := newQueue(t, db, falldue.Config{})
+		rated := falldue.NewKind[int]("rated", falldue.KindConfig{Limits: []falldue.Limit{falldue.Rate(2, time.Hour)}})
+		ordered := falldue.NewKind[int]("ordered", falldue.KindConfig{
+			Policy: backoff.Constant(time.Hour), Limits: []falldue.Limit{falldue.InOrder()},
+		})
+		var at []time.Time
+		falldue.Handle(q, rated, func(context.Context, falldue.Task[int]) error {
+			at = append(at, clock.Now(t))
+			return nil
+		})
+		falldue.Handle(q, ordered, func(_ context.Context, task falldue.Task[int]) error {
+			if task.Args == 1 && task.Attempt < 3 {
+				return errDown
+			}
+			return nil
+		})
+		for range 7 {
+			enqueue(t, q, rated, 0, nil)
+		}
+		first := enqueue(t, q, ordered, 1, &falldue.EnqueueOptions{Key: "a"})
+		second := enqueue(t, q, ordered, 2, &falldue.EnqueueOptions{Key: "a"})
+		var order []int64
+		for _, ran := range clock.Advance(t, q, 24*time.Hour) {
+			if ran.Kind == "ordered" {
+				order = append(order, ran.ID)
+			}
+		}
+		if len(at) != 7 {
+			t.Fatalf("%d tasks ran", len(at))
+		}
+		for i := range at[2:] {
+			if wait := at[i+2].Sub(at[i]); wait < time.Hour || wait > 2*time.Hour {
+				t.Errorf("task %d ran %v after the one two before it", i+3, wait)
+			}
+		}
+		if !slices.Equal(order, []int64{first, first, first, second}) {
+			t.Errorf("the tasks %d and %d ran in the order %d", first, second, order)
+		}
+	})
+}
+
 // TestALockedTaskDoesNotStopTheClock: Advance passes over a task that nobody can claim.
 func TestALockedTaskDoesNotStopTheClock(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
