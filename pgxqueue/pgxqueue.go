@@ -20,6 +20,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/pgxdb"
+	"github.com/falldue/falldue/internal/store"
 )
 
 // New returns a queue on a pool. It is like [falldue.New], except that
@@ -45,7 +46,9 @@ func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {
 	if cfg.Listen == nil {
 		cfg.Listen = listener{pool.Config(), defaultPings}.listen
 	}
-	q, err := falldue.New(sqlx.NewDb(pgxdb.Open(pool), "pgx"), cfg)
+	db := pgxdb.Open(pool)
+	store.ShareTestClock(pool, db)
+	q, err := falldue.New(sqlx.NewDb(db, "pgx"), cfg)
 	if err != nil {
 		pgxdb.Close(pool)
 		return nil, err

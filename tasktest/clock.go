@@ -26,9 +26,12 @@ type Clock struct {
 // on that database goes on at the time at which this one stopped. NewClock is for
 // databases of tests. Tasks that a queue without the clock enqueued there, or a queue
 // before it, keep their times.
-func NewClock(t testing.TB, db *sqlx.DB) *Clock {
+//
+// Queues that package pgxqueue makes on a *pgxpool.Pool of that database use the clock too
+// if pools has it.
+func NewClock(t testing.TB, db *sqlx.DB, pools ...any) *Clock {
 	t.Helper()
-	clock, err := store.OpenTestClock(t.Context(), db)
+	clock, err := store.OpenTestClock(t.Context(), db, pools...)
 	if err != nil {
 		t.Fatalf("tasktest: make the test clock: %v", err)
 	}

@@ -15,8 +15,19 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// testClocks has the pools on which queues use the test clock, as *sql.DB.
+// testClocks has the pools on which queues use the test clock: a *sql.DB, or a pool of
+// another library, on which queues have a *sql.DB of their own.
 var testClocks sync.Map
+
+// ShareTestClock makes later queues on db use the test clock if those on pool do, and not
+// otherwise.
+func ShareTestClock(pool any, db *sql.DB) {
+	if _, ok := testClocks.Load(pool); ok {
+		testClocks.Store(db, true)
+	} else {
+		testClocks.Delete(db)
+	}
+}
 
 // ServerOn returns the server of a queue on a pool: one with the test clock, if package
 // tasktest has said so.
@@ -31,27 +42,34 @@ func ServerOn(db *sqlx.DB, server dialect.Server) dialect.Server {
 type TestClock struct {
 	db     *sqlx.DB
 	server dialect.Server
+	pools  []any
 }
 
 // OpenTestClock returns the test clock of a database, which it makes unless it is there.
-// Queues that are made on db until Close use it.
-func OpenTestClock(ctx context.Context, db *sqlx.DB) (*TestClock, error) {
+// Queues that are made on db, or on one of the pools of other libraries, until Close use it.
+func OpenTestClock(ctx context.Context, db *sqlx.DB, pools ...any) (*TestClock, error) {
 	server, err := dialect.Probe(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	c := &TestClock{db: db, server: statements.WithTestClock(server)}
+	c := &TestClock{db: db, server: statements.WithTestClock(server), pools: append([]any{db.DB}, pools...)}
 	for _, make := range []func(dialect.Server) statements.Stmt{statements.CreateTestClock, statements.StartTestClock} {
 		if err := c.exec(ctx, make(server), nil); err != nil {
 			return nil, err
 		}
 	}
-	testClocks.Store(db.DB, true)
+	for _, pool := range c.pools {
+		testClocks.Store(pool, true)
+	}
 	return c, nil
 }
 
-// Close makes later queues on the pool use the database's own clock.
-func (c *TestClock) Close() { testClocks.Delete(c.db.DB) }
+// Close makes later queues on the pools use the database's own clock.
+func (c *TestClock) Close() {
+	for _, pool := range c.pools {
+		testClocks.Delete(pool)
+	}
+}
 
 // Move moves the clock ahead.
 func (c *TestClock) Move(ctx context.Context, d time.Duration) error {
