@@ -152,7 +152,7 @@ func checkRights(t *testing.T, engine, driver string) {
 		}
 	}
 
-	kind := falldue.NewKind[int]("k", falldue.KindConfig{Policy: backoff.Constant(time.Millisecond).WithMaxAttempts(2)})
+	kind := falldue.NewKind[int]("k", falldue.KindConfig{Policy: backoff.Constant(time.Millisecond).WithMaxAttempts(2), Limits: []falldue.Limit{falldue.AtMost(5)}})
 	own := backoff.Constant(time.Second)
 	first, err := kind.Enqueue(ctx, enqueuer, 1, &falldue.EnqueueOptions{Policy: &own})
 	if err != nil {
