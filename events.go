@@ -136,6 +136,10 @@ func (e events) cleanFailed(queue, state string, err error) {
 	e.log.Warn("falldue: cannot delete finished tasks", "queue", queue, "state", state, "error", err)
 }
 
+func (e events) permitsFailed(err error) {
+	e.log.Warn("falldue: cannot delete permits of limits", "error", err)
+}
+
 func (e events) progressFailed(err error) {
 	e.log.Warn("falldue: cannot write the progress of tasks", "error", err)
 }

@@ -7,10 +7,22 @@ type limiter struct {
 	queue    string
 	limits   []Limit // of the queue
 	handlers map[string]*handler
+	any      bool // some tasks have limits
+}
+
+func newLimiter(queue string, limits []Limit, handlers map[string]*handler) limiter {
+	l := limiter{queue: queue, limits: limits, handlers: handlers, any: len(limits) > 0}
+	for _, h := range handlers {
+		l.any = l.any || len(h.kind.Limits) > 0
+	}
+	return l
 }
 
 // of returns the limits of the tasks of a lane.
 func (l limiter) of(at store.Lane) (limits []store.Limit) {
+	if !l.any {
+		return nil
+	}
 	limits = appendLimits(limits, "queue "+l.queue, l.limits, at.Key)
 	if h := l.handlers[at.Kind]; h != nil {
 		limits = appendLimits(limits, "kind "+at.Kind, h.kind.Limits, at.Key)
@@ -20,6 +32,9 @@ func (l limiter) of(at store.Lane) (limits []store.Limit) {
 
 // limited reports whether the tasks of a lane have limits.
 func (l limiter) limited(at store.Lane) bool {
+	if !l.any {
+		return false
+	}
 	h := l.handlers[at.Kind]
 	return anyLimits(l.limits, at.Key) || h != nil && anyLimits(h.kind.Limits, at.Key)
 }
@@ -46,8 +61,8 @@ func appendLimits(list []store.Limit, owner string, limits []Limit, key string) 
 // those to claim from next, and whether they have limits. These have a claim of their own.
 // Lanes of a later priority wait for the others before them.
 func (l limiter) split(due []store.Lane) (next []store.Lane, limited bool) {
-	if len(due) == 0 {
-		return nil, false
+	if len(due) == 0 || !l.any {
+		return due, false
 	}
 	limited = l.limited(due[0])
 	for i, at := range due {

@@ -209,7 +209,11 @@ func (p *poller) round(ctx context.Context) (time.Duration, error) {
 	if p.sweeper.isLate() {
 		p.hintDefaultLanes()
 	}
-	due, limited := p.limiter.split(p.lanes.due(time.Now(), maxLimitedSources))
+	most := maxSources
+	if p.limiter.any {
+		most = maxLimitedSources
+	}
+	due, limited := p.limiter.split(p.lanes.due(time.Now(), most))
 	if !limited {
 		due = due[:min(len(due), maxSources)]
 	}

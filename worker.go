@@ -54,7 +54,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		p := newPoller(pollerConfig{
 			queue: name, workerID: w.id, leaseLength: cfg.Lease, handlers: handlers,
 			gates:  gates{handledKinds(handlers), readablePolicies{rules, name}},
-			budget: budget, limiter: limiter{name, queue.Limits, handlers}, slot: s.SlotName(name, kindsOf(handlers, name)),
+			budget: budget, limiter: newLimiter(name, queue.Limits, handlers), slot: s.SlotName(name, kindsOf(handlers, name)),
 
 			claimRows: s.Claim, claimUnderLimits: s.ClaimLimited, candidates: s.Candidates, claimKeys: s.ClaimKeys, classify: s.Server().Classify, dispatch: d.take, behind: w.settler.behind,
 			claimsAtOnce: statements.ClaimsAtOnce(s.Server()), parallelClaims: caps.LockRows, events: events,
@@ -68,6 +68,12 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		overdueFinder: newOverdueFinder(s, handlers), events: events,
 		handled: func(queue, kind string) bool { return w.pollers[queue] != nil && handlers[kind] != nil },
 	})
+	for _, p := range w.pollers {
+		if p.limiter.any {
+			w.roles = append(w.roles, &permitCleaner{s.DropPermits, events})
+			break
+		}
+	}
 	switch {
 	case cfg.Listen != nil:
 		w.roles = append(w.roles, &listener{listen: cfg.Listen, channel: s.Channel(), wake: w.pollers.noticed, events: events})

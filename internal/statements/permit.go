@@ -161,6 +161,42 @@ select t.id from {permits} t where {keys} and t.token = :token`)
 select t.id from {batch} join {permits} t on {same key} and t.token = {int :token}`)
 }
 
+// PagedPermit is a permit as [PermitPage] returns it.
+type PagedPermit struct {
+	ID   int64
+	Free int // 1 if it has been free for long
+}
+
+// PagedPermitColumns are the columns of a result of [PermitPage].
+var PagedPermitColumns = Columns[PagedPermit]{
+	col("id", Int, func(p *PagedPermit) any { return &p.ID }),
+	col("free", Int, func(p *PagedPermit) any { return &p.Free }),
+}
+
+// PermitPage selects up to :limit permits with ids above :after as [PagedPermitColumns], in
+// the order of their ids. A permit has been free for long if it was taken, or free again by
+// its rate, :keep microseconds ago, and its task is done, cancelled or gone. A dead task may
+// halt a sequence. Parameters: after, keep, limit.
+func PermitPage(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("found", PagedPermitColumns.list("t.", map[string]string{
+		"free": "case when t.taken_until <= {shift {now}, -({int :keep})} and coalesce(k.state, 'done') in ('done', 'cancelled') then 1 else 0 end",
+	}))
+	return b.stmt(`
+select {found} from {permits} t left join {tasks} k on k.id = t.task_id
+where t.id > {int :after} order by t.id limit :limit`)
+}
+
+// DropPermits deletes permits unless they were taken in the last :keep microseconds. The
+// batch has [IDColumns]. Parameters: keep.
+func DropPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(IDColumns.columns(), size)
+	b.setKeys(source, "id")
+	b.set("table", "{permits}")
+	return b.stmt(source.delete() + " and t.taken_until <= {shift {now}, -({int :keep})}")
+}
+
 // FindDue selects the first due tasks of lanes, up to the room of each, locked, as
 // [ClaimedColumns]. [Take] claims them in the same transaction. It is for servers where
 // [ClaimsAtOnce]; on others that are [UniteLanes], and else [ClaimLane] for each lane.

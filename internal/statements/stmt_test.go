@@ -56,6 +56,8 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"make_permits":      statements.MakePermits(s, tables, room),
 		"take_permits":      statements.TakePermits(s, tables, room),
 		"taken_permits":     statements.TakenPermits(s, tables, room),
+		"permit_page":       statements.PermitPage(s, tables),
+		"drop_permits":      statements.DropPermits(s, tables, room),
 		"find_task":         statements.FindTask(s, tables, &arctan),
 		"owned":             statements.Owned(s, tables, room, false),
 		"owned_locked":      statements.Owned(s, tables, room, true),

@@ -284,3 +284,50 @@ func permitsOf(ctx context.Context, s *Store, sources []Source) (permits []state
 	}
 	return permits, nil
 }
+
+// TestPermitsAreDropped: permits that nobody has are dropped, and others are not.
+func TestPermitsAreDropped(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := stores(t, engine, 1)[0]
+		sources := keyed(t, s, 4, 1, Limit{Form: Running, Most: 1})
+		sources[2].Limits[0].Form, sources[3].Limits[0].Form = Sequence, Window
+		sources[3].Limits[0].Per = time.Minute
+		result, err := s.ClaimLimited(t.Context(), ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 10, Sources: sources})
+		if err != nil || len(result.Claims) != 4 {
+			t.Fatal(result, err)
+		}
+		settle := func(state string, list ...*Claim) {
+			t.Helper()
+			for _, c := range list {
+				e := &Settlement{}
+				e.TaskID, e.Fence, e.State = c.ID, c.Fence, state
+				if left, err := s.Settle(t.Context(), "w", []*Settlement{e}); err != nil || len(left.Lost) > 0 {
+					t.Fatal(left, err)
+				}
+			}
+		}
+		drop := func(keep time.Duration, want ...string) {
+			t.Helper()
+			if last, err := s.DropPermits(t.Context(), 0, keep); err != nil || last != 0 {
+				t.Fatal(last, err)
+			}
+			permits, err := permitsOf(t.Context(), s, sources)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var left []string
+			for _, p := range permits {
+				left = append(left, p.Name)
+			}
+			if !slices.Equal(left, want) {
+				t.Errorf("the permits %v are left, want %v", left, want)
+			}
+		}
+		drop(0, "customer:0", "customer:1", "customer:2", "customer:3") // their claims live
+		settle(statements.StateDone, result.Claims[0], result.Claims[3])
+		settle(statements.StateOpen, result.Claims[2])
+		drop(time.Hour, "customer:0", "customer:1", "customer:2", "customer:3") // they were taken just now
+		drop(0, "customer:1", "customer:2", "customer:3")                       // claimed, next in a sequence, within the window
+	})
+}
