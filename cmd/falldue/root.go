@@ -37,6 +37,8 @@ What waits, and what another policy would do to it:
 
 Every command has --help, and those that print data have --json: one object a line.`
 
+func init() { cobra.EnableCommandSorting = false } // help has them in the order of the tour
+
 // root returns the command with all its subcommands.
 func root() *cobra.Command {
 	cmd := &cobra.Command{
@@ -46,7 +48,6 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cobra.EnableCommandSorting = false
 	for _, group := range []struct {
 		id, title string
 		commands  []*cobra.Command
