@@ -79,8 +79,8 @@ func (s shop) fill() {
 		mail, other := q.Task(s.t.Context(), 2)
 		return err == nil && other == nil && charge.LastError != "" && mail.State == falldue.Dead
 	})
-	for ago := range 60 {
-		s.failed("invoice.send", 10, time.Duration(ago)*time.Minute+30*time.Second)
+	for i := range 30 {
+		s.failed("invoice.send", 20, time.Duration(2*i+1)*time.Minute) // a minute from what the document asks for
 	}
 	for range 12 {
 		s.run("enqueue", "thumbnail", "--queue", "images")
