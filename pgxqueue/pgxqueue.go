@@ -25,7 +25,8 @@ import (
 
 // New returns a queue on a pool. It is like [falldue.New], except that
 // Config.Notify is always set, and that Config.Listen defaults to a function that
-// listens by a connection with the settings of the pool. Do not close the pool while
+// listens by a connection with the settings of the pool. The pool's BeforeConnect is
+// called for that connection, its other hooks are not. Do not close the pool while
 // [falldue.Queue.Run] is running.
 //
 // The queue takes a connection from the pool for each statement or transaction and
