@@ -115,7 +115,7 @@ func (s stepper) lanes(ctx context.Context) (list []waitingLane, err error) {
 // none, it returns how long a limit holds the lane back, or 0.
 func (s stepper) run(ctx context.Context, at waitingLane) (_ *hooks.Ran, held time.Duration, _ error) {
 	cfg, worker, start := s.q.cfg, s.q.cfg.workerID(), time.Now()
-	limits := limiter{at.queue, cfg.Queues[at.queue].Limits, map[string]*handler{at.Kind: at.handler}}.of(at.Lane)
+	limits := newLimiter(at.queue, cfg.Queues[at.queue].Limits, map[string]*handler{at.Kind: at.handler}).of(at.Lane)
 	claims, held, err := s.claim(ctx, store.ClaimParams{Queue: at.queue, Worker: worker, Lease: cfg.Lease, Limit: 1, Sources: []store.Source{{
 		Lane: at.Lane, Delay: at.rule.delay, Since: max(at.Anchor, earliestMoment), Limits: limits,
 		Running: at.handler.kind.running(at.Attempts + 1), MaxAttempts: at.rule.policy.MaxAttempts(),
