@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -23,6 +24,9 @@ func listening(ctx context.Context, t *testing.T, dsn string, p pings) (notices 
 		t.Fatal(err)
 	}
 	config.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { t.Error("the application was notified") }
+	user := config.ConnConfig.User
+	config.ConnConfig.User = "nobody_yet" // as with passwords that are made for each connection
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error { c.User = user; return nil }
 	woken, ended := make(chan string, 10), make(chan error, 1)
 	go func() { ended <- listener{config, p}.listen(ctx, "due", func(notice string) { woken <- notice }) }()
 	return woken, ended
