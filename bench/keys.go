@@ -46,8 +46,8 @@ func (f *falldueSubject) insertSaturated(ctx context.Context, n int) error {
 	for _, insert := range []string{
 		`insert into falldue_tasks (queue, kind, task_key, attempts, fence, claimed_by, updated_at, created_at, payload)
 		select 'default', 'bench', 'saturated', 1, 1, 'another', %[3]s, %[1]s, '` + encoded + `'`,
-		`insert into falldue_permits (name, n, task_id, fence)
-		select 'kind bench running of saturated', i - 1, (select max(id) from falldue_tasks), 1`,
+		`insert into falldue_permits (name, n, task_id, fence, taken_until)
+		select 'kind bench running of saturated', i - 1, (select max(id) from falldue_tasks), 1, %[1]s`,
 	} {
 		if err := insertSeries(ctx, f.pools[0], f.engine, perKey, insert); err != nil {
 			return err

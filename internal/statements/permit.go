@@ -61,8 +61,11 @@ func Permits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 		return b.stmt(`
 select {found} from {permits} t left join {tasks} k on k.id = t.task_id where {keys}`)
 	}
+	// OFFSET keeps the planner from joining whole tables, which it does by old statistics.
 	return b.stmt(`
-select {found} from {batch} join {permits} t on {same key} left join {tasks} k on k.id = t.task_id`)
+select {found} from {batch}
+cross join lateral (select * from {permits} where name = s.name offset 0) t
+left join lateral (select state, attempts, fence, claimed_by, updated_at from {tasks} where id = t.task_id offset 0) k on true`)
 }
 
 // NewPermit is a permit to make.
