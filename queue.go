@@ -19,13 +19,15 @@ import (
 
 // Queue enqueues tasks, runs their handlers and inspects tasks, on one database.
 // The database holds any number of named queues in which tasks wait. A Queue is
-// safe for concurrent use. It starts no goroutine before [Queue.Run].
+// safe for concurrent use. It starts no goroutine before [Queue.Run], but for those that
+// send notices after an enqueue (see Config.Notify) and end at once.
 type Queue struct {
-	cfg    Config
-	db     *sqlx.DB
-	store  *store.Store
-	keeper *policyKeeper
-	insert enqueueFunc
+	cfg     Config
+	db      *sqlx.DB
+	store   *store.Store
+	keeper  *policyKeeper
+	notices *notices // nil if nobody is notified, or enqueues do so themselves
+	insert  enqueueFunc
 
 	mu          sync.Mutex
 	handlers    map[string]*handler
@@ -68,13 +70,17 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 	if err := cfg.validate(server); err != nil {
 		return nil, err
 	}
-	s := store.New(db, server, store.Options{Tables: cfg.tables(), Notify: cfg.Notify || cfg.Listen != nil})
+	within := cfg.Notify || cfg.Listen != nil
+	s := store.New(db, server, store.Options{Tables: cfg.tables(), Notify: within})
 	keeper := newPolicyKeeper(s, events{cfg.Logger})
 	q := &Queue{cfg: cfg, db: db, store: s, keeper: keeper, handlers: map[string]*handler{}}
+	if server.Caps.Notify && !within {
+		q.notices = &notices{send: s.Notify}
+	}
 	insert := enqueueFunc(func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
 		return s.Enqueue(ctx, tx, tasks.entries)
 	})
-	q.insert = chain(insert, q.wakeWorker, inStages(keeper))
+	q.insert = chain(insert, q.wakeWorkers, inStages(keeper))
 	return q, nil
 }
 
@@ -185,15 +191,19 @@ func (q *Queue) preflight(ctx context.Context, handlers map[string]*handler) err
 	return nil
 }
 
-// Wake makes the worker of this process look for tasks at once. Call it after the commit of a transaction in which tasks were
-// enqueued. Enqueue without a transaction notifies the worker by itself. Wake does
-// nothing if Run is not running.
+// Wake makes the worker of this process look for tasks at once, and on PostgreSQL the
+// workers of other processes that listen, too. Call it after the commit of a transaction
+// in which tasks were enqueued. Enqueue without a transaction notifies these workers by
+// itself. Wake does not wait for anything.
 func (q *Queue) Wake() {
 	q.mu.Lock()
 	w := q.worker
 	q.mu.Unlock()
 	if w != nil {
 		w.pollers.sweepNow()
+	}
+	if q.notices != nil {
+		q.notices.add("")
 	}
 }
 
@@ -208,14 +218,21 @@ func (q *Queue) enqueued(entries []store.Entry) {
 	}
 }
 
-// wakeWorker is middleware that notifies the worker of this process, if Run is
-// running, of tasks that were stored. It does not know when tx commits.
-func (q *Queue) wakeWorker(next enqueueFunc) enqueueFunc {
+// wakeWorkers is middleware that notifies the worker of this process, if Run is
+// running, and those that listen, of tasks that were stored. It does not know when tx
+// commits.
+func (q *Queue) wakeWorkers(next enqueueFunc) enqueueFunc {
 	return func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
 		ids, err := next(ctx, tx, tasks)
-		if err == nil && tx == nil {
-			q.enqueued(tasks.entries)
+		if err != nil || tx != nil {
+			return ids, err
 		}
-		return ids, err
+		q.enqueued(tasks.entries)
+		for i, e := range tasks.entries {
+			if q.notices != nil && (i == 0 || e.Queue != tasks.entries[i-1].Queue) {
+				q.notices.add(e.Queue)
+			}
+		}
+		return ids, nil
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/dialect"
 )
 
 var enqueueCases = []conformanceCase{
@@ -76,6 +77,36 @@ var enqueueCases = []conformanceCase{
 				t.Fatalf("ran %q, want %q", got, text)
 			}
 			waitForDeletion(t, q, id)
+		}
+	}},
+	{"a worker runs a task of another process long before the next poll", func(t *testing.T, f *fixture) {
+		server, err := dialect.Probe(t.Context(), f.db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !server.Caps.AscendingIDs {
+			t.Skip("ids do not rise in the order of inserts")
+		}
+		worker, k := f.queue(t, falldue.Config{PollInterval: time.Hour}), falldue.NewKind[noteArgs]("remote", falldue.KindConfig{})
+		ran := make(chan string, 4)
+		falldue.Handle(worker, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
+			ran <- task.Args.Text
+			return nil
+		})
+		startWorker(t, worker)
+		// A task of the other process's own queue shows when the worker has been idle.
+		other, tick := f.queueOn(t, f.open(t), falldue.Config{Queues: map[string]falldue.QueueConfig{"clock": {}}}), falldue.NewKind[noteArgs]("tick", falldue.KindConfig{Queue: "clock"})
+		ticks := make(chan struct{}, 4)
+		falldue.Handle(other, tick, func(context.Context, falldue.Task[noteArgs]) error { ticks <- struct{}{}; return nil })
+		startWorker(t, other)
+		for i, opts := range []*falldue.EnqueueOptions{nil, {Delay: 50 * time.Millisecond}, {RunAt: time.Now().Add(-time.Minute)}, {Priority: new(-1)}} {
+			enqueue(t, other, tick, noteArgs{}, &falldue.EnqueueOptions{Delay: 300 * time.Millisecond})
+			receive(t, ticks, "the worker to be idle")
+			text := strings.Repeat("x", i)
+			enqueue(t, other, k, noteArgs{text}, opts)
+			if got := receive(t, ran, text); got != text {
+				t.Fatalf("ran %q, want %q", got, text)
+			}
 		}
 	}},
 	{"EnqueueMany stores many tasks and returns their ids in order", func(t *testing.T, f *fixture) {

@@ -29,8 +29,7 @@ func (s *Store) copyIn(ctx context.Context, entries []Entry) (ids []int64, sent 
 			return err
 		}
 		if s.notify {
-			notify := s.fixed("notify", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.Notify(server) })
-			err := c.query(ctx, notify, statements.Values{"channel": s.Channel(), "notice": s.notice(entries)}, nil, func(row) error { return nil })
+			err := c.query(ctx, s.notifyStmt(), statements.Values{"channel": s.Channel(), "notice": s.notice(entries)}, nil, func(row) error { return nil })
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
 
@@ -43,6 +44,15 @@ func (s *Store) notice(entries []Entry) string {
 		queues = append(queues, e.Queue)
 	}
 	return strings.Join(queues, " ")
+}
+
+// Notify sends a notice to those who listen, on engines with Caps.Notify.
+func (s *Store) Notify(ctx context.Context, notice string) error {
+	return s.seldom(ctx, s.notifyStmt(), statements.Values{"channel": s.Channel(), "notice": notice}, nil, func(row) error { return nil })
+}
+
+func (s *Store) notifyStmt() statements.Stmt {
+	return s.fixed("notify", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.Notify(server) })
 }
 
 // Enqueue stores entries and returns their ids in the same order. It stores them in
