@@ -93,8 +93,9 @@ type Config struct {
 	Codec Codec
 
 	// Listen wakes the worker as soon as another process commits tasks. Only
-	// PostgreSQL has it. Package pgnotify provides such a function; the processes
-	// that enqueue must set Notify.
+	// PostgreSQL has it. Package pgnotify provides such a function. A task that is
+	// enqueued in a transaction wakes it if the process that enqueues sets Notify, or
+	// calls [Queue.Wake] after the commit.
 	//
 	// Listen calls wake with the text of each notice on channel, and once with ""
 	// when it has begun to listen. The text of a notice is the names of queues,
@@ -103,9 +104,14 @@ type Config struct {
 	// calls Listen again, after 50 milliseconds at first and 5 seconds at most.
 	// Defaults to nil: the worker finds tasks of other processes by polling.
 	Listen func(ctx context.Context, channel string, wake func(notice string)) error
-	// Notify makes enqueues and Retry notify the workers that set Listen. Only
-	// PostgreSQL has it. There the commits of transactions that notify wait for each other, so set
-	// it only if a worker listens. Setting Listen sets Notify too.
+	// Notify makes the transaction of each enqueue and of Retry notify the workers that
+	// set Listen, when it commits. Only PostgreSQL has it. There the commits of
+	// transactions that notify wait for each other, so set it only if a worker listens.
+	// Setting Listen sets Notify too.
+	//
+	// Without it a process notifies after an enqueue outside a transaction of yours, after
+	// Retry, and when you call [Queue.Wake]: by a statement of its own, for which no call
+	// waits, once in 10 milliseconds at most. Defaults to false.
 	Notify bool
 
 	// TransactionPooling says that the connections lead to a pooler of PostgreSQL that

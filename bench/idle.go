@@ -28,7 +28,7 @@ func idle(ctx context.Context, c *config, db database, s subject) (values, error
 		}
 	}
 	window := 10 * c.while
-	before, err := count(c.while + 12*time.Second) // the worker has started, and the server has counted that
+	before, err := count(c.silence) // the worker has started, and the server has counted that
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}

@@ -35,6 +35,7 @@ type config struct {
 	while    time.Duration // length of measures that have no number of tasks
 	storm    time.Duration // length of the measure deadlocks
 	soak     time.Duration // length of a soak, which is run instead of measures
+	silence  time.Duration // before what is measured of an idle worker
 	patience time.Duration // timeout of one run
 	json     string
 	doc      string
@@ -81,6 +82,7 @@ func parse() *config {
 	flag.DurationVar(&c.while, "while", 3*time.Second, "length of one run of measures that have no number of tasks")
 	flag.DurationVar(&c.storm, "storm", 2*time.Minute, "length of the measure deadlocks")
 	flag.DurationVar(&c.soak, "soak", 0, "instead of measures, run falldue for so long at 1,000 tasks a second, a twentieth of which fail, and sample sizes and waits each minute")
+	flag.DurationVar(&c.silence, "silence", 15*time.Second, "how long a worker has been idle in the measures first_task_ms and idle_statements_per_minute")
 	flag.DurationVar(&c.patience, "patience", 2*time.Minute, "timeout of one run")
 	flag.StringVar(&c.json, "json", "", "file to write the results to, as JSON")
 	flag.StringVar(&c.doc, "doc", "", "document to write the results into, such as ../docs/benchmarks.md")

@@ -92,6 +92,10 @@ var measures = []measure{
 		name: "pickup_p50_ms", unit: "ms", settings: settings{notify: true}, run: pickup(false),
 		about: "the median time from the commit of a task in another process to the start of its handler in an idle worker (falldue: with Config.Listen; falldue-default probes); pickup_p99_ms is the 99th percentile",
 	},
+	{
+		name: "first_task_ms", unit: "ms", single: true, settings: settings{notify: true}, run: firstTask,
+		about: "the same median for tasks that come after a silence (--silence, 15 s by default) each; first_task_ms_max is the longest of these times",
+	},
 	{name: "pickup_local_p50_ms", unit: "ms", run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
 	{
 		name: "steady_p50_ms", unit: "ms", single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: steady("steady", false),

@@ -54,21 +54,51 @@ func measureWaits(ctx context.Context, c *config, insert func(context.Context) e
 	end := time.Now().Add(4 * c.while)
 	for i := 0; i < warmUp+20 || time.Now().Before(end); i++ {
 		time.Sleep(5*time.Millisecond + rand.N(50*time.Millisecond+2*last))
-		if err := insert(ctx); err != nil {
+		wait, err := c.awaitTask(ctx, insert, started)
+		if err != nil {
 			return nil, err
 		}
-		committed := time.Now()
-		select {
-		case at := <-started:
-			last = max(0, at.Sub(committed)) // a handler may start before the commit has returned
-			if i >= warmUp {
-				list = append(list, last)
-			}
-		case <-time.After(c.patience):
-			return nil, fmt.Errorf("no handler started within %v", c.patience)
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if last = wait; i >= warmUp {
+			list = append(list, wait)
 		}
 	}
 	return list, nil
+}
+
+// firstTask measures the time from the commit of a task to the start of its handler, each
+// after a silence.
+func firstTask(ctx context.Context, c *config, _ database, s subject) (values, error) {
+	const tasks = 5
+	started := make(chan time.Time, 1)
+	stop, err := s.work(ctx, func() error { started <- time.Now(); return nil })
+	if err != nil {
+		return nil, err
+	}
+	var waits []time.Duration
+	for range tasks {
+		time.Sleep(c.silence + rand.N(time.Second)) // at any phase of the poll interval
+		wait, err := c.awaitTask(ctx, s.insertOne, started)
+		if err != nil {
+			return nil, errors.Join(err, stop())
+		}
+		waits = append(waits, wait)
+	}
+	slices.Sort(waits)
+	return values{"": waits[tasks/2].Seconds() * 1000, "first_task_ms_max": waits[tasks-1].Seconds() * 1000}, stop()
+}
+
+// awaitTask stores a task, and returns how long after that its handler started.
+func (c *config) awaitTask(ctx context.Context, insert func(context.Context) error, started <-chan time.Time) (time.Duration, error) {
+	if err := insert(ctx); err != nil {
+		return 0, err
+	}
+	committed := time.Now()
+	select {
+	case at := <-started:
+		return max(0, at.Sub(committed)), nil // a handler may start before the commit has returned
+	case <-time.After(c.patience):
+		return 0, fmt.Errorf("no handler started within %v", c.patience)
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 }

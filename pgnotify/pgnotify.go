@@ -5,12 +5,13 @@
 //
 //	q, err := falldue.New(db, falldue.Config{Listen: pgnotify.DSN(dsn)})
 //
-// A process that enqueues tasks must notify:
+// A process that enqueues tasks notifies by itself. Tasks that it enqueues in a
+// transaction of its caller need a call of [falldue.Queue.Wake] after the commit, or
 //
 //	q, err := falldue.New(db, falldue.Config{Notify: true})
 //
-// A worker that listens still polls, and so finds tasks of processes that do not
-// notify within Config.PollInterval.
+// A worker that listens still polls, and so finds tasks that nobody notifies it of
+// within Config.PollInterval.
 //
 // The queue's own connections may lead to a pooler in transaction mode. The listening
 // one may not, and needs a DSN of the server itself:

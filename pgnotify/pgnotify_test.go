@@ -21,8 +21,15 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestCommitWakesWorker checks that a worker that polls once an hour runs a task
-// when the transaction of another process commits, and not before.
+// when the transaction of another process commits, and not before, or when that process
+// then calls Wake.
 func TestCommitWakesWorker(t *testing.T) {
+	for _, notify := range []bool{true, false} {
+		t.Run(fmt.Sprint("Notify=", notify), func(t *testing.T) { commitWakesWorker(t, notify) })
+	}
+}
+
+func commitWakesWorker(t *testing.T, notify bool) {
 	dsn := testdb.DSN(t, testdb.Postgres)
 	for _, driver := range testdb.Drivers(testdb.Postgres) {
 		db, err := sqlx.Open(driver, dsn)
@@ -49,7 +56,7 @@ func TestCommitWakesWorker(t *testing.T) {
 		go func() { done <- worker.Run(ctx) }()
 		<-listening
 
-		other, err := falldue.New(db, falldue.Config{Notify: true})
+		other, err := falldue.New(db, falldue.Config{Notify: notify})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,6 +72,9 @@ func TestCommitWakesWorker(t *testing.T) {
 		}
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
+		}
+		if !notify {
+			other.Wake()
 		}
 		for range 2 {
 			if got := receive(t, ran); got != 2 {
