@@ -13,6 +13,8 @@ type listener struct {
 	channel string
 	wake    func(notice string)
 	events  events
+
+	active atomic.Bool // it listens
 }
 
 // listenFailureEvery is how often a failure to listen is reported while it lasts.
@@ -29,8 +31,10 @@ func (l *listener) work(ctx context.Context) {
 			if failing.Swap(false) {
 				l.events.listens()
 			}
+			l.active.Store(true)
 			l.wake(notice)
 		})
+		l.active.Store(false)
 		if ctx.Err() != nil {
 			return
 		}

@@ -92,6 +92,12 @@ func (p *poller) claimedAt() time.Time {
 	return time.Unix(0, p.lastClaim.Load())
 }
 
+// waits reports whether the poller has room for tasks and knows of none that is due.
+func (p *poller) waits() bool {
+	first, ok := p.lanes.next()
+	return (!ok || first.After(time.Now())) && p.room() > 0
+}
+
 // sweepNow makes the poller look for tasks that it does not know of: at once, or
 // soon if it has just done so.
 func (p *poller) sweepNow() {

@@ -12,12 +12,15 @@ import (
 // prober is the role that finds the tasks of other processes soon after their commit, by
 // their ids, which ascend. It probes often while such tasks come, and seldom when none
 // have come for long. What it misses, because a task was committed after one with a
-// greater id, a sweep finds. A worker that listens has no prober.
+// greater id, a sweep finds. It leaves out probes while the worker has enough to do, while
+// all connections of the pool are in use, and while the worker listens.
 type prober struct {
 	pollInterval time.Duration
 	newestID     func(context.Context) (int64, error)
 	newTasks     func(ctx context.Context, after int64, limit int) ([]store.NewTask, error)
 	pollers      signals
+	wanted       func() bool // reports whether the worker waits for tasks and a connection is free
+	listens      func() bool // reports whether the worker is notified of tasks
 
 	marks   []mark         // the greatest ids of late, the oldest first; none before the first probe
 	seen    map[int64]bool // tasks with greater ids than the first mark
@@ -43,6 +46,11 @@ const (
 	// asleepAfter is how long after the last task, of whatever process, a worker leaves
 	// the search to the sweeps.
 	asleepAfter = 10 * time.Minute
+	// maxBusy is how long probes may be left out until a sweep finds the tasks that came
+	// meanwhile.
+	maxBusy = time.Second
+	// probeTimeLimit is the longest time for a probe.
+	probeTimeLimit = 5 * time.Second
 	// lookBack is how much later than a task with a greater id a task may be committed
 	// and be found nevertheless.
 	lookBack = 100 * time.Millisecond
@@ -56,8 +64,14 @@ func (p *prober) work(ctx context.Context) {
 	p.arrival = time.Now()
 	var cost time.Duration
 	for failures := 0; p.wait(ctx, probeShare*cost) == nil; {
-		if time.Since(p.lastTask()) > asleepAfter {
+		if p.listens() || time.Since(p.lastTask()) > asleepAfter {
 			p.marks = nil
+			continue
+		}
+		if !p.wanted() {
+			if n := len(p.marks); n > 0 && time.Since(p.marks[n-1].at) > maxBusy {
+				p.marks = nil
+			}
 			continue
 		}
 		start := time.Now()
@@ -96,7 +110,7 @@ func (p *prober) lastTask() time.Time {
 
 // probe notifies the pollers of the tasks that have come since the last probe.
 func (p *prober) probe(ctx context.Context) error {
-	ctx, cancel := statementContext(ctx, statementTimeout)
+	ctx, cancel := statementContext(ctx, probeTimeLimit)
 	defer cancel()
 	if p.marks == nil {
 		return p.begin(ctx)

@@ -73,7 +73,7 @@ func proberOf(s *storedTasks) (*prober, *poller) {
 		queue: "default", budget: newBudget(1, 0), events: events{slog.New(slog.DiscardHandler)}, handlers: map[string]*handler{"k": {}},
 		gates: gates{handledKinds{"k": {rule: newRule(backoff.Zizq())}}}, classify: func(error) dialect.Class { return dialect.Other },
 	}, &sweeper{every: time.Second})
-	return &prober{pollInterval: time.Second, newestID: s.newest, newTasks: s.after, pollers: signals{"default": p}}, p
+	return &prober{pollInterval: time.Second, newestID: s.newest, newTasks: s.after, pollers: signals{"default": p}, wanted: func() bool { return true }, listens: func() bool { return false }}, p
 }
 
 // TestProbesFollowActivity: a prober probes every 12 milliseconds while tasks come, four
@@ -150,6 +150,40 @@ func TestProberFindsLateCommits(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestProberRests while the worker has enough to do, and while it listens. It finds the
+// tasks that came meanwhile, or asks for a sweep that does.
+func TestProberRests(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		busy, listens bool
+		rest          time.Duration
+		sweep         bool
+	}{
+		{busy: true, rest: time.Second / 2}, {busy: true, rest: time.Minute, sweep: true}, {listens: true, rest: time.Second, sweep: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var s storedTasks
+			p, poller := proberOf(&s)
+			rests := func() bool { return time.Since(p.arrival) < c.rest }
+			p.arrival = time.Now()
+			p.wanted = func() bool { return !c.busy || !rests() || p.marks == nil && !c.sweep }
+			p.listens = func() bool { return c.listens && rests() }
+			go p.work(t.Context())
+			time.Sleep(c.rest - time.Second/10)
+			if n, _ := s.count(); n > 1 {
+				t.Errorf("%+v: %d probes", c, n)
+			}
+			s.add(7)
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			found := slices.ContainsFunc(poller.lanes.due(time.Now(), 10), func(at store.Lane) bool { return at.Priority == 7 })
+			if n, _ := s.count(); found == c.sweep || !poller.sweepRequested.Load() || n < 10 {
+				t.Errorf("%+v: after the rest the task is found: %v; there were %d probes", c, found, n)
+			}
+		})
+	}
 }
 
 // TestProberLeavesManyTasksToSweeps, and goes on after them and after errors.

@@ -28,6 +28,16 @@ func (s signals) sweptAt() (last time.Time) {
 	return last
 }
 
+// wait reports whether a poller waits for tasks.
+func (s signals) wait() bool {
+	for _, p := range s {
+		if p.waits() {
+			return true
+		}
+	}
+	return false
+}
+
 // noticed makes the pollers of the queues that a notice names sweep, or all pollers
 // if it names none.
 func (s signals) noticed(notice string) {

@@ -74,11 +74,15 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 			break
 		}
 	}
-	switch {
-	case cfg.Listen != nil:
-		w.roles = append(w.roles, &listener{listen: cfg.Listen, channel: s.Channel(), wake: w.pollers.noticed, events: events})
-	case caps.AscendingIDs:
-		w.roles = append(w.roles, &prober{pollInterval: cfg.PollInterval, newestID: s.NewestID, newTasks: s.NewTasks, pollers: w.pollers})
+	listener := &listener{listen: cfg.Listen, channel: s.Channel(), wake: w.pollers.noticed, events: events}
+	if cfg.Listen != nil {
+		w.roles = append(w.roles, listener)
+	}
+	if caps.AscendingIDs {
+		w.roles = append(w.roles, &prober{
+			pollInterval: cfg.PollInterval, newestID: s.NewestID, newTasks: s.NewTasks, pollers: w.pollers,
+			wanted: func() bool { return w.pollers.wait() && !s.Busy() }, listens: listener.active.Load,
+		})
 	}
 	return w
 }

@@ -29,7 +29,7 @@ func (s *Store) PutPolicies(ctx context.Context, tx Tx, texts map[string]string)
 		err := s.putAlone(ctx, texts)
 		return err == nil, err
 	}
-	if s.busy() {
+	if s.Busy() {
 		if texts, err = s.missing(ctx, unprepared{tx}, texts); err != nil || len(texts) == 0 {
 			return false, s.explain(err) // tx itself may have stored them
 		}

@@ -109,7 +109,7 @@ func (s *Store) keep(r *reserve, taken func()) {
 			case <-r.missed:
 				waiting = false
 			case <-tick.C:
-				waiting = s.busy() // or somebody else would get the place in the pool
+				waiting = s.Busy() // or somebody else would get the place in the pool
 			}
 		}
 	}
@@ -195,8 +195,8 @@ func (s *Store) pool() sql.DBStats {
 	return stats
 }
 
-// busy reports whether all connections that the pool may open are in use.
-func (s *Store) busy() bool {
+// Busy reports whether all connections that the pool may open are in use.
+func (s *Store) Busy() bool {
 	pool := s.pool()
 	return pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections
 }
@@ -221,7 +221,7 @@ func (s *Store) urgent(ctx context.Context) context.Context {
 // ctx allows. So takeConn first waits no longer than an alive connection needs.
 func (s *Store) takeConn(ctx context.Context) (_ *sql.Conn, from *reserve, err error) {
 	r := s.reserve.Load()
-	if r != nil && ctx.Value(urgentKey{}) != nil && s.busy() {
+	if r != nil && ctx.Value(urgentKey{}) != nil && s.Busy() {
 		if c := r.take(ctx, answerTimeout(ctx)); c != nil {
 			return c, r, nil
 		}
@@ -235,7 +235,7 @@ func (s *Store) takeConn(ctx context.Context) (_ *sql.Conn, from *reserve, err e
 			return held, nil, err
 		}
 		s.discardIdle()
-		if r != nil && s.busy() {
+		if r != nil && s.Busy() {
 			if c := r.take(ctx, 0); c != nil {
 				return c, r, nil
 			}

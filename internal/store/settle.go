@@ -35,7 +35,7 @@ var errMismatch = errors.New("some claims are no longer owned")
 // [Store.SettleUnlocked] does not if the engine can skip them. While the connections of
 // the pool are all in use, Settle does not wait either, since leases need the reserve.
 func (s *Store) Settle(ctx context.Context, worker string, batch []*Settlement) (Unsettled, error) {
-	if s.reserve.Load() != nil && s.busy() {
+	if s.reserve.Load() != nil && s.Busy() {
 		return s.SettleUnlocked(ctx, worker, batch)
 	}
 	if s.server.Caps.UpdateReturning {
