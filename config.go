@@ -55,9 +55,9 @@ type Config struct {
 	// does not know of: 1 millisecond to 1 hour. Up to a tenth is added at random. A
 	// search is one statement for each queue, or a few on MySQL and MariaDB. A task
 	// that the worker already knows of starts when it falls due, not at the next poll.
-	// Defaults to 1 second, with Listen too: somebody may forget to set Notify.
+	// Defaults to 1 second, with Listen too: not every task comes with a notice.
 	//
-	// A worker without Listen also looks for tasks of other processes by their ids,
+	// A worker that does not listen also looks for tasks of other processes by their ids,
 	// except on TiDB: every 12 milliseconds while such tasks come, later three times
 	// in this interval, and not at all after ten minutes without a task.
 	PollInterval time.Duration

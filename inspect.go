@@ -187,7 +187,7 @@ func (q *Queue) Overdue(ctx context.Context) ([]Overdue, error) {
 
 // Retry makes a dead or cancelled task due at once, with all its attempts left.
 // The recorded attempts stay. The worker of this process looks for the task at
-// once, and so do workers that are notified ([Config].Notify), others at their next
+// once, and so do workers that listen ([Config].Listen), others at their next
 // poll. The error wraps [ErrNotFound] if the
 // task does not exist or is in another state.
 func (q *Queue) Retry(ctx context.Context, id int64) error {
