@@ -29,6 +29,8 @@ type cleaner struct {
 	clean      func(context.Context, store.CleanParams) (n int, last int64, err error)
 	// dropOrphans drops the progress of tasks that have gone.
 	dropOrphans func(context.Context) error
+	// dropCancels drops old cancels from the table of changes.
+	dropCancels func(context.Context, time.Duration) error
 	classify    func(error) dialect.Class
 	events      events
 }
@@ -49,8 +51,11 @@ func (c *cleaner) work(ctx context.Context) {
 	for {
 		if time.Since(dropped) >= cleanEvery {
 			dropped = time.Now()
-			if err := c.drop(ctx); err != nil && ctx.Err() == nil {
+			if err := c.drop(ctx, c.dropOrphans); err != nil && ctx.Err() == nil {
 				c.events.progressFailed(err)
+			}
+			if err := c.drop(ctx, func(ctx context.Context) error { return c.dropCancels(ctx, keepCancels) }); err != nil && ctx.Err() == nil {
+				c.events.changesFailed(err)
 			}
 		}
 		var finding time.Duration
@@ -87,11 +92,11 @@ func (c *cleaner) cleanState(ctx context.Context, queue, state string) (finding 
 	return finding
 }
 
-// drop drops the progress of tasks that have gone.
-func (c *cleaner) drop(ctx context.Context) error {
+// drop drops rows of a table beside the one of tasks.
+func (c *cleaner) drop(ctx context.Context, rows func(context.Context) error) error {
 	ctx, cancel := statementContext(ctx, statementTimeout)
 	defer cancel()
-	return c.dropOrphans(ctx)
+	return rows(ctx)
 }
 
 // find finds the lanes of finished tasks.

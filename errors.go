@@ -14,6 +14,9 @@ var (
 	// ended and another worker may run it, or the task was cancelled. Task.DoneTx
 	// returns it, and it is the cause of the end of the handler's context.
 	ErrLeaseLost = errors.New("falldue: lease lost")
+	// ErrCancelled is the cause of the end of a handler's context when the task was
+	// cancelled while it ran ([Queue.Cancel]). It wraps ErrLeaseLost.
+	ErrCancelled = fmt.Errorf("falldue: task was cancelled: %w", ErrLeaseLost)
 	// ErrTimeout is the cause of the end of a handler's context when the handler
 	// ran for longer than KindConfig.Timeout.
 	ErrTimeout = errors.New("falldue: handler timed out")

@@ -144,6 +144,10 @@ func (e events) progressFailed(err error) {
 	e.log.Warn("falldue: cannot write the progress of tasks", "error", err)
 }
 
+func (e events) changesFailed(err error) {
+	e.log.Warn("falldue: cannot read pauses and cancels", "error", err)
+}
+
 func (e events) listenFailed(err error) {
 	e.log.Warn("falldue: cannot listen; the worker polls for tasks of other processes", "error", err)
 }

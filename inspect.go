@@ -167,7 +167,7 @@ func (q *Queue) Counts(ctx context.Context) ([]Count, error) {
 
 // Overdue lists, by queue and kind, the tasks that have been due for more than a
 // minute: no worker handles their kind in their queue, or the workers that do are too
-// busy. Running tasks are not overdue. A task that failed before counts as due a day
+// busy. Running tasks are not overdue, nor are paused ones ([Queue.Pause]). A task that failed before counts as due a day
 // after its failure if this process does not know its policy, which it knows for kinds
 // that it handles and for tasks without a policy of their own.
 //
@@ -176,8 +176,13 @@ func (q *Queue) Counts(ctx context.Context) ([]Count, error) {
 // the first of them has not been taken since.
 func (q *Queue) Overdue(ctx context.Context) ([]Overdue, error) {
 	q.mu.Lock()
-	f := newOverdueFinder(q.store, maps.Clone(q.handlers))
+	handlers := maps.Clone(q.handlers)
 	q.mu.Unlock()
+	reader := newChangeReader(q.store, events{q.cfg.Logger})
+	if err := reader.read(ctx); err != nil {
+		return nil, err
+	}
+	f := newOverdueFinder(q.store, handlers, reader.paused)
 	lanes, err := f.find(ctx, func(string, string) bool { return false })
 	if err != nil {
 		return nil, err
@@ -198,10 +203,14 @@ func (q *Queue) Retry(ctx context.Context, id int64) error {
 	return err
 }
 
-// Cancel cancels a task that is not finished. If its handler is running, the
-// handler's context ends with the cause [ErrLeaseLost] when the worker next
-// extends the lease, which is within a third of Config.Lease. The error wraps
-// [ErrNotFound] if the task does not exist or is finished.
+// Cancel cancels a task that is not finished. If its handler is running, on any worker, the
+// handler's context ends with the cause [ErrCancelled] within two seconds. What the
+// handler returns does not count then. If it settles the task at the same moment, one
+// of them wins. The error wraps [ErrNotFound] if the task does not exist or is finished.
 func (q *Queue) Cancel(ctx context.Context, id int64) error {
-	return q.store.Cancel(ctx, id)
+	err := q.store.Cancel(ctx, id)
+	if err == nil {
+		q.readChanges()
+	}
+	return err
 }

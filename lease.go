@@ -84,7 +84,10 @@ func (l *lease) begin(cancel context.CancelCauseFunc) bool {
 
 // lose marks the lease lost and cancels the handler's context. It does nothing if
 // DoneTx has settled the task, or its transaction goes on.
-func (l *lease) lose() {
+func (l *lease) lose() { l.loseBy(ErrLeaseLost) }
+
+// loseBy is lose with the cause of the end of the handler's context.
+func (l *lease) loseBy(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost || l.settled || l.maybeSettled && time.Now().Before(l.lockedUntil) {
@@ -92,7 +95,7 @@ func (l *lease) lose() {
 	}
 	l.lost = true
 	if l.cancel != nil {
-		l.cancel(ErrLeaseLost)
+		l.cancel(cause)
 	}
 }
 

@@ -25,6 +25,8 @@ type leases struct {
 	extendRows extendFunc
 	// extendLive does the same for claims under limits, but a lease that is over stays over.
 	extendLive extendFunc
+	// readChanges finds out which tasks are cancelled, and ends their runs. It may be nil.
+	readChanges func(context.Context) error
 
 	mu   sync.Mutex
 	held map[*taskRun]struct{}
@@ -189,6 +191,9 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun) (late bool, err e
 	if err != nil {
 		return ctx.Err() != nil, err
 	}
+	if len(left.Lost) > 0 && l.readChanges != nil {
+		_ = l.readChanges(ctx) // or the cause is ErrLeaseLost
+	}
 	lost, locked := store.SetOf(left.Lost), store.SetOf(left.Locked)
 	for _, r := range live {
 		switch {
@@ -210,6 +215,16 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun) (late bool, err e
 func (l *leases) lose(r *taskRun) {
 	if l.holds(r) {
 		r.lease.lose()
+	}
+}
+
+// cancelled ends the runs of tasks that are cancelled. fences has, by the ids of the
+// tasks, the fences up to which runs are: a task may have been retried since.
+func (l *leases) cancelled(fences map[int64]int64) {
+	for _, r := range l.list() {
+		if fence, ok := fences[r.claim.ID]; ok && r.claim.Fence <= fence {
+			r.lease.loseBy(ErrCancelled)
+		}
 	}
 }
 

@@ -28,15 +28,16 @@ const (
 // overdueFinder finds overdue tasks of all queues, by the lanes in which they are.
 type overdueFinder struct {
 	handlers map[string]*handler // by kind
+	paused   func(queue string, at store.Lane) bool
 	queues   func(context.Context) ([]string, error)
 	heads    func(ctx context.Context, queue string) ([]store.Head, error)
 	count    func(ctx context.Context, queue string, at store.Lane, wait time.Duration, most int) (int, error)
 }
 
-func newOverdueFinder(s *store.Store, handlers map[string]*handler) overdueFinder {
+func newOverdueFinder(s *store.Store, handlers map[string]*handler, paused func(string, store.Lane) bool) overdueFinder {
 	finders := map[string]*store.LaneFinder{} // they remember how to sweep fast
 	return overdueFinder{
-		handlers: handlers,
+		handlers: handlers, paused: paused,
 		queues: func(ctx context.Context) ([]string, error) {
 			ctx, cancel := statementContext(ctx, sweepTimeout)
 			defer cancel()
@@ -78,7 +79,7 @@ func (f *overdueFinder) find(ctx context.Context, skip func(queue, kind string) 
 		err = errors.Join(err, failed)
 		for _, h := range heads {
 			delay := f.delay(h.Lane)
-			if h.Corrupt == nil && !skip(queue, h.Kind) && store.Duration(h.Now-max(h.Anchor, 0))-delay >= overdueAfter {
+			if h.Corrupt == nil && !skip(queue, h.Kind) && !f.paused(queue, h.Lane) && store.Duration(h.Now-max(h.Anchor, 0))-delay >= overdueAfter {
 				list = append(list, overdueLane{queue, h.Lane, delay, h.Anchor})
 			}
 		}

@@ -25,6 +25,7 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 		handlers := map[string]*handler{"mine": {rule: newRule(backoff.Constant(time.Hour))}}
 		l := &lookout{
 			overdueFinder: overdueFinder{
+				paused:   func(string, store.Lane) bool { return false },
 				handlers: handlers,
 				queues: func(context.Context) ([]string, error) {
 					if away.Load() {

@@ -160,6 +160,12 @@ func (q *Queue) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	if err := w.changes.read(ctx); err != nil { // before the first claim
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // stopped before it began
+		}
+		return fmt.Errorf("falldue: read what is paused: %w", err)
+	}
 	for _, name := range slices.Sorted(maps.Keys(handlers)) {
 		if queue := handlers[name].kind.Queue; w.pollers[queue] == nil {
 			events{q.cfg.Logger}.kindWithoutQueue(name, queue)

@@ -129,6 +129,22 @@ func (r *runners) drain() []*taskRun {
 	return waiting
 }
 
+// remove removes and returns the tasks that wait and for which match is true.
+func (r *runners) remove(match func(*taskRun) bool) (list []*taskRun) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rest := []*taskRun(nil)
+	for _, one := range r.waiting {
+		if match(one) {
+			list = append(list, one)
+		} else {
+			rest = append(rest, one)
+		}
+	}
+	r.waiting = rest
+	return list
+}
+
 // overdue removes and returns the tasks that have waited for maxWait. If others wait, it
 // returns in how long the first of them will have.
 func (r *runners) overdue() (list []*taskRun, next time.Duration) {
@@ -161,6 +177,7 @@ type dispatcher struct {
 	length   time.Duration // of a lease
 	budget   *budget
 	settle   chan<- *taskRun
+	changes  *changeReader
 	events   events
 }
 
@@ -177,6 +194,14 @@ func (d *dispatcher) take(claims []*store.Claim, rules []*rule, start time.Time)
 		r.handler.pace.pause()
 	}
 	d.giveBack(refused)
+	d.givePausedBack() // a claim may have been under way when the pause began
+}
+
+// givePausedBack gives back the tasks that wait for a handler and are paused.
+func (d *dispatcher) givePausedBack() {
+	if d.changes.pauses.Load() != nil {
+		d.giveBack(d.runners.remove(func(r *taskRun) bool { return d.changes.paused(d.env.queue, r.claim.From) }))
+	}
 }
 
 // start makes take run handlers, whose context is work. Once stop has ended, tasks are

@@ -22,6 +22,7 @@ type worker struct {
 	settler         *settler
 	leases          *leases
 	progress        *progressWriter
+	changes         *changeReader
 	roles           []role
 }
 
@@ -43,17 +44,25 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		leases: w.leases, signals: w.pollers, events: events,
 	})
 	w.progress = newProgressWriter(w.id, s.WriteProgress, events)
+	w.changes = newChangeReader(s, events)
+	w.changes.cancel, w.changes.resumed = w.leases.cancelled, w.pollers.sweepNow
+	w.changes.pausedNow = func() {
+		for _, d := range w.dispatchers {
+			d.givePausedBack()
+		}
+	}
+	w.leases.readChanges = w.changes.read
 	rules := newOwnRules(s.Policies, s.CheckDelays, keeper.stored, events)
 	for name, queue := range cfg.Queues {
 		budget := newBudget(queue.Concurrency, queue.MaxPrefetch)
 		d := &dispatcher{
 			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, reported: w.progress.reported, settleTx: s.SettleTx},
-			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: budget, settle: w.settler.in, events: events,
+			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: budget, settle: w.settler.in, changes: w.changes, events: events,
 		}
 		finder := s.NewLaneFinder(name)
 		p := newPoller(pollerConfig{
 			queue: name, workerID: w.id, leaseLength: cfg.Lease, handlers: handlers,
-			gates:  gates{handledKinds(handlers), readablePolicies{rules, name}},
+			gates:  gates{unpaused{w.changes, name}, handledKinds(handlers), readablePolicies{rules, name}},
 			budget: budget, limiter: newLimiter(name, queue.Limits, handlers), slot: s.SlotName(name, kindsOf(handlers, name)),
 
 			claimRows: s.Claim, claimUnderLimits: s.ClaimLimited, candidates: s.Candidates, claimKeys: s.ClaimKeys, classify: s.Server().Classify, dispatch: d.take, behind: w.settler.behind,
@@ -61,11 +70,11 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		}, &sweeper{every: cfg.PollInterval, heads: finder.Find, look: finder.Look})
 		w.pollers[name], w.dispatchers[name] = p, d
 	}
-	w.roles = append(w.roles, rules, keeper, &cleaner{
+	w.roles = append(w.roles, rules, keeper, w.changes, &cleaner{
 		queues: slices.Collect(maps.Keys(cfg.Queues)), retentions: retentions{cfg, handlers},
-		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, classify: s.Server().Classify, events: events,
+		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, dropCancels: s.DropCancels, classify: s.Server().Classify, events: events,
 	}, &lookout{
-		overdueFinder: newOverdueFinder(s, handlers), events: events,
+		overdueFinder: newOverdueFinder(s, handlers, w.changes.paused), events: events,
 		handled: func(queue, kind string) bool { return w.pollers[queue] != nil && handlers[kind] != nil },
 	})
 	for _, p := range w.pollers {

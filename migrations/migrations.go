@@ -42,6 +42,8 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 		"{policies}", tables.Name(d, "policies"),
 		"{progress}", tables.Name(d, "progress"),
 		"{permits}", tables.Name(d, "permits"),
+		"{changes}", tables.Name(d, "changes"),
+		"{recent}", d.Quote(tables.Prefix+"recent"),
 		"{lane}", d.Quote(tables.Prefix+"lane"),
 	)
 	filled := textFS{}

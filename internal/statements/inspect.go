@@ -68,12 +68,12 @@ set state = 'open', attempts = 0, updated_at = {now}
 where id = :id and state in ('dead', 'cancelled'){notify}`)
 }
 
-// Cancel cancels a task that is not finished. A worker that runs it learns of
-// that at its next heartbeat. Parameters: id.
+// Cancel cancels a task that is not finished. It leaves the claim to [NoteCancel] and
+// [EndClaim]. Parameters: id.
 func Cancel(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {tasks}
-set state = 'cancelled', claimed_by = '', updated_at = {now}
+set state = 'cancelled', updated_at = {now}
 where id = :id and state in ('open', 'snoozed')`)
 }
 

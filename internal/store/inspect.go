@@ -95,22 +95,19 @@ func (s *Store) RetryTask(ctx context.Context, id int64) error {
 	}, id)
 }
 
-// Cancel cancels a task that is not finished. Its error wraps [ErrNotFound] if there
-// is no such task.
-func (s *Store) Cancel(ctx context.Context, id int64) error {
-	return s.changeState(ctx, "cancel", statements.Cancel, id)
-}
-
 // changeState runs a statement that changes the state of one task. Its error wraps
 // [ErrNotFound] if the statement matches no row.
 func (s *Store) changeState(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, id int64) error {
-	n, err := once(ctx, s, func(x runner) (int64, error) {
-		result, err := x.exec(ctx, s.fixed(name, make), statements.Values{"id": id, "channel": s.Channel()}, nil)
-		if err != nil {
-			return 0, err
-		}
-		return result.RowsAffected()
-	})
+	_, err := once(ctx, s, func(x runner) (struct{}, error) { return struct{}{}, s.changeStateIn(ctx, x, name, make, id) })
+	return err
+}
+
+func (s *Store) changeStateIn(ctx context.Context, x runner, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, id int64) error {
+	result, err := x.exec(ctx, s.fixed(name, make), statements.Values{"id": id, "channel": s.Channel()}, nil)
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
 	if err == nil && n == 0 {
 		err = fmt.Errorf("%w in a state that allows %s: %d", ErrNotFound, name, id)
 	}

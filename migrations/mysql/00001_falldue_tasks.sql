@@ -78,8 +78,22 @@ create table if not exists {permits} (
     unique (name, n)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
+-- What people have asked of all workers, as a history. Workers read what is new every second.
+create table if not exists {changes} (
+    id         bigint       not null auto_increment primary key,
+    created_at datetime(6)  not null,
+    subject    varchar(255) character set ascii collate ascii_bin not null, -- such as queue:default
+    what       varchar(16)  character set ascii collate ascii_bin not null, -- pause, resume, cancel
+    value      text         not null,                      -- of a cancel: the fence of the claim
+    ends_at    datetime(6)  not null default '1970-01-01', -- of a pause; 1970 is never
+    who        varchar(255) not null,
+    why        text         not null,
+    index {recent} (created_at)
+) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
+
 -- +goose Down
 -- +goose NO TRANSACTION
+drop table if exists {changes};
 drop table if exists {permits};
 drop table if exists {progress};
 drop table if exists {policies};

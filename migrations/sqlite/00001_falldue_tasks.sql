@@ -73,7 +73,22 @@ create table if not exists {permits} (
     unique (name, n)
 );
 
+-- What people have asked of all workers, as a history. Workers read what is new every second.
+create table if not exists {changes} (
+    id         integer primary key,
+    created_at integer not null,
+    subject    text    not null,            -- such as queue:default
+    what       text    not null,            -- pause, resume, cancel
+    value      text    not null default '', -- of a cancel: the fence of the claim
+    ends_at    integer not null default 0,  -- of a pause; 1970 is never
+    who        text    not null default '',
+    why        text    not null default ''
+);
+
+create index if not exists {recent} on {changes} (created_at);
+
 -- +goose Down
+drop table if exists {changes};
 drop table if exists {permits};
 drop table if exists {progress};
 drop table if exists {policies};

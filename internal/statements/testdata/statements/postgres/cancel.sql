@@ -1,4 +1,4 @@
 update "falldue_tasks"
-set state = 'cancelled', claimed_by = '', updated_at = statement_timestamp()
+set state = 'cancelled', updated_at = statement_timestamp()
 where id = $1 and state in ('open', 'snoozed')
 -- binds: id

@@ -1,0 +1,200 @@
+package falldue
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+const (
+	// changesEvery is the time between two reads of changes.
+	changesEvery = time.Second
+	// changesMargin is how much later than a change with a later time a change may be
+	// committed and still be read.
+	changesMargin = 30 * time.Second
+	// allChangesEvery is the time between two reads of all changes. They find what was
+	// committed later, and what a failover has lost.
+	allChangesEvery = time.Minute
+	// keepCancels is how long cancels are kept, which workers read within seconds.
+	keepCancels = time.Hour
+)
+
+// changeReader is the role that reads what people have asked of all workers, and obeys.
+// What it reads twice it obeys twice, which changes nothing.
+type changeReader struct {
+	changes func(ctx context.Context, back time.Duration) ([]store.StoredChange, error)
+	// resumed is called when tasks are no longer paused, and pausedNow when others are.
+	resumed, pausedNow func()
+	// cancel ends the contexts of the runs of tasks, by their ids, with fences up to a number.
+	cancel func(fences map[int64]int64)
+	events events
+	hurry  chan struct{} // signalled when there is something to read
+
+	pauses atomic.Pointer[[]heldBack] // nil if there are none
+
+	mu      sync.Mutex
+	known   map[string]knownChange // pauses and resumptions, the newest of each subject
+	last    time.Time              // when changes were last read
+	lastAll time.Time              // when all were
+}
+
+// newChangeReader returns a role that reads changes and obeys none of them but pauses.
+func newChangeReader(s *store.Store, e events) *changeReader {
+	return &changeReader{
+		changes: s.Changes, resumed: func() {}, pausedNow: func() {}, cancel: func(map[int64]int64) {},
+		events: e, hurry: make(chan struct{}, 1),
+	}
+}
+
+// work reads changes until ctx ends.
+func (r *changeReader) work(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		wait := changesEvery
+		if err := r.read(ctx); err != nil && ctx.Err() == nil {
+			r.events.changesFailed(err)
+			wait = max(wait, errorPause(failures))
+			failures++
+		} else {
+			failures = 0
+		}
+		await(ctx, r.hurry, min(wait, r.nextEnd())+rand.N(wait/20))
+	}
+}
+
+// nextEnd returns in how long the first pause ends by itself.
+func (r *changeReader) nextEnd() time.Duration {
+	next := time.Duration(never)
+	if list := r.pauses.Load(); list != nil {
+		for _, p := range *list {
+			if !p.until.IsZero() {
+				next = min(next, max(time.Until(p.until), time.Millisecond))
+			}
+		}
+	}
+	return next
+}
+
+// read reads the changes since the last read, and obeys them.
+func (r *changeReader) read(ctx context.Context) error {
+	ctx, cancel := statementContext(ctx, statementTimeout)
+	defer cancel()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	start := time.Now()
+	all := start.Sub(r.lastAll) >= allChangesEvery
+	back := store.AllChanges
+	if !all {
+		// The monotonic clock may stand still while the machine sleeps.
+		back = changesMargin + max(start.Sub(r.last), start.Round(0).Sub(r.last.Round(0)))
+	}
+	list, err := r.changes(ctx, back)
+	if err != nil {
+		return err
+	}
+	r.last = start
+	if all {
+		r.lastAll, r.known = start, map[string]knownChange{}
+	}
+	r.obey(list, start)
+	return nil
+}
+
+// obey obeys changes that were read at a time.
+func (r *changeReader) obey(list []store.StoredChange, read time.Time) {
+	fences := map[int64]int64{}
+	for _, c := range list {
+		if id, ok := strings.CutPrefix(c.Subject, store.TaskSubject); ok && c.What == statements.ChangeCancel {
+			if id, err := strconv.ParseInt(id, 10, 64); err == nil {
+				fence, _ := strconv.ParseInt(c.Value, 10, 64)
+				fences[id] = max(fences[id], fence)
+			}
+		}
+	}
+	r.learn(list, read)
+	var before, now []heldBack
+	if p := r.pauses.Load(); p != nil {
+		before = *p
+	}
+	if now = r.heldBack(time.Now()); len(now) == 0 {
+		r.pauses.Store(nil)
+	} else {
+		r.pauses.Store(&now)
+		r.pausedNow()
+	}
+	ended := func(p heldBack) bool {
+		return !slices.ContainsFunc(now, func(o heldBack) bool { return o.Subject == p.Subject })
+	}
+	if slices.ContainsFunc(before, ended) {
+		r.resumed()
+	}
+	if len(fences) > 0 {
+		r.cancel(fences)
+	}
+}
+
+// learn adds pauses and resumptions to those that are known, and keeps the newest of each
+// subject.
+func (r *changeReader) learn(list []store.StoredChange, read time.Time) {
+	for _, c := range list {
+		if c.What != statements.ChangePause && c.What != statements.ChangeResume {
+			continue
+		}
+		if old, ok := r.known[c.Subject]; !ok || byTime(old.StoredChange, c) <= 0 {
+			r.known[c.Subject] = knownChange{c, read}
+		}
+	}
+}
+
+// heldBack returns the pauses that hold at now.
+func (r *changeReader) heldBack(now time.Time) (list []heldBack) {
+	for _, c := range r.known {
+		subject, ok := parseSubject(c.Subject)
+		if !ok || c.What != statements.ChangePause {
+			continue
+		}
+		p := heldBack{Subject: subject}
+		if c.Ends > 0 {
+			p.until = c.read.Add(store.Duration(c.Ends - c.Now))
+		}
+		if p.holds(now) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// knownChange is a change and when it was read.
+type knownChange struct {
+	store.StoredChange
+	read time.Time
+}
+
+// byTime orders changes by the times at which they were made.
+func byTime(a, b store.StoredChange) int {
+	return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.ID, b.ID))
+}
+
+// paused reports whether the tasks of a lane are paused.
+func (r *changeReader) paused(queue string, at store.Lane) bool {
+	list := r.pauses.Load()
+	return list != nil && paused(*list, queue, at, time.Now())
+}
+
+// unpaused admits lanes that no pause names.
+type unpaused struct {
+	changes *changeReader
+	queue   string
+}
+
+func (u unpaused) admit(at store.Lane, _ **rule, _ func()) bool {
+	return !u.changes.paused(u.queue, at)
+}

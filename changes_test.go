@@ -1,0 +1,155 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// changesTable is a table of changes for tests with a clock of their own.
+type changesTable struct {
+	mu    sync.Mutex
+	list  []store.StoredChange
+	reads int
+	err   error
+}
+
+func (c *changesTable) add(subject, what, value string, created, ends time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one := store.StoredChange{ID: int64(len(c.list) + 1), Created: created.UnixMicro()}
+	one.Subject, one.What, one.Value = subject, what, value
+	if !ends.IsZero() {
+		one.Ends = ends.UnixMicro()
+	}
+	c.list = append(c.list, one)
+}
+
+func (c *changesTable) read(_ context.Context, back time.Duration) (list []store.StoredChange, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads++
+	now := time.Now()
+	for _, one := range c.list {
+		if now.Sub(store.Time(one.Created)) < back {
+			one.Now = now.UnixMicro()
+			list = append(list, one)
+		}
+	}
+	return list, c.err
+}
+
+// TestChangesAreReadEverySecond: a worker obeys within two seconds, also what was committed
+// late, runs at most 65 statements a minute for it, and resumes when a pause ends by itself.
+func TestChangesAreReadEverySecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		table, resumed := &changesTable{}, 0
+		var cancelled map[int64]int64
+		r := newChangeReader(nil, events{slog.New(slog.DiscardHandler)})
+		r.changes, r.resumed, r.cancel = table.read, func() { resumed++ }, func(fences map[int64]int64) { cancelled = fences }
+		ctx, cancel := context.WithCancel(t.Context())
+		go r.work(ctx)
+		after := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		at := store.Lane{Kind: "charge", Key: "seven"}
+
+		after(time.Hour)
+		if perMinute := table.reads / 60; perMinute > 65 || perMinute < 50 {
+			t.Errorf("%d reads a minute", perMinute)
+		}
+		begin := time.Now()
+		table.add("queue:default kind:charge", statements.ChangePause, "", begin, time.Time{})
+		after(2 * time.Second)
+		if !r.paused("default", at) || r.paused("other", at) || r.paused("default", store.Lane{Kind: "other"}) {
+			t.Error("the pause holds for other lanes")
+		}
+		// A transaction that took 20 seconds has resumed it, and is committed after the pause.
+		table.add("queue:default kind:charge", statements.ChangeResume, "", begin.Add(time.Microsecond), time.Time{})
+		after(2 * time.Second)
+		if r.paused("default", at) || resumed != 1 {
+			t.Errorf("the pause holds after its end, resumed %d times", resumed)
+		}
+		table.add("key:seven", statements.ChangePause, "", time.Now(), time.Now().Add(90*time.Second))
+		after(80 * time.Second)
+		if !r.paused("any", at) {
+			t.Error("the pause has ended before its time")
+		}
+		after(11 * time.Second)
+		if r.paused("any", at) || resumed != 2 {
+			t.Errorf("the pause holds after its time, resumed %d times", resumed)
+		}
+		table.add("task:12", statements.ChangeCancel, "3", time.Now(), time.Time{})
+		after(2 * time.Second)
+		if !maps.Equal(cancelled, map[int64]int64{12: 3}) {
+			t.Errorf("cancelled are %v", cancelled)
+		}
+		// What the database does not know any more ends, and errors change nothing.
+		table.add("kind:charge", statements.ChangePause, "", time.Now(), time.Time{})
+		after(2 * time.Second)
+		table.mu.Lock()
+		table.err, table.list = errors.New("down"), nil
+		table.mu.Unlock()
+		after(2 * time.Minute)
+		if !r.paused("default", at) {
+			t.Error("a database that does not answer has ended a pause")
+		}
+		table.mu.Lock()
+		table.err = nil
+		table.mu.Unlock()
+		after(2 * time.Minute)
+		if r.paused("default", at) {
+			t.Error("a pause that the database has lost goes on")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestPausedTasksAreGivenBack: tasks that wait for a handler go back when they are paused.
+func TestPausedTasksAreGivenBack(t *testing.T) {
+	t.Parallel()
+	runOf := func(kind string) *taskRun {
+		return &taskRun{execution: execution{claim: &store.Claim{From: store.Lane{Kind: kind}}}, runEnv: &runEnv{queue: "default"}}
+	}
+	settled := make(chan *taskRun, 10)
+	d := &dispatcher{env: &runEnv{queue: "default"}, changes: newChangeReader(nil, events{}), settle: settled, budget: newBudget(1, 10)}
+	d.runners.waiting = []*taskRun{runOf("a"), runOf("b"), runOf("a")}
+	d.givePausedBack()
+	d.changes.pauses.Store(&[]heldBack{{Subject: Subject{Kind: "a"}}})
+	d.givePausedBack()
+	d.runners.all.Wait()
+	if len(settled) != 2 || len(d.runners.waiting) != 1 || d.runners.waiting[0].claim.From.Kind != "b" {
+		t.Errorf("%d tasks are given back, and %d wait", len(settled), len(d.runners.waiting))
+	}
+}
+
+func TestSubjects(t *testing.T) {
+	t.Parallel()
+	for _, s := range []Subject{{Queue: "q"}, {Kind: "k:1"}, {Key: "customer:7"}, {Queue: "q", Kind: "k", Key: "x"}} {
+		if got, ok := parseSubject(s.String()); !ok || got != s {
+			t.Errorf("%+v is read as %+v, %v", s, got, ok)
+		}
+	}
+	long := Subject{Key: "with a space"}
+	if stored, ok := parseSubject(long.String()); !ok || stored.String() != long.String() {
+		t.Errorf("%+v is read as %+v, %v", long, stored, ok)
+	}
+	for _, text := range []string{"", "task:3", "policy:x kind:k"} {
+		if got, ok := parseSubject(text); ok {
+			t.Errorf("%q is read as %+v", text, got)
+		}
+	}
+	for _, s := range []Subject{{}, {Queue: "a b"}, {Kind: "é"}} {
+		if err := s.validate(); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%+v is valid: %v", s, err)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package falldue_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/falldue/falldue"
+)
+
+func ExampleQueue_Pause() {
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+	ctx := context.Background()
+	provider := falldue.Subject{Kind: "charge"}
+	err := q.Pause(ctx, provider, falldue.PauseOptions{Who: "ann", Why: "the provider is down"})
+	if err != nil {
+		log.Panic(err)
+	}
+	list, err := q.Paused(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, p := range list {
+		fmt.Printf("%s is paused by %s: %s\n", p.Subject, p.Who, p.Why)
+	}
+	if err := q.Resume(ctx, provider, falldue.ResumeOptions{Who: "ann"}); err != nil {
+		log.Panic(err)
+	}
+	// Output: kind:charge is paused by ann: the provider is down
+}

@@ -1,0 +1,89 @@
+package statements
+
+import "github.com/falldue/falldue/dialect"
+
+// Change is what somebody has asked of all workers.
+type Change struct {
+	Subject string
+	What    string
+	Value   string
+	Ends    int64 // 0 is never
+	Who     string
+	Why     string
+}
+
+// What a [Change] asks for.
+const (
+	ChangePause  = "pause"
+	ChangeResume = "resume"
+	ChangeCancel = "cancel"
+)
+
+// StoredChange is a change as [ReadChanges] returns it.
+type StoredChange struct {
+	Change
+	ID      int64
+	Created int64
+	Now     int64 // by the database's clock
+}
+
+// ChangeColumns are the columns of a change, and the parameters of [PutChange].
+var ChangeColumns = Columns[Change]{
+	col("subject", Text, func(c *Change) any { return &c.Subject }),
+	col("what", Text, func(c *Change) any { return &c.What }),
+	col("value", Text, func(c *Change) any { return &c.Value }),
+	col("ends_at", Moment, func(c *Change) any { return &c.Ends }),
+	col("who", Text, func(c *Change) any { return &c.Who }),
+	col("why", Text, func(c *Change) any { return &c.Why }),
+}
+
+// StoredChangeColumns are the columns of a result of [ReadChanges].
+var StoredChangeColumns = join(
+	within(ChangeColumns, func(c *StoredChange) *Change { return &c.Change }),
+	Columns[StoredChange]{
+		col("id", Int, func(c *StoredChange) any { return &c.ID }),
+		col("created_at", Moment, func(c *StoredChange) any { return &c.Created }),
+		col("now", Moment, func(c *StoredChange) any { return &c.Now }),
+	})
+
+// PutChange stores a change. Its parameters have the names of [ChangeColumns].
+func PutChange(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+insert into {changes} (created_at, subject, what, value, ends_at, who, why)
+values ({now}, :subject, :what, :value, {moment {int :ends_at}}, :who, :why)`)
+}
+
+// ReadChanges selects the changes of the last :back microseconds, oldest first, as
+// [StoredChangeColumns].
+func ReadChanges(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("change", StoredChangeColumns.list("", map[string]string{"now": "{now}"}))
+	return b.stmt(`
+select {change} from {changes}
+where created_at > {shift {now}, -({int :back})}
+order by created_at, id`)
+}
+
+// NoteCancel stores a change that says that the claim of a task is cancelled, if it has
+// one. Parameters: id, subject, who, why.
+func NoteCancel(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("fence", s.Cast("fence", dialect.Text))
+	return b.stmt(`
+insert into {changes} (created_at, subject, what, value, ends_at, who, why)
+select {now}, {text :subject}, 'cancel', {fence}, {moment 0}, {text :who}, {text :why} from {tasks}
+where id = :id and claimed_by <> ''`)
+}
+
+// EndClaim ends the claim of a task that is cancelled. Parameters: id.
+func EndClaim(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+update {tasks} set claimed_by = '' where id = :id and state = 'cancelled'`)
+}
+
+// DropCancels deletes the cancels that are older than :age microseconds, which all workers
+// have read.
+func DropCancels(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+delete from {changes} where what = 'cancel' and created_at <= {shift {now}, -({int :age})}`)
+}

@@ -1,0 +1,132 @@
+package falldue
+
+import (
+	"context"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// PauseOptions say more about a pause.
+type PauseOptions struct {
+	// Until is when the pause ends by itself, by the database's clock. The zero time
+	// is never.
+	Until time.Time
+	// Who and Why are stored with the pause, for people. Who has up to 255 bytes and
+	// Why up to 16 KiB.
+	Who, Why string
+}
+
+// ResumeOptions say more about the end of a pause.
+type ResumeOptions struct {
+	// Who and Why are stored, for people, as those of PauseOptions are.
+	Who, Why string
+}
+
+// Pause is a pause as [Queue.Paused] lists it.
+type Pause struct {
+	Subject
+	At    time.Time // when it began
+	Until time.Time // when it ends; zero is never
+	Who   string
+	Why   string
+}
+
+// Pause makes all workers leave the tasks of a subject alone until it is resumed. They
+// see the pause within two seconds. From then on no task of the subject starts: workers
+// neither claim them nor start those that they have claimed, which they give back.
+// Handlers that run go on. The pause is stored in the database, and holds for workers
+// that start later. A second Pause of the same subject replaces the first. New tasks can
+// be enqueued meanwhile.
+//
+// A paused task waits on as if no worker ran: time counts for its policy, and what falls
+// due starts when the subject is resumed.
+//
+// The error wraps [ErrInvalid] for a subject without a field or with an invalid name, and
+// for texts that are too long.
+func (q *Queue) Pause(ctx context.Context, s Subject, o PauseOptions) error {
+	c := store.Change{What: statements.ChangePause, Who: o.Who, Why: o.Why}
+	if !o.Until.IsZero() {
+		c.Ends = o.Until.UnixMicro()
+		if c.Ends < firstAnchor || c.Ends > lastAnchor {
+			return invalid("Until %v; allowed are times from 1970-01-02 to the year 9100", o.Until)
+		}
+	}
+	return q.change(ctx, s, c)
+}
+
+// Resume ends the pause of a subject. Workers claim its tasks again within two seconds,
+// unless a pause of another subject names them too. A subject that is not paused may be
+// resumed. For the error see [Queue.Pause].
+func (q *Queue) Resume(ctx context.Context, s Subject, o ResumeOptions) error {
+	return q.change(ctx, s, store.Change{What: statements.ChangeResume, Who: o.Who, Why: o.Why})
+}
+
+// Paused lists the pauses that hold now, the oldest first. The Key of a subject is the
+// key as tasks have it in [TaskInfo].
+func (q *Queue) Paused(ctx context.Context) ([]Pause, error) {
+	changes, err := q.store.Changes(ctx, store.AllChanges)
+	if err != nil {
+		return nil, err
+	}
+	list := []Pause{}
+	for _, c := range pausesIn(changes) {
+		p := Pause{At: store.Time(c.Created), Who: c.Who, Why: c.Why}
+		p.Subject, _ = parseSubject(c.Subject)
+		if c.Ends > 0 {
+			p.Until = store.Time(c.Ends)
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// change stores a change of a subject, and makes the worker of this process read it.
+func (q *Queue) change(ctx context.Context, s Subject, c store.Change) error {
+	if err := s.validate(); err != nil {
+		return err
+	}
+	if len(c.Who) > maxWho {
+		return invalid("Who has %d bytes; allowed are %d", len(c.Who), maxWho)
+	}
+	if len(c.Why) > maxErrorText {
+		return invalid("Why has %d bytes; allowed are %d", len(c.Why), maxErrorText)
+	}
+	c.Subject, c.Who, c.Why = s.String(), clean(c.Who), clean(c.Why)
+	err := q.store.PutChange(ctx, c)
+	if err == nil {
+		q.readChanges()
+	}
+	return err
+}
+
+// maxWho is the greatest length of a name that is stored with a change.
+const maxWho = 255
+
+// readChanges makes the worker of this process read changes at once.
+func (q *Queue) readChanges() {
+	q.mu.Lock()
+	w := q.worker
+	q.mu.Unlock()
+	if w != nil {
+		signal(w.changes.hurry)
+	}
+}
+
+// pausesIn returns the pauses that hold after changes, which are sorted, the oldest first.
+func pausesIn(changes []store.StoredChange) (list []store.StoredChange) {
+	newest := map[string]store.StoredChange{}
+	for _, c := range changes {
+		if c.What == statements.ChangePause || c.What == statements.ChangeResume {
+			newest[c.Subject] = c
+		}
+	}
+	for _, c := range changes {
+		_, ok := parseSubject(c.Subject)
+		if ok && newest[c.Subject] == c && c.What == statements.ChangePause && (c.Ends == 0 || c.Ends > c.Now) {
+			list = append(list, c)
+		}
+	}
+	return list
+}

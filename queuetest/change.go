@@ -1,0 +1,169 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+)
+
+// obeyTimeout is how long workers may take until they obey a change. A slow machine may
+// take longer than the two seconds that are promised.
+const obeyTimeout = 10 * time.Second
+
+var changeCases = []conformanceCase{
+	{"a paused queue, kind or key starts no task on any worker until it is resumed, and others go on", func(t *testing.T, f *fixture) {
+		for _, subject := range []falldue.Subject{{Queue: "default"}, {Kind: "paused"}, {Key: "customer 7"}, {Queue: "default", Kind: "paused"}} {
+			q, other := f.queue(t, falldue.Config{Queues: twoQueues}), f.queueOn(t, f.open(t), falldue.Config{Queues: twoQueues})
+			paused := falldue.NewKind[noteArgs]("paused", falldue.KindConfig{DoneRetention: time.Hour})
+			free := falldue.NewKind[noteArgs]("free", falldue.KindConfig{DoneRetention: time.Hour, Queue: "other"})
+			for _, one := range []*falldue.Queue{q, other} {
+				falldue.Handle(one, paused, func(context.Context, falldue.Task[noteArgs]) error { return nil })
+				falldue.Handle(one, free, func(context.Context, falldue.Task[noteArgs]) error { return nil })
+			}
+			pauses := falldue.PauseOptions{Who: "ann", Why: "the shop is closed – ☂"}
+			if err := q.Pause(t.Context(), subject, pauses); err != nil {
+				t.Fatal(err)
+			}
+			list, err := other.Paused(t.Context())
+			if err != nil || len(list) != 1 || list[0].String() != subject.String() || list[0].Who != "ann" || list[0].Why != pauses.Why || !list[0].Until.IsZero() {
+				t.Fatalf("the pauses are %+v (error %v)", list, err)
+			}
+			stopOne, stopOther := startWorker(t, q), startWorker(t, other)
+			id := enqueue(t, q, paused, noteArgs{}, &falldue.EnqueueOptions{Key: "customer 7"})
+			for range 5 { // tasks that are enqueued later are done first
+				waitForState(t, q, enqueue(t, q, free, noteArgs{}), falldue.Done)
+			}
+			if info := readTask(t, q, id); info.State != falldue.Open || info.Fence != 0 {
+				t.Errorf("while %s is paused its task is %+v", subject, info)
+			}
+			if err := other.Resume(t.Context(), subject, falldue.ResumeOptions{Who: "bob"}); err != nil {
+				t.Fatal(err)
+			}
+			waitForState(t, q, id, falldue.Done)
+			if list, err := q.Paused(t.Context()); err != nil || len(list) != 0 {
+				t.Errorf("after the end the pauses are %+v (error %v)", list, err)
+			}
+			stopOne()
+			stopOther()
+		}
+	}},
+	{"a pause stops a worker that runs, which gives back what it has not started; a pause with an end ends by itself", func(t *testing.T, f *fixture) {
+		q, control := f.queue(t, falldue.Config{Queues: map[string]falldue.QueueConfig{"default": {Concurrency: 2}}}), f.queueOn(t, f.open(t), falldue.Config{})
+		k := falldue.NewKind[bool]("stops", falldue.KindConfig{DoneRetention: time.Hour})
+		started, end := make(chan int64, 100), make(chan struct{})
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[bool]) error {
+			started <- task.ID
+			if task.Args {
+				<-end
+			}
+			return nil
+		})
+		probe := falldue.NewKind[noteArgs]("probe", falldue.KindConfig{})
+		probing, probed := make(chan struct{}), make(chan struct{})
+		falldue.Handle(q, probe, func(ctx context.Context, _ falldue.Task[noteArgs]) error {
+			close(probing)
+			<-ctx.Done()
+			close(probed)
+			return nil
+		})
+		startWorker(t, q)
+		running := enqueue(t, q, k, true)
+		receive(t, started, "the first task to start")
+		if err := control.Pause(t.Context(), falldue.Subject{Kind: "stops"}, falldue.PauseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		// A worker that has read a later change has read the pause.
+		id := enqueue(t, q, probe, noteArgs{})
+		receive(t, probing, "the probe to start")
+		if err := control.Cancel(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		receive(t, probed, "the probe to end")
+		waiting := enqueue(t, q, k, false)
+		close(end)
+		waitForState(t, q, running, falldue.Done)
+		if info := readTask(t, q, waiting); info.Fence != 0 || info.State != falldue.Open {
+			t.Errorf("the paused task is %+v", info)
+		}
+		until := readTask(t, q, waiting).Now.Add(time.Second)
+		if err := control.Pause(t.Context(), falldue.Subject{Kind: "stops"}, falldue.PauseOptions{Until: until}); err != nil {
+			t.Fatal(err)
+		}
+		if info := waitForState(t, q, waiting, falldue.Done); info.AttemptedAt.Before(until.Add(-time.Millisecond)) {
+			t.Errorf("the pause until %v has ended at %v", until, info.AttemptedAt)
+		}
+	}},
+	{"the handler of a task that is cancelled on another worker ends within seconds, with the cause ErrCancelled", func(t *testing.T, f *fixture) {
+		q, control := f.queue(t, falldue.Config{Lease: 10 * time.Minute}), f.queueOn(t, f.open(t), falldue.Config{})
+		k := falldue.NewKind[noteArgs]("long", falldue.KindConfig{})
+		started, ended := make(chan falldue.TaskMeta, 10), make(chan error, 10)
+		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
+			started <- task.TaskMeta
+			if task.Fence > 1 {
+				return nil
+			}
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return nil
+		})
+		startWorker(t, q)
+		id := enqueue(t, q, k, noteArgs{})
+		receive(t, started, "the task to start")
+		start := time.Now()
+		if err := control.Cancel(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		cause := receive(t, ended, "the handler's context to end")
+		if took := time.Since(start); took > obeyTimeout {
+			t.Errorf("the handler's context ended after %v", took)
+		}
+		if !errors.Is(cause, falldue.ErrCancelled) || !errors.Is(cause, falldue.ErrLeaseLost) {
+			t.Errorf("the cause is %v, want ErrCancelled", cause)
+		}
+		if info := readTask(t, q, id); info.State != falldue.Cancelled || info.ClaimedBy != "" {
+			t.Errorf("the cancelled task is %+v", info)
+		}
+		// The change is still read, and concerns no later run.
+		if err := control.Retry(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if again := receive(t, started, "the task to start again"); again.Fence != 2 {
+			t.Errorf("the second run is %+v", again)
+		}
+		waitForDeletion(t, q, id)
+	}},
+	{"a cancel and a settle at the same moment have one winner", func(t *testing.T, f *fixture) {
+		q, control := f.queue(t, falldue.Config{}), f.queueOn(t, f.open(t), falldue.Config{})
+		k := falldue.NewKind[noteArgs]("races", falldue.KindConfig{DoneRetention: time.Hour})
+		started, end := make(chan int64), make(chan struct{})
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
+			started <- task.ID
+			<-end
+			return nil
+		})
+		startWorker(t, q)
+		for range 10 {
+			enqueue(t, q, k, noteArgs{})
+			id := receive(t, started, "a task to start")
+			cancelled := make(chan error)
+			go func() { cancelled <- control.Cancel(t.Context(), id) }()
+			end <- struct{}{}
+			err := receive(t, cancelled, "the cancel to end")
+			if err != nil && !errors.Is(err, falldue.ErrNotFound) {
+				t.Fatal(err)
+			}
+			want := falldue.Cancelled
+			if err != nil {
+				want = falldue.Done
+			}
+			if info := readTask(t, q, id); info.State != want {
+				t.Errorf("after a cancel whose error was %v the task is %s", err, info.State)
+			}
+		}
+	}},
+}
+
+var twoQueues = map[string]falldue.QueueConfig{"default": {}, "other": {}}

@@ -1,0 +1,90 @@
+package falldue
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Subject names tasks that are paused together: those of a queue, of a kind, or with a
+// key. Where several fields are set, it names the tasks for which all of them hold.
+// Key may also be the key of a [TaskInfo].
+type Subject struct {
+	Queue, Kind, Key string
+}
+
+// A subject is stored as its fields, each with its name. Neither names nor stored keys
+// have spaces in them.
+const queueSubject, kindSubject, keySubject = "queue:", "kind:", "key:"
+
+// String returns the subject as it is stored, such as "queue:default kind:charge".
+func (s Subject) String() string {
+	var parts []string
+	for _, p := range []struct{ name, value string }{{queueSubject, s.Queue}, {kindSubject, s.Kind}, {keySubject, s.storedKey()}} {
+		if p.value != "" {
+			parts = append(parts, p.name+p.value)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// storedKey returns the key as lanes have it. [Queue.Paused] and [Queue.Task] return keys
+// that are stored as their hashes already.
+func (s Subject) storedKey() string {
+	if strings.HasPrefix(s.Key, hashedKey) && len(s.Key) == len(storedKey(hashedKey)) {
+		return s.Key
+	}
+	return storedKey(s.Key)
+}
+
+// parseSubject reads what String returns. It returns false for the subject of another
+// kind of change.
+func parseSubject(text string) (s Subject, ok bool) {
+	for field := range strings.FieldsSeq(text) {
+		if queue, ok := strings.CutPrefix(field, queueSubject); ok {
+			s.Queue = queue
+		} else if kind, ok := strings.CutPrefix(field, kindSubject); ok {
+			s.Kind = kind
+		} else if key, ok := strings.CutPrefix(field, keySubject); ok {
+			s.Key = key
+		} else {
+			return Subject{}, false
+		}
+	}
+	return s, s != Subject{}
+}
+
+// names reports whether the tasks of a lane belong to the subject.
+func (s Subject) names(queue string, at store.Lane) bool {
+	return (s.Queue == "" || s.Queue == queue) && (s.Kind == "" || s.Kind == at.Kind) && (s.Key == "" || s.Key == at.Key)
+}
+
+func (s Subject) validate() error {
+	if s == (Subject{}) {
+		return invalid("a Subject without a queue, a kind or a key; set one of them")
+	}
+	if s.Queue != "" {
+		if err := validName("queue", s.Queue); err != nil {
+			return err
+		}
+	}
+	if s.Kind != "" {
+		return validName("kind", s.Kind)
+	}
+	return nil
+}
+
+// heldBack is a pause as a worker knows it.
+type heldBack struct {
+	Subject
+	until time.Time // by the worker's monotonic clock; zero is never
+}
+
+func (p heldBack) holds(now time.Time) bool { return p.until.IsZero() || now.Before(p.until) }
+
+// paused reports whether one of the pauses holds for a lane at now.
+func paused(list []heldBack, queue string, at store.Lane, now time.Time) bool {
+	return slices.ContainsFunc(list, func(p heldBack) bool { return p.names(queue, at) && p.holds(now) })
+}
