@@ -267,12 +267,13 @@ func ExampleQueue_Cancel() {
 	// true
 }
 
-// Cancel also ends the context of the task's running handler. The worker learns
-// of it when it next extends the lease.
+// Cancel also ends the context of the task's running handler, on
+// any worker, within two seconds. ErrLeaseLost would mean that the worker has lost the task
+// for any reason, and ErrCancelled is one of them.
 func ExampleQueue_Cancel_running() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	q, closeQueue := openQueue(falldue.Config{Lease: time.Second}) // extended three times a second
+	q, closeQueue := openQueue(falldue.Config{})
 	defer closeQueue()
 
 	render := falldue.NewKind[string]("video.render", falldue.KindConfig{})
@@ -284,7 +285,8 @@ func ExampleQueue_Cancel_running() {
 			return err
 		}
 		<-ctx.Done() // stands for the work
-		fmt.Println("stop rendering:", errors.Is(context.Cause(ctx), falldue.ErrLeaseLost))
+		fmt.Println("cancelled:", errors.Is(context.Cause(ctx), falldue.ErrCancelled))
+		fmt.Println("stop writing:", errors.Is(context.Cause(ctx), falldue.ErrLeaseLost))
 		stop() // so that this example ends
 		return ctx.Err()
 	})
@@ -292,7 +294,8 @@ func ExampleQueue_Cancel_running() {
 		log.Panic(err)
 	}
 	// Output:
-	// stop rendering: true
+	// cancelled: true
+	// stop writing: true
 }
 
 // The database does not store when a task runs next. That follows from the row
