@@ -72,7 +72,7 @@ func (r *changeReader) work(ctx context.Context) {
 
 // nextEnd returns in how long the first pause ends by itself.
 func (r *changeReader) nextEnd() time.Duration {
-	next := time.Duration(never)
+	next := never
 	if list := r.pauses.Load(); list != nil {
 		for _, p := range *list {
 			if !p.until.IsZero() {
