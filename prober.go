@@ -41,8 +41,9 @@ const (
 	quietShare = 40
 	// probesPerPoll limits the pauses to this part of the poll interval.
 	probesPerPoll = 3
-	// probeShare limits probes to a twentieth of the time.
-	probeShare = 20
+	// probeShare limits probes to a fifth of the time. Most of that is the way to the
+	// server and back.
+	probeShare = 4
 	// asleepAfter is how long after the last task, of whatever process, a worker leaves
 	// the search to the sweeps.
 	asleepAfter = 10 * time.Minute
