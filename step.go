@@ -62,12 +62,16 @@ func (s stepper) RunOne(ctx context.Context) (ran *hooks.Ran, next time.Duration
 	return nil, next, nil
 }
 
-// lanes lists the lanes with tasks that the queue would run, in the order in which
-// claims empty them.
+// lanes lists the lanes with tasks that the queue would run and that are not paused, in
+// the order in which claims empty them.
 func (s stepper) lanes(ctx context.Context) (list []waitingLane, err error) {
 	s.q.mu.Lock()
 	handlers, err := maps.Clone(s.q.handlers), errors.Join(s.q.handlerErrs...)
 	s.q.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	pauses, err := s.q.Paused(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +83,7 @@ func (s stepper) lanes(ctx context.Context) (list []waitingLane, err error) {
 		}
 		for _, h := range heads {
 			handler := handlers[h.Kind]
-			if h.Corrupt != nil || handler == nil {
+			if h.Corrupt != nil || handler == nil || slices.ContainsFunc(pauses, func(p Pause) bool { return p.names(queue, h.Lane) }) {
 				continue
 			}
 			list = append(list, waitingLane{queue: queue, Head: h, handler: handler, rule: handler.rule})

@@ -23,8 +23,8 @@ type Ran struct {
 
 // RunOne runs the task that is due first, in the goroutine of the test, as a worker
 // would: it claims the task, runs its handler, and settles it. It looks in the queues of
-// the queue's configuration, for tasks of kinds that q handles. It ends the test if no
-// such task is due, or if the database returns an error.
+// the queue's configuration, for tasks of kinds that q handles and that are not paused. It
+// ends the test if no such task is due, or if the database returns an error.
 //
 // A worker need not run. If one does, it may be faster.
 func RunOne(t testing.TB, q *falldue.Queue) Ran {

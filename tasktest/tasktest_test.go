@@ -186,6 +186,30 @@ func TestRunOneObeysLimits(t *testing.T) {
 	})
 }
 
+// TestPausedTasksDoNotRun, until they are resumed.
+func TestPausedTasksDoNotRun(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		q := newQueue(t, testdb.Open(t, engine), falldue.Config{})
+		kind, other := falldue.NewKind[int]("paused", falldue.KindConfig{}), falldue.NewKind[int]("other", falldue.KindConfig{})
+		for _, k := range []falldue.Kind[int]{kind, other} {
+			falldue.Handle(q, k, func(context.Context, falldue.Task[int]) error { return nil })
+			enqueue(t, q, k, 1, nil)
+		}
+		if err := q.Pause(t.Context(), falldue.Subject{Kind: "paused"}, falldue.PauseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if ran := tasktest.Drain(t, q); len(ran) != 1 || ran[0].Kind != "other" {
+			t.Errorf("while a kind was paused these ran: %+v", ran)
+		}
+		if err := q.Resume(t.Context(), falldue.Subject{Kind: "paused"}, falldue.ResumeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if ran := tasktest.Drain(t, q); len(ran) != 1 || ran[0].Kind != "paused" {
+			t.Errorf("when it was resumed these ran: %+v", ran)
+		}
+	})
+}
+
 // TestAdvanceObeysRates: the clock goes on to when a rate admits the next task. A task that
 // keeps the order waits for the one before, also while that waits for its retry.
 func TestAdvanceObeysRates(t *testing.T) {
