@@ -33,6 +33,8 @@ type Role struct {
 	// Handlers is how many handlers a worker runs at the same time, Connections
 	// how many connections the process has.
 	Handlers, Connections int
+	// Notify makes enqueues notify in their transactions, and not by statements beside them.
+	Notify bool
 	// Lease is the lease of a worker, Longest the longest time that its handlers
 	// take.
 	Lease, Longest time.Duration
@@ -67,7 +69,7 @@ func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
 	for {
 		q, err := falldue.New(db, falldue.Config{
 			Name: r.Name, Concurrency: r.Handlers, Lease: r.Lease, Logger: log,
-			DoneRetention: 24 * time.Hour, PollInterval: 100 * time.Millisecond, TransactionPooling: r.Pooled,
+			DoneRetention: 24 * time.Hour, PollInterval: 100 * time.Millisecond, TransactionPooling: r.Pooled, Notify: r.Notify,
 		})
 		if err == nil {
 			return db, q, nil
