@@ -23,7 +23,7 @@ help: ## list these targets
 
 .PHONY: test
 test: ## run all tests on real servers that it finds or starts (internal/testdb)
-	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='-race -shuffle=on -count=1 -timeout=30m'
+	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='-race -shuffle=on -count=1 -timeout=30m$(if $(SKIP), -skip=$(SKIP))'
 
 .PHONY: short
 short: ## run the tests on SQLite alone, without a server

