@@ -21,9 +21,12 @@ MODULES = faults bench cmd/falldue examples/transactions
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# RACE= tests without the race detector, and SKIP=NAME leaves tests out.
+RACE = -race
+
 .PHONY: test
 test: ## run all tests on real servers that it finds or starts (internal/testdb)
-	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='-race -shuffle=on -count=1 -timeout=30m$(if $(SKIP), -skip=$(SKIP))'
+	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -count=1 -timeout=30m$(if $(SKIP), -skip=$(SKIP))'
 
 .PHONY: short
 short: ## run the tests on SQLite alone, without a server
