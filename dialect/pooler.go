@@ -72,7 +72,7 @@ func sharesSessions(ctx context.Context, db Queryer) (bool, error) {
 		shared, err := compareSessions(ctx, pool)
 		switch {
 		case err != nil && (postgres{}).Classify(err) == PreparedStatementMissing:
-			return true, nil // pgx prepares every statement, unless it is told not to
+			return true, nil // pgx prepares statements by default: another session ran this one
 		case !errors.Is(err, driver.ErrBadConn) || try == maxDeadConns: // the pool may hold dead connections
 			return shared, err
 		}
