@@ -104,7 +104,7 @@ func (r *changeReader) read(ctx context.Context) error {
 	if all {
 		r.lastAll, r.known = start, map[string]knownChange{}
 	}
-	r.obey(list, start)
+	r.obey(list, time.Now()) // the database read its clock before this, so that no pause ends early
 	return nil
 }
 
