@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -95,6 +96,38 @@ func checkPoolingError(t *testing.T, err error, works bool) {
 		!strings.Contains(err.Error(), "binary_parameters=yes") || !strings.Contains(err.Error(), "default_query_exec_mode=exec") {
 		t.Errorf("error %v, works: %v; want an error that names the parameter unless it works", err, works)
 	}
+}
+
+// TestTransactionPoolingIsFoundBesideOthers: the transactions of other processes come
+// between those of a check, and take the sessions that it has freed.
+func TestTransactionPoolingIsFoundBesideOthers(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.StartPgBouncer(t, "transaction").Through(testdb.DSN(t, testdb.Postgres)) + "&binary_parameters=yes"
+	others, ctx := sqlx.MustOpen("postgres", dsn), t.Context()
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					others.MustExec("select 1")
+				}
+			}
+		})
+	}
+	db := sqlx.MustOpen("postgres", dsn)
+	for i := range 300 {
+		if server, err := dialect.Probe(ctx, db); err != nil || !server.Caps.TransactionPooling {
+			t.Errorf("check %d found the pooler: %v (error %v)", i, server.Caps.TransactionPooling, err)
+			break
+		}
+	}
+	close(stop)
+	wg.Wait()
+	_, _ = db.Close(), others.Close()
 }
 
 // TestTransactionPoolingIsOfPostgres: no other engine has such poolers.

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -100,30 +101,56 @@ func compareSessions(ctx context.Context, pool connections) (shared bool, err er
 	}
 	defer func() { _ = two.Close() }()
 
-	first, err := sessionOf(ctx, one)
-	if err != nil {
+	a, b := &holder{conn: one}, &holder{conn: two}
+	defer a.free()
+	defer b.free()
+	if _, err := a.hold(ctx); err != nil {
 		return false, err
 	}
-	tx, err := two.BeginTx(ctx, nil) // keeps its session busy
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = tx.Rollback() }()
-	second, err := sessionOf(ctx, tx)
-	if err != nil || second == first {
+	a.free()
+	if _, err := b.hold(ctx); err != nil || b.session == a.session {
 		return err == nil, err
 	}
-	// Several times, since other processes take and free sessions in between.
-	for range 4 {
-		if again, err := sessionOf(ctx, one); err != nil || again != first {
-			return err == nil, err
+	if changed, err := a.hold(ctx); err != nil || changed {
+		return changed, err
+	}
+	// A pooler gives away the session that was freed last, or the one that was freed
+	// first. Other processes may take sessions in between.
+	for _, order := range [][2]*holder{{a, b}, {b, a}} {
+		order[0].free()
+		order[1].free()
+		for _, h := range []*holder{a, b} {
+			if changed, err := h.hold(ctx); err != nil || changed {
+				return changed, err
+			}
 		}
 	}
-	if err := tx.Rollback(); err != nil {
+	return false, nil
+}
+
+// holder is a connection that holds a session by a transaction.
+type holder struct {
+	conn    *sql.Conn
+	tx      *sql.Tx
+	session string // that it first held
+}
+
+// hold begins a transaction, and reports whether it is in another session than the first.
+func (h *holder) hold(ctx context.Context) (changed bool, err error) {
+	if h.tx, err = h.conn.BeginTx(ctx, nil); err != nil {
 		return false, err
 	}
-	again, err := sessionOf(ctx, two) // the one that was freed first, if the pooler goes round
-	return err == nil && again != second, err
+	session, err := sessionOf(ctx, h.tx)
+	h.session = cmp.Or(h.session, session)
+	return session != h.session, err
+}
+
+// free ends the transaction, if there is one.
+func (h *holder) free() {
+	if h.tx != nil {
+		_ = h.tx.Rollback() // the next transaction reports what is wrong with the connection
+		h.tx = nil
+	}
 }
 
 // sessionOf identifies the session of a statement, even among those of several servers.
