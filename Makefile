@@ -10,7 +10,7 @@ RELEASES ?=
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # What make matrix runs: all tests that depend on the server's release.
-MATRIX = . ./backoff ./dialect ./internal/statements ./internal/store ./migrations ./pgnotify ./pgxqueue ./sqlgen
+MATRIX = . ./backoff ./dialect ./internal/statements ./internal/store ./migrations ./ops ./pgnotify ./pgxqueue ./sqlgen ./tasktest
 
 # Modules other than the library's. The library does not depend on what only they need.
 MODULES = faults bench cmd/falldue examples/transactions
@@ -21,12 +21,12 @@ MODULES = faults bench cmd/falldue examples/transactions
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# RACE= tests without the race detector, and SKIP=NAME leaves tests out.
+# RACE= tests without the race detector, and SKIP='NAME|NAME' leaves tests out.
 RACE = -race
 
 .PHONY: test
 test: ## run all tests on real servers that it finds or starts (internal/testdb)
-	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -count=1 -timeout=30m$(if $(SKIP), -skip=$(SKIP))'
+	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -parallel=4 -count=1 -timeout=30m$(if $(SKIP), -skip="$(SKIP)")'
 
 .PHONY: short
 short: ## run the tests on SQLite alone, without a server

@@ -116,9 +116,10 @@ func compareSessions(ctx context.Context, pool connections) (shared bool, err er
 	}
 	// A pooler gives away the session that was freed last, or the one that was freed
 	// first. Other processes may take sessions in between.
-	for _, order := range [][2]*holder{{a, b}, {b, a}} {
-		order[0].free()
-		order[1].free()
+	for i := range exchanges {
+		order := [2]*holder{a, b}
+		order[i%2].free()
+		order[1-i%2].free()
 		for _, h := range []*holder{a, b} {
 			if changed, err := h.hold(ctx); err != nil || changed {
 				return changed, err
@@ -127,6 +128,10 @@ func compareSessions(ctx context.Context, pool connections) (shared bool, err er
 	}
 	return false, nil
 }
+
+// exchanges is how often a check frees both sessions and looks which it gets next. With
+// two of them, one check in hundreds missed a pooler beside busy clients.
+const exchanges = 6
 
 // holder is a connection that holds a session by a transaction.
 type holder struct {
