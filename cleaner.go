@@ -31,6 +31,8 @@ type cleaner struct {
 	dropOrphans func(context.Context) error
 	// dropCancels drops old cancels from the table of changes.
 	dropCancels func(context.Context, time.Duration) error
+	// dropWorkers drops workers that have died from the table of workers.
+	dropWorkers func(context.Context, time.Duration) error
 	classify    func(error) dialect.Class
 	events      events
 }
@@ -57,6 +59,8 @@ func (c *cleaner) work(ctx context.Context) {
 			if err := c.drop(ctx, func(ctx context.Context) error { return c.dropCancels(ctx, keepCancels) }); err != nil && ctx.Err() == nil {
 				c.events.changesFailed(err)
 			}
+			// What makes this fail makes announcing fail, which is logged.
+			_ = c.drop(ctx, func(ctx context.Context) error { return c.dropWorkers(ctx, keepWorkers) })
 		}
 		var finding time.Duration
 		for _, queue := range c.queues {

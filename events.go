@@ -148,6 +148,11 @@ func (e events) changesFailed(err error) {
 	e.log.Warn("falldue: cannot read pauses and cancels", "error", err)
 }
 
+// announceFailed reports that the worker could not announce itself, once until it can again.
+func (e events) announceFailed(err error) {
+	e.log.Warn("falldue: cannot announce the worker in the table of workers; its work goes on", "error", err)
+}
+
 func (e events) listenFailed(err error) {
 	e.log.Warn("falldue: cannot listen; the worker polls for tasks of other processes", "error", err)
 }

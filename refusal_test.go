@@ -29,7 +29,7 @@ func refusingSettler(n int, class dialect.Class, refuses func([]*store.Settlemen
 	}
 	s := newSettler(settlerConfig{
 		settle: settle, settleUnlocked: settle, classify: func(error) dialect.Class { return class },
-		leaseLength: time.Minute, shutdownTimeout: time.Second, leases: held, events: events{slog.New(slog.DiscardHandler)},
+		leaseLength: time.Minute, shutdownTimeout: time.Second, leases: held, ended: &endedRuns{}, events: events{slog.New(slog.DiscardHandler)},
 	})
 	runs := make([]*taskRun, n)
 	for i := range runs {

@@ -120,6 +120,13 @@ func (r *runners) ended(run *taskRun) {
 	}
 }
 
+// active returns how many tasks run.
+func (r *runners) active() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.busy
+}
+
 // drain removes and returns the tasks that wait.
 func (r *runners) drain() []*taskRun {
 	r.mu.Lock()

@@ -44,6 +44,7 @@ type settlerConfig struct {
 	shutdownTimeout time.Duration
 	leases          *leases
 	signals         signals
+	ended           *endedRuns
 	events          events
 	deaths          *deaths
 }
@@ -291,9 +292,8 @@ func (s *settler) settled(batch []*taskRun, left store.Unsettled, mode locking) 
 	s.finish(slices.DeleteFunc(batch, func(r *taskRun) bool { return locked[r.claim.ID] }), store.SetOf(left.Lost), mode)
 }
 
-// park keeps a run whose settlement the database refused with err, to try again later,
-// for the length of a lease.
-// The run may not be to blame while the database is away.
+// park keeps a run whose settlement the database refused with err, to try again later, for
+// the length of a lease. The run may not be to blame while the database is away.
 func (s *settler) park(r *taskRun, err error, away bool) {
 	first := r.refused == nil
 	if !away {
@@ -353,6 +353,7 @@ func (s *settler) abandon(r *taskRun) {
 // wait again.
 func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
 	s.leases.drop(batch...)
+	s.ended.count(batch, lost)
 	var freed []string // limits
 	for _, r := range batch {
 		for _, l := range r.claim.Limits { // that of a rate is not free, which costs a claim

@@ -23,6 +23,7 @@ type worker struct {
 	leases          *leases
 	progress        *progressWriter
 	changes         *changeReader
+	announcer       *announcer
 	roles           []role
 }
 
@@ -38,10 +39,11 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	}
 	events, caps := events{cfg.Logger}, s.Server().Caps
 	w.leases = newLeases(w.id, cfg.Lease, s, events)
+	w.announcer = newAnnouncer(w.id, infoOf(cfg, handlers), w.running, s, events)
 	w.settler = newSettler(settlerConfig{
 		settle: s.Settle, settleUnlocked: s.SettleUnlocked, classify: s.Server().Classify, singleWriter: caps.SingleWriter,
 		workerID: w.id, leaseLength: cfg.Lease, shutdownTimeout: cfg.ShutdownTimeout,
-		leases: w.leases, signals: w.pollers, events: events,
+		leases: w.leases, signals: w.pollers, ended: &w.announcer.ended, events: events,
 	})
 	w.progress = newProgressWriter(w.id, s.WriteProgress, events)
 	w.changes = newChangeReader(s, events)
@@ -72,7 +74,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	}
 	w.roles = append(w.roles, rules, keeper, w.changes, &cleaner{
 		queues: slices.Collect(maps.Keys(cfg.Queues)), retentions: retentions{cfg, handlers},
-		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, dropCancels: s.DropCancels, classify: s.Server().Classify, events: events,
+		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, dropCancels: s.DropCancels, dropWorkers: s.DropLostWorkers, classify: s.Server().Classify, events: events,
 	}, &lookout{
 		overdueFinder: newOverdueFinder(s, handlers, w.changes.paused), events: events,
 		handled: func(queue, kind string) bool { return w.pollers[queue] != nil && handlers[kind] != nil },
@@ -112,7 +114,8 @@ func (w *worker) run(ctx context.Context) {
 	// is over.
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	// Leases are extended, progress is written, and tasks are settled until the last handler has returned.
+	// Leases are extended, progress is written, the worker is announced, and tasks are settled
+	// until the last handler has returned.
 	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAfter()
 	settling, stopSettling := context.WithCancel(context.WithoutCancel(ctx))
@@ -121,6 +124,7 @@ func (w *worker) run(ctx context.Context) {
 	var background, claiming, handling sync.WaitGroup
 	background.Go(func() { w.leases.work(after) })
 	background.Go(func() { w.progress.work(after) })
+	background.Go(func() { w.announcer.work(after) })
 	background.Go(func() { w.settler.work(settling) })
 	for _, r := range w.roles {
 		background.Go(func() { r.work(ctx) })
@@ -134,6 +138,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 
 	<-ctx.Done()
+	w.announcer.stop()
 	end := time.Now().Add(max(w.shutdownTimeout, 0))
 	handled := make(chan struct{})
 	go func() {
@@ -163,6 +168,14 @@ func (w *worker) run(ctx context.Context) {
 	<-w.settler.done
 	stopAfter()
 	background.Wait()
+}
+
+// running returns how many handlers run.
+func (w *worker) running() (n int) {
+	for _, d := range w.dispatchers {
+		n += d.runners.active()
+	}
+	return n
 }
 
 // awaitHandlers waits until handled is closed: claims have ended, and all handlers have

@@ -43,6 +43,7 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 		"{progress}", tables.Name(d, "progress"),
 		"{permits}", tables.Name(d, "permits"),
 		"{changes}", tables.Name(d, "changes"),
+		"{workers}", tables.Name(d, "workers"),
 		"{recent}", d.Quote(tables.Prefix+"recent"),
 		"{lane}", d.Quote(tables.Prefix+"lane"),
 	)

@@ -84,3 +84,52 @@ func ExampleInspector() {
 	// due now: 1 within an hour: 10
 	// another policy makes a herd: false
 }
+
+func ExampleInspector_Why() {
+	ctx := context.Background()
+	folder, err := os.MkdirTemp("", "ops-")
+	if err != nil {
+		log.Panic(err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	db := shop(ctx, folder)
+	defer func() { _ = db.Close() }()
+
+	inspector, err := ops.NewInspector(db, ops.Config{})
+	if err != nil {
+		log.Panic(err)
+	}
+	workers, err := inspector.Workers(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	queues, err := inspector.Queues(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(len(workers), "workers; nobody handles", ops.Unhandled(queues, workers))
+	for kind, policies := range ops.KindPolicies(workers) {
+		if len(policies) > 1 {
+			fmt.Println("two releases differ in their policies of", kind)
+		}
+	}
+
+	why, err := inspector.Why(ctx, 10)
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, c := range why.Conditions {
+		switch c := c.(type) {
+		case ops.WhyDue:
+			fmt.Println("due:", c.Holds(), "scheduled:", c.Scheduled)
+		case ops.WhyWorker:
+			fmt.Println("workers:", c.Holds())
+		}
+	}
+	fmt.Println("runnable:", why.Runnable())
+	// Output:
+	// 0 workers; nobody handles [{default mail}]
+	// due: false scheduled: true
+	// workers: false
+	// runnable: false
+}

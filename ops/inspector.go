@@ -21,9 +21,9 @@ type Config struct {
 	// Prefix and Schema are those of [falldue.Config].
 	Prefix, Schema string
 	// Policies are the policies of kinds, by kind, as the code that handles them has them.
-	// That of the kind "" is for all other kinds. The table has only the policies that
-	// tasks have of their own, so that without those of kinds it is not known when their
-	// tasks that have failed are due.
+	// That of the kind "" is for all other kinds. The tables have the policies that tasks have
+	// of their own, and those of the kinds that live workers handle. Without that of another
+	// kind it is not known when its tasks that have failed are due.
 	Policies map[string]backoff.Policy
 }
 

@@ -14,15 +14,24 @@ import (
 // Policies are policies in force: those of kinds, and those that tasks have of their own.
 type Policies struct {
 	kinds, own map[string]backoff.Policy
+	announced  map[string]backoff.Policy // those that most live workers have
 	// Unreadable has why the policies of some keys are not known.
 	Unreadable map[string]error
 }
 
-// Policies returns the policies of [Config], and those of the keys that tasks have, see
-// [falldue.TaskInfo]. Keys that are "" are left out. A policy that cannot be read is no
-// error.
+// Policies returns the policies of [Config], those that live workers announce for other
+// kinds, and those of the keys that tasks have, see [falldue.TaskInfo]. Of several policies
+// of a kind it is the one that most workers have, see [KindPolicies]. Keys that are "" are
+// left out. A policy that cannot be read is no error.
 func (i *Inspector) Policies(ctx context.Context, keys ...string) (Policies, error) {
-	p := Policies{kinds: i.policies, own: map[string]backoff.Policy{}, Unreadable: map[string]error{}}
+	p := Policies{kinds: i.policies, own: map[string]backoff.Policy{}, announced: map[string]backoff.Policy{}, Unreadable: map[string]error{}}
+	if workers, err := i.Workers(ctx); err == nil { // a user may not have the right
+		for kind, list := range KindPolicies(workers) {
+			if policy, err := backoff.Parse(list[0].Policy); err == nil { // or a newer release has it
+				p.announced[kind] = policy
+			}
+		}
+	}
 	keys = slices.Clone(keys)
 	slices.Sort(keys)
 	keys = slices.DeleteFunc(slices.Compact(keys), func(key string) bool { return key == "" })
@@ -52,6 +61,14 @@ func (i *Inspector) Policies(ctx context.Context, keys ...string) (Policies, err
 // Of returns the policy of the tasks of a kind whose own policy has a key, which is "" if
 // they have none. It reports whether the policy is known.
 func (p Policies) Of(kind, key string) (policy backoff.Policy, known bool) {
+	if policy, known = p.given(kind, key); !known && key == "" {
+		policy, known = p.announced[kind]
+	}
+	return policy, known
+}
+
+// given is Of without the policies that workers announce.
+func (p Policies) given(kind, key string) (policy backoff.Policy, known bool) {
 	if key != "" {
 		policy, known = p.own[key]
 		return policy, known

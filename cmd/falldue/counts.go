@@ -164,9 +164,9 @@ func queuesCommand() *cobra.Command {
 	return cmd
 }
 
-const policyFlagHelp = `The table has no policies of kinds. Give those that the code has, with --policy
-KIND=POLICY or, for all kinds, --policy POLICY: otherwise it is not known when tasks
-that have failed are due.`
+const policyFlagHelp = `Policies of kinds are those that live workers announce. Give others with --policy
+KIND=POLICY or, for all kinds, --policy POLICY: of a kind without a policy it is not
+known when tasks that have failed are due.`
 
 // set returns a time for JSON, or nil if it is zero.
 func set(t time.Time) *time.Time {

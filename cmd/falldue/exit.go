@@ -15,6 +15,7 @@ const (
 	exitNotFound    = 3 // there is no such task, or its state does not allow the change
 	exitAttention   = 4 // the answer is one that somebody should look at
 	exitBroken      = 5 // the answer is that something does not work
+	exitWaits       = 6 // the answer is that the task cannot run now
 	exitInterrupted = 130
 )
 

@@ -16,12 +16,14 @@ What is there, and what has waited for too long?
   falldue queues                       what waits in each queue, in milliseconds
   falldue counts                       how many tasks there are, exactly
   falldue overdue                      what nobody has taken for a minute
+  falldue workers                      who works on what, and with which policies
   falldue doctor                       what else is wrong, and what to do about it
 
 One task, its past and its future:
 
   falldue ls --state dead              the dead tasks, with their last errors
-  falldue show 4711 --policy zizq      its attempts so far, and those to come
+  falldue show 4711                    its attempts so far, and those to come
+  falldue why 4711                     why it runs, waits or does not run
   falldue retry 4711                   let it run again now
 
 Policies, without a database:
@@ -52,7 +54,7 @@ func root() *cobra.Command {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), doctorCommand(), lsCommand(), showCommand()}},
+		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), workersCommand(), doctorCommand(), lsCommand(), showCommand(), whyCommand()}},
 		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand()}},
 		{"plan", "Look before you act:", []*cobra.Command{policyCommand(), simulateCommand(), forecastCommand(), explainCommand()}},
 		{"set up", "Set up:", []*cobra.Command{migrateCommand()}},

@@ -23,8 +23,8 @@ func showCommand() *cobra.Command {
 		Use:   "show ID",
 		Short: "Show a task, its past attempts and those to come",
 		Long: "Show a task, the attempts that failed or were lost, and the attempts to come if all\n" +
-			"of them fail, under the policy in force. The policy is the task's own, which is in\n" +
-			"the table, or that of --policy. The exit status is 3 if there is no such task.\n\n" + policyFlagHelp,
+			"of them fail, under the policy in force. The policy is the task's own, or that of its\n" +
+			"kind. The exit status is 3 if there is no such task.\n\n" + policyFlagHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := parseIDs(args)
@@ -132,9 +132,9 @@ func (v view) policyText() string {
 	case v.task.Policy != "":
 		return "its own: " + v.policy.String()
 	case v.known:
-		return "its kind's, by --policy: " + v.policy.String()
+		return "its kind's: " + v.policy.String()
 	}
-	return "its kind's, which the table does not have; give it with --policy"
+	return "its kind's, which is not known, since no live worker handles it; give it with --policy"
 }
 
 // progressText says what the task's handler has reported, and whether that was in an earlier run.

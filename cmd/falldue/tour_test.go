@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // tourFile is the document whose commands run on a database.
@@ -24,6 +26,7 @@ const tourFile = "command-line.md"
 func TestTourShowsTheOutputOfCommands(t *testing.T) {
 	s := openShop(t, testdb.SQLite)
 	s.fill()
+	s.serve()
 	t.Setenv(dsnVariable, s.dsn)
 	file := filepath.Join("..", "..", "docs", tourFile)
 	text, err := os.ReadFile(file)
@@ -43,7 +46,7 @@ func TestTourShowsTheOutputOfCommands(t *testing.T) {
 			line, want, _ := strings.Cut(command, "\n")
 			want = strings.TrimSuffix(want, "\n") + "\n"
 			out, err := execute(t, splitArgs(line)...)
-			if status := exitStatus(err); status != 0 && status != exitAttention {
+			if status := exitStatus(err); status != 0 && status != exitAttention && status != exitWaits {
 				t.Errorf("%s ended with status %d: %v", line, status, err)
 			}
 			if got := timeless(out); got != timeless(want) && !*update {
@@ -86,6 +89,38 @@ func (s shop) fill() {
 		s.run("enqueue", "thumbnail", "--queue", "images")
 	}
 	s.age(5*time.Minute+30*time.Second, "kind = 'thumbnail'")
+}
+
+// serve runs a worker that handles what falls due later, until the test ends.
+func (s shop) serve() {
+	s.t.Helper()
+	q, err := falldue.New(s.db, falldue.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for kind, policy := range map[string]backoff.Policy{"charge": backoff.Arctan(12 * time.Hour), "invoice.send": backoff.Constant(2 * time.Hour), "report": {}} {
+		falldue.Handle(q, falldue.NewKind[struct{}](kind, falldue.KindConfig{Policy: policy}), func(context.Context, falldue.Task[struct{}]) error { return nil })
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- q.Run(ctx) }()
+	s.t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			s.t.Error(err)
+		}
+	})
+	i, err := ops.NewInspector(s.db, ops.Config{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for {
+		if list, err := i.Workers(s.t.Context()); err != nil {
+			s.t.Fatal(err)
+		} else if len(list) > 0 {
+			return
+		}
+	}
 }
 
 var (

@@ -26,3 +26,14 @@ func CountSince(s dialect.Server, tables dialect.Tables) Stmt {
 select count(*) from (select 1 from {tasks}
 where {in lane} and updated_at <= {shift {now}, -({int :wait})} limit :limit) t`)
 }
+
+// CountAhead counts the tasks of a lane that come before the task :id with the anchor :since,
+// up to :limit. Parameters: queue, those of [SetLane], id, since, limit.
+func CountAhead(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.setInLane(laneParam)
+	b.set("anchor", "{moment {int :since}}")
+	return b.stmt(`
+select count(*) from (select 1 from {tasks}
+where {in lane} and updated_at <= {anchor} and (updated_at < {anchor} or id < :id) limit :limit) t`)
+}

@@ -82,6 +82,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"new_tasks":         statements.NewTasks(s, tables),
 		"next_queue":        statements.NextQueue(s, tables),
 		"count_since":       statements.CountSince(s, tables),
+		"count_ahead":       statements.CountAhead(s, tables),
 		"cancel":            statements.Cancel(s, tables),
 		"finished_lanes":    statements.FinishedLanes(s, tables),
 		"clean":             statements.Clean(s, tables),
@@ -97,6 +98,14 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"orphaned_progress": statements.OrphanedProgress(s, tables),
 		"drop_progress":     statements.DropProgress(s, tables, room),
 		"running":           statements.Running(s, tables),
+		"watch_tasks":       statements.WatchTasks(s, tables, room),
+		"watch_new":         statements.WatchNew(s, tables),
+		"watch_lane":        statements.WatchLane(s, tables),
+		"announce":          statements.Announce(s, tables),
+		"see_worker":        statements.SeeWorker(s, tables),
+		"read_workers":      statements.ReadWorkers(s, tables),
+		"drop_worker":       statements.DropWorker(s, tables),
+		"drop_lost_workers": statements.DropLostWorkers(s, tables),
 	}
 	for fact, stmt := range statements.Facts(s) {
 		all["fact_"+string(fact)] = stmt

@@ -107,6 +107,19 @@ func (s *Store) readQuotas(ctx context.Context, x runner, sources []Source) (map
 			}
 		}
 	}
+	permits, err := s.readPermits(ctx, x, names)
+	if err != nil {
+		return nil, err
+	}
+	quotas := make(map[string]*quota, len(names))
+	for _, name := range names {
+		quotas[name] = newQuota(limits[name], permits[name])
+	}
+	return quotas, nil
+}
+
+// readPermits returns the permits of limits, by the limits' names.
+func (s *Store) readPermits(ctx context.Context, x runner, names []string) (map[string][]*statements.Permit, error) {
 	permits := make(map[string][]*statements.Permit, len(names))
 	for list := range slices.Chunk(names, MaxBatch) {
 		rows := statements.LimitColumns.Rows(len(list), func(i int) *string { return &list[i] })
@@ -120,11 +133,7 @@ func (s *Store) readQuotas(ctx context.Context, x runner, sources []Source) (map
 			return nil, err
 		}
 	}
-	quotas := make(map[string]*quota, len(names))
-	for _, name := range names {
-		quotas[name] = newQuota(limits[name], permits[name])
-	}
-	return quotas, nil
+	return permits, nil
 }
 
 // roomOf returns how many tasks the limits of a source admit, up to most, beside those that

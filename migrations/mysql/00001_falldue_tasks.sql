@@ -91,8 +91,21 @@ create table if not exists {changes} (
     index {recent} (created_at)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
+-- The workers that run, as they announce themselves every 15 seconds. A worker that ends
+-- removes its row, and others remove that of one that has died.
+create table if not exists {workers} (
+    id         varchar(100) character set ascii collate ascii_bin not null primary key,
+    started_at datetime(6)  not null,
+    seen_at    datetime(6)  not null,           -- when it last announced itself
+    running    int          not null default 0, -- handlers
+    done       bigint       not null default 0, -- tasks that succeeded since the start
+    failed     bigint       not null default 0, -- attempts that failed since the start
+    info       mediumtext   not null            -- JSON: host, process, release, queues, kinds with their policies and limits
+) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
+
 -- +goose Down
 -- +goose NO TRANSACTION
+drop table if exists {workers};
 drop table if exists {changes};
 drop table if exists {permits};
 drop table if exists {progress};

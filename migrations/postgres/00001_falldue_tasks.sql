@@ -95,7 +95,20 @@ create table {changes} (
 
 create index {recent} on {changes} (created_at);
 
+-- The workers that run, as they announce themselves every 15 seconds. A worker that ends
+-- removes its row, and others remove that of one that has died.
+create table {workers} (
+    id         text        collate "C" primary key,
+    started_at timestamptz not null default statement_timestamp(),
+    seen_at    timestamptz not null default statement_timestamp(), -- when it last announced itself
+    running    integer     not null default 0, -- handlers
+    done       bigint      not null default 0, -- tasks that succeeded since the start
+    failed     bigint      not null default 0, -- attempts that failed since the start
+    info       json        not null            -- host, process, release, queues, kinds with their policies and limits
+) with (fillfactor = 50);
+
 -- +goose Down
+drop table if exists {workers};
 drop table if exists {changes};
 drop table if exists {permits};
 drop table if exists {progress};

@@ -87,7 +87,20 @@ create table if not exists {changes} (
 
 create index if not exists {recent} on {changes} (created_at);
 
+-- The workers that run, as they announce themselves every 15 seconds. A worker that ends
+-- removes its row, and others remove that of one that has died.
+create table if not exists {workers} (
+    id         text    not null primary key,
+    started_at integer not null,
+    seen_at    integer not null,           -- when it last announced itself
+    running    integer not null default 0, -- handlers
+    done       integer not null default 0, -- tasks that succeeded since the start
+    failed     integer not null default 0, -- attempts that failed since the start
+    info       text    not null            -- JSON: host, process, release, queues, kinds with their policies and limits
+) without rowid;
+
 -- +goose Down
+drop table if exists {workers};
 drop table if exists {changes};
 drop table if exists {permits};
 drop table if exists {progress};

@@ -1,0 +1,100 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// TestWorkersAnnounceThemselvesCheaply: every 15 seconds by one statement, with what seldom
+// changes once and when the table lacks it; a failure is logged once, and ends nothing.
+func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		var puts, sees, drops int
+		var last store.WorkerInfo
+		var stored bool
+		var failure error
+		a := newAnnouncer("me/1", store.WorkerInfo{Host: "here"}, func() int { return 7 }, nil, events{slog.New(slog.NewTextHandler(&log, nil))})
+		a.put = func(_ context.Context, w store.Worker, info store.WorkerInfo) error {
+			puts++
+			last, stored = info, failure == nil
+			if w.ID != "me/1" || w.Running != 7 || w.Done != 3 {
+				t.Errorf("announced as %+v", w)
+			}
+			return failure
+		}
+		a.see = func(_ context.Context, w store.Worker) (bool, error) {
+			sees++
+			return stored, failure
+		}
+		a.drop = func(context.Context, string) error { drops++; return nil }
+		a.ended.done.Store(3)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); a.work(ctx) }()
+		after := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+
+		after(time.Hour)
+		if puts != 1 || sees > 240 || sees < 220 || last.Host != "here" || last.Stopping {
+			t.Errorf("in an hour %d announcements of all and %d others; the last is %+v", puts, sees, last)
+		}
+		stored = false // somebody has emptied the table
+		after(time.Minute)
+		if puts != 2 {
+			t.Errorf("announced %d times, want again after its row has gone", puts)
+		}
+		failure = errors.New("denied")
+		after(time.Hour)
+		failure = nil
+		after(time.Minute)
+		failure = errors.New("denied again")
+		after(time.Hour)
+		failure = nil
+		after(time.Minute)
+		if got := strings.Count(log.String(), "\n"); got != 2 {
+			t.Errorf("two failures of an hour each are logged %d times:\n%s", got, &log)
+		}
+		a.stop()
+		synctest.Wait()
+		if !last.Stopping || drops != 0 {
+			t.Errorf("a worker that stops is announced as %+v, and removed %d times", last, drops)
+		}
+		cancel()
+		<-ended
+		if drops != 1 {
+			t.Errorf("a worker that has ended is removed %d times", drops)
+		}
+	})
+}
+
+func TestReleases(t *testing.T) {
+	t.Parallel()
+	vcs := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}}
+	for _, c := range []struct {
+		build debug.BuildInfo
+		want  string
+	}{
+		{debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: vcs}, "v1.2.3"},
+		{debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: vcs}, "0123456789ab+dirty"},
+		{debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: vcs[:1]}, "0123456789ab"},
+		{debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "(devel)"},
+		{debug.BuildInfo{}, ""},
+	} {
+		if got := releaseOf(&c.build); got != c.want {
+			t.Errorf("the release of %+v is %q, want %q", c.build, got, c.want)
+		}
+	}
+	deps := debug.BuildInfo{Main: debug.Module{Path: "shop"}, Deps: []*debug.Module{{Path: "other", Version: "v9.0.0"}, {Path: "github.com/falldue/falldue", Version: "v1.4.0"}}}
+	if got := libraryOf(&deps); got != "v1.4.0" {
+		t.Errorf("the version of falldue is %q", got)
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
+)
+
+func workersCommand() *cobra.Command {
+	var p place
+	var kinds, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "workers",
+		Short: "List the workers, what they handle, and where they differ",
+		Long: "List the workers as they announce themselves every 15 seconds, kinds for which they\n" +
+			"have different policies, as while a release is being deployed, and kinds that wait\n" +
+			"and that no live worker handles. A worker that was not seen for a minute is lost: it\n" +
+			"has died, or cannot reach the database. It stays in the list for an hour. The exit\n" +
+			"status is 4 if there is any of these.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.inspector(cmd.Context(), nil, func(i *ops.Inspector, _ *falldue.Queue) error {
+				list, err := i.Workers(cmd.Context())
+				if err != nil {
+					return err
+				}
+				queues, err := i.Queues(cmd.Context())
+				if err != nil {
+					return err
+				}
+				f := fleet{list, ops.KindPolicies(list), ops.Unhandled(queues, list), kinds}
+				if asJSON {
+					err = printEach(cmd, list, workerObject)
+				} else {
+					err = f.print(screenOf(cmd))
+				}
+				if err == nil && f.attention() {
+					err = finding(exitAttention)
+				}
+				return err
+			})
+		},
+	}
+	p.flags(cmd)
+	cmd.Flags().BoolVar(&kinds, "kinds", false, "list the kinds with their policies, too")
+	jsonFlag(cmd, &asJSON, "print one JSON object per worker")
+	return cmd
+}
+
+// fleet is what the workers are and do.
+type fleet struct {
+	workers   []ops.Worker
+	policies  map[string][]ops.KindPolicy
+	unhandled []ops.QueueKind
+	kinds     bool // whether to print those whose workers have one policy, too
+}
+
+// attention reports whether somebody should look at the workers.
+func (f fleet) attention() bool {
+	lost := slices.ContainsFunc(f.workers, func(w ops.Worker) bool { return !w.Live() })
+	for _, list := range f.policies {
+		lost = lost || len(list) > 1
+	}
+	return lost || len(f.unhandled) > 0
+}
+
+func (f fleet) print(s screen) error {
+	if err := f.printWorkers(s); err != nil {
+		return err
+	}
+	var rows [][]string
+	differ := false
+	for _, kind := range slices.Sorted(maps.Keys(f.policies)) {
+		list := f.policies[kind]
+		differ = differ || len(list) > 1
+		for _, p := range list {
+			if f.kinds || len(list) > 1 {
+				rows = append(rows, []string{kind, strconv.Itoa(len(p.Workers)), strings.Join(p.Releases, " "), p.Policy})
+			}
+		}
+	}
+	if len(rows) > 0 {
+		title := "\n"
+		if differ {
+			title = "\nkinds for which workers have different policies, as while a release is being deployed:\n"
+			if f.kinds {
+				title = "\nworkers have different policies for a kind, as while a release is being deployed:\n"
+			}
+		}
+		if _, err := io.WriteString(s, title); err != nil {
+			return err
+		}
+		if err := s.table([]column{{name: "kind", least: 8}, {name: "workers", right: true}, {name: "releases", least: 8}, {name: "policy", least: 12}}, rows); err != nil {
+			return err
+		}
+	}
+	var b strings.Builder
+	for i, u := range f.unhandled {
+		if i == 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "no live worker handles kind %s in queue %s, where tasks wait\n", plain(u.Kind), plain(u.Queue))
+	}
+	_, err := io.WriteString(s, b.String())
+	return err
+}
+
+func (f fleet) printWorkers(s screen) error {
+	if len(f.workers) == 0 {
+		_, err := io.WriteString(s, "no worker has announced itself\n")
+		return err
+	}
+	var rows [][]string
+	for _, w := range f.workers {
+		seen := approximate(max(w.Now.Sub(w.Seen), 0)) + " ago"
+		switch {
+		case w.Unreadable != nil:
+			seen += ", unreadable"
+		case !w.Live():
+			seen += ", lost"
+		case w.Stopping:
+			seen += ", stopping"
+		}
+		rows = append(rows, []string{
+			w.ID, w.Release, fmt.Sprintf("%d of %d", w.Running, w.Concurrency()), grouped(int64(w.Done)), grouped(int64(w.Failed)),
+			strconv.Itoa(len(w.Kinds)), approximate(w.Now.Sub(w.Started)), seen, strings.Join(w.QueueNames(), " "),
+		})
+	}
+	return s.table([]column{
+		{name: "worker", least: 10}, {name: "release", least: 8}, {name: "running", right: true}, {name: "done", right: true}, {name: "failed", right: true},
+		{name: "kinds", right: true}, {name: "up", right: true}, {name: "seen"}, {name: "queues", least: 8},
+	}, rows)
+}
+
+// workerObject returns a worker as JSON.
+func workerObject(w ops.Worker) any {
+	type queue struct {
+		Concurrency int      `json:"concurrency"`
+		Limits      []string `json:"limits,omitempty"`
+	}
+	type kind struct {
+		Policy string   `json:"policy"`
+		Limits []string `json:"limits,omitempty"`
+	}
+	o := struct {
+		ID        string           `json:"id"`
+		Host      string           `json:"host"`
+		PID       int              `json:"pid"`
+		Release   string           `json:"release,omitempty"`
+		Library   string           `json:"library,omitempty"`
+		Live      bool             `json:"live"`
+		Stopping  bool             `json:"stopping"`
+		Running   int              `json:"running"`
+		Done      int              `json:"done"`
+		Failed    int              `json:"failed"`
+		Queues    map[string]queue `json:"queues"`
+		Kinds     map[string]kind  `json:"kinds"`
+		StartedAt time.Time        `json:"started_at"`
+		SeenAt    time.Time        `json:"seen_at"`
+	}{
+		w.ID, w.Host, w.PID, w.Release, w.Library, w.Live(), w.Stopping, w.Running, w.Done, w.Failed,
+		map[string]queue{}, map[string]kind{}, w.Started, w.Seen,
+	}
+	for name, q := range w.Queues {
+		o.Queues[name] = queue{q.Concurrency, q.Limits}
+	}
+	for name, k := range w.Kinds {
+		o.Kinds[name] = kind{k.Policy, k.Limits}
+	}
+	return o
+}

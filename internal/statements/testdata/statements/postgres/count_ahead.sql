@@ -1,0 +1,3 @@
+select count(*) from (select 1 from "falldue_tasks"
+where (queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) = ($1::text || ' ' || $2::text || ' ' || $3::text || ' ' || cast($4::bigint as text) || ' ' || $5::text || ' ' || $6::text || ' ' || cast($7::bigint as text)) and updated_at <= (timestamptz 'epoch' + ($8::bigint)::float8 * interval '1 microsecond') and (updated_at < (timestamptz 'epoch' + ($8::bigint)::float8 * interval '1 microsecond') or id < $9) limit $10) t
+-- binds: queue, state, task_key, priority, kind, policy, attempts, since, id, limit

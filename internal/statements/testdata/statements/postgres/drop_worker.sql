@@ -1,0 +1,2 @@
+delete from "falldue_workers" where id = $1
+-- binds: id

@@ -1,0 +1,2 @@
+select t.id, t.queue, t.kind, t.task_key, t.state, t.attempts, t.fence, (date_part('epoch'::text, least(greatest(t.updated_at, '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000::float8)::bigint, coalesce(rtrim(t.claimed_by), ''), coalesce(substr(t.last_error, 1, 500), ''), (date_part('epoch'::text, least(greatest(statement_timestamp(), '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000::float8)::bigint from pg_catalog.unnest($1::bigint[]) as s (task_id) join "falldue_tasks" t on t.id = s.task_id
+-- binds: task_id[]

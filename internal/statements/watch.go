@@ -1,0 +1,75 @@
+package statements
+
+import "github.com/falldue/falldue/dialect"
+
+// Watched is what somebody who watches tasks sees of one.
+type Watched struct {
+	ID        int64
+	Queue     string
+	Kind      string
+	Key       string
+	State     string
+	Attempts  int
+	Fence     int64
+	Updated   int64
+	ClaimedBy string
+	LastError string // the beginning
+	Now       int64  // by the database's clock
+}
+
+// WatchedColumns are the columns of a result of [WatchTasks], [WatchNew] and [WatchLane].
+var WatchedColumns = Columns[Watched]{
+	col("id", Int, func(w *Watched) any { return &w.ID }),
+	col("queue", Text, func(w *Watched) any { return &w.Queue }),
+	col("kind", Text, func(w *Watched) any { return &w.Kind }),
+	col("task_key", Text, func(w *Watched) any { return &w.Key }),
+	col("state", Text, func(w *Watched) any { return &w.State }),
+	col("attempts", Int, func(w *Watched) any { return &w.Attempts }),
+	col("fence", Int, func(w *Watched) any { return &w.Fence }),
+	col("updated_at", Moment, func(w *Watched) any { return &w.Updated }),
+	col("claimed_by", Text, func(w *Watched) any { return &w.ClaimedBy }),
+	col("last_error", Text, func(w *Watched) any { return &w.LastError }),
+	col("now", Moment, func(w *Watched) any { return &w.Now }),
+}
+
+// watching returns a builder with the fragment {watched}, the columns of tasks t.
+func watching(s dialect.Server, tables dialect.Tables) *builder {
+	b := newBuilder(s, tables)
+	b.set("watched", WatchedColumns.list("t.", map[string]string{
+		"now": "{now}", "claimed_by": "coalesce(rtrim(t.claimed_by), '')", "last_error": "coalesce(substr(t.last_error, 1, 500), '')",
+	}))
+	return b
+}
+
+// WatchTasks selects tasks as [WatchedColumns]. The batch has [IDColumns].
+func WatchTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := watching(s, tables)
+	source := b.withBatch(IDColumns.columns(), size)
+	b.setKeys(source, "id")
+	if source.byKey() {
+		return b.stmt(`
+select {watched} from {tasks} t where {keys}`)
+	}
+	return b.stmt(`
+select {watched} from {batch} join {tasks} t on {same key}`)
+}
+
+// WatchNew selects up to :limit tasks after the id :after as [WatchedColumns], in the order
+// of their ids.
+func WatchNew(s dialect.Server, tables dialect.Tables) Stmt {
+	return watching(s, tables).stmt(`
+select {watched} from {tasks} t
+where t.id > :after
+order by t.id limit :limit`)
+}
+
+// WatchLane selects up to :limit tasks of a lane whose anchors are not older than :back
+// microseconds, as [WatchedColumns]. Parameters: queue, those of [SetLane], back, limit.
+func WatchLane(s dialect.Server, tables dialect.Tables) Stmt {
+	b := watching(s, tables)
+	b.setInLane(laneParam)
+	return b.stmt(`
+select {watched} from {tasks} t
+where {in lane} and updated_at >= {shift {now}, -({int :back})}
+order by updated_at limit :limit`)
+}

@@ -1,0 +1,84 @@
+package statements
+
+import "github.com/falldue/falldue/dialect"
+
+// Worker is a process that runs tasks, as it announces itself.
+type Worker struct {
+	ID      string
+	Running int    // handlers
+	Done    int    // tasks that succeeded since it started
+	Failed  int    // attempts that failed since it started
+	Info    string // as JSON
+}
+
+// StoredWorker is a worker as [ReadWorkers] returns it.
+type StoredWorker struct {
+	Worker
+	Started int64
+	Seen    int64
+	Now     int64 // by the database's clock
+}
+
+// WorkerColumns are the columns of a worker, and the parameters of [Announce] and
+// [SeeWorker].
+var WorkerColumns = Columns[Worker]{
+	col("id", Text, func(w *Worker) any { return &w.ID }),
+	col("running", Int, func(w *Worker) any { return &w.Running }),
+	col("done", Int, func(w *Worker) any { return &w.Done }),
+	col("failed", Int, func(w *Worker) any { return &w.Failed }),
+	col("info", Text, func(w *Worker) any { return &w.Info }),
+}
+
+// StoredWorkerColumns are the columns of a result of [ReadWorkers].
+var StoredWorkerColumns = join(
+	within(WorkerColumns, func(w *StoredWorker) *Worker { return &w.Worker }),
+	Columns[StoredWorker]{
+		col("started_at", Moment, func(w *StoredWorker) any { return &w.Started }),
+		col("seen_at", Moment, func(w *StoredWorker) any { return &w.Seen }),
+		col("now", Moment, func(w *StoredWorker) any { return &w.Now }),
+	})
+
+// Announce stores a worker, or all that is new of it. Its parameters have the names of
+// [WorkerColumns].
+func Announce(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	switch s.Caps.Upsert {
+	case dialect.OnConflict:
+		b.set("or replace", ` on conflict (id) do update
+	set seen_at = excluded.seen_at, running = excluded.running, done = excluded.done, failed = excluded.failed, info = excluded.info`)
+	case dialect.OnDuplicateKey:
+		b.set("or replace", ` on duplicate key update
+	seen_at = values(seen_at), running = values(running), done = values(done), failed = values(failed), info = values(info)`)
+	}
+	return b.stmt(`
+insert into {workers} (id, started_at, seen_at, running, done, failed, info)
+values (:id, {now}, {now}, :running, :done, :failed, {json :info}){or replace}`)
+}
+
+// SeeWorker says that a worker is still there, and what it has done. Parameters: id,
+// running, done, failed.
+func SeeWorker(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+update {workers} set seen_at = {now}, running = {int :running}, done = {int :done}, failed = {int :failed} where id = :id`)
+}
+
+// ReadWorkers selects all workers as [StoredWorkerColumns], the first that started first.
+func ReadWorkers(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("worker", StoredWorkerColumns.list("", map[string]string{"now": "{now}"}))
+	return b.stmt(`
+select {worker} from {workers}
+order by started_at, id`)
+}
+
+// DropWorker deletes a worker. Parameters: id.
+func DropWorker(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+delete from {workers} where id = :id`)
+}
+
+// DropLostWorkers deletes the workers that have not been seen for :age microseconds.
+func DropLostWorkers(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+delete from {workers} where seen_at <= {shift {now}, -({int :age})}`)
+}

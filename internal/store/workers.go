@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
+)
+
+type (
+	// Worker is a process that runs tasks, as it announces itself.
+	Worker = statements.Worker
+	// StoredWorker is a worker as it is stored.
+	StoredWorker = statements.StoredWorker
+)
+
+// WorkerInfo is what a worker says of itself that seldom changes. It is stored as JSON.
+type WorkerInfo struct {
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	Release string `json:"release,omitempty"` // of the program
+	Library string `json:"library,omitempty"` // the version of falldue
+	// Stopping: it claims no more tasks.
+	Stopping bool                   `json:"stopping,omitempty"`
+	Queues   map[string]WorkerQueue `json:"queues"`
+	Kinds    map[string]WorkerKind  `json:"kinds"`
+}
+
+// WorkerQueue is a queue that a worker works on.
+type WorkerQueue struct {
+	Concurrency int           `json:"concurrency"`
+	Limits      []WorkerLimit `json:"limits,omitempty"`
+}
+
+// WorkerKind is a kind that a worker handles.
+type WorkerKind struct {
+	Policy string        `json:"policy"` // in force
+	Limits []WorkerLimit `json:"limits,omitempty"`
+}
+
+// WorkerLimit is a limit that a worker obeys.
+type WorkerLimit struct {
+	Text   string        `json:"text"`
+	Name   string        `json:"name"` // of its permits, up to the key if it is PerKey
+	PerKey bool          `json:"per_key,omitempty"`
+	Form   LimitForm     `json:"form"`
+	Most   int           `json:"most"`
+	Per    time.Duration `json:"per,omitempty"` // in nanoseconds
+}
+
+// Of returns the limit for the tasks with a key, and false if it does not limit them.
+func (l WorkerLimit) Of(key string) (Limit, bool) {
+	limit := Limit{Name: l.Name, Form: l.Form, Most: l.Most, Per: l.Per}
+	if l.PerKey {
+		limit.Name += key
+	}
+	return limit, !l.PerKey || key != ""
+}
+
+// Announce stores a worker with its info, or replaces what is stored of it.
+func (s *Store) Announce(ctx context.Context, w Worker, info WorkerInfo) error {
+	text, err := json.Marshal(info)
+	if err != nil {
+		return fmt.Errorf("falldue: encode what a worker says of itself: %w", err)
+	}
+	w.Info = string(text)
+	values := statements.Values{}
+	statements.WorkerColumns.Set(values, &w)
+	_, err = s.changeWorkers(ctx, "announce", statements.Announce, values)
+	return err
+}
+
+// SeeWorker stores that a worker is still there, without its info. It returns false if the
+// worker is not stored.
+func (s *Store) SeeWorker(ctx context.Context, w Worker) (stored bool, err error) {
+	values := statements.Values{}
+	statements.WorkerColumns.Set(values, &w)
+	n, err := s.changeWorkers(ctx, "see worker", statements.SeeWorker, values)
+	return n > 0, err
+}
+
+// DropWorker deletes a worker.
+func (s *Store) DropWorker(ctx context.Context, id string) error {
+	_, err := s.changeWorkers(ctx, "drop worker", statements.DropWorker, statements.Values{"id": id})
+	return err
+}
+
+// DropLostWorkers deletes the workers that have not been seen for age.
+func (s *Store) DropLostWorkers(ctx context.Context, age time.Duration) error {
+	_, err := s.changeWorkers(ctx, "drop lost workers", statements.DropLostWorkers, statements.Values{"age": age.Microseconds()})
+	return err
+}
+
+// Workers returns all workers that are stored, the first that started first.
+func (s *Store) Workers(ctx context.Context) (list []StoredWorker, err error) {
+	err = s.read(ctx, s.fixed("read workers", statements.ReadWorkers), nil, func() { list = nil }, func(r row) error {
+		var w StoredWorker
+		err := statements.StoredWorkerColumns.Scan(r, &w)
+		list = append(list, w)
+		return err
+	})
+	return list, err
+}
+
+// changeWorkers runs a statement on the table of workers, and returns how many it matched.
+func (s *Store) changeWorkers(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, values statements.Values) (int64, error) {
+	return once(ctx, s, func(x runner) (int64, error) {
+		result, err := x.exec(ctx, s.fixed(name, make), values, nil)
+		if err != nil {
+			return 0, err
+		}
+		return result.RowsAffected()
+	})
+}

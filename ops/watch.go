@@ -1,0 +1,258 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// What is what has happened to a task.
+type What string
+
+// What may happen to a task.
+const (
+	// Added: the task was enqueued.
+	Added What = "new"
+	// Started: a worker has claimed it.
+	Started What = "started"
+	// Failed: an attempt failed, and it runs again.
+	Failed What = "failed"
+	// Snoozed: its handler has snoozed it, or set the time of its next attempt.
+	Snoozed What = "snoozed"
+	// Dead, Done and Cancelled: it is finished.
+	Dead      What = "dead"
+	Done      What = "done"
+	Cancelled What = "cancelled"
+	// Gone: it is not there any more. It was done, or somebody has deleted it.
+	Gone What = "gone"
+)
+
+// Event is something that has happened to a task.
+type Event struct {
+	// At is when it was seen, by the database's clock.
+	At    time.Time
+	What  What
+	ID    int64
+	Queue string
+	Kind  string
+	Key   string
+	// Attempts is the number of attempts that count, with one that runs.
+	Attempts int
+	// Worker is the id of the worker that has started it.
+	Worker string
+	// Error is the beginning of the text of the error with which it failed.
+	Error string
+}
+
+const (
+	// mostWatched is how many tasks are watched by their ids, and mostInLane how many are
+	// read of a lane at a time. mostLanes is how many lanes are read.
+	mostWatched, mostInLane, mostLanes = 5000, 500, 500
+	// watchMargin is how much later than its anchor a task may be committed and be seen.
+	watchMargin = 2 * time.Second
+	// rememberFor is how long a finished task is remembered.
+	rememberFor = time.Minute
+)
+
+// Watch calls f with what happens to tasks, until ctx ends or f returns an error, which it
+// returns. It looks every so often, and sees what is there then: a task that was enqueued and
+// deleted between two looks is missing, and of what happened twice to a task the last is
+// seen. It reads new tasks by their ids, failed and finished ones from their lanes, up to 500
+// lanes with 500 tasks in each, and up to 5,000 tasks that it knows by their ids. It sees
+// new tasks only where ids ascend, which is not so on TiDB.
+func (i *Inspector) Watch(ctx context.Context, every time.Duration, f func(Event) error) error {
+	w := watch{i: i, known: map[int64]*watched{}}
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	tick := time.NewTicker(max(every, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		events, err := w.look(ctx)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		for _, e := range events {
+			if err := f(e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// watch is what a Watch knows.
+type watch struct {
+	i      *Inspector
+	lastID int64
+	last   time.Time // of the last look
+	known  map[int64]*watched
+}
+
+// watched is a task as it was seen last.
+type watched struct {
+	store.Watched
+	over time.Time // when it was seen to be finished; zero if it is not
+}
+
+// begin notes what is there, of which nothing is an event.
+func (w *watch) begin(ctx context.Context) (err error) {
+	if w.lastID, err = w.i.store.NewestID(ctx); err != nil {
+		return err
+	}
+	_, err = w.look(ctx)
+	return err
+}
+
+// look reads what may have changed, and returns what has, in the order of ids.
+func (w *watch) look(ctx context.Context) (events []Event, err error) {
+	start, first := time.Now(), w.last.IsZero()
+	found := map[int64]store.Watched{}
+	note := func(list []store.Watched) {
+		for _, t := range list {
+			if old, ok := found[t.ID]; !ok || old.Fence <= t.Fence {
+				found[t.ID] = t
+			}
+		}
+	}
+	back := watchMargin
+	if !first {
+		back += start.Sub(w.last)
+	}
+	for more := true; more; {
+		added, err := w.i.store.WatchNew(ctx, w.lastID, mostInLane)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range added {
+			w.lastID = t.ID
+			events = append(events, eventOf(Added, t))
+			w.known[t.ID] = &watched{Watched: t}
+			w.known[t.ID].Fence, w.known[t.ID].Attempts, w.known[t.ID].State, w.known[t.ID].ClaimedBy = 0, 0, string(falldue.Open), ""
+		}
+		note(added)
+		more = len(added) == mostInLane
+	}
+	lanes, err := w.readLanes(ctx, back)
+	if err != nil {
+		return nil, err
+	}
+	note(lanes)
+	var asked []int64
+	for id, t := range w.known {
+		if _, ok := found[id]; !ok && t.over.IsZero() {
+			asked = append(asked, id)
+		}
+	}
+	slices.Sort(asked)
+	present, err := w.i.store.WatchTasks(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	note(present)
+	for _, id := range asked {
+		if _, ok := found[id]; !ok {
+			gone := *w.known[id]
+			gone.ClaimedBy, gone.LastError, gone.Now = "", "", gone.Now+time.Since(w.last).Microseconds()
+			events = append(events, eventOf(Gone, gone.Watched))
+			w.known[id].over = start
+		}
+	}
+	for _, t := range found {
+		if what := w.changed(t, start); what != "" && !first {
+			events = append(events, eventOf(what, t))
+		}
+	}
+	w.last = start
+	w.forget(start)
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.ID, b.ID) })
+	return events, nil
+}
+
+// readLanes reads the tasks that were claimed, that failed or that ended lately.
+func (w *watch) readLanes(ctx context.Context, back time.Duration) (list []store.Watched, err error) {
+	queues, err := w.i.store.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lanes := 0
+	for _, queue := range queues {
+		heads, err := w.i.store.NewLaneFinder(queue).Find(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, state := range []falldue.State{falldue.Dead, falldue.Cancelled, falldue.Done} {
+			finished, err := w.i.store.FinishedLanes(ctx, queue, string(state))
+			if err != nil {
+				return nil, err
+			}
+			heads = append(heads, finished...)
+		}
+		for _, h := range heads {
+			untried := h.State == string(falldue.Open) && h.Attempts == 0 // found by their ids
+			if h.Corrupt != nil || untried || lanes == mostLanes {
+				continue
+			}
+			lanes++
+			tasks, err := w.i.store.WatchLane(ctx, queue, h.Lane, back, mostInLane)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, tasks...)
+		}
+	}
+	return list, nil
+}
+
+// changed notes a task, and returns what has happened to it, or "".
+func (w *watch) changed(t store.Watched, now time.Time) (what What) {
+	old, known := w.known[t.ID]
+	if known && old.Fence == t.Fence && old.State == t.State && old.ClaimedBy == t.ClaimedBy {
+		return ""
+	}
+	next := &watched{Watched: t}
+	switch state := falldue.State(t.State); {
+	case state == falldue.Dead, state == falldue.Cancelled, state == falldue.Done:
+		next.over = now
+		if !known || old.State != t.State {
+			what = What(state)
+		}
+	case t.ClaimedBy != "":
+		what = Started
+	case state == falldue.Snoozed:
+		what = Snoozed
+	case t.Attempts > 0 && t.LastError != "" && (!known || t.Attempts >= old.Attempts):
+		what = Failed
+	}
+	w.known[t.ID] = next
+	return what
+}
+
+// forget drops tasks that have been finished for long, and some of those that wait if there
+// are too many.
+func (w *watch) forget(now time.Time) {
+	maps.DeleteFunc(w.known, func(_ int64, t *watched) bool { return !t.over.IsZero() && now.Sub(t.over) > rememberFor })
+	maps.DeleteFunc(w.known, func(_ int64, t *watched) bool { return len(w.known) > mostWatched && t.ClaimedBy == "" })
+}
+
+func eventOf(what What, t store.Watched) Event {
+	e := Event{At: store.Time(t.Now), What: what, ID: t.ID, Queue: t.Queue, Kind: t.Kind, Key: t.Key, Attempts: t.Attempts}
+	switch what {
+	case Started:
+		e.Worker = t.ClaimedBy
+	case Failed, Dead:
+		e.Error = t.LastError
+	case Added:
+		e.Attempts = 0
+	}
+	return e
+}

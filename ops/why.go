@@ -1,0 +1,293 @@
+package ops
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Why says why a worker may run a task now, or why none may.
+type Why struct {
+	Task falldue.TaskInfo
+	// Conditions are those of a claim of the task, each with whether it holds. Of a finished
+	// task there is [WhyState] alone, and of a running one [WhyState] and [WhyClaim]: the
+	// others do not matter then.
+	Conditions []Condition
+}
+
+// Condition is a condition of the claim of a task: one of [WhyState], [WhyClaim],
+// [WhyAttempts], [WhyPolicy], [WhyDue], [WhyPause], [WhyWorker], [WhyLimit], [WhySequence],
+// [WhyLock] and [WhyRank].
+type Condition interface {
+	// Holds reports whether the condition keeps no worker from the task.
+	Holds() bool
+}
+
+// Ends returns when a condition that does not hold will hold by itself, by the database's
+// clock. It is the zero time if that depends on somebody, or is not known.
+func Ends(c Condition) time.Time {
+	switch c := c.(type) {
+	case WhyDue:
+		return c.At()
+	case WhyPause:
+		return c.Until()
+	case WhyLimit:
+		return c.Free
+	}
+	return time.Time{}
+}
+
+// Runnable reports whether all conditions hold: a worker with a free handler may start the
+// task now.
+func (w Why) Runnable() bool {
+	return !slices.ContainsFunc(w.Conditions, func(c Condition) bool { return !c.Holds() })
+}
+
+// Next returns when all conditions hold, if nobody does anything meanwhile: now if the task
+// is runnable, and the zero time if that is not known. The task then waits for a free
+// handler, behind those that [WhyRank] counts.
+func (w Why) Next() time.Time {
+	next := w.Task.Now
+	for _, c := range w.Conditions {
+		switch ends := Ends(c); {
+		case c.Holds():
+		case ends.IsZero():
+			return time.Time{}
+		case ends.After(next):
+			next = ends
+		}
+	}
+	return next
+}
+
+// whyTries is how often Why looks again at a task that has changed meanwhile.
+const whyTries = 3
+
+// Why returns the conditions of a claim of a task, with their numbers. It reads them one
+// after the other, so that those of a busy queue are of moments that lie close together.
+// To find out whether somebody has locked the task's row, it locks the row for a moment if
+// it may. The error wraps [falldue.ErrNotFound] if there is no such task.
+func (i *Inspector) Why(ctx context.Context, id int64) (Why, error) {
+	for try := 1; ; try++ {
+		t, err := i.queue.Task(ctx, id)
+		if err != nil {
+			return Why{}, err
+		}
+		w, err := i.why(ctx, t)
+		if err != nil {
+			return w, err
+		}
+		now, err := i.queue.Task(ctx, id)
+		if err == nil && now.Fence == t.Fence && now.State == t.State || try == whyTries {
+			return w, err
+		}
+	}
+}
+
+func (i *Inspector) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
+	w := Why{Task: t}
+	add := func(c Condition) { w.Conditions = append(w.Conditions, c) }
+	state := WhyState{State: t.State}
+	if !state.Holds() {
+		state.Since = t.UpdatedAt
+	}
+	if add(state); !state.Holds() {
+		return w, nil
+	}
+	workers, err := i.Workers(ctx)
+	if err != nil {
+		return w, err
+	}
+	claim := claimOf(t, workers)
+	if add(claim); !claim.Holds() {
+		return w, nil
+	}
+	due, most, policy, err := i.whyDue(ctx, t, workers)
+	if err != nil {
+		return w, err
+	}
+	add(WhyAttempts{t.Attempts, most})
+	if policy != nil {
+		add(*policy)
+	}
+	add(due)
+	pause, err := i.whyPause(ctx, t)
+	if err != nil {
+		return w, err
+	}
+	add(pause)
+	handled := workersFor(t, workers)
+	add(handled)
+	limits, err := i.whyLimits(ctx, t, workers)
+	if err != nil {
+		return w, err
+	}
+	for _, c := range limits {
+		add(c)
+	}
+	var lock WhyLock
+	if lock.Locked, lock.Known, err = i.store.Locked(ctx, store.Key{TaskID: t.ID, Fence: t.Fence}); err != nil {
+		return w, err
+	}
+	add(lock)
+	ahead, err := i.store.CountAhead(ctx, t.Queue, laneOfTask(t), t.ID, t.UpdatedAt.UnixMicro(), mostAhead+1)
+	if err != nil {
+		return w, err
+	}
+	add(WhyRank{min(ahead, mostAhead), ahead > mostAhead})
+	return w, nil
+}
+
+// mostAhead is the number up to which the tasks before a task are counted.
+const mostAhead = 10_000
+
+func laneOfTask(t falldue.TaskInfo) store.Lane {
+	return store.Lane{State: string(t.State), Key: t.Key, Priority: t.Priority, Kind: t.Kind, Policy: t.Policy, Attempts: t.Attempts}
+}
+
+func claimOf(t falldue.TaskInfo, workers []Worker) WhyClaim {
+	if t.ClaimedBy == "" {
+		return WhyClaim{}
+	}
+	live := slices.ContainsFunc(workers, func(w Worker) bool { return w.ID == t.ClaimedBy && w.Live() })
+	return WhyClaim{Worker: t.ClaimedBy, Started: t.AttemptedAt, Until: t.UpdatedAt, Lost: !Running(t), Live: live}
+}
+
+// whyDue returns when a task falls due, and the limit of its attempts. If the task has a
+// policy of its own, it returns that, too.
+func (i *Inspector) whyDue(ctx context.Context, t falldue.TaskInfo, workers []Worker) (due WhyDue, most int, own *WhyPolicy, err error) {
+	due = WhyDue{
+		Anchor: t.UpdatedAt, Attempts: t.Attempts, Now: t.Now,
+		Scheduled: t.State == falldue.Open && t.Attempts == 0 && t.Fence == 0 && t.UpdatedAt.After(t.CreatedAt), Snoozed: t.State == falldue.Snoozed,
+	}
+	most = t.MaxAttempts
+	if t.ClaimedBy == "" && t.State == falldue.Open && t.Attempts > 0 {
+		attempts, err := i.queue.Attempts(ctx, t.ID)
+		if err != nil {
+			return due, most, nil, err
+		}
+		if n := len(attempts); n > 0 && attempts[n-1].Fence == t.Fence {
+			due.Failed = attempts[n-1].FinishedAt
+			due.Jitter = max(t.UpdatedAt.Sub(due.Failed), 0)
+		}
+	}
+	known, err := i.Policies(ctx, t.Policy)
+	if err != nil {
+		return due, most, nil, err
+	}
+	rule := func(p backoff.Policy, workers []string) {
+		delay := time.Duration(0)
+		if t.State == falldue.Open && t.Attempts > 0 {
+			delay, _ = p.Wait(int64(t.Attempts))
+		}
+		due.Rules = append(due.Rules, DueRule{p.String(), delay, t.UpdatedAt.Add(delay), workers})
+		if t.MaxAttempts == 0 && (most == 0 || p.MaxAttempts() > most) {
+			most = p.MaxAttempts()
+		}
+	}
+	p, given := known.given(t.Kind, t.Policy)
+	switch {
+	case t.Policy != "":
+		own = &WhyPolicy{Key: t.Policy, Err: known.Unreadable[t.Policy]}
+		if own.Err != nil {
+			return due, most, own, nil
+		}
+		own.Text = p.String()
+		rule(p, nil)
+	case given:
+		rule(p, nil)
+	default:
+		for _, kp := range KindPolicies(workers)[t.Kind] {
+			if p, err := backoff.Parse(kp.Policy); err == nil { // or a newer release has it
+				rule(p, kp.Workers)
+			}
+		}
+	}
+	if len(due.Rules) == 0 && (t.State == falldue.Snoozed || t.Attempts == 0) { // no delay, whatever the policy
+		due.Rules = []DueRule{{At: t.UpdatedAt}}
+	}
+	slices.SortStableFunc(due.Rules, func(a, b DueRule) int { return a.At.Compare(b.At) })
+	return due, most, own, nil
+}
+
+func (i *Inspector) whyPause(ctx context.Context, t falldue.TaskInfo) (c WhyPause, err error) {
+	pauses, err := i.queue.Paused(ctx)
+	for _, p := range pauses {
+		if (p.Queue == "" || p.Queue == t.Queue) && (p.Kind == "" || p.Kind == t.Kind) && (p.Key == "" || p.Key == t.Key) {
+			c.Pauses = append(c.Pauses, p)
+		}
+	}
+	return c, err
+}
+
+func workersFor(t falldue.TaskInfo, workers []Worker) (c WhyWorker) {
+	for _, w := range workers {
+		if !w.Live() {
+			continue
+		}
+		_, works := w.Queues[t.Queue]
+		_, handles := w.Kinds[t.Kind]
+		switch {
+		case works && handles && w.Stopping:
+			c.Stopping = append(c.Stopping, w.ID)
+		case works && handles:
+			c.Workers = append(c.Workers, w.ID)
+		case works:
+			c.InQueue = append(c.InQueue, w.ID)
+		case handles:
+			c.OfKind = append(c.OfKind, w.ID)
+		}
+	}
+	return c
+}
+
+// whyLimits returns what the limits of a task admit, which the workers that may run it obey,
+// and its sequence.
+func (i *Inspector) whyLimits(ctx context.Context, t falldue.TaskInfo, workers []Worker) (list []Condition, err error) {
+	var limits []store.Limit
+	var texts []string
+	for _, w := range workers {
+		if !w.Live() || !w.Handles(t.Queue, t.Kind) {
+			continue
+		}
+		for _, l := range slices.Concat(w.Queues[t.Queue].limits, w.Kinds[t.Kind].limits) {
+			if limit, applies := l.Of(t.Key); applies && !slices.Contains(limits, limit) {
+				limits, texts = append(limits, limit), append(texts, l.Text)
+			}
+		}
+	}
+	states, err := i.store.LimitStates(ctx, limits)
+	if err != nil {
+		return nil, err
+	}
+	for k, s := range states {
+		if s.Form == store.Sequence || s.Form == store.HaltingSequence {
+			c, err := i.whySequence(ctx, t, s)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, c)
+			continue
+		}
+		c := WhyLimit{Limit: texts[k], Name: s.Name, Room: max(s.Room, 0), Taken: s.Taken}
+		if s.Wait > 0 {
+			c.Free = t.Now.Add(s.Wait)
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+func (i *Inspector) whySequence(ctx context.Context, t falldue.TaskInfo, s store.LimitState) (c WhySequence, err error) {
+	if len(s.Taken) > 0 {
+		c.Next, c.Runs = s.Taken[0], true
+	} else if c.Next = s.Next; c.Next == 0 {
+		c.Next, err = i.store.First(ctx, t.Queue, laneOfTask(t))
+	}
+	c.own = c.Next == t.ID
+	return c, err
+}

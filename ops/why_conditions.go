@@ -1,0 +1,184 @@
+package ops
+
+import (
+	"time"
+
+	"github.com/falldue/falldue"
+)
+
+// WhyState is the state of the task. It holds for tasks that are open or snoozed.
+type WhyState struct {
+	State falldue.State
+	Since time.Time // of a finished task
+}
+
+// WhyClaim is the latest claim of the task. It holds unless a worker runs the task.
+type WhyClaim struct {
+	// Worker is the id of the worker that runs the task, or that has lost it, or "".
+	Worker string
+	// Started is when that run began, and Until when its lease ends or has ended.
+	Started, Until time.Time
+	// Lost reports whether the lease is over: the worker has died, or cannot reach the
+	// database.
+	Lost bool
+	// Live reports whether the worker has announced itself within the last minute.
+	Live bool
+}
+
+// WhyAttempts is how many attempts the task has used. It does not hold if none is left:
+// the task becomes dead when it falls due.
+type WhyAttempts struct {
+	Attempts int
+	Most     int // 0 is no limit
+}
+
+// WhyPolicy is a policy of the task's own, which a worker must be able to read.
+type WhyPolicy struct {
+	Key  string
+	Text string // of the policy, if it can be read
+	Err  error  // why it cannot be read, or nil
+}
+
+// WhyDue is when the task falls due. It holds once that has come under one of Rules.
+type WhyDue struct {
+	// Anchor is the time from which the wait counts: the time for which the task was
+	// enqueued, the end of a snooze or of a lost lease, or when the last attempt failed plus
+	// the Jitter that was drawn then.
+	Anchor   time.Time
+	Attempts int
+	// Failed is when the last attempt failed, and Jitter the random part of the wait. They
+	// are zero if the task waits for something else.
+	Failed time.Time
+	Jitter time.Duration
+	// Scheduled reports whether the task waits for the time for which it was enqueued, and
+	// Snoozed whether it waits for the end of a snooze.
+	Scheduled, Snoozed bool
+	// Rules are the policies under which the task falls due, with their delays: one, or
+	// several if workers of different releases have different ones. There is none if no
+	// policy is known, of a kind that no live worker handles.
+	Rules []DueRule
+	Now   time.Time
+}
+
+// DueRule is a policy, and when a task falls due under it.
+type DueRule struct {
+	// Policy is the text of the policy. It is "" if the task waits for no delay.
+	Policy string
+	Delay  time.Duration
+	At     time.Time
+	// Workers are the ids of the workers that have the policy. There is none if it is the
+	// task's own, or from [Config].
+	Workers []string
+}
+
+// WhyPause are the pauses that name the task. It holds if there are none.
+type WhyPause struct{ Pauses []falldue.Pause }
+
+// WhyWorker is which live workers work on the task's queue and handle its kind. It holds if
+// there is one.
+type WhyWorker struct {
+	// Workers are the ids of these workers.
+	Workers []string
+	// InQueue are those of live workers that work on the queue and do not handle the kind,
+	// and OfKind those that handle the kind and do not work on the queue. Stopping are
+	// those that would do both and are shutting down.
+	InQueue, OfKind, Stopping []string
+}
+
+// WhyLimit is a limit of the task's kind or queue. It holds if it admits another task.
+type WhyLimit struct {
+	// Limit is the limit as code that makes it, such as AtMost(20), and Name that of its
+	// permits.
+	Limit, Name string
+	// Room is how many more tasks it admits.
+	Room int
+	// Taken has the ids of the tasks that have its permits. Those of a rate with a burst are
+	// not known.
+	Taken []int64
+	// Free is when it admits the next task, of a rate. Otherwise it is the zero time: a
+	// permit is free when its task ends.
+	Free time.Time
+}
+
+// WhySequence is the sequence of the task's key. It holds if the task is the next one.
+type WhySequence struct {
+	// Next is the id of the task that comes next or runs, or 0 if there is none.
+	Next int64
+	// Runs reports whether it runs, or halts the sequence because it is dead.
+	Runs bool
+	own  bool
+}
+
+// WhyLock is whether somebody has locked the task's row, such as a transaction that has
+// changed it. It holds unless that is so.
+type WhyLock struct {
+	Locked bool
+	// Known is false if the server cannot tell, or the user may not lock rows.
+	Known bool
+}
+
+// WhyRank is how many tasks of the task's lane come before it. It always holds: they keep
+// the task waiting only while all handlers are busy.
+type WhyRank struct {
+	Ahead int
+	// More reports whether there are more than Ahead, which is 10,000 then.
+	More bool
+}
+
+// Holds implements [Condition].
+func (c WhyState) Holds() bool { return c.State == falldue.Open || c.State == falldue.Snoozed }
+
+// Holds implements [Condition].
+func (c WhyClaim) Holds() bool { return c.Worker == "" || c.Lost }
+
+// Holds implements [Condition].
+func (c WhyAttempts) Holds() bool { return c.Most == 0 || c.Attempts < c.Most }
+
+// Holds implements [Condition].
+func (c WhyPolicy) Holds() bool { return c.Err == nil }
+
+// At returns when the task falls due: under the first of several rules. It is the zero time
+// if no policy is known.
+func (c WhyDue) At() (at time.Time) {
+	for _, r := range c.Rules {
+		if at.IsZero() || r.At.Before(at) {
+			at = r.At
+		}
+	}
+	return at
+}
+
+// Holds implements [Condition].
+func (c WhyDue) Holds() bool { at := c.At(); return !at.IsZero() && !at.After(c.Now) }
+
+// Holds implements [Condition].
+func (c WhyPause) Holds() bool { return len(c.Pauses) == 0 }
+
+// Until returns when the last of the pauses ends, or the zero time if one of them does not
+// end by itself.
+func (c WhyPause) Until() (last time.Time) {
+	for _, p := range c.Pauses {
+		if p.Until.IsZero() {
+			return time.Time{}
+		}
+		if p.Until.After(last) {
+			last = p.Until
+		}
+	}
+	return last
+}
+
+// Holds implements [Condition].
+func (c WhyWorker) Holds() bool { return len(c.Workers) > 0 }
+
+// Holds implements [Condition].
+func (c WhyLimit) Holds() bool { return c.Room > 0 }
+
+// Holds implements [Condition].
+func (c WhySequence) Holds() bool { return c.own || c.Next == 0 }
+
+// Holds implements [Condition].
+func (c WhyLock) Holds() bool { return !c.Locked }
+
+// Holds implements [Condition].
+func (WhyRank) Holds() bool { return true }

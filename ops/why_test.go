@@ -1,0 +1,297 @@
+package ops_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
+)
+
+// why returns why a task runs or not.
+func (b backlog) why(i *ops.Inspector, id int64) ops.Why {
+	b.t.Helper()
+	w, err := i.Why(b.t.Context(), id)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return w
+}
+
+// conditionOf returns the condition of a type.
+func conditionOf[C ops.Condition](t *testing.T, w ops.Why) (found C) {
+	t.Helper()
+	for _, c := range w.Conditions {
+		if c, ok := c.(C); ok {
+			return c
+		}
+	}
+	t.Fatalf("of task %d there is no %T: %+v", w.Task.ID, found, w.Conditions)
+	return found
+}
+
+// onlyReason checks that a condition is the only one that does not hold, and returns it.
+func onlyReason[C ops.Condition](t *testing.T, w ops.Why) C {
+	t.Helper()
+	for _, c := range w.Conditions {
+		if _, it := c.(C); c.Holds() == it {
+			t.Errorf("of task %d %T holds %v: %+v", w.Task.ID, c, c.Holds(), c)
+		}
+	}
+	if w.Runnable() {
+		t.Errorf("task %d is runnable", w.Task.ID)
+	}
+	return conditionOf[C](t, w)
+}
+
+// near reports whether two moments are less than a few seconds apart.
+func near(a, b time.Time) bool { return a.Sub(b).Abs() < 5*time.Second }
+
+// TestWhyWithoutWorkers: what the tables alone say of a task.
+func TestWhyWithoutWorkers(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "delay 10m; attempts 5")})
+		if _, err := i.Why(t.Context(), 99); !errors.Is(err, falldue.ErrNotFound) {
+			t.Errorf("why of no task: error %v", err)
+		}
+
+		id := b.enqueue("mail", nil)
+		if c := onlyReason[ops.WhyWorker](t, b.why(i, id)); len(c.Workers)+len(c.InQueue)+len(c.OfKind) != 0 {
+			t.Errorf("the workers are %+v", c)
+		}
+		if next := b.why(i, id).Next(); !next.IsZero() {
+			t.Errorf("without a worker it can run at %v", next)
+		}
+		for state, end := range map[falldue.State]string{falldue.Dead: "state = 'dead'", falldue.Done: "state = 'done'", falldue.Cancelled: "state = 'cancelled'"} {
+			id := b.enqueue("mail", nil)
+			b.db.MustExec(b.db.Rebind("update falldue_tasks set "+end+" where id = ?"), id)
+			w := b.why(i, id)
+			if c := onlyReason[ops.WhyState](t, w); c.State != state || c.Since.IsZero() || len(w.Conditions) != 1 || !w.Next().IsZero() {
+				t.Errorf("a %s task: %+v", state, w.Conditions)
+			}
+		}
+	})
+}
+
+// TestWhy has a case for each reason why a task that a worker handles does not run.
+func TestWhy(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.inspector(nil)
+		began, end := make(chan int64, 10), make(chan struct{})
+		block := func(_ context.Context, task falldue.Task[json.RawMessage]) error {
+			began <- task.ID
+			<-end
+			return nil
+		}
+		policy := backoff.ParseDeferred("delay 1h; attempts 5")
+		stop := b.start(falldue.Config{Concurrency: 20}, func(q *falldue.Queue) {
+			handle(falldue.KindConfig{Policy: policy}, block, "mail")(q)
+			handle(falldue.KindConfig{Policy: policy, Limits: []falldue.Limit{falldue.AtMost(1)}}, block, "charge")(q)
+			handle(falldue.KindConfig{Policy: policy, Limits: []falldue.Limit{falldue.Rate(1, time.Hour).PerKey()}}, block, "call")(q)
+			handle(falldue.KindConfig{Policy: policy, Limits: []falldue.Limit{falldue.InOrder()}}, block, "sync")(q)
+		})
+		defer stop()
+		defer close(end)
+		list := b.workers(i, "the worker", announced(1))
+		begins := func(want int64) {
+			t.Helper()
+			if got := <-began; got != want {
+				t.Fatalf("task %d runs, want %d", got, want)
+			}
+		}
+
+		t.Run("it runs", func(t *testing.T) {
+			id := b.enqueue("mail", nil)
+			begins(id)
+			w := b.why(i, id)
+			if c := onlyReason[ops.WhyClaim](t, w); c.Worker != list[0].ID || c.Lost || !c.Live || !c.Until.After(w.Task.Now) || c.Started.IsZero() || len(w.Conditions) != 2 {
+				t.Errorf("%+v", w.Conditions)
+			}
+		})
+		t.Run("it is scheduled", func(t *testing.T) {
+			w := b.why(i, b.enqueue("mail", &falldue.EnqueueOptions{Delay: 2 * time.Hour}))
+			if c := onlyReason[ops.WhyDue](t, w); !c.Scheduled || c.Snoozed || !near(w.Next(), w.Task.Now.Add(2*time.Hour)) {
+				t.Errorf("%+v, next %v", c, w.Next())
+			}
+		})
+		t.Run("it waits for its policy", func(t *testing.T) {
+			id := b.enqueue("mail", &falldue.EnqueueOptions{Delay: time.Hour})
+			b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 2, fence = 2, updated_at = created_at where id = ?"), id)
+			b.db.MustExec(b.db.Rebind("insert into falldue_attempts (task_id, fence, attempt, outcome, worker, finished_at, duration_us, error) select id, 2, 2, 'retried', 'w', created_at, 0, 'no' from falldue_tasks where id = ?"), id)
+			b.shift("attempts", "finished_at", 7*time.Second, "attempt = 2")
+			w := b.why(i, id)
+			c := onlyReason[ops.WhyDue](t, w)
+			if len(c.Rules) != 1 || c.Rules[0].Delay != time.Hour || c.Rules[0].Policy != "delay 1h; attempts 5" || len(c.Rules[0].Workers) != 1 || c.Jitter != 7*time.Second || !near(w.Next(), w.Task.Now.Add(time.Hour)) {
+				t.Errorf("%+v", c)
+			}
+			if c := conditionOf[ops.WhyAttempts](t, w); c.Attempts != 2 || c.Most != 5 {
+				t.Errorf("%+v", c)
+			}
+		})
+		t.Run("it is snoozed", func(t *testing.T) {
+			id := b.enqueue("mail", &falldue.EnqueueOptions{Delay: 3 * time.Hour})
+			b.db.MustExec(b.db.Rebind("update falldue_tasks set state = 'snoozed', fence = 1, attempts = 1 where id = ?"), id)
+			w := b.why(i, id)
+			if c := onlyReason[ops.WhyDue](t, w); !c.Snoozed || c.Scheduled || !near(w.Next(), w.Task.Now.Add(3*time.Hour)) {
+				t.Errorf("%+v", c)
+			}
+		})
+		t.Run("no attempt is left", func(t *testing.T) {
+			id := b.enqueue("mail", &falldue.EnqueueOptions{Delay: time.Hour, MaxAttempts: 2})
+			b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 2, fence = 2 where id = ?"), id)
+			if c := conditionOf[ops.WhyAttempts](t, b.why(i, id)); c.Holds() || c.Most != 2 {
+				t.Errorf("%+v", c)
+			}
+		})
+		t.Run("its worker has died", func(t *testing.T) {
+			id := b.enqueue("mail", &falldue.EnqueueOptions{Delay: time.Hour})
+			b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1, claimed_by = 'gone', updated_at = created_at where id = ?"), id)
+			w := b.why(i, id)
+			if onlyReason[ops.WhyDue](t, w); !near(w.Next(), w.Task.Now.Add(time.Hour)) {
+				t.Errorf("%+v", w.Conditions)
+			}
+			if c := conditionOf[ops.WhyClaim](t, w); c.Worker != "gone" || !c.Lost || c.Live {
+				t.Errorf("%+v", c)
+			}
+		})
+		t.Run("it is paused", func(t *testing.T) {
+			until := time.Now().Add(time.Hour)
+			for _, p := range []struct {
+				subject falldue.Subject
+				until   time.Time
+			}{{falldue.Subject{Kind: "mail", Key: "paused"}, time.Time{}}, {falldue.Subject{Key: "paused"}, until}, {falldue.Subject{Kind: "call"}, until}} {
+				if err := b.queue.Pause(t.Context(), p.subject, falldue.PauseOptions{Who: "ann", Why: "closed", Until: p.until}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// The worker may not have read the pauses yet.
+			id := b.enqueue("mail", &falldue.EnqueueOptions{Key: "paused", Delay: time.Minute})
+			c := conditionOf[ops.WhyPause](t, b.why(i, id))
+			if c.Holds() || len(c.Pauses) != 2 || c.Pauses[0].Who != "ann" || c.Pauses[0].Why != "closed" || !c.Until().IsZero() {
+				t.Errorf("%+v", c)
+			}
+			if err := b.queue.Resume(t.Context(), falldue.Subject{Kind: "mail", Key: "paused"}, falldue.ResumeOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w := b.why(i, id)
+			if c := conditionOf[ops.WhyPause](t, w); len(c.Pauses) != 1 || !near(c.Until(), until) || !near(w.Next(), until) {
+				t.Errorf("%+v, next %v", c, w.Next())
+			}
+			if err := b.queue.Resume(t.Context(), falldue.Subject{Kind: "call"}, falldue.ResumeOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		t.Run("a limit admits no more", func(t *testing.T) {
+			first := b.enqueue("charge", nil)
+			begins(first)
+			w := b.why(i, b.enqueue("charge", nil))
+			if c := onlyReason[ops.WhyLimit](t, w); c.Limit != "AtMost(1)" || c.Room != 0 || len(c.Taken) != 1 || c.Taken[0] != first || !w.Next().IsZero() {
+				t.Errorf("%+v", c)
+			}
+		})
+		t.Run("a rate admits no more", func(t *testing.T) {
+			first := b.enqueue("call", &falldue.EnqueueOptions{Key: "seven"})
+			begins(first)
+			w := b.why(i, b.enqueue("call", &falldue.EnqueueOptions{Key: "seven"}))
+			if c := onlyReason[ops.WhyLimit](t, w); c.Limit != "Rate(1, 1h0m0s).PerKey()" || len(c.Taken) != 1 || c.Taken[0] != first || !near(w.Next(), w.Task.Now.Add(time.Hour)) {
+				t.Errorf("%+v, next %v", c, w.Next())
+			}
+			w = b.why(i, b.enqueue("call", &falldue.EnqueueOptions{Key: "eight", Delay: time.Hour}))
+			if c := conditionOf[ops.WhyLimit](t, w); c.Room != 1 || !c.Holds() {
+				t.Errorf("of another key: %+v", c)
+			}
+		})
+		t.Run("another one of its sequence comes first", func(t *testing.T) {
+			first := b.enqueue("sync", &falldue.EnqueueOptions{Key: "nine"})
+			begins(first)
+			second := b.enqueue("sync", &falldue.EnqueueOptions{Key: "nine"})
+			if c := onlyReason[ops.WhySequence](t, b.why(i, second)); c.Next != first || !c.Runs {
+				t.Errorf("%+v", c)
+			}
+			// It has failed, and waits for its next attempt.
+			b.db.MustExec(b.db.Rebind("update falldue_tasks set claimed_by = '' where id = ?"), first)
+			if c := onlyReason[ops.WhySequence](t, b.why(i, second)); c.Next != first || c.Runs {
+				t.Errorf("%+v", c)
+			}
+			if c := conditionOf[ops.WhySequence](t, b.why(i, first)); !c.Holds() || c.Next != first {
+				t.Errorf("%+v", c)
+			}
+		})
+		t.Run("no live worker handles its kind in its queue", func(t *testing.T) {
+			if c := onlyReason[ops.WhyWorker](t, b.why(i, b.enqueue("report", nil))); len(c.InQueue) != 1 || len(c.OfKind) != 0 {
+				t.Errorf("%+v", c)
+			}
+			if c := onlyReason[ops.WhyWorker](t, b.why(i, b.enqueue("mail", &falldue.EnqueueOptions{Queue: "images"}))); len(c.InQueue) != 0 || len(c.OfKind) != 1 {
+				t.Errorf("%+v", c)
+			}
+		})
+		t.Run("its policy cannot be read", func(t *testing.T) {
+			own := parse(t, "delay 30m")
+			id := b.enqueue("mail", &falldue.EnqueueOptions{Policy: &own, Delay: time.Hour})
+			if c := conditionOf[ops.WhyPolicy](t, b.why(i, id)); !c.Holds() || c.Text != "delay 30m" {
+				t.Errorf("%+v", c)
+			}
+			b.db.MustExec("delete from falldue_policies")
+			w := b.why(i, id)
+			if c := conditionOf[ops.WhyPolicy](t, w); c.Holds() || c.Err == nil || !w.Next().IsZero() {
+				t.Errorf("%+v", c)
+			}
+		})
+		t.Run("its policy is not known", func(t *testing.T) {
+			id := b.enqueue("report", nil)
+			b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1 where id = ?"), id)
+			if c := conditionOf[ops.WhyDue](t, b.why(i, id)); c.Holds() || len(c.Rules) != 0 {
+				t.Errorf("%+v", c)
+			}
+		})
+		t.Run("somebody has locked its row", func(t *testing.T) {
+			if s, err := dialect.Probe(t.Context(), b.db); err != nil || !s.Caps.SkipLocked {
+				t.Skipf("it cannot skip locked rows (error %v)", err)
+			}
+			id := b.enqueue("report", nil)
+			if c := conditionOf[ops.WhyLock](t, b.why(i, id)); c.Locked || !c.Known {
+				t.Errorf("%+v", c)
+			}
+			holder := b.db.MustBegin()
+			defer func() { _ = holder.Rollback() }()
+			holder.MustExec(b.db.Rebind("select id from falldue_tasks where id = ? for update"), id)
+			if c := conditionOf[ops.WhyLock](t, b.why(i, id)); !c.Locked || !c.Known || c.Holds() {
+				t.Errorf("%+v", c)
+			}
+		})
+		t.Run("others come before it", func(t *testing.T) {
+			for range 3 {
+				b.enqueue("letter", nil)
+			}
+			id := b.enqueue("letter", nil)
+			if c := conditionOf[ops.WhyRank](t, b.why(i, id)); c.Ahead != 3 || c.More {
+				t.Errorf("%+v", c)
+			}
+		})
+	})
+}
+
+// TestWhyOfTwoReleases: a task falls due by the policy of the worker that looks first.
+func TestWhyOfTwoReleases(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.inspector(nil)
+		for _, delay := range []time.Duration{time.Hour, 2 * time.Hour} {
+			defer b.start(falldue.Config{}, handle(falldue.KindConfig{Policy: backoff.Constant(delay)}, succeed, "mail"))()
+		}
+		b.workers(i, "both workers", announced(2))
+		b.add("mail", 1, 1, 0, &falldue.EnqueueOptions{Delay: time.Hour})
+		w := b.why(i, 1)
+		if c := onlyReason[ops.WhyDue](t, w); len(c.Rules) != 2 || c.Rules[0].Delay != time.Hour || c.Rules[1].Delay != 2*time.Hour || !near(w.Next(), w.Task.Now.Add(time.Hour)) {
+			t.Errorf("%+v", c)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// workerLife is how long after it was last seen a worker is taken to live. Workers announce
+// themselves every 15 seconds.
+const workerLife = time.Minute
+
+// Worker is a process that runs [falldue.Queue.Run], as it announces itself every 15 seconds.
+type Worker struct {
+	// ID is the id of the worker, see [falldue.TaskInfo.ClaimedBy].
+	ID string
+	// Host and PID say where the process runs. Release is the version of the program's
+	// module, or the revision from which it was built, as far as its build has them.
+	// Library is the version of falldue.
+	Host    string
+	PID     int
+	Release string
+	Library string
+	// Queues are the queues that it works on, and Kinds the kinds that it handles.
+	Queues map[string]WorkerQueue
+	Kinds  map[string]WorkerKind
+	// Running is how many handlers ran, Done how many tasks had succeeded since the worker
+	// started, and Failed how many attempts had failed, when it was last seen.
+	Running, Done, Failed int
+	// Stopping reports whether it claims no more tasks, because it is shutting down.
+	Stopping bool
+	// Started is when the worker started, and Seen when it last announced itself. Now is the
+	// time when it was read. All are of the database's clock.
+	Started, Seen, Now time.Time
+	// Unreadable is why its queues and kinds are not known, or nil.
+	Unreadable error
+}
+
+// WorkerQueue is a queue that a worker works on.
+type WorkerQueue struct {
+	// Concurrency is how many handlers may run at once.
+	Concurrency int
+	// Limits are those that the worker obeys in the queue, such as AtMost(20).
+	Limits []string
+	limits []store.WorkerLimit
+}
+
+// WorkerKind is a kind that a worker handles.
+type WorkerKind struct {
+	// Policy is the text of the policy in force, which backoff.Parse reads.
+	Policy string
+	// Limits are those that the worker obeys for tasks of the kind, such as AtMost(20).
+	Limits []string
+	limits []store.WorkerLimit
+}
+
+// Live reports whether the worker was seen within the last minute. One that was not has
+// died, or cannot reach the database.
+func (w Worker) Live() bool { return w.Now.Sub(w.Seen) < workerLife }
+
+// Concurrency returns how many handlers of the worker may run at once, in all its queues.
+func (w Worker) Concurrency() (n int) {
+	for _, q := range w.Queues {
+		n += q.Concurrency
+	}
+	return n
+}
+
+// Workers lists the workers, the one first that started first. One that ends removes itself.
+// One that dies stays in the list for an hour, and is not live. A worker that may not write
+// the table of workers runs tasks all the same, and is missing here.
+func (i *Inspector) Workers(ctx context.Context) ([]Worker, error) {
+	rows, err := i.store.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Worker, len(rows))
+	for k, r := range rows {
+		list[k] = newWorker(r)
+	}
+	return list, nil
+}
+
+func newWorker(r store.StoredWorker) Worker {
+	w := Worker{
+		ID: r.ID, Running: r.Running, Done: r.Done, Failed: r.Failed, Queues: map[string]WorkerQueue{}, Kinds: map[string]WorkerKind{},
+		Started: store.Time(r.Started), Seen: store.Time(r.Seen), Now: store.Time(r.Now),
+	}
+	var info store.WorkerInfo
+	if err := json.Unmarshal([]byte(r.Info), &info); err != nil {
+		w.Unreadable = fmt.Errorf("ops: what worker %.100q says of itself: %w", r.ID, err)
+		return w
+	}
+	w.Host, w.PID, w.Release, w.Library, w.Stopping = info.Host, info.PID, info.Release, info.Library, info.Stopping
+	for name, q := range info.Queues {
+		w.Queues[name] = WorkerQueue{q.Concurrency, limitTexts(q.Limits), q.Limits}
+	}
+	for name, k := range info.Kinds {
+		w.Kinds[name] = WorkerKind{k.Policy, limitTexts(k.Limits), k.Limits}
+	}
+	return w
+}
+
+func limitTexts(limits []store.WorkerLimit) (list []string) {
+	for _, l := range limits {
+		list = append(list, l.Text)
+	}
+	return list
+}
+
+// KindPolicy is a policy that live workers have for a kind.
+type KindPolicy struct {
+	Policy string
+	// Workers are the ids of the workers that have it, and Releases their releases.
+	Workers, Releases []string
+}
+
+// KindPolicies returns the policies that live workers have for the kinds that they handle,
+// by kind: that of most workers first. A kind with several is handled by workers of several
+// releases, and its tasks fall due by that of the worker that looks.
+func KindPolicies(workers []Worker) map[string][]KindPolicy {
+	kinds := map[string][]KindPolicy{}
+	for _, w := range workers {
+		if !w.Live() {
+			continue
+		}
+		for kind, k := range w.Kinds {
+			list := kinds[kind]
+			n := slices.IndexFunc(list, func(p KindPolicy) bool { return p.Policy == k.Policy })
+			if n < 0 {
+				list, n = append(list, KindPolicy{Policy: k.Policy}), len(list)
+			}
+			list[n].Workers = append(list[n].Workers, w.ID)
+			if w.Release != "" && !slices.Contains(list[n].Releases, w.Release) {
+				list[n].Releases = append(list[n].Releases, w.Release)
+			}
+			kinds[kind] = list
+		}
+	}
+	for _, list := range kinds {
+		slices.SortFunc(list, func(a, b KindPolicy) int {
+			return cmp.Or(cmp.Compare(len(b.Workers), len(a.Workers)), cmp.Compare(a.Policy, b.Policy))
+		})
+	}
+	return kinds
+}
+
+// QueueKind is a kind in a queue.
+type QueueKind struct{ Queue, Kind string }
+
+// Unhandled lists the kinds of queues that have tasks which wait and that no live worker
+// handles there, sorted. It knows the workers that announce themselves alone.
+func Unhandled(queues []Queue, workers []Worker) (list []QueueKind) {
+	for _, q := range queues {
+		for _, kind := range q.Kinds {
+			handled := slices.ContainsFunc(workers, func(w Worker) bool { return w.Live() && w.Handles(q.Name, kind) })
+			if !handled {
+				list = append(list, QueueKind{q.Name, kind})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b QueueKind) int { return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Kind, b.Kind)) })
+	return list
+}
+
+// Handles reports whether the worker works on a queue and has a handler of a kind. A worker
+// that is stopping does not.
+func (w Worker) Handles(queue, kind string) bool {
+	_, works := w.Queues[queue]
+	_, handles := w.Kinds[kind]
+	return works && handles && !w.Stopping
+}
+
+// QueueNames returns the names of the queues that the worker works on, sorted.
+func (w Worker) QueueNames() []string { return slices.Sorted(maps.Keys(w.Queues)) }
+
+// KindNames returns the names of the kinds that the worker handles, sorted.
+func (w Worker) KindNames() []string { return slices.Sorted(maps.Keys(w.Kinds)) }

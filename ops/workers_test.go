@@ -1,0 +1,209 @@
+package ops_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
+)
+
+// start runs a worker until stop is called, which waits for it.
+func (b backlog) start(cfg falldue.Config, handle func(*falldue.Queue)) (stop func()) {
+	b.t.Helper()
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	q, err := falldue.New(b.db, cfg)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	handle(q)
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- q.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Error(err)
+		}
+	}
+}
+
+// handle returns a function that handles kinds of raw JSON with a configuration.
+func handle(cfg falldue.KindConfig, fn func(context.Context, falldue.Task[json.RawMessage]) error, kinds ...string) func(*falldue.Queue) {
+	return func(q *falldue.Queue) {
+		for _, name := range kinds {
+			falldue.Handle(q, falldue.NewKind[json.RawMessage](name, cfg), fn)
+		}
+	}
+}
+
+func succeed(context.Context, falldue.Task[json.RawMessage]) error { return nil }
+
+// workers waits until the workers are as ok wants them, and returns them.
+func (b backlog) workers(i *ops.Inspector, what string, ok func([]ops.Worker) bool) []ops.Worker {
+	b.t.Helper()
+	deadline, tick := time.Now().Add(time.Minute), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for {
+		list, err := i.Workers(b.t.Context())
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if ok(list) {
+			return list
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("waited for %s; the workers are %+v", what, list)
+		}
+		<-tick.C
+	}
+}
+
+// announced returns a condition of so many workers.
+func announced(n int) func([]ops.Worker) bool {
+	return func(list []ops.Worker) bool { return len(list) == n }
+}
+
+// enqueue stores a task of a kind.
+func (b backlog) enqueue(kind string, opts *falldue.EnqueueOptions) int64 {
+	b.t.Helper()
+	id, err := falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{}).Enqueue(b.t.Context(), b.queue, json.RawMessage("{}"), opts)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return id
+}
+
+// shift moves moments of a table into the past.
+func (b backlog) shift(table, moment string, by time.Duration, where string) {
+	b.t.Helper()
+	server, err := dialect.Probe(b.t.Context(), b.db)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.db.MustExec("update falldue_" + table + " set " + moment + " = " + server.Clock().Shift(moment, fmt.Sprint(-by.Microseconds())) + " where " + where)
+}
+
+// TestWorkers follows two workers of different releases from their start to their end, one
+// of which dies.
+func TestWorkers(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.inspector(nil)
+		if list, err := i.Workers(t.Context()); err != nil || len(list) != 0 {
+			t.Errorf("the workers of an empty database are %+v, error %v", list, err)
+		}
+		started, release := make(chan struct{}), make(chan struct{})
+		slow := func(context.Context, falldue.Task[json.RawMessage]) error {
+			close(started)
+			<-release
+			return nil
+		}
+		stopOld := b.start(falldue.Config{Name: "old", Concurrency: 3, Queues: map[string]falldue.QueueConfig{"default": {}, "other": {Concurrency: 4, Limits: []falldue.Limit{falldue.AtMost(20)}}}},
+			handle(falldue.KindConfig{Policy: backoff.Constant(time.Hour), Limits: []falldue.Limit{falldue.Rate(5, time.Minute).PerKey()}}, slow, "charge", "mail"))
+		defer stopOld()
+		b.workers(i, "the first worker", announced(1))
+		b.enqueue("charge", nil)
+		<-started
+		stopNew := b.start(falldue.Config{Name: "new"}, handle(falldue.KindConfig{Policy: backoff.Constant(time.Minute)}, succeed, "charge"))
+		b.enqueue("thumbnail", nil)
+		b.enqueue("charge", &falldue.EnqueueOptions{Queue: "images"})
+
+		list := b.workers(i, "two workers", announced(2))
+		first := list[0]
+		if !strings.HasPrefix(first.ID, "old/") || !first.Live() || first.Stopping || first.Host == "" || first.PID == 0 || first.Concurrency() != 7 ||
+			!slices.Equal(first.QueueNames(), []string{"default", "other"}) || !slices.Equal(first.KindNames(), []string{"charge", "mail"}) ||
+			!slices.Equal(first.Queues["other"].Limits, []string{"AtMost(20)"}) || !slices.Equal(first.Kinds["mail"].Limits, []string{"Rate(5, 1m0s).PerKey()"}) ||
+			first.Kinds["mail"].Policy != "delay 1h" || first.Seen.Before(first.Started) || first.Now.Before(first.Seen) {
+			t.Errorf("the first worker is %+v", first)
+		}
+		policies := ops.KindPolicies(list)
+		if got := policies["charge"]; len(got) != 2 || got[0].Policy == got[1].Policy || len(got[0].Workers) != 1 || len(policies["mail"]) != 1 {
+			t.Errorf("the policies of kinds are %+v", policies)
+		}
+		queues, err := i.Queues(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ops.Unhandled(queues, list); !slices.Equal(got, []ops.QueueKind{{"default", "thumbnail"}, {"images", "charge"}}) {
+			t.Errorf("no worker handles %+v", got)
+		}
+
+		stopNew() // it removes itself
+		if list := b.workers(i, "one worker", announced(1)); list[0].ID != first.ID {
+			t.Errorf("the worker that is left is %+v", list[0])
+		}
+		// The other one dies: nobody hears of it for a minute, and then for an hour.
+		b.shift("workers", "seen_at", 61*time.Second, "id = '"+first.ID+"'")
+		list = b.workers(i, "the dead worker", announced(1))
+		if list[0].Live() || len(ops.KindPolicies(list)) != 0 || len(ops.Unhandled(queues, list)) != 3 {
+			t.Errorf("a worker that was not seen for a minute is %+v", list[0])
+		}
+		b.db.MustExec("update falldue_workers set id = 'dead', info = '{}'")
+		b.shift("workers", "seen_at", time.Hour, "id = 'dead'")
+		defer b.start(falldue.Config{Name: "third"}, handle(falldue.KindConfig{}, succeed, "mail"))()
+		b.workers(i, "the cleaner", func(list []ops.Worker) bool {
+			return !slices.ContainsFunc(list, func(w ops.Worker) bool { return w.ID == "dead" })
+		})
+		close(release)
+	})
+}
+
+// TestUnreadableWorkers: a row that somebody has edited hides no other.
+func TestUnreadableWorkers(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.inspector(nil)
+		defer b.start(falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail"))()
+		b.workers(i, "the worker", announced(1))
+		b.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info) select 'a', started_at, seen_at, '[]' from falldue_workers")
+		list := b.workers(i, "both", announced(2))
+		bad := slices.IndexFunc(list, func(w ops.Worker) bool { return w.ID == "a" })
+		if list[bad].Unreadable == nil || list[1-bad].Unreadable != nil || len(list[1-bad].Kinds) != 1 {
+			t.Errorf("the workers are %+v", list)
+		}
+	})
+}
+
+// lines receives the lines of a log.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
+
+// TestRefusedAnnouncementStopsNothing: a worker that may not write the table of workers runs
+// tasks, and says so once.
+func TestRefusedAnnouncementStopsNothing(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		b.db.MustExec("drop table falldue_workers")
+		logged, ran := make(lines, 100), make(chan struct{})
+		stop := b.start(falldue.Config{Logger: slog.New(slog.NewTextHandler(logged, nil)), PollInterval: 20 * time.Millisecond},
+			handle(falldue.KindConfig{}, func(context.Context, falldue.Task[json.RawMessage]) error { close(ran); return nil }, "mail"))
+		if line := <-logged; !strings.Contains(line, "cannot announce") {
+			t.Errorf("logged %s", line)
+		}
+		b.enqueue("mail", nil)
+		<-ran
+		stop()
+		if len(logged) > 0 {
+			t.Errorf("logged %s, too", <-logged)
+		}
+		if _, err := b.inspector(nil).Workers(t.Context()); err == nil {
+			t.Error("there is a list of workers without their table")
+		}
+	})
+}
