@@ -133,3 +133,31 @@ func ExampleInspector_Why() {
 	// workers: false
 	// runnable: false
 }
+
+func ExampleInspector_Watch() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	folder, err := os.MkdirTemp("", "ops-")
+	if err != nil {
+		log.Panic(err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	db := shop(ctx, folder)
+	defer func() { _ = db.Close() }()
+
+	inspector, err := ops.NewInspector(db, ops.Config{})
+	if err != nil {
+		log.Panic(err)
+	}
+	time.AfterFunc(100*time.Millisecond, stop)
+	err = inspector.Watch(ctx, 10*time.Millisecond, func(e ops.Event) error {
+		if e.What == ops.Dead {
+			fmt.Println("task", e.ID, "of kind", e.Kind, "is dead:", e.Error)
+		}
+		return nil
+	})
+	if err != nil {
+		log.Panic(err)
+	}
+	// Output:
+}

@@ -19,6 +19,11 @@ What is there, and what has waited for too long?
   falldue workers                      who works on what, and with which policies
   falldue doctor                       what else is wrong, and what to do about it
 
+What happens just now?
+
+  falldue top                          queues and workers, on a screen that refreshes
+  falldue tail --kind charge           a line for each task that starts, fails or ends
+
 One task, its past and its future:
 
   falldue ls --state dead              the dead tasks, with their last errors
@@ -37,6 +42,10 @@ What waits, and what another policy would do to it:
   falldue forecast --rate 50           when it falls due, and when it is gone
   falldue policy diff mail '5m' --from zizq --ramp 600
 
+How fast is this server?
+
+  falldue bench                        stores and runs tasks in tables of its own
+
 Every command has --help, and those that print data have --json: one object a line.`
 
 func init() { cobra.EnableCommandSorting = false } // help has them in the order of the tour
@@ -54,10 +63,10 @@ func root() *cobra.Command {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), workersCommand(), doctorCommand(), lsCommand(), showCommand(), whyCommand()}},
+		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), workersCommand(), doctorCommand(), lsCommand(), showCommand(), whyCommand(), tailCommand(), topCommand()}},
 		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand()}},
 		{"plan", "Look before you act:", []*cobra.Command{policyCommand(), simulateCommand(), forecastCommand(), explainCommand()}},
-		{"set up", "Set up:", []*cobra.Command{migrateCommand()}},
+		{"set up", "Set up:", []*cobra.Command{migrateCommand(), benchCommand()}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
 		for _, sub := range group.commands {

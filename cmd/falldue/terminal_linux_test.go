@@ -2,19 +2,24 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestATerminalHasColours: a terminal has its width, and colours unless NO_COLOR is set.
-func TestATerminalHasColours(t *testing.T) {
+// openTerminal opens a terminal of 72 columns, and the end from which it is controlled.
+func openTerminal(t *testing.T) (controller, terminal *os.File) {
+	t.Helper()
 	controller, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		t.Skipf("no terminals here: %v", err)
 	}
-	defer controller.Close()
+	t.Cleanup(func() { _ = controller.Close() })
 	number, err := unix.IoctlGetInt(int(controller.Fd()), unix.TIOCGPTN)
 	if err != nil {
 		t.Fatal(err)
@@ -25,11 +30,17 @@ func TestATerminalHasColours(t *testing.T) {
 	if err := unix.IoctlSetWinsize(int(controller.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 72}); err != nil {
 		t.Fatal(err)
 	}
-	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Skipf("no terminals here: %v", err)
 	}
-	defer terminal.Close()
+	t.Cleanup(func() { _ = terminal.Close() })
+	return controller, terminal
+}
+
+// TestATerminalHasColours: a terminal has its width, and colours unless NO_COLOR is set.
+func TestATerminalHasColours(t *testing.T) {
+	_, terminal := openTerminal(t)
 	cmd := root()
 	cmd.SetOut(terminal)
 	for _, c := range []struct {
@@ -41,5 +52,38 @@ func TestATerminalHasColours(t *testing.T) {
 		if s := screenOf(cmd); s.width != 72 || s.colour != c.want {
 			t.Errorf("TERM=%s NO_COLOR=%s: %d columns, colours %v; want 72, %v", c.term, c.noColour, s.width, s.colour, c.want)
 		}
+	}
+}
+
+// TestTopHasAScreen: on a terminal top has a screen of its own, which it leaves by the key q.
+func TestTopHasAScreen(t *testing.T) {
+	s := openShop(t, testdb.SQLite)
+	s.run("enqueue", "charge")
+	controller, terminal := openTerminal(t)
+	cmd := root()
+	cmd.SetArgs([]string{"top", "--interval", "100ms", "--dsn", s.dsn})
+	cmd.SetOut(terminal)
+	cmd.SetIn(terminal)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.ExecuteContext(t.Context()) }()
+	var shown strings.Builder
+	buffer := make([]byte, 4096)
+	for !strings.Contains(shown.String(), "charge") {
+		n, err := controller.Read(buffer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown.Write(buffer[:n])
+	}
+	go func() { _, _ = io.Copy(io.Discard, controller) }() // it must not wait for somebody to look
+	if _, err := controller.WriteString("q"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	const otherScreen = "\x1b[?1049h"
+	if !strings.Contains(shown.String(), otherScreen) {
+		t.Errorf("it showed %q", shown.String())
 	}
 }

@@ -125,7 +125,7 @@ func (s shop) serve() {
 
 var (
 	chart = regexp.MustCompile(`(?m)^.*[┤┼┬╰╭].*\n|^ +([0-9.]+(ms|s|m|h|d)[0-9ms]* *)+\n|^ +[a-z: ]*due in [0-9a-z]+\n`)
-	when  = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`)
+	when  = regexp.MustCompile(`(\d{4}-\d\d-\d\d )?\b\d\d:\d\d:\d\d\b`)
 	span  = regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s|m|h|d)(\d+[ms])?(\d+s)?\b( – \d+(\.\d+)?(ms|s|m|h|d)(\d+[ms])?)?`)
 	who   = regexp.MustCompile(`\S+:\d+/[0-9a-f]{12}`)
 	since = regexp.MustCompile(`is SPAN (ahead of|behind)`)
