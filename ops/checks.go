@@ -93,6 +93,8 @@ func (i *Inspector) checkPolicies(ctx context.Context) ([]Finding, error) {
 	for kind, policy := range i.policies {
 		formulas["the policy of kind "+strconv.Quote(kind)] = policy.Delay()
 	}
+	announced := i.announcedFormulas(ctx)
+	maps.Copy(formulas, announced)
 	formulas["the default policy"] = backoff.Policy{}.Delay()
 	names := slices.Sorted(maps.Keys(formulas))
 	for part := range slices.Chunk(names, maxCheckedAtOnce) {
@@ -105,7 +107,7 @@ func (i *Inspector) checkPolicies(ctx context.Context) ([]Finding, error) {
 	if len(findings) > 0 {
 		return findings, nil
 	}
-	return fine("Go and the server compute the same delays for %s of tasks' own, and for %s of kinds", count(int64(own), "policy"), count(int64(len(i.policies))+1, "policy")), nil
+	return fine("Go and the server compute the same delays for %s of tasks' own, and for %s of kinds", count(int64(own), "policy"), count(int64(len(i.policies)+len(announced))+1, "policy")), nil
 }
 
 // differing compares delays, those of each policy by itself if they differ.
@@ -219,6 +221,34 @@ func (i *Inspector) checkLeases(ctx context.Context) ([]Finding, error) {
 	}
 	return []Finding{{Level: Attention, Text: fmt.Sprintf("the leases of %s ended more than an hour ago, and nobody has claimed them since", tasks),
 		Advice: "their workers died; they run again after their policies' delays, see \"falldue ls\" and RetryLostAtOnce"}}, nil
+}
+
+const (
+	// veryLong is how long a run may last before somebody should look at it. No lease lasts
+	// longer than a day.
+	veryLong = 25 * time.Hour
+	// namedRuns is how many of them are named.
+	namedRuns = 5
+)
+
+// checkRuns looks for leases that never end.
+func (i *Inspector) checkRuns(ctx context.Context) ([]Finding, error) {
+	list, err := i.store.EndlessRuns(ctx, veryLong, mostAbandoned)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return fine("no task has run for more than a day"), nil
+	}
+	tasks, named := count(int64(len(list)), "task"), []string{}
+	if len(list) == mostAbandoned {
+		tasks = "1000 or more tasks"
+	}
+	for _, r := range list[:min(len(list), namedRuns)] {
+		named = append(named, fmt.Sprintf("%d on %s", r.ID, r.Worker))
+	}
+	return []Finding{{Level: Attention, Text: fmt.Sprintf("running for more than a day, or with a lease that long: %s (%s)", tasks, strings.Join(named, ", ")),
+		Advice: "if their handlers hang, \"falldue cancel\" ends their contexts; KindConfig.Timeout ends them by itself"}}, nil
 }
 
 // checkDeadRows looks for what the server has not cleaned up.

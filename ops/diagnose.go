@@ -67,8 +67,8 @@ func (i *Inspector) Diagnose(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	for _, c := range []check{
 		{"server", i.checkServer}, {"tables", i.checkTables}, {"clock", i.checkClock}, {"policies", i.checkPolicies},
-		{"claims", i.checkClaims}, {"overdue", i.checkOverdue}, {"leases", i.checkLeases}, {"dead rows", i.checkDeadRows},
-		{"history", i.checkHistory}, {"transactions", i.checkTransactions},
+		{"workers", i.checkWorkers}, {"claims", i.checkClaims}, {"overdue", i.checkOverdue}, {"leases", i.checkLeases}, {"runs", i.checkRuns},
+		{"dead rows", i.checkDeadRows}, {"bloat", i.checkBloat}, {"history", i.checkHistory}, {"log", i.checkWAL}, {"transactions", i.checkTransactions},
 	} {
 		found, err := c.within(ctx)
 		if ctx.Err() != nil {

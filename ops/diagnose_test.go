@@ -1,6 +1,9 @@
 package ops_test
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -34,12 +37,13 @@ func TestDiagnose(t *testing.T) {
 		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "zizq")})
 		b.add("mail", 10, 1, time.Second, nil)
 		found := b.findings(i)
-		for _, name := range []string{"server", "tables", "clock", "policies", "claims", "overdue", "leases"} {
+		for _, name := range []string{"server", "tables", "clock", "policies", "claims", "overdue", "leases", "runs"} {
 			if f := found[name]; len(f) != 1 || f[0].Level != ops.Fine {
 				t.Errorf("%s: %+v, want one finding that is fine", name, f)
 			}
 		}
 		for name, engines := range map[string][]string{
+			"bloat": {testdb.Postgres, testdb.MySQL, testdb.MariaDB}, "log": {testdb.Postgres, testdb.SQLite},
 			"dead rows": {testdb.Postgres, testdb.SQLite}, "history": {testdb.MySQL, testdb.MariaDB}, "transactions": {testdb.Postgres, testdb.MySQL, testdb.MariaDB},
 		} {
 			has := false
@@ -68,6 +72,59 @@ func TestDiagnose(t *testing.T) {
 			if f := found[name]; len(f) != 1 || f[0].Level != want.level || !strings.HasPrefix(f[0].Text, want.text) {
 				t.Errorf("%s: %+v, want level %v, %s", name, f, want.level, want.text)
 			}
+		}
+	})
+}
+
+// TestDiagnoseWorkers: what no live worker handles, what two releases know differently, and
+// runs that do not end.
+func TestDiagnoseWorkers(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.inspector(nil)
+		started, end := make(chan struct{}), make(chan struct{})
+		block := func(context.Context, falldue.Task[json.RawMessage]) error {
+			close(started)
+			<-end
+			return nil
+		}
+		defer b.start(falldue.Config{Name: "old"}, handle(falldue.KindConfig{Policy: backoff.Constant(time.Hour)}, block, "mail", "charge"))()
+		defer close(end)
+		b.workers(i, "the worker", announced(1))
+		id := b.enqueue("mail", nil)
+		<-started
+		found := b.findings(i)
+		if f := found["workers"]; len(f) != 1 || f[0].Level != ops.Fine || f[0].Text != "1 live worker with 10 handlers, which handle all that waits" {
+			t.Errorf("workers: %+v", f)
+		}
+		if f := found["policies"]; len(f) != 1 || f[0].Level != ops.Fine || !strings.Contains(f[0].Text, "3 policies of kinds") {
+			t.Errorf("policies: %+v", f)
+		}
+
+		defer b.start(falldue.Config{Name: "new"}, handle(falldue.KindConfig{Policy: backoff.Constant(time.Minute)}, succeed, "charge"))()
+		b.workers(i, "both workers", announced(2))
+		b.enqueue("charge", &falldue.EnqueueOptions{Queue: "images", Delay: time.Hour})
+		b.db.MustExec(`insert into falldue_workers (id, started_at, seen_at, info) select 'dead', started_at, seen_at, '{}' from falldue_workers where id like 'old/%'`)
+		b.shift("workers", "seen_at", 2*time.Minute, "id = 'dead'")
+		b.shift("tasks", "attempted_at", 26*time.Hour, fmt.Sprintf("id = %d", id))
+		found = b.findings(i)
+		texts := ""
+		for _, f := range found["workers"] {
+			if f.Level != ops.Attention {
+				t.Errorf("workers: %+v", f)
+			}
+			texts += f.Text + "\n"
+		}
+		for _, want := range []string{
+			"worker dead was last seen 2m", "tasks of kind charge wait in queue images, and no live worker handles them there\n",
+			"workers have 2 policies for kind charge: \"delay 1", " (1 worker",
+		} {
+			if !strings.Contains(texts, want) {
+				t.Errorf("workers: lacks %q:\n%s", want, texts)
+			}
+		}
+		if f := found["runs"]; len(f) != 1 || f[0].Level != ops.Attention || !strings.HasPrefix(f[0].Text, fmt.Sprintf("running for more than a day, or with a lease that long: 1 task (%d on old/", id)) {
+			t.Errorf("runs: %+v", f)
 		}
 	})
 }

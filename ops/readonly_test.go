@@ -39,6 +39,9 @@ func TestInspectorsOnlyRead(t *testing.T) {
 		if plans, err := i.Explain(t.Context(), "default"); explains && (err != nil || len(plans) == 0) {
 			t.Errorf("Explain: %+v, error %v", plans, err)
 		}
+		if list, err := i.Workers(t.Context()); err != nil || len(list) != 0 {
+			t.Errorf("Workers: %+v, error %v", list, err)
+		}
 		if _, _, err := i.AboutTasks(t.Context()); err != nil {
 			t.Errorf("AboutTasks: error %v", err)
 		}
@@ -48,6 +51,9 @@ func TestInspectorsOnlyRead(t *testing.T) {
 					t.Errorf("Diagnose: %s: %+v", name, f)
 				}
 			}
+		}
+		if w, err := i.Why(t.Context(), 1); err != nil || len(w.Conditions) == 0 { // the last, since a connection that refuses to lock is given up
+			t.Errorf("Why: %+v, error %v", w, err)
 		}
 	})
 }

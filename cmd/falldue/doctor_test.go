@@ -16,15 +16,17 @@ func TestDoctorAndExplain(t *testing.T) {
 		if got := s.run("explain"); got != "no task waits in queue default\n" {
 			t.Errorf("explain printed %q", got)
 		}
-		s.run("enqueue", "mail")
+		s.run("enqueue", "mail", "--delay", "1h")
+		s.serve("mail")
 		out, err := execute(t, "doctor", "--dsn", s.dsn)
 		contains(t, out, `(?m)^ok +tables +the tables are there$`, `(?m)^ok +overdue +nothing has been due`)
 		if status := exitStatus(err); status != 0 && !strings.Contains(out, "the oldest transaction is") { // of another test
 			t.Errorf("status %d of\n%s", status, out)
 		}
-		s.age(time.Hour, "id = 1")
+		s.run("enqueue", "mail", "--queue", "images")
+		s.age(time.Hour, "id = 2")
 		out, _ = s.fails(exitAttention, "doctor")
-		contains(t, out, `(?m)^attention +overdue +1 task of kind mail in queue default overdue, the first since .* UTC\n +→ run workers`)
+		contains(t, out, `(?m)^attention +overdue +1 task of kind mail in queue images overdue, the first since .* UTC\n +→ run workers`)
 		out, _ = s.fails(exitAttention, "doctor", "--json")
 		contains(t, out, `(?m)^{"check":"overdue","level":"attention","text":"1 task .*","advice":"run workers.*"}$`)
 

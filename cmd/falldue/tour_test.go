@@ -26,7 +26,7 @@ const tourFile = "command-line.md"
 func TestTourShowsTheOutputOfCommands(t *testing.T) {
 	s := openShop(t, testdb.SQLite)
 	s.fill()
-	s.serve()
+	s.serve("charge", "invoice.send", "report")
 	t.Setenv(dsnVariable, s.dsn)
 	file := filepath.Join("..", "..", "docs", tourFile)
 	text, err := os.ReadFile(file)
@@ -91,15 +91,16 @@ func (s shop) fill() {
 	s.age(5*time.Minute+30*time.Second, "kind = 'thumbnail'")
 }
 
-// serve runs a worker that handles what falls due later, until the test ends.
-func (s shop) serve() {
+// serve runs a worker that handles kinds until the test ends.
+func (s shop) serve(kinds ...string) {
 	s.t.Helper()
 	q, err := falldue.New(s.db, falldue.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for kind, policy := range map[string]backoff.Policy{"charge": backoff.Arctan(12 * time.Hour), "invoice.send": backoff.Constant(2 * time.Hour), "report": {}} {
-		falldue.Handle(q, falldue.NewKind[struct{}](kind, falldue.KindConfig{Policy: policy}), func(context.Context, falldue.Task[struct{}]) error { return nil })
+	policies := map[string]backoff.Policy{"charge": backoff.Arctan(12 * time.Hour), "invoice.send": backoff.Constant(2 * time.Hour)}
+	for _, kind := range kinds {
+		falldue.Handle(q, falldue.NewKind[struct{}](kind, falldue.KindConfig{Policy: policies[kind]}), func(context.Context, falldue.Task[struct{}]) error { return nil })
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	ended := make(chan error, 1)
@@ -129,7 +130,7 @@ var (
 	span  = regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s|m|h|d)(\d+[ms])?(\d+s)?\b( – \d+(\.\d+)?(ms|s|m|h|d)(\d+[ms])?)?`)
 	who   = regexp.MustCompile(`\S+:\d+/[0-9a-f]{12}`)
 	since = regexp.MustCompile(`is SPAN (ahead of|behind)`)
-	pages = regexp.MustCompile(`\d+ of \d+ pages|sqlite [0-9.]+|\d+ steps`)
+	pages = regexp.MustCompile(`\d+ of \d+ pages|sqlite [0-9.]+|log takes [0-9.]+ \w+|\d+ steps`)
 	share = regexp.MustCompile(`(?m)^ *SPAN +\d+ +delay.*\n`)
 	space = regexp.MustCompile(` +`)
 )

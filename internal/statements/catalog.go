@@ -17,6 +17,17 @@ const (
 	FactOldestTransaction Fact = "oldest_transaction"
 	// FactHistory is how many old versions of rows InnoDB keeps.
 	FactHistory Fact = "history"
+	// FactIndexBytes is the size of the indexes of the table of tasks. Its detail is the number
+	// of live rows.
+	FactIndexBytes Fact = "index_bytes"
+	// FactFreeBytes is how much of the table of tasks is free. Its detail is the size of the
+	// rest.
+	FactFreeBytes Fact = "free_bytes"
+	// FactKeptWAL is how much write-ahead log a replication slot keeps that lags behind. Its
+	// detail is the name of the slot.
+	FactKeptWAL Fact = "kept_wal"
+	// FactFile is 0. Its detail is the path of the database's file.
+	FactFile Fact = "file"
 	// FactFreePages is how many pages of the file are free. Its detail is the number of all.
 	FactFreePages Fact = "free_pages"
 )
@@ -47,6 +58,13 @@ where c.oid = pg_catalog.to_regclass({text :table})::oid and c.reltuples >= 0::f
 		facts[FactDeadRows] = b.fact(`
 select s.n_dead_tup, s.n_live_tup::text from pg_catalog.pg_stat_all_tables s
 where s.relid = pg_catalog.to_regclass({text :table})::oid`)
+		facts[FactIndexBytes] = b.fact(`
+select coalesce(pg_catalog.sum(pg_catalog.pg_relation_size(i.indexrelid::regclass)), 0)::bigint, max(s.n_live_tup)::text from pg_catalog.pg_index i join pg_catalog.pg_stat_all_tables s on s.relid = i.indrelid
+where i.indrelid = pg_catalog.to_regclass({text :table})::oid having count(*) > 0`)
+		facts[FactKeptWAL] = b.fact(`
+select t.bytes, t.slot from (select pg_catalog.pg_wal_lsn_diff(case when pg_catalog.pg_is_in_recovery() then pg_catalog.pg_last_wal_replay_lsn() else pg_catalog.pg_current_wal_lsn() end, r.restart_lsn)::bigint as bytes, r.slot_name::text as slot from pg_catalog.pg_replication_slots r
+where r.restart_lsn is not null) t
+order by t.bytes desc limit 1`)
 		facts[FactOldestTransaction] = b.fact(`
 select {micros {now}} - {micros t.since}, t.session from (select a.xact_start as since, 'session ' || a.pid::text || ' (' || coalesce(a.application_name, '') || ', ' || coalesce(a.state, '') || ')' as session from pg_catalog.pg_stat_activity a
 where a.datname = pg_catalog.current_database() and a.xact_start is not null and a.pid <> pg_catalog.pg_backend_pid()
@@ -59,12 +77,17 @@ order by t.since limit 1`)
 select greatest(timestampdiff(microsecond, trx_started, now(6)), 0), concat('session ', trx_mysql_thread_id) from information_schema.innodb_trx
 where trx_mysql_thread_id <> connection_id()
 order by trx_started limit 1`)
+		facts[FactFreeBytes] = b.fact(`
+select data_free, cast(data_length + index_length as char) from information_schema.tables
+where table_schema = database() and table_name = :table`)
 		facts[FactHistory] = b.fact(`
 select {quote count}, '' from information_schema.innodb_metrics
 where name = 'trx_rseg_history_len'`)
 	case dialect.InformationSchema:
 		facts[FactRows] = b.fact(informationSchemaRows)
 	case dialect.Pragmas:
+		facts[FactFile] = b.fact(`
+select 0, file from pragma_database_list where name = 'main'`)
 		facts[FactFreePages] = b.fact(`
 select f.freelist_count, cast(p.page_count as text) from pragma_freelist_count f, pragma_page_count p`)
 	}
@@ -105,6 +128,29 @@ func Abandoned(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 select count(*) from (select 1 from {tasks}
 where state in ('open', 'snoozed') and claimed_by <> '' and updated_at <= {shift {now}, -({int :age})} limit :limit) t`)
+}
+
+// EndlessRun is a run as [EndlessRuns] returns it.
+type EndlessRun struct {
+	ID     int64
+	Worker string
+}
+
+// EndlessRunColumns are the columns of a result of [EndlessRuns].
+var EndlessRunColumns = Columns[EndlessRun]{
+	col("id", Int, func(e *EndlessRun) any { return &e.ID }),
+	col("claimed_by", Text, func(e *EndlessRun) any { return &e.Worker }),
+}
+
+// EndlessRuns selects up to :limit tasks that a worker has run for :age microseconds, or whose
+// leases last for as long from now, as [EndlessRunColumns]. It may read the whole table.
+func EndlessRuns(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("run", EndlessRunColumns.list("", map[string]string{"claimed_by": "coalesce(rtrim(claimed_by), '')"}))
+	return b.stmt(`
+select {run} from {tasks}
+where state in ('open', 'snoozed') and claimed_by <> '' and updated_at > {now}
+and (attempted_at <= {shift {now}, -({int :age})} or updated_at > {shift {now}, {int :age}}) limit :limit`)
 }
 
 // Explain returns a statement that returns the plan of another one, with the parameters of

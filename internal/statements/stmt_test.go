@@ -77,6 +77,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"profile":           statements.Profile(s, tables),
 		"all_policies":      statements.AllPolicies(s, tables),
 		"abandoned":         statements.Abandoned(s, tables),
+		"endless_runs":      statements.EndlessRuns(s, tables),
 		"retry":             statements.Retry(s, tables, false),
 		"newest_id":         statements.NewestID(s, tables),
 		"new_tasks":         statements.NewTasks(s, tables),

@@ -67,6 +67,22 @@ func (s *Store) Abandoned(ctx context.Context, age time.Duration, most int) (n i
 	return n, s.explain(err)
 }
 
+// EndlessRun is a run that has lasted for very long.
+type EndlessRun = statements.EndlessRun
+
+// EndlessRuns returns up to most tasks that a worker has run for age, or whose leases last for
+// as long. It may read the whole table.
+func (s *Store) EndlessRuns(ctx context.Context, age time.Duration, most int) (list []EndlessRun, err error) {
+	values := statements.Values{"age": age.Microseconds(), "limit": most}
+	err = s.seldom(ctx, statements.EndlessRuns(s.server, s.tables), values, nil, func(r row) error {
+		var e EndlessRun
+		err := statements.EndlessRunColumns.Scan(r, &e)
+		list = append(list, e)
+		return err
+	})
+	return list, s.explain(err)
+}
+
 // Explained is a statement and the server's plan of it.
 type Explained struct {
 	SQL  string

@@ -1,0 +1,90 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// checkWorkers looks for what no live worker knows, and for what workers know differently.
+func (i *Inspector) checkWorkers(ctx context.Context) ([]Finding, error) {
+	workers, err := i.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	queues, err := i.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var findings []Finding
+	attention := func(advice, format string, args ...any) {
+		findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf(format, args...), Advice: advice})
+	}
+	live, handlers := 0, 0
+	for _, w := range workers {
+		switch {
+		case w.Unreadable != nil:
+			attention("upgrade this command, or correct the row in the table of workers", "%v", w.Unreadable)
+		case !w.Live():
+			attention("look whether its process runs and reaches the database; its tasks run again when their leases have ended", "worker %s was last seen %v ago", w.ID, w.Now.Sub(w.Seen).Round(1e9))
+		default:
+			live, handlers = live+1, handlers+w.Concurrency()
+		}
+	}
+	for _, u := range Unhandled(queues, workers) {
+		attention("run workers with a handler of the kind that list the queue; if some do, see that they may write the table of workers",
+			"tasks of kind %s wait in queue %s, and no live worker handles them there", u.Kind, u.Queue)
+	}
+	policies := KindPolicies(workers)
+	for _, kind := range slices.Sorted(maps.Keys(policies)) {
+		list := policies[kind]
+		if len(list) > 1 {
+			attention("finish the deployment; until then tasks fall due by the policy of the worker that looks first",
+				"workers have %d policies for kind %s: %s", len(list), kind, policyTexts(list))
+		}
+		for _, p := range list {
+			if _, err := backoff.Parse(p.Policy); err != nil {
+				attention("upgrade this command to the release of the workers", "the policy of kind %s of %s cannot be read: %v", kind, strings.Join(p.Workers, ", "), err)
+			}
+		}
+	}
+	if len(findings) > 0 {
+		return findings, nil
+	}
+	return fine("%s with %s, which handle all that waits", count(int64(live), "live worker"), count(int64(handlers), "handler")), nil
+}
+
+func policyTexts(list []KindPolicy) string {
+	texts := make([]string, len(list))
+	for k, p := range list {
+		texts[k] = fmt.Sprintf("%q (%s", p.Policy, count(int64(len(p.Workers)), "worker"))
+		if len(p.Releases) > 0 {
+			texts[k] += " of " + strings.Join(p.Releases, ", ")
+		}
+		texts[k] += ")"
+	}
+	return strings.Join(texts, ", ")
+}
+
+// announcedFormulas returns the delays of the policies that live workers announce, by the
+// names under which they are reported.
+func (i *Inspector) announcedFormulas(ctx context.Context) map[string]sqlgen.Formula {
+	formulas := map[string]sqlgen.Formula{}
+	workers, err := i.Workers(ctx)
+	if err != nil {
+		return formulas // which checkWorkers says
+	}
+	for kind, list := range KindPolicies(workers) {
+		for _, p := range list {
+			if policy, err := backoff.Parse(p.Policy); err == nil {
+				formulas[fmt.Sprintf("the policy %q of kind %s on %s", p.Policy, kind, strings.Join(p.Workers, ", "))] = policy.Delay()
+			}
+		}
+	}
+	return formulas
+}
