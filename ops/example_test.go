@@ -76,13 +76,14 @@ func ExampleInspector() {
 	}
 	for _, f := range findings {
 		if f.Level != ops.Fine {
-			fmt.Println(f.Check, f.Text, f.Advice)
+			fmt.Printf("%v: %s\n", f.Level, f.Text) // and f.Advice
 		}
 	}
 	// Output:
 	// default [mail] due: true
 	// due now: 1 within an hour: 10
 	// another policy makes a herd: false
+	// attention: tasks of kind mail wait in queue default, and no live worker handles them there
 }
 
 func ExampleInspector_Why() {

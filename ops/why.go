@@ -129,11 +129,13 @@ func (i *Inspector) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 	for _, c := range limits {
 		add(c)
 	}
-	var lock WhyLock
-	if lock.Locked, lock.Known, err = i.store.Locked(ctx, store.Key{TaskID: t.ID, Fence: t.Fence}); err != nil {
-		return w, err
+	if i.store.Server().Caps.LockRows {
+		var lock WhyLock
+		if lock.Locked, lock.Known, err = i.store.Locked(ctx, store.Key{TaskID: t.ID, Fence: t.Fence}); err != nil {
+			return w, err
+		}
+		add(lock)
 	}
-	add(lock)
 	ahead, err := i.store.CountAhead(ctx, t.Queue, laneOfTask(t), t.ID, t.UpdatedAt.UnixMicro(), mostAhead+1)
 	if err != nil {
 		return w, err
@@ -249,15 +251,18 @@ func workersFor(t falldue.TaskInfo, workers []Worker) (c WhyWorker) {
 // and its sequence.
 func (i *Inspector) whyLimits(ctx context.Context, t falldue.TaskInfo, workers []Worker) (list []Condition, err error) {
 	var limits []store.Limit
-	var texts []string
-	for _, w := range workers {
-		if !w.Live() || !w.Handles(t.Queue, t.Kind) {
-			continue
-		}
-		for _, l := range slices.Concat(w.Queues[t.Queue].limits, w.Kinds[t.Kind].limits) {
+	var known []WhyLimit
+	add := func(owner string, list []store.WorkerLimit) {
+		for _, l := range list {
 			if limit, applies := l.Of(t.Key); applies && !slices.Contains(limits, limit) {
-				limits, texts = append(limits, limit), append(texts, l.Text)
+				limits, known = append(limits, limit), append(known, WhyLimit{Limit: l.Text, Owner: owner, PerKey: l.PerKey})
 			}
+		}
+	}
+	for _, w := range workers {
+		if w.Live() && w.Handles(t.Queue, t.Kind) {
+			add("queue "+t.Queue, w.Queues[t.Queue].limits)
+			add("kind "+t.Kind, w.Kinds[t.Kind].limits)
 		}
 	}
 	states, err := i.store.LimitStates(ctx, limits)
@@ -273,7 +278,8 @@ func (i *Inspector) whyLimits(ctx context.Context, t falldue.TaskInfo, workers [
 			list = append(list, c)
 			continue
 		}
-		c := WhyLimit{Limit: texts[k], Name: s.Name, Room: max(s.Room, 0), Taken: s.Taken}
+		c := known[k]
+		c.Room, c.Taken = max(s.Room, 0), s.Taken
 		if s.Wait > 0 {
 			c.Free = t.Now.Add(s.Wait)
 		}

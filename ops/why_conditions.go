@@ -87,9 +87,11 @@ type WhyWorker struct {
 
 // WhyLimit is a limit of the task's kind or queue. It holds if it admits another task.
 type WhyLimit struct {
-	// Limit is the limit as code that makes it, such as AtMost(20), and Name that of its
-	// permits.
-	Limit, Name string
+	// Limit is the limit as code that makes it, such as AtMost(20), and Owner what it is of:
+	// "kind charge", or "queue default". PerKey reports whether it counts the tasks of each
+	// key apart; then it is that of the task's key.
+	Limit, Owner string
+	PerKey       bool
 	// Room is how many more tasks it admits.
 	Room int
 	// Taken has the ids of the tasks that have its permits. Those of a rate with a burst are
@@ -110,7 +112,7 @@ type WhySequence struct {
 }
 
 // WhyLock is whether somebody has locked the task's row, such as a transaction that has
-// changed it. It holds unless that is so.
+// changed it. It holds unless that is so. SQLite, which locks no rows, has no such condition.
 type WhyLock struct {
 	Locked bool
 	// Known is false if the server cannot tell, or the user may not lock rows.

@@ -193,7 +193,7 @@ func TestWhy(t *testing.T) {
 			first := b.enqueue("charge", nil)
 			begins(first)
 			w := b.why(i, b.enqueue("charge", nil))
-			if c := onlyReason[ops.WhyLimit](t, w); c.Limit != "AtMost(1)" || c.Room != 0 || len(c.Taken) != 1 || c.Taken[0] != first || !w.Next().IsZero() {
+			if c := onlyReason[ops.WhyLimit](t, w); c.Limit != "AtMost(1)" || c.Owner != "kind charge" || c.PerKey || c.Room != 0 || len(c.Taken) != 1 || c.Taken[0] != first || !w.Next().IsZero() {
 				t.Errorf("%+v", c)
 			}
 		})

@@ -53,7 +53,8 @@ type WorkerQueue struct {
 
 // WorkerKind is a kind that a worker handles.
 type WorkerKind struct {
-	// Policy is the text of the policy in force, which backoff.Parse reads.
+	// Policy is the text of the policy that the worker was built with, which backoff.Parse
+	// reads.
 	Policy string
 	// Limits are those that the worker obeys for tasks of the kind, such as AtMost(20).
 	Limits []string

@@ -221,7 +221,10 @@ func dueSince(c ops.WhyDue) string {
 	case c.Scheduled:
 		from = "it was enqueued for " + utc(c.Anchor)
 	case !c.Failed.IsZero():
-		from = fmt.Sprintf("attempt %d failed at %s, and its wait counts from %s later, the jitter that was drawn", c.Attempts, utc(c.Failed), approximate(c.Jitter))
+		from = fmt.Sprintf("attempt %d failed at %s", c.Attempts, utc(c.Failed))
+		if c.Jitter > 0 {
+			from += fmt.Sprintf(", and the wait counts from %s later, the jitter that was drawn", approximate(c.Jitter))
+		}
 	case c.Attempts > 0:
 		from = fmt.Sprintf("its wait after %s counts from %s, as when a lease ends", attempts(c.Attempts), utc(c.Anchor))
 	}
@@ -235,7 +238,7 @@ func dueSince(c ops.WhyDue) string {
 			when = "due since " + at(r.At, c.Now)
 		}
 		if r.Delay > 0 {
-			when += fmt.Sprintf(", %s after that, by the policy %s", approximate(r.Delay), r.Policy)
+			when += fmt.Sprintf(", after %s by the policy %s", approximate(r.Delay), r.Policy)
 		}
 		if len(c.Rules) > 1 {
 			when += " of " + strings.Join(r.Workers, " ")
@@ -299,12 +302,17 @@ func workerText(c ops.WhyWorker, t falldue.TaskInfo) string {
 }
 
 func limitText(c ops.WhyLimit, t falldue.TaskInfo) string {
-	text := fmt.Sprintf("%s of %s admits %d more", c.Limit, c.Name, c.Room)
-	if c.Room == 0 {
-		text = fmt.Sprintf("%s of %s admits no more", c.Limit, c.Name)
+	text := c.Limit + " of " + c.Owner
+	if c.PerKey {
+		text += ", for key " + t.Key
 	}
-	if len(c.Taken) > 0 {
-		text += fmt.Sprintf("; %d taken, by %s", len(c.Taken), names(c.Taken))
+	if c.Room == 0 {
+		text += ", admits no more task"
+	} else {
+		text += ", admits " + counted(c.Room, "more task")
+	}
+	if n := len(c.Taken); n > 0 {
+		text += fmt.Sprintf("; %s taken, by task %s", counted(n, "permit"), names(c.Taken))
 	}
 	if !c.Free.IsZero() {
 		text += "; the next one " + in(c.Free, t.Now)

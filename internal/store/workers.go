@@ -37,7 +37,7 @@ type WorkerQueue struct {
 
 // WorkerKind is a kind that a worker handles.
 type WorkerKind struct {
-	Policy string        `json:"policy"` // in force
+	Policy string        `json:"policy"` // that of its code
 	Limits []WorkerLimit `json:"limits,omitempty"`
 }
 
