@@ -40,6 +40,10 @@ type EnqueueOptions struct {
 	// MaxAttempts is the number of attempts after which the task is dead, up to
 	// 2,147,483,647. Defaults to 0, the limit of its policy.
 	MaxAttempts int
+	// Unique says that the task is not stored if another one holds its unique key. The id
+	// of the holder is returned then; [Kind.EnqueueUnique] also reports that it existed.
+	// Defaults to nil: any number of tasks may be alike.
+	Unique *Unique
 }
 
 // Enqueue stores a task in a transaction of its own and returns the task's id.
@@ -128,11 +132,32 @@ func (q *Queue) EnqueueManyTx(ctx context.Context, tx Tx, params ...EnqueueParam
 	return q.enqueue(ctx, tx, len(params), func(i int) EnqueueParams { return params[i] })
 }
 
-// enqueue stores n tasks. It checks all of them before it writes the first.
+// enqueue stores n tasks, and returns their ids.
 func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) EnqueueParams) ([]int64, error) {
-	if n == 0 {
-		return nil, nil
+	tasks, err := q.pending(n, params)
+	if err != nil || n == 0 {
+		return nil, err
 	}
+	if tasks.uniques != nil {
+		receipts, err := q.enqueueFolded(ctx, tx, tasks)
+		if err != nil {
+			return nil, err
+		}
+		ids := make([]int64, len(receipts))
+		for i, r := range receipts {
+			ids[i] = r.ID
+		}
+		return ids, nil
+	}
+	ids, err := q.insert(ctx, tx, tasks)
+	if err != nil {
+		return nil, fmt.Errorf("enqueue: %w", err)
+	}
+	return ids, nil
+}
+
+// pending checks n tasks, and returns them as they are to be stored.
+func (q *Queue) pending(n int, params func(i int) EnqueueParams) (*pending, error) {
 	tasks := &pending{entries: make([]store.Entry, n)}
 	for i := range tasks.entries {
 		p := params(i)
@@ -152,12 +177,14 @@ func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) En
 			}
 			tasks.policies[tasks.entries[i].Policy] = *own
 		}
+		if u := p.opts.Unique; u != nil {
+			if tasks.uniques == nil {
+				tasks.uniques = make([]store.Unique, n)
+			}
+			tasks.uniques[i] = u.store()
+		}
 	}
-	ids, err := q.insert(ctx, tx, tasks)
-	if err != nil {
-		return nil, fmt.Errorf("enqueue: %w", err)
-	}
-	return ids, nil
+	return tasks, nil
 }
 
 // inOrder makes the i-th task of a call due i microseconds later, where to find the first
@@ -216,6 +243,9 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 		return e, fmt.Errorf("%w: arguments: %w", ErrInvalid, err)
 	}
 	if err := validPayload(payload, q.cfg.MaxPayload); err != nil {
+		return e, err
+	}
+	if err := q.uniqueOf(&e, d, payload); err != nil {
 		return e, err
 	}
 	e.Payload, err = encode(q.cfg.Codec, e.Kind, payload)

@@ -140,6 +140,10 @@ func (e events) permitsFailed(err error) {
 	e.log.Warn("falldue: cannot delete permits of limits", "error", err)
 }
 
+func (e events) uniquesFailed(err error) {
+	e.log.Warn("falldue: cannot delete unique keys that nobody holds", "error", err)
+}
+
 func (e events) progressFailed(err error) {
 	e.log.Warn("falldue: cannot write the progress of tasks", "error", err)
 }

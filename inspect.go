@@ -194,9 +194,10 @@ func (q *Queue) Overdue(ctx context.Context) ([]Overdue, error) {
 // The recorded attempts stay. The worker of this process looks for the task at
 // once, and so do workers that listen ([Config].Listen), others at their next
 // poll. The error wraps [ErrNotFound] if the
-// task does not exist or is in another state.
+// task does not exist or is in another state, and is an [ExistsError] if an unfinished
+// task holds its unique key.
 func (q *Queue) Retry(ctx context.Context, id int64) error {
-	err := q.store.RetryTask(ctx, id)
+	err := existsError(q.store.RetryTask(ctx, id))
 	if err == nil {
 		q.Wake()
 	}

@@ -78,6 +78,9 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 		q.notices = &notices{send: s.Notify}
 	}
 	insert := enqueueFunc(func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
+		if tasks.uniques != nil {
+			return enqueueUnique(ctx, s, tx, tasks)
+		}
 		return s.Enqueue(ctx, tx, tasks.entries)
 	})
 	q.insert = chain(insert, q.wakeWorkers, inStages(keeper))
@@ -233,9 +236,10 @@ func (q *Queue) wakeWorkers(next enqueueFunc) enqueueFunc {
 		if err != nil || tx != nil {
 			return ids, err
 		}
-		q.enqueued(tasks.entries)
-		for i, e := range tasks.entries {
-			if q.notices != nil && (i == 0 || e.Queue != tasks.entries[i-1].Queue) {
+		stored := tasks.stored()
+		q.enqueued(stored)
+		for i, e := range stored {
+			if q.notices != nil && (i == 0 || e.Queue != stored[i-1].Queue) {
 				q.notices.add(e.Queue)
 			}
 		}

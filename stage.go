@@ -11,6 +11,8 @@ import (
 type pending struct {
 	entries  []store.Entry
 	policies map[string]backoff.Policy // the tasks' own policies by their keys, or nil
+	uniques  []store.Unique            // how each entry with a unique key is unique, or nil
+	existed  []bool                    // set when they are stored: which of them existed, or nil
 }
 
 // enqueueFunc stores tasks in tx, or if tx is nil in a transaction of its own, and

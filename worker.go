@@ -79,9 +79,10 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		overdueFinder: newOverdueFinder(s, handlers, w.changes.paused), events: events,
 		handled: func(queue, kind string) bool { return w.pollers[queue] != nil && handlers[kind] != nil },
 	})
+	w.roles = append(w.roles, &pageCleaner[string]{s.DropKeys, keepUniques, events.uniquesFailed})
 	for _, p := range w.pollers {
 		if p.limiter.any {
-			w.roles = append(w.roles, &permitCleaner{s.DropPermits, events})
+			w.roles = append(w.roles, &pageCleaner[int64]{s.DropPermits, keepPermits, events.permitsFailed})
 			break
 		}
 	}

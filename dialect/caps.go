@@ -19,6 +19,9 @@ type Caps struct {
 	// locked. It keeps workers from waiting for each other; no guarantee of
 	// falldue rests on it.
 	SkipLocked bool
+	// SharedLock is the end of a SELECT that locks the rows that it returns against
+	// changes. Where the engine can, several transactions may lock a row so.
+	SharedLock string
 	// SingleWriter: one transaction at a time writes to the database. A
 	// transaction that will write has to begin with BEGIN IMMEDIATE, since one
 	// that has read cannot begin to write after another has written.
@@ -201,6 +204,7 @@ func (c Caps) Validate() error {
 	must(c.Migrations != "", "Migrations names no folder")
 	must(c.InsertReturning || c.IDStep > 0, "neither InsertReturning nor IDStep gives the ids of an INSERT")
 	must(c.LockRows || !c.SkipLocked, "SkipLocked without LockRows")
+	must(!c.LockRows || c.SharedLock != "", "LockRows without a SharedLock")
 	must(c.UpdateReturning || !c.WritableCTE, "WritableCTE without UpdateReturning")
 	if len(errs) > 0 {
 		return fmt.Errorf("dialect: incomplete Caps: %w", errors.Join(errs...))

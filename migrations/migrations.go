@@ -42,6 +42,7 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 		"{policies}", tables.Name(d, "policies"),
 		"{progress}", tables.Name(d, "progress"),
 		"{permits}", tables.Name(d, "permits"),
+		"{uniques}", tables.Name(d, "uniques"),
 		"{changes}", tables.Name(d, "changes"),
 		"{workers}", tables.Name(d, "workers"),
 		"{recent}", d.Quote(tables.Prefix+"recent"),

@@ -121,6 +121,7 @@ type Entry struct {
 	MaxAttempts int
 	At          sql.Null[int64] // the moment that the wait counts from, if it is valid
 	Delay       int64           // else that moment is so many microseconds from now
+	Unique      string          // the hash that no other task may have, or ""
 	Payload     string
 }
 
@@ -136,6 +137,9 @@ var EnqueueColumns = Columns[Entry]{
 	col("delay", Int, func(e *Entry) any { return &e.Delay }),
 	col("payload", Text, func(e *Entry) any { return &e.Payload }),
 }
+
+// UniqueColumns are those of the batch where [EnqueueParams] is unique.
+var UniqueColumns = join(Columns[Entry]{col("unique_key", Text, func(e *Entry) any { return &e.Unique })}, EnqueueColumns)
 
 // PlainColumns are those of the batch where [EnqueueParams] is plain.
 var PlainColumns = Columns[Entry]{EnqueueColumns[0], EnqueueColumns[1], EnqueueColumns[len(EnqueueColumns)-1]}

@@ -13,6 +13,8 @@ type EnqueueParams struct {
 	// Plain is for tasks that are due now and have the table's defaults for all
 	// else. Computing when each task is due costs MySQL and MariaDB much.
 	Plain bool
+	// Unique is for tasks with a unique key.
+	Unique bool
 	// Notify sends :notice to the channel :channel when the transaction commits,
 	// on servers with Caps.Notify.
 	Notify bool
@@ -20,7 +22,10 @@ type EnqueueParams struct {
 
 // columns are those of the batch.
 func (p EnqueueParams) columns() Columns[Entry] {
-	if p.Plain {
+	switch {
+	case p.Unique:
+		return UniqueColumns
+	case p.Plain:
 		return PlainColumns
 	}
 	return EnqueueColumns
@@ -67,7 +72,8 @@ func (b *builder) setValues(columns []column, value func(column) any) {
 	}
 }
 
-// Enqueue inserts tasks. The batch has [EnqueueColumns], or [PlainColumns]. On
+// Enqueue inserts tasks. The batch has [EnqueueColumns], [UniqueColumns] or
+// [PlainColumns]. On
 // servers with Caps.InsertReturning it returns their ids, which ascend in the
 // order of the batch; on the others the driver reports the first id, and the
 // rest follow in steps of Caps.IDStep. Where statements grow with their batch it

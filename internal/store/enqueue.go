@@ -116,12 +116,16 @@ func (s *Store) insertBatch(ctx context.Context, x runner, batch []Entry) ([]int
 // engine allows it, values that all rows have in common are passed once.
 func (s *Store) insertStmt(batch []Entry) (statements.Stmt, statements.Values, []statements.Row) {
 	params := statements.EnqueueParams{Tables: s.tables, Notify: s.notify, Plain: allPlain(batch)}
+	params.Unique = slices.ContainsFunc(batch, func(e Entry) bool { return e.Unique != "" })
 	columns := statements.EnqueueColumns
-	if params.Plain {
+	switch {
+	case params.Unique:
+		columns = statements.UniqueColumns
+	case params.Plain:
 		columns = statements.PlainColumns
 	}
 	values := statements.Values{"channel": s.Channel(), "notice": s.notice(batch)}
-	key := stmtKey{plain: params.Plain, size: s.size(len(batch))}
+	key := stmtKey{plain: params.Plain, unique: params.Unique, size: s.size(len(batch))}
 	switch {
 	case len(batch) == 1:
 		columns.Set(values, &batch[0])

@@ -88,20 +88,22 @@ func (s *Store) Counts(ctx context.Context) (list []Count, err error) {
 }
 
 // RetryTask makes a dead or cancelled task due, with all its attempts left. Its error
-// wraps [ErrNotFound] if there is no such task.
+// wraps [ErrNotFound] if there is no such task, and is an [ExistsError] if an unfinished one
+// has its unique key.
 func (s *Store) RetryTask(ctx context.Context, id int64) error {
-	return s.changeState(ctx, "retry", func(server dialect.Server, tables dialect.Tables) statements.Stmt {
-		return statements.Retry(server, tables, s.notify)
-	}, id)
-}
-
-// changeState runs a statement that changes the state of one task. Its error wraps
-// [ErrNotFound] if the statement matches no row.
-func (s *Store) changeState(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, id int64) error {
-	_, err := once(ctx, s, func(x runner) (struct{}, error) { return struct{}{}, s.changeStateIn(ctx, x, name, make, id) })
+	_, err := inTx(ctx, s, func(x runner) (struct{}, error) {
+		if err := s.takeBack(ctx, x, id); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, s.changeStateIn(ctx, x, "retry", func(server dialect.Server, tables dialect.Tables) statements.Stmt {
+			return statements.Retry(server, tables, s.notify)
+		}, id)
+	})
 	return err
 }
 
+// changeStateIn runs a statement that changes the state of one task. Its error wraps
+// [ErrNotFound] if the statement matches no row.
 func (s *Store) changeStateIn(ctx context.Context, x runner, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, id int64) error {
 	result, err := x.exec(ctx, s.fixed(name, make), statements.Values{"id": id, "channel": s.Channel()}, nil)
 	if err != nil {

@@ -4,7 +4,7 @@
 //
 // The file exec.go runs the statements, and begins with a table of the ways to do so.
 // The other files have one subject each: enqueue, copy, claim, slots, settle, sweep,
-// pick, clean, inspect, policies, reserve, tx.
+// pick, clean, inspect, policies, reserve, unique, tx.
 package store
 
 import (
@@ -88,6 +88,7 @@ type stmtKey struct {
 	formulas string // of a claim: the numbers of its delays, see numbersOf
 	inSlot   bool   // a claim takes a claim slot
 	plain    bool   // new tasks are plain
+	unique   bool   // new tasks have unique keys
 	lock     bool   // rows are locked
 	filter   statements.ListParams
 }

@@ -32,6 +32,7 @@ create table if not exists {tasks} (
     last_error         mediumtext,
     payload            longtext     not null,               -- JSON
     result             longtext,                            -- JSON
+    unique_key         char(43) character set ascii collate ascii_bin, -- its row in {uniques}, if it has one
     index {lane} (queue, state, task_key, priority, kind, policy, attempts, updated_at)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
@@ -78,6 +79,16 @@ create table if not exists {permits} (
     unique (name, n)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
+-- Unique keys. A key is the hash of what no two tasks may have in common, and names the
+-- task that holds it, or held it last.
+create table if not exists {uniques} (
+    hash       char(43) character set ascii collate ascii_bin not null primary key,
+    task_id    bigint      not null,
+    token      bigint      not null, -- a random number of whoever took it last
+    was        bigint      not null, -- the token before
+    held_until datetime(6) not null  -- the key is held until then, whatever becomes of the task
+) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
+
 -- What people have asked of all workers, as a history. Workers read what is new every second.
 create table if not exists {changes} (
     id         bigint       not null auto_increment primary key,
@@ -107,6 +118,7 @@ create table if not exists {workers} (
 -- +goose NO TRANSACTION
 drop table if exists {workers};
 drop table if exists {changes};
+drop table if exists {uniques};
 drop table if exists {permits};
 drop table if exists {progress};
 drop table if exists {policies};

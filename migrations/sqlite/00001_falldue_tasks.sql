@@ -22,7 +22,8 @@ create table if not exists {tasks} (
     claimed_by         text    not null default '', -- the worker that runs it, '' when none does
     last_error         text,
     payload            text    not null,            -- JSON
-    result             text                         -- JSON
+    result             text,                        -- JSON
+    unique_key         text                         -- its row in {uniques}, if it has one
 );
 
 -- One index serves claims, sweeps, lists and cleaning. All rows of one lane, that
@@ -73,6 +74,16 @@ create table if not exists {permits} (
     unique (name, n)
 );
 
+-- Unique keys. A key is the hash of what no two tasks may have in common, and names the
+-- task that holds it, or held it last.
+create table if not exists {uniques} (
+    hash       text    not null primary key,
+    task_id    integer not null,
+    token      integer not null, -- a random number of whoever took it last
+    was        integer not null, -- the token before
+    held_until integer not null  -- the key is held until then, whatever becomes of the task
+) without rowid;
+
 -- What people have asked of all workers, as a history. Workers read what is new every second.
 create table if not exists {changes} (
     id         integer primary key,
@@ -102,6 +113,7 @@ create table if not exists {workers} (
 -- +goose Down
 drop table if exists {workers};
 drop table if exists {changes};
+drop table if exists {uniques};
 drop table if exists {permits};
 drop table if exists {progress};
 drop table if exists {policies};

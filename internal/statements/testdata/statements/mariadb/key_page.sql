@@ -1,0 +1,3 @@
+select t.hash, t.token, case when t.held_until <= date_add(utc_timestamp(6), interval (-(?)) microsecond) and (k.id is null or k.state in ('done', 'dead', 'cancelled')) then 1 else 0 end from `falldue_uniques` t left join `falldue_tasks` k on k.id = t.task_id
+where t.hash > ? order by t.hash limit ?
+-- binds: keep, after, limit

@@ -1,0 +1,2 @@
+select t.hash from `falldue_uniques` t where (t.hash) in ((?), (?)) and t.token = ?
+-- binds: hash[0], hash[1], token

@@ -1,0 +1,2 @@
+select t.hash, t.token, t.task_id, coalesce(timestampdiff(microsecond, '1970-01-01', t.held_until), -1), coalesce(timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), -1), coalesce(k.fence, 0), case when k.state not in ('done', 'dead', 'cancelled') then 1 else 0 end, case when k.state not in ('done', 'dead', 'cancelled') and k.claimed_by = '' then 1 else 0 end from `falldue_uniques` t left join `falldue_tasks` k on k.id = t.task_id where (t.hash) in ((?), (?))
+-- binds: hash[0], hash[1]

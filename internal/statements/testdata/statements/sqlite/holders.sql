@@ -1,0 +1,2 @@
+select t.hash, t.token, t.task_id, cast(t.held_until as integer), cast((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 as integer), coalesce(k.fence, 0), case when k.state not in ('done', 'dead', 'cancelled') then 1 else 0 end, case when k.state not in ('done', 'dead', 'cancelled') and k.claimed_by = '' then 1 else 0 end from "falldue_uniques" t left join "falldue_tasks" k on k.id = t.task_id where (t.hash) in (values (?), (?))
+-- binds: hash[0], hash[1]

@@ -1,0 +1,382 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// Unique says how a new task is unique. Its hash is Entry.Unique.
+type Unique struct {
+	Scope    UniqueScope
+	For      time.Duration // of UniqueFor
+	Conflict UniqueConflict
+}
+
+// UniqueScope says until when a task holds its unique key.
+type UniqueScope int
+
+// The scopes.
+const (
+	WhileUnfinished UniqueScope = iota
+	WhileWaiting                // until it is claimed
+	UniqueFor                   // for a time, whatever becomes of it
+)
+
+// UniqueConflict says what to do with a new task whose unique key another one holds.
+type UniqueConflict int
+
+// What may be done.
+const (
+	ConflictSkip    UniqueConflict = iota // nothing
+	ConflictFail                          // to return an [ExistsError]
+	ConflictReplace                       // to replace the payload and the time of a waiting holder
+)
+
+// Receipt is what became of an entry.
+type Receipt struct {
+	ID      int64
+	Existed bool
+}
+
+// ExistsError says that a task holds the unique key of another one.
+type ExistsError struct{ ID int64 }
+
+func (e *ExistsError) Error() string {
+	return fmt.Sprintf("falldue: task exists: task %d has the same unique key", e.ID)
+}
+
+// EnqueueUnique is [Store.Enqueue] for entries of which those with a hash in Unique are
+// unique, as uniques says at the same index. No hash occurs twice.
+func (s *Store) EnqueueUnique(ctx context.Context, tx Tx, entries []Entry, uniques []Unique) ([]Receipt, error) {
+	if tx != nil {
+		e := s.newUniqueEnqueue(unprepared{tx}, entries, uniques)
+		e.within = true
+		err := e.run(ctx, nil)
+		return e.receipts, s.explain(err)
+	}
+	// Most tasks that exist are found without a transaction. What is read before it is
+	// checked again when keys are taken.
+	found, err := reading(ctx, s, func(x runner) (map[string]statements.Holder, error) {
+		return s.newUniqueEnqueue(x, entries, uniques).holders(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if e := s.newUniqueEnqueue(nil, entries, uniques); e.answer(found) {
+		return e.receipts, e.exists
+	}
+	return inTx(ctx, s, func(x runner) ([]Receipt, error) {
+		e := s.newUniqueEnqueue(x, entries, uniques)
+		err := e.run(ctx, found)
+		found = nil // it is too old if this is tried again
+		return e.receipts, err
+	})
+}
+
+// uniqueEnqueue stores entries of which some are unique, in one transaction.
+type uniqueEnqueue struct {
+	*Store
+	x        runner
+	within   bool // a caller's transaction
+	entries  []Entry
+	uniques  []Unique
+	left     []int // the entries that have no receipt yet
+	receipts []Receipt
+	taken    []statements.UniqueKey // and the tasks that were stored for them
+	replaced bool
+	exists   error // an [ExistsError]
+}
+
+func (s *Store) newUniqueEnqueue(x runner, entries []Entry, uniques []Unique) *uniqueEnqueue {
+	e := &uniqueEnqueue{Store: s, x: x, entries: entries, uniques: uniques, receipts: make([]Receipt, len(entries)), left: make([]int, len(entries))}
+	for i := range entries {
+		e.left[i] = i
+	}
+	return e
+}
+
+// maxTurns limits how often an enqueue asks again. From the second turn on the rows of the
+// keys are locked, so that two turns are the rule.
+const maxTurns = 10
+
+// run stores the entries. found has the holders of their keys, if they have been read.
+func (e *uniqueEnqueue) run(ctx context.Context, found map[string]statements.Holder) (err error) {
+	for turn := 0; len(e.left) > 0; turn++ {
+		if turn == maxTurns {
+			return fmt.Errorf("falldue: %d unique keys changed each time they were read", len(e.left))
+		}
+		if turn > 0 {
+			found, err = e.lockedHolders(ctx)
+		} else if found == nil {
+			found, err = e.holders(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if err := e.turn(ctx, found); err != nil {
+			return err
+		}
+	}
+	if e.replaced && e.notify && e.server.Caps.Notify {
+		return e.x.query(ctx, e.notifyStmt(), statements.Values{"channel": e.Channel(), "notice": e.notice(e.entries)}, nil, func(row) error { return nil })
+	}
+	return nil
+}
+
+// turn stores those entries that are left and whose keys are free. Those whose keys others
+// take meanwhile are left again.
+func (e *uniqueEnqueue) turn(ctx context.Context, found map[string]statements.Holder) error {
+	var free, waiting, replace []int
+	for _, i := range e.left {
+		h, u := found[e.entries[i].Unique], e.uniques[i]
+		switch {
+		case !e.holds(h, u):
+			free = append(free, i)
+		case u.Conflict == ConflictFail:
+			return cmp.Or(e.withdrawAll(ctx), error(&ExistsError{h.TaskID}))
+		case u.Conflict == ConflictReplace && h.Waiting != 0:
+			replace = append(replace, i)
+		default:
+			e.receipts[i] = Receipt{h.TaskID, true}
+			if e.within && u.Scope == WhileWaiting {
+				waiting = append(waiting, i)
+			}
+		}
+	}
+	started, err := e.holdWaiting(ctx, waiting)
+	if err != nil {
+		return err
+	}
+	for _, i := range replace {
+		ok, err := e.replaceWaiting(ctx, i, found[e.entries[i].Unique])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			started = append(started, i)
+		}
+	}
+	free = append(free, started...)
+	slices.Sort(free)
+	e.left = nil
+	if err := e.store(ctx, free); err != nil {
+		return err
+	}
+	return e.takeKeys(ctx, free, found)
+}
+
+// holds reports whether the holder of a key keeps the new task from being stored.
+func (e *uniqueEnqueue) holds(h statements.Holder, u Unique) bool {
+	switch {
+	case h.Token == 0:
+		return false
+	case u.Conflict == ConflictReplace && h.Unfinished != 0 && h.Waiting == 0:
+		return false // it runs, too late for another payload
+	case u.Scope == UniqueFor:
+		return h.Until > h.Now
+	case u.Scope == WhileWaiting:
+		return h.Waiting != 0
+	}
+	return h.Unfinished != 0
+}
+
+// answer reports whether nothing is to be written, because all entries exist, or one that
+// must not.
+func (e *uniqueEnqueue) answer(found map[string]statements.Holder) bool {
+	all := true
+	for i, entry := range e.entries {
+		h, u := found[entry.Unique], e.uniques[i]
+		if !e.holds(h, u) || u.Conflict == ConflictReplace {
+			all = false
+			continue
+		}
+		if u.Conflict == ConflictFail {
+			e.receipts, e.exists = nil, &ExistsError{h.TaskID}
+			return true
+		}
+		e.receipts[i] = Receipt{h.TaskID, true}
+	}
+	return all
+}
+
+// holders reads the holders of the keys of the entries that are left.
+func (e *uniqueEnqueue) holders(ctx context.Context) (map[string]statements.Holder, error) {
+	found := map[string]statements.Holder{}
+	err := e.eachKey(e.keys(e.left), func(rows []statements.Row) error {
+		return e.x.query(ctx, e.batch("holders", len(rows), statements.Holders), nil, rows, func(r row) error {
+			var h statements.Holder
+			err := statements.HolderColumns.Scan(r, &h)
+			found[h.Hash] = h
+			return err
+		})
+	})
+	return found, err
+}
+
+// keys returns the keys of entries, sorted: all transactions take them in one order.
+func (e *uniqueEnqueue) keys(entries []int) (keys []string) {
+	for _, i := range entries {
+		if hash := e.entries[i].Unique; hash != "" {
+			keys = append(keys, hash)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// eachKey calls f for batches of keys.
+func (e *uniqueEnqueue) eachKey(keys []string, f func(rows []statements.Row) error) error {
+	for list := range slices.Chunk(keys, MaxBatch) {
+		if err := f(statements.HashColumns.Rows(len(list), func(i int) *string { return &list[i] })); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lockedHolders is holders with the rows of the keys locked. In a transaction that reads
+// what was committed when it began, what it finds may be older than the rows. Such a key was
+// taken since, by a task that counts as existing.
+func (e *uniqueEnqueue) lockedHolders(ctx context.Context) (map[string]statements.Holder, error) {
+	var locked []statements.UniqueKey
+	err := e.eachKey(e.keys(e.left), func(rows []statements.Row) error {
+		return e.x.query(ctx, e.batch("lock keys", len(rows), statements.LockKeys), nil, rows, func(r row) error {
+			locked = append(locked, statements.UniqueKey{})
+			return statements.UniqueKeyColumns.Scan(r, &locked[len(locked)-1])
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	found, err := e.holders(ctx)
+	for _, k := range locked {
+		if found[k.Hash].UniqueKey != k {
+			found[k.Hash] = statements.Holder{UniqueKey: k, Until: math.MaxInt64, Unfinished: 1, Waiting: 1}
+		}
+	}
+	return found, err
+}
+
+// holdWaiting keeps holders that wait from being claimed before the caller's transaction
+// ends, so that a run sees what it has written. It returns the entries whose holders have
+// been claimed since.
+func (e *uniqueEnqueue) holdWaiting(ctx context.Context, entries []int) (started []int, err error) {
+	for list := range slices.Chunk(entries, MaxBatch) {
+		rows := statements.IDColumns.Rows(len(list), func(i int) *Key { return &Key{TaskID: e.receipts[list[i]].ID} })
+		ids, err := int64s(ctx, e.x, e.batch("hold waiting", len(list), statements.HoldWaiting), nil, rows)
+		if err != nil {
+			return nil, err
+		}
+		held := SetOf(ids)
+		for _, i := range list {
+			if !held[e.receipts[i].ID] {
+				started = append(started, i)
+			}
+		}
+	}
+	return started, nil
+}
+
+// replaceWaiting replaces the payload and the time of the holder of an entry's key, and
+// reports false if that has been claimed since.
+func (e *uniqueEnqueue) replaceWaiting(ctx context.Context, i int, h statements.Holder) (bool, error) {
+	entry := &e.entries[i]
+	values := statements.Values{"id": h.TaskID, "fence": h.Fence, "at": nil, "delay": entry.Delay, "payload": entry.Payload}
+	if entry.At.Valid {
+		values["at"] = entry.At.V
+	}
+	result, err := e.x.exec(ctx, e.fixed("replace waiting", statements.ReplaceWaiting), values, nil)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	if n == 0 || err != nil {
+		return false, err
+	}
+	e.receipts[i], e.replaced = Receipt{h.TaskID, true}, true
+	return true, nil
+}
+
+// store stores entries.
+func (e *uniqueEnqueue) store(ctx context.Context, entries []int) error {
+	list := make([]Entry, len(entries))
+	for n, i := range entries {
+		list[n] = e.entries[i]
+	}
+	ids, err := e.insert(ctx, e.x, list)
+	if err != nil {
+		return err
+	}
+	for n, i := range entries {
+		e.receipts[i] = Receipt{ID: ids[n]}
+	}
+	return nil
+}
+
+// takeKeys gives keys to tasks that were just stored. It withdraws the tasks whose keys
+// others have taken meanwhile, whose entries are left then.
+func (e *uniqueEnqueue) takeKeys(ctx context.Context, entries []int, found map[string]statements.Holder) error {
+	byHash := map[string]int{}
+	var keys []statements.TakenKey
+	for _, i := range entries {
+		hash := e.entries[i].Unique
+		if hash == "" {
+			continue
+		}
+		byHash[hash] = i
+		k := statements.TakenKey{Hash: hash, TaskID: e.receipts[i].ID, Was: found[hash].Token}
+		if e.uniques[i].Scope == UniqueFor {
+			k.Wait = e.uniques[i].For.Microseconds()
+		}
+		keys = append(keys, k)
+	}
+	token, taken, err := e.Store.takeKeys(ctx, e.x, keys)
+	if err != nil {
+		return err
+	}
+	var lost []Key
+	for hash, i := range byHash {
+		if id := e.receipts[i].ID; taken[hash] {
+			e.taken = append(e.taken, statements.UniqueKey{Hash: hash, Token: token, TaskID: id})
+		} else {
+			e.left, lost = append(e.left, i), append(lost, Key{TaskID: id})
+		}
+	}
+	slices.Sort(e.left)
+	return e.withdraw(ctx, lost)
+}
+
+// withdraw deletes tasks that this transaction has stored.
+func (e *uniqueEnqueue) withdraw(ctx context.Context, tasks []Key) error {
+	for list := range slices.Chunk(tasks, MaxBatch) {
+		rows := statements.IDColumns.Rows(len(list), func(i int) *Key { return &list[i] })
+		if _, err := e.x.exec(ctx, e.batch("withdraw", len(list), statements.Withdraw), nil, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withdrawAll deletes all tasks that this enqueue has stored in a caller's transaction,
+// which may go on.
+func (e *uniqueEnqueue) withdrawAll(ctx context.Context) error {
+	if !e.within {
+		return nil // it is rolled back
+	}
+	var tasks []Key
+	for _, r := range e.receipts {
+		if r.ID != 0 && !r.Existed {
+			tasks = append(tasks, Key{TaskID: r.ID})
+		}
+	}
+	if err := e.withdraw(ctx, tasks); err != nil {
+		return err
+	}
+	return e.dropKeys(ctx, e.x, e.taken)
+}

@@ -1,0 +1,293 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+)
+
+// orderArgs are the arguments of unique tasks.
+type orderArgs struct {
+	Customer string `json:"customer"`
+	Note     string `json:"note,omitempty"`
+}
+
+// unique returns the options of a unique task.
+func unique(u falldue.Unique) *falldue.EnqueueOptions { return &falldue.EnqueueOptions{Unique: &u} }
+
+// enqueueUnique enqueues a task and returns its receipt.
+func enqueueUnique[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, o *falldue.EnqueueOptions) falldue.Receipt {
+	t.Helper()
+	r, err := k.EnqueueUnique(t.Context(), q, args, o)
+	if err != nil {
+		t.Fatalf("enqueue: %v", err)
+	}
+	return r
+}
+
+// wantNew enqueues a task that does not exist yet, and returns its id.
+func wantNew[A any](t *testing.T, what string, q *falldue.Queue, k falldue.Kind[A], args A, o *falldue.EnqueueOptions) int64 {
+	t.Helper()
+	r := enqueueUnique(t, q, k, args, o)
+	if r.Existed || r.ID == 0 {
+		t.Fatalf("%s: the receipt is %+v, want a new task", what, r)
+	}
+	return r.ID
+}
+
+// wantExisting enqueues a task that exists with an id.
+func wantExisting[A any](t *testing.T, what string, id int64, q *falldue.Queue, k falldue.Kind[A], args A, o *falldue.EnqueueOptions) {
+	t.Helper()
+	if r := enqueueUnique(t, q, k, args, o); r != (falldue.Receipt{ID: id, Existed: true}) {
+		t.Fatalf("%s: the receipt is %+v, want the existing task %d", what, r, id)
+	}
+}
+
+// blocking is a handler whose runs start and end when the test says so.
+type blocking struct {
+	started chan int64
+	end     chan error
+}
+
+func block[A any](q *falldue.Queue, k falldue.Kind[A]) blocking {
+	b := blocking{make(chan int64, 10), make(chan error)}
+	falldue.Handle(q, k, func(_ context.Context, task falldue.Task[A]) error {
+		b.started <- task.ID
+		return <-b.end
+	})
+	return b
+}
+
+var uniqueCases = []conformanceCase{
+	{"a unique task exists once until it is done, and then another one may be enqueued", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.done", falldue.KindConfig{})
+		other := falldue.NewKind[orderArgs]("unique.other", falldue.KindConfig{})
+		runs := block(q, k)
+		a := wantNew(t, "the first", q, k, orderArgs{Customer: "a"}, nil)
+		wantExisting(t, "an equal one", a, q, k, orderArgs{Customer: "a"}, nil)
+		wantExisting(t, "an equal one in another queue", a, q, k, orderArgs{Customer: "a"}, &falldue.EnqueueOptions{Queue: "other", Priority: new(7)})
+		wantNew(t, "one with other arguments", q, k, orderArgs{Customer: "a", Note: "x"}, &falldue.EnqueueOptions{Delay: time.Hour})
+		wantNew(t, "one of another kind", q, other, orderArgs{Customer: "a"}, nil)
+		if id := enqueue(t, q, k, orderArgs{Customer: "a"}, unique(falldue.Unique{})); id != a {
+			t.Errorf("Enqueue with Unique returned %d, want the id of the holder, %d", id, a)
+		}
+		startWorker(t, q)
+		receive(t, runs.started, "the task to run")
+		wantExisting(t, "an equal one while it runs", a, q, k, orderArgs{Customer: "a"}, nil)
+		runs.end <- nil
+		waitForDeletion(t, q, a)
+		b := wantNew(t, "one after it was done", q, k, orderArgs{Customer: "a"}, &falldue.EnqueueOptions{Delay: time.Hour})
+		if b == a {
+			t.Errorf("both have the id %d", a)
+		}
+	}},
+	{"a unique task may be unique by fields, by its kind, or by a text", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.by", falldue.KindConfig{})
+		by := func(by falldue.UniqueBy) *falldue.EnqueueOptions { return unique(falldue.Unique{By: by}) }
+		customer := falldue.ByFields("customer")
+		a := wantNew(t, "by customer", q, k, orderArgs{"a", "x"}, by(customer))
+		wantExisting(t, "by customer", a, q, k, orderArgs{"a", "y"}, by(customer))
+		wantNew(t, "by another customer", q, k, orderArgs{"b", "x"}, by(customer))
+		both := wantNew(t, "by both fields", q, k, orderArgs{"a", "x"}, by(falldue.ByFields("customer", "note")))
+		wantExisting(t, "by both fields in another order", both, q, k, orderArgs{"a", "x"}, by(falldue.ByFields("note", "customer")))
+		wantNew(t, "by a field that is left out", q, k, orderArgs{"a", ""}, by(falldue.ByFields("customer", "note")))
+		kind := wantNew(t, "by kind", q, k, orderArgs{"a", "x"}, by(falldue.ByKind()))
+		wantExisting(t, "by kind", kind, q, k, orderArgs{"b", "z"}, by(falldue.ByKind()))
+		key := wantNew(t, "by a text", q, k, orderArgs{"a", "x"}, by(falldue.ByKey("a\x00é \n")))
+		wantExisting(t, "by a text", key, q, k, orderArgs{"b", "y"}, by(falldue.ByKey("a\x00é \n")))
+		wantNew(t, "by another text", q, k, orderArgs{"a", "x"}, by(falldue.ByKey("a\x00é ")))
+	}},
+	{"a task that is unique while it waits may be enqueued again as soon as it runs", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.waiting", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
+		o := unique(falldue.Unique{Scope: falldue.WhileWaiting()})
+		runs := block(q, k)
+		stop := startWorker(t, q)
+		a := wantNew(t, "the first", q, k, orderArgs{}, o)
+		receive(t, runs.started, "the first to run")
+		runs.end <- errFlaky
+		waitFor(t, q, a, "waiting for its retry", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 1 })
+		wantExisting(t, "one while the first waits for its retry", a, q, k, orderArgs{}, o)
+		if err := q.Cancel(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		b := wantNew(t, "one after the first was cancelled", q, k, orderArgs{}, o)
+		receive(t, runs.started, "the second to run")
+		later := unique(*o.Unique)
+		later.Delay = time.Hour
+		c := wantNew(t, "one while the second runs", q, k, orderArgs{}, later)
+		runs.end <- falldue.Snooze(time.Hour)
+		waitForState(t, q, b, falldue.Snoozed)
+		wantExisting(t, "one while the third waits", c, q, k, orderArgs{}, o)
+		stop()
+	}},
+	{"a task that is unique for a time keeps its key for that time, whatever becomes of it", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.for", falldue.KindConfig{})
+		o := unique(falldue.Unique{Scope: falldue.UniqueFor(time.Hour)})
+		a := wantNew(t, "the first", q, k, orderArgs{}, o)
+		if err := q.Cancel(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		wantExisting(t, "one after the first was cancelled", a, q, k, orderArgs{}, o)
+		short := unique(falldue.Unique{By: falldue.ByKey("short"), Scope: falldue.UniqueFor(time.Millisecond)})
+		b := wantNew(t, "one for a millisecond", q, k, orderArgs{}, short)
+		deadline := time.Now().Add(waitTimeout)
+		for r := (falldue.Receipt{ID: b, Existed: true}); r.Existed; r = enqueueUnique(t, q, k, orderArgs{}, short) {
+			if r.ID != b || time.Now().After(deadline) {
+				t.Fatalf("the receipt is %+v, want task %d for a millisecond and then a new one", r, b)
+			}
+		}
+		runs := make(chan int64, 10)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[orderArgs]) error { runs <- task.ID; return nil })
+		startWorker(t, q)
+		receive(t, runs, "a task to run")
+		c := wantNew(t, "one that is done at once", q, k, orderArgs{Customer: "c"}, o)
+		waitForDeletion(t, q, c)
+		wantExisting(t, "one after the first was done and deleted", c, q, k, orderArgs{Customer: "c"}, o)
+	}},
+	{"with ConflictFail the error of a task that exists has the id of the holder, and a transaction can go on", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.fail", falldue.KindConfig{})
+		o := unique(falldue.Unique{OnConflict: falldue.ConflictFail})
+		a := wantNew(t, "the first", q, k, orderArgs{Customer: "a"}, o)
+		wantExists := func(what string, id int64, err error) {
+			t.Helper()
+			if e, ok := errors.AsType[*falldue.ExistsError](err); !errors.Is(err, falldue.ErrExists) || !ok || e.ID != id {
+				t.Errorf("%s: error %v, want ErrExists with task %d", what, err, id)
+			}
+		}
+		_, err := k.Enqueue(t.Context(), q, orderArgs{Customer: "a"}, o)
+		wantExists("Enqueue", a, err)
+		_, err = q.EnqueueMany(t.Context(), k.Params(orderArgs{Customer: "b"}, o), k.Params(orderArgs{Customer: "a"}, o))
+		wantExists("EnqueueMany", a, err)
+		_, err = q.EnqueueMany(t.Context(), k.Params(orderArgs{Customer: "b"}, o), k.Params(orderArgs{Customer: "b"}, o))
+		wantExists("EnqueueMany of two equal ones", 0, err)
+		tx := f.db.MustBeginTx(t.Context(), nil)
+		_, err = k.EnqueueUniqueTx(t.Context(), q, tx, orderArgs{Customer: "a"}, o)
+		wantExists("EnqueueUniqueTx", a, err)
+		c, err := k.EnqueueUniqueTx(t.Context(), q, tx, orderArgs{Customer: "c"}, o)
+		if err != nil || c.Existed {
+			t.Fatalf("after the error: %+v, %v", c, err)
+		}
+		if _, err = k.EnqueueTx(t.Context(), q, tx, orderArgs{Customer: "c"}, o); err == nil {
+			t.Error("the transaction does not see its own task")
+		}
+		wantExists("EnqueueTx in the same transaction", c.ID, err)
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		list, err := q.Tasks(t.Context(), falldue.TaskFilter{})
+		if err != nil || len(list) != 2 || list[0].ID != a || list[1].ID != c.ID {
+			t.Errorf("the table has %+v (error %v), want tasks %d and %d", list, err, a, c.ID)
+		}
+	}},
+	{"with ConflictReplace a waiting task gets the payload and the time of the new one, and a running one is succeeded", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.replace", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
+		o := falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByFields("customer"), OnConflict: falldue.ConflictReplace}, Delay: time.Hour}
+		a := wantNew(t, "the first", q, k, orderArgs{"a", "1"}, &o)
+		o.Delay = 2 * time.Hour
+		wantExisting(t, "the second", a, q, k, orderArgs{"a", "2"}, &o)
+		info := readTask(t, q, a)
+		if off := info.UpdatedAt.Sub(info.Now.Add(2 * time.Hour)).Abs(); string(info.Payload) != toJSON(t, orderArgs{"a", "2"}) || off > time.Minute {
+			t.Errorf("the task has the payload %s and waits until %v; now is %v", info.Payload, info.UpdatedAt, info.Now)
+		}
+		runs := block(q, k)
+		startWorker(t, q)
+		o.Delay = 0
+		wantExisting(t, "the third", a, q, k, orderArgs{"a", "3"}, &o)
+		receive(t, runs.started, "the task to run at once")
+		runs.end <- errFlaky
+		waitFor(t, q, a, "waiting for its retry", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 1 })
+		wantExisting(t, "the fourth, while the first waits for its retry", a, q, k, orderArgs{"a", "4"}, &o)
+		receive(t, runs.started, "the retry to run at once")
+		if info := readTask(t, q, a); string(info.Payload) != toJSON(t, orderArgs{"a", "4"}) || info.Attempts != 2 {
+			t.Errorf("the retry is %+v", info)
+		}
+		o.Delay = time.Hour
+		b := wantNew(t, "the fifth, while the first runs", q, k, orderArgs{"a", "5"}, &o)
+		wantExisting(t, "the sixth, while the fifth waits", b, q, k, orderArgs{"a", "6"}, &o)
+		runs.end <- nil
+		waitForDeletion(t, q, a)
+		wantExisting(t, "the seventh, after the first is done", b, q, k, orderArgs{"a", "7"}, &o)
+	}},
+	{"of equal unique tasks of one call one is stored, in the order of the call", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.many", falldue.KindConfig{})
+		old := wantNew(t, "one before", q, k, orderArgs{Customer: "3"}, nil)
+		params := make([]falldue.EnqueueParams, 1203)
+		for i := range params {
+			params[i] = k.Params(orderArgs{Customer: fmt.Sprint(i % 700)}, nil)
+		}
+		receipts, err := q.EnqueueUnique(t.Context(), params...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range receipts {
+			switch {
+			case i == 3 && r != falldue.Receipt{ID: old, Existed: true}, i >= 700 && r != falldue.Receipt{ID: receipts[i-700].ID, Existed: true}, i != 3 && i < 700 && r.Existed:
+				t.Fatalf("receipt %d is %+v", i, r)
+			}
+		}
+		for _, i := range []int{0, 2, 499, 500, 699} {
+			if info := readTask(t, q, receipts[i].ID); string(info.Payload) != toJSON(t, orderArgs{Customer: fmt.Sprint(i)}) {
+				t.Errorf("task %d has the payload %s", i, info.Payload)
+			}
+		}
+		if counts, err := q.Counts(t.Context()); err != nil || len(counts) != 1 || counts[0].Tasks != 700 {
+			t.Errorf("the table has %v (error %v), want 700 tasks", counts, err)
+		}
+		mixed := []falldue.EnqueueParams{k.Params(orderArgs{Customer: "3"}, nil), k.Params(orderArgs{Customer: "3"}, unique(falldue.Unique{})), k.Params(orderArgs{Customer: "new"}, unique(falldue.Unique{}))}
+		ids, err := q.EnqueueMany(t.Context(), mixed...)
+		if err != nil || len(ids) != 3 || ids[1] != old || ids[0] == old || ids[2] == old {
+			t.Errorf("EnqueueMany with and without Unique: %v, %v; the holder is %d", ids, err, old)
+		}
+	}},
+	{"a dead task is not retried while another one has its unique key, and takes it back otherwise", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.revived", falldue.KindConfig{})
+		a := wantNew(t, "the first", q, k, orderArgs{}, nil)
+		cancel := func(id int64) {
+			t.Helper()
+			if err := q.Cancel(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel(a)
+		b := wantNew(t, "one after the first was cancelled", q, k, orderArgs{}, nil)
+		err := q.Retry(t.Context(), a)
+		if e, ok := errors.AsType[*falldue.ExistsError](err); !errors.Is(err, falldue.ErrExists) || !ok || e.ID != b {
+			t.Errorf("Retry while task %d has the key: error %v", b, err)
+		}
+		if info := readTask(t, q, a); info.State != falldue.Cancelled {
+			t.Errorf("the task is %s", info.State)
+		}
+		cancel(b)
+		if err := q.Retry(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		wantExisting(t, "after the first was retried", a, q, k, orderArgs{}, nil)
+		cancel(a)
+		if err := q.Retry(t.Context(), a); err != nil {
+			t.Fatalf("retry of a holder: %v", err)
+		}
+		wantExisting(t, "after the first was retried again", a, q, k, orderArgs{}, nil)
+	}},
+	{"a unique task of which nothing can be made is refused", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.invalid", falldue.KindConfig{})
+		for what, u := range map[string]falldue.Unique{
+			"a misspelt field":  {By: falldue.ByFields("costumer")},
+			"no field":          {By: falldue.ByFields()},
+			"an empty text":     {By: falldue.ByKey("")},
+			"no time":           {Scope: falldue.UniqueFor(0)},
+			"too long a time":   {Scope: falldue.UniqueFor(1<<63 - 1)},
+			"no known conflict": {OnConflict: 7},
+		} {
+			if id, err := k.Enqueue(t.Context(), q, orderArgs{}, unique(u)); !errors.Is(err, falldue.ErrInvalid) {
+				t.Errorf("%s became task %d (error %v), want ErrInvalid", what, id, err)
+			}
+		}
+		if id, err := falldue.NewKind[int]("unique.number", falldue.KindConfig{}).Enqueue(t.Context(), q, 1, unique(falldue.Unique{By: falldue.ByFields("x")})); !errors.Is(err, falldue.ErrInvalid) {
+			t.Errorf("a field of a number became task %d (error %v), want ErrInvalid", id, err)
+		}
+	}},
+}

@@ -1,0 +1,186 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/dialect"
+)
+
+// inTx runs fn in a transaction that has written a row before.
+func (f *fixture) inTx(ctx context.Context, fn func(*sqlx.Tx) error) error {
+	tx, err := f.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "insert into effects (task) values (1)")
+	if err := errors.Join(err, fn(tx)); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// singleWriter reports whether one transaction writes at a time.
+func (f *fixture) singleWriter(t *testing.T) bool {
+	t.Helper()
+	server, err := dialect.Probe(t.Context(), f.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server.Caps.SingleWriter
+}
+
+var uniqueTxCases = []conformanceCase{
+	{"a unique task of a transaction that is rolled back holds no key, and one that commits keeps others out", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.tx", falldue.KindConfig{})
+		tx := f.db.MustBeginTx(t.Context(), nil)
+		if _, err := k.EnqueueUniqueTx(t.Context(), q, tx, orderArgs{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		tx = f.db.MustBeginTx(t.Context(), nil)
+		a, err := k.EnqueueUniqueTx(t.Context(), q, tx, orderArgs{}, nil)
+		if err != nil || a.Existed {
+			t.Fatalf("after the rollback: %+v, %v", a, err)
+		}
+		again, err := k.EnqueueUniqueTx(t.Context(), q, tx, orderArgs{}, nil)
+		if err != nil || again != (falldue.Receipt{ID: a.ID, Existed: true}) {
+			t.Fatalf("in the same transaction: %+v, %v", again, err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		wantExisting(t, "after the commit", a.ID, q, k, orderArgs{}, nil)
+	}},
+	{"a handler whose transaction ends a unique task may enqueue the next one in it", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[int]("unique.next", falldue.KindConfig{})
+		f.db.MustExec("create table effects (task bigint not null)")
+		o := unique(falldue.Unique{By: falldue.ByKind()})
+		receipts := make(chan [2]falldue.Receipt, 10)
+		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[int]) error {
+			if task.Args == 2 {
+				return nil
+			}
+			return f.inTx(ctx, func(tx *sqlx.Tx) error {
+				before, err := k.EnqueueUniqueTx(ctx, q, tx, task.Args+1, o)
+				if err != nil {
+					return err
+				}
+				if err := task.DoneTx(ctx, tx); err != nil {
+					return err
+				}
+				after, err := k.EnqueueUniqueTx(ctx, q, tx, task.Args+1, o)
+				receipts <- [2]falldue.Receipt{before, after}
+				return err
+			})
+		})
+		startWorker(t, q)
+		a := wantNew(t, "the first", q, k, 1, o)
+		r := receive(t, receipts, "the handler")
+		if want := (falldue.Receipt{ID: a, Existed: true}); r[0] != want || r[1].Existed || r[1].ID == a {
+			t.Errorf("before DoneTx %+v, after it %+v; the running task is %d", r[0], r[1], a)
+		}
+		waitForDeletion(t, q, r[1].ID)
+	}},
+	{"a waiting task for which a transaction skipped another one does not start before that ends", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.held", falldue.KindConfig{})
+		o := unique(falldue.Unique{Scope: falldue.WhileWaiting()})
+		next := falldue.NewKind[orderArgs]("unique.beside", falldue.KindConfig{Priority: 1})
+		ran := make(chan string, 10)
+		falldue.Handle(q, k, func(context.Context, falldue.Task[orderArgs]) error { ran <- "held"; return nil })
+		falldue.Handle(q, next, func(context.Context, falldue.Task[orderArgs]) error { ran <- "beside"; return nil })
+		a := wantNew(t, "the first", q, k, orderArgs{}, o)
+		f.db.MustExec("create table effects (task bigint not null)")
+		tx := f.db.MustBeginTx(t.Context(), nil)
+		defer func() { _ = tx.Rollback() }()
+		tx.MustExecContext(t.Context(), "insert into effects (task) values (1)")
+		r, err := k.EnqueueUniqueTx(t.Context(), q, tx, orderArgs{}, o)
+		if err != nil || r != (falldue.Receipt{ID: a, Existed: true}) {
+			t.Fatalf("in the transaction: %+v, %v", r, err)
+		}
+		startWorker(t, q)
+		if !f.singleWriter(t) { // where one transaction writes at a time, nothing runs before its end
+			enqueue(t, q, next, orderArgs{}, nil)
+			if got := receive(t, ran, "the task beside"); got != "beside" {
+				t.Error("the task ran before the transaction ended")
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if got := receive(t, ran, "the held task"); got != "held" {
+			t.Errorf("%s ran", got)
+		}
+	}},
+	{"never do two unfinished tasks have one unique key, whoever enqueues them", func(t *testing.T, f *fixture) {
+		k := falldue.NewKind[int]("unique.race", falldue.KindConfig{})
+		const enqueuers, rounds, keys = 8, 60, 5
+		var mu sync.Mutex
+		running := map[int][]int64{}
+		done := 0
+		worker := f.queueOn(t, f.open(t), falldue.Config{})
+		falldue.Handle(worker, k, func(_ context.Context, task falldue.Task[int]) error {
+			mu.Lock()
+			defer mu.Unlock()
+			running[task.Args] = append(running[task.Args], task.ID)
+			done++
+			return nil
+		})
+		startWorker(t, worker)
+		q := f.queue(t, falldue.Config{})
+		var enqueuing sync.WaitGroup
+		created := make([][]int64, enqueuers)
+		for n := range enqueuers {
+			other := f.queueOn(t, f.open(t), falldue.Config{})
+			enqueuing.Go(func() {
+				for i := range rounds {
+					r, err := k.EnqueueUnique(t.Context(), other, (i+n)%keys, nil)
+					if err != nil {
+						t.Errorf("enqueue: %v", err)
+						return
+					}
+					if !r.Existed {
+						created[n] = append(created[n], r.ID)
+					}
+				}
+			})
+		}
+		ended := make(chan struct{})
+		go func() { enqueuing.Wait(); close(ended) }()
+		for end := false; !end; {
+			select {
+			case <-ended:
+				end = true
+			default:
+			}
+			list, err := q.Tasks(t.Context(), falldue.TaskFilter{Limit: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			unfinished := map[string]int64{}
+			for _, info := range list {
+				if other, ok := unfinished[string(info.Payload)]; ok {
+					t.Fatalf("tasks %d and %d are unfinished, both with the key %s", other, info.ID, info.Payload)
+				}
+				unfinished[string(info.Payload)] = info.ID
+			}
+		}
+		all := slices.Concat(created...)
+		for _, id := range all {
+			waitForDeletion(t, q, id)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if done != len(all) {
+			t.Errorf("%d tasks ran, and %d were new", done, len(all))
+		}
+	}},
+}
