@@ -26,14 +26,14 @@ func (f *fixture) inTx(ctx context.Context, fn func(*sqlx.Tx) error) error {
 	return tx.Commit()
 }
 
-// singleWriter reports whether one transaction writes at a time.
-func (f *fixture) singleWriter(t *testing.T) bool {
+// locksRows reports whether the server locks rows.
+func (f *fixture) locksRows(t *testing.T) bool {
 	t.Helper()
 	server, err := dialect.Probe(t.Context(), f.db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return server.Caps.SingleWriter
+	return server.Caps.LockRows
 }
 
 var uniqueTxCases = []conformanceCase{
@@ -90,7 +90,7 @@ var uniqueTxCases = []conformanceCase{
 		}
 		waitForDeletion(t, q, r[1].ID)
 	}},
-	{"a waiting task for which a transaction skipped another one does not start before that ends", func(t *testing.T, f *fixture) {
+	{"a waiting task does not start before the commit of what skipped another one for it", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.held", falldue.KindConfig{})
 		o := unique(falldue.Unique{Scope: falldue.WhileWaiting()})
 		next := falldue.NewKind[orderArgs]("unique.beside", falldue.KindConfig{Priority: 1})
@@ -107,7 +107,7 @@ var uniqueTxCases = []conformanceCase{
 			t.Fatalf("in the transaction: %+v, %v", r, err)
 		}
 		startWorker(t, q)
-		if !f.singleWriter(t) { // where one transaction writes at a time, nothing runs before its end
+		if f.locksRows(t) { // where one transaction writes at a time, nothing runs before its end
 			enqueue(t, q, next, orderArgs{}, nil)
 			if got := receive(t, ran, "the task beside"); got != "beside" {
 				t.Error("the task ran before the transaction ended")

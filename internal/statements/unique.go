@@ -91,7 +91,7 @@ func LockKeys(s dialect.Server, tables dialect.Tables, size int) Stmt {
 select {found} from {uniques} t where {keys} order by t.hash{lock}`)
 	}
 	return b.stmt(`
-select {found} from {batch} join {uniques} t on {same key} order by t.hash{lock} of t`)
+select {found} from {batch} join {uniques} t on {same key} order by t.hash{lock}`)
 }
 
 // HoldWaiting selects the ids of those tasks of a batch that wait, and locks their rows so
@@ -109,7 +109,7 @@ func HoldWaiting(s dialect.Server, tables dialect.Tables, size int) Stmt {
 select t.id from {tasks} t where {keys} and t.state in ('open', 'snoozed') and t.claimed_by = ''{lock}`)
 	}
 	return b.stmt(`
-select t.id from {batch} join {tasks} t on {same key} and t.state in ('open', 'snoozed') and t.claimed_by = ''{lock} of t`)
+select t.id from {batch} join {tasks} t on {same key} and t.state in ('open', 'snoozed') and t.claimed_by = ''{lock}`)
 }
 
 // TakenKey is a unique key to take.
