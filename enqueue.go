@@ -139,7 +139,7 @@ func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) En
 		return nil, err
 	}
 	if tasks.uniques != nil {
-		receipts, err := q.enqueueFolded(ctx, tx, tasks)
+		receipts, err := tasks.insert(ctx, tx, q.insert)
 		if err != nil {
 			return nil, err
 		}
@@ -245,8 +245,10 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 	if err := validPayload(payload, q.cfg.MaxPayload); err != nil {
 		return e, err
 	}
-	if err := q.uniqueOf(&e, d, payload); err != nil {
-		return e, err
+	if o.Unique != nil {
+		if e.Unique, err = o.Unique.hash(q.cfg.Codec, e.Kind, d.args, payload); err != nil {
+			return e, fmt.Errorf("unique: %w", err)
+		}
 	}
 	e.Payload, err = encode(q.cfg.Codec, e.Kind, payload)
 	return e, err

@@ -1,7 +1,6 @@
 package falldue
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -131,139 +130,7 @@ func existsError(err error) error {
 	return err
 }
 
-// EnqueueUnique is like [Kind.Enqueue], and reports whether the task existed. It is unique
-// by opts.Unique, or by the zero [Unique] if that is nil.
-func (k Kind[A]) EnqueueUnique(ctx context.Context, q *Queue, args A, opts *EnqueueOptions) (Receipt, error) {
-	return firstReceipt(q.EnqueueUnique(ctx, k.Params(args, opts)))
-}
-
-// EnqueueUniqueTx is like [Kind.EnqueueTx], and reports whether the task existed, as
-// [Kind.EnqueueUnique] does. See [Queue.EnqueueUniqueTx] for who waits for tx.
-func (k Kind[A]) EnqueueUniqueTx(ctx context.Context, q *Queue, tx Tx, args A, opts *EnqueueOptions) (Receipt, error) {
-	return firstReceipt(q.EnqueueUniqueTx(ctx, tx, k.Params(args, opts)))
-}
-
-func firstReceipt(list []Receipt, err error) (Receipt, error) {
-	if err != nil {
-		return Receipt{}, err
-	}
-	return list[0], nil
-}
-
-// EnqueueUnique is like [Queue.EnqueueMany], and reports which of the tasks existed. Each is
-// unique by its options, or by the zero [Unique] if these say nothing. Of several tasks of
-// the call with one unique key only the first is stored; with [ConflictReplace] it has the
-// payload and the time of the last.
-func (q *Queue) EnqueueUnique(ctx context.Context, params ...EnqueueParams) ([]Receipt, error) {
-	return q.enqueueUnique(ctx, nil, params)
-}
-
-// EnqueueUniqueTx is like [Queue.EnqueueUnique] but stores the tasks inside tx, as
-// [Kind.EnqueueTx] does.
-//
-// If the task is stored, other enqueues with its unique key wait until tx ends, and so do
-// enqueues that find the key's holder finished. With [WhileWaiting] the holder does not
-// start before tx ends, and sees what tx has written. After an [ExistsError] tx can go on:
-// none of the tasks is in it. After any other error roll back.
-func (q *Queue) EnqueueUniqueTx(ctx context.Context, tx Tx, params ...EnqueueParams) ([]Receipt, error) {
-	if err := checkTx(tx); err != nil {
-		return nil, err
-	}
-	return q.enqueueUnique(ctx, tx, params)
-}
-
-func (q *Queue) enqueueUnique(ctx context.Context, tx Tx, params []EnqueueParams) ([]Receipt, error) {
-	tasks, err := q.pending(len(params), func(i int) EnqueueParams {
-		p := params[i]
-		if p.opts.Unique == nil {
-			p.opts.Unique = &Unique{}
-		}
-		return p
-	})
-	if err != nil || len(params) == 0 {
-		return nil, err
-	}
-	return q.enqueueFolded(ctx, tx, tasks)
-}
-
-// enqueueFolded stores tasks of which some are unique.
-func (q *Queue) enqueueFolded(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error) {
-	f, err := tasks.fold()
-	var ids []int64
-	if err == nil {
-		ids, err = q.insert(ctx, tx, &f.pending)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("enqueue: %w", err)
-	}
-	receipts := make([]Receipt, len(tasks.entries))
-	for i, at := range f.place {
-		receipts[i] = Receipt{ids[at], f.existed[at] || !f.first[i]}
-	}
-	return receipts, nil
-}
-
-// enqueueUnique stores tasks of which some are unique, and no two have one unique key.
-func enqueueUnique(ctx context.Context, s *store.Store, tx Tx, tasks *pending) ([]int64, error) {
-	receipts, err := s.EnqueueUnique(ctx, tx, tasks.entries, tasks.uniques)
-	if err != nil {
-		return nil, existsError(err)
-	}
-	ids := make([]int64, len(receipts))
-	tasks.existed = make([]bool, len(receipts))
-	for i, r := range receipts {
-		ids[i], tasks.existed[i] = r.ID, r.Existed
-	}
-	return ids, nil
-}
-
-// stored returns the entries that may be due since they were stored, or replaced others.
-func (p *pending) stored() []store.Entry {
-	if p.existed == nil {
-		return p.entries
-	}
-	var list []store.Entry
-	for i, e := range p.entries {
-		if !p.existed[i] || p.uniques[i].Conflict == store.ConflictReplace {
-			list = append(list, e)
-		}
-	}
-	return list
-}
-
 // store returns how the store is to treat a task.
 func (u *Unique) store() store.Unique {
 	return store.Unique{Scope: u.Scope.form, For: u.Scope.d, Conflict: store.UniqueConflict(u.OnConflict)}
-}
-
-// folded are tasks of which no two have one unique key.
-type folded struct {
-	pending
-	place []int // of each task of the call in the pending ones
-	first []bool
-}
-
-// fold leaves out tasks whose unique keys those before them have.
-func (p *pending) fold() (*folded, error) {
-	f := &folded{pending: pending{policies: p.policies}, place: make([]int, len(p.entries)), first: make([]bool, len(p.entries))}
-	places := map[string]int{}
-	for i, e := range p.entries {
-		at, known := places[e.Unique]
-		if e.Unique == "" || !known {
-			at, f.first[i] = len(f.entries), true
-			f.entries, f.uniques = append(f.entries, e), append(f.uniques, p.uniques[i])
-			places[e.Unique] = at
-		} else {
-			switch p.uniques[i].Conflict {
-			case store.ConflictFail:
-				return nil, &ExistsError{}
-			case store.ConflictReplace:
-				first := &f.entries[at]
-				first.Payload, first.At, first.Delay = e.Payload, e.At, e.Delay
-				f.uniques[at].Conflict = store.ConflictReplace
-			}
-		}
-		f.place[i] = at
-	}
-	return f, nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -118,15 +117,4 @@ func fieldNames(t reflect.Type) map[string]bool {
 		}
 	}
 	return names
-}
-
-// uniqueOf sets the unique key of a task that has one.
-func (q *Queue) uniqueOf(e *store.Entry, p EnqueueParams, payload []byte) (err error) {
-	if p.opts.Unique == nil {
-		return nil
-	}
-	if e.Unique, err = p.opts.Unique.hash(q.cfg.Codec, e.Kind, p.args, payload); err != nil {
-		return fmt.Errorf("unique: %w", err)
-	}
-	return nil
 }

@@ -38,3 +38,19 @@ func Example() {
 	// {"card":"4111"} <nil>
 	// sealed: data of kind "pay" is not sealed
 }
+
+// Unique tasks need one secret for their hashes while keys come and go.
+func ExampleCodec_HashWith() {
+	key, hashes := make([]byte, 32), make([]byte, 32)
+	_, _ = rand.Read(key) // in a program, from where it keeps its secrets
+	_, _ = rand.Read(hashes)
+
+	codec, err := sealed.New(sealed.Key{ID: "2026", Secret: key})
+	if err != nil {
+		log.Panic(err)
+	}
+	codec = codec.HashWith(hashes)
+	fmt.Println(len(codec.Hash([]byte("what tasks are unique by"))))
+	// Output:
+	// 32
+}

@@ -14,6 +14,8 @@
 // with it any more. A task whose key is missing fails with an error that names the key, and
 // is retried under its policy. Use a key for 2³² payloads and results at most.
 //
+// What unique tasks are unique by is hashed with a secret ([Codec.Hash]).
+//
 // The length of what is stored says how well the data could be compressed. Errors that
 // handlers return, messages of progress, keys and names are stored as they are.
 package sealed
@@ -23,6 +25,8 @@ import (
 	"compress/flate"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -48,6 +52,7 @@ var ErrUnknownKey = errors.New("sealed: unknown key")
 type Codec struct {
 	ids    []string // the one to seal with first
 	aeads  map[string]cipher.AEAD
+	hashes []byte // the secret of hashes
 	strict bool
 }
 
@@ -71,7 +76,7 @@ func New(keys ...Key) (*Codec, error) {
 		if c.aeads[k.ID], err = cipher.NewGCMWithRandomNonce(block); err != nil {
 			return nil, fmt.Errorf("sealed: key %q: %w", k.ID, err)
 		}
-		c.ids = append(c.ids, k.ID)
+		c.ids, c.hashes = append(c.ids, k.ID), bytes.Clone(k.Secret)
 	}
 	if len(c.ids) == 0 {
 		return nil, errors.New("sealed: no key")
@@ -85,6 +90,29 @@ func (c *Codec) Strict() *Codec {
 	strict := *c
 	strict.strict = true
 	return &strict
+}
+
+// HashWith returns a copy of c whose Hash uses a secret of 16 bytes or more, which stays the
+// same when keys change. It panics if the secret is shorter.
+func (c *Codec) HashWith(secret []byte) *Codec {
+	if len(secret) < 16 {
+		panic(fmt.Sprintf("sealed: a secret of %d bytes for hashes; allowed are 16 and more", len(secret)))
+	}
+	hashing := *c
+	hashing.hashes = bytes.Clone(secret)
+	return &hashing
+}
+
+// Hash returns the HMAC-SHA-256 of what a unique task is unique by, so that nobody without
+// the secret can find out what that is by trying. The secret is that of the last key, unless
+// [Codec.HashWith] sets another one. Processes with other secrets do not see each other's
+// unique tasks as equal: set one before you take the last key away.
+func (c *Codec) Hash(data []byte) []byte {
+	own := hmac.New(sha256.New, c.hashes) // of the secret, which also seals
+	own.Write([]byte("falldue unique keys"))
+	h := hmac.New(sha256.New, own.Sum(nil))
+	h.Write(data)
+	return h.Sum(nil)
 }
 
 // mark begins what is stored.

@@ -161,3 +161,41 @@ func TestUnknownKeyFailsTheAttempt(t *testing.T) {
 		}
 	})
 }
+
+// TestUniqueTasksAreHashedWithASecret: tasks whose payloads are sealed differently are equal,
+// also when a key is added, and who knows the arguments but no secret cannot find them.
+func TestUniqueTasksAreHashedWithASecret(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		kind := falldue.NewKind[string]("pay", falldue.KindConfig{})
+		enqueue := func(codec falldue.Codec) falldue.Receipt {
+			q, err := falldue.New(db, falldue.Config{Codec: codec})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := q.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r, err := kind.EnqueueUnique(t.Context(), q, "4111", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		bare, first := enqueue(nil), enqueue(codecOf(t, older))
+		if first.Existed || first.ID == bare.ID {
+			t.Errorf("the hash of a sealed task is that of a plain one: %+v, %+v", bare, first)
+		}
+		existing := falldue.Receipt{ID: first.ID, Existed: true}
+		for what, codec := range map[string]*sealed.Codec{
+			"the same key": codecOf(t, older), "a new key before it": codecOf(t, newer, older), "its secret for hashes": codecOf(t, newer).HashWith(older.Secret),
+		} {
+			if r := enqueue(codec); r != existing {
+				t.Errorf("with %s: %+v, want %+v", what, r, existing)
+			}
+		}
+		if r := enqueue(codecOf(t, older).HashWith(newer.Secret)); r.Existed {
+			t.Errorf("with another secret: %+v", r)
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package falldue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/falldue/falldue"
+)
+
+// While an equal task is not finished, no other one is stored.
+func ExampleKind_EnqueueUnique() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	type Report struct {
+		Customer int    `json:"customer"`
+		Reason   string `json:"reason"`
+	}
+	report := falldue.NewKind[Report]("report.build", falldue.KindConfig{})
+	once := &falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByFields("customer")}}
+
+	for _, args := range []Report{{42, "new order"}, {42, "new address"}, {43, "new order"}} {
+		receipt, err := report.EnqueueUnique(ctx, q, args, once)
+		if err != nil {
+			log.Panic(err)
+		}
+		fmt.Printf("customer %d: task %d existed: %v\n", args.Customer, receipt.ID, receipt.Existed)
+	}
+	// Output:
+	// customer 42: task 1 existed: false
+	// customer 42: task 1 existed: true
+	// customer 43: task 2 existed: false
+}
+
+// A task that is unique while it waits sees what the transaction has written that skipped
+// another one: it does not start before the commit.
+func ExampleKind_EnqueueUniqueTx() {
+	ctx := context.Background()
+	db, closeDB := openDB()
+	defer closeDB()
+	q := newQueue(db, falldue.Config{})
+	db.MustExec("create table documents (number integer primary key, text text not null)")
+
+	index := falldue.NewKind[int]("document.index", falldue.KindConfig{})
+	waiting := &falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByArgs(), Scope: falldue.WhileWaiting()}, Delay: 5 * time.Second}
+
+	// save stores a document, and enqueues the task that indexes it, unless one waits.
+	save := func(number int, text string) (falldue.Receipt, error) {
+		tx, err := db.BeginTxx(ctx, nil)
+		if err != nil {
+			return falldue.Receipt{}, err
+		}
+		defer func() { _ = tx.Rollback() }() // does nothing once it is committed
+		if _, err := tx.ExecContext(ctx, "insert or replace into documents (number, text) values (?, ?)", number, text); err != nil {
+			return falldue.Receipt{}, err
+		}
+		receipt, err := index.EnqueueUniqueTx(ctx, q, tx, number, waiting)
+		if err != nil {
+			return falldue.Receipt{}, err
+		}
+		return receipt, tx.Commit()
+	}
+
+	for _, text := range []string{"first draft", "second draft"} {
+		receipt, err := save(7, text)
+		if err != nil {
+			log.Panic(err)
+		}
+		fmt.Println(text, receipt)
+	}
+	// Output:
+	// first draft {1 false}
+	// second draft {1 true}
+}
+
+// Many tasks are enqueued in one call, each unique in its own way. One of them may be
+// refused: then none is stored.
+func ExampleQueue_EnqueueUnique() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	syncing := falldue.NewKind[string]("calendar.sync", falldue.KindConfig{})
+	digest := falldue.NewKind[string]("digest.send", falldue.KindConfig{})
+	daily := &falldue.EnqueueOptions{Unique: &falldue.Unique{
+		By:         falldue.ByKey("digest of ada"),
+		Scope:      falldue.UniqueFor(24 * time.Hour),
+		OnConflict: falldue.ConflictFail,
+	}}
+
+	receipts, err := q.EnqueueUnique(ctx, syncing.Params("ada", nil), syncing.Params("ada", nil), digest.Params("ada", daily))
+	fmt.Println(receipts, err)
+
+	_, err = q.EnqueueUnique(ctx, syncing.Params("bob", nil), digest.Params("ada", daily))
+	if holder, ok := errors.AsType[*falldue.ExistsError](err); ok && errors.Is(err, falldue.ErrExists) {
+		fmt.Println("today's digest is task", holder.ID)
+	}
+	// Output:
+	// [{1 false} {1 true} {2 false}] <nil>
+	// today's digest is task 2
+}
+
+// A call inside a transaction tells in the same way which tasks existed.
+func ExampleQueue_EnqueueUniqueTx() {
+	ctx := context.Background()
+	db, closeDB := openDB()
+	defer closeDB()
+	q := newQueue(db, falldue.Config{})
+
+	thumbnail := falldue.NewKind[string]("thumbnail.make", falldue.KindConfig{})
+
+	tx, err := db.BeginTxx(ctx, nil)
+	if err != nil {
+		log.Panic(err)
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
+	receipts, err := q.EnqueueUniqueTx(ctx, tx, thumbnail.Params("a.png", nil), thumbnail.Params("b.png", nil), thumbnail.Params("a.png", nil))
+	if err != nil {
+		log.Panic(err)
+	}
+	if err := tx.Commit(); err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(receipts)
+	// Output:
+	// [{1 false} {2 false} {1 true}]
+}
+
+// A waiting task can be given the newest arguments. The price is published five minutes after
+// the last change.
+func ExampleUnique() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	type Price struct {
+		Product string `json:"product"`
+		Cents   int    `json:"cents"`
+	}
+	publish := falldue.NewKind[Price]("price.publish", falldue.KindConfig{})
+	newest := &falldue.EnqueueOptions{
+		Delay:  5 * time.Minute,
+		Unique: &falldue.Unique{By: falldue.ByFields("product"), OnConflict: falldue.ConflictReplace},
+	}
+
+	var id int64
+	for _, cents := range []int{1000, 900, 950} {
+		var err error
+		if id, err = publish.Enqueue(ctx, q, Price{"lamp", cents}, newest); err != nil {
+			log.Panic(err)
+		}
+	}
+	task, err := q.Task(ctx, id)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(task.ID, string(task.Payload))
+	// Output:
+	// 1 {"product":"lamp","cents":950}
+}
+
+// No more than one task of the kind is unfinished.
+func ExampleByKind() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	backup := falldue.NewKind[string]("backup", falldue.KindConfig{})
+	alone := &falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByKind(), Scope: falldue.WhileUnfinished()}}
+
+	for _, reason := range []string{"nightly", "by hand"} {
+		receipt, err := backup.EnqueueUnique(ctx, q, reason, alone)
+		if err != nil {
+			log.Panic(err)
+		}
+		fmt.Println(reason, receipt.Existed)
+	}
+	// Output:
+	// nightly false
+	// by hand true
+}
