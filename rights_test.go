@@ -24,7 +24,7 @@ import (
 
 // rightsOf returns the SQL that docs/rights.md has for an engine, before and after the
 // migration, with names that no other test has in place of shop.
-func rightsOf(t *testing.T, engine, database, prefix string) (before, after string) {
+func rightsOf(t *testing.T, engine, database, prefix string) (before, after, unique string) {
 	t.Helper()
 	heading := "## MySQL and MariaDB\n"
 	if engine == testdb.Postgres {
@@ -33,15 +33,18 @@ func rightsOf(t *testing.T, engine, database, prefix string) (before, after stri
 	_, text, _ := strings.Cut(readFile(t, filepath.Join("docs", "rights.md")), heading)
 	text = regexp.MustCompile(`\bshop_`).ReplaceAllString(text, prefix+"_")
 	text = regexp.MustCompile(`\bshop\b`).ReplaceAllString(text, database)
-	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(text, 3)
-	if len(blocks) < 2 {
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(text, 4)
+	if len(blocks) < 4 {
 		t.Fatalf("docs/rights.md has %d blocks for %s", len(blocks), engine)
 	}
-	before, after = blocks[0][1], blocks[1][1]
-	if engine == testdb.MariaDB {
+	before, after, unique = blocks[0][1], blocks[1][1], blocks[3][1]
+	switch engine {
+	case testdb.MariaDB:
 		after += blocks[2][1]
+	case testdb.Postgres:
+		unique = blocks[2][1]
 	}
-	return before, after
+	return before, after, unique
 }
 
 // asUser returns a DSN with another user and the password of the page.
@@ -127,7 +130,7 @@ func checkRights(t *testing.T, engine, driver string) {
 		}
 	}
 	ctx := t.Context()
-	before, after := rightsOf(t, engine, database, prefix)
+	before, after, unique := rightsOf(t, engine, database, prefix)
 	if engine != testdb.Postgres {
 		// A server may have an anonymous user of this host, who goes before '%'.
 		var host string
@@ -135,7 +138,7 @@ func checkRights(t *testing.T, engine, driver string) {
 			t.Fatal(err)
 		}
 		here := strings.NewReplacer("'%'", "'"+host+"'")
-		before, after, everywhere = here.Replace(before), here.Replace(after), host
+		before, after, unique, everywhere = here.Replace(before), here.Replace(after), here.Replace(unique), host
 	}
 	run(before)
 	migrator, migratorDB := as("migrator")
@@ -144,7 +147,7 @@ func checkRights(t *testing.T, engine, driver string) {
 	}
 	run(after)
 	worker, workerDB := as("worker")
-	enqueuer, _ := as("enqueuer")
+	enqueuer, enqueuerDB := as("enqueuer")
 	reader, readerDB := as("reader")
 	for name, q := range map[string]*falldue.Queue{"migrator": migrator, "worker": worker, "enqueuer": enqueuer} {
 		if err := q.Migrate(ctx); err != nil {
@@ -213,12 +216,41 @@ func checkRights(t *testing.T, engine, driver string) {
 		t.Errorf("worker: %v", err)
 	}
 
+	once := &falldue.EnqueueOptions{Delay: time.Hour, Unique: &falldue.Unique{OnConflict: falldue.ConflictReplace}}
+	if _, err := kind.Enqueue(ctx, worker, 7, once); err != nil {
+		t.Errorf("worker: a unique task: %v", err)
+	}
+	refused("enqueuer enqueues unique tasks", second(kind.Enqueue(ctx, enqueuer, 7, once)))
+	run(unique)
+	checkUnique(t, enqueuer, enqueuerDB, kind, once)
+
 	refused("reader retries", reader.Retry(ctx, failing))
 	refused("worker drops the tables", drop(ctx, t, workerDB, cfg))
 	if err := drop(ctx, t, migratorDB, cfg); err != nil {
 		t.Errorf("migrator: drop the tables: %v", err)
 	}
 	refused("worker creates the tables", worker.Migrate(ctx))
+}
+
+// checkUnique enqueues unique tasks in all ways.
+func checkUnique(t *testing.T, q *falldue.Queue, db *sqlx.DB, k falldue.Kind[int], once *falldue.EnqueueOptions) {
+	t.Helper()
+	waiting := &falldue.EnqueueOptions{Delay: time.Hour, Unique: &falldue.Unique{Scope: falldue.WhileWaiting()}}
+	for _, o := range []*falldue.EnqueueOptions{once, waiting} {
+		if r, err := k.EnqueueUnique(t.Context(), q, 7, o); err != nil || !r.Existed {
+			t.Errorf("enqueuer: a unique task that exists: %+v, %v", r, err)
+		}
+		tx := db.MustBegin()
+		if r, err := k.EnqueueUniqueTx(t.Context(), q, tx, 7, o); err != nil || !r.Existed {
+			t.Errorf("enqueuer: in a transaction: %+v, %v", r, err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Error(err)
+		}
+		if r, err := k.EnqueueUnique(t.Context(), q, 8, o); err != nil || r.Existed != (o == waiting) {
+			t.Errorf("enqueuer: a new unique task: %+v, %v", r, err)
+		}
+	}
 }
 
 // inspect looks at the tables as a reader may. Only InnoDB's own tables need another right.
