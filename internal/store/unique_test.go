@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// holding says which task holds each of some unique keys.
+type holding struct {
+	t    *testing.T
+	ids  []atomic.Int64
+	took atomic.Int64
+}
+
+// begin notes that a task holds a key. If another one does so at that moment, both have it.
+func (h *holding) begin(key int, id int64) {
+	h.took.Add(1)
+	if !h.ids[key].CompareAndSwap(0, id) {
+		h.t.Errorf("tasks %d and %d hold key %d at once", h.ids[key].Load(), id, key)
+	}
+}
+
+// end notes that a task is about to end.
+func (h *holding) end(key int) { h.ids[key].Store(0) }
+
+// uniqueEnqueuer enqueues, cancels and retries unique tasks at random.
+type uniqueEnqueuer struct {
+	s       *Store
+	keys    *holding
+	dice    *rand.Rand
+	live    map[int]int64 // the holders that it may cancel, by key
+	retired map[int]int64 // what it has cancelled
+}
+
+// enqueue enqueues unique tasks by one of two ways.
+func (e *uniqueEnqueuer) enqueue(ctx context.Context, keys []int, scope UniqueScope) error {
+	entries, uniques := make([]Entry, len(keys)), make([]Unique, len(keys))
+	for i, key := range keys {
+		entries[i] = Entry{Queue: "default", Kind: "k", Payload: strconv.Itoa(key), Unique: hashOf(key)}
+		uniques[i].Scope = scope
+	}
+	receipts, err := []Receipt(nil), error(nil)
+	if e.dice.IntN(3) == 0 {
+		if receipts, err = e.inTransaction(ctx, entries, uniques); err != nil {
+			return nil //nolint:nilerr // the isolation level of the caller's transaction allows that
+		}
+	} else if receipts, err = e.s.EnqueueUnique(ctx, nil, entries, uniques); err != nil {
+		return err
+	}
+	for i, r := range receipts {
+		if !r.Existed {
+			e.keys.begin(keys[i], r.ID)
+			e.live[keys[i]] = r.ID
+		}
+	}
+	return nil
+}
+
+func (e *uniqueEnqueuer) inTransaction(ctx context.Context, entries []Entry, uniques []Unique) ([]Receipt, error) {
+	tx, err := e.s.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	receipts, err := e.s.EnqueueUnique(ctx, tx, entries, uniques)
+	if err != nil {
+		return nil, err
+	}
+	return receipts, tx.Commit()
+}
+
+// step does something at random.
+func (e *uniqueEnqueuer) step(ctx context.Context) error {
+	switch n := e.dice.IntN(10); {
+	case n == 0:
+		for after, more := "", true; more; more = after != "" {
+			var err error
+			if after, err = e.s.DropKeys(ctx, after, 0); err != nil {
+				return err
+			}
+		}
+	case n <= 2:
+		for key, id := range e.live {
+			delete(e.live, key)
+			e.keys.end(key)
+			e.retired[key] = id
+			return e.s.Cancel(ctx, id)
+		}
+	case n == 3:
+		for key, id := range e.retired {
+			delete(e.retired, key)
+			err := e.s.RetryTask(ctx, id)
+			if _, exists := errors.AsType[*ExistsError](err); exists {
+				return nil
+			}
+			if err == nil {
+				e.keys.begin(key, id)
+				e.live[key] = id
+			}
+			return err
+		}
+	default:
+		first := e.dice.IntN(len(e.keys.ids))
+		keys := []int{first}
+		for n == 9 && len(keys) < 3 {
+			keys = append(keys, (keys[len(keys)-1]+7)%len(e.keys.ids))
+		}
+		return e.enqueue(ctx, keys, UniqueScope(e.dice.IntN(2))) // nothing is claimed, so that both are alike
+	}
+	return nil
+}
+
+func hashOf(key int) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%032d", key))
+}
+
+// TestNeverTwoHolders: many enqueue unique tasks with few keys at once, by themselves and in
+// transactions, while tasks are cancelled and retried and keys deleted that nobody holds.
+// FALLDUE_TEST_UNIQUE is the number of steps of each.
+func TestNeverTwoHolders(t *testing.T) {
+	t.Parallel()
+	steps := 300
+	if text := os.Getenv("FALLDUE_TEST_UNIQUE"); text != "" {
+		var err error
+		if steps, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testdb.Each(t, func(t *testing.T, engine string) {
+		const enqueuers, keys = 8, 100
+		held := &holding{t: t, ids: make([]atomic.Int64, keys)}
+		var all sync.WaitGroup
+		for i, s := range stores(t, engine, enqueuers) {
+			e := &uniqueEnqueuer{s: s, keys: held, dice: rand.New(rand.NewPCG(uint64(i), 1)), live: map[int]int64{}, retired: map[int]int64{}}
+			all.Go(func() {
+				for range steps {
+					if err := e.step(t.Context()); err != nil && s.server.Classify(err) != dialect.Contention {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		t.Logf("%d times a task took a key", held.took.Load())
+		if held.took.Load() == 0 {
+			t.Error("nobody took a key")
+		}
+	})
+}
