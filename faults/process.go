@@ -25,6 +25,7 @@ type Process struct {
 const (
 	workerPart   = "worker"
 	enqueuerPart = "enqueuer"
+	uniquePart   = "unique enqueuer"
 	keeperPart   = "keeper" // of a server
 )
 
@@ -60,8 +61,10 @@ func Play(args []string) error {
 		return r.Work(ctx)
 	case enqueuerPart:
 		return r.Enqueue(ctx)
+	case uniquePart:
+		return r.EnqueueUnique(ctx)
 	}
-	return fmt.Errorf("part %q; allowed are %s, %s, %s", args[0], workerPart, enqueuerPart, keeperPart)
+	return fmt.Errorf("part %q; allowed are %s, %s, %s, %s", args[0], workerPart, enqueuerPart, uniquePart, keeperPart)
 }
 
 // start starts a process of the program, which calls [Play].
