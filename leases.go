@@ -142,13 +142,13 @@ func parted(list []*taskRun) (limited, others []*taskRun) {
 }
 
 // extendAll extends the leases of a list, a portion at a time. When the database refuses
-// to extend one of them, the others are extended without it. The rest waits for the next
-// tick when the database does not answer or seems to refuse all.
+// to extend one of them, or hangs because of one, the others are extended without it. The
+// rest waits for the next tick when the database does not answer or seems to refuse all.
 func (l *leases) extendAll(ctx context.Context, list []*taskRun) {
-	portion := newPortion()
+	portion, limit := newPortion(), min(l.length/3, statementTimeout)
 	for len(list) > 0 {
 		n := min(len(list), portion.size)
-		late, err := l.extend(ctx, list[:n])
+		late, err := l.extend(ctx, list[:n], limit)
 		if err == nil {
 			portion.accepted()
 			list = list[n:]
@@ -156,19 +156,30 @@ func (l *leases) extendAll(ctx context.Context, list []*taskRun) {
 		}
 		trouble := troubleOf(l.classify(err), late)
 		portion.failed(n, trouble)
-		if late || trouble == outage || trouble == unclear && portion.failures > hastyFailures {
+		if late && portion.failures > maxHangs || trouble == outage || trouble == unclear && portion.failures > hastyFailures {
 			l.events.extendFailed(len(list), err)
 			return
 		}
 		if n == 1 {
 			l.events.extendRefused(list[0].claim, err)
 			list = list[1:]
+		} else if late { // those that may be to blame come last, before their leases end
+			list = slices.Concat(list[n:], list[:n])
+			limit = min(limit, l.length/hangShare)
 		}
 	}
 }
 
-// extend extends the leases of a batch, and reports whether it timed out.
-func (l *leases) extend(ctx context.Context, batch []*taskRun) (late bool, err error) {
+const (
+	// maxHangs is how many statements in a row may hang until the database seems to be
+	// away: enough to find one task among MaxBatch.
+	maxHangs = 4
+	// hangShare limits the statements after one that hung to this part of a lease.
+	hangShare = 60
+)
+
+// extend extends the leases of a batch within a time, and reports whether it timed out.
+func (l *leases) extend(ctx context.Context, batch []*taskRun, limit time.Duration) (late bool, err error) {
 	now := time.Now()
 	live, claims := make([]*taskRun, 0, len(batch)), make([]store.Key, 0, len(batch))
 	for _, r := range batch {
@@ -181,7 +192,7 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun) (late bool, err e
 	if len(live) == 0 {
 		return false, nil
 	}
-	ctx, cancel := statementContext(ctx, min(l.length/3, statementTimeout))
+	ctx, cancel := statementContext(ctx, limit)
 	defer cancel()
 	extend := l.extendRows
 	if len(live[0].claim.Limits) > 0 {
