@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
 
 //nolint:gosec // an example, which is no password
 const tour = `falldue runs background tasks on the database of an application. This command is for
@@ -56,6 +60,7 @@ func root() *cobra.Command {
 		Use:           "falldue",
 		Short:         "Look after background tasks",
 		Long:          tour,
+		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -78,4 +83,13 @@ func root() *cobra.Command {
 	cmd.SetCompletionCommandGroupID("set up")
 	prepare(cmd)
 	return cmd
+}
+
+// version returns the version that the command was built from, by its commit and date if
+// it has no tag.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
 }
