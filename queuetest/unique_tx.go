@@ -2,10 +2,13 @@ package queuetest
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -26,14 +29,30 @@ func (f *fixture) inTx(ctx context.Context, fn func(*sqlx.Tx) error) error {
 	return tx.Commit()
 }
 
-// locksRows reports whether the server locks rows.
-func (f *fixture) locksRows(t *testing.T) bool {
+// inOldSnapshot runs fn with a transaction that has read before. Where the engine does not
+// have the level, it is that of the engine.
+func (f *fixture) inOldSnapshot(t *testing.T, level sql.IsolationLevel, fn func(*sqlx.Tx)) {
+	t.Helper()
+	tx, err := f.db.BeginTxx(t.Context(), &sql.TxOptions{Isolation: level})
+	if err != nil {
+		tx = f.db.MustBeginTx(t.Context(), nil)
+	}
+	defer func() { _ = tx.Rollback() }()
+	var n int
+	if err := tx.GetContext(t.Context(), &n, "select count(*) from falldue_policies"); err != nil {
+		t.Fatal(err)
+	}
+	fn(tx)
+}
+
+// server returns the database's server.
+func (f *fixture) server(t *testing.T) dialect.Server {
 	t.Helper()
 	server, err := dialect.Probe(t.Context(), f.db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return server.Caps.LockRows
+	return server
 }
 
 var uniqueTxCases = []conformanceCase{
@@ -59,6 +78,43 @@ var uniqueTxCases = []conformanceCase{
 			t.Fatal(err)
 		}
 		wantExisting(t, "after the commit", a.ID, q, k, orderArgs{}, nil)
+	}},
+	{"a transaction that began before an equal task was enqueued stores no other one, at any isolation level", func(t *testing.T, f *fixture) {
+		server := f.server(t)
+		if server.Caps.SingleWriter {
+			t.Skip("others cannot write while a transaction reads, or it cannot write then")
+		}
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.snapshot", falldue.KindConfig{})
+		other := f.queueOn(t, f.open(t), falldue.Config{})
+		for i, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+			for _, u := range []falldue.Unique{{}, {Scope: falldue.WhileWaiting()}, {Scope: falldue.UniqueFor(time.Hour)}, {OnConflict: falldue.ConflictReplace}} {
+				for _, before := range []bool{false, true} { // whether a task had the key before
+					o := unique(u)
+					o.Unique.By = falldue.ByKey(fmt.Sprint(i, u, before))
+					if before {
+						id := wantNew(t, "the task before", q, k, orderArgs{}, unique(falldue.Unique{By: o.Unique.By}))
+						if err := q.Cancel(t.Context(), id); err != nil {
+							t.Fatal(err)
+						}
+					}
+					f.inOldSnapshot(t, level, func(tx *sqlx.Tx) {
+						a := wantNew(t, "the task meanwhile", other, k, orderArgs{}, o)
+						ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
+						defer cancel()
+						r, err := k.EnqueueUniqueTx(ctx, q, tx, orderArgs{}, o)
+						if err == nil {
+							err = tx.Commit()
+						}
+						if err != nil && (level == sql.LevelReadCommitted || server.Classify(err) != dialect.Contention) {
+							t.Errorf("%+v at %v: %v", o.Unique, level, err)
+						}
+						if err == nil && r != (falldue.Receipt{ID: a, Existed: true}) {
+							t.Errorf("%+v at %v: %+v, want the existing task %d", o.Unique, level, r, a)
+						}
+					})
+				}
+			}
+		}
 	}},
 	{"a handler whose transaction ends a unique task may enqueue the next one in it", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[int]("unique.next", falldue.KindConfig{})
@@ -107,7 +163,7 @@ var uniqueTxCases = []conformanceCase{
 			t.Fatalf("in the transaction: %+v, %v", r, err)
 		}
 		startWorker(t, q)
-		if f.locksRows(t) { // where one transaction writes at a time, nothing runs before its end
+		if f.server(t).Caps.LockRows { // where one transaction writes at a time, nothing runs before its end
 			enqueue(t, q, next, orderArgs{}, nil)
 			if got := receive(t, ran, "the task beside"); got != "beside" {
 				t.Error("the task ran before the transaction ended")
