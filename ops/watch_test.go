@@ -107,9 +107,18 @@ func TestWatch(t *testing.T) {
 		if e := expect(old, ops.Failed); e.Error != "no" || e.Attempts != 2 {
 			t.Errorf("%+v", e)
 		}
-		expect(ids[ops.Failed], ops.Started)
+		for range 2 { // some looks later
+			delete(seen[ids[ops.Failed]], ops.Failed)
+			expect(ids[ops.Failed], ops.Failed)
+		}
 		cancel()
 		<-end
+		close(events)
+		for e := range events {
+			if _, twice := seen[e.ID][e.What]; twice && e.What != ops.Started && e.What != ops.Failed {
+				t.Errorf("twice: %+v", e)
+			}
+		}
 	})
 }
 
