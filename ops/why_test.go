@@ -299,6 +299,9 @@ func TestWhyOfAWorkerThatStops(t *testing.T) {
 		if c := onlyReason[ops.WhyWorker](t, b.why(i, b.enqueue("mail", nil))); len(c.Stopping) != 1 || c.Stopping[0] != list[0].ID {
 			t.Errorf("%+v", c)
 		}
+		if queues, err := i.Queues(t.Context()); err != nil || len(ops.Unhandled(queues, list)) != 1 {
+			t.Errorf("nobody handles %+v, error %v", ops.Unhandled(queues, list), err)
+		}
 		close(end)
 		<-stopped
 		b.workers(i, "the worker to be gone", announced(0))
