@@ -56,6 +56,9 @@ func (i *Inspector) checkWorkers(ctx context.Context) ([]Finding, error) {
 	if len(findings) > 0 {
 		return findings, nil
 	}
+	if live == 0 {
+		return fine("no worker has announced itself, and no task waits"), nil
+	}
 	return fine("%s with %s, which handle all that waits", count(int64(live), "live worker"), count(int64(handlers), "handler")), nil
 }
 
