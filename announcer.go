@@ -100,7 +100,7 @@ func (a *announcer) work(ctx context.Context) {
 func (a *announcer) announce(ctx context.Context) error {
 	ctx, cancel := statementContext(ctx, statementTimeout)
 	defer cancel()
-	w := store.Worker{ID: a.id, Running: a.running(), Done: int(a.ended.done.Load()), Failed: int(a.ended.failed.Load())}
+	w := store.Worker{ID: a.id, Running: a.running(), Done: a.ended.done.Load(), Failed: a.ended.failed.Load()}
 	if a.announced {
 		var err error
 		if a.announced, err = a.see(ctx, w); err != nil || a.announced {

@@ -32,7 +32,8 @@ type Worker struct {
 	Kinds  map[string]WorkerKind
 	// Running is how many handlers ran, Done how many tasks had succeeded since the worker
 	// started, and Failed how many attempts had failed, when it was last seen.
-	Running, Done, Failed int
+	Running      int
+	Done, Failed int64
 	// Stopping reports whether it claims no more tasks, because it is shutting down.
 	Stopping bool
 	// Started is when the worker started, and Seen when it last announced itself. Now is the

@@ -131,7 +131,7 @@ func (f fleet) printWorkers(s screen) error {
 			seen += ", stopping"
 		}
 		rows = append(rows, []string{
-			w.ID, w.Release, fmt.Sprintf("%d of %d", w.Running, w.Concurrency()), grouped(int64(w.Done)), grouped(int64(w.Failed)),
+			w.ID, w.Release, fmt.Sprintf("%d of %d", w.Running, w.Concurrency()), grouped(w.Done), grouped(w.Failed),
 			strconv.Itoa(len(w.Kinds)), approximate(w.Now.Sub(w.Started)), seen, strings.Join(w.QueueNames(), " "),
 		})
 	}
@@ -160,8 +160,8 @@ func workerObject(w ops.Worker) any {
 		Live      bool             `json:"live"`
 		Stopping  bool             `json:"stopping"`
 		Running   int              `json:"running"`
-		Done      int              `json:"done"`
-		Failed    int              `json:"failed"`
+		Done      int64            `json:"done"`
+		Failed    int64            `json:"failed"`
 		Queues    map[string]queue `json:"queues"`
 		Kinds     map[string]kind  `json:"kinds"`
 		StartedAt time.Time        `json:"started_at"`

@@ -117,7 +117,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"see_worker":        statements.SeeWorker(s, tables),
 		"read_workers":      statements.ReadWorkers(s, tables),
 		"drop_worker":       statements.DropWorker(s, tables),
-		"drop_lost_workers": statements.DropLostWorkers(s, tables),
+		"lost_workers":      statements.LostWorkers(s, tables),
 	}
 	for fact, stmt := range statements.Facts(s) {
 		all["fact_"+string(fact)] = stmt

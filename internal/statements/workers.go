@@ -6,8 +6,8 @@ import "github.com/falldue/falldue/dialect"
 type Worker struct {
 	ID      string
 	Running int    // handlers
-	Done    int    // tasks that succeeded since it started
-	Failed  int    // attempts that failed since it started
+	Done    int64  // tasks that succeeded since it started
+	Failed  int64  // attempts that failed since it started
 	Info    string // as JSON
 }
 
@@ -77,8 +77,8 @@ func DropWorker(s dialect.Server, tables dialect.Tables) Stmt {
 delete from {workers} where id = :id`)
 }
 
-// DropLostWorkers deletes the workers that have not been seen for :age microseconds.
-func DropLostWorkers(s dialect.Server, tables dialect.Tables) Stmt {
+// LostWorkers selects the ids of the workers that have not been seen for :age microseconds.
+func LostWorkers(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
-delete from {workers} where seen_at <= {shift {now}, -({int :age})}`)
+select id from {workers} where seen_at <= {shift {now}, -({int :age})}`)
 }

@@ -88,19 +88,33 @@ func (s *Store) DropWorker(ctx context.Context, id string) error {
 	return err
 }
 
-// DropLostWorkers deletes the workers that have not been seen for age.
+// DropLostWorkers deletes the workers that have not been seen for age. It reads them without
+// locks, so that it waits for no announcement. One that is seen again announces all of itself.
 func (s *Store) DropLostWorkers(ctx context.Context, age time.Duration) error {
-	_, err := s.changeWorkers(ctx, "drop lost workers", statements.DropLostWorkers, statements.Values{"age": age.Microseconds()})
+	var lost []string
+	values := statements.Values{"age": age.Microseconds()}
+	err := s.read(ctx, s.fixed("lost workers", statements.LostWorkers), values, func() { lost = nil }, func(r row) error {
+		lost = append(lost, r.text(0))
+		return nil
+	})
+	for _, id := range lost {
+		if err == nil {
+			err = s.DropWorker(ctx, id)
+		}
+	}
 	return err
 }
 
-// Workers returns all workers that are stored, the first that started first.
+// Workers returns all workers that are stored, the first that started first. One whose row
+// cannot be read has no info.
 func (s *Store) Workers(ctx context.Context) (list []StoredWorker, err error) {
 	err = s.read(ctx, s.fixed("read workers", statements.ReadWorkers), nil, func() { list = nil }, func(r row) error {
 		var w StoredWorker
-		err := statements.StoredWorkerColumns.Scan(r, &w)
+		if statements.StoredWorkerColumns.Scan(r, &w) != nil {
+			w.Info = ""
+		}
 		list = append(list, w)
-		return err
+		return nil
 	})
 	return list, err
 }

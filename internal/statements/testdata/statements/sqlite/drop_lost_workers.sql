@@ -1,2 +1,0 @@
-delete from "falldue_workers" where seen_at <= ((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 + (-(?)))
--- binds: age
