@@ -34,6 +34,8 @@ type changeReader struct {
 	changes func(ctx context.Context, back time.Duration) ([]store.StoredChange, error)
 	// resumed is called when tasks are no longer paused, and pausedNow when others are.
 	resumed, pausedNow func()
+	// overridden is told which overrides of policies the table asks for.
+	overridden func([]knownChange)
 	// cancel ends the contexts of the runs of tasks, by their ids, with fences up to a number.
 	cancel func(fences map[int64]int64)
 	events events
@@ -42,15 +44,15 @@ type changeReader struct {
 	pauses atomic.Pointer[[]heldBack] // nil if there are none
 
 	mu      sync.Mutex
-	known   map[string]knownChange // pauses and resumptions, the newest of each subject
-	last    time.Time              // when changes were last read
-	lastAll time.Time              // when all were
+	known   map[changeTopic]knownChange // the newest of each topic
+	last    time.Time                   // when changes were last read
+	lastAll time.Time                   // when all were
 }
 
 // newChangeReader returns a role that reads changes and obeys none of them but pauses.
 func newChangeReader(s *store.Store, e events) *changeReader {
 	return &changeReader{
-		changes: s.Changes, resumed: func() {}, pausedNow: func() {}, cancel: func(map[int64]int64) {},
+		changes: s.Changes, resumed: func() {}, pausedNow: func() {}, overridden: func([]knownChange) {}, cancel: func(map[int64]int64) {},
 		events: e, hurry: make(chan struct{}, 1),
 	}
 }
@@ -102,7 +104,7 @@ func (r *changeReader) read(ctx context.Context) error {
 	}
 	r.last = start
 	if all {
-		r.lastAll, r.known = start, map[string]knownChange{}
+		r.lastAll, r.known = start, map[changeTopic]knownChange{}
 	}
 	r.obey(list, time.Now()) // the database read its clock before this, so that no pause ends early
 	return nil
@@ -120,6 +122,7 @@ func (r *changeReader) obey(list []store.StoredChange, read time.Time) {
 		}
 	}
 	r.learn(list, read)
+	r.overridden(r.overrides())
 	var before, now []heldBack
 	if p := r.pauses.Load(); p != nil {
 		before = *p
@@ -141,17 +144,42 @@ func (r *changeReader) obey(list []store.StoredChange, read time.Time) {
 	}
 }
 
-// learn adds pauses and resumptions to those that are known, and keeps the newest of each
-// subject.
+// changeTopic is what changes are about of which the newest holds: the pauses of a subject,
+// or its policies.
+type changeTopic struct{ subject, what string }
+
+// topicOf returns the topic of a change, or false if it has none.
+func topicOf(c store.StoredChange) (changeTopic, bool) {
+	switch c.What {
+	case statements.ChangePause, statements.ChangeResume:
+		return changeTopic{c.Subject, statements.ChangePause}, true
+	case statements.ChangePolicy, statements.ChangeClearPolicy:
+		return changeTopic{c.Subject, statements.ChangePolicy}, true
+	}
+	return changeTopic{}, false
+}
+
+// learn adds changes to those that are known, and keeps the newest of each topic.
 func (r *changeReader) learn(list []store.StoredChange, read time.Time) {
 	for _, c := range list {
-		if c.What != statements.ChangePause && c.What != statements.ChangeResume {
+		topic, ok := topicOf(c)
+		if !ok {
 			continue
 		}
-		if old, ok := r.known[c.Subject]; !ok || byTime(old.StoredChange, c) <= 0 {
-			r.known[c.Subject] = knownChange{c, read}
+		if old, ok := r.known[topic]; !ok || byTime(old.StoredChange, c) <= 0 {
+			r.known[topic] = knownChange{c, read}
 		}
 	}
+}
+
+// overrides returns the overrides of policies that the table asks for.
+func (r *changeReader) overrides() (list []knownChange) {
+	for _, c := range r.known {
+		if c.What == statements.ChangePolicy {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // heldBack returns the pauses that hold at now.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -133,7 +134,7 @@ func TestPausedTasksAreGivenBack(t *testing.T) {
 
 func TestSubjects(t *testing.T) {
 	t.Parallel()
-	for _, s := range []Subject{{Queue: "q"}, {Kind: "k:1"}, {Key: "customer:7"}, {Queue: "q", Kind: "k", Key: "x"}} {
+	for _, s := range []Subject{{Queue: "q"}, {Kind: "k:1"}, {Key: "customer:7"}, {Queue: "q", Kind: "k", Policy: "0123456789abcdef", Key: "x"}} {
 		if got, ok := parseSubject(s.String()); !ok || got != s {
 			t.Errorf("%+v is read as %+v, %v", s, got, ok)
 		}
@@ -142,12 +143,12 @@ func TestSubjects(t *testing.T) {
 	if stored, ok := parseSubject(long.String()); !ok || stored.String() != long.String() {
 		t.Errorf("%+v is read as %+v, %v", long, stored, ok)
 	}
-	for _, text := range []string{"", "task:3", "policy:x kind:k"} {
+	for _, text := range []string{"", "task:3", "color:x kind:k"} {
 		if got, ok := parseSubject(text); ok {
 			t.Errorf("%q is read as %+v", text, got)
 		}
 	}
-	for _, s := range []Subject{{}, {Queue: "a b"}, {Kind: "é"}} {
+	for _, s := range []Subject{{}, {Queue: "a b"}, {Kind: "é"}, {Policy: "zizq"}, {Kind: strings.Repeat("k", 100), Queue: strings.Repeat("q", 100), Key: strings.Repeat("x", 60)}} {
 		if err := s.validate(); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v is valid: %v", s, err)
 		}

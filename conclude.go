@@ -129,6 +129,8 @@ func (x execution) limit() string {
 	switch {
 	case x.claim.MaxAttempts > 0:
 		return "the task's MaxAttempts"
+	case x.rule.setFor != "":
+		return "the policy that is set for " + x.rule.setFor
 	case x.claim.From.Policy != "":
 		return "the task's own policy"
 	}

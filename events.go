@@ -148,8 +148,13 @@ func (e events) progressFailed(err error) {
 	e.log.Warn("falldue: cannot write the progress of tasks", "error", err)
 }
 
+// overrideFailed reports an override of policies that the worker cannot obey.
+func (e events) overrideFailed(s Subject, err error) {
+	e.log.Error("falldue: a policy that was set cannot be obeyed; the old one holds", "subject", s.String(), "error", err)
+}
+
 func (e events) changesFailed(err error) {
-	e.log.Warn("falldue: cannot read pauses and cancels", "error", err)
+	e.log.Warn("falldue: cannot read pauses, policies and cancels", "error", err)
 }
 
 // announceFailed reports that the worker could not announce itself, once until it can again.

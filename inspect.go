@@ -178,11 +178,11 @@ func (q *Queue) Overdue(ctx context.Context) ([]Overdue, error) {
 	q.mu.Lock()
 	handlers := maps.Clone(q.handlers)
 	q.mu.Unlock()
-	reader := newChangeReader(q.store, events{q.cfg.Logger})
-	if err := reader.read(ctx); err != nil {
+	reader, overrides, err := q.changesNow(ctx, handlers)
+	if err != nil {
 		return nil, err
 	}
-	f := newOverdueFinder(q.store, handlers, reader.paused)
+	f := newOverdueFinder(q.store, handlers, reader.paused, overrides)
 	lanes, err := f.find(ctx, func(string, string) bool { return false })
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"container/list"
 	"time"
 
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -15,6 +16,8 @@ type knownLane struct {
 	// due is when the first task falls due, by the worker's monotonic clock. It is
 	// zero if no task is known.
 	due time.Time
+	// delay is the part of due that the lane's policy gives.
+	delay time.Duration
 	// since is the anchor from which claims look.
 	since int64
 	// anchor is that of the first task, if a sweep or a look found it, or 0.
@@ -40,6 +43,9 @@ type knownLane struct {
 	memory *list.Element // in the list of empty lanes, or nil
 }
 
+// hasDelay reports whether the policy of the lane's tasks delays them.
+func (f *knownLane) hasDelay() bool { return f.Attempts > 0 && f.State == statements.StateOpen }
+
 // commitMargin is how much later than a task with a later anchor a task may be
 // committed and still be found by the next claim from its lane. A task that is
 // committed later than that is found by the next sweep.
@@ -53,7 +59,8 @@ func (f *knownLane) bound() int64 { return max(f.taken-commitMargin.Microseconds
 type firstTask struct {
 	store.Lane
 	due         time.Time
-	anchor, now int64 // by the database's clock
+	delay       time.Duration // the part of due that the policy gives
+	anchor, now int64         // by the database's clock
 	unclaimable bool
 }
 

@@ -34,13 +34,15 @@ type laneTracker struct {
 	held       map[string]*heldLanes
 	retries    retryHeap
 	freedSince map[string]bool // limits of which permits were freed since the last claim began
+	// delayOf returns the delay of a lane whose tasks have failed, and false if it is not known.
+	delayOf func(store.Lane) (time.Duration, bool)
 }
 
 // maxEmpty is the greatest number of empty lanes that a worker remembers.
 const maxEmpty = 1000
 
 func newLaneTracker() *laneTracker {
-	return &laneTracker{lanes: map[store.Lane]*knownLane{}, waiting: map[int]*laneHeap{}, empty: list.New(), missed: map[store.Lane]int64{}, held: map[string]*heldLanes{}, freedSince: map[string]bool{}}
+	return &laneTracker{lanes: map[store.Lane]*knownLane{}, waiting: map[int]*laneHeap{}, empty: list.New(), missed: map[store.Lane]int64{}, held: map[string]*heldLanes{}, freedSince: map[string]bool{}, delayOf: func(store.Lane) (time.Duration, bool) { return 0, false }}
 }
 
 // lane returns what is known of a lane, which the caller sets.
@@ -130,6 +132,7 @@ func (l *laneTracker) hint(at store.Lane, t time.Time) {
 func (l *laneTracker) hintLocked(f *knownLane, t time.Time) {
 	if f.due.IsZero() || t.Before(f.due) {
 		l.set(f, t, f.bound()) // the new first task, perhaps before since
+		l.noteDelay(f)
 	}
 	if f.hinted.IsZero() || t.Before(f.hinted) {
 		f.hinted = t
@@ -171,6 +174,42 @@ func (l *laneTracker) advance(at store.Lane, due time.Time, since int64) {
 	f := l.lane(at)
 	f.taken, f.hinted, f.claimed = max(f.taken, since), time.Time{}, l.sweeps
 	l.set(f, due, max(f.since, since))
+	l.noteDelay(f)
+}
+
+// noteDelay records which part of a lane's due time its policy has given.
+func (l *laneTracker) noteDelay(f *knownLane) {
+	if f.hasDelay() {
+		f.delay, _ = l.delayOf(f.Lane)
+	}
+}
+
+// retime makes lanes due by the policies that hold now.
+func (l *laneTracker) retime() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.lanes {
+		if !f.hasDelay() || f.due.IsZero() && f.hinted.IsZero() {
+			continue
+		}
+		delay, known := l.delayOf(f.Lane)
+		if !known {
+			continue
+		}
+		longer := delay - f.delay
+		if f.delay = delay; !f.due.IsZero() {
+			f.due = f.due.Add(longer)
+		}
+		if !f.hinted.IsZero() {
+			f.hinted = f.hinted.Add(longer)
+		}
+	}
+	for _, h := range l.waiting {
+		heap.Init(h)
+	}
+	for _, h := range l.held {
+		heap.Init(&h.lanes)
+	}
 }
 
 // emptied records that a claim that began at start took all due tasks of lanes that it
@@ -253,14 +292,14 @@ func (l *laneTracker) found(found []firstTask) {
 }
 
 // dueOf returns when the first task of a lane falls due, if that is the task with an
-// anchor. Otherwise the time is zero.
-func (l *laneTracker) dueOf(at store.Lane, anchor int64) time.Time {
+// anchor, and the part of that which its policy gives. Otherwise the time is zero.
+func (l *laneTracker) dueOf(at store.Lane, anchor int64) (time.Time, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.lanes[at]; f != nil && f.anchor == anchor {
-		return f.due
+		return f.due, f.delay
 	}
-	return time.Time{}
+	return time.Time{}, 0
 }
 
 // find records the first task of a lane.
@@ -269,7 +308,7 @@ func (l *laneTracker) find(f *knownLane, t firstTask) {
 	f.unclaimable = t.unclaimable || missed && anchor == t.anchor
 	f.taken = max(f.taken, min(t.anchor, t.now))
 	l.set(f, t.due, t.anchor)
-	f.anchor = t.anchor
+	f.anchor, f.delay = t.anchor, t.delay
 }
 
 // remembered lists up to most lanes in which no task is known, the last emptied first,

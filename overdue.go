@@ -29,15 +29,17 @@ const (
 type overdueFinder struct {
 	handlers map[string]*handler // by kind
 	paused   func(queue string, at store.Lane) bool
-	queues   func(context.Context) ([]string, error)
-	heads    func(ctx context.Context, queue string) ([]store.Head, error)
-	count    func(ctx context.Context, queue string, at store.Lane, wait time.Duration, most int) (int, error)
+	// overrides has the overrides of policies that hold; nil if there are none.
+	overrides *overrides
+	queues    func(context.Context) ([]string, error)
+	heads     func(ctx context.Context, queue string) ([]store.Head, error)
+	count     func(ctx context.Context, queue string, at store.Lane, wait time.Duration, most int) (int, error)
 }
 
-func newOverdueFinder(s *store.Store, handlers map[string]*handler, paused func(string, store.Lane) bool) overdueFinder {
+func newOverdueFinder(s *store.Store, handlers map[string]*handler, paused func(string, store.Lane) bool, o *overrides) overdueFinder {
 	finders := map[string]*store.LaneFinder{} // they remember how to sweep fast
 	return overdueFinder{
-		handlers: handlers, paused: paused,
+		handlers: handlers, paused: paused, overrides: o,
 		queues: func(ctx context.Context) ([]string, error) {
 			ctx, cancel := statementContext(ctx, sweepTimeout)
 			defer cancel()
@@ -78,7 +80,7 @@ func (f *overdueFinder) find(ctx context.Context, skip func(queue, kind string) 
 		heads, failed := f.heads(ctx, queue)
 		err = errors.Join(err, failed)
 		for _, h := range heads {
-			delay := f.delay(h.Lane)
+			delay := f.delay(queue, h.Lane)
 			if h.Corrupt == nil && !skip(queue, h.Kind) && !f.paused(queue, h.Lane) && store.Duration(h.Now-max(h.Anchor, 0))-delay >= overdueAfter {
 				list = append(list, overdueLane{queue, h.Lane, delay, h.Anchor})
 			}
@@ -88,12 +90,12 @@ func (f *overdueFinder) find(ctx context.Context, skip func(queue, kind string) 
 }
 
 // delay returns the delay of the tasks of a lane.
-func (f *overdueFinder) delay(at store.Lane) time.Duration {
+func (f *overdueFinder) delay(queue string, at store.Lane) time.Duration {
 	switch h := f.handlers[at.Kind]; {
 	case at.State == statements.StateSnoozed || at.Attempts == 0:
 		return 0
 	case at.Policy == "" && h != nil:
-		return h.rule.delayIn(at)
+		return f.overrides.current(queue, at, h.rule).delayIn(at)
 	}
 	return unknownDelay
 }

@@ -18,7 +18,7 @@ type PauseOptions struct {
 	Who, Why string
 }
 
-// ResumeOptions say more about the end of a pause.
+// ResumeOptions say more about the end of a pause or of an override of policies.
 type ResumeOptions struct {
 	// Who and Why are stored, for people, as those of PauseOptions are.
 	Who, Why string
@@ -46,14 +46,23 @@ type Pause struct {
 // The error wraps [ErrInvalid] for a subject without a field or with an invalid name, and
 // for texts that are too long.
 func (q *Queue) Pause(ctx context.Context, s Subject, o PauseOptions) error {
-	c := store.Change{What: statements.ChangePause, Who: o.Who, Why: o.Why}
-	if !o.Until.IsZero() {
-		c.Ends = o.Until.UnixMicro()
-		if c.Ends < firstAnchor || c.Ends > lastAnchor {
-			return invalid("Until %v; allowed are times from 1970-01-02 to the year 9100", o.Until)
-		}
+	ends, err := changeEnd(o.Until)
+	if err != nil {
+		return err
 	}
-	return q.change(ctx, s, c)
+	return q.change(ctx, s, store.Change{What: statements.ChangePause, Ends: ends, Who: o.Who, Why: o.Why})
+}
+
+// changeEnd returns the end of a change as it is stored; 0 is never.
+func changeEnd(until time.Time) (int64, error) {
+	if until.IsZero() {
+		return 0, nil
+	}
+	ends := until.UnixMicro()
+	if ends < firstAnchor || ends > lastAnchor {
+		return 0, invalid("Until %v; allowed are times from 1970-01-02 to the year 9100", until)
+	}
+	return ends, nil
 }
 
 // Resume ends the pause of a subject. Workers claim its tasks again within two seconds,
@@ -112,6 +121,18 @@ func (q *Queue) readChanges() {
 	if w != nil {
 		signal(w.changes.hurry)
 	}
+}
+
+// changesNow reads what is paused and which policies hold, for those who are no workers.
+func (q *Queue) changesNow(ctx context.Context, handlers map[string]*handler) (*changeReader, *overrides, error) {
+	e := events{q.cfg.Logger}
+	reader, overrides := newChangeReader(q.store, e), newOverrides(q.store.CheckDelays, rulesOf(handlers), e)
+	reader.overridden = overrides.ask
+	if err := reader.read(ctx); err != nil {
+		return nil, nil, err
+	}
+	overrides.refresh(ctx)
+	return reader, overrides, nil
 }
 
 // pausesIn returns the pauses that hold after changes, which are sorted, the oldest first.

@@ -50,6 +50,7 @@ type pollerConfig struct {
 	dispatch         func([]*store.Claim, []*rule, time.Time) // passes on claims, their rules and the time when they were sent
 	behind           func() bool                              // reports whether claims should wait for the settlers
 	claimsAtOnce     bool                                     // a claim is one statement, and more lanes cost it little
+	policyVersion    func() int64                             // counts the changes of policies; nil if none comes
 	parallelClaims   bool                                     // claims do not wait for each other's rows
 	events           events
 }
@@ -72,7 +73,14 @@ func newPoller(cfg pollerConfig, sweeper *sweeper) *poller {
 		suspects: &suspects{queue: cfg.queue, lanes: sweeper.lanes, candidates: cfg.candidates, classify: cfg.classify, events: cfg.events},
 		woken:    make(chan struct{}, 1), assistWanted: make(chan struct{}, 1),
 	}
-	sweeper.wake = func() { signal(p.woken) }
+	sweeper.wake, sweeper.version = func() { signal(p.woken) }, cfg.policyVersion
+	p.lanes.delayOf = func(at store.Lane) (time.Duration, bool) {
+		// Where another policy holds, its rule is made, and all lanes are timed again.
+		if rule := cfg.gates.rule(at, func() {}); rule != nil {
+			return rule.delayIn(at), true
+		}
+		return 0, false
+	}
 	return p
 }
 

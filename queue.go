@@ -169,6 +169,7 @@ func (q *Queue) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("falldue: read what is paused: %w", err)
 	}
+	w.overrides.refresh(ctx)
 	for _, name := range slices.Sorted(maps.Keys(handlers)) {
 		if queue := handlers[name].kind.Queue; w.pollers[queue] == nil {
 			events{q.cfg.Logger}.kindWithoutQueue(name, queue)

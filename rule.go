@@ -12,9 +12,21 @@ import (
 type rule struct {
 	policy backoff.Policy
 	delay  *store.Delay
+	// own is the rule of which an override has made this one, and setFor the override's
+	// subject. Of other rules they are nil and "".
+	own    *rule
+	setFor string
 }
 
-func newRule(p backoff.Policy) *rule { return &rule{p, store.NewDelay(p.Delay())} }
+func newRule(p backoff.Policy) *rule { return &rule{policy: p, delay: store.NewDelay(p.Delay())} }
+
+// base returns the rule without what an override has made of it.
+func (r *rule) base() *rule {
+	if r.own != nil {
+		return r.own
+	}
+	return r
+}
 
 // delayAfter returns the delay after a number of attempts.
 func (r *rule) delayAfter(attempts int) time.Duration {

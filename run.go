@@ -25,6 +25,15 @@ type handler struct {
 	pace pace
 }
 
+// rulesOf returns the rules of kinds, by their names.
+func rulesOf(handlers map[string]*handler) map[string]*rule {
+	rules := make(map[string]*rule, len(handlers))
+	for kind, h := range handlers {
+		rules[kind] = h.rule
+	}
+	return rules
+}
+
 // taskRun is one execution of a task: a claim, its handler, and its settlement.
 type taskRun struct {
 	*runEnv
@@ -55,10 +64,20 @@ type runProgress struct {
 type runEnv struct {
 	queue         string
 	maxPayload    int
-	codec         Codec          // or nil
-	doneRetention time.Duration  // of kinds that do not set their own
-	reported      func(*taskRun) // notes that a run has reported progress
+	codec         Codec                                            // or nil
+	doneRetention time.Duration                                    // of kinds that do not set their own
+	ruleNow       func(queue string, at store.Lane, r *rule) *rule // see ruleOf
+	reported      func(*taskRun)                                   // notes that a run has reported progress
 	settleTx      func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
+}
+
+// ruleOf returns the rule that holds now for the task in a lane. Overrides may have begun or
+// ended since the claim.
+func (r *taskRun) ruleOf(at store.Lane) *rule {
+	if r.ruleNow == nil {
+		return r.rule
+	}
+	return r.ruleNow(r.queue, at, r.rule)
 }
 
 func (r *taskRun) meta() TaskMeta {
@@ -120,6 +139,9 @@ var errGoexit = errors.New("the handler called runtime.Goexit")
 // finish returns the settlement of the claim after the handler returned err, or
 // false if the claim no longer belongs to this worker.
 func (r *taskRun) finish(err error, took time.Duration) (store.Settlement, bool) {
+	if err != nil { // the policy that holds now says what comes
+		r.rule = r.ruleOf(r.claim.From)
+	}
 	e := r.conclude(err, took)
 	if err != nil {
 		f := *failureOf(err)

@@ -373,7 +373,7 @@ func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
 			at, wait := r.claim.From, store.Duration(r.end.Wait)
 			at.State, at.Attempts = to, r.claim.Attempts+r.end.AttemptsDelta
 			if to == statements.StateOpen {
-				wait += r.rule.delayAfter(at.Attempts)
+				wait += r.ruleOf(at).delayAfter(at.Attempts)
 			}
 			s.signals.hint(r.queue, at, wait)
 		}

@@ -58,6 +58,14 @@ func (s signals) sweepNow() {
 	}
 }
 
+// policiesChanged makes all pollers go by the policies that hold now.
+func (s signals) policiesChanged() {
+	for _, p := range s {
+		p.lanes.retime()
+		p.sweepNow()
+	}
+}
+
 // freed notifies the pollers of limits of which permits were freed. A kind's limit may
 // hold back lanes of any queue.
 func (s signals) freed(limits []string) {

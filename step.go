@@ -43,7 +43,17 @@ type waitingLane struct {
 // is known to. A task that is due and cannot be claimed, since somebody has locked its row
 // for example, does not count.
 func (s stepper) RunOne(ctx context.Context) (ran *hooks.Ran, next time.Duration, err error) {
-	lanes, err := s.lanes(ctx)
+	s.q.mu.Lock()
+	handlers, err := maps.Clone(s.q.handlers), errors.Join(s.q.handlerErrs...)
+	s.q.mu.Unlock()
+	if err != nil {
+		return nil, 0, err
+	}
+	changes, overrides, err := s.q.changesNow(ctx, handlers)
+	if err != nil {
+		return nil, 0, err
+	}
+	lanes, err := s.lanes(ctx, handlers, changes, overrides)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -51,7 +61,7 @@ func (s stepper) RunOne(ctx context.Context) (ran *hooks.Ran, next time.Duration
 	for _, at := range lanes {
 		wait := at.wait
 		if wait <= 0 {
-			if ran, wait, err = s.run(ctx, at); ran != nil || err != nil {
+			if ran, wait, err = s.run(ctx, at, overrides); ran != nil || err != nil {
 				return ran, 0, err
 			}
 		}
@@ -64,17 +74,7 @@ func (s stepper) RunOne(ctx context.Context) (ran *hooks.Ran, next time.Duration
 
 // lanes lists the lanes with tasks that the queue would run and that are not paused, in
 // the order in which claims empty them.
-func (s stepper) lanes(ctx context.Context) (list []waitingLane, err error) {
-	s.q.mu.Lock()
-	handlers, err := maps.Clone(s.q.handlers), errors.Join(s.q.handlerErrs...)
-	s.q.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	pauses, err := s.q.Paused(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s stepper) lanes(ctx context.Context, handlers map[string]*handler, changes *changeReader, overrides *overrides) (list []waitingLane, err error) {
 	var keys []string // of tasks' own policies
 	for _, queue := range slices.Sorted(maps.Keys(s.q.cfg.Queues)) {
 		heads, err := s.q.store.NewLaneFinder(queue).Find(ctx)
@@ -83,7 +83,7 @@ func (s stepper) lanes(ctx context.Context) (list []waitingLane, err error) {
 		}
 		for _, h := range heads {
 			handler := handlers[h.Kind]
-			if h.Corrupt != nil || handler == nil || slices.ContainsFunc(pauses, func(p Pause) bool { return p.names(queue, h.Lane) }) {
+			if h.Corrupt != nil || handler == nil || changes.paused(queue, h.Lane) {
 				continue
 			}
 			list = append(list, waitingLane{queue: queue, Head: h, handler: handler, rule: handler.rule})
@@ -107,6 +107,7 @@ func (s stepper) lanes(ctx context.Context) (list []waitingLane, err error) {
 			}
 			at.rule = own[at.Policy].rule
 		}
+		at.rule = overrides.current(at.queue, at.Lane, at.rule)
 		at.wait = at.rule.delayIn(at.Lane) - store.Duration(at.Now-max(at.Anchor, 0))
 	}
 	slices.SortStableFunc(list, func(a, b waitingLane) int {
@@ -117,7 +118,7 @@ func (s stepper) lanes(ctx context.Context) (list []waitingLane, err error) {
 
 // run claims the first task of a lane, runs its handler, and settles it. If the claim finds
 // none, it returns how long a limit holds the lane back, or 0.
-func (s stepper) run(ctx context.Context, at waitingLane) (_ *hooks.Ran, held time.Duration, _ error) {
+func (s stepper) run(ctx context.Context, at waitingLane, overrides *overrides) (_ *hooks.Ran, held time.Duration, _ error) {
 	cfg, worker, start := s.q.cfg, s.q.cfg.workerID(), time.Now()
 	limits := newLimiter(at.queue, cfg.Queues[at.queue].Limits, map[string]*handler{at.Kind: at.handler}).of(at.Lane)
 	claims, held, err := s.claim(ctx, store.ClaimParams{Queue: at.queue, Worker: worker, Lease: cfg.Lease, Limit: 1, Sources: []store.Source{{
@@ -129,7 +130,7 @@ func (s stepper) run(ctx context.Context, at waitingLane) (_ *hooks.Ran, held ti
 	}
 	progress := newProgressWriter(worker, s.q.store.WriteProgress, events{cfg.Logger})
 	r := &taskRun{
-		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, reported: progress.reported, settleTx: s.q.store.SettleTx},
+		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, ruleNow: overrides.current, reported: progress.reported, settleTx: s.q.store.SettleTx},
 		execution: execution{claims[0], at.rule, worker, start}, handler: at.handler,
 	}
 	r.lease.until = start.Add(cfg.Lease)

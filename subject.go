@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -8,21 +9,26 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Subject names tasks that are paused together: those of a queue, of a kind, or with a
-// key. Where several fields are set, it names the tasks for which all of them hold.
-// Key may also be the key of a [TaskInfo].
+// Subject names tasks that are paused together or whose policies are changed together:
+// those of a queue, of a kind, with a policy of their own, or with a key. Where several
+// fields are set, it names the tasks for which all of them hold. Policy is the key of a
+// policy of tasks' own, as [TaskInfo] and [backoff.Policy.Key] have it. Key may also be the
+// key of a [TaskInfo].
 type Subject struct {
-	Queue, Kind, Key string
+	Queue, Kind, Policy, Key string
 }
 
 // A subject is stored as its fields, each with its name. Neither names nor stored keys
 // have spaces in them.
-const queueSubject, kindSubject, keySubject = "queue:", "kind:", "key:"
+const queueSubject, kindSubject, policySubject, keySubject = "queue:", "kind:", "policy:", "key:"
+
+// maxSubject is the greatest length of a subject as it is stored.
+const maxSubject = 255
 
 // String returns the subject as it is stored, such as "queue:default kind:charge".
 func (s Subject) String() string {
 	var parts []string
-	for _, p := range []struct{ name, value string }{{queueSubject, s.Queue}, {kindSubject, s.Kind}, {keySubject, s.storedKey()}} {
+	for _, p := range []struct{ name, value string }{{queueSubject, s.Queue}, {kindSubject, s.Kind}, {policySubject, s.Policy}, {keySubject, s.storedKey()}} {
 		if p.value != "" {
 			parts = append(parts, p.name+p.value)
 		}
@@ -39,6 +45,16 @@ func (s Subject) storedKey() string {
 	return storedKey(s.Key)
 }
 
+// ParseSubject parses the text of a subject, as String returns it. A text that does not begin
+// with queue:, kind:, policy: or key: is the name of a kind. The error wraps [ErrInvalid].
+func ParseSubject(text string) (Subject, error) {
+	s, ok := parseSubject(text)
+	if !ok {
+		s = Subject{Kind: text}
+	}
+	return s, s.validate()
+}
+
 // parseSubject reads what String returns. It returns false for the subject of another
 // kind of change.
 func parseSubject(text string) (s Subject, ok bool) {
@@ -47,6 +63,8 @@ func parseSubject(text string) (s Subject, ok bool) {
 			s.Queue = queue
 		} else if kind, ok := strings.CutPrefix(field, kindSubject); ok {
 			s.Kind = kind
+		} else if policy, ok := strings.CutPrefix(field, policySubject); ok {
+			s.Policy = policy
 		} else if key, ok := strings.CutPrefix(field, keySubject); ok {
 			s.Key = key
 		} else {
@@ -58,12 +76,12 @@ func parseSubject(text string) (s Subject, ok bool) {
 
 // names reports whether the tasks of a lane belong to the subject.
 func (s Subject) names(queue string, at store.Lane) bool {
-	return (s.Queue == "" || s.Queue == queue) && (s.Kind == "" || s.Kind == at.Kind) && (s.Key == "" || s.Key == at.Key)
+	return (s.Queue == "" || s.Queue == queue) && (s.Kind == "" || s.Kind == at.Kind) && (s.Policy == "" || s.Policy == at.Policy) && (s.Key == "" || s.Key == at.Key)
 }
 
 func (s Subject) validate() error {
 	if s == (Subject{}) {
-		return invalid("a Subject without a queue, a kind or a key; set one of them")
+		return invalid("a Subject without a queue, a kind, a policy or a key; set one of them")
 	}
 	if s.Queue != "" {
 		if err := validName("queue", s.Queue); err != nil {
@@ -71,10 +89,20 @@ func (s Subject) validate() error {
 		}
 	}
 	if s.Kind != "" {
-		return validName("kind", s.Kind)
+		if err := validName("kind", s.Kind); err != nil {
+			return err
+		}
+	}
+	if s.Policy != "" && !policyKey.MatchString(s.Policy) {
+		return invalid("policy %.100q; allowed is the key of a policy, 16 hexadecimal digits", s.Policy)
+	}
+	if text := s.String(); len(text) > maxSubject {
+		return invalid("a Subject of %d bytes, %s; allowed are %d", len(text), text, maxSubject)
 	}
 	return nil
 }
+
+var policyKey = regexp.MustCompile("^[0-9a-f]{16}$")
 
 // heldBack is a pause as a worker knows it.
 type heldBack struct {

@@ -24,6 +24,8 @@ type sweeper struct {
 	gates  gates
 	events events
 	wake   func() // tells the poller that a task was found
+	// version counts the changes of policies.
+	version func() int64 // nil if none comes
 	// Only one turn at a time uses these:
 	reported map[corruption]bool // by the last sweep
 	sweepAt  time.Time           // from when on a turn is a sweep
@@ -108,7 +110,11 @@ func (s *sweeper) startIfDue(ctx context.Context) {
 	}
 	s.busy, s.late = true, time.Now().Add(s.every)
 	s.running.Go(func() {
+		before := s.policyVersion()
 		err := s.turn(ctx)
+		if s.policyVersion() != before { // it may have gone by the old ones
+			s.lanes.retime()
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.busy, s.err = false, err; err != nil {
@@ -135,6 +141,13 @@ func (s *sweeper) makeDueSoon() {
 // makeDueAfter makes the next turn due so soon after t that turns take no more than
 // their share of the time.
 func (s *sweeper) makeDueAfter(t time.Time) { s.dueBy(t.Add(max(turnShare*s.cost, minPause))) }
+
+func (s *sweeper) policyVersion() int64 {
+	if s.version == nil {
+		return 0
+	}
+	return s.version()
+}
 
 // turn sweeps, or looks if sweeps would take more than their share of the time.
 func (s *sweeper) turn(ctx context.Context) error {
@@ -179,12 +192,13 @@ func (s *sweeper) firstTasks(heads []store.Head, start time.Time) []firstTask {
 		rule := s.gates.rule(h.Lane, nil)
 		if rule == nil {
 			// There may be more lanes than rules that are remembered.
-			if t.due = s.lanes.dueOf(h.Lane, t.anchor); t.due.IsZero() {
+			if t.due, t.delay = s.lanes.dueOf(h.Lane, t.anchor); t.due.IsZero() {
 				rule = s.gates.rule(h.Lane, func() { s.findLater(h, start) })
 			}
 		}
 		if rule != nil {
-			t.due = start.Add(rule.delayIn(h.Lane) - store.Duration(h.Now-max(h.Anchor, 0)))
+			t.delay = rule.delayIn(h.Lane)
+			t.due = start.Add(t.delay - store.Duration(h.Now-max(h.Anchor, 0)))
 		}
 		found = append(found, t)
 	}

@@ -24,6 +24,7 @@ type worker struct {
 	progress        *progressWriter
 	changes         *changeReader
 	announcer       *announcer
+	overrides       *overrides
 	roles           []role
 }
 
@@ -54,29 +55,32 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		}
 	}
 	w.leases.readChanges = w.changes.read
+	w.overrides = newOverrides(s.CheckDelays, rulesOf(handlers), events)
+	w.changes.overridden, w.overrides.changed = w.overrides.ask, w.pollers.policiesChanged
 	rules := newOwnRules(s.Policies, s.CheckDelays, keeper.stored, events)
 	for name, queue := range cfg.Queues {
 		budget := newBudget(queue.Concurrency, queue.MaxPrefetch)
 		d := &dispatcher{
-			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, reported: w.progress.reported, settleTx: s.SettleTx},
+			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, ruleNow: w.overrides.current, reported: w.progress.reported, settleTx: s.SettleTx},
 			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: budget, settle: w.settler.in, changes: w.changes, events: events,
 		}
 		finder := s.NewLaneFinder(name)
 		p := newPoller(pollerConfig{
 			queue: name, workerID: w.id, leaseLength: cfg.Lease, handlers: handlers,
-			gates:  gates{unpaused{w.changes, name}, handledKinds(handlers), readablePolicies{rules, name}},
+			gates:  gates{unpaused{w.changes, name}, handledKinds(handlers), readablePolicies{rules, name}, overridden{w.overrides, name}},
 			budget: budget, limiter: newLimiter(name, queue.Limits, handlers), slot: s.SlotName(name, kindsOf(handlers, name)),
 
 			claimRows: s.Claim, claimUnderLimits: s.ClaimLimited, candidates: s.Candidates, claimKeys: s.ClaimKeys, classify: s.Server().Classify, dispatch: d.take, behind: w.settler.behind,
-			claimsAtOnce: statements.ClaimsAtOnce(s.Server()), parallelClaims: caps.LockRows, events: events,
+			policyVersion: w.overrides.version.Load,
+			claimsAtOnce:  statements.ClaimsAtOnce(s.Server()), parallelClaims: caps.LockRows, events: events,
 		}, &sweeper{every: cfg.PollInterval, heads: finder.Find, look: finder.Look})
 		w.pollers[name], w.dispatchers[name] = p, d
 	}
-	w.roles = append(w.roles, rules, keeper, w.changes, &cleaner{
+	w.roles = append(w.roles, rules, keeper, w.changes, w.overrides, &cleaner{
 		queues: slices.Collect(maps.Keys(cfg.Queues)), retentions: retentions{cfg, handlers},
 		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, dropCancels: s.DropCancels, dropWorkers: s.DropLostWorkers, classify: s.Server().Classify, events: events,
 	}, &lookout{
-		overdueFinder: newOverdueFinder(s, handlers, w.changes.paused), events: events,
+		overdueFinder: newOverdueFinder(s, handlers, w.changes.paused, w.overrides), events: events,
 		handled: func(queue, kind string) bool { return w.pollers[queue] != nil && handlers[kind] != nil },
 	})
 	w.roles = append(w.roles, &pageCleaner[string]{s.DropKeys, keepUniques, events.uniquesFailed})

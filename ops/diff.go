@@ -51,36 +51,55 @@ func (p *Profile) Diff(kind string, from, to backoff.Policy, horizon time.Durati
 	if err != nil {
 		return Diff{}, err
 	}
-	d, now := Diff{Kind: kind}, p.At.UnixMicro()
-	before, after := p.newLoad(), p.newLoad()
+	c := p.compare(kind)
 	for i := range p.groups {
 		g := &p.groups[i]
 		switch {
 		case g.Kind != kind:
 			continue
 		case g.Policy != "":
-			d.Own += g.Tasks
+			c.Own += g.Tasks
 			continue
 		}
-		was, is := delayOf(g, from), delayOf(g, to)
-		d.Tasks += g.Tasks
-		before.add(g, was)
-		after.add(g, is)
-		dueWas, dueIs := dueBy(g, was, now), dueBy(g, is, now)
-		switch {
-		case is < was:
-			d.AtOnce += dueIs - dueWas
-			d.Sooner += g.Tasks - dueIs
-		case is > was:
-			d.Later += g.Tasks - dueIs
-		}
-		if exhausted(g, to) && !exhausted(g, from) {
-			d.Exhausted += g.Tasks
-		}
+		c.add(g, from, to)
 	}
-	d.Before, d.After = before.load(horizon), after.load(horizon)
-	d.Herd = isHerd(d.Before.Peak, d.After.Peak)
-	return d, nil
+	return c.diff(horizon), nil
+}
+
+// comparison adds up a Diff.
+type comparison struct {
+	Diff
+	now           int64 // microseconds since 1970
+	before, after *loadBuilder
+}
+
+func (p *Profile) compare(kind string) *comparison {
+	return &comparison{Diff: Diff{Kind: kind}, now: p.At.UnixMicro(), before: p.newLoad(), after: p.newLoad()}
+}
+
+// add adds a group of tasks that has one policy and would have another.
+func (c *comparison) add(g *store.Profiled, from, to backoff.Policy) {
+	was, is := delayOf(g, from), delayOf(g, to)
+	c.Tasks += g.Tasks
+	c.before.add(g, was)
+	c.after.add(g, is)
+	dueWas, dueIs := dueBy(g, was, c.now), dueBy(g, is, c.now)
+	switch {
+	case is < was:
+		c.AtOnce += dueIs - dueWas
+		c.Sooner += g.Tasks - dueIs
+	case is > was:
+		c.Later += g.Tasks - dueIs
+	}
+	if exhausted(g, to) && !exhausted(g, from) {
+		c.Exhausted += g.Tasks
+	}
+}
+
+func (c *comparison) diff(horizon time.Duration) Diff {
+	c.Before, c.After = c.before.load(horizon), c.after.load(horizon)
+	c.Herd = isHerd(c.Before.Peak, c.After.Peak)
+	return c.Diff
 }
 
 func isHerd(before, after int64) bool { return after > 2*before && after-before >= 100 }

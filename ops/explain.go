@@ -46,7 +46,7 @@ func (i *Inspector) Explain(ctx context.Context, queue string) ([]Plan, error) {
 		if h.Corrupt != nil || len(params.Sources) == explainedLanes {
 			continue
 		}
-		policy, ok := known.Of(h.Kind, h.Policy)
+		policy, ok := known.Of(taskIn(queue, h.Lane))
 		if !ok {
 			policy = backoff.Policy{}
 		}

@@ -107,7 +107,7 @@ func (i *Inspector) Queues(ctx context.Context) ([]Queue, error) {
 		for _, h := range heads {
 			q.Kinds = append(q.Kinds, h.Kind)
 			q.Now = store.Time(h.Now)
-			if delay, ok := known.delay(h.Lane); ok && h.Corrupt == nil {
+			if delay, ok := known.delay(name, h.Lane); ok && h.Corrupt == nil {
 				if due := store.Time(h.Anchor).Add(delay); q.FirstDue.IsZero() || due.Before(q.FirstDue) {
 					q.FirstDue = due
 				}

@@ -113,18 +113,18 @@ func TestPoliciesOfTasks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, ok := known.Of("report", own.Key()); !ok || p.String() != own.String() {
+		if p, ok := known.Of(falldue.TaskInfo{Kind: "report", Policy: own.Key()}); !ok || p.String() != own.String() {
 			t.Errorf("the task's own policy is %v, known %v", p, ok)
 		}
-		if p, ok := known.Of("mail", ""); !ok || p.String() != "delay 1m" {
+		if p, ok := known.Of(falldue.TaskInfo{Kind: "mail"}); !ok || p.String() != "delay 1m" {
 			t.Errorf("the policy of mail is %v, known %v", p, ok)
 		}
 		for _, key := range []string{"broken", "missing"} {
-			if _, ok := known.Of("report", key); ok || known.Unreadable[key] == nil {
+			if _, ok := known.Of(falldue.TaskInfo{Kind: "report", Policy: key}); ok || known.Unreadable[key] == nil {
 				t.Errorf("policy %s is known %v, with the error %v", key, ok, known.Unreadable[key])
 			}
 		}
-		if _, ok := known.Of("report", ""); ok {
+		if _, ok := known.Of(falldue.TaskInfo{Kind: "report"}); ok {
 			t.Error("the policy of a kind is known that nobody gave")
 		}
 		task, err := b.queue.Task(t.Context(), 1)

@@ -15,16 +15,22 @@ import (
 type Policies struct {
 	kinds, own map[string]backoff.Policy
 	announced  map[string]backoff.Policy // those that most live workers have
+	overrides  []falldue.Override        // the most specific first
 	// Unreadable has why the policies of some keys are not known.
 	Unreadable map[string]error
 }
 
 // Policies returns the policies of [Config], those that live workers announce for other
-// kinds, and those of the keys that tasks have, see [falldue.TaskInfo]. Of several policies
-// of a kind it is the one that most workers have, see [KindPolicies]. Keys that are "" are
-// left out. A policy that cannot be read is no error.
+// kinds, those of the keys that tasks have, see [falldue.TaskInfo], and what overrides make
+// of them ([falldue.Queue.SetPolicy]). Of several policies of a kind it is the one that most
+// workers have, see [KindPolicies]. Keys that are "" are left out. A policy that cannot be
+// read is no error.
 func (i *Inspector) Policies(ctx context.Context, keys ...string) (Policies, error) {
-	p := Policies{kinds: i.policies, own: map[string]backoff.Policy{}, announced: map[string]backoff.Policy{}, Unreadable: map[string]error{}}
+	overrides, err := i.queue.Overrides(ctx)
+	if err != nil {
+		return Policies{}, err
+	}
+	p := Policies{kinds: i.policies, overrides: overrides, own: map[string]backoff.Policy{}, announced: map[string]backoff.Policy{}, Unreadable: map[string]error{}}
 	if workers, err := i.Workers(ctx); err == nil { // a user may not have the right
 		for kind, list := range KindPolicies(workers) {
 			if policy, err := backoff.Parse(list[0].Policy); err == nil { // or a newer release has it
@@ -58,16 +64,30 @@ func (i *Inspector) Policies(ctx context.Context, keys ...string) (Policies, err
 	return p, nil
 }
 
-// Of returns the policy of the tasks of a kind whose own policy has a key, which is "" if
-// they have none. It reports whether the policy is known.
-func (p Policies) Of(kind, key string) (policy backoff.Policy, known bool) {
-	if policy, known = p.given(kind, key); !known && key == "" {
-		policy, known = p.announced[kind]
+// Of returns the policy that holds for a task, and reports whether it is known. What counts
+// is the task's Queue, Kind, Policy and Key.
+func (p Policies) Of(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
+	if policy, known = p.Code(t); !known {
+		return policy, false
+	}
+	if o, ok := p.Override(t); ok {
+		if made := o.Override.Of(policy); made.Err() == nil { // else workers keep the old one
+			policy = made
+		}
+	}
+	return policy, true
+}
+
+// Code returns the policy of a task without overrides, its own or its kind's, and reports
+// whether it is known.
+func (p Policies) Code(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
+	if policy, known = p.given(t.Kind, t.Policy); !known && t.Policy == "" {
+		policy, known = p.announced[t.Kind]
 	}
 	return policy, known
 }
 
-// given is Of without the policies that workers announce.
+// given is Code without the policies that workers announce.
 func (p Policies) given(kind, key string) (policy backoff.Policy, known bool) {
 	if key != "" {
 		policy, known = p.own[key]
@@ -79,22 +99,45 @@ func (p Policies) given(kind, key string) (policy backoff.Policy, known bool) {
 	return policy, known
 }
 
+// Override returns the override that holds for a task, if there is one.
+func (p Policies) Override(t falldue.TaskInfo) (falldue.Override, bool) {
+	for _, o := range p.overrides {
+		if o.Names(t) {
+			return o, true
+		}
+	}
+	return falldue.Override{}, false
+}
+
+// with returns the policies as they would be with another override.
+func (p Policies) with(o falldue.Override) Policies {
+	p.overrides = slices.DeleteFunc(slices.Clone(p.overrides), func(old falldue.Override) bool { return old.Subject == o.Subject })
+	p.overrides = append(p.overrides, o)
+	slices.SortFunc(p.overrides, func(a, b falldue.Override) int { return a.Compare(b.Subject) })
+	return p
+}
+
 // Due returns when a task falls due, or the zero time if its policy is not known or it is
 // finished. Of a task that never failed it is always known.
 func (p Policies) Due(t falldue.TaskInfo) time.Time {
-	policy, known := p.Of(t.Kind, t.Policy)
+	policy, known := p.Of(t)
 	if !known && t.State == falldue.Open && t.Attempts > 0 {
 		return time.Time{}
 	}
 	return t.Due(policy)
 }
 
-// delay returns how long the tasks of a lane wait, and whether that is known.
-func (p Policies) delay(at store.Lane) (time.Duration, bool) {
+// delay returns how long the tasks of a lane of a queue wait, and whether that is known.
+func (p Policies) delay(queue string, at store.Lane) (time.Duration, bool) {
 	if at.State == string(falldue.Snoozed) || at.Attempts == 0 {
 		return 0, true
 	}
-	policy, known := p.Of(at.Kind, at.Policy)
+	policy, known := p.Of(taskIn(queue, at))
 	delay, _ := policy.Wait(int64(at.Attempts))
 	return delay, known
+}
+
+// taskIn returns a task of a lane, with what its policy depends on.
+func taskIn(queue string, at store.Lane) falldue.TaskInfo {
+	return falldue.TaskInfo{Queue: queue, Kind: at.Kind, Policy: at.Policy, Key: at.Key}
 }

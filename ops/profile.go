@@ -20,6 +20,7 @@ type Profile struct {
 	At time.Time
 	// Tasks is the number of tasks that wait or run.
 	Tasks    int64
+	key      string // of all the tasks, or "" if they have any
 	groups   []store.Profiled
 	policies Policies
 }
@@ -28,12 +29,22 @@ type Profile struct {
 // or two for each million on PostgreSQL, and several on other engines. Everything that is
 // made of a profile costs the database nothing more. To limit the time, use a context with
 // a deadline; MySQL, MariaDB and TiDB finish the statement all the same.
-func (i *Inspector) Profile(ctx context.Context) (*Profile, error) {
-	groups, err := i.store.Profile(ctx)
+//
+// Overrides of the policies of single keys are not in it, see [Inspector.ProfileKey].
+func (i *Inspector) Profile(ctx context.Context) (*Profile, error) { return i.profile(ctx, "") }
+
+// ProfileKey is like [Inspector.Profile] for the tasks with a key alone. The key is that of
+// [falldue.TaskInfo].
+func (i *Inspector) ProfileKey(ctx context.Context, key string) (*Profile, error) {
+	return i.profile(ctx, key)
+}
+
+func (i *Inspector) profile(ctx context.Context, key string) (*Profile, error) {
+	groups, err := i.store.Profile(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	p := &Profile{At: time.Now().UTC(), groups: groups}
+	p := &Profile{At: time.Now().UTC(), key: key, groups: groups}
 	keys := map[string]bool{}
 	for _, g := range groups {
 		p.At = store.Time(g.Now)
@@ -183,7 +194,7 @@ func (p *Profile) Forecast(horizon time.Duration) (Forecast, error) {
 			k = &sum{builder: p.newLoad()}
 			kinds[g.Kind] = k
 		}
-		delay, known := p.policies.delay(laneOf(g))
+		delay, known := p.policies.delay(g.Queue, p.laneOf(g))
 		if !known {
 			k.unknown += g.Tasks
 			all.unknown += g.Tasks
@@ -219,8 +230,8 @@ func (l Load) Gone(perSecond float64) (time.Duration, bool) {
 	return 0, false
 }
 
-func laneOf(g *store.Profiled) store.Lane {
-	return store.Lane{State: g.State, Kind: g.Kind, Policy: g.Policy, Attempts: g.Attempts}
+func (p *Profile) laneOf(g *store.Profiled) store.Lane {
+	return store.Lane{State: g.State, Key: p.key, Kind: g.Kind, Policy: g.Policy, Attempts: g.Attempts}
 }
 
 // waits reports whether a policy's delay holds for the tasks of a group.

@@ -26,10 +26,12 @@ const policyHelp = formulaHelp + "\n\nThis command needs no database."
 func policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Show policies: how long tasks wait after a failure",
-		Long:  "Show policies: how long tasks wait after a failure. Only diff needs a database.\n\n" + formulaHelp,
+		Short: "Show policies, and change them: how long tasks wait after a failure",
+		Long: "Show policies, and change them under the workers that run: how long tasks wait after a\n" +
+			"failure. Only diff and the commands that change and show what is set need a database.\n\n" + formulaHelp,
 	}
-	cmd.AddCommand(policyListCommand(), policyEvalCommand(), policyPreviewCommand(), policyHerdCommand(), policyDiffCommand(), policySQLCommand(), policyWhereCommand())
+	cmd.AddCommand(policyListCommand(), policyEvalCommand(), policyPreviewCommand(), policyHerdCommand(), policyDiffCommand(),
+		policySetCommand(), policySlowCommand(), policyHoldCommand(), policyRampCommand(), policyShowCommand(), policyClearCommand(), policyHistoryCommand(), policySQLCommand(), policyWhereCommand())
 	return cmd
 }
 

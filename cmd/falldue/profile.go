@@ -33,25 +33,34 @@ one that waits when its lease ends.`
 // profile calls fn with what waits now.
 func (f *profileFlags) profile(cmd *cobra.Command, policies policyFlag, fn func(*ops.Profile) error) error {
 	return f.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
-		ctx, cancel := context.WithTimeout(cmd.Context(), f.limit)
-		defer cancel()
-		what := "reading what waits"
-		if n, known, err := i.AboutTasks(ctx); err == nil && known {
-			what += fmt.Sprintf(", in a table of about %s tasks", grouped(n))
-		}
-		var p *ops.Profile
-		err := withProgress(cmd, what, func() (err error) {
-			p, err = i.Profile(ctx)
-			return err
-		})
-		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return fmt.Errorf("reading what waits took longer than %v; allow more with --time-limit", f.limit)
-		}
+		p, err := f.read(cmd, i, "")
 		if err != nil {
 			return err
 		}
 		return fn(p)
 	})
+}
+
+// read returns what waits now, with a key or, if it is "", all.
+func (f *profileFlags) read(cmd *cobra.Command, i *ops.Inspector, key string) (p *ops.Profile, err error) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.limit)
+	defer cancel()
+	what := "reading what waits"
+	if n, known, err := i.AboutTasks(ctx); err == nil && known {
+		what += fmt.Sprintf(", in a table of about %s tasks", grouped(n))
+	}
+	err = withProgress(cmd, what, func() (err error) {
+		if key == "" {
+			p, err = i.Profile(ctx)
+		} else {
+			p, err = i.ProfileKey(ctx, key)
+		}
+		return err
+	})
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, fmt.Errorf("reading what waits took longer than %v; allow more with --time-limit", f.limit)
+	}
+	return p, err
 }
 
 // withProgress runs fn, and shows at the terminal how long it has been running.

@@ -47,7 +47,7 @@ func showCommand() *cobra.Command {
 					return err
 				}
 				v.unreadable = known.Unreadable[v.task.Policy]
-				if v.policy, v.known = known.Of(v.task.Kind, v.task.Policy); v.known {
+				if v.policy, v.known = known.Of(v.task); v.known {
 					if v.future, err = ops.Ahead(v.task, v.policy, future); err != nil {
 						return mistake(err)
 					}

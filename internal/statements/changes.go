@@ -14,9 +14,11 @@ type Change struct {
 
 // What a [Change] asks for.
 const (
-	ChangePause  = "pause"
-	ChangeResume = "resume"
-	ChangeCancel = "cancel"
+	ChangePause       = "pause"
+	ChangeResume      = "resume"
+	ChangeCancel      = "cancel"
+	ChangePolicy      = "policy"
+	ChangeClearPolicy = "clear policy"
 )
 
 // StoredChange is a change as [ReadChanges] returns it.

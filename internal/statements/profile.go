@@ -5,7 +5,14 @@ import "github.com/falldue/falldue/dialect"
 // Profile counts the tasks that wait or run, by all that their due times depend on and by
 // the minute of their anchors. It returns [ProfileColumns], and reads the whole index of
 // tasks, or the table.
-func Profile(s dialect.Server, tables dialect.Tables) Stmt {
+func Profile(s dialect.Server, tables dialect.Tables) Stmt { return profile(s, tables, "") }
+
+// ProfileKey is like [Profile] for the tasks with a :key.
+func ProfileKey(s dialect.Server, tables dialect.Tables) Stmt {
+	return profile(s, tables, " and task_key = :key")
+}
+
+func profile(s dialect.Server, tables dialect.Tables, condition string) Stmt {
 	b := newBuilder(s, tables)
 	minute := s.Cast(s.Func("floor")+"("+s.Cast("{micros updated_at}", dialect.Double)+" / "+s.Literal(60e6)+")", dialect.Int)
 	b.set("profile", ProfileColumns.list("", map[string]string{
@@ -15,6 +22,6 @@ func Profile(s dialect.Server, tables dialect.Tables) Stmt {
 	// of which are equal.
 	return b.stmt(`
 select {profile} from {tasks}
-where state in ('open', 'snoozed')
+where state in ('open', 'snoozed')` + condition + `
 group by 6, 5, 4, 3, 2, 1`)
 }

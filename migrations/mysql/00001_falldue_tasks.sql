@@ -94,9 +94,9 @@ create table if not exists {changes} (
     id         bigint       not null auto_increment primary key,
     created_at datetime(6)  not null,
     subject    varchar(255) character set ascii collate ascii_bin not null, -- such as queue:default
-    what       varchar(16)  character set ascii collate ascii_bin not null, -- pause, resume, cancel
-    value      text         not null,                      -- of a cancel: the fence of the claim
-    ends_at    datetime(6)  not null default '1970-01-01', -- of a pause; 1970 is never
+    what       varchar(16)  character set ascii collate ascii_bin not null, -- pause, resume, cancel, policy, clear policy
+    value      text         not null,                      -- of a cancel: the fence of the claim; of a policy: its steps
+    ends_at    datetime(6)  not null default '1970-01-01', -- of a pause or a policy; 1970 is never
     who        varchar(255) not null,
     why        text         not null,
     index {recent} (created_at)

@@ -89,9 +89,9 @@ create table if not exists {changes} (
     id         integer primary key,
     created_at integer not null,
     subject    text    not null,            -- such as queue:default
-    what       text    not null,            -- pause, resume, cancel
-    value      text    not null default '', -- of a cancel: the fence of the claim
-    ends_at    integer not null default 0,  -- of a pause; 1970 is never
+    what       text    not null,            -- pause, resume, cancel, policy, clear policy
+    value      text    not null default '', -- of a cancel: the fence of the claim; of a policy: its steps
+    ends_at    integer not null default 0,  -- of a pause or a policy; 1970 is never
     who        text    not null default '',
     why        text    not null default ''
 );

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/ops"
+)
+
+const subjectHelp = `A SUBJECT is the name of a kind, or queue:NAME, kind:NAME, key:KEY, policy:KEY (the
+key of a policy of tasks' own), or several of them in one argument, such as
+"queue:default kind:mail". Of several subjects that name a task, the most specific holds.
+Setting another policy for the same subject replaces the first.`
+
+// setter has the flags of commands that change policies.
+type setter struct {
+	profileFlags
+	policies policyFlag
+	until    string
+	who, why string
+	own      bool
+	askAbove int64
+	dry, yes bool
+	asJSON   bool
+}
+
+func (f *setter) flags(cmd *cobra.Command, until bool) {
+	f.profileFlags.flags(cmd)
+	f.policies.flag(cmd)
+	if until {
+		cmd.Flags().StringVar(&f.until, "until", "", "when it ends by itself: 09:00, 2h, or 2026-12-11T14:02:00Z (default never)")
+	}
+	whoFlags(cmd, &f.who, &f.why)
+	cmd.Flags().BoolVar(&f.own, "include-own", false, "tasks with a policy of their own follow, too; own is that policy then")
+	cmd.Flags().Int64Var(&f.askAbove, "ask-above", 100, "ask before more than so many tasks become due at once or dead")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what it would do, and do not do it")
+	yesFlag(cmd, &f.yes)
+	jsonFlag(cmd, &f.asJSON, "print one JSON object: what was set, and what it does")
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return f.namesOf(queueKinds)(cmd, args, toComplete)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// whoFlags adds the flags that say who changes something and why.
+func whoFlags(cmd *cobra.Command, who, why *string) {
+	name := os.Getenv("USER")
+	if u, err := user.Current(); name == "" && err == nil {
+		name = u.Username
+	}
+	cmd.Flags().StringVar(who, "who", name, "who it is, for the history")
+	cmd.Flags().StringVar(why, "why", "", "why, for the history")
+}
+
+func policySetCommand() *cobra.Command {
+	var f setter
+	cmd := &cobra.Command{
+		Use:   "set SUBJECT OVERRIDE",
+		Short: "Change policies under the workers that run",
+		Long: "Change policies under the workers that run. They obey within two seconds: tasks that\n" +
+			"wait at once, those that run when they fail. No row of a task is written. It holds\n" +
+			"until \"policy clear\", the end by --until, or another set; a deploy does not end it.\n\n" +
+			"An OVERRIDE has the clauses of a policy, and what it does not name stays. The name own\n" +
+			"is what the code has: \"4 * own\", \"max(own, 1h)\", \"5m; jitter 1m\", \"attempts 50\",\n" +
+			"\"elapsed 2d\". The command looks first at the tasks that wait, and asks before more than\n" +
+			"--ask-above of them become due at once or dead, or their policy is not known.\n\n" + subjectHelp + "\n\n" + policyFlagHelp + "\n\n" + formulaHelp,
+		Example: "  falldue policy set invoice.send '4 * own' --until 2h --why 'the provider is slow'",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			override, err := backoff.ParseOverride(args[1])
+			if err != nil {
+				return mistake(err)
+			}
+			return f.set(cmd, args[0], func(*ops.Profile, falldue.Override) ([]falldue.OverrideStep, error) {
+				return []falldue.OverrideStep{{Override: override}}, nil
+			})
+		},
+	}
+	f.flags(cmd, true)
+	return cmd
+}
+
+// set sets an override whose steps depend on what waits now.
+func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile, falldue.Override) ([]falldue.OverrideStep, error)) error {
+	o := falldue.Override{IncludeOwn: f.own, Who: f.who, Why: f.why}
+	var err error
+	if o.Subject, err = falldue.ParseSubject(subject); err != nil {
+		return err
+	}
+	return f.inspector(cmd.Context(), f.policies, func(i *ops.Inspector, q *falldue.Queue) error {
+		p, err := f.read(cmd, i, o.Key)
+		if err != nil {
+			return err
+		}
+		if o.Steps, err = steps(p, o); err != nil {
+			return mistake(err)
+		}
+		if o.Override = o.Steps[0].Override; f.until != "" {
+			if o.Until, err = parseUntil(f.until, p.At, time.Now()); err != nil {
+				return mistake(err)
+			}
+		}
+		return f.apply(cmd, q, p, o)
+	})
+}
+
+// apply shows what an override does, asks if that is much, and sets it.
+func (f *setter) apply(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, o falldue.Override) error {
+	effect, err := p.Weigh(o, f.horizon)
+	if err != nil {
+		return mistake(err)
+	}
+	report := setReport{o, effect, f.dry}
+	if !f.dry {
+		if effect.Drastic(f.askAbove) {
+			if err := confirm(cmd, report.warning(), f.yes); err != nil {
+				return err
+			}
+		}
+		for kind, policy := range f.policies { // whose delays the server computes, too
+			if kind != "" {
+				falldue.Handle(q, falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{Policy: policy}), never)
+			}
+		}
+		if err := q.SetPolicy(cmd.Context(), o.Subject, o.Override, falldue.OverrideOptions{
+			IncludeOwn: o.IncludeOwn, Steps: o.Steps[1:], Until: o.Until, Who: o.Who, Why: o.Why,
+		}); err != nil {
+			return err
+		}
+	}
+	if f.asJSON {
+		return jsonLines(cmd.OutOrStdout()).Encode(report.object())
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), report.text())
+	return err
+}
+
+func never(context.Context, falldue.Task[json.RawMessage]) error { return nil }
+
+// parseUntil parses the end of an override: a time of day, a time from now on, or a time.
+func parseUntil(text string, database, here time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return database.Add(d), nil
+	}
+	if clock, err := time.Parse("15:04", text); err == nil {
+		at := time.Date(here.Year(), here.Month(), here.Day(), clock.Hour(), clock.Minute(), 0, 0, here.Location())
+		if !at.After(here) {
+			at = at.AddDate(0, 0, 1)
+		}
+		return at, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time of day such as 09:00, a time from now on such as 2h, or a time such as 2026-12-11T14:02:00Z", text)
+}
+
+// setReport is what a command has set, or would.
+type setReport struct {
+	falldue.Override
+	effect ops.Effect
+	dry    bool
+}
+
+// warning says what an override does that a person should agree to.
+func (r setReport) warning() string {
+	var parts []string
+	for _, part := range []struct {
+		n    int64
+		text string
+	}{
+		{r.effect.AtOnce, "makes %s waiting tasks due at once"}, {r.effect.Exhausted, "leaves %s waiting tasks no attempt, so that they die"},
+		{r.effect.Unknown, "changes %s waiting tasks whose policy is not known (name it by --policy)"},
+		{r.effect.UnknownExhausted, "leaves %s of those no attempt, so that they die"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf(part.text, grouped(part.n)))
+		}
+	}
+	return "this " + strings.Join(parts, ", and ")
+}
+
+func (r setReport) text() string {
+	var b strings.Builder
+	verb := "set"
+	if r.dry {
+		verb = "would be set"
+	}
+	fmt.Fprintf(&b, "%s for %s: %s", verb, r.Subject, r.Steps[0].Override)
+	if n := len(r.Steps); n > 1 {
+		fmt.Fprintf(&b, ", and %d more steps until %s after %s", n-1, r.Steps[n-1].Override, approximate(r.Steps[n-1].After))
+	}
+	fmt.Fprintf(&b, ", %s\n", untilText(r.Until))
+	lines := []struct {
+		n    int64
+		text string
+	}{
+		{r.effect.Tasks, "tasks of it wait"}, {r.effect.AtOnce, "become due at once"}, {r.effect.Sooner, "become due sooner"}, {r.effect.Later, "become due later"},
+		{r.effect.Exhausted, "have no attempt left, and die when they fall due"}, {r.effect.Unknown, "more wait whose policy is not known; name it by --policy"},
+		{r.effect.UnknownExhausted, "of those have no attempt left"}, {r.effect.Own, "more have a policy of their own, which they keep"},
+	}
+	for i, line := range lines {
+		if i == 0 || line.n > 0 {
+			fmt.Fprintf(&b, "%12s  %s\n", grouped(line.n), line.text)
+		}
+	}
+	return b.String()
+}
+
+func untilText(until time.Time) string {
+	if until.IsZero() {
+		return "until it is cleared"
+	}
+	return "until " + until.UTC().Format(time.DateTime) + " UTC"
+}
+
+func (r setReport) object() any {
+	return struct {
+		overrideJSON
+		Dry       bool  `json:"dry_run,omitempty"`
+		Tasks     int64 `json:"tasks"`
+		AtOnce    int64 `json:"at_once"`
+		Sooner    int64 `json:"sooner"`
+		Later     int64 `json:"later"`
+		Exhausted int64 `json:"exhausted"`
+		Unknown   int64 `json:"unknown"`
+		Own       int64 `json:"own"`
+	}{overrideObject(r.Override), r.dry, r.effect.Tasks, r.effect.AtOnce, r.effect.Sooner, r.effect.Later, r.effect.Exhausted + r.effect.UnknownExhausted, r.effect.Unknown, r.effect.Own}
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue"
+)
+
+func policyClearCommand() *cobra.Command {
+	var p place
+	var who, why string
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "clear SUBJECT",
+		Short: "Set policies back to those of the code",
+		Long: "Set policies back to those of the code, which workers do within two seconds. What has\n" +
+			"waited for longer than its own policy says is due at once then: see \"policy ramp\".\n\n" + subjectHelp,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			subject, err := falldue.ParseSubject(args[0])
+			if err != nil {
+				return err
+			}
+			if err := confirm(cmd, "clear makes due what its own policy has made due meanwhile", yes); err != nil {
+				return err
+			}
+			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+				list, err := q.Overrides(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if !slices.ContainsFunc(list, func(o falldue.Override) bool { return o.Subject == subject }) {
+					return fmt.Errorf("%w: no policy is set for %s", falldue.ErrNotFound, subject)
+				}
+				if err := q.ClearPolicy(cmd.Context(), subject, falldue.ResumeOptions{Who: who, Why: why}); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "cleared %s\n", subject)
+				return err
+			})
+		},
+	}
+	p.flags(cmd)
+	whoFlags(cmd, &who, &why)
+	yesFlag(cmd, &yes)
+	return cmd
+}
+
+func policyShowCommand() *cobra.Command {
+	var p place
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show the policies that are set now",
+		Long: "Show the policies that are set now, the most specific subject first: the first that\n" +
+			"names a task holds for it.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+				list, err := q.Overrides(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if len(list) == 0 && !asJSON {
+					_, err = fmt.Fprintln(cmd.OutOrStdout(), "no policy is set: those of the code hold")
+					return err
+				}
+				return printOverrides(cmd, list, asJSON)
+			})
+		},
+	}
+	p.flags(cmd)
+	jsonFlag(cmd, &asJSON, "print one JSON object for each subject")
+	return cmd
+}
+
+func policyHistoryCommand() *cobra.Command {
+	var p place
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "history [SUBJECT]",
+		Short: "Show who has set and cleared which policies, when and why",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var subject falldue.Subject
+			if len(args) == 1 {
+				var err error
+				if subject, err = falldue.ParseSubject(args[0]); err != nil {
+					return err
+				}
+			}
+			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+				list, err := q.OverrideHistory(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return printOverrides(cmd, slices.DeleteFunc(list, func(o falldue.Override) bool { return len(args) == 1 && o.Subject != subject }), asJSON)
+			})
+		},
+	}
+	p.flags(cmd)
+	jsonFlag(cmd, &asJSON, "print one JSON object for each change")
+	return cmd
+}
+
+func printOverrides(cmd *cobra.Command, list []falldue.Override, asJSON bool) error {
+	if asJSON {
+		return printEach(cmd, list, func(o falldue.Override) any { return overrideObject(o) })
+	}
+	rows := make([][]string, len(list))
+	for i, o := range list {
+		until := ""
+		if !o.Until.IsZero() {
+			until = o.Until.Format(time.DateTime)
+		}
+		rows[i] = []string{o.At.Format(time.DateTime), o.Subject.String(), overrideText(o), until, o.Who, o.Why}
+	}
+	return screenOf(cmd).table([]column{
+		{name: "set (UTC)"}, {name: "subject", least: 12}, {name: "policy", least: 16}, {name: "until (UTC)"}, {name: "who", least: 6}, {name: "why", least: 12},
+	}, rows)
+}
+
+// overrideText describes an override in a cell.
+func overrideText(o falldue.Override) string {
+	if o.Cleared {
+		return "cleared"
+	}
+	text := o.Override.String()
+	if n := len(o.Steps); n > 1 {
+		i := slices.IndexFunc(o.Steps, func(s falldue.OverrideStep) bool { return s.Override.String() == text })
+		text += fmt.Sprintf(" (step %d of %d)", i+1, n)
+	}
+	if o.IncludeOwn {
+		text += ", tasks with their own policy too"
+	}
+	return text
+}
+
+// overrideJSON is an override as JSON.
+type overrideJSON struct {
+	Subject    string     `json:"subject"`
+	Policy     string     `json:"policy,omitempty"`
+	Cleared    bool       `json:"cleared,omitempty"`
+	Steps      []stepJSON `json:"steps,omitempty"`
+	IncludeOwn bool       `json:"include_own,omitempty"`
+	At         *time.Time `json:"at,omitempty"`
+	Until      *time.Time `json:"until,omitempty"`
+	Who        string     `json:"who,omitempty"`
+	Why        string     `json:"why,omitempty"`
+}
+
+type stepJSON struct {
+	After  float64 `json:"after_seconds"`
+	Policy string  `json:"policy"`
+}
+
+func overrideObject(o falldue.Override) overrideJSON {
+	object := overrideJSON{
+		Subject: o.Subject.String(), Policy: o.Override.String(), Cleared: o.Cleared, IncludeOwn: o.IncludeOwn,
+		At: set(o.At), Until: set(o.Until), Who: o.Who, Why: o.Why,
+	}
+	if len(o.Steps) > 1 {
+		for _, s := range o.Steps {
+			object.Steps = append(object.Steps, stepJSON{s.After.Seconds(), s.Override.String()})
+		}
+	}
+	return object
+}

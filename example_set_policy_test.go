@@ -1,0 +1,62 @@
+package falldue_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+)
+
+func ExampleQueue_SetPolicy() {
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+	ctx := context.Background()
+	slower, err := backoff.ParseOverride("4 * own")
+	if err != nil {
+		log.Panic(err)
+	}
+	provider := falldue.Subject{Kind: "charge"}
+	if err := q.SetPolicy(ctx, provider, slower, falldue.OverrideOptions{
+		Until: time.Now().Add(2 * time.Hour), Who: "ann", Why: "the provider is slow",
+	}); err != nil {
+		log.Panic(err)
+	}
+	list, err := q.Overrides(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, o := range list {
+		fmt.Printf("%s has %s, set by %s: %s\n", o.Subject, o.Override, o.Who, o.Why)
+		fmt.Println("charge follows:", o.Names(falldue.TaskInfo{Kind: "charge"}), "mail follows:", o.Names(falldue.TaskInfo{Kind: "mail"}))
+	}
+	if err := q.ClearPolicy(ctx, provider, falldue.ResumeOptions{Who: "ann"}); err != nil {
+		log.Panic(err)
+	}
+	history, err := q.OverrideHistory(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(len(history), "changes, the last one cleared it:", history[1].Cleared)
+	// Output:
+	// kind:charge has 4 * own, set by ann: the provider is slow
+	// charge follows: true mail follows: false
+	// 2 changes, the last one cleared it: true
+}
+
+// The command line takes subjects as text. The most specific one that names a task decides
+// which policy holds for it.
+func ExampleParseSubject() {
+	queue, err := falldue.ParseSubject("queue:default")
+	if err != nil {
+		log.Panic(err)
+	}
+	kind, err := falldue.ParseSubject("charge")
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(kind, "before", queue, kind.Compare(queue) < 0)
+	// Output: kind:charge before queue:default true
+}

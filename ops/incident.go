@@ -1,0 +1,25 @@
+package ops
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/falldue/falldue/backoff"
+)
+
+// Slow returns the override that makes all delays longer by a factor, or shorter if it is
+// below 1. It leaves the jitter and the limits as they are. The factor must be above 0 and
+// up to 1,000,000.
+func Slow(factor float64) (backoff.Override, error) {
+	if !(factor > 0 && factor <= 1e6) {
+		return backoff.Override{}, fmt.Errorf("ops: slower by %v; allowed are factors above 0, up to 1,000,000", factor)
+	}
+	return backoff.ParseOverride(strconv.FormatFloat(factor, 'f', -1, 64) + " * own")
+}
+
+// Hold returns the override under which no task runs again that has failed. New tasks run.
+// It sets no limit of elapsed time, so that none dies of the wait. Set it with an Until.
+func Hold() backoff.Override {
+	held, _ := backoff.ParseOverride("36500d; elapsed 0s") // TestHold parses it
+	return held
+}

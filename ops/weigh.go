@@ -1,0 +1,196 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// Effect is what an override of policies would change for the tasks of its subject that wait
+// now.
+type Effect struct {
+	Subject falldue.Subject
+	// Diff counts the tasks that follow the override and whose policies are known. Its Kind
+	// is that of the subject. Own is how many have a policy of their own, which they keep.
+	Diff
+	// Unknown is how many others that have failed follow the override: their policy is not
+	// known. It may make any of them due at once. UnknownExhausted is how many of them
+	// would have no attempt left.
+	Unknown, UnknownExhausted int64
+}
+
+// Drastic reports whether an override makes more than a number of tasks due at once or dead,
+// or may do so, since their policies are not known.
+func (e Effect) Drastic(most int64) bool {
+	return e.AtOnce+e.Unknown > most || e.Exhausted+e.UnknownExhausted > most
+}
+
+// Weigh returns what an override would do to the tasks that wait now, compared with the
+// policies and overrides that hold now, with loads up to a horizon as for
+// [Profile.Forecast]. A more specific override goes on to hold for its tasks. For a subject
+// with a key take the profile of that key. The error is that of an invalid horizon, or of an
+// override that cannot be made of the policies that are known.
+func (p *Profile) Weigh(o falldue.Override, horizon time.Duration) (Effect, error) {
+	horizon, err := validHorizon(horizon)
+	if err == nil {
+		err = p.covers(o.Subject)
+	}
+	if err != nil {
+		return Effect{}, err
+	}
+	e, c, next := Effect{Subject: o.Subject}, p.compare(o.Kind), p.policies.with(o)
+	limit := newLimit(o.Override)
+	for i := range p.groups {
+		g := &p.groups[i]
+		t := taskIn(g.Queue, p.laneOf(g))
+		if holds, ok := next.Override(t); !ok || holds.Subject != o.Subject {
+			all := o
+			if all.IncludeOwn = true; !ok && all.Names(t) {
+				c.Own += g.Tasks
+			}
+			continue
+		}
+		from, known := p.policies.Of(t)
+		if !known {
+			if waits(g) {
+				e.Unknown += g.Tasks
+				if limit > 0 && g.Attempts >= limit {
+					e.UnknownExhausted += g.Tasks
+				}
+			} else {
+				c.add(g, from, from)
+			}
+			continue
+		}
+		code, _ := p.policies.Code(t)
+		to := o.Override.Of(code)
+		if err := to.Err(); err != nil {
+			return Effect{}, fmt.Errorf("ops: the override of %s: %w", code, err)
+		}
+		c.add(g, from, to)
+	}
+	e.Diff = c.diff(horizon)
+	return e, nil
+}
+
+// covers returns an error if the profile does not have the tasks of a subject.
+func (p *Profile) covers(s falldue.Subject) error {
+	if s.Key != "" && p.key == "" {
+		return errors.New("ops: a profile of all keys for a subject with one; take ProfileKey")
+	}
+	return nil
+}
+
+// newLimit returns the limit of attempts that an override sets, or 0 if it sets none.
+func newLimit(o backoff.Override) int {
+	one, other := o.Of(backoff.Policy{}.WithMaxAttempts(1)).MaxAttempts(), o.Of(backoff.Policy{}.WithMaxAttempts(2)).MaxAttempts()
+	if one != other {
+		return 0
+	}
+	return one
+}
+
+const (
+	// maxReleaseSteps is the greatest number of steps of a release.
+	maxReleaseSteps = 60
+	maxRelease      = 7 * 24 * time.Hour
+)
+
+// Release returns the steps of an override under which the tasks of a subject that would be
+// due now without any override become due over a time, those first that are due longest,
+// and equally many in each step: for [falldue.Queue.SetPolicy], with an Until after that
+// time. It ends a hold, or an outage after which too many tasks are due, without a herd. A
+// step is a minute, or a 60th of the time if that is more. Tasks that fail meanwhile wait
+// longer than under their policy, by the time or by how late the others are at most.
+//
+// The error says which times are allowed, 1 minute to 7 days, or that the policy of tasks
+// is not known.
+func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration) ([]falldue.OverrideStep, error) {
+	if over < time.Minute || over > maxRelease {
+		return nil, fmt.Errorf("ops: a release over %v; allowed are %v to %v", over, time.Minute, maxRelease)
+	}
+	if err := p.covers(s); err != nil {
+		return nil, err
+	}
+	late, names := lateTasks{now: p.At.UnixMicro()}, falldue.Override{Subject: s, IncludeOwn: includeOwn}
+	for i := range p.groups {
+		g := &p.groups[i]
+		t := taskIn(g.Queue, p.laneOf(g))
+		if !waits(g) || !names.Names(t) {
+			continue
+		}
+		policy, known := p.policies.Code(t)
+		if !known {
+			return nil, fmt.Errorf("ops: the policy of kind %s, of which tasks wait, is not known", g.Kind)
+		}
+		late.groups, late.delays = append(late.groups, g), append(late.delays, delayOf(g, policy))
+	}
+	width := max(time.Minute, (over+maxReleaseSteps-1)/maxReleaseSteps)
+	count := int64((over + width - 1) / width)
+	total := late.than(0)
+	var steps []falldue.OverrideStep
+	for k := range count {
+		// At the end of the step those are due that are later than this.
+		extra := late.atMost(total*(k+1)/count) + time.Duration(k+1)*width
+		override, err := backoff.ParseOverride(fmt.Sprintf("own + %ds", min(int64(math.Ceil(extra.Seconds())), sqlgen.MaxDelay)))
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, falldue.OverrideStep{After: time.Duration(k) * width, Override: override})
+	}
+	return steps, nil
+}
+
+// lateTasks are tasks that wait, with their delays.
+type lateTasks struct {
+	now    int64 // microseconds since 1970
+	groups []*store.Profiled
+	delays []time.Duration
+}
+
+// than returns how many tasks have been due for a time or longer.
+func (l lateTasks) than(d time.Duration) (n int64) {
+	for i, g := range l.groups {
+		n += dueBy(g, l.delays[i]+d, l.now)
+	}
+	return n
+}
+
+// atMost returns the shortest time, in seconds, for which at most n tasks have been due.
+func (l lateTasks) atMost(n int64) time.Duration {
+	least, most := int64(0), int64(sqlgen.MaxDelay)
+	for least < most {
+		if middle := (least + most) / 2; l.than(time.Duration(middle)*time.Second) <= n {
+			most = middle
+		} else {
+			least = middle + 1
+		}
+	}
+	return time.Duration(least) * time.Second
+}
+
+// Overrides returns the steps of a ramp as an override with steps, for
+// [falldue.Queue.SetPolicy]. The first of them holds from the beginning on.
+func Overrides(ramp []Step) (steps []falldue.OverrideStep, err error) {
+	if len(ramp) > 0 && ramp[0].After > 0 {
+		unchanged, err := backoff.ParseOverride("own")
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, falldue.OverrideStep{Override: unchanged})
+	}
+	for _, step := range ramp {
+		o, err := backoff.OverrideWith(step.Policy)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, falldue.OverrideStep{After: step.After, Override: o})
+	}
+	return steps, nil
+}

@@ -1,0 +1,189 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+)
+
+// parseOverride parses the text of an override of policies.
+func parseOverride(t *testing.T, text string) backoff.Override {
+	t.Helper()
+	o, err := backoff.ParseOverride(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// setPolicy sets an override.
+func setPolicy(t *testing.T, q *falldue.Queue, s falldue.Subject, text string, o falldue.OverrideOptions) {
+	t.Helper()
+	if err := q.SetPolicy(t.Context(), s, parseOverride(t, text), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitsAfter waits until a task has had a number of attempts and waits.
+func waitsAfter(t *testing.T, q *falldue.Queue, id int64, attempts int) falldue.TaskInfo {
+	t.Helper()
+	return waitFor(t, q, id, "waiting", func(i falldue.TaskInfo) bool {
+		return i.Attempts == attempts && i.State == falldue.Open && i.ClaimedBy == ""
+	})
+}
+
+var policyCases = []conformanceCase{
+	{"a policy that is set for a queue, a kind, a policy or a key holds on all workers for tasks that wait, until it is cleared", func(t *testing.T, f *fixture) {
+		own := parsePolicy(t, "delay 2h")
+		for _, subject := range []falldue.Subject{{Queue: "default"}, {Kind: "slow"}, {Policy: own.Key()}, {Key: "customer 7"}, {Queue: "default", Kind: "slow", Key: "customer 7"}} {
+			q, control := f.queue(t, falldue.Config{Queues: twoQueues}), f.queueOn(t, f.open(t), falldue.Config{})
+			k := falldue.NewKind[noteArgs]("slow", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
+			falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
+			stop := startWorker(t, q)
+			opts := &falldue.EnqueueOptions{Key: "customer 7"}
+			if subject.Policy != "" {
+				opts.Policy = &own
+			}
+			id := enqueue(t, q, k, noteArgs{}, opts)
+			other := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Queue: "other", Key: "other"})
+			before := waitsAfter(t, q, id, 1)
+			if subject.Kind == "slow" && subject.Key == "" {
+				other = id
+			}
+			waitsAfter(t, q, other, 1)
+
+			setPolicy(t, control, subject, "100ms + 0 * own", falldue.OverrideOptions{Who: "ann", Why: "the bank is open – ☂"})
+			start := time.Now()
+			if info := readTask(t, q, id); info.Attempts == 1 && !info.UpdatedAt.Equal(before.UpdatedAt) {
+				t.Errorf("%s: the row has been written: %+v", subject, info)
+			}
+			waitFor(t, q, id, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 2 })
+			if took := time.Since(start); took > obeyTimeout {
+				t.Errorf("%s: the worker obeyed after %v", subject, took)
+			}
+			list, err := control.Overrides(t.Context())
+			if err != nil || len(list) != 1 || list[0].String() != subject.String() || list[0].Who != "ann" || list[0].Override.String() != "100ms + 0 * own" {
+				t.Errorf("%s: the overrides are %+v (error %v)", subject, list, err)
+			}
+			if err := control.ClearPolicy(t.Context(), subject, falldue.ResumeOptions{Who: "bob"}); err != nil {
+				t.Fatal(err)
+			}
+			// A worker that has cleared it tries no more.
+			attempts, same := 0, 0
+			waitFor(t, q, id, "left alone", func(i falldue.TaskInfo) bool {
+				if same++; i.Attempts != attempts || i.ClaimedBy != "" {
+					attempts, same, start = i.Attempts, 0, time.Now()
+				}
+				return same > 0 && time.Since(start) > 500*time.Millisecond
+			})
+			if info := readTask(t, q, other); other != id && info.Attempts != 1 {
+				t.Errorf("%s: a task that it does not name is %+v", subject, info)
+			}
+			if list, err := control.Overrides(t.Context()); err != nil || len(list) != 0 {
+				t.Errorf("%s: after the end the overrides are %+v (error %v)", subject, list, err)
+			}
+			stop()
+		}
+		history, err := f.queue(t, falldue.Config{}).OverrideHistory(t.Context())
+		if err != nil || len(history) != 10 || history[0].Cleared || !history[1].Cleared || history[1].Who != "bob" {
+			t.Errorf("the history is %+v (error %v)", history, err)
+		}
+	}},
+	{"a policy that is set holds for tasks with a policy of their own only if it says so, and it is made of theirs", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[noteArgs]("slow", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
+		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
+		startWorker(t, q)
+		own := parsePolicy(t, "delay 100s")
+		id, usual := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Policy: &own}), enqueue(t, q, k, noteArgs{})
+		waitsAfter(t, q, id, 1)
+		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "own / 1000", falldue.OverrideOptions{})
+		waitFor(t, q, usual, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 1 })
+		if info := readTask(t, q, id); info.Attempts != 1 {
+			t.Errorf("the task with a policy of its own is %+v", info)
+		}
+		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "own / 1000", falldue.OverrideOptions{IncludeOwn: true})
+		waitFor(t, q, id, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 2 })
+	}},
+	{"a policy that is set while a handler runs decides what becomes of its task", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[noteArgs]("runs", falldue.KindConfig{Policy: parsePolicy(t, "delay 0s; attempts 9")})
+		started, end := make(chan int64, 10), make(chan struct{})
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
+			started <- task.ID
+			<-end
+			return errFlaky
+		})
+		obeys, probe := make(chan int, 1), falldue.NewKind[noteArgs]("probe", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h; attempts 9")})
+		falldue.Handle(q, probe, func(_ context.Context, task falldue.Task[noteArgs]) error {
+			if task.Attempt == 3 {
+				obeys <- task.MaxAttempts
+			}
+			return errFlaky
+		})
+		startWorker(t, q)
+		id := enqueue(t, q, k, noteArgs{})
+		receive(t, started, "the task to start")
+		setPolicy(t, q, falldue.Subject{Kind: "runs"}, "attempts 1", falldue.OverrideOptions{})
+		// A worker that obeys a later override obeys this one.
+		setPolicy(t, q, falldue.Subject{Kind: "probe"}, "10ms; attempts 3", falldue.OverrideOptions{})
+		enqueue(t, q, probe, noteArgs{})
+		if most := receive(t, obeys, "the probe to run by its override"); most != 3 {
+			t.Errorf("the probe has %d attempts", most)
+		}
+		close(end)
+		if info := waitForState(t, q, id, falldue.Dead); info.Attempts != 1 {
+			t.Errorf("the task is %+v", info)
+		}
+	}},
+	{"a policy that is set with steps and an end takes the steps and ends by the database's clock", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[noteArgs]("steps", falldue.KindConfig{Policy: parsePolicy(t, "delay 50ms")})
+		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
+		waiting := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Delay: time.Hour})
+		now := readTask(t, q, waiting).Now
+		step := falldue.OverrideStep{After: time.Second, Override: parseOverride(t, "2h")}
+		setPolicy(t, q, falldue.Subject{Kind: "steps"}, "1h", falldue.OverrideOptions{Steps: []falldue.OverrideStep{step}, Until: now.Add(3 * time.Second)})
+		startWorker(t, q)
+		id := enqueue(t, q, k, noteArgs{})
+		waitsAfter(t, q, id, 1)
+		if again := waitFor(t, q, id, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 1 }); again.AttemptedAt.Before(now.Add(3*time.Second - time.Millisecond)) {
+			t.Errorf("the task ran again at %v, before the end of the override at %v", again.AttemptedAt, now.Add(3*time.Second))
+		}
+		history, err := q.OverrideHistory(t.Context())
+		if err != nil || len(history) != 1 || len(history[0].Steps) != 2 || history[0].Override.String() != "2h" || history[0].Steps[1].After != time.Second {
+			t.Errorf("the history is %+v (error %v)", history, err)
+		}
+	}},
+	{"a policy that cannot be set is refused with the reason, and nothing is stored", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		large := "delay max(0s" + strings.Repeat(", n", 200) + ")"
+		falldue.Handle(q, falldue.NewKind[noteArgs]("large", falldue.KindConfig{Policy: parsePolicy(t, large)}), func(context.Context, falldue.Task[noteArgs]) error { return nil })
+		good := parseOverride(t, "2 * own")
+		for _, c := range []struct {
+			subject  falldue.Subject
+			override backoff.Override
+			options  falldue.OverrideOptions
+			says     string
+		}{
+			{falldue.Subject{}, good, falldue.OverrideOptions{}, "a Subject without"},
+			{falldue.Subject{Kind: "k"}, backoff.Override{}, falldue.OverrideOptions{}, "an override without a clause"},
+			{falldue.Subject{Kind: "k"}, good, falldue.OverrideOptions{Until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, "allowed are times from"},
+			{falldue.Subject{Kind: "k"}, good, falldue.OverrideOptions{Steps: []falldue.OverrideStep{{Override: good}}}, "a step after 0s"},
+			{falldue.Subject{Policy: "0123456789abcdef"}, good, falldue.OverrideOptions{}, "not in the policies table"},
+			{falldue.Subject{Kind: "large"}, parseOverride(t, "own + own + own + own"), falldue.OverrideOptions{}, `kind large under the override "own + own + own + own"`},
+		} {
+			if err := q.SetPolicy(t.Context(), c.subject, c.override, c.options); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%+v: error %v, want %q", c.subject, err, c.says)
+			}
+		}
+		if history, err := q.OverrideHistory(t.Context()); err != nil || len(history) != 0 {
+			t.Errorf("stored are %+v (error %v)", history, err)
+		}
+	}},
+}

@@ -1,0 +1,148 @@
+package falldue
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// SetPolicy changes the policies of a subject's tasks on all workers, until ClearPolicy or
+// the end that the options give. Workers obey within two seconds: tasks that wait at once,
+// those that run when they fail. No row of a task is written. The override is stored in the
+// database, and holds for workers that start later, and for the policies of a later deploy:
+// what is own in it is always what the code has.
+//
+// A second SetPolicy of the same subject replaces the first: the newest holds, by the
+// database's clock, and the history keeps both. Of several subjects that name a task, the
+// most specific holds: one with a key, then one with a policy, then one with a kind.
+//
+// SetPolicy computes the delays at sample attempts on this server, for the kinds that the
+// queue handles, or else for the default policy, and refuses an override that gives others
+// than in Go. Each worker does the same with the policies that it has. One that cannot obey keeps the old
+// policy, and logs an error. [ops.Profile.Weigh] says what an override does to the tasks
+// that wait now; SetPolicy does not look.
+//
+// A jitter is drawn when a task fails, and stays with the task when the override is over.
+// The limits decide when an attempt ends or is claimed: see docs/policies.md.
+//
+// The error wraps [ErrInvalid] for an invalid subject, override or option.
+//
+// [ops.Profile.Weigh]: https://pkg.go.dev/github.com/falldue/falldue/ops#Profile.Weigh
+func (q *Queue) SetPolicy(ctx context.Context, s Subject, policy backoff.Override, o OverrideOptions) error {
+	c := store.Change{What: statements.ChangePolicy, Who: o.Who, Why: o.Why}
+	steps := append([]OverrideStep{{Override: policy}}, o.Steps...)
+	value, err := storeOverride(steps, o.IncludeOwn)
+	if err != nil {
+		return err
+	}
+	c.Value = value
+	if c.Ends, err = changeEnd(o.Until); err != nil {
+		return err
+	}
+	if err := s.validate(); err != nil {
+		return err
+	}
+	if err := q.checkOverride(ctx, s, steps); err != nil {
+		return err
+	}
+	return q.change(ctx, s, c)
+}
+
+// ClearPolicy ends the override of a subject: its tasks have the policies of the code, or
+// their own, again within two seconds. A subject without an override may be cleared. For the
+// error see [Queue.SetPolicy].
+func (q *Queue) ClearPolicy(ctx context.Context, s Subject, o ResumeOptions) error {
+	return q.change(ctx, s, store.Change{What: statements.ChangeClearPolicy, Who: o.Who, Why: o.Why})
+}
+
+// Overrides lists the overrides of policies that hold now. The first of them that names a
+// task, see [Override.Names], holds for it. The Key of a subject is the key as tasks have it
+// in [TaskInfo]. An override that this release cannot read is left out, as workers do.
+func (q *Queue) Overrides(ctx context.Context) ([]Override, error) {
+	list := []Override{}
+	newest := map[string]int64{}
+	changes, err := q.policyChanges(ctx)
+	for _, c := range changes {
+		newest[c.Subject] = c.ID
+	}
+	for _, c := range changes {
+		if newest[c.Subject] != c.ID || c.Ends > 0 && c.Ends <= c.Now {
+			continue
+		}
+		if o, ok := readOverride(c); ok && !o.Cleared {
+			list = append(list, o)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Override) int { return a.Compare(b.Subject) })
+	return list, err
+}
+
+// OverrideHistory lists all overrides of policies that were ever set or cleared, the oldest
+// first.
+func (q *Queue) OverrideHistory(ctx context.Context) ([]Override, error) {
+	list := []Override{}
+	changes, err := q.policyChanges(ctx)
+	for _, c := range changes {
+		if o, ok := readOverride(c); ok {
+			list = append(list, o)
+		}
+	}
+	return list, err
+}
+
+// policyChanges returns all changes of policies, the oldest first.
+func (q *Queue) policyChanges(ctx context.Context) ([]store.StoredChange, error) {
+	changes, err := q.store.Changes(ctx, store.AllChanges)
+	return slices.DeleteFunc(changes, func(c store.StoredChange) bool {
+		return c.What != statements.ChangePolicy && c.What != statements.ChangeClearPolicy
+	}), err
+}
+
+// checkOverride checks what an override makes of policies: those of the kinds that the
+// queue handles or that of the subject, or else the default policy.
+func (q *Queue) checkOverride(ctx context.Context, s Subject, steps []OverrideStep) error {
+	q.mu.Lock()
+	policies := map[string]backoff.Policy{}
+	for name, h := range q.handlers {
+		if s.Policy == "" && (s.Kind == "" || s.Kind == name) {
+			policies["kind "+name] = h.kind.Policy
+		}
+	}
+	q.mu.Unlock()
+	if s.Policy != "" {
+		texts, err := q.store.Policies(ctx, []string{s.Policy})
+		if err != nil {
+			return err
+		}
+		policy, err := backoff.Parse(texts[s.Policy])
+		if err != nil {
+			return invalid("policy %s: it is not in the policies table, or cannot be read: %v", s.Policy, err)
+		}
+		policies["policy "+s.Policy] = policy
+	}
+	if len(policies) == 0 {
+		policies["the default policy"] = backoff.Policy{}
+	}
+	var formulas []sqlgen.Formula
+	for _, name := range slices.Sorted(maps.Keys(policies)) {
+		for _, step := range steps {
+			made := step.Override.Of(policies[name])
+			if err := made.Err(); err != nil {
+				return fmt.Errorf("%w: %s under the override %q: %w", ErrInvalid, name, step.Override, err)
+			}
+			formulas = append(formulas, made.Delay())
+		}
+	}
+	for part := range slices.Chunk(formulas, maxChecked) {
+		if err := q.store.CheckDelays(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
