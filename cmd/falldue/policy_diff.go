@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/ops"
 )
@@ -16,7 +18,8 @@ func policyDiffCommand() *cobra.Command {
 	var f profileFlags
 	var from string
 	var ramp int64
-	var asJSON bool
+	var apply, yes, asJSON bool
+	var who, why string
 	cmd := &cobra.Command{
 		Use:   "diff KIND FORMULA --from FORMULA",
 		Short: "Show what another policy would do to the tasks of a kind that wait now",
@@ -26,7 +29,9 @@ func policyDiffCommand() *cobra.Command {
 			"one that the code has. Tasks with a policy of their own keep it.\n\n" +
 			"The exit status is 4 if the new policy makes a herd: a minute with twice as many\n" +
 			"tasks as the busiest one under the old policy, and at least 100 more. --ramp shows\n" +
-			"steps from one policy to the other that keep each minute below a number of tasks.\n\n" + profileHelp + "\n\n" + formulaHelp,
+			"steps from one policy to the other that keep each minute below a number of tasks, and\n" +
+			"--apply sets them: the workers that run take them, and the last one holds until\n" +
+			"\"policy clear\".\n\n" + profileHelp + "\n\n" + formulaHelp,
 		Example: `  falldue policy diff invoice.send '5m' --from zizq --ramp 600`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,7 +46,14 @@ func policyDiffCommand() *cobra.Command {
 			if cmd.Flags().Changed("ramp") && ramp < 1 {
 				return mistake(fmt.Errorf("--ramp %d; allowed are numbers of tasks from 1", ramp))
 			}
-			return f.profile(cmd, nil, func(p *ops.Profile) error {
+			if apply && ramp == 0 {
+				return mistake(errors.New("--apply without --ramp; set a policy without steps by \"policy set\""))
+			}
+			return f.inspector(cmd.Context(), nil, func(i *ops.Inspector, q *falldue.Queue) error {
+				p, err := f.read(cmd, i, "")
+				if err != nil {
+					return err
+				}
 				d := diff{from: from, to: args[1]}
 				if d.Diff, err = p.Diff(args[0], old, next, f.horizon); err != nil {
 					return mistake(err)
@@ -55,6 +67,9 @@ func policyDiffCommand() *cobra.Command {
 					err = jsonLines(cmd.OutOrStdout()).Encode(d.object())
 				} else {
 					err = d.print(screenOf(cmd))
+				}
+				if err == nil && apply {
+					return d.apply(cmd, q, falldue.OverrideOptions{Who: who, Why: why}, yes, asJSON)
 				}
 				if err == nil && d.Herd {
 					return finding(exitAttention)
@@ -75,6 +90,9 @@ func policyDiffCommand() *cobra.Command {
 		panic(err) // the line above defines the flag
 	}
 	cmd.Flags().Int64Var(&ramp, "ramp", 0, "show steps under which at most so many tasks fall due in a minute")
+	cmd.Flags().BoolVar(&apply, "apply", false, "set the steps of --ramp, which the workers that run take")
+	whoFlags(cmd, &who, &why)
+	yesFlag(cmd, &yes)
 	complete(cmd, "from", presetNames()...)
 	jsonFlag(cmd, &asJSON, "print one JSON object, with both loads and the steps")
 	return cmd
@@ -153,6 +171,23 @@ func (d diff) printSteps(s screen) error {
 		return err
 	}
 	return s.table([]column{{name: "after", right: true}, {name: "due a minute", right: true}, {name: "policy", least: 20}}, rows)
+}
+
+// apply sets the steps.
+func (d diff) apply(cmd *cobra.Command, q *falldue.Queue, o falldue.OverrideOptions, yes, asJSON bool) error {
+	steps, err := ops.Overrides(d.steps)
+	if err != nil {
+		return err
+	}
+	if err := confirm(cmd, fmt.Sprintf("--apply changes the policy of %s in %d steps", d.Kind, len(steps)), yes); err != nil {
+		return err
+	}
+	o.Steps = steps[1:]
+	if err := q.SetPolicy(cmd.Context(), falldue.Subject{Kind: d.Kind}, steps[0].Override, o); err != nil || asJSON {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nset for kind:%s: the first of %d steps; the last one holds until it is cleared\n", d.Kind, len(steps))
+	return err
 }
 
 func (d diff) object() any {

@@ -47,6 +47,8 @@ func showCommand() *cobra.Command {
 					return err
 				}
 				v.unreadable = known.Unreadable[v.task.Policy]
+				v.code, _ = known.Code(v.task)
+				v.override, v.overridden = known.Override(v.task)
 				if v.policy, v.known = known.Of(v.task); v.known {
 					if v.future, err = ops.Ahead(v.task, v.policy, future); err != nil {
 						return mistake(err)
@@ -73,7 +75,10 @@ type view struct {
 	progress   falldue.Progress
 	attempts   []falldue.Attempt
 	policy     backoff.Policy
-	known      bool  // whether the policy is known
+	known      bool           // whether the policy is known
+	code       backoff.Policy // without overrides
+	override   falldue.Override
+	overridden bool
 	unreadable error // why the task's own policy is not
 	future     ops.Future
 	stacks     bool
@@ -130,11 +135,23 @@ func (v view) policyText() string {
 	case v.unreadable != nil:
 		return "its own, which no worker can read: " + v.unreadable.Error()
 	case v.task.Policy != "":
-		return "its own: " + v.policy.String()
+		return "its own: " + v.code.String() + v.overrideText()
 	case v.known:
-		return "its kind's: " + v.policy.String()
+		return "its kind's: " + v.code.String() + v.overrideText()
 	}
-	return "its kind's, which is not known, since no live worker handles it; give it with --policy"
+	return "its kind's, which is not known, since no live worker handles it; give it with --policy" + v.overrideText()
+}
+
+// overrideText says which policy is set for the task, if there is one.
+func (v view) overrideText() string {
+	if !v.overridden {
+		return ""
+	}
+	text := fmt.Sprintf(" by %q, set for %s %s", v.override.Override, v.override.Subject, untilText(v.override.Until))
+	if v.known {
+		return "; now " + v.policy.String() + text
+	}
+	return "; now changed" + text
 }
 
 // progressText says what the task's handler has reported, and whether that was in an earlier run.

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// TestPoliciesAreSetAndCleared walks through an incident: what wakes or kills many tasks is
+// refused without --yes, and no row of a task is written.
+func TestPoliciesAreSetAndCleared(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		s.failed("mail", 400, 30*time.Minute)
+		before := s.run("ls", "--kind", "mail", "--limit", "10000", "--json")
+
+		if got := s.run("policy", "show"); got != "no policy is set: those of the code hold\n" {
+			t.Errorf("show printed %q", got)
+		}
+		for _, c := range []struct {
+			status int
+			says   string
+			args   []string
+		}{
+			{exitUsage, "makes 400 waiting tasks due at once; confirm with --yes", []string{"set", "mail", "own / 4", "--policy", "mail=1h"}},
+			{exitUsage, "leaves 400 waiting tasks no attempt, so that they die; confirm with --yes", []string{"set", "mail", "attempts 1", "--policy", "mail=1h"}},
+			{exitUsage, "changes 400 waiting tasks whose policy is not known (name it by --policy); confirm with --yes", []string{"slow", "mail", "4x"}},
+			{exitUsage, "and leaves 400 of those no attempt", []string{"set", "mail", "attempts 1"}},
+			{exitUsage, `unknown name "mine"`, []string{"set", "mail", "4 * mine"}},
+			{exitUsage, `kind "a b"; allowed are`, []string{"set", "a b", "4 * own"}},
+			{exitUsage, `"4" is not a factor such as 4x`, []string{"slow", "mail", "4"}},
+			{exitUsage, `slower by 0; allowed are factors above 0`, []string{"slow", "mail", "0x"}},
+			{exitUsage, `"till" in place of until`, []string{"hold", "mail", "till", "09:00"}},
+			{exitUsage, `"9 o'clock" is not a time of day such as 09:00`, []string{"hold", "mail", "until", "9 o'clock"}},
+			{exitUsage, `in place of over and a time`, []string{"ramp", "mail", "over", "lunch"}},
+			{exitUsage, `a release over 1s; allowed are 1m0s to 168h0m0s`, []string{"ramp", "mail", "over", "1s"}},
+			{exitUsage, `the policy of kind mail, of which tasks wait, is not known`, []string{"ramp", "mail", "over", "30m"}},
+			{exitNotFound, `no policy is set for kind:mail`, []string{"clear", "mail", "--yes"}},
+		} {
+			out, err := s.fails(c.status, append([]string{"policy"}, c.args...)...)
+			if out != "" || err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v printed %q, error %v, want %q", c.args, out, err, c.says)
+			}
+		}
+		contains(t, s.run("policy", "set", "mail", "own / 4", "--policy", "mail=1h", "--dry-run"), `^would be set for kind:mail: own / 4, until it is cleared\n +400  tasks of it wait\n +400  become due at once\n$`)
+		contains(t, s.run("policy", "history"), `^set \(UTC\)[^\n]*\n$`)
+
+		contains(t, s.run("policy", "slow", "mail", "4x", "--policy", "mail=1h", "--until", "2h", "--who", "ann", "--why", "the provider is slow"),
+			`^set for kind:mail: 4 \* own, until \S+ \S+ UTC\n +400  tasks of it wait\n +400  become due later\n$`)
+		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in 3h(29|30)m`)
+		contains(t, s.run("show", "1", "--policy", "mail=1h"), `(?m)^policy +its kind's, by --policy: delay 1h; now delay 4 \* 1h by "4 \* own", set for kind:mail until \S+ \S+ UTC$`, `(?m)^ +2  3h(29|30)m `)
+		contains(t, s.run("forecast", "--policy", "mail=1h", "--for", "5h"), `(?m)^mail .* 400 a minute, in 3h(29|30)m`)
+		contains(t, s.run("policy", "hold", "queue:default kind:mail", "until", "09:00", "--policy", "mail=1h"), `36500d; elapsed 0s, until \S+ \d\d:\d\d:00 UTC\n`)
+		var shown struct {
+			Subject, Policy, Who, Why string
+			Until                     *time.Time
+		}
+		lines := strings.Split(s.run("policy", "show", "--json"), "\n")
+		if err := json.Unmarshal([]byte(lines[1]), &shown); err != nil || len(lines) != 3 || shown.Subject != "kind:mail" || shown.Policy != "4 * own" || shown.Who != "ann" || shown.Until == nil {
+			t.Errorf("show --json printed %q", lines)
+		}
+		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in 36500\.0d`)
+		contains(t, s.run("policy", "clear", "queue:default kind:mail", "--yes"), `^cleared queue:default kind:mail\n$`)
+		contains(t, s.run("policy", "show"), `(?m)^\S+ \S+  kind:mail  4 \* own +\S+ \S+  ann  the provider is slow$`)
+		contains(t, s.run("policy", "history", "queue:default kind:mail"), `(?m)^\S+ \S+  queue:default kind:mail  36500d; elapsed 0s `, `(?m)^\S+ \S+  queue:default kind:mail  cleared `)
+		contains(t, s.run("policy", "ramp", "mail", "over", "10m", "--policy", "mail=10m", "--yes"), `^set for kind:mail: own \+ \d+s, and 9 more steps until own \+ 600s after 9m, until `)
+
+		contains(t, s.run("policy", "set", "key:customer:7", "attempts 50"), `^set for key:customer:7: attempts 50, until it is cleared\n +0  tasks of it wait\n$`)
+		if after := s.run("ls", "--kind", "mail", "--limit", "10000", "--json"); withoutNow(after) != withoutNow(before) {
+			t.Error("rows of tasks have been written")
+		}
+	})
+}
+
+var nowField = regexp.MustCompile(`"now":"[^"]*"`)
+
+func withoutNow(lines string) string {
+	return nowField.ReplaceAllString(lines, "")
+}
+
+// TestDiffAppliesARamp: its steps are set, and the last one is the new policy.
+func TestDiffAppliesARamp(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		for i := range 30 {
+			s.failed("invoice", 20, time.Duration(2*i+1)*time.Minute)
+		}
+		out, err := s.fails(exitUsage, "policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "40", "--apply")
+		if err == nil || !strings.Contains(err.Error(), "confirm with --yes") || !strings.Contains(out, "steps") {
+			t.Errorf("printed %q, error %v", out, err)
+		}
+		if _, err := s.fails(exitUsage, "policy", "diff", "invoice", "12m", "--from", "2h", "--apply"); err == nil || !strings.Contains(err.Error(), "--apply without --ramp") {
+			t.Errorf("error %v", err)
+		}
+		out = s.run("policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "40", "--apply", "--yes", "--why", "a new provider")
+		contains(t, out, `(?m)^set for kind:invoice: the first of 1\d steps; the last one holds until it is cleared$`)
+		q, err := falldue.New(s.db, falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := q.Overrides(t.Context())
+		if err != nil || len(list) != 1 || len(list[0].Steps) < 10 || list[0].Why != "a new provider" {
+			t.Fatalf("the overrides are %+v (error %v)", list, err)
+		}
+		if last := list[0].Steps[len(list[0].Steps)-1]; last.Override.String() != "delay 12m; jitter 0; attempts 0; elapsed 0s" || last.After < 5*time.Minute {
+			t.Errorf("the last step is %+v", last)
+		}
+	})
+}
