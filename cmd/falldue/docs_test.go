@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestDocumentsShowTheOutputOfCommands(t *testing.T) {
 		}
 		shown := 0
 		for _, file := range files {
-			if filepath.Base(file) == tourFile {
+			if slices.Contains(tourFiles, filepath.Base(file)) {
 				continue // its commands need a database
 			}
 			text, err := os.ReadFile(file)

@@ -46,6 +46,13 @@ What waits, and what another policy would do to it:
   falldue forecast --rate 50           when it falls due, and when it is gone
   falldue policy diff mail '5m' --from zizq --ramp 600
 
+An incident, in which workers must go by other policies at once:
+
+  falldue policy slow mail 4x --until 2h
+  falldue policy hold mail until 09:00
+  falldue policy ramp mail over 30m --policy mail=zizq
+  falldue policy history               who has set what, when and why
+
 How fast is this server?
 
   falldue bench                        stores and runs tasks in tables of its own

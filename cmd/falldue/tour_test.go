@@ -17,18 +17,25 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// tourFile is the document whose commands run on a database.
-const tourFile = "command-line.md"
+// tourFiles are the documents whose commands run on a database.
+var tourFiles = []string{"command-line.md", "operating.md"}
 
-// TestTourShowsTheOutputOfCommands runs the commands of docs/command-line.md, and compares
-// what they print with what it shows, but for times, durations, charts and the names of
-// workers. With -update it writes what they print.
+// TestTourShowsTheOutputOfCommands runs the commands of these documents, each on a database of
+// its own, and compares what they print with what is shown, but for times, durations, charts
+// and the names of workers. With -update it writes what they print.
 func TestTourShowsTheOutputOfCommands(t *testing.T) {
+	for _, name := range tourFiles {
+		t.Run(name, func(t *testing.T) { showsTheOutput(t, name) })
+	}
+}
+
+func showsTheOutput(t *testing.T, name string) {
+	t.Helper()
 	s := openShop(t, testdb.SQLite)
 	s.fill()
 	s.serve("charge", "invoice.send", "report")
 	t.Setenv(dsnVariable, s.dsn)
-	file := filepath.Join("..", "..", "docs", tourFile)
+	file := filepath.Join("..", "..", "docs", name)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +57,7 @@ func TestTourShowsTheOutputOfCommands(t *testing.T) {
 				t.Errorf("%s ended with status %d: %v", line, status, err)
 			}
 			if got := timeless(out); got != timeless(want) && !*update {
-				t.Errorf("%s%s prints\n%sbut %s shows\n%s", prompt, line, out, tourFile, want)
+				t.Errorf("%s%s prints\n%sbut %s shows\n%s", prompt, line, out, name, want)
 			}
 			written.WriteString(prompt + line + "\n" + out)
 		}
