@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/sqlgen"
 )
@@ -85,6 +86,10 @@ type Config struct {
 	// days, unless their kind says otherwise. A negative value keeps them for ever.
 	// Defaults to DeadRetention.
 	CancelledRetention time.Duration
+	// DefaultPolicy is the policy of kinds that set none, in the worker. [PolicyFlags] reads
+	// it from the command line and the environment. Defaults to backoff.Zizq: 15 s + n⁴, 25
+	// retries.
+	DefaultPolicy backoff.Policy
 	// MaxPayload is the largest size of a payload or a result, in bytes, up to 64
 	// MiB, before the Codec changes it. Defaults to 1 MiB.
 	MaxPayload int
@@ -229,6 +234,9 @@ func (c Config) validate(s dialect.Server) error {
 		if r.value < r.min || r.value > r.max {
 			return invalid("%s %v; allowed are %v to %v", r.name, r.value, r.min, r.max)
 		}
+	}
+	if err := c.DefaultPolicy.Err(); err != nil {
+		return fmt.Errorf("%w: DefaultPolicy: %w", ErrInvalid, err)
 	}
 	if (c.Listen != nil || c.Notify) && !s.Caps.Notify {
 		return invalid("Listen or Notify on %s; only PostgreSQL has them", s.Name())

@@ -17,8 +17,9 @@ type Kind[A any] struct{ kind }
 type KindConfig struct {
 	// Policy says when a failed task runs again, and when it is dead. Workers use
 	// the policy that they were built with. A change therefore applies to every
-	// waiting task as soon as the new workers run, without writing a row. Defaults
-	// to backoff.Zizq: 15 s + n⁴, 25 retries.
+	// waiting task as soon as the new workers run, without writing a row, and
+	// [Queue.SetPolicy] changes it under workers that run. Defaults to
+	// Config.DefaultPolicy of the worker.
 	Policy backoff.Policy
 	// Queue is the name of the queue in which tasks of this kind wait, for workers
 	// whose Config.Queues lists it. Defaults to [DefaultQueue].

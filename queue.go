@@ -117,6 +117,9 @@ func (q *Queue) register(k kind, fn handlerFunc) {
 		q.handlerErrs = append(q.handlerErrs, invalid("kind %.100q is handled twice", k.name))
 	}
 	q.handlerErrs = append(q.handlerErrs, k.err)
+	if k.Policy.IsZero() {
+		k.Policy = q.cfg.DefaultPolicy
+	}
 	q.handlers[k.name] = &handler{kind: k, rule: newRule(k.Policy), fn: chain(fn, limitTime(k.Timeout), addCause, recoverPanics)}
 }
 

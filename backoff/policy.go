@@ -58,6 +58,9 @@ func (p Policy) orDefault() Policy {
 	return p
 }
 
+// IsZero reports whether p is the zero Policy, which stands for the default.
+func (p Policy) IsZero() bool { return !p.initialized }
+
 // Err returns the first error that occurred while the policy was made: an
 // argument out of range, or an invalid text or formula. It returns nil for a
 // valid policy.

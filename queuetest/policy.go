@@ -141,6 +141,19 @@ var policyCases = []conformanceCase{
 			t.Errorf("the task is %+v", info)
 		}
 	}},
+	{"a kind without a policy has the default policy of the worker's configuration", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{DefaultPolicy: parsePolicy(t, "delay 0s; attempts 2")})
+		k, other := falldue.NewKind[noteArgs]("plain", falldue.KindConfig{}), falldue.NewKind[noteArgs]("other", falldue.KindConfig{Policy: parsePolicy(t, "delay 0s; attempts 3")})
+		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
+		falldue.Handle(q, other, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
+		startWorker(t, q)
+		if info := waitForState(t, q, enqueue(t, q, k, noteArgs{}), falldue.Dead); info.Attempts != 2 {
+			t.Errorf("the task is %+v", info)
+		}
+		if info := waitForState(t, q, enqueue(t, q, other, noteArgs{}), falldue.Dead); info.Attempts != 3 {
+			t.Errorf("the task of a kind with a policy is %+v", info)
+		}
+	}},
 	{"a policy that is set with steps and an end takes the steps and ends by the database's clock", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("steps", falldue.KindConfig{Policy: parsePolicy(t, "delay 50ms")})

@@ -1,0 +1,128 @@
+package falldue
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+)
+
+// policyFlag is a flag of [PolicyFlags] and what reads its value.
+type policyFlag struct {
+	name, usage string
+	check       func(value string) error
+}
+
+// formulaFlags are those of the formula, in the order of the parameters of backoff.Zizq.
+var formulaFlags = []policyFlag{
+	{"default-retry-base", "`duration` that each retry of a kind without a policy waits at least, such as 15s", checkDuration},
+	{"default-retry-exponent", "`power` of the number of failed attempts, in seconds, that is added", checkNumber},
+	{"default-retry-jitter", "`duration` that is multiplied by the number of failed attempts and a random share, and added", checkDuration},
+}
+
+var limitFlag = policyFlag{"default-retry-limit", "`number` of retries after which a task of a kind without a policy is dead (default 25)", checkCount}
+
+// PolicyFlags adds flags to a set by which the user of a program chooses the policy of kinds
+// that have none, and returns a function that returns that policy, for
+// Config.DefaultPolicy. Call it after the flags have been parsed.
+//
+//	--default-retry-limit      retries, 25 by default
+//	--default-retry-base       B, a duration such as 15s
+//	--default-retry-exponent   E, a number
+//	--default-retry-jitter     J, a duration such as 30s
+//
+// A retry after the n-th failure waits for B + n^E seconds and up to n·J more, at random.
+// The three flags of the formula are given together, or none is. A flag that is not given
+// has its value from the environment, such as FALLDUE_DEFAULT_RETRY_LIMIT. If nothing is
+// given at all, the policy is the zero Policy, which is the library's default.
+//
+// The error names the flag or the variable, and wraps [ErrInvalid].
+func PolicyFlags(fs *flag.FlagSet) func() (backoff.Policy, error) {
+	given := map[string]*string{}
+	for _, f := range append([]policyFlag{limitFlag}, formulaFlags...) {
+		given[f.name] = fs.String(f.name, "", f.usage+", or $"+f.variable())
+	}
+	return func() (backoff.Policy, error) {
+		limit, err := limitFlag.value(*given[limitFlag.name])
+		if err != nil {
+			return backoff.Policy{}, err
+		}
+		var values, missing []string
+		for _, f := range formulaFlags {
+			value, err := f.value(*given[f.name])
+			if err != nil {
+				return backoff.Policy{}, err
+			}
+			if values = append(values, value); value == "" {
+				missing = append(missing, "--"+f.name)
+			}
+		}
+		switch {
+		case len(missing) == 0:
+		case len(missing) < len(formulaFlags):
+			return backoff.Policy{}, invalid("%s missing; the three flags of the formula are given together", strings.Join(missing, " and "))
+		case limit == "":
+			return backoff.Policy{}, nil
+		}
+		var args []string
+		for i, name := range []string{"base", "exponent", "jitter"} {
+			if values[i] != "" {
+				args = append(args, name+"="+values[i])
+			}
+		}
+		if limit != "" {
+			args = append(args, "retries="+limit)
+		}
+		policy, err := backoff.Parse("zizq(" + strings.Join(args, ", ") + ")")
+		if err != nil {
+			return backoff.Policy{}, fmt.Errorf("%w: the default policy: %w", ErrInvalid, err)
+		}
+		return policy, nil
+	}
+}
+
+// variable returns the name of the environment variable that the flag defaults to.
+func (f policyFlag) variable() string {
+	return "FALLDUE_" + strings.ToUpper(strings.ReplaceAll(f.name, "-", "_"))
+}
+
+// value returns the value of a flag, or that of its variable if it is "".
+func (f policyFlag) value(given string) (string, error) {
+	from := "--" + f.name
+	if given == "" {
+		from, given = f.variable(), os.Getenv(f.variable())
+	}
+	if given == "" {
+		return "", nil
+	}
+	if err := f.check(given); err != nil {
+		return "", invalid("%s is %.100q; %w", from, given, err)
+	}
+	return given, nil
+}
+
+func checkDuration(value string) error {
+	if d, err := time.ParseDuration(value); err != nil || d < 0 {
+		return errors.New("it must be a duration with a unit, such as 15s or 1h30m")
+	}
+	return nil
+}
+
+func checkNumber(value string) error {
+	if n, err := strconv.ParseFloat(value, 64); err != nil || !(n >= 0) {
+		return errors.New("it must be a number from 0")
+	}
+	return nil
+}
+
+func checkCount(value string) error {
+	if n, err := strconv.Atoi(value); err != nil || n < 0 {
+		return errors.New("it must be a whole number from 0")
+	}
+	return nil
+}
