@@ -243,9 +243,13 @@ func (o *overrides) refresh(ctx context.Context) (next time.Time) {
 	errs := o.checkAll(ctx, unmade)
 	o.mu.Lock()
 	for i, u := range unmade {
-		retry := u.keep(errs[i], now)
-		if next = soonest(next, retry); errs[i] != nil && ctx.Err() == nil {
+		if u.keep(errs[i], now); errs[i] != nil && ctx.Err() == nil {
 			o.log(u.Subject, errs[i])
+		}
+	}
+	for _, one := range list {
+		for _, made := range one.rules {
+			next = soonest(next, made.retryAt)
 		}
 	}
 	old := o.inForce.Load()
@@ -318,15 +322,12 @@ func (o *overrides) unmade(one, before *override, now time.Time) (list []unmadeR
 	return list
 }
 
-// keep records the rule, or the one that has held if there is an error. It returns when to
-// try again.
-func (u unmadeRule) keep(err error, now time.Time) time.Time {
-	if err == nil {
-		u.rules[u.own] = madeRule{rule: u.made}
-		return time.Time{}
+// keep records the rule, or, if there is an error, the one that has held, to try again later.
+func (u unmadeRule) keep(err error, now time.Time) {
+	u.rules[u.own] = madeRule{rule: u.made}
+	if err != nil {
+		u.rules[u.own] = madeRule{u.old, now.Add(retryOverride)}
 	}
-	u.rules[u.own] = madeRule{u.old, now.Add(retryOverride)}
-	return now.Add(retryOverride)
 }
 
 // checkAll returns why each of the rules cannot be obeyed, or nil.

@@ -162,8 +162,9 @@ func TestLanesAreTimedAnew(t *testing.T) {
 	}
 }
 
-// writes returns the number of rows of tasks that were written, by the server's own count:
-// of the table's, or of the only connection's of a pool.
+// writes returns how often rows were written, by the server's own count: those of the table
+// of tasks, or by the only connection of a pool. MySQL and MariaDB do not count inserts here,
+// among which are those into temporary tables.
 func writes(t *testing.T, db *sqlx.DB, engine string) (n int) {
 	t.Helper()
 	query := map[string]string{
@@ -176,7 +177,7 @@ func writes(t *testing.T, db *sqlx.DB, engine string) (n int) {
 		}
 		return n
 	}
-	rows, err := db.Query("show session status where Variable_name in ('Handler_update', 'Handler_delete', 'Handler_write')")
+	rows, err := db.Query("show session status where Variable_name in ('Handler_update', 'Handler_delete')")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +291,8 @@ func TestSettingAPolicyWritesNoTask(t *testing.T) {
 			for i := range want {
 				want[i]++ // that of the last enqueue, which shows that all before are counted
 			}
-		} else {
+		}
+		if engine == testdb.SQLite {
 			want[4]++ // the row of the table of changes
 		}
 		if after := count(); fmt.Sprint(after) != fmt.Sprint(want) {

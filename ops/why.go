@@ -181,7 +181,11 @@ func (i *Inspector) whyDue(ctx context.Context, t falldue.TaskInfo, workers []Wo
 	if err != nil {
 		return due, most, nil, err
 	}
+	if o, ok := known.Override(t); ok {
+		due.Override = &o
+	}
 	rule := func(p backoff.Policy, workers []string) {
+		p = known.under(t, p)
 		delay := time.Duration(0)
 		if t.State == falldue.Open && t.Attempts > 0 {
 			delay, _ = p.Wait(int64(t.Attempts))
@@ -219,7 +223,7 @@ func (i *Inspector) whyDue(ctx context.Context, t falldue.TaskInfo, workers []Wo
 func (i *Inspector) whyPause(ctx context.Context, t falldue.TaskInfo) (c WhyPause, err error) {
 	pauses, err := i.queue.Paused(ctx)
 	for _, p := range pauses {
-		if (p.Queue == "" || p.Queue == t.Queue) && (p.Kind == "" || p.Kind == t.Kind) && (p.Key == "" || p.Key == t.Key) {
+		if (p.Queue == "" || p.Queue == t.Queue) && (p.Kind == "" || p.Kind == t.Kind) && (p.Policy == "" || p.Policy == t.Policy) && (p.Key == "" || p.Key == t.Key) {
 			c.Pauses = append(c.Pauses, p)
 		}
 	}

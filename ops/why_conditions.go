@@ -57,7 +57,10 @@ type WhyDue struct {
 	// several if workers of different releases have different ones. There is none if no
 	// policy is known, of a kind that no live worker handles.
 	Rules []DueRule
-	Now   time.Time
+	// Override is the override of policies that holds for the task, of which the Rules are
+	// made, or nil.
+	Override *falldue.Override
+	Now      time.Time
 }
 
 // DueRule is a policy, and when a task falls due under it.

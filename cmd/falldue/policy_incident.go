@@ -71,9 +71,8 @@ func policyRampCommand() *cobra.Command {
 		Short: "Let what is due run little by little, and go back to the code's policy",
 		Long: "Let the tasks run little by little that would be due now under the code's policy, those\n" +
 			"first that are due longest, and equally many in each minute. It ends a hold or a\n" +
-			"slowdown, or eases an outage after which all is due, and ends by itself. It needs the\n" +
-			"policy that the code has, by --policy.\n\n" + subjectHelp + "\n\n" + policyFlagHelp,
-		Example: "  falldue policy ramp charge over 30m --policy charge=zizq",
+			"slowdown, or eases an outage after which all is due, and ends by itself.\n\n" + subjectHelp + "\n\n" + policyFlagHelp,
+		Example: "  falldue policy ramp charge over 30m",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			over, err := time.ParseDuration(args[2])

@@ -50,7 +50,7 @@ An incident, in which workers must go by other policies at once:
 
   falldue policy slow mail 4x --until 2h
   falldue policy hold mail until 09:00
-  falldue policy ramp mail over 30m --policy mail=zizq
+  falldue policy ramp mail over 30m
   falldue policy history               who has set what, when and why
 
 How fast is this server?

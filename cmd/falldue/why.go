@@ -245,6 +245,9 @@ func dueSince(c ops.WhyDue) string {
 		}
 		parts = append(parts, when)
 	}
+	if o := c.Override; o != nil {
+		parts = append(parts, fmt.Sprintf("the policy %q is set for %s %s", o.Override, o.Subject, untilText(o.Until)))
+	}
 	return from + "; " + strings.Join(parts, "; ")
 }
 
