@@ -23,9 +23,11 @@ var (
 	// ErrStopping is the cause of the end of a handler's context when the handler
 	// still ran Config.ShutdownTimeout after the context of Run had ended.
 	ErrStopping = errors.New("falldue: worker is stopping")
-	// ErrNotFound is wrapped by the errors of Queue.Task, Retry and Cancel when
+	// ErrNotFound is wrapped by the errors of Queue.Task, Retry, Cancel and Delete when
 	// there is no task with the id, or its state does not allow the change.
 	ErrNotFound = store.ErrNotFound
+	// ErrRunning is wrapped by the error of Queue.Delete for a task that runs.
+	ErrRunning = errors.New("falldue: task is running")
 	// ErrNoResult is wrapped by the errors of ResultOf for a task without a result.
 	ErrNoResult = errors.New("falldue: no result")
 	// ErrInvalid is wrapped by every error about a value that the caller passed: a

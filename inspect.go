@@ -6,22 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/falldue/falldue/internal/store"
 )
-
-// TaskFilter selects tasks. Fields that are zero match all tasks.
-type TaskFilter struct {
-	Queue, Kind string
-	State       State
-	// After is an id. Only tasks with a greater id match: to list the next page,
-	// set it to the id of the last task of the page before.
-	After int64
-	// Limit is the greatest number of tasks to return, up to 10,000. Defaults to
-	// 100.
-	Limit int
-}
 
 // Task returns the task with an id. Its error wraps [ErrNotFound] if there is
 // none: the id was never given to a task, or the task has been deleted.
@@ -56,7 +43,8 @@ func taskInfo(t store.Task, c Codec) TaskInfo {
 }
 
 // Tasks lists the tasks that match a filter, in the order of their ids. Its error
-// wraps [ErrInvalid] for a filter with an invalid name, state or limit.
+// wraps [ErrInvalid] for an invalid filter, and for one with a Phase or a Match, which are
+// for [Queue.Find].
 func (q *Queue) Tasks(ctx context.Context, f TaskFilter) ([]TaskInfo, error) {
 	return f.list(q.cfg.Codec, func(f store.Filter) ([]store.Task, error) { return q.store.Tasks(ctx, f) })
 }
@@ -72,26 +60,16 @@ func (q *Queue) TasksTx(ctx context.Context, tx Tx, f TaskFilter) ([]TaskInfo, e
 
 // list checks the filter, and lists tasks by it.
 func (f TaskFilter) list(c Codec, read func(store.Filter) ([]store.Task, error)) ([]TaskInfo, error) {
-	if f.Limit == 0 {
-		f.Limit = 100
+	if err := f.setLimit(); err != nil {
+		return nil, err
 	}
-	if f.Limit < 0 || f.Limit > 10_000 {
-		return nil, invalid("Limit %d; allowed are 1 to 10,000", f.Limit)
+	if err := f.validate(); err != nil {
+		return nil, err
 	}
-	if f.Queue != "" {
-		if err := validName("queue", f.Queue); err != nil {
-			return nil, err
-		}
+	if f.Phase != "" || f.Match != "" {
+		return nil, invalid("a filter with Phase %q and Match %.100q; Queue.Find knows them, and Tasks does not", f.Phase, f.Match)
 	}
-	if f.Kind != "" {
-		if err := validName("kind", f.Kind); err != nil {
-			return nil, err
-		}
-	}
-	if f.State != "" && !slices.Contains(states, f.State) {
-		return nil, invalid("state %.100q; allowed are %v", f.State, states)
-	}
-	rows, err := read(store.Filter{Queue: f.Queue, Kind: f.Kind, State: string(f.State), After: f.After, Limit: f.Limit})
+	rows, err := read(f.stored())
 	if err != nil {
 		return nil, err
 	}
@@ -188,30 +166,4 @@ func (q *Queue) Overdue(ctx context.Context) ([]Overdue, error) {
 		return nil, err
 	}
 	return f.total(ctx, lanes)
-}
-
-// Retry makes a dead or cancelled task due at once, with all its attempts left.
-// The recorded attempts stay. The worker of this process looks for the task at
-// once, and so do workers that listen ([Config].Listen), others at their next
-// poll. The error wraps [ErrNotFound] if the
-// task does not exist or is in another state, and is an [ExistsError] if an unfinished
-// task holds its unique key.
-func (q *Queue) Retry(ctx context.Context, id int64) error {
-	err := existsError(q.store.RetryTask(ctx, id))
-	if err == nil {
-		q.Wake()
-	}
-	return err
-}
-
-// Cancel cancels a task that is not finished. If its handler is running, on any worker, the
-// handler's context ends with the cause [ErrCancelled] within two seconds. What the
-// handler returns does not count then. If it settles the task at the same moment, one
-// of them wins. The error wraps [ErrNotFound] if the task does not exist or is finished.
-func (q *Queue) Cancel(ctx context.Context, id int64) error {
-	err := q.store.Cancel(ctx, id)
-	if err == nil {
-		q.readChanges()
-	}
-	return err
 }

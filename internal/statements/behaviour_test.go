@@ -228,14 +228,18 @@ func TestStatementsWorkTogether(t *testing.T) {
 		}
 
 		// The dead one is tried again, cancelled, and cleaned with the finished one.
-		id := statements.Values{"id": two[0].ID}
-		if n := exec(t, db, statements.Retry(s, tables, false), id, nil) + exec(t, db, statements.Cancel(s, tables), id, nil); n != 2 {
-			t.Error("a dead task could not be tried again and cancelled")
+		revival := statements.RevivalColumns.Row(&statements.Revival{Key: statements.Key{TaskID: two[0].ID, Fence: two[0].Fence}})
+		if n := exec(t, db, statements.RetryTasks(s, tables, 1), nil, []statements.Row{revival}); n != 1 {
+			t.Error("a dead task could not be tried again")
+		}
+		exec(t, db, statements.PutPayload(s, tables), statements.Values{"id": two[0].ID, "payload": "[2]"}, nil)
+		if n := exec(t, db, statements.CancelTasks(s, tables, 1), nil, []statements.Row{{two[0].ID, two[0].Fence}}); n != 1 {
+			t.Error("a task could not be cancelled")
 		}
 		filter := statements.Values{"queue": "default", "state": "cancelled", "kind": fresh.Kind, "id": two[0].ID, "after": int64(0), "limit": int64(10), "skip": 0, "keep": int64(0)}
 		for _, p := range []statements.ListParams{{ID: true}, {Queue: true, State: true}, {ID: true, Queue: true, Kind: true, State: true}} {
 			list := read(t, db, statements.TaskColumns, statements.List(s, tables, p), filter, nil)
-			if len(list) != 1 || list[0].State != "cancelled" || list[0].Priority != -3 || list[0].Policy != "p" || list[0].Attempts != 0 || string(list[0].Result) != "[1]" || list[0].LastError.Valid {
+			if len(list) != 1 || list[0].State != "cancelled" || list[0].Priority != -3 || list[0].Policy != "p" || list[0].Attempts != 0 || list[0].Result != nil || string(list[0].Payload) != "[2]" || list[0].LastError.Valid {
 				t.Errorf("the list by %+v is %+v", p, list)
 			}
 		}

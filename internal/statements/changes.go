@@ -66,23 +66,6 @@ where created_at > {shift {now}, -({int :back})}
 order by created_at, id`)
 }
 
-// NoteCancel stores a change that says that the claim of a task is cancelled, if it has
-// one. Parameters: id, subject, who, why.
-func NoteCancel(s dialect.Server, tables dialect.Tables) Stmt {
-	b := newBuilder(s, tables)
-	b.set("fence", s.Cast("fence", dialect.Text))
-	return b.stmt(`
-insert into {changes} (created_at, subject, what, value, ends_at, who, why)
-select {now}, {text :subject}, 'cancel', {fence}, {moment 0}, {text :who}, {text :why} from {tasks}
-where id = :id and claimed_by <> ''`)
-}
-
-// EndClaim ends the claim of a task that is cancelled. Parameters: id.
-func EndClaim(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-update {tasks} set claimed_by = '' where id = :id and state = 'cancelled'`)
-}
-
 // DropCancels deletes the cancels that are older than :age microseconds, which all workers
 // have read.
 func DropCancels(s dialect.Server, tables dialect.Tables) Stmt {

@@ -5,14 +5,57 @@ import "github.com/falldue/falldue/dialect"
 // ListParams says by what [List] picks tasks: each set field adds a parameter
 // of its name in lower case.
 type ListParams struct {
-	ID, Queue, Kind, State bool
+	ID, Queue, Kind, State, Key bool
+	Older, Newer                bool // enqueued at least, or less than, so many microseconds ago
+	Upto                        bool // no greater ids
+	Phase                       Phase
+	Brief                       bool // without payloads, results and errors
+}
+
+// Phase narrows a list to tasks in the phases that one condition describes.
+type Phase int
+
+// The phases that conditions describe.
+const (
+	PhaseAny        Phase = iota
+	PhaseUnfinished       // waiting or running
+	PhaseRunning          // claimed, and the lease lasts
+	PhaseScheduled        // never tried, and not due yet
+	PhaseSnoozed          // snoozed, and not due yet
+)
+
+func (p Phase) condition() string {
+	switch p {
+	case PhaseUnfinished:
+		return " and state in ('open', 'snoozed')"
+	case PhaseRunning:
+		return " and state in ('open', 'snoozed') and claimed_by <> '' and updated_at > {now}"
+	case PhaseScheduled:
+		return " and state = 'open' and attempts = 0 and updated_at > {now}"
+	case PhaseSnoozed:
+		return " and state = 'snoozed' and updated_at > {now}"
+	}
+	return ""
 }
 
 // List selects tasks in the order of their ids, up to :limit after the id
 // :after, and returns them as [TaskColumns].
 func List(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
 	b := newBuilder(s, tables)
-	b.set("task", TaskColumns.list("", map[string]string{"now": "{now}", "claimed_by": "coalesce(rtrim(claimed_by), '')"}))
+	exprs := map[string]string{"now": "{now}", "claimed_by": "coalesce(rtrim(claimed_by), '')"}
+	if p.Brief {
+		exprs["last_error"], exprs["payload"], exprs["result"] = "null", "null", "null"
+	}
+	b.set("task", TaskColumns.list("", exprs))
+	b.setFilter(p)
+	return b.stmt(`
+select {task} from {tasks}
+where id > :after{filter}{in state}
+order by id limit :limit`)
+}
+
+// setFilter sets the fragments {filter} and {in state}, the conditions of a list.
+func (b *builder) setFilter(p ListParams) {
 	b.set("in state", "")
 	if p.Queue && p.State {
 		b.setInState()
@@ -21,16 +64,16 @@ func List(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
 	for _, f := range []struct {
 		set       bool
 		condition string
-	}{{p.ID, " and id = :id"}, {p.Queue, " and queue = :queue"}, {p.Kind, " and kind = :kind"}, {p.State, " and state = :state"}} {
+	}{
+		{p.ID, " and id = :id"}, {p.Queue, " and queue = :queue"}, {p.Kind, " and kind = :kind"}, {p.State, " and state = :state"}, {p.Key, " and task_key = :key"},
+		{p.Older, " and created_at <= {shift {now}, -({int :older})}"}, {p.Newer, " and created_at > {shift {now}, -({int :newer})}"},
+		{p.Upto, " and id <= :upto"}, {true, p.Phase.condition()},
+	} {
 		if f.set {
 			filter += f.condition
 		}
 	}
 	b.set("filter", filter)
-	return b.stmt(`
-select {task} from {tasks}
-where id > :after{filter}{in state}
-order by id limit :limit`)
 }
 
 // Attempts selects the recorded attempts of a task, oldest first, and returns
@@ -51,30 +94,6 @@ func CountTasks(s dialect.Server, tables dialect.Tables) Stmt {
 	return b.stmt(`
 select {counted} from {tasks}
 group by queue, kind, state order by queue, kind, state`)
-}
-
-// Retry opens a dead or cancelled task again, as if it had not been tried. If notify
-// is set, it sends the task's queue to the channel :channel, on servers with
-// Caps.Notify. Parameters: id, and channel where it notifies.
-func Retry(s dialect.Server, tables dialect.Tables, notify bool) Stmt {
-	b := newBuilder(s, tables)
-	b.set("notify", "")
-	if notify && s.Caps.Notify {
-		b.set("notify", "\nreturning pg_notify(:channel, queue)")
-	}
-	return b.stmt(`
-update {tasks}
-set state = 'open', attempts = 0, updated_at = {now}
-where id = :id and state in ('dead', 'cancelled'){notify}`)
-}
-
-// Cancel cancels a task that is not finished. It leaves the claim to [NoteCancel] and
-// [EndClaim]. Parameters: id.
-func Cancel(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-update {tasks}
-set state = 'cancelled', updated_at = {now}
-where id = :id and state in ('open', 'snoozed')`)
 }
 
 // Drop deletes finished tasks. The batch has [IDColumns].

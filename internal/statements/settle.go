@@ -32,6 +32,17 @@ func (b *builder) setOwned() {
 // updateRows changes the tasks of a batch of claims, of which the first columns
 // are [FenceColumns].
 func (b *builder) updateRows(columns []column, size int, set string, whose owner) Stmt {
+	b.set("and owned", "")
+	b.set("returning", "")
+	if whose == thisWorker {
+		b.setOwned()
+		b.setReturning()
+	}
+	return b.update(columns, size, set)
+}
+
+// update changes the tasks of a batch, of which the first columns are [FenceColumns].
+func (b *builder) update(columns []column, size int, set string) Stmt {
 	source := b.withBatch(columns, size)
 	b.setKeys(source, "id", "fence")
 	b.set("wide batch", func() string { return unions{}.wide(b, "s", columns) })
@@ -41,12 +52,6 @@ func (b *builder) updateRows(columns []column, size int, set string, whose owner
 		b.set("hint", "/*+ inl_join(t) */ ")
 	}
 	b.set("set", set)
-	b.set("and owned", "")
-	b.set("returning", "")
-	if whose == thisWorker {
-		b.setOwned()
-		b.setReturning()
-	}
 	if source.byKey() && len(columns) == len(FenceColumns) {
 		return b.stmt(`
 update {tasks} as t set {set}

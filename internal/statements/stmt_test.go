@@ -82,7 +82,8 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"policies":          statements.Policies(s, tables, room),
 		"check":             statements.Check(s, []sqlgen.Formula{arctan, power}, room),
 		"list":              statements.List(s, tables, statements.ListParams{}),
-		"list_filtered":     statements.List(s, tables, statements.ListParams{ID: true, Queue: true, Kind: true, State: true}),
+		"list_filtered":     statements.List(s, tables, statements.ListParams{ID: true, Queue: true, Kind: true, State: true, Key: true, Older: true, Newer: true, Upto: true, Phase: statements.PhaseRunning, Brief: true}),
+		"span":              statements.Span(s, tables, statements.ListParams{Queue: true, State: true}),
 		"attempts":          statements.Attempts(s, tables),
 		"count":             statements.CountTasks(s, tables),
 		"profile":           statements.Profile(s, tables),
@@ -90,21 +91,25 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"all_policies":      statements.AllPolicies(s, tables),
 		"abandoned":         statements.Abandoned(s, tables),
 		"endless_runs":      statements.EndlessRuns(s, tables),
-		"retry":             statements.Retry(s, tables, false),
+		"allowed_cancel":    statements.Allowed(s, tables, statements.AllowedParams{Action: statements.ActCancel, Held: statements.LockedOrSkipped}, room),
+		"allowed_delete":    statements.Allowed(s, tables, statements.AllowedParams{Action: statements.ActDelete, Held: statements.LockedInTurn}, room),
+		"allowed_retry":     statements.Allowed(s, tables, statements.AllowedParams{Action: statements.ActRetry, State: true}, room),
+		"cancel_tasks":      statements.CancelTasks(s, tables, room),
+		"delete_tasks":      statements.DeleteTasks(s, tables, statements.ActDelete, room),
+		"delete_any_tasks":  statements.DeleteTasks(s, tables, statements.ActDeleteAny, room),
+		"retry_tasks":       statements.RetryTasks(s, tables, room),
+		"put_payload":       statements.PutPayload(s, tables),
 		"newest_id":         statements.NewestID(s, tables),
 		"new_tasks":         statements.NewTasks(s, tables),
 		"next_queue":        statements.NextQueue(s, tables),
 		"count_since":       statements.CountSince(s, tables),
 		"count_ahead":       statements.CountAhead(s, tables),
-		"cancel":            statements.Cancel(s, tables),
 		"finished_lanes":    statements.FinishedLanes(s, tables),
 		"clean":             statements.Clean(s, tables),
 		"drop":              statements.Drop(s, tables, room),
 		"now":               statements.Now(s),
 		"put_change":        statements.PutChange(s, tables),
 		"read_changes":      statements.ReadChanges(s, tables),
-		"note_cancel":       statements.NoteCancel(s, tables),
-		"end_claim":         statements.EndClaim(s, tables),
 		"drop_cancels":      statements.DropCancels(s, tables),
 		"put_progress":      statements.PutProgress(s, tables, room),
 		"read_progress":     statements.ReadProgress(s, tables),
@@ -158,7 +163,6 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	if s.Caps.Notify {
 		all["enqueue_notify"] = statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Notify: true}, room)
 		all["enqueue_one_notify"] = statements.EnqueueOne(s, statements.EnqueueParams{Tables: tables, Notify: true})
-		all["retry_notify"] = statements.Retry(s, tables, true)
 	}
 	if s.Caps.Copy {
 		all["copy"], all["copy_plain"] = statements.Copy(s, tables, false), statements.Copy(s, tables, true)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -20,12 +19,14 @@ const AllChanges = 50 * 365 * 24 * time.Hour
 
 // PutChange stores a change.
 func (s *Store) PutChange(ctx context.Context, c Change) error {
+	_, err := once(ctx, s, func(x runner) (struct{}, error) { return struct{}{}, s.putChange(ctx, x, c) })
+	return err
+}
+
+func (s *Store) putChange(ctx context.Context, x runner, c Change) error {
 	values := statements.Values{}
 	statements.ChangeColumns.Set(values, &c)
-	_, err := once(ctx, s, func(x runner) (struct{}, error) {
-		_, err := x.exec(ctx, s.fixed("put change", statements.PutChange), values, nil)
-		return struct{}{}, err
-	})
+	_, err := x.exec(ctx, s.fixed("put change", statements.PutChange), values, nil)
 	return err
 }
 
@@ -51,26 +52,3 @@ func (s *Store) DropCancels(ctx context.Context, age time.Duration) error {
 
 // TaskSubject begins the subject of a change of a task. Its id follows.
 const TaskSubject = "task:"
-
-// Cancel cancels a task that is not finished. If it is claimed, a change says so to its
-// worker. The error wraps [ErrNotFound] if there is no such task.
-func (s *Store) Cancel(ctx context.Context, id int64) error {
-	_, err := inTx(ctx, s, func(x runner) (struct{}, error) {
-		// From its first statement on, the row is locked.
-		if err := s.changeStateIn(ctx, x, "cancel", statements.Cancel, id); err != nil {
-			return struct{}{}, err
-		}
-		noted, err := x.exec(ctx, s.fixed("note cancel", statements.NoteCancel), statements.Values{
-			"id": id, "subject": TaskSubject + strconv.FormatInt(id, 10), "who": "", "why": "",
-		}, nil)
-		if err != nil {
-			return struct{}{}, err
-		}
-		if n, err := noted.RowsAffected(); err != nil || n == 0 {
-			return struct{}{}, err
-		}
-		_, err = x.exec(ctx, s.fixed("end claim", statements.EndClaim), statements.Values{"id": id}, nil)
-		return struct{}{}, err
-	})
-	return err
-}

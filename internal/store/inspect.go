@@ -4,17 +4,21 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
 
 // Filter selects tasks. Fields that are zero match all tasks.
 type Filter struct {
-	Queue, Kind string
-	State       string
-	After       int64 // only greater ids match
-	Limit       int
+	Queue, Kind, Key string
+	State            string
+	Older, Newer     time.Duration // enqueued at least, or less than, so long ago
+	Phase            statements.Phase
+	After            int64 // only greater ids match
+	Upto             int64 // and no greater ones than this
+	Brief            bool  // without payloads, results and errors
+	Limit            int
 }
 
 // Task returns the task with an id. Its error wraps [ErrNotFound] if there is none.
@@ -43,8 +47,30 @@ func (s *Store) TasksTx(ctx context.Context, tx Tx, f Filter) (list []Task, err 
 }
 
 func (f Filter) params() (statements.ListParams, statements.Values) {
-	return statements.ListParams{Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != ""},
-		statements.Values{"queue": f.Queue, "kind": f.Kind, "state": f.State, "after": f.After, "limit": f.Limit}
+	return statements.ListParams{
+			Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != "", Key: f.Key != "",
+			Older: f.Older != 0, Newer: f.Newer != 0, Upto: f.Upto != 0, Phase: f.Phase, Brief: f.Brief,
+		}, statements.Values{
+			"queue": f.Queue, "kind": f.Kind, "state": f.State, "key": f.Key, "older": f.Older.Microseconds(), "newer": f.Newer.Microseconds(),
+			"after": f.After, "upto": f.Upto, "limit": f.Limit,
+		}
+}
+
+// Span returns how many of the first tasks that match a filter there are, up to its Limit,
+// and the id of the last one.
+func (s *Store) Span(ctx context.Context, f Filter) (n int, last int64, err error) {
+	p, values := f.params()
+	stmt := s.stmt(stmtKey{name: "span", filter: p}, func() statements.Stmt { return statements.Span(s.server, s.tables, p) })
+	err = s.read(ctx, stmt, values, func() {}, func(r row) error {
+		count, err := r.int(0)
+		if err != nil {
+			return err
+		}
+		n = int(count)
+		last, err = r.int(1)
+		return err
+	})
+	return n, last, err
 }
 
 func (s *Store) list(ctx context.Context, p statements.ListParams, values statements.Values) (list []Task, err error) {
@@ -85,33 +111,4 @@ func (s *Store) Counts(ctx context.Context) (list []Count, err error) {
 		return err
 	})
 	return list, err
-}
-
-// RetryTask makes a dead or cancelled task due, with all its attempts left. Its error
-// wraps [ErrNotFound] if there is no such task, and is an [ExistsError] if an unfinished one
-// has its unique key.
-func (s *Store) RetryTask(ctx context.Context, id int64) error {
-	_, err := inTx(ctx, s, func(x runner) (struct{}, error) {
-		if err := s.takeBack(ctx, x, id); err != nil {
-			return struct{}{}, err
-		}
-		return struct{}{}, s.changeStateIn(ctx, x, "retry", func(server dialect.Server, tables dialect.Tables) statements.Stmt {
-			return statements.Retry(server, tables, s.notify)
-		}, id)
-	})
-	return err
-}
-
-// changeStateIn runs a statement that changes the state of one task. Its error wraps
-// [ErrNotFound] if the statement matches no row.
-func (s *Store) changeStateIn(ctx context.Context, x runner, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, id int64) error {
-	result, err := x.exec(ctx, s.fixed(name, make), statements.Values{"id": id, "channel": s.Channel()}, nil)
-	if err != nil {
-		return err
-	}
-	n, err := result.RowsAffected()
-	if err == nil && n == 0 {
-		err = fmt.Errorf("%w in a state that allows %s: %d", ErrNotFound, name, id)
-	}
-	return err
 }

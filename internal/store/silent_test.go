@@ -96,7 +96,7 @@ func TestSilentConnectionEndsWithTheContext(t *testing.T) {
 		long := strings.Repeat("x", 16<<20) // more than the buffers of the connection hold
 		for name, do := range map[string]func(context.Context) error{
 			"read": func(ctx context.Context) error { _, err := s.Counts(ctx); return err },
-			"once": func(ctx context.Context) error { return s.RetryTask(ctx, 1) },
+			"once": func(ctx context.Context) error { return s.PutChange(ctx, Change{}) },
 			"transaction": func(ctx context.Context) error {
 				_, _, err := s.Clean(ctx, CleanParams{Queue: "default", Lane: Lane{State: statements.StateDone}, Retention: time.Hour, Limit: MaxBatch})
 				return err

@@ -91,6 +91,7 @@ type stmtKey struct {
 	unique   bool   // new tasks have unique keys
 	lock     bool   // rows are locked
 	filter   statements.ListParams
+	allowed  statements.AllowedParams
 }
 
 // maxMade is the greatest number of statements that a store remembers. Each

@@ -1,4 +1,4 @@
-select id, queue, state, task_key, priority, kind, policy, attempts, max_attempts, fence, cast(updated_at as integer), cast(created_at as integer), cast(first_attempted_at as integer), cast(attempted_at as integer), cast((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 as integer), coalesce(rtrim(claimed_by), ''), last_error, payload, result from "falldue_tasks"
-where id > ? and id = ? and queue = ? and kind = ? and state = ?
+select id, queue, state, task_key, priority, kind, policy, attempts, max_attempts, fence, cast(updated_at as integer), cast(created_at as integer), cast(first_attempted_at as integer), cast(attempted_at as integer), cast((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 as integer), coalesce(rtrim(claimed_by), ''), null, null, null from "falldue_tasks"
+where id > ? and id = ? and queue = ? and kind = ? and state = ? and task_key = ? and created_at <= ((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 + (-(?))) and created_at > ((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 + (-(?))) and id <= ? and state in ('open', 'snoozed') and claimed_by <> '' and updated_at > (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000
 order by id limit ?
--- binds: after, id, queue, kind, state, limit
+-- binds: after, id, queue, kind, state, key, older, newer, upto, limit

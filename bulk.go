@@ -1,0 +1,281 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// BulkOptions are the settings of changes of many tasks.
+type BulkOptions struct {
+	// DryRun changes nothing, and counts the tasks that would be changed.
+	DryRun bool
+	// Running makes [Queue.DeleteMany] delete tasks that run, too.
+	Running bool
+	// Spread says when the tasks of [Queue.RetryMany] fall due.
+	Spread Spread
+	// Report is called after each batch with what has been done so far, from the goroutine of
+	// the call.
+	Report func(BulkReport)
+}
+
+// BulkReport says what a change of many tasks has done.
+type BulkReport struct {
+	// Changed is the number of tasks that were changed or, in a dry run, would have been.
+	Changed int64
+	// Left is the number of tasks that matched the filter and were left alone: they run,
+	// or were changed by somebody else at the same time.
+	Left int64
+	// Failed is the number of tasks that the database refused to change, because of a
+	// trigger or a foreign key of yours for example, or that another transaction had locked.
+	// Failures has the first 100 of them.
+	Failed   int64
+	Failures []BulkFailure
+	// After is the id up to which all tasks have been looked at. With it as
+	// TaskFilter.After another call goes on there.
+	After int64
+	// DueFrom is when the next task would fall due by Spread.Rate: Spread.From for a call
+	// that goes on. It is zero in a dry run, and without a rate.
+	DueFrom time.Time
+	// Complete reports whether there is nothing left to look at.
+	Complete bool
+}
+
+// BulkFailure is a task that could not be changed.
+type BulkFailure struct {
+	ID  int64
+	Err error
+}
+
+const (
+	// maxFailures is the greatest number of failures that a report lists.
+	maxFailures = 100
+	// lockedTries is how often a batch is tried because of tasks that are locked.
+	lockedTries = 5
+	// lockedPause is the time between two tries. A worker settles tasks in less.
+	lockedPause = 50 * time.Millisecond
+)
+
+// errLocked is the error for a task that another transaction has locked.
+var errLocked = errors.New("falldue: another transaction has locked the task")
+
+// CancelMany cancels the tasks that match a filter and are not finished, as [Queue.Cancel] does. It looks for
+// them in the order of their ids, and changes 500 in a transaction: tasks that come
+// meanwhile are cancelled too. TaskFilter.Limit is the greatest number of tasks to change;
+// 0 is all. Phase is that of the moment at which a task is read.
+//
+// A task that cannot be changed does not stop the others, and is in the report. If ctx ends,
+// CancelMany ends after the batch under way and returns ctx's error, and the report says
+// where to go on. A batch that is done again changes nothing twice.
+//
+// The error wraps [ErrInvalid] for invalid options or an invalid filter, and for a filter
+// that would match all tasks: give at least a queue, a kind or a state.
+func (q *Queue) CancelMany(ctx context.Context, f TaskFilter, o BulkOptions) (BulkReport, error) {
+	return q.changeMany(ctx, store.ActCancel, f, o)
+}
+
+// DeleteMany deletes the tasks that match a filter, as [Queue.Delete] does, whatever their
+// states. Tasks that run are left unless BulkOptions.Running is set. Otherwise it is like
+// [Queue.CancelMany].
+func (q *Queue) DeleteMany(ctx context.Context, f TaskFilter, o BulkOptions) (BulkReport, error) {
+	action := store.ActDelete
+	if o.Running {
+		action = store.ActDeleteAny
+	}
+	return q.changeMany(ctx, action, f, o)
+}
+
+// RetryMany retries the dead tasks that match a filter, as [Queue.Retry] does, or those of
+// another final state if the filter has one. BulkOptions.Spread says when they fall due.
+// Otherwise it is like [Queue.CancelMany].
+func (q *Queue) RetryMany(ctx context.Context, f TaskFilter, o BulkOptions) (BulkReport, error) {
+	return q.changeMany(ctx, store.ActRetry, f, o)
+}
+
+// changeMany does an action to the tasks that match a filter.
+func (q *Queue) changeMany(ctx context.Context, a store.Action, f TaskFilter, o BulkOptions) (BulkReport, error) {
+	b, err := q.newBulk(a, f, o)
+	if err != nil {
+		return BulkReport{}, err
+	}
+	if a == store.ActRetry && !o.DryRun {
+		now, err := q.store.Now(ctx)
+		if err != nil {
+			return b.report, err
+		}
+		b.began, b.spreader = now, newSpreader(o.Spread, now)
+	}
+	for left := f.Limit; !b.report.Complete; {
+		most := store.MaxBatch
+		if f.Limit > 0 {
+			most = min(most, left)
+		}
+		tasks, more, _, err := b.search.page(ctx, most)
+		if err != nil {
+			return b.report, err
+		}
+		left -= len(tasks)
+		if err := b.change(ctx, tasks); err != nil {
+			return b.report, err
+		}
+		b.report.After = b.search.f.After
+		b.report.Complete = !more || f.Limit > 0 && left <= 0
+		if s := b.spreader; s != nil && o.Spread.Rate > 0 {
+			b.report.DueFrom = b.began.Add(s.next)
+		}
+		if o.Report != nil {
+			o.Report(b.report)
+		}
+		if !b.report.Complete && ctx.Err() != nil {
+			return b.report, ctx.Err()
+		}
+	}
+	return b.report, nil
+}
+
+// bulk is a change of many tasks.
+type bulk struct {
+	q        *Queue
+	action   store.Action
+	state    State // only tasks in this state, unless it is ""
+	dry      bool
+	search   *search
+	began    time.Time // by the database's clock
+	spreader *spreader // of a retry
+	report   BulkReport
+}
+
+func (q *Queue) newBulk(a store.Action, f TaskFilter, o BulkOptions) (*bulk, error) {
+	if f.Limit < 0 {
+		return nil, invalid("Limit %d; allowed are 1 and more, and 0 for all", f.Limit)
+	}
+	if !f.selects() {
+		return nil, invalid("a filter that matches all tasks; give it a queue, a kind or a state for example")
+	}
+	if o.Spread != (Spread{}) && a != store.ActRetry {
+		return nil, invalid("a Spread %+v; it is for RetryMany alone", o.Spread)
+	}
+	if o.Running && a != store.ActDeleteAny {
+		return nil, invalid("Running is set; it is for DeleteMany alone")
+	}
+	if err := o.Spread.validate(); err != nil {
+		return nil, err
+	}
+	switch {
+	case a == store.ActRetry && f.State == "" && !State(f.Phase).finished():
+		f.State = Dead
+	case a == store.ActRetry && f.State != "" && !f.State.finished():
+		return nil, invalid("state %q; RetryMany takes %q, %q and %q", f.State, Done, Dead, Cancelled)
+	case a == store.ActCancel && f.State.finished():
+		return nil, invalid("state %q; CancelMany takes %q and %q", f.State, Open, Snoozed)
+	}
+	s, err := q.search(f)
+	if err != nil {
+		return nil, err
+	}
+	s.brief = true
+	s.unfinished = a == store.ActCancel && f.State == ""
+	return &bulk{q: q, action: a, state: s.f.State, dry: o.DryRun, search: s, report: BulkReport{After: f.After}}, nil
+}
+
+// change changes the tasks of a page, in portions: those that the database refuses are
+// found by smaller ones. Its error says that the database is away.
+func (b *bulk) change(ctx context.Context, tasks []Found) error {
+	ids := make([]int64, 0, len(tasks))
+	for _, t := range tasks {
+		if b.action == store.ActDelete && t.running() {
+			b.report.Left++
+		} else {
+			ids = append(ids, t.ID)
+		}
+	}
+	if b.dry {
+		b.report.Changed += int64(len(ids))
+		return nil
+	}
+	portion := newPortion()
+	for try := 1; len(ids) > 0; {
+		n := min(len(ids), portion.size)
+		locked, late, err := b.act(ctx, ids[:n])
+		if err == nil {
+			portion.accepted()
+			ids = ids[n:]
+			switch {
+			case len(locked) == 0:
+			case try < lockedTries && pause(ctx, lockedPause) == nil:
+				ids = append(locked, ids...)
+				try++
+			default:
+				b.failed(errLocked, locked...)
+			}
+			continue
+		}
+		trouble := troubleOf(b.q.store.Server().Classify(err), late)
+		wait := portion.failed(n, trouble)
+		if ctx.Err() != nil || trouble == outage || portion.failures > hastyFailures {
+			return err
+		}
+		if n == 1 {
+			b.failed(err, ids[0])
+			ids, portion.failures = ids[1:], 0
+			continue
+		}
+		_ = pause(ctx, wait)
+	}
+	return nil
+}
+
+// act does the action to tasks in one transaction, and returns those that others have
+// locked. late reports whether it timed out.
+func (b *bulk) act(ctx context.Context, ids []int64) (locked []int64, late bool, err error) {
+	ctx, cancel := statementContext(ctx, statementTimeout)
+	defer cancel()
+	p := store.ActParams{Action: b.action, IDs: ids, State: string(b.state)}
+	taken := func() {}
+	if b.spreader != nil {
+		var waits []time.Duration
+		waits, taken = b.spreader.plan(len(ids))
+		p.Waits = make(map[int64]time.Duration, len(ids))
+		for i, id := range ids {
+			p.Waits[id] = waits[i]
+		}
+	}
+	done, err := b.q.store.Act(ctx, p)
+	if err != nil {
+		return nil, ctx.Err() != nil, err
+	}
+	taken()
+	b.report.Changed += int64(len(done))
+	if len(done) > 0 {
+		b.q.acted(b.action)
+	}
+	if len(done) == len(ids) {
+		return nil, false, nil
+	}
+	changed := store.SetOf(done)
+	p.IDs = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return changed[id] })
+	if locked, err = b.q.store.Allowed(ctx, p); err != nil {
+		return p.IDs, false, nil //nolint:nilerr // the others are changed, and these are tried again
+	}
+	b.report.Left += int64(len(p.IDs) - len(locked))
+	return locked, false, nil
+}
+
+// failed records tasks that could not be changed.
+func (b *bulk) failed(err error, ids ...int64) {
+	b.report.Failed += int64(len(ids))
+	for _, id := range ids {
+		if len(b.report.Failures) < maxFailures {
+			b.report.Failures = append(b.report.Failures, BulkFailure{id, fmt.Errorf("task %d: %w", id, err)})
+		}
+	}
+}
+
+// running reports whether a task is claimed and its lease lasts.
+func (t TaskInfo) running() bool {
+	return !t.State.finished() && t.ClaimedBy != "" && t.UpdatedAt.After(t.Now)
+}

@@ -1,0 +1,95 @@
+package falldue_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// referTo makes a table that refers to tasks, which cannot be deleted then.
+func referTo(db *sqlx.DB, ids ...int64) {
+	db.MustExec("create table falldue_referring (task_id bigint not null, foreign key (task_id) references falldue_tasks (id))")
+	for _, id := range ids {
+		db.MustExec(db.Rebind("insert into falldue_referring values (?)"), id)
+	}
+}
+
+// TestRefusedTasksDoNotStopAChangeOfMany: a foreign key keeps some of many tasks from being
+// deleted. All others are, and the report names those.
+func TestRefusedTasksDoNotStopAChangeOfMany(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		q, err := falldue.New(db, falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		kind := falldue.NewKind[int]("k", falldue.KindConfig{})
+		ids, err := kind.EnqueueMany(t.Context(), q, make([]int, 1100), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(ids)
+		bad := []int64{ids[0], ids[3], ids[499], ids[500], ids[1099]}
+		if engine == testdb.SQLite {
+			db.SetMaxOpenConns(1)
+			db.MustExec("pragma foreign_keys = on")
+		}
+		referTo(db, bad...)
+		report, err := q.DeleteMany(t.Context(), falldue.TaskFilter{Kind: "k"}, falldue.BulkOptions{})
+		if err != nil || report.Changed != 1095 || report.Failed != 5 || report.Left != 0 || !report.Complete {
+			t.Errorf("the report is %+v, error %v; want 1095 deleted and 5 failed", report, err)
+		}
+		var failed []int64
+		for _, f := range report.Failures {
+			failed = append(failed, f.ID)
+			if f.Err == nil || !strings.Contains(f.Err.Error(), "task ") {
+				t.Errorf("the failure of task %d is %v", f.ID, f.Err)
+			}
+		}
+		left, err := q.Tasks(t.Context(), falldue.TaskFilter{})
+		if err != nil || len(left) != len(bad) || !slices.Equal(failed, bad) {
+			t.Errorf("%d tasks are left, error %v, and %v failed; want %v", len(left), err, failed, bad)
+		}
+	})
+}
+
+// TestLockedTasksDoNotStopAChangeOfMany: another transaction has locked a task. The others
+// are changed without waiting for it.
+func TestLockedTasksDoNotStopAChangeOfMany(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		if s, err := dialect.Probe(t.Context(), db); err != nil || !s.Caps.SkipLocked {
+			t.Skipf("it cannot skip locked rows (error %v)", err)
+		}
+		q, err := falldue.New(db, falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		kind := falldue.NewKind[int]("k", falldue.KindConfig{})
+		ids, err := kind.EnqueueMany(t.Context(), q, make([]int, 20), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holder := db.MustBegin()
+		defer func() { _ = holder.Rollback() }()
+		holder.MustExec(db.Rebind("select id from falldue_tasks where id = ? for update"), ids[7])
+		report, err := q.CancelMany(t.Context(), falldue.TaskFilter{Kind: "k"}, falldue.BulkOptions{})
+		if err != nil || report.Changed != 19 || report.Failed != 1 || report.Failures[0].ID != ids[7] || !report.Complete {
+			t.Errorf("the report is %+v, error %v; want 19 cancelled, and task %d failed", report, err, ids[7])
+		}
+	})
+}

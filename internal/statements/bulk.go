@@ -1,0 +1,151 @@
+package statements
+
+import "github.com/falldue/falldue/dialect"
+
+// Action is what is done to tasks from outside of their runs.
+type Action int
+
+// The actions.
+const (
+	// ActCancel cancels tasks that are not finished.
+	ActCancel Action = iota
+	// ActDelete deletes tasks that do not run.
+	ActDelete
+	// ActDeleteAny deletes tasks, also those that run.
+	ActDeleteAny
+	// ActRetry makes finished tasks wait again.
+	ActRetry
+)
+
+// allows returns the condition under which an action is allowed for a task t.
+func (a Action) allows() string {
+	switch a {
+	case ActCancel:
+		return " and t.state in ('open', 'snoozed')"
+	case ActDelete:
+		return " and not (t.state in ('open', 'snoozed') and t.claimed_by <> '' and t.updated_at > {now})"
+	case ActRetry:
+		return " and t.state in ('done', 'dead', 'cancelled')"
+	}
+	return ""
+}
+
+// Held is how [Allowed] locks rows.
+type Held int
+
+// The ways to lock rows.
+const (
+	// Unlocked locks nothing.
+	Unlocked Held = iota
+	// LockedOrSkipped leaves out the rows that others have locked, where the engine can do that.
+	LockedOrSkipped
+	// LockedInTurn waits for the rows that others have locked.
+	LockedInTurn
+)
+
+// AllowedParams say what [Allowed] selects.
+type AllowedParams struct {
+	Action Action
+	Held   Held
+	State  bool // only tasks in the state :state
+}
+
+// AllowedTask is a task for which an action is allowed.
+type AllowedTask struct {
+	Key
+	Claimed int // 1 if a worker has claimed it
+}
+
+// AllowedColumns are the columns of a result of [Allowed].
+var AllowedColumns = join(
+	within(FenceColumns, func(a *AllowedTask) *Key { return &a.Key }),
+	Columns[AllowedTask]{col("claimed", Int, func(a *AllowedTask) any { return &a.Claimed })})
+
+// Allowed selects those tasks of a batch for which an action is allowed, as
+// [AllowedColumns]. The batch has [IDColumns].
+func Allowed(s dialect.Server, tables dialect.Tables, p AllowedParams, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(IDColumns.columns(), size)
+	b.setKeys(source, "id")
+	switch {
+	case p.Held == Unlocked:
+		b.set("for update", "")
+	case p.Held == LockedInTurn && s.Caps.LockRows:
+		b.set("for update", " for update")
+	}
+	condition := p.Action.allows()
+	if p.State {
+		condition += " and t.state = :state"
+	}
+	b.set("allowed", condition)
+	b.set("found", AllowedColumns.list("t.", map[string]string{
+		"task_id": "t.id", "task_fence": "t.fence", "claimed": "case when t.claimed_by <> '' then 1 else 0 end",
+	}))
+	if source.byKey() {
+		return b.stmt(`
+select {found} from {tasks} t where {keys}{allowed}{for update}`)
+	}
+	return b.stmt(`
+select {found} from {batch} join {tasks} t on {same key}{allowed}{for update}`)
+}
+
+// CancelTasks cancels the tasks of a batch, and ends their claims. Tasks that have been
+// claimed or changed meanwhile do not match, by this statement and those below: what
+// [Allowed] has found holds only then, even where it locks nothing. The batch has [FenceColumns].
+func CancelTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	return newBuilder(s, tables).updateTasks(FenceColumns.columns(), size,
+		`state = 'cancelled', claimed_by = '', updated_at = {now}`, ActCancel.allows())
+}
+
+// Revival is when a task that is retried falls due.
+type Revival struct {
+	Key
+	Wait int64 // microseconds from now
+}
+
+// RevivalColumns are the columns of the batch of [RetryTasks].
+var RevivalColumns = join(
+	within(FenceColumns, func(r *Revival) *Key { return &r.Key }),
+	Columns[Revival]{col("wait", Int, func(r *Revival) any { return &r.Wait })})
+
+// RetryTasks opens the tasks of a batch again, as if they had not been tried. The batch has
+// [RevivalColumns].
+func RetryTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	return newBuilder(s, tables).updateTasks(RevivalColumns.columns(), size,
+		`state = 'open', attempts = 0, updated_at = {shift {now}, s.wait}, result = null`, ActRetry.allows())
+}
+
+// updateTasks changes those tasks t of a batch for which a condition holds. The first
+// columns of the batch are [FenceColumns].
+func (b *builder) updateTasks(columns []column, size int, set, condition string) Stmt {
+	b.set("and owned", condition)
+	b.set("returning", "")
+	return b.update(columns, size, set)
+}
+
+// DeleteTasks deletes the tasks of a batch for which an action is allowed. The batch has
+// [FenceColumns].
+func DeleteTasks(s dialect.Server, tables dialect.Tables, a Action, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(FenceColumns.columns(), size)
+	b.setKeys(source, "id", "fence")
+	b.set("table", "{tasks}")
+	return b.stmt(source.delete() + a.allows())
+}
+
+// PutPayload replaces the payload of a task. Parameters: id, payload.
+func PutPayload(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+update {tasks} set payload = {json {text :payload}} where id = :id`)
+}
+
+// Span selects how many of the first :limit tasks with ids above :after there are that
+// match the filter of a list, and the last one's id. Its parameters are those of [List].
+func Span(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
+	b := newBuilder(s, tables)
+	b.setFilter(p)
+	return b.stmt(`
+select count(*), coalesce(max(id), 0) from (select id from {tasks}
+where id > :after{filter}{in state}
+order by id limit :limit) t`)
+}

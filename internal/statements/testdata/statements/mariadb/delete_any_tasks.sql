@@ -1,0 +1,2 @@
+delete t from `falldue_tasks` t where (t.id, t.fence) in ((?, ?), (?, ?))
+-- binds: task_id[0], task_fence[0], task_id[1], task_fence[1]

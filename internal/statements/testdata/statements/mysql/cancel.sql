@@ -1,4 +1,0 @@
-update `falldue_tasks`
-set state = 'cancelled', updated_at = utc_timestamp(6)
-where id = ? and state in ('open', 'snoozed')
--- binds: id

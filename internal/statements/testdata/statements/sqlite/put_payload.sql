@@ -1,0 +1,2 @@
+update "falldue_tasks" set payload = ? where id = ?
+-- binds: payload, id

@@ -1,2 +1,0 @@
-update `falldue_tasks` set claimed_by = '' where id = ? and state = 'cancelled'
--- binds: id

@@ -1,0 +1,175 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// Action is what is done to tasks from outside of their runs.
+type Action = statements.Action
+
+// The actions.
+const (
+	ActCancel    = statements.ActCancel
+	ActDelete    = statements.ActDelete
+	ActDeleteAny = statements.ActDeleteAny
+	ActRetry     = statements.ActRetry
+)
+
+// ActParams say what to do to which tasks.
+type ActParams struct {
+	Action Action
+	IDs    []int64 // up to MaxBatch
+	State  string  // only tasks in this state, unless it is ""
+	// Wait makes Act wait for rows that others have locked. Without it they are left out,
+	// where the engine can do that.
+	Wait bool
+	// Waits are when tasks that are retried fall due from now on, by their ids.
+	Waits map[int64]time.Duration
+	// Payload replaces that of a single task that is retried, unless it is "".
+	Payload string
+}
+
+// Act does an action to those of the tasks for which it is allowed, in one transaction, and
+// returns their ids. The claims of tasks that are cancelled or deleted end, and changes say
+// so to their workers.
+func (s *Store) Act(ctx context.Context, p ActParams) ([]int64, error) {
+	held := statements.LockedOrSkipped
+	if p.Wait {
+		held = statements.LockedInTurn
+	}
+	for try := 1; ; try++ {
+		done, err := inTx(ctx, s, func(x runner) ([]int64, error) {
+			found, err := s.allowed(ctx, x, p, held)
+			if err != nil || len(found) == 0 {
+				return nil, err
+			}
+			if err := s.act(ctx, x, p, found); err != nil {
+				return nil, err
+			}
+			return idsOf(found), nil
+		})
+		if !errors.Is(err, errMismatch) || try == contentionTries || !s.backOff(ctx, try) {
+			return done, err
+		}
+	}
+}
+
+// Allowed returns the ids of those tasks for which an action is allowed.
+func (s *Store) Allowed(ctx context.Context, p ActParams) ([]int64, error) {
+	return reading(ctx, s, func(x runner) ([]int64, error) {
+		found, err := s.allowed(ctx, x, p, statements.Unlocked)
+		return idsOf(found), err
+	})
+}
+
+func idsOf(tasks []statements.AllowedTask) []int64 {
+	ids := make([]int64, len(tasks))
+	for i, t := range tasks {
+		ids[i] = t.TaskID
+	}
+	return ids
+}
+
+// allowed returns the tasks for which an action is allowed.
+func (s *Store) allowed(ctx context.Context, x runner, p ActParams, held statements.Held) (found []statements.AllowedTask, err error) {
+	params := statements.AllowedParams{Action: p.Action, Held: held, State: p.State != ""}
+	size := s.size(len(p.IDs))
+	stmt := s.stmt(stmtKey{name: "allowed", size: size, allowed: params}, func() statements.Stmt {
+		return statements.Allowed(s.server, s.tables, params, size)
+	})
+	ids := slices.Sorted(slices.Values(p.IDs)) // locks are taken in this order
+	rows := statements.IDColumns.Rows(len(ids), func(i int) *Key { return &Key{TaskID: ids[i]} })
+	err = x.query(ctx, stmt, statements.Values{"state": p.State}, rows, func(r row) error {
+		found = append(found, statements.AllowedTask{})
+		return statements.AllowedColumns.Scan(r, &found[len(found)-1])
+	})
+	return found, err
+}
+
+// act does an action to tasks. It returns errMismatch if some have changed meanwhile, which
+// can be where the engine locks no rows.
+func (s *Store) act(ctx context.Context, x runner, p ActParams, found []statements.AllowedTask) error {
+	keys := make([]Key, len(found))
+	for i, t := range found {
+		keys[i] = t.Key
+	}
+	n, fences := len(keys), statements.FenceColumns.Rows(len(keys), func(i int) *Key { return &keys[i] })
+	switch p.Action {
+	case ActRetry:
+		return s.retryTasks(ctx, x, p, keys)
+	case ActCancel:
+		if err := s.matchAll(ctx, x, s.batch("cancel tasks", n, statements.CancelTasks), nil, fences); err != nil {
+			return err
+		}
+	default:
+		size := s.size(n)
+		drop := s.stmt(stmtKey{name: "delete tasks", size: size, allowed: statements.AllowedParams{Action: p.Action}}, func() statements.Stmt {
+			return statements.DeleteTasks(s.server, s.tables, p.Action, size)
+		})
+		if err := s.matchAll(ctx, x, drop, nil, fences); err != nil {
+			return err
+		}
+		ids := statements.IDColumns.Rows(n, func(i int) *Key { return &keys[i] })
+		if _, err := x.exec(ctx, s.batch("forget", n, statements.Forget), nil, ids); err != nil {
+			return err
+		}
+		if err := s.dropProgress(ctx, x, keys); err != nil {
+			return err
+		}
+	}
+	return s.endClaims(ctx, x, found)
+}
+
+// matchAll runs a statement over a batch, and returns errMismatch unless it matches all rows.
+func (s *Store) matchAll(ctx context.Context, x runner, stmt statements.Stmt, values statements.Values, rows []statements.Row) error {
+	result, err := x.exec(ctx, stmt, values, rows)
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
+	if err == nil && int(n) != len(rows) {
+		err = errMismatch
+	}
+	return err
+}
+
+// endClaims stores changes that tell the workers of claimed tasks that their claims have ended.
+func (s *Store) endClaims(ctx context.Context, x runner, found []statements.AllowedTask) error {
+	for _, t := range found {
+		if t.Claimed == 0 {
+			continue
+		}
+		c := Change{Subject: TaskSubject + strconv.FormatInt(t.TaskID, 10), What: statements.ChangeCancel, Value: strconv.FormatInt(t.Fence, 10)}
+		if err := s.putChange(ctx, x, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) retryTasks(ctx context.Context, x runner, p ActParams, found []Key) error {
+	list := make([]statements.Revival, len(found))
+	for i, k := range found {
+		list[i] = statements.Revival{Key: k, Wait: p.Waits[k.TaskID].Microseconds()}
+	}
+	rows := statements.RevivalColumns.Rows(len(list), func(i int) *statements.Revival { return &list[i] })
+	if err := s.matchAll(ctx, x, s.batch("retry tasks", len(list), statements.RetryTasks), nil, rows); err != nil {
+		return err
+	}
+	if p.Payload != "" {
+		values := statements.Values{"id": found[0].TaskID, "payload": p.Payload}
+		if _, err := x.exec(ctx, s.fixed("put payload", statements.PutPayload), values, nil); err != nil {
+			return err
+		}
+	}
+	if !s.notify || !s.server.Caps.Notify {
+		return nil
+	}
+	return x.query(ctx, s.notifyStmt(), statements.Values{"channel": s.Channel(), "notice": ""}, nil, func(row) error { return nil })
+}

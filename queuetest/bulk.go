@@ -1,0 +1,287 @@
+package queuetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+)
+
+// manyTasks is more than two batches of a change of many tasks.
+const manyTasks = 1200
+
+var bulkCases = []conformanceCase{
+	{"Delete removes a task in any state with all that belongs to it, and one that runs only if it is told so", func(t *testing.T, f *fixture) {
+		q, control := f.queue(t, falldue.Config{Lease: 10 * time.Minute}), f.queueOn(t, f.open(t), falldue.Config{})
+		k := falldue.NewKind[noteArgs]("long", falldue.KindConfig{})
+		started, ended := make(chan int64, 1), make(chan error, 1)
+		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
+			task.Progress(0.5, "half")
+			started <- task.ID
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return nil
+		})
+		waiting, cancelled := enqueue(t, q, k, noteArgs{}), enqueue(t, q, k, noteArgs{})
+		if err := q.Cancel(t.Context(), cancelled); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []int64{waiting, cancelled} {
+			if err := q.Delete(t.Context(), id, falldue.DeleteOptions{}); err != nil {
+				t.Errorf("delete: %v", err)
+			}
+			if err := q.Delete(t.Context(), id, falldue.DeleteOptions{}); !errors.Is(err, falldue.ErrNotFound) {
+				t.Errorf("the second delete: error %v, want ErrNotFound", err)
+			}
+		}
+		startWorker(t, q)
+		id := enqueue(t, q, k, noteArgs{})
+		if got := receive(t, started, "the task to start"); got != id {
+			t.Fatalf("task %d runs, which is deleted", got)
+		}
+		if err := control.Delete(t.Context(), id, falldue.DeleteOptions{}); !errors.Is(err, falldue.ErrRunning) {
+			t.Errorf("delete of a running task: error %v, want ErrRunning", err)
+		}
+		if err := control.Delete(t.Context(), id, falldue.DeleteOptions{Running: true}); err != nil {
+			t.Error(err)
+		}
+		if cause := receive(t, ended, "the handler's context to end"); !errors.Is(cause, falldue.ErrCancelled) {
+			t.Errorf("the cause is %v, want ErrCancelled", cause)
+		}
+		if _, err := q.Task(t.Context(), id); !errors.Is(err, falldue.ErrNotFound) {
+			t.Errorf("the deleted task: error %v", err)
+		}
+	}},
+	{"Retry makes a done task run again without its result, and RetryEdited with other arguments", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{DoneRetention: time.Hour, Codec: boxes{"bulk"}})
+		k := falldue.NewKind[noteArgs]("note", falldue.KindConfig{})
+		ran := make(chan string, 1)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
+			ran <- task.Args.Text
+			return task.SetResult(task.Args.Text)
+		})
+		id := enqueue(t, q, k, noteArgs{Text: "one"})
+		stop := startWorker(t, q)
+		receive(t, ran, "the first run")
+		waitForState(t, q, id, falldue.Done)
+		stop()
+		if err := q.Retry(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if info := readTask(t, q, id); info.State != falldue.Open || info.Attempts != 0 || info.Result != nil {
+			t.Errorf("after Retry the task is %+v", info)
+		}
+		if err := q.RetryEdited(t.Context(), id, noteArgs{}); !errors.Is(err, falldue.ErrNotFound) {
+			t.Errorf("RetryEdited of an open task: error %v, want ErrNotFound", err)
+		}
+		if err := q.Cancel(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		for _, bad := range []any{json.RawMessage(`{"text":`), func() {}, "\x00"} {
+			if err := q.RetryEdited(t.Context(), id, bad); !errors.Is(err, falldue.ErrInvalid) {
+				t.Errorf("RetryEdited with %T: error %v, want ErrInvalid", bad, err)
+			}
+		}
+		if err := q.RetryEdited(t.Context(), id, json.RawMessage(`{"text": "two"}`)); err != nil {
+			t.Fatal(err)
+		}
+		startWorker(t, q)
+		if got := receive(t, ran, "the run with other arguments"); got != "two" {
+			t.Errorf("the task ran with %q, want two", got)
+		}
+	}},
+	{"changes of many tasks change those that match and no others, and a dry run counts them", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k, other := falldue.NewKind[int]("many", falldue.KindConfig{}), falldue.NewKind[int]("other", falldue.KindConfig{})
+		enqueueNumbers(t, q, k, manyTasks)
+		keep := enqueue(t, q, other, 1)
+		keyed := enqueue(t, q, k, 1, &falldue.EnqueueOptions{Key: "customer 7"})
+		if err := q.Delete(t.Context(), keyed, falldue.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		many := falldue.TaskFilter{Kind: "many"}
+		for _, step := range []struct {
+			name   string
+			change func(context.Context, falldue.TaskFilter, falldue.BulkOptions) (falldue.BulkReport, error)
+			filter falldue.TaskFilter
+			before falldue.State
+			after  falldue.State // "" is deleted
+		}{
+			{"cancel", q.CancelMany, many, falldue.Open, falldue.Cancelled},
+			{"retry", q.RetryMany, falldue.TaskFilter{Kind: "many", State: falldue.Cancelled}, falldue.Cancelled, falldue.Open},
+			{"delete", q.DeleteMany, many, falldue.Open, ""},
+		} {
+			report, err := step.change(t.Context(), step.filter, falldue.BulkOptions{DryRun: true})
+			if err != nil || report.Changed != manyTasks || report.Left+report.Failed != 0 || !report.Complete {
+				t.Errorf("a dry run of %s: %+v, error %v", step.name, report, err)
+			}
+			if n := countOf(t, q, "many", step.before); n != manyTasks {
+				t.Errorf("after a dry run of %s, %d of %d tasks are %s", step.name, n, manyTasks, step.before)
+			}
+			steps := 0
+			report, err = step.change(t.Context(), step.filter, falldue.BulkOptions{Report: func(r falldue.BulkReport) { steps++ }})
+			if err != nil || report.Changed != manyTasks || report.Left+report.Failed != 0 || !report.Complete || steps < 3 {
+				t.Errorf("%s: %+v in %d steps, error %v", step.name, report, steps, err)
+			}
+			if n := countOf(t, q, "many", step.after); n != manyTasks && step.after != "" {
+				t.Errorf("after %s, %d of %d tasks are %s", step.name, n, manyTasks, step.after)
+			}
+		}
+		if n := countOf(t, q, "many", ""); n != 0 {
+			t.Errorf("%d tasks are left after all were deleted", n)
+		}
+		if info := readTask(t, q, keep); info.State != falldue.Open || info.Fence != 0 {
+			t.Errorf("a task of another kind is %+v", info)
+		}
+		for name, change := range map[string]func() (falldue.BulkReport, error){
+			"no filter": func() (falldue.BulkReport, error) {
+				return q.DeleteMany(t.Context(), falldue.TaskFilter{}, falldue.BulkOptions{})
+			},
+			"a retry of open tasks": func() (falldue.BulkReport, error) {
+				return q.RetryMany(t.Context(), falldue.TaskFilter{State: falldue.Open}, falldue.BulkOptions{})
+			},
+			"a cancel of dead tasks": func() (falldue.BulkReport, error) {
+				return q.CancelMany(t.Context(), falldue.TaskFilter{State: falldue.Dead}, falldue.BulkOptions{})
+			},
+			"a spread of a delete": func() (falldue.BulkReport, error) {
+				return q.DeleteMany(t.Context(), many, falldue.BulkOptions{Spread: falldue.Spread{Rate: 1}})
+			},
+			"a rate and a time": func() (falldue.BulkReport, error) {
+				return q.RetryMany(t.Context(), many, falldue.BulkOptions{Spread: falldue.Spread{Rate: 1, Over: time.Hour}})
+			},
+		} {
+			if _, err := change(); !errors.Is(err, falldue.ErrInvalid) {
+				t.Errorf("%s: error %v, want ErrInvalid", name, err)
+			}
+		}
+	}},
+	{"tasks retried at a rate fall due at no more than that, over a time evenly, and a change that was stopped goes on", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[int]("many", falldue.KindConfig{})
+		enqueueNumbers(t, q, k, manyTasks)
+		cancelled := falldue.TaskFilter{Kind: "many", State: falldue.Cancelled}
+		cancelAll := func() {
+			if _, err := q.CancelMany(t.Context(), falldue.TaskFilter{Kind: "many"}, falldue.BulkOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancelAll()
+		stopped, stop := context.WithCancel(t.Context())
+		first, err := q.RetryMany(stopped, cancelled, falldue.BulkOptions{Spread: falldue.Spread{Rate: 100}, Report: func(falldue.BulkReport) { stop() }})
+		if !errors.Is(err, context.Canceled) || first.Changed == 0 || first.Changed >= manyTasks || first.Complete || first.DueFrom.IsZero() {
+			t.Fatalf("a stopped change: %+v, error %v", first, err)
+		}
+		rest := cancelled
+		rest.After = first.After
+		second, err := q.RetryMany(t.Context(), rest, falldue.BulkOptions{Spread: falldue.Spread{Rate: 100, From: first.DueFrom}})
+		if err != nil || first.Changed+second.Changed != manyTasks || !second.Complete {
+			t.Fatalf("the change that goes on: %+v, error %v", second, err)
+		}
+		if n := busiestSecond(t, q, "many"); n > 110 || n < 50 {
+			t.Errorf("%d tasks fall due in a second, want 100", n)
+		}
+		cancelAll()
+		if _, err := q.RetryMany(t.Context(), cancelled, falldue.BulkOptions{Spread: falldue.Spread{Over: time.Minute}}); err != nil {
+			t.Fatal(err)
+		}
+		if n := busiestSecond(t, q, "many"); n > 40 {
+			t.Errorf("%d tasks fall due in a second, want about %d", n, manyTasks/60)
+		}
+	}},
+	{"pages do not shift while tasks come and go", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[int]("listed", falldue.KindConfig{})
+		ids := enqueueNumbers(t, q, k, 90)
+		seen := map[int64]int{}
+		page := falldue.Page{More: true}
+		for i := 0; page.More; i++ {
+			var err error
+			if page, err = q.Find(t.Context(), falldue.TaskFilter{Kind: "listed", Phase: falldue.PhaseDue, After: page.Next, Limit: 10}); err != nil {
+				t.Fatal(err)
+			}
+			for _, task := range page.Tasks {
+				seen[task.ID]++
+			}
+			if i < 5 { // the first of each page goes, and others come at the end
+				if err := q.Delete(t.Context(), page.Tasks[0].ID, falldue.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, enqueueNumbers(t, q, k, 5)...)
+			}
+		}
+		for _, id := range ids {
+			if seen[id] != 1 {
+				t.Errorf("task %d was listed %d times", id, seen[id])
+			}
+		}
+	}},
+	{"a search in payloads finds fields and texts, whatever the codec", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{Codec: boxes{"bulk"}})
+		k := falldue.NewKind[map[string]any]("order", falldue.KindConfig{})
+		var ids []int64
+		for _, args := range []map[string]any{
+			{"order": 42, "to": "ann@example.com", "lines": []any{1, 2}}, {"order": 421, "to": "bob@example.com"}, {"order": 42.0, "nested": map[string]any{"order": 7}},
+		} {
+			ids = append(ids, enqueue(t, q, k, args))
+		}
+		for match, want := range map[string][]int64{
+			`{"order": 42}`: {ids[0], ids[2]}, `{"nested": {"order": 7.0}}`: {ids[2]}, `{"lines": [2]}`: {ids[0]}, `{"order": "42"}`: nil,
+			"ann@example": {ids[0]}, "example.com": ids[:2], `{"order": 42, "to": "bob@example.com"}`: nil, `"order":421`: {ids[1]},
+		} {
+			page, err := q.Find(t.Context(), falldue.TaskFilter{Kind: "order", Match: match})
+			var got []int64
+			for _, task := range page.Tasks {
+				got = append(got, task.ID)
+			}
+			if err != nil || !slices.Equal(got, want) || page.Bounded || page.More {
+				t.Errorf("%s matches %v, error %v, want %v", match, got, err, want)
+			}
+		}
+	}},
+}
+
+// enqueueNumbers stores n tasks and returns their ids.
+func enqueueNumbers(t *testing.T, q *falldue.Queue, k falldue.Kind[int], n int) []int64 {
+	t.Helper()
+	args := make([]int, n)
+	for i := range args {
+		args[i] = i
+	}
+	ids, err := k.EnqueueMany(t.Context(), q, args, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// countOf returns how many tasks of a kind are in a state, or in any.
+func countOf(t *testing.T, q *falldue.Queue, kind string, state falldue.State) int {
+	t.Helper()
+	list, err := q.Tasks(t.Context(), falldue.TaskFilter{Kind: kind, State: state, Limit: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// busiestSecond returns the greatest number of tasks of a kind that fall due in a second.
+func busiestSecond(t *testing.T, q *falldue.Queue, kind string) (most int) {
+	t.Helper()
+	list, err := q.Tasks(t.Context(), falldue.TaskFilter{Kind: kind, State: falldue.Open, Limit: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(list, func(a, b falldue.TaskInfo) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
+	first := 0
+	for i, task := range list {
+		for task.UpdatedAt.Sub(list[first].UpdatedAt) >= time.Second {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}

@@ -1,0 +1,95 @@
+package queuetest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+)
+
+var phaseCases = []conformanceCase{
+	{"the phase of a task says what it waits for", func(t *testing.T, f *fixture) {
+		queues := map[string]falldue.QueueConfig{"default": {}, "other": {}}
+		q, stranger := f.queue(t, falldue.Config{Queues: queues, DeadRetention: time.Hour, DoneRetention: time.Hour}), f.queueOn(t, f.open(t), falldue.Config{})
+		want := map[int64]falldue.Phase{}
+		ran := make(chan int64, 20)
+		end := make(chan struct{})
+		handle := func(name string, cfg falldue.KindConfig, result func() error) falldue.Kind[noteArgs] {
+			k := falldue.NewKind[noteArgs](name, cfg)
+			falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
+				ran <- task.ID
+				return result()
+			})
+			return k
+		}
+		hour := parsePolicy(t, "delay 1h; attempts 5")
+		ends := handle("ends", falldue.KindConfig{}, func() error { return nil })
+		fails := handle("fails", falldue.KindConfig{Policy: hour}, func() error { return errFlaky })
+		dies := handle("dies", falldue.KindConfig{}, func() error { return falldue.Discard(errFlaky) })
+		snoozes := handle("snoozes", falldue.KindConfig{}, func() error { return falldue.Snooze(time.Hour) })
+		runs := handle("runs", falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(1)}}, func() error { <-end; return nil })
+		defer close(end)
+		own := parsePolicy(t, "delay 2h; attempts 7")
+		for _, task := range []struct {
+			kind  falldue.Kind[noteArgs]
+			opts  *falldue.EnqueueOptions
+			phase falldue.Phase
+		}{
+			{ends, nil, falldue.PhaseDone}, {fails, nil, falldue.PhaseBackingOff}, {fails, &falldue.EnqueueOptions{Policy: &own}, falldue.PhaseBackingOff},
+			{dies, nil, falldue.PhaseDead}, {snoozes, nil, falldue.PhaseSnoozed}, {runs, nil, falldue.PhaseRunning},
+		} {
+			want[enqueue(t, q, task.kind, noteArgs{}, task.opts)] = task.phase
+		}
+		startWorker(t, q)
+		for range want {
+			receive(t, ran, "each task to run")
+		}
+		for id, phase := range want {
+			if phase != falldue.PhaseRunning {
+				waitFor(t, q, id, "settled", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" })
+			}
+		}
+		unhandled := falldue.NewKind[noteArgs]("unhandled", falldue.KindConfig{})
+		want[enqueue(t, q, unhandled, noteArgs{})] = falldue.PhaseDue
+		want[enqueue(t, q, ends, noteArgs{}, &falldue.EnqueueOptions{Delay: time.Hour})] = falldue.PhaseScheduled
+		want[enqueue(t, q, runs, noteArgs{})] = falldue.PhaseLimited
+		if err := q.Pause(t.Context(), falldue.Subject{Key: "customer 7"}, falldue.PauseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		want[enqueue(t, q, unhandled, noteArgs{}, &falldue.EnqueueOptions{Key: "customer 7"})] = falldue.PhasePaused
+		cancelled := enqueue(t, q, unhandled, noteArgs{})
+		if err := q.Cancel(t.Context(), cancelled); err != nil {
+			t.Fatal(err)
+		}
+		want[cancelled] = falldue.PhaseCancelled
+
+		page, err := q.Find(t.Context(), falldue.TaskFilter{})
+		if err != nil || len(page.Tasks) != len(want) || page.More {
+			t.Fatalf("found %d of %d tasks, error %v", len(page.Tasks), len(want), err)
+		}
+		byPhase := map[falldue.Phase][]int64{}
+		for _, task := range page.Tasks {
+			if task.Phase != want[task.ID] {
+				t.Errorf("task %d of kind %s is %s, want %s", task.ID, task.Kind, task.Phase, want[task.ID])
+			}
+			byPhase[want[task.ID]] = append(byPhase[want[task.ID]], task.ID)
+		}
+		for phase, ids := range byPhase {
+			page, err := q.Find(t.Context(), falldue.TaskFilter{Phase: phase})
+			var got []int64
+			for _, task := range page.Tasks {
+				got = append(got, task.ID)
+			}
+			if err != nil || !slices.Equal(got, ids) {
+				t.Errorf("the filter finds %v that are %s, error %v, want %v", got, phase, err, ids)
+			}
+		}
+		// A process without the handler does not know when a failed task is due again.
+		page, err = stranger.Find(t.Context(), falldue.TaskFilter{Kind: "fails"})
+		if err != nil || len(page.Tasks) != 2 || page.Tasks[0].Phase != falldue.PhaseTried || page.Tasks[1].Phase != falldue.PhaseBackingOff {
+			t.Errorf("another process finds %+v, error %v; want one tried, and one backing off by its own policy", page.Tasks, err)
+		}
+	}},
+}

@@ -1,0 +1,85 @@
+package falldue
+
+import (
+	"math"
+	"time"
+)
+
+// Spread says when tasks fall due that are retried together. The zero value is at once.
+type Spread struct {
+	// Rate is how many of them fall due in a second at most: up to 1,000,000.
+	Rate float64
+	// Over spreads them evenly over this time: up to 36,500 days. Rate and Over cannot both
+	// be set.
+	Over time.Duration
+	// From is when the first falls due, by the database's clock, in the years 1970 to 9000.
+	// Defaults to now.
+	From time.Time
+}
+
+func (s Spread) validate() error {
+	switch {
+	case s.Rate < 0 || s.Rate > 1e6 || math.IsNaN(s.Rate):
+		return invalid("Rate %v; allowed are up to 1,000,000 tasks a second", s.Rate)
+	case s.Over < 0 || s.Over > maxDelay:
+		return invalid("Over %v; allowed are 0 to %v", s.Over, maxDelay)
+	case s.Rate > 0 && s.Over > 0:
+		return invalid("both Rate %v and Over %v are set; allowed is one of them", s.Rate, s.Over)
+	}
+	if y := s.From.UTC().Year(); !s.From.IsZero() && (y < 1970 || y > 9000) {
+		return invalid("From %v; allowed are the years 1970 to 9000", s.From)
+	}
+	return nil
+}
+
+// spreader computes when the tasks of a spread fall due, a batch after the other.
+type spreader struct {
+	gap   time.Duration        // between two tasks
+	over  time.Duration        // or the time over which they are spread evenly
+	since func() time.Duration // returns how long ago the spreader began
+	next  time.Duration        // after it began, when the next task falls due
+	n     int                  // tasks so far
+}
+
+// newSpreader returns a spreader that begins when the database's clock says now.
+func newSpreader(s Spread, now time.Time) *spreader {
+	began := time.Now()
+	// A microsecond keeps tasks of a sequence in order.
+	p := &spreader{gap: time.Microsecond, over: s.Over, since: func() time.Duration { return time.Since(began) }}
+	if s.Rate > 0 {
+		p.gap = max(time.Duration(math.Ceil(float64(time.Second)/s.Rate)), p.gap)
+	}
+	if !s.From.IsZero() {
+		p.next = max(s.From.Sub(now), 0)
+	}
+	return p
+}
+
+// plan returns how long after their statement the next n tasks fall due. taken is called
+// when that statement has ended. A batch begins where the one before it ended at the
+// latest, however long its statement took, so that no second has more than its share.
+func (p *spreader) plan(n int) (waits []time.Duration, taken func()) {
+	before := p.since()
+	from := max(p.next-before, 0)
+	waits = make([]time.Duration, n)
+	for i := range waits {
+		if p.over > 0 {
+			waits[i] = from + p.place(p.n+i, p.over-max(before-p.next, 0))
+		} else {
+			waits[i] = from + time.Duration(i)*p.gap
+		}
+	}
+	return waits, func() {
+		p.n += n
+		if p.over == 0 {
+			p.next = p.since() + from + time.Duration(n)*p.gap
+		}
+	}
+}
+
+// place returns where the i-th of any number of tasks is within a time: the fractional
+// parts of the multiples of the golden ratio are spread evenly, however many there are.
+func (p *spreader) place(i int, within time.Duration) time.Duration {
+	_, fraction := math.Modf(float64(i) * (math.Phi - 1))
+	return time.Duration(fraction * float64(max(within, 0)))
+}

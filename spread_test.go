@@ -1,0 +1,53 @@
+package falldue
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestSpreadKeepsItsRateWhateverStatementsTake: no batch begins before the one before it
+// ends, although the time at which a statement ran is known only within limits.
+func TestSpreadKeepsItsRateWhateverStatementsTake(t *testing.T) {
+	t.Parallel()
+	s := newSpreader(Spread{Rate: 1000}, time.Now())
+	var now time.Duration
+	s.since = func() time.Duration { return now }
+	var due []time.Duration
+	for i := range 5 {
+		waits, taken := s.plan(100)
+		now += time.Duration(i%3) * 250 * time.Millisecond // the statement waits for a lock
+		ran := now
+		now += time.Millisecond
+		taken()
+		for _, w := range waits {
+			due = append(due, ran+w)
+		}
+	}
+	if !slices.IsSorted(due) {
+		t.Error("a batch begins before the one before it ends")
+	}
+	for i := range due[100:] {
+		if gap := due[i+100] - due[i]; gap < 99*time.Millisecond {
+			t.Fatalf("100 tasks fall due within %v, at a rate of 1000 a second", gap)
+		}
+	}
+}
+
+// TestSpreadOverATimeIsEven: after any number of tasks no part of the time has many more
+// than another.
+func TestSpreadOverATimeIsEven(t *testing.T) {
+	t.Parallel()
+	s := newSpreader(Spread{Over: 100 * time.Second}, time.Now())
+	var seconds [101]int
+	for range 20 {
+		waits, taken := s.plan(500)
+		taken()
+		for _, w := range waits {
+			seconds[w/time.Second]++
+		}
+	}
+	if most := slices.Max(seconds[:]); most > 110 {
+		t.Errorf("a second has %d of 10000 tasks over 100 seconds", most)
+	}
+}
