@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -33,6 +34,9 @@ type Inspector struct {
 	store    *store.Store
 	tables   dialect.Tables
 	policies map[string]backoff.Policy
+
+	mu      sync.Mutex
+	learned map[string]bool // kinds that have the policy of all other kinds
 }
 
 // NewInspector returns an inspector of the tables on db. It asks the server for its engine
@@ -62,7 +66,7 @@ func NewInspector(db *sqlx.DB, cfg Config) (*Inspector, error) {
 		tables.Prefix = "falldue_"
 	}
 	s := store.New(db, store.ServerOn(db, server), store.Options{Tables: tables})
-	return &Inspector{queue: queue, store: s, tables: tables, policies: maps.Clone(cfg.Policies)}, nil
+	return &Inspector{queue: queue, store: s, tables: tables, policies: maps.Clone(cfg.Policies), learned: map[string]bool{}}, nil
 }
 
 // probeTimeout bounds the time in which NewInspector finds out the server's engine.
@@ -125,6 +129,43 @@ func policyKeys(heads []store.Head) (keys []string) {
 		keys = append(keys, h.Policy)
 	}
 	return keys
+}
+
+// Find is [falldue.Queue.Find], with the policies of [Config].
+func (i *Inspector) Find(ctx context.Context, f falldue.TaskFilter) (falldue.Page, error) {
+	if err := i.learnKinds(ctx); err != nil {
+		return falldue.Page{}, err
+	}
+	return i.queue.Find(ctx, f)
+}
+
+// Phases is [falldue.Queue.Phases], with the policies of [Config].
+func (i *Inspector) Phases(ctx context.Context, tasks []falldue.TaskInfo) ([]falldue.Phase, error) {
+	if err := i.learnKinds(ctx); err != nil {
+		return nil, err
+	}
+	return i.queue.Phases(ctx, tasks)
+}
+
+// learnKinds makes the queue know the policy of kinds that are not in [Config], if there is
+// one for them.
+func (i *Inspector) learnKinds(ctx context.Context) error {
+	policy, ok := i.policies[""]
+	if !ok {
+		return nil
+	}
+	queues, err := i.Queues(ctx)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, q := range queues {
+		for _, kind := range q.Kinds {
+			if _, known := i.policies[kind]; !known && !i.learned[kind] {
+				i.learned[kind] = true
+				falldue.Handle(i.queue, falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{Policy: policy}), never)
+			}
+		}
+	}
+	return err
 }
 
 // Overdue is [falldue.Queue.Overdue], with the policies of [Config].

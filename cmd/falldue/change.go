@@ -110,48 +110,66 @@ func printChange(cmd *cobra.Command, change string, id int64, asJSON bool) error
 }
 
 func retryCommand() *cobra.Command {
-	var p place
-	var asJSON bool
+	b := &bulkCommand{verb: "retry", done: "retried", one: (*falldue.Queue).Retry, many: (*falldue.Queue).RetryMany}
+	var payload string
 	cmd := &cobra.Command{
-		Use:   "retry ID...",
-		Short: "Make dead or cancelled tasks due at once",
-		Long: "Make dead or cancelled tasks due at once, with all their attempts left. The recorded\n" +
-			"attempts stay. The exit status is 3 if a task does not exist or is in another\n" +
-			"state; the others are retried all the same.",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.change(cmd, args, "retried", asJSON, (*falldue.Queue).Retry)
-		},
+		Use:   "retry [ID...]",
+		Short: "Make dead, cancelled or done tasks due again",
+		Long: "Make dead, cancelled or done tasks due again, with all their attempts left. The recorded\n" +
+			"attempts stay, and results do not. Flags select dead tasks unless --state says otherwise.\n" +
+			"--rate and --over spread them over time. --payload replaces the payload of one task.\n\n" + bulkHelp,
+		Example: `  falldue retry 4711 --payload '{"order": 42}'
+  falldue retry --kind charge --newer-than 2h --rate 50 --dry-run`,
 	}
-	p.flags(cmd)
-	jsonFlag(cmd, &asJSON, "print one JSON object per task: id, change")
+	b.add(cmd)
+	cmd.Flags().Float64Var(&b.options.Spread.Rate, "rate", 0, "tasks that fall due in a second at most (default all at once)")
+	cmd.Flags().DurationVar(&b.options.Spread.Over, "over", 0, "time over which they fall due evenly")
+	cmd.Flags().StringVar(&b.from, "from", "", "`TIME` at which the first falls due, such as 2026-12-11T14:02:00Z (default now)")
+	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` in place of the payload of the task, or - for that on standard input")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("payload") {
+			if len(args) != 1 {
+				return mistake(errors.New("--payload is for one task, which is named by its id"))
+			}
+			edited, err := payloadOf(cmd, []string{payload})
+			if err != nil {
+				return err
+			}
+			b.one = func(q *falldue.Queue, ctx context.Context, id int64) error { return q.RetryEdited(ctx, id, edited) }
+		}
+		if spread := b.options.Spread; len(args) > 0 && (spread.Rate != 0 || spread.Over != 0 || b.from != "") {
+			return mistake(errors.New("--rate, --over and --from are for tasks that flags select"))
+		}
+		return run(cmd, args)
+	}
 	return cmd
 }
 
 func cancelCommand() *cobra.Command {
-	var p place
-	var yes, asJSON bool
-	cmd := &cobra.Command{
-		Use:   "cancel ID...",
+	b := &bulkCommand{verb: "cancel", done: "cancelled", asks: true, one: (*falldue.Queue).Cancel, many: (*falldue.Queue).CancelMany}
+	return b.add(&cobra.Command{
+		Use:   "cancel [ID...]",
 		Short: "Cancel tasks that are not finished",
-		Long: "Cancel tasks that are not finished. The context of a handler that runs ends when its\n" +
-			"worker next extends the lease, within a third of it. \"falldue retry\" makes a\n" +
-			"cancelled task due again. The exit status is 3 if a task does not exist or is\n" +
-			"finished; the others are cancelled all the same.",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := parseIDs(args); err != nil {
-				return err
-			}
-			if err := confirm(cmd, "cancel stops tasks, and their handlers: "+strings.Join(args, ", "), yes); err != nil {
-				return err
-			}
-			return p.change(cmd, args, "cancelled", asJSON, (*falldue.Queue).Cancel)
-		},
+		Long: "Cancel tasks that are not finished. The context of a handler that runs ends within two\n" +
+			"seconds. \"falldue retry\" makes a cancelled task due again.\n\n" + bulkHelp,
+		Example: "  falldue cancel --kind report --phase scheduled --match '{\"month\": \"2026-11\"}'",
+	})
+}
+
+func deleteCommand() *cobra.Command {
+	b := &bulkCommand{verb: "delete", done: "deleted", asks: true, many: (*falldue.Queue).DeleteMany}
+	cmd := b.add(&cobra.Command{
+		Use:   "delete [ID...]",
+		Short: "Delete tasks in any state, for good",
+		Long: "Delete tasks in any state, with their recorded attempts. They cannot be retried. A task\n" +
+			"that runs is left alone unless --running is set.\n\n" + bulkHelp,
+		Example: "  falldue delete --state dead --older-than 720h --dry-run",
+	})
+	cmd.Flags().BoolVar(&b.options.Running, "running", false, "delete tasks that run, too; their handlers' contexts end")
+	b.one = func(q *falldue.Queue, ctx context.Context, id int64) error {
+		return q.Delete(ctx, id, falldue.DeleteOptions{Running: b.options.Running})
 	}
-	p.flags(cmd)
-	yesFlag(cmd, &yes)
-	jsonFlag(cmd, &asJSON, "print one JSON object per task: id, change")
 	return cmd
 }
 
@@ -166,7 +184,7 @@ func (p *place) change(cmd *cobra.Command, args []string, change string, asJSON 
 		var first error
 		for _, id := range ids {
 			err := fn(q, cmd.Context(), id)
-			if err != nil && !errors.Is(err, falldue.ErrNotFound) {
+			if err != nil && !errors.Is(err, falldue.ErrNotFound) && !errors.Is(err, falldue.ErrRunning) {
 				return err
 			}
 			if err == nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -134,6 +135,18 @@ func (p *place) inspector(ctx context.Context, policies policyFlag, fn func(*ops
 			return err
 		}
 		return fn(i, q)
+	})
+}
+
+// inspectorQueue calls fn with a queue on the tables that knows policies of kinds.
+func (p *place) inspectorQueue(ctx context.Context, policies policyFlag, fn func(*falldue.Queue) error) error {
+	return p.queue(ctx, func(q *falldue.Queue) error {
+		for kind, policy := range policies {
+			if kind != "" {
+				falldue.Handle(q, falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{Policy: policy}), func(context.Context, falldue.Task[json.RawMessage]) error { return nil })
+			}
+		}
+		return fn(q)
 	})
 }
 

@@ -39,7 +39,7 @@ func exitStatus(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, falldue.ErrNotFound):
+	case errors.Is(err, falldue.ErrNotFound), errors.Is(err, falldue.ErrRunning):
 		return exitNotFound
 	case !begun, errors.Is(err, falldue.ErrInvalid), errors.Is(err, errUsage):
 		return exitUsage

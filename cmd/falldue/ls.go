@@ -16,24 +16,25 @@ import (
 func lsCommand() *cobra.Command {
 	var p place
 	var policies policyFlag
-	var filter falldue.TaskFilter
-	var state string
+	var selected filterFlags
 	var all, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ls [ID...]",
 		Short: "List tasks",
 		Long: "List tasks in the order of their ids: those with the given ids, or those that match\n" +
-			"the flags. The last line says how to list the next page. New tasks and tasks that\n" +
-			"are deleted do not shift pages.\n\n" + policyFlagHelp,
+			"all of the flags. The last line says how to list the next page. New tasks and tasks\n" +
+			"that are deleted do not shift pages. --phase and --match look at up to 10,000 tasks for a\n" +
+			"page, and the last line says so. A phase is known for kinds whose policy is given by\n" +
+			"--policy, and for tasks that never failed or have policies of their own.\n\n" + policyFlagHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := parseIDs(args)
 			if err != nil {
 				return err
 			}
+			filter := selected.get()
 			if filter.Limit < 1 {
 				return mistake(fmt.Errorf("--limit %d; allowed are 1 to 10,000", filter.Limit))
 			}
-			filter.State = falldue.State(state)
 			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, q *falldue.Queue) error {
 				l := lister{cmd, i, q, asJSON}
 				if len(ids) > 0 {
@@ -45,20 +46,10 @@ func lsCommand() *cobra.Command {
 	}
 	p.flags(cmd)
 	policies.flag(cmd)
-	cmd.Flags().StringVar(&filter.Queue, "queue", "", "list tasks of this queue")
-	cmd.Flags().StringVar(&filter.Kind, "kind", "", "list tasks of this kind")
-	p.completeNames(cmd, "queue", queueName)
-	p.completeNames(cmd, "kind", queueKinds)
-	cmd.Flags().StringVar(&state, "state", "", "list tasks in this state: open, snoozed, done, dead or cancelled")
-	cmd.Flags().Int64Var(&filter.After, "after", 0, "list tasks with greater ids than `ID`, the last of the page before")
-	cmd.Flags().IntVar(&filter.Limit, "limit", 100, "number of tasks of a page, up to 10,000")
+	selected.flags(cmd, &p, "list")
+	cmd.Flags().IntVar(&selected.filter.Limit, "limit", 100, "number of tasks of a page, up to 10,000")
 	cmd.Flags().BoolVar(&all, "all", false, "list all pages")
 	jsonFlag(cmd, &asJSON, "print one JSON object per task")
-	var names []string
-	for _, s := range states {
-		names = append(names, string(s))
-	}
-	complete(cmd, "state", names...)
 	return cmd
 }
 
@@ -101,7 +92,15 @@ func (l lister) listIDs(ids []int64) error {
 		tasks = append(tasks, t)
 	}
 	if len(tasks) > 0 {
-		if err := l.print(tasks); err != nil {
+		phases, err := l.inspector.Phases(l.cmd.Context(), tasks)
+		if err != nil {
+			return err
+		}
+		found := make([]falldue.Found, len(tasks))
+		for i, t := range tasks {
+			found[i] = falldue.Found{TaskInfo: t, Phase: phases[i]}
+		}
+		if err := l.print(found); err != nil {
 			return err
 		}
 	}
@@ -110,33 +109,38 @@ func (l lister) listIDs(ids []int64) error {
 
 // listPages lists the tasks that match a filter, a page of them or all.
 func (l lister) listPages(f falldue.TaskFilter, all bool) error {
-	for {
-		tasks, err := l.queue.Tasks(l.cmd.Context(), f)
+	for first := true; ; first = false {
+		page, err := l.inspector.Find(l.cmd.Context(), f)
 		if err != nil {
 			return err
 		}
-		full := len(tasks) == f.Limit
-		if len(tasks) > 0 || f.After == 0 {
-			if err := l.print(tasks); err != nil {
+		if len(page.Tasks) > 0 || first && !page.More {
+			if err := l.print(page.Tasks); err != nil {
 				return err
 			}
 		}
-		if !full {
+		if !page.More {
 			return nil
 		}
-		f.After = tasks[len(tasks)-1].ID
+		f.After = page.Next
 		if !all {
+			text := fmt.Sprintf("the next page: --after %d\n", f.After)
+			if page.Bounded {
+				text = fmt.Sprintf("10,000 tasks were looked at; to go on: --after %d\n", f.After)
+			}
 			if !l.asJSON {
-				_, err = fmt.Fprintf(l.cmd.OutOrStdout(), "the next page: --after %d\n", f.After)
+				_, err = fmt.Fprint(l.cmd.OutOrStdout(), text)
+			} else if page.Bounded { // which programs cannot see in the tasks
+				_, err = fmt.Fprint(l.cmd.ErrOrStderr(), text)
 			}
 			return err
 		}
 	}
 }
 
-func (l lister) print(tasks []falldue.TaskInfo) error {
+func (l lister) print(tasks []falldue.Found) error {
 	if l.asJSON {
-		return printEach(l.cmd, tasks, func(t falldue.TaskInfo) any { return taskObject(t) })
+		return printEach(l.cmd, tasks, func(t falldue.Found) any { return foundObject(t) })
 	}
 	var keys []string
 	for _, t := range tasks {
@@ -149,11 +153,11 @@ func (l lister) print(tasks []falldue.TaskInfo) error {
 	rows := make([][]string, len(tasks))
 	for i, t := range tasks {
 		rows[i] = []string{
-			strconv.FormatInt(t.ID, 10), t.Queue, t.Kind, string(t.State), strconv.Itoa(t.Attempts), moment(t, known), t.LastError,
+			strconv.FormatInt(t.ID, 10), t.Queue, t.Kind, string(t.Phase), strconv.Itoa(t.Attempts), moment(t.TaskInfo, known), t.LastError,
 		}
 	}
 	return screenOf(l.cmd).table([]column{
-		{name: "id", right: true}, {name: "queue", least: 8}, {name: "kind", least: 8}, {name: "state"}, {name: "attempts", right: true}, {name: "when"}, {name: "last error", least: 12},
+		{name: "id", right: true}, {name: "queue", least: 8}, {name: "kind", least: 8}, {name: "phase"}, {name: "attempts", right: true}, {name: "when"}, {name: "last error", least: 12},
 	}, rows)
 }
 
@@ -180,6 +184,7 @@ type taskJSON struct {
 	Policy           string          `json:"policy,omitempty"`
 	Priority         int             `json:"priority"`
 	State            falldue.State   `json:"state"`
+	Phase            falldue.Phase   `json:"phase,omitempty"`
 	Running          bool            `json:"running"`
 	Attempts         int             `json:"attempts"`
 	MaxAttempts      int             `json:"max_attempts,omitempty"`
@@ -193,6 +198,12 @@ type taskJSON struct {
 	LastError        string          `json:"last_error,omitempty"`
 	Payload          json.RawMessage `json:"payload"`
 	Result           json.RawMessage `json:"result,omitempty"`
+}
+
+func foundObject(t falldue.Found) taskJSON {
+	o := taskObject(t.TaskInfo)
+	o.Phase = t.Phase
+	return o
 }
 
 func taskObject(t falldue.TaskInfo) taskJSON {

@@ -49,7 +49,7 @@ func (f *profileFlags) read(cmd *cobra.Command, i *ops.Inspector, key string) (p
 	if n, known, err := i.AboutTasks(ctx); err == nil && known {
 		what += fmt.Sprintf(", in a table of about %s tasks", grouped(n))
 	}
-	err = withProgress(cmd, what, func() (err error) {
+	err = withProgress(cmd, func() string { return what }, func() (err error) {
 		if key == "" {
 			p, err = i.Profile(ctx)
 		} else {
@@ -63,8 +63,9 @@ func (f *profileFlags) read(cmd *cobra.Command, i *ops.Inspector, key string) (p
 	return p, err
 }
 
-// withProgress runs fn, and shows at the terminal how long it has been running.
-func withProgress(cmd *cobra.Command, what string, fn func() error) error {
+// withProgress runs fn, and shows at the terminal what it does and how long it has been
+// running.
+func withProgress(cmd *cobra.Command, what func() string, fn func() error) error {
 	file, ok := cmd.ErrOrStderr().(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return fn()
@@ -78,7 +79,7 @@ func withProgress(cmd *cobra.Command, what string, fn func() error) error {
 		for {
 			select {
 			case <-ticks.C:
-				fmt.Fprintf(file, "\r%s: %s", what, time.Since(start).Round(time.Second))
+				fmt.Fprintf(file, "\r\x1b[K%s: %s", what(), time.Since(start).Round(time.Second))
 			case <-done:
 				fmt.Fprint(file, "\r\x1b[K")
 				return

@@ -35,6 +35,12 @@ One task, its past and its future:
   falldue why 4711                     why it runs, waits or does not run
   falldue retry 4711                   let it run again now
 
+Many tasks at once; --dry-run counts them:
+
+  falldue ls --phase backing-off       what waits for a retry
+  falldue retry --kind charge --rate 50
+  falldue delete --state dead --older-than 720h
+
 Policies, without a database:
 
   falldue policy preview 'zizq' '10m'  two policies side by side
@@ -76,7 +82,7 @@ func root() *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), workersCommand(), doctorCommand(), lsCommand(), showCommand(), whyCommand(), tailCommand(), topCommand()}},
-		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand()}},
+		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand(), deleteCommand()}},
 		{"plan", "Look before you act:", []*cobra.Command{policyCommand(), simulateCommand(), forecastCommand(), explainCommand()}},
 		{"set up", "Set up:", []*cobra.Command{migrateCommand(), benchCommand()}},
 	} {

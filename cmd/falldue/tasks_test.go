@@ -145,12 +145,18 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 		contains(t, s.run("queues", "--policy", "charge=1h"), `(?m)^default +2 +in (1h|\d+m\d+s) +charge mail$`)
 
 		first := s.run("ls", "--limit", "2")
-		contains(t, first, `(?m)^ 1 +default +charge +open +1 +tried \S+ ago +the bank is .\[31mclosed$`, `(?m)^ 2 +default +mail +dead +1 +\S+ ago +no such address$`, `the next page: --after 2\n$`)
+		contains(t, first, `(?m)^ 1 +default +charge +tried +1 +tried \S+ ago +the bank is .\[31mclosed$`, `(?m)^ 2 +default +mail +dead +1 +\S+ ago +no such address$`, `the next page: --after 2\n$`)
 		if strings.Contains(first, "\x1b") {
 			t.Errorf("printed an escape sequence of a task: %q", first)
 		}
-		contains(t, s.run("ls", "--limit", "2", "--after", "2"), `(?m)^ 3 +default +mail +open +0 +in (10h|9h5\dm)$`)
-		contains(t, s.run("ls", "--policy", "charge=1h", "--kind", "charge"), `in (1h|\d+m\d+s) `)
+		contains(t, s.run("ls", "--limit", "2", "--after", "2"), `(?m)^ 3 +default +mail +scheduled +0 +in (10h|9h5\dm)$`)
+		for _, policy := range []string{"charge=1h", "1h"} {
+			contains(t, s.run("ls", "--policy", policy, "--phase", "backing-off"), `(?m)^ *1 +default +charge +backing off +1 +in (1h|\d+m\d+s) `)
+		}
+		contains(t, s.run("ls", "--match", `{"order": 42}`, "--key", "customer:7", "--newer-than", "1h", "--json"), `^{"id":1,.*"phase":"tried".*\n$`)
+		if got := s.run("ls", "--older-than", "1h", "--json"); got != "" {
+			t.Errorf("tasks older than an hour: %s", got)
+		}
 		if got := strings.Count(s.run("ls", "--limit", "1", "--all", "--json"), "\n"); got != 3 {
 			t.Errorf("all pages have %d tasks, want 3", got)
 		}
@@ -184,7 +190,7 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 		if got := s.run("retry", "2"); got != "retried 2\n" {
 			t.Errorf("retry printed %q", got)
 		}
-		contains(t, s.run("ls", "2"), `(?m)^ 2 +default +mail +open +0 +due `)
+		contains(t, s.run("ls", "2"), `(?m)^ 2 +default +mail +due +0 +due `)
 		if got, _ := s.fails(exitNotFound, "retry", "2", "99"); got != "" {
 			t.Errorf("a retry of an open task printed %q", got)
 		}
@@ -230,6 +236,13 @@ func TestMistakesOfTheCommandLine(t *testing.T) {
 		{exitUsage, `--limit 0; allowed are 1 to 10,000`, []string{"ls", "--limit", "0", "--dsn", file}},
 		{exitUsage, `Limit 10001; allowed are 1 to 10,000`, []string{"ls", "--limit", "10001", "--dsn", file}},
 		{exitUsage, `state "lost"; allowed are`, []string{"ls", "--state", "lost", "--dsn", file}},
+		{exitUsage, `phase "lost"; allowed are`, []string{"ls", "--phase", "lost", "--dsn", file}},
+		{exitUsage, `no tasks; name them by their ids, or select them by flags`, []string{"delete", "--dsn", file}},
+		{exitUsage, `both ids and flags that select tasks`, []string{"cancel", "1", "--kind", "mail", "--dsn", file}},
+		{exitUsage, `--payload is for one task`, []string{"retry", "1", "2", "--payload", "{}", "--dsn", file}},
+		{exitUsage, `the payload "{" is not JSON`, []string{"retry", "1", "--payload", "{", "--dsn", file}},
+		{exitUsage, `--rate, --over and --from are for tasks that flags select`, []string{"retry", "1", "--rate", "5", "--dsn", file}},
+		{exitUsage, `--from: "noon" is not a time`, []string{"retry", "--kind", "mail", "--from", "noon", "--dsn", file}},
 		{exitUsage, `unknown name "nonsense"`, []string{"ls", "--policy", "mail=nonsense", "--dsn", file}},
 		{exitUsage, `the payload "{" is not JSON`, []string{"enqueue", "mail", "{", "--dsn", file}},
 		{exitUsage, `--at: "tomorrow" is not a time such as 2026-12-11T14:02:00Z`, []string{"enqueue", "mail", "--at", "tomorrow", "--dsn", file}},

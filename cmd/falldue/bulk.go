@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/falldue/falldue"
+)
+
+// filterFlags are the flags that select tasks.
+type filterFlags struct {
+	filter       falldue.TaskFilter
+	state, phase string
+}
+
+// flags adds the flags. verb is what the command does to the tasks.
+func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.filter.Queue, "queue", "", verb+" tasks of this queue")
+	flags.StringVar(&f.filter.Kind, "kind", "", verb+" tasks of this kind")
+	flags.StringVar(&f.filter.Key, "key", "", verb+" tasks with this key")
+	flags.StringVar(&f.state, "state", "", verb+" tasks in this state: open, snoozed, done, dead or cancelled")
+	flags.StringVar(&f.phase, "phase", "", verb+" tasks in this phase: "+strings.Join(phaseNames, ", "))
+	flags.DurationVar(&f.filter.OlderThan, "older-than", 0, verb+" tasks enqueued at least that long ago, such as 48h")
+	flags.DurationVar(&f.filter.NewerThan, "newer-than", 0, verb+" tasks enqueued less than that long ago")
+	flags.StringVar(&f.filter.Match, "match", "", verb+" tasks whose payload has the fields of a JSON object, or else this `TEXT`")
+	flags.Int64Var(&f.filter.After, "after", 0, verb+" tasks with greater ids than `ID`")
+	p.completeNames(cmd, "queue", queueName)
+	p.completeNames(cmd, "kind", queueKinds)
+	var names []string
+	for _, s := range states {
+		names = append(names, string(s))
+	}
+	complete(cmd, "state", names...)
+	complete(cmd, "phase", phaseNames...)
+}
+
+// get returns the filter.
+func (f *filterFlags) get() falldue.TaskFilter {
+	f.filter.State, f.filter.Phase = falldue.State(f.state), falldue.Phase(strings.ReplaceAll(f.phase, "-", " "))
+	return f.filter
+}
+
+// phaseNames are the phases as the command line has them, without spaces.
+var phaseNames = func() (names []string) {
+	for _, p := range []falldue.Phase{
+		falldue.PhaseRunning, falldue.PhaseDue, falldue.PhaseScheduled, falldue.PhaseBackingOff, falldue.PhaseSnoozed, falldue.PhasePaused,
+		falldue.PhaseLimited, falldue.PhaseTried, falldue.PhaseDone, falldue.PhaseDead, falldue.PhaseCancelled,
+	} {
+		names = append(names, strings.ReplaceAll(string(p), " ", "-"))
+	}
+	return names
+}()
+
+// bulkCommand is a command that changes tasks by their ids, or those that match a filter.
+type bulkCommand struct {
+	place
+	policies policyFlag
+	filter   filterFlags
+	options  falldue.BulkOptions
+	from     string
+	yes      bool
+	asJSON   bool
+
+	verb, done string // such as cancel and cancelled
+	asks       bool   // whether it asks before it changes tasks by their ids
+	one        func(*falldue.Queue, context.Context, int64) error
+	many       func(*falldue.Queue, context.Context, falldue.TaskFilter, falldue.BulkOptions) (falldue.BulkReport, error)
+}
+
+const bulkHelp = `Name the tasks by their ids, or select them by flags, all of which must match. With
+flags the command counts the tasks first and asks, or wants --yes. It changes 500 tasks at
+a time, in the order of their ids, and names those that the database refuses to
+change. After Ctrl-C it says how to go on.`
+
+// add makes the command. It ends with status 3 if a task that is named does not exist or is
+// in a state that does not allow the change, and with 4 if a task could not be changed.
+func (b *bulkCommand) add(cmd *cobra.Command) *cobra.Command {
+	b.place.flags(cmd)
+	b.policies.flag(cmd)
+	b.filter.flags(cmd, &b.place, b.verb)
+	cmd.Flags().IntVar(&b.filter.filter.Limit, "limit", 0, "greatest number of tasks to "+b.verb+" (default all)")
+	cmd.Flags().BoolVar(&b.options.DryRun, "dry-run", false, "count the tasks, and change nothing")
+	yesFlag(cmd, &b.yes)
+	jsonFlag(cmd, &b.asJSON, "print one JSON object per task that is named, or one for all")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		selected := false
+		cmd.Flags().Visit(func(f *pflag.Flag) { selected = selected || isFilter(f.Name) })
+		switch {
+		case len(args) > 0 && (selected || b.options.DryRun):
+			return mistake(errors.New("both ids and flags that select tasks; use one of them"))
+		case len(args) > 0:
+			return b.changeOnes(cmd, args)
+		case !selected:
+			return mistake(fmt.Errorf("no tasks; name them by their ids, or select them by flags such as --kind: %s --help", cmd.CommandPath()))
+		}
+		return b.changeMany(cmd)
+	}
+	return cmd
+}
+
+// isFilter reports whether a flag selects tasks.
+func isFilter(name string) bool {
+	switch name {
+	case "queue", "kind", "key", "state", "phase", "older-than", "newer-than", "match":
+		return true
+	}
+	return false
+}
+
+func (b *bulkCommand) changeOnes(cmd *cobra.Command, args []string) error {
+	if _, err := parseIDs(args); err != nil {
+		return err
+	}
+	if b.asks {
+		if err := confirm(cmd, b.verb+" tasks: "+strings.Join(args, ", "), b.yes); err != nil {
+			return err
+		}
+	}
+	return b.change(cmd, args, b.done, b.asJSON, b.one)
+}
+
+func (b *bulkCommand) changeMany(cmd *cobra.Command) error {
+	f := b.filter.get()
+	if b.from != "" {
+		from, err := time.Parse(time.RFC3339Nano, b.from)
+		if err != nil {
+			return mistake(fmt.Errorf("--from: %q is not a time such as 2026-12-11T14:02:00Z", b.from))
+		}
+		b.options.Spread.From = from
+	}
+	return b.inspectorQueue(cmd.Context(), b.policies, func(q *falldue.Queue) error {
+		if b.options.DryRun {
+			report, err := b.run(cmd, q, f, b.options, "counting", 0)
+			if err != nil {
+				return err
+			}
+			return b.print(cmd, report)
+		}
+		total := int64(0)
+		if !b.yes {
+			dry := b.options
+			dry.DryRun = true
+			report, err := b.run(cmd, q, f, dry, "counting", 0)
+			if err != nil {
+				return err
+			}
+			total = report.Changed
+			if err := confirm(cmd, fmt.Sprintf("%s %s", b.verb, tasksText(total)), false); err != nil || total == 0 {
+				return err
+			}
+		}
+		report, err := b.run(cmd, q, f, b.options, b.done, total)
+		if err != nil && cmd.Context().Err() != nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s %s; to go on:\n  %s\n", b.done, tasksText(report.Changed), again(cmd, report))
+		}
+		if err != nil {
+			return err
+		}
+		return b.print(cmd, report)
+	})
+}
+
+// run changes or counts tasks, and shows at the terminal how far it is.
+func (b *bulkCommand) run(cmd *cobra.Command, q *falldue.Queue, f falldue.TaskFilter, o falldue.BulkOptions, what string, total int64) (report falldue.BulkReport, err error) {
+	var changed atomic.Int64
+	o.Report = func(r falldue.BulkReport) { changed.Store(r.Changed) }
+	err = withProgress(cmd, func() string { return bar(what, changed.Load(), total) }, func() (err error) {
+		report, err = b.many(q, cmd.Context(), f, o)
+		return err
+	})
+	return report, err
+}
+
+// bar returns a bar for n of total things, or how many there are so far if the total is 0.
+func bar(what string, n, total int64) string {
+	if total == 0 {
+		return fmt.Sprintf("%s %s", what, grouped(n))
+	}
+	const width = 30
+	full := int(min(n, total) * width / total)
+	return fmt.Sprintf("%s [%s%s] %s of %s", what, strings.Repeat("#", full), strings.Repeat(".", width-full), grouped(n), grouped(total))
+}
+
+func tasksText(n int64) string {
+	if n == 1 {
+		return "1 task"
+	}
+	return grouped(n) + " tasks"
+}
+
+// again returns the command that goes on after an interruption, without what says where the
+// tables are.
+func again(cmd *cobra.Command, report falldue.BulkReport) string {
+	parts := []string{cmd.CommandPath()}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "dsn", "driver", "prefix", "schema", "after", "limit", "from", "yes":
+			return
+		}
+		parts = append(parts, "--"+f.Name+"='"+strings.ReplaceAll(f.Value.String(), "'", `'\''`)+"'")
+	})
+	parts = append(parts, fmt.Sprintf("--after=%d", report.After))
+	if !report.DueFrom.IsZero() {
+		parts = append(parts, "--from="+report.DueFrom.Format(time.RFC3339Nano))
+	}
+	return strings.Join(parts, " ")
+}
+
+// print prints a report. Its error says that tasks failed.
+func (b *bulkCommand) print(cmd *cobra.Command, r falldue.BulkReport) (err error) {
+	if b.asJSON {
+		err = jsonLines(cmd.OutOrStdout()).Encode(reportObject(r, b.options.DryRun))
+	} else {
+		done := b.done
+		if b.options.DryRun {
+			done = "would have " + done
+		}
+		text := fmt.Sprintf("%s %s", done, tasksText(r.Changed))
+		if r.Left > 0 {
+			text += fmt.Sprintf(", and left %s that run or were changed meanwhile", grouped(r.Left))
+		}
+		text += "\n"
+		for _, f := range r.Failures {
+			text += plain(strings.ReplaceAll(f.Err.Error(), "falldue: ", "")) + "\n"
+		}
+		if more := r.Failed - int64(len(r.Failures)); more > 0 {
+			text += fmt.Sprintf("and %s more that could not be changed\n", grouped(more))
+		}
+		_, err = fmt.Fprint(cmd.OutOrStdout(), text)
+	}
+	if err == nil && r.Failed > 0 {
+		return finding(exitAttention)
+	}
+	return err
+}
+
+func reportObject(r falldue.BulkReport, dry bool) any {
+	type failure struct {
+		ID    int64  `json:"id"`
+		Error string `json:"error"`
+	}
+	o := struct {
+		DryRun   bool       `json:"dry_run"`
+		Changed  int64      `json:"changed"`
+		Left     int64      `json:"left"`
+		Failed   int64      `json:"failed"`
+		Failures []failure  `json:"failures"`
+		After    int64      `json:"after"`
+		DueFrom  *time.Time `json:"due_from,omitempty"`
+	}{dry, r.Changed, r.Left, r.Failed, []failure{}, r.After, set(r.DueFrom)}
+	for _, f := range r.Failures {
+		o.Failures = append(o.Failures, failure{f.ID, f.Err.Error()})
+	}
+	return o
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// TestCommandsChangeManyTasks cancels, retries and deletes tasks that flags select.
+func TestCommandsChangeManyTasks(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		q, err := falldue.New(s.db, falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mail := falldue.NewKind[int]("mail", falldue.KindConfig{})
+		ids, err := mail.EnqueueMany(t.Context(), q, make([]int, 600), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.run("enqueue", "charge", `{"order": 42}`)
+
+		if got := s.run("cancel", "--kind", "mail", "--dry-run"); got != "would have cancelled 600 tasks\n" {
+			t.Errorf("a dry run printed %q", got)
+		}
+		if _, err := s.fails(exitUsage, "cancel", "--kind", "mail"); !strings.Contains(err.Error(), "cancel 600 tasks; confirm with --yes") {
+			t.Errorf("cancel without --yes: %v", err)
+		}
+		contains(t, s.run("cancel", "--kind", "mail", "--yes", "--json"), `^{"dry_run":false,"changed":600,"left":0,"failed":0,"failures":\[\],"after":\d+}\n$`)
+		contains(t, s.run("retry", "--state", "cancelled", "--rate", "100", "--limit", "200", "--yes", "--json"), `"changed":200,.*"due_from":"`)
+		if got := s.run("retry", "--state", "cancelled", "--over", "1h", "--from", "2036-12-11T14:02:00Z", "--yes"); got != "retried 400 tasks\n" {
+			t.Errorf("retry printed %q", got)
+		}
+		page, err := q.Find(t.Context(), falldue.TaskFilter{Kind: "mail", Phase: falldue.PhaseScheduled, After: ids[199], Limit: 1000})
+		if err != nil || len(page.Tasks) != 400 {
+			t.Fatalf("%d tasks are scheduled, error %v", len(page.Tasks), err)
+		}
+		first := time.Date(2036, 12, 11, 14, 2, 0, 0, time.UTC)
+		for _, task := range page.Tasks {
+			if after := task.UpdatedAt.Sub(first); after < -time.Second || after > time.Hour+time.Second {
+				t.Errorf("task %d is due %v after the first", task.ID, after)
+			}
+		}
+		if got := s.run("delete", "--kind", "mail", "--yes"); got != "deleted 600 tasks\n" {
+			t.Errorf("delete printed %q", got)
+		}
+		if got := s.run("delete", "--kind", "mail", "--yes"); got != "deleted 0 tasks\n" {
+			t.Errorf("the second delete printed %q", got)
+		}
+
+		found, err := q.Find(t.Context(), falldue.TaskFilter{Kind: "charge"})
+		if err != nil || len(found.Tasks) != 1 {
+			t.Fatalf("found %+v, error %v", found, err)
+		}
+		one := strconv.FormatInt(found.Tasks[0].ID, 10)
+		s.run("cancel", one, "--yes")
+		if got := s.run("retry", one, "--payload", `{"order": 43}`); got != "retried "+one+"\n" {
+			t.Errorf("retry with a payload printed %q", got)
+		}
+		contains(t, s.run("show", one), `(?m)^payload +{"order": ?43}$`)
+		if got := s.run("delete", one, "--yes", "--json"); got != `{"id":`+one+`,"change":"deleted"}`+"\n" {
+			t.Errorf("delete printed %q", got)
+		}
+	})
+}
+
+// TestAnInterruptedChangeSaysHowToGoOn: the command goes on after the tasks that were changed.
+func TestAnInterruptedChangeSaysHowToGoOn(t *testing.T) {
+	t.Parallel()
+	var out, errs strings.Builder
+	s := openShop(t, testdb.SQLite)
+	q, err := falldue.New(s.db, falldue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := falldue.NewKind[int]("mail", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 1200), nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	b := &bulkCommand{verb: "cancel", done: "cancelled", yes: true}
+	b.many = func(q *falldue.Queue, ctx context.Context, f falldue.TaskFilter, o falldue.BulkOptions) (falldue.BulkReport, error) {
+		report := o.Report
+		o.Report = func(r falldue.BulkReport) { report(r); stop() }
+		return q.CancelMany(ctx, f, o)
+	}
+	sub := b.add(&cobra.Command{Use: "cancel"})
+	root := &cobra.Command{Use: "falldue", SilenceUsage: true, SilenceErrors: true}
+	root.AddCommand(sub)
+	root.SetArgs([]string{"cancel", "--kind", "mail", "--match", "0", "--yes", "--dsn", s.dsn})
+	root.SetErr(&errs)
+	root.SetOut(&out)
+	if err := root.ExecuteContext(ctx); err == nil {
+		t.Error("an interrupted command succeeded")
+	}
+	if got := errs.String(); !strings.Contains(got, "cancelled 500 tasks; to go on:\n  falldue cancel --kind='mail' --match='0' --after=500\n") {
+		t.Errorf("it printed %q", got)
+	}
+	if got := s.run("cancel", "--kind", "mail", "--match", "0", "--after=500", "--yes"); got != "cancelled 700 tasks\n" {
+		t.Errorf("going on, it printed %q", got)
+	}
+}
+
+// TestTheBarIsAsLongAsWhatIsDone: it has no length while the total is not known.
+func TestTheBarIsAsLongAsWhatIsDone(t *testing.T) {
+	t.Parallel()
+	for want, got := range map[string]string{
+		"retried 1,500": bar("retried", 1500, 0),
+		"retried [" + strings.Repeat("#", 15) + strings.Repeat(".", 15) + "] 500 of 1,000": bar("retried", 500, 1000),
+		"retried [" + strings.Repeat("#", 30) + "] 1,001 of 1,000":                         bar("retried", 1001, 1000),
+	} {
+		if got != want {
+			t.Errorf("the bar is %q, want %q", got, want)
+		}
+	}
+}
