@@ -63,12 +63,13 @@ const (
 // errLocked is the error for a task that another transaction has locked.
 var errLocked = errors.New("falldue: another transaction has locked the task")
 
-// CancelMany cancels the tasks that match a filter and are not finished, as [Queue.Cancel] does. It looks for
-// them in the order of their ids, and changes 500 in a transaction: tasks that come
-// meanwhile are cancelled too. TaskFilter.Limit is the greatest number of tasks to change;
+// CancelMany cancels the tasks that match a filter and are not finished, as [Queue.Cancel]
+// does. It looks for them in the order of their ids, and changes 500 in a transaction: tasks
+// that come meanwhile are cancelled too. TaskFilter.Limit is the greatest number of tasks to change;
 // 0 is all. Phase is that of the moment at which a task is read.
 //
-// A task that cannot be changed does not stop the others, and is in the report. If ctx ends,
+// A task that cannot be changed does not stop the others, and is in the report, unless all of
+// the first 100 fail. If ctx ends,
 // CancelMany ends after the batch under way and returns ctx's error, and the report says
 // where to go on. A batch that is done again changes nothing twice.
 //
@@ -221,6 +222,10 @@ func (b *bulk) change(ctx context.Context, tasks []Found) error {
 		}
 		if n == 1 {
 			b.failed(err, ids[0])
+			if b.report.Changed == 0 && b.report.Failed >= maxFailures {
+				b.report.After = ids[0]
+				return err // the database refuses everything, for want of a right for example
+			}
 			ids, portion.failures = ids[1:], 0
 			continue
 		}

@@ -228,7 +228,7 @@ func ExampleQueue_Retry() {
 	}
 	work()
 
-	err = q.Retry(ctx, id) // it is neither dead nor cancelled
+	err = q.Retry(ctx, id+1) // there is no such task
 	fmt.Println(errors.Is(err, falldue.ErrNotFound))
 	// Output:
 	// attempt 1

@@ -216,8 +216,21 @@ func checkRights(t *testing.T, engine, driver string) {
 		t.Fatalf("worker: %v", err)
 	}
 	inspect(t, readerDB, cfg, waiting)
-	if err := errors.Join(worker.Retry(ctx, failing), worker.Cancel(ctx, failing)); err != nil {
+	refused("reader retries", reader.Retry(ctx, failing))
+	if err := errors.Join(worker.Retry(ctx, failing), worker.Cancel(ctx, failing), worker.RetryEdited(ctx, failing, -2)); err != nil {
 		t.Errorf("worker: %v", err)
+	}
+	falldue.Handle(reader, kind, func(context.Context, falldue.Task[int]) error { return nil })
+	if page, err := reader.Find(ctx, falldue.TaskFilter{Match: "-2"}); err != nil || len(page.Tasks) != 1 || page.Tasks[0].Phase != falldue.PhaseDue {
+		t.Errorf("reader: found %+v (error %v), want the due task", page, err)
+	}
+	if report, err := reader.DeleteMany(ctx, falldue.TaskFilter{Kind: "k"}, falldue.BulkOptions{}); err != nil || report.Failed != 2 {
+		t.Errorf("reader: deleted %+v (error %v)", report, err)
+	} else {
+		refused("reader deletes", report.Failures[0].Err)
+	}
+	if report, err := worker.DeleteMany(ctx, falldue.TaskFilter{Kind: "k"}, falldue.BulkOptions{}); err != nil || report.Changed != 2 {
+		t.Errorf("worker: deleted %+v (error %v)", report, err)
 	}
 
 	once := &falldue.EnqueueOptions{Delay: time.Hour, Unique: &falldue.Unique{OnConflict: falldue.ConflictReplace}}
@@ -228,7 +241,6 @@ func checkRights(t *testing.T, engine, driver string) {
 	run(unique)
 	checkUnique(t, enqueuer, enqueuerDB, kind, once)
 
-	refused("reader retries", reader.Retry(ctx, failing))
 	refused("worker drops the tables", drop(ctx, t, workerDB, cfg))
 	if err := drop(ctx, t, migratorDB, cfg); err != nil {
 		t.Errorf("migrator: drop the tables: %v", err)
