@@ -119,6 +119,30 @@ func ExampleQueue_Counts() {
 	// default greet cancelled 1
 }
 
+// CountsAbout estimates numbers of many tasks, so that a dashboard can ask often.
+func ExampleQueue_CountsAbout() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
+	if _, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, nil); err != nil {
+		log.Panic(err)
+	}
+	counts, err := q.CountsAbout(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, c := range counts {
+		about := ""
+		if c.About {
+			about = "about "
+		}
+		fmt.Printf("%s%d %s tasks are %s\n", about, c.Tasks, c.Kind, c.State)
+	}
+	// Output: 3 greet tasks are open
+}
+
 // Overdue returns the tasks that have been due for more than a minute. Here no worker
 // works on the queue in which they wait.
 func ExampleQueue_Overdue() {

@@ -151,4 +151,6 @@ type Count struct {
 	Queue, Kind string
 	State       State
 	Tasks       int64
+	// About reports whether Tasks is an estimate, see [Queue.CountsAbout].
+	About bool
 }

@@ -133,14 +133,19 @@ func (q *Queue) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
 // whole index of the table, or on PostgreSQL the whole table.
 func (q *Queue) Counts(ctx context.Context) ([]Count, error) {
 	rows, err := q.store.Counts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Count, len(rows))
-	for i, c := range rows {
-		list[i] = Count{Queue: c.Queue, Kind: c.Kind, State: State(c.State), Tasks: c.Tasks}
-	}
-	return list, nil
+	return countsOf(rows), err
+}
+
+// CountsAbout returns about what [Queue.Counts] does, in a time that does not grow with the
+// number of tasks. [Count].About says which numbers are estimates; those of few tasks
+// are exact. PostgreSQL counts the tasks in a sample of the table's pages. MySQL and MariaDB
+// say how many entries they expect in parts of the index, which takes longer the more lanes have
+// tasks. SQLite and TiDB count all tasks, and so do MySQL and MariaDB with more than 1,000 lanes.
+// On PostgreSQL a group of few tasks may be missing then.
+//
+// A Queue remembers the numbers for ten times as long as it took to find them.
+func (q *Queue) CountsAbout(ctx context.Context) ([]Count, error) {
+	return q.about.get(ctx, q.store.AboutCounts)
 }
 
 // Overdue lists, by queue and kind, the tasks that have been due for more than a

@@ -28,6 +28,7 @@ type Queue struct {
 	keeper  *policyKeeper
 	notices *notices // nil if nobody is notified, or enqueues do so themselves
 	insert  enqueueFunc
+	about   aboutCounts
 
 	mu          sync.Mutex
 	handlers    map[string]*handler

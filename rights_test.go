@@ -211,6 +211,9 @@ func checkRights(t *testing.T, engine, driver string) {
 	if counts, err := reader.Counts(ctx); err != nil || len(counts) != 1 || counts[0].Tasks != 1 {
 		t.Errorf("reader: the counts are %v (error %v), want one dead task", counts, err)
 	}
+	if counts, err := reader.CountsAbout(ctx); err != nil || len(counts) != 1 || counts[0].Tasks != 1 {
+		t.Errorf("reader: the counts are about %v (error %v), want one dead task", counts, err)
+	}
 	waiting, err := kind.Enqueue(ctx, worker, 1, &falldue.EnqueueOptions{Delay: time.Hour})
 	if err != nil {
 		t.Fatalf("worker: %v", err)

@@ -319,6 +319,7 @@ type Count struct {
 	Kind  string
 	State string
 	Tasks int64
+	About bool // whether Tasks is an estimate; no column
 }
 
 // CountColumns are the columns of a result of [CountTasks].

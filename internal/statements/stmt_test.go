@@ -125,6 +125,18 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"drop_worker":       statements.DropWorker(s, tables),
 		"lost_workers":      statements.LostWorkers(s, tables),
 	}
+	if s.Caps.Catalog == dialect.PgCatalog {
+		all["table_pages"] = statements.TablePages(s)
+		all["sample_pages"] = statements.SamplePages(s, tables)
+		all["all_lanes"] = statements.AllLanes(s, tables)
+		all["count_lanes"] = statements.CountLanes(s, tables)
+	}
+	if s.Caps.Catalog == dialect.InnoDBCatalog {
+		all["lane_ranges"] = statements.LaneRanges(s, tables, room)
+		all["lane_cut"] = statements.LaneCut(s, tables)
+		all["count_before"] = statements.CountBefore(s, tables)
+		all["lane_end"] = statements.LaneEnd(s, tables)
+	}
 	for fact, stmt := range statements.Facts(s) {
 		all["fact_"+string(fact)] = stmt
 	}

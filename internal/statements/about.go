@@ -1,0 +1,136 @@
+package statements
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/falldue/falldue/dialect"
+)
+
+// What tells about how many tasks there are without reading all of them: on PostgreSQL a
+// sample of the table's pages, on engines with InnoDB how many entries of the index the
+// optimizer expects in the range of a lane.
+
+// NoJIT turns the compilation of statements off until the transaction ends. It is for servers
+// whose catalog is PgCatalog.
+const NoJIT = "set local jit = off"
+
+// QueueLane is a lane and its queue.
+type QueueLane struct {
+	Queue string
+	Lane
+}
+
+// QueueLaneColumns are the columns of a result of [AllLanes].
+var QueueLaneColumns = join(
+	Columns[QueueLane]{col("queue", Text, func(l *QueueLane) any { return &l.Queue })},
+	within(laneColumns, func(l *QueueLane) *Lane { return &l.Lane }))
+
+// TablePages selects how many pages the table of tasks has, and how many tasks, which is -1
+// if the server has not counted them. It is for servers whose catalog is PgCatalog.
+// Parameters: table, as for [Facts].
+func TablePages(s dialect.Server) Stmt {
+	return newBuilder(s, dialect.Tables{}).stmt(`
+select pg_catalog.pg_relation_size(c.oid) / pg_catalog.current_setting('block_size')::bigint, c.reltuples::bigint from pg_catalog.pg_class c
+where c.oid = pg_catalog.to_regclass({text :table})::oid`)
+}
+
+// SamplePages counts the tasks in each :step-th page of the table from page :first to :last
+// as [CountColumns]. Of a page it looks at the first :slots places for rows. It is for servers
+// whose catalog is PgCatalog. TABLESAMPLE would take random pages; but tasks that were
+// enqueued together are neighbours, and of those it finds many or few by chance.
+func SamplePages(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("counted", CountColumns.list("", map[string]string{"tasks": "count(*)"}))
+	return b.stmt(`
+select {counted} from {tasks}
+where ctid = any (array(select ('(' || p::text || ',' || i::text || ')')::tid
+	from pg_catalog.generate_series({int :first}, {int :last}, {int :step}) p, pg_catalog.generate_series(1::bigint, {int :slots}) i))
+group by queue, kind, state`)
+}
+
+// AllLanes selects the first :limit lanes of all queues and states as [QueueLaneColumns]. It
+// jumps from lane to lane in the index. It is for servers with Caps.LaneExpression and
+// Caps.Lateral.
+func AllLanes(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("found", QueueLaneColumns.list("", nil))
+	return b.stmt(`
+with recursive found as ((select {lane text} as lane, {found} from {tasks}
+order by {lane text}, updated_at limit 1)
+union all
+select next.* from found cross join lateral (select {lane text} as lane, {found} from {tasks}
+where {lane text} > found.lane
+order by {lane text}, updated_at limit 1) next)
+select {found} from found limit :limit`)
+}
+
+// CountLanes counts the tasks of each lane of a batch, up to :limit, as [CountColumns]. The
+// batch has [QueueLaneColumns]. It is for servers with Caps.LaneExpression and Caps.Lateral.
+func CountLanes(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("lanes", func() string { return arrays{}.from(b, "l", QueueLaneColumns.columns()) })
+	b.set("in lane", "{lane text} = "+laneText("l.queue", func(c column) string { return "l." + c.Name }))
+	b.set("counted", CountColumns.list("l.", map[string]string{"tasks": "t.n"}))
+	return b.stmt(`
+select {counted} from {lanes}
+cross join lateral (select count(*) as n from (select 1 from {tasks} where {in lane} limit :limit) c) t`)
+}
+
+// LaneRange is the part of a lane from an anchor on and before another one.
+type LaneRange struct {
+	QueueLane
+	Since, Until int64
+}
+
+// LaneRangeColumns are the columns of the batch of [LaneRanges].
+var LaneRangeColumns = join(
+	within(QueueLaneColumns, func(r *LaneRange) *QueueLane { return &r.QueueLane }),
+	Columns[LaneRange]{
+		col("since", Int, func(r *LaneRange) any { return &r.Since }),
+		col("until", Int, func(r *LaneRange) any { return &r.Until }),
+	})
+
+// LaneRanges selects something from each range of a batch. It is not run: its plan has for
+// each range, in their order, how many tasks the server expects. The batch has
+// [LaneRangeColumns]. It is for servers with Caps.Rows Unions.
+func LaneRanges(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.batch, b.size = LaneRangeColumns.columns(), size
+	ranges := make([]string, size)
+	for i := range ranges {
+		cell := func(name string) string {
+			return b.cell(i, slices.IndexFunc(b.batch, func(c column) bool { return c.Name == name }))
+		}
+		conditions := list(QueueLaneColumns.columns(), " and ", func(c column) string { return c.Name + " = " + cell(c.Name) })
+		ranges[i] = b.expand("select 1 from {tasks} where " + conditions + " and updated_at >= {moment " + cell("since") + "} and updated_at < {moment " + cell("until") + "}")
+	}
+	return b.stmt(strings.Join(ranges, "\nunion all "))
+}
+
+// LaneCut selects the anchor of the task of a lane that :skip others come before.
+// Parameters: queue, those of [SetLane], skip.
+func LaneCut(s dialect.Server, tables dialect.Tables) Stmt { return laneCut(s, tables, "") }
+
+// LaneEnd is LaneCut from the end of the lane.
+func LaneEnd(s dialect.Server, tables dialect.Tables) Stmt { return laneCut(s, tables, " desc") }
+
+// CountBefore counts the tasks of a lane whose anchors are before :until, up to :limit.
+// Parameters: queue, those of [SetLane], until, limit.
+func CountBefore(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.setInLane(laneParam)
+	return b.stmt(`
+select count(*) from (select 1 from {tasks}
+where {in lane} and updated_at < {moment {int :until}} limit :limit) t`)
+}
+
+func laneCut(s dialect.Server, tables dialect.Tables, order string) Stmt {
+	b := newBuilder(s, tables)
+	b.setInLane(laneParam)
+	b.set("order", order)
+	return b.stmt(`
+select {micros updated_at} from {tasks}
+where {in lane}
+order by updated_at{order} limit 1 offset :skip`)
+}

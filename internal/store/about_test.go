@@ -1,0 +1,109 @@
+package store
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+var aboutTasks = flag.Int("tasks", 100_000, "number of tasks of TestAboutCountsAreClose; docs/benchmarks.md has its numbers for 1,000,000")
+
+// fillSkewed stores n tasks: half of kinds that take turns, half of kinds whose tasks were
+// enqueued one after the other. Each kind has half as many tasks as the one before it.
+func fillSkewed(t *testing.T, s *Store, db *sqlx.DB, n int) {
+	t.Helper()
+	first := make([]Entry, 1024)
+	for i := range first {
+		kind := min(int(-math.Log2(1-rand.Float64())), 9)
+		first[i] = Entry{Queue: "mixed", Kind: fmt.Sprintf("mixed%d", kind), Payload: `{"order": 42, "to": "somebody@example.com"}`}
+	}
+	for i := 0; i < len(first); i += MaxBatch {
+		if _, err := s.Enqueue(t.Context(), nil, first[i:min(i+MaxBatch, len(first))]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	more := func(queue, kind, state string, limit int) {
+		t.Helper()
+		db.MustExec(fmt.Sprintf(`insert into falldue_tasks (queue, kind, state, payload, updated_at, created_at)
+			select %s, %s, %s, payload, updated_at, created_at from falldue_tasks order by id limit %d`, queue, kind, state, limit))
+	}
+	for have := len(first); have < n/2; have *= 2 {
+		more("queue", "kind", "state", min(have, n/2-have))
+	}
+	for i, size := 0, n/4; size > 50; i, size = i+1, size/2 {
+		more("'rows'", fmt.Sprintf("'row%d'", i), []string{"'open'", "'dead'", "'done'"}[i%3], size)
+	}
+}
+
+// TestAboutCountsAreClose compares estimates with what is counted. Groups of less than a
+// hundredth of all tasks may be farther from it, and counts that are not marked may not be.
+func TestAboutCountsAreClose(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		s := migrated(t, db)
+		allowed := 0.1
+		if s.server.Caps.Catalog == dialect.InnoDBCatalog {
+			allowed = 0.2 // up to 0.1 as measured, of what InnoDB expects
+		}
+		fillSkewed(t, s, db, *aboutTasks)
+		start := time.Now()
+		exact, err := s.Counts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tookExact, tookAbout, worst := time.Since(start), time.Hour, 0.0
+		for range 3 {
+			start = time.Now()
+			list, err := s.AboutCounts(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			tookAbout = min(tookAbout, time.Since(start))
+			about := map[group]Count{}
+			for _, c := range list {
+				about[groupOf(c)] = c
+			}
+			for _, c := range exact {
+				a := about[groupOf(c)]
+				off := math.Abs(float64(a.Tasks-c.Tasks)) / float64(c.Tasks)
+				if c.Tasks >= int64(*aboutTasks/100) {
+					worst = max(worst, off)
+				}
+				if !a.About && off > 0 || off > allowed && c.Tasks >= int64(*aboutTasks/100) {
+					t.Errorf("%d tasks of kind %s are %s, and about %d are (estimated %v)", c.Tasks, c.Kind, c.State, a.Tasks, a.About)
+				}
+			}
+		}
+		t.Logf("%s: %d tasks in %d groups, about: %v and at most %.1f %% off, exact: %v", engine, *aboutTasks, len(exact), tookAbout.Round(time.Millisecond), 100*worst, tookExact.Round(time.Millisecond))
+	})
+}
+
+// TestAboutCountsOfManyLanes: with more lanes than are looked at, the numbers come from the
+// sample alone, or are exact.
+func TestAboutCountsOfManyLanes(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := migrated(t, testdb.Open(t, engine))
+		entries := make([]Entry, MaxBatch)
+		for batch := range 3 {
+			for i := range entries {
+				entries[i] = Entry{Queue: "default", Kind: "k", Key: fmt.Sprint(batch, "-", i), Payload: "{}"}
+			}
+			if _, err := s.Enqueue(t.Context(), nil, entries); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list, err := s.AboutCounts(t.Context())
+		if err != nil || len(list) != 1 || list[0].Tasks != 1500 || list[0].State != statements.StateOpen {
+			t.Errorf("counted %+v, error %v", list, err)
+		}
+	})
+}
