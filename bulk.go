@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -31,8 +32,8 @@ type BulkReport struct {
 	// or were changed by somebody else at the same time.
 	Left int64
 	// Failed is the number of tasks that the database refused to change, because of a
-	// trigger or a foreign key of yours for example, or that another transaction had locked.
-	// Failures has the first 100 of them.
+	// trigger or a foreign key of yours for example, that another transaction had locked, or
+	// that are not retried because others hold their unique keys ([ExistsError]). Failures has the first 100 of them.
 	Failed   int64
 	Failures []BulkFailure
 	// After is the id up to which all tasks have been looked at. With it as
@@ -249,20 +250,23 @@ func (b *bulk) act(ctx context.Context, ids []int64) (locked []int64, late bool,
 			p.Waits[id] = waits[i]
 		}
 	}
-	done, err := b.q.store.Act(ctx, p)
+	acted, err := b.q.store.Act(ctx, p)
 	if err != nil {
 		return nil, ctx.Err() != nil, err
 	}
 	taken()
-	b.report.Changed += int64(len(done))
-	if len(done) > 0 {
+	b.report.Changed += int64(len(acted.Done))
+	if len(acted.Done) > 0 {
 		b.q.acted(b.action)
 	}
-	if len(done) == len(ids) {
+	for _, id := range slices.Sorted(maps.Keys(acted.Exists)) {
+		b.failed(existsError(acted.Exists[id]), id)
+	}
+	if len(acted.Done)+len(acted.Exists) == len(ids) {
 		return nil, false, nil
 	}
-	changed := store.SetOf(done)
-	p.IDs = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return changed[id] })
+	changed := store.SetOf(acted.Done)
+	p.IDs = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return changed[id] || acted.Exists[id] != nil })
 	if locked, err = b.q.store.Allowed(ctx, p); err != nil {
 		return p.IDs, false, nil //nolint:nilerr // the others are changed, and these are tried again
 	}

@@ -46,14 +46,16 @@ func (q *Queue) Delete(ctx context.Context, id int64, o DeleteOptions) error {
 // recorded attempts stay, and a result does not. The worker of this process looks for the task at
 // once, and so do workers that listen ([Config].Listen), others at their next
 // poll. The error wraps [ErrNotFound] if the
-// task does not exist or is in another state.
+// task does not exist or is in another state, and is an [ExistsError] if an unfinished
+// task holds its unique key.
 func (q *Queue) Retry(ctx context.Context, id int64) error {
 	return q.act(ctx, "retry", store.ActParams{Action: store.ActRetry, IDs: []int64{id}, Wait: true})
 }
 
 // RetryEdited is like [Queue.Retry] and replaces the task's arguments by args, encoded as JSON
 // as those of [Kind.Enqueue] are. A [json.RawMessage] is taken as it is. Nothing is changed
-// unless both are. The error wraps [ErrInvalid] for args that cannot be encoded.
+// unless both are. A unique key stays as it is. The error wraps [ErrInvalid] for args that
+// cannot be encoded.
 func (q *Queue) RetryEdited(ctx context.Context, id int64, args any) error {
 	payload, err := json.Marshal(args)
 	if err != nil {
@@ -75,11 +77,14 @@ func (q *Queue) RetryEdited(ctx context.Context, id int64, args any) error {
 
 // act does an action to one task. Its name is for the error.
 func (q *Queue) act(ctx context.Context, name string, p store.ActParams) error {
-	done, err := q.store.Act(ctx, p)
+	acted, err := q.store.Act(ctx, p)
 	if err != nil {
 		return err
 	}
-	if len(done) == 0 {
+	if exists := acted.Exists[p.IDs[0]]; exists != nil {
+		return existsError(exists)
+	}
+	if len(acted.Done) == 0 {
 		return fmt.Errorf("%w in a state that allows %s: %d", ErrNotFound, name, p.IDs[0])
 	}
 	q.acted(p.Action)

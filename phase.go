@@ -1,8 +1,12 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
+	"slices"
+	"time"
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/store"
@@ -27,11 +31,11 @@ const (
 	PhaseSnoozed Phase = "snoozed"
 	// PhasePaused tasks are due, and a pause holds them back.
 	PhasePaused Phase = "paused"
-	// PhaseLimited tasks are due, and a limit that this process knows admits no more now:
-	// one of a kind that it handles, or of a queue of its Config.
+	// PhaseLimited tasks are due, and a limit admits no more now.
 	PhaseLimited Phase = "limited"
-	// PhaseTried tasks have failed or been lost, and this process does not know their policy,
-	// so that they may be due or backing off.
+	// PhaseTried tasks have failed or been lost, and their policy is not known, so that they
+	// may be due or backing off: no live worker handles their kind, and neither does this
+	// process.
 	PhaseTried Phase = "tried"
 
 	PhaseDone      Phase = Phase(Done)
@@ -44,8 +48,9 @@ var phases = []Phase{
 }
 
 // Phases returns the phases of tasks that were just read, in their order. It reads the
-// policies of tasks that have their own, and the pauses and the permits of limits if any
-// task is due. It knows the policies of the kinds that this process handles.
+// policies of tasks that have their own, the policies and limits that live workers announce,
+// and if any task is due the pauses and the permits of limits. It knows the policies and the
+// limits of the kinds that this process handles as well.
 func (q *Queue) Phases(ctx context.Context, tasks []TaskInfo) ([]Phase, error) {
 	q.mu.Lock()
 	handlers := maps.Clone(q.handlers)
@@ -53,6 +58,9 @@ func (q *Queue) Phases(ctx context.Context, tasks []TaskInfo) ([]Phase, error) {
 	p := phaser{q: q, handlers: handlers}
 	if err := p.readPolicies(ctx, tasks); err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(tasks, func(t TaskInfo) bool { return !t.State.finished() }) {
+		p.readFleet(ctx)
 	}
 	list := make([]Phase, len(tasks))
 	var due []int
@@ -72,6 +80,7 @@ type phaser struct {
 	q        *Queue
 	handlers map[string]*handler       // by kind
 	own      map[string]backoff.Policy // by the keys of policies
+	fleet    fleet
 }
 
 // readPolicies reads the policies that waiting tasks have of their own. One that cannot be
@@ -109,6 +118,10 @@ func (p *phaser) policyOf(t TaskInfo) (policy backoff.Policy, known bool) {
 	if h := p.handlers[t.Kind]; h != nil {
 		return h.rule.policy, true
 	}
+	if k, ok := p.fleet.kinds[t.Kind]; ok {
+		policy, err := backoff.Parse(k.Policy) // a newer release may have it
+		return policy, err == nil
+	}
 	return policy, false
 }
 
@@ -141,10 +154,8 @@ func (p *phaser) holdBack(ctx context.Context, tasks []TaskInfo, due []int, list
 	if err := reader.read(ctx); err != nil {
 		return err
 	}
-	limiters := map[string]limiter{} // by queue
-	var limited []store.Source
-	var ids []int64
-	places := map[int64]int{} // by the ids of tasks
+	limits := map[string]store.Limit{} // by name
+	names := map[int][]string{}        // by the places of tasks
 	for _, i := range due {
 		t := tasks[i]
 		at := store.Lane{State: string(t.State), Key: t.Key, Priority: t.Priority, Kind: t.Kind, Policy: t.Policy, Attempts: t.Attempts}
@@ -152,24 +163,75 @@ func (p *phaser) holdBack(ctx context.Context, tasks []TaskInfo, due []int, list
 			list[i] = PhasePaused
 			continue
 		}
-		l, ok := limiters[t.Queue]
-		if !ok {
-			l = newLimiter(t.Queue, p.q.cfg.Queues[t.Queue].Limits, p.handlers)
-			limiters[t.Queue] = l
-		}
-		if limits := l.of(at); len(limits) > 0 {
-			limited, ids = append(limited, store.Source{Lane: at, Limits: limits}), append(ids, t.ID)
-			places[t.ID] = i
+		for _, l := range p.limitsOf(t.Queue, at) {
+			limits[l.Name], names[i] = l, append(names[i], l.Name)
 		}
 	}
-	if len(limited) == 0 {
+	if len(limits) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
-	heldBack, err := p.q.store.HeldBack(ctx, limited, ids)
-	for _, id := range heldBack {
-		list[places[id]] = PhaseLimited
+	states, err := p.q.store.LimitStates(ctx, slices.Collect(maps.Values(limits)))
+	if err != nil {
+		return err
 	}
-	return err
+	full := map[string]store.LimitState{}
+	for _, l := range states {
+		full[l.Name] = l
+	}
+	for i, of := range names {
+		if slices.ContainsFunc(of, func(name string) bool {
+			l := full[name]
+			return l.Room <= 0 || l.Next != 0 && l.Next != tasks[i].ID
+		}) {
+			list[i] = PhaseLimited
+		}
+	}
+	return nil
+}
+
+// limitsOf returns the limits of the tasks of a lane: those that live workers announce, or
+// else those of this process.
+func (p *phaser) limitsOf(queue string, at store.Lane) (limits []store.Limit) {
+	ofQueue, live := p.fleet.queues[queue]
+	ofKind, handled := p.fleet.kinds[at.Kind]
+	for _, l := range slices.Concat(ofQueue.Limits, ofKind.Limits) {
+		if limit, ok := l.Of(at.Key); ok {
+			limits = append(limits, limit)
+		}
+	}
+	if !live {
+		limits = appendLimits(limits, "queue "+queue, p.q.cfg.Queues[queue].Limits, at.Key)
+	}
+	if h := p.handlers[at.Kind]; h != nil && !handled {
+		limits = appendLimits(limits, "kind "+at.Kind, h.kind.Limits, at.Key)
+	}
+	return limits
+}
+
+// fleet is what live workers announce.
+type fleet struct {
+	kinds  map[string]store.WorkerKind
+	queues map[string]store.WorkerQueue
+}
+
+// liveFor is how long a worker is taken to live after it was last seen.
+const liveFor = time.Minute
+
+// readFleet reads what live workers announce. Of several the one counts that was seen last.
+// A user may not have the right to read it, and then nothing is known of them.
+func (p *phaser) readFleet(ctx context.Context) {
+	p.fleet = fleet{map[string]store.WorkerKind{}, map[string]store.WorkerQueue{}}
+	workers, err := p.q.store.Workers(ctx)
+	if err != nil {
+		return
+	}
+	slices.SortFunc(workers, func(a, b store.StoredWorker) int { return cmp.Compare(a.Seen, b.Seen) })
+	for _, w := range workers {
+		var info store.WorkerInfo
+		if store.Duration(w.Now-w.Seen) >= liveFor || json.Unmarshal([]byte(w.Info), &info) != nil {
+			continue
+		}
+		maps.Copy(p.fleet.kinds, info.Kinds)
+		maps.Copy(p.fleet.queues, info.Queues)
+	}
 }

@@ -53,13 +53,17 @@ type AllowedParams struct {
 // AllowedTask is a task for which an action is allowed.
 type AllowedTask struct {
 	Key
-	Claimed int // 1 if a worker has claimed it
+	Claimed int    // 1 if a worker has claimed it
+	Unique  string // its unique key, or ""
 }
 
 // AllowedColumns are the columns of a result of [Allowed].
 var AllowedColumns = join(
 	within(FenceColumns, func(a *AllowedTask) *Key { return &a.Key }),
-	Columns[AllowedTask]{col("claimed", Int, func(a *AllowedTask) any { return &a.Claimed })})
+	Columns[AllowedTask]{
+		col("claimed", Int, func(a *AllowedTask) any { return &a.Claimed }),
+		col("unique_key", Text, func(a *AllowedTask) any { return &a.Unique }),
+	})
 
 // Allowed selects those tasks of a batch for which an action is allowed, as
 // [AllowedColumns]. The batch has [IDColumns].
@@ -79,7 +83,7 @@ func Allowed(s dialect.Server, tables dialect.Tables, p AllowedParams, size int)
 	}
 	b.set("allowed", condition)
 	b.set("found", AllowedColumns.list("t.", map[string]string{
-		"task_id": "t.id", "task_fence": "t.fence", "claimed": "case when t.claimed_by <> '' then 1 else 0 end",
+		"task_id": "t.id", "task_fence": "t.fence", "claimed": "case when t.claimed_by <> '' then 1 else 0 end", "unique_key": "coalesce(t.unique_key, '')",
 	}))
 	if source.byKey() {
 		return b.stmt(`

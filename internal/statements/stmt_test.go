@@ -66,7 +66,6 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"keys_of_token":     statements.KeysOfToken(s, tables, room),
 		"replace_waiting":   statements.ReplaceWaiting(s, tables),
 		"withdraw":          statements.Withdraw(s, tables, room),
-		"key_to_revive":     statements.KeyToRevive(s, tables),
 		"key_page":          statements.KeyPage(s, tables),
 		"drop_keys":         statements.DropKeys(s, tables, room),
 		"find_task":         statements.FindTask(s, tables, &arctan),

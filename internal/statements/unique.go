@@ -203,13 +203,6 @@ func Withdraw(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return b.stmt(source.delete())
 }
 
-// KeyToRevive selects the unique key of the task :id, or ” if it has none, if the task is
-// dead or cancelled.
-func KeyToRevive(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-select coalesce(unique_key, '') from {tasks} where id = :id and state in ('dead', 'cancelled')`)
-}
-
 // PagedKey is a unique key as [KeyPage] returns it.
 type PagedKey struct {
 	UniqueKey

@@ -35,24 +35,38 @@ type ActParams struct {
 	Payload string
 }
 
-// Act does an action to those of the tasks for which it is allowed, in one transaction, and
-// returns their ids. The claims of tasks that are cancelled or deleted end, and changes say
-// so to their workers.
-func (s *Store) Act(ctx context.Context, p ActParams) ([]int64, error) {
+// Acted is what [Store.Act] has done.
+type Acted struct {
+	Done []int64 // the ids of the tasks
+	// Exists has why tasks were not retried whose unique keys others hold, by their ids.
+	Exists map[int64]*ExistsError
+}
+
+// Act does an action to those of the tasks for which it is allowed, in one transaction. The
+// claims of tasks that are cancelled or deleted end, and changes say so to their workers.
+// Tasks that are retried take their unique keys back.
+func (s *Store) Act(ctx context.Context, p ActParams) (Acted, error) {
 	held := statements.LockedOrSkipped
 	if p.Wait {
 		held = statements.LockedInTurn
 	}
 	for try := 1; ; try++ {
-		done, err := inTx(ctx, s, func(x runner) ([]int64, error) {
+		done, err := inTx(ctx, s, func(x runner) (a Acted, err error) {
 			found, err := s.allowed(ctx, x, p, held)
-			if err != nil || len(found) == 0 {
-				return nil, err
+			if err != nil {
+				return a, err
 			}
-			if err := s.act(ctx, x, p, found); err != nil {
-				return nil, err
+			if p.Action == ActRetry {
+				if a.Exists, err = s.takeBack(ctx, x, found); err != nil {
+					return a, err
+				}
+				found = slices.DeleteFunc(found, func(t statements.AllowedTask) bool { return a.Exists[t.TaskID] != nil })
 			}
-			return idsOf(found), nil
+			a.Done = idsOf(found)
+			if len(found) == 0 {
+				return a, nil
+			}
+			return a, s.act(ctx, x, p, found)
 		})
 		if !errors.Is(err, errMismatch) || try == contentionTries || !s.backOff(ctx, try) {
 			return done, err

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 
@@ -136,20 +135,4 @@ func (q *quota) next() (p *statements.Permit, taken time.Duration) {
 	}
 	q.free = q.free[1:]
 	return p, taken
-}
-
-// HeldBack returns the ids of those tasks that limits would not admit now. The i-th task
-// is in the i-th source.
-func (s *Store) HeldBack(ctx context.Context, sources []Source, ids []int64) (heldBack []int64, err error) {
-	quotas, err := reading(ctx, s, func(x runner) (map[string]*quota, error) { return s.readQuotas(ctx, x, sources) })
-	for i, id := range ids {
-		for _, l := range sources[i].Limits {
-			q := quotas[l.Name]
-			if q != nil && (q.room == 0 || q.holder != nil && q.holder.TaskID != id) {
-				heldBack = append(heldBack, id)
-				break
-			}
-		}
-	}
-	return heldBack, err
 }

@@ -77,34 +77,67 @@ func (s *Store) DropKeys(ctx context.Context, after string, keep time.Duration) 
 	return last, nil
 }
 
-// takeBack gives the unique key of a task that is dead or cancelled back to it, before it is
-// opened again. Its error is an [ExistsError] if an unfinished task has the key, and a
-// contention that the caller tries again if another transaction takes it now.
-func (s *Store) takeBack(ctx context.Context, x runner, id int64) error {
-	hash := ""
-	err := x.query(ctx, s.fixed("key to revive", statements.KeyToRevive), statements.Values{"id": id}, nil, func(r row) error {
-		return statements.HashColumns.Scan(r, &hash)
-	})
-	if err != nil || hash == "" {
-		return err
+// takeBack gives the unique keys of finished tasks back to them, before they are opened again.
+// It returns the tasks that hold the keys of those that must not be opened, by their ids: an
+// unfinished task, or another one of the list.
+func (s *Store) takeBack(ctx context.Context, x runner, tasks []statements.AllowedTask) (exists map[int64]*ExistsError, err error) {
+	exists = map[int64]*ExistsError{}
+	ids := map[string][]int64{} // by key
+	var entries []Entry
+	for _, t := range tasks {
+		if t.Unique == "" {
+			continue
+		}
+		if ids[t.Unique] == nil {
+			entries = append(entries, Entry{Unique: t.Unique})
+		}
+		ids[t.Unique] = append(ids[t.Unique], t.TaskID)
 	}
-	e := s.newUniqueEnqueue(x, []Entry{{Unique: hash}}, []Unique{{}})
-	for range maxTurns {
+	e := s.newUniqueEnqueue(x, entries, make([]Unique, len(entries)))
+	for turn := 0; len(e.left) > 0; turn++ {
+		if turn == maxTurns {
+			return nil, fmt.Errorf("falldue: %d unique keys changed each time they were read", len(e.left))
+		}
 		found, err := e.holders(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		h := found[hash]
-		switch {
-		case h.TaskID != id && h.Unfinished != 0:
-			return &ExistsError{h.TaskID}
-		case h.TaskID != id && h.Until > h.Now:
-			return nil // the key is not the task's for that time, and need not be
+		var keys []statements.TakenKey
+		for _, i := range e.left {
+			hash := entries[i].Unique
+			h, list := found[hash], ids[hash]
+			switch {
+			case slices.Contains(list, h.TaskID):
+				list = []int64{h.TaskID} // it is finished, and the key is its own
+			case h.Unfinished != 0:
+				refuse(exists, ids[hash], h.TaskID)
+				continue
+			case h.Until > h.Now:
+				continue // the key is not theirs for that time, and need not be
+			}
+			keys = append(keys, statements.TakenKey{Hash: hash, TaskID: list[0], Was: h.Token, Wait: max(h.Until-h.Now, 0)})
 		}
-		_, taken, err := s.takeKeys(ctx, x, []statements.TakenKey{{Hash: hash, TaskID: id, Was: h.Token, Wait: max(h.Until-h.Now, 0)}})
-		if err != nil || taken[hash] {
-			return err
+		_, taken, err := s.takeKeys(ctx, x, keys)
+		if err != nil {
+			return nil, err
+		}
+		e.left = nil
+		for _, k := range keys {
+			if !taken[k.Hash] {
+				e.left = append(e.left, slices.IndexFunc(entries, func(e Entry) bool { return e.Unique == k.Hash }))
+				continue
+			}
+			refuse(exists, ids[k.Hash], k.TaskID)
 		}
 	}
-	return fmt.Errorf("falldue: the unique key of task %d changed each time it was read", id)
+	return exists, nil
+}
+
+// refuse records that a task holds the key of others.
+func refuse(exists map[int64]*ExistsError, tasks []int64, holder int64) {
+	for _, id := range tasks {
+		if id != holder {
+			exists[id] = &ExistsError{holder}
+		}
+	}
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -95,21 +94,27 @@ func (e *uniqueEnqueuer) step(ctx context.Context) error {
 			delete(e.live, key)
 			e.keys.end(key)
 			e.retired[key] = id
-			return e.s.Cancel(ctx, id)
-		}
-	case n == 3:
-		for key, id := range e.retired {
-			delete(e.retired, key)
-			err := e.s.RetryTask(ctx, id)
-			if _, exists := errors.AsType[*ExistsError](err); exists {
-				return nil
-			}
-			if err == nil {
-				e.keys.begin(key, id)
-				e.live[key] = id
-			}
+			_, err := e.s.Act(ctx, ActParams{Action: ActCancel, IDs: []int64{id}, Wait: true})
 			return err
 		}
+	case n == 3:
+		keys, p := map[int64]int{}, ActParams{Action: ActRetry, Wait: true}
+		for key, id := range e.retired {
+			delete(e.retired, key)
+			keys[id], p.IDs = key, append(p.IDs, id)
+			if len(p.IDs) == 3 {
+				break
+			}
+		}
+		acted, err := e.s.Act(ctx, p)
+		for _, id := range acted.Done {
+			e.keys.begin(keys[id], id)
+			e.live[keys[id]] = id
+		}
+		if err == nil && len(acted.Done)+len(acted.Exists) != len(p.IDs) {
+			err = fmt.Errorf("of %d tasks %d are retried, and the keys of %d are taken", len(p.IDs), len(acted.Done), len(acted.Exists))
+		}
+		return err
 	default:
 		first := e.dice.IntN(len(e.keys.ids))
 		keys := []int{first}
