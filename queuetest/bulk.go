@@ -192,6 +192,44 @@ var bulkCases = []conformanceCase{
 			t.Errorf("%d tasks fall due in a second, want about %d", n, manyTasks/60)
 		}
 	}},
+	{"of many tasks with one unique key that are retried one runs again, and the others say which", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[int]("unique", falldue.KindConfig{})
+		once := &falldue.EnqueueOptions{Unique: &falldue.Unique{}}
+		var ids []int64
+		for range 3 { // each is stored because the one before it is cancelled
+			ids = append(ids, enqueue(t, q, k, 1, once))
+			if err := q.Cancel(t.Context(), ids[len(ids)-1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		free := enqueue(t, q, k, 2, once)
+		if err := q.Cancel(t.Context(), free); err != nil {
+			t.Fatal(err)
+		}
+		report, err := q.RetryMany(t.Context(), falldue.TaskFilter{Kind: "unique", State: falldue.Cancelled}, falldue.BulkOptions{})
+		if err != nil || report.Changed != 2 || report.Failed != 2 || !report.Complete {
+			t.Fatalf("the report is %+v, error %v; want 2 retried and 2 failed", report, err)
+		}
+		open := 0
+		for _, id := range ids {
+			if readTask(t, q, id).State == falldue.Open {
+				open++
+			}
+		}
+		if open != 1 || readTask(t, q, free).State != falldue.Open {
+			t.Errorf("%d tasks with one key are open", open)
+		}
+		for _, failure := range report.Failures {
+			exists, ok := errors.AsType[*falldue.ExistsError](failure.Err)
+			if !ok || !slices.Contains(ids, exists.ID) || exists.ID == failure.ID {
+				t.Errorf("the failure of task %d is %v", failure.ID, failure.Err)
+			}
+		}
+		if id := enqueue(t, q, k, 1, once); !slices.Contains(ids, id) {
+			t.Errorf("a new task is stored beside the one that runs again: %d", id)
+		}
+	}},
 	{"pages do not shift while tasks come and go", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[int]("listed", falldue.KindConfig{})

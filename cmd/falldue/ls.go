@@ -24,8 +24,7 @@ func lsCommand() *cobra.Command {
 		Long: "List tasks in the order of their ids: those with the given ids, or those that match\n" +
 			"all of the flags. The last line says how to list the next page. New tasks and tasks\n" +
 			"that are deleted do not shift pages. --phase and --match look at up to 10,000 tasks for a\n" +
-			"page, and the last line says so. A phase is known for kinds whose policy is given by\n" +
-			"--policy, and for tasks that never failed or have policies of their own.\n\n" + policyFlagHelp,
+			"page, and the last line says so.\n\n" + policyFlagHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := parseIDs(args)
 			if err != nil {
