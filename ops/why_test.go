@@ -245,6 +245,27 @@ func TestWhy(t *testing.T) {
 				t.Errorf("%+v", c)
 			}
 		})
+		t.Run("its policy is changed", func(t *testing.T) {
+			slower, err := backoff.ParseOverride("delay 4 * own")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := b.queue.SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, slower, falldue.OverrideOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			id := b.enqueue("mail", &falldue.EnqueueOptions{Delay: time.Hour})
+			b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1, updated_at = created_at where id = ?"), id)
+			w := b.why(i, id)
+			if c := onlyReason[ops.WhyDue](t, w); len(c.Rules) != 1 || c.Rules[0].Delay != 4*time.Hour || c.Override == nil || !near(w.Next(), w.Task.Now.Add(4*time.Hour)) {
+				t.Errorf("%+v", c)
+			}
+			if err := b.queue.ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}, falldue.ResumeOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if c := onlyReason[ops.WhyDue](t, b.why(i, id)); c.Rules[0].Delay != time.Hour || c.Override != nil {
+				t.Errorf("%+v", c)
+			}
+		})
 		t.Run("its policy is not known", func(t *testing.T) {
 			id := b.enqueue("report", nil)
 			b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1 where id = ?"), id)

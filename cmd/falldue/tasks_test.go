@@ -247,6 +247,11 @@ func TestMistakesOfTheCommandLine(t *testing.T) {
 		{exitUsage, `the payload "{" is not JSON`, []string{"enqueue", "mail", "{", "--dsn", file}},
 		{exitUsage, `--at: "tomorrow" is not a time such as 2026-12-11T14:02:00Z`, []string{"enqueue", "mail", "--at", "tomorrow", "--dsn", file}},
 		{exitUsage, `kind "a b"; allowed are`, []string{"enqueue", "a b", "--dsn", file}},
+		{exitUsage, `--interval 1ms; allowed are 100ms and more`, []string{"top", "--interval", "1ms", "--dsn", file}},
+		{exitUsage, `--tasks 0, --handlers 100, --starts 200; allowed are 1 and more`, []string{"bench", "--tasks", "0", "--dsn", file}},
+		{exitFailed, `the tables are missing or not up to date`, []string{"why", "1", "--dsn", file}},
+		{exitFailed, `the tables are missing or not up to date`, []string{"tail", "--dsn", file}},
+		{exitFailed, `the tables are missing or not up to date`, []string{"workers", "--dsn", file}},
 		{exitFailed, `the tables are missing or not up to date`, []string{"ls", "--dsn", file}},
 		{exitFailed, `open the database by driver postgres`, []string{"ls", "--dsn", "postgres://app:S3CRET@127.0.0.1:1/shop"}},
 	} {
