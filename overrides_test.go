@@ -300,3 +300,34 @@ func TestSettingAPolicyWritesNoTask(t *testing.T) {
 		}
 	})
 }
+
+// TestPollersGoByOverrides: the lanes that a poller knows are due by an override as soon as it
+// holds, without a sweep, also those whose tasks have a policy of their own.
+func TestPollersGoByOverrides(t *testing.T) {
+	t.Parallel()
+	kind, own := newRule(backoff.ParseDeferred("1h")), newRule(backoff.ParseDeferred("2h"))
+	o := newOverrides(func(context.Context, []sqlgen.Formula) error { return nil }, map[string]*rule{"mail": kind}, events{slog.New(slog.DiscardHandler)})
+	p := newPoller(pollerConfig{
+		queue: "default", budget: newBudget(1, 0), policyVersion: o.version.Load,
+		gates: gates{handledKinds{"mail": {rule: kind}}, readablePolicies{rules: &ownRules{recent: map[string]ownRule{"own": {rule: own}}}}, overridden{o, "default"}},
+	}, &sweeper{every: time.Hour})
+	o.changed = signals{"default": p}.policiesChanged
+	at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}
+	with := at
+	with.Policy = "own"
+	now := time.Now()
+	p.lanes.found([]firstTask{{Lane: at, due: now.Add(time.Hour), delay: time.Hour, anchor: 7}, {Lane: with, due: now.Add(2 * time.Hour), delay: 2 * time.Hour, anchor: 7}})
+	c := knownChange{read: now}
+	c.ID, c.Subject, c.Value = 1, "queue:default", `{"steps":[{"policy":"own / 2"}],"include_own":true}`
+	o.ask([]knownChange{c})
+	o.refresh(t.Context()) // asks for the rule of tasks with a policy of their own
+	o.refresh(t.Context())
+	if one, other := p.lanes.lanes[at].due.Sub(now), p.lanes.lanes[with].due.Sub(now); one != 30*time.Minute || other != time.Hour {
+		t.Errorf("the lanes are due in %v and %v, want 30m and 1h", one, other)
+	}
+	o.ask(nil)
+	o.refresh(t.Context())
+	if one, other := p.lanes.lanes[at].due.Sub(now), p.lanes.lanes[with].due.Sub(now); one != time.Hour || other != 2*time.Hour {
+		t.Errorf("after the end the lanes are due in %v and %v, want 1h and 2h", one, other)
+	}
+}

@@ -140,6 +140,9 @@ var policyCases = []conformanceCase{
 		if info := waitForState(t, q, id, falldue.Dead); info.Attempts != 1 {
 			t.Errorf("the task is %+v", info)
 		}
+		if attempts, err := q.Attempts(t.Context(), id); err != nil || len(attempts) != 1 || attempts[0].Outcome != falldue.OutcomeDead {
+			t.Errorf("the attempts are %+v (error %v), want one after which it is dead", attempts, err)
+		}
 	}},
 	{"a kind without a policy has the default policy of the worker's configuration", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{DefaultPolicy: parsePolicy(t, "delay 0s; attempts 2")})
