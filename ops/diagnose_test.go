@@ -155,7 +155,7 @@ func TestExplain(t *testing.T) {
 		if plans, err := i.Explain(t.Context(), "default"); err != nil || len(plans) != 0 {
 			t.Errorf("an empty queue has the plans %+v, error %v", plans, err)
 		}
-		n := 3000 // doctor lets smaller tables be
+		n := 3000                    // doctor lets smaller tables be
 		if engine == testdb.SQLite { // it reads them in this process, slowly under -race
 			n = 500
 		}
