@@ -116,7 +116,7 @@ func (s *Store) insertBatch(ctx context.Context, x runner, batch []Entry) ([]int
 // engine allows it, values that all rows have in common are passed once.
 func (s *Store) insertStmt(batch []Entry) (statements.Stmt, statements.Values, []statements.Row) {
 	params := statements.EnqueueParams{Tables: s.tables, Notify: s.notify, Plain: allPlain(batch)}
-	params.Unique = slices.ContainsFunc(batch, func(e Entry) bool { return e.Unique != "" })
+	params.Unique = !params.Plain && slices.ContainsFunc(batch, func(e Entry) bool { return e.Unique != "" })
 	columns := statements.EnqueueColumns
 	switch {
 	case params.Unique:
