@@ -163,7 +163,9 @@ var uniqueTxCases = []conformanceCase{
 			t.Fatalf("in the transaction: %+v, %v", r, err)
 		}
 		startWorker(t, q)
-		if f.server(t).Caps.LockRows { // where one transaction writes at a time, nothing runs before its end
+		server := f.server(t)
+		knows := server.Name() == q.Engine() // or the queue may not know that the server locks rows
+		if knows && server.Caps.LockRows { // where one transaction writes at a time, nothing runs before its end
 			enqueue(t, q, next, orderArgs{}, nil)
 			if got := receive(t, ran, "the task beside"); got != "beside" {
 				t.Error("the task ran before the transaction ended")

@@ -175,6 +175,10 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		all["enqueue_notify"] = statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Notify: true}, room)
 		all["enqueue_one_notify"] = statements.EnqueueOne(s, statements.EnqueueParams{Tables: tables, Notify: true})
 	}
+	if statements.StoresUnique(s) {
+		all["store_unique"] = statements.StoreUnique(s, statements.EnqueueParams{Tables: tables, Unique: true})
+		all["store_unique_notify"] = statements.StoreUnique(s, statements.EnqueueParams{Tables: tables, Unique: true, Notify: true})
+	}
 	if s.Caps.Copy {
 		all["copy"], all["copy_plain"] = statements.Copy(s, tables, false), statements.Copy(s, tables, true)
 		all["copy_ids"], all["notify"] = statements.CopyIDs(s), statements.Notify(s)

@@ -36,6 +36,9 @@ var UniqueKeyColumns = Columns[UniqueKey]{
 // DroppedKeyColumns are the columns of the batch of [DropKeys].
 var DroppedKeyColumns = UniqueKeyColumns[:2]
 
+// StoredColumns are the columns of a result of [StoreUnique]: the first and the last.
+var StoredColumns = Columns[UniqueKey]{UniqueKeyColumns[2], UniqueKeyColumns[0]}
+
 // HolderColumns are the columns of a result of [Holders].
 var HolderColumns = join(
 	within(UniqueKeyColumns, func(h *Holder) *UniqueKey { return &h.UniqueKey }),
@@ -142,11 +145,7 @@ func TakeKeys(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	source := b.withBatch(columns, size)
 	switch s.Caps.Upsert {
 	case dialect.OnConflict:
-		b.set("if free", `
-on conflict (hash) do update
-	set task_id = excluded.task_id, token = excluded.token, was = excluded.was, held_until = excluded.held_until
-where u.token = excluded.was
-returning hash`)
+		b.set("if free", ifFree)
 	case dialect.OnDuplicateKey: // the token comes last, since each assignment sees those before it
 		b.set("if", func(column string) string {
 			return column + " = case when token = values(was) then values(" + column + ") else " + column + " end"
@@ -169,6 +168,51 @@ insert into {uniques} as u (hash, task_id, token, was, held_until)
 select s.hash, s.task_id, {int :token}, s.was, {shift {now}, s.wait} from {batch}
 where true{if free}`)
 }
+
+// StoresUnique reports whether [StoreUnique] is for a server.
+func StoresUnique(s dialect.Server) bool {
+	return s.Caps.WritableCTE && s.Caps.Copy && s.Caps.Rows == dialect.Arrays
+}
+
+// UniqueEntry is a new task with a unique key to take.
+type UniqueEntry struct {
+	Entry
+	Was  int64 // as in TakenKey
+	Wait int64
+}
+
+// UniqueEntryColumns are the columns of the batch of [StoreUnique].
+var UniqueEntryColumns = join(
+	within(UniqueColumns, func(e *UniqueEntry) *Entry { return &e.Entry }),
+	Columns[UniqueEntry]{
+		col("was", Int, func(e *UniqueEntry) any { return &e.Was }),
+		col("wait", Int, func(e *UniqueEntry) any { return &e.Wait }),
+	})
+
+// StoreUnique is [TakeKeys] and [Enqueue] in one: it stores the tasks whose keys it can
+// take, and returns their ids, which ascend in the order of the batch, and their keys.
+// It takes ids from the sequence. The batch has [UniqueEntryColumns], and no key twice.
+// Parameters: table as in [CopyIDs], token, and channel and notice where it notifies.
+func StoreUnique(s dialect.Server, p EnqueueParams) Stmt {
+	b := insert(s, p)
+	columns := UniqueEntryColumns.columns()
+	b.withBatch(columns, 0)
+	b.setValues(columns, func(c column) any { return "s." + c.Name })
+	b.set("payload value", "{json s.payload}")
+	b.set("if free", ifFree)
+	return b.stmt(`
+with s as materialized (select nextval((select pg_get_serial_sequence(:table, 'id')::regclass)) as id, s.* from {batch}),
+taken as (insert into {uniques} as u (hash, task_id, token, was, held_until)
+	select unique_key, id, {int :token}, was, {shift {now}, wait} from s order by unique_key{if free})
+insert into {tasks} (id, {columns}) select s.id, {row}
+from s join taken on taken.hash = s.unique_key{returning}, unique_key`)
+}
+
+const ifFree = `
+on conflict (hash) do update
+	set task_id = excluded.task_id, token = excluded.token, was = excluded.was, held_until = excluded.held_until
+where u.token = excluded.was
+returning hash`
 
 // KeysOfToken selects those unique keys of a batch that were taken with a token. The batch
 // has [HashColumns]. Parameters: token.

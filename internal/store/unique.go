@@ -18,6 +18,14 @@ type Unique struct {
 	Conflict UniqueConflict
 }
 
+// wait returns for how many microseconds a key is taken, whatever becomes of the task.
+func (u Unique) wait() int64 {
+	if u.Scope == UniqueFor {
+		return u.For.Microseconds()
+	}
+	return 0
+}
+
 // UniqueScope says until when a task holds its unique key.
 type UniqueScope int
 
@@ -60,6 +68,12 @@ func (s *Store) EnqueueUnique(ctx context.Context, tx Tx, entries []Entry, uniqu
 		err := e.run(ctx, nil)
 		return e.receipts, s.explain(err)
 	}
+	if len(entries) == 1 && entries[0].Unique != "" && statements.StoresUnique(s.server) {
+		e := s.newUniqueEnqueue(each{s}, entries, uniques)
+		e.alone = true
+		err := e.run(ctx, nil)
+		return e.receipts, s.explain(err)
+	}
 	// Most tasks that exist are found without a transaction. What is read before it is
 	// checked again when keys are taken.
 	found, err := reading(ctx, s, func(x runner) (map[string]statements.Holder, error) {
@@ -84,6 +98,7 @@ type uniqueEnqueue struct {
 	*Store
 	x        runner
 	within   bool // a caller's transaction
+	alone    bool // each statement is a transaction
 	entries  []Entry
 	uniques  []Unique
 	left     []int // the entries that have no receipt yet
@@ -111,9 +126,9 @@ func (e *uniqueEnqueue) run(ctx context.Context, found map[string]statements.Hol
 		if turn == maxTurns {
 			return fmt.Errorf("falldue: %d unique keys changed each time they were read", len(e.left))
 		}
-		if turn > 0 {
+		if turn > 0 && !e.alone {
 			found, err = e.lockedHolders(ctx)
-		} else if found == nil {
+		} else if turn > 0 || found == nil {
 			found, err = e.holders(ctx)
 		}
 		if err != nil {
@@ -165,6 +180,9 @@ func (e *uniqueEnqueue) turn(ctx context.Context, found map[string]statements.Ho
 	free = append(free, started...)
 	slices.Sort(free)
 	e.left = nil
+	if statements.StoresUnique(e.server) && !slices.ContainsFunc(free, func(i int) bool { return e.entries[i].Unique == "" }) {
+		return e.storeUnique(ctx, free, found)
+	}
 	if err := e.store(ctx, free); err != nil {
 		return err
 	}
@@ -330,13 +348,10 @@ func (e *uniqueEnqueue) takeKeys(ctx context.Context, entries []int, found map[s
 			continue
 		}
 		byHash[hash] = i
-		k := statements.TakenKey{Hash: hash, TaskID: e.receipts[i].ID, Was: found[hash].Token}
-		if e.uniques[i].Scope == UniqueFor {
-			k.Wait = e.uniques[i].For.Microseconds()
-		}
-		keys = append(keys, k)
+		keys = append(keys, statements.TakenKey{Hash: hash, TaskID: e.receipts[i].ID, Was: found[hash].Token, Wait: e.uniques[i].wait()})
 	}
-	token, taken, err := e.Store.takeKeys(ctx, e.x, keys)
+	token := newToken()
+	taken, err := e.Store.takeKeys(ctx, e.x, token, keys)
 	if err != nil {
 		return err
 	}
@@ -350,33 +365,4 @@ func (e *uniqueEnqueue) takeKeys(ctx context.Context, entries []int, found map[s
 	}
 	slices.Sort(e.left)
 	return e.withdraw(ctx, lost)
-}
-
-// withdraw deletes tasks that this transaction has stored.
-func (e *uniqueEnqueue) withdraw(ctx context.Context, tasks []Key) error {
-	for list := range slices.Chunk(tasks, MaxBatch) {
-		rows := statements.IDColumns.Rows(len(list), func(i int) *Key { return &list[i] })
-		if _, err := e.x.exec(ctx, e.batch("withdraw", len(list), statements.Withdraw), nil, rows); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// withdrawAll deletes all tasks that this enqueue has stored in a caller's transaction,
-// which may go on.
-func (e *uniqueEnqueue) withdrawAll(ctx context.Context) error {
-	if !e.within {
-		return nil // it is rolled back
-	}
-	var tasks []Key
-	for _, r := range e.receipts {
-		if r.ID != 0 && !r.Existed {
-			tasks = append(tasks, Key{TaskID: r.ID})
-		}
-	}
-	if err := e.withdraw(ctx, tasks); err != nil {
-		return err
-	}
-	return e.dropKeys(ctx, e.x, e.taken)
 }

@@ -12,10 +12,12 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// takeKeys gives unique keys to tasks, and returns the token by which it has done so and
-// those that it could take.
-func (s *Store) takeKeys(ctx context.Context, x runner, keys []statements.TakenKey) (token int64, taken map[string]bool, err error) {
-	token, taken = 1+rand.Int64N(math.MaxInt64), map[string]bool{}
+// newToken returns a token that no other row of a unique key has had.
+func newToken() int64 { return 1 + rand.Int64N(math.MaxInt64) }
+
+// takeKeys gives unique keys to tasks, and returns those that it could take.
+func (s *Store) takeKeys(ctx context.Context, x runner, token int64, keys []statements.TakenKey) (taken map[string]bool, err error) {
+	taken = map[string]bool{}
 	values := statements.Values{"token": token}
 	// In one order, so that no two transactions wait for each other's rows.
 	slices.SortFunc(keys, func(a, b statements.TakenKey) int { return cmp.Compare(a.Hash, b.Hash) })
@@ -37,7 +39,7 @@ func (s *Store) takeKeys(ctx context.Context, x runner, keys []statements.TakenK
 		hashes := statements.HashColumns.Rows(len(list), func(i int) *string { return &list[i].Hash })
 		return x.query(ctx, s.batch("keys of token", len(list), statements.KeysOfToken), values, hashes, note)
 	})
-	return token, taken, err
+	return taken, err
 }
 
 func (s *Store) dropKeys(ctx context.Context, x runner, keys []statements.UniqueKey) error {
@@ -117,7 +119,7 @@ func (s *Store) takeBack(ctx context.Context, x runner, tasks []statements.Allow
 			}
 			keys = append(keys, statements.TakenKey{Hash: hash, TaskID: list[0], Was: h.Token, Wait: max(h.Until-h.Now, 0)})
 		}
-		_, taken, err := s.takeKeys(ctx, x, keys)
+		taken, err := s.takeKeys(ctx, x, newToken(), keys)
 		if err != nil {
 			return nil, err
 		}
