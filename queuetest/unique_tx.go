@@ -165,7 +165,7 @@ var uniqueTxCases = []conformanceCase{
 		startWorker(t, q)
 		server := f.server(t)
 		knows := server.Name() == q.Engine() // or the queue may not know that the server locks rows
-		if knows && server.Caps.LockRows { // where one transaction writes at a time, nothing runs before its end
+		if knows && server.Caps.LockRows {   // where one transaction writes at a time, nothing runs before its end
 			enqueue(t, q, next, orderArgs{}, nil)
 			if got := receive(t, ran, "the task beside"); got != "beside" {
 				t.Error("the task ran before the transaction ended")

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
@@ -161,6 +163,59 @@ func TestNeverTwoHolders(t *testing.T) {
 		t.Logf("%d times a task took a key", held.took.Load())
 		if held.took.Load() == 0 {
 			t.Error("nobody took a key")
+		}
+	})
+}
+
+// TestKeysThatNobodyHoldsAreDropped: the rows of others stay.
+func TestKeysThatNobodyHoldsAreDropped(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := stores(t, engine, 1)[0]
+		enqueue := func(key int, u Unique) int64 {
+			t.Helper()
+			r, err := s.EnqueueUnique(t.Context(), nil, []Entry{{Queue: "default", Kind: "k", Payload: "{}", Unique: hashOf(key)}}, []Unique{u})
+			if err != nil || r[0].Existed {
+				t.Fatal(r, err)
+			}
+			return r[0].ID
+		}
+		drop := func(keep time.Duration, want ...int) {
+			t.Helper()
+			if last, err := s.DropKeys(t.Context(), "", keep); err != nil || last != "" {
+				t.Fatal(last, err)
+			}
+			e := s.newUniqueEnqueue(unprepared{s.db}, nil, nil)
+			for key := range 4 {
+				e.entries, e.left = append(e.entries, Entry{Unique: hashOf(key)}), append(e.left, key)
+			}
+			found, err := e.holders(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var left []int
+			for key := range 4 {
+				if _, ok := found[hashOf(key)]; ok {
+					left = append(left, key)
+				}
+			}
+			if !slices.Equal(left, want) {
+				t.Errorf("the keys %v are left, want %v", left, want)
+			}
+		}
+		enqueue(0, Unique{})
+		cancelled := []int64{enqueue(1, Unique{}), enqueue(2, Unique{Scope: UniqueFor, For: time.Hour})}
+		for _, id := range cancelled {
+			if err := s.Cancel(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		enqueue(3, Unique{Scope: UniqueFor, For: time.Millisecond})
+		drop(time.Hour, 0, 1, 2, 3)
+		drop(0, 0, 2, 3)
+		again := enqueue(1, Unique{})
+		if err := s.RetryTask(t.Context(), cancelled[0]); !errors.As(err, new(*ExistsError)) {
+			t.Errorf("retry of task %d while task %d has its key, whose row is new: %v", cancelled[0], again, err)
 		}
 	})
 }

@@ -1,0 +1,143 @@
+package falldue
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// shop is embedded in the arguments of tasks.
+type shop struct {
+	Shop string `json:"shop"`
+}
+
+type sale struct {
+	shop
+	Customer string `json:"customer"`
+	Note     string `json:"note,omitempty"`
+	Amount   int
+	Ignored  string `json:"-"`
+	private  int
+}
+
+// words is a type that writes its own JSON.
+type words []string
+
+func (l words) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]string{"first": strings.Join(l, " ")})
+}
+
+func keyOf(t *testing.T, by UniqueBy, kind string, args any) (string, error) {
+	t.Helper()
+	payload, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return (&Unique{By: by}).hash(nil, kind, args, payload)
+}
+
+// TestUniqueKeysDiffer: no two of these tasks have one key, and each has its own again.
+func TestUniqueKeysDiffer(t *testing.T) {
+	t.Parallel()
+	keys := map[string]int{}
+	for i, c := range []struct {
+		by   UniqueBy
+		kind string
+		args any
+	}{
+		{ByArgs(), "k", sale{Customer: "a"}},
+		{ByArgs(), "k", sale{Customer: "b"}},
+		{ByArgs(), "k2", sale{Customer: "a"}},
+		{ByArgs(), "k", "kind"},
+		{ByKind(), "k", sale{Customer: "a"}},
+		{ByKind(), "kind", nil},
+		{ByKey("a"), "k", nil},
+		{ByKey("kind"), "k", nil},
+		{ByKey("ka"), "", nil},
+		{ByFields("customer"), "k", sale{Customer: "a"}},
+		{ByFields("customer", "note"), "k", sale{Customer: "a"}},
+		{ByFields("customer", "note"), "k", sale{Customer: "a", Note: "n"}},
+		{ByFields("customer", "note"), "k", map[string]any{"customer": "a", "note": nil}},
+		{ByFields("customer", "Amount"), "k", sale{Customer: "a"}},
+		{ByFields("customer", "shop"), "k", sale{Customer: "a"}},
+		{ByFields("first"), "k", words{"a"}},
+		{ByFields("first"), "k", &words{"b"}},
+	} {
+		for range 2 {
+			key, err := keyOf(t, c.by, c.kind, c.args)
+			if err != nil || len(key) != 43 {
+				t.Fatalf("%+v: %q, %v", c, key, err)
+			}
+			if other, ok := keys[key]; ok && other != i {
+				t.Errorf("%d and %d have one key", other, i)
+			}
+			keys[key] = i
+		}
+	}
+	one, _ := keyOf(t, ByFields("note", "customer", "note"), "k", sale{Customer: "a", Note: "n"})
+	other, _ := keyOf(t, ByFields("customer", "note"), "k", &sale{Customer: "a", Note: "n", Amount: 3, private: 4})
+	if one != other {
+		t.Error("the order of fields, or other fields, make another key")
+	}
+}
+
+func TestUnknownFieldsAreRefused(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]struct {
+		name string
+		args any
+	}{
+		`field "costumer" in ByFields; the arguments, of type falldue.sale, have Amount, customer, note, shop`: {"costumer", sale{}},
+		`field "Ignored"`: {"Ignored", sale{}},
+		`field "second" in ByFields; the arguments, of type falldue.words, have first`: {"second", words{}},
+		`field "b" in ByFields; the arguments, of type map[string]int, have a`:        {"b", map[string]int{"a": 1}},
+		"no JSON object": {"a", []int{1}},
+		"type <nil>":     {"a", nil},
+	} {
+		if _, err := keyOf(t, ByFields(c.name), "k", c.args); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s of %T: error %v, want %s", c.name, c.args, err, want)
+		}
+	}
+}
+
+// hasher is a codec that makes hashes of a length.
+type hasher struct {
+	Codec
+	length int
+}
+
+func (h hasher) Hash([]byte) []byte { return make([]byte, h.length) }
+
+func TestShortHashesAreRefused(t *testing.T) {
+	t.Parallel()
+	for length, ok := range map[int]bool{0: false, 31: false, 32: true, 64: true} {
+		if _, err := (&Unique{}).hash(hasher{length: length}, "k", 1, []byte("1")); (err == nil) != ok || err != nil && !errors.Is(err, ErrInvalid) {
+			t.Errorf("a hash of %d bytes: %v", length, err)
+		}
+	}
+}
+
+// TestFold: of tasks with one key the first is left, with what later ones replace.
+func TestFold(t *testing.T) {
+	t.Parallel()
+	skip, fail, replace := store.Unique{}, store.Unique{Conflict: store.ConflictFail}, store.Unique{Conflict: store.ConflictReplace, Scope: store.UniqueFor, For: time.Hour}
+	entries := []store.Entry{{Unique: "a", Payload: "1"}, {Payload: "2"}, {Unique: "b", Payload: "3"}, {Payload: "4"}, {Unique: "a", Payload: "5", Delay: 7}, {Unique: "b", Payload: "6"}}
+	p := &pending{entries: entries, uniques: []store.Unique{skip, {}, skip, {}, replace, skip}}
+	f, err := p.fold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []store.Entry{{Unique: "a", Payload: "5", Delay: 7}, {Payload: "2"}, {Unique: "b", Payload: "3"}, {Payload: "4"}}
+	if !slices.Equal(f.entries, want) || !slices.Equal(f.place, []int{0, 1, 2, 3, 0, 2}) || !slices.Equal(f.first, []bool{true, true, true, true, false, false}) || f.uniques[0].Conflict != store.ConflictReplace {
+		t.Errorf("folded: %+v", f)
+	}
+	p.uniques[5] = fail
+	if _, err := p.fold(); !errors.Is(err, ErrExists) {
+		t.Errorf("with ConflictFail: %v", err)
+	}
+}
