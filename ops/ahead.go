@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue"
@@ -33,6 +34,11 @@ func Ahead(t falldue.TaskInfo, p backoff.Policy, most int) (Future, error) {
 	if err := p.Err(); err != nil {
 		return Future{}, err
 	}
+	return ahead(t, []span{{policy: p}}, most)
+}
+
+// ahead is Ahead under policies one after the other.
+func ahead(t falldue.TaskInfo, list []span, most int) (Future, error) {
 	if most < 1 || most > maxRetries {
 		return Future{}, fmt.Errorf("ops: %d attempts; allowed are 1 to %d", most, maxRetries)
 	}
@@ -40,40 +46,44 @@ func Ahead(t falldue.TaskInfo, p backoff.Policy, most int) (Future, error) {
 		return Future{}, nil
 	}
 	if t.MaxAttempts > 0 {
-		p = p.WithMaxAttempts(t.MaxAttempts)
+		list = slices.Clone(list)
+		for i := range list {
+			list[i].policy = list[i].policy.WithMaxAttempts(t.MaxAttempts)
+		}
 	}
 	var f Future
 	n, first := t.Attempts, t.FirstAttemptedAt
-	earliest, latest := t.Now, t.Now // of attempt n, if it runs now
+	earliest, last := t.Now, t.Now // of attempt n, if it runs now
 	if !Running(t) {
-		if limit := p.MaxAttempts(); limit > 0 && n >= limit {
+		if earliest = t.UpdatedAt; t.State == falldue.Open {
+			earliest = dueUnder(list, t.UpdatedAt, n)
+		}
+		earliest = latest(earliest, t.Now)
+		if limit := policyAt(list, earliest).MaxAttempts(); limit > 0 && n >= limit {
 			return Future{GivenUp: true}, nil
 		}
-		earliest = t.Due(p)
-		if earliest.Before(t.Now) {
-			earliest = t.Now
-		}
-		latest = earliest
+		last = earliest
 		if n == 0 {
 			first = earliest
 		}
 		n++
-		f.Runs = append(f.Runs, Run{n, earliest, latest})
+		f.Runs = append(f.Runs, Run{n, earliest, last})
 	}
 	for ; ; n++ {
-		delay, jitter := p.Wait(int64(n))
-		if ends(p, n, earliest.Add(delay).Sub(first)) {
+		p, next := policyAt(list, earliest), dueUnder(list, earliest, n)
+		if ends(p, n, next.Sub(first)) {
 			f.GivenUp = true
 			return f, nil
 		}
 		if len(f.Runs) == most {
 			return f, nil
 		}
-		earliest, latest = earliest.Add(delay), latest.Add(sum(delay, jitter))
-		if limit := p.MaxElapsed(); limit > 0 && latest.Sub(first) > limit {
-			latest = first.Add(limit)
+		_, jitter := policyAt(list, last).Wait(int64(n))
+		earliest, last = next, dueUnder(list, last.Add(jitter), n)
+		if limit := p.MaxElapsed(); limit > 0 && last.Sub(first) > limit {
+			last = first.Add(limit)
 		}
-		f.Runs = append(f.Runs, Run{n + 1, earliest, latest})
+		f.Runs = append(f.Runs, Run{n + 1, earliest, last})
 	}
 }
 

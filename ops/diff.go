@@ -81,8 +81,8 @@ func (p *Profile) compare(kind string) *comparison {
 func (c *comparison) add(g *store.Profiled, from, to backoff.Policy) {
 	was, is := delayOf(g, from), delayOf(g, to)
 	c.Tasks += g.Tasks
-	c.before.add(g, was)
-	c.after.add(g, is)
+	c.before.add(g, always(was))
+	c.after.add(g, always(is))
 	dueWas, dueIs := dueBy(g, was, c.now), dueBy(g, is, c.now)
 	switch {
 	case is < was:

@@ -111,8 +111,8 @@ func (i *Inspector) Queues(ctx context.Context) ([]Queue, error) {
 		for _, h := range heads {
 			q.Kinds = append(q.Kinds, h.Kind)
 			q.Now = store.Time(h.Now)
-			if delay, ok := known.delay(name, h.Lane); ok && h.Corrupt == nil {
-				if due := store.Time(h.Anchor).Add(delay); q.FirstDue.IsZero() || due.Before(q.FirstDue) {
+			if due, ok := known.dueIn(name, h.Lane, store.Time(h.Anchor), q.Now); ok && h.Corrupt == nil {
+				if q.FirstDue.IsZero() || due.Before(q.FirstDue) {
 					q.FirstDue = due
 				}
 			}

@@ -122,25 +122,45 @@ func (p Policies) with(o falldue.Override) Policies {
 	return p
 }
 
-// Due returns when a task falls due, or the zero time if its policy is not known or it is
+// Ahead is like the function [Ahead] under the policies that hold, as the overrides that are
+// set now take their steps and end. It returns no error for a task whose policy is not known,
+// and no attempts.
+func (p Policies) Ahead(t falldue.TaskInfo, most int) (Future, error) {
+	list, known := p.spans(t, t.Now)
+	if !known {
+		return Future{}, nil
+	}
+	return ahead(t, list, most)
+}
+
+// Due returns when a task falls due, also by the end of an override that is set now, or the zero time if its policy is not known or it is
 // finished. Of a task that never failed it is always known.
 func (p Policies) Due(t falldue.TaskInfo) time.Time {
-	policy, known := p.Of(t)
+	list, known := p.spans(t, t.Now)
+	if known && t.State == falldue.Open {
+		return dueUnder(list, t.UpdatedAt, t.Attempts)
+	}
 	if !known && t.State == falldue.Open && t.Attempts > 0 {
 		return time.Time{}
 	}
-	return t.Due(policy)
+	return t.Due(backoff.Policy{})
 }
 
-// delay returns how long the tasks of a lane of a queue wait, and whether that is known.
-func (p Policies) delay(queue string, at store.Lane) (time.Duration, bool) {
-	if at.State == string(falldue.Snoozed) || at.Attempts == 0 {
-		return 0, true
+// dueIn returns when a task of a lane of a queue is due whose wait begins at anchor, and
+// whether that is known.
+func (p Policies) dueIn(queue string, at store.Lane, anchor, now time.Time) (time.Time, bool) {
+	if !delayed(at) {
+		return anchor, true
 	}
-	policy, known := p.Of(taskIn(queue, at))
-	delay, _ := policy.Wait(int64(at.Attempts))
-	return delay, known
+	list, known := p.spans(taskIn(queue, at), now)
+	if !known {
+		return time.Time{}, false
+	}
+	return dueUnder(list, anchor, at.Attempts), true
 }
+
+// delayed reports whether a policy's delay holds for the tasks of a lane.
+func delayed(at store.Lane) bool { return at.State != string(falldue.Snoozed) && at.Attempts > 0 }
 
 // taskIn returns a task of a lane, with what its policy depends on.
 func taskIn(queue string, at store.Lane) falldue.TaskInfo {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -100,17 +101,53 @@ func (p *Profile) newLoad() *loadBuilder {
 
 const minuteMicros = int64(time.Minute / time.Microsecond)
 
-// add adds a group of tasks that wait for delay after their anchors.
-func (b *loadBuilder) add(g *store.Profiled, delay time.Duration) {
-	first, last := dueMicros(g.First, delay), dueMicros(g.Last, delay)
-	before := dueBy(g, delay, b.now)
-	b.due += before
-	// The anchors of a group are in one minute, so that it falls due in two at most.
-	for minute := (max(first, b.now) - b.now) / minuteMicros; before < g.Tasks; minute++ {
-		by := dueBy(g, delay, b.now+(minute+1)*minuteMicros)
-		if b.now+(minute+1)*minuteMicros > last {
-			by = g.Tasks
+// wait is a delay and when it holds, in microseconds since 1970.
+type wait struct {
+	from, to int64
+	delay    time.Duration
+}
+
+// always returns the wait of a delay that never changes.
+func always(delay time.Duration) []wait { return []wait{{math.MinInt64, math.MaxInt64, delay}} }
+
+// waitsOf returns the waits of a group under policies.
+func waitsOf(g *store.Profiled, list []span) (waits []wait) {
+	for _, s := range list {
+		w := always(delayOf(g, s.policy))[0]
+		if !s.from.IsZero() {
+			w.from = s.from.UnixMicro()
 		}
+		if !s.to.IsZero() {
+			w.to = s.to.UnixMicro()
+		}
+		waits = append(waits, w)
+	}
+	return waits
+}
+
+// add adds a group of tasks with their waits.
+func (b *loadBuilder) add(g *store.Profiled, waits []wait) {
+	due := func(at int64) (n int64) {
+		for _, w := range waits {
+			if w.from <= at {
+				n = max(n, dueBy(g, w.delay, min(at, w.to)))
+			}
+		}
+		return n
+	}
+	before := due(b.now)
+	b.due += before
+	// The anchors of a group are in one minute, so that it falls due in two in each wait.
+	var minutes []int64
+	for _, w := range waits {
+		first, last := max(dueMicros(g.First, w.delay), w.from, b.now), max(dueMicros(g.Last, w.delay), w.from, b.now)
+		for at := first; at <= w.to && at < last+minuteMicros; at += minuteMicros {
+			minutes = append(minutes, (at-b.now)/minuteMicros)
+		}
+	}
+	slices.Sort(minutes)
+	for _, minute := range slices.Compact(minutes) {
+		by := due(b.now + (minute+1)*minuteMicros)
 		b.minutes[minute] += by - before
 		before = by
 	}
@@ -194,14 +231,18 @@ func (p *Profile) Forecast(horizon time.Duration) (Forecast, error) {
 			k = &sum{builder: p.newLoad()}
 			kinds[g.Kind] = k
 		}
-		delay, known := p.policies.delay(g.Queue, p.laneOf(g))
-		if !known {
-			k.unknown += g.Tasks
-			all.unknown += g.Tasks
-			continue
+		at, waits := p.laneOf(g), always(0)
+		if delayed(at) {
+			list, known := p.policies.spans(taskIn(g.Queue, at), p.At)
+			if !known {
+				k.unknown += g.Tasks
+				all.unknown += g.Tasks
+				continue
+			}
+			waits = waitsOf(g, list)
 		}
-		k.builder.add(g, delay)
-		all.builder.add(g, delay)
+		k.builder.add(g, waits)
+		all.builder.add(g, waits)
 	}
 	f := Forecast{At: p.At, All: KindLoad{Load: all.builder.load(horizon), Unknown: all.unknown}}
 	for name, k := range kinds {

@@ -50,7 +50,7 @@ func showCommand() *cobra.Command {
 				v.code, _ = known.Code(v.task)
 				v.override, v.overridden = known.Override(v.task)
 				if v.policy, v.known = known.Of(v.task); v.known {
-					if v.future, err = ops.Ahead(v.task, v.policy, future); err != nil {
+					if v.future, err = known.Ahead(v.task, future); err != nil {
 						return mistake(err)
 					}
 				}

@@ -1,0 +1,192 @@
+package ops_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
+)
+
+func override(t *testing.T, text string) backoff.Override {
+	t.Helper()
+	o, err := backoff.ParseOverride(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestHold: the override of an incident parses, and lets nobody die of the wait.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	held := ops.Hold().Of(parse(t, "delay 1m; jitter 0.5 * delay; attempts 3; elapsed 1h"))
+	delay, jitter := held.Wait(1)
+	if held.Err() != nil || delay != 36500*24*time.Hour || jitter != 30*time.Second || held.MaxElapsed() != 0 || held.MaxAttempts() != 3 {
+		t.Errorf("a policy on hold is %s, error %v", held, held.Err())
+	}
+	slow, err := ops.Slow(2.5)
+	if delay, _ = slow.Of(parse(t, "1m")).Wait(1); err != nil || delay != 150*time.Second {
+		t.Errorf("a slow policy waits %v, error %v", delay, err)
+	}
+	if _, err := ops.Slow(-1); err == nil || !strings.Contains(err.Error(), "slower by -1; allowed are factors above 0") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestWeigh: compared with what holds now, with the most specific override, and with what is
+// not known.
+func TestWeigh(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		b.failing()
+		own := parse(t, "delay 3h")
+		b.add("mail", 7, 3, time.Minute, &falldue.EnqueueOptions{Policy: &own})
+		b.add("mail", 5, 1, 10*time.Minute, &falldue.EnqueueOptions{Key: "customer:7"})
+		b.add("charge", 4, 2, time.Minute, nil)
+		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "2h")})
+		weigh := func(o falldue.Override) ops.Effect {
+			t.Helper()
+			p, err := i.ProfileKey(t.Context(), o.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := p.Weigh(o, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+		mail := falldue.Subject{Kind: "mail"}
+		if e := weigh(falldue.Override{Subject: mail, Override: override(t, "own / 4")}); e.Tasks != 605 || e.Own != 7 || !about(e.AtOnce, 300, 10) || e.Later != 0 || e.Unknown != 0 || !e.Drastic(100) || e.Drastic(400) {
+			t.Errorf("a quarter: %+v", e)
+		}
+		if e := weigh(falldue.Override{Subject: mail, Override: override(t, "own / 4"), IncludeOwn: true}); e.Tasks != 612 || e.Own != 0 || e.Sooner < 300 {
+			t.Errorf("a quarter of all: %+v", e)
+		}
+		if e := weigh(falldue.Override{Subject: mail, Override: override(t, "attempts 1")}); e.Exhausted != 605 || e.AtOnce != 0 || !e.Drastic(604) || e.Drastic(605) {
+			t.Errorf("one attempt: %+v", e)
+		}
+		if e := weigh(falldue.Override{Subject: falldue.Subject{Queue: "default"}, Override: override(t, "2 * own; attempts 2")}); e.Tasks != 605 || e.Later != 605 || e.Unknown != 4 || e.UnknownExhausted != 4 || e.Own != 7 {
+			t.Errorf("a queue with a kind that is not known: %+v", e)
+		}
+		if e := weigh(falldue.Override{Subject: falldue.Subject{Key: "customer:7"}, Override: override(t, "5m")}); e.Tasks != 5 || e.AtOnce != 5 {
+			t.Errorf("a key: %+v", e)
+		}
+		p, err := i.Profile(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Weigh(falldue.Override{Subject: falldue.Subject{Key: "x"}}, 0); err == nil || !strings.Contains(err.Error(), "take ProfileKey") {
+			t.Errorf("error %v", err)
+		}
+
+		if err := b.queue.SetPolicy(t.Context(), mail, override(t, "4 * own"), falldue.OverrideOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if e := weigh(falldue.Override{Subject: mail, Override: override(t, "2 * own")}); e.Sooner != 605 || e.AtOnce != 0 {
+			t.Errorf("instead of another one: %+v", e)
+		}
+		if e := weigh(falldue.Override{Subject: falldue.Subject{Queue: "default"}, Override: override(t, "0s")}); e.Tasks != 0 || e.Unknown != 4 {
+			t.Errorf("beside a more specific one: %+v", e)
+		}
+	})
+}
+
+// TestOverridesEnd: what is due by the end of an override counts for that time.
+func TestOverridesEnd(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		b.add("mail", 10, 1, 5*time.Minute, nil)
+		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "10m")})
+		task, err := b.queue.Task(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		until := task.Now.Add(2 * time.Hour)
+		step := falldue.OverrideStep{After: 90 * time.Minute, Override: override(t, "own + 1h30m")}
+		if err := b.queue.SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, ops.Hold(), falldue.OverrideOptions{Until: until, Steps: []falldue.OverrideStep{step}}); err != nil {
+			t.Fatal(err)
+		}
+		check := func(what string, want time.Duration) {
+			t.Helper()
+			known, err := i.Policies(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			due := known.Due(task).Sub(task.Now)
+			future, err := known.Ahead(task, 1)
+			if err != nil || len(future.Runs) != 1 || future.Runs[0].Earliest.Sub(task.Now) != due || (due-want).Abs() > 10*time.Second {
+				t.Errorf("%s: due in %v, ahead %+v, error %v; want %v", what, due, future, err, want)
+			}
+			p, err := i.Profile(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := p.Forecast(0)
+			if err != nil || f.All.Total() != 10 || f.All.Peak != 10 || (f.All.PeakAt-want).Abs() > 70*time.Second {
+				t.Errorf("%s: the forecast has %d tasks, and %d in %v, error %v; want %v", what, f.All.Total(), f.All.Peak, f.All.PeakAt, err, want)
+			}
+		}
+		check("a step that makes them due", 95*time.Minute)
+		if err := b.queue.SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, ops.Hold(), falldue.OverrideOptions{Until: until}); err != nil {
+			t.Fatal(err)
+		}
+		check("a hold that ends", 2*time.Hour)
+		if err := b.queue.ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}, falldue.ResumeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		check("nothing", 5*time.Minute)
+	})
+}
+
+// TestRelease takes the steps one after the other: in each as many tasks become due, the
+// oldest first, and all at the end.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	b := newBacklog(t, testdb.SQLite)
+	b.failing()
+	i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "10m")})
+	p, err := i.Profile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := b.queue.Tasks(t.Context(), falldue.TaskFilter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := p.Release(falldue.Subject{Kind: "mail"}, false, 20*time.Minute)
+	if err != nil || len(steps) != 20 || steps[0].After != 0 || steps[19].After != 19*time.Minute {
+		t.Fatalf("the steps are %+v, error %v", steps, err)
+	}
+	late := 0
+	for _, task := range tasks {
+		if !task.Due(parse(t, "10m")).After(p.At) {
+			late++
+		}
+	}
+	ran := map[int64]bool{}
+	for minute, step := range steps {
+		due := 0
+		for _, task := range tasks {
+			if end := p.At.Add(time.Duration(minute+1) * time.Minute); !ran[task.ID] && !task.Due(step.Override.Of(parse(t, "10m"))).After(end) {
+				ran[task.ID] = true
+				due++
+			}
+		}
+		if due > late/20+10 {
+			t.Errorf("in minute %d %d tasks become due; there are %d in 20 minutes", minute, due, late)
+		}
+	}
+	if !about(int64(len(ran)), int64(late), 10) {
+		t.Errorf("%d tasks have become due, want %d", len(ran), late)
+	}
+	for says, over := range map[string]time.Duration{"a release over 1s; allowed are 1m0s to 168h0m0s": time.Second} {
+		if _, err := p.Release(falldue.Subject{Kind: "mail"}, false, over); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("error %v, want %q", err, says)
+		}
+	}
+}
