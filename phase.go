@@ -49,20 +49,29 @@ var phases = []Phase{
 
 // Phases returns the phases of tasks that were just read, in their order. It reads the
 // policies of tasks that have their own, the policies and limits that live workers announce,
-// and if any task is due the pauses and the permits of limits. It knows the policies and the
+// pauses and policies that are set ([Queue.SetPolicy]), and if any task is due the permits of
+// limits. It knows the policies and the
 // limits of the kinds that this process handles as well.
 func (q *Queue) Phases(ctx context.Context, tasks []TaskInfo) ([]Phase, error) {
 	q.mu.Lock()
 	handlers := maps.Clone(q.handlers)
 	q.mu.Unlock()
 	p := phaser{q: q, handlers: handlers}
+	list := make([]Phase, len(tasks))
+	if !slices.ContainsFunc(tasks, func(t TaskInfo) bool { return !t.State.finished() }) {
+		for i, t := range tasks {
+			list[i] = Phase(t.State)
+		}
+		return list, nil
+	}
+	var err error
+	if p.changes, p.overrides, err = q.changesNow(ctx, handlers); err != nil {
+		return nil, err
+	}
 	if err := p.readPolicies(ctx, tasks); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(tasks, func(t TaskInfo) bool { return !t.State.finished() }) {
-		p.readFleet(ctx)
-	}
-	list := make([]Phase, len(tasks))
+	p.readFleet(ctx)
 	var due []int
 	for i, t := range tasks {
 		if list[i] = p.byTime(t); list[i] == PhaseDue {
@@ -77,10 +86,12 @@ func (q *Queue) Phases(ctx context.Context, tasks []TaskInfo) ([]Phase, error) {
 
 // phaser finds the phases of tasks.
 type phaser struct {
-	q        *Queue
-	handlers map[string]*handler       // by kind
-	own      map[string]backoff.Policy // by the keys of policies
-	fleet    fleet
+	q         *Queue
+	handlers  map[string]*handler // by kind
+	changes   *changeReader
+	overrides *overrides
+	own       map[string]*rule // by the keys of policies
+	fleet     fleet
 }
 
 // readPolicies reads the policies that waiting tasks have of their own. One that cannot be
@@ -100,29 +111,34 @@ func (p *phaser) readPolicies(ctx context.Context, tasks []TaskInfo) error {
 		keys = append(keys, key)
 	}
 	texts, err := p.q.store.Policies(ctx, keys)
-	p.own = map[string]backoff.Policy{}
+	p.own = map[string]*rule{}
 	for key, text := range texts {
 		if policy, err := backoff.Parse(text); err == nil {
-			p.own[key] = policy
+			p.own[key] = newRule(policy)
 		}
 	}
 	return err
 }
 
-// policyOf returns the policy of a task, and whether it is known.
+// policyOf returns the policy that holds for a task, and whether it is known.
 func (p *phaser) policyOf(t TaskInfo) (policy backoff.Policy, known bool) {
-	if t.Policy != "" {
-		policy, known = p.own[t.Policy]
-		return policy, known
+	r := p.own[t.Policy]
+	if t.Policy == "" {
+		if h := p.handlers[t.Kind]; h != nil {
+			r = h.rule
+		} else {
+			r = p.fleet.rules[t.Kind]
+		}
 	}
-	if h := p.handlers[t.Kind]; h != nil {
-		return h.rule.policy, true
+	if r == nil {
+		return policy, false
 	}
-	if k, ok := p.fleet.kinds[t.Kind]; ok {
-		policy, err := backoff.Parse(k.Policy) // a newer release may have it
-		return policy, err == nil
-	}
-	return policy, false
+	return p.overrides.current(t.Queue, t.lane(), r).policy, true
+}
+
+// lane returns the lane of a task.
+func (t TaskInfo) lane() store.Lane {
+	return store.Lane{State: string(t.State), Key: t.Key, Priority: t.Priority, Kind: t.Kind, Policy: t.Policy, Attempts: t.Attempts}
 }
 
 // byTime returns the phase of a task without regard to pauses and limits.
@@ -150,16 +166,12 @@ func (p *phaser) byTime(t TaskInfo) Phase {
 
 // holdBack corrects the phases of due tasks that a pause or a limit holds back.
 func (p *phaser) holdBack(ctx context.Context, tasks []TaskInfo, due []int, list []Phase) error {
-	reader := newChangeReader(p.q.store, events{p.q.cfg.Logger})
-	if err := reader.read(ctx); err != nil {
-		return err
-	}
 	limits := map[string]store.Limit{} // by name
 	names := map[int][]string{}        // by the places of tasks
 	for _, i := range due {
 		t := tasks[i]
-		at := store.Lane{State: string(t.State), Key: t.Key, Priority: t.Priority, Kind: t.Kind, Policy: t.Policy, Attempts: t.Attempts}
-		if reader.paused(t.Queue, at) {
+		at := t.lane()
+		if p.changes.paused(t.Queue, at) {
 			list[i] = PhasePaused
 			continue
 		}
@@ -211,6 +223,7 @@ func (p *phaser) limitsOf(queue string, at store.Lane) (limits []store.Limit) {
 // fleet is what live workers announce.
 type fleet struct {
 	kinds  map[string]store.WorkerKind
+	rules  map[string]*rule // by kind
 	queues map[string]store.WorkerQueue
 }
 
@@ -220,7 +233,7 @@ const liveFor = time.Minute
 // readFleet reads what live workers announce. Of several the one counts that was seen last.
 // A user may not have the right to read it, and then nothing is known of them.
 func (p *phaser) readFleet(ctx context.Context) {
-	p.fleet = fleet{map[string]store.WorkerKind{}, map[string]store.WorkerQueue{}}
+	p.fleet = fleet{map[string]store.WorkerKind{}, map[string]*rule{}, map[string]store.WorkerQueue{}}
 	workers, err := p.q.store.Workers(ctx)
 	if err != nil {
 		return
@@ -233,5 +246,10 @@ func (p *phaser) readFleet(ctx context.Context) {
 		}
 		maps.Copy(p.fleet.kinds, info.Kinds)
 		maps.Copy(p.fleet.queues, info.Queues)
+	}
+	for kind, k := range p.fleet.kinds {
+		if policy, err := backoff.Parse(k.Policy); err == nil { // or a newer release has it
+			p.fleet.rules[kind] = newRule(policy)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
 )
 
 var phaseCases = []conformanceCase{
@@ -104,6 +105,16 @@ var phaseCases = []conformanceCase{
 		stop()
 		if got := phasesOf("fails"); !slices.Equal(got, []falldue.Phase{falldue.PhaseTried, falldue.PhaseBackingOff}) {
 			t.Errorf("without a worker another process finds tasks that are %v; want one tried, and one backing off by its own policy", got)
+		}
+		atOnce, err := backoff.ParseOverride("0 * own")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.SetPolicy(t.Context(), falldue.Subject{Kind: "fails"}, atOnce, falldue.OverrideOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if page, err := q.Find(t.Context(), falldue.TaskFilter{Phase: falldue.PhaseDue, Kind: "fails"}); err != nil || len(page.Tasks) != 1 {
+			t.Errorf("under a policy without delays %d tasks are due, error %v; want one", len(page.Tasks), err)
 		}
 	}},
 }
