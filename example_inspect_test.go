@@ -119,6 +119,29 @@ func ExampleQueue_Counts() {
 	// default greet cancelled 1
 }
 
+// PolicyByKey reads a policy that tasks were enqueued with.
+func ExampleQueue_PolicyByKey() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	own := backoff.Constant(10 * time.Minute).WithMaxAttempts(4)
+	id, err := falldue.NewKind[string]("greet", falldue.KindConfig{}).Enqueue(ctx, q, "Ada", &falldue.EnqueueOptions{Policy: &own})
+	if err != nil {
+		log.Panic(err)
+	}
+	task, err := q.Task(ctx, id)
+	if err != nil {
+		log.Panic(err)
+	}
+	policy, err := q.PolicyByKey(ctx, task.Policy)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(policy)
+	// Output: delay 10m; attempts 4
+}
+
 // CountsAbout estimates numbers of many tasks, so that a dashboard can ask often.
 func ExampleQueue_CountsAbout() {
 	ctx := context.Background()

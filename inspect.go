@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -110,6 +111,20 @@ func ResultOf[T any](ctx context.Context, q *Queue, id int64) (result T, err err
 		return result, fmt.Errorf("decode the result of task %d as %T: %w", id, result, err)
 	}
 	return result, nil
+}
+
+// PolicyByKey returns the policy that tasks have of their own under a key, which is the Policy
+// of a [TaskInfo]. Its error wraps [ErrNotFound] if no such policy is stored.
+func (q *Queue) PolicyByKey(ctx context.Context, key string) (backoff.Policy, error) {
+	texts, err := q.store.Policies(ctx, []string{key})
+	if err != nil {
+		return backoff.Policy{}, err
+	}
+	text, ok := texts[key]
+	if !ok {
+		return backoff.Policy{}, fmt.Errorf("%w with policy %.100q: it is not in the policies table", ErrNotFound, key)
+	}
+	return backoff.Parse(text)
 }
 
 // Attempts lists the failed attempts of a task, oldest first. It returns none

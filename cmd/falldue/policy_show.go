@@ -54,13 +54,17 @@ func policyShowCommand() *cobra.Command {
 	var p place
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "show",
-		Short: "Show the policies that are set now",
+		Use:   "show [KEY...]",
+		Short: "Show the policies that are set now, or those that tasks have of their own",
 		Long: "Show the policies that are set now, the most specific subject first: the first that\n" +
-			"names a task holds for it.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+			"names a task holds for it. With keys, show the policies that tasks have of their own\n" +
+			"under these keys, which \"falldue ls --json\" prints. The exit status is 3 if there is\n" +
+			"none for a key.",
+		RunE: func(cmd *cobra.Command, keys []string) error {
 			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+				if len(keys) > 0 {
+					return printPolicies(cmd, q, keys, asJSON)
+				}
 				list, err := q.Overrides(cmd.Context())
 				if err != nil {
 					return err
@@ -76,6 +80,28 @@ func policyShowCommand() *cobra.Command {
 	p.flags(cmd)
 	jsonFlag(cmd, &asJSON, "print one JSON object for each subject")
 	return cmd
+}
+
+// printPolicies prints the policies that tasks have of their own under keys.
+func printPolicies(cmd *cobra.Command, q *falldue.Queue, keys []string, asJSON bool) error {
+	for _, key := range keys {
+		policy, err := q.PolicyByKey(cmd.Context(), key)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			err = jsonLines(cmd.OutOrStdout()).Encode(struct {
+				Key    string `json:"key"`
+				Policy string `json:"policy"`
+			}{key, policy.String()})
+		} else {
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s  %s\n", key, policy)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func policyHistoryCommand() *cobra.Command {

@@ -207,6 +207,14 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 			t.Errorf("ls of a missing task and another one printed %q", got)
 		}
 
+		var own struct{ Policy string }
+		if err := json.Unmarshal([]byte(s.run("ls", "3", "--json")), &own); err != nil {
+			t.Fatal(err)
+		}
+		contains(t, s.run("policy", "show", own.Policy), "^"+own.Policy+`  delay 10m; attempts 4\n$`)
+		if got, _ := s.fails(exitNotFound, "policy", "show", "nonsense"); got != "" {
+			t.Errorf("a policy that is not there is printed as %q", got)
+		}
 		if got := s.run("overdue"); got != "nothing is overdue\n" {
 			t.Errorf("overdue printed %q", got)
 		}
