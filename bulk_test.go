@@ -93,3 +93,36 @@ func TestLockedTasksDoNotStopAChangeOfMany(t *testing.T) {
 		}
 	})
 }
+
+// TestFindSaysWhenItHasLookedAtEnough: a payload among more tasks than a page looks at is
+// found on the next one.
+func TestFindSaysWhenItHasLookedAtEnough(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		q, err := falldue.New(testdb.Open(t, engine), falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		args := make([]int, 10_500)
+		args[10_100] = 42
+		kind := falldue.NewKind[int]("k", falldue.KindConfig{})
+		ids, err := kind.EnqueueMany(t.Context(), q, args, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(ids)
+		filter := falldue.TaskFilter{Kind: "k", Match: "42", Phase: falldue.PhaseDue}
+		first, err := q.Find(t.Context(), filter)
+		if err != nil || len(first.Tasks) != 0 || !first.Bounded || !first.More || first.Next != ids[9_999] {
+			t.Fatalf("the first page is %+v, error %v; want none of the tasks up to %d", first, err, ids[9_999])
+		}
+		filter.After = first.Next
+		second, err := q.Find(t.Context(), filter)
+		if err != nil || len(second.Tasks) != 1 || second.Tasks[0].ID != ids[10_100] || second.Bounded || second.More {
+			t.Errorf("the second page is %+v, error %v; want task %d", second, err, ids[10_100])
+		}
+	})
+}
