@@ -95,7 +95,7 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 		`field "costumer" in ByFields; the arguments, of type falldue.sale, have Amount, customer, note, shop`: {"costumer", sale{}},
 		`field "Ignored"`: {"Ignored", sale{}},
 		`field "second" in ByFields; the arguments, of type falldue.words, have first`: {"second", words{}},
-		`field "b" in ByFields; the arguments, of type map[string]int, have a`:        {"b", map[string]int{"a": 1}},
+		`field "b" in ByFields; the arguments, of type map[string]int, have a`:         {"b", map[string]int{"a": 1}},
 		"no JSON object": {"a", []int{1}},
 		"type <nil>":     {"a", nil},
 	} {

@@ -205,17 +205,16 @@ func TestKeysThatNobodyHoldsAreDropped(t *testing.T) {
 		}
 		enqueue(0, Unique{})
 		cancelled := []int64{enqueue(1, Unique{}), enqueue(2, Unique{Scope: UniqueFor, For: time.Hour})}
-		for _, id := range cancelled {
-			if err := s.Cancel(t.Context(), id); err != nil {
-				t.Fatal(err)
-			}
+		if acted, err := s.Act(t.Context(), ActParams{Action: ActCancel, IDs: cancelled}); err != nil || len(acted.Done) != len(cancelled) {
+			t.Fatalf("cancelled %+v, error %v", acted, err)
 		}
 		enqueue(3, Unique{Scope: UniqueFor, For: time.Millisecond})
 		drop(time.Hour, 0, 1, 2, 3)
 		drop(0, 0, 2, 3)
 		again := enqueue(1, Unique{})
-		if err := s.RetryTask(t.Context(), cancelled[0]); !errors.As(err, new(*ExistsError)) {
-			t.Errorf("retry of task %d while task %d has its key, whose row is new: %v", cancelled[0], again, err)
+		acted, err := s.Act(t.Context(), ActParams{Action: ActRetry, IDs: cancelled[:1]})
+		if exists := acted.Exists[cancelled[0]]; err != nil || len(acted.Done) != 0 || exists == nil || exists.ID != again {
+			t.Errorf("retry of task %d while task %d has its key, whose row is new: %+v, error %v", cancelled[0], again, acted, err)
 		}
 	})
 }
