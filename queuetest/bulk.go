@@ -123,7 +123,7 @@ var bulkCases = []conformanceCase{
 				t.Errorf("after a dry run of %s, %d of %d tasks are %s", step.name, n, manyTasks, step.before)
 			}
 			steps := 0
-			report, err = step.change(t.Context(), step.filter, falldue.BulkOptions{Report: func(r falldue.BulkReport) { steps++ }})
+			report, err = step.change(t.Context(), step.filter, falldue.BulkOptions{Report: func(falldue.BulkReport) { steps++ }})
 			if err != nil || report.Changed != manyTasks || report.Left+report.Failed != 0 || !report.Complete || steps < 3 {
 				t.Errorf("%s: %+v in %d steps, error %v", step.name, report, steps, err)
 			}

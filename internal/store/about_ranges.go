@@ -238,7 +238,7 @@ func (s *Store) splitBig(ctx context.Context, ranges []statements.LaneRange, exp
 		if err != nil {
 			return nil, nil, err
 		}
-		ranges, expected = append(kept, parts...), append(known, more...)
+		ranges, expected = slices.Concat(kept, parts), slices.Concat(known, more)
 	}
 	return ranges, expected, nil
 }
