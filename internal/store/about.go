@@ -43,6 +43,10 @@ const (
 	countedRows = 30_000
 )
 
+// fewPages is the number of pages up to which all tasks are counted, which takes no longer
+// then. Tests set it to less.
+var fewPages int64 = 8 * sampledPages
+
 // aboutBySample counts the tasks in a sample of pages that are evenly spaced, and then those
 // of small groups by the index.
 func (s *Store) aboutBySample(ctx context.Context) (list []Count, err error) {
@@ -57,7 +61,7 @@ func (s *Store) aboutBySample(ctx context.Context) (list []Count, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if pages <= 3*sampledPages { // to read all takes no longer
+	if pages <= fewPages {
 		return s.Counts(ctx)
 	}
 	err = s.Retry(ctx, func() error {
