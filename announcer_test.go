@@ -33,7 +33,7 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 			}
 			return failure
 		}
-		a.see = func(_ context.Context, w store.Worker) (bool, error) {
+		a.see = func(context.Context, store.Worker) (bool, error) {
 			sees++
 			return stored, failure
 		}

@@ -86,10 +86,14 @@ func TestWhy(t *testing.T) {
 		b := newBacklog(t, engine)
 		i := b.inspector(nil)
 		began, end := make(chan int64, 10), make(chan struct{})
-		block := func(_ context.Context, task falldue.Task[json.RawMessage]) error {
+		block := func(ctx context.Context, task falldue.Task[json.RawMessage]) error {
 			began <- task.ID
-			<-end
-			return nil
+			select {
+			case <-end:
+				return nil
+			case <-ctx.Done(): // its task has been edited, or the test has failed
+				return ctx.Err()
+			}
 		}
 		policy := backoff.ParseDeferred("delay 1h; attempts 5")
 		stop := b.start(falldue.Config{Concurrency: 20}, func(q *falldue.Queue) {
@@ -361,9 +365,8 @@ func TestWhyOfTwoReleases(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
 		i := b.inspector(nil)
-		for _, delay := range []time.Duration{time.Hour, 2 * time.Hour} {
-			defer b.start(falldue.Config{}, handle(falldue.KindConfig{Policy: backoff.Constant(delay)}, succeed, "mail"))()
-		}
+		defer b.start(falldue.Config{}, handle(falldue.KindConfig{Policy: backoff.Constant(time.Hour)}, succeed, "mail"))()
+		defer b.start(falldue.Config{}, handle(falldue.KindConfig{Policy: backoff.Constant(2 * time.Hour)}, succeed, "mail"))()
 		b.workers(i, "both workers", announced(2))
 		b.add("mail", 1, 1, 0, &falldue.EnqueueOptions{Delay: time.Hour})
 		w := b.why(i, 1)

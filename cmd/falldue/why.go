@@ -254,7 +254,7 @@ func dueSince(c ops.WhyDue) string {
 func pauseText(c ops.WhyPause, t falldue.TaskInfo) string {
 	var parts []string
 	for _, p := range c.Pauses {
-		text := p.Subject.String() + " is paused"
+		text := p.String() + " is paused"
 		if p.Who != "" {
 			text += " by " + p.Who
 		}

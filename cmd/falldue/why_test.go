@@ -58,7 +58,9 @@ func TestWorkersAndWhy(t *testing.T) {
 		s.run("cancel", "1", "--yes")
 		out, _ = s.fails(exitWaits, "why", "1")
 		contains(t, out, `^task 1, of kind charge in queue default, is cancelled and does not run again by itself\n\nno   state     cancelled since .*; "falldue retry" lets it run again\n$`)
-		s.fails(exitNotFound, "why", "99")
+		if out, _ := s.fails(exitNotFound, "why", "99"); out != "" {
+			t.Errorf("why of a missing task printed %q", out)
+		}
 
 		started, end := make(chan struct{}, 10), make(chan struct{})
 		s.run("enqueue", "sync", "--key", "seven")
