@@ -294,7 +294,7 @@ func (i *Inspector) whyLimits(ctx context.Context, t falldue.TaskInfo, workers [
 
 func (i *Inspector) whySequence(ctx context.Context, t falldue.TaskInfo, s store.LimitState) (c WhySequence, err error) {
 	if len(s.Taken) > 0 {
-		c.Next, c.Runs = s.Taken[0], true
+		c.Next, c.Runs, c.Halted = s.Taken[0], !s.Halted, s.Halted
 	} else if c.Next = s.Next; c.Next == 0 {
 		c.Next, err = i.store.First(ctx, t.Queue, laneOfTask(t))
 	}

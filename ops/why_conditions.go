@@ -109,9 +109,10 @@ type WhyLimit struct {
 type WhySequence struct {
 	// Next is the id of the task that comes next or runs, or 0 if there is none.
 	Next int64
-	// Runs reports whether it runs, or halts the sequence because it is dead.
-	Runs bool
-	own  bool
+	// Runs reports whether it runs, and Halted whether it is dead and halts the sequence, see
+	// [falldue.Limit.HaltOnDeath].
+	Runs, Halted bool
+	own          bool
 }
 
 // WhyLock is whether somebody has locked the task's row, such as a transaction that has

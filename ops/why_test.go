@@ -101,6 +101,9 @@ func TestWhy(t *testing.T) {
 			handle(falldue.KindConfig{Policy: policy, Limits: []falldue.Limit{falldue.AtMost(1)}}, block, "charge")(q)
 			handle(falldue.KindConfig{Policy: policy, Limits: []falldue.Limit{falldue.Rate(1, time.Hour).PerKey()}}, block, "call")(q)
 			handle(falldue.KindConfig{Policy: policy, Limits: []falldue.Limit{falldue.InOrder()}}, block, "sync")(q)
+			handle(falldue.KindConfig{Policy: policy, Limits: []falldue.Limit{falldue.InOrder().HaltOnDeath()}}, func(context.Context, falldue.Task[json.RawMessage]) error {
+				return falldue.Discard(errors.New("never"))
+			}, "halting")(q)
 		})
 		defer stop()
 		defer close(end)
@@ -226,6 +229,19 @@ func TestWhy(t *testing.T) {
 				t.Errorf("%+v", c)
 			}
 			if c := conditionOf[ops.WhySequence](t, b.why(i, first)); !c.Holds() || c.Next != first {
+				t.Errorf("%+v", c)
+			}
+		})
+		t.Run("a dead one halts its sequence", func(t *testing.T) {
+			first := b.enqueue("halting", &falldue.EnqueueOptions{Key: "ten"})
+			for state := falldue.Open; state != falldue.Dead; {
+				info, err := b.queue.Task(t.Context(), first)
+				if err != nil {
+					t.Fatal(err)
+				}
+				state = info.State
+			}
+			if c := onlyReason[ops.WhySequence](t, b.why(i, b.enqueue("halting", &falldue.EnqueueOptions{Key: "ten"}))); c.Next != first || c.Runs || !c.Halted {
 				t.Errorf("%+v", c)
 			}
 		})

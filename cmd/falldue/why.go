@@ -327,8 +327,10 @@ func sequenceText(c ops.WhySequence) string {
 	switch {
 	case c.Holds():
 		return "it is the next one of its key"
+	case c.Halted:
+		return fmt.Sprintf("task %d comes before it, is dead, and halts the sequence: retry, cancel or delete it", c.Next)
 	case c.Runs:
-		return fmt.Sprintf("task %d is before it, and runs or is dead and halts the sequence", c.Next)
+		return fmt.Sprintf("task %d comes before it, and runs", c.Next)
 	}
 	return fmt.Sprintf("task %d comes before it, and waits", c.Next)
 }

@@ -33,6 +33,8 @@ type LimitState struct {
 	Wait time.Duration
 	// Next is the task of a sequence that has begun and waits for its next attempt, or 0.
 	Next int64
+	// Halted: the task that has the permit of a sequence is dead.
+	Halted bool
 }
 
 // LimitStates returns what limits admit, in their order. It locks nothing.
@@ -61,6 +63,7 @@ func (s *Store) LimitStates(ctx context.Context, limits []Limit) ([]LimitState, 
 		for _, p := range permits[l.Name] {
 			if q.isTaken(p) {
 				list[i].Taken = append(list[i].Taken, p.TaskID)
+				list[i].Halted = l.Form == HaltingSequence && p.State == statements.StateDead
 			}
 		}
 	}
