@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,12 +21,15 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
+		var mu sync.Mutex // for what the worker and the test write
 		var puts, sees, drops int
 		var last store.WorkerInfo
 		var stored bool
 		var failure error
 		a := newAnnouncer("me/1", store.WorkerInfo{Host: "here"}, func() int { return 7 }, nil, events{slog.New(slog.NewTextHandler(&log, nil))})
 		a.put = func(_ context.Context, w store.Worker, info store.WorkerInfo) error {
+			mu.Lock()
+			defer mu.Unlock()
 			puts++
 			last, stored = info, failure == nil
 			if w.ID != "me/1" || w.Running != 7 || w.Done != 3 {
@@ -34,6 +38,8 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 			return failure
 		}
 		a.see = func(context.Context, store.Worker) (bool, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			sees++
 			return stored, failure
 		}
@@ -42,7 +48,13 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); a.work(ctx) }()
-		after := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		after := func(d time.Duration) {
+			mu.Unlock()
+			defer mu.Lock()
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		mu.Lock()
 
 		after(time.Hour)
 		if puts != 1 || sees > 240 || sees < 220 || last.Host != "here" || last.Stopping {
@@ -65,10 +77,11 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 			t.Errorf("two failures of an hour each are logged %d times:\n%s", got, &log)
 		}
 		a.stop()
-		synctest.Wait()
+		after(time.Second)
 		if !last.Stopping || drops != 0 {
 			t.Errorf("a worker that stops is announced as %+v, and removed %d times", last, drops)
 		}
+		mu.Unlock()
 		cancel()
 		<-ended
 		if drops != 1 {
