@@ -23,7 +23,7 @@ What is there, and what has waited for too long?
   falldue workers                      who works on what, and with which policies
   falldue doctor                       what else is wrong, and what to do about it
 
-What happens just now?
+What happens now?
 
   falldue top                          queues and workers, on a screen that refreshes
   falldue tail --kind charge           a line for each task that starts, fails or ends
