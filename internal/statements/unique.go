@@ -203,7 +203,7 @@ func StoreUnique(s dialect.Server, p EnqueueParams) Stmt {
 	return b.stmt(`
 with s as materialized (select nextval((select pg_get_serial_sequence(:table, 'id')::regclass)) as id, s.* from {batch}),
 taken as (insert into {uniques} as u (hash, task_id, token, was, held_until)
-	select unique_key, id, {int :token}, was, {shift {now}, wait} from s order by unique_key{if free})
+	select unique_key, id, {int :token}, was, {shift {now}, wait} from s order by unique_key collate "C"{if free})
 insert into {tasks} (id, {columns}) select s.id, {row}
 from s join taken on taken.hash = s.unique_key{returning}, unique_key`)
 }

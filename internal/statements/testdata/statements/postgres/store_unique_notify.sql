@@ -1,5 +1,5 @@
 with s as materialized (select nextval((select pg_get_serial_sequence($1, 'id')::regclass)) as id, s.* from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::bigint[]) as s (unique_key, queue, kind, policy, task_key, priority, max_attempts, at, delay, payload, was, wait)),
-taken as (insert into "falldue_uniques" as u (hash, task_id, token, was, held_until) select unique_key, id, $14::bigint, was, (statement_timestamp() + (wait)::float8 * interval '1 microsecond') from s order by unique_key
+taken as (insert into "falldue_uniques" as u (hash, task_id, token, was, held_until) select unique_key, id, $14::bigint, was, (statement_timestamp() + (wait)::float8 * interval '1 microsecond') from s order by unique_key collate "C"
 on conflict (hash) do update set task_id = excluded.task_id, token = excluded.token, was = excluded.was, held_until = excluded.held_until
 where u.token = excluded.was
 returning hash)
