@@ -35,7 +35,8 @@
 //
 // Data flows one way: enqueue → row → claim → handler → settle.
 //
-// A task that is enqueued in a transaction exists once the transaction commits.
+// A task that is enqueued in a transaction exists once the transaction commits. A
+// [Unique] one is not stored while another one holds its key.
 //
 // A claim gives the task to a worker. It adds one to attempts and to fence, and
 // moves updated_at to the end of a lease. The worker extends the lease while the
