@@ -76,14 +76,13 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		}, &sweeper{every: cfg.PollInterval, heads: finder.Find, look: finder.Look})
 		w.pollers[name], w.dispatchers[name] = p, d
 	}
-	w.roles = append(w.roles, rules, keeper, w.changes, w.overrides, &cleaner{
+	w.roles = append(w.roles, rules, keeper, w.changes, w.overrides, &pageCleaner[string]{s.DropKeys, keepUniques, events.uniquesFailed}, &cleaner{
 		queues: slices.Collect(maps.Keys(cfg.Queues)), retentions: retentions{cfg, handlers},
 		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, dropCancels: s.DropCancels, dropWorkers: s.DropLostWorkers, classify: s.Server().Classify, events: events,
 	}, &lookout{
 		overdueFinder: newOverdueFinder(s, handlers, w.changes.paused, w.overrides), events: events,
 		handled: func(queue, kind string) bool { return w.pollers[queue] != nil && handlers[kind] != nil },
 	})
-	w.roles = append(w.roles, &pageCleaner[string]{s.DropKeys, keepUniques, events.uniquesFailed})
 	for _, p := range w.pollers {
 		if p.limiter.any {
 			w.roles = append(w.roles, &pageCleaner[int64]{s.DropPermits, keepPermits, events.permitsFailed})
