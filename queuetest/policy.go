@@ -144,6 +144,22 @@ var policyCases = []conformanceCase{
 			t.Errorf("the attempts are %+v (error %v), want one after which it is dead", attempts, err)
 		}
 	}},
+	{"a task that waits is due or backs off by the policy that is set", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[noteArgs]("waits", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
+		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
+		stop := startWorker(t, q)
+		id := enqueue(t, q, k, noteArgs{})
+		waitsAfter(t, q, id, 1)
+		stop()
+		for policy, want := range map[string]falldue.Phase{"1ms": falldue.PhaseDue, "max(own, 1d)": falldue.PhaseBackingOff} {
+			setPolicy(t, q, falldue.Subject{Kind: "waits"}, policy, falldue.OverrideOptions{})
+			info := waitFor(t, q, id, "a moment old", func(i falldue.TaskInfo) bool { return i.Now.Sub(i.UpdatedAt) > 5*time.Millisecond })
+			if phases, err := q.Phases(t.Context(), []falldue.TaskInfo{info}); err != nil || phases[0] != want {
+				t.Errorf("under %s the phase is %v (error %v), want %s", policy, phases, err, want)
+			}
+		}
+	}},
 	{"a kind without a policy has the default policy of the worker's configuration", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{DefaultPolicy: parsePolicy(t, "delay 0s; attempts 2")})
 		k, other := falldue.NewKind[noteArgs]("plain", falldue.KindConfig{}), falldue.NewKind[noteArgs]("other", falldue.KindConfig{Policy: parsePolicy(t, "delay 0s; attempts 3")})
