@@ -30,6 +30,17 @@ func TestRunRefusesDatabaseWithOtherDelays(t *testing.T) {
 	if err := q.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	power, err := backoff.ParseOverride("15s + n^4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = q.SetPolicy(t.Context(), falldue.Subject{Kind: "other"}, power, falldue.OverrideOptions{})
+	if err == nil || !strings.Contains(err.Error(), "16s in Go, but 17s on postgres") {
+		t.Errorf("SetPolicy: error %v, want one that shows 16s and 17s", err)
+	}
+	if history, err := q.OverrideHistory(t.Context()); err != nil || len(history) != 0 {
+		t.Errorf("stored are %+v, error %v", history, err)
+	}
 	kind := falldue.NewKind[int]("misjudged", falldue.KindConfig{Policy: backoff.ParseDeferred("delay 15s + n^4")})
 	falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error { return nil })
 	err = q.Run(t.Context())

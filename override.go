@@ -36,8 +36,8 @@ type OverrideStep struct {
 // Override is an override of policies as [Queue.Overrides] lists it.
 type Override struct {
 	Subject
-	// Policy is what holds now, and Steps is what has held since At or will hold. The first
-	// of the steps has After 0.
+	// Override is the step that holds now, or the last one that has held. Steps are all of
+	// them, of which the first has After 0.
 	Override   backoff.Override
 	Steps      []OverrideStep
 	IncludeOwn bool

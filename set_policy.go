@@ -22,11 +22,11 @@ import (
 // database's clock, and the history keeps both. Of several subjects that name a task, the
 // most specific holds: one with a key, then one with a policy, then one with a kind.
 //
-// SetPolicy computes the delays at sample attempts on this server, for the kinds that the
-// queue handles, or else for the default policy, and refuses an override that gives others
-// than in Go. Each worker does the same with the policies that it has. One that cannot obey keeps the old
-// policy, and logs an error. [ops.Profile.Weigh] says what an override does to the tasks
-// that wait now; SetPolicy does not look.
+// SetPolicy makes the policies of the kinds that the queue or a live worker handles, or else
+// of the default policy, and refuses an override with which this server computes other
+// delays than Go at sample attempts. Each worker does the same with the policies that it
+// has. One that cannot obey keeps the old policy, and logs an error. SetPolicy does not look
+// at the tasks that wait: [ops.Profile.Weigh] says what an override does to them.
 //
 // A jitter is drawn when a task fails, and stays with the task when the override is over.
 // The limits decide when an attempt ends or is claimed: see docs/policies.md.
@@ -105,16 +105,19 @@ func (q *Queue) policyChanges(ctx context.Context) ([]store.StoredChange, error)
 }
 
 // checkOverride checks what an override makes of policies: those of the kinds that the
-// queue handles or that of the subject, or else the default policy.
+// queue or a live worker handles, or that of the subject, or else the default policy.
 func (q *Queue) checkOverride(ctx context.Context, s Subject, steps []OverrideStep) error {
 	q.mu.Lock()
+	handlers := maps.Clone(q.handlers)
+	q.mu.Unlock()
+	known := phaser{q: q, handlers: handlers}
+	known.readFleet(ctx)
 	policies := map[string]backoff.Policy{}
-	for name, h := range q.handlers {
-		if s.Policy == "" && (s.Kind == "" || s.Kind == name) {
-			policies["kind "+name] = h.kind.Policy
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(handlers)), slices.Collect(maps.Keys(known.fleet.kinds))) {
+		if policy, ok := known.codePolicy(TaskInfo{Kind: name}); ok && s.Policy == "" && (s.Kind == "" || s.Kind == name) {
+			policies["kind "+name] = policy
 		}
 	}
-	q.mu.Unlock()
 	if s.Policy != "" {
 		texts, err := q.store.Policies(ctx, []string{s.Policy})
 		if err != nil {
