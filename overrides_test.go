@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,17 +27,20 @@ import (
 func TestOverridesHoldAndEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		table, retimed := &changesTable{}, 0
+		table := &changesTable{}
 		var log bytes.Buffer
-		var refused error
+		var retimed atomic.Int64
+		var refuses atomic.Bool
+		refused := errors.New("3 is another number here")
+		after := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		kind := newRule(backoff.ParseDeferred("1h"))
 		o := newOverrides(func(_ context.Context, list []sqlgen.Formula) error {
-			if refused != nil && strings.Contains(list[0].String(), "3 *") {
+			if refuses.Load() && strings.Contains(list[0].String(), "3 *") {
 				return refused
 			}
 			return nil
 		}, map[string]*rule{"mail": kind}, events{slog.New(slog.NewTextHandler(&log, nil))})
-		o.changed = func() { retimed++ }
+		o.changed = func() { retimed.Add(1) }
 		r := newChangeReader(nil, o.events)
 		r.changes, r.overridden = table.read, o.ask
 		ctx, cancel := context.WithCancel(t.Context())
@@ -44,8 +48,7 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		go o.work(ctx)
 		set := func(subject, policy string, until time.Time) {
 			table.add(subject, statements.ChangePolicy, `{"steps":[{"after_us":0,"policy":"`+policy+`"},{"after_us":10000000,"policy":"own / 2"}]}`, time.Now(), until)
-			time.Sleep(2 * time.Second)
-			synctest.Wait()
+			after(2 * time.Second)
 		}
 		at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}
 		holds := func(what string, want time.Duration) {
@@ -63,7 +66,7 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		if rule := o.rule("default", at, kind, nil); rule.base() != kind || rule.setFor != "kind:mail" {
 			t.Errorf("the rule is %+v", rule)
 		}
-		time.Sleep(9 * time.Second)
+		after(9 * time.Second)
 		holds("its second step", 30*time.Minute)
 		set("queue:default", "2 * own", time.Time{})
 		holds("a less specific one", 30*time.Minute)
@@ -71,26 +74,26 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		holds("a more specific one", 5*time.Hour)
 		set("kind:mail", "6 * own", time.Time{})
 		holds("a newer one that is less specific", 5*time.Hour)
-		time.Sleep(time.Minute)
+		after(time.Minute)
 		holds("after the end", 30*time.Minute)
-		before := retimed
-		time.Sleep(10 * time.Minute)
-		if retimed != before {
-			t.Errorf("lanes are timed %d times without a change", retimed-before)
+		before := retimed.Load()
+		after(10 * time.Minute)
+		if retimed.Load() != before {
+			t.Errorf("lanes are timed %d times without a change", retimed.Load()-before)
 		}
 
-		refused = errors.New("3 is another number here")
+		refuses.Store(true)
 		set("kind:mail", "3 * own", time.Time{})
 		holds("one that the database computes differently", 30*time.Minute)
-		time.Sleep(7 * time.Second)
+		after(7 * time.Second)
 		if text := log.String(); strings.Count(text, "cannot be obeyed") != 1 || !strings.Contains(text, refused.Error()) || !strings.Contains(text, "subject=kind:mail") {
 			t.Errorf("logged is %s", text)
 		}
 		set("kind:mail", "3 * own", time.Time{})
-		refused = nil
-		time.Sleep(11 * time.Second)
+		refuses.Store(false)
+		after(11 * time.Second)
 		table.add("kind:mail", statements.ChangePolicy, `{"steps":[{"policy":"2 * theirs"}]}`, time.Now(), time.Time{})
-		time.Sleep(2 * time.Second)
+		after(2 * time.Second)
 		holds("one that this release cannot read", 30*time.Minute)
 		if text := log.String(); strings.Count(text, "cannot be obeyed") != 2 || !strings.Contains(text, "theirs") {
 			t.Errorf("logged is %s", text)
@@ -98,7 +101,7 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		for _, subject := range []string{"kind:mail", "queue:default"} {
 			table.add(subject, statements.ChangeClearPolicy, "", time.Now(), time.Time{})
 		}
-		time.Sleep(2 * time.Second)
+		after(2 * time.Second)
 		holds("nothing", time.Hour)
 		if o.inForce.Load() != nil {
 			t.Error("overrides hold that were cleared")
@@ -112,8 +115,14 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 func TestRefusedOverrideIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		kind, refused := newRule(backoff.ParseDeferred("1h")), errors.New("the database is away")
-		o := newOverrides(func(context.Context, []sqlgen.Formula) error { return refused }, map[string]*rule{"mail": kind}, events{slog.New(slog.DiscardHandler)})
+		kind, away := newRule(backoff.ParseDeferred("1h")), atomic.Bool{}
+		away.Store(true)
+		o := newOverrides(func(context.Context, []sqlgen.Formula) error {
+			if away.Load() {
+				return errors.New("the database is away")
+			}
+			return nil
+		}, map[string]*rule{"mail": kind}, events{slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithCancel(t.Context())
 		c := knownChange{read: time.Now()}
 		c.ID, c.Subject, c.Value = 1, "kind:mail", `{"steps":[{"policy":"3 * own"}]}`
@@ -124,8 +133,9 @@ func TestRefusedOverrideIsTriedAgain(t *testing.T) {
 		if got := o.rule("default", at, kind, nil).delayIn(at); got != time.Hour {
 			t.Errorf("the delay is %v before it is checked", got)
 		}
-		refused = nil
+		away.Store(false)
 		time.Sleep(retryOverride + time.Second)
+		synctest.Wait()
 		if got := o.rule("default", at, kind, nil).delayIn(at); got != 3*time.Hour {
 			t.Errorf("the delay is %v, want 3h", got)
 		}
