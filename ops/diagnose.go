@@ -66,7 +66,7 @@ const checkLimit = 10 * time.Second
 func (i *Inspector) Diagnose(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	for _, c := range []check{
-		{"server", i.checkServer}, {"tables", i.checkTables}, {"clock", i.checkClock}, {"policies", i.checkPolicies},
+		{"server", i.checkServer}, {"tables", i.checkTables}, {"clock", i.checkClock}, {"policies", i.checkPolicies}, {"overrides", i.checkOverrides},
 		{"workers", i.checkWorkers}, {"claims", i.checkClaims}, {"overdue", i.checkOverdue}, {"leases", i.checkLeases}, {"runs", i.checkRuns},
 		{"dead rows", i.checkDeadRows}, {"bloat", i.checkBloat}, {"history", i.checkHistory}, {"log", i.checkWAL}, {"transactions", i.checkTransactions},
 	} {

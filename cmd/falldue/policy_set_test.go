@@ -53,6 +53,8 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		contains(t, s.run("policy", "slow", "mail", "4x", "--policy", "mail=1h", "--until", "5h", "--who", "ann", "--why", "the provider is slow"),
 			`^set for kind:mail: 4 \* own, until \S+ \S+ UTC\n +400  tasks of it wait\n +400  become due later\n$`)
 		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in 3h(29|30)m`)
+		found, _ := execute(t, "doctor", "--policy", "mail=1h", "--dsn", s.dsn)
+		contains(t, found, `(?m)^ok +overrides +the policy "4 \* own" is set for kind:mail since \S+ \S+ UTC by ann$`)
 		contains(t, s.run("show", "1", "--policy", "mail=1h"), `(?m)^policy +its kind's: delay 1h; now delay 4 \* 1h by "4 \* own", set for kind:mail until \S+ \S+ UTC$`, `(?m)^ +2  3h(29|30)m `)
 		contains(t, s.run("forecast", "--policy", "mail=1h", "--for", "5h"), `(?m)^mail .* 400 a minute, in 3h(29|30)m`)
 		contains(t, s.run("policy", "hold", "queue:default kind:mail", "until", "09:00", "--policy", "mail=1h"), `36500d; elapsed 0s, until \S+ \d\d:\d\d:00 UTC\n`)

@@ -1,0 +1,55 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// checkOverrides says which policies are set over those of the code, since when, and whether
+// the server computes the delays that they give as Go does.
+func (i *Inspector) checkOverrides(ctx context.Context) ([]Finding, error) {
+	known, err := i.Policies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	policies := maps.Clone(known.announced)
+	maps.Copy(policies, known.kinds)
+	var findings []Finding
+	for _, o := range known.overrides {
+		formulas := map[string]sqlgen.Formula{}
+		for kind, policy := range policies {
+			if o.Names(falldue.TaskInfo{Queue: o.Queue, Kind: kind, Key: o.Key}) {
+				add(formulas, o, "of kind "+kind, policy)
+			}
+		}
+		add(formulas, o, "of the default", backoff.Policy{})
+		before := len(findings)
+		for part := range slices.Chunk(slices.Sorted(maps.Keys(formulas)), maxCheckedAtOnce) {
+			found, err := i.differing(ctx, part, formulas)
+			findings = append(findings, found...)
+			if err != nil {
+				return findings, err
+			}
+		}
+		if len(findings) == before {
+			text := fmt.Sprintf("the policy %q is set for %s since %s UTC", o.Override, o.Subject, o.At.Format(time.DateTime))
+			if o.Who != "" {
+				text += " by " + o.Who
+			}
+			findings = append(findings, fine("%s", text)...)
+		}
+	}
+	return findings, nil
+}
+
+// add adds the formula that an override makes of a policy.
+func add(formulas map[string]sqlgen.Formula, o falldue.Override, of string, policy backoff.Policy) {
+	formulas[fmt.Sprintf("the policy %q that is set for %s, %s", o.Override, o.Subject, of)] = o.Override.Of(policy).Delay()
+}
