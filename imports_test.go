@@ -158,6 +158,7 @@ var (
 		"tasktest":   linkedByRoot,
 		"sealed":     nil,
 		"ops":        linkedByRoot,
+		"periodic":   append([]string{"github.com/robfig/cron/v3"}, linkedByRoot...),
 		"pgnotify":   {"github.com/lib/pq"},
 		"pgxqueue":   linkedByPgx,
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/migrations"
 	"github.com/falldue/falldue/sqlgen"
@@ -34,6 +35,7 @@ type Queue struct {
 	handlers    map[string]*handler
 	handlerErrs []error // errors of Handle, which Run returns
 	worker      *worker // nil unless Run is running
+	tickers     []hooks.Ticker
 }
 
 // probeTimeout bounds the time in which New finds out the server's engine.
@@ -241,13 +243,18 @@ func (q *Queue) wakeWorkers(next enqueueFunc) enqueueFunc {
 		if err != nil || tx != nil {
 			return ids, err
 		}
-		stored := tasks.stored()
-		q.enqueued(stored)
-		for i, e := range stored {
-			if q.notices != nil && (i == 0 || e.Queue != stored[i-1].Queue) {
-				q.notices.add(e.Queue)
-			}
-		}
+		q.announce(tasks.stored())
 		return ids, nil
+	}
+}
+
+// announce notifies the worker of this process, if Run is running, and those that listen,
+// of tasks that were just stored.
+func (q *Queue) announce(stored []store.Entry) {
+	q.enqueued(stored)
+	for i, e := range stored {
+		if q.notices != nil && (i == 0 || e.Queue != stored[i-1].Queue) {
+			q.notices.add(e.Queue)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -28,6 +29,12 @@ func init() {
 
 // Store returns the queue's store.
 func (s stepper) Store() *store.Store { return s.q.store }
+
+// Logger returns the queue's logger.
+func (s stepper) Logger() *slog.Logger { return s.q.cfg.Logger }
+
+// Enqueued wakes the workers for tasks that have been stored.
+func (s stepper) Enqueued(entries []store.Entry) { s.q.announce(entries) }
 
 // waitingLane is a lane with tasks that the queue would run.
 type waitingLane struct {

@@ -45,6 +45,7 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 		"{uniques}", tables.Name(d, "uniques"),
 		"{changes}", tables.Name(d, "changes"),
 		"{workers}", tables.Name(d, "workers"),
+		"{schedules}", tables.Name(d, "schedules"),
 		"{recent}", d.Quote(tables.Prefix+"recent"),
 		"{lane}", d.Quote(tables.Prefix+"lane"),
 	)

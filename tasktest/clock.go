@@ -66,8 +66,8 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 // next, and runs each task when it falls due, as [Drain] does. It returns the tasks that
 // ran, in that order. A day of retries takes about as long as its runs do. Tasks fall due
 // on the way if q would run them: in the queues of its configuration, of kinds that it
-// handles. Where a limit holds a task back, it goes on
-// to when the limit admits it.
+// handles. Where a limit holds a task back, it goes on to when the limit admits it. The
+// schedules that [periodic.New] has made on q enqueue their tasks on the way.
 //
 // Before it moves the clock, Advance waits until no worker runs a task of q's tables, in
 // this process or another, since the lease would end. It ends the test if a task runs for
@@ -83,8 +83,12 @@ func (c *Clock) Advance(t testing.TB, q *falldue.Queue, d time.Duration) (list [
 	}
 	end := c.Now(t).Add(d)
 	for {
+		tick := tickAll(t, q)
 		ran, next := drainAll(t, q)
 		list = append(list, ran...)
+		if tick >= 0 && (next < 0 || tick < next) {
+			next = tick
+		}
 		left := end.Sub(c.Now(t))
 		if left <= 0 {
 			return list
@@ -95,6 +99,23 @@ func (c *Clock) Advance(t testing.TB, q *falldue.Queue, d time.Duration) (list [
 		c.Jump(t, next)
 		q.Wake()
 	}
+}
+
+// tickAll enqueues the periodic tasks of q that are due, and returns how long it is until
+// the next one is, or a negative duration.
+func tickAll(t testing.TB, q *falldue.Queue) (next time.Duration) {
+	t.Helper()
+	next = -1
+	for _, tick := range hooks.QueueOf(q).Tickers() {
+		wait, err := tick(t.Context())
+		if err != nil {
+			t.Fatalf("tasktest: enqueue periodic tasks: %v", err)
+		}
+		if wait >= 0 && (next < 0 || wait < next) {
+			next = wait
+		}
+	}
+	return next
 }
 
 // drainAll runs tasks until none is due, and none runs anywhere.

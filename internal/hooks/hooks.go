@@ -1,9 +1,10 @@
-// Package hooks lets package tasktest into the root package, which sets the variables.
-// Nothing else uses them.
+// Package hooks lets packages tasktest and periodic into the root package, which sets the
+// variables. Nothing else uses them.
 package hooks
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/falldue/falldue/internal/store"
@@ -18,7 +19,11 @@ type Ran struct {
 	Err         error  // what the handler returned
 }
 
-// Queue is what tests do with a queue beyond its API.
+// Ticker enqueues the periodic tasks that are due, and returns how long it is until the
+// next one is, or a negative duration.
+type Ticker func(ctx context.Context) (next time.Duration, err error)
+
+// Queue is what these packages do with a queue beyond its API.
 type Queue interface {
 	// RunOne claims the task that is due first, runs its handler in this goroutine, and
 	// settles it. If none is due that the queue would run, it returns nil, and how long it
@@ -26,6 +31,16 @@ type Queue interface {
 	RunOne(ctx context.Context) (ran *Ran, next time.Duration, err error)
 	// Store is the queue's.
 	Store() *store.Store
+	// Logger is the queue's.
+	Logger() *slog.Logger
+	// Entry returns the task that falldue.EnqueueParams describe, and a hash of its kind
+	// and arguments, which does not depend on what the codec makes of them.
+	Entry(params any) (e store.Entry, hash string, err error)
+	// Enqueued wakes the workers of the queue for tasks that have been stored.
+	Enqueued(entries []store.Entry)
+	// AddTicker makes a ticker one of the queue's, which Tickers returns.
+	AddTicker(t Ticker)
+	Tickers() []Ticker
 }
 
 // Verdict is what a handler asks for by the error that it returns.
@@ -39,6 +54,8 @@ var (
 	QueueOf func(q any) Queue
 	// SetCalls sets what the methods of a *falldue.Task call.
 	SetCalls func(task, calls any)
+	// Origin says which process this is: its host, and the release of the program.
+	Origin func() string
 	// VerdictOf reads an error that a handler returned.
 	VerdictOf func(err error) Verdict
 )

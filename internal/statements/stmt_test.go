@@ -123,6 +123,13 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"read_workers":      statements.ReadWorkers(s, tables),
 		"drop_worker":       statements.DropWorker(s, tables),
 		"lost_workers":      statements.LostWorkers(s, tables),
+		"read_schedules":    statements.ReadSchedules(s, tables),
+		"put_schedule":      statements.PutSchedule(s, tables),
+		"change_schedule":   statements.ChangeSchedule(s, tables),
+		"move_schedule":     statements.MoveSchedule(s, tables),
+		"pause_schedule":    statements.PauseSchedule(s, tables),
+		"note_scheduled":    statements.NoteScheduled(s, tables),
+		"drop_schedule":     statements.DropSchedule(s, tables),
 	}
 	if s.Caps.Catalog == dialect.PgCatalog {
 		all["table_pages"] = statements.TablePages(s)

@@ -114,8 +114,32 @@ create table if not exists {workers} (
     info       mediumtext   not null            -- JSON: host, process, release, queues, kinds with their policies and limits
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
+-- Schedules of periodic tasks. Of all that see a schedule due, the one that moves next_at
+-- enqueues the task.
+create table if not exists {schedules} (
+    name         varchar(100) character set ascii collate ascii_bin not null primary key,
+    spec         text         not null, -- a cron expression, or @every and a duration
+    zone         varchar(100) character set ascii collate ascii_bin not null, -- by whose clock, such as Europe/Berlin
+    missed       int          not null, -- what becomes of missed ticks: -1 nothing, 0 one task, n up to n tasks
+    alone        int          not null, -- 1: no task while the last one is not finished
+    queue        varchar(100) character set ascii collate ascii_bin not null, -- of the tasks, as all that follows
+    kind         varchar(100) character set ascii collate ascii_bin not null,
+    priority     smallint     not null,
+    task_key     varchar(64)  character set ascii collate ascii_bin not null,
+    max_attempts int          not null,
+    payload      longtext     not null, -- JSON
+    hash         char(43)     character set ascii collate ascii_bin not null, -- of all of the above
+    defined_by   varchar(255) not null,
+    started_at   datetime(6)  not null, -- from where intervals count
+    next_at      datetime(6)  not null,
+    last_at      datetime(6)  not null default '1970-01-01', -- when a task was last enqueued
+    last_task    bigint       not null default 0,
+    paused       int          not null default 0
+) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
+
 -- +goose Down
 -- +goose NO TRANSACTION
+drop table if exists {schedules};
 drop table if exists {workers};
 drop table if exists {changes};
 drop table if exists {uniques};

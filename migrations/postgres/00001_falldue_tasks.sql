@@ -118,7 +118,31 @@ create table {workers} (
     info       json        not null            -- host, process, release, queues, kinds with their policies and limits
 ) with (fillfactor = 50);
 
+-- Schedules of periodic tasks. Of all that see a schedule due, the one that moves next_at
+-- enqueues the task.
+create table {schedules} (
+    name         text        collate "C" primary key,
+    spec         text        not null, -- a cron expression, or @every and a duration
+    zone         text        not null, -- by whose clock, such as Europe/Berlin
+    missed       integer     not null, -- what becomes of missed ticks: -1 nothing, 0 one task, n up to n tasks
+    alone        integer     not null, -- 1: no task while the last one is not finished
+    queue        text        collate "C" not null, -- of the tasks, as all that follows
+    kind         text        collate "C" not null,
+    priority     smallint    not null,
+    task_key     text        collate "C" not null,
+    max_attempts integer     not null,
+    payload      json        not null,
+    hash         text        collate "C" not null, -- of all of the above
+    defined_by   text        not null,
+    started_at   timestamptz not null, -- from where intervals count
+    next_at      timestamptz not null,
+    last_at      timestamptz not null default 'epoch', -- when a task was last enqueued
+    last_task    bigint      not null default 0,
+    paused       integer     not null default 0
+) with (fillfactor = 50);
+
 -- +goose Down
+drop table if exists {schedules};
 drop table if exists {workers};
 drop table if exists {changes};
 drop table if exists {uniques};

@@ -110,7 +110,31 @@ create table if not exists {workers} (
     info       text    not null            -- JSON: host, process, release, queues, kinds with their policies and limits
 ) without rowid;
 
+-- Schedules of periodic tasks. Of all that see a schedule due, the one that moves next_at
+-- enqueues the task.
+create table if not exists {schedules} (
+    name         text    not null primary key,
+    spec         text    not null,           -- a cron expression, or @every and a duration
+    zone         text    not null,           -- by whose clock, such as Europe/Berlin
+    missed       integer not null,           -- what becomes of missed ticks: -1 nothing, 0 one task, n up to n tasks
+    alone        integer not null,           -- 1: no task while the last one is not finished
+    queue        text    not null,           -- of the tasks, as all that follows
+    kind         text    not null,
+    priority     integer not null,
+    task_key     text    not null,
+    max_attempts integer not null,
+    payload      text    not null,           -- JSON
+    hash         text    not null,           -- of all of the above
+    defined_by   text    not null,
+    started_at   integer not null,           -- from where intervals count
+    next_at      integer not null,
+    last_at      integer not null default 0, -- when a task was last enqueued
+    last_task    integer not null default 0,
+    paused       integer not null default 0
+) without rowid;
+
 -- +goose Down
+drop table if exists {schedules};
 drop table if exists {workers};
 drop table if exists {changes};
 drop table if exists {uniques};

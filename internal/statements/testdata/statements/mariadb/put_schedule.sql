@@ -1,0 +1,2 @@
+insert into `falldue_schedules` (name, spec, zone, missed, alone, queue, kind, priority, task_key, max_attempts, payload, hash, defined_by, started_at, next_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, date_add(cast('1970-01-01' as datetime(6)), interval (?) microsecond), date_add(cast('1970-01-01' as datetime(6)), interval (?) microsecond)) on duplicate key update last_task = last_task
+-- binds: name, spec, zone, missed, alone, queue, kind, priority, task_key, max_attempts, payload, hash, defined_by, started_at, next_at

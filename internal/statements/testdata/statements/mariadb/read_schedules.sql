@@ -1,0 +1,3 @@
+select t.name, t.spec, t.zone, t.missed, t.alone, t.queue, t.kind, t.priority, t.task_key, t.max_attempts, t.payload, t.hash, t.defined_by, coalesce(timestampdiff(microsecond, '1970-01-01', t.started_at), -1), coalesce(timestampdiff(microsecond, '1970-01-01', t.next_at), -1), coalesce(timestampdiff(microsecond, '1970-01-01', t.last_at), -1), t.last_task, t.paused, case when k.state not in ('done', 'dead', 'cancelled') then 1 else 0 end, coalesce(timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), -1) from `falldue_schedules` t left join `falldue_tasks` k on k.id = t.last_task
+order by t.name
+-- binds: 

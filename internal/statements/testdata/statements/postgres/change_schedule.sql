@@ -1,0 +1,3 @@
+update "falldue_schedules" set spec = $1, zone = $2, missed = $3, alone = $4, queue = $5, kind = $6, priority = $7, task_key = $8, max_attempts = $9, payload = $10::text::json, hash = $11, defined_by = $12, started_at = (timestamptz 'epoch' + ($13::bigint)::float8 * interval '1 microsecond'), next_at = (timestamptz 'epoch' + ($14::bigint)::float8 * interval '1 microsecond')
+where name = $15 and hash = $16 and next_at = (timestamptz 'epoch' + ($17::bigint)::float8 * interval '1 microsecond')
+-- binds: spec, zone, missed, alone, queue, kind, priority, task_key, max_attempts, payload, hash, defined_by, started_at, next_at, name, was, was_next

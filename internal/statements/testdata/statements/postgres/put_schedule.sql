@@ -1,0 +1,2 @@
+insert into "falldue_schedules" (name, spec, zone, missed, alone, queue, kind, priority, task_key, max_attempts, payload, hash, defined_by, started_at, next_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text::json, $12, $13, (timestamptz 'epoch' + ($14::bigint)::float8 * interval '1 microsecond'), (timestamptz 'epoch' + ($15::bigint)::float8 * interval '1 microsecond')) on conflict do nothing
+-- binds: name, spec, zone, missed, alone, queue, kind, priority, task_key, max_attempts, payload, hash, defined_by, started_at, next_at

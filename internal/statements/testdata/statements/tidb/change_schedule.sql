@@ -1,0 +1,3 @@
+update `falldue_schedules` set spec = ?, zone = ?, missed = ?, alone = ?, queue = ?, kind = ?, priority = ?, task_key = ?, max_attempts = ?, payload = ?, hash = ?, defined_by = ?, started_at = date_add(cast('1970-01-01' as datetime(6)), interval (?) microsecond), next_at = date_add(cast('1970-01-01' as datetime(6)), interval (?) microsecond)
+where name = ? and hash = ? and next_at = date_add(cast('1970-01-01' as datetime(6)), interval (?) microsecond)
+-- binds: spec, zone, missed, alone, queue, kind, priority, task_key, max_attempts, payload, hash, defined_by, started_at, next_at, name, was, was_next

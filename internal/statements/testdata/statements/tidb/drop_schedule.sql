@@ -1,0 +1,2 @@
+delete from `falldue_schedules` where name = ?
+-- binds: name

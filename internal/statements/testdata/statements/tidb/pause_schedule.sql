@@ -1,0 +1,3 @@
+update `falldue_schedules` set paused = ?, next_at = date_add(cast('1970-01-01' as datetime(6)), interval (?) microsecond)
+where name = ? and paused = ? and next_at = date_add(cast('1970-01-01' as datetime(6)), interval (?) microsecond)
+-- binds: paused, next, name, was_paused, was_next

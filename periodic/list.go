@@ -1,0 +1,135 @@
+package periodic
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Info is a schedule as it is stored.
+type Info struct {
+	Name, Spec, Zone string
+	// Kind and Queue are those of its tasks.
+	Kind, Queue string
+	Missed      Missed
+	NoOverlap   bool
+	Paused      bool
+	// DefinedBy is the host, and the release as far as its build has one, of the process
+	// that stored the definition.
+	DefinedBy string
+	// Next is the next tick. A schedule whose Next is long past is one that no process
+	// defines any more, or that nobody runs.
+	Next time.Time
+	// Last is when it last enqueued a task, zero if it has not, and LastTask that task's id.
+	Last     time.Time
+	LastTask int64
+	// Now is the time when this was read. All times are of the database's clock.
+	Now time.Time
+}
+
+// List returns all schedules, ordered by name.
+func List(ctx context.Context, q *falldue.Queue) ([]Info, error) {
+	rows, err := hooks.QueueOf(q).Store().Schedules(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("falldue: list the schedules: %w", err)
+	}
+	list := make([]Info, len(rows))
+	for i, s := range rows {
+		list[i] = Info{
+			Name: s.Name, Spec: s.Spec, Zone: s.Zone, Kind: s.Kind, Queue: s.Queue, Missed: Missed(s.Missed), NoOverlap: s.Alone != 0, Paused: s.Paused != 0,
+			DefinedBy: s.DefinedBy, Next: store.Time(s.Next), LastTask: s.LastTask, Now: store.Time(s.Now),
+		}
+		if s.Last != 0 {
+			list[i].Last = store.Time(s.Last)
+		}
+	}
+	return list, nil
+}
+
+// Pause makes a schedule enqueue nothing until [Resume], in all processes and through deploys. It
+// does nothing if the schedule is paused. The error wraps [falldue.ErrNotFound] if there is
+// no such schedule.
+func Pause(ctx context.Context, q *falldue.Queue, name string) error {
+	return setPaused(ctx, q, name, true)
+}
+
+// Resume makes a schedule that is paused go on with its next tick. Those while it was paused
+// are left out. It does nothing if the schedule is not paused. Errors are as for [Pause].
+// Processes that tick notice it within 5 seconds.
+func Resume(ctx context.Context, q *falldue.Queue, name string) error {
+	return setPaused(ctx, q, name, false)
+}
+
+func setPaused(ctx context.Context, q *falldue.Queue, name string, paused bool) error {
+	s := hooks.QueueOf(q).Store()
+	for range maxTries {
+		was, err := find(ctx, s, name)
+		if err != nil || (was.Paused != 0) == paused {
+			return err
+		}
+		next := was.Next
+		if !paused {
+			spec, err := Parse(was.Spec, was.Zone)
+			if err != nil {
+				return fmt.Errorf("schedule %s: %w", name, err)
+			}
+			next = max(next, spec.Next(store.Time(was.Started), store.Time(was.Now)).UnixMicro())
+		}
+		if done, err := s.PauseSchedule(ctx, was, next); done || err != nil {
+			return err
+		}
+	}
+	return errContended
+}
+
+// Trigger enqueues a task of a schedule now, and returns its id. It does so whether the
+// schedule is paused or its last task is not finished, and leaves the next tick where it is.
+// Errors are as for [Pause].
+func Trigger(ctx context.Context, q *falldue.Queue, name string) (id int64, err error) {
+	queue := hooks.QueueOf(q)
+	one, err := find(ctx, queue.Store(), name)
+	if err != nil {
+		return 0, err
+	}
+	entry := entryOf(one)
+	if id, err = queue.Store().TriggerSchedule(ctx, name, entry); err != nil {
+		return 0, fmt.Errorf("schedule %s: %w", name, err)
+	}
+	queue.Enqueued([]store.Entry{entry})
+	return id, nil
+}
+
+// Remove deletes a schedule. A process that defines it stores it again when it starts. Its
+// tasks stay. Errors are as for [Pause].
+func Remove(ctx context.Context, q *falldue.Queue, name string) error {
+	there, err := hooks.QueueOf(q).Store().DropSchedule(ctx, name)
+	if err == nil && !there {
+		err = missing(name)
+	}
+	return err
+}
+
+func find(ctx context.Context, s *store.Store, name string) (store.Schedule, error) {
+	list, err := s.Schedules(ctx)
+	if err != nil {
+		return store.Schedule{}, fmt.Errorf("falldue: read the schedules: %w", err)
+	}
+	for _, one := range list {
+		if one.Name == name {
+			return one, nil
+		}
+	}
+	return store.Schedule{}, missing(name)
+}
+
+// missing is the error for a schedule that does not exist.
+type missing string
+
+func (m missing) Error() string { return fmt.Sprintf("falldue: no schedule %.100q", string(m)) }
+
+// Is makes it a [falldue.ErrNotFound].
+func (missing) Is(target error) bool { return target == falldue.ErrNotFound } //nolint:errorlint // not wrapped

@@ -1,0 +1,123 @@
+package periodic
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Schedule says which task is enqueued at which times.
+type Schedule struct {
+	// Name names the schedule in the database: 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the
+	// first a letter or digit.
+	Name string
+	// Spec says when it ticks, as [Parse] reads it: "30 2 * * *", "@daily", "@every 15m".
+	// Intervals count from when the schedule was first stored, or its Spec changed.
+	Spec string
+	// Zone is the time zone by whose clock a cron expression ticks, such as
+	// "Europe/Berlin". Defaults to UTC.
+	Zone string
+	// Task is the task that each tick enqueues, with its arguments, queue, priority, key and
+	// limit of attempts. Kind.Params makes it. It may not set Policy, Unique, Delay or
+	// RunAt.
+	Task falldue.EnqueueParams
+	// Missed says what becomes of ticks at which no process was there. Defaults to Once.
+	Missed Missed
+	// NoOverlap leaves a tick out if the task that the schedule enqueued last is not
+	// finished: it waits, runs or will be tried again. Defaults to false.
+	NoOverlap bool
+}
+
+// Missed says what becomes of the ticks at which no process was there to enqueue a task, for
+// example since the database did not answer. Ticks while a schedule is paused are not missed.
+type Missed int
+
+const (
+	// Once enqueues one task for all ticks that were missed.
+	Once Missed = 0
+	// None enqueues no task for a tick that is more than a minute late.
+	None Missed = -1
+)
+
+// maxMissed is the greatest number of All.
+const maxMissed = 1000
+
+// All enqueues a task for each tick that was missed, but no more than most: 1 to 1,000.
+func All(most int) Missed {
+	if most < 1 {
+		return -2 // New refuses it
+	}
+	return Missed(most)
+}
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$`)
+
+// definition is a schedule that has been checked.
+type definition struct {
+	store.Definition
+	spec Spec
+}
+
+// define checks a schedule.
+func (s Schedule) define(q hooks.Queue) (d definition, err error) {
+	if !namePattern.MatchString(s.Name) {
+		return d, invalid("schedule %.101q; allowed are 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the first a letter or digit", s.Name)
+	}
+	if d.spec, err = Parse(s.Spec, s.Zone); err != nil {
+		return d, fmt.Errorf("schedule %s: %w", s.Name, err)
+	}
+	if s.Missed < None || s.Missed > maxMissed {
+		return d, invalid("schedule %s: Missed %d; allowed are Once, None, and All of 1 to %d", s.Name, s.Missed, maxMissed)
+	}
+	if s.Missed > 1 && s.NoOverlap {
+		return d, invalid("schedule %s: Missed All(%d) with NoOverlap; allowed is one of them, since the tasks of missed ticks overlap", s.Name, s.Missed)
+	}
+	entry, args, err := q.Entry(s.Task)
+	if err != nil {
+		return d, fmt.Errorf("schedule %s: task: %w", s.Name, err)
+	}
+	alone := 0
+	if s.NoOverlap {
+		alone = 1
+	}
+	d.Definition = store.Definition{
+		Name: s.Name, Spec: s.Spec, Zone: d.spec.zone.String(), Missed: int(s.Missed), Alone: alone,
+		Queue: entry.Queue, Kind: entry.Kind, Priority: entry.Priority, Key: entry.Key, MaxAttempts: entry.MaxAttempts, Payload: entry.Payload,
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d %q %d %q %d %s", d.Spec, d.Zone, d.Missed, d.Alone, d.Queue, d.Priority, d.Key, d.MaxAttempts, args))
+	d.Hash = base64.RawURLEncoding.EncodeToString(sum[:])
+	return d, nil
+}
+
+// late is how late a tick may be so as not to be missed.
+const late = time.Minute
+
+// due returns how many tasks a schedule is to enqueue now, and its next tick after that.
+func due(s store.Schedule, spec Spec) (tasks int, next time.Time) {
+	start, tick, now := store.Time(s.Started), store.Time(s.Next), store.Time(s.Now)
+	next = spec.Next(start, now)
+	switch {
+	case s.Alone == 1 && s.Unfinished == 1:
+		return 0, next
+	case Missed(s.Missed) == Once:
+		return 1, next
+	case Missed(s.Missed) == None:
+		if since := now.Add(-late); tick.Before(since) {
+			tick = spec.Next(start, since)
+		}
+		if tick.After(now) {
+			return 0, next
+		}
+		return 1, next
+	}
+	for ; !tick.After(now) && tasks < s.Missed; tick = spec.Next(start, tick) {
+		tasks++
+	}
+	return tasks, next
+}

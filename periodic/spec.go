@@ -1,0 +1,184 @@
+package periodic
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/falldue/falldue"
+)
+
+// maxYears is how far ahead a tick is looked for. The 29th of February comes after eight
+// years at the latest.
+const maxYears = 9
+
+// The shortest and the longest interval.
+const (
+	minEvery = time.Second
+	maxEvery = 36500 * 24 * time.Hour
+)
+
+// Spec says when ticks are: a cron expression by the clock of a time zone, or an interval.
+// Make it with [Parse].
+type Spec struct {
+	cron  *cron.SpecSchedule // nil for an interval
+	zone  *time.Location
+	every time.Duration
+}
+
+// fields is the parser of cron expressions. Only the parser of the library is used: its
+// evaluation leaves out what a night of summer time skips, and repeats what it repeats.
+var fields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+
+// Parse returns the Spec of a text: a cron expression of five fields (minute, hour, day of
+// the month, month, day of the week, 0 or SUN for Sunday), one of @hourly, @daily, @weekly,
+// @monthly and @yearly, or @every and a duration of 1s to 876000h, such as "@every 15m". zone
+// is the name of a time zone of the IANA database, such as "Europe/Berlin", or "" for UTC.
+// The error wraps [falldue.ErrInvalid] for any other, and for an expression without a tick,
+// such as the 30th of February.
+func Parse(spec, zone string) (Spec, error) {
+	location, err := time.LoadLocation(zone)
+	if err != nil || zone == "Local" {
+		return Spec{}, invalid("zone %.100q; allowed are names of the IANA database, such as Europe/Berlin", zone)
+	}
+	if text, ok := strings.CutPrefix(spec, "@every "); ok {
+		every, err := time.ParseDuration(strings.TrimSpace(text))
+		if err != nil || every < minEvery || every > maxEvery || every%time.Microsecond != 0 {
+			return Spec{}, invalid("spec %.100q; allowed after @every is a duration of 1s to 876000h, in whole microseconds", spec)
+		}
+		return Spec{every: every, zone: location}, nil
+	}
+	if strings.Contains(spec, "=") {
+		return Spec{}, invalid("spec %.100q; allowed is no time zone in it, which is set by Zone", spec)
+	}
+	parsed, err := fields.Parse(spec)
+	if err != nil {
+		return Spec{}, invalid("spec %.100q: %v; allowed are five fields such as \"30 2 * * *\", @daily, and \"@every 15m\"", spec, err)
+	}
+	s := Spec{cron: parsed.(*cron.SpecSchedule), zone: location} //nolint:forcetypeassert // @every is handled above
+	if s.Next(time.Unix(0, 0), time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return Spec{}, invalid("spec %.100q has no tick; allowed are expressions that name a day that comes", spec)
+	}
+	return s, nil
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", falldue.ErrInvalid, fmt.Sprintf(format, args...))
+}
+
+// Next returns the first tick after a time. Intervals count from start.
+//
+// A time that a night of summer time skips ticks at the end of the gap, once. A time that
+// such a night repeats ticks the first time alone. An expression for all hours of the day
+// follows the hours as they pass instead: it ticks in a repeated hour again, and has no tick
+// in a skipped one.
+func (s Spec) Next(start, after time.Time) time.Time {
+	switch {
+	case s.cron == nil:
+		if after.Before(start) {
+			return start.Add(s.every)
+		}
+		return start.Add((after.Sub(start)/s.every + 1) * s.every)
+	case s.everyHour():
+		return s.nextPassing(after.In(s.zone))
+	}
+	return s.nextFixed(after.In(s.zone))
+}
+
+const allHours = 1<<24 - 1
+
+func (s Spec) everyHour() bool { return s.cron.Hour&allHours == allHours }
+
+// nextPassing returns the first minute after a time at which the clock shows a time of the
+// expression.
+func (s Spec) nextPassing(after time.Time) time.Time {
+	t := after.Add(time.Minute - time.Duration(after.Second())*time.Second - time.Duration(after.Nanosecond()))
+	for end := after.AddDate(maxYears, 0, 0); t.Before(end); {
+		switch {
+		case !s.day(t):
+			y, m, d := t.Date()
+			t = latest(s.moment(time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC)), t.Add(time.Minute))
+		case !has(s.cron.Minute, t.Minute()):
+			t = t.Add(time.Minute)
+		default:
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+func latest(t, other time.Time) time.Time {
+	if t.Before(other) {
+		return other
+	}
+	return t
+}
+
+// nextFixed goes through the times of the expression, as a clock without summer time shows
+// them, until one of them is after a time.
+func (s Spec) nextFixed(after time.Time) time.Time {
+	y, m, d := after.Date()
+	wall := time.Date(y, m, d, after.Hour(), after.Minute(), 0, 0, time.UTC)
+	for end := wall.AddDate(maxYears, 0, 0); wall.Before(end); {
+		switch {
+		case !s.day(wall):
+			wall = wall.Truncate(24*time.Hour).AddDate(0, 0, 1)
+		case !has(s.cron.Hour, wall.Hour()):
+			wall = wall.Truncate(time.Hour).Add(time.Hour)
+		default:
+			if has(s.cron.Minute, wall.Minute()) {
+				if t := s.moment(wall); t.After(after) {
+					return t
+				}
+			}
+			wall = wall.Add(time.Minute)
+		}
+	}
+	return time.Time{}
+}
+
+// moment returns when the clock of the zone first shows what wall shows in UTC, or the end of
+// the gap if it never does.
+func (s Spec) moment(wall time.Time) time.Time {
+	y, m, d := wall.Date()
+	t := time.Date(y, m, d, wall.Hour(), wall.Minute(), 0, 0, s.zone)
+	start, end := t.ZoneBounds()
+	switch shown := asUTC(t); {
+	case shown.After(wall): // computed by the offset before the gap
+		return start
+	case shown.Before(wall): // by the offset after it
+		return end
+	case !start.IsZero(): // an hour may be repeated, and this the second one
+		_, offset := start.Add(-1).Zone()
+		if first := wall.Add(-time.Duration(offset) * time.Second).In(s.zone); first.Before(start) && asUTC(first).Equal(wall) {
+			return first
+		}
+	}
+	return t
+}
+
+// asUTC returns what the clock shows at t as a time in UTC.
+func asUTC(t time.Time) time.Time {
+	_, offset := t.Zone()
+	return t.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// anyDay is set in a field of days that is "*", which then leaves it to the other one.
+const anyDay = 1 << 63
+
+// day reports whether the day of t is one of the expression. If both fields name days, either
+// is enough.
+func (s Spec) day(t time.Time) bool {
+	month, week := has(s.cron.Dom, t.Day()), has(s.cron.Dow, int(t.Weekday()))
+	if !has(s.cron.Month, int(t.Month())) {
+		return false
+	}
+	if s.cron.Dom&anyDay != 0 || s.cron.Dow&anyDay != 0 {
+		return month && week
+	}
+	return month || week
+}
+
+func has(bits uint64, n int) bool { return bits&(1<<n) != 0 }
