@@ -56,6 +56,17 @@ func All(most int) Missed {
 	return Missed(most)
 }
 
+// String returns "once", "none" or, of All(5), "all, 5 at most".
+func (m Missed) String() string {
+	switch m {
+	case Once:
+		return "once"
+	case None:
+		return "none"
+	}
+	return fmt.Sprintf("all, %d at most", int(m))
+}
+
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$`)
 
 // definition is a schedule that has been checked.

@@ -82,7 +82,7 @@ func root() *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), workersCommand(), doctorCommand(), lsCommand(), showCommand(), whyCommand(), tailCommand(), topCommand()}},
-		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand(), deleteCommand()}},
+		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand(), deleteCommand(), schedulesCommand()}},
 		{"plan", "Look before you act:", []*cobra.Command{policyCommand(), simulateCommand(), forecastCommand(), explainCommand()}},
 		{"set up", "Set up:", []*cobra.Command{migrateCommand(), benchCommand()}},
 	} {

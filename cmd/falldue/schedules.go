@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	_ "time/tzdata" // for hosts without a database of time zones
+
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/periodic"
+)
+
+func schedulesCommand() *cobra.Command {
+	var p place
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "schedules",
+		Short: "List the schedules of periodic tasks, or change one",
+		Long: "List the schedules of periodic tasks: when they tick, by the clock of which time zone,\n" +
+			"what they enqueue, and who stored the definition. A schedule that has been due for\n" +
+			"more than a minute is late: no running process defines it. The exit status is 4 if\n" +
+			"there is one.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+				list, err := periodic.List(cmd.Context(), q)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					err = printEach(cmd, list, scheduleObject)
+				} else {
+					err = printSchedules(screenOf(cmd), list)
+				}
+				for _, s := range list {
+					if err == nil && isLate(s) {
+						err = finding(exitAttention)
+					}
+				}
+				return err
+			})
+		},
+	}
+	p.flags(cmd)
+	jsonFlag(cmd, &asJSON, "print one JSON object per schedule")
+	cmd.AddCommand(
+		changeSchedule("pause", "paused", "Make schedules enqueue nothing until they are resumed", periodic.Pause),
+		changeSchedule("resume", "resumed", "Make paused schedules go on with their next tick", periodic.Resume),
+		triggerSchedule(),
+		changeSchedule("remove", "removed", "Delete schedules that no code defines any more; their tasks stay", periodic.Remove),
+	)
+	return cmd
+}
+
+// lateAfter is how long after its tick a schedule is late.
+const lateAfter = time.Minute
+
+func isLate(s periodic.Info) bool { return !s.Paused && s.Now.Sub(s.Next) > lateAfter }
+
+func printSchedules(s screen, list []periodic.Info) error {
+	if len(list) == 0 {
+		_, err := io.WriteString(s, "there are no schedules\n")
+		return err
+	}
+	rows := make([][]string, len(list))
+	for i, one := range list {
+		next, last := "in "+approximate(one.Next.Sub(one.Now)), "never"
+		switch late := one.Now.Sub(one.Next); {
+		case one.Paused:
+			next = "paused"
+		case late > lateAfter:
+			next = "late by " + approximate(late)
+		case late >= 0:
+			next = "now"
+		}
+		if !one.Last.IsZero() {
+			last = approximate(max(one.Now.Sub(one.Last), 0)) + " ago"
+		}
+		rows[i] = []string{one.Name, one.Spec, one.Zone, one.Kind, next, last, one.DefinedBy}
+	}
+	return s.table([]column{
+		{name: "schedule", least: 10}, {name: "spec", least: 10}, {name: "zone", least: 8}, {name: "kind", least: 8}, {name: "next"}, {name: "last"},
+		{name: "defined by", least: 10},
+	}, rows)
+}
+
+// scheduleObject returns a schedule as JSON.
+func scheduleObject(s periodic.Info) any {
+	o := struct {
+		Name      string     `json:"name"`
+		Spec      string     `json:"spec"`
+		Zone      string     `json:"zone"`
+		Kind      string     `json:"kind"`
+		Queue     string     `json:"queue"`
+		NextAt    time.Time  `json:"next_at"`
+		LastAt    *time.Time `json:"last_at,omitempty"`
+		LastTask  int64      `json:"last_task,omitempty"`
+		Paused    bool       `json:"paused"`
+		Late      bool       `json:"late"`
+		NoOverlap bool       `json:"no_overlap"`
+		Missed    string     `json:"missed"`
+		DefinedBy string     `json:"defined_by"`
+	}{
+		s.Name, s.Spec, s.Zone, s.Kind, s.Queue, s.Next, nil, s.LastTask, s.Paused, isLate(s), s.NoOverlap, s.Missed.String(), s.DefinedBy,
+	}
+	if !s.Last.IsZero() {
+		o.LastAt = &s.Last
+	}
+	return o
+}
+
+// changeSchedule returns the command that changes schedules by fn.
+func changeSchedule(verb, change, short string, fn func(context.Context, *falldue.Queue, string) error) *cobra.Command {
+	return onSchedules(verb, short, func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
+		return 0, change, fn(ctx, q, name)
+	})
+}
+
+func triggerSchedule() *cobra.Command {
+	return onSchedules("trigger", "Enqueue a task of schedules now; their next ticks stay", func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
+		id, err := periodic.Trigger(ctx, q, name)
+		return id, "triggered", err
+	})
+}
+
+// onSchedules returns a command that calls fn with the name of each schedule.
+func onSchedules(verb, short string, fn func(context.Context, *falldue.Queue, string) (task int64, change string, err error)) *cobra.Command {
+	var p place
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   verb + " NAME...",
+		Short: short,
+		Long:  strings.TrimSuffix(short, ".") + ". The exit status is 3 if\nthere is no such schedule; those before it have been changed.",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+				for _, name := range args {
+					task, change, err := fn(cmd.Context(), q, name)
+					if err == nil {
+						err = printScheduleChange(cmd, name, change, task, asJSON)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	p.flags(cmd)
+	jsonFlag(cmd, &asJSON, "print one JSON object per schedule: name, change, and the id of its task")
+	return cmd
+}
+
+func printScheduleChange(cmd *cobra.Command, name, change string, task int64, asJSON bool) error {
+	if asJSON {
+		return jsonLines(cmd.OutOrStdout()).Encode(struct {
+			Name   string `json:"name"`
+			Change string `json:"change"`
+			Task   int64  `json:"id,omitempty"`
+		}{name, change, task})
+	}
+	text := change + " " + name
+	if task != 0 {
+		text += fmt.Sprintf(": enqueued %d", task)
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), text)
+	return err
+}
