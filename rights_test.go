@@ -20,6 +20,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/migrations"
 	"github.com/falldue/falldue/ops"
+	"github.com/falldue/falldue/periodic"
 )
 
 // rightsOf returns the SQL that docs/rights.md has for an engine, before and after the
@@ -244,11 +245,33 @@ func checkRights(t *testing.T, engine, driver string) {
 	run(unique)
 	checkUnique(t, enqueuer, enqueuerDB, kind, once)
 
+	checkSchedules(t, worker, reader, kind)
+	refused("reader pauses a schedule", periodic.Pause(ctx, reader, "s"))
 	refused("worker drops the tables", drop(ctx, t, workerDB, cfg))
 	if err := drop(ctx, t, migratorDB, cfg); err != nil {
 		t.Errorf("migrator: drop the tables: %v", err)
 	}
 	refused("worker creates the tables", worker.Migrate(ctx))
+}
+
+// checkSchedules ticks as the worker, and lists schedules as the reader.
+func checkSchedules(t *testing.T, worker, reader *falldue.Queue, k falldue.Kind[int]) {
+	t.Helper()
+	schedules, err := periodic.New(worker, periodic.Schedule{Name: "s", Spec: "@every 1s", Task: k.Params(1, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for list, err := periodic.List(t.Context(), reader); len(list) == 0 || list[0].LastTask == 0; list, err = periodic.List(t.Context(), reader) {
+		if _, ticked := schedules.Tick(t.Context()); err != nil || ticked != nil {
+			t.Fatalf("reader: %v, worker: tick: %v", err, ticked)
+		}
+	}
+	if _, err := periodic.Trigger(t.Context(), worker, "s"); err != nil {
+		t.Errorf("worker: trigger: %v", err)
+	}
+	if list, err := periodic.List(t.Context(), reader); err != nil || len(list) != 1 || list[0].LastTask == 0 {
+		t.Errorf("reader: the schedules are %+v (error %v)", list, err)
+	}
 }
 
 // checkUnique enqueues unique tasks in all ways.

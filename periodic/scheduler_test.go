@@ -125,96 +125,102 @@ func TestADayOfTicks(t *testing.T) {
 // TestSchedules goes through the life of a schedule.
 func TestSchedules(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
-		db, ctx := testdb.Open(t, engine), t.Context()
-		clock := tasktest.NewClock(t, db)
-		var log bytes.Buffer
-		q := newQueue(t, db, falldue.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		priority := -3
-		schedule := periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("first", &falldue.EnqueueOptions{
-			Queue: "slow", Priority: &priority, Key: "customer:42", MaxAttempts: 7,
-		})}
-		s := newScheduler(t, q, schedule)
-		if next := tick(t, s); next <= 59*time.Minute || next > time.Hour {
-			t.Errorf("the first tick is in %v", next)
-		}
-		wantReports(t, q, "before the first tick")
-		first := find(t, q, "r")
-		clock.Jump(t, time.Hour)
-		tick(t, s)
-		tick(t, s)
-		list := tasktest.All(t, q, report)
-		if len(list) != 1 || list[0].Queue != "slow" || list[0].Priority != -3 || list[0].Key != "customer:42" || list[0].MaxAttempts != 7 || list[0].Args != "first" {
-			t.Fatalf("after the first tick the tasks are %+v", list)
-		}
-		info := find(t, q, "r")
-		if info.LastTask != list[0].ID || info.Last.Sub(first.Next).Abs() > time.Minute || !info.Next.Equal(first.Next.Add(time.Hour)) ||
-			info.Kind != "report" || info.Queue != "slow" || info.Zone != "UTC" || info.DefinedBy == "" || !first.Last.IsZero() {
-			t.Errorf("after the first tick the schedule is %+v, and was %+v", info, first)
-		}
-
-		if err := errors.Join(periodic.Pause(ctx, q, "r"), periodic.Pause(ctx, q, "r")); err != nil {
-			t.Fatal(err)
-		}
-		clock.Jump(t, 90*time.Minute)
-		tick(t, s)
-		wantReports(t, q, "while it is paused", "first")
-		if !find(t, q, "r").Paused {
-			t.Error("the schedule is not paused")
-		}
-		id, err := periodic.Trigger(ctx, q, "r")
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantReports(t, q, "after a trigger", "first", "first")
-		if info := find(t, q, "r"); info.LastTask != id {
-			t.Errorf("a trigger gave task %d, and the last one is %d", id, info.LastTask)
-		}
-		if err := errors.Join(periodic.Resume(ctx, q, "r"), periodic.Resume(ctx, q, "r")); err != nil {
-			t.Fatal(err)
-		}
-		tick(t, s)
-		wantReports(t, q, "ticks while it was paused are left out", "first", "first")
-		if next := find(t, q, "r").Next; !next.Equal(first.Next.Add(2 * time.Hour)) {
-			t.Errorf("after it was resumed the next tick is at %v, and the first was at %v", next, first.Next)
-		}
-
-		// A release with other arguments keeps the next tick, one with another spec does not.
-		schedule.Task = report.Params("second", nil)
-		tick(t, newScheduler(t, q, schedule))
-		if next := find(t, q, "r").Next; !next.Equal(first.Next.Add(2 * time.Hour)) {
-			t.Errorf("other arguments moved the next tick to %v", next)
-		}
-		tick(t, newScheduler(t, q, schedule))
-		if n := strings.Count(log.String(), "a schedule was changed"); n != 1 {
-			t.Errorf("one change was logged %d times", n)
-		}
-		schedule.Spec = "@every 10m"
-		tick(t, newScheduler(t, q, schedule))
-		if info := find(t, q, "r"); info.Next.Sub(info.Now) > 10*time.Minute || info.Spec != "@every 10m" {
-			t.Errorf("after its spec changed the schedule is %+v", info)
-		}
-		if !strings.Contains(log.String(), `was_spec="@every 1h"`) {
-			t.Errorf("the change of the spec was not logged:\n%s", log.String())
-		}
-		clock.Jump(t, 10*time.Minute)
-		tick(t, s) // of the first release, which ticks by what is stored
-		wantReports(t, q, "after a change", "first", "first", "second")
-
-		if err := periodic.Remove(ctx, q, "r"); err != nil {
-			t.Fatal(err)
-		}
-		clock.Jump(t, time.Hour)
-		tick(t, s)
-		wantReports(t, q, "after it was removed", "first", "first", "second")
-		for what, err := range map[string]error{
-			"pause": periodic.Pause(ctx, q, "r"), "resume": periodic.Resume(ctx, q, "r"), "remove": periodic.Remove(ctx, q, "r"),
-			"trigger": func() error { _, err := periodic.Trigger(ctx, q, "r"); return err }(),
-		} {
-			if !errors.Is(err, falldue.ErrNotFound) || !strings.Contains(err.Error(), `no schedule "r"`) {
-				t.Errorf("%s of a removed schedule: error %v", what, err)
-			}
+		for _, driver := range testdb.Drivers(engine) {
+			t.Run(driver, func(t *testing.T) { checkSchedule(t, testdb.OpenDriver(t, engine, driver)) })
 		}
 	})
+}
+
+func checkSchedule(t *testing.T, db *sqlx.DB) {
+	ctx := t.Context()
+	clock := tasktest.NewClock(t, db)
+	var log bytes.Buffer
+	q := newQueue(t, db, falldue.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	priority := -3
+	schedule := periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("first", &falldue.EnqueueOptions{
+		Queue: "slow", Priority: &priority, Key: "customer:42", MaxAttempts: 7,
+	})}
+	s := newScheduler(t, q, schedule)
+	if next := tick(t, s); next <= 59*time.Minute || next > time.Hour {
+		t.Errorf("the first tick is in %v", next)
+	}
+	wantReports(t, q, "before the first tick")
+	first := find(t, q, "r")
+	clock.Jump(t, time.Hour)
+	tick(t, s)
+	tick(t, s)
+	list := tasktest.All(t, q, report)
+	if len(list) != 1 || list[0].Queue != "slow" || list[0].Priority != -3 || list[0].Key != "customer:42" || list[0].MaxAttempts != 7 || list[0].Args != "first" {
+		t.Fatalf("after the first tick the tasks are %+v", list)
+	}
+	info := find(t, q, "r")
+	if info.LastTask != list[0].ID || info.Last.Sub(first.Next).Abs() > time.Minute || !info.Next.Equal(first.Next.Add(time.Hour)) ||
+		info.Kind != "report" || info.Queue != "slow" || info.Zone != "UTC" || info.DefinedBy == "" || !first.Last.IsZero() {
+		t.Errorf("after the first tick the schedule is %+v, and was %+v", info, first)
+	}
+
+	if err := errors.Join(periodic.Pause(ctx, q, "r"), periodic.Pause(ctx, q, "r")); err != nil {
+		t.Fatal(err)
+	}
+	clock.Jump(t, 90*time.Minute)
+	tick(t, s)
+	wantReports(t, q, "while it is paused", "first")
+	if !find(t, q, "r").Paused {
+		t.Error("the schedule is not paused")
+	}
+	id, err := periodic.Trigger(ctx, q, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantReports(t, q, "after a trigger", "first", "first")
+	if info := find(t, q, "r"); info.LastTask != id {
+		t.Errorf("a trigger gave task %d, and the last one is %d", id, info.LastTask)
+	}
+	if err := errors.Join(periodic.Resume(ctx, q, "r"), periodic.Resume(ctx, q, "r")); err != nil {
+		t.Fatal(err)
+	}
+	tick(t, s)
+	wantReports(t, q, "ticks while it was paused are left out", "first", "first")
+	if next := find(t, q, "r").Next; !next.Equal(first.Next.Add(2 * time.Hour)) {
+		t.Errorf("after it was resumed the next tick is at %v, and the first was at %v", next, first.Next)
+	}
+
+	// A release with other arguments keeps the next tick, one with another spec does not.
+	schedule.Task = report.Params("second", nil)
+	tick(t, newScheduler(t, q, schedule))
+	if next := find(t, q, "r").Next; !next.Equal(first.Next.Add(2 * time.Hour)) {
+		t.Errorf("other arguments moved the next tick to %v", next)
+	}
+	tick(t, newScheduler(t, q, schedule))
+	if n := strings.Count(log.String(), "a schedule was changed"); n != 1 {
+		t.Errorf("one change was logged %d times", n)
+	}
+	schedule.Spec = "@every 10m"
+	tick(t, newScheduler(t, q, schedule))
+	if info := find(t, q, "r"); info.Next.Sub(info.Now) > 10*time.Minute || info.Spec != "@every 10m" {
+		t.Errorf("after its spec changed the schedule is %+v", info)
+	}
+	if !strings.Contains(log.String(), `was_spec="@every 1h"`) {
+		t.Errorf("the change of the spec was not logged:\n%s", log.String())
+	}
+	clock.Jump(t, 10*time.Minute)
+	tick(t, s) // of the first release, which ticks by what is stored
+	wantReports(t, q, "after a change", "first", "first", "second")
+
+	if err := periodic.Remove(ctx, q, "r"); err != nil {
+		t.Fatal(err)
+	}
+	clock.Jump(t, time.Hour)
+	tick(t, s)
+	wantReports(t, q, "after it was removed", "first", "first", "second")
+	for what, err := range map[string]error{
+		"pause": periodic.Pause(ctx, q, "r"), "resume": periodic.Resume(ctx, q, "r"), "remove": periodic.Remove(ctx, q, "r"),
+		"trigger": func() error { _, err := periodic.Trigger(ctx, q, "r"); return err }(),
+	} {
+		if !errors.Is(err, falldue.ErrNotFound) || !strings.Contains(err.Error(), `no schedule "r"`) {
+			t.Errorf("%s of a removed schedule: error %v", what, err)
+		}
+	}
 }
 
 // TestMissed: nobody was there for three and a half ticks.

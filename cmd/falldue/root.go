@@ -41,6 +41,10 @@ Many tasks at once; --dry-run counts them:
   falldue retry --kind charge --rate 50
   falldue delete --state dead --older-than 720h
 
+Periodic tasks:
+
+  falldue schedules                    when they come next; pause, resume, trigger NAME
+
 Policies, without a database:
 
   falldue policy preview 'zizq' '10m'  two policies side by side

@@ -15,6 +15,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/ops"
+	"github.com/falldue/falldue/periodic"
 )
 
 // tourFiles are the documents whose commands run on a database.
@@ -96,6 +97,23 @@ func (s shop) fill() {
 		s.run("enqueue", "thumbnail", "--queue", "images")
 	}
 	s.age(5*time.Minute+30*time.Second, "kind = 'thumbnail'")
+	s.schedule(periodic.Schedule{Name: "nightly", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: falldue.NewKind[struct{}]("report", falldue.KindConfig{}).Params(struct{}{}, nil)})
+}
+
+// schedule stores a schedule.
+func (s shop) schedule(one periodic.Schedule) {
+	s.t.Helper()
+	q, err := falldue.New(s.db, falldue.Config{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	scheduler, err := periodic.New(q, one)
+	if err == nil {
+		_, err = scheduler.Tick(s.t.Context())
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // serve runs a worker that handles kinds until the test ends.

@@ -1,0 +1,123 @@
+package periodic_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/periodic"
+)
+
+// SendReport sends the report of a shop.
+var SendReport = falldue.NewKind[ReportArgs]("report.send", falldue.KindConfig{})
+
+// ReportArgs are the arguments of a report.
+type ReportArgs struct {
+	Shop string `json:"shop"`
+}
+
+// openQueue returns a queue on a new SQLite database.
+func openQueue() (q *falldue.Queue, end func()) {
+	folder, err := os.MkdirTemp("", "periodic-")
+	if err != nil {
+		log.Panic(err)
+	}
+	db := sqlx.MustConnect("sqlite", "file:"+filepath.Join(folder, "app.db")+"?_pragma=journal_mode(wal)&_txlock=immediate")
+	if q, err = falldue.New(db, falldue.Config{}); err == nil {
+		err = q.Migrate(context.Background())
+	}
+	if err != nil {
+		log.Panic(err)
+	}
+	return q, func() {
+		_ = db.Close()
+		_ = os.RemoveAll(folder)
+	}
+}
+
+// A worker that enqueues the tasks of schedules as well. Any number of processes may run this.
+func ExampleScheduler_RunWorker() {
+	q, end := openQueue()
+	defer end()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+
+	falldue.Handle(q, SendReport, func(_ context.Context, t falldue.Task[ReportArgs]) error {
+		fmt.Println("the report of", t.Args.Shop)
+		stop() // for the example; a service goes on
+		return nil
+	})
+	schedules, err := periodic.New(q,
+		periodic.Schedule{Name: "nightly", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: SendReport.Params(ReportArgs{"Berlin"}, nil)},
+		periodic.Schedule{Name: "often", Spec: "@every 1s", NoOverlap: true, Task: SendReport.Params(ReportArgs{"Oslo"}, nil)})
+	if err != nil {
+		log.Panic(err)
+	}
+	if err := schedules.RunWorker(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output: the report of Oslo
+}
+
+// What other processes and people do with schedules.
+func ExampleList() {
+	q, end := openQueue()
+	defer end()
+	ctx := context.Background()
+	schedules, err := periodic.New(q, periodic.Schedule{Name: "nightly", Spec: "@daily", Task: SendReport.Params(ReportArgs{"Oslo"}, nil)})
+	if err != nil {
+		log.Panic(err)
+	}
+	if _, err := schedules.Tick(ctx); err != nil { // stores the schedule; Run does, too
+		log.Panic(err)
+	}
+
+	if err := periodic.Pause(ctx, q, "nightly"); err != nil {
+		log.Panic(err)
+	}
+	task, err := periodic.Trigger(ctx, q, "nightly")
+	if err != nil {
+		log.Panic(err)
+	}
+	list, err := periodic.List(ctx, q)
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, s := range list {
+		fmt.Println(s.Name, s.Spec, s.Zone, "paused:", s.Paused, "last task:", s.LastTask == task)
+	}
+	// Output: nightly @daily UTC paused: true last task: true
+}
+
+// The clocks of New York skip the hour from 2 to 3, and repeat that from 1 to 2.
+func ExampleSpec_Next() {
+	zone, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, c := range []struct {
+		spec string
+		from time.Time
+	}{
+		{"30 2 * * *", time.Date(2026, time.March, 8, 0, 0, 0, 0, zone)},
+		{"30 1 * * *", time.Date(2026, time.November, 1, 0, 0, 0, 0, zone)},
+	} {
+		spec, err := periodic.Parse(c.spec, "America/New_York")
+		if err != nil {
+			log.Panic(err)
+		}
+		first := spec.Next(c.from, c.from)
+		second := spec.Next(c.from, first)
+		fmt.Println(first.Format(time.DateTime+" MST"), "then", second.Format(time.DateTime+" MST"))
+	}
+	// Output:
+	// 2026-03-08 03:00:00 EDT then 2026-03-09 02:30:00 EDT
+	// 2026-11-01 01:30:00 EDT then 2026-11-02 01:30:00 EST
+}
