@@ -95,6 +95,9 @@ func (s *Store) tryConn(ctx context.Context, u *use, fn func(*conn) error) (sent
 		closed := u.end()
 		sent, silent = c.sent, c.silent
 		if closed || c.broken || errors.Is(err, driver.ErrBadConn) || s.refuses(c, err) {
+			if s.server.Caps.Embedded {
+				c.forgetAll() // SQLite keeps a connection, and its lock, as long as it has statements
+			}
 			return driver.ErrBadConn
 		}
 		return nil
