@@ -122,18 +122,22 @@ func (p *phaser) readPolicies(ctx context.Context, tasks []TaskInfo) error {
 
 // policyOf returns the policy that holds for a task, and whether it is known.
 func (p *phaser) policyOf(t TaskInfo) (policy backoff.Policy, known bool) {
-	r := p.own[t.Policy]
-	if t.Policy == "" {
-		if h := p.handlers[t.Kind]; h != nil {
-			r = h.rule
-		} else {
-			r = p.fleet.rules[t.Kind]
-		}
-	}
+	r := p.ruleOf(t)
 	if r == nil {
 		return policy, false
 	}
 	return p.overrides.current(t.Queue, t.lane(), r).policy, true
+}
+
+// ruleOf returns the rule of a task without overrides, or nil if it is not known.
+func (p *phaser) ruleOf(t TaskInfo) *rule {
+	if t.Policy != "" {
+		return p.own[t.Policy]
+	}
+	if h := p.handlers[t.Kind]; h != nil {
+		return h.rule
+	}
+	return p.fleet.rules[t.Kind]
 }
 
 // lane returns the lane of a task.

@@ -114,8 +114,8 @@ func (q *Queue) checkOverride(ctx context.Context, s Subject, steps []OverrideSt
 	known.readFleet(ctx)
 	policies := map[string]backoff.Policy{}
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(handlers)), slices.Collect(maps.Keys(known.fleet.kinds))) {
-		if policy, ok := known.codePolicy(TaskInfo{Kind: name}); ok && s.Policy == "" && (s.Kind == "" || s.Kind == name) {
-			policies["kind "+name] = policy
+		if r := known.ruleOf(TaskInfo{Kind: name}); r != nil && s.Policy == "" && (s.Kind == "" || s.Kind == name) {
+			policies["kind "+name] = r.policy
 		}
 	}
 	if s.Policy != "" {
