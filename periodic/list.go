@@ -132,4 +132,4 @@ type missing string
 func (m missing) Error() string { return fmt.Sprintf("falldue: no schedule %.100q", string(m)) }
 
 // Is makes it a [falldue.ErrNotFound].
-func (missing) Is(target error) bool { return target == falldue.ErrNotFound } //nolint:errorlint // not wrapped
+func (missing) Is(target error) bool { return target == falldue.ErrNotFound }

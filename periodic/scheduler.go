@@ -229,7 +229,7 @@ func (s *Scheduler) define(ctx context.Context) error {
 	if s.stored {
 		return nil
 	}
-	for try := 0; try < maxTries; try++ {
+	for range maxTries {
 		list, err := s.read(ctx)
 		if err != nil {
 			return fmt.Errorf("falldue: store the schedules: %w", err)

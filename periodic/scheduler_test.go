@@ -55,19 +55,19 @@ func tick(t *testing.T, s *periodic.Scheduler) time.Duration {
 	return next
 }
 
-// find returns a schedule as it is stored.
-func find(t *testing.T, q *falldue.Queue, name string) periodic.Info {
+// find returns the schedule r as it is stored.
+func find(t *testing.T, q *falldue.Queue) periodic.Info {
 	t.Helper()
 	list, err := periodic.List(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, one := range list {
-		if one.Name == name {
+		if one.Name == "r" {
 			return one
 		}
 	}
-	t.Fatalf("there is no schedule %s in %+v", name, list)
+	t.Fatalf("there is no schedule r in %+v", list)
 	return periodic.Info{}
 }
 
@@ -145,7 +145,7 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 		t.Errorf("the first tick is in %v", next)
 	}
 	wantReports(t, q, "before the first tick")
-	first := find(t, q, "r")
+	first := find(t, q)
 	clock.Jump(t, time.Hour)
 	tick(t, s)
 	tick(t, s)
@@ -153,7 +153,7 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 	if len(list) != 1 || list[0].Queue != "slow" || list[0].Priority != -3 || list[0].Key != "customer:42" || list[0].MaxAttempts != 7 || list[0].Args != "first" {
 		t.Fatalf("after the first tick the tasks are %+v", list)
 	}
-	info := find(t, q, "r")
+	info := find(t, q)
 	if info.LastTask != list[0].ID || info.Last.Sub(first.Next).Abs() > time.Minute || !info.Next.Equal(first.Next.Add(time.Hour)) ||
 		info.Kind != "report" || info.Queue != "slow" || info.Zone != "UTC" || info.DefinedBy == "" || !first.Last.IsZero() {
 		t.Errorf("after the first tick the schedule is %+v, and was %+v", info, first)
@@ -165,7 +165,7 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 	clock.Jump(t, 90*time.Minute)
 	tick(t, s)
 	wantReports(t, q, "while it is paused", "first")
-	if !find(t, q, "r").Paused {
+	if !find(t, q).Paused {
 		t.Error("the schedule is not paused")
 	}
 	id, err := periodic.Trigger(ctx, q, "r")
@@ -173,7 +173,7 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 		t.Fatal(err)
 	}
 	wantReports(t, q, "after a trigger", "first", "first")
-	if info := find(t, q, "r"); info.LastTask != id {
+	if info := find(t, q); info.LastTask != id {
 		t.Errorf("a trigger gave task %d, and the last one is %d", id, info.LastTask)
 	}
 	if err := errors.Join(periodic.Resume(ctx, q, "r"), periodic.Resume(ctx, q, "r")); err != nil {
@@ -181,14 +181,14 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 	}
 	tick(t, s)
 	wantReports(t, q, "ticks while it was paused are left out", "first", "first")
-	if next := find(t, q, "r").Next; !next.Equal(first.Next.Add(2 * time.Hour)) {
+	if next := find(t, q).Next; !next.Equal(first.Next.Add(2 * time.Hour)) {
 		t.Errorf("after it was resumed the next tick is at %v, and the first was at %v", next, first.Next)
 	}
 
 	// A release with other arguments keeps the next tick, one with another spec does not.
 	schedule.Task = report.Params("second", nil)
 	tick(t, newScheduler(t, q, schedule))
-	if next := find(t, q, "r").Next; !next.Equal(first.Next.Add(2 * time.Hour)) {
+	if next := find(t, q).Next; !next.Equal(first.Next.Add(2 * time.Hour)) {
 		t.Errorf("other arguments moved the next tick to %v", next)
 	}
 	tick(t, newScheduler(t, q, schedule))
@@ -197,7 +197,7 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 	}
 	schedule.Spec = "@every 10m"
 	tick(t, newScheduler(t, q, schedule))
-	if info := find(t, q, "r"); info.Next.Sub(info.Now) > 10*time.Minute || info.Spec != "@every 10m" {
+	if info := find(t, q); info.Next.Sub(info.Now) > 10*time.Minute || info.Spec != "@every 10m" {
 		t.Errorf("after its spec changed the schedule is %+v", info)
 	}
 	if !strings.Contains(log.String(), `was_spec="@every 1h"`) {

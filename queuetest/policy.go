@@ -29,11 +29,11 @@ func setPolicy(t *testing.T, q *falldue.Queue, s falldue.Subject, text string, o
 	}
 }
 
-// waitsAfter waits until a task has had a number of attempts and waits.
-func waitsAfter(t *testing.T, q *falldue.Queue, id int64, attempts int) falldue.TaskInfo {
+// failedOnce waits until a task has failed once and waits.
+func failedOnce(t *testing.T, q *falldue.Queue, id int64) falldue.TaskInfo {
 	t.Helper()
 	return waitFor(t, q, id, "waiting", func(i falldue.TaskInfo) bool {
-		return i.Attempts == attempts && i.State == falldue.Open && i.ClaimedBy == ""
+		return i.Attempts == 1 && i.State == falldue.Open && i.ClaimedBy == ""
 	})
 }
 
@@ -51,11 +51,11 @@ var policyCases = []conformanceCase{
 			}
 			id := enqueue(t, q, k, noteArgs{}, opts)
 			other := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Queue: "other", Key: "other"})
-			before := waitsAfter(t, q, id, 1)
+			before := failedOnce(t, q, id)
 			if subject.Kind == "slow" && subject.Key == "" {
 				other = id
 			}
-			waitsAfter(t, q, other, 1)
+			failedOnce(t, q, other)
 
 			setPolicy(t, control, subject, "100ms + 0 * own", falldue.OverrideOptions{Who: "ann", Why: "the bank is open – ☂"})
 			start := time.Now()
@@ -101,7 +101,7 @@ var policyCases = []conformanceCase{
 		startWorker(t, q)
 		own := parsePolicy(t, "delay 100s")
 		id, usual := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Policy: &own}), enqueue(t, q, k, noteArgs{})
-		waitsAfter(t, q, id, 1)
+		failedOnce(t, q, id)
 		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "own / 1000", falldue.OverrideOptions{})
 		waitFor(t, q, usual, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 1 })
 		if info := readTask(t, q, id); info.Attempts != 1 {
@@ -150,7 +150,7 @@ var policyCases = []conformanceCase{
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
 		stop := startWorker(t, q)
 		id := enqueue(t, q, k, noteArgs{})
-		waitsAfter(t, q, id, 1)
+		failedOnce(t, q, id)
 		stop()
 		for policy, want := range map[string]falldue.Phase{"1ms": falldue.PhaseDue, "max(own, 1d)": falldue.PhaseBackingOff} {
 			setPolicy(t, q, falldue.Subject{Kind: "waits"}, policy, falldue.OverrideOptions{})
@@ -183,7 +183,7 @@ var policyCases = []conformanceCase{
 		setPolicy(t, q, falldue.Subject{Kind: "steps"}, "1h", falldue.OverrideOptions{Steps: []falldue.OverrideStep{step}, Until: now.Add(3 * time.Second)})
 		startWorker(t, q)
 		id := enqueue(t, q, k, noteArgs{})
-		waitsAfter(t, q, id, 1)
+		failedOnce(t, q, id)
 		if again := waitFor(t, q, id, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 1 }); again.AttemptedAt.Before(now.Add(3*time.Second - time.Millisecond)) {
 			t.Errorf("the task ran again at %v, before the end of the override at %v", again.AttemptedAt, now.Add(3*time.Second))
 		}
