@@ -83,7 +83,7 @@ change. After Ctrl-C it says how to go on.`
 // add makes the command. It ends with status 3 if a task that is named does not exist or is
 // in a state that does not allow the change, and with 4 if a task could not be changed.
 func (b *bulkCommand) add(cmd *cobra.Command) *cobra.Command {
-	b.place.flags(cmd)
+	b.flags(cmd)
 	b.policies.flag(cmd)
 	b.filter.flags(cmd, &b.place, b.verb)
 	cmd.Flags().IntVar(&b.filter.filter.Limit, "limit", 0, "greatest number of tasks to "+b.verb+" (default all)")

@@ -143,7 +143,7 @@ func printOverrides(cmd *cobra.Command, list []falldue.Override, asJSON bool) er
 		if !o.Until.IsZero() {
 			until = o.Until.Format(time.DateTime)
 		}
-		rows[i] = []string{o.At.Format(time.DateTime), o.Subject.String(), overrideText(o), until, o.Who, o.Why}
+		rows[i] = []string{o.At.Format(time.DateTime), o.String(), overrideText(o), until, o.Who, o.Why}
 	}
 	return screenOf(cmd).table([]column{
 		{name: "set (UTC)"}, {name: "subject", least: 12}, {name: "policy", least: 16}, {name: "until (UTC)"}, {name: "who", least: 6}, {name: "why", least: 12},
@@ -186,7 +186,7 @@ type stepJSON struct {
 
 func overrideObject(o falldue.Override) overrideJSON {
 	object := overrideJSON{
-		Subject: o.Subject.String(), Policy: o.Override.String(), Cleared: o.Cleared, IncludeOwn: o.IncludeOwn,
+		Subject: o.String(), Policy: o.Override.String(), Cleared: o.Cleared, IncludeOwn: o.IncludeOwn,
 		At: set(o.At), Until: set(o.Until), Who: o.Who, Why: o.Why,
 	}
 	if len(o.Steps) > 1 {
