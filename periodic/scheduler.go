@@ -19,13 +19,14 @@ const (
 	look = 5 * time.Second
 	// patience bounds what the database may take for one schedule.
 	patience = 5 * time.Second
-	// maxRest is the longest time that a schedule is left alone after the database has
-	// refused its task.
-	maxRest = time.Minute
+	// leastRest and maxRest are the shortest and the longest time that a schedule is left
+	// alone after the database has refused its task.
+	leastRest = time.Second
+	maxRest   = time.Minute
 )
 
-// Scheduler enqueues the tasks of schedules. It is safe for concurrent use, and starts no
-// goroutine but in RunWorker.
+// Scheduler enqueues the tasks of schedules. It is safe for concurrent use, and starts
+// goroutines only in Run and RunWorker, which wait for them.
 type Scheduler struct {
 	q       *falldue.Queue
 	queue   hooks.Queue
@@ -33,15 +34,8 @@ type Scheduler struct {
 	log     *slog.Logger
 	defined map[string]definition
 
-	mu      sync.Mutex // held while ticking
-	stored  bool       // the definitions are
-	refused map[string]refusal
-}
-
-// refusal is a schedule whose task the database does not take.
-type refusal struct {
-	times int
-	until time.Time // when to try again
+	mu     sync.Mutex // held in Tick, and while the definitions are stored
+	stored bool       // the definitions are
 }
 
 // New returns a scheduler of schedules, whose tasks go into q. It does not use the database.
@@ -55,7 +49,7 @@ func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 		return nil, invalid("the queue is nil")
 	}
 	queue := hooks.QueueOf(q)
-	s := &Scheduler{q: q, queue: queue, store: queue.Store(), log: queue.Logger(), defined: map[string]definition{}, refused: map[string]refusal{}}
+	s := &Scheduler{q: q, queue: queue, store: queue.Store(), log: queue.Logger(), defined: map[string]definition{}}
 	for _, one := range schedules {
 		d, err := one.define(queue)
 		if err != nil {
@@ -85,26 +79,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
-		s.mu.Lock()
-		wait, err := s.tick(ctx, false)
-		s.mu.Unlock()
-		if err != nil && ctx.Err() == nil {
-			s.log.Warn("falldue: cannot look for periodic tasks", "error", err)
-			wait = time.Second
-		}
-		if wait < 0 || wait > look {
-			wait = look
-		}
-		timer.Reset(max(wait, time.Millisecond))
-	}
+	newRun(s).loop(ctx)
+	return nil
 }
 
 // RunWorker is Run beside the worker of the queue, [falldue.Queue.Run]. It returns when both
@@ -133,12 +109,6 @@ func (s *Scheduler) Tick(ctx context.Context) (next time.Duration, err error) {
 	if err := s.define(ctx); err != nil {
 		return 0, err
 	}
-	return s.tick(ctx, true)
-}
-
-// tick enqueues what is due. Unless all is set, it logs what the database refuses, and leaves
-// that alone for a while.
-func (s *Scheduler) tick(ctx context.Context, all bool) (next time.Duration, _ error) {
 	list, err := s.read(ctx)
 	if err != nil {
 		return 0, err
@@ -151,40 +121,22 @@ func (s *Scheduler) tick(ctx context.Context, all bool) (next time.Duration, _ e
 		}
 		wait := store.Duration(one.Next - one.Now)
 		if wait <= 0 {
-			if rest := time.Until(s.refused[one.Name].until); rest > 0 && !all {
-				wait = rest
-			} else if wait, err = s.tickOne(ctx, one); err != nil {
+			if wait, err = s.tickOne(ctx, one); err != nil {
 				failed = append(failed, fmt.Errorf("schedule %s: %w", one.Name, err))
-				wait = s.refuse(ctx, one.Name, err, all)
-			} else {
-				delete(s.refused, one.Name)
+				wait = leastRest
 			}
 		}
 		if next < 0 || wait < next {
 			next = max(wait, 0)
 		}
 	}
-	if all {
-		return next, errors.Join(failed...)
-	}
-	return next, nil
+	return next, errors.Join(failed...)
 }
 
 func (s *Scheduler) read(ctx context.Context) ([]store.Schedule, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return s.store.Schedules(ctx)
-}
-
-// refuse notes that the database has not taken a task, and returns when to try again.
-func (s *Scheduler) refuse(ctx context.Context, name string, err error, quiet bool) time.Duration {
-	r := s.refused[name]
-	rest := min(time.Second<<min(r.times, 10), maxRest)
-	s.refused[name] = refusal{r.times + 1, time.Now().Add(rest)}
-	if !quiet && ctx.Err() == nil {
-		s.log.Error("falldue: cannot enqueue a periodic task; other schedules go on", "schedule", name, "error", err, "again_in", rest)
-	}
-	return rest
 }
 
 // tickOne enqueues the tasks of a schedule that is due, unless another process has, and

@@ -1,0 +1,67 @@
+package periodic_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/periodic"
+)
+
+// TestLockedScheduleDelaysNoOther: somebody holds the lock of a schedule's row for longer than
+// a scheduler waits for the database.
+func TestLockedScheduleDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		if engine == testdb.SQLite {
+			t.Skip("SQLite locks the whole database")
+		}
+		const patience = 5 * time.Second // of a scheduler
+		db := testdb.Open(t, engine)
+		q := newQueue(t, db, falldue.Config{})
+		other := falldue.NewKind[string]("other", falldue.KindConfig{})
+		s := newScheduler(t, q,
+			periodic.Schedule{Name: "a-locked", Spec: "@every 1s", Task: other.Params("", nil)},
+			periodic.Schedule{Name: "b-runs", Spec: "@every 1s", Task: report.Params("", nil)},
+		)
+		tick(t, s)
+		tx := db.MustBegin()
+		defer func() { _ = tx.Rollback() }()
+		if _, err := tx.ExecContext(t.Context(), "select name from falldue_schedules where name = 'a-locked' for update"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		waitForTasks := func(kind string, n int) []falldue.TaskInfo {
+			deadline, look := time.Now().Add(time.Minute), time.NewTicker(10*time.Millisecond)
+			defer look.Stop()
+			for {
+				list, err := q.Tasks(t.Context(), falldue.TaskFilter{Kind: kind})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(list) >= n {
+					return list
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("waited a minute for %d tasks of kind %s; there are %d", n, kind, len(list))
+				}
+				<-look.C
+			}
+		}
+		if list := waitForTasks("report", 3); list[2].CreatedAt.Sub(list[0].CreatedAt) >= patience {
+			t.Errorf("three tasks of a schedule for each second were enqueued at %v, %v and %v", list[0].CreatedAt, list[1].CreatedAt, list[2].CreatedAt)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+		waitForTasks("other", 1)
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
