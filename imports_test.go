@@ -154,7 +154,7 @@ var (
 		"backoff":    linkedByDialect,
 		"migrations": linkedByMigrations,
 		"falldue":    linkedByRoot,
-		"queuetest":  linkedByRoot,
+		"queuetest":  append([]string{"github.com/robfig/cron/v3"}, linkedByRoot...),
 		"tasktest":   linkedByRoot,
 		"sealed":     nil,
 		"ops":        linkedByRoot,
