@@ -53,6 +53,7 @@ type AllowedParams struct {
 // AllowedTask is a task for which an action is allowed.
 type AllowedTask struct {
 	Key
+	Queue   string // a notice of its retry names it
 	Claimed int    // 1 if a worker has claimed it
 	Unique  string // its unique key, or ""
 }
@@ -61,6 +62,7 @@ type AllowedTask struct {
 var AllowedColumns = join(
 	within(FenceColumns, func(a *AllowedTask) *Key { return &a.Key }),
 	Columns[AllowedTask]{
+		col("queue", Text, func(a *AllowedTask) any { return &a.Queue }),
 		col("claimed", Int, func(a *AllowedTask) any { return &a.Claimed }),
 		col("unique_key", Text, func(a *AllowedTask) any { return &a.Unique }),
 	})
@@ -83,7 +85,7 @@ func Allowed(s dialect.Server, tables dialect.Tables, p AllowedParams, size int)
 	}
 	b.set("allowed", condition)
 	b.set("found", AllowedColumns.list("t.", map[string]string{
-		"task_id": "t.id", "task_fence": "t.fence", "claimed": "case when t.claimed_by <> '' then 1 else 0 end", "unique_key": "coalesce(t.unique_key, '')",
+		"task_id": "t.id", "task_fence": "t.fence", "queue": "t.queue", "claimed": "case when t.claimed_by <> '' then 1 else 0 end", "unique_key": "coalesce(t.unique_key, '')",
 	}))
 	if source.byKey() {
 		return b.stmt(`

@@ -116,7 +116,7 @@ func (s *Store) act(ctx context.Context, x runner, p ActParams, found []statemen
 	n, fences := len(keys), statements.FenceColumns.Rows(len(keys), func(i int) *Key { return &keys[i] })
 	switch p.Action {
 	case ActRetry:
-		return s.retryTasks(ctx, x, p, keys)
+		return s.retryTasks(ctx, x, p, found)
 	case ActCancel:
 		if err := s.matchAll(ctx, x, s.batch("cancel tasks", n, statements.CancelTasks), nil, fences); err != nil {
 			return err
@@ -167,10 +167,10 @@ func (s *Store) endClaims(ctx context.Context, x runner, found []statements.Allo
 	return nil
 }
 
-func (s *Store) retryTasks(ctx context.Context, x runner, p ActParams, found []Key) error {
+func (s *Store) retryTasks(ctx context.Context, x runner, p ActParams, found []statements.AllowedTask) error {
 	list := make([]statements.Revival, len(found))
-	for i, k := range found {
-		list[i] = statements.Revival{Key: k, Wait: p.Waits[k.TaskID].Microseconds()}
+	for i, t := range found {
+		list[i] = statements.Revival{Key: t.Key, Wait: p.Waits[t.TaskID].Microseconds()}
 	}
 	rows := statements.RevivalColumns.Rows(len(list), func(i int) *statements.Revival { return &list[i] })
 	if err := s.matchAll(ctx, x, s.batch("retry tasks", len(list), statements.RetryTasks), nil, rows); err != nil {
@@ -185,5 +185,6 @@ func (s *Store) retryTasks(ctx context.Context, x runner, p ActParams, found []K
 	if !s.notify || !s.server.Caps.Notify {
 		return nil
 	}
-	return x.query(ctx, s.notifyStmt(), statements.Values{"channel": s.Channel(), "notice": ""}, nil, func(row) error { return nil })
+	notice := s.noticeOf(len(found), func(i int) string { return found[i].Queue })
+	return x.query(ctx, s.notifyStmt(), statements.Values{"channel": s.Channel(), "notice": notice}, nil, func(row) error { return nil })
 }

@@ -27,21 +27,28 @@ func allPlain(entries []Entry) bool {
 // PostgreSQL refuses.
 const maxNotice = 7999
 
-// notice returns the text of the notice of entries: the names of their queues. It is
-// "", which stands for all queues, if they are too many, or if nobody is notified.
+// notice returns the text of the notice of entries, as noticeOf does.
 func (s *Store) notice(entries []Entry) string {
+	return s.noticeOf(len(entries), func(i int) string { return entries[i].Queue })
+}
+
+// noticeOf returns the text of the notice of n tasks: the names of their queues. It is
+// "", which stands for all queues, if they are too many, or if nobody is notified.
+func (s *Store) noticeOf(n int, queueOf func(i int) string) string {
 	if !s.notify {
 		return ""
 	}
-	queues, length := []string{entries[0].Queue}, len(entries[0].Queue)
-	for i, e := range entries[1:] {
-		if e.Queue == entries[i].Queue || slices.Contains(queues, e.Queue) {
+	last := queueOf(0)
+	queues, length := []string{last}, len(last)
+	for i := 1; i < n; i++ {
+		queue := queueOf(i)
+		if queue == last || slices.Contains(queues, queue) {
 			continue
 		}
-		if length += 1 + len(e.Queue); length > maxNotice {
+		if length += 1 + len(queue); length > maxNotice {
 			return ""
 		}
-		queues = append(queues, e.Queue)
+		last, queues = queue, append(queues, queue)
 	}
 	return strings.Join(queues, " ")
 }
