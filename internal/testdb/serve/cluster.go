@@ -12,7 +12,7 @@ import (
 // startCluster starts the nodes of a Galera cluster, and a balancer that spreads
 // connections over them.
 func startCluster(ctx context.Context) (s *server, err error) {
-	dir, err := os.MkdirTemp("", "falldue-"+testdb.Galera+"-")
+	dir, err := os.MkdirTemp(tempFolder(), "falldue-"+testdb.Galera+"-")
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,7 +125,8 @@ func runCommand(ctx context.Context, args []string) error {
 		return missing
 	}
 	var found []string
-	env := os.Environ()
+	// Files of SQLite are in memory, too; what the go command builds is too large for that.
+	env := append(os.Environ(), "GOTMPDIR="+cmp.Or(os.Getenv("GOTMPDIR"), os.TempDir()), "TMPDIR="+tempFolder())
 	for _, engine := range wanted {
 		if s := servers[engine]; s != nil {
 			env = append(env, testdb.ServerVariable(engine)+"="+s.dsn)

@@ -73,7 +73,7 @@ func (w *watcher) stop() {
 
 // startWatched starts a server program and waits until it answers.
 func (p programs) startWatched(ctx context.Context) (*server, error) {
-	temp := os.TempDir()
+	temp := tempFolder()
 	if p.root != "" {
 		temp = filepath.Join(p.root, "tmp")
 	}
