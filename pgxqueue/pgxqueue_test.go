@@ -208,7 +208,7 @@ func TestPoolOfOneConnection(t *testing.T) {
 // until it has no more, which database/sql does not see. All leases are extended.
 func TestHandlersThatHoldThePoolKeepTheirLeases(t *testing.T) {
 	t.Parallel()
-	const lease, conns = time.Second, 4
+	const lease, conns = 2*time.Second, 4
 	dsn := testdb.DSN(t, testdb.Postgres)
 	pool, q := open(t, dsn, conns, falldue.Config{Lease: lease, DoneRetention: time.Hour})
 	_, other := open(t, dsn, 1, falldue.Config{})
@@ -256,8 +256,8 @@ func TestHandlersThatHoldThePoolKeepTheirLeases(t *testing.T) {
 		}
 	}
 	waitFor("the handlers to hold the pool", func() bool { return pool.Stat().AcquiredConns() == conns })
+	first := info(ids[0]).UpdatedAt
 	for _, id := range ids {
-		first := info(id).UpdatedAt
 		waitFor("a lease to be extended", func() bool { i := info(id); return i.Attempts > 1 || i.UpdatedAt.Sub(first) > 3*lease })
 	}
 	close(release)
