@@ -12,10 +12,7 @@ import (
 // waitForProgress waits until a task has come as far as want.
 func waitForProgress(t *testing.T, q *falldue.Queue, id int64, want float64) falldue.Progress {
 	t.Helper()
-	deadline := time.Now().Add(waitTimeout)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for pause := newPause(); ; {
 		p, err := q.Progress(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
@@ -23,10 +20,9 @@ func waitForProgress(t *testing.T, q *falldue.Queue, id int64, want float64) fal
 		if p.Fraction == want {
 			return p
 		}
-		if time.Now().After(deadline) {
+		if !pause.next() {
 			t.Fatalf("waited %v for task %d to come as far as %v; it reports %+v", waitTimeout, id, want, p)
 		}
-		<-tick.C
 	}
 }
 

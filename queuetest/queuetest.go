@@ -189,21 +189,35 @@ func readTask(t *testing.T, q *falldue.Queue, id int64) falldue.TaskInfo {
 	return info
 }
 
+// pause is the time between two looks at what only looks can show. It grows from 5 to 50
+// milliseconds, so that long waits leave the machine to what they wait for.
+type pause struct {
+	length   time.Duration
+	deadline time.Time
+}
+
+func newPause() *pause {
+	return &pause{length: 5 * time.Millisecond, deadline: time.Now().Add(waitTimeout)}
+}
+
+// next waits for the next look, and reports whether there is time for it.
+func (p *pause) next() bool {
+	<-time.After(p.length)
+	p.length = min(p.length*5/4, 50*time.Millisecond)
+	return time.Now().Before(p.deadline)
+}
+
 // waitFor waits until ok reports true for a task. what describes that state.
 func waitFor(t *testing.T, q *falldue.Queue, id int64, what string, ok func(falldue.TaskInfo) bool) falldue.TaskInfo {
 	t.Helper()
-	deadline := time.Now().Add(waitTimeout)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for pause := newPause(); ; {
 		info := readTask(t, q, id)
 		if ok(info) {
 			return info
 		}
-		if time.Now().After(deadline) {
+		if !pause.next() {
 			t.Fatalf("waited %v for task %d to be %s; it is %+v", waitTimeout, id, what, info)
 		}
-		<-tick.C
 	}
 }
 
@@ -215,10 +229,7 @@ func waitForState(t *testing.T, q *falldue.Queue, id int64, s falldue.State) fal
 // waitForDeletion waits until a task has been deleted.
 func waitForDeletion(t *testing.T, q *falldue.Queue, id int64) {
 	t.Helper()
-	deadline := time.Now().Add(waitTimeout)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for pause := newPause(); ; {
 		info, err := q.Task(t.Context(), id)
 		if errors.Is(err, falldue.ErrNotFound) {
 			return
@@ -226,10 +237,9 @@ func waitForDeletion(t *testing.T, q *falldue.Queue, id int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if time.Now().After(deadline) {
+		if !pause.next() {
 			t.Fatalf("waited %v for task %d to be deleted; it is %+v", waitTimeout, id, info)
 		}
-		<-tick.C
 	}
 }
 
