@@ -28,7 +28,7 @@ RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/li
 
 .PHONY: test
 test: ## run all tests on real servers that it finds or starts (internal/testdb)
-	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -parallel=4 -count=1 -timeout=30m$(if $(SKIP), -skip="$(SKIP)")'
+	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -parallel=6 -count=1 -timeout=30m$(if $(SKIP), -skip="$(SKIP)")'
 
 .PHONY: short
 short: ## run the tests on SQLite alone, without a server
