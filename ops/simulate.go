@@ -49,6 +49,10 @@ const (
 // tasks in the order in which they fall due. It knows no leases and no limits but those of
 // the policy. The error is that of an invalid policy, or says what is out of range.
 func Simulate(p backoff.Policy, s Scenario) (Recovery, error) {
+	return simulate(p, s, maxSimulated)
+}
+
+func simulate(p backoff.Policy, s Scenario, most int) (Recovery, error) {
 	if err := p.Err(); err != nil {
 		return Recovery{}, err
 	}
@@ -60,8 +64,8 @@ func Simulate(p backoff.Policy, s Scenario) (Recovery, error) {
 	}
 	m := simulation{Scenario: s, policy: p, random: rand.New(rand.NewPCG(s.Seed, 0)), free: make(times, s.Workers)}
 	for attempts := 0; ; attempts++ {
-		if attempts == maxSimulated {
-			return Recovery{}, fmt.Errorf("ops: the system has not recovered after %d attempts", maxSimulated)
+		if attempts == most {
+			return Recovery{}, fmt.Errorf("ops: the system has not recovered after %d attempts", most)
 		}
 		if m.step() {
 			return m.result, nil
