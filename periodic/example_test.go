@@ -66,6 +66,29 @@ func ExampleScheduler_RunWorker() {
 	// Output: the report of Oslo
 }
 
+// A report about the day before each tick.
+func ExampleSchedule_taskAt() {
+	sendDay := falldue.NewKind[string]("day.send", falldue.KindConfig{})
+	q, end := openQueue()
+	defer end()
+	yesterday := periodic.Schedule{Name: "yesterday", Spec: "30 2 * * *", Zone: "Europe/Berlin", TaskAt: func(tick time.Time) falldue.EnqueueParams {
+		return sendDay.Params(tick.AddDate(0, 0, -1).Format(time.DateOnly), nil)
+	}}
+	schedules, err := periodic.New(q, yesterday)
+	if err != nil {
+		log.Panic(err)
+	}
+	if _, err := schedules.Tick(context.Background()); err != nil { // Run does this at each tick
+		log.Panic(err)
+	}
+	list, err := periodic.List(context.Background(), q)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(list[0].Kind, list[0].Next.In(time.UTC).Minute())
+	// Output: day.send 30
+}
+
 // What other processes and people do with schedules.
 func ExampleList() {
 	q, end := openQueue()

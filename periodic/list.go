@@ -21,6 +21,8 @@ type Info struct {
 	// DefinedBy is the host, and the release as far as its build has one, of the process
 	// that stored the definition.
 	DefinedBy string
+	// Defined is when.
+	Defined time.Time
 	// Next is the next tick. A schedule whose Next is long past is one that no process
 	// defines any more, or that nobody runs.
 	Next time.Time
@@ -41,7 +43,7 @@ func List(ctx context.Context, q *falldue.Queue) ([]Info, error) {
 	for i, s := range rows {
 		list[i] = Info{
 			Name: s.Name, Spec: s.Spec, Zone: s.Zone, Kind: s.Kind, Queue: s.Queue, Missed: Missed(s.Missed), NoOverlap: s.Alone != 0, Paused: s.Paused != 0,
-			DefinedBy: s.DefinedBy, Next: store.Time(s.Next), LastTask: s.LastTask, Now: store.Time(s.Now),
+			DefinedBy: s.DefinedBy, Defined: store.Time(s.Defined), Next: store.Time(s.Next), LastTask: s.LastTask, Now: store.Time(s.Now),
 		}
 		if s.Last != 0 {
 			list[i].Last = store.Time(s.Last)
@@ -71,15 +73,16 @@ func setPaused(ctx context.Context, q *falldue.Queue, name string, paused bool) 
 		if err != nil || (was.Paused != 0) == paused {
 			return err
 		}
-		next := was.Next
+		next, to := was.Next, 1
 		if !paused {
+			to = 0
 			spec, err := Parse(was.Spec, was.Zone)
 			if err != nil {
 				return fmt.Errorf("schedule %s: %w", name, err)
 			}
 			next = max(next, spec.Next(store.Time(was.Started), store.Time(was.Now)).UnixMicro())
 		}
-		if done, err := s.PauseSchedule(ctx, was, next); done || err != nil {
+		if done, err := s.SetSchedule(ctx, was, to, next); done || err != nil {
 			return err
 		}
 	}
@@ -88,12 +91,19 @@ func setPaused(ctx context.Context, q *falldue.Queue, name string, paused bool) 
 
 // Trigger enqueues a task of a schedule now, and returns its id. It does so whether the
 // schedule is paused or its last task is not finished, and leaves the next tick where it is.
-// Errors are as for [Pause].
+//
+// If Schedule.TaskAt makes the tasks, Trigger adds a tick and returns 0: within 5 seconds a
+// process that defines the schedule enqueues the task of that tick, unless NoOverlap leaves it
+// out. The error wraps [falldue.ErrInvalid] if such a schedule is paused. Other errors are as
+// for [Pause].
 func Trigger(ctx context.Context, q *falldue.Queue, name string) (id int64, err error) {
 	queue := hooks.QueueOf(q)
 	one, err := find(ctx, queue.Store(), name)
 	if err != nil {
 		return 0, err
+	}
+	if one.PerTick == 1 {
+		return 0, addTick(ctx, queue.Store(), one)
 	}
 	entry := entryOf(one)
 	if id, err = queue.Store().TriggerSchedule(ctx, name, entry); err != nil {
@@ -103,8 +113,29 @@ func Trigger(ctx context.Context, q *falldue.Queue, name string) (id int64, err 
 	return id, nil
 }
 
-// Remove deletes a schedule. A process that defines it stores it again when it starts. Its
-// tasks stay. Errors are as for [Pause].
+// addTick makes the next tick of a schedule now. The one after it is then the one that it has
+// now.
+func addTick(ctx context.Context, s *store.Store, one store.Schedule) error {
+	for range maxTries {
+		switch {
+		case one.Paused != 0:
+			return invalid("schedule %s is paused, and TaskAt makes the task of its next tick; resume it first", one.Name)
+		case one.Next <= one.Now:
+			return nil
+		}
+		done, err := s.SetSchedule(ctx, one, 0, one.Now)
+		if err != nil || done {
+			return err
+		}
+		if one, err = find(ctx, s, one.Name); err != nil {
+			return err
+		}
+	}
+	return errContended
+}
+
+// Remove deletes a schedule that no process defines any more. A process that does stores it
+// again. Its tasks stay. Errors are as for [Pause].
 func Remove(ctx context.Context, q *falldue.Queue, name string) error {
 	there, err := hooks.QueueOf(q).Store().DropSchedule(ctx, name)
 	if err == nil && !there {

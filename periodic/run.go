@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/falldue/falldue/internal/store"
 )
 
 // run is one call of [Scheduler.Run]. Each tick is handled in a goroutine of its own, so that
@@ -56,26 +54,26 @@ func (r *run) loop(ctx context.Context) {
 	}
 }
 
-// start begins to handle the ticks that are due, and returns how long it is until the next
-// one, or until the next look.
+// start begins the steps that are due, and returns how long it is until the next one, or until
+// the next look.
 func (r *run) start(ctx context.Context) (wait time.Duration, err error) {
-	list, err := r.read(ctx)
+	steps, err := r.look(ctx)
 	if err != nil {
 		return 0, err
 	}
-	wait = look
-	for _, one := range list {
-		if _, ok := r.defined[one.Name]; !ok || one.Paused != 0 || r.busy[one.Name] {
+	wait = lookEvery
+	for _, one := range steps {
+		if r.busy[one.Name] {
 			continue
 		}
-		until := max(store.Duration(one.Next-one.Now), time.Until(r.refused[one.Name].until))
+		until := max(one.wait(), time.Until(r.refused[one.Name].until))
 		if until > 0 {
 			wait = min(wait, until)
 			continue
 		}
 		r.busy[one.Name] = true
 		r.all.Go(func() {
-			_, err := r.tickOne(ctx, one)
+			_, err := r.take(ctx, one)
 			r.ended <- ended{one.Name, err}
 		})
 	}

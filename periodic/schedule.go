@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"reflect"
 	"regexp"
+	"runtime/debug"
 	"time"
 
 	"github.com/falldue/falldue"
@@ -27,6 +29,10 @@ type Schedule struct {
 	// limit of attempts. Kind.Params makes it. It may not set Policy, Unique, Delay or
 	// RunAt.
 	Task falldue.EnqueueParams
+	// TaskAt returns the task of a tick, in place of Task: its arguments may depend on when
+	// the tick is, in Zone. The process that enqueues the task calls it, once or more. New
+	// calls it too, to check the task of the next tick.
+	TaskAt func(tick time.Time) falldue.EnqueueParams
 	// Missed says what becomes of ticks at which no process was there. Defaults to Once.
 	Missed Missed
 	// NoOverlap leaves a tick out if the task that the schedule enqueued last is not
@@ -39,7 +45,7 @@ type Schedule struct {
 type Missed int
 
 const (
-	// Once enqueues one task for all ticks that were missed.
+	// Once enqueues one task for all ticks that were missed, that of the last one.
 	Once Missed = 0
 	// None enqueues no task for a tick that is more than a minute late.
 	None Missed = -1
@@ -48,7 +54,7 @@ const (
 // maxMissed is the greatest number of All.
 const maxMissed = 1000
 
-// All enqueues a task for each tick that was missed, but no more than most: 1 to 1,000.
+// All enqueues a task for each tick that was missed, but only for the last most: 1 to 1,000.
 func All(most int) Missed {
 	if most < 1 {
 		return -2 // New refuses it
@@ -72,7 +78,8 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$`)
 // definition is a schedule that has been checked.
 type definition struct {
 	store.Definition
-	spec Spec
+	spec   Spec
+	taskAt func(tick time.Time) (store.Entry, error) // nil if each tick has the same task
 }
 
 // define checks a schedule.
@@ -89,46 +96,78 @@ func (s Schedule) define(q hooks.Queue) (d definition, err error) {
 	if s.Missed > 1 && s.NoOverlap {
 		return d, invalid("schedule %s: Missed All(%d) with NoOverlap; allowed is one of them, since the tasks of missed ticks overlap", s.Name, s.Missed)
 	}
-	entry, args, err := q.Entry(s.Task)
-	if err != nil {
-		return d, fmt.Errorf("schedule %s: task: %w", s.Name, err)
-	}
-	alone := 0
+	d.Definition = store.Definition{Name: s.Name, Spec: s.Spec, Zone: d.spec.zone.String(), Missed: int(s.Missed), Payload: "null"}
 	if s.NoOverlap {
-		alone = 1
+		d.Alone = 1
 	}
-	d.Definition = store.Definition{
-		Name: s.Name, Spec: s.Spec, Zone: d.spec.zone.String(), Missed: int(s.Missed), Alone: alone,
-		Queue: entry.Queue, Kind: entry.Kind, Priority: entry.Priority, Key: entry.Key, MaxAttempts: entry.MaxAttempts, Payload: entry.Payload,
+	var args string
+	if s.TaskAt == nil {
+		args, err = d.setTask(q, s.Task)
+	} else {
+		err = d.setTaskAt(q, s)
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d %q %d %q %d %s", d.Spec, d.Zone, d.Missed, d.Alone, d.Queue, d.Priority, d.Key, d.MaxAttempts, args))
+	if err != nil {
+		return d, fmt.Errorf("schedule %s: %w", s.Name, err)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d %d %q %q %d %q %d %s",
+		d.Spec, d.Zone, d.Missed, d.Alone, d.PerTick, d.Queue, d.Kind, d.Priority, d.Key, d.MaxAttempts, args))
 	d.Hash = base64.RawURLEncoding.EncodeToString(sum[:])
 	return d, nil
+}
+
+// setTask sets the task of each tick, and returns a hash of its kind and arguments.
+func (d *definition) setTask(q hooks.Queue, task falldue.EnqueueParams) (args string, err error) {
+	entry, args, err := q.Entry(task)
+	if err != nil {
+		return "", fmt.Errorf("task: %w", err)
+	}
+	d.Queue, d.Kind, d.Priority, d.Key, d.MaxAttempts, d.Payload = entry.Queue, entry.Kind, entry.Priority, entry.Key, entry.MaxAttempts, entry.Payload
+	return args, nil
+}
+
+// setTaskAt sets what makes the task of each tick.
+func (d *definition) setTaskAt(q hooks.Queue, s Schedule) error {
+	if !reflect.ValueOf(s.Task).IsZero() {
+		return invalid("Task and TaskAt are set; allowed is one of them")
+	}
+	zone := d.spec.zone
+	d.taskAt = func(tick time.Time) (e store.Entry, err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("TaskAt panicked: %v\n%s", v, debug.Stack())
+			}
+		}()
+		if e, _, err = q.Entry(s.TaskAt(tick.In(zone))); err != nil {
+			err = fmt.Errorf("TaskAt(%s): %w", tick.In(zone).Format(time.RFC3339), err)
+		}
+		return e, err
+	}
+	now := time.Now()
+	entry, err := d.taskAt(d.spec.Next(now, now))
+	d.PerTick, d.Queue, d.Kind = 1, entry.Queue, entry.Kind
+	return err
 }
 
 // late is how late a tick may be so as not to be missed.
 const late = time.Minute
 
-// due returns how many tasks a schedule is to enqueue now, and its next tick after that.
-func due(s store.Schedule, spec Spec) (tasks int, next time.Time) {
-	start, tick, now := store.Time(s.Started), store.Time(s.Next), store.Time(s.Now)
+// due returns the ticks for which a schedule is to enqueue a task now, and its next tick after
+// that.
+func due(s store.Schedule, spec Spec) (ticks []time.Time, next time.Time) {
+	start, first, now := store.Time(s.Started), store.Time(s.Next), store.Time(s.Now)
 	next = spec.Next(start, now)
-	switch {
-	case s.Alone == 1 && s.Unfinished == 1:
-		return 0, next
-	case Missed(s.Missed) == Once:
-		return 1, next
-	case Missed(s.Missed) == None:
-		if since := now.Add(-late); tick.Before(since) {
-			tick = spec.Next(start, since)
+	most := s.Missed
+	switch Missed(s.Missed) {
+	case Once:
+		most = 1
+	case None:
+		most = 1
+		if since := now.Add(-late); first.Before(since) {
+			first = spec.Next(start, since)
 		}
-		if tick.After(now) {
-			return 0, next
-		}
-		return 1, next
 	}
-	for ; !tick.After(now) && tasks < s.Missed; tick = spec.Next(start, tick) {
-		tasks++
+	if s.Alone == 1 && s.Unfinished == 1 {
+		return nil, next
 	}
-	return tasks, next
+	return spec.last(start, first, now, most), next
 }

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// look is the longest time between two looks at the table of schedules, in which a
+	// lookEvery is the longest time between two looks at the table of schedules, in which a
 	// schedule that was resumed or changed meanwhile is noticed.
-	look = 5 * time.Second
+	lookEvery = 5 * time.Second
 	// patience bounds what the database may take for one schedule.
 	patience = 5 * time.Second
 	// leastRest and maxRest are the shortest and the longest time that a schedule is left
@@ -34,8 +34,11 @@ type Scheduler struct {
 	log     *slog.Logger
 	defined map[string]definition
 
-	mu     sync.Mutex // held in Tick, and while the definitions are stored
-	stored bool       // the definitions are
+	ticking sync.Mutex // held in Tick, and while the definitions are stored
+	stored  bool       // the definitions are
+
+	mu   sync.Mutex
+	seen map[string]store.Schedule // the schedules that this process defines, as it knows them to have been stored last
 }
 
 // New returns a scheduler of schedules, whose tasks go into q. It does not use the database.
@@ -49,7 +52,7 @@ func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 		return nil, invalid("the queue is nil")
 	}
 	queue := hooks.QueueOf(q)
-	s := &Scheduler{q: q, queue: queue, store: queue.Store(), log: queue.Logger(), defined: map[string]definition{}}
+	s := &Scheduler{q: q, queue: queue, store: queue.Store(), log: queue.Logger(), defined: map[string]definition{}, seen: map[string]store.Schedule{}}
 	for _, one := range schedules {
 		d, err := one.define(queue)
 		if err != nil {
@@ -70,9 +73,9 @@ func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 // ([falldue.ErrNotMigrated]), or the database does not answer. A database that fails later is
 // logged, and Run tries again until it answers.
 func (s *Scheduler) Run(ctx context.Context) error {
-	s.mu.Lock()
+	s.ticking.Lock()
 	err := s.define(ctx)
-	s.mu.Unlock()
+	s.ticking.Unlock()
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -104,24 +107,21 @@ func (s *Scheduler) RunWorker(ctx context.Context) error {
 // loop. The error joins those of the schedules whose tasks the database has not taken. The
 // others have been enqueued all the same.
 func (s *Scheduler) Tick(ctx context.Context) (next time.Duration, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.ticking.Lock()
+	defer s.ticking.Unlock()
 	if err := s.define(ctx); err != nil {
 		return 0, err
 	}
-	list, err := s.read(ctx)
+	steps, err := s.look(ctx)
 	if err != nil {
 		return 0, err
 	}
 	next = -1
 	var failed []error
-	for _, one := range list {
-		if _, ok := s.defined[one.Name]; !ok || one.Paused != 0 {
-			continue
-		}
-		wait := store.Duration(one.Next - one.Now)
+	for _, one := range steps {
+		wait := one.wait()
 		if wait <= 0 {
-			if wait, err = s.tickOne(ctx, one); err != nil {
+			if wait, err = s.take(ctx, one); err != nil {
 				failed = append(failed, fmt.Errorf("schedule %s: %w", one.Name, err))
 				wait = leastRest
 			}
@@ -133,10 +133,66 @@ func (s *Scheduler) Tick(ctx context.Context) (next time.Duration, err error) {
 	return next, errors.Join(failed...)
 }
 
+// step is what is to be done next for a schedule.
+type step struct {
+	store.Schedule
+	lost bool // it is to be stored again; otherwise to tick
+}
+
+// wait returns how long it is until the step.
+func (s step) wait() time.Duration {
+	if s.lost {
+		return 0
+	}
+	return store.Duration(s.Next - s.Now)
+}
+
+// look reads the schedules, and returns the next steps of those that this process defines.
+func (s *Scheduler) look(ctx context.Context) (steps []step, err error) {
+	list, err := s.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	there := map[string]bool{}
+	for _, one := range list {
+		d, ok := s.defined[one.Name]
+		if !ok {
+			continue
+		}
+		there[one.Name] = true
+		if one.Defined < s.seen[one.Name].Defined {
+			steps = append(steps, step{one, true})
+			continue
+		}
+		s.seen[one.Name] = one
+		if one.Paused == 0 && (one.PerTick == 0 || d.taskAt != nil) {
+			steps = append(steps, step{one, false})
+		}
+	}
+	for name := range s.defined {
+		if !there[name] {
+			steps = append(steps, step{store.Schedule{Definition: store.Definition{Name: name}}, true})
+		}
+	}
+	return steps, nil
+}
+
 func (s *Scheduler) read(ctx context.Context) ([]store.Schedule, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return s.store.Schedules(ctx)
+}
+
+// take does a step, and returns how long it is until the next one.
+func (s *Scheduler) take(ctx context.Context, one step) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if one.lost {
+		return 0, s.restore(ctx, one.Schedule)
+	}
+	return s.tickOne(ctx, one.Schedule)
 }
 
 // tickOne enqueues the tasks of a schedule that is due, unless another process has, and
@@ -146,19 +202,22 @@ func (s *Scheduler) tickOne(ctx context.Context, one store.Schedule) (time.Durat
 	if err != nil {
 		return 0, err // of a release that knows more
 	}
-	tasks, next := due(one, spec)
-	entries := make([]store.Entry, tasks)
-	for i := range entries {
-		entries[i] = entryOf(one)
-		entries[i].Delay = int64(i) // so that they run in this order
+	ticks, next := due(one, spec)
+	entries, err := s.entries(one, ticks)
+	if err != nil {
+		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	moved, err := s.store.TickSchedule(ctx, one, next.UnixMicro(), entries)
 	if err != nil || !moved {
 		return 0, err // look again: another process was faster, or it was changed
 	}
-	if tasks == 0 {
+	s.mu.Lock()
+	if was := s.seen[one.Name]; was.Next == one.Next {
+		was.Next = next.UnixMicro()
+		s.seen[one.Name] = was
+	}
+	s.mu.Unlock()
+	if len(ticks) == 0 {
 		s.log.Info("falldue: a tick was left out", "schedule", one.Name, "tick", store.Time(one.Next), "unfinished_task", one.LastTask*int64(one.Alone*one.Unfinished))
 	} else {
 		s.queue.Enqueued(entries)
@@ -166,84 +225,22 @@ func (s *Scheduler) tickOne(ctx context.Context, one store.Schedule) (time.Durat
 	return next.Sub(store.Time(one.Now)), nil
 }
 
+// entries returns the tasks of ticks.
+func (s *Scheduler) entries(one store.Schedule, ticks []time.Time) (entries []store.Entry, err error) {
+	for i, tick := range ticks {
+		entry := entryOf(one)
+		if one.PerTick == 1 {
+			if entry, err = s.defined[one.Name].taskAt(tick); err != nil {
+				return nil, err
+			}
+		}
+		entry.Delay = int64(i) // so that they run in this order
+		entries = append(entries, entry)
+	}
+	return entries, nil
+}
+
 // entryOf returns the task of a schedule.
 func entryOf(s store.Schedule) store.Entry {
 	return store.Entry{Queue: s.Queue, Kind: s.Kind, Priority: s.Priority, Key: s.Key, MaxAttempts: s.MaxAttempts, Payload: s.Payload}
-}
-
-// maxTries limits how often a change is tried that others undo.
-const maxTries = 20
-
-var errContended = errors.New("periodic: the schedule changed each time it was read")
-
-// define stores the definitions, unless that has been done.
-func (s *Scheduler) define(ctx context.Context) error {
-	if s.stored {
-		return nil
-	}
-	for range maxTries {
-		list, err := s.read(ctx)
-		if err != nil {
-			return fmt.Errorf("falldue: store the schedules: %w", err)
-		}
-		done, err := s.defineAll(ctx, list)
-		if err != nil {
-			return fmt.Errorf("falldue: store the schedules: %w", err)
-		}
-		if s.stored = done; done {
-			return nil
-		}
-	}
-	return errContended
-}
-
-// defineAll stores the definitions that differ from what is stored, and reports whether
-// nothing was left to be done.
-func (s *Scheduler) defineAll(ctx context.Context, list []store.Schedule) (done bool, err error) {
-	there := map[string]store.Schedule{}
-	for _, one := range list {
-		there[one.Name] = one
-	}
-	now, err := s.now(ctx, list)
-	if err != nil {
-		return false, err
-	}
-	done = true
-	for name, d := range s.defined {
-		was, known := there[name]
-		if known && was.Hash == d.Hash {
-			continue
-		}
-		d.Started, d.Next = now, d.spec.Next(store.Time(now), store.Time(now)).UnixMicro()
-		done = false // look again: another process may have been faster
-		if !known {
-			if _, err := s.store.PutSchedule(ctx, d.Definition); err != nil {
-				return false, fmt.Errorf("schedule %s: %w", name, err)
-			}
-			continue
-		}
-		if was.Spec == d.Spec && was.Zone == d.Zone {
-			d.Started, d.Next = was.Started, was.Next
-		}
-		changed, err := s.store.ChangeSchedule(ctx, was, d.Definition)
-		if err != nil {
-			return false, fmt.Errorf("schedule %s: %w", name, err)
-		}
-		if changed {
-			s.log.Info("falldue: a schedule was changed", "schedule", name, "spec", d.Spec, "zone", d.Zone, "kind", d.Kind, "by", d.DefinedBy,
-				"was_spec", was.Spec, "was_zone", was.Zone, "was_kind", was.Kind, "was_by", was.DefinedBy)
-		}
-	}
-	return done, nil
-}
-
-// now returns the time by the database's clock.
-func (s *Scheduler) now(ctx context.Context, list []store.Schedule) (int64, error) {
-	if len(list) > 0 {
-		return list[0].Now, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	now, err := s.store.Now(ctx)
-	return now.UnixMicro(), err
 }

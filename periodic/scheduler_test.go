@@ -210,8 +210,6 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 	if err := periodic.Remove(ctx, q, "r"); err != nil {
 		t.Fatal(err)
 	}
-	clock.Jump(t, time.Hour)
-	tick(t, s)
 	wantReports(t, q, "after it was removed", "first", "first", "second")
 	for what, err := range map[string]error{
 		"pause": periodic.Pause(ctx, q, "r"), "resume": periodic.Resume(ctx, q, "r"), "remove": periodic.Remove(ctx, q, "r"),
@@ -315,6 +313,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 	task := report.Params("r", nil)
 	for names, list := range map[string][]periodic.Schedule{
+		"Task and TaskAt":        {{Name: "r", Spec: "@daily", Task: task, TaskAt: dayReport}},
+		"TaskAt(2":               {{Name: "r", Spec: "@daily", TaskAt: func(time.Time) falldue.EnqueueParams { return falldue.EnqueueParams{} }}},
 		`schedule "a b"`:         {{Name: "a b", Spec: "@daily", Task: task}},
 		"schedule r: ":           {{Name: "r", Spec: "never", Task: task}},
 		"Missed -7":              {{Name: "r", Spec: "@daily", Missed: -7, Task: task}},

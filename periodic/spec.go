@@ -87,6 +87,23 @@ func (s Spec) Next(start, after time.Time) time.Time {
 	return s.nextFixed(after.In(s.zone))
 }
 
+// last returns the last ticks from first, which is one, to now: most of them, or all if those
+// are fewer.
+func (s Spec) last(start, first, now time.Time, most int) (ticks []time.Time) {
+	for span := time.Minute; ; span *= 2 { // since an outage may have had millions
+		from, tick := now.Add(-span), first
+		if from.After(first) {
+			tick = s.Next(start, from)
+		}
+		for ticks = nil; !tick.After(now); tick = s.Next(start, tick) {
+			ticks = append(ticks, tick)
+		}
+		if len(ticks) >= most || !from.After(first) {
+			return ticks[max(len(ticks)-most, 0):]
+		}
+	}
+}
+
 const allHours = 1<<24 - 1
 
 func (s Spec) everyHour() bool { return s.cron.Hour&allHours == allHours }

@@ -9,6 +9,7 @@ type Definition struct {
 	Zone        string
 	Missed      int // what becomes of missed ticks: -1 nothing, 0 one task, n up to n tasks
 	Alone       int // 1: no task while the last one is not finished
+	PerTick     int // 1: the program makes the task of each tick; of what follows, only Queue and Kind are set
 	Queue       string
 	Kind        string
 	Priority    int
@@ -17,6 +18,7 @@ type Definition struct {
 	Payload     string
 	Hash        string // of all of the above
 	DefinedBy   string
+	Defined     int64 // when
 	Started     int64 // from where intervals count
 	Next        int64 // the next tick
 }
@@ -39,6 +41,7 @@ var DefinitionColumns = Columns[Definition]{
 	col("zone", Text, func(d *Definition) any { return &d.Zone }),
 	col("missed", Int, func(d *Definition) any { return &d.Missed }),
 	col("alone", Int, func(d *Definition) any { return &d.Alone }),
+	col("per_tick", Int, func(d *Definition) any { return &d.PerTick }),
 	col("queue", Text, func(d *Definition) any { return &d.Queue }),
 	col("kind", Text, func(d *Definition) any { return &d.Kind }),
 	col("priority", Int, func(d *Definition) any { return &d.Priority }),
@@ -47,6 +50,7 @@ var DefinitionColumns = Columns[Definition]{
 	col("payload", JSON, func(d *Definition) any { return &d.Payload }),
 	col("hash", Text, func(d *Definition) any { return &d.Hash }),
 	col("defined_by", Text, func(d *Definition) any { return &d.DefinedBy }),
+	col("defined_at", Moment, func(d *Definition) any { return &d.Defined }),
 	col("started_at", Moment, func(d *Definition) any { return &d.Started }),
 	col("next_at", Moment, func(d *Definition) any { return &d.Next }),
 }
@@ -78,7 +82,7 @@ func definitionBuilder(s dialect.Server, tables dialect.Tables) *builder {
 	b := newBuilder(s, tables)
 	b.set("value", func(name string) string {
 		switch name {
-		case "started_at", "next_at":
+		case "defined_at", "started_at", "next_at":
 			return b.expand("{moment {int :" + name + "}}")
 		case "payload":
 			return b.expand("{json {text :payload}}")
@@ -88,8 +92,8 @@ func definitionBuilder(s dialect.Server, tables dialect.Tables) *builder {
 	return b
 }
 
-// PutSchedule stores a schedule, unless it is there. Its parameters have the names of
-// [DefinitionColumns].
+// PutSchedule stores a schedule, unless it is there. Its parameters are paused, and those with
+// the names of [DefinitionColumns].
 func PutSchedule(s dialect.Server, tables dialect.Tables) Stmt {
 	b := definitionBuilder(s, tables)
 	switch s.Caps.Upsert {
@@ -102,7 +106,7 @@ func PutSchedule(s dialect.Server, tables dialect.Tables) Stmt {
 	b.set("columns", list(columns, ", ", func(c column) string { return c.Name }))
 	b.set("values", list(columns, ", ", func(c column) string { return "{value " + c.Name + "}" }))
 	return b.stmt(`
-insert into {schedules} ({columns}) values ({values}) {unless there}`)
+insert into {schedules} ({columns}, paused) values ({values}, :paused) {unless there}`)
 }
 
 // ChangeSchedule replaces the definition of a schedule that has the hash :was and whose next
@@ -125,9 +129,9 @@ where name = :name and hash = :hash and last_task = :last_task and paused = 0
 	and next_at = {moment {int :was_next}} and next_at <= {now}`)
 }
 
-// PauseSchedule pauses a schedule or resumes it, and moves its next tick from :was_next to
-// :next. Parameters: name, was_paused, paused, was_next, next.
-func PauseSchedule(s dialect.Server, tables dialect.Tables) Stmt {
+// SetSchedule sets whether a schedule is paused, which it was as :was_paused says, and moves
+// its next tick from :was_next to :next. Parameters: name, was_paused, paused, was_next, next.
+func SetSchedule(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {schedules} set paused = :paused, next_at = {moment {int :next}}
 where name = :name and paused = :was_paused and next_at = {moment {int :was_next}}`)

@@ -127,7 +127,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"put_schedule":      statements.PutSchedule(s, tables),
 		"change_schedule":   statements.ChangeSchedule(s, tables),
 		"move_schedule":     statements.MoveSchedule(s, tables),
-		"pause_schedule":    statements.PauseSchedule(s, tables),
+		"set_schedule":      statements.SetSchedule(s, tables),
 		"note_scheduled":    statements.NoteScheduled(s, tables),
 		"drop_schedule":     statements.DropSchedule(s, tables),
 	}

@@ -26,9 +26,10 @@ func (s *Store) Schedules(ctx context.Context) (list []Schedule, err error) {
 	return list, s.explain(err)
 }
 
-// PutSchedule stores a schedule, and reports false if there is one of its name.
-func (s *Store) PutSchedule(ctx context.Context, d Definition) (bool, error) {
-	values := statements.Values{}
+// PutSchedule stores a schedule, paused if that is 1, and reports false if there is one of
+// its name.
+func (s *Store) PutSchedule(ctx context.Context, d Definition, paused int) (bool, error) {
+	values := statements.Values{"paused": int64(paused)}
 	statements.DefinitionColumns.Set(values, &d)
 	return s.changeSchedule(ctx, "put schedule", statements.PutSchedule, values)
 }
@@ -41,11 +42,11 @@ func (s *Store) ChangeSchedule(ctx context.Context, was Schedule, d Definition) 
 	return s.changeSchedule(ctx, "change schedule", statements.ChangeSchedule, values)
 }
 
-// PauseSchedule pauses a schedule or resumes it, moves its next tick, and reports false if
-// it is not as was any more.
-func (s *Store) PauseSchedule(ctx context.Context, was Schedule, next int64) (bool, error) {
-	return s.changeSchedule(ctx, "pause schedule", statements.PauseSchedule, statements.Values{
-		"name": was.Name, "was_paused": int64(was.Paused), "paused": int64(1 - was.Paused), "was_next": was.Next, "next": next,
+// SetSchedule pauses a schedule if paused is 1, moves its next tick, and reports false if it
+// is not as was any more.
+func (s *Store) SetSchedule(ctx context.Context, was Schedule, paused int, next int64) (bool, error) {
+	return s.changeSchedule(ctx, "set schedule", statements.SetSchedule, statements.Values{
+		"name": was.Name, "was_paused": int64(was.Paused), "paused": int64(paused), "was_next": was.Next, "next": next,
 	})
 }
 

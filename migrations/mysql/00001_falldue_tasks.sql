@@ -122,6 +122,7 @@ create table if not exists {schedules} (
     zone         varchar(100) character set ascii collate ascii_bin not null, -- by whose clock, such as Europe/Berlin
     missed       int          not null, -- what becomes of missed ticks: -1 nothing, 0 one task, n up to n tasks
     alone        int          not null, -- 1: no task while the last one is not finished
+    per_tick     int          not null, -- 1: the program makes the task of each tick, of this queue and kind
     queue        varchar(100) character set ascii collate ascii_bin not null, -- of the tasks, as all that follows
     kind         varchar(100) character set ascii collate ascii_bin not null,
     priority     smallint     not null,
@@ -130,6 +131,7 @@ create table if not exists {schedules} (
     payload      longtext     not null, -- JSON
     hash         char(43)     character set ascii collate ascii_bin not null, -- of all of the above
     defined_by   varchar(255) not null,
+    defined_at   datetime(6)  not null,
     started_at   datetime(6)  not null, -- from where intervals count
     next_at      datetime(6)  not null,
     last_at      datetime(6)  not null default '1970-01-01', -- when a task was last enqueued

@@ -126,6 +126,7 @@ create table {schedules} (
     zone         text        not null, -- by whose clock, such as Europe/Berlin
     missed       integer     not null, -- what becomes of missed ticks: -1 nothing, 0 one task, n up to n tasks
     alone        integer     not null, -- 1: no task while the last one is not finished
+    per_tick     integer     not null, -- 1: the program makes the task of each tick, of this queue and kind
     queue        text        collate "C" not null, -- of the tasks, as all that follows
     kind         text        collate "C" not null,
     priority     smallint    not null,
@@ -134,6 +135,7 @@ create table {schedules} (
     payload      json        not null,
     hash         text        collate "C" not null, -- of all of the above
     defined_by   text        not null,
+    defined_at   timestamptz not null,
     started_at   timestamptz not null, -- from where intervals count
     next_at      timestamptz not null,
     last_at      timestamptz not null default 'epoch', -- when a task was last enqueued

@@ -118,6 +118,7 @@ create table if not exists {schedules} (
     zone         text    not null,           -- by whose clock, such as Europe/Berlin
     missed       integer not null,           -- what becomes of missed ticks: -1 nothing, 0 one task, n up to n tasks
     alone        integer not null,           -- 1: no task while the last one is not finished
+    per_tick     integer not null,           -- 1: the program makes the task of each tick, of this queue and kind
     queue        text    not null,           -- of the tasks, as all that follows
     kind         text    not null,
     priority     integer not null,
@@ -126,6 +127,7 @@ create table if not exists {schedules} (
     payload      text    not null,           -- JSON
     hash         text    not null,           -- of all of the above
     defined_by   text    not null,
+    defined_at   integer not null,
     started_at   integer not null,           -- from where intervals count
     next_at      integer not null,
     last_at      integer not null default 0, -- when a task was last enqueued

@@ -1,0 +1,110 @@
+package periodic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// maxTries limits how often a change is tried that others undo.
+const maxTries = 20
+
+var errContended = errors.New("periodic: the schedule changed each time it was read")
+
+// define stores the definitions, unless that has been done.
+func (s *Scheduler) define(ctx context.Context) error {
+	if s.stored {
+		return nil
+	}
+	for range maxTries {
+		list, err := s.read(ctx)
+		if err != nil {
+			return fmt.Errorf("falldue: store the schedules: %w", err)
+		}
+		done, err := s.defineAll(ctx, list)
+		if err != nil {
+			return fmt.Errorf("falldue: store the schedules: %w", err)
+		}
+		if s.stored = done; done {
+			return nil
+		}
+	}
+	return errContended
+}
+
+// defineAll stores the definitions that differ from what is stored, and reports whether
+// nothing was left to be done.
+func (s *Scheduler) defineAll(ctx context.Context, list []store.Schedule) (done bool, err error) {
+	there := map[string]store.Schedule{}
+	for _, one := range list {
+		there[one.Name] = one
+	}
+	now, err := s.now(ctx, list)
+	if err != nil {
+		return false, err
+	}
+	done = true
+	for name, d := range s.defined {
+		was, known := there[name]
+		if known && was.Hash == d.Hash {
+			s.mu.Lock()
+			s.seen[name] = was
+			s.mu.Unlock()
+			continue
+		}
+		d.Defined, d.Started, d.Next = max(now, was.Defined+1), now, d.spec.Next(store.Time(now), store.Time(now)).UnixMicro()
+		done = false // look again: another process may have been faster
+		if !known {
+			if _, err := s.store.PutSchedule(ctx, d.Definition, 0); err != nil {
+				return false, fmt.Errorf("schedule %s: %w", name, err)
+			}
+			continue
+		}
+		if was.Spec == d.Spec && was.Zone == d.Zone {
+			d.Started, d.Next = was.Started, was.Next
+		}
+		changed, err := s.store.ChangeSchedule(ctx, was, d.Definition)
+		if err != nil {
+			return false, fmt.Errorf("schedule %s: %w", name, err)
+		}
+		if changed {
+			s.log.Info("falldue: a schedule was changed", "schedule", name, "spec", d.Spec, "zone", d.Zone, "kind", d.Kind, "by", d.DefinedBy,
+				"was_spec", was.Spec, "was_zone", was.Zone, "was_kind", was.Kind, "was_by", was.DefinedBy)
+		}
+	}
+	return done, nil
+}
+
+// now returns the time by the database's clock.
+func (s *Scheduler) now(ctx context.Context, list []store.Schedule) (int64, error) {
+	if len(list) > 0 {
+		return list[0].Now, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	now, err := s.store.Now(ctx)
+	return now.UnixMicro(), err
+}
+
+// restore stores a schedule again that a failover has lost, or to which it has brought back an
+// earlier definition. It goes on with the tick that this process has seen last.
+func (s *Scheduler) restore(ctx context.Context, is store.Schedule) (err error) {
+	s.mu.Lock()
+	was := s.seen[is.Name]
+	s.mu.Unlock()
+	done := false
+	if is.Hash == "" {
+		done, err = s.store.PutSchedule(ctx, was.Definition, was.Paused)
+	} else {
+		if is.Spec == was.Spec && is.Zone == was.Zone {
+			was.Started, was.Next = is.Started, is.Next
+		}
+		done, err = s.store.ChangeSchedule(ctx, is, was.Definition)
+	}
+	if done {
+		s.log.Warn("falldue: a schedule was lost, and has been stored again", "schedule", is.Name, "spec", was.Spec, "next", store.Time(was.Next))
+	}
+	return err
+}
