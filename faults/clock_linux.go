@@ -31,10 +31,21 @@ var replacement any //nolint:unused // it is not to be collected
 // runtime reads the time without a system call, LD_PRELOAD does not act on static
 // programs, and time namespaces have no time of day of their own.
 func jumpClock(seed uint64) {
+	moveClock(func(now time.Time) time.Duration {
+		dice := rand.New(rand.NewPCG(seed, uint64(now.Sub(started)/jumpEvery))) //nolint:gosec // not negative
+		return time.Duration(dice.Int64N(int64(2*jumpWidth))) - jumpWidth
+	})
+}
+
+// shiftClock moves the time of day of this process by a duration, as [jumpClock] does.
+func shiftClock(by time.Duration) {
+	moveClock(func(time.Time) time.Duration { return by })
+}
+
+func moveClock(by func(now time.Time) time.Duration) {
 	replacement = gomonkey.ApplyFunc(time.Now, func() time.Time {
 		now := trueTime()
-		dice := rand.New(rand.NewPCG(seed, uint64(now.Sub(started)/jumpEvery))) //nolint:gosec // not negative
-		return shifted(now, time.Duration(dice.Int64N(int64(2*jumpWidth)))-jumpWidth)
+		return shifted(now, by(now))
 	})
 }
 

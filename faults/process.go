@@ -50,6 +50,9 @@ func Play(args []string) error {
 	if r.ClockJumps {
 		jumpClock(r.Seed)
 	}
+	if r.ClockOff != 0 {
+		shiftClock(r.ClockOff)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	go func() {

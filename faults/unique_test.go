@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -65,7 +66,7 @@ func TestUniqueKeysUnderFaults(t *testing.T) {
 // stored waits until the table has more than n tasks.
 func stored(ctx context.Context, t *testing.T, q *falldue.Queue, n int64) {
 	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		list, err := q.Tasks(ctx, falldue.TaskFilter{After: n, Limit: 1})
@@ -79,23 +80,35 @@ func stored(ctx context.Context, t *testing.T, q *falldue.Queue, n int64) {
 	}
 }
 
+// tasks goes through all tasks.
+func tasks(ctx context.Context, t *testing.T, q *falldue.Queue) iter.Seq[falldue.TaskInfo] {
+	t.Helper()
+	return func(yield func(falldue.TaskInfo) bool) {
+		for after := int64(0); ; {
+			list, err := q.Tasks(ctx, falldue.TaskFilter{After: after, Limit: 10_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(list) == 0 {
+				return
+			}
+			for _, info := range list {
+				if after = info.ID; !yield(info) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // checkHolders checks that no task was stored while another one with its key was not
 // finished, and returns the number of tasks.
 func checkHolders(ctx context.Context, t *testing.T, q *falldue.Queue) int {
 	t.Helper()
 	byKey, n := map[string][]falldue.TaskInfo{}, 0
-	for after := int64(0); ; {
-		list, err := q.Tasks(ctx, falldue.TaskFilter{After: after, Limit: 10_000})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(list) == 0 {
-			break
-		}
-		for _, info := range list {
-			byKey[string(info.Payload)] = append(byKey[string(info.Payload)], info)
-			after, n = info.ID, n+1
-		}
+	for info := range tasks(ctx, t, q) {
+		byKey[string(info.Payload)] = append(byKey[string(info.Payload)], info)
+		n++
 	}
 	for key, list := range byKey {
 		slices.SortFunc(list, func(a, b falldue.TaskInfo) int {

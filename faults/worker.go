@@ -14,6 +14,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/periodic"
 )
 
 // Role is the configuration of a process of a run.
@@ -27,12 +28,16 @@ type Role struct {
 	Seed   uint64
 	// ClockJumps makes the process's time of day jump back and forth.
 	ClockJumps bool
+	// ClockOff is by how much the process's time of day is wrong.
+	ClockOff time.Duration
 	// Pooled says that the process connects through a pooler in transaction mode.
 	Pooled bool
 
 	// Handlers is how many handlers a worker runs at the same time, Connections
 	// how many connections the process has.
 	Handlers, Connections int
+	// Schedules is how many schedules a worker ticks, each of them once a second.
+	Schedules int
 	// Notify makes enqueues notify in their transactions, and not by statements beside them.
 	Notify bool
 	// Lease is the lease of a worker, Longest the longest time that its handlers
@@ -113,8 +118,16 @@ func (r Role) Work(ctx context.Context) error {
 	}
 	falldue.Handle(q, kinds.plain, w.plain)
 	falldue.Handle(q, kinds.transactional, w.transactional)
+	run := q.Run
+	if r.Schedules > 0 {
+		schedules, err := periodic.New(q, secondly(kinds.plain, r.Schedules)...)
+		if err != nil {
+			return err
+		}
+		run = schedules.RunWorker
+	}
 	for {
-		err := q.Run(ctx)
+		err := run(ctx)
 		if err == nil || ctx.Err() != nil || errors.Is(err, falldue.ErrInvalid) || errors.Is(err, falldue.ErrNotMigrated) {
 			return err
 		}

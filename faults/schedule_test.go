@@ -1,0 +1,111 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/periodic"
+)
+
+// TestSchedulesUnderFaults: processes that run schedules and their tasks are killed at random,
+// right after ticks, and their clocks are wrong by an hour. Afterwards each tick has exactly
+// one task, which was enqueued when the tick was due by the database's clock.
+func TestSchedulesUnderFaults(t *testing.T) {
+	program := buildProgram(t)
+	for _, engine := range testdb.Engines(t) {
+		t.Run(engine, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			const workers, schedules = 4, 10
+			role := Role{
+				Driver: testdb.Drivers(engine)[0], DSN: testdb.DSN(t, engine), Folder: t.TempDir(), Seed: rand.Uint64(), Schedules: schedules,
+				Handlers: 4, Connections: 8, Lease: 2 * time.Second, Longest: 100 * time.Millisecond, Policy: policies[0],
+			}
+			_, q := prepare(t, role)
+			processes := make([]*Process, workers)
+			fill := func(i, generation int) {
+				r := named(role, fmt.Sprintf("worker%d-%d", i+1, generation))
+				if canJump && engine != testdb.SQLite { // whose clock is that of the process
+					r.ClockOff = time.Duration(1-2*(i%2)) * time.Hour
+				}
+				processes[i] = launch(t, program, workerPart, r)
+			}
+			for i := range processes {
+				fill(i, 0)
+			}
+			kills := 12
+			if testing.Short() {
+				kills = 3
+			}
+			for n := range kills {
+				stored(ctx, t, q, int64(n*schedules+rand.IntN(schedules)))
+				for i := range processes {
+					if rand.IntN(2) == 0 {
+						processes[i].kill()
+						fill(i, n+1)
+					}
+				}
+			}
+			stored(ctx, t, q, int64((kills+1)*schedules))
+			for _, p := range processes {
+				if err := p.stop(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+			n := checkTicks(ctx, t, q, schedules)
+			t.Logf("%d ticks, %d rounds of kills", n, kills)
+		})
+	}
+}
+
+// maxLate is how late a tick may be in a process of the test: less than its clock is wrong.
+const maxLate = 5 * time.Minute
+
+// checkTicks checks that each tick of each schedule has one task, and returns the number of
+// tasks.
+func checkTicks(ctx context.Context, t *testing.T, q *falldue.Queue, schedules int) (n int) {
+	t.Helper()
+	type tick struct {
+		schedule string
+		micros   int64
+	}
+	count := map[tick]int{}
+	for task := range tasks(ctx, t, q) {
+		var job Job
+		if err := json.Unmarshal(task.Payload, &job); err != nil {
+			t.Fatal(err)
+		}
+		name, at, err := tickOf(job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if late := task.CreatedAt.Sub(at); late < 0 || late > maxLate {
+			t.Errorf("%s: the task of the tick at %v was enqueued %v after it", name, at, late)
+		}
+		count[tick{name, at.UnixMicro()}]++
+		n++
+	}
+	list, err := periodic.List(ctx, q)
+	if err != nil || len(list) != schedules {
+		t.Fatalf("there are %d schedules (error %v), want %d", len(list), err, schedules)
+	}
+	for _, s := range list {
+		for at := s.Defined.Add(time.Second); at.Before(s.Next); at = at.Add(time.Second) {
+			one := tick{s.Name, at.UnixMicro()}
+			if count[one] != 1 {
+				t.Errorf("%s: the tick at %v has %d tasks, want 1", s.Name, at, count[one])
+			}
+			delete(count, one)
+		}
+	}
+	if len(count) > 0 {
+		t.Errorf("tasks of ticks that were not: %v", count)
+	}
+	return n
+}
