@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -45,7 +46,7 @@ func (s *shop) routes() http.Handler {
 func (s *shop) postOrder(r *http.Request) (int, any, error) {
 	var o Order
 	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(&o); err != nil {
-		return 0, nil, errors.Join(errOrder, err)
+		return 0, nil, fmt.Errorf("%w: %w", errOrder, err)
 	}
 	o, err := s.place(r.Context(), o)
 	return http.StatusCreated, o, err
