@@ -25,7 +25,8 @@ func TestSchedules(t *testing.T) {
 		kind := falldue.NewKind[string]("report", falldue.KindConfig{})
 		scheduler, err := periodic.New(q,
 			periodic.Schedule{Name: "daily", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: kind.Params("d", nil)},
-			periodic.Schedule{Name: "often", Spec: "@every 90m", NoOverlap: true, Missed: periodic.None, Task: kind.Params("o", nil)})
+			periodic.Schedule{Name: "often", Spec: "@every 90m", NoOverlap: true, Missed: periodic.None, Task: kind.Params("o", nil)},
+			periodic.Schedule{Name: "yearly", Spec: "@yearly", TaskAt: func(tick time.Time) falldue.EnqueueParams { return kind.Params(tick.String(), nil) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +45,8 @@ func TestSchedules(t *testing.T) {
 			{"paused often\npaused daily\n", "pause", "often", "daily"},
 			{"triggered daily: enqueued 1\n", "trigger", "daily"},
 			{`{"name":"often","change":"triggered","id":2}` + "\n", "trigger", "often", "--json"},
-			{"removed daily\n", "remove", "daily"},
+			{"triggered yearly\n", "trigger", "yearly"}, // by the program, at its next look
+			{"removed daily\nremoved yearly\n", "remove", "daily", "yearly"},
 		} {
 			if got := s.run(append([]string{"schedules"}, c[1:]...)...); got != c[0] {
 				t.Errorf("schedules %v prints %q, want %q", c[1:], got, c[0])
