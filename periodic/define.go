@@ -95,7 +95,7 @@ func (s *Scheduler) restore(ctx context.Context, is store.Schedule) (err error) 
 	was := s.seen[is.Name]
 	s.mu.Unlock()
 	done := false
-	if is.Hash == "" {
+	if is.Hash == "" { // there is none
 		done, err = s.store.PutSchedule(ctx, was.Definition, was.Paused)
 	} else {
 		if is.Spec == was.Spec && is.Zone == was.Zone {
