@@ -39,7 +39,7 @@ type Verdict struct {
 	// Tasks counts acknowledged tasks, Attempts counts handlers that started.
 	Tasks, Attempts int
 	// Lost counts tasks that were acknowledged, or ran, and did not end as done
-	// or dead.
+	// or dead, and ticks of schedules without a task.
 	Lost int
 	// Doubled counts tasks with an attempt that ran twice, tasks that ran again
 	// after their end was committed, and tasks that ran although their enqueue
@@ -120,6 +120,9 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 		v.count(&v.Lost, "lost", l.key, c.lost(l))
 		v.count(&v.Doubled, "doubled", l.key, c.doubled(l))
 		v.count(&v.StaleSettles, "stale settle", l.key, c.stale(l))
+	}
+	for _, key := range ticksWithoutTask(table) {
+		v.count(&v.Lost, "lost", key, "the tick has no task")
 	}
 	return v
 }

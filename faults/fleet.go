@@ -62,6 +62,9 @@ func (f *fleet) fill(s *slot) error {
 		Policy: policies[s.dice.IntN(len(policies))],
 		Batch:  10, Pause: 20 * time.Millisecond,
 	}
+	if s.part == workerPart {
+		r.Schedules = 2
+	}
 	if f.db.engine == testdb.TiDB {
 		r.Pause *= 5 // the storage of the TiDB of the tests is slow
 	}

@@ -179,6 +179,9 @@ func (r *Run) finish(ctx context.Context) error {
 	if err := r.fleet.stop(ctx, enqueuerPart); err != nil {
 		return err
 	}
+	if err := pauseSchedules(ctx, r.queue); err != nil {
+		return err
+	}
 	began := time.Now()
 	if err := drained(ctx, r.queue); err != nil {
 		r.say("not all ended: %v", err) // the checker finds out which
