@@ -105,6 +105,8 @@ var (
 	// Claims whose fence is always 1: in the statement that finds, and the one that takes.
 	allFirst = rewrite{`.`, `min\((t\.)?fence, \d+\) \+ 1`, `1`}
 	anyClaim = rewrite{`first_attempted_at = `, byClaim, byTask}
+	// Ticks that are taken whether they are taken already or not.
+	anyTick = rewrite{`^update "falldue_schedules" set next_at`, `last_task = \? and paused = 0 and next_at = \? and .*`, `? is not null and ? is not null`}
 )
 
 // The condition for the rows of claims, and the one for the rows of tasks alone.
@@ -118,7 +120,8 @@ type plant struct {
 	name    string
 	work    []rewrite // in the workers
 	forgets bool      // the enqueuer's commits
-	endless bool      // the tasks never end
+	endless bool      // the tasks never end, or there are always new ones
+	ticks   int       // schedules of a worker
 	tasks   int
 	tries   int           // until it is found
 	longest time.Duration // that a handler works; leases are a second
@@ -150,6 +153,11 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			forgets: true, tasks: 400, tries: 1, longest: 3 * time.Second,
 			found: func(v Verdict) bool { return v.Lost > 0 },
 		},
+		{
+			name: "ticks taken twice",
+			work: []rewrite{anyTick}, endless: true, ticks: 4, tasks: 4, tries: 1, longest: time.Second,
+			found: func(v Verdict) bool { return v.Doubled > 0 },
+		},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
@@ -177,7 +185,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 func (p plant) run(t *testing.T, seed uint64, work, enqueue planted) (v Verdict, recorded map[string]int) {
 	role := Role{
 		DSN: testdb.DSN(t, testdb.SQLite), Driver: "sqlite", Folder: t.TempDir(), Seed: seed, Policy: policies[0],
-		Handlers: 16, Connections: 4, Lease: time.Second, Longest: p.longest, Batch: 10,
+		Handlers: 16, Connections: 4, Schedules: p.ticks, Lease: time.Second, Longest: p.longest, Batch: 10,
 	}
 	db, q := prepare(t, role)
 	enqueuer := named(role, "enqueuer")
@@ -202,7 +210,7 @@ func (p plant) run(t *testing.T, seed uint64, work, enqueue planted) (v Verdict,
 		moment, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 		err := drained(moment, q)
 		cancel()
-		if err == nil || p.endless && p.found(judge(t, role.Folder, db, q, Checker{MaxAttempts: maxAttempts})) {
+		if !p.endless && err == nil || p.endless && p.found(judge(t, role.Folder, db, q, Checker{MaxAttempts: maxAttempts})) {
 			break // the checker reports the rest as lost
 		}
 	}
