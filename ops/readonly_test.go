@@ -18,8 +18,9 @@ func TestInspectorsOnlyRead(t *testing.T) {
 		b.add("mail", 3, 1, time.Hour, nil)
 		b.add("report", 1, 1, time.Minute, &falldue.EnqueueOptions{Policy: &own})
 		i := b.inspector(nil)
-		b.db.SetMaxOpenConns(1) // which is made to refuse writes
-		for deadline := time.Now().Add(time.Minute); b.db.Stats().OpenConnections > 1; { // some are given back late
+		// The one connection that is left is made to refuse writes. Others are given back late.
+		b.db.SetMaxOpenConns(1)
+		for deadline := time.Now().Add(time.Minute); b.db.Stats().OpenConnections > 1; {
 			if <-time.After(time.Millisecond); time.Now().After(deadline) {
 				t.Fatalf("the pool has %+v", b.db.Stats())
 			}

@@ -208,7 +208,7 @@ func TestPoolOfOneConnection(t *testing.T) {
 // until it has no more, which database/sql does not see. All leases are extended.
 func TestHandlersThatHoldThePoolKeepTheirLeases(t *testing.T) {
 	t.Parallel()
-	const lease, conns = 2*time.Second, 4
+	const lease, conns = 2 * time.Second, 4
 	dsn := testdb.DSN(t, testdb.Postgres)
 	pool, q := open(t, dsn, conns, falldue.Config{Lease: lease, DoneRetention: time.Hour})
 	_, other := open(t, dsn, 1, falldue.Config{})

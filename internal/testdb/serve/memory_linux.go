@@ -15,7 +15,7 @@ const memoryNeeded = 4 << 30
 func tempFolder() string {
 	const memory, tmpfs = "/dev/shm", 0x01021994
 	var s syscall.Statfs_t
-	if err := syscall.Statfs(memory, &s); err != nil || s.Type != tmpfs || s.Bavail*uint64(s.Bsize) < memoryNeeded {
+	if err := syscall.Statfs(memory, &s); err != nil || s.Type != tmpfs || float64(s.Bavail)*float64(s.Bsize) < memoryNeeded {
 		return os.TempDir()
 	}
 	return memory
