@@ -18,6 +18,7 @@ type execution struct {
 	rule     *rule
 	workerID string
 	claimed  time.Time // when the claim was sent
+	share    float64   // the part of the jitter that was drawn, from 0 to 1, if middleware has asked for the outcome
 }
 
 // maxAttempts returns how many attempts the task has in all; 0 is no limit.
@@ -83,7 +84,10 @@ func (x execution) conclude(err error, took time.Duration) store.Settlement {
 	// The jitter is drawn once, here, and moves the anchor. The delay is added by the
 	// statements that decide whether the task is due.
 	delay, jitter := x.rule.policy.Wait(int64(x.claim.Attempts))
-	if jitter > 0 {
+	switch {
+	case x.share > 0:
+		jitter = time.Duration(x.share * float64(jitter))
+	case jitter > 0:
 		jitter = rand.N(jitter)
 	}
 	e.State, e.Wait = statements.StateOpen, jitter.Microseconds()
@@ -96,6 +100,31 @@ func (x execution) conclude(err error, took time.Duration) store.Settlement {
 	}
 	e.Records = append(e.Records, record)
 	return e
+}
+
+// outcomeOf returns the outcome of a run whose claim ends with e. f is the failure of its
+// handler, or nil if that succeeded or did not begin.
+func outcomeOf(e *store.Settlement, f *failure) Outcome {
+	switch e.State {
+	case statements.StateDone:
+		return OutcomeDone
+	case statements.StateDead:
+		if f != nil && f.act == actDiscard {
+			return OutcomeDiscarded
+		}
+		return OutcomeDead
+	}
+	switch {
+	case f == nil:
+		return OutcomeGivenBack
+	case f.act == actSnooze:
+		return OutcomeSnoozed
+	case !e.Error.Valid:
+		return OutcomeGivenBack
+	case f.act == actRetryAfter:
+		return OutcomeRetriedAfter
+	}
+	return OutcomeRetried
 }
 
 // exhausted reports whether no attempt is left after a wait of next.

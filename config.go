@@ -132,6 +132,9 @@ type Config struct {
 	// 27 printable ASCII characters. A random part is appended, so that no two
 	// workers have the same name. Defaults to the host name and the process id.
 	Name string
+	// Hooks are functions that the worker calls with what it does, for metrics. Defaults to
+	// none.
+	Hooks Hooks
 	// Logger logs what the API does not report: lost leases, policies that cannot
 	// be read, tasks that no worker takes, a database that does not answer. Defaults
 	// to slog.Default().

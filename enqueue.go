@@ -7,44 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
-
-// EnqueueOptions are the settings of one call's tasks. With the zero value, as
-// with a nil pointer, a task is due at once and has the settings of its kind.
-type EnqueueOptions struct {
-	// Delay is how long the task waits before its first run: 0 to 36,500 days.
-	Delay time.Duration
-	// RunAt is when the task first runs, by the database's clock, in the years 1970
-	// to 9000. A time in the past means at once. RunAt and Delay cannot both be set.
-	RunAt time.Time
-	// Queue is the name of the queue in which the task waits. Defaults to the
-	// kind's.
-	Queue string
-	// Priority orders the tasks of a queue, -32,768 to 32,767. Tasks with a lower
-	// number run first. Defaults to the kind's.
-	Priority *int
-	// Policy is the policy of the task, which is stored before it, by EnqueueTx
-	// outside the transaction if the pool has another connection. Defaults to the
-	// kind's, which is not stored: a change of the kind's policy then applies to the
-	// task.
-	Policy *backoff.Policy
-	// Key says what the task belongs to, such as "customer:42". Up to 64 visible ASCII
-	// characters are stored as they are, any other text as its hash. Defaults to "", no
-	// key.
-	Key string
-	// MaxAttempts is the number of attempts after which the task is dead, up to
-	// 2,147,483,647. Defaults to 0, the limit of its policy.
-	MaxAttempts int
-	// Unique says that the task is not stored if another one holds its unique key. The id
-	// of the holder is returned then; [Kind.EnqueueUnique] also reports that it existed.
-	// Defaults to nil: any number of tasks may be alike.
-	Unique *Unique
-}
 
 // Enqueue stores a task in a transaction of its own and returns the task's id.
 // Once it returns without an error, the task will run.
@@ -86,27 +53,10 @@ func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts *E
 	return q.enqueue(ctx, tx, len(args), func(i int) EnqueueParams { return newParams(&k.kind, args[i], opts) })
 }
 
-// EnqueueParams is a task for [Queue.EnqueueMany], which stores tasks of several
-// kinds, or with different options, in one call. [Kind.Params] makes it.
-type EnqueueParams struct {
-	kind *kind
-	args any
-	opts EnqueueOptions
-	err  error
-}
-
 // Params returns a task of this kind for [Queue.EnqueueMany]. It stores nothing
 // and reports no error; EnqueueMany does.
 func (k Kind[A]) Params(args A, opts *EnqueueOptions) EnqueueParams {
 	return newParams(&k.kind, args, opts)
-}
-
-func newParams(k *kind, args any, opts *EnqueueOptions) EnqueueParams {
-	p := EnqueueParams{kind: k, args: args, err: k.err}
-	if opts != nil {
-		p.opts = *opts
-	}
-	return p
 }
 
 func firstID(ids []int64, err error) (int64, error) {
@@ -134,26 +84,85 @@ func (q *Queue) EnqueueManyTx(ctx context.Context, tx Tx, params ...EnqueueParam
 
 // enqueue stores n tasks, and returns their ids.
 func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) EnqueueParams) ([]int64, error) {
+	if fn := q.aroundEnqueue.Load(); fn != nil {
+		return idsOf(throughMiddleware(ctx, tx, *fn, n, params))
+	}
 	tasks, err := q.pending(n, params)
 	if err != nil || n == 0 {
 		return nil, err
 	}
 	if tasks.uniques != nil {
-		receipts, err := tasks.insert(ctx, tx, q.insert)
-		if err != nil {
-			return nil, err
-		}
-		ids := make([]int64, len(receipts))
-		for i, r := range receipts {
-			ids[i] = r.ID
-		}
-		return ids, nil
+		return idsOf(tasks.insert(ctx, tx, q.insert))
 	}
 	ids, err := q.insert(ctx, tx, tasks)
 	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
 	}
 	return ids, nil
+}
+
+func idsOf(receipts []Receipt, err error) ([]int64, error) {
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int64, len(receipts))
+	for i, r := range receipts {
+		ids[i] = r.ID
+	}
+	return ids, nil
+}
+
+// throughMiddleware stores n tasks by way of fn.
+func throughMiddleware(ctx context.Context, tx Tx, fn EnqueueFunc, n int, params func(i int) EnqueueParams) ([]Receipt, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	tasks := make([]EnqueueParams, n) // its own, which it may change
+	for i := range tasks {
+		tasks[i] = params(i)
+	}
+	receipts, err := fn(ctx, tx, tasks)
+	if err == nil && len(receipts) != n {
+		err = invalid("%d receipts that middleware returned for %d tasks; allowed is one for each", len(receipts), n)
+	}
+	return receipts, err
+}
+
+// storeParams stores tasks as an [EnqueueFunc] that is inside of all middleware.
+func (q *Queue) storeParams(ctx context.Context, tx Tx, tasks []EnqueueParams) ([]Receipt, error) {
+	if tx != nil {
+		if err := checkTx(tx); err != nil {
+			return nil, err
+		}
+	}
+	if len(tasks) == 0 {
+		return nil, nil
+	}
+	if put := tasks[0].put; put != nil {
+		ids, err := put(ctx, tasks)
+		return receiptsOf(ids), err
+	}
+	p, err := q.pending(len(tasks), func(i int) EnqueueParams { return tasks[i] })
+	if err != nil {
+		return nil, err
+	}
+	if p.uniques != nil {
+		return p.insert(ctx, tx, q.insert)
+	}
+	ids, err := q.insert(ctx, tx, p)
+	if err != nil {
+		return nil, fmt.Errorf("enqueue: %w", err)
+	}
+	return receiptsOf(ids), nil
+}
+
+// receiptsOf returns the receipts of new tasks.
+func receiptsOf(ids []int64) []Receipt {
+	receipts := make([]Receipt, len(ids))
+	for i, id := range ids {
+		receipts[i].ID = id
+	}
+	return receipts
 }
 
 // pending checks n tasks, and returns them as they are to be stored.
@@ -237,6 +246,9 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 			return e, invalid("RunAt %v; allowed are the years 1970 to 9000", o.RunAt)
 		}
 		e.At = sql.Null[int64]{V: o.RunAt.UnixMicro(), Valid: true}
+	}
+	if e.Meta, err = storedMeta(o.Meta); err != nil {
+		return e, err
 	}
 	payload, err := json.Marshal(d.args)
 	if err != nil {

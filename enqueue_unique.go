@@ -44,13 +44,17 @@ func (q *Queue) EnqueueUniqueTx(ctx context.Context, tx Tx, params ...EnqueuePar
 }
 
 func (q *Queue) enqueueUnique(ctx context.Context, tx Tx, params []EnqueueParams) ([]Receipt, error) {
-	tasks, err := q.pending(len(params), func(i int) EnqueueParams {
+	unique := func(i int) EnqueueParams {
 		p := params[i]
 		if p.opts.Unique == nil {
 			p.opts.Unique = &Unique{}
 		}
 		return p
-	})
+	}
+	if fn := q.aroundEnqueue.Load(); fn != nil {
+		return throughMiddleware(ctx, tx, *fn, len(params), unique)
+	}
+	tasks, err := q.pending(len(params), unique)
 	if err != nil || len(params) == 0 {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -111,6 +112,11 @@ func (e events) leaseLost(c *store.Claim, when string) {
 
 func (e events) extendFailed(tasks int, err error) {
 	e.log.Warn("falldue: cannot extend leases", "tasks", tasks, "error", err)
+}
+
+// hookPanicked reports a panic of a hook of the user's.
+func (e events) hookPanicked(value any) {
+	e.log.Error("falldue: a hook panicked", "error", value, "stack", string(debug.Stack()))
 }
 
 // extendRefused reports a lease that the database refuses to extend.

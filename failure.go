@@ -25,8 +25,31 @@ type failure struct {
 func (f *failure) Error() string        { return f.text }
 func (f *failure) Is(target error) bool { return slices.Contains(f.is, target) }
 
+// shownError is the error of a handler as middleware and events see it: with what falldue has
+// read from it, and with the error that the handler returned.
+type shownError struct {
+	err      error // what was read, and why the handler's context ended
+	original error // or nil
+}
+
+func (e *shownError) Error() string        { return e.err.Error() }
+func (e *shownError) Is(target error) bool { return errors.Is(e.err, target) }
+
+// Unwrap returns the handler's error.
+func (e *shownError) Unwrap() error { return e.original }
+
 // causes are the causes of the end of a handler's context, and its error.
 var causes = []error{ErrStopping, ErrTimeout, ErrLeaseLost, context.Canceled}
+
+// causesOf returns the causes that an error wraps.
+func causesOf(err error) (list []error) {
+	for _, cause := range causes {
+		if errors.Is(err, cause) {
+			list = append(list, cause)
+		}
+	}
+	return list
+}
 
 // isCancellation reports whether the handler's own error says that its context ended.
 func (f *failure) isCancellation() bool { return f.Is(ErrStopping) || f.Is(context.Canceled) }
@@ -71,11 +94,7 @@ func readError(err error) *failure {
 // read calls the methods of an error.
 func read(err error) *failure {
 	f := &failure{text: clean(err.Error()), err: err}
-	for _, cause := range causes {
-		if errors.Is(err, cause) {
-			f.is = append(f.is, cause)
-		}
-	}
+	f.is = causesOf(err)
 	var v *verdict
 	if errors.As(err, &v) {
 		f.act, f.wait = v.act, v.wait

@@ -69,6 +69,8 @@ type TaskInfo struct {
 	Payload json.RawMessage
 	// Result is the result that the handler set, as JSON, or nil.
 	Result json.RawMessage
+	// Meta is what was said of the task when it was enqueued, see [EnqueueOptions], or nil.
+	Meta map[string]string
 	// DecodeError is the error with which Config.Codec could not decode the payload or the
 	// result, which are nil then, or nil.
 	DecodeError error
@@ -106,7 +108,7 @@ type Attempt struct {
 	// Attempt is the number of the attempt, Fence the fence of its claim.
 	Attempt int
 	Fence   int64
-	// Outcome is what became of the task.
+	// Outcome is what became of the task: OutcomeRetried, OutcomeDead or OutcomeLost.
 	Outcome Outcome
 	// Worker is the id of the worker that ran the task.
 	Worker string
@@ -119,19 +121,6 @@ type Attempt struct {
 	// Stack is the stack of a panic, or "".
 	Stack string
 }
-
-// Outcome is the outcome of a recorded attempt.
-type Outcome string
-
-// The outcomes of recorded attempts.
-const (
-	// OutcomeRetried means that the attempt failed and the task runs again.
-	OutcomeRetried Outcome = Outcome(statements.OutcomeRetried)
-	// OutcomeDead means that the attempt failed and the task is dead.
-	OutcomeDead Outcome = Outcome(statements.OutcomeDead)
-	// OutcomeLost means that the lease ended before the worker settled the task.
-	OutcomeLost Outcome = Outcome(statements.OutcomeLost)
-)
 
 // maxOverdue is the number up to which overdue tasks are counted.
 const maxOverdue = 1000

@@ -2,6 +2,7 @@ package falldue
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -14,8 +15,9 @@ type lease struct {
 	until        time.Time
 	cancel       context.CancelCauseFunc // cancels the handler's context; nil before it starts
 	lost         bool
-	maybeSettled bool // DoneTx was called, and its transaction may have committed
-	settled      bool // it has committed
+	cause        error // why it is lost
+	maybeSettled bool  // DoneTx was called, and its transaction may have committed
+	settled      bool  // it has committed
 
 	doneTx      time.Time // when DoneTx returned; zero while it runs
 	lockedUntil time.Time // no other worker can take the task before, since its row is locked
@@ -93,7 +95,7 @@ func (l *lease) loseBy(cause error) {
 	if l.lost || l.settled || l.maybeSettled && time.Now().Before(l.lockedUntil) {
 		return
 	}
-	l.lost = true
+	l.lost, l.cause = true, cause
 	if l.cancel != nil {
 		l.cancel(cause)
 	}
@@ -113,6 +115,23 @@ func (l *lease) settlingEnded() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.doneTx = time.Now()
+}
+
+// lostBy returns the outcome of a run whose lease is lost.
+func (l *lease) lostBy() Outcome {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.Is(l.cause, ErrCancelled) {
+		return OutcomeCancelled
+	}
+	return OutcomeLost
+}
+
+// settledByHandler reports whether DoneTx has settled the task, whose claim is gone.
+func (l *lease) settledByHandler() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.settled || l.maybeSettled && time.Now().Before(l.until)
 }
 
 // state reports whether the lease is lost, and whether the handler may have

@@ -20,6 +20,7 @@ type leases struct {
 	workerID string
 	length   time.Duration
 	events   events
+	observer *observer
 	classify func(error) dialect.Class
 	// extendRows extends leases in the database.
 	extendRows extendFunc
@@ -199,6 +200,7 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun, limit time.Durati
 		extend = l.extendLive
 	}
 	left, err := extend(ctx, l.workerID, l.length, claims)
+	l.observer.extended(len(claims), left, now, err)
 	if err != nil {
 		return ctx.Err() != nil, err
 	}

@@ -1,6 +1,11 @@
 package falldue
 
-import "time"
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+)
 
 // TaskMeta describes a task to its handler.
 type TaskMeta struct {
@@ -19,6 +24,46 @@ type TaskMeta struct {
 	Fence int64
 	// Priority is the priority of the task. Lower numbers run first.
 	Priority int
-	// CreatedAt is when the task was enqueued, by the database's clock.
-	CreatedAt time.Time
+	// Key is the task's key as it is stored, see [EnqueueOptions], or "".
+	Key string
+	// Meta is what [EnqueueOptions].Meta, or middleware, has said of the task when it was
+	// enqueued. It is nil for a task without meta. Do not change it.
+	Meta map[string]string
+	// CreatedAt is when the task was enqueued, DueAt when it fell due for this run, both by
+	// the database's clock.
+	CreatedAt, DueAt time.Time
+	// StartedAt is when this run began, about by the database's clock: StartedAt.Sub(DueAt)
+	// is how long the task has waited for a worker. It is zero for a run that did not begin.
+	StartedAt time.Time
+}
+
+// maxMeta is the greatest size of a task's meta as JSON, in bytes. It has room for the trace
+// context and the baggage of W3C, which are 512 and 8,192 bytes at most.
+const maxMeta = 10 << 10
+
+// storedMeta returns the JSON to store for the meta of a task, NULL if there is none.
+func storedMeta(meta map[string]string) (stored sql.Null[string], err error) {
+	if len(meta) == 0 {
+		return stored, nil
+	}
+	text, err := json.Marshal(meta)
+	if err != nil {
+		return stored, fmt.Errorf("%w: meta: %w", ErrInvalid, err)
+	}
+	if len(text) > maxMeta {
+		return stored, invalid("meta of %d bytes as JSON; allowed are %d", len(text), maxMeta)
+	}
+	if err := validPayload(text, maxMeta); err != nil {
+		return stored, fmt.Errorf("meta: %w", err)
+	}
+	return notNull(string(text)), nil
+}
+
+// readMeta returns the meta that is stored. Something else than texts by their names, which
+// falldue never writes, is no meta: the task runs all the same.
+func readMeta(stored []byte) (meta map[string]string) {
+	if stored == nil || json.Unmarshal(stored, &meta) != nil {
+		return nil
+	}
+	return meta
 }

@@ -51,3 +51,55 @@ func limitTime(d time.Duration) func(handlerFunc) handlerFunc {
 func addCause(next handlerFunc) handlerFunc {
 	return func(ctx context.Context, r *taskRun) error { return withCause(ctx, next(ctx, r)) }
 }
+
+// enqueueAround wraps an enqueue in middleware of users, the first one outermost.
+func enqueueAround(fn EnqueueFunc, list []EnqueueMiddleware) *EnqueueFunc {
+	for i := len(list) - 1; i >= 0; i-- {
+		fn = list[i](fn)
+	}
+	return &fn
+}
+
+// handlerAround wraps a handler in middleware of users, the first one outermost.
+func handlerAround(inner handlerFunc, list []Middleware) handlerFunc {
+	if len(list) == 0 {
+		return inner
+	}
+	fn := HandlerFunc(func(ctx context.Context, run *Run) error {
+		err := inner(ctx, run.task.(*taskRun))
+		if err == nil {
+			return nil
+		}
+		return &shownError{err: err, original: failureOf(err).err}
+	})
+	for i := len(list) - 1; i >= 0; i-- {
+		fn = recovered(list[i](fn))
+	}
+	return func(ctx context.Context, r *taskRun) error {
+		read := func(err error) error { return withCause(ctx, readShown(err)) }
+		return read(fn(ctx, &Run{TaskMeta: r.meta(), task: r, read: read}))
+	}
+}
+
+// recovered makes an error of a panic of middleware.
+func recovered(fn HandlerFunc) HandlerFunc {
+	return func(ctx context.Context, run *Run) (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = &PanicError{Value: v, Stack: string(debug.Stack())}
+			}
+		}()
+		return fn(ctx, run)
+	}
+}
+
+// readShown reads an error that middleware returned, as readError does.
+func readShown(err error) error {
+	switch e := err.(type) { //nolint:errorlint // an error that wraps it has a text of its own
+	case nil:
+		return nil
+	case *shownError:
+		return e.err // it has been read
+	}
+	return readError(err)
+}

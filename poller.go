@@ -53,6 +53,7 @@ type pollerConfig struct {
 	policyVersion    func() int64                             // counts the changes of policies; nil if none comes
 	parallelClaims   bool                                     // claims do not wait for each other's rows
 	events           events
+	observer         *observer
 }
 
 // requestPause is the least time between two requests to sweep that a poller
@@ -355,8 +356,12 @@ func (p *poller) send(ctx context.Context, limit time.Duration, room int, claim 
 	ctx, cancel := delayedContext(ctx, limit, claimDelay)
 	defer cancel()
 	p.budget.claiming(room)
+	start := time.Now()
 	claims, err = claim(ctx)
 	p.budget.claimed(len(claims), room)
+	if !errors.Is(err, store.ErrNoSlot) { // else others claim
+		p.observer.claimed(p.queue, room, len(claims), start, err)
+	}
 	if len(claims) > 0 {
 		p.lastClaim.Store(time.Now().UnixNano())
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -31,11 +32,17 @@ type Queue struct {
 	insert  enqueueFunc
 	about   aboutCounts
 
+	observer *observer
+	// aroundEnqueue stores tasks by way of the users' middleware; nil if there is none.
+	aroundEnqueue atomic.Pointer[EnqueueFunc]
+
 	mu          sync.Mutex
 	handlers    map[string]*handler
 	handlerErrs []error // errors of Handle, which Run returns
 	worker      *worker // nil unless Run is running
 	tickers     []hooks.Ticker
+	use         []Middleware
+	useEnqueue  []EnqueueMiddleware
 }
 
 // probeTimeout bounds the time in which New finds out the server's engine.
@@ -76,7 +83,9 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 	within := cfg.Notify || cfg.Listen != nil
 	s := store.New(db, server, store.Options{Tables: cfg.tables(), Notify: within})
 	keeper := newPolicyKeeper(s, events{cfg.Logger})
-	q := &Queue{cfg: cfg, db: db, store: s, keeper: keeper, handlers: map[string]*handler{}}
+	q := &Queue{cfg: cfg, db: db, store: s, keeper: keeper, handlers: map[string]*handler{},
+		observer: &observer{hooks: cfg.Hooks, log: cfg.Logger, classify: server.Classify},
+	}
 	if server.Caps.Notify && !within {
 		q.notices = &notices{send: s.Notify}
 	}
@@ -113,7 +122,7 @@ func (q *Queue) Migrations() (*migrations.Migrator, error) {
 	return migrations.New(q.db.DB, q.store.Server(), q.cfg.tables())
 }
 
-func (q *Queue) register(k kind, fn handlerFunc) {
+func (q *Queue) register(k kind, fn handlerFunc, own []Middleware) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if _, ok := q.handlers[k.name]; ok {
@@ -123,7 +132,46 @@ func (q *Queue) register(k kind, fn handlerFunc) {
 	if k.Policy.IsZero() {
 		k.Policy = q.cfg.DefaultPolicy
 	}
-	q.handlers[k.name] = &handler{kind: k, rule: newRule(k.Policy), fn: chain(fn, limitTime(k.Timeout), addCause, recoverPanics)}
+	inner := chain(fn, limitTime(k.Timeout), addCause, recoverPanics)
+	q.handlers[k.name] = q.newHandler(&handler{kind: k, rule: newRule(k.Policy), inner: inner, own: own})
+}
+
+// newHandler returns a handler like h with the queue's middleware around it. The caller
+// holds mu.
+func (q *Queue) newHandler(h *handler) *handler {
+	fn := handlerAround(h.inner, slices.Concat(q.use, h.own))
+	return &handler{kind: h.kind, rule: h.rule, fn: fn, inner: h.inner, own: h.own}
+}
+
+// Use adds middleware around the handlers of all kinds. What was added first is outermost, and
+// that of a kind ([Handle]) is inside. Call it before [Queue.Run]: a worker that runs goes
+// on without it.
+func (q *Queue) Use(list ...Middleware) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.use = append(q.use, list...)
+	for name, h := range q.handlers {
+		q.handlers[name] = q.newHandler(h)
+	}
+}
+
+// UseEnqueue adds middleware around the calls of this Queue that enqueue, one task or many, in
+// a transaction of the caller's or not. What was added first is outermost. Package periodic
+// calls it too, for each tick. It does not run for tasks that are retried ([Queue.Retry]), or
+// inserted by SQL.
+func (q *Queue) UseEnqueue(list ...EnqueueMiddleware) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.useEnqueue = append(q.useEnqueue, list...)
+	q.aroundEnqueue.Store(enqueueAround(q.storeParams, q.useEnqueue))
+}
+
+// Subscribe returns the events of the worker of this process, while Run is running, from
+// now on. Close the subscription when nobody receives from it any more.
+func (q *Queue) Subscribe(o SubscribeOptions) *Subscription {
+	s := newSubscription(o, q.observer.remove)
+	q.observer.add(s)
+	return s
 }
 
 // Run claims tasks from the configured queues and runs their handlers until ctx
@@ -155,7 +203,7 @@ func (q *Queue) Run(ctx context.Context) error {
 		return err
 	}
 	handlers := maps.Clone(q.handlers)
-	w := newWorker(q.cfg, q.store, q.keeper, handlers)
+	w := newWorker(q.cfg, q.store, q.keeper, handlers, q.observer)
 	q.worker = w
 	q.mu.Unlock()
 	defer func() {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -21,8 +22,11 @@ type handlerFunc func(ctx context.Context, r *taskRun) error
 type handler struct {
 	kind kind
 	rule *rule
-	fn   handlerFunc
+	fn   handlerFunc // with its middleware
 	pace pace
+
+	inner handlerFunc // without that of users
+	own   []Middleware
 }
 
 // rulesOf returns the rules of kinds, by their names.
@@ -42,12 +46,18 @@ type taskRun struct {
 	lease   lease
 	queued  time.Time // when it began to wait for a handler
 
+	started time.Time         // when its handler began; zero before
+	took    time.Duration     // how long it ran
+	due     time.Time         // when the task fell due, once meta has been called
+	about   map[string]string // the task's meta, once meta has been called
+
 	mu     sync.Mutex
 	result sql.Null[string] // the result that the handler set, as JSON
 
 	progress runProgress
 
 	end     store.Settlement // set when the handler has returned
+	unsure  bool             // a statement that settles it has failed, and may have taken effect
 	giveUp  time.Time        // when to stop trying to settle it; zero unless the database refuses that
 	refused error            // why the database refuses that
 	failure *failure         // what the handler returned; nil after success
@@ -67,6 +77,7 @@ type runEnv struct {
 	codec         Codec                                            // or nil
 	doneRetention time.Duration                                    // of kinds that do not set their own
 	ruleNow       func(queue string, at store.Lane, r *rule) *rule // see ruleOf
+	began         func(*taskRun)                                   // notes that a handler begins; nil if nobody wants that
 	reported      func(*taskRun)                                   // notes that a run has reported progress
 	settleTx      func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
 }
@@ -80,12 +91,21 @@ func (r *taskRun) ruleOf(at store.Lane) *rule {
 	return r.ruleNow(r.queue, at, r.rule)
 }
 
+// meta describes the task. It is called by one goroutine at a time.
 func (r *taskRun) meta() TaskMeta {
 	c := r.claim
-	return TaskMeta{
-		ID: c.ID, Kind: c.From.Kind, Queue: r.queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
-		Fence: c.Fence, Priority: c.From.Priority, CreatedAt: store.Time(c.Created),
+	if r.due.IsZero() { // r.rule may be another one when the run has ended
+		r.about, r.due = readMeta(c.Meta), store.Time(c.Anchor).Add(r.rule.delayIn(c.From))
 	}
+	m := TaskMeta{
+		ID: c.ID, Kind: c.From.Kind, Queue: r.queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
+		Fence: c.Fence, Priority: c.From.Priority, Key: c.From.Key, Meta: r.about,
+		CreatedAt: store.Time(c.Created), DueAt: r.due,
+	}
+	if !r.started.IsZero() {
+		m.StartedAt = store.Time(c.Now).Add(r.started.Sub(r.claimed))
+	}
+	return m
 }
 
 // KeepsDone reports whether the task stays in the table when it is done.
@@ -126,9 +146,12 @@ func (r *taskRun) execute(ctx context.Context) (store.Settlement, bool) {
 	if !r.lease.begin(cancel) {
 		return store.Settlement{}, false
 	}
-	started := time.Now()
+	r.started = time.Now()
+	if r.began != nil {
+		r.began(r)
+	}
 	err := r.handler.fn(ctx, r)
-	took := time.Since(started)
+	took := time.Since(r.started)
 	r.handler.pace.record(took)
 	return r.finish(err, took)
 }
@@ -139,15 +162,14 @@ var errGoexit = errors.New("the handler called runtime.Goexit")
 // finish returns the settlement of the claim after the handler returned err, or
 // false if the claim no longer belongs to this worker.
 func (r *taskRun) finish(err error, took time.Duration) (store.Settlement, bool) {
+	r.took = took
 	if err != nil { // the policy that holds now says what comes
 		r.rule = r.ruleOf(r.claim.From)
 	}
 	e := r.conclude(err, took)
 	if err != nil {
 		f := *failureOf(err)
-		if f.text = clean(err.Error()); errors.Is(err, ErrTimeout) {
-			f.is = []error{ErrTimeout}
-		}
+		f.text, f.is = clean(err.Error()), causesOf(err)
 		r.failure = &f
 	}
 	if e.State == statements.StateDone {
@@ -157,6 +179,54 @@ func (r *taskRun) finish(err error, took time.Duration) (store.Settlement, bool)
 	lost, maybeSettled := r.lease.state()
 	e.MaybeSettled = maybeSettled
 	return e, !lost
+}
+
+// wouldEnd returns the outcome of the run if its handler returns err, which has been read.
+func (r *taskRun) wouldEnd(err error) Outcome {
+	if lost, _ := r.lease.state(); lost {
+		return r.lease.lostBy()
+	}
+	if err == nil {
+		return OutcomeDone
+	}
+	if r.share == 0 {
+		r.share = 1 - rand.Float64()
+	}
+	x := r.execution
+	x.rule = r.ruleOf(r.claim.From)
+	e := x.conclude(err, 0)
+	return outcomeOf(&e, failureOf(err))
+}
+
+// lostOutcome returns the outcome of a run that could not be settled because its claim is
+// gone. While its lease lasts no other worker can have claimed the task.
+func (r *taskRun) lostOutcome() Outcome {
+	lost, _ := r.lease.state()
+	switch {
+	case lost:
+		return r.lease.lostBy()
+	case r.lease.settledByHandler():
+		return OutcomeDone
+	case !r.lease.holds(time.Now()):
+		return OutcomeLost
+	case r.unsure:
+		return outcomeOf(&r.end, r.failure)
+	}
+	return OutcomeCancelled
+}
+
+// reason returns why the run has failed, or nil if it has not.
+func (r *taskRun) reason() error {
+	if r.failure != nil {
+		return &shownError{err: r.failure, original: r.failure.err}
+	}
+	if r.end.State == statements.StateDead && r.end.Error.Valid {
+		return errors.New(r.end.Error.V)
+	}
+	if n := len(r.end.Records); r.end.State == statements.StateDead && n > 0 {
+		return errors.New(r.end.Records[n-1].Error)
+	}
+	return nil
 }
 
 // DoneTx settles the task as done inside the handler's transaction.

@@ -186,13 +186,14 @@ type dispatcher struct {
 	settle   chan<- *taskRun
 	changes  *changeReader
 	events   events
+	observer *observer
 }
 
 // take runs the handlers of claims that were sent at start.
 func (d *dispatcher) take(claims []*store.Claim, rules []*rule, start time.Time) {
 	runs := make([]*taskRun, len(claims))
 	for i, c := range claims {
-		runs[i] = &taskRun{runEnv: d.env, execution: execution{c, rules[c.Place-1], d.workerID, start}, handler: d.handlers[c.From.Kind]}
+		runs[i] = &taskRun{runEnv: d.env, execution: execution{claim: c, rule: rules[c.Place-1], workerID: d.workerID, claimed: start}, handler: d.handlers[c.From.Kind]}
 		runs[i].lease.until = start.Add(d.length)
 	}
 	d.leases.hold(runs...)
@@ -268,6 +269,7 @@ func (d *dispatcher) handle(stop, work context.Context, r *taskRun) {
 		} else {
 			d.leases.drop(r)
 			d.events.leaseLost(r.claim, "while the task ran")
+			d.observer.ended(r, r.lease.lostBy(), 0)
 		}
 	}()
 	if stop.Err() != nil {

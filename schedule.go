@@ -1,7 +1,9 @@
 package falldue
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -22,13 +24,11 @@ func (s stepper) Entry(params any) (e store.Entry, hash string, err error) {
 	if !ok || p.kind == nil {
 		return e, "", invalid("empty EnqueueParams; Kind.Params makes them")
 	}
-	switch o := p.opts; {
-	case o.Policy != nil:
-		return e, "", invalid("Policy is set; allowed is none, that of the kind")
-	case o.Unique != nil:
-		return e, "", invalid("Unique is set; allowed is none")
-	case !o.RunAt.IsZero() || o.Delay != 0:
-		return e, "", invalid("RunAt %v or Delay %v is set; allowed is neither, the tick says when", o.RunAt, o.Delay)
+	if p.opts.Delay != 0 {
+		return e, "", invalid("Delay %v is set; allowed is none, the tick says when", p.opts.Delay)
+	}
+	if err := p.opts.schedulable(); err != nil {
+		return e, "", err
 	}
 	if e, err = s.q.entry(p); err != nil {
 		return e, "", fmt.Errorf("kind %.100q: %w", p.kind.name, err)
@@ -39,6 +39,75 @@ func (s stepper) Entry(params any) (e store.Entry, hash string, err error) {
 	}
 	hash, err = (&Unique{}).hash(s.q.cfg.Codec, p.kind.name, p.args, plain)
 	return e, hash, err
+}
+
+// schedulable returns an error for settings that the tasks of a schedule cannot have.
+func (o *EnqueueOptions) schedulable() error {
+	switch {
+	case o.Policy != nil:
+		return invalid("Policy is set; allowed is none, that of the kind")
+	case o.Unique != nil:
+		return invalid("Unique is set; allowed is none")
+	case !o.RunAt.IsZero():
+		return invalid("RunAt %v is set; allowed is none, the tick says when", o.RunAt)
+	}
+	return nil
+}
+
+// errNotStored is the error of middleware that returned nil without calling next.
+var errNotStored = errors.New("falldue: middleware has not stored the tasks of a schedule, and returned no error")
+
+// Through stores entries of a schedule by way of the queue's middleware.
+func (s stepper) Through(ctx context.Context, entries []store.Entry, put func(context.Context, []store.Entry) ([]int64, error)) error {
+	around := s.q.aroundEnqueue.Load()
+	if around == nil || len(entries) == 0 {
+		_, err := put(ctx, entries)
+		return err
+	}
+	called := false
+	params := make([]EnqueueParams, len(entries))
+	for i, e := range entries {
+		payload, err := decode(s.q.cfg.Codec, e.Kind, []byte(e.Payload))
+		if err != nil {
+			return err
+		}
+		params[i] = EnqueueParams{
+			kind: &kind{name: e.Kind, KindConfig: KindConfig{Queue: e.Queue, Priority: e.Priority}}, args: json.RawMessage(payload),
+			opts: EnqueueOptions{Key: e.Key, MaxAttempts: e.MaxAttempts, Delay: store.Duration(e.Delay), Meta: readMeta([]byte(e.Meta.V))},
+			put: func(ctx context.Context, tasks []EnqueueParams) ([]int64, error) {
+				called = true
+				list, err := s.scheduled(tasks, entries)
+				if err != nil {
+					return nil, err
+				}
+				return put(ctx, list)
+			},
+		}
+	}
+	_, err := (*around)(ctx, nil, params)
+	if err == nil && !called {
+		err = errNotStored
+	}
+	return err
+}
+
+// scheduled returns tasks of a schedule as they are stored. entries are those of which
+// middleware has made them.
+func (s stepper) scheduled(tasks []EnqueueParams, entries []store.Entry) ([]store.Entry, error) {
+	list := make([]store.Entry, len(tasks))
+	for i, p := range tasks {
+		err := p.opts.schedulable()
+		if err == nil {
+			list[i], err = s.q.entry(p)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("enqueue %.100q: %w", p.Kind(), err)
+		}
+		if slices.ContainsFunc(entries, func(e store.Entry) bool { return e.Key == p.opts.Key }) {
+			list[i].Key = p.opts.Key // which may be a hash
+		}
+	}
+	return list, nil
 }
 
 // AddTicker adds a ticker.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -46,6 +45,7 @@ type settlerConfig struct {
 	signals         signals
 	ended           *endedRuns
 	events          events
+	observer        *observer
 	deaths          *deaths
 }
 
@@ -323,8 +323,14 @@ func (s *settler) try(ctx context.Context, batch []*taskRun, mode locking) (left
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	start := time.Now()
 	left, err = settle(ctx, s.workerID, list)
-	return left, ctx.Err() != nil, err
+	late = ctx.Err() != nil
+	s.observer.settled(len(batch), left, start, err)
+	for _, r := range batch {
+		r.unsure = r.unsure || err != nil
+	}
+	return left, late, err
 }
 
 // stillHeld returns the runs of a batch whose leases are still valid and whose time
@@ -347,54 +353,5 @@ func (s *settler) stillHeld(ctx context.Context, batch []*taskRun) []*taskRun {
 func (s *settler) abandon(r *taskRun) {
 	s.events.notSettled(r.claim, r.refused)
 	s.leases.drop(r)
-}
-
-// finish drops runs that are settled, and notifies the pollers of the tasks that
-// wait again.
-func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
-	s.leases.drop(batch...)
-	s.ended.count(batch, lost)
-	var freed []string // limits
-	for _, r := range batch {
-		for _, l := range r.claim.Limits { // that of a rate is not free, which costs a claim
-			freed = append(freed, l.Name)
-		}
-		if lost[r.claim.ID] {
-			// After a repeat, this worker's own first try may have settled it.
-			if !r.end.MaybeSettled && mode == waitForLocks {
-				s.events.leaseLost(r.claim, "before the task was settled")
-			}
-			continue
-		}
-		if r.failure != nil || r.end.State == statements.StateDead {
-			s.report(r)
-		}
-		if to := r.end.State; to == statements.StateOpen || to == statements.StateSnoozed {
-			at, wait := r.claim.From, store.Duration(r.end.Wait)
-			at.State, at.Attempts = to, r.claim.Attempts+r.end.AttemptsDelta
-			if to == statements.StateOpen {
-				wait += r.ruleOf(at).delayAfter(at.Attempts)
-			}
-			s.signals.hint(r.queue, at, wait)
-		}
-	}
-	if len(freed) > 0 {
-		s.signals.freed(freed)
-	}
-}
-
-// report reports a failure that is settled.
-func (s *settler) report(r *taskRun) {
-	switch f := r.failure; {
-	case r.end.State == statements.StateDead && f == nil && r.claim.Exhausted && r.claim.Previous == "":
-		s.deaths.add(beyond{r.queue, r.claim.From.Kind, r.limit(), r.maxAttempts()})
-	case r.end.State == statements.StateDead:
-		stack := ""
-		if f != nil {
-			stack = f.stack.V
-		}
-		s.events.died(r, r.whyDead(f), r.end.Error.V, stack)
-	case r.end.Error.Valid:
-		s.events.attemptFailed(r, f)
-	}
+	s.observer.ended(r, OutcomeLost, 0)
 }

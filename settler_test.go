@@ -59,7 +59,7 @@ func claimed(t *testing.T, engine string, n int) (q *Queue, w *worker, runs []*t
 	if _, err := k.EnqueueMany(t.Context(), q, make([]int, n), nil); err != nil {
 		t.Fatal(err)
 	}
-	w = newWorker(q.cfg, q.store, q.keeper, nil)
+	w = newWorker(q.cfg, q.store, q.keeper, nil, nil)
 	for len(runs) < n {
 		got, err := q.store.Claim(t.Context(), store.ClaimParams{
 			Queue: DefaultQueue, Worker: w.id, Lease: time.Minute, Limit: min(n-len(runs), store.MaxBatch),
@@ -159,7 +159,7 @@ func TestShutdownDoesNotWaitForDeadDatabase(t *testing.T) {
 		defer db.Close()
 		s := store.New(db, server, store.Options{})
 		cfg := Config{Lease: 24 * time.Hour, ShutdownTimeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)}.withDefaults()
-		w := newWorker(cfg, s, newPolicyKeeper(s, events{cfg.Logger}), nil)
+		w := newWorker(cfg, s, newPolicyKeeper(s, events{cfg.Logger}), nil, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan time.Time, 1)
 		go func() {

@@ -59,7 +59,7 @@ func TestRunReturnsThoughNoStatementDoes(t *testing.T) {
 				Lease: 24 * time.Hour, ShutdownTimeout: 10 * time.Second, DoneRetention: time.Hour, DeadRetention: time.Hour,
 				Logger: slog.New(slog.DiscardHandler),
 			}.withDefaults()
-			w := newWorker(cfg, s, newPolicyKeeper(s, events{cfg.Logger}), nil)
+			w := newWorker(cfg, s, newPolicyKeeper(s, events{cfg.Logger}), nil, nil)
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan time.Time, 1)
 			go func() {

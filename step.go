@@ -137,8 +137,8 @@ func (s stepper) run(ctx context.Context, at waitingLane, overrides *overrides) 
 	}
 	progress := newProgressWriter(worker, s.q.store.WriteProgress, events{cfg.Logger})
 	r := &taskRun{
-		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, ruleNow: overrides.current, reported: progress.reported, settleTx: s.q.store.SettleTx},
-		execution: execution{claims[0], at.rule, worker, start}, handler: at.handler,
+		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, ruleNow: overrides.current, began: s.q.observer.started, reported: progress.reported, settleTx: s.q.store.SettleTx},
+		execution: execution{claim: claims[0], rule: at.rule, workerID: worker, claimed: start}, handler: at.handler,
 	}
 	r.lease.until = start.Add(cfg.Lease)
 	settled, ours := s.execute(ctx, r, progress)

@@ -95,7 +95,10 @@ func (t Task[A]) Progress(fraction float64, message string) {
 //
 // If fn panics, the attempt fails with a [PanicError]. If the payload cannot be
 // decoded as an A, the attempt fails without calling fn.
-func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error) {
+//
+// The middleware list is around this handler alone, the first one outermost, inside of that
+// of [Queue.Use].
+func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error, list ...Middleware) {
 	q.register(k.kind, func(ctx context.Context, r *taskRun) error {
 		var args A
 		payload, err := decode(r.codec, r.claim.From.Kind, r.claim.Payload)
@@ -106,5 +109,5 @@ func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) 
 			return fmt.Errorf("decode the payload as %T: %w", args, err)
 		}
 		return fn(ctx, Task[A]{TaskMeta: r.meta(), Args: args, run: r})
-	})
+	}, list)
 }

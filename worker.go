@@ -34,17 +34,18 @@ type role interface {
 	work(ctx context.Context)
 }
 
-func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[string]*handler) *worker {
+func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[string]*handler, observer *observer) *worker {
 	w := &worker{
 		id: cfg.workerID(), shutdownTimeout: cfg.ShutdownTimeout, pollers: signals{}, dispatchers: map[string]*dispatcher{},
 	}
 	events, caps := events{cfg.Logger}, s.Server().Caps
 	w.leases = newLeases(w.id, cfg.Lease, s, events)
+	w.leases.observer = observer
 	w.announcer = newAnnouncer(w.id, infoOf(cfg, handlers), w.running, s, events)
 	w.settler = newSettler(settlerConfig{
 		settle: s.Settle, settleUnlocked: s.SettleUnlocked, classify: s.Server().Classify, singleWriter: caps.SingleWriter,
 		workerID: w.id, leaseLength: cfg.Lease, shutdownTimeout: cfg.ShutdownTimeout,
-		leases: w.leases, signals: w.pollers, ended: &w.announcer.ended, events: events,
+		leases: w.leases, signals: w.pollers, ended: &w.announcer.ended, events: events, observer: observer,
 	})
 	w.progress = newProgressWriter(w.id, s.WriteProgress, events)
 	w.changes = newChangeReader(s, events)
@@ -61,8 +62,8 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	for name, queue := range cfg.Queues {
 		budget := newBudget(queue.Concurrency, queue.MaxPrefetch)
 		d := &dispatcher{
-			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, ruleNow: w.overrides.current, reported: w.progress.reported, settleTx: s.SettleTx},
-			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: budget, settle: w.settler.in, changes: w.changes, events: events,
+			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, ruleNow: w.overrides.current, began: observer.started, reported: w.progress.reported, settleTx: s.SettleTx},
+			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: budget, settle: w.settler.in, changes: w.changes, events: events, observer: observer,
 		}
 		finder := s.NewLaneFinder(name)
 		p := newPoller(pollerConfig{
@@ -72,7 +73,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 
 			claimRows: s.Claim, claimUnderLimits: s.ClaimLimited, candidates: s.Candidates, claimKeys: s.ClaimKeys, classify: s.Server().Classify, dispatch: d.take, behind: w.settler.behind,
 			policyVersion: w.overrides.version.Load,
-			claimsAtOnce:  statements.ClaimsAtOnce(s.Server()), parallelClaims: caps.LockRows, events: events,
+			claimsAtOnce:  statements.ClaimsAtOnce(s.Server()), parallelClaims: caps.LockRows, events: events, observer: observer,
 		}, &sweeper{every: cfg.PollInterval, heads: finder.Find, look: finder.Look})
 		w.pollers[name], w.dispatchers[name] = p, d
 	}

@@ -105,11 +105,18 @@ func Trigger(ctx context.Context, q *falldue.Queue, name string) (id int64, err 
 	if one.PerTick == 1 {
 		return 0, addTick(ctx, queue.Store(), one)
 	}
-	entry := entryOf(one)
-	if id, err = queue.Store().TriggerSchedule(ctx, name, entry); err != nil {
-		return 0, fmt.Errorf("schedule %s: %w", name, err)
+	err = queue.Through(ctx, []store.Entry{entryOf(one)}, func(ctx context.Context, list []store.Entry) ([]int64, error) {
+		stored, err := queue.Store().TriggerSchedule(ctx, name, list[0])
+		if err != nil {
+			return nil, err
+		}
+		id = stored
+		queue.Enqueued(list[:1])
+		return []int64{id}, nil
+	})
+	if err != nil {
+		return id, fmt.Errorf("schedule %s: %w", name, err)
 	}
-	queue.Enqueued([]store.Entry{entry})
 	return id, nil
 }
 

@@ -207,8 +207,18 @@ func (s *Scheduler) tickOne(ctx context.Context, one store.Schedule) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	moved, err := s.store.TickSchedule(ctx, one, next.UnixMicro(), entries)
-	if err != nil || !moved {
+	moved := false
+	err = s.queue.Through(ctx, entries, func(ctx context.Context, list []store.Entry) (ids []int64, err error) {
+		entries = list
+		if ids, moved, err = s.store.TickSchedule(ctx, one, next.UnixMicro(), list); err == nil && !moved {
+			err = ErrTaken
+		}
+		return ids, err
+	})
+	if errors.Is(err, ErrTaken) {
+		err = nil
+	}
+	if !moved {
 		return 0, err // look again: another process was faster, or it was changed
 	}
 	s.mu.Lock()
@@ -222,8 +232,13 @@ func (s *Scheduler) tickOne(ctx context.Context, one store.Schedule) (time.Durat
 	} else {
 		s.queue.Enqueued(entries)
 	}
-	return next.Sub(store.Time(one.Now)), nil
+	return next.Sub(store.Time(one.Now)), err
 }
+
+// ErrTaken is the error with which next ends in middleware around enqueues
+// ([falldue.Queue.UseEnqueue]) if another process has enqueued the tasks of the tick, or the
+// schedule has been changed. Middleware runs in each process that tries to.
+var ErrTaken = errors.New("periodic: another process has the tick, or the schedule has been changed")
 
 // entries returns the tasks of ticks.
 func (s *Scheduler) entries(one store.Schedule, ticks []time.Time) (entries []store.Entry, err error) {
@@ -242,5 +257,5 @@ func (s *Scheduler) entries(one store.Schedule, ticks []time.Time) (entries []st
 
 // entryOf returns the task of a schedule.
 func entryOf(s store.Schedule) store.Entry {
-	return store.Entry{Queue: s.Queue, Kind: s.Kind, Priority: s.Priority, Key: s.Key, MaxAttempts: s.MaxAttempts, Payload: s.Payload}
+	return store.Entry{Queue: s.Queue, Kind: s.Kind, Priority: s.Priority, Key: s.Key, MaxAttempts: s.MaxAttempts, Payload: s.Payload, Meta: s.Meta}
 }

@@ -62,7 +62,7 @@ var periodicCases = []conformanceCase{
 // tasksOf returns the tasks of a kind.
 func tasksOf(t *testing.T, q *falldue.Queue, kind string) []falldue.TaskInfo {
 	t.Helper()
-	list, err := q.Tasks(t.Context(), falldue.TaskFilter{Kind: kind})
+	list, err := q.Tasks(t.Context(), falldue.TaskFilter{Kind: kind, Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}

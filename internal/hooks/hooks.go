@@ -36,6 +36,9 @@ type Queue interface {
 	// Entry returns the task that falldue.EnqueueParams describe, and a hash of its kind
 	// and arguments, which does not depend on what the codec makes of them.
 	Entry(params any) (e store.Entry, hash string, err error)
+	// Through calls put with the tasks that middleware around enqueues makes of entries, or
+	// with entries if there is none. It returns the error of put, or of middleware.
+	Through(ctx context.Context, entries []store.Entry, put func(context.Context, []store.Entry) (ids []int64, err error)) error
 	// Enqueued wakes the workers of the queue for tasks that have been stored.
 	Enqueued(entries []store.Entry)
 	// AddTicker makes a ticker one of the queue's, which Tickers returns.

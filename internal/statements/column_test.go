@@ -19,10 +19,10 @@ func TestScanReadsWhatDriversReturn(t *testing.T) {
 		Updated: 6, Created: 7, First: 8, Attempted: 9, Now: math.MaxInt64, ClaimedBy: "w", Payload: []byte("{}"),
 	}
 	for name, row := range map[string][]driver.Value{
-		"numbers and texts": {int64(1), "q", "open", "c", int64(-2), "k", "", int64(3), int64(4), int64(5), int64(6), int64(7), int64(8), int64(9), int64(math.MaxInt64), "w", nil, "{}", nil},
+		"numbers and texts": {int64(1), "q", "open", "c", int64(-2), "k", "", int64(3), int64(4), int64(5), int64(6), int64(7), int64(8), int64(9), int64(math.MaxInt64), "w", nil, "{}", nil, nil},
 		"bytes": {[]byte("1"), []byte("q"), []byte("open"), []byte("c"), []byte("-2"), []byte("k"), []byte{}, []byte("3"), []byte("4"), []byte("5"),
-			[]byte("6"), []byte("7"), []byte("8"), []byte("9"), []byte("9223372036854775807"), []byte("w"), nil, []byte("{}"), nil},
-		"numbers as texts": {"1", "q", "open", "c", "-2", "k", "", "3", "4", "5", "6", "7", "8", "9", "9223372036854775807", "w", nil, "{}", nil},
+			[]byte("6"), []byte("7"), []byte("8"), []byte("9"), []byte("9223372036854775807"), []byte("w"), nil, []byte("{}"), nil, nil},
+		"numbers as texts": {"1", "q", "open", "c", "-2", "k", "", "3", "4", "5", "6", "7", "8", "9", "9223372036854775807", "w", nil, "{}", nil, nil},
 	} {
 		var got Task
 		if err := TaskColumns.Scan(row, &got); err != nil {
@@ -39,12 +39,12 @@ func TestScanReadsWhatDriversReturn(t *testing.T) {
 	}
 	var got Task
 	row := TaskColumns.Row(&want)
-	row[len(row)-3], row[len(row)-1] = "error", "[]"
+	row[len(row)-4], row[len(row)-2], row[len(row)-1] = "error", "[]", `{"a":"b"}`
 	values := make([]driver.Value, len(row))
 	for i := range row {
 		values[i] = valueOf(row[i])
 	}
-	want.LastError, want.Result = sql.Null[string]{V: "error", Valid: true}, []byte("[]")
+	want.LastError, want.Result, want.Meta = sql.Null[string]{V: "error", Valid: true}, []byte("[]"), []byte(`{"a":"b"}`)
 	if err := TaskColumns.Scan(values, &got); err != nil {
 		t.Error(err)
 	}
@@ -106,6 +106,10 @@ func TestRows(t *testing.T) {
 	if diff := cmp.Diff([]Row{{"q", "k", "{}"}, {"q", "k", "[]"}}, rows(PlainColumns)); diff != "" {
 		t.Errorf("plain rows (-want +got):\n%s", diff)
 	}
+	entries[1].Meta = sql.Null[string]{V: "{}", Valid: true}
+	if diff := cmp.Diff([]Row{{"q", "k", "{}", nil}, {"q", "k", "[]", "{}"}}, rows(EnqueueParams{Plain: true, Meta: true}.Columns())); diff != "" {
+		t.Errorf("plain rows with meta (-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff([]Row{{"{}"}, {"[]"}}, rows(PayloadColumns)); diff != "" {
 		t.Errorf("payloads (-want +got):\n%s", diff)
 	}
@@ -118,7 +122,7 @@ func TestRows(t *testing.T) {
 
 // claimedRow is a row of a claim as a driver returns it.
 var claimedRow = []driver.Value{
-	int64(1), int64(1 << 40), int64(3), int64(25), int64(1 << 50), int64(1 << 50), int64(1 << 50), int64(1 << 50), "", []byte(`{"n":1}`),
+	int64(1), int64(1 << 40), int64(3), int64(25), int64(1 << 50), int64(1 << 50), int64(1 << 50), int64(1 << 50), "", []byte(`{"n":1}`), nil,
 }
 
 // TestScanAllocates what it returns and nothing besides: of a claimed task the

@@ -20,10 +20,10 @@ from generate_series({int 1}, {int :rows})`)
 
 // Copy takes tasks as a stream of lines that [AppendCopy] makes, on servers with
 // Caps.Copy. Lines of plain tasks, as in [EnqueueParams], are half as much to read.
-func Copy(s dialect.Server, tables dialect.Tables, plain bool) Stmt {
-	b := newBuilder(s, tables)
+func Copy(s dialect.Server, p EnqueueParams) Stmt {
+	b := newBuilder(s, p.Tables)
 	names := []string{"id"}
-	for _, c := range (EnqueueParams{Plain: plain}).columns() {
+	for _, c := range p.Columns() {
 		switch c.Name {
 		case "at":
 		case "delay": // together with at it is updated_at
@@ -39,9 +39,9 @@ copy {tasks} ({columns}) from stdin`)
 
 // AppendCopy appends a task as a line for [Copy], without its end. now is the
 // database's time in microseconds since 1970.
-func AppendCopy(line []byte, e *Entry, plain bool, id, now int64) []byte {
+func AppendCopy(line []byte, e *Entry, p EnqueueParams, id, now int64) []byte {
 	line = strconv.AppendInt(line, id, 10)
-	for _, c := range (EnqueueParams{Plain: plain}).columns() {
+	for _, c := range p.Columns() {
 		switch c.Name {
 		case "at":
 		case "delay":
@@ -60,11 +60,14 @@ func AppendCopy(line []byte, e *Entry, plain bool, id, now int64) []byte {
 // copyEscapes escapes the characters that COPY's text format uses itself.
 var copyEscapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
 
-// appendCell appends a number or a text in COPY's text format.
+// appendCell appends a number or a text in COPY's text format, or NULL.
 func appendCell(line []byte, field any) []byte {
 	if n, ok := intOf(field); ok {
 		return strconv.AppendInt(line, n, 10)
 	}
-	text, _ := textOf(field)
+	text, ok := textOf(field)
+	if !ok {
+		return append(line, `\N`...)
+	}
 	return append(line, copyEscapes.Replace(text)...)
 }

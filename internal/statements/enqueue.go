@@ -15,20 +15,27 @@ type EnqueueParams struct {
 	Plain bool
 	// Unique is for tasks with a unique key.
 	Unique bool
+	// Meta is for tasks of which some have meta.
+	Meta bool
 	// Notify sends :notice to the channel :channel when the transaction commits,
 	// on servers with Caps.Notify.
 	Notify bool
 }
 
-// columns are those of the batch.
-func (p EnqueueParams) columns() Columns[Entry] {
+// Columns returns the columns of the batch: [EnqueueColumns], [UniqueColumns] or
+// [PlainColumns], and meta.
+func (p EnqueueParams) Columns() Columns[Entry] {
+	columns, and := EnqueueColumns, enqueueMetaColumns
 	switch {
 	case p.Unique:
-		return UniqueColumns
+		columns, and = UniqueColumns, uniqueMetaColumns
 	case p.Plain:
-		return PlainColumns
+		columns, and = PlainColumns, plainMetaColumns
 	}
-	return EnqueueColumns
+	if p.Meta {
+		return and
+	}
+	return columns
 }
 
 // insert returns a builder that knows the fragments of an INSERT of tasks:
@@ -37,7 +44,7 @@ func (p EnqueueParams) columns() Columns[Entry] {
 func insert(s dialect.Server, p EnqueueParams) *builder {
 	b := newBuilder(s, p.Tables)
 	var columns, values []string
-	for _, c := range p.columns() {
+	for _, c := range p.Columns() {
 		switch c.Name {
 		case "at", "delay": // together they are updated_at
 		case "payload":
@@ -72,14 +79,20 @@ func (b *builder) setValues(columns []column, value func(column) any) {
 	}
 }
 
-// Enqueue inserts tasks. The batch has [EnqueueColumns], [UniqueColumns] or
-// [PlainColumns]. On
-// servers with Caps.InsertReturning it returns their ids, which ascend in the
+// setDocuments sets the values of columns that are documents in the database, and texts in
+// the batch.
+func (b *builder) setDocuments(prefix string) {
+	for _, name := range []string{"payload", "meta"} {
+		b.set(name+" value", "{json "+prefix+name+"}")
+	}
+}
+
+// Enqueue inserts tasks. The batch has the columns of p. On servers with Caps.InsertReturning it returns their ids, which ascend in the
 // order of the batch; on the others the driver reports the first id, and the
 // rest follow in steps of Caps.IDStep. Where statements grow with their batch it
 // must have exactly size rows. Parameters: channel and notice, where it notifies.
 func Enqueue(s dialect.Server, p EnqueueParams, size int) Stmt {
-	b, columns := insert(s, p), p.columns().columns()
+	b, columns := insert(s, p), p.Columns().columns()
 	source := b.withBatch(columns, size)
 	if source.inValues() {
 		b.set("rows", func() string {
@@ -95,7 +108,7 @@ insert into {tasks} ({columns})
 values {rows}{returning}`)
 	}
 	b.setValues(columns, func(c column) any { return c.Name })
-	b.set("payload value", "{json payload}")
+	b.setDocuments("")
 	return b.stmt(`
 insert into {tasks} ({columns}) select {row}
 from {batch}
@@ -113,8 +126,9 @@ func HasEnqueueAlike(s dialect.Server) bool { return s.Caps.Rows != dialect.Unio
 func EnqueueAlike(s dialect.Server, p EnqueueParams, size int) Stmt {
 	b := insert(s, p)
 	b.withBatch(PayloadColumns.columns(), size)
-	b.setValues(p.columns().columns(), func(c column) any { return func() string { return b.typed(b.param(c.Name), c.Type) } })
+	b.setValues(p.Columns().columns(), func(c column) any { return func() string { return b.typed(b.param(c.Name), c.Type) } })
 	b.set("payload value", "{json payload}")
+	b.set("meta value", "{json {text :meta}}")
 	return b.stmt(`
 insert into {tasks} ({columns}) select {row}
 from {batch}
@@ -126,7 +140,7 @@ where true{returning}`)
 // where it notifies.
 func EnqueueOne(s dialect.Server, p EnqueueParams) Stmt {
 	b := insert(s, p)
-	b.setValues(p.columns().columns(), func(c column) any {
+	b.setValues(p.Columns().columns(), func(c column) any {
 		if c.Name == "at" || c.Name == "delay" {
 			return "{int :" + c.Name + "}"
 		}

@@ -1,6 +1,10 @@
 package statements
 
-import "github.com/falldue/falldue/dialect"
+import (
+	"database/sql"
+
+	"github.com/falldue/falldue/dialect"
+)
 
 // Definition is what a schedule enqueues and when, as code defines it.
 type Definition struct {
@@ -16,7 +20,8 @@ type Definition struct {
 	Key         string
 	MaxAttempts int
 	Payload     string
-	Hash        string // of all of the above
+	Meta        sql.Null[string] // JSON
+	Hash        string           // of all of the above
 	DefinedBy   string
 	Defined     int64 // when
 	Started     int64 // from where intervals count
@@ -48,6 +53,7 @@ var DefinitionColumns = Columns[Definition]{
 	col("task_key", Text, func(d *Definition) any { return &d.Key }),
 	col("max_attempts", Int, func(d *Definition) any { return &d.MaxAttempts }),
 	col("payload", JSON, func(d *Definition) any { return &d.Payload }),
+	col("meta", JSON, func(d *Definition) any { return &d.Meta }),
 	col("hash", Text, func(d *Definition) any { return &d.Hash }),
 	col("defined_by", Text, func(d *Definition) any { return &d.DefinedBy }),
 	col("defined_at", Moment, func(d *Definition) any { return &d.Defined }),
@@ -84,8 +90,8 @@ func definitionBuilder(s dialect.Server, tables dialect.Tables) *builder {
 		switch name {
 		case "defined_at", "started_at", "next_at":
 			return b.expand("{moment {int :" + name + "}}")
-		case "payload":
-			return b.expand("{json {text :payload}}")
+		case "payload", "meta":
+			return b.expand("{json {text :" + name + "}}")
 		}
 		return b.param(name)
 	})

@@ -130,7 +130,9 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"set_schedule":      statements.SetSchedule(s, tables),
 		"note_scheduled":    statements.NoteScheduled(s, tables),
 		"drop_schedule":     statements.DropSchedule(s, tables),
+		"enqueue_one_meta":  statements.EnqueueOne(s, statements.EnqueueParams{Tables: tables, Meta: true}),
 	}
+	all["enqueue_plain_meta"] = statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Plain: true, Meta: true}, room)
 	if s.Caps.Catalog == dialect.PgCatalog {
 		all["table_pages"] = statements.TablePages(s)
 		all["sample_pages"] = statements.SamplePages(s, tables)
@@ -148,6 +150,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	}
 	if s.Caps.Rows != dialect.Unions {
 		all["enqueue_alike_plain"] = statements.EnqueueAlike(s, statements.EnqueueParams{Tables: tables, Plain: true}, room)
+		all["enqueue_alike_plain_meta"] = statements.EnqueueAlike(s, statements.EnqueueParams{Tables: tables, Plain: true, Meta: true}, room)
 		all["enqueue_alike"] = statements.EnqueueAlike(s, statements.EnqueueParams{Tables: tables}, room)
 	}
 	if statements.UnitesLanes(s) {
@@ -184,10 +187,12 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	}
 	if statements.StoresUnique(s) {
 		all["store_unique"] = statements.StoreUnique(s, statements.EnqueueParams{Tables: tables, Unique: true})
+		all["store_unique_meta"] = statements.StoreUnique(s, statements.EnqueueParams{Tables: tables, Unique: true, Meta: true})
 		all["store_unique_notify"] = statements.StoreUnique(s, statements.EnqueueParams{Tables: tables, Unique: true, Notify: true})
 	}
 	if s.Caps.Copy {
-		all["copy"], all["copy_plain"] = statements.Copy(s, tables, false), statements.Copy(s, tables, true)
+		all["copy"], all["copy_plain"] = statements.Copy(s, statements.EnqueueParams{Tables: tables}), statements.Copy(s, statements.EnqueueParams{Tables: tables, Plain: true})
+		all["copy_plain_meta"] = statements.Copy(s, statements.EnqueueParams{Tables: tables, Plain: true, Meta: true})
 		all["copy_ids"], all["notify"] = statements.CopyIDs(s), statements.Notify(s)
 	}
 	if s.Caps.AmbiguousMissingTable {

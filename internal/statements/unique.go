@@ -181,24 +181,26 @@ type UniqueEntry struct {
 	Wait int64
 }
 
-// UniqueEntryColumns are the columns of the batch of [StoreUnique].
-var UniqueEntryColumns = join(
-	within(UniqueColumns, func(e *UniqueEntry) *Entry { return &e.Entry }),
-	Columns[UniqueEntry]{
-		col("was", Int, func(e *UniqueEntry) any { return &e.Was }),
-		col("wait", Int, func(e *UniqueEntry) any { return &e.Wait }),
-	})
+// UniqueEntryColumns returns the columns of the batch of [StoreUnique].
+func (p EnqueueParams) UniqueEntryColumns() Columns[UniqueEntry] {
+	return join(
+		within(p.Columns(), func(e *UniqueEntry) *Entry { return &e.Entry }),
+		Columns[UniqueEntry]{
+			col("was", Int, func(e *UniqueEntry) any { return &e.Was }),
+			col("wait", Int, func(e *UniqueEntry) any { return &e.Wait }),
+		})
+}
 
 // StoreUnique is [TakeKeys] and [Enqueue] in one: it stores the tasks whose keys it can
 // take, and returns their ids, which ascend in the order of the batch, and their keys.
-// It takes ids from the sequence. The batch has [UniqueEntryColumns], and no key twice.
+// It takes ids from the sequence. The batch has [EnqueueParams.UniqueEntryColumns], and no key twice.
 // Parameters: table as in [CopyIDs], token, and channel and notice where it notifies.
 func StoreUnique(s dialect.Server, p EnqueueParams) Stmt {
 	b := insert(s, p)
-	columns := UniqueEntryColumns.columns()
+	columns := p.UniqueEntryColumns().columns()
 	b.withBatch(columns, 0)
 	b.setValues(columns, func(c column) any { return "s." + c.Name })
-	b.set("payload value", "{json s.payload}")
+	b.setDocuments("s.")
 	b.set("if free", ifFree)
 	return b.stmt(`
 with s as materialized (select nextval((select pg_get_serial_sequence(:table, 'id')::regclass)) as id, s.* from {batch}),
@@ -229,11 +231,11 @@ select t.hash from {batch} join {uniques} t on {same key} and t.token = {int :to
 }
 
 // ReplaceWaiting gives a task that waits another payload and another time to run, at which
-// it is due without a delay. Parameters: id, fence, at, delay, payload.
+// it is due without a delay. Parameters: id, fence, at, delay, payload, meta.
 func ReplaceWaiting(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {tasks}
-set payload = {json {text :payload}}, updated_at = coalesce({moment {int :at}}, {shift {now}, {int :delay}}),
+set payload = {json {text :payload}}, meta = {json {text :meta}}, updated_at = coalesce({moment {int :at}}, {shift {now}, {int :delay}}),
 	state = case when attempts = 0 then state else 'snoozed' end
 where id = :id and fence = :fence and state in ('open', 'snoozed') and claimed_by = ''`)
 }

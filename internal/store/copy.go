@@ -65,8 +65,9 @@ func (s *Store) newIDs(ctx context.Context, c *conn, n int) (ids []int64, now in
 
 // stream sends entries in the format of COPY, many at a time.
 func (s *Store) stream(ctx context.Context, c *conn, entries []Entry, ids []int64, now int64) (err error) {
-	lines := copyLines{entries: entries, plain: allPlain(entries), ids: ids, now: now}
-	text := s.stmt(stmtKey{name: "copy", plain: lines.plain}, func() statements.Stmt { return statements.Copy(s.server, s.tables, lines.plain) }).SQL
+	params := statements.EnqueueParams{Tables: s.tables, Plain: allPlain(entries), Meta: haveMeta(entries)}
+	lines := copyLines{entries: entries, params: params, ids: ids, now: now}
+	text := s.stmt(stmtKey{name: "copy", plain: params.Plain, meta: params.Meta}, func() statements.Stmt { return statements.Copy(s.server, params) }).SQL
 	if reader, ok := c.driver.(copyReader); ok {
 		return reader.CopyFrom(ctx, text, &lines)
 	}
@@ -102,7 +103,7 @@ type copyWriter interface {
 // copyLines makes the lines of a COPY. It is an [io.Reader] of them.
 type copyLines struct {
 	entries []Entry // those whose lines are not made
-	plain   bool
+	params  statements.EnqueueParams
 	ids     []int64 // of these entries
 	now     int64
 
@@ -118,7 +119,7 @@ const copyChunk = 32 << 10
 func (l *copyLines) next() []byte {
 	l.chunk = l.chunk[:0]
 	for len(l.entries) > 0 && len(l.chunk) < copyChunk {
-		l.chunk = append(statements.AppendCopy(l.chunk, &l.entries[0], l.plain, l.ids[0], l.now), '\n')
+		l.chunk = append(statements.AppendCopy(l.chunk, &l.entries[0], l.params, l.ids[0], l.now), '\n')
 		l.entries, l.ids = l.entries[1:], l.ids[1:]
 	}
 	return l.chunk

@@ -15,12 +15,22 @@ func alike(e, other Entry) bool {
 	return e == other
 }
 
-// allPlain reports whether all entries are due now and have a queue, a kind and a
-// payload only.
+// allPlain reports whether all entries are due now and have a queue, a kind, a
+// payload and meta only.
 func allPlain(entries []Entry) bool {
 	return !slices.ContainsFunc(entries, func(e Entry) bool {
-		return e != Entry{Queue: e.Queue, Kind: e.Kind, Payload: e.Payload}
+		return e != Entry{Queue: e.Queue, Kind: e.Kind, Payload: e.Payload, Meta: e.Meta}
 	})
+}
+
+// haveMeta reports whether some entries have meta.
+func haveMeta(entries []Entry) bool {
+	for i := range entries {
+		if entries[i].Meta.Valid {
+			return true
+		}
+	}
+	return false
 }
 
 // maxNotice is the greatest length of a notice's text in bytes, one less than what
@@ -122,17 +132,11 @@ func (s *Store) insertBatch(ctx context.Context, x runner, batch []Entry) ([]int
 // insertStmt returns the statement that stores a batch, and its arguments. Where the
 // engine allows it, values that all rows have in common are passed once.
 func (s *Store) insertStmt(batch []Entry) (statements.Stmt, statements.Values, []statements.Row) {
-	params := statements.EnqueueParams{Tables: s.tables, Notify: s.notify, Plain: allPlain(batch)}
+	params := statements.EnqueueParams{Tables: s.tables, Notify: s.notify, Plain: allPlain(batch), Meta: haveMeta(batch)}
 	params.Unique = !params.Plain && slices.ContainsFunc(batch, func(e Entry) bool { return e.Unique != "" })
-	columns := statements.EnqueueColumns
-	switch {
-	case params.Unique:
-		columns = statements.UniqueColumns
-	case params.Plain:
-		columns = statements.PlainColumns
-	}
+	columns := params.Columns()
 	values := statements.Values{"channel": s.Channel(), "notice": s.notice(batch)}
-	key := stmtKey{plain: params.Plain, unique: params.Unique, size: s.size(len(batch))}
+	key := stmtKey{plain: params.Plain, unique: params.Unique, meta: params.Meta, size: s.size(len(batch))}
 	switch {
 	case len(batch) == 1:
 		columns.Set(values, &batch[0])

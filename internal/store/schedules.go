@@ -70,41 +70,43 @@ func (s *Store) changesSchedule(ctx context.Context, x runner, name string, make
 }
 
 // TickSchedule moves the next tick of a schedule and stores the tasks of the ticks until
-// then, in one transaction. It reports false, and has done nothing, if the schedule is not
-// as was any more, not due by the database's clock, or paused.
-func (s *Store) TickSchedule(ctx context.Context, was Schedule, next int64, entries []Entry) (moved bool, err error) {
-	return inTx(ctx, s, func(x runner) (bool, error) {
+// then, in one transaction, and returns their ids. It reports false, and has done nothing, if
+// the schedule is not as was any more, not due by the database's clock, or paused.
+func (s *Store) TickSchedule(ctx context.Context, was Schedule, next int64, entries []Entry) (ids []int64, moved bool, err error) {
+	moved, err = inTx(ctx, s, func(x runner) (bool, error) {
 		moved, err := s.changesSchedule(ctx, x, "move schedule", statements.MoveSchedule, statements.Values{
 			"name": was.Name, "hash": was.Hash, "last_task": was.LastTask, "was_next": was.Next, "next": next,
 		})
 		if err != nil || !moved || len(entries) == 0 {
 			return moved, err
 		}
-		_, _, err = s.enqueueScheduled(ctx, x, was.Name, entries)
+		ids, _, err = s.enqueueScheduled(ctx, x, was.Name, entries)
 		return true, err
 	})
+	return ids, moved, err
 }
 
 // TriggerSchedule stores a task of a schedule, and returns its id. The next tick stays. The
 // error wraps [ErrNotFound] if there is no such schedule any more.
 func (s *Store) TriggerSchedule(ctx context.Context, name string, e Entry) (id int64, err error) {
 	return inTx(ctx, s, func(x runner) (int64, error) {
-		id, there, err := s.enqueueScheduled(ctx, x, name, []Entry{e})
+		ids, there, err := s.enqueueScheduled(ctx, x, name, []Entry{e})
 		if err == nil && !there {
 			err = fmt.Errorf("%w: schedule %q has been removed", ErrNotFound, name)
 		}
-		return id, err
+		if err != nil {
+			return 0, err
+		}
+		return ids[0], nil
 	})
 }
 
-// enqueueScheduled stores tasks of a schedule, and returns the id of the last one and
-// whether the schedule is there.
-func (s *Store) enqueueScheduled(ctx context.Context, x runner, name string, entries []Entry) (last int64, there bool, err error) {
-	ids, err := s.insert(ctx, x, entries)
-	if err != nil {
-		return 0, false, err
+// enqueueScheduled stores tasks of a schedule, and returns their ids and whether the
+// schedule is there.
+func (s *Store) enqueueScheduled(ctx context.Context, x runner, name string, entries []Entry) (ids []int64, there bool, err error) {
+	if ids, err = s.insert(ctx, x, entries); err != nil {
+		return nil, false, err
 	}
-	last = ids[len(ids)-1]
-	there, err = s.changesSchedule(ctx, x, "note scheduled", statements.NoteScheduled, statements.Values{"name": name, "task": last})
-	return last, there, err
+	there, err = s.changesSchedule(ctx, x, "note scheduled", statements.NoteScheduled, statements.Values{"name": name, "task": ids[len(ids)-1]})
+	return ids, there, err
 }

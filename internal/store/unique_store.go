@@ -24,8 +24,9 @@ func (e each) exec(ctx context.Context, stmt statements.Stmt, values statements.
 // storeUnique stores entries that all are unique, and takes their keys. Those whose keys
 // others have taken meanwhile are left.
 func (e *uniqueEnqueue) storeUnique(ctx context.Context, entries []int, found map[string]statements.Holder) error {
-	params := statements.EnqueueParams{Tables: e.tables, Notify: e.notify, Unique: true}
-	stmt := e.stmt(stmtKey{name: "store unique", unique: true}, func() statements.Stmt { return statements.StoreUnique(e.server, params) })
+	params := statements.EnqueueParams{Tables: e.tables, Notify: e.notify, Unique: true, Meta: haveMeta(e.entries)}
+	columns := params.UniqueEntryColumns()
+	stmt := e.stmt(stmtKey{name: "store unique", unique: true, meta: params.Meta}, func() statements.Stmt { return statements.StoreUnique(e.server, params) })
 	for list := range slices.Chunk(entries, MaxBatch) {
 		batch, byHash := make([]statements.UniqueEntry, len(list)), make(map[string]int, len(list))
 		for n, i := range list {
@@ -35,7 +36,7 @@ func (e *uniqueEnqueue) storeUnique(ctx context.Context, entries []int, found ma
 		}
 		token := newToken()
 		values := statements.Values{"table": e.tables.Name(e.server, "tasks"), "token": token, "channel": e.Channel(), "notice": e.notice(e.entries)}
-		rows := statements.UniqueEntryColumns.Rows(len(batch), func(n int) *statements.UniqueEntry { return &batch[n] })
+		rows := columns.Rows(len(batch), func(n int) *statements.UniqueEntry { return &batch[n] })
 		err := e.x.query(ctx, stmt, values, rows, func(r row) error {
 			k := statements.UniqueKey{Token: token}
 			if err := statements.StoredColumns.Scan([]driver.Value{r[0], r[len(r)-1]}, &k); err != nil {

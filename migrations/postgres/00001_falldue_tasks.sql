@@ -24,7 +24,8 @@ create table {tasks} (
     last_error         text,
     payload            json        not null,
     result             json,
-    unique_key         text        collate "C" -- its row in {uniques}, if it has one
+    unique_key         text        collate "C", -- its row in {uniques}, if it has one
+    meta               json        -- texts by their names, which say more about it
 );
 
 -- One index serves claims, sweeps, lists and cleaning. All rows of one lane, that
@@ -133,6 +134,7 @@ create table {schedules} (
     task_key     text        collate "C" not null,
     max_attempts integer     not null,
     payload      json        not null,
+    meta         json,
     hash         text        collate "C" not null, -- of all of the above
     defined_by   text        not null,
     defined_at   timestamptz not null,

@@ -1,2 +1,2 @@
-insert into "falldue_schedules" (name, spec, zone, missed, alone, per_tick, queue, kind, priority, task_key, max_attempts, payload, hash, defined_by, defined_at, started_at, next_at, paused) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing
--- binds: name, spec, zone, missed, alone, per_tick, queue, kind, priority, task_key, max_attempts, payload, hash, defined_by, defined_at, started_at, next_at, paused
+insert into "falldue_schedules" (name, spec, zone, missed, alone, per_tick, queue, kind, priority, task_key, max_attempts, payload, meta, hash, defined_by, defined_at, started_at, next_at, paused) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing
+-- binds: name, spec, zone, missed, alone, per_tick, queue, kind, priority, task_key, max_attempts, payload, meta, hash, defined_by, defined_at, started_at, next_at, paused

@@ -1,0 +1,2 @@
+copy "falldue_tasks" (id, queue, kind, payload, meta) from stdin
+-- binds: 

@@ -1,0 +1,36 @@
+package falldue
+
+import "github.com/falldue/falldue/internal/statements"
+
+// Outcome is how a run of a task ended.
+type Outcome string
+
+// The outcomes of runs.
+const (
+	// OutcomeNone is that of a run that has not ended.
+	OutcomeNone Outcome = ""
+	// OutcomeDone means that the handler succeeded.
+	OutcomeDone Outcome = "done"
+	// OutcomeRetried means that the attempt failed and the task runs again under its policy.
+	OutcomeRetried Outcome = Outcome(statements.OutcomeRetried)
+	// OutcomeRetriedAfter means that the attempt failed and the task runs again after the
+	// time that the handler asked for with [RetryAfter].
+	OutcomeRetriedAfter Outcome = "retried after"
+	// OutcomeSnoozed means that the handler asked for a [Snooze].
+	OutcomeSnoozed Outcome = "snoozed"
+	// OutcomeDiscarded means that the task is dead because the handler asked for that with
+	// [Discard].
+	OutcomeDiscarded Outcome = "discarded"
+	// OutcomeDead means that the attempt failed and the task is dead, since its policy allows
+	// no further attempt. A task is also dead, without a run, if its last attempt was lost.
+	OutcomeDead Outcome = Outcome(statements.OutcomeDead)
+	// OutcomeCancelled means that the task was cancelled while it ran. What the handler
+	// returned does not count.
+	OutcomeCancelled Outcome = "cancelled"
+	// OutcomeLost means that the lease ended before the worker settled the task, which runs
+	// again. What the handler returned does not count.
+	OutcomeLost Outcome = Outcome(statements.OutcomeLost)
+	// OutcomeGivenBack means that the worker has given the task back: it stopped while the
+	// handler ran, or the handler never began. The run uses up no attempt.
+	OutcomeGivenBack Outcome = "given back"
+)

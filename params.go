@@ -1,0 +1,89 @@
+package falldue
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+)
+
+// EnqueueOptions are the settings of one call's tasks. With the zero value, as
+// with a nil pointer, a task is due at once and has the settings of its kind.
+type EnqueueOptions struct {
+	// Delay is how long the task waits before its first run: 0 to 36,500 days.
+	Delay time.Duration
+	// RunAt is when the task first runs, by the database's clock, in the years 1970
+	// to 9000. A time in the past means at once. RunAt and Delay cannot both be set.
+	RunAt time.Time
+	// Queue is the name of the queue in which the task waits. Defaults to the
+	// kind's.
+	Queue string
+	// Priority orders the tasks of a queue, -32,768 to 32,767. Tasks with a lower
+	// number run first. Defaults to the kind's.
+	Priority *int
+	// Policy is the policy of the task, which is stored before it, by EnqueueTx
+	// outside the transaction if the pool has another connection. Defaults to the
+	// kind's, which is not stored: a change of the kind's policy then applies to the
+	// task.
+	Policy *backoff.Policy
+	// Key says what the task belongs to, such as "customer:42". Up to 64 visible ASCII
+	// characters are stored as they are, any other text as its hash. Defaults to "", no
+	// key.
+	Key string
+	// MaxAttempts is the number of attempts after which the task is dead, up to
+	// 2,147,483,647. Defaults to 0, the limit of its policy.
+	MaxAttempts int
+	// Meta is texts about the task by their names, such as the trace in which it was
+	// enqueued, for handlers, middleware and people: up to 10 KiB as JSON. A [Codec] does
+	// not encode it. Defaults to nil: nothing is stored.
+	Meta map[string]string
+	// Unique says that the task is not stored if another one holds its unique key. The id
+	// of the holder is returned then; [Kind.EnqueueUnique] also reports that it existed.
+	// Defaults to nil: any number of tasks may be alike.
+	Unique *Unique
+}
+
+// EnqueueParams is a task for [Queue.EnqueueMany], which stores tasks of several
+// kinds, or with different options, in one call. [Kind.Params] makes it.
+type EnqueueParams struct {
+	kind *kind
+	args any
+	opts EnqueueOptions
+	err  error
+	// put stores the tasks of a schedule's tick, of which this is the first. Of other tasks it
+	// is nil.
+	put func(context.Context, []EnqueueParams) ([]int64, error)
+}
+
+func newParams(k *kind, args any, opts *EnqueueOptions) EnqueueParams {
+	p := EnqueueParams{kind: k, args: args, err: k.err}
+	if opts != nil {
+		p.opts = *opts
+	}
+	return p
+}
+
+// Kind returns the name of the task's kind.
+func (p *EnqueueParams) Kind() string {
+	if p.kind == nil {
+		return ""
+	}
+	return p.kind.name
+}
+
+// Args returns the arguments of the task, of the type of its kind.
+func (p *EnqueueParams) Args() any { return p.args }
+
+// Options returns the options of the task, which middleware may change: they are the task's
+// own. What their fields point to is not. Set such a field to another value, and add meta with
+// AddMeta.
+func (p *EnqueueParams) Options() *EnqueueOptions { return &p.opts }
+
+// AddMeta adds a text to the meta of the task, or replaces the one of that name.
+func (p *EnqueueParams) AddMeta(name, text string) {
+	meta := make(map[string]string, len(p.opts.Meta)+1)
+	maps.Copy(meta, p.opts.Meta)
+	meta[name] = text
+	p.opts.Meta = meta
+}

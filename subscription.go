@@ -1,0 +1,79 @@
+package falldue
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// SubscribeOptions say which events a [Subscription] has. The zero value is for all of them.
+type SubscribeOptions struct {
+	// Kinds are the names of the kinds whose tasks have events. Defaults to all.
+	Kinds []string
+	// Outcomes are the outcomes of the events, [OutcomeNone] for the start of runs. Defaults
+	// to all.
+	Outcomes []Outcome
+	// Buffer is how many events may wait to be received. Further ones are dropped. Defaults
+	// to 1,000, as for a number below 1.
+	Buffer int
+}
+
+// defaultBuffer is the default of SubscribeOptions.Buffer.
+const defaultBuffer = 1000
+
+// Subscription has the events of a worker in this process. [Queue.Subscribe] makes it.
+// Workers do not wait for it: events that come while its buffer is full are dropped, and
+// counted.
+type Subscription struct {
+	options SubscribeOptions
+	leave   func(*Subscription)
+	dropped atomic.Int64
+
+	mu     sync.Mutex
+	events chan Event
+	closed bool
+}
+
+func newSubscription(o SubscribeOptions, leave func(*Subscription)) *Subscription {
+	if o.Buffer < 1 {
+		o.Buffer = defaultBuffer
+	}
+	o.Kinds, o.Outcomes = slices.Clone(o.Kinds), slices.Clone(o.Outcomes)
+	return &Subscription{options: o, leave: leave, events: make(chan Event, o.Buffer)}
+}
+
+// Events returns the channel of the events, in the order in which the worker had them. Close
+// closes it.
+func (s *Subscription) Events() <-chan Event { return s.events }
+
+// Dropped returns how many events were dropped so far because the buffer was full.
+func (s *Subscription) Dropped() int64 { return s.dropped.Load() }
+
+// Close ends the subscription and closes its channel, after the events that are in it. It
+// may be called more than once.
+func (s *Subscription) Close() {
+	s.leave(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.closed = true
+		close(s.events)
+	}
+}
+
+// offer puts an event into the buffer if it is wanted.
+func (s *Subscription) offer(e Event) {
+	if len(s.options.Kinds) > 0 && !slices.Contains(s.options.Kinds, e.Kind) || len(s.options.Outcomes) > 0 && !slices.Contains(s.options.Outcomes, e.Outcome) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	select {
+	case s.events <- e:
+	default:
+		s.dropped.Add(1)
+	}
+}
