@@ -194,13 +194,25 @@ func TestTransactionsAreThoseOfTheExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	requireCompiled(t, "docs/transactions.md", append(files, "pgxqueue/example_test.go")...)
+}
+
+// TestMiddlewareIsThatOfTheExamples: the same for docs/middleware.md.
+func TestMiddlewareIsThatOfTheExamples(t *testing.T) {
+	t.Parallel()
+	requireCompiled(t, "docs/middleware.md", "example_middleware_test.go")
+}
+
+// requireCompiled fails the test unless each block of Go of a document is part of a file.
+func requireCompiled(t *testing.T, document string, files ...string) {
+	t.Helper()
 	code := ""
-	for _, file := range append(files, "pgxqueue/example_test.go") {
+	for _, file := range files {
 		code += readFile(t, file)
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```\n").FindAllStringSubmatch(readFile(t, "docs/transactions.md"), -1)
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```\n").FindAllStringSubmatch(readFile(t, document), -1)
 	if len(blocks) < 5 {
-		t.Errorf("docs/transactions.md has %d blocks of Go", len(blocks))
+		t.Errorf("%s has %d blocks of Go", document, len(blocks))
 	}
 	for _, block := range blocks {
 		if !strings.Contains(code, block[1]) {

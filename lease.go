@@ -15,9 +15,9 @@ type lease struct {
 	until        time.Time
 	cancel       context.CancelCauseFunc // cancels the handler's context; nil before it starts
 	lost         bool
-	cause        error // why it is lost
-	maybeSettled bool  // DoneTx was called, and its transaction may have committed
-	settled      bool  // it has committed
+	cancelled    bool // why it is lost: the task was cancelled
+	maybeSettled bool // DoneTx was called, and its transaction may have committed
+	settled      bool // it has committed
 
 	doneTx      time.Time // when DoneTx returned; zero while it runs
 	lockedUntil time.Time // no other worker can take the task before, since its row is locked
@@ -95,7 +95,7 @@ func (l *lease) loseBy(cause error) {
 	if l.lost || l.settled || l.maybeSettled && time.Now().Before(l.lockedUntil) {
 		return
 	}
-	l.lost, l.cause = true, cause
+	l.lost, l.cancelled = true, errors.Is(cause, ErrCancelled)
 	if l.cancel != nil {
 		l.cancel(cause)
 	}
@@ -121,7 +121,7 @@ func (l *lease) settlingEnded() {
 func (l *lease) lostBy() Outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if errors.Is(l.cause, ErrCancelled) {
+	if l.cancelled {
 		return OutcomeCancelled
 	}
 	return OutcomeLost

@@ -61,8 +61,12 @@ func storedMeta(meta map[string]string) (stored sql.Null[string], err error) {
 
 // readMeta returns the meta that is stored. Something else than texts by their names, which
 // falldue never writes, is no meta: the task runs all the same.
-func readMeta(stored []byte) (meta map[string]string) {
-	if stored == nil || json.Unmarshal(stored, &meta) != nil {
+func readMeta(stored []byte) map[string]string {
+	if len(stored) == 0 {
+		return nil // before meta, which is on the heap
+	}
+	var meta map[string]string
+	if json.Unmarshal(stored, &meta) != nil {
 		return nil
 	}
 	return meta

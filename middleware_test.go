@@ -7,6 +7,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
 )
 
 // TestTheFirstCauseIsTheOneReported: a handler that timed out and returns after the
@@ -25,4 +29,95 @@ func TestTheFirstCauseIsTheOneReported(t *testing.T) {
 			t.Errorf("error %v, want that of the timeout", err)
 		}
 	})
+}
+
+// TestRunsWithoutMiddlewareAllocateNothing for what only middleware, hooks and meta need.
+func TestRunsWithoutMiddlewareAllocateNothing(t *testing.T) {
+	r := &taskRun{runEnv: &runEnv{queue: "q"}, execution: execution{claim: &store.Claim{Claimed: statements.Claimed{ID: 1}}, rule: newRule(backoff.Constant(0))}}
+	nobody := &observer{}
+	for name, f := range map[string]func(){
+		"meta":            func() { r.meta() },
+		"no observer":     func() { (*observer)(nil).ended(r, OutcomeDone, 0) },
+		"nobody observes": func() { nobody.started(r); nobody.ended(r, OutcomeDone, 0) },
+		"no hooks": func() {
+			nobody.claimed("q", 2, 1, time.Time{}, nil)
+			nobody.settled(1, store.Unsettled{}, time.Time{}, nil)
+			nobody.extended(1, store.Unsettled{}, time.Time{}, nil)
+		},
+	} {
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+// TestLostRunsHaveOutcomes: what became of a run whose claim is gone when it is settled.
+func TestLostRunsHaveOutcomes(t *testing.T) {
+	t.Parallel()
+	later := time.Now().Add(time.Hour)
+	for name, c := range map[string]struct {
+		run  *taskRun
+		want Outcome
+	}{
+		"cancelled or deleted":             {&taskRun{lease: lease{until: later}}, OutcomeCancelled},
+		"the cancel was noticed":           {&taskRun{lease: lease{until: later, lost: true, cancelled: true}}, OutcomeCancelled},
+		"the lease is over":                {&taskRun{lease: lease{}}, OutcomeLost},
+		"the lease was lost":               {&taskRun{lease: lease{until: later, lost: true}}, OutcomeLost},
+		"DoneTx may have settled it":       {&taskRun{lease: lease{until: later, maybeSettled: true}}, OutcomeDone},
+		"DoneTx has settled it before":     {&taskRun{lease: lease{settled: true}}, OutcomeDone},
+		"DoneTx, and the lease is over":    {&taskRun{lease: lease{maybeSettled: true}}, OutcomeLost},
+		"the first answer was lost: done":  {&taskRun{lease: lease{until: later}, unsure: true, end: endIn(statements.StateDone)}, OutcomeDone},
+		"the first answer was lost: given": {&taskRun{lease: lease{until: later}, unsure: true, end: endIn(statements.StateOpen)}, OutcomeGivenBack},
+	} {
+		if got := c.run.lostOutcome(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func endIn(state string) (e store.Settlement) {
+	e.State = state
+	return e
+}
+
+// TestMiddlewareSeesTheHandlersError: the error of next is the handler's for errors.As, has why
+// its context ended for errors.Is, and is read only once.
+func TestMiddlewareSeesTheHandlersError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var saw error
+		var outcome Outcome
+		mine := &countedError{}
+		inner := chain(handlerFunc(func(ctx context.Context, _ *taskRun) error {
+			<-ctx.Done()
+			return mine
+		}), limitTime(time.Second), addCause, recoverPanics)
+		fn := handlerAround(inner, []Middleware{func(next HandlerFunc) HandlerFunc {
+			return func(ctx context.Context, run *Run) error {
+				saw = next(ctx, run)
+				outcome = run.Outcome(saw)
+				if ctx.Err() != nil {
+					t.Error("the timeout of the handler has ended the context of middleware")
+				}
+				return saw
+			}
+		}})
+		r := &taskRun{runEnv: &runEnv{queue: "q"}, execution: execution{claim: &store.Claim{Attempts: 1}, rule: newRule(backoff.Constant(0).WithMaxAttempts(1))}}
+		err := fn(t.Context(), r)
+		var as *countedError
+		if !errors.Is(saw, ErrTimeout) || !errors.As(saw, &as) || as != mine || outcome != OutcomeDead {
+			t.Errorf("middleware sees %v as %s", saw, outcome)
+		}
+		if mine.calls != 1 || err.Error() != saw.Error() {
+			t.Errorf("the error was read %d times; the outcome is %v", mine.calls, err)
+		}
+	})
+}
+
+// countedError counts the calls of its method.
+type countedError struct{ calls int }
+
+func (e *countedError) Error() string {
+	e.calls++
+	return "mine"
 }

@@ -46,10 +46,10 @@ type taskRun struct {
 	lease   lease
 	queued  time.Time // when it began to wait for a handler
 
-	started time.Time         // when its handler began; zero before
-	took    time.Duration     // how long it ran
-	due     time.Time         // when the task fell due, once meta has been called
-	about   map[string]string // the task's meta, once meta has been called
+	began time.Duration     // when its handler began, after the claim was sent; 0 before
+	took  time.Duration     // how long it ran
+	due   int64             // when the task fell due, in microseconds since 1970, once meta has been called
+	about map[string]string // the task's meta, the same
 
 	mu     sync.Mutex
 	result sql.Null[string] // the result that the handler set, as JSON
@@ -57,10 +57,10 @@ type taskRun struct {
 	progress runProgress
 
 	end     store.Settlement // set when the handler has returned
-	unsure  bool             // a statement that settles it has failed, and may have taken effect
 	giveUp  time.Time        // when to stop trying to settle it; zero unless the database refuses that
 	refused error            // why the database refuses that
 	failure *failure         // what the handler returned; nil after success
+	unsure  bool             // a statement that settles it has failed, and may have taken effect
 }
 
 // runProgress is what a run has reported.
@@ -77,7 +77,7 @@ type runEnv struct {
 	codec         Codec                                            // or nil
 	doneRetention time.Duration                                    // of kinds that do not set their own
 	ruleNow       func(queue string, at store.Lane, r *rule) *rule // see ruleOf
-	began         func(*taskRun)                                   // notes that a handler begins; nil if nobody wants that
+	begins        func(*taskRun)                                   // notes that a handler begins; nil if nobody wants that
 	reported      func(*taskRun)                                   // notes that a run has reported progress
 	settleTx      func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
 }
@@ -94,16 +94,16 @@ func (r *taskRun) ruleOf(at store.Lane) *rule {
 // meta describes the task. It is called by one goroutine at a time.
 func (r *taskRun) meta() TaskMeta {
 	c := r.claim
-	if r.due.IsZero() { // r.rule may be another one when the run has ended
-		r.about, r.due = readMeta(c.Meta), store.Time(c.Anchor).Add(r.rule.delayIn(c.From))
+	if r.due == 0 { // r.rule may be another one when the run has ended
+		r.about, r.due = readMeta(c.Meta), c.Anchor+r.rule.delayIn(c.From).Microseconds()
 	}
 	m := TaskMeta{
 		ID: c.ID, Kind: c.From.Kind, Queue: r.queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
 		Fence: c.Fence, Priority: c.From.Priority, Key: c.From.Key, Meta: r.about,
-		CreatedAt: store.Time(c.Created), DueAt: r.due,
+		CreatedAt: store.Time(c.Created), DueAt: store.Time(r.due),
 	}
-	if !r.started.IsZero() {
-		m.StartedAt = store.Time(c.Now).Add(r.started.Sub(r.claimed))
+	if r.began > 0 {
+		m.StartedAt = store.Time(c.Now).Add(r.began)
 	}
 	return m
 }
@@ -146,12 +146,13 @@ func (r *taskRun) execute(ctx context.Context) (store.Settlement, bool) {
 	if !r.lease.begin(cancel) {
 		return store.Settlement{}, false
 	}
-	r.started = time.Now()
-	if r.began != nil {
-		r.began(r)
+	started := time.Now()
+	r.began = max(started.Sub(r.claimed), 1)
+	if r.begins != nil {
+		r.begins(r)
 	}
 	err := r.handler.fn(ctx, r)
-	took := time.Since(r.started)
+	took := time.Since(started)
 	r.handler.pace.record(took)
 	return r.finish(err, took)
 }

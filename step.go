@@ -137,7 +137,7 @@ func (s stepper) run(ctx context.Context, at waitingLane, overrides *overrides) 
 	}
 	progress := newProgressWriter(worker, s.q.store.WriteProgress, events{cfg.Logger})
 	r := &taskRun{
-		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, ruleNow: overrides.current, began: s.q.observer.started, reported: progress.reported, settleTx: s.q.store.SettleTx},
+		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, ruleNow: overrides.current, begins: s.q.observer.started, reported: progress.reported, settleTx: s.q.store.SettleTx},
 		execution: execution{claim: claims[0], rule: at.rule, workerID: worker, claimed: start}, handler: at.handler,
 	}
 	r.lease.until = start.Add(cfg.Lease)
@@ -146,8 +146,15 @@ func (s stepper) run(ctx context.Context, at waitingLane, overrides *overrides) 
 	if r.failure != nil {
 		ran.Err = r.failure.err
 	}
+	outcome := r.lease.lostBy()
 	if ours {
-		ours, err = s.settle(ctx, worker, &settled)
+		r.end = settled
+		if ours, err = s.settle(ctx, worker, &settled); ours {
+			outcome = outcomeOf(&settled, r.failure)
+		}
+	}
+	if err == nil {
+		s.q.observer.ended(r, outcome, 0)
 	}
 	if !ours && err == nil {
 		ran.State, ran.Err = "", ErrLeaseLost

@@ -176,27 +176,28 @@ func moment(t falldue.TaskInfo, known ops.Policies) string {
 
 // taskJSON is a task as JSON.
 type taskJSON struct {
-	ID               int64           `json:"id"`
-	Queue            string          `json:"queue"`
-	Kind             string          `json:"kind"`
-	Key              string          `json:"key,omitempty"`
-	Policy           string          `json:"policy,omitempty"`
-	Priority         int             `json:"priority"`
-	State            falldue.State   `json:"state"`
-	Phase            falldue.Phase   `json:"phase,omitempty"`
-	Running          bool            `json:"running"`
-	Attempts         int             `json:"attempts"`
-	MaxAttempts      int             `json:"max_attempts,omitempty"`
-	Fence            int64           `json:"fence"`
-	UpdatedAt        time.Time       `json:"updated_at"`
-	CreatedAt        time.Time       `json:"created_at"`
-	FirstAttemptedAt *time.Time      `json:"first_attempted_at,omitempty"`
-	AttemptedAt      *time.Time      `json:"attempted_at,omitempty"`
-	Now              time.Time       `json:"now"`
-	ClaimedBy        string          `json:"claimed_by,omitempty"`
-	LastError        string          `json:"last_error,omitempty"`
-	Payload          json.RawMessage `json:"payload"`
-	Result           json.RawMessage `json:"result,omitempty"`
+	ID               int64             `json:"id"`
+	Queue            string            `json:"queue"`
+	Kind             string            `json:"kind"`
+	Key              string            `json:"key,omitempty"`
+	Policy           string            `json:"policy,omitempty"`
+	Priority         int               `json:"priority"`
+	State            falldue.State     `json:"state"`
+	Phase            falldue.Phase     `json:"phase,omitempty"`
+	Running          bool              `json:"running"`
+	Attempts         int               `json:"attempts"`
+	MaxAttempts      int               `json:"max_attempts,omitempty"`
+	Fence            int64             `json:"fence"`
+	UpdatedAt        time.Time         `json:"updated_at"`
+	CreatedAt        time.Time         `json:"created_at"`
+	FirstAttemptedAt *time.Time        `json:"first_attempted_at,omitempty"`
+	AttemptedAt      *time.Time        `json:"attempted_at,omitempty"`
+	Now              time.Time         `json:"now"`
+	ClaimedBy        string            `json:"claimed_by,omitempty"`
+	LastError        string            `json:"last_error,omitempty"`
+	Payload          json.RawMessage   `json:"payload"`
+	Meta             map[string]string `json:"meta,omitempty"`
+	Result           json.RawMessage   `json:"result,omitempty"`
 }
 
 func foundObject(t falldue.Found) taskJSON {
@@ -210,6 +211,6 @@ func taskObject(t falldue.TaskInfo) taskJSON {
 		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Key: t.Key, Policy: t.Policy, Priority: t.Priority, State: t.State, Running: ops.Running(t),
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Fence: t.Fence, UpdatedAt: t.UpdatedAt, CreatedAt: t.CreatedAt,
 		FirstAttemptedAt: set(t.FirstAttemptedAt), AttemptedAt: set(t.AttemptedAt), Now: t.Now, ClaimedBy: t.ClaimedBy,
-		LastError: t.LastError, Payload: t.Payload, Result: t.Result,
+		LastError: t.LastError, Payload: t.Payload, Meta: t.Meta, Result: t.Result,
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -109,6 +111,9 @@ func (v view) print(s screen) error {
 	line("created", at(t.CreatedAt, t.Now))
 	line("policy", v.policyText())
 	line("payload", string(t.Payload))
+	for _, name := range slices.Sorted(maps.Keys(t.Meta)) {
+		line("meta", name+": "+t.Meta[name])
+	}
 	line("progress", v.progressText())
 	line("result", string(t.Result))
 	line("last error", t.LastError)
