@@ -114,6 +114,36 @@ func TestMiddlewareSeesTheHandlersError(t *testing.T) {
 	})
 }
 
+// TestMiddlewareSeesWhatTheJitterDecides: whether an attempt is the last one, if its jitter
+// decides that.
+func TestMiddlewareSeesWhatTheJitterDecides(t *testing.T) {
+	t.Parallel()
+	policy, err := backoff.Parse("delay 0; jitter 1h; elapsed 30m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[Outcome]int{}
+	for range 100 {
+		var outcome Outcome
+		fn := handlerAround(recoverPanics(func(context.Context, *taskRun) error { return errors.New("flaky") }), []Middleware{func(next HandlerFunc) HandlerFunc {
+			return func(ctx context.Context, run *Run) error {
+				err := next(ctx, run)
+				outcome = run.Outcome(err)
+				return err
+			}
+		}})
+		r := &taskRun{runEnv: &runEnv{queue: "q"}, execution: execution{claim: &store.Claim{Attempts: 1}, rule: newRule(policy), claimed: time.Now()}}
+		e, _ := r.finish(fn(t.Context(), r), 0)
+		if got := outcomeOf(&e, r.failure); got != outcome {
+			t.Fatalf("middleware has seen %s, and the outcome is %s", outcome, got)
+		}
+		seen[outcome]++
+	}
+	if seen[OutcomeDead] == 0 || seen[OutcomeRetried] == 0 {
+		t.Errorf("the outcomes are %v", seen)
+	}
+}
+
 // countedError counts the calls of its method.
 type countedError struct{ calls int }
 

@@ -1,0 +1,58 @@
+package periodic_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/periodic"
+	"github.com/falldue/falldue/tasktest"
+)
+
+// TestMiddlewareOfATickThatIsTaken: in a process that is late next returns ErrTaken, and
+// middleware that stores nothing and says nothing is an error.
+func TestMiddlewareOfATickThatIsTaken(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		dsn := testdb.DSN(t, engine)
+		db, other := open(t, engine, dsn), open(t, engine, dsn)
+		clock := tasktest.NewClock(t, db)
+		tasktest.NewClock(t, other)
+		q, late := newQueue(t, db, falldue.Config{}), newQueue(t, other, falldue.Config{})
+		schedule := periodic.Schedule{Name: "r", Spec: "* * * * *", Task: report.Params("r", nil)}
+		first, second := newScheduler(t, q, schedule), newScheduler(t, late, schedule)
+		var errs []error
+		step := func() { tick(t, first) }
+		store := true
+		late.UseEnqueue(func(next falldue.EnqueueFunc) falldue.EnqueueFunc {
+			return func(ctx context.Context, tx falldue.Tx, tasks []falldue.EnqueueParams) ([]falldue.Receipt, error) {
+				if !store {
+					return make([]falldue.Receipt, len(tasks)), nil
+				}
+				step()
+				receipts, err := next(ctx, tx, tasks)
+				errs = append(errs, err)
+				return receipts, err
+			}
+		})
+		tick(t, first)
+		clock.Jump(t, time.Minute)
+		tick(t, second)
+		wantReports(t, q, "a tick that another process takes", "r")
+		if len(errs) != 1 || !errors.Is(errs[0], periodic.ErrTaken) {
+			t.Errorf("middleware of the late process has seen %v", errs)
+		}
+		step = func() {}
+		clock.Jump(t, time.Minute)
+		tick(t, second)
+		wantReports(t, q, "a tick of the other process", "r", "r")
+		store = false
+		clock.Jump(t, time.Minute)
+		if _, err := second.Tick(t.Context()); err == nil {
+			t.Error("middleware that stores nothing and returns no error is not noticed")
+		}
+		wantReports(t, q, "a tick that is not stored", "r", "r")
+	})
+}
