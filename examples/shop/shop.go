@@ -70,7 +70,8 @@ type (
 
 // The kinds of tasks. Their key is the customer.
 var (
-	// The bank refuses two payments of a customer at once, and is asked for two days.
+	// The bank refuses two payments of a customer at once. It is asked for two days. Then the
+	// task is dead, and a person decides: falldue retry, or falldue cancel.
 	charging = falldue.NewKind[Charge]("charge", falldue.KindConfig{
 		Policy:  backoff.Arctan(time.Hour).WithMaxElapsed(48 * time.Hour),
 		Timeout: 30 * time.Second,
