@@ -59,7 +59,7 @@ func run(ctx context.Context, dsn, command string) error {
 	case "migrate":
 		return s.migrate(ctx)
 	case "serve":
-		listener, err := net.Listen("tcp", "127.0.0.1:8080")
+		listener, err := net.Listen("tcp", "localhost:8080")
 		if err != nil {
 			return err
 		}
