@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/ops"
 )
 
-var update = flag.Bool("update", false, "update the table of presets in docs/policies.md")
+var update = flag.Bool("update", false, "update the table of presets in docs/policies.md, and their pictures")
 
 // TestDocumentsShowTheOutputOfCommands runs each "$ falldue …" of the
 // documents and compares its output with the one that they show below it.
@@ -94,6 +96,43 @@ func TestPresetTableIsUpToDate(t *testing.T) {
 	}
 }
 
+// TestPresetPicturesAreUpToDate compares the picture of each preset in docs/policies with
+// what "falldue policy preview" draws, and finds each in docs/policies.md.
+func TestPresetPicturesAreUpToDate(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join("..", "..", "docs", "policies")
+	page, err := os.ReadFile(folder + ".md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := map[string][]string{
+		"herds": {"herd", "visualization_constant", "visualization_sidekiq", "zizq", "--failures", "50"},
+	}
+	for _, preset := range backoff.Presets() {
+		drawn[preset.Name] = []string{"preview", preset.Name}
+	}
+	for name, args := range drawn {
+		if !strings.Contains(string(page), "(policies/"+name+".svg)") {
+			t.Errorf("docs/policies.md does not show policies/%s.svg", name)
+		}
+		file, picture := filepath.Join(folder, name+".svg"), filepath.Join(t.TempDir(), "p.svg")
+		mustRun(t, append(append([]string{"policy"}, args...), "--svg", picture)...)
+		got, err := os.ReadFile(picture)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			if err := os.WriteFile(file, got, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if want, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not what falldue policy %s draws (error %v; go -C cmd/falldue test -update draws it)", file, strings.Join(args, " "), err)
+		}
+	}
+}
+
 // presetTable returns a table of how long a task waits after its first failures,
 // under each preset with its defaults.
 func presetTable() string {
@@ -103,7 +142,7 @@ func presetTable() string {
 	for _, n := range failures {
 		fmt.Fprintf(&b, " n = %d |", n)
 	}
-	fmt.Fprint(&b, " attempts |\n|---|", strings.Repeat("---|", len(failures)), "---|\n")
+	fmt.Fprint(&b, " given up after |\n|---|", strings.Repeat("---|", len(failures)), "---|\n")
 	for _, preset := range backoff.Presets() {
 		policy, err := backoff.Parse(preset.Name)
 		if err != nil {
@@ -118,12 +157,13 @@ func presetTable() string {
 			delay, jitter := policy.Wait(n)
 			fmt.Fprintf(&b, " %s |", band(delay, delay+jitter))
 		}
-		limit := "no limit"
-		if most := policy.MaxAttempts(); most > 0 {
-			limit = fmt.Sprint(most)
+		schedule, err := ops.Preview(policy, 100)
+		if err != nil {
+			panic(err)
 		}
-		if most := policy.MaxElapsed(); most > 0 {
-			limit = "for " + approximate(most)
+		limit := "never"
+		if schedule.Most > 0 {
+			limit, _, _ = strings.Cut(strings.TrimPrefix(ending(schedule, time.Time{}), "given up after "), ", at the latest")
 		}
 		fmt.Fprintf(&b, " %s |\n", limit)
 	}

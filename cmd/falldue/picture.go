@@ -98,6 +98,23 @@ func roundStep(step float64) float64 {
 	return step
 }
 
+// countTicks labels an axis of whole numbers.
+type countTicks struct{}
+
+// Ticks returns ticks at whole numbers between two numbers.
+func (countTicks) Ticks(low, high float64) (ticks []plot.Tick) {
+	for _, t := range (plot.DefaultTicks{}).Ticks(low, high) {
+		if t.Value != math.Trunc(t.Value) {
+			continue
+		}
+		if t.Label != "" {
+			t.Label = fmt.Sprintf("%.0f", t.Value)
+		}
+		ticks = append(ticks, t)
+	}
+	return ticks
+}
+
 // logDurationTicks labels a logarithmic axis of seconds.
 type logDurationTicks struct{}
 

@@ -3,6 +3,7 @@ package main
 import (
 	"image/color"
 	"math"
+	"slices"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -64,6 +65,7 @@ const maxDots = 20_000
 // without: a dot for each, coloured by its number, and below the load.
 func drawHerd(h herds) ([][]*plot.Plot, error) {
 	var dots, loads []*plot.Plot
+	var end float64
 	for _, part := range []struct {
 		title string
 		ops.Herd
@@ -76,9 +78,11 @@ func drawHerd(h herds) ([][]*plot.Plot, error) {
 		if err != nil {
 			return nil, err
 		}
-		end := max(above.X.Max, below.X.Max)
-		above.X.Min, below.X.Min, above.X.Max, below.X.Max = 0, 0, end, end
+		end = max(end, above.X.Max, below.X.Max)
 		dots, loads = append(dots, above), append(loads, below)
+	}
+	for _, p := range slices.Concat(dots, loads) { // so that they can be compared
+		p.X.Min, p.X.Max = 0, end
 	}
 	most := max(loads[0].Y.Max, loads[1].Y.Max)
 	loads[0].Y.Max, loads[1].Y.Max = most, most
@@ -113,7 +117,7 @@ func drawDots(title string, h ops.Herd) (*plot.Plot, error) {
 func drawLoad(h ops.Herd) (*plot.Plot, error) {
 	p := plot.New()
 	p.Y.Label.Text, p.X.Label.Text = "retries in "+approximate(h.Bucket), "after the failures"
-	p.X.Tick.Marker = durationTicks{}
+	p.X.Tick.Marker, p.Y.Tick.Marker = durationTicks{}, countTicks{}
 	steps := make(plotter.XYs, 0, len(h.Load)+1)
 	for i, n := range h.Load {
 		steps = append(steps, plotter.XY{X: (time.Duration(i) * h.Bucket).Seconds(), Y: float64(n)})
