@@ -26,6 +26,8 @@ const (
 	allChangesEvery = time.Minute
 	// keepCancels is how long cancels are kept, which workers read within seconds.
 	keepCancels = time.Hour
+	// keepChanges is how long changes are kept after which others were made.
+	keepChanges = 90 * 24 * time.Hour
 )
 
 // changeReader is the role that reads what people have asked of all workers, and obeys.
@@ -44,9 +46,9 @@ type changeReader struct {
 	pauses atomic.Pointer[[]heldBack] // nil if there are none
 
 	mu      sync.Mutex
-	known   map[changeTopic]knownChange // the newest of each topic
-	last    time.Time                   // when changes were last read
-	lastAll time.Time                   // when all were
+	known   map[string]knownChange // the newest of each topic
+	last    time.Time              // when changes were last read
+	lastAll time.Time              // when all were
 }
 
 // newChangeReader returns a role that reads changes and obeys none of them but pauses.
@@ -104,7 +106,7 @@ func (r *changeReader) read(ctx context.Context) error {
 	}
 	r.last = start
 	if all {
-		r.lastAll, r.known = start, map[changeTopic]knownChange{}
+		r.lastAll, r.known = start, map[string]knownChange{}
 	}
 	r.obey(list, time.Now()) // the database read its clock before this, so that no pause ends early
 	return nil
@@ -144,26 +146,11 @@ func (r *changeReader) obey(list []store.StoredChange, read time.Time) {
 	}
 }
 
-// changeTopic is what changes are about of which the newest holds: the pauses of a subject,
-// or its policies.
-type changeTopic struct{ subject, what string }
-
-// topicOf returns the topic of a change, or false if it has none.
-func topicOf(c store.StoredChange) (changeTopic, bool) {
-	switch c.What {
-	case statements.ChangePause, statements.ChangeResume:
-		return changeTopic{c.Subject, statements.ChangePause}, true
-	case statements.ChangePolicy, statements.ChangeClearPolicy:
-		return changeTopic{c.Subject, statements.ChangePolicy}, true
-	}
-	return changeTopic{}, false
-}
-
 // learn adds changes to those that are known, and keeps the newest of each topic.
 func (r *changeReader) learn(list []store.StoredChange, read time.Time) {
 	for _, c := range list {
-		topic, ok := topicOf(c)
-		if !ok {
+		topic := c.Topic()
+		if topic == "" {
 			continue
 		}
 		if old, ok := r.known[topic]; !ok || byTime(old.StoredChange, c) <= 0 {

@@ -31,6 +31,8 @@ type cleaner struct {
 	dropOrphans func(context.Context) error
 	// dropCancels drops old cancels from the table of changes.
 	dropCancels func(context.Context, time.Duration) error
+	// dropChanges drops changes after which others were made.
+	dropChanges func(context.Context, time.Duration) error
 	// dropWorkers drops workers that have died from the table of workers.
 	dropWorkers func(context.Context, time.Duration) error
 	classify    func(error) dialect.Class
@@ -49,7 +51,7 @@ func (c *cleaner) work(ctx context.Context) {
 			}
 		}
 	}
-	var dropped time.Time
+	var dropped, droppedChanges time.Time
 	for {
 		if time.Since(dropped) >= cleanEvery {
 			dropped = time.Now()
@@ -58,6 +60,12 @@ func (c *cleaner) work(ctx context.Context) {
 			}
 			if err := c.drop(ctx, func(ctx context.Context) error { return c.dropCancels(ctx, keepCancels) }); err != nil && ctx.Err() == nil {
 				c.events.changesFailed(err)
+			}
+			if time.Since(droppedChanges) >= time.Hour {
+				droppedChanges = time.Now()
+				if err := c.drop(ctx, func(ctx context.Context) error { return c.dropChanges(ctx, keepChanges) }); err != nil && ctx.Err() == nil {
+					c.events.changesFailed(err)
+				}
 			}
 			// What makes this fail makes announcing fail, which is logged.
 			_ = c.drop(ctx, func(ctx context.Context) error { return c.dropWorkers(ctx, keepWorkers) })

@@ -29,6 +29,7 @@ func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
 			},
 			dropOrphans: func(context.Context) error { return nil },
 			dropCancels: func(context.Context, time.Duration) error { return nil },
+			dropChanges: func(context.Context, time.Duration) error { return nil },
 			dropWorkers: func(context.Context, time.Duration) error { return nil },
 			clean: func(_ context.Context, p store.CleanParams) (int, int64, error) {
 				batches[p.Lane.Kind] = append(batches[p.Lane.Kind], p.Since)

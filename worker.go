@@ -79,7 +79,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	}
 	w.roles = append(w.roles, rules, keeper, w.changes, w.overrides, &pageCleaner[string]{s.DropKeys, keepUniques, events.uniquesFailed}, &cleaner{
 		queues: slices.Collect(maps.Keys(cfg.Queues)), retentions: retentions{cfg, handlers},
-		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, dropCancels: s.DropCancels, dropWorkers: s.DropLostWorkers, classify: s.Server().Classify, events: events,
+		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, dropCancels: s.DropCancels, dropChanges: s.DropOldChanges, dropWorkers: s.DropLostWorkers, classify: s.Server().Classify, events: events,
 	}, &lookout{
 		overdueFinder: newOverdueFinder(s, handlers, w.changes.paused, w.overrides), events: events,
 		handled: func(queue, kind string) bool { return w.pollers[queue] != nil && handlers[kind] != nil },

@@ -55,6 +55,18 @@ insert into {changes} (created_at, subject, what, value, ends_at, who, why)
 values ({now}, :subject, :what, :value, {moment {int :ends_at}}, :who, :why)`)
 }
 
+// Topic returns what a change is about of which only the newest holds: the pauses of a
+// subject, or its policies. It returns "" for a cancel, which has none.
+func (c Change) Topic() string {
+	switch c.What {
+	case ChangePause, ChangeResume:
+		return ChangePause + " " + c.Subject
+	case ChangePolicy, ChangeClearPolicy:
+		return ChangePolicy + " " + c.Subject
+	}
+	return ""
+}
+
 // ReadChanges selects the changes of the last :back microseconds, oldest first, as
 // [StoredChangeColumns].
 func ReadChanges(s dialect.Server, tables dialect.Tables) Stmt {
@@ -71,4 +83,16 @@ order by created_at, id`)
 func DropCancels(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 delete from {changes} where what = 'cancel' and created_at <= {shift {now}, -({int :age})}`)
+}
+
+// DroppedChangeColumns are the columns of the batch of [DropChanges].
+var DroppedChangeColumns = Columns[int64]{col("id", Int, func(id *int64) any { return id })}
+
+// DropChanges deletes the changes of a batch. It has [DroppedChangeColumns].
+func DropChanges(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(DroppedChangeColumns.columns(), size)
+	b.setKeys(source, "id")
+	b.set("table", "{changes}")
+	return b.stmt(source.delete())
 }

@@ -115,18 +115,17 @@ func TestClaimsOfOneStatementAreExclusive(t *testing.T) {
 		stmt := statements.Claim(s, statements.ClaimParams{Tables: tables})
 		wanted := []statements.Row{statements.LaneColumns.Row(&statements.WantedLane{Lane: statements.Lane{State: statements.StateOpen, Kind: "kind"}, Formula: -1, Running: statements.StateOpen, Most: 1 << 30})}
 		ids := func(q sqlx.QueryerContext) (ids []int64, err error) {
-			rows, err := q.QueryContext(t.Context(), stmt.SQL, stmt.Bind(lane, wanted)...)
+			rows, err := q.QueryxContext(t.Context(), stmt.SQL, stmt.Bind(lane, wanted)...)
 			if err != nil {
 				return nil, err
 			}
 			defer func() { _ = rows.Close() }()
 			for rows.Next() {
-				var id int64
-				var rest [8]any
-				if err := rows.Scan(&rest[0], &id, &rest[1], &rest[2], &rest[3], &rest[4], &rest[5], &rest[6], &rest[7], new(any)); err != nil {
+				claim := map[string]any{}
+				if err := rows.MapScan(claim); err != nil {
 					return nil, err
 				}
-				ids = append(ids, id)
+				ids = append(ids, claim["id"].(int64))
 			}
 			return ids, rows.Err()
 		}

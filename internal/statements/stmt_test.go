@@ -110,6 +110,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"put_change":        statements.PutChange(s, tables),
 		"read_changes":      statements.ReadChanges(s, tables),
 		"drop_cancels":      statements.DropCancels(s, tables),
+		"drop_changes":      statements.DropChanges(s, tables, room),
 		"put_progress":      statements.PutProgress(s, tables, room),
 		"read_progress":     statements.ReadProgress(s, tables),
 		"orphaned_progress": statements.OrphanedProgress(s, tables),

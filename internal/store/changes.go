@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -48,6 +49,56 @@ func (s *Store) DropCancels(ctx context.Context, age time.Duration) error {
 		return struct{}{}, err
 	})
 	return err
+}
+
+// maxHistory is the greatest number of changes that are kept after which others were made.
+const maxHistory = 10_000
+
+// DropOldChanges deletes changes after which others of their topics were made, if they are
+// older than age or too many, and the ends of pauses and overrides that nothing is left of.
+func (s *Store) DropOldChanges(ctx context.Context, age time.Duration) error {
+	list, err := s.Changes(ctx, AllChanges)
+	if err != nil {
+		return err
+	}
+	for ids := range slices.Chunk(outdated(list, age, maxHistory), MaxBatch) {
+		rows := statements.DroppedChangeColumns.Rows(len(ids), func(i int) *int64 { return &ids[i] })
+		_, err := once(ctx, s, func(x runner) (struct{}, error) {
+			_, err := x.exec(ctx, s.batch("drop changes", len(ids), statements.DropChanges), nil, rows)
+			return struct{}{}, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outdated returns the ids of changes that nobody needs any more. Of each topic the newest
+// change stays, unless it ends something that has gone.
+func outdated(list []StoredChange, age time.Duration, most int) (ids []int64) {
+	left := map[string]int{}
+	for _, c := range list {
+		left[c.Topic()]++
+	}
+	newest, history := map[string]bool{}, 0
+	for _, c := range slices.Backward(list) {
+		topic, ends := c.Topic(), c.What == statements.ChangeResume || c.What == statements.ChangeClearPolicy
+		old := Duration(c.Now-c.Created) > age
+		switch {
+		case topic == "":
+		case newest[topic]:
+			if history++; old || history > most {
+				ids = append(ids, c.ID)
+			}
+		default:
+			if newest[topic] = true; old && ends && left[topic] == 1 {
+				ids = append(ids, c.ID)
+			}
+		}
+	}
+	slices.Reverse(ids) // locks are taken in this order
+	return ids
 }
 
 // TaskSubject begins the subject of a change of a task. Its id follows.
