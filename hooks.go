@@ -32,6 +32,8 @@ type Hooks struct {
 	// Event is called when a run begins and when its end has been settled. Unlike a
 	// [Subscription] it misses none.
 	Event func(Event)
+	// Sweep is called after each search of a queue for lanes with tasks.
+	Sweep func(SweepStats)
 	// Claim is called after each claim.
 	Claim func(ClaimStats)
 	// Settle is called after each statement that settles tasks.
@@ -40,12 +42,28 @@ type Hooks struct {
 	Extend func(ExtendStats)
 }
 
+// SweepStats is what a search of a queue found.
+type SweepStats struct {
+	Queue string
+	// Lanes is how many groups of tasks wait or run that differ in kind, key, priority, policy
+	// or attempts.
+	Lanes int
+	// Took is how long the database took.
+	Took time.Duration
+	// Err is the error of a search that failed, and Class its class, by its code.
+	Err   error
+	Class dialect.Class
+}
+
 // ClaimStats is what a claim did.
 type ClaimStats struct {
 	Queue string
 	// Wanted is how many tasks the worker had room for, Claimed how many it got. A claim
 	// that got none was empty.
 	Wanted, Claimed int
+	// Recovered is how many of the claimed tasks another worker had claimed before and lost,
+	// since it died for example. That worker may have no event of it.
+	Recovered int
 	// Took is how long the database took.
 	Took time.Duration
 	// Err is the error of a claim that failed, and Class its class, by its code.

@@ -40,7 +40,7 @@ func TestRunsWithoutMiddlewareAllocateNothing(t *testing.T) {
 		"no observer":     func() { (*observer)(nil).ended(r, OutcomeDone, 0) },
 		"nobody observes": func() { nobody.started(r); nobody.ended(r, OutcomeDone, 0) },
 		"no hooks": func() {
-			nobody.claimed("q", 2, 1, time.Time{}, nil)
+			nobody.claimed("q", 2, nil, time.Time{}, nil)
 			nobody.settled(1, store.Unsettled{}, time.Time{}, nil)
 			nobody.extended(1, store.Unsettled{}, time.Time{}, nil)
 		},

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"sync"
@@ -52,12 +53,31 @@ func (o *observer) publish(e Event) {
 	}
 }
 
+// sweeping returns find with the hook of sweeps, if there is one.
+func (o *observer) sweeping(queue string, find func(context.Context) ([]store.Head, error)) func(context.Context) ([]store.Head, error) {
+	if o == nil || o.hooks.Sweep == nil {
+		return find
+	}
+	return func(ctx context.Context) ([]store.Head, error) {
+		start := time.Now()
+		heads, err := find(ctx)
+		stats := SweepStats{Queue: queue, Lanes: len(heads), Took: time.Since(start), Err: err, Class: o.classOf(err)}
+		o.guard(func() { o.hooks.Sweep(stats) })
+		return heads, err
+	}
+}
+
 // claimed passes on what a claim did that began at start.
-func (o *observer) claimed(queue string, wanted, claimed int, start time.Time, err error) {
+func (o *observer) claimed(queue string, wanted int, claims []*store.Claim, start time.Time, err error) {
 	if o == nil || o.hooks.Claim == nil {
 		return
 	}
-	stats := ClaimStats{Queue: queue, Wanted: wanted, Claimed: claimed, Took: time.Since(start), Err: err, Class: o.classOf(err)}
+	stats := ClaimStats{Queue: queue, Wanted: wanted, Claimed: len(claims), Took: time.Since(start), Err: err, Class: o.classOf(err)}
+	for _, c := range claims {
+		if c.Previous != "" {
+			stats.Recovered++
+		}
+	}
 	o.guard(func() { o.hooks.Claim(stats) })
 }
 

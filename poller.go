@@ -360,7 +360,7 @@ func (p *poller) send(ctx context.Context, limit time.Duration, room int, claim 
 	claims, err = claim(ctx)
 	p.budget.claimed(len(claims), room)
 	if !errors.Is(err, store.ErrNoSlot) { // else others claim
-		p.observer.claimed(p.queue, room, len(claims), start, err)
+		p.observer.claimed(p.queue, room, claims, start, err)
 	}
 	if len(claims) > 0 {
 		p.lastClaim.Store(time.Now().UnixNano())

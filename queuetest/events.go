@@ -15,13 +15,19 @@ import (
 var eventCases = []conformanceCase{
 	{"each run has an event when it begins and one when its end is settled, for hooks and subscriptions", func(t *testing.T, f *fixture) {
 		var hooked endings
-		var claims, claimed, settled atomic.Int64
+		var sweeps, claims, claimed, settled atomic.Int64
 		q := f.queue(t, falldue.Config{Concurrency: 20, Hooks: falldue.Hooks{
 			Event: func(e falldue.Event) { hooked.add(e.ID, ending{e.Attempt, e.Outcome}) },
+			Sweep: func(s falldue.SweepStats) {
+				sweeps.Add(1)
+				if s.Queue != falldue.DefaultQueue || s.Took <= 0 || s.Err != nil {
+					t.Errorf("a sweep is %+v", s)
+				}
+			},
 			Claim: func(s falldue.ClaimStats) {
 				claims.Add(1)
 				claimed.Add(int64(s.Claimed))
-				if s.Queue != falldue.DefaultQueue || s.Wanted < s.Claimed || s.Took <= 0 || s.Err != nil {
+				if s.Queue != falldue.DefaultQueue || s.Wanted < s.Claimed || s.Took <= 0 || s.Recovered != 0 || s.Err != nil {
 					t.Errorf("a claim is %+v", s)
 				}
 			},
@@ -94,7 +100,7 @@ var eventCases = []conformanceCase{
 			t.Errorf("a subscription to another kind has %+v", e)
 		}
 		// That of DoneTx was settled by the handler, and the cancelled one not at all.
-		if c := claimed.Load(); c != int64(runs) || claims.Load() < 3 || settled.Load() != c-2 {
+		if c := claimed.Load(); c != int64(runs) || claims.Load() < 3 || sweeps.Load() == 0 || settled.Load() != c-2 {
 			t.Errorf("hooks of %d claims count %d tasks, and %d that were settled; want %d", claims.Load(), c, settled.Load(), runs)
 		}
 	}},
@@ -122,7 +128,7 @@ var eventCases = []conformanceCase{
 		db := f.open(t)
 		extended := make(chan falldue.ExtendStats, 1000)
 		q := f.queueOn(t, db, falldue.Config{Lease: shortLease, Concurrency: 1, Hooks: falldue.Hooks{Extend: func(s falldue.ExtendStats) { extended <- s }}})
-		k := falldue.NewKind[noteArgs]("losing", falldue.KindConfig{})
+		k := falldue.NewKind[noteArgs]("losing", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
 		started, seen := make(chan struct{}, 1), make(chan falldue.Outcome, 1)
 		falldue.Handle(q, k, func(ctx context.Context, _ falldue.Task[noteArgs]) error {
 			started <- struct{}{}
@@ -158,7 +164,12 @@ var eventCases = []conformanceCase{
 			failed = receive(t, extended, "an extension that fails").Err != nil
 		}
 
-		again := f.queue(t, falldue.Config{ShutdownTimeout: -1, Lease: time.Hour})
+		recovered := make(chan falldue.ClaimStats, 1)
+		again := f.queue(t, falldue.Config{ShutdownTimeout: -1, Lease: time.Hour, Hooks: falldue.Hooks{Claim: func(s falldue.ClaimStats) {
+			if s.Recovered > 0 {
+				recovered <- s
+			}
+		}}})
 		falldue.Handle(again, k, func(ctx context.Context, _ falldue.Task[noteArgs]) error {
 			started <- struct{}{}
 			<-ctx.Done()
@@ -166,9 +177,11 @@ var eventCases = []conformanceCase{
 		})
 		s = again.Subscribe(falldue.SubscribeOptions{Outcomes: []falldue.Outcome{falldue.OutcomeGivenBack}})
 		defer s.Close()
-		enqueue(t, again, k, noteArgs{})
 		stop = startWorker(t, again)
 		receive(t, started, "the handler")
+		if s := receive(t, recovered, "the claim of the task that was lost"); s.Recovered != 1 || s.Claimed != 1 {
+			t.Errorf("the claim is %+v", s)
+		}
 		stop()
 		if e := receive(t, s.Events(), "the event"); !errors.Is(e.Err, falldue.ErrStopping) || !strings.HasPrefix(e.Kind, "losing") {
 			t.Errorf("the event is %+v", e)
