@@ -28,7 +28,8 @@ const (
 	// returned does not count.
 	OutcomeCancelled Outcome = "cancelled"
 	// OutcomeLost means that the lease ended before the worker settled the task, which runs
-	// again. What the handler returned does not count.
+	// again. What the handler returned does not count, unless the task was settled by a
+	// statement whose answer was lost.
 	OutcomeLost Outcome = Outcome(statements.OutcomeLost)
 	// OutcomeGivenBack means that the worker has given the task back: it stopped while the
 	// handler ran, or the handler never began. The run uses up no attempt.
