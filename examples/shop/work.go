@@ -94,7 +94,7 @@ func (s *shop) export(ctx context.Context, t falldue.Task[Export]) error {
 	return t.SetResult(orders)
 }
 
-// closeMonth makes a batch of the invoices of a month.
+// closeMonth enqueues the invoices of a month, one for each customer who has paid something.
 func (s *shop) closeMonth(ctx context.Context, t falldue.Task[Month]) error {
 	var customers []string
 	const query = "select distinct customer from orders where status = 'paid' and placed like ? order by customer"
