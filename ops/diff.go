@@ -61,7 +61,7 @@ func (p *Profile) Diff(kind string, from, to backoff.Policy, horizon time.Durati
 			c.Own += g.Tasks
 			continue
 		}
-		c.add(g, from, to)
+		c.add(g, from, to, always(delayOf(g, to)))
 	}
 	return c.diff(horizon), nil
 }
@@ -77,12 +77,12 @@ func (p *Profile) compare(kind string) *comparison {
 	return &comparison{Diff: Diff{Kind: kind}, now: p.At.UnixMicro(), before: p.newLoad(), after: p.newLoad()}
 }
 
-// add adds a group of tasks that has one policy and would have another.
-func (c *comparison) add(g *store.Profiled, from, to backoff.Policy) {
+// add adds a group of tasks that has one policy and would have another, with its waits then.
+func (c *comparison) add(g *store.Profiled, from, to backoff.Policy, after []wait) {
 	was, is := delayOf(g, from), delayOf(g, to)
 	c.Tasks += g.Tasks
 	c.before.add(g, always(was))
-	c.after.add(g, always(is))
+	c.after.add(g, after)
 	dueWas, dueIs := dueBy(g, was, c.now), dueBy(g, is, c.now)
 	switch {
 	case is < was:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue"
@@ -18,6 +19,8 @@ type Effect struct {
 	Subject falldue.Subject
 	// Diff counts the tasks that follow the override and whose policies are known. Its Kind
 	// is that of the subject. Own is how many have a policy of their own, which they keep.
+	// Of an override with steps, AtOnce and Exhausted are those of the step with the most,
+	// and Sooner and Later those of the first. After has all steps, and the end.
 	Diff
 	// Unknown is how many others that have failed follow the override: their policy is not
 	// known. It may make any of them due at once. UnknownExhausted is how many of them
@@ -45,7 +48,7 @@ func (p *Profile) Weigh(o falldue.Override, horizon time.Duration) (Effect, erro
 		return Effect{}, err
 	}
 	e, c, next := Effect{Subject: o.Subject}, p.compare(o.Kind), p.policies.with(o)
-	limit := newLimit(o.Override)
+	later := p.laterSteps(o)
 	for i := range p.groups {
 		g := &p.groups[i]
 		t := taskIn(g.Queue, p.laneOf(g))
@@ -60,22 +63,24 @@ func (p *Profile) Weigh(o falldue.Override, horizon time.Duration) (Effect, erro
 		if !known {
 			if waits(g) {
 				e.Unknown += g.Tasks
-				if limit > 0 && g.Attempts >= limit {
+				if limit := later.limit; limit > 0 && g.Attempts >= limit {
 					e.UnknownExhausted += g.Tasks
 				}
 			} else {
-				c.add(g, from, from)
+				c.add(g, from, from, always(0))
 			}
 			continue
 		}
 		code, _ := p.policies.Code(t)
-		to := o.Override.Of(code)
-		if err := to.Err(); err != nil {
-			return Effect{}, fmt.Errorf("ops: the override of %s: %w", code, err)
+		policies, err := later.policies(code)
+		if err != nil {
+			return Effect{}, err
 		}
-		c.add(g, from, to)
+		later.add(g, from, policies)
+		c.add(g, from, policies[0], later.waits(g, policies, code))
 	}
 	e.Diff = c.diff(horizon)
+	e.AtOnce, e.Exhausted = max(e.AtOnce, slices.Max(later.atOnce)), max(e.Exhausted, slices.Max(later.exhausted))
 	return e, nil
 }
 
@@ -85,6 +90,73 @@ func (p *Profile) covers(s falldue.Subject) error {
 		return errors.New("ops: a profile of all keys for a subject with one; take ProfileKey")
 	}
 	return nil
+}
+
+// stepsOf are the steps of an override, and what those after the first one would do.
+type stepsOf struct {
+	steps []falldue.OverrideStep
+	from  []int64 // microseconds since 1970, when each step begins
+	until int64   // when the last one ends
+	limit int     // the lowest limit of attempts that one of them sets, or 0
+
+	atOnce, exhausted []int64 // by step, 0 for the first
+}
+
+func (p *Profile) laterSteps(o falldue.Override) *stepsOf {
+	s := &stepsOf{steps: o.Steps, until: math.MaxInt64}
+	if len(s.steps) == 0 {
+		s.steps = []falldue.OverrideStep{{Override: o.Override}}
+	}
+	if !o.Until.IsZero() {
+		s.until = o.Until.UnixMicro()
+	}
+	for _, step := range s.steps {
+		s.from = append(s.from, p.At.Add(step.After).UnixMicro())
+		if limit := newLimit(step.Override); limit > 0 && (s.limit == 0 || limit < s.limit) {
+			s.limit = limit
+		}
+	}
+	s.from[0] = math.MinInt64
+	s.atOnce, s.exhausted = make([]int64, len(s.steps)), make([]int64, len(s.steps))
+	return s
+}
+
+// policies returns what each step makes of a policy.
+func (s *stepsOf) policies(code backoff.Policy) (list []backoff.Policy, err error) {
+	for _, step := range s.steps {
+		policy := step.Override.Of(code)
+		if err := policy.Err(); err != nil {
+			return nil, fmt.Errorf("ops: the override of %s: %w", code, err)
+		}
+		list = append(list, policy)
+	}
+	return list, nil
+}
+
+// add adds what the steps after the first one do to a group of tasks.
+func (s *stepsOf) add(g *store.Profiled, from backoff.Policy, policies []backoff.Policy) {
+	for i := 1; i < len(policies) && s.from[i] < s.until; i++ {
+		s.atOnce[i] += max(0, dueBy(g, delayOf(g, policies[i]), s.from[i])-dueBy(g, delayOf(g, policies[i-1]), s.from[i]))
+		if exhausted(g, policies[i]) && !exhausted(g, from) {
+			s.exhausted[i] += g.Tasks
+		}
+	}
+}
+
+// waits returns the waits of a group under the policies of the steps, and then under the
+// code's.
+func (s *stepsOf) waits(g *store.Profiled, policies []backoff.Policy, code backoff.Policy) (list []wait) {
+	for i, policy := range policies {
+		to := s.until
+		if i+1 < len(policies) {
+			to = min(to, s.from[i+1])
+		}
+		list = append(list, wait{s.from[i], to, delayOf(g, policy)})
+	}
+	if s.until < math.MaxInt64 {
+		list = append(list, wait{s.until, math.MaxInt64, delayOf(g, code)})
+	}
+	return list
 }
 
 // newLimit returns the limit of attempts that an override sets, or 0 if it sets none.

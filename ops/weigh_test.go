@@ -76,6 +76,24 @@ func TestWeigh(t *testing.T) {
 		if e := weigh(falldue.Override{Subject: falldue.Subject{Key: "customer:7"}, Override: override(t, "5m")}); e.Tasks != 5 || e.AtOnce != 5 {
 			t.Errorf("a key: %+v", e)
 		}
+		steps := func(first string, later ...string) (o falldue.Override) {
+			o.Subject, o.Override = mail, override(t, first)
+			o.Steps = append(o.Steps, falldue.OverrideStep{Override: o.Override})
+			for i, text := range later {
+				o.Steps = append(o.Steps, falldue.OverrideStep{After: time.Duration(i+1) * time.Minute, Override: override(t, text)})
+			}
+			return o
+		}
+		if e := weigh(steps("2 * own", "own / 4", "own")); !about(e.AtOnce, 310, 10) || e.Exhausted != 0 || e.Later != 605 || !about(e.After.Peak, 320, 15) || e.After.PeakAt > time.Minute {
+			t.Errorf("a step that wakes: %d at once, %d exhausted, %d later, a peak of %d after %v", e.AtOnce, e.Exhausted, e.Later, e.After.Peak, e.After.PeakAt)
+		}
+		if e := weigh(steps("own", "attempts 1", "own")); e.Exhausted != 605 || e.AtOnce != 0 || !e.Drastic(604) {
+			t.Errorf("a step that kills: %+v", e)
+		}
+		hold := falldue.Override{Subject: mail, Override: ops.Hold(), Until: time.Now().Add(6 * time.Hour)}
+		if e := weigh(hold); e.AtOnce != 0 || e.Later != 605 || e.After.Peak < 600 || (e.After.PeakAt-6*time.Hour).Abs() > 2*time.Minute {
+			t.Errorf("a hold that ends: %d at once, %d later, a peak of %d after %v", e.AtOnce, e.Later, e.After.Peak, e.After.PeakAt)
+		}
 		p, err := i.Profile(t.Context())
 		if err != nil {
 			t.Fatal(err)
