@@ -17,8 +17,10 @@ import (
 // server lacks capabilities that decide how tasks are claimed and settled. The tests of
 // internal/statements take away all other capabilities, one by one.
 func TestConformanceWithoutAName(t *testing.T) {
+	t.Parallel()
 	for _, lack := range []string{"lateral", "update returning", "row locks", "everything"} {
 		t.Run("without "+lack, func(t *testing.T) {
+			t.Parallel()
 			queuetest.TestQueue(t, queuetest.Harness{
 				DSN:  func(t *testing.T) string { return testdb.DSN(t, testdb.Postgres) },
 				Open: func(dsn string) (*sqlx.DB, error) { return sqlx.Open("postgres", dsn) },

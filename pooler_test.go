@@ -19,6 +19,7 @@ import (
 // cases about transactions through a pool of pgx, which sends what pgx does, and in session
 // mode, which differs little from no pooler.
 func TestPgBouncer(t *testing.T) {
+	t.Parallel()
 	testdb.DSN(t, testdb.Postgres) // skips the test if PostgreSQL is not selected
 	for _, mode := range []string{"session", "transaction"} {
 		t.Run(mode, func(t *testing.T) {
@@ -34,6 +35,7 @@ func TestPgBouncer(t *testing.T) {
 					setting = ""
 				}
 				t.Run(driver, func(t *testing.T) {
+					t.Parallel()
 					queuetest.TestQueue(t, queuetest.Harness{
 						Only: only,
 						DSN:  func(t *testing.T) string { return pooler.Through(testdb.DSN(t, testdb.Postgres)) + setting },
