@@ -17,7 +17,6 @@ import (
 // server lacks capabilities that decide how tasks are claimed and settled. The tests of
 // internal/statements take away all other capabilities, one by one.
 func TestConformanceWithoutAName(t *testing.T) {
-	t.Parallel()
 	for _, lack := range []string{"lateral", "update returning", "row locks", "everything"} {
 		t.Run("without "+lack, func(t *testing.T) {
 			t.Parallel()

@@ -19,7 +19,6 @@ import (
 // cases about transactions through a pool of pgx, which sends what pgx does, and in session
 // mode, which differs little from no pooler.
 func TestPgBouncer(t *testing.T) {
-	t.Parallel()
 	testdb.DSN(t, testdb.Postgres) // skips the test if PostgreSQL is not selected
 	for _, mode := range []string{"session", "transaction"} {
 		t.Run(mode, func(t *testing.T) {

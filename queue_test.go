@@ -20,7 +20,6 @@ func TestMain(m *testing.M) {
 
 // TestConformance runs the suite on every engine through every driver.
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for _, driver := range testdb.Drivers(engine) {
 			t.Run(driver, func(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 // TestUnusualSessions runs the whole suite in sessions with settings that other code of
 // an application may need.
 func TestUnusualSessions(t *testing.T) {
-	t.Parallel()
 	odd := map[string]string{
 		testdb.Postgres: "timezone=Australia%2FLord_Howe&default_transaction_isolation=serializable&DateStyle=SQL%2CDMY&IntervalStyle=sql_standard&extra_float_digits=-15",
 		testdb.MySQL:    "parseTime=true&loc=America%2FSt_Johns&time_zone=%27%2B09%3A30%27&sql_mode=%27ANSI%2CTRADITIONAL%2CNO_BACKSLASH_ESCAPES%2CPAD_CHAR_TO_FULL_LENGTH%2CTIME_TRUNCATE_FRACTIONAL%2CHIGH_NOT_PRECEDENCE%2CNO_AUTO_VALUE_ON_ZERO%27&transaction_isolation=%27SERIALIZABLE%27&clientFoundRows=true&interpolateParams=false",
