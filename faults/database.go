@@ -33,6 +33,7 @@ type database struct {
 	cluster *cluster                                   // the run's own, or nil
 	standby *server                                    // of own, or nil
 	pooler  *server                                    // in front of own, or nil
+	unwatch func()                                     // no longer starts the pooler again, or nil
 }
 
 // openDatabase creates a database on a server: on the one that the environment
@@ -184,6 +185,9 @@ func (d *database) close(ctx context.Context) {
 		d.cluster.close()
 	case d.own != nil:
 		if d.pooler != nil {
+			if d.unwatch != nil {
+				d.unwatch()
+			}
 			d.pooler.end(d.pooler.quit)
 		}
 		if d.standby != nil {

@@ -61,7 +61,12 @@ func (d *database) startPooler(ctx context.Context) error {
 	}
 	s.Launch = []string{program, config}
 	d.pooler = s
-	return s.start(ctx)
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	// PgBouncer 1.18 sometimes crashes when a client cancels a statement.
+	d.unwatch = s.supervise()
+	return nil
 }
 
 // isolationName returns the name of the pooler's database whose sessions have a default

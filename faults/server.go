@@ -241,6 +241,31 @@ func (s *server) restart(ctx context.Context, signal syscall.Signal) error {
 	return s.start(ctx)
 }
 
+// supervise starts the server again whenever it ends by itself, as an init system does,
+// until the returned function is called.
+func (s *server) supervise() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for ctx.Err() == nil {
+			s.mu.Lock()
+			exited := s.exited
+			s.mu.Unlock()
+			select {
+			case <-ctx.Done():
+				return
+			case <-exited:
+			}
+			s.mu.Lock()
+			if s.exited == exited { // nobody restarts it
+				_ = s.start(ctx)
+			}
+			s.mu.Unlock()
+		}
+	})
+	return func() { cancel(); watching.Wait() }
+}
+
 // lookUp returns the path of a server program, or "".
 func lookUp(name string) string {
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/sbin", "/usr/libexec"} {
