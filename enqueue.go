@@ -87,18 +87,27 @@ func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) En
 	if fn := q.aroundEnqueue.Load(); fn != nil {
 		return idsOf(throughMiddleware(ctx, tx, *fn, n, params))
 	}
+	ids, receipts, err := q.storeTasks(ctx, tx, n, params)
+	if receipts != nil {
+		return idsOf(receipts, err)
+	}
+	return ids, err
+}
+
+// storeTasks stores n tasks, and returns their ids, or their receipts if some are unique.
+func (q *Queue) storeTasks(ctx context.Context, tx Tx, n int, params func(i int) EnqueueParams) (ids []int64, receipts []Receipt, err error) {
 	tasks, err := q.pending(n, params)
 	if err != nil || n == 0 {
-		return nil, err
+		return nil, nil, err
 	}
 	if tasks.uniques != nil {
-		return idsOf(tasks.insert(ctx, tx, q.insert))
+		receipts, err = tasks.insert(ctx, tx, q.insert)
+		return nil, receipts, err
 	}
-	ids, err := q.insert(ctx, tx, tasks)
-	if err != nil {
-		return nil, fmt.Errorf("enqueue: %w", err)
+	if ids, err = q.insert(ctx, tx, tasks); err != nil {
+		return nil, nil, fmt.Errorf("enqueue: %w", err)
 	}
-	return ids, nil
+	return ids, nil, nil
 }
 
 func idsOf(receipts []Receipt, err error) ([]int64, error) {
@@ -142,18 +151,11 @@ func (q *Queue) storeParams(ctx context.Context, tx Tx, tasks []EnqueueParams) (
 		ids, err := put(ctx, tasks)
 		return receiptsOf(ids), err
 	}
-	p, err := q.pending(len(tasks), func(i int) EnqueueParams { return tasks[i] })
-	if err != nil {
-		return nil, err
+	ids, receipts, err := q.storeTasks(ctx, tx, len(tasks), func(i int) EnqueueParams { return tasks[i] })
+	if ids != nil {
+		return receiptsOf(ids), err
 	}
-	if p.uniques != nil {
-		return p.insert(ctx, tx, q.insert)
-	}
-	ids, err := q.insert(ctx, tx, p)
-	if err != nil {
-		return nil, fmt.Errorf("enqueue: %w", err)
-	}
-	return receiptsOf(ids), nil
+	return receipts, err
 }
 
 // receiptsOf returns the receipts of new tasks.

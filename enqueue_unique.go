@@ -51,12 +51,9 @@ func (q *Queue) enqueueUnique(ctx context.Context, tx Tx, params []EnqueueParams
 		}
 		return p
 	}
-	if fn := q.aroundEnqueue.Load(); fn != nil {
-		return throughMiddleware(ctx, tx, *fn, len(params), unique)
+	fn := q.storeParams
+	if around := q.aroundEnqueue.Load(); around != nil {
+		fn = *around
 	}
-	tasks, err := q.pending(len(params), unique)
-	if err != nil || len(params) == 0 {
-		return nil, err
-	}
-	return tasks.insert(ctx, tx, q.insert)
+	return throughMiddleware(ctx, tx, fn, len(params), unique)
 }

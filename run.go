@@ -77,7 +77,7 @@ type runEnv struct {
 	codec         Codec                                            // or nil
 	doneRetention time.Duration                                    // of kinds that do not set their own
 	ruleNow       func(queue string, at store.Lane, r *rule) *rule // see ruleOf
-	begins        func(*taskRun)                                   // notes that a handler begins; nil if nobody wants that
+	begins        func(*taskRun)                                   // notes that a handler begins
 	reported      func(*taskRun)                                   // notes that a run has reported progress
 	settleTx      func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
 }
@@ -148,9 +148,7 @@ func (r *taskRun) execute(ctx context.Context) (store.Settlement, bool) {
 	}
 	started := time.Now()
 	r.began = max(started.Sub(r.claimed), 1)
-	if r.begins != nil {
-		r.begins(r)
-	}
+	r.begins(r)
 	err := r.handler.fn(ctx, r)
 	took := time.Since(started)
 	r.handler.pace.record(took)

@@ -14,7 +14,7 @@ func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
 	for _, left := range []time.Duration{-time.Millisecond, time.Hour} {
 		started := false
 		r := &taskRun{
-			runEnv:    &runEnv{},
+			runEnv:    &runEnv{begins: func(*taskRun) {}},
 			execution: execution{claim: &store.Claim{Claimed: statements.Claimed{MaxAttempts: 1}, Attempts: 1}},
 			handler:   &handler{fn: func(context.Context, *taskRun) error { started = true; return nil }},
 			lease:     lease{until: time.Now().Add(left)},

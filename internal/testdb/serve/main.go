@@ -25,8 +25,8 @@
 //   - docker: a container on a Docker engine, of the official image or of the
 //     image that FALLDUE_TEST_POSTGRES_IMAGE and so on name
 //   - programs: server programs of this machine, run on a free port of the
-//     loopback interface with a temporary data folder; TiDB's is built from
-//     the module in internal/testdb/tidb
+//     loopback interface with a temporary data folder, in memory if there is
+//     room; TiDB's is built from the module in internal/testdb/tidb
 //   - apt: the same, after installing them from Debian's packages, as root; those
 //     of MySQL, which Debian sid alone has, in a folder of the user's cache
 //
