@@ -67,38 +67,16 @@ type firstTask struct {
 // precedes reports whether the task falls due before those that are known of its lane.
 func (t firstTask) precedes(f *knownLane) bool { return f.due.IsZero() || t.due.Before(f.due) }
 
-// laneHeap holds lanes in which a task is known, as a heap of package container/heap: the
-// first is that of the lowest priority whose first task falls due first.
-type laneHeap []*knownLane
-
-func (h laneHeap) Len() int { return len(h) }
-
-func (h laneHeap) Less(i, j int) bool {
-	a, b := h[i], h[j]
-	return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.due.Compare(b.due), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Attempts, b.Attempts)) < 0
+// comesBefore reports whether the lane is claimed from before another one: that of the
+// lowest priority first whose first task falls due first.
+func (f *knownLane) comesBefore(g *knownLane) bool {
+	return cmp.Or(cmp.Compare(f.Priority, g.Priority), f.due.Compare(g.due), cmp.Compare(f.Kind, g.Kind), cmp.Compare(f.Attempts, g.Attempts)) < 0
 }
 
-func (h laneHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
-}
+func (f *knownLane) at() *int { return &f.place }
 
-// Push adds a *knownLane at the end.
-func (h *laneHeap) Push(x any) {
-	f, _ := x.(*knownLane)
-	f.place = len(*h)
-	*h = append(*h, f)
-}
-
-// Pop removes and returns the *knownLane at the end.
-func (h *laneHeap) Pop() any {
-	last := len(*h) - 1
-	f := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	f.place = nowhere
-	return f
-}
+// laneHeap holds lanes in which a task is known.
+type laneHeap = placeHeap[*knownLane]
 
 // heldLanes are the lanes that a limit holds back. They wait until a task of this process
 // that held a permit of the limit has ended, or until retry.
@@ -109,32 +87,7 @@ type heldLanes struct {
 	place int // in the heap of retries
 }
 
-// retryHeap is a heap of package container/heap. The first limit is tried again first.
-type retryHeap []*heldLanes
+// comesBefore reports whether the limit is tried again before another one.
+func (h *heldLanes) comesBefore(other *heldLanes) bool { return h.retry.Before(other.retry) }
 
-func (h retryHeap) Len() int           { return len(h) }
-func (h retryHeap) Less(i, j int) bool { return h[i].retry.Before(h[j].retry) }
-
-func (h retryHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
-}
-
-// Push adds a *heldLanes at the end.
-func (h *retryHeap) Push(x any) {
-	one, _ := x.(*heldLanes)
-	one.place = len(*h)
-	*h = append(*h, one)
-}
-
-// Pop removes and returns the *heldLanes at the end.
-func (h *retryHeap) Pop() any {
-	last := len(*h) - 1
-	one := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return one
-}
-
-// nowhere is the place of a lane that is in no heap.
-const nowhere = -1
+func (h *heldLanes) at() *int { return &h.place }

@@ -32,7 +32,7 @@ type laneTracker struct {
 	// held has the lanes that limits hold back, by the limits' names, and retries when to
 	// try them again.
 	held       map[string]*heldLanes
-	retries    retryHeap
+	retries    placeHeap[*heldLanes]
 	freedSince map[string]bool // limits of which permits were freed since the last claim began
 	// delayOf returns the delay of a lane whose tasks have failed, and false if it is not known.
 	delayOf func(store.Lane) (time.Duration, bool)
