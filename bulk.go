@@ -173,7 +173,7 @@ func (q *Queue) newBulk(a store.Action, f TaskFilter, o BulkOptions) (*bulk, err
 	case a == store.ActRetry && f.State != "" && !f.State.finished():
 		return nil, invalid("state %q; RetryMany takes %q, %q and %q", f.State, Done, Dead, Cancelled)
 	case a == store.ActCancel && f.State.finished():
-		return nil, invalid("state %q; CancelMany takes %q and %q", f.State, Open, Snoozed)
+		return nil, invalid("state %q; CancelMany takes %q, %q and %q", f.State, Blocked, Open, Snoozed)
 	}
 	s, err := q.search(f)
 	if err != nil {

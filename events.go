@@ -150,6 +150,10 @@ func (e events) uniquesFailed(err error) {
 	e.log.Warn("falldue: cannot delete unique keys that nobody holds", "error", err)
 }
 
+func (e events) flowsFailed(err error) {
+	e.log.Warn("falldue: cannot look at tasks that run after others", "error", err)
+}
+
 func (e events) progressFailed(err error) {
 	e.log.Warn("falldue: cannot write the progress of tasks", "error", err)
 }

@@ -72,7 +72,7 @@ func (q *Queue) search(f TaskFilter) (*search, error) {
 		return nil, err
 	}
 	switch p := State(f.Phase); p {
-	case Done, Dead, Cancelled: // which the database knows
+	case Blocked, Done, Dead, Cancelled: // which the database knows
 		if f.State == "" || f.State == p {
 			f.State, f.Phase = p, ""
 		}

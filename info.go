@@ -13,6 +13,8 @@ type State string
 
 // The states of a task.
 const (
+	// Blocked tasks run after other tasks, which have not all ended; see package flow.
+	Blocked State = statements.StateBlocked
 	// Open tasks wait or run. A waiting one is due when its policy's delay is over.
 	Open State = statements.StateOpen
 	// Snoozed tasks are due at UpdatedAt, without a delay: after [Snooze] or
@@ -29,7 +31,7 @@ const (
 	Cancelled State = statements.StateCancelled
 )
 
-var states = []State{Open, Snoozed, Done, Dead, Cancelled}
+var states = []State{Blocked, Open, Snoozed, Done, Dead, Cancelled}
 
 // TaskInfo describes a task as the table has it.
 type TaskInfo struct {

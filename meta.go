@@ -1,9 +1,11 @@
 package falldue
 
 import (
+	"bytes"
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -69,5 +71,24 @@ func readMeta(stored []byte) map[string]string {
 	if json.Unmarshal(stored, &meta) != nil {
 		return nil
 	}
+	if delete(meta, memberMark); len(meta) == 0 {
+		return nil
+	}
 	return meta
+}
+
+// memberMark is the name in the meta of a task after which others run. Only such tasks take
+// the longer way to be settled. Meta is what a claim returns anyway.
+const memberMark = "falldue.member"
+
+var quotedMark = []byte(`"` + memberMark + `"`)
+
+// isMember reports whether others run after a task with this meta.
+func isMember(stored []byte) bool { return len(stored) > 0 && bytes.Contains(stored, quotedMark) }
+
+// marked returns meta with the mark.
+func marked(meta map[string]string) map[string]string {
+	with := map[string]string{memberMark: "1"}
+	maps.Copy(with, meta)
+	return with
 }

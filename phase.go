@@ -18,6 +18,8 @@ type Phase string
 // The phases of tasks that are not finished. Those of finished tasks are PhaseDone,
 // PhaseDead and PhaseCancelled.
 const (
+	// PhaseBlocked tasks run after other tasks, which have not all ended; see package flow.
+	PhaseBlocked Phase = Phase(Blocked)
 	// PhaseRunning tasks have been claimed, and their lease lasts.
 	PhaseRunning Phase = "running"
 	// PhaseDue tasks wait for a worker only.
@@ -44,7 +46,7 @@ const (
 )
 
 var phases = []Phase{
-	PhaseRunning, PhaseDue, PhaseScheduled, PhaseBackingOff, PhaseSnoozed, PhasePaused, PhaseLimited, PhaseTried, PhaseDone, PhaseDead, PhaseCancelled,
+	PhaseBlocked, PhaseRunning, PhaseDue, PhaseScheduled, PhaseBackingOff, PhaseSnoozed, PhasePaused, PhaseLimited, PhaseTried, PhaseDone, PhaseDead, PhaseCancelled,
 }
 
 // Phases returns the phases of tasks that were just read, in their order. It reads the

@@ -93,6 +93,9 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 		if tasks.uniques != nil {
 			return enqueueUnique(ctx, s, tx, tasks)
 		}
+		if tasks.flow != nil {
+			return s.EnqueueFlow(ctx, tx, tasks.entries, *tasks.flow)
+		}
 		return s.Enqueue(ctx, tx, tasks.entries)
 	})
 	q.insert = chain(insert, q.wakeWorkers, inStages(keeper))

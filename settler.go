@@ -47,6 +47,7 @@ type settlerConfig struct {
 	events          events
 	observer        *observer
 	deaths          *deaths
+	flows           *flowKeeper // or nil
 }
 
 // settleFunc settles claims of a worker.

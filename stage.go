@@ -12,6 +12,7 @@ type pending struct {
 	entries  []store.Entry
 	policies map[string]backoff.Policy // the tasks' own policies by their keys, or nil
 	uniques  []store.Unique            // how each entry with a unique key is unique, or nil
+	flow     *store.Flow               // what runs after what, or nil
 	existed  []bool                    // set when they are stored: which of them existed, or nil
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Tables is where falldue's tables are. Their names are Prefix and then tasks,
-// attempts, policies, progress, permits, uniques, changes, workers, schedules or migrations.
+// attempts, policies, progress, permits, uniques, changes, workers, schedules, flows, edges or migrations.
 type Tables struct {
 	// Schema is the schema of the tables, on engines with [Caps].Schemas. "" is
 	// the connection's search path.

@@ -46,6 +46,9 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 		"{changes}", tables.Name(d, "changes"),
 		"{workers}", tables.Name(d, "workers"),
 		"{schedules}", tables.Name(d, "schedules"),
+		"{flows}", tables.Name(d, "flows"),
+		"{edges}", tables.Name(d, "edges"),
+		"{waiters}", d.Quote(tables.Prefix+"waiters"),
 		"{recent}", d.Quote(tables.Prefix+"recent"),
 		"{lane}", d.Quote(tables.Prefix+"lane"),
 	)

@@ -1,4 +1,4 @@
-// Package hooks lets packages tasktest and periodic into the root package, which sets the
+// Package hooks lets packages tasktest, periodic and flow into the root package, which sets the
 // variables. Nothing else uses them.
 package hooks
 
@@ -41,6 +41,9 @@ type Queue interface {
 	Through(ctx context.Context, entries []store.Entry, put func(context.Context, []store.Entry) (ids []int64, err error)) error
 	// Enqueued wakes the workers of the queue for tasks that have been stored.
 	Enqueued(entries []store.Entry)
+	// EnqueueFlow stores falldue.EnqueueParams of which some run after others, in tx, a
+	// falldue.Tx, unless that is nil.
+	EnqueueFlow(ctx context.Context, tx any, params []any, flow store.Flow) ([]int64, error)
 	// AddTicker makes a ticker one of the queue's, which Tickers returns.
 	AddTicker(t Ticker)
 	Tickers() []Ticker

@@ -21,7 +21,7 @@ const (
 func (a Action) allows() string {
 	switch a {
 	case ActCancel:
-		return " and t.state in ('open', 'snoozed')"
+		return " and t.state in ('blocked', 'open', 'snoozed')"
 	case ActDelete:
 		return " and not (t.state in ('open', 'snoozed') and t.claimed_by <> '' and t.updated_at > {now})"
 	case ActRetry:

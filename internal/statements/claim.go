@@ -12,6 +12,7 @@ import (
 
 // States of a task, as the state column spells them.
 const (
+	StateBlocked   = "blocked"   // runs after others, which have not ended; sweeps never meet it
 	StateOpen      = "open"      // due when its policy's delay has passed
 	StateSnoozed   = "snoozed"   // due at updated_at, without a delay on top
 	StateDone      = "done"      // its handler succeeded

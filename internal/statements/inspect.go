@@ -27,7 +27,7 @@ const (
 func (p Phase) condition() string {
 	switch p {
 	case PhaseUnfinished:
-		return " and state in ('open', 'snoozed')"
+		return " and state in ('blocked', 'open', 'snoozed')"
 	case PhaseRunning:
 		return " and state in ('open', 'snoozed') and claimed_by <> '' and updated_at > {now}"
 	case PhaseScheduled:

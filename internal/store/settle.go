@@ -18,6 +18,7 @@ type Settlement struct {
 	RetainDone    bool      // if the task is done, keep it
 	Progress      *Progress // reported last, and not stored yet; or nil
 	HasProgress   bool      // the run has reported progress
+	Member        bool      // others run after the task
 	MaybeSettled  bool      // the handler may have settled the task with SettleTx
 }
 

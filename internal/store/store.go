@@ -71,7 +71,7 @@ func New(db *sqlx.DB, server dialect.Server, o Options) *Store {
 		db: db, server: server, tables: o.Tables, notify: o.Notify, writer: make(chan struct{}, 1),
 		made: map[stmtKey]statements.Stmt{}, delays: map[string]uint32{}, conns: map[any]*conn{},
 	}
-	s.participants = []participant{attemptLog{s}, progressLog{s}}
+	s.participants = []participant{attemptLog{s}, progressLog{s}, flowLog{s}}
 	return s
 }
 

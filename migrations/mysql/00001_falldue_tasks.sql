@@ -20,7 +20,7 @@ create table if not exists {tasks} (
     task_key           varchar(64)  character set ascii collate ascii_bin not null default '', -- what the task belongs to, such as a customer
     priority           smallint     not null default 0,     -- lower first
     state              varchar(9)   character set ascii collate ascii_bin not null default 'open'
-                       check (state in ('open', 'snoozed', 'done', 'dead', 'cancelled')),
+                       check (state in ('blocked', 'open', 'snoozed', 'done', 'dead', 'cancelled')),
     attempts           int          not null default 0,     -- executions that count
     max_attempts       int          not null default 0,     -- 0 is the policy's own
     fence              bigint       not null default 0,     -- claims so far, never goes down
@@ -141,8 +141,25 @@ create table if not exists {schedules} (
     paused       int          not null default 0
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
+-- Tasks that run after others, with what the others' deaths mean to them.
+create table if not exists {flows} (
+    task_id  bigint not null primary key,
+    on_death int    not null -- 0 wait, 1 cancel, 2 run anyway, 3 run at the first death
+) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
+
+-- Which task runs after which. Each row of a task that has ended says how.
+create table if not exists {edges} (
+    task_id bigint not null,
+    waiter  bigint not null, -- the task that runs after it
+    outcome varchar(9) character set ascii collate ascii_bin not null default '', -- done, dead, cancelled, deleted
+    primary key (task_id, waiter),
+    index {waiters} (waiter, task_id)
+) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
+
 -- +goose Down
 -- +goose NO TRANSACTION
+drop table if exists {edges};
+drop table if exists {flows};
 drop table if exists {schedules};
 drop table if exists {workers};
 drop table if exists {changes};

@@ -12,7 +12,7 @@ create table {tasks} (
     policy             text        collate "C" not null default '', -- key in {policies}; '' is the kind's own
     task_key           text        collate "C" not null default '', -- what the task belongs to, such as a customer
     priority           smallint    not null default 0,              -- lower first
-    state              text        collate "C" not null default 'open', -- open, snoozed, done, dead, cancelled
+    state              text        collate "C" not null default 'open', -- blocked, open, snoozed, done, dead, cancelled
     attempts           integer     not null default 0,              -- executions that count
     max_attempts       integer     not null default 0,              -- 0 is the policy's own
     fence              bigint      not null default 0,              -- claims so far, never goes down
@@ -145,7 +145,25 @@ create table {schedules} (
     paused       integer     not null default 0
 ) with (fillfactor = 50);
 
+-- Tasks that run after others, with what the others' deaths mean to them.
+create table {flows} (
+    task_id  bigint  primary key,
+    on_death integer not null -- 0 wait, 1 cancel, 2 run anyway, 3 run at the first death
+);
+
+-- Which task runs after which. Each row of a task that has ended says how.
+create table {edges} (
+    task_id bigint not null,
+    waiter  bigint not null, -- the task that runs after it
+    outcome text   collate "C" not null default '', -- done, dead, cancelled, deleted
+    primary key (task_id, waiter)
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+
+create index {waiters} on {edges} (waiter, task_id);
+
 -- +goose Down
+drop table if exists {edges};
+drop table if exists {flows};
 drop table if exists {schedules};
 drop table if exists {workers};
 drop table if exists {changes};

@@ -11,7 +11,7 @@ create table if not exists {tasks} (
     task_key           text    not null default '', -- what the task belongs to, such as a customer
     priority           integer not null default 0,  -- lower first
     state              text    not null default 'open'
-                       check (state in ('open', 'snoozed', 'done', 'dead', 'cancelled')),
+                       check (state in ('blocked', 'open', 'snoozed', 'done', 'dead', 'cancelled')),
     attempts           integer not null default 0,  -- executions that count
     max_attempts       integer not null default 0,  -- 0 is the policy's own
     fence              integer not null default 0,  -- claims so far, never goes down
@@ -137,7 +137,25 @@ create table if not exists {schedules} (
     paused       integer not null default 0
 ) without rowid;
 
+-- Tasks that run after others, with what the others' deaths mean to them.
+create table if not exists {flows} (
+    task_id  integer not null primary key,
+    on_death integer not null -- 0 wait, 1 cancel, 2 run anyway, 3 run at the first death
+);
+
+-- Which task runs after which. Each row of a task that has ended says how.
+create table if not exists {edges} (
+    task_id integer not null,
+    waiter  integer not null, -- the task that runs after it
+    outcome text    not null default '', -- done, dead, cancelled, deleted
+    primary key (task_id, waiter)
+) without rowid;
+
+create index if not exists {waiters} on {edges} (waiter, task_id);
+
 -- +goose Down
+drop table if exists {edges};
+drop table if exists {flows};
 drop table if exists {schedules};
 drop table if exists {workers};
 drop table if exists {changes};

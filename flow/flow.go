@@ -1,0 +1,173 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Flow is a graph of tasks to enqueue. The zero value is an empty one. It has no cycles, since
+// a task can only run after tasks that were added before it. A Flow may be enqueued several
+// times, which makes new tasks each time; it is for one goroutine.
+type Flow struct {
+	params []any
+	flow   store.Flow
+	err    error
+}
+
+// Node is a task of a [Flow]: its index in the ids that [Flow.Enqueue] returns.
+type Node int
+
+// Option is a setting of a task that runs after others.
+type Option func(*options)
+
+type options struct {
+	after []Node
+	on    statements.OnDeath
+}
+
+// After makes a task run after other tasks of the flow.
+func After(nodes ...Node) Option { return func(o *options) { o.after = append(o.after, nodes...) } }
+
+// CancelOnDeath makes a task cancelled as soon as one after which it runs is dead, cancelled or
+// deleted. What runs after it goes by its own setting. Without this and [RunAnyway], the task
+// stays blocked until the other one is retried, and is cancelled once that has been deleted.
+func CancelOnDeath() Option { return func(o *options) { o.on = statements.DeathCancel } }
+
+// RunAnyway makes a task run when those after which it runs have ended in any way.
+func RunAnyway() Option { return func(o *options) { o.on = statements.DeathRun } }
+
+// AtFirstDeath makes a task run as soon as one after which it "runs" is dead. It is cancelled
+// when all have ended and none has died.
+func AtFirstDeath() Option { return func(o *options) { o.on = statements.DeathFirst } }
+
+// Batch returns a flow of tasks that run in any order, each by itself.
+func Batch(tasks ...falldue.EnqueueParams) *Flow {
+	f := &Flow{}
+	for _, t := range tasks {
+		f.Add(t)
+	}
+	return f
+}
+
+// Chain returns a flow in which each task runs after the one before it.
+func Chain(tasks ...falldue.EnqueueParams) *Flow {
+	f := &Flow{}
+	for i, t := range tasks {
+		if i == 0 {
+			f.Add(t)
+		} else {
+			f.Add(t, After(Node(i-1)))
+		}
+	}
+	return f
+}
+
+// Add adds a task. Without [After] it runs after nothing.
+func (f *Flow) Add(task falldue.EnqueueParams, opts ...Option) Node {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	n := Node(len(f.params))
+	f.params = append(f.params, task)
+	slices.Sort(o.after)
+	for _, m := range slices.Compact(o.after) {
+		if m < 0 || m >= n {
+			f.err = fmt.Errorf("%w: After(%d) for task %d of a flow; allowed are tasks that were added before", falldue.ErrInvalid, m, n)
+			return n
+		}
+		f.flow.Edges = append(f.flow.Edges, store.FlowEdge{Member: int(m), Waiter: int(n)})
+	}
+	if len(o.after) > 0 { // an empty batch holds nothing up
+		if f.flow.Waiters == nil {
+			f.flow.Waiters = map[int]statements.OnDeath{}
+		}
+		f.flow.Waiters[int(n)] = o.on
+	}
+	return n
+}
+
+// Then adds a task that runs after all tasks after which no other one does yet, those with
+// [AtFirstDeath] aside. It returns f.
+func (f *Flow) Then(task falldue.EnqueueParams, opts ...Option) *Flow {
+	f.Add(task, append(opts, After(f.ends()...))...)
+	return f
+}
+
+// OnFirstDeath adds a task that runs as soon as one of those is dead after which no other one
+// runs yet, as with [AtFirstDeath]. Call it before [Flow.Then]. It returns f.
+func (f *Flow) OnFirstDeath(task falldue.EnqueueParams) *Flow {
+	if ends := f.ends(); len(ends) > 0 {
+		f.Add(task, After(ends...), AtFirstDeath())
+	}
+	return f
+}
+
+// ends returns the tasks after which none runs, except at the first death.
+func (f *Flow) ends() (list []Node) {
+	inner := map[int]bool{}
+	for _, e := range f.flow.Edges {
+		if f.flow.Waiters[e.Waiter] != statements.DeathFirst {
+			inner[e.Member] = true
+		}
+	}
+	for i := range f.params {
+		if on, waits := f.flow.Waiters[i]; !inner[i] && !(waits && on == statements.DeathFirst) {
+			list = append(list, Node(i))
+		}
+	}
+	return list
+}
+
+// Enqueue stores all tasks in a transaction of its own, and returns their ids in the order in
+// which they were added. Errors are as for [falldue.Kind.Enqueue]. EnqueueOptions.Unique is not
+// allowed.
+func (f *Flow) Enqueue(ctx context.Context, q *falldue.Queue) ([]int64, error) {
+	return f.enqueue(ctx, q, nil)
+}
+
+// EnqueueTx is like [Flow.Enqueue] but stores the tasks inside tx, as
+// [falldue.Kind.EnqueueTx] does.
+func (f *Flow) EnqueueTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx) ([]int64, error) {
+	if tx == nil {
+		return nil, fmt.Errorf("%w: the transaction is nil", falldue.ErrInvalid)
+	}
+	return f.enqueue(ctx, q, tx)
+}
+
+func (f *Flow) enqueue(ctx context.Context, q *falldue.Queue, tx any) ([]int64, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	return hooks.QueueOf(q).EnqueueFlow(ctx, tx, f.params, store.Flow{Waiters: maps.Clone(f.flow.Waiters), Edges: f.flow.Edges})
+}
+
+// AddBeside stores tasks beside a task that runs, whose handler calls it with the task's id:
+// what runs after that one runs after these, too. It returns their ids. The error wraps
+// [falldue.ErrNotFound] if nothing runs after the task, or it has ended.
+func AddBeside(ctx context.Context, q *falldue.Queue, id int64, tasks ...falldue.EnqueueParams) ([]int64, error) {
+	return addBeside(ctx, q, nil, id, tasks)
+}
+
+// AddBesideTx is like [AddBeside] but stores the tasks inside tx.
+func AddBesideTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx, id int64, tasks ...falldue.EnqueueParams) ([]int64, error) {
+	if tx == nil {
+		return nil, fmt.Errorf("%w: the transaction is nil", falldue.ErrInvalid)
+	}
+	return addBeside(ctx, q, tx, id, tasks)
+}
+
+func addBeside(ctx context.Context, q *falldue.Queue, tx any, id int64, tasks []falldue.EnqueueParams) ([]int64, error) {
+	params := make([]any, len(tasks))
+	for i, t := range tasks {
+		params[i] = t
+	}
+	return hooks.QueueOf(q).EnqueueFlow(ctx, tx, params, store.Flow{Beside: id})
+}

@@ -1,0 +1,2 @@
+delete from `falldue_edges` where waiter = ?
+-- binds: waiter

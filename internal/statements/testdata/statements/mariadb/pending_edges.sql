@@ -1,0 +1,2 @@
+select task_id, waiter, outcome from `falldue_edges` where task_id = ? and outcome = ''
+-- binds: id

@@ -1,0 +1,2 @@
+update `falldue_edges` set outcome = ? where task_id = ? and waiter = ? and outcome <> 'done'
+-- binds: outcome, task_id, waiter

@@ -1,0 +1,2 @@
+delete from `falldue_flows` where task_id = ?
+-- binds: id

@@ -1,0 +1,2 @@
+delete from "falldue_flows" where task_id = $1
+-- binds: id

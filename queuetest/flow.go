@@ -1,0 +1,251 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
+)
+
+// flowRuns records the order in which tasks of a flow run, by their arguments.
+type flowRuns struct {
+	mu    sync.Mutex
+	order []int
+	ran   chan int
+}
+
+func (r *flowRuns) handle(q *falldue.Queue, k falldue.Kind[int], fn func(falldue.Task[int]) error) {
+	falldue.Handle(q, k, func(_ context.Context, t falldue.Task[int]) error {
+		err := fn(t)
+		r.mu.Lock()
+		r.order = append(r.order, t.Args)
+		r.mu.Unlock()
+		r.ran <- t.Args
+		return err
+	})
+}
+
+func newFlowRuns() *flowRuns { return &flowRuns{ran: make(chan int, 1000)} }
+
+func succeed(falldue.Task[int]) error { return nil }
+
+// wantState waits until a task is in a state.
+func wantState(t *testing.T, q *falldue.Queue, id int64, want falldue.State) {
+	t.Helper()
+	deadline := time.Now().Add(waitTimeout)
+	for {
+		info, err := q.Task(t.Context(), id)
+		if err == nil && info.State == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("task %d is %q (error %v), want %q", id, info.State, err, want)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func enqueueFlow(t *testing.T, q *falldue.Queue, f *flow.Flow) []int64 {
+	t.Helper()
+	ids, err := f.Enqueue(t.Context(), q)
+	if err != nil {
+		t.Fatalf("enqueue the flow: %v", err)
+	}
+	return ids
+}
+
+var flowKind = falldue.NewKind[int]("flow.step", falldue.KindConfig{DoneRetention: time.Hour})
+
+// step returns a task of a flow.
+func step(n int) falldue.EnqueueParams { return flowKind.Params(n, nil) }
+
+func steps(from, n int) (list []falldue.EnqueueParams) {
+	for i := range n {
+		list = append(list, step(from+i))
+	}
+	return list
+}
+
+var flowCases = []conformanceCase{
+	{"the callback of a batch runs once, after all of the batch", func(t *testing.T, f *fixture) {
+		const n = 50
+		q, other := f.queue(t, falldue.Config{}), f.queueOn(t, f.open(t), falldue.Config{})
+		runs := newFlowRuns()
+		runs.handle(q, flowKind, succeed)
+		runs.handle(other, flowKind, succeed)
+		ids := enqueueFlow(t, q, flow.Batch(steps(0, n)...).Then(step(n)))
+		if info, err := q.Task(t.Context(), ids[n]); err != nil || info.State != falldue.Blocked {
+			t.Fatalf("before the batch the callback is %q (error %v), want blocked", info.State, err)
+		}
+		startWorker(t, q)
+		startWorker(t, other)
+		for range n + 1 {
+			receive(t, runs.ran, "a run")
+		}
+		if last := runs.order[n]; last != n {
+			t.Errorf("the last to run is %d, want the callback, %d", last, n)
+		}
+		wantState(t, q, ids[n], falldue.Done)
+		if c, err := flow.CountsOf(t.Context(), q, ids[n]); err != nil || c != (flow.Counts{Done: n}) {
+			t.Errorf("the counts are %+v (error %v), want %d done", c, err, n)
+		}
+		if list, err := flow.Members(t.Context(), q, ids[n], ids[n-3], 10); err != nil || len(list) != 2 || list[1] != (flow.Member{ID: ids[n-1], State: falldue.Done}) {
+			t.Errorf("the last members are %+v (error %v)", list, err)
+		}
+	}},
+	{"the callback of an empty batch runs at once", func(t *testing.T, f *fixture) {
+		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
+		runs.handle(q, flowKind, succeed)
+		enqueueFlow(t, q, flow.Batch().Then(step(1)))
+		startWorker(t, q)
+		receive(t, runs.ran, "the callback to run")
+	}},
+	{"a chain that is enqueued in a transaction runs in its order once that commits", func(t *testing.T, f *fixture) {
+		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
+		runs.handle(q, flowKind, succeed)
+		tx, err := f.db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		if _, err := flow.Chain(steps(0, 4)...).EnqueueTx(t.Context(), q, tx); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		startWorker(t, q)
+		for want := range 4 {
+			if got := receive(t, runs.ran, "a run"); got != want {
+				t.Errorf("%d ran as the %d-th", got, want)
+			}
+		}
+	}},
+	{"in random graphs each task runs once, after all before it", func(t *testing.T, f *fixture) {
+		const n = 40
+		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
+		runs.handle(q, flowKind, succeed)
+		var g flow.Flow
+		before := map[int][]flow.Node{}
+		for i := range n {
+			for m := range i {
+				if rand.IntN(8) == 0 {
+					before[i] = append(before[i], flow.Node(m))
+				}
+			}
+			g.Add(step(i), flow.After(before[i]...))
+		}
+		enqueueFlow(t, q, &g)
+		startWorker(t, q)
+		at := map[int]int{}
+		for i := range n {
+			got := receive(t, runs.ran, "a run")
+			if _, twice := at[got]; twice {
+				t.Fatalf("%d ran twice", got)
+			}
+			for _, m := range before[got] {
+				if _, ran := at[int(m)]; !ran {
+					t.Errorf("%d ran before %d, after which it was to run", got, m)
+				}
+			}
+			at[got] = i
+		}
+	}},
+	{"what runs after a dead task waits, is cancelled, or runs, as was chosen", func(t *testing.T, f *fixture) {
+		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
+		fail := true
+		var mu sync.Mutex
+		runs.handle(q, flowKind, func(task falldue.Task[int]) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if task.Args == 0 && fail {
+				return falldue.Discard(errors.New("bad"))
+			}
+			return nil
+		})
+		var g flow.Flow
+		dead := g.Add(step(0))
+		g.Add(step(1), flow.After(dead))
+		g.Add(step(2), flow.After(dead), flow.CancelOnDeath())
+		g.Add(step(3), flow.After(2), flow.CancelOnDeath())
+		g.Add(step(4), flow.After(dead), flow.RunAnyway())
+		g.Add(step(5), flow.After(dead), flow.AtFirstDeath())
+		ids := enqueueFlow(t, q, &g)
+		startWorker(t, q)
+		for i, want := range []falldue.State{falldue.Dead, falldue.Blocked, falldue.Cancelled, falldue.Cancelled, falldue.Done, falldue.Done} {
+			wantState(t, q, ids[i], want)
+		}
+		if c, err := flow.CountsOf(t.Context(), q, ids[1]); err != nil || c != (flow.Counts{Dead: 1}) {
+			t.Errorf("the counts are %+v (error %v), want one dead", c, err)
+		}
+		mu.Lock()
+		fail = false
+		mu.Unlock()
+		if err := q.Retry(t.Context(), ids[0]); err != nil {
+			t.Fatal(err)
+		}
+		wantState(t, q, ids[1], falldue.Done)
+	}},
+	{"nobody waits for a task that was deleted", func(t *testing.T, f *fixture) {
+		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
+		runs.handle(q, flowKind, succeed)
+		var g flow.Flow
+		gone := g.Add(flowKind.Params(0, &falldue.EnqueueOptions{Delay: time.Hour}))
+		g.Add(step(1), flow.After(gone))
+		g.Add(step(2), flow.After(gone), flow.RunAnyway())
+		ids := enqueueFlow(t, q, &g)
+		if err := q.Delete(t.Context(), ids[0], falldue.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		startWorker(t, q)
+		wantState(t, q, ids[1], falldue.Cancelled)
+		wantState(t, q, ids[2], falldue.Done)
+	}},
+	{"a blocked task can be cancelled and deleted", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		ids := enqueueFlow(t, q, flow.Chain(steps(0, 3)...))
+		if err := q.Cancel(t.Context(), ids[1]); err != nil {
+			t.Fatal(err)
+		}
+		wantState(t, q, ids[1], falldue.Cancelled)
+		if err := q.Delete(t.Context(), ids[2], falldue.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}},
+	{"a running task adds others beside it, and the callback runs after these, too", func(t *testing.T, f *fixture) {
+		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
+		runs.handle(q, flowKind, func(task falldue.Task[int]) error {
+			if task.Args != 0 {
+				return nil
+			}
+			_, err := flow.AddBeside(t.Context(), q, task.ID, steps(1, 5)...)
+			return err
+		})
+		ids := enqueueFlow(t, q, flow.Batch(step(0)).Then(step(9)))
+		startWorker(t, q)
+		for range 7 {
+			receive(t, runs.ran, "a run")
+		}
+		if last := runs.order[6]; last != 9 {
+			t.Errorf("the last to run is %d, want the callback", last)
+		}
+		if _, err := flow.AddBeside(t.Context(), q, ids[0], step(1)); !errors.Is(err, falldue.ErrNotFound) {
+			t.Errorf("beside a task that has ended: %v, want ErrNotFound", err)
+		}
+	}},
+	{"the callback runs though the worker died after it had settled the last of the batch", func(t *testing.T, f *fixture) {
+		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
+		runs.handle(q, flowKind, succeed)
+		ids := enqueueFlow(t, q, flow.Batch(step(0)).Then(step(1)))
+		// What the settle has committed, without the look after it.
+		f.db.MustExecContext(t.Context(), "update falldue_edges set outcome = 'done'")
+		f.db.MustExecContext(t.Context(), "delete from falldue_tasks where state = 'open'")
+		startWorker(t, q)
+		wantState(t, q, ids[1], falldue.Done)
+	}},
+}
