@@ -56,13 +56,14 @@
 //
 // Imports go one way, which a test enforces:
 //
-//	{internal/dsn, internal/pgxdb} ← {dialect, pgnotify} ← sqlgen ← {backoff, internal/statements} ← {internal/store, migrations} ← internal/hooks ← falldue ← periodic ← {queuetest, ops, pgxqueue} ← tasktest ← examples
+//	{internal/dsn, internal/pgxdb} ← {dialect, pgnotify} ← sqlgen ← {backoff, internal/statements} ← {internal/store, migrations} ← internal/hooks ← falldue ← {flow, periodic} ← {queuetest, ops, pgxqueue} ← tasktest ← examples
 //
 // Package backoff has the policies, sqlgen the expressions behind them, and
 // dialect the properties of each engine. Package internal/statements has the SQL
 // of the queue, and internal/store runs it. Package queuetest is the conformance
 // suite for any engine and driver. Package ops answers the questions of who
 // operates falldue: what policies do, what waits, and what a task has ahead of it.
+// Package flow makes tasks run after others.
 // Package periodic enqueues tasks at the times of cron expressions and intervals.
 // Package tasktest helps programs to test their tasks. Package sealed encrypts and
 // compresses payloads. Package pgxqueue makes a queue on a pool of pgx.

@@ -159,6 +159,7 @@ var (
 		"sealed":     nil,
 		"ops":        linkedByRoot,
 		"periodic":   append([]string{"github.com/robfig/cron/v3"}, linkedByRoot...),
+		"flow":       linkedByRoot,
 		"pgnotify":   {"github.com/lib/pq"},
 		"pgxqueue":   linkedByPgx,
 	}

@@ -2,6 +2,7 @@ package statements_test
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,25 +132,9 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"set_schedule":      statements.SetSchedule(s, tables),
 		"note_scheduled":    statements.NoteScheduled(s, tables),
 		"drop_schedule":     statements.DropSchedule(s, tables),
-		"put_waiters":       statements.PutWaiters(s, tables, room),
-		"put_edges":         statements.PutEdges(s, tables, room),
-		"block":             statements.Block(s, tables, room),
-		"mark_edges":        statements.MarkEdges(s, tables, room),
-		"correct_edge":      statements.CorrectEdge(s, tables),
-		"stale_edges":       statements.StaleEdges(s, tables),
-		"waiters_of":        statements.WaitersOf(s, tables, room),
-		"read_waiter":       statements.ReadWaiter(s, tables),
-		"waiters":           statements.Waiters(s, tables),
-		"pending_member":    statements.PendingMember(s, tables),
-		"count_edges":       statements.CountEdges(s, tables),
-		"members":           statements.Members(s, tables),
-		"pending_edges":     statements.PendingEdges(s, tables),
-		"open_waiter":       statements.OpenWaiter(s, tables),
-		"cancel_waiter":     statements.CancelWaiter(s, tables),
-		"drop_edges":        statements.DropEdges(s, tables),
-		"drop_waiter":       statements.DropWaiter(s, tables),
 		"enqueue_one_meta":  statements.EnqueueOne(s, statements.EnqueueParams{Tables: tables, Meta: true}),
 	}
+	maps.Copy(all, flowStatements(s, room))
 	all["enqueue_plain_meta"] = statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Plain: true, Meta: true}, room)
 	if s.Caps.Catalog == dialect.PgCatalog {
 		all["table_pages"] = statements.TablePages(s)

@@ -1,0 +1,60 @@
+package falldue
+
+import (
+	"context"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// What package flow needs of a queue, beside its store.
+
+// EnqueueFlow stores tasks of which some run after others. tx is a Tx or nil.
+func (s stepper) EnqueueFlow(ctx context.Context, tx any, params []any, flow store.Flow) ([]int64, error) {
+	var within Tx
+	if tx != nil {
+		within = tx.(Tx)
+		if err := checkTx(within); err != nil {
+			return nil, err
+		}
+	}
+	put := func(ctx context.Context, tasks []EnqueueParams) ([]int64, error) {
+		return s.putFlow(ctx, within, tasks, len(params), flow)
+	}
+	tasks := make([]EnqueueParams, len(params))
+	for i, p := range params {
+		tasks[i] = p.(EnqueueParams)
+		tasks[i].put = put
+	}
+	if fn := s.q.aroundEnqueue.Load(); fn != nil {
+		return idsOf(throughMiddleware(ctx, within, *fn, len(tasks), func(i int) EnqueueParams { return tasks[i] }))
+	}
+	if len(tasks) == 0 {
+		return nil, nil
+	}
+	return put(ctx, tasks)
+}
+
+func (s stepper) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n int, flow store.Flow) ([]int64, error) {
+	if len(tasks) != n {
+		return nil, invalid("%d tasks that middleware made of %d of a flow; allowed is one for each", len(tasks), n)
+	}
+	members := map[int]bool{}
+	for _, e := range flow.Edges {
+		members[e.Member] = true
+	}
+	p, err := s.q.pending(n, func(i int) EnqueueParams {
+		t := tasks[i]
+		if members[i] || flow.Beside != 0 {
+			t.opts.Meta = marked(t.opts.Meta)
+		}
+		return t
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.uniques != nil {
+		return nil, invalid("Unique is set for a task of a flow; allowed is none, since what exists runs after nothing")
+	}
+	p.flow = &flow
+	return s.q.insert(ctx, tx, p)
+}
