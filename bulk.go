@@ -257,7 +257,7 @@ func (b *bulk) act(ctx context.Context, ids []int64) (locked []int64, late bool,
 	taken()
 	b.report.Changed += int64(len(acted.Done))
 	if len(acted.Done) > 0 {
-		b.q.acted(b.action)
+		b.q.acted(ctx, b.action, acted)
 	}
 	for _, id := range slices.Sorted(maps.Keys(acted.Exists)) {
 		b.failed(existsError(acted.Exists[id]), id)

@@ -87,12 +87,15 @@ func (q *Queue) act(ctx context.Context, name string, p store.ActParams) error {
 	if len(acted.Done) == 0 {
 		return fmt.Errorf("%w in a state that allows %s: %d", ErrNotFound, name, p.IDs[0])
 	}
-	q.acted(p.Action)
+	q.acted(ctx, p.Action, acted)
 	return nil
 }
 
-// acted tells workers of an action.
-func (q *Queue) acted(a store.Action) {
+// acted tells workers of an action, and opens or cancels what runs after the tasks.
+func (q *Queue) acted(ctx context.Context, a store.Action, acted store.Acted) {
+	if acted.Members {
+		q.judgeMembers(ctx, acted.Done)
+	}
 	if a == store.ActRetry {
 		q.Wake()
 	} else {

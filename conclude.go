@@ -38,7 +38,7 @@ func (x execution) isLast() bool {
 // settlement returns the part that all settlements of the claim have in common.
 func (x execution) settlement() store.Settlement {
 	c := x.claim
-	e := store.Settlement{ForgetRecords: c.Fence > 1, Member: isMember(c.Meta)}
+	e := store.Settlement{ForgetRecords: c.Fence > 1, Member: hasMark(c.Meta, memberMark), Waiter: hasMark(c.Meta, waiterMark)}
 	e.TaskID, e.Fence = c.ID, c.Fence
 	if c.Previous != "" {
 		e.Records = append(e.Records, store.Record{

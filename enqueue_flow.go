@@ -44,9 +44,14 @@ func (s stepper) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n in
 	}
 	p, err := s.q.pending(n, func(i int) EnqueueParams {
 		t := tasks[i]
+		var marks []string
 		if members[i] || flow.Beside != 0 {
-			t.opts.Meta = marked(t.opts.Meta)
+			marks = append(marks, memberMark)
 		}
+		if _, waits := flow.Waiters[i]; waits {
+			marks = append(marks, waiterMark)
+		}
+		t.opts.Meta = marked(t.opts.Meta, marks...)
 		return t
 	})
 	if err != nil {
@@ -57,4 +62,13 @@ func (s stepper) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n in
 	}
 	p.flow = &flow
 	return s.q.insert(ctx, tx, p)
+}
+
+// judgeMembers opens what may run after members that have ended. What it fails to do is done by
+// a worker, at its next look at all of them.
+func (q *Queue) judgeMembers(ctx context.Context, members []int64) {
+	events := events{q.cfg.Logger}
+	if err := newFlowKeeper(q.store, func(string) { q.Wake() }, events).judgeMembers(ctx, members); err != nil {
+		events.flowsFailed(err)
+	}
 }

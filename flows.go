@@ -1,7 +1,9 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -13,12 +15,17 @@ import (
 )
 
 const (
-	// flowsEvery is the time between two looks at all tasks that run after others. They find
-	// what a worker left that died between a settle and its look, and members that were
-	// cancelled, deleted or retried.
+	// flowsEvery is the time between two looks at tasks that run after others. They find
+	// what a worker left that died between a settle and its look.
 	flowsEvery = 15 * time.Second
-	// judgeShare limits looks after settles to a fifth of the time.
-	judgeShare = 5
+	// flowPages is how many pages of such tasks, and of members, a look reads at most. The
+	// next one goes on behind them.
+	flowPages = 10
+	// judgeShare limits looks to a fifth of the time.
+	judgeShare = 4
+	// maxEnded is how many members may wait to be looked at. A look every flowsEvery finds
+	// the others.
+	maxEnded = 100_000
 )
 
 // flowKeeper is the role that opens tasks when those have ended after which they run. It looks
@@ -32,28 +39,46 @@ type flowKeeper struct {
 
 	mu      sync.Mutex
 	members []int64 // that have ended
+	gone    []int64 // tasks that ran after others, and were deleted when they had ended
 
 	// Only the role uses these:
-	since map[int64]int64 // by waiters: a member that had not ended at the last look
+	waiter int64         // up to which the last look came
+	edge   store.EdgeKey // the same
 }
 
 func newFlowKeeper(s *store.Store, wake func(queue string), events events) *flowKeeper {
-	return &flowKeeper{store: s, wake: wake, events: events, signal: make(chan struct{}, 1), since: map[int64]int64{}}
+	return &flowKeeper{store: s, wake: wake, events: events, signal: make(chan struct{}, 1)}
 }
 
-// ended notes the members among runs that have ended, by the settler or by their handlers.
+// ended notes the members and waiters among runs that have ended, by the settler or by their
+// handlers.
 func (k *flowKeeper) ended(batch []*taskRun) {
-	if k == nil || !slices.ContainsFunc(batch, func(r *taskRun) bool { return r.end.Member }) {
+	if k == nil || !slices.ContainsFunc(batch, func(r *taskRun) bool { return r.end.Member || r.end.Waiter }) {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, r := range batch {
-		if r.end.Member && State(r.end.State).finished() {
+		if !State(r.end.State).finished() {
+			continue
+		}
+		if r.end.Member && len(k.members) < maxEnded {
 			k.members = append(k.members, r.claim.ID)
+		}
+		if r.end.Waiter && r.end.State == statements.StateDone && !r.end.RetainDone && len(k.gone) < maxEnded {
+			k.gone = append(k.gone, r.claim.ID)
 		}
 	}
 	signal(k.signal)
+}
+
+// take returns what has ended, and forgets it.
+func (k *flowKeeper) take() (members, gone []int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	members, gone = k.members, k.gone
+	k.members, k.gone = nil, nil
+	return members, gone
 }
 
 // work looks until ctx ends.
@@ -67,15 +92,13 @@ func (k *flowKeeper) work(ctx context.Context) {
 		case <-time.After(time.Until(swept.Add(flowsEvery))):
 		}
 		start := time.Now()
-		k.mu.Lock()
-		members := k.members
-		k.members = nil
-		k.mu.Unlock()
+		members, gone := k.take()
 		err := k.judgeMembers(ctx, members)
+		for _, id := range gone {
+			err = cmp.Or(err, k.bounded(ctx, func(ctx context.Context) error { return k.store.ForgetMembers(ctx, id) }))
+		}
 		if time.Since(swept) >= flowsEvery {
-			if e := k.sweep(ctx); err == nil {
-				err = e
-			}
+			err = cmp.Or(err, k.sweepWaiters(ctx), k.checkEdges(ctx))
 			swept = time.Now()
 		}
 		if err != nil && ctx.Err() == nil {
@@ -85,84 +108,126 @@ func (k *flowKeeper) work(ctx context.Context) {
 	}
 }
 
-// judgeMembers opens what may run after members that have ended.
-func (k *flowKeeper) judgeMembers(ctx context.Context, members []int64) error {
+// bounded calls f with the time of a statement.
+func (k *flowKeeper) bounded(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := statementContext(ctx, statementTimeout)
+	defer cancel()
+	return f(ctx)
+}
+
+// judgeMembers opens what may run after members that have ended, or cancels it, and what runs
+// after that. Waiters that the database refuses do not hold up others. Its error is the first.
+func (k *flowKeeper) judgeMembers(ctx context.Context, members []int64) (first error) {
 	for len(members) > 0 {
 		waiters := map[int64]bool{}
 		for list := range slices.Chunk(members, store.MaxBatch) {
-			ids, err := k.store.WaitersOf(ctx, list)
-			if err != nil {
+			first = cmp.Or(first, k.bounded(ctx, func(ctx context.Context) error {
+				ids, err := k.store.WaitersOf(ctx, list)
+				for _, id := range ids {
+					waiters[id] = true
+				}
 				return err
-			}
-			for _, id := range ids {
-				waiters[id] = true
-			}
+			}))
 		}
 		members = nil
-		for _, id := range slices.Sorted(maps.Keys(waiters)) {
-			cancelled, err := k.judge(ctx, id)
+		for list := range slices.Chunk(slices.Sorted(maps.Keys(waiters)), store.MaxBatch) {
+			first = cmp.Or(first, k.bounded(ctx, func(ctx context.Context) error {
+				verdicts, err := k.store.Judge(ctx, list)
+				if err != nil {
+					return err
+				}
+				cancelled, err := k.carryOut(ctx, verdicts)
+				members = append(members, cancelled...)
+				return err
+			}))
+		}
+	}
+	return first
+}
+
+// carryOut does what verdicts say, and returns the waiters that it has cancelled.
+func (k *flowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (cancelled []int64, first error) {
+	fates, queues := map[store.Fate][]int64{}, map[int64]string{}
+	for _, v := range verdicts {
+		fates[v.To] = append(fates[v.To], v.ID)
+		queues[v.ID] = v.Queue
+	}
+	opened := map[string]bool{}
+	end := func(ids []int64, to store.Fate) error {
+		err := k.store.EndWaiting(ctx, ids, to)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			switch to {
+			case store.Opens:
+				opened[queues[id]] = true
+			case store.IsCancelled:
+				cancelled = append(cancelled, id)
+			}
+		}
+		return nil
+	}
+	for _, to := range []store.Fate{store.Opens, store.IsCancelled, store.IsForgotten} {
+		ids := fates[to]
+		if len(ids) == 0 || end(ids, to) == nil {
+			continue
+		}
+		for _, id := range ids { // one may be refused
+			if err := end([]int64{id}, to); err != nil {
+				first = cmp.Or(first, fmt.Errorf("task %d: %w", id, err))
+			}
+		}
+	}
+	for queue := range opened {
+		k.wake(queue)
+		if k.store.Server().Caps.Notify {
+			_ = k.store.Notify(ctx, queue) // those who listen only poll later without it
+		}
+	}
+	return cancelled, first
+}
+
+// sweepWaiters looks at some tasks that run after others, behind those of the last time.
+func (k *flowKeeper) sweepWaiters(ctx context.Context) (first error) {
+	for range flowPages {
+		var verdicts []store.Verdict
+		var cancelled []int64
+		err := k.bounded(ctx, func(ctx context.Context) (err error) {
+			if verdicts, err = k.store.JudgePage(ctx, k.waiter); err != nil {
+				return err
+			}
+			cancelled, err = k.carryOut(ctx, verdicts)
+			return err
+		})
+		first = cmp.Or(first, err, k.judgeMembers(ctx, cancelled))
+		if len(verdicts) < store.MaxBatch {
+			k.waiter = 0
+			break
+		}
+		k.waiter = verdicts[len(verdicts)-1].ID
+	}
+	return first
+}
+
+// checkEdges compares some members with their tasks, behind those of the last time.
+func (k *flowKeeper) checkEdges(ctx context.Context) (first error) {
+	for range flowPages {
+		var waiters []int64
+		err := k.bounded(ctx, func(ctx context.Context) (err error) {
+			if k.edge, waiters, err = k.store.CheckEdges(ctx, k.edge); err != nil || len(waiters) == 0 {
+				return err
+			}
+			verdicts, err := k.store.Judge(ctx, slices.Compact(slices.Sorted(slices.Values(waiters))))
 			if err != nil {
 				return err
 			}
-			if cancelled { // and what runs after it
-				members = append(members, id)
-			}
+			cancelled, err := k.carryOut(ctx, verdicts)
+			return cmp.Or(err, k.judgeMembers(ctx, cancelled))
+		})
+		if first = cmp.Or(first, err); k.edge == (store.EdgeKey{}) {
+			break
 		}
 	}
-	return nil
-}
-
-// judge opens a waiter or cancels it, if that is due.
-func (k *flowKeeper) judge(ctx context.Context, id int64) (cancelled bool, err error) {
-	ctx, cancel := statementContext(ctx, statementTimeout)
-	defer cancel()
-	v, err := k.store.Judge(ctx, id, k.since[id])
-	if err != nil {
-		return false, err
-	}
-	if delete(k.since, id); v.Pending != 0 {
-		k.since[id] = v.Pending
-	}
-	if v.Opened {
-		k.wake(v.Queue)
-		if k.store.Server().Caps.Notify {
-			_ = k.store.Notify(ctx, v.Queue) // those who listen only poll later without it
-		}
-	}
-	return v.Cancelled, nil
-}
-
-// sweep looks at all tasks that run after others.
-func (k *flowKeeper) sweep(ctx context.Context) error {
-	for after := int64(0); ; {
-		list, err := k.store.Waiters(ctx, after)
-		if err != nil || len(list) == 0 {
-			return err
-		}
-		for _, w := range list {
-			if after = w.ID; ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if err := k.look(ctx, w); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func (k *flowKeeper) look(ctx context.Context, w store.Waiter) error {
-	switch w.State {
-	case "":
-		return k.store.DropWaiter(ctx, w.ID)
-	case statements.StateBlocked:
-		if err := k.store.CorrectEdges(ctx, w.ID); err != nil {
-			return err
-		}
-		cancelled, err := k.judge(ctx, w.ID)
-		if err == nil && cancelled {
-			err = k.judgeMembers(ctx, []int64{w.ID})
-		}
-		return err
-	}
-	return nil
+	return first
 }

@@ -71,24 +71,37 @@ func readMeta(stored []byte) map[string]string {
 	if json.Unmarshal(stored, &meta) != nil {
 		return nil
 	}
-	if delete(meta, memberMark); len(meta) == 0 {
+	delete(meta, memberMark)
+	if delete(meta, waiterMark); len(meta) == 0 {
 		return nil
 	}
 	return meta
 }
 
-// memberMark is the name in the meta of a task after which others run. Only such tasks take
-// the longer way to be settled. Meta is what a claim returns anyway.
-const memberMark = "falldue.member"
+// These are names in the meta of a task after which others run, and of one that runs after
+// others. Only such tasks take the longer way to be settled. Meta is what a claim returns
+// anyway.
+const (
+	memberMark = "falldue.member"
+	waiterMark = "falldue.waiter"
+)
 
-var quotedMark = []byte(`"` + memberMark + `"`)
+// hasMark reports whether the meta of a task has a mark.
+func hasMark(stored []byte, mark string) bool {
+	return len(stored) > 0 && bytes.Contains(stored, []byte(mark)) // which seldom is in another text, and costs little there
+}
 
-// isMember reports whether others run after a task with this meta.
-func isMember(stored []byte) bool { return len(stored) > 0 && bytes.Contains(stored, quotedMark) }
-
-// marked returns meta with the mark.
-func marked(meta map[string]string) map[string]string {
-	with := map[string]string{memberMark: "1"}
-	maps.Copy(with, meta)
+// marked returns meta with marks.
+func marked(meta map[string]string, marks ...string) map[string]string {
+	if len(marks) == 0 {
+		return meta
+	}
+	with := maps.Clone(meta)
+	if with == nil {
+		with = map[string]string{}
+	}
+	for _, mark := range marks {
+		with[mark] = "1"
+	}
 	return with
 }

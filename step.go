@@ -156,7 +156,7 @@ func (s stepper) run(ctx context.Context, at waitingLane, overrides *overrides) 
 	if err == nil {
 		s.q.observer.ended(r, outcome, 0)
 		if ours && r.end.Member {
-			err = newFlowKeeper(s.q.store, func(string) {}, events{s.q.cfg.Logger}).judgeMembers(ctx, []int64{r.claim.ID})
+			s.q.judgeMembers(ctx, []int64{r.claim.ID})
 		}
 	}
 	if !ours && err == nil {

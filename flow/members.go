@@ -3,14 +3,14 @@ package flow
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Counts are how many of the tasks after which one runs have ended, and how. Those that were
-// cancelled, deleted or retried are counted within 15 seconds.
+// Counts are how many of the tasks after which one runs have ended, and how.
 type Counts struct {
 	Pending, Done, Dead, Cancelled, Deleted int64
 }
@@ -25,27 +25,25 @@ func CountsOf(ctx context.Context, q *falldue.Queue, id int64) (Counts, error) {
 	return Counts{n[statements.OutcomePending], n[statements.StateDone], n[statements.StateDead], n[statements.OutcomeCancelled], n[statements.OutcomeDeleted]}, nil
 }
 
-// Member is a task after which another one runs.
-type Member struct {
-	ID int64
-	// State is [falldue.Done], [falldue.Dead] or [falldue.Cancelled], "deleted", or "" for a
-	// task that has not ended. [falldue.ResultOf] reads the result of one that is kept.
-	State falldue.State
-}
+// Deleted is the state of tasks that were deleted before they were done, for [Members].
+const Deleted falldue.State = statements.OutcomeDeleted
 
-// Members returns up to limit of the tasks after which a task runs, in the order of their
-// ids, after the one with the id after.
-func Members(ctx context.Context, q *falldue.Queue, id, after int64, limit int) ([]Member, error) {
+// Members returns the ids of up to limit tasks after which a task runs and which ended in a
+// state: [falldue.Done], [falldue.Dead], [falldue.Cancelled] or [Deleted], or "" for those that
+// have not ended. They come in the order of their ids, and are greater than after.
+// [falldue.ResultOf] reads the results of those that are kept. The error wraps
+// [falldue.ErrInvalid] for another state, or a limit that is not 1 to 10,000.
+func Members(ctx context.Context, q *falldue.Queue, id int64, state falldue.State, after int64, limit int) ([]int64, error) {
 	if limit < 1 || limit > 10_000 {
 		return nil, fmt.Errorf("%w: limit %d; allowed are 1 to 10,000", falldue.ErrInvalid, limit)
 	}
-	edges, err := hooks.QueueOf(q).Store().Members(ctx, id, after, limit)
+	allowed := []falldue.State{statements.OutcomePending, falldue.Done, falldue.Dead, falldue.Cancelled, Deleted}
+	if !slices.Contains(allowed, state) {
+		return nil, fmt.Errorf("%w: state %q; allowed are %q", falldue.ErrInvalid, state, allowed)
+	}
+	ids, err := hooks.QueueOf(q).Store().Members(ctx, id, string(state), after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("falldue: read the tasks before task %d: %w", id, err)
 	}
-	list := make([]Member, len(edges))
-	for i, e := range edges {
-		list[i] = Member{e.Member, falldue.State(e.Outcome)}
-	}
-	return list, nil
+	return ids, nil
 }

@@ -29,19 +29,35 @@ const (
 // Waiter is a task that runs after others.
 type Waiter struct {
 	ID      int64
-	OnDeath int    // an [OnDeath]
-	State   string // of the task, or "" if it has gone
-	Queue   string
+	OnDeath int // an [OnDeath]
 }
 
-// WaiterColumns are the columns of a result of [Waiters] and [ReadWaiter], and the first two
-// those of the batch of [PutWaiters].
+// WaiterColumns are the columns of the batch of [PutWaiters].
 var WaiterColumns = Columns[Waiter]{
 	col("task_id", Int, func(w *Waiter) any { return &w.ID }),
 	col("on_death", Int, func(w *Waiter) any { return &w.OnDeath }),
-	col("state", Text, func(w *Waiter) any { return &w.State }),
-	col("queue", Text, func(w *Waiter) any { return &w.Queue }),
 }
+
+// WaiterState is a waiter, and whether it has members that have ended in some way, or not.
+type WaiterState struct {
+	Waiter
+	State string // of the task, or "" if it has gone
+	Queue string
+	// Pending and so on are 1 if there is such a member.
+	Pending, Dead, Cancelled, Deleted int
+}
+
+// WaiterStateColumns are the columns of a result of [Waiters] and [WaitersByID].
+var WaiterStateColumns = join(
+	within(WaiterColumns, func(w *WaiterState) *Waiter { return &w.Waiter }),
+	Columns[WaiterState]{
+		col("state", Text, func(w *WaiterState) any { return &w.State }),
+		col("queue", Text, func(w *WaiterState) any { return &w.Queue }),
+		col("pending", Int, func(w *WaiterState) any { return &w.Pending }),
+		col("dead", Int, func(w *WaiterState) any { return &w.Dead }),
+		col("cancelled", Int, func(w *WaiterState) any { return &w.Cancelled }),
+		col("deleted", Int, func(w *WaiterState) any { return &w.Deleted }),
+	})
 
 // Edge is a member and its waiter.
 type Edge struct {
@@ -49,12 +65,29 @@ type Edge struct {
 	Outcome        string
 }
 
-// EdgeColumns are the columns of an edge, and the first two those of the batch of [PutEdges].
-var EdgeColumns = Columns[Edge]{
+// EdgeKeyColumns are the columns of the batches of [PutEdges] and [DropEdges].
+var EdgeKeyColumns = Columns[Edge]{
 	col("task_id", Int, func(e *Edge) any { return &e.Member }),
 	col("waiter", Int, func(e *Edge) any { return &e.Waiter }),
-	col("outcome", Text, func(e *Edge) any { return &e.Outcome }),
 }
+
+// EdgeColumns are the columns of a result of [EdgesOf] and [PendingEdges].
+var EdgeColumns = join(EdgeKeyColumns, Columns[Edge]{col("outcome", Text, func(e *Edge) any { return &e.Outcome })})
+
+// CheckedEdge is an edge beside what the tasks say.
+type CheckedEdge struct {
+	Edge
+	Truth  string // the outcome that the member's row gives
+	Waiter string // the state of the waiter, or "" if it has gone
+}
+
+// CheckedEdgeColumns are the columns of a result of [EdgePage].
+var CheckedEdgeColumns = join(
+	within(EdgeColumns, func(c *CheckedEdge) *Edge { return &c.Edge }),
+	Columns[CheckedEdge]{
+		col("truth", Text, func(c *CheckedEdge) any { return &c.Truth }),
+		col("waiter_state", Text, func(c *CheckedEdge) any { return &c.Waiter }),
+	})
 
 // putRows inserts the rows of a batch into a table.
 func (b *builder) putRows(table string, columns []column, size int) Stmt {
@@ -71,14 +104,14 @@ values {rows}`)
 insert into {into} ({columns}) select s.* from {batch}`)
 }
 
-// PutWaiters stores waiters. The batch has the first two [WaiterColumns].
+// PutWaiters stores waiters. The batch has [WaiterColumns].
 func PutWaiters(s dialect.Server, tables dialect.Tables, size int) Stmt {
-	return newBuilder(s, tables).putRows("flows", WaiterColumns[:2].columns(), size)
+	return newBuilder(s, tables).putRows("flows", WaiterColumns.columns(), size)
 }
 
-// PutEdges stores edges. The batch has the first two [EdgeColumns].
+// PutEdges stores edges. The batch has [EdgeKeyColumns].
 func PutEdges(s dialect.Server, tables dialect.Tables, size int) Stmt {
-	return newBuilder(s, tables).putRows("edges", EdgeColumns[:2].columns(), size)
+	return newBuilder(s, tables).putRows("edges", EdgeKeyColumns.columns(), size)
 }
 
 // Block blocks tasks that the same transaction has stored. The batch has [FenceColumns].
@@ -99,22 +132,21 @@ update {edges} as t set outcome = :outcome where {keys}`)
 update {edges} as t set outcome = {text :outcome} from {batch} where {same key}`)
 }
 
-// CorrectEdge says how a member has ended that was not settled: it was cancelled, deleted or
-// retried. A member that is done stays done. Parameters: task_id, waiter, outcome.
-func CorrectEdge(s dialect.Server, tables dialect.Tables) Stmt {
+// EdgePage selects up to :limit edges after that of the member :task_id and the :waiter, as
+// [CheckedEdgeColumns]. In a range of two columns MySQL would read the table.
+func EdgePage(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
-update {edges} set outcome = {text :outcome} where task_id = :task_id and waiter = :waiter and outcome <> 'done'`)
+select e.task_id, e.waiter, e.outcome, case when k.id is null then 'deleted' when k.state in ('done', 'dead', 'cancelled') then k.state else '' end, coalesce(w.state, '')
+from (select task_id, waiter, outcome from {edges} where task_id >= :task_id and (task_id > :task_id or waiter > :waiter) order by task_id, waiter limit :limit) e
+left join {tasks} k on k.id = e.task_id left join {tasks} w on w.id = e.waiter
+order by e.task_id, e.waiter`)
 }
 
-// StaleEdges selects up to :limit edges of :waiter after the member :after of which the
-// outcome is not what the member's row says, as [EdgeColumns] with what that says.
-func StaleEdges(s dialect.Server, tables dialect.Tables) Stmt {
-	b := newBuilder(s, tables)
-	b.set("truth", "case when k.id is null then 'deleted' when k.state in ('done', 'dead', 'cancelled') then k.state else '' end")
-	return b.stmt(`
-select e.task_id, e.waiter, {truth} as truth from {edges} e left join {tasks} k on k.id = e.task_id
-where e.waiter = :waiter and e.task_id > :after and e.outcome <> 'done' and e.outcome <> {truth}
-order by e.task_id limit :limit`)
+// CorrectEdge says how a member has ended, or has not, unless the outcome has changed since it
+// was read. Parameters: task_id, waiter, was, outcome.
+func CorrectEdge(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+update {edges} set outcome = {text :outcome} where task_id = :task_id and waiter = :waiter and outcome = :was`)
 }
 
 // WaitersOf selects the waiters of a batch of members that are not done with. The batch has
@@ -131,25 +163,38 @@ select distinct t.waiter from {edges} t where {keys}`)
 select distinct t.waiter from {batch} join {edges} t on {same key}`)
 }
 
-// ReadWaiter selects a waiter as [WaiterColumns]. Parameters: id.
-func ReadWaiter(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-select f.task_id, f.on_death, coalesce(k.state, ''), coalesce(k.queue, '') from {flows} f left join {tasks} k on k.id = f.task_id
-where f.task_id = :id`)
+// waiterState sets the fragment {state}, the columns of a waiter t whose task is k. Each
+// question about its members is a look-up in an index, however many there are.
+func (b *builder) waiterState() {
+	b.set("any", func(outcome string) string {
+		return "coalesce((select 1 from " + b.expand("{edges}") + " e where e.waiter = t.task_id and e.outcome = " + outcome + " limit 1), 0)"
+	})
+	b.set("state", "t.task_id, t.on_death, coalesce(k.state, ''), coalesce(k.queue, ''), {any ''}, {any 'dead'}, {any 'cancelled'}, {any 'deleted'}")
 }
 
-// Waiters selects up to :limit waiters after the one with the id :after, as [WaiterColumns].
+// WaitersByID selects waiters as [WaiterStateColumns]. The batch has [IDColumns].
+func WaitersByID(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(IDColumns.columns(), size)
+	b.setKeys(source, "task_id")
+	b.waiterState()
+	if source.byKey() {
+		return b.stmt(`
+select {state} from {flows} t left join {tasks} k on k.id = t.task_id
+where {keys}`)
+	}
+	return b.stmt(`
+select {state} from {batch} join {flows} t on {same key} left join {tasks} k on k.id = t.task_id`)
+}
+
+// Waiters selects up to :limit waiters after the one with the id :after, as
+// [WaiterStateColumns].
 func Waiters(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-select f.task_id, f.on_death, coalesce(k.state, ''), coalesce(k.queue, '') from {flows} f left join {tasks} k on k.id = f.task_id
-where f.task_id > :after order by f.task_id limit :limit`)
-}
-
-// PendingMember selects the first member of :waiter, from :since on, that has not ended.
-func PendingMember(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-select task_id from {edges} where waiter = :waiter and task_id >= :since and outcome = ''
-order by task_id limit 1`)
+	b := newBuilder(s, tables)
+	b.waiterState()
+	return b.stmt(`
+select {state} from {flows} t left join {tasks} k on k.id = t.task_id
+where t.task_id > :after order by t.task_id limit :limit`)
 }
 
 // CountEdges selects how many members of :waiter have each outcome.
@@ -158,11 +203,17 @@ func CountEdges(s dialect.Server, tables dialect.Tables) Stmt {
 select outcome, count(*) from {edges} where waiter = :waiter group by outcome`)
 }
 
-// Members selects up to :limit edges of :waiter after the member :after, as [EdgeColumns].
+// Members selects up to :limit ids of members of :waiter with an outcome, after :after.
 func Members(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
-select task_id, waiter, outcome from {edges}
-where waiter = :waiter and task_id > :after order by task_id limit :limit`)
+select task_id from {edges}
+where waiter = :waiter and outcome = :outcome and task_id > :after order by task_id limit :limit`)
+}
+
+// EdgesOf selects up to :limit edges of :waiter, as [EdgeColumns].
+func EdgesOf(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+select task_id, waiter, outcome from {edges} where waiter = :waiter limit :limit`)
 }
 
 // PendingEdges selects the edges of a member that has not ended, as [EdgeColumns]. Parameters: id.
@@ -171,26 +222,43 @@ func PendingEdges(s dialect.Server, tables dialect.Tables) Stmt {
 select task_id, waiter, outcome from {edges} where task_id = :id and outcome = ''`)
 }
 
-// OpenWaiter opens a blocked task. Parameters: id.
-func OpenWaiter(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-update {tasks} set state = 'open', updated_at = {greatest updated_at, {now}} where id = :id and state = 'blocked'`)
+// OpenWaiters opens tasks of a batch that are blocked. The batch has [IDColumns].
+func OpenWaiters(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	return newBuilder(s, tables).endWaiting(size, "state = 'open', updated_at = {greatest t.updated_at, {now}}")
 }
 
-// CancelWaiter cancels a blocked task. Parameters: id.
-func CancelWaiter(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-update {tasks} set state = 'cancelled', updated_at = {now} where id = :id and state = 'blocked'`)
+// CancelWaiters cancels tasks of a batch that are blocked. The batch has [IDColumns].
+func CancelWaiters(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	return newBuilder(s, tables).endWaiting(size, "state = 'cancelled', updated_at = {now}")
 }
 
-// DropEdges deletes the edges of :waiter.
-func DropEdges(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-delete from {edges} where waiter = :waiter`)
+func (b *builder) endWaiting(size int, set string) Stmt {
+	source := b.withBatch(IDColumns.columns(), size)
+	b.setKeys(source, "id")
+	b.set("set", set)
+	if source.byKey() {
+		return b.stmt(`
+update {tasks} as t set {set} where {keys} and t.state = 'blocked'`)
+	}
+	return b.stmt(`
+update {tasks} as t set {set} from {batch} where {same key} and t.state = 'blocked'`)
 }
 
-// DropWaiter deletes a waiter. Parameters: id.
-func DropWaiter(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-delete from {flows} where task_id = :id`)
+// DropWaiters deletes the waiters of a batch, whose tasks are not blocked any more. The batch
+// has [IDColumns].
+func DropWaiters(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(IDColumns.columns(), size)
+	b.setKeys(source, "task_id")
+	b.set("table", "{flows}")
+	return b.stmt(source.delete())
+}
+
+// DropEdges deletes edges. The batch has [EdgeKeyColumns].
+func DropEdges(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(EdgeKeyColumns.columns(), size)
+	b.setKeys(source, "task_id", "waiter")
+	b.set("table", "{edges}")
+	return b.stmt(source.delete())
 }

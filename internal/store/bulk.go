@@ -40,6 +40,8 @@ type Acted struct {
 	Done []int64 // the ids of the tasks
 	// Exists has why tasks were not retried whose unique keys others hold, by their ids.
 	Exists map[int64]*ExistsError
+	// Members reports whether others run after some of the tasks.
+	Members bool
 }
 
 // Act does an action to those of the tasks for which it is allowed, in one transaction. The
@@ -66,7 +68,11 @@ func (s *Store) Act(ctx context.Context, p ActParams) (Acted, error) {
 			if len(found) == 0 {
 				return a, nil
 			}
-			return a, s.act(ctx, x, p, found)
+			if err := s.act(ctx, x, p, found); err != nil {
+				return a, err
+			}
+			a.Members, err = s.markActed(ctx, x, p.Action, found)
+			return a, err
 		})
 		if !errors.Is(err, errMismatch) || try == contentionTries || !s.backOff(ctx, try) {
 			return done, err

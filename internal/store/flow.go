@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
 
@@ -81,7 +80,7 @@ func (s *Store) putFlow(ctx context.Context, x runner, ids []int64, flow Flow) e
 		if _, err := x.exec(ctx, s.batch("block", len(batch), statements.Block), nil, fences); err != nil {
 			return err
 		}
-		rows := statements.WaiterColumns[:2].Rows(len(batch), func(i int) *Waiter { return &batch[i] })
+		rows := statements.WaiterColumns.Rows(len(batch), func(i int) *Waiter { return &batch[i] })
 		_, err := x.exec(ctx, s.batch("put waiters", len(batch), statements.PutWaiters), nil, rows)
 		return err
 	})
@@ -89,7 +88,7 @@ func (s *Store) putFlow(ctx context.Context, x runner, ids []int64, flow Flow) e
 		return err
 	}
 	return inBatches(s, edges, func(batch []Edge) error {
-		rows := statements.EdgeColumns[:2].Rows(len(batch), func(i int) *Edge { return &batch[i] })
+		rows := statements.EdgeKeyColumns.Rows(len(batch), func(i int) *Edge { return &batch[i] })
 		_, err := x.exec(ctx, s.batch("put edges", len(batch), statements.PutEdges), nil, rows)
 		return err
 	})
@@ -110,20 +109,26 @@ func (l flowLog) settle(ctx context.Context, x runner, batch []*Settlement) erro
 				ended = append(ended, e.Key)
 			}
 		}
-		if err := l.s.markEdges(ctx, x, ended, outcome); err != nil {
+		if _, err := l.s.markEdges(ctx, x, ended, outcome); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) markEdges(ctx context.Context, x runner, members []Key, outcome string) error {
-	if len(members) == 0 {
-		return nil
-	}
-	rows := statements.IDColumns.Rows(len(members), func(i int) *Key { return &members[i] })
-	_, err := x.exec(ctx, s.batch("mark edges", len(members), statements.MarkEdges), statements.Values{"outcome": outcome}, rows)
-	return err
+// markEdges says how members have ended, and returns how many tasks run after them.
+func (s *Store) markEdges(ctx context.Context, x runner, members []Key, outcome string) (n int64, err error) {
+	err = inBatches(s, members, func(batch []Key) error {
+		rows := statements.IDColumns.Rows(len(batch), func(i int) *Key { return &batch[i] })
+		result, err := x.exec(ctx, s.batch("mark edges", len(batch), statements.MarkEdges), statements.Values{"outcome": outcome}, rows)
+		if err != nil {
+			return err
+		}
+		matched, err := result.RowsAffected()
+		n += matched
+		return err
+	})
+	return n, err
 }
 
 // WaitersOf returns the ids of the tasks that run after some of the members, up to [MaxBatch].
@@ -134,87 +139,100 @@ func (s *Store) WaitersOf(ctx context.Context, members []int64) (ids []int64, er
 	})
 }
 
-// Verdict is what has become of a waiter.
+// Verdict is what is to become of a waiter.
 type Verdict struct {
-	Opened, Cancelled bool
-	Queue             string
-	// Pending is a member that has not ended, from which to look the next time, or 0.
-	Pending int64
+	ID    int64
+	Queue string
+	To    Fate
 }
 
-// Judge opens a waiter, or cancels it, if its members allow that now. No transaction of the
-// caller's that has settled a member may be open. since is the Pending of an earlier verdict,
-// or 0.
-func (s *Store) Judge(ctx context.Context, id, since int64) (v Verdict, err error) {
-	var w Waiter
-	err = s.read(ctx, s.fixed("read waiter", statements.ReadWaiter), statements.Values{"id": id}, func() { w = Waiter{} }, func(r row) error {
-		return statements.WaiterColumns.Scan(r, &w)
+// Fate says what is to become of a waiter.
+type Fate int
+
+// What can become of a waiter.
+const (
+	StaysBlocked Fate = iota
+	Opens
+	IsCancelled
+	IsForgotten // its task is not blocked any more
+)
+
+// Judge says what is to become of those of the tasks that wait for others. No transaction of
+// the caller's that has settled a member may be open: of two that end the last members, the
+// second one to be committed is seen.
+func (s *Store) Judge(ctx context.Context, ids []int64) ([]Verdict, error) {
+	rows := statements.IDColumns.Rows(len(ids), func(i int) *Key { return &Key{TaskID: ids[i]} })
+	return s.judged(ctx, s.batch("waiters by id", len(ids), statements.WaitersByID), nil, rows)
+}
+
+// JudgePage is [Store.Judge] for up to [MaxBatch] waiters after the one with the id after, in
+// the order of their ids.
+func (s *Store) JudgePage(ctx context.Context, after int64) ([]Verdict, error) {
+	return s.judged(ctx, s.fixed("waiters", statements.Waiters), statements.Values{"after": after, "limit": MaxBatch}, nil)
+}
+
+func (s *Store) judged(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) ([]Verdict, error) {
+	return reading(ctx, s, func(x runner) (list []Verdict, err error) {
+		err = x.query(ctx, stmt, values, rows, func(r row) error {
+			var w statements.WaiterState
+			err := statements.WaiterStateColumns.Scan(r, &w)
+			list = append(list, Verdict{w.ID, w.Queue, fateOf(w)})
+			return err
+		})
+		return list, err
 	})
-	if err != nil || w.State != statements.StateBlocked {
-		return v, err
-	}
-	v.Queue = w.Queue
-	on := statements.OnDeath(w.OnDeath)
-	if on == statements.DeathWait || on == statements.DeathRun {
-		if v.Pending, err = s.pendingMember(ctx, id, since); err != nil || v.Pending != 0 {
-			return v, err
-		}
-	}
-	n, err := s.CountEdges(ctx, id)
-	if err != nil {
-		return v, err
-	}
-	open, cancel := judge(on, n)
-	switch {
-	case open:
-		v.Opened, err = s.changesTask(ctx, "open waiter", statements.OpenWaiter, id)
-	case cancel:
-		v.Cancelled, err = s.cancelWaiter(ctx, id)
-	case on == statements.DeathWait || on == statements.DeathRun: // one before since has been retried
-		v.Pending, err = s.pendingMember(ctx, id, 0)
-	}
-	return v, err
 }
 
-// judge says what a waiter does whose members have ended as n says.
-func judge(on statements.OnDeath, n map[string]int64) (open, cancel bool) {
-	pending, dead, gone := n[statements.OutcomePending], n[statements.StateDead], n[statements.OutcomeDeleted]
-	failed := dead + gone + n[statements.OutcomeCancelled]
-	switch on {
-	case statements.DeathRun:
-		return pending == 0, false
-	case statements.DeathFirst:
-		return dead > 0, pending == 0
+// fateOf says what becomes of a waiter.
+func fateOf(w statements.WaiterState) Fate {
+	pending, dead, gone := w.Pending != 0, w.Dead != 0, w.Deleted != 0
+	failed := dead || gone || w.Cancelled != 0
+	opens, cancelled := !pending && !failed, gone // nobody can retry what has gone
+	switch statements.OnDeath(w.OnDeath) {
 	case statements.DeathCancel:
-		return pending+failed == 0, failed > 0
+		cancelled = failed
+	case statements.DeathRun:
+		opens, cancelled = !pending, false
+	case statements.DeathFirst:
+		opens, cancelled = dead, !pending
 	}
-	return pending+failed == 0, gone > 0 // nobody can retry what has gone
+	switch {
+	case w.State != statements.StateBlocked:
+		return IsForgotten
+	case opens:
+		return Opens
+	case cancelled:
+		return IsCancelled
+	}
+	return StaysBlocked
 }
 
-func (s *Store) pendingMember(ctx context.Context, waiter, since int64) (id int64, err error) {
-	err = s.read(ctx, s.fixed("pending member", statements.PendingMember), statements.Values{"waiter": waiter, "since": since}, func() { id = 0 }, func(r row) error {
-		id, err = r.int(0)
-		return err
+// EndWaiting makes waiters what they are to become: open or cancelled, or forgotten. All
+// or none of them.
+func (s *Store) EndWaiting(ctx context.Context, ids []int64, to Fate) error {
+	keys := make([]Key, len(ids))
+	for i, id := range ids {
+		keys[i].TaskID = id
+	}
+	_, err := inTx(ctx, s, func(x runner) (struct{}, error) {
+		return struct{}{}, inBatches(s, keys, func(batch []Key) error {
+			rows := statements.IDColumns.Rows(len(batch), func(i int) *Key { return &batch[i] })
+			var err error
+			switch to {
+			case Opens:
+				_, err = x.exec(ctx, s.batch("open waiters", len(batch), statements.OpenWaiters), nil, rows)
+			case IsCancelled:
+				if _, err = x.exec(ctx, s.batch("cancel waiters", len(batch), statements.CancelWaiters), nil, rows); err == nil {
+					_, err = s.markEdges(ctx, x, batch, statements.OutcomeCancelled)
+				}
+			}
+			if err == nil {
+				_, err = x.exec(ctx, s.batch("drop waiters", len(batch), statements.DropWaiters), nil, rows)
+			}
+			return err
+		})
 	})
-	return id, err
-}
-
-// changesTask runs a statement on a task, and reports whether it changed its row.
-func (s *Store) changesTask(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, id int64) (bool, error) {
-	return once(ctx, s, func(x runner) (bool, error) {
-		return s.changesSchedule(ctx, x, name, make, statements.Values{"id": id})
-	})
-}
-
-// cancelWaiter cancels a waiter, and says so to those that run after it.
-func (s *Store) cancelWaiter(ctx context.Context, id int64) (bool, error) {
-	return inTx(ctx, s, func(x runner) (bool, error) {
-		done, err := s.changesSchedule(ctx, x, "cancel waiter", statements.CancelWaiter, statements.Values{"id": id})
-		if err != nil || !done {
-			return false, err
-		}
-		return true, s.markEdges(ctx, x, []Key{{TaskID: id}}, statements.OutcomeCancelled)
-	})
+	return err
 }
 
 // CountEdges returns how many members of a waiter have each outcome.
@@ -227,61 +245,102 @@ func (s *Store) CountEdges(ctx context.Context, waiter int64) (n map[string]int6
 	return n, err
 }
 
-// Members returns up to limit members of a waiter, after the one with the id after.
-func (s *Store) Members(ctx context.Context, waiter, after int64, limit int) (list []Edge, err error) {
-	return s.edges(ctx, "members", statements.Members, waiter, after, limit)
-}
-
-func (s *Store) edges(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, waiter, after int64, limit int) (list []Edge, err error) {
-	values := statements.Values{"waiter": waiter, "after": after, "limit": limit}
-	err = s.read(ctx, s.fixed(name, make), values, func() { list = nil }, func(r row) error {
-		list = append(list, Edge{})
-		return statements.EdgeColumns.Scan(r, &list[len(list)-1])
+// Members returns up to limit ids of members of a waiter with an outcome, after the id after.
+func (s *Store) Members(ctx context.Context, waiter int64, outcome string, after int64, limit int) ([]int64, error) {
+	values := statements.Values{"waiter": waiter, "outcome": outcome, "after": after, "limit": limit}
+	return reading(ctx, s, func(x runner) ([]int64, error) {
+		return int64s(ctx, x, s.fixed("members", statements.Members), values, nil)
 	})
-	return list, err
 }
 
-// Waiters returns up to [MaxBatch] waiters after the one with the id after.
-func (s *Store) Waiters(ctx context.Context, after int64) (list []Waiter, err error) {
-	values := statements.Values{"after": after, "limit": MaxBatch}
-	err = s.read(ctx, s.fixed("waiters", statements.Waiters), values, func() { list = nil }, func(r row) error {
-		list = append(list, Waiter{})
-		return statements.WaiterColumns.Scan(r, &list[len(list)-1])
-	})
-	return list, err
-}
-
-// CorrectEdges looks at the members of a waiter that were cancelled, deleted or retried.
-func (s *Store) CorrectEdges(ctx context.Context, waiter int64) error {
-	for after := int64(0); ; {
-		stale, err := s.edges(ctx, "stale edges", statements.StaleEdges, waiter, after, MaxBatch)
-		if err != nil || len(stale) == 0 {
-			return err
-		}
-		_, err = inTx(ctx, s, func(x runner) (struct{}, error) {
-			for _, e := range stale {
-				values := statements.Values{"task_id": e.Member, "waiter": waiter, "outcome": e.Outcome}
-				if _, err := x.exec(ctx, s.fixed("correct edge", statements.CorrectEdge), values, nil); err != nil {
-					return struct{}{}, err
-				}
-			}
-			return struct{}{}, nil
+// ForgetMembers deletes the edges of a waiter that has gone.
+func (s *Store) ForgetMembers(ctx context.Context, waiter int64) error {
+	for {
+		var list []Edge
+		values := statements.Values{"waiter": waiter, "limit": MaxBatch}
+		err := s.read(ctx, s.fixed("edges of", statements.EdgesOf), values, func() { list = nil }, func(r row) error {
+			list = append(list, Edge{})
+			return statements.EdgeColumns.Scan(r, &list[len(list)-1])
 		})
-		if err != nil {
+		if err != nil || len(list) == 0 {
 			return err
 		}
-		after = stale[len(stale)-1].Member
+		if err := s.dropEdges(ctx, list); err != nil {
+			return err
+		}
 	}
 }
 
-// DropWaiter forgets a waiter and its members.
-func (s *Store) DropWaiter(ctx context.Context, id int64) error {
+func (s *Store) dropEdges(ctx context.Context, list []Edge) error {
 	_, err := inTx(ctx, s, func(x runner) (struct{}, error) {
-		if _, err := x.exec(ctx, s.fixed("drop edges", statements.DropEdges), statements.Values{"waiter": id}, nil); err != nil {
-			return struct{}{}, err
-		}
-		_, err := x.exec(ctx, s.fixed("drop waiter", statements.DropWaiter), statements.Values{"id": id}, nil)
-		return struct{}{}, err
+		return struct{}{}, inBatches(s, list, func(batch []Edge) error {
+			rows := statements.EdgeKeyColumns.Rows(len(batch), func(i int) *Edge { return &batch[i] })
+			_, err := x.exec(ctx, s.batch("drop edges", len(batch), statements.DropEdges), nil, rows)
+			return err
+		})
 	})
 	return err
+}
+
+// EdgeKey is the place of an edge among all.
+type EdgeKey struct{ Member, Waiter int64 }
+
+// CheckEdges compares up to [MaxBatch] edges after one with the tasks. It deletes those whose
+// waiters have gone, and corrects those whose members were changed by somebody who did not
+// say so, or deleted by the cleaner. It returns the last one, or the zero value after all,
+// and the waiters of which it has corrected edges.
+func (s *Store) CheckEdges(ctx context.Context, after EdgeKey) (last EdgeKey, waiters []int64, err error) {
+	var gone []Edge
+	var wrong []statements.CheckedEdge
+	n := 0
+	values := statements.Values{"task_id": after.Member, "waiter": after.Waiter, "limit": MaxBatch}
+	err = s.read(ctx, s.fixed("edge page", statements.EdgePage), values, func() { gone, wrong, n = nil, nil, 0 }, func(r row) error {
+		var e statements.CheckedEdge
+		err := statements.CheckedEdgeColumns.Scan(r, &e)
+		last, n = EdgeKey{e.Member, e.Edge.Waiter}, n+1
+		switch {
+		case e.Waiter == "":
+			gone = append(gone, e.Edge)
+		case e.Waiter == statements.StateBlocked && e.Outcome != e.Truth && e.Outcome != statements.StateDone: // done tasks are deleted
+			wrong = append(wrong, e)
+		}
+		return err
+	})
+	if err != nil {
+		return after, nil, err
+	}
+	if len(gone) > 0 {
+		if err := s.dropEdges(ctx, gone); err != nil {
+			return last, nil, err
+		}
+	}
+	for _, e := range wrong {
+		values := statements.Values{"task_id": e.Member, "waiter": e.Edge.Waiter, "was": e.Outcome, "outcome": e.Truth}
+		_, err := once(ctx, s, func(x runner) (struct{}, error) {
+			_, err := x.exec(ctx, s.fixed("correct edge", statements.CorrectEdge), values, nil)
+			return struct{}{}, err
+		})
+		if err != nil {
+			return last, waiters, err
+		}
+		waiters = append(waiters, e.Edge.Waiter)
+	}
+	if n < MaxBatch {
+		last = EdgeKey{}
+	}
+	return last, waiters, nil
+}
+
+// markActed says of members what an action has made of them. It reports whether there are any.
+func (s *Store) markActed(ctx context.Context, x runner, a Action, tasks []statements.AllowedTask) (bool, error) {
+	outcome := map[Action]string{
+		ActCancel: statements.OutcomeCancelled, ActRetry: statements.OutcomePending,
+		ActDelete: statements.OutcomeDeleted, ActDeleteAny: statements.OutcomeDeleted,
+	}[a]
+	keys := make([]Key, len(tasks))
+	for i, t := range tasks {
+		keys[i] = t.Key
+	}
+	n, err := s.markEdges(ctx, x, keys, outcome)
+	return n > 0, err
 }

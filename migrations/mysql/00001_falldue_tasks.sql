@@ -141,7 +141,7 @@ create table if not exists {schedules} (
     paused       int          not null default 0
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
--- Tasks that run after others, with what the others' deaths mean to them.
+-- Blocked tasks, which run after others, with what the others' deaths mean to them.
 create table if not exists {flows} (
     task_id  bigint not null primary key,
     on_death int    not null -- 0 wait, 1 cancel, 2 run anyway, 3 run at the first death
@@ -153,7 +153,7 @@ create table if not exists {edges} (
     waiter  bigint not null, -- the task that runs after it
     outcome varchar(9) character set ascii collate ascii_bin not null default '', -- done, dead, cancelled, deleted
     primary key (task_id, waiter),
-    index {waiters} (waiter, task_id)
+    index {waiters} (waiter, outcome, task_id)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
 -- +goose Down

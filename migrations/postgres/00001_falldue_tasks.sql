@@ -145,7 +145,7 @@ create table {schedules} (
     paused       integer     not null default 0
 ) with (fillfactor = 50);
 
--- Tasks that run after others, with what the others' deaths mean to them.
+-- Blocked tasks, which run after others, with what the others' deaths mean to them.
 create table {flows} (
     task_id  bigint  primary key,
     on_death integer not null -- 0 wait, 1 cancel, 2 run anyway, 3 run at the first death
@@ -157,9 +157,9 @@ create table {edges} (
     waiter  bigint not null, -- the task that runs after it
     outcome text   collate "C" not null default '', -- done, dead, cancelled, deleted
     primary key (task_id, waiter)
-) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+) with (autovacuum_vacuum_scale_factor = 0.02);
 
-create index {waiters} on {edges} (waiter, task_id);
+create index {waiters} on {edges} (waiter, outcome, task_id);
 
 -- +goose Down
 drop table if exists {edges};

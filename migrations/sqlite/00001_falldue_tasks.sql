@@ -137,7 +137,7 @@ create table if not exists {schedules} (
     paused       integer not null default 0
 ) without rowid;
 
--- Tasks that run after others, with what the others' deaths mean to them.
+-- Blocked tasks, which run after others, with what the others' deaths mean to them.
 create table if not exists {flows} (
     task_id  integer not null primary key,
     on_death integer not null -- 0 wait, 1 cancel, 2 run anyway, 3 run at the first death
@@ -151,7 +151,7 @@ create table if not exists {edges} (
     primary key (task_id, waiter)
 ) without rowid;
 
-create index if not exists {waiters} on {edges} (waiter, task_id);
+create index if not exists {waiters} on {edges} (waiter, outcome, task_id);
 
 -- +goose Down
 drop table if exists {edges};

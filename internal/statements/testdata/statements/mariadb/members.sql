@@ -1,3 +1,3 @@
-select task_id, waiter, outcome from `falldue_edges`
-where waiter = ? and task_id > ? order by task_id limit ?
--- binds: waiter, after, limit
+select task_id from `falldue_edges`
+where waiter = ? and outcome = ? and task_id > ? order by task_id limit ?
+-- binds: waiter, outcome, after, limit

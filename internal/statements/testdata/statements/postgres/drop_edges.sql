@@ -1,2 +1,3 @@
-delete from "falldue_edges" where waiter = $1
--- binds: waiter
+delete from "falldue_edges" as t using unnest($1::bigint[], $2::bigint[]) as s (task_id, waiter)
+where t.task_id = s.task_id and t.waiter = s.waiter
+-- binds: task_id[], waiter[]

@@ -1,2 +1,2 @@
-update `falldue_edges` set outcome = ? where task_id = ? and waiter = ? and outcome <> 'done'
--- binds: outcome, task_id, waiter
+update `falldue_edges` set outcome = ? where task_id = ? and waiter = ? and outcome = ?
+-- binds: outcome, task_id, waiter, was

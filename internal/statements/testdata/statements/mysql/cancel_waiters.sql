@@ -1,0 +1,2 @@
+update `falldue_tasks` as t set state = 'cancelled', updated_at = utc_timestamp(6) where (t.id) in ((?), (?)) and t.state = 'blocked'
+-- binds: task_id[0], task_id[1]

@@ -1,2 +1,0 @@
-update "falldue_tasks" set state = 'cancelled', updated_at = (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 where id = ? and state = 'blocked'
--- binds: id

@@ -1,0 +1,3 @@
+select t.task_id, t.on_death, coalesce(k.state, ''), coalesce(k.queue, ''), coalesce((select 1 from "falldue_edges" e where e.waiter = t.task_id and e.outcome = '' limit 1), 0), coalesce((select 1 from "falldue_edges" e where e.waiter = t.task_id and e.outcome = 'dead' limit 1), 0), coalesce((select 1 from "falldue_edges" e where e.waiter = t.task_id and e.outcome = 'cancelled' limit 1), 0), coalesce((select 1 from "falldue_edges" e where e.waiter = t.task_id and e.outcome = 'deleted' limit 1), 0) from "falldue_flows" t left join "falldue_tasks" k on k.id = t.task_id
+where (t.task_id) in (values (?), (?))
+-- binds: task_id[0], task_id[1]

@@ -1,2 +1,0 @@
-delete from `falldue_flows` where task_id = ?
--- binds: id
