@@ -68,7 +68,7 @@ func (s stepper) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n in
 // a worker, at its next look at all of them.
 func (q *Queue) judgeMembers(ctx context.Context, members []int64) {
 	events := events{q.cfg.Logger}
-	if err := newFlowKeeper(q.store, func(string) { q.Wake() }, events).judgeMembers(ctx, members); err != nil {
+	if err := newFlowKeeper(q.store, func(context.Context, string) { q.Wake() }, events).judgeMembers(ctx, members); err != nil {
 		events.flowsFailed(err)
 	}
 }

@@ -32,8 +32,8 @@ const (
 // only after the settles have been committed: of two that end the last members, the second one
 // to look sees both.
 type flowKeeper struct {
-	store  *store.Store
-	wake   func(queue string)
+	table  flowTable
+	wake   func(ctx context.Context, queue string)
 	events events
 	signal chan struct{}
 
@@ -46,8 +46,18 @@ type flowKeeper struct {
 	edge   store.EdgeKey // the same
 }
 
-func newFlowKeeper(s *store.Store, wake func(queue string), events events) *flowKeeper {
-	return &flowKeeper{store: s, wake: wake, events: events, signal: make(chan struct{}, 1)}
+// flowTable is what the role does to the database.
+type flowTable interface {
+	WaitersOf(ctx context.Context, members []int64) ([]int64, error)
+	Judge(ctx context.Context, ids []int64) ([]store.Verdict, error)
+	JudgePage(ctx context.Context, after int64) ([]store.Verdict, error)
+	EndWaiting(ctx context.Context, ids []int64, to store.Fate) error
+	CheckEdges(ctx context.Context, after store.EdgeKey) (last store.EdgeKey, waiters []int64, err error)
+	ForgetMembers(ctx context.Context, waiter int64) error
+}
+
+func newFlowKeeper(table flowTable, wake func(ctx context.Context, queue string), events events) *flowKeeper {
+	return &flowKeeper{table: table, wake: wake, events: events, signal: make(chan struct{}, 1)}
 }
 
 // ended notes the members and waiters among runs that have ended, by the settler or by their
@@ -95,7 +105,7 @@ func (k *flowKeeper) work(ctx context.Context) {
 		members, gone := k.take()
 		err := k.judgeMembers(ctx, members)
 		for _, id := range gone {
-			err = cmp.Or(err, k.bounded(ctx, func(ctx context.Context) error { return k.store.ForgetMembers(ctx, id) }))
+			err = cmp.Or(err, k.bounded(ctx, func(ctx context.Context) error { return k.table.ForgetMembers(ctx, id) }))
 		}
 		if time.Since(swept) >= flowsEvery {
 			err = cmp.Or(err, k.sweepWaiters(ctx), k.checkEdges(ctx))
@@ -122,7 +132,7 @@ func (k *flowKeeper) judgeMembers(ctx context.Context, members []int64) (first e
 		waiters := map[int64]bool{}
 		for list := range slices.Chunk(members, store.MaxBatch) {
 			first = cmp.Or(first, k.bounded(ctx, func(ctx context.Context) error {
-				ids, err := k.store.WaitersOf(ctx, list)
+				ids, err := k.table.WaitersOf(ctx, list)
 				for _, id := range ids {
 					waiters[id] = true
 				}
@@ -132,7 +142,7 @@ func (k *flowKeeper) judgeMembers(ctx context.Context, members []int64) (first e
 		members = nil
 		for list := range slices.Chunk(slices.Sorted(maps.Keys(waiters)), store.MaxBatch) {
 			first = cmp.Or(first, k.bounded(ctx, func(ctx context.Context) error {
-				verdicts, err := k.store.Judge(ctx, list)
+				verdicts, err := k.table.Judge(ctx, list)
 				if err != nil {
 					return err
 				}
@@ -154,7 +164,7 @@ func (k *flowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (ca
 	}
 	opened := map[string]bool{}
 	end := func(ids []int64, to store.Fate) error {
-		err := k.store.EndWaiting(ctx, ids, to)
+		err := k.table.EndWaiting(ctx, ids, to)
 		if err != nil {
 			return err
 		}
@@ -180,10 +190,7 @@ func (k *flowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (ca
 		}
 	}
 	for queue := range opened {
-		k.wake(queue)
-		if k.store.Server().Caps.Notify {
-			_ = k.store.Notify(ctx, queue) // those who listen only poll later without it
-		}
+		k.wake(ctx, queue)
 	}
 	return cancelled, first
 }
@@ -194,7 +201,7 @@ func (k *flowKeeper) sweepWaiters(ctx context.Context) (first error) {
 		var verdicts []store.Verdict
 		var cancelled []int64
 		err := k.bounded(ctx, func(ctx context.Context) (err error) {
-			if verdicts, err = k.store.JudgePage(ctx, k.waiter); err != nil {
+			if verdicts, err = k.table.JudgePage(ctx, k.waiter); err != nil {
 				return err
 			}
 			cancelled, err = k.carryOut(ctx, verdicts)
@@ -215,10 +222,10 @@ func (k *flowKeeper) checkEdges(ctx context.Context) (first error) {
 	for range flowPages {
 		var waiters []int64
 		err := k.bounded(ctx, func(ctx context.Context) (err error) {
-			if k.edge, waiters, err = k.store.CheckEdges(ctx, k.edge); err != nil || len(waiters) == 0 {
+			if k.edge, waiters, err = k.table.CheckEdges(ctx, k.edge); err != nil || len(waiters) == 0 {
 				return err
 			}
-			verdicts, err := k.store.Judge(ctx, slices.Compact(slices.Sorted(slices.Values(waiters))))
+			verdicts, err := k.table.Judge(ctx, slices.Compact(slices.Sorted(slices.Values(waiters))))
 			if err != nil {
 				return err
 			}

@@ -42,7 +42,12 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	w.leases = newLeases(w.id, cfg.Lease, s, events)
 	w.leases.observer = observer
 	w.announcer = newAnnouncer(w.id, infoOf(cfg, handlers), w.running, s, events)
-	flows := newFlowKeeper(s, w.pollers.noticed, events)
+	flows := newFlowKeeper(s, func(ctx context.Context, queue string) {
+		w.pollers.noticed(queue)
+		if caps.Notify {
+			_ = s.Notify(ctx, queue) // those who listen only poll later without it
+		}
+	}, events)
 	w.settler = newSettler(settlerConfig{
 		settle: s.Settle, settleUnlocked: s.SettleUnlocked, classify: s.Server().Classify, singleWriter: caps.SingleWriter,
 		workerID: w.id, leaseLength: cfg.Lease, shutdownTimeout: cfg.ShutdownTimeout,

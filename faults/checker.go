@@ -49,12 +49,16 @@ type Verdict struct {
 	// contradict the history: a settle took effect after another worker's claim,
 	// took effect in part, or was made by nobody.
 	StaleSettles int
+	// Early counts tasks that ran before another one had ended, after which they were to run.
+	Early int
 	// Findings describe the first few of the tasks counted above.
 	Findings []string
 }
 
 // OK reports whether the checker found nothing wrong.
-func (v Verdict) OK() bool { return v.Lost == 0 && v.Doubled == 0 && v.StaleSettles == 0 }
+func (v Verdict) OK() bool {
+	return v.Lost == 0 && v.Doubled == 0 && v.StaleSettles == 0 && v.Early == 0
+}
 
 const maxFindings = 20
 
@@ -120,6 +124,9 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 		v.count(&v.Lost, "lost", l.key, c.lost(l))
 		v.count(&v.Doubled, "doubled", l.key, c.doubled(l))
 		v.count(&v.StaleSettles, "stale settle", l.key, c.stale(l))
+	}
+	for _, key := range tooEarly(lives) {
+		v.count(&v.Early, "early", key, "it ran before one had ended after which it was to run")
 	}
 	for _, key := range ticksWithoutTask(table) {
 		v.count(&v.Lost, "lost", key, "the tick has no task")

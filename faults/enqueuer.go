@@ -55,8 +55,8 @@ func (r Role) Enqueue(ctx context.Context) error {
 	return nil
 }
 
-// enqueue enqueues a random number of jobs in one of three ways: by itself, in
-// a transaction that is committed, or in one that is rolled back.
+// enqueue enqueues a random number of jobs in one of four ways: by itself, in
+// a transaction that is committed, in one that is rolled back, or as a flow.
 func (e *enqueuer) enqueue(ctx context.Context) error {
 	n := 1 + e.dice.IntN(e.Batch)
 	if e.dice.IntN(manyEvery) == 0 {
@@ -81,6 +81,10 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 	case 1:
 		if e.Tasks == 0 {
 			return e.inTransaction(ctx, params, keys, false)
+		}
+	case 2:
+		if n > 1 {
+			return e.asFlow(ctx, params, keys)
 		}
 	}
 	ids, err := e.queue.EnqueueMany(ctx, params...)

@@ -105,6 +105,8 @@ var (
 	// Claims whose fence is always 1: in the statement that finds, and the one that takes.
 	allFirst = rewrite{`.`, `min\((t\.)?fence, \d+\) \+ 1`, `1`}
 	anyClaim = rewrite{`first_attempted_at = `, byClaim, byTask}
+	// Looks that take all members of a waiter for ended.
+	noneIsPending = rewrite{`^select t\.task_id, t\.on_death`, `e\.outcome = ''`, `e.outcome = '-'`}
 	// Ticks that are taken whether they are taken already or not.
 	anyTick = rewrite{`^update "falldue_schedules" set next_at`, `last_task = \? and paused = 0 and next_at = \? and .*`, `? is not null and ? is not null`}
 )
@@ -154,6 +156,11 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			found: func(v Verdict) bool { return v.Lost > 0 },
 		},
 		{
+			name: "callbacks that do not wait",
+			work: []rewrite{noneIsPending}, tasks: 400, tries: 1, longest: time.Second,
+			found: func(v Verdict) bool { return v.Early > 0 },
+		},
+		{
 			name: "ticks taken twice",
 			work: []rewrite{anyTick}, endless: true, ticks: 4, tasks: 4, tries: 1, longest: time.Second,
 			found: func(v Verdict) bool { return v.Doubled > 0 },
@@ -170,7 +177,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 				}
 			}
 			if !p.found(v) {
-				t.Errorf("%d lost, %d doubled, %d stale settles: %q", v.Lost, v.Doubled, v.StaleSettles, v.Findings)
+				t.Errorf("%d lost, %d doubled, %d stale settles, %d early: %q", v.Lost, v.Doubled, v.StaleSettles, v.Early, v.Findings)
 			}
 			if v.OK() && recorded["lost"] == 0 {
 				t.Error("no lease ran out")

@@ -47,3 +47,27 @@ func Members(ctx context.Context, q *falldue.Queue, id int64, state falldue.Stat
 	}
 	return ids, nil
 }
+
+// OnDeath is what a task does when one after which it runs is dead, cancelled or deleted, as
+// its [Option] says.
+type OnDeath string
+
+// What a task can do then.
+const (
+	StaysBlocked     OnDeath = "stays blocked" // without an option
+	IsCancelled      OnDeath = "is cancelled"  // CancelOnDeath
+	RunsAnyway       OnDeath = "runs anyway"   // RunAnyway
+	RunsAtFirstDeath OnDeath = "runs at the first death"
+)
+
+// OnDeathOf returns what a blocked task does, or "" for one that is not blocked.
+func OnDeathOf(ctx context.Context, q *falldue.Queue, id int64) (OnDeath, error) {
+	on, blocked, err := hooks.QueueOf(q).Store().OnDeath(ctx, id)
+	if err != nil || !blocked {
+		return "", err
+	}
+	return map[statements.OnDeath]OnDeath{
+		statements.DeathCancel: IsCancelled, statements.DeathRun: RunsAnyway, statements.DeathFirst: RunsAtFirstDeath,
+		statements.DeathWait: StaysBlocked,
+	}[on], nil
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -14,13 +15,13 @@ import (
 type Why struct {
 	Task falldue.TaskInfo
 	// Conditions are those of a claim of the task, each with whether it holds. Of a finished
-	// task there is [WhyState] alone, and of a running one [WhyState] and [WhyClaim]: the
-	// others do not matter then.
+	// task there is [WhyState] alone, of a blocked one [WhyState] and [WhyMembers], and of a
+	// running one [WhyState] and [WhyClaim]: the others do not matter then.
 	Conditions []Condition
 }
 
-// Condition is a condition of the claim of a task: one of [WhyState], [WhyClaim],
-// [WhyAttempts], [WhyPolicy], [WhyDue], [WhyPause], [WhyWorker], [WhyLimit], [WhySequence],
+// Condition is a condition of the claim of a task: one of [WhyState], [WhyMembers],
+// [WhyClaim], [WhyAttempts], [WhyPolicy], [WhyDue], [WhyPause], [WhyWorker], [WhyLimit], [WhySequence],
 // [WhyLock] and [WhyRank].
 type Condition interface {
 	// Holds reports whether the condition keeps no worker from the task.
@@ -98,6 +99,11 @@ func (i *Inspector) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 	if add(state); !state.Holds() {
 		return w, nil
 	}
+	if t.State == falldue.Blocked {
+		members, err := i.whyMembers(ctx, t.ID)
+		add(members)
+		return w, err
+	}
 	workers, err := i.Workers(ctx)
 	if err != nil {
 		return w, err
@@ -142,6 +148,27 @@ func (i *Inspector) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 	}
 	add(WhyRank{min(ahead, mostAhead), ahead > mostAhead})
 	return w, nil
+}
+
+// shownMembers is how many ids of each sort [WhyMembers] has.
+const shownMembers = 10
+
+func (i *Inspector) whyMembers(ctx context.Context, id int64) (c WhyMembers, err error) {
+	if c.Counts, err = flow.CountsOf(ctx, i.queue, id); err != nil {
+		return c, err
+	}
+	if c.OnDeath, err = flow.OnDeathOf(ctx, i.queue, id); err != nil {
+		return c, err
+	}
+	for state, list := range map[falldue.State]*[]int64{"": &c.WaitsFor, falldue.Dead: &c.Failed, falldue.Cancelled: &c.Failed} {
+		ids, err := flow.Members(ctx, i.queue, id, state, 0, shownMembers)
+		if err != nil {
+			return c, err
+		}
+		*list = append(*list, ids...)
+	}
+	slices.Sort(c.Failed)
+	return c, nil
 }
 
 // mostAhead is the number up to which the tasks before a task are counted.

@@ -4,12 +4,24 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
 )
 
-// WhyState is the state of the task. It holds for tasks that are open or snoozed.
+// WhyState is the state of the task. It holds for tasks that are blocked, open or snoozed.
 type WhyState struct {
 	State falldue.State
 	Since time.Time // of a finished task
+}
+
+// WhyMembers is the tasks after which a blocked task runs, see package flow. It does not hold
+// while the task is blocked.
+type WhyMembers struct {
+	flow.Counts
+	// WaitsFor has the first ids of those that have not ended, and Failed of those that are
+	// dead or cancelled.
+	WaitsFor, Failed []int64
+	// OnDeath is what the task does when one of them dies.
+	OnDeath flow.OnDeath
 }
 
 // WhyClaim is the latest claim of the task. It holds unless a worker runs the task.
@@ -132,7 +144,12 @@ type WhyRank struct {
 }
 
 // Holds implements [Condition].
-func (c WhyState) Holds() bool { return c.State == falldue.Open || c.State == falldue.Snoozed }
+func (c WhyState) Holds() bool {
+	return c.State == falldue.Blocked || c.State == falldue.Open || c.State == falldue.Snoozed
+}
+
+// Holds implements [Condition].
+func (c WhyMembers) Holds() bool { return false }
 
 // Holds implements [Condition].
 func (c WhyClaim) Holds() bool { return c.Worker == "" || c.Lost }

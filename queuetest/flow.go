@@ -233,4 +233,130 @@ var flowCases = []conformanceCase{
 		startWorker(t, q)
 		waitForState(t, q, ids[1], falldue.Done)
 	}},
+	{"what is done to the tasks of a flow by hand counts at once, without a worker", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		for name, one := range map[string]struct {
+			do   func(id int64, key string) error
+			want []falldue.State // of what stays blocked, is cancelled, runs anyway, runs at a death, and of the one after what is cancelled
+		}{
+			"cancel": {func(id int64, _ string) error { return q.Cancel(t.Context(), id) },
+				[]falldue.State{falldue.Blocked, falldue.Cancelled, falldue.Open, falldue.Cancelled, falldue.Cancelled}},
+			"delete": {func(id int64, _ string) error { return q.Delete(t.Context(), id, falldue.DeleteOptions{}) },
+				[]falldue.State{falldue.Cancelled, falldue.Cancelled, falldue.Open, falldue.Cancelled, falldue.Cancelled}},
+			"cancel many": {func(_ int64, key string) error {
+				_, err := q.CancelMany(t.Context(), falldue.TaskFilter{Key: key}, falldue.BulkOptions{})
+				return err
+			}, []falldue.State{falldue.Blocked, falldue.Cancelled, falldue.Open, falldue.Cancelled, falldue.Cancelled}},
+		} {
+			var g flow.Flow
+			first := g.Add(flowKind.Params(0, &falldue.EnqueueOptions{Key: name}))
+			g.Add(step(1), flow.After(first))
+			inner := g.Add(step(2), flow.After(first), flow.CancelOnDeath())
+			g.Add(step(3), flow.After(first), flow.RunAnyway())
+			g.Add(step(4), flow.After(first), flow.AtFirstDeath())
+			g.Add(step(5), flow.After(inner), flow.CancelOnDeath())
+			ids := enqueueFlow(t, q, &g)
+			if err := one.do(ids[first], name); err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range one.want {
+				if info := readTask(t, q, ids[i+1]); info.State != want {
+					t.Errorf("%s: task %d is %s, want %s", name, i+1, info.State, want)
+				}
+			}
+		}
+	}},
+	{"a retried task counts as not ended", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		ids := enqueueFlow(t, q, flow.Batch(steps(0, 2)...).Then(step(2)))
+		counts := func(want flow.Counts) {
+			t.Helper()
+			if c, err := flow.CountsOf(t.Context(), q, ids[2]); err != nil || c != want {
+				t.Errorf("the counts are %+v (error %v), want %+v", c, err, want)
+			}
+		}
+		if err := q.Cancel(t.Context(), ids[0]); err != nil {
+			t.Fatal(err)
+		}
+		counts(flow.Counts{Pending: 1, Cancelled: 1})
+		if err := q.Retry(t.Context(), ids[0]); err != nil {
+			t.Fatal(err)
+		}
+		counts(flow.Counts{Pending: 2})
+	}},
+	{"what runs after a task starts once the transaction has ended it that its handler began", func(t *testing.T, f *fixture) {
+		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
+		var open sync.WaitGroup
+		open.Add(2)
+		runs.handle(q, flowKind, func(task falldue.Task[int]) error {
+			if task.Args == 2 {
+				return nil
+			}
+			tx, err := f.db.BeginTx(t.Context(), nil)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = tx.Rollback() }()
+			if f.server(t).Caps.LockRows { // of the last two, neither sees the end of the other before it commits
+				if err := task.DoneTx(t.Context(), tx); err != nil {
+					return err
+				}
+				open.Done()
+				open.Wait()
+			} else if err := task.DoneTx(t.Context(), tx); err != nil {
+				return err
+			}
+			return tx.Commit()
+		})
+		enqueueFlow(t, q, flow.Batch(steps(0, 2)...).Then(step(2)))
+		startWorker(t, q)
+		for range 3 {
+			receive(t, runs.ran, "a run")
+		}
+		if last := runs.order[2]; last != 2 {
+			t.Errorf("the last to run is %d, want the callback", last)
+		}
+	}},
+	{"nothing is left of a flow whose tasks have gone", func(t *testing.T, f *fixture) {
+		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
+		k := falldue.NewKind[int]("flow.gone", falldue.KindConfig{})
+		runs.handle(q, k, succeed)
+		enqueueFlow(t, q, flow.Batch(k.Params(0, nil), k.Params(1, nil)).Then(k.Params(2, nil)))
+		startWorker(t, q)
+		for range 3 {
+			receive(t, runs.ran, "a run")
+		}
+		for pause := newPause(); ; {
+			var left int
+			if err := f.db.GetContext(t.Context(), &left, "select (select count(*) from falldue_flows) + (select count(*) from falldue_edges)"); err != nil {
+				t.Fatal(err)
+			}
+			if left == 0 {
+				break
+			}
+			if !pause.next() {
+				t.Fatalf("%d rows are left", left)
+			}
+		}
+	}},
+	{"tasks of a flow keep their keys, limits and order", func(t *testing.T, f *fixture) {
+		const n = 5
+		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
+		k := falldue.NewKind[int]("flow.ordered", falldue.KindConfig{Limits: []falldue.Limit{falldue.InOrder()}})
+		runs.handle(q, k, succeed)
+		var list []falldue.EnqueueParams
+		for i := range n + 1 {
+			list = append(list, k.Params(i, &falldue.EnqueueOptions{Key: "seven", Meta: map[string]string{"trace": "t"}}))
+		}
+		ids := enqueueFlow(t, q, flow.Batch(list[:n]...).Then(list[n]))
+		if info := readTask(t, q, ids[n]); info.Key != "seven" || len(info.Meta) != 1 || info.Meta["trace"] != "t" {
+			t.Errorf("the callback has the key %q and the meta %v", info.Key, info.Meta)
+		}
+		startWorker(t, q)
+		for want := range n + 1 {
+			if got := receive(t, runs.ran, "a run"); got != want {
+				t.Errorf("%d ran as the %d-th", got, want)
+			}
+		}
+	}},
 }

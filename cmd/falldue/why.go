@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -118,6 +119,8 @@ func conclusion(w ops.Why) string {
 		return task + ", runs"
 	case w.Runnable():
 		return task + ", can run now: a worker starts it as soon as it has a free handler"
+	case t.State == falldue.Blocked:
+		return task + ", is blocked: it runs after others, see members"
 	case t.State != falldue.Open && t.State != falldue.Snoozed:
 		return task + fmt.Sprintf(", is %s and does not run again by itself", t.State)
 	case next.IsZero():
@@ -140,6 +143,8 @@ func describe(c ops.Condition, t falldue.TaskInfo) (name, about string) {
 	switch c := c.(type) {
 	case ops.WhyState:
 		return "state", stateText(c, t)
+	case ops.WhyMembers:
+		return "members", membersText(c)
 	case ops.WhyClaim:
 		return "claim", claimText(c, t)
 	case ops.WhyAttempts:
@@ -177,6 +182,37 @@ func stateText(c ops.WhyState, t falldue.TaskInfo) string {
 		return text + ", after " + attempts(t.Attempts) + "; the last error: " + t.LastError + "; \"falldue retry\" lets it run again"
 	case c.State != falldue.Done:
 		return text + "; \"falldue retry\" lets it run again"
+	}
+	return text
+}
+
+func membersText(c ops.WhyMembers) string {
+	n := c.Counts
+	var parts []string
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{{n.Done, "done"}, {n.Dead, "dead"}, {n.Cancelled, "cancelled"}, {n.Deleted, "deleted"}, {n.Pending, "not ended"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", grouped(part.n), part.what))
+		}
+	}
+	text := fmt.Sprintf("it runs after %s: %s", counted(int(n.Done+n.Dead+n.Cancelled+n.Deleted+n.Pending), "task"), strings.Join(parts, ", "))
+	if len(c.WaitsFor) > 0 {
+		text += "; it waits for task " + names(c.WaitsFor)
+	}
+	if len(c.Failed) > 0 {
+		text += "; dead or cancelled: task " + names(c.Failed)
+	}
+	switch c.OnDeath {
+	case flow.StaysBlocked:
+		if len(c.Failed) > 0 {
+			text += ", which \"falldue retry\" lets run again; this one stays blocked until then"
+		}
+	case flow.RunsAtFirstDeath:
+		text += "; it runs at the first death, and is cancelled if there is none"
+	default:
+		text += "; at a death it " + string(c.OnDeath)
 	}
 	return text
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/ops"
 )
@@ -93,6 +94,9 @@ func TestTextsOfConditions(t *testing.T) {
 	}{
 		{ops.WhyState{State: falldue.Dead, Since: now.Add(-time.Hour)}, "state", `dead since 2026-12-11 13:02:00 UTC, 1h ago, after 3 attempts; the last error: no such address; "falldue retry" lets it run again`},
 		{ops.WhyState{State: falldue.Done, Since: now}, "state", "done since 2026-12-11 14:02:00 UTC, now"},
+		{ops.WhyMembers{Counts: flow.Counts{Done: 1234, Pending: 1}, WaitsFor: []int64{7}, OnDeath: flow.StaysBlocked}, "members", "it runs after 1,235 tasks: 1,234 done, 1 not ended; it waits for task 7"},
+		{ops.WhyMembers{Counts: flow.Counts{Done: 1, Dead: 1, Cancelled: 1}, Failed: []int64{7, 8}, OnDeath: flow.StaysBlocked}, "members", `it runs after 3 tasks: 1 done, 1 dead, 1 cancelled; dead or cancelled: task 7 8, which "falldue retry" lets run again; this one stays blocked until then`},
+		{ops.WhyMembers{Counts: flow.Counts{Pending: 1}, WaitsFor: []int64{7}, OnDeath: flow.IsCancelled}, "members", "it runs after 1 task: 1 not ended; it waits for task 7; at a death it is cancelled"},
 		{ops.WhyClaim{Worker: "w", Lost: true, Until: now.Add(-time.Minute)}, "claim", "nobody runs it any more: the lease of w ended 2026-12-11 14:01:00 UTC, 1m ago; that worker, which was not seen within the last minute, has died or cannot reach the database"},
 		{ops.WhyAttempts{Attempts: 3, Most: 3}, "attempts", "3 of 3 used: none is left, and it becomes dead when it falls due"},
 		{ops.WhyAttempts{Attempts: 1, Most: 3}, "attempts", "1 of 3 used"},

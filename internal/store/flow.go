@@ -172,15 +172,33 @@ func (s *Store) JudgePage(ctx context.Context, after int64) ([]Verdict, error) {
 }
 
 func (s *Store) judged(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) ([]Verdict, error) {
-	return reading(ctx, s, func(x runner) (list []Verdict, err error) {
+	waiters, err := s.waiters(ctx, stmt, values, rows)
+	list := make([]Verdict, len(waiters))
+	for i, w := range waiters {
+		list[i] = Verdict{w.ID, w.Queue, fateOf(w)}
+	}
+	return list, err
+}
+
+func (s *Store) waiters(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) ([]statements.WaiterState, error) {
+	return reading(ctx, s, func(x runner) (list []statements.WaiterState, err error) {
 		err = x.query(ctx, stmt, values, rows, func(r row) error {
-			var w statements.WaiterState
-			err := statements.WaiterStateColumns.Scan(r, &w)
-			list = append(list, Verdict{w.ID, w.Queue, fateOf(w)})
-			return err
+			list = append(list, statements.WaiterState{})
+			return statements.WaiterStateColumns.Scan(r, &list[len(list)-1])
 		})
 		return list, err
 	})
+}
+
+// OnDeath returns what a blocked task does at the deaths of its members. It reports false if
+// the task is not blocked.
+func (s *Store) OnDeath(ctx context.Context, id int64) (on statements.OnDeath, ok bool, err error) {
+	rows := statements.IDColumns.Rows(1, func(int) *Key { return &Key{TaskID: id} })
+	list, err := s.waiters(ctx, s.batch("waiters by id", 1, statements.WaitersByID), nil, rows)
+	if err != nil || len(list) == 0 {
+		return 0, false, err
+	}
+	return statements.OnDeath(list[0].OnDeath), true, nil
 }
 
 // fateOf says what becomes of a waiter.

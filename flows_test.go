@@ -1,0 +1,66 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// fakeFlows is a table of flows of which a waiter is refused.
+type fakeFlows struct {
+	flowTable
+	refused   int64
+	waitersOf map[int64][]int64 // by members
+	fates     map[int64]store.Fate
+	ended     map[int64]store.Fate
+}
+
+func (f *fakeFlows) WaitersOf(_ context.Context, members []int64) (ids []int64, err error) {
+	for _, m := range members {
+		ids = append(ids, f.waitersOf[m]...)
+	}
+	return ids, nil
+}
+
+func (f *fakeFlows) Judge(_ context.Context, ids []int64) (list []store.Verdict, err error) {
+	for _, id := range ids {
+		list = append(list, store.Verdict{ID: id, Queue: fmt.Sprint("queue", id), To: f.fates[id]})
+	}
+	return list, nil
+}
+
+func (f *fakeFlows) EndWaiting(_ context.Context, ids []int64, to store.Fate) error {
+	if slices.Contains(ids, f.refused) {
+		return errors.New("refused")
+	}
+	for _, id := range ids {
+		f.ended[id] = to
+	}
+	return nil
+}
+
+func TestWaiterThatIsRefusedHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	f := &fakeFlows{
+		refused: 12, ended: map[int64]store.Fate{},
+		waitersOf: map[int64][]int64{1: {11, 12, 13, 14}, 13: {21}},
+		fates:     map[int64]store.Fate{11: store.Opens, 12: store.Opens, 13: store.IsCancelled, 21: store.Opens},
+	}
+	woken := map[string]bool{}
+	err := newFlowKeeper(f, func(_ context.Context, queue string) { woken[queue] = true }, events{}).judgeMembers(t.Context(), []int64{1})
+	if err == nil || !strings.Contains(err.Error(), "task 12") {
+		t.Errorf("the error is %v; want one that names task 12", err)
+	}
+	if want := map[int64]store.Fate{11: store.Opens, 13: store.IsCancelled, 21: store.Opens}; !maps.Equal(f.ended, want) {
+		t.Errorf("ended are %v, want %v", f.ended, want)
+	}
+	if want := map[string]bool{"queue11": true, "queue21": true}; !maps.Equal(woken, want) {
+		t.Errorf("woken are %v, want %v", woken, want)
+	}
+}
