@@ -96,6 +96,9 @@ func one(ctx context.Context, o faults.Options) (ok bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("%w\nhistories and logs are in %s", err, o.Folder)
 	}
+	if result.Tasks == 0 {
+		return false, fmt.Errorf("no enqueue was acknowledged, so that nothing was tested\nhistories and logs are in %s", o.Folder)
+	}
 	if result.OK() {
 		_ = os.RemoveAll(o.Folder)
 	} else {

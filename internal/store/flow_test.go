@@ -1,0 +1,129 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// enqueueFlow enqueues a batch of n tasks, and one that runs after them. It returns the ids of
+// the batch, and that of the other.
+func enqueueFlow(t *testing.T, s *Store, n int, on statements.OnDeath) (members []int64, waiter int64) {
+	t.Helper()
+	entries, flow := make([]Entry, n+1), Flow{Waiters: map[int]statements.OnDeath{n: on}}
+	for i := range entries {
+		entries[i] = Entry{Queue: "default", Kind: "k", Payload: "{}"}
+		if i < n {
+			flow.Edges = append(flow.Edges, FlowEdge{Member: i, Waiter: n})
+		}
+	}
+	ids, err := s.EnqueueFlow(t.Context(), nil, entries, flow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids[:n], ids[n]
+}
+
+func wantFate(t *testing.T, s *Store, waiter int64, want Fate) {
+	t.Helper()
+	if list, err := s.Judge(t.Context(), []int64{waiter}); err != nil || len(list) != 1 || list[0].To != want {
+		t.Errorf("the verdicts are %+v (error %v), want %d", list, err, want)
+	}
+}
+
+// TestTheLastOfTwoToCommitIsSeen: inside of the transactions that end them, each of two last
+// members misses the other, so that nobody may judge there.
+func TestTheLastOfTwoToCommitIsSeen(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		s := migrated(t, db)
+		members, waiter := enqueueFlow(t, s, 2, statements.DeathWait)
+		claims, err := s.Claim(t.Context(), ClaimParams{
+			Queue: "default", Worker: "w", Lease: 1e9, Limit: 2,
+			Sources: []Source{{Lane: Lane{State: statements.StateOpen, Kind: "k"}, Running: statements.StateOpen}},
+		})
+		if err != nil || len(claims) != len(members) {
+			t.Fatalf("claimed %d tasks, error %v", len(claims), err)
+		}
+		if !s.Server().Caps.LockRows {
+			return // one transaction writes at a time
+		}
+		var commits []func() error
+		for _, c := range claims {
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback() }()
+			e := &Settlement{Member: true}
+			e.Key, e.State = Key{TaskID: c.ID, Fence: c.Fence}, statements.StateDone
+			if ok, err := s.SettleTx(t.Context(), tx, "w", e); err != nil || !ok {
+				t.Fatalf("settled %t, error %v", ok, err)
+			}
+			commits = append(commits, tx.Commit)
+		}
+		for i, want := range []Fate{StaysBlocked, Opens} {
+			if err := commits[i](); err != nil {
+				t.Fatal(err)
+			}
+			wantFate(t, s, waiter, want)
+		}
+	})
+}
+
+// TestEdgesFollowTheirTasks: the look at all edges finds what nobody has said of members, and
+// what is left of tasks that have gone.
+func TestEdgesFollowTheirTasks(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		s := migrated(t, db)
+		_, first := enqueueFlow(t, s, MaxBatch, statements.DeathWait) // so that there are two pages
+		members, waiter := enqueueFlow(t, s, 3, statements.DeathRun)
+		all := func() (waiters []int64, pages int) {
+			t.Helper()
+			for at := (EdgeKey{}); ; {
+				last, list, err := s.CheckEdges(t.Context(), at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				waiters, pages = append(waiters, list...), pages+1
+				if at = last; at == (EdgeKey{}) {
+					return waiters, pages
+				}
+			}
+		}
+		if waiters, pages := all(); len(waiters) > 0 || pages != 2 {
+			t.Errorf("of %d pages %v are wrong", pages, waiters)
+		}
+		db.MustExec(fmt.Sprintf("delete from falldue_tasks where id = %d", members[0]))
+		db.MustExec(fmt.Sprintf("update falldue_tasks set state = 'dead' where id = %d", members[1]))
+		db.MustExec(fmt.Sprintf("update falldue_tasks set state = 'cancelled' where id = %d", members[2]))
+		wantFate(t, s, waiter, StaysBlocked)
+		if waiters, _ := all(); !slices.Equal(waiters, []int64{waiter, waiter, waiter}) {
+			t.Errorf("corrected are edges of %v, want three of %d", waiters, waiter)
+		}
+		wantFate(t, s, waiter, Opens)
+		if n, err := s.CountEdges(t.Context(), waiter); err != nil || n["deleted"] != 1 || n["dead"] != 1 || n["cancelled"] != 1 {
+			t.Errorf("the counts are %v, error %v", n, err)
+		}
+		db.MustExec(fmt.Sprintf("delete from falldue_tasks where id in (%d, %d)", first, waiter))
+		all()
+		all() // what went moved the pages
+		var left int
+		if err := db.Get(&left, "select count(*) from falldue_edges"); err != nil || left != 0 {
+			t.Errorf("%d edges are left, error %v", left, err)
+		}
+		wantFate(t, s, waiter, IsForgotten)
+		if err := s.EndWaiting(t.Context(), []int64{first, waiter}, IsForgotten); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := s.JudgePage(t.Context(), 0); err != nil || len(list) != 0 {
+			t.Errorf("waiters are left: %+v, error %v", list, err)
+		}
+	})
+}
