@@ -21,8 +21,6 @@ const (
 	// flowPages is how many pages of such tasks, and of members, a look reads at most. The
 	// next one goes on behind them.
 	flowPages = 10
-	// judgeShare limits looks to a fifth of the time.
-	judgeShare = 4
 	// maxEnded is how many members may wait to be looked at. A look every flowsEvery finds
 	// the others.
 	maxEnded = 100_000
@@ -53,7 +51,7 @@ type flowTable interface {
 	JudgePage(ctx context.Context, after int64) ([]store.Verdict, error)
 	EndWaiting(ctx context.Context, ids []int64, to store.Fate) error
 	CheckEdges(ctx context.Context, after store.EdgeKey) (last store.EdgeKey, waiters []int64, err error)
-	ForgetMembers(ctx context.Context, waiter int64) error
+	ForgetMembers(ctx context.Context, waiters []int64) error
 }
 
 func newFlowKeeper(table flowTable, wake func(ctx context.Context, queue string), events events) *flowKeeper {
@@ -104,8 +102,8 @@ func (k *flowKeeper) work(ctx context.Context) {
 		start := time.Now()
 		members, gone := k.take()
 		err := k.judgeMembers(ctx, members)
-		for _, id := range gone {
-			err = cmp.Or(err, k.bounded(ctx, func(ctx context.Context) error { return k.table.ForgetMembers(ctx, id) }))
+		for list := range slices.Chunk(gone, store.MaxBatch) {
+			err = cmp.Or(err, k.bounded(ctx, func(ctx context.Context) error { return k.table.ForgetMembers(ctx, list) }))
 		}
 		if time.Since(swept) >= flowsEvery {
 			err = cmp.Or(err, k.sweepWaiters(ctx), k.checkEdges(ctx))
@@ -114,7 +112,7 @@ func (k *flowKeeper) work(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			k.events.flowsFailed(err)
 		}
-		_ = pause(ctx, judgeShare*time.Since(start)) // others end meanwhile, and are judged together
+		_ = pause(ctx, time.Since(start)) // others end meanwhile, and are judged together
 	}
 }
 

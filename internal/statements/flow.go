@@ -122,14 +122,23 @@ func Block(s dialect.Server, tables dialect.Tables, size int) Stmt {
 // MarkEdges says how members have ended. The batch has [IDColumns]. Parameters: outcome.
 func MarkEdges(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	source := b.withBatch(IDColumns.columns(), size)
-	b.setKeys(source, "task_id")
-	if source.byKey() {
-		return b.stmt(`
-update {edges} as t set outcome = :outcome where {keys}`)
-	}
+	b.setEdgesOf("task_id", size)
 	return b.stmt(`
-update {edges} as t set outcome = {text :outcome} from {batch} where {same key}`)
+update {edges} as t set outcome = {text :outcome} where {theirs}`)
+}
+
+// setEdgesOf sets the fragment {theirs}, which is true for the edges t of a batch of members,
+// or of waiters, as column says. They are looked up in an index: a join would read the table
+// while that has no statistics, since a member can have any number of waiters.
+func (b *builder) setEdgesOf(column string, size int) {
+	source := b.withBatch(IDColumns.columns(), size)
+	b.setKeys(source, column)
+	b.set("theirs", func() string {
+		if source.byKey() {
+			return b.expand("{keys}")
+		}
+		return b.expand("t." + column + " = any(array(select s.task_id from {batch}))")
+	})
 }
 
 // EdgePage selects up to :limit edges after that of the member :task_id and the :waiter, as
@@ -153,14 +162,9 @@ update {edges} set outcome = {text :outcome} where task_id = :task_id and waiter
 // [IDColumns].
 func WaitersOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	source := b.withBatch(IDColumns.columns(), size)
-	b.setKeys(source, "task_id")
-	if source.byKey() {
-		return b.stmt(`
-select distinct t.waiter from {edges} t where {keys}`)
-	}
+	b.setEdgesOf("task_id", size)
 	return b.stmt(`
-select distinct t.waiter from {batch} join {edges} t on {same key}`)
+select distinct t.waiter from {edges} t where {theirs}`)
 }
 
 // waiterState sets the fragment {state}, the columns of a waiter t whose task is k. Each
@@ -210,10 +214,12 @@ select task_id from {edges}
 where waiter = :waiter and outcome = :outcome and task_id > :after order by task_id limit :limit`)
 }
 
-// EdgesOf selects up to :limit edges of :waiter, as [EdgeColumns].
-func EdgesOf(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-select task_id, waiter, outcome from {edges} where waiter = :waiter limit :limit`)
+// EdgesOf selects up to :limit edges of waiters, as [EdgeColumns]. The batch has [IDColumns].
+func EdgesOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.setEdgesOf("waiter", size)
+	return b.stmt(`
+select t.task_id, t.waiter, t.outcome from {edges} t where {theirs} limit :limit`)
 }
 
 // PendingEdges selects the edges of a member that has not ended, as [EdgeColumns]. Parameters: id.

@@ -19,7 +19,7 @@ func flowStatements(s dialect.Server, room int) map[string]statements.Stmt {
 		"waiters":        statements.Waiters(s, tables),
 		"count_edges":    statements.CountEdges(s, tables),
 		"members":        statements.Members(s, tables),
-		"edges_of":       statements.EdgesOf(s, tables),
+		"edges_of":       statements.EdgesOf(s, tables, room),
 		"pending_edges":  statements.PendingEdges(s, tables),
 		"open_waiters":   statements.OpenWaiters(s, tables, room),
 		"cancel_waiters": statements.CancelWaiters(s, tables, room),

@@ -271,14 +271,17 @@ func (s *Store) Members(ctx context.Context, waiter int64, outcome string, after
 	})
 }
 
-// ForgetMembers deletes the edges of a waiter that has gone.
-func (s *Store) ForgetMembers(ctx context.Context, waiter int64) error {
+// ForgetMembers deletes the edges of waiters that have gone, up to [MaxBatch] of them.
+func (s *Store) ForgetMembers(ctx context.Context, waiters []int64) error {
+	rows := statements.IDColumns.Rows(len(waiters), func(i int) *Key { return &Key{TaskID: waiters[i]} })
+	stmt := s.batch("edges of", len(waiters), statements.EdgesOf)
 	for {
-		var list []Edge
-		values := statements.Values{"waiter": waiter, "limit": MaxBatch}
-		err := s.read(ctx, s.fixed("edges of", statements.EdgesOf), values, func() { list = nil }, func(r row) error {
-			list = append(list, Edge{})
-			return statements.EdgeColumns.Scan(r, &list[len(list)-1])
+		list, err := reading(ctx, s, func(x runner) (list []Edge, err error) {
+			err = x.query(ctx, stmt, statements.Values{"limit": MaxBatch}, rows, func(r row) error {
+				list = append(list, Edge{})
+				return statements.EdgeColumns.Scan(r, &list[len(list)-1])
+			})
+			return list, err
 		})
 		if err != nil || len(list) == 0 {
 			return err

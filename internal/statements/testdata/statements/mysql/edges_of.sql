@@ -1,2 +1,2 @@
-select task_id, waiter, outcome from `falldue_edges` where waiter = ? limit ?
--- binds: waiter, limit
+select t.task_id, t.waiter, t.outcome from `falldue_edges` t where (t.waiter) in ((?), (?)) limit ?
+-- binds: task_id[0], task_id[1], limit

@@ -1,2 +1,2 @@
-select task_id, waiter, outcome from "falldue_edges" where waiter = $1 limit $2
--- binds: waiter, limit
+select t.task_id, t.waiter, t.outcome from "falldue_edges" t where t.waiter = any(array(select s.task_id from pg_catalog.unnest($1::bigint[]) as s (task_id))) limit $2
+-- binds: task_id[], limit
