@@ -17,6 +17,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/migrations"
 	"github.com/falldue/falldue/ops"
@@ -25,7 +26,7 @@ import (
 
 // rightsOf returns the SQL that docs/rights.md has for an engine, before and after the
 // migration, with names that no other test has in place of shop.
-func rightsOf(t *testing.T, engine, database, prefix string) (before, after, unique string) {
+func rightsOf(t *testing.T, engine, database, prefix string) (before, after, unique, flows string) {
 	t.Helper()
 	heading := "## MySQL and MariaDB\n"
 	if engine == testdb.Postgres {
@@ -34,18 +35,18 @@ func rightsOf(t *testing.T, engine, database, prefix string) (before, after, uni
 	_, text, _ := strings.Cut(readFile(t, filepath.Join("docs", "rights.md")), heading)
 	text = regexp.MustCompile(`\bshop_`).ReplaceAllString(text, prefix+"_")
 	text = regexp.MustCompile(`\bshop\b`).ReplaceAllString(text, database)
-	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(text, 4)
-	if len(blocks) < 4 {
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(text, 5)
+	if len(blocks) < 5 {
 		t.Fatalf("docs/rights.md has %d blocks for %s", len(blocks), engine)
 	}
-	before, after, unique = blocks[0][1], blocks[1][1], blocks[3][1]
+	before, after, unique, flows = blocks[0][1], blocks[1][1], blocks[3][1], blocks[4][1]
 	switch engine {
 	case testdb.MariaDB:
 		after += blocks[2][1]
 	case testdb.Postgres:
-		unique = blocks[2][1]
+		unique, flows = blocks[2][1], blocks[3][1]
 	}
-	return before, after, unique
+	return before, after, unique, flows
 }
 
 // asUser returns a DSN with another user and the password of the page.
@@ -131,7 +132,7 @@ func checkRights(t *testing.T, engine, driver string) {
 		}
 	}
 	ctx := t.Context()
-	before, after, unique := rightsOf(t, engine, database, prefix)
+	before, after, unique, flows := rightsOf(t, engine, database, prefix)
 	if engine != testdb.Postgres {
 		// A server may have an anonymous user of this host, who goes before '%'.
 		var host string
@@ -139,7 +140,7 @@ func checkRights(t *testing.T, engine, driver string) {
 			t.Fatal(err)
 		}
 		here := strings.NewReplacer("'%'", "'"+host+"'")
-		before, after, unique, everywhere = here.Replace(before), here.Replace(after), here.Replace(unique), host
+		before, after, unique, flows, everywhere = here.Replace(before), here.Replace(after), here.Replace(unique), here.Replace(flows), host
 	}
 	run(before)
 	migrator, migratorDB := as("migrator")
@@ -244,6 +245,13 @@ func checkRights(t *testing.T, engine, driver string) {
 	refused("enqueuer enqueues unique tasks", second(kind.Enqueue(ctx, enqueuer, 7, once)))
 	run(unique)
 	checkUnique(t, enqueuer, enqueuerDB, kind, once)
+
+	chain := flow.Chain(kind.Params(1, nil), kind.Params(2, nil))
+	refused("enqueuer enqueues a flow", second(chain.Enqueue(ctx, enqueuer)))
+	run(flows)
+	if _, err := chain.Enqueue(ctx, enqueuer); err != nil {
+		t.Errorf("enqueuer: a flow: %v", err)
+	}
 
 	checkSchedules(t, worker, reader, kind)
 	refused("reader pauses a schedule", periodic.Pause(ctx, reader, "s"))
