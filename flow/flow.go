@@ -119,7 +119,7 @@ func (f *Flow) ends() (list []Node) {
 		}
 	}
 	for i := range f.params {
-		if on, waits := f.flow.Waiters[i]; !inner[i] && !(waits && on == statements.DeathFirst) {
+		if !inner[i] && f.flow.Waiters[i] != statements.DeathFirst { // the zero value is another
 			list = append(list, Node(i))
 		}
 	}

@@ -58,7 +58,7 @@ func TestTheLastOfTwoToCommitIsSeen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = tx.Rollback() }()
+			t.Cleanup(func() { _ = tx.Rollback() })
 			e := &Settlement{Member: true}
 			e.Key, e.State = Key{TaskID: c.ID, Fence: c.Fence}, statements.StateDone
 			if ok, err := s.SettleTx(t.Context(), tx, "w", e); err != nil || !ok {
