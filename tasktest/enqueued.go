@@ -66,7 +66,7 @@ func all[A any](t testing.TB, k falldue.Kind[A], list func(falldue.TaskFilter) (
 			t.Fatalf("tasktest: list the tasks of kind %q: %v", k.Name(), err)
 		}
 		for _, info := range page {
-			if info.State != falldue.Open && info.State != falldue.Snoozed {
+			if info.State != falldue.Open && info.State != falldue.Snoozed && info.State != falldue.Blocked {
 				continue
 			}
 			if info.DecodeError != nil {
