@@ -62,7 +62,7 @@ type (
 		Customer string `json:"customer"`
 		Month    string `json:"month"`
 	}
-	// Month asks for the invoices of a month.
+	// Month asks for the invoices of a month, or for a report about them.
 	Month struct {
 		Month string `json:"month"`
 	}
@@ -86,6 +86,7 @@ var (
 	exporting = falldue.NewKind[Export]("export", falldue.KindConfig{DoneRetention: 24 * time.Hour})
 	invoicing = falldue.NewKind[Invoice]("invoice", falldue.KindConfig{})
 	closing   = falldue.NewKind[Month]("close-month", falldue.KindConfig{})
+	reporting = falldue.NewKind[Month]("report-month", falldue.KindConfig{})
 )
 
 // Bank charges customers. It recognises a payment that it has made by its key.

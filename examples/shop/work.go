@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/periodic"
 )
 
@@ -19,6 +20,7 @@ func (s *shop) handle() {
 	falldue.Handle(s.queue, exporting, s.export)
 	falldue.Handle(s.queue, invoicing, s.invoice)
 	falldue.Handle(s.queue, closing, s.closeMonth)
+	falldue.Handle(s.queue, reporting, s.reportMonth)
 }
 
 // schedules returns what happens by itself: on the first of each month, the invoices of the
@@ -94,19 +96,37 @@ func (s *shop) export(ctx context.Context, t falldue.Task[Export]) error {
 	return t.SetResult(orders)
 }
 
-// closeMonth enqueues the invoices of a month, one for each customer who has paid something.
+// closeMonth enqueues the invoices of a month, one for each customer who has paid something, and
+// the report that follows when all of them are written.
 func (s *shop) closeMonth(ctx context.Context, t falldue.Task[Month]) error {
 	var customers []string
 	const query = "select distinct customer from orders where status = 'paid' and placed like ? order by customer"
 	if err := s.db.SelectContext(ctx, &customers, s.db.Rebind(query), t.Args.Month+"-%"); err != nil {
 		return err
 	}
-	invoices := make([]Invoice, len(customers))
-	for i, customer := range customers {
-		invoices[i] = Invoice{customer, t.Args.Month}
+	batch := flow.Batch()
+	for _, customer := range customers {
+		batch.Add(invoicing.Params(Invoice{customer, t.Args.Month}, nil))
+	}
+	batch.Then(reporting.Params(t.Args, nil))
+	return s.inTx(ctx, func(tx *sqlx.Tx) error {
+		if _, err := batch.EnqueueTx(ctx, s.queue, tx); err != nil {
+			return err
+		}
+		return t.DoneTx(ctx, tx)
+	})
+}
+
+// reportMonth tells the bookkeeper about the invoices of a month.
+func (s *shop) reportMonth(ctx context.Context, t falldue.Task[Month]) error {
+	var sum struct{ Invoices, Cents int }
+	const query = "select count(*) as invoices, coalesce(sum(cents), 0) as cents from invoices where month = ?"
+	if err := s.db.GetContext(ctx, &sum, s.db.Rebind(query), t.Args.Month); err != nil {
+		return err
 	}
 	return s.inTx(ctx, func(tx *sqlx.Tx) error {
-		if _, err := invoicing.EnqueueManyTx(ctx, s.queue, tx, invoices, nil); err != nil {
+		text := fmt.Sprintf("%d invoices of %s: %d.%02d euros", sum.Invoices, t.Args.Month, sum.Cents/100, sum.Cents%100)
+		if err := s.mail(ctx, tx, "bookkeeper", text); err != nil {
 			return err
 		}
 		return t.DoneTx(ctx, tx)
