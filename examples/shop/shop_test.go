@@ -362,3 +362,21 @@ func TestProgram(t *testing.T) {
 		}
 	})
 }
+
+// TestReportWaitsForInvoices: the report of a month runs when all of its invoices are written.
+func TestReportWaitsForInvoices(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		o := w.order(t, "ada", 1)
+		tasktest.Drain(t, w.queue)
+		month := Month{o.Placed[:len("2006-01")]}
+		if _, err := closing.Enqueue(t.Context(), w.queue, month, nil); err != nil {
+			t.Fatal(err)
+		}
+		tasktest.RunOne(t, w.queue)
+		if report := tasktest.RequireEnqueued(t, w.queue, reporting, month); report.State != falldue.Blocked {
+			t.Errorf("before the invoices are written the report is %s", report.State)
+		}
+		tasktest.Drain(t, w.queue)
+		tasktest.RequireNoneEnqueued(t, w.queue, reporting)
+	})
+}
