@@ -143,7 +143,7 @@ var soakSizes = map[string]string{
 	postgres: `select sum(pg_table_size(relid)), sum(pg_indexes_size(relid)), sum(n_live_tup), sum(n_dead_tup) from pg_stat_user_tables where relname like 'falldue%'`,
 	mySQL: `select sum(data_length), sum(index_length), sum(table_rows), (select count from information_schema.innodb_metrics where name = 'trx_rseg_history_len')
 		from information_schema.tables where table_schema = database() and table_name like 'falldue%'`,
-	sqlite: `select page_count * page_size, 0, (select max(rowid) - min(rowid) from falldue_tasks), freelist_count * page_size from pragma_page_count, pragma_page_size, pragma_freelist_count`,
+	sqlite: `select page_count * page_size, 0, (select max(rowid) - min(rowid) from falldue_tasks), 0 from pragma_page_count, pragma_page_size`,
 }
 
 // measure fills in all but the waits.
