@@ -85,6 +85,10 @@ type Caps struct {
 	PadsText bool
 	// LooseScan: GROUP BY over a prefix of an index jumps from group to group.
 	LooseScan bool
+	// BigResult: SELECT SQL_BIG_RESULT sorts rows to group them. Without it the server
+	// looks up the group of each row in a table, which it moves to the disk when there are
+	// hundreds of thousands of groups; that takes four times as long.
+	BigResult bool
 	// LaneExpression: the index of tasks holds the columns of a lane as one text,
 	// because comparing them one by one costs the engine more than making that
 	// text. Sweeps use that index only with Lateral. The catalog of indexes is

@@ -30,12 +30,12 @@ var engines = []Server{
 	}},
 	{Dialect: mysql{MySQL}, Caps: Caps{
 		LockRows: true, SkipLocked: true, SharedLock: " lock in share mode", Begin: mysqlBegin, Locks: NamedLocks, IDStep: 1, AscendingIDs: true, Upsert: OnDuplicateKey,
-		Rows: Unions, NarrowUnions: true, LooseScan: true, PadsText: true, Migrations: "mysql",
+		Rows: Unions, NarrowUnions: true, LooseScan: true, BigResult: true, PadsText: true, Migrations: "mysql",
 		Catalog: InnoDBCatalog, Explain: mysqlExplain, WholeTable: mysqlWholeTable,
 	}},
 	{Dialect: mysql{MariaDB}, Caps: Caps{
 		LockRows: true, SkipLocked: true, SharedLock: " lock in share mode", Begin: mysqlBegin, Locks: NamedLocks, InsertReturning: true, AscendingIDs: true, Upsert: OnDuplicateKey,
-		Rows: Unions, NarrowUnions: true, UnionValues: true, LooseScan: true, PadsText: true, CachesStatistics: true, Migrations: "mysql",
+		Rows: Unions, NarrowUnions: true, UnionValues: true, LooseScan: true, BigResult: true, PadsText: true, CachesStatistics: true, Migrations: "mysql",
 		Catalog: InnoDBCatalog, Explain: "explain ", WholeTable: mysqlWholeTable,
 	}},
 	{Dialect: sqlite{}, Caps: Caps{

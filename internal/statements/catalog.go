@@ -53,8 +53,8 @@ func Facts(s dialect.Server) map[Fact]Stmt {
 	switch s.Caps.Catalog {
 	case dialect.PgCatalog:
 		facts[FactRows] = b.fact(`
-select c.reltuples::bigint, '' from pg_catalog.pg_class c
-where c.oid = pg_catalog.to_regclass({text :table})::oid and c.reltuples >= 0::float4`)
+select greatest(c.reltuples::bigint, s.n_live_tup), '' from pg_catalog.pg_class c join pg_catalog.pg_stat_all_tables s on s.relid = c.oid
+where c.oid = pg_catalog.to_regclass({text :table})::oid`)
 		facts[FactDeadRows] = b.fact(`
 select s.n_dead_tup, s.n_live_tup::text from pg_catalog.pg_stat_all_tables s
 where s.relid = pg_catalog.to_regclass({text :table})::oid`)

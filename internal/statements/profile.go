@@ -18,10 +18,14 @@ func profile(s dialect.Server, tables dialect.Tables, condition string) Stmt {
 	b.set("profile", ProfileColumns.list("", map[string]string{
 		"minute": minute, "first": "min(updated_at)", "last": "max(updated_at)", "tasks": "count(*)", "now": "{now}",
 	}))
+	b.set("sorted", "")
+	if s.Caps.BigResult {
+		b.set("sorted", "sql_big_result ")
+	}
 	// The minute first, since an engine that sorts compares numbers faster than texts, most
 	// of which are equal.
 	return b.stmt(`
-select {profile} from {tasks}
+select {sorted}{profile} from {tasks}
 where state in ('open', 'snoozed')` + condition + `
 group by 6, 5, 4, 3, 2, 1`)
 }

@@ -1,3 +1,3 @@
-select c.reltuples::bigint, '' from pg_catalog.pg_class c
-where c.oid = pg_catalog.to_regclass($1::text)::oid and c.reltuples >= 0::float4
+select greatest(c.reltuples::bigint, s.n_live_tup), '' from pg_catalog.pg_class c join pg_catalog.pg_stat_all_tables s on s.relid = c.oid
+where c.oid = pg_catalog.to_regclass($1::text)::oid
 -- binds: table
