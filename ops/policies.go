@@ -116,9 +116,15 @@ func (p Policies) Override(t falldue.TaskInfo) (falldue.Override, bool) {
 
 // with returns the policies as they would be with another override.
 func (p Policies) with(o falldue.Override) Policies {
-	p.overrides = slices.DeleteFunc(slices.Clone(p.overrides), func(old falldue.Override) bool { return old.Subject == o.Subject })
+	p = p.without(o.Subject)
 	p.overrides = append(p.overrides, o)
 	slices.SortFunc(p.overrides, func(a, b falldue.Override) int { return a.Compare(b.Subject) })
+	return p
+}
+
+// without returns the policies as they would be without the override of a subject.
+func (p Policies) without(s falldue.Subject) Policies {
+	p.overrides = slices.DeleteFunc(slices.Clone(p.overrides), func(o falldue.Override) bool { return o.Subject.String() == s.String() })
 	return p
 }
 

@@ -58,6 +58,9 @@ func (i *Inspector) profile(ctx context.Context, key string) (*Profile, error) {
 	return p, nil
 }
 
+// Now returns the time of the database's clock.
+func (i *Inspector) Now(ctx context.Context) (time.Time, error) { return i.store.Now(ctx) }
+
 // AboutTasks returns about how many tasks there are in all states, and false if the server
 // does not know. It reads the server's statistics, and costs nothing.
 func (i *Inspector) AboutTasks(ctx context.Context) (tasks int64, known bool, err error) {

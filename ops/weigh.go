@@ -84,6 +84,36 @@ func (p *Profile) Weigh(o falldue.Override, horizon time.Duration) (Effect, erro
 	return e, nil
 }
 
+// WeighClear returns what the end of the override of a subject would do to the tasks that wait
+// now, as [Profile.Weigh] does for a new one. Less specific overrides hold for its tasks
+// then. Nothing changes if none is set for the subject.
+func (p *Profile) WeighClear(s falldue.Subject, horizon time.Duration) (Effect, error) {
+	horizon, err := validHorizon(horizon)
+	if err == nil {
+		err = p.covers(s)
+	}
+	if err != nil {
+		return Effect{}, err
+	}
+	e, c, next := Effect{Subject: s}, p.compare(s.Kind), p.policies.without(s)
+	for i := range p.groups {
+		g := &p.groups[i]
+		t := taskIn(g.Queue, p.laneOf(g))
+		if holds, ok := p.policies.Override(t); !ok || holds.Subject.String() != s.String() {
+			continue
+		}
+		from, known := p.policies.Of(t)
+		if !known && waits(g) {
+			e.Unknown += g.Tasks
+			continue
+		}
+		to, _ := next.Of(t)
+		c.add(g, from, to, always(delayOf(g, to)))
+	}
+	e.Diff = c.diff(horizon)
+	return e, nil
+}
+
 // covers returns an error if the profile does not have the tasks of a subject.
 func (p *Profile) covers(s falldue.Subject) error {
 	if s.Key != "" && p.key == "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,13 @@ const (
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
+
+// notFound returns an error about what is not there.
+func notFound(format string, args ...any) error { return missing{fmt.Errorf(format, args...)} }
+
+type missing struct{ error }
+
+func (missing) Is(err error) bool { return err == falldue.ErrNotFound }
 
 // finding is an answer that has been printed and has an exit status of its own.
 type finding int

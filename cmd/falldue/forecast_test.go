@@ -74,7 +74,7 @@ func TestDiffWarnsOfAHerd(t *testing.T) {
 	}
 	for says, args := range map[string][]string{
 		"--from: backoff: ":                             {"--from", "nonsense"},
-		`required flag(s) "from" not set`:               nil,
+		`no live worker announces a policy of kind mail; say by --from which one the code has`:               nil,
 		"--ramp 0; allowed are numbers of tasks from 1": {"--from", "1h", "--ramp", "0"},
 		"a horizon of 1s; allowed are 1m0s to":          {"--from", "1h", "--for", "1s"},
 	} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,23 +22,26 @@ func policyDiffCommand() *cobra.Command {
 	var apply, yes, asJSON bool
 	var who, why string
 	cmd := &cobra.Command{
-		Use:   "diff KIND FORMULA --from FORMULA",
+		Use:   "diff KIND FORMULA",
 		Short: "Show what another policy would do to the tasks of a kind that wait now",
 		Long: "Show what another policy would do to the tasks of a kind that wait now: how many\n" +
 			"would be due at once, sooner or later, how many would have no attempt left, and the\n" +
-			"busiest minute before and after. The table has no policies of kinds: --from is the\n" +
-			"one that the code has. Tasks with a policy of their own keep it.\n\n" +
+			"busiest minute before and after. The policy of now is the one that most live workers\n" +
+			"announce, or --from. Tasks with a policy of their own keep it.\n\n" +
 			"The exit status is 4 if the new policy makes a herd: a minute with twice as many\n" +
 			"tasks as the busiest one under the old policy, and at least 100 more. --ramp shows\n" +
 			"steps from one policy to the other that keep each minute below a number of tasks, and\n" +
 			"--apply sets them: the workers that run take them, and the last one holds until\n" +
 			"\"policy clear\".\n\n" + profileHelp + "\n\n" + formulaHelp,
-		Example: `  falldue policy diff invoice.send '5m' --from zizq --ramp 600`,
+		Example: `  falldue policy diff invoice.send '5m' --ramp 600`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			old, err := backoff.Parse(from)
-			if err != nil {
-				return mistake(fmt.Errorf("--from: %w", err))
+			var old backoff.Policy
+			var err error
+			if from != "" {
+				if old, err = backoff.Parse(from); err != nil {
+					return mistake(fmt.Errorf("--from: %w", err))
+				}
 			}
 			next, err := backoff.Parse(args[1])
 			if err != nil {
@@ -50,6 +54,12 @@ func policyDiffCommand() *cobra.Command {
 				return mistake(errors.New("--apply without --ramp; set a policy without steps by \"policy set\""))
 			}
 			return f.inspector(cmd.Context(), nil, func(i *ops.Inspector, q *falldue.Queue) error {
+				if from == "" {
+					if old, err = announcedPolicy(cmd.Context(), i, args[0]); err != nil {
+						return err
+					}
+					from = old.String()
+				}
 				p, err := f.read(cmd, i, "")
 				if err != nil {
 					return err
@@ -85,10 +95,7 @@ func policyDiffCommand() *cobra.Command {
 		}
 		return presetNames(), cobra.ShellCompDirectiveNoFileComp
 	}
-	cmd.Flags().StringVar(&from, "from", "", "the policy that the kind has")
-	if err := cmd.MarkFlagRequired("from"); err != nil {
-		panic(err) // the line above defines the flag
-	}
+	cmd.Flags().StringVar(&from, "from", "", "the policy that the kind has (default the one that most live workers announce)")
 	cmd.Flags().Int64Var(&ramp, "ramp", 0, "show steps under which at most so many tasks fall due in a minute")
 	cmd.Flags().BoolVar(&apply, "apply", false, "set the steps of --ramp, which the workers that run take")
 	whoFlags(cmd, &who, &why)
@@ -96,6 +103,19 @@ func policyDiffCommand() *cobra.Command {
 	complete(cmd, "from", presetNames()...)
 	jsonFlag(cmd, &asJSON, "print one JSON object, with both loads and the steps")
 	return cmd
+}
+
+// announcedPolicy returns the policy of a kind that most live workers have.
+func announcedPolicy(ctx context.Context, i *ops.Inspector, kind string) (backoff.Policy, error) {
+	policies, err := i.Policies(ctx)
+	if err != nil {
+		return backoff.Policy{}, err
+	}
+	policy, known := policies.Code(falldue.TaskInfo{Kind: kind})
+	if !known {
+		return backoff.Policy{}, mistake(fmt.Errorf("no live worker announces a policy of kind %s; say by --from which one the code has", kind))
+	}
+	return policy, nil
 }
 
 // diff is a difference with the texts of the policies.

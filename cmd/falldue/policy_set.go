@@ -36,23 +36,23 @@ type setter struct {
 }
 
 func (f *setter) flags(cmd *cobra.Command, until bool) {
-	f.profileFlags.flags(cmd)
-	f.policies.flag(cmd)
+	f.commonFlags(cmd)
 	if until {
 		cmd.Flags().StringVar(&f.until, "until", "", "when it ends by itself: 09:00, 2h, or 2026-12-11T14:02:00Z (default never)")
 	}
-	whoFlags(cmd, &f.who, &f.why)
 	cmd.Flags().BoolVar(&f.own, "include-own", false, "tasks with a policy of their own follow, too; own is that policy then")
+}
+
+// commonFlags adds the flags of commands that set policies and of those that clear them.
+func (f *setter) commonFlags(cmd *cobra.Command) {
+	f.profileFlags.flags(cmd)
+	f.policies.flag(cmd)
+	whoFlags(cmd, &f.who, &f.why)
 	cmd.Flags().Int64Var(&f.askAbove, "ask-above", 100, "ask before more than so many tasks become due at once or dead")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what it would do, and do not do it")
 	yesFlag(cmd, &f.yes)
-	jsonFlag(cmd, &f.asJSON, "print one JSON object: what was set, and what it does")
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		if len(args) == 0 {
-			return f.namesOf(queueKinds)(cmd, args, toComplete)
-		}
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+	jsonFlag(cmd, &f.asJSON, "print one JSON object: what was changed, and what that does")
+	cmd.ValidArgsFunction = f.kindArgument()
 }
 
 // whoFlags adds the flags that say who changes something and why.
@@ -101,6 +101,11 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 		return err
 	}
 	return f.inspector(cmd.Context(), f.policies, func(i *ops.Inspector, q *falldue.Queue) error {
+		if _, given := f.policies[o.Kind]; !given && !f.dry {
+			if err := confirmKind(cmd, i, o.Kind, f.yes); err != nil {
+				return err
+			}
+		}
 		p, err := f.read(cmd, i, o.Key)
 		if err != nil {
 			return err
@@ -141,11 +146,7 @@ func (f *setter) apply(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, o f
 			return err
 		}
 	}
-	if f.asJSON {
-		return jsonLines(cmd.OutOrStdout()).Encode(report.object())
-	}
-	_, err = io.WriteString(cmd.OutOrStdout(), report.text())
-	return err
+	return report.print(cmd, f.asJSON)
 }
 
 func never(context.Context, falldue.Task[json.RawMessage]) error { return nil }
@@ -168,11 +169,19 @@ func parseUntil(text string, database, here time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time of day such as 09:00, a time from now on such as 2h, or a time such as 2026-12-11T14:02:00Z", text)
 }
 
-// setReport is what a command has set, or would.
+// setReport is what a command has set or cleared, or would.
 type setReport struct {
 	falldue.Override
 	effect ops.Effect
 	dry    bool
+}
+
+func (r setReport) print(cmd *cobra.Command, asJSON bool) error {
+	if asJSON {
+		return jsonLines(cmd.OutOrStdout()).Encode(r.object())
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), r.text())
+	return err
 }
 
 // warning says what an override does that a person should agree to.
@@ -195,15 +204,18 @@ func (r setReport) warning() string {
 
 func (r setReport) text() string {
 	var b strings.Builder
-	verb := "set"
 	if r.dry {
-		verb = "would be set"
+		b.WriteString("would be ")
 	}
-	fmt.Fprintf(&b, "%s for %s: %s", verb, r.Subject, r.Steps[0].Override)
-	if n := len(r.Steps); n > 1 {
-		fmt.Fprintf(&b, ", and %d more steps until %s after %s", n-1, r.Steps[n-1].Override, approximate(r.Steps[n-1].After))
+	if r.Cleared {
+		fmt.Fprintf(&b, "cleared for %s\n", r.Subject)
+	} else {
+		fmt.Fprintf(&b, "set for %s: %s", r.Subject, r.Steps[0].Override)
+		if n := len(r.Steps); n > 1 {
+			fmt.Fprintf(&b, ", and %d more steps until %s after %s", n-1, r.Steps[n-1].Override, approximate(r.Steps[n-1].After))
+		}
+		fmt.Fprintf(&b, ", %s\n", untilText(r.Until))
 	}
-	fmt.Fprintf(&b, ", %s\n", untilText(r.Until))
 	lines := []struct {
 		n    int64
 		text string

@@ -66,11 +66,23 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		if err := json.Unmarshal([]byte(lines[1]), &shown); err != nil || len(lines) != 3 || shown.Subject != "kind:mail" || shown.Policy != "4 * own" || shown.Who != "ann" || shown.Until == nil {
 			t.Errorf("show --json printed %q", lines)
 		}
-		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in (\d+h)?\d+m`) // when the hold ends
-		contains(t, s.run("policy", "clear", "queue:default kind:mail", "--yes"), `^cleared queue:default kind:mail\n$`)
+		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in \d+[hm]`) // when the hold ends
+		contains(t, s.run("policy", "clear", "queue:default kind:mail", "--policy", "mail=1h"), `^cleared for queue:default kind:mail\n +400  tasks of it wait\n +400  become due sooner\n$`)
 		contains(t, s.run("policy", "show"), `(?m)^\S+ \S+  kind:mail  4 \* own +\S+ \S+  ann  the provider is slow$`)
 		contains(t, s.run("policy", "history", "queue:default kind:mail"), `(?m)^\S+ \S+  queue:default kind:mail  36500d; elapsed 0s `, `(?m)^\S+ \S+  queue:default kind:mail  cleared `)
 		contains(t, s.run("policy", "ramp", "mail", "over", "10m", "--policy", "mail=10m", "--yes"), `^set for kind:mail: own \+ \d+s, and 9 more steps until own \+ 600s after 9m, until `)
+
+		s.run("policy", "slow", "mail", "4x", "--policy", "mail=10m")
+		out, err := s.fails(exitUsage, "policy", "clear", "mail", "--policy", "mail=10m")
+		if out != "" || err == nil || !strings.Contains(err.Error(), "this makes 400 waiting tasks due at once; confirm with --yes") {
+			t.Errorf("clear printed %q, error %v", out, err)
+		}
+		contains(t, s.run("policy", "clear", "mail", "--policy", "mail=10m", "--dry-run"), `^would be cleared for kind:mail\n +400  tasks of it wait\n +400  become due at once\n$`)
+		contains(t, s.run("policy", "clear", "mail", "--policy", "mail=10m", "--ask-above", "400"), `^cleared for kind:mail\n`)
+		out, err = s.fails(exitUsage, "policy", "set", "mial", "1h")
+		if out != "" || err == nil || !strings.Contains(err.Error(), "no task of kind mial waits, and no live worker handles it; confirm with --yes") {
+			t.Errorf("a kind that nobody knows: %q, error %v", out, err)
+		}
 
 		contains(t, s.run("policy", "set", "key:customer:7", "attempts 50"), `^set for key:customer:7: attempts 50, until it is cleared\n +0  tasks of it wait\n$`)
 		if after := s.run("ls", "--kind", "mail", "--limit", "10000", "--json"); withoutNow(after) != withoutNow(before) {

@@ -8,46 +8,62 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 func policyClearCommand() *cobra.Command {
-	var p place
-	var who, why string
-	var yes bool
+	var f setter
 	cmd := &cobra.Command{
 		Use:   "clear SUBJECT",
 		Short: "Set policies back to those of the code",
 		Long: "Set policies back to those of the code, which workers do within two seconds. What has\n" +
-			"waited for longer than its own policy says is due at once then: see \"policy ramp\".\n\n" + subjectHelp,
-		Args: cobra.ExactArgs(1),
+			"waited for longer than its own policy says is due at once then: see \"policy ramp\". The\n" +
+			"command looks first at the tasks that wait, and asks before more than --ask-above of\n" +
+			"them become due at once or dead, or their policy is not known.\n\n" + subjectHelp + "\n\n" + policyFlagHelp,
+		Example: "  falldue policy clear invoice.send --why 'the provider is back'",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			subject, err := falldue.ParseSubject(args[0])
 			if err != nil {
 				return err
 			}
-			if err := confirm(cmd, "clear makes due what its own policy has made due meanwhile", yes); err != nil {
-				return err
-			}
-			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
-				list, err := q.Overrides(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if !slices.ContainsFunc(list, func(o falldue.Override) bool { return o.Subject == subject }) {
-					return fmt.Errorf("%w: no policy is set for %s", falldue.ErrNotFound, subject)
-				}
-				if err := q.ClearPolicy(cmd.Context(), subject, falldue.ResumeOptions{Who: who, Why: why}); err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "cleared %s\n", subject)
-				return err
-			})
+			return f.inspector(cmd.Context(), f.policies, func(i *ops.Inspector, q *falldue.Queue) error { return f.clear(cmd, i, q, subject) })
 		},
 	}
-	p.flags(cmd)
-	whoFlags(cmd, &who, &why)
-	yesFlag(cmd, &yes)
+	f.commonFlags(cmd)
 	return cmd
+}
+
+// clear shows what the end of an override does, asks if that is much, and ends it.
+func (f *setter) clear(cmd *cobra.Command, i *ops.Inspector, q *falldue.Queue, subject falldue.Subject) error {
+	list, err := q.Overrides(cmd.Context())
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(list, func(o falldue.Override) bool { return o.Subject.String() == subject.String() })
+	if at < 0 {
+		return notFound("no policy is set for %s; \"falldue policy show\" lists those that are", subject)
+	}
+	p, err := f.read(cmd, i, list[at].Key)
+	if err != nil {
+		return err
+	}
+	effect, err := p.WeighClear(list[at].Subject, f.horizon)
+	if err != nil {
+		return mistake(err)
+	}
+	report := setReport{falldue.Override{Subject: subject, Cleared: true, Who: f.who, Why: f.why}, effect, f.dry}
+	if !f.dry {
+		if effect.Drastic(f.askAbove) {
+			if err := confirm(cmd, report.warning(), f.yes); err != nil {
+				return err
+			}
+		}
+		if err := q.ClearPolicy(cmd.Context(), subject, falldue.ResumeOptions{Who: f.who, Why: f.why}); err != nil {
+			return err
+		}
+	}
+	return report.print(cmd, f.asJSON)
 }
 
 func policyShowCommand() *cobra.Command {

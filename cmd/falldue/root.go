@@ -54,10 +54,12 @@ Policies, without a database:
 What waits, and what another policy would do to it:
 
   falldue forecast --rate 50           when it falls due, and when it is gone
-  falldue policy diff mail '5m' --from zizq --ramp 600
+  falldue policy diff mail '5m' --ramp 600
 
-An incident, in which workers must go by other policies at once:
+An incident, in which workers must stop, or go by other policies, at once:
 
+  falldue pause mail --until 2h        no task of a kind, a queue or a key starts
+  falldue resume mail
   falldue policy slow mail 4x --until 2h
   falldue policy hold mail until 09:00
   falldue policy ramp mail over 30m
@@ -86,7 +88,7 @@ func root() *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), workersCommand(), doctorCommand(), lsCommand(), showCommand(), whyCommand(), tailCommand(), topCommand()}},
-		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand(), deleteCommand(), schedulesCommand()}},
+		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand(), deleteCommand(), pauseCommand(), resumeCommand(), schedulesCommand()}},
 		{"plan", "Look before you act:", []*cobra.Command{policyCommand(), simulateCommand(), forecastCommand(), explainCommand()}},
 		{"set up", "Set up:", []*cobra.Command{migrateCommand(), benchCommand()}},
 	} {

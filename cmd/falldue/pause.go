@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
+)
+
+const pauseSubjectHelp = `A SUBJECT is the name of a kind, or queue:NAME, kind:NAME, key:KEY, policy:KEY (the
+key of a policy of tasks' own), or several of them in one argument, such as
+"queue:default kind:mail", which names the tasks for which all of them hold.`
+
+func pauseCommand() *cobra.Command {
+	var p place
+	var until, who, why string
+	var yes, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "pause [SUBJECT]",
+		Short: "Pause the tasks of a queue, a kind or a key, or list what is paused",
+		Long: "Make all workers leave the tasks of a subject alone, which they do within two seconds,\n" +
+			"until \"falldue resume\", or the end by --until. Handlers that run go on, and new tasks\n" +
+			"can be enqueued. A second pause of a subject replaces the first. Without a subject, list\n" +
+			"the pauses that hold.\n\n" + pauseSubjectHelp,
+		Example: "  falldue pause charge --until 2h --why 'the bank is down'",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.inspector(cmd.Context(), nil, func(i *ops.Inspector, q *falldue.Queue) error {
+				if len(args) == 0 {
+					return listPauses(cmd, q, asJSON)
+				}
+				pause := falldue.Pause{Who: who, Why: why}
+				var err error
+				if pause.Subject, err = falldue.ParseSubject(args[0]); err != nil {
+					return err
+				}
+				if until != "" {
+					now, err := i.Now(cmd.Context())
+					if err != nil {
+						return err
+					}
+					if pause.Until, err = parseUntil(until, now, time.Now()); err != nil {
+						return mistake(err)
+					}
+				}
+				if err := confirmKind(cmd, i, pause.Kind, yes); err != nil {
+					return err
+				}
+				if err := q.Pause(cmd.Context(), pause.Subject, falldue.PauseOptions{Until: pause.Until, Who: who, Why: why}); err != nil {
+					return err
+				}
+				if asJSON {
+					return jsonLines(cmd.OutOrStdout()).Encode(pauseObject(pause))
+				}
+				end := "until it is resumed"
+				if !pause.Until.IsZero() {
+					end = untilText(pause.Until)
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "paused %s, %s\n", pause.Subject, end)
+				return err
+			})
+		},
+	}
+	p.flags(cmd)
+	cmd.Flags().StringVar(&until, "until", "", "when it ends by itself: 09:00, 2h, or 2026-12-11T14:02:00Z (default never)")
+	whoFlags(cmd, &who, &why)
+	yesFlag(cmd, &yes)
+	jsonFlag(cmd, &asJSON, "print one JSON object per pause")
+	cmd.ValidArgsFunction = p.kindArgument()
+	return cmd
+}
+
+func resumeCommand() *cobra.Command {
+	var p place
+	var who, why string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "resume SUBJECT",
+		Short: "End the pause of a queue, a kind or a key",
+		Long: "End the pause of a subject. Workers claim its tasks again within two seconds, unless a\n" +
+			"pause of another subject names them too. What has fallen due meanwhile is due at once.\n" +
+			"The exit status is 3 if the subject is not paused.\n\n" + pauseSubjectHelp,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			subject, err := falldue.ParseSubject(args[0])
+			if err != nil {
+				return err
+			}
+			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+				pauses, err := q.Paused(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if !slices.ContainsFunc(pauses, func(p falldue.Pause) bool { return p.String() == subject.String() }) {
+					return notFound("%s is not paused; \"falldue pause\" lists what is", subject)
+				}
+				if err := q.Resume(cmd.Context(), subject, falldue.ResumeOptions{Who: who, Why: why}); err != nil {
+					return err
+				}
+				if asJSON {
+					return jsonLines(cmd.OutOrStdout()).Encode(struct {
+						Subject string `json:"subject"`
+						Change  string `json:"change"`
+					}{subject.String(), "resumed"})
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "resumed %s\n", subject)
+				return err
+			})
+		},
+	}
+	p.flags(cmd)
+	whoFlags(cmd, &who, &why)
+	jsonFlag(cmd, &asJSON, "print one JSON object: subject, change")
+	cmd.ValidArgsFunction = p.kindArgument()
+	return cmd
+}
+
+// kindArgument returns a completion of the first argument by the names of kinds.
+func (p *place) kindArgument() cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return p.namesOf(queueKinds)(cmd, args, toComplete)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func listPauses(cmd *cobra.Command, q *falldue.Queue, asJSON bool) error {
+	list, err := q.Paused(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printEach(cmd, list, pauseObject)
+	}
+	if len(list) == 0 {
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), "nothing is paused")
+		return err
+	}
+	rows := make([][]string, len(list))
+	for i, p := range list {
+		until := ""
+		if !p.Until.IsZero() {
+			until = p.Until.Format(time.DateTime)
+		}
+		rows[i] = []string{p.At.Format(time.DateTime), p.String(), until, p.Who, p.Why}
+	}
+	return screenOf(cmd).table([]column{{name: "since (UTC)"}, {name: "subject", least: 12}, {name: "until (UTC)"}, {name: "who", least: 6}, {name: "why", least: 12}}, rows)
+}
+
+func pauseObject(p falldue.Pause) any {
+	return struct {
+		Subject string     `json:"subject"`
+		At      *time.Time `json:"at,omitempty"`
+		Until   *time.Time `json:"until,omitempty"`
+		Who     string     `json:"who,omitempty"`
+		Why     string     `json:"why,omitempty"`
+	}{p.String(), set(p.At), set(p.Until), p.Who, p.Why}
+}
+
+// confirmKind asks whether a kind is meant of which no task waits and that no live worker
+// handles: its name may be mistyped.
+func confirmKind(cmd *cobra.Command, i *ops.Inspector, kind string, yes bool) error {
+	if kind == "" || yes {
+		return nil
+	}
+	known, err := isKnown(cmd.Context(), i, kind)
+	if err != nil || known {
+		return err
+	}
+	return confirm(cmd, fmt.Sprintf("no task of kind %s waits, and no live worker handles it", kind), yes)
+}
+
+func isKnown(ctx context.Context, i *ops.Inspector, kind string) (bool, error) {
+	queues, err := i.Queues(ctx)
+	if err != nil || slices.ContainsFunc(queues, func(q ops.Queue) bool { return slices.Contains(q.Kinds, kind) }) {
+		return true, err
+	}
+	workers, err := i.Workers(ctx)
+	if err != nil {
+		return true, nil //nolint:nilerr // a user may not have the right to read the workers
+	}
+	_, handled := ops.KindPolicies(workers)[kind]
+	return handled, nil
+}
