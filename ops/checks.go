@@ -60,7 +60,7 @@ func (i *Inspector) checkClock(ctx context.Context) ([]Finding, error) {
 	if skew < 0 {
 		skew, which = -skew, "behind"
 	}
-	text := fmt.Sprintf("the database's clock is %v %s this machine's", skew.Round(time.Millisecond), which)
+	text := fmt.Sprintf("the database's clock is %v %s this machine's", skew.Round(time.Microsecond), which)
 	if skew > maxSkew+took {
 		return []Finding{{Level: Attention, Text: text, Advice: "falldue goes by the database's clock alone, but times that programs compute, such as RunAt, will be off: synchronize both by NTP"}}, nil
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -58,19 +59,50 @@ func exitStatus(err error) int {
 // errUsage is wrapped by the errors of commands that find a mistake in their arguments.
 var errUsage = errors.New("usage")
 
-// mistake returns an error about an argument.
-func mistake(err error) error { return mistaken{err} }
+// mistake returns an error about an argument, or nil for nil.
+func mistake(err error) error {
+	if err == nil {
+		return nil
+	}
+	return mistaken{err}
+}
 
 type mistaken struct{ error }
 
 func (m mistaken) Unwrap() []error { return []error{m.error, errUsage} }
 
+// noOtherCommand refuses arguments of a command that only has subcommands, and names those
+// that may be meant.
+func noOtherCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	cmd.SuggestionsMinimumDistance = 2
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		text += "; did you mean " + strings.Join(similar, " or ") + "?"
+	}
+	return errors.New(text)
+}
+
 // prepare makes all errors of the commands' own code failures, and makes commands that
 // only have subcommands refuse others.
 func prepare(cmd *cobra.Command) {
 	if cmd.HasSubCommands() && cmd.RunE == nil {
-		cmd.Args = cobra.NoArgs
+		cmd.Args = noOtherCommand
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	if args := cmd.Args; args != nil && !cmd.HasSubCommands() {
+		cmd.Args = func(cmd *cobra.Command, list []string) error {
+			if args(cmd, list) == nil {
+				return nil
+			}
+			given := "arguments"
+			if len(list) == 1 {
+				given = "argument"
+			}
+			return fmt.Errorf("%d %s; the usage is %s", len(list), given, cmd.UseLine())
+		}
 	}
 	if fn := cmd.RunE; fn != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -47,17 +48,17 @@ func policyEvalCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			policy, err := backoff.Parse(args[0])
 			if err != nil {
-				return err
+				return mistake(err)
 			}
 			if cmd.Flags().Changed("jitter") {
 				policy = policy.WithJitter(jitter)
 			}
 			if err := policy.Err(); err != nil {
-				return err
+				return mistake(err)
 			}
 			ranges, err := parseAttempts(attempts)
 			if err != nil {
-				return err
+				return mistake(err)
 			}
 			return printEval(cmd.OutOrStdout(), policy, ranges, asJSON)
 		},
@@ -105,10 +106,10 @@ func policySQLCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, policy, err := engineAndPolicy(engine, args[0])
 			if err != nil {
-				return err
+				return mistake(err)
 			}
 			if attempts == "" {
-				return fmt.Errorf("--attempts-column is empty; it must name the column that counts failed attempts")
+				return mistake(errors.New("--attempts-column is empty; it must name the column that counts failed attempts"))
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), policy.Delay().SQL(d, d.Quote(attempts)))
 			return err
@@ -132,11 +133,11 @@ func policyWhereCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, policy, err := engineAndPolicy(engine, args[0])
 			if err != nil {
-				return err
+				return mistake(err)
 			}
 			predicate, err := sqlgen.Due(d, policy.Delay(), params)
 			if err != nil {
-				return err
+				return mistake(err)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), predicate)
 			return err

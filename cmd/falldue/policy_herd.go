@@ -85,14 +85,14 @@ type herds struct {
 func herdsOf(text string, o ops.Outage) (h herds, err error) {
 	policy, err := backoff.Parse(text)
 	if err != nil {
-		return h, err
+		return h, mistake(err)
 	}
 	h.policy = text
 	if h.with, err = ops.Stampede(policy, o); err != nil {
-		return h, err
+		return h, mistake(err)
 	}
 	h.without, err = ops.Stampede(policy.WithJitter("0"), o)
-	return h, err
+	return h, mistake(err)
 }
 
 func (h herds) printJSON(out io.Writer) error {

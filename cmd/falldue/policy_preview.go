@@ -35,7 +35,7 @@ func policyPreviewCommand() *cobra.Command {
 			if from != "" {
 				var err error
 				if start, err = time.Parse(time.RFC3339, from); err != nil {
-					return fmt.Errorf("--from: %q is not a time such as 2026-12-11T14:02:00Z", from)
+					return mistake(fmt.Errorf("--from: %q is not a time such as 2026-12-11T14:02:00Z", from))
 				}
 			}
 			previews, err := previewsOf(args, retries)
@@ -72,11 +72,11 @@ func previewsOf(policies []string, retries int) (list []preview, err error) {
 	for _, text := range policies {
 		policy, err := backoff.Parse(text)
 		if err != nil {
-			return nil, err
+			return nil, mistake(err)
 		}
 		schedule, err := ops.Preview(policy, retries)
 		if err != nil {
-			return nil, err
+			return nil, mistake(err)
 		}
 		list = append(list, preview{text, schedule})
 	}

@@ -69,8 +69,8 @@ func TestPolicyPreviewRefuses(t *testing.T) {
 		`unknown name "nonsense"`:                                       {"preview", "nonsense"},
 		"ops: 0 failures; allowed are 1 to 1,000,000":                   {"herd", "zizq", "--failures", "0"},
 	} {
-		if _, err := execute(t, append([]string{"policy"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v: error %v, want %q", args, err, says)
+		if _, err := execute(t, append([]string{"policy"}, args...)...); exitStatus(err) != exitUsage || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: status %d, error %v, want %q", args, exitStatus(err), err, says)
 		}
 	}
 }

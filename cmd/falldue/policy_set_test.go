@@ -84,6 +84,11 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			t.Errorf("a kind that nobody knows: %q, error %v", out, err)
 		}
 
+		s.run("policy", "set", "mial", "1h", "--yes")
+		found, _ = execute(t, "doctor", "--dsn", s.dsn)
+		contains(t, found, `(?m)^attention +overrides +the policy "1h" is set for kind:mial, and no live worker handles the kind$`)
+		s.run("policy", "clear", "mial")
+
 		contains(t, s.run("policy", "set", "key:customer:7", "attempts 50"), `^set for key:customer:7: attempts 50, until it is cleared\n +0  tasks of it wait\n$`)
 		if after := s.run("ls", "--kind", "mail", "--limit", "10000", "--json"); withoutNow(after) != withoutNow(before) {
 			t.Error("rows of tasks have been written")

@@ -140,12 +140,12 @@ func TestPolicyErrorsNameTheMistake(t *testing.T) {
 		`required flag(s) "engine" not set`:                                               {"sql", "n"},
 		`--attempts-column is empty; it must name the column that counts failed attempts`: {"sql", "n", "--engine", "mysql", "--attempts-column", ""},
 		`the updated-at column: no name was given`:                                        {"where", "n", "--engine", "mysql", "--updated-at-column", ""},
-		`accepts 1 arg(s), received 2`:                                                    {"eval", "n", "+1"},
+		`2 arguments; the usage is falldue policy eval FORMULA`:                           {"eval", "n", "+1"},
 		`geometric: retries is 0; it must be from 1 to 1000000`:                           {"eval", "geometric(retries=0)"},
 	} {
 		out, err := execute(t, append([]string{"policy"}, args...)...)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: error %v, want %q", args, err, want)
+		if exitStatus(err) != exitUsage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: status %d, error %v, want %q", args, exitStatus(err), err, want)
 		}
 		if out != "" {
 			t.Errorf("%v printed %s", args, out)

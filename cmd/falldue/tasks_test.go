@@ -237,11 +237,12 @@ func TestMistakesOfTheCommandLine(t *testing.T) {
 		args   []string
 	}{
 		{exitUsage, `unknown command "nonsense" for "falldue"`, []string{"nonsense"}},
+		{exitUsage, `unknown command "polcy" for "falldue"; did you mean policy?`, []string{"polcy"}},
 		{exitUsage, `unknown command "nonsense" for "falldue policy"`, []string{"policy", "nonsense"}},
 		{exitUsage, `unknown flag: --nonsense`, []string{"ls", "--nonsense"}},
 		{exitUsage, `the database is missing; use --dsn, or set FALLDUE_DSN`, []string{"ls"}},
 		{exitUsage, `"x" is not the id of a task, which is a whole number`, []string{"show", "x", "--dsn", file}},
-		{exitUsage, `accepts 1 arg(s), received 0`, []string{"show", "--dsn", file}},
+		{exitUsage, `0 arguments; the usage is falldue show ID [flags]`, []string{"show", "--dsn", file}},
 		{exitUsage, `--limit 0; allowed are 1 to 10,000`, []string{"ls", "--limit", "0", "--dsn", file}},
 		{exitUsage, `Limit 10001; allowed are 1 to 10,000`, []string{"ls", "--limit", "10001", "--dsn", file}},
 		{exitUsage, `state "lost"; allowed are`, []string{"ls", "--state", "lost", "--dsn", file}},
