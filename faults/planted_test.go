@@ -106,7 +106,7 @@ var (
 	allFirst = rewrite{`.`, `min\((t\.)?fence, \d+\) \+ 1`, `1`}
 	anyClaim = rewrite{`first_attempted_at = `, byClaim, byTask}
 	// Looks that take all members of a waiter for ended.
-	noneIsPending = rewrite{`^select t\.task_id, t\.on_death`, `e\.outcome = ''`, `e.outcome = '-'`}
+	noneIsPending = rewrite{`^select t\.task_id, t\.on_death`, `e\.outcome >= '' and e\.outcome <= ''`, `e.outcome = '-'`}
 	// Ticks that are taken whether they are taken already or not.
 	anyTick = rewrite{`^update "falldue_schedules" set next_at`, `last_task = \? and paused = 0 and next_at = \? and .*`, `? is not null and ? is not null`}
 )

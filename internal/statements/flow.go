@@ -122,22 +122,22 @@ func Block(s dialect.Server, tables dialect.Tables, size int) Stmt {
 // MarkEdges says how members have ended. The batch has [IDColumns]. Parameters: outcome.
 func MarkEdges(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	b.setEdgesOf("task_id", size)
+	b.setMembers(size)
 	return b.stmt(`
-update {edges} as t set outcome = {text :outcome} where {theirs}`)
+update {edges} as t set outcome = {text :outcome} where {of members}`)
 }
 
-// setEdgesOf sets the fragment {theirs}, which is true for the edges t of a batch of members,
-// or of waiters, as column says. They are looked up in an index: a join would read the table
-// while that has no statistics, since a member can have any number of waiters.
-func (b *builder) setEdgesOf(column string, size int) {
+// setMembers sets the fragment {of members}, which is true for the edges t of a batch of
+// members. They are looked up in the index: a join would read the table while that has no
+// statistics, since a member can have any number of waiters.
+func (b *builder) setMembers(size int) {
 	source := b.withBatch(IDColumns.columns(), size)
-	b.setKeys(source, column)
-	b.set("theirs", func() string {
+	b.setKeys(source, "task_id")
+	b.set("of members", func() string {
 		if source.byKey() {
 			return b.expand("{keys}")
 		}
-		return b.expand("t." + column + " = any(array(select s.task_id from {batch}))")
+		return b.expand("t.task_id = any(array(select s.task_id from {batch}))")
 	})
 }
 
@@ -162,16 +162,18 @@ update {edges} set outcome = {text :outcome} where task_id = :task_id and waiter
 // [IDColumns].
 func WaitersOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	b.setEdgesOf("task_id", size)
+	b.setMembers(size)
 	return b.stmt(`
-select distinct t.waiter from {edges} t where {theirs}`)
+select distinct t.waiter from {edges} t where {of members}`)
 }
 
 // waiterState sets the fragment {state}, the columns of a waiter t whose task is k. Each
-// question about its members is a look-up in an index, however many there are.
+// question about its members is a look-up in an index, however many there are. PostgreSQL
+// would read the table for one of several outcomes that it takes for frequent; no order but
+// that of the index gives the first of a range.
 func (b *builder) waiterState() {
 	b.set("any", func(outcome string) string {
-		return "coalesce((select 1 from " + b.expand("{edges}") + " e where e.waiter = t.task_id and e.outcome = " + outcome + " limit 1), 0)"
+		return "coalesce((select 1 from " + b.expand("{edges}") + " e where e.waiter = t.task_id and e.outcome >= " + outcome + " and e.outcome <= " + outcome + " order by e.outcome, e.task_id limit 1), 0)"
 	})
 	b.set("state", "t.task_id, t.on_death, coalesce(k.state, ''), coalesce(k.queue, ''), {any ''}, {any 'dead'}, {any 'cancelled'}, {any 'deleted'}")
 }
@@ -217,9 +219,16 @@ where waiter = :waiter and outcome = :outcome and task_id > :after order by task
 // EdgesOf selects up to :limit edges of waiters, as [EdgeColumns]. The batch has [IDColumns].
 func EdgesOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	b.setEdgesOf("waiter", size)
+	source := b.withBatch(IDColumns.columns(), size)
+	b.setKeys(source, "waiter")
+	if source.byKey() {
+		return b.stmt(`
+select t.task_id, t.waiter, t.outcome from {edges} t where {keys} limit :limit`)
+	}
 	return b.stmt(`
-select t.task_id, t.waiter, t.outcome from {edges} t where {theirs} limit :limit`)
+select e.task_id, e.waiter, e.outcome from {batch} cross join lateral (
+	select t.task_id, t.waiter, t.outcome from {edges} t where {same key} and t.outcome >= '' order by t.outcome, t.task_id limit :limit) e
+limit :limit`)
 }
 
 // PendingEdges selects the edges of a member that has not ended, as [EdgeColumns]. Parameters: id.

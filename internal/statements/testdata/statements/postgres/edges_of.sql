@@ -1,2 +1,3 @@
-select t.task_id, t.waiter, t.outcome from "falldue_edges" t where t.waiter = any(array(select s.task_id from pg_catalog.unnest($1::bigint[]) as s (task_id))) limit $2
+select e.task_id, e.waiter, e.outcome from pg_catalog.unnest($1::bigint[]) as s (task_id) cross join lateral ( select t.task_id, t.waiter, t.outcome from "falldue_edges" t where t.waiter = s.task_id and t.outcome >= '' order by t.outcome, t.task_id limit $2) e
+limit $2
 -- binds: task_id[], limit
