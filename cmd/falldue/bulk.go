@@ -51,7 +51,7 @@ func (f *filterFlags) get() falldue.TaskFilter {
 // phaseNames are the phases as the command line has them, without spaces.
 var phaseNames = func() (names []string) {
 	for _, p := range []falldue.Phase{
-		falldue.PhaseRunning, falldue.PhaseDue, falldue.PhaseScheduled, falldue.PhaseBackingOff, falldue.PhaseSnoozed, falldue.PhasePaused,
+		falldue.PhaseBlocked, falldue.PhaseRunning, falldue.PhaseDue, falldue.PhaseScheduled, falldue.PhaseBackingOff, falldue.PhaseSnoozed, falldue.PhasePaused,
 		falldue.PhaseLimited, falldue.PhaseTried, falldue.PhaseDone, falldue.PhaseDead, falldue.PhaseCancelled,
 	} {
 		names = append(names, strings.ReplaceAll(string(p), " ", "-"))

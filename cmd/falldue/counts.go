@@ -64,10 +64,14 @@ func countsCommand() *cobra.Command {
 }
 
 // states are the states of tasks, in the order of their columns.
-var states = []falldue.State{falldue.Open, falldue.Snoozed, falldue.Dead, falldue.Cancelled, falldue.Done}
+var states = []falldue.State{falldue.Blocked, falldue.Open, falldue.Snoozed, falldue.Dead, falldue.Cancelled, falldue.Done}
 
 // printCounts prints a row for each queue and kind.
 func printCounts(s screen, counts []falldue.Count) error {
+	states := states
+	if !slices.ContainsFunc(counts, func(c falldue.Count) bool { return c.State == falldue.Blocked }) { // few have flows
+		states = states[1:]
+	}
 	columns := []column{{name: "queue", least: 8}, {name: "kind", least: 8}}
 	for _, state := range states {
 		columns = append(columns, column{name: string(state), right: true})

@@ -224,6 +224,10 @@ func (v view) printPast(s screen) error {
 }
 
 func (v view) printFuture(s screen) error {
+	if v.task.State == falldue.Blocked {
+		_, err := fmt.Fprintf(s, "\nit runs after other tasks: falldue why %d\n", v.task.ID)
+		return err
+	}
 	if v.task.State != falldue.Open && v.task.State != falldue.Snoozed {
 		return nil
 	}
