@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -20,45 +22,79 @@ func forecastCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forecast",
 		Short: "Show when the tasks that wait now fall due",
-		Long: "Show when the tasks that wait now fall due, minute by minute, and with --rate when\n" +
-			"none is due any more. Tasks that will be enqueued or fail again are not in it.\n\n" + profileHelp + "\n\n" + policyFlagHelp,
+		Long: "Show when the tasks that wait now fall due, minute by minute, and when none is due any\n" +
+			"more, at --rate or at the rate of the live workers since they started. Tasks that will\n" +
+			"be enqueued or fail again are not in it.\n\n" + profileHelp + "\n\n" + policyFlagHelp,
 		Example: `  falldue forecast --policy mail=zizq --rate 50 --for 2h`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("rate") && !(rate > 0 && rate <= 1e9) {
 				return mistake(fmt.Errorf("--rate %v; allowed are numbers above 0", rate))
 			}
-			return f.profile(cmd, policies, func(p *ops.Profile) error {
+			return f.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
+				p, err := f.read(cmd, i, "")
+				if err != nil {
+					return err
+				}
 				forecast, err := p.Forecast(f.horizon)
 				if err != nil {
 					return mistake(err)
 				}
-				if asJSON {
-					return printForecastJSON(cmd, forecast, rate)
+				pace := pace{perSecond: rate}
+				if rate == 0 {
+					pace = paceOf(cmd.Context(), i)
 				}
-				return printForecast(screenOf(cmd), forecast, rate)
+				if asJSON {
+					return printForecastJSON(cmd, forecast, pace)
+				}
+				return printForecast(screenOf(cmd), forecast, pace)
 			})
 		},
 	}
 	f.flags(cmd)
 	policies.flag(cmd)
-	cmd.Flags().Float64Var(&rate, "rate", 0, "tasks that succeed in a second")
+	cmd.Flags().Float64Var(&rate, "rate", 0, "tasks that succeed in a second (default what the live workers have done since they started)")
 	jsonFlag(cmd, &asJSON, "print one JSON object per kind, and one for all, whose kind is empty")
 	return cmd
 }
 
-func printForecastJSON(cmd *cobra.Command, f ops.Forecast, rate float64) error {
+// pace is how many tasks a second succeed, and over which time that was counted, or 0 if
+// somebody has said so.
+type pace struct {
+	perSecond float64
+	over      time.Duration
+}
+
+// paceOf returns the pace of the live workers since they started, or 0 if it is not known.
+func paceOf(ctx context.Context, i *ops.Inspector) (p pace) {
+	workers, err := i.Workers(ctx)
+	if err != nil { // a user may not have the right
+		return pace{}
+	}
+	for _, w := range workers {
+		if up := w.Seen.Sub(w.Started); w.Live() && up > 0 {
+			p.perSecond += float64(w.Done) / up.Seconds()
+			p.over = max(p.over, up)
+		}
+	}
+	return p
+}
+
+func printForecastJSON(cmd *cobra.Command, f ops.Forecast, pace pace) error {
 	return printEach(cmd, append(f.Kinds, f.All), func(k ops.KindLoad) any {
 		o := struct {
 			Kind    string    `json:"kind"`
 			At      time.Time `json:"at"`
 			Unknown int64     `json:"unknown"`
 			loadJSON
+			Rate float64  `json:"rate,omitempty"`
 			Gone *float64 `json:"gone_seconds,omitempty"`
-		}{Kind: k.Kind, At: f.At, Unknown: k.Unknown, loadJSON: loadObject(k.Load)}
-		if gone, ok := k.Gone(rate); rate > 0 && ok {
-			seconds := gone.Seconds()
-			o.Gone = &seconds
+		}{Kind: k.Kind, At: f.At, Unknown: k.Unknown, loadJSON: loadObject(k.Load), Rate: pace.perSecond}
+		if pace.perSecond > 0 {
+			if gone, ok := k.Gone(pace.perSecond); ok {
+				seconds := gone.Seconds()
+				o.Gone = &seconds
+			}
 		}
 		return o
 	})
@@ -77,7 +113,7 @@ func loadObject(l ops.Load) loadJSON {
 	return loadJSON{l.Due, l.Minutes, l.Later, l.Peak, l.PeakAt.Seconds()}
 }
 
-func printForecast(s screen, f ops.Forecast, rate float64) error {
+func printForecast(s screen, f ops.Forecast, pace pace) error {
 	columns := []column{{name: "kind", least: 8}, {name: "due now", right: true}}
 	var spans []int // minutes
 	for _, span := range []int{1, 10, 60, 24 * 60, len(f.All.Minutes)} {
@@ -111,12 +147,18 @@ func printForecast(s screen, f ops.Forecast, rate float64) error {
 	if n := within(f.All.Load, len(f.All.Minutes)); n > 0 {
 		fmt.Fprintf(&b, "\n%s\n", minutesChart(f.All.Minutes, "due in "))
 	}
-	if rate > 0 {
-		text := strconv.FormatFloat(rate, 'g', -1, 64)
-		if gone, ok := f.All.Gone(rate); ok {
-			fmt.Fprintf(&b, "\nat %s tasks a second the backlog is gone after %s, on %s\n", text, approximate(gone), f.At.Add(gone).Format(time.DateTime)+" UTC")
+	if pace.perSecond > 0 {
+		text := strconv.FormatFloat(pace.perSecond, 'g', -1, 64)
+		if pace.over > 0 {
+			text = strconv.FormatFloat(pace.perSecond, 'g', 3, 64)
+			fmt.Fprintf(&b, "\nthe workers that live have done %s tasks a second since they started, the first %s ago\n", text, approximate(pace.over))
 		} else {
-			fmt.Fprintf(&b, "\nat %s tasks a second some are still due after %s\n", text, approximate(time.Duration(len(f.All.Minutes))*time.Minute))
+			b.WriteByte('\n')
+		}
+		if gone, ok := f.All.Gone(pace.perSecond); ok {
+			fmt.Fprintf(&b, "at %s tasks a second the backlog is gone after %s, on %s\n", text, approximate(gone), f.At.Add(gone).Format(time.DateTime)+" UTC")
+		} else {
+			fmt.Fprintf(&b, "at %s tasks a second some are still due after %s\n", text, approximate(time.Duration(len(f.All.Minutes))*time.Minute))
 		}
 	}
 	_, err := io.WriteString(s, b.String())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -49,6 +50,26 @@ func TestForecastAndDiff(t *testing.T) {
 		out := s.run("policy", "diff", "mail", "20m", "--from", "1h", "--ramp", "450")
 		contains(t, out, `^500 tasks of mail wait under its policy\n`, `(?m)^ +400  would be due at once$`, `(?m)^ +100  would be due sooner$`,
 			`(?m)^before +1h +0 +400 a minute, in (2[5-9]|30)m`, `(?m)^after +20m +400 +400 a minute, now$`)
+	})
+}
+
+// TestForecastTakesTheRateOfWorkers: without --rate it is what the live workers have done.
+func TestForecastTakesTheRateOfWorkers(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		s.failed("mail", 400, 30*time.Minute)
+		s.serve("report")
+		if got := s.run("forecast", "--policy", "10m"); strings.Contains(got, "a second") {
+			t.Errorf("by workers that have done nothing, it prints\n%s", got)
+		}
+		server, err := dialect.Probe(t.Context(), s.db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, done, failed, running) select 'other', " +
+			server.Clock().Shift("seen_at", "-100000000") + ", seen_at, info, 200, 0, 0 from falldue_workers")
+		contains(t, s.run("forecast", "--policy", "10m"), `(?m)^the workers that live have done 2 tasks a second since they started, the first 1m40s ago\nat 2 tasks a second the backlog is gone after 3m20s`)
+		contains(t, s.run("forecast", "--policy", "10m", "--json"), `"rate":2,"gone_seconds":200\}`)
 	})
 }
 

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,7 +66,7 @@ func policyDiffCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				d := diff{from: from, to: args[1]}
+				d := diff{from: from, to: args[1], ramp: ramp}
 				if d.Diff, err = p.Diff(args[0], old, next, f.horizon); err != nil {
 					return mistake(err)
 				}
@@ -122,6 +124,7 @@ func announcedPolicy(ctx context.Context, i *ops.Inspector, kind string) (backof
 type diff struct {
 	ops.Diff
 	from, to string
+	ramp     int64 // how many tasks may fall due in a minute
 	steps    []ops.Step
 }
 
@@ -190,7 +193,24 @@ func (d diff) printSteps(s screen) error {
 	if _, err := io.WriteString(s, "\n"); err != nil {
 		return err
 	}
+	if err := d.warnOfCrowds(s); err != nil {
+		return err
+	}
 	return s.table([]column{{name: "after", right: true}, {name: "due a minute", right: true}, {name: "policy", least: 20}}, rows)
+}
+
+// warnOfCrowds names the busiest step if more tasks fall due in it than --ramp says.
+func (d diff) warnOfCrowds(s screen) error {
+	if len(d.steps) == 0 {
+		return nil
+	}
+	busiest := slices.MaxFunc(d.steps, func(a, b ops.Step) int { return cmp.Compare(a.Due, b.Due) })
+	if busiest.Due <= d.ramp {
+		return nil
+	}
+	_, err := fmt.Fprintf(s, "warning: %s tasks fall due in the minute after %s, more than %s: they failed at nearly the same moment, or are due already\n",
+		grouped(busiest.Due), approximate(busiest.After), grouped(d.ramp))
+	return err
 }
 
 // apply sets the steps.

@@ -116,6 +116,8 @@ func TestDiffAppliesARamp(t *testing.T) {
 		if _, err := s.fails(exitUsage, "policy", "diff", "invoice", "12m", "--from", "2h", "--apply"); err == nil || !strings.Contains(err.Error(), "--apply without --ramp") {
 			t.Errorf("error %v", err)
 		}
+		out, _ = s.fails(exitAttention, "policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "10")
+		contains(t, out, `(?m)^warning: \d+ tasks fall due in the minute after \S+, more than 10: they failed at nearly the same moment, or are due already$`)
 		out = s.run("policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "40", "--apply", "--yes", "--why", "a new provider")
 		contains(t, out, `(?m)^set for kind:invoice: the first of 1\d steps; the last one holds until it is cleared$`)
 		q, err := falldue.New(s.db, falldue.Config{})

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -29,17 +28,6 @@ func (f *profileFlags) flags(cmd *cobra.Command) {
 const profileHelp = `The command reads all tasks that wait, once, and changes nothing: about a second or two
 for each million on PostgreSQL, and several on other engines. A running task counts as
 one that waits when its lease ends.`
-
-// profile calls fn with what waits now.
-func (f *profileFlags) profile(cmd *cobra.Command, policies policyFlag, fn func(*ops.Profile) error) error {
-	return f.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
-		p, err := f.read(cmd, i, "")
-		if err != nil {
-			return err
-		}
-		return fn(p)
-	})
-}
 
 // read returns what waits now, with a key or, if it is "", all.
 func (f *profileFlags) read(cmd *cobra.Command, i *ops.Inspector, key string) (p *ops.Profile, err error) {
