@@ -26,9 +26,9 @@ type Profile struct {
 	policies Policies
 }
 
-// Profile reads what waits, with one statement that reads all waiting tasks: about a second
-// or two for each million on PostgreSQL, and several on other engines. Everything that is
-// made of a profile costs the database nothing more. To limit the time, use a context with
+// Profile reads what waits, with one statement that reads all waiting tasks: two to five
+// seconds for each million, and a few more if the server has to read them from the disk.
+// Everything that is made of a profile costs the database nothing more. To limit the time, use a context with
 // a deadline; MySQL, MariaDB and TiDB finish the statement all the same.
 //
 // Overrides of the policies of single keys are not in it, see [Inspector.ProfileKey].

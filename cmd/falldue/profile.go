@@ -25,9 +25,8 @@ func (f *profileFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&f.horizon, "for", 24*time.Hour, "time from now on to look at, in minutes")
 }
 
-const profileHelp = `The command reads all tasks that wait, once, and changes nothing: about a second or two
-for each million on PostgreSQL, and several on other engines. A running task counts as
-one that waits when its lease ends.`
+const profileHelp = `The command reads all tasks that wait, once, and changes nothing: two to five seconds for
+each million. A running task counts as one that waits when its lease ends.`
 
 // read returns what waits now, with a key or, if it is "", all.
 func (f *profileFlags) read(cmd *cobra.Command, i *ops.Inspector, key string) (p *ops.Profile, err error) {
