@@ -359,4 +359,36 @@ var flowCases = []conformanceCase{
 			}
 		}
 	}},
+	{"middleware sees the tasks of a flow, and may add to them but not leave any out", func(t *testing.T, f *fixture) {
+		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
+		runs.handle(q, flowKind, succeed)
+		leaveOut := false
+		q.UseEnqueue(func(next falldue.EnqueueFunc) falldue.EnqueueFunc {
+			return func(ctx context.Context, tx falldue.Tx, tasks []falldue.EnqueueParams) ([]falldue.Receipt, error) {
+				for i := range tasks {
+					tasks[i].AddMeta("trace", "t")
+				}
+				if leaveOut {
+					tasks = tasks[1:]
+				}
+				return next(ctx, tx, tasks)
+			}
+		})
+		ids := enqueueFlow(t, q, flow.Chain(steps(0, 2)...))
+		for _, id := range ids {
+			if info := readTask(t, q, id); len(info.Meta) != 1 || info.Meta["trace"] != "t" {
+				t.Errorf("task %d has the meta %v", id, info.Meta)
+			}
+		}
+		startWorker(t, q)
+		for want := range 2 {
+			if got := receive(t, runs.ran, "a run"); got != want {
+				t.Errorf("%d ran as the %d-th", got, want)
+			}
+		}
+		leaveOut = true
+		if _, err := flow.Chain(steps(0, 2)...).Enqueue(t.Context(), q); !errors.Is(err, falldue.ErrInvalid) {
+			t.Errorf("without one of its tasks: %v, want ErrInvalid", err)
+		}
+	}},
 }
