@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -85,5 +87,28 @@ func TestTopHasAScreen(t *testing.T) {
 	const otherScreen = "\x1b[?1049h"
 	if !strings.Contains(shown.String(), otherScreen) {
 		t.Errorf("it showed %q", shown.String())
+	}
+}
+
+// TestTheTerminalIsAskedNothing: a command that prints starts without a query to the terminal,
+// whose answer some terminals never give, and others type into the shell.
+func TestTheTerminalIsAskedNothing(t *testing.T) {
+	t.Parallel()
+	controller, terminal := openTerminal(t)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-test.run=^$") // links the same packages
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
+	cmd.Env = []string{"TERM=xterm-256color", "HOME=" + t.TempDir()}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	shown := make([]byte, 4096)
+	n, err := controller.Read(shown)
+	if err != nil || strings.Contains(string(shown[:n]), "\x1b") {
+		t.Errorf("it wrote %q (error %v)", shown[:n], err)
 	}
 }

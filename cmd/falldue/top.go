@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -241,7 +241,7 @@ func (t *top) onTerminal(cmd *cobra.Command, s screen, every time.Duration, most
 	if file, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		input = tea.WithInput(file)
 	}
-	options := []tea.ProgramOption{tea.WithContext(cmd.Context()), tea.WithOutput(s.Writer), tea.WithAltScreen(), tea.WithoutSignalHandler(), input}
+	options := []tea.ProgramOption{tea.WithContext(cmd.Context()), tea.WithOutput(s.Writer), tea.WithoutSignalHandler(), input}
 	last, err := tea.NewProgram(m, options...).Run()
 	if end, ok := last.(topScreen); ok && err == nil {
 		return end.failed
@@ -276,7 +276,7 @@ func (m topScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.screen.width, m.height = msg.Width, msg.Height
-	case tea.KeyMsg:
+	case tea.KeyPressMsg:
 		switch msg.String() {
 		case "q", "esc", "ctrl+c":
 			return m, tea.Quit
@@ -305,7 +305,13 @@ func (m topScreen) later() tea.Cmd {
 }
 
 // View implements tea.Model.
-func (m topScreen) View() string {
+func (m topScreen) View() tea.View {
+	v := tea.NewView(m.text())
+	v.AltScreen = true
+	return v
+}
+
+func (m topScreen) text() string {
 	if m.frames == 0 {
 		return "reading …"
 	}

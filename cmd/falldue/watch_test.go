@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/ops"
@@ -115,7 +115,7 @@ func TestTopGoesOnAfterAnError(t *testing.T) {
 	update := func(msg tea.Msg) (quits bool) {
 		next, cmd := m.Update(msg)
 		m = next.(topScreen)
-		if _, is := msg.(tea.KeyMsg); !is || cmd == nil {
+		if _, is := msg.(tea.KeyPressMsg); !is || cmd == nil {
 			return false
 		}
 		_, quits = cmd().(tea.QuitMsg)
@@ -124,14 +124,14 @@ func TestTopGoesOnAfterAnError(t *testing.T) {
 	began := time.Date(2026, 12, 11, 14, 2, 0, 0, time.UTC)
 	worker := ops.Worker{ID: "vm:1/a", Started: began, Seen: began, Now: began, Queues: map[string]ops.WorkerQueue{"default": {Concurrency: 10}}}
 	update(pulse{at: began, workers: []ops.Worker{worker}, queues: []ops.Queue{{Name: "default", Kinds: []string{"mail"}, Lanes: 3}}})
-	contains(t, m.View(), `(?m)^default +3 +– +mail$`, `(?m)^vm:1/a +0 of 10 +– +– `)
+	contains(t, m.text(), `(?m)^default +3 +– +mail$`, `(?m)^vm:1/a +0 of 10 +– +– `)
 	update(down)
-	contains(t, m.View(), `^cannot read: the server is down\n`, `vm:1/a`)
+	contains(t, m.text(), `^cannot read: the server is down\n`, `vm:1/a`)
 	update(tea.WindowSizeMsg{Width: 40, Height: 4})
-	if got := strings.Split(m.View(), "\n"); len(got) != 4 || got[3] != "…" {
+	if got := strings.Split(m.text(), "\n"); len(got) != 4 || got[3] != "…" {
 		t.Errorf("on four lines it shows %q", got)
 	}
-	if update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("x")}) || !update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("q")}) {
+	if update(tea.KeyPressMsg{Code: 'x', Text: "x"}) || !update(tea.KeyPressMsg{Code: 'q', Text: "q"}) {
 		t.Error("x ends it, or q does not")
 	}
 }
