@@ -136,16 +136,14 @@ func sweepBySteps(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error
 		return err
 	}
 	defer stmt.Close()
-	var (
-		state, kind, policy string
-		priority, attempts  int
-		lanes               int
-		anchor, now         int64
-	)
+	var last statements.Lane
+	lanes := 0
 	for ; err == nil; lanes++ {
-		err = stmt.QueryRowContext(ctx, next.Bind(statements.Values{
-			"queue": "default", "state": state, "priority": priority, "kind": kind, "policy": policy, "attempts": attempts,
-		}, nil)...).Scan(&state, &priority, &kind, &policy, &attempts, &anchor, &now)
+		values := statements.Values{"queue": "default"}
+		statements.SetLane(values, last)
+		var anchor, now int64
+		err = stmt.QueryRowContext(ctx, next.Bind(values, nil)...).
+			Scan(&last.State, &last.Key, &last.Priority, &last.Kind, &last.Policy, &last.Attempts, &anchor, &now)
 	}
 	if !errors.Is(err, sql.ErrNoRows) {
 		return err
@@ -163,23 +161,18 @@ func claimByLane(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error 
 	delay := tomorrow.Delay()
 	if !statements.ClaimsAtOnce(server) {
 		stmt := statements.ClaimLane(server, tables, &delay)
-		return expectRows(ctx, tx, claimSize, stmt.SQL, stmt.Bind(statements.Values{
-			"queue": "default", "state": "open", "priority": 0, "kind": "bench", "policy": "", "attempts": 0, "since": 0, "limit": claimSize,
-		}, nil))
+		values := statements.Values{"queue": "default", "since": 0, "limit": claimSize}
+		statements.SetLane(values, statements.Lane{State: "open", Kind: "bench"})
+		return expectRows(ctx, tx, claimSize, stmt.SQL, stmt.Bind(values, nil))
 	}
 	stmt := statements.Claim(server, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{delay}})
-	var rows []statements.Row
-	for i := range 101 {
-		l := map[string]any{"state": "open", "priority": int64(0), "kind": "bench", "policy": "", "attempts": int64(0), "since": int64(0), "formula": int64(0)}
+	rows := statements.LaneColumns.Rows(101, func(i int) *statements.WantedLane {
+		lane := statements.Lane{State: "open", Kind: "bench"}
 		if i < 100 { // the claim also looks into lanes in which nothing is due
-			l["kind"], l["attempts"] = fmt.Sprintf("waiting.%d", i%waitingKinds), int64(1+i%waitingLevels)
+			lane.Kind, lane.Attempts = fmt.Sprintf("waiting.%d", i%waitingKinds), 1+i%waitingLevels
 		}
-		row := make(statements.Row, len(statements.LaneColumns))
-		for i, column := range statements.LaneColumns {
-			row[i] = l[column.Name]
-		}
-		rows = append(rows, row)
-	}
+		return &statements.WantedLane{Lane: lane, Running: "open", Most: 1 + waitingLevels}
+	})
 	return expectRows(ctx, tx, claimSize, stmt.SQL, stmt.Bind(statements.Values{"queue": "default", "worker": "bench", "lease": 60_000_000, "limit": claimSize}, rows))
 }
 

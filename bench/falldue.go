@@ -24,6 +24,7 @@ type falldueSubject struct {
 	pools            []*sqlx.DB
 	pgxPools         []*pgxpool.Pool // below those; nil unless it is on pgx
 	kind             falldue.Kind[payload]
+	queue            string // of its kinds, "" for the default queue
 }
 
 // tomorrow is the policy of all kinds: a failed task does not run again during the
@@ -36,7 +37,13 @@ func newFalldue(name, engine string) *falldueSubject {
 
 // configOf returns the configuration that a measure wants, without Listen.
 func configOf(s settings) falldue.Config {
-	cfg := falldue.Config{Concurrency: handlers}
+	cfg := falldue.Config{Concurrency: handlers, Hooks: s.hooks}
+	for i := range s.queues {
+		if i == 0 {
+			cfg.Queues = map[string]falldue.QueueConfig{}
+		}
+		cfg.Queues[fmt.Sprint("queue.", i)] = falldue.QueueConfig{}
+	}
 	switch s.done {
 	case kept:
 		cfg.DoneRetention = time.Hour
@@ -51,6 +58,10 @@ func configOf(s settings) falldue.Config {
 func openFalldue(v variant) open {
 	return func(ctx context.Context, db database, s settings) (subject, error) {
 		f, cfg := newFalldue(map[variant]string{tuned: "falldue", defaults: "falldue-default"}[v], db.server.engine), configOf(s)
+		if s.queues > 0 {
+			f.queue = "queue.0"
+			f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Queue: f.queue})
+		}
 		if s.limited {
 			f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Limits: []falldue.Limit{falldue.AtMost(perKey).PerKey()}})
 		}
@@ -135,6 +146,9 @@ func (f *falldueSubject) insertWaiting(ctx context.Context, n int) error {
 // differs between rows, and %[3]s for that moment a day later. A percent sign is
 // written twice.
 func insertSeries(ctx context.Context, pool *sqlx.DB, engine string, n int, insert string) error {
+	if n == 0 {
+		return nil // a recursive series has a row at least
+	}
 	now, moment := "now()", "now() - i % 10000 * interval '1 millisecond'"
 	later := moment + " + interval '1 day'"
 	series := fmt.Sprintf(" from generate_series(1, %d) as s(i)", n)
@@ -168,7 +182,7 @@ func insertSeries(ctx context.Context, pool *sqlx.DB, engine string, n int, inse
 func (f *falldueSubject) work(ctx context.Context, handle func() error) (func() error, error) {
 	falldue.Handle(f.worker, f.kind, func(context.Context, falldue.Task[payload]) error { return handle() })
 	for i := range waitingKinds {
-		kind := falldue.NewKind[payload](fmt.Sprintf("waiting.%d", i), falldue.KindConfig{Policy: tomorrow})
+		kind := falldue.NewKind[payload](fmt.Sprintf("waiting.%d", i), falldue.KindConfig{Policy: tomorrow, Queue: f.queue})
 		falldue.Handle(f.worker, kind, func(context.Context, falldue.Task[payload]) error {
 			return errors.New("a task that is due tomorrow ran today")
 		})

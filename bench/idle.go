@@ -15,9 +15,15 @@ func idle(ctx context.Context, c *config, db database, s subject) (values, error
 	if err := db.analyze(ctx); err != nil {
 		return nil, err
 	}
-	stop, err := s.work(ctx, func() error { return errors.New("a task that is due tomorrow ran today") })
+	perMinute, err := idleStatements(ctx, c, db, s)
+	return values{"": perMinute}, err
+}
+
+// idleStatements returns how many statements a worker without tasks makes in a minute.
+func idleStatements(ctx context.Context, c *config, db database, s subject) (perMinute float64, err error) {
+	stop, err := s.work(ctx, func() error { return errors.New("an idle worker ran a task") })
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	count := func(wait time.Duration) (n int, err error) {
 		select {
@@ -30,13 +36,13 @@ func idle(ctx context.Context, c *config, db database, s subject) (values, error
 	window := 10 * c.while
 	before, err := count(c.silence) // the worker has started, and the server has counted that
 	if err != nil {
-		return nil, errors.Join(err, stop())
+		return 0, errors.Join(err, stop())
 	}
 	after, err := count(window)
 	if err != nil {
-		return nil, errors.Join(err, stop())
+		return 0, errors.Join(err, stop())
 	}
-	return values{"": float64(after-before) / window.Minutes()}, stop()
+	return float64(after-before) / window.Minutes(), stop()
 }
 
 // statements returns how many statements the server has run. On PostgreSQL it

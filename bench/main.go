@@ -24,24 +24,26 @@ import (
 
 // config holds the flags of a run.
 type config struct {
-	engine   string
-	dsn      string
-	peers    []string
-	systems  []string // all if empty
-	measures []string // all if empty
-	rounds   int
-	tasks    int           // how many are enqueued and processed
-	backlog  int           // how many others wait
-	while    time.Duration // length of measures that have no number of tasks
-	storm    time.Duration // length of the measure deadlocks
-	soak     time.Duration // length of a soak, which is run instead of measures
-	silence  time.Duration // before what is measured of an idle worker
-	patience time.Duration // timeout of one run
-	json     string
-	doc      string
-	plot     string
-	profile  string
-	command  string // the command line of the run, without its files and the server
+	engine    string
+	dsn       string
+	peers     []string
+	systems   []string // all if empty
+	measures  []string // all if empty
+	rounds    int
+	tasks     int           // how many are enqueued and processed
+	backlog   int           // how many others wait
+	while     time.Duration // length of measures that have no number of tasks
+	storm     time.Duration // length of the measure deadlocks
+	soak      time.Duration // length of a soak, which is run instead of measures
+	scaling   []string      // tables of scaling, which are made instead of measures
+	processes int           // the most worker processes in them
+	silence   time.Duration // before what is measured of an idle worker
+	patience  time.Duration // timeout of one run
+	json      string
+	doc       string
+	plot      string
+	profile   string
+	command   string // the command line of the run, without its files and the server
 }
 
 // names is a flag whose value is words separated by commas.
@@ -82,6 +84,8 @@ func parse() *config {
 	flag.DurationVar(&c.while, "while", 3*time.Second, "length of one run of measures that have no number of tasks")
 	flag.DurationVar(&c.storm, "storm", 2*time.Minute, "length of the measure deadlocks")
 	flag.DurationVar(&c.soak, "soak", 0, "instead of measures, run falldue for so long at 1,000 tasks a second, a twentieth of which fail, and sample sizes and waits each minute")
+	flag.Var((*names)(&c.scaling), "scaling", "instead of measures, make tables of how falldue scales, separated by commas: processes, waiting, lanes, queues, or all")
+	flag.IntVar(&c.processes, "processes", 32, "the most worker processes of --scaling")
 	flag.DurationVar(&c.silence, "silence", 15*time.Second, "how long a worker has been idle in the measures first_task_ms and idle_statements_per_minute")
 	flag.DurationVar(&c.patience, "patience", 2*time.Minute, "timeout of one run")
 	flag.StringVar(&c.json, "json", "", "file to write the results to, as JSON")
@@ -121,6 +125,9 @@ func run(ctx context.Context, c *config) error {
 	fmt.Fprintf(os.Stderr, "%s %s: %s\n", c.engine, srv.version, strings.Join(order, ", "))
 	if c.soak > 0 {
 		return runSoak(ctx, c, srv)
+	}
+	if len(c.scaling) > 0 {
+		return runScaling(ctx, c, srv)
 	}
 	profiling, err := profile(c.profile)
 	if err != nil {

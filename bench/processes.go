@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"sync/atomic"
 	"time"
+
+	"github.com/falldue/falldue"
 )
 
 // processCount is how many worker processes run at the same time in the measures
@@ -24,6 +26,8 @@ type processConfig struct {
 	Engine, DSN string
 	// Storm makes the process enqueue and delete tasks, too.
 	Storm bool
+	// Queues is as in settings.
+	Queues int
 }
 
 // processReport is a line of JSON that a worker process writes every 25 ms. It
@@ -32,6 +36,10 @@ type processReport struct {
 	Handled  int
 	Enqueued int
 	Errors   int // that falldue returned to its caller
+	Claims   int // claims that found tasks
+	Sweeps   int
+	// Claiming and Sweeping are how long the database took for these claims and sweeps.
+	Claiming, Sweeping time.Duration
 	// PeakMB is the peak memory of the process; only the last report has it.
 	PeakMB float64
 }
@@ -48,7 +56,17 @@ func runProcess(ctx context.Context, argument string) error {
 	if cfg.Storm {
 		done = keptBriefly
 	}
-	s, err := openFalldue(tuned)(ctx, db, settings{done: done})
+	var handled, enqueued, failed, claims, claiming, sweeps, sweeping atomic.Int64
+	hooks := falldue.Hooks{Claim: func(c falldue.ClaimStats) {
+		if c.Claimed > 0 {
+			claims.Add(1)
+			claiming.Add(int64(c.Took))
+		}
+	}, Sweep: func(s falldue.SweepStats) {
+		sweeps.Add(1)
+		sweeping.Add(int64(s.Took))
+	}}
+	s, err := openFalldue(tuned)(ctx, db, settings{done: done, queues: cfg.Queues, hooks: hooks})
 	if err != nil {
 		return err
 	}
@@ -60,7 +78,6 @@ func runProcess(ctx context.Context, argument string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	var handled, enqueued, failed atomic.Int64
 	stop, err := f.work(context.WithoutCancel(ctx), func() error { handled.Add(1); return nil })
 	if err != nil {
 		return err
@@ -79,7 +96,11 @@ func runProcess(ctx context.Context, argument string) error {
 	}()
 	out := json.NewEncoder(os.Stdout)
 	send := func(peak float64) error {
-		return out.Encode(processReport{int(handled.Swap(0)), int(enqueued.Swap(0)), int(failed.Swap(0)), peak})
+		return out.Encode(processReport{
+			Handled: int(handled.Swap(0)), Enqueued: int(enqueued.Swap(0)), Errors: int(failed.Swap(0)),
+			Claims: int(claims.Swap(0)), Claiming: time.Duration(claiming.Swap(0)),
+			Sweeps: int(sweeps.Swap(0)), Sweeping: time.Duration(sweeping.Swap(0)), PeakMB: peak,
+		})
 	}
 	for ticks := time.NewTicker(25 * time.Millisecond); ctx.Err() == nil; {
 		select {
@@ -210,8 +231,8 @@ func drainWithProcesses(n int) func(context.Context, *config, database, subject)
 		if err := errors.Join(s.insert(ctx, c.tasks), db.analyze(ctx)); err != nil {
 			return nil, err
 		}
-		took, peak, err := timeDrain(ctx, c, db, n)
-		return values{"": perSecond(c.tasks, took), fmt.Sprintf("memory_mb_%d", n): peak}, err
+		d, err := timeDrain(ctx, c, db, workers{n: n})
+		return values{"": perSecond(c.tasks, d.took), fmt.Sprintf("memory_mb_%d", n): d.peak}, err
 	}
 }
 
@@ -224,8 +245,8 @@ func memoryWithBacklog(ctx context.Context, c *config, db database, s subject) (
 	if err := errors.Join(s.insertWaiting(ctx, c.backlog), s.insert(ctx, c.tasks), db.analyze(ctx)); err != nil {
 		return nil, err
 	}
-	_, peak, err := timeDrain(ctx, c, db, 1)
-	return values{"": peak}, err
+	d, err := timeDrain(ctx, c, db, workers{n: 1})
+	return values{"": d.peak}, err
 }
 
 func isFalldue(s subject) bool {
@@ -233,28 +254,47 @@ func isFalldue(s subject) bool {
 	return ok && f.name == "falldue"
 }
 
-// timeDrain lets n processes process config.tasks tasks. It returns the time from
-// the first task to the last, and the peak memory of the largest process.
-func timeDrain(ctx context.Context, c *config, db database, n int) (took time.Duration, peak float64, err error) {
-	group, err := startProcesses(ctx, n, processConfig{Engine: db.server.engine, DSN: db.dsn})
+// workers are the worker processes of a drain.
+type workers struct {
+	n      int    // how many
+	queues int    // as in settings
+	watch  *watch // of the server and of the processes, while they work; nil for none
+}
+
+// drained is what a drain by processes came to.
+type drained struct {
+	took     time.Duration // from the first task to the last
+	peak     float64       // MB of memory of the largest process
+	claims   int           // that found tasks
+	claiming time.Duration // how long the database took for them
+	sweeps   int
+	sweeping time.Duration
+}
+
+// timeDrain lets worker processes process config.tasks tasks.
+func timeDrain(ctx context.Context, c *config, db database, w workers) (d drained, err error) {
+	group, err := startProcesses(ctx, w.n, processConfig{Engine: db.server.engine, DSN: db.dsn, Queues: w.queues})
 	if err != nil {
-		return 0, 0, err
+		return d, err
 	}
 	handled := 0
 	var begin, end time.Time
 	late, err := group.collect(time.After(c.patience), func(r processReport) bool {
 		if handled == 0 && r.Handled > 0 {
 			begin = time.Now()
+			w.watch.begin(ctx, group)
 		}
-		handled, peak, end = handled+r.Handled, max(peak, r.PeakMB), time.Now()
+		handled, end = handled+r.Handled, time.Now()
+		d.claims, d.claiming = d.claims+r.Claims, d.claiming+r.Claiming
+		d.sweeps, d.sweeping = d.sweeps+r.Sweeps, d.sweeping+r.Sweeping
 		return handled >= c.tasks
 	})
+	err = errors.Join(err, w.watch.end())
 	if late {
 		err = fmt.Errorf("%d of %d tasks handled in %v", handled, c.tasks, c.patience)
 	}
-	took = end.Sub(begin)
-	err = errors.Join(err, group.stop(func(r processReport) { peak = max(peak, r.PeakMB) }))
-	return took, peak, err
+	d.took = end.Sub(begin)
+	return d, errors.Join(err, group.stop(func(r processReport) { d.peak = max(d.peak, r.PeakMB) }))
 }
 
 // countDeadlocks counts the deadlocks of processes that enqueue, claim, settle and

@@ -26,7 +26,7 @@ var programs = map[string]struct{ create, serve, user, dsn string }{
 }
 
 // start runs a server from the programs of this machine, with the default settings
-// and its own data folder and port. It does not use the servers of the tests, which
+// but for the number of connections, and its own data folder and port. It does not use the servers of the tests, which
 // give up durability for speed. stop ends the server and removes its data.
 func start(ctx context.Context, engine string) (dsn string, stop func(), err error) {
 	p := programs[engine]
@@ -49,13 +49,13 @@ func start(ctx context.Context, engine string) (dsn string, stop func(), err err
 	}
 	data := filepath.Join(dir, "data")
 	createArgs, serveArgs := []string{create, "--pgdata", data, "--username=postgres", "--auth=trust", "--no-locale", "--encoding=UTF8"},
-		[]string{serve, "-D", data, "-p", strconv.Itoa(port), "-k", dir} // with its socket in its own folder
+		[]string{serve, "-D", data, "-p", strconv.Itoa(port), "-k", dir, "-c", "max_connections=500"} // with its socket in its own folder
 	if engine != postgres {
 		createArgs = []string{create, "--no-defaults", "--initialize-insecure", "--datadir=" + data}
 		if engine == mariaDB {
 			createArgs = []string{create, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir=" + data}
 		}
-		serveArgs = []string{serve, "--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1",
+		serveArgs = []string{serve, "--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1", "--max-connections=500",
 			"--socket=" + filepath.Join(dir, "socket"), "--pid-file=" + filepath.Join(dir, "pid")}
 	}
 	command := func(args []string) *exec.Cmd {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/falldue/falldue"
 )
 
 // subject is a queue on one database: falldue, a peer, or plain statements. A
@@ -36,6 +38,8 @@ type settings struct {
 	fails   bool      // handlers return errors
 	notify  bool      // the worker is notified of each task; queues do this in their own way
 	limited bool      // two tasks of a key may run at once
+	queues  int       // the worker works on so many queues; 0 is the default queue alone
+	hooks   falldue.Hooks
 }
 
 // retention says what happens to a task that is done.
