@@ -194,24 +194,31 @@ func TestTransactionsAreThoseOfTheExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requireCompiled(t, "docs/transactions.md", append(files, "pgxqueue/example_test.go")...)
+	requireCompiled(t, "docs/transactions.md", 5, append(files, "pgxqueue/example_test.go")...)
 }
 
 // TestMiddlewareIsThatOfTheExamples: the same for docs/middleware.md.
 func TestMiddlewareIsThatOfTheExamples(t *testing.T) {
 	t.Parallel()
-	requireCompiled(t, "docs/middleware.md", "example_middleware_test.go")
+	requireCompiled(t, "docs/middleware.md", 5, "example_middleware_test.go")
+}
+
+// TestScalingIsThatOfTheExample: the same for docs/scaling.md.
+func TestScalingIsThatOfTheExample(t *testing.T) {
+	t.Parallel()
+	requireCompiled(t, "docs/scaling.md", 1, "example_databases_test.go")
 }
 
 // requireCompiled fails the test unless each block of Go of a document is part of a file.
-func requireCompiled(t *testing.T, document string, files ...string) {
+// The document has so many at least.
+func requireCompiled(t *testing.T, document string, least int, files ...string) {
 	t.Helper()
 	code := ""
 	for _, file := range files {
 		code += readFile(t, file)
 	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```\n").FindAllStringSubmatch(readFile(t, document), -1)
-	if len(blocks) < 5 {
+	if len(blocks) < least {
 		t.Errorf("%s has %d blocks of Go", document, len(blocks))
 	}
 	for _, block := range blocks {

@@ -41,9 +41,9 @@ const idleSession = "idle"
 
 // sessions query what the sessions of a database do, and how many do the same.
 var sessions = map[string]string{
-	postgres: `select case when state <> 'active' then 'idle' when wait_event is null then 'running' else wait_event_type || ' ' || wait_event end, count(*)
+	postgres: `select case when state <> 'active' then 'idle' when wait_event is null then 'running' else wait_event_type || ' ' || wait_event end as what, count(*) as n
 		from pg_stat_activity where datname = '%s' group by 1`,
-	mySQL: `select case when command = 'Sleep' then 'idle' when coalesce(state, '') = '' then 'running' else state end, count(*)
+	mySQL: `select case when command = 'Sleep' then 'idle' when coalesce(state, '') = '' then 'running' else state end as what, count(*) as n
 		from information_schema.processlist where db = '%s' group by 1`,
 }
 
@@ -71,7 +71,7 @@ func (w *watch) sample(ctx context.Context) error {
 			What string `db:"what"`
 			N    int    `db:"n"`
 		}
-		err := w.db.server.admin.SelectContext(ctx, &rows, "select * from ("+fmt.Sprintf(query, w.db.name)+") as s (what, n)")
+		err := w.db.server.admin.SelectContext(ctx, &rows, fmt.Sprintf(query, w.db.name))
 		if ctx.Err() != nil {
 			return nil
 		}
