@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
@@ -225,12 +227,13 @@ func TestProberLeavesManyTasksToSweeps(t *testing.T) {
 }
 
 // TestWorkerStartsTasksOfOthersBeforeThePoll: on each engine whose ids ascend, a worker
-// whose polls are half an hour apart starts a task of another process.
+// whose polls are half an hour apart starts a task of another process, and one of another
+// process's transaction that is not followed by a Wake.
 func TestWorkerStartsTasksOfOthersBeforeThePoll(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
 		dsn := testdb.DSN(t, engine)
-		open := func() *Queue {
+		open := func() (*Queue, *sqlx.DB) {
 			db, err := testdb.OpenDSN(testdb.Drivers(engine)[0], dsn)
 			if err != nil {
 				t.Fatal(err)
@@ -240,9 +243,10 @@ func TestWorkerStartsTasksOfOthersBeforeThePoll(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return q
+			return q, db
 		}
-		worker, other := open(), open()
+		worker, _ := open()
+		other, db := open()
 		if err := worker.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +254,7 @@ func TestWorkerStartsTasksOfOthersBeforeThePoll(t *testing.T) {
 			t.Skip("its ids do not ascend")
 		}
 		k := NewKind[int]("probed", KindConfig{})
-		ran := make(chan int, 3)
+		ran := make(chan int, 4)
 		Handle(worker, k, func(_ context.Context, t Task[int]) error {
 			ran <- t.Args
 			return nil
@@ -258,8 +262,22 @@ func TestWorkerStartsTasksOfOthersBeforeThePoll(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- worker.Run(ctx) }()
-		for i := range 3 {
-			if _, err := k.Enqueue(t.Context(), other, i, nil); err != nil {
+		enqueueTx := func(i int) error {
+			tx, err := db.BeginTxx(t.Context(), nil)
+			if err != nil {
+				return err
+			}
+			if _, err := k.EnqueueTx(t.Context(), other, tx, i, nil); err != nil {
+				return errors.Join(err, tx.Rollback())
+			}
+			return tx.Commit()
+		}
+		for i := range 4 {
+			enqueue := enqueueTx
+			if i%2 == 0 {
+				enqueue = func(i int) error { _, err := k.Enqueue(t.Context(), other, i, nil); return err }
+			}
+			if err := enqueue(i); err != nil {
 				t.Fatal(err)
 			}
 			select {

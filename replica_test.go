@@ -1,0 +1,84 @@
+package falldue_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
+)
+
+// TestInspectionNeedsNoWrites: whatever a person looks at can be asked of a server that
+// refuses writes, as a read replica does, and an enqueue there is an error.
+func TestInspectionNeedsNoWrites(t *testing.T) {
+	t.Parallel()
+	refuses := map[string]string{
+		testdb.Postgres: "&default_transaction_read_only=on", testdb.MySQL: "transaction_read_only=1", testdb.MariaDB: "tx_read_only=1",
+	}
+	testdb.Each(t, func(t *testing.T, engine string) {
+		setting := refuses[engine]
+		if setting == "" {
+			t.Skip("it has no such sessions")
+		}
+		for _, driver := range testdb.Drivers(engine) {
+			t.Run(driver, func(t *testing.T) {
+				dsn := testdb.DSN(t, engine)
+				open := func(dsn string) (*falldue.Queue, *ops.Inspector) {
+					db, err := testdb.OpenDSN(driver, dsn)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { _ = db.Close() })
+					q, err := falldue.New(db, falldue.Config{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					inspector, err := ops.NewInspector(db, ops.Config{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return q, inspector
+				}
+				ctx := t.Context()
+				primary, _ := open(dsn)
+				if err := primary.Migrate(ctx); err != nil {
+					t.Fatal(err)
+				}
+				kind := falldue.NewKind[int]("seen", falldue.KindConfig{})
+				id, err := kind.Enqueue(ctx, primary, 1, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				setting := setting
+				if !strings.HasPrefix(setting, "&") {
+					setting = map[bool]string{true: "&", false: "?"}[strings.Contains(dsn, "?")] + setting
+				}
+				replica, inspector := open(dsn + setting)
+				if _, err := kind.Enqueue(ctx, replica, 2, nil); err == nil {
+					t.Fatal("the session takes writes")
+				}
+				for name, look := range map[string]func() error{
+					"Counts":      func() error { _, err := replica.Counts(ctx); return err },
+					"CountsAbout": func() error { _, err := replica.CountsAbout(ctx); return err },
+					"Find":        func() error { _, err := replica.Find(ctx, falldue.TaskFilter{Kind: "seen"}); return err },
+					"Tasks":       func() error { _, err := replica.Tasks(ctx, falldue.TaskFilter{}); return err },
+					"Task":        func() error { _, err := replica.Task(ctx, id); return err },
+					"Attempts":    func() error { _, err := replica.Attempts(ctx, id); return err },
+					"Overdue":     func() error { _, err := replica.Overdue(ctx); return err },
+					"Paused":      func() error { _, err := replica.Paused(ctx); return err },
+					"Overrides":   func() error { _, err := replica.Overrides(ctx); return err },
+					"Why":         func() error { _, err := inspector.Why(ctx, id); return err },
+					"Profile":     func() error { _, err := inspector.Profile(ctx); return err },
+					"Queues":      func() error { _, err := inspector.Queues(ctx); return err },
+					"Diagnose":    func() error { _, err := inspector.Diagnose(ctx); return err },
+					"Workers":     func() error { _, err := inspector.Workers(ctx); return err },
+				} {
+					if err := look(); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+			})
+		}
+	})
+}
