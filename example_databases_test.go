@@ -47,12 +47,11 @@ func (d databases) run(ctx context.Context) {
 func Example_severalDatabases() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	var all databases
-	for range 3 {
-		q, closeQueue := openQueue(falldue.Config{})
-		defer closeQueue()
-		all = append(all, q)
-	}
+	east, closeEast := openQueue(falldue.Config{})
+	defer closeEast()
+	west, closeWest := openQueue(falldue.Config{})
+	defer closeWest()
+	all := databases{east, west}
 
 	invoice := falldue.NewKind[string]("invoice.send", falldue.KindConfig{})
 	tenants := []string{"ann", "bob", "cleo", "dan", "eve", "fay"}

@@ -52,7 +52,7 @@ func (f TaskFilter) validate() error {
 		}
 	}
 	if f.State != "" && !slices.Contains(states, f.State) {
-		return invalid("state %.100q; allowed are %v", f.State, states)
+		return invalid("state %.100q; allowed are %q", f.State, states)
 	}
 	if f.Phase != "" && !slices.Contains(phases, f.Phase) {
 		return invalid("phase %.100q; allowed are %q", f.Phase, phases)

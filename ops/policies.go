@@ -124,7 +124,7 @@ func (p Policies) with(o falldue.Override) Policies {
 
 // without returns the policies as they would be without the override of a subject.
 func (p Policies) without(s falldue.Subject) Policies {
-	p.overrides = slices.DeleteFunc(slices.Clone(p.overrides), func(o falldue.Override) bool { return o.Subject.String() == s.String() })
+	p.overrides = slices.DeleteFunc(slices.Clone(p.overrides), func(o falldue.Override) bool { return o.String() == s.String() })
 	return p
 }
 

@@ -99,7 +99,7 @@ func (p *Profile) WeighClear(s falldue.Subject, horizon time.Duration) (Effect, 
 	for i := range p.groups {
 		g := &p.groups[i]
 		t := taskIn(g.Queue, p.laneOf(g))
-		if holds, ok := p.policies.Override(t); !ok || holds.Subject.String() != s.String() {
+		if holds, ok := p.policies.Override(t); !ok || holds.String() != s.String() {
 			continue
 		}
 		from, known := p.policies.Of(t)
