@@ -40,7 +40,7 @@ func (f *setter) clear(cmd *cobra.Command, i *ops.Inspector, q *falldue.Queue, s
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(list, func(o falldue.Override) bool { return o.Subject.String() == subject.String() })
+	at := slices.IndexFunc(list, func(o falldue.Override) bool { return o.String() == subject.String() })
 	if at < 0 {
 		return notFound("no policy is set for %s; \"falldue policy show\" lists those that are", subject)
 	}
