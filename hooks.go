@@ -30,7 +30,8 @@ type Event struct {
 // of a hook is logged.
 type Hooks struct {
 	// Event is called when a run begins and when its end has been settled. Unlike a
-	// [Subscription] it misses none.
+	// [Subscription] it misses none. A task that is due again at once may begin before the
+	// event of its last end.
 	Event func(Event)
 	// Sweep is called after each search of a queue for lanes with tasks.
 	Sweep func(SweepStats)

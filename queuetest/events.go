@@ -82,10 +82,10 @@ var eventCases = []conformanceCase{
 			for _, run := range outcomes[args] {
 				want = append(want, ending{run.attempt, falldue.OutcomeNone}, run)
 			}
-			if got := subscribed.of(id); !slices.Equal(got, want) {
+			if got := subscribed.of(id); !slices.Equal(beginsFirst(got), beginsFirst(want)) {
 				t.Errorf("%s: the events are %v, want %v", args, got, want)
 			}
-			if got := hooked.of(id); !slices.Equal(got, want) {
+			if got := hooked.of(id); !slices.Equal(beginsFirst(got), beginsFirst(want)) {
 				t.Errorf("%s: the hook has had %v, want %v", args, got, want)
 			}
 		}

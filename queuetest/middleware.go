@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,16 @@ func (e *endings) of(id int64) []ending {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.runs[id])
+}
+
+// beginsFirst returns the begins of runs, and then their ends. A task that is due again at
+// once may begin before the event of its end.
+func beginsFirst(list []ending) []ending {
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b ending) int {
+		return cmp.Compare(min(len(a.outcome), 1), min(len(b.outcome), 1))
+	})
+	return sorted
 }
 
 // outcomeKind is a kind whose handler ends as its arguments say, and what its runs come to.
