@@ -3,7 +3,8 @@
 //
 //	go run . --engine postgres --dsn postgres://… --peers raw,river --json out.json
 //
-// It writes docs/benchmarks.md, which says what it measures and has the results.
+// It writes docs/benchmarks.md, which says what it measures and has the results, and the
+// tables of docs/scaling.md.
 package main
 
 import (
