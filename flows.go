@@ -49,7 +49,7 @@ type flowTable interface {
 	WaitersOf(ctx context.Context, members []int64) ([]int64, error)
 	Judge(ctx context.Context, ids []int64) ([]store.Verdict, error)
 	JudgePage(ctx context.Context, after int64) ([]store.Verdict, error)
-	EndWaiting(ctx context.Context, ids []int64, to store.Fate) error
+	EndWaiting(ctx context.Context, ids []int64, to store.Fate) (ended []int64, err error)
 	CheckEdges(ctx context.Context, after store.EdgeKey) (last store.EdgeKey, waiters []int64, err error)
 	ForgetMembers(ctx context.Context, waiters []int64) error
 }
@@ -60,14 +60,14 @@ func newFlowKeeper(table flowTable, wake func(ctx context.Context, queue string)
 
 // ended notes the members and waiters among runs that have ended, by the settler or by their
 // handlers.
-func (k *flowKeeper) ended(batch []*taskRun) {
+func (k *flowKeeper) ended(batch []*taskRun, lost map[int64]bool) {
 	if k == nil || !slices.ContainsFunc(batch, func(r *taskRun) bool { return r.end.Member || r.end.Waiter }) {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, r := range batch {
-		if !State(r.end.State).finished() {
+		if !State(r.end.State).finished() || lost[r.claim.ID] && !r.end.MaybeSettled {
 			continue
 		}
 		if r.end.Member && len(k.members) < maxEnded {
@@ -139,21 +139,29 @@ func (k *flowKeeper) judgeMembers(ctx context.Context, members []int64) (first e
 		}
 		members = nil
 		for list := range slices.Chunk(slices.Sorted(maps.Keys(waiters)), store.MaxBatch) {
-			first = cmp.Or(first, k.bounded(ctx, func(ctx context.Context) error {
-				verdicts, err := k.table.Judge(ctx, list)
-				if err != nil {
-					return err
-				}
-				cancelled, err := k.carryOut(ctx, verdicts)
-				members = append(members, cancelled...)
-				return err
-			}))
+			cancelled, err := k.judge(ctx, list)
+			first = cmp.Or(first, err)
+			members = append(members, cancelled...)
 		}
 	}
 	return first
 }
 
-// carryOut does what verdicts say, and returns the waiters that it has cancelled.
+// judge judges waiters, and returns those that it has cancelled.
+func (k *flowKeeper) judge(ctx context.Context, waiters []int64) (cancelled []int64, err error) {
+	var verdicts []store.Verdict
+	err = k.bounded(ctx, func(ctx context.Context) (err error) {
+		verdicts, err = k.table.Judge(ctx, waiters)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return k.carryOut(ctx, verdicts)
+}
+
+// carryOut does what verdicts say, and returns the waiters that it has cancelled. What
+// somebody has locked meanwhile is left to the next look at all.
 func (k *flowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (cancelled []int64, first error) {
 	fates, queues := map[store.Fate][]int64{}, map[int64]string{}
 	for _, v := range verdicts {
@@ -162,11 +170,12 @@ func (k *flowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (ca
 	}
 	opened := map[string]bool{}
 	end := func(ids []int64, to store.Fate) error {
-		err := k.table.EndWaiting(ctx, ids, to)
-		if err != nil {
+		var ended []int64
+		err := k.bounded(ctx, func(ctx context.Context) (err error) {
+			ended, err = k.table.EndWaiting(ctx, ids, to)
 			return err
-		}
-		for _, id := range ids {
+		})
+		for _, id := range ended {
 			switch to {
 			case store.Opens:
 				opened[queues[id]] = true
@@ -174,7 +183,7 @@ func (k *flowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (ca
 				cancelled = append(cancelled, id)
 			}
 		}
-		return nil
+		return err
 	}
 	for _, to := range []store.Fate{store.Opens, store.IsCancelled, store.IsForgotten} {
 		ids := fates[to]
@@ -182,6 +191,9 @@ func (k *flowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (ca
 			continue
 		}
 		for _, id := range ids { // one may be refused
+			if ctx.Err() != nil {
+				return cancelled, ctx.Err()
+			}
 			if err := end([]int64{id}, to); err != nil {
 				first = cmp.Or(first, fmt.Errorf("task %d: %w", id, err))
 			}
@@ -197,14 +209,14 @@ func (k *flowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (ca
 func (k *flowKeeper) sweepWaiters(ctx context.Context) (first error) {
 	for range flowPages {
 		var verdicts []store.Verdict
-		var cancelled []int64
 		err := k.bounded(ctx, func(ctx context.Context) (err error) {
-			if verdicts, err = k.table.JudgePage(ctx, k.waiter); err != nil {
-				return err
-			}
-			cancelled, err = k.carryOut(ctx, verdicts)
+			verdicts, err = k.table.JudgePage(ctx, k.waiter)
 			return err
 		})
+		if err != nil {
+			return cmp.Or(first, err) // and the next look begins here
+		}
+		cancelled, err := k.carryOut(ctx, verdicts)
 		first = cmp.Or(first, err, k.judgeMembers(ctx, cancelled))
 		if len(verdicts) < store.MaxBatch {
 			k.waiter = 0
@@ -219,20 +231,25 @@ func (k *flowKeeper) sweepWaiters(ctx context.Context) (first error) {
 func (k *flowKeeper) checkEdges(ctx context.Context) (first error) {
 	for range flowPages {
 		var waiters []int64
-		err := k.bounded(ctx, func(ctx context.Context) (err error) {
-			if k.edge, waiters, err = k.table.CheckEdges(ctx, k.edge); err != nil || len(waiters) == 0 {
-				return err
-			}
-			verdicts, err := k.table.Judge(ctx, slices.Compact(slices.Sorted(slices.Values(waiters))))
-			if err != nil {
-				return err
-			}
-			cancelled, err := k.carryOut(ctx, verdicts)
-			return cmp.Or(err, k.judgeMembers(ctx, cancelled))
-		})
-		if first = cmp.Or(first, err); k.edge == (store.EdgeKey{}) {
+		first = cmp.Or(first, k.bounded(ctx, func(ctx context.Context) (err error) {
+			k.edge, waiters, err = k.table.CheckEdges(ctx, k.edge)
+			return err
+		}))
+		if waiters = slices.Compact(slices.Sorted(slices.Values(waiters))); len(waiters) > 0 {
+			cancelled, err := k.judge(ctx, waiters)
+			first = cmp.Or(first, err, k.judgeMembers(ctx, cancelled))
+		}
+		if first != nil || k.edge == (store.EdgeKey{}) {
 			break
 		}
 	}
 	return first
+}
+
+// last looks once more at what has ended since the role ended.
+func (k *flowKeeper) last(ctx context.Context) {
+	members, _ := k.take()
+	if err := k.judgeMembers(ctx, members); err != nil {
+		k.events.flowsFailed(err)
+	}
 }

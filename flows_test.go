@@ -35,14 +35,14 @@ func (f *fakeFlows) Judge(_ context.Context, ids []int64) (list []store.Verdict,
 	return list, nil
 }
 
-func (f *fakeFlows) EndWaiting(_ context.Context, ids []int64, to store.Fate) error {
+func (f *fakeFlows) EndWaiting(_ context.Context, ids []int64, to store.Fate) ([]int64, error) {
 	if slices.Contains(ids, f.refused) {
-		return errors.New("refused")
+		return nil, errors.New("refused")
 	}
 	for _, id := range ids {
 		f.ended[id] = to
 	}
-	return nil
+	return ids, nil
 }
 
 func TestWaiterThatIsRefusedHoldsNoOtherUp(t *testing.T) {

@@ -13,7 +13,7 @@ func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
 	s.leases.drop(batch...)
 	s.ended.count(batch, lost)
 	var freed []string // limits
-	s.flows.ended(batch)
+	s.flows.ended(batch, lost)
 	for _, r := range batch {
 		for _, l := range r.claim.Limits { // that of a rate is not free, which costs a claim
 			freed = append(freed, l.Name)

@@ -22,6 +22,7 @@ type worker struct {
 	settler         *settler
 	leases          *leases
 	progress        *progressWriter
+	flows           *flowKeeper
 	changes         *changeReader
 	announcer       *announcer
 	overrides       *overrides
@@ -42,7 +43,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	w.leases = newLeases(w.id, cfg.Lease, s, events)
 	w.leases.observer = observer
 	w.announcer = newAnnouncer(w.id, infoOf(cfg, handlers), w.running, s, events)
-	flows := newFlowKeeper(s, func(ctx context.Context, queue string) {
+	w.flows = newFlowKeeper(s, func(ctx context.Context, queue string) {
 		w.pollers.noticed(queue)
 		if caps.Notify {
 			_ = s.Notify(ctx, queue) // those who listen only poll later without it
@@ -51,7 +52,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	w.settler = newSettler(settlerConfig{
 		settle: s.Settle, settleUnlocked: s.SettleUnlocked, classify: s.Server().Classify, singleWriter: caps.SingleWriter,
 		workerID: w.id, leaseLength: cfg.Lease, shutdownTimeout: cfg.ShutdownTimeout,
-		leases: w.leases, signals: w.pollers, ended: &w.announcer.ended, events: events, observer: observer, flows: flows,
+		leases: w.leases, signals: w.pollers, ended: &w.announcer.ended, events: events, observer: observer, flows: w.flows,
 	})
 	w.progress = newProgressWriter(w.id, s.WriteProgress, events)
 	w.changes = newChangeReader(s, events)
@@ -83,7 +84,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		}, &sweeper{every: cfg.PollInterval, heads: observer.sweeping(name, finder.Find), look: finder.Look})
 		w.pollers[name], w.dispatchers[name] = p, d
 	}
-	w.roles = append(w.roles, rules, keeper, flows, w.changes, w.overrides, &pageCleaner[string]{s.DropKeys, keepUniques, events.uniquesFailed}, &cleaner{
+	w.roles = append(w.roles, rules, keeper, w.flows, w.changes, w.overrides, &pageCleaner[string]{s.DropKeys, keepUniques, events.uniquesFailed}, &cleaner{
 		queues: slices.Collect(maps.Keys(cfg.Queues)), retentions: retentions{cfg, handlers},
 		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, dropCancels: s.DropCancels, dropChanges: s.DropOldChanges, dropWorkers: s.DropLostWorkers, classify: s.Server().Classify, events: events,
 	}, &lookout{
@@ -177,6 +178,7 @@ func (w *worker) run(ctx context.Context) {
 	defer giveUp.Stop()
 	close(w.settler.in)
 	<-w.settler.done
+	w.flows.last(settling)
 	stopAfter()
 	background.Wait()
 }

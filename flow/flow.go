@@ -97,7 +97,7 @@ func (f *Flow) Add(task falldue.EnqueueParams, opts ...Option) Node {
 // Then adds a task that runs after all tasks after which no other one does yet, those with
 // [AtFirstDeath] aside. It returns f.
 func (f *Flow) Then(task falldue.EnqueueParams, opts ...Option) *Flow {
-	f.Add(task, append(opts, After(f.ends()...))...)
+	f.Add(task, slices.Concat(opts, []Option{After(f.ends()...)})...)
 	return f
 }
 
@@ -156,7 +156,8 @@ func AddBeside(ctx context.Context, q *falldue.Queue, id int64, tasks ...falldue
 	return addBeside(ctx, q, nil, id, tasks)
 }
 
-// AddBesideTx is like [AddBeside] but stores the tasks inside tx.
+// AddBesideTx is like [AddBeside] but stores the tasks inside tx. The task does not end before
+// tx does: end tx before the handler returns.
 func AddBesideTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx, id int64, tasks ...falldue.EnqueueParams) ([]int64, error) {
 	if tx == nil {
 		return nil, fmt.Errorf("%w: the transaction is nil", falldue.ErrInvalid)

@@ -119,12 +119,13 @@ func Block(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return newBuilder(s, tables).updateRows(FenceColumns.columns(), size, `state = 'blocked'`, anyClaim)
 }
 
-// MarkEdges says how members have ended. The batch has [IDColumns]. Parameters: outcome.
+// MarkEdges says how members have ended. One that was done, and is deleted then, stays done.
+// The batch has [IDColumns]. Parameters: outcome.
 func MarkEdges(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.setMembers(size)
 	return b.stmt(`
-update {edges} as t set outcome = {text :outcome} where {of members}`)
+update {edges} as t set outcome = {text :outcome} where {of members} and (t.outcome <> 'done' or {text :outcome} <> 'deleted')`)
 }
 
 // setMembers sets the fragment {of members}, which is true for the edges t of a batch of
@@ -216,25 +217,47 @@ select task_id from {edges}
 where waiter = :waiter and outcome = :outcome and task_id > :after order by task_id limit :limit`)
 }
 
-// EdgesOf selects up to :limit edges of waiters, as [EdgeColumns]. The batch has [IDColumns].
+// EdgesOf selects up to :limit edges of those of a batch of waiters that have gone, as
+// [EdgeColumns]. The batch has [IDColumns].
 func EdgesOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(IDColumns.columns(), size)
 	b.setKeys(source, "waiter")
 	if source.byKey() {
 		return b.stmt(`
-select t.task_id, t.waiter, t.outcome from {edges} t where {keys} limit :limit`)
+select t.task_id, t.waiter, t.outcome from {edges} t where {keys} and not exists (select 1 from {tasks} k where k.id = t.waiter) limit :limit`)
 	}
 	return b.stmt(`
 select e.task_id, e.waiter, e.outcome from {batch} cross join lateral (
 	select t.task_id, t.waiter, t.outcome from {edges} t where {same key} and t.outcome >= '' order by t.outcome, t.task_id limit :limit) e
-limit :limit`)
+where not exists (select 1 from {tasks} k where k.id = s.task_id) limit :limit`)
 }
 
-// PendingEdges selects the edges of a member that has not ended, as [EdgeColumns]. Parameters: id.
+// PendingEdges selects the edges of a member that has not ended, as [EdgeColumns], and locks
+// them, so that the member does not end before the transaction. Parameters: id.
 func PendingEdges(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-select task_id, waiter, outcome from {edges} where task_id = :id and outcome = ''`)
+	b := newBuilder(s, tables)
+	b.set("lock", "")
+	if s.Caps.LockRows {
+		b.set("lock", " for update")
+	}
+	return b.stmt(`
+select task_id, waiter, outcome from {edges} where task_id = :id and outcome = ''{lock}`)
+}
+
+// BlockedTasks selects the ids of those tasks of a batch that are blocked, and locks them.
+// Rows that others have locked are left out, where the engine can do that. The batch has
+// [IDColumns].
+func BlockedTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(IDColumns.columns(), size)
+	b.setKeys(source, "id")
+	if source.byKey() {
+		return b.stmt(`
+select t.id from {tasks} t where {keys} and t.state = 'blocked'{for update}`)
+	}
+	return b.stmt(`
+select t.id from {batch} join {tasks} t on {same key} and t.state = 'blocked'{for update}`)
 }
 
 // OpenWaiters opens tasks of a batch that are blocked. The batch has [IDColumns].

@@ -21,6 +21,7 @@ func flowStatements(s dialect.Server, room int) map[string]statements.Stmt {
 		"members":        statements.Members(s, tables),
 		"edges_of":       statements.EdgesOf(s, tables, room),
 		"pending_edges":  statements.PendingEdges(s, tables),
+		"blocked_tasks":  statements.BlockedTasks(s, tables, room),
 		"open_waiters":   statements.OpenWaiters(s, tables, room),
 		"cancel_waiters": statements.CancelWaiters(s, tables, room),
 		"drop_edges":     statements.DropEdges(s, tables, room),

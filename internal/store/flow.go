@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/falldue/falldue/internal/statements"
 )
@@ -31,11 +32,15 @@ type FlowEdge struct{ Member, Waiter int }
 // [ErrNotFound] if nothing waits for flow.Beside any more.
 func (s *Store) EnqueueFlow(ctx context.Context, tx Tx, entries []Entry, flow Flow) ([]int64, error) {
 	enqueue := func(x runner) ([]int64, error) {
+		beside, err := s.waitersOf(ctx, x, flow.Beside)
+		if err != nil {
+			return nil, err
+		}
 		ids, err := s.insert(ctx, x, entries)
 		if err != nil {
 			return nil, err
 		}
-		return ids, s.putFlow(ctx, x, ids, flow)
+		return ids, s.putFlow(ctx, x, ids, flow, beside)
 	}
 	if tx != nil {
 		ids, err := enqueue(unprepared{tx})
@@ -44,7 +49,25 @@ func (s *Store) EnqueueFlow(ctx context.Context, tx Tx, entries []Entry, flow Fl
 	return inTx(ctx, s, enqueue)
 }
 
-func (s *Store) putFlow(ctx context.Context, x runner, ids []int64, flow Flow) error {
+// waitersOf returns the waiters of a member, which does not end before the transaction then. Its
+// error wraps [ErrNotFound] if there are none. Nobody waits for the member 0.
+func (s *Store) waitersOf(ctx context.Context, x runner, member int64) (list []int64, err error) {
+	if member == 0 {
+		return nil, nil
+	}
+	err = x.query(ctx, s.fixed("pending edges", statements.PendingEdges), statements.Values{"id": member}, nil, func(r row) error {
+		var e Edge
+		err := statements.EdgeColumns.Scan(r, &e)
+		list = append(list, e.Waiter)
+		return err
+	})
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%w: no task waits for task %d", ErrNotFound, member)
+	}
+	return list, err
+}
+
+func (s *Store) putFlow(ctx context.Context, x runner, ids []int64, flow Flow, beside []int64) error {
 	var waiters []Waiter
 	for i, id := range ids {
 		if on, ok := flow.Waiters[i]; ok {
@@ -55,24 +78,9 @@ func (s *Store) putFlow(ctx context.Context, x runner, ids []int64, flow Flow) e
 	for i, e := range flow.Edges {
 		edges[i] = Edge{Member: ids[e.Member], Waiter: ids[e.Waiter]}
 	}
-	if flow.Beside != 0 {
-		var of []int64
-		err := x.query(ctx, s.fixed("pending edges", statements.PendingEdges), statements.Values{"id": flow.Beside}, nil, func(r row) error {
-			var e Edge
-			err := statements.EdgeColumns.Scan(r, &e)
-			of = append(of, e.Waiter)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if len(of) == 0 {
-			return fmt.Errorf("%w: no task waits for task %d", ErrNotFound, flow.Beside)
-		}
-		for _, waiter := range of {
-			for _, id := range ids {
-				edges = append(edges, Edge{Member: id, Waiter: waiter})
-			}
+	for _, waiter := range beside {
+		for _, id := range ids {
+			edges = append(edges, Edge{Member: id, Waiter: waiter})
 		}
 	}
 	err := inBatches(s, waiters, func(batch []Waiter) error {
@@ -103,10 +111,10 @@ func (l flowLog) joins(e *Settlement) bool {
 
 func (l flowLog) settle(ctx context.Context, x runner, batch []*Settlement) error {
 	for _, outcome := range []string{statements.StateDone, statements.StateDead} {
-		var ended []Key
+		var ended []int64
 		for _, e := range batch {
 			if e.State == outcome {
-				ended = append(ended, e.Key)
+				ended = append(ended, e.TaskID)
 			}
 		}
 		if _, err := l.s.markEdges(ctx, x, ended, outcome); err != nil {
@@ -117,10 +125,9 @@ func (l flowLog) settle(ctx context.Context, x runner, batch []*Settlement) erro
 }
 
 // markEdges says how members have ended, and returns how many tasks run after them.
-func (s *Store) markEdges(ctx context.Context, x runner, members []Key, outcome string) (n int64, err error) {
-	err = inBatches(s, members, func(batch []Key) error {
-		rows := statements.IDColumns.Rows(len(batch), func(i int) *Key { return &batch[i] })
-		result, err := x.exec(ctx, s.batch("mark edges", len(batch), statements.MarkEdges), statements.Values{"outcome": outcome}, rows)
+func (s *Store) markEdges(ctx context.Context, x runner, members []int64, outcome string) (n int64, err error) {
+	err = inBatches(s, members, func(batch []int64) error {
+		result, err := x.exec(ctx, s.batch("mark edges", len(batch), statements.MarkEdges), statements.Values{"outcome": outcome}, idRows(batch))
 		if err != nil {
 			return err
 		}
@@ -133,9 +140,8 @@ func (s *Store) markEdges(ctx context.Context, x runner, members []Key, outcome 
 
 // WaitersOf returns the ids of the tasks that run after some of the members, up to [MaxBatch].
 func (s *Store) WaitersOf(ctx context.Context, members []int64) (ids []int64, err error) {
-	rows := statements.IDColumns.Rows(len(members), func(i int) *Key { return &Key{TaskID: members[i]} })
 	return reading(ctx, s, func(x runner) ([]int64, error) {
-		return int64s(ctx, x, s.batch("waiters of", len(members), statements.WaitersOf), nil, rows)
+		return int64s(ctx, x, s.batch("waiters of", len(members), statements.WaitersOf), nil, idRows(members))
 	})
 }
 
@@ -161,8 +167,7 @@ const (
 // the caller's that has settled a member may be open: of two that end the last members, the
 // second one to be committed is seen.
 func (s *Store) Judge(ctx context.Context, ids []int64) ([]Verdict, error) {
-	rows := statements.IDColumns.Rows(len(ids), func(i int) *Key { return &Key{TaskID: ids[i]} })
-	return s.judged(ctx, s.batch("waiters by id", len(ids), statements.WaitersByID), nil, rows)
+	return s.judged(ctx, s.batch("waiters by id", len(ids), statements.WaitersByID), nil, idRows(ids))
 }
 
 // JudgePage is [Store.Judge] for up to [MaxBatch] waiters after the one with the id after, in
@@ -193,8 +198,7 @@ func (s *Store) waiters(ctx context.Context, stmt statements.Stmt, values statem
 // OnDeath returns what a blocked task does at the deaths of its members. It reports false if
 // the task is not blocked.
 func (s *Store) OnDeath(ctx context.Context, id int64) (on statements.OnDeath, ok bool, err error) {
-	rows := statements.IDColumns.Rows(1, func(int) *Key { return &Key{TaskID: id} })
-	list, err := s.waiters(ctx, s.batch("waiters by id", 1, statements.WaitersByID), nil, rows)
+	list, err := s.waiters(ctx, s.batch("waiters by id", 1, statements.WaitersByID), nil, idRows([]int64{id}))
 	if err != nil || len(list) == 0 {
 		return 0, false, err
 	}
@@ -225,32 +229,44 @@ func fateOf(w statements.WaiterState) Fate {
 	return StaysBlocked
 }
 
-// EndWaiting makes waiters what they are to become: open or cancelled, or forgotten. All
-// or none of them.
-func (s *Store) EndWaiting(ctx context.Context, ids []int64, to Fate) error {
-	keys := make([]Key, len(ids))
-	for i, id := range ids {
-		keys[i].TaskID = id
-	}
-	_, err := inTx(ctx, s, func(x runner) (struct{}, error) {
-		return struct{}{}, inBatches(s, keys, func(batch []Key) error {
-			rows := statements.IDColumns.Rows(len(batch), func(i int) *Key { return &batch[i] })
-			var err error
-			switch to {
-			case Opens:
-				_, err = x.exec(ctx, s.batch("open waiters", len(batch), statements.OpenWaiters), nil, rows)
-			case IsCancelled:
-				if _, err = x.exec(ctx, s.batch("cancel waiters", len(batch), statements.CancelWaiters), nil, rows); err == nil {
-					_, err = s.markEdges(ctx, x, batch, statements.OutcomeCancelled)
+// EndWaiting makes waiters what they are to become: open or cancelled, or forgotten. It
+// returns those that it has ended: not those that are blocked no more, which somebody else
+// has ended, nor those whose rows somebody has locked.
+func (s *Store) EndWaiting(ctx context.Context, ids []int64, to Fate) ([]int64, error) {
+	return inTx(ctx, s, func(x runner) (ended []int64, err error) {
+		err = inBatches(s, slices.Sorted(slices.Values(ids)), func(batch []int64) error {
+			if to != IsForgotten {
+				if batch, err = int64s(ctx, x, s.batch("blocked tasks", len(batch), statements.BlockedTasks), nil, idRows(batch)); err != nil || len(batch) == 0 {
+					return err
 				}
 			}
-			if err == nil {
-				_, err = x.exec(ctx, s.batch("drop waiters", len(batch), statements.DropWaiters), nil, rows)
-			}
-			return err
+			ended = append(ended, batch...)
+			return s.endWaiting(ctx, x, batch, to)
 		})
+		return ended, err
 	})
-	return err
+}
+
+func (s *Store) endWaiting(ctx context.Context, x runner, ids []int64, to Fate) (err error) {
+	return inBatches(s, ids, func(batch []int64) error {
+		switch to {
+		case Opens:
+			_, err = x.exec(ctx, s.batch("open waiters", len(batch), statements.OpenWaiters), nil, idRows(batch))
+		case IsCancelled:
+			if _, err = x.exec(ctx, s.batch("cancel waiters", len(batch), statements.CancelWaiters), nil, idRows(batch)); err == nil {
+				_, err = s.markEdges(ctx, x, batch, statements.OutcomeCancelled)
+			}
+		}
+		if err == nil {
+			_, err = x.exec(ctx, s.batch("drop waiters", len(batch), statements.DropWaiters), nil, idRows(batch))
+		}
+		return err
+	})
+}
+
+// idRows returns ids as rows of a batch of [statements.IDColumns].
+func idRows(ids []int64) []statements.Row {
+	return statements.IDColumns.Rows(len(ids), func(i int) *Key { return &Key{TaskID: ids[i]} })
 }
 
 // CountEdges returns how many members of a waiter have each outcome.
@@ -273,8 +289,7 @@ func (s *Store) Members(ctx context.Context, waiter int64, outcome string, after
 
 // ForgetMembers deletes the edges of waiters that have gone, up to [MaxBatch] of them.
 func (s *Store) ForgetMembers(ctx context.Context, waiters []int64) error {
-	rows := statements.IDColumns.Rows(len(waiters), func(i int) *Key { return &Key{TaskID: waiters[i]} })
-	stmt := s.batch("edges of", len(waiters), statements.EdgesOf)
+	rows, stmt := idRows(waiters), s.batch("edges of", len(waiters), statements.EdgesOf)
 	for {
 		list, err := reading(ctx, s, func(x runner) (list []Edge, err error) {
 			err = x.query(ctx, stmt, statements.Values{"limit": MaxBatch}, rows, func(r row) error {
@@ -309,7 +324,8 @@ type EdgeKey struct{ Member, Waiter int64 }
 // CheckEdges compares up to [MaxBatch] edges after one with the tasks. It deletes those whose
 // waiters have gone, and corrects those whose members were changed by somebody who did not
 // say so, or deleted by the cleaner. It returns the last one, or the zero value after all,
-// and the waiters of which it has corrected edges.
+// and the waiters of which it has corrected edges. Its error is the first one; other edges
+// are corrected nevertheless.
 func (s *Store) CheckEdges(ctx context.Context, after EdgeKey) (last EdgeKey, waiters []int64, err error) {
 	var gone []Edge
 	var wrong []statements.CheckedEdge
@@ -331,25 +347,24 @@ func (s *Store) CheckEdges(ctx context.Context, after EdgeKey) (last EdgeKey, wa
 		return after, nil, err
 	}
 	if len(gone) > 0 {
-		if err := s.dropEdges(ctx, gone); err != nil {
-			return last, nil, err
-		}
+		err = s.dropEdges(ctx, gone)
 	}
 	for _, e := range wrong {
 		values := statements.Values{"task_id": e.Member, "waiter": e.Edge.Waiter, "was": e.Outcome, "outcome": e.Truth}
-		_, err := once(ctx, s, func(x runner) (struct{}, error) {
+		_, refused := once(ctx, s, func(x runner) (struct{}, error) {
 			_, err := x.exec(ctx, s.fixed("correct edge", statements.CorrectEdge), values, nil)
 			return struct{}{}, err
 		})
-		if err != nil {
-			return last, waiters, err
+		if refused == nil {
+			waiters = append(waiters, e.Edge.Waiter)
+		} else if err == nil {
+			err = fmt.Errorf("task %d: %w", e.Member, refused)
 		}
-		waiters = append(waiters, e.Edge.Waiter)
 	}
 	if n < MaxBatch {
 		last = EdgeKey{}
 	}
-	return last, waiters, nil
+	return last, waiters, err
 }
 
 // markActed says of members what an action has made of them. It reports whether there are any.
@@ -358,10 +373,6 @@ func (s *Store) markActed(ctx context.Context, x runner, a Action, tasks []state
 		ActCancel: statements.OutcomeCancelled, ActRetry: statements.OutcomePending,
 		ActDelete: statements.OutcomeDeleted, ActDeleteAny: statements.OutcomeDeleted,
 	}[a]
-	keys := make([]Key, len(tasks))
-	for i, t := range tasks {
-		keys[i] = t.Key
-	}
-	n, err := s.markEdges(ctx, x, keys, outcome)
+	n, err := s.markEdges(ctx, x, idsOf(tasks), outcome)
 	return n > 0, err
 }

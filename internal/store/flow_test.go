@@ -119,7 +119,7 @@ func TestEdgesFollowTheirTasks(t *testing.T) {
 			t.Errorf("%d edges are left, error %v", left, err)
 		}
 		wantFate(t, s, waiter, IsForgotten)
-		if err := s.EndWaiting(t.Context(), []int64{first, waiter}, IsForgotten); err != nil {
+		if _, err := s.EndWaiting(t.Context(), []int64{first, waiter}, IsForgotten); err != nil {
 			t.Fatal(err)
 		}
 		if list, err := s.JudgePage(t.Context(), 0); err != nil || len(list) != 0 {

@@ -186,6 +186,9 @@ func (s *Store) runSettle(ctx context.Context, x runner, worker string, batch []
 		}
 		matched, lost = matched+n, append(lost, missing...)
 	}
+	if matched == 0 {
+		return 0, lost, nil // engines that return no ids do not say which were lost
+	}
 	return matched, lost, s.join(ctx, x, batch, lost)
 }
 

@@ -1,2 +1,2 @@
-select task_id, waiter, outcome from "falldue_edges" where task_id = $1 and outcome = ''
+select task_id, waiter, outcome from "falldue_edges" where task_id = $1 and outcome = '' for update
 -- binds: id
