@@ -43,8 +43,11 @@ type sweeper struct {
 
 const (
 	// turnShare limits turns to a tenth of the time, unless a poll is due, and
-	// sweepShare limits sweeps to a twentieth in any case.
+	// sweepShare limits sweeps to a twentieth in any case, as long as the next one is due
+	// within maxSweepPause: a sweep is slow, too, that waits for a connection, and only
+	// sweeps find tasks that claims have passed over.
 	turnShare, sweepShare = 10, 20
+	maxSweepPause         = 10 * time.Second
 	// minPause is the shortest pause before a turn that a claim or a notice asks for.
 	minPause = 20 * time.Millisecond
 	// maxLooks is the greatest number of lanes of one look.
@@ -174,7 +177,7 @@ func (s *sweeper) turn(ctx context.Context) error {
 		now = heads[0].Now
 	}
 	found := s.firstTasks(heads, start)
-	s.sweepAt = time.Now().Add(sweepShare * time.Since(start))
+	s.sweepAt = time.Now().Add(min(sweepShare*time.Since(start), maxSweepPause))
 	s.schedule(start, start.Add(never)) // before others may empty the lanes that were found
 	s.lanes.swept(found, now, start)
 	return nil

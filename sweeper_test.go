@@ -142,3 +142,28 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 		}
 	})
 }
+
+// TestNoSweepIsFarOff: a sweep that had to wait for long does not put off the next one.
+func TestNoSweepIsFarOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var sweeps []time.Time
+		s := &sweeper{
+			queue: "default", every: time.Second, lanes: newLaneTracker(), events: events{slog.New(slog.DiscardHandler)}, wake: func() {},
+			heads: func(context.Context) ([]store.Head, error) {
+				time.Sleep(3 * time.Second)
+				sweeps = append(sweeps, time.Now())
+				return nil, nil
+			},
+			look: func(context.Context, []store.Source) ([]store.Head, error) { return nil, nil },
+		}
+		for len(sweeps) < 2 {
+			time.Sleep(time.Until(s.next()))
+			s.startIfDue(t.Context())
+			s.running.Wait()
+		}
+		if pause := sweeps[1].Sub(sweeps[0]); pause > 3*time.Second+maxSweepPause+time.Second {
+			t.Errorf("the second sweep ended %v after the first", pause)
+		}
+	})
+}
