@@ -51,13 +51,15 @@ type Verdict struct {
 	StaleSettles int
 	// Early counts tasks that ran before another one had ended, after which they were to run.
 	Early int
+	// Exceeded counts tasks that ran beside more tasks than their limit allows.
+	Exceeded int
 	// Findings describe the first few of the tasks counted above.
 	Findings []string
 }
 
 // OK reports whether the checker found nothing wrong.
 func (v Verdict) OK() bool {
-	return v.Lost == 0 && v.Doubled == 0 && v.StaleSettles == 0 && v.Early == 0
+	return v.Lost == 0 && v.Doubled == 0 && v.StaleSettles == 0 && v.Early == 0 && v.Exceeded == 0
 }
 
 const maxFindings = 20
@@ -111,6 +113,8 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 			l.ended[e.Fence] = e
 		case Committed:
 			l.committed[e.Fence] = true
+		case Exceeded:
+			v.count(&v.Exceeded, "exceeded", e.Key, e.Outcome+" ran at once")
 		}
 	}
 	for _, r := range table {

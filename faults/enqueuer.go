@@ -70,8 +70,11 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 		e.made++
 		keys[i] = fmt.Sprintf("%s-%d", e.Name, e.made)
 		kind := e.kinds.plain
-		if e.made%transactionalEvery == 0 {
+		switch {
+		case e.made%transactionalEvery == 0:
 			kind = e.kinds.transactional
+		case e.Limited && e.made%limitedEvery == 0:
+			kind = e.kinds.limited
 		}
 		params[i] = kind.Params(Job{Key: keys[i]}, nil)
 	}

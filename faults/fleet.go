@@ -60,7 +60,7 @@ func (f *fleet) fill(s *slot) error {
 		Handlers: 16, Connections: []int{1, 2, 4, 12}[s.dice.IntN(4)], Lease: lease, Longest: lease * 3 / 2,
 		ClockJumps: s.clockJumps, Pooled: f.db.pooler != nil,
 		Policy: policies[s.dice.IntN(len(policies))],
-		Batch:  10, Pause: 20 * time.Millisecond,
+		Batch:  10, Pause: 20 * time.Millisecond, Limited: true,
 	}
 	if s.part == workerPart {
 		r.Schedules = 2

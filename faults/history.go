@@ -25,6 +25,9 @@ const (
 	// Committed: the database has acknowledged the commit of the handler's own
 	// transaction, which ended its task.
 	Committed = "committed"
+	// Exceeded: a limited job ran beside more of them than the limit allows. The outcome is
+	// how many ran.
+	Exceeded = "exceeded"
 )
 
 // How handlers end.

@@ -69,7 +69,7 @@ func TestHundredThousand(t *testing.T) {
 			worked := time.Since(began)
 			v := judge(t, role.Folder, db, q, Checker{Calm: true, MaxAttempts: maxAttempts})
 			if !v.OK() || v.Tasks != tasks {
-				t.Errorf("of %d tasks %d were acknowledged, %d lost, %d doubled, %d with stale settles, %d early:", tasks, v.Tasks, v.Lost, v.Doubled, v.StaleSettles, v.Early)
+				t.Errorf("of %d tasks %d were acknowledged, %d lost, %d doubled, %d with stale settles, %d early, %d exceeded:", tasks, v.Tasks, v.Lost, v.Doubled, v.StaleSettles, v.Early, v.Exceeded)
 				for _, finding := range v.Findings {
 					t.Error(finding)
 				}

@@ -25,11 +25,11 @@ var policies = []string{
 	"delay geometric(min=10ms, max=200ms, retries=10); attempts 6",
 }
 
-// kinds are the two kinds of a run. falldue settles a plain job after its handler has
+// kinds are the three kinds of a run. falldue settles a plain job after its handler has
 // returned. The handler of a transactional job settles it itself, together with an
-// effect.
+// effect. Few limited jobs run at once.
 type kinds struct {
-	plain, transactional falldue.Kind[Job]
+	plain, transactional, limited falldue.Kind[Job]
 }
 
 const transactionalName = "transactional"
@@ -40,7 +40,10 @@ func newKinds(policy string) (kinds, error) {
 		return kinds{}, err
 	}
 	cfg := falldue.KindConfig{Policy: p}
-	return kinds{falldue.NewKind[Job]("plain", cfg), falldue.NewKind[Job](transactionalName, cfg)}, nil
+	k := kinds{plain: falldue.NewKind[Job]("plain", cfg), transactional: falldue.NewKind[Job](transactionalName, cfg)}
+	cfg.Limits = []falldue.Limit{falldue.AtMost(mostLimited)}
+	k.limited = falldue.NewKind[Job](limitedName, cfg)
+	return k, nil
 }
 
 // plan is what one run of a job does. It depends on nothing but the seed of the

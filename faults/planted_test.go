@@ -107,6 +107,8 @@ var (
 	anyClaim = rewrite{`first_attempted_at = `, byClaim, byTask}
 	// Looks that take all members of a waiter for ended.
 	noneIsPending = rewrite{`^select t\.task_id, t\.on_death`, `e\.outcome >= '' and e\.outcome <= ''`, `e.outcome = '-'`}
+	// Permits that seem to be free.
+	noneIsTaken = rewrite{`^select t\.id, t\.name, t\.n`, `then 1 else 0 end from "falldue_permits"`, `then 0 else 0 end from "falldue_permits"`}
 	// Ticks that are taken whether they are taken already or not.
 	anyTick = rewrite{`^update "falldue_schedules" set next_at`, `last_task = \? and paused = 0 and next_at = \? and .*`, `? is not null and ? is not null`}
 )
@@ -161,6 +163,11 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			found: func(v Verdict) bool { return v.Early > 0 },
 		},
 		{
+			name: "permits taken twice",
+			work: []rewrite{noneIsTaken}, tasks: 1000, tries: 3, longest: 3 * time.Second,
+			found: func(v Verdict) bool { return v.Exceeded > 0 },
+		},
+		{
 			name: "ticks taken twice",
 			work: []rewrite{anyTick}, endless: true, ticks: 4, tasks: 4, tries: 1, longest: time.Second,
 			found: func(v Verdict) bool { return v.Doubled > 0 },
@@ -177,7 +184,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 				}
 			}
 			if !p.found(v) {
-				t.Errorf("%d lost, %d doubled, %d stale settles, %d early: %q", v.Lost, v.Doubled, v.StaleSettles, v.Early, v.Findings)
+				t.Errorf("%d lost, %d doubled, %d stale settles, %d early, %d exceeded: %q", v.Lost, v.Doubled, v.StaleSettles, v.Early, v.Exceeded, v.Findings)
 			}
 			if v.OK() && recorded["lost"] == 0 {
 				t.Error("no lease ran out")
@@ -192,7 +199,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 func (p plant) run(t *testing.T, seed uint64, work, enqueue planted) (v Verdict, recorded map[string]int) {
 	role := Role{
 		DSN: testdb.DSN(t, testdb.SQLite), Driver: "sqlite", Folder: t.TempDir(), Seed: seed, Policy: policies[0],
-		Handlers: 16, Connections: 4, Schedules: p.ticks, Lease: time.Second, Longest: p.longest, Batch: 10,
+		Handlers: 16, Connections: 4, Schedules: p.ticks, Lease: time.Second, Longest: p.longest, Batch: 10, Limited: true,
 	}
 	db, q := prepare(t, role)
 	enqueuer := named(role, "enqueuer")

@@ -18,7 +18,7 @@ func TestRunDoesFaultsAndJudges(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !result.OK() {
-		t.Errorf("%d lost, %d doubled, %d stale settles, %d early: %q", result.Lost, result.Doubled, result.StaleSettles, result.Early, result.Findings)
+		t.Errorf("%d lost, %d doubled, %d stale settles, %d early, %d exceeded: %q", result.Lost, result.Doubled, result.StaleSettles, result.Early, result.Exceeded, result.Findings)
 	}
 	if result.Tasks == 0 || result.Attempts < result.Tasks || result.Faults == 0 {
 		t.Errorf("%d tasks, %d attempts, %d faults", result.Tasks, result.Attempts, result.Faults)

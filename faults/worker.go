@@ -13,6 +13,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/periodic"
 )
@@ -44,8 +45,10 @@ type Role struct {
 	// take.
 	Lease, Longest time.Duration
 
-	// Policy is the policy of both kinds.
+	// Policy is the policy of all kinds.
 	Policy string
+	// Limited makes an enqueuer enqueue limited jobs, too.
+	Limited bool
 
 	// Tasks is how many tasks an enqueuer enqueues. 0 means that it goes on until
 	// it is stopped.
@@ -97,6 +100,7 @@ type worker struct {
 	db      *sqlx.DB
 	history *History
 	insert  string // of an effect
+	count   string // of limited jobs that run
 }
 
 // Work runs jobs until ctx ends.
@@ -111,13 +115,14 @@ func (r Role) Work(ctx context.Context) error {
 		return unless(ctx, err)
 	}
 	defer db.Close()
-	w := &worker{Role: r, db: db, history: history, insert: insertEffect(q.Engine())}
+	w := &worker{Role: r, db: db, history: history, insert: insertEffect(q.Engine()), count: countLimited(hooks.QueueOf(q).Store().Server())}
 	kinds, err := newKinds(r.Policy)
 	if err != nil {
 		return err
 	}
 	falldue.Handle(q, kinds.plain, w.plain)
 	falldue.Handle(q, kinds.transactional, w.transactional)
+	falldue.Handle(q, kinds.limited, w.limited)
 	run := q.Run
 	if r.Schedules > 0 {
 		schedules, err := periodic.New(q, secondly(kinds.plain, r.Schedules)...)

@@ -107,7 +107,7 @@ func one(ctx context.Context, o faults.Options) (ok bool, err error) {
 		}
 		fmt.Printf("histories and logs are in %s\n", o.Folder)
 	}
-	fmt.Printf("engine=%s seed=%d tasks=%d attempts=%d lost=%d doubled=%d stale_settles=%d early=%d faults=%d\n",
-		o.Engine, o.Seed, result.Tasks, result.Attempts, result.Lost, result.Doubled, result.StaleSettles, result.Early, result.Faults)
+	fmt.Printf("engine=%s seed=%d tasks=%d attempts=%d lost=%d doubled=%d stale_settles=%d early=%d exceeded=%d faults=%d\n",
+		o.Engine, o.Seed, result.Tasks, result.Attempts, result.Lost, result.Doubled, result.StaleSettles, result.Early, result.Exceeded, result.Faults)
 	return result.OK(), nil
 }

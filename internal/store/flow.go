@@ -186,13 +186,15 @@ func (s *Store) judged(ctx context.Context, stmt statements.Stmt, values stateme
 }
 
 func (s *Store) waiters(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) ([]statements.WaiterState, error) {
-	return reading(ctx, s, func(x runner) (list []statements.WaiterState, err error) {
-		err = x.query(ctx, stmt, values, rows, func(r row) error {
-			list = append(list, statements.WaiterState{})
-			return statements.WaiterStateColumns.Scan(r, &list[len(list)-1])
-		})
-		return list, err
+	return reading(ctx, s, func(x runner) ([]statements.WaiterState, error) { return s.waiterStates(ctx, x, stmt, values, rows) })
+}
+
+func (s *Store) waiterStates(ctx context.Context, x runner, stmt statements.Stmt, values statements.Values, rows []statements.Row) (list []statements.WaiterState, err error) {
+	err = x.query(ctx, stmt, values, rows, func(r row) error {
+		list = append(list, statements.WaiterState{})
+		return statements.WaiterStateColumns.Scan(r, &list[len(list)-1])
 	})
+	return list, err
 }
 
 // OnDeath returns what a blocked task does at the deaths of its members. It reports false if
@@ -230,14 +232,25 @@ func fateOf(w statements.WaiterState) Fate {
 }
 
 // EndWaiting makes waiters what they are to become: open or cancelled, or forgotten. It
-// returns those that it has ended: not those that are blocked no more, which somebody else
-// has ended, nor those whose rows somebody has locked.
+// judges them again, in its transaction: who judged them before may have read what was not
+// committed, in a session with that isolation. It returns those that it has ended, and leaves
+// out those whose rows somebody has locked.
 func (s *Store) EndWaiting(ctx context.Context, ids []int64, to Fate) ([]int64, error) {
 	return inTx(ctx, s, func(x runner) (ended []int64, err error) {
 		err = inBatches(s, slices.Sorted(slices.Values(ids)), func(batch []int64) error {
 			if to != IsForgotten {
 				if batch, err = int64s(ctx, x, s.batch("blocked tasks", len(batch), statements.BlockedTasks), nil, idRows(batch)); err != nil || len(batch) == 0 {
 					return err
+				}
+			}
+			waiters, err := s.waiterStates(ctx, x, s.batch("waiters by id", len(batch), statements.WaitersByID), nil, idRows(batch))
+			if err != nil {
+				return err
+			}
+			batch = nil
+			for _, w := range waiters {
+				if fateOf(w) == to {
+					batch = append(batch, w.ID)
 				}
 			}
 			ended = append(ended, batch...)
@@ -327,24 +340,27 @@ type EdgeKey struct{ Member, Waiter int64 }
 // and the waiters of which it has corrected edges. Its error is the first one; other edges
 // are corrected nevertheless.
 func (s *Store) CheckEdges(ctx context.Context, after EdgeKey) (last EdgeKey, waiters []int64, err error) {
+	values := statements.Values{"task_id": after.Member, "waiter": after.Waiter, "limit": MaxBatch}
+	// In a transaction of its own it reads nothing that is not committed.
+	page, err := inTx(ctx, s, func(x runner) (list []statements.CheckedEdge, err error) {
+		err = x.query(ctx, s.fixed("edge page", statements.EdgePage), values, nil, func(r row) error {
+			list = append(list, statements.CheckedEdge{})
+			return statements.CheckedEdgeColumns.Scan(r, &list[len(list)-1])
+		})
+		return list, err
+	})
+	if err != nil {
+		return after, nil, err
+	}
 	var gone []Edge
 	var wrong []statements.CheckedEdge
-	n := 0
-	values := statements.Values{"task_id": after.Member, "waiter": after.Waiter, "limit": MaxBatch}
-	err = s.read(ctx, s.fixed("edge page", statements.EdgePage), values, func() { gone, wrong, n = nil, nil, 0 }, func(r row) error {
-		var e statements.CheckedEdge
-		err := statements.CheckedEdgeColumns.Scan(r, &e)
-		last, n = EdgeKey{e.Member, e.Edge.Waiter}, n+1
+	for _, e := range page {
 		switch {
 		case e.Waiter == "":
 			gone = append(gone, e.Edge)
 		case e.Waiter == statements.StateBlocked && e.Outcome != e.Truth && e.Outcome != statements.StateDone: // done tasks are deleted
 			wrong = append(wrong, e)
 		}
-		return err
-	})
-	if err != nil {
-		return after, nil, err
 	}
 	if len(gone) > 0 {
 		err = s.dropEdges(ctx, gone)
@@ -361,8 +377,8 @@ func (s *Store) CheckEdges(ctx context.Context, after EdgeKey) (last EdgeKey, wa
 			err = fmt.Errorf("task %d: %w", e.Member, refused)
 		}
 	}
-	if n < MaxBatch {
-		last = EdgeKey{}
+	if n := len(page); n == MaxBatch {
+		last = EdgeKey{page[n-1].Member, page[n-1].Edge.Waiter}
 	}
 	return last, waiters, err
 }

@@ -136,6 +136,21 @@ func TestMemberDoesNotEndWhileOthersAreAddedBesideIt(t *testing.T) {
 	})
 }
 
+// TestVerdictIsJudgedAgain: it may come from a session that read what was not committed.
+func TestVerdictIsJudgedAgain(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := migrated(t, testdb.Open(t, engine))
+		_, waiter := enqueueFlow(t, s, 1, statements.DeathWait)
+		for _, to := range []Fate{Opens, IsCancelled, IsForgotten} {
+			if ended, err := s.EndWaiting(t.Context(), []int64{waiter}, to); err != nil || len(ended) != 0 {
+				t.Errorf("ended %v, error %v, want nothing", ended, err)
+			}
+		}
+		wantFate(t, s, waiter, StaysBlocked)
+	})
+}
+
 func TestLockedWaiterHoldsNoOtherUp(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -146,6 +161,7 @@ func TestLockedWaiterHoldsNoOtherUp(t *testing.T) {
 		}
 		_, one := enqueueFlow(t, s, 1, statements.DeathWait)
 		_, other := enqueueFlow(t, s, 1, statements.DeathWait)
+		db.MustExec("update falldue_edges set outcome = 'done'")
 		tx := begin(t, db)
 		if _, err := tx.ExecContext(t.Context(), fmt.Sprintf("update falldue_tasks set priority = 1 where id = %d", one)); err != nil {
 			t.Fatal(err)
