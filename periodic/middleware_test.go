@@ -21,7 +21,7 @@ func TestMiddlewareOfATickThatIsTaken(t *testing.T) {
 		clock := tasktest.NewClock(t, db)
 		tasktest.NewClock(t, other)
 		q, late := newQueue(t, db, falldue.Config{}), newQueue(t, other, falldue.Config{})
-		schedule := periodic.Schedule{Name: "r", Spec: "* * * * *", Task: report.Params("r", nil)}
+		schedule := periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("r", nil)}
 		first, second := newScheduler(t, q, schedule), newScheduler(t, late, schedule)
 		var errs []error
 		step := func() { tick(t, first) }
@@ -38,18 +38,18 @@ func TestMiddlewareOfATickThatIsTaken(t *testing.T) {
 			}
 		})
 		tick(t, first)
-		clock.Jump(t, time.Minute)
+		clock.Jump(t, time.Hour)
 		tick(t, second)
 		wantReports(t, q, "a tick that another process takes", "r")
 		if len(errs) != 1 || !errors.Is(errs[0], periodic.ErrTaken) {
 			t.Errorf("middleware of the late process has seen %v", errs)
 		}
 		step = func() {}
-		clock.Jump(t, time.Minute)
+		clock.Jump(t, time.Hour)
 		tick(t, second)
 		wantReports(t, q, "a tick of the other process", "r", "r")
 		store = false
-		clock.Jump(t, time.Minute)
+		clock.Jump(t, time.Hour)
 		if _, err := second.Tick(t.Context()); err == nil {
 			t.Error("middleware that stores nothing and returns no error is not noticed")
 		}
