@@ -92,6 +92,7 @@ func (k *flowKeeper) take() (members, gone []int64) {
 // work looks until ctx ends.
 func (k *flowKeeper) work(ctx context.Context) {
 	swept := time.Now().Add(rand.N(time.Second) - flowsEvery) // soon, since the worker may follow one that died
+	var checked time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -106,7 +107,13 @@ func (k *flowKeeper) work(ctx context.Context) {
 			err = cmp.Or(err, k.bounded(ctx, func(ctx context.Context) error { return k.table.ForgetMembers(ctx, list) }))
 		}
 		if time.Since(swept) >= flowsEvery {
-			err = cmp.Or(err, k.sweepWaiters(ctx), k.checkEdges(ctx))
+			some, failed := k.sweepWaiters(ctx)
+			err = cmp.Or(err, failed)
+			// Without flows, one look in a long time is enough to find what is left of them.
+			if some || k.edge != (store.EdgeKey{}) || time.Since(checked) >= roundWait {
+				err = cmp.Or(err, k.checkEdges(ctx))
+				checked = time.Now()
+			}
 			swept = time.Now()
 		}
 		if err != nil && ctx.Err() == nil {
@@ -205,8 +212,9 @@ func (k *flowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (ca
 	return cancelled, first
 }
 
-// sweepWaiters looks at some tasks that run after others, behind those of the last time.
-func (k *flowKeeper) sweepWaiters(ctx context.Context) (first error) {
+// sweepWaiters looks at some tasks that run after others, behind those of the last time, and
+// reports whether there are any.
+func (k *flowKeeper) sweepWaiters(ctx context.Context) (some bool, first error) {
 	for range flowPages {
 		var verdicts []store.Verdict
 		err := k.bounded(ctx, func(ctx context.Context) (err error) {
@@ -214,8 +222,9 @@ func (k *flowKeeper) sweepWaiters(ctx context.Context) (first error) {
 			return err
 		})
 		if err != nil {
-			return cmp.Or(first, err) // and the next look begins here
+			return some, cmp.Or(first, err) // and the next look begins here
 		}
+		some = some || len(verdicts) > 0 || k.waiter > 0
 		cancelled, err := k.carryOut(ctx, verdicts)
 		first = cmp.Or(first, err, k.judgeMembers(ctx, cancelled))
 		if len(verdicts) < store.MaxBatch {
@@ -224,7 +233,7 @@ func (k *flowKeeper) sweepWaiters(ctx context.Context) (first error) {
 		}
 		k.waiter = verdicts[len(verdicts)-1].ID
 	}
-	return first
+	return some, first
 }
 
 // checkEdges compares some members with their tasks, behind those of the last time.

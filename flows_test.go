@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/falldue/falldue/internal/store"
 )
@@ -63,4 +65,39 @@ func TestWaiterThatIsRefusedHoldsNoOtherUp(t *testing.T) {
 	if want := map[string]bool{"queue11": true, "queue21": true}; !maps.Equal(woken, want) {
 		t.Errorf("woken are %v, want %v", woken, want)
 	}
+}
+
+// countedFlows counts looks at a table with some waiters.
+type countedFlows struct {
+	flowTable
+	waiters            []store.Verdict
+	ofWaiters, ofEdges int
+}
+
+func (c *countedFlows) JudgePage(context.Context, int64) ([]store.Verdict, error) {
+	c.ofWaiters++
+	return c.waiters, nil
+}
+
+func (c *countedFlows) CheckEdges(context.Context, store.EdgeKey) (store.EdgeKey, []int64, error) {
+	c.ofEdges++
+	return store.EdgeKey{}, nil, nil
+}
+
+func TestWhoHasNoFlowsHardlyLooks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			waiters []store.Verdict
+			edges   int // looks at them in a minute
+		}{{nil, 1}, {[]store.Verdict{{ID: 1}}, 4}} {
+			table := &countedFlows{waiters: c.waiters}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute-2*time.Second)
+			newFlowKeeper(table, nil, events{}).work(ctx)
+			cancel()
+			if table.ofWaiters != 4 || table.ofEdges != c.edges {
+				t.Errorf("with %d waiters %d looks at waiters and %d at edges, want 4 and %d", len(c.waiters), table.ofWaiters, table.ofEdges, c.edges)
+			}
+		}
+	})
 }
