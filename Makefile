@@ -28,7 +28,7 @@ RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/li
 
 .PHONY: test
 test: ## run all tests on real servers that it finds or starts (internal/testdb)
-	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -parallel=6 -count=1 -timeout=30m$(if $(SKIP), -skip="$(SKIP)")'
+	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -parallel=6 -count=1 -timeout=60m$(if $(SKIP), -skip="$(SKIP)")'
 
 .PHONY: short
 short: ## run the tests on SQLite alone, without a server
@@ -89,7 +89,7 @@ tidb: ## run tests and faults on TiDB, whose server it builds first: takes minut
 # One release after the other: the machine should not be the reason for a failure.
 .PHONY: matrix
 matrix: ## run tests on each release of an engine that docs/engines.md names, or on RELEASES; by hand
-	go run ./internal/testdb/serve matrix '$(RELEASES)' -- go test -count=1 -timeout=30m -skip TestConformanceWithoutAName $(if $(filter-out ./...,$(PACKAGES)),$(PACKAGES),$(MATRIX))
+	go run ./internal/testdb/serve matrix '$(RELEASES)' -- go test -count=1 -timeout=60m -skip TestConformanceWithoutAName $(if $(filter-out ./...,$(PACKAGES)),$(PACKAGES),$(MATRIX))
 
 .PHONY: quickstart
 quickstart: ## show what falldue does, on SQLite in a temporary file

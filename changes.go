@@ -16,8 +16,13 @@ import (
 )
 
 const (
-	// changesEvery is the time between two reads of changes.
+	// changesEvery is the time between two reads of changes while the prober does not look
+	// for them.
 	changesEvery = time.Second
+	// maxLookPause is the longest time between two looks of the prober, and lookValid is how
+	// long a look stands in for reads: workers obey within two seconds.
+	maxLookPause = 1750 * time.Millisecond
+	lookValid    = 1850 * time.Millisecond
 	// changesMargin is how much later than a change with a later time a change may be
 	// committed and still be read.
 	changesMargin = 30 * time.Second
@@ -42,6 +47,9 @@ type changeReader struct {
 	cancel func(fences map[int64]int64)
 	events events
 	hurry  chan struct{} // signalled when there is something to read
+
+	seen   atomic.Int64 // what the last look saw
+	lookAt atomic.Int64 // when it began, in nanoseconds since 1970
 
 	pauses atomic.Pointer[[]heldBack] // nil if there are none
 
@@ -70,7 +78,31 @@ func (r *changeReader) work(ctx context.Context) {
 		} else {
 			failures = 0
 		}
-		await(ctx, r.hurry, min(wait, r.nextEnd())+rand.N(wait/20))
+		r.wait(ctx, wait+rand.N(wait/20), failures > 0)
+	}
+}
+
+// wait waits until the next read: for a time, longer while looks stand in for reads and the
+// last read has not failed, or until there is something to read.
+func (r *changeReader) wait(ctx context.Context, d time.Duration, failed bool) {
+	start := time.Now()
+	for end := start.Add(d); ctx.Err() == nil; {
+		next, left := r.nextEnd(), time.Until(end)
+		if await(ctx, r.hurry, min(next, left)) || next < left {
+			return
+		}
+		valid := time.Unix(0, r.lookAt.Load()).Add(lookValid)
+		if end = start.Add(min(valid.Sub(start), allChangesEvery)); failed || !end.After(time.Now()) {
+			return
+		}
+	}
+}
+
+// look takes note of what a look that began at a time has seen of the changes.
+func (r *changeReader) look(at time.Time, seen int64) {
+	r.lookAt.Store(at.UnixNano())
+	if r.seen.Swap(seen) != seen {
+		signal(r.hurry)
 	}
 }
 

@@ -12,16 +12,21 @@ import (
 // prober is the role that finds the tasks of other processes soon after their commit, by
 // their ids, which ascend. It probes often while such tasks come, and seldom when none
 // have come for long. What it misses, because a task was committed after one with a
-// greater id, a sweep finds. It leaves out probes while the worker has enough to do, while
-// all connections of the pool are in use, and while the worker listens.
+// greater id, a sweep finds. It leaves out probes while the worker has enough to do and
+// while all connections of the pool are in use. Probes of an idle worker, which are one
+// look-up for tasks and one for changes, stand in for reads of changes.
 type prober struct {
 	pollInterval time.Duration
-	newestID     func(context.Context) (int64, error)
+	news         func(ctx context.Context, back time.Duration) (store.News, error)
 	newTasks     func(ctx context.Context, after int64, limit int) ([]store.NewTask, error)
+	changes      *changeReader
 	pollers      signals
 	wanted       func() bool // reports whether the worker waits for tasks and a connection is free
 	listens      func() bool // reports whether the worker is notified of tasks
 
+	idle    bool           // no task has come for so long that the next probe looks first
+	asleep  bool           // none has come for asleepAfter
+	looked  time.Time      // when the last look began
 	marks   []mark         // the greatest ids of late, the oldest first; none before the first probe
 	seen    map[int64]bool // tasks with greater ids than the first mark
 	arrival time.Time      // when a probe last found a task that its pollers did not know
@@ -39,13 +44,11 @@ const (
 	// quietShare is how much longer than the pause the time must be since tasks of
 	// another process came, so that the pauses grow with it.
 	quietShare = 40
-	// probesPerPoll limits the pauses to this part of the poll interval.
-	probesPerPoll = 3
 	// probeShare limits probes to a fifth of the time. Most of that is the way to the
 	// server and back.
 	probeShare = 4
-	// asleepAfter is how long after the last task, of whatever process, a worker leaves
-	// the search to the sweeps.
+	// asleepAfter is how long after the last task, of whatever process, a worker falls
+	// asleep: it probes and sweeps seldom.
 	asleepAfter = 10 * time.Minute
 	// maxBusy is how long probes may be left out until a sweep finds the tasks that came
 	// meanwhile.
@@ -65,10 +68,6 @@ func (p *prober) work(ctx context.Context) {
 	p.arrival = time.Now()
 	var cost time.Duration
 	for failures := 0; p.wait(ctx, probeShare*cost) == nil; {
-		if p.listens() || time.Since(p.lastTask()) > asleepAfter {
-			p.marks = nil
-			continue
-		}
 		if !p.wanted() {
 			if n := len(p.marks); n > 0 && time.Since(p.marks[n-1].at) > maxBusy {
 				p.marks = nil
@@ -87,15 +86,25 @@ func (p *prober) work(ctx context.Context) {
 
 // wait waits until the next probe, at least for a time.
 func (p *prober) wait(ctx context.Context, least time.Duration) error {
-	longest := p.pollInterval / probesPerPoll
+	longest := p.longest()
 	length := min(max(time.Since(p.arrival)/quietShare, minProbePause), longest)
-	if err := pause(ctx, max(length, least)); err != nil || length < longest {
+	p.idle, p.asleep = length == longest, time.Since(p.lastTask()) > asleepAfter
+	p.pollers.sleep(p.asleep && time.Since(p.looked) < 2*maxLookPause)
+	if p.asleep || p.listens() {
+		return pause(ctx, max(maxLookPause, least))
+	}
+	if err := pause(ctx, max(length, least)); err != nil || !p.idle {
 		return err
 	}
-	if since := time.Since(p.pollers.sweptAt()); since < longest/2 {
+	if since := time.Since(p.pollers.sweptAt()); since < longest {
 		return pause(ctx, longest-since) // that sweep found what a probe would
 	}
 	return nil
+}
+
+// longest returns the longest pause of a worker that is awake.
+func (p *prober) longest() time.Duration {
+	return max(min(p.pollInterval*35/100, maxLookPause), minProbePause)
 }
 
 // lastTask returns when a poller last claimed a task, or a probe last found one.
@@ -113,6 +122,11 @@ func (p *prober) lastTask() time.Time {
 func (p *prober) probe(ctx context.Context) error {
 	ctx, cancel := statementContext(ctx, probeTimeLimit)
 	defer cancel()
+	if p.listens() && !p.asleep {
+		p.marks = nil
+		_, err := p.look(ctx)
+		return err
+	}
 	if p.marks == nil {
 		return p.begin(ctx)
 	}
@@ -122,6 +136,16 @@ func (p *prober) probe(ctx context.Context) error {
 	first, last := p.marks[0].id, p.marks[len(p.marks)-1].id
 	maps.DeleteFunc(p.seen, func(id int64, _ bool) bool { return id <= first })
 	at := time.Now()
+	if p.idle {
+		newest, err := p.look(ctx)
+		if err != nil {
+			return err
+		}
+		if newest <= first {
+			p.marks = []mark{{at, first}}
+			return nil
+		}
+	}
 	for range maxProbePages {
 		tasks, err := p.newTasks(ctx, first, probePage)
 		if err != nil {
@@ -144,12 +168,23 @@ func (p *prober) probe(ctx context.Context) error {
 // are there to a sweep.
 func (p *prober) begin(ctx context.Context) error {
 	at := time.Now()
-	newest, err := p.newestID(ctx)
+	newest, err := p.look(ctx)
 	if err == nil {
 		p.marks, p.seen = []mark{{at, newest}}, map[int64]bool{}
 		p.pollers.sweepNow()
 	}
 	return err
+}
+
+// look returns the greatest id of a task, and tells the reader of changes what it has seen.
+func (p *prober) look(ctx context.Context) (int64, error) {
+	at := time.Now()
+	news, err := p.news(ctx, changesMargin)
+	if err == nil {
+		p.looked = at
+		p.changes.look(at, news.Changes)
+	}
+	return news.Task, err
 }
 
 // found notifies the pollers of tasks that no probe has found before, and that nobody

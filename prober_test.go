@@ -26,20 +26,28 @@ type storedTasks struct {
 	err    error
 	probes []time.Time
 	pages  int
+
+	changes int64
 }
 
-func (s *storedTasks) newest(context.Context) (int64, error) {
+func (s *storedTasks) news(context.Context, time.Duration) (store.News, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Max(append([]int64{0}, s.ids...)), s.err
+	s.note()
+	return store.News{Task: slices.Max(append([]int64{0}, s.ids...)), Changes: s.changes}, s.err
+}
+
+// note counts the statements of one probe as one.
+func (s *storedTasks) note() {
+	if n := len(s.probes); n == 0 || s.probes[n-1] != time.Now() {
+		s.probes = append(s.probes, time.Now())
+	}
 }
 
 func (s *storedTasks) after(_ context.Context, after int64, limit int) (list []store.NewTask, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.probes); n == 0 || s.probes[n-1] != time.Now() {
-		s.probes = append(s.probes, time.Now())
-	}
+	s.note()
 	s.pages++
 	slices.Sort(s.ids)
 	for _, id := range s.ids {
@@ -75,12 +83,12 @@ func proberOf(s *storedTasks) (*prober, *poller) {
 		queue: "default", budget: newBudget(1, 0), events: events{slog.New(slog.DiscardHandler)}, handlers: map[string]*handler{"k": {}},
 		gates: gates{handledKinds{"k": {rule: newRule(backoff.Zizq())}}}, classify: func(error) dialect.Class { return dialect.Other },
 	}, &sweeper{every: time.Second})
-	return &prober{pollInterval: time.Second, newestID: s.newest, newTasks: s.after, pollers: signals{"default": p}, wanted: func() bool { return true }, listens: func() bool { return false }}, p
+	return &prober{pollInterval: time.Second, news: s.news, newTasks: s.after, changes: newChangeReader(nil, events{slog.New(slog.DiscardHandler)}), pollers: signals{"default": p}, wanted: func() bool { return true }, listens: func() bool { return false }}, p
 }
 
 // TestProbesFollowActivity: a prober probes every 12 milliseconds while tasks come, four
-// times a second together with the sweeps when none come, and not at all after ten
-// minutes, until a task runs again.
+// times a second together with the sweeps when none come, and seldom after ten minutes,
+// until a task runs again.
 func TestProbesFollowActivity(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,12 +129,12 @@ func TestProbesFollowActivity(t *testing.T) {
 			t.Errorf("while tasks come there are %v between two probes", pause)
 		}
 		probes(asleepAfter + 10*time.Second)
-		if n := probes(time.Hour); n > 0 {
-			t.Errorf("a worker that has had no task for ten minutes probes %d times an hour", n)
+		if n := probes(time.Hour) / 60; n > 35 || !poller.sweeper.asleep.Load() {
+			t.Errorf("a worker that has had no task for ten minutes probes %d times a minute, and is asleep: %v", n, poller.sweeper.asleep.Load())
 		}
 		poller.lastClaim.Store(time.Now().UnixNano()) // a sweep found a task
-		if n := probes(time.Minute); n < 120 {
-			t.Errorf("after a task the worker probes %d times a minute", n)
+		if n := probes(time.Minute); n < 120 || poller.sweeper.asleep.Load() {
+			t.Errorf("after a task the worker probes %d times a minute, and is asleep: %v", n, poller.sweeper.asleep.Load())
 		}
 	})
 }

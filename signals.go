@@ -28,6 +28,13 @@ func (s signals) sweptAt() (last time.Time) {
 	return last
 }
 
+// sleep makes the pollers of a worker that is asleep sweep seldom.
+func (s signals) sleep(asleep bool) {
+	for _, p := range s {
+		p.sweeper.asleep.Store(asleep)
+	}
+}
+
 // wait reports whether a poller waits for tasks.
 func (s signals) wait() bool {
 	for _, p := range s {

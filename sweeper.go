@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/falldue/falldue/internal/store"
@@ -31,6 +32,7 @@ type sweeper struct {
 	sweepAt  time.Time           // from when on a turn is a sweep
 
 	running sync.WaitGroup // has the turn that runs
+	asleep  atomic.Bool    // no task has come for long, and the prober looks for new ones
 
 	mu   sync.Mutex
 	at   time.Time     // when the next turn is due
@@ -48,6 +50,9 @@ const (
 	// sweeps find tasks that claims have passed over.
 	turnShare, sweepShare = 10, 20
 	maxSweepPause         = 10 * time.Second
+	// asleepSweeps is how much longer than the poll interval the pauses of a worker are
+	// that is asleep.
+	asleepSweeps = 4
 	// minPause is the shortest pause before a turn that a claim or a notice asks for.
 	minPause = 20 * time.Millisecond
 	// maxLooks is the greatest number of lanes of one look.
@@ -245,7 +250,11 @@ func (s *sweeper) schedule(start, by time.Time) {
 	defer s.mu.Unlock()
 	s.last = time.Now()
 	s.cost = s.last.Sub(start)
-	s.dueBy(s.last.Add(s.every + rand.N(s.every/10+1)))
+	every := s.every
+	if s.asleep.Load() {
+		every *= asleepSweeps
+	}
+	s.dueBy(s.last.Add(every + rand.N(every/10+1)))
 	s.dueBy(by)
 }
 

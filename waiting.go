@@ -76,13 +76,16 @@ func signal(c chan struct{}) {
 	}
 }
 
-// await waits for d, until c is signalled, or until ctx ends.
-func await(ctx context.Context, c <-chan struct{}, d time.Duration) {
+// await waits for d, until c is signalled, or until ctx ends. It reports whether c was
+// signalled.
+func await(ctx context.Context, c <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case <-ctx.Done():
 	case <-c:
+		return true
+	case <-ctx.Done():
 	case <-t.C:
 	}
+	return false
 }

@@ -103,7 +103,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	}
 	if caps.AscendingIDs {
 		w.roles = append(w.roles, &prober{
-			pollInterval: cfg.PollInterval, newestID: s.NewestID, newTasks: s.NewTasks, pollers: w.pollers,
+			pollInterval: cfg.PollInterval, news: s.News, newTasks: s.NewTasks, changes: w.changes, pollers: w.pollers,
 			wanted: func() bool { return w.pollers.wait() && !s.Busy() }, listens: listener.active.Load,
 		})
 	}

@@ -106,9 +106,11 @@ type watched struct {
 
 // begin notes what is there, of which nothing is an event.
 func (w *watch) begin(ctx context.Context) (err error) {
-	if w.lastID, err = w.i.store.NewestID(ctx); err != nil {
+	news, err := w.i.store.News(ctx, 0)
+	if err != nil {
 		return err
 	}
+	w.lastID = news.Task
 	_, err = w.look(ctx)
 	return err
 }

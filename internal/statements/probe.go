@@ -22,11 +22,14 @@ var NewTaskColumns = join(
 	},
 	within(HeadColumns, func(n *NewTask) *Head { return &n.Head }))
 
-// NewestID selects the greatest id of a task. It returns no row if there is no task.
-func NewestID(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-select id from {tasks}
-order by id desc limit 1`)
+// News selects the greatest id of a task, or 0, and the sum of the ids of the changes of
+// the last :back microseconds, or 0. A look for tasks and for changes is two look-ups.
+func News(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("sum", s.Cast("sum(id)", Int.cast())) // else it is a decimal
+	return b.stmt(`
+select coalesce((select id from {tasks} order by id desc limit 1), 0) as task,
+coalesce((select {sum} from {changes} where created_at > {shift {now}, -({int :back})}), 0) as changes`)
 }
 
 // NewTasks selects up to :limit tasks in the order of their ids, from the one after the

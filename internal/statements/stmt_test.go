@@ -99,7 +99,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"delete_any_tasks":  statements.DeleteTasks(s, tables, statements.ActDeleteAny, room),
 		"retry_tasks":       statements.RetryTasks(s, tables, room),
 		"put_payload":       statements.PutPayload(s, tables),
-		"newest_id":         statements.NewestID(s, tables),
+		"news":              statements.News(s, tables),
 		"new_tasks":         statements.NewTasks(s, tables),
 		"next_queue":        statements.NextQueue(s, tables),
 		"count_since":       statements.CountSince(s, tables),

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/falldue/falldue/internal/statements"
 )
@@ -9,13 +10,24 @@ import (
 // NewTask is a task that has been stored lately.
 type NewTask = statements.NewTask
 
-// NewestID returns the greatest id of a task, or 0 if there is none.
-func (s *Store) NewestID(ctx context.Context) (id int64, err error) {
-	err = s.read(ctx, s.fixed("newest id", statements.NewestID), nil, func() { id = 0 }, func(r row) error {
-		id, err = r.int(0)
+// News tells whether there are tasks or changes that a worker does not know of.
+type News struct {
+	Task    int64 // the greatest id of a task, or 0
+	Changes int64 // the sum of the ids of recent changes: another one if there is another change
+}
+
+// News returns the newest task, and what is known of the changes of the last back.
+func (s *Store) News(ctx context.Context, back time.Duration) (n News, err error) {
+	err = s.read(ctx, s.fixed("news", statements.News), statements.Values{"back": back.Microseconds()}, func() { n = News{} }, func(r row) error {
+		task, err := r.int(0)
+		if err != nil {
+			return err
+		}
+		changes, err := r.int(1)
+		n = News{task, changes}
 		return err
 	})
-	return id, err
+	return n, err
 }
 
 // NewTasks returns up to limit tasks in the order of their ids, from the one after the
