@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,13 @@ func (c *changesTable) read(_ context.Context, back time.Duration) (list []store
 		}
 	}
 	return list, c.err
+}
+
+// count returns how often the changes were read.
+func (c *changesTable) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reads
 }
 
 // TestChangesAreReadEverySecond: a worker obeys within two seconds, also what was committed
@@ -162,15 +170,16 @@ func TestLooksStandInForReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, stored := &changesTable{}, &storedTasks{ids: []int64{1}}
 		p, _ := proberOf(stored)
-		p.changes.changes = table.read
+		var busy atomic.Bool
+		p.changes.changes, p.wanted = table.read, func() bool { return !busy.Load() }
 		ctx, cancel := context.WithCancel(t.Context())
 		go p.changes.work(ctx)
 		go p.work(ctx)
 		reads := func(d time.Duration) int {
-			before := table.reads
+			before := table.count()
 			time.Sleep(d)
 			synctest.Wait()
-			return table.reads - before
+			return table.count() - before
 		}
 		reads(20 * time.Second) // tasks may have come just before
 		for _, idle := range []time.Duration{0, 2 * asleepAfter} {
@@ -190,7 +199,7 @@ func TestLooksStandInForReads(t *testing.T) {
 			}
 		}
 		// Without looks, changes are read as before.
-		p.wanted = func() bool { return false }
+		busy.Store(true)
 		reads(2 * time.Second)
 		if n := reads(time.Minute); n < 50 {
 			t.Errorf("a busy worker reads changes %d times a minute", n)
