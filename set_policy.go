@@ -123,9 +123,13 @@ func (q *Queue) checkOverride(ctx context.Context, s Subject, steps []OverrideSt
 		if err != nil {
 			return err
 		}
-		policy, err := backoff.Parse(texts[s.Policy])
+		text, ok := texts[s.Policy]
+		if !ok {
+			return invalid("policy %s: it is not in the policies table; falldue ls --json prints the keys of tasks' own policies", s.Policy)
+		}
+		policy, err := backoff.Parse(text)
 		if err != nil {
-			return invalid("policy %s: it is not in the policies table, or cannot be read: %v", s.Policy, err)
+			return invalid("policy %s: the policies table has a text for it that cannot be read: %v", s.Policy, err)
 		}
 		policies["policy "+s.Policy] = policy
 	}
