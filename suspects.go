@@ -124,6 +124,7 @@ type walk struct {
 	seen    map[int64]bool
 	alone   []store.Candidate // refused alone
 	doubted []store.Candidate // refused alone before, perhaps because everybody was
+	retried []store.Candidate // refused alone before, and to be tried again after the others
 	failed  int               // statements
 	blamed  bool              // the tasks are to blame: an error says so, or others were claimed
 	err     error             // the last one
@@ -157,8 +158,10 @@ func (s *suspects) claim(ctx context.Context, l *suspect, from store.Source, roo
 }
 
 // walk walks through a lane, and reports whether it came to the end or claimed as many
-// tasks as asked for.
+// tasks as asked for. While statements fail, tasks that were refused before come last: a
+// walk may end with each that is refused again.
 func (s *suspects) walk(ctx context.Context, w *walk, from store.Source) bool {
+	failing := w.portion.failures > 0
 	for after := int64(math.MinInt64); ; {
 		page, err := s.page(ctx, from, after)
 		if err != nil {
@@ -169,9 +172,12 @@ func (s *suspects) walk(ctx context.Context, w *walk, from store.Source) bool {
 		var list []store.Candidate
 		for _, c := range page {
 			w.seen[c.TaskID] = true
-			if r := w.refused[c.TaskID]; !time.Now().Before(r.until) {
+			switch r, known := w.refused[c.TaskID]; {
+			case !known || !failing && !time.Now().Before(r.until):
 				list = append(list, c)
-			} else if r.pause == 0 {
+			case !time.Now().Before(r.until):
+				w.retried = append(w.retried, c)
+			case r.pause == 0:
 				w.doubted = append(w.doubted, c)
 			}
 		}
@@ -179,7 +185,7 @@ func (s *suspects) walk(ctx context.Context, w *walk, from store.Source) bool {
 		case !s.take(ctx, w, list):
 			return false
 		case len(w.claims) >= w.room || len(page) < store.MaxBatch:
-			return !w.blamed || s.take(ctx, w, w.doubted)
+			return s.take(ctx, w, w.retried) && (!w.blamed || s.take(ctx, w, w.doubted))
 		}
 		last := page[len(page)-1]
 		from.Since, after = last.Anchor, last.TaskID

@@ -23,14 +23,21 @@ type refusingLane struct {
 	at      store.Lane
 	tasks   []int64
 	refuses func(id int64) bool
-	sent    int // claims and lists of candidates
+	takes   time.Duration // how long a claim takes
+	sent    int           // claims and lists of candidates
 	claimed []int64
 }
 
+// refusedID is the error of a claim, which names the first task that is refused.
+type refusedID int64
+
+func (id refusedID) Error() string { return "no" }
+
 func (l *refusingLane) take(from store.Source, ids []int64) (claims []*store.Claim, err error) {
 	l.sent++
-	if slices.ContainsFunc(ids, l.refuses) {
-		return nil, errors.New("no")
+	time.Sleep(l.takes)
+	if i := slices.IndexFunc(ids, l.refuses); i >= 0 {
+		return nil, refusedID(ids[i])
 	}
 	for _, id := range ids {
 		claims = append(claims, &store.Claim{Claimed: statements.Claimed{Place: 1, ID: id, Anchor: 1e15, Now: 1e15}, From: from.Lane})
@@ -111,6 +118,48 @@ func TestPollerStepsOverRefusedTasks(t *testing.T) {
 			run(3 * time.Minute)
 			if len(l.claimed) != 1000 || len(p.suspects.known) != 0 {
 				t.Errorf("%v: claimed %d tasks in all, want 1000; %d lanes are suspect", class, len(l.claimed), len(p.suspects.known))
+			}
+		})
+	}
+}
+
+// TestRefusedTasksAreTriedAfterOthers: many tasks of a lane are refused, with errors of all
+// classes. However long a statement takes, the others are claimed by a few hundred.
+func TestRefusedTasksAreTriedAfterOthers(t *testing.T) {
+	t.Parallel()
+	for takes := time.Duration(0); takes <= time.Second; takes += 100 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			var log strings.Builder
+			refused := map[int64]dialect.Class{}
+			for i := range int64(3 * len(classes)) {
+				refused[500+i*i] = classes[i%int64(len(classes))]
+			}
+			l := &refusingLane{at: store.Lane{State: statements.StateOpen, Kind: "k"}, takes: takes, refuses: func(id int64) bool {
+				_, ok := refused[id]
+				return ok
+			}}
+			for id := range int64(1000) {
+				l.tasks = append(l.tasks, id)
+			}
+			p := l.poller(dialect.Other, &log)
+			p.classify = func(err error) dialect.Class {
+				var id refusedID
+				errors.As(err, &id)
+				return refused[int64(id)]
+			}
+			p.suspects.classify = p.classify
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			p.dispatch = func([]*store.Claim, []*rule, time.Time) {
+				if len(l.claimed) == 1000-len(refused) {
+					cancel()
+				}
+			}
+			p.loop(ctx)
+			// Each refused task is found by about a dozen statements.
+			if took := time.Since(start); ctx.Err() != context.Canceled || took > 5*time.Second+300*takes {
+				t.Errorf("with statements of %v, %d tasks were claimed within %v", takes, len(l.claimed), took)
 			}
 		})
 	}
