@@ -20,6 +20,8 @@ type Row struct {
 	// Transactional reports whether its handler ends it by DoneTx, in one
 	// transaction with an effect.
 	Transactional bool
+	// Sequence is the key of the sequence that the task is part of, or "".
+	Sequence string
 	// Effects are the fences under which effects were committed.
 	Effects []int64
 	// Records are the recorded attempts.
@@ -76,13 +78,14 @@ type Checker struct {
 
 // life is the history and the row of one task.
 type life struct {
-	key       string
-	ids       []int64 // acknowledged, or seen by handlers
-	undone    bool
-	started   []Event // by fence
-	ended     map[int64]Event
-	committed map[int64]bool
-	rows      []Row
+	key          string
+	ids          []int64 // acknowledged, or seen by handlers
+	undone       bool
+	acknowledged bool
+	started      []Event // by fence
+	ended        map[int64]Event
+	committed    map[int64]bool
+	rows         []Row
 }
 
 // Check compares a history with the rows that are in the database after it.
@@ -102,6 +105,7 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 		switch e.What {
 		case Acknowledged:
 			v.Tasks++
+			l.acknowledged = true
 			l.ids = append(l.ids, e.ID)
 		case Undone:
 			l.undone = true
@@ -131,6 +135,9 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 	}
 	for _, key := range tooEarly(lives) {
 		v.count(&v.Early, "early", key, "it ran before one had ended after which it was to run")
+	}
+	for _, key := range outOfOrder(lives) {
+		v.count(&v.Early, "early", key, "it ran before one of its sequence had ended that was enqueued before it")
 	}
 	for _, key := range ticksWithoutTask(table) {
 		v.count(&v.Lost, "lost", key, "the tick has no task")

@@ -69,14 +69,16 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 	for i := range params {
 		e.made++
 		keys[i] = fmt.Sprintf("%s-%d", e.Name, e.made)
-		kind := e.kinds.plain
+		kind, opts := e.kinds.plain, (*falldue.EnqueueOptions)(nil)
 		switch {
 		case e.made%transactionalEvery == 0:
 			kind = e.kinds.transactional
 		case e.Limited && e.made%limitedEvery == 0:
-			kind = e.kinds.limited
+			kind, opts = e.kinds.limited, &falldue.EnqueueOptions{Key: limitedKey(e.made)}
+		case e.Limited && e.made%orderedEvery == 0:
+			kind, opts = e.kinds.ordered, &falldue.EnqueueOptions{Key: sequenceKey(e.Name, e.made)}
 		}
-		params[i] = kind.Params(Job{Key: keys[i]}, nil)
+		params[i] = kind.Params(Job{Key: keys[i]}, opts)
 	}
 	switch e.dice.IntN(4) {
 	case 0:

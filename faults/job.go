@@ -25,11 +25,12 @@ var policies = []string{
 	"delay geometric(min=10ms, max=200ms, retries=10); attempts 6",
 }
 
-// kinds are the three kinds of a run. falldue settles a plain job after its handler has
+// kinds are the four kinds of a run. falldue settles a plain job after its handler has
 // returned. The handler of a transactional job settles it itself, together with an
-// effect. Few limited jobs run at once.
+// effect. Few limited jobs run at once, and fewer of one key. The ordered jobs of a key run
+// one after the other.
 type kinds struct {
-	plain, transactional, limited falldue.Kind[Job]
+	plain, transactional, limited, ordered falldue.Kind[Job]
 }
 
 const transactionalName = "transactional"
@@ -41,8 +42,10 @@ func newKinds(policy string) (kinds, error) {
 	}
 	cfg := falldue.KindConfig{Policy: p}
 	k := kinds{plain: falldue.NewKind[Job]("plain", cfg), transactional: falldue.NewKind[Job](transactionalName, cfg)}
-	cfg.Limits = []falldue.Limit{falldue.AtMost(mostLimited)}
+	cfg.Limits = []falldue.Limit{falldue.AtMost(mostLimited), falldue.AtMost(mostOfKey).PerKey()}
 	k.limited = falldue.NewKind[Job](limitedName, cfg)
+	cfg.Limits = []falldue.Limit{falldue.InOrder()}
+	k.ordered = falldue.NewKind[Job](orderedName, cfg)
 	return k, nil
 }
 

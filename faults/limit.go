@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/falldue/falldue"
@@ -10,24 +11,36 @@ import (
 
 const (
 	limitedName = "limited"
-	// mostLimited is how many limited jobs may run at once, in all workers.
-	mostLimited = 3
+	// mostLimited is how many limited jobs may run at once, in all workers, and mostOfKey
+	// how many of one key.
+	mostLimited, mostOfKey = 3, 2
 	// One job in limitedEvery is limited, in runs that have such jobs.
 	limitedEvery = 14
 )
 
-// countLimited counts the limited jobs that run, by the database's clock. A job whose lease is
-// over runs no more.
+// limitedKey returns the key of the limited job with a number: one of two.
+func limitedKey(number int) string { return strconv.Itoa(number / limitedEvery % 2) }
+
+// countLimited counts the limited jobs of each key that run, by the database's clock. A job
+// whose lease is over runs no more.
 func countLimited(s dialect.Server) string {
-	return "select count(*) from falldue_tasks where kind = '" + limitedName + "' and claimed_by <> '' and updated_at > " + s.Clock().Now
+	return "select count(*) from falldue_tasks where kind = '" + limitedName + "' and claimed_by <> '' and updated_at > " + s.Clock().Now + " group by task_key"
 }
 
 // limited runs a job of which few may run at once, and records if there are more.
 func (w *worker) limited(ctx context.Context, t falldue.Task[Job]) error {
 	p := w.begin(ctx, t)
-	var n int
-	if err := w.db.GetContext(ctx, &n, w.count); err == nil && n > mostLimited {
-		w.write(Exceeded, t, strconv.Itoa(n))
+	var running []int                                                  // of each key
+	if err := w.db.SelectContext(ctx, &running, w.count); err == nil { // else a fault is under way
+		all := 0
+		for _, n := range running {
+			if all += n; n > mostOfKey {
+				w.write(Exceeded, t, fmt.Sprint(n, "-of-one-key"))
+			}
+		}
+		if all > mostLimited {
+			w.write(Exceeded, t, strconv.Itoa(all))
+		}
 	}
 	if err := t.SetResult(t.Fence); err != nil {
 		return err

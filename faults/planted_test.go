@@ -109,6 +109,8 @@ var (
 	noneIsPending = rewrite{`^select t\.task_id, t\.on_death`, `e\.outcome >= '' and e\.outcome <= ''`, `e.outcome = '-'`}
 	// Permits that seem to be free.
 	noneIsTaken = rewrite{`^select t\.id, t\.name, t\.n`, `then 1 else 0 end from "falldue_permits"`, `then 0 else 0 end from "falldue_permits"`}
+	// Tasks that seem to have left their sequences.
+	noneIsLeft = rewrite{`^select t\.id, t\.name, t\.n`, `coalesce\(k\.state, ''\)`, `''`}
 	// Ticks that are taken whether they are taken already or not.
 	anyTick = rewrite{`^update "falldue_schedules" set next_at`, `last_task = \? and paused = 0 and next_at = \? and .*`, `? is not null and ? is not null`}
 )
@@ -166,6 +168,11 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			name: "permits taken twice",
 			work: []rewrite{noneIsTaken}, tasks: 1000, tries: 3, longest: 3 * time.Second,
 			found: func(v Verdict) bool { return v.Exceeded > 0 },
+		},
+		{
+			name: "sequences that are not kept",
+			work: []rewrite{noneIsTaken, noneIsLeft}, tasks: 400, tries: 3, longest: time.Second,
+			found: func(v Verdict) bool { return v.Early > 0 },
 		},
 		{
 			name: "ticks taken twice",

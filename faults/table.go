@@ -87,6 +87,9 @@ func rowOf(t falldue.TaskInfo) (Row, error) {
 		ID: t.ID, Key: job.Key, State: string(t.State), Attempts: t.Attempts, Fence: t.Fence,
 		Transactional: t.Kind == transactionalName,
 	}
+	if t.Kind == orderedName {
+		row.Sequence = t.Key
+	}
 	if len(t.Result) > 0 {
 		fence, err := strconv.ParseInt(string(t.Result), 10, 64)
 		if err != nil {

@@ -47,7 +47,7 @@ type Role struct {
 
 	// Policy is the policy of all kinds.
 	Policy string
-	// Limited makes an enqueuer enqueue limited jobs, too.
+	// Limited makes an enqueuer enqueue limited and ordered jobs, too.
 	Limited bool
 
 	// Tasks is how many tasks an enqueuer enqueues. 0 means that it goes on until
@@ -123,6 +123,7 @@ func (r Role) Work(ctx context.Context) error {
 	falldue.Handle(q, kinds.plain, w.plain)
 	falldue.Handle(q, kinds.transactional, w.transactional)
 	falldue.Handle(q, kinds.limited, w.limited)
+	falldue.Handle(q, kinds.ordered, w.plain)
 	run := q.Run
 	if r.Schedules > 0 {
 		schedules, err := periodic.New(q, secondly(kinds.plain, r.Schedules)...)
