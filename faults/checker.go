@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Row is what the database holds of a task at the end of a run.
@@ -20,6 +21,10 @@ type Row struct {
 	// Transactional reports whether its handler ends it by DoneTx, in one
 	// transaction with an effect.
 	Transactional bool
+	// Unique is the same of tasks of which one alone may be unfinished, or "".
+	Unique string
+	// CreatedAt is when the task was stored, EndedAt when it ended.
+	CreatedAt, EndedAt time.Time
 	// Sequence is the key of the sequence that the task is part of, or "".
 	Sequence string
 	// Effects are the fences under which effects were committed.
@@ -44,8 +49,8 @@ type Verdict struct {
 	// or dead, and ticks of schedules without a task.
 	Lost int
 	// Doubled counts tasks with an attempt that ran twice, tasks that ran again
-	// after their end was committed, and tasks that ran although their enqueue
-	// was rolled back.
+	// after their end was committed, tasks that ran although their enqueue
+	// was rolled back, and tasks that were stored while another one held their unique key.
 	Doubled int
 	// StaleSettles counts tasks whose state, attempts, records or effects
 	// contradict the history: a settle took effect after another worker's claim,
@@ -138,6 +143,9 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 	}
 	for _, key := range outOfOrder(lives) {
 		v.count(&v.Early, "early", key, "it ran before one of its sequence had ended that was enqueued before it")
+	}
+	for _, finding := range holdersAtOnce(table) {
+		v.count(&v.Doubled, "doubled", finding.key, finding.text)
 	}
 	for _, key := range ticksWithoutTask(table) {
 		v.count(&v.Lost, "lost", key, "the tick has no task")

@@ -65,6 +65,9 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 	if e.Tasks > 0 {
 		n = min(e.Batch, e.Tasks-e.made)
 	}
+	if e.Limited && e.dice.IntN(3) == 0 {
+		return e.uniquely(ctx)
+	}
 	params, keys := make([]falldue.EnqueueParams, n), make([]string, n)
 	for i := range params {
 		e.made++

@@ -13,6 +13,8 @@ import (
 // Job is the arguments of a run's tasks.
 type Job struct {
 	Key string `json:"key"`
+	// Unique is the same of jobs of which one alone may be unfinished, or "".
+	Unique string `json:"unique,omitempty"`
 }
 
 // maxAttempts is the number of failures after which a job is dead.

@@ -111,6 +111,8 @@ var (
 	noneIsTaken = rewrite{`^select t\.id, t\.name, t\.n`, `then 1 else 0 end from "falldue_permits"`, `then 0 else 0 end from "falldue_permits"`}
 	// Tasks that seem to have left their sequences.
 	noneIsLeft = rewrite{`^select t\.id, t\.name, t\.n`, `coalesce\(k\.state, ''\)`, `''`}
+	// Unique keys whose holders seem to have ended.
+	noneHolds = rewrite{`^select t\.hash, t\.token`, `then 1 else 0 end`, `then 0 else 0 end`}
 	// Ticks that are taken whether they are taken already or not.
 	anyTick = rewrite{`^update "falldue_schedules" set next_at`, `last_task = \? and paused = 0 and next_at = \? and .*`, `? is not null and ? is not null`}
 )
@@ -125,6 +127,7 @@ const (
 type plant struct {
 	name    string
 	work    []rewrite // in the workers
+	enqueue []rewrite // in the enqueuer
 	forgets bool      // the enqueuer's commits
 	endless bool      // the tasks never end, or there are always new ones
 	ticks   int       // schedules of a worker
@@ -175,6 +178,11 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			found: func(v Verdict) bool { return v.Early > 0 },
 		},
 		{
+			name:    "unique keys that nobody holds",
+			enqueue: []rewrite{noneHolds}, tasks: 400, tries: 1, longest: time.Second,
+			found: func(v Verdict) bool { return v.Doubled > 0 },
+		},
+		{
 			name: "ticks taken twice",
 			work: []rewrite{anyTick}, endless: true, ticks: 4, tasks: 4, tries: 1, longest: time.Second,
 			found: func(v Verdict) bool { return v.Doubled > 0 },
@@ -182,7 +190,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			work, enqueue := planted{change: rewritten(t, p.work...)}, planted{forgetsCommit: p.forgets}
+			work, enqueue := planted{change: rewritten(t, p.work...)}, planted{change: rewritten(t, p.enqueue...), forgetsCommit: p.forgets}
 			var v Verdict
 			var recorded map[string]int
 			for seed := range p.tries {

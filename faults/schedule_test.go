@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -116,5 +117,26 @@ func TestTicksWithoutTaskAreFound(t *testing.T) {
 	}
 	if v := (Checker{}).Check(nil, append(table, table[0])); v.Doubled != 1 {
 		t.Errorf("%d doubled, want 1: %q", v.Doubled, v.Findings)
+	}
+}
+
+// tasks goes through all tasks.
+func tasks(ctx context.Context, t *testing.T, q *falldue.Queue) iter.Seq[falldue.TaskInfo] {
+	t.Helper()
+	return func(yield func(falldue.TaskInfo) bool) {
+		for after := int64(0); ; {
+			list, err := q.Tasks(ctx, falldue.TaskFilter{After: after, Limit: 10_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(list) == 0 {
+				return
+			}
+			for _, info := range list {
+				if after = info.ID; !yield(info) {
+					return
+				}
+			}
+		}
 	}
 }

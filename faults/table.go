@@ -85,7 +85,7 @@ func rowOf(t falldue.TaskInfo) (Row, error) {
 	}
 	row := Row{
 		ID: t.ID, Key: job.Key, State: string(t.State), Attempts: t.Attempts, Fence: t.Fence,
-		Transactional: t.Kind == transactionalName,
+		Transactional: t.Kind == transactionalName, Unique: job.Unique, CreatedAt: t.CreatedAt, EndedAt: t.UpdatedAt,
 	}
 	if t.Kind == orderedName {
 		row.Sequence = t.Key

@@ -1,12 +1,9 @@
 package faults
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -26,7 +23,7 @@ func TestUniqueKeysUnderFaults(t *testing.T) {
 				Driver: testdb.Drivers(engine)[0], DSN: testdb.DSN(t, engine), Folder: t.TempDir(), Seed: rand.Uint64(),
 				Handlers: 8, Connections: 12, Lease: 2 * time.Second, Longest: 100 * time.Millisecond, Policy: policies[0],
 			}
-			_, q := prepare(t, role)
+			db, q := prepare(t, role)
 			parts := []string{workerPart, workerPart, uniquePart, uniquePart, uniquePart, uniquePart}
 			processes := make([]*Process, len(parts))
 			for i, part := range parts {
@@ -57,8 +54,11 @@ func TestUniqueKeysUnderFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			stop(workerPart)
-			n := checkHolders(ctx, t, q)
-			t.Logf("%d tasks, %d kills", n, kills)
+			v := judge(t, role.Folder, db, q, Checker{MaxAttempts: maxAttempts})
+			if !v.OK() || v.Tasks == 0 {
+				t.Errorf("of %d tasks: %q", v.Tasks, v.Findings)
+			}
+			t.Logf("%d tasks, %d kills", v.Tasks, kills)
 		})
 	}
 }
@@ -80,45 +80,21 @@ func stored(ctx context.Context, t *testing.T, q *falldue.Queue, n int64) {
 	}
 }
 
-// tasks goes through all tasks.
-func tasks(ctx context.Context, t *testing.T, q *falldue.Queue) iter.Seq[falldue.TaskInfo] {
-	t.Helper()
-	return func(yield func(falldue.TaskInfo) bool) {
-		for after := int64(0); ; {
-			list, err := q.Tasks(ctx, falldue.TaskFilter{After: after, Limit: 10_000})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(list) == 0 {
-				return
-			}
-			for _, info := range list {
-				if after = info.ID; !yield(info) {
-					return
-				}
-			}
-		}
+// TestCheckerWatchesUniqueKeys: a task that was stored while another one held its key is
+// found.
+func TestCheckerWatchesUniqueKeys(t *testing.T) {
+	t.Parallel()
+	at := func(second int64) time.Time { return time.Unix(second, 0) }
+	table := []Row{
+		{Key: "a", Unique: "1", CreatedAt: at(1), EndedAt: at(3)},
+		{Key: "b", Unique: "1", CreatedAt: at(3), EndedAt: at(5)},
+		{Key: "c", Unique: "2", CreatedAt: at(4), EndedAt: at(9)},
+		{Key: "d", Unique: "1", CreatedAt: at(4), EndedAt: at(6)},
+		{Key: "e", CreatedAt: at(1), EndedAt: at(9)},
+		{Key: "f", CreatedAt: at(1), EndedAt: at(9)},
 	}
-}
-
-// checkHolders checks that no task was stored while another one with its key was not
-// finished, and returns the number of tasks.
-func checkHolders(ctx context.Context, t *testing.T, q *falldue.Queue) int {
-	t.Helper()
-	byKey, n := map[string][]falldue.TaskInfo{}, 0
-	for info := range tasks(ctx, t, q) {
-		byKey[string(info.Payload)] = append(byKey[string(info.Payload)], info)
-		n++
+	list := holdersAtOnce(table)
+	if len(list) != 1 || list[0].key != "d" {
+		t.Errorf("found %v, want d alone", list)
 	}
-	for key, list := range byKey {
-		slices.SortFunc(list, func(a, b falldue.TaskInfo) int {
-			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.UpdatedAt.Compare(b.UpdatedAt))
-		})
-		for i, next := range list[1:] {
-			if holder := list[i]; next.CreatedAt.Before(holder.UpdatedAt) {
-				t.Errorf("%s: task %d was stored at %v, before task %d was %s at %v", key, next.ID, next.CreatedAt, holder.ID, holder.State, holder.UpdatedAt)
-			}
-		}
-	}
-	return n
 }
