@@ -189,12 +189,22 @@ type dispatcher struct {
 	observer *observer
 }
 
+// runRoom is for how many runs take makes room at a time. The last one of them keeps the
+// room of all.
+const runRoom = 8
+
 // take runs the handlers of claims that were sent at start.
 func (d *dispatcher) take(claims []*store.Claim, rules []*rule, start time.Time) {
-	runs := make([]*taskRun, len(claims))
-	for i, c := range claims {
-		runs[i] = &taskRun{runEnv: d.env, execution: execution{claim: c, rule: rules[c.Place-1], workerID: d.workerID, claimed: start}, handler: d.handlers[c.From.Kind]}
-		runs[i].lease.until = start.Add(d.length)
+	runs := make([]*taskRun, 0, len(claims))
+	for some := range slices.Chunk(claims, runRoom) {
+		made := make([]taskRun, len(some))
+		for i, c := range some {
+			r := &made[i]
+			r.runEnv, r.handler = d.env, d.handlers[c.From.Kind]
+			r.execution = execution{claim: c, rule: rules[c.Place-1], workerID: d.workerID, claimed: start}
+			r.lease.until = start.Add(d.length)
+			runs = append(runs, r)
+		}
 	}
 	d.leases.hold(runs...)
 	refused := d.runners.add(runs...)

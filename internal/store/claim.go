@@ -68,9 +68,25 @@ type Claim struct {
 	Limits    []Limit // those of its source
 }
 
-// scanClaim reads a row that a claim returns.
-func scanClaim(r row, sources []Source) (*Claim, error) {
-	c := &Claim{}
+// claimScanner reads the rows that claims return. It makes room for several claims at a
+// time, and not for all of a statement: the last handler that runs keeps what was made at once.
+type claimScanner struct{ room []Claim }
+
+// claimRoom is for how many claims it makes room at a time.
+const claimRoom = 8
+
+func (s *claimScanner) next() *Claim {
+	if len(s.room) == 0 {
+		s.room = make([]Claim, claimRoom)
+	}
+	c := &s.room[0]
+	s.room = s.room[1:]
+	return c
+}
+
+// scan reads a row that a claim returns.
+func (s *claimScanner) scan(r row, sources []Source) (*Claim, error) {
+	c := s.next()
 	if err := statements.ClaimedColumns.Scan(r, &c.Claimed); err != nil {
 		return nil, err
 	}
@@ -132,8 +148,9 @@ func (s *Store) claimStmt(p ClaimParams) (statements.Stmt, statements.Values, []
 func (s *Store) claimAtOnce(ctx context.Context, x runner, p ClaimParams) ([]*Claim, error) {
 	stmt, values, lanes := s.claimStmt(p)
 	var claims []*Claim
+	var scanner claimScanner
 	err := x.query(ctx, stmt, values, lanes, func(r row) error {
-		c, err := scanClaim(r, p.Sources)
+		c, err := scanner.scan(r, p.Sources)
 		if err != nil || c.Place == 0 {
 			return cmp.Or(err, ErrNoSlot)
 		}
@@ -215,6 +232,7 @@ func (s *Store) numbersOf(delays []*Delay) string {
 // tasks, and one that takes them all.
 func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Claim, error) {
 	var found []*Claim
+	var scanner claimScanner
 	for i, w := range p.Sources {
 		if len(found) == p.Limit {
 			break
@@ -222,7 +240,7 @@ func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 		values := statements.Values{"queue": p.Queue, "since": w.Since, "limit": p.Limit - len(found)}
 		statements.SetLane(values, w.Lane)
 		err := x.query(ctx, s.claimLane(w), values, nil, func(r row) error {
-			c, err := scanClaim(r, p.Sources[i:])
+			c, err := scanner.scan(r, p.Sources[i:])
 			if err != nil {
 				return err
 			}

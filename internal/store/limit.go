@@ -261,8 +261,9 @@ func (s *Store) findIn(ctx context.Context, x runner, p ClaimParams, wanted []wa
 		statements.SetLane(values, sources[0].Lane)
 		stmt = s.claimLane(sources[0])
 	}
+	var scanner claimScanner
 	err = x.query(ctx, stmt, values, rows, func(r row) error {
-		c, err := scanClaim(r, sources)
+		c, err := scanner.scan(r, sources)
 		if err == nil {
 			c.Place = wanted[c.Place-1].source + 1
 			found = append(found, c)

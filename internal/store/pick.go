@@ -37,8 +37,9 @@ func (s *Store) ClaimKeys(ctx context.Context, p ClaimParams, list []Candidate) 
 	}
 	return inTx(ctx, s, func(x runner) ([]*Claim, error) {
 		var found []*Claim
+		var scanner claimScanner
 		err := x.query(ctx, s.batch("pick", len(list), statements.Pick), nil, rows, func(r row) error {
-			c, err := scanClaim(r, p.Sources)
+			c, err := scanner.scan(r, p.Sources)
 			if err != nil {
 				return err
 			}

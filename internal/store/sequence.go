@@ -42,8 +42,9 @@ func (s *Store) findWanted(ctx context.Context, x runner, p ClaimParams, wanted 
 // locked its row, so it is looked for without locks.
 func (s *Store) findNext(ctx context.Context, x runner, queue string, from Source, q *quota) (c *Claim, err error) {
 	from.Since = 0 // a task that an earlier claim has skipped may be before it
+	var scanner claimScanner
 	read := func(r row) (err error) {
-		c, err = scanClaim(r, []Source{from})
+		c, err = scanner.scan(r, []Source{from})
 		return err
 	}
 	if h := q.holder; h != nil {
