@@ -90,13 +90,13 @@ var measures = []measure{
 	{name: "enqueue_16", unit: "tasks/s", run: enqueueOnes(16), about: "16 clients do the same"},
 	{
 		name: "pickup_p50_ms", unit: "ms", settings: settings{notify: true}, run: pickup(false),
-		about: "the median time from the commit of a task in another process to the start of its handler in an idle worker (falldue: with Config.Listen; falldue-default probes); pickup_p99_ms is the 99th percentile",
+		about: "the median time from the commit of a task to the start of its handler in an idle worker, which another process tells nothing of the task but by the database (falldue on PostgreSQL: with Config.Listen; falldue-default probes); tasks are enqueued one by one, 50 to 100 ms apart at random, counted from the begin of an enqueue, for four times --while; pickup_p99_ms is the 99th percentile",
 	},
 	{
 		name: "first_task_ms", unit: "ms", single: true, settings: settings{notify: true}, run: firstTask,
-		about: "the same median for tasks that come after a silence (--silence, 15 s by default) each; first_task_ms_max is the longest of these times",
+		about: "the median of that time for five tasks, each of which comes after a silence (--silence, 15 s by default); first_task_ms_max is the longest of these times",
 	},
-	{name: "pickup_local_p50_ms", unit: "ms", run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
+	{name: "pickup_local_p50_ms", unit: "ms", run: pickup(true), about: "as pickup_p50_ms, for tasks that the worker's own process enqueues; pickup_local_p99_ms is the 99th percentile"},
 	{
 		name: "steady_p50_ms", unit: "ms", single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: steady("steady", false),
 		about: "the median time from the commit of a task to the start of its handler while 16 clients store 1,200 tasks a second one by one, on PostgreSQL in another process and elsewhere in the worker's own; tasks are taken to start in the order of their commits; steady_p99_ms is the 99th percentile",
