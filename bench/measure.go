@@ -69,7 +69,7 @@ var measures = []measure{
 	},
 	{
 		name: "drain_1_process", unit: "tasks/s", run: drainWithProcesses(1),
-		about: "as drain_deleted, but the worker has its own process, and the time is from its first task to its last; memory_mb_1 is the peak memory of that process",
+		about: "as drain_deleted, but the worker has its own process, and the time is from its first task to its last; memory_mb_1 is the peak memory of that process, client_us its processor time (user and system, by getrusage) and client_allocs its allocations (runtime.MemStats.Mallocs), both for each task, from the start of its worker until all is settled, with all that a process does beside tasks",
 	},
 	{
 		name: "drain_8_processes", unit: "tasks/s", run: drainWithProcesses(processCount),

@@ -173,7 +173,7 @@ func scaleProcesses(ctx context.Context, c *config, srv *server, add func(...any
 				return err
 			}
 			w := &watch{db: db}
-			d, err := timeDrain(ctx, c, db, workers{n: n, watch: w})
+			d, err := timeDrain(ctx, c, db, workers{n: n, system: tunedName, watch: w})
 			if err != nil {
 				return err
 			}
@@ -206,7 +206,7 @@ func scaleWaiting(ctx context.Context, c *config, srv *server, add func(...any))
 			if err != nil {
 				return err
 			}
-			d, err := timeDrain(ctx, c, db, workers{n: 1})
+			d, err := timeDrain(ctx, c, db, workers{n: 1, system: tunedName})
 			if err != nil {
 				return err
 			}
@@ -223,7 +223,7 @@ func scaleLanes(ctx context.Context, c *config, srv *server, add func(...any)) e
 			if err := errors.Join(f.insertLanes(ctx, c.tasks, lanes), db.analyze(ctx)); err != nil {
 				return err
 			}
-			d, err := timeDrain(ctx, c, db, workers{n: 1})
+			d, err := timeDrain(ctx, c, db, workers{n: 1, system: tunedName})
 			if err != nil {
 				return err
 			}
@@ -266,7 +266,7 @@ func scaleQueues(ctx context.Context, c *config, srv *server, add func(...any)) 
 				return err
 			}
 			w := &watch{db: db}
-			d, err := timeDrain(ctx, c, db, workers{n: 1, queues: queues, watch: w})
+			d, err := timeDrain(ctx, c, db, workers{n: 1, system: tunedName, queues: queues, watch: w})
 			if err != nil {
 				return err
 			}

@@ -150,14 +150,10 @@ func (db database) open() (*sqlx.DB, error) { return db.openBy(driver(db.server.
 func (db database) openBy(driver string) (*sqlx.DB, error) {
 	dsn := db.dsn
 	if db.pooler != "" {
-		u, err := url.Parse(dsn)
-		if err != nil {
+		var err error
+		if dsn, err = db.pooled("binary_parameters", "yes"); err != nil {
 			return nil, err
 		}
-		settings := u.Query()
-		settings.Set("binary_parameters", "yes")
-		u.Host, u.RawQuery = db.pooler, settings.Encode()
-		dsn = u.String()
 	}
 	pool, err := sqlx.Open(driver, dsn)
 	if err != nil {
