@@ -204,6 +204,7 @@ func measureOnce(ctx context.Context, c *config, srv *server, m measure, open op
 		return nil, err
 	}
 	defer func() { _ = db.drop(context.WithoutCancel(ctx)) }()
+	db.counts = m.settings.counts
 	s, err := open(ctx, db, m.settings)
 	if err != nil {
 		return nil, err

@@ -106,8 +106,8 @@ var measures = []measure{
 		about: "the same while overlapping transactions each hold a snapshot, all of them for 20 times --while; steady_snapshot_p99_ms is the 99th percentile",
 	},
 	{
-		name: "idle_statements_per_minute", unit: "/min", single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: idle,
-		about: "the statements of an idle worker while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen)",
+		name: "idle_statements_per_minute", unit: "/min", single: true, settings: settings{notify: true, counts: true}, run: idle,
+		about: "the statements of a worker that has been idle for as long as --silence says, while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen), for ten times --while; PostgreSQL counts transactions, MySQL and MariaDB count all statements of the server, which nobody else may use meanwhile, and on SQLite the driver counts",
 	},
 	{
 		name: "claim_ms", unit: "ms", single: true, engines: []string{postgres, mySQL, mariaDB}, run: claimCost,

@@ -139,6 +139,7 @@ func onNewDatabase(ctx context.Context, srv *server, s settings, measure func(da
 		return err
 	}
 	defer func() { _ = db.drop(context.WithoutCancel(ctx)) }()
+	db.counts = s.counts
 	opened, err := openFalldue(tuned)(ctx, db, s)
 	if err != nil {
 		return err
@@ -254,7 +255,7 @@ func scaleQueues(ctx context.Context, c *config, srv *server, add func(...any)) 
 		if row.all {
 			queues = manyQueues
 		}
-		err := onNewDatabase(ctx, srv, settings{queues: queues}, func(db database, f *falldueSubject) error {
+		err := onNewDatabase(ctx, srv, settings{queues: queues, counts: true}, func(db database, f *falldueSubject) error {
 			var err error
 			if row.others {
 				err = f.insertQueues(ctx, c.tasks)
@@ -270,15 +271,11 @@ func scaleQueues(ctx context.Context, c *config, srv *server, add func(...any)) 
 			if err != nil {
 				return err
 			}
-			var idle any = ""
-			if db.server.admin != nil {
-				perMinute, err := idleStatements(ctx, c, db, f)
-				if err != nil {
-					return err
-				}
-				idle = perMinute / 60
+			perMinute, err := idleStatements(ctx, c, db, f)
+			if err != nil {
+				return err
 			}
-			add(row.filled, row.works, perSecond(c.tasks, d.took), d.claimsPerSecond(), d.peak, w.connections, idle)
+			add(row.filled, row.works, perSecond(c.tasks, d.took), d.claimsPerSecond(), d.peak, w.connections, perMinute/60)
 			return nil
 		})
 		if err != nil {

@@ -40,6 +40,7 @@ type settings struct {
 	listen  string    // the DSN by which a worker listens that is notified; "" for the system's own way
 	limited bool      // two tasks of a key may run at once
 	queues  int       // the worker works on so many queues; 0 is the default queue alone
+	counts  bool      // the measure counts statements
 	hooks   falldue.Hooks
 }
 
