@@ -58,6 +58,11 @@ func TestMeasuresOnSQLite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, x := range r.Parts[0].Results {
+		if !described(x.Measure) {
+			t.Errorf("no measure describes %s", x.Measure)
+		}
+	}
 	for _, m := range append(c.measures, "memory_mb_1", "client_us", "client_allocs") {
 		for _, s := range c.systems {
 			if x, ok := r.Parts[0].Results.of(m, s); !ok || x.Median <= 0 {

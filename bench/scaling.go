@@ -104,13 +104,7 @@ func writeScaling(ctx context.Context, c *config, srv *server, name, rows string
 	if err != nil {
 		return err
 	}
-	title := c.engine
-	for _, t := range titles {
-		if t.engine == c.engine {
-			title = t.title
-		}
-	}
-	changed, err := replaceBlock(string(document), c.engine+" "+name, fmt.Sprintf("%s %s; %s; %s tasks; %s\n\n%#q\n\n%s", title, where.Server, where.Machine, number(float64(c.tasks)), where.Date, c.command, rows))
+	changed, err := replaceBlock(string(document), c.engine+" "+name, fmt.Sprintf("%s %s; %s; %s tasks; %s\n\n%#q\n\n%s", titleOf(c.engine), where.Server, where.Machine, number(float64(c.tasks)), where.Date, c.command, rows))
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.doc, err)
 	}
