@@ -36,12 +36,16 @@ short: ## run the tests on SQLite alone, without a server
 	@$(MAKE) -j2 --no-print-directory suites TESTFLAGS='-short -shuffle=on'
 
 # suites tests PACKAGES. If those are all, it tests other modules at the same time.
-.PHONY: suites suite-packages suite-faults suite-command suite-examples
-suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults suite-command suite-examples)
+.PHONY: suites suite-packages suite-faults suite-bench suite-command suite-examples
+suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults suite-bench suite-command suite-examples)
 suite-packages:
 	go test $(TESTFLAGS) $(PACKAGES)
 suite-faults:
 	go -C faults test $(TESTFLAGS) ./...
+# The tests of bench need no other server than SQLite. They try that measures run, so they
+# do without the race detector, which would have all that bench compares compiled again.
+suite-bench:
+	go -C bench test -short -count=1 ./...
 suite-command:
 	go -C cmd/falldue test $(TESTFLAGS) ./...
 suite-examples:

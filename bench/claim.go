@@ -32,10 +32,10 @@ var tables = dialect.Tables{Prefix: "falldue_"}
 // measures the claim by lane, as workers do it, the sweep, and the claim by the
 // plain predicate, updated_at + f(attempts) <= now.
 func claimCost(ctx context.Context, c *config, db database, s subject) (values, error) {
-	f, ok := s.(*falldueSubject)
-	if !ok || f.name != "falldue" {
+	if !isFalldue(s) {
 		return nil, errors.ErrUnsupported
 	}
+	f := s.(*falldueSubject)
 	pool := f.pools[0]
 	server, err := dialect.Probe(ctx, pool)
 	if err != nil {

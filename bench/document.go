@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // record is the file of an engine's results next to the document. A run of some
@@ -31,9 +34,18 @@ var docText string
 
 var docTemplate = template.Must(template.New("doc").Parse(docText))
 
+// docData is what the template prints.
+type docData struct {
+	Measures []measure
+	Sections []docSection
+	Soaks    []soakRecord
+	Soak     string // the table of the soaks, in Markdown
+}
+
 // docSection is the section of an engine in the document.
 type docSection struct {
 	Title string
+	Note  string
 	Parts []docPart
 }
 
@@ -43,16 +55,36 @@ type docPart struct {
 	Commands         []string
 	Tables           []string // in Markdown
 	Plot, ClaimsPlot string   // file names, empty without results
+	title            string
+	results          results
 }
 
-// titles lists the engines in the order of the document.
-var titles = []struct{ engine, title string }{{postgres, "PostgreSQL"}, {mySQL, "MySQL"}, {mariaDB, "MariaDB"}, {sqlite, "SQLite"}}
+// titles lists the engines in the order of the document, with what a reader should know.
+var titles = []struct{ engine, title, note string }{
+	{postgres, "PostgreSQL", ""}, {mySQL, "MySQL", ""}, {mariaDB, "MariaDB", ""}, {sqlite, "SQLite", ""},
+}
+
+// titleOf returns the name of an engine in documents.
+func titleOf(engine string) string {
+	for _, t := range titles {
+		if t.engine == engine {
+			return t.title
+		}
+	}
+	return engine
+}
+
+// docFolder returns the folder of a document's records and plots. It has the document's
+// name without its ending.
+func docFolder(path string) string { return strings.TrimSuffix(path, filepath.Ext(path)) }
+
+// soakFolder is the folder of soaks in that folder.
+const soakFolder = "soak"
 
 // writeDoc adds results to the record of an engine, and rewrites the document and
-// its plots. path is the document; records and plots are in a folder of the same
-// name without its ending.
+// its plots.
 func writeDoc(path, engine string, now part) error {
-	folder := strings.TrimSuffix(path, filepath.Ext(path))
+	folder := docFolder(path)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -76,39 +108,107 @@ func writeDoc(path, engine string, now part) error {
 			return err
 		}
 	}
-	data := struct {
-		Measures []measure
-		Sections []docSection
-	}{Measures: measures}
-	for _, t := range titles {
-		r, err := readRecord(folder, t.engine)
-		if err != nil {
-			return err
-		}
-		if len(r.Parts) == 0 {
-			continue
-		}
-		s := docSection{Title: t.title}
-		for i, p := range r.Parts {
-			c, err := newDocPart(p, folder, t.title, fmt.Sprintf("%s-%d", t.engine, i+1))
-			if err != nil {
+	data, err := readDoc(folder)
+	if err != nil {
+		return err
+	}
+	for _, s := range data.Sections {
+		for _, p := range s.Parts {
+			if err := p.draw(folder); err != nil {
 				return err
 			}
-			s.Parts = append(s.Parts, c)
 		}
-		data.Sections = append(data.Sections, s)
 	}
+	return data.writeTo(path)
+}
+
+// writeSoakDoc replaces the record and the plot of a soak, and rewrites the document.
+func writeSoakDoc(path string, r soakRecord) error {
+	folder := filepath.Join(docFolder(path), soakFolder)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	if err := errors.Join(r.write(filepath.Join(folder, r.Engine+".json")), plotSoak(filepath.Join(folder, r.Engine+".svg"), r.Engine, r.Samples)); err != nil {
+		return err
+	}
+	data, err := readDoc(docFolder(path))
+	if err != nil {
+		return err
+	}
+	return data.writeTo(path)
+}
+
+// writeTo writes the document.
+func (d docData) writeTo(path string) error {
 	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(docTemplate.Execute(file, data), file.Close())
+	return errors.Join(docTemplate.Execute(file, d), file.Close())
 }
 
-// newDocPart prepares a part for the document, and draws its plots into the folder
-// under the given name.
-func newDocPart(p part, folder, title, name string) (docPart, error) {
-	c := docPart{Setting: p.Setting}
+// readDoc reads all records.
+func readDoc(folder string) (data docData, err error) {
+	data.Measures = measures
+	for _, t := range titles {
+		r, err := readRecord(folder, t.engine)
+		if err != nil {
+			return data, err
+		}
+		var s soakRecord
+		if err := readJSON(filepath.Join(folder, soakFolder, t.engine+".json"), &s); err != nil {
+			return data, err
+		}
+		if s.Engine != "" {
+			data.Soaks = append(data.Soaks, s)
+		}
+		if len(r.Parts) == 0 {
+			continue
+		}
+		section := docSection{Title: t.title, Note: t.note}
+		for i, p := range r.Parts {
+			section.Parts = append(section.Parts, newDocPart(p, t.title, fmt.Sprintf("%s-%d", t.engine, i+1)))
+		}
+		data.Sections = append(data.Sections, section)
+	}
+	data.Soak = soakComparison(data.Soaks)
+	return data, nil
+}
+
+// soakComparison makes a table with a column for each soak. A cell has the medians of the
+// begin and of the end.
+func soakComparison(list []soakRecord) string {
+	t := table.NewWriter()
+	header, columns := table.Row{""}, []table.ColumnConfig{}
+	for i, r := range list {
+		header = append(header, r.Title())
+		columns = append(columns, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.AppendHeader(header)
+	t.SetColumnConfigs(columns)
+	for _, c := range soakColumns {
+		row, known := table.Row{c.name}, false
+		for _, r := range list {
+			cell := ""
+			for _, f := range r.Figures {
+				if f.Name == c.name {
+					cell, known = number(f.First)+" to "+number(f.Last), true
+				}
+			}
+			row = append(row, cell)
+		}
+		if known {
+			t.AppendRow(row)
+		}
+	}
+	return t.RenderMarkdown()
+}
+
+// newDocPart prepares a part for the document, whose plots have the given name.
+func newDocPart(p part, title, name string) docPart {
+	p.Results = slices.Clone(p.Results)
+	p.Results.sort()
+	c := docPart{Setting: p.Setting, title: title, results: p.Results}
 	for _, t := range tablesOf(p.Results) {
 		c.Tables = append(c.Tables, t.RenderMarkdown())
 	}
@@ -117,31 +217,42 @@ func newDocPart(p part, folder, title, name string) (docPart, error) {
 			c.Commands = append(c.Commands, r.Command)
 		}
 	}
+	slices.Sort(c.Commands)
 	if len(p.Results.rates()) > 0 {
 		c.Plot = name + ".svg"
-		if err := plotRates(filepath.Join(folder, c.Plot), title, p.Results); err != nil {
-			return c, err
-		}
 	}
 	if len(p.Results.claims()) > 0 {
 		c.ClaimsPlot = name + "-claims.svg"
-		if err := plotClaims(filepath.Join(folder, c.ClaimsPlot), title, p.Results); err != nil {
-			return c, err
-		}
 	}
-	return c, nil
+	return c
+}
+
+// draw draws the plots of a part into the folder.
+func (p docPart) draw(folder string) (err error) {
+	if p.Plot != "" {
+		err = plotRates(filepath.Join(folder, p.Plot), p.title, p.results)
+	}
+	if p.ClaimsPlot != "" {
+		err = errors.Join(err, plotClaims(filepath.Join(folder, p.ClaimsPlot), p.title, p.results))
+	}
+	return err
 }
 
 func readRecord(folder, engine string) (r record, err error) {
-	text, err := os.ReadFile(filepath.Join(folder, engine+".json"))
+	err = readJSON(filepath.Join(folder, engine+".json"), &r)
+	return r, err
+}
+
+// readJSON reads a file, if there is one, into a value.
+func readJSON(path string, into any) error {
+	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
+		return nil
 	}
 	if err != nil {
-		return r, err
+		return err
 	}
-	err = json.Unmarshal(text, &r)
-	return r, err
+	return json.Unmarshal(text, into)
 }
 
 // replace returns parts with the measures of now replaced by those in now.
@@ -161,12 +272,23 @@ func replace(parts []part, now part) (list []part) {
 	return append(list, now)
 }
 
-// sort sorts results in the order of the measures.
+// sort sorts results in the order of the measures, and of the figures of each.
 func (r results) sort() {
-	rank := func(x result) int {
-		return slices.IndexFunc(measures, func(m measure) bool { return strings.HasPrefix(x.Measure, strings.TrimSuffix(m.name, "_p50_ms")) })
+	var order []string
+	for _, m := range measures {
+		order = append(append(order, m.name), m.also...)
 	}
+	rank := func(x result) int { return slices.Index(order, figureOf(x.Measure)) }
 	slices.SortStableFunc(r, func(a, b result) int { return rank(a) - rank(b) })
+}
+
+// figureOf returns what descriptions call a figure: they do not tell those apart that have
+// the number of waiting tasks in their names.
+func figureOf(name string) string {
+	if strings.HasPrefix(name, "claim_ms_") {
+		return "claim_ms"
+	}
+	return name
 }
 
 // systems lists the systems of the results, in the order of the engine's systems.

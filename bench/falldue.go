@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -35,9 +34,13 @@ func newFalldue(name, engine string) *falldueSubject {
 	return &falldueSubject{name: name, engine: engine, kind: falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow})}
 }
 
-// configOf returns the configuration that a measure wants, without Listen.
+// configOf returns the configuration that a measure wants, with Listen only where the
+// settings have a DSN for it.
 func configOf(s settings) falldue.Config {
 	cfg := falldue.Config{Concurrency: handlers, Hooks: s.hooks}
+	if s.notify && s.listen != "" {
+		cfg.Listen = pgnotify.DSN(s.listen)
+	}
 	for i := range s.queues {
 		if i == 0 {
 			cfg.Queues = map[string]falldue.QueueConfig{}
@@ -57,7 +60,7 @@ func configOf(s settings) falldue.Config {
 
 func openFalldue(v variant) open {
 	return func(ctx context.Context, db database, s settings) (subject, error) {
-		f, cfg := newFalldue(map[variant]string{tuned: "falldue", defaults: "falldue-default"}[v], db.server.engine), configOf(s)
+		f, cfg := newFalldue(map[variant]string{tuned: tunedName, defaults: defaultName}[v], db.server.engine), configOf(s)
 		if s.queues > 0 {
 			f.queue = "queue.0"
 			f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Queue: f.queue})
@@ -81,18 +84,6 @@ func openFalldue(v variant) open {
 		}
 		return f, f.worker.Migrate(ctx)
 	}
-}
-
-// openPooled opens falldue through the pooler of the run. It listens directly.
-func openPooled(ctx context.Context, db database, s settings) (subject, error) {
-	if db.pooler = os.Getenv(poolerVariable); db.pooler == "" {
-		return nil, fmt.Errorf("%s is not set: it has the address, as host:port, of a pooler in transaction mode", poolerVariable)
-	}
-	opened, err := openFalldue(tuned)(ctx, db, s)
-	if err == nil {
-		opened.(*falldueSubject).name = pooledName
-	}
-	return opened, err
 }
 
 func (f *falldueSubject) close() {

@@ -14,7 +14,7 @@ import (
 // openPgx opens falldue on pools of pgx. Where a measure wants no notifications, as of
 // the other subjects, it has none.
 func openPgx(ctx context.Context, db database, s settings) (subject, error) {
-	f := newFalldue("falldue-pgx", db.server.engine)
+	f := newFalldue(pgxName, db.server.engine)
 	for _, q := range []**falldue.Queue{&f.worker, &f.producer} {
 		err := f.addPgx(ctx, db, s, q)
 		if err != nil {

@@ -9,6 +9,9 @@ import (
 // idle counts the statements of an idle worker while many tasks wait until
 // tomorrow.
 func idle(ctx context.Context, c *config, db database, s subject) (values, error) {
+	if _, ok := s.(*riverSQLite); ok {
+		return nil, errors.ErrUnsupported // its statements are another process's
+	}
 	if err := s.insertWaiting(ctx, c.backlog); err != nil {
 		return nil, err
 	}
@@ -48,8 +51,11 @@ func idleStatements(ctx context.Context, c *config, db database, s subject) (per
 // statements returns how many statements the server has run. On PostgreSQL it
 // counts the transactions in this database, one per statement of an idle worker.
 // On MySQL and MariaDB it counts the statements of the whole server, which nobody
-// else may use during the measure.
+// else may use during the measure. On SQLite the driver counts those of this process.
 func (db database) statements(ctx context.Context) (n int, err error) {
+	if db.server.engine == sqlite {
+		return int(countedStatements.Load()), nil
+	}
 	query := "select xact_commit + xact_rollback from pg_stat_database where datname = '" + db.name + "'"
 	if db.server.engine != postgres {
 		query = "select variable_value - 1 from performance_schema.global_status where variable_name = 'Questions'"

@@ -36,6 +36,7 @@ type config struct {
 	while     time.Duration // length of measures that have no number of tasks
 	storm     time.Duration // length of the measure deadlocks
 	soak      time.Duration // length of a soak, which is run instead of measures
+	every     time.Duration // between two samples of a soak
 	scaling   []string      // tables of scaling, which are made instead of measures
 	processes int           // the most worker processes in them
 	silence   time.Duration // before what is measured of an idle worker
@@ -84,7 +85,8 @@ func parse() *config {
 	flag.IntVar(&c.backlog, "backlog", 1_000_000, "other tasks, which wait")
 	flag.DurationVar(&c.while, "while", 3*time.Second, "length of one run of measures that have no number of tasks")
 	flag.DurationVar(&c.storm, "storm", 2*time.Minute, "length of the measure deadlocks")
-	flag.DurationVar(&c.soak, "soak", 0, "instead of measures, run falldue for so long at 1,000 tasks a second, a twentieth of which fail, and sample sizes and waits each minute")
+	flag.DurationVar(&c.soak, "soak", 0, "instead of measures, run falldue for so long at 1,000 tasks a second, a twentieth of which fail, and sample sizes and waits; it prints the medians of the first and of the last ten minutes")
+	flag.DurationVar(&c.every, "every", time.Minute, "the time between two samples of --soak")
 	flag.Var((*names)(&c.scaling), "scaling", "instead of measures, make tables of how falldue scales, separated by commas: processes, waiting, lanes, queues, or all")
 	flag.IntVar(&c.processes, "processes", 32, "the most worker processes of --scaling")
 	flag.DurationVar(&c.silence, "silence", 15*time.Second, "how long a worker has been idle in the measures first_task_ms and idle_statements_per_minute")
@@ -204,6 +206,7 @@ func measureOnce(ctx context.Context, c *config, srv *server, m measure, open op
 		return nil, err
 	}
 	defer func() { _ = db.drop(context.WithoutCancel(ctx)) }()
+	db.counts = m.settings.counts
 	s, err := open(ctx, db, m.settings)
 	if err != nil {
 		return nil, err

@@ -14,9 +14,12 @@ import (
 
 // measure is one thing that is measured of every system.
 type measure struct {
-	name     string
-	unit     string // of its values
-	about    string // what is measured, for the report
+	name  string
+	unit  string // of its values
+	about string // what is measured, for the report
+	// also names the figures that come with the measure, in the order of reports. about
+	// says what they are.
+	also     []string
 	settings settings
 	// single means that one round is enough: the value is a count, or is already
 	// a median.
@@ -53,6 +56,7 @@ var measures = []measure{
 	},
 	{
 		name: "drain_snapshot", unit: "tasks/s", run: drainOf(2, 0, nil),
+		also:  []string{"drain_snapshot_first", "drain_snapshot_last"},
 		about: "as drain_deleted, with twice as many tasks, while a long-running transaction holds a snapshot; drain_snapshot_first and drain_snapshot_last are the rates of the first and the last tenth",
 	},
 	{
@@ -69,10 +73,12 @@ var measures = []measure{
 	},
 	{
 		name: "drain_1_process", unit: "tasks/s", run: drainWithProcesses(1),
-		about: "as drain_deleted, but the worker has its own process, and the time is from its first task to its last; memory_mb_1 is the peak memory of that process",
+		also:  []string{"client_us", "client_allocs", "memory_mb_1"},
+		about: "as drain_deleted, but the worker has its own process, and the time is from its first task to its last; memory_mb_1 is the peak memory of that process, client_us its processor time (user and system, by getrusage) and client_allocs its allocations (runtime.MemStats.Mallocs), both for each task, from the start of its worker until all is settled, with all that a process does beside tasks",
 	},
 	{
 		name: "drain_8_processes", unit: "tasks/s", run: drainWithProcesses(processCount),
+		also:  []string{"memory_mb_8"},
 		about: "the same with eight worker processes on one queue; memory_mb_8 is the peak memory of the largest",
 	},
 	{
@@ -81,6 +87,7 @@ var measures = []measure{
 	},
 	{
 		name: "deadlocks", unit: "", single: true, engines: []string{postgres, mySQL, mariaDB}, run: countDeadlocks,
+		also:  []string{"storm_errors", "storm_enqueued", "storm_handled"},
 		about: "deadlocks that the server counted while eight processes enqueued, claimed and settled tasks, and deleted those that had been done for a second, for as long as --storm says; storm_errors counts the errors that callers of falldue got, storm_enqueued and storm_handled are tasks per second",
 	},
 	{name: "fail", unit: "tasks/s", settings: settings{fails: true}, run: drainOf(1, 0, errHandler), about: "as drain_deleted, but each handler returns an error; the error is recorded, and the task waits until tomorrow"},
@@ -90,24 +97,29 @@ var measures = []measure{
 	{name: "enqueue_16", unit: "tasks/s", run: enqueueOnes(16), about: "16 clients do the same"},
 	{
 		name: "pickup_p50_ms", unit: "ms", settings: settings{notify: true}, run: pickup(false),
-		about: "the median time from the commit of a task in another process to the start of its handler in an idle worker (falldue: with Config.Listen; falldue-default probes); pickup_p99_ms is the 99th percentile",
+		also:  []string{"pickup_p99_ms"},
+		about: "the median time from the commit of a task to the start of its handler in an idle worker, which another process tells nothing of the task but by the database (falldue on PostgreSQL: with Config.Listen; falldue-default probes); tasks are enqueued one by one, 50 to 100 ms apart at random, counted from the begin of an enqueue, for four times --while; pickup_p99_ms is the 99th percentile",
 	},
 	{
 		name: "first_task_ms", unit: "ms", single: true, settings: settings{notify: true}, run: firstTask,
-		about: "the same median for tasks that come after a silence (--silence, 15 s by default) each; first_task_ms_max is the longest of these times",
+		also:  []string{"first_task_ms_max"},
+		about: "the median of that time for five tasks, each of which comes after a silence (--silence, 15 s by default); first_task_ms_max is the longest of these times",
 	},
-	{name: "pickup_local_p50_ms", unit: "ms", run: pickup(true), about: "the same for a task that the worker's own process enqueues"},
+	{name: "pickup_local_p50_ms", unit: "ms", run: pickup(true), also: []string{"pickup_local_p99_ms"},
+		about: "as pickup_p50_ms, for tasks that the worker's own process enqueues; pickup_local_p99_ms is the 99th percentile"},
 	{
 		name: "steady_p50_ms", unit: "ms", single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: steady("steady", false),
+		also:  []string{"steady_p99_ms"},
 		about: "the median time from the commit of a task to the start of its handler while 16 clients store 1,200 tasks a second one by one, on PostgreSQL in another process and elsewhere in the worker's own; tasks are taken to start in the order of their commits; steady_p99_ms is the 99th percentile",
 	},
 	{
 		name: "steady_snapshot_p50_ms", unit: "ms", single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: steady("steady_snapshot", true),
+		also:  []string{"steady_snapshot_p99_ms"},
 		about: "the same while overlapping transactions each hold a snapshot, all of them for 20 times --while; steady_snapshot_p99_ms is the 99th percentile",
 	},
 	{
-		name: "idle_statements_per_minute", unit: "/min", single: true, settings: settings{notify: true}, engines: []string{postgres, mySQL, mariaDB}, run: idle,
-		about: "the statements of an idle worker while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen)",
+		name: "idle_statements_per_minute", unit: "/min", single: true, settings: settings{notify: true, counts: true}, run: idle,
+		about: "the statements of a worker that has been idle for as long as --silence says, while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen), for ten times --while; PostgreSQL counts transactions, MySQL and MariaDB count all statements of the server, which nobody else may use meanwhile, and on SQLite the driver counts",
 	},
 	{
 		name: "claim_ms", unit: "ms", single: true, engines: []string{postgres, mySQL, mariaDB}, run: claimCost,

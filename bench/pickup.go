@@ -27,7 +27,7 @@ func pickup(local bool) func(context.Context, *config, database, subject) (value
 			}
 			insert, prefix = l.insertLocally, "pickup_local"
 		}
-		started := make(chan time.Time, 1)
+		started := make(chan time.Time, warmUp+fewestWaits+4*c.while/shortestGap+1) // no handler waits
 		stop, err := s.work(ctx, func() error { started <- time.Now(); return nil })
 		if err != nil {
 			return nil, err
@@ -36,7 +36,6 @@ func pickup(local bool) func(context.Context, *config, database, subject) (value
 		if err := errors.Join(err, stop()); err != nil {
 			return nil, err
 		}
-		slices.Sort(waits)
 		at := func(share float64) float64 {
 			return waits[int(share*float64(len(waits)-1)+0.5)].Seconds() * 1000
 		}
@@ -44,25 +43,58 @@ func pickup(local bool) func(context.Context, *config, database, subject) (value
 	}
 }
 
-// measureWaits stores tasks one after the other, each a random time after the last
-// was handled, so that they arrive at all phases of the poll interval. It returns
-// the time that each task waited for its handler.
+const (
+	// shortestGap and longestGap are between the begins of two enqueues of a pickup.
+	shortestGap, longestGap = 50 * time.Millisecond, 100 * time.Millisecond
+	// warmUp is how many tasks are not counted: connections open, statements are prepared.
+	warmUp = 5
+	// fewestWaits is the least number of tasks that are counted.
+	fewestWaits = 20
+)
+
+// measureWaits stores tasks one by one, each 50 to 100 ms after the one before, whether or
+// not that has been handled, so that they arrive at all phases of the poll interval. It
+// returns the times that tasks waited for their handlers, from the shortest to the longest.
 func measureWaits(ctx context.Context, c *config, insert func(context.Context) error, started <-chan time.Time) ([]time.Duration, error) {
-	const warmUp = 5 // tasks that are not counted: connections open, statements are prepared
-	var list []time.Duration
-	var last time.Duration
+	var committed, handled []time.Time
 	end := time.Now().Add(4 * c.while)
-	for i := 0; i < warmUp+20 || time.Now().Before(end); i++ {
-		time.Sleep(5*time.Millisecond + rand.N(50*time.Millisecond+2*last))
-		wait, err := c.awaitTask(ctx, insert, started)
-		if err != nil {
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for len(committed) < warmUp+fewestWaits || time.Now().Before(end) {
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		next.Reset(shortestGap + rand.N(longestGap-shortestGap))
+		if err := insert(ctx); err != nil {
 			return nil, err
 		}
-		if last = wait; i >= warmUp {
-			list = append(list, wait)
+		committed = append(committed, time.Now())
+	}
+	for patience := time.After(c.patience); len(handled) < len(committed); {
+		select {
+		case at := <-started:
+			handled = append(handled, at)
+		case <-patience:
+			return nil, fmt.Errorf("%d of %d handlers started within %v", len(handled), len(committed), c.patience)
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
-	return list, nil
+	return waitsOf(committed, handled, warmUp), nil
+}
+
+// waitsOf returns the times from the commits of tasks to their starts, in order, without
+// the first so many tasks. Tasks are taken to start in the order in which they came.
+func waitsOf(committed, started []time.Time, without int) (list []time.Duration) {
+	slices.SortFunc(committed, time.Time.Compare)
+	slices.SortFunc(started, time.Time.Compare)
+	for i := without; i < len(started); i++ {
+		list = append(list, max(0, started[i].Sub(committed[i]))) // a handler may start before the commit has returned
+	}
+	slices.Sort(list)
+	return list
 }
 
 // firstTask measures the time from the commit of a task to the start of its handler, each

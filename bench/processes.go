@@ -10,7 +10,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/falldue/falldue"
@@ -24,6 +27,8 @@ const processCount = 8
 // again.
 type processConfig struct {
 	Engine, DSN string
+	// System is the name of the system that works.
+	System string
 	// Storm makes the process enqueue and delete tasks, too.
 	Storm bool
 	// Queues is as in settings.
@@ -40,8 +45,24 @@ type processReport struct {
 	Sweeps   int
 	// Claiming and Sweeping are how long the database took for these claims and sweeps.
 	Claiming, Sweeping time.Duration
-	// PeakMB is the peak memory of the process; only the last report has it.
+	// PeakMB is the peak memory of the process. CPU is the processor time and Allocs the
+	// number of allocations of the whole process from the start of the worker until all was
+	// settled. Only the last report has them.
 	PeakMB float64
+	CPU    time.Duration
+	Allocs uint64
+}
+
+// used returns the processor time, user and system, and the number of allocations of this
+// process.
+func used() (cpu time.Duration, allocs uint64, err error) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0, 0, err
+	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), memory.Mallocs, nil
 }
 
 // runProcess is the main function of a worker process. It works until its standard
@@ -66,19 +87,26 @@ func runProcess(ctx context.Context, argument string) error {
 		sweeps.Add(1)
 		sweeping.Add(int64(s.Took))
 	}}
-	s, err := openFalldue(tuned)(ctx, db, settings{done: done, queues: cfg.Queues, hooks: hooks})
+	opens, _, err := choose(cfg.Engine, []string{cfg.System})
+	if err != nil {
+		return err
+	}
+	s, err := opens[cfg.System](ctx, db, settings{done: done, queues: cfg.Queues, hooks: hooks})
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	f := s.(*falldueSubject)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	stop, err := f.work(context.WithoutCancel(ctx), func() error { handled.Add(1); return nil })
+	cpu, allocs, err := used()
+	if err != nil {
+		return err
+	}
+	stop, err := s.work(context.WithoutCancel(ctx), func() error { handled.Add(1); return nil })
 	if err != nil {
 		return err
 	}
@@ -87,7 +115,7 @@ func runProcess(ctx context.Context, argument string) error {
 		defer close(enqueueing)
 		for cfg.Storm && ctx.Err() == nil {
 			n := 1 + rand.IntN(50)
-			if err := f.insert(context.WithoutCancel(ctx), n); err != nil {
+			if err := s.insert(context.WithoutCancel(ctx), n); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				failed.Add(1)
 			}
@@ -95,24 +123,28 @@ func runProcess(ctx context.Context, argument string) error {
 		}
 	}()
 	out := json.NewEncoder(os.Stdout)
-	send := func(peak float64) error {
-		return out.Encode(processReport{
+	report := func() processReport {
+		return processReport{
 			Handled: int(handled.Swap(0)), Enqueued: int(enqueued.Swap(0)), Errors: int(failed.Swap(0)),
 			Claims: int(claims.Swap(0)), Claiming: time.Duration(claiming.Swap(0)),
-			Sweeps: int(sweeps.Swap(0)), Sweeping: time.Duration(sweeping.Swap(0)), PeakMB: peak,
-		})
+			Sweeps: int(sweeps.Swap(0)), Sweeping: time.Duration(sweeping.Swap(0)),
+		}
 	}
 	for ticks := time.NewTicker(25 * time.Millisecond); ctx.Err() == nil; {
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
 		}
-		if err := send(0); err != nil {
+		if err := out.Encode(report()); err != nil {
 			return err // nobody reads any more
 		}
 	}
 	<-enqueueing
-	return errors.Join(stop(), send(peakMB()))
+	err = stop()
+	endCPU, endAllocs, unknown := used()
+	last := report()
+	last.PeakMB, last.CPU, last.Allocs = peakMB(), endCPU-cpu, endAllocs-allocs
+	return errors.Join(err, unknown, out.Encode(last))
 }
 
 // peakMB returns the peak memory of this process, or 0 where it is not known.
@@ -222,17 +254,24 @@ func (g *processGroup) collect(end <-chan time.Time, each func(processReport) (e
 }
 
 // drainWithProcesses measures how fast n worker processes process config.tasks
-// tasks, and the peak memory of the largest of them.
+// tasks, and the peak memory of the largest of them. Of one process, which may be
+// falldue, falldue-pgx or raw, it also measures processor time and allocations.
 func drainWithProcesses(n int) func(context.Context, *config, database, subject) (values, error) {
 	return func(ctx context.Context, c *config, db database, s subject) (values, error) {
-		if !isFalldue(s) {
+		system := nameOf(s)
+		if !slices.Contains([]string{tunedName, pgxName, rawName}, system) || n > 1 && system != tunedName {
 			return nil, errors.ErrUnsupported
 		}
 		if err := errors.Join(s.insert(ctx, c.tasks), db.analyze(ctx)); err != nil {
 			return nil, err
 		}
-		d, err := timeDrain(ctx, c, db, workers{n: n})
-		return values{"": perSecond(c.tasks, d.took), fmt.Sprintf("memory_mb_%d", n): d.peak}, err
+		d, err := timeDrain(ctx, c, db, workers{n: n, system: system})
+		v := values{"": perSecond(c.tasks, d.took), fmt.Sprintf("memory_mb_%d", n): d.peak}
+		if n == 1 {
+			v["client_us"] = float64(d.cpu.Microseconds()) / float64(c.tasks)
+			v["client_allocs"] = float64(d.allocs) / float64(c.tasks)
+		}
+		return v, err
 	}
 }
 
@@ -245,18 +284,28 @@ func memoryWithBacklog(ctx context.Context, c *config, db database, s subject) (
 	if err := errors.Join(s.insertWaiting(ctx, c.backlog), s.insert(ctx, c.tasks), db.analyze(ctx)); err != nil {
 		return nil, err
 	}
-	d, err := timeDrain(ctx, c, db, workers{n: 1})
+	d, err := timeDrain(ctx, c, db, workers{n: 1, system: tunedName})
 	return values{"": d.peak}, err
 }
 
-func isFalldue(s subject) bool {
-	f, ok := s.(*falldueSubject)
-	return ok && f.name == "falldue"
+func isFalldue(s subject) bool { return nameOf(s) == tunedName }
+
+// nameOf returns the name of the system of a subject that is falldue or raw, and "" of
+// another one.
+func nameOf(s subject) string {
+	switch s := s.(type) {
+	case *falldueSubject:
+		return s.name
+	case *raw:
+		return rawName
+	}
+	return ""
 }
 
 // workers are the worker processes of a drain.
 type workers struct {
 	n      int    // how many
+	system string // whose they are
 	queues int    // as in settings
 	watch  *watch // of the server and of the processes, while they work; nil for none
 }
@@ -265,6 +314,8 @@ type workers struct {
 type drained struct {
 	took     time.Duration // from the first task to the last
 	peak     float64       // MB of memory of the largest process
+	cpu      time.Duration // processor time of all processes, from the start of their workers to the end
+	allocs   uint64        // allocations of all processes meanwhile
 	claims   int           // that found tasks
 	claiming time.Duration // how long the database took for them
 	sweeps   int
@@ -273,7 +324,7 @@ type drained struct {
 
 // timeDrain lets worker processes process config.tasks tasks.
 func timeDrain(ctx context.Context, c *config, db database, w workers) (d drained, err error) {
-	group, err := startProcesses(ctx, w.n, processConfig{Engine: db.server.engine, DSN: db.dsn, Queues: w.queues})
+	group, err := startProcesses(ctx, w.n, processConfig{Engine: db.server.engine, DSN: db.dsn, System: w.system, Queues: w.queues})
 	if err != nil {
 		return d, err
 	}
@@ -294,7 +345,9 @@ func timeDrain(ctx context.Context, c *config, db database, w workers) (d draine
 		err = fmt.Errorf("%d of %d tasks handled in %v", handled, c.tasks, c.patience)
 	}
 	d.took = end.Sub(begin)
-	return d, errors.Join(err, group.stop(func(r processReport) { d.peak = max(d.peak, r.PeakMB) }))
+	return d, errors.Join(err, group.stop(func(r processReport) {
+		d.peak, d.cpu, d.allocs = max(d.peak, r.PeakMB), d.cpu+r.CPU, d.allocs+r.Allocs
+	}))
 }
 
 // countDeadlocks counts the deadlocks of processes that enqueue, claim, settle and
@@ -307,7 +360,7 @@ func countDeadlocks(ctx context.Context, c *config, db database, s subject) (val
 	if err != nil {
 		return nil, err
 	}
-	group, err := startProcesses(ctx, processCount, processConfig{Engine: db.server.engine, DSN: db.dsn, Storm: true})
+	group, err := startProcesses(ctx, processCount, processConfig{Engine: db.server.engine, DSN: db.dsn, System: tunedName, Storm: true})
 	if err != nil {
 		return nil, err
 	}

@@ -26,10 +26,10 @@ func openRawMySQL(ctx context.Context, db database, s settings) (subject, error)
 		return nil, err
 	}
 	for _, stmt := range []string{
-		`create table raw (id bigint not null auto_increment primary key, kind varchar(100) not null, state tinyint not null default 0,
+		`create table if not exists raw (id bigint not null auto_increment primary key, kind varchar(100) not null, state tinyint not null default 0,
 			attempts int not null default 0, run_at datetime(6) not null default (utc_timestamp(6)), claimed_by bigint, last_error text, payload longtext not null,
 			index raw_due (state, run_at))`,
-		`create table raw_errors (id bigint not null, attempt int not null, at datetime(6) not null default (utc_timestamp(6)), error text not null, primary key (id, attempt))`,
+		`create table if not exists raw_errors (id bigint not null, attempt int not null, at datetime(6) not null default (utc_timestamp(6)), error text not null, primary key (id, attempt))`,
 	} {
 		if _, err := pool.ExecContext(ctx, stmt); err != nil {
 			_ = pool.Close()

@@ -28,11 +28,11 @@ func openRawPostgres(ctx context.Context, db database, s settings) (_ subject, e
 		}
 	}()
 	for _, stmt := range []string{
-		`create table raw (id bigint generated always as identity primary key, kind text not null, state text not null default 'open',
+		`create table if not exists raw (id bigint generated always as identity primary key, kind text not null, state text not null default 'open',
 			attempts int not null default 0, run_at timestamptz not null default now(), claimed_by bigint, last_error text, payload json not null)
 			with (fillfactor = 80)`,
-		`create index raw_due on raw (run_at) where state = 'open'`,
-		`create table raw_errors (id bigint not null, attempt int not null, at timestamptz not null default now(), error text not null, primary key (id, attempt))`,
+		`create index if not exists raw_due on raw (run_at) where state = 'open'`,
+		`create table if not exists raw_errors (id bigint not null, attempt int not null, at timestamptz not null default now(), error text not null, primary key (id, attempt))`,
 	} {
 		if _, err := r.pool.ExecContext(ctx, stmt); err != nil {
 			return nil, err

@@ -25,10 +25,10 @@ func openRawSQLite(ctx context.Context, db database, s settings) (subject, error
 	}
 	pool.SetMaxOpenConns(1)
 	for _, stmt := range []string{
-		`create table raw (id integer primary key, kind text not null, state integer not null default 0,
+		`create table if not exists raw (id integer primary key, kind text not null, state integer not null default 0,
 			attempts integer not null default 0, run_at integer not null, claimed_by integer, last_error text, payload text not null)`,
-		`create index raw_due on raw (run_at) where state = 0`,
-		`create table raw_errors (id integer not null, attempt integer not null, at integer not null, error text not null, primary key (id, attempt)) without rowid`,
+		`create index if not exists raw_due on raw (run_at) where state = 0`,
+		`create table if not exists raw_errors (id integer not null, attempt integer not null, at integer not null, error text not null, primary key (id, attempt)) without rowid`,
 	} {
 		if _, err := pool.ExecContext(ctx, stmt); err != nil {
 			_ = pool.Close()

@@ -33,23 +33,26 @@ func tablesOf(all results) (list []table.Writer) {
 	return list
 }
 
+// ratios are the pairs of systems whose ratio has a column in tables where both ran.
+var ratios = [][2]string{{tunedName, rawName}, {pgxName, tunedName}, {pooledName, tunedName}, {pgxPooledName, pgxName}}
+
 // tableOf makes a table with a row for each measure and a column for each system. A
 // cell has the median and, after several runs, the smallest and the largest value.
-// The last column is the ratio of falldue to raw.
+// The last columns are ratios of medians.
 func tableOf(all results, systems []string) table.Writer {
 	t := table.NewWriter()
-	header := table.Row{"measure"}
-	columns := []table.ColumnConfig{}
-	for i, s := range systems {
-		header = append(header, s)
-		columns = append(columns, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	withRaw := slices.Contains(systems, "raw") && slices.Contains(systems, "falldue")
-	if withRaw {
-		header = append(header, "falldue / raw")
-		columns = append(columns, table.ColumnConfig{Number: len(header), Align: text.AlignRight, AlignHeader: text.AlignRight})
+	header := append(table.Row{"measure"}, cells(systems)...)
+	shown := slices.DeleteFunc(slices.Clone(ratios), func(r [2]string) bool {
+		return !slices.ContainsFunc(all, func(x result) bool { _, ok := all.ratio(x.Measure, r); return ok })
+	})
+	for _, r := range shown {
+		header = append(header, r[0]+" / "+r[1])
 	}
 	t.AppendHeader(header)
+	columns := []table.ColumnConfig{}
+	for i := range header[1:] {
+		columns = append(columns, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
 	t.SetColumnConfigs(columns)
 	seen := map[string]bool{}
 	for _, r := range all {
@@ -68,14 +71,34 @@ func tableOf(all results, systems []string) table.Writer {
 			}
 			row = append(row, cell)
 		}
-		if f, ok := all.of(r.Measure, "falldue"); ok && withRaw {
-			if raw, ok := all.of(r.Measure, "raw"); ok && raw.Median > 0 {
-				row = append(row, number(f.Median/raw.Median))
+		for _, pair := range shown {
+			cell := ""
+			if ratio, ok := all.ratio(r.Measure, pair); ok {
+				cell = number(ratio)
 			}
+			row = append(row, cell)
 		}
 		t.AppendRow(row)
 	}
 	return t
+}
+
+func cells(texts []string) (row table.Row) {
+	for _, s := range texts {
+		row = append(row, s)
+	}
+	return row
+}
+
+// ratio returns the ratio of two systems in a measure, and false unless both have a figure
+// of it.
+func (r results) ratio(measure string, pair [2]string) (float64, bool) {
+	above, ok := r.of(measure, pair[0])
+	below, both := r.of(measure, pair[1])
+	if !ok || !both || below.Median <= 0 {
+		return 0, false
+	}
+	return above.Median / below.Median, true
 }
 
 // number formats a value with three significant digits and commas: 123,000.

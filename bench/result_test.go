@@ -48,7 +48,7 @@ func TestNumber(t *testing.T) {
 func TestMeasuresOnSQLite(t *testing.T) {
 	c := &config{
 		engine: sqlite, systems: []string{"falldue", "raw"}, rounds: 1, tasks: 50, backlog: 100,
-		measures: []string{"drain_kept", "drain_deleted", "drain_backlog", "drain_snapshot", "fail", "enqueue_many", "enqueue_1"},
+		measures: []string{"drain_kept", "drain_deleted", "drain_backlog", "drain_snapshot", "drain_1_process", "fail", "enqueue_many", "enqueue_1"},
 		while:    50e6, patience: 30e9, doc: filepath.Join(t.TempDir(), "benchmarks.md"),
 	}
 	if err := run(t.Context(), c); err != nil {
@@ -58,7 +58,12 @@ func TestMeasuresOnSQLite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range c.measures {
+	for _, x := range r.Parts[0].Results {
+		if !described(x.Measure) {
+			t.Errorf("no measure describes %s", x.Measure)
+		}
+	}
+	for _, m := range append(c.measures, "memory_mb_1", "client_us", "client_allocs") {
 		for _, s := range c.systems {
 			if x, ok := r.Parts[0].Results.of(m, s); !ok || x.Median <= 0 {
 				t.Errorf("%s of %s: got %+v, want a figure", m, s, x)

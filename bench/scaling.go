@@ -104,13 +104,7 @@ func writeScaling(ctx context.Context, c *config, srv *server, name, rows string
 	if err != nil {
 		return err
 	}
-	title := c.engine
-	for _, t := range titles {
-		if t.engine == c.engine {
-			title = t.title
-		}
-	}
-	changed, err := replaceBlock(string(document), c.engine+" "+name, fmt.Sprintf("%s %s; %s; %s tasks; %s\n\n%#q\n\n%s", title, where.Server, where.Machine, number(float64(c.tasks)), where.Date, c.command, rows))
+	changed, err := replaceBlock(string(document), c.engine+" "+name, fmt.Sprintf("%s %s; %s; %s tasks; %s\n\n%#q\n\n%s", titleOf(c.engine), where.Server, where.Machine, number(float64(c.tasks)), where.Date, c.command, rows))
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.doc, err)
 	}
@@ -139,6 +133,7 @@ func onNewDatabase(ctx context.Context, srv *server, s settings, measure func(da
 		return err
 	}
 	defer func() { _ = db.drop(context.WithoutCancel(ctx)) }()
+	db.counts = s.counts
 	opened, err := openFalldue(tuned)(ctx, db, s)
 	if err != nil {
 		return err
@@ -173,7 +168,7 @@ func scaleProcesses(ctx context.Context, c *config, srv *server, add func(...any
 				return err
 			}
 			w := &watch{db: db}
-			d, err := timeDrain(ctx, c, db, workers{n: n, watch: w})
+			d, err := timeDrain(ctx, c, db, workers{n: n, system: tunedName, watch: w})
 			if err != nil {
 				return err
 			}
@@ -206,7 +201,7 @@ func scaleWaiting(ctx context.Context, c *config, srv *server, add func(...any))
 			if err != nil {
 				return err
 			}
-			d, err := timeDrain(ctx, c, db, workers{n: 1})
+			d, err := timeDrain(ctx, c, db, workers{n: 1, system: tunedName})
 			if err != nil {
 				return err
 			}
@@ -223,7 +218,7 @@ func scaleLanes(ctx context.Context, c *config, srv *server, add func(...any)) e
 			if err := errors.Join(f.insertLanes(ctx, c.tasks, lanes), db.analyze(ctx)); err != nil {
 				return err
 			}
-			d, err := timeDrain(ctx, c, db, workers{n: 1})
+			d, err := timeDrain(ctx, c, db, workers{n: 1, system: tunedName})
 			if err != nil {
 				return err
 			}
@@ -254,7 +249,7 @@ func scaleQueues(ctx context.Context, c *config, srv *server, add func(...any)) 
 		if row.all {
 			queues = manyQueues
 		}
-		err := onNewDatabase(ctx, srv, settings{queues: queues}, func(db database, f *falldueSubject) error {
+		err := onNewDatabase(ctx, srv, settings{queues: queues, counts: true}, func(db database, f *falldueSubject) error {
 			var err error
 			if row.others {
 				err = f.insertQueues(ctx, c.tasks)
@@ -266,19 +261,15 @@ func scaleQueues(ctx context.Context, c *config, srv *server, add func(...any)) 
 				return err
 			}
 			w := &watch{db: db}
-			d, err := timeDrain(ctx, c, db, workers{n: 1, queues: queues, watch: w})
+			d, err := timeDrain(ctx, c, db, workers{n: 1, system: tunedName, queues: queues, watch: w})
 			if err != nil {
 				return err
 			}
-			var idle any = ""
-			if db.server.admin != nil {
-				perMinute, err := idleStatements(ctx, c, db, f)
-				if err != nil {
-					return err
-				}
-				idle = perMinute / 60
+			perMinute, err := idleStatements(ctx, c, db, f)
+			if err != nil {
+				return err
 			}
-			add(row.filled, row.works, perSecond(c.tasks, d.took), d.claimsPerSecond(), d.peak, w.connections, idle)
+			add(row.filled, row.works, perSecond(c.tasks, d.took), d.claimsPerSecond(), d.peak, w.connections, perMinute/60)
 			return nil
 		})
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // driver pgx
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq"  // driver postgres
-	_ "modernc.org/sqlite" // driver sqlite
+	_ "modernc.org/sqlite" // driver sqlite, which counted.go wraps
 
 	"github.com/falldue/falldue/internal/testdb"
 )
@@ -41,6 +41,7 @@ type database struct {
 	name   string
 	dsn    string
 	pooler string // the address of a pooler that pools connect to, or ""
+	counts bool   // pools of SQLite count statements
 }
 
 // connect connects to the engine's server: by dsn, else by the environment variable
@@ -71,7 +72,7 @@ func connect(ctx context.Context, engine, dsn string) (*server, error) {
 	}
 	var err error
 	if s.version, err = testdb.Check(ctx, engine, s.dsn); err == nil {
-		s.admin, err = sqlx.ConnectContext(ctx, driver(engine), s.dsn)
+		s.admin, err = sqlx.ConnectContext(ctx, driverOf(engine), s.dsn)
 	}
 	if err != nil {
 		s.close()
@@ -79,7 +80,7 @@ func connect(ctx context.Context, engine, dsn string) (*server, error) {
 	return s, err
 }
 
-func driver(engine string) string {
+func driverOf(engine string) string {
 	switch engine {
 	case postgres:
 		return "postgres"
@@ -145,19 +146,20 @@ func (s *server) close() {
 }
 
 // open returns a pool on the database.
-func (db database) open() (*sqlx.DB, error) { return db.openBy(driver(db.server.engine)) }
+func (db database) open() (*sqlx.DB, error) {
+	if db.counts && db.server.engine == sqlite {
+		return db.openBy(countedDriver)
+	}
+	return db.openBy(driverOf(db.server.engine))
+}
 
 func (db database) openBy(driver string) (*sqlx.DB, error) {
 	dsn := db.dsn
 	if db.pooler != "" {
-		u, err := url.Parse(dsn)
-		if err != nil {
+		var err error
+		if dsn, err = db.pooled("binary_parameters", "yes"); err != nil {
 			return nil, err
 		}
-		settings := u.Query()
-		settings.Set("binary_parameters", "yes")
-		u.Host, u.RawQuery = db.pooler, settings.Encode()
-		dsn = u.String()
 	}
 	pool, err := sqlx.Open(driver, dsn)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
@@ -87,15 +86,9 @@ func steady(name string, snapshot bool) func(context.Context, *config, database,
 }
 
 // waits returns the percentiles of the time from the commits of tasks to their starts,
-// without the first tenth. Tasks are taken to start in the order in which they came.
+// without the first tenth.
 func waits(name string, committed, started []time.Time) values {
-	slices.SortFunc(committed, time.Time.Compare)
-	slices.SortFunc(started, time.Time.Compare)
-	var list []time.Duration
-	for i := len(started) / 10; i < len(started); i++ {
-		list = append(list, max(0, started[i].Sub(committed[i]))) // a handler may start before the commit has returned
-	}
-	slices.Sort(list)
+	list := waitsOf(committed, started, len(started)/10)
 	at := func(share float64) float64 { return list[int(share*float64(len(list)-1))].Seconds() * 1000 }
 	return values{"": at(0.5), name + "_p99_ms": at(0.99)}
 }

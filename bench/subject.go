@@ -37,8 +37,10 @@ type settings struct {
 	done    retention // of tasks that are done
 	fails   bool      // handlers return errors
 	notify  bool      // the worker is notified of each task; queues do this in their own way
+	listen  string    // the DSN by which a worker listens that is notified; "" for the system's own way
 	limited bool      // two tasks of a key may run at once
 	queues  int       // the worker works on so many queues; 0 is the default queue alone
+	counts  bool      // the measure counts statements
 	hooks   falldue.Hooks
 }
 
@@ -62,44 +64,50 @@ var systems = map[string][]struct {
 	open open
 }{
 	postgres: {
-		{"falldue", openFalldue(tuned)},
-		{"falldue-default", openFalldue(defaults)},
+		{tunedName, openFalldue(tuned)},
+		{defaultName, openFalldue(defaults)},
 		{pooledName, openPooled},
-		{"falldue-pgx", openPgx},
-		{"raw", openRawPostgres},
+		{pgxName, openPgx},
+		{pgxPooledName, openPgxPooled},
+		{rawName, openRawPostgres},
 		{"river", openRiver(tuned)},
 		{"river-default", openRiver(defaults)},
 	},
 	mySQL: {
-		{"falldue", openFalldue(tuned)},
-		{"falldue-default", openFalldue(defaults)},
-		{"raw", openRawMySQL},
+		{tunedName, openFalldue(tuned)},
+		{defaultName, openFalldue(defaults)},
+		{rawName, openRawMySQL},
 		{"watermill", openWatermill(tuned)},
 		{"watermill-default", openWatermill(defaults)},
 	},
 	mariaDB: {
-		{"falldue", openFalldue(tuned)},
-		{"falldue-default", openFalldue(defaults)},
-		{"raw", openRawMySQL},
+		{tunedName, openFalldue(tuned)},
+		{defaultName, openFalldue(defaults)},
+		{rawName, openRawMySQL},
 		{"watermill", openWatermill(tuned)},
 		{"watermill-default", openWatermill(defaults)},
 	},
 	sqlite: {
-		{"falldue", openFalldue(tuned)},
-		{"falldue-default", openFalldue(defaults)},
-		{"raw", openRawSQLite},
+		{tunedName, openFalldue(tuned)},
+		{defaultName, openFalldue(defaults)},
+		{rawName, openRawSQLite},
 		{"river", openRiverSQLite(tuned)},
 		{"river-default", openRiverSQLite(defaults)},
 	},
 }
 
+// Names of systems that more than the list above names.
 const (
-	// pooledName is falldue through a pooler.
-	pooledName = "falldue-pooled"
-	// poolerVariable is the environment variable that has the address, as host:port, of a
-	// pooler in transaction mode in front of the server. Without it pooledName is left out.
-	poolerVariable = "FALLDUE_BENCH_POOLER"
+	tunedName, defaultName, rawName = "falldue", "falldue-default", "raw"
+	// pooledName is falldue through a pooler, pgxName falldue on pgx, and pgxPooledName that
+	// through a pooler.
+	pooledName, pgxName, pgxPooledName = "falldue-pooled", "falldue-pgx", "falldue-pgx-pooled"
 )
+
+// poolerVariable is the environment variable that has the address, as host:port, of a
+// pooler in transaction mode in front of the server. Without it the systems that connect
+// through it are left out.
+const poolerVariable = "FALLDUE_BENCH_POOLER"
 
 // variant says how a system is configured.
 type variant bool
@@ -142,7 +150,8 @@ func choose(engine string, names []string) (map[string]open, []string, error) {
 	chosen, order, known := map[string]open{}, []string{}, []string{}
 	for _, s := range systems[engine] {
 		known = append(known, s.name)
-		if len(names) == 0 && (s.name != pooledName || os.Getenv(poolerVariable) != "") || slices.Contains(names, s.name) {
+		pooled := s.name == pooledName || s.name == pgxPooledName
+		if len(names) == 0 && (!pooled || os.Getenv(poolerVariable) != "") || slices.Contains(names, s.name) {
 			chosen[s.name], order = s.open, append(order, s.name)
 		}
 	}

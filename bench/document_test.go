@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/benchmarks.md from its template and its records, without a measurement")
+
+// TestDocumentIsMadeOfItsRecords compares the document with what its template makes of the
+// records beside it: a change of either needs go test -run Document -update.
+func TestDocumentIsMadeOfItsRecords(t *testing.T) {
+	t.Parallel()
+	const path = "../docs/benchmarks.md"
+	data, err := readDoc(docFolder(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := data.writeTo(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want bytes.Buffer
+	if err := docTemplate.Execute(&want, data); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%s is not what its template makes; run go test -run Document -update", path)
+	}
+}
+
+// TestEveryFigureIsDescribed: the document says of each measure what it is, and of each
+// figure that comes with one. "the same" would refer to another measure if one came between.
+func TestEveryFigureIsDescribed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/benchmarks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range measures {
+		if len(m.about) < 20 || !strings.Contains(string(text), "- `"+m.name+"`: "+m.About()+".\n") {
+			t.Errorf("the document does not describe %s, which is %q", m.name, m.about)
+		}
+		for _, figure := range m.also {
+			if !strings.Contains(m.about, figure) {
+				t.Errorf("the description of %s does not say what %s is", m.name, figure)
+			}
+		}
+	}
+}
+
+// described reports whether a measure has the figure.
+func described(figure string) bool {
+	for _, m := range measures {
+		for _, name := range append([]string{m.name}, m.also...) {
+			if name == figureOf(figure) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestFiguresOfTheDocumentAreDescribed looks at all that was measured.
+func TestFiguresOfTheDocumentAreDescribed(t *testing.T) {
+	t.Parallel()
+	for _, title := range titles {
+		r, err := readRecord("../docs/benchmarks", title.engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range r.Parts {
+			for _, x := range p.Results {
+				if !described(x.Measure) {
+					t.Errorf("no measure describes %s of %s", x.Measure, title.title)
+				}
+			}
+		}
+	}
+}
