@@ -37,6 +37,19 @@ func drainKeys(saturated int) func(ctx context.Context, c *config, db database, 
 	}
 }
 
+// drainBesideSaturated measures how fast one worker processes tasks without a key while
+// config.backlog tasks of a saturated key wait.
+func drainBesideSaturated(ctx context.Context, c *config, db database, s subject) (values, error) {
+	k, ok := s.(keyInserter)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	if err := k.insertSaturated(ctx, c.backlog); err != nil {
+		return nil, err
+	}
+	return drainOf(1, 0, nil)(ctx, c, db, s)
+}
+
 func (f *falldueSubject) insertKeys(ctx context.Context, n int) error {
 	return insertSeries(ctx, f.pools[0], f.engine, n, `insert into falldue_tasks (queue, kind, task_key, updated_at, created_at, payload)
 		select 'default', 'bench', 'customer:' || (i %% 1000), %[2]s, %[1]s, '`+encoded+`'`)

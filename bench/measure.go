@@ -72,6 +72,14 @@ var measures = []measure{
 		about: "the same, while %[1]s other tasks wait, due, for those of their key that run",
 	},
 	{
+		name: "drain_beside_saturated", unit: "tasks/s", settings: settings{done: deleted, limited: true}, run: drainBesideSaturated,
+		about: "as drain_deleted, while %[1]s other tasks wait, due, for those of their key that run",
+	},
+	{
+		name: "drain_flow", unit: "tasks/s", settings: settings{done: deleted}, run: drainFlow,
+		about: "as drain_deleted, but the tasks are the members of one batch, after which one more task runs",
+	},
+	{
 		name: "drain_1_process", unit: "tasks/s", run: drainWithProcesses(1),
 		also:  []string{"client_us", "client_allocs", "memory_mb_1"},
 		about: "as drain_deleted, but the worker has its own process, and the time is from its first task to its last; memory_mb_1 is the peak memory of that process, client_us its processor time (user and system, by getrusage) and client_allocs its allocations (runtime.MemStats.Mallocs), both for each task, from the start of its worker until all is settled, with all that a process does beside tasks",
@@ -124,6 +132,16 @@ var measures = []measure{
 	{
 		name: "claim_ms", unit: "ms", single: true, engines: []string{postgres, mySQL, mariaDB}, run: claimCost,
 		about: "the time of one claim of 100 tasks, while 10⁴ to %[1]s others wait",
+	},
+	{
+		name: "counts_about_ms", unit: "ms", single: true, run: counts,
+		also:  []string{"counts_ms"},
+		about: "the time of Queue.CountsAbout while %[1]s tasks wait, of 8 kinds and with 25 different numbers of attempts; counts_ms is that of Queue.Counts",
+	},
+	{
+		name: "cancel_ms", unit: "ms", single: true, run: obey,
+		also:  []string{"cancel_max_ms", "resume_ms", "resume_max_ms"},
+		about: "the median time from the cancel of a running task, in another process, to the end of its handler's context; resume_ms is that from a resumption to the start of a task that was paused; of ten times each, cancel_max_ms and resume_max_ms are the longest",
 	},
 }
 

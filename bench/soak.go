@@ -194,4 +194,3 @@ func (s *soakSample) measure(ctx context.Context, f *falldueSubject) error {
 }
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
-
