@@ -104,9 +104,13 @@ func (e events) stillRunning(list []*taskRun, most int) {
 	e.log.Warn("falldue: the worker waits for handlers that have not returned", "count", len(list), "tasks", ids, "kinds", slices.Sorted(maps.Keys(kinds)))
 }
 
-// leaseLost reports a task whose lease was lost; when is "while the task ran" or
-// "before the task was settled".
-func (e events) leaseLost(c *store.Claim, when string) {
+// leaseLost reports a task whose claim ended with its lease, or because it was cancelled or
+// deleted; when is "while it ran" or "before it was settled".
+func (e events) leaseLost(c *store.Claim, by Outcome, when string) {
+	if by == OutcomeCancelled {
+		e.log.Info("falldue: a task was cancelled or deleted "+when, "task", c.ID, "kind", c.From.Kind, "attempt", c.Attempts)
+		return
+	}
 	e.log.Warn("falldue: lease lost "+when, "task", c.ID, "kind", c.From.Kind, "attempt", c.Attempts)
 }
 

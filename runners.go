@@ -278,7 +278,7 @@ func (d *dispatcher) handle(stop, work context.Context, r *taskRun) {
 			d.settle <- r
 		} else {
 			d.leases.drop(r)
-			d.events.leaseLost(r.claim, "while the task ran")
+			d.events.leaseLost(r.claim, r.lease.lostBy(), "while it ran")
 			d.observer.ended(r, r.lease.lostBy(), 0)
 		}
 	}()

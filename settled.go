@@ -21,7 +21,7 @@ func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
 		if lost[r.claim.ID] {
 			// After a repeat, this worker's own first try may have settled it.
 			if !r.end.MaybeSettled && mode == waitForLocks {
-				s.events.leaseLost(r.claim, "before the task was settled")
+				s.events.leaseLost(r.claim, r.lostOutcome(), "before it was settled")
 			}
 			s.observer.ended(r, r.lostOutcome(), 0)
 			continue
