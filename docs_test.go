@@ -209,6 +209,13 @@ func TestScalingIsThatOfTheExample(t *testing.T) {
 	requireCompiled(t, "docs/scaling.md", 1, "example_databases_test.go")
 }
 
+// TestPagesAreThoseOfTheExamples: the same for the pages of features.
+func TestPagesAreThoseOfTheExamples(t *testing.T) {
+	t.Parallel()
+	requireCompiled(t, "docs/sealed.md", 4, "sealed/example_test.go")
+	requireCompiled(t, "docs/progress.md", 3, "example_progress_test.go")
+}
+
 // requireCompiled fails the test unless each block of Go of a document is part of a file.
 // The document has so many at least.
 func requireCompiled(t *testing.T, document string, least int, files ...string) {
