@@ -43,8 +43,8 @@ func CancelOnDeath() Option { return func(o *options) { o.on = statements.DeathC
 // RunAnyway makes a task run when those after which it runs have ended in any way.
 func RunAnyway() Option { return func(o *options) { o.on = statements.DeathRun } }
 
-// AtFirstDeath makes a task run as soon as one after which it "runs" is dead. It is cancelled
-// when all have ended and none has died.
+// AtFirstDeath makes a task run as soon as one of the tasks named by [After] is dead. It is
+// cancelled when all of them have ended and none is dead.
 func AtFirstDeath() Option { return func(o *options) { o.on = statements.DeathFirst } }
 
 // Batch returns a flow of tasks that run in any order, each by itself.
