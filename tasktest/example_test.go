@@ -125,6 +125,45 @@ func ExampleDrain() {
 	// greet attempt 1 done
 }
 
+// RunOne runs one task, and returns what became of it.
+func ExampleRunOne() {
+	t := &exampleT{} // in a test, its *testing.T
+	defer t.end()
+	q := openQueue(openDB(t))
+	falldue.Handle(q, greet, func(_ context.Context, t falldue.Task[string]) error {
+		return falldue.Snooze(time.Hour)
+	})
+	if _, err := greet.Enqueue(context.Background(), q, "Ada", nil); err != nil {
+		log.Panic(err)
+	}
+	ran := tasktest.RunOne(t, q)
+	fmt.Println(ran.Kind, "attempt", ran.Attempt, "is", ran.State)
+	// Output: greet attempt 1 is snoozed
+}
+
+// The clock jumps over the delay of a task.
+func ExampleClock_Jump() {
+	t := &exampleT{} // in a test, its *testing.T
+	defer t.end()
+	db := openDB(t)
+	clock := tasktest.NewClock(t, db)
+	q := openQueue(db)
+	falldue.Handle(q, greet, func(_ context.Context, t falldue.Task[string]) error {
+		fmt.Println("Hello,", t.Args)
+		return nil
+	})
+	if _, err := greet.Enqueue(context.Background(), q, "Ada", &falldue.EnqueueOptions{Delay: time.Hour}); err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(len(tasktest.Drain(t, q)), "tasks are due")
+	clock.Jump(t, time.Hour)
+	fmt.Println(len(tasktest.Drain(t, q)), "task is due an hour later")
+	// Output:
+	// 0 tasks are due
+	// Hello, Ada
+	// 1 task is due an hour later
+}
+
 // A day passes on the clock: the task is retried each hour until it is dead.
 func ExampleClock_Advance() {
 	t := &exampleT{} // in a test, its *testing.T
