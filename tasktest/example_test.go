@@ -86,6 +86,18 @@ func ExampleNewTask() {
 	// discarded
 }
 
+// A task of a kind takes a result only if a worker would keep it.
+func ExampleNewTaskOf() {
+	task, _ := tasktest.NewTaskOf(greet, "Ada", falldue.Config{})
+	fmt.Println(task.SetResult("Hello, Ada"))
+
+	task, record := tasktest.NewTaskOf(greet, "Ada", falldue.Config{DoneRetention: time.Hour})
+	fmt.Println(task.SetResult("Hello, Ada"), string(record.Result()))
+	// Output:
+	// falldue: invalid: a result of kind greet, whose done tasks are deleted at once; set KindConfig.DoneRetention, or Config.DoneRetention
+	// <nil> "Hello, Ada"
+}
+
 // The form with Tx sees what a transaction has enqueued.
 func ExampleRequireEnqueuedTx() {
 	t := &exampleT{} // in a test, its *testing.T
