@@ -1,5 +1,5 @@
 // Package falldue runs background tasks on the database that an application
-// already has: PostgreSQL, MySQL, MariaDB or SQLite.
+// already has: PostgreSQL, MySQL, MariaDB, TiDB or SQLite.
 //
 // # A task falls due when the database says so
 //

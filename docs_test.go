@@ -209,6 +209,20 @@ func TestScalingIsThatOfTheExample(t *testing.T) {
 	requireCompiled(t, "docs/scaling.md", 1, "example_databases_test.go")
 }
 
+// TestPagesAreThoseOfTheExamples: the same for the pages of features.
+func TestPagesAreThoseOfTheExamples(t *testing.T) {
+	t.Parallel()
+	requireCompiled(t, "docs/sealed.md", 4, "sealed/example_test.go")
+	requireCompiled(t, "docs/progress.md", 3, "example_progress_test.go")
+	requireCompiled(t, "docs/limits.md", 2, "example_limits_test.go")
+	requireCompiled(t, "docs/unique.md", 1, "example_unique_test.go")
+	requireCompiled(t, "docs/flow.md", 5, "flow/example_test.go")
+	requireCompiled(t, "docs/periodic.md", 2, "periodic/example_test.go")
+	requireCompiled(t, "docs/operating.md", 5, "example_new_test.go", "example_pause_test.go", "example_bulk_test.go")
+	requireCompiled(t, "docs/policies.md", 2, "example_set_policy_test.go")
+	requireCompiled(t, "docs/poolers.md", 1, "example_new_test.go")
+}
+
 // requireCompiled fails the test unless each block of Go of a document is part of a file.
 // The document has so many at least.
 func requireCompiled(t *testing.T, document string, least int, files ...string) {

@@ -249,7 +249,7 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 		}
 		e.At = sql.Null[int64]{V: o.RunAt.UnixMicro(), Valid: true}
 	}
-	if e.Meta, err = storedMeta(o.Meta); err != nil {
+	if e.Meta, err = storedMeta(o.Meta, d.marks); err != nil {
 		return e, err
 	}
 	payload, err := json.Marshal(d.args)

@@ -44,14 +44,13 @@ func (s stepper) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n in
 	}
 	p, err := s.q.pending(n, func(i int) EnqueueParams {
 		t := tasks[i]
-		var marks []string
+		t.marks = nil
 		if members[i] || flow.Beside != 0 {
-			marks = append(marks, memberMark)
+			t.marks = append(t.marks, memberMark)
 		}
 		if _, waits := flow.Waiters[i]; waits {
-			marks = append(marks, waiterMark)
+			t.marks = append(t.marks, waiterMark)
 		}
-		t.opts.Meta = marked(t.opts.Meta, marks...)
 		return t
 	})
 	if err != nil {

@@ -40,21 +40,112 @@ func ExampleAtMost() {
 	// AtMost(2).PerKey()
 }
 
-// No more than 100 mails start in any minute. Of each customer's, one starts each 10 seconds
-// on average, and up to 10 start at once after a pause.
+// No more than two mails start in any hour. A third one waits.
 func ExampleRate() {
+	q, closeQueue := openQueue(falldue.Config{Concurrency: 1})
+	defer closeQueue()
+
 	mail := falldue.NewKind[string]("mail", falldue.KindConfig{
+		Limits: []falldue.Limit{falldue.Rate(2, time.Hour)},
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	falldue.Handle(q, mail, func(_ context.Context, t falldue.Task[string]) error {
+		fmt.Println("mail to", t.Args)
+		if t.Args == "Bob" {
+			stop() // so that this example ends
+		}
+		return nil
+	})
+	if _, err := mail.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, nil); err != nil {
+		log.Panic(err)
+	}
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	page, err := q.Find(context.Background(), falldue.TaskFilter{Kind: "mail"})
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, task := range page.Tasks {
+		fmt.Println("mail to", string(task.Payload), "is", task.Phase)
+	}
+	// Output:
+	// mail to Ada
+	// mail to Bob
+	// mail to "Eve" is limited
+}
+
+// A kind may have several limits. A task runs when all of them allow it.
+func ExampleLimit() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	charge := falldue.NewKind[int]("charge", falldue.KindConfig{
 		Limits: []falldue.Limit{
-			falldue.Rate(100, time.Minute),
-			falldue.Rate(6, time.Minute).Burst(10).PerKey(),
+			falldue.AtMost(20),                              // run at once
+			falldue.AtMost(2).PerKey(),                      // run at once for each key
+			falldue.Rate(100, time.Minute),                  // start in any minute
+			falldue.Rate(6, time.Minute).Burst(10).PerKey(), // start each minute on average, for each key
+			falldue.InOrder(),                               // of each key, one after the other
 		},
 	})
-	for _, limit := range mail.Config().Limits {
+	id, err := charge.Enqueue(ctx, q, 500, &falldue.EnqueueOptions{Key: "customer:42"})
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println("task", id)
+	for _, limit := range charge.Config().Limits {
 		fmt.Println(limit)
 	}
 	// Output:
+	// task 1
+	// AtMost(20)
+	// AtMost(2).PerKey()
 	// Rate(100, 1m0s)
 	// Rate(6, 1m0s).Burst(10).PerKey()
+	// InOrder()
+}
+
+// The limit of a queue counts the tasks of all its kinds: one of them runs at a time.
+func ExampleQueueConfig() {
+	cfg := falldue.Config{
+		Queues: map[string]falldue.QueueConfig{"images": {Limits: []falldue.Limit{falldue.AtMost(1)}}},
+	}
+	q, closeQueue := openQueue(cfg)
+	defer closeQueue()
+
+	resize := falldue.NewKind[string]("image.resize", falldue.KindConfig{Queue: "images"})
+	rotate := falldue.NewKind[string]("image.rotate", falldue.KindConfig{Queue: "images"})
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	handler := func(ctx context.Context, t falldue.Task[string]) error {
+		page, err := q.Find(ctx, falldue.TaskFilter{Queue: "images", Phase: falldue.PhaseLimited})
+		if err != nil {
+			return err
+		}
+		fmt.Println(t.Kind, t.Args, "runs while", len(page.Tasks), "wait for it")
+		if len(page.Tasks) == 0 {
+			stop() // so that this example ends
+		}
+		return nil
+	}
+	falldue.Handle(q, resize, handler)
+	falldue.Handle(q, rotate, handler)
+	for _, kind := range []falldue.Kind[string]{resize, rotate} {
+		if _, err := kind.EnqueueMany(ctx, q, []string{"cat.png", "dog.png"}, nil); err != nil {
+			log.Panic(err)
+		}
+	}
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// image.resize cat.png runs while 3 wait for it
+	// image.resize dog.png runs while 2 wait for it
+	// image.rotate cat.png runs while 1 wait for it
+	// image.rotate dog.png runs while 0 wait for it
 }
 
 // The events of an order are sent one after the other. After one that cannot be sent, the

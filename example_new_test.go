@@ -29,6 +29,32 @@ func ExampleNew() {
 	// true falldue: invalid: Lease 1ms; allowed are 1s to 24h0m0s
 }
 
+// A worker needs a pool of some connections, which stay open.
+func ExampleNew_pool() {
+	db, closeDB := openDB() // a *sqlx.DB
+	defer closeDB()
+
+	db.SetMaxOpenConns(20)
+	db.SetMaxIdleConns(20)
+	q, err := falldue.New(db, falldue.Config{})
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(q.Engine(), db.Stats().MaxOpenConnections)
+	// Output: sqlite 20
+}
+
+// New can be told that a pooler in transaction mode is in front of the server, such as
+// PgBouncer. Only PostgreSQL may be behind one.
+func ExampleNew_pooler() {
+	db, closeDB := openDB() // of SQLite here
+	defer closeDB()
+
+	q, err := falldue.New(db, falldue.Config{TransactionPooling: true})
+	fmt.Println(q == nil, err)
+	// Output: true falldue: database server not supported: sqlite behind a pooler in transaction mode; only PostgreSQL may be
+}
+
 // Migrate creates the tables. Every process may call it when it starts; it does
 // nothing where the tables are up to date.
 func ExampleQueue_Migrate() {

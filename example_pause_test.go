@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/falldue/falldue"
 )
@@ -13,7 +14,9 @@ func ExampleQueue_Pause() {
 	defer closeQueue()
 	ctx := context.Background()
 	provider := falldue.Subject{Kind: "charge"}
-	err := q.Pause(ctx, provider, falldue.PauseOptions{Who: "ann", Why: "the provider is down"})
+	err := q.Pause(ctx, provider, falldue.PauseOptions{
+		Until: time.Now().Add(time.Hour), Who: "ann", Why: "the payment provider is down",
+	})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -24,8 +27,9 @@ func ExampleQueue_Pause() {
 	for _, p := range list {
 		fmt.Printf("%s is paused by %s: %s\n", p.Subject, p.Who, p.Why)
 	}
-	if err := q.Resume(ctx, provider, falldue.ResumeOptions{Who: "ann"}); err != nil {
+	err = q.Resume(ctx, provider, falldue.ResumeOptions{Who: "ann"})
+	if err != nil {
 		log.Panic(err)
 	}
-	// Output: kind:charge is paused by ann: the provider is down
+	// Output: kind:charge is paused by ann: the payment provider is down
 }

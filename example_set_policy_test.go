@@ -19,10 +19,10 @@ func ExampleQueue_SetPolicy() {
 	if err != nil {
 		log.Panic(err)
 	}
-	provider := falldue.Subject{Kind: "charge"}
-	if err := q.SetPolicy(ctx, provider, slower, falldue.OverrideOptions{
+	err = q.SetPolicy(ctx, falldue.Subject{Kind: "charge"}, slower, falldue.OverrideOptions{
 		Until: time.Now().Add(2 * time.Hour), Who: "ann", Why: "the provider is slow",
-	}); err != nil {
+	})
+	if err != nil {
 		log.Panic(err)
 	}
 	list, err := q.Overrides(ctx)
@@ -33,7 +33,7 @@ func ExampleQueue_SetPolicy() {
 		fmt.Printf("%s has %s, set by %s: %s\n", o.Subject, o.Override, o.Who, o.Why)
 		fmt.Println("charge follows:", o.Names(falldue.TaskInfo{Kind: "charge"}), "mail follows:", o.Names(falldue.TaskInfo{Kind: "mail"}))
 	}
-	if err := q.ClearPolicy(ctx, provider, falldue.ResumeOptions{Who: "ann"}); err != nil {
+	if err := q.ClearPolicy(ctx, falldue.Subject{Kind: "charge"}, falldue.ResumeOptions{Who: "ann"}); err != nil {
 		log.Panic(err)
 	}
 	history, err := q.OverrideHistory(ctx)

@@ -21,9 +21,20 @@ func ExampleKind_EnqueueUnique() {
 		Reason   string `json:"reason"`
 	}
 	report := falldue.NewKind[Report]("report.build", falldue.KindConfig{})
-	once := &falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByFields("customer")}}
-
-	for _, args := range []Report{{42, "new order"}, {42, "new address"}, {43, "new order"}} {
+	once := &falldue.EnqueueOptions{
+		Unique: &falldue.Unique{
+			By:         falldue.ByFields("customer"),
+			Scope:      falldue.WhileUnfinished(),
+			OnConflict: falldue.ConflictSkip,
+		},
+	}
+	receipt, err := report.EnqueueUnique(ctx, q, Report{42, "new order"}, once)
+	// receipt.ID is the id of the new task, or of the one that holds the key; receipt.Existed says which.
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Printf("customer 42: task %d existed: %v\n", receipt.ID, receipt.Existed)
+	for _, args := range []Report{{42, "new address"}, {43, "new order"}} {
 		receipt, err := report.EnqueueUnique(ctx, q, args, once)
 		if err != nil {
 			log.Panic(err)

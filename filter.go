@@ -21,7 +21,7 @@ type TaskFilter struct {
 	// OlderThan matches tasks that were enqueued at least that long ago, NewerThan those
 	// that were enqueued less than that long ago, by the database's clock: up to 36,500 days.
 	OlderThan, NewerThan time.Duration
-	// Match is matched with payloads, as they are without Config.Codec. A JSON object, such
+	// Match is matched with payloads as Config.Codec decodes them. A JSON object, such
 	// as {"order": 42}, matches payloads that have its fields with the same values; of
 	// arrays in it each element must be in the payload's. Any other text matches
 	// payloads in which it occurs, without regard to white space outside of strings. It has

@@ -71,7 +71,7 @@ type TaskInfo struct {
 	Payload json.RawMessage
 	// Result is the result that the handler set, as JSON, or nil.
 	Result json.RawMessage
-	// Meta is what was said of the task when it was enqueued, see [EnqueueOptions], or nil.
+	// Meta is the meta that the task was enqueued with, see [EnqueueOptions], or nil.
 	Meta map[string]string
 	// DecodeError is the error with which Config.Codec could not decode the payload or the
 	// result, which are nil then, or nil.

@@ -68,6 +68,7 @@ func (l Limit) Burst(n int) Limit {
 func (l Limit) HaltOnDeath() Limit {
 	if !l.inOrder() {
 		l.err = "only InOrder has HaltOnDeath"
+		return l
 	}
 	l.form = store.HaltingSequence
 	return l

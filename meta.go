@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 )
 
@@ -43,9 +44,18 @@ type TaskMeta struct {
 // context and the baggage of W3C, which are 512 and 8,192 bytes at most.
 const maxMeta = 10 << 10
 
-// storedMeta returns the JSON to store for the meta of a task, NULL if there is none.
-func storedMeta(meta map[string]string) (stored sql.Null[string], err error) {
-	if len(meta) == 0 {
+// reserved begins the names in meta that are falldue's own.
+const reserved = "falldue."
+
+// storedMeta returns the JSON to store for the meta of a task with marks of falldue's own,
+// NULL if there is neither.
+func storedMeta(meta map[string]string, marks []string) (stored sql.Null[string], err error) {
+	for name := range meta {
+		if strings.HasPrefix(name, reserved) {
+			return stored, invalid("meta %.100q; allowed are names that do not begin with %q", name, reserved)
+		}
+	}
+	if meta = marked(meta, marks); len(meta) == 0 {
 		return stored, nil
 	}
 	text, err := json.Marshal(meta)
@@ -80,10 +90,10 @@ func readMeta(stored []byte) map[string]string {
 
 // These are names in the meta of a task after which others run, and of one that runs after
 // others. Only such tasks take the longer way to be settled. Meta is what a claim returns
-// anyway.
+// anyway. Users cannot set them, see [storedMeta].
 const (
-	memberMark = "falldue.member"
-	waiterMark = "falldue.waiter"
+	memberMark = reserved + "member"
+	waiterMark = reserved + "waiter"
 )
 
 // hasMark reports whether the meta of a task has a mark.
@@ -92,7 +102,7 @@ func hasMark(stored []byte, mark string) bool {
 }
 
 // marked returns meta with marks.
-func marked(meta map[string]string, marks ...string) map[string]string {
+func marked(meta map[string]string, marks []string) map[string]string {
 	if len(marks) == 0 {
 		return meta
 	}

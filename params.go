@@ -35,8 +35,9 @@ type EnqueueOptions struct {
 	// 2,147,483,647. Defaults to 0, the limit of its policy.
 	MaxAttempts int
 	// Meta is texts about the task by their names, such as the trace in which it was
-	// enqueued, for handlers, middleware and people: up to 10 KiB as JSON. A [Codec] does
-	// not encode it. Defaults to nil: nothing is stored.
+	// enqueued, for handlers, middleware and people: up to 10 KiB as JSON. Names that begin
+	// with "falldue." are reserved. A [Codec] does not encode it. Defaults to nil: nothing
+	// is stored.
 	Meta map[string]string
 	// Unique says that the task is not stored if another one holds its unique key. The id
 	// of the holder is returned then; [Kind.EnqueueUnique] also reports that it existed.
@@ -53,7 +54,8 @@ type EnqueueParams struct {
 	err  error
 	// put stores the tasks of a schedule's tick, of which this is the first. Of other tasks it
 	// is nil.
-	put func(context.Context, []EnqueueParams) ([]int64, error)
+	put   func(context.Context, []EnqueueParams) ([]int64, error)
+	marks []string // of a task of a flow, see memberMark
 }
 
 func newParams(k *kind, args any, opts *EnqueueOptions) EnqueueParams {

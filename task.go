@@ -26,7 +26,7 @@ type taskCalls interface {
 }
 
 // errNoRun is the error of methods of a Task that has been made as a literal.
-var errNoRun = invalid("a Task that no worker runs; tasktest.NewTask makes one for a test")
+var errNoRun = invalid("a Task that no worker runs; tasktest.NewTask and NewTaskOf make one for a test")
 
 func (t *Task[A]) setCalls(c taskCalls) { t.run = c }
 

@@ -2,10 +2,12 @@ package flow_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	_ "modernc.org/sqlite"
@@ -17,31 +19,42 @@ import (
 var (
 	renderPage = falldue.NewKind[int]("page.render", falldue.KindConfig{})
 	publish    = falldue.NewKind[string]("book.publish", falldue.KindConfig{})
+	alert      = falldue.NewKind[string]("alert", falldue.KindConfig{})
 )
 
-// A batch with a callback, which reads how the batch has ended.
-func Example() {
+// openQueue makes a queue on a new SQLite database.
+func openQueue() (q *falldue.Queue, db *sqlx.DB, closeQueue func()) {
 	folder, err := os.MkdirTemp("", "books-")
 	if err != nil {
 		log.Panic(err)
 	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	db := sqlx.MustConnect("sqlite", "file:"+filepath.Join(folder, "books.db")+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(10000)&_txlock=immediate")
-	defer db.Close()
-	q, err := falldue.New(db, falldue.Config{})
+	db = sqlx.MustConnect("sqlite", "file:"+filepath.ToSlash(filepath.Join(folder, "books.db"))+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(10000)&_txlock=immediate")
+	if q, err = falldue.New(db, falldue.Config{}); err == nil {
+		err = q.Migrate(context.Background())
+	}
 	if err != nil {
 		log.Panic(err)
 	}
+	return q, db, func() {
+		_ = db.Close()
+		_ = os.RemoveAll(folder)
+	}
+}
+
+// A batch with a callback, which reads how the batch has ended.
+func Example() {
+	q, _, closeQueue := openQueue()
+	defer closeQueue()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	if err := q.Migrate(ctx); err != nil {
-		log.Panic(err)
-	}
 
 	pages := []falldue.EnqueueParams{renderPage.Params(1, nil), renderPage.Params(2, nil), renderPage.Params(3, nil)}
-	if _, err := flow.Batch(pages...).Then(publish.Params("the book", nil)).Enqueue(ctx, q); err != nil {
+	// The book is published when all its pages are rendered.
+	ids, err := flow.Batch(pages...).Then(publish.Params("the book", nil)).Enqueue(ctx, q)
+	if err != nil {
 		log.Panic(err)
 	}
+	fmt.Println(len(ids), "tasks")
 
 	falldue.Handle(q, renderPage, func(context.Context, falldue.Task[int]) error { return nil })
 	falldue.Handle(q, publish, func(ctx context.Context, t falldue.Task[string]) error {
@@ -56,18 +69,295 @@ func Example() {
 	if err := q.Run(ctx); err != nil {
 		log.Panic(err)
 	}
-	// Output: the book has 3 pages
+	// Output:
+	// 4 tasks
+	// the book has 3 pages
 }
 
-// A graph: a task runs after two others, whatever becomes of them.
-func ExampleFlow_Add() {
-	fetch, apply := falldue.NewKind[string]("feed.fetch", falldue.KindConfig{}), falldue.NewKind[string]("feed.apply", falldue.KindConfig{})
-	enqueue := func(ctx context.Context, q *falldue.Queue, tx falldue.Tx) error {
-		var g flow.Flow
-		prices, stock := g.Add(fetch.Params("prices", nil)), g.Add(fetch.Params("stock", nil))
-		g.Add(apply.Params("all", nil), flow.After(prices, stock), flow.RunAnyway())
-		_, err := g.EnqueueTx(ctx, q, tx)
-		return err
+// Each task of a chain runs after the one before it.
+func ExampleChain() {
+	q, db, closeQueue := openQueue()
+	defer closeQueue()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	step := falldue.NewKind[string]("order.step", falldue.KindConfig{})
+	pack, ship, bill := step.Params("pack", nil), step.Params("ship", nil), step.Params("bill", nil)
+
+	tx := db.MustBegin()
+	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
+	// The order is packed, then shipped, then billed.
+	ids, err := flow.Chain(pack, ship, bill).EnqueueTx(ctx, q, tx)
+	if err != nil {
+		log.Panic(err)
 	}
-	_ = enqueue
+	if err := tx.Commit(); err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, step, func(_ context.Context, t falldue.Task[string]) error {
+		fmt.Println(t.Args)
+		if t.ID == ids[2] {
+			stop() // so that this example ends
+		}
+		return nil
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// pack
+	// ship
+	// bill
+}
+
+// A graph: a task runs after two others.
+func ExampleFlow_Add() {
+	q, _, closeQueue := openQueue()
+	defer closeQueue()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	fetch, load := falldue.NewKind[string]("feed.fetch", falldue.KindConfig{}), falldue.NewKind[string]("feed.apply", falldue.KindConfig{})
+	fetchPrices, fetchStock, apply := fetch.Params("prices", nil), fetch.Params("stock", nil), load.Params("all", nil)
+
+	// Any graph: a task can run after all that were added before it.
+	var g flow.Flow
+	prices, stock := g.Add(fetchPrices), g.Add(fetchStock)
+	last := g.Add(apply, flow.After(prices, stock))
+	ids, err := g.Enqueue(ctx, q)
+	if err != nil {
+		log.Panic(err)
+	}
+	task, err := q.Task(ctx, ids[last])
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println("apply is", task.State)
+
+	falldue.Handle(q, fetch, func(context.Context, falldue.Task[string]) error { return nil })
+	falldue.Handle(q, load, func(ctx context.Context, t falldue.Task[string]) error {
+		n, err := flow.CountsOf(ctx, q, t.ID)
+		fmt.Println("apply runs after", n.Done, "tasks")
+		stop() // so that this example ends
+		return err
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// apply is blocked
+	// apply runs after 2 tasks
+}
+
+// A chain that is cancelled where it breaks, with a report that runs all the same.
+func ExampleCancelOnDeath() {
+	q, _, closeQueue := openQueue()
+	defer closeQueue()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	var g flow.Flow
+	page := g.Add(renderPage.Params(1, nil))
+	book := g.Add(publish.Params("the book", nil), flow.After(page), flow.CancelOnDeath())
+	g.Add(alert.Params("it is over", nil), flow.After(book), flow.RunAnyway())
+	ids, err := g.Enqueue(ctx, q)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, renderPage, func(context.Context, falldue.Task[int]) error {
+		return falldue.Discard(errors.New("no such page"))
+	})
+	falldue.Handle(q, alert, func(ctx context.Context, t falldue.Task[string]) error {
+		task, err := q.Task(ctx, ids[book])
+		fmt.Printf("%s: the book is %s\n", t.Args, task.State)
+		stop() // so that this example ends
+		return err
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output: it is over: the book is cancelled
+}
+
+// An alarm at the first death, while other tasks have not ended.
+func ExampleAtFirstDeath() {
+	q, _, closeQueue := openQueue()
+	defer closeQueue()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	var g flow.Flow
+	first := g.Add(renderPage.Params(1, nil))
+	second := g.Add(renderPage.Params(2, &falldue.EnqueueOptions{Delay: time.Hour}))
+	g.Add(alert.Params("a page is lost", nil), flow.After(first, second), flow.AtFirstDeath())
+	if _, err := g.Enqueue(ctx, q); err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, renderPage, func(context.Context, falldue.Task[int]) error {
+		return falldue.Discard(errors.New("no such page"))
+	})
+	falldue.Handle(q, alert, func(ctx context.Context, t falldue.Task[string]) error {
+		n, err := flow.CountsOf(ctx, q, t.ID)
+		fmt.Printf("%s: %d dead, %d pending\n", t.Args, n.Dead, n.Pending)
+		stop() // so that this example ends
+		return err
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output: a page is lost: 1 dead, 1 pending
+}
+
+// A batch with an alarm at the first death, and a report when all of it has ended.
+func ExampleFlow_OnFirstDeath() {
+	q, _, closeQueue := openQueue()
+	defer closeQueue()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	pages := []falldue.EnqueueParams{renderPage.Params(1, nil), renderPage.Params(2, nil)}
+	alarm, report := alert.Params("a page is lost", nil), publish.Params("the book", nil)
+	_, err := flow.Batch(pages...).OnFirstDeath(alarm).Then(report, flow.RunAnyway()).Enqueue(ctx, q)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, renderPage, func(_ context.Context, t falldue.Task[int]) error {
+		if t.Args == 2 {
+			return falldue.Discard(errors.New("no such page"))
+		}
+		return nil
+	})
+	alarmed := make(chan struct{})
+	falldue.Handle(q, alert, func(_ context.Context, t falldue.Task[string]) error {
+		fmt.Println(t.Args)
+		close(alarmed)
+		return nil
+	})
+	falldue.Handle(q, publish, func(ctx context.Context, t falldue.Task[string]) error {
+		<-alarmed
+		n, err := flow.CountsOf(ctx, q, t.ID)
+		fmt.Printf("%s: %d done, %d dead\n", t.Args, n.Done, n.Dead)
+		stop() // so that this example ends
+		return err
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// a page is lost
+	// the book: 1 done, 1 dead
+}
+
+// A handler that finds out what there is to do adds it to its own batch.
+func ExampleAddBeside() {
+	q, _, closeQueue := openQueue()
+	defer closeQueue()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	listPages := falldue.NewKind[string]("pages.list", falldue.KindConfig{})
+
+	_, err := flow.Batch(listPages.Params("the book", nil)).Then(publish.Params("the book", nil)).Enqueue(ctx, q)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, listPages, func(ctx context.Context, t falldue.Task[string]) error {
+		_, err := flow.AddBeside(ctx, q, t.ID, renderPage.Params(1, nil), renderPage.Params(2, nil))
+		return err
+	})
+	falldue.Handle(q, renderPage, func(context.Context, falldue.Task[int]) error { return nil })
+	falldue.Handle(q, publish, func(ctx context.Context, t falldue.Task[string]) error {
+		n, err := flow.CountsOf(ctx, q, t.ID)
+		fmt.Println("published after", n.Done, "tasks")
+		stop() // so that this example ends
+		return err
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output: published after 3 tasks
+}
+
+// A handler adds tasks in the transaction with its own writes and with the end of its task.
+func ExampleAddBesideTx() {
+	q, db, closeQueue := openQueue()
+	defer closeQueue()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	db.MustExec("create table pages (number integer primary key)")
+	listPages := falldue.NewKind[string]("pages.list", falldue.KindConfig{})
+
+	_, err := flow.Batch(listPages.Params("the book", nil)).Then(publish.Params("the book", nil)).Enqueue(ctx, q)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, listPages, func(ctx context.Context, t falldue.Task[string]) error {
+		tx, err := db.BeginTxx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // does nothing once it is committed
+		if _, err := tx.ExecContext(ctx, "insert into pages (number) values (1)"); err != nil {
+			return err
+		}
+		if _, err := flow.AddBesideTx(ctx, q, tx, t.ID, renderPage.Params(1, nil)); err != nil {
+			return err
+		}
+		if err := t.DoneTx(ctx, tx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
+	falldue.Handle(q, renderPage, func(context.Context, falldue.Task[int]) error { return nil })
+	falldue.Handle(q, publish, func(ctx context.Context, t falldue.Task[string]) error {
+		n, err := flow.CountsOf(ctx, q, t.ID)
+		fmt.Println("published after", n.Done, "tasks")
+		stop() // so that this example ends
+		return err
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output: published after 2 tasks
+}
+
+// A callback looks at the tasks of its batch that are dead.
+func ExampleMembers() {
+	q, _, closeQueue := openQueue()
+	defer closeQueue()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	ids, err := flow.Batch(renderPage.Params(1, nil), renderPage.Params(2, nil)).
+		Then(publish.Params("the book", nil), flow.RunAnyway()).Enqueue(ctx, q)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, renderPage, func(_ context.Context, t falldue.Task[int]) error {
+		if t.Args == 2 {
+			return falldue.Discard(errors.New("no such page"))
+		}
+		return nil
+	})
+	falldue.Handle(q, publish, func(ctx context.Context, t falldue.Task[string]) error {
+		defer stop()                          // so that this example ends
+		n, err := flow.CountsOf(ctx, q, t.ID) // n.Done, n.Dead, n.Cancelled, n.Deleted, n.Pending
+		if err != nil {
+			return err
+		}
+		dead, err := flow.Members(ctx, q, t.ID, falldue.Dead, 0, 100)
+		if err != nil {
+			return err
+		}
+		fmt.Println(n.Dead, "dead:", dead[0] == ids[1])
+		return nil
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output: 1 dead: true
 }

@@ -35,16 +35,17 @@ type options struct {
 // After makes a task run after other tasks of the flow.
 func After(nodes ...Node) Option { return func(o *options) { o.after = append(o.after, nodes...) } }
 
-// CancelOnDeath makes a task cancelled as soon as one after which it runs is dead, cancelled or
-// deleted. What runs after it goes by its own setting. Without this and [RunAnyway], the task
-// stays blocked until the other one is retried, and is cancelled once that has been deleted.
+// CancelOnDeath cancels a task as soon as one that it runs after is dead, cancelled or deleted.
+// Tasks that run after it do as their own options say. Without this option, [RunAnyway] and
+// [AtFirstDeath], a task stays blocked until the dead one has been retried and is done, and is
+// cancelled if that is deleted.
 func CancelOnDeath() Option { return func(o *options) { o.on = statements.DeathCancel } }
 
-// RunAnyway makes a task run when those after which it runs have ended in any way.
+// RunAnyway makes a task run when all tasks that it runs after have ended, in whichever way.
 func RunAnyway() Option { return func(o *options) { o.on = statements.DeathRun } }
 
-// AtFirstDeath makes a task run as soon as one after which it "runs" is dead. It is cancelled
-// when all have ended and none has died.
+// AtFirstDeath makes a task run as soon as one of the tasks named by [After] is dead. It is
+// cancelled when all of them have ended and none is dead.
 func AtFirstDeath() Option { return func(o *options) { o.on = statements.DeathFirst } }
 
 // Batch returns a flow of tasks that run in any order, each by itself.
@@ -94,15 +95,15 @@ func (f *Flow) Add(task falldue.EnqueueParams, opts ...Option) Node {
 	return n
 }
 
-// Then adds a task that runs after all tasks after which no other one does yet, those with
-// [AtFirstDeath] aside. It returns f.
+// Then adds a task that runs after the last tasks of the flow: all those that no other task runs
+// after yet. Tasks with [AtFirstDeath] do not count. It returns f.
 func (f *Flow) Then(task falldue.EnqueueParams, opts ...Option) *Flow {
 	f.Add(task, slices.Concat(opts, []Option{After(f.ends()...)})...)
 	return f
 }
 
-// OnFirstDeath adds a task that runs as soon as one of those is dead after which no other one
-// runs yet, as with [AtFirstDeath]. Call it before [Flow.Then]. It returns f.
+// OnFirstDeath adds a task that runs as soon as one of the last tasks of the flow is dead, see
+// [Flow.Then] and [AtFirstDeath]. Call it before Then. It returns f.
 func (f *Flow) OnFirstDeath(task falldue.EnqueueParams) *Flow {
 	if ends := f.ends(); len(ends) > 0 {
 		f.Add(task, After(ends...), AtFirstDeath())
@@ -149,9 +150,9 @@ func (f *Flow) enqueue(ctx context.Context, q *falldue.Queue, tx any) ([]int64, 
 	return hooks.QueueOf(q).EnqueueFlow(ctx, tx, f.params, store.Flow{Waiters: maps.Clone(f.flow.Waiters), Edges: f.flow.Edges})
 }
 
-// AddBeside stores tasks beside a task that runs, whose handler calls it with the task's id:
-// what runs after that one runs after these, too. It returns their ids. The error wraps
-// [falldue.ErrNotFound] if nothing runs after the task, or it has ended.
+// AddBeside stores tasks beside a running task, whose handler calls it with the task's id:
+// whatever runs after that task runs after the new ones, too. It returns their ids. The error
+// wraps [falldue.ErrNotFound] if nothing runs after the task, or if it has ended.
 func AddBeside(ctx context.Context, q *falldue.Queue, id int64, tasks ...falldue.EnqueueParams) ([]int64, error) {
 	return addBeside(ctx, q, nil, id, tasks)
 }

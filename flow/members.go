@@ -10,13 +10,13 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Counts are how many of the tasks after which one runs have ended, and how.
+// Counts says how many of the tasks that a task runs after have ended, and how.
 type Counts struct {
 	Pending, Done, Dead, Cancelled, Deleted int64
 }
 
-// CountsOf counts the tasks after which a task runs: those of its batch, for a callback. They
-// are known as long as the task itself is.
+// CountsOf counts the tasks that a task runs after: for a callback, those of its batch. They
+// are known as long as the row of the task itself is there.
 func CountsOf(ctx context.Context, q *falldue.Queue, id int64) (Counts, error) {
 	n, err := hooks.QueueOf(q).Store().CountEdges(ctx, id)
 	if err != nil {
@@ -28,9 +28,9 @@ func CountsOf(ctx context.Context, q *falldue.Queue, id int64) (Counts, error) {
 // Deleted is the state of tasks that were deleted before they were done, for [Members].
 const Deleted falldue.State = statements.OutcomeDeleted
 
-// Members returns the ids of up to limit tasks after which a task runs and which ended in a
+// Members returns the ids of up to limit tasks that a task runs after and that have ended in a
 // state: [falldue.Done], [falldue.Dead], [falldue.Cancelled] or [Deleted], or "" for those that
-// have not ended. They come in the order of their ids, and are greater than after.
+// have not ended. It returns ids greater than after, in ascending order.
 // [falldue.ResultOf] reads the results of those that are kept. The error wraps
 // [falldue.ErrInvalid] for another state, or a limit that is not 1 to 10,000.
 func Members(ctx context.Context, q *falldue.Queue, id int64, state falldue.State, after int64, limit int) ([]int64, error) {
@@ -48,8 +48,8 @@ func Members(ctx context.Context, q *falldue.Queue, id int64, state falldue.Stat
 	return ids, nil
 }
 
-// OnDeath is what a task does when one after which it runs is dead, cancelled or deleted, as
-// its [Option] says.
+// OnDeath is what a task does when one that it runs after is dead, cancelled or deleted, as its
+// [Option] says.
 type OnDeath string
 
 // What a task can do then.

@@ -2,6 +2,7 @@ package periodic_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -117,6 +118,53 @@ func ExampleList() {
 		fmt.Println(s.Name, s.Spec, s.Zone, "paused:", s.Paused, "last task:", s.LastTask == task)
 	}
 	// Output: nightly @daily UTC paused: true last task: true
+}
+
+// A schedule goes on with its next tick.
+func ExampleResume() {
+	q, end := openQueue()
+	defer end()
+	ctx := context.Background()
+	schedules, err := periodic.New(q, periodic.Schedule{Name: "nightly", Spec: "@daily", Task: SendReport.Params(ReportArgs{"Oslo"}, nil)})
+	if err != nil {
+		log.Panic(err)
+	}
+	if _, err := schedules.Tick(ctx); err != nil { // stores the schedule; Run does, too
+		log.Panic(err)
+	}
+	if err := periodic.Pause(ctx, q, "nightly"); err != nil {
+		log.Panic(err)
+	}
+	if err := periodic.Resume(ctx, q, "nightly"); err != nil {
+		log.Panic(err)
+	}
+	list, err := periodic.List(ctx, q)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println("paused:", list[0].Paused, "next tick to come:", list[0].Next.After(list[0].Now))
+	// Output: paused: false next tick to come: true
+}
+
+// A schedule that is no longer in the code of any process is deleted.
+func ExampleRemove() {
+	q, end := openQueue()
+	defer end()
+	ctx := context.Background()
+	before, err := periodic.New(q, periodic.Schedule{Name: "nightly", Spec: "@daily", Task: SendReport.Params(ReportArgs{"Oslo"}, nil)})
+	if err != nil {
+		log.Panic(err)
+	}
+	if _, err := before.Tick(ctx); err != nil { // by the release before
+		log.Panic(err)
+	}
+
+	if err := periodic.Remove(ctx, q, "nightly"); err != nil {
+		log.Panic(err)
+	}
+	err = periodic.Remove(ctx, q, "nightly")
+	fmt.Println(errors.Is(err, falldue.ErrNotFound), err)
+	// Output: true falldue: no schedule "nightly"
 }
 
 // The clocks of New York skip the hour from 2 to 3, and repeat that from 1 to 2.

@@ -59,9 +59,9 @@ func Pause(ctx context.Context, q *falldue.Queue, name string) error {
 	return setPaused(ctx, q, name, true)
 }
 
-// Resume makes a schedule that is paused go on with its next tick. Those while it was paused
-// are left out. It does nothing if the schedule is not paused. Errors are as for [Pause].
-// Processes that tick notice it within 5 seconds.
+// Resume lets a paused schedule go on with its next tick. Ticks that passed while it was paused
+// are left out. Resume does nothing if the schedule is not paused. Errors are as for [Pause].
+// Processes notice it within 5 seconds.
 func Resume(ctx context.Context, q *falldue.Queue, name string) error {
 	return setPaused(ctx, q, name, false)
 }
@@ -141,8 +141,8 @@ func addTick(ctx context.Context, s *store.Store, one store.Schedule) error {
 	return errContended
 }
 
-// Remove deletes a schedule that no process defines any more. A process that does stores it
-// again. Its tasks stay. Errors are as for [Pause].
+// Remove deletes a schedule that no process defines any more. A process that still defines it
+// stores it again. Tasks that it has enqueued stay. Errors are as for [Pause].
 func Remove(ctx context.Context, q *falldue.Queue, name string) error {
 	there, err := hooks.QueueOf(q).Store().DropSchedule(ctx, name)
 	if err == nil && !there {

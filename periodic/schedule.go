@@ -33,19 +33,19 @@ type Schedule struct {
 	// the tick is, in Zone. The process that enqueues the task calls it, once or more. New
 	// calls it too, to check the task of the next tick.
 	TaskAt func(tick time.Time) falldue.EnqueueParams
-	// Missed says what becomes of ticks at which no process was there. Defaults to Once.
+	// Missed says what happens to ticks at which no process was running. Defaults to Once.
 	Missed Missed
-	// NoOverlap leaves a tick out if the task that the schedule enqueued last is not
-	// finished: it waits, runs or will be tried again. Defaults to false.
+	// NoOverlap skips a tick if the task that the schedule enqueued last is not
+	// finished: it waits, runs or will be retried. Defaults to false.
 	NoOverlap bool
 }
 
-// Missed says what becomes of the ticks at which no process was there to enqueue a task, for
-// example since the database did not answer. Ticks while a schedule is paused are not missed.
+// Missed says what happens to ticks at which no process could enqueue a task, because none was
+// running or the database did not answer. Ticks while a schedule is paused are not missed.
 type Missed int
 
 const (
-	// Once enqueues one task for all ticks that were missed, that of the last one.
+	// Once enqueues one task for all missed ticks together, that of the last one.
 	Once Missed = 0
 	// None enqueues no task for a tick that is more than a minute late.
 	None Missed = -1

@@ -101,11 +101,11 @@ func (s *Scheduler) RunWorker(ctx context.Context) error {
 	return errors.Join(err, <-ticking)
 }
 
-// Tick stores the schedules unless it has, enqueues the tasks that are due, and returns how
-// long it is until the next one is, or a negative duration if none will be. It is for programs
-// that something else calls again and again, and for tests; [Scheduler.Run] calls it in a
-// loop. The error joins those of the schedules whose tasks the database has not taken. The
-// others have been enqueued all the same.
+// Tick stores the schedules if it has not done so yet, enqueues the tasks that are due, and
+// returns how long it is until the next one is due, or a negative duration if none will be. It is
+// for programs that are started again and again, and for tests; [Scheduler.Run] is the loop. The
+// error joins those of the schedules whose tasks the database has refused. The tasks of the
+// others have been enqueued.
 func (s *Scheduler) Tick(ctx context.Context) (next time.Duration, err error) {
 	s.ticking.Lock()
 	defer s.ticking.Unlock()

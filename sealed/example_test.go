@@ -1,12 +1,179 @@
 package sealed_test
 
 import (
+	"context"
 	"crypto/rand"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 
+	"github.com/jmoiron/sqlx"
+	_ "modernc.org/sqlite"
+
+	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/sealed"
 )
+
+// keyOf returns the key with an id, whose secret is in an environment variable in base64.
+func keyOf(id, variable string) (sealed.Key, error) {
+	secret, err := base64.StdEncoding.DecodeString(os.Getenv(variable))
+	if err != nil {
+		return sealed.Key{}, fmt.Errorf("%s: %w", variable, err)
+	}
+	return sealed.Key{ID: id, Secret: secret}, nil
+}
+
+// setKeys sets the variables that a deployment would set.
+func setKeys() (unset func()) {
+	variables := []string{"TASK_KEY_2025", "TASK_KEY_2026", "TASK_HASHES"}
+	for _, name := range variables {
+		secret := make([]byte, 32)
+		_, _ = rand.Read(secret)
+		_ = os.Setenv(name, base64.StdEncoding.EncodeToString(secret))
+	}
+	return func() {
+		for _, name := range variables {
+			_ = os.Unsetenv(name)
+		}
+	}
+}
+
+func open() (db *sqlx.DB, closeDB func()) {
+	folder, err := os.MkdirTemp("", "sealed-")
+	if err != nil {
+		log.Panic(err)
+	}
+	db = sqlx.MustConnect("sqlite", "file:"+filepath.ToSlash(filepath.Join(folder, "shop.db"))+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(10000)&_txlock=immediate")
+	return db, func() {
+		_ = db.Close()
+		_ = os.RemoveAll(folder)
+	}
+}
+
+var pay = falldue.NewKind[string]("pay", falldue.KindConfig{})
+
+// A queue with a codec stores no payload as it is.
+func ExampleNew() {
+	defer setKeys()()
+	ctx := context.Background()
+	db, closeDB := open()
+	defer closeDB()
+
+	key, err := keyOf("2026", "TASK_KEY_2026")
+	if err != nil {
+		log.Panic(err)
+	}
+	hashes, err := keyOf("hashes", "TASK_HASHES")
+	if err != nil {
+		log.Panic(err)
+	}
+	codec, err := sealed.New(key)
+	if err != nil {
+		log.Panic(err)
+	}
+	q, err := falldue.New(db, falldue.Config{Codec: codec.HashWith(hashes.Secret)})
+	if err != nil {
+		log.Panic(err)
+	}
+	if err := q.Migrate(ctx); err != nil {
+		log.Panic(err)
+	}
+	id, err := pay.Enqueue(ctx, q, "card 4111", nil)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	var stored string
+	if err := db.Get(&stored, "select payload from falldue_tasks"); err != nil {
+		log.Panic(err)
+	}
+	fmt.Printf("%.10s\n", stored)
+	task, err := q.Task(ctx, id)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(string(task.Payload))
+	// Output:
+	// "fd1:2026:
+	// "card 4111"
+}
+
+// A queue without a codec sees what is stored, and counts the tasks that need a key.
+func ExampleNew_rotation() {
+	defer setKeys()()
+	ctx := context.Background()
+	db, closeDB := open()
+	defer closeDB()
+
+	older, err := keyOf("2025", "TASK_KEY_2025")
+	if err != nil {
+		log.Panic(err)
+	}
+	newer, err := keyOf("2026", "TASK_KEY_2026")
+	if err != nil {
+		log.Panic(err)
+	}
+	before, err := sealed.New(older)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	// First deploy: everybody opens both keys, and seals with the old one.
+	both, err := sealed.New(older, newer)
+	if err != nil {
+		log.Panic(err)
+	}
+	// Second deploy: everybody seals with the new one.
+	after, err := sealed.New(newer, older)
+	if err != nil {
+		log.Panic(err)
+	}
+
+	for _, codec := range []*sealed.Codec{before, both, after} {
+		q, err := falldue.New(db, falldue.Config{Codec: codec})
+		if err != nil {
+			log.Panic(err)
+		}
+		if err := q.Migrate(ctx); err != nil {
+			log.Panic(err)
+		}
+		if _, err := pay.Enqueue(ctx, q, "card 4111", nil); err != nil {
+			log.Panic(err)
+		}
+	}
+
+	// Third deploy, when no task needs the old key: it is taken away.
+	bare, err := falldue.New(db, falldue.Config{}) // no codec: it sees what is stored
+	if err != nil {
+		log.Panic(err)
+	}
+	page, err := bare.Find(ctx, falldue.TaskFilter{Match: `"fd1:2025:`})
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(len(page.Tasks), "tasks need the key of 2025; more to look at:", page.Bounded || page.More)
+
+	// A process that has lost a key says which.
+	alone, err := sealed.New(newer)
+	if err != nil {
+		log.Panic(err)
+	}
+	q, err := falldue.New(db, falldue.Config{Codec: alone})
+	if err != nil {
+		log.Panic(err)
+	}
+	task, err := q.Task(ctx, page.Tasks[0].ID)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(errors.Is(task.DecodeError, sealed.ErrUnknownKey), task.DecodeError)
+	// Output:
+	// 2 tasks need the key of 2025; more to look at: false
+	// true decode by the codec: sealed: unknown key "2025" of data of kind "pay"; the codec has ["2026"]
+}
 
 // A codec seals with its first key, and opens what was sealed with any of its keys.
 func Example() {

@@ -9,15 +9,16 @@
 // task of another kind cannot be read. What is stored is a JSON string,
 // "fd1:", the id of the key, ":" and the nonce and the sealed data in base64.
 //
-// To change the key, put a new one before the old ones, first in the processes that run and
-// read tasks, then in those that enqueue. Take an old key away when no task has been sealed
-// with it any more. A task whose key is missing fails with an error that names the key, and
-// is retried under its policy. Use a key for 2³² payloads and results at most.
+// To change the key, first add the new one after the old one in all processes, which can then
+// open both. Then put the new one first. Remove the old one when no task needs it any more. An
+// attempt whose key is missing fails with an error that names the key, and the task is retried
+// under its policy. Use a key for at most 2³² payloads and results. The page docs/sealed.md has
+// the steps, and the texts of errors.
 //
-// What unique tasks are unique by is hashed with a secret ([Codec.Hash]).
+// Unique tasks are compared by a hash that needs a secret ([Codec.Hash]).
 //
-// The length of what is stored says how well the data could be compressed. Errors that
-// handlers return, messages of progress, keys and names are stored as they are.
+// The length of what is stored shows how well the data could be compressed. Errors that
+// handlers return, messages of progress, meta, keys and names are stored as they are.
 package sealed
 
 import (
@@ -85,7 +86,8 @@ func New(keys ...Key) (*Codec, error) {
 }
 
 // Strict returns a copy of c whose Decode refuses data that is not sealed, so that nobody
-// without a key can enqueue tasks that run. Use it once no plain tasks are left from before.
+// without a key can enqueue tasks that run. Use it when no tasks are left that were enqueued
+// without a codec.
 func (c *Codec) Strict() *Codec {
 	strict := *c
 	strict.strict = true
@@ -104,9 +106,9 @@ func (c *Codec) HashWith(secret []byte) *Codec {
 }
 
 // Hash returns the HMAC-SHA-256 of what a unique task is unique by, so that nobody without
-// the secret can find out what that is by trying. The secret is that of the last key, unless
-// [Codec.HashWith] sets another one. Processes with other secrets do not see each other's
-// unique tasks as equal: set one before you take the last key away.
+// the secret can guess it and compare. The secret is that of the last key, unless
+// [Codec.HashWith] sets another one. Processes with different secrets do not recognize each
+// other's unique tasks: call HashWith before you remove the last key.
 func (c *Codec) Hash(data []byte) []byte {
 	own := hmac.New(sha256.New, c.hashes) // of the secret, which also seals
 	own.Write([]byte("falldue unique keys"))

@@ -1,8 +1,8 @@
 // Package tasktest helps to test programs that use falldue: what they enqueue, what
 // their handlers do, and when tasks run again.
 //
-//   - [NewTask] makes a task by hand, to call a handler without a database. [Asked]
-//     says what the error that it returned asks for.
+//   - [NewTaskOf] and [NewTask] make a task by hand, to call a handler without a
+//     database. [Asked] says what the error that it returned asks for.
 //   - [RequireEnqueued], [RequireNoneEnqueued] and [Enqueued] check what was enqueued.
 //     Their forms with Tx see what a transaction has enqueued before it commits.
 //   - [RunOne] and [Drain] run the tasks that are due, one at a time and in the

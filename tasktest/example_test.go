@@ -86,6 +86,18 @@ func ExampleNewTask() {
 	// discarded
 }
 
+// A task of a kind takes a result only if a worker would keep it.
+func ExampleNewTaskOf() {
+	task, _ := tasktest.NewTaskOf(greet, "Ada", falldue.Config{})
+	fmt.Println(task.SetResult("Hello, Ada"))
+
+	task, record := tasktest.NewTaskOf(greet, "Ada", falldue.Config{DoneRetention: time.Hour})
+	fmt.Println(task.SetResult("Hello, Ada"), string(record.Result()))
+	// Output:
+	// falldue: invalid: a result of kind greet, whose done tasks are deleted at once; set KindConfig.DoneRetention, or Config.DoneRetention
+	// <nil> "Hello, Ada"
+}
+
 // The form with Tx sees what a transaction has enqueued.
 func ExampleRequireEnqueuedTx() {
 	t := &exampleT{} // in a test, its *testing.T
@@ -123,6 +135,45 @@ func ExampleDrain() {
 	// Hello, Bob
 	// greet attempt 1 done
 	// greet attempt 1 done
+}
+
+// RunOne runs one task, and returns what became of it.
+func ExampleRunOne() {
+	t := &exampleT{} // in a test, its *testing.T
+	defer t.end()
+	q := openQueue(openDB(t))
+	falldue.Handle(q, greet, func(_ context.Context, t falldue.Task[string]) error {
+		return falldue.Snooze(time.Hour)
+	})
+	if _, err := greet.Enqueue(context.Background(), q, "Ada", nil); err != nil {
+		log.Panic(err)
+	}
+	ran := tasktest.RunOne(t, q)
+	fmt.Println(ran.Kind, "attempt", ran.Attempt, "is", ran.State)
+	// Output: greet attempt 1 is snoozed
+}
+
+// The clock jumps over the delay of a task.
+func ExampleClock_Jump() {
+	t := &exampleT{} // in a test, its *testing.T
+	defer t.end()
+	db := openDB(t)
+	clock := tasktest.NewClock(t, db)
+	q := openQueue(db)
+	falldue.Handle(q, greet, func(_ context.Context, t falldue.Task[string]) error {
+		fmt.Println("Hello,", t.Args)
+		return nil
+	})
+	if _, err := greet.Enqueue(context.Background(), q, "Ada", &falldue.EnqueueOptions{Delay: time.Hour}); err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(len(tasktest.Drain(t, q)), "tasks are due")
+	clock.Jump(t, time.Hour)
+	fmt.Println(len(tasktest.Drain(t, q)), "task is due an hour later")
+	// Output:
+	// 0 tasks are due
+	// Hello, Ada
+	// 1 task is due an hour later
 }
 
 // A day passes on the clock: the task is retried each hour until it is dead.

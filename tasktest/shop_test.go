@@ -87,7 +87,7 @@ func TestSendInvoice(t *testing.T) {
 		{errors.New("no such host"), tasktest.Retried, 0},
 	} {
 		handle := sendInvoice(&fakeMailer{failures: []error{test.failure}, sent: make(chan int, 1)})
-		task, record := tasktest.NewTask(InvoiceArgs{Order: 42})
+		task, record := tasktest.NewTaskOf(SendInvoice, InvoiceArgs{Order: 42}, falldue.Config{})
 		task.Attempt = 3
 		outcome, wait := tasktest.Asked(handle(t.Context(), task))
 		if outcome != test.want || wait != test.wait {

@@ -1,6 +1,7 @@
 package tasktest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,20 +15,46 @@ import (
 
 // NewTask makes a task by hand, to call a handler without a database. Its methods work,
 // and the record says what the handler did with them. The task is attempt 1, with the
-// id 1; set its fields to have others.
+// id 1; set its fields to have others. It takes any result, as that of a kind whose done
+// tasks are kept; [NewTaskOf] knows whether they are.
 func NewTask[A any](args A) (falldue.Task[A], *Record) {
-	task := falldue.Task[A]{
-		TaskMeta: falldue.TaskMeta{ID: 1, Kind: "test", Queue: falldue.DefaultQueue, Attempt: 1, Fence: 1, CreatedAt: time.Now()},
-		Args:     args,
+	return newTask(falldue.TaskMeta{Kind: "test", Queue: falldue.DefaultQueue}, args, &Record{maxPayload: defaultMaxPayload, keepsDone: true})
+}
+
+// NewTaskOf is like [NewTask] for a task of a kind, as a queue with the configuration cfg
+// runs it: SetResult returns an error if the done tasks of the kind are deleted at once, since
+// neither KindConfig.DoneRetention nor Config.DoneRetention is set, and for a result of more
+// than Config.MaxPayload. The task has the name, the queue, the priority and the limit of
+// attempts of its kind.
+func NewTaskOf[A any](kind falldue.Kind[A], args A, cfg falldue.Config) (falldue.Task[A], *Record) {
+	own := kind.Config()
+	policy := own.Policy
+	if policy.IsZero() {
+		policy = cfg.DefaultPolicy
 	}
-	r := &Record{}
+	return newTask(
+		falldue.TaskMeta{Kind: kind.Name(), Queue: own.Queue, Priority: own.Priority, MaxAttempts: policy.MaxAttempts()}, args,
+		&Record{maxPayload: cmp.Or(cfg.MaxPayload, defaultMaxPayload), keepsDone: cmp.Or(own.DoneRetention, cfg.DoneRetention) > 0},
+	)
+}
+
+// newTask makes a task with meta, its first attempt.
+func newTask[A any](meta falldue.TaskMeta, args A, r *Record) (falldue.Task[A], *Record) {
+	meta.ID, meta.Attempt, meta.Fence, meta.CreatedAt = 1, 1, 1, time.Now()
+	task := falldue.Task[A]{TaskMeta: meta, Args: args}
 	hooks.SetCalls(&task, calls{r})
 	return task, r
 }
 
-// Record says what a handler did with a task that [NewTask] has made. It is safe for
-// concurrent use.
+// defaultMaxPayload is the default of Config.MaxPayload.
+const defaultMaxPayload = 1 << 20
+
+// Record says what a handler did with a task that [NewTask] or [NewTaskOf] has made. It is
+// safe for concurrent use.
 type Record struct {
+	maxPayload int
+	keepsDone  bool
+
 	mu     sync.Mutex
 	lost   bool
 	done   bool
@@ -94,8 +121,8 @@ func (c calls) SetResult(text []byte) error {
 	return nil
 }
 
-// MaxPayload is the default of Config.MaxPayload.
-func (calls) MaxPayload() int { return 1 << 20 }
+// MaxPayload returns the largest size of a result.
+func (c calls) MaxPayload() int { return c.r.maxPayload }
 
 func (c calls) Progress(fraction float64, message string) {
 	c.r.mu.Lock()
@@ -103,8 +130,8 @@ func (c calls) Progress(fraction float64, message string) {
 	c.r.progress = append(c.r.progress, Progress{fraction, message})
 }
 
-// KeepsDone lets SetResult have a result.
-func (calls) KeepsDone() bool { return true }
+// KeepsDone reports whether SetResult may have a result.
+func (c calls) KeepsDone() bool { return c.r.keepsDone }
 
 // Outcome is what becomes of a task by the error that its handler returns.
 type Outcome string

@@ -335,6 +335,42 @@ func TestNewTask(t *testing.T) {
 	}
 }
 
+// TestNewTaskOf: a task of a kind takes the results that a worker would take.
+func TestNewTaskOf(t *testing.T) {
+	kept := falldue.NewKind[int]("kept", falldue.KindConfig{DoneRetention: time.Hour, Queue: "reports", Priority: 7, Policy: backoff.Constant(0).WithMaxAttempts(3)})
+	plain := falldue.NewKind[int]("plain", falldue.KindConfig{})
+	never := falldue.NewKind[int]("never", falldue.KindConfig{DoneRetention: -1})
+	for _, c := range []struct {
+		kind falldue.Kind[int]
+		cfg  falldue.Config
+		want string // in the error of SetResult; none for ""
+	}{
+		{kept, falldue.Config{}, ""},
+		{kept, falldue.Config{MaxPayload: 3}, "result"},
+		{plain, falldue.Config{DoneRetention: time.Hour}, ""},
+		{plain, falldue.Config{}, "a result of kind plain, whose done tasks are deleted at once"},
+		{never, falldue.Config{DoneRetention: time.Hour}, "a result of kind never, whose done tasks are deleted at once"},
+	} {
+		task, record := tasktest.NewTaskOf(c.kind, 42, c.cfg)
+		err := task.SetResult("done")
+		if c.want == "" && (err != nil || string(record.Result()) != `"done"`) {
+			t.Errorf("%s with %+v: the result is %s (error %v)", task.Kind, c.cfg, record.Result(), err)
+		}
+		if c.want != "" && (!errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), c.want) || record.Result() != nil) {
+			t.Errorf("%s with %+v: the result is %s, error %v; want one with %q", task.Kind, c.cfg, record.Result(), err, c.want)
+		}
+	}
+
+	task, _ := tasktest.NewTaskOf(kept, 42, falldue.Config{})
+	if task.Args != 42 || task.Kind != "kept" || task.Queue != "reports" || task.Priority != 7 || task.MaxAttempts != 3 || task.ID != 1 || task.Attempt != 1 || task.Fence != 1 {
+		t.Errorf("the task is %+v", task.TaskMeta)
+	}
+	task, _ = tasktest.NewTaskOf(plain, 42, falldue.Config{DefaultPolicy: backoff.Constant(0).WithMaxAttempts(9)})
+	if task.Queue != falldue.DefaultQueue || task.MaxAttempts != 9 {
+		t.Errorf("a task of a plain kind is %+v", task.TaskMeta)
+	}
+}
+
 func TestAsked(t *testing.T) {
 	for _, c := range []struct {
 		err  error

@@ -1,0 +1,182 @@
+package falldue_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/periodic"
+	"github.com/falldue/falldue/sealed"
+)
+
+// TestDocumentsShowTheErrors makes errors, and finds their texts in the documents that
+// people search for them.
+func TestDocumentsShowTheErrors(t *testing.T) {
+	t.Parallel()
+	db := testdb.Open(t, testdb.SQLite)
+	q := migrated(t, db)
+	for document, errs := range map[string][]error{
+		"docs/limits.md":    limitErrors(t, q),
+		"docs/unique.md":    uniqueErrors(t, q),
+		"docs/flow.md":      flowErrors(t, q),
+		"docs/periodic.md":  scheduleErrors(t, q),
+		"docs/sealed.md":    sealedErrors(t),
+		"docs/operating.md": {runningError(t, q)},
+		"docs/progress.md":  {noResultError(t, q)},
+	} {
+		text := wordsOf(readFile(t, document))
+		for _, err := range errs {
+			if err == nil {
+				t.Errorf("%s: one of its errors is nil", document)
+			} else if !strings.Contains(text, wordsOf(cause(err))) {
+				t.Errorf("%s lacks the error\n%v", document, err)
+			}
+		}
+	}
+}
+
+// cause returns the text of an error without the call that returned it, which limits.md
+// and unique.md say once.
+func cause(err error) string {
+	return regexp.MustCompile(`^enqueue( "charge")?: `).ReplaceAllString(err.Error(), "")
+}
+
+// anyID is an id in an error, of which documents show another one.
+var anyID = regexp.MustCompile(`(task |running: )\d+`)
+
+// wordsOf returns a text with single spaces, and with the id 1.
+func wordsOf(text string) string {
+	return anyID.ReplaceAllString(strings.Join(strings.Fields(text), " "), "${1}1")
+}
+
+func limitErrors(t *testing.T, q *falldue.Queue) (errs []error) {
+	for _, list := range [][]falldue.Limit{
+		{falldue.AtMost(0)},
+		{falldue.Rate(5, 0)},
+		{falldue.Rate(5, time.Minute).Burst(2000)},
+		{falldue.Rate(2_000_000, time.Second).Burst(10)},
+		{falldue.AtMost(5).Burst(2)},
+		{falldue.AtMost(5).HaltOnDeath()},
+		{falldue.AtMost(5), falldue.AtMost(6)},
+		{{}},
+	} {
+		_, err := falldue.NewKind[int]("charge", falldue.KindConfig{Limits: list}).Enqueue(t.Context(), q, 1, nil)
+		errs = append(errs, err)
+	}
+	_, err := falldue.New(testdb.Open(t, testdb.SQLite), falldue.Config{
+		Queues: map[string]falldue.QueueConfig{"images": {Limits: []falldue.Limit{falldue.InOrder()}}},
+	})
+	return append(errs, err)
+}
+
+func uniqueErrors(t *testing.T, q *falldue.Queue) (errs []error) {
+	kind := falldue.NewKind[struct {
+		Customer int `json:"customer"`
+	}]("report", falldue.KindConfig{})
+	for _, u := range []falldue.Unique{
+		{By: falldue.ByFields("customr")}, {Scope: falldue.UniqueFor(0)}, {By: falldue.ByKey("")},
+		{OnConflict: falldue.ConflictFail}, {OnConflict: falldue.ConflictFail},
+	} {
+		_, err := kind.Enqueue(t.Context(), q, struct {
+			Customer int `json:"customer"`
+		}{42}, &falldue.EnqueueOptions{Unique: &u})
+		errs = append(errs, err)
+	}
+	text := falldue.NewKind[string]("text", falldue.KindConfig{})
+	fail := &falldue.EnqueueOptions{Unique: &falldue.Unique{OnConflict: falldue.ConflictFail}}
+	_, err := q.EnqueueUnique(t.Context(), text.Params("a", fail), text.Params("a", fail))
+	errs = append(errs, err)
+	return append(errs[:3], errs[4:]...) // the first to hold the key is stored
+}
+
+func flowErrors(t *testing.T, q *falldue.Queue) []error {
+	kind := falldue.NewKind[int]("ship", falldue.KindConfig{})
+	var g flow.Flow
+	g.Add(kind.Params(1, nil))
+	g.Add(kind.Params(2, nil), flow.After(5))
+	_, after := g.Enqueue(t.Context(), q)
+	_, unique := flow.Batch(kind.Params(1, &falldue.EnqueueOptions{Unique: &falldue.Unique{}})).Enqueue(t.Context(), q)
+	return []error{after, unique}
+}
+
+func scheduleErrors(t *testing.T, q *falldue.Queue) (errs []error) {
+	task := falldue.NewKind[int]("report", falldue.KindConfig{}).Params(1, nil)
+	good := periodic.Schedule{Name: "nightly", Spec: "@daily", Task: task}
+	for _, list := range [][]periodic.Schedule{
+		{{Name: "nightly", Spec: "30 25 * * *", Task: task}},
+		{{Name: "nightly", Spec: "0 0 30 2 *", Task: task}},
+		{{Name: "nightly", Spec: "@every 100ms", Task: task}},
+		{{Name: "nightly", Spec: "@daily", Zone: "Mars", Task: task}},
+		{{Name: "nightly", Spec: "@daily", Missed: periodic.All(5), NoOverlap: true, Task: task}},
+		{good, good},
+		{{Name: "every night", Spec: "@daily", Task: task}},
+	} {
+		_, err := periodic.New(q, list...)
+		errs = append(errs, err)
+	}
+	return append(errs, periodic.Pause(t.Context(), q, "nightly"))
+}
+
+func sealedErrors(t *testing.T) (errs []error) {
+	secret, other := make([]byte, 32), []byte(strings.Repeat("k", 32))
+	for _, keys := range [][]sealed.Key{
+		nil, {{ID: "2026", Secret: secret}, {ID: "2026", Secret: secret}}, {{ID: "a:b", Secret: secret}}, {{ID: "2026", Secret: secret[:5]}},
+	} {
+		_, err := sealed.New(keys...)
+		errs = append(errs, err)
+	}
+	codec := func(id string, secret []byte) *sealed.Codec {
+		c, err := sealed.New(sealed.Key{ID: id, Secret: secret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for _, from := range []*sealed.Codec{codec("2025", secret), codec("2026", other)} {
+		stored, err := from.Encode("pay", []byte("1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = codec("2026", secret).Decode("pay", stored)
+		errs = append(errs, err)
+	}
+	_, err := codec("2026", secret).Strict().Decode("pay", []byte("1"))
+	return append(errs, err)
+}
+
+// runningError deletes a task that runs.
+func runningError(t *testing.T, q *falldue.Queue) (err error) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	kind := falldue.NewKind[int]("running", falldue.KindConfig{})
+	falldue.Handle(q, kind, func(ctx context.Context, task falldue.Task[int]) error {
+		defer stop()
+		err = q.Delete(ctx, task.ID, falldue.DeleteOptions{})
+		return nil
+	})
+	if _, err := kind.Enqueue(ctx, q, 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(err, falldue.ErrRunning) {
+		t.Errorf("deleting a task that runs: %v", err)
+	}
+	return err
+}
+
+func noResultError(t *testing.T, q *falldue.Queue) error {
+	id, err := falldue.NewKind[int]("resultless", falldue.KindConfig{}).Enqueue(t.Context(), q, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = falldue.ResultOf[int](t.Context(), q, id)
+	return err
+}
