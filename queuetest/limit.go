@@ -197,12 +197,11 @@ var limitCases = []conformanceCase{
 		k := falldue.NewKind[step]("sequence", falldue.KindConfig{Policy: backoff.Constant(time.Millisecond), Limits: []falldue.Limit{falldue.InOrder()}})
 		var mu sync.Mutex
 		effects := map[string][]int{}
-		hanging, cut, ran := make(chan struct{}, keys), make(chan struct{}), make(chan struct{}, 10*keys*each)
-		firstDB := f.open(t)
-		first := f.queueOn(t, firstDB, falldue.Config{Lease: time.Second})
-		falldue.Handle(first, k, func(context.Context, falldue.Task[step]) error {
+		hanging, ran := make(chan struct{}, keys), make(chan struct{}, 10*keys*each)
+		first := f.queueOn(t, f.open(t), falldue.Config{Concurrency: keys, ShutdownTimeout: -1})
+		falldue.Handle(first, k, func(ctx context.Context, _ falldue.Task[step]) error {
 			hanging <- struct{}{}
-			<-cut // its process dies
+			<-ctx.Done()
 			return errFlaky
 		})
 		runs := newLimitedRuns()
@@ -241,8 +240,7 @@ var limitCases = []conformanceCase{
 		for range keys {
 			receive(t, hanging, "the first task of each key")
 		}
-		_ = firstDB.Close() // for the database, this worker has vanished
-		close(cut)
+		f.endLeases(t, "kind = 'sequence'")
 		for _, q := range others {
 			startWorker(t, q)
 		}
