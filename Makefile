@@ -10,7 +10,7 @@ RELEASES ?=
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # What make matrix runs: all tests that depend on the server's release.
-MATRIX = . ./backoff ./dialect ./internal/statements ./internal/store ./migrations ./ops ./pgnotify ./pgxqueue ./sqlgen ./tasktest
+MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/store ./migrations ./ops ./periodic ./pgnotify ./pgxqueue ./sealed ./sqlgen ./tasktest
 
 # Modules other than the library's. The library does not depend on what only they need.
 MODULES = faults bench cmd/falldue examples/transactions
@@ -87,7 +87,7 @@ faults: ## inject faults on ENGINE for MINUTES (1), from SEED, with POOLER=1 thr
 
 .PHONY: tidb
 tidb: ## run tests and faults on TiDB, whose server it builds first: takes minutes, and 4 GB of caches
-	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./dialect ./examples/... ./internal/testdb/... ./internal/statements ./internal/store ./migrations ./sqlgen'
+	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./dialect ./examples/... ./internal/testdb/... ./internal/statements ./internal/store ./migrations ./ops ./periodic ./sealed ./sqlgen ./tasktest'
 	$(MAKE) faults ENGINE=tidb MINUTES=0.5
 
 # One release after the other: the machine should not be the reason for a failure.

@@ -70,7 +70,7 @@ func (l *laneTracker) admitted(at store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.lanes[at]; f != nil {
-		f.wait = 0
+		f.wait, f.served = 0, time.Now()
 	}
 }
 

@@ -37,10 +37,19 @@ type knownLane struct {
 	// somebody has locked its row, or set its anchor to a time before 1970.
 	unclaimable bool
 
+	served time.Time     // when a claim that left tasks last took some
 	place  int           // in the heap of its priority, or in that of the limit
 	held   *heldLanes    // by the limit that holds it back, or nil
 	wait   time.Duration // for which a limit held it back in vain
 	memory *list.Element // in the list of empty lanes, or nil
+}
+
+// turn is the time since which the lane waits for its turn among those of its kind.
+func (f *knownLane) turn() time.Time {
+	if f.served.After(f.due) {
+		return f.served
+	}
+	return f.due
 }
 
 // hasDelay reports whether the policy of the lane's tasks delays them.

@@ -172,7 +172,7 @@ func (l *laneTracker) advance(at store.Lane, due time.Time, since int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.lane(at)
-	f.taken, f.hinted, f.claimed = max(f.taken, since), time.Time{}, l.sweeps
+	f.taken, f.hinted, f.claimed, f.served = max(f.taken, since), time.Time{}, l.sweeps, time.Now()
 	l.set(f, due, max(f.since, since))
 	l.noteDelay(f)
 }
@@ -324,7 +324,8 @@ func (l *laneTracker) remembered(most int) (sources []store.Source) {
 }
 
 // due lists up to most lanes that are due, in the order in which to claim from
-// them: by priority, then by how long the first task has been due.
+// them: by priority, then by how long the first task has been due. Lanes with keys of one
+// kind take turns.
 func (l *laneTracker) due(now time.Time, most int) (due []store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -338,11 +339,38 @@ func (l *laneTracker) due(now time.Time, most int) (due []store.Lane) {
 		for _, at := range due[first:] {
 			heap.Push(h, l.lanes[at])
 		}
+		l.takeTurns(due[first:])
 		if len(due) == most {
 			break
 		}
 	}
 	return due
+}
+
+// takeTurns sorts those lanes of a list that have keys and are of one kind, in the places that
+// they have together: the one comes first that has waited longest since a claim took tasks
+// from it, or since its first task fell due if that was later.
+func (l *laneTracker) takeTurns(list []store.Lane) {
+	var places map[string][]int // by kind
+	for i, at := range list {
+		if at.Key == "" {
+			continue
+		}
+		if places == nil {
+			places = map[string][]int{}
+		}
+		places[at.Kind] = append(places[at.Kind], i)
+	}
+	for _, at := range places {
+		lanes := make([]store.Lane, len(at))
+		for n, i := range at {
+			lanes[n] = list[i]
+		}
+		slices.SortStableFunc(lanes, func(a, b store.Lane) int { return l.lanes[a].turn().Compare(l.lanes[b].turn()) })
+		for n, i := range at {
+			list[i] = lanes[n]
+		}
+	}
 }
 
 // next returns when the first lane falls due, and false if no task is known.

@@ -2,6 +2,7 @@ package falldue
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,6 +81,36 @@ func TestDueListsTheFirst(t *testing.T) {
 	}
 	if all := known.due(now, 2*lanes); len(all) != lanes {
 		t.Errorf("%d lanes are due, want %d", len(all), lanes)
+	}
+}
+
+// TestKeysTakeTurns: lanes with keys of one kind come in the order of their turns, in the
+// places of the kind. Other lanes stay where they are.
+func TestKeysTakeTurns(t *testing.T) {
+	t.Parallel()
+	now, known := time.Now(), newLaneTracker()
+	lane := func(kind, key string, age time.Duration) store.Lane {
+		at := store.Lane{State: "open", Kind: kind, Key: key}
+		known.hint(at, now.Add(-age))
+		return at
+	}
+	busy, plain := lane("k", "busy", 9*time.Hour), lane("k", "", 8*time.Hour)
+	other, second, third := lane("other", "busy", 7*time.Hour), lane("k", "second", 6*time.Hour), lane("k", "third", 5*time.Hour)
+	for i, want := range [][]store.Lane{
+		{busy, plain, other, second, third},
+		{second, plain, other, third, busy},
+		{third, plain, other, busy, second},
+		{busy, plain, other, second, third},
+	} {
+		due := known.due(now, 10)
+		if !slices.Equal(due, want) {
+			t.Fatalf("after %d claims %v are due, want %v", i, due, want)
+		}
+		if i%2 == 0 {
+			known.advance(due[0], known.lanes[due[0]].due, 0) // it has more tasks
+		} else {
+			known.admitted(due[0])
+		}
 	}
 }
 

@@ -134,57 +134,6 @@ func TestLimitsHoldAcrossWorkers(t *testing.T) {
 	})
 }
 
-// TestLimitOfAQueue: a queue's limit counts the tasks of all its kinds, and leaves other
-// queues alone. Tasks without a key have no limit for each key.
-func TestLimitOfAQueue(t *testing.T) {
-	t.Parallel()
-	testdb.Each(t, func(t *testing.T, engine string) {
-		q, err := falldue.New(testdb.Open(t, engine), falldue.Config{Queues: map[string]falldue.QueueConfig{
-			"default": {Limits: []falldue.Limit{falldue.AtMost(2)}},
-			"other":   {Limits: []falldue.Limit{falldue.AtMost(1).PerKey()}},
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := q.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		gauges := map[string]*gauge{"default": {}, "other": {}}
-		started, release := make(chan string, 100), make(chan struct{})
-		for _, name := range []string{"a", "b"} {
-			kind := falldue.NewKind[int](name, falldue.KindConfig{})
-			falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[int]) error {
-				queue := task.Queue
-				gauges[queue].enter()
-				defer gauges[queue].leave()
-				started <- queue
-				<-release
-				return nil
-			})
-			for _, queue := range []string{"default", "other"} {
-				if _, err := kind.EnqueueMany(t.Context(), q, make([]int, 3), &falldue.EnqueueOptions{Queue: queue}); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		stop := runUntil(t, q)
-		defer stop()
-		for range 2 + 6 { // two of the queue with the limit, and all of the other one
-			<-started
-		}
-		if d, o := gauges["default"].now.Load(), gauges["other"].now.Load(); d != 2 || o != 6 {
-			t.Errorf("%d and %d tasks run; want 2 and 6", d, o)
-		}
-		close(release)
-		for range 4 {
-			<-started
-		}
-		if got := gauges["default"].most.Load(); got != 2 {
-			t.Errorf("%d tasks of the queue ran at once; the limit is 2", got)
-		}
-	})
-}
-
 func TestInvalidLimits(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.SQLite)

@@ -91,7 +91,11 @@ func TestARefusedScheduleStopsNoOther(t *testing.T) {
 		wantReports(t, q, "one schedule cannot be read", "good")
 
 		db.MustExec("update falldue_schedules set spec = '@every 1h' where name = 'bad'")
-		for statement := range strings.SplitSeq(refuseBad[engine], ";;") {
+		refuse, ok := refuseBad[engine]
+		if !ok {
+			t.Skip("there are no triggers on this engine, so that it cannot be made to refuse some tasks")
+		}
+		for statement := range strings.SplitSeq(refuse, ";;") {
 			db.MustExec(statement)
 		}
 		clock.Jump(t, time.Hour)
@@ -109,7 +113,8 @@ func TestARefusedScheduleStopsNoOther(t *testing.T) {
 	})
 }
 
-// refuseBad has the statements that make an engine refuse tasks with the argument "bad".
+// refuseBad has the statements that make an engine with triggers refuse tasks with the argument
+// "bad".
 var refuseBad = map[string]string{
 	testdb.Postgres: `create function refuse() returns trigger language plpgsql as 'begin raise exception ''refused''; end';;
 		create trigger refuse before insert on falldue_tasks for each row when (new.payload::text = '"bad"') execute function refuse()`,

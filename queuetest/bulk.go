@@ -94,6 +94,39 @@ var bulkCases = []conformanceCase{
 			t.Errorf("the task ran with %q, want two", got)
 		}
 	}},
+	{"DeleteMany leaves tasks that run, unless it is told so: then it ends their handlers", func(t *testing.T, f *fixture) {
+		q, control := f.queue(t, falldue.Config{Concurrency: 2, ShutdownTimeout: -1}), f.queueOn(t, f.open(t), falldue.Config{})
+		k := falldue.NewKind[int]("long", falldue.KindConfig{})
+		started, ended := make(chan int64, 2), make(chan error, 2)
+		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[int]) error {
+			started <- task.ID
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return nil
+		})
+		enqueueNumbers(t, q, k, 2)
+		startWorker(t, q)
+		for range 2 {
+			receive(t, started, "the tasks to start")
+		}
+		enqueueNumbers(t, q, k, 1)
+		report, err := control.DeleteMany(t.Context(), falldue.TaskFilter{Kind: "long"}, falldue.BulkOptions{})
+		if err != nil || report.Changed != 1 || report.Left != 2 {
+			t.Errorf("without Running the report is %+v, error %v; want 1 deleted and 2 left", report, err)
+		}
+		report, err = control.DeleteMany(t.Context(), falldue.TaskFilter{Kind: "long"}, falldue.BulkOptions{Running: true})
+		if err != nil || report.Changed != 2 || report.Left != 0 {
+			t.Errorf("with Running the report is %+v, error %v; want 2 deleted", report, err)
+		}
+		for range 2 {
+			if cause := receive(t, ended, "the handlers' contexts to end"); !errors.Is(cause, falldue.ErrCancelled) {
+				t.Errorf("the cause is %v, want ErrCancelled", cause)
+			}
+		}
+		if n := countOf(t, q, "long", ""); n != 0 {
+			t.Errorf("%d tasks are left", n)
+		}
+	}},
 	{"changes of many tasks change those that match and no others, and a dry run counts them", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		k, other := falldue.NewKind[int]("many", falldue.KindConfig{}), falldue.NewKind[int]("other", falldue.KindConfig{})

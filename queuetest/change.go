@@ -14,14 +14,23 @@ import (
 const obeyTimeout = 10 * time.Second
 
 var changeCases = []conformanceCase{
-	{"a paused queue, kind or key starts no task on any worker until it is resumed, and others go on", func(t *testing.T, f *fixture) {
-		for _, subject := range []falldue.Subject{{Queue: "default"}, {Kind: "paused"}, {Key: "customer 7"}, {Queue: "default", Kind: "paused"}} {
+	{"a paused queue, kind, key or policy starts no task on any worker until it is resumed, and others go on", func(t *testing.T, f *fixture) {
+		for _, subject := range []falldue.Subject{{Queue: "default"}, {Kind: "paused"}, {Key: "customer 7"}, {Queue: "default", Kind: "paused"}, {Policy: "own"}} {
 			q, other := f.queue(t, falldue.Config{Queues: twoQueues}), f.queueOn(t, f.open(t), falldue.Config{Queues: twoQueues})
 			paused := falldue.NewKind[noteArgs]("paused", falldue.KindConfig{DoneRetention: time.Hour})
 			free := falldue.NewKind[noteArgs]("free", falldue.KindConfig{DoneRetention: time.Hour, Queue: "other"})
 			for _, one := range []*falldue.Queue{q, other} {
 				falldue.Handle(one, paused, func(context.Context, falldue.Task[noteArgs]) error { return nil })
 				falldue.Handle(one, free, func(context.Context, falldue.Task[noteArgs]) error { return nil })
+			}
+			own := parsePolicy(t, "delay 7s")
+			opts := &falldue.EnqueueOptions{Key: "customer 7", Policy: &own}
+			if subject.Policy != "" { // by the key that tasks have
+				first := enqueue(t, q, paused, noteArgs{}, opts)
+				subject.Policy = readTask(t, q, first).Policy
+				if err := q.Delete(t.Context(), first, falldue.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
 			}
 			pauses := falldue.PauseOptions{Who: "ann", Why: "the shop is closed – ☂"}
 			if err := q.Pause(t.Context(), subject, pauses); err != nil {
@@ -32,7 +41,7 @@ var changeCases = []conformanceCase{
 				t.Fatalf("the pauses are %+v (error %v)", list, err)
 			}
 			stopOne, stopOther := startWorker(t, q), startWorker(t, other)
-			id := enqueue(t, q, paused, noteArgs{}, &falldue.EnqueueOptions{Key: "customer 7"})
+			id := enqueue(t, q, paused, noteArgs{}, opts)
 			for range 5 { // tasks that are enqueued later are done first
 				waitForState(t, q, enqueue(t, q, free, noteArgs{}), falldue.Done)
 			}
@@ -94,6 +103,79 @@ var changeCases = []conformanceCase{
 		}
 		if info := waitForState(t, q, waiting, falldue.Done); info.AttemptedAt.Before(until.Add(-time.Millisecond)) {
 			t.Errorf("the pause until %v has ended at %v", until, info.AttemptedAt)
+		}
+	}},
+	{"a pause makes a worker give back the tasks that it has claimed and not started, which use up no attempt", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{ShutdownTimeout: -1, Queues: map[string]falldue.QueueConfig{"default": {Concurrency: 1}, "other": {}}})
+		control := f.queueOn(t, f.open(t), falldue.Config{})
+		k := falldue.NewKind[bool]("ahead", falldue.KindConfig{})
+		started, end := make(chan falldue.TaskMeta, 1000), make(chan struct{})
+		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[bool]) error {
+			started <- task.TaskMeta
+			if task.Args {
+				select {
+				case <-end:
+				case <-ctx.Done():
+				}
+			}
+			return nil
+		})
+		probe := falldue.NewKind[noteArgs]("probe", falldue.KindConfig{Queue: "other"})
+		probing, probed := make(chan struct{}), make(chan struct{})
+		falldue.Handle(q, probe, func(ctx context.Context, _ falldue.Task[noteArgs]) error {
+			close(probing)
+			<-ctx.Done()
+			close(probed)
+			return nil
+		})
+		startWorker(t, q)
+		cancelled := enqueue(t, q, probe, noteArgs{})
+		receive(t, probing, "the probe to start")
+		const quick = 200 // after which the worker claims ahead
+		if _, err := k.EnqueueMany(t.Context(), q, make([]bool, quick), nil); err != nil {
+			t.Fatal(err)
+		}
+		for range quick {
+			receive(t, started, "the quick tasks to start")
+		}
+		enqueue(t, q, k, true)
+		receive(t, started, "the long task to start")
+		waiting, err := k.EnqueueMany(t.Context(), q, make([]bool, 3), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, q, waiting[2], "claimed ahead", func(i falldue.TaskInfo) bool { return i.Fence > 0 })
+		if err := q.Pause(t.Context(), falldue.Subject{Kind: "ahead"}, falldue.PauseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		// A worker that has read a later change has read the pause. It reads them at once after
+		// another pause of its own.
+		if err := control.Cancel(t.Context(), cancelled); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Pause(t.Context(), falldue.Subject{Key: "nobody"}, falldue.PauseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		receive(t, probed, "the probe to end")
+		close(end)
+		for _, id := range waiting {
+			info := waitFor(t, q, id, "given back", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" })
+			if info.Fence == 0 || info.Attempts != 0 || info.State != falldue.Open {
+				t.Errorf("a task that was given back is %+v; want it claimed once, and no attempt", info)
+			}
+		}
+		select {
+		case m := <-started:
+			t.Errorf("a paused task has started: %+v", m)
+		default:
+		}
+		if err := q.Resume(t.Context(), falldue.Subject{Kind: "ahead"}, falldue.ResumeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for range waiting {
+			if m := receive(t, started, "the tasks to start"); m.Attempt != 1 || m.Fence < 2 {
+				t.Errorf("after the pause a task starts as attempt %d, claim %d; want 1 and 2", m.Attempt, m.Fence)
+			}
 		}
 	}},
 	{"the handler of a task that is cancelled on another worker ends within seconds, with the cause ErrCancelled", func(t *testing.T, f *fixture) {

@@ -2,6 +2,10 @@ package queuetest
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -57,6 +61,131 @@ var periodicCases = []conformanceCase{
 			}
 		}
 	}},
+	{"ticks that were missed give one task, none or each one, as the schedule says", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		kind := falldue.NewKind[string]("missed", falldue.KindConfig{})
+		want := map[string]int{"once": 1, "none": 0, "two": 2, "all": 4}
+		s := newSchedules(t, q,
+			periodic.Schedule{Name: "once", Spec: "@every 1h", Task: kind.Params("once", nil)},
+			periodic.Schedule{Name: "none", Spec: "@every 1h", Missed: periodic.None, Task: kind.Params("none", nil)},
+			periodic.Schedule{Name: "two", Spec: "@every 1h", Missed: periodic.All(2), Task: kind.Params("two", nil)},
+			periodic.Schedule{Name: "all", Spec: "@every 1h", Missed: periodic.All(10), Task: kind.Params("all", nil)})
+		tickNow(t, s)
+		f.setTick(t, q, 210*time.Minute) // four ticks ago
+		tickNow(t, s)
+		got := map[string]int{"none": 0}
+		for _, task := range tasksOf(t, q, "missed") {
+			var name string
+			if err := json.Unmarshal(task.Payload, &name); err != nil {
+				t.Fatal(err)
+			}
+			got[name]++
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("four missed ticks give the tasks %v, want %v", got, want)
+		}
+		tickNow(t, s)
+		if n := len(tasksOf(t, q, "missed")); n != 7 {
+			t.Errorf("after the missed ticks there are %d tasks, want 7", n)
+		}
+	}},
+	{"a schedule without overlap leaves ticks out until its last task is finished", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		kind := falldue.NewKind[string]("alone", falldue.KindConfig{})
+		s := newSchedules(t, q, periodic.Schedule{Name: "alone", Spec: "@every 1h", NoOverlap: true, Task: kind.Params("", nil)})
+		tickNow(t, s)
+		for tick, want := range []int{1, 1, 2} {
+			f.setTick(t, q, time.Second)
+			tickNow(t, s)
+			tasks := tasksOf(t, q, "alone")
+			if len(tasks) != want {
+				t.Fatalf("after tick %d there are %d tasks, want %d", tick, len(tasks), want)
+			}
+			if list, err := periodic.List(t.Context(), q); err != nil || !list[0].Next.After(list[0].Now) {
+				t.Errorf("after tick %d the schedule is %+v (error %v)", tick, list, err)
+			}
+			if tick != 1 {
+				continue
+			}
+			if err := q.Cancel(t.Context(), tasks[0].ID); err != nil { // it is finished
+				t.Fatal(err)
+			}
+		}
+	}},
+	{"a paused schedule does not tick, its task can be triggered, and when it is resumed it goes on with the next tick", func(t *testing.T, f *fixture) {
+		q, control := f.queue(t, falldue.Config{}), f.queueOn(t, f.open(t), falldue.Config{})
+		kind := falldue.NewKind[string]("paused", falldue.KindConfig{})
+		s := newSchedules(t, q, periodic.Schedule{Name: "paused", Spec: "@every 1h", Missed: periodic.All(10), Task: kind.Params("", nil)})
+		tickNow(t, s)
+		if err := periodic.Pause(t.Context(), control, "paused"); err != nil {
+			t.Fatal(err)
+		}
+		wantTasks := func(what string, want int) {
+			t.Helper()
+			tickNow(t, s)
+			if n := len(tasksOf(t, q, "paused")); n != want {
+				t.Errorf("%s there are %d tasks, want %d", what, n, want)
+			}
+		}
+		f.setTick(t, q, 150*time.Minute)
+		wantTasks("after a tick while it is paused", 0)
+		id, err := periodic.Trigger(t.Context(), control, "paused")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info := readTask(t, q, id); info.Kind != "paused" || info.State != falldue.Open {
+			t.Errorf("the triggered task is %+v", info)
+		}
+		wantTasks("after a trigger", 1)
+		if err := periodic.Resume(t.Context(), control, "paused"); err != nil {
+			t.Fatal(err)
+		}
+		wantTasks("after the resumption, when the next tick has not come", 1)
+		if list, err := periodic.List(t.Context(), q); err != nil || list[0].Paused || !list[0].Next.After(list[0].Now) {
+			t.Errorf("the resumed schedule is %+v (error %v)", list, err)
+		}
+		f.setTick(t, q, time.Second)
+		wantTasks("at the next tick", 2)
+		for name, change := range map[string]func() error{
+			"pause":  func() error { return periodic.Pause(t.Context(), q, "nobody") },
+			"resume": func() error { return periodic.Resume(t.Context(), q, "nobody") },
+			"trigger": func() error {
+				_, err := periodic.Trigger(t.Context(), q, "nobody")
+				return err
+			},
+		} {
+			if err := change(); !errors.Is(err, falldue.ErrNotFound) {
+				t.Errorf("%s of no schedule: error %v, want ErrNotFound", name, err)
+			}
+		}
+	}},
+}
+
+func newSchedules(t *testing.T, q *falldue.Queue, list ...periodic.Schedule) *periodic.Scheduler {
+	t.Helper()
+	s, err := periodic.New(q, list...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func tickNow(t *testing.T, s *periodic.Scheduler) {
+	t.Helper()
+	if _, err := s.Tick(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// setTick makes the next tick of all schedules be one of some time ago, from which their
+// intervals count.
+func (f *fixture) setTick(t *testing.T, q *falldue.Queue, ago time.Duration) {
+	t.Helper()
+	id := enqueue(t, q, falldue.NewKind[string]("moment", falldue.KindConfig{}), "", &falldue.EnqueueOptions{RunAt: time.Now().Add(-ago)})
+	moment := fmt.Sprintf("(select updated_at from falldue_tasks where id = %d)", id)
+	if _, err := f.db.ExecContext(t.Context(), "update falldue_schedules set started_at = "+moment+", next_at = "+moment); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // tasksOf returns the tasks of a kind.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/flow"
 )
 
 var phaseCases = []conformanceCase{
@@ -31,6 +32,7 @@ var phaseCases = []conformanceCase{
 		dies := handle("dies", falldue.KindConfig{}, func() error { return falldue.Discard(errFlaky) })
 		snoozes := handle("snoozes", falldue.KindConfig{}, func() error { return falldue.Snooze(time.Hour) })
 		runs := handle("runs", falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(1)}}, func() error { <-end; return nil })
+		lost := handle("lost", falldue.KindConfig{Policy: hour}, func() error { <-end; return nil })
 		own := parsePolicy(t, "delay 2h; attempts 7")
 		for _, task := range []struct {
 			kind  falldue.Kind[noteArgs]
@@ -39,6 +41,7 @@ var phaseCases = []conformanceCase{
 		}{
 			{ends, nil, falldue.PhaseDone}, {fails, nil, falldue.PhaseBackingOff}, {fails, &falldue.EnqueueOptions{Policy: &own}, falldue.PhaseBackingOff},
 			{dies, nil, falldue.PhaseDead}, {snoozes, nil, falldue.PhaseSnoozed}, {runs, nil, falldue.PhaseRunning},
+			{lost, nil, falldue.PhaseBackingOff},
 		} {
 			want[enqueue(t, q, task.kind, noteArgs{}, task.opts)] = task.phase
 		}
@@ -46,8 +49,9 @@ var phaseCases = []conformanceCase{
 		for range want {
 			receive(t, ran, "each task to run")
 		}
+		f.endLeases(t, "kind = 'lost'") // as if its worker had died
 		for id, phase := range want {
-			if phase != falldue.PhaseRunning {
+			if info := readTask(t, q, id); phase != falldue.PhaseRunning && info.Kind != "lost" {
 				waitFor(t, q, id, "settled", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" })
 			}
 		}
@@ -59,6 +63,8 @@ var phaseCases = []conformanceCase{
 			t.Fatal(err)
 		}
 		want[enqueue(t, q, unhandled, noteArgs{}, &falldue.EnqueueOptions{Key: "customer 7"})] = falldue.PhasePaused
+		ids := enqueueFlow(t, q, flow.Batch(unhandled.Params(noteArgs{}, nil)).Then(unhandled.Params(noteArgs{}, nil)))
+		want[ids[0]], want[ids[1]] = falldue.PhaseDue, falldue.PhaseBlocked
 		cancelled := enqueue(t, q, unhandled, noteArgs{})
 		if err := q.Cancel(t.Context(), cancelled); err != nil {
 			t.Fatal(err)

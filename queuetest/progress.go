@@ -3,6 +3,7 @@ package queuetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -103,6 +104,48 @@ var progressCases = []conformanceCase{
 		check()
 		close(end)
 		waitForDeletion(t, q, other)
+		check() // nor by its settlement
+	}},
+	{"a worker that lost its lease cannot write over the progress of the run that follows", func(t *testing.T, f *fixture) {
+		// The first worker's two handlers are busy, so that the second one claims the task again.
+		first, second := f.queueOn(t, f.open(t), falldue.Config{Concurrency: 2, ShutdownTimeout: -1}), f.queue(t, falldue.Config{ShutdownTimeout: -1})
+		k := falldue.NewKind[bool]("reports", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
+		lost := make(chan struct{})
+		falldue.Handle(first, k, func(ctx context.Context, task falldue.Task[bool]) error {
+			task.Progress(0.1, "begun")
+			<-lost
+			if task.Args {
+				task.Progress(0.9, "of a run that has lost its lease")
+			} else {
+				task.Progress(0.5, "written at the same time, or later")
+			}
+			<-ctx.Done()
+			return nil
+		})
+		falldue.Handle(second, k, func(ctx context.Context, task falldue.Task[bool]) error {
+			task.Progress(0.2, "again")
+			<-ctx.Done()
+			return nil
+		})
+		stop := startWorker(t, first)
+		id, other := enqueue(t, first, k, true), enqueue(t, first, k, false)
+		waitForProgress(t, first, id, 0.1)
+		waitForProgress(t, first, other, 0.1)
+		f.endLeases(t, fmt.Sprintf("id = %d", id))
+		startWorker(t, second)
+		if p := waitForProgress(t, second, id, 0.2); p.Fence != 2 {
+			t.Errorf("the second run reports %+v", p)
+		}
+		close(lost)
+		waitForProgress(t, second, other, 0.5)
+		check := func() {
+			t.Helper()
+			if p, err := second.Progress(t.Context(), id); err != nil || p.Fraction != 0.2 || p.Fence != 2 {
+				t.Errorf("after the report of the lost run the progress is %+v (error %v)", p, err)
+			}
+		}
+		check()
+		stop()
 		check() // nor by its settlement
 	}},
 	{"results are read by their type", func(t *testing.T, f *fixture) {

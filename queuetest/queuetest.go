@@ -47,7 +47,7 @@ func TestQueue(t *testing.T, h Harness) {
 		h.New = falldue.New
 	}
 	selected := 0
-	for _, group := range [][]conformanceCase{enqueueCases, orderCases, retryCases, leaseCases, handlerCases, progressCases, changeCases, policyCases, bulkCases, phaseCases, codecCases, metaCases, middlewareCases, enqueueMiddlewareCases, eventCases, uniqueCases, uniqueTxCases, flowCases, periodicCases, stopCases} {
+	for _, group := range [][]conformanceCase{enqueueCases, orderCases, retryCases, leaseCases, limitCases, handlerCases, progressCases, changeCases, policyCases, bulkCases, filterCases, phaseCases, codecCases, metaCases, middlewareCases, enqueueMiddlewareCases, eventCases, uniqueCases, uniqueTxCases, flowCases, periodicCases, stopCases} {
 		for _, c := range group {
 			if !strings.Contains(c.sentence, h.Only) {
 				continue
@@ -120,6 +120,15 @@ func (f *fixture) queueOn(t *testing.T, db *sqlx.DB, cfg falldue.Config) *falldu
 		t.Fatalf("new queue: %v", err)
 	}
 	return q
+}
+
+// endLeases makes the database take the leases of some tasks for ended. Their workers notice it
+// when they extend them.
+func (f *fixture) endLeases(t *testing.T, where string) {
+	t.Helper()
+	if _, err := f.db.ExecContext(t.Context(), "update falldue_tasks set updated_at = created_at where claimed_by <> '' and "+where); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // startWorker runs q until the test ends or stop is called. stop waits for Run to
