@@ -22,6 +22,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/pgxdb"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -39,16 +40,18 @@ import (
 // that listens. So a worker on a pool of four (the default of pgxpool on small machines)
 // leaves three to its handlers and to all else.
 //
-// Behind a pooler in transaction mode set Config.Listen to a function that reaches the
-// server itself, such as that of [pgnotify.DSN].
+// Behind a pooler in transaction mode, which forwards no notifications, set Config.Listen
+// to a function that reaches the server itself, such as that of [pgnotify.DSN]. Without
+// it workers do not listen there, and [falldue.Queue.Run] logs that.
 //
 // [pgnotify.DSN]: https://pkg.go.dev/github.com/falldue/falldue/pgnotify#DSN
 func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {
 	if pool == nil {
 		return falldue.New(nil, cfg) // the error says so
 	}
+	own := &ownListener{listener: listener{pool.Config(), defaultPings}}
 	if cfg.Listen == nil {
-		cfg.Listen = listener{pool.Config(), defaultPings}.listen
+		cfg.Listen = own.listen
 	}
 	db := pgxdb.Open(pool)
 	store.ShareTestClock(pool, db)
@@ -57,6 +60,8 @@ func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {
 		pgxdb.Close(pool)
 		return nil, err
 	}
+	inside := hooks.QueueOf(q)
+	own.pooled, own.log = inside.Store().Server().Caps.TransactionPooling, inside.Logger()
 	runtime.AddCleanup(q, pgxdb.Close, pool) // since the database has a goroutine
 	return q, nil
 }
