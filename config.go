@@ -58,10 +58,10 @@ type Config struct {
 	// that the worker already knows of starts when it falls due, not at the next poll.
 	// Defaults to 1 second, with Listen too: not every task comes with a notice.
 	//
-	// A worker that does not listen also looks for tasks of other processes by their ids,
-	// except on TiDB: every 12 milliseconds while such tasks come, and later three times
-	// in this interval. After ten minutes without a task a worker looks by ids every 1.75
-	// seconds, also if it listens, and searches a quarter as often.
+	// A worker also looks for tasks of other processes by their ids, except on TiDB: every
+	// 12 milliseconds while such tasks come, unless it listens, and otherwise after 0.35 of
+	// this interval, 1.75 seconds at most. After ten minutes without a task it looks every
+	// 1.75 seconds, and searches a quarter as often.
 	PollInterval time.Duration
 	// Lease is how long a task belongs to a worker that no longer extends its
 	// lease: 1 second to 24 hours. After that, and after its policy's delay, the
