@@ -58,10 +58,10 @@ type Config struct {
 	// that the worker already knows of starts when it falls due, not at the next poll.
 	// Defaults to 1 second, with Listen too: not every task comes with a notice.
 	//
-	// A worker that does not listen also looks for tasks of other processes by their ids,
-	// except on TiDB: every 12 milliseconds while such tasks come, and later three times
-	// in this interval. After ten minutes without a task a worker looks by ids every 1.75
-	// seconds, also if it listens, and searches a quarter as often.
+	// A worker also looks for tasks of other processes by their ids, except on TiDB: every
+	// 12 milliseconds while such tasks come, unless it listens, and otherwise after 0.35 of
+	// this interval, 1.75 seconds at most. After ten minutes without a task it looks every
+	// 1.75 seconds, and searches a quarter as often.
 	PollInterval time.Duration
 	// Lease is how long a task belongs to a worker that no longer extends its
 	// lease: 1 second to 24 hours. After that, and after its policy's delay, the
@@ -100,25 +100,33 @@ type Config struct {
 
 	// Listen wakes the worker as soon as another process commits tasks. Only
 	// PostgreSQL has it. Package pgnotify provides such a function. A task that is
-	// enqueued in a transaction wakes it if the process that enqueues sets Notify, or
-	// calls [Queue.Wake] after the commit.
+	// enqueued in a transaction of yours wakes it if the process that enqueues sets Listen
+	// or Notify, or calls [Queue.Wake] after the commit. The worker finds any other task as
+	// a worker does that does not listen ([Config].PollInterval), within a third of a
+	// second with the default settings.
 	//
 	// Listen calls wake with the text of each notice on channel, and once with ""
 	// when it has begun to listen. The text of a notice is the names of queues,
 	// separated by spaces, or "" for all queues. Listen returns when ctx ends or
-	// when it fails. After a failure the worker logs the error, keeps polling, and
-	// calls Listen again, after 50 milliseconds at first and 5 seconds at most.
-	// Defaults to nil: the worker finds tasks of other processes by polling.
+	// when it fails. After a failure the worker logs the error, looks for tasks as one
+	// that does not listen, and calls Listen again, after 50 milliseconds at first and 5
+	// seconds at most. Defaults to nil: nothing wakes the worker, which looks for tasks of
+	// other processes itself.
 	Listen func(ctx context.Context, channel string, wake func(notice string)) error
 	// Notify makes the transaction of each enqueue and of Retry notify the workers that
-	// set Listen, when it commits. Only PostgreSQL has it. There the commits of
-	// transactions that notify wait for each other, so set it only if a worker listens.
-	// Setting Listen sets Notify too.
+	// set Listen, when it commits, also a transaction of yours. Only PostgreSQL has it.
+	// There the commits of transactions that notify wait for each other, so set it only if
+	// a worker listens.
 	//
 	// Without it a process notifies after an enqueue outside a transaction of yours, after
 	// Retry, and when you call [Queue.Wake]: by a statement of its own, for which no call
-	// waits, once in 10 milliseconds at most. Defaults to false.
+	// waits, once in 10 milliseconds at most. A transaction of yours notifies when it
+	// commits if Listen is set, and else does not. Defaults to false.
 	Notify bool
+	// QuietTx keeps transactions of yours from notifying where Listen is set and Notify is
+	// not, so that their commits do not wait for each other. Call [Queue.Wake] after the
+	// commit then, or let workers find the tasks themselves. Defaults to false.
+	QuietTx bool
 
 	// TransactionPooling says that the connections lead to a pooler of PostgreSQL that
 	// gives each transaction another session, such as PgBouncer with
@@ -241,6 +249,9 @@ func (c Config) validate(s dialect.Server) error {
 	}
 	if err := c.DefaultPolicy.Err(); err != nil {
 		return fmt.Errorf("%w: DefaultPolicy: %w", ErrInvalid, err)
+	}
+	if c.Notify && c.QuietTx {
+		return invalid("both Notify and QuietTx are set; allowed is one of them")
 	}
 	if (c.Listen != nil || c.Notify) && !s.Caps.Notify {
 		return invalid("Listen or Notify on %s; only PostgreSQL has them", s.Name())

@@ -27,7 +27,8 @@ func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts *EnqueueOpt
 // the task's id. The task will run if tx commits, and does not exist otherwise.
 // Workers find it after the commit as they find tasks of other processes
 // ([Config].PollInterval). The worker of this process, and workers that listen, find it
-// at once if the caller then calls [Queue.Wake]. Errors are as for [Kind.Enqueue].
+// at once if the caller then calls [Queue.Wake]. Those that listen need no such call if
+// this queue sets Config.Listen or Config.Notify. Errors are as for [Kind.Enqueue].
 func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts *EnqueueOptions) (int64, error) {
 	return firstID(k.EnqueueManyTx(ctx, q, tx, []A{args}, opts))
 }

@@ -12,7 +12,7 @@ import (
 // notices notifies the workers of other processes that listen of tasks that this process
 // has stored. It does so beside the calls that stored them: a call neither waits for a
 // notice nor fails with it, and commits do not wait for each other because of notices. A
-// notice that is lost costs the tasks a poll interval.
+// notice that is lost costs the tasks the time until a worker looks for them itself.
 type notices struct {
 	send func(ctx context.Context, notice string) error
 

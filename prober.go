@@ -11,8 +11,10 @@ import (
 
 // prober is the role that finds the tasks of other processes soon after their commit, by
 // their ids, which ascend. It probes often while such tasks come, and seldom when none
-// have come for long. What it misses, because a task was committed after one with a
-// greater id, a sweep finds. It leaves out probes while the worker has enough to do and
+// have come for long, or while the worker listens and most tasks come with a notice. What
+// it misses, because a task was committed after one with a greater id, a sweep finds. Ids
+// may go back, as when a backup is restored: a look that sees a smaller one than it knows
+// goes on from there. It leaves out probes while the worker has enough to do and
 // while all connections of the pool are in use. Probes of an idle worker, which are one
 // look-up for tasks and one for changes, stand in for reads of changes.
 type prober struct {
@@ -26,6 +28,7 @@ type prober struct {
 
 	idle    bool           // no task has come for so long that the next probe looks first
 	asleep  bool           // none has come for asleepAfter
+	failed  bool           // the last probe has, so that the next one looks first
 	looked  time.Time      // when the last look began
 	marks   []mark         // the greatest ids of late, the oldest first; none before the first probe
 	seen    map[int64]bool // tasks with greater ids than the first mark
@@ -76,6 +79,7 @@ func (p *prober) work(ctx context.Context) {
 		}
 		start := time.Now()
 		if err := p.probe(ctx); err != nil { // the sweeps report it
+			p.failed = true // another server may answer next, with smaller ids
 			_ = pause(ctx, errorPause(failures))
 			failures++
 			continue
@@ -88,9 +92,12 @@ func (p *prober) work(ctx context.Context) {
 func (p *prober) wait(ctx context.Context, least time.Duration) error {
 	longest := p.longest()
 	length := min(max(time.Since(p.arrival)/quietShare, minProbePause), longest)
+	if p.listens() {
+		length = longest
+	}
 	p.idle, p.asleep = length == longest, time.Since(p.lastTask()) > asleepAfter
 	p.pollers.sleep(p.asleep && time.Since(p.looked) < 2*maxLookPause)
-	if p.asleep || p.listens() {
+	if p.asleep {
 		return pause(ctx, max(maxLookPause, least))
 	}
 	if err := pause(ctx, max(length, least)); err != nil || !p.idle {
@@ -122,11 +129,6 @@ func (p *prober) lastTask() time.Time {
 func (p *prober) probe(ctx context.Context) error {
 	ctx, cancel := statementContext(ctx, probeTimeLimit)
 	defer cancel()
-	if p.listens() && !p.asleep {
-		p.marks = nil
-		_, err := p.look(ctx)
-		return err
-	}
 	if p.marks == nil {
 		return p.begin(ctx)
 	}
@@ -136,13 +138,16 @@ func (p *prober) probe(ctx context.Context) error {
 	first, last := p.marks[0].id, p.marks[len(p.marks)-1].id
 	maps.DeleteFunc(p.seen, func(id int64, _ bool) bool { return id <= first })
 	at := time.Now()
-	if p.idle {
+	if p.idle || p.failed {
 		newest, err := p.look(ctx)
 		if err != nil {
 			return err
 		}
+		p.failed = false
 		if newest <= first {
-			p.marks = []mark{{at, first}}
+			// Tasks are deleted when they are done, so that the greatest id is often
+			// smaller than before. Whatever has a greater one from now on is new.
+			p.marks, p.seen = []mark{{at, newest}}, map[int64]bool{}
 			return nil
 		}
 	}

@@ -162,24 +162,107 @@ func TestProberFindsLateCommits(t *testing.T) {
 	})
 }
 
-// TestProberRests while the worker has enough to do, and while it listens. It finds the
-// tasks that came meanwhile, or asks for a sweep that does.
+// TestProberFindsTasksWhoseIDsHaveGoneBack, as after a backup was restored or a failover:
+// whether the worker was busy, idle or asleep, and whether or not tasks are left in the
+// table. Meanwhile done tasks are deleted, after which smaller ids are the rule.
+func TestProberFindsTasksWhoseIDsHaveGoneBack(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		quiet  time.Duration // between the last task and the loss
+		fails  bool          // the probes of one second fail
+		left   []int64
+		within time.Duration // after the loss, the time until probes go by the new ids
+	}{
+		{quiet: time.Minute, within: 2 * time.Second},
+		{quiet: time.Minute, left: []int64{3, 900}, within: 2 * time.Second},
+		{quiet: asleepAfter + time.Minute, left: []int64{3}, within: 2 * maxLookPause},
+		{quiet: 20 * time.Millisecond, left: []int64{3}, fails: true, within: 2 * time.Second},
+		{quiet: 20 * time.Millisecond, left: []int64{3}, within: 20 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := storedTasks{ids: []int64{3}}
+			p, poller := proberOf(&s)
+			go p.work(t.Context())
+			time.Sleep(time.Second)
+			found := func(id int64) bool {
+				synctest.Wait()
+				return slices.ContainsFunc(poller.lanes.due(time.Now(), 1000), func(at store.Lane) bool { return at.Priority == int(id%1000) })
+			}
+			for id := int64(10_100); id < 10_120; id++ { // one after the other, each done at once
+				s.set(func() { s.ids = []int64{3, id} })
+				time.Sleep(time.Second / 2)
+				if !found(id) {
+					t.Fatalf("%+v: task %d is not found while ids ascend", c, id)
+				}
+			}
+			time.Sleep(c.quiet)
+			s.set(func() { s.ids, s.err = slices.Clone(c.left), map[bool]error{true: errors.New("away")}[c.fails] })
+			if c.fails {
+				time.Sleep(time.Second)
+				s.set(func() { s.err = nil })
+			}
+			time.Sleep(c.within)
+			for _, id := range []int64{1001, 1002, 1003} {
+				s.add(id)
+				time.Sleep(maxLookPause + time.Second/10)
+				if !found(id) {
+					t.Errorf("%+v: task %d is not found", c, id)
+				}
+			}
+		})
+	}
+}
+
+// TestListeningWorkerLooks: notices tell of most tasks, and for the others a worker that
+// listens looks as often as an idle one that does not, however many tasks come.
+func TestListeningWorkerLooks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s storedTasks
+		p, poller := proberOf(&s)
+		p.listens = func() bool { return true }
+		go p.work(t.Context())
+		time.Sleep(time.Minute)
+		before, _ := s.count()
+		begin := time.Now()
+		for id := range int64(100) {
+			s.add(id + 1)
+			time.Sleep(360 * time.Millisecond)
+			synctest.Wait()
+			if due := poller.lanes.due(time.Now(), 1000); len(due) != int(id)+1 {
+				t.Fatalf("after task %d was stored %d lanes are known", id, len(due))
+			}
+		}
+		after, _ := s.count()
+		if n, want := after-before, int(time.Since(begin)/(350*time.Millisecond)); n < want-2 || n > want+2 {
+			t.Errorf("a worker that listens probed %d times in %v, want %d", n, time.Since(begin), want)
+		}
+		time.Sleep(asleepAfter + time.Minute)
+		before, _ = s.count()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if after, _ := s.count(); (after-before)/60 > 35 {
+			t.Errorf("asleep it probes %d times a minute", (after-before)/60)
+		}
+	})
+}
+
+// TestProberRests while the worker has enough to do. It finds the tasks that came
+// meanwhile, or asks for a sweep that does.
 func TestProberRests(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		busy, listens bool
-		rest          time.Duration
-		sweep         bool
+		rest  time.Duration
+		sweep bool
 	}{
-		{busy: true, rest: time.Second / 2}, {busy: true, rest: time.Minute, sweep: true}, {listens: true, rest: time.Second, sweep: true},
+		{rest: time.Second / 2}, {rest: time.Minute, sweep: true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var s storedTasks
 			p, poller := proberOf(&s)
 			rests := func() bool { return time.Since(p.arrival) < c.rest }
 			p.arrival = time.Now()
-			p.wanted = func() bool { return !c.busy || !rests() || p.marks == nil && !c.sweep }
-			p.listens = func() bool { return c.listens && rests() }
+			p.wanted = func() bool { return !rests() || p.marks == nil && !c.sweep }
 			go p.work(t.Context())
 			time.Sleep(c.rest - time.Second/10)
 			if n, _ := s.count(); n > 1 {

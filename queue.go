@@ -28,7 +28,7 @@ type Queue struct {
 	db      *sqlx.DB
 	store   *store.Store
 	keeper  *policyKeeper
-	notices *notices // nil if nobody is notified, or enqueues do so themselves
+	notices *notices // nil if nobody is notified, or each enqueue does so itself
 	insert  enqueueFunc
 	about   aboutCounts
 
@@ -80,13 +80,14 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 	if err := cfg.validate(server); err != nil {
 		return nil, err
 	}
-	within := cfg.Notify || cfg.Listen != nil
-	s := store.New(db, server, store.Options{Tables: cfg.tables(), Notify: within})
+	s := store.New(db, server, store.Options{
+		Tables: cfg.tables(), Notify: cfg.Notify, NotifyTx: cfg.Notify || cfg.Listen != nil && !cfg.QuietTx,
+	})
 	keeper := newPolicyKeeper(s, events{cfg.Logger})
 	q := &Queue{cfg: cfg, db: db, store: s, keeper: keeper, handlers: map[string]*handler{},
 		observer: &observer{hooks: cfg.Hooks, log: cfg.Logger, classify: server.Classify},
 	}
-	if server.Caps.Notify && !within {
+	if server.Caps.Notify && !cfg.Notify {
 		q.notices = &notices{send: s.Notify}
 	}
 	insert := enqueueFunc(func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {

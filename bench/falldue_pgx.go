@@ -11,8 +11,8 @@ import (
 	"github.com/falldue/falldue/pgxqueue"
 )
 
-// openPgx opens falldue on pools of pgx. Where a measure wants no notifications, as of
-// the other subjects, it has none.
+// openPgx opens falldue on pools of pgx, by the call that programs make. So its workers
+// listen and its enqueues notify in all measures.
 func openPgx(ctx context.Context, db database, s settings) (subject, error) {
 	f := newFalldue(pgxName, db.server.engine)
 	for _, q := range []**falldue.Queue{&f.worker, &f.producer} {
@@ -36,12 +36,7 @@ func (f *falldueSubject) addPgx(ctx context.Context, db database, s settings, q 
 	if err != nil {
 		return err
 	}
-	silent := sqlx.NewDb(pgxdb.Open(pool), "pgx")
-	f.pgxPools, f.pools = append(f.pgxPools, pool), append(f.pools, silent)
-	if s.notify {
-		*q, err = pgxqueue.New(pool, configOf(s))
-	} else {
-		*q, err = falldue.New(silent, configOf(s))
-	}
+	f.pgxPools, f.pools = append(f.pgxPools, pool), append(f.pools, sqlx.NewDb(pgxdb.Open(pool), "pgx"))
+	*q, err = pgxqueue.New(pool, configOf(s))
 	return err
 }

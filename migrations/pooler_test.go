@@ -15,9 +15,12 @@ import (
 )
 
 // pooled opens a database through a pooler in transaction mode.
-func pooled(t *testing.T, pooler *testdb.PgBouncer, dsn string, maxConns int) *sqlx.DB {
+func pooled(t *testing.T, pooler *testdb.PgBouncer, driver, dsn string, maxConns int) *sqlx.DB {
 	t.Helper()
-	db := sqlx.MustOpen("postgres", pooler.Through(dsn)+"&binary_parameters=yes")
+	db, err := testdb.OpenDSN(driver, pooler.Through(dsn)+"&"+testdb.InOneStep[driver])
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(maxConns)
 	return db
@@ -27,15 +30,21 @@ func pooled(t *testing.T, pooler *testdb.PgBouncer, dsn string, maxConns int) *s
 // others that do not, run at the same time, and so do several on one small pool.
 func TestManyBehindPooler(t *testing.T) {
 	t.Parallel()
-	dsn := testdb.DSN(t, testdb.Postgres)
 	pooler := testdb.StartPgBouncer(t, "transaction")
+	for driver := range testdb.InOneStep {
+		t.Run(driver, func(t *testing.T) { migrateMany(t, pooler, driver) })
+	}
+}
+
+func migrateMany(t *testing.T, pooler *testdb.PgBouncer, driver string) {
+	dsn := testdb.DSN(t, testdb.Postgres)
 	tables := dialect.Tables{Prefix: "falldue_", Schema: "new schema"}
-	shared := pooled(t, pooler, dsn, 2)
+	shared := pooled(t, pooler, driver, dsn, 2)
 	var all []*migrations.Migrator
 	for range 4 {
 		direct := sqlx.MustOpen("pgx", dsn)
 		t.Cleanup(func() { _ = direct.Close() })
-		all = append(all, migrator(t, direct, tables), migrator(t, pooled(t, pooler, dsn, 3), tables), migrator(t, shared, tables))
+		all = append(all, migrator(t, direct, tables), migrator(t, pooled(t, pooler, driver, dsn, 3), tables), migrator(t, shared, tables))
 	}
 	var group sync.WaitGroup
 	ran := make(chan int, len(all))
@@ -67,11 +76,17 @@ func TestManyBehindPooler(t *testing.T) {
 // other, and the first ones need two connections.
 func TestLockBehindPooler(t *testing.T) {
 	t.Parallel()
-	dsn := testdb.DSN(t, testdb.Postgres)
 	pooler := testdb.StartPgBouncer(t, "transaction")
+	for driver := range testdb.InOneStep {
+		t.Run(driver, func(t *testing.T) { lockBehindPooler(t, pooler, driver) })
+	}
+}
+
+func lockBehindPooler(t *testing.T, pooler *testdb.PgBouncer, driver string) {
+	dsn := testdb.DSN(t, testdb.Postgres)
 	direct := sqlx.MustOpen("postgres", dsn)
 	defer func() { _ = direct.Close() }()
-	m := migrator(t, pooled(t, pooler, dsn, 3), usual)
+	m := migrator(t, pooled(t, pooler, driver, dsn, 3), usual)
 	if _, err := m.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -92,11 +107,11 @@ func TestLockBehindPooler(t *testing.T) {
 		t.Errorf("while another migrates: error %v, want one that names the holder of the lock", err)
 	}
 
-	server, err := dialect.Probe(t.Context(), pooled(t, pooler, dsn, 3))
+	server, err := dialect.Probe(t.Context(), pooled(t, pooler, driver, dsn, 3))
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := migrations.New(pooled(t, pooler, dsn, 1).DB, server, usual)
+	one, err := migrations.New(pooled(t, pooler, driver, dsn, 1).DB, server, usual)
 	if err != nil {
 		t.Fatal(err)
 	}

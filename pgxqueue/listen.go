@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,6 +30,25 @@ var defaultPings = pings{after: 30 * time.Second, timeout: 10 * time.Second}
 type listener struct {
 	config *pgxpool.Config
 	pings  pings
+}
+
+// ownListener is what a queue listens by if Config.Listen is not set. New sets the rest
+// once it knows the server.
+type ownListener struct {
+	listener
+	pooled bool // the pool leads to a pooler that forwards no notifications
+	log    *slog.Logger
+}
+
+// listen implements Config.Listen. Behind a pooler it says once that it does not listen,
+// and waits for the end of the worker.
+func (l *ownListener) listen(ctx context.Context, channel string, wake func(notice string)) error {
+	if !l.pooled {
+		return l.listener.listen(ctx, channel, wake)
+	}
+	l.log.Warn("falldue: the worker does not listen behind a pooler in transaction mode, and looks for tasks of other processes; to be notified of them, set Config.Listen to pgnotify.DSN with a DSN of the server itself")
+	<-ctx.Done()
+	return nil
 }
 
 // listen implements Config.Listen.

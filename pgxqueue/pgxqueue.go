@@ -8,7 +8,10 @@
 //	_, err := SendInvoice.EnqueueTx(ctx, q, pgxqueue.Tx(tx), args, nil)
 //
 // Workers of such queues start a task as soon as its transaction commits, in whichever
-// process that is, without any setting.
+// process that is, without any setting. A transaction of pgx notifies them as a part of
+// its commit. PostgreSQL lets one transaction that notifies commit after the other; set
+// Config.QuietTx if you commit more of them than that allows. Calls without a transaction
+// notify by a statement of its own after the call, once in 10 milliseconds at most.
 package pgxqueue
 
 import (
@@ -19,33 +22,36 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/pgxdb"
 	"github.com/falldue/falldue/internal/store"
 )
 
-// New returns a queue on a pool. It is like [falldue.New], except that
-// Config.Notify is always set, and that Config.Listen defaults to a function that
-// listens by a connection with the settings of the pool. The pool's BeforeConnect is
-// called for that connection, its other hooks are not. Do not close the pool while
-// [falldue.Queue.Run] is running.
+// New returns a queue on a pool. It is like [falldue.New], except that Config.Listen
+// defaults to a function that listens by a connection of its own, with the settings of
+// the pool. For that connection the pool's BeforeConnect is called. AfterConnect and the
+// pool's other hooks are not called for it: what AfterConnect sets, such as search_path
+// by a SET, does not hold there, and listening does not need it. Do not close the pool
+// while [falldue.Queue.Run] is running.
 //
 // The queue takes a connection from the pool for each statement or transaction and
-// gives it back, as the application does. A worker keeps one connection of a pool that
-// may have two or more for leases and settles, and the one that listens is not among
-// those that the pool counts. So a worker on a pool of four (the default of pgxpool on
-// small machines) leaves three to its handlers and to all else.
+// gives it back, as the application does. If the pool allows two or more connections, a
+// worker reserves one for leases and settles. The pool does not count the connection
+// that listens. So a worker on a pool of four (the default of pgxpool on small machines)
+// leaves three to its handlers and to all else.
 //
-// Behind a pooler in transaction mode set Config.Listen to a function that reaches the
-// server itself, such as that of [pgnotify.DSN].
+// Behind a pooler in transaction mode, which forwards no notifications, set Config.Listen
+// to a function that reaches the server itself, such as that of [pgnotify.DSN]. Without
+// it workers do not listen there, and [falldue.Queue.Run] logs that.
 //
 // [pgnotify.DSN]: https://pkg.go.dev/github.com/falldue/falldue/pgnotify#DSN
 func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {
 	if pool == nil {
 		return falldue.New(nil, cfg) // the error says so
 	}
-	cfg.Notify = true
+	own := &ownListener{listener: listener{pool.Config(), defaultPings}}
 	if cfg.Listen == nil {
-		cfg.Listen = listener{pool.Config(), defaultPings}.listen
+		cfg.Listen = own.listen
 	}
 	db := pgxdb.Open(pool)
 	store.ShareTestClock(pool, db)
@@ -54,6 +60,8 @@ func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {
 		pgxdb.Close(pool)
 		return nil, err
 	}
+	inside := hooks.QueueOf(q)
+	own.pooled, own.log = inside.Store().Server().Caps.TransactionPooling, inside.Logger()
 	runtime.AddCleanup(q, pgxdb.Close, pool) // since the database has a goroutine
 	return q, nil
 }

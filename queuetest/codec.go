@@ -41,7 +41,7 @@ func (b boxes) Decode(kind string, stored []byte) ([]byte, error) {
 }
 
 var codecCases = []conformanceCase{
-	{"payloads and results are stored as the codec encodes them, and read as they were", func(t *testing.T, f *fixture) {
+	inCallersTx("payloads and results are stored as the codec encodes them, and read as they were", func(t *testing.T, f *fixture) {
 		cfg := falldue.Config{Codec: boxes{"red"}, DoneRetention: time.Hour}
 		q, bare := f.queue(t, cfg), f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("boxed", falldue.KindConfig{})
@@ -51,16 +51,16 @@ var codecCases = []conformanceCase{
 		secret := noteArgs{Text: "secret"}
 		plain := enqueue(t, bare, k, noteArgs{Text: "plain"}) // from before there was a codec
 		ids := []int64{enqueue(t, q, k, secret)}
-		tx, err := f.db.Beginx()
+		tx, err := f.begin(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = tx.Rollback() }()
-		inTx, err := k.EnqueueTx(t.Context(), q, tx, secret, nil)
+		inTx, err := k.EnqueueTx(t.Context(), q, tx.Tx, secret, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list, err := q.TasksTx(t.Context(), tx, falldue.TaskFilter{After: ids[0]}); err != nil || len(list) != 1 || string(list[0].Payload) != `{"text":"secret"}` {
+		if list, err := q.TasksTx(t.Context(), tx.Tx, falldue.TaskFilter{After: ids[0]}); err != nil || len(list) != 1 || string(list[0].Payload) != `{"text":"secret"}` {
 			t.Errorf("the transaction sees %+v (error %v)", list, err)
 		}
 		if err := tx.Commit(); err != nil {
@@ -90,7 +90,7 @@ var codecCases = []conformanceCase{
 		if r, err := falldue.ResultOf[string](t.Context(), q, plain); err != nil || r != "result of plain" {
 			t.Errorf("the result is %q (error %v)", r, err)
 		}
-	}},
+	}),
 	{"a payload that the codec cannot decode fails the attempt, and delays no other task", func(t *testing.T, f *fixture) {
 		q, other := f.queue(t, falldue.Config{Codec: boxes{"red"}}), f.queue(t, falldue.Config{Codec: boxes{"blue"}})
 		k := falldue.NewKind[noteArgs]("boxed", falldue.KindConfig{Policy: parsePolicy(t, "delay 0; attempts 2")})

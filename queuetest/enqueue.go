@@ -14,11 +14,11 @@ import (
 )
 
 var enqueueCases = []conformanceCase{
-	{"a task enqueued in a transaction that is rolled back does not exist", func(t *testing.T, f *fixture) {
+	inCallersTx("a task enqueued in a transaction that is rolled back does not exist", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("rolled.back", falldue.KindConfig{})
-		tx := f.db.MustBeginTx(t.Context(), nil)
+		tx := f.mustBegin(t)
 		own := parsePolicy(t, "delay 7s")
-		id, err := k.EnqueueTx(t.Context(), q, tx, noteArgs{"never"}, &falldue.EnqueueOptions{Policy: &own})
+		id, err := k.EnqueueTx(t.Context(), q, tx.Tx, noteArgs{"never"}, &falldue.EnqueueOptions{Policy: &own})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,10 +31,10 @@ var enqueueCases = []conformanceCase{
 		if counts, err := q.Counts(t.Context()); err != nil || len(counts) != 0 {
 			t.Errorf("the table holds %v (error %v), want nothing", counts, err)
 		}
-	}},
-	{"a task enqueued in a transaction runs after the commit, with sql.Tx and with sqlx.Tx", func(t *testing.T, f *fixture) {
+	}),
+	inCallersTx("a task enqueued in a transaction runs after the commit, with sql.Tx, sqlx.Tx and that of the driver", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("committed", falldue.KindConfig{})
-		ran := make(chan string, 2)
+		ran := make(chan string, 3)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
 			ran <- task.Args.Text
 			return nil
@@ -56,12 +56,19 @@ var enqueueCases = []conformanceCase{
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		startWorker(t, q)
-		got := map[string]bool{receive(t, ran, "the first task"): true, receive(t, ran, "the second task"): true}
-		if !got["sqlx"] || !got["sql"] {
-			t.Errorf("ran %v, want both", got)
+		own := f.mustBegin(t)
+		if _, err := k.EnqueueTx(t.Context(), q, own.Tx, noteArgs{"own"}, nil); err != nil {
+			t.Fatal(err)
 		}
-	}},
+		if err := own.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		startWorker(t, q)
+		got := map[string]bool{receive(t, ran, "the first task"): true, receive(t, ran, "the second task"): true, receive(t, ran, "the third task"): true}
+		if !got["sqlx"] || !got["sql"] || !got["own"] {
+			t.Errorf("ran %v, want all three", got)
+		}
+	}),
 	{"a worker runs a task of its own process without waiting for the next poll", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{PollInterval: time.Hour}), falldue.NewKind[noteArgs]("local", falldue.KindConfig{})
 		ran := make(chan string, 4)

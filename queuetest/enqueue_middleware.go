@@ -10,14 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/periodic"
 )
 
 var enqueueMiddlewareCases = []conformanceCase{
-	{"middleware around enqueues runs once for each call, with all its tasks, before they are stored", func(t *testing.T, f *fixture) {
+	inCallersTx("middleware around enqueues runs once for each call, with all its tasks, before they are stored", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
 		k := falldue.NewKind[noteArgs]("enqueued", falldue.KindConfig{})
 		var calls []string
@@ -46,7 +44,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 		if _, err := k.EnqueueMany(t.Context(), q, nil, nil); err != nil {
 			t.Fatal(err)
 		}
-		err = f.transact(t.Context(), func(tx *sqlx.Tx) error {
+		err = f.transact(t.Context(), func(tx falldue.Tx) error {
 			_, err := k.EnqueueTx(t.Context(), q, tx, noteArgs{}, nil)
 			return err
 		})
@@ -83,8 +81,8 @@ var enqueueMiddlewareCases = []conformanceCase{
 		if len(own) != 1 {
 			t.Errorf("the caller's meta has become %v", own)
 		}
-	}},
-	{"middleware around enqueues can refuse a call, and then nothing is stored", func(t *testing.T, f *fixture) {
+	}),
+	inCallersTx("middleware around enqueues can refuse a call, and then nothing is stored", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("refused", falldue.KindConfig{})
 		q.UseEnqueue(func(next falldue.EnqueueFunc) falldue.EnqueueFunc {
@@ -104,7 +102,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 			if _, err := k.Enqueue(t.Context(), q, noteArgs{Text: text}, nil); !errors.Is(err, want) {
 				t.Errorf("%s: error %v, want %v", text, err, want)
 			}
-			err := f.transact(t.Context(), func(tx *sqlx.Tx) error {
+			err := f.transact(t.Context(), func(tx falldue.Tx) error {
 				_, err := q.EnqueueUniqueTx(t.Context(), tx, k.Params(noteArgs{Text: text}, nil))
 				return err
 			})
@@ -115,7 +113,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 		if list := tasksOf(t, q, k.Name()); len(list) != 0 {
 			t.Errorf("stored are %+v", list)
 		}
-	}},
+	}),
 	{"middleware around enqueues runs for the tasks of schedules, whose meta is kept", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{Codec: boxes{"red"}})
 		k := falldue.NewKind[noteArgs]("scheduled", falldue.KindConfig{})

@@ -13,7 +13,7 @@ import (
 )
 
 var eventCases = []conformanceCase{
-	{"each run has an event when it begins and one when its end is settled, for hooks and subscriptions", func(t *testing.T, f *fixture) {
+	inCallersTx("each run has an event when it begins and one when its end is settled, for hooks and subscriptions", func(t *testing.T, f *fixture) {
 		var hooked endings
 		var sweeps, claims, claimed, settled atomic.Int64
 		q := f.queue(t, falldue.Config{Concurrency: 20, Hooks: falldue.Hooks{
@@ -42,7 +42,7 @@ var eventCases = []conformanceCase{
 		dead := q.Subscribe(falldue.SubscribeOptions{Outcomes: []falldue.Outcome{falldue.OutcomeDead, falldue.OutcomeDiscarded}})
 		other := q.Subscribe(falldue.SubscribeOptions{Kinds: []string{"other"}})
 		started := make(chan int64, 1)
-		handleOutcomes(q, f.db, started)
+		handleOutcomes(q, f, started)
 		stop := startWorker(t, q)
 		finished := map[string]int64{}
 		runOutcomes(t, q, started, func(args string, id int64) { finished[args] = id })
@@ -103,7 +103,7 @@ var eventCases = []conformanceCase{
 		if c := claimed.Load(); c != int64(runs) || claims.Load() < 3 || sweeps.Load() == 0 || settled.Load() != c-2 {
 			t.Errorf("hooks of %d claims count %d tasks, and %d that were settled; want %d", claims.Load(), c, settled.Load(), runs)
 		}
-	}},
+	}),
 	{"a subscription that nobody reads drops events and counts them, and a hook that panics is logged", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{DoneRetention: time.Hour, Hooks: falldue.Hooks{Event: func(falldue.Event) { panic("in a hook") }}})
 		k := falldue.NewKind[noteArgs]("unread", falldue.KindConfig{})

@@ -90,27 +90,6 @@ var flowCases = []conformanceCase{
 		startWorker(t, q)
 		receive(t, runs.ran, "the callback to run")
 	}},
-	{"a chain that is enqueued in a transaction runs in its order once that commits", func(t *testing.T, f *fixture) {
-		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
-		runs.handle(q, flowKind, succeed)
-		tx, err := f.db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tx.Rollback() }()
-		if _, err := flow.Chain(steps(0, 4)...).EnqueueTx(t.Context(), q, tx); err != nil {
-			t.Fatal(err)
-		}
-		if err := tx.Commit(); err != nil {
-			t.Fatal(err)
-		}
-		startWorker(t, q)
-		for want := range 4 {
-			if got := receive(t, runs.ran, "a run"); got != want {
-				t.Errorf("%d ran as the %d-th", got, want)
-			}
-		}
-	}},
 	{"in random graphs each task runs once, after all before it", func(t *testing.T, f *fixture) {
 		const n = 40
 		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
@@ -283,31 +262,6 @@ var flowCases = []conformanceCase{
 			t.Fatal(err)
 		}
 		counts(flow.Counts{Pending: 2})
-	}},
-	{"what runs after a task starts once the transaction has ended it that its handler began", func(t *testing.T, f *fixture) {
-		q, runs := f.queue(t, falldue.Config{Concurrency: 1}), newFlowRuns()
-		runs.handle(q, flowKind, func(task falldue.Task[int]) error {
-			if task.Args == 2 {
-				return nil
-			}
-			tx, err := f.db.BeginTx(t.Context(), nil)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = tx.Rollback() }()
-			if err := task.DoneTx(t.Context(), tx); err != nil {
-				return err
-			}
-			return tx.Commit()
-		})
-		enqueueFlow(t, q, flow.Batch(steps(0, 2)...).Then(step(2)))
-		startWorker(t, q)
-		for range 3 {
-			receive(t, runs.ran, "a run")
-		}
-		if last := runs.order[2]; last != 2 {
-			t.Errorf("the last to run is %d, want the callback", last)
-		}
 	}},
 	{"nothing is left of a flow whose tasks have gone", func(t *testing.T, f *fixture) {
 		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()

@@ -159,13 +159,13 @@ var handlerCases = []conformanceCase{
 			}
 		}
 	}},
-	{"DoneTx settles a task in the same transaction as the handler's own writes", func(t *testing.T, f *fixture) {
+	inCallersTx("DoneTx settles a task in the same transaction as the handler's own writes", func(t *testing.T, f *fixture) {
 		f.db.MustExec("create table effects (task bigint not null, attempt int not null)")
 		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
 		k := falldue.NewKind[noteArgs]("effective", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
 		insert := f.db.Rebind("insert into effects (task, attempt) values (?, ?)")
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
-			tx, err := f.db.BeginTxx(ctx, nil)
+			tx, err := f.begin(ctx, nil)
 			if err != nil {
 				return err
 			}
@@ -173,7 +173,7 @@ var handlerCases = []conformanceCase{
 			if _, err := tx.ExecContext(ctx, insert, task.ID, task.Attempt); err != nil {
 				return err
 			}
-			if err := task.DoneTx(ctx, tx); err != nil {
+			if err := task.DoneTx(ctx, tx.Tx); err != nil {
 				return err
 			}
 			switch task.Attempt {
@@ -198,24 +198,24 @@ var handlerCases = []conformanceCase{
 		if err := f.db.Select(&attempts, "select attempt from effects"); err != nil || len(attempts) != 1 || attempts[0] != 2 {
 			t.Errorf("the effects are of attempts %v (error %v), want only the second", attempts, err)
 		}
-	}},
-	{"a handler can enqueue the next task in the transaction that settles its own", func(t *testing.T, f *fixture) {
+	}),
+	inCallersTx("a handler can enqueue the next task in the transaction that settles its own", func(t *testing.T, f *fixture) {
 		// With one handler at a time the next task starts after its predecessor has returned.
 		q := f.queue(t, falldue.Config{Concurrency: 1})
 		k := falldue.NewKind[int]("chain", falldue.KindConfig{})
 		ended := make(chan int, 10)
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[int]) error {
-			tx, err := f.db.BeginTxx(ctx, nil)
+			tx, err := f.begin(ctx, nil)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = tx.Rollback() }()
 			if task.Args > 0 {
-				if _, err := k.EnqueueTx(ctx, q, tx, task.Args-1, nil); err != nil {
+				if _, err := k.EnqueueTx(ctx, q, tx.Tx, task.Args-1, nil); err != nil {
 					return err
 				}
 			}
-			if err := task.DoneTx(ctx, tx); err != nil {
+			if err := task.DoneTx(ctx, tx.Tx); err != nil {
 				return err
 			}
 			if err := tx.Commit(); err != nil {
@@ -231,7 +231,7 @@ var handlerCases = []conformanceCase{
 				t.Errorf("ran %d, want %d", got, want)
 			}
 		}
-	}},
+	}),
 	{"Run returns the errors of registrations", func(t *testing.T, f *fixture) {
 		none := func(context.Context, falldue.Task[noteArgs]) error { return nil }
 		for name, set := range map[string]func(q *falldue.Queue){

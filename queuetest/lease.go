@@ -16,7 +16,7 @@ import (
 const shortLease = 3 * time.Second
 
 var leaseCases = []conformanceCase{
-	{"a task whose worker has vanished runs again after its lease ends, and the vanished worker cannot settle it", func(t *testing.T, f *fixture) {
+	inCallersTx("a task whose worker has vanished runs again after its lease ends, and the vanished worker cannot settle it", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("orphaned", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
 		firstDB := f.open(t)
 		first := f.queueOn(t, firstDB, falldue.Config{Lease: shortLease, Name: "vanishing"})
@@ -24,8 +24,12 @@ var leaseCases = []conformanceCase{
 		falldue.Handle(first, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
 			started <- task.TaskMeta
 			<-release // even after its context has ended
-			tx := f.db.MustBeginTx(context.WithoutCancel(ctx), nil)
-			late <- task.DoneTx(context.WithoutCancel(ctx), tx)
+			tx, err := f.begin(context.WithoutCancel(ctx), nil)
+			if err != nil {
+				late <- err
+				return err
+			}
+			late <- task.DoneTx(context.WithoutCancel(ctx), tx.Tx)
 			return tx.Rollback()
 		})
 		id := enqueue(t, first, k, noteArgs{})
@@ -60,7 +64,7 @@ var leaseCases = []conformanceCase{
 		if err != nil || len(list) != 1 || list[0].Outcome != "lost" || !strings.HasPrefix(list[0].Worker, "vanishing/") {
 			t.Errorf("recorded is %+v (error %v), want the lost attempt", list, err)
 		}
-	}},
+	}),
 	{"a task that may run again at once after a loss waits for the end of its lease, and not for its policy's delay", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("urgent", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h"), RetryLostAtOnce: 1})
 		firstDB := f.open(t)

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/falldue/falldue"
 )
 
@@ -68,7 +66,7 @@ var outcomes = map[string][]ending{
 }
 
 // handleOutcomes registers the handler of outcomeKind.
-func handleOutcomes(q *falldue.Queue, db *sqlx.DB, started chan<- int64) {
+func handleOutcomes(q *falldue.Queue, f *fixture, started chan<- int64) {
 	falldue.Handle(q, outcomeKind, func(ctx context.Context, task falldue.Task[string]) error {
 		switch again := task.Fence > 1; {
 		case task.Args == "fails":
@@ -82,12 +80,12 @@ func handleOutcomes(q *falldue.Queue, db *sqlx.DB, started chan<- int64) {
 		case task.Args == "later" && !again:
 			return falldue.RetryAfter(0, errFlaky)
 		case task.Args == "settles":
-			tx, err := db.BeginTxx(ctx, nil)
+			tx, err := f.begin(ctx, nil)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = tx.Rollback() }()
-			if err := task.DoneTx(ctx, tx); err != nil {
+			if err := task.DoneTx(ctx, tx.Tx); err != nil {
 				return err
 			}
 			return tx.Commit()
@@ -117,7 +115,7 @@ func runOutcomes(t *testing.T, q *falldue.Queue, started <-chan int64, ended fun
 }
 
 var middlewareCases = []conformanceCase{
-	{"middleware sees the facts of each run, and how it ends, as a value", func(t *testing.T, f *fixture) {
+	inCallersTx("middleware sees the facts of each run, and how it ends, as a value", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{Concurrency: 20})
 		var seen endings
 		q.Use(func(next falldue.HandlerFunc) falldue.HandlerFunc {
@@ -131,7 +129,7 @@ var middlewareCases = []conformanceCase{
 			}
 		})
 		started := make(chan int64, 1)
-		handleOutcomes(q, f.db, started)
+		handleOutcomes(q, f, started)
 		stop := startWorker(t, q)
 		var finished []int64
 		texts := map[int64]string{}
@@ -142,7 +140,7 @@ var middlewareCases = []conformanceCase{
 				t.Errorf("%s: middleware has seen %v, want %v", texts[id], got, outcomes[texts[id]])
 			}
 		}
-	}},
+	}),
 	{"the first middleware is outermost, and the panic of one is an error of those around it", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		steps := make(chan string, 100)
@@ -208,12 +206,12 @@ var middlewareCases = []conformanceCase{
 			}
 		}
 	}},
-	{"middleware can run the handler in a transaction and settle its task in it", func(t *testing.T, f *fixture) {
+	inCallersTx("middleware can run the handler in a transaction and settle its task in it", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
 		k := falldue.NewKind[noteArgs]("in.tx", falldue.KindConfig{})
 		q.Use(func(next falldue.HandlerFunc) falldue.HandlerFunc {
 			return func(ctx context.Context, run *falldue.Run) error {
-				return f.transact(ctx, func(tx *sqlx.Tx) error {
+				return f.transact(ctx, func(tx falldue.Tx) error {
 					if err := next(context.WithValue(ctx, txKey{}, tx), run); err != nil {
 						return err
 					}
@@ -223,7 +221,7 @@ var middlewareCases = []conformanceCase{
 		})
 		after := falldue.NewKind[noteArgs]("after", falldue.KindConfig{})
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
-			_, err := after.EnqueueTx(ctx, q, ctx.Value(txKey{}).(*sqlx.Tx), task.Args, nil)
+			_, err := after.EnqueueTx(ctx, q, ctx.Value(txKey{}).(falldue.Tx), task.Args, nil)
 			return err
 		})
 		id := enqueue(t, q, k, noteArgs{Text: "a"})
@@ -232,19 +230,19 @@ var middlewareCases = []conformanceCase{
 		if list := tasksOf(t, q, "after"); len(list) != 1 {
 			t.Errorf("the handler has enqueued %+v, want one task", list)
 		}
-	}},
+	}),
 }
 
 // txKey is the key of a handler's transaction in its context.
 type txKey struct{}
 
 // transact runs fn in a transaction.
-func (f *fixture) transact(ctx context.Context, fn func(*sqlx.Tx) error) error {
-	tx, err := f.db.BeginTxx(ctx, nil)
+func (f *fixture) transact(ctx context.Context, fn func(falldue.Tx) error) error {
+	tx, err := f.begin(ctx, nil)
 	if err != nil {
 		return err
 	}
-	if err := fn(tx); err != nil {
+	if err := fn(tx.Tx); err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()

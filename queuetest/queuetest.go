@@ -13,6 +13,7 @@ package queuetest
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"strings"
@@ -36,9 +37,20 @@ type Harness struct {
 	Open func(dsn string) (*sqlx.DB, error)
 	// New makes a queue on a pool. Defaults to [falldue.New].
 	New func(db *sqlx.DB, cfg falldue.Config) (*falldue.Queue, error)
+	// Begin begins a transaction on a pool of Open, as programs do with the driver's
+	// library. opts may be nil. Defaults to a *sqlx.Tx.
+	Begin func(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions) (*Transaction, error)
+	// OnlyCallersTx selects the cases that use Begin.
+	OnlyCallersTx bool
 	// Only selects the cases whose name contains it. Defaults to all cases. The
 	// test fails if no name does.
 	Only string
+}
+
+// Transaction is a transaction of a program that calls falldue. Tx is what it passes on.
+type Transaction struct {
+	falldue.Tx
+	Commit, Rollback func() error
 }
 
 // TestQueue runs each case of the suite as a parallel subtest.
@@ -46,21 +58,26 @@ func TestQueue(t *testing.T, h Harness) {
 	if h.New == nil {
 		h.New = falldue.New
 	}
+	if h.Begin == nil {
+		h.Begin = beginSqlx
+	}
 	selected := 0
-	for _, group := range [][]conformanceCase{enqueueCases, orderCases, retryCases, leaseCases, limitCases, handlerCases, progressCases, changeCases, policyCases, bulkCases, filterCases, phaseCases, codecCases, metaCases, middlewareCases, enqueueMiddlewareCases, eventCases, uniqueCases, uniqueTxCases, flowCases, periodicCases, stopCases} {
+	for _, group := range [][]conformanceCase{enqueueCases, orderCases, retryCases, leaseCases, limitCases, handlerCases, progressCases, changeCases, policyCases, bulkCases, filterCases, phaseCases, codecCases, metaCases, middlewareCases, enqueueMiddlewareCases, eventCases, uniqueCases, uniqueTxCases, flowCases, flowTxCases, periodicCases, stopCases} {
 		for _, c := range group {
-			if !strings.Contains(c.sentence, h.Only) {
+			if !strings.Contains(c.sentence, h.Only) || h.OnlyCallersTx && !callersTx[c.sentence] {
 				continue
 			}
 			selected++
 			t.Run(c.sentence, func(t *testing.T) {
 				t.Parallel()
-				c.check(t, newFixture(t, h))
+				f := newFixture(t, h)
+				f.callersTx = callersTx[c.sentence]
+				c.check(t, f)
 			})
 		}
 	}
 	if selected == 0 {
-		t.Errorf("no case has a name that contains %q", h.Only)
+		t.Errorf("no case has a name that contains %q (OnlyCallersTx: %v)", h.Only, h.OnlyCallersTx)
 	}
 }
 
@@ -70,15 +87,33 @@ type conformanceCase struct {
 	check    func(t *testing.T, f *fixture)
 }
 
+// callersTx has the sentences of the cases that begin transactions of the caller's.
+var callersTx = map[string]bool{}
+
+// inCallersTx returns a case that begins transactions of the caller's.
+func inCallersTx(sentence string, check func(t *testing.T, f *fixture)) conformanceCase {
+	callersTx[sentence] = true
+	return conformanceCase{sentence, check}
+}
+
+func beginSqlx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions) (*Transaction, error) {
+	tx, err := db.BeginTxx(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &Transaction{tx, tx.Commit, tx.Rollback}, nil
+}
+
 // waitTimeout is how long a case waits for an event. Events take far less; the
 // timeout is long only because a machine may be slow.
 const waitTimeout = 60 * time.Second
 
 // fixture is the database of one case, after Migrate.
 type fixture struct {
-	h   Harness
-	dsn string
-	db  *sqlx.DB
+	h         Harness
+	dsn       string
+	db        *sqlx.DB
+	callersTx bool // the case may begin transactions of the caller's
 }
 
 func newFixture(t *testing.T, h Harness) *fixture {
@@ -99,6 +134,23 @@ func (f *fixture) open(t *testing.T) *sqlx.DB {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+// begin begins a transaction of the caller's on the first connection pool of the case.
+func (f *fixture) begin(ctx context.Context, opts *sql.TxOptions) (*Transaction, error) {
+	if !f.callersTx {
+		return nil, errors.New("the case begins a transaction: make it by inCallersTx")
+	}
+	return f.h.Begin(ctx, f.db, opts)
+}
+
+func (f *fixture) mustBegin(t *testing.T) *Transaction {
+	t.Helper()
+	tx, err := f.begin(t.Context(), nil)
+	if err != nil {
+		t.Fatalf("begin: %v", err)
+	}
+	return tx
 }
 
 // queue returns a queue on the first connection pool of the case.

@@ -148,7 +148,7 @@ var uniqueCases = []conformanceCase{
 		waitForDeletion(t, q, c)
 		wantExisting(t, "one after the first was done and deleted", c, q, k, orderArgs{Customer: "c"}, o)
 	}},
-	{"with ConflictFail the error of a task that exists has the id of the holder, and a transaction can go on", func(t *testing.T, f *fixture) {
+	inCallersTx("with ConflictFail the error of a task that exists has the id of the holder, and a transaction can go on", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.fail", falldue.KindConfig{})
 		o := unique(falldue.Unique{OnConflict: falldue.ConflictFail})
 		a := wantNew(t, "the first", q, k, orderArgs{Customer: "a"}, o)
@@ -164,14 +164,14 @@ var uniqueCases = []conformanceCase{
 		wantExists("EnqueueMany", a, err)
 		_, err = q.EnqueueMany(t.Context(), k.Params(orderArgs{Customer: "b"}, o), k.Params(orderArgs{Customer: "b"}, o))
 		wantExists("EnqueueMany of two equal ones", 0, err)
-		tx := f.db.MustBeginTx(t.Context(), nil)
-		_, err = k.EnqueueUniqueTx(t.Context(), q, tx, orderArgs{Customer: "a"}, o)
+		tx := f.mustBegin(t)
+		_, err = k.EnqueueUniqueTx(t.Context(), q, tx.Tx, orderArgs{Customer: "a"}, o)
 		wantExists("EnqueueUniqueTx", a, err)
-		c, err := k.EnqueueUniqueTx(t.Context(), q, tx, orderArgs{Customer: "c"}, o)
+		c, err := k.EnqueueUniqueTx(t.Context(), q, tx.Tx, orderArgs{Customer: "c"}, o)
 		if err != nil || c.Existed {
 			t.Fatalf("after the error: %+v, %v", c, err)
 		}
-		if _, err = k.EnqueueTx(t.Context(), q, tx, orderArgs{Customer: "c"}, o); err == nil {
+		if _, err = k.EnqueueTx(t.Context(), q, tx.Tx, orderArgs{Customer: "c"}, o); err == nil {
 			t.Error("the transaction does not see its own task")
 		}
 		wantExists("EnqueueTx in the same transaction", c.ID, err)
@@ -182,7 +182,7 @@ var uniqueCases = []conformanceCase{
 		if err != nil || len(list) != 2 || list[0].ID != a || list[1].ID != c.ID {
 			t.Errorf("the table has %+v (error %v), want tasks %d and %d", list, err, a, c.ID)
 		}
-	}},
+	}),
 	{"with ConflictReplace a waiting task gets the payload and the time of the new one, and a running one is succeeded", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.replace", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
 		o := falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByFields("customer"), OnConflict: falldue.ConflictReplace}, Delay: time.Hour}

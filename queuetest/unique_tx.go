@@ -10,20 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/dialect"
 )
 
 // inTx runs fn in a transaction that has written a row before.
-func (f *fixture) inTx(ctx context.Context, fn func(*sqlx.Tx) error) error {
-	tx, err := f.db.BeginTxx(ctx, nil)
+func (f *fixture) inTx(ctx context.Context, fn func(falldue.Tx) error) error {
+	tx, err := f.begin(ctx, nil)
 	if err != nil {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, "insert into effects (task) values (1)")
-	if err := errors.Join(err, fn(tx)); err != nil {
+	if err := errors.Join(err, fn(tx.Tx)); err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()
@@ -31,15 +29,14 @@ func (f *fixture) inTx(ctx context.Context, fn func(*sqlx.Tx) error) error {
 
 // inOldSnapshot runs fn with a transaction that has read before. Where the engine does not
 // have the level, it is that of the engine.
-func (f *fixture) inOldSnapshot(t *testing.T, level sql.IsolationLevel, fn func(*sqlx.Tx)) {
+func (f *fixture) inOldSnapshot(t *testing.T, level sql.IsolationLevel, fn func(*Transaction)) {
 	t.Helper()
-	tx, err := f.db.BeginTxx(t.Context(), &sql.TxOptions{Isolation: level})
+	tx, err := f.begin(t.Context(), &sql.TxOptions{Isolation: level})
 	if err != nil {
-		tx = f.db.MustBeginTx(t.Context(), nil)
+		tx = f.mustBegin(t)
 	}
 	defer func() { _ = tx.Rollback() }()
-	var n int
-	if err := tx.GetContext(t.Context(), &n, "select count(*) from falldue_policies"); err != nil {
+	if _, err := tx.ExecContext(t.Context(), "select count(*) from falldue_policies"); err != nil {
 		t.Fatal(err)
 	}
 	fn(tx)
@@ -56,21 +53,21 @@ func (f *fixture) server(t *testing.T) dialect.Server {
 }
 
 var uniqueTxCases = []conformanceCase{
-	{"a unique task of a transaction that is rolled back holds no key, and one that commits keeps others out", func(t *testing.T, f *fixture) {
+	inCallersTx("a unique task of a transaction that is rolled back holds no key, and one that commits keeps others out", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.tx", falldue.KindConfig{})
-		tx := f.db.MustBeginTx(t.Context(), nil)
-		if _, err := k.EnqueueUniqueTx(t.Context(), q, tx, orderArgs{}, nil); err != nil {
+		tx := f.mustBegin(t)
+		if _, err := k.EnqueueUniqueTx(t.Context(), q, tx.Tx, orderArgs{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
-		tx = f.db.MustBeginTx(t.Context(), nil)
-		a, err := k.EnqueueUniqueTx(t.Context(), q, tx, orderArgs{}, nil)
+		tx = f.mustBegin(t)
+		a, err := k.EnqueueUniqueTx(t.Context(), q, tx.Tx, orderArgs{}, nil)
 		if err != nil || a.Existed {
 			t.Fatalf("after the rollback: %+v, %v", a, err)
 		}
-		again, err := k.EnqueueUniqueTx(t.Context(), q, tx, orderArgs{}, nil)
+		again, err := k.EnqueueUniqueTx(t.Context(), q, tx.Tx, orderArgs{}, nil)
 		if err != nil || again != (falldue.Receipt{ID: a.ID, Existed: true}) {
 			t.Fatalf("in the same transaction: %+v, %v", again, err)
 		}
@@ -78,8 +75,8 @@ var uniqueTxCases = []conformanceCase{
 			t.Fatal(err)
 		}
 		wantExisting(t, "after the commit", a.ID, q, k, orderArgs{}, nil)
-	}},
-	{"a transaction that began before an equal task was enqueued stores no other one, at any isolation level", func(t *testing.T, f *fixture) {
+	}),
+	inCallersTx("a transaction that began before an equal task was enqueued stores no other one, at any isolation level", func(t *testing.T, f *fixture) {
 		server := f.server(t)
 		if server.Caps.SingleWriter {
 			t.Skip("others cannot write while a transaction reads, or it cannot write then")
@@ -97,11 +94,11 @@ var uniqueTxCases = []conformanceCase{
 							t.Fatal(err)
 						}
 					}
-					f.inOldSnapshot(t, level, func(tx *sqlx.Tx) {
+					f.inOldSnapshot(t, level, func(tx *Transaction) {
 						a := wantNew(t, "the task meanwhile", other, k, orderArgs{}, o)
 						ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 						defer cancel()
-						r, err := k.EnqueueUniqueTx(ctx, q, tx, orderArgs{}, o)
+						r, err := k.EnqueueUniqueTx(ctx, q, tx.Tx, orderArgs{}, o)
 						if err == nil {
 							err = tx.Commit()
 						}
@@ -115,8 +112,8 @@ var uniqueTxCases = []conformanceCase{
 				}
 			}
 		}
-	}},
-	{"a handler whose transaction ends a unique task may enqueue the next one in it", func(t *testing.T, f *fixture) {
+	}),
+	inCallersTx("a handler whose transaction ends a unique task may enqueue the next one in it", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[int]("unique.next", falldue.KindConfig{})
 		f.db.MustExec("create table effects (task bigint not null)")
 		o := unique(falldue.Unique{By: falldue.ByKind()})
@@ -125,7 +122,7 @@ var uniqueTxCases = []conformanceCase{
 			if task.Args == 2 {
 				return nil
 			}
-			return f.inTx(ctx, func(tx *sqlx.Tx) error {
+			return f.inTx(ctx, func(tx falldue.Tx) error {
 				before, err := k.EnqueueUniqueTx(ctx, q, tx, task.Args+1, o)
 				if err != nil {
 					return err
@@ -145,8 +142,8 @@ var uniqueTxCases = []conformanceCase{
 			t.Errorf("before DoneTx %+v, after it %+v; the running task is %d", r[0], r[1], a)
 		}
 		waitForDeletion(t, q, r[1].ID)
-	}},
-	{"a waiting task does not start before the commit of what skipped another one for it", func(t *testing.T, f *fixture) {
+	}),
+	inCallersTx("a waiting task does not start before the commit of what skipped another one for it", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.held", falldue.KindConfig{})
 		o := unique(falldue.Unique{Scope: falldue.WhileWaiting()})
 		next := falldue.NewKind[orderArgs]("unique.beside", falldue.KindConfig{Priority: 1})
@@ -155,10 +152,12 @@ var uniqueTxCases = []conformanceCase{
 		falldue.Handle(q, next, func(context.Context, falldue.Task[orderArgs]) error { ran <- "beside"; return nil })
 		a := wantNew(t, "the first", q, k, orderArgs{}, o)
 		f.db.MustExec("create table effects (task bigint not null)")
-		tx := f.db.MustBeginTx(t.Context(), nil)
+		tx := f.mustBegin(t)
 		defer func() { _ = tx.Rollback() }()
-		tx.MustExecContext(t.Context(), "insert into effects (task) values (1)")
-		r, err := k.EnqueueUniqueTx(t.Context(), q, tx, orderArgs{}, o)
+		if _, err := tx.ExecContext(t.Context(), "insert into effects (task) values (1)"); err != nil {
+			t.Fatal(err)
+		}
+		r, err := k.EnqueueUniqueTx(t.Context(), q, tx.Tx, orderArgs{}, o)
 		if err != nil || r != (falldue.Receipt{ID: a, Existed: true}) {
 			t.Fatalf("in the transaction: %+v, %v", r, err)
 		}
@@ -177,7 +176,7 @@ var uniqueTxCases = []conformanceCase{
 		if got := receive(t, ran, "the held task"); got != "held" {
 			t.Errorf("%s ran", got)
 		}
-	}},
+	}),
 	{"never do two unfinished tasks have one unique key, whoever enqueues them", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[int]("unique.race", falldue.KindConfig{})
 		const enqueuers, rounds, keys = 8, 60, 5

@@ -188,9 +188,8 @@ func (s *Store) retryTasks(ctx context.Context, x runner, p ActParams, found []s
 			return err
 		}
 	}
-	if !s.notify || !s.server.Caps.Notify {
+	if !s.notify {
 		return nil
 	}
-	notice := s.noticeOf(len(found), func(i int) string { return found[i].Queue })
-	return x.query(ctx, s.notifyStmt(), statements.Values{"channel": s.Channel(), "notice": notice}, nil, func(row) error { return nil })
+	return s.notifyWithin(ctx, x, len(found), func(i int) string { return found[i].Queue })
 }

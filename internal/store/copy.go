@@ -29,8 +29,7 @@ func (s *Store) copyIn(ctx context.Context, entries []Entry) (ids []int64, sent 
 			return err
 		}
 		if s.notify {
-			err := c.query(ctx, s.notifyStmt(), statements.Values{"channel": s.Channel(), "notice": s.notice(entries)}, nil, func(row) error { return nil })
-			if err != nil {
+			if err := s.notifyWithin(ctx, c, len(entries), func(i int) string { return entries[i].Queue }); err != nil {
 				return err
 			}
 		}

@@ -43,11 +43,8 @@ func (s *Store) notice(entries []Entry) string {
 }
 
 // noticeOf returns the text of the notice of n tasks: the names of their queues. It is
-// "", which stands for all queues, if they are too many, or if nobody is notified.
+// "", which stands for all queues, if they are too many.
 func (s *Store) noticeOf(n int, queueOf func(i int) string) string {
-	if !s.notify {
-		return ""
-	}
 	last := queueOf(0)
 	queues, length := []string{last}, len(last)
 	for i := 1; i < n; i++ {
@@ -61,6 +58,20 @@ func (s *Store) noticeOf(n int, queueOf func(i int) string) string {
 		last, queues = queue, append(queues, queue)
 	}
 	return strings.Join(queues, " ")
+}
+
+// notifies reports whether an enqueue by x notifies listeners when its transaction commits.
+func (s *Store) notifies(x runner) bool {
+	if _, ok := x.(unprepared); ok {
+		return s.notifyTx
+	}
+	return s.notify
+}
+
+// notifyWithin notifies listeners of tasks of n queues when the transaction of x commits.
+func (s *Store) notifyWithin(ctx context.Context, x runner, n int, queueOf func(i int) string) error {
+	values := statements.Values{"channel": s.Channel(), "notice": s.noticeOf(n, queueOf)}
+	return x.query(ctx, s.notifyStmt(), values, nil, func(row) error { return nil })
 }
 
 // Notify sends a notice to those who listen, on engines with Caps.Notify.
@@ -108,7 +119,7 @@ func (s *Store) insert(ctx context.Context, x runner, entries []Entry) ([]int64,
 }
 
 func (s *Store) insertBatch(ctx context.Context, x runner, batch []Entry) ([]int64, error) {
-	stmt, values, rows := s.insertStmt(batch)
+	stmt, values, rows := s.insertStmt(batch, s.notifies(x))
 	if s.server.Caps.InsertReturning {
 		ids, err := int64s(ctx, x, stmt, values, rows)
 		slices.Sort(ids)
@@ -131,12 +142,15 @@ func (s *Store) insertBatch(ctx context.Context, x runner, batch []Entry) ([]int
 
 // insertStmt returns the statement that stores a batch, and its arguments. Where the
 // engine allows it, values that all rows have in common are passed once.
-func (s *Store) insertStmt(batch []Entry) (statements.Stmt, statements.Values, []statements.Row) {
-	params := statements.EnqueueParams{Tables: s.tables, Notify: s.notify, Plain: allPlain(batch), Meta: haveMeta(batch)}
+func (s *Store) insertStmt(batch []Entry, notify bool) (statements.Stmt, statements.Values, []statements.Row) {
+	params := statements.EnqueueParams{Tables: s.tables, Notify: notify, Plain: allPlain(batch), Meta: haveMeta(batch)}
 	params.Unique = !params.Plain && slices.ContainsFunc(batch, func(e Entry) bool { return e.Unique != "" })
 	columns := params.Columns()
-	values := statements.Values{"channel": s.Channel(), "notice": s.notice(batch)}
-	key := stmtKey{plain: params.Plain, unique: params.Unique, meta: params.Meta, size: s.size(len(batch))}
+	values := statements.Values{}
+	if notify {
+		values["channel"], values["notice"] = s.Channel(), s.notice(batch)
+	}
+	key := stmtKey{plain: params.Plain, unique: params.Unique, meta: params.Meta, notify: notify, size: s.size(len(batch))}
 	switch {
 	case len(batch) == 1:
 		columns.Set(values, &batch[0])

@@ -36,10 +36,11 @@ const MaxBatch = 500
 
 // Store runs falldue's statements on a database.
 type Store struct {
-	db     *sqlx.DB
-	server dialect.Server
-	tables dialect.Tables
-	notify bool
+	db       *sqlx.DB
+	server   dialect.Server
+	tables   dialect.Tables
+	notify   bool // the store's own transactions notify
+	notifyTx bool // those of callers do
 
 	noCopy  atomic.Bool   // the driver or the role cannot COPY
 	noSlots atomic.Bool   // the server has no named locks
@@ -61,14 +62,15 @@ type Store struct {
 type Options struct {
 	// Tables are the names of the tables.
 	Tables dialect.Tables
-	// Notify notifies listeners of enqueued tasks, on engines with Caps.Notify.
-	Notify bool
+	// Notify makes the store's own transactions notify listeners of enqueued tasks, and
+	// NotifyTx those of callers, on engines with Caps.Notify.
+	Notify, NotifyTx bool
 }
 
 // New returns the store of a database. It does not use db.
 func New(db *sqlx.DB, server dialect.Server, o Options) *Store {
 	s := &Store{
-		db: db, server: server, tables: o.Tables, notify: o.Notify, writer: make(chan struct{}, 1),
+		db: db, server: server, tables: o.Tables, notify: o.Notify && server.Caps.Notify, notifyTx: o.NotifyTx && server.Caps.Notify, writer: make(chan struct{}, 1),
 		made: map[stmtKey]statements.Stmt{}, delays: map[string]uint32{}, conns: map[any]*conn{},
 	}
 	s.participants = []participant{attemptLog{s}, progressLog{s}, flowLog{s}}
@@ -90,6 +92,7 @@ type stmtKey struct {
 	plain    bool   // new tasks are plain
 	unique   bool   // new tasks have unique keys
 	meta     bool   // new tasks have meta
+	notify   bool   // an enqueue notifies
 	lock     bool   // rows are locked
 	filter   statements.ListParams
 	allowed  statements.AllowedParams

@@ -138,8 +138,8 @@ func (e *uniqueEnqueue) run(ctx context.Context, found map[string]statements.Hol
 			return err
 		}
 	}
-	if e.replaced && e.notify && e.server.Caps.Notify {
-		return e.x.query(ctx, e.notifyStmt(), statements.Values{"channel": e.Channel(), "notice": e.notice(e.entries)}, nil, func(row) error { return nil })
+	if e.replaced && e.notifies(e.x) {
+		return e.notifyWithin(ctx, e.x, len(e.entries), func(i int) string { return e.entries[i].Queue })
 	}
 	return nil
 }

@@ -24,9 +24,9 @@ func (e each) exec(ctx context.Context, stmt statements.Stmt, values statements.
 // storeUnique stores entries that all are unique, and takes their keys. Those whose keys
 // others have taken meanwhile are left.
 func (e *uniqueEnqueue) storeUnique(ctx context.Context, entries []int, found map[string]statements.Holder) error {
-	params := statements.EnqueueParams{Tables: e.tables, Notify: e.notify, Unique: true, Meta: haveMeta(e.entries)}
+	params := statements.EnqueueParams{Tables: e.tables, Notify: e.notifies(e.x), Unique: true, Meta: haveMeta(e.entries)}
 	columns := params.UniqueEntryColumns()
-	stmt := e.stmt(stmtKey{name: "store unique", unique: true, meta: params.Meta}, func() statements.Stmt { return statements.StoreUnique(e.server, params) })
+	stmt := e.stmt(stmtKey{name: "store unique", unique: true, meta: params.Meta, notify: params.Notify}, func() statements.Stmt { return statements.StoreUnique(e.server, params) })
 	for list := range slices.Chunk(entries, MaxBatch) {
 		batch, byHash := make([]statements.UniqueEntry, len(list)), make(map[string]int, len(list))
 		for n, i := range list {
@@ -35,7 +35,10 @@ func (e *uniqueEnqueue) storeUnique(ctx context.Context, entries []int, found ma
 			byHash[hash] = i
 		}
 		token := newToken()
-		values := statements.Values{"table": e.tables.Name(e.server, "tasks"), "token": token, "channel": e.Channel(), "notice": e.notice(e.entries)}
+		values := statements.Values{"table": e.tables.Name(e.server, "tasks"), "token": token}
+		if params.Notify {
+			values["channel"], values["notice"] = e.Channel(), e.notice(e.entries)
+		}
 		rows := columns.Rows(len(batch), func(n int) *statements.UniqueEntry { return &batch[n] })
 		err := e.x.query(ctx, stmt, values, rows, func(r row) error {
 			k := statements.UniqueKey{Token: token}
