@@ -70,17 +70,12 @@ func (p Policies) Of(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
 	if policy, known = p.Code(t); !known {
 		return policy, false
 	}
-	return p.under(t, policy), true
-}
-
-// under returns what the override that holds for a task makes of its policy.
-func (p Policies) under(t falldue.TaskInfo, policy backoff.Policy) backoff.Policy {
 	if o, ok := p.Override(t); ok {
 		if made := o.Override.Of(policy); made.Err() == nil { // else workers keep the old one
-			return made
+			return made, true
 		}
 	}
-	return policy
+	return policy, true
 }
 
 // Code returns the policy of a task without overrides, its own or its kind's, and reports
