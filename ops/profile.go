@@ -130,15 +130,7 @@ func waitsOf(g *store.Profiled, list []span) (waits []wait) {
 
 // add adds a group of tasks with their waits.
 func (b *loadBuilder) add(g *store.Profiled, waits []wait) {
-	due := func(at int64) (n int64) {
-		for _, w := range waits {
-			if w.from <= at {
-				n = max(n, dueBy(g, w.delay, min(at, w.to)))
-			}
-		}
-		return n
-	}
-	before := due(b.now)
+	before := dueOf(g, waits, b.now)
 	b.due += before
 	// The anchors of a group are in one minute, so that it falls due in two in each wait.
 	var minutes []int64
@@ -150,7 +142,7 @@ func (b *loadBuilder) add(g *store.Profiled, waits []wait) {
 	}
 	slices.Sort(minutes)
 	for _, minute := range slices.Compact(minutes) {
-		by := due(b.now + (minute+1)*minuteMicros)
+		by := dueOf(g, waits, b.now+(minute+1)*minuteMicros)
 		b.minutes[minute] += by - before
 		before = by
 	}
@@ -195,6 +187,26 @@ func dueBy(g *store.Profiled, delay time.Duration, at int64) int64 {
 	}
 	share := float64(at-first) / float64(last-first)
 	return int64(share*float64(g.Tasks-1)) + 1 // the first is due, and the last is not
+}
+
+// dueOf returns how many tasks of a group have fallen due at a time under waits.
+func dueOf(g *store.Profiled, waits []wait, at int64) (n int64) {
+	for _, w := range waits {
+		if w.from <= at {
+			n = max(n, dueBy(g, w.delay, min(at, w.to)))
+		}
+	}
+	return n
+}
+
+// firstDue returns when a task falls due under waits, in microseconds since 1970.
+func firstDue(anchor int64, waits []wait) (due int64) {
+	for _, w := range waits {
+		if due = dueMicros(anchor, w.delay); due < w.to {
+			return max(due, w.from)
+		}
+	}
+	return due
 }
 
 // KindLoad is the load of a kind.

@@ -38,7 +38,9 @@ func (p Policies) spansOver(t falldue.TaskInfo, code backoff.Policy, now time.Ti
 		for i, step := range steps {
 			to := o.Until
 			if i+1 < len(steps) {
-				to = o.At.Add(steps[i+1].After)
+				if next := o.At.Add(steps[i+1].After); to.IsZero() || next.Before(to) {
+					to = next
+				}
 			}
 			if !to.IsZero() && !to.After(latest(now, from)) {
 				continue
