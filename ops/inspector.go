@@ -167,8 +167,3 @@ func (i *Inspector) learnKinds(ctx context.Context) error {
 	}
 	return err
 }
-
-// Overdue is [falldue.Queue.Overdue], with the policies of [Config].
-func (i *Inspector) Overdue(ctx context.Context) ([]falldue.Overdue, error) {
-	return i.queue.Overdue(ctx)
-}

@@ -259,7 +259,7 @@ func dueRule(t falldue.TaskInfo, list []span) (DueRule, backoff.Policy) {
 func (i *Inspector) whyPause(ctx context.Context, t falldue.TaskInfo) (c WhyPause, err error) {
 	pauses, err := i.queue.Paused(ctx)
 	for _, p := range pauses {
-		if (p.Queue == "" || p.Queue == t.Queue) && (p.Kind == "" || p.Kind == t.Kind) && (p.Policy == "" || p.Policy == t.Policy) && (p.Key == "" || p.Key == t.Key) {
+		if names(p, t) {
 			c.Pauses = append(c.Pauses, p)
 		}
 	}
