@@ -21,8 +21,12 @@ type profileFlags struct {
 
 func (f *profileFlags) flags(cmd *cobra.Command) {
 	f.place.flags(cmd)
-	cmd.Flags().DurationVar(&f.limit, "time-limit", time.Minute, "how long reading what waits may take")
+	f.limitFlag(cmd)
 	cmd.Flags().DurationVar(&f.horizon, "for", 24*time.Hour, "time from now on to look at, in minutes")
+}
+
+func (f *profileFlags) limitFlag(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&f.limit, "time-limit", time.Minute, "how long reading what waits may take")
 }
 
 const profileHelp = `The command reads all tasks that wait, once, and changes nothing: two to five seconds for
