@@ -97,7 +97,7 @@ func (d *differ) run(cmd *cobra.Command, args []string) error {
 		herd := false
 		for k := range list {
 			c := &list[k]
-			c.holds, c.rate = holds, d.rate
+			c.holds, c.rate, c.releases = holds, d.rate, p.Releases(kind)
 			if c.Effect, err = p.Diff(kind, c.policy, d.horizon); err != nil {
 				return mistake(err)
 			}
@@ -203,6 +203,8 @@ type candidate struct {
 	holds string // now
 	rate  int64  // how many tasks may fall due in a minute of a ramp
 	steps []ops.Step
+	// releases has the kind if workers have several policies for it.
+	releases []ops.KindReleases
 }
 
 func (c candidate) print(s screen) error {
@@ -258,6 +260,7 @@ func (c candidate) others() string {
 	if r := c.Replaces; r != nil {
 		fmt.Fprintf(&b, "what holds now, and would be replaced, is %s\n", setText(*r))
 	}
+	b.WriteString(releasesText(c.releases))
 	return b.String()
 }
 
@@ -346,8 +349,9 @@ func (c candidate) object() any {
 		Before    loadJSON      `json:"before"`
 		After     loadJSON      `json:"after"`
 		Replaces  *overrideJSON `json:"replaces,omitempty"`
+		Releases  []releaseJSON `json:"kind_policies,omitempty"`
 		Steps     []step        `json:"steps,omitempty"`
-	}{c.Kind, c.holds, c.text, c.Tasks, c.Own, c.AtOnce, c.Sooner, c.Later, c.Exhausted, c.Unknown, c.Kept, c.Herd, loadObject(c.Before), loadObject(c.After), nil, nil}
+	}{c.Kind, c.holds, c.text, c.Tasks, c.Own, c.AtOnce, c.Sooner, c.Later, c.Exhausted, c.Unknown, c.Kept, c.Herd, loadObject(c.Before), loadObject(c.After), nil, releaseObjects(c.releases), nil}
 	if c.Replaces != nil {
 		replaced := overrideObject(*c.Replaces)
 		o.Replaces = &replaced

@@ -134,7 +134,7 @@ func (f *setter) apply(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, o f
 	if err != nil {
 		return mistake(err)
 	}
-	report := setReport{o, effect, f.dry}
+	report := setReport{o, effect, f.dry, p.Releases(o.Kind)}
 	if !f.dry {
 		if question := report.question(ask, f.askAbove); question != "" {
 			if err := confirm(cmd, question, f.yes); err != nil {
@@ -180,6 +180,8 @@ type setReport struct {
 	falldue.Override
 	effect ops.Effect
 	dry    bool
+	// releases has the kinds for which workers have several policies.
+	releases []ops.KindReleases
 }
 
 func (r setReport) print(cmd *cobra.Command, asJSON bool) error {
@@ -249,7 +251,7 @@ func (r setReport) text() string {
 			fmt.Fprintf(&b, "%12s  %s\n", grouped(line.n), line.text)
 		}
 	}
-	return b.String()
+	return b.String() + releasesText(r.releases)
 }
 
 func untilText(until time.Time) string {
@@ -262,13 +264,14 @@ func untilText(until time.Time) string {
 func (r setReport) object() any {
 	return struct {
 		overrideJSON
-		Dry       bool  `json:"dry_run,omitempty"`
-		Tasks     int64 `json:"tasks"`
-		AtOnce    int64 `json:"at_once"`
-		Sooner    int64 `json:"sooner"`
-		Later     int64 `json:"later"`
-		Exhausted int64 `json:"exhausted"`
-		Unknown   int64 `json:"unknown"`
-		Own       int64 `json:"own"`
-	}{overrideObject(r.Override), r.dry, r.effect.Tasks, r.effect.AtOnce, r.effect.Sooner, r.effect.Later, r.effect.Exhausted + r.effect.UnknownExhausted, r.effect.Unknown, r.effect.Own}
+		Dry       bool          `json:"dry_run,omitempty"`
+		Tasks     int64         `json:"tasks"`
+		AtOnce    int64         `json:"at_once"`
+		Sooner    int64         `json:"sooner"`
+		Later     int64         `json:"later"`
+		Exhausted int64         `json:"exhausted"`
+		Unknown   int64         `json:"unknown"`
+		Own       int64         `json:"own"`
+		Releases  []releaseJSON `json:"kind_policies,omitempty"`
+	}{overrideObject(r.Override), r.dry, r.effect.Tasks, r.effect.AtOnce, r.effect.Sooner, r.effect.Later, r.effect.Exhausted + r.effect.UnknownExhausted, r.effect.Unknown, r.effect.Own, releaseObjects(r.releases)}
 }

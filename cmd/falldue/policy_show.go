@@ -52,7 +52,7 @@ func (f *setter) clear(cmd *cobra.Command, i *ops.Inspector, q *falldue.Queue, s
 	if err != nil {
 		return mistake(err)
 	}
-	report := setReport{falldue.Override{Subject: subject, Cleared: true, Who: f.who, Why: f.why}, effect, f.dry}
+	report := setReport{falldue.Override{Subject: subject, Cleared: true, Who: f.who, Why: f.why}, effect, f.dry, p.Releases(subject.Kind)}
 	if !f.dry {
 		if effect.Drastic(f.askAbove) {
 			if err := confirm(cmd, report.warning(), f.yes); err != nil {

@@ -99,6 +99,37 @@ func TestWorkersAndWhy(t *testing.T) {
 	})
 }
 
+// TestTwoReleasesAreNamed: where numbers go by the policy of one of them, a line says so.
+func TestTwoReleasesAreNamed(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		s.failed("charge", 3, time.Minute)
+		s.serve("charge")
+		several := `workers have 2 policies for kind charge: delay 12h \S.* of 1 worker.*; delay 2h of 1 worker[^;]*`
+		commands := map[string][]string{
+			`(?m)^releases +` + several + `.*; the first is shown$`:                                                                     {"show", "1"},
+			`(?m)^` + several + `; numbers are by the first$`:                                                                           {"forecast"},
+			`\n` + several + `; numbers are by the first\n`:                                                                             {"policy", "diff", "charge", "1h"},
+			`(?s)\n` + several + `; numbers are by the first\n$`:                                                                        {"policy", "set", "charge", "2 * own", "--dry-run"},
+			`"kind":"charge".*"kind_policies":\[\{"kind":"charge","policy":"delay 12h[^"]*","workers":\["[^"]+"\].*"policy":"delay 2h"`: {"forecast", "--json"},
+		}
+		for _, args := range commands {
+			if out := s.run(args...); strings.Contains(out, "policies") {
+				t.Errorf("with one release %v prints\n%s", args, out)
+			}
+		}
+		var info string
+		if err := s.db.Get(&info, "select info from falldue_workers"); err != nil {
+			t.Fatal(err)
+		}
+		other := regexp.MustCompile(`delay 12h[^"]*`).ReplaceAllString(info, "delay 2h")
+		s.db.MustExec(s.db.Rebind("insert into falldue_workers (id, started_at, seen_at, info, done, failed, running) select 'zz', started_at, seen_at, ?, 0, 0, 0 from falldue_workers"), other)
+		for want, args := range commands {
+			contains(t, s.run(args...), want)
+		}
+	})
+}
+
 // TestTextsOfConditions has those that the tables of other tests do not bring about.
 func TestTextsOfConditions(t *testing.T) {
 	t.Parallel()
