@@ -37,6 +37,7 @@ type Inspector struct {
 
 	mu      sync.Mutex
 	learned map[string]bool // kinds that have the policy of all other kinds
+	perTask float64         // seconds that the last profile took for each task, or 0
 }
 
 // NewInspector returns an inspector of the tables on db. It asks the server for its engine

@@ -41,16 +41,21 @@ func (i *Inspector) ProfileKey(ctx context.Context, key string) (*Profile, error
 }
 
 func (i *Inspector) profile(ctx context.Context, key string) (*Profile, error) {
+	start := time.Now()
 	groups, err := i.store.Profile(ctx, key)
 	if err != nil {
 		return nil, err
 	}
+	read := time.Since(start)
 	p := &Profile{At: time.Now().UTC(), key: key, groups: groups}
 	keys := map[string]bool{}
 	for _, g := range groups {
 		p.At = store.Time(g.Now)
 		p.Tasks += g.Tasks
 		keys[g.Policy] = true
+	}
+	if key == "" {
+		i.took(p.Tasks, read)
 	}
 	if p.policies, err = i.Policies(ctx, slices.Collect(maps.Keys(keys))...); err != nil {
 		return nil, err
