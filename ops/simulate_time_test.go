@@ -62,7 +62,7 @@ func work(t *testing.T, policy backoff.Policy, s ops.Scenario, after time.Durati
 	kind := falldue.NewKind[struct{}]("mail", falldue.KindConfig{Policy: policy})
 	var mu sync.Mutex
 	failed, enqueued := map[int64]bool{}, map[int64]time.Duration{}
-	falldue.Handle(q, kind, func(ctx context.Context, task falldue.Task[struct{}]) error {
+	falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[struct{}]) error {
 		began := time.Since(start)
 		failing := began < s.Outage
 		if failing && s.Failure > 0 {

@@ -169,7 +169,7 @@ func (d *differ) setRamp(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, c
 	if r := c.Replaces; r != nil {
 		ask += ", and replaces " + setText(*r)
 	}
-	return d.setter.apply(cmd, q, p, o, ask)
+	return d.apply(cmd, q, p, o, ask)
 }
 
 // policyNow returns the policy that holds for a kind now, as far as it is the same in all
