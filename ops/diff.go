@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -14,8 +15,8 @@ type Diff struct {
 	// Tasks is the number of tasks of the kind that wait and follow its policy. Own is how
 	// many more have a policy of their own, which they keep; nothing else counts these.
 	Tasks, Own int64
-	// AtOnce is how many wait under the old policy and would be due at once under the new
-	// one. Sooner and Later are how many others would be due earlier or later.
+	// AtOnce is how many wait under what holds now and would be due at once under the new
+	// policy. Sooner and Later are how many others would be due earlier or later.
 	AtOnce, Sooner, Later int64
 	// Exhausted is how many have no attempt left under the new policy and one under the old
 	// one: workers make them dead when they fall due. A task's own limit of attempts, which
@@ -44,26 +45,15 @@ func validHorizon(horizon time.Duration) (time.Duration, error) {
 	return horizon, nil
 }
 
-// Diff compares two policies of a kind on the tasks that wait now, with loads up to a
-// horizon as for [Profile.Forecast]. The error is that of an invalid policy or horizon.
-func (p *Profile) Diff(kind string, from, to backoff.Policy, horizon time.Duration) (Diff, error) {
-	horizon, err := p.validate(horizon, from, to)
+// Diff compares another policy for a kind with what holds for its tasks that wait now: the
+// policies of [Config] or of live workers, and what overrides make of them with their steps
+// and their end. It is [Profile.Weigh] for an override of the kind with all of the policy.
+func (p *Profile) Diff(kind string, to backoff.Policy, horizon time.Duration) (Effect, error) {
+	override, err := backoff.OverrideWith(to)
 	if err != nil {
-		return Diff{}, err
+		return Effect{}, err
 	}
-	c := p.compare(kind)
-	for i := range p.groups {
-		g := &p.groups[i]
-		switch {
-		case g.Kind != kind:
-			continue
-		case g.Policy != "":
-			c.Own += g.Tasks
-			continue
-		}
-		c.add(g, from, to, always(delayOf(g, to)))
-	}
-	return c.diff(horizon), nil
+	return p.Weigh(falldue.Override{Subject: falldue.Subject{Kind: kind}, Override: override}, horizon)
 }
 
 // comparison adds up a Diff.
@@ -77,21 +67,28 @@ func (p *Profile) compare(kind string) *comparison {
 	return &comparison{Diff: Diff{Kind: kind}, now: p.At.UnixMicro(), before: p.newLoad(), after: p.newLoad()}
 }
 
-// add adds a group of tasks that has one policy and would have another, with its waits then.
-func (c *comparison) add(g *store.Profiled, from, to backoff.Policy, after []wait) {
-	was, is := delayOf(g, from), delayOf(g, to)
+// change is what a change of policies does to a group of tasks: the policies before and
+// after it, and the waits under them. Of a change with later steps is has those without
+// them, and after has all.
+type change struct {
+	from, to       backoff.Policy
+	was, is, after []wait
+}
+
+// add adds a group of tasks.
+func (c *comparison) add(g *store.Profiled, by change) {
 	c.Tasks += g.Tasks
-	c.before.add(g, always(was))
-	c.after.add(g, after)
-	dueWas, dueIs := dueBy(g, was, c.now), dueBy(g, is, c.now)
-	switch {
+	c.before.add(g, by.was)
+	c.after.add(g, by.after)
+	dueWas, dueIs := dueOf(g, by.was, c.now), dueOf(g, by.is, c.now)
+	switch was, is := firstDue(g.First, by.was), firstDue(g.First, by.is); {
 	case is < was:
-		c.AtOnce += dueIs - dueWas
+		c.AtOnce += max(0, dueIs-dueWas)
 		c.Sooner += g.Tasks - dueIs
 	case is > was:
 		c.Later += g.Tasks - dueIs
 	}
-	if exhausted(g, to) && !exhausted(g, from) {
+	if exhausted(g, by.to) && !exhausted(g, by.from) {
 		c.Exhausted += g.Tasks
 	}
 }
@@ -106,13 +103,4 @@ func isHerd(before, after int64) bool { return after > 2*before && after-before 
 
 func exhausted(g *store.Profiled, p backoff.Policy) bool {
 	return p.MaxAttempts() > 0 && g.Attempts >= p.MaxAttempts()
-}
-
-func (p *Profile) validate(horizon time.Duration, policies ...backoff.Policy) (time.Duration, error) {
-	for _, policy := range policies {
-		if err := policy.Err(); err != nil {
-			return 0, err
-		}
-	}
-	return validHorizon(horizon)
 }

@@ -65,7 +65,7 @@ func ExampleInspector() {
 		log.Panic(err)
 	}
 	fmt.Println("due now:", forecast.All.Due, "within an hour:", forecast.All.Total())
-	diff, err := profile.Diff("mail", backoff.Zizq(), backoff.Constant(time.Second), 0)
+	diff, err := profile.Diff("mail", backoff.Constant(time.Second), 0)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -37,6 +37,7 @@ type Inspector struct {
 
 	mu      sync.Mutex
 	learned map[string]bool // kinds that have the policy of all other kinds
+	perTask float64         // seconds that the last profile took for each task, or 0
 }
 
 // NewInspector returns an inspector of the tables on db. It asks the server for its engine
@@ -166,9 +167,4 @@ func (i *Inspector) learnKinds(ctx context.Context) error {
 		}
 	}
 	return err
-}
-
-// Overdue is [falldue.Queue.Overdue], with the policies of [Config].
-func (i *Inspector) Overdue(ctx context.Context) ([]falldue.Overdue, error) {
-	return i.queue.Overdue(ctx)
 }

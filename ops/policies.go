@@ -15,6 +15,7 @@ import (
 type Policies struct {
 	kinds, own map[string]backoff.Policy
 	announced  map[string]backoff.Policy // those that most live workers have
+	releases   map[string][]KindPolicy   // those of live workers, if they have several
 	overrides  []falldue.Override        // the most specific first
 	// Unreadable has why the policies of some keys are not known.
 	Unreadable map[string]error
@@ -30,11 +31,14 @@ func (i *Inspector) Policies(ctx context.Context, keys ...string) (Policies, err
 	if err != nil {
 		return Policies{}, err
 	}
-	p := Policies{kinds: i.policies, overrides: overrides, own: map[string]backoff.Policy{}, announced: map[string]backoff.Policy{}, Unreadable: map[string]error{}}
+	p := Policies{kinds: i.policies, overrides: overrides, own: map[string]backoff.Policy{}, announced: map[string]backoff.Policy{}, releases: map[string][]KindPolicy{}, Unreadable: map[string]error{}}
 	if workers, err := i.Workers(ctx); err == nil { // a user may not have the right
 		for kind, list := range KindPolicies(workers) {
 			if policy, err := backoff.Parse(list[0].Policy); err == nil { // or a newer release has it
 				p.announced[kind] = policy
+			}
+			if len(list) > 1 {
+				p.releases[kind] = list
 			}
 		}
 	}
@@ -70,17 +74,12 @@ func (p Policies) Of(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
 	if policy, known = p.Code(t); !known {
 		return policy, false
 	}
-	return p.under(t, policy), true
-}
-
-// under returns what the override that holds for a task makes of its policy.
-func (p Policies) under(t falldue.TaskInfo, policy backoff.Policy) backoff.Policy {
 	if o, ok := p.Override(t); ok {
 		if made := o.Override.Of(policy); made.Err() == nil { // else workers keep the old one
-			return made
+			return made, true
 		}
 	}
-	return policy
+	return policy, true
 }
 
 // Code returns the policy of a task without overrides, its own or its kind's, and reports
@@ -90,6 +89,16 @@ func (p Policies) Code(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
 		policy, known = p.announced[t.Kind]
 	}
 	return policy, known
+}
+
+// Releases returns the policies that live workers have for a kind, if they have several and
+// none is given in [Config]: that of most workers first, which is what the others of these
+// methods go by. A worker goes by its own.
+func (p Policies) Releases(kind string) []KindPolicy {
+	if _, given := p.given(kind, ""); given {
+		return nil
+	}
+	return p.releases[kind]
 }
 
 // given is Code without the policies that workers announce.

@@ -41,16 +41,21 @@ func (i *Inspector) ProfileKey(ctx context.Context, key string) (*Profile, error
 }
 
 func (i *Inspector) profile(ctx context.Context, key string) (*Profile, error) {
+	start := time.Now()
 	groups, err := i.store.Profile(ctx, key)
 	if err != nil {
 		return nil, err
 	}
+	read := time.Since(start)
 	p := &Profile{At: time.Now().UTC(), key: key, groups: groups}
 	keys := map[string]bool{}
 	for _, g := range groups {
 		p.At = store.Time(g.Now)
 		p.Tasks += g.Tasks
 		keys[g.Policy] = true
+	}
+	if key == "" {
+		i.took(p.Tasks, read)
 	}
 	if p.policies, err = i.Policies(ctx, slices.Collect(maps.Keys(keys))...); err != nil {
 		return nil, err
@@ -130,15 +135,7 @@ func waitsOf(g *store.Profiled, list []span) (waits []wait) {
 
 // add adds a group of tasks with their waits.
 func (b *loadBuilder) add(g *store.Profiled, waits []wait) {
-	due := func(at int64) (n int64) {
-		for _, w := range waits {
-			if w.from <= at {
-				n = max(n, dueBy(g, w.delay, min(at, w.to)))
-			}
-		}
-		return n
-	}
-	before := due(b.now)
+	before := dueOf(g, waits, b.now)
 	b.due += before
 	// The anchors of a group are in one minute, so that it falls due in two in each wait.
 	var minutes []int64
@@ -150,7 +147,7 @@ func (b *loadBuilder) add(g *store.Profiled, waits []wait) {
 	}
 	slices.Sort(minutes)
 	for _, minute := range slices.Compact(minutes) {
-		by := due(b.now + (minute+1)*minuteMicros)
+		by := dueOf(g, waits, b.now+(minute+1)*minuteMicros)
 		b.minutes[minute] += by - before
 		before = by
 	}
@@ -195,6 +192,26 @@ func dueBy(g *store.Profiled, delay time.Duration, at int64) int64 {
 	}
 	share := float64(at-first) / float64(last-first)
 	return int64(share*float64(g.Tasks-1)) + 1 // the first is due, and the last is not
+}
+
+// dueOf returns how many tasks of a group have fallen due at a time under waits.
+func dueOf(g *store.Profiled, waits []wait, at int64) (n int64) {
+	for _, w := range waits {
+		if w.from <= at {
+			n = max(n, dueBy(g, w.delay, min(at, w.to)))
+		}
+	}
+	return n
+}
+
+// firstDue returns when a task falls due under waits, in microseconds since 1970.
+func firstDue(anchor int64, waits []wait) (due int64) {
+	for _, w := range waits {
+		if due = dueMicros(anchor, w.delay); due < w.to {
+			return max(due, w.from)
+		}
+	}
+	return due
 }
 
 // KindLoad is the load of a kind.

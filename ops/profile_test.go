@@ -84,10 +84,6 @@ func TestDiff(t *testing.T) {
 		b.add("mail", 7, 3, time.Minute, &falldue.EnqueueOptions{Policy: &own})
 		b.add("mail", 4, 0, time.Second, nil)
 		b.add("charge", 5, 1, 50*time.Minute, nil)
-		p, err := b.inspector(nil).Profile(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, c := range []struct {
 			from, to                              string
 			atOnce, sooner, later, exhausted      int64
@@ -100,7 +96,11 @@ func TestDiff(t *testing.T) {
 			{"delay 2h; attempts 1", "2h", 0, 0, 0, 0, false, 4, 4, 10, 20},
 			{"2h", "3h + 0s * n", 0, 0, 600, 0, false, 4, 4, 10, 20},
 		} {
-			d, err := p.Diff("mail", parse(t, c.from), parse(t, c.to), 0)
+			p, err := b.inspector(map[string]backoff.Policy{"mail": parse(t, c.from)}).Profile(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := p.Diff("mail", parse(t, c.to), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,21 +120,83 @@ func TestRamp(t *testing.T) {
 	t.Parallel()
 	b := newBacklog(t, testdb.SQLite)
 	b.failing()
-	p, err := b.inspector(nil).Profile(t.Context())
+	from, to := parse(t, "2h"), parse(t, "delay 30m; jitter 0.1 * delay; attempts 9")
+	p, last := b.rampIsSlow(from, from, to)
+	if took := last.After; took > time.Hour {
+		t.Errorf("the ramp takes %v, and the old policy alone an hour to the first task", took)
+	}
+	for says, rate := range map[string]int64{"a rate of 0 tasks a minute; allowed are 1 and more": 0} {
+		if _, err := p.Ramp("mail", to, rate); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("rate %d: error %v", rate, err)
+		}
+	}
+	if _, err := p.Ramp("charge", to, 1); err == nil || !strings.Contains(err.Error(), "the policy of kind charge is not known") {
+		t.Errorf("error %v", err)
+	}
+	p, err := b.inspector(map[string]backoff.Policy{"mail": to}).Profile(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks, err := b.queue.Tasks(t.Context(), falldue.TaskFilter{Limit: 1000})
+	if steps, err := p.Ramp("mail", from, 1); err != nil || len(steps) != 1 || steps[0].After != 0 {
+		t.Errorf("a ramp to a longer delay: %+v, error %v", steps, err)
+	}
+}
+
+// TestRampOfWhatIsHeld: tasks that are due under the code's policy and held count, also where
+// the hold is of their queue. Those that a more specific override holds are left alone.
+func TestRampOfWhatIsHeld(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		b.failing()
+		b.add("mail", 50, 1, time.Hour, &falldue.EnqueueOptions{Queue: "bulk"})
+		set := func(s falldue.Subject, o falldue.OverrideOptions) {
+			t.Helper()
+			if err := b.queue.SetPolicy(t.Context(), s, ops.Hold(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(falldue.Subject{Queue: "bulk", Kind: "mail"}, falldue.OverrideOptions{})
+		for _, s := range []falldue.Subject{{Queue: "default"}, {Kind: "mail"}} {
+			set(s, falldue.OverrideOptions{Until: time.Now().Add(3 * time.Hour), Who: "ann"})
+			code, to := parse(t, "10m"), parse(t, "30m")
+			p, last := b.rampIsSlow(code, ops.Hold().Of(code), to)
+			if last.After < 11*time.Minute || last.After > 2*time.Hour {
+				t.Errorf("%s: the ramp takes %v", s, last.After)
+			}
+			e, err := p.Diff("mail", to, 0)
+			if err != nil || e.Tasks != 600 || !about(e.AtOnce, 300, 10) || !about(e.Sooner, 300, 10) || e.Later != 0 || e.Kept != 50 || (e.Replaces == nil) == (s.Kind != "") {
+				t.Errorf("%s: %d tasks, %d at once, %d sooner, %d later, %d kept, replaces %+v, error %v", s, e.Tasks, e.AtOnce, e.Sooner, e.Later, e.Kept, e.Replaces, err)
+			}
+			if e.Before.Due != 0 || e.Before.Peak != 600 || (e.Before.PeakAt-3*time.Hour).Abs() > 2*time.Minute {
+				t.Errorf("%s: before, %d are due, and %d in %v", s, e.Before.Due, e.Before.Peak, e.Before.PeakAt)
+			}
+			later, err := p.Weigh(falldue.Override{Subject: s, Override: ops.Hold(), Until: p.At.Add(5 * time.Hour)}, 0)
+			if err != nil || later.Later != 600 || later.Sooner != 0 {
+				t.Errorf("%s: a longer hold: %+v, error %v", s, later, err)
+			}
+		}
+	})
+}
+
+// rampIsSlow runs the steps of a ramp of mails task by task: none of its minutes has more
+// than the rate, and the last step is the new policy. Before it policy from holds.
+func (b backlog) rampIsSlow(code, from, to backoff.Policy) (p *ops.Profile, last ops.Step) {
+	b.t.Helper()
+	t := b.t
+	p, err := b.inspector(map[string]backoff.Policy{"mail": code}).Profile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := b.queue.Tasks(t.Context(), falldue.TaskFilter{Limit: 1000, Queue: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const rate = 25
-	from, to := parse(t, "2h"), parse(t, "delay 30m; jitter 0.1 * delay; attempts 9")
-	steps, err := p.Ramp("mail", from, to, rate)
+	steps, err := p.Ramp("mail", to, rate)
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := steps[len(steps)-1]
+	last = steps[len(steps)-1]
 	if last.Policy.String() != to.String() || last.Share != 1 || len(steps) < 5 {
 		t.Fatalf("%d steps, the last is %+v", len(steps), last)
 	}
@@ -158,20 +220,10 @@ func TestRamp(t *testing.T) {
 	if len(ran) != 600 || next != len(steps) {
 		t.Errorf("%d tasks have run after %d of %d steps", len(ran), next, len(steps))
 	}
-	if took := last.After; took > time.Hour {
-		t.Errorf("the ramp takes %v, and the old policy alone an hour to the first task", took)
-	}
-	if got := steps[0].Policy; got.MaxAttempts() != 9 || got.Jitter().IsZero() {
+	if got := steps[0].Policy; got.MaxAttempts() != to.MaxAttempts() || got.Jitter().IsZero() != to.Jitter().IsZero() {
 		t.Errorf("a step lacks the limits of the new policy: %s", got)
 	}
-	for says, rate := range map[string]int64{"a rate of 0 tasks a minute; allowed are 1 and more": 0} {
-		if _, err := p.Ramp("mail", from, to, rate); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("rate %d: error %v", rate, err)
-		}
-	}
-	if steps, err := p.Ramp("mail", to, from, 1); err != nil || len(steps) != 1 || steps[0].After != 0 {
-		t.Errorf("a ramp to a longer delay: %+v, error %v", steps, err)
-	}
+	return p, last
 }
 
 func TestGone(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -14,7 +15,7 @@ import (
 type Step struct {
 	// After is when the step is taken, from the profile on.
 	After time.Duration
-	// Share is the share of the new policy in the delay, above 0 to 1.
+	// Share is the share of the new policy in the delay, 0 to 1.
 	Share float64
 	// Policy has a delay between those of the two policies, and all else of the new one. The
 	// last step has the new policy itself.
@@ -24,47 +25,50 @@ type Step struct {
 }
 
 const (
-	// shares is the number of parts into which the way from one policy to the other is cut.
-	shares = 1000
+	// minShares is the least number of parts into which the way from one policy to the other
+	// is cut, and perShare the time that a part of the way between distant delays has.
+	minShares = 1000
+	perShare  = 10 * time.Second
 	// maxRamp is the greatest number of minutes of a ramp, each of which may have a step.
 	maxRamp = 3 * 24 * 60
 )
 
-// Ramp proposes steps from one policy of a kind to another, so that at most perMinute of
-// the tasks that wait now fall due in a minute, as far as they do not under the old policy
-// either. Tasks that are due already do not count. The error is that of an invalid policy or
-// rate, or says that the ramp would take more than three days.
-func (p *Profile) Ramp(kind string, from, to backoff.Policy, perMinute int64) ([]Step, error) {
-	if _, err := p.validate(0, from, to); err != nil {
+// Ramp proposes steps from what holds for a kind now, such as a hold, to another policy, so
+// that at most perMinute of the tasks that wait now fall due in a minute, as far as they do
+// not without it either. Tasks that are due already do not count. Those for which a more
+// specific override goes on to hold are not in it. The first step is at 0, and replaces the
+// override of the kind that is set now.
+//
+// Where different policies hold in several queues, the steps begin with that of most tasks.
+//
+// The error is that of an invalid policy or rate, or says that the policy of the kind is not
+// known, or that the ramp would take more than three days.
+func (p *Profile) Ramp(kind string, to backoff.Policy, perMinute int64) ([]Step, error) {
+	if err := to.Err(); err != nil {
 		return nil, err
 	}
 	if perMinute < 1 {
 		return nil, fmt.Errorf("ops: a rate of %d tasks a minute; allowed are 1 and more", perMinute)
 	}
-	r := ramp{now: p.At.UnixMicro()}
-	for i := range p.groups {
-		if g := &p.groups[i]; g.Kind == kind && g.Policy == "" && waits(g) {
-			was := delayOf(g, from)
-			r.groups = append(r.groups, rampGroup{Profiled: g, from: was, to: delayOf(g, to), fired: dueBy(g, was, r.now)})
-		}
+	r, from, err := p.newRamp(kind, to)
+	if err != nil {
+		return nil, err
 	}
 	var steps []Step
-	share := 0
+	share := int64(0)
 	for minute := range maxRamp {
 		next, due := r.widest(share, minute, perMinute)
 		r.fire(next, minute)
-		if next > share {
-			policy, err := mix(from, to, next)
+		if next > share || minute == 0 {
+			policy, err := r.mix(from, to, next)
 			if err != nil {
 				return nil, err
 			}
-			steps = append(steps, Step{After: time.Duration(minute) * time.Minute, Share: float64(next) / shares, Policy: policy})
+			steps = append(steps, Step{After: time.Duration(minute) * time.Minute, Share: float64(next) / float64(r.shares), Policy: policy})
 			share = next
 		}
-		if n := len(steps); n > 0 {
-			steps[n-1].Due = max(steps[n-1].Due, due)
-		}
-		if share == shares {
+		steps[len(steps)-1].Due = max(steps[len(steps)-1].Due, due)
+		if share == r.shares {
 			return steps, nil
 		}
 	}
@@ -74,6 +78,7 @@ func (p *Profile) Ramp(kind string, from, to backoff.Policy, perMinute int64) ([
 // ramp is how far the tasks of a kind have come on the way from one policy to another.
 type ramp struct {
 	now    int64 // microseconds since 1970
+	shares int64 // the parts of the way
 	groups []rampGroup
 }
 
@@ -83,16 +88,46 @@ type rampGroup struct {
 	fired    int64         // how many have fallen due
 }
 
+// newRamp returns the ramp of a kind at its beginning, and the policy from which it starts.
+func (p *Profile) newRamp(kind string, to backoff.Policy) (*ramp, backoff.Policy, error) {
+	r := &ramp{now: p.At.UnixMicro(), shares: minShares}
+	kinds := falldue.Subject{Kind: kind}
+	next := p.policies.with(falldue.Override{Subject: kinds})
+	from, known := p.policies.Of(falldue.TaskInfo{Kind: kind})
+	tasks, most := map[string]int64{}, int64(0)
+	for i := range p.groups {
+		g := &p.groups[i]
+		t := taskIn(g.Queue, p.laneOf(g))
+		if holds, ok := next.Override(t); !ok || holds.Subject != kinds || !waits(g) {
+			continue
+		}
+		r.groups = append(r.groups, rampGroup{Profiled: g, to: delayOf(g, to), fired: dueOf(g, p.waits(g, p.policies), r.now)})
+		holds, _ := p.policies.Of(t)
+		if tasks[holds.String()] += g.Tasks; tasks[holds.String()] > most {
+			from, most = holds, tasks[holds.String()]
+		}
+	}
+	if !known {
+		return nil, from, fmt.Errorf("ops: the policy of kind %s is not known", kind)
+	}
+	for i := range r.groups {
+		g := &r.groups[i]
+		g.from = delayOf(g.Profiled, from)
+		r.shares = max(r.shares, int64((g.from-g.to).Abs()/perShare))
+	}
+	return r, from, nil
+}
+
 // firedBy returns how many tasks of a group have fallen due at the end of a minute, if the
 // delay has a share of the new policy.
-func (r *ramp) firedBy(g *rampGroup, share, minute int) int64 {
-	delay := g.from + time.Duration(float64(g.to-g.from)*float64(share)/shares)
+func (r *ramp) firedBy(g *rampGroup, share int64, minute int) int64 {
+	delay := g.from + time.Duration(float64(g.to-g.from)*float64(share)/float64(r.shares))
 	return max(g.fired, dueBy(g.Profiled, delay, r.now+int64(minute+1)*minuteMicros))
 }
 
 // due returns how many tasks fall due in a minute under a share. It stops counting above
 // most.
-func (r *ramp) due(share, minute int, most int64) (n int64) {
+func (r *ramp) due(share int64, minute int, most int64) (n int64) {
 	for i := range r.groups {
 		if g := &r.groups[i]; g.fired < g.Tasks {
 			n += r.firedBy(g, share, minute) - g.fired
@@ -108,11 +143,11 @@ func (r *ramp) due(share, minute int, most int64) (n int64) {
 // fall due in a minute, or least if there is none. It also returns how many do. It takes a
 // greater share for one under which more fall due; where delays become longer that need not
 // be, and the share may be smaller than it could be.
-func (r *ramp) widest(least, minute int, most int64) (share int, due int64) {
-	if due = r.due(shares, minute, most); due <= most {
-		return shares, due
+func (r *ramp) widest(least int64, minute int, most int64) (share, due int64) {
+	if due = r.due(r.shares, minute, most); due <= most {
+		return r.shares, due
 	}
-	above := shares // a share that is too great
+	above := r.shares // a share that is too great
 	for share = least; above-share > 1; {
 		if middle := (share + above) / 2; r.due(middle, minute, most) <= most {
 			share = middle
@@ -124,19 +159,24 @@ func (r *ramp) widest(least, minute int, most int64) (share int, due int64) {
 }
 
 // fire records which tasks have fallen due at the end of a minute.
-func (r *ramp) fire(share, minute int) {
+func (r *ramp) fire(share int64, minute int) {
 	for i := range r.groups {
 		r.groups[i].fired = r.firedBy(&r.groups[i], share, minute)
 	}
 }
 
 // mix returns the policy of a step.
-func mix(from, to backoff.Policy, share int) (backoff.Policy, error) {
-	if share == shares {
+func (r *ramp) mix(from, to backoff.Policy, share int64) (backoff.Policy, error) {
+	if share == r.shares {
 		return to, nil
 	}
-	number := func(share int) string { return strconv.FormatFloat(float64(share)/shares, 'g', -1, 64) }
-	text := "delay " + number(shares-share) + " * (" + from.Delay().String() + ") + " + number(share) + " * (" + to.Delay().String() + ")"
+	number := func(share int64) string {
+		return strconv.FormatFloat(float64(share)/float64(r.shares), 'g', 10, 64)
+	}
+	text := "delay " + from.Delay().String()
+	if share > 0 {
+		text = "delay " + number(r.shares-share) + " * (" + from.Delay().String() + ") + " + number(share) + " * (" + to.Delay().String() + ")"
+	}
 	policy, err := backoff.Parse(text)
 	if err != nil {
 		return policy, fmt.Errorf("ops: a policy between the two: %w", err)

@@ -48,6 +48,9 @@ func TestInspectorsOnlyRead(t *testing.T) {
 		if list, err := i.Workers(t.Context()); err != nil || len(list) != 0 {
 			t.Errorf("Workers: %+v, error %v", list, err)
 		}
+		if _, _, err := i.ProfileTime(t.Context()); err != nil {
+			t.Errorf("ProfileTime: error %v", err)
+		}
 		if _, _, err := i.AboutTasks(t.Context()); err != nil {
 			t.Errorf("AboutTasks: error %v", err)
 		}

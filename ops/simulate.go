@@ -20,19 +20,25 @@ type Scenario struct {
 	Handler, Failure time.Duration
 	// Workers is the number of handlers that may run at once: 1 to 1,000,000.
 	Workers int
+	// Backlog is what waits at the beginning, or nil; [Profile.Backlog] makes it.
+	Backlog *Backlog
 	// Seed makes the jitter repeatable.
 	Seed uint64
 }
 
 // Recovery is how a system recovers from an outage.
 type Recovery struct {
-	// Failed is the number of tasks that failed, and Retries how many attempts they had
-	// after their first. Dead is how many of them were given up.
+	// Failed is the number of tasks that failed, and Retries how many attempts tasks had
+	// after their first. Dead is how many were given up.
 	Failed, Retries, Dead int
+	// Later is how many tasks fall due more than a day after the outage. With a backlog they
+	// are left out.
+	Later int
 	// LongestWait is the longest time that a task was due before a worker was free for it.
 	LongestWait time.Duration
-	// Recovered is how long after the outage the last of the tasks that failed was done or
-	// dead, and none waited for a worker. It is 0 if that was before the end of the outage.
+	// Recovered is how long after the outage the last of the tasks that failed, or of the
+	// backlog, was done or dead, and none waited for a worker. It is 0 if that was before the
+	// end of the outage.
 	Recovered time.Duration
 	// Load has how many attempts began in each minute, and Peak the greatest of them.
 	Load []int
@@ -43,11 +49,15 @@ const (
 	maxOutage = 30 * 24 * time.Hour
 	// maxSimulated is the greatest number of attempts of a simulation.
 	maxSimulated = 20_000_000
+	// lateAfter is the time after an outage after which a simulation with a backlog ends.
+	lateAfter = 24 * time.Hour
 )
 
-// Simulate returns how a system recovers from an outage under a policy. Workers take the
-// tasks in the order in which they fall due. It knows no leases and no limits but those of
-// the policy. The error is that of an invalid policy, or says what is out of range.
+// Simulate returns how a system recovers from an outage under a policy, which all tasks have,
+// also those of the backlog. Workers take the tasks in the order in which they fall due. It
+// knows no leases and no limits but those of the policy. The time since the first attempt is
+// not known of the backlog's tasks: it counts from their last failure. The error is that of an
+// invalid policy, or says what is out of range.
 func Simulate(p backoff.Policy, s Scenario) (Recovery, error) {
 	return simulate(p, s, maxSimulated)
 }
@@ -56,13 +66,21 @@ func simulate(p backoff.Policy, s Scenario, most int) (Recovery, error) {
 	if err := p.Err(); err != nil {
 		return Recovery{}, err
 	}
+	return run(only(p), s, most)
+}
+
+// run simulates all tasks under a rule, or under those of the backlog if it is nil.
+func run(rule course, s Scenario, most int) (Recovery, error) {
 	if err := s.validate(); err != nil {
 		return Recovery{}, err
 	}
 	if s.Failure == 0 {
 		s.Failure = s.Handler
 	}
-	m := simulation{Scenario: s, policy: p, random: rand.New(rand.NewPCG(s.Seed, 0)), free: make(times, s.Workers)}
+	m := simulation{Scenario: s, rule: rule, random: rand.New(rand.NewPCG(s.Seed, 0)), free: make(times, s.Workers)}
+	if s.Backlog != nil {
+		m.load(s.Backlog)
+	}
 	for attempts := 0; ; attempts++ {
 		if attempts == most {
 			return Recovery{}, fmt.Errorf("ops: the system has not recovered after %d attempts", most)
@@ -93,7 +111,7 @@ func (s Scenario) validate() error {
 // simulation is a system on its way through an outage. Times count from its beginning.
 type simulation struct {
 	Scenario
-	policy  backoff.Policy
+	rule    course // of all tasks, or nil
 	random  *rand.Rand
 	arrived int   // tasks enqueued
 	retries retry // tasks that have failed, by the times at which they are due
@@ -105,6 +123,9 @@ type simulation struct {
 type waitingTask struct {
 	due, first time.Duration // when it is due, and when its first attempt began
 	failures   int
+	rule       course
+	old        bool // whether it is of the backlog, and has not run yet
+	failed     bool // whether it has failed in the simulation
 }
 
 // step runs the attempt that is due next, and reports whether the system has recovered.
@@ -114,12 +135,17 @@ func (m *simulation) step() bool {
 		t = heap.Pop(&m.retries).(waitingTask)
 	} else {
 		m.arrived++
+		if t.rule = m.rule; t.rule == nil {
+			t.rule = m.Backlog.newTask(m.random.Int64N)
+		}
 	}
 	start := max(t.due, m.free[0])
 	if t.failures == 0 {
 		t.first = start
 	}
 	m.begins(t, start)
+	old := t.old
+	t.old = false
 	took := m.Handler
 	if start < m.Outage {
 		took = m.Failure
@@ -130,7 +156,7 @@ func (m *simulation) step() bool {
 		m.fail(t, start+took)
 		return false
 	}
-	if t.failures > 0 || start > t.due {
+	if t.failures > 0 || old || start > t.due {
 		m.result.Recovered = max(m.result.Recovered, start+took-m.Outage)
 	}
 	return len(m.retries) == 0 && start == t.due
@@ -141,7 +167,7 @@ func (m *simulation) begins(t waitingTask, start time.Duration) {
 	if t.failures > 0 {
 		m.result.Retries++
 	}
-	m.result.LongestWait = max(m.result.LongestWait, start-t.due)
+	m.result.LongestWait = max(m.result.LongestWait, start-max(t.due, 0))
 	minute := int(start / time.Minute)
 	for len(m.result.Load) <= minute {
 		m.result.Load = append(m.result.Load, 0)
@@ -152,15 +178,22 @@ func (m *simulation) begins(t waitingTask, start time.Duration) {
 
 // fail makes a task wait that failed at a time, or gives it up.
 func (m *simulation) fail(t waitingTask, at time.Duration) {
-	if t.failures++; t.failures == 1 {
+	t.failures++
+	if !t.failed {
+		t.failed = true
 		m.result.Failed++
 	}
-	wait, jitter := m.policy.Wait(int64(t.failures))
+	p := t.rule.at(at)
+	_, jitter := p.Wait(int64(t.failures))
+	anchor := at
 	if jitter > 0 {
-		wait += time.Duration(m.random.Int64N(int64(jitter)))
+		anchor += time.Duration(m.random.Int64N(int64(jitter)))
 	}
-	if t.due = sum(at, wait); ends(m.policy, t.failures, t.due-t.first) {
+	if t.due = t.rule.due(anchor, t.failures); ends(p, t.failures, t.due-t.first) {
 		m.result.Dead++
+		return
+	}
+	if m.tooLate(t) {
 		return
 	}
 	heap.Push(&m.retries, t)

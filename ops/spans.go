@@ -21,6 +21,11 @@ func (p Policies) spans(t falldue.TaskInfo, now time.Time) (list []span, known b
 	if !known {
 		return nil, false
 	}
+	return p.spansOver(t, code, now), true
+}
+
+// spansOver is spans for a task that has a given policy without overrides.
+func (p Policies) spansOver(t falldue.TaskInfo, code backoff.Policy, now time.Time) (list []span) {
 	from := time.Time{}
 	for _, o := range p.overrides {
 		if !o.Names(t) || !o.Until.IsZero() && !o.Until.After(latest(now, from)) {
@@ -33,7 +38,9 @@ func (p Policies) spans(t falldue.TaskInfo, now time.Time) (list []span, known b
 		for i, step := range steps {
 			to := o.Until
 			if i+1 < len(steps) {
-				to = o.At.Add(steps[i+1].After)
+				if next := o.At.Add(steps[i+1].After); to.IsZero() || next.Before(to) {
+					to = next
+				}
 			}
 			if !to.IsZero() && !to.After(latest(now, from)) {
 				continue
@@ -44,11 +51,11 @@ func (p Policies) spans(t falldue.TaskInfo, now time.Time) (list []span, known b
 			}
 			list = append(list, span{from, to, policy})
 			if from = to; to.IsZero() {
-				return list, true
+				return list
 			}
 		}
 	}
-	return append(list, span{from: from, policy: code}), true
+	return append(list, span{from: from, policy: code})
 }
 
 func latest(a, b time.Time) time.Time {
@@ -60,14 +67,19 @@ func latest(a, b time.Time) time.Time {
 
 // dueUnder returns when a task is due that has failed n times and waits from anchor on.
 func dueUnder(list []span, anchor time.Time, n int) time.Time {
-	for _, s := range list {
-		delay, _ := s.policy.Wait(int64(n))
-		due := anchor.Add(delay)
-		if s.to.IsZero() || due.Before(s.to) {
-			return latest(due, s.from)
+	due, _ := dueSpan(list, anchor, n)
+	return due
+}
+
+// dueSpan is dueUnder. It returns the span, too, in which that is.
+func dueSpan(list []span, anchor time.Time, n int) (due time.Time, in span) {
+	for _, in = range list {
+		delay, _ := in.policy.Wait(int64(n))
+		if due = anchor.Add(delay); in.to.IsZero() || due.Before(in.to) {
+			break
 		}
 	}
-	return time.Time{} // not reached: the last span has no end
+	return latest(due, in.from), in
 }
 
 // policyAt returns the policy that holds at a time.

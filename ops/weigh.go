@@ -26,6 +26,11 @@ type Effect struct {
 	// known. It may make any of them due at once. UnknownExhausted is how many of them
 	// would have no attempt left.
 	Unknown, UnknownExhausted int64
+	// Kept is how many others of the subject go on to follow an override that is more
+	// specific.
+	Kept int64
+	// Replaces is the override of the same subject that is set now, or nil.
+	Replaces *falldue.Override
 }
 
 // Drastic reports whether an override makes more than a number of tasks due at once or dead,
@@ -47,7 +52,10 @@ func (p *Profile) Weigh(o falldue.Override, horizon time.Duration) (Effect, erro
 	if err != nil {
 		return Effect{}, err
 	}
-	e, c, next := Effect{Subject: o.Subject}, p.compare(o.Kind), p.policies.with(o)
+	o.At = p.At
+	first := o
+	first.Steps = nil
+	e, c, next, nextFirst := Effect{Subject: o.Subject, Replaces: p.replaced(o.Subject)}, p.compare(o.Kind), p.policies.with(o), p.policies.with(first)
 	later := p.laterSteps(o)
 	for i := range p.groups {
 		g := &p.groups[i]
@@ -56,6 +64,8 @@ func (p *Profile) Weigh(o falldue.Override, horizon time.Duration) (Effect, erro
 			all := o
 			if all.IncludeOwn = true; !ok && all.Names(t) {
 				c.Own += g.Tasks
+			} else if o.Names(t) {
+				e.Kept += g.Tasks
 			}
 			continue
 		}
@@ -67,7 +77,7 @@ func (p *Profile) Weigh(o falldue.Override, horizon time.Duration) (Effect, erro
 					e.UnknownExhausted += g.Tasks
 				}
 			} else {
-				c.add(g, from, from, always(0))
+				c.add(g, change{was: always(0), is: always(0), after: always(0)})
 			}
 			continue
 		}
@@ -77,7 +87,7 @@ func (p *Profile) Weigh(o falldue.Override, horizon time.Duration) (Effect, erro
 			return Effect{}, err
 		}
 		later.add(g, from, policies)
-		c.add(g, from, policies[0], later.waits(g, policies, code))
+		c.add(g, change{from, policies[0], p.waits(g, p.policies), p.waits(g, nextFirst), p.waits(g, next)})
 	}
 	e.Diff = c.diff(horizon)
 	e.AtOnce, e.Exhausted = max(e.AtOnce, slices.Max(later.atOnce)), max(e.Exhausted, slices.Max(later.exhausted))
@@ -95,7 +105,7 @@ func (p *Profile) WeighClear(s falldue.Subject, horizon time.Duration) (Effect, 
 	if err != nil {
 		return Effect{}, err
 	}
-	e, c, next := Effect{Subject: s}, p.compare(s.Kind), p.policies.without(s)
+	e, c, next := Effect{Subject: s, Replaces: p.replaced(s)}, p.compare(s.Kind), p.policies.without(s)
 	for i := range p.groups {
 		g := &p.groups[i]
 		t := taskIn(g.Queue, p.laneOf(g))
@@ -108,10 +118,30 @@ func (p *Profile) WeighClear(s falldue.Subject, horizon time.Duration) (Effect, 
 			continue
 		}
 		to, _ := next.Of(t)
-		c.add(g, from, to, always(delayOf(g, to)))
+		is := p.waits(g, next)
+		c.add(g, change{from, to, p.waits(g, p.policies), is, is})
 	}
 	e.Diff = c.diff(horizon)
 	return e, nil
+}
+
+// waits returns the waits of a group under policies whose overrides take their steps and end.
+func (p *Profile) waits(g *store.Profiled, under Policies) []wait {
+	list, known := under.spans(taskIn(g.Queue, p.laneOf(g)), p.At)
+	if !known || !waits(g) {
+		return always(0)
+	}
+	return waitsOf(g, list)
+}
+
+// replaced returns the override of a subject that is set now, or nil.
+func (p *Profile) replaced(s falldue.Subject) *falldue.Override {
+	for _, o := range p.policies.overrides {
+		if o.String() == s.String() {
+			return &o
+		}
+	}
+	return nil
 }
 
 // covers returns an error if the profile does not have the tasks of a subject.
@@ -171,22 +201,6 @@ func (s *stepsOf) add(g *store.Profiled, from backoff.Policy, policies []backoff
 			s.exhausted[i] += g.Tasks
 		}
 	}
-}
-
-// waits returns the waits of a group under the policies of the steps, and then under the
-// code's.
-func (s *stepsOf) waits(g *store.Profiled, policies []backoff.Policy, code backoff.Policy) (list []wait) {
-	for i, policy := range policies {
-		to := s.until
-		if i+1 < len(policies) {
-			to = min(to, s.from[i+1])
-		}
-		list = append(list, wait{s.from[i], to, delayOf(g, policy)})
-	}
-	if s.until < math.MaxInt64 {
-		list = append(list, wait{s.until, math.MaxInt64, delayOf(g, code)})
-	}
-	return list
 }
 
 // newLimit returns the limit of attempts that an override sets, or 0 if it sets none.
@@ -280,12 +294,8 @@ func (l lateTasks) atMost(n int64) time.Duration {
 // Overrides returns the steps of a ramp as an override with steps, for
 // [falldue.Queue.SetPolicy]. The first of them holds from the beginning on.
 func Overrides(ramp []Step) (steps []falldue.OverrideStep, err error) {
-	if len(ramp) > 0 && ramp[0].After > 0 {
-		unchanged, err := backoff.ParseOverride("own")
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, falldue.OverrideStep{Override: unchanged})
+	if len(ramp) > 0 && ramp[0].After != 0 {
+		return nil, fmt.Errorf("ops: a ramp that begins after %v; its first step must be at 0s, and replaces what holds now", ramp[0].After)
 	}
 	for _, step := range ramp {
 		o, err := backoff.OverrideWith(step.Policy)

@@ -129,7 +129,7 @@ func TestOverridesEnd(t *testing.T) {
 		if err := b.queue.SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, ops.Hold(), falldue.OverrideOptions{Until: until, Steps: []falldue.OverrideStep{step}}); err != nil {
 			t.Fatal(err)
 		}
-		check := func(what string, want time.Duration) {
+		check := func(what string, want time.Duration, held bool) {
 			t.Helper()
 			known, err := i.Policies(t.Context())
 			if err != nil {
@@ -140,6 +140,9 @@ func TestOverridesEnd(t *testing.T) {
 			if err != nil || len(future.Runs) != 1 || future.Runs[0].Earliest.Sub(task.Now) != due || (due-want).Abs() > 10*time.Second {
 				t.Errorf("%s: due in %v, ahead %+v, error %v; want %v", what, due, future, err, want)
 			}
+			if c := conditionOf[ops.WhyDue](t, b.why(i, 1)); c.Holds() || (c.At().Sub(task.Now)-want).Abs() > 10*time.Second || c.Rules[0].Delay > 2*time.Hour || (c.Rules[0].From.IsZero() == held) {
+				t.Errorf("%s: why says %+v, want that it is due in %v", what, c, want)
+			}
 			p, err := i.Profile(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -149,15 +152,15 @@ func TestOverridesEnd(t *testing.T) {
 				t.Errorf("%s: the forecast has %d tasks, and %d in %v, error %v; want %v", what, f.All.Total(), f.All.Peak, f.All.PeakAt, err, want)
 			}
 		}
-		check("a step that makes them due", 95*time.Minute)
+		check("a step that makes them due", 95*time.Minute, true)
 		if err := b.queue.SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, ops.Hold(), falldue.OverrideOptions{Until: until}); err != nil {
 			t.Fatal(err)
 		}
-		check("a hold that ends", 2*time.Hour)
+		check("a hold that ends", 2*time.Hour, true)
 		if err := b.queue.ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}, falldue.ResumeOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		check("nothing", 5*time.Minute)
+		check("nothing", 5*time.Minute, false)
 	})
 }
 

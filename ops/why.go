@@ -212,12 +212,9 @@ func (i *Inspector) whyDue(ctx context.Context, t falldue.TaskInfo, workers []Wo
 		due.Override = &o
 	}
 	rule := func(p backoff.Policy, workers []string) {
-		p = known.under(t, p)
-		delay := time.Duration(0)
-		if t.State == falldue.Open && t.Attempts > 0 {
-			delay, _ = p.Wait(int64(t.Attempts))
-		}
-		due.Rules = append(due.Rules, DueRule{p.String(), delay, t.UpdatedAt.Add(delay), workers})
+		r, p := dueRule(t, known.spansOver(t, p, t.Now))
+		r.Workers = workers
+		due.Rules = append(due.Rules, r)
 		if t.MaxAttempts == 0 && (most == 0 || p.MaxAttempts() > most) {
 			most = p.MaxAttempts()
 		}
@@ -247,10 +244,22 @@ func (i *Inspector) whyDue(ctx context.Context, t falldue.TaskInfo, workers []Wo
 	return due, most, own, nil
 }
 
+// dueRule returns when a task falls due under policies that hold one after the other, and the
+// policy of them that holds then.
+func dueRule(t falldue.TaskInfo, list []span) (DueRule, backoff.Policy) {
+	if t.State != falldue.Open || t.Attempts == 0 { // no delay
+		p := policyAt(list, latest(t.UpdatedAt, t.Now))
+		return DueRule{Policy: p.String(), At: t.UpdatedAt}, p
+	}
+	at, in := dueSpan(list, t.UpdatedAt, t.Attempts)
+	delay, _ := in.policy.Wait(int64(t.Attempts))
+	return DueRule{Policy: in.policy.String(), Delay: delay, At: at, From: in.from}, in.policy
+}
+
 func (i *Inspector) whyPause(ctx context.Context, t falldue.TaskInfo) (c WhyPause, err error) {
 	pauses, err := i.queue.Paused(ctx)
 	for _, p := range pauses {
-		if (p.Queue == "" || p.Queue == t.Queue) && (p.Kind == "" || p.Kind == t.Kind) && (p.Policy == "" || p.Policy == t.Policy) && (p.Key == "" || p.Key == t.Key) {
+		if names(p, t) {
 			c.Pauses = append(c.Pauses, p)
 		}
 	}

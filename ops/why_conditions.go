@@ -69,18 +69,22 @@ type WhyDue struct {
 	// several if workers of different releases have different ones. There is none if no
 	// policy is known, of a kind that no live worker handles.
 	Rules []DueRule
-	// Override is the override of policies that holds for the task, of which the Rules are
-	// made, or nil.
+	// Override is the override of policies that holds for the task now, or nil. The Rules
+	// have what it makes of the policies, with its steps and its end.
 	Override *falldue.Override
 	Now      time.Time
 }
 
 // DueRule is a policy, and when a task falls due under it.
 type DueRule struct {
-	// Policy is the text of the policy. It is "" if the task waits for no delay.
+	// Policy is the text of the policy under which the task falls due. It is "" if the task
+	// waits for no delay.
 	Policy string
 	Delay  time.Duration
 	At     time.Time
+	// From is when that policy begins to hold, by a later step or by the end of an override
+	// under which the task does not fall due. It is the zero time if the policy holds now.
+	From time.Time
 	// Workers are the ids of the workers that have the policy. There is none if it is the
 	// task's own, or from [Config].
 	Workers []string

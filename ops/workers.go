@@ -153,6 +153,32 @@ func KindPolicies(workers []Worker) map[string][]KindPolicy {
 	return kinds
 }
 
+// KindReleases is a kind for which live workers have several policies, as while a release is
+// being deployed: that of most workers first.
+type KindReleases struct {
+	Kind     string
+	Policies []KindPolicy
+}
+
+// Releases returns a kind, or if it is "" all kinds whose tasks wait, for which live workers
+// have several policies, of which the profile goes by the first; see [Policies.Releases].
+func (p *Profile) Releases(kind string) (list []KindReleases) {
+	kinds := []string{kind}
+	if kind == "" {
+		kinds = nil
+		for _, g := range p.groups {
+			kinds = append(kinds, g.Kind)
+		}
+		slices.Sort(kinds)
+	}
+	for _, kind := range slices.Compact(kinds) {
+		if policies := p.policies.Releases(kind); len(policies) > 1 {
+			list = append(list, KindReleases{kind, policies})
+		}
+	}
+	return list
+}
+
 // QueueKind is a kind in a queue.
 type QueueKind struct{ Queue, Kind string }
 

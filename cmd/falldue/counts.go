@@ -217,9 +217,10 @@ func overdueCommand() *cobra.Command {
 		Short: "List what has been due for more than a minute",
 		Long: "List, by queue and kind, the tasks that have been due for more than a minute: no\n" +
 			"worker handles their kind in their queue, or the workers that do are too busy. They\n" +
-			"are counted up to 1,000. A task that has failed counts as due a day after its\n" +
-			"failure if its policy is not known, see --policy. The exit status is 4 if there\n" +
-			"are any.\n\n" + policyFlagHelp,
+			"are counted up to 1,000. Policies are those that live workers announce, those of\n" +
+			"--policy, tasks' own, and what is set over them. A task that has failed counts as\n" +
+			"due a day after its failure if its policy is not known. The exit status is 4 if\n" +
+			"there are any.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,9 +46,9 @@ func forecastCommand() *cobra.Command {
 					pace = paceOf(cmd.Context(), i)
 				}
 				if asJSON {
-					return printForecastJSON(cmd, forecast, pace)
+					return printForecastJSON(cmd, forecast, pace, p.Releases(""))
 				}
-				return printForecast(screenOf(cmd), forecast, pace)
+				return printForecast(screenOf(cmd), forecast, pace, p.Releases(""))
 			})
 		},
 	}
@@ -80,16 +81,18 @@ func paceOf(ctx context.Context, i *ops.Inspector) (p pace) {
 	return p
 }
 
-func printForecastJSON(cmd *cobra.Command, f ops.Forecast, pace pace) error {
+func printForecastJSON(cmd *cobra.Command, f ops.Forecast, pace pace, releases []ops.KindReleases) error {
 	return printEach(cmd, append(f.Kinds, f.All), func(k ops.KindLoad) any {
 		o := struct {
 			Kind    string    `json:"kind"`
 			At      time.Time `json:"at"`
 			Unknown int64     `json:"unknown"`
 			loadJSON
-			Rate float64  `json:"rate,omitempty"`
-			Gone *float64 `json:"gone_seconds,omitempty"`
+			Rate     float64       `json:"rate,omitempty"`
+			Gone     *float64      `json:"gone_seconds,omitempty"`
+			Releases []releaseJSON `json:"kind_policies,omitempty"`
 		}{Kind: k.Kind, At: f.At, Unknown: k.Unknown, loadJSON: loadObject(k.Load), Rate: pace.perSecond}
+		o.Releases = releaseObjects(slices.DeleteFunc(slices.Clone(releases), func(r ops.KindReleases) bool { return r.Kind != k.Kind }))
 		if pace.perSecond > 0 {
 			if gone, ok := k.Gone(pace.perSecond); ok {
 				seconds := gone.Seconds()
@@ -113,7 +116,7 @@ func loadObject(l ops.Load) loadJSON {
 	return loadJSON{l.Due, l.Minutes, l.Later, l.Peak, l.PeakAt.Seconds()}
 }
 
-func printForecast(s screen, f ops.Forecast, pace pace) error {
+func printForecast(s screen, f ops.Forecast, pace pace, releases []ops.KindReleases) error {
 	columns := []column{{name: "kind", least: 8}, {name: "due now", right: true}}
 	var spans []int // minutes
 	for _, span := range []int{1, 10, 60, 24 * 60, len(f.All.Minutes)} {
@@ -141,6 +144,9 @@ func printForecast(s screen, f ops.Forecast, pace pace) error {
 		return err
 	}
 	var b strings.Builder
+	if len(releases) > 0 {
+		b.WriteString("\n" + releasesText(releases))
+	}
 	if f.All.Unknown > 0 {
 		fmt.Fprintf(&b, "\nof %s tasks that have failed the policy is not known; give it with --policy KIND=POLICY\n", grouped(f.All.Unknown))
 	}

@@ -107,3 +107,18 @@ func TestDiffWarnsOfAHerd(t *testing.T) {
 		t.Errorf("without time: error %v", err)
 	}
 }
+
+// TestReadingSaysHowLongItTakes: about as long as it is expected to, and then longer.
+func TestReadingSaysHowLongItTakes(t *testing.T) {
+	t.Parallel()
+	for want, elapsed := range map[string]time.Duration{
+		"reading about 1,234,567 tasks that wait, about 5s more":        0,
+		"reading about 1,234,567 tasks that wait, about 2s more":        3 * time.Second,
+		"reading about 1,234,567 tasks that wait, about 1s more":        4900 * time.Millisecond,
+		"reading about 1,234,567 tasks that wait, longer than expected": 5 * time.Second,
+	} {
+		if got := readingText(1_234_567, 5*time.Second, elapsed); got != want {
+			t.Errorf("after %v it says %q, want %q", elapsed, got, want)
+		}
+	}
+}

@@ -18,131 +18,208 @@ import (
 )
 
 func policyDiffCommand() *cobra.Command {
-	var f profileFlags
-	var from string
-	var ramp int64
-	var apply, yes, asJSON bool
-	var who, why string
+	var d differ
 	cmd := &cobra.Command{
-		Use:   "diff KIND FORMULA",
-		Short: "Show what another policy would do to the tasks of a kind that wait now",
-		Long: "Show what another policy would do to the tasks of a kind that wait now: how many\n" +
-			"would be due at once, sooner or later, how many would have no attempt left, and the\n" +
-			"busiest minute before and after. The policy of now is the one that most live workers\n" +
-			"announce, or --from. Tasks with a policy of their own keep it.\n\n" +
-			"The exit status is 4 if the new policy makes a herd: a minute with twice as many\n" +
-			"tasks as the busiest one under the old policy, and at least 100 more. --ramp shows\n" +
-			"steps from one policy to the other that keep each minute below a number of tasks, and\n" +
-			"--apply sets them: the workers that run take them, and the last one holds until\n" +
-			"\"policy clear\".\n\n" + profileHelp + "\n\n" + formulaHelp,
-		Example: `  falldue policy diff invoice.send '5m' --ramp 600`,
-		Args:    cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var old backoff.Policy
-			var err error
-			if from != "" {
-				if old, err = backoff.Parse(from); err != nil {
-					return mistake(fmt.Errorf("--from: %w", err))
-				}
-			}
-			next, err := backoff.Parse(args[1])
-			if err != nil {
-				return mistake(err)
-			}
-			if cmd.Flags().Changed("ramp") && ramp < 1 {
-				return mistake(fmt.Errorf("--ramp %d; allowed are numbers of tasks from 1", ramp))
-			}
-			if apply && ramp == 0 {
-				return mistake(errors.New("--apply without --ramp; set a policy without steps by \"policy set\""))
-			}
-			return f.inspector(cmd.Context(), nil, func(i *ops.Inspector, q *falldue.Queue) error {
-				if from == "" {
-					if old, err = announcedPolicy(cmd.Context(), i, args[0]); err != nil {
-						return err
-					}
-					from = old.String()
-				}
-				p, err := f.read(cmd, i, "")
-				if err != nil {
-					return err
-				}
-				d := diff{from: from, to: args[1], ramp: ramp}
-				if d.Diff, err = p.Diff(args[0], old, next, f.horizon); err != nil {
-					return mistake(err)
-				}
-				if ramp > 0 {
-					if d.steps, err = p.Ramp(args[0], old, next, ramp); err != nil {
-						return err
-					}
-				}
-				if asJSON {
-					err = jsonLines(cmd.OutOrStdout()).Encode(d.object())
-				} else {
-					err = d.print(screenOf(cmd))
-				}
-				if err == nil && apply {
-					return d.apply(cmd, q, falldue.OverrideOptions{Who: who, Why: why}, yes, asJSON)
-				}
-				if err == nil && d.Herd {
-					return finding(exitAttention)
-				}
-				return err
-			})
-		},
+		Use:   "diff KIND FORMULA...",
+		Short: "Show what other policies would do to the tasks of a kind that wait now",
+		Long: "Show what other policies would do to the tasks of a kind that wait now, each in place of\n" +
+			"the one that is set for the kind or, if none is, of the code's: how many tasks would be\n" +
+			"due at once, sooner or later, how many would have no attempt left, and the busiest\n" +
+			"minute before and after. What holds now is what most live workers announce, or --from,\n" +
+			"and what \"policy set\", \"hold\" or \"ramp\" have made of it, until that ends. Tasks with a\n" +
+			"policy of their own keep it, and so do those for which something more specific is set.\n\n" +
+			"The exit status is 4 if a new policy makes a herd: a minute with twice as many tasks as\n" +
+			"the busiest one before, and at least 100 more. --ramp shows steps from what holds to the\n" +
+			"one new policy that keep each minute below a number of tasks. --apply sets them, in\n" +
+			"place of what is set for the kind: the workers that run take them, and the last one\n" +
+			"holds until --until or \"policy clear\".\n\n" + profileHelp + "\n\n" + formulaHelp,
+		Example: `  falldue policy diff invoice.send 5m 10m '1m * n'
+  falldue policy diff invoice.send 5m --ramp 600`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: d.run,
 	}
-	f.flags(cmd)
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		if len(args) == 0 {
-			return f.namesOf(queueKinds)(cmd, args, toComplete)
-		}
-		return presetNames(), cobra.ShellCompDirectiveNoFileComp
-	}
-	cmd.Flags().StringVar(&from, "from", "", "the policy that the kind has (default the one that most live workers announce)")
-	cmd.Flags().Int64Var(&ramp, "ramp", 0, "show steps under which at most so many tasks fall due in a minute")
-	cmd.Flags().BoolVar(&apply, "apply", false, "set the steps of --ramp, which the workers that run take")
-	whoFlags(cmd, &who, &why)
-	yesFlag(cmd, &yes)
-	complete(cmd, "from", presetNames()...)
-	jsonFlag(cmd, &asJSON, "print one JSON object, with both loads and the steps")
+	d.flags(cmd)
 	return cmd
 }
 
-// announcedPolicy returns the policy of a kind that most live workers have.
-func announcedPolicy(ctx context.Context, i *ops.Inspector, kind string) (backoff.Policy, error) {
+// differ compares policies with what holds.
+type differ struct {
+	setter
+	from    string
+	rate    int64 // how many tasks may fall due in a minute of a ramp
+	applies bool
+}
+
+func (d *differ) flags(cmd *cobra.Command) {
+	d.profileFlags.flags(cmd)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return d.namesOf(queueKinds)(cmd, args, toComplete)
+		}
+		return presetNames(), cobra.ShellCompDirectiveNoFileComp
+	}
+	cmd.Flags().StringVar(&d.from, "from", "", "the policy that the code has for the kind (default the one that most live workers announce)")
+	cmd.Flags().Int64Var(&d.rate, "ramp", 0, "show steps under which at most so many tasks fall due in a minute")
+	cmd.Flags().BoolVar(&d.applies, "apply", false, "set the steps of --ramp, which the workers that run take")
+	cmd.Flags().StringVar(&d.until, "until", "", "when what --apply sets ends by itself: 09:00, 2h, or 2026-12-11T14:02:00Z (default never)")
+	d.applyFlags(cmd)
+	complete(cmd, "from", presetNames()...)
+	jsonFlag(cmd, &d.asJSON, "print one JSON object for each policy, with both loads and the steps, and one for what --apply sets")
+}
+
+func (d *differ) run(cmd *cobra.Command, args []string) error {
+	kind := args[0]
+	d.policies = policyFlag{}
+	if d.from != "" {
+		code, err := backoff.Parse(d.from)
+		if err != nil {
+			return mistake(fmt.Errorf("--from: %w", err))
+		}
+		d.policies[kind] = code
+	}
+	list, err := d.candidates(cmd, args[1:])
+	if err != nil {
+		return mistake(err)
+	}
+	return d.inspector(cmd.Context(), d.policies, func(i *ops.Inspector, q *falldue.Queue) error {
+		policy, err := policyNow(cmd.Context(), i, kind)
+		if err != nil {
+			return err
+		}
+		holds := policy.String()
+		if code, given := d.policies[kind]; given && code.String() == holds {
+			holds = d.from
+		}
+		p, err := d.read(cmd, i, "")
+		if err != nil {
+			return err
+		}
+		herd := false
+		for k := range list {
+			c := &list[k]
+			c.holds, c.rate, c.releases = holds, d.rate, p.Releases(kind)
+			if c.Effect, err = p.Diff(kind, c.policy, d.horizon); err != nil {
+				return mistake(err)
+			}
+			if herd = herd || c.Herd; d.rate > 0 {
+				if c.steps, err = p.Ramp(kind, c.policy, d.rate); err != nil {
+					return err
+				}
+			}
+		}
+		switch {
+		case d.asJSON:
+			err = printEach(cmd, list, candidate.object)
+		case len(list) == 1:
+			err = list[0].print(screenOf(cmd))
+		default:
+			err = printCandidates(screenOf(cmd), list)
+		}
+		if err == nil && d.applies {
+			return d.setRamp(cmd, q, p, list[0])
+		}
+		if err == nil && herd {
+			return finding(exitAttention)
+		}
+		return err
+	})
+}
+
+// candidates parses the policies to compare, and checks the flags that go with them.
+func (d *differ) candidates(cmd *cobra.Command, texts []string) (list []candidate, err error) {
+	for _, text := range texts {
+		policy, err := backoff.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, candidate{text: text, policy: policy})
+	}
+	ramp := cmd.Flags().Changed("ramp")
+	switch {
+	case ramp && d.rate < 1:
+		return nil, fmt.Errorf("--ramp %d; allowed are numbers of tasks from 1", d.rate)
+	case ramp && len(list) > 1:
+		return nil, fmt.Errorf("--ramp with %d policies; it leads to one", len(list))
+	case d.applies && !ramp:
+		return nil, errors.New("--apply without --ramp; set a policy without steps by \"policy set\"")
+	case !d.applies && (d.until != "" || d.dry):
+		return nil, errors.New("--until or --dry-run without --apply; nothing is set then")
+	}
+	return list, nil
+}
+
+// setRamp sets the steps of a ramp, as "policy set" does.
+func (d *differ) setRamp(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, c candidate) error {
+	steps, err := ops.Overrides(c.steps)
+	if err != nil {
+		return err
+	}
+	o := falldue.Override{Subject: falldue.Subject{Kind: c.Kind}, Override: steps[0].Override, Steps: steps, Who: d.who, Why: d.why}
+	if d.until != "" {
+		if o.Until, err = parseUntil(d.until, p.At, time.Now()); err != nil {
+			return mistake(err)
+		}
+	}
+	if !d.asJSON {
+		if _, err := fmt.Fprintln(cmd.OutOrStdout()); err != nil {
+			return err
+		}
+	}
+	ask := fmt.Sprintf("changes the policy of %s in %s", c.Kind, counted(len(steps), "step"))
+	if r := c.Replaces; r != nil {
+		ask += ", and replaces " + setText(*r)
+	}
+	return d.apply(cmd, q, p, o, ask)
+}
+
+// policyNow returns the policy that holds for a kind now, as far as it is the same in all
+// queues.
+func policyNow(ctx context.Context, i *ops.Inspector, kind string) (backoff.Policy, error) {
 	policies, err := i.Policies(ctx)
 	if err != nil {
 		return backoff.Policy{}, err
 	}
-	policy, known := policies.Code(falldue.TaskInfo{Kind: kind})
+	policy, known := policies.Of(falldue.TaskInfo{Kind: kind})
 	if !known {
 		return backoff.Policy{}, mistake(fmt.Errorf("no live worker announces a policy of kind %s; say by --from which one the code has", kind))
 	}
 	return policy, nil
 }
 
-// diff is a difference with the texts of the policies.
-type diff struct {
-	ops.Diff
-	from, to string
-	ramp     int64 // how many tasks may fall due in a minute
-	steps    []ops.Step
+// setText names an override that is set.
+func setText(o falldue.Override) string {
+	text := fmt.Sprintf("the policy %q%s, which is set for %s %s", o.Override, stepText(o), o.Subject, untilText(o.Until))
+	if o.Who != "" {
+		text += " by " + o.Who
+	}
+	return text
 }
 
-func (d diff) print(s screen) error {
+// candidate is a policy that may come to hold, with its effect.
+type candidate struct {
+	text   string
+	policy backoff.Policy
+	ops.Effect
+	holds string // now
+	rate  int64  // how many tasks may fall due in a minute of a ramp
+	steps []ops.Step
+	// releases has the kind if workers have several policies for it.
+	releases []ops.KindReleases
+}
+
+func (c candidate) print(s screen) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s tasks of %s wait under its policy\n", grouped(d.Tasks), d.Kind)
+	fmt.Fprintf(&b, "%s tasks of %s wait under its policy\n", grouped(c.Tasks), c.Kind)
 	for _, line := range []struct {
 		n    int64
 		text string
 	}{
-		{d.AtOnce, "would be due at once"}, {d.Sooner, "would be due sooner"}, {d.Later, "would be due later"},
-		{d.Exhausted, "would have no attempt left, and be dead when they fall due"},
+		{c.AtOnce, "would be due at once"}, {c.Sooner, "would be due sooner"}, {c.Later, "would be due later"},
+		{c.Exhausted, "would have no attempt left, and be dead when they fall due"},
 	} {
 		fmt.Fprintf(&b, "%12s  %s\n", grouped(line.n), line.text)
 	}
-	if d.Own > 0 {
-		fmt.Fprintf(&b, "%12s  more have a policy of their own, which they keep\n", grouped(d.Own))
-	}
+	b.WriteString(c.others())
 	b.WriteByte('\n')
 	if _, err := io.WriteString(s, b.String()); err != nil {
 		return err
@@ -151,38 +228,74 @@ func (d diff) print(s screen) error {
 		return []string{name, policy, grouped(l.Due), peakText(l)}
 	}
 	if err := s.table([]column{{name: ""}, {name: "policy", least: 12}, {name: "due now", right: true}, {name: "busiest minute"}},
-		[][]string{row("before", d.from, d.Before), row("after", d.to, d.After)}); err != nil {
+		[][]string{row("before", c.holds, c.Before), row("after", c.text, c.After)}); err != nil {
 		return err
 	}
 	b.Reset()
-	if within(d.After, len(d.After.Minutes)) > 0 {
-		fmt.Fprintf(&b, "\n%s\n", minutesChart(d.After.Minutes, "after: due in "))
+	if within(c.After, len(c.After.Minutes)) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", minutesChart(c.After.Minutes, "after: due in "))
 	}
-	if d.Herd {
-		fmt.Fprintf(&b, "\nwarning: this makes a herd: %s tasks fall due in one minute, and %s in the busiest one before", grouped(d.After.Peak), grouped(d.Before.Peak))
-		if d.steps == nil {
+	if c.Herd {
+		fmt.Fprintf(&b, "\nwarning: this makes a herd: %s tasks fall due in one minute, and %s in the busiest one before", grouped(c.After.Peak), grouped(c.Before.Peak))
+		if c.steps == nil {
 			b.WriteString("; --ramp shows steps that do not")
 		}
 		b.WriteByte('\n')
 	}
-	if _, err := io.WriteString(s, b.String()); err != nil || d.steps == nil {
+	if _, err := io.WriteString(s, b.String()); err != nil || c.steps == nil {
 		return err
 	}
-	return d.printSteps(s)
+	return c.printSteps(s)
+}
+
+// others says what is not compared, and what is set now.
+func (c candidate) others() string {
+	var b strings.Builder
+	if c.Own > 0 {
+		fmt.Fprintf(&b, "%12s  more have a policy of their own, which they keep\n", grouped(c.Own))
+	}
+	if c.Kept > 0 {
+		fmt.Fprintf(&b, "%12s  more follow something more specific that is set, and go on to do so\n", grouped(c.Kept))
+	}
+	if r := c.Replaces; r != nil {
+		fmt.Fprintf(&b, "what holds now, and would be replaced, is %s\n", setText(*r))
+	}
+	b.WriteString(releasesText(c.releases))
+	return b.String()
+}
+
+// printCandidates prints several policies side by side.
+func printCandidates(s screen, list []candidate) error {
+	first := list[0]
+	if _, err := fmt.Fprintf(s, "%s tasks of %s wait under its policy\n%s\n", grouped(first.Tasks), first.Kind, first.others()); err != nil {
+		return err
+	}
+	rows := [][]string{{"before", first.holds, grouped(first.Before.Due), "", "", "", "", peakText(first.Before), ""}}
+	for _, c := range list {
+		herd := ""
+		if c.Herd {
+			herd = "a herd"
+		}
+		rows = append(rows, []string{"after", c.text, grouped(c.After.Due), grouped(c.AtOnce), grouped(c.Sooner), grouped(c.Later), grouped(c.Exhausted), peakText(c.After), herd})
+	}
+	return s.table([]column{
+		{name: ""}, {name: "policy", least: 12}, {name: "due now", right: true}, {name: "at once", right: true}, {name: "sooner", right: true},
+		{name: "later", right: true}, {name: "no attempt left", right: true}, {name: "busiest minute"}, {name: ""},
+	}, rows)
 }
 
 // shownSteps is the greatest number of steps that are printed for people.
 const shownSteps = 12
 
-func (d diff) printSteps(s screen) error {
+func (c candidate) printSteps(s screen) error {
 	var rows [][]string
-	each := (len(d.steps) + shownSteps - 1) / shownSteps
-	for i, step := range d.steps {
-		if i%each == 0 || i == len(d.steps)-1 {
+	each := (len(c.steps) + shownSteps - 1) / shownSteps
+	for i, step := range c.steps {
+		if i%each == 0 || i == len(c.steps)-1 {
 			rows = append(rows, []string{approximate(step.After), grouped(step.Due), step.Policy.String()})
 		}
 	}
-	if _, err := fmt.Fprintf(s, "\n%d steps", len(d.steps)); err != nil {
+	if _, err := fmt.Fprintf(s, "\n%d steps", len(c.steps)); err != nil {
 		return err
 	}
 	if each > 1 {
@@ -193,44 +306,27 @@ func (d diff) printSteps(s screen) error {
 	if _, err := io.WriteString(s, "\n"); err != nil {
 		return err
 	}
-	if err := d.warnOfCrowds(s); err != nil {
+	if err := c.warnOfCrowds(s); err != nil {
 		return err
 	}
 	return s.table([]column{{name: "after", right: true}, {name: "due a minute", right: true}, {name: "policy", least: 20}}, rows)
 }
 
 // warnOfCrowds names the busiest step if more tasks fall due in it than --ramp says.
-func (d diff) warnOfCrowds(s screen) error {
-	if len(d.steps) == 0 {
+func (c candidate) warnOfCrowds(s screen) error {
+	if len(c.steps) == 0 {
 		return nil
 	}
-	busiest := slices.MaxFunc(d.steps, func(a, b ops.Step) int { return cmp.Compare(a.Due, b.Due) })
-	if busiest.Due <= d.ramp {
+	busiest := slices.MaxFunc(c.steps, func(a, b ops.Step) int { return cmp.Compare(a.Due, b.Due) })
+	if busiest.Due <= c.rate {
 		return nil
 	}
 	_, err := fmt.Fprintf(s, "warning: %s tasks fall due in the minute after %s, more than %s: they failed at nearly the same moment, or are due already\n",
-		grouped(busiest.Due), approximate(busiest.After), grouped(d.ramp))
+		grouped(busiest.Due), approximate(busiest.After), grouped(c.rate))
 	return err
 }
 
-// apply sets the steps.
-func (d diff) apply(cmd *cobra.Command, q *falldue.Queue, o falldue.OverrideOptions, yes, asJSON bool) error {
-	steps, err := ops.Overrides(d.steps)
-	if err != nil {
-		return err
-	}
-	if err := confirm(cmd, fmt.Sprintf("--apply changes the policy of %s in %d steps", d.Kind, len(steps)), yes); err != nil {
-		return err
-	}
-	o.Steps = steps[1:]
-	if err := q.SetPolicy(cmd.Context(), falldue.Subject{Kind: d.Kind}, steps[0].Override, o); err != nil || asJSON {
-		return err
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nset for kind:%s: the first of %d steps; the last one holds until it is cleared\n", d.Kind, len(steps))
-	return err
-}
-
-func (d diff) object() any {
+func (c candidate) object() any {
 	type step struct {
 		After  float64 `json:"after_seconds"`
 		Share  float64 `json:"share"`
@@ -238,21 +334,29 @@ func (d diff) object() any {
 		Due    int64   `json:"due"`
 	}
 	o := struct {
-		Kind      string   `json:"kind"`
-		From      string   `json:"from"`
-		To        string   `json:"to"`
-		Tasks     int64    `json:"tasks"`
-		Own       int64    `json:"own"`
-		AtOnce    int64    `json:"at_once"`
-		Sooner    int64    `json:"sooner"`
-		Later     int64    `json:"later"`
-		Exhausted int64    `json:"exhausted"`
-		Herd      bool     `json:"herd"`
-		Before    loadJSON `json:"before"`
-		After     loadJSON `json:"after"`
-		Steps     []step   `json:"steps,omitempty"`
-	}{d.Kind, d.from, d.to, d.Tasks, d.Own, d.AtOnce, d.Sooner, d.Later, d.Exhausted, d.Herd, loadObject(d.Before), loadObject(d.After), nil}
-	for _, s := range d.steps {
+		Kind      string        `json:"kind"`
+		From      string        `json:"from"`
+		To        string        `json:"to"`
+		Tasks     int64         `json:"tasks"`
+		Own       int64         `json:"own"`
+		AtOnce    int64         `json:"at_once"`
+		Sooner    int64         `json:"sooner"`
+		Later     int64         `json:"later"`
+		Exhausted int64         `json:"exhausted"`
+		Unknown   int64         `json:"unknown,omitempty"`
+		Kept      int64         `json:"kept,omitempty"`
+		Herd      bool          `json:"herd"`
+		Before    loadJSON      `json:"before"`
+		After     loadJSON      `json:"after"`
+		Replaces  *overrideJSON `json:"replaces,omitempty"`
+		Releases  []releaseJSON `json:"kind_policies,omitempty"`
+		Steps     []step        `json:"steps,omitempty"`
+	}{c.Kind, c.holds, c.text, c.Tasks, c.Own, c.AtOnce, c.Sooner, c.Later, c.Exhausted, c.Unknown, c.Kept, c.Herd, loadObject(c.Before), loadObject(c.After), nil, releaseObjects(c.releases), nil}
+	if c.Replaces != nil {
+		replaced := overrideObject(*c.Replaces)
+		o.Replaces = &replaced
+	}
+	for _, s := range c.steps {
 		o.Steps = append(o.Steps, step{s.After.Seconds(), s.Share, s.Policy.String(), s.Due})
 	}
 	return o

@@ -47,12 +47,17 @@ func (f *setter) flags(cmd *cobra.Command, until bool) {
 func (f *setter) commonFlags(cmd *cobra.Command) {
 	f.profileFlags.flags(cmd)
 	f.policies.flag(cmd)
+	f.applyFlags(cmd)
+	jsonFlag(cmd, &f.asJSON, "print one JSON object: what was changed, and what that does")
+	cmd.ValidArgsFunction = f.kindArgument()
+}
+
+// applyFlags adds those of all commands that set policies.
+func (f *setter) applyFlags(cmd *cobra.Command) {
 	whoFlags(cmd, &f.who, &f.why)
 	cmd.Flags().Int64Var(&f.askAbove, "ask-above", 100, "ask before more than so many tasks become due at once or dead")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what it would do, and do not do it")
 	yesFlag(cmd, &f.yes)
-	jsonFlag(cmd, &f.asJSON, "print one JSON object: what was changed, and what that does")
-	cmd.ValidArgsFunction = f.kindArgument()
 }
 
 // whoFlags adds the flags that say who changes something and why.
@@ -118,20 +123,21 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 				return mistake(err)
 			}
 		}
-		return f.apply(cmd, q, p, o)
+		return f.apply(cmd, q, p, o, "")
 	})
 }
 
-// apply shows what an override does, asks if that is much, and sets it.
-func (f *setter) apply(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, o falldue.Override) error {
+// apply shows what an override does, asks if that is much, and sets it. It asks what ask says
+// in any case, if that is not "".
+func (f *setter) apply(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, o falldue.Override, ask string) error {
 	effect, err := p.Weigh(o, f.horizon)
 	if err != nil {
 		return mistake(err)
 	}
-	report := setReport{o, effect, f.dry}
+	report := setReport{o, effect, f.dry, p.Releases(o.Kind)}
 	if !f.dry {
-		if effect.Drastic(f.askAbove) {
-			if err := confirm(cmd, report.warning(), f.yes); err != nil {
+		if question := report.question(ask, f.askAbove); question != "" {
+			if err := confirm(cmd, question, f.yes); err != nil {
 				return err
 			}
 		}
@@ -174,6 +180,8 @@ type setReport struct {
 	falldue.Override
 	effect ops.Effect
 	dry    bool
+	// releases has the kinds for which workers have several policies.
+	releases []ops.KindReleases
 }
 
 func (r setReport) print(cmd *cobra.Command, asJSON bool) error {
@@ -182,6 +190,20 @@ func (r setReport) print(cmd *cobra.Command, asJSON bool) error {
 	}
 	_, err := io.WriteString(cmd.OutOrStdout(), r.text())
 	return err
+}
+
+// question is what to ask before an override is set, or "". It begins with what is to be
+// asked in any case.
+func (r setReport) question(ask string, above int64) string {
+	switch drastic := r.effect.Drastic(above); {
+	case drastic && ask != "":
+		return "this " + ask + ", and " + strings.TrimPrefix(r.warning(), "this ")
+	case drastic:
+		return r.warning()
+	case ask != "":
+		return "this " + ask
+	}
+	return ""
 }
 
 // warning says what an override does that a person should agree to.
@@ -229,7 +251,7 @@ func (r setReport) text() string {
 			fmt.Fprintf(&b, "%12s  %s\n", grouped(line.n), line.text)
 		}
 	}
-	return b.String()
+	return b.String() + releasesText(r.releases)
 }
 
 func untilText(until time.Time) string {
@@ -242,13 +264,14 @@ func untilText(until time.Time) string {
 func (r setReport) object() any {
 	return struct {
 		overrideJSON
-		Dry       bool  `json:"dry_run,omitempty"`
-		Tasks     int64 `json:"tasks"`
-		AtOnce    int64 `json:"at_once"`
-		Sooner    int64 `json:"sooner"`
-		Later     int64 `json:"later"`
-		Exhausted int64 `json:"exhausted"`
-		Unknown   int64 `json:"unknown"`
-		Own       int64 `json:"own"`
-	}{overrideObject(r.Override), r.dry, r.effect.Tasks, r.effect.AtOnce, r.effect.Sooner, r.effect.Later, r.effect.Exhausted + r.effect.UnknownExhausted, r.effect.Unknown, r.effect.Own}
+		Dry       bool          `json:"dry_run,omitempty"`
+		Tasks     int64         `json:"tasks"`
+		AtOnce    int64         `json:"at_once"`
+		Sooner    int64         `json:"sooner"`
+		Later     int64         `json:"later"`
+		Exhausted int64         `json:"exhausted"`
+		Unknown   int64         `json:"unknown"`
+		Own       int64         `json:"own"`
+		Releases  []releaseJSON `json:"kind_policies,omitempty"`
+	}{overrideObject(r.Override), r.dry, r.effect.Tasks, r.effect.AtOnce, r.effect.Sooner, r.effect.Later, r.effect.Exhausted + r.effect.UnknownExhausted, r.effect.Unknown, r.effect.Own, releaseObjects(r.releases)}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -66,7 +67,8 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		if err := json.Unmarshal([]byte(lines[1]), &shown); err != nil || len(lines) != 3 || shown.Subject != "kind:mail" || shown.Policy != "4 * own" || shown.Who != "ann" || shown.Until == nil {
 			t.Errorf("show --json printed %q", lines)
 		}
-		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in \d+[hm]`) // when the hold ends
+		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in \d+[hm]`)            // when the hold ends
+		s.run("policy", "hold", "queue:default kind:mail", "until", "20h", "--policy", "mail=1h") // after what is set for the kind
 		contains(t, s.run("policy", "clear", "queue:default kind:mail", "--policy", "mail=1h"), `^cleared for queue:default kind:mail\n +400  tasks of it wait\n +400  become due sooner\n$`)
 		contains(t, s.run("policy", "show"), `(?m)^\S+ \S+  kind:mail  4 \* own +\S+ \S+  ann  the provider is slow$`)
 		contains(t, s.run("policy", "history", "queue:default kind:mail"), `(?m)^\S+ \S+  queue:default kind:mail  36500d; elapsed 0s `, `(?m)^\S+ \S+  queue:default kind:mail  cleared `)
@@ -116,10 +118,17 @@ func TestDiffAppliesARamp(t *testing.T) {
 		if _, err := s.fails(exitUsage, "policy", "diff", "invoice", "12m", "--from", "2h", "--apply"); err == nil || !strings.Contains(err.Error(), "--apply without --ramp") {
 			t.Errorf("error %v", err)
 		}
+		for says, args := range map[string][]string{
+			"--ramp with 2 policies; it leads to one": {"12m", "13m", "--ramp", "40"}, "--until or --dry-run without --apply": {"12m", "--until", "2h"},
+		} {
+			if _, err := s.fails(exitUsage, append([]string{"policy", "diff", "invoice", "--from", "2h"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v: error %v", args, err)
+			}
+		}
 		out, _ = s.fails(exitAttention, "policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "10")
 		contains(t, out, `(?m)^warning: \d+ tasks fall due in the minute after \S+, more than 10: they failed at nearly the same moment, or are due already$`)
 		out = s.run("policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "40", "--apply", "--yes", "--why", "a new provider")
-		contains(t, out, `(?m)^set for kind:invoice: the first of 1\d steps; the last one holds until it is cleared$`)
+		contains(t, out, `(?m)^set for kind:invoice: delay 0\.\d+ \* 2h \+ .*, and 1\d more steps until delay 12m; jitter 0; attempts 0; elapsed 0s after \d+m, until it is cleared\n +600  tasks of it wait\n`)
 		q, err := falldue.New(s.db, falldue.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -130,6 +139,76 @@ func TestDiffAppliesARamp(t *testing.T) {
 		}
 		if last := list[0].Steps[len(list[0].Steps)-1]; last.Override.String() != "delay 12m; jitter 0; attempts 0; elapsed 0s" || last.After < 5*time.Minute {
 			t.Errorf("the last step is %+v", last)
+		}
+	})
+}
+
+// TestDiffOfWhatIsHeld: a hold is what holds. Its end is not mistaken for the code's policy, a
+// ramp counts what it holds back, and the override that is replaced is named.
+func TestDiffOfWhatIsHeld(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		for i := range 30 {
+			s.failed("invoice", 20, time.Duration(2*i+1)*time.Minute)
+		}
+		s.run("policy", "hold", "invoice", "until", "6h", "--policy", "invoice=10m", "--who", "ann")
+		diff := func(args ...string) []string {
+			return append([]string{"policy", "diff", "invoice", "12m", "--from", "10m"}, args...)
+		}
+		held := `the policy "36500d; elapsed 0s", which is set for kind:invoice until \S+ \S+ UTC by ann`
+		out := s.run(diff()...)
+		contains(t, out, `(?m)^ +480  would be due at once$`, `(?m)^ +120  would be due sooner$`, `(?m)^what holds now, and would be replaced, is `+held+`$`,
+			`(?m)^before +delay 36500d +0 +600 a minute, in (6h|5h59m)$`, `(?m)^after +12m +480 +500 a minute, now$`)
+		out = s.run("policy", "diff", "invoice", "12m", "1m * n", "1h", "--from", "10m")
+		contains(t, out, `(?m)^before +delay 36500d +0 +600 a minute, in (6h|5h59m)$`, `(?m)^after +12m +480 +480 +120 +0 +0 +500 a minute, now$`, `(?m)^after +1m \* n +(580|600) `, `(?m)^after +1h +0 +0 +600 +0 +0 `)
+		var lines []string
+		for line := range strings.Lines(s.run("policy", "diff", "invoice", "12m", "1h", "--from", "10m", "--json")) {
+			lines = append(lines, line)
+		}
+		if len(lines) != 2 || !strings.Contains(lines[1], `"to":"1h"`) || !strings.Contains(lines[1], `"replaces":{"subject":"kind:invoice","policy":"36500d; elapsed 0s"`) {
+			t.Errorf("two policies as JSON: %q", lines)
+		}
+
+		out, err := s.fails(exitUsage, diff("--ramp", "50", "--apply")...)
+		contains(t, out, `(?m)^1\d steps`)
+		if err == nil {
+			t.Fatal("nobody was asked")
+		}
+		contains(t, err.Error(), `^this changes the policy of invoice in 1\d steps, and replaces `+held+`; confirm with --yes$`)
+		_, err = s.fails(exitUsage, diff("--ramp", "50", "--apply", "--ask-above", "10")...)
+		if err == nil {
+			t.Fatal("nobody was asked")
+		}
+		contains(t, err.Error(), `by ann, and makes [2-5]\d waiting tasks due at once; confirm with --yes$`)
+		contains(t, s.run(diff("--ramp", "50", "--apply", "--dry-run")...), `(?m)^would be set for kind:invoice: `)
+		contains(t, s.run("policy", "show"), `36500d; elapsed 0s`)
+
+		out = s.run(diff("--ramp", "50", "--apply", "--yes", "--until", "3h", "--why", "slowly", "--json")...)
+		contains(t, out, `^{"kind":"invoice","from":"delay 36500d",.*\n{"subject":"kind:invoice","policy":"delay \d\.\d+e-\d+ \* 36500d .*"until":".*"why":"slowly","tasks":600,.*\n$`)
+		q, err := falldue.New(s.db, falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := q.Overrides(t.Context())
+		if err != nil || len(list) != 1 || len(list[0].Steps) < 10 || time.Until(list[0].Until).Round(time.Minute) != 3*time.Hour {
+			t.Fatalf("the overrides are %+v (error %v)", list, err)
+		}
+		tasks, err := q.Tasks(t.Context(), falldue.TaskFilter{Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, err := backoff.Parse("10m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		due := 0
+		for _, task := range tasks {
+			if !task.Due(list[0].Steps[0].Override.Of(code)).After(task.Now) {
+				due++
+			}
+		}
+		if due > 50 {
+			t.Errorf("%d tasks are due when the ramp begins, want at most 50", due)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (f *setter) clear(cmd *cobra.Command, i *ops.Inspector, q *falldue.Queue, s
 	if err != nil {
 		return mistake(err)
 	}
-	report := setReport{falldue.Override{Subject: subject, Cleared: true, Who: f.who, Why: f.why}, effect, f.dry}
+	report := setReport{falldue.Override{Subject: subject, Cleared: true, Who: f.who, Why: f.why}, effect, f.dry, p.Releases(subject.Kind)}
 	if !f.dry {
 		if effect.Drastic(f.askAbove) {
 			if err := confirm(cmd, report.warning(), f.yes); err != nil {
@@ -171,15 +171,20 @@ func overrideText(o falldue.Override) string {
 	if o.Cleared {
 		return "cleared"
 	}
-	text := o.Override.String()
-	if n := len(o.Steps); n > 1 {
-		i := slices.IndexFunc(o.Steps, func(s falldue.OverrideStep) bool { return s.Override.String() == text })
-		text += fmt.Sprintf(" (step %d of %d)", i+1, n)
-	}
+	text := o.Override.String() + stepText(o)
 	if o.IncludeOwn {
 		text += ", tasks with their own policy too"
 	}
 	return text
+}
+
+// stepText says which step of an override holds, if it has several.
+func stepText(o falldue.Override) string {
+	if len(o.Steps) < 2 {
+		return ""
+	}
+	i := slices.IndexFunc(o.Steps, func(s falldue.OverrideStep) bool { return s.Override.String() == o.Override.String() })
+	return fmt.Sprintf(" (step %d of %d)", i+1, len(o.Steps))
 }
 
 // overrideJSON is an override as JSON.

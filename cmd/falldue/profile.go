@@ -21,8 +21,12 @@ type profileFlags struct {
 
 func (f *profileFlags) flags(cmd *cobra.Command) {
 	f.place.flags(cmd)
-	cmd.Flags().DurationVar(&f.limit, "time-limit", time.Minute, "how long reading what waits may take")
+	f.limitFlag(cmd)
 	cmd.Flags().DurationVar(&f.horizon, "for", 24*time.Hour, "time from now on to look at, in minutes")
+}
+
+func (f *profileFlags) limitFlag(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&f.limit, "time-limit", time.Minute, "how long reading what waits may take")
 }
 
 const profileHelp = `The command reads all tasks that wait, once, and changes nothing: two to five seconds for
@@ -32,11 +36,14 @@ each million. A running task counts as one that waits when its lease ends.`
 func (f *profileFlags) read(cmd *cobra.Command, i *ops.Inspector, key string) (p *ops.Profile, err error) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.limit)
 	defer cancel()
-	what := "reading what waits"
-	if n, known, err := i.AboutTasks(ctx); err == nil && known {
-		what += fmt.Sprintf(", in a table of about %s tasks", grouped(n))
+	what := func() string { return "reading what waits" }
+	if key == "" && atTerminal(cmd) {
+		if tasks, takes, err := expected(ctx, i); err == nil {
+			start := time.Now()
+			what = func() string { return readingText(tasks, takes, time.Since(start)) }
+		}
 	}
-	err = withProgress(cmd, func() string { return what }, func() (err error) {
+	err = withProgress(cmd, what, func() (err error) {
 		if key == "" {
 			p, err = i.Profile(ctx)
 		} else {
@@ -48,6 +55,31 @@ func (f *profileFlags) read(cmd *cobra.Command, i *ops.Inspector, key string) (p
 		return nil, fmt.Errorf("reading what waits took longer than %v; allow more with --time-limit", f.limit)
 	}
 	return p, err
+}
+
+// countTimeout is how long counting what waits may take, which only the estimate needs.
+const countTimeout = 2 * time.Second
+
+// expected returns about how many tasks wait, and how long reading them takes.
+func expected(ctx context.Context, i *ops.Inspector) (tasks int64, takes time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	return i.ProfileTime(ctx)
+}
+
+// readingText says how many tasks are read, and about how long that goes on.
+func readingText(tasks int64, takes, elapsed time.Duration) string {
+	left := "longer than expected"
+	if takes > elapsed {
+		left = "about " + max(takes-elapsed, time.Second).Round(time.Second).String() + " more"
+	}
+	return fmt.Sprintf("reading about %s tasks that wait, %s", grouped(tasks), left)
+}
+
+// atTerminal reports whether somebody sees what a command says beside its output.
+func atTerminal(cmd *cobra.Command) bool {
+	file, ok := cmd.ErrOrStderr().(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // withProgress runs fn, and shows at the terminal what it does and how long it has been

@@ -50,6 +50,9 @@ func showCommand() *cobra.Command {
 				}
 				v.unreadable = known.Unreadable[v.task.Policy]
 				v.code, _ = known.Code(v.task)
+				if v.task.Policy == "" {
+					v.releases = known.Releases(v.task.Kind)
+				}
 				v.override, v.overridden = known.Override(v.task)
 				if v.policy, v.known = known.Of(v.task); v.known {
 					if v.future, err = known.Ahead(v.task, future); err != nil {
@@ -81,7 +84,8 @@ type view struct {
 	code       backoff.Policy // without overrides
 	override   falldue.Override
 	overridden bool
-	unreadable error // why the task's own policy is not
+	releases   []ops.KindPolicy // those that workers have for the kind, if several
+	unreadable error            // why the task's own policy is not
 	future     ops.Future
 	stacks     bool
 }
@@ -110,6 +114,9 @@ func (v view) print(s screen) error {
 	line("attempts", attempts)
 	line("created", at(t.CreatedAt, t.Now))
 	line("policy", v.policyText())
+	if len(v.releases) > 0 {
+		line("releases", policiesText(t.Kind, v.releases)+"; the first is shown")
+	}
 	line("payload", string(t.Payload))
 	for _, name := range slices.Sorted(maps.Keys(t.Meta)) {
 		line("meta", name+": "+t.Meta[name])
@@ -288,6 +295,7 @@ func (v view) object() any {
 	o := struct {
 		taskJSON
 		PolicyText string        `json:"policy_text,omitempty"`
+		Releases   []releaseJSON `json:"kind_policies,omitempty"`
 		Progress   *progressJSON `json:"progress,omitempty"`
 		Past       []past        `json:"past"`
 		Future     []next        `json:"future"`
@@ -295,6 +303,9 @@ func (v view) object() any {
 	}{taskJSON: taskObject(v.task), Past: []past{}, Future: []next{}, GivenUp: v.future.GivenUp}
 	if v.known {
 		o.PolicyText = v.policy.String()
+	}
+	if len(v.releases) > 0 {
+		o.Releases = releaseObjects([]ops.KindReleases{{Kind: v.task.Kind, Policies: v.releases}})
 	}
 	if p := v.progress; !p.UpdatedAt.IsZero() {
 		o.Progress = &progressJSON{p.Fraction, p.Message, p.Fence, p.UpdatedAt}

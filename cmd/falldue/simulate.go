@@ -1,64 +1,174 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/ops"
 )
 
 func simulateCommand() *cobra.Command {
-	var s ops.Scenario
-	var asJSON bool
+	var s simulator
 	cmd := &cobra.Command{
-		Use:   "simulate FORMULA...",
+		Use:   "simulate [FORMULA...]",
 		Short: "Show how a system recovers from an outage under policies",
 		Long: "Show how a system recovers from an outage under policies, one line for each: how\n" +
 			"many tasks fail and are retried, how many are dead, how long the longest was due\n" +
 			"before a worker was free, and how long after the outage all is as before. Leases and\n" +
-			"limits of the queue are not in it.\n\n" + policyHelp,
-		Example: `  falldue simulate zizq 10s --outage 30m --per-second 20 --handler 300ms --workers 10`,
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			list := make([]simulated, len(args))
-			for i, text := range args {
-				policy, err := backoff.Parse(text)
-				if err != nil {
-					return mistake(err)
-				}
-				list[i].policy = text
-				if list[i].Recovery, err = ops.Simulate(policy, s); err != nil {
-					return mistake(fmt.Errorf("%s: %w", text, err))
-				}
-			}
-			if asJSON {
-				return printEach(cmd, list, simulated.object)
-			}
-			return printSimulated(screenOf(cmd), list)
-		},
+			"limits of the queue are not in it.\n\n" +
+			"With --backlog the tasks that wait now are there at the beginning, those of --kind or\n" +
+			"all. The first line is for the policies that hold for them, with what is set and its\n" +
+			"end, and the others are for all tasks under each FORMULA. The arrival rate and the\n" +
+			"number of workers are those of the live workers, unless they are given: tasks that\n" +
+			"they have done a second since they started, and their handlers. Those of --kind are\n" +
+			"the workers that handle it, with all that they do. Tasks that fall due more than a\n" +
+			"day after the outage are counted as later, and left out.\n\n" +
+			"Only --backlog needs a database. It reads all tasks that wait, once, and changes nothing.\n\n" + formulaHelp + "\n\n" + policyFlagHelp,
+		Example: `  falldue simulate zizq 10s --outage 30m --per-second 20 --handler 300ms --workers 10
+  falldue simulate --backlog --kind charge zizq --outage 30m --handler 300ms`,
+		RunE: s.run,
 	}
-	cmd.Flags().DurationVar(&s.Outage, "outage", 10*time.Minute, "how long all attempts that begin fail")
-	cmd.Flags().Float64Var(&s.PerSecond, "per-second", 10, "tasks that are enqueued in a second")
-	cmd.Flags().DurationVar(&s.Handler, "handler", 100*time.Millisecond, "how long an attempt takes that succeeds")
-	cmd.Flags().DurationVar(&s.Failure, "failure", 0, "how long an attempt takes that fails (default as one that succeeds)")
-	cmd.Flags().IntVar(&s.Workers, "workers", 10, "handlers that may run at once, of all workers")
-	cmd.Flags().Uint64Var(&s.Seed, "seed", 1, "number that makes the jitter repeatable")
-	cmd.ValidArgsFunction = cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveNoFileComp)
-	jsonFlag(cmd, &asJSON, "print one JSON object per policy")
+	s.flags(cmd)
 	return cmd
+}
+
+// simulator has the flags of the command.
+type simulator struct {
+	profileFlags
+	policies policyFlag
+	scenario ops.Scenario
+	backlog  bool
+	kind     string
+	asJSON   bool
+}
+
+func (s *simulator) flags(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&s.scenario.Outage, "outage", 10*time.Minute, "how long all attempts that begin fail")
+	cmd.Flags().Float64Var(&s.scenario.PerSecond, "per-second", 10, "tasks that are enqueued in a second")
+	cmd.Flags().DurationVar(&s.scenario.Handler, "handler", 100*time.Millisecond, "how long an attempt takes that succeeds")
+	cmd.Flags().DurationVar(&s.scenario.Failure, "failure", 0, "how long an attempt takes that fails (default as one that succeeds)")
+	cmd.Flags().IntVar(&s.scenario.Workers, "workers", 10, "handlers that may run at once, of all workers")
+	cmd.Flags().Uint64Var(&s.scenario.Seed, "seed", 1, "number that makes the jitter repeatable")
+	cmd.Flags().BoolVar(&s.backlog, "backlog", false, "begin with the tasks that wait now")
+	cmd.Flags().StringVar(&s.kind, "kind", "", "the kind of the tasks of --backlog (default all)")
+	s.place.flags(cmd)
+	s.limitFlag(cmd)
+	s.policies.flag(cmd)
+	cmd.ValidArgsFunction = cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveNoFileComp)
+	s.completeNames(cmd, "kind", queueKinds)
+	jsonFlag(cmd, &s.asJSON, "print one JSON object per policy")
+}
+
+func (s *simulator) run(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 && !s.backlog {
+		return mistake(errors.New("no FORMULA; name policies, or take the tasks that wait now by --backlog"))
+	}
+	if s.kind != "" && !s.backlog {
+		return mistake(errors.New("--kind without --backlog; it says which tasks that wait are taken"))
+	}
+	list := make([]simulated, len(args))
+	for i, text := range args {
+		list[i].policy = text
+		var err error
+		if list[i].of, err = backoff.Parse(text); err != nil {
+			return mistake(err)
+		}
+	}
+	if !s.backlog {
+		return s.print(cmd, list)
+	}
+	return s.inspector(cmd.Context(), s.policies, func(i *ops.Inspector, _ *falldue.Queue) error {
+		if err := s.takeLive(cmd, i); err != nil {
+			return err
+		}
+		p, err := s.read(cmd, i, "")
+		if err != nil {
+			return err
+		}
+		if s.scenario.Backlog, err = p.Backlog(s.kind); err != nil {
+			return mistake(fmt.Errorf("%w; give it with --policy", err))
+		}
+		return s.print(cmd, append([]simulated{{policy: "what holds now", live: true}}, list...))
+	})
+}
+
+// takeLive takes the arrival rate and the number of workers from the live workers, unless they
+// are given.
+func (s *simulator) takeLive(cmd *cobra.Command, i *ops.Inspector) error {
+	workers, err := i.Workers(cmd.Context())
+	if err != nil {
+		return err
+	}
+	handlers, perSecond := 0, 0.0
+	for _, w := range workers {
+		if _, handles := w.Kinds[s.kind]; !w.Live() || s.kind != "" && !handles {
+			continue
+		}
+		handlers += w.Concurrency()
+		if up := w.Seen.Sub(w.Started); up > 0 {
+			perSecond += float64(w.Done) / up.Seconds()
+		}
+	}
+	if !cmd.Flags().Changed("workers") {
+		if s.scenario.Workers = handlers; handlers == 0 {
+			return mistake(errors.New("no live worker handles these tasks; say by --workers how many handlers may run"))
+		}
+	}
+	if !cmd.Flags().Changed("per-second") {
+		if s.scenario.PerSecond = perSecond; perSecond == 0 {
+			return mistake(errors.New("the live workers have done nothing yet; say by --per-second how many tasks come"))
+		}
+	}
+	return nil
+}
+
+// print simulates and prints.
+func (s *simulator) print(cmd *cobra.Command, list []simulated) (err error) {
+	for i := range list {
+		r := &list[i]
+		r.scenario = s.scenario
+		if r.live {
+			r.Recovery, err = ops.SimulateBacklog(s.scenario)
+		} else {
+			r.Recovery, err = ops.Simulate(r.of, s.scenario)
+		}
+		if err != nil {
+			return mistake(fmt.Errorf("%s: %w", r.policy, err))
+		}
+	}
+	if s.asJSON {
+		return printEach(cmd, list, simulated.object)
+	}
+	screen := screenOf(cmd)
+	if b := s.scenario.Backlog; b != nil {
+		tasks := grouped(b.Tasks) + " tasks"
+		if s.kind != "" {
+			tasks += " of kind " + s.kind
+		}
+		if _, err := fmt.Fprintf(screen, "%s wait; %s a second come, for %s\n\n", tasks, strconv.FormatFloat(s.scenario.PerSecond, 'g', 3, 64), counted(s.scenario.Workers, "handler")); err != nil {
+			return err
+		}
+	}
+	return printSimulated(screen, list)
 }
 
 // simulated is a recovery under a policy.
 type simulated struct {
 	policy string
+	of     backoff.Policy
+	live   bool // whether it is of the policies that hold
 	ops.Recovery
+	scenario ops.Scenario
 }
 
 func (s simulated) object() any {
-	return struct {
+	o := struct {
 		Policy      string  `json:"policy"`
 		Failed      int     `json:"failed"`
 		Retries     int     `json:"retries"`
@@ -67,18 +177,35 @@ func (s simulated) object() any {
 		Recovered   float64 `json:"recovered_seconds"`
 		Load        []int   `json:"load"`
 		Peak        int     `json:"peak"`
-	}{s.policy, s.Failed, s.Retries, s.Dead, s.LongestWait.Seconds(), s.Recovered.Seconds(), s.Load, s.Peak}
+		Later       int     `json:"later,omitempty"`
+		Backlog     *int64  `json:"backlog,omitempty"`
+		PerSecond   float64 `json:"per_second"`
+		Workers     int     `json:"workers"`
+	}{s.policy, s.Failed, s.Retries, s.Dead, s.LongestWait.Seconds(), s.Recovered.Seconds(), s.Load, s.Peak, s.Later, nil, s.scenario.PerSecond, s.scenario.Workers}
+	if b := s.scenario.Backlog; b != nil {
+		o.Backlog = &b.Tasks
+	}
+	return o
 }
 
 func printSimulated(s screen, list []simulated) error {
-	var rows [][]string
-	for _, r := range list {
-		rows = append(rows, []string{
-			r.policy, grouped(int64(r.Failed)), grouped(int64(r.Retries)), grouped(int64(r.Dead)), grouped(int64(r.Peak)), approximate(r.LongestWait), "after " + approximate(r.Recovered),
-		})
-	}
-	return s.table([]column{
+	columns := []column{
 		{name: "policy", least: 12}, {name: "failed", right: true}, {name: "retries", right: true}, {name: "dead", right: true},
 		{name: "busiest minute", right: true}, {name: "longest wait", right: true}, {name: "recovered"},
-	}, rows)
+	}
+	backlog := list[0].scenario.Backlog != nil
+	if backlog {
+		columns = append(columns, column{name: "later", right: true})
+	}
+	var rows [][]string
+	for _, r := range list {
+		row := []string{
+			r.policy, grouped(int64(r.Failed)), grouped(int64(r.Retries)), grouped(int64(r.Dead)), grouped(int64(r.Peak)), approximate(r.LongestWait), "after " + approximate(r.Recovered),
+		}
+		if backlog {
+			row = append(row, grouped(int64(r.Later)))
+		}
+		rows = append(rows, row)
+	}
+	return s.table(columns, rows)
 }

@@ -4,6 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
 )
 
 func TestSimulateComparesPolicies(t *testing.T) {
@@ -23,4 +27,39 @@ func TestSimulateComparesPolicies(t *testing.T) {
 	if _, err := execute(t, "simulate", "10s", "--per-second", "1000"); err == nil || !strings.Contains(err.Error(), "they never catch up") || exitStatus(err) != exitUsage {
 		t.Errorf("too much work: error %v", err)
 	}
+}
+
+// TestSimulateTakesWhatWaits: with the rate and the handlers of live workers, and under what
+// holds.
+func TestSimulateTakesWhatWaits(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		s.failed("charge", 400, 30*time.Minute)
+		s.failed("report", 10, 30*time.Minute)
+		for says, args := range map[string][]string{
+			"no live worker handles these tasks; say by --workers":                                {"--backlog"},
+			"the live workers have done nothing yet; say by --per-second":                         {"--backlog", "--workers", "1"},
+			"the policy of kind charge, of which tasks wait, is not known; give it with --policy": {"--backlog", "--workers", "1", "--per-second", "1", "--kind", "charge"},
+			"no FORMULA; name policies, or take the tasks that wait now by --backlog":             nil,
+			"--kind without --backlog; it says which tasks that wait are taken":                   {"1h", "--kind", "charge"},
+		} {
+			if _, err := s.fails(exitUsage, append([]string{"simulate"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v: error %v, want %q", args, err, says)
+			}
+		}
+		s.serve("charge")
+		server, err := dialect.Probe(t.Context(), s.db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, done, failed, running) select 'other', " +
+			server.Clock().Shift("seen_at", "-100000000") + ", seen_at, info, 20, 0, 0 from falldue_workers")
+		out := s.run("simulate", "--backlog", "--kind", "charge", "10m", "1h", "--outage", "5m", "--handler", "1s", "--policy", "charge=40m", "--policy", "2d")
+		contains(t, out, `^400 tasks of kind charge wait; 0\.2 a second come, for 20 handlers\n\n`, `(?m)^policy +failed +retries +dead +busiest minute +longest wait +recovered +later$`,
+			`(?m)^what holds now +\d\d +4\d\d +0 +[34]\d\d +(1[89]\S*s|20s) +after \S+ +0$`, `(?m)^10m +4\d\d +[89]\d\d +0 `, `(?m)^1h +\d\d +4\d\d +0 `)
+		out = s.run("simulate", "--backlog", "--policy", "charge=40m", "--policy", "2d", "--json", "--workers", "30")
+		contains(t, out, `^{"policy":"what holds now",.*"later":1\d,"backlog":410,"per_second":0\.2,"workers":30}\n$`)
+		s.run("policy", "hold", "charge", "until", "30h", "--policy", "charge=40m")
+		contains(t, s.run("simulate", "--backlog", "--kind", "charge", "--policy", "charge=40m", "--outage", "0s"), `(?m)^what holds now +0 +0 +0 .* 400$`)
+	})
 }

@@ -270,8 +270,14 @@ func dueSince(c ops.WhyDue) string {
 	var parts []string
 	for _, r := range c.Rules {
 		when := "due " + in(r.At, c.Now)
-		if !r.At.After(c.Now) {
+		switch held := "held until " + at(r.From, c.Now) + "; then "; {
+		case !r.At.After(c.Now):
 			when = "due since " + at(r.At, c.Now)
+		case r.From.IsZero():
+		case r.At.Equal(r.From):
+			when = held + "due"
+		default:
+			when = held + when
 		}
 		if r.Delay > 0 {
 			when += fmt.Sprintf(", after %s by the policy %s", approximate(r.Delay), r.Policy)
@@ -282,7 +288,7 @@ func dueSince(c ops.WhyDue) string {
 		parts = append(parts, when)
 	}
 	if o := c.Override; o != nil {
-		parts = append(parts, fmt.Sprintf("the policy %q is set for %s %s", o.Override, o.Subject, untilText(o.Until)))
+		parts = append(parts, fmt.Sprintf("the policy %q%s is set for %s %s", o.Override, stepText(*o), o.Subject, untilText(o.Until)))
 	}
 	return from + "; " + strings.Join(parts, "; ")
 }

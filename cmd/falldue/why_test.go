@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +58,20 @@ func TestWorkersAndWhy(t *testing.T) {
 		if got.Runnable || got.Running || time.Until(got.Next) < 9*time.Hour {
 			t.Errorf("%+v", got)
 		}
+		s.db.MustExec("update falldue_tasks set attempts = 1, fence = 1 where id = 1")
+		s.age(10*time.Hour-5*time.Minute, "id = 1") // its wait counts from in 5 minutes on
+		s.run("policy", "hold", "charge", "until", "3h")
+		out, _ = s.fails(exitWaits, "why", "1")
+		contains(t, out, `It can in (3h|2h59m\d*s?), at .* UTC, if a handler is free then: see due\n`,
+			`(?m)^no   due       .*; held until \S+ \S+ UTC, in (3h|2h59m\d*s?); then due, after 30m\d+s by the policy delay 12h.*; the policy "36500d; elapsed 0s" is set for kind:charge until \S+ \S+ UTC$`)
+		shown := regexp.MustCompile(`(?m)^ +2  \S+ +(.*)$`).FindStringSubmatch(s.run("show", "1"))
+		if len(shown) == 0 || !strings.Contains(out, "at "+shown[1]+" UTC, if a handler") {
+			t.Errorf("show says %q, and why\n%s", shown, out)
+		}
+		s.run("policy", "ramp", "charge", "over", "20m")
+		out, _ = s.fails(exitWaits, "why", "1")
+		contains(t, out, `It can in (3[0-9]|4[0-9])m\d*s?, at `, `(?m)^no   due       .*; the policy "own \+ \d+s" \(step 1 of 20\) is set for kind:charge until `)
+		s.run("policy", "clear", "charge")
 		s.run("cancel", "1", "--yes")
 		out, _ = s.fails(exitWaits, "why", "1")
 		contains(t, out, `^task 1, of kind charge in queue default, is cancelled and does not run again by itself\n\nno   state     cancelled since .*; "falldue retry" lets it run again\n$`)
@@ -83,6 +99,37 @@ func TestWorkersAndWhy(t *testing.T) {
 	})
 }
 
+// TestTwoReleasesAreNamed: where numbers go by the policy of one of them, a line says so.
+func TestTwoReleasesAreNamed(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		s.failed("charge", 3, time.Minute)
+		s.serve("charge")
+		several := `workers have 2 policies for kind charge: delay 12h \S.* of 1 worker.*; delay 2h of 1 worker[^;]*`
+		commands := map[string][]string{
+			`(?m)^releases +` + several + `.*; the first is shown$`:                                                                     {"show", "1"},
+			`(?m)^` + several + `; numbers are by the first$`:                                                                           {"forecast"},
+			`\n` + several + `; numbers are by the first\n`:                                                                             {"policy", "diff", "charge", "1h"},
+			`(?s)\n` + several + `; numbers are by the first\n$`:                                                                        {"policy", "set", "charge", "2 * own", "--dry-run"},
+			`"kind":"charge".*"kind_policies":\[\{"kind":"charge","policy":"delay 12h[^"]*","workers":\["[^"]+"\].*"policy":"delay 2h"`: {"forecast", "--json"},
+		}
+		for _, args := range commands {
+			if out := s.run(args...); strings.Contains(out, "policies") {
+				t.Errorf("with one release %v prints\n%s", args, out)
+			}
+		}
+		var info string
+		if err := s.db.Get(&info, "select info from falldue_workers"); err != nil {
+			t.Fatal(err)
+		}
+		other := regexp.MustCompile(`delay 12h[^"]*`).ReplaceAllString(info, "delay 2h")
+		s.db.MustExec(s.db.Rebind("insert into falldue_workers (id, started_at, seen_at, info, done, failed, running) select 'zz', started_at, seen_at, ?, 0, 0, 0 from falldue_workers"), other)
+		for want, args := range commands {
+			contains(t, s.run(args...), want)
+		}
+	})
+}
+
 // TestTextsOfConditions has those that the tables of other tests do not bring about.
 func TestTextsOfConditions(t *testing.T) {
 	t.Parallel()
@@ -106,6 +153,10 @@ func TestTextsOfConditions(t *testing.T) {
 			{Policy: "delay 1m", Delay: time.Minute, At: now.Add(time.Minute), Workers: []string{"a"}},
 			{Policy: "delay 2m", Delay: 2 * time.Minute, At: now.Add(2 * time.Minute), Workers: []string{"b", "c"}},
 		}}, "due", "attempt 3 failed at 2026-12-11 14:02:00 UTC, and the wait counts from 5s later, the jitter that was drawn; due in 1m, at 2026-12-11 14:03:00 UTC, after 1m by the policy delay 1m of a; due in 2m, at 2026-12-11 14:04:00 UTC, after 2m by the policy delay 2m of b c"},
+		{ops.WhyDue{Attempts: 3, Failed: now, Now: now, Rules: []ops.DueRule{{Policy: "delay 1m", Delay: time.Minute, At: now.Add(time.Hour), From: now.Add(time.Hour)}}},
+			"due", "attempt 3 failed at 2026-12-11 14:02:00 UTC; held until 2026-12-11 15:02:00 UTC, in 1h; then due, after 1m by the policy delay 1m"},
+		{ops.WhyDue{Attempts: 3, Failed: now, Now: now, Rules: []ops.DueRule{{Policy: "delay 2h", Delay: 2 * time.Hour, At: now.Add(2 * time.Hour), From: now.Add(time.Hour)}}},
+			"due", "attempt 3 failed at 2026-12-11 14:02:00 UTC; held until 2026-12-11 15:02:00 UTC, in 1h; then due in 2h, at 2026-12-11 16:02:00 UTC, after 2h by the policy delay 2h"},
 		{ops.WhyDue{Attempts: 2, Anchor: now, Now: now}, "due", "its wait after 2 attempts counts from 2026-12-11 14:02:00 UTC, as when a lease ends; its policy is not known, since no live worker handles its kind; give it with --policy"},
 		{ops.WhyPause{Pauses: []falldue.Pause{{Subject: falldue.Subject{Kind: "mail"}, At: now.Add(-time.Hour), Until: now.Add(time.Hour), Who: "ann", Why: "closed"}, {Subject: falldue.Subject{Queue: "default"}, At: now}}}, "pause", "kind:mail is paused by ann since 2026-12-11 13:02:00 UTC, 1h ago, until 2026-12-11 15:02:00 UTC, in 1h: closed; queue:default is paused since 2026-12-11 14:02:00 UTC, now, until somebody resumes it"},
 		{ops.WhyWorker{Stopping: []string{"a"}, InQueue: []string{"b"}, OfKind: []string{"c"}}, "worker", "no live worker handles kind mail in queue default; shutting down: a; in its queue, without a handler of its kind: b; with a handler of its kind, in other queues: c"},
