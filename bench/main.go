@@ -75,7 +75,7 @@ func main() {
 
 func parse() *config {
 	c := &config{}
-	flag.StringVar(&c.engine, "engine", postgres, "postgres, mysql, mariadb or sqlite")
+	flag.StringVar(&c.engine, "engine", postgres, "postgres, mysql, mariadb, sqlite or tidb")
 	flag.StringVar(&c.dsn, "dsn", "", "the server, for a user who may create databases (default: the environment's FALLDUE_TEST_<ENGINE>, or one started for the run)")
 	flag.Var((*names)(&c.peers), "peers", "systems next to falldue and falldue-default, separated by commas, such as raw,river (default: all of the engine)")
 	flag.Var((*names)(&c.systems), "systems", "the systems, separated by commas, instead of --peers")
@@ -110,7 +110,7 @@ func parse() *config {
 
 func run(ctx context.Context, c *config) error {
 	if systems[c.engine] == nil {
-		return fmt.Errorf("engine %q; allowed are postgres, mysql, mariadb, sqlite", c.engine)
+		return fmt.Errorf("engine %q; allowed are %s", c.engine, strings.Join(slices.Sorted(maps.Keys(systems)), ", "))
 	}
 	opens, order, err := choose(c.engine, c.systems)
 	if err != nil {
