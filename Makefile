@@ -2,7 +2,7 @@
 PACKAGES ?= ./...
 # How long make fuzz runs each fuzzer.
 FUZZTIME ?= 30s
-# Which engine make bench measures: postgres, mysql, mariadb or sqlite.
+# Which engine make bench measures: postgres, mysql, mariadb, sqlite or tidb.
 ENGINE ?= postgres
 # Which releases make matrix runs on, such as postgres-12,mariadb-11.8. All by default.
 RELEASES ?=

@@ -25,7 +25,12 @@ func TestSQLitesDriverCountsStatements(t *testing.T) {
 	}{
 		{"exec", 1, func() (err error) { _, err = pool.ExecContext(t.Context(), "create table t (n)"); return err }},
 		{"query", 1, func() error { return pool.GetContext(t.Context(), &n, "select count(*) from t") }},
-		{"prepare", 0, func() (err error) { stmt, err = pool.PreparexContext(t.Context(), "select ?"); return err }},
+		{"prepare", 0, func() (err error) {
+			if stmt, err = pool.PreparexContext(t.Context(), "select ?"); err == nil {
+				t.Cleanup(func() { _ = stmt.Close() })
+			}
+			return err
+		}},
 		{"prepared query", 1, func() error { return stmt.GetContext(t.Context(), &n, 1) }},
 		{"begin", 1, func() (err error) { tx, err = pool.BeginTxx(t.Context(), nil); return err }},
 		{"exec in a transaction", 1, func() (err error) { _, err = tx.ExecContext(t.Context(), "insert into t values (1)"); return err }},

@@ -62,6 +62,7 @@ type docPart struct {
 // titles lists the engines in the order of the document, with what a reader should know.
 var titles = []struct{ engine, title, note string }{
 	{postgres, "PostgreSQL", ""}, {mySQL, "MySQL", ""}, {mariaDB, "MariaDB", ""}, {sqlite, "SQLite", ""},
+	{tiDB, "TiDB", "The server is what the line of its settings says. With the store unistore it is one process, made for\ntests, and not a cluster: its figures say what falldue's statements cost there, and nothing of a cluster."},
 }
 
 // titleOf returns the name of an engine in documents.

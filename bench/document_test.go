@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/falldue/falldue/internal/testdb"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/benchmarks.md from its template and its records, without a measurement")
@@ -54,6 +56,25 @@ func TestEveryFigureIsDescribed(t *testing.T) {
 				t.Errorf("the description of %s does not say what %s is", m.name, figure)
 			}
 		}
+	}
+}
+
+// TestTiDBIsAnEngineThatNobodyStarts: it has the measures that matter there, and an error says
+// how to name a server.
+func TestTiDBIsAnEngineThatNobodyStarts(t *testing.T) {
+	t.Setenv(testdb.ServerVariable(tiDB), "")
+	if _, err := pick(tiDB, []string{"claim_ms", "drain_kept", "drain_deleted", "enqueue_many", "pickup_p50_ms"}); err != nil {
+		t.Error(err)
+	}
+	if _, order, err := choose(tiDB, nil); err != nil || len(order) != 2 {
+		t.Errorf("systems %v, error %v", order, err)
+	}
+	err := run(t.Context(), &config{engine: tiDB})
+	if err == nil || !strings.Contains(err.Error(), "--dsn") || !strings.Contains(err.Error(), "FALLDUE_TEST_TIDB") {
+		t.Errorf("error %v, want one that says how to name a server", err)
+	}
+	if titleOf(tiDB) != "TiDB" {
+		t.Errorf("the document has no section of it")
 	}
 }
 

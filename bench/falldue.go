@@ -132,26 +132,34 @@ func (f *falldueSubject) insertWaiting(ctx context.Context, n int) error {
 		select 'default', 'waiting.' || (i %% 8), 1 + i %% 25, 1 + i %% 25, %[2]s, %[1]s, %[1]s, %[1]s, '`+encoded+`'`)
 }
 
+// tiDBRows is how many rows one statement inserts on TiDB, which limits the size of
+// transactions.
+const tiDBRows = 50_000
+
 // insertSeries runs an insert of n rows, numbered by i. In the statement %[1]s
 // stands for the time, %[2]s for a moment within the last 10 seconds, which
-// differs between rows, and %[3]s for that moment a day later. A percent sign is
-// written twice.
+// differs between rows, %[3]s for that moment a day later, and %[4]s for a second of
+// the last day. A percent sign is written twice.
 func insertSeries(ctx context.Context, pool *sqlx.DB, engine string, n int, insert string) error {
 	if n == 0 {
 		return nil // a recursive series has a row at least
 	}
 	now, moment := "now()", "now() - i % 10000 * interval '1 millisecond'"
 	later := moment + " + interval '1 day'"
-	series := fmt.Sprintf(" from generate_series(1, %d) as s(i)", n)
+	second := "now() - i % 86399 * interval '1 second'" // not of a whole day, which the numbers of lanes divide
+	series, size := " from generate_series(%d, %d) as s(i)", n
 	switch engine {
-	case mySQL, mariaDB:
+	case mySQL, mariaDB, tiDB:
 		now, moment = "utc_timestamp(6)", "utc_timestamp(6) - interval (i % 10000) * 1000 microsecond"
-		later = moment + " + interval 1 day"
-		series = fmt.Sprintf(" from (with recursive s as (select 1 as i union all select i + 1 from s where i < %d) select i from s) s", n)
+		later, second = moment+" + interval 1 day", "utc_timestamp(6) - interval (i % 86399) second"
+		series = " from (with recursive s as (select %d as i union all select i + 1 from s where i < %d) select i from s) s"
+		if engine == tiDB {
+			size = tiDBRows
+		}
 	case sqlite:
 		now, moment = "unixepoch() * 1000000", "unixepoch() * 1000000 - i % 10000 * 1000"
-		later = moment + " + 86400000000"
-		series = fmt.Sprintf(" from (with recursive s(i) as (select 1 union all select i + 1 from s where i < %d) select i from s) s", n)
+		later, second = moment+" + 86400000000", "unixepoch() * 1000000 - i % 86399 * 1000000"
+		series = " from (with recursive s(i) as (select %d union all select i + 1 from s where i < %d) select i from s) s"
 	}
 	conn, err := pool.Conn(ctx)
 	if err != nil {
@@ -160,14 +168,20 @@ func insertSeries(ctx context.Context, pool *sqlx.DB, engine string, n int, inse
 	defer conn.Close()
 	for _, set := range map[string][]string{
 		mySQL:   {"set session cte_max_recursion_depth = 100000000", "set session sql_mode = concat(@@sql_mode, ',PIPES_AS_CONCAT')"},
+		tiDB:    {"set session cte_max_recursion_depth = 100000000", "set session sql_mode = concat(@@sql_mode, ',PIPES_AS_CONCAT')"},
 		mariaDB: {"set session max_recursive_iterations = 100000000", "set session sql_mode = concat(@@sql_mode, ',PIPES_AS_CONCAT')"},
 	}[engine] {
 		if _, err := conn.ExecContext(ctx, set); err != nil {
 			return err
 		}
 	}
-	_, err = conn.ExecContext(ctx, fmt.Sprintf(insert+series, now, moment, later))
-	return err
+	for from := 1; from <= n; from += size {
+		rows := fmt.Sprintf(series, from, min(n, from+size-1))
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf(insert, now, moment, later, second)+rows); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *falldueSubject) work(ctx context.Context, handle func() error) (func() error, error) {

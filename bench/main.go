@@ -75,7 +75,7 @@ func main() {
 
 func parse() *config {
 	c := &config{}
-	flag.StringVar(&c.engine, "engine", postgres, "postgres, mysql, mariadb or sqlite")
+	flag.StringVar(&c.engine, "engine", postgres, "postgres, mysql, mariadb, sqlite or tidb")
 	flag.StringVar(&c.dsn, "dsn", "", "the server, for a user who may create databases (default: the environment's FALLDUE_TEST_<ENGINE>, or one started for the run)")
 	flag.Var((*names)(&c.peers), "peers", "systems next to falldue and falldue-default, separated by commas, such as raw,river (default: all of the engine)")
 	flag.Var((*names)(&c.systems), "systems", "the systems, separated by commas, instead of --peers")
@@ -87,7 +87,7 @@ func parse() *config {
 	flag.DurationVar(&c.storm, "storm", 2*time.Minute, "length of the measure deadlocks")
 	flag.DurationVar(&c.soak, "soak", 0, "instead of measures, run falldue for so long at 1,000 tasks a second, a twentieth of which fail, and sample sizes and waits; it prints the medians of the first and of the last ten minutes")
 	flag.DurationVar(&c.every, "every", time.Minute, "the time between two samples of --soak")
-	flag.Var((*names)(&c.scaling), "scaling", "instead of measures, make tables of how falldue scales, separated by commas: processes, waiting, lanes, queues, or all")
+	flag.Var((*names)(&c.scaling), "scaling", "instead of measures, make tables of how falldue scales, separated by commas: processes, waiting, lanes, queues, or all; each row of processes and lanes is the median of --rounds drains")
 	flag.IntVar(&c.processes, "processes", 32, "the most worker processes of --scaling")
 	flag.DurationVar(&c.silence, "silence", 15*time.Second, "how long a worker has been idle in the measures first_task_ms and idle_statements_per_minute")
 	flag.DurationVar(&c.patience, "patience", 2*time.Minute, "timeout of one run")
@@ -110,7 +110,7 @@ func parse() *config {
 
 func run(ctx context.Context, c *config) error {
 	if systems[c.engine] == nil {
-		return fmt.Errorf("engine %q; allowed are postgres, mysql, mariadb, sqlite", c.engine)
+		return fmt.Errorf("engine %q; allowed are %s", c.engine, strings.Join(slices.Sorted(maps.Keys(systems)), ", "))
 	}
 	opens, order, err := choose(c.engine, c.systems)
 	if err != nil {

@@ -126,11 +126,15 @@ var measures = []measure{
 		about: "the same while overlapping transactions each hold a snapshot, all of them for 20 times --while; steady_snapshot_p99_ms is the 99th percentile",
 	},
 	{
-		name: "idle_statements_per_minute", unit: "/min", single: true, settings: settings{notify: true, counts: true}, run: idle,
+		name: "idle_statements_per_minute", unit: "/min", single: true, settings: settings{notify: true, counts: true}, engines: []string{postgres, mySQL, mariaDB, sqlite}, run: idle,
 		about: "the statements of a worker that has been idle for as long as --silence says, while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen), for ten times --while; PostgreSQL counts transactions, MySQL and MariaDB count all statements of the server, which nobody else may use meanwhile, and on SQLite the driver counts",
 	},
 	{
-		name: "claim_ms", unit: "ms", single: true, engines: []string{postgres, mySQL, mariaDB}, run: claimCost,
+		name: "profile_s", unit: "s", single: true, run: profileTime, also: []string{"profile_s_max"},
+		about: "the seconds in which package ops reads the profile of %[1]s tasks that wait after failures, of 240 lanes and with anchors all over a day, which is what most of the time of falldue forecast and falldue policy diff is; the median of three readings, and profile_s_max is the longest",
+	},
+	{
+		name: "claim_ms", unit: "ms", single: true, engines: []string{postgres, mySQL, mariaDB, tiDB}, run: claimCost,
 		about: "the time of one claim of 100 tasks, while 10⁴ to %[1]s others wait",
 	},
 	{

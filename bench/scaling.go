@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,11 +105,19 @@ func writeScaling(ctx context.Context, c *config, srv *server, name, rows string
 	if err != nil {
 		return err
 	}
-	changed, err := replaceBlock(string(document), c.engine+" "+name, fmt.Sprintf("%s %s; %s; %s tasks; %s\n\n%#q\n\n%s", titleOf(c.engine), where.Server, where.Machine, number(float64(c.tasks)), where.Date, c.command, rows))
+	changed, err := replaceBlock(string(document), c.engine+" "+name, fmt.Sprintf("%s %s; %s; %s tasks%s; %s\n\n%#q\n\n%s", titleOf(c.engine), where.Server, where.Machine, number(float64(c.tasks)), medianOf(c, name), where.Date, c.command, rows))
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.doc, err)
 	}
 	return os.WriteFile(c.doc, []byte(changed), 0o644)
+}
+
+// medianOf says how many drains each row of a table is the median of.
+func medianOf(c *config, table string) string {
+	if c.rounds > 1 && (table == "processes" || table == "lanes") {
+		return fmt.Sprintf(", the median of %d drains", c.rounds)
+	}
+	return ""
 }
 
 // replaceBlock replaces what a document has between the comments "name" and "end".
@@ -160,25 +169,48 @@ func cores(used, of time.Duration) any {
 	return used.Seconds() / of.Seconds()
 }
 
+// medianDrain calls measure, which drains tasks on a new database, config.rounds times. It
+// returns the one that took the median time, with all that was measured of it.
+func medianDrain[D interface{ duration() time.Duration }](c *config, measure func() (D, error)) (median D, err error) {
+	var list []D
+	for range max(1, c.rounds) {
+		d, err := measure()
+		if err != nil {
+			return median, err
+		}
+		list = append(list, d)
+	}
+	slices.SortFunc(list, func(a, b D) int { return cmp.Compare(a.duration(), b.duration()) })
+	return list[len(list)/2], nil
+}
+
+func (d drained) duration() time.Duration { return d.took }
+
+// watchedDrain is a drain and what was watched meanwhile.
+type watchedDrain struct {
+	drained
+	*watch
+}
+
 // scaleProcesses drains the same tasks by more and more worker processes.
 func scaleProcesses(ctx context.Context, c *config, srv *server, add func(...any)) error {
 	for n := 1; n <= c.processes; n *= 2 {
-		err := onNewDatabase(ctx, srv, settings{}, func(db database, f *falldueSubject) error {
-			if err := errors.Join(f.insert(ctx, c.tasks), db.analyze(ctx)); err != nil {
+		d, err := medianDrain(c, func() (d watchedDrain, err error) {
+			err = onNewDatabase(ctx, srv, settings{}, func(db database, f *falldueSubject) error {
+				if err := errors.Join(f.insert(ctx, c.tasks), db.analyze(ctx)); err != nil {
+					return err
+				}
+				d.watch = &watch{db: db}
+				d.drained, err = timeDrain(ctx, c, db, workers{n: n, system: tunedName, watch: d.watch})
 				return err
-			}
-			w := &watch{db: db}
-			d, err := timeDrain(ctx, c, db, workers{n: n, system: tunedName, watch: w})
-			if err != nil {
-				return err
-			}
-			add(n, perSecond(c.tasks, d.took), d.claimsPerSecond(), d.perClaim(c.tasks), d.claimTime(),
-				cores(w.server, d.took), cores(w.clients, d.took), w.connections, w.doing.String())
-			return nil
+			})
+			return d, err
 		})
 		if err != nil {
 			return fmt.Errorf("%d processes: %w", n, err)
 		}
+		add(n, perSecond(c.tasks, d.took), d.claimsPerSecond(), d.perClaim(c.tasks), d.claimTime(),
+			cores(d.server, d.took), cores(d.clients, d.took), d.connections, d.doing.String())
 	}
 	return nil
 }
@@ -214,20 +246,20 @@ func scaleWaiting(ctx context.Context, c *config, srv *server, add func(...any))
 // scaleLanes drains tasks of more and more lanes.
 func scaleLanes(ctx context.Context, c *config, srv *server, add func(...any)) error {
 	for _, lanes := range []int{1, 1000, 50_000} {
-		err := onNewDatabase(ctx, srv, settings{}, func(db database, f *falldueSubject) error {
-			if err := errors.Join(f.insertLanes(ctx, c.tasks, lanes), db.analyze(ctx)); err != nil {
+		d, err := medianDrain(c, func() (d drained, err error) {
+			err = onNewDatabase(ctx, srv, settings{}, func(db database, f *falldueSubject) error {
+				if err := errors.Join(f.insertLanes(ctx, c.tasks, lanes), db.analyze(ctx)); err != nil {
+					return err
+				}
+				d, err = timeDrain(ctx, c, db, workers{n: 1, system: tunedName})
 				return err
-			}
-			d, err := timeDrain(ctx, c, db, workers{n: 1, system: tunedName})
-			if err != nil {
-				return err
-			}
-			add(lanes, perSecond(c.tasks, d.took), d.claimsPerSecond(), d.perClaim(c.tasks), d.claimTime(), d.peak)
-			return nil
+			})
+			return d, err
 		})
 		if err != nil {
 			return fmt.Errorf("%d lanes: %w", lanes, err)
 		}
+		add(lanes, perSecond(c.tasks, d.took), d.claimsPerSecond(), d.perClaim(c.tasks), d.claimTime(), d.peak)
 	}
 	return nil
 }

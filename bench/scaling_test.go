@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +26,7 @@ func TestScalingOnSQLite(t *testing.T) {
 		document += "<!-- sqlite " + table.name + " -->\n<!-- end -->\n"
 	}
 	c := &config{
-		engine: sqlite, scaling: []string{allTables}, tasks: 200, backlog: 100, processes: 2, while: time.Millisecond,
+		engine: sqlite, scaling: []string{allTables}, tasks: 200, backlog: 100, processes: 2, rounds: 3, while: time.Millisecond,
 		patience: 30 * time.Second, doc: filepath.Join(t.TempDir(), "scaling.md"), command: "go run . --scaling all",
 	}
 	if err := os.WriteFile(c.doc, []byte(document+"after\n"), 0o600); err != nil {
@@ -42,10 +43,27 @@ func TestScalingOnSQLite(t *testing.T) {
 	if !strings.HasPrefix(got, "before\n") || !strings.HasSuffix(got, "after\n") {
 		t.Errorf("the text around the tables has changed: %s", got)
 	}
-	for _, row := range []string{"| 1 |", "| 2 |", "| 0 |", "| 50,000 |", "| 1,000 | one of them |", "| 1,000 | all |", "`" + c.command + "`"} {
+	for _, row := range []string{"| 1 |", "| 2 |", "| 0 |", "| 50,000 |", "| 1,000 | one of them |", "| 1,000 | all |", "200 tasks, the median of 3 drains; ", "`" + c.command + "`"} {
 		if !strings.Contains(got, row) {
 			t.Errorf("no row %q in %s", row, got)
 		}
+	}
+}
+
+// TestTheMedianOfDrains has three drains, and one that fails.
+func TestTheMedianOfDrains(t *testing.T) {
+	t.Parallel()
+	times := []time.Duration{5, 1, 3}
+	n := 0
+	d, err := medianDrain(&config{rounds: 3}, func() (drained, error) {
+		n++
+		return drained{took: times[n-1], claims: n}, nil
+	})
+	if err != nil || d.took != 3 || d.claims != 3 || n != 3 {
+		t.Errorf("%d drains, the median is %+v, error %v", n, d, err)
+	}
+	if d, err := medianDrain(&config{rounds: 3}, func() (drained, error) { return drained{}, errHandler }); !errors.Is(err, errHandler) {
+		t.Errorf("%+v, error %v", d, err)
 	}
 }
 

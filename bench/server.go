@@ -23,6 +23,7 @@ const (
 	mySQL    = testdb.MySQL
 	mariaDB  = testdb.MariaDB
 	sqlite   = testdb.SQLite
+	tiDB     = testdb.TiDB
 )
 
 // server is a database server. Each run of each system has its own database on it.
@@ -211,6 +212,7 @@ func (db database) holdSnapshot(ctx context.Context) (release func(), err error)
 		postgres: {"begin isolation level repeatable read", "select count(*) from pg_class"},
 		mySQL:    {"start transaction with consistent snapshot"},
 		mariaDB:  {"start transaction with consistent snapshot"},
+		tiDB:     {"start transaction with consistent snapshot"},
 		sqlite:   {"begin", "select count(*) from sqlite_master"},
 	}
 	for _, stmt := range begin[db.server.engine] {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 )
 
 // setting describes where and with what results were measured.
@@ -88,7 +90,6 @@ func (s *server) options(ctx context.Context) (string, error) {
 		postgres: {"fsync", "synchronous_commit", "shared_buffers"},
 		mySQL:    {"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "innodb_buffer_pool_size"},
 		mariaDB:  {"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "innodb_buffer_pool_size"},
-		sqlite:   {},
 	}[s.engine]
 	text := ""
 	for _, name := range names {
@@ -105,5 +106,32 @@ func (s *server) options(ctx context.Context) (string, error) {
 	if s.engine == sqlite {
 		text = ", journal_mode = WAL, synchronous = FULL"
 	}
+	if s.engine == tiDB {
+		text = tiDBStore(ctx, s.admin)
+	}
 	return text, nil
+}
+
+// tiDBStore says what a TiDB is made of, or nothing if it does not say so.
+func tiDBStore(ctx context.Context, admin *sqlx.DB) string {
+	rows, err := admin.QueryxContext(ctx, "show config where type = 'tidb' and name = 'store'")
+	if err != nil {
+		return ""
+	}
+	defer rows.Close()
+	for rows.Next() {
+		row := map[string]any{}
+		if rows.MapScan(row) != nil {
+			return ""
+		}
+		if value, ok := row["Value"].([]byte); ok {
+			text := ", store = " + string(value)
+			if string(value) != "tikv" {
+				text += ", one process and not a cluster"
+			}
+			return text
+		}
+	}
+	_ = rows.Err() // nothing is said then
+	return ""
 }

@@ -71,12 +71,14 @@ func soak(ctx context.Context, db database, length, every time.Duration) (sample
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	ctx, cancel := context.WithTimeout(ctx, length+every/2)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	enqueuing := make(chan error, 1)
 	go func() { enqueuing <- soakEnqueue(ctx, f.producer, kind) }()
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
+	begin := time.Now()
+	last := begin // the time of the last sample
 	for len(samples) < int(length/every) {
 		select {
 		case err := <-enqueuing:
@@ -84,13 +86,17 @@ func soak(ctx context.Context, db database, length, every time.Duration) (sample
 		case <-ticks.C:
 		}
 		mu.Lock()
-		one := soakSample{Minute: (time.Duration(len(samples)+1) * every).Minutes(), Started: started}
+		one := soakSample{Minute: time.Since(begin).Minutes(), Started: started}
 		list := waits
 		started, waits = 0, nil
 		mu.Unlock()
 		if len(list) == 0 {
-			return samples, fmt.Errorf("no task started in the %v before minute %s", every, number(one.Minute))
+			if silent := time.Since(last); silent > max(every, time.Minute) {
+				return samples, fmt.Errorf("no task started for %v", silent)
+			}
+			continue // the next sample is of a longer time
 		}
+		last = time.Now()
 		slices.Sort(list)
 		one.P50, one.P99 = milliseconds(list[len(list)/2]), milliseconds(list[len(list)*99/100])
 		if err := one.measure(ctx, f); err != nil {

@@ -29,6 +29,9 @@ var programs = map[string]struct{ create, serve, user, dsn string }{
 // but for the number of connections, and its own data folder and port. It does not use the servers of the tests, which
 // give up durability for speed. stop ends the server and removes its data.
 func start(ctx context.Context, engine string) (dsn string, stop func(), err error) {
+	if engine == tiDB {
+		return "", nil, fmt.Errorf("bench starts no TiDB; name a server by --dsn or %s, for a user who may create databases. go tool tidb-server -store unistore -path FOLDER, in internal/testdb/tidb, builds and runs one", testdb.ServerVariable(engine))
+	}
 	p := programs[engine]
 	create, serve := find(p.create), find(p.serve)
 	if create == "" || serve == "" {

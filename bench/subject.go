@@ -87,6 +87,10 @@ var systems = map[string][]struct {
 		{"watermill", openWatermill(tuned)},
 		{"watermill-default", openWatermill(defaults)},
 	},
+	tiDB: {
+		{tunedName, openFalldue(tuned)},
+		{defaultName, openFalldue(defaults)},
+	},
 	sqlite: {
 		{tunedName, openFalldue(tuned)},
 		{defaultName, openFalldue(defaults)},
