@@ -142,7 +142,7 @@ func ExampleRunOne() {
 	t := &exampleT{} // in a test, its *testing.T
 	defer t.end()
 	q := openQueue(openDB(t))
-	falldue.Handle(q, greet, func(_ context.Context, t falldue.Task[string]) error {
+	falldue.Handle(q, greet, func(context.Context, falldue.Task[string]) error {
 		return falldue.Snooze(time.Hour)
 	})
 	if _, err := greet.Enqueue(context.Background(), q, "Ada", nil); err != nil {

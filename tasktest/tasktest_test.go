@@ -3,7 +3,6 @@ package tasktest_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -296,96 +295,6 @@ func TestAFailureInAHandlerEndsTheTest(t *testing.T) {
 	})
 	if text != "not what I want\n" {
 		t.Errorf("the test ended with %q", text)
-	}
-}
-
-func TestNewTask(t *testing.T) {
-	task, record := tasktest.NewTask(mailArgs{To: "ann@example.org"})
-	if err := task.SetResult(map[string]int{"sent": 1}); err != nil {
-		t.Error(err)
-	}
-	if err := task.SetResult(string(make([]byte, 2<<20))); !errors.Is(err, falldue.ErrInvalid) {
-		t.Errorf("a result of 2 MiB: %v", err)
-	}
-	if got := string(record.Result()); got != `{"sent":1}` {
-		t.Errorf("the result is %s", got)
-	}
-	task.Progress(0.5, "half")
-	task.Progress(1, "all")
-	if got := record.Progress(); !slices.Equal(got, []tasktest.Progress{{Fraction: 0.5, Message: "half"}, {Fraction: 1, Message: "all"}}) {
-		t.Errorf("reported is %+v", got)
-	}
-	if record.DoneTx() {
-		t.Error("done before DoneTx")
-	}
-	record.LoseLease()
-	if err := task.DoneTx(t.Context(), &sql.Tx{}); !errors.Is(err, falldue.ErrLeaseLost) || record.DoneTx() {
-		t.Errorf("after the lease was lost: %v", err)
-	}
-	task, record = tasktest.NewTask(mailArgs{})
-	if err := task.DoneTx(t.Context(), nil); !errors.Is(err, falldue.ErrInvalid) || record.DoneTx() {
-		t.Errorf("without a transaction: %v", err)
-	}
-	literal := falldue.Task[mailArgs]{}
-	literal.Progress(1, "of no run")
-	for _, err := range []error{literal.DoneTx(t.Context(), nil), literal.SetResult(1)} {
-		if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "tasktest.NewTask") {
-			t.Errorf("a task without a run: %v", err)
-		}
-	}
-}
-
-// TestNewTaskOf: a task of a kind takes the results that a worker would take.
-func TestNewTaskOf(t *testing.T) {
-	kept := falldue.NewKind[int]("kept", falldue.KindConfig{DoneRetention: time.Hour, Queue: "reports", Priority: 7, Policy: backoff.Constant(0).WithMaxAttempts(3)})
-	plain := falldue.NewKind[int]("plain", falldue.KindConfig{})
-	never := falldue.NewKind[int]("never", falldue.KindConfig{DoneRetention: -1})
-	for _, c := range []struct {
-		kind falldue.Kind[int]
-		cfg  falldue.Config
-		want string // in the error of SetResult; none for ""
-	}{
-		{kept, falldue.Config{}, ""},
-		{kept, falldue.Config{MaxPayload: 3}, "result"},
-		{plain, falldue.Config{DoneRetention: time.Hour}, ""},
-		{plain, falldue.Config{}, "a result of kind plain, whose done tasks are deleted at once"},
-		{never, falldue.Config{DoneRetention: time.Hour}, "a result of kind never, whose done tasks are deleted at once"},
-	} {
-		task, record := tasktest.NewTaskOf(c.kind, 42, c.cfg)
-		err := task.SetResult("done")
-		if c.want == "" && (err != nil || string(record.Result()) != `"done"`) {
-			t.Errorf("%s with %+v: the result is %s (error %v)", task.Kind, c.cfg, record.Result(), err)
-		}
-		if c.want != "" && (!errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), c.want) || record.Result() != nil) {
-			t.Errorf("%s with %+v: the result is %s, error %v; want one with %q", task.Kind, c.cfg, record.Result(), err, c.want)
-		}
-	}
-
-	task, _ := tasktest.NewTaskOf(kept, 42, falldue.Config{})
-	if task.Args != 42 || task.Kind != "kept" || task.Queue != "reports" || task.Priority != 7 || task.MaxAttempts != 3 || task.ID != 1 || task.Attempt != 1 || task.Fence != 1 {
-		t.Errorf("the task is %+v", task.TaskMeta)
-	}
-	task, _ = tasktest.NewTaskOf(plain, 42, falldue.Config{DefaultPolicy: backoff.Constant(0).WithMaxAttempts(9)})
-	if task.Queue != falldue.DefaultQueue || task.MaxAttempts != 9 {
-		t.Errorf("a task of a plain kind is %+v", task.TaskMeta)
-	}
-}
-
-func TestAsked(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want tasktest.Outcome
-		wait time.Duration
-	}{
-		{nil, tasktest.Done, 0},
-		{errDown, tasktest.Retried, 0},
-		{falldue.Discard(errDown), tasktest.Discarded, 0},
-		{fmt.Errorf("send: %w", falldue.Snooze(time.Minute)), tasktest.Snoozed, time.Minute},
-		{falldue.RetryAfter(time.Hour, errDown), tasktest.RetriedAfter, time.Hour},
-	} {
-		if got, wait := tasktest.Asked(c.err); got != c.want || wait != c.wait {
-			t.Errorf("%v asks for %s and %v, want %s and %v", c.err, got, wait, c.want, c.wait)
-		}
 	}
 }
 
