@@ -2,6 +2,7 @@ package ops
 
 import (
 	"container/heap"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -47,12 +48,12 @@ const (
 
 // Simulate returns how a system recovers from an outage under a policy. Workers take the
 // tasks in the order in which they fall due. It knows no leases and no limits but those of
-// the policy. The error is that of an invalid policy, or says what is out of range.
-func Simulate(p backoff.Policy, s Scenario) (Recovery, error) {
-	return simulate(p, s, maxSimulated)
+// the policy. The error is that of ctx or of an invalid policy, or says what is out of range.
+func Simulate(ctx context.Context, p backoff.Policy, s Scenario) (Recovery, error) {
+	return simulate(ctx, p, s, maxSimulated)
 }
 
-func simulate(p backoff.Policy, s Scenario, most int) (Recovery, error) {
+func simulate(ctx context.Context, p backoff.Policy, s Scenario, most int) (Recovery, error) {
 	if err := p.Err(); err != nil {
 		return Recovery{}, err
 	}
@@ -64,6 +65,9 @@ func simulate(p backoff.Policy, s Scenario, most int) (Recovery, error) {
 	}
 	m := simulation{Scenario: s, policy: p, random: rand.New(rand.NewPCG(s.Seed, 0)), free: make(times, s.Workers)}
 	for attempts := 0; ; attempts++ {
+		if err := ctx.Err(); err != nil {
+			return Recovery{}, err
+		}
 		if attempts == most {
 			return Recovery{}, fmt.Errorf("ops: the system has not recovered after %d attempts", most)
 		}

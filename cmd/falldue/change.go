@@ -84,7 +84,7 @@ func payloadOf(cmd *cobra.Command, args []string) (json.RawMessage, error) {
 	payload := "{}"
 	switch {
 	case len(args) == 1 && args[0] == "-":
-		text, err := io.ReadAll(cmd.InOrStdin())
+		text, err := read(cmd.Context(), func() ([]byte, error) { return io.ReadAll(cmd.InOrStdin()) })
 		if err != nil {
 			return nil, fmt.Errorf("read the payload: %w", err)
 		}

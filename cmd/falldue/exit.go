@@ -48,6 +48,8 @@ func exitStatus(err error) int {
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
 	case errors.Is(err, falldue.ErrNotFound), errors.Is(err, falldue.ErrRunning):
 		return exitNotFound
 	case !begun, errors.Is(err, falldue.ErrInvalid), errors.Is(err, errUsage):
@@ -55,6 +57,9 @@ func exitStatus(err error) int {
 	}
 	return exitFailed
 }
+
+// errInterrupted ends a command whose terminal gives it Ctrl-C as a key.
+var errInterrupted = errors.New("interrupted")
 
 // errUsage is wrapped by the errors of commands that find a mistake in their arguments.
 var errUsage = errors.New("usage")

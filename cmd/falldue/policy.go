@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func policyEvalCommand() *cobra.Command {
 			if err != nil {
 				return mistake(err)
 			}
-			return printEval(cmd.OutOrStdout(), policy, ranges, asJSON)
+			return printEval(cmd.Context(), cmd.OutOrStdout(), policy, ranges, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&jitter, "jitter", "", "formula for the jitter, which may use the name delay")
@@ -69,7 +70,7 @@ func policyEvalCommand() *cobra.Command {
 	return cmd
 }
 
-func printEval(out io.Writer, policy backoff.Policy, ranges []attemptRange, asJSON bool) error {
+func printEval(ctx context.Context, out io.Writer, policy backoff.Policy, ranges []attemptRange, asJSON bool) error {
 	w := bufio.NewWriter(out)
 	if !asJSON {
 		fmt.Fprintf(w, "%10s  %20s  %20s\n", "n", "delay", "jitter")
@@ -77,6 +78,9 @@ func printEval(out io.Writer, policy backoff.Policy, ranges []attemptRange, asJS
 	lines := json.NewEncoder(w)
 	for _, r := range ranges {
 		for n := r.from; n <= r.to; n++ {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if !asJSON {
 				delay, jitter := policy.Wait(n)
 				if _, err := fmt.Fprintf(w, "%10d  %20s  %20s\n", n, delay, jitter); err != nil {

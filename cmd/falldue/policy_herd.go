@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -31,10 +32,10 @@ func policyHerdCommand() *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if picture.set() {
-				return picture.saveHerds(args, o)
+				return picture.saveHerds(cmd.Context(), args, o)
 			}
 			for i, text := range args {
-				h, err := herdsOf(text, o)
+				h, err := herdsOf(cmd.Context(), text, o)
 				if err != nil {
 					return err
 				}
@@ -60,10 +61,10 @@ func policyHerdCommand() *cobra.Command {
 }
 
 // saveHerds draws the herds of policies, one below the other.
-func (f *pictureFlags) saveHerds(policies []string, o ops.Outage) error {
+func (f *pictureFlags) saveHerds(ctx context.Context, policies []string, o ops.Outage) error {
 	var rows [][]*plot.Plot
 	for _, text := range policies {
-		h, err := herdsOf(text, o)
+		h, err := herdsOf(ctx, text, o)
 		if err != nil {
 			return err
 		}
@@ -82,16 +83,16 @@ type herds struct {
 	with, without ops.Herd
 }
 
-func herdsOf(text string, o ops.Outage) (h herds, err error) {
+func herdsOf(ctx context.Context, text string, o ops.Outage) (h herds, err error) {
 	policy, err := backoff.Parse(text)
 	if err != nil {
 		return h, mistake(err)
 	}
 	h.policy = text
-	if h.with, err = ops.Stampede(policy, o); err != nil {
+	if h.with, err = ops.Stampede(ctx, policy, o); err != nil {
 		return h, mistake(err)
 	}
-	h.without, err = ops.Stampede(policy.WithJitter("0"), o)
+	h.without, err = ops.Stampede(ctx, policy.WithJitter("0"), o)
 	return h, mistake(err)
 }
 

@@ -52,7 +52,7 @@ func TestSchedules(t *testing.T) {
 				t.Errorf("schedules %v prints %q, want %q", c[1:], got, c[0])
 			}
 		}
-		if _, err := runCommand(t, "schedules", "trigger", "daily", "--dsn", s.dsn); err == nil || exitStatus(err) != exitNotFound || !strings.Contains(err.Error(), `no schedule "daily"`) {
+		if _, err := runQuietly(t, "schedules", "trigger", "daily", "--dsn", s.dsn); err == nil || exitStatus(err) != exitNotFound || !strings.Contains(err.Error(), `no schedule "daily"`) {
 			t.Errorf("a schedule that was removed: status %d, error %v", exitStatus(err), err)
 		}
 		if text := s.run("schedules"); !strings.Contains(text, "paused") || !strings.Contains(text, " ago") || strings.Contains(text, "daily") {
@@ -77,14 +77,14 @@ func TestSchedules(t *testing.T) {
 			past = "1"
 		}
 		s.db.MustExec("update falldue_schedules set next_at = " + past)
-		if text, err := runCommand(t, "schedules", "--dsn", s.dsn); exitStatus(err) != exitAttention || !strings.Contains(text, "late by ") {
+		if text, err := runQuietly(t, "schedules", "--dsn", s.dsn); exitStatus(err) != exitAttention || !strings.Contains(text, "late by ") {
 			t.Errorf("a late schedule: status %d\n%s", exitStatus(err), text)
 		}
 	})
 }
 
-// runCommand returns what a command prints, and its error.
-func runCommand(t *testing.T, args ...string) (string, error) {
+// runQuietly returns what a command prints, and its error.
+func runQuietly(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out strings.Builder
 	cmd := root()

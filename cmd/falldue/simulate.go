@@ -30,7 +30,7 @@ func simulateCommand() *cobra.Command {
 					return mistake(err)
 				}
 				list[i].policy = text
-				if list[i].Recovery, err = ops.Simulate(policy, s); err != nil {
+				if list[i].Recovery, err = ops.Simulate(cmd.Context(), policy, s); err != nil {
 					return mistake(fmt.Errorf("%s: %w", text, err))
 				}
 			}

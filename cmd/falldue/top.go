@@ -27,7 +27,7 @@ func topCommand() *cobra.Command {
 		Use:   "top",
 		Short: "Watch queues and workers on a screen that refreshes",
 		Long: "Show the queues, their lanes and when the first task of each is due, and the workers\n" +
-			"with their rates, on a screen that refreshes. q ends it. Rates are those between the\n" +
+			"with their rates, on a screen that refreshes. q ends it, Ctrl-C too, with status 130. Rates are those between the\n" +
 			"last two announcements of each worker, which are 15 seconds apart. Where the output\n" +
 			"is no terminal, and with --json, it prints a line each time, until you interrupt it.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
@@ -278,7 +278,10 @@ func (m topScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.screen.width, m.height = msg.Width, msg.Height
 	case tea.KeyPressMsg:
 		switch msg.String() {
-		case "q", "esc", "ctrl+c":
+		case "q", "esc":
+			return m, tea.Quit
+		case "ctrl+c":
+			m.failed = errInterrupted // as of other commands that go on
 			return m, tea.Quit
 		}
 	case refresh:
