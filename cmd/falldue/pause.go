@@ -30,7 +30,7 @@ func pauseCommand() *cobra.Command {
 		Example: "  falldue pause charge --until 2h --why 'the bank is down'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.inspector(cmd.Context(), nil, func(i *ops.Inspector, q *falldue.Queue) error {
+			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, q *falldue.Queue) error {
 				if len(args) == 0 {
 					return listPauses(cmd, q, asJSON)
 				}

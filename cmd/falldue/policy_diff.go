@@ -55,7 +55,7 @@ func policyDiffCommand() *cobra.Command {
 			if apply && ramp == 0 {
 				return mistake(errors.New("--apply without --ramp; set a policy without steps by \"policy set\""))
 			}
-			return f.inspector(cmd.Context(), nil, func(i *ops.Inspector, q *falldue.Queue) error {
+			return f.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, q *falldue.Queue) error {
 				if from == "" {
 					if old, err = announcedPolicy(cmd.Context(), i, args[0]); err != nil {
 						return err

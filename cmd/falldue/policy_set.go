@@ -101,7 +101,7 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 		return err
 	}
 	return f.inspector(cmd.Context(), f.policies, func(i *ops.Inspector, q *falldue.Queue) error {
-		if _, given := f.policies[o.Kind]; !given && !f.dry {
+		if _, given := f.policies.kinds[o.Kind]; !given && !f.dry {
 			if err := confirmKind(cmd, i, o.Kind, f.yes); err != nil {
 				return err
 			}
@@ -135,7 +135,7 @@ func (f *setter) apply(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, o f
 				return err
 			}
 		}
-		for kind, policy := range f.policies { // whose delays the server computes, too
+		for kind, policy := range f.policies.kinds { // whose delays the server computes, too
 			if kind != "" {
 				falldue.Handle(q, falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{Policy: policy}), never)
 			}

@@ -28,7 +28,7 @@ func workersCommand() *cobra.Command {
 			"status is 4 if there is any of these.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.inspector(cmd.Context(), nil, func(i *ops.Inspector, _ *falldue.Queue) error {
+			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, _ *falldue.Queue) error {
 				list, err := i.Workers(cmd.Context())
 				if err != nil {
 					return err
