@@ -26,6 +26,9 @@ type Effect struct {
 	// known. It may make any of them due at once. UnknownExhausted is how many of them
 	// would have no attempt left.
 	Unknown, UnknownExhausted int64
+	// AtEnd is how many become due at the moment at which the override ends by itself: they
+	// would have been due by then under the code's policy.
+	AtEnd int64
 }
 
 // Drastic reports whether an override makes more than a number of tasks due at once or dead,
@@ -77,6 +80,7 @@ func (p *Profile) Weigh(o falldue.Override, horizon time.Duration) (Effect, erro
 			return Effect{}, err
 		}
 		later.add(g, from, policies)
+		e.AtEnd += later.wakesAtEnd(g, policies, code)
 		c.add(g, from, policies[0], later.waits(g, policies, code))
 	}
 	e.Diff = c.diff(horizon)
@@ -171,6 +175,18 @@ func (s *stepsOf) add(g *store.Profiled, from backoff.Policy, policies []backoff
 			s.exhausted[i] += g.Tasks
 		}
 	}
+}
+
+// wakesAtEnd returns how many tasks of a group become due because the last step ends.
+func (s *stepsOf) wakesAtEnd(g *store.Profiled, policies []backoff.Policy, code backoff.Policy) int64 {
+	if s.until == math.MaxInt64 {
+		return 0
+	}
+	last := policies[0]
+	for i := 1; i < len(policies) && s.from[i] < s.until; i++ {
+		last = policies[i]
+	}
+	return max(0, dueBy(g, delayOf(g, code), s.until)-dueBy(g, delayOf(g, last), s.until))
 }
 
 // waits returns the waits of a group under the policies of the steps, and then under the

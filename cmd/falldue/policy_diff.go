@@ -91,6 +91,7 @@ func policyDiffCommand() *cobra.Command {
 		},
 	}
 	f.flags(cmd)
+	f.horizonFlag(cmd)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return f.namesOf(queueKinds)(cmd, args, toComplete)

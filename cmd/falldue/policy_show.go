@@ -171,9 +171,9 @@ func overrideText(o falldue.Override) string {
 	if o.Cleared {
 		return "cleared"
 	}
-	text := o.Override.String()
+	text := overrideName(o.Override)
 	if n := len(o.Steps); n > 1 {
-		i := slices.IndexFunc(o.Steps, func(s falldue.OverrideStep) bool { return s.Override.String() == text })
+		i := slices.IndexFunc(o.Steps, func(s falldue.OverrideStep) bool { return s.Override.String() == o.Override.String() })
 		text += fmt.Sprintf(" (step %d of %d)", i+1, n)
 	}
 	if o.IncludeOwn {

@@ -51,7 +51,7 @@ func schedulesCommand() *cobra.Command {
 		changeSchedule("pause", "paused", "Make schedules enqueue nothing until they are resumed", periodic.Pause),
 		changeSchedule("resume", "resumed", "Make paused schedules go on with their next tick", periodic.Resume),
 		triggerSchedule(),
-		changeSchedule("remove", "removed", "Delete schedules that no code defines any more; their tasks stay", periodic.Remove),
+		removeSchedule(),
 	)
 	return cmd
 }
@@ -118,6 +118,22 @@ func changeSchedule(verb, change, short string, fn func(context.Context, *falldu
 	return onSchedules(verb, short, func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
 		return 0, change, fn(ctx, q, name)
 	})
+}
+
+// removeSchedule returns the command that deletes schedules, and asks first.
+func removeSchedule() *cobra.Command {
+	cmd := changeSchedule("remove", "removed", "Delete schedules that no code defines any more; their tasks stay", periodic.Remove)
+	var yes bool
+	yesFlag(cmd, &yes)
+	cmd.Long += "\nThe command asks first, or wants --yes. A process that defines the schedule stores it again."
+	remove := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := confirm(cmd, "remove schedules: "+strings.Join(args, ", "), yes); err != nil {
+			return err
+		}
+		return remove(cmd, args)
+	}
+	return cmd
 }
 
 func triggerSchedule() *cobra.Command {

@@ -39,6 +39,9 @@ func TestSchedules(t *testing.T) {
 				t.Errorf("schedules does not print %q:\n%s", want, text)
 			}
 		}
+		if out, err := s.fails(exitUsage, "schedules", "remove", "daily", "yearly"); out != "" || !strings.Contains(err.Error(), "remove schedules: daily, yearly; confirm with --yes") {
+			t.Errorf("schedules remove without --yes prints %q, error %v", out, err)
+		}
 		for _, c := range [][]string{
 			{"paused often\n", "pause", "often"},
 			{"resumed often\n", "resume", "often"},
@@ -46,7 +49,7 @@ func TestSchedules(t *testing.T) {
 			{"triggered daily: enqueued 1\n", "trigger", "daily"},
 			{`{"name":"often","change":"triggered","id":2}` + "\n", "trigger", "often", "--json"},
 			{"triggered yearly\n", "trigger", "yearly"}, // by the program, at its next look
-			{"removed daily\nremoved yearly\n", "remove", "daily", "yearly"},
+			{"removed daily\nremoved yearly\n", "remove", "daily", "yearly", "--yes"},
 		} {
 			if got := s.run(append([]string{"schedules"}, c[1:]...)...); got != c[0] {
 				t.Errorf("schedules %v prints %q, want %q", c[1:], got, c[0])

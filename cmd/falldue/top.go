@@ -170,11 +170,13 @@ func (p pulse) line() string {
 	return plain(line)
 }
 
-func counted(n int, thing string) string {
+func counted(n int, thing string) string { return countedAs(int64(n), thing) }
+
+func countedAs(n int64, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
-	return fmt.Sprintf("%s %s", grouped(int64(n)), thing)
+	return fmt.Sprintf("%s %s", grouped(n), thing)
 }
 
 func (p pulse) object() any {

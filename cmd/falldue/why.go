@@ -282,7 +282,7 @@ func dueSince(c ops.WhyDue) string {
 		parts = append(parts, when)
 	}
 	if o := c.Override; o != nil {
-		parts = append(parts, fmt.Sprintf("the policy %q is set for %s %s", o.Override, o.Subject, untilText(o.Until)))
+		parts = append(parts, fmt.Sprintf("the policy %q is set for %s %s", overrideName(o.Override), o.Subject, untilText(o.Until)))
 	}
 	return from + "; " + strings.Join(parts, "; ")
 }
