@@ -165,6 +165,18 @@ func (p *place) kindArgument() cobra.CompletionFunc {
 	}
 }
 
+// kindAndPolicy returns a completion of the first argument by the names of kinds, and of the
+// second one by those of presets.
+func (p *place) kindAndPolicy() cobra.CompletionFunc {
+	kinds, presets := p.kindArgument(), presetArguments(1, 2)
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return kinds(cmd, args, toComplete)
+		}
+		return presets(cmd, args, toComplete)
+	}
+}
+
 func listPauses(cmd *cobra.Command, q *falldue.Queue, asJSON bool) error {
 	list, err := q.Paused(cmd.Context())
 	if err != nil {

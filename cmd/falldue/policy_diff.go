@@ -28,7 +28,7 @@ func policyDiffCommand() *cobra.Command {
 		Short: "Show what another policy would do to the tasks of a kind that wait now",
 		Long: "Show what another policy would do to the tasks of a kind that wait now: how many\n" +
 			"would be due at once, sooner or later, how many would have no attempt left, and the\n" +
-			"busiest minute before and after. The policy of now is the one that most live workers\n" +
+			"busiest minute before and after. The current policy is the one that most live workers\n" +
 			"announce, or --from. Tasks with a policy of their own keep it.\n\n" +
 			"The exit status is 4 if the new policy makes a herd: a minute with twice as many\n" +
 			"tasks as the busiest one under the old policy, and at least 100 more. --ramp shows\n" +
@@ -104,6 +104,7 @@ func policyDiffCommand() *cobra.Command {
 	whoFlags(cmd, &who, &why)
 	yesFlag(cmd, &yes)
 	complete(cmd, "from", presetNames()...)
+	cmd.ValidArgsFunction = f.kindAndPolicy()
 	jsonFlag(cmd, &asJSON, "print one JSON object, with both loads and the steps")
 	return cmd
 }

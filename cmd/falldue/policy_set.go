@@ -96,6 +96,7 @@ func policySetCommand() *cobra.Command {
 		},
 	}
 	f.flags(cmd, true)
+	cmd.ValidArgsFunction = f.kindAndPolicy()
 	return cmd
 }
 

@@ -168,8 +168,24 @@ func onSchedules(verb, short string, fn func(context.Context, *falldue.Queue, st
 		},
 	}
 	p.flags(cmd)
+	cmd.ValidArgsFunction = p.scheduleNames
 	jsonFlag(cmd, &asJSON, "print one JSON object per schedule: name, change, and the id of its task")
 	return cmd
+}
+
+// scheduleNames completes the names of schedules. There are none if the database cannot be
+// asked.
+func (p *place) scheduleNames(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
+	defer cancel()
+	_ = p.queue(ctx, func(q *falldue.Queue) error {
+		list, err := periodic.List(ctx, q)
+		for _, s := range list {
+			names = append(names, s.Name)
+		}
+		return err
+	})
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func printScheduleChange(cmd *cobra.Command, name, change string, task int64, asJSON bool) error {

@@ -32,6 +32,13 @@ type shop struct {
 func openShop(t *testing.T, engine string) shop {
 	t.Helper()
 	s := shop{t: t, dsn: testdb.DSN(t, engine)}
+	return openOn(t, s.dsn)
+}
+
+// openOn creates the tables of a shop in a database.
+func openOn(t *testing.T, dsn string) shop {
+	t.Helper()
+	s := shop{t: t, dsn: dsn}
 	s.run("migrate", "up")
 	db, err := connect.Open(t.Context(), "", s.dsn)
 	if err != nil {
