@@ -221,7 +221,7 @@ const (
 )
 
 // Release returns the steps of an override under which the tasks of a subject that would be
-// due now without any override become due over a time, those first that are due longest,
+// due now without any override become due over a time, the longest overdue first,
 // and equally many in each step: for [falldue.Queue.SetPolicy], with an Until after that
 // time. It ends a hold, or an outage after which too many tasks are due, without a herd. A
 // step is a minute, or a 60th of the time if that is more. Tasks that fail meanwhile wait
