@@ -96,7 +96,7 @@ func TestAnInterruptedChangeSaysHowToGoOn(t *testing.T) {
 	} {
 		var errs strings.Builder
 		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
+		t.Cleanup(stop)
 		b := &bulkCommand{verb: "cancel", done: "cancelled", yes: true}
 		b.many = func(q *falldue.Queue, ctx context.Context, f falldue.TaskFilter, o falldue.BulkOptions) (falldue.BulkReport, error) {
 			report := o.Report
