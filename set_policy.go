@@ -83,8 +83,8 @@ func (q *Queue) Overrides(ctx context.Context) ([]Override, error) {
 	return list, err
 }
 
-// OverrideHistory lists all overrides of policies that were ever set or cleared, the oldest
-// first.
+// OverrideHistory lists the overrides of policies that were set or cleared in the last 90
+// days, and the newest of each subject, the oldest first.
 func (q *Queue) OverrideHistory(ctx context.Context) ([]Override, error) {
 	list := []Override{}
 	changes, err := q.policyChanges(ctx)

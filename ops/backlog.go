@@ -2,6 +2,7 @@ package ops
 
 import (
 	"container/heap"
+	"context"
 	"fmt"
 	"math"
 	"sort"
@@ -121,11 +122,11 @@ func (p *Profile) Backlog(kind string) (*Backlog, error) {
 // SimulateBacklog is like [Simulate] for the backlog of a scenario under the policies that hold
 // for it, as the overrides that are set take their steps and end. New tasks have policies in
 // the proportion in which the tasks of the backlog have them.
-func SimulateBacklog(s Scenario) (Recovery, error) {
+func SimulateBacklog(ctx context.Context, s Scenario) (Recovery, error) {
 	if s.Backlog == nil || len(s.Backlog.rules) == 0 {
 		return Recovery{}, fmt.Errorf("ops: no task waits, so that no policy is known; give one to Simulate")
 	}
-	return run(nil, s, maxSimulated)
+	return run(ctx, nil, s, maxSimulated)
 }
 
 // newTask returns the policies of a new task.

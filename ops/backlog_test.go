@@ -41,9 +41,9 @@ func TestSimulateTakesABacklog(t *testing.T) {
 			t.Helper()
 			var err error
 			if policy == "" {
-				r, err = ops.SimulateBacklog(s)
+				r, err = ops.SimulateBacklog(t.Context(), s)
 			} else {
-				r, err = ops.Simulate(parse(t, policy), s)
+				r, err = ops.Simulate(t.Context(), parse(t, policy), s)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -88,7 +88,7 @@ func TestSimulateTakesABacklog(t *testing.T) {
 		if r := run(""); s.Backlog.Tasks != 625 || !about(int64(r.Retries), 631, 3) {
 			t.Errorf("all kinds: %d tasks, %d retries", s.Backlog.Tasks, r.Retries)
 		}
-		if _, err := ops.SimulateBacklog(ops.Scenario{PerSecond: 1, Workers: 1}); err == nil || !strings.Contains(err.Error(), "no task waits") {
+		if _, err := ops.SimulateBacklog(t.Context(), ops.Scenario{PerSecond: 1, Workers: 1}); err == nil || !strings.Contains(err.Error(), "no task waits") {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -46,9 +46,6 @@ func (i *Inspector) checkTables(ctx context.Context) ([]Finding, error) {
 	return fine("the tables are there"), nil
 }
 
-// most that two clocks may differ before times of one mislead people who read the other.
-const maxSkew = 5 * time.Second
-
 func (i *Inspector) checkClock(ctx context.Context) ([]Finding, error) {
 	start := time.Now()
 	now, err := i.store.Now(ctx)
@@ -56,15 +53,7 @@ func (i *Inspector) checkClock(ctx context.Context) ([]Finding, error) {
 		return nil, err
 	}
 	took := time.Since(start)
-	skew, which := now.Sub(start.Add(took/2)), "ahead of"
-	if skew < 0 {
-		skew, which = -skew, "behind"
-	}
-	text := fmt.Sprintf("the database's clock is %v %s this machine's", skew.Round(time.Microsecond), which)
-	if skew > maxSkew+took {
-		return []Finding{{Level: Attention, Text: text, Advice: "falldue goes by the database's clock alone, but times that programs compute, such as RunAt, will be off: synchronize both by NTP"}}, nil
-	}
-	return fine("%s, which took %v to answer", text, took.Round(time.Microsecond)), nil
+	return clockSkew(now.Sub(start.Add(took/2)), took), nil
 }
 
 // maxCheckedAtOnce is the greatest number of formulas that one statement checks.
@@ -123,7 +112,7 @@ func (i *Inspector) differing(ctx context.Context, names []string, formulas map[
 	case ctx.Err() != nil:
 		return nil, err
 	case len(names) == 1:
-		return []Finding{{Level: Broken, Text: names[0] + ": " + strings.TrimPrefix(err.Error(), "falldue: "), Advice: "workers refuse it: report it, with the version of the server"}}, nil
+		return otherDelay(names[0], err), nil
 	}
 	var findings []Finding
 	for k := range names {
@@ -259,22 +248,14 @@ func (i *Inspector) checkDeadRows(ctx context.Context) ([]Finding, error) {
 	}
 	if known {
 		live, _ := strconv.ParseInt(dead.Detail, 10, 64)
-		text := fmt.Sprintf("%d dead rows and %d live ones in the table of tasks", dead.Amount, live)
-		if dead.Amount > 100_000 && dead.Amount > live/5 {
-			return []Finding{{Level: Attention, Text: text, Advice: "look for an old transaction, which keeps them, and whether autovacuum runs; then VACUUM the table"}}, nil
-		}
-		return fine("%s", text), nil
+		return deadRows(dead.Amount, live), nil
 	}
 	free, known, err := i.store.Fact(ctx, statements.FactFreePages)
 	if err != nil || !known {
 		return nil, err
 	}
 	all, _ := strconv.ParseInt(free.Detail, 10, 64)
-	text := fmt.Sprintf("%d of %d pages of the file are free", free.Amount, all)
-	if free.Amount > 100_000 && free.Amount > all/2 {
-		return []Finding{{Level: Attention, Text: text, Advice: "VACUUM gives them back to the file system"}}, nil
-	}
-	return fine("%s", text), nil
+	return freePages(free.Amount, all), nil
 }
 
 func (i *Inspector) checkHistory(ctx context.Context) ([]Finding, error) {
@@ -282,15 +263,8 @@ func (i *Inspector) checkHistory(ctx context.Context) ([]Finding, error) {
 	if err != nil || !known {
 		return nil, err
 	}
-	text := fmt.Sprintf("InnoDB keeps the history of %d transactions", history.Amount)
-	if history.Amount > 1_000_000 {
-		return []Finding{{Level: Attention, Text: text, Advice: "look for an old transaction, which keeps it"}}, nil
-	}
-	return fine("%s", text), nil
+	return historyOf(history.Amount), nil
 }
-
-// oldTransaction is the age from which a transaction is old.
-const oldTransaction = time.Minute
 
 func (i *Inspector) checkTransactions(ctx context.Context) ([]Finding, error) {
 	if _, ok := statements.Facts(i.store.Server())[statements.FactOldestTransaction]; !ok {
@@ -300,10 +274,8 @@ func (i *Inspector) checkTransactions(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	age := store.Duration(oldest.Amount)
-	if known && age > oldTransaction {
-		return []Finding{{Level: Attention, Text: fmt.Sprintf("the oldest transaction is %v old: %s", age.Round(time.Second), oldest.Detail),
-			Advice: "it keeps the rows that claims and settles leave behind, and slows claims down: end it, or its session"}}, nil
+	if !known {
+		return fine("no transaction is older than a minute"), nil
 	}
-	return fine("no transaction is older than a minute"), nil
+	return transactionOf(store.Duration(oldest.Amount), oldest.Detail), nil
 }

@@ -19,6 +19,9 @@ const (
 	bloatedTable = 1 << 30
 	// largeWAL is the size from which a write-ahead log is large.
 	largeWAL = 1 << 30
+	// largeDirectory is the size from which all of a server's write-ahead log is large, if it
+	// has far more than the server tries to keep to, and largeBinaryLogs that of binary logs.
+	largeDirectory, largeBinaryLogs = 10 << 30, 100 << 30
 )
 
 // checkBloat looks for space that rows have left behind.
@@ -49,16 +52,9 @@ func tableBloat(used, free int64) []Finding {
 	return judge(text, free > bloatedTable && free > used, "new tasks use the space; OPTIMIZE TABLE gives it back, and locks the table for a while")
 }
 
-// judge returns a finding that is fine, or asks for attention.
-func judge(text string, bad bool, advice string) []Finding {
-	if bad {
-		return []Finding{{Level: Attention, Text: text, Advice: advice}}
-	}
-	return fine("%s", text)
-}
-
-// checkWAL looks at the size of the write-ahead log: what replication slots keep of it, or
-// the file beside that of the database.
+// checkWAL looks at the size of the write-ahead log: what replication slots keep of it and
+// all of it, or the file beside that of the database. Of MySQL and MariaDB it looks at the
+// binary logs.
 func (i *Inspector) checkWAL(ctx context.Context) ([]Finding, error) {
 	facts := statements.Facts(i.store.Server())
 	if _, ok := facts[statements.FactKeptWAL]; ok {
@@ -66,10 +62,18 @@ func (i *Inspector) checkWAL(ctx context.Context) ([]Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !known {
-			return fine("no replication slot keeps the write-ahead log"), nil
+		findings := fine("no replication slot keeps the write-ahead log")
+		if known {
+			findings = keptWAL(kept.Detail, kept.Amount)
 		}
-		return keptWAL(kept.Detail, kept.Amount), nil
+		return append(findings, i.walDirectory(ctx)...), nil
+	}
+	if _, ok := statements.BinaryLogs(i.store.Server()); ok {
+		files, bytes, known, err := i.store.BinaryLogs(ctx)
+		if err != nil || !known { // there are none, or this user may not see them
+			return nil, ctx.Err()
+		}
+		return binaryLogs(files, bytes), nil
 	}
 	if _, ok := facts[statements.FactFile]; !ok {
 		return nil, nil
@@ -86,6 +90,29 @@ func (i *Inspector) checkWAL(ctx context.Context) ([]Finding, error) {
 		return nil, fmt.Errorf("look at the write-ahead log: %w", err)
 	}
 	return fileWAL(info.Size()), nil
+}
+
+// walDirectory judges the size of the write-ahead log itself, if this user may see it.
+func (i *Inspector) walDirectory(ctx context.Context) []Finding {
+	if _, may, err := i.store.Fact(ctx, statements.FactReadsWAL); err != nil || !may {
+		return nil
+	}
+	wal, known, err := i.store.Fact(ctx, statements.FactWALBytes)
+	if err != nil || !known { // a server may have the function and refuse it
+		return nil
+	}
+	most, _ := strconv.ParseInt(wal.Detail, 10, 64)
+	return directoryWAL(wal.Amount, most)
+}
+
+func directoryWAL(bytes, most int64) []Finding {
+	text := fmt.Sprintf("the write-ahead log takes %s; max_wal_size is %s", size(bytes), size(most))
+	return judge(text, bytes > largeDirectory && bytes > 3*most, "look for a replication slot that keeps it, and whether archiving works, before the disk is full")
+}
+
+func binaryLogs(files, bytes int64) []Finding {
+	text := fmt.Sprintf("%s of %s", count(files, "binary log"), size(bytes))
+	return judge(text, bytes > largeBinaryLogs, "look whether a replica lags; binlog_expire_logs_seconds says how long they are kept")
 }
 
 func keptWAL(slot string, bytes int64) []Finding {

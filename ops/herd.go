@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -48,8 +49,8 @@ const maxBuckets = 100_000
 
 // Stampede returns the load that the retries of tasks make that fail at the same time,
 // after the picture of ananthakumaran, "Visualization of backoff functions". Its error
-// is that of an invalid policy, or names what is out of range in o.
-func Stampede(p backoff.Policy, o Outage) (Herd, error) {
+// is that of ctx or of an invalid policy, or names what is out of range in o.
+func Stampede(ctx context.Context, p backoff.Policy, o Outage) (Herd, error) {
 	if err := p.Err(); err != nil {
 		return Herd{}, err
 	}
@@ -63,6 +64,9 @@ func Stampede(p backoff.Policy, o Outage) (Herd, error) {
 	random := rand.New(rand.NewPCG(o.Seed, 0))
 	var last time.Duration
 	for i := range h.Retries {
+		if err := ctx.Err(); err != nil {
+			return Herd{}, err
+		}
 		at := time.Duration(0)
 		for n := 1; n <= o.Retries; n++ {
 			wait, jitter := p.Wait(int64(n))

@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ func ExampleStampede() {
 			fmt.Println(err)
 			return
 		}
-		h, err := ops.Stampede(p, outage)
+		h, err := ops.Stampede(context.Background(), p, outage)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -35,7 +36,7 @@ func ExampleStampede() {
 func TestStampede(t *testing.T) {
 	t.Parallel()
 	o := ops.Outage{Failures: 100, Retries: 5}
-	h, err := ops.Stampede(parse(t, "5m"), o)
+	h, err := ops.Stampede(t.Context(), parse(t, "5m"), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +44,11 @@ func TestStampede(t *testing.T) {
 		t.Errorf("constant: %d at %v, %d minutes, idle %v, given up %d", h.Peak, h.PeakAt, len(h.Load), h.Idle, h.GivenUp)
 	}
 	for _, preset := range []string{"visualization_sidekiq", "visualization_buckets"} {
-		jittered, err := ops.Stampede(parse(t, preset), o)
+		jittered, err := ops.Stampede(t.Context(), parse(t, preset), o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		plain, err := ops.Stampede(parse(t, preset).WithJitter("0"), o)
+		plain, err := ops.Stampede(t.Context(), parse(t, preset).WithJitter("0"), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +64,7 @@ func TestStampedeKeepsToThePolicy(t *testing.T) {
 	t.Parallel()
 	p := parse(t, "delay 10s * n; jitter 20s; attempts 4; elapsed 100s")
 	o := ops.Outage{Failures: 500, Retries: 10, Bucket: time.Second, Seed: 7}
-	h, err := ops.Stampede(p, o)
+	h, err := ops.Stampede(t.Context(), p, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,12 +84,12 @@ func TestStampedeKeepsToThePolicy(t *testing.T) {
 			before = at
 		}
 	}
-	again, err := ops.Stampede(p, o)
+	again, err := ops.Stampede(t.Context(), p, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Seed++
-	other, err := ops.Stampede(p, o)
+	other, err := ops.Stampede(t.Context(), p, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestStampedeKeepsToThePolicy(t *testing.T) {
 
 func TestStampedeWidensItsBuckets(t *testing.T) {
 	t.Parallel()
-	h, err := ops.Stampede(parse(t, "300d"), ops.Outage{Failures: 1, Retries: 2})
+	h, err := ops.Stampede(t.Context(), parse(t, "300d"), ops.Outage{Failures: 1, Retries: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,11 +117,11 @@ func TestStampedeRefuses(t *testing.T) {
 		"above 10,000,000":                            {Failures: 1_000_000, Retries: 11},
 		"a bucket of -1s; it must not be negative":    {Failures: 1, Retries: 1, Bucket: -time.Second},
 	} {
-		if _, err := ops.Stampede(parse(t, "1s"), o); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := ops.Stampede(t.Context(), parse(t, "1s"), o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: error %v, want %q", o, err, says)
 		}
 	}
-	if _, err := ops.Stampede(parse(t, "1s").WithMaxAttempts(-1), ops.Outage{Failures: 1, Retries: 1}); err == nil {
+	if _, err := ops.Stampede(t.Context(), parse(t, "1s").WithMaxAttempts(-1), ops.Outage{Failures: 1, Retries: 1}); err == nil {
 		t.Error("an invalid policy is taken")
 	}
 }

@@ -23,3 +23,14 @@ func Hold() backoff.Override {
 	held, _ := backoff.ParseOverride("36500d; elapsed 0s") // TestHold parses it
 	return held
 }
+
+// IsHold reports whether an override is that of [Hold].
+func IsHold(o backoff.Override) bool { return o.String() == Hold().String() }
+
+// nameOf returns the text of an override, or "hold".
+func nameOf(o backoff.Override) string {
+	if IsHold(o) {
+		return "hold"
+	}
+	return o.String()
+}

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"container/heap"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -56,21 +57,21 @@ const (
 // Simulate returns how a system recovers from an outage under a policy, which all tasks have,
 // also those of the backlog. Workers take the tasks in the order in which they fall due. It
 // knows no leases and no limits but those of the policy. The time since the first attempt is
-// not known of the backlog's tasks: it counts from their last failure. The error is that of an
-// invalid policy, or says what is out of range.
-func Simulate(p backoff.Policy, s Scenario) (Recovery, error) {
-	return simulate(p, s, maxSimulated)
+// not known of the backlog's tasks: it counts from their last failure. The error is that of
+// ctx or of an invalid policy, or says what is out of range.
+func Simulate(ctx context.Context, p backoff.Policy, s Scenario) (Recovery, error) {
+	return simulate(ctx, p, s, maxSimulated)
 }
 
-func simulate(p backoff.Policy, s Scenario, most int) (Recovery, error) {
+func simulate(ctx context.Context, p backoff.Policy, s Scenario, most int) (Recovery, error) {
 	if err := p.Err(); err != nil {
 		return Recovery{}, err
 	}
-	return run(only(p), s, most)
+	return run(ctx, only(p), s, most)
 }
 
 // run simulates all tasks under a rule, or under those of the backlog if it is nil.
-func run(rule course, s Scenario, most int) (Recovery, error) {
+func run(ctx context.Context, rule course, s Scenario, most int) (Recovery, error) {
 	if err := s.validate(); err != nil {
 		return Recovery{}, err
 	}
@@ -82,6 +83,9 @@ func run(rule course, s Scenario, most int) (Recovery, error) {
 		m.load(s.Backlog)
 	}
 	for attempts := 0; ; attempts++ {
+		if err := ctx.Err(); err != nil {
+			return Recovery{}, err
+		}
 		if attempts == most {
 			return Recovery{}, fmt.Errorf("ops: the system has not recovered after %d attempts", most)
 		}

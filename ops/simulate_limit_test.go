@@ -14,7 +14,7 @@ func TestSimulateGivesUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = simulate(spins, Scenario{Outage: time.Hour, PerSecond: 1, Workers: 1}, 1000)
+	_, err = simulate(t.Context(), spins, Scenario{Outage: time.Hour, PerSecond: 1, Workers: 1}, 1000)
 	if err == nil || !strings.Contains(err.Error(), "has not recovered after 1000 attempts") {
 		t.Errorf("error %v", err)
 	}

@@ -18,7 +18,7 @@ import (
 func ExampleSimulate() {
 	outage := ops.Scenario{Outage: 10 * time.Minute, PerSecond: 5, Handler: 200 * time.Millisecond, Workers: 4}
 	for _, policy := range []string{"10s", "zizq"} {
-		r, err := ops.Simulate(backoff.ParseDeferred(policy), outage)
+		r, err := ops.Simulate(context.Background(), backoff.ParseDeferred(policy), outage)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -36,7 +36,7 @@ func TestSimulateIsLikeARealRun(t *testing.T) {
 	t.Parallel()
 	const step, outage = 5 * time.Second, 3 * time.Minute
 	policy := parse(t, "delay 20s * n; attempts 4")
-	want, err := ops.Simulate(policy, ops.Scenario{Outage: outage, PerSecond: 0.2, Workers: 1})
+	want, err := ops.Simulate(t.Context(), policy, ops.Scenario{Outage: outage, PerSecond: 0.2, Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,12 +95,12 @@ func TestSimulateIsLikeARealRun(t *testing.T) {
 func TestSimulateKnowsWorkers(t *testing.T) {
 	t.Parallel()
 	s := ops.Scenario{Outage: time.Minute, PerSecond: 10, Handler: time.Second, Failure: 10 * time.Millisecond, Workers: 15}
-	few, err := ops.Simulate(parse(t, "if(n < 2, 2m, 1s)"), s)
+	few, err := ops.Simulate(t.Context(), parse(t, "if(n < 2, 2m, 1s)"), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Workers = 1000
-	many, err := ops.Simulate(parse(t, "if(n < 2, 2m, 1s)"), s)
+	many, err := ops.Simulate(t.Context(), parse(t, "if(n < 2, 2m, 1s)"), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestSimulateKnowsWorkers(t *testing.T) {
 	if total < 2*few.Failed || few.Peak == 0 {
 		t.Errorf("%d attempts in all, peak %d", total, few.Peak)
 	}
-	if none, err := ops.Simulate(parse(t, "1s"), ops.Scenario{PerSecond: 1, Workers: 1}); err != nil || none.Failed != 0 || none.Recovered != 0 {
+	if none, err := ops.Simulate(t.Context(), parse(t, "1s"), ops.Scenario{PerSecond: 1, Workers: 1}); err != nil || none.Failed != 0 || none.Recovered != 0 {
 		t.Errorf("without an outage: %+v, error %v", none, err)
 	}
 }
@@ -128,11 +128,11 @@ func TestSimulateRefuses(t *testing.T) {
 		"handlers that take -1s and 0s; neither may be negative":                                 {PerSecond: 1, Workers: 1, Handler: -time.Second},
 		"2 tasks a second that take 1s keep 1 workers busy 2.00 times over; they never catch up": {PerSecond: 2, Workers: 1, Handler: time.Second},
 	} {
-		if _, err := ops.Simulate(parse(t, "1s"), s); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := ops.Simulate(t.Context(), parse(t, "1s"), s); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: error %v, want %q", s, err, says)
 		}
 	}
-	if _, err := ops.Simulate(parse(t, "1s").WithMaxAttempts(-1), ops.Scenario{PerSecond: 1, Workers: 1}); err == nil {
+	if _, err := ops.Simulate(t.Context(), parse(t, "1s").WithMaxAttempts(-1), ops.Scenario{PerSecond: 1, Workers: 1}); err == nil {
 		t.Error("an invalid policy is taken")
 	}
 }

@@ -29,7 +29,7 @@ func TestSimulateIsLikeAWorker(t *testing.T) {
 		"busy":   {"delay 10s * n; jitter 20s; attempts 4", ops.Scenario{Outage: 4 * time.Minute, PerSecond: 1, Handler: 800 * time.Millisecond, Workers: 2}},
 		"jitter": {"delay 5s; jitter 1m; attempts 4", ops.Scenario{Outage: 4 * time.Minute, PerSecond: 1, Handler: 300 * time.Millisecond, Failure: 100 * time.Millisecond, Workers: 2}},
 	} {
-		want, err := ops.Simulate(parse(t, c.policy), c.scenario)
+		want, err := ops.Simulate(t.Context(), parse(t, c.policy), c.scenario)
 		if err != nil {
 			t.Fatal(err)
 		}

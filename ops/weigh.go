@@ -31,6 +31,9 @@ type Effect struct {
 	Kept int64
 	// Replaces is the override of the same subject that is set now, or nil.
 	Replaces *falldue.Override
+	// AtEnd is how many become due at the moment at which the override ends by itself: they
+	// would have been due by then under the code's policy.
+	AtEnd int64
 }
 
 // Drastic reports whether an override makes more than a number of tasks due at once or dead,
@@ -87,6 +90,7 @@ func (p *Profile) Weigh(o falldue.Override, horizon time.Duration) (Effect, erro
 			return Effect{}, err
 		}
 		later.add(g, from, policies)
+		e.AtEnd += later.wakesAtEnd(g, policies, code)
 		c.add(g, change{from, policies[0], p.waits(g, p.policies), p.waits(g, nextFirst), p.waits(g, next)})
 	}
 	e.Diff = c.diff(horizon)
@@ -203,6 +207,18 @@ func (s *stepsOf) add(g *store.Profiled, from backoff.Policy, policies []backoff
 	}
 }
 
+// wakesAtEnd returns how many tasks of a group become due because the last step ends.
+func (s *stepsOf) wakesAtEnd(g *store.Profiled, policies []backoff.Policy, code backoff.Policy) int64 {
+	if s.until == math.MaxInt64 {
+		return 0
+	}
+	last := policies[0]
+	for i := 1; i < len(policies) && s.from[i] < s.until; i++ {
+		last = policies[i]
+	}
+	return max(0, dueBy(g, delayOf(g, code), s.until)-dueBy(g, delayOf(g, last), s.until))
+}
+
 // newLimit returns the limit of attempts that an override sets, or 0 if it sets none.
 func newLimit(o backoff.Override) int {
 	one, other := o.Of(backoff.Policy{}.WithMaxAttempts(1)).MaxAttempts(), o.Of(backoff.Policy{}.WithMaxAttempts(2)).MaxAttempts()
@@ -219,7 +235,7 @@ const (
 )
 
 // Release returns the steps of an override under which the tasks of a subject that would be
-// due now without any override become due over a time, those first that are due longest,
+// due now without any override become due over a time, the longest overdue first,
 // and equally many in each step: for [falldue.Queue.SetPolicy], with an Until after that
 // time. It ends a hold, or an outage after which too many tasks are due, without a herd. A
 // step is a minute, or a 60th of the time if that is more. Tasks that fail meanwhile wait

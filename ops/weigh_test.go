@@ -91,12 +91,21 @@ func TestWeigh(t *testing.T) {
 			t.Errorf("a step that kills: %+v", e)
 		}
 		hold := falldue.Override{Subject: mail, Override: ops.Hold(), Until: time.Now().Add(6 * time.Hour)}
-		if e := weigh(hold); e.AtOnce != 0 || e.Later != 605 || e.After.Peak < 600 || (e.After.PeakAt-6*time.Hour).Abs() > 2*time.Minute {
+		if e := weigh(hold); e.AtOnce != 0 || e.Later != 605 || e.After.Peak < 600 || (e.After.PeakAt-6*time.Hour).Abs() > 2*time.Minute || e.AtEnd != 605 {
 			t.Errorf("a hold that ends: %d at once, %d later, a peak of %d after %v", e.AtOnce, e.Later, e.After.Peak, e.After.PeakAt)
+		}
+		if hold.Until = time.Now().Add(time.Minute); weigh(hold).AtEnd > 50 { // most are not due by then, and those that are are due now
+			t.Errorf("a hold that ends soon wakes %d", weigh(hold).AtEnd)
+		}
+		if hold.Override, hold.Until = override(t, "own / 4"), time.Now().Add(6*time.Hour); weigh(hold).AtEnd != 0 {
+			t.Errorf("the end of a shorter delay wakes %d", weigh(hold).AtEnd)
 		}
 		p, err := i.Profile(t.Context())
 		if err != nil {
 			t.Fatal(err)
+		}
+		if _, err := p.WeighResume(falldue.Subject{Key: "x"}, nil); err == nil || !strings.Contains(err.Error(), "take ProfileKey") {
+			t.Errorf("error %v", err)
 		}
 		if _, err := p.Weigh(falldue.Override{Subject: falldue.Subject{Key: "x"}}, 0); err == nil || !strings.Contains(err.Error(), "take ProfileKey") {
 			t.Errorf("error %v", err)

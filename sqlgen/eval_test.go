@@ -284,3 +284,19 @@ func TestAgreeAllowsForRounding(t *testing.T) {
 		}
 	}
 }
+
+// TestAgree: values of up to a day may differ by a microsecond, and longer ones by 1e-9.
+func TestAgree(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		x, y float64
+		want bool
+	}{
+		{60, 60.000001, true}, {60, 60.0000011, false}, {60, 59.0, false}, {86399, 86399.00001, false},
+		{1e6, 1e6 + 0.00099, true}, {1e6, 1e6 + 0.0011, false},
+	} {
+		if got := Agree(c.x, c.y); got != c.want {
+			t.Errorf("%v and %v agree: %v, want %v", c.x, c.y, got, c.want)
+		}
+	}
+}

@@ -28,8 +28,8 @@ func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
 	flags.StringVar(&f.filter.Key, "key", "", verb+" tasks with this key")
 	flags.StringVar(&f.state, "state", "", verb+" tasks in this state: open, snoozed, done, dead or cancelled")
 	flags.StringVar(&f.phase, "phase", "", verb+" tasks in this phase: "+strings.Join(phaseNames, ", "))
-	flags.DurationVar(&f.filter.OlderThan, "older-than", 0, verb+" tasks enqueued at least that long ago, such as 48h")
-	flags.DurationVar(&f.filter.NewerThan, "newer-than", 0, verb+" tasks enqueued less than that long ago")
+	spanVar(flags, &f.filter.OlderThan, "older-than", 0, verb+" tasks enqueued at least that long ago, such as 48h or 30d")
+	spanVar(flags, &f.filter.NewerThan, "newer-than", 0, verb+" tasks enqueued less than that long ago")
 	flags.StringVar(&f.filter.Match, "match", "", verb+" tasks whose payload has the fields of a JSON object, or else this `TEXT`")
 	flags.Int64Var(&f.filter.After, "after", 0, verb+" tasks with greater ids than `ID`")
 	p.completeNames(cmd, "queue", queueName)
@@ -159,7 +159,7 @@ func (b *bulkCommand) changeMany(cmd *cobra.Command) error {
 		}
 		report, err := b.run(cmd, q, f, b.options, b.done, total)
 		if err != nil && cmd.Context().Err() != nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s %s; to go on:\n  %s\n", b.done, tasksText(report.Changed), again(cmd, report))
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s %s; to go on:\n  %s\n", b.done, tasksText(report.Changed), b.again(cmd, report))
 		}
 		if err != nil {
 			return err
@@ -198,16 +198,29 @@ func tasksText(n int64) string {
 
 // again returns the command that goes on after an interruption, without what says where the
 // tables are.
-func again(cmd *cobra.Command, report falldue.BulkReport) string {
+func (b *bulkCommand) again(cmd *cobra.Command, report falldue.BulkReport) string {
 	parts := []string{cmd.CommandPath()}
+	quoted := func(name, value string) {
+		parts = append(parts, "--"+name+"='"+strings.ReplaceAll(value, "'", `'\''`)+"'")
+	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
-		case "dsn", "driver", "prefix", "schema", "after", "limit", "from", "yes":
-			return
+		case "dsn", "driver", "prefix", "schema", "after", "yes":
+		case "from":
+			if report.DueFrom.IsZero() {
+				quoted(f.Name, b.from)
+			}
+		case "limit": // of those that are left
+			parts = append(parts, fmt.Sprintf("--limit=%d", int64(b.filter.filter.Limit)-report.Changed))
+		case "policy":
+			for _, text := range b.policies.texts {
+				quoted(f.Name, text)
+			}
+		default:
+			quoted(f.Name, f.Value.String())
 		}
-		parts = append(parts, "--"+f.Name+"='"+strings.ReplaceAll(f.Value.String(), "'", `'\''`)+"'")
 	})
-	parts = append(parts, fmt.Sprintf("--after=%d", report.After))
+	parts = append(parts, fmt.Sprintf("--after=%d", max(report.After, b.filter.filter.After)))
 	if !report.DueFrom.IsZero() {
 		parts = append(parts, "--from="+report.DueFrom.Format(time.RFC3339Nano))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,40 +73,52 @@ func TestCommandsChangeManyTasks(t *testing.T) {
 	})
 }
 
-// TestAnInterruptedChangeSaysHowToGoOn: the command goes on after the tasks that were changed.
+// TestAnInterruptedChangeSaysHowToGoOn: the command goes on after the tasks that were changed,
+// with the same flags, and up to the limit in all.
 func TestAnInterruptedChangeSaysHowToGoOn(t *testing.T) {
 	t.Parallel()
-	var out, errs strings.Builder
 	s := openShop(t, testdb.SQLite)
 	q, err := falldue.New(s.db, falldue.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := falldue.NewKind[int]("mail", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 1200), nil); err != nil {
+	if _, err := falldue.NewKind[int]("mail", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 4000), nil); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	b := &bulkCommand{verb: "cancel", done: "cancelled", yes: true}
-	b.many = func(q *falldue.Queue, ctx context.Context, f falldue.TaskFilter, o falldue.BulkOptions) (falldue.BulkReport, error) {
-		report := o.Report
-		o.Report = func(r falldue.BulkReport) { report(r); stop() }
-		return q.CancelMany(ctx, f, o)
-	}
-	sub := b.add(&cobra.Command{Use: "cancel"})
-	root := &cobra.Command{Use: "falldue", SilenceUsage: true, SilenceErrors: true}
-	root.AddCommand(sub)
-	root.SetArgs([]string{"cancel", "--kind", "mail", "--match", "0", "--yes", "--dsn", s.dsn})
-	root.SetErr(&errs)
-	root.SetOut(&out)
-	if err := root.ExecuteContext(ctx); err == nil {
-		t.Error("an interrupted command succeeded")
-	}
-	if got := errs.String(); !strings.Contains(got, "cancelled 500 tasks; to go on:\n  falldue cancel --kind='mail' --match='0' --after=500\n") {
-		t.Errorf("it printed %q", got)
-	}
-	if got := s.run("cancel", "--kind", "mail", "--match", "0", "--after=500", "--yes"); got != "cancelled 700 tasks\n" {
-		t.Errorf("going on, it printed %q", got)
+	for _, c := range []struct {
+		args      []string
+		printed   string
+		nextCount int
+	}{
+		{[]string{"--kind", "mail", "--match", "0", "--limit", "1200"}, "--kind='mail' --limit=700 --match='0' --after=500", 700},
+		{[]string{"--phase", "due", "--policy", "mail=1h", "--policy", "delay 5m; jitter 1m", "--policy", "a=if(n > 1, 5m, 1m)", "--after", "1200"},
+			"--phase='due' --policy='mail=1h' --policy='delay 5m; jitter 1m' --policy='a=if(n > 1, 5m, 1m)' --after=1700", 2300},
+	} {
+		var errs strings.Builder
+		ctx, stop := context.WithCancel(t.Context())
+		t.Cleanup(stop)
+		b := &bulkCommand{verb: "cancel", done: "cancelled", yes: true}
+		b.many = func(q *falldue.Queue, ctx context.Context, f falldue.TaskFilter, o falldue.BulkOptions) (falldue.BulkReport, error) {
+			report := o.Report
+			o.Report = func(r falldue.BulkReport) { report(r); stop() }
+			return q.CancelMany(ctx, f, o)
+		}
+		root := &cobra.Command{Use: "falldue", SilenceUsage: true, SilenceErrors: true}
+		root.AddCommand(b.add(&cobra.Command{Use: "cancel"}))
+		root.SetArgs(append([]string{"cancel", "--yes", "--dsn", s.dsn}, c.args...))
+		root.SetErr(&errs)
+		root.SetOut(io.Discard)
+		if err := root.ExecuteContext(ctx); err == nil {
+			t.Error("an interrupted command succeeded")
+		}
+		want := "cancelled 500 tasks; to go on:\n  falldue cancel " + c.printed + "\n"
+		if errs.String() != want {
+			t.Errorf("it printed %q, want %q", errs.String(), want)
+		}
+		_, line, _ := strings.Cut(errs.String(), "  falldue ")
+		if got, want := s.run(append(splitArgs(line), "--yes")...), "cancelled "+tasksText(int64(c.nextCount))+"\n"; got != want {
+			t.Errorf("going on, it printed %q, want %q", got, want)
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ func enqueueCommand() *cobra.Command {
 	cmd.Flags().StringVar(&opts.Key, "key", "", "what the task belongs to, such as customer:42")
 	cmd.Flags().StringToStringVar(&opts.Meta, "meta", nil, "meta, such as by=ann")
 	cmd.Flags().IntVar(&priority, "priority", 0, "-32,768 to 32,767; lower numbers run first")
-	cmd.Flags().DurationVar(&opts.Delay, "delay", 0, "time from now until it is due")
+	spanVar(cmd.Flags(), &opts.Delay, "delay", 0, "time from now until it is due")
 	cmd.Flags().StringVar(&when, "at", "", "time at which it is due, such as 2026-12-11T14:02:00Z")
 	cmd.Flags().IntVar(&opts.MaxAttempts, "max-attempts", 0, "attempts after which it is dead (default that of its policy)")
 	cmd.Flags().StringVar(&policy, "own-policy", "", "a policy of its own (default that of its kind)")
@@ -84,7 +84,7 @@ func payloadOf(cmd *cobra.Command, args []string) (json.RawMessage, error) {
 	payload := "{}"
 	switch {
 	case len(args) == 1 && args[0] == "-":
-		text, err := io.ReadAll(cmd.InOrStdin())
+		text, err := read(cmd.Context(), func() ([]byte, error) { return io.ReadAll(cmd.InOrStdin()) })
 		if err != nil {
 			return nil, fmt.Errorf("read the payload: %w", err)
 		}
@@ -124,7 +124,7 @@ func retryCommand() *cobra.Command {
 	}
 	b.add(cmd)
 	cmd.Flags().Float64Var(&b.options.Spread.Rate, "rate", 0, "tasks that fall due in a second at most (default all at once)")
-	cmd.Flags().DurationVar(&b.options.Spread.Over, "over", 0, "time over which they fall due evenly")
+	spanVar(cmd.Flags(), &b.options.Spread.Over, "over", 0, "time over which they fall due evenly")
 	cmd.Flags().StringVar(&b.from, "from", "", "`TIME` at which the first falls due, such as 2026-12-11T14:02:00Z (default now)")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` in place of the payload of the task, or - for that on standard input")
 	run := cmd.RunE

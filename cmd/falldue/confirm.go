@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -26,12 +27,36 @@ func confirm(cmd *cobra.Command, what string, yes bool) error {
 		return mistake(fmt.Errorf("%s; confirm with --yes", what))
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s. Go on? [y/N] ", what)
-	answer, err := bufio.NewReader(file).ReadString('\n')
+	answer, err := read(cmd.Context(), func() (string, error) { return bufio.NewReader(file).ReadString('\n') })
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
 		return nil
 	}
 	if err != nil {
 		fmt.Fprintln(cmd.ErrOrStderr())
 	}
+	if cmd.Context().Err() != nil {
+		return err
+	}
 	return fmt.Errorf("nothing was done")
+}
+
+// read returns what fn reads, or the error of ctx when that ends: a read of a terminal or of
+// a pipe does not end by itself, and its goroutine is left behind.
+func read[T any](ctx context.Context, fn func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := fn()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
 }

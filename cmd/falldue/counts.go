@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,12 +27,8 @@ func countsCommand() *cobra.Command {
 			"open, or snoozed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
-				count := q.Counts
-				if about {
-					count = q.CountsAbout
-				}
-				counts, err := count(cmd.Context())
+			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, q *falldue.Queue) error {
+				counts, err := countTasks(cmd, i, q, about)
 				if err != nil {
 					return err
 				}
@@ -61,6 +58,23 @@ func countsCommand() *cobra.Command {
 	p.completeNames(cmd, "kind", queueKinds)
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, state, tasks")
 	return cmd
+}
+
+// countTasks counts all tasks, and shows at the terminal that it does, or estimates how many
+// there are.
+func countTasks(cmd *cobra.Command, i *ops.Inspector, q *falldue.Queue, about bool) (counts []falldue.Count, err error) {
+	if about {
+		return q.CountsAbout(cmd.Context())
+	}
+	what := "counting"
+	if n, known, err := i.AboutTasks(cmd.Context()); err == nil && known {
+		what += fmt.Sprintf(" about %s", countedAs(n, "task"))
+	}
+	err = withProgress(cmd, func() string { return what }, func() (err error) {
+		counts, err = q.Counts(cmd.Context())
+		return err
+	})
+	return counts, err
 }
 
 // states are the states of tasks, in the order of their columns.

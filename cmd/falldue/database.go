@@ -71,7 +71,7 @@ func (p *place) namesOf(names func(ops.Queue) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) (list []string, _ cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 		defer cancel()
-		_ = p.inspector(ctx, nil, func(i *ops.Inspector, _ *falldue.Queue) error {
+		_ = p.inspector(ctx, policyFlag{}, func(i *ops.Inspector, _ *falldue.Queue) error {
 			queues, err := i.Queues(ctx)
 			for _, q := range queues {
 				list = append(list, names(q)...)
@@ -130,7 +130,7 @@ func (p *place) inspector(ctx context.Context, policies policyFlag, fn func(*ops
 		if err != nil {
 			return err
 		}
-		i, err := ops.NewInspector(db, ops.Config{Prefix: p.tables.Prefix, Schema: p.tables.Schema, Policies: policies})
+		i, err := ops.NewInspector(db, ops.Config{Prefix: p.tables.Prefix, Schema: p.tables.Schema, Policies: policies.kinds})
 		if err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (p *place) inspector(ctx context.Context, policies policyFlag, fn func(*ops
 // inspectorQueue calls fn with a queue on the tables that knows policies of kinds.
 func (p *place) inspectorQueue(ctx context.Context, policies policyFlag, fn func(*falldue.Queue) error) error {
 	return p.queue(ctx, func(q *falldue.Queue) error {
-		for kind, policy := range policies {
+		for kind, policy := range policies.kinds {
 			if kind != "" {
 				falldue.Handle(q, falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{Policy: policy}), func(context.Context, falldue.Task[json.RawMessage]) error { return nil })
 			}
@@ -152,10 +152,13 @@ func (p *place) inspectorQueue(ctx context.Context, policies policyFlag, fn func
 
 // policyFlag is the value of --policy, the policies of kinds that the code has: KIND=POLICY,
 // or POLICY for all other kinds. The flag may be repeated.
-type policyFlag map[string]backoff.Policy
+type policyFlag struct {
+	kinds map[string]backoff.Policy // "" for all other kinds
+	texts []string                  // as they were given
+}
 
 func (p *policyFlag) flag(cmd *cobra.Command) {
-	*p = policyFlag{}
+	p.kinds = map[string]backoff.Policy{}
 	cmd.Flags().Var(p, "policy", "the `[KIND=]POLICY` of a kind, or of all other kinds, as the code has it; may be repeated")
 	complete(cmd, "policy", presetNames()...)
 }
@@ -171,15 +174,15 @@ var kindAndPolicy = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._:/@-]*)=([^=].*
 
 // Set parses one value of the flag.
 func (p *policyFlag) Set(text string) error {
-	kind := ""
+	kind, policyText := "", text
 	if m := kindAndPolicy.FindStringSubmatch(text); m != nil {
-		kind, text = m[1], m[2]
+		kind, policyText = m[1], m[2]
 	}
-	policy, err := backoff.Parse(text)
+	policy, err := backoff.Parse(policyText)
 	if err != nil {
 		return err
 	}
-	(*p)[kind] = policy
+	p.kinds[kind], p.texts = policy, append(p.texts, text)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/ops"
@@ -59,11 +60,20 @@ func TestDocumentsShowTheOutputOfCommands(t *testing.T) {
 
 // splitArgs splits a command line like a shell that knows only single quotes.
 func splitArgs(line string) (list []string) {
-	for i, part := range strings.Split(line, "'") {
-		if i%2 == 1 {
-			list = append(list, part)
-		} else {
-			list = append(list, strings.Fields(part)...)
+	quoted, open := false, false // whether an argument has begun
+	for _, r := range line {
+		switch {
+		case r == '\'':
+			quoted = !quoted
+		case unicode.IsSpace(r) && !quoted:
+			open = false
+			continue
+		}
+		if !open {
+			list, open = append(list, ""), true
+		}
+		if r != '\'' {
+			list[len(list)-1] += string(r)
 		}
 	}
 	return list

@@ -21,8 +21,9 @@ func doctorCommand() *cobra.Command {
 		Short: "Check the server, the tables and what waits in them",
 		Long: "Check the server, the tables and what waits in them, and say what to do about what\n" +
 			"is wrong. Nothing is changed. Each check may take 10 seconds; one that cannot be made\n" +
-			"says so. For monitoring: the exit status is 5 if something does not work, 4 if\n" +
-			"somebody should look at something, and 0 otherwise.\n\n" + policyFlagHelp,
+			"is unchecked, says why, and does not change the status. For monitoring: the exit\n" +
+			"status is 5 if something does not work, 4 if somebody should look at something, and 0\n" +
+			"otherwise.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {

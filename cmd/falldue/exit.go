@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,14 +13,48 @@ import (
 
 // The exit statuses, which docs/command-line.md lists.
 const (
-	exitFailed      = 1 // the command could not do what it was asked for
+	exitFailed      = 1 // the command could not do what it was asked for, or the answer to its question was no
 	exitUsage       = 2 // the command line has a mistake
-	exitNotFound    = 3 // there is no such task, or its state does not allow the change
+	exitNotFound    = 3 // there is no such task, policy, pause, override or schedule, or the task's state does not allow the change
 	exitAttention   = 4 // the answer is one that somebody should look at
 	exitBroken      = 5 // the answer is that something does not work
 	exitWaits       = 6 // the answer is that the task cannot run now
 	exitInterrupted = 130
 )
+
+// statuses are the exit statuses of commands, beyond those that all have.
+var statuses = map[string][]int{
+	"falldue ls": {exitNotFound}, "falldue show": {exitNotFound}, "falldue why": {exitNotFound, exitWaits},
+	"falldue retry": {exitNotFound, exitAttention}, "falldue cancel": {exitNotFound, exitAttention}, "falldue delete": {exitNotFound, exitAttention},
+	"falldue overdue": {exitAttention}, "falldue workers": {exitAttention}, "falldue explain": {exitAttention}, "falldue doctor": {exitAttention, exitBroken},
+	"falldue resume": {exitNotFound}, "falldue policy clear": {exitNotFound}, "falldue policy show": {exitNotFound}, "falldue policy diff": {exitAttention},
+	"falldue schedules": {exitAttention}, "falldue schedules pause": {exitNotFound}, "falldue schedules resume": {exitNotFound},
+	"falldue schedules trigger": {exitNotFound}, "falldue schedules remove": {exitNotFound},
+}
+
+var statusTexts = map[int]string{
+	exitNotFound:  "3 if what it names is not there or cannot be changed as it is",
+	exitAttention: "4 if somebody should look at the answer",
+	exitBroken:    "5 if something does not work",
+	exitWaits:     "6 if the task cannot run now",
+}
+
+// statusHelp returns the sentence of help that names the exit statuses of a command.
+func statusHelp(cmd *cobra.Command) string {
+	failed := "1 if it failed"
+	if cmd.Flags().Lookup("yes") != nil {
+		failed += " or was answered no"
+	}
+	parts := []string{"0", failed, "2 for a mistake in the command line"}
+	for _, status := range statuses[cmd.CommandPath()] {
+		parts = append(parts, statusTexts[status])
+	}
+	sentence := "Exit statuses: " + strings.Join(append(parts, "130 if interrupted"), ", ") + "."
+	return strings.Join(screen{width: helpWidth}.wrap(sentence, 0), "\n")
+}
+
+// helpWidth is the number of columns of help.
+const helpWidth = 88
 
 // failure is an error of a command that has begun. All other errors are mistakes of the
 // command line.
@@ -48,6 +83,8 @@ func exitStatus(err error) int {
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
 	case errors.Is(err, falldue.ErrNotFound), errors.Is(err, falldue.ErrRunning):
 		return exitNotFound
 	case !begun, errors.Is(err, falldue.ErrInvalid), errors.Is(err, errUsage):
@@ -55,6 +92,9 @@ func exitStatus(err error) int {
 	}
 	return exitFailed
 }
+
+// errInterrupted ends a command whose terminal gives it Ctrl-C as a key.
+var errInterrupted = errors.New("interrupted")
 
 // errUsage is wrapped by the errors of commands that find a mistake in their arguments.
 var errUsage = errors.New("usage")
@@ -77,12 +117,12 @@ func noOtherCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	unknown := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
 	cmd.SuggestionsMinimumDistance = 2
 	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-		text += "; did you mean " + strings.Join(similar, " or ") + "?"
+		unknown += "; did you mean " + strings.Join(similar, " or ") + "?"
 	}
-	return errors.New(text)
+	return errors.New(unknown)
 }
 
 // prepare makes all errors of the commands' own code failures, and makes commands that
@@ -105,6 +145,9 @@ func prepare(cmd *cobra.Command) {
 		}
 	}
 	if fn := cmd.RunE; fn != nil {
+		if cmd.HasParent() {
+			cmd.Long = strings.TrimRight(cmp.Or(cmd.Long, cmd.Short+"."), "\n") + "\n\n" + statusHelp(cmd)
+		}
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if err := fn(cmd, args); err != nil {
 				return failure{err}

@@ -53,6 +53,7 @@ func forecastCommand() *cobra.Command {
 		},
 	}
 	f.flags(cmd)
+	f.horizonFlag(cmd)
 	policies.flag(cmd)
 	cmd.Flags().Float64Var(&rate, "rate", 0, "tasks that succeed in a second (default what the live workers have done since they started)")
 	jsonFlag(cmd, &asJSON, "print one JSON object per kind, and one for all, whose kind is empty")
@@ -148,7 +149,7 @@ func printForecast(s screen, f ops.Forecast, pace pace, releases []ops.KindRelea
 		b.WriteString("\n" + releasesText(releases))
 	}
 	if f.All.Unknown > 0 {
-		fmt.Fprintf(&b, "\nof %s tasks that have failed the policy is not known; give it with --policy KIND=POLICY\n", grouped(f.All.Unknown))
+		fmt.Fprintf(&b, "\nthe policy of %s is not known; give it with --policy KIND=POLICY\n", countedAs(f.All.Unknown, "failed task"))
 	}
 	if n := within(f.All.Load, len(f.All.Minutes)); n > 0 {
 		fmt.Fprintf(&b, "\n%s\n", minutesChart(f.All.Minutes, "due in "))

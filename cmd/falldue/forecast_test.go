@@ -33,7 +33,7 @@ func TestForecastAndDiff(t *testing.T) {
 		s.failed("charge", 7, time.Minute)
 		contains(t, s.run("forecast", "--policy", "mail=1h", "--rate", "0.2", "--for", "90m"),
 			`(?m)^kind +due now +in 1m +in 10m +in 1h +in 1h30m +later +unknown +peak$`, `(?m)^charge +0 +0 +0 +0 +0 +0 +7 +–$`,
-			`(?m)^mail +0 +0 +0 +500 +500 +0 +0 +400 a minute, in (2[5-9]|30)m`, `of 7 tasks that have failed the policy is not known`, `due in 1m`, `at 0.2 tasks a second the backlog is gone after 0s`)
+			`(?m)^mail +0 +0 +0 +500 +500 +0 +0 +400 a minute, in (2[5-9]|30)m`, `the policy of 7 failed tasks is not known`, `due in 1m`, `at 0.2 tasks a second the backlog is gone after 0s`)
 		contains(t, s.run("forecast", "--policy", "10m", "--rate", "2", "--for", "1h"), `(?m)^mail +400 `, `at 2 tasks a second the backlog is gone after 3m20s, on \S+ \S+ UTC`)
 		contains(t, s.run("forecast", "--policy", "10m", "--rate", "0.01"), `at 0.01 tasks a second the backlog is gone after 14h|at 0.01 tasks a second some are still due after 1.0d|at 0.01 tasks a second some are still due after 24h`)
 		lines := strings.Split(strings.TrimSpace(s.run("forecast", "--policy", "10m", "--rate", "2", "--for", "1h", "--json")), "\n")

@@ -4,22 +4,27 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-func run(args []string) int {
+func run(args []string) int { return runCommand(root(), args) }
+
+func runCommand(cmd *cobra.Command, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	cmd := root()
+	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the process at once
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
-	if err != nil && ctx.Err() != nil {
+	if err != nil && (ctx.Err() != nil || errors.Is(err, errInterrupted)) {
 		fmt.Fprintln(os.Stderr, "falldue: interrupted")
 		return exitInterrupted
 	}

@@ -28,15 +28,23 @@ func migrateCommand() *cobra.Command {
 }
 
 func migrateUpCommand(p *place) *cobra.Command {
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Create the tables, or upgrade them to this release",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.migrate(cmd.Context(), func(m *migrations.Migrator) error {
-				n, err := m.Up(cmd.Context())
+				n := 0
+				err := withProgress(cmd, func() string { return "running migrations" }, func() (err error) {
+					n, err = m.Up(cmd.Context())
+					return err
+				})
 				if err != nil {
 					return err
+				}
+				if asJSON {
+					return printMigrated(cmd, "up", n)
 				}
 				text := "the tables are up to date already"
 				if n > 0 {
@@ -48,11 +56,19 @@ func migrateUpCommand(p *place) *cobra.Command {
 		},
 	}
 	p.databaseFlags(cmd)
+	jsonFlag(cmd, &asJSON, "print one JSON object: change, migrations")
 	return cmd
 }
 
+func printMigrated(cmd *cobra.Command, change string, n int) error {
+	return jsonLines(cmd.OutOrStdout()).Encode(struct {
+		Change     string `json:"change"`
+		Migrations int    `json:"migrations"`
+	}{change, n})
+}
+
 func migrateDownCommand(p *place) *cobra.Command {
-	var yes bool
+	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "down --yes",
 		Short: "Drop the tables with all their tasks",
@@ -63,9 +79,16 @@ func migrateDownCommand(p *place) *cobra.Command {
 				return err
 			}
 			return p.migrate(cmd.Context(), func(m *migrations.Migrator) error {
-				n, err := m.Down(cmd.Context())
+				n := 0
+				err := withProgress(cmd, func() string { return "dropping the tables" }, func() (err error) {
+					n, err = m.Down(cmd.Context())
+					return err
+				})
 				if err != nil {
 					return err
+				}
+				if asJSON {
+					return printMigrated(cmd, "down", n)
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "the tables are dropped; migrations reverted: %d\n", n)
 				return err
@@ -74,6 +97,7 @@ func migrateDownCommand(p *place) *cobra.Command {
 	}
 	p.databaseFlags(cmd)
 	yesFlag(cmd, &yes)
+	jsonFlag(cmd, &asJSON, "print one JSON object: change, migrations")
 	return cmd
 }
 
@@ -157,17 +181,20 @@ func migrateDumpCommand(p *place) *cobra.Command {
 	}
 	engineFlag(cmd, &engine)
 	cmd.Flags().StringVar(&format, "format", string(migrations.Goose), "format of the files: "+formats())
+	complete(cmd, "format", formatNames()...)
 	cmd.Flags().StringVar(&start, "start", "1", "number of the first file; timestamp means the present time, as in 20060102150405")
 	cmd.Flags().StringVar(&folder, "dir", "", "`folder` to write the files to (default standard output)")
 	return cmd
 }
 
-func formats() string {
+func formats() string { return strings.Join(formatNames(), ", ") }
+
+func formatNames() []string {
 	names := make([]string, len(migrations.Formats))
 	for i, format := range migrations.Formats {
 		names[i] = string(format)
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // migrate calls fn with a migrator of the tables.

@@ -22,7 +22,7 @@ func pauseCommand() *cobra.Command {
 	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "pause [SUBJECT]",
-		Short: "Pause the tasks of a queue, a kind or a key, or list what is paused",
+		Short: "Pause the tasks of a queue, a kind, a policy of their own or a key, or list what is paused",
 		Long: "Make all workers leave the tasks of a subject alone, which they do within two seconds,\n" +
 			"until \"falldue resume\", or the end by --until. Handlers that run go on, and new tasks\n" +
 			"can be enqueued. A second pause of a subject replaces the first. Without a subject, list\n" +
@@ -30,7 +30,7 @@ func pauseCommand() *cobra.Command {
 		Example: "  falldue pause charge --until 2h --why 'the bank is down'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.inspector(cmd.Context(), nil, func(i *ops.Inspector, q *falldue.Queue) error {
+			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, q *falldue.Queue) error {
 				if len(args) == 0 {
 					return listPauses(cmd, q, asJSON)
 				}
@@ -45,7 +45,7 @@ func pauseCommand() *cobra.Command {
 						return err
 					}
 					if pause.Until, err = parseUntil(until, now, time.Now()); err != nil {
-						return mistake(err)
+						return mistake(fmt.Errorf("--until: %w", err))
 					}
 				}
 				if err := confirmKind(cmd, i, pause.Kind, yes); err != nil {
@@ -67,7 +67,7 @@ func pauseCommand() *cobra.Command {
 		},
 	}
 	p.flags(cmd)
-	cmd.Flags().StringVar(&until, "until", "", "when it ends by itself: 09:00, 2h, or 2026-12-11T14:02:00Z (default never)")
+	cmd.Flags().StringVar(&until, "until", "", untilUsage)
 	whoFlags(cmd, &who, &why)
 	yesFlag(cmd, &yes)
 	jsonFlag(cmd, &asJSON, "print one JSON object per pause")
@@ -76,28 +76,45 @@ func pauseCommand() *cobra.Command {
 }
 
 func resumeCommand() *cobra.Command {
-	var p place
+	var f profileFlags
+	var policies policyFlag
 	var who, why string
-	var asJSON bool
+	var askAbove int64
+	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "resume SUBJECT",
-		Short: "End the pause of a queue, a kind or a key",
+		Short: "End the pause of a queue, a kind, a policy of tasks' own or a key",
 		Long: "End the pause of a subject. Workers claim its tasks again within two seconds, unless a\n" +
-			"pause of another subject names them too. What has fallen due meanwhile is due at once.\n" +
-			"The exit status is 3 if the subject is not paused.\n\n" + pauseSubjectHelp,
+			"pause of another subject names them too. What has fallen due meanwhile is due at once:\n" +
+			"the command counts that first, and asks if it is more than --ask-above tasks.\n" +
+			"\"policy ramp\", set before, lets it run little by little.\n\n" + pauseSubjectHelp + "\n\n" + policyFlagHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			subject, err := falldue.ParseSubject(args[0])
 			if err != nil {
 				return err
 			}
-			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+			return f.inspector(cmd.Context(), policies, func(i *ops.Inspector, q *falldue.Queue) error {
 				pauses, err := q.Paused(cmd.Context())
 				if err != nil {
 					return err
 				}
-				if !slices.ContainsFunc(pauses, func(p falldue.Pause) bool { return p.String() == subject.String() }) {
+				at := slices.IndexFunc(pauses, func(p falldue.Pause) bool { return p.String() == subject.String() })
+				if at < 0 {
 					return notFound("%s is not paused; \"falldue pause\" lists what is", subject)
+				}
+				p, err := f.read(cmd, i, pauses[at].Key)
+				if err != nil {
+					return err
+				}
+				woken, err := p.WeighResume(pauses[at].Subject, pauses)
+				if err != nil {
+					return err
+				}
+				if woken.Due+woken.Unknown > askAbove {
+					if err := confirm(cmd, wokenWarning(woken), yes); err != nil {
+						return err
+					}
 				}
 				if err := q.Resume(cmd.Context(), subject, falldue.ResumeOptions{Who: who, Why: why}); err != nil {
 					return err
@@ -106,18 +123,36 @@ func resumeCommand() *cobra.Command {
 					return jsonLines(cmd.OutOrStdout()).Encode(struct {
 						Subject string `json:"subject"`
 						Change  string `json:"change"`
-					}{subject.String(), "resumed"})
+						Due     int64  `json:"due"`
+						Unknown int64  `json:"unknown"`
+					}{subject.String(), "resumed", woken.Due, woken.Unknown})
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "resumed %s\n", subject)
+				text := fmt.Sprintf("resumed %s\n%12s  tasks are due now\n", subject, grouped(woken.Due))
+				if woken.Unknown > 0 {
+					text += fmt.Sprintf("%12s  more wait whose policy is not known; name it by --policy\n", grouped(woken.Unknown))
+				}
+				_, err = fmt.Fprint(cmd.OutOrStdout(), text)
 				return err
 			})
 		},
 	}
-	p.flags(cmd)
+	f.flags(cmd)
+	policies.flag(cmd)
 	whoFlags(cmd, &who, &why)
-	jsonFlag(cmd, &asJSON, "print one JSON object: subject, change")
-	cmd.ValidArgsFunction = p.kindArgument()
+	askAboveFlag(cmd, &askAbove, "ask before more than so many tasks become due at once")
+	yesFlag(cmd, &yes)
+	jsonFlag(cmd, &asJSON, "print one JSON object: subject, change, and how many tasks are due, or may be")
+	cmd.ValidArgsFunction = f.kindArgument()
 	return cmd
+}
+
+// wokenWarning says what the end of a pause lets run.
+func wokenWarning(w ops.Woken) string {
+	text := fmt.Sprintf("this makes %s due at once", countedAs(w.Due, "waiting task"))
+	if w.Unknown > 0 {
+		text += fmt.Sprintf(", and perhaps %s more whose policy is not known (name it by --policy)", grouped(w.Unknown))
+	}
+	return text
 }
 
 // kindArgument returns a completion of the first argument by the names of kinds.
@@ -127,6 +162,18 @@ func (p *place) kindArgument() cobra.CompletionFunc {
 			return p.namesOf(queueKinds)(cmd, args, toComplete)
 		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// kindAndPolicy returns a completion of the first argument by the names of kinds, and of
+// others by those of presets.
+func (p *place) kindAndPolicy() cobra.CompletionFunc {
+	kinds, presets := p.kindArgument(), presetArguments(1, 0)
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return kinds(cmd, args, toComplete)
+		}
+		return presets(cmd, args, toComplete)
 	}
 }
 

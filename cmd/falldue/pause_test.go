@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/falldue/falldue/internal/testdb"
 )
@@ -20,7 +21,7 @@ func TestPauseAndResume(t *testing.T) {
 		contains(t, s.run("pause"), `(?m)^\S+ \S+  kind:charge +\S+ \S+  ann +the bank is down$`, `(?m)^\S+ \S+  queue:default key:customer:7 `)
 		contains(t, s.run("pause", "--json"), `^\{"subject":"kind:charge","at":"[^"]+","until":"[^"]+","who":"ann","why":"the bank is down"\}\n`)
 		contains(t, s.run("ls"), ` paused `)
-		if got := s.run("resume", "charge"); got != "resumed kind:charge\n" {
+		if got := s.run("resume", "charge"); got != "resumed kind:charge\n           1  tasks are due now\n" {
 			t.Errorf("resume prints %q", got)
 		}
 		contains(t, s.run("ls"), ` due `)
@@ -31,12 +32,47 @@ func TestPauseAndResume(t *testing.T) {
 		}{
 			{exitNotFound, `kind:charge is not paused; "falldue pause" lists what is`, []string{"resume", "charge"}},
 			{exitUsage, "no task of kind chrage waits, and no live worker handles it; confirm with --yes", []string{"pause", "chrage"}},
+			{exitUsage, `--until: "2020-01-01T00:00:00Z" is over; allowed are times after 20`, []string{"pause", "charge", "--until", "2020-01-01T00:00:00Z"}},
 			{exitUsage, `"noon" is not a time of day such as 09:00`, []string{"pause", "charge", "--until", "noon"}},
 			{exitUsage, `kind "a b"; allowed are`, []string{"pause", "a b"}},
 		} {
 			if out, err := s.fails(c.status, c.args...); out != "" || err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v printed %q, error %v, want %q", c.args, out, err, c.says)
 			}
+		}
+	})
+}
+
+// TestResumeSaysWhatItWakes: it counts what is due, without what another pause holds back or
+// waits for its policy, and asks.
+func TestResumeSaysWhatItWakes(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		s.failed("mail", 150, time.Hour)
+		s.failed("mail", 7, time.Minute)
+		s.failed("charge", 3, time.Hour)
+		s.run("enqueue", "charge")
+		s.run("pause", "queue:default")
+		s.run("pause", "charge")
+		for args, says := range map[string]string{
+			"--policy=mail=30m": "this makes 150 waiting tasks due at once; confirm with --yes",
+			"--policy=x=30m":    "this makes 0 waiting tasks due at once, and perhaps 157 more whose policy is not known (name it by --policy); confirm with --yes",
+		} {
+			if out, err := s.fails(exitUsage, "resume", "queue:default", args); out != "" || !strings.Contains(err.Error(), says) {
+				t.Errorf("resume %s printed %q, error %v", args, out, err)
+			}
+		}
+		contains(t, s.run("pause"), `queue:default`)
+		want := "resumed queue:default\n         150  tasks are due now\n"
+		if got := s.run("resume", "queue:default", "--policy", "mail=30m", "--ask-above", "150"); got != want {
+			t.Errorf("resume printed %q, want %q", got, want)
+		}
+		s.run("pause", "queue:default")
+		if got := s.run("resume", "queue:default", "--policy", "mail=30m", "--yes"); got != want {
+			t.Errorf("resume printed %q, want %q", got, want)
+		}
+		if got := s.run("resume", "charge", "--policy", "30m", "--json"); got != `{"subject":"kind:charge","change":"resumed","due":4,"unknown":0}`+"\n" {
+			t.Errorf("resume printed %q", got)
 		}
 	})
 }

@@ -20,8 +20,8 @@ import (
 type pictureFlags struct{ svg, png string }
 
 func (f *pictureFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.svg, "svg", "", "`file` to which to draw a picture, instead of printing")
-	cmd.Flags().StringVar(&f.png, "png", "", "`file` to which to draw a picture, instead of printing")
+	cmd.Flags().StringVar(&f.svg, "svg", "", "`file` to which to draw a picture, too")
+	cmd.Flags().StringVar(&f.png, "png", "", "`file` to which to draw a picture, too")
 }
 
 func (f *pictureFlags) set() bool { return f.svg != "" || f.png != "" }

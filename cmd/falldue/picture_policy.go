@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"image/color"
 	"math"
 	"slices"
@@ -82,17 +83,21 @@ func drawHerd(h herds) ([][]*plot.Plot, error) {
 		dots, loads = append(dots, above), append(loads, below)
 	}
 	for _, p := range slices.Concat(dots, loads) { // so that they can be compared
-		p.X.Min, p.X.Max = 0, end
+		p.X.Min, p.X.Max = 0, end*legendShare
 	}
 	most := max(loads[0].Y.Max, loads[1].Y.Max)
 	loads[0].Y.Max, loads[1].Y.Max = most, most
 	return [][]*plot.Plot{dots, loads}, nil
 }
 
+// legendShare is how much wider the plots of a herd are than its retries, for the legend.
+const legendShare = 1.3
+
 func drawDots(title string, h ops.Herd) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.Y.Label.Text = title, "task"
 	p.X.Tick.Marker = durationTicks{}
+	p.Legend.Top, p.Legend.Padding = true, vg.Points(2)
 	byRetry := []plotter.XYs{}
 	each := max(1, len(h.All())/maxDots)
 	for i := 0; i < len(h.Retries); i += each {
@@ -110,12 +115,20 @@ func drawDots(title string, h ops.Herd) (*plot.Plot, error) {
 		}
 		s.Color, s.Shape, s.Radius = plotutil.Color(k), draw.CircleGlyph{}, vg.Points(1.5)
 		p.Add(s)
+		if k < len(plotutil.DefaultColors) {
+			name := fmt.Sprintf("retry %d", k+1)
+			if len(byRetry) > k+len(plotutil.DefaultColors) {
+				name += fmt.Sprintf(", %d …", k+1+len(plotutil.DefaultColors))
+			}
+			p.Legend.Add(name, s)
+		}
 	}
 	return p, nil
 }
 
 func drawLoad(h ops.Herd) (*plot.Plot, error) {
 	p := plot.New()
+	p.Title.Text = fmt.Sprintf("peak %s, idle %s", peakOf(h), idleOf(h))
 	p.Y.Label.Text, p.X.Label.Text = "retries in "+approximate(h.Bucket), "after the failures"
 	p.X.Tick.Marker, p.Y.Tick.Marker = durationTicks{}, countTicks{}
 	steps := make(plotter.XYs, 0, len(h.Load)+1)

@@ -23,8 +23,8 @@ func TestPoliciesAreDrawn(t *testing.T) {
 	} {
 		folder := t.TempDir()
 		svg, image := filepath.Join(folder, "p.svg"), filepath.Join(folder, "p.png")
-		if out := mustRun(t, append(append([]string{"policy"}, args...), "--svg", svg, "--png", image)...); out != "" {
-			t.Errorf("%s: printed %s", name, out)
+		if out, want := mustRun(t, append(append([]string{"policy"}, args...), "--svg", svg, "--png", image)...), mustRun(t, append([]string{"policy"}, args...)...); args[0] == "herd" && out != want || !strings.Contains(out, args[1]) {
+			t.Errorf("%s: printed %s, and without a picture %s", name, out, want)
 		}
 		text, err := os.ReadFile(svg)
 		if err != nil {
@@ -32,6 +32,13 @@ func TestPoliciesAreDrawn(t *testing.T) {
 		}
 		if !strings.Contains(string(text), "<svg") || len(text) > 10<<20 {
 			t.Errorf("%s: the SVG has %d bytes and begins with %.50s", name, len(text), text)
+		}
+		if name == "a herd" {
+			for _, want := range []string{">peak 84 in 1m, idle 27 %<", ">peak 200 in 1m, idle 78 %<", ">peak 100 in 1m, idle 81 %<", ">retry 1<", ">retry 5<"} {
+				if !strings.Contains(string(text), want) {
+					t.Errorf("the picture of a herd lacks %s", want)
+				}
+			}
 		}
 		data, err := os.ReadFile(image)
 		if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,16 +61,17 @@ func policyEvalCommand() *cobra.Command {
 			if err != nil {
 				return mistake(err)
 			}
-			return printEval(cmd.OutOrStdout(), policy, ranges, asJSON)
+			return printEval(cmd.Context(), cmd.OutOrStdout(), policy, ranges, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&jitter, "jitter", "", "formula for the jitter, which may use the name delay")
 	cmd.Flags().StringVar(&attempts, "attempts", "1-25", "numbers and ranges of failed attempts, such as 0-30,1000")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line: n, seconds, jitter_seconds")
+	cmd.ValidArgsFunction = presetArguments(0, 1)
 	return cmd
 }
 
-func printEval(out io.Writer, policy backoff.Policy, ranges []attemptRange, asJSON bool) error {
+func printEval(ctx context.Context, out io.Writer, policy backoff.Policy, ranges []attemptRange, asJSON bool) error {
 	w := bufio.NewWriter(out)
 	if !asJSON {
 		fmt.Fprintf(w, "%10s  %20s  %20s\n", "n", "delay", "jitter")
@@ -77,6 +79,9 @@ func printEval(out io.Writer, policy backoff.Policy, ranges []attemptRange, asJS
 	lines := json.NewEncoder(w)
 	for _, r := range ranges {
 		for n := r.from; n <= r.to; n++ {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if !asJSON {
 				delay, jitter := policy.Wait(n)
 				if _, err := fmt.Fprintf(w, "%10d  %20s  %20s\n", n, delay, jitter); err != nil {
@@ -98,6 +103,7 @@ func printEval(out io.Writer, policy backoff.Policy, ranges []attemptRange, asJS
 
 func policySQLCommand() *cobra.Command {
 	var engine, attempts string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "sql FORMULA --engine ENGINE",
 		Short: "Print the SQL expression for the delay in seconds",
@@ -111,17 +117,29 @@ func policySQLCommand() *cobra.Command {
 			if attempts == "" {
 				return mistake(errors.New("--attempts-column is empty; it must name the column that counts failed attempts"))
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), policy.Delay().SQL(d, d.Quote(attempts)))
-			return err
+			return printSQL(cmd, policy.Delay().SQL(d, d.Quote(attempts)), asJSON)
 		},
 	}
 	engineFlag(cmd, &engine)
 	cmd.Flags().StringVar(&attempts, "attempts-column", "attempts", "name of the column that counts failed attempts")
+	jsonFlag(cmd, &asJSON, "print one JSON object: sql")
+	cmd.ValidArgsFunction = presetArguments(0, 1)
 	return cmd
+}
+
+func printSQL(cmd *cobra.Command, sql string, asJSON bool) error {
+	if asJSON {
+		return jsonLines(cmd.OutOrStdout()).Encode(struct {
+			SQL string `json:"sql"`
+		}{sql})
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), sql)
+	return err
 }
 
 func policyWhereCommand() *cobra.Command {
 	var engine string
+	var asJSON bool
 	var params sqlgen.DueParams
 	cmd := &cobra.Command{
 		Use:   "where FORMULA --engine ENGINE",
@@ -139,8 +157,7 @@ func policyWhereCommand() *cobra.Command {
 			if err != nil {
 				return mistake(err)
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), predicate)
-			return err
+			return printSQL(cmd, predicate, asJSON)
 		},
 	}
 	engineFlag(cmd, &engine)
@@ -148,13 +165,35 @@ func policyWhereCommand() *cobra.Command {
 	cmd.Flags().StringVar(&params.UpdatedAtColumn, "updated-at-column", "updated_at", "name of the column for the time from which the delay counts")
 	cmd.Flags().StringVar(&params.Table, "table", "", "table or alias of the columns")
 	cmd.Flags().BoolVar(&params.UTC, "utc", false, "the times have no time zone and are in UTC, not in the time zone of the session")
+	jsonFlag(cmd, &asJSON, "print one JSON object: sql")
+	cmd.ValidArgsFunction = presetArguments(0, 1)
 	return cmd
 }
 
 func engineFlag(cmd *cobra.Command, engine *string) {
 	cmd.Flags().StringVar(engine, "engine", "", "postgres, mysql, mariadb, sqlite or tidb")
+	complete(cmd, "engine", engineNames()...)
 	if err := cmd.MarkFlagRequired("engine"); err != nil {
 		panic(err) // the line above defines the flag
+	}
+}
+
+// engineNames are the values of --engine.
+func engineNames() (names []string) {
+	for _, name := range []dialect.Name{dialect.Postgres, dialect.MySQL, dialect.MariaDB, dialect.SQLite, dialect.TiDB} {
+		names = append(names, string(name))
+	}
+	return names
+}
+
+// presetArguments completes the arguments from one place on, up to another or, if that is 0,
+// all that follow, by the names of presets.
+func presetArguments(from, to int) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if n := len(args); n < from || to > 0 && n >= to {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return presetNames(), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

@@ -52,16 +52,12 @@ type differ struct {
 
 func (d *differ) flags(cmd *cobra.Command) {
 	d.profileFlags.flags(cmd)
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		if len(args) == 0 {
-			return d.namesOf(queueKinds)(cmd, args, toComplete)
-		}
-		return presetNames(), cobra.ShellCompDirectiveNoFileComp
-	}
+	d.horizonFlag(cmd)
+	cmd.ValidArgsFunction = d.kindAndPolicy()
 	cmd.Flags().StringVar(&d.from, "from", "", "the policy that the code has for the kind (default the one that most live workers announce)")
 	cmd.Flags().Int64Var(&d.rate, "ramp", 0, "show steps under which at most so many tasks fall due in a minute")
 	cmd.Flags().BoolVar(&d.applies, "apply", false, "set the steps of --ramp, which the workers that run take")
-	cmd.Flags().StringVar(&d.until, "until", "", "when what --apply sets ends by itself: 09:00, 2h, or 2026-12-11T14:02:00Z (default never)")
+	cmd.Flags().StringVar(&d.until, "until", "", "for what --apply sets: "+untilUsage)
 	d.applyFlags(cmd)
 	complete(cmd, "from", presetNames()...)
 	jsonFlag(cmd, &d.asJSON, "print one JSON object for each policy, with both loads and the steps, and one for what --apply sets")
@@ -69,13 +65,13 @@ func (d *differ) flags(cmd *cobra.Command) {
 
 func (d *differ) run(cmd *cobra.Command, args []string) error {
 	kind := args[0]
-	d.policies = policyFlag{}
+	d.policies = policyFlag{kinds: map[string]backoff.Policy{}}
 	if d.from != "" {
 		code, err := backoff.Parse(d.from)
 		if err != nil {
 			return mistake(fmt.Errorf("--from: %w", err))
 		}
-		d.policies[kind] = code
+		d.policies.kinds[kind] = code
 	}
 	list, err := d.candidates(cmd, args[1:])
 	if err != nil {
@@ -87,7 +83,7 @@ func (d *differ) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		holds := policy.String()
-		if code, given := d.policies[kind]; given && code.String() == holds {
+		if code, given := d.policies.kinds[kind]; given && code.String() == holds {
 			holds = d.from
 		}
 		p, err := d.read(cmd, i, "")

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"text/tabwriter"
+	"strconv"
 	"time"
 
 	"github.com/guptarohit/asciigraph"
@@ -31,17 +31,19 @@ func policyHerdCommand() *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if picture.set() {
-				return picture.saveHerds(args, o)
+				if err := picture.saveHerds(cmd.Context(), args, o); err != nil {
+					return err
+				}
 			}
 			for i, text := range args {
-				h, err := herdsOf(text, o)
+				h, err := herdsOf(cmd.Context(), text, o)
 				if err != nil {
 					return err
 				}
 				if asJSON {
 					err = h.printJSON(cmd.OutOrStdout())
 				} else {
-					err = h.print(cmd.OutOrStdout(), i > 0)
+					err = h.print(screenOf(cmd), i > 0)
 				}
 				if err != nil {
 					return err
@@ -56,14 +58,15 @@ func policyHerdCommand() *cobra.Command {
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "number that makes the jitter repeatable")
 	picture.flags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per policy")
+	cmd.ValidArgsFunction = presetArguments(0, 0)
 	return cmd
 }
 
 // saveHerds draws the herds of policies, one below the other.
-func (f *pictureFlags) saveHerds(policies []string, o ops.Outage) error {
+func (f *pictureFlags) saveHerds(ctx context.Context, policies []string, o ops.Outage) error {
 	var rows [][]*plot.Plot
 	for _, text := range policies {
-		h, err := herdsOf(text, o)
+		h, err := herdsOf(ctx, text, o)
 		if err != nil {
 			return err
 		}
@@ -82,16 +85,16 @@ type herds struct {
 	with, without ops.Herd
 }
 
-func herdsOf(text string, o ops.Outage) (h herds, err error) {
+func herdsOf(ctx context.Context, text string, o ops.Outage) (h herds, err error) {
 	policy, err := backoff.Parse(text)
 	if err != nil {
 		return h, mistake(err)
 	}
 	h.policy = text
-	if h.with, err = ops.Stampede(policy, o); err != nil {
+	if h.with, err = ops.Stampede(ctx, policy, o); err != nil {
 		return h, mistake(err)
 	}
-	h.without, err = ops.Stampede(policy.WithJitter("0"), o)
+	h.without, err = ops.Stampede(ctx, policy.WithJitter("0"), o)
 	return h, mistake(err)
 }
 
@@ -114,29 +117,31 @@ func (h herds) printJSON(out io.Writer) error {
 	}{h.policy, of(h.with), of(h.without)})
 }
 
-func (h herds) print(out io.Writer, another bool) error {
-	var text strings.Builder
+func (h herds) print(s screen, another bool) error {
+	text := h.policy + "\n"
 	if another {
-		text.WriteByte('\n')
+		text = "\n" + text
 	}
-	fmt.Fprintln(&text, h.policy)
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\tpeak\tbegins after\tidle\tlast retry\tgiven up")
+	if _, err := io.WriteString(s, text); err != nil {
+		return err
+	}
+	var rows [][]string
 	for _, row := range []struct {
 		name string
 		ops.Herd
 	}{{"with jitter", h.with}, {"without jitter", h.without}} {
 		last := time.Duration(len(row.Load)) * row.Bucket
-		fmt.Fprintf(table, "%s\t%d in %s\t%s\t%.0f %%\twithin %s\t%d\n",
-			row.name, row.Peak, approximate(row.Bucket), approximate(row.PeakAt), 100*row.Idle, approximate(last), row.GivenUp)
+		rows = append(rows, []string{row.name, peakOf(row.Herd), approximate(row.PeakAt), idleOf(row.Herd), "within " + approximate(last), strconv.Itoa(row.GivenUp)})
 	}
-	if err := table.Flush(); err != nil {
+	if err := s.table([]column{{name: ""}, {name: "peak"}, {name: "begins after"}, {name: "idle"}, {name: "last retry"}, {name: "given up"}}, rows); err != nil {
 		return err
 	}
-	fmt.Fprintln(&text, loadChart(h.with, "retries in "))
-	_, err := io.WriteString(out, text.String())
+	_, err := fmt.Fprintln(s, loadChart(h.with, "retries in "))
 	return err
 }
+
+func peakOf(h ops.Herd) string { return fmt.Sprintf("%d in %s", h.Peak, approximate(h.Bucket)) }
+func idleOf(h ops.Herd) string { return fmt.Sprintf("%.0f %%", 100*h.Idle) }
 
 // chartWidth is the greatest number of columns of a chart.
 const chartWidth = 60

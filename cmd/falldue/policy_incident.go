@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,10 +43,11 @@ func policyHoldCommand() *cobra.Command {
 	var f setter
 	cmd := &cobra.Command{
 		Use:   "hold SUBJECT until TIME",
-		Short: "Let no task run again that has failed, until a time",
-		Long: "Let no task run again that has failed, until a time: 09:00, or 2h from now. New tasks\n" +
-			"run, and show whether the trouble is over. No task dies because it waits. What has\n" +
-			"fallen due by the end is due then, all at once: \"policy ramp\" spreads it.\n\n" + subjectHelp + "\n\n" + policyFlagHelp,
+		Short: "Hold back retries until a time",
+		Long: "Hold back retries until a time: tasks that have failed do not run again before 09:00\n" +
+			"local time, or in the next 2h or 2d. New tasks run, and show whether the trouble is over.\n" +
+			"No task dies because it waits. What has fallen due by the end is due then, all at once,\n" +
+			"and the command says how many that are of those that wait now: \"policy ramp\" spreads them.\n\n" + subjectHelp + "\n\n" + policyFlagHelp,
 		Example: "  falldue policy hold charge until 09:00 --why 'the bank is closed'",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,13 +69,13 @@ func policyRampCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ramp SUBJECT over TIME",
 		Short: "Let what is due run little by little, and go back to the code's policy",
-		Long: "Let the tasks run little by little that would be due now under the code's policy, those\n" +
-			"first that are due longest, and equally many in each minute. It ends a hold or a\n" +
+		Long: "Let the tasks run little by little that would be due now under the code's policy, the\n" +
+			"longest overdue first, and equally many in each minute. It ends a hold or a\n" +
 			"slowdown, or eases an outage after which all is due, and ends by itself.\n\n" + subjectHelp + "\n\n" + policyFlagHelp,
 		Example: "  falldue policy ramp charge over 30m",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			over, err := time.ParseDuration(args[2])
+			over, err := parseSpan(args[2])
 			if args[1] != "over" || err != nil {
 				return mistake(fmt.Errorf("%q in place of over and a time, as in policy ramp charge over 30m", strings.Join(args[1:], " ")))
 			}

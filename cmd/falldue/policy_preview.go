@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/guptarohit/asciigraph"
@@ -47,18 +47,21 @@ func policyPreviewCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return picture.save([][]*plot.Plot{{p}}, vg.Points(560), vg.Points(340))
+				if err := picture.save([][]*plot.Plot{{p}}, vg.Points(560), vg.Points(340)); err != nil {
+					return err
+				}
 			}
 			if asJSON {
 				return printPreviewJSON(cmd.OutOrStdout(), previews)
 			}
-			return printPreviews(cmd.OutOrStdout(), previews, start)
+			return printPreviews(screenOf(cmd), previews, start)
 		},
 	}
 	cmd.Flags().IntVar(&retries, "retries", 25, "number of retries to show")
 	cmd.Flags().StringVar(&from, "from", "", "time of the first failure, such as 2026-12-11T14:02:00Z (default now)")
 	picture.flags(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per retry: policy, n, and seconds of delay, jitter, earliest, latest")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per retry: policy, n, and seconds of delay, jitter, earliest, latest; and one per policy with its end")
+	cmd.ValidArgsFunction = presetArguments(0, 0)
 	return cmd
 }
 
@@ -98,40 +101,38 @@ func printPreviewJSON(out io.Writer, previews []preview) error {
 				return err
 			}
 		}
+		end := struct {
+			Policy   string  `json:"policy"`
+			GivenUp  bool    `json:"given_up"`
+			Fewest   int     `json:"fewest_attempts,omitempty"`
+			Most     int     `json:"most_attempts,omitempty"`
+			Earliest float64 `json:"earliest_seconds,omitempty"`
+			Latest   float64 `json:"latest_seconds,omitempty"`
+		}{Policy: p.text}
+		if p.Most > 0 {
+			end.GivenUp, end.Fewest, end.Most, end.Earliest, end.Latest = true, p.Fewest, p.Most, p.Earliest.Seconds(), p.Latest.Seconds()
+		}
+		if err := lines.Encode(end); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func printPreviews(out io.Writer, previews []preview, start time.Time) error {
-	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	top, titles, longest := "failures", "", 0
-	for _, p := range previews {
-		top, titles = top+"\t"+p.text+"\t", titles+"\twait\tsince the first"
-		longest = max(longest, len(p.Retries))
-	}
-	fmt.Fprintf(table, "%s\n%s\n", top, titles)
-	for i := range longest {
-		line := fmt.Sprint(i + 1)
-		for _, p := range previews {
-			cells := "\t\t"
-			if i < len(p.Retries) {
-				r := p.Retries[i]
-				cells = "\t" + band(r.Delay, r.Delay+r.Jitter) + "\t" + band(r.Earliest, r.Latest)
+func printPreviews(s screen, previews []preview, start time.Time) error {
+	for i := 0; i < len(previews); {
+		n := s.beside(previews[i:])
+		if i > 0 {
+			if _, err := io.WriteString(s, "\n"); err != nil {
+				return err
 			}
-			line += cells
 		}
-		fmt.Fprintln(table, line)
+		if err := s.previewTable(previews[i : i+n]); err != nil {
+			return err
+		}
+		i += n
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	lines := strings.Split(text.String(), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	text.Reset()
-	text.WriteString(strings.Join(lines, "\n"))
+	var text strings.Builder
 	for _, p := range previews {
 		fmt.Fprintf(&text, "\n%s\n", p.text)
 		if len(p.Retries) > 1 {
@@ -139,8 +140,70 @@ func printPreviews(out io.Writer, previews []preview, start time.Time) error {
 		}
 		fmt.Fprintln(&text, ending(p.Schedule, start))
 	}
-	_, err := io.WriteString(out, text.String())
+	_, err := io.WriteString(s, text.String())
 	return err
+}
+
+// beside returns how many of the policies fit the terminal side by side, 1 at least.
+func (s screen) beside(previews []preview) int {
+	if s.width == 0 {
+		return len(previews)
+	}
+	for n := len(previews); n > 1; n-- {
+		columns, rows := previewCells(previews[:n])
+		total := 0
+		for i, width := range (screen{}).widths(columns, rows) {
+			if columns[i].least > 0 { // the name of a policy may be cut
+				width = columns[i].least
+			}
+			total += width + gap
+		}
+		if total <= s.width {
+			return n
+		}
+	}
+	return 1
+}
+
+func (s screen) previewTable(previews []preview) error {
+	columns, rows := previewCells(previews)
+	return s.table(columns, rows)
+}
+
+// previewCells returns the cells of a table of policies: the first row has its titles, since
+// the names of the policies are above them.
+func previewCells(previews []preview) (columns []column, rows [][]string) {
+	columns, rows = []column{{name: "failures"}}, [][]string{{""}}
+	longest := 0
+	for _, p := range previews {
+		longest = max(longest, len(p.Retries))
+	}
+	for i := range longest {
+		rows = append(rows, []string{strconv.Itoa(i + 1)})
+	}
+	for _, p := range previews {
+		first := len(columns)
+		columns = append(columns, column{name: p.text}, column{name: ""})
+		rows[0] = append(rows[0], "wait", "since the first")
+		for i := range longest {
+			wait, since := "", ""
+			if i < len(p.Retries) {
+				r := p.Retries[i]
+				wait, since = band(r.Delay, r.Delay+r.Jitter), band(r.Earliest, r.Latest)
+			}
+			rows[i+1] = append(rows[i+1], wait, since)
+		}
+		columns[first].least = (screen{}).widths([]column{{}}, firstCells(rows, first))[0]
+	}
+	return columns, rows
+}
+
+// firstCells returns the cells of one column, as rows.
+func firstCells(rows [][]string, at int) (cells [][]string) {
+	for _, r := range rows {
+		cells = append(cells, []string{r[at]})
+	}
+	return cells
 }
 
 // inSeconds formats a number of seconds.

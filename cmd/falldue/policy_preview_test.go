@@ -33,9 +33,13 @@ func TestPolicyPreviewPrintsJSONLines(t *testing.T) {
 	got := mustRun(t, "policy", "preview", "delay 10s; jitter n; attempts 3", "--json")
 	want := `{"policy":"delay 10s; jitter n; attempts 3","n":1,"delay_seconds":10,"jitter_seconds":1,"earliest_seconds":10,"latest_seconds":11}
 {"policy":"delay 10s; jitter n; attempts 3","n":2,"delay_seconds":10,"jitter_seconds":2,"earliest_seconds":20,"latest_seconds":23}
+{"policy":"delay 10s; jitter n; attempts 3","given_up":true,"fewest_attempts":3,"most_attempts":3,"earliest_seconds":20,"latest_seconds":23}
 `
 	if got != want {
 		t.Errorf("printed\n%swant\n%s", got, want)
+	}
+	if got := mustRun(t, "policy", "preview", "10s", "--retries", "1", "--json"); !strings.HasSuffix(got, `{"policy":"10s","given_up":false}`+"\n") {
+		t.Errorf("of a policy without an end it printed %s", got)
 	}
 }
 

@@ -23,6 +23,8 @@ key of a policy of tasks' own), or several of them in one argument, such as
 "queue:default kind:mail". Of several subjects that name a task, the most specific holds.
 Setting another policy for the same subject replaces the first.`
 
+const untilUsage = "when it ends by itself: at 09:00 local time, in 2h or 2d, or at 2026-12-11T14:02:00Z (default never)"
+
 // setter has the flags of commands that change policies.
 type setter struct {
 	profileFlags
@@ -38,7 +40,7 @@ type setter struct {
 func (f *setter) flags(cmd *cobra.Command, until bool) {
 	f.commonFlags(cmd)
 	if until {
-		cmd.Flags().StringVar(&f.until, "until", "", "when it ends by itself: 09:00, 2h, or 2026-12-11T14:02:00Z (default never)")
+		cmd.Flags().StringVar(&f.until, "until", "", untilUsage)
 	}
 	cmd.Flags().BoolVar(&f.own, "include-own", false, "tasks with a policy of their own follow, too; own is that policy then")
 }
@@ -55,9 +57,13 @@ func (f *setter) commonFlags(cmd *cobra.Command) {
 // applyFlags adds those of all commands that set policies.
 func (f *setter) applyFlags(cmd *cobra.Command) {
 	whoFlags(cmd, &f.who, &f.why)
-	cmd.Flags().Int64Var(&f.askAbove, "ask-above", 100, "ask before more than so many tasks become due at once or dead")
+	askAboveFlag(cmd, &f.askAbove, "ask before more than so many tasks become due at once or dead")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what it would do, and do not do it")
 	yesFlag(cmd, &f.yes)
+}
+
+func askAboveFlag(cmd *cobra.Command, most *int64, usage string) {
+	cmd.Flags().Int64Var(most, "ask-above", 100, usage)
 }
 
 // whoFlags adds the flags that say who changes something and why.
@@ -95,6 +101,7 @@ func policySetCommand() *cobra.Command {
 		},
 	}
 	f.flags(cmd, true)
+	cmd.ValidArgsFunction = f.kindAndPolicy()
 	return cmd
 }
 
@@ -106,7 +113,7 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 		return err
 	}
 	return f.inspector(cmd.Context(), f.policies, func(i *ops.Inspector, q *falldue.Queue) error {
-		if _, given := f.policies[o.Kind]; !given && !f.dry {
+		if _, given := f.policies.kinds[o.Kind]; !given && !f.dry {
 			if err := confirmKind(cmd, i, o.Kind, f.yes); err != nil {
 				return err
 			}
@@ -120,7 +127,7 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 		}
 		if o.Override = o.Steps[0].Override; f.until != "" {
 			if o.Until, err = parseUntil(f.until, p.At, time.Now()); err != nil {
-				return mistake(err)
+				return mistake(fmt.Errorf("--until: %w", err))
 			}
 		}
 		return f.apply(cmd, q, p, o, "")
@@ -141,7 +148,7 @@ func (f *setter) apply(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, o f
 				return err
 			}
 		}
-		for kind, policy := range f.policies { // whose delays the server computes, too
+		for kind, policy := range f.policies.kinds { // whose delays the server computes, too
 			if kind != "" {
 				falldue.Handle(q, falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{Policy: policy}), never)
 			}
@@ -159,7 +166,7 @@ func never(context.Context, falldue.Task[json.RawMessage]) error { return nil }
 
 // parseUntil parses the end of an override: a time of day, a time from now on, or a time.
 func parseUntil(text string, database, here time.Time) (time.Time, error) {
-	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+	if d, err := parseSpan(text); err == nil && d > 0 {
 		return database.Add(d), nil
 	}
 	if clock, err := time.Parse("15:04", text); err == nil {
@@ -170,9 +177,12 @@ func parseUntil(text string, database, here time.Time) (time.Time, error) {
 		return at, nil
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		if !at.After(database) {
+			return at, fmt.Errorf("%q is over; allowed are times after %s", text, database.UTC().Format(time.RFC3339))
+		}
 		return at, nil
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time of day such as 09:00, a time from now on such as 2h, or a time such as 2026-12-11T14:02:00Z", text)
+	return time.Time{}, fmt.Errorf("%q is not a time of day such as 09:00, a time from now on such as 2h or 2d, or a time such as 2026-12-11T14:02:00Z", text)
 }
 
 // setReport is what a command has set or cleared, or would.
@@ -232,7 +242,7 @@ func (r setReport) text() string {
 	if r.Cleared {
 		fmt.Fprintf(&b, "cleared for %s\n", r.Subject)
 	} else {
-		fmt.Fprintf(&b, "set for %s: %s", r.Subject, r.Steps[0].Override)
+		fmt.Fprintf(&b, "set for %s: %s", r.Subject, overrideName(r.Steps[0].Override))
 		if n := len(r.Steps); n > 1 {
 			fmt.Fprintf(&b, ", and %d more steps until %s after %s", n-1, r.Steps[n-1].Override, approximate(r.Steps[n-1].After))
 		}
@@ -242,23 +252,61 @@ func (r setReport) text() string {
 		n    int64
 		text string
 	}{
-		{r.effect.Tasks, "tasks of it wait"}, {r.effect.AtOnce, "become due at once"}, {r.effect.Sooner, "become due sooner"}, {r.effect.Later, "become due later"},
+		{r.effect.Tasks, "tasks wait"}, {r.effect.AtOnce, "become due at once"}, {r.effect.Sooner, "become due sooner"}, {r.effect.Later, "become due later"},
 		{r.effect.Exhausted, "have no attempt left, and die when they fall due"}, {r.effect.Unknown, "more wait whose policy is not known; name it by --policy"},
 		{r.effect.UnknownExhausted, "of those have no attempt left"}, {r.effect.Own, "more have a policy of their own, which they keep"},
+		{r.effect.AtEnd, "become due when it ends at " + timeText(r.Until)},
 	}
 	for i, line := range lines {
 		if i == 0 || line.n > 0 {
 			fmt.Fprintf(&b, "%12s  %s\n", grouped(line.n), line.text)
 		}
 	}
+	if !r.Cleared {
+		b.WriteString(r.ownText() + "\n")
+	}
 	return b.String() + releasesText(r.releases)
+}
+
+// ownText says whether tasks with a policy of their own follow.
+func (r setReport) ownText() string {
+	switch {
+	case r.Policy != "":
+		return "tasks with that policy of their own follow"
+	case r.IncludeOwn:
+		return "tasks with a policy of their own follow, too"
+	}
+	return "tasks with a policy of their own keep it"
+}
+
+// overrideName returns the text of an override, or "hold".
+func overrideName(o backoff.Override) string {
+	if ops.IsHold(o) {
+		return "hold"
+	}
+	return o.String()
 }
 
 func untilText(until time.Time) string {
 	if until.IsZero() {
 		return "until it is cleared"
 	}
-	return "until " + until.UTC().Format(time.DateTime) + " UTC"
+	return "until " + timeText(until)
+}
+
+// timeText formats a time as people here have it, and in UTC.
+func timeText(t time.Time) string { return timeIn(t, time.Local) }
+
+func timeIn(t time.Time, here *time.Location) string {
+	local, utc := t.In(here), t.UTC()
+	if _, offset := local.Zone(); offset == 0 {
+		return utc.Format(time.DateTime) + " UTC"
+	}
+	form := time.TimeOnly
+	if local.YearDay() != utc.YearDay() {
+		form = time.DateTime
+	}
+	return local.Format(time.DateTime+" MST") + " (" + utc.Format(form) + " UTC)"
 }
 
 func (r setReport) object() any {
@@ -272,6 +320,8 @@ func (r setReport) object() any {
 		Exhausted int64         `json:"exhausted"`
 		Unknown   int64         `json:"unknown"`
 		Own       int64         `json:"own"`
+		OwnFollow bool          `json:"own_follow"`
+		AtEnd     int64         `json:"at_end"`
 		Releases  []releaseJSON `json:"kind_policies,omitempty"`
-	}{overrideObject(r.Override), r.dry, r.effect.Tasks, r.effect.AtOnce, r.effect.Sooner, r.effect.Later, r.effect.Exhausted + r.effect.UnknownExhausted, r.effect.Unknown, r.effect.Own, releaseObjects(r.releases)}
+	}{overrideObject(r.Override), r.dry, r.effect.Tasks, r.effect.AtOnce, r.effect.Sooner, r.effect.Later, r.effect.Exhausted + r.effect.UnknownExhausted, r.effect.Unknown, r.effect.Own, r.Policy != "" || r.IncludeOwn, r.effect.AtEnd, releaseObjects(r.releases)}
 }

@@ -48,17 +48,17 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 				t.Errorf("%v printed %q, error %v, want %q", c.args, out, err, c.says)
 			}
 		}
-		contains(t, s.run("policy", "set", "mail", "own / 4", "--policy", "mail=1h", "--dry-run"), `^would be set for kind:mail: own / 4, until it is cleared\n +400  tasks of it wait\n +400  become due at once\n$`)
+		contains(t, s.run("policy", "set", "mail", "own / 4", "--policy", "mail=1h", "--dry-run"), `^would be set for kind:mail: own / 4, until it is cleared\n +400  tasks wait\n +400  become due at once\ntasks with a policy of their own keep it\n$`)
 		contains(t, s.run("policy", "history"), `^set \(UTC\)[^\n]*\n$`)
 
 		contains(t, s.run("policy", "slow", "mail", "4x", "--policy", "mail=1h", "--until", "5h", "--who", "ann", "--why", "the provider is slow"),
-			`^set for kind:mail: 4 \* own, until \S+ \S+ UTC\n +400  tasks of it wait\n +400  become due later\n$`)
+			`^set for kind:mail: 4 \* own, until \S+ \S+ UTC\n +400  tasks wait\n +400  become due later\ntasks with a policy of their own keep it\n$`)
 		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in 3h(29|30)m`)
 		found, _ := execute(t, "doctor", "--policy", "mail=1h", "--dsn", s.dsn)
 		contains(t, found, `(?m)^ok +overrides +the policy "4 \* own" is set for kind:mail since \S+ \S+ UTC by ann$`)
 		contains(t, s.run("show", "1", "--policy", "mail=1h"), `(?m)^policy +its kind's: delay 1h; now delay 4 \* 1h by "4 \* own", set for kind:mail until \S+ \S+ UTC$`, `(?m)^ +2  3h(29|30)m `)
 		contains(t, s.run("forecast", "--policy", "mail=1h", "--for", "5h"), `(?m)^mail .* 400 a minute, in 3h(29|30)m`)
-		contains(t, s.run("policy", "hold", "queue:default kind:mail", "until", "09:00", "--policy", "mail=1h"), `36500d; elapsed 0s, until \S+ \d\d:\d\d:00 UTC\n`)
+		contains(t, s.run("policy", "hold", "queue:default kind:mail", "until", "09:00", "--policy", "mail=1h"), `^set for queue:default kind:mail: hold, until \S+ \d\d:\d\d:00 UTC\n +400  tasks wait\n`, `(?m)^ +400  become due (sooner|later)$`)
 		var shown struct {
 			Subject, Policy, Who, Why string
 			Until                     *time.Time
@@ -69,9 +69,9 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		}
 		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in \d+[hm]`)            // when the hold ends
 		s.run("policy", "hold", "queue:default kind:mail", "until", "20h", "--policy", "mail=1h") // after what is set for the kind
-		contains(t, s.run("policy", "clear", "queue:default kind:mail", "--policy", "mail=1h"), `^cleared for queue:default kind:mail\n +400  tasks of it wait\n +400  become due sooner\n$`)
+		contains(t, s.run("policy", "clear", "queue:default kind:mail", "--policy", "mail=1h"), `^cleared for queue:default kind:mail\n +400  tasks wait\n +400  become due sooner\n$`)
 		contains(t, s.run("policy", "show"), `(?m)^\S+ \S+  kind:mail  4 \* own +\S+ \S+  ann  the provider is slow$`)
-		contains(t, s.run("policy", "history", "queue:default kind:mail"), `(?m)^\S+ \S+  queue:default kind:mail  36500d; elapsed 0s `, `(?m)^\S+ \S+  queue:default kind:mail  cleared `)
+		contains(t, s.run("policy", "history", "queue:default kind:mail"), `(?m)^\S+ \S+  queue:default kind:mail  hold `, `(?m)^\S+ \S+  queue:default kind:mail  cleared `)
 		contains(t, s.run("policy", "ramp", "mail", "over", "10m", "--policy", "mail=10m", "--yes"), `^set for kind:mail: own \+ \d+s, and 9 more steps until own \+ 600s after 9m, until `)
 
 		s.run("policy", "slow", "mail", "4x", "--policy", "mail=10m")
@@ -79,7 +79,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		if out != "" || err == nil || !strings.Contains(err.Error(), "this makes 400 waiting tasks due at once; confirm with --yes") {
 			t.Errorf("clear printed %q, error %v", out, err)
 		}
-		contains(t, s.run("policy", "clear", "mail", "--policy", "mail=10m", "--dry-run"), `^would be cleared for kind:mail\n +400  tasks of it wait\n +400  become due at once\n$`)
+		contains(t, s.run("policy", "clear", "mail", "--policy", "mail=10m", "--dry-run"), `^would be cleared for kind:mail\n +400  tasks wait\n +400  become due at once\n$`)
 		contains(t, s.run("policy", "clear", "mail", "--policy", "mail=10m", "--ask-above", "400"), `^cleared for kind:mail\n`)
 		out, err = s.fails(exitUsage, "policy", "set", "mial", "1h")
 		if out != "" || err == nil || !strings.Contains(err.Error(), "no task of kind mial waits, and no live worker handles it; confirm with --yes") {
@@ -91,7 +91,24 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		contains(t, found, `(?m)^attention +overrides +the policy "1h" is set for kind:mial, and no live worker handles the kind$`)
 		s.run("policy", "clear", "mial")
 
-		contains(t, s.run("policy", "set", "key:customer:7", "attempts 50"), `^set for key:customer:7: attempts 50, until it is cleared\n +0  tasks of it wait\n$`)
+		contains(t, s.run("policy", "set", "key:customer:7", "attempts 50"), `^set for key:customer:7: attempts 50, until it is cleared\n +0  tasks wait\ntasks with a policy of their own keep it\n$`)
+		contains(t, s.run("policy", "set", "mail", "2 * own", "--include-own", "--policy", "mail=10m", "--dry-run"), `\ntasks with a policy of their own follow, too\n$`)
+		contains(t, s.run("policy", "set", "policy:0123456789abcdef", "2 * own", "--dry-run"), `\ntasks with that policy of their own follow\n$`)
+		contains(t, s.run("policy", "set", "mail", "2 * own", "--policy", "mail=10m", "--dry-run", "--json"), `"own_follow":false`)
+		for want, args := range map[string][]string{
+			`--until: "2020-01-01T00:00:00Z" is over; allowed are times after 20`: {"set", "mail", "2 * own", "--until", "2020-01-01T00:00:00Z"},
+			`until: "2020-01-01T00:00:00Z" is over; allowed are times after 20`:   {"hold", "mail", "until", "2020-01-01T00:00:00Z"},
+			`"-2h" is not a time of day such as 09:00`:                            {"slow", "mail", "4x", "--until", "-2h"},
+		} {
+			if out, err := s.fails(exitUsage, append(append([]string{"policy"}, args...), "--policy", "mail=10m", "--yes")...); out != "" || err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v printed %q, error %v, want %q", args, out, err, want)
+			}
+		}
+		contains(t, s.run("policy", "hold", "mail", "until", "2d", "--policy", "mail=10m", "--dry-run"), `(?m)^ +400  become due when it ends at `)
+		contains(t, s.run("show", "1", "--policy", "mail=10m"), `(?m)^policy +its kind's: delay 10m$`)
+		s.run("policy", "hold", "mail", "until", "2d", "--policy", "mail=10m")
+		contains(t, s.run("show", "1", "--policy", "mail=10m"), `(?m)^policy +its kind's: delay 10m; now on hold, set for kind:mail until \S+ \S+ UTC$`)
+		s.run("policy", "clear", "mail", "--policy", "mail=10m", "--yes")
 		if after := s.run("ls", "--kind", "mail", "--limit", "10000", "--json"); withoutNow(after) != withoutNow(before) {
 			t.Error("rows of tasks have been written")
 		}
@@ -128,7 +145,7 @@ func TestDiffAppliesARamp(t *testing.T) {
 		out, _ = s.fails(exitAttention, "policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "10")
 		contains(t, out, `(?m)^warning: \d+ tasks fall due in the minute after \S+, more than 10: they failed at nearly the same moment, or are due already$`)
 		out = s.run("policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "40", "--apply", "--yes", "--why", "a new provider")
-		contains(t, out, `(?m)^set for kind:invoice: delay 0\.\d+ \* 2h \+ .*, and 1\d more steps until delay 12m; jitter 0; attempts 0; elapsed 0s after \d+m, until it is cleared\n +600  tasks of it wait\n`)
+		contains(t, out, `(?m)^set for kind:invoice: delay 0\.\d+ \* 2h \+ .*, and 1\d more steps until delay 12m; jitter 0; attempts 0; elapsed 0s after \d+m, until it is cleared\n +600  tasks wait\n`)
 		q, err := falldue.New(s.db, falldue.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -181,7 +198,7 @@ func TestDiffOfWhatIsHeld(t *testing.T) {
 		}
 		contains(t, err.Error(), `by ann, and makes [2-5]\d waiting tasks due at once; confirm with --yes$`)
 		contains(t, s.run(diff("--ramp", "50", "--apply", "--dry-run")...), `(?m)^would be set for kind:invoice: `)
-		contains(t, s.run("policy", "show"), `36500d; elapsed 0s`)
+		contains(t, s.run("policy", "show"), `(?m)^\S+ \S+  kind:invoice  hold `)
 
 		out = s.run(diff("--ramp", "50", "--apply", "--yes", "--until", "3h", "--why", "slowly", "--json")...)
 		contains(t, out, `^{"kind":"invoice","from":"delay 36500d",.*\n{"subject":"kind:invoice","policy":"delay \d\.\d+e-\d+ \* 36500d .*"until":".*"why":"slowly","tasks":600,.*\n$`)

@@ -171,7 +171,7 @@ func overrideText(o falldue.Override) string {
 	if o.Cleared {
 		return "cleared"
 	}
-	text := o.Override.String() + stepText(o)
+	text := overrideName(o.Override) + stepText(o)
 	if o.IncludeOwn {
 		text += ", tasks with their own policy too"
 	}

@@ -22,7 +22,11 @@ type profileFlags struct {
 func (f *profileFlags) flags(cmd *cobra.Command) {
 	f.place.flags(cmd)
 	f.limitFlag(cmd)
-	cmd.Flags().DurationVar(&f.horizon, "for", 24*time.Hour, "time from now on to look at, in minutes")
+}
+
+// horizonFlag adds the flag that says how far loads go.
+func (f *profileFlags) horizonFlag(cmd *cobra.Command) {
+	spanVar(cmd.Flags(), &f.horizon, "for", 24*time.Hour, "how far ahead to look")
 }
 
 func (f *profileFlags) limitFlag(cmd *cobra.Command) {

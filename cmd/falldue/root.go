@@ -34,6 +34,8 @@ One task, its past and its future:
   falldue show 4711                    its attempts so far, and those to come
   falldue why 4711                     why it runs, waits or does not run
   falldue retry 4711                   let it run again now
+  falldue cancel 4711                  let it not run
+  falldue enqueue mail '{"to": "x"}'   store another one
 
 Many tasks at once; --dry-run counts them:
 
@@ -56,20 +58,33 @@ What waits, and what another policy would do to it:
   falldue forecast --rate 50           when it falls due, and when it is gone
   falldue policy diff mail '5m' --ramp 600
 
-An incident, in which workers must stop, or go by other policies, at once:
+Policies that change under the workers that run, within two seconds:
 
-  falldue pause mail --until 2h        no task of a kind, a queue or a key starts
-  falldue resume mail
+  falldue policy set mail 'max(own, 1h)' --until 09:00 --why 'the provider is slow'
+  falldue policy show                  which are set; history has who, when and why
+  falldue policy clear mail            back to that of the code
+
+An incident has forms of it, and a pause:
+
   falldue policy slow mail 4x --until 2h
   falldue policy hold mail until 09:00
   falldue policy ramp mail over 30m
-  falldue policy history               who has set what, when and why
+  falldue pause mail --until 2h        no task of a kind, a queue or a key starts
+  falldue resume mail
 
-How fast is this server?
+How well, and how fast, does this server do it?
 
+  falldue explain                      the statements of a claim, with its plans of them
   falldue bench                        stores and runs tasks in tables of its own
 
-Every command has --help, and those that print data have --json: one object a line.`
+What wakes, kills or deletes much asks first, or wants --yes. Ctrl-C loses nothing.
+Every command has --help, and those that print data have --json: one object a line.
+"falldue completion bash", or zsh, fish or powershell, prints what completes commands.
+
+The exit status is 0 if nothing is wrong, 1 if the command failed or was answered no, 2
+for a mistake in the command line, 3 for what is not there, 4 if somebody should look at
+the answer, 5 if something does not work, 6 if the task cannot run now, and 130 after
+Ctrl-C.`
 
 func init() { cobra.EnableCommandSorting = false } // help has them in the order of the tour
 

@@ -51,7 +51,7 @@ func schedulesCommand() *cobra.Command {
 		changeSchedule("pause", "paused", "Make schedules enqueue nothing until they are resumed", periodic.Pause),
 		changeSchedule("resume", "resumed", "Make paused schedules go on with their next tick", periodic.Resume),
 		triggerSchedule(),
-		changeSchedule("remove", "removed", "Delete schedules that no code defines any more; their tasks stay", periodic.Remove),
+		removeSchedule(),
 	)
 	return cmd
 }
@@ -120,6 +120,22 @@ func changeSchedule(verb, change, short string, fn func(context.Context, *falldu
 	})
 }
 
+// removeSchedule returns the command that deletes schedules, and asks first.
+func removeSchedule() *cobra.Command {
+	cmd := changeSchedule("remove", "removed", "Delete schedules that no code defines any more; their tasks stay", periodic.Remove)
+	var yes bool
+	yesFlag(cmd, &yes)
+	cmd.Long += "\nThe command asks first, or wants --yes. A process that defines the schedule stores it again."
+	remove := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := confirm(cmd, "remove schedules: "+strings.Join(args, ", "), yes); err != nil {
+			return err
+		}
+		return remove(cmd, args)
+	}
+	return cmd
+}
+
 func triggerSchedule() *cobra.Command {
 	return onSchedules("trigger", "Enqueue a task of schedules now; their next ticks stay", func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
 		id, err := periodic.Trigger(ctx, q, name)
@@ -152,8 +168,24 @@ func onSchedules(verb, short string, fn func(context.Context, *falldue.Queue, st
 		},
 	}
 	p.flags(cmd)
+	cmd.ValidArgsFunction = p.scheduleNames
 	jsonFlag(cmd, &asJSON, "print one JSON object per schedule: name, change, and the id of its task")
 	return cmd
+}
+
+// scheduleNames completes the names of schedules. There are none if the database cannot be
+// asked.
+func (p *place) scheduleNames(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
+	defer cancel()
+	_ = p.queue(ctx, func(q *falldue.Queue) error {
+		list, err := periodic.List(ctx, q)
+		for _, s := range list {
+			names = append(names, s.Name)
+		}
+		return err
+	})
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func printScheduleChange(cmd *cobra.Command, name, change string, task int64, asJSON bool) error {

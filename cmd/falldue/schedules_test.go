@@ -39,6 +39,9 @@ func TestSchedules(t *testing.T) {
 				t.Errorf("schedules does not print %q:\n%s", want, text)
 			}
 		}
+		if out, err := s.fails(exitUsage, "schedules", "remove", "daily", "yearly"); out != "" || !strings.Contains(err.Error(), "remove schedules: daily, yearly; confirm with --yes") {
+			t.Errorf("schedules remove without --yes prints %q, error %v", out, err)
+		}
 		for _, c := range [][]string{
 			{"paused often\n", "pause", "often"},
 			{"resumed often\n", "resume", "often"},
@@ -46,13 +49,13 @@ func TestSchedules(t *testing.T) {
 			{"triggered daily: enqueued 1\n", "trigger", "daily"},
 			{`{"name":"often","change":"triggered","id":2}` + "\n", "trigger", "often", "--json"},
 			{"triggered yearly\n", "trigger", "yearly"}, // by the program, at its next look
-			{"removed daily\nremoved yearly\n", "remove", "daily", "yearly"},
+			{"removed daily\nremoved yearly\n", "remove", "daily", "yearly", "--yes"},
 		} {
 			if got := s.run(append([]string{"schedules"}, c[1:]...)...); got != c[0] {
 				t.Errorf("schedules %v prints %q, want %q", c[1:], got, c[0])
 			}
 		}
-		if _, err := runCommand(t, "schedules", "trigger", "daily", "--dsn", s.dsn); err == nil || exitStatus(err) != exitNotFound || !strings.Contains(err.Error(), `no schedule "daily"`) {
+		if _, err := runQuietly(t, "schedules", "trigger", "daily", "--dsn", s.dsn); err == nil || exitStatus(err) != exitNotFound || !strings.Contains(err.Error(), `no schedule "daily"`) {
 			t.Errorf("a schedule that was removed: status %d, error %v", exitStatus(err), err)
 		}
 		if text := s.run("schedules"); !strings.Contains(text, "paused") || !strings.Contains(text, " ago") || strings.Contains(text, "daily") {
@@ -77,14 +80,14 @@ func TestSchedules(t *testing.T) {
 			past = "1"
 		}
 		s.db.MustExec("update falldue_schedules set next_at = " + past)
-		if text, err := runCommand(t, "schedules", "--dsn", s.dsn); exitStatus(err) != exitAttention || !strings.Contains(text, "late by ") {
+		if text, err := runQuietly(t, "schedules", "--dsn", s.dsn); exitStatus(err) != exitAttention || !strings.Contains(text, "late by ") {
 			t.Errorf("a late schedule: status %d\n%s", exitStatus(err), text)
 		}
 	})
 }
 
-// runCommand returns what a command prints, and its error.
-func runCommand(t *testing.T, args ...string) (string, error) {
+// runQuietly returns what a command prints, and its error.
+func runQuietly(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out strings.Builder
 	cmd := root()

@@ -145,9 +145,9 @@ func (v view) limit() int {
 func (v view) policyText() string {
 	switch {
 	case v.unreadable != nil:
-		return "its own, which no worker can read: " + v.unreadable.Error()
+		return "its own (policy:" + v.task.Policy + "), which no worker can read: " + v.unreadable.Error()
 	case v.task.Policy != "":
-		return "its own: " + v.code.String() + v.overrideText()
+		return "its own (policy:" + v.task.Policy + "): " + v.code.String() + v.overrideText()
 	case v.known:
 		return "its kind's: " + v.code.String() + v.overrideText()
 	}
@@ -158,6 +158,9 @@ func (v view) policyText() string {
 func (v view) overrideText() string {
 	if !v.overridden {
 		return ""
+	}
+	if ops.IsHold(v.override.Override) {
+		return fmt.Sprintf("; now on hold, set for %s %s", v.override.Subject, untilText(v.override.Until))
 	}
 	text := fmt.Sprintf(" by %q, set for %s %s", v.override.Override, v.override.Subject, untilText(v.override.Until))
 	if v.known {

@@ -134,9 +134,9 @@ func (s *simulator) print(cmd *cobra.Command, list []simulated) (err error) {
 		r := &list[i]
 		r.scenario = s.scenario
 		if r.live {
-			r.Recovery, err = ops.SimulateBacklog(s.scenario)
+			r.Recovery, err = ops.SimulateBacklog(cmd.Context(), s.scenario)
 		} else {
-			r.Recovery, err = ops.Simulate(r.of, s.scenario)
+			r.Recovery, err = ops.Simulate(cmd.Context(), r.of, s.scenario)
 		}
 		if err != nil {
 			return mistake(fmt.Errorf("%s: %w", r.policy, err))

@@ -9,10 +9,28 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/falldue/falldue/internal/testdb"
 )
+
+// programVariable makes the test program be the command, or one that does not end.
+const programVariable = "FALLDUE_TEST_PROGRAM"
+
+// TestMain lets the test program also be the processes that the tests start.
+func TestMain(m *testing.M) {
+	switch os.Getenv(programVariable) {
+	case "falldue":
+		os.Exit(run(os.Args[1:]))
+	case "stuck":
+		os.Exit(runCommand(&cobra.Command{Use: "stuck", RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.Println("it has begun")
+			select {} // whatever its context says
+		}}, nil))
+	}
+	os.Exit(m.Run())
+}
 
 // openTerminal opens a terminal of 72 columns, and the end from which it is controlled.
 func openTerminal(t *testing.T) (controller, terminal *os.File) {

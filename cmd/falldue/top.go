@@ -27,9 +27,10 @@ func topCommand() *cobra.Command {
 		Use:   "top",
 		Short: "Watch queues and workers on a screen that refreshes",
 		Long: "Show the queues, their lanes and when the first task of each is due, and the workers\n" +
-			"with their rates, on a screen that refreshes. q ends it. Rates are those between the\n" +
-			"last two announcements of each worker, which are 15 seconds apart. Where the output\n" +
-			"is no terminal, and with --json, it prints a line each time, until you interrupt it.\n\n" + policyFlagHelp,
+			"with their rates, on a screen that refreshes. q ends it with status 0, Ctrl-C with 130.\n" +
+			"Rates are those between the last two announcements of each worker, which are 15 seconds\n" +
+			"apart. Where the output is no terminal, and with --json, it prints a line each time,\n" +
+			"until you interrupt it.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < leastInterval {
@@ -49,7 +50,7 @@ func topCommand() *cobra.Command {
 	policies.flag(cmd)
 	cmd.Flags().DurationVar(&every, "interval", 2*time.Second, "time between two refreshes")
 	cmd.Flags().IntVar(&most, "count", 0, "number of refreshes after which it ends (default 0, which is never)")
-	jsonFlag(cmd, &asJSON, "print one JSON object per line: at, workers, concurrency, running, done_per_second, failed_per_second, lanes, next_due")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line: at, workers, concurrency, running, done_per_second, failed_per_second, lanes, next_due, queues, each_worker")
 	return cmd
 }
 
@@ -170,15 +171,32 @@ func (p pulse) line() string {
 	return plain(line)
 }
 
-func counted(n int, thing string) string {
+func counted(n int, thing string) string { return countedAs(int64(n), thing) }
+
+func countedAs(n int64, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
-	return fmt.Sprintf("%s %s", grouped(int64(n)), thing)
+	return fmt.Sprintf("%s %s", grouped(n), thing)
 }
 
 func (p pulse) object() any {
-	return struct {
+	type queue struct {
+		Queue    string     `json:"queue"`
+		Kinds    []string   `json:"kinds"`
+		Lanes    int        `json:"lanes"`
+		FirstDue *time.Time `json:"first_due,omitempty"`
+	}
+	type worker struct {
+		ID          string   `json:"id"`
+		Release     string   `json:"release,omitempty"`
+		Running     int      `json:"running"`
+		Concurrency int      `json:"concurrency"`
+		Done        *float64 `json:"done_per_second,omitempty"`
+		Failed      *float64 `json:"failed_per_second,omitempty"`
+		Queues      []string `json:"queues"`
+	}
+	o := struct {
 		At          time.Time  `json:"at"`
 		Workers     int        `json:"workers"`
 		Concurrency int        `json:"concurrency"`
@@ -187,7 +205,17 @@ func (p pulse) object() any {
 		Failed      *float64   `json:"failed_per_second,omitempty"`
 		Lanes       int        `json:"lanes"`
 		NextDue     *time.Time `json:"next_due,omitempty"`
-	}{p.at, len(p.workers), p.concurrency, p.running, p.all.json(p.all.done), p.all.json(p.all.failed), p.lanes, set(p.next.FirstDue)}
+		Queues      []queue    `json:"queues"`
+		EachWorker  []worker   `json:"each_worker"`
+	}{p.at, len(p.workers), p.concurrency, p.running, p.all.json(p.all.done), p.all.json(p.all.failed), p.lanes, set(p.next.FirstDue), []queue{}, []worker{}}
+	for _, q := range p.queues {
+		o.Queues = append(o.Queues, queue{q.Name, append([]string{}, q.Kinds...), q.Lanes, set(q.FirstDue)})
+	}
+	for _, w := range p.workers {
+		r := p.rates[w.ID]
+		o.EachWorker = append(o.EachWorker, worker{w.ID, w.Release, w.Running, w.Concurrency(), r.json(r.done), r.json(r.failed), w.QueueNames()})
+	}
+	return o
 }
 
 // json returns a number for JSON, or nil if the rate is not known.
@@ -278,7 +306,10 @@ func (m topScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.screen.width, m.height = msg.Width, msg.Height
 	case tea.KeyPressMsg:
 		switch msg.String() {
-		case "q", "esc", "ctrl+c":
+		case "q", "esc":
+			return m, tea.Quit
+		case "ctrl+c":
+			m.failed = errInterrupted // as of other commands that go on
 			return m, tea.Quit
 		}
 	case refresh:

@@ -34,7 +34,14 @@ func showsTheOutput(t *testing.T, name string) {
 	t.Helper()
 	s := openShop(t, testdb.SQLite)
 	s.fill()
-	s.serve("charge", "invoice.send", "report")
+	here := time.Local
+	time.Local = time.UTC // in which the documents show times
+	t.Cleanup(func() { time.Local = here })
+	if name == "operating.md" {
+		s.incident()
+	} else {
+		s.serve("charge", "invoice.send", "report")
+	}
 	t.Setenv(dsnVariable, s.dsn)
 	file := filepath.Join("..", "..", "docs", name)
 	text, err := os.ReadFile(file)
@@ -116,22 +123,64 @@ func (s shop) schedule(one periodic.Schedule) {
 	}
 }
 
+// incident makes the invoices of the shop overdue: their provider is slow, and the handlers of
+// the worker that runs are busy until the test ends.
+func (s shop) incident() {
+	s.t.Helper()
+	const later = 2 * time.Hour
+	s.age(-later, "kind = 'invoice.send'") // none is due until the handlers are busy
+	s.db.MustExec(`insert into falldue_attempts (task_id, fence, attempt, outcome, worker, finished_at, duration_us, error)
+select id, 1, 1, 'retried', 'vm:4121/33afc8d7cfc7', updated_at, 10000000, 'the provider did not answer within 10s' from falldue_tasks where kind = 'invoice.send'`)
+	const handlers = 2
+	busy, over := make(chan struct{}, handlers), make(chan struct{})
+	for range handlers {
+		s.run("enqueue", "statement.send")
+	}
+	s.serveWith(falldue.Config{Concurrency: handlers}, func(q *falldue.Queue) {
+		falldue.Handle(q, falldue.NewKind[struct{}]("statement.send", falldue.KindConfig{}), func(context.Context, falldue.Task[struct{}]) error {
+			busy <- struct{}{}
+			<-over
+			return nil
+		})
+		falldue.Handle(q, falldue.NewKind[struct{}]("invoice.send", falldue.KindConfig{Policy: backoff.Constant(10 * time.Minute)}), func(context.Context, falldue.Task[struct{}]) error {
+			return errors.New("the provider did not answer within 10s")
+		})
+	}, func() { close(over) })
+	for range handlers {
+		<-busy
+	}
+	s.age(later+10*time.Minute+30*time.Second, "kind = 'invoice.send'")
+	s.db.MustExec("update falldue_attempts set finished_at = (select updated_at from falldue_tasks where id = task_id) where error like 'the provider %'")
+	s.db.MustExec("update falldue_tasks set last_error = 'the provider did not answer within 10s' where kind = 'invoice.send'")
+}
+
 // serve runs a worker that handles kinds until the test ends.
 func (s shop) serve(kinds ...string) {
 	s.t.Helper()
-	q, err := falldue.New(s.db, falldue.Config{Logger: slog.New(slog.DiscardHandler)})
+	policies := map[string]backoff.Policy{"charge": backoff.Arctan(12 * time.Hour), "invoice.send": backoff.Constant(2 * time.Hour)}
+	s.serveWith(falldue.Config{}, func(q *falldue.Queue) {
+		for _, kind := range kinds {
+			falldue.Handle(q, falldue.NewKind[struct{}](kind, falldue.KindConfig{Policy: policies[kind]}), func(context.Context, falldue.Task[struct{}]) error { return nil })
+		}
+	}, func() {})
+}
+
+// serveWith runs a worker until the test ends, and then calls end before it waits for the
+// handlers.
+func (s shop) serveWith(c falldue.Config, handle func(*falldue.Queue), end func()) {
+	s.t.Helper()
+	c.Logger = slog.New(slog.DiscardHandler)
+	q, err := falldue.New(s.db, c)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	policies := map[string]backoff.Policy{"charge": backoff.Arctan(12 * time.Hour), "invoice.send": backoff.Constant(2 * time.Hour)}
-	for _, kind := range kinds {
-		falldue.Handle(q, falldue.NewKind[struct{}](kind, falldue.KindConfig{Policy: policies[kind]}), func(context.Context, falldue.Task[struct{}]) error { return nil })
-	}
+	handle(q)
 	ctx, stop := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- q.Run(ctx) }()
 	s.t.Cleanup(func() {
 		stop()
+		end()
 		if err := <-ended; err != nil {
 			s.t.Error(err)
 		}

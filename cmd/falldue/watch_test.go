@@ -131,6 +131,9 @@ func TestTopGoesOnAfterAnError(t *testing.T) {
 	if got := strings.Split(m.text(), "\n"); len(got) != 4 || got[3] != "…" {
 		t.Errorf("on four lines it shows %q", got)
 	}
+	if !update(tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}) || exitStatus(failure{m.failed}) != exitInterrupted {
+		t.Errorf("Ctrl-C ends it with status %d", exitStatus(failure{m.failed}))
+	}
 	if update(tea.KeyPressMsg{Code: 'x', Text: "x"}) || !update(tea.KeyPressMsg{Code: 'q', Text: "q"}) {
 		t.Error("x ends it, or q does not")
 	}

@@ -288,7 +288,7 @@ func dueSince(c ops.WhyDue) string {
 		parts = append(parts, when)
 	}
 	if o := c.Override; o != nil {
-		parts = append(parts, fmt.Sprintf("the policy %q%s is set for %s %s", o.Override, stepText(*o), o.Subject, untilText(o.Until)))
+		parts = append(parts, fmt.Sprintf("the policy %q%s is set for %s %s", overrideName(o.Override), stepText(*o), o.Subject, untilText(o.Until)))
 	}
 	return from + "; " + strings.Join(parts, "; ")
 }

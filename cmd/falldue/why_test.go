@@ -33,7 +33,7 @@ func TestWorkersAndWhy(t *testing.T) {
 		contains(t, out, `(?m)^worker +release +running +done +failed +kinds +up +seen +queues$`, `(?m)^\S+ +\S+ +0 of 10 +0 +0 +1 +\S+ +\S+ ago +default$`,
 			`(?m)^no live worker handles kind mail in queue images, where tasks wait$`)
 		out, _ = s.fails(exitAttention, "workers", "--json")
-		contains(t, out, `^{"id":"[^"]+","host":"[^"]+","pid":\d+,.*"live":true,"stopping":false,"running":0,"done":0,"failed":0,"queues":{"default":{"concurrency":10}},"kinds":{"charge":{"policy":"delay 12h[^"]+"}},"started_at":"[^"]+","seen_at":"[^"]+"}\n$`)
+		contains(t, out, `^{"id":"[^"]+","host":"[^"]+","pid":\d+,.*"live":true,"stopping":false,"running":0,"done":0,"failed":0,"queues":{"default":{"concurrency":10}},"kinds":{"charge":{"policy":"delay 12h[^"]+"}},"started_at":"[^"]+","seen_at":"[^"]+"}\n{"unhandled_kind":"mail","queue":"images"}\n$`)
 
 		out, _ = s.fails(exitWaits, "why", "1")
 		contains(t, out, `^task 1, of kind charge in queue default, cannot run now\. It can in (10h|9h59m\d*s?), at .* UTC, if a handler is free then: see due\n`)
@@ -63,7 +63,7 @@ func TestWorkersAndWhy(t *testing.T) {
 		s.run("policy", "hold", "charge", "until", "3h")
 		out, _ = s.fails(exitWaits, "why", "1")
 		contains(t, out, `It can in (3h|2h59m\d*s?), at .* UTC, if a handler is free then: see due\n`,
-			`(?m)^no   due       .*; held until \S+ \S+ UTC, in (3h|2h59m\d*s?); then due, after 30m\d+s by the policy delay 12h.*; the policy "36500d; elapsed 0s" is set for kind:charge until \S+ \S+ UTC$`)
+			`(?m)^no   due       .*; held until \S+ \S+ UTC, in (3h|2h59m\d*s?); then due, after 30m\d+s by the policy delay 12h.*; the policy "hold" is set for kind:charge until \S+ \S+ UTC$`)
 		shown := regexp.MustCompile(`(?m)^ +2  \S+ +(.*)$`).FindStringSubmatch(s.run("show", "1"))
 		if len(shown) == 0 || !strings.Contains(out, "at "+shown[1]+" UTC, if a handler") {
 			t.Errorf("show says %q, and why\n%s", shown, out)

@@ -28,7 +28,7 @@ func workersCommand() *cobra.Command {
 			"status is 4 if there is any of these.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.inspector(cmd.Context(), nil, func(i *ops.Inspector, _ *falldue.Queue) error {
+			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, _ *falldue.Queue) error {
 				list, err := i.Workers(cmd.Context())
 				if err != nil {
 					return err
@@ -39,7 +39,7 @@ func workersCommand() *cobra.Command {
 				}
 				f := fleet{list, ops.KindPolicies(list), ops.Unhandled(queues, list), kinds}
 				if asJSON {
-					err = printEach(cmd, list, workerObject)
+					err = f.printJSON(cmd)
 				} else {
 					err = f.print(screenOf(cmd))
 				}
@@ -52,7 +52,7 @@ func workersCommand() *cobra.Command {
 	}
 	p.flags(cmd)
 	cmd.Flags().BoolVar(&kinds, "kinds", false, "list the kinds with their policies, too")
-	jsonFlag(cmd, &asJSON, "print one JSON object per worker")
+	jsonFlag(cmd, &asJSON, "print one JSON object per worker, then one per kind with different policies (kind, policies), and per kind that nobody handles (unhandled_kind, queue)")
 	return cmd
 }
 
@@ -71,6 +71,40 @@ func (f fleet) attention() bool {
 		lost = lost || len(list) > 1
 	}
 	return lost || len(f.unhandled) > 0
+}
+
+// printJSON prints the workers, kinds with their policies, and those that nobody handles.
+func (f fleet) printJSON(cmd *cobra.Command) error {
+	if err := printEach(cmd, f.workers, workerObject); err != nil {
+		return err
+	}
+	type policy struct {
+		Policy   string   `json:"policy"`
+		Workers  []string `json:"workers"`
+		Releases []string `json:"releases"`
+	}
+	lines := jsonLines(cmd.OutOrStdout())
+	for _, kind := range slices.Sorted(maps.Keys(f.policies)) {
+		o := struct {
+			Kind     string   `json:"kind"`
+			Policies []policy `json:"policies"`
+		}{Kind: kind}
+		for _, p := range f.policies[kind] {
+			o.Policies = append(o.Policies, policy{p.Policy, p.Workers, p.Releases})
+		}
+		if !f.kinds && len(o.Policies) < 2 {
+			continue
+		}
+		if err := lines.Encode(o); err != nil {
+			return err
+		}
+	}
+	return printEach(cmd, f.unhandled, func(u ops.QueueKind) any {
+		return struct {
+			Kind  string `json:"unhandled_kind"`
+			Queue string `json:"queue"`
+		}{u.Kind, u.Queue}
+	})
 }
 
 func (f fleet) print(s screen) error {

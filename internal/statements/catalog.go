@@ -26,6 +26,11 @@ const (
 	// FactKeptWAL is how much write-ahead log a replication slot keeps that lags behind. Its
 	// detail is the name of the slot.
 	FactKeptWAL Fact = "kept_wal"
+	// FactReadsWAL is 1 if the user may ask for FactWALBytes. No row says no.
+	FactReadsWAL Fact = "reads_wal"
+	// FactWALBytes is the size of all files of the write-ahead log. Its detail is the size that
+	// the server tries to keep to, in bytes.
+	FactWALBytes Fact = "wal_bytes"
 	// FactFile is 0. Its detail is the path of the database's file.
 	FactFile Fact = "file"
 	// FactFreePages is how many pages of the file are free. Its detail is the number of all.
@@ -65,6 +70,10 @@ where i.indrelid = pg_catalog.to_regclass({text :table})::oid having count(*) > 
 select t.bytes, t.slot from (select pg_catalog.pg_wal_lsn_diff(case when pg_catalog.pg_is_in_recovery() then pg_catalog.pg_last_wal_replay_lsn() else pg_catalog.pg_current_wal_lsn() end, r.restart_lsn)::bigint as bytes, r.slot_name::text as slot from pg_catalog.pg_replication_slots r
 where r.restart_lsn is not null) t
 order by t.bytes desc limit 1`)
+		facts[FactReadsWAL] = b.fact(`
+select 1, '' where pg_catalog.has_function_privilege('pg_catalog.pg_ls_waldir()', 'execute')`)
+		facts[FactWALBytes] = b.fact(`
+select coalesce(pg_catalog.sum(w.size), 0)::bigint, pg_catalog.pg_size_bytes(pg_catalog.current_setting('max_wal_size'))::text from pg_catalog.pg_ls_waldir() w`)
 		facts[FactOldestTransaction] = b.fact(`
 select {micros {now}} - {micros t.since}, t.session from (select a.xact_start as since, 'session ' || a.pid::text || ' (' || coalesce(a.application_name, '') || ', ' || coalesce(a.state, '') || ')' as session from pg_catalog.pg_stat_activity a
 where a.datname = pg_catalog.current_database() and a.xact_start is not null and a.pid <> pg_catalog.pg_backend_pid()
@@ -103,6 +112,16 @@ func (b *builder) fact(template string) Stmt {
 	other := *b
 	other.params = nil
 	return other.stmt(template)
+}
+
+// BinaryLogs returns the statement that lists the server's binary logs, with their sizes in the
+// second column, and false for a server that has none. It fails if there are none, and for a
+// user without the right.
+func BinaryLogs(s dialect.Server) (Stmt, bool) {
+	if s.Caps.Catalog != dialect.InnoDBCatalog {
+		return Stmt{}, false
+	}
+	return newBuilder(s, dialect.Tables{}).stmt(`show binary logs`), true
 }
 
 // TableParam returns the value of the parameter table of [Facts].

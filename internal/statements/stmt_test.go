@@ -148,6 +148,9 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		all["count_before"] = statements.CountBefore(s, tables)
 		all["lane_end"] = statements.LaneEnd(s, tables)
 	}
+	if stmt, ok := statements.BinaryLogs(s); ok {
+		all["binary_logs"] = stmt
+	}
 	for fact, stmt := range statements.Facts(s) {
 		all["fact_"+string(fact)] = stmt
 	}

@@ -30,6 +30,21 @@ func (s *Store) Fact(ctx context.Context, fact Fact) (f FactRow, known bool, err
 	return f, known, s.explain(err)
 }
 
+// BinaryLogs returns the number and the size of the server's binary logs. It reports whether
+// the server has any; the error may be that this user may not see them.
+func (s *Store) BinaryLogs(ctx context.Context) (files, bytes int64, known bool, err error) {
+	stmt, ok := statements.BinaryLogs(s.server)
+	if !ok {
+		return 0, 0, false, nil
+	}
+	err = s.seldom(ctx, stmt, nil, nil, func(r row) error {
+		size, err := r.int(1)
+		files, bytes = files+1, bytes+size
+		return err
+	})
+	return files, bytes, err == nil && files > 0, s.explain(err)
+}
+
 // Now returns the time of the database's clock.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	err = s.seldom(ctx, statements.Now(s.server), nil, nil, func(r row) error {

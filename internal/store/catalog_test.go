@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -34,9 +35,21 @@ func TestFacts(t *testing.T) {
 			if fact == statements.FactRows && engine == testdb.Postgres && !known {
 				t.Error("how many tasks there are is not known without ANALYZE")
 			}
+			if fact == statements.FactWALBytes && (f.Amount < 16<<20 || f.Detail == "") {
+				t.Errorf("the write-ahead log is %+v", f)
+			}
 			if fact == statements.FactOldestTransaction && (f.Amount == 0 || f.Detail == "") {
 				t.Errorf("the oldest transaction is %+v", f)
 			}
+		}
+		files, bytes, known, err := s.BinaryLogs(t.Context())
+		switch {
+		case engine != testdb.MySQL && engine != testdb.MariaDB:
+			if known || err != nil {
+				t.Errorf("%d binary logs, error %v", files, err)
+			}
+		case known != (err == nil), known && (files < 1 || bytes < 1), err != nil && !strings.Contains(err.Error(), "not using binary logging"):
+			t.Errorf("%d binary logs of %d bytes, known %v, error %v", files, bytes, known, err)
 		}
 	})
 }

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// walk calls fn with each command that does something.
+func walk(cmd *cobra.Command, fn func(*cobra.Command)) {
+	fn(cmd)
+	for _, sub := range cmd.Commands() {
+		walk(sub, fn)
+	}
+}
+
+// TestEveryCommandHasJSON: but for those that are named here with the reason.
+func TestEveryCommandHasJSON(t *testing.T) {
+	t.Parallel()
+	without := map[string]string{
+		"falldue":              "prints help",
+		"falldue policy":       "has only subcommands",
+		"falldue migrate":      "has only subcommands",
+		"falldue migrate dump": "prints files of SQL",
+	}
+	walk(root(), func(cmd *cobra.Command) {
+		has, path := cmd.Flags().Lookup("json") != nil, cmd.CommandPath()
+		if _, excepted := without[path]; has == excepted {
+			t.Errorf("%s: --json %v, %q", path, has, without[path])
+		}
+		delete(without, path)
+	})
+	if len(without) > 0 {
+		t.Errorf("there are no commands %v", without)
+	}
+}
+
+// TestHelpNamesTheStatuses: of every command, and what is said of a command that does not exist
+// is a mistake of the table.
+func TestHelpNamesTheStatuses(t *testing.T) {
+	t.Parallel()
+	left := maps.Clone(statuses)
+	walk(root(), func(cmd *cobra.Command) {
+		if !cmd.HasParent() {
+			return
+		}
+		_, says, _ := strings.Cut(strings.Join(strings.Fields(cmd.Long), " "), "Exit statuses: 0, 1 if it failed")
+		if !strings.HasSuffix(says, ", 130 if interrupted.") {
+			t.Errorf("%s: the help ends with %q", cmd.CommandPath(), says)
+		}
+		for _, status := range statuses[cmd.CommandPath()] {
+			if !strings.Contains(says, statusTexts[status]) {
+				t.Errorf("%s: the help ends with %q, which does not name status %d", cmd.CommandPath(), says, status)
+			}
+		}
+		for line := range strings.Lines(cmd.Long) {
+			if n := text.StringWidth(strings.TrimRight(line, "\n")); n > 100 {
+				t.Errorf("%s: a line of %d columns: %s", cmd.CommandPath(), n, line)
+			}
+		}
+		delete(left, cmd.CommandPath())
+	})
+	if len(left) > 0 {
+		t.Errorf("there are no commands %v", left)
+	}
+	for path, want := range map[string]string{"falldue doctor": "5 if something does not work", "falldue cancel": "was answered no"} {
+		cmd, _, err := root().Find(strings.Fields(path)[1:])
+		if err != nil || !strings.Contains(strings.ReplaceAll(cmd.Long, "\n", " "), want) {
+			t.Errorf("%s (error %v): no %q in\n%s", path, err, want, cmd.Long)
+		}
+	}
+}
+
+// TestTheTourNamesTheCommands: all of the first level, those that change policies, and what
+// scripts need to know.
+func TestTheTourNamesTheCommands(t *testing.T) {
+	t.Parallel()
+	want := []string{"policy set", "policy show", "policy clear", "policy slow", "policy hold", "policy ramp", "policy diff", "policy preview", "policy herd", "--yes", "--json", "130"}
+	for _, cmd := range root().Commands() {
+		want = append(want, "falldue "+cmd.Name())
+	}
+	flat := strings.Join(strings.Fields(tour), " ")
+	for _, name := range append(want, "falldue completion") {
+		if !strings.Contains(flat, name) {
+			t.Errorf("the tour lacks %q", name)
+		}
+	}
+	for line := range strings.Lines(tour) {
+		if n := text.StringWidth(strings.TrimRight(line, "\n")); n > helpWidth {
+			t.Errorf("a line of %d columns: %s", n, line)
+		}
+	}
+}
+
+// TestPreviewsFitTheTerminal: as many policies are side by side as fit, and nothing but the
+// names of policies is cut.
+func TestPreviewsFitTheTerminal(t *testing.T) {
+	t.Parallel()
+	previews, err := previewsOf([]string{"zizq", "delay 15s + n^4; jitter 30s * n; attempts 26", "10m"}, 25)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for width, tables := range map[int]int{0: 1, 80: 2, 120: 1, 20: 3} {
+		var out bytes.Buffer
+		if err := printPreviews(screen{Writer: &out, width: width}, previews, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(out.String(), "failures"); got != tables {
+			t.Errorf("width %d: %d tables, want %d", width, got, tables)
+		}
+		head, _, _ := strings.Cut(out.String(), "\nzizq\n")
+		for line := range strings.Lines(head) {
+			if got := text.StringWidth(strings.TrimSuffix(line, "\n")); width >= 80 && got > width {
+				t.Errorf("width %d: a line has %d columns: %s", width, got, line)
+			}
+		}
+		if width != 20 && strings.Count(head, "…") != min(width, 1)*strings.Count(head, "delay") {
+			t.Errorf("width %d: a wait is cut in\n%s", width, head)
+		}
+	}
+}
+
+// TestCompletionsOfArguments: presets, schedules, engines and formats.
+func TestCompletionsOfArguments(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, testdb.SQLite)
+	s.fill()
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"zizq\n", []string{"policy", "preview", ""}}, {"zizq\n", []string{"policy", "herd", "10m", ""}}, {"zizq\n", []string{"policy", "eval", ""}},
+		{"zizq\n", []string{"policy", "sql", ""}}, {"zizq\n", []string{"policy", "where", ""}}, {"zizq\n", []string{"simulate", "10m", ""}},
+		{"zizq\n", []string{"policy", "set", "charge", "", "--dsn", s.dsn}}, {"zizq\n", []string{"policy", "diff", "charge", "", "--dsn", s.dsn}},
+		{"charge\n", []string{"policy", "set", "--dsn", s.dsn, ""}},
+		{"nightly\n", []string{"schedules", "pause", "--dsn", s.dsn, ""}},
+		{"postgres\n", []string{"policy", "sql", "--engine", ""}}, {"mariadb\n", []string{"migrate", "dump", "--engine", ""}},
+		{"golang-migrate\n", []string{"migrate", "dump", "--format", ""}},
+	} {
+		if args := c.args; slices.Contains(args, "") && args[len(args)-1] != "" { // the last one is completed
+			at := slices.Index(args, "")
+			c.args = append(slices.Concat(args[:at], args[at+1:]), "")
+		}
+		out, err := runQuietly(t, append([]string{"__complete"}, c.args...)...)
+		if err != nil || !strings.Contains(out, c.want) {
+			t.Errorf("%v completes to %q, error %v, want %q", c.args, out, err, c.want)
+		}
+	}
+}
+
+// TestJSONHasWhatTablesHave: of migrations, SQL, ends of policies, workers and the screen.
+func TestJSONHasWhatTablesHave(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := shop{t: t, dsn: testdb.DSN(t, engine)}
+		contains(t, s.run("migrate", "up", "--json"), `^{"change":"up","migrations":\d+}\n$`)
+		contains(t, s.run("migrate", "down", "--yes", "--json"), `^{"change":"down","migrations":\d+}\n$`)
+		s = openOn(t, s.dsn)
+		s.run("enqueue", "thumbnail", "--queue", "images", "--delay", "1h")
+		s.serve("charge", "report")
+		out, _ := s.fails(exitAttention, "workers", "--json")
+		contains(t, out, `(?m)^{"id":.*}$`, `(?m)^{"unhandled_kind":"thumbnail","queue":"images"}$`)
+		out, _ = s.fails(exitAttention, "workers", "--kinds", "--json")
+		contains(t, out, `(?m)^{"kind":"charge","policies":\[{"policy":"delay [^"]+","workers":\["[^"]+"\],"releases":\["[^"]*"\]}\]}$`)
+		contains(t, s.run("top", "--count", "1", "--json"), `"queues":\[{"queue":"images","kinds":\["thumbnail"\],"lanes":1,"first_due":"[^"]+"}\],"each_worker":\[{"id":"[^"]+",.*"queues":\["default"\]}\]}\n$`)
+	})
+	if got := mustRun(t, "policy", "sql", "5m", "--engine", "sqlite", "--json"); got != `{"sql":"case when \"attempts\" >= 1 then 300.0 else 0.0 end"}`+"\n" {
+		t.Errorf("policy sql --json prints %s", got)
+	}
+	contains(t, mustRun(t, "policy", "where", "5m", "--engine", "sqlite", "--json"), `^{"sql":"julianday\(\\"updated_at\\"\) <= [^\n]*"}\n$`)
+}

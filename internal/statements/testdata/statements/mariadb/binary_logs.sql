@@ -1,0 +1,2 @@
+show binary logs
+-- binds: 

@@ -1,0 +1,67 @@
+package ops
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// maxSkew is the most that two clocks may differ before times of one mislead people who
+	// read the other.
+	maxSkew = 5 * time.Second
+	// manyDeadRows is the number of dead rows, or of free pages, from which they matter.
+	manyDeadRows = 100_000
+	// longHistory is the number of transactions from which InnoDB's history is long.
+	longHistory = 1_000_000
+	// oldTransaction is the age from which a transaction is old.
+	oldTransaction = time.Minute
+)
+
+// judge returns a finding that is fine, or asks for attention.
+func judge(text string, bad bool, advice string) []Finding {
+	if bad {
+		return []Finding{{Level: Attention, Text: text, Advice: advice}}
+	}
+	return fine("%s", text)
+}
+
+// clockSkew judges how far the database's clock is ahead of this machine's, as measured by
+// a statement that took some time.
+func clockSkew(skew, took time.Duration) []Finding {
+	which := "ahead of"
+	if skew < 0 {
+		skew, which = -skew, "behind"
+	}
+	text := fmt.Sprintf("the database's clock is %v %s this machine's, which took %v to answer", skew.Round(time.Microsecond), which, took.Round(time.Microsecond))
+	return judge(text, skew > maxSkew+took, "falldue goes by the database's clock alone, but times that programs compute, such as RunAt, will be off: synchronize both by NTP")
+}
+
+// otherDelay is the finding about a policy whose delays the server computes otherwise than
+// Go, or cannot compute.
+func otherDelay(policy string, err error) []Finding {
+	return []Finding{{Level: Broken, Text: policy + ": " + strings.TrimPrefix(err.Error(), "falldue: "), Advice: "workers refuse it: report it, with the version of the server"}}
+}
+
+func deadRows(dead, live int64) []Finding {
+	text := fmt.Sprintf("%d dead rows and %d live ones in the table of tasks", dead, live)
+	return judge(text, dead > manyDeadRows && dead > live/5, "look for an old transaction, which keeps them, and whether autovacuum runs; then VACUUM the table")
+}
+
+func freePages(free, all int64) []Finding {
+	text := fmt.Sprintf("%d of %d pages of the file are free", free, all)
+	return judge(text, free > manyDeadRows && free > all/2, "VACUUM gives them back to the file system")
+}
+
+func historyOf(transactions int64) []Finding {
+	text := fmt.Sprintf("InnoDB keeps the history of %d transactions", transactions)
+	return judge(text, transactions > longHistory, "look for an old transaction, which keeps it")
+}
+
+func transactionOf(age time.Duration, session string) []Finding {
+	if age <= oldTransaction {
+		return fine("no transaction is older than a minute")
+	}
+	return judge(fmt.Sprintf("the oldest transaction is %v old: %s", age.Round(time.Second), session), true,
+		"it keeps the rows that claims and settles leave behind, and slows claims down: end it, or its session")
+}

@@ -1,0 +1,43 @@
+package ops
+
+import "github.com/falldue/falldue"
+
+// Woken is what the end of a pause lets run, as [Profile.WeighResume] returns it.
+type Woken struct {
+	// Due is how many tasks of the pause's subject are due, and run as soon as it ends. Unknown
+	// is how many others have failed whose policies are not known: any of them may be due.
+	Due, Unknown int64
+}
+
+// WeighResume returns what the end of the pause of a subject would let run. pauses are those
+// that hold, as [falldue.Queue.Paused] lists them: a task that another one names too waits
+// for the end of that. For a subject with a key take the profile of that key; pauses of other
+// keys are left out of account.
+func (p *Profile) WeighResume(s falldue.Subject, pauses []falldue.Pause) (Woken, error) {
+	if err := p.covers(s); err != nil {
+		return Woken{}, err
+	}
+	var w Woken
+	for i := range p.groups {
+		g := &p.groups[i]
+		t := taskIn(g.Queue, p.laneOf(g))
+		paused, still := false, false
+		for _, other := range pauses {
+			named := falldue.Override{Subject: other.Subject, IncludeOwn: true}.Names(t)
+			if other.String() == s.String() {
+				paused = paused || named
+			} else {
+				still = still || named
+			}
+		}
+		if !paused || still {
+			continue
+		}
+		if policy, known := p.policies.Of(t); known || !waits(g) {
+			w.Due += dueBy(g, delayOf(g, policy), p.At.UnixMicro())
+		} else {
+			w.Unknown += g.Tasks
+		}
+	}
+	return w, nil
+}
