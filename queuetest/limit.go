@@ -51,11 +51,15 @@ func (r *limitedRuns) gauge(name string) *gauge {
 }
 
 func (r *limitedRuns) handle(ctx context.Context, task falldue.Task[string]) error {
-	for _, name := range []string{task.Args, task.Queue, "all"} {
-		g := r.gauge(name)
+	gauges := []*gauge{r.gauge(task.Args), r.gauge(task.Queue), r.gauge("all")}
+	for _, g := range gauges {
 		g.enter()
-		defer g.leave()
 	}
+	defer func() {
+		for _, g := range gauges {
+			g.leave()
+		}
+	}()
 	r.started <- task.Args
 	select {
 	case <-r.release:
