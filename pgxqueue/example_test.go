@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/pgnotify"
 	"github.com/falldue/falldue/pgxqueue"
 )
 
@@ -40,6 +41,23 @@ func ExampleNew() {
 	if err := q.Run(ctx); err != nil {
 		log.Panic(err)
 	}
+}
+
+// A worker behind a pooler in transaction mode, which listens by a connection to the server
+// itself.
+func ExampleNew_pooler() {
+	pool, err := pgxpool.New(context.Background(), os.Getenv("DATABASE_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer pool.Close()
+
+	directDSN := os.Getenv("DIRECT_DATABASE_URL")
+	q, err := pgxqueue.New(pool, falldue.Config{Listen: pgnotify.DSN(directDSN)})
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(q.Engine())
 }
 
 // InvoiceArgs are the arguments of tasks that send an invoice.

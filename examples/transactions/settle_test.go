@@ -77,7 +77,7 @@ func TestTasksAreSettledInTransactions(t *testing.T) {
 		},
 		"sqlc": func(ctx context.Context, order int, fn func(tx falldue.Tx) error) error {
 			return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-				return errors.Join(orders.New(tx).Insert(ctx, int32(order)), fn(pgxqueue.Tx(tx)))
+				return errors.Join(orders.New(tx).Insert(ctx, int32(order)), fn(pgxqueue.Tx(tx))) //nolint:gosec // a small number
 			})
 		},
 	}
