@@ -231,13 +231,14 @@ func requireCompiled(t *testing.T, document string, least int, files ...string) 
 	for _, file := range files {
 		code += readFile(t, file)
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```\n").FindAllStringSubmatch(readFile(t, document), -1)
+	blocks := regexp.MustCompile("(?ms)^( *)```go\n(.*?)^ *```\n").FindAllStringSubmatch(readFile(t, document), -1)
 	if len(blocks) < least {
 		t.Errorf("%s has %d blocks of Go", document, len(blocks))
 	}
 	for _, block := range blocks {
-		if !strings.Contains(code, block[1]) {
-			t.Errorf("no example has\n%s", block[1])
+		text := strings.TrimPrefix(strings.ReplaceAll("\n"+block[2], "\n"+block[1], "\n"), "\n") // of a list
+		if !strings.Contains(code, text) {
+			t.Errorf("no example has\n%s", text)
 		}
 	}
 }
