@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -28,8 +27,8 @@ type announcer struct {
 	info    func() store.WorkerInfo
 	running func() int // handlers
 	ended   endedRuns
-	put     func(context.Context, store.Worker, store.WorkerInfo) error
-	see     func(context.Context, store.Worker) (stored bool, err error)
+	put     func(context.Context, store.Worker, store.RecentRuns, store.WorkerInfo) error
+	see     func(context.Context, store.Worker, store.RecentRuns) (stored bool, err error)
 	drop    func(ctx context.Context, id string) error
 	events  events
 
@@ -37,24 +36,6 @@ type announcer struct {
 	changed   chan struct{} // signalled when the info has changed
 	announced bool          // the table has the info as it is
 	failing   bool
-}
-
-// endedRuns counts the runs of a worker that have ended.
-type endedRuns struct{ done, failed atomic.Int64 }
-
-// count counts runs that were settled, but for those of tasks that were lost.
-func (e *endedRuns) count(batch []*taskRun, lost map[int64]bool) {
-	var done, failed int64
-	for _, r := range batch {
-		switch {
-		case r.end.State == statements.StateDone && (!lost[r.claim.ID] || r.end.MaybeSettled):
-			done++
-		case r.end.Error.Valid && !lost[r.claim.ID]:
-			failed++
-		}
-	}
-	e.done.Add(done)
-	e.failed.Add(failed)
 }
 
 func newAnnouncer(id string, info store.WorkerInfo, running func() int, s *store.Store, e events) *announcer {
@@ -100,14 +81,15 @@ func (a *announcer) work(ctx context.Context) {
 func (a *announcer) announce(ctx context.Context) error {
 	ctx, cancel := statementContext(ctx, statementTimeout)
 	defer cancel()
-	w := store.Worker{ID: a.id, Running: a.running(), Done: a.ended.done.Load(), Failed: a.ended.failed.Load()}
+	all, recent := a.ended.take()
+	w := store.Worker{ID: a.id, Running: a.running(), Done: all.Done, Failed: all.Failed}
 	if a.announced {
 		var err error
-		if a.announced, err = a.see(ctx, w); err != nil || a.announced {
+		if a.announced, err = a.see(ctx, w, recent); err != nil || a.announced {
 			return err
 		}
 	}
-	err := a.put(ctx, w, a.info())
+	err := a.put(ctx, w, recent, a.info())
 	a.announced = err == nil
 	return err
 }

@@ -27,7 +27,7 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 		var stored bool
 		var failure error
 		a := newAnnouncer("me/1", store.WorkerInfo{Host: "here"}, func() int { return 7 }, nil, events{slog.New(slog.NewTextHandler(&log, nil))})
-		a.put = func(_ context.Context, w store.Worker, info store.WorkerInfo) error {
+		a.put = func(_ context.Context, w store.Worker, _ store.RecentRuns, info store.WorkerInfo) error {
 			mu.Lock()
 			defer mu.Unlock()
 			puts++
@@ -37,14 +37,14 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 			}
 			return failure
 		}
-		a.see = func(context.Context, store.Worker) (bool, error) {
+		a.see = func(context.Context, store.Worker, store.RecentRuns) (bool, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			sees++
 			return stored, failure
 		}
 		a.drop = func(context.Context, string) error { drops++; return nil }
-		a.ended.done.Store(3)
+		a.ended.kinds = map[string]store.Runs{"k": {Done: 3}}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); a.work(ctx) }()
@@ -154,8 +154,8 @@ func TestEndedRunsAreCounted(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		if done, failed := w.announcer.ended.done.Load(), w.announcer.ended.failed.Load(); done != 3 || failed != 2 {
-			t.Errorf("%d runs have succeeded, and %d have failed; want 3 and 2", done, failed)
+		if got, want := w.announcer.ended.kinds["k"], (store.Runs{Done: 3, Failed: 2}); got != want || len(w.announcer.ended.kinds) != 1 {
+			t.Errorf("the runs that have ended are %+v, want %+v of kind k", w.announcer.ended.kinds, want)
 		}
 	})
 }

@@ -34,6 +34,10 @@ type Worker struct {
 	// started, and Failed how many attempts had failed, when it was last seen.
 	Running      int
 	Done, Failed int64
+	// Recent is how the runs of each kind have ended in RecentTime, up to five minutes before
+	// it was last seen. Kinds of which none has ended are left out.
+	Recent     map[string]Runs
+	RecentTime time.Duration
 	// Stopping reports whether it claims no more tasks, because it is shutting down.
 	Stopping bool
 	// Started is when the worker started, and Seen when it last announced itself. Now is the
@@ -42,6 +46,9 @@ type Worker struct {
 	// Unreadable is why its queues and kinds are not known, or nil.
 	Unreadable error
 }
+
+// Runs counts runs: tasks that succeeded, and attempts that failed.
+type Runs struct{ Done, Failed int64 }
 
 // WorkerQueue is a queue that a worker works on.
 type WorkerQueue struct {
@@ -74,6 +81,32 @@ func (w Worker) Concurrency() (n int) {
 	return n
 }
 
+// Pace is how many tasks live workers have done of late.
+type Pace struct {
+	PerSecond float64            // of all kinds
+	Kinds     map[string]float64 // the same of each kind
+	// Over is the time in which they were counted: of the worker that has counted longest, up
+	// to five minutes.
+	Over time.Duration
+}
+
+// PaceOf returns the pace of the workers of a list that live.
+func PaceOf(workers []Worker) Pace {
+	p := Pace{Kinds: map[string]float64{}}
+	for _, w := range workers {
+		if !w.Live() || w.RecentTime <= 0 {
+			continue
+		}
+		p.Over = max(p.Over, w.RecentTime)
+		for kind, runs := range w.Recent {
+			perSecond := float64(runs.Done) / w.RecentTime.Seconds()
+			p.Kinds[kind] += perSecond
+			p.PerSecond += perSecond
+		}
+	}
+	return p
+}
+
 // Workers lists the workers, the one first that started first. One that ends removes itself.
 // One that dies stays in the list for an hour, and is not live. A worker that may not write
 // the table of workers runs tasks all the same, and is missing here.
@@ -93,6 +126,13 @@ func newWorker(r store.StoredWorker) Worker {
 	w := Worker{
 		ID: r.ID, Running: r.Running, Done: r.Done, Failed: r.Failed, Queues: map[string]WorkerQueue{}, Kinds: map[string]WorkerKind{},
 		Started: store.Time(r.Started), Seen: store.Time(r.Seen), Now: store.Time(r.Now),
+	}
+	var recent store.RecentRuns
+	if r.Recent.Valid && json.Unmarshal([]byte(r.Recent.V), &recent) == nil { // else nothing is known of them
+		w.RecentTime, w.Recent = recent.Over, map[string]Runs{}
+		for kind, runs := range recent.Kinds {
+			w.Recent[kind] = Runs(runs)
+		}
 	}
 	var info store.WorkerInfo
 	if err := json.Unmarshal([]byte(r.Info), &info); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ func forecastCommand() *cobra.Command {
 		Use:   "forecast",
 		Short: "Show when the tasks that wait now fall due",
 		Long: "Show when the tasks that wait now fall due, minute by minute, and when none is due any\n" +
-			"more, at --rate or at the rate of the live workers since they started. Tasks that will\n" +
+			"more, at --rate or at the rate of the live workers in the last five minutes. Tasks that will\n" +
 			"be enqueued or fail again are not in it.\n\n" + profileHelp + "\n\n" + policyFlagHelp,
 		Example: `  falldue forecast --policy mail=zizq --rate 50 --for 2h`,
 		Args:    cobra.NoArgs,
@@ -41,10 +42,7 @@ func forecastCommand() *cobra.Command {
 				if err != nil {
 					return mistake(err)
 				}
-				pace := pace{perSecond: rate}
-				if rate == 0 {
-					pace = paceOf(cmd.Context(), i)
-				}
+				pace := liveOrGiven(cmd.Context(), i, rate)
 				if asJSON {
 					return printForecastJSON(cmd, forecast, pace, p.Releases(""))
 				}
@@ -55,34 +53,33 @@ func forecastCommand() *cobra.Command {
 	f.flags(cmd)
 	f.horizonFlag(cmd)
 	policies.flag(cmd)
-	cmd.Flags().Float64Var(&rate, "rate", 0, "tasks that succeed in a second (default what the live workers have done since they started)")
+	cmd.Flags().Float64Var(&rate, "rate", 0, "tasks that succeed in a second (default what the live workers have done in the last five minutes)")
 	jsonFlag(cmd, &asJSON, "print one JSON object per kind, and one for all, whose kind is empty")
 	return cmd
 }
 
-// pace is how many tasks a second succeed, and over which time that was counted, or 0 if
-// somebody has said so.
-type pace struct {
-	perSecond float64
-	over      time.Duration
-}
-
-// paceOf returns the pace of the live workers since they started, or 0 if it is not known.
-func paceOf(ctx context.Context, i *ops.Inspector) (p pace) {
+// liveOrGiven returns the pace of the live workers, or the one that somebody has given, of
+// which Over is 0.
+func liveOrGiven(ctx context.Context, i *ops.Inspector, perSecond float64) ops.Pace {
+	if perSecond > 0 {
+		return ops.Pace{PerSecond: perSecond}
+	}
 	workers, err := i.Workers(ctx)
 	if err != nil { // a user may not have the right
-		return pace{}
+		return ops.Pace{}
 	}
-	for _, w := range workers {
-		if up := w.Seen.Sub(w.Started); w.Live() && up > 0 {
-			p.perSecond += float64(w.Done) / up.Seconds()
-			p.over = max(p.over, up)
-		}
-	}
-	return p
+	return ops.PaceOf(workers)
 }
 
-func printForecastJSON(cmd *cobra.Command, f ops.Forecast, pace pace, releases []ops.KindReleases) error {
+// rateOf returns the pace for a kind, or for all if it is "".
+func rateOf(p ops.Pace, kind string) float64 {
+	if kind == "" || p.Over == 0 {
+		return p.PerSecond
+	}
+	return p.Kinds[kind]
+}
+
+func printForecastJSON(cmd *cobra.Command, f ops.Forecast, pace ops.Pace, releases []ops.KindReleases) error {
 	return printEach(cmd, append(f.Kinds, f.All), func(k ops.KindLoad) any {
 		o := struct {
 			Kind    string    `json:"kind"`
@@ -92,10 +89,10 @@ func printForecastJSON(cmd *cobra.Command, f ops.Forecast, pace pace, releases [
 			Rate     float64       `json:"rate,omitempty"`
 			Gone     *float64      `json:"gone_seconds,omitempty"`
 			Releases []releaseJSON `json:"kind_policies,omitempty"`
-		}{Kind: k.Kind, At: f.At, Unknown: k.Unknown, loadJSON: loadObject(k.Load), Rate: pace.perSecond}
+		}{Kind: k.Kind, At: f.At, Unknown: k.Unknown, loadJSON: loadObject(k.Load), Rate: rateOf(pace, k.Kind)}
 		o.Releases = releaseObjects(slices.DeleteFunc(slices.Clone(releases), func(r ops.KindReleases) bool { return r.Kind != k.Kind }))
-		if pace.perSecond > 0 {
-			if gone, ok := k.Gone(pace.perSecond); ok {
+		if o.Rate > 0 {
+			if gone, ok := k.Gone(o.Rate); ok {
 				seconds := gone.Seconds()
 				o.Gone = &seconds
 			}
@@ -117,7 +114,7 @@ func loadObject(l ops.Load) loadJSON {
 	return loadJSON{l.Due, l.Minutes, l.Later, l.Peak, l.PeakAt.Seconds()}
 }
 
-func printForecast(s screen, f ops.Forecast, pace pace, releases []ops.KindReleases) error {
+func printForecast(s screen, f ops.Forecast, pace ops.Pace, releases []ops.KindReleases) error {
 	columns := []column{{name: "kind", least: 8}, {name: "due now", right: true}}
 	var spans []int // minutes
 	for _, span := range []int{1, 10, 60, 24 * 60, len(f.All.Minutes)} {
@@ -126,13 +123,22 @@ func printForecast(s screen, f ops.Forecast, pace pace, releases []ops.KindRelea
 			columns = append(columns, column{name: "in " + approximate(time.Duration(span)*time.Minute), right: true})
 		}
 	}
-	columns = append(columns, column{name: "later", right: true}, column{name: "unknown", right: true}, column{name: "peak"})
+	columns = append(columns, column{name: "later", right: true}, column{name: "unknown", right: true})
+	counted := pace.Over > 0 && pace.PerSecond > 0
+	if counted {
+		columns = append(columns, column{name: "done/min", right: true})
+	}
+	columns = append(columns, column{name: "peak"})
 	row := func(k ops.KindLoad, name string) []string {
 		r := []string{name, grouped(k.Due)}
 		for _, span := range spans {
 			r = append(r, grouped(within(k.Load, span)))
 		}
-		return append(r, grouped(k.Later), grouped(k.Unknown), peakText(k.Load))
+		r = append(r, grouped(k.Later), grouped(k.Unknown))
+		if counted {
+			r = append(r, grouped(int64(math.Round(60*rateOf(pace, k.Kind)))))
+		}
+		return append(r, peakText(k.Load))
 	}
 	var rows [][]string
 	for _, k := range f.Kinds {
@@ -154,15 +160,15 @@ func printForecast(s screen, f ops.Forecast, pace pace, releases []ops.KindRelea
 	if n := within(f.All.Load, len(f.All.Minutes)); n > 0 {
 		fmt.Fprintf(&b, "\n%s\n", minutesChart(f.All.Minutes, "due in "))
 	}
-	if pace.perSecond > 0 {
-		text := strconv.FormatFloat(pace.perSecond, 'g', -1, 64)
-		if pace.over > 0 {
-			text = strconv.FormatFloat(pace.perSecond, 'g', 3, 64)
-			fmt.Fprintf(&b, "\nthe workers that live have done %s tasks a second since they started, the first %s ago\n", text, approximate(pace.over))
+	if pace.PerSecond > 0 {
+		text := strconv.FormatFloat(pace.PerSecond, 'g', -1, 64)
+		if pace.Over > 0 {
+			text = strconv.FormatFloat(pace.PerSecond, 'g', 3, 64)
+			fmt.Fprintf(&b, "\nthe live workers have done %s tasks a second in the last %s\n", text, approximate(pace.Over))
 		} else {
 			b.WriteByte('\n')
 		}
-		if gone, ok := f.All.Gone(pace.perSecond); ok {
+		if gone, ok := f.All.Gone(pace.PerSecond); ok {
 			fmt.Fprintf(&b, "at %s tasks a second the backlog is gone after %s, on %s\n", text, approximate(gone), f.At.Add(gone).Format(time.DateTime)+" UTC")
 		} else {
 			fmt.Fprintf(&b, "at %s tasks a second some are still due after %s\n", text, approximate(time.Duration(len(f.All.Minutes))*time.Minute))

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -62,14 +61,10 @@ func TestForecastTakesTheRateOfWorkers(t *testing.T) {
 		if got := s.run("forecast", "--policy", "10m"); strings.Contains(got, "a second") {
 			t.Errorf("by workers that have done nothing, it prints\n%s", got)
 		}
-		server, err := dialect.Probe(t.Context(), s.db)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, done, failed, running) select 'other', " +
-			server.Clock().Shift("seen_at", "-100000000") + ", seen_at, info, 200, 0, 0 from falldue_workers")
-		contains(t, s.run("forecast", "--policy", "10m"), `(?m)^the workers that live have done 2 tasks a second since they started, the first 1m40s ago\nat 2 tasks a second the backlog is gone after 3m20s`)
-		contains(t, s.run("forecast", "--policy", "10m", "--json"), `"rate":2,"gone_seconds":200\}`)
+		s.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, recent) select 'other', " +
+			"seen_at, seen_at, info, '{\"over\":100000000000,\"kinds\":{\"mail\":{\"done\":150},\"report\":{\"done\":50}}}' from falldue_workers")
+		contains(t, s.run("forecast", "--policy", "10m"), `(?m)^kind +due now .* done/min +peak\nmail +400 .* 90 `, `(?m)^the live workers have done 2 tasks a second in the last 1m40s\nat 2 tasks a second the backlog is gone after 3m20s`)
+		contains(t, s.run("forecast", "--policy", "10m", "--json"), `"kind":"mail",.*"rate":1.5,"gone_seconds":266\.\d+\}`, `"rate":2,"gone_seconds":200\}`)
 	})
 }
 

@@ -26,9 +26,9 @@ func simulateCommand() *cobra.Command {
 			"all. The first line is for the policies that hold for them, with what is set and its\n" +
 			"end, and the others are for all tasks under each FORMULA. The arrival rate and the\n" +
 			"number of workers are those of the live workers, unless they are given: tasks that\n" +
-			"they have done a second since they started, and their handlers. Those of --kind are\n" +
-			"the workers that handle it, with all that they do. Tasks that fall due more than a\n" +
-			"day after the outage are counted as later, and left out.\n\n" +
+			"they have done a second in the last five minutes, of --kind or of all, and the handlers\n" +
+			"of those that handle it. Tasks that fall due more than a day after the outage are\n" +
+			"counted as later, and left out.\n\n" +
 			"Only --backlog needs a database. It reads all tasks that wait, once, and changes nothing.\n\n" + formulaHelp + "\n\n" + policyFlagHelp,
 		Example: `  falldue simulate zizq 10s --outage 30m --per-second 20 --handler 300ms --workers 10
   falldue simulate --backlog --kind charge zizq --outage 30m --handler 300ms`,
@@ -105,15 +105,12 @@ func (s *simulator) takeLive(cmd *cobra.Command, i *ops.Inspector) error {
 	if err != nil {
 		return err
 	}
-	handlers, perSecond := 0, 0.0
+	handlers, perSecond := 0, rateOf(ops.PaceOf(workers), s.kind)
 	for _, w := range workers {
 		if _, handles := w.Kinds[s.kind]; !w.Live() || s.kind != "" && !handles {
 			continue
 		}
 		handlers += w.Concurrency()
-		if up := w.Seen.Sub(w.Started); up > 0 {
-			perSecond += float64(w.Done) / up.Seconds()
-		}
 	}
 	if !cmd.Flags().Changed("workers") {
 		if s.scenario.Workers = handlers; handlers == 0 {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -48,12 +47,8 @@ func TestSimulateTakesWhatWaits(t *testing.T) {
 			}
 		}
 		s.serve("charge")
-		server, err := dialect.Probe(t.Context(), s.db)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, done, failed, running) select 'other', " +
-			server.Clock().Shift("seen_at", "-100000000") + ", seen_at, info, 20, 0, 0 from falldue_workers")
+		s.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, recent) select 'other', " +
+			"seen_at, seen_at, info, '{\"over\":100000000000,\"kinds\":{\"charge\":{\"done\":20}}}' from falldue_workers")
 		out := s.run("simulate", "--backlog", "--kind", "charge", "10m", "1h", "--outage", "5m", "--handler", "1s", "--policy", "charge=40m", "--policy", "2d")
 		contains(t, out, `^400 tasks of kind charge wait; 0\.2 a second come, for 20 handlers\n\n`, `(?m)^policy +failed +retries +dead +busiest minute +longest wait +recovered +later$`,
 			`(?m)^what holds now +\d\d +4\d\d +0 +[34]\d\d +(1[89]\S*s|20s) +after \S+ +0$`, `(?m)^10m +4\d\d +[89]\d\d +0 `, `(?m)^1h +\d\d +4\d\d +0 `)

@@ -1,14 +1,19 @@
 package statements
 
-import "github.com/falldue/falldue/dialect"
+import (
+	"database/sql"
+
+	"github.com/falldue/falldue/dialect"
+)
 
 // Worker is a process that runs tasks, as it announces itself.
 type Worker struct {
 	ID      string
-	Running int    // handlers
-	Done    int64  // tasks that succeeded since it started
-	Failed  int64  // attempts that failed since it started
-	Info    string // as JSON
+	Running int              // handlers
+	Done    int64            // tasks that succeeded since it started
+	Failed  int64            // attempts that failed since it started
+	Recent  sql.Null[string] // how the runs of each kind have ended of late, as JSON
+	Info    string           // as JSON
 }
 
 // StoredWorker is a worker as [ReadWorkers] returns it.
@@ -26,6 +31,7 @@ var WorkerColumns = Columns[Worker]{
 	col("running", Int, func(w *Worker) any { return &w.Running }),
 	col("done", Int, func(w *Worker) any { return &w.Done }),
 	col("failed", Int, func(w *Worker) any { return &w.Failed }),
+	col("recent", Text, func(w *Worker) any { return &w.Recent }),
 	col("info", Text, func(w *Worker) any { return &w.Info }),
 }
 
@@ -45,21 +51,21 @@ func Announce(s dialect.Server, tables dialect.Tables) Stmt {
 	switch s.Caps.Upsert {
 	case dialect.OnConflict:
 		b.set("or replace", ` on conflict (id) do update
-	set seen_at = excluded.seen_at, running = excluded.running, done = excluded.done, failed = excluded.failed, info = excluded.info`)
+	set seen_at = excluded.seen_at, running = excluded.running, done = excluded.done, failed = excluded.failed, recent = excluded.recent, info = excluded.info`)
 	case dialect.OnDuplicateKey:
 		b.set("or replace", ` on duplicate key update
-	seen_at = values(seen_at), running = values(running), done = values(done), failed = values(failed), info = values(info)`)
+	seen_at = values(seen_at), running = values(running), done = values(done), failed = values(failed), recent = values(recent), info = values(info)`)
 	}
 	return b.stmt(`
-insert into {workers} (id, started_at, seen_at, running, done, failed, info)
-values (:id, {now}, {now}, :running, :done, :failed, {json :info}){or replace}`)
+insert into {workers} (id, started_at, seen_at, running, done, failed, recent, info)
+values (:id, {now}, {now}, :running, :done, :failed, {json :recent}, {json :info}){or replace}`)
 }
 
 // SeeWorker says that a worker is still there, and what it has done. Parameters: id,
-// running, done, failed.
+// running, done, failed, recent.
 func SeeWorker(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
-update {workers} set seen_at = {now}, running = {int :running}, done = {int :done}, failed = {int :failed} where id = :id`)
+update {workers} set seen_at = {now}, running = {int :running}, done = {int :done}, failed = {int :failed}, recent = {json :recent} where id = :id`)
 }
 
 // ReadWorkers selects all workers as [StoredWorkerColumns], the first that started first.

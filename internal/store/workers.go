@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -27,6 +28,23 @@ type WorkerInfo struct {
 	Stopping bool                   `json:"stopping,omitempty"`
 	Queues   map[string]WorkerQueue `json:"queues"`
 	Kinds    map[string]WorkerKind  `json:"kinds"`
+}
+
+// RecentRuns is how the runs of a worker have ended of late. It is stored as JSON.
+type RecentRuns struct {
+	Over  time.Duration   `json:"over"` // how long that was, in nanoseconds
+	Kinds map[string]Runs `json:"kinds"`
+}
+
+// Runs is how the runs of a kind have ended.
+type Runs struct {
+	Done   int64 `json:"done,omitempty"`   // tasks that succeeded
+	Failed int64 `json:"failed,omitempty"` // attempts that failed
+}
+
+// Add adds n times other.
+func (r Runs) Add(n int64, other Runs) Runs {
+	return Runs{r.Done + n*other.Done, r.Failed + n*other.Failed}
 }
 
 // WorkerQueue is a queue that a worker works on.
@@ -60,26 +78,41 @@ func (l WorkerLimit) Of(key string) (Limit, bool) {
 	return limit, !l.PerKey || key != ""
 }
 
-// Announce stores a worker with its info, or replaces what is stored of it.
-func (s *Store) Announce(ctx context.Context, w Worker, info WorkerInfo) error {
+// Announce stores a worker with its recent runs and its info, or replaces what is stored of it.
+func (s *Store) Announce(ctx context.Context, w Worker, recent RecentRuns, info WorkerInfo) error {
 	text, err := json.Marshal(info)
 	if err != nil {
 		return fmt.Errorf("falldue: encode what a worker says of itself: %w", err)
 	}
 	w.Info = string(text)
-	values := statements.Values{}
-	statements.WorkerColumns.Set(values, &w)
+	values, err := valuesOf(w, recent)
+	if err != nil {
+		return err
+	}
 	_, err = s.changeWorkers(ctx, "announce", statements.Announce, values)
 	return err
 }
 
-// SeeWorker stores that a worker is still there, without its info. It returns false if the
+// SeeWorker stores that a worker is still there, with its recent runs and without its info. It returns false if the
 // worker is not stored.
-func (s *Store) SeeWorker(ctx context.Context, w Worker) (stored bool, err error) {
-	values := statements.Values{}
-	statements.WorkerColumns.Set(values, &w)
+func (s *Store) SeeWorker(ctx context.Context, w Worker, recent RecentRuns) (stored bool, err error) {
+	values, err := valuesOf(w, recent)
+	if err != nil {
+		return false, err
+	}
 	n, err := s.changeWorkers(ctx, "see worker", statements.SeeWorker, values)
 	return n > 0, err
+}
+
+func valuesOf(w Worker, recent RecentRuns) (statements.Values, error) {
+	text, err := json.Marshal(recent)
+	if err != nil {
+		return nil, fmt.Errorf("falldue: encode how runs have ended: %w", err)
+	}
+	w.Recent = sql.Null[string]{V: string(text), Valid: true}
+	values := statements.Values{}
+	statements.WorkerColumns.Set(values, &w)
+	return values, nil
 }
 
 // DropWorker deletes a worker.

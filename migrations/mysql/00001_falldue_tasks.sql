@@ -112,6 +112,7 @@ create table if not exists {workers} (
     running    int          not null default 0, -- handlers
     done       bigint       not null default 0, -- tasks that succeeded since the start
     failed     bigint       not null default 0, -- attempts that failed since the start
+    recent     mediumtext,                      -- JSON: how the runs of each kind have ended in the last five minutes
     info       mediumtext   not null            -- JSON: host, process, release, queues, kinds with their policies and limits
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 

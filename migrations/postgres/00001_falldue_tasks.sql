@@ -116,6 +116,7 @@ create table {workers} (
     running    integer     not null default 0, -- handlers
     done       bigint      not null default 0, -- tasks that succeeded since the start
     failed     bigint      not null default 0, -- attempts that failed since the start
+    recent     json,                           -- how the runs of each kind have ended in the last five minutes
     info       json        not null            -- host, process, release, queues, kinds with their policies and limits
 ) with (fillfactor = 50);
 

@@ -108,6 +108,7 @@ create table if not exists {workers} (
     running    integer not null default 0, -- handlers
     done       integer not null default 0, -- tasks that succeeded since the start
     failed     integer not null default 0, -- attempts that failed since the start
+    recent     text,                       -- JSON: how the runs of each kind have ended in the last five minutes
     info       text    not null            -- JSON: host, process, release, queues, kinds with their policies and limits
 ) without rowid;
 

@@ -1,2 +1,2 @@
-update "falldue_workers" set seen_at = (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000, running = ?, done = ?, failed = ? where id = ?
--- binds: running, done, failed, id
+update "falldue_workers" set seen_at = (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000, running = ?, done = ?, failed = ?, recent = ? where id = ?
+-- binds: running, done, failed, recent, id
