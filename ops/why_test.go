@@ -24,6 +24,24 @@ func (b backlog) why(i *ops.Inspector, id int64) ops.Why {
 	return w
 }
 
+// released waits until nobody has claimed a task. A worker that stops may have been about to
+// claim it, and gives it back.
+func (b backlog) released(id int64) {
+	b.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		info, err := b.queue.Task(b.t.Context(), id)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if info.ClaimedBy == "" {
+			return
+		}
+		<-tick.C
+	}
+}
+
 // conditionOf returns the condition of a type.
 func conditionOf[C ops.Condition](t *testing.T, w ops.Why) (found C) {
 	t.Helper()
@@ -344,7 +362,9 @@ func TestWhyOfAWorkerThatStops(t *testing.T) {
 		stopped := make(chan struct{})
 		go func() { defer close(stopped); stop() }()
 		list := b.workers(i, "the worker to stop", func(list []ops.Worker) bool { return len(list) == 1 && list[0].Stopping })
-		if c := onlyReason[ops.WhyWorker](t, b.why(i, b.enqueue("mail", nil))); len(c.Stopping) != 1 || c.Stopping[0] != list[0].ID {
+		id := b.enqueue("mail", nil)
+		b.released(id)
+		if c := onlyReason[ops.WhyWorker](t, b.why(i, id)); len(c.Stopping) != 1 || c.Stopping[0] != list[0].ID {
 			t.Errorf("%+v", c)
 		}
 		if queues, err := i.Queues(t.Context()); err != nil || len(ops.Unhandled(queues, list)) != 1 {

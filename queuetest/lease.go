@@ -68,7 +68,7 @@ var leaseCases = []conformanceCase{
 	{"a task that may run again at once after a loss waits for the end of its lease, and not for its policy's delay", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("urgent", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h"), RetryLostAtOnce: 1})
 		firstDB := f.open(t)
-		first := f.queueOn(t, firstDB, falldue.Config{Lease: time.Second})
+		first := f.queueOn(t, firstDB, falldue.Config{Lease: 3 * time.Second}) // a slow machine reads the task meanwhile
 		started, release := make(chan falldue.TaskMeta, 1), make(chan struct{})
 		end := sync.OnceFunc(func() { close(release) })
 		defer end()

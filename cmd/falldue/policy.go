@@ -180,7 +180,7 @@ func engineFlag(cmd *cobra.Command, engine *string) {
 
 // engineNames are the values of --engine.
 func engineNames() (names []string) {
-	for _, name := range []dialect.Name{dialect.Postgres, dialect.MySQL, dialect.MariaDB, dialect.SQLite, dialect.TiDB} {
+	for _, name := range dialect.Names {
 		names = append(names, string(name))
 	}
 	return names
