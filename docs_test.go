@@ -231,7 +231,7 @@ func requireCompiled(t *testing.T, document string, least int, files ...string) 
 	for _, file := range files {
 		code += readFile(t, file)
 	}
-	blocks := regexp.MustCompile("(?ms)^( *)```go\n(.*?)^ *```\n").FindAllStringSubmatch(readFile(t, document), -1)
+	blocks := regexp.MustCompile("(?s)( *)```go\n(.*?) *```\n").FindAllStringSubmatch(readFile(t, document), -1)
 	if len(blocks) < least {
 		t.Errorf("%s has %d blocks of Go", document, len(blocks))
 	}
