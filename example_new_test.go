@@ -44,7 +44,7 @@ func ExampleNew_pool() {
 	// Output: sqlite 20
 }
 
-// New can be told that a pooler in transaction mode is in front of the server, such as
+// Config.TransactionPooling says that a pooler in transaction mode is in front of the server, such as
 // PgBouncer. Only PostgreSQL may be behind one.
 func ExampleNew_pooler() {
 	db, closeDB := openDB() // of SQLite here

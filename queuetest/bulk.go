@@ -94,7 +94,7 @@ var bulkCases = []conformanceCase{
 			t.Errorf("the task ran with %q, want two", got)
 		}
 	}},
-	{"DeleteMany leaves tasks that run, unless it is told so: then it ends their handlers", func(t *testing.T, f *fixture) {
+	{"DeleteMany skips running tasks, and with Running it deletes them and ends their handlers", func(t *testing.T, f *fixture) {
 		q, control := f.queue(t, falldue.Config{Concurrency: 2, ShutdownTimeout: -1}), f.queueOn(t, f.open(t), falldue.Config{})
 		k := falldue.NewKind[int]("long", falldue.KindConfig{})
 		started, ended := make(chan int64, 2), make(chan error, 2)
