@@ -13,16 +13,18 @@ import (
 	"github.com/falldue/falldue/queuetest"
 )
 
-// TestConformanceWithoutAName runs the suite on an engine whose name no code knows. Its
-// server lacks capabilities that decide how tasks are claimed and settled. The tests of
+// TestConformanceWithoutAName runs the suite on an engine whose name no code knows, and
+// whose server lacks all capabilities that an engine may lack. The cases about workers run
+// without each of those that decide how tasks are claimed and settled. The tests of
 // internal/statements take away all other capabilities, one by one.
 func TestConformanceWithoutAName(t *testing.T) {
-	for _, lack := range []string{"lateral", "update returning", "row locks", "everything"} {
+	for lack, only := range map[string]string{"everything": "", "lateral": "worker", "update returning": "worker", "row locks": "worker"} {
 		t.Run("without "+lack, func(t *testing.T) {
 			t.Parallel()
 			queuetest.TestQueue(t, queuetest.Harness{
+				Only: only,
 				DSN:  func(t *testing.T) string { return testdb.DSN(t, testdb.Postgres) },
-				Open: func(dsn string) (*sqlx.DB, error) { return sqlx.Open("postgres", dsn) },
+				Open: func(dsn string) (*sqlx.DB, error) { return testdb.OpenFew("postgres", dsn) },
 				New: func(db *sqlx.DB, cfg falldue.Config) (*falldue.Queue, error) {
 					server, err := othersql.Probe(t.Context(), db, lack)
 					if err != nil {

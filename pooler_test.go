@@ -38,7 +38,7 @@ func TestPgBouncer(t *testing.T) {
 					queuetest.TestQueue(t, queuetest.Harness{
 						Only: only,
 						DSN:  func(t *testing.T) string { return pooler.Through(testdb.DSN(t, testdb.Postgres)) + setting },
-						Open: func(dsn string) (*sqlx.DB, error) { return testdb.OpenDSN(driver, dsn) },
+						Open: func(dsn string) (*sqlx.DB, error) { return testdb.OpenFew(driver, dsn) },
 					})
 				})
 			}

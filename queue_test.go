@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 				t.Parallel()
 				queuetest.TestQueue(t, queuetest.Harness{
 					DSN:  func(t *testing.T) string { return testdb.DSN(t, engine) },
-					Open: func(dsn string) (*sqlx.DB, error) { return testdb.OpenDSN(driver, dsn) },
+					Open: func(dsn string) (*sqlx.DB, error) { return testdb.OpenFew(driver, dsn) },
 				})
 			})
 		}

@@ -33,7 +33,7 @@ func TestUnusualSessions(t *testing.T) {
 				}
 				return dsn + join + odd[engine]
 			},
-			Open: func(dsn string) (*sqlx.DB, error) { return sqlx.Open(testdb.Drivers(engine)[0], dsn) },
+			Open: func(dsn string) (*sqlx.DB, error) { return testdb.OpenFew(testdb.Drivers(engine)[0], dsn) },
 		})
 	})
 }

@@ -10,8 +10,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Check connects to a server and returns its version. It fails when the
@@ -52,10 +55,17 @@ func create(ctx context.Context, engine, server string) (dsn, name string, err e
 	if err != nil {
 		return "", "", err
 	}
-	err = withServer(ctx, engine, server, func(db *sql.DB) error {
-		_, err := db.ExecContext(ctx, "CREATE DATABASE "+name)
-		return err
-	})
+	if engine == Postgres {
+		err = onPostgres(ctx, server, func(conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, "CREATE DATABASE "+name)
+			return err
+		})
+	} else {
+		err = withServer(ctx, engine, server, func(db *sql.DB) error {
+			_, err := db.ExecContext(ctx, "CREATE DATABASE "+name)
+			return err
+		})
+	}
 	if err == nil && engine == Galera {
 		err = waitForNodes(ctx, server) // a node that does not have it yet would refuse connections
 	}
@@ -89,45 +99,42 @@ func waitForNodes(ctx context.Context, dsn string) error {
 }
 
 // drop drops a database and ends the connections to it that are still open.
-func drop(ctx context.Context, engine, server, name string) error {
-	err := withServer(ctx, engine, server, func(db *sql.DB) error {
-		for try := 1; ; try++ {
-			var err error
-			if engine == Postgres {
-				err = killBackends(ctx, db, name)
-			} else {
-				err = killSessions(ctx, db, engine, name)
-			}
-			if err != nil {
+func drop(ctx context.Context, engine, server, name string) (err error) {
+	if engine == Postgres {
+		err = onPostgres(ctx, server, func(conn *pgx.Conn) error { return dropOnPostgres(ctx, conn, name) })
+	} else {
+		err = withServer(ctx, engine, server, func(db *sql.DB) error {
+			if err := killSessions(ctx, db, engine, name); err != nil {
 				return err
 			}
-			_, err = db.ExecContext(ctx, "DROP DATABASE "+name)
-			// A pooler may have had a session that was not to be seen yet.
-			const inUse = "55006"
-			pg, ok := errors.AsType[interface {
-				error
-				SQLState() string
-			}](err)
-			if !ok || pg.SQLState() != inUse || try == 3 {
-				return err
-			}
-		}
-	})
+			_, err := db.ExecContext(ctx, "DROP DATABASE "+name)
+			return err
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("testdb: drop database %s on %s: %w", name, engine, err)
 	}
 	return nil
 }
 
-// killBackends ends the sessions of a database on PostgreSQL, and keeps new ones out.
-// DROP DATABASE then waits for their end. Its option FORCE does the same, but not
-// before PostgreSQL 13.
-func killBackends(ctx context.Context, db *sql.DB, name string) error {
-	if _, err := db.ExecContext(ctx, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS false"); err != nil {
-		return err
+// dropOnPostgres ends the sessions of a database and keeps new ones out. DROP DATABASE then
+// waits for their end. Its option FORCE does the same, but not before PostgreSQL 13.
+func dropOnPostgres(ctx context.Context, conn *pgx.Conn, name string) error {
+	for try := 1; ; try++ {
+		if _, err := conn.Exec(ctx, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS false"); err != nil {
+			return err
+		}
+		if _, err := conn.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name); err != nil {
+			return err
+		}
+		_, err := conn.Exec(ctx, "DROP DATABASE "+name)
+		// A pooler may have had a session that was not to be seen yet.
+		const inUse = "55006"
+		pg, ok := errors.AsType[*pgconn.PgError](err)
+		if !ok || pg.Code != inUse || try == 3 {
+			return err
+		}
 	}
-	_, err := db.ExecContext(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name)
-	return err
 }
 
 // killSessions ends the sessions of a database on MySQL, MariaDB and TiDB. DROP
@@ -169,6 +176,53 @@ func killSessions(ctx context.Context, db *sql.DB, engine, name string) error {
 		}
 	}
 	return nil
+}
+
+// postgresConns are the connections on which databases of PostgreSQL are created and
+// dropped, by DSN. They stay open until the process ends: a server may need longer for a
+// new session than for a new database.
+var postgresConns struct {
+	sync.Mutex
+	free map[string][]*pgx.Conn
+}
+
+// onPostgres runs f with a connection that nobody else uses meanwhile.
+func onPostgres(ctx context.Context, dsn string, f func(*pgx.Conn) error) error {
+	conn := freeConn(dsn)
+	if conn == nil || conn.Ping(ctx) != nil {
+		config, err := pgx.ParseConfig(dsn)
+		if err != nil {
+			return err
+		}
+		config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+		if conn, err = pgx.ConnectConfig(ctx, config); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		if conn.IsClosed() {
+			return
+		}
+		postgresConns.Lock()
+		defer postgresConns.Unlock()
+		if postgresConns.free == nil {
+			postgresConns.free = map[string][]*pgx.Conn{}
+		}
+		postgresConns.free[dsn] = append(postgresConns.free[dsn], conn)
+	}()
+	return f(conn)
+}
+
+func freeConn(dsn string) *pgx.Conn {
+	postgresConns.Lock()
+	defer postgresConns.Unlock()
+	free := postgresConns.free[dsn]
+	if len(free) == 0 {
+		return nil
+	}
+	last := len(free) - 1
+	postgresConns.free[dsn] = free[:last]
+	return free[last]
 }
 
 // withServer runs f with a pool and closes the pool afterwards, so that tests that

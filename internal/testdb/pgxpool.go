@@ -71,6 +71,18 @@ func OpenDSN(driver, dsn string) (*sqlx.DB, error) {
 	return db, err
 }
 
+// OpenFew is [OpenDSN] with at most four connections, which stay open: a server may take
+// longer for a session than for all that a short test asks of it.
+func OpenFew(driver, dsn string) (*sqlx.DB, error) {
+	db, err := sqlx.Open(driver, dsn)
+	if err == nil {
+		const conns = 4
+		db.SetMaxOpenConns(conns)
+		KeepIdle(db, conns)
+	}
+	return db, err
+}
+
 // KeepIdle sets how many idle connections database/sql keeps, unless a pool below does.
 func KeepIdle(db *sqlx.DB, n int) {
 	if db.DriverName() == PgxPool {
