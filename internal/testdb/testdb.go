@@ -120,7 +120,7 @@ func OpenDriver(t testing.TB, engine, driver string) *sqlx.DB {
 	})
 	// Many tests share a server of 300 connections. SQLite has one writer at
 	// a time, so more connections only wait for each other.
-	maxConns := 16
+	maxConns := 6
 	if engine == SQLite {
 		maxConns = 4
 	}
