@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 			select {} // whatever its context says
 		}}, nil))
 	}
+	completeTimeout = time.Minute
 	os.Exit(m.Run())
 }
 
