@@ -22,8 +22,8 @@ func TestOverdueKnowsThePolicies(t *testing.T) {
 		})
 		defer stop()
 		b.workers(b.inspector(nil), "the worker", announced(1))
-		b.add("mail", 5, 1, 30*time.Minute, nil)                                       // announced
-		b.add("mail", 4, 1, 5*time.Minute, nil)                                        // not due
+		b.add("mail", 5, 1, 30*time.Minute, nil) // announced
+		b.add("mail", 4, 1, 5*time.Minute, nil)  // not due
 		began := time.Now()
 		b.add("mail", 3, 2, 2*time.Hour, &falldue.EnqueueOptions{Policy: &own})        // its own
 		b.add("mail", 2, 2, 25*time.Hour, &falldue.EnqueueOptions{Policy: &ownSlow})   // not due
