@@ -3,6 +3,7 @@ package queuetest
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -80,7 +81,8 @@ func handleOutcomes(q *falldue.Queue, f *fixture, started chan<- int64) {
 		case task.Args == "later" && !again:
 			return falldue.RetryAfter(0, errFlaky)
 		case task.Args == "settles":
-			tx, err := f.begin(ctx, nil)
+			// A serializable one may be refused, since other tasks are settled meanwhile.
+			tx, err := f.begin(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 			if err != nil {
 				return err
 			}
