@@ -79,6 +79,7 @@ func TestExplainNamesTheStatementsOfWorkers(t *testing.T) {
 				b.enqueue(kind, &falldue.EnqueueOptions{Key: key, Delay: 10 * time.Hour})
 			}
 		}
+		before := b.rows("tasks", "permits")
 		i := b.inspector(nil)
 		claims := map[string][]string{
 			testdb.Postgres: {"sweep", "look", "claim", "claim in slot"}, testdb.SQLite: {"sweep", "look", "claim"},
@@ -111,7 +112,6 @@ func TestExplainNamesTheStatementsOfWorkers(t *testing.T) {
 		stopCharge := b.start(falldue.Config{}, handle(falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(5), falldue.Rate(10, time.Hour).PerKey()}}, succeed, "charge"))
 		stopShip := b.start(falldue.Config{}, handle(falldue.KindConfig{Limits: []falldue.Limit{falldue.InOrder()}}, succeed, "ship"))
 		b.workers(i, "two workers", announced(2))
-		before := b.rows("tasks", "permits")
 		limited := []string{"read permits", "claim with limits", "claim in order"}
 		check(claims, limited, []string{"take permits"}, changes)
 		if after := b.rows("tasks", "permits"); after != before {
