@@ -136,7 +136,7 @@ func (b backlog) rows(tables ...string) string {
 			if err != nil {
 				b.t.Fatal(err)
 			}
-			fmt.Fprintf(&text, "%s\n", cells)
+			fmt.Fprintf(&text, "%v\n", cells)
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			b.t.Fatal(err)
