@@ -44,7 +44,7 @@ func pauseCommand() *cobra.Command {
 					if err != nil {
 						return err
 					}
-					if pause.Until, err = parseUntil(until, now, time.Now()); err != nil {
+					if pause.Until, err = ops.ParseUntil(until, now, time.Now()); err != nil {
 						return mistake(fmt.Errorf("--until: %w", err))
 					}
 				}
