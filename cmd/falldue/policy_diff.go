@@ -228,7 +228,7 @@ func (c candidate) print(s screen) error {
 		return err
 	}
 	b.Reset()
-	if within(c.After, len(c.After.Minutes)) > 0 {
+	if c.After.Within(len(c.After.Minutes)) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", minutesChart(c.After.Minutes, "after: due in "))
 	}
 	if c.Herd {
