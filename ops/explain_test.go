@@ -1,12 +1,13 @@
 package ops_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
@@ -79,7 +80,7 @@ func TestExplainNamesTheStatementsOfWorkers(t *testing.T) {
 				b.enqueue(kind, &falldue.EnqueueOptions{Key: key, Delay: 10 * time.Hour})
 			}
 		}
-		before := b.rows("tasks", "permits")
+		before := b.tasks()
 		i := b.inspector(nil)
 		claims := map[string][]string{
 			testdb.Postgres: {"sweep", "look", "claim", "claim in slot"}, testdb.SQLite: {"sweep", "look", "claim"},
@@ -114,33 +115,36 @@ func TestExplainNamesTheStatementsOfWorkers(t *testing.T) {
 		b.workers(i, "two workers", announced(2))
 		limited := []string{"read permits", "claim with limits", "claim in order"}
 		check(claims, limited, []string{"take permits"}, changes)
-		if after := b.rows("tasks", "permits"); after != before {
-			t.Errorf("the tables had\n%s\nand have\n%s", before, after)
+		if after := b.tasks(); after != before {
+			t.Errorf("the table had\n%s\nand has\n%s", before, after)
+		}
+		var taken int
+		if err := b.db.Get(&taken, "select count(*) from falldue_permits where token <> 0"); err != nil || taken != 0 {
+			t.Errorf("%d permits are taken, error %v", taken, err)
 		}
 		stopCharge()
 		stopShip()
 	})
 }
 
-// rows returns all rows of tables as text.
-func (b backlog) rows(tables ...string) string {
+// tasks returns the rows of all tasks as text.
+func (b backlog) tasks() string {
 	b.t.Helper()
+	rows, err := b.db.QueryContext(b.t.Context(), "select * from falldue_tasks order by id")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
 	var text strings.Builder
-	for _, table := range tables {
-		rows, err := b.db.Queryx("select * from falldue_" + table + " order by id")
+	for rows.Next() {
+		cells, err := sqlx.SliceScan(rows)
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		for rows.Next() {
-			cells, err := rows.SliceScan()
-			if err != nil {
-				b.t.Fatal(err)
-			}
-			fmt.Fprintf(&text, "%v\n", cells)
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			b.t.Fatal(err)
-		}
+		fmt.Fprintf(&text, "%v\n", cells)
+	}
+	if err := rows.Err(); err != nil {
+		b.t.Fatal(err)
 	}
 	return text.String()
 }
