@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -221,6 +222,22 @@ func checkRights(t *testing.T, engine, driver string) {
 		t.Fatalf("worker: %v", err)
 	}
 	inspect(t, readerDB, cfg, waiting)
+	for _, p := range explain(t, workerDB, cfg) {
+		if p.Err != nil {
+			t.Errorf("worker: explain %s: %v", p.Statement, p.Err)
+		}
+	}
+	for _, p := range explain(t, readerDB, cfg) {
+		reads := []string{"sweep", "next lane", "look"}
+		if engine != testdb.Postgres { // where a claim begins with a SELECT
+			reads = append(reads, "claim")
+		}
+		if !slices.Contains(reads, p.Statement) {
+			refused("reader explains "+p.Statement, p.Err)
+		} else if p.Err != nil || len(p.Lines) == 0 {
+			t.Errorf("reader: explain %s: %+v", p.Statement, p)
+		}
+	}
 	refused("reader retries", reader.Retry(ctx, failing))
 	if err := errors.Join(worker.Retry(ctx, failing), worker.Cancel(ctx, failing), worker.RetryEdited(ctx, failing, -2)); err != nil {
 		t.Errorf("worker: %v", err)
@@ -322,6 +339,20 @@ func inspect(t *testing.T, db *sqlx.DB, cfg falldue.Config, waiting int64) {
 			t.Errorf("reader: %+v", f)
 		}
 	}
+}
+
+// explain returns the plans of what workers send, as a user may see them.
+func explain(t *testing.T, db *sqlx.DB, cfg falldue.Config) []ops.Plan {
+	t.Helper()
+	i, err := ops.NewInspector(db, ops.Config{Schema: cfg.Schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans, err := i.Explain(t.Context(), falldue.DefaultQueue)
+	if err != nil || len(plans) < 6 {
+		t.Errorf("explained %+v, error %v", plans, err)
+	}
+	return plans
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -113,7 +113,8 @@ type Caps struct {
 	// Catalog is where the server describes itself.
 	Catalog Catalog
 	// Explain begins a statement that returns the plan of another one, and WholeTable is a
-	// regular expression that matches such a plan if it reads a whole table or index.
+	// regular expression that matches a line of such a plan that reads a whole table or
+	// index. TABLE stands for what the plan calls the table.
 	Explain, WholeTable string
 
 	// Schemas: a database has schemas, and CREATE SCHEMA makes them.

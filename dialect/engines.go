@@ -13,7 +13,7 @@ const (
 
 const (
 	mysqlExplain    = "explain format=traditional "
-	mysqlWholeTable = `\| (ALL|index) \|`
+	mysqlWholeTable = `^[^|]*\|[^|]*\| TABLE \|([^|]*\|)? (ALL|index) \|` // MySQL has the partitions before the type
 )
 
 const mysqlBegin = "set transaction isolation level read committed; start transaction"
@@ -25,7 +25,7 @@ var engines = []Server{
 		LockRows: true, SkipLocked: true, SharedLock: " for share", Begin: "begin isolation level read committed", Locks: AdvisoryLocks, CancelledCommitSucceeds: true,
 		InsertReturning: true, AscendingIDs: true, UpdateReturning: true, WritableCTE: true, Lateral: true, RowAddress: "ctid", Upsert: OnConflict, Copy: true, Notify: true,
 		Rows: Arrays, TypedParameters: true, LaneExpression: true, ValueStatistics: true, KeepsPlans: true,
-		Catalog: PgCatalog, Explain: "explain ", WholeTable: `Seq Scan on`,
+		Catalog: PgCatalog, Explain: "explain ", WholeTable: `Seq Scan on "?TABLE\b`,
 		Schemas: true, ReservedPrefix: "pg_", Migrations: "postgres",
 	}},
 	{Dialect: mysql{MySQL}, Caps: Caps{
@@ -40,7 +40,7 @@ var engines = []Server{
 	}},
 	{Dialect: sqlite{}, Caps: Caps{
 		SingleWriter: true, Begin: "begin immediate", Embedded: true, Locks: NoLocks, InsertReturning: true, AscendingIDs: true, UpdateReturning: true, Upsert: OnConflict,
-		Catalog: Pragmas, Explain: "explain query plan ", WholeTable: `^SCAN \S*tasks`,
+		Catalog: Pragmas, Explain: "explain query plan ", WholeTable: `^SCAN "?TABLE\b`,
 		Rows: ValueLists, DynamicTypes: true, ReservedPrefix: "sqlite_", AmbiguousMissingTable: true, Migrations: "sqlite",
 	}},
 	// TiDB parses SKIP LOCKED and then locks nothing. Each of its servers has a range of
@@ -49,7 +49,7 @@ var engines = []Server{
 	{Dialect: mysql{TiDB}, Caps: Caps{
 		LockRows: true, SharedLock: " for update", Begin: mysqlBegin, Locks: NamedLocks, IDStep: 1, Upsert: OnDuplicateKey,
 		Rows: Unions, LooseScan: true, PadsText: true, JoinHints: true, Migrations: "mysql",
-		Catalog: InformationSchema, Explain: "explain ", WholeTable: `TableFullScan|IndexFullScan`,
+		Catalog: InformationSchema, Explain: "explain ", WholeTable: `(TableFullScan|IndexFullScan).*table:TABLE\b`,
 	}},
 }
 

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,7 +133,7 @@ const (
 	manyLanes = 50_000
 )
 
-// checkClaims looks at the plans of claims from each queue.
+// checkClaims looks at the plans of what workers of each queue send.
 func (i *Inspector) checkClaims(ctx context.Context) ([]Finding, error) {
 	queues, err := i.Queues(ctx)
 	if err != nil {
@@ -145,15 +146,19 @@ func (i *Inspector) checkClaims(ctx context.Context) ([]Finding, error) {
 	small := known && rows.Amount < smallTable
 	var findings []Finding
 	lanes := 0
+	first := true
 	for _, q := range queues {
+		if q.Lanes == 0 {
+			continue
+		}
 		lanes += q.Lanes
-		plans, err := i.Explain(ctx, q.Name)
+		whole, err := i.wholeTable(ctx, q.Name, first)
+		first = false
 		if err != nil {
 			return findings, err
 		}
-		whole := slices.ContainsFunc(plans, func(p Plan) bool { return p.WholeTable })
-		if whole && !small {
-			findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("a claim from queue %s reads a whole table", q.Name),
+		if len(whole) > 0 && !small {
+			findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("what workers send for queue %s reads a whole table: %s", q.Name, strings.Join(whole, ", ")),
 				Advice: "update the statistics (ANALYZE the table of tasks), then look at \"falldue explain " + q.Name + "\""})
 		}
 	}
@@ -167,6 +172,31 @@ func (i *Inspector) checkClaims(ctx context.Context) ([]Finding, error) {
 		return fine("%s with %s; with about %s any plan of a claim is quick", count(int64(len(queues)), "queue"), count(int64(lanes), "lane"), count(rows.Amount, "task")), nil
 	}
 	return fine("%s with %s, and claims read ranges of the index", count(int64(len(queues)), "queue"), count(int64(lanes), "lane")), nil
+}
+
+// wholeTable names the statements of workers of a queue whose plans read a whole table. Those
+// that change tasks by their keys, which are the same for all queues, are among them only if
+// changes is set; a user may lack the right to them.
+func (i *Inspector) wholeTable(ctx context.Context, queue string, changes bool) (whole []string, err error) {
+	p, err := i.explainable(ctx, queue)
+	if err != nil || len(p.Sources) == 0 {
+		return nil, err
+	}
+	list, err := i.explainClaims(ctx, p)
+	for _, plan := range list {
+		err = cmp.Or(err, plan.Err)
+	}
+	if err == nil && changes {
+		var more []Plan
+		more, err = i.explainChanges(ctx, p)
+		list = append(list, more...)
+	}
+	for _, plan := range list {
+		if plan.WholeTable && !slices.Contains(whole, plan.Statement) {
+			whole = append(whole, plan.Statement)
+		}
+	}
+	return whole, err
 }
 
 func (i *Inspector) checkOverdue(ctx context.Context) ([]Finding, error) {

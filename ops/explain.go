@@ -3,8 +3,6 @@ package ops
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
@@ -13,34 +11,95 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Plan is a statement with which a worker looks for due tasks, and how the server runs it.
+// Plan is a statement of a worker, and how the server runs it.
 type Plan struct {
-	SQL string
+	// Statement says what the statement is for:
+	//
+	//	sweep                 finds the lanes of the queue
+	//	next lane             the same on MySQL, MariaDB and TiDB, from lane to lane
+	//	look                  finds the first task of lanes that are known
+	//	claim                 claims from lanes without limits; elsewhere than on PostgreSQL
+	//	                      it finds what take claims, with a statement for each policy
+	//	claim in slot         a large claim on PostgreSQL
+	//	read permits          reads what limits admit
+	//	claim with limits     finds due tasks in lanes with limits
+	//	claim in order        finds the next task of a sequence, see [falldue.InOrder]
+	//	take permits          gives permits of limits to claims
+	//	take                  claims what was found
+	//	extend                extends leases
+	//	settle done           deletes tasks that have succeeded
+	//	settle done and kept  keeps tasks that have succeeded
+	//	settle failed         ends claims in any other way
+	Statement string
+	SQL       string
 	// Lines is the server's plan, by lines. MySQL, MariaDB and TiDB return columns, which
 	// are side by side here.
 	Lines []string
-	// WholeTable reports whether the plan reads a whole table or a whole index. That is
-	// right while there are few tasks, and what makes claims slow when there are many.
+	// WholeTable reports whether the plan reads the whole table of tasks or a whole index of
+	// it. That is right while there are few tasks, and what makes workers slow when there are
+	// many.
 	WholeTable bool
+	// Err is why the server does not explain the statement, such as a right that the user
+	// lacks, or nil.
+	Err error
 }
 
-// explainedLanes is the number of lanes from which the explained claim takes tasks.
+// explainedLanes is the number of lanes from which the explained claims take tasks.
 const explainedLanes = 100
 
-// Explain returns the statements with which a worker claims from the lanes that a queue has
-// now, with the server's plans: one statement on PostgreSQL, elsewhere one for each policy.
-// It claims nothing, but needs the right to. Lanes whose policies are not known have the
-// default policy in it. There is no plan if no task waits.
+// Explain returns the statements that workers of a queue send for the lanes that it has now,
+// with the server's plans. What a worker sends more for some tasks, such as those of flows, and
+// what only inserts rows, is left out. Nothing is changed or locked, but servers ask for the
+// right to. Lanes whose policies are not known have the default policy in it, and limits are
+// those that live workers have announced. There is no plan if no task waits.
 func (i *Inspector) Explain(ctx context.Context, queue string) ([]Plan, error) {
-	heads, err := i.store.NewLaneFinder(queue).Find(ctx)
+	p, err := i.explainable(ctx, queue)
+	if err != nil || len(p.Sources) == 0 {
+		return nil, err
+	}
+	plans, err := i.explainClaims(ctx, p)
 	if err != nil {
 		return nil, err
+	}
+	changes, err := i.explainChanges(ctx, p)
+	return append(plans, changes...), err
+}
+
+// explainClaims returns the plans of what finds and claims tasks.
+func (i *Inspector) explainClaims(ctx context.Context, p store.ClaimParams) ([]Plan, error) {
+	return plans(i.store.ExplainClaims(ctx, p))
+}
+
+// explainChanges returns the plans of what changes tasks by their keys.
+func (i *Inspector) explainChanges(ctx context.Context, p store.ClaimParams) ([]Plan, error) {
+	limited := slices.ContainsFunc(p.Sources, func(from store.Source) bool { return len(from.Limits) > 0 })
+	return plans(i.store.ExplainChanges(ctx, p, limited))
+}
+
+func plans(explained []store.Explained, err error) ([]Plan, error) {
+	list := make([]Plan, len(explained))
+	for k, e := range explained {
+		list[k] = Plan{Statement: e.Name, SQL: e.SQL, Lines: e.Plan, WholeTable: e.WholeTable, Err: e.Err}
+	}
+	return list, err
+}
+
+// explainable returns a claim from the lanes that a queue has now. It has no sources if no task
+// waits.
+func (i *Inspector) explainable(ctx context.Context, queue string) (store.ClaimParams, error) {
+	params := store.ClaimParams{Queue: queue, Worker: "explain", Lease: time.Minute, Limit: explainedLanes}
+	heads, err := i.store.NewLaneFinder(queue).Find(ctx)
+	if err != nil {
+		return params, err
 	}
 	known, err := i.Policies(ctx, policyKeys(heads)...)
 	if err != nil {
-		return nil, err
+		return params, err
 	}
-	params := store.ClaimParams{Queue: queue, Worker: "explain", Lease: time.Minute, Limit: explainedLanes}
+	workers, err := i.Workers(ctx)
+	if err != nil {
+		workers = nil // a user may not have the right
+	}
 	slices.SortStableFunc(heads, func(a, b store.Head) int { return cmp.Compare(a.Priority, b.Priority) })
 	for _, h := range heads {
 		if h.Corrupt != nil || len(params.Sources) == explainedLanes {
@@ -50,24 +109,31 @@ func (i *Inspector) Explain(ctx context.Context, queue string) ([]Plan, error) {
 		if !ok {
 			policy = backoff.Policy{}
 		}
+		since := h.Anchor
+		if due, ok := known.dueIn(queue, h.Lane, store.Time(h.Anchor), store.Time(h.Now)); !ok || due.After(store.Time(h.Now)) {
+			since = 0 // nothing could be due after the anchor, and servers plan for that
+		}
 		params.Sources = append(params.Sources, store.Source{
-			Lane: h.Lane, Since: h.Anchor, Delay: store.NewDelay(policy.Delay()), Running: string(falldue.Open), MaxAttempts: policy.MaxAttempts(),
+			Lane: h.Lane, Since: since, Delay: store.NewDelay(policy.Delay()), Running: string(falldue.Open), MaxAttempts: policy.MaxAttempts(),
+			Limits: limitsOf(workers, queue, h.Lane),
 		})
 	}
-	if len(params.Sources) == 0 {
-		return nil, nil
+	return params, nil
+}
+
+// limitsOf returns the limits of the tasks of a lane: those that the first live worker obeys
+// that handles their kind in the queue.
+func limitsOf(workers []Worker, queue string, at store.Lane) (limits []store.Limit) {
+	n := slices.IndexFunc(workers, func(w Worker) bool { return w.Live() && w.Handles(queue, at.Kind) })
+	if n < 0 {
+		return nil
 	}
-	explained, err := i.store.ExplainClaim(ctx, params)
-	if err != nil {
-		return nil, err
+	for _, list := range [][]store.WorkerLimit{workers[n].Queues[queue].limits, workers[n].Kinds[at.Kind].limits} {
+		for _, l := range list {
+			if limit, applies := l.Of(at.Key); applies {
+				limits = append(limits, limit)
+			}
+		}
 	}
-	whole, err := regexp.Compile(i.store.Server().Caps.WholeTable)
-	if err != nil {
-		return nil, fmt.Errorf("ops: Caps.WholeTable: %w", err)
-	}
-	plans := make([]Plan, len(explained))
-	for k, e := range explained {
-		plans[k] = Plan{SQL: e.SQL, Lines: e.Plan, WholeTable: slices.ContainsFunc(e.Plan, whole.MatchString)}
-	}
-	return plans, nil
+	return limits
 }

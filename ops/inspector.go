@@ -125,6 +125,22 @@ func (i *Inspector) Queues(ctx context.Context) ([]Queue, error) {
 	return list, nil
 }
 
+// KnowsKind reports whether a task of a kind waits or runs, or a live worker handles the kind. The
+// name of one of which nobody knows may be mistyped. It reports true if the workers cannot be
+// read, for which a user may not have the right.
+func (i *Inspector) KnowsKind(ctx context.Context, kind string) (bool, error) {
+	queues, err := i.Queues(ctx)
+	if err != nil || slices.ContainsFunc(queues, func(q Queue) bool { return slices.Contains(q.Kinds, kind) }) {
+		return err == nil, err
+	}
+	workers, err := i.Workers(ctx)
+	if err != nil {
+		return true, nil //nolint:nilerr // see above
+	}
+	_, handled := KindPolicies(workers)[kind]
+	return handled, nil
+}
+
 func policyKeys(heads []store.Head) (keys []string) {
 	for _, h := range heads {
 		keys = append(keys, h.Policy)

@@ -96,6 +96,15 @@ func (l Load) Total() int64 {
 	return total
 }
 
+// Within returns how many tasks fall due in the first so many minutes, or in all of Minutes if
+// these are fewer. Those that are due already are not among them.
+func (l Load) Within(minutes int) (n int64) {
+	for _, m := range l.Minutes[:max(min(minutes, len(l.Minutes)), 0)] {
+		n += m
+	}
+	return n
+}
+
 // loadBuilder adds up a Load.
 type loadBuilder struct {
 	now     int64 // microseconds since 1970

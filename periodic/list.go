@@ -33,6 +33,14 @@ type Info struct {
 	Now time.Time
 }
 
+// lateAfter is how long after its tick a schedule is late. Processes that run it look every
+// lookEvery at least.
+const lateAfter = time.Minute
+
+// Late reports whether the schedule is not paused and its next tick was due more than a minute
+// ago: no process that runs defines it, or none can reach the database.
+func (i Info) Late() bool { return !i.Paused && i.Now.Sub(i.Next) > lateAfter }
+
 // List returns all schedules, ordered by name.
 func List(ctx context.Context, q *falldue.Queue) ([]Info, error) {
 	rows, err := hooks.QueueOf(q).Store().Schedules(ctx)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -106,77 +105,4 @@ func (s screen) wrap(line string, indent int) []string {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	return lines
-}
-
-func explainCommand() *cobra.Command {
-	var p place
-	var policies policyFlag
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "explain [QUEUE]",
-		Short: "Show the statements that look for due tasks, and this server's plans of them",
-		Long: "Show the statements with which a worker claims tasks from a queue, \"default\" if none\n" +
-			"is named, with this server's plans of them and a verdict. Nothing is claimed, but\n" +
-			"servers ask for the right to. The exit status is 4 if a plan reads a whole table,\n" +
-			"which is right while there are few tasks.\n\n" + policyFlagHelp,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			queue := falldue.DefaultQueue
-			if len(args) > 0 {
-				queue = args[0]
-			}
-			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
-				plans, err := i.Explain(cmd.Context(), queue)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					err = printEach(cmd, plans, func(p ops.Plan) any {
-						return struct {
-							SQL        string   `json:"sql"`
-							Plan       []string `json:"plan"`
-							WholeTable bool     `json:"whole_table"`
-						}{p.SQL, p.Lines, p.WholeTable}
-					})
-				} else {
-					err = printPlans(screenOf(cmd), queue, plans)
-				}
-				for _, p := range plans {
-					if err == nil && p.WholeTable {
-						return finding(exitAttention)
-					}
-				}
-				return err
-			})
-		},
-	}
-	p.flags(cmd)
-	cmd.ValidArgsFunction = p.namesOf(queueName)
-	policies.flag(cmd)
-	jsonFlag(cmd, &asJSON, "print one JSON object per statement: sql, plan, whole_table")
-	return cmd
-}
-
-func printPlans(s screen, queue string, plans []ops.Plan) error {
-	if len(plans) == 0 {
-		_, err := fmt.Fprintf(s, "no task waits in queue %s\n", plain(queue))
-		return err
-	}
-	var b strings.Builder
-	for i, p := range plans {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(p.SQL + "\n\n")
-		for _, line := range p.Lines {
-			b.WriteString("  " + plain(line) + "\n")
-		}
-		verdict := "it reads ranges of the index, however many tasks wait"
-		if p.WholeTable {
-			verdict = "it reads a whole table, which is right while there are few tasks; if there are many, update the statistics (ANALYZE)"
-		}
-		b.WriteString("\nverdict: " + verdict + "\n")
-	}
-	_, err := io.WriteString(s, b.String())
-	return err
 }

@@ -31,9 +31,9 @@ func TestDoctorAndExplain(t *testing.T) {
 		contains(t, out, `(?m)^{"check":"overdue","level":"attention","text":"1 task .*","advice":"run workers.*"}$`)
 
 		out, _ = execute(t, "explain", "default", "--dsn", s.dsn)
-		contains(t, out, `select .*\n`, `falldue_tasks`, `verdict: it reads `)
+		contains(t, out, `(?m)^sweep:\n(select|with) `, `(?m)^claim:\n(select|with) `, `(?m)^settle failed:\nupdate `, `falldue_tasks`, `(?m)^verdict: it reads `, `(?m)^of \d+ statements (none reads|these read) the whole table`)
 		out, _ = execute(t, "explain", "--json", "--dsn", s.dsn)
-		contains(t, out, `^{"sql":".*","plan":\[".*\],"whole_table":(true|false)}\n`)
+		contains(t, out, `^({"statement":"[a-z ]+","sql":".*","plan":\[".*\],"whole_table":(true|false)}\n)+$`, `(?m)^{"statement":"settle done",`)
 	})
 }
 

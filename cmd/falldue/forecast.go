@@ -71,12 +71,12 @@ func liveOrGiven(ctx context.Context, i *ops.Inspector, perSecond float64) ops.P
 	return ops.PaceOf(workers)
 }
 
-// rateOf returns the pace for a kind, or for all if it is "".
+// rateOf returns the pace of a kind. One that somebody has given is that of each kind.
 func rateOf(p ops.Pace, kind string) float64 {
-	if kind == "" || p.Over == 0 {
+	if p.Over == 0 {
 		return p.PerSecond
 	}
-	return p.Kinds[kind]
+	return p.Of(kind)
 }
 
 func printForecastJSON(cmd *cobra.Command, f ops.Forecast, pace ops.Pace, releases []ops.KindReleases) error {
@@ -132,7 +132,7 @@ func printForecast(s screen, f ops.Forecast, pace ops.Pace, releases []ops.KindR
 	row := func(k ops.KindLoad, name string) []string {
 		r := []string{name, grouped(k.Due)}
 		for _, span := range spans {
-			r = append(r, grouped(within(k.Load, span)))
+			r = append(r, grouped(k.Within(span)))
 		}
 		r = append(r, grouped(k.Later), grouped(k.Unknown))
 		if counted {
@@ -157,7 +157,7 @@ func printForecast(s screen, f ops.Forecast, pace ops.Pace, releases []ops.KindR
 	if f.All.Unknown > 0 {
 		fmt.Fprintf(&b, "\nthe policy of %s is not known; give it with --policy KIND=POLICY\n", countedAs(f.All.Unknown, "failed task"))
 	}
-	if n := within(f.All.Load, len(f.All.Minutes)); n > 0 {
+	if n := f.All.Within(len(f.All.Minutes)); n > 0 {
 		fmt.Fprintf(&b, "\n%s\n", minutesChart(f.All.Minutes, "due in "))
 	}
 	if pace.PerSecond > 0 {
@@ -176,14 +176,6 @@ func printForecast(s screen, f ops.Forecast, pace ops.Pace, releases []ops.KindR
 	}
 	_, err := io.WriteString(s, b.String())
 	return err
-}
-
-// within returns how many tasks fall due in the first so many minutes.
-func within(l ops.Load, minutes int) (n int64) {
-	for _, m := range l.Minutes[:min(minutes, len(l.Minutes))] {
-		n += m
-	}
-	return n
 }
 
 // peakText says how many fall due in the busiest minute, and when.

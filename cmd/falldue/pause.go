@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -44,7 +43,7 @@ func pauseCommand() *cobra.Command {
 					if err != nil {
 						return err
 					}
-					if pause.Until, err = parseUntil(until, now, time.Now()); err != nil {
+					if pause.Until, err = ops.ParseUntil(until, now, time.Now()); err != nil {
 						return mistake(fmt.Errorf("--until: %w", err))
 					}
 				}
@@ -216,22 +215,9 @@ func confirmKind(cmd *cobra.Command, i *ops.Inspector, kind string, yes bool) er
 	if kind == "" || yes {
 		return nil
 	}
-	known, err := isKnown(cmd.Context(), i, kind)
+	known, err := i.KnowsKind(cmd.Context(), kind)
 	if err != nil || known {
 		return err
 	}
 	return confirm(cmd, fmt.Sprintf("no task of kind %s waits, and no live worker handles it", kind), yes)
-}
-
-func isKnown(ctx context.Context, i *ops.Inspector, kind string) (bool, error) {
-	queues, err := i.Queues(ctx)
-	if err != nil || slices.ContainsFunc(queues, func(q ops.Queue) bool { return slices.Contains(q.Kinds, kind) }) {
-		return true, err
-	}
-	workers, err := i.Workers(ctx)
-	if err != nil {
-		return true, nil //nolint:nilerr // a user may not have the right to read the workers
-	}
-	_, handled := ops.KindPolicies(workers)[kind]
-	return handled, nil
 }

@@ -152,7 +152,7 @@ func (d *differ) setRamp(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, c
 	}
 	o := falldue.Override{Subject: falldue.Subject{Kind: c.Kind}, Override: steps[0].Override, Steps: steps, Who: d.who, Why: d.why}
 	if d.until != "" {
-		if o.Until, err = parseUntil(d.until, p.At, time.Now()); err != nil {
+		if o.Until, err = ops.ParseUntil(d.until, p.At, time.Now()); err != nil {
 			return mistake(err)
 		}
 	}
@@ -228,7 +228,7 @@ func (c candidate) print(s screen) error {
 		return err
 	}
 	b.Reset()
-	if within(c.After, len(c.After.Minutes)) > 0 {
+	if c.After.Within(len(c.After.Minutes)) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", minutesChart(c.After.Minutes, "after: due in "))
 	}
 	if c.Herd {

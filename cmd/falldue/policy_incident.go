@@ -75,7 +75,7 @@ func policyRampCommand() *cobra.Command {
 		Example: "  falldue policy ramp charge over 30m",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			over, err := parseSpan(args[2])
+			over, err := ops.ParseDuration(args[2])
 			if args[1] != "over" || err != nil {
 				return mistake(fmt.Errorf("%q in place of over and a time, as in policy ramp charge over 30m", strings.Join(args[1:], " ")))
 			}

@@ -126,7 +126,7 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 			return mistake(err)
 		}
 		if o.Override = o.Steps[0].Override; f.until != "" {
-			if o.Until, err = parseUntil(f.until, p.At, time.Now()); err != nil {
+			if o.Until, err = ops.ParseUntil(f.until, p.At, time.Now()); err != nil {
 				return mistake(fmt.Errorf("--until: %w", err))
 			}
 		}
@@ -163,27 +163,6 @@ func (f *setter) apply(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, o f
 }
 
 func never(context.Context, falldue.Task[json.RawMessage]) error { return nil }
-
-// parseUntil parses the end of an override: a time of day, a time from now on, or a time.
-func parseUntil(text string, database, here time.Time) (time.Time, error) {
-	if d, err := parseSpan(text); err == nil && d > 0 {
-		return database.Add(d), nil
-	}
-	if clock, err := time.Parse("15:04", text); err == nil {
-		at := time.Date(here.Year(), here.Month(), here.Day(), clock.Hour(), clock.Minute(), 0, 0, here.Location())
-		if !at.After(here) {
-			at = at.AddDate(0, 0, 1)
-		}
-		return at, nil
-	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		if !at.After(database) {
-			return at, fmt.Errorf("%q is over; allowed are times after %s", text, database.UTC().Format(time.RFC3339))
-		}
-		return at, nil
-	}
-	return time.Time{}, fmt.Errorf("%q is not a time of day such as 09:00, a time from now on such as 2h or 2d, or a time such as 2026-12-11T14:02:00Z", text)
-}
 
 // setReport is what a command has set or cleared, or would.
 type setReport struct {

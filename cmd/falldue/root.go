@@ -74,7 +74,7 @@ An incident has forms of it, and a pause:
 
 How well, and how fast, does this server do it?
 
-  falldue explain                      the statements of a claim, with its plans of them
+  falldue explain                      the statements of workers, with its plans of them
   falldue bench                        stores and runs tasks in tables of its own
 
 What wakes, kills or deletes much asks first, or wants --yes. Ctrl-C loses nothing.

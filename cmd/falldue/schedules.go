@@ -37,7 +37,7 @@ func schedulesCommand() *cobra.Command {
 					err = printSchedules(screenOf(cmd), list)
 				}
 				for _, s := range list {
-					if err == nil && isLate(s) {
+					if err == nil && s.Late() {
 						err = finding(exitAttention)
 					}
 				}
@@ -56,11 +56,6 @@ func schedulesCommand() *cobra.Command {
 	return cmd
 }
 
-// lateAfter is how long after its tick a schedule is late.
-const lateAfter = time.Minute
-
-func isLate(s periodic.Info) bool { return !s.Paused && s.Now.Sub(s.Next) > lateAfter }
-
 func printSchedules(s screen, list []periodic.Info) error {
 	if len(list) == 0 {
 		_, err := io.WriteString(s, "there are no schedules\n")
@@ -72,7 +67,7 @@ func printSchedules(s screen, list []periodic.Info) error {
 		switch late := one.Now.Sub(one.Next); {
 		case one.Paused:
 			next = "paused"
-		case late > lateAfter:
+		case one.Late():
 			next = "late by " + approximate(late)
 		case late >= 0:
 			next = "now"
@@ -105,7 +100,7 @@ func scheduleObject(s periodic.Info) any {
 		Missed    string     `json:"missed"`
 		DefinedBy string     `json:"defined_by"`
 	}{
-		s.Name, s.Spec, s.Zone, s.Kind, s.Queue, s.Next, nil, s.LastTask, s.Paused, isLate(s), s.NoOverlap, s.Missed.String(), s.DefinedBy,
+		s.Name, s.Spec, s.Zone, s.Kind, s.Queue, s.Next, nil, s.LastTask, s.Paused, s.Late(), s.NoOverlap, s.Missed.String(), s.DefinedBy,
 	}
 	if !s.Last.IsZero() {
 		o.LastAt = &s.Last

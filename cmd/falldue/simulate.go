@@ -105,13 +105,7 @@ func (s *simulator) takeLive(cmd *cobra.Command, i *ops.Inspector) error {
 	if err != nil {
 		return err
 	}
-	handlers, perSecond := 0, rateOf(ops.PaceOf(workers), s.kind)
-	for _, w := range workers {
-		if _, handles := w.Kinds[s.kind]; !w.Live() || s.kind != "" && !handles {
-			continue
-		}
-		handlers += w.Concurrency()
-	}
+	handlers, perSecond := ops.Handlers(workers, s.kind), ops.PaceOf(workers).Of(s.kind)
 	if !cmd.Flags().Changed("workers") {
 		if s.scenario.Workers = handlers; handlers == 0 {
 			return mistake(errors.New("no live worker handles these tasks; say by --workers how many handlers may run"))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +36,7 @@ func topCommand() *cobra.Command {
 				return mistake(fmt.Errorf("--interval %v; allowed are %v and more", every, leastInterval))
 			}
 			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
-				t := &top{i: i, rates: rates{}}
+				t := &top{i.NewMonitor()}
 				s := screenOf(cmd)
 				if s.width > 0 && !asJSON {
 					return t.onTerminal(cmd, s, every, most)
@@ -54,85 +53,15 @@ func topCommand() *cobra.Command {
 	return cmd
 }
 
-// top reads what the screen shows.
-type top struct {
-	i     *ops.Inspector
-	rates rates
-}
+// top shows what a monitor reads.
+type top struct{ *ops.Monitor }
 
-// pulse is the state of queues and workers at a moment.
-type pulse struct {
-	at          time.Time
-	workers     []ops.Worker // that live
-	rates       map[string]rate
-	queues      []ops.Queue
-	running     int
-	concurrency int
-	all         rate
-	lanes       int
-	next        ops.Queue // with the first task that falls due, if its name is not ""
-}
-
-// read returns the state of queues and workers now.
-func (t *top) read(ctx context.Context) (p pulse, err error) {
-	list, err := t.i.Workers(ctx)
-	if err != nil {
-		return p, err
-	}
-	if p.queues, err = t.i.Queues(ctx); err != nil {
-		return p, err
-	}
-	p.at, p.rates = time.Now().UTC(), map[string]rate{}
-	for _, w := range list {
-		p.at = w.Now
-		if !w.Live() {
-			continue
-		}
-		r := t.rates.of(w)
-		p.workers, p.rates[w.ID], p.all = append(p.workers, w), r, p.all.plus(r)
-		p.running, p.concurrency = p.running+w.Running, p.concurrency+w.Concurrency()
-	}
-	for _, q := range p.queues {
-		p.lanes += q.Lanes
-		if !q.FirstDue.IsZero() && (p.next.Name == "" || q.FirstDue.Before(p.next.FirstDue)) {
-			p.next = q
-		}
-	}
-	return p, nil
-}
-
-// rate is how many tasks a second succeed, and how many attempts fail, if that is known.
-type rate struct {
-	done, failed float64
-	known        bool
-}
-
-func (r rate) plus(other rate) rate {
-	return rate{r.done + other.done, r.failed + other.failed, r.known || other.known}
-}
-
-func (r rate) text() (done, failed string) {
-	if !r.known {
+// rateTexts returns the numbers of a rate.
+func rateTexts(r ops.Rate) (done, failed string) {
+	if !r.Known {
 		return "–", "–"
 	}
-	return fmt.Sprintf("%.1f", r.done), fmt.Sprintf("%.1f", r.failed)
-}
-
-// rates has the last two announcements of each worker, by its id.
-type rates map[string][2]ops.Worker
-
-// of returns the rate of a worker between its last two announcements.
-func (r rates) of(w ops.Worker) rate {
-	last := r[w.ID]
-	if !last[1].Seen.Equal(w.Seen) {
-		last = [2]ops.Worker{last[1], w}
-		r[w.ID] = last
-	}
-	if last[0].ID == "" {
-		return rate{}
-	}
-	took := last[1].Seen.Sub(last[0].Seen).Seconds()
-	return rate{float64(last[1].Done-last[0].Done) / took, float64(last[1].Failed-last[0].Failed) / took, true}
+	return fmt.Sprintf("%.1f", r.Done), fmt.Sprintf("%.1f", r.Failed)
 }
 
 // onLines prints a line each time.
@@ -140,14 +69,14 @@ func (t *top) onLines(cmd *cobra.Command, every time.Duration, most int, asJSON 
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for n := 1; ; n++ {
-		p, err := t.read(cmd.Context())
+		p, err := t.Read(cmd.Context())
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			err = jsonLines(cmd.OutOrStdout()).Encode(p.object())
+			err = jsonLines(cmd.OutOrStdout()).Encode(pulseObject(p))
 		} else {
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), p.line())
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), pulseLine(p))
 		}
 		if err != nil || n == most {
 			return err
@@ -160,13 +89,13 @@ func (t *top) onLines(cmd *cobra.Command, every time.Duration, most int, asJSON 
 	}
 }
 
-// line returns the state in one line.
-func (p pulse) line() string {
-	done, failed := p.all.text()
-	line := fmt.Sprintf("%s UTC  %s, %d of %d handlers busy  %s done/s  %s failed/s  %s", p.at.Format(time.TimeOnly),
-		counted(len(p.workers), "worker"), p.running, p.concurrency, done, failed, counted(p.lanes, "lane"))
-	if p.next.Name != "" {
-		line += fmt.Sprintf("  first task %s, in %s", dueText(p.next.FirstDue, p.next.Now), p.next.Name)
+// pulseLine returns the state in one line.
+func pulseLine(p ops.Pulse) string {
+	done, failed := rateTexts(p.Rate)
+	line := fmt.Sprintf("%s UTC  %s, %d of %d handlers busy  %s done/s  %s failed/s  %s", p.At.Format(time.TimeOnly),
+		counted(len(p.Workers), "worker"), p.Running(), p.Concurrency(), done, failed, counted(p.Lanes(), "lane"))
+	if first, ok := p.First(); ok {
+		line += fmt.Sprintf("  first task %s, in %s", dueText(first.FirstDue, first.Now), first.Name)
 	}
 	return plain(line)
 }
@@ -180,7 +109,7 @@ func countedAs(n int64, thing string) string {
 	return fmt.Sprintf("%s %s", grouped(n), thing)
 }
 
-func (p pulse) object() any {
+func pulseObject(p ops.Pulse) any {
 	type queue struct {
 		Queue    string     `json:"queue"`
 		Kinds    []string   `json:"kinds"`
@@ -207,32 +136,36 @@ func (p pulse) object() any {
 		NextDue     *time.Time `json:"next_due,omitempty"`
 		Queues      []queue    `json:"queues"`
 		EachWorker  []worker   `json:"each_worker"`
-	}{p.at, len(p.workers), p.concurrency, p.running, p.all.json(p.all.done), p.all.json(p.all.failed), p.lanes, set(p.next.FirstDue), []queue{}, []worker{}}
-	for _, q := range p.queues {
+	}{p.At, len(p.Workers), p.Concurrency(), p.Running(), nil, nil, p.Lanes(), nil, []queue{}, []worker{}}
+	o.Done, o.Failed = rateNumbers(p.Rate)
+	if first, ok := p.First(); ok {
+		o.NextDue = &first.FirstDue
+	}
+	for _, q := range p.Queues {
 		o.Queues = append(o.Queues, queue{q.Name, append([]string{}, q.Kinds...), q.Lanes, set(q.FirstDue)})
 	}
-	for _, w := range p.workers {
-		r := p.rates[w.ID]
-		o.EachWorker = append(o.EachWorker, worker{w.ID, w.Release, w.Running, w.Concurrency(), r.json(r.done), r.json(r.failed), w.QueueNames()})
+	for _, w := range p.Workers {
+		done, failed := rateNumbers(p.Rates[w.ID])
+		o.EachWorker = append(o.EachWorker, worker{w.ID, w.Release, w.Running, w.Concurrency(), done, failed, w.QueueNames()})
 	}
 	return o
 }
 
-// json returns a number for JSON, or nil if the rate is not known.
-func (r rate) json(n float64) *float64 {
-	if !r.known {
-		return nil
+// rateNumbers returns the numbers of a rate for JSON, or nil if it is not known.
+func rateNumbers(r ops.Rate) (done, failed *float64) {
+	if !r.Known {
+		return nil, nil
 	}
-	return &n
+	return &r.Done, &r.Failed
 }
 
-// print prints the state as tables.
-func (p pulse) print(s screen) error {
-	if _, err := fmt.Fprintf(s, "%s\n\n", strings.Join(s.wrap(p.line(), 0), "\n")); err != nil {
+// printPulse prints the state as tables.
+func printPulse(s screen, p ops.Pulse) error {
+	if _, err := fmt.Fprintf(s, "%s\n\n", strings.Join(s.wrap(pulseLine(p), 0), "\n")); err != nil {
 		return err
 	}
 	var rows [][]string
-	for _, q := range p.queues {
+	for _, q := range p.Queues {
 		first := "–"
 		if !q.FirstDue.IsZero() {
 			first = dueText(q.FirstDue, q.Now)
@@ -243,8 +176,8 @@ func (p pulse) print(s screen) error {
 		return err
 	}
 	rows = nil
-	for _, w := range p.workers {
-		done, failed := p.rates[w.ID].text()
+	for _, w := range p.Workers {
+		done, failed := rateTexts(p.Rates[w.ID])
 		rows = append(rows, []string{w.ID, w.Release, fmt.Sprintf("%d of %d", w.Running, w.Concurrency()), done, failed, approximate(w.Now.Sub(w.Started)), strings.Join(w.QueueNames(), " ")})
 	}
 	if _, err := io.WriteString(s, "\n"); err != nil {
@@ -259,7 +192,7 @@ func (p pulse) print(s screen) error {
 // onTerminal shows the state on a screen of its own.
 func (t *top) onTerminal(cmd *cobra.Command, s screen, every time.Duration, most int) error {
 	m := topScreen{read: func() tea.Msg {
-		p, err := t.read(cmd.Context())
+		p, err := t.Read(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -288,7 +221,7 @@ type topScreen struct {
 	screen screen
 	height int
 	frames int
-	pulse  pulse
+	pulse  ops.Pulse
 	err    error // of the last read
 	failed error // with which it ends
 }
@@ -321,7 +254,7 @@ func (m topScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		m.err = msg // it may be over soon
 		return m, m.later()
-	case pulse:
+	case ops.Pulse:
 		m.pulse, m.err = msg, nil
 		if m.frames++; m.frames == m.most {
 			return m, tea.Quit
@@ -352,7 +285,7 @@ func (m topScreen) text() string {
 	if m.err != nil {
 		fmt.Fprintf(s, "%s\n", strings.Join(s.wrap(plain("cannot read: "+m.err.Error()), 0), "\n"))
 	}
-	if err := m.pulse.print(s); err != nil {
+	if err := printPulse(s, m.pulse); err != nil {
 		return err.Error()
 	}
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")

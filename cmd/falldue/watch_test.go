@@ -123,7 +123,7 @@ func TestTopGoesOnAfterAnError(t *testing.T) {
 	}
 	began := time.Date(2026, 12, 11, 14, 2, 0, 0, time.UTC)
 	worker := ops.Worker{ID: "vm:1/a", Started: began, Seen: began, Now: began, Queues: map[string]ops.WorkerQueue{"default": {Concurrency: 10}}}
-	update(pulse{at: began, workers: []ops.Worker{worker}, queues: []ops.Queue{{Name: "default", Kinds: []string{"mail"}, Lanes: 3}}})
+	update(ops.Pulse{At: began, Workers: []ops.Worker{worker}, Queues: []ops.Queue{{Name: "default", Kinds: []string{"mail"}, Lanes: 3}}})
 	contains(t, m.text(), `(?m)^default +3 +– +mail$`, `(?m)^vm:1/a +0 of 10 +– +– `)
 	update(down)
 	contains(t, m.text(), `^cannot read: the server is down\n`, `vm:1/a`)
@@ -136,21 +136,6 @@ func TestTopGoesOnAfterAnError(t *testing.T) {
 	}
 	if update(tea.KeyPressMsg{Code: 'x', Text: "x"}) || !update(tea.KeyPressMsg{Code: 'q', Text: "q"}) {
 		t.Error("x ends it, or q does not")
-	}
-}
-
-func TestRatesOfWorkers(t *testing.T) {
-	t.Parallel()
-	r, began := rates{}, time.Date(2026, 12, 11, 14, 2, 0, 0, time.UTC)
-	w := ops.Worker{ID: "a", Seen: began, Done: 100}
-	if got := r.of(w); got.known {
-		t.Errorf("after one announcement the rate is %+v", got)
-	}
-	w.Seen, w.Done, w.Failed = began.Add(15*time.Second), 400, 30
-	for range 2 { // the second look sees the same
-		if got := r.of(w); got != (rate{20, 2, true}) {
-			t.Errorf("the rate is %+v", got)
-		}
 	}
 }
 

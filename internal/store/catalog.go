@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -96,67 +94,4 @@ func (s *Store) EndlessRuns(ctx context.Context, age time.Duration, most int) (l
 		return err
 	})
 	return list, s.explain(err)
-}
-
-// Explained is a statement and the server's plan of it.
-type Explained struct {
-	SQL  string
-	Plan []string // by lines
-}
-
-// ExplainClaim returns the statements that find the due tasks of a claim's sources, with
-// their plans. It claims nothing.
-func (s *Store) ExplainClaim(ctx context.Context, p ClaimParams) (list []Explained, err error) {
-	if statements.ClaimsAtOnce(s.server) {
-		stmt, values, lanes := s.claimStmt(p)
-		e, err := s.explained(ctx, stmt, values, lanes)
-		return []Explained{e}, err
-	}
-	seen := map[string]bool{}
-	for _, w := range p.Sources {
-		stmt := s.claimLane(w)
-		if seen[stmt.SQL] {
-			continue
-		}
-		seen[stmt.SQL] = true
-		values := statements.Values{"queue": p.Queue, "since": w.Since, "limit": p.Limit}
-		statements.SetLane(values, w.Lane)
-		e, err := s.explained(ctx, stmt, values, nil)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, e)
-	}
-	return list, nil
-}
-
-func (s *Store) explained(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) (Explained, error) {
-	e := Explained{SQL: stmt.SQL}
-	err := s.seldom(ctx, statements.Explain(s.server, stmt), values, rows, func(r row) error {
-		e.Plan = append(e.Plan, planLine(r))
-		return nil
-	})
-	return e, s.explain(err)
-}
-
-// planLine returns a row of a plan as text: its only column, the last of SQLite's four, or
-// all columns side by side.
-func planLine(r row) string {
-	cells := make([]string, len(r))
-	for i, v := range r {
-		switch v := v.(type) {
-		case nil:
-			cells[i] = "–"
-		case []byte:
-			cells[i] = string(v)
-		default:
-			cells[i] = fmt.Sprint(v)
-		}
-	}
-	if len(r) == 4 {
-		if _, isID := r[0].(int64); isID {
-			return cells[3]
-		}
-	}
-	return strings.Join(cells, " | ")
 }

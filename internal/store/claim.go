@@ -237,9 +237,7 @@ func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 		if len(found) == p.Limit {
 			break
 		}
-		values := statements.Values{"queue": p.Queue, "since": w.Since, "limit": p.Limit - len(found)}
-		statements.SetLane(values, w.Lane)
-		err := x.query(ctx, s.claimLane(w), values, nil, func(r row) error {
+		err := x.query(ctx, s.claimLane(w), laneValues(p.Queue, w, p.Limit-len(found)), nil, func(r row) error {
 			c, err := scanner.scan(r, p.Sources[i:])
 			if err != nil {
 				return err
@@ -317,6 +315,13 @@ func keysOf(claims []*Claim) []statements.Row {
 func (s *Store) claimLane(w Source) statements.Stmt {
 	key := stmtKey{name: "claim lane", formulas: s.formulaOf(w)}
 	return s.stmt(key, func() statements.Stmt { return statements.ClaimLane(s.server, s.tables, w.formula()) })
+}
+
+// laneValues returns the values of [Store.claimLane], for up to limit tasks.
+func laneValues(queue string, w Source, limit int) statements.Values {
+	values := statements.Values{"queue": queue, "since": w.Since, "limit": limit}
+	statements.SetLane(values, w.Lane)
+	return values
 }
 
 // formulaOf returns the key of a source's delay, or "" if it has none.

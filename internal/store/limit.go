@@ -235,9 +235,10 @@ func (s *Store) findsTogether(a, b Source) bool {
 	return statements.ClaimsAtOnce(s.server) || statements.UnitesLanes(s.server) && a.formula() == nil && b.formula() == nil
 }
 
-// findIn finds due tasks in sources, in the order of these and of their anchors.
-func (s *Store) findIn(ctx context.Context, x runner, p ClaimParams, wanted []wantedTasks) (found []*Claim, err error) {
-	sources := make([]Source, len(wanted))
+// findStmt returns the statement that finds due tasks in sources, with its values and its
+// rows, and the sources.
+func (s *Store) findStmt(p ClaimParams, wanted []wantedTasks) (stmt statements.Stmt, values statements.Values, rows []statements.Row, sources []Source) {
+	sources = make([]Source, len(wanted))
 	for i, w := range wanted {
 		sources[i] = p.Sources[w.source]
 	}
@@ -246,9 +247,8 @@ func (s *Store) findIn(ctx context.Context, x runner, p ClaimParams, wanted []wa
 	for i, w := range wanted {
 		lanes[i].Room = w.room
 	}
-	rows := statements.RoomColumns.Rows(len(lanes), func(i int) *statements.WantedLane { return &lanes[i] })
-	values := statements.Values{"queue": p.Queue}
-	var stmt statements.Stmt
+	rows = statements.RoomColumns.Rows(len(lanes), func(i int) *statements.WantedLane { return &lanes[i] })
+	values = statements.Values{"queue": p.Queue}
 	switch {
 	case statements.ClaimsAtOnce(s.server):
 		stmt = s.stmt(stmtKey{name: "find due", formulas: s.numbersOf(delays)}, func() statements.Stmt {
@@ -257,10 +257,14 @@ func (s *Store) findIn(ctx context.Context, x runner, p ClaimParams, wanted []wa
 	case len(wanted) > 1:
 		stmt = s.batch("unite lanes", len(wanted), statements.UniteLanes)
 	default:
-		values["since"], values["limit"], rows = sources[0].Since, wanted[0].room, nil
-		statements.SetLane(values, sources[0].Lane)
-		stmt = s.claimLane(sources[0])
+		stmt, values, rows = s.claimLane(sources[0]), laneValues(p.Queue, sources[0], wanted[0].room), nil
 	}
+	return stmt, values, rows, sources
+}
+
+// findIn finds due tasks in sources, in the order of these and of their anchors.
+func (s *Store) findIn(ctx context.Context, x runner, p ClaimParams, wanted []wantedTasks) (found []*Claim, err error) {
+	stmt, values, rows, sources := s.findStmt(p, wanted)
 	var scanner claimScanner
 	err = x.query(ctx, stmt, values, rows, func(r row) error {
 		c, err := scanner.scan(r, sources)

@@ -15,10 +15,7 @@ func (s *Store) Candidates(ctx context.Context, queue string, from Source, after
 }
 
 func (s *Store) candidates(ctx context.Context, x runner, queue string, from Source, after int64, limit int) (list []Candidate, err error) {
-	key := stmtKey{name: "candidates", formulas: s.formulaOf(from)}
-	stmt := s.stmt(key, func() statements.Stmt { return statements.Candidates(s.server, s.tables, from.formula()) })
-	values := statements.Values{"queue": queue, "since": from.Since, "after": after, "limit": limit}
-	statements.SetLane(values, from.Lane)
+	stmt, values := s.candidatesStmt(queue, from, after, limit)
 	err = x.query(ctx, stmt, values, nil, func(r row) error {
 		var c Candidate
 		err := statements.CandidateColumns.Scan(r, &c)
@@ -26,6 +23,15 @@ func (s *Store) candidates(ctx context.Context, x runner, queue string, from Sou
 		return err
 	})
 	return list, err
+}
+
+// candidatesStmt returns the statement of [Store.Candidates], with its values.
+func (s *Store) candidatesStmt(queue string, from Source, after int64, limit int) (statements.Stmt, statements.Values) {
+	key := stmtKey{name: "candidates", formulas: s.formulaOf(from)}
+	stmt := s.stmt(key, func() statements.Stmt { return statements.Candidates(s.server, s.tables, from.formula()) })
+	values := statements.Values{"queue": queue, "since": from.Since, "after": after, "limit": limit}
+	statements.SetLane(values, from.Lane)
+	return stmt, values
 }
 
 // ClaimKeys claims those of the candidates from p's one source that are as they were, and

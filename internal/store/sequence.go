@@ -51,10 +51,7 @@ func (s *Store) findNext(ctx context.Context, x runner, queue string, from Sourc
 		if h.State != from.State || h.Attempts != from.Attempts {
 			return nil, nil // it is in another lane
 		}
-		key := stmtKey{name: "find task", formulas: s.formulaOf(from)}
-		stmt := s.stmt(key, func() statements.Stmt { return statements.FindTask(s.server, s.tables, from.formula()) })
-		values := statements.Values{"queue": queue, "since": from.Since, "id": h.TaskID}
-		statements.SetLane(values, from.Lane)
+		stmt, values := s.findTaskStmt(queue, from, h.TaskID)
 		return c, x.query(ctx, stmt, values, nil, read)
 	}
 	list, err := s.candidates(ctx, x, queue, from, 0, 1)
@@ -71,4 +68,14 @@ func (s *Store) findNext(ctx context.Context, x runner, queue string, from Sourc
 		return nil, nil
 	}
 	return c, nil
+}
+
+// findTaskStmt returns the statement that finds a task of a source if it is due, with its
+// values.
+func (s *Store) findTaskStmt(queue string, from Source, id int64) (statements.Stmt, statements.Values) {
+	key := stmtKey{name: "find task", formulas: s.formulaOf(from)}
+	stmt := s.stmt(key, func() statements.Stmt { return statements.FindTask(s.server, s.tables, from.formula()) })
+	values := statements.Values{"queue": queue, "since": from.Since, "id": id}
+	statements.SetLane(values, from.Lane)
+	return stmt, values
 }

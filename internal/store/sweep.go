@@ -49,21 +49,33 @@ func (s *Store) Look(ctx context.Context, queue string, sources []Source) (heads
 		return nil, nil
 	}
 	if statements.ClaimsAtOnce(s.server) {
-		lanes := statements.SinceColumns.Rows(len(sources), func(i int) *statements.WantedLane {
-			return &statements.WantedLane{Lane: sources[i].Lane, Since: sources[i].Since}
-		})
-		return s.heads(ctx, s.fixed("heads", statements.Heads), statements.Values{"queue": queue}, lanes)
+		stmt, values, lanes := s.headsStmt(queue, sources)
+		return s.heads(ctx, stmt, values, lanes)
 	}
 	for _, w := range sources {
-		values := statements.Values{"queue": queue, "since": w.Since}
-		statements.SetLane(values, w.Lane)
-		head, err := s.heads(ctx, s.fixed("lane head", statements.LaneHead), values, nil)
+		stmt, values := s.laneHeadStmt(queue, w)
+		head, err := s.heads(ctx, stmt, values, nil)
 		if err != nil {
 			return nil, err
 		}
 		heads = append(heads, head...)
 	}
 	return heads, nil
+}
+
+// headsStmt returns the statement that looks into all sources, with its values and its rows.
+func (s *Store) headsStmt(queue string, sources []Source) (statements.Stmt, statements.Values, []statements.Row) {
+	lanes := statements.SinceColumns.Rows(len(sources), func(i int) *statements.WantedLane {
+		return &statements.WantedLane{Lane: sources[i].Lane, Since: sources[i].Since}
+	})
+	return s.fixed("heads", statements.Heads), statements.Values{"queue": queue}, lanes
+}
+
+// laneHeadStmt returns the statement that looks into one source, with its values.
+func (s *Store) laneHeadStmt(queue string, w Source) (statements.Stmt, statements.Values) {
+	values := statements.Values{"queue": queue, "since": w.Since}
+	statements.SetLane(values, w.Lane)
+	return s.fixed("lane head", statements.LaneHead), values
 }
 
 // heads runs a statement that finds lanes.

@@ -1,0 +1,228 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// Explained is a statement of a worker and the server's plan of it.
+type Explained struct {
+	Name       string
+	SQL        string
+	Plan       []string // by lines
+	WholeTable bool     // the plan reads all tasks, or all of one of their indexes
+	Err        error    // why the server did not explain it, or nil
+}
+
+// explainedBatch is the number of tasks that an explained statement changes, and of lanes of
+// a statement that grows with them. Of many the share of a small table is so large that
+// reading all of it costs less.
+const explainedBatch = 4
+
+// planned is a statement to explain.
+type planned struct {
+	name   string
+	alias  string // of the table of tasks, where it has one
+	stmt   statements.Stmt
+	values statements.Values
+	rows   []statements.Row
+}
+
+// ExplainClaims returns the statements with which a worker finds the lanes of a queue and
+// claims from p's sources, with their plans. It changes nothing.
+func (s *Store) ExplainClaims(ctx context.Context, p ClaimParams) ([]Explained, error) {
+	list := []planned{{"sweep", "t", s.fixed("sweep", statements.Sweep), statements.Values{"queue": p.Queue}, nil}}
+	if len(p.Sources) == 0 {
+		return s.explainAll(ctx, list)
+	}
+	if s.server.Caps.LooseScan {
+		values := statements.Values{"queue": p.Queue}
+		statements.SetLane(values, p.Sources[0].Lane)
+		list = append(list, planned{"next lane", "t", s.fixed("next lane", statements.NextLane), values, nil})
+	}
+	if statements.ClaimsAtOnce(s.server) {
+		stmt, values, rows := s.headsStmt(p.Queue, p.Sources)
+		list = append(list, planned{"look", "t", stmt, values, rows})
+	} else {
+		stmt, values := s.laneHeadStmt(p.Queue, p.Sources[0])
+		list = append(list, planned{"look", "t", stmt, values, nil})
+	}
+	free, limited := p, p
+	free.Sources, limited.Sources = nil, nil
+	for _, from := range p.Sources {
+		if len(from.Limits) == 0 {
+			free.Sources = append(free.Sources, from)
+		} else {
+			limited.Sources = append(limited.Sources, from)
+		}
+	}
+	list = append(list, s.freeClaims(free)...)
+	list = append(list, s.limitedClaims(limited)...)
+	return s.explainAll(ctx, list)
+}
+
+// freeClaims returns the statements that claim from sources without limits, but for the one
+// that takes what others have found.
+func (s *Store) freeClaims(p ClaimParams) (list []planned) {
+	if len(p.Sources) == 0 {
+		return nil
+	}
+	if statements.ClaimsAtOnce(s.server) {
+		stmt, values, rows := s.claimStmt(p)
+		list = append(list, planned{"claim", "t", stmt, values, rows})
+		if statements.HasClaimSlots(s.server) {
+			p.Slot = s.SlotName(p.Queue, nil)
+			stmt, values, rows = s.claimStmt(p)
+			list = append(list, planned{"claim in slot", "t", stmt, values, rows})
+		}
+		return list
+	}
+	for _, from := range p.Sources {
+		list = append(list, planned{"claim", "t", s.claimLane(from), laneValues(p.Queue, from, p.Limit), nil})
+	}
+	return list
+}
+
+// limitedClaims returns the statements that read permits, and that find tasks in sources with
+// limits.
+func (s *Store) limitedClaims(p ClaimParams) (list []planned) {
+	var names []string
+	var group []wantedTasks
+	var ordered []planned
+	find := func() {
+		if len(group) > 0 {
+			stmt, values, rows, _ := s.findStmt(p, group)
+			list = append(list, planned{"claim with limits", "t", stmt, values, rows})
+			group = nil
+		}
+	}
+	for i, from := range p.Sources {
+		for _, l := range from.Limits {
+			if !slices.Contains(names, l.Name) && len(names) < MaxBatch {
+				names = append(names, l.Name)
+			}
+		}
+		if from.ordered() {
+			from.Since = 0 // as findNext does
+			stmt, values := s.candidatesStmt(p.Queue, from, 0, 1)
+			ordered = append(ordered, planned{"claim in order", "t", stmt, values, nil})
+			stmt, values = s.findTaskStmt(p.Queue, from, 1)
+			ordered = append(ordered, planned{"claim in order", "t", stmt, values, nil})
+			continue
+		}
+		full := len(group) == explainedBatch && s.server.Caps.Rows.Grows()
+		if len(group) > 0 && (full || !s.findsTogether(p.Sources[group[0].source], from)) {
+			find()
+		}
+		group = append(group, wantedTasks{i, p.Limit})
+	}
+	find()
+	list = append(list, ordered...)
+	if len(names) == 0 {
+		return nil
+	}
+	rows := statements.LimitColumns.Rows(len(names), func(i int) *string { return &names[i] })
+	permits := planned{"read permits", "k", s.batch("permits", len(names), statements.Permits), nil, rows}
+	return append([]planned{permits}, list...)
+}
+
+// ExplainChanges returns the statements with which a worker changes tasks that it knows by
+// their keys, with their plans: those of claims, if limited is set also of claims with limits,
+// of extensions and of settles. It changes nothing, and no task has the keys.
+func (s *Store) ExplainChanges(ctx context.Context, p ClaimParams, limited bool) ([]Explained, error) {
+	keys := make([]Key, explainedBatch)
+	grants := make([]statements.Grant, explainedBatch)
+	settled := make([]*Settlement, explainedBatch)
+	for i := range keys {
+		keys[i] = Key{TaskID: -1 - int64(i), Fence: 1}
+		grants[i] = statements.Grant{Permit: keys[i].TaskID, Key: keys[i]}
+		settled[i] = &Settlement{Settlement: statements.Settlement{Key: keys[i], State: statements.StateOpen}}
+	}
+	fences := statements.FenceColumns.Rows(len(keys), func(i int) *Key { return &keys[i] })
+	values := statements.Values{
+		"worker": p.Worker, "lease": p.Lease.Microseconds(), "running": statements.StateOpen, "most": maxAttempts, "token": int64(math.MaxInt64),
+	}
+	var list []planned
+	if limited {
+		rows := statements.GrantColumns.Rows(len(grants), func(i int) *statements.Grant { return &grants[i] })
+		list = append(list, planned{"take permits", "", s.batch("take permits", len(grants), statements.TakePermits), values, rows})
+	}
+	if limited || !statements.ClaimsAtOnce(s.server) {
+		list = append(list, planned{"take", "t", s.batch("take", len(keys), statements.Take), values, fences})
+	}
+	list = append(list, planned{"extend", "t", s.batch("extend", len(keys), statements.Extend), values, fences})
+	for form, name := range []string{byDelete: "settle done", byFinish: "settle done and kept", bySettle: "settle failed"} {
+		stmt, rows := s.settleStmt(settleForm(form), settled)
+		list = append(list, planned{name, "t", stmt, values, rows})
+	}
+	return s.explainAll(ctx, list)
+}
+
+// explainAll explains statements, each text once under a name.
+func (s *Store) explainAll(ctx context.Context, list []planned) ([]Explained, error) {
+	var explained []Explained
+	seen := map[[2]string]bool{}
+	for _, p := range list {
+		key := [2]string{p.name, p.stmt.SQL}
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		e, err := s.explained(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		explained = append(explained, e)
+	}
+	return explained, nil
+}
+
+func (s *Store) explained(ctx context.Context, p planned) (Explained, error) {
+	e := Explained{Name: p.name, SQL: p.stmt.SQL}
+	tasks := regexp.QuoteMeta(s.tables.Prefix + "tasks")
+	if p.alias != "" {
+		tasks += "|" + p.alias
+	}
+	whole, err := regexp.Compile(strings.ReplaceAll(s.server.Caps.WholeTable, "TABLE", "(?:"+tasks+")"))
+	if err != nil {
+		return e, fmt.Errorf("Caps.WholeTable: %w", err)
+	}
+	err = s.seldom(ctx, statements.Explain(s.server, p.stmt), p.values, p.rows, func(r row) error {
+		e.Plan = append(e.Plan, planLine(r))
+		return nil
+	})
+	e.WholeTable = slices.ContainsFunc(e.Plan, whole.MatchString)
+	if class := s.server.Classify(err); err != nil && ctx.Err() == nil && (class == dialect.Other || class == dialect.ReadOnly) {
+		e.Err, err = err, nil // as for a user without the right to the statement
+	}
+	return e, s.explain(err)
+}
+
+// planLine returns a row of a plan as text: its only column, the last of SQLite's four, or
+// all columns side by side.
+func planLine(r row) string {
+	cells := make([]string, len(r))
+	for i, v := range r {
+		switch v := v.(type) {
+		case nil:
+			cells[i] = "–"
+		case []byte:
+			cells[i] = string(v)
+		default:
+			cells[i] = fmt.Sprint(v)
+		}
+	}
+	if len(r) == 4 {
+		if _, isID := r[0].(int64); isID {
+			return cells[3]
+		}
+	}
+	return strings.Join(cells, " | ")
+}

@@ -1,0 +1,185 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+)
+
+// Benchmark says what [Measure] does.
+type Benchmark struct {
+	// Schema is that of [falldue.Config].
+	Schema string
+	// Tasks is the number of tasks to store and to run, up to [MaxMeasured] (default 20,000).
+	Tasks int
+	// Handlers is the number of handlers that run at once (default 100).
+	Handlers int
+	// Starts is the number of tasks whose start is timed, up to [MaxMeasured] (default 200).
+	Starts int
+}
+
+// MaxMeasured is the greatest number of tasks of a [Benchmark]. It keeps somebody from filling
+// the disk by a mistake.
+const MaxMeasured = 10_000_000
+
+// Measurement is one measure of a [Benchmark].
+type Measurement struct {
+	// Measure says what was measured: "enqueue one", "enqueue many", "run" or "start".
+	Measure string
+	// Tasks is how many tasks were measured.
+	Tasks int
+	// PerSecond is how many tasks were stored or run in a second. "start" has none.
+	PerSecond float64
+	// Half of the tasks started within Median after they were stored, and 99 of 100 within
+	// P99. Only "start" has them.
+	Median, P99 time.Duration
+}
+
+const (
+	// measuredSingles is how long tasks are stored one by one, up to a quarter of them.
+	measuredSingles = 2 * time.Second
+	// measuredBatch is how many tasks are stored by a call otherwise.
+	measuredBatch = 1000
+	// dropTimeout is how long the tables may take to be dropped.
+	dropTimeout = time.Minute
+)
+
+// Measure measures how many tasks a process can store and run on db, by handlers that do
+// nothing, and how soon a worker starts a task that another process has stored. It calls report
+// with each measure when it has it. A quarter of the tasks, or as many as two seconds allow, are
+// stored one by one, and the others 1,000 at a time. Then all of them run. After that more tasks
+// are stored one by one, each when the one before it has started. An error of report ends it.
+//
+// The tables are its own, with names that no other tables have. It creates them, and drops them
+// when it ends, also after ctx has ended. The server works hard meanwhile. What it measures
+// depends on the size of the pool, of which it uses some 20 connections.
+func Measure(ctx context.Context, db *sqlx.DB, b Benchmark, report func(Measurement) error) (err error) {
+	b.Tasks, b.Handlers, b.Starts = cmp.Or(b.Tasks, 20_000), cmp.Or(b.Handlers, 100), cmp.Or(b.Starts, 200)
+	if b.Tasks < 0 || b.Tasks > MaxMeasured || b.Handlers < 0 || b.Starts < 0 || b.Starts > MaxMeasured {
+		return fmt.Errorf("ops: a Benchmark with %d tasks, %d handlers and %d starts; allowed are 1 and more, and up to %d tasks and starts", b.Tasks, b.Handlers, b.Starts, MaxMeasured)
+	}
+	cfg := falldue.Config{
+		Prefix: "falldue_bench_" + strings.ToLower(rand.Text()[:8]) + "_", Schema: b.Schema,
+		Concurrency: b.Handlers, Logger: slog.New(slog.DiscardHandler),
+	}
+	q, err := falldue.New(db, cfg)
+	if err != nil {
+		return err
+	}
+	m, err := q.Migrations()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
+		defer cancel()
+		if _, failed := m.Down(ctx); failed != nil {
+			err = errors.Join(err, fmt.Errorf("drop the tables %s…: %w", cfg.Prefix, failed))
+		}
+	}()
+	if err := q.Migrate(ctx); err != nil {
+		return err
+	}
+	kind := falldue.NewKind[time.Time]("bench", falldue.KindConfig{})
+	if err := b.store(ctx, q, kind, report); err != nil {
+		return err
+	}
+	return b.work(ctx, db, cfg, kind, report)
+}
+
+// store stores the tasks, a part of them one by one.
+func (b Benchmark) store(ctx context.Context, q *falldue.Queue, kind falldue.Kind[time.Time], report func(Measurement) error) error {
+	n, start := 0, time.Now()
+	for ; n < (b.Tasks+3)/4 && time.Since(start) < measuredSingles; n++ {
+		if _, err := kind.Enqueue(ctx, q, time.Time{}, nil); err != nil {
+			return err
+		}
+	}
+	if err := report(perSecond("enqueue one", n, start)); err != nil || n == b.Tasks {
+		return err
+	}
+	rest := make([]time.Time, b.Tasks-n)
+	start = time.Now()
+	for part := range slices.Chunk(rest, measuredBatch) {
+		if _, err := kind.EnqueueMany(ctx, q, part, nil); err != nil {
+			return err
+		}
+	}
+	return report(perSecond("enqueue many", len(rest), start))
+}
+
+func perSecond(measure string, tasks int, start time.Time) Measurement {
+	return Measurement{Measure: measure, Tasks: tasks, PerSecond: float64(tasks) / time.Since(start).Seconds()}
+}
+
+// work runs the tasks that are stored, and then some more one after the other. These are
+// stored by a queue that has no worker, as in another process.
+func (b Benchmark) work(ctx context.Context, db *sqlx.DB, cfg falldue.Config, kind falldue.Kind[time.Time], report func(Measurement) error) error {
+	q, err := falldue.New(db, cfg)
+	if err != nil {
+		return err
+	}
+	other, err := falldue.New(db, cfg)
+	if err != nil {
+		return err
+	}
+	started := make(chan time.Time, b.Handlers)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	falldue.Handle(q, kind, func(ctx context.Context, _ falldue.Task[time.Time]) error {
+		select {
+		case started <- time.Now():
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	ended := make(chan error, 1)
+	begin := time.Now()
+	go func() { ended <- q.Run(ctx) }()
+	next := func() (time.Time, error) {
+		select {
+		case at := <-started:
+			return at, nil
+		case err := <-ended:
+			ended <- err
+			return time.Time{}, errors.Join(err, ctx.Err())
+		}
+	}
+	measure := func() error {
+		for range b.Tasks {
+			if _, err := next(); err != nil {
+				return err
+			}
+		}
+		if err := report(perSecond("run", b.Tasks, begin)); err != nil {
+			return err
+		}
+		waits := make([]time.Duration, b.Starts)
+		for i := range waits {
+			stored := time.Now()
+			if _, err := kind.Enqueue(ctx, other, stored, nil); err != nil {
+				return err
+			}
+			at, err := next()
+			if err != nil {
+				return err
+			}
+			waits[i] = at.Sub(stored)
+		}
+		slices.Sort(waits)
+		return report(Measurement{Measure: "start", Tasks: b.Starts, Median: waits[len(waits)/2], P99: waits[len(waits)*99/100]})
+	}
+	err = measure()
+	stop()
+	return errors.Join(err, <-ended)
+}

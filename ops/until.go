@@ -1,0 +1,63 @@
+package ops
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+var withDays = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)d(.*)$`)
+
+// ParseDuration parses a duration as people give it: as [time.ParseDuration] does, but days may
+// come first, as in 2d or 1d12h.
+func ParseDuration(text string) (time.Duration, error) {
+	wrong := fmt.Errorf("%q is not a duration such as 90s, 48h, 2d or 1d12h", text)
+	m := withDays.FindStringSubmatch(text)
+	if m == nil {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, wrong
+		}
+		return d, nil
+	}
+	const most = math.MaxInt64/(24*time.Hour) - 1
+	days, err := strconv.ParseFloat(m[1], 64)
+	if err != nil || days > float64(most) {
+		return 0, fmt.Errorf("%q is too long; allowed are up to %d days", text, most)
+	}
+	d := time.Duration(days * float64(24*time.Hour))
+	if m[2] == "" {
+		return d, nil
+	}
+	rest, err := time.ParseDuration(m[2])
+	if err != nil || rest < 0 || rest > 24*time.Hour {
+		return 0, wrong
+	}
+	return d + rest, nil
+}
+
+// ParseUntil parses the end of a pause or of an override as people give it: a time from now on,
+// such as 2h or 2d, which counts by the database's clock, see [Inspector.Now]; a time of day such
+// as 09:00, the next one in the zone of here, which is the time where the person is; or a time
+// such as 2026-12-11T14:02:00Z, which must be after the database's.
+func ParseUntil(text string, database, here time.Time) (time.Time, error) {
+	if d, err := ParseDuration(text); err == nil && d > 0 {
+		return database.Add(d), nil
+	}
+	if clock, err := time.Parse("15:04", text); err == nil {
+		at := time.Date(here.Year(), here.Month(), here.Day(), clock.Hour(), clock.Minute(), 0, 0, here.Location())
+		if !at.After(here) {
+			at = at.AddDate(0, 0, 1)
+		}
+		return at, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		if !at.After(database) {
+			return at, fmt.Errorf("%q is over; allowed are times after %s", text, database.UTC().Format(time.RFC3339))
+		}
+		return at, nil
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time of day such as 09:00, a time from now on such as 2h or 2d, or a time such as 2026-12-11T14:02:00Z", text)
+}
