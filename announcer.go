@@ -25,10 +25,10 @@ const (
 type announcer struct {
 	id      string
 	info    func() store.WorkerInfo
-	running func() int // handlers
+	running func() map[string]int // handlers, by queue
 	ended   endedRuns
-	put     func(context.Context, store.Worker, store.RecentRuns, store.WorkerInfo) error
-	see     func(context.Context, store.Worker, store.RecentRuns) (stored bool, err error)
+	put     func(context.Context, store.Worker, store.Recent, store.WorkerInfo) error
+	see     func(context.Context, store.Worker, store.Recent) (stored bool, err error)
 	drop    func(ctx context.Context, id string) error
 	events  events
 
@@ -38,7 +38,7 @@ type announcer struct {
 	failing   bool
 }
 
-func newAnnouncer(id string, info store.WorkerInfo, running func() int, s *store.Store, e events) *announcer {
+func newAnnouncer(id string, info store.WorkerInfo, running func() map[string]int, s *store.Store, e events) *announcer {
 	a := &announcer{id: id, running: running, put: s.Announce, see: s.SeeWorker, drop: s.DropWorker, events: e, changed: make(chan struct{}, 1)}
 	a.info = func() store.WorkerInfo {
 		info.Stopping = a.stopping.Load()
@@ -82,7 +82,11 @@ func (a *announcer) announce(ctx context.Context) error {
 	ctx, cancel := statementContext(ctx, statementTimeout)
 	defer cancel()
 	all, recent := a.ended.take()
-	w := store.Worker{ID: a.id, Running: a.running(), Done: all.Done, Failed: all.Failed}
+	recent.Running = a.running()
+	w := store.Worker{ID: a.id, Done: all.Done, Failed: all.Failed}
+	for _, n := range recent.Running {
+		w.Running += n
+	}
 	if a.announced {
 		var err error
 		if a.announced, err = a.see(ctx, w, recent); err != nil || a.announced {

@@ -183,12 +183,13 @@ func (w *worker) run(ctx context.Context) {
 	background.Wait()
 }
 
-// running returns how many handlers run.
-func (w *worker) running() (n int) {
-	for _, d := range w.dispatchers {
-		n += d.runners.active()
+// running returns how many handlers of each queue run.
+func (w *worker) running() map[string]int {
+	queues := make(map[string]int, len(w.dispatchers))
+	for name, d := range w.dispatchers {
+		queues[name] = d.runners.active()
 	}
-	return n
+	return queues
 }
 
 // awaitHandlers waits until handled is closed: claims have ended, and all handlers have

@@ -21,11 +21,16 @@ type Why struct {
 }
 
 // Condition is a condition of the claim of a task: one of [WhyState], [WhyMembers],
-// [WhyClaim], [WhyAttempts], [WhyPolicy], [WhyDue], [WhyPause], [WhyWorker], [WhyLimit], [WhySequence],
-// [WhyLock] and [WhyRank].
+// [WhyClaim], [WhyAttempts], [WhyPolicy], [WhyDue], [WhyPause], [WhyWorker], [WhyHandlers], [WhyLimit],
+// [WhySequence], [WhyLock] and [WhyRank].
 type Condition interface {
+	// Name is a word for the condition, such as due.
+	Name() string
 	// Holds reports whether the condition keeps no worker from the task.
 	Holds() bool
+	// Says returns what the condition says of the task, in words with its numbers. Times are
+	// UTC. The texts may change in any release.
+	Says(t falldue.TaskInfo) string
 }
 
 // Ends returns when a condition that does not hold will hold by itself, by the database's
@@ -42,20 +47,21 @@ func Ends(c Condition) time.Time {
 	return time.Time{}
 }
 
-// Runnable reports whether all conditions hold: a worker with a free handler may start the
-// task now.
+// Runnable reports whether all conditions hold: a worker may start the task now.
 func (w Why) Runnable() bool {
 	return !slices.ContainsFunc(w.Conditions, func(c Condition) bool { return !c.Holds() })
 }
 
 // Next returns when all conditions hold, if nobody does anything meanwhile: now if the task
 // is runnable, and the zero time if that is not known. The task then waits for a free
-// handler, behind those that [WhyRank] counts.
+// handler, behind those that [WhyRank] counts. Handlers that are busy now count only if
+// nothing else keeps the task waiting.
 func (w Why) Next() time.Time {
 	next := w.Task.Now
 	for _, c := range w.Conditions {
+		_, handlers := c.(WhyHandlers)
 		switch ends := Ends(c); {
-		case c.Holds():
+		case c.Holds(), handlers && w.waits():
 		case ends.IsZero():
 			return time.Time{}
 		case ends.After(next):
@@ -63,6 +69,14 @@ func (w Why) Next() time.Time {
 		}
 	}
 	return next
+}
+
+// waits reports whether something else than busy handlers keeps the task waiting.
+func (w Why) waits() bool {
+	return slices.ContainsFunc(w.Conditions, func(c Condition) bool {
+		_, handlers := c.(WhyHandlers)
+		return !handlers && !c.Holds()
+	})
 }
 
 // whyTries is how often Why looks again at a task that has changed meanwhile.
@@ -128,6 +142,9 @@ func (i *Inspector) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 	add(pause)
 	handled := workersFor(t, workers)
 	add(handled)
+	if handled.Holds() {
+		add(whyHandlers(t, workers))
+	}
 	limits, err := i.whyLimits(ctx, t, workers)
 	if err != nil {
 		return w, err
@@ -283,6 +300,24 @@ func workersFor(t falldue.TaskInfo, workers []Worker) (c WhyWorker) {
 		case handles:
 			c.OfKind = append(c.OfKind, w.ID)
 		}
+	}
+	return c
+}
+
+func whyHandlers(t falldue.TaskInfo, workers []Worker) WhyHandlers {
+	c := WhyHandlers{QueueHandlers: Handlers(workers, t.Queue, t.Kind)}
+	perSecond := 0.0
+	for _, w := range workers {
+		if !w.Live() || !w.Handles(t.Queue, t.Kind) || w.RecentTime <= 0 {
+			continue
+		}
+		c.Over = max(c.Over, w.RecentTime)
+		for _, runs := range w.Recent {
+			perSecond += float64(runs.Done+runs.Failed) / w.RecentTime.Seconds()
+		}
+	}
+	if perSecond > 0 {
+		c.Every = time.Duration(float64(time.Second) / perSecond)
 	}
 	return c
 }

@@ -104,6 +104,16 @@ type WhyWorker struct {
 	InQueue, OfKind, Stopping []string
 }
 
+// WhyHandlers is how many handlers of the queue run on the live workers that handle the task's
+// kind there. It holds if one of them is free. The numbers are those of the last announcements
+// of these workers, which are up to a minute old; each has its age.
+type WhyHandlers struct {
+	QueueHandlers
+	// Every is the time from one end of a run of these workers to the next, on average, in
+	// the time Over before their last announcements. It is 0 if none has ended.
+	Every, Over time.Duration
+}
+
 // WhyLimit is a limit of the task's kind or queue. It holds if it admits another task.
 type WhyLimit struct {
 	// Limit is the limit as code that makes it, such as AtMost(20), and Owner what it is of:
@@ -197,6 +207,9 @@ func (c WhyPause) Until() (last time.Time) {
 
 // Holds implements [Condition].
 func (c WhyWorker) Holds() bool { return len(c.Workers) > 0 }
+
+// Holds implements [Condition].
+func (c WhyHandlers) Holds() bool { return !c.Busy() }
 
 // Holds implements [Condition].
 func (c WhyLimit) Holds() bool { return c.Room > 0 }

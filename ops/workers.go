@@ -52,8 +52,9 @@ type Runs struct{ Done, Failed int64 }
 
 // WorkerQueue is a queue that a worker works on.
 type WorkerQueue struct {
-	// Concurrency is how many handlers may run at once.
-	Concurrency int
+	// Concurrency is how many handlers may run at once, and Running how many of them ran when
+	// the worker was last seen.
+	Concurrency, Running int
 	// Limits are those that the worker obeys in the queue, such as AtMost(20).
 	Limits []string
 	limits []store.WorkerLimit
@@ -127,7 +128,7 @@ func newWorker(r store.StoredWorker) Worker {
 		ID: r.ID, Running: r.Running, Done: r.Done, Failed: r.Failed, Queues: map[string]WorkerQueue{}, Kinds: map[string]WorkerKind{},
 		Started: store.Time(r.Started), Seen: store.Time(r.Seen), Now: store.Time(r.Now),
 	}
-	var recent store.RecentRuns
+	var recent store.Recent
 	if r.Recent.Valid && json.Unmarshal([]byte(r.Recent.V), &recent) == nil { // else nothing is known of them
 		w.RecentTime, w.Recent = recent.Over, map[string]Runs{}
 		for kind, runs := range recent.Kinds {
@@ -141,7 +142,7 @@ func newWorker(r store.StoredWorker) Worker {
 	}
 	w.Host, w.PID, w.Release, w.Library, w.Stopping = info.Host, info.PID, info.Release, info.Library, info.Stopping
 	for name, q := range info.Queues {
-		w.Queues[name] = WorkerQueue{q.Concurrency, limitTexts(q.Limits), q.Limits}
+		w.Queues[name] = WorkerQueue{q.Concurrency, recent.Running[name], limitTexts(q.Limits), q.Limits}
 	}
 	for name, k := range info.Kinds {
 		w.Kinds[name] = WorkerKind{k.Policy, limitTexts(k.Limits), k.Limits}
@@ -152,6 +153,67 @@ func newWorker(r store.StoredWorker) Worker {
 func limitTexts(limits []store.WorkerLimit) (list []string) {
 	for _, l := range limits {
 		list = append(list, l.Text)
+	}
+	return list
+}
+
+// QueueHandlers is how many handlers of a queue run on live workers.
+type QueueHandlers struct {
+	Queue string
+	// Running is how many handlers ran when their workers were last seen, and Concurrency how
+	// many may run at once. Workers has the same of each worker.
+	Running, Concurrency int
+	Workers              []WorkerHandlers
+}
+
+// WorkerHandlers is how many handlers of a queue run on a worker.
+type WorkerHandlers struct {
+	Worker               string // its id
+	Running, Concurrency int
+	// Age is how long ago the worker said so.
+	Age time.Duration
+}
+
+// Handlers returns how many handlers of a queue run on the live workers of a list that handle
+// a kind there, or that work on the queue if the kind is "". Those that are shutting down are
+// left out.
+func Handlers(workers []Worker, queue, kind string) QueueHandlers {
+	h := QueueHandlers{Queue: queue}
+	for _, w := range workers {
+		q, works := w.Queues[queue]
+		if !works || !w.Live() || w.Stopping || kind != "" && !w.Handles(queue, kind) {
+			continue
+		}
+		h.Running, h.Concurrency = h.Running+q.Running, h.Concurrency+q.Concurrency
+		h.Workers = append(h.Workers, WorkerHandlers{w.ID, q.Running, q.Concurrency, w.Now.Sub(w.Seen)})
+	}
+	return h
+}
+
+// Busy reports whether there are workers, and none of them had a free handler.
+func (h QueueHandlers) Busy() bool {
+	return len(h.Workers) > 0 && !slices.ContainsFunc(h.Workers, func(w WorkerHandlers) bool { return w.Running < w.Concurrency })
+}
+
+// Age returns how long ago the worker said so that was seen first of all.
+func (h QueueHandlers) Age() (oldest time.Duration) {
+	for _, w := range h.Workers {
+		oldest = max(oldest, w.Age)
+	}
+	return oldest
+}
+
+// BusyQueues lists the queues of which all handlers of live workers run, by name.
+func BusyQueues(workers []Worker) (list []QueueHandlers) {
+	var queues []string
+	for _, w := range workers {
+		queues = append(queues, w.QueueNames()...)
+	}
+	slices.Sort(queues)
+	for _, queue := range slices.Compact(queues) {
+		if h := Handlers(workers, queue, ""); h.Busy() {
+			list = append(list, h)
+		}
 	}
 	return list
 }

@@ -37,7 +37,7 @@ func workersCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				f := fleet{list, ops.KindPolicies(list), ops.Unhandled(queues, list), kinds}
+				f := fleet{list, ops.KindPolicies(list), ops.Unhandled(queues, list), ops.BusyQueues(list), kinds}
 				if asJSON {
 					err = f.printJSON(cmd)
 				} else {
@@ -61,6 +61,7 @@ type fleet struct {
 	workers   []ops.Worker
 	policies  map[string][]ops.KindPolicy
 	unhandled []ops.QueueKind
+	busy      []ops.QueueHandlers
 	kinds     bool // whether to print those whose workers have one policy, too
 }
 
@@ -138,10 +139,13 @@ func (f fleet) print(s screen) error {
 		}
 	}
 	var b strings.Builder
-	for i, u := range f.unhandled {
-		if i == 0 {
-			b.WriteByte('\n')
-		}
+	if len(f.busy)+len(f.unhandled) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, h := range f.busy {
+		fmt.Fprintf(&b, "all %s of queue %s run, and its tasks wait until one is free\n", counted(h.Concurrency, "handler"), plain(h.Queue))
+	}
+	for _, u := range f.unhandled {
 		fmt.Fprintf(&b, "no live worker handles kind %s in queue %s, where tasks wait\n", plain(u.Kind), plain(u.Queue))
 	}
 	_, err := io.WriteString(s, b.String())
@@ -179,6 +183,7 @@ func (f fleet) printWorkers(s screen) error {
 func workerObject(w ops.Worker) any {
 	type queue struct {
 		Concurrency int      `json:"concurrency"`
+		Running     int      `json:"running"`
 		Limits      []string `json:"limits,omitempty"`
 	}
 	type kind struct {
@@ -205,7 +210,7 @@ func workerObject(w ops.Worker) any {
 		map[string]queue{}, map[string]kind{}, w.Started, w.Seen,
 	}
 	for name, q := range w.Queues {
-		o.Queues[name] = queue{q.Concurrency, q.Limits}
+		o.Queues[name] = queue{q.Concurrency, q.Running, q.Limits}
 	}
 	for name, k := range w.Kinds {
 		o.Kinds[name] = kind{k.Policy, k.Limits}
