@@ -23,14 +23,15 @@ const (
 // announcer keeps the worker in the table of workers, for people: nothing that workers do
 // depends on it.
 type announcer struct {
-	id      string
-	info    func() store.WorkerInfo
-	running func() map[string]int // handlers, by queue
-	ended   endedRuns
-	put     func(context.Context, store.Worker, store.Recent, store.WorkerInfo) error
-	see     func(context.Context, store.Worker, store.Recent) (stored bool, err error)
-	drop    func(ctx context.Context, id string) error
-	events  events
+	id       string
+	info     func() store.WorkerInfo
+	running  func() map[string]int // handlers, by queue
+	ended    endedRuns
+	troubles *troubles
+	put      func(context.Context, store.Worker, store.Recent, store.WorkerInfo) error
+	see      func(context.Context, store.Worker, store.Recent) (stored bool, err error)
+	drop     func(ctx context.Context, id string) error
+	events   events
 
 	stopping  atomic.Bool
 	changed   chan struct{} // signalled when the info has changed
@@ -39,9 +40,11 @@ type announcer struct {
 }
 
 func newAnnouncer(id string, info store.WorkerInfo, running func() map[string]int, s *store.Store, e events) *announcer {
-	a := &announcer{id: id, running: running, put: s.Announce, see: s.SeeWorker, drop: s.DropWorker, events: e, changed: make(chan struct{}, 1)}
+	a := &announcer{id: id, running: running, put: s.Announce, see: s.SeeWorker, drop: s.DropWorker, events: e, troubles: newTroubles(), changed: make(chan struct{}, 1)}
+	a.troubles.changed = func() { signal(a.changed) }
 	a.info = func() store.WorkerInfo {
 		info.Stopping = a.stopping.Load()
+		a.troubles.into(&info)
 		return info
 	}
 	return a

@@ -1,12 +1,12 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
 
 	"github.com/falldue/falldue"
-	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -203,76 +203,6 @@ func claimOf(t falldue.TaskInfo, workers []Worker) WhyClaim {
 	return WhyClaim{Worker: t.ClaimedBy, Started: t.AttemptedAt, Until: t.UpdatedAt, Lost: !Running(t), Live: live}
 }
 
-// whyDue returns when a task falls due, and the limit of its attempts. If the task has a
-// policy of its own, it returns that, too.
-func (i *Inspector) whyDue(ctx context.Context, t falldue.TaskInfo, workers []Worker) (due WhyDue, most int, own *WhyPolicy, err error) {
-	due = WhyDue{
-		Anchor: t.UpdatedAt, Attempts: t.Attempts, Now: t.Now,
-		Scheduled: t.State == falldue.Open && t.Attempts == 0 && t.Fence == 0 && t.UpdatedAt.After(t.CreatedAt), Snoozed: t.State == falldue.Snoozed,
-	}
-	most = t.MaxAttempts
-	if t.ClaimedBy == "" && t.State == falldue.Open && t.Attempts > 0 {
-		attempts, err := i.queue.Attempts(ctx, t.ID)
-		if err != nil {
-			return due, most, nil, err
-		}
-		if n := len(attempts); n > 0 && attempts[n-1].Fence == t.Fence {
-			due.Failed = attempts[n-1].FinishedAt
-			due.Jitter = max(t.UpdatedAt.Sub(due.Failed), 0)
-		}
-	}
-	known, err := i.Policies(ctx, t.Policy)
-	if err != nil {
-		return due, most, nil, err
-	}
-	if o, ok := known.Override(t); ok {
-		due.Override = &o
-	}
-	rule := func(p backoff.Policy, workers []string) {
-		r, p := dueRule(t, known.spansOver(t, p, t.Now))
-		r.Workers = workers
-		due.Rules = append(due.Rules, r)
-		if t.MaxAttempts == 0 && (most == 0 || p.MaxAttempts() > most) {
-			most = p.MaxAttempts()
-		}
-	}
-	p, given := known.given(t.Kind, t.Policy)
-	switch {
-	case t.Policy != "":
-		own = &WhyPolicy{Key: t.Policy, Err: known.Unreadable[t.Policy]}
-		if own.Err != nil {
-			return due, most, own, nil
-		}
-		own.Text = p.String()
-		rule(p, nil)
-	case given:
-		rule(p, nil)
-	default:
-		for _, kp := range KindPolicies(workers)[t.Kind] {
-			if p, err := backoff.Parse(kp.Policy); err == nil { // or a newer release has it
-				rule(p, kp.Workers)
-			}
-		}
-	}
-	if len(due.Rules) == 0 && (t.State == falldue.Snoozed || t.Attempts == 0) { // no delay, whatever the policy
-		due.Rules = []DueRule{{At: t.UpdatedAt}}
-	}
-	slices.SortStableFunc(due.Rules, func(a, b DueRule) int { return a.At.Compare(b.At) })
-	return due, most, own, nil
-}
-
-// dueRule returns when a task falls due under policies that hold one after the other, and the
-// policy of them that holds then.
-func dueRule(t falldue.TaskInfo, list []span) (DueRule, backoff.Policy) {
-	if t.State != falldue.Open || t.Attempts == 0 { // no delay
-		p := policyAt(list, latest(t.UpdatedAt, t.Now))
-		return DueRule{Policy: p.String(), At: t.UpdatedAt}, p
-	}
-	at, in := dueSpan(list, t.UpdatedAt, t.Attempts)
-	delay, _ := in.policy.Wait(int64(t.Attempts))
-	return DueRule{Policy: in.policy.String(), Delay: delay, At: at, From: in.from}, in.policy
-}
-
 func (i *Inspector) whyPause(ctx context.Context, t falldue.TaskInfo) (c WhyPause, err error) {
 	pauses, err := i.queue.Paused(ctx)
 	for _, p := range pauses {
@@ -295,6 +225,10 @@ func workersFor(t falldue.TaskInfo, workers []Worker) (c WhyWorker) {
 			c.Stopping = append(c.Stopping, w.ID)
 		case works && handles:
 			c.Workers = append(c.Workers, w.ID)
+			if w.Unread != "" {
+				c.Unread = append(c.Unread, w.ID)
+				c.UnreadError = cmp.Or(c.UnreadError, w.Unread)
+			}
 		case works:
 			c.InQueue = append(c.InQueue, w.ID)
 		case handles:

@@ -86,8 +86,10 @@ type DueRule struct {
 	// under which the task does not fall due. It is the zero time if the policy holds now.
 	From time.Time
 	// Workers are the ids of the workers that have the policy. There is none if it is the
-	// task's own, or from [Config].
+	// task's own, or from [Config], unless other workers have Refused what is set.
 	Workers []string
+	// Refused is why these workers cannot obey the override that is set, or "".
+	Refused string
 }
 
 // WhyPause are the pauses that name the task. It holds if there are none.
@@ -102,6 +104,10 @@ type WhyWorker struct {
 	// and OfKind those that handle the kind and do not work on the queue. Stopping are
 	// those that would do both and are shutting down.
 	InQueue, OfKind, Stopping []string
+	// Unread are those of Workers that cannot read pauses, overrides and cancels, and
+	// UnreadError is why the first of them cannot.
+	Unread      []string
+	UnreadError string
 }
 
 // WhyHandlers is how many handlers of the queue run on the live workers that handle the task's

@@ -200,7 +200,10 @@ func (c WhyDue) Says(_ falldue.TaskInfo) string {
 		if r.Delay > 0 {
 			when += fmt.Sprintf(", after %s by the policy %s", words.Span(r.Delay), r.Policy)
 		}
-		if len(c.Rules) > 1 {
+		switch {
+		case r.Refused != "":
+			when += " of " + words.Names(r.Workers) + ", which cannot obey what is set: " + r.Refused
+		case len(c.Rules) > 1:
 			when += " of " + strings.Join(r.Workers, " ")
 		}
 		parts = append(parts, when)
@@ -247,7 +250,11 @@ func (c WhyPause) Says(t falldue.TaskInfo) string {
 // Says implements [Condition].
 func (c WhyWorker) Says(t falldue.TaskInfo) string {
 	if c.Holds() {
-		return "live workers of its queue that handle its kind: " + words.Names(c.Workers)
+		text := "live workers of its queue that handle its kind: " + words.Names(c.Workers)
+		if len(c.Unread) > 0 {
+			text += "; of these " + words.Names(c.Unread) + " cannot read pauses, policies and cancels, and goes by those it knew: " + c.UnreadError
+		}
+		return text
 	}
 	text := fmt.Sprintf("no live worker handles kind %s in queue %s", t.Kind, t.Queue)
 	if len(c.Stopping) > 0 {

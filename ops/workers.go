@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/words"
 )
 
 // workerLife is how long after it was last seen a worker is taken to live. Workers announce
@@ -40,11 +41,30 @@ type Worker struct {
 	RecentTime time.Duration
 	// Stopping reports whether it claims no more tasks, because it is shutting down.
 	Stopping bool
+	// Refused are the overrides of policies that the worker cannot obey, and Unread is why it
+	// cannot read what people ask of all workers: pauses, overrides of policies and cancels. It
+	// is "" if it can. What it knew before holds on there.
+	Refused []RefusedOverride
+	Unread  string
 	// Started is when the worker started, and Seen when it last announced itself. Now is the
 	// time when it was read. All are of the database's clock.
 	Started, Seen, Now time.Time
 	// Unreadable is why its queues and kinds are not known, or nil.
 	Unreadable error
+}
+
+// RefusedOverride is an override of policies that workers cannot obey, see
+// [falldue.Queue.SetPolicy].
+type RefusedOverride struct {
+	// Subject is what the override is set for, such as kind:charge.
+	Subject string
+	// Own is the policy of the code, or of tasks' own, of which it was to make another, and
+	// Holds the policy that holds for it instead. Both are "" if the workers cannot read the
+	// override. Then what has held before it holds on.
+	Own, Holds string
+	Error      string
+	// Workers are the ids of the workers.
+	Workers []string
 }
 
 // Runs counts runs: tasks that succeeded, and attempts that failed.
@@ -141,6 +161,10 @@ func newWorker(r store.StoredWorker) Worker {
 		return w
 	}
 	w.Host, w.PID, w.Release, w.Library, w.Stopping = info.Host, info.PID, info.Release, info.Library, info.Stopping
+	w.Unread = info.Unread
+	for _, r := range info.Refused {
+		w.Refused = append(w.Refused, RefusedOverride{r.Subject, r.Own, r.Holds, r.Error, []string{w.ID}})
+	}
 	for name, q := range info.Queues {
 		w.Queues[name] = WorkerQueue{q.Concurrency, recent.Running[name], limitTexts(q.Limits), q.Limits}
 	}
@@ -253,6 +277,53 @@ func KindPolicies(workers []Worker) map[string][]KindPolicy {
 		})
 	}
 	return kinds
+}
+
+// RefusedOverrides returns the overrides of policies that live workers cannot obey, with the
+// workers of each, sorted by their subjects.
+func RefusedOverrides(workers []Worker) (list []RefusedOverride) {
+	for _, w := range workers {
+		if w.Live() {
+			for _, r := range w.Refused {
+				list = addRefused(list, r)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b RefusedOverride) int {
+		return cmp.Or(cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Own, b.Own))
+	})
+	return list
+}
+
+// addRefused adds what workers refuse to a list, which has each override with a reason once.
+func addRefused(list []RefusedOverride, r RefusedOverride) []RefusedOverride {
+	n := slices.IndexFunc(list, func(o RefusedOverride) bool {
+		return o.Subject == r.Subject && o.Own == r.Own && o.Holds == r.Holds && o.Error == r.Error
+	})
+	if n < 0 {
+		r.Workers = slices.Clone(r.Workers)
+		return append(list, r)
+	}
+	list[n].Workers = append(list[n].Workers, r.Workers...)
+	return list
+}
+
+// String says in words which workers cannot obey the override, and why.
+func (r RefusedOverride) String() string {
+	instead := "what has held before holds"
+	if r.Holds != "" {
+		instead = fmt.Sprintf("%q holds", r.Holds)
+	}
+	return fmt.Sprintf("%s cannot obey the policy that is set for %s, and %s there (%s): %s", count(int64(len(r.Workers)), "worker"), r.Subject, instead, words.Names(r.Workers), r.Error)
+}
+
+// refusal returns what the worker says of an override if it cannot make another policy of own.
+func (w Worker) refusal(subject, own string) (RefusedOverride, bool) {
+	n := slices.IndexFunc(w.Refused, func(r RefusedOverride) bool { return r.Subject == subject && (r.Own == "" || r.Own == own) })
+	if n < 0 {
+		return RefusedOverride{}, false
+	}
+	return w.Refused[n], true
 }
 
 // KindReleases is a kind for which live workers have several policies, as while a release is

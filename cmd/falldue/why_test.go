@@ -142,7 +142,10 @@ func TestPoliciesOfTwoReleasesAreShown(t *testing.T) {
 	list[0].Stopping = true
 	lost := worker("d", "v1.2.3", time.Second)
 	lost.Seen = now.Add(-2 * time.Minute)
-	f := fleet{workers: append(list, lost), policies: ops.KindPolicies(list), unhandled: []ops.QueueKind{{Queue: "images", Kind: "thumbnail"}}}
+	list[1].Refused = []ops.RefusedOverride{{Subject: "kind:charge", Own: "delay 1m", Holds: "delay 1m", Error: "too large", Workers: []string{"b"}}}
+	list[2].Unread = "permission denied"
+	list[2].Queues = map[string]ops.WorkerQueue{"mails": {Concurrency: 10, Running: 10}}
+	f := fleet{workers: append(list, lost), policies: ops.KindPolicies(list), unhandled: []ops.QueueKind{{Queue: "images", Kind: "thumbnail"}}, busy: ops.BusyQueues(list), refused: ops.RefusedOverrides(list)}
 	out := make(lines, 100)
 	if err := f.print(screen{Writer: out}); err != nil {
 		t.Fatal(err)
@@ -155,7 +158,7 @@ func TestPoliciesOfTwoReleasesAreShown(t *testing.T) {
 	want := `worker  release  running  done  failed  kinds  up  seen              queues
 a       v1.2.3   0 of 10     0       0      1  1h  5s ago, stopping  default
 b       v1.2.4   0 of 10     0       0      1  1h  5s ago            default
-c       v1.2.4   0 of 10     0       0      1  1h  5s ago            default
+c       v1.2.4   0 of 10     0       0      1  1h  5s ago            mails
 d       v1.2.3   0 of 10     0       0      1  1h  2m ago, lost      default
 
 kinds for which workers have different policies, as while a release is being deployed:
@@ -163,6 +166,9 @@ kind    workers  releases  policy
 charge        2  v1.2.4    delay 1m
 charge        1  v1.2.3    delay 1h
 
+worker c cannot read pauses, policies and cancels: permission denied
+1 worker cannot obey the policy that is set for kind:charge, and "delay 1m" holds there (b): too large
+all 10 handlers of queue mails run, and its tasks wait until one is free
 no live worker handles kind thumbnail in queue images, where tasks wait
 `
 	if got != want || !f.attention() {

@@ -28,6 +28,21 @@ type WorkerInfo struct {
 	Stopping bool                   `json:"stopping,omitempty"`
 	Queues   map[string]WorkerQueue `json:"queues"`
 	Kinds    map[string]WorkerKind  `json:"kinds"`
+	// Refused are the overrides of policies that it cannot obey.
+	Refused []Refusal `json:"refused,omitempty"`
+	// Unread is why it cannot read the table of changes, or "".
+	Unread string `json:"unread,omitempty"`
+}
+
+// Refusal is an override of policies that a worker cannot obey.
+type Refusal struct {
+	Subject string `json:"subject"`
+	// Own is the policy of which the override is to make another, and Holds what holds for it
+	// instead. They are "" if the worker cannot read the override: then what has held before
+	// holds for all policies.
+	Own   string `json:"own,omitempty"`
+	Holds string `json:"holds,omitempty"`
+	Error string `json:"error"`
 }
 
 // Recent is what a worker says of itself that changes often. It is stored as JSON.

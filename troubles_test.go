@@ -1,0 +1,84 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// TestTroublesAreAnnounced: which overrides a worker cannot obey, and that it cannot read the
+// table of changes, each until it is over. The worker says so at once, and not again.
+func TestTroublesAreAnnounced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		table, e := &changesTable{}, events{slog.New(slog.DiscardHandler)}
+		var refuses atomic.Bool
+		o := newOverrides(func(_ context.Context, list []sqlgen.Formula) error {
+			if refuses.Load() {
+				return errors.New("3 is another number here" + strings.Repeat("!", maxTrouble))
+			}
+			return nil
+		}, map[string]*rule{"mail": newRule(backoff.ParseDeferred("1h"))}, e)
+		r := newChangeReader(nil, e)
+		r.changes, r.overridden = table.read, o.ask
+		var told atomic.Int64
+		r.troubles.changed = func() { told.Add(1) }
+		o.troubles = r.troubles
+		ctx, cancel := context.WithCancel(t.Context())
+		go r.work(ctx)
+		go o.work(ctx)
+		after := func(what string, d time.Duration, unread string, refused ...store.Refusal) {
+			t.Helper()
+			told.Store(0)
+			time.Sleep(d)
+			synctest.Wait()
+			var info store.WorkerInfo
+			if r.troubles.into(&info); !slices.Equal(info.Refused, refused) || info.Unread != unread || told.Load() != 1 {
+				t.Errorf("%s: it announces %+v, %q, and said so %d times; want %+v, %q, once", what, info.Refused, info.Unread, told.Load(), refused, unread)
+			}
+		}
+		set := func(policy string) {
+			table.add("kind:mail", statements.ChangePolicy, `{"steps":[{"policy":"`+policy+`"}]}`, time.Now(), time.Time{})
+		}
+		refused := store.Refusal{Subject: "kind:mail", Own: "delay 1h", Holds: "delay 1h", Error: "3 is another number here" + strings.Repeat("!", maxTrouble-24)}
+
+		refuses.Store(true)
+		set("3 * own")
+		after("an override that the database computes differently", time.Minute, "", refused)
+		refuses.Store(false)
+		after("after another try", time.Minute, "")
+		refuses.Store(true)
+		set("4 * own")
+		refused.Holds = "delay 3 * 1h"
+		after("another one that it computes differently", time.Minute, "", refused)
+		refuses.Store(false)
+		after("after another try", time.Minute, "")
+		set("2 * theirs")
+		_, err := backoff.ParseOverride("2 * theirs")
+		after("one that this release cannot read", time.Minute, "", store.Refusal{Subject: "kind:mail", Error: err.Error()})
+		table.add("kind:mail", statements.ChangeClearPolicy, "", time.Now(), time.Time{})
+		after("a clear", time.Minute, "")
+
+		table.mu.Lock()
+		table.err = errors.New("permission denied")
+		table.mu.Unlock()
+		after("a table that it cannot read", time.Minute, "permission denied")
+		table.mu.Lock()
+		table.err = nil
+		table.mu.Unlock()
+		after("a table that it can read again", 2*time.Minute, "")
+		cancel()
+		synctest.Wait()
+	})
+}
