@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -8,7 +9,8 @@ import (
 )
 
 const (
-	// maxTold is how many overrides that it cannot obey a worker announces.
+	// maxTold is how many overrides that it cannot obey, and how many policies of tasks' own
+	// that it cannot read, a worker announces.
 	maxTold = 20
 	// maxTrouble is the greatest length of the error of each of them, in bytes.
 	maxTrouble = 500
@@ -21,9 +23,10 @@ const (
 type troubles struct {
 	changed func() // is called when it has changed
 
-	mu      sync.Mutex
-	refused []store.Refusal
-	unread  string
+	mu       sync.Mutex
+	refused  []store.Refusal
+	policies map[string]string
+	unread   string
 }
 
 func newTroubles() *troubles { return &troubles{changed: func() {}} }
@@ -58,6 +61,21 @@ func (t *troubles) unreadable(err error) {
 	}
 }
 
+// skip sets which policies of tasks' own the worker cannot read, by their keys, and why.
+func (t *troubles) skip(policies map[string]error) {
+	texts := make(map[string]string, len(policies))
+	for _, key := range slices.Sorted(maps.Keys(policies))[:min(len(policies), maxTold)] {
+		texts[key] = shortened(policies[key].Error())
+	}
+	t.mu.Lock()
+	changed := !maps.Equal(t.policies, texts)
+	t.policies = texts
+	t.mu.Unlock()
+	if changed {
+		t.changed()
+	}
+}
+
 // shortened returns the text of an error as it is announced.
 func shortened(text string) string { return clean(text[:min(len(text), maxTrouble)]) }
 
@@ -65,5 +83,5 @@ func shortened(text string) string { return clean(text[:min(len(text), maxTroubl
 func (t *troubles) into(info *store.WorkerInfo) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	info.Refused, info.Unread = t.refused, t.unread
+	info.Refused, info.Policies, info.Unread = t.refused, t.policies, t.unread
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,42 @@ import (
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/sqlgen"
 )
+
+// TestUnreadablePoliciesAreAnnounced: those of tasks' own, until they can be read, or nobody asks
+// for them any more.
+func TestUnreadablePoliciesAreAnnounced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		texts := map[string]string{"a": "2 * theirs", "b": "1h"}
+		o := newOwnRules(func(context.Context, []string) (map[string]string, error) { return texts, nil },
+			func(context.Context, []sqlgen.Formula) error { return nil }, func(map[string]string) {}, events{slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		go o.work(ctx)
+		announces := func(what string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			var info store.WorkerInfo
+			if o.troubles.into(&info); !slices.Equal(slices.Sorted(maps.Keys(info.Policies)), want) {
+				t.Errorf("%s: it announces %v, want %v", what, info.Policies, want)
+			}
+		}
+		ask := func(keys ...string) {
+			for _, key := range keys {
+				o.rule("default", store.Lane{Policy: key}, func() {})
+			}
+		}
+		ask("a", "b", "c")
+		announces("one of a newer release, and one that is not there", "a", "c")
+		texts = map[string]string{"a": "2h"}
+		time.Sleep(retryUnreadable)
+		ask("a", "c")
+		announces("one can be read", "c")
+		time.Sleep(retryUnreadable + keepUnreadable)
+		announces("nobody asks for the other one")
+		cancel()
+		synctest.Wait()
+	})
+}
 
 // TestTroublesAreAnnounced: which overrides a worker cannot obey, and that it cannot read the
 // table of changes, each until it is over. The worker says so at once, and not again.

@@ -69,6 +69,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	w.overrides.troubles = troubles
 	w.changes.overridden, w.overrides.changed = w.overrides.ask, w.pollers.policiesChanged
 	rules := newOwnRules(s.Policies, s.CheckDelays, keeper.stored, events)
+	rules.troubles = troubles
 	for name, queue := range cfg.Queues {
 		budget := newBudget(queue.Concurrency, queue.MaxPrefetch)
 		d := &dispatcher{

@@ -46,6 +46,13 @@ func (i *Inspector) checkWorkers(ctx context.Context) ([]Finding, error) {
 	for _, r := range RefusedOverrides(workers) {
 		attention("clear it with \"falldue policy clear\", or set one that all workers can obey; upgrade workers whose release cannot read it", "%v", r)
 	}
+	for _, w := range workers {
+		for _, key := range slices.Sorted(maps.Keys(w.UnreadPolicies)) {
+			if w.Live() {
+				attention("upgrade the worker, or enqueue a task with that policy again", "worker %s cannot read policy %s of tasks' own, and leaves their tasks alone: %s", w.ID, key, w.UnreadPolicies[key])
+			}
+		}
+	}
 	policies := KindPolicies(workers)
 	for _, kind := range slices.Sorted(maps.Keys(policies)) {
 		list := policies[kind]

@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,46 @@ func TestWhySaysWhichWorkersCannotReadChanges(t *testing.T) {
 		c := conditionOf[ops.WhyWorker](t, w)
 		if !c.Holds() || len(c.Unread) != 1 || c.Unread[0] != "idle" || c.UnreadError != "permission denied" || !strings.Contains(c.Says(w.Task), "; of these idle cannot read pauses, policies and cancels, and goes by those it knew: permission denied") {
 			t.Errorf("%+v: %s", c, c.Says(w.Task))
+		}
+	})
+}
+
+// TestWorkersThatCannotReadATasksPolicy: of a real worker whose table lacks it, and of one of two.
+func TestWorkersThatCannotReadATasksPolicy(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.inspector(nil)
+		b.fleet(i, falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail"))
+		own := parse(t, "delay 30m")
+		task, err := b.queue.Task(t.Context(), b.enqueue("mail", &falldue.EnqueueOptions{Policy: &own}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.db.MustExec("update falldue_policies set policy = '2 * theirs'") // of a newer release
+		stop := b.start(falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail"))
+		reads := func(w ops.Worker) bool { return len(w.UnreadPolicies) == 0 }
+		list := b.workers(i, "its trouble", func(list []ops.Worker) bool {
+			return len(list) == 2 && slices.ContainsFunc(list, func(w ops.Worker) bool { return !reads(w) })
+		})
+		list = slices.DeleteFunc(list, reads)
+		if f := b.findings(i)["workers"]; !mentions(f, "worker "+list[0].ID+" cannot read policy "+task.Policy+" of tasks' own") {
+			t.Errorf("workers: %+v", f)
+		}
+		stop()
+		b.workers(i, "its end", announced(1))
+
+		// This program can read it, and the workers cannot.
+		b.db.MustExec("update falldue_policies set policy = 'delay 30m'")
+		b.says(`"unreadable_policies":{"` + task.Policy + `":"too new"}`)
+		w := b.why(i, task.ID)
+		c := onlyReason[ops.WhyPolicy](t, w)
+		if c.Text != "delay 30m" || c.Err != nil || c.Handling != 1 || len(c.Unread) != 1 || !strings.HasSuffix(c.Says(w.Task), "; 1 of 1 worker of its queue and kind cannot read it, and leave it alone (idle): too new") {
+			t.Errorf("%+v: %s", c, c.Says(w.Task))
+		}
+		b.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, done, failed, running) select 'other', started_at, seen_at, '" +
+			`{"queues":{"default":{"concurrency":1}},"kinds":{"mail":{"policy":"1h"}}}` + "', 0, 0, 0 from falldue_workers")
+		if c := conditionOf[ops.WhyPolicy](t, b.why(i, task.ID)); !c.Holds() || c.Handling != 2 || len(c.Unread) != 1 {
+			t.Errorf("with a worker that can read it: %+v", c)
 		}
 	})
 }

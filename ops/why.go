@@ -132,6 +132,7 @@ func (i *Inspector) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 	}
 	add(WhyAttempts{t.Attempts, most})
 	if policy != nil {
+		policy.readBy(t, workers)
 		add(*policy)
 	}
 	add(due)

@@ -44,11 +44,18 @@ type WhyAttempts struct {
 	Most     int // 0 is no limit
 }
 
-// WhyPolicy is a policy of the task's own, which a worker must be able to read.
+// WhyPolicy is a policy of the task's own, which a worker must be able to read. It does not
+// hold if it cannot be read, or if no live worker that handles the task can.
 type WhyPolicy struct {
 	Key  string
 	Text string // of the policy, if it can be read
 	Err  error  // why it cannot be read, or nil
+	// Unread are the ids of live workers that handle the task and cannot read it, such as those
+	// of an older release, and UnreadError is why the first of them cannot. Handling is how many
+	// live workers handle the task.
+	Unread      []string
+	Handling    int
+	UnreadError string
 }
 
 // WhyDue is when the task falls due. It holds once that has come under one of Rules.
@@ -178,7 +185,9 @@ func (c WhyClaim) Holds() bool { return c.Worker == "" || c.Lost }
 func (c WhyAttempts) Holds() bool { return c.Most == 0 || c.Attempts < c.Most }
 
 // Holds implements [Condition].
-func (c WhyPolicy) Holds() bool { return c.Err == nil }
+func (c WhyPolicy) Holds() bool {
+	return c.Err == nil && (len(c.Unread) == 0 || len(c.Unread) < c.Handling)
+}
 
 // At returns when the task falls due: under the first of several rules. It is the zero time
 // if no policy is known.

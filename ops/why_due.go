@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -112,4 +113,17 @@ func dueRule(t falldue.TaskInfo, list []span) (DueRule, backoff.Policy) {
 	at, in := dueSpan(list, t.UpdatedAt, t.Attempts)
 	delay, _ := in.policy.Wait(int64(t.Attempts))
 	return DueRule{Policy: in.policy.String(), Delay: delay, At: at, From: in.from}, in.policy
+}
+
+// readBy learns which workers that handle a task cannot read its policy.
+func (c *WhyPolicy) readBy(t falldue.TaskInfo, workers []Worker) {
+	for _, w := range workers {
+		if !w.Live() || !w.Handles(t.Queue, t.Kind) {
+			continue
+		}
+		c.Handling++
+		if text, unread := w.UnreadPolicies[c.Key]; unread {
+			c.Unread, c.UnreadError = append(c.Unread, w.ID), cmp.Or(c.UnreadError, text)
+		}
+	}
 }

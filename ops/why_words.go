@@ -163,7 +163,12 @@ func (c WhyPolicy) Says(falldue.TaskInfo) string {
 	if c.Err != nil {
 		return "its own policy cannot be read, and workers leave it alone: " + c.Err.Error()
 	}
-	return "its own: " + c.Text
+	text := "its own: " + c.Text
+	if len(c.Unread) > 0 {
+		text += fmt.Sprintf("; %d of %s of its queue and kind cannot read it, and leave it alone (%s): %s",
+			len(c.Unread), words.Count(int64(c.Handling), "worker"), words.Names(c.Unread), c.UnreadError)
+	}
+	return text
 }
 
 // Says implements [Condition].

@@ -69,7 +69,7 @@ type fleet struct {
 
 // attention reports whether somebody should look at the workers.
 func (f fleet) attention() bool {
-	lost := slices.ContainsFunc(f.workers, func(w ops.Worker) bool { return !w.Live() || w.Unread != "" })
+	lost := slices.ContainsFunc(f.workers, func(w ops.Worker) bool { return !w.Live() || w.Unread != "" || len(w.UnreadPolicies) > 0 })
 	for _, list := range f.policies {
 		lost = lost || len(list) > 1
 	}
@@ -146,6 +146,13 @@ func (f fleet) print(s screen) error {
 			fmt.Fprintf(&b, "worker %s cannot read pauses, policies and cancels: %s\n", plain(w.ID), plain(w.Unread))
 		}
 	}
+	for _, w := range f.workers {
+		for _, key := range slices.Sorted(maps.Keys(w.UnreadPolicies)) {
+			if w.Live() {
+				fmt.Fprintf(&b, "worker %s cannot read policy %s of tasks' own, and leaves their tasks alone: %s\n", plain(w.ID), plain(key), plain(w.UnreadPolicies[key]))
+			}
+		}
+	}
 	for _, r := range f.refused {
 		fmt.Fprintln(&b, plain(r.String()))
 	}
@@ -207,25 +214,26 @@ func workerObject(w ops.Worker) any {
 		Error   string `json:"error"`
 	}
 	o := struct {
-		ID        string           `json:"id"`
-		Host      string           `json:"host"`
-		PID       int              `json:"pid"`
-		Release   string           `json:"release,omitempty"`
-		Library   string           `json:"library,omitempty"`
-		Live      bool             `json:"live"`
-		Stopping  bool             `json:"stopping"`
-		Running   int              `json:"running"`
-		Done      int64            `json:"done"`
-		Failed    int64            `json:"failed"`
-		Queues    map[string]queue `json:"queues"`
-		Kinds     map[string]kind  `json:"kinds"`
-		StartedAt time.Time        `json:"started_at"`
-		SeenAt    time.Time        `json:"seen_at"`
-		Refused   []refused        `json:"refused,omitempty"`
-		Unread    string           `json:"unread,omitempty"`
+		ID        string            `json:"id"`
+		Host      string            `json:"host"`
+		PID       int               `json:"pid"`
+		Release   string            `json:"release,omitempty"`
+		Library   string            `json:"library,omitempty"`
+		Live      bool              `json:"live"`
+		Stopping  bool              `json:"stopping"`
+		Running   int               `json:"running"`
+		Done      int64             `json:"done"`
+		Failed    int64             `json:"failed"`
+		Queues    map[string]queue  `json:"queues"`
+		Kinds     map[string]kind   `json:"kinds"`
+		StartedAt time.Time         `json:"started_at"`
+		SeenAt    time.Time         `json:"seen_at"`
+		Refused   []refused         `json:"refused,omitempty"`
+		Unread    string            `json:"unread,omitempty"`
+		Policies  map[string]string `json:"unreadable_policies,omitempty"`
 	}{
 		w.ID, w.Host, w.PID, w.Release, w.Library, w.Live(), w.Stopping, w.Running, w.Done, w.Failed,
-		map[string]queue{}, map[string]kind{}, w.Started, w.Seen, nil, w.Unread,
+		map[string]queue{}, map[string]kind{}, w.Started, w.Seen, nil, w.Unread, w.UnreadPolicies,
 	}
 	for _, r := range w.Refused {
 		o.Refused = append(o.Refused, refused{r.Subject, r.Own, r.Holds, r.Error})

@@ -30,6 +30,8 @@ type WorkerInfo struct {
 	Kinds    map[string]WorkerKind  `json:"kinds"`
 	// Refused are the overrides of policies that it cannot obey.
 	Refused []Refusal `json:"refused,omitempty"`
+	// Policies has the keys of policies of tasks' own that it cannot read, and why.
+	Policies map[string]string `json:"unreadable_policies,omitempty"`
 	// Unread is why it cannot read the table of changes, or "".
 	Unread string `json:"unread,omitempty"`
 }
