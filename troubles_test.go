@@ -61,7 +61,7 @@ func TestTroublesAreAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, e := &changesTable{}, events{slog.New(slog.DiscardHandler)}
 		var refuses atomic.Bool
-		o := newOverrides(func(_ context.Context, list []sqlgen.Formula) error {
+		o := newOverrides(func(context.Context, []sqlgen.Formula) error {
 			if refuses.Load() {
 				return errors.New("3 is another number here" + strings.Repeat("!", maxTrouble))
 			}

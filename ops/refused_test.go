@@ -20,7 +20,7 @@ func nodes(terms int) string {
 	return "(" + nodes(terms/2) + " + " + nodes(terms-terms/2) + ")"
 }
 
-// findings has one with a text.
+// mentions reports whether one of findings asks for attention with a text.
 func mentions(findings []ops.Finding, text string) bool {
 	for _, f := range findings {
 		if f.Level == ops.Attention && strings.Contains(f.Text, text) {

@@ -19,10 +19,14 @@ func TestWhyLimits(t *testing.T) {
 		b := newBacklog(t, engine)
 		i := b.inspector(nil)
 		began, end := make(chan int64, 10), make(chan struct{})
-		block := func(_ context.Context, task falldue.Task[json.RawMessage]) error {
+		block := func(ctx context.Context, task falldue.Task[json.RawMessage]) error {
 			began <- task.ID
-			<-end
-			return nil
+			select {
+			case <-end:
+				return nil
+			case <-ctx.Done(): // the test has failed
+				return ctx.Err()
+			}
 		}
 		limits := func(l falldue.Limit) []falldue.Limit { return []falldue.Limit{l} }
 		queues := map[string]falldue.QueueConfig{
