@@ -23,14 +23,15 @@ const (
 // announcer keeps the worker in the table of workers, for people: nothing that workers do
 // depends on it.
 type announcer struct {
-	id      string
-	info    func() store.WorkerInfo
-	running func() int // handlers
-	ended   endedRuns
-	put     func(context.Context, store.Worker, store.RecentRuns, store.WorkerInfo) error
-	see     func(context.Context, store.Worker, store.RecentRuns) (stored bool, err error)
-	drop    func(ctx context.Context, id string) error
-	events  events
+	id       string
+	info     func() store.WorkerInfo
+	running  func() map[string]int // handlers, by queue
+	ended    endedRuns
+	troubles *troubles
+	put      func(context.Context, store.Worker, store.Recent, store.WorkerInfo) error
+	see      func(context.Context, store.Worker, store.Recent) (stored bool, err error)
+	drop     func(ctx context.Context, id string) error
+	events   events
 
 	stopping  atomic.Bool
 	changed   chan struct{} // signalled when the info has changed
@@ -38,10 +39,12 @@ type announcer struct {
 	failing   bool
 }
 
-func newAnnouncer(id string, info store.WorkerInfo, running func() int, s *store.Store, e events) *announcer {
-	a := &announcer{id: id, running: running, put: s.Announce, see: s.SeeWorker, drop: s.DropWorker, events: e, changed: make(chan struct{}, 1)}
+func newAnnouncer(id string, info store.WorkerInfo, running func() map[string]int, s *store.Store, e events) *announcer {
+	a := &announcer{id: id, running: running, put: s.Announce, see: s.SeeWorker, drop: s.DropWorker, events: e, troubles: newTroubles(), changed: make(chan struct{}, 1)}
+	a.troubles.changed = func() { signal(a.changed) }
 	a.info = func() store.WorkerInfo {
 		info.Stopping = a.stopping.Load()
+		a.troubles.into(&info)
 		return info
 	}
 	return a
@@ -82,7 +85,11 @@ func (a *announcer) announce(ctx context.Context) error {
 	ctx, cancel := statementContext(ctx, statementTimeout)
 	defer cancel()
 	all, recent := a.ended.take()
-	w := store.Worker{ID: a.id, Running: a.running(), Done: all.Done, Failed: all.Failed}
+	recent.Running = a.running()
+	w := store.Worker{ID: a.id, Done: all.Done, Failed: all.Failed}
+	for _, n := range recent.Running {
+		w.Running += n
+	}
 	if a.announced {
 		var err error
 		if a.announced, err = a.see(ctx, w, recent); err != nil || a.announced {

@@ -26,18 +26,18 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 		var last store.WorkerInfo
 		var stored bool
 		var failure error
-		a := newAnnouncer("me/1", store.WorkerInfo{Host: "here"}, func() int { return 7 }, nil, events{slog.New(slog.NewTextHandler(&log, nil))})
-		a.put = func(_ context.Context, w store.Worker, _ store.RecentRuns, info store.WorkerInfo) error {
+		a := newAnnouncer("me/1", store.WorkerInfo{Host: "here"}, func() map[string]int { return map[string]int{"default": 4, "images": 3} }, nil, events{slog.New(slog.NewTextHandler(&log, nil))})
+		a.put = func(_ context.Context, w store.Worker, recent store.Recent, info store.WorkerInfo) error {
 			mu.Lock()
 			defer mu.Unlock()
 			puts++
 			last, stored = info, failure == nil
-			if w.ID != "me/1" || w.Running != 7 || w.Done != 3 {
-				t.Errorf("announced as %+v", w)
+			if w.ID != "me/1" || w.Running != 7 || w.Done != 3 || recent.Running["default"] != 4 || recent.Running["images"] != 3 {
+				t.Errorf("announced as %+v, %+v", w, recent)
 			}
 			return failure
 		}
-		a.see = func(context.Context, store.Worker, store.RecentRuns) (bool, error) {
+		a.see = func(context.Context, store.Worker, store.Recent) (bool, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			sees++

@@ -46,7 +46,9 @@ type changeReader struct {
 	// cancel ends the contexts of the runs of tasks, by their ids, with fences up to a number.
 	cancel func(fences map[int64]int64)
 	events events
-	hurry  chan struct{} // signalled when there is something to read
+	// troubles learns whether changes can be read.
+	troubles *troubles
+	hurry    chan struct{} // signalled when there is something to read
 
 	seen   atomic.Int64 // what the last look saw
 	lookAt atomic.Int64 // when it began, in nanoseconds since 1970
@@ -63,7 +65,7 @@ type changeReader struct {
 func newChangeReader(s *store.Store, e events) *changeReader {
 	return &changeReader{
 		changes: s.Changes, resumed: func() {}, pausedNow: func() {}, overridden: func([]knownChange) {}, cancel: func(map[int64]int64) {},
-		events: e, hurry: make(chan struct{}, 1),
+		events: e, troubles: newTroubles(), hurry: make(chan struct{}, 1),
 	}
 }
 
@@ -74,9 +76,12 @@ func (r *changeReader) work(ctx context.Context) {
 		if err := r.read(ctx); err != nil && ctx.Err() == nil {
 			r.events.changesFailed(err)
 			wait = max(wait, errorPause(failures))
-			failures++
+			if failures++; failures >= unreadAfter {
+				r.troubles.unreadable(err)
+			}
 		} else {
 			failures = 0
+			r.troubles.unreadable(nil)
 		}
 		r.wait(ctx, wait+rand.N(wait/20), failures > 0)
 	}

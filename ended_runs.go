@@ -52,7 +52,7 @@ func (e *endedRuns) count(batch []*taskRun, lost map[int64]bool) {
 }
 
 // take returns what has ended since the start, and of late. The first call is at the start.
-func (e *endedRuns) take() (all store.Runs, recent store.RecentRuns) {
+func (e *endedRuns) take() (all store.Runs, recent store.Recent) {
 	e.mu.Lock()
 	now := runSample{time.Now(), maps.Clone(e.kinds)}
 	e.mu.Unlock()
@@ -61,7 +61,7 @@ func (e *endedRuns) take() (all store.Runs, recent store.RecentRuns) {
 		e.samples = e.samples[1:]
 	}
 	first := e.samples[0]
-	recent = store.RecentRuns{Over: now.at.Sub(first.at), Kinds: map[string]store.Runs{}}
+	recent = store.Recent{Over: now.at.Sub(first.at), Kinds: map[string]store.Runs{}}
 	for kind, runs := range now.kinds {
 		all = all.Add(1, runs)
 		if runs = runs.Add(-1, first.kinds[kind]); runs != (store.Runs{}) {

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -20,7 +21,9 @@ type overrides struct {
 	check   func(context.Context, []sqlgen.Formula) error
 	changed func() // is called when lanes have other rules
 	events  events
-	woken   chan struct{}
+	// troubles learns which overrides cannot be obeyed.
+	troubles *troubles
+	woken    chan struct{}
 
 	// inForce has the overrides that hold, the most specific first. It is nil if there are
 	// none, which is all that others look at then.
@@ -31,16 +34,7 @@ type overrides struct {
 	asked  []askedOverride
 	wanted map[wantedRule]func() // what to call when the rule is known
 	logged map[string]string     // the last error of each subject
-}
-
-// askedOverride is an override as the table of changes has it.
-type askedOverride struct {
-	Subject
-	id         int64 // of the change
-	includeOwn bool
-	begin      time.Time // by the worker's monotonic clock, as until; a zero until is never
-	until      time.Time
-	steps      []OverrideStep
+	unread map[string]error      // why the newest override of a subject cannot be read
 }
 
 // override is a step of an override.
@@ -55,6 +49,7 @@ type override struct {
 // madeRule is what an override makes of a rule, or what holds instead.
 type madeRule struct {
 	*rule
+	err     error     // why it was not made
 	retryAt time.Time // when to try again to make it; zero if it was made
 }
 
@@ -70,7 +65,7 @@ const retryOverride = 10 * time.Second
 
 func newOverrides(check func(context.Context, []sqlgen.Formula) error, kinds map[string]*rule, e events) *overrides {
 	return &overrides{
-		kinds: kinds, check: check, changed: func() {}, events: e, woken: make(chan struct{}, 1),
+		kinds: kinds, check: check, changed: func() {}, events: e, troubles: newTroubles(), woken: make(chan struct{}, 1),
 		wanted: map[wantedRule]func(){}, logged: map[string]string{},
 	}
 }
@@ -147,6 +142,7 @@ func (o *overrides) ask(list []knownChange) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	asked := make([]askedOverride, 0, len(list))
+	o.unread = map[string]error{}
 	for _, c := range list {
 		subject, ok := parseSubject(c.Subject)
 		if !ok {
@@ -160,6 +156,7 @@ func (o *overrides) ask(list []knownChange) {
 		steps, includeOwn, err := parseStored(c.Value)
 		if err != nil {
 			o.log(subject, err)
+			o.unread[subject.String()] = err
 			if before >= 0 {
 				asked = append(asked, o.asked[before])
 			}
@@ -176,6 +173,28 @@ func (o *overrides) ask(list []knownChange) {
 		signal(o.woken)
 	}
 	o.asked = asked
+	o.tell()
+}
+
+// tell tells which overrides the worker cannot obey. The caller holds mu.
+func (o *overrides) tell() {
+	var list []store.Refusal
+	for subject, err := range o.unread {
+		list = append(list, store.Refusal{Subject: subject, Error: err.Error()})
+	}
+	if inForce := o.inForce.Load(); inForce != nil {
+		for _, one := range *inForce {
+			for own, made := range one.rules {
+				if made.err != nil {
+					list = append(list, store.Refusal{Subject: one.String(), Own: own.policy.String(), Holds: made.policy.String(), Error: made.err.Error()})
+				}
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b store.Refusal) int {
+		return cmp.Or(cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Own, b.Own))
+	})
+	o.troubles.refuse(list)
 }
 
 // log logs why an override cannot be obeyed, unless that is known. The caller holds mu.
@@ -184,29 +203,6 @@ func (o *overrides) log(s Subject, err error) {
 		o.logged[s.String()] = err.Error()
 		o.events.overrideFailed(s, err)
 	}
-}
-
-// step returns the step that holds at now, and when another one does. It is nil after the
-// end.
-func (a askedOverride) step(now time.Time) (policy *backoff.Override, next time.Time) {
-	if !a.until.IsZero() && !now.Before(a.until) {
-		return nil, time.Time{}
-	}
-	for i, step := range a.steps {
-		if at := a.begin.Add(step.After); i > 0 && now.Before(at) {
-			return policy, soonest(at, a.until)
-		}
-		policy = &a.steps[i].Override
-	}
-	return policy, a.until
-}
-
-// soonest returns the first of two times, of which those that are zero never come.
-func soonest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // work makes overrides hold and end until ctx ends.
@@ -257,6 +253,9 @@ func (o *overrides) refresh(ctx context.Context) (next time.Time) {
 		o.inForce.Store(nil)
 	} else {
 		o.inForce.Store(&list)
+	}
+	if ctx.Err() == nil {
+		o.tell()
 	}
 	o.mu.Unlock()
 	if len(unmade) > 0 || (old == nil) != (len(list) == 0) || old != nil && !slices.Equal(*old, list) {
@@ -326,7 +325,7 @@ func (o *overrides) unmade(one, before *override, now time.Time) (list []unmadeR
 func (u unmadeRule) keep(err error, now time.Time) {
 	u.rules[u.own] = madeRule{rule: u.made}
 	if err != nil {
-		u.rules[u.own] = madeRule{u.old, now.Add(retryOverride)}
+		u.rules[u.own] = madeRule{u.old, err, now.Add(retryOverride)}
 	}
 }
 

@@ -20,13 +20,16 @@ type ownRules struct {
 	check  func(context.Context, []sqlgen.Formula) error
 	keep   func(texts map[string]string) // is told which policies are in the table
 	events events
-	woken  chan struct{} // signalled when rules are wanted
+	// troubles learns which policies cannot be read.
+	troubles *troubles
+	woken    chan struct{} // signalled when rules are wanted
 
 	mu sync.Mutex
 	// recent has the rules that were used last. When it is full it becomes older, whose
 	// rules that nobody has used meanwhile are forgotten.
 	recent, older map[string]ownRule
 	wanted        map[string]map[askingLane]func() // what to call when the rule of a key is known
+	skipped       map[string]ownRule               // those of recent that cannot be read
 }
 
 // ownRule is a rule, or the error with which it could not be read.
@@ -45,6 +48,9 @@ type askingLane struct {
 const (
 	// retryUnreadable is the time between two tries to read an unreadable policy.
 	retryUnreadable = 10 * time.Second
+	// keepUnreadable is how much later a policy is no longer said to be unreadable for which
+	// nobody asks any more: its tasks have ended.
+	keepUnreadable = time.Minute
 	// maxRecent is the greatest number of rules in each of recent and older.
 	maxRecent = 10_000
 	// maxChecked is the greatest number of formulas that one statement checks.
@@ -53,8 +59,8 @@ const (
 
 func newOwnRules(read func(context.Context, []string) (map[string]string, error), check func(context.Context, []sqlgen.Formula) error, keep func(map[string]string), events events) *ownRules {
 	return &ownRules{
-		read: read, check: check, keep: keep, events: events, woken: make(chan struct{}, 1),
-		recent: map[string]ownRule{}, wanted: map[string]map[askingLane]func(){},
+		read: read, check: check, keep: keep, events: events, troubles: newTroubles(), woken: make(chan struct{}, 1),
+		recent: map[string]ownRule{}, wanted: map[string]map[askingLane]func(){}, skipped: map[string]ownRule{},
 	}
 }
 
@@ -97,7 +103,7 @@ func (o *ownRules) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		keys := o.next()
 		if len(keys) == 0 {
-			await(ctx, o.woken, time.Hour)
+			await(ctx, o.woken, o.tell(nil))
 			continue
 		}
 		start := time.Now()
@@ -144,9 +150,33 @@ func (o *ownRules) loaded(rules map[string]ownRule) {
 		delete(o.wanted, key)
 	}
 	o.mu.Unlock()
+	o.tell(rules)
 	for _, later := range ready {
 		later()
 	}
+}
+
+// tell tells which policies cannot be read, now that rules are known, and returns in how long
+// it is to be called again.
+func (o *ownRules) tell(rules map[string]ownRule) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key, r := range rules {
+		if delete(o.skipped, key); r.err != nil {
+			o.skipped[key] = r
+		}
+	}
+	wait, errs := time.Hour, map[string]error{}
+	for key, r := range o.skipped {
+		left := time.Until(r.retryAt.Add(keepUnreadable))
+		if left <= 0 {
+			delete(o.skipped, key)
+			continue
+		}
+		wait, errs[key] = min(wait, left), r.err
+	}
+	o.troubles.skip(errs)
+	return wait
 }
 
 // load reads the rules of keys, and checks that the database computes their delays as

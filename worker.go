@@ -43,6 +43,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	w.leases = newLeases(w.id, cfg.Lease, s, events)
 	w.leases.observer = observer
 	w.announcer = newAnnouncer(w.id, infoOf(cfg, handlers), w.running, s, events)
+	troubles := w.announcer.troubles
 	w.flows = newFlowKeeper(s, func(ctx context.Context, queue string) {
 		w.pollers.noticed(queue)
 		if caps.Notify {
@@ -56,6 +57,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	})
 	w.progress = newProgressWriter(w.id, s.WriteProgress, events)
 	w.changes = newChangeReader(s, events)
+	w.changes.troubles = troubles
 	w.changes.cancel, w.changes.resumed = w.leases.cancelled, w.pollers.sweepNow
 	w.changes.pausedNow = func() {
 		for _, d := range w.dispatchers {
@@ -64,8 +66,10 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	}
 	w.leases.readChanges = w.changes.read
 	w.overrides = newOverrides(s.CheckDelays, rulesOf(handlers), events)
+	w.overrides.troubles = troubles
 	w.changes.overridden, w.overrides.changed = w.overrides.ask, w.pollers.policiesChanged
 	rules := newOwnRules(s.Policies, s.CheckDelays, keeper.stored, events)
+	rules.troubles = troubles
 	for name, queue := range cfg.Queues {
 		budget := newBudget(queue.Concurrency, queue.MaxPrefetch)
 		d := &dispatcher{
@@ -183,12 +187,13 @@ func (w *worker) run(ctx context.Context) {
 	background.Wait()
 }
 
-// running returns how many handlers run.
-func (w *worker) running() (n int) {
-	for _, d := range w.dispatchers {
-		n += d.runners.active()
+// running returns how many handlers of each queue run.
+func (w *worker) running() map[string]int {
+	queues := make(map[string]int, len(w.dispatchers))
+	for name, d := range w.dispatchers {
+		queues[name] = d.runners.active()
 	}
-	return n
+	return queues
 }
 
 // awaitHandlers waits until handled is closed: claims have ended, and all handlers have

@@ -204,14 +204,13 @@ func (i *Inspector) checkOverdue(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	workers, err := i.Workers(ctx)
+	if err != nil {
+		workers = nil // which checkWorkers says
+	}
 	var findings []Finding
 	for _, o := range list {
-		tasks := count(int64(o.Tasks), "task")
-		if o.Tasks >= 1000 {
-			tasks = "1000 or more tasks"
-		}
-		findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("%s of kind %s in queue %s overdue, the first since %s UTC", tasks, o.Kind, o.Queue, o.DueSince.Format(time.DateTime)),
-			Advice: "run workers with a handler of the kind that list the queue, or more of them"})
+		findings = append(findings, overdue(o, Handlers(workers, o.Queue, o.Kind)))
 	}
 	if len(findings) == 0 {
 		return fine("nothing has been due for more than a minute"), nil

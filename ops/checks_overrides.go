@@ -40,12 +40,12 @@ func (i *Inspector) checkOverrides(ctx context.Context) ([]Finding, error) {
 		}
 		if _, handled := policies[o.Kind]; o.Kind != "" && !handled {
 			findings = append(findings, Finding{
-				Level: Attention, Text: fmt.Sprintf("the policy %q is set for %s, and no live worker handles the kind", nameOf(o.Override), o.Subject),
+				Level: Attention, Text: fmt.Sprintf("the policy %q is set for %s, and no live worker handles the kind", OverrideName(o.Override), o.Subject),
 				Advice: "clear it if the kind's name is mistyped; otherwise run workers with a handler of the kind",
 			})
 		}
 		if len(findings) == before {
-			text := fmt.Sprintf("the policy %q is set for %s since %s UTC", nameOf(o.Override), o.Subject, o.At.Format(time.DateTime))
+			text := fmt.Sprintf("the policy %q is set for %s since %s UTC", OverrideName(o.Override), o.Subject, o.At.Format(time.DateTime))
 			if o.Who != "" {
 				text += " by " + o.Who
 			}

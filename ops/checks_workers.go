@@ -32,6 +32,9 @@ func (i *Inspector) checkWorkers(ctx context.Context) ([]Finding, error) {
 			attention("upgrade this command, or correct the row in the table of workers", "%v", w.Unreadable)
 		case !w.Live():
 			attention("look whether its process runs and reaches the database; its tasks run again when their leases have ended", "worker %s was last seen %v ago", w.ID, w.Now.Sub(w.Seen).Round(1e9))
+		case w.Unread != "":
+			attention("see that its user may read the table of changes, docs/rights.md; until then it goes by what it knew before",
+				"worker %s cannot read pauses, policies and cancels: %s", w.ID, w.Unread)
 		default:
 			live, handlers = live+1, handlers+w.Concurrency()
 		}
@@ -39,6 +42,16 @@ func (i *Inspector) checkWorkers(ctx context.Context) ([]Finding, error) {
 	for _, u := range Unhandled(queues, workers) {
 		attention("run workers with a handler of the kind that list the queue; if some do, see that they may write the table of workers",
 			"tasks of kind %s wait in queue %s, and no live worker handles them there", u.Kind, u.Queue)
+	}
+	for _, r := range RefusedOverrides(workers) {
+		attention("clear it with \"falldue policy clear\", or set one that all workers can obey; upgrade workers whose release cannot read it", "%v", r)
+	}
+	for _, w := range workers {
+		for _, key := range slices.Sorted(maps.Keys(w.UnreadPolicies)) {
+			if w.Live() {
+				attention("upgrade the worker, or enqueue a task with that policy again", "worker %s cannot read policy %s of tasks' own, and leaves their tasks alone: %s", w.ID, key, w.UnreadPolicies[key])
+			}
+		}
 	}
 	policies := KindPolicies(workers)
 	for _, kind := range slices.Sorted(maps.Keys(policies)) {

@@ -2,8 +2,10 @@ package ops
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
+	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 )
 
@@ -27,10 +29,20 @@ func Hold() backoff.Override {
 // IsHold reports whether an override is that of [Hold].
 func IsHold(o backoff.Override) bool { return o.String() == Hold().String() }
 
-// nameOf returns the text of an override, or "hold".
-func nameOf(o backoff.Override) string {
+// OverrideName returns the text of an override, or "hold".
+func OverrideName(o backoff.Override) string {
 	if IsHold(o) {
 		return "hold"
 	}
 	return o.String()
+}
+
+// StepText says which step of an override holds, such as " (step 2 of 5)". It is "" if there
+// is one alone.
+func StepText(o falldue.Override) string {
+	if len(o.Steps) < 2 {
+		return ""
+	}
+	i := slices.IndexFunc(o.Steps, func(s falldue.OverrideStep) bool { return s.Override.String() == o.Override.String() })
+	return fmt.Sprintf(" (step %d of %d)", i+1, len(o.Steps))
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/words"
 )
 
 const (
@@ -64,4 +67,22 @@ func transactionOf(age time.Duration, session string) []Finding {
 	}
 	return judge(fmt.Sprintf("the oldest transaction is %v old: %s", age.Round(time.Second), session), true,
 		"it keeps the rows that claims and settles leave behind, and slows claims down: end it, or its session")
+}
+
+// overdue is the finding about overdue tasks of a kind in a queue, by the handlers that may run
+// them.
+func overdue(o falldue.Overdue, h QueueHandlers) Finding {
+	tasks := count(int64(o.Tasks), "task")
+	if o.Tasks >= maxOverdue {
+		tasks = "1000 or more tasks"
+	}
+	f := Finding{
+		Level: Attention, Text: fmt.Sprintf("%s of kind %s in queue %s overdue, the first since %s UTC", tasks, o.Kind, o.Queue, o.DueSince.Format(time.DateTime)),
+		Advice: "run workers with a handler of the kind that list the queue, or more of them",
+	}
+	if h.Busy() {
+		f.Text += fmt.Sprintf("; all %s for it were busy on %s up to %s ago", count(int64(h.Concurrency), "handler"), count(int64(len(h.Workers)), "worker"), words.Span(h.Age()))
+		f.Advice = "raise Concurrency or run more workers; if their handlers hang, see \"falldue ls --phase running\" and KindConfig.Timeout"
+	}
+	return f
 }

@@ -1,12 +1,12 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
 
 	"github.com/falldue/falldue"
-	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -21,11 +21,16 @@ type Why struct {
 }
 
 // Condition is a condition of the claim of a task: one of [WhyState], [WhyMembers],
-// [WhyClaim], [WhyAttempts], [WhyPolicy], [WhyDue], [WhyPause], [WhyWorker], [WhyLimit], [WhySequence],
-// [WhyLock] and [WhyRank].
+// [WhyClaim], [WhyAttempts], [WhyPolicy], [WhyDue], [WhyPause], [WhyWorker], [WhyHandlers], [WhyLimit],
+// [WhySequence], [WhyLock] and [WhyRank].
 type Condition interface {
+	// Name is a word for the condition, such as due.
+	Name() string
 	// Holds reports whether the condition keeps no worker from the task.
 	Holds() bool
+	// Says returns what the condition says of the task, in words with its numbers. Times are
+	// UTC. The texts may change in any release.
+	Says(t falldue.TaskInfo) string
 }
 
 // Ends returns when a condition that does not hold will hold by itself, by the database's
@@ -42,20 +47,21 @@ func Ends(c Condition) time.Time {
 	return time.Time{}
 }
 
-// Runnable reports whether all conditions hold: a worker with a free handler may start the
-// task now.
+// Runnable reports whether all conditions hold: a worker may start the task now.
 func (w Why) Runnable() bool {
 	return !slices.ContainsFunc(w.Conditions, func(c Condition) bool { return !c.Holds() })
 }
 
 // Next returns when all conditions hold, if nobody does anything meanwhile: now if the task
 // is runnable, and the zero time if that is not known. The task then waits for a free
-// handler, behind those that [WhyRank] counts.
+// handler, behind those that [WhyRank] counts. Handlers that are busy now count only if
+// nothing else keeps the task waiting.
 func (w Why) Next() time.Time {
 	next := w.Task.Now
 	for _, c := range w.Conditions {
+		_, handlers := c.(WhyHandlers)
 		switch ends := Ends(c); {
-		case c.Holds():
+		case c.Holds(), handlers && w.waits():
 		case ends.IsZero():
 			return time.Time{}
 		case ends.After(next):
@@ -63,6 +69,14 @@ func (w Why) Next() time.Time {
 		}
 	}
 	return next
+}
+
+// waits reports whether something else than busy handlers keeps the task waiting.
+func (w Why) waits() bool {
+	return slices.ContainsFunc(w.Conditions, func(c Condition) bool {
+		_, handlers := c.(WhyHandlers)
+		return !handlers && !c.Holds()
+	})
 }
 
 // whyTries is how often Why looks again at a task that has changed meanwhile.
@@ -118,6 +132,7 @@ func (i *Inspector) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 	}
 	add(WhyAttempts{t.Attempts, most})
 	if policy != nil {
+		policy.readBy(t, workers)
 		add(*policy)
 	}
 	add(due)
@@ -128,6 +143,9 @@ func (i *Inspector) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 	add(pause)
 	handled := workersFor(t, workers)
 	add(handled)
+	if handled.Holds() {
+		add(whyHandlers(t, workers))
+	}
 	limits, err := i.whyLimits(ctx, t, workers)
 	if err != nil {
 		return w, err
@@ -186,76 +204,6 @@ func claimOf(t falldue.TaskInfo, workers []Worker) WhyClaim {
 	return WhyClaim{Worker: t.ClaimedBy, Started: t.AttemptedAt, Until: t.UpdatedAt, Lost: !Running(t), Live: live}
 }
 
-// whyDue returns when a task falls due, and the limit of its attempts. If the task has a
-// policy of its own, it returns that, too.
-func (i *Inspector) whyDue(ctx context.Context, t falldue.TaskInfo, workers []Worker) (due WhyDue, most int, own *WhyPolicy, err error) {
-	due = WhyDue{
-		Anchor: t.UpdatedAt, Attempts: t.Attempts, Now: t.Now,
-		Scheduled: t.State == falldue.Open && t.Attempts == 0 && t.Fence == 0 && t.UpdatedAt.After(t.CreatedAt), Snoozed: t.State == falldue.Snoozed,
-	}
-	most = t.MaxAttempts
-	if t.ClaimedBy == "" && t.State == falldue.Open && t.Attempts > 0 {
-		attempts, err := i.queue.Attempts(ctx, t.ID)
-		if err != nil {
-			return due, most, nil, err
-		}
-		if n := len(attempts); n > 0 && attempts[n-1].Fence == t.Fence {
-			due.Failed = attempts[n-1].FinishedAt
-			due.Jitter = max(t.UpdatedAt.Sub(due.Failed), 0)
-		}
-	}
-	known, err := i.Policies(ctx, t.Policy)
-	if err != nil {
-		return due, most, nil, err
-	}
-	if o, ok := known.Override(t); ok {
-		due.Override = &o
-	}
-	rule := func(p backoff.Policy, workers []string) {
-		r, p := dueRule(t, known.spansOver(t, p, t.Now))
-		r.Workers = workers
-		due.Rules = append(due.Rules, r)
-		if t.MaxAttempts == 0 && (most == 0 || p.MaxAttempts() > most) {
-			most = p.MaxAttempts()
-		}
-	}
-	p, given := known.given(t.Kind, t.Policy)
-	switch {
-	case t.Policy != "":
-		own = &WhyPolicy{Key: t.Policy, Err: known.Unreadable[t.Policy]}
-		if own.Err != nil {
-			return due, most, own, nil
-		}
-		own.Text = p.String()
-		rule(p, nil)
-	case given:
-		rule(p, nil)
-	default:
-		for _, kp := range KindPolicies(workers)[t.Kind] {
-			if p, err := backoff.Parse(kp.Policy); err == nil { // or a newer release has it
-				rule(p, kp.Workers)
-			}
-		}
-	}
-	if len(due.Rules) == 0 && (t.State == falldue.Snoozed || t.Attempts == 0) { // no delay, whatever the policy
-		due.Rules = []DueRule{{At: t.UpdatedAt}}
-	}
-	slices.SortStableFunc(due.Rules, func(a, b DueRule) int { return a.At.Compare(b.At) })
-	return due, most, own, nil
-}
-
-// dueRule returns when a task falls due under policies that hold one after the other, and the
-// policy of them that holds then.
-func dueRule(t falldue.TaskInfo, list []span) (DueRule, backoff.Policy) {
-	if t.State != falldue.Open || t.Attempts == 0 { // no delay
-		p := policyAt(list, latest(t.UpdatedAt, t.Now))
-		return DueRule{Policy: p.String(), At: t.UpdatedAt}, p
-	}
-	at, in := dueSpan(list, t.UpdatedAt, t.Attempts)
-	delay, _ := in.policy.Wait(int64(t.Attempts))
-	return DueRule{Policy: in.policy.String(), Delay: delay, At: at, From: in.from}, in.policy
-}
-
 func (i *Inspector) whyPause(ctx context.Context, t falldue.TaskInfo) (c WhyPause, err error) {
 	pauses, err := i.queue.Paused(ctx)
 	for _, p := range pauses {
@@ -278,11 +226,33 @@ func workersFor(t falldue.TaskInfo, workers []Worker) (c WhyWorker) {
 			c.Stopping = append(c.Stopping, w.ID)
 		case works && handles:
 			c.Workers = append(c.Workers, w.ID)
+			if w.Unread != "" {
+				c.Unread = append(c.Unread, w.ID)
+				c.UnreadError = cmp.Or(c.UnreadError, w.Unread)
+			}
 		case works:
 			c.InQueue = append(c.InQueue, w.ID)
 		case handles:
 			c.OfKind = append(c.OfKind, w.ID)
 		}
+	}
+	return c
+}
+
+func whyHandlers(t falldue.TaskInfo, workers []Worker) WhyHandlers {
+	c := WhyHandlers{QueueHandlers: Handlers(workers, t.Queue, t.Kind)}
+	perSecond := 0.0
+	for _, w := range workers {
+		if !w.Live() || !w.Handles(t.Queue, t.Kind) || w.RecentTime <= 0 {
+			continue
+		}
+		c.Over = max(c.Over, w.RecentTime)
+		for _, runs := range w.Recent {
+			perSecond += float64(runs.Done+runs.Failed) / w.RecentTime.Seconds()
+		}
+	}
+	if perSecond > 0 {
+		c.Every = time.Duration(float64(time.Second) / perSecond)
 	}
 	return c
 }

@@ -44,11 +44,18 @@ type WhyAttempts struct {
 	Most     int // 0 is no limit
 }
 
-// WhyPolicy is a policy of the task's own, which a worker must be able to read.
+// WhyPolicy is a policy of the task's own, which a worker must be able to read. It does not
+// hold if it cannot be read, or if no live worker that handles the task can.
 type WhyPolicy struct {
 	Key  string
 	Text string // of the policy, if it can be read
 	Err  error  // why it cannot be read, or nil
+	// Unread are the ids of live workers that handle the task and cannot read it, such as those
+	// of an older release, and UnreadError is why the first of them cannot. Handling is how many
+	// live workers handle the task.
+	Unread      []string
+	Handling    int
+	UnreadError string
 }
 
 // WhyDue is when the task falls due. It holds once that has come under one of Rules.
@@ -86,8 +93,10 @@ type DueRule struct {
 	// under which the task does not fall due. It is the zero time if the policy holds now.
 	From time.Time
 	// Workers are the ids of the workers that have the policy. There is none if it is the
-	// task's own, or from [Config].
+	// task's own, or from [Config], unless other workers have Refused what is set.
 	Workers []string
+	// Refused is why these workers cannot obey the override that is set, or "".
+	Refused string
 }
 
 // WhyPause are the pauses that name the task. It holds if there are none.
@@ -102,6 +111,20 @@ type WhyWorker struct {
 	// and OfKind those that handle the kind and do not work on the queue. Stopping are
 	// those that would do both and are shutting down.
 	InQueue, OfKind, Stopping []string
+	// Unread are those of Workers that cannot read pauses, overrides and cancels, and
+	// UnreadError is why the first of them cannot.
+	Unread      []string
+	UnreadError string
+}
+
+// WhyHandlers is how many handlers of the queue run on the live workers that handle the task's
+// kind there. It holds if one of them is free. The numbers are those of the last announcements
+// of these workers, which are up to a minute old; each has its age.
+type WhyHandlers struct {
+	QueueHandlers
+	// Every is the time from one end of a run of these workers to the next, on average, in
+	// the time Over before their last announcements. It is 0 if none has ended.
+	Every, Over time.Duration
 }
 
 // WhyLimit is a limit of the task's kind or queue. It holds if it admits another task.
@@ -162,7 +185,9 @@ func (c WhyClaim) Holds() bool { return c.Worker == "" || c.Lost }
 func (c WhyAttempts) Holds() bool { return c.Most == 0 || c.Attempts < c.Most }
 
 // Holds implements [Condition].
-func (c WhyPolicy) Holds() bool { return c.Err == nil }
+func (c WhyPolicy) Holds() bool {
+	return c.Err == nil && (len(c.Unread) == 0 || len(c.Unread) < c.Handling)
+}
 
 // At returns when the task falls due: under the first of several rules. It is the zero time
 // if no policy is known.
@@ -197,6 +222,9 @@ func (c WhyPause) Until() (last time.Time) {
 
 // Holds implements [Condition].
 func (c WhyWorker) Holds() bool { return len(c.Workers) > 0 }
+
+// Holds implements [Condition].
+func (c WhyHandlers) Holds() bool { return !c.Busy() }
 
 // Holds implements [Condition].
 func (c WhyLimit) Holds() bool { return c.Room > 0 }

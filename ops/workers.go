@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/words"
 )
 
 // workerLife is how long after it was last seen a worker is taken to live. Workers announce
@@ -40,6 +41,14 @@ type Worker struct {
 	RecentTime time.Duration
 	// Stopping reports whether it claims no more tasks, because it is shutting down.
 	Stopping bool
+	// Refused are the overrides of policies that the worker cannot obey, and Unread is why it
+	// cannot read what people ask of all workers: pauses, overrides of policies and cancels. It
+	// is "" if it can. What it knew before holds on there.
+	Refused []RefusedOverride
+	Unread  string
+	// UnreadPolicies has the keys of up to 20 policies of tasks' own that the worker cannot
+	// read, and why. It leaves their tasks alone.
+	UnreadPolicies map[string]string
 	// Started is when the worker started, and Seen when it last announced itself. Now is the
 	// time when it was read. All are of the database's clock.
 	Started, Seen, Now time.Time
@@ -47,13 +56,28 @@ type Worker struct {
 	Unreadable error
 }
 
+// RefusedOverride is an override of policies that workers cannot obey, see
+// [falldue.Queue.SetPolicy].
+type RefusedOverride struct {
+	// Subject is what the override is set for, such as kind:charge.
+	Subject string
+	// Own is the policy of the code, or of tasks' own, of which it was to make another, and
+	// Holds the policy that holds for it instead. Both are "" if the workers cannot read the
+	// override. Then what has held before it holds on.
+	Own, Holds string
+	Error      string
+	// Workers are the ids of the workers.
+	Workers []string
+}
+
 // Runs counts runs: tasks that succeeded, and attempts that failed.
 type Runs struct{ Done, Failed int64 }
 
 // WorkerQueue is a queue that a worker works on.
 type WorkerQueue struct {
-	// Concurrency is how many handlers may run at once.
-	Concurrency int
+	// Concurrency is how many handlers may run at once, and Running how many of them ran when
+	// the worker was last seen.
+	Concurrency, Running int
 	// Limits are those that the worker obeys in the queue, such as AtMost(20).
 	Limits []string
 	limits []store.WorkerLimit
@@ -127,7 +151,7 @@ func newWorker(r store.StoredWorker) Worker {
 		ID: r.ID, Running: r.Running, Done: r.Done, Failed: r.Failed, Queues: map[string]WorkerQueue{}, Kinds: map[string]WorkerKind{},
 		Started: store.Time(r.Started), Seen: store.Time(r.Seen), Now: store.Time(r.Now),
 	}
-	var recent store.RecentRuns
+	var recent store.Recent
 	if r.Recent.Valid && json.Unmarshal([]byte(r.Recent.V), &recent) == nil { // else nothing is known of them
 		w.RecentTime, w.Recent = recent.Over, map[string]Runs{}
 		for kind, runs := range recent.Kinds {
@@ -140,8 +164,12 @@ func newWorker(r store.StoredWorker) Worker {
 		return w
 	}
 	w.Host, w.PID, w.Release, w.Library, w.Stopping = info.Host, info.PID, info.Release, info.Library, info.Stopping
+	w.Unread, w.UnreadPolicies = info.Unread, info.Policies
+	for _, r := range info.Refused {
+		w.Refused = append(w.Refused, RefusedOverride{r.Subject, r.Own, r.Holds, r.Error, []string{w.ID}})
+	}
 	for name, q := range info.Queues {
-		w.Queues[name] = WorkerQueue{q.Concurrency, limitTexts(q.Limits), q.Limits}
+		w.Queues[name] = WorkerQueue{q.Concurrency, recent.Running[name], limitTexts(q.Limits), q.Limits}
 	}
 	for name, k := range info.Kinds {
 		w.Kinds[name] = WorkerKind{k.Policy, limitTexts(k.Limits), k.Limits}
@@ -152,6 +180,67 @@ func newWorker(r store.StoredWorker) Worker {
 func limitTexts(limits []store.WorkerLimit) (list []string) {
 	for _, l := range limits {
 		list = append(list, l.Text)
+	}
+	return list
+}
+
+// QueueHandlers is how many handlers of a queue run on live workers.
+type QueueHandlers struct {
+	Queue string
+	// Running is how many handlers ran when their workers were last seen, and Concurrency how
+	// many may run at once. Workers has the same of each worker.
+	Running, Concurrency int
+	Workers              []WorkerHandlers
+}
+
+// WorkerHandlers is how many handlers of a queue run on a worker.
+type WorkerHandlers struct {
+	Worker               string // its id
+	Running, Concurrency int
+	// Age is how long ago the worker said so.
+	Age time.Duration
+}
+
+// Handlers returns how many handlers of a queue run on the live workers of a list that handle
+// a kind there, or that work on the queue if the kind is "". Those that are shutting down are
+// left out.
+func Handlers(workers []Worker, queue, kind string) QueueHandlers {
+	h := QueueHandlers{Queue: queue}
+	for _, w := range workers {
+		q, works := w.Queues[queue]
+		if !works || !w.Live() || w.Stopping || kind != "" && !w.Handles(queue, kind) {
+			continue
+		}
+		h.Running, h.Concurrency = h.Running+q.Running, h.Concurrency+q.Concurrency
+		h.Workers = append(h.Workers, WorkerHandlers{w.ID, q.Running, q.Concurrency, w.Now.Sub(w.Seen)})
+	}
+	return h
+}
+
+// Busy reports whether there are workers, and none of them had a free handler.
+func (h QueueHandlers) Busy() bool {
+	return len(h.Workers) > 0 && !slices.ContainsFunc(h.Workers, func(w WorkerHandlers) bool { return w.Running < w.Concurrency })
+}
+
+// Age returns how long ago the worker said so that was seen first of all.
+func (h QueueHandlers) Age() (oldest time.Duration) {
+	for _, w := range h.Workers {
+		oldest = max(oldest, w.Age)
+	}
+	return oldest
+}
+
+// BusyQueues lists the queues of which all handlers of live workers run, by name.
+func BusyQueues(workers []Worker) (list []QueueHandlers) {
+	var queues []string
+	for _, w := range workers {
+		queues = append(queues, w.QueueNames()...)
+	}
+	slices.Sort(queues)
+	for _, queue := range slices.Compact(queues) {
+		if h := Handlers(workers, queue, ""); h.Busy() {
+			list = append(list, h)
+		}
 	}
 	return list
 }
@@ -191,6 +280,53 @@ func KindPolicies(workers []Worker) map[string][]KindPolicy {
 		})
 	}
 	return kinds
+}
+
+// RefusedOverrides returns the overrides of policies that live workers cannot obey, with the
+// workers of each, sorted by their subjects.
+func RefusedOverrides(workers []Worker) (list []RefusedOverride) {
+	for _, w := range workers {
+		if w.Live() {
+			for _, r := range w.Refused {
+				list = addRefused(list, r)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b RefusedOverride) int {
+		return cmp.Or(cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Own, b.Own))
+	})
+	return list
+}
+
+// addRefused adds what workers refuse to a list, which has each override with a reason once.
+func addRefused(list []RefusedOverride, r RefusedOverride) []RefusedOverride {
+	n := slices.IndexFunc(list, func(o RefusedOverride) bool {
+		return o.Subject == r.Subject && o.Own == r.Own && o.Holds == r.Holds && o.Error == r.Error
+	})
+	if n < 0 {
+		r.Workers = slices.Clone(r.Workers)
+		return append(list, r)
+	}
+	list[n].Workers = append(list[n].Workers, r.Workers...)
+	return list
+}
+
+// String says in words which workers cannot obey the override, and why.
+func (r RefusedOverride) String() string {
+	instead := "what has held before holds"
+	if r.Holds != "" {
+		instead = fmt.Sprintf("%q holds", r.Holds)
+	}
+	return fmt.Sprintf("%s cannot obey the policy that is set for %s, and %s there (%s): %s", count(int64(len(r.Workers)), "worker"), r.Subject, instead, words.Names(r.Workers), r.Error)
+}
+
+// refusal returns what the worker says of an override if it cannot make another policy of own.
+func (w Worker) refusal(subject, own string) (RefusedOverride, bool) {
+	n := slices.IndexFunc(w.Refused, func(r RefusedOverride) bool { return r.Subject == subject && (r.Own == "" || r.Own == own) })
+	if n < 0 {
+		return RefusedOverride{}, false
+	}
+	return w.Refused[n], true
 }
 
 // KindReleases is a kind for which live workers have several policies, as while a release is

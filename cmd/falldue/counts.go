@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -130,17 +131,7 @@ func printCounts(s screen, counts []falldue.Count) error {
 }
 
 // grouped formats a number with its thousands apart.
-func grouped(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	var b strings.Builder
-	for i, d := range digits {
-		if left := len(digits) - i; i > 0 && left%3 == 0 && digits[i-1] != '-' {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
-	}
-	return b.String()
-}
+func grouped(n int64) string { return words.Number(n) }
 
 // printEach prints a JSON object for each of a list.
 func printEach[T any](cmd *cobra.Command, list []T, object func(T) any) error {

@@ -184,7 +184,7 @@ func policyNow(ctx context.Context, i *ops.Inspector, kind string) (backoff.Poli
 
 // setText names an override that is set.
 func setText(o falldue.Override) string {
-	text := fmt.Sprintf("the policy %q%s, which is set for %s %s", o.Override, stepText(o), o.Subject, untilText(o.Until))
+	text := fmt.Sprintf("the policy %q%s, which is set for %s %s", o.Override, ops.StepText(o), o.Subject, untilText(o.Until))
 	if o.Who != "" {
 		text += " by " + o.Who
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -221,7 +222,7 @@ func (r setReport) text() string {
 	if r.Cleared {
 		fmt.Fprintf(&b, "cleared for %s\n", r.Subject)
 	} else {
-		fmt.Fprintf(&b, "set for %s: %s", r.Subject, overrideName(r.Steps[0].Override))
+		fmt.Fprintf(&b, "set for %s: %s", r.Subject, ops.OverrideName(r.Steps[0].Override))
 		if n := len(r.Steps); n > 1 {
 			fmt.Fprintf(&b, ", and %d more steps until %s after %s", n-1, r.Steps[n-1].Override, approximate(r.Steps[n-1].After))
 		}
@@ -258,14 +259,6 @@ func (r setReport) ownText() string {
 	return "tasks with a policy of their own keep it"
 }
 
-// overrideName returns the text of an override, or "hold".
-func overrideName(o backoff.Override) string {
-	if ops.IsHold(o) {
-		return "hold"
-	}
-	return o.String()
-}
-
 func untilText(until time.Time) string {
 	if until.IsZero() {
 		return "until it is cleared"
@@ -274,19 +267,7 @@ func untilText(until time.Time) string {
 }
 
 // timeText formats a time as people here have it, and in UTC.
-func timeText(t time.Time) string { return timeIn(t, time.Local) }
-
-func timeIn(t time.Time, here *time.Location) string {
-	local, utc := t.In(here), t.UTC()
-	if _, offset := local.Zone(); offset == 0 {
-		return utc.Format(time.DateTime) + " UTC"
-	}
-	form := time.TimeOnly
-	if local.YearDay() != utc.YearDay() {
-		form = time.DateTime
-	}
-	return local.Format(time.DateTime+" MST") + " (" + utc.Format(form) + " UTC)"
-}
+func timeText(t time.Time) string { return words.Here(t, time.Local) }
 
 func (r setReport) object() any {
 	return struct {

@@ -171,20 +171,11 @@ func overrideText(o falldue.Override) string {
 	if o.Cleared {
 		return "cleared"
 	}
-	text := overrideName(o.Override) + stepText(o)
+	text := ops.OverrideName(o.Override) + ops.StepText(o)
 	if o.IncludeOwn {
 		text += ", tasks with their own policy too"
 	}
 	return text
-}
-
-// stepText says which step of an override holds, if it has several.
-func stepText(o falldue.Override) string {
-	if len(o.Steps) < 2 {
-		return ""
-	}
-	i := slices.IndexFunc(o.Steps, func(s falldue.OverrideStep) bool { return s.Override.String() == o.Override.String() })
-	return fmt.Sprintf(" (step %d of %d)", i+1, len(o.Steps))
 }
 
 // overrideJSON is an override as JSON.

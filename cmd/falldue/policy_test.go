@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
 )
 
 // execute runs the command line and returns what it prints.
@@ -151,4 +152,22 @@ func TestPolicyErrorsNameTheMistake(t *testing.T) {
 			t.Errorf("%v printed %s", args, out)
 		}
 	}
+}
+
+// TestPolicyListOwn: the policies that tasks have of their own, and those that cannot be read.
+func TestPolicyListOwn(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		if got := s.run("policy", "list", "--own"); got != "no task that waits has a policy of its own\n" {
+			t.Errorf("without tasks it prints %q", got)
+		}
+		for range 2 {
+			s.run("enqueue", "report", "--own-policy", "delay 10m; attempts 4", "--queue", "images")
+		}
+		contains(t, s.run("policy", "list", "--own"), `^key +queue +kind +lanes +tasks +policy\n[0-9a-f]{16} +images +report +1 +2 +delay 10m; attempts 4\n$`)
+		contains(t, s.run("policy", "list", "--own", "--json"), `^{"key":"[0-9a-f]{16}","policy":"delay 10m; attempts 4","queue":"images","kind":"report","lanes":1,"tasks":2}\n$`)
+		s.db.MustExec("delete from falldue_policies")
+		contains(t, s.run("policy", "list", "--own"), `^key .*\n[0-9a-f]{16} +images +report +1 +2 +cannot be read: policy [0-9a-f]{16} is not in the policies table\n$`)
+		contains(t, s.run("policy", "list", "--own", "--json"), `"error":"policy [0-9a-f]{16} is not in the policies table","queue":"images"`)
+	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -112,7 +113,7 @@ func (v view) print(s screen) error {
 	line("key", t.Key)
 	line("state", state)
 	line("attempts", attempts)
-	line("created", at(t.CreatedAt, t.Now))
+	line("created", words.At(t.CreatedAt, t.Now))
 	line("policy", v.policyText())
 	if len(v.releases) > 0 {
 		line("releases", policiesText(t.Kind, v.releases)+"; the first is shown")
@@ -185,18 +186,6 @@ func (v view) progressText() string {
 	return text + ", " + approximate(max(v.task.Now.Sub(p.UpdatedAt), 0)) + " ago"
 }
 
-// at formats a time, and how long ago it is.
-func at(t, now time.Time) string {
-	text := t.Format(time.DateTime) + " UTC"
-	switch d := now.Sub(t); {
-	case d > 0:
-		return text + ", " + approximate(d) + " ago"
-	case d < 0:
-		return text + ", in " + approximate(-d)
-	}
-	return text + ", now"
-}
-
 func (v view) printPast(s screen) error {
 	if len(v.attempts) == 0 {
 		_, err := io.WriteString(s, "\nno attempt has failed\n")
@@ -245,7 +234,7 @@ func (v view) printFuture(s screen) error {
 		if ops.Running(v.task) || v.task.State == falldue.Open && v.task.Attempts > 0 {
 			return nil // the line of the policy says why
 		}
-		_, err := fmt.Fprintf(s, "\nattempt %d is due %s\n", v.task.Attempts+1, at(v.task.UpdatedAt, v.task.Now))
+		_, err := fmt.Fprintf(s, "\nattempt %d is due %s\n", v.task.Attempts+1, words.At(v.task.UpdatedAt, v.task.Now))
 		return err
 	}
 	ending := "and so on\n"

@@ -149,6 +149,7 @@ select id, 1, 1, 'retried', 'vm:4121/33afc8d7cfc7', updated_at, 10000000, 'the p
 	for range handlers {
 		<-busy
 	}
+	s.db.MustExec(`update falldue_workers set running = 2, recent = '{"running":{"default":2}}'`) // as the worker does within 15 seconds
 	s.age(later+10*time.Minute+30*time.Second, "kind = 'invoice.send'")
 	s.db.MustExec("update falldue_attempts set finished_at = (select updated_at from falldue_tasks where id = task_id) where error like 'the provider %'")
 	s.db.MustExec("update falldue_tasks set last_error = 'the provider did not answer within 10s' where kind = 'invoice.send'")

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/falldue/falldue/internal/words"
 )
 
 // TestTimesInTwoZones: local and UTC, or UTC alone where both are the same.
@@ -19,7 +21,7 @@ func TestTimesInTwoZones(t *testing.T) {
 		{at, 3600, "2026-12-12 00:30:00 CET (2026-12-11 23:30:00 UTC)"},
 		{at.Add(-time.Hour), 3600, "2026-12-11 23:30:00 CET (22:30:00 UTC)"},
 	} {
-		if got := timeIn(c.at, time.FixedZone("CET", c.offset)); got != c.want {
+		if got := words.Here(c.at, time.FixedZone("CET", c.offset)); got != c.want {
 			t.Errorf("%v is %q, want %q", c.at, got, c.want)
 		}
 	}

@@ -22,10 +22,11 @@ func workersCommand() *cobra.Command {
 		Use:   "workers",
 		Short: "List the workers, what they handle, and where they differ",
 		Long: "List the workers as they announce themselves every 15 seconds, kinds for which they\n" +
-			"have different policies, as while a release is being deployed, and kinds that wait\n" +
-			"and that no live worker handles. A worker that was not seen for a minute is lost: it\n" +
-			"has died, or cannot reach the database. It stays in the list for an hour. The exit\n" +
-			"status is 4 if there is any of these.",
+			"have different policies, as while a release is being deployed, kinds that wait and\n" +
+			"that no live worker handles, and policies that were set and that workers cannot obey.\n" +
+			"A worker that was not seen for a minute is lost: it has died, or cannot reach the\n" +
+			"database. It stays in the list for an hour. The exit status is 4 if there is any of\n" +
+			"these. Queues whose handlers all run are listed, too.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, _ *falldue.Queue) error {
@@ -37,7 +38,7 @@ func workersCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				f := fleet{list, ops.KindPolicies(list), ops.Unhandled(queues, list), kinds}
+				f := fleet{list, ops.KindPolicies(list), ops.Unhandled(queues, list), ops.BusyQueues(list), ops.RefusedOverrides(list), kinds}
 				if asJSON {
 					err = f.printJSON(cmd)
 				} else {
@@ -61,16 +62,18 @@ type fleet struct {
 	workers   []ops.Worker
 	policies  map[string][]ops.KindPolicy
 	unhandled []ops.QueueKind
+	busy      []ops.QueueHandlers
+	refused   []ops.RefusedOverride
 	kinds     bool // whether to print those whose workers have one policy, too
 }
 
 // attention reports whether somebody should look at the workers.
 func (f fleet) attention() bool {
-	lost := slices.ContainsFunc(f.workers, func(w ops.Worker) bool { return !w.Live() })
+	lost := slices.ContainsFunc(f.workers, func(w ops.Worker) bool { return !w.Live() || w.Unread != "" || len(w.UnreadPolicies) > 0 })
 	for _, list := range f.policies {
 		lost = lost || len(list) > 1
 	}
-	return lost || len(f.unhandled) > 0
+	return lost || len(f.unhandled)+len(f.refused) > 0
 }
 
 // printJSON prints the workers, kinds with their policies, and those that nobody handles.
@@ -138,13 +141,31 @@ func (f fleet) print(s screen) error {
 		}
 	}
 	var b strings.Builder
-	for i, u := range f.unhandled {
-		if i == 0 {
-			b.WriteByte('\n')
+	for _, w := range f.workers {
+		if w.Live() && w.Unread != "" {
+			fmt.Fprintf(&b, "worker %s cannot read pauses, policies and cancels: %s\n", plain(w.ID), plain(w.Unread))
 		}
+	}
+	for _, w := range f.workers {
+		for _, key := range slices.Sorted(maps.Keys(w.UnreadPolicies)) {
+			if w.Live() {
+				fmt.Fprintf(&b, "worker %s cannot read policy %s of tasks' own, and leaves their tasks alone: %s\n", plain(w.ID), plain(key), plain(w.UnreadPolicies[key]))
+			}
+		}
+	}
+	for _, r := range f.refused {
+		fmt.Fprintln(&b, plain(r.String()))
+	}
+	for _, h := range f.busy {
+		fmt.Fprintf(&b, "all %s of queue %s run, and its tasks wait until one is free\n", counted(h.Concurrency, "handler"), plain(h.Queue))
+	}
+	for _, u := range f.unhandled {
 		fmt.Fprintf(&b, "no live worker handles kind %s in queue %s, where tasks wait\n", plain(u.Kind), plain(u.Queue))
 	}
-	_, err := io.WriteString(s, b.String())
+	if b.Len() == 0 {
+		return nil
+	}
+	_, err := io.WriteString(s, "\n"+b.String())
 	return err
 }
 
@@ -179,33 +200,46 @@ func (f fleet) printWorkers(s screen) error {
 func workerObject(w ops.Worker) any {
 	type queue struct {
 		Concurrency int      `json:"concurrency"`
+		Running     int      `json:"running"`
 		Limits      []string `json:"limits,omitempty"`
 	}
 	type kind struct {
 		Policy string   `json:"policy"`
 		Limits []string `json:"limits,omitempty"`
 	}
+	type refused struct {
+		Subject string `json:"subject"`
+		Own     string `json:"own,omitempty"`
+		Holds   string `json:"holds,omitempty"`
+		Error   string `json:"error"`
+	}
 	o := struct {
-		ID        string           `json:"id"`
-		Host      string           `json:"host"`
-		PID       int              `json:"pid"`
-		Release   string           `json:"release,omitempty"`
-		Library   string           `json:"library,omitempty"`
-		Live      bool             `json:"live"`
-		Stopping  bool             `json:"stopping"`
-		Running   int              `json:"running"`
-		Done      int64            `json:"done"`
-		Failed    int64            `json:"failed"`
-		Queues    map[string]queue `json:"queues"`
-		Kinds     map[string]kind  `json:"kinds"`
-		StartedAt time.Time        `json:"started_at"`
-		SeenAt    time.Time        `json:"seen_at"`
+		ID        string            `json:"id"`
+		Host      string            `json:"host"`
+		PID       int               `json:"pid"`
+		Release   string            `json:"release,omitempty"`
+		Library   string            `json:"library,omitempty"`
+		Live      bool              `json:"live"`
+		Stopping  bool              `json:"stopping"`
+		Running   int               `json:"running"`
+		Done      int64             `json:"done"`
+		Failed    int64             `json:"failed"`
+		Queues    map[string]queue  `json:"queues"`
+		Kinds     map[string]kind   `json:"kinds"`
+		StartedAt time.Time         `json:"started_at"`
+		SeenAt    time.Time         `json:"seen_at"`
+		Refused   []refused         `json:"refused,omitempty"`
+		Unread    string            `json:"unread,omitempty"`
+		Policies  map[string]string `json:"unreadable_policies,omitempty"`
 	}{
 		w.ID, w.Host, w.PID, w.Release, w.Library, w.Live(), w.Stopping, w.Running, w.Done, w.Failed,
-		map[string]queue{}, map[string]kind{}, w.Started, w.Seen,
+		map[string]queue{}, map[string]kind{}, w.Started, w.Seen, nil, w.Unread, w.UnreadPolicies,
+	}
+	for _, r := range w.Refused {
+		o.Refused = append(o.Refused, refused{r.Subject, r.Own, r.Holds, r.Error})
 	}
 	for name, q := range w.Queues {
-		o.Queues[name] = queue{q.Concurrency, q.Limits}
+		o.Queues[name] = queue{q.Concurrency, q.Running, q.Limits}
 	}
 	for name, k := range w.Kinds {
 		o.Kinds[name] = kind{k.Policy, k.Limits}

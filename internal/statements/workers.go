@@ -12,7 +12,7 @@ type Worker struct {
 	Running int              // handlers
 	Done    int64            // tasks that succeeded since it started
 	Failed  int64            // attempts that failed since it started
-	Recent  sql.Null[string] // how the runs of each kind have ended of late, as JSON
+	Recent  sql.Null[string] // what changes often, as JSON
 	Info    string           // as JSON
 }
 

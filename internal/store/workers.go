@@ -28,12 +28,30 @@ type WorkerInfo struct {
 	Stopping bool                   `json:"stopping,omitempty"`
 	Queues   map[string]WorkerQueue `json:"queues"`
 	Kinds    map[string]WorkerKind  `json:"kinds"`
+	// Refused are the overrides of policies that it cannot obey.
+	Refused []Refusal `json:"refused,omitempty"`
+	// Policies has the keys of policies of tasks' own that it cannot read, and why.
+	Policies map[string]string `json:"unreadable_policies,omitempty"`
+	// Unread is why it cannot read the table of changes, or "".
+	Unread string `json:"unread,omitempty"`
 }
 
-// RecentRuns is how the runs of a worker have ended of late. It is stored as JSON.
-type RecentRuns struct {
-	Over  time.Duration   `json:"over"` // how long that was, in nanoseconds
-	Kinds map[string]Runs `json:"kinds"`
+// Refusal is an override of policies that a worker cannot obey.
+type Refusal struct {
+	Subject string `json:"subject"`
+	// Own is the policy of which the override is to make another, and Holds what holds for it
+	// instead. They are "" if the worker cannot read the override: then what has held before
+	// holds for all policies.
+	Own   string `json:"own,omitempty"`
+	Holds string `json:"holds,omitempty"`
+	Error string `json:"error"`
+}
+
+// Recent is what a worker says of itself that changes often. It is stored as JSON.
+type Recent struct {
+	Running map[string]int  `json:"running"` // handlers, by queue
+	Over    time.Duration   `json:"over"`    // over how long Kinds counts, in nanoseconds
+	Kinds   map[string]Runs `json:"kinds"`   // how runs have ended of late
 }
 
 // Runs is how the runs of a kind have ended.
@@ -78,8 +96,8 @@ func (l WorkerLimit) Of(key string) (Limit, bool) {
 	return limit, !l.PerKey || key != ""
 }
 
-// Announce stores a worker with its recent runs and its info, or replaces what is stored of it.
-func (s *Store) Announce(ctx context.Context, w Worker, recent RecentRuns, info WorkerInfo) error {
+// Announce stores a worker with what is recent and its info, or replaces what is stored of it.
+func (s *Store) Announce(ctx context.Context, w Worker, recent Recent, info WorkerInfo) error {
 	text, err := json.Marshal(info)
 	if err != nil {
 		return fmt.Errorf("falldue: encode what a worker says of itself: %w", err)
@@ -93,9 +111,9 @@ func (s *Store) Announce(ctx context.Context, w Worker, recent RecentRuns, info 
 	return err
 }
 
-// SeeWorker stores that a worker is still there, with its recent runs and without its info. It returns false if the
+// SeeWorker stores that a worker is still there, with what is recent and without its info. It returns false if the
 // worker is not stored.
-func (s *Store) SeeWorker(ctx context.Context, w Worker, recent RecentRuns) (stored bool, err error) {
+func (s *Store) SeeWorker(ctx context.Context, w Worker, recent Recent) (stored bool, err error) {
 	values, err := valuesOf(w, recent)
 	if err != nil {
 		return false, err
@@ -104,10 +122,10 @@ func (s *Store) SeeWorker(ctx context.Context, w Worker, recent RecentRuns) (sto
 	return n > 0, err
 }
 
-func valuesOf(w Worker, recent RecentRuns) (statements.Values, error) {
+func valuesOf(w Worker, recent Recent) (statements.Values, error) {
 	text, err := json.Marshal(recent)
 	if err != nil {
-		return nil, fmt.Errorf("falldue: encode how runs have ended: %w", err)
+		return nil, fmt.Errorf("falldue: encode what runs and how runs have ended: %w", err)
 	}
 	w.Recent = sql.Null[string]{V: string(text), Valid: true}
 	values := statements.Values{}

@@ -1,0 +1,40 @@
+package falldue
+
+import (
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+)
+
+// askedOverride is an override as the table of changes has it.
+type askedOverride struct {
+	Subject
+	id         int64 // of the change
+	includeOwn bool
+	begin      time.Time // by the worker's monotonic clock, as until; a zero until is never
+	until      time.Time
+	steps      []OverrideStep
+}
+
+// step returns the step that holds at now, and when another one does. It is nil after the
+// end.
+func (a askedOverride) step(now time.Time) (policy *backoff.Override, next time.Time) {
+	if !a.until.IsZero() && !now.Before(a.until) {
+		return nil, time.Time{}
+	}
+	for i, step := range a.steps {
+		if at := a.begin.Add(step.After); i > 0 && now.Before(at) {
+			return policy, soonest(at, a.until)
+		}
+		policy = &a.steps[i].Override
+	}
+	return policy, a.until
+}
+
+// soonest returns the first of two times, of which those that are zero never come.
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,129 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+)
+
+// whyDue returns when a task falls due, and the limit of its attempts. If the task has a
+// policy of its own, it returns that, too.
+func (i *Inspector) whyDue(ctx context.Context, t falldue.TaskInfo, workers []Worker) (due WhyDue, most int, own *WhyPolicy, err error) {
+	due = WhyDue{
+		Anchor: t.UpdatedAt, Attempts: t.Attempts, Now: t.Now,
+		Scheduled: t.State == falldue.Open && t.Attempts == 0 && t.Fence == 0 && t.UpdatedAt.After(t.CreatedAt), Snoozed: t.State == falldue.Snoozed,
+	}
+	most = t.MaxAttempts
+	if t.ClaimedBy == "" && t.State == falldue.Open && t.Attempts > 0 {
+		attempts, err := i.queue.Attempts(ctx, t.ID)
+		if err != nil {
+			return due, most, nil, err
+		}
+		if n := len(attempts); n > 0 && attempts[n-1].Fence == t.Fence {
+			due.Failed = attempts[n-1].FinishedAt
+			due.Jitter = max(t.UpdatedAt.Sub(due.Failed), 0)
+		}
+	}
+	known, err := i.Policies(ctx, t.Policy)
+	if err != nil {
+		return due, most, nil, err
+	}
+	if o, ok := known.Override(t); ok {
+		due.Override = &o
+	}
+	add := func(list []span, workers []string, refused string) {
+		r, p := dueRule(t, list)
+		r.Workers, r.Refused = workers, refused
+		due.Rules = append(due.Rules, r)
+		if t.MaxAttempts == 0 && (most == 0 || p.MaxAttempts() > most) {
+			most = p.MaxAttempts()
+		}
+	}
+	rule := func(p backoff.Policy, holders []string) {
+		obeying, refusing := due.obeyedBy(t, p, workers, holders)
+		if len(refusing) == 0 || len(obeying) > 0 {
+			add(known.spansOver(t, p, t.Now), obeying, "")
+		}
+		for _, r := range refusing {
+			held, err := backoff.Parse(r.Holds)
+			if r.Holds == "" || err != nil {
+				held = p
+			}
+			add([]span{{policy: held}}, r.Workers, r.Error)
+		}
+	}
+	p, given := known.given(t.Kind, t.Policy)
+	switch {
+	case t.Policy != "":
+		own = &WhyPolicy{Key: t.Policy, Err: known.Unreadable[t.Policy]}
+		if own.Err != nil {
+			return due, most, own, nil
+		}
+		own.Text = p.String()
+		rule(p, nil)
+	case given:
+		rule(p, nil)
+	default:
+		for _, kp := range KindPolicies(workers)[t.Kind] {
+			if p, err := backoff.Parse(kp.Policy); err == nil { // or a newer release has it
+				rule(p, kp.Workers)
+			}
+		}
+	}
+	if len(due.Rules) == 0 && (t.State == falldue.Snoozed || t.Attempts == 0) { // no delay, whatever the policy
+		due.Rules = []DueRule{{At: t.UpdatedAt}}
+	}
+	slices.SortStableFunc(due.Rules, func(a, b DueRule) int { return a.At.Compare(b.At) })
+	return due, most, own, nil
+}
+
+// obeyedBy returns which workers obey the override that holds for a task whose own policy is p,
+// and which ones refuse it. They are those of holders, or if it is nil those that handle the
+// task; if none of these refuses, it returns holders.
+func (c WhyDue) obeyedBy(t falldue.TaskInfo, p backoff.Policy, workers []Worker, holders []string) (obeying []string, refusing []RefusedOverride) {
+	if c.Override == nil {
+		return holders, nil
+	}
+	for _, w := range workers {
+		if !w.Live() || holders == nil && !w.Handles(t.Queue, t.Kind) || holders != nil && !slices.Contains(holders, w.ID) {
+			continue
+		}
+		if r, refused := w.refusal(c.Override.String(), p.String()); refused {
+			refusing = addRefused(refusing, r)
+		} else {
+			obeying = append(obeying, w.ID)
+		}
+	}
+	if len(refusing) == 0 {
+		return holders, nil
+	}
+	return obeying, refusing
+}
+
+// dueRule returns when a task falls due under policies that hold one after the other, and the
+// policy of them that holds then.
+func dueRule(t falldue.TaskInfo, list []span) (DueRule, backoff.Policy) {
+	if t.State != falldue.Open || t.Attempts == 0 { // no delay
+		p := policyAt(list, latest(t.UpdatedAt, t.Now))
+		return DueRule{Policy: p.String(), At: t.UpdatedAt}, p
+	}
+	at, in := dueSpan(list, t.UpdatedAt, t.Attempts)
+	delay, _ := in.policy.Wait(int64(t.Attempts))
+	return DueRule{Policy: in.policy.String(), Delay: delay, At: at, From: in.from}, in.policy
+}
+
+// readBy learns which workers that handle a task cannot read its policy.
+func (c *WhyPolicy) readBy(t falldue.TaskInfo, workers []Worker) {
+	for _, w := range workers {
+		if !w.Live() || !w.Handles(t.Queue, t.Kind) {
+			continue
+		}
+		c.Handling++
+		if text, unread := w.UnreadPolicies[c.Key]; unread {
+			c.Unread, c.UnreadError = append(c.Unread, w.ID), cmp.Or(c.UnreadError, text)
+		}
+	}
+}

@@ -1,0 +1,357 @@
+package ops
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
+	"github.com/falldue/falldue/internal/words"
+)
+
+// Conclusion says in a sentence whether the task can run, and when.
+func (w Why) Conclusion() string {
+	t := w.Task
+	task := fmt.Sprintf("task %d, of kind %s in queue %s", t.ID, t.Kind, t.Queue)
+	var names []string
+	for _, c := range w.Conditions {
+		if !c.Holds() {
+			names = append(names, c.Name())
+		}
+	}
+	switch next := w.Next(); {
+	case Running(t):
+		return task + ", runs"
+	case w.Runnable():
+		return task + ", can run now: a worker starts it as soon as it has a free handler"
+	case t.State == falldue.Blocked:
+		return task + ", is blocked: it runs after others, see members"
+	case t.State != falldue.Open && t.State != falldue.Snoozed:
+		return task + fmt.Sprintf(", is %s and does not run again by itself", t.State)
+	case slices.Equal(names, []string{WhyHandlers{}.Name()}):
+		return task + ", cannot run now: all handlers for it are busy. A worker starts it when one is free: see handlers, rank"
+	case next.IsZero():
+		return task + ", cannot run now, and nobody knows when it will: see " + strings.Join(names, ", ")
+	default:
+		return task + ", cannot run now. It can " + words.In(next, t.Now) + ", if a handler is free then: see " + strings.Join(names, ", ")
+	}
+}
+
+// Name implements [Condition].
+func (WhyState) Name() string { return "state" }
+
+// Name implements [Condition].
+func (WhyMembers) Name() string { return "members" }
+
+// Name implements [Condition].
+func (WhyClaim) Name() string { return "claim" }
+
+// Name implements [Condition].
+func (WhyAttempts) Name() string { return "attempts" }
+
+// Name implements [Condition].
+func (WhyPolicy) Name() string { return "policy" }
+
+// Name implements [Condition].
+func (WhyDue) Name() string { return "due" }
+
+// Name implements [Condition].
+func (WhyPause) Name() string { return "pause" }
+
+// Name implements [Condition].
+func (WhyWorker) Name() string { return "worker" }
+
+// Name implements [Condition].
+func (WhyHandlers) Name() string { return "handlers" }
+
+// Name implements [Condition].
+func (WhyLimit) Name() string { return "limit" }
+
+// Name implements [Condition].
+func (WhySequence) Name() string { return "sequence" }
+
+// Name implements [Condition].
+func (WhyLock) Name() string { return "lock" }
+
+// Name implements [Condition].
+func (WhyRank) Name() string { return "rank" }
+
+// Says implements [Condition].
+func (c WhyState) Says(t falldue.TaskInfo) string {
+	if c.Holds() {
+		return string(c.State)
+	}
+	text := string(c.State) + " since " + words.At(c.Since, t.Now)
+	switch {
+	case c.State == falldue.Dead && t.LastError != "":
+		return text + ", after " + attempts(t.Attempts) + "; the last error: " + t.LastError + "; \"falldue retry\" lets it run again"
+	case c.State != falldue.Done:
+		return text + "; \"falldue retry\" lets it run again"
+	}
+	return text
+}
+
+// Says implements [Condition].
+func (c WhyMembers) Says(_ falldue.TaskInfo) string {
+	n := c.Counts
+	var parts []string
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{{n.Done, "done"}, {n.Dead, "dead"}, {n.Cancelled, "cancelled"}, {n.Deleted, "deleted"}, {n.Pending, "not ended"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", words.Number(part.n), part.what))
+		}
+	}
+	text := fmt.Sprintf("it runs after %s: %s", words.Count(n.Done+n.Dead+n.Cancelled+n.Deleted+n.Pending, "task"), strings.Join(parts, ", "))
+	if len(c.WaitsFor) > 0 {
+		text += "; it waits for task " + words.Names(c.WaitsFor)
+	}
+	if len(c.Failed) > 0 {
+		text += "; dead or cancelled: task " + words.Names(c.Failed)
+	}
+	switch c.OnDeath {
+	case flow.StaysBlocked:
+		if len(c.Failed) > 0 {
+			text += ", which \"falldue retry\" lets run again; this one stays blocked until then"
+		}
+	case flow.RunsAtFirstDeath:
+		text += "; it runs at the first death, and is cancelled if there is none"
+	default:
+		text += "; at a death it " + string(c.OnDeath)
+	}
+	return text
+}
+
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", n)
+}
+
+// Says implements [Condition].
+func (c WhyClaim) Says(t falldue.TaskInfo) string {
+	live := "which was seen within the last minute"
+	if !c.Live {
+		live = "which was not seen within the last minute"
+	}
+	switch {
+	case c.Worker == "":
+		return "nobody runs it"
+	case c.Lost:
+		return fmt.Sprintf("nobody runs it any more: the lease of %s ended %s; that worker, %s, has died or cannot reach the database", c.Worker, words.At(c.Until, t.Now), live)
+	}
+	return fmt.Sprintf("%s has run it since %s; its lease lasts until %s, and is extended while it runs; that worker, %s", c.Worker, words.At(c.Started, t.Now), words.At(c.Until, t.Now), live)
+}
+
+// Says implements [Condition].
+func (c WhyAttempts) Says(_ falldue.TaskInfo) string {
+	switch {
+	case c.Most == 0:
+		return fmt.Sprintf("%d used; there is no limit, or none is known", c.Attempts)
+	case c.Holds():
+		return fmt.Sprintf("%d of %d used", c.Attempts, c.Most)
+	}
+	return fmt.Sprintf("%d of %d used: none is left, and it becomes dead when it falls due", c.Attempts, c.Most)
+}
+
+// Says implements [Condition].
+func (c WhyPolicy) Says(falldue.TaskInfo) string {
+	if c.Err != nil {
+		return "its own policy cannot be read, and workers leave it alone: " + c.Err.Error()
+	}
+	text := "its own: " + c.Text
+	if len(c.Unread) > 0 {
+		text += fmt.Sprintf("; %d of %s of its queue and kind cannot read it, and leave it alone (%s): %s",
+			len(c.Unread), words.Count(int64(c.Handling), "worker"), words.Names(c.Unread), c.UnreadError)
+	}
+	return text
+}
+
+// Says implements [Condition].
+func (c WhyDue) Says(_ falldue.TaskInfo) string {
+	from := "it was enqueued at " + words.Moment(c.Anchor)
+	switch {
+	case c.Snoozed:
+		from = "it is snoozed until " + words.Moment(c.Anchor)
+	case c.Scheduled:
+		from = "it was enqueued for " + words.Moment(c.Anchor)
+	case !c.Failed.IsZero():
+		from = fmt.Sprintf("attempt %d failed at %s", c.Attempts, words.Moment(c.Failed))
+		if c.Jitter > 0 {
+			from += fmt.Sprintf(", and the wait counts from %s later, the jitter that was drawn", words.Span(c.Jitter))
+		}
+	case c.Attempts > 0:
+		from = fmt.Sprintf("its wait after %s counts from %s, as when a lease ends", attempts(c.Attempts), words.Moment(c.Anchor))
+	}
+	if len(c.Rules) == 0 {
+		return from + "; its policy is not known, since no live worker handles its kind; give it with --policy"
+	}
+	var parts []string
+	for _, r := range c.Rules {
+		when := "due " + words.In(r.At, c.Now)
+		switch held := "held until " + words.At(r.From, c.Now) + "; then "; {
+		case !r.At.After(c.Now):
+			when = "due since " + words.At(r.At, c.Now)
+		case r.From.IsZero():
+		case r.At.Equal(r.From):
+			when = held + "due"
+		default:
+			when = held + when
+		}
+		if r.Delay > 0 {
+			when += fmt.Sprintf(", after %s by the policy %s", words.Span(r.Delay), r.Policy)
+		}
+		switch {
+		case r.Refused != "":
+			when += " of " + words.Names(r.Workers) + ", which cannot obey what is set: " + r.Refused
+		case len(c.Rules) > 1:
+			when += " of " + strings.Join(r.Workers, " ")
+		}
+		parts = append(parts, when)
+	}
+	if o := c.Override; o != nil {
+		parts = append(parts, fmt.Sprintf("the policy %q%s is set for %s %s", OverrideName(o.Override), StepText(*o), o.Subject, endText(o.Until)))
+	}
+	return from + "; " + strings.Join(parts, "; ")
+}
+
+// endText says when an override ends.
+func endText(until time.Time) string {
+	if until.IsZero() {
+		return "until it is cleared"
+	}
+	return "until " + words.Here(until, time.Local)
+}
+
+// Says implements [Condition].
+func (c WhyPause) Says(t falldue.TaskInfo) string {
+	var parts []string
+	for _, p := range c.Pauses {
+		text := p.String() + " is paused"
+		if p.Who != "" {
+			text += " by " + p.Who
+		}
+		text += " since " + words.At(p.At, t.Now)
+		if p.Until.IsZero() {
+			text += ", until somebody resumes it"
+		} else {
+			text += ", until " + words.At(p.Until, t.Now)
+		}
+		if p.Why != "" {
+			text += ": " + p.Why
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 {
+		return "no pause names it"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Says implements [Condition].
+func (c WhyWorker) Says(t falldue.TaskInfo) string {
+	if c.Holds() {
+		text := "live workers of its queue that handle its kind: " + words.Names(c.Workers)
+		if len(c.Unread) > 0 {
+			text += "; of these " + words.Names(c.Unread) + " cannot read pauses, policies and cancels, and goes by those it knew: " + c.UnreadError
+		}
+		return text
+	}
+	text := fmt.Sprintf("no live worker handles kind %s in queue %s", t.Kind, t.Queue)
+	if len(c.Stopping) > 0 {
+		text += "; shutting down: " + words.Names(c.Stopping)
+	}
+	if len(c.InQueue) > 0 {
+		text += "; in its queue, without a handler of its kind: " + words.Names(c.InQueue)
+	}
+	if len(c.OfKind) > 0 {
+		text += "; with a handler of its kind, in other queues: " + words.Names(c.OfKind)
+	}
+	return text
+}
+
+// Says implements [Condition].
+func (c WhyHandlers) Says(falldue.TaskInfo) string {
+	each := make([]string, len(c.Workers))
+	for k, w := range c.Workers {
+		each[k] = fmt.Sprintf("%d of %d of %s", w.Running, w.Concurrency, w.Worker)
+	}
+	which := fmt.Sprintf("%d of %s", c.Running, words.Count(int64(c.Concurrency), "handler"))
+	if c.Busy() {
+		which = "all " + words.Count(int64(c.Concurrency), "handler")
+	}
+	text := fmt.Sprintf("%s of queue %s for its kind ran when their workers were last seen, up to %s ago", which, c.Queue, words.Span(c.Age()))
+	if len(each) > 1 {
+		more := ""
+		if len(each) > shownWorkers {
+			more = fmt.Sprintf(" and of %d more", len(each)-shownWorkers)
+		}
+		text += ": " + strings.Join(each[:min(len(each), shownWorkers)], ", ") + more
+	}
+	if c.Every > 0 {
+		text += fmt.Sprintf("; in %s before, a run of these workers ended every %s", words.Span(c.Over), words.Span(c.Every))
+	}
+	return text
+}
+
+// shownWorkers is how many workers a text has.
+const shownWorkers = 5
+
+// Says implements [Condition].
+func (c WhyLimit) Says(t falldue.TaskInfo) string {
+	text := c.Limit + " of " + c.Owner
+	if c.PerKey {
+		text += ", for key " + t.Key
+	}
+	if c.Room == 0 {
+		text += ", admits no more task"
+	} else {
+		text += ", admits " + words.Count(int64(c.Room), "more task")
+	}
+	if n := len(c.Taken); n > 0 {
+		text += fmt.Sprintf("; %s taken, by task %s", words.Count(int64(n), "permit"), words.Names(c.Taken))
+	}
+	if !c.Free.IsZero() {
+		text += "; the next one " + words.In(c.Free, t.Now)
+	}
+	return text
+}
+
+// Says implements [Condition].
+func (c WhySequence) Says(_ falldue.TaskInfo) string {
+	switch {
+	case c.Holds():
+		return "it is the next one of its key"
+	case c.Halted:
+		return fmt.Sprintf("task %d comes before it, is dead, and halts the sequence: retry, cancel or delete it", c.Next)
+	case c.Runs:
+		return fmt.Sprintf("task %d comes before it, and runs", c.Next)
+	}
+	return fmt.Sprintf("task %d comes before it, and waits", c.Next)
+}
+
+// Says implements [Condition].
+func (c WhyLock) Says(_ falldue.TaskInfo) string {
+	switch {
+	case c.Locked:
+		return "a transaction has locked its row, and workers pass it over"
+	case c.Known:
+		return "nobody has locked its row"
+	}
+	return "whether somebody has locked its row is not known: the server cannot tell, or this user may not lock rows"
+}
+
+// Says implements [Condition].
+func (c WhyRank) Says(_ falldue.TaskInfo) string {
+	switch {
+	case c.More:
+		return fmt.Sprintf("more than %s tasks of its lane come before it", words.Number(int64(c.Ahead)))
+	case c.Ahead == 0:
+		return "the first of its lane"
+	}
+	return fmt.Sprintf("%s before it in its lane", words.Number(int64(c.Ahead)))
+}

@@ -1,0 +1,62 @@
+package ops_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
+	"github.com/falldue/falldue/ops"
+)
+
+// TestTextsOfConditions has those that the tables of other tests do not bring about.
+func TestTextsOfConditions(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 12, 11, 14, 2, 0, 0, time.UTC)
+	task := falldue.TaskInfo{ID: 7, Kind: "mail", Queue: "default", Attempts: 3, LastError: "no such address", Now: now}
+	for _, c := range []struct {
+		condition  ops.Condition
+		name, text string
+	}{
+		{ops.WhyState{State: falldue.Dead, Since: now.Add(-time.Hour)}, "state", `dead since 2026-12-11 13:02:00 UTC, 1h ago, after 3 attempts; the last error: no such address; "falldue retry" lets it run again`},
+		{ops.WhyState{State: falldue.Done, Since: now}, "state", "done since 2026-12-11 14:02:00 UTC, now"},
+		{ops.WhyMembers{Counts: flow.Counts{Done: 1234, Pending: 1}, WaitsFor: []int64{7}, OnDeath: flow.StaysBlocked}, "members", "it runs after 1,235 tasks: 1,234 done, 1 not ended; it waits for task 7"},
+		{ops.WhyMembers{Counts: flow.Counts{Done: 1, Dead: 1, Cancelled: 1}, Failed: []int64{7, 8}, OnDeath: flow.StaysBlocked}, "members", `it runs after 3 tasks: 1 done, 1 dead, 1 cancelled; dead or cancelled: task 7 8, which "falldue retry" lets run again; this one stays blocked until then`},
+		{ops.WhyMembers{Counts: flow.Counts{Pending: 1}, WaitsFor: []int64{7}, OnDeath: flow.IsCancelled}, "members", "it runs after 1 task: 1 not ended; it waits for task 7; at a death it is cancelled"},
+		{ops.WhyClaim{Worker: "w", Lost: true, Until: now.Add(-time.Minute)}, "claim", "nobody runs it any more: the lease of w ended 2026-12-11 14:01:00 UTC, 1m ago; that worker, which was not seen within the last minute, has died or cannot reach the database"},
+		{ops.WhyAttempts{Attempts: 3, Most: 3}, "attempts", "3 of 3 used: none is left, and it becomes dead when it falls due"},
+		{ops.WhyAttempts{Attempts: 1, Most: 3}, "attempts", "1 of 3 used"},
+		{ops.WhyPolicy{Key: "k", Err: errors.New("policy k is not in the policies table")}, "policy", "its own policy cannot be read, and workers leave it alone: policy k is not in the policies table"},
+		{ops.WhyDue{Snoozed: true, Anchor: now.Add(time.Hour), Now: now, Rules: []ops.DueRule{{At: now.Add(time.Hour)}}}, "due", "it is snoozed until 2026-12-11 15:02:00 UTC; due in 1h, at 2026-12-11 15:02:00 UTC"},
+		{ops.WhyDue{Attempts: 3, Failed: now, Jitter: 5 * time.Second, Now: now, Rules: []ops.DueRule{
+			{Policy: "delay 1m", Delay: time.Minute, At: now.Add(time.Minute), Workers: []string{"a"}},
+			{Policy: "delay 2m", Delay: 2 * time.Minute, At: now.Add(2 * time.Minute), Workers: []string{"b", "c"}},
+		}}, "due", "attempt 3 failed at 2026-12-11 14:02:00 UTC, and the wait counts from 5s later, the jitter that was drawn; due in 1m, at 2026-12-11 14:03:00 UTC, after 1m by the policy delay 1m of a; due in 2m, at 2026-12-11 14:04:00 UTC, after 2m by the policy delay 2m of b c"},
+		{ops.WhyDue{Attempts: 3, Failed: now, Now: now, Rules: []ops.DueRule{{Policy: "delay 1m", Delay: time.Minute, At: now.Add(time.Hour), From: now.Add(time.Hour)}}},
+			"due", "attempt 3 failed at 2026-12-11 14:02:00 UTC; held until 2026-12-11 15:02:00 UTC, in 1h; then due, after 1m by the policy delay 1m"},
+		{ops.WhyDue{Attempts: 3, Failed: now, Now: now, Rules: []ops.DueRule{{Policy: "delay 2h", Delay: 2 * time.Hour, At: now.Add(2 * time.Hour), From: now.Add(time.Hour)}}},
+			"due", "attempt 3 failed at 2026-12-11 14:02:00 UTC; held until 2026-12-11 15:02:00 UTC, in 1h; then due in 2h, at 2026-12-11 16:02:00 UTC, after 2h by the policy delay 2h"},
+		{ops.WhyDue{Attempts: 2, Anchor: now, Now: now}, "due", "its wait after 2 attempts counts from 2026-12-11 14:02:00 UTC, as when a lease ends; its policy is not known, since no live worker handles its kind; give it with --policy"},
+		{ops.WhyPause{Pauses: []falldue.Pause{{Subject: falldue.Subject{Kind: "mail"}, At: now.Add(-time.Hour), Until: now.Add(time.Hour), Who: "ann", Why: "closed"}, {Subject: falldue.Subject{Queue: "default"}, At: now}}}, "pause", "kind:mail is paused by ann since 2026-12-11 13:02:00 UTC, 1h ago, until 2026-12-11 15:02:00 UTC, in 1h: closed; queue:default is paused since 2026-12-11 14:02:00 UTC, now, until somebody resumes it"},
+		{ops.WhyWorker{Stopping: []string{"a"}, InQueue: []string{"b"}, OfKind: []string{"c"}}, "worker", "no live worker handles kind mail in queue default; shutting down: a; in its queue, without a handler of its kind: b; with a handler of its kind, in other queues: c"},
+		{ops.WhyWorker{Workers: []string{"1", "2", "3", "4", "5", "6", "7"}}, "worker", "live workers of its queue that handle its kind: 1 2 3 4 5 and 2 more"},
+		{ops.WhyHandlers{QueueHandlers: ops.QueueHandlers{Queue: "default", Running: 3, Concurrency: 3, Workers: []ops.WorkerHandlers{{"a", 1, 1, 3 * time.Second}, {"b", 2, 2, 12 * time.Second}}}, Every: 25 * time.Second, Over: 5 * time.Minute},
+			"handlers", "all 3 handlers of queue default for its kind ran when their workers were last seen, up to 12s ago: 1 of 1 of a, 2 of 2 of b; in 5m before, a run of these workers ended every 25s"},
+		{ops.WhyHandlers{QueueHandlers: ops.QueueHandlers{Queue: "default", Running: 3, Concurrency: 10, Workers: []ops.WorkerHandlers{{"a", 3, 10, 3 * time.Second}}}},
+			"handlers", "3 of 10 handlers of queue default for its kind ran when their workers were last seen, up to 3s ago"},
+		{ops.WhyLimit{Limit: "Rate(5, 1m0s)", Owner: "queue default", Taken: []int64{1, 2}, Free: now.Add(time.Second)}, "limit", "Rate(5, 1m0s) of queue default, admits no more task; 2 permits taken, by task 1 2; the next one in 1s, at 2026-12-11 14:02:01 UTC"},
+		{ops.WhySequence{Next: 4, Runs: true}, "sequence", "task 4 comes before it, and runs"},
+		{ops.WhySequence{Next: 4, Halted: true}, "sequence", "task 4 comes before it, is dead, and halts the sequence: retry, cancel or delete it"},
+		{ops.WhySequence{Next: 4}, "sequence", "task 4 comes before it, and waits"},
+		{ops.WhySequence{}, "sequence", "it is the next one of its key"},
+		{ops.WhyLock{Locked: true, Known: true}, "lock", "a transaction has locked its row, and workers pass it over"},
+		{ops.WhyLock{}, "lock", "whether somebody has locked its row is not known: the server cannot tell, or this user may not lock rows"},
+		{ops.WhyRank{Ahead: 10_000, More: true}, "rank", "more than 10,000 tasks of its lane come before it"},
+		{ops.WhyRank{Ahead: 1234}, "rank", "1,234 before it in its lane"},
+	} {
+		if name, text := c.condition.Name(), c.condition.Says(task); name != c.name || text != c.text {
+			t.Errorf("%+v is %s: %s\nwant %s: %s", c.condition, name, text, c.name, c.text)
+		}
+	}
+}

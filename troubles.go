@@ -1,0 +1,87 @@
+package falldue
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+const (
+	// maxTold is how many overrides that it cannot obey, and how many policies of tasks' own
+	// that it cannot read, a worker announces.
+	maxTold = 20
+	// maxTrouble is the greatest length of the error of each of them, in bytes.
+	maxTrouble = 500
+	// unreadAfter is after how many failed reads of the table of changes a worker says so.
+	unreadAfter = 2
+)
+
+// troubles is what keeps a worker from what people ask of all workers. The worker announces
+// it, so that people learn of it where they ask, and not in its log alone.
+type troubles struct {
+	changed func() // is called when it has changed
+
+	mu       sync.Mutex
+	refused  []store.Refusal
+	policies map[string]string
+	unread   string
+}
+
+func newTroubles() *troubles { return &troubles{changed: func() {}} }
+
+// refuse sets which overrides of policies the worker cannot obey.
+func (t *troubles) refuse(list []store.Refusal) {
+	list = list[:min(len(list), maxTold)]
+	for i := range list {
+		list[i].Error = shortened(list[i].Error)
+	}
+	t.mu.Lock()
+	changed := !slices.Equal(t.refused, list)
+	t.refused = list
+	t.mu.Unlock()
+	if changed {
+		t.changed()
+	}
+}
+
+// unreadable sets why the worker cannot read the table of changes, or nil.
+func (t *troubles) unreadable(err error) {
+	text := ""
+	if err != nil {
+		text = shortened(err.Error())
+	}
+	t.mu.Lock()
+	changed := t.unread != text
+	t.unread = text
+	t.mu.Unlock()
+	if changed {
+		t.changed()
+	}
+}
+
+// skip sets which policies of tasks' own the worker cannot read, by their keys, and why.
+func (t *troubles) skip(policies map[string]error) {
+	texts := make(map[string]string, len(policies))
+	for _, key := range slices.Sorted(maps.Keys(policies))[:min(len(policies), maxTold)] {
+		texts[key] = shortened(policies[key].Error())
+	}
+	t.mu.Lock()
+	changed := !maps.Equal(t.policies, texts)
+	t.policies = texts
+	t.mu.Unlock()
+	if changed {
+		t.changed()
+	}
+}
+
+// shortened returns the text of an error as it is announced.
+func shortened(text string) string { return clean(text[:min(len(text), maxTrouble)]) }
+
+// into adds the troubles to what the worker says of itself.
+func (t *troubles) into(info *store.WorkerInfo) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	info.Refused, info.Policies, info.Unread = t.refused, t.policies, t.unread
+}

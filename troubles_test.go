@@ -1,0 +1,121 @@
+package falldue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// TestUnreadablePoliciesAreAnnounced: those of tasks' own, until they can be read, or nobody asks
+// for them any more.
+func TestUnreadablePoliciesAreAnnounced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		texts := map[string]string{"a": "2 * theirs", "b": "1h"}
+		o := newOwnRules(func(context.Context, []string) (map[string]string, error) { return texts, nil },
+			func(context.Context, []sqlgen.Formula) error { return nil }, func(map[string]string) {}, events{slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		go o.work(ctx)
+		announces := func(what string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			var info store.WorkerInfo
+			if o.troubles.into(&info); !slices.Equal(slices.Sorted(maps.Keys(info.Policies)), want) {
+				t.Errorf("%s: it announces %v, want %v", what, info.Policies, want)
+			}
+		}
+		ask := func(keys ...string) {
+			for _, key := range keys {
+				o.rule("default", store.Lane{Policy: key}, func() {})
+			}
+		}
+		ask("a", "b", "c")
+		announces("one of a newer release, and one that is not there", "a", "c")
+		texts = map[string]string{"a": "2h"}
+		time.Sleep(retryUnreadable)
+		ask("a", "c")
+		announces("one can be read", "c")
+		time.Sleep(retryUnreadable + keepUnreadable)
+		announces("nobody asks for the other one")
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestTroublesAreAnnounced: which overrides a worker cannot obey, and that it cannot read the
+// table of changes, each until it is over. The worker says so at once, and not again.
+func TestTroublesAreAnnounced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		table, e := &changesTable{}, events{slog.New(slog.DiscardHandler)}
+		var refuses atomic.Bool
+		o := newOverrides(func(context.Context, []sqlgen.Formula) error {
+			if refuses.Load() {
+				return errors.New("3 is another number here" + strings.Repeat("!", maxTrouble))
+			}
+			return nil
+		}, map[string]*rule{"mail": newRule(backoff.ParseDeferred("1h"))}, e)
+		r := newChangeReader(nil, e)
+		r.changes, r.overridden = table.read, o.ask
+		var told atomic.Int64
+		r.troubles.changed = func() { told.Add(1) }
+		o.troubles = r.troubles
+		ctx, cancel := context.WithCancel(t.Context())
+		go r.work(ctx)
+		go o.work(ctx)
+		after := func(what string, d time.Duration, unread string, refused ...store.Refusal) {
+			t.Helper()
+			told.Store(0)
+			time.Sleep(d)
+			synctest.Wait()
+			var info store.WorkerInfo
+			if r.troubles.into(&info); !slices.Equal(info.Refused, refused) || info.Unread != unread || told.Load() != 1 {
+				t.Errorf("%s: it announces %+v, %q, and said so %d times; want %+v, %q, once", what, info.Refused, info.Unread, told.Load(), refused, unread)
+			}
+		}
+		set := func(policy string) {
+			table.add("kind:mail", statements.ChangePolicy, `{"steps":[{"policy":"`+policy+`"}]}`, time.Now(), time.Time{})
+		}
+		refused := store.Refusal{Subject: "kind:mail", Own: "delay 1h", Holds: "delay 1h", Error: "3 is another number here" + strings.Repeat("!", maxTrouble-24)}
+
+		refuses.Store(true)
+		set("3 * own")
+		after("an override that the database computes differently", time.Minute, "", refused)
+		refuses.Store(false)
+		after("after another try", time.Minute, "")
+		refuses.Store(true)
+		set("4 * own")
+		refused.Holds = "delay 3 * 1h"
+		after("another one that it computes differently", time.Minute, "", refused)
+		refuses.Store(false)
+		after("after another try", time.Minute, "")
+		set("2 * theirs")
+		_, err := backoff.ParseOverride("2 * theirs")
+		after("one that this release cannot read", time.Minute, "", store.Refusal{Subject: "kind:mail", Error: err.Error()})
+		table.add("kind:mail", statements.ChangeClearPolicy, "", time.Now(), time.Time{})
+		after("a clear", time.Minute, "")
+
+		table.mu.Lock()
+		table.err = errors.New("permission denied")
+		table.mu.Unlock()
+		after("a table that it cannot read", time.Minute, "permission denied")
+		table.mu.Lock()
+		table.err = nil
+		table.mu.Unlock()
+		after("a table that it can read again", 2*time.Minute, "")
+		cancel()
+		synctest.Wait()
+	})
+}
