@@ -78,7 +78,11 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 2 && args[0] == "keep":
 		return keep(ctx, args[1], os.Stdin, os.Stdout)
 	case len(args) == 2 && args[0] == "install":
-		path, err := installProgram(ctx, args[1])
+		install := installProgram
+		if args[1] == pgBouncer {
+			install = func(ctx context.Context, _ string) (string, error) { return installPgBouncer(ctx) }
+		}
+		path, err := install(ctx, args[1])
 		if err == nil {
 			fmt.Println(path)
 		}
