@@ -1,16 +1,74 @@
 package ops
 
-// Of returns the pace of a kind, in tasks a second, or that of all kinds if it is "".
-func (p Pace) Of(kind string) float64 {
-	if kind == "" {
-		return p.PerSecond
-	}
-	return p.Kinds[kind]
+import (
+	"slices"
+	"time"
+)
+
+// QueueHandlers is how many handlers of a queue run on live workers.
+type QueueHandlers struct {
+	Queue string
+	// Running is how many handlers ran when their workers were last seen, and Concurrency how
+	// many may run at once. Workers has the same of each worker.
+	Running, Concurrency int
+	Workers              []WorkerHandlers
 }
 
-// Handlers returns how many handlers of live workers may run tasks of a kind at once or, if it is
+// WorkerHandlers is how many handlers of a queue run on a worker.
+type WorkerHandlers struct {
+	Worker               string // its id
+	Running, Concurrency int
+	// Age is how long ago the worker said so.
+	Age time.Duration
+}
+
+// Handlers returns how many handlers of a queue run on the live workers of a list that handle
+// a kind there, or that work on the queue if the kind is "". Those that are shutting down are
+// left out.
+func Handlers(workers []Worker, queue, kind string) QueueHandlers {
+	h := QueueHandlers{Queue: queue}
+	for _, w := range workers {
+		q, works := w.Queues[queue]
+		if !works || !w.Live() || w.Stopping || kind != "" && !w.Handles(queue, kind) {
+			continue
+		}
+		h.Running, h.Concurrency = h.Running+q.Running, h.Concurrency+q.Concurrency
+		h.Workers = append(h.Workers, WorkerHandlers{w.ID, q.Running, q.Concurrency, w.Now.Sub(w.Seen)})
+	}
+	return h
+}
+
+// Busy reports whether there are workers, and none of them had a free handler.
+func (h QueueHandlers) Busy() bool {
+	return len(h.Workers) > 0 && !slices.ContainsFunc(h.Workers, func(w WorkerHandlers) bool { return w.Running < w.Concurrency })
+}
+
+// Age returns how long ago the worker said so that was seen first of all.
+func (h QueueHandlers) Age() (oldest time.Duration) {
+	for _, w := range h.Workers {
+		oldest = max(oldest, w.Age)
+	}
+	return oldest
+}
+
+// BusyQueues lists the queues of which all handlers of live workers run, by name.
+func BusyQueues(workers []Worker) (list []QueueHandlers) {
+	var queues []string
+	for _, w := range workers {
+		queues = append(queues, w.QueueNames()...)
+	}
+	slices.Sort(queues)
+	for _, queue := range slices.Compact(queues) {
+		if h := Handlers(workers, queue, ""); h.Busy() {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// Capacity returns how many handlers of live workers may run tasks of a kind at once or, if it is
 // "", of any kind. A worker that is stopping has none. Limits may let fewer run.
-func Handlers(workers []Worker, kind string) (n int) {
+func Capacity(workers []Worker, kind string) (n int) {
 	for _, w := range workers {
 		if _, handles := w.Kinds[kind]; w.Live() && !w.Stopping && (kind == "" || handles) {
 			n += w.Concurrency()

@@ -22,7 +22,7 @@ func TestHandlersOfKinds(t *testing.T) {
 	}
 	workers := []ops.Worker{worker(10, now, false, "mail", "charge"), worker(20, now, false, "charge"), worker(40, now, true, "mail"), worker(80, now.Add(-time.Hour), false, "mail")}
 	for kind, want := range map[string]int{"mail": 11, "charge": 32, "": 32, "other": 0} {
-		if n := ops.Handlers(workers, kind); n != want {
+		if n := ops.Capacity(workers, kind); n != want {
 			t.Errorf("%d handlers of kind %q, want %d", n, kind, want)
 		}
 	}

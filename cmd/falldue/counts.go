@@ -69,7 +69,7 @@ func countTasks(cmd *cobra.Command, i *ops.Inspector, q *falldue.Queue, about bo
 	}
 	what := "counting"
 	if n, known, err := i.AboutTasks(cmd.Context()); err == nil && known {
-		what += fmt.Sprintf(" about %s", countedAs(n, "task"))
+		what += fmt.Sprintf(" about %s", words.Count(n, "task"))
 	}
 	err = withProgress(cmd, func() string { return what }, func() (err error) {
 		counts, err = q.Counts(cmd.Context())
@@ -205,11 +205,11 @@ func set(t time.Time) *time.Time {
 func dueText(due, now time.Time) string {
 	switch wait := due.Sub(now); {
 	case wait > 0:
-		return "in " + approximate(wait)
+		return "in " + words.Span(wait)
 	case wait > -time.Second:
 		return "due now"
 	default:
-		return "due for " + approximate(-wait)
+		return "due for " + words.Span(-wait)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -120,7 +121,7 @@ func printForecast(s screen, f ops.Forecast, pace ops.Pace, releases []ops.KindR
 	for _, span := range []int{1, 10, 60, 24 * 60, len(f.All.Minutes)} {
 		if span <= len(f.All.Minutes) && (len(spans) == 0 || span > spans[len(spans)-1]) {
 			spans = append(spans, span)
-			columns = append(columns, column{name: "in " + approximate(time.Duration(span)*time.Minute), right: true})
+			columns = append(columns, column{name: "in " + words.Span(time.Duration(span)*time.Minute), right: true})
 		}
 	}
 	columns = append(columns, column{name: "later", right: true}, column{name: "unknown", right: true})
@@ -155,7 +156,7 @@ func printForecast(s screen, f ops.Forecast, pace ops.Pace, releases []ops.KindR
 		b.WriteString("\n" + releasesText(releases))
 	}
 	if f.All.Unknown > 0 {
-		fmt.Fprintf(&b, "\nthe policy of %s is not known; give it with --policy KIND=POLICY\n", countedAs(f.All.Unknown, "failed task"))
+		fmt.Fprintf(&b, "\nthe policy of %s is not known; give it with --policy KIND=POLICY\n", words.Count(f.All.Unknown, "failed task"))
 	}
 	if n := f.All.Within(len(f.All.Minutes)); n > 0 {
 		fmt.Fprintf(&b, "\n%s\n", minutesChart(f.All.Minutes, "due in "))
@@ -164,14 +165,14 @@ func printForecast(s screen, f ops.Forecast, pace ops.Pace, releases []ops.KindR
 		text := strconv.FormatFloat(pace.PerSecond, 'g', -1, 64)
 		if pace.Over > 0 {
 			text = strconv.FormatFloat(pace.PerSecond, 'g', 3, 64)
-			fmt.Fprintf(&b, "\nthe live workers have done %s tasks a second in the last %s\n", text, approximate(pace.Over))
+			fmt.Fprintf(&b, "\nthe live workers have done %s tasks a second in the last %s\n", text, words.Span(pace.Over))
 		} else {
 			b.WriteByte('\n')
 		}
 		if gone, ok := f.All.Gone(pace.PerSecond); ok {
-			fmt.Fprintf(&b, "at %s tasks a second the backlog is gone after %s, on %s\n", text, approximate(gone), f.At.Add(gone).Format(time.DateTime)+" UTC")
+			fmt.Fprintf(&b, "at %s tasks a second the backlog is gone after %s, on %s\n", text, words.Span(gone), f.At.Add(gone).Format(time.DateTime)+" UTC")
 		} else {
-			fmt.Fprintf(&b, "at %s tasks a second some are still due after %s\n", text, approximate(time.Duration(len(f.All.Minutes))*time.Minute))
+			fmt.Fprintf(&b, "at %s tasks a second some are still due after %s\n", text, words.Span(time.Duration(len(f.All.Minutes))*time.Minute))
 		}
 	}
 	_, err := io.WriteString(s, b.String())
@@ -185,7 +186,7 @@ func peakText(l ops.Load) string {
 	}
 	when := "now"
 	if l.PeakAt > 0 {
-		when = "in " + approximate(l.PeakAt)
+		when = "in " + words.Span(l.PeakAt)
 	}
 	return fmt.Sprintf("%s a minute, %s", grouped(l.Peak), when)
 }

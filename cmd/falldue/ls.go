@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -164,14 +165,14 @@ func (l lister) print(tasks []falldue.Found) error {
 func moment(t falldue.TaskInfo, known ops.Policies) string {
 	switch {
 	case ops.Running(t):
-		return "runs, lease " + approximate(t.UpdatedAt.Sub(t.Now))
+		return "runs, lease " + words.Span(t.UpdatedAt.Sub(t.Now))
 	case t.State != falldue.Open && t.State != falldue.Snoozed:
-		return approximate(max(t.Now.Sub(t.UpdatedAt), 0)) + " ago"
+		return words.Span(max(t.Now.Sub(t.UpdatedAt), 0)) + " ago"
 	}
 	if due := known.Due(t); !due.IsZero() {
 		return dueText(due, t.Now)
 	}
-	return "tried " + approximate(max(t.Now.Sub(t.AttemptedAt), 0)) + " ago"
+	return "tried " + words.Span(max(t.Now.Sub(t.AttemptedAt), 0)) + " ago"
 }
 
 // taskJSON is a task as JSON.

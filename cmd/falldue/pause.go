@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -147,7 +148,7 @@ func resumeCommand() *cobra.Command {
 
 // wokenWarning says what the end of a pause lets run.
 func wokenWarning(w ops.Woken) string {
-	text := fmt.Sprintf("this makes %s due at once", countedAs(w.Due, "waiting task"))
+	text := fmt.Sprintf("this makes %s due at once", words.Count(w.Due, "waiting task"))
 	if w.Unknown > 0 {
 		text += fmt.Sprintf(", and perhaps %s more whose policy is not known (name it by --policy)", grouped(w.Unknown))
 	}

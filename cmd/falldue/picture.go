@@ -14,6 +14,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/falldue/falldue/internal/words"
 )
 
 // pictureFlags name the files to which a command draws.
@@ -76,7 +78,7 @@ type durationTicks struct{}
 func (durationTicks) Ticks(low, high float64) (ticks []plot.Tick) {
 	step := roundStep((high - low) / 5)
 	for i := math.Ceil(low / step); i*step <= high; i++ {
-		ticks = append(ticks, plot.Tick{Value: i * step, Label: approximate(time.Duration(i * step * float64(time.Second)))})
+		ticks = append(ticks, plot.Tick{Value: i * step, Label: words.Span(time.Duration(i * step * float64(time.Second)))})
 	}
 	return ticks
 }
@@ -122,7 +124,7 @@ type logDurationTicks struct{}
 func (logDurationTicks) Ticks(low, high float64) (ticks []plot.Tick) {
 	for _, s := range []float64{0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 365 * 86400, 3650 * 86400} {
 		if s >= low && s <= high {
-			ticks = append(ticks, plot.Tick{Value: s, Label: approximate(time.Duration(s * float64(time.Second)))})
+			ticks = append(ticks, plot.Tick{Value: s, Label: words.Span(time.Duration(s * float64(time.Second)))})
 		}
 	}
 	return ticks

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -129,7 +130,7 @@ func drawDots(title string, h ops.Herd) (*plot.Plot, error) {
 func drawLoad(h ops.Herd) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text = fmt.Sprintf("peak %s, idle %s", peakOf(h), idleOf(h))
-	p.Y.Label.Text, p.X.Label.Text = "retries in "+approximate(h.Bucket), "after the failures"
+	p.Y.Label.Text, p.X.Label.Text = "retries in "+words.Span(h.Bucket), "after the failures"
 	p.X.Tick.Marker, p.Y.Tick.Marker = durationTicks{}, countTicks{}
 	steps := make(plotter.XYs, 0, len(h.Load)+1)
 	for i, n := range h.Load {

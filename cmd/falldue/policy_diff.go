@@ -14,6 +14,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -288,7 +289,7 @@ func (c candidate) printSteps(s screen) error {
 	each := (len(c.steps) + shownSteps - 1) / shownSteps
 	for i, step := range c.steps {
 		if i%each == 0 || i == len(c.steps)-1 {
-			rows = append(rows, []string{approximate(step.After), grouped(step.Due), step.Policy.String()})
+			rows = append(rows, []string{words.Span(step.After), grouped(step.Due), step.Policy.String()})
 		}
 	}
 	if _, err := fmt.Fprintf(s, "\n%d steps", len(c.steps)); err != nil {
@@ -318,7 +319,7 @@ func (c candidate) warnOfCrowds(s screen) error {
 		return nil
 	}
 	_, err := fmt.Fprintf(s, "warning: %s tasks fall due in the minute after %s, more than %s: they failed at nearly the same moment, or are due already\n",
-		grouped(busiest.Due), approximate(busiest.After), grouped(c.rate))
+		grouped(busiest.Due), words.Span(busiest.After), grouped(c.rate))
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/plot/vg"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -131,7 +132,7 @@ func (h herds) print(s screen, another bool) error {
 		ops.Herd
 	}{{"with jitter", h.with}, {"without jitter", h.without}} {
 		last := time.Duration(len(row.Load)) * row.Bucket
-		rows = append(rows, []string{row.name, peakOf(row.Herd), approximate(row.PeakAt), idleOf(row.Herd), "within " + approximate(last), strconv.Itoa(row.GivenUp)})
+		rows = append(rows, []string{row.name, peakOf(row.Herd), words.Span(row.PeakAt), idleOf(row.Herd), "within " + words.Span(last), strconv.Itoa(row.GivenUp)})
 	}
 	if err := s.table([]column{{name: ""}, {name: "peak"}, {name: "begins after"}, {name: "idle"}, {name: "last retry"}, {name: "given up"}}, rows); err != nil {
 		return err
@@ -140,7 +141,7 @@ func (h herds) print(s screen, another bool) error {
 	return err
 }
 
-func peakOf(h ops.Herd) string { return fmt.Sprintf("%d in %s", h.Peak, approximate(h.Bucket)) }
+func peakOf(h ops.Herd) string { return fmt.Sprintf("%d in %s", h.Peak, words.Span(h.Bucket)) }
 func idleOf(h ops.Herd) string { return fmt.Sprintf("%.0f %%", 100*h.Idle) }
 
 // chartWidth is the greatest number of columns of a chart.
@@ -162,5 +163,5 @@ func loadChart(h ops.Herd, caption string) string {
 	width := time.Duration(each) * h.Bucket
 	return asciigraph.Plot(columns, asciigraph.Height(8), asciigraph.LowerBound(0), asciigraph.Precision(0),
 		asciigraph.XAxisRange(0, (time.Duration(len(steps))*width).Seconds()), asciigraph.XAxisValueFormatter(inSeconds),
-		asciigraph.Caption(caption+approximate(width)))
+		asciigraph.Caption(caption+words.Span(width)))
 }

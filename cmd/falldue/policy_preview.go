@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/plot/vg"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -207,7 +208,7 @@ func firstCells(rows [][]string, at int) (cells [][]string) {
 }
 
 // inSeconds formats a number of seconds.
-func inSeconds(s float64) string { return approximate(time.Duration(s * float64(time.Second))) }
+func inSeconds(s float64) string { return words.Span(time.Duration(s * float64(time.Second))) }
 
 // waits draws the shortest and the longest wait of each retry.
 func waits(retries []ops.Retry) string {

@@ -224,7 +224,7 @@ func (r setReport) text() string {
 	} else {
 		fmt.Fprintf(&b, "set for %s: %s", r.Subject, ops.OverrideName(r.Steps[0].Override))
 		if n := len(r.Steps); n > 1 {
-			fmt.Fprintf(&b, ", and %d more steps until %s after %s", n-1, r.Steps[n-1].Override, approximate(r.Steps[n-1].After))
+			fmt.Fprintf(&b, ", and %d more steps until %s after %s", n-1, r.Steps[n-1].Override, words.Span(r.Steps[n-1].After))
 		}
 		fmt.Fprintf(&b, ", %s\n", untilText(r.Until))
 	}

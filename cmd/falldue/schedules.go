@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/periodic"
 )
 
@@ -63,17 +64,17 @@ func printSchedules(s screen, list []periodic.Info) error {
 	}
 	rows := make([][]string, len(list))
 	for i, one := range list {
-		next, last := "in "+approximate(one.Next.Sub(one.Now)), "never"
+		next, last := "in "+words.Span(one.Next.Sub(one.Now)), "never"
 		switch late := one.Now.Sub(one.Next); {
 		case one.Paused:
 			next = "paused"
 		case one.Late():
-			next = "late by " + approximate(late)
+			next = "late by " + words.Span(late)
 		case late >= 0:
 			next = "now"
 		}
 		if !one.Last.IsZero() {
-			last = approximate(max(one.Now.Sub(one.Last), 0)) + " ago"
+			last = words.Span(max(one.Now.Sub(one.Last), 0)) + " ago"
 		}
 		rows[i] = []string{one.Name, one.Spec, one.Zone, one.Kind, next, last, one.DefinedBy}
 	}

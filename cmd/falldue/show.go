@@ -101,7 +101,7 @@ func (v view) print(s screen) error {
 	}
 	state := string(t.State)
 	if ops.Running(t) {
-		state += fmt.Sprintf(", runs on %s, whose lease lasts %s more", t.ClaimedBy, approximate(t.UpdatedAt.Sub(t.Now)))
+		state += fmt.Sprintf(", runs on %s, whose lease lasts %s more", t.ClaimedBy, words.Span(t.UpdatedAt.Sub(t.Now)))
 	}
 	attempts := strconv.Itoa(t.Attempts)
 	if limit := v.limit(); limit > 0 {
@@ -183,7 +183,7 @@ func (v view) progressText() string {
 	if p.Fence != v.task.Fence {
 		text += ", in an earlier run"
 	}
-	return text + ", " + approximate(max(v.task.Now.Sub(p.UpdatedAt), 0)) + " ago"
+	return text + ", " + words.Span(max(v.task.Now.Sub(p.UpdatedAt), 0)) + " ago"
 }
 
 func (v view) printPast(s screen) error {
@@ -193,7 +193,7 @@ func (v view) printPast(s screen) error {
 	}
 	var rows [][]string
 	for _, a := range v.attempts {
-		took := approximate(a.Duration)
+		took := words.Span(a.Duration)
 		if a.Outcome == falldue.OutcomeLost {
 			took = "–"
 		}

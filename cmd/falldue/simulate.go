@@ -10,6 +10,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -105,7 +106,7 @@ func (s *simulator) takeLive(cmd *cobra.Command, i *ops.Inspector) error {
 	if err != nil {
 		return err
 	}
-	handlers, perSecond := ops.Handlers(workers, s.kind), ops.PaceOf(workers).Of(s.kind)
+	handlers, perSecond := ops.Capacity(workers, s.kind), ops.PaceOf(workers).Of(s.kind)
 	if !cmd.Flags().Changed("workers") {
 		if s.scenario.Workers = handlers; handlers == 0 {
 			return mistake(errors.New("no live worker handles these tasks; say by --workers how many handlers may run"))
@@ -191,7 +192,7 @@ func printSimulated(s screen, list []simulated) error {
 	var rows [][]string
 	for _, r := range list {
 		row := []string{
-			r.policy, grouped(int64(r.Failed)), grouped(int64(r.Retries)), grouped(int64(r.Dead)), grouped(int64(r.Peak)), approximate(r.LongestWait), "after " + approximate(r.Recovered),
+			r.policy, grouped(int64(r.Failed)), grouped(int64(r.Retries)), grouped(int64(r.Dead)), grouped(int64(r.Peak)), words.Span(r.LongestWait), "after " + words.Span(r.Recovered),
 		}
 		if backlog {
 			row = append(row, grouped(int64(r.Later)))

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -100,14 +101,7 @@ func pulseLine(p ops.Pulse) string {
 	return plain(line)
 }
 
-func counted(n int, thing string) string { return countedAs(int64(n), thing) }
-
-func countedAs(n int64, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%s %s", grouped(n), thing)
-}
+func counted(n int, thing string) string { return words.Count(int64(n), thing) }
 
 func pulseObject(p ops.Pulse) any {
 	type queue struct {
@@ -178,7 +172,7 @@ func printPulse(s screen, p ops.Pulse) error {
 	rows = nil
 	for _, w := range p.Workers {
 		done, failed := rateTexts(p.Rates[w.ID])
-		rows = append(rows, []string{w.ID, w.Release, fmt.Sprintf("%d of %d", w.Running, w.Concurrency()), done, failed, approximate(w.Now.Sub(w.Started)), strings.Join(w.QueueNames(), " ")})
+		rows = append(rows, []string{w.ID, w.Release, fmt.Sprintf("%d of %d", w.Running, w.Concurrency()), done, failed, words.Span(w.Now.Sub(w.Started)), strings.Join(w.QueueNames(), " ")})
 	}
 	if _, err := io.WriteString(s, "\n"); err != nil {
 		return err

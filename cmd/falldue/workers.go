@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -176,7 +177,7 @@ func (f fleet) printWorkers(s screen) error {
 	}
 	var rows [][]string
 	for _, w := range f.workers {
-		seen := approximate(max(w.Now.Sub(w.Seen), 0)) + " ago"
+		seen := words.Span(max(w.Now.Sub(w.Seen), 0)) + " ago"
 		switch {
 		case w.Unreadable != nil:
 			seen += ", unreadable"
@@ -187,7 +188,7 @@ func (f fleet) printWorkers(s screen) error {
 		}
 		rows = append(rows, []string{
 			w.ID, w.Release, fmt.Sprintf("%d of %d", w.Running, w.Concurrency()), grouped(w.Done), grouped(w.Failed),
-			strconv.Itoa(len(w.Kinds)), approximate(w.Now.Sub(w.Started)), seen, strings.Join(w.QueueNames(), " "),
+			strconv.Itoa(len(w.Kinds)), words.Span(w.Now.Sub(w.Started)), seen, strings.Join(w.QueueNames(), " "),
 		})
 	}
 	return s.table([]column{
