@@ -49,20 +49,26 @@ func installPgBouncer(ctx context.Context) (path string, err error) {
 
 // withLibraries makes a program that runs one of a folder with another Debian by the
 // libraries in that folder, and returns its path. Unlike with chroot it can read other files.
-func withLibraries(root, program string) (path string, err error) {
-	loaders, err := filepath.Glob(filepath.Join(root, "usr/lib*/ld-linux-*.so.*"))
-	if err != nil || len(loaders) == 0 {
-		return "", fmt.Errorf("testdb: no dynamic loader in %s (error %v)", root, err)
+func withLibraries(root, program string) (string, error) {
+	loader := firstOf(root, "usr", "lib*", "ld-linux-*.so.*")
+	libraries := firstOf(root, "usr", "lib", "*-linux-gnu")
+	if loader == "" || libraries == "" {
+		return "", fmt.Errorf("testdb: no dynamic loader or no libraries in %s", root)
 	}
-	folders, err := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu"))
-	if err != nil || len(folders) == 0 {
-		return "", fmt.Errorf("testdb: no libraries in %s (error %v)", root, err)
-	}
-	text := fmt.Sprintf("#!/bin/sh\nexec '%s' --library-path '%s' '%s' \"$@\"\n", loaders[0], folders[0], filepath.Join(root, lookUp(root, program)))
-	path = filepath.Join(root, "run-"+program)
+	text := fmt.Sprintf("#!/bin/sh\nexec '%s' --library-path '%s' '%s' \"$@\"\n", loader, libraries, filepath.Join(root, lookUp(root, program)))
+	path := filepath.Join(root, "run-"+program)
 	part := fmt.Sprintf("%s.%d", path, os.Getpid())                 // others may be about to run it
-	if err := os.WriteFile(part, []byte(text), 0o755); err != nil { //nolint:gosec // another user may run it
+	if err := os.WriteFile(part, []byte(text), 0o755); err != nil {
 		return "", err
 	}
 	return path, os.Rename(part, path)
+}
+
+// firstOf returns the first path that matches, or "".
+func firstOf(pattern ...string) string {
+	paths, err := filepath.Glob(filepath.Join(pattern...))
+	if err != nil || len(paths) == 0 {
+		return ""
+	}
+	return paths[0]
 }
