@@ -57,7 +57,7 @@ func withLibraries(root, program string) (string, error) {
 	}
 	text := fmt.Sprintf("#!/bin/sh\nexec '%s' --library-path '%s' '%s' \"$@\"\n", loader, libraries, filepath.Join(root, lookUp(root, program)))
 	path := filepath.Join(root, "run-"+program)
-	part := fmt.Sprintf("%s.%d", path, os.Getpid())                 // others may be about to run it
+	part := fmt.Sprintf("%s.%d", path, os.Getpid()) // others may be about to run it
 	if err := os.WriteFile(part, []byte(text), 0o755); err != nil {
 		return "", err
 	}
