@@ -163,8 +163,8 @@ func (e events) progressFailed(err error) {
 }
 
 // overrideFailed reports an override of policies that the worker cannot obey.
-func (e events) overrideFailed(s Subject, err error) {
-	e.log.Error("falldue: a policy that was set cannot be obeyed; the old one holds", "subject", s.String(), "error", err)
+func (e events) overrideFailed(subject string, err error) {
+	e.log.Error("falldue: a policy that was set cannot be obeyed; the old one holds", "subject", subject, "error", err)
 }
 
 func (e events) changesFailed(err error) {

@@ -3,6 +3,7 @@ package falldue
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -59,6 +60,9 @@ type wantedRule struct {
 	own  *rule
 	lane askingLane
 }
+
+// errUnknownSubject is why a worker cannot obey what a newer release has set.
+var errUnknownSubject = errors.New("this release does not know the subject; upgrade the worker")
 
 // retryOverride is the time between two tries to make the rules of an override.
 const retryOverride = 10 * time.Second
@@ -146,6 +150,8 @@ func (o *overrides) ask(list []knownChange) {
 	for _, c := range list {
 		subject, ok := parseSubject(c.Subject)
 		if !ok {
+			o.log(c.Subject, errUnknownSubject)
+			o.unread[c.Subject] = errUnknownSubject
 			continue
 		}
 		before := slices.IndexFunc(o.asked, func(a askedOverride) bool { return a.Subject == subject })
@@ -155,7 +161,7 @@ func (o *overrides) ask(list []knownChange) {
 		}
 		steps, includeOwn, err := parseStored(c.Value)
 		if err != nil {
-			o.log(subject, err)
+			o.log(subject.String(), err)
 			o.unread[subject.String()] = err
 			if before >= 0 {
 				asked = append(asked, o.asked[before])
@@ -198,10 +204,10 @@ func (o *overrides) tell() {
 }
 
 // log logs why an override cannot be obeyed, unless that is known. The caller holds mu.
-func (o *overrides) log(s Subject, err error) {
-	if o.logged[s.String()] != err.Error() {
-		o.logged[s.String()] = err.Error()
-		o.events.overrideFailed(s, err)
+func (o *overrides) log(subject string, err error) {
+	if o.logged[subject] != err.Error() {
+		o.logged[subject] = err.Error()
+		o.events.overrideFailed(subject, err)
 	}
 }
 
@@ -240,7 +246,7 @@ func (o *overrides) refresh(ctx context.Context) (next time.Time) {
 	o.mu.Lock()
 	for i, u := range unmade {
 		if u.keep(errs[i], now); errs[i] != nil && ctx.Err() == nil {
-			o.log(u.Subject, errs[i])
+			o.log(u.String(), errs[i])
 		}
 	}
 	for _, one := range list {

@@ -106,6 +106,10 @@ func TestTroublesAreAnnounced(t *testing.T) {
 		after("one that this release cannot read", time.Minute, "", store.Refusal{Subject: "kind:mail", Error: err.Error()})
 		table.add("kind:mail", statements.ChangeClearPolicy, "", time.Now(), time.Time{})
 		after("a clear", time.Minute, "")
+		table.add("shard:3", statements.ChangePolicy, `{"steps":[{"policy":"1h"}]}`, time.Now(), time.Time{})
+		after("one for a subject that this release does not know", time.Minute, "", store.Refusal{Subject: "shard:3", Error: errUnknownSubject.Error()})
+		table.add("shard:3", statements.ChangeClearPolicy, "", time.Now(), time.Time{})
+		after("a clear of that", time.Minute, "")
 
 		table.mu.Lock()
 		table.err = errors.New("permission denied")

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,11 +75,12 @@ func policyShowCommand() *cobra.Command {
 		Use:   "show [KEY...]",
 		Short: "Show the policies that are set now, or those that tasks have of their own",
 		Long: "Show the policies that are set now, the most specific subject first: the first that\n" +
-			"names a task holds for it. With keys, show the policies that tasks have of their own\n" +
+			"names a task holds for it. Policies that live workers cannot obey are named with the\n" +
+			"reason, and the exit status is 4. With keys, show the policies that tasks have of their own\n" +
 			"under these keys, which \"falldue ls --json\" prints. The exit status is 3 if there is\n" +
 			"none for a key.",
 		RunE: func(cmd *cobra.Command, keys []string) error {
-			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, q *falldue.Queue) error {
 				if len(keys) > 0 {
 					return printPolicies(cmd, q, keys, asJSON)
 				}
@@ -85,17 +88,48 @@ func policyShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if len(list) == 0 && !asJSON {
-					_, err = fmt.Fprintln(cmd.OutOrStdout(), "no policy is set: those of the code hold")
+				workers, err := i.Workers(cmd.Context())
+				if err != nil {
 					return err
 				}
-				return printOverrides(cmd, list, asJSON)
+				return printInForce(cmd, list, ops.RefusedOverrides(workers), asJSON)
 			})
 		},
 	}
 	p.flags(cmd)
-	jsonFlag(cmd, &asJSON, "print one JSON object for each subject")
+	jsonFlag(cmd, &asJSON, "print one JSON object for each subject, and one with the fields refused, workers and error for each policy that workers cannot obey")
 	return cmd
+}
+
+// printInForce prints what is set, and what of it live workers cannot obey.
+func printInForce(cmd *cobra.Command, list []falldue.Override, refused []ops.RefusedOverride, asJSON bool) (err error) {
+	if len(list) == 0 && !asJSON {
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), "no policy is set: those of the code hold")
+	} else {
+		err = printOverrides(cmd, list, asJSON)
+	}
+	if err != nil || len(refused) == 0 {
+		return err
+	}
+	if asJSON {
+		err = printEach(cmd, refused, func(r ops.RefusedOverride) any {
+			return struct {
+				Refused string   `json:"refused"`
+				Workers []string `json:"workers"`
+				Error   string   `json:"error"`
+			}{r.Subject, r.Workers, r.Error}
+		})
+	} else {
+		var b strings.Builder
+		for _, r := range refused {
+			fmt.Fprintf(&b, "\n%s\n", plain(r.String()))
+		}
+		_, err = io.WriteString(cmd.OutOrStdout(), b.String())
+	}
+	if err != nil {
+		return err
+	}
+	return finding(exitAttention)
 }
 
 // printPolicies prints the policies that tasks have of their own under keys.
