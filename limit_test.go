@@ -53,7 +53,7 @@ func TestLimitsHoldAcrossWorkers(t *testing.T) {
 		queues := make([]*falldue.Queue, workers)
 		for i := range pools {
 			var err error
-			if pools[i], err = sqlx.Open(testdb.Drivers(engine)[0], dsn); err != nil {
+			if pools[i], err = testdb.OpenFew(testdb.Drivers(engine)[0], dsn); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = pools[i].Close() })

@@ -22,14 +22,14 @@ func TestNoticesCauseFewStatements(t *testing.T) {
 	for _, c := range []struct {
 		notice         string
 		every          time.Duration
-		claims, sweeps int // the most in 10 seconds
+		claims, sweeps int // the most in two seconds
 	}{
 		{"mails", time.Millisecond, 0, 1}, // the first sweep
 		{"mails mine2 min", time.Millisecond, 0, 1},
-		{"mine", time.Millisecond, 2_001, 501},
-		{"mails mine", time.Millisecond, 2_001, 501},
-		{"", time.Millisecond, 2_001, 501},
-		{"mine", time.Second, 10, 11}, // each at once
+		{"mine", time.Millisecond, 401, 101},
+		{"mails mine", time.Millisecond, 401, 101},
+		{"", time.Millisecond, 401, 101},
+		{"mine", time.Second, 2, 3}, // each at once
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			claims, sweeps, waited := 0, 0, time.Duration(0)
@@ -54,13 +54,13 @@ func TestNoticesCauseFewStatements(t *testing.T) {
 				}
 				return nil
 			}}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second+time.Millisecond)
 			defer cancel()
 			go l.work(ctx)
 			p.loop(ctx)
 			synctest.Wait()
 			if claims > c.claims || claims < c.claims/2 || sweeps > c.sweeps || sweeps < c.sweeps/2 {
-				t.Errorf("notices for %q each %v: %d claims and %d sweeps in 10 s", c.notice, c.every, claims, sweeps)
+				t.Errorf("notices for %q each %v: %d claims and %d sweeps in 2 s", c.notice, c.every, claims, sweeps)
 			}
 			if waited > requestPause {
 				t.Errorf("notices for %q each %v: a claim came %v after the last", c.notice, c.every, waited)

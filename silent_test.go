@@ -56,7 +56,7 @@ func TestRunReturnsThoughNoStatementDoes(t *testing.T) {
 			db := sqlx.NewDb(sql.OpenDB(stuck{released: released}), "stuck")
 			s := store.New(db, server, store.Options{})
 			cfg := Config{
-				Lease: 24 * time.Hour, ShutdownTimeout: 10 * time.Second, DoneRetention: time.Hour, DeadRetention: time.Hour,
+				Lease: time.Hour, ShutdownTimeout: 10 * time.Second, DoneRetention: time.Hour, DeadRetention: time.Hour,
 				Logger: slog.New(slog.DiscardHandler),
 			}.withDefaults()
 			w := newWorker(cfg, s, newPolicyKeeper(s, events{cfg.Logger}), nil, nil)
@@ -73,7 +73,7 @@ func TestRunReturnsThoughNoStatementDoes(t *testing.T) {
 				w.leases.hold(r)
 				d.runners.all.Go(func() { w.settler.in <- r })
 			}
-			time.Sleep(9 * time.Hour) // an extension waits too
+			time.Sleep(21 * time.Minute) // an extension waits too
 			stop()
 			stopped := time.Now()
 			if took := (<-ended).Sub(stopped); took > cfg.ShutdownTimeout+15*time.Second {
