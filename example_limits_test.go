@@ -120,12 +120,12 @@ func ExampleQueueConfig() {
 	rotate := falldue.NewKind[string]("image.rotate", falldue.KindConfig{Queue: "images"})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	handler := func(ctx context.Context, t falldue.Task[string]) error {
+	handler := func(ctx context.Context, _ falldue.Task[string]) error {
 		page, err := q.Find(ctx, falldue.TaskFilter{Queue: "images", Phase: falldue.PhaseLimited})
 		if err != nil {
 			return err
 		}
-		fmt.Println(t.Kind, t.Args, "runs while", len(page.Tasks), "wait for it")
+		fmt.Println("a task runs while", len(page.Tasks), "wait for it")
 		if len(page.Tasks) == 0 {
 			stop() // so that this example ends
 		}
@@ -142,10 +142,10 @@ func ExampleQueueConfig() {
 		log.Panic(err)
 	}
 	// Output:
-	// image.resize cat.png runs while 3 wait for it
-	// image.resize dog.png runs while 2 wait for it
-	// image.rotate cat.png runs while 1 wait for it
-	// image.rotate dog.png runs while 0 wait for it
+	// a task runs while 3 wait for it
+	// a task runs while 2 wait for it
+	// a task runs while 1 wait for it
+	// a task runs while 0 wait for it
 }
 
 // The events of an order are sent one after the other. After one that cannot be sent, the
