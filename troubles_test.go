@@ -69,20 +69,27 @@ func TestTroublesAreAnnounced(t *testing.T) {
 		}, map[string]*rule{"mail": newRule(backoff.ParseDeferred("1h"))}, e)
 		r := newChangeReader(nil, e)
 		r.changes, r.overridden = table.read, o.ask
-		var told atomic.Int64
-		r.troubles.changed = func() { told.Add(1) }
+		var announcements atomic.Int64
+		r.troubles.changed = func() { announcements.Add(1) }
 		o.troubles = r.troubles
 		ctx, cancel := context.WithCancel(t.Context())
 		go r.work(ctx)
 		go o.work(ctx)
 		after := func(what string, d time.Duration, unread string, refused ...store.Refusal) {
 			t.Helper()
-			told.Store(0)
+			announcements.Store(0)
 			time.Sleep(d)
 			synctest.Wait()
 			var info store.WorkerInfo
-			if r.troubles.into(&info); !slices.Equal(info.Refused, refused) || info.Unread != unread || told.Load() != 1 {
-				t.Errorf("%s: it announces %+v, %q, and said so %d times; want %+v, %q, once", what, info.Refused, info.Unread, told.Load(), refused, unread)
+			r.troubles.into(&info)
+			if !slices.Equal(info.Refused, refused) {
+				t.Errorf("%s: the worker announces that it refuses %+v, want %+v", what, info.Refused, refused)
+			}
+			if info.Unread != unread {
+				t.Errorf("%s: the worker announces that it cannot read changes because of %q, want %q", what, info.Unread, unread)
+			}
+			if n := announcements.Load(); n != 1 {
+				t.Errorf("%s: the worker asked for %d announcements, want 1", what, n)
 			}
 		}
 		set := func(policy string) {

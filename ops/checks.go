@@ -15,6 +15,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -97,7 +98,7 @@ func (i *Inspector) checkPolicies(ctx context.Context) ([]Finding, error) {
 	if len(findings) > 0 {
 		return findings, nil
 	}
-	return fine("Go and the server compute the same delays for %s of tasks' own, and for %s of kinds", count(int64(own), "policy"), count(int64(len(i.policies)+len(announced))+1, "policy")), nil
+	return fine("Go and the server compute the same delays for %s of tasks' own, and for %s of kinds", words.Count(int64(own), "policy"), words.Count(int64(len(i.policies)+len(announced))+1, "policy")), nil
 }
 
 // differing compares delays, those of each policy by itself if they differ.
@@ -169,9 +170,9 @@ func (i *Inspector) checkClaims(ctx context.Context) ([]Finding, error) {
 		return findings, nil
 	}
 	if small {
-		return fine("%s with %s; with about %s any plan of a claim is quick", count(int64(len(queues)), "queue"), count(int64(lanes), "lane"), count(rows.Amount, "task")), nil
+		return fine("%s with %s; with about %s any plan of a claim is quick", words.Count(int64(len(queues)), "queue"), words.Count(int64(lanes), "lane"), words.Count(rows.Amount, "task")), nil
 	}
-	return fine("%s with %s, and claims read ranges of the index", count(int64(len(queues)), "queue"), count(int64(lanes), "lane")), nil
+	return fine("%s with %s, and claims read ranges of the index", words.Count(int64(len(queues)), "queue"), words.Count(int64(lanes), "lane")), nil
 }
 
 // wholeTable names the statements of workers of a queue whose plans read a whole table. Those
@@ -233,7 +234,7 @@ func (i *Inspector) checkLeases(ctx context.Context) ([]Finding, error) {
 	if n == 0 {
 		return fine("no lease ended more than an hour ago without a claim since"), nil
 	}
-	tasks := count(n, "task")
+	tasks := words.Count(n, "task")
 	if n == mostAbandoned {
 		tasks = "1000 or more tasks"
 	}
@@ -258,7 +259,7 @@ func (i *Inspector) checkRuns(ctx context.Context) ([]Finding, error) {
 	if len(list) == 0 {
 		return fine("no task has run for more than a day"), nil
 	}
-	tasks, named := count(int64(len(list)), "task"), []string{}
+	tasks, named := words.Count(int64(len(list)), "task"), []string{}
 	if len(list) == mostAbandoned {
 		tasks = "1000 or more tasks"
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/words"
 )
 
 const (
@@ -43,7 +44,7 @@ func (i *Inspector) checkBloat(ctx context.Context) ([]Finding, error) {
 }
 
 func indexBloat(bytes, rows int64) []Finding {
-	text := fmt.Sprintf("the indexes of tasks take %s for %s", size(bytes), count(rows, "task"))
+	text := fmt.Sprintf("the indexes of tasks take %s for %s", size(bytes), words.Count(rows, "task"))
 	return judge(text, bytes > bloatedIndexes && bytes > bytesPerRow*rows, "many tasks were there once, and the empty pages stay: REINDEX TABLE CONCURRENTLY makes the indexes small")
 }
 
@@ -111,7 +112,7 @@ func directoryWAL(bytes, most int64) []Finding {
 }
 
 func binaryLogs(files, bytes int64) []Finding {
-	text := fmt.Sprintf("%s of %s", count(files, "binary log"), size(bytes))
+	text := fmt.Sprintf("%s of %s", words.Count(files, "binary log"), size(bytes))
 	return judge(text, bytes > largeBinaryLogs, "look whether a replica lags; binlog_expire_logs_seconds says how long they are kept")
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -72,13 +73,13 @@ func (i *Inspector) checkWorkers(ctx context.Context) ([]Finding, error) {
 	if live == 0 {
 		return fine("no worker has announced itself, and no task waits"), nil
 	}
-	return fine("%s with %s, which handle all that waits", count(int64(live), "live worker"), count(int64(handlers), "handler")), nil
+	return fine("%s with %s, which handle all that waits", words.Count(int64(live), "live worker"), words.Count(int64(handlers), "handler")), nil
 }
 
 func policyTexts(list []KindPolicy) string {
 	texts := make([]string, len(list))
 	for k, p := range list {
-		texts[k] = fmt.Sprintf("%q (%s", p.Policy, count(int64(len(p.Workers)), "worker"))
+		texts[k] = fmt.Sprintf("%q (%s", p.Policy, words.Count(int64(len(p.Workers)), "worker"))
 		if len(p.Releases) > 0 {
 			texts[k] += " of " + strings.Join(p.Releases, ", ")
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/falldue/falldue"
@@ -94,14 +93,6 @@ func (c check) within(ctx context.Context) ([]Finding, error) {
 		return append(found, Finding{Level: Unchecked, Text: fmt.Sprintf("it took longer than %v", checkLimit), Advice: "try again when the server is less busy"}), nil
 	}
 	return found, err
-}
-
-// count formats a number of things.
-func count(n int64, thing string) string {
-	if n != 1 {
-		thing = strings.Replace(thing+"s", "ys", "ies", 1)
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // fine returns the finding of a check that found nothing wrong.

@@ -72,7 +72,7 @@ func transactionOf(age time.Duration, session string) []Finding {
 // overdue is the finding about overdue tasks of a kind in a queue, by the handlers that may run
 // them.
 func overdue(o falldue.Overdue, h QueueHandlers) Finding {
-	tasks := count(int64(o.Tasks), "task")
+	tasks := words.Count(int64(o.Tasks), "task")
 	if o.Tasks >= maxOverdue {
 		tasks = "1000 or more tasks"
 	}
@@ -81,7 +81,7 @@ func overdue(o falldue.Overdue, h QueueHandlers) Finding {
 		Advice: "run workers with a handler of the kind that list the queue, or more of them",
 	}
 	if h.Busy() {
-		f.Text += fmt.Sprintf("; all %s for it were busy on %s up to %s ago", count(int64(h.Concurrency), "handler"), count(int64(len(h.Workers)), "worker"), words.Span(h.Age()))
+		f.Text += fmt.Sprintf("; all %s for it were busy on %s up to %s ago", words.Count(int64(h.Concurrency), "handler"), words.Count(int64(len(h.Workers)), "worker"), words.Span(h.Age()))
 		f.Advice = "raise Concurrency or run more workers; if their handlers hang, see \"falldue ls --phase running\" and KindConfig.Timeout"
 	}
 	return f

@@ -1,8 +1,6 @@
 package ops_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -19,15 +17,7 @@ func TestWhyLimits(t *testing.T) {
 		b := newBacklog(t, engine)
 		i := b.inspector(nil)
 		began, end := make(chan int64, 10), make(chan struct{})
-		block := func(ctx context.Context, task falldue.Task[json.RawMessage]) error {
-			began <- task.ID
-			select {
-			case <-end:
-				return nil
-			case <-ctx.Done(): // the test has failed
-				return ctx.Err()
-			}
-		}
+		block := blocking(began, end)
 		limits := func(l falldue.Limit) []falldue.Limit { return []falldue.Limit{l} }
 		queues := map[string]falldue.QueueConfig{
 			"default": {}, "few": {Limits: limits(falldue.AtMost(2))}, "customers": {Limits: limits(falldue.AtMost(1).PerKey())},

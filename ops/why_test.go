@@ -98,21 +98,27 @@ func TestWhyWithoutWorkers(t *testing.T) {
 	})
 }
 
+// blocking returns a handler that sends the ids of its tasks to began and runs until end is
+// closed, or until its context ends: its task has been edited, or the test has failed.
+func blocking(began chan<- int64, end <-chan struct{}) func(context.Context, falldue.Task[json.RawMessage]) error {
+	return func(ctx context.Context, task falldue.Task[json.RawMessage]) error {
+		began <- task.ID
+		select {
+		case <-end:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // TestWhy has a case for each reason why a task that a worker handles does not run.
 func TestWhy(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
 		i := b.inspector(nil)
 		began, end := make(chan int64, 10), make(chan struct{})
-		block := func(ctx context.Context, task falldue.Task[json.RawMessage]) error {
-			began <- task.ID
-			select {
-			case <-end:
-				return nil
-			case <-ctx.Done(): // its task has been edited, or the test has failed
-				return ctx.Err()
-			}
-		}
+		block := blocking(began, end)
 		policy := backoff.ParseDeferred("delay 1h; attempts 5")
 		stop := b.start(falldue.Config{Concurrency: 20}, func(q *falldue.Queue) {
 			handle(falldue.KindConfig{Policy: policy}, block, "mail")(q)

@@ -88,11 +88,14 @@ func policyShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				workers, err := i.Workers(cmd.Context())
-				if err != nil {
+				if err := printInForce(cmd, list, asJSON); err != nil {
 					return err
 				}
-				return printInForce(cmd, list, ops.RefusedOverrides(workers), asJSON)
+				workers, err := i.Workers(cmd.Context())
+				if err != nil {
+					return fmt.Errorf("whether workers obey is not known: %w", err)
+				}
+				return printRefused(cmd, ops.RefusedOverrides(workers), asJSON)
 			})
 		},
 	}
@@ -101,15 +104,20 @@ func policyShowCommand() *cobra.Command {
 	return cmd
 }
 
-// printInForce prints what is set, and what of it live workers cannot obey.
-func printInForce(cmd *cobra.Command, list []falldue.Override, refused []ops.RefusedOverride, asJSON bool) (err error) {
+// printInForce prints the policies that are set.
+func printInForce(cmd *cobra.Command, list []falldue.Override, asJSON bool) error {
 	if len(list) == 0 && !asJSON {
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), "no policy is set: those of the code hold")
-	} else {
-		err = printOverrides(cmd, list, asJSON)
-	}
-	if err != nil || len(refused) == 0 {
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no policy is set: those of the code hold")
 		return err
+	}
+	return printOverrides(cmd, list, asJSON)
+}
+
+// printRefused prints the policies that live workers cannot obey. If there are any, it returns
+// the finding that ends the command with status 4.
+func printRefused(cmd *cobra.Command, refused []ops.RefusedOverride, asJSON bool) (err error) {
+	if len(refused) == 0 {
+		return nil
 	}
 	if asJSON {
 		err = printEach(cmd, refused, func(r ops.RefusedOverride) any {

@@ -111,8 +111,8 @@ func (s *Store) Announce(ctx context.Context, w Worker, recent Recent, info Work
 	return err
 }
 
-// SeeWorker stores that a worker is still there, with what is recent and without its info. It returns false if the
-// worker is not stored.
+// SeeWorker stores that a worker is still there, with what is recent and without its info.
+// It returns false if the worker is not stored.
 func (s *Store) SeeWorker(ctx context.Context, w Worker, recent Recent) (stored bool, err error) {
 	values, err := valuesOf(w, recent)
 	if err != nil {

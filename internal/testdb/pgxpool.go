@@ -74,7 +74,7 @@ func OpenDSN(driver, dsn string) (*sqlx.DB, error) {
 // OpenFew is [OpenDSN] with at most four connections, which stay open: a server may take
 // longer for a session than for all that a short test asks of it.
 func OpenFew(driver, dsn string) (*sqlx.DB, error) {
-	db, err := sqlx.Open(driver, dsn)
+	db, err := OpenDSN(driver, dsn)
 	if err == nil {
 		const conns = 4
 		db.SetMaxOpenConns(conns)

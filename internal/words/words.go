@@ -75,10 +75,10 @@ func Number(n int64) string {
 	return b.String()
 }
 
-// Count formats a number of things.
+// Count formats a number of things, such as "1 task", "2 tasks" or "3 policies".
 func Count(n int64, thing string) string {
 	if n != 1 {
-		thing += "s"
+		thing = strings.Replace(thing+"s", "ys", "ies", 1)
 	}
 	return Number(n) + " " + thing
 }
