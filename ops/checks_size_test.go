@@ -11,7 +11,7 @@ func TestSizesThatAskForAttention(t *testing.T) {
 		text string
 	}{
 		{indexBloat(100<<20, 10), Fine, "the indexes of tasks take 104.9 MB for 10 tasks"},
-		{indexBloat(1<<30, 10_000_000), Fine, "the indexes of tasks take 1.1 GB for 10000000 tasks"},
+		{indexBloat(1<<30, 10_000_000), Fine, "the indexes of tasks take 1.1 GB for 10,000,000 tasks"},
 		{indexBloat(1<<30, 1), Attention, "the indexes of tasks take 1.1 GB for 1 task"},
 		{tableBloat(3<<30, 2<<30), Fine, "the table of tasks takes 3.2 GB, and 2.1 GB beside them are free"},
 		{tableBloat(1<<30, 2<<30), Attention, "the table of tasks takes 1.1 GB, and 2.1 GB beside them are free"},
