@@ -9,6 +9,10 @@ RELEASES ?=
 
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
+# The tests run under gotestsum: it prints what failed tests have printed, leaves out what the
+# others have, and ends with the names of those that failed.
+GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fails --hide-summary=skipped,output --
+
 # What make matrix runs: all tests that depend on the server's release.
 MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/store ./migrations ./ops ./periodic ./pgnotify ./pgxqueue ./sealed ./sqlgen ./tasktest
 
@@ -39,17 +43,17 @@ short: ## run the tests on SQLite alone, without a server
 .PHONY: suites suite-packages suite-faults suite-bench suite-command suite-examples
 suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults suite-bench suite-command suite-examples)
 suite-packages:
-	go test $(TESTFLAGS) $(PACKAGES)
+	$(GOTESTSUM) $(TESTFLAGS) $(PACKAGES)
 suite-faults:
-	go -C faults test $(TESTFLAGS) ./...
+	cd faults && $(GOTESTSUM) $(TESTFLAGS) ./...
 # The tests of bench need no other server than SQLite. They try that measures run, so they
 # do without the race detector, which would have all that bench compares compiled again.
 suite-bench:
-	go -C bench test -short -count=1 ./...
+	cd bench && $(GOTESTSUM) -short -count=1 ./...
 suite-command:
-	go -C cmd/falldue test $(TESTFLAGS) ./...
+	cd cmd/falldue && $(GOTESTSUM) $(TESTFLAGS) ./...
 suite-examples:
-	go -C examples/transactions test $(TESTFLAGS) ./...
+	cd examples/transactions && $(GOTESTSUM) $(TESTFLAGS) ./...
 
 .PHONY: lint
 lint: ## check the code with golangci-lint, and go.mod with go mod tidy
