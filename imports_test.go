@@ -276,6 +276,22 @@ func TestStatementsAreRecognized(t *testing.T) {
 	}
 }
 
+// TestTheShopCanBeCopied: the example and its tests import what any program may import, all but
+// the file with which falldue's own suite runs them.
+func TestTheShopCanBeCopied(t *testing.T) {
+	t.Parallel()
+	const suite = "examples/shop/main_test.go"
+	files, err := filepath.Glob("examples/shop/*.go")
+	if err != nil || !slices.Contains(files, filepath.FromSlash(suite)) {
+		t.Fatalf("the files of the shop are %v, without %s; error %v", files, suite, err)
+	}
+	for _, file := range files {
+		if filepath.ToSlash(file) != suite && strings.Contains(readFile(t, file), module+"/internal/") {
+			t.Errorf("%s imports an internal package; only %s may", file, suite)
+		}
+	}
+}
+
 func TestFilesStayShort(t *testing.T) {
 	t.Parallel()
 	const most = 400

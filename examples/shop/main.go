@@ -1,20 +1,24 @@
-// Shop is a small coffee roastery with an HTTP service and workers of its own. Customers order
-// coffee, their bank is charged, mails tell them how it goes, and on the first of each month
-// they get an invoice.
+// Shop is a small coffee roastery. Customers order coffee by HTTP, their bank is charged, mails
+// tell them how it goes, and on the first of each month they get an invoice. The HTTP service
+// and the workers are processes of their own, on PostgreSQL or MySQL.
 //
 //	export SHOP_DSN='postgres://user:password@localhost/shop' # or user:password@tcp(localhost)/shop
 //	go run ./examples/shop migrate
 //	go run ./examples/shop serve &
 //	go run ./examples/shop work &
-//	curl -d '{"customer": "ada", "coffee": "Sidamo", "bags": 2}' localhost:8080/orders
+//	curl -d '{"customer": "ada", "coffee": "Sidamo"}' localhost:8080/orders
 //
-// What each file has:
+// Where to find what:
 //
-//   - shop.go: the tables, the kinds of tasks, and how an order is stored in one transaction
-//     with its tasks;
-//   - web.go: the HTTP service, which enqueues tasks and reads their results;
-//   - work.go: the handlers of the tasks, and the schedule of the invoices;
-//   - shop_test.go: tests of all of it.
+//   - transaction: place stores an order and its tasks together (shop.go). The handlers charge,
+//     invoice and closeMonth (work.go) commit what they write together with the end of their task.
+//   - unique: postInvoice (web.go).
+//   - periodic: schedule, which asks for the invoices of each month (work.go).
+//   - limit per customer: charging, one payment at a time (shop.go).
+//   - sequence: mailing, one mail after the other (shop.go).
+//   - batch: closeMonth, all invoices of a month and then a mail (work.go).
+//   - graceful stop: main and serve, below.
+//   - tests: shop_test.go.
 package main
 
 import (
@@ -44,14 +48,14 @@ func main() {
 	}
 }
 
-// run runs a command until ctx ends.
+// run runs a command until ctx ends, and finishes the requests or tasks that have begun.
 func run(ctx context.Context, dsn, command string) error {
 	db, err := open(dsn)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	s, err := newShop(db, logBank{}, logMailer{})
+	s, err := newShop(db, console{})
 	if err != nil {
 		return err
 	}
@@ -65,7 +69,7 @@ func run(ctx context.Context, dsn, command string) error {
 		}
 		return serve(ctx, listener, s.routes())
 	case "work":
-		return s.work(ctx)
+		return s.schedules.RunWorker(ctx) // any number of processes may work
 	}
 	return fmt.Errorf("command %q; allowed are migrate, serve and work", command)
 }
@@ -81,11 +85,7 @@ func open(dsn string) (*sqlx.DB, error) {
 func serve(ctx context.Context, listener net.Listener, routes http.Handler) error {
 	server := &http.Server{Handler: routes, ReadHeaderTimeout: 10 * time.Second}
 	stopped := make(chan error, 1)
-	context.AfterFunc(ctx, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		stopped <- server.Shutdown(ctx)
-	})
+	context.AfterFunc(ctx, func() { stopped <- server.Shutdown(context.Background()) })
 	slog.Info("the shop is open", "address", listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -93,18 +93,15 @@ func serve(ctx context.Context, listener net.Listener, routes http.Handler) erro
 	return <-stopped
 }
 
-// logBank and logMailer stand for a bank and a mail server.
-type (
-	logBank   struct{}
-	logMailer struct{}
-)
+// console stands for the bank and the mail server.
+type console struct{}
 
-func (logBank) Charge(_ context.Context, key, customer string, cents int) error {
+func (console) Charge(_ context.Context, key, customer string, cents int) error {
 	slog.Info("charged", "customer", customer, "cents", cents, "key", key)
 	return nil
 }
 
-func (logMailer) Send(_ context.Context, key string, m Mail) error {
+func (console) Send(_ context.Context, key string, m Mail) error {
 	slog.Info("sent", "to", m.To, "text", m.Text, "key", key)
 	return nil
 }

@@ -20,9 +20,9 @@ var servers = map[string]func() (string, error){
 	Galera:   sync.OnceValues(func() (string, error) { return findServer(Galera) }),
 }
 
-// serverOf returns the DSN of a running server of the engine. All tests of this
-// process get the same one.
-func serverOf(engine string) (string, error) { return servers[engine]() }
+// Server returns the DSN of a running server of the engine, for a user who may create
+// databases. All tests of this process get the same one. SQLite has none.
+func Server(engine string) (string, error) { return servers[engine]() }
 
 func findServer(engine string) (string, error) {
 	dsn := os.Getenv(ServerVariable(engine))

@@ -144,7 +144,7 @@ func DSN(t testing.TB, engine string) string {
 	if engine == SQLite {
 		return sqliteDSN(t.TempDir())
 	}
-	server, err := serverOf(engine)
+	server, err := Server(engine)
 	if err != nil {
 		t.Fatal(err)
 	}
