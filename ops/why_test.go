@@ -381,23 +381,3 @@ func TestWhyOfAWorkerThatStops(t *testing.T) {
 		b.workers(i, "the worker to be gone", announced(0))
 	})
 }
-
-// TestPoliciesOfLiveWorkers: they are known without being given, and others go before them.
-func TestPoliciesOfLiveWorkers(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, engine string) {
-		b := newBacklog(t, engine)
-		i := b.inspector(nil)
-		defer b.start(falldue.Config{}, handle(falldue.KindConfig{Policy: backoff.Constant(time.Hour)}, succeed, "mail"))()
-		b.workers(i, "the worker", announced(1))
-		b.add("mail", 1, 1, 10*time.Minute, &falldue.EnqueueOptions{Delay: time.Hour})
-		for want, i := range map[time.Duration]*ops.Inspector{50 * time.Minute: i, 20 * time.Minute: b.inspector(map[string]backoff.Policy{"": backoff.Constant(30 * time.Minute)})} {
-			list, err := i.Queues(t.Context())
-			if err != nil || len(list) != 1 || !near(list[0].FirstDue, list[0].Now.Add(want)) {
-				t.Errorf("%+v, error %v; want a task that is due in %v", list, err, want)
-			}
-			if w := b.why(i, 1); !near(w.Next(), w.Task.Now.Add(want)) {
-				t.Errorf("%+v, want that it is due in %v", w, want)
-			}
-		}
-	})
-}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +159,30 @@ func TestSilentPoolIsFoundOutAtOnce(t *testing.T) {
 		}
 		if took := time.Since(began); took > soon {
 			t.Errorf("the first answer came after %v", took)
+		}
+	})
+}
+
+// TestCloseInUse: the drivers that end every statement with its context are left to it. Their
+// Close is not for two goroutines at a time.
+func TestCloseInUse(t *testing.T) {
+	t.Parallel()
+	want := map[string]bool{"postgres": true, testdb.PgxPool: true}
+	testdb.Each(t, func(t *testing.T, engine string) {
+		for _, name := range testdb.Drivers(engine) {
+			c, err := testdb.OpenDriver(t, engine, name).Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = c.Raw(func(dc any) error {
+				if closing := closeInUse(dc); (closing != nil) != want[name] {
+					t.Errorf("%s, a %T, is closed in use: %v, want %v", name, dc, closing != nil, want[name])
+				}
+				return nil
+			})
+			if err := errors.Join(err, c.Close()); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

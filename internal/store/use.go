@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"reflect"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ type use struct {
 }
 
 // attend runs fn, and returns its error. When ctx has ended, most drivers return soon.
-// If this one does not, attend closes the driver's connection, which makes it return,
+// If this one does not, attend closes its connection where it can, which makes it return,
 // unless it waits to write or to connect. Then attend returns without it.
 func (s *Store) attend(ctx context.Context, fn func(*use) error) error {
 	u := &use{}
@@ -72,23 +73,34 @@ func (u *use) end() (closed bool) {
 	return u.closed
 }
 
-// close closes the driver's connection while it is in use. The drivers that need this
-// allow it, or have a method Abort for it, since Close gives the connection back to a
-// pool of theirs. It may block, if the connection is blocked in a write.
+// close closes the driver's connection while it is in use, unless the driver itself ends
+// what it does with the context. It may block, if the connection is blocked in a write.
 func (u *use) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed {
 		return
 	}
-	switch c := u.driver.(type) {
-	case interface{ Abort() }:
+	if closing := closeInUse(u.driver); closing != nil {
 		u.closed = true
-		go c.Abort()
-	case driver.Conn:
-		u.closed = true
-		go func() { _ = c.Close() }()
+		go closing()
 	}
+}
+
+// closeInUse returns a function that closes a driver's connection while another goroutine
+// uses it, or nil if the driver has none. Close is that function with lib/pq alone: others
+// write to the buffers of the statement that is in progress. A driver whose Close gives
+// the connection back to a pool has a method Abort.
+func closeInUse(dc any) func() {
+	switch c := dc.(type) {
+	case interface{ Abort() }:
+		return c.Abort
+	case driver.Conn:
+		if t := reflect.TypeOf(dc); t.Kind() == reflect.Pointer && t.Elem().PkgPath() == "github.com/lib/pq" {
+			return func() { _ = c.Close() }
+		}
+	}
+	return nil
 }
 
 // abandon makes the use forget its caller.
