@@ -92,11 +92,11 @@ var retryCases = []conformanceCase{
 	}},
 	{"a task is dead when the limit of its policy on elapsed time is reached", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
-		k, ran := failingKind(q, parsePolicy(t, "delay 0.4 * n; elapsed 2s"))
+		k, ran := failingKind(q, parsePolicy(t, "delay 1.5 * n; elapsed 6s"))
 		id := enqueue(t, q, k, noteArgs{})
 		startWorker(t, q)
 		info := waitForState(t, q, id, falldue.Dead)
-		// The delays are 0.4, 0.8, 1.2 s. After the third, 2.4 s would have elapsed.
+		// The delays are 1.5, 3, 4.5 s. After the third, 9 s would have elapsed.
 		if info.Attempts < 2 || info.Attempts > 3 {
 			t.Errorf("dead after %d attempts, want 3, or 2 on a slow machine", info.Attempts)
 		}
