@@ -60,10 +60,12 @@ func (a *announcer) stop() {
 func (a *announcer) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := a.announce(ctx)
-		if err != nil && !a.failing && ctx.Err() == nil {
-			a.events.announceFailed(err)
+		if ctx.Err() == nil { // else it may have failed because of that
+			if err != nil && !a.failing {
+				a.events.announceFailed(err)
+			}
+			a.failing = err != nil
 		}
-		a.failing = err != nil
 		timer := time.NewTimer(announceEvery + rand.N(announceEvery/20))
 		select {
 		case <-ctx.Done():

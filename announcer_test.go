@@ -182,3 +182,22 @@ func TestReleases(t *testing.T) {
 		t.Errorf("the version of falldue is %q", got)
 	}
 }
+
+// TestWorkerThatStopsWhileItAnnouncesLeaves: its context ends the announcement, which then
+// fails. The worker is removed nevertheless.
+func TestWorkerThatStopsWhileItAnnouncesLeaves(t *testing.T) {
+	t.Parallel()
+	a := newAnnouncer("me/1", store.WorkerInfo{}, func() map[string]int { return nil }, nil, events{slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(t.Context())
+	a.put = func(ctx context.Context, _ store.Worker, _ store.Recent, _ store.WorkerInfo) error {
+		cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	dropped := false
+	a.drop = func(context.Context, string) error { dropped = true; return nil }
+	a.work(ctx)
+	if !dropped {
+		t.Error("its row stays")
+	}
+}

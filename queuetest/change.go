@@ -11,7 +11,7 @@ import (
 
 // obeyTimeout is how long workers may take until they obey a change. A slow machine may
 // take longer than the two seconds that are promised.
-const obeyTimeout = 10 * time.Second
+const obeyTimeout = 20 * time.Second
 
 var changeCases = []conformanceCase{
 	{"a paused queue, kind, key or policy starts no task on any worker until it is resumed, and others go on", func(t *testing.T, f *fixture) {
