@@ -13,7 +13,7 @@ GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/store ./migrations ./ops ./periodic ./pgnotify ./pgxqueue ./sealed ./sqlgen ./tasktest
 
 # Modules other than the library's. The library does not depend on what only they need.
-MODULES = faults bench cmd/falldue examples/transactions
+MODULES = faults bench cmd/falldue examples/transactions examples/moving
 
 .DEFAULT_GOAL := help
 
@@ -50,6 +50,7 @@ suite-command:
 	go -C cmd/falldue test $(TESTFLAGS) ./...
 suite-examples:
 	go -C examples/transactions test $(TESTFLAGS) ./...
+	go -C examples/moving test $(TESTFLAGS) ./...
 
 .PHONY: lint
 lint: ## check the code with golangci-lint, and go.mod with go mod tidy
@@ -66,6 +67,7 @@ portable: ## compile code and tests with the oldest Go release, also for Windows
 	GOARCH=386 go build $$(go list ./... | grep -v -e /examples/ -e /internal/)
 	go -C faults vet ./...
 	go -C examples/transactions vet ./...
+	go -C examples/moving vet ./...
 	set -e; for os in linux windows darwin; do echo "go vet: $$os"; GOOS=$$os go vet ./...; GOOS=$$os go -C cmd/falldue vet ./...; done
 
 .PHONY: golden
