@@ -17,7 +17,7 @@ GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fail
 MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/store ./migrations ./ops ./periodic ./pgnotify ./pgxqueue ./sealed ./sqlgen ./tasktest
 
 # Modules other than the library's. The library does not depend on what only they need.
-MODULES = faults bench cmd/falldue examples/transactions
+MODULES = faults bench cmd/falldue examples/transactions examples/moving
 
 .DEFAULT_GOAL := help
 
@@ -54,6 +54,7 @@ suite-command:
 	cd cmd/falldue && $(GOTESTSUM) $(TESTFLAGS) ./...
 suite-examples:
 	cd examples/transactions && $(GOTESTSUM) $(TESTFLAGS) ./...
+	cd examples/moving && $(GOTESTSUM) $(TESTFLAGS) ./...
 
 .PHONY: lint
 lint: ## check the code with golangci-lint, and go.mod with go mod tidy
@@ -70,6 +71,7 @@ portable: ## compile code and tests with the oldest Go release, also for Windows
 	GOARCH=386 go build $$(go list ./... | grep -v -e /examples/ -e /internal/)
 	go -C faults vet ./...
 	go -C examples/transactions vet ./...
+	go -C examples/moving vet ./...
 	set -e; for os in linux windows darwin; do echo "go vet: $$os"; GOOS=$$os go vet ./...; GOOS=$$os go -C cmd/falldue vet ./...; done
 
 .PHONY: golden

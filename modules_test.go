@@ -32,7 +32,7 @@ func moduleFiles(t *testing.T) (files []string) {
 func TestModulesStateOneGoRelease(t *testing.T) {
 	t.Parallel()
 	files := moduleFiles(t)
-	for _, file := range []string{"go.mod", "bench/go.mod", "cmd/falldue/go.mod", "examples/transactions/go.mod", "faults/go.mod"} {
+	for _, file := range []string{"go.mod", "bench/go.mod", "cmd/falldue/go.mod", "examples/moving/go.mod", "examples/transactions/go.mod", "faults/go.mod"} {
 		if !slices.Contains(files, file) {
 			t.Errorf("the modules are %v, without %s", files, file)
 		}
@@ -60,6 +60,8 @@ func TestLibraryRequiresNoModulesOfOthers(t *testing.T) {
 		"github.com/agiledragon/gomonkey/v2": "faults/go.mod", "github.com/Shopify/toxiproxy/v2": "faults/go.mod",
 		"github.com/spf13/cobra": "cmd/falldue/go.mod", "github.com/guptarohit/asciigraph": "cmd/falldue/go.mod",
 		"gorm.io/gorm": "examples/transactions/go.mod", "entgo.io/ent": "examples/transactions/go.mod", "github.com/uptrace/bun": "examples/transactions/go.mod",
+		"github.com/hibiken/asynq": "examples/moving/go.mod", "github.com/alicebob/miniredis/v2": "examples/moving/go.mod",
+		"github.com/redis/go-redis/v9": "examples/moving/go.mod", "github.com/riverqueue/river": "examples/moving/go.mod",
 	} {
 		if strings.Contains(library, path) {
 			t.Errorf("go.mod requires %s", path)

@@ -15,34 +15,50 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestProgramsOfMovingCompile compiles the programs of docs/moving. The other blocks of Go
-// are parts of programs with other queues, and must be formatted Go.
+// TestProgramsOfMovingCompile compiles the programs of docs/moving. Those with other queues
+// are files of examples/moving, a module of its own, whose tests run the exports.
 func TestProgramsOfMovingCompile(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("docs/moving/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	examples := ""
+	for _, folder := range []string{"", "*/", "*/*/"} {
+		files, err := filepath.Glob("examples/moving/" + folder + "*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			examples += readFile(t, file)
+		}
+	}
 	dir, packages := t.TempDir(), []string{}
-	// The programs are compiled together, as if they were packages of this module, and
-	// are not linked.
+	// The other programs are compiled together, as if they were packages of this module,
+	// and are not linked.
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
-	for _, page := range append(pages, "docs/moving.md") {
+	for _, page := range pages {
 		before := len(packages)
 		for _, block := range blocks(t, page, "go") {
 			if formatted, err := format.Source([]byte(block)); err != nil || string(formatted) != block {
 				t.Errorf("%s: a block of Go is not formatted (error %v):\n%s", page, err, block)
 			}
-			if text, isProgram := strings.CutPrefix(block, "package main\n"); isProgram {
+			text, isProgram := strings.CutPrefix(block, "package main\n")
+			switch {
+			case strings.Contains(examples, block): // compiled there
+			case isProgram:
 				folder := strings.TrimSuffix(page, ".md") + "-program"
 				overlay.Replace[filepath.Join(folder, "main.go")] = writeFile(t, filepath.Join(dir, filepath.Base(folder)+".go"), "package program\n"+text)
 				packages = append(packages, "./"+filepath.ToSlash(folder))
+			case !strings.Contains(block, "faktory.NewJob("): // nothing compiles what Faktory has
+				t.Errorf("%s: no file of examples/moving has\n%s", page, block)
 			}
 		}
 		if len(packages) != before+1 {
-			t.Errorf("%s has %d programs, want 1", page, len(packages)-before)
+			t.Errorf("%s has %d programs after the move, want 1", page, len(packages)-before)
 		}
 	}
+	requireCompiled(t, "docs/moving.md", 1, "examples/moving/enqueue/main.go")
 	text, err := json.Marshal(overlay)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +89,7 @@ func TestExportedJobsAreEnqueued(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, file).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	lines := `{"id": "a", "queue": "default", "kind": "invoice:send", "payload": {"order": 1}, "at": 0, "attempts": 26}
+	lines := `{"id": "a", "queue": "default", "kind": "invoice:send", "payload": {"order": 1}, "meta": {"trace": "t1"}, "attempts": 26}
 {"id": "b", "queue": "low", "kind": "Shop::InvoiceJob", "payload": [2], "at": 2114391845.25, "attempts": 0}
 `
 	for i, want := range []string{"moved 2\n", "moved 0\n"} {
@@ -90,7 +106,7 @@ func TestExportedJobsAreEnqueued(t *testing.T) {
 	if len(list) != 2 {
 		t.Fatalf("got %d tasks, want 2", len(list))
 	}
-	if a := list[0]; a.Kind != "invoice:send" || a.Queue != "default" || a.MaxAttempts != 26 || string(a.Payload) != `{"order":1}` || a.UpdatedAt.After(a.Now) {
+	if a := list[0]; a.Kind != "invoice:send" || a.Queue != "default" || a.MaxAttempts != 26 || string(a.Payload) != `{"order":1}` || a.Meta["trace"] != "t1" || a.UpdatedAt.After(a.Now) {
 		t.Errorf("got %+v", a)
 	}
 	if b := list[1]; b.Kind != "Shop::InvoiceJob" || b.Queue != "low" || b.MaxAttempts != 0 || string(b.Payload) != `[2]` || b.UpdatedAt.UnixMilli() != 2114391845250 {

@@ -29,6 +29,9 @@ func TestWaitingJobsMove(t *testing.T) {
 			checkMoved(t, q, other, engine)
 			checkLeft(t, db, other, other.stay)
 		}
+		if t.Failed() { // tasks that are missing would never run
+			return
+		}
 		workOff(t, q, other)
 	})
 }
@@ -152,7 +155,7 @@ type moved struct {
 	State                                  falldue.State
 	Priority, Attempts, MaxAttempts, Fence int
 	Created, Due                           time.Time
-	HasFirst                               bool // whether it has a first attempt, after its creation
+	First, Last                            time.Time // when attempts began, if there were any
 }
 
 func checkMoved(t *testing.T, q *falldue.Queue, other otherQueue, engine string) {
@@ -177,7 +180,10 @@ func checkMoved(t *testing.T, q *falldue.Queue, other otherQueue, engine string)
 	for i := range want {
 		w := &want[i]
 		w.Queue, w.Kind, w.Created = falldue.DefaultQueue, other.kind, at("2026-01-02T03:04:05.123456Z")
-		w.Fence, w.HasFirst = w.Attempts, w.Attempts > 0
+		w.Fence = w.Attempts
+		if w.Attempts > 0 {
+			w.First, w.Last = at(other.first), at(other.last)
+		}
 		if other.isArray {
 			w.Payload = "[" + w.Payload + "]"
 		}
@@ -194,12 +200,15 @@ func checkMoved(t *testing.T, q *falldue.Queue, other otherQueue, engine string)
 	}
 	var got []moved
 	for _, task := range tasks(t, q) {
-		got = append(got, moved{
+		m := moved{
 			Queue: task.Queue, Kind: task.Kind, Payload: canonical(t, string(task.Payload)), LastError: task.LastError, State: task.State,
 			Priority: task.Priority, Attempts: task.Attempts, MaxAttempts: task.MaxAttempts, Fence: int(task.Fence),
 			Created: task.CreatedAt.UTC(), Due: task.Due(backoff.Constant(time.Hour)).UTC(),
-			HasFirst: !task.FirstAttemptedAt.Before(task.CreatedAt) && !task.AttemptedAt.Before(task.FirstAttemptedAt),
-		})
+		}
+		if m.Attempts > 0 {
+			m.First, m.Last = task.FirstAttemptedAt.UTC(), task.AttemptedAt.UTC()
+		}
+		got = append(got, m)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the tasks (-want +got):\n%s", diff)

@@ -28,12 +28,13 @@ insert into oban_jobs (state, worker, args, priority, inserted_at, scheduled_at)
 values ('available', 'Shop.InvoiceWorker', '{"order": 1, "note": "é 😀 \\"q\\" \\\\ \\n", "nested": [null, {"": []}], "big": 9007199254740993}', 2, '2026-01-02 03:04:05.123456', '2026-01-02 03:04:05.123456');
 insert into oban_jobs (state, worker, args, inserted_at, scheduled_at)
 values ('scheduled', 'Shop.InvoiceWorker', '{"order": 2}', '2026-01-02 03:04:05.123456', '2037-01-02 03:04:05.123456');
+-- Oban appends errors as texts that are JSON, not as objects.
 insert into oban_jobs (state, worker, args, inserted_at, scheduled_at, attempt, attempted_at, errors)
 values ('retryable', 'Shop.InvoiceWorker', '{"order": 3}', '2026-01-02 03:04:05.123456', '2037-01-03 03:04:05.123456', 3, '2026-01-02 05:04:05',
-    '[{"at": "2026-01-02T04:04:05.000000Z", "attempt": 1, "error": "first"}, {"at": "2026-01-02T05:04:06.000000Z", "attempt": 3, "error": "boom: é 😀 ''quoted''"}]');
+    json_array('{"at": "2026-01-02T04:04:05.678123Z", "attempt": 1, "error": "first"}', '{"at": "2026-01-02T05:04:06.000000Z", "attempt": 3, "error": "boom: é 😀 ''quoted''"}'));
 insert into oban_jobs (state, worker, args, inserted_at, scheduled_at, attempt, attempted_at, errors)
 values ('retryable', 'Shop.InvoiceWorker', '{"order": 4}', '2026-01-02 03:04:05.123456', '2026-01-03 03:04:05.123456', 2, '2026-01-02 05:04:05',
-    '[{"at": "2026-01-02T05:04:06.000000Z", "attempt": 2, "error": "boom: é 😀 ''quoted''"}]');
+    '[{"at": "2026-01-02T04:04:05.678123Z", "attempt": 1, "error": "first"}, {"at": "2026-01-02T05:04:06.000000Z", "attempt": 2, "error": "boom: é 😀 ''quoted''"}]');
 insert into oban_jobs (state, worker, args, attempt, attempted_at) values ('executing', 'Shop.InvoiceWorker', '{"order": 91}', 1, utc_timestamp(6));
 insert into oban_jobs (state, worker, args, attempt, completed_at) values ('completed', 'Shop.InvoiceWorker', '{"order": 92}', 1, utc_timestamp(6));
 insert into oban_jobs (state, worker, args, attempt, discarded_at) values ('discarded', 'Shop.InvoiceWorker', '{"order": 93}', 20, utc_timestamp(6));

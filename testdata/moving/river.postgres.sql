@@ -29,11 +29,11 @@ insert into river_job (state, kind, args, max_attempts, created_at, scheduled_at
 values ('scheduled', 'invoice.send', '{"order": 2}', 20, '2026-01-02 03:04:05.123456Z', '2037-01-02 03:04:05.123456Z');
 insert into river_job (state, kind, args, max_attempts, created_at, scheduled_at, attempt, attempted_at, errors)
 values ('retryable', 'invoice.send', '{"order": 3}', 20, '2026-01-02 03:04:05.123456Z', '2037-01-03 03:04:05.123456Z', 3, '2026-01-02 05:04:05Z',
-    array['{"at": "2026-01-02T04:04:05Z", "attempt": 1, "error": "first", "trace": ""}', '{"at": "2026-01-02T04:34:05Z", "attempt": 2, "error": "second", "trace": ""}',
+    array['{"at": "2026-01-02T04:04:05.678123Z", "attempt": 1, "error": "first", "trace": ""}', '{"at": "2026-01-02T04:34:05Z", "attempt": 2, "error": "second", "trace": ""}',
         '{"at": "2026-01-02T05:04:06Z", "attempt": 3, "error": "boom: é 😀 ''quoted''", "trace": ""}']::jsonb[]);
 insert into river_job (state, kind, args, max_attempts, created_at, scheduled_at, attempt, attempted_at, errors)
 values ('retryable', 'invoice.send', '{"order": 4}', 20, '2026-01-02 03:04:05.123456Z', '2026-01-03 03:04:05.123456Z', 2, '2026-01-02 05:04:05Z',
-    array['{"at": "2026-01-02T04:04:05Z", "attempt": 1, "error": "first", "trace": ""}', '{"at": "2026-01-02T05:04:06Z", "attempt": 2, "error": "boom: é 😀 ''quoted''", "trace": ""}']::jsonb[]);
+    array['{"at": "2026-01-02T04:04:05.678123Z", "attempt": 1, "error": "first", "trace": ""}', '{"at": "2026-01-02T05:04:06Z", "attempt": 2, "error": "boom: é 😀 ''quoted''", "trace": ""}']::jsonb[]);
 insert into river_job (state, kind, args, attempt, attempted_at, attempted_by) values ('running', 'invoice.send', '{"order": 91}', 1, now(), '{me}');
 insert into river_job (state, kind, args, attempt, finalized_at) values ('completed', 'invoice.send', '{"order": 92}', 1, now());
 insert into river_job (state, kind, args, attempt, finalized_at) values ('discarded', 'invoice.send', '{"order": 93}', 25, now());

@@ -1,0 +1,82 @@
+package moving_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// task is what must hold of a task that was a job.
+type task struct {
+	Queue, Kind, Payload string
+	Meta                 map[string]string
+	MaxAttempts          int
+	At                   time.Time // zero if it is due
+}
+
+// move exports the jobs of a Redis server by a program of this module and enqueues them by
+// another, twice, and returns the tasks.
+func move(t *testing.T, program, redis string) (tasks []task) {
+	t.Helper()
+	dsn := testdb.DSN(t, testdb.Postgres)
+	db, err := testdb.OpenDSN("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	q, err := falldue.New(db, falldue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	run(t, nil, "go", "build", "-o", dir+string(filepath.Separator), "./"+program, "./enqueue")
+	t.Setenv("REDIS_URL", redis)
+	t.Setenv("DATABASE_URL", dsn)
+	moved := 0
+	for i := range 2 {
+		lines := run(t, nil, filepath.Join(dir, program))
+		if i == 0 {
+			moved = bytes.Count(lines, []byte("\n"))
+		}
+		if got, want := string(run(t, lines, filepath.Join(dir, "enqueue"))), fmt.Sprintln("moved", moved*(1-i)); got != want {
+			t.Errorf("run %d printed %q, want %q", i, got, want)
+		}
+	}
+	list, err := q.Tasks(t.Context(), falldue.TaskFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range list {
+		if info.State != falldue.Open || info.Attempts != 0 {
+			t.Errorf("got %+v, want an open task without attempts", info)
+		}
+		moved := task{Queue: info.Queue, Kind: info.Kind, Payload: string(info.Payload), Meta: info.Meta, MaxAttempts: info.MaxAttempts}
+		if info.UpdatedAt.After(info.Now) {
+			moved.At = info.UpdatedAt.UTC()
+		}
+		tasks = append(tasks, moved)
+	}
+	return tasks
+}
+
+// run runs a program and returns what it prints.
+func run(t *testing.T, input []byte, program string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", cmd, err)
+	}
+	return out
+}
