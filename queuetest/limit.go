@@ -310,7 +310,7 @@ var limitCases = []conformanceCase{
 		}
 	}},
 	{"keys of a kind take turns: a task is among the next to start while 2,000 of another key wait", func(t *testing.T, f *fixture) {
-		for name, limits := range map[string][]falldue.Limit{"no-limit": nil, "limit": {falldue.AtMost(2)}, "limit-per-key": {falldue.AtMost(2).PerKey()}} {
+		for name, limits := range map[string][]falldue.Limit{"no-limit": nil, "limit": {falldue.AtMost(2)}} {
 			// Two handlers, and nothing claimed ahead for them.
 			q := f.queueOn(t, f.db, falldue.Config{Queues: map[string]falldue.QueueConfig{name: {Concurrency: 2}}, MaxPrefetch: -1, ShutdownTimeout: -1})
 			k := falldue.NewKind[string]("charge", falldue.KindConfig{Queue: name, Limits: limits})
