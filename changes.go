@@ -46,7 +46,7 @@ type changeReader struct {
 	// cancel ends the contexts of the runs of tasks, by their ids, with fences up to a number.
 	cancel func(fences map[int64]int64)
 	events events
-	// troubles learns whether changes can be read.
+	// troubles learns whether changes can be read, and which pauses cannot be obeyed.
 	troubles *troubles
 	hurry    chan struct{} // signalled when there is something to read
 
@@ -57,6 +57,7 @@ type changeReader struct {
 
 	mu      sync.Mutex
 	known   map[string]knownChange // the newest of each topic
+	refused map[string]error       // pauses that cannot be obeyed, by their subjects
 	last    time.Time              // when changes were last read
 	lastAll time.Time              // when all were
 }
@@ -162,11 +163,13 @@ func (r *changeReader) obey(list []store.StoredChange, read time.Time) {
 	}
 	r.learn(list, read)
 	r.overridden(r.overrides())
-	var before, now []heldBack
+	var before []heldBack
 	if p := r.pauses.Load(); p != nil {
 		before = *p
 	}
-	if now = r.heldBack(time.Now()); len(now) == 0 {
+	now, unknown := r.heldBack(time.Now())
+	r.refusePauses(unknown)
+	if len(now) == 0 {
 		r.pauses.Store(nil)
 	} else {
 		r.pauses.Store(&now)
@@ -206,22 +209,39 @@ func (r *changeReader) overrides() (list []knownChange) {
 	return list
 }
 
-// heldBack returns the pauses that hold at now.
-func (r *changeReader) heldBack(now time.Time) (list []heldBack) {
+// heldBack returns the pauses that hold at now, and of those whose subjects this release does
+// not know the subjects.
+func (r *changeReader) heldBack(now time.Time) (list []heldBack, unknown map[string]error) {
+	unknown = map[string]error{}
 	for _, c := range r.known {
-		subject, ok := parseSubject(c.Subject)
-		if !ok || c.What != statements.ChangePause {
+		if c.What != statements.ChangePause {
 			continue
 		}
+		subject, ok := parseSubject(c.Subject)
 		p := heldBack{Subject: subject}
 		if c.Ends > 0 {
 			p.until = c.read.Add(store.Duration(c.Ends - c.Now))
 		}
-		if p.holds(now) {
+		switch {
+		case !p.holds(now):
+		case ok:
 			list = append(list, p)
+		default:
+			unknown[c.Subject] = errUnknownSubject
 		}
 	}
-	return list
+	return list, unknown
+}
+
+// refusePauses tells which pauses the worker cannot obey, and logs those that are new.
+func (r *changeReader) refusePauses(pauses map[string]error) {
+	for subject, err := range pauses {
+		if r.refused[subject] == nil {
+			r.events.pauseFailed(subject, err)
+		}
+	}
+	r.refused = pauses
+	r.troubles.refusePauses(pauses)
 }
 
 // knownChange is a change and when it was read.

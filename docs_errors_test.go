@@ -120,7 +120,7 @@ func scheduleErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 		_, err := periodic.New(q, list...)
 		errs = append(errs, err)
 	}
-	return append(errs, periodic.Pause(t.Context(), q, "nightly"))
+	return append(errs, periodic.Pause(t.Context(), q, "nightly", periodic.PauseOptions{}))
 }
 
 func sealedErrors(t *testing.T) (errs []error) {

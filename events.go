@@ -167,6 +167,11 @@ func (e events) overrideFailed(subject string, err error) {
 	e.log.Error("falldue: a policy that was set cannot be obeyed; the old one holds", "subject", subject, "error", err)
 }
 
+// pauseFailed reports a pause that the worker cannot obey.
+func (e events) pauseFailed(subject string, err error) {
+	e.log.Error("falldue: a pause cannot be obeyed; its tasks go on", "subject", subject, "error", err)
+}
+
 func (e events) changesFailed(err error) {
 	e.log.Warn("falldue: cannot read pauses, policies and cancels", "error", err)
 }

@@ -3,7 +3,6 @@ package falldue
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -60,9 +59,6 @@ type wantedRule struct {
 	own  *rule
 	lane askingLane
 }
-
-// errUnknownSubject is why a worker cannot obey what a newer release has set.
-var errUnknownSubject = errors.New("this release does not know the subject; upgrade the worker")
 
 // retryOverride is the time between two tries to make the rules of an override.
 const retryOverride = 10 * time.Second

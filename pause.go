@@ -73,7 +73,8 @@ func (q *Queue) Resume(ctx context.Context, s Subject, o ResumeOptions) error {
 }
 
 // Paused lists the pauses that hold now, the oldest first. The Key of a subject is the
-// key as tasks have it in [TaskInfo].
+// key as tasks have it in [TaskInfo]. Pauses of subjects that this release does not know are
+// left out; workers that cannot obey one log and announce it.
 func (q *Queue) Paused(ctx context.Context) ([]Pause, error) {
 	changes, err := q.store.Changes(ctx, store.AllChanges)
 	if err != nil {
@@ -96,18 +97,27 @@ func (q *Queue) change(ctx context.Context, s Subject, c store.Change) error {
 	if err := s.validate(); err != nil {
 		return err
 	}
-	if len(c.Who) > maxWho {
-		return invalid("Who has %d bytes; allowed are %d", len(c.Who), maxWho)
+	var err error
+	if c.Who, c.Why, err = said(c.Who, c.Why); err != nil {
+		return err
 	}
-	if len(c.Why) > maxErrorText {
-		return invalid("Why has %d bytes; allowed are %d", len(c.Why), maxErrorText)
+	c.Subject = s.String()
+	if err := q.store.PutChange(ctx, c); err != nil {
+		return err
 	}
-	c.Subject, c.Who, c.Why = s.String(), clean(c.Who), clean(c.Why)
-	err := q.store.PutChange(ctx, c)
-	if err == nil {
-		q.readChanges()
+	q.readChanges()
+	return nil
+}
+
+// said returns who changes something, and why, as they are stored.
+func said(who, why string) (string, string, error) {
+	if len(who) > maxWho {
+		return "", "", invalid("Who has %d bytes; allowed are %d", len(who), maxWho)
 	}
-	return err
+	if len(why) > maxErrorText {
+		return "", "", invalid("Why has %d bytes; allowed are %d", len(why), maxErrorText)
+	}
+	return clean(who), clean(why), nil
 }
 
 // maxWho is the greatest length of a name that is stored with a change.

@@ -272,7 +272,7 @@ func checkRights(t *testing.T, engine, driver string) {
 	}
 
 	checkSchedules(t, worker, reader, kind)
-	refused("reader pauses a schedule", periodic.Pause(ctx, reader, "s"))
+	refused("reader pauses a schedule", periodic.Pause(ctx, reader, "s", periodic.PauseOptions{}))
 	refused("worker drops the tables", drop(ctx, t, workerDB, cfg))
 	if err := drop(ctx, t, migratorDB, cfg); err != nil {
 		t.Errorf("migrator: drop the tables: %v", err)

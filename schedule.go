@@ -110,6 +110,9 @@ func (s stepper) scheduled(tasks []EnqueueParams, entries []store.Entry) ([]stor
 	return list, nil
 }
 
+// Said returns who pauses a schedule, and why, as they are stored.
+func (s stepper) Said(who, why string) (string, string, error) { return said(who, why) }
+
 // AddTicker adds a ticker.
 func (s stepper) AddTicker(t hooks.Ticker) {
 	s.q.mu.Lock()

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -73,6 +74,9 @@ func parseSubject(text string) (s Subject, ok bool) {
 	}
 	return s, s != Subject{}
 }
+
+// errUnknownSubject is why a worker cannot obey what a newer release has set or paused.
+var errUnknownSubject = errors.New("this release does not know the subject; upgrade the worker")
 
 // names reports whether the tasks of a lane belong to the subject.
 func (s Subject) names(queue string, at store.Lane) bool {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxTold is how many overrides that it cannot obey, and how many policies of tasks' own
-	// that it cannot read, a worker announces.
+	// maxTold is how many overrides and how many pauses that it cannot obey, and how many
+	// policies of tasks' own that it cannot read, a worker announces.
 	maxTold = 20
 	// maxTrouble is the greatest length of the error of each of them, in bytes.
 	maxTrouble = 500
@@ -26,6 +26,7 @@ type troubles struct {
 	mu       sync.Mutex
 	refused  []store.Refusal
 	policies map[string]string
+	pauses   map[string]string
 	unread   string
 }
 
@@ -63,13 +64,23 @@ func (t *troubles) unreadable(err error) {
 
 // skip sets which policies of tasks' own the worker cannot read, by their keys, and why.
 func (t *troubles) skip(policies map[string]error) {
-	texts := make(map[string]string, len(policies))
-	for _, key := range slices.Sorted(maps.Keys(policies))[:min(len(policies), maxTold)] {
-		texts[key] = shortened(policies[key].Error())
+	t.replace(&t.policies, policies)
+}
+
+// refusePauses sets which pauses the worker cannot obey, by their subjects, and why.
+func (t *troubles) refusePauses(pauses map[string]error) {
+	t.replace(&t.pauses, pauses)
+}
+
+// replace sets one of the maps of t.
+func (t *troubles) replace(told *map[string]string, errs map[string]error) {
+	texts := make(map[string]string, len(errs))
+	for _, name := range slices.Sorted(maps.Keys(errs))[:min(len(errs), maxTold)] {
+		texts[name] = shortened(errs[name].Error())
 	}
 	t.mu.Lock()
-	changed := !maps.Equal(t.policies, texts)
-	t.policies = texts
+	changed := !maps.Equal(*told, texts)
+	*told = texts
 	t.mu.Unlock()
 	if changed {
 		t.changed()
@@ -83,5 +94,5 @@ func shortened(text string) string { return clean(text[:min(len(text), maxTroubl
 func (t *troubles) into(info *store.WorkerInfo) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	info.Refused, info.Policies, info.Unread = t.refused, t.policies, t.unread
+	info.Refused, info.Policies, info.RefusedPauses, info.Unread = t.refused, t.policies, t.pauses, t.unread
 }

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -126,6 +127,52 @@ func TestTroublesAreAnnounced(t *testing.T) {
 		table.err = nil
 		table.mu.Unlock()
 		after("a table that it can read again", 2*time.Minute, "")
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestPausesOfNewerReleasesAreAnnounced: a pause of a subject that this release does not know holds
+// nothing back. The worker logs it once, and announces it until it is resumed or ends by itself.
+func TestPausesOfNewerReleasesAreAnnounced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer // written by one goroutine, and read while it waits
+		table, log := &changesTable{}, slog.New(slog.NewTextHandler(&said, nil))
+		r := newChangeReader(nil, events{log})
+		r.changes = table.read
+		ctx, cancel := context.WithCancel(t.Context())
+		go r.work(ctx)
+		after := func(what string, d time.Duration, want ...string) {
+			t.Helper()
+			time.Sleep(d) // by the clock of the bubble
+			synctest.Wait()
+			var info store.WorkerInfo
+			r.troubles.into(&info)
+			if got := slices.Sorted(maps.Keys(info.RefusedPauses)); !slices.Equal(got, want) {
+				t.Errorf("%s: the worker announces that it cannot obey %v, want %v", what, got, want)
+			}
+			for _, text := range info.RefusedPauses {
+				if text != errUnknownSubject.Error() {
+					t.Errorf("%s: it says why: %q", what, text)
+				}
+			}
+			if r.paused("default", store.Lane{Kind: "mail"}) {
+				t.Errorf("%s: other tasks are paused", what)
+			}
+		}
+		table.add("kind:charge", statements.ChangePause, "", time.Now(), time.Time{})
+		after("a pause that it can obey", time.Minute)
+		table.add("shard:3", statements.ChangePause, "", time.Now(), time.Time{})
+		table.add("kind:mail shard:4", statements.ChangePause, "", time.Now(), time.Now().Add(10*time.Minute))
+		after("two of a newer release", time.Minute, "kind:mail shard:4", "shard:3")
+		after("later", 5*time.Minute, "kind:mail shard:4", "shard:3")
+		if n := strings.Count(said.String(), "a pause cannot be obeyed"); n != 2 {
+			t.Errorf("it logged %d times, want once for each:\n%s", n, &said)
+		}
+		after("the end of one", 10*time.Minute, "shard:3")
+		table.add("shard:3", statements.ChangeResume, "", time.Now(), time.Time{})
+		after("the resumption of the other", time.Minute)
 		cancel()
 		synctest.Wait()
 	})

@@ -76,6 +76,11 @@ var measures = []measure{
 		about: "as drain_deleted, while %[1]s other tasks wait, due, for those of their key that run",
 	},
 	{
+		name: "hot_keys", unit: "tasks/s", settings: settings{done: deleted, limited: true}, run: drainHotKeys,
+		also:  []string{"hot_keys_ceiling", "hot_keys_empty_percent"},
+		about: "eight workers of one process, each with a pool of its own, process the tasks of three keys, of each of which two may run at once; a handler sleeps for 10 ms, and there are as many tasks as the handlers alone would take --while for; the time is from the start of the first handler to the end of the last; hot_keys_ceiling is the rate that the handlers alone allow, by how long they took, and hot_keys_empty_percent the share of claims that got no task",
+	},
+	{
 		name: "drain_flow", unit: "tasks/s", settings: settings{done: deleted}, run: drainFlow,
 		about: "as drain_deleted, but the tasks are the members of one batch, after which one more task runs",
 	},

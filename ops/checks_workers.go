@@ -47,6 +47,9 @@ func (i *Inspector) checkWorkers(ctx context.Context) ([]Finding, error) {
 	for _, r := range RefusedOverrides(workers) {
 		attention("clear it with \"falldue policy clear\", or set one that all workers can obey; upgrade workers whose release cannot read it", "%v", r)
 	}
+	for _, p := range RefusedPauses(workers) {
+		attention("upgrade these workers, or end the pause with the release that has set it", "%v", p)
+	}
 	for _, w := range workers {
 		for _, key := range slices.Sorted(maps.Keys(w.UnreadPolicies)) {
 			if w.Live() {

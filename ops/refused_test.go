@@ -8,6 +8,9 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/ops"
 )
@@ -202,4 +205,31 @@ func (b backlog) says(member string) {
 	}
 	info = strings.TrimSuffix(info, "}") + "," + member + "}" // the last of several counts
 	b.db.MustExec(b.db.Rebind("update falldue_workers set info = ? where id = 'idle'"), info)
+}
+
+// TestRefusedPauses: a pause that a newer release has set for a subject that a worker does not know
+// is announced, and doctor names it, until it is resumed. The tasks go on meanwhile.
+func TestRefusedPauses(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.inspector(nil)
+		change := func(what string) {
+			t.Helper()
+			if err := hooks.QueueOf(b.queue).Store().PutChange(t.Context(), store.Change{Subject: "kind:mail shard:3", What: what}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		change(statements.ChangePause)
+		defer b.start(falldue.Config{Name: "older"}, handle(falldue.KindConfig{}, succeed, "mail"))()
+		list := b.workers(i, "the pause", func(list []ops.Worker) bool { return len(ops.RefusedPauses(list)) == 1 })
+		p := ops.RefusedPauses(list)[0]
+		if p.Subject != "kind:mail shard:3" || len(p.Workers) != 1 || p.Workers[0] != list[0].ID || !strings.Contains(p.Error, "does not know the subject") {
+			t.Errorf("refused is %+v", p)
+		}
+		if f := b.findings(i)["workers"]; !mentions(f, "1 worker cannot obey the pause of kind:mail shard:3, and the tasks go on there ("+list[0].ID+"): this release does not know") {
+			t.Errorf("workers: %+v", f)
+		}
+		change(statements.ChangeResume)
+		b.workers(i, "the resumption", func(list []ops.Worker) bool { return len(list) == 1 && len(ops.RefusedPauses(list)) == 0 })
+	})
 }

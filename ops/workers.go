@@ -49,6 +49,9 @@ type Worker struct {
 	// UnreadPolicies has the keys of up to 20 policies of tasks' own that the worker cannot
 	// read, and why. It leaves their tasks alone.
 	UnreadPolicies map[string]string
+	// RefusedPauses has the subjects of up to 20 pauses that the worker cannot obey, since a newer
+	// release has set them, and why. It runs their tasks.
+	RefusedPauses map[string]string
 	// Started is when the worker started, and Seen when it last announced itself. Now is the
 	// time when it was read. All are of the database's clock.
 	Started, Seen, Now time.Time
@@ -172,7 +175,7 @@ func newWorker(r store.StoredWorker) Worker {
 		return w
 	}
 	w.Host, w.PID, w.Release, w.Library, w.Stopping = info.Host, info.PID, info.Release, info.Library, info.Stopping
-	w.Unread, w.UnreadPolicies = info.Unread, info.Policies
+	w.Unread, w.UnreadPolicies, w.RefusedPauses = info.Unread, info.Policies, info.RefusedPauses
 	for _, r := range info.Refused {
 		w.Refused = append(w.Refused, RefusedOverride{r.Subject, r.Own, r.Holds, r.Error, []string{w.ID}})
 	}

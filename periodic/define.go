@@ -57,7 +57,7 @@ func (s *Scheduler) defineAll(ctx context.Context, list []store.Schedule) (done 
 		d.Defined, d.Started, d.Next = max(now, was.Defined+1), now, d.spec.Next(store.Time(now), store.Time(now)).UnixMicro()
 		done = false // look again: another process may have been faster
 		if !known {
-			if _, err := s.store.PutSchedule(ctx, d.Definition, 0); err != nil {
+			if _, err := s.store.PutSchedule(ctx, d.Definition, store.SchedulePause{}); err != nil {
 				return false, fmt.Errorf("schedule %s: %w", name, err)
 			}
 			continue
@@ -96,7 +96,7 @@ func (s *Scheduler) restore(ctx context.Context, is store.Schedule) (err error) 
 	s.mu.Unlock()
 	done := false
 	if is.Hash == "" { // there is none
-		done, err = s.store.PutSchedule(ctx, was.Definition, was.Paused)
+		done, err = s.store.PutSchedule(ctx, was.Definition, was.SchedulePause)
 	} else {
 		if is.Spec == was.Spec && is.Zone == was.Zone {
 			was.Started, was.Next = is.Started, is.Next

@@ -103,7 +103,7 @@ func ExampleList() {
 		log.Panic(err)
 	}
 
-	if err := periodic.Pause(ctx, q, "nightly"); err != nil {
+	if err := periodic.Pause(ctx, q, "nightly", periodic.PauseOptions{Who: "ada", Why: "the data are incomplete"}); err != nil {
 		log.Panic(err)
 	}
 	task, err := periodic.Trigger(ctx, q, "nightly")
@@ -115,9 +115,12 @@ func ExampleList() {
 		log.Panic(err)
 	}
 	for _, s := range list {
-		fmt.Println(s.Name, s.Spec, s.Zone, "paused:", s.Paused, "last task:", s.LastTask == task)
+		fmt.Println(s.Name, s.Spec, s.Zone, "last task:", s.LastTask == task)
+		fmt.Println("paused by", s.PausedBy, "since", s.Now.Sub(s.PausedAt).Round(time.Minute), "ago:", s.PausedWhy)
 	}
-	// Output: nightly @daily UTC paused: true last task: true
+	// Output:
+	// nightly @daily UTC last task: true
+	// paused by ada since 0s ago: the data are incomplete
 }
 
 // A schedule goes on with its next tick.
@@ -132,7 +135,7 @@ func ExampleResume() {
 	if _, err := schedules.Tick(ctx); err != nil { // stores the schedule; Run does, too
 		log.Panic(err)
 	}
-	if err := periodic.Pause(ctx, q, "nightly"); err != nil {
+	if err := periodic.Pause(ctx, q, "nightly", periodic.PauseOptions{}); err != nil {
 		log.Panic(err)
 	}
 	if err := periodic.Resume(ctx, q, "nightly"); err != nil {

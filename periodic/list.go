@@ -18,6 +18,10 @@ type Info struct {
 	Missed      Missed
 	NoOverlap   bool
 	Paused      bool
+	// PausedAt is when it was paused, PausedBy who did that and PausedWhy why, as [PauseOptions]
+	// said. Of a schedule that is not paused they are zero.
+	PausedAt            time.Time
+	PausedBy, PausedWhy string
 	// DefinedBy is the host, and the release as far as its build has one, of the process
 	// that stored the definition.
 	DefinedBy string
@@ -53,6 +57,9 @@ func List(ctx context.Context, q *falldue.Queue) ([]Info, error) {
 			Name: s.Name, Spec: s.Spec, Zone: s.Zone, Kind: s.Kind, Queue: s.Queue, Missed: Missed(s.Missed), NoOverlap: s.Alone != 0, Paused: s.Paused != 0,
 			DefinedBy: s.DefinedBy, Defined: store.Time(s.Defined), Next: store.Time(s.Next), LastTask: s.LastTask, Now: store.Time(s.Now),
 		}
+		if s.Paused != 0 {
+			list[i].PausedAt, list[i].PausedBy, list[i].PausedWhy = store.Time(s.PausedAt), s.PausedBy, s.PausedWhy
+		}
 		if s.Last != 0 {
 			list[i].Last = store.Time(s.Last)
 		}
@@ -60,37 +67,47 @@ func List(ctx context.Context, q *falldue.Queue) ([]Info, error) {
 	return list, nil
 }
 
+// PauseOptions say more about a pause, for people: [List] returns it.
+type PauseOptions struct {
+	// Who has up to 255 bytes and Why up to 16 KiB.
+	Who, Why string
+}
+
 // Pause makes a schedule enqueue nothing until [Resume], in all processes and through deploys. It
-// does nothing if the schedule is paused. The error wraps [falldue.ErrNotFound] if there is
-// no such schedule.
-func Pause(ctx context.Context, q *falldue.Queue, name string) error {
-	return setPaused(ctx, q, name, true)
+// does nothing if the schedule is paused: who paused it first, and why, stays. The error wraps
+// [falldue.ErrNotFound] if there is no such schedule, and [falldue.ErrInvalid] for texts that are
+// too long.
+func Pause(ctx context.Context, q *falldue.Queue, name string, o PauseOptions) error {
+	who, why, err := hooks.QueueOf(q).Said(o.Who, o.Why)
+	if err != nil {
+		return fmt.Errorf("schedule %.100q: %w", name, err)
+	}
+	return setPaused(ctx, q, name, store.SchedulePause{Paused: 1, PausedBy: who, PausedWhy: why})
 }
 
 // Resume lets a paused schedule go on with its next tick. Ticks that passed while it was paused
 // are left out. Resume does nothing if the schedule is not paused. Errors are as for [Pause].
 // Processes notice it within 5 seconds.
 func Resume(ctx context.Context, q *falldue.Queue, name string) error {
-	return setPaused(ctx, q, name, false)
+	return setPaused(ctx, q, name, store.SchedulePause{})
 }
 
-func setPaused(ctx context.Context, q *falldue.Queue, name string, paused bool) error {
+func setPaused(ctx context.Context, q *falldue.Queue, name string, pause store.SchedulePause) error {
 	s := hooks.QueueOf(q).Store()
 	for range maxTries {
 		was, err := find(ctx, s, name)
-		if err != nil || (was.Paused != 0) == paused {
+		if err != nil || (was.Paused != 0) == (pause.Paused != 0) {
 			return err
 		}
-		next, to := was.Next, 1
-		if !paused {
-			to = 0
+		next := was.Next
+		if pause.Paused == 0 {
 			spec, err := Parse(was.Spec, was.Zone)
 			if err != nil {
 				return fmt.Errorf("schedule %s: %w", name, err)
 			}
 			next = max(next, spec.Next(store.Time(was.Started), store.Time(was.Now)).UnixMicro())
 		}
-		if done, err := s.SetSchedule(ctx, was, to, next); done || err != nil {
+		if done, err := s.SetSchedule(ctx, was, pause, next); done || err != nil {
 			return err
 		}
 	}
@@ -138,7 +155,7 @@ func addTick(ctx context.Context, s *store.Store, one store.Schedule) error {
 		case one.Next <= one.Now:
 			return nil
 		}
-		done, err := s.SetSchedule(ctx, one, 0, one.Now)
+		done, err := s.SetSchedule(ctx, one, store.SchedulePause{}, one.Now)
 		if err != nil || done {
 			return err
 		}

@@ -55,7 +55,7 @@ func TestTaskAt(t *testing.T) {
 		if after := find(t, q).Next; !after.Equal(next) {
 			t.Errorf("a trigger moved the next tick from %v to %v", next, after)
 		}
-		if err := periodic.Pause(t.Context(), q, "r"); err != nil {
+		if err := periodic.Pause(t.Context(), q, "r", periodic.PauseOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := periodic.Trigger(t.Context(), q, "r"); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "resume") {
@@ -136,7 +136,7 @@ func TestLostSchedules(t *testing.T) {
 		paused := periodic.Schedule{Name: "paused", Spec: "@every 1h", Task: report.Params("paused", nil)}
 		first := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("first", nil)}, paused)
 		tick(t, first)
-		if err := periodic.Pause(t.Context(), q, "paused"); err != nil {
+		if err := periodic.Pause(t.Context(), q, "paused", periodic.PauseOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		second := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", TaskAt: func(tick time.Time) falldue.EnqueueParams {

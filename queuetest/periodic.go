@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -117,7 +118,7 @@ var periodicCases = []conformanceCase{
 		kind := falldue.NewKind[string]("paused", falldue.KindConfig{})
 		s := newSchedules(t, q, periodic.Schedule{Name: "paused", Spec: "@every 1h", Missed: periodic.All(10), Task: kind.Params("", nil)})
 		tickNow(t, s)
-		if err := periodic.Pause(t.Context(), control, "paused"); err != nil {
+		if err := periodic.Pause(t.Context(), control, "paused", periodic.PauseOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		wantTasks := func(what string, want int) {
@@ -147,7 +148,7 @@ var periodicCases = []conformanceCase{
 		f.setTick(t, q, time.Second)
 		wantTasks("at the next tick", 2)
 		for name, change := range map[string]func() error{
-			"pause":  func() error { return periodic.Pause(t.Context(), q, "nobody") },
+			"pause":  func() error { return periodic.Pause(t.Context(), q, "nobody", periodic.PauseOptions{}) },
 			"resume": func() error { return periodic.Resume(t.Context(), q, "nobody") },
 			"trigger": func() error {
 				_, err := periodic.Trigger(t.Context(), q, "nobody")
@@ -156,6 +157,70 @@ var periodicCases = []conformanceCase{
 		} {
 			if err := change(); !errors.Is(err, falldue.ErrNotFound) {
 				t.Errorf("%s of no schedule: error %v, want ErrNotFound", name, err)
+			}
+		}
+	}},
+	{"who paused a schedule, when and why is listed through deploys and losses, until it is resumed", func(t *testing.T, f *fixture) {
+		q, control := f.queue(t, falldue.Config{}), f.queueOn(t, f.open(t), falldue.Config{})
+		kind := falldue.NewKind[string]("paused", falldue.KindConfig{})
+		nightly := periodic.Schedule{Name: "nightly", Spec: "@daily", Task: kind.Params("", nil)}
+		s := newSchedules(t, q, nightly)
+		tickNow(t, s)
+		list := func(what string) periodic.Info {
+			t.Helper()
+			list, err := periodic.List(t.Context(), control)
+			if err != nil || len(list) != 1 {
+				t.Fatalf("%s there are %d schedules (error %v), want 1", what, len(list), err)
+			}
+			return list[0]
+		}
+		if got := list("at first"); got.Paused || !got.PausedAt.IsZero() || got.PausedBy != "" || got.PausedWhy != "" {
+			t.Errorf("a schedule that is not paused is %+v", got)
+		}
+		pause := func(who, why string) error {
+			return periodic.Pause(t.Context(), control, "nightly", periodic.PauseOptions{Who: who, Why: why})
+		}
+		const who, why = "Ada Þórsdóttir", "the data are incomplete, see #17;\n'--\x00"
+		if err := pause(who, why); err != nil {
+			t.Fatal(err)
+		}
+		first := list("after the pause")
+		wantPause := func(what string, got periodic.Info) {
+			t.Helper()
+			if !got.Paused || got.PausedBy != who || got.PausedWhy != strings.ReplaceAll(why, "\x00", "\uFFFD") || !got.PausedAt.Equal(first.PausedAt) {
+				t.Errorf("%s the schedule is %+v", what, got)
+			}
+		}
+		wantPause("after the pause", first)
+		if first.PausedAt.Before(first.Defined) || first.PausedAt.After(first.Now) {
+			t.Errorf("it was paused at %v; it was stored at %v, and it is %v", first.PausedAt, first.Defined, first.Now)
+		}
+		if err := pause("another", "another reason"); err != nil {
+			t.Fatal(err)
+		}
+		wantPause("after a second pause", list("after a second pause"))
+		nightly.Spec = "@weekly"
+		s = newSchedules(t, q, nightly)
+		tickNow(t, s)
+		if got := list("after a deploy"); got.Spec != "@weekly" {
+			t.Errorf("after a deploy the schedule is %+v", got)
+		} else {
+			wantPause("after a deploy", got)
+		}
+		if _, err := f.db.ExecContext(t.Context(), "delete from falldue_schedules"); err != nil {
+			t.Fatal(err)
+		}
+		tickNow(t, s)
+		wantPause("after a loss", list("after a loss"))
+		if err := periodic.Resume(t.Context(), control, "nightly"); err != nil {
+			t.Fatal(err)
+		}
+		if got := list("after the resumption"); got.Paused || !got.PausedAt.IsZero() || got.PausedBy != "" || got.PausedWhy != "" {
+			t.Errorf("after the resumption the schedule is %+v", got)
+		}
+		for name, err := range map[string]error{"Who": pause(strings.Repeat("w", 256), ""), "Why": pause("", strings.Repeat("w", 1<<14+1))} {
+			if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), name+" has") || !strings.Contains(err.Error(), "nightly") {
+				t.Errorf("a pause with a %s that is too long: error %v", name, err)
 			}
 		}
 	}},

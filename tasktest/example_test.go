@@ -153,6 +153,28 @@ func ExampleRunOne() {
 	// Output: greet attempt 1 is snoozed
 }
 
+// A day of retries takes about a second: the clock moves from each retry to the next, and nothing
+// waits.
+func ExampleNewClock() {
+	t := &exampleT{} // in a test, its *testing.T
+	defer t.end()
+	db := openDB(t)
+	clock := tasktest.NewClock(t, db)
+	q := openQueue(db) // after its clock
+	kind := falldue.NewKind[string]("charge", falldue.KindConfig{Policy: backoff.Constant(2 * time.Hour)})
+	falldue.Handle(q, kind, func(context.Context, falldue.Task[string]) error { return errors.New("the bank is down") })
+	if _, err := kind.Enqueue(context.Background(), q, "Ada", nil); err != nil {
+		log.Panic(err)
+	}
+	begin, start := time.Now(), clock.Now(t)
+	ran := clock.Advance(t, q, 24*time.Hour)
+	fmt.Println(len(ran), "attempts in", clock.Now(t).Sub(start).Round(time.Hour))
+	fmt.Println("less than a minute of real time:", time.Since(begin) < time.Minute)
+	// Output:
+	// 12 attempts in 24h0m0s
+	// less than a minute of real time: true
+}
+
 // The clock jumps over the delay of a task.
 func ExampleClock_Jump() {
 	t := &exampleT{} // in a test, its *testing.T

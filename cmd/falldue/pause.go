@@ -26,13 +26,14 @@ func pauseCommand() *cobra.Command {
 		Long: "Make all workers leave the tasks of a subject alone, which they do within two seconds,\n" +
 			"until \"falldue resume\", or the end by --until. Handlers that run go on, and new tasks\n" +
 			"can be enqueued. A second pause of a subject replaces the first. Without a subject, list\n" +
-			"the pauses that hold.\n\n" + pauseSubjectHelp,
+			"the pauses that hold. The exit status is then 4 if there are pauses that workers cannot\n" +
+			"obey, since a newer release has set them.\n\n" + pauseSubjectHelp,
 		Example: "  falldue pause charge --until 2h --why 'the bank is down'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, q *falldue.Queue) error {
 				if len(args) == 0 {
-					return listPauses(cmd, q, asJSON)
+					return listPauses(cmd, i, q, asJSON)
 				}
 				pause := falldue.Pause{Who: who, Why: why}
 				var err error
@@ -70,7 +71,7 @@ func pauseCommand() *cobra.Command {
 	cmd.Flags().StringVar(&until, "until", "", untilUsage)
 	whoFlags(cmd, &who, &why)
 	yesFlag(cmd, &yes)
-	jsonFlag(cmd, &asJSON, "print one JSON object per pause")
+	jsonFlag(cmd, &asJSON, "print one JSON object per pause, and one with the fields refused, workers and error for each that workers cannot obey")
 	cmd.ValidArgsFunction = p.kindArgument()
 	return cmd
 }
@@ -177,16 +178,42 @@ func (p *place) kindAndPolicy() cobra.CompletionFunc {
 	}
 }
 
-func listPauses(cmd *cobra.Command, q *falldue.Queue, asJSON bool) error {
+// listPauses prints the pauses that hold, and those that live workers cannot obey. If there are
+// any of these, it returns the finding that ends the command with status 4.
+func listPauses(cmd *cobra.Command, i *ops.Inspector, q *falldue.Queue, asJSON bool) error {
 	list, err := q.Paused(cmd.Context())
 	if err != nil {
 		return err
 	}
+	if err := printPauses(cmd, list, asJSON); err != nil {
+		return err
+	}
+	workers, err := i.Workers(cmd.Context())
+	if err != nil {
+		return fmt.Errorf("whether workers obey is not known: %w", err)
+	}
+	refused := ops.RefusedPauses(workers)
+	if len(refused) == 0 {
+		return nil
+	}
+	if asJSON {
+		err = printEach(cmd, refused, func(p ops.RefusedPause) any { return refusedObject(p.Subject, p.Workers, p.Error) })
+	} else {
+		err = printRefusals(cmd, refused)
+	}
+	if err != nil {
+		return err
+	}
+	return finding(exitAttention)
+}
+
+// printPauses prints the pauses that hold.
+func printPauses(cmd *cobra.Command, list []falldue.Pause, asJSON bool) error {
 	if asJSON {
 		return printEach(cmd, list, pauseObject)
 	}
 	if len(list) == 0 {
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), "nothing is paused")
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), "nothing is paused")
 		return err
 	}
 	rows := make([][]string, len(list))

@@ -76,3 +76,24 @@ func TestResumeSaysWhatItWakes(t *testing.T) {
 		}
 	})
 }
+
+// TestPauseNamesWhatWorkersCannotObey: with the reason, and a status for monitoring.
+func TestPauseNamesWhatWorkersCannotObey(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		s.serve("mail")
+		s.run("pause", "mail")
+		contains(t, s.run("pause"), `kind:mail`)
+		s.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, done, failed, running) select 'web-1', started_at, seen_at, " +
+			`'{"queues":{"default":{"concurrency":1}},"kinds":{"mail":{"policy":"1h"}},"refused_pauses":{"shard:3":"not known here"}}'` +
+			", 0, 0, 0 from falldue_workers")
+		out, _ := s.fails(exitAttention, "pause")
+		contains(t, out, `(?m)^\S+ \S+  kind:mail `, `(?m)^1 worker cannot obey the pause of shard:3, and the tasks go on there \(web-1\): not known here$`)
+		out, _ = s.fails(exitAttention, "pause", "--json")
+		if lines := strings.Split(out, "\n"); len(lines) != 3 || lines[1] != `{"refused":"shard:3","workers":["web-1"],"error":"not known here"}` {
+			t.Errorf("pause --json printed %q", lines)
+		}
+		out, _ = s.fails(exitAttention, "workers", "--json")
+		contains(t, out, `"refused_pauses":\{"shard:3":"not known here"\}`)
+	})
+}

@@ -73,8 +73,8 @@ func whoFlags(cmd *cobra.Command, who, why *string) {
 	if u, err := user.Current(); name == "" && err == nil {
 		name = u.Username
 	}
-	cmd.Flags().StringVar(who, "who", name, "who it is, for the history")
-	cmd.Flags().StringVar(why, "why", "", "why, for the history")
+	cmd.Flags().StringVar(who, "who", name, "who it is, for lists and the history")
+	cmd.Flags().StringVar(why, "why", "", "why, for lists and the history")
 }
 
 func policySetCommand() *cobra.Command {

@@ -120,24 +120,33 @@ func printRefused(cmd *cobra.Command, refused []ops.RefusedOverride, asJSON bool
 		return nil
 	}
 	if asJSON {
-		err = printEach(cmd, refused, func(r ops.RefusedOverride) any {
-			return struct {
-				Refused string   `json:"refused"`
-				Workers []string `json:"workers"`
-				Error   string   `json:"error"`
-			}{r.Subject, r.Workers, r.Error}
-		})
+		err = printEach(cmd, refused, func(r ops.RefusedOverride) any { return refusedObject(r.Subject, r.Workers, r.Error) })
 	} else {
-		var b strings.Builder
-		for _, r := range refused {
-			fmt.Fprintf(&b, "\n%s\n", plain(r.String()))
-		}
-		_, err = io.WriteString(cmd.OutOrStdout(), b.String())
+		err = printRefusals(cmd, refused)
 	}
 	if err != nil {
 		return err
 	}
 	return finding(exitAttention)
+}
+
+// refusedObject returns as JSON what workers cannot obey.
+func refusedObject(subject string, workers []string, why string) any {
+	return struct {
+		Refused string   `json:"refused"`
+		Workers []string `json:"workers"`
+		Error   string   `json:"error"`
+	}{subject, workers, why}
+}
+
+// printRefusals prints in words what workers cannot obey.
+func printRefusals[R fmt.Stringer](cmd *cobra.Command, refused []R) error {
+	var b strings.Builder
+	for _, r := range refused {
+		fmt.Fprintf(&b, "\n%s\n", plain(r.String()))
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
+	return err
 }
 
 // printPolicies prints the policies that tasks have of their own under keys.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // for hosts without a database of time zones
@@ -49,7 +50,7 @@ func schedulesCommand() *cobra.Command {
 	p.flags(cmd)
 	jsonFlag(cmd, &asJSON, "print one JSON object per schedule")
 	cmd.AddCommand(
-		changeSchedule("pause", "paused", "Make schedules enqueue nothing until they are resumed", periodic.Pause),
+		pauseSchedules(),
 		changeSchedule("resume", "resumed", "Make paused schedules go on with their next tick", periodic.Resume),
 		triggerSchedule(),
 		removeSchedule(),
@@ -62,12 +63,20 @@ func printSchedules(s screen, list []periodic.Info) error {
 		_, err := io.WriteString(s, "there are no schedules\n")
 		return err
 	}
+	columns := []column{
+		{name: "schedule", least: 10}, {name: "spec", least: 10}, {name: "zone", least: 8}, {name: "kind", least: 8}, {name: "next"}, {name: "last"},
+		{name: "defined by", least: 10},
+	}
+	paused := slices.ContainsFunc(list, func(one periodic.Info) bool { return one.Paused })
+	if paused {
+		columns = append(columns, column{name: "paused by", least: 6}, column{name: "why", least: 12})
+	}
 	rows := make([][]string, len(list))
 	for i, one := range list {
 		next, last := "in "+words.Span(one.Next.Sub(one.Now)), "never"
 		switch late := one.Now.Sub(one.Next); {
 		case one.Paused:
-			next = "paused"
+			next = "paused " + words.Span(max(one.Now.Sub(one.PausedAt), 0)) + " ago"
 		case one.Late():
 			next = "late by " + words.Span(late)
 		case late >= 0:
@@ -77,11 +86,11 @@ func printSchedules(s screen, list []periodic.Info) error {
 			last = words.Span(max(one.Now.Sub(one.Last), 0)) + " ago"
 		}
 		rows[i] = []string{one.Name, one.Spec, one.Zone, one.Kind, next, last, one.DefinedBy}
+		if paused {
+			rows[i] = append(rows[i], one.PausedBy, one.PausedWhy)
+		}
 	}
-	return s.table([]column{
-		{name: "schedule", least: 10}, {name: "spec", least: 10}, {name: "zone", least: 8}, {name: "kind", least: 8}, {name: "next"}, {name: "last"},
-		{name: "defined by", least: 10},
-	}, rows)
+	return s.table(columns, rows)
 }
 
 // scheduleObject returns a schedule as JSON.
@@ -96,12 +105,15 @@ func scheduleObject(s periodic.Info) any {
 		LastAt    *time.Time `json:"last_at,omitempty"`
 		LastTask  int64      `json:"last_task,omitempty"`
 		Paused    bool       `json:"paused"`
+		PausedAt  *time.Time `json:"paused_at,omitempty"`
+		PausedBy  string     `json:"paused_by,omitempty"`
+		PausedWhy string     `json:"paused_why,omitempty"`
 		Late      bool       `json:"late"`
 		NoOverlap bool       `json:"no_overlap"`
 		Missed    string     `json:"missed"`
 		DefinedBy string     `json:"defined_by"`
 	}{
-		s.Name, s.Spec, s.Zone, s.Kind, s.Queue, s.Next, nil, s.LastTask, s.Paused, s.Late(), s.NoOverlap, s.Missed.String(), s.DefinedBy,
+		s.Name, s.Spec, s.Zone, s.Kind, s.Queue, s.Next, nil, s.LastTask, s.Paused, set(s.PausedAt), s.PausedBy, s.PausedWhy, s.Late(), s.NoOverlap, s.Missed.String(), s.DefinedBy,
 	}
 	if !s.Last.IsZero() {
 		o.LastAt = &s.Last
@@ -114,6 +126,18 @@ func changeSchedule(verb, change, short string, fn func(context.Context, *falldu
 	return onSchedules(verb, short, func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
 		return 0, change, fn(ctx, q, name)
 	})
+}
+
+// pauseSchedules returns the command that pauses schedules.
+func pauseSchedules() *cobra.Command {
+	var o periodic.PauseOptions
+	cmd := changeSchedule("pause", "paused", "Make schedules enqueue nothing until they are resumed", func(ctx context.Context, q *falldue.Queue, name string) error {
+		return periodic.Pause(ctx, q, name, o)
+	})
+	cmd.Long += "\n\"falldue schedules\" lists who paused them, and why. One that is paused stays as it is."
+	cmd.Example = "  falldue schedules pause nightly --why 'the data are incomplete'"
+	whoFlags(cmd, &o.Who, &o.Why)
+	return cmd
 }
 
 // removeSchedule returns the command that deletes schedules, and asks first.

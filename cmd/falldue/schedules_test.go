@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func TestSchedules(t *testing.T) {
 		for _, c := range [][]string{
 			{"paused often\n", "pause", "often"},
 			{"resumed often\n", "resume", "often"},
-			{"paused often\npaused daily\n", "pause", "often", "daily"},
+			{"paused often\npaused daily\n", "pause", "often", "daily", "--who", "ada", "--why", "no data"},
 			{"triggered daily: enqueued 1\n", "trigger", "daily"},
 			{`{"name":"often","change":"triggered","id":2}` + "\n", "trigger", "often", "--json"},
 			{"triggered yearly\n", "trigger", "yearly"}, // by the program, at its next look
@@ -58,7 +59,7 @@ func TestSchedules(t *testing.T) {
 		if _, err := runQuietly(t, "schedules", "trigger", "daily", "--dsn", s.dsn); err == nil || exitStatus(err) != exitNotFound || !strings.Contains(err.Error(), `no schedule "daily"`) {
 			t.Errorf("a schedule that was removed: status %d, error %v", exitStatus(err), err)
 		}
-		if text := s.run("schedules"); !strings.Contains(text, "paused") || !strings.Contains(text, " ago") || strings.Contains(text, "daily") {
+		if text := s.run("schedules"); !strings.Contains(text, "paused by") || !strings.Contains(text, "ada") || !strings.Contains(text, "no data") || !regexp.MustCompile(`paused \S+ ago`).MatchString(text) || !strings.Contains(text, " ago") || strings.Contains(text, "daily") {
 			t.Errorf("schedules prints\n%s", text)
 		}
 		var one struct {
@@ -67,11 +68,14 @@ func TestSchedules(t *testing.T) {
 			LastTask            int64     `json:"last_task"`
 			NoOverlap           bool      `json:"no_overlap"`
 			Paused, Late, Other bool
+			PausedAt            time.Time `json:"paused_at"`
+			PausedBy            string    `json:"paused_by"`
+			PausedWhy           string    `json:"paused_why"`
 		}
 		if err := json.Unmarshal([]byte(s.run("schedules", "--json")), &one); err != nil {
 			t.Fatal(err)
 		}
-		if one.Name != "often" || one.Spec != "@every 90m" || one.Missed != "none" || !one.NoOverlap || !one.Paused || one.Late || one.LastTask != 2 || one.NextAt.Before(time.Now()) {
+		if one.Name != "often" || one.Spec != "@every 90m" || one.Missed != "none" || !one.NoOverlap || !one.Paused || one.PausedAt.IsZero() || one.PausedBy != "ada" || one.PausedWhy != "no data" || one.Late || one.LastTask != 2 || one.NextAt.Before(time.Now()) {
 			t.Errorf("schedules --json prints %+v", one)
 		}
 		s.run("schedules", "resume", "often")

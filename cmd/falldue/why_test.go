@@ -145,6 +145,8 @@ func TestPoliciesOfTwoReleasesAreShown(t *testing.T) {
 	list[1].Refused = []ops.RefusedOverride{{Subject: "kind:charge", Own: "delay 1m", Holds: "delay 1m", Error: "too large", Workers: []string{"b"}}}
 	list[2].Unread = "permission denied"
 	list[2].UnreadPolicies = map[string]string{"e0d34d2987c16f66": "unknown name"}
+	list[1].RefusedPauses = map[string]string{"shard:3": "not known"}
+	list[2].RefusedPauses = map[string]string{"shard:3": "not known"}
 	list[2].Queues = map[string]ops.WorkerQueue{"mails": {Concurrency: 10, Running: 10}}
 	f := fleet{workers: append(list, lost), policies: ops.KindPolicies(list), unhandled: []ops.QueueKind{{Queue: "images", Kind: "thumbnail"}}, busy: ops.BusyQueues(list), refused: ops.RefusedOverrides(list)}
 	out := make(lines, 100)
@@ -169,6 +171,7 @@ charge        1  v1.2.3    delay 1h
 
 worker c cannot read pauses, policies and cancels: permission denied
 worker c cannot read policy e0d34d2987c16f66 of tasks' own, and leaves their tasks alone: unknown name
+2 workers cannot obey the pause of shard:3, and the tasks go on there (b c): not known
 1 worker cannot obey the policy that is set for kind:charge, and "delay 1m" holds there (b): too large
 all 10 handlers of queue mails run, and its tasks wait until one is free
 no live worker handles kind thumbnail in queue images, where tasks wait

@@ -24,7 +24,7 @@ func workersCommand() *cobra.Command {
 		Short: "List the workers, what they handle, and where they differ",
 		Long: "List the workers as they announce themselves every 15 seconds, kinds for which they\n" +
 			"have different policies, as while a release is being deployed, kinds that wait and\n" +
-			"that no live worker handles, and policies that were set and that workers cannot obey.\n" +
+			"that no live worker handles, and policies and pauses that workers cannot obey.\n" +
 			"A worker that was not seen for a minute is lost: it has died, or cannot reach the\n" +
 			"database. It stays in the list for an hour. The exit status is 4 if there is any of\n" +
 			"these. Queues whose handlers all run are listed, too.",
@@ -70,7 +70,9 @@ type fleet struct {
 
 // attention reports whether somebody should look at the workers.
 func (f fleet) attention() bool {
-	lost := slices.ContainsFunc(f.workers, func(w ops.Worker) bool { return !w.Live() || w.Unread != "" || len(w.UnreadPolicies) > 0 })
+	lost := slices.ContainsFunc(f.workers, func(w ops.Worker) bool {
+		return !w.Live() || w.Unread != "" || len(w.UnreadPolicies)+len(w.RefusedPauses) > 0
+	})
 	for _, list := range f.policies {
 		lost = lost || len(list) > 1
 	}
@@ -154,6 +156,9 @@ func (f fleet) print(s screen) error {
 			}
 		}
 	}
+	for _, p := range ops.RefusedPauses(f.workers) {
+		fmt.Fprintln(&b, plain(p.String()))
+	}
 	for _, r := range f.refused {
 		fmt.Fprintln(&b, plain(r.String()))
 	}
@@ -232,9 +237,10 @@ func workerObject(w ops.Worker) any {
 		Refused   []refused         `json:"refused,omitempty"`
 		Unread    string            `json:"unread,omitempty"`
 		Policies  map[string]string `json:"unreadable_policies,omitempty"`
+		Pauses    map[string]string `json:"refused_pauses,omitempty"`
 	}{
 		w.ID, w.Host, w.PID, w.Release, w.Library, w.Live(), w.Stopping, w.Running, w.Done, w.Failed,
-		map[string]queue{}, map[string]kind{}, w.Started, w.Seen, nil, w.Unread, w.UnreadPolicies,
+		map[string]queue{}, map[string]kind{}, w.Started, w.Seen, nil, w.Unread, w.UnreadPolicies, w.RefusedPauses,
 	}
 	for _, r := range w.Refused {
 		o.Refused = append(o.Refused, refused{r.Subject, r.Own, r.Holds, r.Error})

@@ -44,6 +44,8 @@ type Queue interface {
 	// EnqueueFlow stores falldue.EnqueueParams of which some run after others, in tx, a
 	// falldue.Tx, unless that is nil.
 	EnqueueFlow(ctx context.Context, tx any, params []any, flow store.Flow) ([]int64, error)
+	// Said returns who changes something, and why, as they are stored, or says why they cannot be.
+	Said(who, why string) (string, string, error)
 	// AddTicker makes a ticker one of the queue's, which Tickers returns.
 	AddTicker(t Ticker)
 	Tickers() []Ticker

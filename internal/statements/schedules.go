@@ -2,6 +2,7 @@ package statements
 
 import (
 	"database/sql"
+	"slices"
 
 	"github.com/falldue/falldue/dialect"
 )
@@ -28,12 +29,20 @@ type Definition struct {
 	Next        int64 // the next tick
 }
 
+// SchedulePause is whether a schedule is paused. What follows Paused is of one that is.
+type SchedulePause struct {
+	Paused    int   // 1: it is
+	PausedAt  int64 // since when
+	PausedBy  string
+	PausedWhy string
+}
+
 // Schedule is a schedule as [ReadSchedules] returns it.
 type Schedule struct {
 	Definition
+	SchedulePause
 	Last       int64 // when a task was last enqueued; 0 is never
 	LastTask   int64
-	Paused     int
 	Unfinished int   // 1 if the last task is not finished
 	Now        int64 // by the database's clock
 }
@@ -61,13 +70,21 @@ var DefinitionColumns = Columns[Definition]{
 	col("next_at", Moment, func(d *Definition) any { return &d.Next }),
 }
 
+// SchedulePauseColumns are the columns of a pause, and parameters of [PutSchedule].
+var SchedulePauseColumns = Columns[SchedulePause]{
+	col("paused", Int, func(p *SchedulePause) any { return &p.Paused }),
+	col("paused_at", Moment, func(p *SchedulePause) any { return &p.PausedAt }),
+	col("paused_by", Text, func(p *SchedulePause) any { return &p.PausedBy }),
+	col("paused_why", Text, func(p *SchedulePause) any { return &p.PausedWhy }),
+}
+
 // ScheduleColumns are the columns of a result of [ReadSchedules].
 var ScheduleColumns = join(
 	within(DefinitionColumns, func(s *Schedule) *Definition { return &s.Definition }),
+	within(SchedulePauseColumns, func(s *Schedule) *SchedulePause { return &s.SchedulePause }),
 	Columns[Schedule]{
 		col("last_at", Moment, func(s *Schedule) any { return &s.Last }),
 		col("last_task", Int, func(s *Schedule) any { return &s.LastTask }),
-		col("paused", Int, func(s *Schedule) any { return &s.Paused }),
 		col("unfinished", Int, func(s *Schedule) any { return &s.Unfinished }),
 		col("now", Moment, func(s *Schedule) any { return &s.Now }),
 	})
@@ -88,7 +105,7 @@ func definitionBuilder(s dialect.Server, tables dialect.Tables) *builder {
 	b := newBuilder(s, tables)
 	b.set("value", func(name string) string {
 		switch name {
-		case "defined_at", "started_at", "next_at":
+		case "defined_at", "started_at", "next_at", "paused_at":
 			return b.expand("{moment {int :" + name + "}}")
 		case "payload", "meta":
 			return b.expand("{json {text :" + name + "}}")
@@ -98,8 +115,8 @@ func definitionBuilder(s dialect.Server, tables dialect.Tables) *builder {
 	return b
 }
 
-// PutSchedule stores a schedule, unless it is there. Its parameters are paused, and those with
-// the names of [DefinitionColumns].
+// PutSchedule stores a schedule, unless it is there. Its parameters have the names of
+// [DefinitionColumns] and [SchedulePauseColumns].
 func PutSchedule(s dialect.Server, tables dialect.Tables) Stmt {
 	b := definitionBuilder(s, tables)
 	switch s.Caps.Upsert {
@@ -108,11 +125,11 @@ func PutSchedule(s dialect.Server, tables dialect.Tables) Stmt {
 	case dialect.OnDuplicateKey:
 		b.set("unless there", "on duplicate key update last_task = last_task")
 	}
-	columns := DefinitionColumns.columns()
+	columns := slices.Concat(DefinitionColumns.columns(), SchedulePauseColumns.columns())
 	b.set("columns", list(columns, ", ", func(c column) string { return c.Name }))
 	b.set("values", list(columns, ", ", func(c column) string { return "{value " + c.Name + "}" }))
 	return b.stmt(`
-insert into {schedules} ({columns}, paused) values ({values}, :paused) {unless there}`)
+insert into {schedules} ({columns}) values ({values}) {unless there}`)
 }
 
 // ChangeSchedule replaces the definition of a schedule that has the hash :was and whose next
@@ -135,11 +152,13 @@ where name = :name and hash = :hash and last_task = :last_task and paused = 0
 	and next_at = {moment {int :was_next}} and next_at <= {now}`)
 }
 
-// SetSchedule sets whether a schedule is paused, which it was as :was_paused says, and moves
-// its next tick from :was_next to :next. Parameters: name, was_paused, paused, was_next, next.
+// SetSchedule sets whether a schedule is paused from now on, which it was as :was_paused says, by
+// whom and why, and moves its next tick from :was_next to :next. Parameters: name, was_paused,
+// paused, paused_by, paused_why, was_next, next.
 func SetSchedule(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
-update {schedules} set paused = :paused, next_at = {moment {int :next}}
+update {schedules} set paused = :paused, paused_at = {now}, paused_by = :paused_by, paused_why = :paused_why,
+	next_at = {moment {int :next}}
 where name = :name and paused = :was_paused and next_at = {moment {int :was_next}}`)
 }
 

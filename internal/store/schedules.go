@@ -13,6 +13,8 @@ type (
 	Definition = statements.Definition
 	// Schedule is a schedule as it is stored.
 	Schedule = statements.Schedule
+	// SchedulePause is whether a schedule is paused.
+	SchedulePause = statements.SchedulePause
 )
 
 // Schedules returns all schedules, ordered by name.
@@ -26,11 +28,11 @@ func (s *Store) Schedules(ctx context.Context) (list []Schedule, err error) {
 	return list, s.explain(err)
 }
 
-// PutSchedule stores a schedule, paused if that is 1, and reports false if there is one of
-// its name.
-func (s *Store) PutSchedule(ctx context.Context, d Definition, paused int) (bool, error) {
-	values := statements.Values{"paused": int64(paused)}
+// PutSchedule stores a schedule with its pause, and reports false if there is one of its name.
+func (s *Store) PutSchedule(ctx context.Context, d Definition, p SchedulePause) (bool, error) {
+	values := statements.Values{}
 	statements.DefinitionColumns.Set(values, &d)
+	statements.SchedulePauseColumns.Set(values, &p)
 	return s.changeSchedule(ctx, "put schedule", statements.PutSchedule, values)
 }
 
@@ -42,11 +44,12 @@ func (s *Store) ChangeSchedule(ctx context.Context, was Schedule, d Definition) 
 	return s.changeSchedule(ctx, "change schedule", statements.ChangeSchedule, values)
 }
 
-// SetSchedule pauses a schedule if paused is 1, moves its next tick, and reports false if it
-// is not as was any more.
-func (s *Store) SetSchedule(ctx context.Context, was Schedule, paused int, next int64) (bool, error) {
+// SetSchedule sets whether a schedule is paused from now on, moves its next tick, and reports
+// false if it is not as was any more.
+func (s *Store) SetSchedule(ctx context.Context, was Schedule, p SchedulePause, next int64) (bool, error) {
 	return s.changeSchedule(ctx, "set schedule", statements.SetSchedule, statements.Values{
-		"name": was.Name, "was_paused": int64(was.Paused), "paused": int64(paused), "was_next": was.Next, "next": next,
+		"name": was.Name, "was_paused": int64(was.Paused), "paused": int64(p.Paused), "paused_by": p.PausedBy, "paused_why": p.PausedWhy,
+		"was_next": was.Next, "next": next,
 	})
 }
 

@@ -32,6 +32,8 @@ type WorkerInfo struct {
 	Refused []Refusal `json:"refused,omitempty"`
 	// Policies has the keys of policies of tasks' own that it cannot read, and why.
 	Policies map[string]string `json:"unreadable_policies,omitempty"`
+	// RefusedPauses has the subjects of pauses that it cannot obey, and why.
+	RefusedPauses map[string]string `json:"refused_pauses,omitempty"`
 	// Unread is why it cannot read the table of changes, or "".
 	Unread string `json:"unread,omitempty"`
 }

@@ -139,7 +139,10 @@ create table if not exists {schedules} (
     next_at      datetime(6)  not null,
     last_at      datetime(6)  not null default '1970-01-01', -- when a task was last enqueued
     last_task    bigint       not null default 0,
-    paused       int          not null default 0
+    paused       int          not null default 0,
+    paused_at    datetime(6)  not null default '1970-01-01', -- of a paused one, as all that follows
+    paused_by    varchar(255) not null, -- who paused it
+    paused_why   text         not null
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
 -- Blocked tasks, which run after others, with what the others' deaths mean to them.

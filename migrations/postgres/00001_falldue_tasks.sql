@@ -143,7 +143,10 @@ create table {schedules} (
     next_at      timestamptz not null,
     last_at      timestamptz not null default 'epoch', -- when a task was last enqueued
     last_task    bigint      not null default 0,
-    paused       integer     not null default 0
+    paused       integer     not null default 0,
+    paused_at    timestamptz not null default 'epoch', -- of a paused one, as all that follows
+    paused_by    text        not null default '',      -- who paused it
+    paused_why   text        not null default ''
 ) with (fillfactor = 50);
 
 -- Blocked tasks, which run after others, with what the others' deaths mean to them.

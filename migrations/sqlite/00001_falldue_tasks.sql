@@ -135,7 +135,10 @@ create table if not exists {schedules} (
     next_at      integer not null,
     last_at      integer not null default 0, -- when a task was last enqueued
     last_task    integer not null default 0,
-    paused       integer not null default 0
+    paused       integer not null default 0,
+    paused_at    integer not null default 0, -- of a paused one, as all that follows
+    paused_by    text    not null default '', -- who paused it
+    paused_why   text    not null default ''
 ) without rowid;
 
 -- Blocked tasks, which run after others, with what the others' deaths mean to them.

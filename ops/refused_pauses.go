@@ -1,0 +1,45 @@
+package ops
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/falldue/falldue/internal/words"
+)
+
+// RefusedPause is a pause that workers cannot obey, since a newer release has set it for a subject
+// that they do not know.
+type RefusedPause struct {
+	// Subject is what is paused, as it is stored.
+	Subject string
+	Error   string
+	// Workers are the ids of the workers.
+	Workers []string
+}
+
+// RefusedPauses returns the pauses that live workers cannot obey, with the workers of each, sorted
+// by their subjects.
+func RefusedPauses(workers []Worker) (list []RefusedPause) {
+	for _, w := range workers {
+		if !w.Live() {
+			continue
+		}
+		for subject, text := range w.RefusedPauses {
+			n := slices.IndexFunc(list, func(p RefusedPause) bool { return p.Subject == subject && p.Error == text })
+			if n < 0 {
+				list, n = append(list, RefusedPause{Subject: subject, Error: text}), len(list)
+			}
+			list[n].Workers = append(list[n].Workers, w.ID)
+		}
+	}
+	slices.SortFunc(list, func(a, b RefusedPause) int {
+		return cmp.Or(cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Error, b.Error))
+	})
+	return list
+}
+
+// String says in words which workers cannot obey the pause, and why.
+func (p RefusedPause) String() string {
+	return fmt.Sprintf("%s cannot obey the pause of %s, and the tasks go on there (%s): %s", words.Count(int64(len(p.Workers)), "worker"), p.Subject, words.Names(p.Workers), p.Error)
+}
