@@ -23,8 +23,13 @@ type Row struct {
 	Transactional bool
 	// Unique is the same of tasks of which one alone may be unfinished, or "".
 	Unique string
-	// CreatedAt is when the task was stored, EndedAt when it ended.
-	CreatedAt, EndedAt time.Time
+	// CreatedAt is when the task was stored, EndedAt when it ended. FirstAttemptedAt is when
+	// its first attempt began that counts, or zero.
+	CreatedAt, EndedAt, FirstAttemptedAt time.Time
+	// After are the keys of the tasks after which the task runs, and OnDeath is what it does
+	// if one of them dies.
+	After   []string
+	OnDeath onDeath
 	// Sequence is the key of the sequence that the task is part of, or "".
 	Sequence string
 	// Effects are the fences under which effects were committed.
@@ -46,7 +51,8 @@ type Verdict struct {
 	// Tasks counts acknowledged tasks, Attempts counts handlers that started.
 	Tasks, Attempts int
 	// Lost counts tasks that were acknowledged, or ran, and did not end as done
-	// or dead, and ticks of schedules without a task.
+	// or dead, tasks of flows that were not opened or not cancelled, and ticks of
+	// schedules without a task.
 	Lost int
 	// Doubled counts tasks with an attempt that ran twice, tasks that ran again
 	// after their end was committed, tasks that ran although their enqueue
@@ -56,7 +62,8 @@ type Verdict struct {
 	// contradict the history: a settle took effect after another worker's claim,
 	// took effect in part, or was made by nobody.
 	StaleSettles int
-	// Early counts tasks that ran before another one had ended, after which they were to run.
+	// Early counts tasks that ran before another one had ended, after which they were to run,
+	// or although it had died.
 	Early int
 	// Exceeded counts tasks that ran beside more tasks than their limit allows.
 	Exceeded int
@@ -138,8 +145,11 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 		v.count(&v.Doubled, "doubled", l.key, c.doubled(l))
 		v.count(&v.StaleSettles, "stale settle", l.key, c.stale(l))
 	}
-	for _, key := range tooEarly(lives) {
-		v.count(&v.Early, "early", key, "it ran before one had ended after which it was to run")
+	for _, f := range tooEarly(lives) {
+		v.count(&v.Early, "early", f.key, f.text)
+	}
+	for _, f := range forgotten(lives) {
+		v.count(&v.Lost, "lost", f.key, f.text)
 	}
 	for _, key := range outOfOrder(lives) {
 		v.count(&v.Early, "early", key, "it ran before one of its sequence had ended that was enqueued before it")
@@ -171,7 +181,7 @@ func (c Checker) lost(l *life) string {
 		}
 	}
 	for _, r := range l.rows {
-		if r.State != "done" && r.State != "dead" {
+		if r.State != "done" && r.State != "dead" && len(r.After) == 0 {
 			return fmt.Sprintf("id %d ended as %s", r.ID, r.State)
 		}
 	}

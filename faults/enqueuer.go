@@ -3,7 +3,6 @@ package faults
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -71,7 +70,7 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 	params, keys := make([]falldue.EnqueueParams, n), make([]string, n)
 	for i := range params {
 		e.made++
-		keys[i] = fmt.Sprintf("%s-%d", e.Name, e.made)
+		keys[i] = keyOf(e.Name, e.made)
 		kind, opts := e.kinds.plain, (*falldue.EnqueueOptions)(nil)
 		switch {
 		case e.made%transactionalEvery == 0:
@@ -91,8 +90,11 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 			return e.inTransaction(ctx, params, keys, false)
 		}
 	case 2:
-		if n > 1 {
-			return e.asFlow(ctx, params, keys)
+		switch {
+		case n > 1 && n <= e.Batch && e.Limited && e.dice.IntN(3) > 0:
+			return e.asGraph(ctx, params, keys)
+		case n > 1:
+			return e.asBatch(ctx, params, keys)
 		}
 	}
 	ids, err := e.queue.EnqueueMany(ctx, params...)

@@ -20,6 +20,9 @@ func sequenceKey(enqueuer string, number int) string {
 	return fmt.Sprintf("%s/%d", enqueuer, number/orderedEvery%sequencesEach)
 }
 
+// keyOf returns the key of the job of an enqueuer with a number.
+func keyOf(enqueuer string, number int) string { return fmt.Sprintf("%s-%d", enqueuer, number) }
+
 // numberOf returns the number of a job among those of its enqueuer.
 func numberOf(key string) int {
 	n, err := strconv.Atoi(key[strings.LastIndex(key, "-")+1:])
@@ -54,11 +57,11 @@ func outOfOrder(lives map[string]*life) (keys []string) {
 	return keys
 }
 
-// lastRun returns when the run of the last claim ended, or began if it did not end, or 0 if
-// no handler ran for that claim. A handler that had lost its lease may have begun later.
+// lastRun returns when the run of the last claim ended, or began if nobody knows when it ended,
+// or 0 if no handler ran for that claim. A handler that had lost its lease may have begun later.
 func (l *life) lastRun() int64 {
 	fence := l.rows[0].Fence
-	if end, ok := l.ended[fence]; ok {
+	if end, ok := l.ended[fence]; ok && end.Outcome != OutcomeUnsure { // that is written after the commit
 		return end.At
 	}
 	start, _ := l.start(fence)

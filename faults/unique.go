@@ -27,7 +27,7 @@ func (e *enqueuer) uniquely(ctx context.Context) error {
 	var keys []string
 	for range 1 + e.dice.IntN(2) {
 		e.made++
-		keys = append(keys, fmt.Sprintf("%s-%d", e.Name, e.made))
+		keys = append(keys, keyOf(e.Name, e.made))
 		params = append(params, e.kinds.uniqueParams(keys[len(keys)-1], e.dice))
 	}
 	var receipts []falldue.Receipt
@@ -85,9 +85,6 @@ func (r Role) EnqueueUnique(ctx context.Context) error {
 	}
 	return nil
 }
-
-// A finding is what is wrong with a task.
-type finding struct{ key, text string }
 
 // holdersAtOnce returns the tasks that were stored before another one had ended that held
 // their unique key.

@@ -205,7 +205,7 @@ func (w *worker) effect(ctx context.Context, t falldue.Task[Job]) (*transaction,
 // begin records that a handler started, and works for as long as planned.
 func (w *worker) begin(ctx context.Context, t falldue.Task[Job]) plan {
 	w.write(Started, t, "")
-	p := planFor(w.Seed, t.Args.Key, t.Fence, w.Longest)
+	p := planFor(w.Seed, t.Args, t.Fence, w.Longest)
 	if p.blind {
 		ctx = context.WithoutCancel(ctx)
 	}
