@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -26,6 +27,10 @@ type Row struct {
 	// CreatedAt is when the task was stored, EndedAt when it ended. FirstAttemptedAt is when
 	// its first attempt began that counts, or zero.
 	CreatedAt, EndedAt, FirstAttemptedAt time.Time
+	// AttemptedAt is when its last claim was made, or zero.
+	AttemptedAt time.Time
+	// Rated is the key of a task whose starts have a rate, or "".
+	Rated string
 	// After are the keys of the tasks after which the task runs, and OnDeath is what it does
 	// if one of them dies.
 	After   []string
@@ -65,7 +70,8 @@ type Verdict struct {
 	// Early counts tasks that ran before another one had ended, after which they were to run,
 	// or although it had died.
 	Early int
-	// Exceeded counts tasks that ran beside more tasks than their limit allows.
+	// Exceeded counts tasks that ran beside more tasks than their limit allows, or started
+	// although their rate was used up.
 	Exceeded int
 	// Findings describe the first few of the tasks counted above.
 	Findings []string
@@ -94,9 +100,12 @@ type life struct {
 	ids          []int64 // acknowledged, or seen by handlers
 	undone       bool
 	acknowledged bool
+	first        string  // the key that was acknowledged
+	existed      []Event // the enqueues that found the task
 	started      []Event // by fence
 	ended        map[int64]Event
 	committed    map[int64]bool
+	claims       map[int64]time.Time // when they were made, as the database has it
 	rows         []Row
 }
 
@@ -107,18 +116,23 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 	of := func(key string) *life {
 		l := lives[key]
 		if l == nil {
-			l = &life{key: key, ended: map[int64]Event{}, committed: map[int64]bool{}}
+			l = &life{key: key, ended: map[int64]Event{}, committed: map[int64]bool{}, claims: map[int64]time.Time{}}
 			lives[key] = l
 		}
 		return l
 	}
 	for _, e := range history {
-		l := of(e.Key)
+		if e.What == Existed && lifeOf(e.Key, e.ID) == e.Key {
+			continue // it has no life
+		}
+		l := of(lifeOf(e.Key, e.ID))
 		switch e.What {
 		case Acknowledged:
 			v.Tasks++
-			l.acknowledged = true
+			l.acknowledged, l.first = true, e.Key
 			l.ids = append(l.ids, e.ID)
+		case Existed:
+			l.existed = append(l.existed, e)
 		case Undone:
 			l.undone = true
 		case Started:
@@ -129,12 +143,15 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 			l.ended[e.Fence] = e
 		case Committed:
 			l.committed[e.Fence] = true
+		case Claimed:
+			micros, _ := strconv.ParseInt(e.Outcome, 10, 64)
+			l.claims[e.Fence] = time.UnixMicro(micros)
 		case Exceeded:
 			v.count(&v.Exceeded, "exceeded", e.Key, e.Outcome+" ran at once")
 		}
 	}
 	for _, r := range table {
-		l := of(r.Key)
+		l := of(lifeOf(r.Key, r.ID))
 		l.rows = append(l.rows, r)
 	}
 	for _, l := range lives {
@@ -148,14 +165,17 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 	for _, f := range tooEarly(lives) {
 		v.count(&v.Early, "early", f.key, f.text)
 	}
-	for _, f := range forgotten(lives) {
+	for _, f := range tooOften(lives) {
+		v.count(&v.Exceeded, "exceeded", f.key, f.text)
+	}
+	for _, f := range slices.Concat(forgotten(lives), replacedInVain(lives), withoutHolder(history, table)) {
 		v.count(&v.Lost, "lost", f.key, f.text)
 	}
 	for _, key := range outOfOrder(lives) {
 		v.count(&v.Early, "early", key, "it ran before one of its sequence had ended that was enqueued before it")
 	}
-	for _, finding := range holdersAtOnce(table) {
-		v.count(&v.Doubled, "doubled", finding.key, finding.text)
+	for _, f := range slices.Concat(holdersAtOnce(lives), inTwoTasks(lives)) {
+		v.count(&v.Doubled, "doubled", f.key, f.text)
 	}
 	for _, key := range ticksWithoutTask(table) {
 		v.count(&v.Lost, "lost", key, "the tick has no task")

@@ -77,6 +77,8 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 			kind = e.kinds.transactional
 		case e.Limited && e.made%limitedEvery == 0:
 			kind, opts = e.kinds.limited, &falldue.EnqueueOptions{Key: limitedKey(e.made)}
+		case e.Limited && e.made%ratedEvery == 0:
+			kind, opts = e.kinds.rated, &falldue.EnqueueOptions{Key: ratedKey(e.made)}
 		case e.Limited && e.made%orderedEvery == 0:
 			kind, opts = e.kinds.ordered, &falldue.EnqueueOptions{Key: sequenceKey(e.Name, e.made)}
 		}

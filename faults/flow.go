@@ -29,9 +29,8 @@ const diesEvery = 6
 
 // members returns the keys of the jobs after which a job runs.
 func (j Job) members() (keys []string) {
-	dash := strings.LastIndex(j.Key, "-")
 	for _, number := range j.After {
-		keys = append(keys, keyOf(j.Key[:max(dash, 0)], number))
+		keys = append(keys, keyOf(processOf(j.Key), number))
 	}
 	return keys
 }

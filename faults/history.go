@@ -15,6 +15,9 @@ const (
 	// Acknowledged: an enqueue returned without an error, and its transaction
 	// was committed.
 	Acknowledged = "acknowledged"
+	// Existed: an enqueue stored nothing, since another task held the unique key. The ID is
+	// that task's.
+	Existed = "existed"
 	// Undone: the enqueuer rolled its transaction back.
 	Undone = "undone"
 	// Started: a handler began, after its claim.
@@ -25,6 +28,9 @@ const (
 	// Committed: the database has acknowledged the commit of the handler's own
 	// transaction, which ended its task.
 	Committed = "committed"
+	// Claimed: the database has recorded when the run was claimed. The outcome is that time,
+	// in microseconds since 1970.
+	Claimed = "claimed"
 	// Exceeded: a limited job ran beside more of them than the limit allows. The outcome is
 	// how many ran.
 	Exceeded = "exceeded"

@@ -33,12 +33,12 @@ var policies = []string{
 	"delay geometric(min=10ms, max=200ms, retries=10); attempts 6",
 }
 
-// kinds are the four kinds of a run. falldue settles a plain job after its handler has
+// kinds are the kinds of a run. falldue settles a plain job after its handler has
 // returned. The handler of a transactional job settles it itself, together with an
 // effect. Few limited jobs run at once, and fewer of one key. The ordered jobs of a key run
-// one after the other.
+// one after the other. Few rated jobs start at a time.
 type kinds struct {
-	plain, transactional, limited, ordered falldue.Kind[Job]
+	plain, transactional, limited, ordered, rated falldue.Kind[Job]
 }
 
 const transactionalName = "transactional"
@@ -54,6 +54,8 @@ func newKinds(policy string) (kinds, error) {
 	k.limited = falldue.NewKind[Job](limitedName, cfg)
 	cfg.Limits = []falldue.Limit{falldue.InOrder()}
 	k.ordered = falldue.NewKind[Job](orderedName, cfg)
+	cfg.Limits = rates()
+	k.rated = falldue.NewKind[Job](ratedName, cfg)
 	return k, nil
 }
 

@@ -109,6 +109,8 @@ var (
 	noneIsPending = rewrite{`^select t\.task_id, t\.on_death`, `e\.outcome >= '' and e\.outcome <= ''`, `e.outcome = '-'`}
 	// Permits that seem to be free.
 	noneIsTaken = rewrite{`^select t\.id, t\.name, t\.n`, `then 1 else 0 end from "falldue_permits"`, `then 0 else 0 end from "falldue_permits"`}
+	// Permits of rates that are free at once.
+	noneIsSpent = rewrite{`^update "falldue_permits"`, `\+ \((s\.wait|\?)\)\)`, `+ 0 * ($1))`}
 	// Tasks that seem to have left their sequences.
 	noneIsLeft = rewrite{`^select t\.id, t\.name, t\.n`, `coalesce\(k\.state, ''\)`, `''`}
 	// Unique keys whose holders seem to have ended.
@@ -170,6 +172,11 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{
 			name: "permits taken twice",
 			work: []rewrite{noneIsTaken}, tasks: 1000, tries: 3, longest: 3 * time.Second,
+			found: func(v Verdict) bool { return v.Exceeded > 0 },
+		},
+		{
+			name: "rates without a window",
+			work: []rewrite{noneIsSpent}, tasks: 300, tries: 3, longest: time.Second,
 			found: func(v Verdict) bool { return v.Exceeded > 0 },
 		},
 		{

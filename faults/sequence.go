@@ -25,12 +25,15 @@ func keyOf(enqueuer string, number int) string { return fmt.Sprintf("%s-%d", enq
 
 // numberOf returns the number of a job among those of its enqueuer.
 func numberOf(key string) int {
-	n, err := strconv.Atoi(key[strings.LastIndex(key, "-")+1:])
+	n, err := strconv.Atoi(strings.TrimSuffix(key[strings.LastIndex(key, "-")+1:], replaceable))
 	if err != nil {
 		return 0
 	}
 	return n
 }
+
+// processOf returns the name of the enqueuer that made a key.
+func processOf(key string) string { return key[:max(strings.LastIndex(key, "-"), 0)] }
 
 // outOfOrder returns the keys of jobs that ran before one of their sequence had ended that
 // was enqueued before them. That is certain only of those whose enqueue was acknowledged: the

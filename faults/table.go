@@ -92,10 +92,13 @@ func rowOf(t falldue.TaskInfo) (Row, error) {
 	row := Row{
 		ID: t.ID, Key: job.Key, State: string(t.State), Attempts: t.Attempts, Fence: t.Fence,
 		Transactional: t.Kind == transactionalName, Unique: job.Unique, CreatedAt: t.CreatedAt, EndedAt: t.UpdatedAt,
-		FirstAttemptedAt: t.FirstAttemptedAt, After: job.members(), OnDeath: job.OnDeath,
+		FirstAttemptedAt: t.FirstAttemptedAt, AttemptedAt: t.AttemptedAt, After: job.members(), OnDeath: job.OnDeath,
 	}
-	if t.Kind == orderedName {
+	switch t.Kind {
+	case orderedName:
 		row.Sequence = t.Key
+	case ratedName:
+		row.Rated = t.Key
 	}
 	if len(t.Result) > 0 {
 		fence, err := strconv.ParseInt(string(t.Result), 10, 64)
