@@ -56,8 +56,8 @@ type Verdict struct {
 	// Tasks counts acknowledged tasks, Attempts counts handlers that started.
 	Tasks, Attempts int
 	// Lost counts tasks that were acknowledged, or ran, and did not end as done
-	// or dead, tasks of flows that were not opened or not cancelled, and ticks of
-	// schedules without a task.
+	// or dead, tasks of flows that were not opened or not cancelled, tasks in a state that no
+	// change of their group explains, and ticks of schedules without a task.
 	Lost int
 	// Doubled counts tasks with an attempt that ran twice, tasks that ran again
 	// after their end was committed, tasks that ran although their enqueue
@@ -99,9 +99,11 @@ type life struct {
 	key          string
 	ids          []int64 // acknowledged, or seen by handlers
 	undone       bool
+	retried      bool // may have been
 	acknowledged bool
 	first        string  // the key that was acknowledged
 	existed      []Event // the enqueues that found the task
+	dead         []Event // before changes of its group
 	started      []Event // by fence
 	ended        map[int64]Event
 	committed    map[int64]bool
@@ -122,8 +124,8 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 		return l
 	}
 	for _, e := range history {
-		if e.What == Existed && lifeOf(e.Key, e.ID) == e.Key {
-			continue // it has no life
+		if e.What == Existed && lifeOf(e.Key, e.ID) == e.Key || e.What == Changing || e.What == Changed {
+			continue // of no task's life
 		}
 		l := of(lifeOf(e.Key, e.ID))
 		switch e.What {
@@ -133,6 +135,8 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 			l.ids = append(l.ids, e.ID)
 		case Existed:
 			l.existed = append(l.existed, e)
+		case WasDead:
+			l.dead = append(l.dead, e)
 		case Undone:
 			l.undone = true
 		case Started:
@@ -154,7 +158,9 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 		l := of(lifeOf(r.Key, r.ID))
 		l.rows = append(l.rows, r)
 	}
+	groups := changesOf(history)
 	for _, l := range lives {
+		l.retried = slices.ContainsFunc(groups[groupOf(l.key)], made.retries)
 		slices.SortStableFunc(l.started, func(a, b Event) int { return int(a.Fence - b.Fence) })
 		slices.Sort(l.ids)
 		l.ids = slices.Compact(l.ids)
@@ -169,6 +175,9 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 		v.count(&v.Exceeded, "exceeded", f.key, f.text)
 	}
 	for _, f := range slices.Concat(forgotten(lives), replacedInVain(lives), withoutHolder(history, table)) {
+		v.count(&v.Lost, "lost", f.key, f.text)
+	}
+	for _, f := range unexplained(lives, groups) {
 		v.count(&v.Lost, "lost", f.key, f.text)
 	}
 	for _, key := range outOfOrder(lives) {
@@ -195,6 +204,9 @@ func (v *Verdict) count(n *int, class, key, finding string) {
 
 // lost returns how a task was lost, or "".
 func (c Checker) lost(l *life) string {
+	if groupOf(l.key) != "" {
+		return "" // see unexplained
+	}
 	for _, id := range l.ids {
 		if !slices.ContainsFunc(l.rows, func(r Row) bool { return r.ID == id }) {
 			return fmt.Sprintf("id %d was acknowledged or ran, and is not in the table", id)
@@ -222,7 +234,7 @@ func (c Checker) doubled(l *life) string {
 			switch {
 			case a.Fence == b.Fence:
 				return fmt.Sprintf("claim %d ran in %s and in %s", a.Fence, a.Process, b.Process)
-			case a.Attempt >= b.Attempt && end.Outcome != OutcomeSnoozed && end.Outcome != OutcomeStopped:
+			case a.Attempt >= b.Attempt && !l.retried && end.Outcome != OutcomeSnoozed && end.Outcome != OutcomeStopped:
 				return fmt.Sprintf("attempt %d ran as claim %d in %s and as claim %d in %s", b.Attempt, a.Fence, a.Process, b.Fence, b.Process)
 			case l.committed[a.Fence]:
 				return fmt.Sprintf("claim %d ran after the end of the task was committed by claim %d", b.Fence, a.Fence)
@@ -243,8 +255,12 @@ func (c Checker) doubled(l *life) string {
 
 // stale returns which settle took effect wrongly, or "".
 func (c Checker) stale(l *life) string {
+	checks := []func(*life, Row) string{c.staleRecord, c.staleEffect, c.staleState, c.missingRecord, c.miscounted}
+	if l.retried { // which counts attempts from 0, and of a run that was cancelled before it there is no record
+		checks = checks[:3]
+	}
 	for _, r := range l.rows {
-		for _, check := range []func(*life, Row) string{c.staleRecord, c.staleEffect, c.staleState, c.missingRecord, c.miscounted} {
+		for _, check := range checks {
 			if finding := check(l, r); finding != "" {
 				return finding
 			}

@@ -21,6 +21,7 @@ type enqueuer struct {
 	kinds   kinds
 	dice    *rand.Rand
 	made    int // keys
+	group   group
 }
 
 // Enqueue enqueues as many jobs as the role says, or until ctx ends. It does not retry
@@ -64,7 +65,10 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 	if e.Tasks > 0 {
 		n = min(e.Batch, e.Tasks-e.made)
 	}
-	if e.Limited && e.dice.IntN(3) == 0 {
+	switch {
+	case e.Limited && e.dice.IntN(changeEvery) == 0:
+		return e.changeGroup(ctx)
+	case e.Limited && e.dice.IntN(3) == 0:
 		return e.uniquely(ctx)
 	}
 	params, keys := make([]falldue.EnqueueParams, n), make([]string, n)

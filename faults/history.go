@@ -31,6 +31,14 @@ const (
 	// Claimed: the database has recorded when the run was claimed. The outcome is that time,
 	// in microseconds since 1970.
 	Claimed = "claimed"
+	// Changing: an enqueuer is about to change all jobs of a group. The key is the group's, the
+	// ID the number of the change, the outcome what it is.
+	Changing = "changing"
+	// Changed: that change has changed all jobs that it was to change.
+	Changed = "changed"
+	// WasDead: a job was dead after a claim, before the change of its group whose number is
+	// the attempt.
+	WasDead = "was-dead"
 	// Exceeded: a limited job ran beside more of them than the limit allows. The outcome is
 	// how many ran.
 	Exceeded = "exceeded"

@@ -36,9 +36,10 @@ var policies = []string{
 // kinds are the kinds of a run. falldue settles a plain job after its handler has
 // returned. The handler of a transactional job settles it itself, together with an
 // effect. Few limited jobs run at once, and fewer of one key. The ordered jobs of a key run
-// one after the other. Few rated jobs start at a time.
+// one after the other. Few rated jobs start at a time. Jobs of the kind changed are cancelled, retried
+// and deleted.
 type kinds struct {
-	plain, transactional, limited, ordered, rated falldue.Kind[Job]
+	plain, transactional, limited, ordered, rated, changed falldue.Kind[Job]
 }
 
 const transactionalName = "transactional"
@@ -50,6 +51,7 @@ func newKinds(policy string) (kinds, error) {
 	}
 	cfg := falldue.KindConfig{Policy: p}
 	k := kinds{plain: falldue.NewKind[Job]("plain", cfg), transactional: falldue.NewKind[Job](transactionalName, cfg)}
+	k.changed = falldue.NewKind[Job](changedName, cfg)
 	cfg.Limits = []falldue.Limit{falldue.AtMost(mostLimited), falldue.AtMost(mostOfKey).PerKey()}
 	k.limited = falldue.NewKind[Job](limitedName, cfg)
 	cfg.Limits = []falldue.Limit{falldue.InOrder()}

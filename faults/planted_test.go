@@ -229,6 +229,9 @@ func (p plant) run(t *testing.T, seed uint64, work, enqueue planted) (v Verdict,
 	if err := enqueuer.Enqueue(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if err := deleteParked(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var workers sync.WaitGroup

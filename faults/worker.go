@@ -126,6 +126,7 @@ func (r Role) Work(ctx context.Context) error {
 	falldue.Handle(q, kinds.limited, w.limited)
 	falldue.Handle(q, kinds.ordered, w.plain)
 	falldue.Handle(q, kinds.rated, w.rated)
+	falldue.Handle(q, kinds.changed, w.plain)
 	run := q.Run
 	if r.Schedules > 0 {
 		schedules, err := periodic.New(q, secondly(kinds.plain, r.Schedules)...)
