@@ -30,7 +30,7 @@ func drained(ctx context.Context, q *falldue.Queue) error {
 				}
 			}
 			if left == 0 && blocked > 0 {
-				left, err = toBeOpened(ctx, q)
+				left, err = unfinished(ctx, q) // some may have been opened meanwhile
 			}
 			if left == 0 && err == nil {
 				return nil

@@ -133,8 +133,8 @@ func fateOf(r Row, rowOf func(key string) (Row, bool)) fate {
 	return staysBlocked
 }
 
-// toBeOpened returns how many blocked tasks there are that are to run or to be cancelled.
-func toBeOpened(ctx context.Context, q *falldue.Queue) (n int64, err error) {
+// unfinished returns how many tasks wait or run, but for those that are to stay blocked.
+func unfinished(ctx context.Context, q *falldue.Queue) (n int64, err error) {
 	table, err := readTasks(ctx, q)
 	rows := make(map[string]Row, len(table))
 	for _, r := range table {
@@ -142,8 +142,13 @@ func toBeOpened(ctx context.Context, q *falldue.Queue) (n int64, err error) {
 	}
 	for _, r := range table {
 		fate := fateOf(r, func(key string) (Row, bool) { m, ok := rows[key]; return m, ok })
-		if r.State == string(falldue.Blocked) && (fate == runs || fate == endsCancelled) {
+		switch falldue.State(r.State) {
+		case falldue.Open, falldue.Snoozed:
 			n++
+		case falldue.Blocked:
+			if fate == runs || fate == endsCancelled {
+				n++
+			}
 		}
 	}
 	return n, err
