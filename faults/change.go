@@ -243,7 +243,7 @@ func unexplained(lives map[string]*life, groups map[string][]made) (list []findi
 		}
 		may := possible(key, l.acknowledged, all)
 		// Those that are still parked are deleted at the end.
-		if !slices.Contains(may, state) && !(state == isGone && slices.Contains(may, isParking)) {
+		if !slices.Contains(may, state) && (state != isGone || !slices.Contains(may, isParking)) {
 			list = append(list, finding{key, fmt.Sprintf("it ended as %s, and may be %s after the changes %v", state, strings.Join(may, " or "), all)})
 			continue
 		}
