@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -23,8 +24,17 @@ type Row struct {
 	Transactional bool
 	// Unique is the same of tasks of which one alone may be unfinished, or "".
 	Unique string
-	// CreatedAt is when the task was stored, EndedAt when it ended.
-	CreatedAt, EndedAt time.Time
+	// CreatedAt is when the task was stored, EndedAt when it ended. FirstAttemptedAt is when
+	// its first attempt began that counts, or zero.
+	CreatedAt, EndedAt, FirstAttemptedAt time.Time
+	// AttemptedAt is when its last claim was made, or zero.
+	AttemptedAt time.Time
+	// Rated is the key of a task whose starts have a rate, or "".
+	Rated string
+	// After are the keys of the tasks after which the task runs, and OnDeath is what it does
+	// if one of them dies.
+	After   []string
+	OnDeath onDeath
 	// Sequence is the key of the sequence that the task is part of, or "".
 	Sequence string
 	// Effects are the fences under which effects were committed.
@@ -46,7 +56,8 @@ type Verdict struct {
 	// Tasks counts acknowledged tasks, Attempts counts handlers that started.
 	Tasks, Attempts int
 	// Lost counts tasks that were acknowledged, or ran, and did not end as done
-	// or dead, and ticks of schedules without a task.
+	// or dead, tasks of flows that were not opened or not cancelled, tasks in a state that no
+	// change of their group explains, and ticks of schedules without a task.
 	Lost int
 	// Doubled counts tasks with an attempt that ran twice, tasks that ran again
 	// after their end was committed, tasks that ran although their enqueue
@@ -56,9 +67,11 @@ type Verdict struct {
 	// contradict the history: a settle took effect after another worker's claim,
 	// took effect in part, or was made by nobody.
 	StaleSettles int
-	// Early counts tasks that ran before another one had ended, after which they were to run.
+	// Early counts tasks that ran before another one had ended, after which they were to run,
+	// or although it had died.
 	Early int
-	// Exceeded counts tasks that ran beside more tasks than their limit allows.
+	// Exceeded counts tasks that ran beside more tasks than their limit allows, or started
+	// although their rate was used up.
 	Exceeded int
 	// Findings describe the first few of the tasks counted above.
 	Findings []string
@@ -86,10 +99,15 @@ type life struct {
 	key          string
 	ids          []int64 // acknowledged, or seen by handlers
 	undone       bool
+	retried      bool // may have been
 	acknowledged bool
+	first        string  // the key that was acknowledged
+	existed      []Event // the enqueues that found the task
+	dead         []Event // before changes of its group
 	started      []Event // by fence
 	ended        map[int64]Event
 	committed    map[int64]bool
+	claims       map[int64]time.Time // when they were made, as the database has it
 	rows         []Row
 }
 
@@ -100,18 +118,25 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 	of := func(key string) *life {
 		l := lives[key]
 		if l == nil {
-			l = &life{key: key, ended: map[int64]Event{}, committed: map[int64]bool{}}
+			l = &life{key: key, ended: map[int64]Event{}, committed: map[int64]bool{}, claims: map[int64]time.Time{}}
 			lives[key] = l
 		}
 		return l
 	}
 	for _, e := range history {
-		l := of(e.Key)
+		if e.What == Existed && lifeOf(e.Key, e.ID) == e.Key || e.What == Changing || e.What == Changed {
+			continue // of no task's life
+		}
+		l := of(lifeOf(e.Key, e.ID))
 		switch e.What {
 		case Acknowledged:
 			v.Tasks++
-			l.acknowledged = true
+			l.acknowledged, l.first = true, e.Key
 			l.ids = append(l.ids, e.ID)
+		case Existed:
+			l.existed = append(l.existed, e)
+		case WasDead:
+			l.dead = append(l.dead, e)
 		case Undone:
 			l.undone = true
 		case Started:
@@ -122,15 +147,20 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 			l.ended[e.Fence] = e
 		case Committed:
 			l.committed[e.Fence] = true
+		case Claimed:
+			micros, _ := strconv.ParseInt(e.Outcome, 10, 64)
+			l.claims[e.Fence] = time.UnixMicro(micros)
 		case Exceeded:
 			v.count(&v.Exceeded, "exceeded", e.Key, e.Outcome+" ran at once")
 		}
 	}
 	for _, r := range table {
-		l := of(r.Key)
+		l := of(lifeOf(r.Key, r.ID))
 		l.rows = append(l.rows, r)
 	}
+	groups := changesOf(history)
 	for _, l := range lives {
+		l.retried = slices.ContainsFunc(groups[groupOf(l.key)], made.retries)
 		slices.SortStableFunc(l.started, func(a, b Event) int { return int(a.Fence - b.Fence) })
 		slices.Sort(l.ids)
 		l.ids = slices.Compact(l.ids)
@@ -138,14 +168,23 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 		v.count(&v.Doubled, "doubled", l.key, c.doubled(l))
 		v.count(&v.StaleSettles, "stale settle", l.key, c.stale(l))
 	}
-	for _, key := range tooEarly(lives) {
-		v.count(&v.Early, "early", key, "it ran before one had ended after which it was to run")
+	for _, f := range tooEarly(lives) {
+		v.count(&v.Early, "early", f.key, f.text)
+	}
+	for _, f := range tooOften(lives) {
+		v.count(&v.Exceeded, "exceeded", f.key, f.text)
+	}
+	for _, f := range slices.Concat(forgotten(lives), replacedInVain(lives), withoutHolder(history, table)) {
+		v.count(&v.Lost, "lost", f.key, f.text)
+	}
+	for _, f := range unexplained(lives, groups) {
+		v.count(&v.Lost, "lost", f.key, f.text)
 	}
 	for _, key := range outOfOrder(lives) {
 		v.count(&v.Early, "early", key, "it ran before one of its sequence had ended that was enqueued before it")
 	}
-	for _, finding := range holdersAtOnce(table) {
-		v.count(&v.Doubled, "doubled", finding.key, finding.text)
+	for _, f := range slices.Concat(holdersAtOnce(lives), inTwoTasks(lives)) {
+		v.count(&v.Doubled, "doubled", f.key, f.text)
 	}
 	for _, key := range ticksWithoutTask(table) {
 		v.count(&v.Lost, "lost", key, "the tick has no task")
@@ -165,13 +204,16 @@ func (v *Verdict) count(n *int, class, key, finding string) {
 
 // lost returns how a task was lost, or "".
 func (c Checker) lost(l *life) string {
+	if groupOf(l.key) != "" {
+		return "" // see unexplained
+	}
 	for _, id := range l.ids {
 		if !slices.ContainsFunc(l.rows, func(r Row) bool { return r.ID == id }) {
 			return fmt.Sprintf("id %d was acknowledged or ran, and is not in the table", id)
 		}
 	}
 	for _, r := range l.rows {
-		if r.State != "done" && r.State != "dead" {
+		if r.State != "done" && r.State != "dead" && len(r.After) == 0 {
 			return fmt.Sprintf("id %d ended as %s", r.ID, r.State)
 		}
 	}
@@ -192,7 +234,7 @@ func (c Checker) doubled(l *life) string {
 			switch {
 			case a.Fence == b.Fence:
 				return fmt.Sprintf("claim %d ran in %s and in %s", a.Fence, a.Process, b.Process)
-			case a.Attempt >= b.Attempt && end.Outcome != OutcomeSnoozed && end.Outcome != OutcomeStopped:
+			case a.Attempt >= b.Attempt && !l.retried && end.Outcome != OutcomeSnoozed && end.Outcome != OutcomeStopped:
 				return fmt.Sprintf("attempt %d ran as claim %d in %s and as claim %d in %s", b.Attempt, a.Fence, a.Process, b.Fence, b.Process)
 			case l.committed[a.Fence]:
 				return fmt.Sprintf("claim %d ran after the end of the task was committed by claim %d", b.Fence, a.Fence)
@@ -213,8 +255,12 @@ func (c Checker) doubled(l *life) string {
 
 // stale returns which settle took effect wrongly, or "".
 func (c Checker) stale(l *life) string {
+	checks := []func(*life, Row) string{c.staleRecord, c.staleEffect, c.staleState, c.missingRecord, c.miscounted}
+	if l.retried { // which counts attempts from 0, and of a run that was cancelled before it there is no record
+		checks = checks[:3]
+	}
 	for _, r := range l.rows {
-		for _, check := range []func(*life, Row) string{c.staleRecord, c.staleEffect, c.staleState, c.missingRecord, c.miscounted} {
+		for _, check := range checks {
 			if finding := check(l, r); finding != "" {
 				return finding
 			}

@@ -200,23 +200,3 @@ func TestHalfALineOfHistoryIsNoEvent(t *testing.T) {
 		t.Error("a whole line with a field missing passed for an event")
 	}
 }
-
-func TestCheckerFindsWhatRanTooEarly(t *testing.T) {
-	t.Parallel()
-	at := func(n int64, key string) Event {
-		return Event{At: n, What: Started, Process: "a", Key: key, ID: n, Fence: n, Attempt: 1}
-	}
-	for _, c := range []struct {
-		events []Event
-		early  int
-	}{
-		{[]Event{at(1, "e-x-7"), at(2, "e-x-8"), at(3, "e-x-9+2")}, 0},
-		{[]Event{at(1, "e-x-7"), at(2, "e-x-9+2"), at(3, "e-x-8")}, 1},
-		{[]Event{at(1, "e-x-6"), at(2, "e-x-9+2")}, 0},
-		{[]Event{at(2, "e-x-9+1"), at(1, "e-x-8"), at(3, "e-x-8")}, 1}, // its last run counts
-	} {
-		if v := (Checker{}).Check(c.events, nil); v.Early != c.early {
-			t.Errorf("%v: %d are early, want %d", c.events, v.Early, c.early)
-		}
-	}
-}

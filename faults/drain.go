@@ -9,7 +9,8 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// drained waits until no task waits or runs any more.
+// drained waits until no task waits or runs any more, but for those that are to wait for a
+// retry of a dead one.
 func drained(ctx context.Context, q *falldue.Queue) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -19,12 +20,19 @@ func drained(ctx context.Context, q *falldue.Queue) error {
 		var counts []falldue.Count
 		if counts, err = q.Counts(ctx); err == nil {
 			left = 0
+			blocked := int64(0)
 			for _, c := range counts {
-				if c.State != falldue.Done && c.State != falldue.Dead {
+				switch c.State {
+				case falldue.Open, falldue.Snoozed:
 					left += c.Tasks
+				case falldue.Blocked:
+					blocked += c.Tasks
 				}
 			}
-			if left == 0 {
+			if left == 0 && blocked > 0 {
+				left, err = unfinished(ctx, q) // some may have been opened meanwhile
+			}
+			if left == 0 && err == nil {
 				return nil
 			}
 		}

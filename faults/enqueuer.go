@@ -3,7 +3,6 @@ package faults
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -22,6 +21,7 @@ type enqueuer struct {
 	kinds   kinds
 	dice    *rand.Rand
 	made    int // keys
+	group   group
 }
 
 // Enqueue enqueues as many jobs as the role says, or until ctx ends. It does not retry
@@ -65,19 +65,24 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 	if e.Tasks > 0 {
 		n = min(e.Batch, e.Tasks-e.made)
 	}
-	if e.Limited && e.dice.IntN(3) == 0 {
+	switch {
+	case e.Limited && e.dice.IntN(changeEvery) == 0:
+		return e.changeGroup(ctx)
+	case e.Limited && e.dice.IntN(3) == 0:
 		return e.uniquely(ctx)
 	}
 	params, keys := make([]falldue.EnqueueParams, n), make([]string, n)
 	for i := range params {
 		e.made++
-		keys[i] = fmt.Sprintf("%s-%d", e.Name, e.made)
+		keys[i] = keyOf(e.Name, e.made)
 		kind, opts := e.kinds.plain, (*falldue.EnqueueOptions)(nil)
 		switch {
 		case e.made%transactionalEvery == 0:
 			kind = e.kinds.transactional
 		case e.Limited && e.made%limitedEvery == 0:
 			kind, opts = e.kinds.limited, &falldue.EnqueueOptions{Key: limitedKey(e.made)}
+		case e.Limited && e.made%ratedEvery == 0:
+			kind, opts = e.kinds.rated, &falldue.EnqueueOptions{Key: ratedKey(e.made)}
 		case e.Limited && e.made%orderedEvery == 0:
 			kind, opts = e.kinds.ordered, &falldue.EnqueueOptions{Key: sequenceKey(e.Name, e.made)}
 		}
@@ -91,8 +96,11 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 			return e.inTransaction(ctx, params, keys, false)
 		}
 	case 2:
-		if n > 1 {
-			return e.asFlow(ctx, params, keys)
+		switch {
+		case n > 1 && n <= e.Batch && e.Limited && e.dice.IntN(3) > 0:
+			return e.asGraph(ctx, params, keys)
+		case n > 1:
+			return e.asBatch(ctx, params, keys)
 		}
 	}
 	ids, err := e.queue.EnqueueMany(ctx, params...)

@@ -15,6 +15,9 @@ const (
 	// Acknowledged: an enqueue returned without an error, and its transaction
 	// was committed.
 	Acknowledged = "acknowledged"
+	// Existed: an enqueue stored nothing, since another task held the unique key. The ID is
+	// that task's.
+	Existed = "existed"
 	// Undone: the enqueuer rolled its transaction back.
 	Undone = "undone"
 	// Started: a handler began, after its claim.
@@ -25,6 +28,17 @@ const (
 	// Committed: the database has acknowledged the commit of the handler's own
 	// transaction, which ended its task.
 	Committed = "committed"
+	// Claimed: the database has recorded when the run was claimed. The outcome is that time,
+	// in microseconds since 1970.
+	Claimed = "claimed"
+	// Changing: an enqueuer is about to change all jobs of a group. The key is the group's, the
+	// ID the number of the change, the outcome what it is.
+	Changing = "changing"
+	// Changed: that change has changed all jobs that it was to change.
+	Changed = "changed"
+	// WasDead: a job was dead after a claim, before the change of its group whose number is
+	// the attempt.
+	WasDead = "was-dead"
 	// Exceeded: a limited job ran beside more of them than the limit allows. The outcome is
 	// how many ran.
 	Exceeded = "exceeded"

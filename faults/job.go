@@ -15,6 +15,12 @@ type Job struct {
 	Key string `json:"key"`
 	// Unique is the same of jobs of which one alone may be unfinished, or "".
 	Unique string `json:"unique,omitempty"`
+	// After has the numbers of the jobs of the same enqueuer after which the job runs, and
+	// OnDeath what it does if one of them dies.
+	After   []int   `json:"after,omitempty"`
+	OnDeath onDeath `json:"on_death,omitempty"`
+	// Dies says that the job is never done: it is discarded instead.
+	Dies bool `json:"dies,omitempty"`
 }
 
 // maxAttempts is the number of failures after which a job is dead.
@@ -27,12 +33,13 @@ var policies = []string{
 	"delay geometric(min=10ms, max=200ms, retries=10); attempts 6",
 }
 
-// kinds are the four kinds of a run. falldue settles a plain job after its handler has
+// kinds are the kinds of a run. falldue settles a plain job after its handler has
 // returned. The handler of a transactional job settles it itself, together with an
 // effect. Few limited jobs run at once, and fewer of one key. The ordered jobs of a key run
-// one after the other.
+// one after the other. Few rated jobs start at a time. Jobs of the kind changed are cancelled, retried
+// and deleted.
 type kinds struct {
-	plain, transactional, limited, ordered falldue.Kind[Job]
+	plain, transactional, limited, ordered, rated, changed falldue.Kind[Job]
 }
 
 const transactionalName = "transactional"
@@ -44,10 +51,13 @@ func newKinds(policy string) (kinds, error) {
 	}
 	cfg := falldue.KindConfig{Policy: p}
 	k := kinds{plain: falldue.NewKind[Job]("plain", cfg), transactional: falldue.NewKind[Job](transactionalName, cfg)}
+	k.changed = falldue.NewKind[Job](changedName, cfg)
 	cfg.Limits = []falldue.Limit{falldue.AtMost(mostLimited), falldue.AtMost(mostOfKey).PerKey()}
 	k.limited = falldue.NewKind[Job](limitedName, cfg)
 	cfg.Limits = []falldue.Limit{falldue.InOrder()}
 	k.ordered = falldue.NewKind[Job](orderedName, cfg)
+	cfg.Limits = rates()
+	k.rated = falldue.NewKind[Job](ratedName, cfg)
 	return k, nil
 }
 
@@ -64,9 +74,9 @@ type plan struct {
 // planFor draws a plan. Of 100 runs 68 are done, 24 fail, 5 snooze and 3 end their
 // task as dead. One run in fifty works for up to longest, the others for up to a
 // hundredth of that.
-func planFor(seed uint64, key string, fence int64, longest time.Duration) plan {
+func planFor(seed uint64, job Job, fence int64, longest time.Duration) plan {
 	h := fnv.New64a()
-	fmt.Fprint(h, key, fence)
+	fmt.Fprint(h, job.Key, fence)
 	dice := rand.New(rand.NewPCG(seed, h.Sum64()))
 	p := plan{outcome: OutcomeDone, after: span(dice, longest/100)}
 	switch n := dice.IntN(100); {
@@ -83,6 +93,9 @@ func planFor(seed uint64, key string, fence int64, longest time.Duration) plan {
 	}
 	if dice.IntN(50) == 0 {
 		p.after, p.blind = span(dice, longest), dice.IntN(2) == 0
+	}
+	if job.Dies && p.outcome == OutcomeDone {
+		p.outcome = OutcomeDiscarded
 	}
 	return p
 }

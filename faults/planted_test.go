@@ -109,6 +109,8 @@ var (
 	noneIsPending = rewrite{`^select t\.task_id, t\.on_death`, `e\.outcome >= '' and e\.outcome <= ''`, `e.outcome = '-'`}
 	// Permits that seem to be free.
 	noneIsTaken = rewrite{`^select t\.id, t\.name, t\.n`, `then 1 else 0 end from "falldue_permits"`, `then 0 else 0 end from "falldue_permits"`}
+	// Permits of rates that are free at once.
+	noneIsSpent = rewrite{`^update "falldue_permits"`, `\+ \((s\.wait|\?)\)\)`, `+ 0 * ($1))`}
 	// Tasks that seem to have left their sequences.
 	noneIsLeft = rewrite{`^select t\.id, t\.name, t\.n`, `coalesce\(k\.state, ''\)`, `''`}
 	// Unique keys whose holders seem to have ended.
@@ -173,6 +175,11 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			found: func(v Verdict) bool { return v.Exceeded > 0 },
 		},
 		{
+			name: "rates without a window",
+			work: []rewrite{noneIsSpent}, tasks: 300, tries: 3, longest: time.Second,
+			found: func(v Verdict) bool { return v.Exceeded > 0 },
+		},
+		{
 			name: "sequences that are not kept",
 			work: []rewrite{noneIsTaken, noneIsLeft}, tasks: 400, tries: 3, longest: time.Second,
 			found: func(v Verdict) bool { return v.Early > 0 },
@@ -220,6 +227,9 @@ func (p plant) run(t *testing.T, seed uint64, work, enqueue planted) (v Verdict,
 	enqueuer := named(role, "enqueuer")
 	enqueuer.Driver, enqueuer.Tasks = register(t, enqueue, "enqueue"), p.tasks
 	if err := enqueuer.Enqueue(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := deleteParked(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -179,7 +179,7 @@ func (r *Run) finish(ctx context.Context) error {
 	if err := r.fleet.stop(ctx, enqueuerPart); err != nil {
 		return err
 	}
-	if err := pauseSchedules(ctx, r.queue); err != nil {
+	if err := errors.Join(pauseSchedules(ctx, r.queue), deleteParked(ctx, r.queue)); err != nil {
 		return err
 	}
 	began := time.Now()

@@ -20,14 +20,20 @@ func sequenceKey(enqueuer string, number int) string {
 	return fmt.Sprintf("%s/%d", enqueuer, number/orderedEvery%sequencesEach)
 }
 
+// keyOf returns the key of the job of an enqueuer with a number.
+func keyOf(enqueuer string, number int) string { return fmt.Sprintf("%s-%d", enqueuer, number) }
+
 // numberOf returns the number of a job among those of its enqueuer.
 func numberOf(key string) int {
-	n, err := strconv.Atoi(key[strings.LastIndex(key, "-")+1:])
+	n, err := strconv.Atoi(strings.TrimSuffix(key[strings.LastIndex(key, "-")+1:], replaceable))
 	if err != nil {
 		return 0
 	}
 	return n
 }
+
+// processOf returns the name of the enqueuer that made a key.
+func processOf(key string) string { return key[:max(strings.LastIndex(key, "-"), 0)] }
 
 // outOfOrder returns the keys of jobs that ran before one of their sequence had ended that
 // was enqueued before them. That is certain only of those whose enqueue was acknowledged: the
@@ -54,11 +60,11 @@ func outOfOrder(lives map[string]*life) (keys []string) {
 	return keys
 }
 
-// lastRun returns when the run of the last claim ended, or began if it did not end, or 0 if
-// no handler ran for that claim. A handler that had lost its lease may have begun later.
+// lastRun returns when the run of the last claim ended, or began if nobody knows when it ended,
+// or 0 if no handler ran for that claim. A handler that had lost its lease may have begun later.
 func (l *life) lastRun() int64 {
 	fence := l.rows[0].Fence
-	if end, ok := l.ended[fence]; ok {
+	if end, ok := l.ended[fence]; ok && end.Outcome != OutcomeUnsure { // that is written after the commit
 		return end.At
 	}
 	start, _ := l.start(fence)

@@ -24,25 +24,13 @@ func insertEffect(engine dialect.Name) string {
 
 // ReadTable reads all tasks with their recorded attempts and their effects.
 func ReadTable(ctx context.Context, db *sqlx.DB, q *falldue.Queue) ([]Row, error) {
-	var rows []Row
-	index := map[int64]int{}
-	for after := int64(0); ; {
-		page, err := q.Tasks(ctx, falldue.TaskFilter{After: after, Limit: 10_000})
-		if err != nil {
-			return nil, err
-		}
-		if len(page) == 0 {
-			break
-		}
-		for _, t := range page {
-			row, err := rowOf(t)
-			if err != nil {
-				return nil, err
-			}
-			index[t.ID] = len(rows)
-			rows = append(rows, row)
-			after = t.ID
-		}
+	rows, err := readTasks(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	index := make(map[int64]int, len(rows))
+	for i, r := range rows {
+		index[r.ID] = i
 	}
 	var records []struct {
 		Task    int64  `db:"task_id"`
@@ -78,6 +66,24 @@ func ReadTable(ctx context.Context, db *sqlx.DB, q *falldue.Queue) ([]Row, error
 	return rows, nil
 }
 
+// readTasks reads all tasks without their recorded attempts and their effects.
+func readTasks(ctx context.Context, q *falldue.Queue) (rows []Row, err error) {
+	for after := int64(0); ; {
+		page, err := q.Tasks(ctx, falldue.TaskFilter{After: after, Limit: 10_000})
+		if err != nil || len(page) == 0 {
+			return rows, err
+		}
+		for _, t := range page {
+			row, err := rowOf(t)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, row)
+			after = t.ID
+		}
+	}
+}
+
 func rowOf(t falldue.TaskInfo) (Row, error) {
 	var job Job
 	if err := json.Unmarshal(t.Payload, &job); err != nil {
@@ -86,9 +92,13 @@ func rowOf(t falldue.TaskInfo) (Row, error) {
 	row := Row{
 		ID: t.ID, Key: job.Key, State: string(t.State), Attempts: t.Attempts, Fence: t.Fence,
 		Transactional: t.Kind == transactionalName, Unique: job.Unique, CreatedAt: t.CreatedAt, EndedAt: t.UpdatedAt,
+		FirstAttemptedAt: t.FirstAttemptedAt, AttemptedAt: t.AttemptedAt, After: job.members(), OnDeath: job.OnDeath,
 	}
-	if t.Kind == orderedName {
+	switch t.Kind {
+	case orderedName:
 		row.Sequence = t.Key
+	case ratedName:
+		row.Rated = t.Key
 	}
 	if len(t.Result) > 0 {
 		fence, err := strconv.ParseInt(string(t.Result), 10, 64)

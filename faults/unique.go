@@ -7,7 +7,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"strconv"
+	"strings"
+	"time"
 
 	"github.com/falldue/falldue"
 )
@@ -15,20 +16,84 @@ import (
 // uniqueKeys is the number of unique keys of a run.
 const uniqueKeys = 100
 
-// uniqueParams returns a plain job of which one alone may be unfinished.
-func (k kinds) uniqueParams(key string, dice *rand.Rand) falldue.EnqueueParams {
-	job := Job{Key: key, Unique: strconv.Itoa(dice.IntN(uniqueKeys))}
-	return k.plain.Params(job, &falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByFields("unique")}})
+// hold is how long the jobs of a unique key hold it, and what becomes of another job then.
+type hold byte
+
+// The holds. Each key has one: its first letter.
+const (
+	holdUnfinished    hold = 'u'
+	holdWaiting       hold = 'w'
+	holdFor           hold = 'f'
+	replaceUnfinished hold = 'r' // while it is unfinished
+	replaceWaiting    hold = 's' // while it waits
+	replaceFor        hold = 't'
+)
+
+var holds = []hold{holdUnfinished, holdUnfinished, holdWaiting, holdFor, replaceUnfinished, replaceWaiting, replaceFor}
+
+// heldFor is how long the keys of holdFor and replaceFor are held.
+const heldFor = time.Second
+
+func holdOf(unique string) hold {
+	if unique == "" {
+		return 0
+	}
+	return hold(unique[0])
+}
+
+// replaces reports whether a job takes the place of one that waits.
+func (h hold) replaces() bool {
+	return h == replaceUnfinished || h == replaceWaiting || h == replaceFor
+}
+
+// byClaim reports whether a claim may release the key.
+func (h hold) byClaim() bool { return h == holdWaiting || h.replaces() }
+
+func (h hold) options() *falldue.EnqueueOptions {
+	u := &falldue.Unique{By: falldue.ByFields("unique")}
+	switch h {
+	case holdWaiting, replaceWaiting:
+		u.Scope = falldue.WhileWaiting()
+	case holdFor, replaceFor:
+		u.Scope = falldue.UniqueFor(heldFor)
+	}
+	if h.replaces() {
+		u.OnConflict = falldue.ConflictReplace
+	}
+	return &falldue.EnqueueOptions{Unique: u}
+}
+
+// replaceable marks the keys of jobs that may take the place of another one. A task may have
+// the arguments of several of them, one after the other.
+const replaceable = "~"
+
+// lifeOf returns the key of the life to which a task with a key belongs: its id if its
+// arguments may be replaced.
+func lifeOf(key string, id int64) string {
+	if strings.HasSuffix(key, replaceable) {
+		return fmt.Sprint("with-id-", id)
+	}
+	return key
+}
+
+// uniqueParams returns a plain job that holds a unique key, and its own key.
+func (e *enqueuer) uniqueParams() (falldue.EnqueueParams, string) {
+	e.made++
+	n := e.dice.IntN(uniqueKeys)
+	h := holds[n%len(holds)]
+	job := Job{Key: keyOf(e.Name, e.made), Unique: fmt.Sprint(string(h), n)}
+	if h.replaces() {
+		job.Key += replaceable
+	}
+	return e.kinds.plain.Params(job, h.options()), job.Key
 }
 
 // uniquely enqueues one or two jobs with unique keys, by themselves or in a transaction.
 func (e *enqueuer) uniquely(ctx context.Context) error {
-	var params []falldue.EnqueueParams
-	var keys []string
-	for range 1 + e.dice.IntN(2) {
-		e.made++
-		keys = append(keys, fmt.Sprintf("%s-%d", e.Name, e.made))
-		params = append(params, e.kinds.uniqueParams(keys[len(keys)-1], e.dice))
+	n := 1 + e.dice.IntN(2)
+	params, keys := make([]falldue.EnqueueParams, n), make([]string, n)
+	for i := range params {
+		params[i], keys[i] = e.uniqueParams()
 	}
 	var receipts []falldue.Receipt
 	var err error
@@ -41,9 +106,11 @@ func (e *enqueuer) uniquely(ctx context.Context) error {
 		return err
 	}
 	for i, r := range receipts {
-		if !r.Existed {
-			e.write(Acknowledged, keys[i:i+1], []int64{r.ID})
+		what := Acknowledged
+		if r.Existed {
+			what = Existed
 		}
+		e.write(what, keys[i:i+1], []int64{r.ID})
 	}
 	return nil
 }
@@ -86,26 +153,102 @@ func (r Role) EnqueueUnique(ctx context.Context) error {
 	return nil
 }
 
-// A finding is what is wrong with a task.
-type finding struct{ key, text string }
+// released returns the first moment at which the key of a task may have been free, or the zero
+// time if nobody knows: its first claim may not have been seen.
+func (l *life) released() time.Time {
+	r := l.rows[0]
+	claim, seen := l.claimed()[1]
+	switch h := holdOf(r.Unique); {
+	case h == holdFor:
+		return r.CreatedAt.Add(heldFor)
+	case h.byClaim() && !seen && r.Fence > 0:
+		return time.Time{}
+	case h == replaceFor && claim.After(r.CreatedAt.Add(heldFor)):
+		return r.CreatedAt.Add(heldFor)
+	case h.byClaim() && seen:
+		return claim
+	}
+	return r.EndedAt
+}
 
-// holdersAtOnce returns the tasks that were stored before another one had ended that held
-// their unique key.
-func holdersAtOnce(table []Row) (list []finding) {
-	holders := map[string][]Row{}
-	for _, r := range table {
-		if r.Unique != "" {
-			holders[r.Unique] = append(holders[r.Unique], r)
+// holdersAtOnce returns the tasks that were stored while another one held their unique key.
+func holdersAtOnce(lives map[string]*life) (list []finding) {
+	holders := map[string][]*life{}
+	for _, l := range lives {
+		if len(l.rows) == 1 && l.rows[0].Unique != "" {
+			holders[l.rows[0].Unique] = append(holders[l.rows[0].Unique], l)
 		}
 	}
-	for unique, rows := range holders {
-		slices.SortFunc(rows, func(a, b Row) int {
-			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.EndedAt.Compare(b.EndedAt))
+	for unique, all := range holders {
+		slices.SortFunc(all, func(a, b *life) int {
+			return cmp.Or(a.rows[0].CreatedAt.Compare(b.rows[0].CreatedAt), a.rows[0].EndedAt.Compare(b.rows[0].EndedAt))
 		})
-		for i, next := range rows[1:] {
-			if holder := rows[i]; next.CreatedAt.Before(holder.EndedAt) {
-				list = append(list, finding{next.Key, fmt.Sprintf("it was stored at %v, before task %s with unique key %s ended at %v", next.CreatedAt, holder.Key, unique, holder.EndedAt)})
+		for i, next := range all[1:] {
+			holder, at := all[i], next.rows[0].CreatedAt
+			if free := holder.released(); at.Before(free) {
+				list = append(list, finding{next.key, fmt.Sprintf("it was stored at %v, and task %s held the unique key %s until %v", at, holder.key, unique, free)})
 			}
+		}
+	}
+	return list
+}
+
+// replacedInVain returns the tasks whose arguments were replaced too late, and those that do
+// not have the arguments that replaced theirs.
+func replacedInVain(lives map[string]*life) (list []finding) {
+	for _, l := range lives {
+		if len(l.rows) != 1 || !holdOf(l.rows[0].Unique).replaces() {
+			continue
+		}
+		r := l.rows[0]
+		if start, ok := l.start(r.Fence); ok && start.Key != r.Key {
+			list = append(list, finding{l.key, fmt.Sprintf("its last run had the arguments of %s, and it has those of %s", start.Key, r.Key)})
+		}
+		for _, e := range l.existed {
+			// An enqueuer makes one after the other. Which of two enqueuers came last nobody knows.
+			older := r.Key == l.first || processOf(r.Key) == processOf(e.Key) && numberOf(r.Key) < numberOf(e.Key)
+			if older && holdOf(r.Unique) != replaceFor { // which does not replace one that has ended
+				list = append(list, finding{l.key, fmt.Sprintf("it has the arguments of %s, and those of %s replaced them", r.Key, e.Key)})
+				break
+			}
+		}
+	}
+	return list
+}
+
+// inTwoTasks returns the keys of replaceable jobs that more than one task had as arguments.
+func inTwoTasks(lives map[string]*life) (list []finding) {
+	ids := map[string]int64{}
+	note := func(key string, id int64) {
+		if other, ok := ids[key]; ok && other != id {
+			list = append(list, finding{key, fmt.Sprintf("tasks %d and %d have its arguments", other, id)})
+		}
+		ids[key] = id
+	}
+	for _, l := range lives {
+		for _, r := range l.rows {
+			if holdOf(r.Unique).replaces() {
+				note(r.Key, r.ID)
+			}
+		}
+		for _, e := range l.started {
+			if strings.HasSuffix(e.Key, replaceable) {
+				note(e.Key, e.ID)
+			}
+		}
+	}
+	return list
+}
+
+// withoutHolder returns the tasks that were not stored because of one that is not there.
+func withoutHolder(history []Event, table []Row) (list []finding) {
+	there := map[int64]bool{}
+	for _, r := range table {
+		there[r.ID] = true
+	}
+	for _, e := range history {
+		if e.What == Existed && !there[e.ID] {
+			list = append(list, finding{e.Key, fmt.Sprintf("it was not stored because of task %d, which is not in the table", e.ID)})
 		}
 	}
 	return list

@@ -98,6 +98,7 @@ func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
 type worker struct {
 	Role
 	db      *sqlx.DB
+	queue   *falldue.Queue
 	history *History
 	insert  string // of an effect
 	count   string // of limited jobs that run
@@ -115,7 +116,7 @@ func (r Role) Work(ctx context.Context) error {
 		return unless(ctx, err)
 	}
 	defer db.Close()
-	w := &worker{Role: r, db: db, history: history, insert: insertEffect(q.Engine()), count: countLimited(hooks.QueueOf(q).Store().Server())}
+	w := &worker{Role: r, db: db, queue: q, history: history, insert: insertEffect(q.Engine()), count: countLimited(hooks.QueueOf(q).Store().Server())}
 	kinds, err := newKinds(r.Policy)
 	if err != nil {
 		return err
@@ -124,6 +125,8 @@ func (r Role) Work(ctx context.Context) error {
 	falldue.Handle(q, kinds.transactional, w.transactional)
 	falldue.Handle(q, kinds.limited, w.limited)
 	falldue.Handle(q, kinds.ordered, w.plain)
+	falldue.Handle(q, kinds.rated, w.rated)
+	falldue.Handle(q, kinds.changed, w.plain)
 	run := q.Run
 	if r.Schedules > 0 {
 		schedules, err := periodic.New(q, secondly(kinds.plain, r.Schedules)...)
@@ -155,6 +158,9 @@ func unless(ctx context.Context, err error) error {
 
 // plain runs a job that falldue settles.
 func (w *worker) plain(ctx context.Context, t falldue.Task[Job]) error {
+	if t.Fence == 1 && holdOf(t.Args.Unique).byClaim() {
+		w.noteClaim(ctx, t) // the claim releases the key
+	}
 	p := w.begin(ctx, t)
 	if err := t.SetResult(t.Fence); err != nil {
 		return err
@@ -205,7 +211,7 @@ func (w *worker) effect(ctx context.Context, t falldue.Task[Job]) (*transaction,
 // begin records that a handler started, and works for as long as planned.
 func (w *worker) begin(ctx context.Context, t falldue.Task[Job]) plan {
 	w.write(Started, t, "")
-	p := planFor(w.Seed, t.Args.Key, t.Fence, w.Longest)
+	p := planFor(w.Seed, t.Args, t.Fence, w.Longest)
 	if p.blind {
 		ctx = context.WithoutCancel(ctx)
 	}

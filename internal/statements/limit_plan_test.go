@@ -78,25 +78,26 @@ func TestPlansOfLimits(t *testing.T) {
 		drops := rows(batch, func(i int) statements.Row {
 			return statements.DroppedKeyColumns.Row(&statements.UniqueKey{Hash: hash(i), Token: 7})
 		})
-		values := statements.Values{"queue": "default", "token": int64(7), "after": int64(0), "keep": int64(0), "limit": 20, "id": int64(7), "since": int64(0)}
+		values := statements.Values{"queue": "default", "token": int64(7), "wait": int64(7), "after": int64(0), "keep": int64(0), "limit": 20, "id": int64(7), "since": int64(0)}
 		statements.SetLane(values, lanes[0].Lane)
 		type planned struct {
 			stmt statements.Stmt
 			rows []statements.Row
 		}
 		all := map[string]planned{
-			"find task":     {statements.FindTask(s, tables, nil), nil},
-			"permits":       {statements.Permits(s, tables, batch), limits},
-			"take permits":  {statements.TakePermits(s, tables, batch), grants},
-			"taken permits": {statements.TakenPermits(s, tables, batch), permits},
-			"permit page":   {statements.PermitPage(s, tables), nil},
-			"drop permits":  {statements.DropPermits(s, tables, batch), permits},
-			"holders":       {statements.Holders(s, tables, batch), hashes},
-			"lock keys":     {statements.LockKeys(s, tables, batch), hashes},
-			"hold waiting":  {statements.HoldWaiting(s, tables, batch), permits},
-			"keys of token": {statements.KeysOfToken(s, tables, batch), hashes},
-			"drop keys":     {statements.DropKeys(s, tables, batch), drops},
-			"withdraw":      {statements.Withdraw(s, tables, batch), permits},
+			"find task":      {statements.FindTask(s, tables, nil), nil},
+			"permits":        {statements.Permits(s, tables, batch), limits},
+			"take permits":   {statements.TakePermits(s, tables, batch), grants},
+			"extend permits": {statements.ExtendPermits(s, tables, batch), permits},
+			"taken permits":  {statements.TakenPermits(s, tables, batch), permits},
+			"permit page":    {statements.PermitPage(s, tables), nil},
+			"drop permits":   {statements.DropPermits(s, tables, batch), permits},
+			"holders":        {statements.Holders(s, tables, batch), hashes},
+			"lock keys":      {statements.LockKeys(s, tables, batch), hashes},
+			"hold waiting":   {statements.HoldWaiting(s, tables, batch), permits},
+			"keys of token":  {statements.KeysOfToken(s, tables, batch), hashes},
+			"drop keys":      {statements.DropKeys(s, tables, batch), drops},
+			"withdraw":       {statements.Withdraw(s, tables, batch), permits},
 		}
 		// What claims from lanes: all of these look into ranges of the lanes' index alone.
 		claims := map[string]planned{"claim lane": {statements.ClaimLane(s, tables, nil), nil}}

@@ -164,6 +164,23 @@ select t.id from {permits} t where {keys} and t.token = :token`)
 select t.id from {batch} join {permits} t on {same key} and t.token = {int :token}`)
 }
 
+// ExtendPermits lets permits of a rate that a claim has taken be taken for :wait microseconds
+// from now on, if they are not taken for longer. A claim takes its tasks after its permits, and
+// the time counts from then on. The batch has the first column of [GrantColumns]. Parameters:
+// token, wait.
+func ExtendPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(GrantColumns[:1].columns(), size)
+	b.setKeys(source, "id")
+	b.set("set", "taken_until = {greatest t.taken_until, {shift {now}, {int :wait}}}")
+	if source.byKey() {
+		return b.stmt(`
+update {permits} as t set {set} where {keys} and t.token = :token`)
+	}
+	return b.stmt(`
+update {permits} as t set {set} from {batch} where {same key} and t.token = {int :token}`)
+}
+
 // PagedPermit is a permit as [PermitPage] returns it.
 type PagedPermit struct {
 	ID   int64

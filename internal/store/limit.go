@@ -3,8 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
-	"math"
-	"math/rand/v2"
+	"maps"
 	"slices"
 	"time"
 
@@ -296,7 +295,8 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 			names[permit.ID], owners[permit.ID] = l.Name, append(owners[permit.ID], c)
 		}
 	}
-	lost, err := s.takePermits(ctx, x, grants)
+	token := newToken()
+	lost, err := s.takePermits(ctx, x, token, grants)
 	if err != nil {
 		return nil, err
 	}
@@ -307,13 +307,39 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 			rests[c.Place-1] = Rest{Hold: Outrun, Name: names[permit]}
 		}
 	}
-	return s.takeAll(ctx, x, p, slices.DeleteFunc(found, func(c *Claim) bool { return outrun[c] }))
+	claims, err := s.takeAll(ctx, x, p, slices.DeleteFunc(found, func(c *Claim) bool { return outrun[c] }))
+	if err != nil || len(claims) == 0 {
+		return nil, err
+	}
+	return claims, s.extendPermits(ctx, x, token, grants)
+}
+
+// extendPermits lets the permits of rates that were taken count from the claim on, which came
+// after them.
+func (s *Store) extendPermits(ctx context.Context, x runner, token int64, grants []statements.Grant) error {
+	byWait := map[int64][]statements.Grant{}
+	for _, g := range grants {
+		if g.Wait > 0 {
+			byWait[g.Wait] = append(byWait[g.Wait], g)
+		}
+	}
+	for _, wait := range slices.Sorted(maps.Keys(byWait)) {
+		err := inBatches(s, byWait[wait], func(list []statements.Grant) error {
+			rows := statements.GrantColumns[:1].Rows(len(list), func(i int) *statements.Grant { return &list[i] })
+			_, err := x.exec(ctx, s.batch("extend permits", len(list), statements.ExtendPermits), statements.Values{"token": token, "wait": wait}, rows)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // takePermits gives permits to claims, and returns the ids of those that others have
 // taken.
-func (s *Store) takePermits(ctx context.Context, x runner, grants []statements.Grant) (lost []int64, err error) {
-	values := statements.Values{"token": 1 + rand.Int64N(math.MaxInt64)}
+func (s *Store) takePermits(ctx context.Context, x runner, token int64, grants []statements.Grant) (lost []int64, err error) {
+	values := statements.Values{"token": token}
 	// In one order, so that no two claims wait for each other's rows.
 	slices.SortFunc(grants, func(a, b statements.Grant) int { return cmp.Compare(a.Permit, b.Permit) })
 	for list := range slices.Chunk(grants, MaxBatch) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -265,6 +266,40 @@ func TestRatesHold(t *testing.T) {
 			t.Errorf("%d claims from a bucket within %v; allowed are 3 to %d", got, elapsed, most)
 		}
 		t.Logf("%d claims under the window, %d from the bucket, within %v", taken[0].Load(), taken[1].Load(), elapsed)
+	})
+}
+
+// TestRatesCountFromTheClaim: a claim takes its permits before its tasks. Those of a rate are
+// taken for its time from then on that the database has as the start of the run.
+func TestRatesCountFromTheClaim(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		const keys, per = 30, time.Hour // SQLite's clock has milliseconds, and one claim may be within one
+		s := stores(t, engine, 1)[0]
+		for i, from := range keyed(t, s, keys, 2, Limit{Form: Window, Most: 2, Per: per}) {
+			full := per
+			if i%2 == 0 {
+				from.Limits[0].Form, full = Bucket, 2*per
+			}
+			result, err := s.ClaimLimited(t.Context(), ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 2, Sources: []Source{from}})
+			if err != nil || len(result.Claims) != 2 {
+				t.Fatalf("claimed %d tasks, %v; want 2", len(result.Claims), err)
+			}
+			var last int64
+			tasks, err := s.Tasks(t.Context(), Filter{Key: from.Key, Limit: keys})
+			for _, task := range tasks {
+				last = max(last, task.Attempted)
+			}
+			permits, other := permitsOf(t.Context(), s, []Source{from})
+			if err := errors.Join(err, other); err != nil || last == 0 {
+				t.Fatalf("the last claim was at %d: %v", last, err)
+			}
+			for _, p := range permits {
+				if short := Duration(last + full.Microseconds() - p.Until); p.Token != 0 && short > 0 {
+					t.Fatalf("a permit of form %d is free %v too early", from.Limits[0].Form, short)
+				}
+			}
+		}
 	})
 }
 
