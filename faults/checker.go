@@ -8,49 +8,6 @@ import (
 	"time"
 )
 
-// Row is what the database holds of a task at the end of a run.
-type Row struct {
-	ID    int64
-	Key   string
-	State string
-	// Attempts and Fence are the columns of the task.
-	Attempts int
-	Fence    int64
-	// Result is the fence that the handler gave as its task's result; 0 where
-	// there is none.
-	Result int64
-	// Transactional reports whether its handler ends it by DoneTx, in one
-	// transaction with an effect.
-	Transactional bool
-	// Unique is the same of tasks of which one alone may be unfinished, or "".
-	Unique string
-	// CreatedAt is when the task was stored, EndedAt when it ended. FirstAttemptedAt is when
-	// its first attempt began that counts, or zero.
-	CreatedAt, EndedAt, FirstAttemptedAt time.Time
-	// AttemptedAt is when its last claim was made, or zero.
-	AttemptedAt time.Time
-	// Rated is the key of a task whose starts have a rate, or "".
-	Rated string
-	// After are the keys of the tasks after which the task runs, and OnDeath is what it does
-	// if one of them dies.
-	After   []string
-	OnDeath onDeath
-	// Sequence is the key of the sequence that the task is part of, or "".
-	Sequence string
-	// Effects are the fences under which effects were committed.
-	Effects []int64
-	// Records are the recorded attempts.
-	Records []Record
-}
-
-// Record is the record of an attempt that failed or was lost.
-type Record struct {
-	Fence   int64
-	Attempt int
-	Outcome string // retried, dead, lost
-	Worker  string
-}
-
 // Verdict is the result of a [Checker].
 type Verdict struct {
 	// Tasks counts acknowledged tasks, Attempts counts handlers that started.
