@@ -48,9 +48,10 @@ type Plan struct {
 const explainedLanes = 100
 
 // Explain returns the statements that workers of a queue send for the lanes that it has now,
-// with the server's plans. What a worker sends more for some tasks, such as those of flows, and
-// what only inserts rows, is left out. Nothing is changed or locked, but servers ask for the
-// right to. Lanes whose policies are not known have the default policy in it, and limits are
+// with the server's plans. What a worker sends more for some tasks, such as those of flows and
+// those with progress, is left out, as are enqueues: an insert has no plan to speak of, and what
+// unique tasks need besides is left out too. Nothing is changed or locked, but servers ask for
+// the right to. Lanes whose policies are not known have the default policy in it, and limits are
 // those that live workers have announced. There is no plan if no task waits.
 func (i *Inspector) Explain(ctx context.Context, queue string) ([]Plan, error) {
 	p, err := i.explainable(ctx, queue)

@@ -23,10 +23,11 @@ func explainCommand() *cobra.Command {
 		Short: "Show the statements of workers, and this server's plans of them",
 		Long: "Show the statements that workers of a queue, \"default\" if none is named, send for what\n" +
 			"waits in it: sweeps, claims with limits and without, extensions of leases and settles,\n" +
-			"with this server's plans of them and a verdict for each. Limits are those that live\n" +
-			"workers have announced. Nothing is changed, but servers ask for the right to. The exit\n" +
-			"status is 4 if a plan reads the whole table of tasks, which is right while there are few,\n" +
-			"and 1 if the server does not explain a statement to this user.\n\n" + policyFlagHelp,
+			"with this server's plans of them and a verdict for each. Inserts, which have no plan to\n" +
+			"speak of, and what flows, unique tasks and progress need besides, are left out. Limits\n" +
+			"are those that live workers have announced. Nothing is changed, but servers ask for the\n" +
+			"right to. The exit status is 4 if a plan reads the whole table of tasks, which is right\n" +
+			"while there are few, and 1 if the server does not explain a statement to this user.\n\n" + policyFlagHelp,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			queue := falldue.DefaultQueue
