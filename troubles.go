@@ -72,15 +72,15 @@ func (t *troubles) refusePauses(pauses map[string]error) {
 	t.replace(&t.pauses, pauses)
 }
 
-// replace sets one of the maps of t.
-func (t *troubles) replace(told *map[string]string, errs map[string]error) {
+// replace sets one of the maps of t to the texts of errors.
+func (t *troubles) replace(announced *map[string]string, errs map[string]error) {
 	texts := make(map[string]string, len(errs))
 	for _, name := range slices.Sorted(maps.Keys(errs))[:min(len(errs), maxTold)] {
 		texts[name] = shortened(errs[name].Error())
 	}
 	t.mu.Lock()
-	changed := !maps.Equal(*told, texts)
-	*told = texts
+	changed := !maps.Equal(*announced, texts)
+	*announced = texts
 	t.mu.Unlock()
 	if changed {
 		t.changed()
