@@ -64,7 +64,7 @@ type Result struct {
 // drainTime limits how long the tasks that are left after the faults may take.
 const drainTime = 3 * time.Minute
 
-// Do runs the suite on one engine.
+// Do runs the suite on one engine. It returns [ErrDamaged] if its server has damaged a table.
 func Do(ctx context.Context, o Options) (Result, error) {
 	r := &Run{Options: o}
 	defer r.close()
@@ -177,6 +177,9 @@ func (r *Run) finish(ctx context.Context) error {
 		return err
 	}
 	if err := r.fleet.stop(ctx, enqueuerPart); err != nil {
+		return err
+	}
+	if err := undamaged(ctx, r.admin, r.Engine); err != nil {
 		return err
 	}
 	if err := errors.Join(pauseSchedules(ctx, r.queue), deleteParked(ctx, r.queue)); err != nil {

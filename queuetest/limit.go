@@ -294,6 +294,34 @@ var limitCases = []conformanceCase{
 			}
 		}
 	}},
+	{"tasks without a limit run while a sequence waits for a task that is to run again in an hour", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		inOrder := falldue.NewKind[string]("sequence", falldue.KindConfig{Limits: []falldue.Limit{falldue.InOrder()}})
+		plain := falldue.NewKind[string]("plain", falldue.KindConfig{})
+		ran := make(chan string, 3)
+		falldue.Handle(q, inOrder, func(_ context.Context, task falldue.Task[string]) error {
+			return falldue.RetryAfter(time.Hour, errFlaky)
+		})
+		falldue.Handle(q, plain, func(_ context.Context, task falldue.Task[string]) error {
+			ran <- task.Args
+			return nil
+		})
+		ids, err := inOrder.EnqueueMany(t.Context(), q, []string{"first", "second"}, &falldue.EnqueueOptions{Key: "key"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		startWorker(t, q)
+		waitFor(t, q, ids[0], "waiting again", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
+		for _, args := range []string{"a", "b"} { // the claim that finds the sequence waiting may come after the first
+			enqueue(t, q, plain, args)
+			if got := receive(t, ran, "a task without a limit"); got != args {
+				t.Errorf("%s ran, want %s", got, args)
+			}
+		}
+		if info := readTask(t, q, ids[1]); info.Fence != 0 {
+			t.Errorf("the second one of the sequence was claimed: %+v", info)
+		}
+	}},
 	{"with a limit for each key, a task starts at once while 2,000 of another key wait", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{ShutdownTimeout: -1})
 		k := falldue.NewKind[string]("charge", falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(2).PerKey()}})

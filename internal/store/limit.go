@@ -54,7 +54,7 @@ func (s *Store) ClaimLimited(ctx context.Context, p ClaimParams) (Limited, error
 		claims, err := s.takeLimited(ctx, x, p, found, quotas, rests)
 		result := Limited{Claims: claims, Rests: rests}
 		for _, q := range quotas {
-			if q.room > 0 {
+			if q.room > 0 && q.holder == nil {
 				result.Open = append(result.Open, q.Name)
 			}
 		}
