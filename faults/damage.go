@@ -12,8 +12,8 @@ import (
 )
 
 // ErrDamaged is returned by [Do] if the server reports that it has damaged a table itself.
-// What falldue did on such a table cannot be judged. MariaDB 10.11.19 did so once after its
-// disk had been full: of two tasks there was an entry in an index, and no row.
+// What falldue did on such a table cannot be judged. MariaDB 10.11.19 does so sometimes when its
+// disk is full: it ends in the middle of a rollback, and then an index has entries without rows.
 var ErrDamaged = errors.New("the server has damaged its own table")
 
 // checkedRow is a row of what CHECK TABLE returns.
@@ -31,7 +31,7 @@ func undamaged(ctx context.Context, db *sqlx.DB, engine string) error {
 		return nil
 	}
 	var rows []checkedRow
-	if err := db.SelectContext(ctx, &rows, "check table falldue_tasks, falldue_attempts"); err != nil {
+	if err := db.SelectContext(ctx, &rows, "check table falldue_tasks, falldue_attempts, falldue_edges, falldue_flows, falldue_permits"); err != nil {
 		return err
 	}
 	return damage(rows)

@@ -15,6 +15,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -75,6 +76,12 @@ func run(ctx context.Context) (ok bool, err error) {
 			o.Only = strings.Split(*only, ",")
 		}
 		fine, err := one(ctx, o)
+		if errors.Is(err, faults.ErrDamaged) {
+			// Nothing is known of falldue then. Twice would be no accident.
+			o.Seed++
+			fmt.Printf("%s: %v\n%s: once more, with seed %d\n", engine, err, engine, o.Seed)
+			fine, err = one(ctx, o)
+		}
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", engine, err)
 		}
