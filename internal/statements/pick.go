@@ -34,9 +34,12 @@ where {due in lane} and (updated_at > {moment {int :since}} or id > {int :after}
 order by updated_at, id limit :limit`)
 }
 
-// Pick selects tasks by id and fence, locked where the engine can, and returns
+// Pick selects waiting tasks by id and fence, locked where the engine can, and returns
 // them as [ClaimedColumns] with the place 1. [Take] claims them in the same
 // transaction. The batch has [FenceColumns].
+//
+// A session that reads what is not committed may know the tasks of a flow from the moment
+// before their own transaction blocked them, which changes neither fence nor anchor.
 func Pick(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(FenceColumns.columns(), size)
@@ -44,10 +47,10 @@ func Pick(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b.set("found", b.foundColumns("t."))
 	if source.byKey() {
 		return b.stmt(`
-select {found} from {tasks} t where {keys}{for update}`)
+select {found} from {tasks} t where {keys} and t.state in ('open', 'snoozed'){for update}`)
 	}
 	return b.stmt(`
-select {found} from {batch} join {tasks} t on {same key}{for update}`)
+select {found} from {batch} join {tasks} t on {same key} and t.state in ('open', 'snoozed'){for update}`)
 }
 
 // foundColumns returns [ClaimedColumns] of tasks that are to be claimed, with the

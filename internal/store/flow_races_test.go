@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -68,6 +69,26 @@ func TestOldVerdictIsNotCarriedOut(t *testing.T) {
 			}
 		}
 		wantFate(t, s, ids[2], StaysBlocked) // its member is open
+	})
+}
+
+// TestBlockedTaskIsNotPicked: a session that reads what is not committed saw the task open, in the
+// middle of the enqueue that blocked it.
+func TestBlockedTaskIsNotPicked(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := migrated(t, testdb.Open(t, engine))
+		members, waiter := enqueueFlow(t, s, 1, statements.DeathWait)
+		from := Source{Lane: statements.Lane{State: statements.StateOpen, Kind: "k"}}
+		list, err := s.Candidates(t.Context(), "default", from, math.MinInt64, 10)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("candidates %v, error %v", list, err)
+		}
+		list = append(list, Candidate{Key: Key{TaskID: waiter}, Anchor: list[0].Anchor})
+		claims, err := s.ClaimKeys(t.Context(), ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 10, Sources: []Source{from}}, list)
+		if err != nil || len(claims) != 1 || claims[0].ID != members[0] {
+			t.Errorf("%d claims, error %v, want one of task %d", len(claims), err, members[0])
+		}
 	})
 }
 
