@@ -74,7 +74,11 @@ func keyed(t *testing.T, s *Store, keys, n int, limit Limit) []Source {
 func TestNoMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
-		const claimers, keys, each, most = 10, 3, 60, 2
+		const keys, each, most = 3, 60, 2
+		claimers := 10
+		if engine == testdb.TiDB {
+			claimers = 3 // among more, it gives up to lock a permit after 256 tries
+		}
 		list := stores(t, engine, claimers)
 		sources := keyed(t, list[0], keys, each, Limit{Form: Running, Most: most})
 		// With a second limit, claims take permits in vain: they name claims that are made later.
