@@ -185,8 +185,8 @@ func (l namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 		return got.Int64 == 1, err
 	})
 	return locked(ctx, err, conn, fmt.Sprintf("the named lock %q, after the name of the database,", l.name), `
-select concat('connection ', h.id, coalesce((select concat(' (user ', p.user, ', host ', p.host, ')') from information_schema.processlist p where p.id = h.id), ''))
-from (select is_used_lock(`+fullName+`) as id) h`, l.name)
+select concat('connection ', p.id, ' (user ', p.user, ', host ', p.host, ')')
+from (select is_used_lock(`+fullName+`) as id) h join information_schema.processlist p on p.id = h.id`, l.name) // TiDB's id is always 1
 }
 
 func (l namedLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {

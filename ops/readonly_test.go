@@ -14,6 +14,9 @@ import (
 // except on MariaDB to explain a claim, and on MySQL to explain a change.
 func TestInspectorsOnlyRead(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
+		if engine == testdb.TiDB {
+			t.Skip("it has no read-only transactions")
+		}
 		b := newBacklog(t, engine)
 		own := parse(t, "delay 30m")
 		b.add("mail", 3, 1, time.Hour, nil)
@@ -28,7 +31,7 @@ func TestInspectorsOnlyRead(t *testing.T) {
 		}
 		b.db.MustExec(map[string]string{
 			testdb.Postgres: "set session characteristics as transaction read only", testdb.SQLite: "pragma query_only = on",
-			testdb.MySQL: "set session transaction read only", testdb.MariaDB: "set session transaction read only", testdb.TiDB: "set session transaction read only",
+			testdb.MySQL: "set session transaction read only", testdb.MariaDB: "set session transaction read only",
 		}[engine])
 		if _, err := b.db.Exec("update falldue_tasks set kind = kind"); err == nil {
 			t.Fatal("the session may write")

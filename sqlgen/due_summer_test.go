@@ -106,8 +106,9 @@ func TestDueAcrossChangesOfSummerTime(t *testing.T) {
 						run(t, db, fmt.Sprintf("insert into tasks values (%d, '%s', '%s', '%s')", n, written.Format(layout)+utcSuffix(postgres), written.Add(offset(written)).Format(layout), written.Format(layout)))
 						run(t, db, setZone(postgres, zone))
 						for column, predicate := range predicates {
-							if since := written.Sub(night); column == "local" && i == 1 && since.Abs() <= time.Hour {
-								continue // the hour that comes twice
+							inTwice := i == 1 && written.Sub(night).Abs() <= time.Hour // the hour that comes twice
+							if inTwice && (column == "local" || d.Name() == dialect.TiDB) {
+								continue
 							}
 							var due bool
 							if err := db.GetContext(t.Context(), &due, "select count(*) > 0 from tasks where "+predicate); err != nil {
