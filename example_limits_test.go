@@ -179,3 +179,30 @@ func ExampleInOrder() {
 	// paid
 	// shipped
 }
+
+// The kind makes the key of each task from its arguments. The orders of a customer are shipped one
+// after the other.
+func ExampleKind_KeyedBy() {
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	type order struct{ Customer, Coffee string }
+	ship := falldue.NewKind[order]("ship", falldue.KindConfig{Limits: []falldue.Limit{falldue.InOrder()}}).
+		KeyedBy(func(o order) string { return o.Customer })
+	ctx := context.Background()
+	ids, err := ship.EnqueueMany(ctx, q, []order{{"ada", "Sidamo"}, {"bob", "Huila"}, {"ada", "Gesha"}}, nil)
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, id := range ids {
+		task, err := q.Task(ctx, id)
+		if err != nil {
+			log.Panic(err)
+		}
+		fmt.Println(string(task.Payload), "has the key", task.Key)
+	}
+	// Output:
+	// {"Customer":"ada","Coffee":"Sidamo"} has the key ada
+	// {"Customer":"bob","Coffee":"Huila"} has the key bob
+	// {"Customer":"ada","Coffee":"Gesha"} has the key ada
+}

@@ -2,10 +2,13 @@ package falldue_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -48,5 +51,59 @@ func TestKeysAreStored(t *testing.T) {
 		for range stored {
 			<-ran
 		}
+	})
+}
+
+// TestKindsMakeKeysOfArguments: however a task is enqueued. A key in the options comes first.
+func TestKindsMakeKeysOfArguments(t *testing.T) {
+	type order struct{ Customer string }
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		q, err := falldue.New(db, falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		k := falldue.NewKind[order]("order", falldue.KindConfig{}).KeyedBy(func(o order) string { return o.Customer })
+		named := falldue.NewKind[fmt.Stringer]("named", falldue.KindConfig{}).KeyedBy(func(s fmt.Stringer) string {
+			if s == nil {
+				return "nobody"
+			}
+			return s.String()
+		})
+		ada, bob := order{"ada"}, order{"bob"}
+		want := func(keys ...string) func([]int64, error) {
+			return func(ids []int64, err error) {
+				t.Helper()
+				if err != nil || len(ids) != len(keys) {
+					t.Fatalf("ids %v, error %v, want %d", ids, err, len(keys))
+				}
+				for i, id := range ids {
+					if info, err := q.Task(t.Context(), id); err != nil || info.Key != keys[i] {
+						t.Errorf("task %d has the key %q (error %v), want %q", i, info.Key, err, keys[i])
+					}
+				}
+			}
+		}
+		one := func(id int64, err error) ([]int64, error) { return []int64{id}, err }
+		want("ada")(one(k.Enqueue(t.Context(), q, ada, nil)))
+		want("eve")(one(k.Enqueue(t.Context(), q, ada, &falldue.EnqueueOptions{Key: "eve"})))
+		want("")(one(k.Enqueue(t.Context(), q, order{}, nil)))
+		want("ada", "bob")(k.EnqueueMany(t.Context(), q, []order{ada, bob}, &falldue.EnqueueOptions{Priority: new(1)}))
+		want("bob", "nobody", "ada")(q.EnqueueMany(t.Context(), k.Params(bob, nil), named.Params(nil, nil), k.Params(ada, nil)))
+		want("ada", "bob")(flow.Chain(k.Params(ada, nil), k.Params(bob, nil)).Enqueue(t.Context(), q))
+		receipt, err := k.EnqueueUnique(t.Context(), q, bob, nil)
+		want("bob")(one(receipt.ID, err))
+		tx, err := db.BeginTxx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := k.EnqueueTx(t.Context(), q, tx, bob, nil)
+		if err := errors.Join(err, tx.Commit()); err != nil {
+			t.Fatal(err)
+		}
+		want("bob")([]int64{id}, nil)
 	})
 }

@@ -57,7 +57,8 @@ type KindConfig struct {
 type kind struct {
 	name string
 	KindConfig
-	err error // why the kind is invalid; reported when it is first used
+	keyOf func(args any) string // nil if its tasks have no key unless options say so
+	err   error                 // why the kind is invalid; reported when it is first used
 }
 
 // NewKind returns a kind. It does not report an invalid name or configuration:
@@ -68,6 +69,18 @@ func NewKind[A any](name string, cfg KindConfig) Kind[A] {
 		cfg.Queue = DefaultQueue
 	}
 	return Kind[A]{kind{name: name, KindConfig: cfg, err: validKind(name, cfg)}}
+}
+
+// KeyedBy returns the kind with a key for each task that is enqueued with it, which key makes of
+// the arguments: the customer of an order, for instance. No enqueue can forget it then.
+// EnqueueOptions.Key, if it is not "", is the key instead. Tasks for which key returns "" have
+// none. Tasks that were enqueued before keep the key that they have.
+func (k Kind[A]) KeyedBy(key func(args A) string) Kind[A] {
+	k.keyOf = func(args any) string {
+		a, _ := args.(A) // nil, if A is an interface type
+		return key(a)
+	}
+	return k
 }
 
 func validKind(name string, cfg KindConfig) error {

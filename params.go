@@ -28,8 +28,8 @@ type EnqueueOptions struct {
 	// task.
 	Policy *backoff.Policy
 	// Key says what the task belongs to, such as "customer:42". Up to 64 visible ASCII
-	// characters are stored as they are, any other text as its hash. Defaults to "", no
-	// key.
+	// characters are stored as they are, any other text as its hash. Defaults to "": the
+	// key of [Kind.KeyedBy], or none.
 	Key string
 	// MaxAttempts is the number of attempts after which the task is dead, up to
 	// 2,147,483,647. Defaults to 0, the limit of its policy.
@@ -62,6 +62,9 @@ func newParams(k *kind, args any, opts *EnqueueOptions) EnqueueParams {
 	p := EnqueueParams{kind: k, args: args, err: k.err}
 	if opts != nil {
 		p.opts = *opts
+	}
+	if k.keyOf != nil && p.opts.Key == "" {
+		p.opts.Key = k.keyOf(args)
 	}
 	return p
 }

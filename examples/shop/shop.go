@@ -37,13 +37,13 @@ type Order struct {
 
 // The arguments of tasks.
 type (
-	Charge  struct{ Order string }
+	Charge  struct{ Order, Customer string }
 	Mail    struct{ To, Text string }
 	Invoice struct{ Customer, Month string }
 	Month   struct{ Month string }
 )
 
-// The kinds of tasks. Charges and mails have the customer as their key.
+// The kinds of tasks. Charges and mails have the customer as their key, made of the arguments.
 var (
 	// The bank refuses two payments of a customer at once. It is asked for two days. Then the
 	// task is dead, and a person decides: falldue retry, or falldue cancel.
@@ -51,12 +51,12 @@ var (
 		Policy:  backoff.Arctan(time.Hour).WithMaxElapsed(48 * time.Hour),
 		Timeout: 30 * time.Second,
 		Limits:  []falldue.Limit{falldue.AtMost(1).PerKey()},
-	})
+	}).KeyedBy(func(c Charge) string { return c.Customer })
 	// The mails to a customer are sent one after the other.
 	mailing = falldue.NewKind[Mail]("mail", falldue.KindConfig{
 		Timeout: 30 * time.Second,
 		Limits:  []falldue.Limit{falldue.InOrder()},
-	})
+	}).KeyedBy(func(m Mail) string { return m.To })
 	invoicing = falldue.NewKind[Invoice]("invoice", falldue.KindConfig{})
 	closing   = falldue.NewKind[Month]("close-month", falldue.KindConfig{})
 )
@@ -120,7 +120,7 @@ func (s *shop) place(ctx context.Context, customer, coffee string) (Order, error
 		if err := s.mail(ctx, tx, customer, "we have your order of "+coffee); err != nil {
 			return err
 		}
-		_, err := charging.EnqueueTx(ctx, s.queue, tx, Charge{o.ID}, &falldue.EnqueueOptions{Key: customer})
+		_, err := charging.EnqueueTx(ctx, s.queue, tx, Charge{o.ID, customer}, nil)
 		return err
 	})
 }
@@ -132,7 +132,7 @@ func (s *shop) order(ctx context.Context, id string) (o Order, err error) {
 
 // mail enqueues a mail in a transaction.
 func (s *shop) mail(ctx context.Context, tx *sqlx.Tx, to, text string) error {
-	_, err := mailing.EnqueueTx(ctx, s.queue, tx, Mail{to, text}, &falldue.EnqueueOptions{Key: to})
+	_, err := mailing.EnqueueTx(ctx, s.queue, tx, Mail{to, text}, nil)
 	return err
 }
 

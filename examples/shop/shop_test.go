@@ -154,7 +154,7 @@ const (
 func TestOrder(t *testing.T) {
 	w := newWorld(t)
 	o := w.place(t, "ada")
-	tasktest.RequireEnqueued(t, w.queue, charging, Charge{o.ID})
+	tasktest.RequireEnqueued(t, w.queue, charging, Charge{o.ID, o.Customer})
 	tasktest.Drain(t, w.queue)
 	w.request(t, "GET", "/orders/"+o.ID, "", http.StatusOK, &o)
 	if o.Status != "paid" || w.payments[o.ID] != 1150 {

@@ -75,7 +75,7 @@ func (s *shop) closeMonth(ctx context.Context, t falldue.Task[Month]) error {
 		batch.Add(invoicing.Params(Invoice{customer, t.Args.Month}, nil))
 	}
 	text := fmt.Sprintf("the %d invoices of %s are written", len(customers), t.Args.Month)
-	batch.Then(mailing.Params(Mail{"bookkeeper", text}, &falldue.EnqueueOptions{Key: "bookkeeper"}))
+	batch.Then(mailing.Params(Mail{"bookkeeper", text}, nil))
 	return s.inTx(ctx, func(tx *sqlx.Tx) error {
 		if _, err := batch.EnqueueTx(ctx, s.queue, tx); err != nil {
 			return err
