@@ -299,7 +299,7 @@ var limitCases = []conformanceCase{
 		inOrder := falldue.NewKind[string]("sequence", falldue.KindConfig{Limits: []falldue.Limit{falldue.InOrder()}})
 		plain := falldue.NewKind[string]("plain", falldue.KindConfig{})
 		ran := make(chan string, 3)
-		falldue.Handle(q, inOrder, func(_ context.Context, task falldue.Task[string]) error {
+		falldue.Handle(q, inOrder, func(_ context.Context, _ falldue.Task[string]) error {
 			return falldue.RetryAfter(time.Hour, errFlaky)
 		})
 		falldue.Handle(q, plain, func(_ context.Context, task falldue.Task[string]) error {
