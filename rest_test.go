@@ -26,16 +26,21 @@ func TestWorkersRestWhileNoTaskCanRun(t *testing.T) {
 	states := map[string]struct {
 		limits []falldue.Limit
 		handle func(context.Context, falldue.Task[string]) error // nil: it runs until the test ends
+		paused *falldue.Subject
 	}{
-		"its limit has no permit left":                {[]falldue.Limit{falldue.AtMost(1)}, nil},
-		"the limit of its key has no permit left":     {[]falldue.Limit{falldue.AtMost(1).PerKey()}, nil},
-		"its rate is used up":                         {[]falldue.Limit{falldue.Rate(1, time.Hour)}, again},
-		"its rate with a burst is used up":            {[]falldue.Limit{falldue.Rate(1, time.Hour).Burst(1)}, again},
-		"the one before it runs":                      {[]falldue.Limit{falldue.InOrder()}, nil},
-		"the one before it is to run again":           {[]falldue.Limit{falldue.InOrder()}, again},
-		"the one before it is snoozed":                {[]falldue.Limit{falldue.InOrder()}, snoozed},
-		"the one before it is dead, and halts it":     {[]falldue.Limit{falldue.InOrder().HaltOnDeath()}, dead},
-		"a second limit admits it, the first doesn't": {[]falldue.Limit{falldue.AtMost(1), falldue.InOrder()}, again},
+		"its limit has no permit left":                {[]falldue.Limit{falldue.AtMost(1)}, nil, nil},
+		"the limit of its key has no permit left":     {[]falldue.Limit{falldue.AtMost(1).PerKey()}, nil, nil},
+		"its rate is used up":                         {[]falldue.Limit{falldue.Rate(1, time.Hour)}, again, nil},
+		"its rate with a burst is used up":            {[]falldue.Limit{falldue.Rate(1, time.Hour).Burst(1)}, again, nil},
+		"the one before it runs":                      {[]falldue.Limit{falldue.InOrder()}, nil, nil},
+		"the one before it is to run again":           {[]falldue.Limit{falldue.InOrder()}, again, nil},
+		"the one before it is snoozed":                {[]falldue.Limit{falldue.InOrder()}, snoozed, nil},
+		"the one before it is dead, and halts it":     {[]falldue.Limit{falldue.InOrder().HaltOnDeath()}, dead, nil},
+		"a second limit admits it, the first doesn't": {[]falldue.Limit{falldue.AtMost(1), falldue.InOrder()}, again, nil},
+		"its kind is paused":                          {nil, nil, &falldue.Subject{Kind: "waiting"}},
+		"its key is paused":                           {nil, nil, &falldue.Subject{Kind: "waiting", Key: "key"}},
+		"its kind has a limit, and is paused":         {[]falldue.Limit{falldue.AtMost(1)}, nil, &falldue.Subject{Kind: "waiting"}},
+		"its sequence is paused":                      {[]falldue.Limit{falldue.InOrder()}, nil, &falldue.Subject{Key: "key"}},
 	}
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for name, s := range states {
@@ -70,8 +75,15 @@ func TestWorkersRestWhileNoTaskCanRun(t *testing.T) {
 				if _, err := waiting.EnqueueMany(t.Context(), q, slices.Repeat([]string{""}, 3), &falldue.EnqueueOptions{Key: "key"}); err != nil {
 					t.Fatal(err)
 				}
+				if s.paused != nil {
+					if err := q.Pause(t.Context(), *s.paused, falldue.PauseOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
 				stop := runUntil(t, q)
-				<-ended
+				if s.paused == nil {
+					<-ended
+				}
 				ring := func(delay time.Duration) time.Time {
 					if _, err := bell.Enqueue(t.Context(), q, "", &falldue.EnqueueOptions{Delay: delay}); err != nil {
 						t.Fatal(err)
