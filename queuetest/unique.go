@@ -212,6 +212,14 @@ var uniqueCases = []conformanceCase{
 		waitForDeletion(t, q, a)
 		wantExisting(t, "the seventh, after the first is done", b, q, k, orderArgs{"a", "7"}, &o)
 	}},
+	{"with ConflictReplace a task replaces one that is the same in all, too", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.same", falldue.KindConfig{})
+		o := falldue.EnqueueOptions{Unique: &falldue.Unique{OnConflict: falldue.ConflictReplace}, RunAt: time.Now().Add(time.Hour).Truncate(time.Second)}
+		a := wantNew(t, "the first", q, k, orderArgs{"a", "1"}, &o)
+		for range 2 {
+			wantExisting(t, "the same again", a, q, k, orderArgs{"a", "1"}, &o)
+		}
+	}},
 	{"of equal unique tasks of one call one is stored, in the order of the call", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.many", falldue.KindConfig{})
 		old := wantNew(t, "one before", q, k, orderArgs{Customer: "3"}, nil)
