@@ -94,6 +94,9 @@ func (r *changeReader) wait(ctx context.Context, d time.Duration, failed bool) {
 	start := time.Now()
 	for end := start.Add(d); ctx.Err() == nil; {
 		next, left := r.nextEnd(), time.Until(end)
+		if failed {
+			next = never // a pause ends for claims without a read
+		}
 		if await(ctx, r.hurry, min(next, left)) || next < left {
 			return
 		}

@@ -208,3 +208,28 @@ func TestLooksStandInForReads(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// TestChangesAreReadSeldomWhileReadsFail: a pause ends by itself while changes cannot be read. They are
+// read about once a second, or more seldom.
+func TestChangesAreReadSeldomWhileReadsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := &changesTable{}
+		r := newChangeReader(nil, events{slog.New(slog.DiscardHandler)})
+		r.changes = table.read
+		table.add("kind:charge", statements.ChangePause, "", time.Now(), time.Now().Add(10*time.Second))
+		ctx, cancel := context.WithCancel(t.Context())
+		go r.work(ctx)
+		time.Sleep(5 * time.Second)
+		table.mu.Lock()
+		table.err = errors.New("down")
+		table.mu.Unlock()
+		time.Sleep(6 * time.Second)
+		before := table.count()
+		time.Sleep(10 * time.Second)
+		if n := table.count() - before; n > 20 {
+			t.Errorf("%d reads in ten seconds", n)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}

@@ -61,6 +61,7 @@ func limitErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 		{falldue.Rate(5, 0)},
 		{falldue.Rate(5, time.Minute).Burst(2000)},
 		{falldue.Rate(2_000_000, time.Second).Burst(10)},
+		{falldue.Rate(1, 366*24*time.Hour).Burst(1000)},
 		{falldue.AtMost(5).Burst(2)},
 		{falldue.AtMost(5).HaltOnDeath()},
 		{falldue.AtMost(5), falldue.AtMost(6)},

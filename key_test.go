@@ -16,13 +16,7 @@ import (
 // its hash, and tasks with keys run.
 func TestKeysAreStored(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
-		q, err := falldue.New(testdb.Open(t, engine), falldue.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := q.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		q := migrated(t, testdb.Open(t, engine))
 		k := falldue.NewKind[int]("keyed", falldue.KindConfig{})
 		ran := make(chan int, 10)
 		falldue.Handle(q, k, func(_ context.Context, t falldue.Task[int]) error {
@@ -59,13 +53,7 @@ func TestKindsMakeKeysOfArguments(t *testing.T) {
 	type order struct{ Customer string }
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
-		q, err := falldue.New(db, falldue.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := q.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		q := migrated(t, db)
 		k := falldue.NewKind[order]("order", falldue.KindConfig{}).KeyedBy(func(o order) string { return o.Customer })
 		named := falldue.NewKind[fmt.Stringer]("named", falldue.KindConfig{}).KeyedBy(func(s fmt.Stringer) string {
 			if s == nil {

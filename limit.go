@@ -12,6 +12,8 @@ const (
 	maxPermits = 1000
 	// minPeriod and maxPeriod bound the period of a rate.
 	minPeriod, maxPeriod = time.Millisecond, 366 * 24 * time.Hour
+	// maxFull bounds how long a burst lasts on average; a time.Duration ends at 292 years.
+	maxFull = 100 * maxPeriod
 )
 
 // A Limit limits the tasks of a kind or of a queue, over all workers. [AtMost], [Rate] and
@@ -110,6 +112,8 @@ func (l Limit) validate(owner string) error {
 		return invalid("limit %v of %s; allowed are periods of 1ms to 366 days", l, owner)
 	case bucket && (l.burst < 1 || l.burst > maxPermits):
 		return invalid("limit %v of %s; allowed are bursts of 1 to 1,000 tasks", l, owner)
+	case bucket && l.per/time.Duration(l.most) > maxFull/time.Duration(l.burst):
+		return invalid("limit %v of %s; allowed are bursts of up to 100 years", l, owner)
 	case bucket && l.per/time.Duration(l.most) < time.Microsecond:
 		return invalid("limit %v of %s; allowed is up to one task a microsecond", l, owner)
 	}

@@ -68,18 +68,23 @@ func (p *poller) learnLimited(sources []store.Source, rules []*rule, result stor
 		if c != nil && rest.Hold != store.Outrun { // which may leave tasks before the last one
 			p.lanes.advance(at, start.Add(rules[i].delayIn(at)-store.Duration(c.Now-c.Anchor)), c.Anchor)
 		}
-		switch rest.Hold {
-		case store.Saturated:
-			p.lanes.hold(at, rest.Name, rest.Wait, p.sweeper.every)
-		case store.Outrun:
-			p.lanes.hold(at, rest.Name, 0, maxSlotWait)
-		default:
-		}
+		p.holdBack(at, rest)
 	}
 	if len(emptied) > 0 && (p.lanes.emptied(emptied, took, start) || len(took) > 0) {
 		p.sweeper.makeDueSoon()
 	}
 	p.lanes.freed(result.Open)
+}
+
+// holdBack makes a lane wait for the limit that has left its tasks, if one has.
+func (p *poller) holdBack(at store.Lane, rest store.Rest) {
+	switch rest.Hold {
+	case store.Saturated:
+		p.lanes.hold(at, rest.Name, rest.Wait, p.sweeper.every)
+	case store.Outrun:
+		p.lanes.hold(at, rest.Name, 0, maxSlotWait)
+	default:
+	}
 }
 
 // freed makes the poller claim from lanes that limits have held back, which may admit more

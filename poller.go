@@ -3,7 +3,6 @@ package falldue
 import (
 	"context"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -45,7 +44,7 @@ type pollerConfig struct {
 	claimRows        func(context.Context, store.ClaimParams) ([]*store.Claim, error)
 	candidates       func(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error)
 	claimUnderLimits func(context.Context, store.ClaimParams) (store.Limited, error)
-	claimKeys        func(context.Context, store.ClaimParams, []store.Candidate) ([]*store.Claim, error)
+	claimKeys        func(context.Context, store.ClaimParams, []store.Candidate) (store.Limited, error)
 	classify         func(error) dialect.Class
 	dispatch         func([]*store.Claim, []*rule, time.Time) // passes on claims, their rules and the time when they were sent
 	behind           func() bool                              // reports whether claims should wait for the settlers
@@ -307,38 +306,6 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 	p.learn(due, rules, claims, room, start)
 	p.dispatch(claims, rules, start)
 	return len(claims), nil
-}
-
-// claimSuspect claims up to room tasks from a lane from which a claim failed, and passes
-// them to the dispatcher.
-func (p *poller) claimSuspect(ctx context.Context, suspect *suspect, at store.Lane, room int) error {
-	since, start, r := p.lanes.beginClaim([]store.Lane{at})[0], time.Now(), p.gates.rule(at, func() { p.hint(at, 0) })
-	if r == nil {
-		p.learn([]store.Lane{at}, nil, nil, room, start)
-		return nil
-	}
-	from := p.source(at, r, since)
-	claim := func(ctx context.Context, list []store.Candidate) ([]*store.Claim, bool, error) {
-		sent := time.Now()
-		claims, late, err := p.send(ctx, suspectTimeout, len(list), func(ctx context.Context) ([]*store.Claim, error) {
-			return p.claimKeys(ctx, p.params(len(list), []store.Source{from}), list)
-		})
-		if err == nil && len(claims) > 0 {
-			p.dispatch(claims, []*rule{r}, sent)
-		}
-		return claims, late, err
-	}
-	claims, complete, err := p.suspects.claim(ctx, suspect, from, room, claim)
-	if complete {
-		p.learn([]store.Lane{at}, []*rule{r}, claims, room, start)
-		return nil
-	}
-	p.lanes.advance(at, suspect.next, math.MinInt64)
-	if len(claims) == 0 && troubleOf(p.classify(err), false) == outage {
-		return err
-	}
-	p.events.claimFailed(p.queue, err)
-	return nil
 }
 
 func (p *poller) source(at store.Lane, r *rule, since int64) store.Source {

@@ -23,29 +23,37 @@ func TestWorkersRestWhileNoTaskCanRun(t *testing.T) {
 	}
 	snoozed := func(context.Context, falldue.Task[string]) error { return falldue.Snooze(time.Hour) }
 	dead := func(context.Context, falldue.Task[string]) error { return falldue.Discard(errors.New("no")) }
+	atMostOne, inOrder := []falldue.Limit{falldue.AtMost(1)}, []falldue.Limit{falldue.InOrder()}
 	states := map[string]struct {
 		limits []falldue.Limit
 		handle func(context.Context, falldue.Task[string]) error // nil: it runs until the test ends
 		paused *falldue.Subject
+		refuse bool // the database refuses the first one, and many others wait
+		none   bool // not even one starts
 	}{
-		"its limit has no permit left":                {[]falldue.Limit{falldue.AtMost(1)}, nil, nil},
-		"the limit of its key has no permit left":     {[]falldue.Limit{falldue.AtMost(1).PerKey()}, nil, nil},
-		"its rate is used up":                         {[]falldue.Limit{falldue.Rate(1, time.Hour)}, again, nil},
-		"its rate with a burst is used up":            {[]falldue.Limit{falldue.Rate(1, time.Hour).Burst(1)}, again, nil},
-		"the one before it runs":                      {[]falldue.Limit{falldue.InOrder()}, nil, nil},
-		"the one before it is to run again":           {[]falldue.Limit{falldue.InOrder()}, again, nil},
-		"the one before it is snoozed":                {[]falldue.Limit{falldue.InOrder()}, snoozed, nil},
-		"the one before it is dead, and halts it":     {[]falldue.Limit{falldue.InOrder().HaltOnDeath()}, dead, nil},
-		"a second limit admits it, the first doesn't": {[]falldue.Limit{falldue.AtMost(1), falldue.InOrder()}, again, nil},
-		"its kind is paused":                          {nil, nil, &falldue.Subject{Kind: "waiting"}},
-		"its key is paused":                           {nil, nil, &falldue.Subject{Kind: "waiting", Key: "key"}},
-		"its kind has a limit, and is paused":         {[]falldue.Limit{falldue.AtMost(1)}, nil, &falldue.Subject{Kind: "waiting"}},
-		"its sequence is paused":                      {[]falldue.Limit{falldue.InOrder()}, nil, &falldue.Subject{Key: "key"}},
+		"its limit has no permit left":                {limits: atMostOne},
+		"the limit of its key has no permit left":     {limits: []falldue.Limit{falldue.AtMost(1).PerKey()}},
+		"its rate is used up":                         {limits: []falldue.Limit{falldue.Rate(1, time.Hour)}, handle: again},
+		"its rate with a burst is used up":            {limits: []falldue.Limit{falldue.Rate(1, time.Hour).Burst(1)}, handle: again},
+		"the one before it runs":                      {limits: inOrder},
+		"the one before it is to run again":           {limits: inOrder, handle: again},
+		"the one before it is snoozed":                {limits: inOrder, handle: snoozed},
+		"the one before it is dead, and halts it":     {limits: []falldue.Limit{falldue.InOrder().HaltOnDeath()}, handle: dead},
+		"a second limit admits it, the first doesn't": {limits: []falldue.Limit{falldue.AtMost(1), falldue.InOrder()}, handle: again},
+		"its kind is paused":                          {paused: &falldue.Subject{Kind: "waiting"}, none: true},
+		"its key is paused":                           {paused: &falldue.Subject{Kind: "waiting", Key: "key"}, none: true},
+		"its kind has a limit, and is paused":         {limits: atMostOne, paused: &falldue.Subject{Kind: "waiting"}, none: true},
+		"its sequence is paused":                      {limits: inOrder, paused: &falldue.Subject{Key: "key"}, none: true},
+		"a claim has failed, and no permit is left":   {limits: atMostOne, refuse: true},
+		"the database refuses the one before it":      {limits: inOrder, refuse: true, none: true},
 	}
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for name, s := range states {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
+				if s.refuse && engine == testdb.TiDB {
+					t.Skip("it has no triggers")
+				}
 				db, err := testdb.OpenFew(testdb.Drivers(engine)[0], testdb.DSN(t, engine))
 				if err != nil {
 					t.Fatal(err)
@@ -72,7 +80,15 @@ func TestWorkersRestWhileNoTaskCanRun(t *testing.T) {
 				})
 				falldue.Handle(q, plain, func(context.Context, falldue.Task[string]) error { ran <- struct{}{}; return nil })
 				falldue.Handle(q, bell, func(context.Context, falldue.Task[string]) error { rang <- time.Now(); return nil })
-				if _, err := waiting.EnqueueMany(t.Context(), q, slices.Repeat([]string{""}, 3), &falldue.EnqueueOptions{Key: "key"}); err != nil {
+				args := slices.Repeat([]string{""}, 3)
+				if s.refuse {
+					refuse := refusalsOf(engine)
+					for _, statement := range refuse.claim {
+						db.MustExec(statement)
+					}
+					args = append([]string{"poison " + refuse.codes[0]}, slices.Repeat([]string{""}, 2000)...)
+				}
+				if _, err := waiting.EnqueueMany(t.Context(), q, args, &falldue.EnqueueOptions{Key: "key"}); err != nil {
 					t.Fatal(err)
 				}
 				if s.paused != nil {
@@ -81,7 +97,7 @@ func TestWorkersRestWhileNoTaskCanRun(t *testing.T) {
 					}
 				}
 				stop := runUntil(t, q)
-				if s.paused == nil {
+				if !s.none {
 					<-ended
 				}
 				ring := func(delay time.Duration) time.Time {

@@ -207,12 +207,23 @@ func (d *dispatcher) take(claims []*store.Claim, rules []*rule, start time.Time)
 		}
 	}
 	d.leases.hold(runs...)
+	if d.changes.pauses.Load() != nil { // a claim may have been under way when one began
+		var paused []*taskRun
+		runs = slices.DeleteFunc(runs, func(r *taskRun) bool {
+			if !d.changes.paused(d.env.queue, r.claim.From) {
+				return false
+			}
+			paused = append(paused, r)
+			return true
+		})
+		d.giveBack(paused)
+	}
 	refused := d.runners.add(runs...)
 	for _, r := range refused { // tasks may have limits of their own, which a claim does not know before
 		r.handler.pace.pause()
 	}
 	d.giveBack(refused)
-	d.givePausedBack() // a claim may have been under way when the pause began
+	d.givePausedBack() // a pause may have begun meanwhile
 }
 
 // givePausedBack gives back the tasks that wait for a handler and are paused.

@@ -3,6 +3,7 @@ package falldue
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,8 +112,9 @@ func (s *suspects) acquit(at store.Lane) {
 	delete(s.known, at)
 }
 
-// claimKeys claims tasks by their keys, and returns those that it could claim.
-type claimKeys func(context.Context, []store.Candidate) (claims []*store.Claim, late bool, err error)
+// claimKeys claims tasks by their keys, and returns those that it could claim, and what holds
+// back the others.
+type claimKeys func(context.Context, []store.Candidate) (claims []*store.Claim, rest store.Rest, late bool, err error)
 
 // A walk is one claim from a suspect lane: it looks at the due tasks of the lane one
 // after the other.
@@ -126,6 +128,7 @@ type walk struct {
 	doubted []store.Candidate // refused alone before, perhaps because everybody was
 	retried []store.Candidate // refused alone before, and to be tried again after the others
 	failed  int               // statements
+	rest    store.Rest        // what a limit has left; the walk has ended then
 	blamed  bool              // the tasks are to blame: an error says so, or others were claimed
 	err     error             // the last one
 	again   time.Time         // when to claim from the lane again, unless the walk is complete
@@ -134,7 +137,7 @@ type walk struct {
 // claim claims up to room tasks from a suspect lane. It reports whether it has looked at
 // all due tasks of the lane or claimed as many as asked for. If not, the lane is due again
 // at l.next, and err says why.
-func (s *suspects) claim(ctx context.Context, l *suspect, from store.Source, room int, claim claimKeys) (claims []*store.Claim, complete bool, err error) {
+func (s *suspects) claim(ctx context.Context, l *suspect, from store.Source, room int, claim claimKeys) (claims []*store.Claim, rest store.Rest, complete bool, err error) {
 	w := &walk{suspect: l, claim: claim, room: room, seen: map[int64]bool{}}
 	start := from.Since
 	complete = s.walk(ctx, w, from)
@@ -143,10 +146,10 @@ func (s *suspects) claim(ctx context.Context, l *suspect, from store.Source, roo
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		l.next = w.again
-		return w.claims, false, w.err
+		return w.claims, w.rest, false, w.err
 	}
 	for id, r := range l.refused {
-		gone := len(w.claims) < room && r.anchor >= start && !w.seen[id]
+		gone := !w.rest.Held() && len(w.claims) < room && r.anchor >= start && !w.seen[id]
 		if gone || !w.seen[id] && time.Since(r.until) > maxRefusedPause { // before start, a sweep finds it
 			delete(l.refused, id)
 		}
@@ -154,7 +157,7 @@ func (s *suspects) claim(ctx context.Context, l *suspect, from store.Source, roo
 	if len(l.refused) == 0 && w.failed == 0 {
 		s.acquit(from.Lane)
 	}
-	return w.claims, true, nil
+	return w.claims, w.rest, true, nil
 }
 
 // walk walks through a lane, and reports whether it came to the end or claimed as many
@@ -184,6 +187,8 @@ func (s *suspects) walk(ctx context.Context, w *walk, from store.Source) bool {
 		switch {
 		case !s.take(ctx, w, list):
 			return false
+		case w.rest.Held():
+			return true
 		case len(w.claims) >= w.room || len(page) < store.MaxBatch:
 			return s.take(ctx, w, w.retried) && (!w.blamed || s.take(ctx, w, w.doubted))
 		}
@@ -202,17 +207,20 @@ func (s *suspects) page(ctx context.Context, from store.Source, after int64) ([]
 // take claims from a list of tasks, a portion at a time. It reports false if the lane has
 // to wait before its next statement: other lanes have their turn after one that timed out.
 func (s *suspects) take(ctx context.Context, w *walk, list []store.Candidate) bool {
-	for len(list) > 0 && len(w.claims) < w.room {
+	for len(list) > 0 && len(w.claims) < w.room && !w.rest.Held() {
 		if w.err = ctx.Err(); w.err != nil {
 			w.again = time.Now()
 			return false
 		}
 		n := min(len(list), w.portion.size, w.room-len(w.claims))
-		claims, late, err := w.claim(ctx, list[:n])
+		claims, rest, late, err := w.claim(ctx, list[:n])
 		if err == nil {
 			w.portion.accepted()
+			w.rest = rest
 			for _, c := range list[:n] {
-				delete(w.refused, c.TaskID)
+				if !w.rest.Held() || slices.ContainsFunc(claims, func(own *store.Claim) bool { return own.ID == c.TaskID }) {
+					delete(w.refused, c.TaskID)
+				}
 			}
 			if list = list[n:]; len(claims) > 0 {
 				w.claims, w.blamed, w.accepted = append(w.claims, claims...), true, time.Now()

@@ -65,12 +65,13 @@ func (l *refusingLane) poller(class dialect.Class, log *strings.Builder) *poller
 			}
 			return list, nil
 		},
-		claimKeys: func(_ context.Context, p store.ClaimParams, list []store.Candidate) ([]*store.Claim, error) {
+		claimKeys: func(_ context.Context, p store.ClaimParams, list []store.Candidate) (store.Limited, error) {
 			var ids []int64
 			for _, c := range list {
 				ids = append(ids, c.TaskID)
 			}
-			return l.take(p.Sources[0], ids)
+			claims, err := l.take(p.Sources[0], ids)
+			return store.Limited{Claims: claims, Rests: make([]store.Rest, 1)}, err
 		},
 		dispatch: func([]*store.Claim, []*rule, time.Time) {},
 	}, &sweeper{every: time.Second, look: func(context.Context, []store.Source) ([]store.Head, error) { return nil, nil }, heads: func(context.Context) ([]store.Head, error) {
@@ -225,8 +226,8 @@ func TestHangingClaimsLeaveOtherLanesTheirTurn(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		p.claimKeys = func(ctx context.Context, _ store.ClaimParams, _ []store.Candidate) ([]*store.Claim, error) {
-			return nil, hang(ctx)
+		p.claimKeys = func(ctx context.Context, _ store.ClaimParams, _ []store.Candidate) (store.Limited, error) {
+			return store.Limited{}, hang(ctx)
 		}
 		candidates, hangs := p.suspects.candidates, atomic.Bool{}
 		p.suspects.candidates = func(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error) {

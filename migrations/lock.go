@@ -184,9 +184,10 @@ func (l namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 		}
 		return got.Int64 == 1, err
 	})
+	// TiDB's IS_USED_LOCK returns 1 for any session, which the list of sessions does not have.
 	return locked(ctx, err, conn, fmt.Sprintf("the named lock %q, after the name of the database,", l.name), `
 select concat('connection ', p.id, ' (user ', p.user, ', host ', p.host, ')')
-from (select is_used_lock(`+fullName+`) as id) h join information_schema.processlist p on p.id = h.id`, l.name) // TiDB's id is always 1
+from (select is_used_lock(`+fullName+`) as id) h join information_schema.processlist p on p.id = h.id`, l.name)
 }
 
 func (l namedLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {

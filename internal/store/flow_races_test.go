@@ -85,7 +85,8 @@ func TestBlockedTaskIsNotPicked(t *testing.T) {
 			t.Fatalf("candidates %v, error %v", list, err)
 		}
 		list = append(list, Candidate{Key: Key{TaskID: waiter}, Anchor: list[0].Anchor})
-		claims, err := s.ClaimKeys(t.Context(), ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 10, Sources: []Source{from}}, list)
+		result, err := s.ClaimKeys(t.Context(), ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 10, Sources: []Source{from}}, list)
+		claims := result.Claims
 		if err != nil || len(claims) != 1 || claims[0].ID != members[0] {
 			t.Errorf("%d claims, error %v, want one of task %d", len(claims), err, members[0])
 		}

@@ -32,6 +32,9 @@ type Rest struct {
 	Wait time.Duration // until the limit admits another task, or 0 if nobody knows
 }
 
+// Held reports whether a limit has left tasks of the source.
+func (r Rest) Held() bool { return r.Hold == Saturated || r.Hold == Outrun }
+
 // Limited is the result of a claim under limits.
 type Limited struct {
 	Claims []*Claim
@@ -301,15 +304,31 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 		return nil, err
 	}
 	outrun := map[*Claim]bool{}
+	// loses makes the lane of a claim wait. Its limit is not open, though it may have other
+	// permits: the lane would come back at once.
+	loses := func(c *Claim, limit string) {
+		outrun[c] = true
+		rests[c.Place-1], quotas[limit].room = Rest{Hold: Outrun, Name: limit}, 0
+	}
 	for _, permit := range lost {
 		for _, c := range owners[permit] {
-			outrun[c] = true
-			rests[c.Place-1] = Rest{Hold: Outrun, Name: names[permit]}
+			loses(c, names[permit])
 		}
 	}
-	claims, err := s.takeAll(ctx, x, p, slices.DeleteFunc(found, func(c *Claim) bool { return outrun[c] }))
-	if err != nil || len(claims) == 0 {
+	found = slices.DeleteFunc(found, func(c *Claim) bool { return outrun[c] })
+	claims, err := s.takeAll(ctx, x, p, slices.Clone(found))
+	if err != nil {
 		return nil, err
+	}
+	if len(claims) < len(found) { // others have taken some, or a trigger leaves their rows as they are
+		for _, c := range found {
+			if !slices.Contains(claims, c) {
+				loses(c, c.Limits[0].Name)
+			}
+		}
+	}
+	if len(claims) == 0 {
+		return nil, nil
 	}
 	return claims, s.extendPermits(ctx, x, token, grants)
 }

@@ -35,13 +35,14 @@ func (s *Store) candidatesStmt(queue string, from Source, after int64, limit int
 }
 
 // ClaimKeys claims those of the candidates from p's one source that are as they were, and
-// returns them in the order of their anchors. It obeys the limits of the source.
-func (s *Store) ClaimKeys(ctx context.Context, p ClaimParams, list []Candidate) ([]*Claim, error) {
+// returns them in the order of their anchors. It obeys the limits of the source, and says
+// whether one of them holds back the others.
+func (s *Store) ClaimKeys(ctx context.Context, p ClaimParams, list []Candidate) (Limited, error) {
 	anchors, rows := map[int64]int64{}, statements.FenceColumns.Rows(len(list), func(i int) *Key { return &list[i].Key })
 	for _, c := range list {
 		anchors[c.TaskID] = c.Anchor
 	}
-	return inTx(ctx, s, func(x runner) ([]*Claim, error) {
+	return inTx(ctx, s, func(x runner) (Limited, error) {
 		var found []*Claim
 		var scanner claimScanner
 		err := x.query(ctx, s.batch("pick", len(list), statements.Pick), nil, rows, func(r row) error {
@@ -55,24 +56,32 @@ func (s *Store) ClaimKeys(ctx context.Context, p ClaimParams, list []Candidate) 
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return Limited{}, err
 		}
 		slices.SortFunc(found, func(a, b *Claim) int { return cmp.Or(cmp.Compare(a.Anchor, b.Anchor), cmp.Compare(a.ID, b.ID)) })
-		if len(p.Sources[0].Limits) == 0 {
-			return s.takeAll(ctx, x, p, found)
+		from, rests := p.Sources[0], []Rest{{Hold: More}}
+		if len(from.Limits) == 0 {
+			claims, err := s.takeAll(ctx, x, p, found)
+			return Limited{Claims: claims, Rests: rests}, err
 		}
 		quotas, err := s.quotas(ctx, x, p)
 		if err != nil {
-			return nil, err
+			return Limited{}, err
 		}
-		if q := sequenceOf(p.Sources[0], quotas); q != nil && q.room > 0 {
-			next, err := s.findNext(ctx, x, p.Queue, p.Sources[0], q)
+		if q := sequenceOf(from, quotas); q != nil && q.room > 0 {
+			next, err := s.findNext(ctx, x, p.Queue, from, q)
 			if err != nil {
-				return nil, err
+				return Limited{}, err
 			}
+			// Whatever becomes of that task, the others wait for it.
+			rests[0] = Rest{Hold: Saturated, Name: q.Name}
 			found = slices.DeleteFunc(found, func(c *Claim) bool { return next == nil || c.ID != next.ID })
 		}
-		room := roomOf(p.Sources[0], quotas, len(found))
-		return s.takeLimited(ctx, x, p, found[:room], quotas, make([]Rest, 1))
+		room := roomOf(from, quotas, len(found))
+		if q := saturated(from, quotas); q != nil {
+			rests[0] = Rest{Hold: Saturated, Name: q.Name, Wait: q.wait}
+		}
+		claims, err := s.takeLimited(ctx, x, p, found[:room], quotas, rests)
+		return Limited{Claims: claims, Rests: rests}, err
 	})
 }

@@ -13,13 +13,17 @@ func (l Source) ordered() bool {
 }
 
 // sequenceOf returns the quota of the sequence that a source's tasks are in, or nil.
-func sequenceOf(from Source, quotas map[string]*quota) *quota {
+// Of several it is one whose next task is known.
+func sequenceOf(from Source, quotas map[string]*quota) (first *quota) {
 	for _, l := range from.Limits {
-		if l.Form.ordered() {
-			return quotas[l.Name]
+		if q := quotas[l.Name]; l.Form.ordered() && (first == nil || first.holder == nil) {
+			first = q
+			if q.holder != nil {
+				return q
+			}
 		}
 	}
-	return nil
+	return first
 }
 
 // findWanted finds due tasks in sources that one statement can look into.
