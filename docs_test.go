@@ -214,7 +214,7 @@ func TestPagesAreThoseOfTheExamples(t *testing.T) {
 	t.Parallel()
 	requireCompiled(t, "docs/sealed.md", 4, "sealed/example_test.go")
 	requireCompiled(t, "docs/progress.md", 3, "example_progress_test.go")
-	requireCompiled(t, "docs/limits.md", 2, "example_limits_test.go")
+	requireCompiled(t, "docs/limits.md", 3, "example_limits_test.go")
 	requireCompiled(t, "docs/unique.md", 1, "example_unique_test.go")
 	requireCompiled(t, "docs/flow.md", 5, "flow/example_test.go")
 	requireCompiled(t, "docs/periodic.md", 2, "periodic/example_test.go")
