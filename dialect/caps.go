@@ -29,6 +29,9 @@ type Caps struct {
 	// Begin has the statements that begin a transaction at READ COMMITTED or, with
 	// SingleWriter, as the writer, separated by semicolons.
 	Begin string
+	// DirtyReads: outside of a transaction that Begin begins, a session reads what others
+	// have not committed, by its default isolation level.
+	DirtyReads bool
 	// Embedded: the database runs in the process of its client, without a network.
 	Embedded bool
 	// Locks is the kind of lock, on no row, that a session can hold.

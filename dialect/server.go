@@ -107,6 +107,11 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 	if !s.Caps.InsertReturning {
 		s.Caps.IDStep = step
 	}
+	var variable, level string // the first one has the older name, on servers that have both
+	if err := db.QueryRowContext(ctx, "show variables where variable_name in ('tx_isolation', 'transaction_isolation')").Scan(&variable, &level); err != nil {
+		return Server{}, fmt.Errorf("dialect: read the session's isolation level: %w", err)
+	}
+	s.Caps.DirtyReads = level == "READ-UNCOMMITTED"
 	return s, nil
 }
 

@@ -15,6 +15,9 @@ package store
 // bad. lib/pq does so even if the statement was sent and only the answer was lost. A
 // task would be stored twice, or a claim made that no worker knows of.
 //
+// Where a session reads what others have not committed (Caps.DirtyReads), read, once and
+// seldom begin a transaction, too.
+//
 // Behind a pooler in transaction mode nothing is prepared ([pooled]).
 //
 // write wraps once and inTx, and Retry wraps read: they run again what contention
@@ -58,7 +61,7 @@ func (s *Store) read(ctx context.Context, stmt statements.Stmt, values statement
 // readRows is read for a statement that takes a batch.
 func (s *Store) readRows(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, reset func(), f func(row) error) error {
 	return s.Retry(ctx, func() error {
-		return s.onConn(ctx, func(c *conn) error {
+		return s.onReader(ctx, func(c *conn) error {
 			if err := c.use.unlessAbandoned(func(row) error { reset(); return nil })(nil); err != nil {
 				return err
 			}
@@ -74,9 +77,18 @@ func (s *Store) readRows(ctx context.Context, stmt statements.Stmt, values state
 func reading[T any](ctx context.Context, s *Store, fn func(runner) (T, error)) (T, error) {
 	return resultOf(fn, func(fn func(runner) error) error {
 		return s.Retry(ctx, func() error {
-			return s.onConn(ctx, func(c *conn) error { return fn(c) })
+			return s.onReader(ctx, func(c *conn) error { return fn(c) })
 		})
 	})
+}
+
+// onReader calls fn with a connection for statements that change nothing. Where a session
+// reads what others have not committed, fn runs in a transaction, which does not.
+func (s *Store) onReader(ctx context.Context, fn func(*conn) error) error {
+	if s.server.Caps.DirtyReads {
+		return s.transact(ctx, fn)
+	}
+	return s.onConn(ctx, fn)
 }
 
 // resultOf returns the result of fn, which run runs. There is none after an error: the
@@ -96,7 +108,7 @@ func resultOf[T any](fn func(runner) (T, error), run func(func(runner) error) er
 // seldom runs a statement that changes nothing and that runs so seldom that it is not
 // kept prepared, and calls f for each row.
 func (s *Store) seldom(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error {
-	return s.onConn(ctx, func(c *conn) error {
+	return s.onReader(ctx, func(c *conn) error {
 		return c.queryAnew(ctx, stmt, values, rows, func(r row) error {
 			c.sent = true
 			return f(r)
@@ -104,8 +116,12 @@ func (s *Store) seldom(ctx context.Context, stmt statements.Stmt, values stateme
 	})
 }
 
-// once runs fn, which sends a single statement.
+// once runs fn, which sends a single statement. For that it begins a transaction only where
+// the statement might otherwise read what others have not committed.
 func once[T any](ctx context.Context, s *Store, fn func(runner) (T, error)) (T, error) {
+	if s.server.Caps.DirtyReads {
+		return inTx(ctx, s, fn)
+	}
 	return writing(ctx, s, fn, s.single)
 }
 

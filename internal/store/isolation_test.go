@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// TestWhatIsNotCommittedDecidesNothing: not in sessions that may read it, either.
+func TestWhatIsNotCommittedDecidesNothing(t *testing.T) {
+	t.Parallel()
+	settings := map[string]string{
+		testdb.Postgres: "&default_transaction_isolation=read%20uncommitted",
+		testdb.MySQL:    "?transaction_isolation=%27READ-UNCOMMITTED%27",
+		testdb.MariaDB:  "?tx_isolation=%27READ-UNCOMMITTED%27",
+	}
+	testdb.Each(t, func(t *testing.T, engine string) {
+		setting, ok := settings[engine]
+		if !ok {
+			t.Skip("it has no such sessions")
+		}
+		db, err := testdb.OpenDSN(testdb.Drivers(engine)[0], testdb.DSN(t, engine)+setting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		s := migrated(t, db)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		enqueue := func(key int) Receipt {
+			t.Helper()
+			receipts, err := s.EnqueueUnique(ctx, nil, []Entry{{Queue: "default", Kind: "k", Payload: "{}", Unique: hashOf(key)}}, []Unique{{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return receipts[0]
+		}
+		waits, ended := enqueue(1).ID, enqueue(2).ID
+		act(t, s, ActCancel, []int64{ended})
+
+		// Another transaction turns the two around, and is undone.
+		tx := begin(t, db)
+		if _, err := tx.ExecContext(ctx, fmt.Sprintf("update falldue_tasks set state = case when id = %d then 'done' else 'open' end", waits)); err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.list(ctx, statements.ListParams{}, statements.Values{"after": int64(0), "limit": 10})
+		if err != nil || len(list) != 2 || list[0].State != statements.StateOpen || list[1].State != statements.StateCancelled {
+			t.Errorf("listed %+v, error %v", list, err)
+		}
+		if r := enqueue(2); r.Existed {
+			t.Errorf("got %+v, though task %d has ended", r, ended)
+		}
+		if _, err := s.DropKeys(ctx, "", 0); err != nil {
+			t.Fatal(err)
+		}
+		if r := enqueue(1); r != (Receipt{waits, true}) {
+			t.Errorf("got %+v, want task %d, which waits", r, waits)
+		}
+	})
+}
