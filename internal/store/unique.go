@@ -147,7 +147,7 @@ func (e *uniqueEnqueue) run(ctx context.Context, found map[string]statements.Hol
 // turn stores those entries that are left and whose keys are free. Those whose keys others
 // take meanwhile are left again.
 func (e *uniqueEnqueue) turn(ctx context.Context, found map[string]statements.Holder) error {
-	var free, waiting, replace []int
+	var free, waiting, replace, later []int
 	for _, i := range e.left {
 		h, u := found[e.entries[i].Unique], e.uniques[i]
 		switch {
@@ -168,18 +168,23 @@ func (e *uniqueEnqueue) turn(ctx context.Context, found map[string]statements.Ho
 	if err != nil {
 		return err
 	}
+	free = append(free, started...)
+	if len(free) > 0 {
+		// In a caller's transaction a replacement cannot be taken back, if the key of another
+		// one is lost and that one must fail.
+		replace, later = nil, replace
+	}
 	for _, i := range replace {
 		ok, err := e.replaceWaiting(ctx, i, found[e.entries[i].Unique])
 		if err != nil {
 			return err
 		}
 		if !ok {
-			started = append(started, i)
+			free = append(free, i)
 		}
 	}
-	free = append(free, started...)
 	slices.Sort(free)
-	e.left = nil
+	e.left = later
 	if statements.StoresUnique(e.server) && !slices.ContainsFunc(free, func(i int) bool { return e.entries[i].Unique == "" }) {
 		return e.storeUnique(ctx, free, found)
 	}

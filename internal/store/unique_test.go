@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -215,6 +220,69 @@ func TestKeysThatNobodyHoldsAreDropped(t *testing.T) {
 		acted, err := s.Act(t.Context(), ActParams{Action: ActRetry, IDs: cancelled[:1]})
 		if exists := acted.Exists[cancelled[0]]; err != nil || len(acted.Done) != 0 || exists == nil || exists.ID != again {
 			t.Errorf("retry of task %d while task %d has its key, whose row is new: %+v, error %v", cancelled[0], again, acted, err)
+		}
+	})
+}
+
+// betweenStatements is a caller's transaction in which something happens before its second
+// statement.
+type betweenStatements struct {
+	*sqlx.Tx
+	statements int
+	happens    func()
+}
+
+func (b *betweenStatements) next() {
+	if b.statements++; b.statements == 2 {
+		b.happens()
+	}
+}
+
+func (b *betweenStatements) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	b.next()
+	return b.Tx.QueryContext(ctx, query, args...)
+}
+
+func (b *betweenStatements) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	b.next()
+	return b.Tx.ExecContext(ctx, query, args...)
+}
+
+// TestEnqueueThatFailsReplacesNothing: not even if it fails because a key is taken after it was
+// found free. The caller's transaction may go on.
+func TestEnqueueThatFailsReplacesNothing(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		s := migrated(t, db)
+		if s.server.Caps.SingleWriter {
+			t.Skip("a transaction that writes is alone")
+		}
+		entry := func(key int, payload string) Entry {
+			return Entry{Queue: "default", Kind: "k", Payload: payload, Unique: hashOf(key)}
+		}
+		enqueue := func(tx Tx, list []Entry, uniques ...Unique) ([]Receipt, error) {
+			return s.EnqueueUnique(t.Context(), tx, list, uniques)
+		}
+		waits, err := enqueue(nil, []Entry{entry(1, `"waits"`)}, Unique{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx := &betweenStatements{Tx: begin(t, db), happens: func() {
+			if r, err := enqueue(nil, []Entry{entry(2, `"first"`)}, Unique{}); err != nil || r[0].Existed {
+				t.Errorf("got %+v, error %v", r, err)
+			}
+		}}
+		r, err := enqueue(tx, []Entry{entry(1, `"other"`), entry(2, `"second"`)}, Unique{Conflict: ConflictReplace}, Unique{Conflict: ConflictFail})
+		if _, exists := errors.AsType[*ExistsError](err); !exists {
+			t.Errorf("got %+v, error %v, want one that says that a task exists", r, err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.list(t.Context(), statements.ListParams{}, statements.Values{"after": int64(0), "limit": 10})
+		if err != nil || len(list) != 2 || list[0].ID != waits[0].ID || string(list[0].Payload) != `"waits"` || string(list[1].Payload) != `"first"` {
+			t.Errorf("listed %+v, error %v", list, err)
 		}
 	})
 }
