@@ -23,9 +23,9 @@ func FirstFinished(state string) Lane { return Lane{State: state, Priority: -1 <
 
 // Clean selects up to :limit tasks of one lane that have been finished for :keep
 // microseconds, the oldest first, from :since on, but for the first :skip, as
-// [FinishedColumns]. [Forget] and [Drop] delete them. Where rows can be skipped it locks them, so that no cleaner
-// waits for another. Parameters: queue, those of [SetLane], since, keep,
-// skip, limit.
+// [FinishedColumns]. [Forget] and [Drop] delete them. It locks them, so that none is opened
+// again before that, and leaves out what others have locked, where it can. Parameters: queue,
+// those of [SetLane], since, keep, skip, limit.
 func Clean(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.setInLane(laneParam)
@@ -33,5 +33,5 @@ func Clean(s dialect.Server, tables dialect.Tables) Stmt {
 	return b.stmt(`
 select {finished} from {tasks}
 where {in lane} and updated_at >= {moment {int :since}} and updated_at <= {shift {now}, -({int :keep})}
-order by updated_at limit :limit offset :skip{for update skip locked}`)
+order by updated_at limit :limit offset :skip{for update}`)
 }

@@ -49,11 +49,9 @@ func (b *builder) common(tables dialect.Tables) {
 
 	b.set("still", "")      // what else must hold of a claim
 	b.set("for update", "") // locks rows, where that is possible
-	b.set("for update skip locked", "")
 	switch {
 	case s.Caps.LockRows && s.Caps.SkipLocked:
 		b.set("for update", " for update skip locked")
-		b.set("for update skip locked", " for update skip locked")
 	case s.Caps.LockRows:
 		b.set("for update", " for update")
 	}
