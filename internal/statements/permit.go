@@ -173,6 +173,22 @@ func ExtendPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	source := b.withBatch(GrantColumns[:1].columns(), size)
 	b.setKeys(source, "id")
 	b.set("set", "taken_until = {greatest t.taken_until, {shift {now}, {int :wait}}}")
+	return b.takenPermits(source)
+}
+
+// ReturnPermits shortens by :wait microseconds how long permits of a rate are taken that a claim
+// has taken for tasks which it did not get. The batch has the first column of [GrantColumns].
+// Parameters: token, wait.
+func ReturnPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(GrantColumns[:1].columns(), size)
+	b.setKeys(source, "id")
+	b.set("set", "taken_until = {shift t.taken_until, -({int :wait})}")
+	return b.takenPermits(source)
+}
+
+// takenPermits updates those permits of a batch that have :token.
+func (b *builder) takenPermits(source rowSource) Stmt {
 	if source.byKey() {
 		return b.stmt(`
 update {permits} as t set {set} where {keys} and t.token = :token`)

@@ -57,6 +57,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"make_permits":      statements.MakePermits(s, tables, room),
 		"take_permits":      statements.TakePermits(s, tables, room),
 		"extend_permits":    statements.ExtendPermits(s, tables, room),
+		"return_permits":    statements.ReturnPermits(s, tables, room),
 		"taken_permits":     statements.TakenPermits(s, tables, room),
 		"permit_page":       statements.PermitPage(s, tables),
 		"drop_permits":      statements.DropPermits(s, tables, room),

@@ -45,6 +45,38 @@ func TestLaneThatLosesAPermitHasToWait(t *testing.T) {
 	})
 }
 
+// TestRateIsNotUsedUpByTasksThatOthersHaveTaken: a claim that comes too late gives it back.
+func TestRateIsNotUsedUpByTasksThatOthersHaveTaken(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		for _, limit := range []Limit{{Form: Window, Most: 3, Per: time.Hour}, {Form: Bucket, Most: 3, Per: time.Hour}} {
+			s := migrated(t, testdb.Open(t, engine))
+			p := ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 4, Sources: keyed(t, s, 1, 4, limit)}
+			late, err := inTx(t.Context(), s, func(x runner) ([]*Claim, error) {
+				quotas, err := s.quotas(t.Context(), x, p)
+				if err != nil {
+					return nil, err
+				}
+				found, rests, err := s.find(t.Context(), x, p, quotas)
+				if err != nil || len(found) != 3 {
+					t.Errorf("found %d, error %v", len(found), err)
+				}
+				for _, c := range found[1:] {
+					c.Fence += 7 // as if they had been read long ago
+				}
+				return s.takeLimited(t.Context(), x, p, found, quotas, rests)
+			})
+			if err != nil || len(late) != 1 {
+				t.Errorf("form %d: %d claims, error %v", limit.Form, len(late), err)
+			}
+			result, err := s.ClaimLimited(t.Context(), p)
+			if err != nil || len(result.Claims) != 2 {
+				t.Errorf("form %d: %d claims after the late one, error %v, want 2", limit.Form, len(result.Claims), err)
+			}
+		}
+	})
+}
+
 // TestBothSequencesOfATaskHold: the tasks of a kind are in order, and those of a queue are.
 func TestBothSequencesOfATaskHold(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {

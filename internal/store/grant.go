@@ -1,0 +1,155 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// grants are the permits that a claim takes for the tasks that it has found.
+type grants struct {
+	list   []statements.Grant
+	limits map[int64]string   // the names of the limits, by the ids of permits
+	owners map[int64][]*Claim // of a bucket there may be several
+	wait   map[int64]int64    // how long one task takes the permit of a rate, in microseconds
+}
+
+// grantsFor chooses the permits for tasks that the limits of their sources admit.
+func grantsFor(found []*Claim, quotas map[string]*quota) *grants {
+	g := &grants{limits: map[int64]string{}, owners: map[int64][]*Claim{}, wait: map[int64]int64{}}
+	for _, c := range found {
+		key := Key{TaskID: c.ID, Fence: statements.NextFence(c.Fence)}
+		for _, l := range c.Limits {
+			permit, taken := quotas[l.Name].next()
+			if len(g.owners[permit.ID]) == 0 {
+				g.list = append(g.list, statements.Grant{Permit: permit.ID, Key: key, Was: permit.Token, Wait: taken.Microseconds()})
+			} else { // of a bucket
+				i := slices.IndexFunc(g.list, func(g statements.Grant) bool { return g.Permit == permit.ID })
+				g.list[i].Wait += taken.Microseconds()
+			}
+			g.limits[permit.ID], g.wait[permit.ID] = l.Name, taken.Microseconds()
+			g.owners[permit.ID] = append(g.owners[permit.ID], c)
+		}
+	}
+	return g
+}
+
+// without takes out of the rates what was for tasks that the claim does not get, and returns it.
+func (g *grants) without(outrun map[*Claim]bool) (back []statements.Grant) {
+	for i := range g.list {
+		permit, wait := g.list[i].Permit, int64(0)
+		for _, c := range g.owners[permit] {
+			if outrun[c] {
+				wait += g.wait[permit]
+			}
+		}
+		g.list[i].Wait -= wait
+		back = append(back, statements.Grant{Permit: permit, Wait: wait})
+	}
+	return back
+}
+
+// takeLimited claims tasks that were found in the same transaction and that the limits of
+// their sources admit: those whose permits it can take. It corrects rests.
+func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found []*Claim, quotas map[string]*quota, rests []Rest) ([]*Claim, error) {
+	g, token := grantsFor(found, quotas), newToken()
+	lost, err := s.takePermits(ctx, x, token, g.list)
+	if err != nil {
+		return nil, err
+	}
+	outrun := map[*Claim]bool{}
+	// loses makes the lane of a claim wait. Its limit is not open, though it may have other
+	// permits: the lane would come back at once.
+	loses := func(c *Claim, limit string) {
+		outrun[c] = true
+		rests[c.Place-1], quotas[limit].room = Rest{Hold: Outrun, Name: limit}, 0
+	}
+	for _, permit := range lost {
+		for _, c := range g.owners[permit] {
+			loses(c, g.limits[permit])
+		}
+	}
+	found = slices.DeleteFunc(found, func(c *Claim) bool { return outrun[c] })
+	claims, err := s.takeAll(ctx, x, p, slices.Clone(found))
+	if err != nil {
+		return nil, err
+	}
+	if len(claims) < len(found) { // others have taken some, or a trigger leaves their rows as they are
+		for _, c := range found {
+			if !slices.Contains(claims, c) {
+				loses(c, c.Limits[0].Name)
+			}
+		}
+	}
+	if len(outrun) > 0 {
+		if err := s.changeWaits(ctx, x, "return permits", statements.ReturnPermits, token, g.without(outrun)); err != nil {
+			return nil, err
+		}
+	}
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	// The permits of rates count from the claim on, which came after them.
+	return claims, s.changeWaits(ctx, x, "extend permits", statements.ExtendPermits, token, g.list)
+}
+
+// changeWaits changes until when the permits of rates are taken.
+func (s *Store) changeWaits(ctx context.Context, x runner, name string, make func(dialect.Server, dialect.Tables, int) statements.Stmt, token int64, list []statements.Grant) error {
+	byWait := map[int64][]statements.Grant{}
+	for _, g := range list {
+		if g.Wait > 0 {
+			byWait[g.Wait] = append(byWait[g.Wait], g)
+		}
+	}
+	for _, wait := range slices.Sorted(maps.Keys(byWait)) {
+		err := inBatches(s, byWait[wait], func(list []statements.Grant) error {
+			rows := statements.GrantColumns[:1].Rows(len(list), func(i int) *statements.Grant { return &list[i] })
+			_, err := x.exec(ctx, s.batch(name, len(list), make), statements.Values{"token": token, "wait": wait}, rows)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takePermits gives permits to claims, and returns the ids of those that others have
+// taken.
+func (s *Store) takePermits(ctx context.Context, x runner, token int64, grants []statements.Grant) (lost []int64, err error) {
+	values := statements.Values{"token": token}
+	// In one order, so that no two claims wait for each other's rows.
+	slices.SortFunc(grants, func(a, b statements.Grant) int { return cmp.Compare(a.Permit, b.Permit) })
+	for list := range slices.Chunk(grants, MaxBatch) {
+		rows := statements.GrantColumns.Rows(len(list), func(i int) *statements.Grant { return &list[i] })
+		matched, missing, err := s.change(ctx, x, s.batch("take permits", len(list), statements.TakePermits), values, rows)
+		if err != nil {
+			return nil, err
+		}
+		if matched == len(list) {
+			continue
+		}
+		if !s.server.Caps.UpdateReturning {
+			keys := make([]statements.Row, len(rows))
+			for i, r := range rows {
+				keys[i] = r[:1]
+			}
+			ids, err := int64s(ctx, x, s.batch("taken permits", len(list), statements.TakenPermits), values, keys)
+			if err != nil {
+				return nil, err
+			}
+			taken := SetOf(ids)
+			for _, g := range list {
+				if !taken[g.Permit] {
+					missing = append(missing, g.Permit)
+				}
+			}
+		}
+		lost = append(lost, missing...)
+	}
+	return lost, nil
+}
