@@ -111,9 +111,7 @@ func (e *enqueuer) changeGroup(ctx context.Context) error {
 	default:
 		report, err = e.queue.RetryMany(ctx, filter, falldue.BulkOptions{Spread: spread})
 	}
-	// A node of a cluster may not see yet what another one has committed.
-	blind := strings.Contains(e.DSN, "wsrep_sync_wait=0")
-	if err == nil && report.Complete && report.Left+report.Failed == 0 && !blind {
+	if err == nil && e.sure(report) {
 		event.What = Changed
 		e.history.Write(event)
 	}

@@ -61,6 +61,7 @@ type life struct {
 	first        string  // the key that was acknowledged
 	existed      []Event // the enqueues that found the task
 	dead         []Event // before changes of its group
+	retries      []Event
 	started      []Event // by fence
 	ended        map[int64]Event
 	committed    map[int64]bool
@@ -94,6 +95,10 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 			l.existed = append(l.existed, e)
 		case WasDead:
 			l.dead = append(l.dead, e)
+		case Retrying:
+			l.retried = true
+		case Retried:
+			l.retries = append(l.retries, e)
 		case Undone:
 			l.undone = true
 		case Started:
@@ -117,7 +122,7 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 	}
 	groups := changesOf(history)
 	for _, l := range lives {
-		l.retried = slices.ContainsFunc(groups[groupOf(l.key)], made.retries)
+		l.retried = l.retried || slices.ContainsFunc(groups[groupOf(l.key)], made.retries)
 		slices.SortStableFunc(l.started, func(a, b Event) int { return int(a.Fence - b.Fence) })
 		slices.Sort(l.ids)
 		l.ids = slices.Compact(l.ids)
@@ -131,7 +136,7 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 	for _, f := range tooOften(lives) {
 		v.count(&v.Exceeded, "exceeded", f.key, f.text)
 	}
-	for _, f := range slices.Concat(forgotten(lives), replacedInVain(lives), withoutHolder(history, table)) {
+	for _, f := range slices.Concat(forgotten(lives), notRunAgain(lives), replacedInVain(lives), withoutHolder(history, table)) {
 		v.count(&v.Lost, "lost", f.key, f.text)
 	}
 	for _, f := range unexplained(lives, groups) {

@@ -22,6 +22,7 @@ type enqueuer struct {
 	dice    *rand.Rand
 	made    int // keys
 	group   group
+	graphs  []graph
 }
 
 // Enqueue enqueues as many jobs as the role says, or until ctx ends. It does not retry
@@ -68,6 +69,8 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 	switch {
 	case e.Limited && e.dice.IntN(changeEvery) == 0:
 		return e.changeGroup(ctx)
+	case len(e.graphs) > 0 && e.dice.IntN(retryEvery) == 0:
+		return e.retryGraph(ctx)
 	case e.Limited && e.dice.IntN(3) == 0:
 		return e.uniquely(ctx)
 	}

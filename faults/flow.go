@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -20,9 +21,9 @@ const (
 	runsAtFirst   onDeath = "first" // at the first death, and not at all without one
 )
 
-// choices are the choices for one job that runs after others. Few wait for a retry, which
-// nobody does: all that runs after them waits, too.
-var choices = []onDeath{waitsForRetry, isCancelled, isCancelled, runsAnyway, runsAnyway, runsAnyway, runsAtFirst}
+// choices are the choices for one job that runs after others. Few wait for a retry, for which
+// all that runs after them waits, too.
+var choices = []onDeath{waitsForRetry, waitsForRetry, isCancelled, isCancelled, runsAnyway, runsAnyway, runsAnyway, runsAtFirst}
 
 // One job of a chain or a graph in diesEvery is never done.
 const diesEvery = 6
@@ -51,6 +52,8 @@ func (e *enqueuer) asBatch(ctx context.Context, params []falldue.EnqueueParams, 
 func (e *enqueuer) asGraph(ctx context.Context, params []falldue.EnqueueParams, keys []string) error {
 	chain := e.dice.IntN(2) == 0
 	var f flow.Flow
+	g := graph{name: fmt.Sprint(e.Name, "/graph", e.made)}
+	opts := &falldue.EnqueueOptions{Key: g.name}
 	for i, key := range keys {
 		job := Job{Key: key, Dies: e.dice.IntN(diesEvery) == 0}
 		var after []flow.Node
@@ -65,8 +68,8 @@ func (e *enqueuer) asGraph(ctx context.Context, params []falldue.EnqueueParams, 
 			after = slices.Compact(after)
 		}
 		if len(after) == 0 {
-			if job.Dies {
-				params[i] = e.kinds.plain.Params(job, nil)
+			if job.Dies || params[i].Kind() == plainName {
+				params[i], g.jobs = e.kinds.plain.Params(job, opts), append(g.jobs, key)
 			}
 			f.Add(params[i])
 			continue
@@ -75,21 +78,23 @@ func (e *enqueuer) asGraph(ctx context.Context, params []falldue.EnqueueParams, 
 			job.After = append(job.After, numberOf(keys[n]))
 		}
 		job.OnDeath = choices[e.dice.IntN(len(choices))]
-		opts := []flow.Option{flow.After(after...)}
+		options := []flow.Option{flow.After(after...)}
 		switch job.OnDeath {
 		case isCancelled:
-			opts = append(opts, flow.CancelOnDeath())
+			options = append(options, flow.CancelOnDeath())
 		case runsAnyway:
-			opts = append(opts, flow.RunAnyway())
+			options = append(options, flow.RunAnyway())
 		case runsAtFirst:
-			opts = append(opts, flow.AtFirstDeath())
+			options = append(options, flow.AtFirstDeath())
 		}
 		kind := e.kinds.plain
 		if numberOf(key)%transactionalEvery == 0 {
 			kind = e.kinds.transactional
 		}
-		f.Add(kind.Params(job, nil), opts...)
+		f.Add(kind.Params(job, opts), options...)
+		g.jobs = append(g.jobs, key)
 	}
+	e.keep(g)
 	return e.enqueueFlow(ctx, &f, keys)
 }
 
@@ -173,7 +178,9 @@ func inFlows(lives map[string]*life, f func(l *life, r Row, to fate, members []*
 			members = append(members, m)
 			return m.rows[0], true
 		})
-		if to != unknown {
+		// What a retry comes too late for depends on when the others had died.
+		tooLate := r.OnDeath != waitsForRetry && slices.ContainsFunc(members, func(m *life) bool { return m.retried })
+		if to != unknown && !tooLate {
 			f(l, r, to, members)
 		}
 	}

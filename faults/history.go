@@ -39,6 +39,10 @@ const (
 	// WasDead: a job was dead after a claim, before the change of its group whose number is
 	// the attempt.
 	WasDead = "was-dead"
+	// Retrying: an enqueuer is about to retry a job if that is dead.
+	Retrying = "retrying"
+	// Retried: it has done so. The job was dead after the claim.
+	Retried = "retried"
 	// Exceeded: a limited job ran beside more of them than the limit allows. The outcome is
 	// how many ran.
 	Exceeded = "exceeded"

@@ -42,7 +42,7 @@ type kinds struct {
 	plain, transactional, limited, ordered, rated, changed falldue.Kind[Job]
 }
 
-const transactionalName = "transactional"
+const plainName, transactionalName = "plain", "transactional"
 
 func newKinds(policy string) (kinds, error) {
 	p, err := backoff.Parse(policy)
@@ -50,7 +50,7 @@ func newKinds(policy string) (kinds, error) {
 		return kinds{}, err
 	}
 	cfg := falldue.KindConfig{Policy: p}
-	k := kinds{plain: falldue.NewKind[Job]("plain", cfg), transactional: falldue.NewKind[Job](transactionalName, cfg)}
+	k := kinds{plain: falldue.NewKind[Job](plainName, cfg), transactional: falldue.NewKind[Job](transactionalName, cfg)}
 	k.changed = falldue.NewKind[Job](changedName, cfg)
 	cfg.Limits = []falldue.Limit{falldue.AtMost(mostLimited), falldue.AtMost(mostOfKey).PerKey()}
 	k.limited = falldue.NewKind[Job](limitedName, cfg)
