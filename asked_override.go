@@ -16,6 +16,22 @@ type askedOverride struct {
 	steps      []OverrideStep
 }
 
+// readAgain returns the override with the times that another read of its change gives, and reports
+// whether they have moved: the worker's clock stands still while its machine sleeps, and the
+// database's may be set. A read makes them late by what it takes, so that of several reads the one
+// that makes them earliest is right.
+func (a askedOverride) readAgain(c knownChange) (same askedOverride, moved bool) {
+	by := c.made().Sub(a.begin)
+	if by >= 0 && by <= statementTimeout {
+		return a, false
+	}
+	a.begin = a.begin.Add(by)
+	if !a.until.IsZero() {
+		a.until = a.until.Add(by)
+	}
+	return a, true
+}
+
 // step returns the step that holds at now, and when another one does. It is nil after the
 // end.
 func (a askedOverride) step(now time.Time) (policy *backoff.Override, next time.Time) {

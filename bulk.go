@@ -13,7 +13,9 @@ import (
 
 // BulkOptions are the settings of changes of many tasks.
 type BulkOptions struct {
-	// DryRun changes nothing, and counts the tasks that would be changed.
+	// DryRun changes nothing, and counts the tasks that would be changed. Those of
+	// [Queue.RetryMany] whose unique keys others hold are among them: a retry finds that out
+	// when it takes the keys.
 	DryRun bool
 	// Running makes [Queue.DeleteMany] delete tasks that run, too.
 	Running bool

@@ -253,6 +253,10 @@ type knownChange struct {
 	read time.Time
 }
 
+// made returns when the change was made, by the worker's monotonic clock, as far as the read knows:
+// late by what that took.
+func (c knownChange) made() time.Time { return c.read.Add(store.Duration(c.Created - c.Now)) }
+
 // byTime orders changes by the times at which they were made.
 func byTime(a, b store.StoredChange) int {
 	return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.ID, b.ID))

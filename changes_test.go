@@ -156,6 +156,14 @@ func TestSubjects(t *testing.T) {
 			t.Errorf("%q is read as %+v", text, got)
 		}
 	}
+	for _, text := range []string{"queue:", "key:", "kind:k queue:", "queue: kind:k", "key:with a space"} { // of a variable of a shell that is empty
+		if got, err := ParseSubject(text); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%q is read as %+v, error %v", text, got, err)
+		}
+	}
+	if got, err := ParseSubject("mail:k"); err != nil || got != (Subject{Kind: "mail:k"}) {
+		t.Errorf("the name of a kind is read as %+v, error %v", got, err)
+	}
 	for _, s := range []Subject{{}, {Queue: "a b"}, {Kind: "é"}, {Policy: "zizq"}, {Kind: strings.Repeat("k", 100), Queue: strings.Repeat("q", 100), Key: strings.Repeat("x", 60)}} {
 		if err := s.validate(); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v is valid: %v", s, err)

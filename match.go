@@ -17,9 +17,68 @@ func matcher(text string) func(payload []byte) bool {
 	if fields, ok := parseJSON([]byte(text)).(map[string]any); ok {
 		return func(payload []byte) bool { return contains(parseJSON(payload), fields) }
 	}
+	outside, inside := withoutSpace(text, false), withoutSpace(text, true)
 	return func(payload []byte) bool {
 		var compact bytes.Buffer
-		return json.Compact(&compact, payload) == nil && strings.Contains(compact.String(), text)
+		if json.Compact(&compact, payload) != nil {
+			return false
+		}
+		whole := compact.String()
+		return strings.Contains(whole, text) || occurs(whole, outside, false) || occurs(whole, inside, true)
+	}
+}
+
+// withoutSpace returns a part of a JSON text, which begins inside of a string or outside, without
+// the white space outside of strings that need not be there.
+func withoutSpace(text string, inside bool) string {
+	const space = " \t\r\n"
+	var part strings.Builder
+	in := inStrings(text, inside)
+	for i := 0; i < len(text); {
+		next := i + len(text[i:]) - len(strings.TrimLeft(text[i:], space))
+		switch {
+		case in[i] || next == i:
+			next = i + 1
+			part.WriteByte(text[i])
+		case i > 0 && next < len(text) && !strings.ContainsAny(text[i-1:i]+text[next:next+1], ",:[]{}"):
+			part.WriteString(text[i:next]) // two words that JSON does not have
+		}
+		i = next
+	}
+	return part.String()
+}
+
+// inStrings returns which bytes of a part of a JSON text are inside of strings. A quote that ends
+// one is.
+func inStrings(text string, inside bool) []bool {
+	in := make([]bool, len(text))
+	for i := 0; i < len(text); i++ {
+		in[i] = inside
+		switch {
+		case inside && text[i] == '\\' && i+1 < len(text):
+			i++
+			in[i] = true
+		case text[i] == '"':
+			inside = !inside
+		}
+	}
+	return in
+}
+
+// occurs reports whether a part occurs in a JSON text and begins inside of a string, or outside.
+func occurs(whole, part string, inside bool) bool {
+	if part == "" || !strings.Contains(whole, part) {
+		return false
+	}
+	in := inStrings(whole, false)
+	for at := 0; ; at++ {
+		i := strings.Index(whole[at:], part)
+		if i < 0 {
+			return false
+		}
+		if at += i; in[at] == inside {
+			return true
+		}
 	}
 }
 

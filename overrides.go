@@ -152,7 +152,10 @@ func (o *overrides) ask(list []knownChange) {
 		}
 		before := slices.IndexFunc(o.asked, func(a askedOverride) bool { return a.Subject == subject })
 		if before >= 0 && o.asked[before].id == c.ID {
-			asked = append(asked, o.asked[before])
+			same, moved := o.asked[before].readAgain(c)
+			if asked = append(asked, same); moved {
+				signal(o.woken)
+			}
 			continue
 		}
 		steps, includeOwn, err := parseStored(c.Value)
@@ -164,7 +167,7 @@ func (o *overrides) ask(list []knownChange) {
 			}
 			continue
 		}
-		one := askedOverride{Subject: subject, id: c.ID, includeOwn: includeOwn, steps: steps, begin: c.read.Add(store.Duration(c.Created - c.Now))}
+		one := askedOverride{Subject: subject, id: c.ID, includeOwn: includeOwn, steps: steps, begin: c.made()}
 		if c.Ends > 0 {
 			one.until = c.read.Add(store.Duration(c.Ends - c.Now))
 		}

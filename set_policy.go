@@ -86,14 +86,27 @@ func (q *Queue) Overrides(ctx context.Context) ([]Override, error) {
 // OverrideHistory lists the overrides of policies that were set or cleared in the last 90
 // days, and the newest of each subject, the oldest first.
 func (q *Queue) OverrideHistory(ctx context.Context) ([]Override, error) {
-	list := []Override{}
 	changes, err := q.policyChanges(ctx)
-	for _, c := range changes {
+	return historyOf(changes), err
+}
+
+// historyOf returns what changes of policies, the oldest first, have set and cleared. Of the
+// steps of one that has ended those count that were taken until then.
+func historyOf(changes []store.StoredChange) []Override {
+	list, ended := []Override{}, map[string]int64{}
+	for _, c := range slices.Backward(changes) {
+		for _, end := range []int64{c.Ends, ended[c.Subject]} {
+			if end > 0 {
+				c.Now = min(c.Now, end-1)
+			}
+		}
+		ended[c.Subject] = c.Created
 		if o, ok := readOverride(c); ok {
 			list = append(list, o)
 		}
 	}
-	return list, err
+	slices.Reverse(list)
+	return list
 }
 
 // policyChanges returns all changes of policies, the oldest first.

@@ -7,13 +7,14 @@ import (
 
 // Spread says when tasks fall due that are retried together. The zero value is at once.
 type Spread struct {
-	// Rate is how many of them fall due in a second at most: up to 1,000,000.
+	// Rate is how many of them fall due in a second at most: up to 1,000,000. What would fall
+	// due later than 36,500 days from now falls due then.
 	Rate float64
 	// Over spreads them evenly over this time: up to 36,500 days. Rate and Over cannot both
 	// be set.
 	Over time.Duration
-	// From is when the first falls due, by the database's clock, in the years 1970 to 9000.
-	// Defaults to now.
+	// From is when the first falls due, by the database's clock, from 1970 on and up to
+	// 36,500 days from now. Defaults to now.
 	From time.Time
 }
 
@@ -26,8 +27,8 @@ func (s Spread) validate() error {
 	case s.Rate > 0 && s.Over > 0:
 		return invalid("both Rate %v and Over %v are set; allowed is one of them", s.Rate, s.Over)
 	}
-	if y := s.From.UTC().Year(); !s.From.IsZero() && (y < 1970 || y > 9000) {
-		return invalid("From %v; allowed are the years 1970 to 9000", s.From)
+	if !s.From.IsZero() && (s.From.UTC().Year() < 1970 || time.Until(s.From) > maxDelay) {
+		return invalid("From %v; allowed are times from 1970 on, up to %v from now", s.From, maxDelay)
 	}
 	return nil
 }
@@ -47,7 +48,7 @@ func newSpreader(s Spread, now time.Time) *spreader {
 	// A microsecond keeps tasks of a sequence in order.
 	p := &spreader{gap: time.Microsecond, over: s.Over, since: func() time.Duration { return time.Since(began) }}
 	if s.Rate > 0 {
-		p.gap = max(time.Duration(math.Ceil(float64(time.Second)/s.Rate)), p.gap)
+		p.gap = max(time.Duration(math.Ceil(min(float64(time.Second)/s.Rate, float64(maxDelay)))), p.gap)
 	}
 	if !s.From.IsZero() {
 		p.next = max(s.From.Sub(now), 0)
@@ -66,15 +67,24 @@ func (p *spreader) plan(n int) (waits []time.Duration, taken func()) {
 		if p.over > 0 {
 			waits[i] = from + p.place(p.n+i, p.over-max(before-p.next, 0))
 		} else {
-			waits[i] = from + time.Duration(i)*p.gap
+			waits[i] = p.after(from, i)
 		}
 	}
 	return waits, func() {
 		p.n += n
 		if p.over == 0 {
-			p.next = p.since() + from + time.Duration(n)*p.gap
+			p.next = p.after(p.since()+from, n)
 		}
 	}
+}
+
+// after returns when the n-th task after one falls due that falls due at from. A low rate and
+// many tasks could make more of it than a Duration holds, which would be in the past.
+func (p *spreader) after(from time.Duration, n int) time.Duration {
+	if time.Duration(n) > (maxDelay-from)/p.gap {
+		return max(from, maxDelay)
+	}
+	return from + time.Duration(n)*p.gap
 }
 
 // place returns where the i-th of any number of tasks is within a time: the fractional

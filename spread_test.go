@@ -51,3 +51,29 @@ func TestSpreadOverATimeIsEven(t *testing.T) {
 		t.Errorf("a second has %d of 10000 tasks over 100 seconds", most)
 	}
 }
+
+// TestSpreadNeverBeginsInThePast, however low the rate is and however far away the beginning:
+// the tasks would all fall due at once.
+func TestSpreadNeverBeginsInThePast(t *testing.T) {
+	t.Parallel()
+	far := time.Now().Add(maxDelay - time.Hour)
+	for _, spread := range []Spread{{Rate: 1e-9}, {Rate: 1e-12}, {Rate: 1, From: far}, {Over: maxDelay, From: far}, {From: far}} {
+		if err := spread.validate(); err != nil {
+			t.Errorf("%+v: %v", spread, err)
+		}
+		s := newSpreader(spread, time.Now())
+		for range 3 {
+			waits, taken := s.plan(500)
+			taken()
+			if spread.Over == 0 && !slices.IsSorted(waits) || slices.Min(waits) < 0 || waits[499] > 2*maxDelay {
+				t.Errorf("%+v: the tasks fall due from %v to %v after the statement", spread, waits[0], waits[499])
+			}
+			if spread.Rate > 0 && spread.Rate < 1 && waits[499] < maxDelay {
+				t.Errorf("%+v: 500 tasks fall due within %v", spread, waits[499])
+			}
+		}
+	}
+	if err := (Spread{Rate: 1, From: time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC)}).validate(); err == nil {
+		t.Error("a beginning in a thousand years is valid, which no Duration reaches")
+	}
+}

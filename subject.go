@@ -51,24 +51,34 @@ func (s Subject) storedKey() string {
 func ParseSubject(text string) (Subject, error) {
 	s, ok := parseSubject(text)
 	if !ok {
+		for _, name := range []string{queueSubject, kindSubject, policySubject, keySubject} {
+			if strings.HasPrefix(text, name) {
+				return Subject{}, invalid("subject %.100q; allowed are queue:, kind:, policy: and key:, each with what it names and without spaces", text)
+			}
+		}
 		s = Subject{Kind: text}
 	}
 	return s, s.validate()
 }
 
 // parseSubject reads what String returns. It returns false for the subject of another
-// kind of change.
+// kind of change, and for a field that is empty: without it the subject would name more tasks.
 func parseSubject(text string) (s Subject, ok bool) {
 	for field := range strings.FieldsSeq(text) {
-		if queue, ok := strings.CutPrefix(field, queueSubject); ok {
-			s.Queue = queue
-		} else if kind, ok := strings.CutPrefix(field, kindSubject); ok {
-			s.Kind = kind
-		} else if policy, ok := strings.CutPrefix(field, policySubject); ok {
-			s.Policy = policy
-		} else if key, ok := strings.CutPrefix(field, keySubject); ok {
-			s.Key = key
-		} else {
+		name, value, _ := strings.Cut(field, ":")
+		switch name + ":" {
+		case queueSubject:
+			s.Queue = value
+		case kindSubject:
+			s.Kind = value
+		case policySubject:
+			s.Policy = value
+		case keySubject:
+			s.Key = value
+		default:
+			return Subject{}, false
+		}
+		if value == "" {
 			return Subject{}, false
 		}
 	}

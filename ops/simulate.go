@@ -17,7 +17,7 @@ type Scenario struct {
 	// PerSecond is how many tasks are enqueued in a second, evenly spread: above 0.
 	PerSecond float64
 	// Handler is how long an attempt takes that succeeds, and Failure how long one that
-	// fails. Failure defaults to Handler if it is 0.
+	// fails: up to 30 days. Failure defaults to Handler if it is 0.
 	Handler, Failure time.Duration
 	// Workers is the number of handlers that may run at once: 1 to 1,000,000.
 	Workers int
@@ -105,6 +105,8 @@ func (s Scenario) validate() error {
 		return fmt.Errorf("ops: %d workers; allowed are 1 to 1,000,000", s.Workers)
 	case s.Handler < 0 || s.Failure < 0:
 		return fmt.Errorf("ops: handlers that take %v and %v; neither may be negative", s.Handler, s.Failure)
+	case s.Handler > maxOutage || s.Failure > maxOutage:
+		return fmt.Errorf("ops: handlers that take %v and %v; allowed are up to %v", s.Handler, s.Failure, maxOutage)
 	}
 	if busy := s.PerSecond * s.Handler.Seconds() / float64(s.Workers); busy >= 1 {
 		return fmt.Errorf("ops: %v tasks a second that take %v keep %d workers busy %.2f times over; they never catch up", s.PerSecond, s.Handler, s.Workers, busy)

@@ -2,7 +2,9 @@ package periodic_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,5 +56,36 @@ func TestMiddlewareOfATickThatIsTaken(t *testing.T) {
 			t.Error("middleware that stores nothing and returns no error is not noticed")
 		}
 		wantReports(t, q, "a tick that is not stored", "r", "r")
+	})
+}
+
+// TestMiddlewareThatPanics in a tick: the tick fails and is tried again, and other schedules go on. In
+// Run the process would end otherwise.
+func TestMiddlewareThatPanics(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		clock := tasktest.NewClock(t, db)
+		q := newQueue(t, db, falldue.Config{})
+		s := newScheduler(t, q,
+			periodic.Schedule{Name: "bad", Spec: "@every 1h", Task: report.Params("bad", nil)},
+			periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("r", nil)})
+		panics := true
+		q.UseEnqueue(func(next falldue.EnqueueFunc) falldue.EnqueueFunc {
+			return func(ctx context.Context, tx falldue.Tx, tasks []falldue.EnqueueParams) ([]falldue.Receipt, error) {
+				if args, _ := json.Marshal(tasks[0].Args()); panics && string(args) == `"bad"` {
+					panic("a bug in middleware")
+				}
+				return next(ctx, tx, tasks)
+			}
+		})
+		tick(t, s)
+		clock.Jump(t, time.Hour)
+		if _, err := s.Tick(t.Context()); err == nil || !strings.Contains(err.Error(), "schedule bad: panic: a bug in middleware\n") {
+			t.Errorf("the tick whose middleware panics: error %v", err)
+		}
+		wantReports(t, q, "while middleware panics", "r")
+		panics = false
+		tick(t, s)
+		wantReports(t, q, "when it panics no more", "r", "bad")
 	})
 }

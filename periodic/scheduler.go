@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -185,10 +186,16 @@ func (s *Scheduler) read(ctx context.Context) ([]store.Schedule, error) {
 	return s.store.Schedules(ctx)
 }
 
-// take does a step, and returns how long it is until the next one.
-func (s *Scheduler) take(ctx context.Context, one step) (time.Duration, error) {
+// take does a step, and returns how long it is until the next one. A panic, of middleware or of a
+// codec, is an error: it must not end the process, whose other schedules and handlers go on.
+func (s *Scheduler) take(ctx context.Context, one step) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
 	if one.lost {
 		return 0, s.restore(ctx, one.Schedule)
 	}
