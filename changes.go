@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,7 +54,7 @@ type changeReader struct {
 
 	pauses atomic.Pointer[[]heldBack] // nil if there are none
 
-	mu      sync.Mutex
+	reading chan struct{}          // its one element is held while reading, which guards what follows
 	known   map[string]knownChange // the newest of each topic
 	refused map[string]error       // pauses that cannot be obeyed, by their subjects
 	last    time.Time              // when changes were last read
@@ -66,7 +65,7 @@ type changeReader struct {
 func newChangeReader(s *store.Store, e events) *changeReader {
 	return &changeReader{
 		changes: s.Changes, resumed: func() {}, pausedNow: func() {}, overridden: func([]knownChange) {}, cancel: func(map[int64]int64) {},
-		events: e, troubles: newTroubles(), hurry: make(chan struct{}, 1),
+		events: e, troubles: newTroubles(), hurry: make(chan struct{}, 1), reading: make(chan struct{}, 1),
 	}
 }
 
@@ -128,12 +127,17 @@ func (r *changeReader) nextEnd() time.Duration {
 	return next
 }
 
-// read reads the changes since the last read, and obeys them.
+// read reads the changes since the last read, and obeys them. While another goroutine
+// reads, perhaps from a connection that has gone silent, it waits as long as ctx allows.
 func (r *changeReader) read(ctx context.Context) error {
 	ctx, cancel := statementContext(ctx, statementTimeout)
 	defer cancel()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	select {
+	case r.reading <- struct{}{}:
+		defer func() { <-r.reading }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	start := time.Now()
 	all := start.Sub(r.lastAll) >= allChangesEvery
 	back := store.AllChanges

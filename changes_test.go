@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -137,6 +138,31 @@ func TestPausedTasksAreGivenBack(t *testing.T) {
 	d.runners.all.Wait()
 	if len(settled) != 2 || len(d.runners.waiting) != 1 || d.runners.waiting[0].claim.From.Kind != "b" {
 		t.Errorf("%d tasks are given back, and %d wait", len(settled), len(d.runners.waiting))
+	}
+}
+
+// TestPauseWhileTheWorkerStops: the worker obeys a pause while it stops. All tasks are given
+// back before it stops to settle them.
+func TestPauseWhileTheWorkerStops(t *testing.T) {
+	t.Parallel()
+	for range 2000 {
+		settled := make(chan *taskRun, 1)
+		d := &dispatcher{env: &runEnv{queue: "default"}, changes: newChangeReader(nil, events{}), settle: settled, budget: newBudget(1, 10)}
+		d.runners.waiting = []*taskRun{{execution: execution{claim: &store.Claim{}}, runEnv: d.env}}
+		match, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			<-match
+			d.finish()
+			close(stopped)
+		}()
+		d.runners.remove(func(*taskRun) bool { close(match); return true }, func(list []*taskRun) {
+			runtime.Gosched() // finish would go on
+			d.giveBack(list)
+		})
+		<-stopped
+		if len(settled) != 1 {
+			t.Fatal("the worker has stopped, and a task is not given back")
+		}
 	}
 }
 

@@ -118,3 +118,47 @@ func TestRefusedExtensionCostsNoOtherLease(t *testing.T) {
 		}
 	}
 }
+
+// TestCancelledTasksCostNoOtherLease: when claims are gone, the worker asks whether their
+// tasks were cancelled. The leases of the others are extended, though the answer
+// does not come, and though the role that reads changes waits for it, too.
+func TestCancelledTasksCostNoOtherLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const length, tasks = 6 * time.Second, 1500
+		cancelled := func(id int64) bool { return id%store.MaxBatch == 7 }
+		e := events{slog.New(slog.DiscardHandler)}
+		r := newChangeReader(nil, e)
+		r.changes = func(ctx context.Context, _ time.Duration) ([]store.StoredChange, error) {
+			<-ctx.Done() // the connection has gone silent
+			return nil, ctx.Err()
+		}
+		l := &leases{
+			length: length, events: e, held: map[*taskRun]struct{}{}, readChanges: r.read,
+			classify: func(error) dialect.Class { return dialect.Disconnected },
+			extendRows: func(_ context.Context, _ string, _ time.Duration, claims []store.Key) (left store.Unsettled, _ error) {
+				for _, k := range claims {
+					if cancelled(k.TaskID) {
+						left.Lost = append(left.Lost, k.TaskID)
+					}
+				}
+				return left, nil
+			},
+		}
+		for i := range tasks {
+			one := &taskRun{execution: execution{claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
+			one.claim.ID = int64(i)
+			l.hold(one)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 5*length)
+		defer stop()
+		go r.work(ctx)
+		l.work(ctx)
+		for _, one := range l.list() {
+			if lost, _ := one.lease.state(); lost != cancelled(one.claim.ID) {
+				t.Fatalf("the lease of task %d is lost: %t", one.claim.ID, lost)
+			}
+		}
+		synctest.Wait()
+	})
+}

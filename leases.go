@@ -84,8 +84,8 @@ func (l *leases) work(ctx context.Context) {
 		// In the order of ids, so that two workers do not deadlock.
 		slices.SortFunc(list, byTask)
 		limited, others := parted(l.latest(list))
-		l.extendAll(ctx, limited)
-		l.extendAll(ctx, others)
+		lost := l.extendAll(ctx, limited)
+		l.gone(ctx, append(lost, l.extendAll(ctx, others)...))
 	}
 }
 
@@ -145,12 +145,14 @@ func parted(list []*taskRun) (limited, others []*taskRun) {
 // extendAll extends the leases of a list, a portion at a time. When the database refuses
 // to extend one of them, or hangs because of one, the others are extended without it. The
 // rest waits for the next tick when the database does not answer or seems to refuse all.
-func (l *leases) extendAll(ctx context.Context, list []*taskRun) {
-	portion, limit := newPortion(), min(l.length/3, statementTimeout)
+// It returns the runs whose claims are gone.
+func (l *leases) extendAll(ctx context.Context, list []*taskRun) (lost []*taskRun) {
+	portion, limit := newPortion(), l.extendTimeout()
 	for len(list) > 0 {
 		n := min(len(list), portion.size)
-		late, err := l.extend(ctx, list[:n], limit)
+		left, late, err := l.extend(ctx, list[:n], limit)
 		if err == nil {
+			lost = append(lost, left...)
 			portion.accepted()
 			list = list[n:]
 			continue
@@ -159,7 +161,7 @@ func (l *leases) extendAll(ctx context.Context, list []*taskRun) {
 		portion.failed(n, trouble)
 		if late && portion.failures > maxHangs || trouble == outage || trouble == unclear && portion.failures > hastyFailures {
 			l.events.extendFailed(len(list), err)
-			return
+			return lost
 		}
 		if n == 1 {
 			l.events.extendRefused(list[0].claim, err)
@@ -169,7 +171,11 @@ func (l *leases) extendAll(ctx context.Context, list []*taskRun) {
 			limit = min(limit, l.length/hangShare)
 		}
 	}
+	return lost
 }
+
+// extendTimeout is the longest time for a statement that extends leases.
+func (l *leases) extendTimeout() time.Duration { return min(l.length/3, statementTimeout) }
 
 const (
 	// maxHangs is how many statements in a row may hang until the database seems to be
@@ -179,8 +185,9 @@ const (
 	hangShare = 60
 )
 
-// extend extends the leases of a batch within a time, and reports whether it timed out.
-func (l *leases) extend(ctx context.Context, batch []*taskRun, limit time.Duration) (late bool, err error) {
+// extend extends the leases of a batch within a time. It returns the runs whose claims are
+// gone, and reports whether it timed out.
+func (l *leases) extend(ctx context.Context, batch []*taskRun, limit time.Duration) (lost []*taskRun, late bool, err error) {
 	now := time.Now()
 	live, claims := make([]*taskRun, 0, len(batch)), make([]store.Key, 0, len(batch))
 	for _, r := range batch {
@@ -191,7 +198,7 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun, limit time.Durati
 		live, claims = append(live, r), append(claims, store.Key{TaskID: r.claim.ID, Fence: r.claim.Fence})
 	}
 	if len(live) == 0 {
-		return false, nil
+		return nil, false, nil
 	}
 	ctx, cancel := statementContext(ctx, limit)
 	defer cancel()
@@ -202,25 +209,35 @@ func (l *leases) extend(ctx context.Context, batch []*taskRun, limit time.Durati
 	left, err := extend(ctx, l.workerID, l.length, claims)
 	l.observer.extended(len(claims), left, now, err)
 	if err != nil {
-		return ctx.Err() != nil, err
+		return nil, ctx.Err() != nil, err
 	}
-	if len(left.Lost) > 0 && l.readChanges != nil {
-		_ = l.readChanges(ctx) // or the cause is ErrLeaseLost
-	}
-	lost, locked := store.SetOf(left.Lost), store.SetOf(left.Locked)
+	gone, locked := store.SetOf(left.Lost), store.SetOf(left.Locked)
 	for _, r := range live {
 		switch {
-		case lost[r.claim.ID]:
-			if l.holds(r) {
-				r.lease.gone()
-			}
+		case gone[r.claim.ID]:
+			lost = append(lost, r)
 		case locked[r.claim.ID]: // nobody else can claim it either
 			r.lease.locked(now.Add(l.length))
 		default:
 			r.lease.extended(now, now.Add(l.length))
 		}
 	}
-	return false, nil
+	return lost, false, nil
+}
+
+// gone ends runs whose claims are gone. It first finds out which tasks are cancelled, on a
+// connection that may have gone silent, so that it comes after all extensions.
+func (l *leases) gone(ctx context.Context, lost []*taskRun) {
+	if len(lost) > 0 && l.readChanges != nil {
+		ctx, cancel := statementContext(ctx, l.extendTimeout())
+		defer cancel()
+		_ = l.readChanges(ctx) // or the cause is ErrLeaseLost
+	}
+	for _, r := range lost {
+		if l.holds(r) {
+			r.lease.gone()
+		}
+	}
 }
 
 // lose marks the lease of a run lost, unless the run has been settled since the list

@@ -136,11 +136,13 @@ func (r *runners) drain() []*taskRun {
 	return waiting
 }
 
-// remove removes and returns the tasks that wait and for which match is true.
-func (r *runners) remove(match func(*taskRun) bool) (list []*taskRun) {
+// remove removes the tasks that wait and for which match is true, and calls removed with
+// them. It does so before a drain can return, so that whoever waits for all after that
+// waits for what removed begins, too.
+func (r *runners) remove(match func(*taskRun) bool, removed func([]*taskRun)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rest := []*taskRun(nil)
+	var list, rest []*taskRun
 	for _, one := range r.waiting {
 		if match(one) {
 			list = append(list, one)
@@ -149,7 +151,7 @@ func (r *runners) remove(match func(*taskRun) bool) (list []*taskRun) {
 		}
 	}
 	r.waiting = rest
-	return list
+	removed(list)
 }
 
 // overdue removes and returns the tasks that have waited for maxWait. If others wait, it
@@ -226,10 +228,11 @@ func (d *dispatcher) take(claims []*store.Claim, rules []*rule, start time.Time)
 	d.givePausedBack() // a pause may have begun meanwhile
 }
 
-// givePausedBack gives back the tasks that wait for a handler and are paused.
+// givePausedBack gives back the tasks that wait for a handler and are paused. Those who
+// read changes call it at any time, also while the worker stops.
 func (d *dispatcher) givePausedBack() {
 	if d.changes.pauses.Load() != nil {
-		d.giveBack(d.runners.remove(func(r *taskRun) bool { return d.changes.paused(d.env.queue, r.claim.From) }))
+		d.runners.remove(func(r *taskRun) bool { return d.changes.paused(d.env.queue, r.claim.From) }, d.giveBack)
 	}
 }
 

@@ -53,11 +53,12 @@ func TestClassify(t *testing.T) {
 		{dialect.Postgres, both("42501"), dialect.Other},
 		{dialect.Postgres, both("57P01"), dialect.Disconnected},
 		{dialect.Postgres, both("08006"), dialect.Disconnected},
+		{dialect.Postgres, slices.Concat(both("57P05"), both("25P03"), both("25P04")), dialect.Disconnected},
 		{dialect.Postgres, both("26000"), dialect.PreparedStatementMissing},
 		{dialect.Postgres, both("42P05"), dialect.PreparedStatementMissing},
 		{dialect.Postgres, both("42601"), dialect.Other},
 		{dialect.MySQL, number(1213), dialect.Contention},
-		{dialect.MySQL, number(1205), dialect.Contention},
+		{dialect.MySQL, number(1205, 3101), dialect.Contention},
 		{dialect.MariaDB, number(1020), dialect.Contention},
 		{dialect.MySQL, number(1062), dialect.UniqueViolation},
 		{dialect.MySQL, number(1146), dialect.UndefinedTable},
@@ -67,7 +68,7 @@ func TestClassify(t *testing.T) {
 		{dialect.MySQL, number(1026, 1030, 1037, 1038, 1041, 1206, 1226, 1461, 1637), dialect.Unavailable},
 		{dialect.MariaDB, number(1969), dialect.Unavailable},
 		{dialect.MySQL, number(1053), dialect.Disconnected},
-		{dialect.MySQL, number(1203), dialect.Disconnected},
+		{dialect.MySQL, number(1203, 4031), dialect.Disconnected},
 		{dialect.MariaDB, number(1047), dialect.Disconnected},
 		// From a Galera node that was cut off while it committed. The other nodes
 		// may have the transaction, so that it must not run again.

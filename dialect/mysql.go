@@ -78,7 +78,7 @@ func (mysql) Classify(err error) Class {
 		return classifyConn(err)
 	}
 	switch myErr.Number {
-	case 1213, 1205, 1020, 3572, // deadlock, lock wait, changed since read, nowait
+	case 1213, 1205, 1020, 3572, 3101, // deadlock, lock wait, changed since read, nowait, certification
 		8002, 8005, 8020, 8022, 8028, 9007: // TiDB: write conflicts, LOCK TABLES, to be run again, changed by DDL
 		return Contention
 	case 1062, 1586:
@@ -96,7 +96,7 @@ func (mysql) Classify(err error) Class {
 		1037, 1038, 1041, 1206, 1226, 1461, 1637, // memory, locks, the user's limits, prepared statements, transactions
 		8027, 8175, 8176, 8252, 8253: // TiDB: no news of the schema, memory, resource group
 		return Unavailable
-	case 1040, 1203, 1053, 1047, 1077, 1079, 1080, 1927, 2006, 2013, 3032, // too many connections, of a user, shutting down, node not ready, killed, gone
+	case 1040, 1203, 1053, 1047, 1077, 1079, 1080, 1927, 2006, 2013, 3032, 4031, // too many connections, of a user, shutting down, node not ready, killed, gone, idle
 		9001, 9002, 9003, 9004, 9005, // TiDB: no answer from PD or TiKV, or they are busy
 		1180: // failed during COMMIT; of a Galera node that was cut off the others may have the transaction
 		return Disconnected

@@ -90,7 +90,8 @@ func (postgres) Classify(err error) Class {
 		return ReadOnly
 	case "57014", "53000", "53100", "53200", "53400", "58000", "58030": // canceled by timeout, resources, disk, memory, limit, system, storage
 		return Unavailable
-	case "57P01", "57P02", "57P03", "57P04", "53300": // shutdown, crash, starting, dropped, too many connections
+	case "57P01", "57P02", "57P03", "57P04", "53300", // shutdown, crash, starting, dropped, too many connections
+		"57P05", "25P03", "25P04": // a timeout that ends the session: idle, idle in a transaction, of a transaction
 		return Disconnected
 	}
 	if strings.HasPrefix(code, "08") {

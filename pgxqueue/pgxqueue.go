@@ -62,7 +62,9 @@ func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {
 	}
 	inside := hooks.QueueOf(q)
 	own.pooled, own.log = inside.Store().Server().Caps.TransactionPooling, inside.Logger()
-	runtime.AddCleanup(q, pgxdb.Close, pool) // since the database has a goroutine
+	// The database has a goroutine. It is needed as long as the store is, which a call and a
+	// notice may use when nobody has the queue any more.
+	runtime.AddCleanup(inside.Store(), pgxdb.Close, pool)
 	return q, nil
 }
 

@@ -3,9 +3,11 @@ package pgxqueue_test
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/falldue/falldue"
@@ -60,5 +62,54 @@ func TestQueuesAreCollected(t *testing.T) {
 		if time.Now().After(late) {
 			t.Fatal("after a minute the database is still open")
 		}
+	}
+}
+
+// TestCallsOutliveTheirQueue: a call is the last use of a queue, which is collected while the
+// call runs. It has its database until it returns.
+func TestCallsOutliveTheirQueue(t *testing.T) {
+	config, err := pgxpool.ParseConfig(testdb.DSN(t, testdb.Postgres))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls atomic.Bool
+	gone := make(chan struct{})
+	config.BeforeAcquire = func(context.Context, *pgx.Conn) bool {
+		for range 10 { // it is not gone before the call has no use for it
+			select {
+			case <-gone:
+			default:
+				if calls.Load() {
+					runtime.GC()
+				}
+			}
+		}
+		return true
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	q, err := pgxqueue.New(pool, falldue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kind := falldue.NewKind[int]("k", falldue.KindConfig{})
+	if _, err := kind.Enqueue(t.Context(), q, 1, &falldue.EnqueueOptions{RunAt: time.Now().Add(-time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	runtime.AddCleanup(q, func(gone chan struct{}) { close(gone) }, gone)
+	calls.Store(true)
+	if _, err := q.Overdue(t.Context()); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-gone:
+	default:
+		t.Error("the queue was not collected during the call")
 	}
 }
