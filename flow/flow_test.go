@@ -1,0 +1,48 @@
+package flow_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
+	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/tasktest"
+)
+
+// eachQueue calls test with a queue on each engine.
+func eachQueue(t *testing.T, test func(t *testing.T, q *falldue.Queue)) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		q, err := falldue.New(testdb.Open(t, engine), falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		test(t, q)
+	})
+}
+
+// TestNoAlarmWithoutADeath: of no tasks none dies, so that a task that is to run at the first
+// death is cancelled.
+func TestNoAlarmWithoutADeath(t *testing.T) {
+	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
+		falldue.Handle(q, alert, func(context.Context, falldue.Task[string]) error {
+			t.Error("the alarm went off")
+			return nil
+		})
+		ids, err := flow.Batch().Then(alert.Params("", nil), flow.AtFirstDeath()).Enqueue(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasktest.Drain(t, q)
+		verdicts, err := hooks.QueueOf(q).Store().JudgePage(t.Context(), 0) // as a worker does at its next look
+		if err != nil || len(verdicts) != 1 || verdicts[0].ID != ids[0] || verdicts[0].To != store.IsCancelled {
+			t.Errorf("the verdicts are %+v (error %v)", verdicts, err)
+		}
+	})
+}
