@@ -167,6 +167,9 @@ func AddBesideTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx, id int64,
 }
 
 func addBeside(ctx context.Context, q *falldue.Queue, tx any, id int64, tasks []falldue.EnqueueParams) ([]int64, error) {
+	if id == 0 { // of a Task that no worker runs; to the store it is none
+		return nil, fmt.Errorf("%w: no task waits for task 0", falldue.ErrNotFound)
+	}
 	params := make([]any, len(tasks))
 	for i, t := range tasks {
 		params[i] = t

@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/falldue/falldue"
@@ -44,5 +45,15 @@ func TestNoAlarmWithoutADeath(t *testing.T) {
 		if err != nil || len(verdicts) != 1 || verdicts[0].ID != ids[0] || verdicts[0].To != store.IsCancelled {
 			t.Errorf("the verdicts are %+v (error %v)", verdicts, err)
 		}
+	})
+}
+
+// TestNothingIsAddedBesideNoTask: a Task that is made as a literal has the id 0.
+func TestNothingIsAddedBesideNoTask(t *testing.T) {
+	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
+		if ids, err := flow.AddBeside(t.Context(), q, falldue.Task[int]{}.ID, renderPage.Params(1, nil)); !errors.Is(err, falldue.ErrNotFound) {
+			t.Errorf("added %v (error %v)", ids, err)
+		}
+		tasktest.RequireNoneEnqueued(t, q, renderPage)
 	})
 }
