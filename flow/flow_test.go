@@ -57,3 +57,23 @@ func TestNothingIsAddedBesideNoTask(t *testing.T) {
 		tasktest.RequireNoneEnqueued(t, q, renderPage)
 	})
 }
+
+// TestOnDeathOfATaskThatIsNotBlocked: a task that was cancelled does nothing at deaths, also
+// before a worker has looked at it.
+func TestOnDeathOfATaskThatIsNotBlocked(t *testing.T) {
+	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
+		ids, err := flow.Chain(renderPage.Params(1, nil), publish.Params("", nil)).Enqueue(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if on, err := flow.OnDeathOf(t.Context(), q, ids[1]); err != nil || on != flow.StaysBlocked {
+			t.Errorf("of a blocked task: %q (error %v)", on, err)
+		}
+		if err := q.Cancel(t.Context(), ids[1]); err != nil {
+			t.Fatal(err)
+		}
+		if on, err := flow.OnDeathOf(t.Context(), q, ids[1]); err != nil || on != "" {
+			t.Errorf("of a cancelled task: %q (error %v)", on, err)
+		}
+	})
+}
