@@ -58,6 +58,28 @@ func TestNothingIsAddedBesideNoTask(t *testing.T) {
 	})
 }
 
+// TestNothingIsAddedBesideATaskWhoseCallbackIsCancelled: nothing runs after it any more.
+func TestNothingIsAddedBesideATaskWhoseCallbackIsCancelled(t *testing.T) {
+	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
+		ids, err := flow.Batch(renderPage.Params(1, nil), renderPage.Params(2, nil)).Then(publish.Params("", nil), flow.CancelOnDeath()).Enqueue(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err := flow.AddBeside(t.Context(), q, ids[1], alert.Params("", nil)); err != nil || len(list) != 1 {
+			t.Errorf("before the death %v are added (error %v)", list, err)
+		}
+		if err := q.Cancel(t.Context(), ids[0]); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := flow.AddBeside(t.Context(), q, ids[1], alert.Params("", nil)); !errors.Is(err, falldue.ErrNotFound) {
+			t.Errorf("after the death %v are added (error %v)", list, err)
+		}
+		if n := len(tasktest.All(t, q, alert)); n != 1 {
+			t.Errorf("%d tasks are stored, want 1", n)
+		}
+	})
+}
+
 // TestOnDeathOfATaskThatIsNotBlocked: a task that was cancelled does nothing at deaths, also
 // before a worker has looked at it.
 func TestOnDeathOfATaskThatIsNotBlocked(t *testing.T) {
