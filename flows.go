@@ -67,7 +67,7 @@ func (k *flowKeeper) ended(batch []*taskRun, lost map[int64]bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, r := range batch {
-		if !State(r.end.State).finished() || lost[r.claim.ID] && !r.end.MaybeSettled {
+		if !State(r.end.State).finished() || lost[r.claim.ID] && !r.end.MaybeSettled && !r.unsure { // the worker may have settled it itself
 			continue
 		}
 		if r.end.Member && len(k.members) < maxEnded {

@@ -101,3 +101,19 @@ func TestWhoHasNoFlowsHardlyLooks(t *testing.T) {
 		}
 	})
 }
+
+// TestAMemberIsNotedAfterALostAnswer: a settle that found nothing to settle may follow one that
+// took effect, and whose answer was lost.
+func TestAMemberIsNotedAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	run := func(id int64, unsure bool) *taskRun {
+		r := &taskRun{execution: execution{claim: &store.Claim{}}, unsure: unsure}
+		r.claim.ID, r.end.State, r.end.Member = id, "done", true
+		return r
+	}
+	k := newFlowKeeper(nil, nil, events{})
+	k.ended([]*taskRun{run(1, false), run(2, true), run(3, false)}, map[int64]bool{1: true, 2: true})
+	if members, _ := k.take(); !slices.Equal(members, []int64{2, 3}) {
+		t.Errorf("the members %v have ended, want 2 and 3", members)
+	}
+}

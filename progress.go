@@ -18,7 +18,7 @@ const progressEvery = time.Second
 // all runs of a worker, and keeps the last one of each.
 type progressWriter struct {
 	workerID string
-	write    func(ctx context.Context, workerID string, list []store.Progress) error
+	write    writeProgressFunc
 	events   events
 	woken    chan struct{} // signalled when there is something to write
 
@@ -26,7 +26,10 @@ type progressWriter struct {
 	runs map[*taskRun]struct{} // that have reported since the last write
 }
 
-func newProgressWriter(workerID string, write func(context.Context, string, []store.Progress) error, events events) *progressWriter {
+// writeProgressFunc writes reports, and returns the ids of the tasks whose reports it has stored.
+type writeProgressFunc func(ctx context.Context, workerID string, list []store.Progress) (stored map[int64]bool, err error)
+
+func newProgressWriter(workerID string, write writeProgressFunc, events events) *progressWriter {
 	return &progressWriter{workerID: workerID, write: write, events: events, woken: make(chan struct{}, 1), runs: map[*taskRun]struct{}{}}
 }
 
@@ -55,28 +58,44 @@ func (w *progressWriter) work(ctx context.Context) {
 }
 
 // writeAll writes what has been reported since it ran last. What cannot be written is
-// dropped: the next report of the run says more.
+// dropped: the next report of the run says more. A report stays with its run until it is
+// stored, since the run may end, and be settled, before that.
 func (w *progressWriter) writeAll(ctx context.Context) error {
 	w.mu.Lock()
 	runs := w.runs
 	w.runs = map[*taskRun]struct{}{}
 	w.mu.Unlock()
-	var list []store.Progress
+	type report struct {
+		run  *taskRun
+		last *store.Progress
+	}
+	var list []report
 	for r := range runs {
-		if p, _ := r.takeProgress(); p != nil {
-			list = append(list, *p)
+		if p, _ := r.lastProgress(); p != nil {
+			list = append(list, report{r, p})
 		}
 	}
 	// In the order of ids, so that two workers do not deadlock. Of two claims of a task
 	// the later one is held.
-	slices.SortFunc(list, func(a, b store.Progress) int {
-		return cmp.Or(cmp.Compare(a.TaskID, b.TaskID), cmp.Compare(b.Fence, a.Fence))
+	slices.SortFunc(list, func(a, b report) int {
+		return cmp.Or(cmp.Compare(a.last.TaskID, b.last.TaskID), cmp.Compare(b.last.Fence, a.last.Fence))
 	})
-	list = slices.CompactFunc(list, func(a, b store.Progress) bool { return a.TaskID == b.TaskID })
+	list = slices.CompactFunc(list, func(a, b report) bool { return a.last.TaskID == b.last.TaskID })
 	for batch := range slices.Chunk(list, store.MaxBatch) {
 		ctx, cancel := statementContext(ctx, statementTimeout)
-		err := w.write(ctx, w.workerID, batch)
+		reports := make([]store.Progress, len(batch))
+		for i, one := range batch {
+			reports[i] = *one.last
+		}
+		stored, err := w.write(ctx, w.workerID, reports)
 		cancel()
+		for _, one := range batch {
+			if err != nil || stored[one.last.TaskID] {
+				one.run.wrote(one.last)
+			} else if lost, _ := one.run.lease.state(); !lost {
+				w.reported(one.run) // somebody has locked the row, an extension of its lease for example
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -92,17 +111,24 @@ func (r *taskRun) Progress(fraction float64, message string) {
 	p := &store.Progress{Key: store.Key{TaskID: r.claim.ID, Fence: r.claim.Fence}, Message: clean(message)}
 	p.Millionths = int(math.Round(min(max(fraction, 0), 1) * 1e6))
 	r.progress.mu.Lock()
-	r.progress.last = p
+	r.progress.last, r.progress.any = p, true
 	r.progress.mu.Unlock()
 	r.reported(r)
 }
 
-// takeProgress returns what the run has reported and nobody has taken, or nil, and whether
-// it has reported anything at all.
-func (r *taskRun) takeProgress() (last *store.Progress, reported bool) {
+// lastProgress returns what the run has reported last, or nil if that has been written, and
+// whether it has reported anything at all.
+func (r *taskRun) lastProgress() (last *store.Progress, reported bool) {
 	r.progress.mu.Lock()
 	defer r.progress.mu.Unlock()
-	last = r.progress.last
-	r.progress.last, r.progress.any = nil, r.progress.any || last != nil
-	return last, r.progress.any
+	return r.progress.last, r.progress.any
+}
+
+// wrote notes that a report has been written, or will be by the settlement.
+func (r *taskRun) wrote(p *store.Progress) {
+	r.progress.mu.Lock()
+	defer r.progress.mu.Unlock()
+	if r.progress.last == p { // and not a later one
+		r.progress.last = nil
+	}
 }

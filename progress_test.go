@@ -2,6 +2,7 @@ package falldue
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"strings"
@@ -12,6 +13,13 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
+// reportingRun returns a run of a task whose reports w writes.
+func reportingRun(w *progressWriter, id, fence int64) *taskRun {
+	c := &store.Claim{}
+	c.ID, c.Fence = id, fence
+	return &taskRun{runEnv: &runEnv{reported: w.reported}, execution: execution{claim: c}, handler: &handler{}}
+}
+
 // TestProgressIsWrittenOnceASecond: however much handlers report, a worker writes the
 // last report of each, once a second.
 func TestProgressIsWrittenOnceASecond(t *testing.T) {
@@ -19,9 +27,9 @@ func TestProgressIsWrittenOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		writes, last, fail := 0, map[int64]store.Progress{}, false
 		var log strings.Builder
-		w := newProgressWriter("me", func(_ context.Context, _ string, list []store.Progress) error {
+		w := newProgressWriter("me", func(_ context.Context, _ string, list []store.Progress) (map[int64]bool, error) {
 			if writes++; fail {
-				return errors.New("no answer")
+				return nil, errors.New("no answer")
 			}
 			seen := map[int64]bool{}
 			for _, p := range list {
@@ -30,18 +38,13 @@ func TestProgressIsWrittenOnceASecond(t *testing.T) {
 				}
 				seen[p.TaskID] = true
 			}
-			return nil
+			return seen, nil
 		}, events{slog.New(slog.NewTextHandler(&log, nil))})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go w.work(ctx)
 		synctest.Wait()
-		run := func(id, fence int64) *taskRun {
-			c := &store.Claim{}
-			c.ID, c.Fence = id, fence
-			return &taskRun{runEnv: &runEnv{reported: w.reported}, execution: execution{claim: c}}
-		}
-		a, again, b := run(1, 1), run(1, 2), run(2, 1)
+		a, again, b := reportingRun(w, 1, 1), reportingRun(w, 1, 2), reportingRun(w, 2, 1)
 		begin := time.Now()
 		for i := range 1000 {
 			a.Progress(float64(i)/1000, "")
@@ -60,7 +63,7 @@ func TestProgressIsWrittenOnceASecond(t *testing.T) {
 		if p := last[2]; p.Millionths != 0 || p.Message != "b" {
 			t.Errorf("the last report of task 2 is %+v", p)
 		}
-		if p, reported := a.takeProgress(); p != nil || !reported {
+		if p, reported := b.lastProgress(); p != nil || !reported {
 			t.Errorf("after it was written %+v is left (%v)", p, reported)
 		}
 		fail = true
@@ -70,4 +73,84 @@ func TestProgressIsWrittenOnceASecond(t *testing.T) {
 			t.Errorf("the log is %q", log.String())
 		}
 	})
+}
+
+// TestTheLastReportOutlivesAWriteUnderWay: a report is part of the settlement while a write
+// of it is under way, since that stores nothing once the task is settled.
+func TestTheLastReportOutlivesAWriteUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		w := newProgressWriter("me", func(_ context.Context, _ string, list []store.Progress) (map[int64]bool, error) {
+			<-answer
+			return map[int64]bool{list[0].TaskID: true}, nil
+		}, events{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.work(ctx)
+		before, after := reportingRun(w, 1, 1), reportingRun(w, 2, 1)
+		before.Progress(0.5, "half")
+		synctest.Wait()
+		if e, _ := before.finish(nil, 0); e.Progress == nil || e.Progress.Message != "half" {
+			t.Errorf("the settlement has %+v", e.Progress)
+		}
+		answer <- struct{}{}
+		after.Progress(0.5, "half")
+		answer <- struct{}{}
+		synctest.Wait()
+		if e, _ := after.finish(nil, 0); e.Progress != nil || !e.HasProgress {
+			t.Errorf("after the write the settlement has %+v, %v", e.Progress, e.HasProgress)
+		}
+	})
+}
+
+// TestAReportThatMeetsALockIsWrittenLater: while somebody has locked the row of a task, as an
+// extension of its lease does, its progress cannot be stored. The next write has it.
+func TestAReportThatMeetsALockIsWrittenLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		locked, writes := true, 0
+		w := newProgressWriter("me", func(_ context.Context, _ string, list []store.Progress) (map[int64]bool, error) {
+			writes++
+			return map[int64]bool{list[0].TaskID: !locked}, nil
+		}, events{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.work(ctx)
+		r, lost := reportingRun(w, 1, 1), reportingRun(w, 2, 1)
+		r.Progress(0.5, "half")
+		synctest.Wait()
+		locked = false
+		time.Sleep(time.Minute)
+		if p, _ := r.lastProgress(); p != nil || writes != 2 {
+			t.Errorf("after %d writes %+v is left, want 2 and none", writes, p)
+		}
+		locked = true
+		lost.lease.lose()
+		lost.Progress(0.5, "half")
+		time.Sleep(time.Minute)
+		if writes != 3 {
+			t.Errorf("%d writes, want 3: that of a run that has lost its task is not repeated", writes)
+		}
+	})
+}
+
+// TestARollbackOfDoneTxKeepsTheReport: what a run has reported is not lost with DoneTx.
+func TestARollbackOfDoneTxKeepsTheReport(t *testing.T) {
+	t.Parallel()
+	w := newProgressWriter("me", nil, events{}) // which does not write
+	r := reportingRun(w, 1, 1)
+	r.settleTx = func(_ context.Context, _ store.Tx, _ string, e *store.Settlement) (bool, error) {
+		if e.Progress == nil {
+			t.Error("DoneTx stores no report")
+		}
+		return false, errors.New("deadlock")
+	}
+	r.Progress(0.5, "half")
+	if err := r.DoneTx(t.Context(), &sql.Tx{}); err == nil {
+		t.Error("DoneTx has settled the task")
+	}
+	if e, _ := r.finish(nil, 0); e.Progress == nil {
+		t.Error("the settlement has no report")
+	}
 }

@@ -66,8 +66,8 @@ type taskRun struct {
 // runProgress is what a run has reported.
 type runProgress struct {
 	mu   sync.Mutex
-	last *store.Progress // that has not been taken to be written
-	any  bool            // something has been taken
+	last *store.Progress // unless it has been written
+	any  bool            // something has been reported
 }
 
 // runEnv is what all runs of a queue share.
@@ -174,7 +174,8 @@ func (r *taskRun) finish(err error, took time.Duration) (store.Settlement, bool)
 	if e.State == statements.StateDone {
 		e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
 	}
-	e.Progress, e.HasProgress = r.takeProgress()
+	e.Progress, e.HasProgress = r.lastProgress()
+	r.wrote(e.Progress)
 	lost, maybeSettled := r.lease.state()
 	e.MaybeSettled = maybeSettled
 	return e, !lost
@@ -239,7 +240,7 @@ func (r *taskRun) DoneTx(ctx context.Context, tx Tx) error {
 	defer r.lease.settlingEnded()
 	e := r.conclude(nil, 0)
 	e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
-	e.Progress, e.HasProgress = r.takeProgress()
+	e.Progress, e.HasProgress = r.lastProgress() // and keeps it, since tx may be rolled back
 	mine, err := r.settleTx(ctx, tx, r.workerID, &e)
 	if err != nil {
 		return fmt.Errorf("settle task %d: %w", e.TaskID, err)

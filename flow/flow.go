@@ -45,7 +45,7 @@ func CancelOnDeath() Option { return func(o *options) { o.on = statements.DeathC
 func RunAnyway() Option { return func(o *options) { o.on = statements.DeathRun } }
 
 // AtFirstDeath makes a task run as soon as one of the tasks named by [After] is dead. It is
-// cancelled when all of them have ended and none is dead.
+// cancelled when all of them have ended and none is dead: within 15 seconds if After names none.
 func AtFirstDeath() Option { return func(o *options) { o.on = statements.DeathFirst } }
 
 // Batch returns a flow of tasks that run in any order, each by itself.
@@ -70,7 +70,7 @@ func Chain(tasks ...falldue.EnqueueParams) *Flow {
 	return f
 }
 
-// Add adds a task. Without [After] it runs after nothing.
+// Add adds a task. Without [After] it runs after nothing, and with [AtFirstDeath] never.
 func (f *Flow) Add(task falldue.EnqueueParams, opts ...Option) Node {
 	var o options
 	for _, opt := range opts {
@@ -86,7 +86,7 @@ func (f *Flow) Add(task falldue.EnqueueParams, opts ...Option) Node {
 		}
 		f.flow.Edges = append(f.flow.Edges, store.FlowEdge{Member: int(m), Waiter: int(n)})
 	}
-	if len(o.after) > 0 { // an empty batch holds nothing up
+	if len(o.after) > 0 || o.on == statements.DeathFirst { // an empty batch holds nothing up, and has no death
 		if f.flow.Waiters == nil {
 			f.flow.Waiters = map[int]statements.OnDeath{}
 		}
@@ -167,6 +167,9 @@ func AddBesideTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx, id int64,
 }
 
 func addBeside(ctx context.Context, q *falldue.Queue, tx any, id int64, tasks []falldue.EnqueueParams) ([]int64, error) {
+	if id == 0 { // of a Task that no worker runs; to the store it is none
+		return nil, fmt.Errorf("%w: no task waits for task 0", falldue.ErrNotFound)
+	}
 	params := make([]any, len(tasks))
 	for i, t := range tasks {
 		params[i] = t

@@ -234,7 +234,8 @@ where not exists (select 1 from {tasks} k where k.id = s.task_id) limit :limit`)
 }
 
 // PendingEdges selects the edges of a member that has not ended, as [EdgeColumns], and locks
-// them, so that the member does not end before the transaction. Parameters: id.
+// them, so that the member does not end before the transaction. Those of waiters that are not
+// blocked any more are left out: one was cancelled, or runs after a death. Parameters: id.
 func PendingEdges(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.set("lock", "")
@@ -242,7 +243,8 @@ func PendingEdges(s dialect.Server, tables dialect.Tables) Stmt {
 		b.set("lock", " for update")
 	}
 	return b.stmt(`
-select task_id, waiter, outcome from {edges} where task_id = :id and outcome = ''{lock}`)
+select e.task_id, e.waiter, e.outcome from {edges} e
+where e.task_id = :id and e.outcome = '' and exists (select 1 from {flows} f where f.task_id = e.waiter){lock}`)
 }
 
 // BlockedTasks selects the ids of those tasks of a batch that are blocked, and locks them.

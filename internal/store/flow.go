@@ -201,7 +201,7 @@ func (s *Store) waiterStates(ctx context.Context, x runner, stmt statements.Stmt
 // the task is not blocked.
 func (s *Store) OnDeath(ctx context.Context, id int64) (on statements.OnDeath, ok bool, err error) {
 	list, err := s.waiters(ctx, s.batch("waiters by id", 1, statements.WaitersByID), nil, idRows([]int64{id}))
-	if err != nil || len(list) == 0 {
+	if err != nil || len(list) == 0 || list[0].State != statements.StateBlocked { // it may have been cancelled or deleted
 		return 0, false, err
 	}
 	return statements.OnDeath(list[0].OnDeath), true, nil

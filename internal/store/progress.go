@@ -16,13 +16,13 @@ type (
 // WriteProgress stores the progress of claims that worker holds, and leaves out those
 // that it has lost, and those whose rows somebody else has locked. No task may occur
 // twice. The rows of the tasks are locked meanwhile, so that none ends before its
-// progress is stored.
-func (s *Store) WriteProgress(ctx context.Context, worker string, list []Progress) error {
+// progress is stored. It returns the ids of the tasks whose progress it has stored.
+func (s *Store) WriteProgress(ctx context.Context, worker string, list []Progress) (stored map[int64]bool, err error) {
 	fences := statements.FenceColumns.Rows(len(list), func(i int) *Key { return &list[i].Key })
-	_, err := inTx(ctx, s, func(x runner) (struct{}, error) {
+	return inTx(ctx, s, func(x runner) (map[int64]bool, error) {
 		held, err := s.owned(ctx, x, worker, fences, true)
 		if err != nil {
-			return struct{}{}, err
+			return nil, err
 		}
 		var live []Progress
 		for _, p := range list {
@@ -30,9 +30,8 @@ func (s *Store) WriteProgress(ctx context.Context, worker string, list []Progres
 				live = append(live, p)
 			}
 		}
-		return struct{}{}, s.putProgress(ctx, x, live)
+		return held, s.putProgress(ctx, x, live)
 	})
-	return err
 }
 
 func (s *Store) putProgress(ctx context.Context, x runner, list []Progress) error {

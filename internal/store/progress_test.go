@@ -25,13 +25,14 @@ func TestOrphanedProgressIsDropped(t *testing.T) {
 		held := Progress{Key: Key{TaskID: ids[0], Fence: 1}, Millionths: 7, Message: "held"}
 		lost := held
 		lost.Fence, lost.Message = 0, "lost"
-		for _, list := range [][]Progress{{held}, {lost}} {
-			if err := s.WriteProgress(t.Context(), "me", list); err != nil {
-				t.Fatal(err)
+		for _, c := range []struct {
+			worker string
+			report Progress
+			stored bool
+		}{{"me", held, true}, {"me", lost, false}, {"another", lost, false}} {
+			if stored, err := s.WriteProgress(t.Context(), c.worker, []Progress{c.report}); err != nil || stored[ids[0]] != c.stored {
+				t.Fatalf("the report %q of %s is stored: %v (error %v)", c.report.Message, c.worker, stored, err)
 			}
-		}
-		if err := s.WriteProgress(t.Context(), "another", []Progress{lost}); err != nil {
-			t.Fatal(err)
 		}
 		orphans := make([]Progress, MaxBatch+100)
 		for i := range orphans {

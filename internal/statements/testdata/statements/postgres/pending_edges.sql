@@ -1,2 +1,3 @@
-select task_id, waiter, outcome from "falldue_edges" where task_id = $1 and outcome = '' for update
+select e.task_id, e.waiter, e.outcome from "falldue_edges" e
+where e.task_id = $1 and e.outcome = '' and exists (select 1 from "falldue_flows" f where f.task_id = e.waiter) for update
 -- binds: id

@@ -1,0 +1,101 @@
+package flow_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
+	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/tasktest"
+)
+
+// eachQueue calls test with a queue on each engine.
+func eachQueue(t *testing.T, test func(t *testing.T, q *falldue.Queue)) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		q, err := falldue.New(testdb.Open(t, engine), falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		test(t, q)
+	})
+}
+
+// TestNoAlarmWithoutADeath: of no tasks none dies, so that a task that is to run at the first
+// death is cancelled.
+func TestNoAlarmWithoutADeath(t *testing.T) {
+	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
+		falldue.Handle(q, alert, func(context.Context, falldue.Task[string]) error {
+			t.Error("the alarm went off")
+			return nil
+		})
+		ids, err := flow.Batch().Then(alert.Params("", nil), flow.AtFirstDeath()).Enqueue(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasktest.Drain(t, q)
+		verdicts, err := hooks.QueueOf(q).Store().JudgePage(t.Context(), 0) // as a worker does at its next look
+		if err != nil || len(verdicts) != 1 || verdicts[0].ID != ids[0] || verdicts[0].To != store.IsCancelled {
+			t.Errorf("the verdicts are %+v (error %v)", verdicts, err)
+		}
+	})
+}
+
+// TestNothingIsAddedBesideNoTask: a Task that is made as a literal has the id 0.
+func TestNothingIsAddedBesideNoTask(t *testing.T) {
+	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
+		if ids, err := flow.AddBeside(t.Context(), q, falldue.Task[int]{}.ID, renderPage.Params(1, nil)); !errors.Is(err, falldue.ErrNotFound) {
+			t.Errorf("added %v (error %v)", ids, err)
+		}
+		tasktest.RequireNoneEnqueued(t, q, renderPage)
+	})
+}
+
+// TestNothingIsAddedBesideATaskWhoseCallbackIsCancelled: nothing runs after it any more.
+func TestNothingIsAddedBesideATaskWhoseCallbackIsCancelled(t *testing.T) {
+	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
+		ids, err := flow.Batch(renderPage.Params(1, nil), renderPage.Params(2, nil)).Then(publish.Params("", nil), flow.CancelOnDeath()).Enqueue(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err := flow.AddBeside(t.Context(), q, ids[1], alert.Params("", nil)); err != nil || len(list) != 1 {
+			t.Errorf("before the death %v are added (error %v)", list, err)
+		}
+		if err := q.Cancel(t.Context(), ids[0]); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := flow.AddBeside(t.Context(), q, ids[1], alert.Params("", nil)); !errors.Is(err, falldue.ErrNotFound) {
+			t.Errorf("after the death %v are added (error %v)", list, err)
+		}
+		if n := len(tasktest.All(t, q, alert)); n != 1 {
+			t.Errorf("%d tasks are stored, want 1", n)
+		}
+	})
+}
+
+// TestOnDeathOfATaskThatIsNotBlocked: a task that was cancelled does nothing at deaths, also
+// before a worker has looked at it.
+func TestOnDeathOfATaskThatIsNotBlocked(t *testing.T) {
+	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
+		ids, err := flow.Chain(renderPage.Params(1, nil), publish.Params("", nil)).Enqueue(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if on, err := flow.OnDeathOf(t.Context(), q, ids[1]); err != nil || on != flow.StaysBlocked {
+			t.Errorf("of a blocked task: %q (error %v)", on, err)
+		}
+		if err := q.Cancel(t.Context(), ids[1]); err != nil {
+			t.Fatal(err)
+		}
+		if on, err := flow.OnDeathOf(t.Context(), q, ids[1]); err != nil || on != "" {
+			t.Errorf("of a cancelled task: %q (error %v)", on, err)
+		}
+	})
+}
