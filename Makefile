@@ -10,8 +10,8 @@ RELEASES ?=
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # The tests run under gotestsum: it prints what failed tests have printed, leaves out what the
-# others have, and ends with the names of those that failed.
-GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fails --hide-summary=skipped,output --
+# others have, and ends with those that failed, and with what a package printed whose tests passed.
+GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fails --hide-summary=skipped --
 
 # What make matrix runs: all tests that depend on the server's release.
 MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/store ./migrations ./ops ./periodic ./pgnotify ./pgxqueue ./sealed ./sqlgen ./tasktest

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	"go.uber.org/goleak"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
@@ -19,7 +18,7 @@ import (
 	"github.com/falldue/falldue/tasktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testdb.Main(m) }
 
 var report = falldue.NewKind[string]("report", falldue.KindConfig{})
 

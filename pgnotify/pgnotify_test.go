@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	"go.uber.org/goleak"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/pgnotify"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testdb.Main(m) }
 
 // TestCommitWakesWorker checks that a worker that polls once an hour runs a task
 // when the transaction of another process commits, and not before, or when that process

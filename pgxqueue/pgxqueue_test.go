@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("database/sql.(*DB).connectionOpener")) // ends with its queue
+	testdb.Main(m, goleak.IgnoreAnyFunction("database/sql.(*DB).connectionOpener")) // ends with its queue
 }
 
 // open opens a pool of up to so many connections, and a queue on it.

@@ -1,0 +1,30 @@
+package testdb
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// leaksAfter is how long goroutines may need to end after the tests. On a busy machine a driver
+// takes seconds to give up a connection.
+const leaksAfter = 30 * time.Second
+
+// Main runs the tests of a package for its TestMain. They fail if goroutines stay.
+func Main(m *testing.M, opts ...goleak.Option) {
+	code := m.Run()
+	if code == 0 {
+		err := goleak.Find(opts...) // it tries for a second or two
+		for begun := time.Now(); err != nil && time.Since(begun) < leaksAfter; {
+			err = goleak.Find(opts...)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
