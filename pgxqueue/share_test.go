@@ -74,7 +74,7 @@ func TestCallsOutliveTheirQueue(t *testing.T) {
 	}
 	var calls atomic.Bool
 	gone := make(chan struct{})
-	config.BeforeAcquire = func(context.Context, *pgx.Conn) bool {
+	config.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) {
 		for range 10 { // it is not gone before the call has no use for it
 			select {
 			case <-gone:
@@ -84,7 +84,7 @@ func TestCallsOutliveTheirQueue(t *testing.T) {
 				}
 			}
 		}
-		return true
+		return true, nil
 	}
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
