@@ -247,8 +247,8 @@ func unexplained(lives map[string]*life, groups map[string][]made) (list []findi
 		}
 		for _, e := range l.dead {
 			retried := slices.ContainsFunc(all, func(m made) bool { return m.number == e.Attempt && m.sure })
-			if len(l.rows) == 1 && (state == "done" || state == "dead") && l.rows[0].Fence <= e.Fence && retried {
-				list = append(list, finding{key, fmt.Sprintf("it was dead after claim %d, was retried, and did not run again", e.Fence)})
+			if text := l.endedBy(e.Fence); text != "" && retried {
+				list = append(list, finding{key, text})
 				break
 			}
 		}

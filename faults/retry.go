@@ -65,11 +65,20 @@ func (e *enqueuer) sure(report falldue.BulkReport) bool {
 func notRunAgain(lives map[string]*life) (list []finding) {
 	for key, l := range lives {
 		for _, e := range l.retries {
-			if len(l.rows) == 1 && slices.Contains([]string{"done", "dead"}, l.rows[0].State) && l.rows[0].Fence <= e.Fence {
-				list = append(list, finding{key, fmt.Sprintf("it was dead after claim %d, was retried, and did not run again", e.Fence)})
+			if text := l.endedBy(e.Fence); text != "" {
+				list = append(list, finding{key, text})
 				break
 			}
 		}
 	}
 	return list
+}
+
+// endedBy returns what is wrong if a job that was dead after a claim, and was retried, has ended
+// without another claim, or "".
+func (l *life) endedBy(fence int64) string {
+	if len(l.rows) != 1 || !slices.Contains([]string{"done", "dead"}, l.rows[0].State) || l.rows[0].Fence > fence {
+		return ""
+	}
+	return fmt.Sprintf("it was dead after claim %d, was retried, and did not run again", fence)
 }

@@ -46,7 +46,7 @@ func TestPlansOfFlows(t *testing.T) {
 			"edge page":     {statements.EdgePage(s, tables), nil, "falldue_edges"},
 			"correct edge":  {statements.CorrectEdge(s, tables), nil, "falldue_edges"},
 			"members":       {statements.Members(s, tables), nil, "falldue_edges"},
-			"pending edges": {statements.PendingEdges(s, tables), nil, "falldue_edges"},
+			"pending edges": {statements.PendingEdges(s, tables), nil, "e"},
 		}
 		reads := func(p, alias string) bool {
 			pattern := map[dialect.Name]string{

@@ -169,26 +169,22 @@ select t.id from {batch} join {permits} t on {same key} and t.token = {int :toke
 // the time counts from then on. The batch has the first column of [GrantColumns]. Parameters:
 // token, wait.
 func ExtendPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
-	b := newBuilder(s, tables)
-	source := b.withBatch(GrantColumns[:1].columns(), size)
-	b.setKeys(source, "id")
-	b.set("set", "taken_until = {greatest t.taken_until, {shift {now}, {int :wait}}}")
-	return b.takenPermits(source)
+	return changePermits(s, tables, size, "{greatest t.taken_until, {shift {now}, {int :wait}}}")
 }
 
 // ReturnPermits shortens by :wait microseconds how long permits of a rate are taken that a claim
 // has taken for tasks which it did not get. The batch has the first column of [GrantColumns].
 // Parameters: token, wait.
 func ReturnPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	return changePermits(s, tables, size, "{shift t.taken_until, -({int :wait})}")
+}
+
+// changePermits changes until when those permits of a batch are taken that have :token.
+func changePermits(s dialect.Server, tables dialect.Tables, size int, until string) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(GrantColumns[:1].columns(), size)
 	b.setKeys(source, "id")
-	b.set("set", "taken_until = {shift t.taken_until, -({int :wait})}")
-	return b.takenPermits(source)
-}
-
-// takenPermits updates those permits of a batch that have :token.
-func (b *builder) takenPermits(source rowSource) Stmt {
+	b.set("set", "taken_until = "+until)
 	if source.byKey() {
 		return b.stmt(`
 update {permits} as t set {set} where {keys} and t.token = :token`)
