@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,10 +110,12 @@ func TestTheLastReportOutlivesAWriteUnderWay(t *testing.T) {
 func TestAReportThatMeetsALockIsWrittenLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		locked, writes := true, 0
+		var locked atomic.Bool
+		var writes atomic.Int64
+		locked.Store(true)
 		w := newProgressWriter("me", func(_ context.Context, _ string, list []store.Progress) (map[int64]bool, error) {
-			writes++
-			return map[int64]bool{list[0].TaskID: !locked}, nil
+			writes.Add(1)
+			return map[int64]bool{list[0].TaskID: !locked.Load()}, nil
 		}, events{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -120,17 +123,17 @@ func TestAReportThatMeetsALockIsWrittenLater(t *testing.T) {
 		r, lost := reportingRun(w, 1, 1), reportingRun(w, 2, 1)
 		r.Progress(0.5, "half")
 		synctest.Wait()
-		locked = false
+		locked.Store(false)
 		time.Sleep(time.Minute)
-		if p, _ := r.lastProgress(); p != nil || writes != 2 {
-			t.Errorf("after %d writes %+v is left, want 2 and none", writes, p)
+		if p, _ := r.lastProgress(); p != nil || writes.Load() != 2 {
+			t.Errorf("after %d writes %+v is left, want 2 and none", writes.Load(), p)
 		}
-		locked = true
+		locked.Store(true)
 		lost.lease.lose()
 		lost.Progress(0.5, "half")
 		time.Sleep(time.Minute)
-		if writes != 3 {
-			t.Errorf("%d writes, want 3: that of a run that has lost its task is not repeated", writes)
+		if n := writes.Load(); n != 3 {
+			t.Errorf("%d writes, want 3: that of a run that has lost its task is not repeated", n)
 		}
 	})
 }
