@@ -48,6 +48,13 @@ func (b backlog) inspector(policies map[string]backoff.Policy) *ops.Inspector {
 // add stores n tasks that have failed so many times, the last time so long ago.
 func (b backlog) add(kind string, n, attempts int, ago time.Duration, opts *falldue.EnqueueOptions) {
 	b.t.Helper()
+	b.addEach(kind, n, attempts, func(int64) string { return fmt.Sprint(ago.Microseconds()) }, opts)
+}
+
+// addEach adds tasks that failed microseconds ago. Those are SQL that may have the column id, of
+// which the first is given.
+func (b backlog) addEach(kind string, n, attempts int, ago func(first int64) string, opts *falldue.EnqueueOptions) {
+	b.t.Helper()
 	ids, err := falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{}).EnqueueMany(b.t.Context(), b.queue, make([]json.RawMessage, n), opts)
 	if err != nil {
 		b.t.Fatal(err)
@@ -58,7 +65,7 @@ func (b backlog) add(kind string, n, attempts int, ago time.Duration, opts *fall
 	}
 	clock := server.Clock()
 	b.db.MustExec(fmt.Sprintf("update falldue_tasks set attempts = %d, fence = %[1]d, updated_at = %s where id between %d and %d",
-		attempts, clock.Shift(clock.Now, fmt.Sprint(-ago.Microseconds())), ids[0], ids[len(ids)-1]))
+		attempts, clock.Shift(clock.Now, "-("+ago(ids[0])+")"), ids[0], ids[len(ids)-1]))
 }
 
 func TestQueues(t *testing.T) {
