@@ -108,29 +108,24 @@ func LaneRanges(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return b.stmt(strings.Join(ranges, "\nunion all "))
 }
 
-// LaneCut selects the anchor of the task of a lane that :skip others come before.
-// Parameters: queue, those of [SetLane], skip.
-func LaneCut(s dialect.Server, tables dialect.Tables) Stmt { return laneCut(s, tables, "") }
+// LaneEnds selects the first :limit lanes of all queues and states, from the first anchor
+// of each to the last, as [LaneRangeColumns]. It is for servers with Caps.LooseScan: it jumps
+// from one end of a lane to the other in the index, once the engine's statistics know of them.
+func LaneEnds(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("ends", LaneRangeColumns.list("", map[string]string{"since": "{micros min(updated_at)}", "until": "{micros max(updated_at)} + 1"}))
+	b.set("lane", QueueLaneColumns.list("", nil))
+	return b.stmt(`
+select {ends} from {tasks}
+group by {lane} limit :limit`)
+}
 
-// LaneEnd is LaneCut from the end of the lane.
-func LaneEnd(s dialect.Server, tables dialect.Tables) Stmt { return laneCut(s, tables, " desc") }
-
-// CountBefore counts the tasks of a lane whose anchors are before :until, up to :limit.
-// Parameters: queue, those of [SetLane], until, limit.
-func CountBefore(s dialect.Server, tables dialect.Tables) Stmt {
+// CountRange counts the tasks of a range, up to :limit.
+// Parameters: queue, those of [SetLane], since, until, limit.
+func CountRange(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.setInLane(laneParam)
 	return b.stmt(`
 select count(*) from (select 1 from {tasks}
-where {in lane} and updated_at < {moment {int :until}} limit :limit) t`)
-}
-
-func laneCut(s dialect.Server, tables dialect.Tables, order string) Stmt {
-	b := newBuilder(s, tables)
-	b.setInLane(laneParam)
-	b.set("order", order)
-	return b.stmt(`
-select {micros updated_at} from {tasks}
-where {in lane}
-order by updated_at{order} limit 1 offset :skip`)
+where {in lane} and updated_at >= {moment {int :since}} and updated_at < {moment {int :until}} limit :limit) t`)
 }

@@ -146,9 +146,8 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	}
 	if s.Caps.Catalog == dialect.InnoDBCatalog {
 		all["lane_ranges"] = statements.LaneRanges(s, tables, room)
-		all["lane_cut"] = statements.LaneCut(s, tables)
-		all["count_before"] = statements.CountBefore(s, tables)
-		all["lane_end"] = statements.LaneEnd(s, tables)
+		all["lane_ends"] = statements.LaneEnds(s, tables)
+		all["count_range"] = statements.CountRange(s, tables)
 	}
 	if stmt, ok := statements.BinaryLogs(s); ok {
 		all["binary_logs"] = stmt

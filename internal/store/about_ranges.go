@@ -3,11 +3,9 @@ package store
 import (
 	"cmp"
 	"context"
-	"math"
+	"math/rand/v2"
 	"slices"
-	"time"
 
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
 
@@ -19,34 +17,27 @@ const (
 	// countedRange is the number up to which the tasks of a range are counted instead, as long
 	// as these are not more than countedRows in all.
 	countedRange = 20_000
-	// calibrated is the number of tasks of which it is found out by how much InnoDB is wrong.
-	calibrated, calibratedLanes = 10_000, 6
+	// sampleTasks is about the number of tasks in a part of a range by which it is found out
+	// by how much InnoDB is wrong. Up to mostSamples parts are counted, until they have
+	// sampledTasks in all.
+	sampleTasks, mostSamples, sampledTasks = 10_000, 20, 50_000
 	// rangesAtOnce is the number of ranges of which a statement asks for the plans.
 	rangesAtOnce = 64
-	// splits is into how many parts the range of a lane is split that is not counted, unless
-	// they would have less than partTasks. The more parts, the more pages are read.
-	splits, partTasks = 16, 6_000
-	// bigShare of all tasks is what a part has at most that is not split again, mostSplits
-	// times.
-	bigShare, mostSplits = 0.15, 3
+	// allParts is about into how many parts the ranges are split, in proportion to the tasks
+	// that are expected in them: mostSplits times, each time into splits parts at most. The more
+	// parts, the more pages are read.
+	allParts, splits, mostSplits = 256, 16, 3
 )
 
-// earliest and latest are before and after all anchors.
-const earliest, latest = int64(0), int64(250_000_000_000_000_000)
-
 // aboutByRanges adds up how many entries of the index the optimizer expects in the ranges of
-// the lanes. It counts a part of some lanes to correct these numbers.
+// the lanes. It counts parts of some ranges to correct these numbers.
 func (s *Store) aboutByRanges(ctx context.Context) ([]Count, error) {
-	lanes, err := s.lanesByQueue(ctx)
+	ranges, err := s.laneEnds(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(lanes) > maxAboutLanes {
+	if len(ranges) > maxAboutLanes {
 		return s.Counts(ctx)
-	}
-	ranges := make([]statements.LaneRange, len(lanes))
-	for i, l := range lanes {
-		ranges[i] = statements.LaneRange{QueueLane: l, Since: earliest, Until: latest}
 	}
 	expected, err := s.expected(ctx, ranges)
 	if err != nil {
@@ -58,16 +49,17 @@ func (s *Store) aboutByRanges(ctx context.Context) ([]Count, error) {
 		c := counts[g]
 		counts[g] = Count{Queue: g.queue, Kind: g.kind, State: g.state, Tasks: c.Tasks + n, About: c.About || about}
 	}
-	if ranges, expected, err = s.countRanges(ctx, ranges, expected, add); err != nil || len(ranges) == 0 {
+	var found calibration
+	if ranges, expected, err = s.countRanges(ctx, ranges, expected, add, &found); err != nil || len(ranges) == 0 {
 		return sortedCounts(counts), err
-	}
-	factor, err := s.calibrate(ctx, ranges, expected)
-	if err != nil {
-		return nil, err
 	}
 	if ranges, expected, err = s.splitBig(ctx, ranges, expected); err != nil {
 		return nil, err
 	}
+	if err := s.calibrate(ctx, ranges, expected, &found); err != nil {
+		return nil, err
+	}
+	factor := found.factor()
 	for i, r := range ranges {
 		if n := expected[i]; n <= doubledRange {
 			add(r, n, true)
@@ -78,32 +70,14 @@ func (s *Store) aboutByRanges(ctx context.Context) ([]Count, error) {
 	return sortedCounts(counts), nil
 }
 
-// lanesByQueue returns the lanes of all queues and states, by steps, until there are more than
-// maxAboutLanes.
-func (s *Store) lanesByQueue(ctx context.Context) (lanes []statements.QueueLane, err error) {
-	queues, err := s.Queues(ctx)
-	for _, queue := range queues {
-		heads, _, failed := s.SweepBySteps(ctx, queue, maxAboutLanes-len(lanes))
-		for _, state := range []string{statements.StateDone, statements.StateDead, statements.StateCancelled} {
-			if failed == nil && len(lanes)+len(heads) <= maxAboutLanes {
-				var finished []Head
-				finished, failed = s.FinishedLanes(ctx, queue, state)
-				heads = append(heads, finished...)
-			}
-		}
-		if failed != nil {
-			return nil, failed
-		}
-		for _, h := range heads {
-			if h.Corrupt == nil {
-				lanes = append(lanes, statements.QueueLane{Queue: queue, Lane: h.Lane})
-			}
-		}
-		if len(lanes) > maxAboutLanes {
-			break
-		}
-	}
-	return lanes, err
+// laneEnds returns the first lanes of all queues and states, one more than maxAboutLanes, from
+// their first tasks to their last.
+func (s *Store) laneEnds(ctx context.Context) (ranges []statements.LaneRange, err error) {
+	err = s.read(ctx, s.fixed("lane ends", statements.LaneEnds), statements.Values{"limit": maxAboutLanes + 1}, func() { ranges = nil }, func(r row) error {
+		ranges = append(ranges, statements.LaneRange{})
+		return statements.LaneRangeColumns.Scan(r, &ranges[len(ranges)-1])
+	})
+	return ranges, err
 }
 
 // expected returns how many tasks the optimizer expects in ranges.
@@ -131,48 +105,54 @@ func (s *Store) expected(ctx context.Context, ranges []statements.LaneRange) (li
 	return list, nil
 }
 
-// calibrate returns by what to multiply the numbers of ranges that InnoDB does not count. It
-// looks where the first tasks of some big lanes end.
-func (s *Store) calibrate(ctx context.Context, ranges []statements.LaneRange, expected []int64) (factor float64, err error) {
+// calibration has how many tasks were counted in ranges that InnoDB does not count, and how
+// many it expected there.
+type calibration struct{ counted, expected int64 }
+
+func (c *calibration) add(counted, expected int64) {
+	if counted > 2*doubledRange && expected > 2*doubledRange {
+		c.counted, c.expected = c.counted+counted, c.expected+expected
+	}
+}
+
+// factor returns by what to multiply what InnoDB expects.
+func (c *calibration) factor() float64 {
+	if c.counted == 0 {
+		return 0.5 // it doubles what it has computed
+	}
+	return min(float64(c.counted)/float64(c.expected), 2)
+}
+
+// calibrate counts the tasks in parts of some ranges, which are chosen at random.
+func (s *Store) calibrate(ctx context.Context, ranges []statements.LaneRange, expected []int64, found *calibration) error {
 	var parts []statements.LaneRange
 	var counted []int64
-	for i, r := range ranges {
-		if len(parts) == calibratedLanes {
+	left := int64(sampledTasks) - found.counted
+	for _, i := range rand.Perm(len(ranges))[:min(len(ranges), mostSamples)] {
+		if left <= 0 {
 			break
 		}
-		if expected[i] <= 3*calibrated {
-			continue
-		}
-		end, err := s.anchorAt(ctx, "lane cut", statements.LaneCut, r.QueueLane, calibrated)
+		among := split(ranges[i], expected[i]/(2*sampleTasks))
+		part := among[rand.IntN(len(among))]
+		n, err := s.countRange(ctx, part, 2*sampleTasks)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		r.Until = end + 1
-		n, err := s.countBefore(ctx, r) // others may have the same anchor
-		if err != nil {
-			return 0, err
-		}
-		if end > 0 && n < 3*calibrated {
-			parts, counted = append(parts, r), append(counted, n)
+		left -= n
+		if n < 2*sampleTasks { // these are all
+			parts, counted = append(parts, part), append(counted, n)
 		}
 	}
-	if len(parts) == 0 {
-		return 0.5, nil // InnoDB doubles what it has computed
+	more, err := s.expected(ctx, parts)
+	for i, n := range more {
+		found.add(counted[i], n)
 	}
-	found, err := s.expected(ctx, parts)
-	if err != nil {
-		return 0, err
-	}
-	sum := 0.0
-	for i, n := range found {
-		sum += float64(counted[i]) / math.Max(float64(n), 1)
-	}
-	return min(sum/float64(len(parts)), 2), nil
+	return err
 }
 
 // countRanges counts the lanes that InnoDB does not count, the smallest first, as long as that
 // is cheap. It adds what is known exactly, and returns the other ranges.
-func (s *Store) countRanges(ctx context.Context, ranges []statements.LaneRange, expected []int64, add func(r statements.LaneRange, n int64, about bool)) (rest []statements.LaneRange, left []int64, err error) {
+func (s *Store) countRanges(ctx context.Context, ranges []statements.LaneRange, expected []int64, add func(r statements.LaneRange, n int64, about bool), found *calibration) (rest []statements.LaneRange, left []int64, err error) {
 	places := make([]int, len(ranges))
 	for i := range places {
 		places[i] = i
@@ -189,47 +169,46 @@ func (s *Store) countRanges(ctx context.Context, ranges []statements.LaneRange, 
 			rest, left = append(rest, ranges[i]), append(left, n)
 			continue
 		}
-		exact, err := s.CountSince(ctx, ranges[i].Queue, ranges[i].Lane, -100*365*24*time.Hour, countedRange)
+		exact, err := s.countRange(ctx, ranges[i], countedRange)
 		if err != nil {
 			return nil, nil, err
 		}
-		add(ranges[i], int64(exact), exact == countedRange)
-		budget -= int64(exact)
+		add(ranges[i], exact, exact == countedRange)
+		if exact < countedRange {
+			found.add(exact, n)
+		}
+		budget -= exact
 	}
 	return rest, left, nil
 }
 
-// countBefore counts the tasks in a range from the beginning of a lane, up to 3 * calibrated.
-func (s *Store) countBefore(ctx context.Context, r statements.LaneRange) (n int64, err error) {
-	values := statements.Values{"queue": r.Queue, "until": r.Until, "limit": 3 * calibrated}
+// countRange counts the tasks in a range, up to most.
+func (s *Store) countRange(ctx context.Context, r statements.LaneRange, most int64) (n int64, err error) {
+	values := statements.Values{"queue": r.Queue, "since": r.Since, "until": r.Until, "limit": most}
 	statements.SetLane(values, r.Lane)
-	err = s.read(ctx, s.fixed("count before", statements.CountBefore), values, func() { n = 0 }, func(r row) (err error) {
+	err = s.read(ctx, s.fixed("count range", statements.CountRange), values, func() { n = 0 }, func(r row) (err error) {
 		n, err = r.int(0)
 		return err
 	})
 	return n, err
 }
 
-// splitBig splits the ranges that have a big share of all tasks, since InnoDB expects no more
-// than half of the table in any.
+// splitBig splits the ranges with many tasks. InnoDB expects no more than half of the table in
+// any, and the errors of many parts cancel each other out.
 func (s *Store) splitBig(ctx context.Context, ranges []statements.LaneRange, expected []int64) ([]statements.LaneRange, []int64, error) {
-	for try := range mostSplits {
-		var all int64
+	for range mostSplits {
+		all := int64(1)
 		for _, n := range expected {
 			all += n
 		}
 		var kept, parts []statements.LaneRange
 		var known []int64
 		for i, r := range ranges {
-			if expected[i] < 2*partTasks || try > 0 && float64(expected[i]) < bigShare*float64(all) {
+			if among := split(r, min(allParts*expected[i]/all, splits)); len(among) > 1 {
+				parts = append(parts, among...)
+			} else {
 				kept, known = append(kept, r), append(known, expected[i])
-				continue
 			}
-			split, err := s.split(ctx, r, min(expected[i]/partTasks, splits))
-			if err != nil {
-				return nil, nil, err
-			}
-			parts = append(parts, split...)
 		}
 		if len(parts) == 0 {
 			break
@@ -243,41 +222,19 @@ func (s *Store) splitBig(ctx context.Context, ranges []statements.LaneRange, exp
 	return ranges, expected, nil
 }
 
-// split splits a range into so many parts that are equally long.
-func (s *Store) split(ctx context.Context, r statements.LaneRange, splits int64) (parts []statements.LaneRange, err error) {
-	if r.Since == earliest {
-		if r.Since, err = s.anchorAt(ctx, "lane cut", statements.LaneCut, r.QueueLane, 0); err != nil {
-			return nil, err
-		}
-	}
-	if r.Until == latest {
-		if r.Until, err = s.anchorAt(ctx, "lane end", statements.LaneEnd, r.QueueLane, 0); err != nil {
-			return nil, err
-		}
-		r.Until++
-	}
-	length := (r.Until - r.Since) / splits
+// split splits a range into n parts of the same length, or into one if it is too short.
+func split(r statements.LaneRange, n int64) (parts []statements.LaneRange) {
+	length := (r.Until - r.Since) / max(n, 1)
 	if length <= 0 {
-		return []statements.LaneRange{r}, nil
+		return []statements.LaneRange{r}
 	}
-	for i := range splits {
+	for i := range max(n, 1) {
 		part := r
 		part.Since = r.Since + i*length
-		if i < splits-1 {
+		if i < n-1 {
 			part.Until = part.Since + length
 		}
 		parts = append(parts, part)
 	}
-	return parts, nil
-}
-
-// anchorAt returns the anchor of a task of a lane, or 0 if it has not as many.
-func (s *Store) anchorAt(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, at statements.QueueLane, skip int) (anchor int64, err error) {
-	values := statements.Values{"queue": at.Queue, "skip": skip}
-	statements.SetLane(values, at.Lane)
-	err = s.read(ctx, s.fixed(name, make), values, func() { anchor = 0 }, func(r row) (err error) {
-		anchor, err = r.int(0)
-		return err
-	})
-	return anchor, err
+	return parts
 }
