@@ -196,7 +196,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		testdb.MariaDB:  {{"range", "falldue_lane"}, {"using index for group-by"}, {"range", "primary"}},
 		// TiDB reads the index entries of all waiting tasks, next to the data.
 		testdb.TiDB:   {{"indexrangescan", "index:falldue_lane", "limit_"}, {"indexrangescan", "index:falldue_lane", "streamagg"}, {"batch_point_get"}},
-		testdb.SQLite: {{"index falldue_lane (queue=? and state=? and task_key=?", "updated_at>?"}, {"using covering index falldue_lane", "(state,task_key,priority,kind,policy,attempts)>("}, {"integer primary key"}},
+		testdb.SQLite: {{"index falldue_lane (queue=? and state=? and task_key=?", "updated_at>?"}, {"using covering index falldue_lane", "(state,task_key,priority,kind,policy,attempts,updated_at)>("}, {"integer primary key"}},
 	}[engine]
 	if s.Caps.LooseScan && engine != testdb.TiDB && statistics == stale {
 		// They estimate the number of groups when they open a table. Until they
@@ -223,7 +223,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	case s.Caps.LooseScan:
 		finishedLanes = []string{"falldue_lane"}
 	case engine == testdb.SQLite:
-		finishedLanes = []string{"using covering index falldue_lane", "(queue=? and state=? and (task_key,priority,kind,policy,attempts)>("}
+		finishedLanes = []string{"using covering index falldue_lane", "(queue=? and state=? and (task_key,priority,kind,policy,attempts,updated_at)>("}
 	}
 	for _, c := range []struct {
 		name string
