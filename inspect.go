@@ -153,10 +153,10 @@ func (q *Queue) Counts(ctx context.Context) ([]Count, error) {
 
 // CountsAbout returns about what [Queue.Counts] does, in a time that does not grow with the
 // number of tasks. [Count].About says which numbers are estimates; those of few tasks
-// are exact. PostgreSQL counts the tasks in a sample of the table's pages. MySQL and MariaDB
-// say how many entries they expect in parts of the index, which takes longer the more lanes have
-// tasks. SQLite and TiDB count all tasks, and so do MySQL and MariaDB with more than 1,000 lanes.
-// On PostgreSQL a group of few tasks may be missing then.
+// are exact. PostgreSQL counts the tasks in a sample of the table's pages, MySQL and MariaDB
+// say how many entries they expect in parts of the index, and SQLite and TiDB count the tasks in
+// ranges of ids, as do MySQL and MariaDB with more than 1,000 lanes. A group of few tasks may
+// be missing if there are more than 1,000 lanes.
 //
 // A Queue remembers the numbers for ten times as long as it took to find them.
 func (q *Queue) CountsAbout(ctx context.Context) ([]Count, error) {

@@ -138,6 +138,11 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	}
 	maps.Copy(all, flowStatements(s, room))
 	all["enqueue_plain_meta"] = statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Plain: true, Meta: true}, room)
+	if s.Caps.Catalog != dialect.PgCatalog {
+		all["id_span"] = statements.IDSpan(s, tables)
+		all["sample_ids"] = statements.SampleIDs(s, tables)
+		all["count_range"] = statements.CountRange(s, tables)
+	}
 	if s.Caps.Catalog == dialect.PgCatalog {
 		all["table_pages"] = statements.TablePages(s)
 		all["sample_pages"] = statements.SamplePages(s, tables)
@@ -147,7 +152,6 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	if s.Caps.Catalog == dialect.InnoDBCatalog {
 		all["lane_ranges"] = statements.LaneRanges(s, tables, room)
 		all["lane_ends"] = statements.LaneEnds(s, tables)
-		all["count_range"] = statements.CountRange(s, tables)
 	}
 	if stmt, ok := statements.BinaryLogs(s); ok {
 		all["binary_logs"] = stmt

@@ -28,7 +28,11 @@ func (s *Store) AboutCounts(ctx context.Context) ([]Count, error) {
 	case dialect.InnoDBCatalog:
 		return s.aboutByRanges(ctx)
 	}
-	return s.Counts(ctx)
+	lanes, err := s.lanesByQueue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.aboutByIDs(ctx, lanes)
 }
 
 const (
@@ -97,40 +101,46 @@ func (s *Store) sample(ctx context.Context, x runner, pages, rows int64) ([]Coun
 	if err != nil {
 		return nil, err
 	}
-	small := map[group][]statements.QueueLane{}
-	for _, l := range lanes[:min(len(lanes), maxAboutLanes)] {
-		if g := (group{l.Queue, l.Kind, l.State}); counts[g].Tasks < fewSampled {
-			small[g] = append(small[g], l)
-		}
+	if len(lanes) > maxAboutLanes {
+		lanes = nil
 	}
+	seen := map[group]int64{}
 	for g, c := range counts {
+		seen[g] = c.Tasks
 		c.Tasks, c.About = c.Tasks*pages/taken, true
 		counts[g] = c
 	}
-	if len(lanes) <= maxAboutLanes {
-		err = s.countSmall(ctx, x, small, counts)
-	}
+	err = s.countSmall(lanes, seen, counts, func(lanes []statements.QueueLane, add func(Count)) error {
+		rows := statements.QueueLaneColumns.Rows(len(lanes), func(i int) *statements.QueueLane { return &lanes[i] })
+		return readCounts(ctx, x, s.fixed("count lanes", statements.CountLanes), statements.Values{"limit": countedRows}, rows, add)
+	})
 	return sortedCounts(counts), err
 }
 
-// countSmall replaces the counts of groups by exact ones, the smallest first, as many as can be
-// counted.
-func (s *Store) countSmall(ctx context.Context, x runner, small map[group][]statements.QueueLane, counts map[group]Count) error {
+// countSmall replaces the counts of groups of which few tasks were seen by exact ones, the
+// smallest first, as many as can be counted. count counts up to countedRows tasks of each of
+// some lanes.
+func (s *Store) countSmall(lanes []statements.QueueLane, seen map[group]int64, counts map[group]Count, count func(lanes []statements.QueueLane, add func(Count)) error) error {
+	small := map[group][]statements.QueueLane{}
+	for _, l := range lanes {
+		if g := (group{l.Queue, l.Kind, l.State}); seen[g] < fewSampled {
+			small[g] = append(small[g], l)
+		}
+	}
 	groups := slices.SortedFunc(maps.Keys(small), func(a, b group) int { return cmp.Compare(counts[a].Tasks, counts[b].Tasks) })
-	var lanes []statements.QueueLane
+	var counted []statements.QueueLane
 	left := int64(countedRows)
 	for _, g := range groups {
 		if left -= counts[g].Tasks; left < 0 {
 			break
 		}
-		lanes = append(lanes, small[g]...)
+		counted = append(counted, small[g]...)
 	}
-	if len(lanes) == 0 {
+	if len(counted) == 0 {
 		return nil
 	}
 	exact := map[group]Count{}
-	rows := statements.QueueLaneColumns.Rows(len(lanes), func(i int) *statements.QueueLane { return &lanes[i] })
-	err := readCounts(ctx, x, s.fixed("count lanes", statements.CountLanes), statements.Values{"limit": countedRows}, rows, func(c Count) {
+	err := count(counted, func(c Count) {
 		g := groupOf(c)
 		c.About = c.Tasks == countedRows || exact[g].About // there may be more
 		c.Tasks += exact[g].Tasks

@@ -37,7 +37,7 @@ func (s *Store) aboutByRanges(ctx context.Context) ([]Count, error) {
 		return nil, err
 	}
 	if len(ranges) > maxAboutLanes {
-		return s.Counts(ctx)
+		return s.aboutByIDs(ctx, nil)
 	}
 	expected, err := s.expected(ctx, ranges)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 var aboutTasks = flag.Int("tasks", 100_000, "number of tasks of TestAboutCountsAreClose; docs/benchmarks.md has its numbers for 1,000,000")
 
-func init() { fewPages = sampledPages }
+func init() { fewPages, fewIDs = sampledPages, firstParts }
 
 // fillSkewed stores n tasks: half of kinds that take turns, half of kinds whose tasks were
 // enqueued one after the other. Each kind has half as many tasks as the one before it.

@@ -1,0 +1,179 @@
+package store
+
+import (
+	"context"
+
+	"github.com/falldue/falldue/internal/statements"
+)
+
+const (
+	// firstParts is into how many parts the ids are split before it is known where tasks are.
+	firstParts = 64
+	// idParts is about into how many parts they are split then, in proportion to the tasks.
+	idParts = 320
+	// looks is the number of tasks that are looked at in each part, the first ones.
+	looks = 50
+)
+
+// earliest and latest are before and after all anchors.
+const earliest, latest = int64(0), int64(250_000_000_000_000_000)
+
+// fewIDs is the number of ids up to which all tasks are counted, which takes no longer then.
+// Tests set it to less.
+var fewIDs int64 = 2 * (firstParts + idParts) * looks
+
+// idRange is a range of ids, with the tasks that were seen in it and of how many in all each
+// of them stands for.
+type idRange struct {
+	since, until int64
+	seen         map[group]int64
+	scale        float64
+}
+
+func (r idRange) tasks() (n float64) {
+	for _, seen := range r.seen {
+		n += float64(seen) * r.scale
+	}
+	return n
+}
+
+// aboutByIDs counts the first tasks in ranges of ids. Ranges with many tasks are split, since
+// ids may lie close together or far apart. Then it counts small groups of these lanes.
+func (s *Store) aboutByIDs(ctx context.Context, lanes []statements.QueueLane) ([]Count, error) {
+	first, until, err := s.idSpan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if until-first <= fewIDs {
+		return s.Counts(ctx)
+	}
+	ranges, err := s.lookAt(ctx, splitIDs(idRange{since: first, until: until}, firstParts))
+	for range mostSplits {
+		if err != nil {
+			return nil, err
+		}
+		ranges, err = s.splitBigIDs(ctx, ranges)
+	}
+	if err != nil {
+		return nil, err
+	}
+	counts, seen := map[group]Count{}, map[group]int64{}
+	for _, r := range ranges {
+		for g, n := range r.seen {
+			c := counts[g]
+			counts[g] = Count{Queue: g.queue, Kind: g.kind, State: g.state, Tasks: c.Tasks + int64(float64(n)*r.scale), About: c.About || r.scale > 1}
+			seen[g] += n
+		}
+	}
+	err = s.countSmall(lanes, seen, counts, func(lanes []statements.QueueLane, add func(Count)) error { return s.countEach(ctx, lanes, add) })
+	return sortedCounts(counts), err
+}
+
+// idSpan returns the first id of a task, and the one after the last.
+func (s *Store) idSpan(ctx context.Context) (first, until int64, err error) {
+	err = s.read(ctx, s.fixed("id span", statements.IDSpan), nil, func() {}, func(r row) (err error) {
+		if first, err = r.int(0); err == nil {
+			until, err = r.int(1)
+		}
+		return err
+	})
+	return first, until, err
+}
+
+// lookAt looks at the first tasks of each range.
+func (s *Store) lookAt(ctx context.Context, ranges []idRange) ([]idRange, error) {
+	stmt := s.fixed("sample ids", statements.SampleIDs)
+	for i := range ranges {
+		r := &ranges[i]
+		var n, last int64
+		err := s.read(ctx, stmt, statements.Values{"since": r.since, "until": r.until, "limit": looks}, func() { r.seen, n, last = map[group]int64{}, 0, 0 }, func(row row) error {
+			var c statements.Sampled
+			err := statements.SampledColumns.Scan(row, &c)
+			r.seen[groupOf(c.Count)] += c.Tasks
+			n, last = n+c.Tasks, max(last, c.Last)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if r.scale = 1; n == looks {
+			r.scale = float64(r.until-r.since) / float64(last+1-r.since)
+		}
+	}
+	return ranges, nil
+}
+
+// splitBigIDs splits the ranges with many tasks, and looks at their parts.
+func (s *Store) splitBigIDs(ctx context.Context, ranges []idRange) ([]idRange, error) {
+	all := 1.0
+	for _, r := range ranges {
+		all += r.tasks()
+	}
+	var kept, parts []idRange
+	for _, r := range ranges {
+		if n := int64(idParts * r.tasks() / all); n > 1 && r.scale > 1 {
+			parts = append(parts, splitIDs(r, min(n, splits))...)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	parts, err := s.lookAt(ctx, parts)
+	return append(kept, parts...), err
+}
+
+// splitIDs splits a range into n parts of the same length, or into fewer if it is too short.
+func splitIDs(r idRange, n int64) (parts []idRange) {
+	length := max((r.until-r.since)/n, looks)
+	for since := r.since; since < r.until; since += length {
+		parts = append(parts, idRange{since: since, until: min(since+length, r.until)})
+	}
+	return parts
+}
+
+// countEach counts the tasks of lanes, one lane after the other.
+func (s *Store) countEach(ctx context.Context, lanes []statements.QueueLane, add func(Count)) error {
+	for _, l := range lanes {
+		n, err := s.countRange(ctx, statements.LaneRange{QueueLane: l, Since: earliest, Until: latest}, countedRows)
+		if err != nil {
+			return err
+		}
+		add(Count{Queue: l.Queue, Kind: l.Kind, State: l.State, Tasks: n})
+	}
+	return nil
+}
+
+// lanesByQueue returns the lanes of all queues and states, or nil if there are more than
+// maxAboutLanes.
+func (s *Store) lanesByQueue(ctx context.Context) (lanes []statements.QueueLane, err error) {
+	queues, err := s.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, queue := range queues {
+		var heads []Head
+		more := false
+		if s.server.Caps.LooseScan {
+			heads, more, err = s.SweepBySteps(ctx, queue, maxAboutLanes-len(lanes))
+		} else {
+			heads, err = s.Sweep(ctx, queue)
+		}
+		for _, state := range []string{statements.StateDone, statements.StateDead, statements.StateCancelled} {
+			if err != nil || more {
+				return nil, err
+			}
+			var finished []Head
+			finished, err = s.FinishedLanes(ctx, queue, state)
+			heads = append(heads, finished...)
+			more = len(lanes)+len(heads) > maxAboutLanes
+		}
+		if err != nil || more {
+			return nil, err
+		}
+		for _, h := range heads {
+			if h.Corrupt == nil {
+				lanes = append(lanes, statements.QueueLane{Queue: queue, Lane: h.Lane})
+			}
+		}
+	}
+	return lanes, nil
+}
