@@ -26,6 +26,8 @@ type leases struct {
 	extendRows extendFunc
 	// extendLive does the same for claims under limits, but a lease that is over stays over.
 	extendLive extendFunc
+	// freePermits frees the permits of claims that were ended from outside. It may be nil.
+	freePermits func(context.Context, []store.Key) error
 	// readChanges finds out which tasks are cancelled, and ends their runs. It may be nil.
 	readChanges func(context.Context) error
 
@@ -38,7 +40,7 @@ type extendFunc func(ctx context.Context, workerID string, length time.Duration,
 func newLeases(workerID string, length time.Duration, s *store.Store, events events) *leases {
 	return &leases{
 		workerID: workerID, length: length, events: events, classify: s.Server().Classify,
-		extendRows: s.Extend, extendLive: s.ExtendLive, held: map[*taskRun]struct{}{},
+		extendRows: s.Extend, extendLive: s.ExtendLive, freePermits: s.FreePermits, held: map[*taskRun]struct{}{},
 	}
 }
 
@@ -238,6 +240,23 @@ func (l *leases) gone(ctx context.Context, lost []*taskRun) {
 			r.lease.gone()
 		}
 	}
+}
+
+// ended frees the permits of runs that have ended after their claims. Where that fails they are
+// free when the leases would have been over.
+func (l *leases) ended(ctx context.Context, runs ...*taskRun) {
+	var claims []store.Key
+	for _, r := range runs {
+		if len(r.claim.Limits) > 0 {
+			claims = append(claims, store.Key{TaskID: r.claim.ID, Fence: r.claim.Fence})
+		}
+	}
+	if len(claims) == 0 || l.freePermits == nil {
+		return
+	}
+	ctx, cancel := statementContext(ctx, l.extendTimeout())
+	defer cancel()
+	_ = l.freePermits(ctx, claims)
 }
 
 // lose marks the lease of a run lost, unless the run has been settled since the list

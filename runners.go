@@ -293,6 +293,7 @@ func (d *dispatcher) handle(stop, work context.Context, r *taskRun) {
 		} else {
 			d.leases.drop(r)
 			d.events.leaseLost(r.claim, r.lease.lostBy(), "while it ran")
+			d.leases.ended(work, r)
 			d.observer.ended(r, r.lease.lostBy(), 0)
 		}
 	}()

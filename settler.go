@@ -251,7 +251,7 @@ func (s *settler) write(ctx context.Context, batch []*taskRun, mode locking) {
 		left, late, err := s.try(ctx, batch[:n], mode)
 		if err == nil {
 			s.portion.accepted()
-			s.settled(batch[:n], left, mode)
+			s.settled(ctx, batch[:n], left, mode)
 			batch = batch[n:]
 			continue
 		}
@@ -282,15 +282,20 @@ func (s *settler) write(ctx context.Context, batch []*taskRun, mode locking) {
 
 // settled finishes the runs of a batch, except those whose rows were locked, which it
 // parks.
-func (s *settler) settled(batch []*taskRun, left store.Unsettled, mode locking) {
-	locked := store.SetOf(left.Locked)
+func (s *settler) settled(ctx context.Context, batch []*taskRun, left store.Unsettled, mode locking) {
+	locked, lost := store.SetOf(left.Locked), store.SetOf(left.Lost)
+	var gone []*taskRun
 	for _, r := range batch {
+		if lost[r.claim.ID] {
+			gone = append(gone, r)
+		}
 		if locked[r.claim.ID] {
 			r.giveUp, r.refused = time.Time{}, nil
 			s.parked = append(s.parked, r)
 		}
 	}
-	s.finish(slices.DeleteFunc(batch, func(r *taskRun) bool { return locked[r.claim.ID] }), store.SetOf(left.Lost), mode)
+	s.leases.ended(ctx, gone...)
+	s.finish(slices.DeleteFunc(batch, func(r *taskRun) bool { return locked[r.claim.ID] }), lost, mode)
 }
 
 // park keeps a run whose settlement the database refused with err, to try again later, for

@@ -55,6 +55,7 @@ type AllowedTask struct {
 	Key
 	Queue   string // a notice of its retry names it
 	Claimed int    // 1 if a worker has claimed it
+	Lease   int64  // for how many microseconds more, or less than 1
 	Unique  string // its unique key, or ""
 }
 
@@ -64,6 +65,7 @@ var AllowedColumns = join(
 	Columns[AllowedTask]{
 		col("queue", Text, func(a *AllowedTask) any { return &a.Queue }),
 		col("claimed", Int, func(a *AllowedTask) any { return &a.Claimed }),
+		col("lease", Int, func(a *AllowedTask) any { return &a.Lease }),
 		col("unique_key", Text, func(a *AllowedTask) any { return &a.Unique }),
 	})
 
@@ -85,7 +87,7 @@ func Allowed(s dialect.Server, tables dialect.Tables, p AllowedParams, size int)
 	}
 	b.set("allowed", condition)
 	b.set("found", AllowedColumns.list("t.", map[string]string{
-		"task_id": "t.id", "task_fence": "t.fence", "queue": "t.queue", "claimed": "case when t.claimed_by <> '' then 1 else 0 end", "unique_key": "coalesce(t.unique_key, '')",
+		"task_id": "t.id", "task_fence": "t.fence", "queue": "t.queue", "claimed": "case when t.claimed_by <> '' then 1 else 0 end", "lease": "case when t.claimed_by <> '' then {micros t.updated_at} - {micros {now}} else 0 end", "unique_key": "coalesce(t.unique_key, '')",
 	}))
 	if source.byKey() {
 		return b.stmt(`

@@ -11,7 +11,8 @@ import (
 
 // A permit is the right to run one task under a limit: a row that names the claim
 // that has it. A limit of n has n permits. Nobody gives a permit back. Whether the
-// claim that it names still lives says whether it is free.
+// claim that it names still lives says whether it is free. If the claim of a running task is
+// ended from outside, its permits are kept until its handler has ended.
 
 // Permit is a permit as [Permits] returns it.
 type Permit struct {
@@ -19,8 +20,8 @@ type Permit struct {
 	Name     string // of the limit
 	N        int    // its number among those of the limit, from 0
 	Key             // the claim that has it, or had it last
-	Token    int64  // a random number of whoever took it last
-	Until    int64  // of a rate: until when it is taken
+	Token    int64  // a random number of whoever took it last; below 0 if it is kept
+	Until    int64  // until when it is taken: of a rate, or if it is kept
 	Now      int64  // by the database's clock
 	State    string // of the task, "" if there is none
 	Attempts int    // of the task
@@ -191,6 +192,48 @@ update {permits} as t set {set} where {keys} and t.token = :token`)
 	}
 	return b.stmt(`
 update {permits} as t set {set} from {batch} where {same key} and t.token = {int :token}`)
+}
+
+// HeldPermit is a permit of a claim.
+type HeldPermit struct {
+	ID int64
+	Key
+}
+
+// HeldPermitColumns are the columns of a result of [PermitsOf].
+var HeldPermitColumns = join(
+	Columns[HeldPermit]{col("id", Int, func(p *HeldPermit) any { return &p.ID })},
+	within(FenceColumns, func(p *HeldPermit) *Key { return &p.Key }))
+
+// PermitsOf selects the permits that name tasks as [HeldPermitColumns]. It reads all permits
+// and locks none. The batch has the first column of [FenceColumns].
+func PermitsOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(FenceColumns[:1].columns(), size)
+	b.set("found", HeldPermitColumns.list("t.", map[string]string{"task_id": "t.task_id", "task_fence": "t.fence"}))
+	b.setKeys(source, "task_id")
+	if source.byKey() {
+		return b.stmt(`
+select {found} from {permits} t where {keys}`)
+	}
+	return b.stmt(`
+select {found} from {batch} join {permits} t on {same key}`)
+}
+
+// KeepPermit lets a permit be taken for :wait microseconds more although the claim that it
+// names has ended, unless it is that of a rate and taken anyway. Parameters: permit, id, fence,
+// token, a new random number below 0, wait.
+func KeepPermit(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+update {permits} set token = {int :token}, taken_until = {shift {now}, {int :wait}}
+where id = {int :permit} and task_id = {int :id} and fence = {int :fence} and taken_until <= {now}`)
+}
+
+// FreePermit ends what [KeepPermit] has begun. Parameters: permit, id, fence.
+func FreePermit(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+update {permits} set taken_until = {now}
+where id = {int :permit} and task_id = {int :id} and fence = {int :fence} and token < 0`)
 }
 
 // PagedPermit is a permit as [PermitPage] returns it.

@@ -136,6 +136,9 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"drop_schedule":     statements.DropSchedule(s, tables),
 		"enqueue_one_meta":  statements.EnqueueOne(s, statements.EnqueueParams{Tables: tables, Meta: true}),
 	}
+	all["permits_of"] = statements.PermitsOf(s, tables, room)
+	all["keep_permit"] = statements.KeepPermit(s, tables)
+	all["free_permit"] = statements.FreePermit(s, tables)
 	maps.Copy(all, flowStatements(s, room))
 	all["enqueue_plain_meta"] = statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Plain: true, Meta: true}, room)
 	if s.Caps.Catalog != dialect.PgCatalog {

@@ -52,23 +52,24 @@ from found where queue = {text :queue} and {states}`)
 	b.set("row", laneColumns.list("t.", nil)+", t.updated_at")
 	// SQLite compares two columns with each other in a way that no index
 	// serves. A plus makes a column a value.
-	value := "f."
+	value := ""
 	if b.server.Caps.DynamicTypes {
-		value = "+f."
+		value = "+"
 	}
+	b.set("value", value)
 	b.set("within", within)
 	b.set("columns", greater.list("", nil))
-	b.set("last", greater.list(value, nil))
+	b.set("last", greater.list(value+"f.", nil))
 	// SQLite begins a range of several columns where they are equal, and would read the rest
-	// of the lane. So the range begins after the last anchor that a lane can have, and a
-	// condition that no index serves sees to it that the next lane is another one.
+	// of the lane. So the range begins after the last anchor that a lane can have, of the year
+	// 9892, and a condition that no index serves sees to it that the next lane is another one.
 	return b.stmt(`
 with recursive found as (select {row} from {tasks} t where t.id = (select id from {tasks}
 where queue = :queue and {first state}
 order by {lane columns}, updated_at limit 1)
 union all
 select {row} from found f join {tasks} t on t.id = (select id from {tasks}
-where queue = :queue and {within}({columns}, updated_at) > ({last}, 9223372036854775807) and (+{columns}) > ({last})
+where queue = :queue and {within}({columns}, updated_at) > ({last}, {moment 250000000000000000}) and ({value}{columns}) > ({last})
 order by {lane columns}, updated_at limit 1)) select {heads}
 from found where {states}`)
 }

@@ -143,6 +143,9 @@ func (s *Store) act(ctx context.Context, x runner, p ActParams, found []statemen
 			return err
 		}
 	}
+	if err := s.keepPermits(ctx, x, found); err != nil {
+		return err
+	}
 	return s.endClaims(ctx, x, found)
 }
 

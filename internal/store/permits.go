@@ -1,11 +1,71 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
 )
+
+// keepPermits keeps the permits of tasks whose claims are ended, for as long as their leases
+// would have lasted: their handlers go on until their workers know. See [Store.FreePermits].
+func (s *Store) keepPermits(ctx context.Context, x runner, ended []statements.AllowedTask) error {
+	leases := map[Key]int64{}
+	for _, t := range ended {
+		if t.Claimed != 0 && t.Lease > 0 {
+			leases[t.Key] = t.Lease
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(leases), func(a, b Key) int { return cmp.Compare(a.TaskID, b.TaskID) })
+	return s.eachPermit(ctx, x, keys, func(p statements.HeldPermit) error {
+		values := statements.Values{"permit": p.ID, "id": p.TaskID, "fence": p.Fence, "token": -newToken(), "wait": leases[p.Key]}
+		_, err := x.exec(ctx, s.fixed("keep permit", statements.KeepPermit), values, nil)
+		return err
+	})
+}
+
+// FreePermits frees the permits that were kept for claims, up to MaxBatch: their handlers have
+// ended.
+func (s *Store) FreePermits(ctx context.Context, claims []Key) error {
+	_, err := inTx(ctx, s, func(x runner) (struct{}, error) {
+		return struct{}{}, s.eachPermit(ctx, x, claims, func(p statements.HeldPermit) error {
+			values := statements.Values{"permit": p.ID, "id": p.TaskID, "fence": p.Fence}
+			_, err := x.exec(ctx, s.fixed("free permit", statements.FreePermit), values, nil)
+			return err
+		})
+	})
+	return err
+}
+
+// eachPermit calls f with the permits of claims, in the order in which claims take them.
+func (s *Store) eachPermit(ctx context.Context, x runner, claims []Key, f func(statements.HeldPermit) error) error {
+	if len(claims) == 0 {
+		return nil
+	}
+	var list []statements.HeldPermit
+	rows := statements.IDColumns.Rows(len(claims), func(i int) *Key { return &claims[i] })
+	err := x.query(ctx, s.batch("permits of", len(claims), statements.PermitsOf), nil, rows, func(r row) error {
+		var p statements.HeldPermit
+		err := statements.HeldPermitColumns.Scan(r, &p)
+		if slices.Contains(claims, p.Key) {
+			list = append(list, p)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(list, func(a, b statements.HeldPermit) int { return cmp.Compare(a.ID, b.ID) })
+	for _, p := range list {
+		if err := f(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // DropPermits deletes those of the next permits after one that have been free for keep, and
 // returns the last one that it looked at, or 0 after all. It looks at up to MaxBatch. Claims

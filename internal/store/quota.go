@@ -21,7 +21,8 @@ type LimitForm int
 
 // The forms of limits.
 const (
-	// Running: Most tasks run at once. A permit is free when its claim no longer lives.
+	// Running: Most tasks run at once. A permit is free when its claim no longer lives, and
+	// when the handler of a claim that was ended from outside has ended.
 	Running LimitForm = iota + 1
 	// Window: Most tasks are claimed in any time as long as Per. A permit is free Per after
 	// it was taken.
@@ -104,14 +105,14 @@ func (q *quota) isTaken(p *statements.Permit) bool {
 	case Sequence, HaltingSequence:
 		waits := p.State == statements.StateOpen || p.State == statements.StateSnoozed
 		switch {
-		case p.Live != 0 || q.Form == HaltingSequence && p.State == statements.StateDead:
+		case p.Live != 0 || p.Until > p.Now || q.Form == HaltingSequence && p.State == statements.StateDead:
 			return true
 		case waits && p.TaskID != 0:
 			q.holder = p
 		}
 		return false
 	default:
-		return p.Live != 0
+		return p.Live != 0 || p.Until > p.Now // it is kept
 	}
 }
 

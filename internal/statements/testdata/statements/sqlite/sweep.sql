@@ -3,7 +3,7 @@ where queue = ? and state >= 'open'
 order by state, task_key, priority, kind, policy, attempts, updated_at limit 1)
 union all
 select t.state, t.task_key, t.priority, t.kind, t.policy, t.attempts, t.updated_at from found f join "falldue_tasks" t on t.id = (select id from "falldue_tasks"
-where queue = ? and (state, task_key, priority, kind, policy, attempts, updated_at) > (+f.state, +f.task_key, +f.priority, +f.kind, +f.policy, +f.attempts, 9223372036854775807) and (+state, task_key, priority, kind, policy, attempts) > (+f.state, +f.task_key, +f.priority, +f.kind, +f.policy, +f.attempts)
+where queue = ? and (state, task_key, priority, kind, policy, attempts, updated_at) > (+f.state, +f.task_key, +f.priority, +f.kind, +f.policy, +f.attempts, 250000000000000000) and (+state, task_key, priority, kind, policy, attempts) > (+f.state, +f.task_key, +f.priority, +f.kind, +f.policy, +f.attempts)
 order by state, task_key, priority, kind, policy, attempts, updated_at limit 1)) select state, task_key, priority, kind, policy, attempts, cast(updated_at as integer), cast((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 as integer)
 from found where state in ('open', 'snoozed')
 -- binds: queue, queue
