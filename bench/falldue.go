@@ -65,9 +65,7 @@ func openFalldue(v variant) open {
 			f.queue = "queue.0"
 			f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Queue: f.queue})
 		}
-		if s.limited {
-			f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Limits: []falldue.Limit{falldue.AtMost(perKey).PerKey()}})
-		}
+		f.limit(s)
 		if v == tuned && s.notify && f.engine == postgres {
 			cfg.Listen = pgnotify.DSN(db.dsn)
 		}
@@ -83,6 +81,13 @@ func openFalldue(v variant) open {
 			}
 		}
 		return f, f.worker.Migrate(ctx)
+	}
+}
+
+// limit limits the tasks of each key if the settings want it.
+func (f *falldueSubject) limit(s settings) {
+	if s.limited {
+		f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Limits: []falldue.Limit{falldue.AtMost(perKey).PerKey()}})
 	}
 }
 

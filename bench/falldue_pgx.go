@@ -15,6 +15,7 @@ import (
 // listen and its enqueues notify in all measures.
 func openPgx(ctx context.Context, db database, s settings) (subject, error) {
 	f := newFalldue(pgxName, db.server.engine)
+	f.limit(s)
 	for _, q := range []**falldue.Queue{&f.worker, &f.producer} {
 		err := f.addPgx(ctx, db, s, q)
 		if err != nil {
