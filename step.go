@@ -91,6 +91,17 @@ func (s stepper) RunOne(ctx context.Context) (ran *hooks.Ran, next time.Duration
 	return nil, next, nil
 }
 
+// CleanAndJudge deletes what the worker's cleaner deletes, and then looks at all tasks that run
+// after others: one that was deleted may have been before them.
+func (s stepper) CleanAndJudge(ctx context.Context) error {
+	w, err := s.worker(ctx)
+	if err != nil {
+		return err
+	}
+	w.cleaner.cleanAll(ctx)
+	return w.flows.lookAtAll(ctx)
+}
+
 // lanes lists the lanes with tasks that the worker would run and that are not paused, in
 // the order in which claims empty them.
 func (s stepper) lanes(ctx context.Context, w *worker) (list []waitingLane, err error) {
