@@ -92,6 +92,13 @@ func (s stepper) RunOne(ctx context.Context) (ran *hooks.Ran, next time.Duration
 	return nil, next, nil
 }
 
+// Handles returns the names of the queues and of the kinds with handlers, sorted.
+func (s stepper) Handles() (queues, kinds []string) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.q.cfg.Queues)), slices.Sorted(maps.Keys(s.q.handlers))
+}
+
 // CleanAndJudge deletes what the worker's cleaner deletes, and then looks at all tasks that run
 // after others: one that was deleted may have been before them.
 func (s stepper) CleanAndJudge(ctx context.Context) error {

@@ -29,14 +29,15 @@ type Ran struct {
 // see what they see of a worker, and the context of the handler ends when the task is
 // cancelled. It looks in the queues of
 // the queue's configuration, for tasks of kinds that q handles and that are not paused. It
-// ends the test if no such task is due, or if the database returns an error.
+// ends the test if no such task is due, and says what waits for what, or if the database
+// returns an error.
 //
 // A worker need not run. If one does, it may be faster.
 func RunOne(t testing.TB, q *falldue.Queue) Ran {
 	t.Helper()
 	ran, _ := runOne(t, q)
 	if ran == nil {
-		t.Fatal("tasktest: no task is due of a kind that the queue handles")
+		t.Fatalf("tasktest: no task is due that would run; %s", whatWaits(t, q))
 	}
 	return *ran
 }

@@ -29,6 +29,8 @@ type Queue interface {
 	// settles it. If none is due that the queue would run, it returns nil, and how long it
 	// is until the next one falls due or a limit admits one, or a negative duration.
 	RunOne(ctx context.Context) (ran *Ran, next time.Duration, err error)
+	// Handles returns the queues in which RunOne looks, and the kinds that it runs.
+	Handles() (queues, kinds []string)
 	// CleanAndJudge deletes the finished tasks whose retention is over, and opens or cancels those
 	// that run after others if it is time, as a worker does every now and then.
 	CleanAndJudge(ctx context.Context) error
