@@ -215,9 +215,13 @@ func (s stepper) work(ctx context.Context, w *worker) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	leave := s.q.obey(w.changes)
 	var background sync.WaitGroup
-	for _, one := range []role{w.leases, w.progress, w.changes, w.overrides} {
+	for _, one := range []role{w.leases, w.progress, w.overrides} {
 		background.Go(func() { one.work(ctx) })
 	}
+	background.Go(func() {
+		await(ctx, w.changes.hurry, changesEvery) // it has just read
+		w.changes.work(ctx)
+	})
 	return func() {
 		leave()
 		cancel()
