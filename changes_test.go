@@ -267,3 +267,23 @@ func TestChangesAreReadSeldomWhileReadsFail(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// TestReadersOfStepsReadAtOnce: a change that this process makes is read at once by the
+// reader of a task that package tasktest runs, while it runs.
+func TestReadersOfStepsReadAtOnce(t *testing.T) {
+	t.Parallel()
+	q, one, other := &Queue{}, newChangeReader(nil, events{}), newChangeReader(nil, events{})
+	stop := q.obey(one)
+	defer q.obey(other)()
+	q.readChanges()
+	if len(one.hurry) != 1 || len(other.hurry) != 1 {
+		t.Fatal("a reader has not been told of a change")
+	}
+	<-one.hurry
+	<-other.hurry
+	stop()
+	q.readChanges()
+	if len(one.hurry) != 0 || len(other.hurry) != 1 {
+		t.Errorf("after one has ended, %d of it and %d of the other are to read", len(one.hurry), len(other.hurry))
+	}
+}

@@ -41,14 +41,10 @@ type cleaner struct {
 
 // work cleans until ctx ends.
 func (c *cleaner) work(ctx context.Context) {
-	var states []string // from which tasks are deleted
 	every := cleanEvery
-	for _, state := range []string{statements.StateDone, statements.StateDead, statements.StateCancelled} {
-		if least := c.retentions.shortest(state); least != forever {
-			states = append(states, state)
-			if least > 0 {
-				every = min(every, max(least, time.Second))
-			}
+	for _, state := range finishedStates {
+		if least := c.retentions.shortest(state); least > 0 { // forever is not
+			every = min(every, max(least, time.Second))
 		}
 	}
 	var dropped, droppedChanges time.Time
@@ -70,16 +66,27 @@ func (c *cleaner) work(ctx context.Context) {
 			// What makes this fail makes announcing fail, which is logged.
 			_ = c.drop(ctx, func(ctx context.Context) error { return c.dropWorkers(ctx, keepWorkers) })
 		}
-		var finding time.Duration
-		for _, queue := range c.queues {
-			for _, state := range states {
-				finding += c.cleanState(ctx, queue, state)
-			}
-		}
+		finding := c.cleanAll(ctx)
 		if pause(ctx, max(every, findingShare*finding)+rand.N(every/10)) != nil {
 			return
 		}
 	}
+}
+
+// finishedStates are the states of tasks that have a retention.
+var finishedStates = []string{statements.StateDone, statements.StateDead, statements.StateCancelled}
+
+// cleanAll deletes all tasks whose retention is over, and returns how long it took to find
+// their lanes.
+func (c *cleaner) cleanAll(ctx context.Context) (finding time.Duration) {
+	for _, queue := range c.queues {
+		for _, state := range finishedStates {
+			if c.retentions.shortest(state) != forever {
+				finding += c.cleanState(ctx, queue, state)
+			}
+		}
+	}
+	return finding
 }
 
 // cleanState deletes the tasks of a queue and a state whose retention is over, and

@@ -7,8 +7,10 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/sqlgen"
 )
 
 // execution is a claim and its policy. Its methods compute the settlement of the
@@ -125,6 +127,19 @@ func outcomeOf(e *store.Settlement, f *failure) Outcome {
 		return OutcomeRetriedAfter
 	}
 	return OutcomeRetried
+}
+
+// outcomeByHand returns the outcome of an attempt that no worker has claimed, of most in all, if
+// its handler returns err. Its policy sets no limit; a most of 0 is none either.
+func outcomeByHand(attempt, most int, err error) Outcome {
+	if err == nil {
+		return OutcomeDone
+	}
+	c := &store.Claim{}
+	c.Attempts, c.MaxAttempts = attempt, most
+	f := readError(err)
+	e := execution{claim: c, rule: newRule(backoff.New(sqlgen.Number{}, nil))}.conclude(f, 0)
+	return outcomeOf(&e, f)
 }
 
 // exhausted reports whether no attempt is left after a wait of next.

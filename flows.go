@@ -40,8 +40,9 @@ type flowKeeper struct {
 	gone    []int64 // tasks that ran after others, and were deleted when they had ended
 
 	// Only the role uses these:
-	waiter int64         // up to which the last look came
-	edge   store.EdgeKey // the same
+	waiter  int64         // up to which the last look came
+	edge    store.EdgeKey // the same
+	checked time.Time     // when it last looked at members
 }
 
 // flowTable is what the role does to the database.
@@ -92,7 +93,6 @@ func (k *flowKeeper) take() (members, gone []int64) {
 // work looks until ctx ends.
 func (k *flowKeeper) work(ctx context.Context) {
 	swept := time.Now().Add(rand.N(time.Second) - flowsEvery) // soon, since the worker may follow one that died
-	var checked time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -101,25 +101,46 @@ func (k *flowKeeper) work(ctx context.Context) {
 		case <-time.After(time.Until(swept.Add(flowsEvery))):
 		}
 		start := time.Now()
-		members, gone := k.take()
-		err := k.judgeMembers(ctx, members)
-		for list := range slices.Chunk(gone, store.MaxBatch) {
-			err = cmp.Or(err, k.bounded(ctx, func(ctx context.Context) error { return k.table.ForgetMembers(ctx, list) }))
-		}
+		err := k.judgeEnded(ctx)
 		if time.Since(swept) >= flowsEvery {
-			some, failed := k.sweepWaiters(ctx)
-			err = cmp.Or(err, failed)
-			// Without flows, one look in a long time is enough to find what is left of them.
-			if some || k.edge != (store.EdgeKey{}) || time.Since(checked) >= roundWait {
-				err = cmp.Or(err, k.checkEdges(ctx))
-				checked = time.Now()
-			}
+			err = cmp.Or(err, k.look(ctx))
 			swept = time.Now()
 		}
 		if err != nil && ctx.Err() == nil {
 			k.events.flowsFailed(err)
 		}
 		_ = pause(ctx, time.Since(start)) // others end meanwhile, and are judged together
+	}
+}
+
+// judgeEnded judges what has ended since the last time, and forgets it.
+func (k *flowKeeper) judgeEnded(ctx context.Context) error {
+	members, gone := k.take()
+	err := k.judgeMembers(ctx, members)
+	for list := range slices.Chunk(gone, store.MaxBatch) {
+		err = cmp.Or(err, k.bounded(ctx, func(ctx context.Context) error { return k.table.ForgetMembers(ctx, list) }))
+	}
+	return err
+}
+
+// look looks at some tasks that run after others, and at some members, behind those of the
+// last time.
+func (k *flowKeeper) look(ctx context.Context) error {
+	some, err := k.sweepWaiters(ctx)
+	// Without flows, one look in a long time is enough to find what is left of them.
+	if some || k.edge != (store.EdgeKey{}) || time.Since(k.checked) >= roundWait {
+		err = cmp.Or(err, k.checkEdges(ctx))
+		k.checked = time.Now()
+	}
+	return err
+}
+
+// lookAtAll looks until it has come to the end of both.
+func (k *flowKeeper) lookAtAll(ctx context.Context) error {
+	for {
+		if err := k.look(ctx); err != nil || k.waiter == 0 && k.edge == (store.EdgeKey{}) {
+			return err
+		}
 	}
 }
 

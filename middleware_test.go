@@ -3,6 +3,7 @@ package falldue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -150,4 +151,33 @@ type countedError struct{ calls int }
 func (e *countedError) Error() string {
 	e.calls++
 	return "mine"
+}
+
+// TestARunByHand: a test of middleware needs no worker to make a Run.
+func TestARunByHand(t *testing.T) {
+	t.Parallel()
+	errDown := errors.New("the service is down")
+	for _, c := range []struct {
+		run  TaskMeta
+		err  error
+		want Outcome
+	}{
+		{TaskMeta{}, nil, OutcomeDone},
+		{TaskMeta{}, errDown, OutcomeRetried},
+		{TaskMeta{Attempt: 1000}, errDown, OutcomeRetried},
+		{TaskMeta{Attempt: 2, MaxAttempts: 3}, errDown, OutcomeRetried},
+		{TaskMeta{Attempt: 3, MaxAttempts: 3}, errDown, OutcomeDead},
+		{TaskMeta{Attempt: 3, MaxAttempts: 3}, Snooze(time.Hour), OutcomeSnoozed},
+		{TaskMeta{}, RetryAfter(time.Hour, errDown), OutcomeRetriedAfter},
+		{TaskMeta{}, fmt.Errorf("mail: %w", Discard(errDown)), OutcomeDiscarded},
+		{TaskMeta{}, ErrStopping, OutcomeGivenBack},
+	} {
+		run := &Run{TaskMeta: c.run}
+		if got := run.Outcome(c.err); got != c.want {
+			t.Errorf("attempt %d of %d ends with %v as %q, want %q", c.run.Attempt, c.run.MaxAttempts, c.err, got, c.want)
+		}
+	}
+	if err := new(Run).DoneTx(t.Context(), nil); !errors.Is(err, ErrInvalid) {
+		t.Errorf("the error of DoneTx is %v", err)
+	}
 }

@@ -2,6 +2,7 @@ package falldue
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -123,13 +124,29 @@ func said(who, why string) (string, string, error) {
 // maxWho is the greatest length of a name that is stored with a change.
 const maxWho = 255
 
-// readChanges makes the worker of this process read changes at once.
+// readChanges makes the worker of this process read changes at once, and so the tasks that
+// package tasktest runs.
 func (q *Queue) readChanges() {
 	q.mu.Lock()
-	w := q.worker
-	q.mu.Unlock()
-	if w != nil {
-		signal(w.changes.hurry)
+	defer q.mu.Unlock()
+	if q.worker != nil {
+		signal(q.worker.changes.hurry)
+	}
+	for _, r := range q.stepping {
+		signal(r.hurry)
+	}
+}
+
+// obey makes r read changes as soon as this process makes one, until the returned function
+// is called.
+func (q *Queue) obey(r *changeReader) (stop func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stepping = append(q.stepping, r)
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.stepping = slices.DeleteFunc(q.stepping, func(other *changeReader) bool { return other == r })
 	}
 }
 

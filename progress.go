@@ -105,15 +105,20 @@ func (w *progressWriter) writeAll(ctx context.Context) error {
 
 // Progress reports how far the handler has come.
 func (r *taskRun) Progress(fraction float64, message string) {
+	p := progressOf(fraction, message)
+	p.Key = store.Key{TaskID: r.claim.ID, Fence: r.claim.Fence}
+	r.progress.mu.Lock()
+	r.progress.last, r.progress.any = &p, true
+	r.progress.mu.Unlock()
+	r.reported(r)
+}
+
+// progressOf returns a report of a handler as it is stored, but for its task.
+func progressOf(fraction float64, message string) store.Progress {
 	if math.IsNaN(fraction) {
 		fraction = 0
 	}
-	p := &store.Progress{Key: store.Key{TaskID: r.claim.ID, Fence: r.claim.Fence}, Message: clean(message)}
-	p.Millionths = int(math.Round(min(max(fraction, 0), 1) * 1e6))
-	r.progress.mu.Lock()
-	r.progress.last, r.progress.any = p, true
-	r.progress.mu.Unlock()
-	r.reported(r)
+	return store.Progress{Millionths: int(math.Round(min(max(fraction, 0), 1) * 1e6)), Message: clean(message)}
 }
 
 // lastProgress returns what the run has reported last, or nil if that has been written, and

@@ -38,8 +38,9 @@ type Queue struct {
 
 	mu          sync.Mutex
 	handlers    map[string]*handler
-	handlerErrs []error // errors of Handle, which Run returns
-	worker      *worker // nil unless Run is running
+	handlerErrs []error         // errors of Handle, which Run returns
+	worker      *worker         // nil unless Run is running
+	stepping    []*changeReader // of tasks that package tasktest runs
 	tickers     []hooks.Ticker
 	use         []Middleware
 	useEnqueue  []EnqueueMiddleware

@@ -201,11 +201,8 @@ func (d *dispatcher) take(claims []*store.Claim, rules []*rule, start time.Time)
 	for some := range slices.Chunk(claims, runRoom) {
 		made := make([]taskRun, len(some))
 		for i, c := range some {
-			r := &made[i]
-			r.runEnv, r.handler = d.env, d.handlers[c.From.Kind]
-			r.execution = execution{claim: c, rule: rules[c.Place-1], workerID: d.workerID, claimed: start}
-			r.lease.until = start.Add(d.length)
-			runs = append(runs, r)
+			d.begin(&made[i], c, rules[c.Place-1], start)
+			runs = append(runs, &made[i])
 		}
 	}
 	d.leases.hold(runs...)
@@ -226,6 +223,13 @@ func (d *dispatcher) take(claims []*store.Claim, rules []*rule, start time.Time)
 	}
 	d.giveBack(refused)
 	d.givePausedBack() // a pause may have begun meanwhile
+}
+
+// begin makes r the run of a claim that was sent at start.
+func (d *dispatcher) begin(r *taskRun, c *store.Claim, rule *rule, start time.Time) {
+	r.runEnv, r.handler = d.env, d.handlers[c.From.Kind]
+	r.execution = execution{claim: c, rule: rule, workerID: d.workerID, claimed: start}
+	r.lease.until = start.Add(d.length)
 }
 
 // givePausedBack gives back the tasks that wait for a handler and are paused. Those who

@@ -11,16 +11,19 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
 
 // stepper runs the tasks of a queue one at a time, in the goroutine of its caller, for
-// package tasktest. It claims, runs and settles as a worker does, and has no loops.
+// package tasktest. It claims, runs and settles with the parts of a worker, and has none of
+// its loops but those that a running task needs.
 type stepper struct{ q *Queue }
 
 func init() {
 	hooks.QueueOf = func(q any) hooks.Queue { return stepper{q.(*Queue)} }
 	hooks.SetCalls = func(task, calls any) { task.(interface{ setCalls(c taskCalls) }).setCalls(calls.(taskCalls)) }
+	hooks.StoredKey, hooks.ProgressOf = storedKey, progressOf
 	hooks.VerdictOf = func(err error) hooks.Verdict {
 		f := read(err)
 		return hooks.Verdict{Asked: [...]string{actDiscard: "discard", actSnooze: "snooze", actRetryAfter: "retry after", actNone: ""}[f.act], Wait: f.wait}
@@ -40,9 +43,25 @@ func (s stepper) Enqueued(entries []store.Entry) { s.q.announce(entries) }
 type waitingLane struct {
 	queue string
 	store.Head
-	handler *handler
-	rule    *rule
-	wait    time.Duration // until the first task falls due
+	rule *rule
+	wait time.Duration // until the first task falls due
+}
+
+// worker returns a worker of the queue that has read what people ask of all workers.
+func (s stepper) worker(ctx context.Context) (*worker, error) {
+	s.q.mu.Lock()
+	handlers, err := maps.Clone(s.q.handlers), errors.Join(s.q.handlerErrs...)
+	s.q.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	w := newWorker(s.q.cfg, s.q.store, s.q.keeper, handlers, s.q.observer)
+	w.flows.wake = func(context.Context, string) { s.q.Wake() } // w does not look for tasks itself
+	if err := w.changes.read(ctx); err != nil {
+		return nil, err
+	}
+	w.overrides.refresh(ctx)
+	return w, nil
 }
 
 // RunOne runs the task that is due first, if there is one. Otherwise it returns how long it
@@ -50,17 +69,11 @@ type waitingLane struct {
 // is known to. A task that is due and cannot be claimed, since somebody has locked its row
 // for example, does not count.
 func (s stepper) RunOne(ctx context.Context) (ran *hooks.Ran, next time.Duration, err error) {
-	s.q.mu.Lock()
-	handlers, err := maps.Clone(s.q.handlers), errors.Join(s.q.handlerErrs...)
-	s.q.mu.Unlock()
+	w, err := s.worker(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	changes, overrides, err := s.q.changesNow(ctx, handlers)
-	if err != nil {
-		return nil, 0, err
-	}
-	lanes, err := s.lanes(ctx, handlers, changes, overrides)
+	lanes, err := s.lanes(ctx, w)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -68,7 +81,7 @@ func (s stepper) RunOne(ctx context.Context) (ran *hooks.Ran, next time.Duration
 	for _, at := range lanes {
 		wait := at.wait
 		if wait <= 0 {
-			if ran, wait, err = s.run(ctx, at, overrides); ran != nil || err != nil {
+			if ran, wait, err = s.run(ctx, w, at); ran != nil || err != nil {
 				return ran, 0, err
 			}
 		}
@@ -79,21 +92,40 @@ func (s stepper) RunOne(ctx context.Context) (ran *hooks.Ran, next time.Duration
 	return nil, next, nil
 }
 
-// lanes lists the lanes with tasks that the queue would run and that are not paused, in
+// Handles returns the names of the queues and of the kinds with handlers, sorted.
+func (s stepper) Handles() (queues, kinds []string) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.q.cfg.Queues)), slices.Sorted(maps.Keys(s.q.handlers))
+}
+
+// CleanAndJudge deletes what the worker's cleaner deletes, and then looks at all tasks that run
+// after others: one that was deleted may have been before them.
+func (s stepper) CleanAndJudge(ctx context.Context) error {
+	w, err := s.worker(ctx)
+	if err != nil {
+		return err
+	}
+	w.cleaner.cleanAll(ctx)
+	return w.flows.lookAtAll(ctx)
+}
+
+// lanes lists the lanes with tasks that the worker would run and that are not paused, in
 // the order in which claims empty them.
-func (s stepper) lanes(ctx context.Context, handlers map[string]*handler, changes *changeReader, overrides *overrides) (list []waitingLane, err error) {
+func (s stepper) lanes(ctx context.Context, w *worker) (list []waitingLane, err error) {
 	var keys []string // of tasks' own policies
-	for _, queue := range slices.Sorted(maps.Keys(s.q.cfg.Queues)) {
-		heads, err := s.q.store.NewLaneFinder(queue).Find(ctx)
+	for _, queue := range slices.Sorted(maps.Keys(w.pollers)) {
+		p := w.pollers[queue]
+		heads, err := p.sweeper.heads(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, h := range heads {
-			handler := handlers[h.Kind]
-			if h.Corrupt != nil || handler == nil || changes.paused(queue, h.Lane) {
+			handler := p.handlers[h.Kind]
+			if h.Corrupt != nil || handler == nil || w.changes.paused(queue, h.Lane) {
 				continue
 			}
-			list = append(list, waitingLane{queue: queue, Head: h, handler: handler, rule: handler.rule})
+			list = append(list, waitingLane{queue: queue, Head: h, rule: handler.rule})
 			if h.Policy != "" {
 				keys = append(keys, h.Policy)
 			}
@@ -114,7 +146,7 @@ func (s stepper) lanes(ctx context.Context, handlers map[string]*handler, change
 			}
 			at.rule = own[at.Policy].rule
 		}
-		at.rule = overrides.current(at.queue, at.Lane, at.rule)
+		at.rule = w.overrides.current(at.queue, at.Lane, at.rule)
 		at.wait = at.rule.delayIn(at.Lane) - store.Duration(at.Now-max(at.Anchor, 0))
 	}
 	slices.SortStableFunc(list, func(a, b waitingLane) int {
@@ -125,78 +157,100 @@ func (s stepper) lanes(ctx context.Context, handlers map[string]*handler, change
 
 // run claims the first task of a lane, runs its handler, and settles it. If the claim finds
 // none, it returns how long a limit holds the lane back, or 0.
-func (s stepper) run(ctx context.Context, at waitingLane, overrides *overrides) (_ *hooks.Ran, held time.Duration, _ error) {
-	cfg, worker, start := s.q.cfg, s.q.cfg.workerID(), time.Now()
-	limits := newLimiter(at.queue, cfg.Queues[at.queue].Limits, map[string]*handler{at.Kind: at.handler}).of(at.Lane)
-	claims, held, err := s.claim(ctx, store.ClaimParams{Queue: at.queue, Worker: worker, Lease: cfg.Lease, Limit: 1, Sources: []store.Source{{
-		Lane: at.Lane, Delay: at.rule.delay, Since: max(at.Anchor, earliestMoment), Limits: limits,
-		Running: at.handler.kind.running(at.Attempts + 1), MaxAttempts: at.rule.policy.MaxAttempts(),
-	}}})
+func (s stepper) run(ctx context.Context, w *worker, at waitingLane) (_ *hooks.Ran, held time.Duration, _ error) {
+	start, d := time.Now(), w.dispatchers[at.queue]
+	claims, held, err := claimOne(ctx, w.pollers[at.queue], at)
 	if err != nil || len(claims) == 0 {
 		return nil, held, err
 	}
-	progress := newProgressWriter(worker, s.q.store.WriteProgress, events{cfg.Logger})
-	r := &taskRun{
-		runEnv:    &runEnv{queue: at.queue, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, ruleNow: overrides.current, begins: s.q.observer.started, reported: progress.reported, settleTx: s.q.store.SettleTx},
-		execution: execution{claim: claims[0], rule: at.rule, workerID: worker, claimed: start}, handler: at.handler,
+	r := new(taskRun)
+	d.begin(r, claims[0], at.rule, start)
+	w.leases.hold(r)
+	defer s.work(ctx, w)() // also when a handler ends the test
+	d.handle(ctx, ctx, r)
+	lost, err := settleOne(ctx, w, r)
+	if err != nil {
+		return nil, 0, err
 	}
-	r.lease.until = start.Add(cfg.Lease)
-	settled, ours := s.execute(ctx, r, progress)
-	ran := &hooks.Ran{ID: r.claim.ID, Kind: at.Kind, Queue: at.queue, Attempt: r.claim.Attempts, State: settled.State}
+	if err := w.flows.judgeEnded(ctx); err != nil {
+		w.flows.events.flowsFailed(err) // a worker does it at its next look
+	}
+	ran := &hooks.Ran{ID: r.claim.ID, Kind: at.Kind, Queue: at.queue, Attempt: r.claim.Attempts, State: r.end.State}
 	if r.failure != nil {
 		ran.Err = r.failure.err
 	}
-	outcome := r.lease.lostBy()
-	if ours {
-		r.end = settled
-		if ours, err = s.settle(ctx, worker, &settled); ours {
-			outcome = outcomeOf(&settled, r.failure)
+	if lost {
+		switch r.lostOutcome() {
+		case OutcomeDone:
+			ran.State = statements.StateDone
+		case OutcomeCancelled:
+			ran.State, ran.Err = statements.StateCancelled, ErrCancelled
+		default:
+			ran.State, ran.Err = "", ErrLeaseLost
 		}
 	}
-	if err == nil {
-		s.q.observer.ended(r, outcome, 0)
-		if ours && r.end.Member {
-			s.q.judgeMembers(ctx, []int64{r.claim.ID})
+	return ran, 0, nil
+}
+
+// claimOne claims a task of a lane under its limits, and returns how long they hold it back.
+func claimOne(ctx context.Context, p *poller, at waitingLane) (claims []*store.Claim, held time.Duration, err error) {
+	source := p.source(at.Lane, at.rule, max(at.Anchor, earliestMoment))
+	params := p.params(1, []store.Source{source})
+	claims, _, err = p.send(ctx, statementTimeout, 1, func(ctx context.Context) ([]*store.Claim, error) {
+		if len(source.Limits) == 0 {
+			return p.claimRows(ctx, params)
 		}
-	}
-	if !ours && err == nil {
-		ran.State, ran.Err = "", ErrLeaseLost
-	}
-	return ran, 0, err
+		result, err := p.claimUnderLimits(ctx, params)
+		for _, rest := range result.Rests {
+			held = rest.Wait
+		}
+		return result.Claims, err
+	})
+	return claims, held, err
 }
 
-// claim claims from a lane under its limits, and returns how long they hold it back.
-func (s stepper) claim(ctx context.Context, p store.ClaimParams) (claims []*store.Claim, held time.Duration, err error) {
-	if len(p.Sources[0].Limits) == 0 {
-		claims, err = s.q.store.Claim(ctx, p)
-		return claims, 0, err
-	}
-	result, err := s.q.store.ClaimLimited(ctx, p)
-	for _, rest := range result.Rests {
-		held = rest.Wait
-	}
-	return result.Claims, held, err
-}
-
-// execute runs the handler, and meanwhile extends its lease and writes its progress.
-func (s stepper) execute(ctx context.Context, r *taskRun, progress *progressWriter) (store.Settlement, bool) {
-	l := newLeases(r.workerID, s.q.cfg.Lease, s.q.store, events{s.q.cfg.Logger})
-	l.hold(r)
-	extending, stop := context.WithCancel(context.WithoutCancel(ctx))
+// work starts the roles of a worker that a running task needs, until the returned function is
+// called.
+func (s stepper) work(ctx context.Context, w *worker) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	leave := s.q.obey(w.changes)
 	var background sync.WaitGroup
-	background.Go(func() { l.work(extending) })
-	background.Go(func() { progress.work(extending) })
-	defer background.Wait() // also when a handler ends the test
-	defer stop()
-	return r.execute(ctx)
+	for _, one := range []role{w.leases, w.progress, w.overrides} {
+		background.Go(func() { one.work(ctx) })
+	}
+	background.Go(func() {
+		await(ctx, w.changes.hurry, changesEvery) // it has just read
+		w.changes.work(ctx)
+	})
+	return func() {
+		leave()
+		cancel()
+		background.Wait()
+	}
 }
 
-// settle records how the claim ended, and reports whether it was still the worker's.
-func (s stepper) settle(ctx context.Context, worker string, e *store.Settlement) (bool, error) {
+// settleOne settles a run that the dispatcher has passed on, and reports whether its claim was
+// lost.
+func settleOne(ctx context.Context, w *worker, r *taskRun) (lost bool, err error) {
+	if len(w.settler.in) == 0 {
+		return true, nil // it was lost while it ran, and the dispatcher has said so
+	}
+	batch, mode := []*taskRun{r}, waitForLocks
 	for try := 0; ; try++ {
-		left, err := s.q.store.Settle(ctx, worker, []*store.Settlement{e})
-		if err != nil || len(left.Locked) == 0 {
-			return len(left.Lost) == 0 || e.MaybeSettled, err
+		left, late, err := w.settler.try(ctx, batch, mode)
+		switch {
+		case err != nil && late && mode == waitForLocks:
+			mode = skipLocked
+			continue
+		case err != nil:
+			return false, err
+		case len(left.Locked) == 0:
+			if lost = len(left.Lost) > 0; lost {
+				w.leases.gone(ctx, batch) // a test that moves the clock ends leases before their time
+			}
+			w.settler.finish(batch, store.SetOf(left.Lost), mode)
+			w.settler.deaths.report()
+			return lost, nil
 		}
 		if err := pause(ctx, errorPause(try)); err != nil {
 			return false, err

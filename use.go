@@ -23,7 +23,9 @@ type HandlerFunc func(ctx context.Context, run *Run) error
 // [KindConfig].Timeout does not limit it, but the handler inside.
 type Middleware func(next HandlerFunc) HandlerFunc
 
-// Run is a run of a task as middleware sees it.
+// Run is a run of a task as middleware sees it. One that is made by hand, for a test of
+// middleware, belongs to no worker: its Outcome goes by Attempt and MaxAttempts, and its DoneTx
+// returns an error that wraps [ErrInvalid].
 type Run struct {
 	TaskMeta
 	task runCalls
@@ -40,11 +42,21 @@ type runCalls interface {
 // middleware has from next, for example. It is [OutcomeCancelled] or [OutcomeLost] for any
 // err if the task no longer belongs to the worker. The worker settles the task after that,
 // and may still find it lost; an [Event] says what became of it.
-func (r *Run) Outcome(err error) Outcome { return r.task.wouldEnd(r.read(err)) }
+func (r *Run) Outcome(err error) Outcome {
+	if r.task == nil {
+		return outcomeByHand(r.Attempt, r.MaxAttempts, err)
+	}
+	return r.task.wouldEnd(r.read(err))
+}
 
 // DoneTx marks the task done inside tx, as [Task.DoneTx] does. Middleware can so run
 // each handler in a transaction.
-func (r *Run) DoneTx(ctx context.Context, tx Tx) error { return r.task.DoneTx(ctx, tx) }
+func (r *Run) DoneTx(ctx context.Context, tx Tx) error {
+	if r.task == nil {
+		return invalid("a Run that no worker runs; tasktest.RunOne runs a task with its middleware")
+	}
+	return r.task.DoneTx(ctx, tx)
+}
 
 // EnqueueFunc stores tasks, and returns a receipt for each of them.
 type EnqueueFunc func(ctx context.Context, tx Tx, tasks []EnqueueParams) ([]Receipt, error)

@@ -24,6 +24,7 @@ type worker struct {
 	progress        *progressWriter
 	flows           *flowKeeper
 	changes         *changeReader
+	cleaner         *cleaner
 	announcer       *announcer
 	overrides       *overrides
 	roles           []role
@@ -88,10 +89,11 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		}, &sweeper{every: cfg.PollInterval, heads: observer.sweeping(name, finder.Find), look: finder.Look})
 		w.pollers[name], w.dispatchers[name] = p, d
 	}
-	w.roles = append(w.roles, rules, keeper, w.flows, w.changes, w.overrides, &pageCleaner[string]{s.DropKeys, keepUniques, events.uniquesFailed}, &cleaner{
+	w.cleaner = &cleaner{
 		queues: slices.Collect(maps.Keys(cfg.Queues)), retentions: retentions{cfg, handlers},
 		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, dropCancels: s.DropCancels, dropChanges: s.DropOldChanges, dropWorkers: s.DropLostWorkers, classify: s.Server().Classify, events: events,
-	}, &lookout{
+	}
+	w.roles = append(w.roles, rules, keeper, w.flows, w.changes, w.overrides, &pageCleaner[string]{s.DropKeys, keepUniques, events.uniquesFailed}, w.cleaner, &lookout{
 		overdueFinder: newOverdueFinder(s, handlers, w.changes.paused, w.overrides), events: events,
 		handled: func(queue, kind string) bool { return w.pollers[queue] != nil && handlers[kind] != nil },
 	})

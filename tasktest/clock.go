@@ -66,7 +66,9 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 // ran, in that order. A day of retries takes about as long as its runs do. Tasks fall due
 // on the way if q would run them: in the queues of its configuration, of kinds that it
 // handles. Where a limit holds a task back, it goes on to when the limit admits it. The
-// schedules that [periodic.New] has made on q enqueue their tasks on the way.
+// schedules that [periodic.New] has made on q enqueue their tasks on the way. Where it stops,
+// and at the end, it also deletes the tasks whose retention is over, and cancels or opens those
+// that run after others, as workers do.
 //
 // Before it moves the clock, Advance waits until no worker runs a task of q's tables, in
 // this process or another, since the lease would end. It ends the test if a task runs for
@@ -117,13 +119,17 @@ func tickAll(t testing.TB, q *falldue.Queue) (next time.Duration) {
 	return next
 }
 
-// drainAll runs tasks until none is due, and none runs anywhere.
+// drainAll runs tasks until none is due, none runs anywhere, and nothing is to be deleted or
+// opened.
 func drainAll(t testing.TB, q *falldue.Queue) (list []Ran, next time.Duration) {
 	t.Helper()
 	for {
+		if err := hooks.QueueOf(q).CleanAndJudge(t.Context()); err != nil {
+			t.Fatalf("tasktest: look at tasks that run after others: %v", err)
+		}
 		ran, next := drain(t, q)
 		list = append(list, ran...)
-		if !waitForWorkers(t, q) {
+		if !waitForWorkers(t, q) && len(ran) == 0 {
 			return list, next
 		}
 	}

@@ -2,8 +2,10 @@ package tasktest_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/flow"
@@ -36,6 +38,42 @@ func TestDrainRunsAFlowInItsOrder(t *testing.T) {
 		tasktest.Drain(t, q)
 		if want := []int{1, 2, 4}; !slices.Equal(order, want) {
 			t.Errorf("ran %v, want %v", order, want)
+		}
+	})
+}
+
+// TestAdvanceDeletesTasksWhoseRetentionIsOver, and cancels what ran after them.
+func TestAdvanceDeletesTasksWhoseRetentionIsOver(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		clock := tasktest.NewClock(t, db)
+		q := newQueue(t, db, falldue.Config{DeadRetention: time.Hour})
+		steps := falldue.NewKind[int]("step", falldue.KindConfig{})
+		var ran []int
+		falldue.Handle(q, steps, func(_ context.Context, task falldue.Task[int]) error {
+			if ran = append(ran, task.Args); task.Args == 1 {
+				return falldue.Discard(errDown)
+			}
+			return nil
+		})
+		var g flow.Flow
+		first := g.Add(steps.Params(1, nil))
+		second := g.Add(steps.Params(2, nil), flow.After(first))
+		g.Add(steps.Params(3, nil), flow.After(second), flow.RunAnyway())
+		ids, err := g.Enqueue(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock.Advance(t, q, 30*time.Minute)
+		if info, err := q.Task(t.Context(), ids[first]); err != nil || info.State != falldue.Dead {
+			t.Errorf("after half an hour the first task is %s (error %v), want dead", info.State, err)
+		}
+		clock.Advance(t, q, time.Hour)
+		if info, err := q.Task(t.Context(), ids[first]); !errors.Is(err, falldue.ErrNotFound) {
+			t.Errorf("when its retention is over, the first task is %s (error %v)", info.State, err)
+		}
+		if info, err := q.Task(t.Context(), ids[second]); err != nil || info.State != falldue.Cancelled || !slices.Equal(ran, []int{1, 3}) {
+			t.Errorf("the second task is %s (error %v), and %v ran; want it to be cancelled, and the third to have run", info.State, err, ran)
 		}
 	})
 }

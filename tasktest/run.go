@@ -15,23 +15,29 @@ type Ran struct {
 	// Attempt is the number of the attempt.
 	Attempt int
 	// State is the state to which the task went: done, dead, open if it is retried under
-	// its policy, or snoozed if the handler asked for that or for RetryAfter.
+	// its policy, snoozed if the handler asked for that or for RetryAfter, or cancelled if
+	// somebody cancelled or deleted it meanwhile. It is "" if its lease was lost.
 	State falldue.State
-	// Err is the error that the handler returned, or nil.
+	// Err is the error that the handler returned, or nil. What the handler of a task
+	// returned that is cancelled or lost does not count: the error is
+	// [falldue.ErrCancelled] or [falldue.ErrLeaseLost] then.
 	Err error
 }
 
 // RunOne runs the task that is due first, in the goroutine of the test, as a worker
-// would: it claims the task, runs its handler, and settles it. It looks in the queues of
+// would: it claims the task, runs its handler, and settles it. Config.Hooks and subscriptions
+// see what they see of a worker, and the context of the handler ends when the task is
+// cancelled. It looks in the queues of
 // the queue's configuration, for tasks of kinds that q handles and that are not paused. It
-// ends the test if no such task is due, or if the database returns an error.
+// ends the test if no such task is due, and says what waits for what, or if the database
+// returns an error.
 //
 // A worker need not run. If one does, it may be faster.
 func RunOne(t testing.TB, q *falldue.Queue) Ran {
 	t.Helper()
 	ran, _ := runOne(t, q)
 	if ran == nil {
-		t.Fatal("tasktest: no task is due of a kind that the queue handles")
+		t.Fatalf("tasktest: no task is due that would run; %s", whatWaits(t, q))
 	}
 	return *ran
 }

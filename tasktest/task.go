@@ -15,8 +15,10 @@ import (
 
 // NewTask makes a task by hand, to call a handler without a database. Its methods work,
 // and the record says what the handler did with them. The task is attempt 1, with the
-// id 1; set its fields to have others. It takes any result, as that of a kind whose done
-// tasks are kept; [NewTaskOf] knows whether they are.
+// id 1; set its fields to have others. Its arguments are args after they have been stored as
+// JSON and read again, as a handler has them: what JSON leaves out is lost. It takes any
+// result, as that of a kind whose done tasks are kept; [NewTaskOf] knows whether they are.
+// NewTask panics if args cannot be encoded as JSON, or not be read again.
 func NewTask[A any](args A) (falldue.Task[A], *Record) {
 	return newTask(falldue.TaskMeta{Kind: "test", Queue: falldue.DefaultQueue}, args, &Record{maxPayload: defaultMaxPayload, keepsDone: true})
 }
@@ -25,23 +27,31 @@ func NewTask[A any](args A) (falldue.Task[A], *Record) {
 // runs it: SetResult returns an error if the done tasks of the kind are deleted at once, since
 // neither KindConfig.DoneRetention nor Config.DoneRetention is set, and for a result of more
 // than Config.MaxPayload. The task has the name, the queue, the priority and the limit of
-// attempts of its kind.
+// attempts of its kind, and the key that [falldue.Kind.KeyedBy] makes of args.
 func NewTaskOf[A any](kind falldue.Kind[A], args A, cfg falldue.Config) (falldue.Task[A], *Record) {
 	own := kind.Config()
 	policy := own.Policy
 	if policy.IsZero() {
 		policy = cfg.DefaultPolicy
 	}
+	params := kind.Params(args, nil)
 	return newTask(
-		falldue.TaskMeta{Kind: kind.Name(), Queue: own.Queue, Priority: own.Priority, MaxAttempts: policy.MaxAttempts()}, args,
+		falldue.TaskMeta{
+			Kind: kind.Name(), Queue: own.Queue, Priority: own.Priority, MaxAttempts: policy.MaxAttempts(),
+			Key: hooks.StoredKey(params.Options().Key),
+		}, args,
 		&Record{maxPayload: cmp.Or(cfg.MaxPayload, defaultMaxPayload), keepsDone: cmp.Or(own.DoneRetention, cfg.DoneRetention) > 0},
 	)
 }
 
 // newTask makes a task with meta, its first attempt.
 func newTask[A any](meta falldue.TaskMeta, args A, r *Record) (falldue.Task[A], *Record) {
+	read, err := stored(args)
+	if err != nil {
+		panic(fmt.Sprintf("tasktest: the arguments of a task of kind %q: %v", meta.Kind, err))
+	}
 	meta.ID, meta.Attempt, meta.Fence, meta.CreatedAt = 1, 1, 1, time.Now()
-	task := falldue.Task[A]{TaskMeta: meta, Args: args}
+	task := falldue.Task[A]{TaskMeta: meta, Args: read}
 	hooks.SetCalls(&task, calls{r})
 	return task, r
 }
@@ -63,7 +73,8 @@ type Record struct {
 	progress []Progress
 }
 
-// Progress is a report of a handler.
+// Progress is a report of a handler, as it is stored: the fraction is from 0 to 1, to a
+// millionth, and the message is cut after 16 KiB.
 type Progress struct {
 	Fraction float64
 	Message  string
@@ -125,9 +136,10 @@ func (c calls) SetResult(text []byte) error {
 func (c calls) MaxPayload() int { return c.r.maxPayload }
 
 func (c calls) Progress(fraction float64, message string) {
+	p := hooks.ProgressOf(fraction, message)
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
-	c.r.progress = append(c.r.progress, Progress{fraction, message})
+	c.r.progress = append(c.r.progress, Progress{float64(p.Millionths) / 1e6, p.Message})
 }
 
 // KeepsDone reports whether SetResult may have a result.

@@ -1,6 +1,7 @@
 package tasktest_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/tasktest"
 )
 
@@ -84,6 +86,67 @@ func TestNewTaskOf(t *testing.T) {
 	if task.Queue != falldue.DefaultQueue || task.MaxAttempts != 9 {
 		t.Errorf("a task of a plain kind is %+v", task.TaskMeta)
 	}
+}
+
+// orderArgs are arguments of which JSON does not keep everything.
+type orderArgs struct {
+	Customer string
+	Client   any `json:"-"`
+	paid     bool
+}
+
+// TestTasksByHandAreLikeStoredOnes: handlers get them with the key, the arguments and the
+// progress that they have when a database has stored them.
+func TestTasksByHandAreLikeStoredOnes(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		for _, customer := range []string{"ada", strings.Repeat("long", 50), ""} {
+			kind := falldue.NewKind[orderArgs]("orders", falldue.KindConfig{DeadRetention: time.Hour}).KeyedBy(func(args orderArgs) string {
+				if args.Customer == "" || !args.paid {
+					return ""
+				}
+				return "customer:" + args.Customer
+			})
+			args := orderArgs{Customer: customer, Client: 42, paid: true}
+			q := newQueue(t, testdb.Open(t, engine), falldue.Config{})
+			var run falldue.Task[orderArgs]
+			handle := func(_ context.Context, task falldue.Task[orderArgs]) error {
+				run = task
+				task.Progress(7, strings.Repeat("x", 20<<10))
+				return falldue.Discard(errDown)
+			}
+			falldue.Handle(q, kind, handle)
+			id := enqueue(t, q, kind, args, nil)
+			tasktest.RunOne(t, q)
+			want := run
+			progress, err := q.Progress(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			task, record := tasktest.NewTaskOf(kind, args, falldue.Config{})
+			if err := handle(t.Context(), task); err == nil {
+				t.Error("the handler returned no error")
+			}
+			if task.Key != want.Key || task.Args != want.Args {
+				t.Errorf("the task by hand has the key %q and %+v, the one of the database %q and %+v", task.Key, task.Args, want.Key, want.Args)
+			}
+			if list := record.Progress(); len(list) != 1 || list[0] != (tasktest.Progress{Fraction: progress.Fraction, Message: progress.Message}) {
+				t.Errorf("the task by hand has reported %.60v, the one of the database %.60v", list, progress)
+			}
+			if task, _ := tasktest.NewTask(args); task.Args != want.Args {
+				t.Errorf("the task of no kind has %+v, the one of the database %+v", task.Args, want.Args)
+			}
+		}
+	})
+}
+
+// TestArgumentsThatCannotBeEncoded end a test before a handler has them.
+func TestArgumentsThatCannotBeEncoded(t *testing.T) {
+	defer func() {
+		if text := fmt.Sprint(recover()); !strings.Contains(text, `kind "test"`) || !strings.Contains(text, "chan int") {
+			t.Errorf("the panic is %s", text)
+		}
+	}()
+	tasktest.NewTask(make(chan int))
 }
 
 func TestAsked(t *testing.T) {

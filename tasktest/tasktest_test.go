@@ -274,6 +274,9 @@ func TestALockedTaskDoesNotStopTheClock(t *testing.T) {
 		if ran := clock.Advance(t, q, time.Hour); len(ran) != 0 {
 			t.Errorf("ran %+v", ran)
 		}
+		if text := failing(t, func(t testing.TB) { tasktest.RunOne(t, q) }); !strings.Contains(text, "is due, and could not be claimed") {
+			t.Errorf("of a task that is locked RunOne says %q", text)
+		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}

@@ -29,6 +29,11 @@ type Queue interface {
 	// settles it. If none is due that the queue would run, it returns nil, and how long it
 	// is until the next one falls due or a limit admits one, or a negative duration.
 	RunOne(ctx context.Context) (ran *Ran, next time.Duration, err error)
+	// Handles returns the queues in which RunOne looks, and the kinds that it runs.
+	Handles() (queues, kinds []string)
+	// CleanAndJudge deletes the finished tasks whose retention is over, and opens or cancels those
+	// that run after others if it is time, as a worker does every now and then.
+	CleanAndJudge(ctx context.Context) error
 	// Store is the queue's.
 	Store() *store.Store
 	// Logger is the queue's.
@@ -64,6 +69,10 @@ var (
 	SetCalls func(task, calls any)
 	// Origin says which process this is: its host, and the release of the program.
 	Origin func() string
+	// StoredKey returns a key of a task as the table has it.
+	StoredKey func(key string) string
+	// ProgressOf returns what a handler reports as the table has it, but for its task.
+	ProgressOf func(fraction float64, message string) store.Progress
 	// VerdictOf reads an error that a handler returned.
 	VerdictOf func(err error) Verdict
 )

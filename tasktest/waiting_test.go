@@ -1,0 +1,67 @@
+package tasktest_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/flow"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/tasktest"
+)
+
+// TestRunOneSaysWhatWaits: a test in which no task is due ends with the reason.
+func TestRunOneSaysWhatWaits(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		q := newQueue(t, testdb.Open(t, engine), falldue.Config{Queues: map[string]falldue.QueueConfig{"default": {}, "low": {}}})
+		kind := falldue.NewKind[string]("mail", falldue.KindConfig{Policy: backoff.Constant(time.Hour)})
+		paused, other := falldue.NewKind[string]("paused", falldue.KindConfig{}), falldue.NewKind[string]("other", falldue.KindConfig{})
+		falldue.Handle(q, paused, func(context.Context, falldue.Task[string]) error { return nil })
+		falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[string]) error {
+			if task.Args == "snooze" {
+				return falldue.Snooze(time.Hour)
+			}
+			return errDown
+		})
+		says := func() string { return failing(t, func(t testing.TB) { tasktest.RunOne(t, q) }) }
+		want := `tasktest: no task is due that would run; RunOne looks in the queues ["default" "low"] for the kinds ["mail" "paused"], and none waits or runs`
+		if text := strings.TrimSpace(says()); text != want {
+			t.Errorf("without a task: %s", text)
+		}
+		failed, snoozed := enqueue(t, q, kind, "fail", nil), enqueue(t, q, kind, "snooze", nil)
+		ids, err := flow.Chain(kind.Params("later", &falldue.EnqueueOptions{Delay: time.Hour}), kind.Params("after", nil)).Enqueue(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, unknown := enqueue(t, q, paused, "", nil), enqueue(t, q, other, "", nil)
+		elsewhere := enqueue(t, q, kind, "", &falldue.EnqueueOptions{Queue: "high"})
+		if err := q.Pause(t.Context(), falldue.Subject{Kind: "paused"}, falldue.PauseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		tasktest.Drain(t, q)
+		text := says()
+		for id, line := range map[int64]string{
+			failed:    `of kind "mail" in queue "default" is backing off after attempt 1: the service is down`,
+			snoozed:   `of kind "mail" in queue "default" is snoozed for another `,
+			ids[0]:    `of kind "mail" in queue "default" is scheduled for another `,
+			ids[1]:    `of kind "mail" in queue "default" is blocked` + "\n",
+			held:      `of kind "paused" in queue "default" is paused` + "\n",
+			unknown:   `of kind "other" in queue "default" is due; its kind has no handler`,
+			elsewhere: `of kind "mail" in queue "high" is due; the queue is not in Config.Queues`,
+		} {
+			if !strings.Contains(text, fmt.Sprintf("\n\ttask %d %s", id, line)) {
+				t.Errorf("task %d is not said to be %q in\n%s", id, line, text)
+			}
+		}
+		for range 10 {
+			enqueue(t, q, other, "", nil)
+		}
+		if text := says(); strings.Count(text, "\n\ttask ") != 10 || !strings.HasSuffix(text, "\n\tand more\n") {
+			t.Errorf("of 17 tasks it says\n%s", text)
+		}
+	})
+}
