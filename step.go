@@ -247,6 +247,7 @@ func settleOne(ctx context.Context, w *worker, r *taskRun) (lost bool, err error
 		case len(left.Locked) == 0:
 			if lost = len(left.Lost) > 0; lost {
 				w.leases.gone(ctx, batch) // a test that moves the clock ends leases before their time
+				w.leases.ended(ctx, r)
 			}
 			w.settler.finish(batch, store.SetOf(left.Lost), mode)
 			w.settler.deaths.report()
