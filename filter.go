@@ -26,7 +26,8 @@ type TaskFilter struct {
 	// arrays in it each element must be in the payload's. Any other text matches
 	// payloads in which it occurs, without regard to white space outside of strings. It has
 	// up to 64 KiB. [Queue.Find] and the changes of many tasks know it, and [Queue.Tasks]
-	// does not.
+	// does not. A task whose payload or result the codec cannot decode does not match, and is
+	// counted: [Page].Undecodable, [BulkReport].Undecodable.
 	Match string
 	// After is an id. Only tasks with a greater id match: to list the next page,
 	// set it to the id of the last task of the page before.
