@@ -20,8 +20,8 @@ const (
 	keepWorkers = time.Hour
 )
 
-// announcer keeps the worker in the table of workers, for people: nothing that workers do
-// depends on it.
+// announcer keeps the worker in the table of workers, for people. Of what workers do, only the
+// deletion of finished tasks of kinds that they do not handle depends on it, see [foreignKinds].
 type announcer struct {
 	id       string
 	info     func() store.WorkerInfo

@@ -38,6 +38,11 @@ type BulkReport struct {
 	// that are not retried because others hold their unique keys ([ExistsError]). Failures has the first 100 of them.
 	Failed   int64
 	Failures []BulkFailure
+	// Undecodable is the number of tasks that were left alone because Config.Codec cannot
+	// decode their payloads or results, so that it is not known whether TaskFilter.Match
+	// matches them. [Queue.Find] without a Match lists them, with their DecodeError. It is 0
+	// without a Match.
+	Undecodable int64
 	// After is the id up to which all tasks have been looked at. With it as
 	// TaskFilter.After another call goes on there.
 	After int64
@@ -119,6 +124,7 @@ func (q *Queue) changeMany(ctx context.Context, a store.Action, f TaskFilter, o 
 			most = min(most, left)
 		}
 		tasks, more, _, err := b.search.page(ctx, most)
+		b.report.Undecodable = b.search.undecodable
 		if err != nil {
 			return b.report, err
 		}

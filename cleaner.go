@@ -25,6 +25,7 @@ const findingShare = 10
 type cleaner struct {
 	queues     []string
 	retentions retentions
+	foreign    foreignKinds
 	lanes      func(ctx context.Context, queue, state string) ([]store.Head, error)
 	clean      func(context.Context, store.CleanParams) (n int, last int64, err error)
 	// dropOrphans drops the progress of tasks that have gone.
@@ -79,6 +80,7 @@ var finishedStates = []string{statements.StateDone, statements.StateDead, statem
 // cleanAll deletes all tasks whose retention is over, and returns how long it took to find
 // their lanes.
 func (c *cleaner) cleanAll(ctx context.Context) (finding time.Duration) {
+	c.foreign.begin()
 	for _, queue := range c.queues {
 		for _, state := range finishedStates {
 			if c.retentions.shortest(state) != forever {
@@ -100,10 +102,17 @@ func (c *cleaner) cleanState(ctx context.Context, queue, state string) (finding 
 			continue
 		}
 		retention := c.retentions.of(state, h.Kind)
-		if retention != forever && store.Duration(h.Now-h.Anchor) >= retention {
-			// One row that cannot be deleted does not stop the other lanes.
-			err = errors.Join(err, c.cleanLane(ctx, queue, h, retention))
+		if retention == forever || store.Duration(h.Now-h.Anchor) < retention {
+			continue
 		}
+		if c.retentions.handlers[h.Kind] == nil {
+			ours, failed := c.foreign.unclaimed(ctx, h.Kind)
+			if err = errors.Join(err, failed); !ours {
+				continue
+			}
+		}
+		// One row that cannot be deleted does not stop the other lanes.
+		err = errors.Join(err, c.cleanLane(ctx, queue, h, retention))
 	}
 	if err != nil && ctx.Err() == nil {
 		c.events.cleanFailed(queue, state, err)

@@ -13,6 +13,15 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
+// handlersOf returns handlers of kinds without a configuration.
+func handlersOf(kinds ...string) map[string]*handler {
+	handlers := map[string]*handler{}
+	for _, name := range kinds {
+		handlers[name] = &handler{kind: kind{name: name}}
+	}
+	return handlers
+}
+
 // TestCleanerReadsOnlyTheFirstOfEachLane: a lane whose first task is kept costs no
 // statement of its own, and looking for lanes takes a tenth of the time at most.
 func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
@@ -21,7 +30,7 @@ func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
 		const retention, takes = time.Hour, 30 * time.Second
 		passes, batches := 0, map[string][]int64{}
 		c := &cleaner{
-			queues: []string{"default"}, retentions: retentions{others: Config{DoneRetention: retention}}, events: events{slog.New(slog.DiscardHandler)},
+			queues: []string{"default"}, retentions: retentions{Config{DoneRetention: retention}, handlersOf("kept", "old", "older")}, events: events{slog.New(slog.DiscardHandler)},
 			lanes: func(context.Context, string, string) ([]store.Head, error) {
 				passes++
 				time.Sleep(takes)
@@ -66,7 +75,7 @@ func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
 	refused := func(id int) bool { return id == 0 || id == 700 || id == 701 }
 	tries := 0
 	c := &cleaner{
-		retentions: retentions{others: Config{DeadRetention: time.Hour}},
+		retentions: retentions{Config{DeadRetention: time.Hour}, handlersOf("a", "b")},
 		events:     events{slog.New(slog.DiscardHandler)}, classify: func(error) dialect.Class { return dialect.Other },
 		lanes: func(context.Context, string, string) ([]store.Head, error) {
 			return []store.Head{head("a", 1, 2*time.Hour), head("b", 1, 2*time.Hour)}, nil

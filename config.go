@@ -77,8 +77,10 @@ type Config struct {
 	// deleted at once, and have no results.
 	//
 	// A worker deletes finished tasks of its queues about once a minute: those of kinds
-	// that it handles, and by the values here those of other kinds too, but with a
-	// DoneRetention of 0 no done ones. Give all workers of a queue the same values.
+	// that it handles, and by the values here those of kinds that no worker has handled
+	// for an hour, but with a DoneRetention of 0 no done ones. It knows the workers that
+	// announce themselves. If workers that handle a kind keep its tasks for different
+	// times, the shortest holds: give all of them the same values.
 	DoneRetention time.Duration
 	// DeadRetention is how long dead tasks stay in the table, up to 36,500 days, unless
 	// their kind says otherwise. Defaults to 0, which keeps them for ever.

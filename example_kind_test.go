@@ -94,3 +94,46 @@ func ExampleKindConfig_timeout() {
 	// open after attempt 1
 	// falldue: handler timed out: context deadline exceeded
 }
+
+// A kind says for how long its finished tasks stay in the table. All others are kept as Config
+// says: here done ones are deleted at once, and dead and cancelled ones after 30 days.
+func ExampleKindConfig_retention() {
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{Concurrency: 1, DeadRetention: 30 * 24 * time.Hour})
+	defer closeQueue()
+
+	charge := falldue.NewKind[int]("charge", falldue.KindConfig{
+		DoneRetention:      24 * time.Hour,     // somebody may ask for the receipt
+		DeadRetention:      -1,                 // for ever: somebody looks at each
+		CancelledRetention: 7 * 24 * time.Hour, // without it, that of dead ones
+	})
+	falldue.Handle(q, charge, func(_ context.Context, t falldue.Task[int]) error {
+		return t.SetResult(fmt.Sprintf("receipt of %d", t.Args))
+	})
+	mail := falldue.NewKind[string]("mail", falldue.KindConfig{Priority: 1}) // after charges
+	falldue.Handle(q, mail, func(context.Context, falldue.Task[string]) error {
+		stop() // so that this example ends
+		return nil
+	})
+	charged, err := charge.Enqueue(ctx, q, 12, nil)
+	if err != nil {
+		log.Panic(err)
+	}
+	mailed, err := mail.Enqueue(ctx, q, "ann@example.com", nil)
+	if err != nil {
+		log.Panic(err)
+	}
+	if err := q.Run(running); err != nil {
+		log.Panic(err)
+	}
+
+	receipt, err := falldue.ResultOf[string](ctx, q, charged)
+	fmt.Println(receipt, err)
+	_, err = q.Task(ctx, mailed)
+	fmt.Println("the mail is deleted:", errors.Is(err, falldue.ErrNotFound))
+	// Output:
+	// receipt of 12 <nil>
+	// the mail is deleted: true
+}

@@ -16,7 +16,9 @@ type TaskFilter struct {
 	Key   string
 	State State
 	// Phase says more than State about tasks that are not finished. [Queue.Find] and the
-	// changes of many tasks know it, and [Queue.Tasks] does not.
+	// changes of many tasks know it, and [Queue.Tasks] does not. No index has it: they look at
+	// the tasks that match the other fields, 10,000 for a page, in the order of their ids. To
+	// find the few of a million waiting tasks that run takes up to a hundred pages.
 	Phase Phase
 	// OlderThan matches tasks that were enqueued at least that long ago, NewerThan those
 	// that were enqueued less than that long ago, by the database's clock: up to 36,500 days.
@@ -26,7 +28,8 @@ type TaskFilter struct {
 	// arrays in it each element must be in the payload's. Any other text matches
 	// payloads in which it occurs, without regard to white space outside of strings. It has
 	// up to 64 KiB. [Queue.Find] and the changes of many tasks know it, and [Queue.Tasks]
-	// does not.
+	// does not. A task whose payload or result the codec cannot decode does not match, and is
+	// counted: [Page].Undecodable, [BulkReport].Undecodable.
 	Match string
 	// After is an id. Only tasks with a greater id match: to list the next page,
 	// set it to the id of the last task of the page before.

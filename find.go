@@ -24,6 +24,11 @@ type Page struct {
 	// Bounded reports whether the page ends early because Find has looked at 10,000 tasks
 	// or 64 MiB of payloads. It may have no tasks then.
 	Bounded bool
+	// Undecodable is the number of tasks that Find has looked at and left out because
+	// Config.Codec cannot decode their payloads or results, so that it does not know whether
+	// Match matches them. It is 0 without a Match: they are among the tasks then, with their
+	// DecodeError.
+	Undecodable int64
 }
 
 const (
@@ -52,7 +57,7 @@ func (q *Queue) Find(ctx context.Context, f TaskFilter) (Page, error) {
 	}
 	var p Page
 	p.Tasks, p.More, p.Bounded, err = s.page(ctx, f.Limit)
-	p.Next = s.f.After
+	p.Next, p.Undecodable = s.f.After, s.undecodable
 	return p, err
 }
 
@@ -65,6 +70,9 @@ type search struct {
 	brief bool
 	// unfinished leaves out finished tasks.
 	unfinished bool
+	// undecodable is how many tasks it could not match so far, because their payloads are not
+	// known.
+	undecodable int64
 }
 
 func (q *Queue) search(f TaskFilter) (*search, error) {
@@ -116,7 +124,7 @@ func (s *search) page(ctx context.Context, most int) (found []Found, more, bound
 		for _, t := range list {
 			f.After, s.f.After = t.ID, t.ID
 			bytes += len(t.Payload)
-			if (s.f.Phase == "" || t.Phase == s.f.Phase) && (s.matches == nil || s.matches(t.Payload)) {
+			if (s.f.Phase == "" || t.Phase == s.f.Phase) && s.matched(t) {
 				if found = append(found, t); len(found) == most {
 					return found, t.ID < last || n == maxSearched, false, nil
 				}
@@ -130,6 +138,15 @@ func (s *search) page(ctx context.Context, most int) (found []Found, more, bound
 			return found, true, true, nil
 		}
 	}
+}
+
+// matched reports whether the payload of a task matches, and counts the task if it is not known.
+func (s *search) matched(t Found) bool {
+	if s.matches != nil && t.DecodeError != nil {
+		s.undecodable++
+		return false
+	}
+	return s.matches == nil || s.matches(t.Payload)
 }
 
 // read reads tasks, and their phases where they are wanted.

@@ -39,7 +39,8 @@ type KindConfig struct {
 	RetryLostAtOnce int
 	// DoneRetention is how long tasks that are done stay in the table with their
 	// results, up to 36,500 days. A negative value deletes them at once. Defaults to
-	// Config.DoneRetention of the worker.
+	// Config.DoneRetention of the worker. Workers that handle the kind delete its tasks;
+	// Config.DoneRetention says when others do.
 	DoneRetention time.Duration
 	// DeadRetention is how long dead tasks stay in the table, up to 36,500 days. A
 	// negative value keeps them for ever. Defaults to Config.DeadRetention of the worker.

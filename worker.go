@@ -90,7 +90,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		w.pollers[name], w.dispatchers[name] = p, d
 	}
 	w.cleaner = &cleaner{
-		queues: slices.Collect(maps.Keys(cfg.Queues)), retentions: retentions{cfg, handlers},
+		queues: slices.Collect(maps.Keys(cfg.Queues)), retentions: retentions{cfg, handlers}, foreign: foreignKinds{announced: s.AnnouncedKinds},
 		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, dropCancels: s.DropCancels, dropChanges: s.DropOldChanges, dropWorkers: s.DropLostWorkers, classify: s.Server().Classify, events: events,
 	}
 	w.roles = append(w.roles, rules, keeper, w.flows, w.changes, w.overrides, &pageCleaner[string]{s.DropKeys, keepUniques, events.uniquesFailed}, w.cleaner, &lookout{

@@ -81,10 +81,13 @@ type Queue struct {
 	Name string
 	// Kinds are the kinds of the tasks that wait or run.
 	Kinds []string
-	// Lanes is the number of lanes that have such tasks. Sweeps take longer the more there
+	// Blocked are the kinds of the tasks that are blocked: that run after others. A [Pulse]
+	// leaves them out.
+	Blocked []string
+	// Lanes is the number of lanes that have tasks which wait or run. Sweeps take longer the more there
 	// are.
 	Lanes int
-	// FirstDue is when the first of these tasks is due, or was, as far as their policies
+	// FirstDue is when the first of those tasks is due, or was, as far as their policies
 	// are known. It is zero if none is known.
 	FirstDue time.Time
 	// Now is the time of the database's clock when the queue was read.
@@ -94,6 +97,22 @@ type Queue struct {
 // Queues lists the queues that have tasks, in any state. It jumps from lane to lane in the
 // index, and costs no more if more tasks wait.
 func (i *Inspector) Queues(ctx context.Context) ([]Queue, error) {
+	list, err := i.waiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for n, q := range list {
+		heads, err := i.store.FinishedLanes(ctx, q.Name, string(falldue.Blocked))
+		if err != nil {
+			return nil, err
+		}
+		list[n].Blocked = kindsOf(heads)
+	}
+	return list, nil
+}
+
+// waiting is [Inspector.Queues] without the kinds that are blocked.
+func (i *Inspector) waiting(ctx context.Context) ([]Queue, error) {
 	names, err := i.store.Queues(ctx)
 	if err != nil {
 		return nil, err
@@ -108,9 +127,8 @@ func (i *Inspector) Queues(ctx context.Context) ([]Queue, error) {
 		if err != nil {
 			return nil, err
 		}
-		q := Queue{Name: name, Lanes: len(heads)}
+		q := Queue{Name: name, Kinds: kindsOf(heads), Lanes: len(heads)}
 		for _, h := range heads {
-			q.Kinds = append(q.Kinds, h.Kind)
 			q.Now = store.Time(h.Now)
 			if due, ok := known.dueIn(name, h.Lane, store.Time(h.Anchor), q.Now); ok && h.Corrupt == nil {
 				if q.FirstDue.IsZero() || due.Before(q.FirstDue) {
@@ -118,19 +136,26 @@ func (i *Inspector) Queues(ctx context.Context) ([]Queue, error) {
 				}
 			}
 		}
-		slices.Sort(q.Kinds)
-		q.Kinds = slices.Compact(q.Kinds)
 		list = append(list, q)
 	}
 	return list, nil
 }
 
-// KnowsKind reports whether a task of a kind waits or runs, or a live worker handles the kind. The
+// kindsOf returns the kinds of lanes, sorted.
+func kindsOf(heads []store.Head) (kinds []string) {
+	for _, h := range heads {
+		kinds = append(kinds, h.Kind)
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+// KnowsKind reports whether a task of a kind waits, runs or is blocked, or a live worker handles the kind. The
 // name of one of which nobody knows may be mistyped. It reports true if the workers cannot be
 // read, for which a user may not have the right.
 func (i *Inspector) KnowsKind(ctx context.Context, kind string) (bool, error) {
 	queues, err := i.Queues(ctx)
-	if err != nil || slices.ContainsFunc(queues, func(q Queue) bool { return slices.Contains(q.Kinds, kind) }) {
+	if err != nil || slices.ContainsFunc(queues, func(q Queue) bool { return slices.Contains(q.Kinds, kind) || slices.Contains(q.Blocked, kind) }) {
 		return err == nil, err
 	}
 	workers, err := i.Workers(ctx)
@@ -171,7 +196,7 @@ func (i *Inspector) learnKinds(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	queues, err := i.Queues(ctx)
+	queues, err := i.waiting(ctx)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, q := range queues {

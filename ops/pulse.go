@@ -122,7 +122,7 @@ func (m *Monitor) Read(ctx context.Context) (Pulse, error) {
 			p.Workers, p.Rate = append(p.Workers, w), p.Rate.plus(p.Rates[w.ID])
 		}
 	}
-	if p.Queues, err = m.inspector.Queues(ctx); err != nil {
+	if p.Queues, err = m.inspector.waiting(ctx); err != nil {
 		return Pulse{}, err
 	}
 	p.At, err = m.inspector.Now(ctx)

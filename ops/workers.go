@@ -308,11 +308,13 @@ func (p *Profile) Releases(kind string) (list []KindReleases) {
 // QueueKind is a kind in a queue.
 type QueueKind struct{ Queue, Kind string }
 
-// Unhandled lists the kinds of queues that have tasks which wait and that no live worker
-// handles there, sorted. It knows the workers that announce themselves alone.
+// Unhandled lists the kinds of queues that have tasks which wait or are blocked and that no live
+// worker handles there, sorted. It knows the workers that announce themselves alone.
 func Unhandled(queues []Queue, workers []Worker) (list []QueueKind) {
 	for _, q := range queues {
-		for _, kind := range q.Kinds {
+		kinds := slices.Concat(q.Kinds, q.Blocked)
+		slices.Sort(kinds)
+		for _, kind := range slices.Compact(kinds) {
 			handled := slices.ContainsFunc(workers, func(w Worker) bool { return w.Live() && w.Handles(q.Name, kind) })
 			if !handled {
 				list = append(list, QueueKind{q.Name, kind})

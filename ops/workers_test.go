@@ -13,6 +13,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/ops"
 )
@@ -157,6 +158,39 @@ func TestWorkers(t *testing.T) {
 			return !slices.ContainsFunc(list, func(w ops.Worker) bool { return w.ID == "dead" })
 		})
 		close(release)
+	})
+}
+
+// TestUnhandledKindsThatAreBlocked: nobody handles the last task of a flow, which is known before the
+// others have run.
+func TestUnhandledKindsThatAreBlocked(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.inspector(nil)
+		params := func(kind string) falldue.EnqueueParams {
+			return falldue.NewKind[int](kind, falldue.KindConfig{}).Params(0, &falldue.EnqueueOptions{Delay: time.Hour})
+		}
+		defer b.start(falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail", "charge"))()
+		list := b.workers(i, "the worker", announced(1))
+		for _, f := range []*flow.Flow{
+			flow.Chain(params("mail"), params("charge"), params("mail")),
+			flow.Batch(params("mail"), params("thumbnail")).Then(params("report")),
+			flow.Batch(params("mail")).Then(params("thumbnail")),
+		} {
+			if _, err := f.Enqueue(t.Context(), b.queue); err != nil {
+				t.Fatal(err)
+			}
+		}
+		queues, err := i.Queues(t.Context())
+		if err != nil || len(queues) != 1 || !slices.Equal(queues[0].Kinds, []string{"mail", "thumbnail"}) || !slices.Equal(queues[0].Blocked, []string{"charge", "mail", "report", "thumbnail"}) || queues[0].Lanes != 2 {
+			t.Errorf("the queues are %+v, error %v", queues, err)
+		}
+		if got := ops.Unhandled(queues, list); !slices.Equal(got, []ops.QueueKind{{"default", "report"}, {"default", "thumbnail"}}) {
+			t.Errorf("no worker handles %+v", got)
+		}
+		if known, err := i.KnowsKind(t.Context(), "report"); err != nil || !known {
+			t.Errorf("a kind that is blocked is known: %v, error %v", known, err)
+		}
 	})
 }
 

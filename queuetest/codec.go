@@ -121,4 +121,35 @@ var codecCases = []conformanceCase{
 			}
 		}
 	}},
+	{"a search in payloads counts the tasks whose payloads the codec cannot decode", func(t *testing.T, f *fixture) {
+		q, other := f.queue(t, falldue.Config{Codec: boxes{"red"}}), f.queue(t, falldue.Config{Codec: boxes{"blue"}})
+		k, more := falldue.NewKind[noteArgs]("boxed", falldue.KindConfig{}), falldue.NewKind[noteArgs]("more", falldue.KindConfig{})
+		for _, kind := range []falldue.Kind[noteArgs]{k, more} {
+			enqueue(t, other, kind, noteArgs{Text: "wanted"})
+			enqueue(t, q, kind, noteArgs{Text: "other"})
+			enqueue(t, other, kind, noteArgs{Text: "wanted"})
+		}
+		wanted := enqueue(t, q, k, noteArgs{Text: "wanted"})
+		for filter, undecodable := range map[falldue.TaskFilter]int64{
+			{Kind: "boxed", Match: "wanted"}:                              2,
+			{Match: "wanted"}:                                             4,
+			{Kind: "boxed", Match: "wanted", Phase: falldue.PhaseDue}:     2,
+			{Kind: "boxed", Match: "wanted", Phase: falldue.PhaseRunning}: 0,
+			{Kind: "boxed"}:                                               0,
+		} {
+			page, err := q.Find(t.Context(), filter)
+			if err != nil || page.Undecodable != undecodable {
+				t.Errorf("Find with %+v could not decode %d tasks, error %v, want %d", filter, page.Undecodable, err, undecodable)
+			}
+			report, err := q.CancelMany(t.Context(), filter, falldue.BulkOptions{DryRun: true})
+			if err != nil || report.Undecodable != undecodable || report.Changed != int64(len(page.Tasks)) || !report.Complete {
+				t.Errorf("a dry run with %+v: %+v, error %v, want %d tasks that cannot be decoded", filter, report, err, undecodable)
+			}
+		}
+		report, err := q.CancelMany(t.Context(), falldue.TaskFilter{Kind: "boxed", Match: "wanted"}, falldue.BulkOptions{})
+		if err != nil || report.Changed != 1 || report.Undecodable != 2 {
+			t.Errorf("a cancel: %+v, error %v, want one cancelled and two that cannot be decoded", report, err)
+		}
+		waitForState(t, q, wanted, falldue.Cancelled)
+	}},
 }

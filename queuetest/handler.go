@@ -159,6 +159,35 @@ var handlerCases = []conformanceCase{
 			}
 		}
 	}},
+	{"a worker keeps finished tasks of a kind that another worker handles", func(t *testing.T, f *fixture) {
+		end := func(_ context.Context, task falldue.Task[bool]) error {
+			if task.Args {
+				return nil
+			}
+			return falldue.Discard(errFlaky)
+		}
+		kept := falldue.NewKind[bool]("kept", falldue.KindConfig{DoneRetention: time.Hour, DeadRetention: -1})
+		q := f.queue(t, falldue.Config{})
+		falldue.Handle(q, kept, end)
+		startWorker(t, q)
+		want := map[int64]falldue.State{enqueue(t, q, kept, true): falldue.Done, enqueue(t, q, kept, false): falldue.Dead}
+		for id, state := range want {
+			waitForState(t, q, id, state)
+		}
+		other := f.queueOn(t, f.open(t), falldue.Config{DoneRetention: time.Second, DeadRetention: time.Second})
+		passing := falldue.NewKind[bool]("passing", falldue.KindConfig{})
+		falldue.Handle(other, passing, end)
+		startWorker(t, other)
+		// What goes last is deleted in a round that began after the one that deleted what went first.
+		for range 2 {
+			done, dead := enqueue(t, other, passing, true), enqueue(t, other, passing, false)
+			waitForDeletion(t, other, done)
+			waitForDeletion(t, other, dead)
+		}
+		for id, state := range want {
+			waitForState(t, q, id, state)
+		}
+	}},
 	inCallersTx("DoneTx settles a task in the same transaction as the handler's own writes", func(t *testing.T, f *fixture) {
 		f.db.MustExec("create table effects (task bigint not null, attempt int not null)")
 		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})

@@ -241,6 +241,9 @@ func (b *bulkCommand) print(cmd *cobra.Command, r falldue.BulkReport) (err error
 			text += fmt.Sprintf(", and left %s that run or were changed meanwhile", grouped(r.Left))
 		}
 		text += "\n"
+		if r.Undecodable > 0 {
+			text += fmt.Sprintf("left %s whose payloads could not be decoded to match them\n", tasksText(r.Undecodable))
+		}
 		for _, f := range r.Failures {
 			text += plain(strings.ReplaceAll(f.Err.Error(), "falldue: ", "")) + "\n"
 		}
@@ -261,14 +264,16 @@ func reportObject(r falldue.BulkReport, dry bool) any {
 		Error string `json:"error"`
 	}
 	o := struct {
-		DryRun   bool       `json:"dry_run"`
-		Changed  int64      `json:"changed"`
-		Left     int64      `json:"left"`
-		Failed   int64      `json:"failed"`
-		Failures []failure  `json:"failures"`
-		After    int64      `json:"after"`
-		DueFrom  *time.Time `json:"due_from,omitempty"`
-	}{dry, r.Changed, r.Left, r.Failed, []failure{}, r.After, set(r.DueFrom)}
+		DryRun   bool      `json:"dry_run"`
+		Changed  int64     `json:"changed"`
+		Left     int64     `json:"left"`
+		Failed   int64     `json:"failed"`
+		Failures []failure `json:"failures"`
+		// The command has no codec of its own.
+		Undecodable int64      `json:"undecodable,omitempty"`
+		After       int64      `json:"after"`
+		DueFrom     *time.Time `json:"due_from,omitempty"`
+	}{dry, r.Changed, r.Left, r.Failed, []failure{}, r.Undecodable, r.After, set(r.DueFrom)}
 	for _, f := range r.Failures {
 		o.Failures = append(o.Failures, failure{f.ID, f.Err.Error()})
 	}

@@ -122,6 +122,23 @@ func TestAnInterruptedChangeSaysHowToGoOn(t *testing.T) {
 	}
 }
 
+// TestTasksThatCannotBeDecodedAreReported: as text and as JSON.
+func TestTasksThatCannotBeDecodedAreReported(t *testing.T) {
+	t.Parallel()
+	report := falldue.BulkReport{Changed: 3, Undecodable: 1200, After: 7}
+	for asJSON, want := range map[bool]string{
+		false: "cancelled 3 tasks\nleft 1,200 tasks whose payloads could not be decoded to match them\n",
+		true:  `{"dry_run":false,"changed":3,"left":0,"failed":0,"failures":[],"undecodable":1200,"after":7}` + "\n",
+	} {
+		var out strings.Builder
+		cmd := &cobra.Command{}
+		cmd.SetOut(&out)
+		if err := (&bulkCommand{done: "cancelled", asJSON: asJSON}).print(cmd, report); err != nil || out.String() != want {
+			t.Errorf("it printed %q, error %v, want %q", out.String(), err, want)
+		}
+	}
+}
+
 // TestTheBarIsAsLongAsWhatIsDone: it has no length while the total is not known.
 func TestTheBarIsAsLongAsWhatIsDone(t *testing.T) {
 	t.Parallel()

@@ -23,8 +23,9 @@ func workersCommand() *cobra.Command {
 		Use:   "workers",
 		Short: "List the workers, what they handle, and where they differ",
 		Long: "List the workers as they announce themselves every 15 seconds, kinds for which they\n" +
-			"have different policies, as while a release is being deployed, kinds that wait and\n" +
-			"that no live worker handles, and policies and pauses that workers cannot obey.\n" +
+			"have different policies, as while a release is being deployed, kinds that wait, also\n" +
+			"for other tasks, and that no live worker handles, and policies and pauses that\n" +
+			"workers cannot obey.\n" +
 			"A worker that was not seen for a minute is lost: it has died, or cannot reach the\n" +
 			"database. It stays in the list for an hour. The exit status is 4 if there is any of\n" +
 			"these. Queues whose handlers all run are listed, too.",

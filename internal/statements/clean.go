@@ -2,7 +2,7 @@ package statements
 
 import "github.com/falldue/falldue/dialect"
 
-// FinishedLanes finds what [Sweep] finds, for the tasks of one final state. Its cost
+// FinishedLanes finds what [Sweep] finds, for the tasks of one final state, or blocked. Its cost
 // does not depend on how many tasks are kept. Parameters: queue, state. On servers
 // with Caps.LooseScan it finds one lane in each run, the first after the one that the
 // parameters of [SetLane] name.

@@ -7,8 +7,8 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// FinishedLanes finds the lanes of the tasks of a queue that are in a final state. Its
-// cost grows with the number of lanes, not of tasks.
+// FinishedLanes finds the lanes of the tasks of a queue that are in a final state, or blocked.
+// Its cost grows with the number of lanes, not of tasks.
 func (s *Store) FinishedLanes(ctx context.Context, queue, state string) (heads []Head, err error) {
 	stmt, last := s.fixed("finished lanes", statements.FinishedLanes), statements.FirstFinished(state)
 	for {

@@ -172,6 +172,26 @@ func (s *Store) Workers(ctx context.Context) (list []StoredWorker, err error) {
 	return list, err
 }
 
+// AnnouncedKinds returns the kinds that the stored workers handle, by name. It fails if what one of
+// them says cannot be read, since that one may handle any kind.
+func (s *Store) AnnouncedKinds(ctx context.Context) (map[string]bool, error) {
+	list, err := s.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kinds := map[string]bool{}
+	for _, w := range list {
+		var info WorkerInfo
+		if err := json.Unmarshal([]byte(w.Info), &info); err != nil {
+			return nil, fmt.Errorf("falldue: what worker %.100q says of itself: %w", w.ID, err)
+		}
+		for kind := range info.Kinds {
+			kinds[kind] = true
+		}
+	}
+	return kinds, nil
+}
+
 // changeWorkers runs a statement on the table of workers, and returns how many it matched.
 func (s *Store) changeWorkers(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, values statements.Values) (int64, error) {
 	return once(ctx, s, func(x runner) (int64, error) {
