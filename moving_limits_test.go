@@ -1,12 +1,21 @@
 package falldue_test
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jmoiron/sqlx"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
 )
 
 // eachSolidQueue calls f with a database that has Solid Queue's jobs, and the statements of
@@ -94,6 +103,60 @@ func TestKeysThatAreLeftOut(t *testing.T) {
 			runScript(t, db, sqlBlock(t, other.page(), engine))
 			if list := tasks(t, q); len(list) != 4 || list[0].Key != want {
 				t.Errorf("of the key %q the tasks are %+v, want the first to have the key %q", key, list, want)
+			}
+		}
+	})
+}
+
+// insertWithKey runs the INSERT of docs/moving.md with a key.
+func insertWithKey(t *testing.T, db *sqlx.DB, engine, key, order string) {
+	t.Helper()
+	stmt := sqlBlock(t, "docs/moving.md", engine)
+	runScript(t, db, strings.NewReplacer("(queue, kind,", "(queue, kind, task_key,", "'invoice.send',", "'invoice.send', '"+key+"',", "42", order).Replace(stmt))
+}
+
+// TestInsertsWithAKeyRunInOrder: three tasks of a customer are inserted by SQL. The first one is
+// retried, and the others wait for it.
+func TestInsertsWithAKeyRunInOrder(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		q := migrated(t, db)
+		for _, order := range []string{"1", "2", "3"} {
+			insertWithKey(t, db, engine, "customer:1", order)
+		}
+		kind := falldue.NewKind[InvoiceArgs]("invoice.send", falldue.KindConfig{
+			Policy: backoff.Constant(time.Millisecond), Limits: []falldue.Limit{falldue.InOrder()},
+		})
+		ran := make(chan int, 10)
+		falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[InvoiceArgs]) error {
+			ran <- task.Args.Order
+			if task.Args.Order == 1 && task.Attempt == 1 {
+				return errors.New("again")
+			}
+			return nil
+		})
+		stop := runUntil(t, q)
+		if got := []int{<-ran, <-ran, <-ran, <-ran}; !slices.Equal(got, []int{1, 1, 2, 3}) {
+			t.Errorf("the orders ran as %v, want 1, 1, 2, 3", got)
+		}
+		stop()
+	})
+}
+
+// TestInsertedKeysAreThoseOfEnqueue: other texts than short ASCII ones are stored as their hash,
+// as the page says.
+func TestInsertedKeysAreThoseOfEnqueue(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		q := migrated(t, db)
+		hash := sha256.Sum256([]byte("Zoë"))
+		insertWithKey(t, db, engine, "#"+base64.RawURLEncoding.EncodeToString(hash[:]), "1")
+		insertWithKey(t, db, engine, "!~", "2")
+		for _, key := range []string{"Zoë", "!~"} {
+			if list, err := q.Tasks(t.Context(), falldue.TaskFilter{Key: key}); err != nil || len(list) != 1 {
+				t.Errorf("%d tasks have the key %q (error %v), want 1", len(list), key, err)
 			}
 		}
 	})
