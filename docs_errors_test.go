@@ -98,12 +98,15 @@ func uniqueErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 
 func flowErrors(t *testing.T, q *falldue.Queue) []error {
 	kind := falldue.NewKind[int]("ship", falldue.KindConfig{})
-	var g flow.Flow
+	var g, other flow.Flow
 	g.Add(kind.Params(1, nil))
-	g.Add(kind.Params(2, nil), flow.After(5))
+	g.Add(kind.Params(2, nil), flow.After(other.Add(kind.Params(3, nil))))
 	_, after := g.Enqueue(t.Context(), q)
+	var h flow.Flow
+	h.Add(kind.Params(1, nil), flow.After(h.Add(kind.Params(2, nil))), flow.RunAnyway(), flow.CancelOnDeath())
+	_, deaths := h.Enqueue(t.Context(), q)
 	_, unique := flow.Batch(kind.Params(1, &falldue.EnqueueOptions{Unique: &falldue.Unique{}})).Enqueue(t.Context(), q)
-	return []error{after, unique}
+	return []error{after, deaths, unique}
 }
 
 func scheduleErrors(t *testing.T, q *falldue.Queue) (errs []error) {

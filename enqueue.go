@@ -148,8 +148,8 @@ func (q *Queue) storeParams(ctx context.Context, tx Tx, tasks []EnqueueParams) (
 	if len(tasks) == 0 {
 		return nil, nil
 	}
-	if put := tasks[0].put; put != nil {
-		ids, err := put(ctx, tasks)
+	if i := slices.IndexFunc(tasks, func(p EnqueueParams) bool { return p.put != nil }); i >= 0 {
+		ids, err := tasks[i].put(ctx, tasks)
 		return receiptsOf(ids), err
 	}
 	ids, receipts, err := q.storeTasks(ctx, tx, len(tasks), func(i int) EnqueueParams { return tasks[i] })

@@ -23,7 +23,7 @@ func (s stepper) EnqueueFlow(ctx context.Context, tx any, params []any, flow sto
 	tasks := make([]EnqueueParams, len(params))
 	for i, p := range params {
 		tasks[i] = p.(EnqueueParams)
-		tasks[i].put = put
+		tasks[i].put, tasks[i].place = put, i
 	}
 	if fn := s.q.aroundEnqueue.Load(); fn != nil {
 		return idsOf(throughMiddleware(ctx, within, *fn, len(tasks), func(i int) EnqueueParams { return tasks[i] }))
@@ -37,6 +37,11 @@ func (s stepper) EnqueueFlow(ctx context.Context, tx any, params []any, flow sto
 func (s stepper) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n int, flow store.Flow) ([]int64, error) {
 	if len(tasks) != n {
 		return nil, invalid("%d tasks that middleware made of %d of a flow; allowed is one for each", len(tasks), n)
+	}
+	for i, t := range tasks {
+		if t.put != nil && t.place != i {
+			return nil, invalid("task %d of a flow, %s, which middleware made task %d; allowed is their order", t.place, t.Kind(), i)
+		}
 	}
 	members := map[int]bool{}
 	for _, e := range flow.Edges {

@@ -3,6 +3,7 @@ package falldue
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -50,6 +51,21 @@ func limitTime(d time.Duration) func(handlerFunc) handlerFunc {
 // ends the context, so that it sees the first cause.
 func addCause(next handlerFunc) handlerFunc {
 	return func(ctx context.Context, r *taskRun) error { return withCause(ctx, next(ctx, r)) }
+}
+
+// given returns middleware as it was passed to a method, and none and an error if one is nil.
+func given[M Middleware | EnqueueMiddleware](method string, list []M) ([]M, error) {
+	if slices.ContainsFunc(list, func(m M) bool { return m == nil }) {
+		return nil, invalid("middleware that %s was given is nil", method)
+	}
+	return list, nil
+}
+
+// refuse is middleware that stores nothing, for an error.
+func refuse(err error) EnqueueMiddleware {
+	return func(EnqueueFunc) EnqueueFunc {
+		return func(context.Context, Tx, []EnqueueParams) ([]Receipt, error) { return nil, err }
+	}
 }
 
 // enqueueAround wraps an enqueue in middleware of users, the first one outermost.

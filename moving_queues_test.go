@@ -27,8 +27,11 @@ type otherQueue struct {
 	take []string
 	// add adds a job that waits.
 	add []string
-	// The other queue knows these: the priority, the limit of attempts, the last error.
-	hasPriority, hasLimit, hasError bool
+	// keys and priorities are those of the tasks, in the order in which they fall due.
+	keys       [4]string
+	priorities [4]int
+	// The other queue knows these: the limit of attempts, the last error.
+	hasLimit, hasError bool
 	// first and last are when the first and the last attempt of a failed job began. It
 	// is the job's creation if the other queue does not know.
 	first, last string
@@ -40,25 +43,26 @@ var otherQueues = []otherQueue{
 	{
 		name: "river", kind: "invoice.send", fixtures: map[string]string{testdb.Postgres: "postgres", testdb.SQLite: "sqlite"},
 		left: "select count(*) from river_job", stay: 5,
-		take:        []string{"update river_job set state = 'running', attempt = 1 where id = 1"},
-		add:         []string{`insert into river_job (kind, args) values ('invoice.send', '{"order": 5}')`},
-		hasPriority: true, hasLimit: true, hasError: true,
+		take:       []string{"update river_job set state = 'running', attempt = 1 where id = 1"},
+		add:        []string{`insert into river_job (kind, args) values ('invoice.send', '{"order": 5}')`},
+		priorities: [4]int{2}, hasLimit: true, hasError: true,
 		first: "2026-01-02T04:04:05.678123Z", last: "2026-01-02T05:04:05Z",
 	},
 	{
 		name: "oban", kind: "Shop.InvoiceWorker", fixtures: map[string]string{testdb.Postgres: "postgres", testdb.MySQL: "mysql", testdb.SQLite: "sqlite"},
 		left: "select count(*) from oban_jobs", stay: 5,
-		take:        []string{"update oban_jobs set state = 'executing', attempt = 1 where id = 1"},
-		add:         []string{`insert into oban_jobs (worker, args) values ('Shop.InvoiceWorker', '{"order": 5}')`},
-		hasPriority: true, hasLimit: true, hasError: true,
+		take:       []string{"update oban_jobs set state = 'executing', attempt = 1 where id = 1"},
+		add:        []string{`insert into oban_jobs (worker, args) values ('Shop.InvoiceWorker', '{"order": 5}')`},
+		priorities: [4]int{2}, hasLimit: true, hasError: true,
 		first: "2026-01-02T04:04:05.678123Z", last: "2026-01-02T05:04:05Z",
 	},
 	{
 		name: "solid-queue", kind: "Shop::InvoiceJob", fixtures: map[string]string{testdb.Postgres: "postgres", testdb.MySQL: "mysql", testdb.MariaDB: "mysql", testdb.SQLite: "sqlite"},
-		// An execution without its job would count too.
+		// An execution without its job would count too. The second job is blocked by the first.
 		left: `select count(*) from (select id from solid_queue_jobs
 			union all select job_id from solid_queue_ready_executions where job_id not in (select id from solid_queue_jobs)
-			union all select job_id from solid_queue_scheduled_executions where job_id not in (select id from solid_queue_jobs)) as left_over`, stay: 5,
+			union all select job_id from solid_queue_scheduled_executions where job_id not in (select id from solid_queue_jobs)
+			union all select job_id from solid_queue_blocked_executions where job_id not in (select id from solid_queue_jobs)) as left_over`, stay: 4,
 		take: []string{
 			"select id from solid_queue_ready_executions where job_id = 1 for update",
 			"insert into solid_queue_claimed_executions (job_id, process_id, created_at) values (1, 7, '2026-01-02')",
@@ -69,7 +73,8 @@ var otherQueues = []otherQueue{
 				values (5, 'default', 'Shop::InvoiceJob', '{"arguments": [{"order": 5}], "executions": 0}', '2026-01-02', '2026-01-02')`,
 			"insert into solid_queue_ready_executions (job_id, queue_name, created_at) values (5, 'default', '2026-01-02')",
 		},
-		hasPriority: true, isArray: true,
+		keys:       [4]string{"Shop::InvoiceJob/1", "Shop::InvoiceJob/1"},
+		priorities: [4]int{2, 0, -32768, 32767}, isArray: true,
 		first: "2026-01-02T03:04:05.123456Z", last: "2026-01-02T03:04:05.123456Z",
 	},
 	{

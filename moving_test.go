@@ -151,7 +151,7 @@ func checkLeft(t *testing.T, db *sqlx.DB, other otherQueue, want int) {
 
 // moved is what must hold of a task that was a job.
 type moved struct {
-	Queue, Kind, Payload, LastError        string
+	Queue, Kind, Key, Payload, LastError   string
 	State                                  falldue.State
 	Priority, Attempts, MaxAttempts, Fence int
 	Created, Due                           time.Time
@@ -180,7 +180,7 @@ func checkMoved(t *testing.T, q *falldue.Queue, other otherQueue, engine string)
 	for i := range want {
 		w := &want[i]
 		w.Queue, w.Kind, w.Created = falldue.DefaultQueue, other.kind, at("2026-01-02T03:04:05.123456Z")
-		w.Fence = w.Attempts
+		w.Key, w.Priority, w.Fence = other.keys[i], other.priorities[i], w.Attempts
 		if w.Attempts > 0 {
 			w.First, w.Last = at(other.first), at(other.last)
 		}
@@ -188,9 +188,6 @@ func checkMoved(t *testing.T, q *falldue.Queue, other otherQueue, engine string)
 			w.Payload = "[" + w.Payload + "]"
 		}
 		w.Payload = canonical(t, w.Payload)
-		if other.hasPriority && i == 0 {
-			w.Priority = 2
-		}
 		if other.hasLimit {
 			w.MaxAttempts = 20
 		}
@@ -201,7 +198,7 @@ func checkMoved(t *testing.T, q *falldue.Queue, other otherQueue, engine string)
 	var got []moved
 	for _, task := range tasks(t, q) {
 		m := moved{
-			Queue: task.Queue, Kind: task.Kind, Payload: canonical(t, string(task.Payload)), LastError: task.LastError, State: task.State,
+			Queue: task.Queue, Kind: task.Kind, Key: task.Key, Payload: canonical(t, string(task.Payload)), LastError: task.LastError, State: task.State,
 			Priority: task.Priority, Attempts: task.Attempts, MaxAttempts: task.MaxAttempts, Fence: int(task.Fence),
 			Created: task.CreatedAt.UTC(), Due: task.Due(backoff.Constant(time.Hour)).UTC(),
 		}

@@ -52,10 +52,11 @@ type EnqueueParams struct {
 	args any
 	opts EnqueueOptions
 	err  error
-	// put stores the tasks of a schedule's tick, of which this is the first. Of other tasks it
-	// is nil.
+	// put stores the tasks of a schedule's tick, or of a flow, of which this is one. Of other
+	// tasks it is nil.
 	put   func(context.Context, []EnqueueParams) ([]int64, error)
-	marks []string // of a task of a flow, see memberMark
+	place int      // of a task of a flow, among its tasks
+	marks []string // the same, see memberMark
 }
 
 func newParams(k *kind, args any, opts *EnqueueOptions) EnqueueParams {

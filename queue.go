@@ -38,9 +38,9 @@ type Queue struct {
 
 	mu          sync.Mutex
 	handlers    map[string]*handler
-	handlerErrs []error         // errors of Handle, which Run returns
-	worker      *worker         // nil unless Run is running
 	stepping    []*changeReader // of tasks that package tasktest runs
+	handlerErrs []error         // errors of Handle, Use and UseEnqueue, which Run returns
+	worker      *worker         // nil unless Run is running
 	tickers     []hooks.Ticker
 	use         []Middleware
 	useEnqueue  []EnqueueMiddleware
@@ -134,6 +134,8 @@ func (q *Queue) register(k kind, fn handlerFunc, own []Middleware) {
 		q.handlerErrs = append(q.handlerErrs, invalid("kind %.100q is handled twice", k.name))
 	}
 	q.handlerErrs = append(q.handlerErrs, k.err)
+	own, err := given("Handle", own)
+	q.handlerErrs = append(q.handlerErrs, err)
 	if k.Policy.IsZero() {
 		k.Policy = q.cfg.DefaultPolicy
 	}
@@ -150,10 +152,12 @@ func (q *Queue) newHandler(h *handler) *handler {
 
 // Use adds middleware around the handlers of all kinds. What was added first is outermost, and
 // that of a kind ([Handle]) is inside. Call it before [Queue.Run]: a worker that runs goes
-// on without it.
+// on without it. Run returns an error that wraps [ErrInvalid] if one is nil.
 func (q *Queue) Use(list ...Middleware) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	list, err := given("Use", list)
+	q.handlerErrs = append(q.handlerErrs, err)
 	q.use = append(q.use, list...)
 	for name, h := range q.handlers {
 		q.handlers[name] = q.newHandler(h)
@@ -163,10 +167,16 @@ func (q *Queue) Use(list ...Middleware) {
 // UseEnqueue adds middleware around the calls of this Queue that enqueue, one task or many, in
 // a transaction of the caller's or not. What was added first is outermost. Package periodic
 // calls it too, for each tick. It does not run for tasks that are retried ([Queue.Retry]), or
-// inserted by SQL.
+// inserted by SQL. If one is nil, these calls and [Queue.Run] return an error that wraps
+// [ErrInvalid].
 func (q *Queue) UseEnqueue(list ...EnqueueMiddleware) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	list, err := given("UseEnqueue", list)
+	if err != nil {
+		q.handlerErrs = append(q.handlerErrs, err)
+		list = []EnqueueMiddleware{refuse(err)}
+	}
 	q.useEnqueue = append(q.useEnqueue, list...)
 	q.aroundEnqueue.Store(enqueueAround(q.storeParams, q.useEnqueue))
 }
@@ -187,7 +197,8 @@ func (q *Queue) Subscribe(o SubscribeOptions) *Subscription {
 // extending the lease of that handler's task.
 //
 // Run returns an error at once
-//   - when there are no handlers, or the kind of one is invalid ([ErrInvalid]),
+//   - when there are no handlers, the kind of one is invalid, or a handler or middleware is nil
+//     ([ErrInvalid]),
 //   - when the tables are missing or not up to date ([ErrNotMigrated]),
 //   - when the database does not answer,
 //   - when the database computes another delay than Go for a policy,

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -84,8 +85,8 @@ func (t Task[A]) Progress(fraction float64, message string) {
 }
 
 // Handle registers fn as the handler of a kind's tasks. Call it before
-// [Queue.Run], which returns an error if a kind is invalid or is registered
-// twice.
+// [Queue.Run], which returns an error that wraps [ErrInvalid] if a kind is invalid or is
+// registered twice, or if fn or one of the middleware is nil.
 //
 // fn returns nil when the task is done, and an error when it is to be retried
 // under its policy. The errors of [Discard], [Snooze] and [RetryAfter] ask for
@@ -99,6 +100,9 @@ func (t Task[A]) Progress(fraction float64, message string) {
 // The middleware list is around this handler alone, the first one outermost, inside of that
 // of [Queue.Use].
 func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error, list ...Middleware) {
+	if fn == nil {
+		k.err = cmp.Or(k.err, invalid("handler of kind %.100q is nil", k.name))
+	}
 	q.register(k.kind, func(ctx context.Context, r *taskRun) error {
 		var args A
 		payload, err := decode(r.codec, r.claim.From.Kind, r.claim.Payload)

@@ -65,7 +65,8 @@ type EnqueueFunc func(ctx context.Context, tx Tx, tasks []EnqueueParams) ([]Rece
 // what it wraps. The function that it returns runs once for each call, before anything is
 // stored, with all tasks of the call. tx is the transaction of the caller, or nil.
 //
-// It may change the options of tasks, and add meta. It calls next with its ctx or one derived
+// It may change the options of tasks, and add meta. The tasks of a flow keep their number and
+// order, or the call fails with [ErrInvalid]. It calls next with its ctx or one derived
 // from it, and with tx. If it returns an error in place of that, the call fails, and nothing
 // is stored. It returns a receipt for each task that it was given. After next has returned
 // nil without a tx, the tasks are stored, whatever it returns.

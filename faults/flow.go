@@ -52,6 +52,7 @@ func (e *enqueuer) asBatch(ctx context.Context, params []falldue.EnqueueParams, 
 func (e *enqueuer) asGraph(ctx context.Context, params []falldue.EnqueueParams, keys []string) error {
 	chain := e.dice.IntN(2) == 0
 	var f flow.Flow
+	var nodes []flow.Node
 	g := graph{name: fmt.Sprint(e.Name, "/graph", e.made)}
 	opts := &falldue.EnqueueOptions{Key: g.name}
 	for i, key := range keys {
@@ -59,23 +60,23 @@ func (e *enqueuer) asGraph(ctx context.Context, params []falldue.EnqueueParams, 
 		var after []flow.Node
 		switch {
 		case chain && i > 0:
-			after = []flow.Node{flow.Node(i - 1)}
+			after = nodes[i-1:]
 		case !chain:
 			for range min(e.dice.IntN(4), i) {
-				after = append(after, flow.Node(e.dice.IntN(i)))
+				after = append(after, nodes[e.dice.IntN(i)])
 			}
-			slices.Sort(after)
+			slices.SortFunc(after, func(a, b flow.Node) int { return a.Index() - b.Index() })
 			after = slices.Compact(after)
 		}
 		if len(after) == 0 {
 			if job.Dies || params[i].Kind() == plainName {
 				params[i], g.jobs = e.kinds.plain.Params(job, opts), append(g.jobs, key)
 			}
-			f.Add(params[i])
+			nodes = append(nodes, f.Add(params[i]))
 			continue
 		}
 		for _, n := range after {
-			job.After = append(job.After, numberOf(keys[n]))
+			job.After = append(job.After, numberOf(keys[n.Index()]))
 		}
 		job.OnDeath = choices[e.dice.IntN(len(choices))]
 		options := []flow.Option{flow.After(after...)}
@@ -91,7 +92,7 @@ func (e *enqueuer) asGraph(ctx context.Context, params []falldue.EnqueueParams, 
 		if numberOf(key)%transactionalEvery == 0 {
 			kind = e.kinds.transactional
 		}
-		f.Add(kind.Params(job, opts), options...)
+		nodes = append(nodes, f.Add(kind.Params(job, opts), options...))
 		g.jobs = append(g.jobs, key)
 	}
 	e.keep(g)

@@ -127,7 +127,7 @@ func ExampleFlow_Add() {
 	if err != nil {
 		log.Panic(err)
 	}
-	task, err := q.Task(ctx, ids[last])
+	task, err := q.Task(ctx, ids[last.Index()])
 	if err != nil {
 		log.Panic(err)
 	}
@@ -168,7 +168,7 @@ func ExampleCancelOnDeath() {
 		return falldue.Discard(errors.New("no such page"))
 	})
 	falldue.Handle(q, alert, func(ctx context.Context, t falldue.Task[string]) error {
-		task, err := q.Task(ctx, ids[book])
+		task, err := q.Task(ctx, ids[book.Index()])
 		fmt.Printf("%s: the book is %s\n", t.Args, task.State)
 		stop() // so that this example ends
 		return err

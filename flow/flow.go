@@ -14,22 +14,34 @@ import (
 
 // Flow is a graph of tasks to enqueue. The zero value is an empty one. It has no cycles, since
 // a task can only run after tasks that were added before it. A Flow may be enqueued several
-// times, which makes new tasks each time; it is for one goroutine.
+// times, which makes new tasks each time; it is for one goroutine. Do not copy one that has
+// tasks.
 type Flow struct {
 	params []any
 	flow   store.Flow
 	err    error
 }
 
-// Node is a task of a [Flow]: its index in the ids that [Flow.Enqueue] returns.
-type Node int
+// Node is a task of a [Flow].
+type Node struct {
+	flow  *Flow
+	index int
+}
+
+// Index returns the index of the task in the ids that [Flow.Enqueue] returns.
+func (n Node) Index() int { return n.index }
 
 // Option is a setting of a task that runs after others.
 type Option func(*options)
 
 type options struct {
-	after []Node
-	on    statements.OnDeath
+	after  []Node
+	on     statements.OnDeath
+	deaths int // how many options say what happens at a death
+}
+
+func onDeath(on statements.OnDeath) Option {
+	return func(o *options) { o.on, o.deaths = on, o.deaths+1 }
 }
 
 // After makes a task run after other tasks of the flow.
@@ -38,15 +50,15 @@ func After(nodes ...Node) Option { return func(o *options) { o.after = append(o.
 // CancelOnDeath cancels a task as soon as one that it runs after is dead, cancelled or deleted.
 // Tasks that run after it do as their own options say. Without this option, [RunAnyway] and
 // [AtFirstDeath], a task stays blocked until the dead one has been retried and is done, and is
-// cancelled if that is deleted.
-func CancelOnDeath() Option { return func(o *options) { o.on = statements.DeathCancel } }
+// cancelled if that is deleted. A task has one of the three at most.
+func CancelOnDeath() Option { return onDeath(statements.DeathCancel) }
 
 // RunAnyway makes a task run when all tasks that it runs after have ended, in whichever way.
-func RunAnyway() Option { return func(o *options) { o.on = statements.DeathRun } }
+func RunAnyway() Option { return onDeath(statements.DeathRun) }
 
 // AtFirstDeath makes a task run as soon as one of the tasks named by [After] is dead. It is
 // cancelled when all of them have ended and none is dead: within 15 seconds if After names none.
-func AtFirstDeath() Option { return func(o *options) { o.on = statements.DeathFirst } }
+func AtFirstDeath() Option { return onDeath(statements.DeathFirst) }
 
 // Batch returns a flow of tasks that run in any order, each by itself.
 func Batch(tasks ...falldue.EnqueueParams) *Flow {
@@ -64,35 +76,49 @@ func Chain(tasks ...falldue.EnqueueParams) *Flow {
 		if i == 0 {
 			f.Add(t)
 		} else {
-			f.Add(t, After(Node(i-1)))
+			f.Add(t, After(Node{f, i - 1}))
 		}
 	}
 	return f
 }
 
-// Add adds a task. Without [After] it runs after nothing, and with [AtFirstDeath] never.
+// Add adds a task. Without [After] it runs after nothing, and with [AtFirstDeath] never. A mistake
+// is an error of [Flow.Enqueue].
 func (f *Flow) Add(task falldue.EnqueueParams, opts ...Option) Node {
 	var o options
 	for _, opt := range opts {
 		opt(&o)
 	}
-	n := Node(len(f.params))
+	n := len(f.params)
 	f.params = append(f.params, task)
-	slices.Sort(o.after)
-	for _, m := range slices.Compact(o.after) {
-		if m < 0 || m >= n {
-			f.err = fmt.Errorf("%w: After(%d) for task %d of a flow; allowed are tasks that were added before", falldue.ErrInvalid, m, n)
-			return n
+	if o.deaths > 1 {
+		f.refuse("task %d, %s, has %d options for deaths; allowed is one of CancelOnDeath, RunAnyway and AtFirstDeath", n, task.Kind(), o.deaths)
+	}
+	members := map[int]bool{}
+	for _, m := range o.after {
+		if m.flow != f {
+			f.refuse("task %d, %s, is to run after a task of another flow; allowed are those that were added to this one before", n, task.Kind())
+			break
 		}
-		f.flow.Edges = append(f.flow.Edges, store.FlowEdge{Member: int(m), Waiter: int(n)})
+		members[m.index] = true
+	}
+	for _, m := range slices.Sorted(maps.Keys(members)) {
+		f.flow.Edges = append(f.flow.Edges, store.FlowEdge{Member: m, Waiter: n})
 	}
 	if len(o.after) > 0 || o.on == statements.DeathFirst { // an empty batch holds nothing up, and has no death
 		if f.flow.Waiters == nil {
 			f.flow.Waiters = map[int]statements.OnDeath{}
 		}
-		f.flow.Waiters[int(n)] = o.on
+		f.flow.Waiters[n] = o.on
 	}
-	return n
+	return Node{f, n}
+}
+
+// refuse notes the first mistake.
+func (f *Flow) refuse(format string, args ...any) {
+	if f.err == nil {
+		f.err = fmt.Errorf("%w: "+format, append([]any{falldue.ErrInvalid}, args...)...)
+	}
 }
 
 // Then adds a task that runs after the last tasks of the flow: all those that no other task runs
@@ -121,21 +147,23 @@ func (f *Flow) ends() (list []Node) {
 	}
 	for i := range f.params {
 		if !inner[i] && f.flow.Waiters[i] != statements.DeathFirst { // the zero value is another
-			list = append(list, Node(i))
+			list = append(list, Node{f, i})
 		}
 	}
 	return list
 }
 
 // Enqueue stores all tasks in a transaction of its own, and returns their ids in the order in
-// which they were added. Errors are as for [falldue.Kind.Enqueue]. EnqueueOptions.Unique is not
-// allowed.
+// which they were added. Errors are as for [falldue.Kind.Enqueue]. They wrap
+// [falldue.ErrInvalid] for a task that is to run after one of another flow, that has two options
+// for deaths, or that has EnqueueOptions.Unique.
 func (f *Flow) Enqueue(ctx context.Context, q *falldue.Queue) ([]int64, error) {
 	return f.enqueue(ctx, q, nil)
 }
 
 // EnqueueTx is like [Flow.Enqueue] but stores the tasks inside tx, as
-// [falldue.Kind.EnqueueTx] does.
+// [falldue.Kind.EnqueueTx] does. After an error roll tx back: tasks of the flow may be stored,
+// without what they run after.
 func (f *Flow) EnqueueTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx) ([]int64, error) {
 	if tx == nil {
 		return nil, fmt.Errorf("%w: the transaction is nil", falldue.ErrInvalid)

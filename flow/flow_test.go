@@ -3,6 +3,7 @@ package flow_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -110,6 +111,50 @@ func TestOnDeathOfATaskThatIsNotBlocked(t *testing.T) {
 		}
 		if on, err := flow.OnDeathOf(t.Context(), q, ids[1]); err != nil || on != "" {
 			t.Errorf("of a cancelled task: %q (error %v)", on, err)
+		}
+	})
+}
+
+// TestTasksOfAnotherFlowAreRefused, also where this flow has a task with the same index. Nothing
+// is stored.
+func TestTasksOfAnotherFlowAreRefused(t *testing.T) {
+	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
+		var f, other flow.Flow
+		f.Add(renderPage.Params(1, nil))
+		f.Add(publish.Params("", nil), flow.After(other.Add(renderPage.Params(2, nil))))
+		f.Add(alert.Params("", nil), flow.After(flow.Node{}))
+		ids, err := f.Enqueue(t.Context(), q)
+		if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "task 1, "+publish.Name()+", is to run after a task of another flow") {
+			t.Errorf("stored %v (error %v), want ErrInvalid of task 1", ids, err)
+		}
+		tasktest.RequireNoneEnqueued(t, q, renderPage)
+	})
+}
+
+// TestTwoOptionsForDeathsAreRefused, also if both are the same.
+func TestTwoOptionsForDeathsAreRefused(t *testing.T) {
+	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
+		for _, opts := range [][]flow.Option{{flow.RunAnyway(), flow.CancelOnDeath()}, {flow.AtFirstDeath(), flow.AtFirstDeath()}} {
+			ids, err := flow.Batch(renderPage.Params(1, nil)).Then(publish.Params("", nil), opts...).Enqueue(t.Context(), q)
+			if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "task 1, "+publish.Name()+", has 2 options for deaths") {
+				t.Errorf("stored %v (error %v), want ErrInvalid of task 1", ids, err)
+			}
+		}
+	})
+}
+
+// TestCountsOfATaskThatIsNotThere are an error, and those of a task that runs after nothing are zero.
+func TestCountsOfATaskThatIsNotThere(t *testing.T) {
+	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
+		id, err := renderPage.Enqueue(t.Context(), q, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := flow.CountsOf(t.Context(), q, id); err != nil || c != (flow.Counts{}) {
+			t.Errorf("of a task that runs after nothing: %+v (error %v)", c, err)
+		}
+		if c, err := flow.CountsOf(t.Context(), q, id+1); !errors.Is(err, falldue.ErrNotFound) {
+			t.Errorf("of no task: %+v (error %v), want ErrNotFound", c, err)
 		}
 	})
 }

@@ -16,9 +16,14 @@ type Counts struct {
 }
 
 // CountsOf counts the tasks that a task runs after: for a callback, those of its batch. They
-// are known as long as the row of the task itself is there.
+// are known as long as the row of the task itself is there: after that the error wraps
+// [falldue.ErrNotFound]. The counts of a task that runs after nothing are zero.
 func CountsOf(ctx context.Context, q *falldue.Queue, id int64) (Counts, error) {
-	n, err := hooks.QueueOf(q).Store().CountEdges(ctx, id)
+	s := hooks.QueueOf(q).Store()
+	n, err := s.CountEdges(ctx, id)
+	if err == nil && len(n) == 0 {
+		_, err = s.Task(ctx, id) // it may run after nothing
+	}
 	if err != nil {
 		return Counts{}, fmt.Errorf("falldue: count the tasks before task %d: %w", id, err)
 	}

@@ -95,14 +95,15 @@ var flowCases = []conformanceCase{
 		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
 		runs.handle(q, flowKind, succeed)
 		var g flow.Flow
+		var nodes []flow.Node
 		before := map[int][]flow.Node{}
 		for i := range n {
-			for m := range i {
+			for _, m := range nodes {
 				if rand.IntN(8) == 0 {
-					before[i] = append(before[i], flow.Node(m))
+					before[i] = append(before[i], m)
 				}
 			}
-			g.Add(step(i), flow.After(before[i]...))
+			nodes = append(nodes, g.Add(step(i), flow.After(before[i]...)))
 		}
 		enqueueFlow(t, q, &g)
 		startWorker(t, q)
@@ -113,8 +114,8 @@ var flowCases = []conformanceCase{
 				t.Fatalf("%d ran twice", got)
 			}
 			for _, m := range before[got] {
-				if _, ran := at[int(m)]; !ran {
-					t.Errorf("%d ran before %d, after which it was to run", got, m)
+				if _, ran := at[m.Index()]; !ran {
+					t.Errorf("%d ran before %d, after which it was to run", got, m.Index())
 				}
 			}
 			at[got] = i
@@ -135,8 +136,8 @@ var flowCases = []conformanceCase{
 		var g flow.Flow
 		dead := g.Add(step(0))
 		g.Add(step(1), flow.After(dead))
-		g.Add(step(2), flow.After(dead), flow.CancelOnDeath())
-		g.Add(step(3), flow.After(2), flow.CancelOnDeath())
+		cancelled := g.Add(step(2), flow.After(dead), flow.CancelOnDeath())
+		g.Add(step(3), flow.After(cancelled), flow.CancelOnDeath())
 		g.Add(step(4), flow.After(dead), flow.RunAnyway())
 		g.Add(step(5), flow.After(dead), flow.AtFirstDeath())
 		ids := enqueueFlow(t, q, &g)
@@ -235,7 +236,7 @@ var flowCases = []conformanceCase{
 			g.Add(step(4), flow.After(first), flow.AtFirstDeath())
 			g.Add(step(5), flow.After(inner), flow.CancelOnDeath())
 			ids := enqueueFlow(t, q, &g)
-			if err := one.do(ids[first], name); err != nil {
+			if err := one.do(ids[first.Index()], name); err != nil {
 				t.Fatal(err)
 			}
 			for i, want := range one.want {
@@ -305,19 +306,16 @@ var flowCases = []conformanceCase{
 			}
 		}
 	}},
-	{"middleware sees the tasks of a flow, and may add to them but not leave any out", func(t *testing.T, f *fixture) {
+	{"middleware sees the tasks of a flow, and may add to them but not leave any out, put another before them or change their order", func(t *testing.T, f *fixture) {
 		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
 		runs.handle(q, flowKind, succeed)
-		leaveOut := false
+		changed := func(tasks []falldue.EnqueueParams) []falldue.EnqueueParams { return tasks }
 		q.UseEnqueue(func(next falldue.EnqueueFunc) falldue.EnqueueFunc {
 			return func(ctx context.Context, tx falldue.Tx, tasks []falldue.EnqueueParams) ([]falldue.Receipt, error) {
 				for i := range tasks {
 					tasks[i].AddMeta("trace", "t")
 				}
-				if leaveOut {
-					tasks = tasks[1:]
-				}
-				return next(ctx, tx, tasks)
+				return next(ctx, tx, changed(tasks))
 			}
 		})
 		ids := enqueueFlow(t, q, flow.Chain(steps(0, 2)...))
@@ -332,9 +330,18 @@ var flowCases = []conformanceCase{
 				t.Errorf("%d ran as the %d-th", got, want)
 			}
 		}
-		leaveOut = true
-		if _, err := flow.Chain(steps(0, 2)...).Enqueue(t.Context(), q); !errors.Is(err, falldue.ErrInvalid) {
-			t.Errorf("without one of its tasks: %v, want ErrInvalid", err)
+		for name, change := range map[string]func([]falldue.EnqueueParams) []falldue.EnqueueParams{
+			"without its first task":    func(tasks []falldue.EnqueueParams) []falldue.EnqueueParams { return tasks[1:] },
+			"with another before them":  func(tasks []falldue.EnqueueParams) []falldue.EnqueueParams { return append(steps(9, 1), tasks...) },
+			"with their order reversed": func(tasks []falldue.EnqueueParams) []falldue.EnqueueParams { slices.Reverse(tasks); return tasks },
+		} {
+			changed = change
+			if _, err := flow.Chain(steps(0, 2)...).Enqueue(t.Context(), q); !errors.Is(err, falldue.ErrInvalid) {
+				t.Errorf("%s: %v, want ErrInvalid", name, err)
+			}
+		}
+		if list, err := q.Tasks(t.Context(), falldue.TaskFilter{After: ids[1]}); err != nil || len(list) > 0 {
+			t.Errorf("%d tasks are stored (error %v), want none", len(list), err)
 		}
 	}},
 }

@@ -263,6 +263,7 @@ var handlerCases = []conformanceCase{
 	}),
 	{"Run returns the errors of registrations", func(t *testing.T, f *fixture) {
 		none := func(context.Context, falldue.Task[noteArgs]) error { return nil }
+		good := falldue.NewKind[noteArgs]("good", falldue.KindConfig{})
 		for name, set := range map[string]func(q *falldue.Queue){
 			"no handler": func(*falldue.Queue) {},
 			"handled twice": func(q *falldue.Queue) {
@@ -276,6 +277,19 @@ var handlerCases = []conformanceCase{
 			},
 			"bad timeout": func(q *falldue.Queue) {
 				falldue.Handle(q, falldue.NewKind[noteArgs]("t", falldue.KindConfig{Timeout: -1}), none)
+			},
+			"no function":   func(q *falldue.Queue) { falldue.Handle(q, good, nil) },
+			"nil around it": func(q *falldue.Queue) { falldue.Handle(q, good, none, nil) },
+			"nil around all": func(q *falldue.Queue) {
+				falldue.Handle(q, good, none)
+				q.Use(nil)
+			},
+			"nil around enqueues": func(q *falldue.Queue) {
+				falldue.Handle(q, good, none)
+				q.UseEnqueue(nil)
+				if ids, err := good.EnqueueMany(t.Context(), q, []noteArgs{{}}, nil); !errors.Is(err, falldue.ErrInvalid) {
+					t.Errorf("nil around enqueues: stored %v (error %v), want ErrInvalid", ids, err)
+				}
 			},
 		} {
 			q := f.queue(t, falldue.Config{})

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/google/go-cmp/cmp"
 	"github.com/hibiken/asynq"
 )
 
@@ -79,7 +78,5 @@ func TestTasksOfAsynqMove(t *testing.T) {
 		{Queue: "default", Kind: typeInvoice, Payload: `{"order":3}`, MaxAttempts: 25, At: retried.NextProcessAt.UTC()},
 		{Queue: "low", Kind: "sweep", Payload: `null`, MaxAttempts: 26, Meta: map[string]string{"trace": "t1"}},
 	}
-	if diff := cmp.Diff(want, move(t, "asynq", "redis://"+server.Addr())); diff != "" {
-		t.Errorf("the tasks (-want +got):\n%s", diff)
-	}
+	checkMove(t, "asynq", "redis://"+server.Addr(), want)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
 )
@@ -21,12 +23,28 @@ type task struct {
 	At                   time.Time // zero if it is due
 }
 
-// move exports the jobs of a Redis server by a program of this module and enqueues them by
-// another, twice, and returns the tasks.
-func move(t *testing.T, program, redis string) (tasks []task) {
+// checkMove exports the jobs of a Redis server by a program of this module and enqueues them by
+// another, on each engine, and compares the tasks.
+func checkMove(t *testing.T, program, redis string, want []task) {
 	t.Helper()
-	dsn := testdb.DSN(t, testdb.Postgres)
-	db, err := testdb.OpenDSN("pgx", dsn)
+	dir := t.TempDir()
+	run(t, nil, nil, "go", "build", "-o", dir+string(filepath.Separator), "./"+program, "./enqueue")
+	testdb.Each(t, func(t *testing.T, engine string) {
+		if diff := cmp.Diff(want, move(t, filepath.Join(dir, program), filepath.Join(dir, "enqueue"), redis, engine)); diff != "" {
+			t.Errorf("the tasks (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// move runs both programs twice, and returns the tasks.
+func move(t *testing.T, export, enqueue, redis, engine string) (tasks []task) {
+	t.Helper()
+	driver := testdb.Drivers(engine)[0]
+	if engine == testdb.Postgres {
+		driver = "pgx"
+	}
+	dsn := testdb.DSN(t, engine)
+	db, err := testdb.OpenDSN(driver, dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,17 +56,14 @@ func move(t *testing.T, program, redis string) (tasks []task) {
 	if err := q.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	run(t, nil, "go", "build", "-o", dir+string(filepath.Separator), "./"+program, "./enqueue")
-	t.Setenv("REDIS_URL", redis)
-	t.Setenv("DATABASE_URL", dsn)
+	env := []string{"REDIS_URL=" + redis, "DATABASE_DRIVER=" + driver, "DATABASE_URL=" + dsn}
 	moved := 0
 	for i := range 2 {
-		lines := run(t, nil, filepath.Join(dir, program))
+		lines := run(t, env, nil, export)
 		if i == 0 {
 			moved = bytes.Count(lines, []byte("\n"))
 		}
-		if got, want := string(run(t, lines, filepath.Join(dir, "enqueue"))), fmt.Sprintln("moved", moved*(1-i)); got != want {
+		if got, want := string(run(t, env, lines, enqueue)), fmt.Sprintln("moved", moved*(1-i)); got != want {
 			t.Errorf("run %d printed %q, want %q", i, got, want)
 		}
 	}
@@ -70,10 +85,10 @@ func move(t *testing.T, program, redis string) (tasks []task) {
 }
 
 // run runs a program and returns what it prints.
-func run(t *testing.T, input []byte, program string, args ...string) []byte {
+func run(t *testing.T, env []string, input []byte, program string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), os.Stderr
+	cmd.Env, cmd.Stdin, cmd.Stderr = append(os.Environ(), env...), bytes.NewReader(input), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%s: %v", cmd, err)

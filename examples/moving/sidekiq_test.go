@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/google/go-cmp/cmp"
 )
 
 const invoiceJob = "Shop::InvoiceJob"
@@ -66,9 +65,7 @@ func TestJobsOfSidekiqMove(t *testing.T) {
 		{Queue: "default", Kind: invoiceJob, Payload: `[7]`, MaxAttempts: 25, At: latest},
 		{Queue: "low", Kind: invoiceJob, Payload: `[8]`, MaxAttempts: 1, At: latest.Add(time.Second)},
 	}
-	if diff := cmp.Diff(want, move(t, "sidekiq", "redis://"+server.Addr())); diff != "" {
-		t.Errorf("the tasks (-want +got):\n%s", diff)
-	}
+	checkMove(t, "sidekiq", "redis://"+server.Addr(), want)
 }
 
 // TestJobsOfFaktoryMove: the same for Faktory.
@@ -100,7 +97,5 @@ func TestJobsOfFaktoryMove(t *testing.T) {
 		{Queue: "default", Kind: invoiceJob, Payload: `[5]`, MaxAttempts: 26, At: later},
 		{Queue: "default", Kind: invoiceJob, Payload: `[6]`, MaxAttempts: 25, At: latest},
 	}
-	if diff := cmp.Diff(want, move(t, "sidekiq", "redis://"+server.Addr())); diff != "" {
-		t.Errorf("the tasks (-want +got):\n%s", diff)
-	}
+	checkMove(t, "sidekiq", "redis://"+server.Addr(), want)
 }

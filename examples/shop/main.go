@@ -67,7 +67,7 @@ func run(ctx context.Context, dsn, command string) error {
 		if err != nil {
 			return err
 		}
-		return serve(ctx, listener, s.routes())
+		return serve(ctx, listener, s.routes(), 30*time.Second)
 	case "work":
 		return s.schedules.RunWorker(ctx) // any number of processes may work
 	}
@@ -81,11 +81,20 @@ func open(dsn string) (*sqlx.DB, error) {
 	return sqlx.Open("mysql", dsn)
 }
 
-// serve answers requests until ctx ends, and finishes those that have begun.
-func serve(ctx context.Context, listener net.Listener, routes http.Handler) error {
+// serve answers requests until ctx ends, and finishes those that have begun. It cuts off those
+// that take longer than patience, and returns an error.
+func serve(ctx context.Context, listener net.Listener, routes http.Handler, patience time.Duration) error {
 	server := &http.Server{Handler: routes, ReadHeaderTimeout: 10 * time.Second}
 	stopped := make(chan error, 1)
-	context.AfterFunc(ctx, func() { stopped <- server.Shutdown(context.Background()) })
+	context.AfterFunc(ctx, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		err := server.Shutdown(ctx)
+		if err != nil {
+			_ = server.Close()
+		}
+		stopped <- err
+	})
 	slog.Info("the shop is open", "address", listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -318,7 +318,7 @@ func TestServiceFinishesRequests(t *testing.T) {
 				w.WriteHeader(http.StatusTeapot)
 			case <-r.Context().Done(): // the connection was cut off
 			}
-		}))
+		}), time.Minute)
 	}()
 	answer, err := http.Get("http://" + listener.Addr().String())
 	if err != nil {
@@ -330,6 +330,30 @@ func TestServiceFinishesRequests(t *testing.T) {
 	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestServiceCutsOffRequests: one that never ends does not keep the service from stopping.
+func TestServiceCutsOffRequests(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() {
+		stopped <- serve(ctx, listener, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			stop()
+			<-r.Context().Done()
+		}), time.Millisecond)
+	}()
+	if answer, err := http.Get("http://" + listener.Addr().String()); err == nil {
+		_ = answer.Body.Close()
+		t.Errorf("status %s, want a connection that was cut off", answer.Status)
+	}
+	if err := <-stopped; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("serve returned %v, want that its time was over", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,8 +12,10 @@ import (
 	"os"
 	"time"
 
+	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
+	_ "modernc.org/sqlite"
 
 	"github.com/falldue/falldue"
 )
@@ -30,14 +33,14 @@ type job struct {
 
 func main() {
 	ctx := context.Background()
-	db := sqlx.MustConnect("pgx", os.Getenv("DATABASE_URL"))
+	db := sqlx.MustConnect(os.Getenv("DATABASE_DRIVER"), os.Getenv("DATABASE_URL"))
 	q, err := falldue.New(db, falldue.Config{})
 	if err != nil {
 		log.Panic(err)
 	}
+	db.MustExec("create table if not exists moved_jobs (id varchar(64) primary key)")
 	tx := db.MustBegin()
 	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
-	tx.MustExec("create table if not exists moved_jobs (id text primary key)")
 
 	var tasks []falldue.EnqueueParams
 	for lines := json.NewDecoder(os.Stdin); ; {
@@ -47,10 +50,15 @@ func main() {
 		} else if err != nil {
 			log.Panic(err)
 		}
-		result := tx.MustExec("insert into moved_jobs (id) values ($1) on conflict do nothing", j.ID)
-		if isNew, _ := result.RowsAffected(); isNew == 0 {
+		// Ids may be long, or differ only in upper and lower case.
+		id := fmt.Sprintf("%x", sha256.Sum256([]byte(j.ID)))
+		var known int
+		if err := tx.Get(&known, tx.Rebind("select count(*) from moved_jobs where id = ?"), id); err != nil {
+			log.Panic(err)
+		} else if known > 0 {
 			continue
 		}
+		tx.MustExec(tx.Rebind("insert into moved_jobs (id) values (?)"), id)
 		options := &falldue.EnqueueOptions{Queue: j.Queue, MaxAttempts: j.Attempts, Meta: j.Meta}
 		if j.At > 0 {
 			options.RunAt = time.UnixMicro(int64(j.At * 1e6))
