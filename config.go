@@ -81,7 +81,8 @@ type Config struct {
 	// DoneRetention of 0 no done ones. Give all workers of a queue the same values.
 	DoneRetention time.Duration
 	// DeadRetention is how long dead tasks stay in the table, up to 36,500 days, unless
-	// their kind says otherwise. Defaults to 0, which keeps them for ever.
+	// their kind says otherwise. A sequence that a dead task halts goes on when that is
+	// deleted ([Limit.HaltOnDeath]). Defaults to 0, which keeps them for ever.
 	DeadRetention time.Duration
 	// CancelledRetention is how long cancelled tasks stay in the table, up to 36,500
 	// days, unless their kind says otherwise. A negative value keeps them for ever.

@@ -42,7 +42,8 @@ type KindConfig struct {
 	// Config.DoneRetention of the worker.
 	DoneRetention time.Duration
 	// DeadRetention is how long dead tasks stay in the table, up to 36,500 days. A
-	// negative value keeps them for ever. Defaults to Config.DeadRetention of the worker.
+	// negative value keeps them for ever. A sequence that a dead task halts goes on when
+	// that is deleted ([Limit.HaltOnDeath]). Defaults to Config.DeadRetention of the worker.
 	DeadRetention time.Duration
 	// CancelledRetention is how long cancelled tasks stay in the table, up to 36,500
 	// days. A negative value keeps them for ever. Defaults to the kind's DeadRetention,

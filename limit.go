@@ -44,8 +44,9 @@ func Rate(n int, per time.Duration) Limit { return Limit{form: store.Window, mos
 // task that failed or was snoozed keeps its place, and the others wait for it. Tasks that
 // are due at once are in the order of their enqueues, if each transaction has committed
 // before the next enqueue begins, and within a call in the order of its arguments. Tasks
-// of other priorities or with policies of their own have an order of their own. Tasks
-// without a key have no order.
+// of other priorities or with policies of their own have an order of their own, and so
+// have those of each queue: tasks of a key in two queues run one at a time, but in no order
+// between the queues. Tasks without a key have no order.
 func InOrder() Limit { return Limit{form: store.Sequence, most: 1, perKey: true} }
 
 // PerKey returns a limit that counts the tasks of each EnqueueOptions.Key apart. It does
@@ -66,7 +67,10 @@ func (l Limit) Burst(n int) Limit {
 }
 
 // HaltOnDeath returns an order in which nothing runs after a task that is dead, until the
-// task is done after [Queue.Retry], or is cancelled or deleted.
+// task is retried ([Queue.Retry]) and then done or cancelled, or until it is deleted. A dead
+// task cannot be cancelled. The sequence also goes on, without a word, when DeadRetention is
+// over ([Config], [KindConfig]) and a worker deletes the dead task: keep dead tasks for ever,
+// which is the default, or for longer than somebody needs to look at them.
 func (l Limit) HaltOnDeath() Limit {
 	if !l.inOrder() {
 		l.err = "only InOrder has HaltOnDeath"
