@@ -58,11 +58,14 @@ func wordsOf(text string) string {
 func limitErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 	for _, list := range [][]falldue.Limit{
 		{falldue.AtMost(0)},
+		{falldue.Rate(5000, time.Hour)},
 		{falldue.Rate(5, 0)},
 		{falldue.Rate(5, time.Minute).Burst(2000)},
 		{falldue.Rate(2_000_000, time.Second).Burst(10)},
 		{falldue.Rate(1, 366*24*time.Hour).Burst(1000)},
+		{falldue.Rate(5, time.Minute).Burst(0)},
 		{falldue.AtMost(5).Burst(2)},
+		{falldue.InOrder().Burst(2)},
 		{falldue.AtMost(5).HaltOnDeath()},
 		{falldue.AtMost(5), falldue.AtMost(6)},
 		{{}},
@@ -114,6 +117,7 @@ func scheduleErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 		{{Name: "nightly", Spec: "0 0 30 2 *", Task: task}},
 		{{Name: "nightly", Spec: "@every 100ms", Task: task}},
 		{{Name: "nightly", Spec: "@daily", Zone: "Mars", Task: task}},
+		{{Name: "nightly", Spec: "@daily", Missed: periodic.All(0), Task: task}},
 		{{Name: "nightly", Spec: "@daily", Missed: periodic.All(5), NoOverlap: true, Task: task}},
 		{good, good},
 		{{Name: "every night", Spec: "@daily", Task: task}},
