@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/testdb"
@@ -23,7 +25,7 @@ func TestDocumentsShowTheErrors(t *testing.T) {
 	q := migrated(t, db)
 	for document, errs := range map[string][]error{
 		"docs/limits.md":    limitErrors(t, q),
-		"docs/unique.md":    uniqueErrors(t, q),
+		"docs/unique.md":    append(uniqueErrors(t, q), keyError(t, db, q)),
 		"docs/flow.md":      flowErrors(t, q),
 		"docs/periodic.md":  scheduleErrors(t, q),
 		"docs/sealed.md":    sealedErrors(t),
@@ -97,6 +99,20 @@ func uniqueErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 	_, err := q.EnqueueUnique(t.Context(), text.Params("a", fail), text.Params("a", fail))
 	errs = append(errs, err)
 	return append(errs[:3], errs[4:]...) // the first to hold the key is stored
+}
+
+// keyError replaces a task that has run, and waits for its retry, by one with another key.
+func keyError(t *testing.T, db *sqlx.DB, q *falldue.Queue) error {
+	kind := falldue.NewKind[int]("keyed", falldue.KindConfig{})
+	o := &falldue.EnqueueOptions{Key: "ada", Delay: time.Hour, Unique: &falldue.Unique{By: falldue.ByKind(), OnConflict: falldue.ConflictReplace}}
+	id, err := kind.Enqueue(t.Context(), q, 1, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.MustExec("update falldue_tasks set attempts = 1, fence = 1 where id = ?", id)
+	o.Key = "bob"
+	_, err = kind.Enqueue(t.Context(), q, 2, o)
+	return err
 }
 
 func flowErrors(t *testing.T, q *falldue.Queue) []error {
