@@ -54,7 +54,9 @@ func (q *Queue) Retry(ctx context.Context, id int64) error {
 
 // RetryEdited is like [Queue.Retry] and replaces the task's arguments by args, encoded as JSON
 // as those of [Kind.Enqueue] are. A [json.RawMessage] is taken as it is. Nothing is changed
-// unless both are. A unique key stays as it is. The error wraps [ErrInvalid] for args that
+// unless both are. The task's key stays as it is, also if [Kind.KeyedBy] would make another one
+// of args, and so does a unique key. To run it with another key, delete it and enqueue one. The
+// error wraps [ErrInvalid] for args that
 // cannot be encoded.
 func (q *Queue) RetryEdited(ctx context.Context, id int64, args any) error {
 	payload, err := json.Marshal(args)

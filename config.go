@@ -83,7 +83,8 @@ type Config struct {
 	// times, the shortest holds: give all of them the same values.
 	DoneRetention time.Duration
 	// DeadRetention is how long dead tasks stay in the table, up to 36,500 days, unless
-	// their kind says otherwise. Defaults to 0, which keeps them for ever.
+	// their kind says otherwise. A sequence that a dead task halts goes on when that is
+	// deleted ([Limit.HaltOnDeath]). Defaults to 0, which keeps them for ever.
 	DeadRetention time.Duration
 	// CancelledRetention is how long cancelled tasks stay in the table, up to 36,500
 	// days, unless their kind says otherwise. A negative value keeps them for ever.

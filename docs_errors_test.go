@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/testdb"
@@ -23,7 +25,7 @@ func TestDocumentsShowTheErrors(t *testing.T) {
 	q := migrated(t, db)
 	for document, errs := range map[string][]error{
 		"docs/limits.md":    limitErrors(t, q),
-		"docs/unique.md":    uniqueErrors(t, q),
+		"docs/unique.md":    append(uniqueErrors(t, q), keyError(t, db, q)),
 		"docs/flow.md":      flowErrors(t, q),
 		"docs/periodic.md":  scheduleErrors(t, q),
 		"docs/sealed.md":    sealedErrors(t),
@@ -58,11 +60,14 @@ func wordsOf(text string) string {
 func limitErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 	for _, list := range [][]falldue.Limit{
 		{falldue.AtMost(0)},
+		{falldue.Rate(5000, time.Hour)},
 		{falldue.Rate(5, 0)},
 		{falldue.Rate(5, time.Minute).Burst(2000)},
 		{falldue.Rate(2_000_000, time.Second).Burst(10)},
 		{falldue.Rate(1, 366*24*time.Hour).Burst(1000)},
+		{falldue.Rate(5, time.Minute).Burst(0)},
 		{falldue.AtMost(5).Burst(2)},
+		{falldue.InOrder().Burst(2)},
 		{falldue.AtMost(5).HaltOnDeath()},
 		{falldue.AtMost(5), falldue.AtMost(6)},
 		{{}},
@@ -96,6 +101,20 @@ func uniqueErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 	return append(errs[:3], errs[4:]...) // the first to hold the key is stored
 }
 
+// keyError replaces a task that has run, and waits for its retry, by one with another key.
+func keyError(t *testing.T, db *sqlx.DB, q *falldue.Queue) error {
+	kind := falldue.NewKind[int]("keyed", falldue.KindConfig{})
+	o := &falldue.EnqueueOptions{Key: "ada", Delay: time.Hour, Unique: &falldue.Unique{By: falldue.ByKind(), OnConflict: falldue.ConflictReplace}}
+	id, err := kind.Enqueue(t.Context(), q, 1, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.MustExec("update falldue_tasks set attempts = 1, fence = 1 where id = ?", id)
+	o.Key = "bob"
+	_, err = kind.Enqueue(t.Context(), q, 2, o)
+	return err
+}
+
 func flowErrors(t *testing.T, q *falldue.Queue) []error {
 	kind := falldue.NewKind[int]("ship", falldue.KindConfig{})
 	var g, other flow.Flow
@@ -117,6 +136,7 @@ func scheduleErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 		{{Name: "nightly", Spec: "0 0 30 2 *", Task: task}},
 		{{Name: "nightly", Spec: "@every 100ms", Task: task}},
 		{{Name: "nightly", Spec: "@daily", Zone: "Mars", Task: task}},
+		{{Name: "nightly", Spec: "@daily", Missed: periodic.All(0), Task: task}},
 		{{Name: "nightly", Spec: "@daily", Missed: periodic.All(5), NoOverlap: true, Task: task}},
 		{good, good},
 		{{Name: "every night", Spec: "@daily", Task: task}},

@@ -24,7 +24,7 @@ func firstReceipt(list []Receipt, err error) (Receipt, error) {
 // EnqueueUnique is like [Queue.EnqueueMany], and reports which of the tasks existed. Each is
 // unique by its options, or by the zero [Unique] if these say nothing. Of several tasks of
 // the call with one unique key only the first is stored; with [ConflictReplace] it has the
-// payload and the time of the last.
+// payload, the meta, the key and the time of the last.
 func (q *Queue) EnqueueUnique(ctx context.Context, params ...EnqueueParams) ([]Receipt, error) {
 	return q.enqueueUnique(ctx, nil, params)
 }

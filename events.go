@@ -199,7 +199,7 @@ func (e events) lookFailed(err error) {
 }
 
 func (e events) kindWithoutQueue(kind, queue string) {
-	e.log.Warn("falldue: tasks of a kind wait in a queue that this worker does not work on", "kind", kind, "queue", queue)
+	e.log.Warn("falldue: this worker handles a kind and does not work on the queue of the kind", "kind", kind, "queue", queue)
 }
 
 // oneConnection reports a pool that cannot keep a connection for leases.

@@ -2,6 +2,7 @@ package falldue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -149,7 +150,7 @@ func ExampleQueueConfig() {
 }
 
 // The events of an order are sent one after the other. After one that cannot be sent, the
-// next ones of its order wait until somebody has looked at it.
+// next ones of its order wait until somebody has retried or deleted it.
 func ExampleInOrder() {
 	q, closeQueue := openQueue(falldue.Config{})
 	defer closeQueue()
@@ -157,27 +158,51 @@ func ExampleInOrder() {
 	send := falldue.NewKind[string]("event.send", falldue.KindConfig{
 		Limits: []falldue.Limit{falldue.InOrder().HaltOnDeath()},
 	})
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
+	refused := true // by the receiver
+	var stop context.CancelFunc
 	falldue.Handle(q, send, func(_ context.Context, t falldue.Task[string]) error {
-		fmt.Println(t.Args)
+		if t.Args == "paid" && refused {
+			stop() // so that this example goes on
+			return falldue.Discard(errors.New("refused"))
+		}
 		if t.Args == "shipped" {
 			stop()
 		}
+		fmt.Println("sent", t.Args)
 		return nil
 	})
-	for _, event := range []string{"placed", "paid", "shipped"} {
-		if _, err := send.Enqueue(ctx, q, event, &falldue.EnqueueOptions{Key: "order:7"}); err != nil {
+	run := func() {
+		var ctx context.Context
+		ctx, stop = context.WithCancel(context.Background())
+		defer stop()
+		if err := q.Run(ctx); err != nil {
 			log.Panic(err)
 		}
 	}
-	if err := q.Run(ctx); err != nil {
+	ctx := context.Background()
+	ids, err := send.EnqueueMany(ctx, q, []string{"placed", "paid", "shipped"}, &falldue.EnqueueOptions{Key: "order:7"})
+	if err != nil {
 		log.Panic(err)
 	}
+	run()
+	page, err := q.Find(ctx, falldue.TaskFilter{Kind: "event.send"})
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, task := range page.Tasks {
+		fmt.Println(string(task.Payload), "is", task.Phase)
+	}
+	refused = false // the cause is repaired
+	if err := q.Retry(ctx, ids[1]); err != nil {
+		log.Panic(err)
+	}
+	run()
 	// Output:
-	// placed
-	// paid
-	// shipped
+	// sent placed
+	// "paid" is dead
+	// "shipped" is limited
+	// sent paid
+	// sent shipped
 }
 
 // The kind makes the key of each task from its arguments. The orders of a customer are shipped one

@@ -30,7 +30,7 @@ func (p *pending) fold() (*folded, error) {
 				return nil, &ExistsError{}
 			case store.ConflictReplace:
 				first := &f.entries[at]
-				first.Payload, first.At, first.Delay = e.Payload, e.At, e.Delay
+				first.Payload, first.Meta, first.Key, first.At, first.Delay = e.Payload, e.Meta, e.Key, e.At, e.Delay
 				f.uniques[at].Conflict = store.ConflictReplace
 			}
 		}

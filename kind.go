@@ -43,7 +43,8 @@ type KindConfig struct {
 	// Config.DoneRetention says when others do.
 	DoneRetention time.Duration
 	// DeadRetention is how long dead tasks stay in the table, up to 36,500 days. A
-	// negative value keeps them for ever. Defaults to Config.DeadRetention of the worker.
+	// negative value keeps them for ever. A sequence that a dead task halts goes on when
+	// that is deleted ([Limit.HaltOnDeath]). Defaults to Config.DeadRetention of the worker.
 	DeadRetention time.Duration
 	// CancelledRetention is how long cancelled tasks stay in the table, up to 36,500
 	// days. A negative value keeps them for ever. Defaults to the kind's DeadRetention,
@@ -75,7 +76,9 @@ func NewKind[A any](name string, cfg KindConfig) Kind[A] {
 // KeyedBy returns the kind with a key for each task that is enqueued with it, which key makes of
 // the arguments: the customer of an order, for instance. No enqueue can forget it then.
 // EnqueueOptions.Key, if it is not "", is the key instead. Tasks for which key returns "" have
-// none. Tasks that were enqueued before keep the key that they have.
+// none. Tasks that were enqueued before keep the key that they have, and so does one whose
+// arguments [Queue.RetryEdited] replaces. One that [ConflictReplace] changes gets the key of
+// its new arguments.
 func (k Kind[A]) KeyedBy(key func(args A) string) Kind[A] {
 	k.keyOf = func(args any) string {
 		a, _ := args.(A) // nil, if A is an interface type

@@ -119,6 +119,46 @@ func TestRefusedExtensionCostsNoOtherLease(t *testing.T) {
 	}
 }
 
+// TestLeasesUnderLimitsThatAreOverAreNotExtended: the worker asks so for those of claims under
+// limits, and for no others.
+func TestLeasesUnderLimitsThatAreOverAreNotExtended(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const length = 9 * time.Second
+		limited := func(want bool) extendFunc {
+			return func(_ context.Context, _ string, _ time.Duration, claims []store.Key) (store.Unsettled, error) {
+				for _, k := range claims {
+					if got := k.TaskID%2 == 1; got != want {
+						t.Errorf("the lease of task %d is extended as if it were limited: %t", k.TaskID, want)
+					}
+				}
+				return store.Unsettled{}, nil
+			}
+		}
+		l := &leases{
+			length: length, events: events{slog.New(slog.DiscardHandler)}, held: map[*taskRun]struct{}{},
+			extendRows: limited(false), extendLive: limited(true),
+		}
+		start := time.Now()
+		runs := make([]*taskRun, 4)
+		for i := range runs {
+			runs[i] = &taskRun{execution: execution{claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
+			if runs[i].claim.ID = int64(i); i%2 == 1 {
+				runs[i].claim.Limits = []store.Limit{{Form: store.Running, Most: 1}}
+			}
+		}
+		l.hold(runs...)
+		ctx, stop := context.WithTimeout(t.Context(), length/2)
+		defer stop()
+		l.work(ctx)
+		for i, r := range runs {
+			if !r.lease.end().After(start.Add(length)) {
+				t.Errorf("the lease of task %d was not extended", i)
+			}
+		}
+	})
+}
+
 // TestCancelledTasksCostNoOtherLease: when claims are gone, the worker asks whether their
 // tasks were cancelled. The leases of the others are extended, though the answer
 // does not come, and though the role that reads changes waits for it, too.

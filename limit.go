@@ -23,7 +23,8 @@ type Limit struct {
 	form   store.LimitForm
 	most   int
 	per    time.Duration // of a rate
-	burst  int           // of a rate with one, or 0
+	bursts bool          // of a rate: it has a burst
+	burst  int
 	perKey bool
 	err    string // why the limit cannot be, or ""
 }
@@ -36,7 +37,7 @@ func AtMost(n int) Limit { return Limit{form: store.Running, most: n} }
 
 // Rate limits how many tasks start: no more than n, 1 to 1,000, in any time as long as per,
 // 1 millisecond to 366 days. Each attempt counts, from its claim on. With [Limit.Burst]
-// it is a rate on average.
+// it is a rate on average, and n may be more.
 func Rate(n int, per time.Duration) Limit { return Limit{form: store.Window, most: n, per: per} }
 
 // InOrder lets the tasks of a key run one after the other, in the order in which they fall
@@ -44,8 +45,9 @@ func Rate(n int, per time.Duration) Limit { return Limit{form: store.Window, mos
 // task that failed or was snoozed keeps its place, and the others wait for it. Tasks that
 // are due at once are in the order of their enqueues, if each transaction has committed
 // before the next enqueue begins, and within a call in the order of its arguments. Tasks
-// of other priorities or with policies of their own have an order of their own. Tasks
-// without a key have no order.
+// of other priorities or with policies of their own have an order of their own, and so
+// have those of each queue: tasks of a key in two queues run one at a time, but in no order
+// between the queues. Tasks without a key have no order.
 func InOrder() Limit { return Limit{form: store.Sequence, most: 1, perKey: true} }
 
 // PerKey returns a limit that counts the tasks of each EnqueueOptions.Key apart. It does
@@ -61,12 +63,15 @@ func (l Limit) Burst(n int) Limit {
 	if l.form != store.Window {
 		l.err = "only a Rate has a Burst"
 	}
-	l.burst = n
+	l.bursts, l.burst = true, n
 	return l
 }
 
 // HaltOnDeath returns an order in which nothing runs after a task that is dead, until the
-// task is done after [Queue.Retry], or is cancelled or deleted.
+// task is retried ([Queue.Retry]) and then done or cancelled, or until it is deleted. A dead
+// task cannot be cancelled. The sequence also goes on, without a word, when DeadRetention is
+// over ([Config], [KindConfig]) and a worker deletes the dead task: keep dead tasks for ever,
+// which is the default, or for longer than somebody needs to look at them.
 func (l Limit) HaltOnDeath() Limit {
 	if !l.inOrder() {
 		l.err = "only InOrder has HaltOnDeath"
@@ -83,14 +88,14 @@ func (l Limit) String() string {
 	case store.Window:
 		text = fmt.Sprintf("Rate(%d, %v)", l.most, l.per)
 	case store.Sequence:
-		return "InOrder()"
+		text = "InOrder()"
 	case store.HaltingSequence:
-		return "InOrder().HaltOnDeath()"
+		text = "InOrder().HaltOnDeath()"
 	}
-	if l.burst != 0 {
+	if l.bursts {
 		text += fmt.Sprintf(".Burst(%d)", l.burst)
 	}
-	if l.perKey {
+	if l.perKey && !l.inOrder() {
 		text += ".PerKey()"
 	}
 	return text
@@ -100,13 +105,15 @@ func (l Limit) inOrder() bool { return l.form == store.Sequence || l.form == sto
 
 // validate checks a limit of owner.
 func (l Limit) validate(owner string) error {
-	rate, bucket := l.form == store.Window, l.burst != 0
+	rate, bucket := l.form == store.Window, l.bursts
 	switch {
 	case l.form == 0:
 		return invalid("an empty Limit of %s; AtMost, Rate and InOrder make one", owner)
 	case l.err != "":
 		return invalid("limit %v of %s: %s", l, owner, l.err)
-	case l.most < 1 || l.most > maxPermits && !bucket:
+	case rate && (l.most < 1 || l.most > maxPermits && !bucket):
+		return invalid("limit %v of %s; allowed are 1 to 1,000 tasks, and more with a Burst", l, owner)
+	case !rate && (l.most < 1 || l.most > maxPermits):
 		return invalid("limit %v of %s; allowed are 1 to 1,000 tasks", l, owner)
 	case rate && (l.per < minPeriod || l.per > maxPeriod):
 		return invalid("limit %v of %s; allowed are periods of 1ms to 366 days", l, owner)
@@ -144,7 +151,7 @@ func (l Limit) applies(key string) bool { return !l.perKey || key != "" }
 func (l Limit) of(owner, key string) store.Limit {
 	limit := store.Limit{Name: owner, Form: l.form, Most: l.most, Per: l.per}
 	switch {
-	case l.burst != 0:
+	case l.bursts:
 		limit.Form, limit.Most, limit.Per = store.Bucket, l.burst, l.per/time.Duration(l.most)
 		limit.Name += " bucket " + limit.Per.String()
 	case l.form == store.Window:

@@ -1,14 +1,20 @@
 package falldue_test
 
 import (
+	"bytes"
+	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/testdb"
 )
 
 // logged is a message that falldue logs, without "falldue: ".
@@ -96,4 +102,33 @@ func messagesOfThePage(t *testing.T) (list []logged) {
 		}
 	}
 	return list
+}
+
+// TestWarningOfAQueueThatIsNotServed: a worker handles a kind and does not work on the kind's
+// queue. It says that, and nothing of tasks: those of the kind that are in its own queue run.
+func TestWarningOfAQueueThatIsNotServed(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	db := testdb.Open(t, testdb.SQLite)
+	migrated(t, db)
+	q := newQueue(db, falldue.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	kind := falldue.NewKind[int]("resize", falldue.KindConfig{Queue: "images"})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ran := false
+	falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error {
+		ran = true
+		stop()
+		return nil
+	})
+	if _, err := kind.Enqueue(ctx, q, 1, &falldue.EnqueueOptions{Queue: falldue.DefaultQueue}); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Run(ctx); err != nil || !ran {
+		t.Errorf("the task in the worker's queue ran: %v (error %v)", ran, err)
+	}
+	const want = `level=WARN msg="falldue: this worker handles a kind and does not work on the queue of the kind" kind=resize queue=images`
+	if !strings.Contains(log.String(), want) || strings.Contains(log.String(), "wait") {
+		t.Errorf("it logged\n%s", log.String())
+	}
 }

@@ -19,8 +19,8 @@ type OverrideOptions struct {
 	IncludeOwn bool
 	// Steps are overrides that replace the first one later, in the order of their times.
 	Steps []OverrideStep
-	// Until is when the override ends by itself, by the database's clock. The zero time is
-	// never.
+	// Until is when the override ends by itself, by the database's clock, which must be later
+	// than now. The zero time is never.
 	Until time.Time
 	// Who and Why are stored with the override, for people. Who has up to 255 bytes and Why
 	// up to 16 KiB.

@@ -11,8 +11,8 @@ import (
 
 // PauseOptions say more about a pause.
 type PauseOptions struct {
-	// Until is when the pause ends by itself, by the database's clock. The zero time
-	// is never.
+	// Until is when the pause ends by itself, by the database's clock, which must be later
+	// than now. The zero time is never.
 	Until time.Time
 	// Who and Why are stored with the pause, for people. Who has up to 255 bytes and
 	// Why up to 16 KiB.
@@ -44,8 +44,8 @@ type Pause struct {
 // A paused task waits on as if no worker ran: time counts for its policy, and what falls
 // due starts when the subject is resumed.
 //
-// The error wraps [ErrInvalid] for a subject without a field or with an invalid name, and
-// for texts that are too long.
+// The error wraps [ErrInvalid] for a subject without a field or with an invalid name, for
+// an end that is over, and for texts that are too long. A pause that holds goes on then.
 func (q *Queue) Pause(ctx context.Context, s Subject, o PauseOptions) error {
 	ends, err := changeEnd(o.Until)
 	if err != nil {
@@ -64,6 +64,22 @@ func changeEnd(until time.Time) (int64, error) {
 		return 0, invalid("Until %v; allowed are times from 1970-01-02 to the year 9100", until)
 	}
 	return ends, nil
+}
+
+// checkEnd refuses a change that is over by the database's clock: it would end the one that
+// holds, which only [Queue.Resume] and [Queue.ClearPolicy] are to do.
+func (q *Queue) checkEnd(ctx context.Context, ends int64) error {
+	if ends == 0 {
+		return nil
+	}
+	now, err := q.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if at := store.Time(ends); !at.After(now) {
+		return invalid("Until %v, which is over; allowed are times after %v", at, now)
+	}
+	return nil
 }
 
 // Resume ends the pause of a subject. Workers claim its tasks again within two seconds,
@@ -100,6 +116,9 @@ func (q *Queue) change(ctx context.Context, s Subject, c store.Change) error {
 	}
 	var err error
 	if c.Who, c.Why, err = said(c.Who, c.Why); err != nil {
+		return err
+	}
+	if err := q.checkEnd(ctx, c.Ends); err != nil {
 		return err
 	}
 	c.Subject = s.String()

@@ -86,10 +86,13 @@ const (
 	ConflictSkip Conflict = iota
 	// ConflictFail returns an [ExistsError], and none of the call's tasks is stored.
 	ConflictFail
-	// ConflictReplace gives the payload and the meta of the new task and the time at which it
-	// is due to a holder that waits, which keeps its id, queue, priority, attempts and all else. If
-	// the holder runs, the new task is stored and takes the key, in any scope. If the
-	// holder is finished and [UniqueFor] lasts, the new task is skipped.
+	// ConflictReplace gives the payload and the meta of the new task, its EnqueueOptions.Key and the
+	// time at which it is due to a holder that waits, which keeps its id, queue, priority,
+	// attempts and all else. If the holder runs, the new task is stored and takes the key, in
+	// any scope. If the holder is finished and [UniqueFor] lasts, the new task is skipped. A
+	// holder that has run before, and waits for a retry for example, may have the place of its
+	// EnqueueOptions.Key in a sequence: if the new task has another one, the error wraps
+	// [ErrInvalid].
 	ConflictReplace
 )
 
@@ -122,10 +125,14 @@ func (e *ExistsError) Error() string {
 // Unwrap returns [ErrExists].
 func (e *ExistsError) Unwrap() error { return ErrExists }
 
-// existsError returns err with an ExistsError in place of that of the store.
+// existsError returns err with an error of this package in place of one of the store about
+// unique keys.
 func existsError(err error) error {
 	if e, ok := errors.AsType[*store.ExistsError](err); ok {
 		return &ExistsError{e.ID}
+	}
+	if e, ok := errors.AsType[*store.KeyError](err); ok {
+		return invalid("ConflictReplace of task %d, which has run with the key %q, by one with the key %q; allowed is the same key", e.ID, e.Key, e.New)
 	}
 	return err
 }

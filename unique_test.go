@@ -126,13 +126,13 @@ func TestShortHashesAreRefused(t *testing.T) {
 func TestFold(t *testing.T) {
 	t.Parallel()
 	skip, fail, replace := store.Unique{}, store.Unique{Conflict: store.ConflictFail}, store.Unique{Conflict: store.ConflictReplace, Scope: store.UniqueFor, For: time.Hour}
-	entries := []store.Entry{{Unique: "a", Payload: "1"}, {Payload: "2"}, {Unique: "b", Payload: "3"}, {Payload: "4"}, {Unique: "a", Payload: "5", Delay: 7}, {Unique: "b", Payload: "6"}}
+	entries := []store.Entry{{Unique: "a", Payload: "1"}, {Payload: "2"}, {Unique: "b", Payload: "3"}, {Payload: "4"}, {Unique: "a", Payload: "5", Key: "k", Delay: 7}, {Unique: "b", Payload: "6"}}
 	p := &pending{entries: entries, uniques: []store.Unique{skip, {}, skip, {}, replace, skip}}
 	f, err := p.fold()
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []store.Entry{{Unique: "a", Payload: "5", Delay: 7}, {Payload: "2"}, {Unique: "b", Payload: "3"}, {Payload: "4"}}
+	want := []store.Entry{{Unique: "a", Payload: "5", Key: "k", Delay: 7}, {Payload: "2"}, {Unique: "b", Payload: "3"}, {Payload: "4"}}
 	if !slices.Equal(f.entries, want) || !slices.Equal(f.place, []int{0, 1, 2, 3, 0, 2}) || !slices.Equal(f.first, []bool{true, true, true, true, false, false}) || f.uniques[0].Conflict != store.ConflictReplace {
 		t.Errorf("folded: %+v", f)
 	}

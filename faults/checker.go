@@ -28,7 +28,7 @@ type Verdict struct {
 	// or although it had died.
 	Early int
 	// Exceeded counts tasks that ran beside more tasks than their limit allows, or started
-	// although their rate was used up.
+	// although their rate was used up. It is 1 if nobody could count how many ran.
 	Exceeded int
 	// Findings describe the first few of the tasks counted above.
 	Findings []string
@@ -133,6 +133,7 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 	for _, f := range tooEarly(lives) {
 		v.count(&v.Early, "early", f.key, f.text)
 	}
+	v.count(&v.Exceeded, "exceeded", limitedName, uncounted(history))
 	for _, f := range tooOften(lives) {
 		v.count(&v.Exceeded, "exceeded", f.key, f.text)
 	}

@@ -27,18 +27,38 @@ func countLimited(s dialect.Server) string {
 	return "select count(*) from falldue_tasks where kind = '" + limitedName + "' and claimed_by <> '' and updated_at > " + s.Clock().Now + " group by task_key"
 }
 
+// uncounted says how many counts of limited jobs failed if none succeeded: whether the limits
+// held is not known then. Faults are not under way all the time, and a job has been claimed.
+func uncounted(history []Event) string {
+	failed := 0
+	for _, e := range history {
+		switch e.What {
+		case Counted:
+			return ""
+		case Uncounted:
+			failed++
+		}
+	}
+	if failed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("all %d counts of limited jobs failed", failed)
+}
+
 // limited runs a job of which few may run at once, and records if there are more.
 func (w *worker) limited(ctx context.Context, t falldue.Task[Job]) error {
 	p := w.begin(ctx, t)
-	var running []int                                                  // of each key
-	if err := w.db.SelectContext(ctx, &running, w.count); err == nil { // else a fault is under way
+	var running []int // of each key
+	if err := w.db.SelectContext(ctx, &running, w.count); err != nil {
+		w.write(Uncounted, t, "") // a fault is under way
+	} else {
 		all := 0
 		for _, n := range running {
 			if all += n; n > mostOfKey {
 				w.write(Exceeded, t, fmt.Sprint(n, "-of-one-key"))
 			}
 		}
-		if all > mostLimited {
+		if w.write(Counted, t, strconv.Itoa(all)); all > mostLimited {
 			w.write(Exceeded, t, strconv.Itoa(all))
 		}
 	}

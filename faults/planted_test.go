@@ -109,6 +109,8 @@ var (
 	noneIsPending = rewrite{`^select t\.task_id, t\.on_death`, `e\.outcome >= '' and e\.outcome <= ''`, `e.outcome = '-'`}
 	// Permits that seem to be free.
 	noneIsTaken = rewrite{`^select t\.id, t\.name, t\.n`, `then 1 else 0 end from "falldue_permits"`, `then 0 else 0 end from "falldue_permits"`}
+	// Counts of limited jobs that the database refuses.
+	noCount = rewrite{`^select count\(\*\) from falldue_tasks`, `claimed_by`, `claimed`}
 	// Permits of rates that are free at once.
 	noneIsSpent = rewrite{`^update "falldue_permits"`, `\+ \((s\.wait|\?)\)\)`, `+ 0 * ($1))`}
 	// Tasks that seem to have left their sequences.
@@ -174,6 +176,11 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			name: "permits taken twice",
 			work: []rewrite{noneIsTaken}, tasks: 1000, tries: 3, longest: 3 * time.Second,
 			found: func(v Verdict) bool { return v.Exceeded > 0 },
+		},
+		{
+			name: "limits that nobody can count",
+			work: []rewrite{noCount}, tasks: 100, tries: 1, longest: time.Second,
+			found: func(v Verdict) bool { return v.Exceeded == 1 },
 		},
 		{
 			name: "rates without a window",

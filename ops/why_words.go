@@ -327,7 +327,7 @@ func (c WhySequence) Says(_ falldue.TaskInfo) string {
 	case c.Holds():
 		return "it is the next one of its key"
 	case c.Halted:
-		return fmt.Sprintf("task %d comes before it, is dead, and halts the sequence: retry, cancel or delete it", c.Next)
+		return fmt.Sprintf("task %d comes before it, is dead, and halts the sequence: retry or delete it", c.Next)
 	case c.Runs:
 		return fmt.Sprintf("task %d comes before it, and runs", c.Next)
 	}

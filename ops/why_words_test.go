@@ -47,7 +47,7 @@ func TestTextsOfConditions(t *testing.T) {
 			"handlers", "3 of 10 handlers of queue default for its kind ran when their workers were last seen, up to 3s ago"},
 		{ops.WhyLimit{Limit: "Rate(5, 1m0s)", Owner: "queue default", Taken: []int64{1, 2}, Free: now.Add(time.Second)}, "limit", "Rate(5, 1m0s) of queue default, admits no more task; 2 permits taken, by task 1 2; the next one in 1s, at 2026-12-11 14:02:01 UTC"},
 		{ops.WhySequence{Next: 4, Runs: true}, "sequence", "task 4 comes before it, and runs"},
-		{ops.WhySequence{Next: 4, Halted: true}, "sequence", "task 4 comes before it, is dead, and halts the sequence: retry, cancel or delete it"},
+		{ops.WhySequence{Next: 4, Halted: true}, "sequence", "task 4 comes before it, is dead, and halts the sequence: retry or delete it"},
 		{ops.WhySequence{Next: 4}, "sequence", "task 4 comes before it, and waits"},
 		{ops.WhySequence{}, "sequence", "it is the next one of its key"},
 		{ops.WhyLock{Locked: true, Known: true}, "lock", "a transaction has locked its row, and workers pass it over"},

@@ -59,6 +59,39 @@ func TestMiddlewareOfATickThatIsTaken(t *testing.T) {
 	})
 }
 
+// TestATriggerDuringATick: a schedule without overlap is triggered after a tick has read that its
+// last task is finished. The tick has no task then, and neither has any as long as that one waits.
+func TestATriggerDuringATick(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		dsn := testdb.DSN(t, engine)
+		db, other := open(t, engine, dsn), open(t, engine, dsn)
+		clock := tasktest.NewClock(t, db)
+		tasktest.NewClock(t, other)
+		q, control := newQueue(t, db, falldue.Config{}), newQueue(t, other, falldue.Config{})
+		s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", NoOverlap: true, Task: report.Params("r", nil)})
+		tick(t, s)
+		var errs []error
+		q.UseEnqueue(func(next falldue.EnqueueFunc) falldue.EnqueueFunc {
+			return func(ctx context.Context, tx falldue.Tx, tasks []falldue.EnqueueParams) ([]falldue.Receipt, error) {
+				if _, err := periodic.Trigger(ctx, control, "r"); err != nil {
+					return nil, err
+				}
+				receipts, err := next(ctx, tx, tasks)
+				errs = append(errs, err)
+				return receipts, err
+			}
+		})
+		clock.Jump(t, time.Hour)
+		tick(t, s)
+		wantReports(t, q, "the tick beside a trigger", "r")
+		tick(t, s)
+		wantReports(t, q, "the same tick again, while the triggered task waits", "r")
+		if len(errs) != 1 || !errors.Is(errs[0], periodic.ErrTaken) {
+			t.Errorf("middleware of the tick has seen %v, want ErrTaken", errs)
+		}
+	})
+}
+
 // TestMiddlewareThatPanics in a tick: the tick fails and is tried again, and other schedules go on. In
 // Run the process would end otherwise.
 func TestMiddlewareThatPanics(t *testing.T) {

@@ -57,9 +57,20 @@ const maxMissed = 1000
 // All enqueues a task for each tick that was missed, but only for the last most: 1 to 1,000.
 func All(most int) Missed {
 	if most < 1 {
-		return -2 // New refuses it
+		most += wrongAll // New refuses it
 	}
 	return Missed(most)
+}
+
+// wrongAll is added to numbers of All that are not allowed, so that they are not Once or None.
+const wrongAll = -2
+
+// all returns the number of All.
+func (m Missed) all() int {
+	if m < None {
+		return int(m) - wrongAll
+	}
+	return int(m)
 }
 
 // String returns "once", "none" or, of All(5), "all, 5 at most".
@@ -70,7 +81,7 @@ func (m Missed) String() string {
 	case None:
 		return "none"
 	}
-	return fmt.Sprintf("all, %d at most", int(m))
+	return fmt.Sprintf("all, %d at most", m.all())
 }
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$`)
@@ -91,7 +102,7 @@ func (s Schedule) define(q hooks.Queue) (d definition, err error) {
 		return d, fmt.Errorf("schedule %s: %w", s.Name, err)
 	}
 	if s.Missed < None || s.Missed > maxMissed {
-		return d, invalid("schedule %s: Missed %d; allowed are Once, None, and All of 1 to %d", s.Name, s.Missed, maxMissed)
+		return d, invalid("schedule %s: Missed All(%d); allowed are Once, None, and All of 1 to %d", s.Name, s.Missed.all(), maxMissed)
 	}
 	if s.Missed > 1 && s.NoOverlap {
 		return d, invalid("schedule %s: Missed All(%d) with NoOverlap; allowed is one of them, since the tasks of missed ticks overlap", s.Name, s.Missed)

@@ -3,6 +3,7 @@ package queuetest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +104,36 @@ var changeCases = []conformanceCase{
 		}
 		if info := waitForState(t, q, waiting, falldue.Done); info.AttemptedAt.Before(until.Add(-time.Millisecond)) {
 			t.Errorf("the pause until %v has ended at %v", until, info.AttemptedAt)
+		}
+	}},
+	{"a pause or an override with an end that is over is refused, and the one that holds goes on", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("paused", falldue.KindConfig{})
+		mail := falldue.Subject{Kind: "paused"}
+		now := readTask(t, q, enqueue(t, q, k, noteArgs{})).Now
+		if err := q.Pause(t.Context(), mail, falldue.PauseOptions{Why: "for good"}); err != nil {
+			t.Fatal(err)
+		}
+		setPolicy(t, q, mail, "2 * own", falldue.OverrideOptions{Why: "for good"})
+		for name, change := range map[string]func(until time.Time) error{
+			"pause": func(until time.Time) error {
+				return q.Pause(t.Context(), mail, falldue.PauseOptions{Until: until})
+			},
+			"override": func(until time.Time) error {
+				return q.SetPolicy(t.Context(), mail, parseOverride(t, "3 * own"), falldue.OverrideOptions{Until: until})
+			},
+		} {
+			for _, until := range []time.Time{now, now.Add(-time.Hour)} {
+				want := "Until " + until.UTC().String() + ", which is over"
+				if err := change(until); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), want) {
+					t.Errorf("a %s: error %v, want %q", name, err, want)
+				}
+			}
+		}
+		if list, err := q.Paused(t.Context()); err != nil || len(list) != 1 || list[0].Why != "for good" {
+			t.Errorf("the pauses are %+v (error %v)", list, err)
+		}
+		if list, err := q.Overrides(t.Context()); err != nil || len(list) != 1 || list[0].Why != "for good" {
+			t.Errorf("the overrides are %+v (error %v)", list, err)
 		}
 	}},
 	{"a pause makes a worker give back the tasks that it has claimed and not started, which use up no attempt", func(t *testing.T, f *fixture) {

@@ -294,6 +294,36 @@ var limitCases = []conformanceCase{
 			}
 		}
 	}},
+	{"a dead task that halts a sequence cannot be cancelled; the next one runs when it is deleted, or when its retention ends", func(t *testing.T, f *fixture) {
+		q, ran, ids := f.queue(t, falldue.Config{}), make(chan string, 10), map[string]int64{}
+		for name, retention := range map[string]time.Duration{"kept": 0, "passing": time.Second} {
+			k := falldue.NewKind[bool](name, falldue.KindConfig{DeadRetention: retention, Limits: []falldue.Limit{falldue.InOrder().HaltOnDeath()}})
+			falldue.Handle(q, k, func(_ context.Context, task falldue.Task[bool]) error {
+				if task.Args {
+					return falldue.Discard(errors.New("hopeless"))
+				}
+				ran <- task.Kind
+				return nil
+			})
+			list, err := k.EnqueueMany(t.Context(), q, []bool{true, false}, &falldue.EnqueueOptions{Key: "key"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids[name] = list[0]
+		}
+		startWorker(t, q)
+		if got := receive(t, ran, "the task after the one whose retention has ended"); got != "passing" {
+			t.Errorf("a task of kind %s ran", got)
+		}
+		waitForState(t, q, ids["kept"], falldue.Dead)
+		if err := q.Cancel(t.Context(), ids["kept"]); !errors.Is(err, falldue.ErrNotFound) {
+			t.Errorf("cancelling the dead task: error %v, want ErrNotFound", err)
+		}
+		if err := q.Delete(t.Context(), ids["kept"], falldue.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		receive(t, ran, "the task after the one that was deleted")
+	}},
 	{"tasks without a limit run while a sequence waits for a task that is to run again in an hour", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		inOrder := falldue.NewKind[string]("sequence", falldue.KindConfig{Limits: []falldue.Limit{falldue.InOrder()}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -211,6 +212,40 @@ var uniqueCases = []conformanceCase{
 		runs.end <- nil
 		waitForDeletion(t, q, a)
 		wantExisting(t, "the seventh, after the first is done", b, q, k, orderArgs{"a", "7"}, &o)
+	}},
+	{"with ConflictReplace a waiting task gets the key of the new one, and one that has run refuses another key", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[orderArgs]("unique.key", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h"), Limits: []falldue.Limit{falldue.InOrder()}}).
+			KeyedBy(func(a orderArgs) string { return a.Customer })
+		o := falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByKind(), OnConflict: falldue.ConflictReplace}}
+		wantKey := func(what string, id int64, want orderArgs) {
+			t.Helper()
+			if info := readTask(t, q, id); info.Key != want.Customer || string(info.Payload) != toJSON(t, want) {
+				t.Errorf("%s: the task has the key %q and the payload %s, want those of %+v", what, info.Key, info.Payload, want)
+			}
+		}
+		receipts, err := q.EnqueueUnique(t.Context(), k.Params(orderArgs{"ada", "1"}, &o), k.Params(orderArgs{"eve", "2"}, &o))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := receipts[0].ID
+		wantKey("two of one call", id, orderArgs{"eve", "2"})
+		wantExisting(t, "the third", id, q, k, orderArgs{"bob", "3"}, &o)
+		wantKey("while it waits", id, orderArgs{"bob", "3"})
+		runs := block(q, k)
+		startWorker(t, q)
+		receive(t, runs.started, "the task to run")
+		runs.end <- errFlaky
+		waitFor(t, q, id, "waiting for its retry", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 1 })
+		const says = `has run with the key "bob", by one with the key "ada"`
+		if _, err := k.EnqueueUnique(t.Context(), q, orderArgs{"ada", "4"}, &o); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("another key while it waits for its retry: error %v, want %q", err, says)
+		}
+		wantKey("after that", id, orderArgs{"bob", "3"})
+		wantExisting(t, "the same key", id, q, k, orderArgs{"bob", "5"}, &o)
+		receive(t, runs.started, "the retry to run at once")
+		runs.end <- nil
+		waitForDeletion(t, q, id)
 	}},
 	{"with ConflictReplace a task replaces one that is the same in all, too", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.same", falldue.KindConfig{})

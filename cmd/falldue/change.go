@@ -124,7 +124,7 @@ func retryCommand() *cobra.Command {
 	}
 	b.add(cmd)
 	cmd.Flags().Float64Var(&b.options.Spread.Rate, "rate", 0, "tasks that fall due in a second at most (default all at once)")
-	spanVar(cmd.Flags(), &b.options.Spread.Over, "over", 0, "time over which they fall due evenly")
+	spanVar(cmd.Flags(), &b.options.Spread.Over, "over", 0, "time over which they fall due evenly, in no order")
 	cmd.Flags().StringVar(&b.from, "from", "", "`TIME` at which the first falls due, such as 2026-12-11T14:02:00Z (default now)")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` in place of the payload of the task, or - for that on standard input")
 	run := cmd.RunE

@@ -102,13 +102,17 @@ func Extend(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return newBuilder(s, tables).updateRows(FenceColumns.columns(), size, extension, thisWorker)
 }
 
-const extension = `updated_at = {shift {now}, {int :lease}}`
+const (
+	extension = `updated_at = {shift {now}, {int :lease}}`
+	// lasts is the condition that the lease of a claim is not over.
+	lasts = " and t.updated_at > {now}"
+)
 
 // ExtendLive is [Extend] for claims under a limit: a lease that is over stays over, since
 // others may have taken the claim's permit.
 func ExtendLive(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	b.set("still", " and t.updated_at > {now}")
+	b.set("still", lasts)
 	return b.updateRows(FenceColumns.columns(), size, extension, thisWorker)
 }
 
@@ -117,7 +121,18 @@ func ExtendLive(s dialect.Server, tables dialect.Tables, size int) Stmt {
 // that others have locked, where it can do that. The batch has [FenceColumns].
 // Parameters: worker.
 func Owned(s dialect.Server, tables dialect.Tables, size int, lock bool) Stmt {
+	return newBuilder(s, tables).owned(size, lock)
+}
+
+// Live selects the ids of those claims of a batch that :worker still holds and whose leases are
+// not over. The batch has [FenceColumns]. Parameters: worker.
+func Live(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
+	b.set("still", lasts)
+	return b.owned(size, false)
+}
+
+func (b *builder) owned(size int, lock bool) Stmt {
 	source := b.withBatch(FenceColumns.columns(), size)
 	b.setKeys(source, "id", "fence")
 	b.setOwned()

@@ -74,6 +74,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"find_task":         statements.FindTask(s, tables, &arctan),
 		"owned":             statements.Owned(s, tables, room, false),
 		"owned_locked":      statements.Owned(s, tables, room, true),
+		"live":              statements.Live(s, tables, room),
 		"record":            statements.Record(s, tables, room),
 		"forget":            statements.Forget(s, tables, room),
 		"enqueue":           statements.Enqueue(s, statements.EnqueueParams{Tables: tables}, room),

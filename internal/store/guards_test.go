@@ -1,6 +1,8 @@
 package store
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +140,31 @@ func TestUniqueKeysRestOnACompareAndSet(t *testing.T) {
 				}
 				act(t, s, ActCancel, waiting)
 			}
+		}
+	})
+}
+
+// TestLeasesUnderLimitsThatAreOverStayOver and are reported lost: another worker may have the permit of a claim whose
+// lease is over. A claim without a limit has its lease extended as long as nobody has taken it.
+func TestLeasesUnderLimitsThatAreOverStayOver(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := stores(t, engine, 1)[0]
+		p := ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 2, Sources: keyed(t, s, 1, 2, Limit{Form: Running, Most: 2})}
+		result, err := s.ClaimLimited(t.Context(), p)
+		if err != nil || len(result.Claims) != 2 {
+			t.Fatalf("claimed %d tasks, %v; want 2", len(result.Claims), err)
+		}
+		over, lasts := result.Claims[0], result.Claims[1]
+		if _, err := s.db.ExecContext(t.Context(), fmt.Sprintf("update falldue_tasks set updated_at = created_at where id = %d", over.ID)); err != nil {
+			t.Fatal(err)
+		}
+		claims := []Key{{TaskID: over.ID, Fence: over.Fence}, {TaskID: lasts.ID, Fence: lasts.Fence}}
+		if left, err := s.ExtendLive(t.Context(), "w", time.Minute, claims); err != nil || !slices.Equal(left.Lost, []int64{over.ID}) || len(left.Locked) > 0 {
+			t.Errorf("extending leases under a limit of which that of task %d is over: %+v (error %v)", over.ID, left, err)
+		}
+		if left, err := s.Extend(t.Context(), "w", time.Minute, claims); err != nil || len(left.Lost)+len(left.Locked) > 0 {
+			t.Errorf("extending leases without a limit: %+v (error %v)", left, err)
 		}
 	})
 }

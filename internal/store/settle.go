@@ -236,10 +236,26 @@ func (s *Store) extend(ctx context.Context, worker string, lease time.Duration, 
 		}
 		live := slices.DeleteFunc(slices.Clone(fences), func(f statements.Row) bool { return !free[f.ID()] })
 		values := statements.Values{"worker": worker, "lease": lease.Microseconds()}
-		_, lost, err := s.change(ctx, x, s.batch(name, len(live), extend), values, live)
+		matched, lost, err := s.change(ctx, x, s.batch(name, len(live), extend), values, live)
+		if err == nil && matched < len(live) && !s.server.Caps.UpdateReturning {
+			lost, err = s.over(ctx, x, worker, live)
+		}
 		left.Lost = append(left.Lost, lost...)
 		return left, err
 	})
+}
+
+// over returns the ids of the tasks of those claims that worker does not own any more, or
+// whose leases are over.
+func (s *Store) over(ctx context.Context, x runner, worker string, fences []statements.Row) (list []int64, err error) {
+	ids, err := int64s(ctx, x, s.batch("live", len(fences), statements.Live), statements.Values{"worker": worker}, fences)
+	live := SetOf(ids)
+	for _, f := range fences {
+		if !live[f.ID()] {
+			list = append(list, f.ID())
+		}
+	}
+	return list, err
 }
 
 // fencesOf returns rows that identify the claims of settlements.

@@ -155,6 +155,8 @@ func (e *uniqueEnqueue) turn(ctx context.Context, found map[string]statements.Ho
 			free = append(free, i)
 		case u.Conflict == ConflictFail:
 			return cmp.Or(e.withdrawAll(ctx), error(&ExistsError{h.TaskID}))
+		case u.Conflict == ConflictReplace && h.Waiting != 0 && h.Fence != 0 && h.TaskKey != e.entries[i].Key:
+			return &KeyError{h.TaskID, h.TaskKey, e.entries[i].Key}
 		case u.Conflict == ConflictReplace && h.Waiting != 0:
 			replace = append(replace, i)
 		default:
@@ -306,11 +308,11 @@ func (e *uniqueEnqueue) holdWaiting(ctx context.Context, entries []int) (started
 	return started, nil
 }
 
-// replaceWaiting replaces the payload, the meta and the time of the holder of an entry's key, and
+// replaceWaiting replaces the payload, the meta, the key and the time of the holder of an entry's key, and
 // reports false if that has been claimed since.
 func (e *uniqueEnqueue) replaceWaiting(ctx context.Context, i int, h statements.Holder) (bool, error) {
 	entry := &e.entries[i]
-	values := statements.Values{"id": h.TaskID, "fence": h.Fence, "at": nil, "delay": entry.Delay, "payload": entry.Payload, "meta": nil}
+	values := statements.Values{"id": h.TaskID, "fence": h.Fence, "at": nil, "delay": entry.Delay, "key": entry.Key, "payload": entry.Payload, "meta": nil}
 	if entry.At.Valid {
 		values["at"] = entry.At.V
 	}

@@ -1,4 +1,4 @@
 update "falldue_tasks"
-set payload = $1::text::json, meta = $2::text::json, updated_at = coalesce((timestamptz 'epoch' + ($3::bigint)::float8 * interval '1 microsecond'), (statement_timestamp() + ($4::bigint)::float8 * interval '1 microsecond')), state = case when attempts = 0 then state else 'snoozed' end
-where id = $5 and fence = $6 and state in ('open', 'snoozed') and claimed_by = ''
--- binds: payload, meta, at, delay, id, fence
+set task_key = $1, payload = $2::text::json, meta = $3::text::json, updated_at = coalesce((timestamptz 'epoch' + ($4::bigint)::float8 * interval '1 microsecond'), (statement_timestamp() + ($5::bigint)::float8 * interval '1 microsecond')), state = case when attempts = 0 then state else 'snoozed' end
+where id = $6 and fence = $7 and state in ('open', 'snoozed') and claimed_by = ''
+-- binds: key, payload, meta, at, delay, id, fence
