@@ -46,9 +46,10 @@ const (
 	// Exceeded: a limited job ran beside more of them than the limit allows. The outcome is
 	// how many ran.
 	Exceeded = "exceeded"
-	// Counted: a limited job has counted how many run. The outcome is that number. Uncounted:
-	// it could not.
-	Counted, Uncounted = "counted", "uncounted"
+	// Counted: a limited job has counted how many run. The outcome is that number.
+	Counted = "counted"
+	// Uncounted: it could not.
+	Uncounted = "uncounted"
 )
 
 // How handlers end.
