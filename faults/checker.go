@@ -20,7 +20,7 @@ type Verdict struct {
 	// after their end was committed, tasks that ran although their enqueue
 	// was rolled back, and tasks that were stored while another one held their unique key.
 	Doubled int
-	// StaleSettles counts tasks whose state, attempts, records or effects
+	// StaleSettles counts tasks whose state, attempts, records, progress or effects
 	// contradict the history: a settle took effect after another worker's claim,
 	// took effect in part, or was made by nobody.
 	StaleSettles int
@@ -218,9 +218,9 @@ func (c Checker) doubled(l *life) string {
 
 // stale returns which settle took effect wrongly, or "".
 func (c Checker) stale(l *life) string {
-	checks := []func(*life, Row) string{c.staleRecord, c.staleEffect, c.staleState, c.missingRecord, c.miscounted}
+	checks := []func(*life, Row) string{c.staleRecord, c.staleEffect, c.staleState, c.staleReport, c.missingRecord, c.miscounted}
 	if l.retried { // which counts attempts from 0, and of a run that was cancelled before it there is no record
-		checks = checks[:3]
+		checks = checks[:4]
 	}
 	for _, r := range l.rows {
 		for _, check := range checks {

@@ -56,6 +56,14 @@ func vanished(process string, fence int64, attempt int) Record {
 	return Record{fence, attempt, "lost", process + "/5e"}
 }
 
+// reports sets the progress, of a task that reports it.
+func (s scenario) reports(fence int64, message string) scenario {
+	r := s.rows[0]
+	r.Reports, r.Report = true, Report{7, fence, message}
+	s.rows = []Row{r}
+	return s
+}
+
 var acked = scenario{}.acknowledged()
 
 func TestCheckerAcceptsWhatMayHappen(t *testing.T) {
@@ -83,7 +91,9 @@ func TestCheckerAcceptsWhatMayHappen(t *testing.T) {
 			acked.started("a", 1, 1).started("b", 2, 2).ended("a", 1, 1, OutcomeFailed).ended("b", 2, 2, OutcomeDone).
 				row("done", 2, 2, 2, vanished("a", 1, 1)), false,
 		},
-		"ended as done, never settled": {acked.ran("a", 1, 1, OutcomeDone).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), false},
+		"ended as done, never settled":      {acked.ran("a", 1, 1, OutcomeDone).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)), false},
+		"progress of the last run":          {acked.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1).reports(1, "claim 1"), true},
+		"progress of a run that had failed": {acked.ran("a", 1, 1, OutcomeDiscarded).row("dead", 1, 1, 0, died("a", 1, 1)).reports(0, ""), true},
 		"last attempt lost": {
 			acked.started("a", 1, 1).started("a", 2, 2).row("dead", 2, 3, 0, vanished("a", 2, 2)), false,
 		},
@@ -105,6 +115,10 @@ func TestCheckerFindsWhatMustNotHappen(t *testing.T) {
 		"acknowledged before the commit": {acked, false, lost},
 		"vanished after it ran":          {scenario{}.ran("a", 1, 1, OutcomeDone), false, lost},
 		"never ended":                    {acked.ran("a", 1, 1, OutcomeFailed).row("open", 1, 1, 0, retried("a")), false, lost},
+
+		"progress lost":           {acked.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1).reports(0, ""), true, stale},
+		"progress of a lost run":  {acked.started("a", 1, 1).ran("b", 2, 2, OutcomeDone).row("done", 2, 2, 2, vanished("a", 1, 1)).reports(1, "claim 1"), false, stale},
+		"progress of another run": {acked.ran("a", 1, 1, OutcomeDone).row("done", 1, 1, 1).reports(1, "claim 2"), true, stale},
 
 		"one claim run by two":          {acked.started("a", 1, 1).started("b", 1, 1).ended("a", 1, 1, OutcomeDone).row("done", 1, 1, 1), false, doubled},
 		"one attempt run by two":        {acked.started("a", 1, 1).started("b", 2, 1).ended("b", 2, 1, OutcomeDone).row("done", 1, 2, 2), false, doubled},

@@ -42,6 +42,10 @@ type Row struct {
 	OnDeath onDeath
 	// Sequence is the key of the sequence that the task is part of, or "".
 	Sequence string
+	// Reports says that each run of the task reports progress, and Report is what the database
+	// has of it.
+	Reports bool
+	Report  Report
 	// Effects are the fences under which effects were committed.
 	Effects []int64
 	// Records are the recorded attempts.
@@ -107,6 +111,13 @@ func ReadTable(ctx context.Context, db *sqlx.DB, q *falldue.Queue) ([]Row, error
 		}
 		rows[i].Effects = append(rows[i].Effects, e.Fence)
 	}
+	reports, err := readReports(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		rows[i].Report = reports[rows[i].ID]
+	}
 	return rows, nil
 }
 
@@ -137,6 +148,10 @@ func rowOf(t falldue.TaskInfo) (Row, error) {
 		ID: t.ID, Key: job.Key, State: string(t.State), Attempts: t.Attempts, Fence: t.Fence,
 		Transactional: t.Kind == transactionalName, Unique: job.Unique, CreatedAt: t.CreatedAt, EndedAt: t.UpdatedAt,
 		FirstAttemptedAt: t.FirstAttemptedAt, AttemptedAt: t.AttemptedAt, After: job.members(), OnDeath: job.OnDeath,
+	}
+	switch t.Kind {
+	case plainName, changedName, orderedName:
+		row.Reports = job.reports()
 	}
 	switch t.Kind {
 	case orderedName:

@@ -161,10 +161,12 @@ func (w *worker) plain(ctx context.Context, t falldue.Task[Job]) error {
 	if t.Fence == 1 && holdOf(t.Args.Unique).byClaim() {
 		w.noteClaim(ctx, t) // the claim releases the key
 	}
+	report(t, 0)
 	p := w.begin(ctx, t)
 	if err := t.SetResult(t.Fence); err != nil {
 		return err
 	}
+	report(t, 1)
 	return w.end(ctx, t, p)
 }
 
