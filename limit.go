@@ -147,7 +147,8 @@ func validLimits(owner string, limits []Limit) error {
 func (l Limit) applies(key string) bool { return !l.perKey || key != "" }
 
 // of returns the limit of owner for tasks with a key or "". No two limits have the same
-// name: names of kinds and queues, and keys, have no spaces.
+// name: names of kinds and queues, and keys, have no spaces. Package statements tells rates by
+// their names (PermitsOf).
 func (l Limit) of(owner, key string) store.Limit {
 	limit := store.Limit{Name: owner, Form: l.form, Most: l.most, Per: l.per}
 	switch {

@@ -205,23 +205,25 @@ var HeldPermitColumns = join(
 	Columns[HeldPermit]{col("id", Int, func(p *HeldPermit) any { return &p.ID })},
 	within(FenceColumns, func(p *HeldPermit) *Key { return &p.Key }))
 
-// PermitsOf selects the permits that name tasks as [HeldPermitColumns]. It reads all permits
-// and locks none. The batch has the first column of [FenceColumns].
+// PermitsOf selects the permits that name tasks as [HeldPermitColumns], but for those of rates,
+// which the names of limits tell: a claim that ends does not give them back. It reads all
+// permits and locks none. The batch has the first column of [FenceColumns].
 func PermitsOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(FenceColumns[:1].columns(), size)
 	b.set("found", HeldPermitColumns.list("t.", map[string]string{"task_id": "t.task_id", "task_fence": "t.fence"}))
 	b.setKeys(source, "task_id")
+	b.set("no rate", "t.name not like '% rate %' and t.name not like '% bucket %'")
 	if source.byKey() {
 		return b.stmt(`
-select {found} from {permits} t where {keys}`)
+select {found} from {permits} t where {keys} and {no rate}`)
 	}
 	return b.stmt(`
-select {found} from {batch} join {permits} t on {same key}`)
+select {found} from {batch} join {permits} t on {same key} where {no rate}`)
 }
 
 // KeepPermit lets a permit be taken for :wait microseconds more although the claim that it
-// names has ended, unless it is that of a rate and taken anyway. Parameters: permit, id, fence,
+// names has ended. Parameters: permit, id, fence,
 // token, a new random number below 0, wait.
 func KeepPermit(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
