@@ -98,11 +98,14 @@ func (e *uniqueEnqueuer) step(ctx context.Context) error {
 		}
 	case n <= 2:
 		for key, id := range e.live {
-			delete(e.live, key)
 			e.keys.end(key)
+			if _, err := e.s.Act(ctx, ActParams{Action: ActCancel, IDs: []int64{id}, Wait: true}); err != nil {
+				e.keys.begin(key, id) // it is not cancelled
+				return err
+			}
+			delete(e.live, key)
 			e.retired[key] = id
-			_, err := e.s.Act(ctx, ActParams{Action: ActCancel, IDs: []int64{id}, Wait: true})
-			return err
+			return nil
 		}
 	case n == 3:
 		keys, p := map[int64]int{}, ActParams{Action: ActRetry, Wait: true}
