@@ -65,13 +65,14 @@ lint: ## check the code with golangci-lint, and go.mod with go mod tidy
 # go.mod states the oldest Go release. bench is left out: it is for Unix alone.
 .PHONY: portable
 portable: export GOTOOLCHAIN = go$(shell go list -m -f '{{.GoVersion}}')
-portable: ## compile code and tests with the oldest Go release, also for Windows, macOS, 32 bits
+portable: ## compile code and tests with the oldest Go release, also for Windows, macOS, 32 bits, JSON v2
 	go version
 	go build ./...
 	GOARCH=386 go build $$(go list ./... | grep -v -e /examples/ -e /internal/)
 	go -C faults vet ./...
 	go -C examples/transactions vet ./...
 	go -C examples/moving vet ./...
+	GOEXPERIMENT=jsonv2 go test ./internal/storable
 	set -e; for os in linux windows darwin; do echo "go vet: $$os"; GOOS=$$os go vet ./...; GOOS=$$os go -C cmd/falldue vet ./...; done
 
 .PHONY: golden

@@ -2,7 +2,6 @@ package falldue
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/falldue/falldue/internal/store"
@@ -59,11 +58,8 @@ func (q *Queue) Retry(ctx context.Context, id int64) error {
 // error wraps [ErrInvalid] for args that
 // cannot be encoded.
 func (q *Queue) RetryEdited(ctx context.Context, id int64, args any) error {
-	payload, err := json.Marshal(args)
+	payload, err := toStore("payload", args, q.cfg.MaxPayload)
 	if err != nil {
-		return fmt.Errorf("%w: arguments: %w", ErrInvalid, err)
-	}
-	if err := validPayload(payload, q.cfg.MaxPayload); err != nil {
 		return err
 	}
 	t, err := q.store.Task(ctx, id) // whose kind stays

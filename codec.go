@@ -3,6 +3,8 @@ package falldue
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/falldue/falldue/internal/storable"
 )
 
 // Codec changes payloads and results on their way into the table and out of it, to encrypt
@@ -34,8 +36,11 @@ func encode(c Codec, kind string, data []byte) (string, error) {
 	if !json.Valid(stored) {
 		return "", invalid("what the codec returned, which is no JSON: %.40q", stored)
 	}
-	if err := validPayload(stored, maxStored); err != nil {
-		return "", fmt.Errorf("what the codec returned: %w", err)
+	if len(stored) > maxStored {
+		return "", invalid("what the codec returned, which has %d bytes; allowed are %d", len(stored), maxStored)
+	}
+	if err := storable.Check(stored); err != nil {
+		return "", invalid("what the codec returned: %w", err)
 	}
 	return string(stored), nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -253,11 +252,8 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 	if e.Meta, err = storedMeta(o.Meta, d.marks); err != nil {
 		return e, err
 	}
-	payload, err := json.Marshal(d.args)
+	payload, err := toStore("payload", d.args, q.cfg.MaxPayload)
 	if err != nil {
-		return e, fmt.Errorf("%w: arguments: %w", ErrInvalid, err)
-	}
-	if err := validPayload(payload, q.cfg.MaxPayload); err != nil {
 		return e, err
 	}
 	if o.Unique != nil {

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"strings"
 	"time"
+
+	"github.com/falldue/falldue/internal/storable"
 )
 
 // TaskMeta describes a task to its handler.
@@ -58,15 +60,12 @@ func storedMeta(meta map[string]string, marks []string) (stored sql.Null[string]
 	if meta = marked(meta, marks); len(meta) == 0 {
 		return stored, nil
 	}
-	text, err := json.Marshal(meta)
+	text, err := storable.JSON(meta)
+	if err == nil && len(text) > maxMeta {
+		err = fmt.Errorf("%d bytes as JSON; allowed are %d", len(text), maxMeta)
+	}
 	if err != nil {
-		return stored, fmt.Errorf("%w: meta: %w", ErrInvalid, err)
-	}
-	if len(text) > maxMeta {
-		return stored, invalid("meta of %d bytes as JSON; allowed are %d", len(text), maxMeta)
-	}
-	if err := validPayload(text, maxMeta); err != nil {
-		return stored, fmt.Errorf("meta: %w", err)
+		return stored, invalid("meta: %w", err)
 	}
 	return notNull(string(text)), nil
 }

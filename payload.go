@@ -1,95 +1,19 @@
 package falldue
 
 import (
-	"strconv"
-	"unicode/utf8"
+	"fmt"
+
+	"github.com/falldue/falldue/internal/storable"
 )
 
-// validPayload refuses JSON that some engine would not keep unchanged: JSON that
-// is too large, text that was not UTF-8, NUL characters, and numbers that the
-// engines' JSON functions cannot read. It reads the payload once.
-func validPayload(p []byte, most int) error {
-	if len(p) > most {
-		return invalid("payload of %d bytes; allowed are %d (Config.MaxPayload)", len(p), most)
+// toStore returns the JSON of a payload or a result, of most bytes at most.
+func toStore(what string, v any, most int) ([]byte, error) {
+	data, err := storable.JSON(v)
+	if err == nil && len(data) > most {
+		err = fmt.Errorf("%d bytes; allowed are %d (Config.MaxPayload)", len(data), most)
 	}
-	if !utf8.Valid(p) {
-		return invalid("payload is not valid UTF-8")
+	if err != nil {
+		return nil, invalid("%s: %w", what, err)
 	}
-	for i := 0; i < len(p); {
-		switch c := p[i]; {
-		case c == '"':
-			n, err := stringEnd(p[i:])
-			if err != nil {
-				return err
-			}
-			i += n
-		case c == '-' || c >= '0' && c <= '9':
-			n := numberEnd(p[i:])
-			if err := validNumber(string(p[i : i+n])); err != nil {
-				return err
-			}
-			i += n
-		default:
-			i++
-		}
-	}
-	return nil
-}
-
-// stringEnd returns the length of the JSON string at the start of p.
-func stringEnd(p []byte) (int, error) {
-	for i := 1; i < len(p); i++ {
-		switch p[i] {
-		case '"':
-			return i + 1, nil
-		case '\\':
-			if i+5 < len(p) && p[i+1] == 'u' {
-				switch string(p[i+2 : i+6]) {
-				case "0000":
-					return 0, invalid("a NUL character in the payload, which PostgreSQL's text cannot hold; encode such data, as base64 for instance")
-				case "fffd", "FFFD":
-					// encoding/json writes this escape for bytes that are not UTF-8.
-					// It does not escape a genuine U+FFFD.
-					return 0, invalid("text that is not valid UTF-8 in the payload; encode such data, as base64 for instance")
-				}
-			}
-			i++
-		}
-	}
-	return len(p), nil
-}
-
-func numberEnd(p []byte) int {
-	for i, c := range p {
-		if (c < '0' || c > '9') && c != '-' && c != '+' && c != '.' && c != 'e' && c != 'E' {
-			return i
-		}
-	}
-	return len(p)
-}
-
-// validNumber refuses numbers other than integers of 64 bits and numbers that a
-// double can hold.
-func validNumber(text string) error {
-	if len(text) < 19 {
-		if f, err := strconv.ParseFloat(text, 64); err == nil || f == 0 {
-			return nil
-		}
-	}
-	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return nil
-	}
-	if _, err := strconv.ParseUint(text, 10, 64); err == nil {
-		return nil
-	}
-	isInteger := true
-	for _, c := range text {
-		if c == '.' || c == 'e' || c == 'E' {
-			isInteger = false
-		}
-	}
-	if _, err := strconv.ParseFloat(text, 64); err != nil || isInteger {
-		return invalid("number %.60s in the payload; allowed are integers of 64 bits and what a double holds; send larger ones as strings", text)
-	}
-	return nil
+	return data, nil
 }

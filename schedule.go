@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -33,9 +34,9 @@ func (s stepper) Entry(params any) (e store.Entry, hash string, err error) {
 	if e, err = s.q.entry(p); err != nil {
 		return e, "", fmt.Errorf("kind %.100q: %w", p.kind.name, err)
 	}
-	plain, err := json.Marshal(p.args)
+	plain, err := storable.JSON(p.args)
 	if err != nil {
-		return e, "", fmt.Errorf("%w: arguments: %w", ErrInvalid, err)
+		return e, "", invalid("payload: %w", err)
 	}
 	hash, err = (&Unique{}).hash(s.q.cfg.Codec, p.kind.name, p.args, plain)
 	return e, hash, err

@@ -59,12 +59,9 @@ func (t Task[A]) SetResult(v any) error {
 	if !t.run.KeepsDone() {
 		return invalid("a result of kind %s, whose done tasks are deleted at once; set KindConfig.DoneRetention, or Config.DoneRetention", t.Kind)
 	}
-	result, err := json.Marshal(v)
+	result, err := toStore("result", v, t.run.MaxPayload())
 	if err != nil {
-		return fmt.Errorf("%w: result: %w", ErrInvalid, err)
-	}
-	if err := validPayload(result, t.run.MaxPayload()); err != nil {
-		return fmt.Errorf("result: %w", err)
+		return err
 	}
 	return t.run.SetResult(result)
 }

@@ -1,0 +1,20 @@
+//go:build goexperiment.jsonv2
+
+package storable
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/json/jsontext"
+	jsonv2 "encoding/json/v2"
+)
+
+// toJSON returns the JSON of a value. Where encoding/json is built on version 2, it writes
+// U+FFFD itself for bytes that are not UTF-8. toJSON refuses those.
+func toJSON(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err == nil && bytes.ContainsRune(data, '\ufffd') {
+		_, err = jsonv2.Marshal(v, json.DefaultOptionsV1(), jsontext.AllowInvalidUTF8(false))
+	}
+	return data, err
+}
