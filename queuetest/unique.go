@@ -314,6 +314,16 @@ var uniqueCases = []conformanceCase{
 			t.Fatalf("retry of a holder: %v", err)
 		}
 		wantExisting(t, "after the first was retried again", a, q, k, orderArgs{}, nil)
+		cancel(a)
+		hour := unique(falldue.Unique{Scope: falldue.UniqueFor(time.Hour)})
+		c := wantNew(t, "one for an hour", q, k, orderArgs{}, hour)
+		cancel(c)
+		if err := q.Retry(t.Context(), a); err != nil {
+			t.Fatalf("retry in the hour of a cancelled task: %v", err)
+		}
+		wantExisting(t, "after the first was retried in the hour of a cancelled task", a, q, k, orderArgs{}, nil)
+		cancel(a)
+		wantExisting(t, "one for an hour, in the hour of a cancelled task", a, q, k, orderArgs{}, hour)
 	}},
 	{"a unique task of which nothing can be made is refused", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.invalid", falldue.KindConfig{})

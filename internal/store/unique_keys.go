@@ -114,8 +114,6 @@ func (s *Store) takeBack(ctx context.Context, x runner, tasks []statements.Allow
 			case h.Unfinished != 0:
 				refuse(exists, ids[hash], h.TaskID)
 				continue
-			case h.Until > h.Now:
-				continue // the key is not theirs for that time, and need not be
 			}
 			keys = append(keys, statements.TakenKey{Hash: hash, TaskID: list[0], Was: h.Token, Wait: max(h.Until-h.Now, 0)})
 		}
