@@ -205,5 +205,5 @@ func (e events) kindWithoutQueue(kind, queue string) {
 // oneConnection reports a pool that cannot keep a connection for leases.
 func (e events) oneConnection(lease time.Duration) {
 	e.log.Warn("falldue: the pool has one connection; a handler that holds it for longer than a lease loses its task. "+
-		"Set SetMaxOpenConns to 2 or more, or give handlers another pool", "lease", lease)
+		"Let it have 2 or more (SetMaxOpenConns, or pool_max_conns of pgx), or give handlers another pool", "lease", lease)
 }

@@ -45,8 +45,12 @@ const (
 )
 
 // pings says how the connection is tested, to detect one that was lost without an
-// error: how often, and how long an answer may take, the first notification too.
-type pings struct{ every, timeout time.Duration }
+// error: how often, and how long an answer may take, the first notification too. Another
+// connection takes its place after a time, which may lead to the successor of a server
+// that still answers.
+type pings struct{ every, timeout, renew time.Duration }
+
+var defaultPings = pings{every: 30 * time.Second, timeout: 10 * time.Second, renew: 5 * time.Minute}
 
 // DSN returns a function for [falldue.Config].Listen that listens on the database
 // at source, in a form that lib/pq accepts: postgres://… or key=value …. The
@@ -56,20 +60,29 @@ type pings struct{ every, timeout time.Duration }
 // which it sends over a second connection.
 //
 // The function calls wake with "" when it has begun to listen, and with the text of
-// each notification. It returns nil when its context ends, and an error as soon as it
-// cannot connect within 30 seconds, does not receive its own notification within 10
-// seconds, loses its connection, or a ping fails. The worker
-// logs that error and calls the function again. The error names a setting that lib/pq
-// or the server refuses, and shows no passwords.
+// each notification. Every five minutes it begins again with another connection, for which
+// source may lead to another server by then. It returns nil when its context ends, and an
+// error as soon as it cannot connect within 30 seconds, does not receive its own
+// notification within 10 seconds, loses its connection, or a ping fails. The worker logs
+// that error and calls the function again. The error names a setting that lib/pq or the
+// server refuses, and shows no passwords.
 func DSN(source string) func(ctx context.Context, channel string, wake func(notice string)) error {
 	return func(ctx context.Context, channel string, wake func(notice string)) error {
-		if err := listen(ctx, source, channel, wake, pings{every: 30 * time.Second, timeout: 10 * time.Second}); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("pgnotify: listen on %s: %w", channel, dsn.Redact(source, err))
-		}
-		return nil
+		return serve(ctx, source, channel, wake, defaultPings)
 	}
 }
 
+// serve listens by one connection after the other until ctx ends.
+func serve(ctx context.Context, source, channel string, wake func(string), p pings) error {
+	for ctx.Err() == nil {
+		if err := listen(ctx, source, channel, wake, p); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("pgnotify: listen on %s: %w", channel, dsn.Redact(source, err))
+		}
+	}
+	return nil
+}
+
+// listen listens by one connection, and returns nil when that is old or ctx ends.
 func listen(ctx context.Context, source, channel string, wake func(string), p pings) error {
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp() // so that nothing below waits for a server that does not answer
@@ -116,11 +129,15 @@ func listen(ctx context.Context, source, channel string, wake func(string), p pi
 	wake("")
 	ping := time.NewTicker(p.every)
 	defer ping.Stop()
+	old := time.NewTimer(p.renew)
+	defer old.Stop()
 	answered := make(chan error, 1)
 	var late <-chan time.Time // runs while an answer is due
 	for {
 		select {
 		case <-ctx.Done():
+			return nil
+		case <-old.C:
 			return nil
 		case err := <-failed:
 			return err

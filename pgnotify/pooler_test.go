@@ -29,7 +29,7 @@ func TestListeningBehindPoolerIsAnError(t *testing.T) {
 			err := listen(ctx, c.pooler.Through(direct), "due", func(string) {
 				heard = true
 				stop()
-			}, pings{every: time.Minute, timeout: c.wait})
+			}, pings{every: time.Minute, timeout: c.wait, renew: time.Hour})
 			if heard != (name == "session") || errors.Is(err, errUnheard) == heard {
 				t.Errorf("it listens: %v, error %v", heard, err)
 			}

@@ -12,8 +12,8 @@ import (
 // listener returns an error, or when its context ends, although a ping waits.
 func TestSilentConnectionIsFoundOut(t *testing.T) {
 	for name, p := range map[string]pings{
-		"timeout": {every: time.Millisecond, timeout: time.Second},
-		"stopped": {every: time.Millisecond, timeout: time.Hour},
+		"timeout": {every: time.Millisecond, timeout: time.Second, renew: time.Hour},
+		"stopped": {every: time.Millisecond, timeout: time.Hour, renew: time.Hour},
 	} {
 		proxy, dsn := testdb.Through(t, testdb.Postgres, testdb.DSN(t, testdb.Postgres))
 		ctx, stop := context.WithCancel(t.Context())

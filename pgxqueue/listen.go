@@ -25,11 +25,22 @@ type pings struct{ after, timeout time.Duration }
 
 var defaultPings = pings{after: 30 * time.Second, timeout: 10 * time.Second}
 
+// minRenewal is the shortest time for which a connection listens.
+const minRenewal = time.Minute
+
 // listener listens by a connection that it opens as a pool does. It does not take one
-// from the pool, since handlers may hold all of those.
+// from the pool, since handlers may hold all of those. It exchanges the connection for
+// another one as often as the pool does, which may lead to the successor of a server that
+// still answers.
 type listener struct {
 	config *pgxpool.Config
 	pings  pings
+	renew  time.Duration // how long a connection listens
+}
+
+// newListener returns a listener for a pool.
+func newListener(config *pgxpool.Config) listener {
+	return listener{config, defaultPings, max(config.MaxConnLifetime, minRenewal)}
 }
 
 // ownListener is what a queue listens by if Config.Listen is not set. New sets the rest
@@ -53,12 +64,15 @@ func (l *ownListener) listen(ctx context.Context, channel string, wake func(noti
 
 // listen implements Config.Listen.
 func (l listener) listen(ctx context.Context, channel string, wake func(notice string)) error {
-	if err := l.serve(ctx, channel, wake); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("pgxqueue: listen on %s: %w", channel, err)
+	for ctx.Err() == nil {
+		if err := l.serve(ctx, channel, wake); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("pgxqueue: listen on %s: %w", channel, err)
+		}
 	}
 	return nil
 }
 
+// serve listens by one connection, and returns nil when that is old.
 func (l listener) serve(ctx context.Context, channel string, wake func(notice string)) error {
 	conn, err := l.begin(ctx, channel)
 	if err != nil {
@@ -66,7 +80,7 @@ func (l listener) serve(ctx context.Context, channel string, wake func(notice st
 	}
 	defer pgxdb.HangUp(conn)
 	wake("")
-	for {
+	for begun := time.Now(); time.Since(begun) < l.renew; {
 		n, err := l.next(ctx, conn, l.pings.after)
 		switch {
 		case errors.Is(err, errNothing):
@@ -78,6 +92,7 @@ func (l listener) serve(ctx context.Context, channel string, wake func(notice st
 			return err
 		}
 	}
+	return nil
 }
 
 // errUnheard is the error of a connection that listens and receives nothing.

@@ -17,7 +17,7 @@ import (
 
 // listening begins to listen on a DSN. It returns what wake is called with, and the error
 // of the end.
-func listening(ctx context.Context, t *testing.T, dsn string, p pings) (notices <-chan string, done <-chan error) {
+func listening(ctx context.Context, t *testing.T, dsn string, p pings, renew time.Duration) (notices <-chan string, done <-chan error) {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -28,7 +28,9 @@ func listening(ctx context.Context, t *testing.T, dsn string, p pings) (notices 
 	config.ConnConfig.User = "nobody_yet" // as with passwords that are made for each connection
 	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error { c.User = user; return nil }
 	woken, ended := make(chan string, 10), make(chan error, 1)
-	go func() { ended <- listener{config, p}.listen(ctx, "due", func(notice string) { woken <- notice }) }()
+	go func() {
+		ended <- listener{config, p, renew}.listen(ctx, "due", func(notice string) { woken <- notice })
+	}()
 	return woken, ended
 }
 
@@ -54,7 +56,7 @@ func TestSilentConnectionIsFoundOut(t *testing.T) {
 	} {
 		proxy, dsn := testdb.Through(t, testdb.Postgres, testdb.DSN(t, testdb.Postgres))
 		ctx, stop := context.WithCancel(t.Context())
-		notices, done := listening(ctx, t, dsn, p)
+		notices, done := listening(ctx, t, dsn, p, time.Hour)
 		within(t, notices, "it to listen")
 		proxy.Silence()
 		if name != "timeout" {
@@ -77,7 +79,7 @@ func TestListenReturnsWhileTheServerIsSilent(t *testing.T) {
 	}
 	defer func() { _ = server.Close() }()
 	ctx, stop := context.WithCancel(t.Context())
-	_, done := listening(ctx, t, "postgres://user@"+server.Addr().String()+"/db?sslmode=disable", defaultPings)
+	_, done := listening(ctx, t, "postgres://user@"+server.Addr().String()+"/db?sslmode=disable", defaultPings, time.Hour)
 	if c, err := server.Accept(); err == nil {
 		defer func() { _ = c.Close() }()
 	}
@@ -97,7 +99,7 @@ func TestNoticesArrive(t *testing.T) {
 	}
 	defer pool.Close()
 	ctx, stop := context.WithCancel(t.Context())
-	notices, done := listening(ctx, t, dsn, pings{after: time.Millisecond, timeout: time.Minute})
+	notices, done := listening(ctx, t, dsn, pings{after: time.Millisecond, timeout: time.Minute}, time.Hour)
 	for _, want := range []string{"", "mails sms", ""} {
 		if got := within(t, notices, "a notice"); got != want {
 			t.Errorf("a notice is %q, want %q", got, want)
@@ -122,7 +124,7 @@ func TestListenEndsWithItsConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	notices, done := listening(t.Context(), t, dsn+"&application_name=listener", defaultPings)
+	notices, done := listening(t.Context(), t, dsn+"&application_name=listener", defaultPings, time.Hour)
 	within(t, notices, "it to listen")
 	if _, err := pool.Exec(t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'listener' and datname = current_database()"); err != nil {
 		t.Fatal(err)
@@ -132,10 +134,26 @@ func TestListenEndsWithItsConnection(t *testing.T) {
 	}
 }
 
+// TestListenRenewsItsConnection: a connection that is old makes room for another one, and
+// nobody sees a failure.
+func TestListenRenewsItsConnection(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.DSN(t, testdb.Postgres)
+	ctx, stop := context.WithCancel(t.Context())
+	notices, done := listening(ctx, t, dsn, pings{after: time.Millisecond, timeout: time.Minute}, 10*time.Millisecond)
+	for range 3 {
+		within(t, notices, "it to listen")
+	}
+	stop()
+	if err := within(t, done, "it to return"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestListenReturnsErrors: they name what is wrong, and show no passwords.
 func TestListenReturnsErrors(t *testing.T) {
 	t.Parallel()
-	_, done := listening(t.Context(), t, "postgres://user:S3CRET@127.0.0.1:1/db", defaultPings)
+	_, done := listening(t.Context(), t, "postgres://user:S3CRET@127.0.0.1:1/db", defaultPings, time.Hour)
 	if err := within(t, done, "it to return"); err == nil || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "S3CRET") {
 		t.Errorf("error %v, want one that names the address and no password", err)
 	}
@@ -146,7 +164,7 @@ func TestListenBehindAPooler(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.DSN(t, testdb.Postgres)
 	pooler := testdb.StartPgBouncer(t, "transaction")
-	_, done := listening(t.Context(), t, pooler.Through(dsn)+"&default_query_exec_mode=exec", pings{after: time.Hour, timeout: time.Second})
+	_, done := listening(t.Context(), t, pooler.Through(dsn)+"&default_query_exec_mode=exec", pings{after: time.Hour, timeout: time.Second}, time.Hour)
 	if err := within(t, done, "it to return"); !errors.Is(err, errUnheard) {
 		t.Errorf("error %v, want one that says why", err)
 	}

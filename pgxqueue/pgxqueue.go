@@ -31,8 +31,9 @@ import (
 // defaults to a function that listens by a connection of its own, with the settings of
 // the pool. For that connection the pool's BeforeConnect is called. AfterConnect and the
 // pool's other hooks are not called for it: what AfterConnect sets, such as search_path
-// by a SET, does not hold there, and listening does not need it. Do not close the pool
-// while [falldue.Queue.Run] is running.
+// by a SET, does not hold there, and listening does not need it. After MaxConnLifetime of
+// the pool another connection takes its place. Do not close the pool while
+// [falldue.Queue.Run] is running.
 //
 // The queue takes a connection from the pool for each statement or transaction and
 // gives it back, as the application does. If the pool allows two or more connections, a
@@ -49,7 +50,7 @@ func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {
 	if pool == nil {
 		return falldue.New(nil, cfg) // the error says so
 	}
-	own := &ownListener{listener: listener{pool.Config(), defaultPings}}
+	own := &ownListener{listener: newListener(pool.Config())}
 	if cfg.Listen == nil {
 		cfg.Listen = own.listen
 	}

@@ -15,25 +15,30 @@ import (
 
 // conn is a connection of a pool. Only who holds it uses it.
 type conn struct {
-	pgx  *pgx.Conn
-	held *pgxpool.Conn
-	keep bool // the pool may keep it
+	pgx    *pgx.Conn
+	held   *pgxpool.Conn
+	byName bool // statements are prepared by name
+	keep   bool // the pool may keep it
 }
 
 func (c *conn) Prepare(text string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), text)
 }
 
-// PrepareContext prepares a statement, or returns the one that is prepared already.
+// PrepareContext prepares a statement, or returns the one that is prepared already. Where
+// nothing is prepared by name, it sends nothing.
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
 	if c.pgx.IsClosed() {
 		return nil, driver.ErrBadConn
+	}
+	if !c.byName {
+		return &stmt{c, text, -1}, nil
 	}
 	prepared, err := c.pgx.Prepare(ctx, text, text)
 	if err != nil {
 		return nil, unsent(err)
 	}
-	return &stmt{c, prepared}, nil
+	return &stmt{c, text, len(prepared.ParamOIDs)}, nil
 }
 
 // QueryContext runs a query, prepared or not.
@@ -149,30 +154,34 @@ func HangUp(c *pgx.Conn) {
 // Abort ends what another goroutine does with the connection.
 func (c *conn) Abort() { _ = c.pgx.PgConn().Conn().Close() }
 
-// stmt is a prepared statement.
+// stmt is a prepared statement, or the text of one that is not prepared by name.
 type stmt struct {
-	conn     *conn
-	prepared *pgconn.StatementDescription
+	conn *conn
+	text string
+	args int // how many it takes; -1 if that is not known
 }
 
 // closeTimeout is how long the server may take to drop a statement.
 const closeTimeout = 5 * time.Second
 
-func (s *stmt) NumInput() int { return len(s.prepared.ParamOIDs) }
+func (s *stmt) NumInput() int { return s.args }
 
 // Close drops the statement in the server.
 func (s *stmt) Close() error {
+	if !s.conn.byName {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	return s.conn.pgx.Deallocate(ctx, s.prepared.SQL)
+	return s.conn.pgx.Deallocate(ctx, s.text)
 }
 
 func (s *stmt) QueryContext(ctx context.Context, named []driver.NamedValue) (driver.Rows, error) {
-	return s.conn.QueryContext(ctx, s.prepared.SQL, named)
+	return s.conn.QueryContext(ctx, s.text, named)
 }
 
 func (s *stmt) ExecContext(ctx context.Context, named []driver.NamedValue) (driver.Result, error) {
-	return s.conn.ExecContext(ctx, s.prepared.SQL, named)
+	return s.conn.ExecContext(ctx, s.text, named)
 }
 
 func (s *stmt) Query(args []driver.Value) (driver.Rows, error) {

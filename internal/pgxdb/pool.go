@@ -14,6 +14,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -61,10 +62,17 @@ func Close(pool *pgxpool.Pool) {
 }
 
 // Connector takes connections from a pool.
-type Connector struct{ pool *pgxpool.Pool }
+type Connector struct {
+	pool   *pgxpool.Pool
+	byName bool // statements are prepared by name
+}
 
-// NewConnector returns a connector on a pool.
-func NewConnector(pool *pgxpool.Pool) *Connector { return &Connector{pool} }
+// NewConnector returns a connector on a pool. Statements are prepared by name only if pgx
+// does so for the statements of the application too. Where it does not, a session may lose
+// them: AfterRelease of the pool may reset it, or a pooler give its statements to others.
+func NewConnector(pool *pgxpool.Pool) *Connector {
+	return &Connector{pool, pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement}
+}
 
 // Connect takes a connection from the pool.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -76,7 +84,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	known := held.Conn().PgConn().CustomData()
 	dc, ok := known[key].(*conn)
 	if !ok {
-		dc = &conn{pgx: held.Conn()}
+		dc = &conn{pgx: held.Conn(), byName: c.byName}
 		known[key] = dc
 	}
 	dc.held, dc.keep = held, false

@@ -56,7 +56,10 @@ func eachDriver(rows driver.Rows, err error, f func(row) error) error {
 			err = f(into)
 		}
 		if err != nil {
-			return errors.Join(err, rows.Close())
+			if closed := rows.Close(); !errors.Is(err, closed) { // pgx returns the error of Next again
+				err = errors.Join(err, closed)
+			}
+			return err
 		}
 	}
 }
