@@ -2,6 +2,7 @@ package falldue_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -42,4 +43,37 @@ func TestCancelOfARunningTaskIsLoggedAsSuch(t *testing.T) {
 			t.Errorf("the log says that a lease was lost: %s", log.String())
 		}
 	})
+}
+
+// TestRefusedActionsNameTheState: an error tells a task that does not exist from one whose
+// state does not allow the action.
+func TestRefusedActionsNameTheState(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	q, err := falldue.New(testdb.Open(t, testdb.SQLite), falldue.Config{})
+	if err == nil {
+		err = q.Migrate(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := falldue.NewKind[int]("k", falldue.KindConfig{}).Enqueue(ctx, q, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	retry := q.Retry(ctx, id)
+	if err := q.Cancel(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	for want, err := range map[string]error{
+		"falldue: no such task to retry: task 1 is open":       retry,
+		"falldue: no such task to cancel: task 1 is cancelled": q.Cancel(ctx, id),
+		"falldue: no such task: 7":                             q.Delete(ctx, 7, falldue.DeleteOptions{}),
+		"falldue: no such task: 8":                             q.Retry(ctx, 8),
+		"falldue: no such task: 9":                             q.RetryEdited(ctx, 9, 1),
+	} {
+		if !errors.Is(err, falldue.ErrNotFound) || err.Error() != want {
+			t.Errorf("got error %v, want %s", err, want)
+		}
+	}
 }

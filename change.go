@@ -83,10 +83,20 @@ func (q *Queue) act(ctx context.Context, name string, p store.ActParams) error {
 		return existsError(exists)
 	}
 	if len(acted.Done) == 0 {
-		return fmt.Errorf("%w in a state that allows %s: %d", ErrNotFound, name, p.IDs[0])
+		return q.notActed(ctx, name, p.IDs[0])
 	}
 	q.acted(ctx, p.Action, acted)
 	return nil
+}
+
+// notActed returns the error of an action on a task that does not exist, or whose state does
+// not allow it.
+func (q *Queue) notActed(ctx context.Context, name string, id int64) error {
+	t, err := q.store.Task(ctx, id)
+	if err != nil {
+		return fmt.Errorf("%w: %d", ErrNotFound, id) // as far as the action has seen
+	}
+	return fmt.Errorf("%w to %s: task %d is %s", ErrNotFound, name, id, t.State)
 }
 
 // acted tells workers of an action, and opens or cancels what runs after the tasks.

@@ -19,8 +19,11 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// maxDelay is the longest delay of a task, 36,500 days.
-const maxDelay = sqlgen.MaxDelay * time.Second
+// maxDelay is the longest delay of a task, and longest what errors call it.
+const (
+	maxDelay = sqlgen.MaxDelay * time.Second
+	longest  = "36,500 days"
+)
 
 // DefaultQueue is the name of the queue of kinds that set no queue.
 const DefaultQueue = "default"

@@ -229,7 +229,7 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 		return e, err
 	}
 	if o.MaxAttempts < 0 || o.MaxAttempts > 1<<31-1 {
-		return e, invalid("MaxAttempts %d; allowed are 0, the policy's own, to 2,147,483,647", o.MaxAttempts)
+		return e, invalid("MaxAttempts %d; allowed are 1 to 2,147,483,647, and 0 for the limit of the policy", o.MaxAttempts)
 	}
 	if o.Policy != nil {
 		if err := o.Policy.Err(); err != nil {
@@ -238,11 +238,11 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 		e.Policy = o.Policy.Key()
 	}
 	if o.Delay < 0 || o.Delay > maxDelay {
-		return e, invalid("Delay %v; allowed are 0 to %v", o.Delay, maxDelay)
+		return e, invalid("Delay %v; allowed are 0 to %s", o.Delay, longest)
 	}
 	if !o.RunAt.IsZero() {
 		if o.Delay != 0 {
-			return e, invalid("both Delay %v and RunAt %v are set; allowed is one of them", o.Delay, o.RunAt)
+			return e, invalid("both Delay and RunAt are set; allowed is one of them")
 		}
 		if y := o.RunAt.UTC().Year(); y < 1970 || y > 9000 {
 			return e, invalid("RunAt %v; allowed are the years 1970 to 9000", o.RunAt)

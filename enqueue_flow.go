@@ -61,8 +61,10 @@ func (s stepper) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n in
 	if err != nil {
 		return nil, err
 	}
-	if p.uniques != nil {
-		return nil, invalid("Unique is set for a task of a flow; allowed is none, since what exists runs after nothing")
+	for i := range tasks {
+		if tasks[i].Options().Unique != nil {
+			return nil, invalid("task %d, %s, has Unique; allowed is none in a flow, since what exists runs after nothing", i, tasks[i].Kind())
+		}
 	}
 	p.flow = &flow
 	return s.q.insert(ctx, tx, p)

@@ -164,10 +164,11 @@ func (q *Queue) CountsAbout(ctx context.Context) ([]Count, error) {
 }
 
 // Overdue lists, by queue and kind, the tasks that have been due for more than a
-// minute: no worker handles their kind in their queue, or the workers that do are too
-// busy. Running tasks are not overdue, nor are paused ones ([Queue.Pause]). A task that failed before counts as due a day
-// after its failure if this process does not know its policy, which it knows for kinds
-// that it handles and for tasks without a policy of their own.
+// minute: no worker handles their kind in their queue, the workers that do are too
+// busy, or a limit or a sequence holds them back. Running tasks are not overdue, nor are
+// paused ones ([Queue.Pause]). A task that failed before counts as due a day after its
+// failure if this process does not know its policy, which it knows for kinds that it
+// handles and for tasks without a policy of their own.
 //
 // Overdue jumps from lane to lane in the index, and costs no more if more tasks wait.
 // Workers call it once a minute, and log tasks of kinds that they do not handle if

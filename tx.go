@@ -15,7 +15,8 @@ import (
 //   - every type with the methods of [RowsTx], such as what package pgxqueue makes of
 //     a pgx.Tx.
 //
-// Any other transaction gives an error that wraps [ErrInvalid].
+// Any other transaction gives an error that wraps [ErrInvalid], and so does a pool such as
+// *sql.DB, which has the same methods.
 type Tx interface {
 	// ExecContext runs a statement that returns no rows.
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
@@ -36,6 +37,9 @@ type RowsTx interface {
 func checkTx(tx Tx) error {
 	if tx == nil {
 		return invalid("the transaction is nil")
+	}
+	if _, pool := tx.(interface{ SetMaxOpenConns(n int) }); pool {
+		return invalid("%T is a pool; allowed are transactions that begin in it. Without one, call what has no Tx in its name", tx)
 	}
 	if !store.IsTx(tx) {
 		return invalid("a transaction of type %T; allowed are those of database/sql and sqlx, other types with their methods ExecContext and QueryContext, and types with the methods of RowsTx", tx)

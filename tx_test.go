@@ -19,12 +19,18 @@ func (execOnly) ExecContext(context.Context, string, ...any) (sql.Result, error)
 // TestTransactionsThatCannotQueryAreRefused: the error names the type and what is allowed.
 func TestTransactionsThatCannotQueryAreRefused(t *testing.T) {
 	t.Parallel()
-	q, err := falldue.New(testdb.Open(t, testdb.SQLite), falldue.Config{})
+	db := testdb.Open(t, testdb.SQLite)
+	q, err := falldue.New(db, falldue.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	kind := falldue.NewKind[int]("k", falldue.KindConfig{})
-	for want, tx := range map[string]falldue.Tx{"the transaction is nil": nil, "a transaction of type falldue_test.execOnly; allowed are": execOnly{}} {
+	for want, tx := range map[string]falldue.Tx{
+		"the transaction is nil":                                   nil,
+		"a transaction of type falldue_test.execOnly; allowed are": execOnly{},
+		"*sql.DB is a pool":                                        db.DB,
+		"*sqlx.DB is a pool":                                       db,
+	} {
 		_, one := kind.EnqueueTx(t.Context(), q, tx, 1, nil)
 		_, many := q.EnqueueManyTx(t.Context(), tx, kind.Params(1, nil))
 		_, list := q.TasksTx(t.Context(), tx, falldue.TaskFilter{})

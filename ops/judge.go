@@ -80,9 +80,12 @@ func overdue(o falldue.Overdue, h QueueHandlers) Finding {
 		Level: Attention, Text: fmt.Sprintf("%s of kind %s in queue %s overdue, the first since %s UTC", tasks, o.Kind, o.Queue, o.DueSince.Format(time.DateTime)),
 		Advice: "run workers with a handler of the kind that list the queue, or more of them",
 	}
-	if h.Busy() {
+	switch {
+	case h.Busy():
 		f.Text += fmt.Sprintf("; all %s for it were busy on %s up to %s ago", words.Count(int64(h.Concurrency), "handler"), words.Count(int64(len(h.Workers)), "worker"), words.Span(h.Age()))
 		f.Advice = "raise Concurrency or run more workers; if their handlers hang, see \"falldue ls --phase running\" and KindConfig.Timeout"
+	case len(h.Workers) > 0:
+		f.Advice = "workers have free handlers for them: \"falldue why\" of one says what holds it back, such as a limit, or a sequence that a dead task halts"
 	}
 	return f
 }

@@ -2,8 +2,11 @@ package ops
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/falldue/falldue"
 )
 
 // TestThresholds: each judgment is fine up to its threshold, and asks for attention above it.
@@ -46,6 +49,20 @@ func TestThresholds(t *testing.T) {
 	} {
 		if len(c.got) != 1 || c.got[0].Level != c.want || c.got[0].Text != c.text || (c.got[0].Advice == "") != (c.want == Fine) {
 			t.Errorf("%+v, want %v: %s", c.got, c.want, c.text)
+		}
+	}
+}
+
+// TestOverdueAdvice: more workers do not help tasks that free handlers leave alone.
+func TestOverdueAdvice(t *testing.T) {
+	t.Parallel()
+	for advice, h := range map[string]QueueHandlers{
+		"run workers with a handler of the kind": {},
+		"falldue why":                            {Running: 1, Concurrency: 2, Workers: []WorkerHandlers{{Running: 1, Concurrency: 2}}},
+		"raise Concurrency":                      {Running: 2, Concurrency: 2, Workers: []WorkerHandlers{{Running: 2, Concurrency: 2}}},
+	} {
+		if f := overdue(falldue.Overdue{Queue: "default", Kind: "ship", Tasks: 1}, h); !strings.Contains(f.Advice, advice) {
+			t.Errorf("%+v: %+v, want the advice %q", h, f, advice)
 		}
 	}
 }

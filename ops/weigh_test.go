@@ -214,7 +214,7 @@ func TestRelease(t *testing.T) {
 	if !about(int64(len(ran)), int64(late), 10) {
 		t.Errorf("%d tasks have become due, want %d", len(ran), late)
 	}
-	for says, over := range map[string]time.Duration{"a release over 1s; allowed are 1m0s to 168h0m0s": time.Second} {
+	for says, over := range map[string]time.Duration{"tasks let run over 1s; allowed are 1m0s to 168h0m0s": time.Second} {
 		if _, err := p.Release(falldue.Subject{Kind: "mail"}, false, over); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("error %v, want %q", err, says)
 		}

@@ -293,7 +293,7 @@ func (c WhyHandlers) Says(falldue.TaskInfo) string {
 		text += ": " + strings.Join(each[:min(len(each), shownWorkers)], ", ") + more
 	}
 	if c.Every > 0 {
-		text += fmt.Sprintf("; in %s before, a run of these workers ended every %s", words.Span(c.Over), words.Span(c.Every))
+		text += fmt.Sprintf("; in the %s before, these workers ended a run every %s", words.Span(c.Over), words.Span(c.Every))
 	}
 	return text
 }

@@ -294,7 +294,7 @@ func TestRunNeedsTables(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@hourly", Task: report.Params("r", nil)})
-		if err := s.Run(t.Context()); !errors.Is(err, falldue.ErrNotMigrated) {
+		if err := s.Run(t.Context()); !errors.Is(err, falldue.ErrNotMigrated) || strings.Count(err.Error(), "tables are missing") != 1 {
 			t.Errorf("without tables: error %v", err)
 		}
 		falldue.Handle(q, report, func(context.Context, falldue.Task[string]) error { return nil })

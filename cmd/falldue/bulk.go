@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,8 @@ func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
 	flags.StringVar(&f.filter.Queue, "queue", "", verb+" tasks of this queue")
 	flags.StringVar(&f.filter.Kind, "kind", "", verb+" tasks of this kind")
 	flags.StringVar(&f.filter.Key, "key", "", verb+" tasks with this key")
-	flags.StringVar(&f.state, "state", "", verb+" tasks in this state: open, snoozed, done, dead or cancelled")
+	stateNames, phaseNames := choices(verb)
+	flags.StringVar(&f.state, "state", "", verb+" tasks in this state: "+strings.Join(stateNames, ", "))
 	flags.StringVar(&f.phase, "phase", "", verb+" tasks in this phase: "+strings.Join(phaseNames, ", "))
 	spanVar(flags, &f.filter.OlderThan, "older-than", 0, verb+" tasks enqueued at least that long ago, such as 48h or 30d")
 	spanVar(flags, &f.filter.NewerThan, "newer-than", 0, verb+" tasks enqueued less than that long ago")
@@ -34,11 +36,7 @@ func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
 	flags.Int64Var(&f.filter.After, "after", 0, verb+" tasks with greater ids than `ID`")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
-	var names []string
-	for _, s := range states {
-		names = append(names, string(s))
-	}
-	complete(cmd, "state", names...)
+	complete(cmd, "state", stateNames...)
 	complete(cmd, "phase", phaseNames...)
 }
 
@@ -46,6 +44,22 @@ func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
 func (f *filterFlags) get() falldue.TaskFilter {
 	f.filter.State, f.filter.Phase = falldue.State(f.state), falldue.Phase(strings.ReplaceAll(f.phase, "-", " "))
 	return f.filter
+}
+
+// choices returns the states and phases of the tasks to which a command does what verb says.
+func choices(verb string) (stateNames, phases []string) {
+	finished := []string{string(falldue.Done), string(falldue.Dead), string(falldue.Cancelled)}
+	for _, s := range states {
+		stateNames = append(stateNames, string(s))
+	}
+	ended := func(name string) bool { return slices.Contains(finished, name) }
+	switch verb {
+	case "retry":
+		return finished, finished
+	case "cancel":
+		return slices.DeleteFunc(stateNames, ended), slices.DeleteFunc(slices.Clone(phaseNames), ended)
+	}
+	return stateNames, phaseNames
 }
 
 // phaseNames are the phases as the command line has them, without spaces.

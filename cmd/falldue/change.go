@@ -27,7 +27,9 @@ func enqueueCommand() *cobra.Command {
 		Short: "Store a task",
 		Long: "Store a task of a kind and print its id. PAYLOAD is the JSON of its arguments, {} by\n" +
 			"default, or - for that on standard input. The command does not know the kinds of\n" +
-			"your code: a task of a kind that no worker handles waits, see \"falldue overdue\".",
+			"your code, nor its codec. So give the queue and the priority of the kind, and the\n" +
+			"key that it makes by KeyedBy: limits of keys do not apply without one. The payload\n" +
+			"is stored as it is. A task that no worker handles waits: see \"falldue overdue\".",
 		Example: `  falldue enqueue invoice.send '{"order": 42}' --delay 10m`,
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -221,8 +221,9 @@ func overdueCommand() *cobra.Command {
 		Use:   "overdue",
 		Short: "List what has been due for more than a minute",
 		Long: "List, by queue and kind, the tasks that have been due for more than a minute: no\n" +
-			"worker handles their kind in their queue, or the workers that do are too busy. They\n" +
-			"are counted up to 1,000. Policies are those that live workers announce, those of\n" +
+			"worker handles their kind in their queue, the workers that do are too busy, or a\n" +
+			"limit or a sequence holds them back; \"falldue why\" of one says which. They are\n" +
+			"counted up to 1,000. Policies are those that live workers announce, those of\n" +
 			"--policy, tasks' own, and what is set over them. A task that has failed counts as\n" +
 			"due a day after its failure if its policy is not known. The exit status is 4 if\n" +
 			"there are any.\n\n" + policyFlagHelp,

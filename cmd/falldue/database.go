@@ -160,7 +160,7 @@ type policyFlag struct {
 
 func (p *policyFlag) flag(cmd *cobra.Command) {
 	p.kinds = map[string]backoff.Policy{}
-	cmd.Flags().Var(p, "policy", "the `[KIND=]POLICY` of a kind, or of all other kinds, as the code has it; may be repeated")
+	cmd.Flags().Var(p, "policy", "`[KIND=]POLICY` that the code has for a kind, or for all other kinds; may be repeated")
 	complete(cmd, "policy", presetNames()...)
 }
 

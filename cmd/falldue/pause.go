@@ -240,12 +240,24 @@ func pauseObject(p falldue.Pause) any {
 // confirmKind asks whether a kind is meant of which no task waits and that no live worker
 // handles: its name may be mistyped.
 func confirmKind(cmd *cobra.Command, i *ops.Inspector, kind string, yes bool) error {
-	if kind == "" || yes {
+	if yes {
 		return nil
+	}
+	says, err := doubtKind(cmd, i, kind)
+	if err != nil || says == "" {
+		return err
+	}
+	return confirm(cmd, says, yes)
+}
+
+// doubtKind says that no task of a kind waits and that no live worker handles it, or "".
+func doubtKind(cmd *cobra.Command, i *ops.Inspector, kind string) (string, error) {
+	if kind == "" {
+		return "", nil
 	}
 	known, err := i.KnowsKind(cmd.Context(), kind)
 	if err != nil || known {
-		return err
+		return "", err
 	}
-	return confirm(cmd, fmt.Sprintf("no task of kind %s waits, and no live worker handles it", kind), yes)
+	return fmt.Sprintf("no task of kind %s waits, and no live worker handles it", kind), nil
 }

@@ -114,7 +114,8 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 		return err
 	}
 	return f.inspector(cmd.Context(), f.policies, func(i *ops.Inspector, q *falldue.Queue) error {
-		if _, given := f.policies.kinds[o.Kind]; !given && !f.dry {
+		_, given := f.policies.kinds[o.Kind]
+		if !given && !f.dry {
 			if err := confirmKind(cmd, i, o.Kind, f.yes); err != nil {
 				return err
 			}
@@ -128,10 +129,22 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 		}
 		if o.Override = o.Steps[0].Override; f.until != "" {
 			if o.Until, err = ops.ParseUntil(f.until, p.At, time.Now()); err != nil {
-				return mistake(fmt.Errorf("--until: %w", err))
+				name := "until" // an argument of hold
+				if cmd.Flags().Lookup(name) != nil {
+					name = "--until"
+				}
+				return mistake(fmt.Errorf("%s: %w", name, err))
 			}
 		}
-		return f.apply(cmd, q, p, o, "")
+		if err := f.apply(cmd, q, p, o, ""); err != nil || given || !f.dry || f.asJSON {
+			return err
+		}
+		doubt, err := doubtKind(cmd, i, o.Kind)
+		if err != nil || doubt == "" {
+			return err
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), doubt)
+		return err
 	})
 }
 

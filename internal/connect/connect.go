@@ -3,6 +3,7 @@ package connect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,7 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql" // driver mysql: MySQL and MariaDB
 	"github.com/jmoiron/sqlx"
-	_ "github.com/lib/pq"  // driver postgres
+	"github.com/lib/pq"    // driver postgres
 	_ "modernc.org/sqlite" // driver sqlite, without cgo
 
 	"github.com/falldue/falldue/internal/dsn"
@@ -46,6 +47,9 @@ func Open(ctx context.Context, driver, name string) (*sqlx.DB, error) {
 		return nil, err
 	}
 	db, err := sqlx.ConnectContext(ctx, driver, source)
+	if errors.Is(err, pq.ErrSSLNotSupported) { // where pgx and psql go on without TLS
+		return nil, fmt.Errorf("open the database by driver %s: %w; to connect without TLS, add sslmode=disable to the DSN", driver, dsn.Redact(source, err))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the database by driver %s: %w", driver, dsn.Redact(source, err))
 	}

@@ -1,6 +1,8 @@
 package connect
 
 import (
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,5 +81,31 @@ func TestOpenPreparesSQLiteForSharing(t *testing.T) {
 		if err := db.Get(&got, "pragma "+pragma); err != nil || got != want {
 			t.Errorf("%s is %s (error %v), want %s", pragma, got, err, want)
 		}
+	}
+}
+
+// TestServersWithoutTLS: pgx and psql go on without TLS, so the error says what this driver
+// needs for it.
+func TestServersWithoutTLS(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.ReadFull(conn, make([]byte, 8)) // the request for TLS
+			_, _ = conn.Write([]byte("N"))
+			_ = conn.Close()
+		}
+	}()
+	_, err = Open(t.Context(), "", "postgres://shop:secret@"+l.Addr().String()+"/shop")
+	if err == nil || !strings.Contains(err.Error(), "sslmode=disable") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got error %v", err)
 	}
 }

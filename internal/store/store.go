@@ -24,7 +24,7 @@ import (
 // Errors that callers of falldue test for.
 var (
 	// ErrNotMigrated is wrapped by errors that come from missing tables.
-	ErrNotMigrated = errors.New("falldue: the tables are missing or not up to date; run the migrations first")
+	ErrNotMigrated = errors.New("falldue: the tables are missing or not up to date; call Queue.Migrate, or run \"falldue migrate up\"")
 	// ErrNotFound is wrapped by errors of calls for a task that does not exist, or
 	// whose state does not allow the change.
 	ErrNotFound = errors.New("falldue: no such task")
@@ -157,8 +157,8 @@ func inBatches[T any](s *Store, list []T, f func([]T) error) error {
 
 // explain wraps errors that users can act on in an error that says what to do.
 func (s *Store) explain(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, ErrNotMigrated) || errors.Is(err, dialect.ErrTransactionPooling) {
+		return err // explained already, by a call inside of a transaction
 	}
 	switch class := s.server.Classify(err); {
 	case class == dialect.UndefinedTable, s.server.Caps.AmbiguousMissingTable && class == dialect.Other && !s.hasTables():
