@@ -91,6 +91,13 @@ func (events) failure(r *taskRun, stack string, more ...any) []any {
 	return list
 }
 
+// stopping reports that a worker is told to stop while handlers run.
+func (e events) stopping(handlers int, timeout time.Duration) {
+	if handlers > 0 {
+		e.log.Info("falldue: the worker stops and waits for its handlers", "count", handlers, "timeout", timeout)
+	}
+}
+
 // stillRunning reports tasks whose handlers have not returned although the shutdown
 // timeout is over. It names up to most of them.
 func (e events) stillRunning(list []*taskRun, most int) {

@@ -97,8 +97,8 @@ func TestFailuresAreLogged(t *testing.T) {
 	}
 }
 
-// TestShutdownNamesWhatItWaitsFor: a worker that waits for a handler after its shutdown
-// timeout logs the task and its kind.
+// TestShutdownNamesWhatItWaitsFor: a worker that stops logs how many handlers run, and after its
+// shutdown timeout the tasks and their kinds.
 func TestShutdownNamesWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	var log lockedBuilder
@@ -128,6 +128,9 @@ func TestShutdownNamesWhatItWaitsFor(t *testing.T) {
 	waitFor(t, "the log", func() bool {
 		return strings.Contains(log.String(), "have not returned\" count=1 tasks=[1] kinds=[stubborn]")
 	})
+	if !strings.Contains(log.String(), "the worker stops and waits for its handlers\" count=1 timeout=0s") {
+		t.Errorf("the log is\n%s", log.String())
+	}
 	close(release)
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -82,10 +82,14 @@ func (f TaskFilter) list(c Codec, read func(store.Filter) ([]store.Task, error))
 }
 
 // Progress returns what the handler of a task has reported with [Task.Progress], in the
-// run that reported last. It is the zero Progress if none has, or if the task has been
-// deleted.
+// run that reported last. It is the zero Progress if none has. The error wraps
+// [ErrNotFound] if there is neither the task, which may have been deleted since it was done,
+// nor anything of it.
 func (q *Queue) Progress(ctx context.Context, id int64) (Progress, error) {
 	p, ok, err := q.store.Progress(ctx, id)
+	if err == nil && !ok {
+		_, err = q.store.Task(ctx, id)
+	}
 	if err != nil || !ok {
 		return Progress{}, err
 	}

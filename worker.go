@@ -28,6 +28,7 @@ type worker struct {
 	announcer       *announcer
 	overrides       *overrides
 	roles           []role
+	events          events
 }
 
 // A role is a background loop of a worker.
@@ -39,8 +40,9 @@ type role interface {
 func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[string]*handler, observer *observer) *worker {
 	w := &worker{
 		id: cfg.workerID(), shutdownTimeout: cfg.ShutdownTimeout, pollers: signals{}, dispatchers: map[string]*dispatcher{},
+		events: events{cfg.Logger},
 	}
-	events, caps := events{cfg.Logger}, s.Server().Caps
+	events, caps := w.events, s.Server().Caps
 	w.leases = newLeases(w.id, cfg.Lease, s, events)
 	w.leases.observer = observer
 	w.announcer = newAnnouncer(w.id, infoOf(cfg, handlers), w.running, s, events)
@@ -157,7 +159,12 @@ func (w *worker) run(ctx context.Context) {
 
 	<-ctx.Done()
 	w.announcer.stop()
-	end := time.Now().Add(max(w.shutdownTimeout, 0))
+	timeout, running := max(w.shutdownTimeout, 0), 0
+	for _, n := range w.running() {
+		running += n
+	}
+	w.events.stopping(running, timeout)
+	end := time.Now().Add(timeout)
 	handled := make(chan struct{})
 	go func() {
 		defer close(handled)

@@ -47,7 +47,7 @@ var progressCases = []conformanceCase{
 		falldue.Handle(q, gone, handle)
 		startWorker(t, q)
 		id := enqueue(t, q, kept, noteArgs{})
-		if p, err := q.Progress(t.Context(), id+1); err != nil || p != (falldue.Progress{}) {
+		if p, err := q.Progress(t.Context(), id+1); !errors.Is(err, falldue.ErrNotFound) || p != (falldue.Progress{}) {
 			t.Errorf("the progress of no task is %+v (error %v)", p, err)
 		}
 		if p := waitForProgress(t, q, id, 0.25); p.Message != "a quarter – \"¼\"" || p.Fence != 1 || p.UpdatedAt.Before(readTask(t, q, id).CreatedAt) {
@@ -66,7 +66,7 @@ var progressCases = []conformanceCase{
 		waitForProgress(t, q, id, 0.25)
 		next <- struct{}{}
 		waitForDeletion(t, q, id)
-		if p, err := q.Progress(t.Context(), id); err != nil || p != (falldue.Progress{}) {
+		if p, err := q.Progress(t.Context(), id); !errors.Is(err, falldue.ErrNotFound) || p != (falldue.Progress{}) {
 			t.Errorf("of the deleted task the progress %+v is left (error %v)", p, err)
 		}
 	}},

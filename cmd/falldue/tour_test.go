@@ -176,6 +176,7 @@ func (s shop) serveWith(c falldue.Config, handle func(*falldue.Queue), end func(
 		s.t.Fatal(err)
 	}
 	handle(q)
+	before := s.workers()
 	ctx, stop := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- q.Run(ctx) }()
@@ -186,17 +187,22 @@ func (s shop) serveWith(c falldue.Config, handle func(*falldue.Queue), end func(
 			s.t.Error(err)
 		}
 	})
+	for s.workers() == before { // until it has announced itself
+	}
+}
+
+// workers returns how many workers have announced themselves.
+func (s shop) workers() int {
+	s.t.Helper()
 	i, err := ops.NewInspector(s.db, ops.Config{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for {
-		if list, err := i.Workers(s.t.Context()); err != nil {
-			s.t.Fatal(err)
-		} else if len(list) > 0 {
-			return
-		}
+	list, err := i.Workers(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
 	}
+	return len(list)
 }
 
 var (

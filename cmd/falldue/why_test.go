@@ -80,20 +80,17 @@ func TestWorkersAndWhy(t *testing.T) {
 		started, end := make(chan struct{}, 10), make(chan struct{})
 		s.run("enqueue", "sync", "--key", "seven")
 		s.run("enqueue", "sync", "--key", "seven")
-		s.work(func(q *falldue.Queue) {
+		s.serveWith(falldue.Config{}, func(q *falldue.Queue) {
 			falldue.Handle(q, falldue.NewKind[struct{}]("sync", falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(1).PerKey()}}), func(context.Context, falldue.Task[struct{}]) error {
 				started <- struct{}{}
 				<-end
 				return nil
 			})
-		}, func(*falldue.Queue) bool {
-			<-started
-			contains(t, s.run("why", "3"), `^task 3, of kind sync in queue default, runs\n\nok   state     open\nno   claim     \S+ has run it since .*; its lease lasts until .*\n$`)
-			out, _ := s.fails(exitWaits, "why", "4")
-			contains(t, out, `(?m)^no   limit     AtMost\(1\)\.PerKey\(\) of kind sync, for key seven, admits no more task; 1 permit taken, by task 3$`)
-			close(end)
-			return true
-		})
+		}, func() { close(end) })
+		<-started
+		contains(t, s.run("why", "3"), `^task 3, of kind sync in queue default, runs\n\nok   state     open\nno   claim     \S+ has run it since .*; its lease lasts until .*\n$`)
+		out, _ = s.fails(exitWaits, "why", "4")
+		contains(t, out, `(?m)^no   limit     AtMost\(1\)\.PerKey\(\) of kind sync, for key seven, admits no more task; 1 permit taken, by task 3$`)
 	})
 }
 
