@@ -36,7 +36,11 @@ func TestManyTasksAreCopied(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			db, err := testdb.OpenDSN(test.driver, testdb.DSN(t, testdb.Postgres)+"&"+testdb.InOneStep[test.driver])
+			dsn := testdb.DSN(t, testdb.Postgres)
+			if test.pooled {
+				dsn += "&" + testdb.InOneStep[test.driver]
+			}
+			db, err := testdb.OpenDSN(test.driver, dsn)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,11 @@ import (
 // goes on from there. It leaves out probes while the worker has enough to do and
 // while all connections of the pool are in use. Probes of an idle worker, which are one
 // look-up for tasks and one for changes, stand in for reads of changes.
+//
+// Where ids do not ascend, a probe asks for sweeps. They cost more, so that an idle worker
+// makes none.
 type prober struct {
+	byID         bool // ids ascend
 	pollInterval time.Duration
 	news         func(ctx context.Context, back time.Duration) (store.News, error)
 	newTasks     func(ctx context.Context, after int64, limit int) ([]store.NewTask, error)
@@ -91,7 +95,11 @@ func (p *prober) work(ctx context.Context) {
 // wait waits until the next probe, at least for a time.
 func (p *prober) wait(ctx context.Context, least time.Duration) error {
 	longest := p.longest()
-	length := min(max(time.Since(p.arrival)/quietShare, minProbePause), longest)
+	arrival := p.arrival
+	if !p.byID { // the pollers alone know
+		arrival = p.lastTask()
+	}
+	length := min(max(time.Since(arrival)/quietShare, minProbePause), longest)
 	if p.listens() {
 		length = longest
 	}
@@ -127,6 +135,12 @@ func (p *prober) lastTask() time.Time {
 
 // probe notifies the pollers of the tasks that have come since the last probe.
 func (p *prober) probe(ctx context.Context) error {
+	if !p.byID {
+		if !p.idle {
+			p.pollers.sweepNow()
+		}
+		return nil
+	}
 	ctx, cancel := statementContext(ctx, probeTimeLimit)
 	defer cancel()
 	if p.marks == nil {

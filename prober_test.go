@@ -83,7 +83,7 @@ func proberOf(s *storedTasks) (*prober, *poller) {
 		queue: "default", budget: newBudget(1, 0), events: events{slog.New(slog.DiscardHandler)}, handlers: map[string]*handler{"k": {}},
 		gates: gates{handledKinds{"k": {rule: newRule(backoff.Zizq())}}}, classify: func(error) dialect.Class { return dialect.Other },
 	}, &sweeper{every: time.Second})
-	return &prober{pollInterval: time.Second, news: s.news, newTasks: s.after, changes: newChangeReader(nil, events{slog.New(slog.DiscardHandler)}), pollers: signals{"default": p}, wanted: func() bool { return true }, listens: func() bool { return false }}, p
+	return &prober{byID: true, pollInterval: time.Second, news: s.news, newTasks: s.after, changes: newChangeReader(nil, events{slog.New(slog.DiscardHandler)}), pollers: signals{"default": p}, wanted: func() bool { return true }, listens: func() bool { return false }}, p
 }
 
 // TestProbesFollowActivity: a prober probes every 12 milliseconds while tasks come, four
@@ -340,9 +340,6 @@ func TestWorkerStartsTasksOfOthersBeforeThePoll(t *testing.T) {
 		other, db := open()
 		if err := worker.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
-		}
-		if !worker.store.Server().Caps.AscendingIDs {
-			t.Skip("its ids do not ascend")
 		}
 		k := NewKind[int]("probed", KindConfig{})
 		ran := make(chan int, 4)

@@ -109,12 +109,10 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	if cfg.Listen != nil {
 		w.roles = append(w.roles, listener)
 	}
-	if caps.AscendingIDs {
-		w.roles = append(w.roles, &prober{
-			pollInterval: cfg.PollInterval, news: s.News, newTasks: s.NewTasks, changes: w.changes, pollers: w.pollers,
-			wanted: func() bool { return w.pollers.wait() && !s.Busy() }, listens: listener.active.Load,
-		})
-	}
+	w.roles = append(w.roles, &prober{
+		byID: caps.AscendingIDs, pollInterval: cfg.PollInterval, news: s.News, newTasks: s.NewTasks, changes: w.changes, pollers: w.pollers,
+		wanted: func() bool { return w.pollers.wait() && !s.Busy() }, listens: listener.active.Load,
+	})
 	return w
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -188,6 +189,7 @@ func (s shop) serveWith(c falldue.Config, handle func(*falldue.Queue), end func(
 		}
 	})
 	for s.workers() == before { // until it has announced itself
+		runtime.Gosched()
 	}
 }
 
