@@ -16,7 +16,7 @@ var (
 	ErrLeaseLost = errors.New("falldue: lease lost")
 	// ErrCancelled is the cause of the end of a handler's context when the task was
 	// cancelled while it ran ([Queue.Cancel]). It wraps ErrLeaseLost.
-	ErrCancelled = fmt.Errorf("falldue: task was cancelled: %w", ErrLeaseLost)
+	ErrCancelled error = cancelledError{}
 	// ErrTimeout is the cause of the end of a handler's context when the handler
 	// ran for longer than KindConfig.Timeout.
 	ErrTimeout = errors.New("falldue: handler timed out")
@@ -38,6 +38,14 @@ var (
 	// Queue.Migrate, or run "falldue migrate up".
 	ErrNotMigrated = store.ErrNotMigrated
 )
+
+// cancelledError is a lost lease whose text has the reason alone.
+type cancelledError struct{}
+
+func (cancelledError) Error() string { return "falldue: task was cancelled" }
+
+// Unwrap returns [ErrLeaseLost].
+func (cancelledError) Unwrap() error { return ErrLeaseLost }
 
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
