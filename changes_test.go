@@ -277,7 +277,7 @@ func TestReadersOfStepsReadAtOnce(t *testing.T) {
 	defer q.obey(other)()
 	q.readChanges()
 	if len(one.hurry) != 1 || len(other.hurry) != 1 {
-		t.Fatal("not every reader was told to read the changes")
+		t.Fatal("a reader was not told of the change")
 	}
 	<-one.hurry
 	<-other.hurry

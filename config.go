@@ -16,14 +16,15 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// maxDelay is the longest delay of a task, and longest what errors call it.
-const (
-	maxDelay = sqlgen.MaxDelay * time.Second
-	longest  = "36,500 days"
-)
+// maxDelay is the longest delay of a task.
+const maxDelay = sqlgen.MaxDelay * time.Second
+
+// longestDelay is what errors call maxDelay: 36,500 days.
+var longestDelay = words.Count(int64(maxDelay/(24*time.Hour)), "day")
 
 // DefaultQueue is the name of the queue of kinds that set no queue.
 const DefaultQueue = "default"

@@ -238,7 +238,7 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 		e.Policy = o.Policy.Key()
 	}
 	if o.Delay < 0 || o.Delay > maxDelay {
-		return e, invalid("Delay %v; allowed are 0 to %s", o.Delay, longest)
+		return e, invalid("Delay %v; allowed are 0 to %s", o.Delay, longestDelay)
 	}
 	if !o.RunAt.IsZero() {
 		if o.Delay != 0 {

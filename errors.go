@@ -39,7 +39,7 @@ var (
 	ErrNotMigrated = store.ErrNotMigrated
 )
 
-// cancelledError is a lost lease whose text has the reason alone.
+// cancelledError is a lost lease. Its text says only why the lease was lost.
 type cancelledError struct{}
 
 func (cancelledError) Error() string { return "falldue: task was cancelled" }

@@ -62,7 +62,7 @@ func (f TaskFilter) validate() error {
 	}
 	for name, age := range map[string]time.Duration{"OlderThan": f.OlderThan, "NewerThan": f.NewerThan} {
 		if age < 0 || age > maxDelay {
-			return invalid("%s %v; allowed are 0 to %s", name, age, longest)
+			return invalid("%s %v; allowed are 0 to %s", name, age, longestDelay)
 		}
 	}
 	if len(f.Match) > maxMatch {

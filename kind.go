@@ -105,7 +105,7 @@ func validKind(name string, cfg KindConfig) error {
 	}
 	for field, d := range map[string]time.Duration{"DoneRetention": cfg.DoneRetention, "DeadRetention": cfg.DeadRetention, "CancelledRetention": cfg.CancelledRetention} {
 		if d > maxDelay {
-			return invalid("%s %v of kind %s; allowed are up to %s", field, d, name, longest)
+			return invalid("%s %v of kind %s; allowed are up to %s", field, d, name, longestDelay)
 		}
 	}
 	if err := validLimits("kind "+name, cfg.Limits); err != nil {

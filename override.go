@@ -96,7 +96,7 @@ func storeOverride(steps []OverrideStep, includeOwn bool) (string, error) {
 			return "", invalid("an override without a clause; use backoff.ParseOverride")
 		}
 		if step.After <= last || step.After > maxDelay {
-			return "", invalid("a step after %v; allowed are times after that of the step before, up to %s", step.After, longest)
+			return "", invalid("a step after %v; allowed are times after that of the step before, up to %s", step.After, longestDelay)
 		}
 		last = step.After
 		stored.Steps = append(stored.Steps, storedStep{step.After.Microseconds(), step.Override.String()})

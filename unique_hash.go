@@ -32,7 +32,7 @@ func (u *Unique) hash(c Codec, kind string, args any, payload []byte) (string, e
 		return "", invalid("OnConflict %d; allowed are ConflictSkip, ConflictFail and ConflictReplace", u.OnConflict)
 	}
 	if u.Scope.form == store.UniqueFor && (u.Scope.d < minUniqueFor || u.Scope.d > maxDelay) {
-		return "", invalid("UniqueFor %v; allowed are %v to %s", u.Scope.d, minUniqueFor, longest)
+		return "", invalid("UniqueFor %v; allowed are %v to %s", u.Scope.d, minUniqueFor, longestDelay)
 	}
 	data := withPart(nil, []byte(kind))
 	switch u.By.form {

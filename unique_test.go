@@ -25,10 +25,10 @@ type sale struct {
 	private  int
 }
 
-// words is a type that writes its own JSON.
-type words []string
+// ownJSON is a type that writes its own JSON.
+type ownJSON []string
 
-func (l words) MarshalJSON() ([]byte, error) {
+func (l ownJSON) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string{"first": strings.Join(l, " ")})
 }
 
@@ -65,8 +65,8 @@ func TestUniqueKeysDiffer(t *testing.T) {
 		{ByFields("customer", "note"), "k", map[string]any{"customer": "a", "note": nil}},
 		{ByFields("customer", "Amount"), "k", sale{Customer: "a"}},
 		{ByFields("customer", "shop"), "k", sale{Customer: "a"}},
-		{ByFields("first"), "k", words{"a"}},
-		{ByFields("first"), "k", &words{"b"}},
+		{ByFields("first"), "k", ownJSON{"a"}},
+		{ByFields("first"), "k", &ownJSON{"b"}},
 	} {
 		for range 2 {
 			key, err := keyOf(t, c.by, c.kind, c.args)
@@ -94,8 +94,8 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 	}{
 		`field "costumer" in ByFields; the arguments, of type falldue.sale, have Amount, customer, note, shop`: {"costumer", sale{}},
 		`field "Ignored"`: {"Ignored", sale{}},
-		`field "second" in ByFields; the arguments, of type falldue.words, have first`: {"second", words{}},
-		`field "b" in ByFields; the arguments, of type map[string]int, have a`:         {"b", map[string]int{"a": 1}},
+		`field "second" in ByFields; the arguments, of type falldue.ownJSON, have first`: {"second", ownJSON{}},
+		`field "b" in ByFields; the arguments, of type map[string]int, have a`:           {"b", map[string]int{"a": 1}},
 		"no JSON object": {"a", []int{1}},
 		"type <nil>":     {"a", nil},
 	} {

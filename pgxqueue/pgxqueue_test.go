@@ -28,16 +28,27 @@ func open(t *testing.T, dsn string, conns int, cfg falldue.Config) (*pgxpool.Poo
 	if strings.Contains(dsn, "?") {
 		join = "&"
 	}
-	pool, err := pgxpool.New(t.Context(), fmt.Sprintf("%s%spool_max_conns=%d", dsn, join, conns))
+	config, err := pgxpool.ParseConfig(fmt.Sprintf("%s%spool_max_conns=%d", dsn, join, conns))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, q := openPool(t, config, cfg)
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return pool, q
+}
+
+// openPool opens a pool and a queue on it, and migrates nothing.
+func openPool(t *testing.T, config *pgxpool.Config, cfg falldue.Config) (*pgxpool.Pool, *falldue.Queue) {
+	t.Helper()
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
 	q, err := pgxqueue.New(pool, cfg)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := q.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return pool, q

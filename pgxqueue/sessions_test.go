@@ -30,15 +30,7 @@ func TestSessionsThatAreReset(t *testing.T) {
 				_, err := c.Exec(context.Background(), "discard all", pgx.QueryExecModeSimpleProtocol)
 				return err == nil
 			}
-			pool, err := pgxpool.NewWithConfig(t.Context(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(pool.Close)
-			q, err := pgxqueue.New(pool, falldue.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			pool, q := openPool(t, config, falldue.Config{})
 			if err := q.Migrate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -79,15 +71,11 @@ func TestErrorsSayThingsOnce(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.DSN(t, testdb.Postgres)
 	open(t, dsn, 1, falldue.Config{}) // which migrates
-	pool, err := pgxpool.New(t.Context(), dsn+"&default_transaction_read_only=on")
+	config, err := pgxpool.ParseConfig(dsn + "&default_transaction_read_only=on")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(pool.Close)
-	q, err := pgxqueue.New(pool, falldue.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, q := openPool(t, config, falldue.Config{})
 	_, err = falldue.NewKind[int]("k", falldue.KindConfig{}).Enqueue(t.Context(), q, 1, nil)
 	if err == nil || strings.Count(err.Error(), "read-only") != 1 {
 		t.Errorf("error %q, want one that says once that the session is read-only", err)

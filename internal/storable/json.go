@@ -4,6 +4,6 @@ package storable
 
 import "encoding/json"
 
-// toJSON returns the JSON of a value. For bytes that are not UTF-8 it has an escape that it
-// has for no text, and [Check] refuses it.
+// toJSON returns the JSON of a value. It writes bytes that are not UTF-8 as an escape that it
+// uses for nothing else, so that [Check] can refuse them.
 func toJSON(v any) ([]byte, error) { return json.Marshal(v) }

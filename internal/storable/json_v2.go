@@ -9,8 +9,8 @@ import (
 	jsonv2 "encoding/json/v2"
 )
 
-// toJSON returns the JSON of a value. Where encoding/json is built on version 2, it writes
-// U+FFFD itself for bytes that are not UTF-8. toJSON refuses those.
+// toJSON returns the JSON of a value. Built on version 2, encoding/json replaces bytes that are
+// not UTF-8 by U+FFFD, unescaped. toJSON returns an error for them.
 func toJSON(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err == nil && bytes.ContainsRune(data, '\ufffd') {

@@ -1,4 +1,4 @@
-// Package storable has the JSON that every engine keeps unchanged.
+// Package storable encodes values as JSON that every engine keeps unchanged, and refuses all other JSON.
 package storable
 
 import (

@@ -75,10 +75,13 @@ func Number(n int64) string {
 	return b.String()
 }
 
-// Count formats a number of things, such as "1 task", "2 tasks" or "3 policies".
+// Count formats a number of things, such as "1 task", "2 policies" or "3 days".
 func Count(n int64, thing string) string {
 	if n != 1 {
-		thing = strings.Replace(thing+"s", "ys", "ies", 1)
+		thing += "s"
+		if i := len(thing) - len("ys"); i > 0 && thing[i] == 'y' && !strings.ContainsRune("aeou", rune(thing[i-1])) {
+			thing = thing[:i] + "ies"
+		}
 	}
 	return Number(n) + " " + thing
 }
