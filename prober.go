@@ -55,8 +55,9 @@ const (
 	// server and back.
 	probeShare = 4
 	// asleepAfter is how long after the last task, of whatever process, a worker falls
-	// asleep: it probes and sweeps seldom.
-	asleepAfter = 10 * time.Minute
+	// asleep: it probes and sweeps seldom. It is awake for tasks that come every ten
+	// minutes, as periodic ones often do.
+	asleepAfter = 11 * time.Minute
 	// maxBusy is how long probes may be left out until a sweep finds the tasks that came
 	// meanwhile.
 	maxBusy = time.Second

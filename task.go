@@ -3,8 +3,9 @@ package falldue
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+
+	"github.com/falldue/falldue/internal/storable"
 )
 
 // Task is a task that is passed to its handler.
@@ -101,12 +102,12 @@ func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) 
 		k.err = cmp.Or(k.err, invalid("handler of kind %.100q is nil", k.name))
 	}
 	q.register(k.kind, func(ctx context.Context, r *taskRun) error {
-		var args A
 		payload, err := decode(r.codec, r.claim.From.Kind, r.claim.Payload)
 		if err != nil {
 			return err
 		}
-		if err := json.Unmarshal(payload, &args); err != nil {
+		args, err := storable.Decode[A](payload)
+		if err != nil {
 			return fmt.Errorf("decode the payload as %T: %w", args, err)
 		}
 		return fn(ctx, Task[A]{TaskMeta: r.meta(), Args: args, run: r})

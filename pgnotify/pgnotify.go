@@ -1,6 +1,6 @@
 // Package pgnotify wakes workers on PostgreSQL as soon as another process commits
 // tasks. Otherwise they find these tasks themselves, within a third of a second with the
-// default settings, and within two seconds after ten minutes without a task. The package
+// default settings, and within two seconds after eleven minutes without a task. The package
 // uses LISTEN and NOTIFY. It needs a connection of its own, which it opens with lib/pq;
 // the queue itself may use another driver:
 //
@@ -13,7 +13,7 @@
 //	q, err := falldue.New(db, falldue.Config{Notify: true})
 //
 // A worker that listens also looks for tasks as others do, and so finds those that nobody
-// notifies it of: three times a second, and every 1.75 seconds after ten minutes without a
+// notifies it of: three times a second, and every 1.75 seconds after eleven minutes without a
 // task.
 //
 // The queue's own connections may lead to a pooler in transaction mode. The listening

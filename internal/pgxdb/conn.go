@@ -50,7 +50,7 @@ func (c *conn) QueryContext(ctx context.Context, text string, named []driver.Nam
 	if err != nil {
 		return nil, unsent(err)
 	}
-	return &rows{result}, nil
+	return &rows{Rows: result}, nil
 }
 
 // ExecContext runs a statement that returns no rows, prepared or not.

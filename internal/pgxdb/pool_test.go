@@ -84,8 +84,9 @@ func TestConnectionsStayTheSame(t *testing.T) {
 const values = "select true, (-2)::smallint, (-4)::integer, (-8)::bigint, 'text'::text, ''::text, null::bigint, '{}'::json"
 
 // TestValues: they are the same in a transaction of pgx, and as package driver allows them.
+//
+//nolint:paralleltest // it counts allocations
 func TestValues(t *testing.T) {
-	t.Parallel()
 	pool := open(t)
 	want := fmt.Sprintf("%q", []any{true, int64(-2), int64(-4), int64(-8), "text", "", nil, "{}"})
 	tx, err := pool.Begin(t.Context())
@@ -116,4 +117,46 @@ func TestValues(t *testing.T) {
 	if diff := cmp.Diff(want, fmt.Sprintf("%q", row)); err != nil || diff != "" {
 		t.Errorf("by database/sql (error %v): %s", err, diff)
 	}
+	held, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = held.Close() }()
+	if diff := cmp.Diff(want, shared(t, held.Raw)); diff != "" {
+		t.Errorf("by NextShared: %s", diff)
+	}
+}
+
+// shared returns the values by NextShared, which allocates nothing.
+func shared(t *testing.T, onConn func(func(any) error) error) (got string) {
+	t.Helper()
+	if err := onConn(func(dc any) error {
+		rows, err := dc.(driver.QueryerContext).QueryContext(t.Context(), values+" from generate_series(1, 200)", nil)
+		if err != nil {
+			return err
+		}
+		row, next := make([]driver.Value, 8), rows.(interface{ NextShared([]driver.Value) error }).NextShared
+		if err := next(row); err != nil {
+			return err
+		}
+		var list []any
+		for _, v := range row {
+			switch v := v.(type) {
+			case *int64:
+				list = append(list, *v)
+			case *[]byte:
+				list = append(list, *v)
+			default:
+				list = append(list, v)
+			}
+		}
+		got = fmt.Sprintf("%q", list)
+		if n := testing.AllocsPerRun(100, func() { err = next(row) }); n > 0 || err != nil {
+			t.Errorf("a row takes %v allocations (error %v)", n, err)
+		}
+		return rows.Close()
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return got
 }

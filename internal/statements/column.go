@@ -93,8 +93,8 @@ func (c Columns[T]) Set(values Values, t *T) {
 	}
 }
 
-// Scan reads a row of a result into t. The bytes of row may be overwritten
-// afterwards: Scan copies what it keeps. A value that cannot be read makes an
+// Scan reads a row of a result into t. Its numbers and texts may also be an *int64 and a *[]byte.
+// The bytes of row may be overwritten afterwards: Scan copies what it keeps. A value that cannot be read makes an
 // error that names its column, and the others are read all the same.
 func (c Columns[T]) Scan(row []driver.Value, t *T) (first error) {
 	if len(row) != len(c) {
@@ -177,22 +177,22 @@ func valueOf(field any) any {
 func scan(v driver.Value, field any) (err error) {
 	switch field := field.(type) {
 	case *int64:
-		*field, err = whole(v)
+		*field, err = WholeIn(v)
 	case *int:
 		var n int64
-		n, err = whole(v)
+		n, err = WholeIn(v)
 		if *field = int(n); int64(*field) != n {
 			err = fmt.Errorf("%d is out of range", n)
 		}
 	case *string:
-		*field, err = text(v)
+		*field, err = TextIn(v)
 	case *sql.Null[int64]:
 		if field.Valid = v != nil; field.Valid {
-			field.V, err = whole(v)
+			field.V, err = WholeIn(v)
 		}
 	case *sql.Null[string]:
 		if field.Valid = v != nil; field.Valid {
-			field.V, err = text(v)
+			field.V, err = TextIn(v)
 		}
 	case *[]byte:
 		switch v := v.(type) {
@@ -200,6 +200,8 @@ func scan(v driver.Value, field any) (err error) {
 			*field = nil
 		case []byte:
 			*field = bytes.Clone(v)
+		case *[]byte:
+			*field = bytes.Clone(*v)
 		case string:
 			*field = []byte(v)
 		default:
@@ -211,13 +213,18 @@ func scan(v driver.Value, field any) (err error) {
 	return err
 }
 
-func whole(v driver.Value) (int64, error) {
+// WholeIn returns a value of a row that is a whole number.
+func WholeIn(v driver.Value) (int64, error) {
 	digits := ""
 	switch v := v.(type) {
 	case int64:
 		return v, nil
+	case *int64:
+		return *v, nil
 	case []byte:
 		digits = string(v)
+	case *[]byte:
+		digits = string(*v)
 	case string:
 		digits = v
 	default:
@@ -230,17 +237,25 @@ func whole(v driver.Value) (int64, error) {
 	return n, nil
 }
 
-func text(v driver.Value) (string, error) {
+// TextIn returns a value of a row that is a text.
+func TextIn(v driver.Value) (string, error) {
 	switch v := v.(type) {
 	case []byte:
 		return string(v), nil
+	case *[]byte:
+		return string(*v), nil
 	case string:
 		return v, nil
 	}
 	return "", notText(v)
 }
 
-func notText(v driver.Value) error { return fmt.Errorf("%v (%T) is not text", v, v) }
+func notText(v driver.Value) error {
+	if n, ok := v.(*int64); ok {
+		v = *n
+	}
+	return fmt.Errorf("%v (%T) is not text", v, v)
+}
 
 func unknownField(field any) string {
 	return fmt.Sprintf("statements: a column in a field of type %T", field)

@@ -18,3 +18,6 @@ func toJSON(v any) ([]byte, error) {
 	}
 	return data, err
 }
+
+// decode reads the JSON of a value.
+func decode(text []byte, v any) error { return json.Unmarshal(text, v) }

@@ -1,7 +1,9 @@
-// Package storable encodes values as JSON that every engine keeps unchanged, and refuses all other JSON.
+// Package storable encodes values as JSON that every engine keeps unchanged, refuses all other JSON,
+// and decodes what was stored.
 package storable
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -15,6 +17,17 @@ func JSON(v any) ([]byte, error) {
 		err = Check(data)
 	}
 	return data, err
+}
+
+// Decode returns the value of a JSON text, or the error of [json.Unmarshal].
+func Decode[T any](text []byte) (T, error) {
+	var v T
+	if decode(text, &v) == nil {
+		return v, nil
+	}
+	var fresh T // a value may have been read in part
+	err := json.Unmarshal(text, &fresh)
+	return fresh, err
 }
 
 // Check returns an error for JSON that some engine would not keep unchanged: with text that was

@@ -2,7 +2,9 @@ package storable
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -35,5 +37,45 @@ func TestJSON(t *testing.T) {
 		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
 			t.Errorf("%#v: got %q, error %v; want an error that says %q", c.value, got, err, c.says)
 		}
+	}
+}
+
+// FuzzDecode compares Decode with encoding/json. Each text is read twice, before and after another
+// one, since Decode may keep what has read one. It also runs with GOEXPERIMENT=jsonv2.
+func FuzzDecode(f *testing.F) {
+	for _, text := range []string{
+		"", " ", "null", "1", "12 ", " 12", "1 2", "{}", `{"A": 1, "B": ["x"]}`, `{"A": 1}{"A": 2}`, `{"A": 1}x`, `{"A": "x", "B": ["y"]}`,
+		`{"A": 1`, `"\ud800"`, `[1, [2, {"A": null}]]`, "\xff",
+	} {
+		f.Add([]byte(text))
+	}
+	type args struct {
+		A int
+		B []string
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for range 2 {
+			compare[any](t, text)
+			compare[args](t, text)
+			compare[*args](t, text)
+			compare[json.RawMessage](t, text)
+			compare[args](t, []byte(`{"B": ["between"]}`))
+		}
+	})
+}
+
+// TestDecodeLong: of texts that are longer than what is kept, too.
+func TestDecodeLong(t *testing.T) {
+	compare[int](t, []byte(strings.Repeat(" ", 100_000)+"1"))
+	compare[string](t, []byte(`"`+strings.Repeat("x", 100_000)+`"`))
+}
+
+func compare[T any](t *testing.T, text []byte) {
+	t.Helper()
+	var want T
+	wantErr := json.Unmarshal(text, &want)
+	got, err := Decode[T](text)
+	if fmt.Sprint(err) != fmt.Sprint(wantErr) || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%.100q as %T: got %v, error %v; want %v, error %v", text, want, got, err, want, wantErr)
 	}
 }

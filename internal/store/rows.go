@@ -6,39 +6,33 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
+
+	"github.com/falldue/falldue/internal/statements"
 )
 
-// row is a row as a driver returns it. It is valid until the next row is read.
+// row is a row as a driver returns it, or as a [sharedRows] does. It is valid until the next row
+// is read.
 type row []driver.Value
+
+// sharedRows is a result whose rows can be read without allocations, as those of package pgxdb
+// can: numbers are an *int64 and texts a *[]byte, which the next row uses again.
+type sharedRows interface {
+	NextShared(into []driver.Value) error
+}
 
 // int returns the integer in a column.
 func (r row) int(i int) (int64, error) {
-	switch v := r[i].(type) {
-	case int64:
-		return v, nil
-	case []byte:
-		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
-			return n, nil
-		}
-		return 0, fmt.Errorf("column %d is %.100q; it should be a whole number", i, v)
-	case string:
-		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
-			return n, nil
-		}
+	n, err := statements.WholeIn(r[i])
+	if err != nil {
+		return 0, fmt.Errorf("column %d: %w", i, err)
 	}
-	return 0, fmt.Errorf("column %d is %.100q; it should be a whole number", i, fmt.Sprint(r[i]))
+	return n, nil
 }
 
 // text returns the text in a column, or "" if it is NULL.
 func (r row) text(i int) string {
-	switch v := r[i].(type) {
-	case []byte:
-		return string(v)
-	case string:
-		return v
-	}
-	return ""
+	text, _ := statements.TextIn(r[i])
+	return text
 }
 
 // eachDriver calls f for each row that a driver returned, and closes rows.
@@ -46,9 +40,12 @@ func eachDriver(rows driver.Rows, err error, f func(row) error) error {
 	if err != nil {
 		return err
 	}
-	into := make(row, len(rows.Columns()))
+	into, next := make(row, len(rows.Columns())), rows.Next
+	if r, ok := rows.(sharedRows); ok {
+		next = r.NextShared
+	}
 	for {
-		err = rows.Next(into)
+		err = next(into)
 		if errors.Is(err, io.EOF) {
 			return rows.Close()
 		}
