@@ -42,9 +42,9 @@ func (x execution) settlement() store.Settlement {
 	c := x.claim
 	e := store.Settlement{ForgetRecords: c.Fence > 1, Member: hasMark(c.Meta, memberMark), Waiter: hasMark(c.Meta, waiterMark)}
 	e.TaskID, e.Fence = c.ID, c.Fence
-	if c.Previous != "" {
+	if c.Previous.Valid {
 		e.Records = append(e.Records, store.Record{
-			Key: store.Key{TaskID: c.ID, Fence: c.Fence - 1}, Attempt: c.From.Attempts, Outcome: statements.OutcomeLost, Worker: c.Previous,
+			Key: store.Key{TaskID: c.ID, Fence: c.Fence - 1}, Attempt: c.From.Attempts, Outcome: statements.OutcomeLost, Worker: c.Previous.V,
 			Error: "the lease ended: the worker vanished",
 		})
 	}
@@ -157,8 +157,8 @@ func (x execution) exhausted(next time.Duration) bool {
 func (x execution) attemptsExhausted(most int) store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
-	if x.claim.Previous != "" {
-		e.Error = notNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished", x.claim.From.Attempts, most, x.claim.Previous))
+	if x.claim.Previous.Valid {
+		e.Error = notNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished", x.claim.From.Attempts, most, x.claim.Previous.V))
 		return e
 	}
 	e.Records = append(e.Records, store.Record{

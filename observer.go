@@ -74,7 +74,7 @@ func (o *observer) claimed(queue string, wanted int, claims []*store.Claim, star
 	}
 	stats := ClaimStats{Queue: queue, Wanted: wanted, Claimed: len(claims), Took: time.Since(start), Err: err, Class: o.classOf(err)}
 	for _, c := range claims {
-		if c.Previous != "" {
+		if c.Previous.Valid {
 			stats.Recovered++
 		}
 	}

@@ -49,7 +49,7 @@ func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
 // report reports a failure that is settled.
 func (s *settler) report(r *taskRun) {
 	switch f := r.failure; {
-	case r.end.State == statements.StateDead && f == nil && r.claim.Exhausted && r.claim.Previous == "":
+	case r.end.State == statements.StateDead && f == nil && r.claim.Exhausted && !r.claim.Previous.Valid:
 		s.deaths.add(beyond{r.queue, r.claim.From.Kind, r.limit(), r.maxAttempts()})
 	case r.end.State == statements.StateDead:
 		stack := ""

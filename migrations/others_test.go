@@ -84,3 +84,23 @@ func TestTablesOfAnotherToolAreRefused(t *testing.T) {
 		}
 	})
 }
+
+// TestTiDBReadsWhatIsMeantForIt, in comments that MySQL and MariaDB leave out.
+func TestTiDBReadsWhatIsMeantForIt(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		if familyOf(dialect.Name(engine)) != dialect.MySQL {
+			return // it has other files
+		}
+		db := testdb.Open(t, engine)
+		if _, err := migrator(t, db, usual).Up(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var name, made string
+		if err := db.QueryRow("show create table falldue_tasks").Scan(&name, &made); err != nil {
+			t.Fatal(err)
+		}
+		if has := strings.Contains(strings.ToLower(made), "auto_id_cache"); has != (engine == testdb.TiDB) {
+			t.Errorf("it has auto_id_cache: %v\n%s", has, made)
+		}
+	})
+}

@@ -28,8 +28,8 @@ type Plan struct {
 	//	take                  claims what was found
 	//	extend                extends leases
 	//	settle done           deletes tasks that have succeeded
-	//	settle done and kept  keeps tasks that have succeeded
-	//	settle failed         ends claims in any other way
+	//	settle alike          ends claims that end alike, such as those of tasks that are kept
+	//	settle each           ends claims each in its own way
 	Statement string
 	SQL       string
 	// Lines is the server's plan, by lines. MySQL, MariaDB and TiDB return columns, which

@@ -86,7 +86,7 @@ func TestExplainNamesTheStatementsOfWorkers(t *testing.T) {
 			testdb.Postgres: {"sweep", "look", "claim", "claim in slot"}, testdb.SQLite: {"sweep", "look", "claim"},
 			testdb.MySQL: {"sweep", "next lane", "look", "claim"}, testdb.MariaDB: {"sweep", "next lane", "look", "claim"}, testdb.TiDB: {"sweep", "next lane", "look", "claim"},
 		}[engine]
-		changes := []string{"take", "extend", "settle done", "settle done and kept", "settle failed"}
+		changes := []string{"take", "extend", "settle done", "settle alike", "settle each"}
 		check := func(want ...[]string) {
 			t.Helper()
 			plans, err := i.Explain(t.Context(), "default")

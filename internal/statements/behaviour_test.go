@@ -159,13 +159,16 @@ func TestStatementsWorkTogether(t *testing.T) {
 			t.Fatalf("of four tasks that are due the claims got %d, %d and %d", len(one), len(two), n)
 		}
 		for _, c := range slices.Concat(one, two) {
-			if c.Fence != 1 || c.MaxAttempts != 7 || c.Previous != "" || string(c.Payload) != `{"n":1}` || c.First < c.Now-1000 || c.Place != map[bool]int{true: 2, false: 1}[c.Anchor == 1_000_000] {
+			if c.Fence != 1 || c.MaxAttempts != 7 || c.Previous.Valid || string(c.Payload) != `{"n":1}` || c.First != 0 || c.Place != map[bool]int{true: 2, false: 1}[c.Anchor == 1_000_000] {
 				t.Errorf("a claim returned %+v", c)
 			}
 		}
 
 		owner := func(name string) statements.Values {
-			return statements.Values{"worker": name, "lease": int64(120e6), "channel": ""}
+			return statements.Values{
+				"worker": name, "lease": int64(120e6), "channel": "",
+				"to_state": statements.StateDone, "more": int64(0), "wait": int64(0), "failure": nil, "answer": nil,
+			}
 		}
 		mine := keysOf(one)
 		if n := change(t, db, s, statements.Extend(s, tables, 2), owner("one"), mine); n != 2 {
@@ -179,7 +182,7 @@ func TestStatementsWorkTogether(t *testing.T) {
 		// Nobody settles what another worker holds, nor by a fence of before.
 		stale := []statements.Row{{one[0].ID, one[0].Fence - 1}, {one[1].ID, one[1].Fence + 1}}
 		for name, stmt := range map[string]statements.Stmt{
-			"extend": statements.Extend(s, tables, 2), "finish": statements.Finish(s, tables, 2), "delete": statements.Delete(s, tables, 2),
+			"extend": statements.Extend(s, tables, 2), "settle alike": statements.SettleAlike(s, tables, 2), "delete": statements.Delete(s, tables, 2),
 		} {
 			if n := change(t, db, s, stmt, owner("two"), mine) + change(t, db, s, stmt, owner("one"), stale); n != 0 {
 				t.Errorf("%s changed %d tasks of others", name, n)
@@ -195,8 +198,8 @@ func TestStatementsWorkTogether(t *testing.T) {
 		settle("one", one[0], statements.Settlement{State: statements.StateOpen, Error: sql.Null[string]{V: "failed", Valid: true}})
 		settle("one", one[1], statements.Settlement{State: statements.StateSnoozed, AttemptsDelta: -1, Wait: -5e6})
 		settle("two", two[0], statements.Settlement{State: statements.StateDead, Result: sql.Null[string]{V: `[1]`, Valid: true}})
-		if n := change(t, db, s, statements.Finish(s, tables, 1), owner("two"), keysOf(two[1:])); n != 1 {
-			t.Errorf("finished %d of one task", n)
+		if n := change(t, db, s, statements.SettleAlike(s, tables, 1), owner("two"), keysOf(two[1:])); n != 1 {
+			t.Errorf("settled %d of one task as done", n)
 		}
 		failed := statements.AttemptEntry{Key: statements.Key{TaskID: one[0].ID, Fence: 1}, Attempt: 1, Outcome: "retried", Worker: "one", Duration: 5, Error: "failed"}
 		for range 2 { // the second time it is there

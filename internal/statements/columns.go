@@ -81,19 +81,20 @@ var RoomColumns = join(SinceColumns, Columns[WantedLane]{
 	col("room", Int, func(w *WantedLane) any { return &w.Room }),
 })
 
-// Claimed is a task as a claim returns it.
+// Claimed is a task as a claim returns it. What most tasks have in common takes no room in a row,
+// and drivers allocate nothing for it.
 type Claimed struct {
 	// Place is that of its lane in the batch, from 1. The row of a claim that got
 	// no claim slot has the place 0, and nothing else in it counts.
 	Place       int
 	ID          int64
-	Fence       int64 // after Claim, and before Take
-	MaxAttempts int   // 0 is the policy's own
-	Anchor      int64 // before the claim
-	First       int64 // start of the first attempt
-	Created     int64
-	Now         int64  // by the database's clock
-	Previous    string // the worker whose lease was over, or ""
+	Fence       int64            // after Claim, and before Take
+	MaxAttempts int              // 0 is the policy's own
+	Anchor      int64            // before the claim
+	First       int64            // start of the first attempt; 0 if it is this one
+	Created     int64            // 0 if it is the anchor
+	Now         int64            // by the database's clock
+	Previous    sql.Null[string] // the worker whose lease was over
 	Payload     []byte
 	Meta        []byte // nil where there is none
 }
@@ -105,8 +106,8 @@ var ClaimedColumns = Columns[Claimed]{
 	col("fence", Int, func(c *Claimed) any { return &c.Fence }),
 	col("max_attempts", Int, func(c *Claimed) any { return &c.MaxAttempts }),
 	col("anchor", Moment, func(c *Claimed) any { return &c.Anchor }),
-	col("first_attempted_at", Moment, func(c *Claimed) any { return &c.First }),
-	col("created_at", Moment, func(c *Claimed) any { return &c.Created }),
+	col("first", Int, func(c *Claimed) any { return &c.First }),
+	col("created", Int, func(c *Claimed) any { return &c.Created }),
 	col("now", Moment, func(c *Claimed) any { return &c.Now }),
 	col("previous", Text, func(c *Claimed) any { return &c.Previous }),
 	col("payload", JSON, func(c *Claimed) any { return &c.Payload }),

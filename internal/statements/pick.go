@@ -63,7 +63,8 @@ func (b *builder) foundColumns(prefix string) string {
 func foundExprs(prefix string) map[string]string {
 	return map[string]string{
 		"place": "1", "anchor": prefix + "updated_at", "now": "{now}",
-		"previous":           "coalesce(rtrim(" + prefix + "claimed_by), '')", // MariaDB: PAD_CHAR_TO_FULL_LENGTH pads it, and in ORACLE rtrim makes NULL of an empty one
-		"first_attempted_at": "case when " + prefix + "attempts = 0 then {now} else " + prefix + "first_attempted_at end",
+		"previous": "nullif(rtrim(" + prefix + "claimed_by), '')", // MariaDB: PAD_CHAR_TO_FULL_LENGTH pads it
+		"first":    "case when " + prefix + "attempts > 0 then {micros " + prefix + "first_attempted_at} else 0 end",
+		"created":  "case when " + prefix + "created_at = " + prefix + "updated_at then 0 else {micros " + prefix + "created_at} end",
 	}
 }

@@ -173,7 +173,9 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	s := migrated(t, db)
 	fill(t, db, s, statistics)
 	power := formula(t, "15s + n^4")
-	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "skip": int64(0), "keep": int64(86_400_000_000), "since": int64(0), "wait": int64(60_000_000), "slot": int64(2), "running": statements.StateOpen, "most": int64(1 << 30)}
+	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "skip": int64(0), "keep": int64(86_400_000_000), "since": int64(0), "wait": int64(60_000_000), "slot": int64(2), "running": statements.StateOpen, "most": int64(1 << 30),
+		"to_state": statements.StateDone, "more": int64(0), "failure": "why", "answer": "[1]",
+	}
 	statements.SetLane(lane, statements.Lane{State: statements.StateOpen, Kind: "kind1", Attempts: 3})
 	claim, look, lanes := statements.ClaimLane(s, tables, &power), statements.LaneHead(s, tables), []statements.Row(nil)
 	inSlot := claim
@@ -232,7 +234,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		want []string
 	}{
 		{"claim", claim, lanes, want[0]}, {"claim in slot", inSlot, lanes, want[0]}, {"look", look, lanes, want[0]}, {"sweep", statements.Sweep(s, tables), nil, want[1]},
-		{"settle", statements.Delete(s, tables, len(fences)), fences, want[2]}, {"settle of one", statements.Finish(s, tables, 1), fences[:1], one},
+		{"settle", statements.Delete(s, tables, len(fences)), fences, want[2]}, {"settle of one", statements.SettleAlike(s, tables, 1), fences[:1], one},
 		{"cleaning", statements.Clean(s, tables), nil, want[0]}, {"finished lanes", statements.FinishedLanes(s, tables), nil, finishedLanes},
 		{"next queue", statements.NextQueue(s, tables), nil, []string{"falldue_lane"}}, {"count", statements.CountSince(s, tables), nil, []string{"falldue_lane"}},
 	} {
@@ -272,7 +274,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	defer cancel()
 	for name, stmt := range map[string]statements.Stmt{
 		"take": statements.Take(s, tables, len(fences)), "extend": statements.Extend(s, tables, len(fences)),
-		"finish": statements.Finish(s, tables, len(fences)), "settle": statements.Settle(s, tables, len(fences)), "delete": statements.Delete(s, tables, len(fences)),
+		"settle alike": statements.SettleAlike(s, tables, len(fences)), "settle": statements.Settle(s, tables, len(fences)), "delete": statements.Delete(s, tables, len(fences)),
 	} {
 		rows := fences
 		if name == "settle" {

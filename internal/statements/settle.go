@@ -81,13 +81,6 @@ func Delete(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return b.stmt(source.delete() + "{and owned}{returning}")
 }
 
-// Finish ends tasks that are done and kept, without a result. The batch has
-// [FenceColumns]. Parameters: worker.
-func Finish(s dialect.Server, tables dialect.Tables, size int) Stmt {
-	return newBuilder(s, tables).updateRows(FenceColumns.columns(), size,
-		`state = 'done', claimed_by = '', updated_at = {now}`, thisWorker)
-}
-
 // Settle ends claims in any way. The batch has [SettleColumns]. Parameters:
 // worker.
 func Settle(s dialect.Server, tables dialect.Tables, size int) Stmt {
@@ -95,6 +88,17 @@ func Settle(s dialect.Server, tables dialect.Tables, size int) Stmt {
 		`state = s.to_state, attempts = t.attempts + s.more, claimed_by = '', updated_at = {shift {now}, s.wait},
 		last_error = coalesce(s.failure, t.last_error), result = {json s.answer}`, thisWorker)
 }
+
+// SettleAlike is [Settle] for claims that all end alike. The batch has [FenceColumns].
+// Parameters: worker, and those of [SetSettlement].
+func SettleAlike(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	return newBuilder(s, tables).updateRows(FenceColumns.columns(), size,
+		`state = {text :to_state}, attempts = t.attempts + {int :more}, claimed_by = '', updated_at = {shift {now}, {int :wait}},
+		last_error = coalesce({text :failure}, t.last_error), result = {json {text :answer}}`, thisWorker)
+}
+
+// SetSettlement sets the parameters of [SettleAlike] that say how claims end.
+func SetSettlement(values Values, t *Settlement) { SettleColumns[len(FenceColumns):].Set(values, t) }
 
 // Extend moves the end of leases to :lease microseconds from now. The batch
 // has [FenceColumns]. Parameters: worker, lease.

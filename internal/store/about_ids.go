@@ -85,19 +85,21 @@ func (s *Store) lookAt(ctx context.Context, ranges []idRange) ([]idRange, error)
 	stmt := s.fixed("sample ids", statements.SampleIDs)
 	for i := range ranges {
 		r := &ranges[i]
-		var n, last int64
-		err := s.read(ctx, stmt, statements.Values{"since": r.since, "until": r.until, "limit": looks}, func() { r.seen, n, last = map[group]int64{}, 0, 0 }, func(row row) error {
+		var n, first, last int64
+		err := s.read(ctx, stmt, statements.Values{"since": r.since, "until": r.until, "limit": looks}, func() { r.seen, n, first, last = map[group]int64{}, 0, r.until, 0 }, func(row row) error {
 			var c statements.Sampled
 			err := statements.SampledColumns.Scan(row, &c)
 			r.seen[groupOf(c.Count)] += c.Tasks
-			n, last = n+c.Tasks, max(last, c.Last)
+			n, first, last = n+c.Tasks, min(first, c.First), max(last, c.Last)
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
 		if r.scale = 1; n == looks {
-			r.scale = float64(r.until-r.since) / float64(last+1-r.since)
+			// There may be a gap before the first one. What is too much here is found when the
+			// range is split, and what is too little is not.
+			r.scale = float64(r.until-first) / float64(last+1-first)
 		}
 	}
 	return ranges, nil

@@ -90,6 +90,39 @@ func TestAboutCountsAreClose(t *testing.T) {
 	})
 }
 
+// TestAboutCountsAcrossGaps: ids may lie close together in a few places that are far from each
+// other, as those of several TiDB servers do.
+func TestAboutCountsAcrossGaps(t *testing.T) {
+	const perKind, gap = 20_000, 100_000_000
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		s := migrated(t, db)
+		if c := s.server.Caps.Catalog; c == dialect.PgCatalog || c == dialect.InnoDBCatalog {
+			return // its estimates do not go by ids
+		}
+		for kind := range 3 {
+			db.MustExec("delete from falldue_tasks where kind = 'first'")
+			if _, err := s.Enqueue(t.Context(), nil, []Entry{{Queue: "default", Kind: "first", Payload: "{}"}}); err != nil {
+				t.Fatal(err)
+			}
+			db.MustExec(fmt.Sprintf("update falldue_tasks set id = %d, kind = 'k%d' where kind = 'first'", kind*gap+7, kind))
+			for have := 1; have < perKind; have *= 2 {
+				db.MustExec(fmt.Sprintf(`insert into falldue_tasks (id, queue, kind, payload, updated_at, created_at)
+					select id + %d, queue, kind, payload, updated_at, created_at from falldue_tasks where kind = 'k%d' order by id limit %d`, have, kind, perKind-have))
+			}
+		}
+		list, err := s.AboutCounts(t.Context())
+		if err != nil || len(list) != 3 {
+			t.Fatalf("counted %+v, error %v", list, err)
+		}
+		for _, c := range list {
+			if math.Abs(float64(c.Tasks-perKind)) > 0.2*perKind {
+				t.Errorf("%d tasks of kind %s, and about %d are estimated", perKind, c.Kind, c.Tasks)
+			}
+		}
+	})
+}
+
 // TestAboutCountsOfManyLanes: with more lanes than are looked at, the numbers come from the
 // sample alone, or are exact.
 func TestAboutCountsOfManyLanes(t *testing.T) {

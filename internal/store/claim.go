@@ -90,6 +90,7 @@ func (s *claimScanner) scan(r row, sources []Source) (*Claim, error) {
 	if err := statements.ClaimedColumns.Scan(r, &c.Claimed); err != nil {
 		return nil, err
 	}
+	c.First, c.Created = cmp.Or(c.First, c.Now), cmp.Or(c.Created, c.Anchor)
 	c.Anchor = max(c.Anchor, -1<<62)
 	if c.Place > 0 {
 		from := sources[c.Place-1]

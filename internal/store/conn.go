@@ -41,8 +41,9 @@ const (
 	maxConns = 200
 	// trustedFor is how long after an answer a connection is assumed to be alive.
 	// After that it is pinged before the next statement, while another connection
-	// can still be taken instead.
-	trustedFor = time.Second
+	// can still be taken instead. An idle worker, which sends something every 1.75 seconds,
+	// needs no pings.
+	trustedFor = 2 * time.Second
 	// pingTimeout is how long a connection may take to answer a ping. A shorter
 	// statement gives it half of its time, and has the rest for another connection.
 	pingTimeout = 5 * time.Second

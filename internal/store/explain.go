@@ -158,9 +158,9 @@ func (s *Store) ExplainChanges(ctx context.Context, p ClaimParams, limited bool)
 		list = append(list, planned{"take", "t", s.batch("take", len(keys), statements.Take), values, fences})
 	}
 	list = append(list, planned{"extend", "t", s.batch("extend", len(keys), statements.Extend), values, fences})
-	for form, name := range []string{byDelete: "settle done", byFinish: "settle done and kept", bySettle: "settle failed"} {
-		stmt, rows := s.settleStmt(settleForm(form), settled)
-		list = append(list, planned{name, "t", stmt, values, rows})
+	for i, name := range []string{"settle done", "settle alike", "settle each"} {
+		settle := []func(string, []*Settlement) settling{s.settlingGone, s.settlingAlike, s.settlingEach}[i](p.Worker, settled)
+		list = append(list, planned{name, "t", settle.stmt, settle.values, settle.rows})
 	}
 	return s.explainAll(ctx, list)
 }

@@ -47,7 +47,7 @@ func (l attemptLog) settle(ctx context.Context, x runner, batch []*Settlement) e
 	var gone []Key
 	for _, e := range batch {
 		records = append(records, e.Records...)
-		if e.ForgetRecords && l.s.formOf(e) == byDelete {
+		if e.ForgetRecords && e.deletes() {
 			gone = append(gone, e.Key)
 		}
 	}

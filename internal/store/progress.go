@@ -87,7 +87,7 @@ func (l progressLog) settle(ctx context.Context, x runner, batch []*Settlement) 
 	var last []Progress
 	var gone []Key
 	for _, e := range batch {
-		if l.s.formOf(e) == byDelete {
+		if e.deletes() {
 			gone = append(gone, e.Key)
 		} else if e.Progress != nil {
 			last = append(last, *e.Progress)

@@ -54,11 +54,12 @@ func (s *Store) Settle(ctx context.Context, worker string, batch []*Settlement) 
 // settleReturning settles on engines whose statements return the ids of the rows that
 // they matched.
 func (s *Store) settleReturning(ctx context.Context, worker string, batch []*Settlement) (Unsettled, error) {
+	list := s.settlings(worker, batch)
 	settle := func(x runner) (Unsettled, error) {
-		_, lost, err := s.runSettle(ctx, x, worker, batch)
+		_, lost, err := s.runSettle(ctx, x, batch, list)
 		return Unsettled{Lost: lost}, err
 	}
-	if s.isOneStatement(batch) {
+	if len(list) == 1 && !s.joined(batch) {
 		return once(ctx, s, settle)
 	}
 	return inTx(ctx, s, settle)
@@ -67,7 +68,7 @@ func (s *Store) settleReturning(ctx context.Context, worker string, batch []*Set
 // settleAll settles a whole batch, or settles nothing and returns errMismatch.
 func (s *Store) settleAll(ctx context.Context, worker string, batch []*Settlement) error {
 	_, err := inTx(ctx, s, func(x runner) (int, error) {
-		matched, _, err := s.runSettle(ctx, x, worker, batch)
+		matched, _, err := s.runSettle(ctx, x, batch, s.settlings(worker, batch))
 		if err == nil && matched != len(batch) {
 			err = errMismatch
 		}
@@ -85,7 +86,7 @@ func (s *Store) SettleUnlocked(ctx context.Context, worker string, batch []*Sett
 			return left, err
 		}
 		live := slices.DeleteFunc(slices.Clone(batch), func(e *Settlement) bool { return !free[e.TaskID] })
-		_, lost, err := s.runSettle(ctx, x, worker, live)
+		_, lost, err := s.runSettle(ctx, x, live, s.settlings(worker, live))
 		left.Lost = append(left.Lost, lost...)
 		return left, err
 	})
@@ -94,7 +95,8 @@ func (s *Store) SettleUnlocked(ctx context.Context, worker string, batch []*Sett
 // SettleTx settles one claim inside the caller's transaction. It returns false if the
 // claim no longer belongs to worker.
 func (s *Store) SettleTx(ctx context.Context, tx Tx, worker string, e *Settlement) (bool, error) {
-	matched, _, err := s.runSettle(ctx, unprepared{tx}, worker, []*Settlement{e})
+	batch := []*Settlement{e}
+	matched, _, err := s.runSettle(ctx, unprepared{tx}, batch, s.settlings(worker, batch))
 	return matched == 1, s.explain(err)
 }
 
@@ -123,64 +125,102 @@ func (s *Store) lock(ctx context.Context, x runner, worker string, fences []stat
 	return free, rest, nil
 }
 
-// settleForm is one of the three statements that settle. The cheapest comes first.
-type settleForm int
+// deletes reports whether a settlement deletes the task.
+func (e *Settlement) deletes() bool { return e.State == statements.StateDone && !e.RetainDone }
 
-const (
-	byDelete settleForm = iota
-	byFinish
-	bySettle
-	settleForms
-)
-
-// formOf returns the cheapest form that can settle a settlement.
-func (s *Store) formOf(e *Settlement) settleForm {
-	switch {
-	case e.State == statements.StateDone && !e.RetainDone:
-		return byDelete
-	case e.State == statements.StateDone && !e.Result.Valid:
-		return byFinish
-	}
-	return bySettle
+// alike reports whether two settlements change their tasks in the same way.
+func (e *Settlement) alike(other *Settlement) bool {
+	a, b := e.Settlement, other.Settlement
+	a.Key = b.Key
+	return a == b
 }
 
-// settleStmt returns the statement of a form for a batch, and its rows.
-func (s *Store) settleStmt(form settleForm, batch []*Settlement) (statements.Stmt, []statements.Row) {
-	switch n := len(batch); form {
-	case byDelete:
-		return s.batch("delete", n, statements.Delete), fencesOf(batch)
-	case byFinish:
-		return s.batch("finish", n, statements.Finish), fencesOf(batch)
-	default:
-		rows := statements.SettleColumns.Rows(n, func(i int) *statements.Settlement { return &batch[i].Settlement })
-		return s.batch("settle", n, statements.Settle), rows
-	}
+// settling is a statement that settles tasks.
+type settling struct {
+	stmt   statements.Stmt
+	values statements.Values
+	rows   []statements.Row
 }
 
-// isOneStatement reports whether a single statement settles a batch.
-func (s *Store) isOneStatement(batch []*Settlement) bool {
-	form := s.formOf(batch[0])
-	return !slices.ContainsFunc(batch, func(e *Settlement) bool {
-		return s.formOf(e) != form || slices.ContainsFunc(s.participants, func(p participant) bool { return p.joins(e) })
+// settlings returns the statements that settle a batch. If more than half of the tasks that stay
+// end alike, these have a statement of their own. It costs less, since it says only once how they
+// end.
+func (s *Store) settlings(worker string, batch []*Settlement) (list []settling) {
+	gone, stay := partedBy(batch, (*Settlement).deletes)
+	if len(gone) > 0 {
+		list = append(list, s.settlingGone(worker, gone))
+	}
+	if len(stay) == 0 {
+		return list
+	}
+	alike, others := partedBy(stay, mostCommon(stay).alike)
+	if len(alike) <= len(others) {
+		return append(list, s.settlingEach(worker, stay))
+	}
+	list = append(list, s.settlingAlike(worker, alike))
+	if len(others) > 0 {
+		list = append(list, s.settlingEach(worker, others))
+	}
+	return list
+}
+
+// partedBy parts a batch into those for which is returns true and the others.
+func partedBy(batch []*Settlement, is func(*Settlement) bool) (yes, no []*Settlement) {
+	for _, e := range batch {
+		if is(e) {
+			yes = append(yes, e)
+		} else {
+			no = append(no, e)
+		}
+	}
+	return yes, no
+}
+
+// mostCommon returns one of those settlements that are alike and more than half of a batch, if
+// there are so many. Each pair of settlements that differ cancels out.
+func mostCommon(batch []*Settlement) (most *Settlement) {
+	votes := 0
+	for _, e := range batch {
+		switch {
+		case votes == 0:
+			most, votes = e, 1
+		case e.alike(most):
+			votes++
+		default:
+			votes--
+		}
+	}
+	return most
+}
+
+func (s *Store) settlingGone(worker string, batch []*Settlement) settling {
+	return settling{s.batch("delete", len(batch), statements.Delete), statements.Values{"worker": worker}, fencesOf(batch)}
+}
+
+func (s *Store) settlingAlike(worker string, batch []*Settlement) settling {
+	values := statements.Values{"worker": worker}
+	statements.SetSettlement(values, &batch[0].Settlement)
+	return settling{s.batch("settle alike", len(batch), statements.SettleAlike), values, fencesOf(batch)}
+}
+
+func (s *Store) settlingEach(worker string, batch []*Settlement) settling {
+	rows := statements.SettleColumns.Rows(len(batch), func(i int) *statements.Settlement { return &batch[i].Settlement })
+	return settling{s.batch("settle", len(batch), statements.Settle), statements.Values{"worker": worker}, rows}
+}
+
+// joined reports whether participants join in settling a batch.
+func (s *Store) joined(batch []*Settlement) bool {
+	return slices.ContainsFunc(batch, func(e *Settlement) bool {
+		return slices.ContainsFunc(s.participants, func(p participant) bool { return p.joins(e) })
 	})
 }
 
 // runSettle runs the statements that settle a batch, and then its participants. It
 // returns how many rows matched and, on engines that return ids, the ids of the tasks
 // whose rows did not.
-func (s *Store) runSettle(ctx context.Context, x runner, worker string, batch []*Settlement) (matched int, lost []int64, err error) {
-	var forms [settleForms][]*Settlement
-	for _, e := range batch {
-		form := s.formOf(e)
-		forms[form] = append(forms[form], e)
-	}
-	values := statements.Values{"worker": worker}
-	for form, list := range forms {
-		if len(list) == 0 {
-			continue
-		}
-		stmt, rows := s.settleStmt(settleForm(form), list)
-		n, missing, err := s.change(ctx, x, stmt, values, rows)
+func (s *Store) runSettle(ctx context.Context, x runner, batch []*Settlement, list []settling) (matched int, lost []int64, err error) {
+	for _, one := range list {
+		n, missing, err := s.change(ctx, x, one.stmt, one.values, one.rows)
 		if err != nil {
 			return 0, nil, err
 		}

@@ -1,5 +1,0 @@
-update "falldue_tasks" as t set state = 'done', claimed_by = '', updated_at = statement_timestamp()
-from unnest($1::bigint[], $2::bigint[]) as s (task_id, task_fence)
-where t.id = s.task_id and t.fence = s.task_fence and coalesce(t.claimed_by = $3, false)
-returning id
--- binds: task_id[], task_fence[], worker

@@ -1,3 +1,0 @@
-update `falldue_tasks` as t set state = 'done', claimed_by = '', updated_at = utc_timestamp(6)
-where (t.id, t.fence) in ((?, ?), (?, ?)) and t.claimed_by = ?
--- binds: task_id[0], task_fence[0], task_id[1], task_fence[1], worker

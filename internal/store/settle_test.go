@@ -1,0 +1,87 @@
+package store
+
+import (
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// TestSettleOfTasksThatEndDifferently: each task ends as its own settlement says, whichever of
+// them share a statement.
+func TestSettleOfTasksThatEndDifferently(t *testing.T) {
+	t.Parallel()
+	text := func(s string) sql.Null[string] { return sql.Null[string]{V: s, Valid: s != ""} }
+	ends := map[string]Settlement{
+		"deleted":    {Settlement: statements.Settlement{State: statements.StateDone}},
+		"kept":       {Settlement: statements.Settlement{State: statements.StateDone}, RetainDone: true},
+		"answered":   {Settlement: statements.Settlement{State: statements.StateDone, Result: text(`[1]`)}, RetainDone: true},
+		"refused":    {Settlement: statements.Settlement{State: statements.StateOpen, Error: text("refused")}},
+		"broken":     {Settlement: statements.Settlement{State: statements.StateOpen, Error: text("broken")}},
+		"not tried":  {Settlement: statements.Settlement{State: statements.StateOpen, Error: text("refused"), AttemptsDelta: -1}},
+		"waits":      {Settlement: statements.Settlement{State: statements.StateOpen, Error: text("refused"), Wait: int64(time.Hour / time.Microsecond)}},
+		"dead":       {Settlement: statements.Settlement{State: statements.StateDead, Error: text("refused")}},
+		"no message": {Settlement: statements.Settlement{State: statements.StateOpen}},
+	}
+	type end struct {
+		State, Error, Result string
+		Attempts             int
+		Later                bool
+	}
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		s := migrated(t, db)
+		for _, batch := range []map[string]int{
+			{"refused": 4}, {"deleted": 2, "refused": 1}, {"refused": 6, "broken": 1, "not tried": 1, "waits": 1, "dead": 1, "no message": 1},
+			{"deleted": 3, "kept": 3, "answered": 2, "broken": 1}, {"kept": 2, "refused": 2}, {"waits": 3, "refused": 2, "deleted": 5}, {"answered": 5, "kept": 3},
+		} {
+			db.MustExec("delete from falldue_tasks")
+			var names []string
+			var entries []Entry
+			for name, n := range batch {
+				for range n {
+					names, entries = append(names, name), append(entries, Entry{Queue: "default", Kind: "k", Payload: "1"})
+				}
+			}
+			rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+			ids, err := s.Enqueue(t.Context(), nil, entries)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lane := Lane{State: statements.StateOpen, Kind: "k"}
+			claims, err := s.Claim(t.Context(), ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 100, Sources: []Source{{Lane: lane, Running: statements.StateOpen}}})
+			if err != nil || len(claims) != len(ids) {
+				t.Fatalf("claimed %d of %d tasks, error %v", len(claims), len(ids), err)
+			}
+			want, got := map[int64]end{}, map[int64]end{}
+			var settled []*Settlement
+			for i, c := range claims {
+				e := ends[names[i]]
+				e.Key = Key{TaskID: c.ID, Fence: c.Fence}
+				settled = append(settled, &e)
+				if !e.deletes() {
+					want[c.ID] = end{e.State, e.Error.V, e.Result.V, 1 + e.AttemptsDelta, e.Wait > 0}
+				}
+			}
+			if left, err := s.Settle(t.Context(), "w", settled); err != nil || len(left.Lost)+len(left.Locked) > 0 {
+				t.Fatalf("left %+v, error %v", left, err)
+			}
+			list, err := s.list(t.Context(), statements.ListParams{}, statements.Values{"after": int64(0), "limit": 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, task := range list {
+				got[task.ID] = end{task.State, task.LastError.V, string(task.Result), task.Attempts, task.Updated > task.Now+int64(time.Minute/time.Microsecond)}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("of %v (-want +got)\n%s", fmt.Sprint(batch), diff)
+			}
+		}
+	})
+}
