@@ -147,7 +147,7 @@ func (x execution) exhausted(next time.Duration) bool {
 	if most := x.maxAttempts(); most > 0 && x.claim.Attempts >= most {
 		return true
 	}
-	elapsed := store.Duration(x.claim.Now-x.claim.First) + time.Since(x.claimed)
+	elapsed := store.Duration(x.claim.Now-x.claim.First.V) + time.Since(x.claimed)
 	return x.rule.policy.MaxElapsed() > 0 && elapsed+next > x.rule.policy.MaxElapsed()
 }
 

@@ -87,7 +87,7 @@ func proberOf(s *storedTasks) (*prober, *poller) {
 }
 
 // TestProbesFollowActivity: a prober probes every 12 milliseconds while tasks come, four
-// times a second together with the sweeps when none come, and seldom after ten minutes,
+// times a second together with the sweeps when none come, and seldom after eleven minutes,
 // until a task runs again.
 func TestProbesFollowActivity(t *testing.T) {
 	t.Parallel()
@@ -130,7 +130,7 @@ func TestProbesFollowActivity(t *testing.T) {
 		}
 		probes(asleepAfter + 10*time.Second)
 		if n := probes(time.Hour) / 60; n > 35 || !poller.sweeper.asleep.Load() {
-			t.Errorf("a worker that has had no task for ten minutes probes %d times a minute, and is asleep: %v", n, poller.sweeper.asleep.Load())
+			t.Errorf("a worker that has had no task for eleven minutes probes %d times a minute, and is asleep: %v", n, poller.sweeper.asleep.Load())
 		}
 		poller.lastClaim.Store(time.Now().UnixNano()) // a sweep found a task
 		if n := probes(time.Minute); n < 120 || poller.sweeper.asleep.Load() {

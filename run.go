@@ -100,7 +100,7 @@ func (r *taskRun) meta() TaskMeta {
 	m := TaskMeta{
 		ID: c.ID, Kind: c.From.Kind, Queue: r.queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
 		Fence: c.Fence, Priority: c.From.Priority, Key: c.From.Key, Meta: r.about,
-		CreatedAt: store.Time(c.Created), DueAt: store.Time(r.due),
+		CreatedAt: store.Time(c.Created.V), DueAt: store.Time(r.due),
 	}
 	if r.began > 0 {
 		m.StartedAt = store.Time(c.Now).Add(r.began)

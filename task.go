@@ -101,12 +101,13 @@ func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) 
 	if fn == nil {
 		k.err = cmp.Or(k.err, invalid("handler of kind %.100q is nil", k.name))
 	}
+	read := storable.Decoder[A]()
 	q.register(k.kind, func(ctx context.Context, r *taskRun) error {
 		payload, err := decode(r.codec, r.claim.From.Kind, r.claim.Payload)
 		if err != nil {
 			return err
 		}
-		args, err := storable.Decode[A](payload)
+		args, err := read(payload)
 		if err != nil {
 			return fmt.Errorf("decode the payload as %T: %w", args, err)
 		}

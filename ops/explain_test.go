@@ -127,6 +127,42 @@ func TestExplainNamesTheStatementsOfWorkers(t *testing.T) {
 	})
 }
 
+// TestExplainByEachDriver: plans are text, and are read, whatever driver returns them.
+func TestExplainByEachDriver(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		for _, driver := range testdb.Drivers(engine) {
+			db := testdb.OpenDriver(t, engine, driver)
+			q, err := falldue.New(db, falldue.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := q.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b := backlog{t, db, q}
+			b.add("mail", 3, 0, time.Minute, nil)
+			drop := "drop index falldue_lane"
+			if db.DriverName() == "mysql" {
+				drop += " on falldue_tasks"
+			}
+			db.MustExec(drop)
+			plans, err := b.inspector(nil).Explain(t.Context(), "default")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range plans {
+				if p.Statement != "claim" {
+					continue
+				}
+				text := strings.Join(p.Lines, "\n")
+				if !p.WholeTable || strings.Contains(text, "&[") || strings.Contains(text, "0x") {
+					t.Errorf("by %s it reads the whole table %v:\n%s", driver, p.WholeTable, text)
+				}
+			}
+		}
+	})
+}
+
 // tasks returns the rows of all tasks as text.
 func (b backlog) tasks() string {
 	b.t.Helper()

@@ -130,31 +130,37 @@ select count(*) from (select 1 from {tasks}
 where {in lane} and updated_at >= {moment {int :since}} and updated_at < {moment {int :until}} limit :limit) t`)
 }
 
-// IDSpan selects the first id of a task and the one after the last, or 0 and 0.
+// IDSpan selects the first id of a task from :since on and before :until, and the one after the
+// last, or 0 and 0.
 func IDSpan(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-select coalesce((select min(id) from {tasks}), 0), coalesce((select max(id) from {tasks}), -1) + 1`)
+	b := newBuilder(s, tables)
+	b.set("in range", "id >= {int :since} and id < {int :until}")
+	return b.stmt(`
+select coalesce((select min(id) from {tasks} where {in range}), 0), coalesce((select max(id) from {tasks} where {in range}), -1) + 1`)
 }
 
-// Sampled is how many tasks of a group were seen, and the first and the last of their ids.
+// CountFirst counts the tasks, up to :limit.
+func CountFirst(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+select count(*) from (select 1 from {tasks} limit :limit) t`)
+}
+
+// Sampled is how many tasks of a group were seen, and the last of their ids.
 type Sampled struct {
 	Count
-	First, Last int64
+	Last int64
 }
 
 // SampledColumns are the columns of a result of [SampleIDs].
 var SampledColumns = join(
 	within(CountColumns, func(s *Sampled) *Count { return &s.Count }),
-	Columns[Sampled]{
-		col("first", Int, func(s *Sampled) any { return &s.First }),
-		col("last", Int, func(s *Sampled) any { return &s.Last }),
-	})
+	Columns[Sampled]{col("last", Int, func(s *Sampled) any { return &s.Last })})
 
 // SampleIDs counts the first :limit tasks with ids from :since on and before :until as
 // [SampledColumns].
 func SampleIDs(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
-	b.set("counted", SampledColumns.list("", map[string]string{"tasks": "count(*)", "first": "min(id)", "last": "max(id)"}))
+	b.set("counted", SampledColumns.list("", map[string]string{"tasks": "count(*)", "last": "max(id)"}))
 	return b.stmt(`
 select {counted} from (select id, queue, kind, state from {tasks}
 where id >= {int :since} and id < {int :until} order by id limit :limit) t

@@ -159,7 +159,7 @@ func TestStatementsWorkTogether(t *testing.T) {
 			t.Fatalf("of four tasks that are due the claims got %d, %d and %d", len(one), len(two), n)
 		}
 		for _, c := range slices.Concat(one, two) {
-			if c.Fence != 1 || c.MaxAttempts != 7 || c.Previous.Valid || string(c.Payload) != `{"n":1}` || c.First != 0 || c.Place != map[bool]int{true: 2, false: 1}[c.Anchor == 1_000_000] {
+			if c.Fence != 1 || c.MaxAttempts != 7 || c.Previous.Valid || string(c.Payload) != `{"n":1}` || c.First.Valid || c.Place != map[bool]int{true: 2, false: 1}[c.Anchor == 1_000_000] {
 				t.Errorf("a claim returned %+v", c)
 			}
 		}

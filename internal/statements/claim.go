@@ -86,8 +86,8 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 	b.setClaim("due.running", "case when t.max_attempts > 0 then t.max_attempts else due.most end")
 	b.set("claimed", ClaimedColumns.list("t.", map[string]string{
 		"place": "due.place", "anchor": "due.anchor", "now": "{now}", "previous": "nullif(due.previous, '')",
-		"first":   "case when t.first_attempted_at < t.attempted_at then {micros t.first_attempted_at} else 0 end",
-		"created": "case when t.created_at = due.anchor then 0 else {micros t.created_at} end",
+		"first":   "case when t.first_attempted_at <> t.attempted_at then {micros t.first_attempted_at} end",
+		"created": "case when t.created_at <> due.anchor then {micros t.created_at} end",
 	}))
 	if !p.InSlot {
 		b.set("if slot", "")

@@ -122,7 +122,7 @@ func TestRows(t *testing.T) {
 
 // claimedRow is a row of a claim as a driver returns it.
 var claimedRow = []driver.Value{
-	int64(1), int64(1 << 40), int64(3), int64(25), int64(1 << 50), int64(0), int64(0), int64(1 << 50), nil, []byte(`{"n":1}`), nil,
+	int64(1), int64(1 << 40), int64(3), int64(25), int64(1 << 50), nil, nil, int64(1 << 50), nil, []byte(`{"n":1}`), nil,
 }
 
 // TestScanAllocates what it returns and nothing besides: of a claimed task the

@@ -81,8 +81,8 @@ var RoomColumns = join(SinceColumns, Columns[WantedLane]{
 	col("room", Int, func(w *WantedLane) any { return &w.Room }),
 })
 
-// Claimed is a task as a claim returns it. What most tasks have in common takes no room in a row,
-// and drivers allocate nothing for it.
+// Claimed is a task as a claim returns it. What follows from other columns for most tasks is NULL,
+// for which drivers allocate nothing.
 type Claimed struct {
 	// Place is that of its lane in the batch, from 1. The row of a claim that got
 	// no claim slot has the place 0, and nothing else in it counts.
@@ -91,8 +91,8 @@ type Claimed struct {
 	Fence       int64            // after Claim, and before Take
 	MaxAttempts int              // 0 is the policy's own
 	Anchor      int64            // before the claim
-	First       int64            // start of the first attempt; 0 if it is this one
-	Created     int64            // 0 if it is the anchor
+	First       sql.Null[int64]  // start of the first attempt; NULL if it is this one
+	Created     sql.Null[int64]  // NULL if it is the anchor
 	Now         int64            // by the database's clock
 	Previous    sql.Null[string] // the worker whose lease was over
 	Payload     []byte

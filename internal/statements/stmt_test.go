@@ -144,6 +144,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	all["enqueue_plain_meta"] = statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Plain: true, Meta: true}, room)
 	if s.Caps.Catalog != dialect.PgCatalog {
 		all["id_span"] = statements.IDSpan(s, tables)
+		all["count_first"] = statements.CountFirst(s, tables)
 		all["sample_ids"] = statements.SampleIDs(s, tables)
 		all["count_range"] = statements.CountRange(s, tables)
 	}

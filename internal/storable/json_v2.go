@@ -19,5 +19,5 @@ func toJSON(v any) ([]byte, error) {
 	return data, err
 }
 
-// decode reads the JSON of a value.
-func decode(text []byte, v any) error { return json.Unmarshal(text, v) }
+// Decoder returns a function that decodes JSON as [json.Unmarshal] does, into a new value.
+func Decoder[T any]() func(text []byte) (T, error) { return unmarshal[T] }

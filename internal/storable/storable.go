@@ -19,15 +19,9 @@ func JSON(v any) ([]byte, error) {
 	return data, err
 }
 
-// Decode returns the value of a JSON text, or the error of [json.Unmarshal].
-func Decode[T any](text []byte) (T, error) {
-	var v T
-	if decode(text, &v) == nil {
-		return v, nil
-	}
-	var fresh T // a value may have been read in part
-	err := json.Unmarshal(text, &fresh)
-	return fresh, err
+func unmarshal[T any](text []byte) (v T, err error) {
+	err = json.Unmarshal(text, &v)
+	return v, err
 }
 
 // Check returns an error for JSON that some engine would not keep unchanged: with text that was

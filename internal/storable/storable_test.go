@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestJSON also runs with GOEXPERIMENT=jsonv2, see make portable.
@@ -40,18 +41,21 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// FuzzDecode compares Decode with encoding/json. Each text is read twice, before and after another
-// one, since Decode may keep what has read one. It also runs with GOEXPERIMENT=jsonv2.
-func FuzzDecode(f *testing.F) {
+// FuzzDecoder compares Decoder with encoding/json. Each text is read twice, before and after
+// another one, since a decoder is used again. It also runs with GOEXPERIMENT=jsonv2.
+func FuzzDecoder(f *testing.F) {
 	for _, text := range []string{
 		"", " ", "null", "1", "12 ", " 12", "1 2", "{}", `{"A": 1, "B": ["x"]}`, `{"A": 1}{"A": 2}`, `{"A": 1}x`, `{"A": "x", "B": ["y"]}`,
-		`{"A": 1`, `"\ud800"`, `[1, [2, {"A": null}]]`, "\xff",
+		`{"A": 1`, `"\ud800"`, `[1, [2, {"A": null}]]`, "\xff", `{"C": "2026-11-25T00:00:00Z", "D": {"x": [1]}}`,
 	} {
 		f.Add([]byte(text))
 	}
 	type args struct {
 		A int
 		B []string
+		C time.Time
+		D json.RawMessage
+		E map[string]*args
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for range 2 {
@@ -64,8 +68,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestDecodeLong: of texts that are longer than what is kept, too.
-func TestDecodeLong(t *testing.T) {
+// TestDecoderOfLongTexts: it keeps no room for them.
+func TestDecoderOfLongTexts(t *testing.T) {
 	compare[int](t, []byte(strings.Repeat(" ", 100_000)+"1"))
 	compare[string](t, []byte(`"`+strings.Repeat("x", 100_000)+`"`))
 }
@@ -74,8 +78,42 @@ func compare[T any](t *testing.T, text []byte) {
 	t.Helper()
 	var want T
 	wantErr := json.Unmarshal(text, &want)
-	got, err := Decode[T](text)
+	got, err := Decoder[T]()(text)
 	if fmt.Sprint(err) != fmt.Sprint(wantErr) || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%.100q as %T: got %v, error %v; want %v, error %v", text, want, got, err, want, wantErr)
+	}
+}
+
+// keeper keeps the text that it was made of, which encoding/json forbids.
+type keeper struct{ text []byte }
+
+func (k *keeper) UnmarshalJSON(text []byte) error {
+	k.text = text
+	return nil
+}
+
+// textKeeper does so with the text of a string.
+type textKeeper struct{ text []byte }
+
+func (k *textKeeper) UnmarshalText(text []byte) error {
+	k.text = text
+	return nil
+}
+
+// TestDecoderMixesNoTexts, also where a type keeps what it should not.
+func TestDecoderMixesNoTexts(t *testing.T) {
+	type list struct {
+		Next *list
+		Keep []keeper
+	}
+	one, two := []byte(`{"Next": {"Keep": ["one"]}}`), []byte(`{"Next": {"Keep": ["two"]}}`)
+	a, err := Decoder[list]()(one)
+	if _, err2 := Decoder[list]()(two); err != nil || err2 != nil || string(a.Next.Keep[0].text) != `"one"` {
+		t.Errorf("after another text was read it is %q (errors %v, %v)", a.Next.Keep[0].text, err, err2)
+	}
+	one, two = []byte(`{"k": "one"}`), []byte(`{"k": "two"}`)
+	b, err := Decoder[map[string]textKeeper]()(one)
+	if _, err2 := Decoder[map[string]textKeeper]()(two); err != nil || err2 != nil || string(b["k"].text) != "one" {
+		t.Errorf("after another text was read it is %q (errors %v, %v)", b["k"].text, err, err2)
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 
 	"github.com/falldue/falldue/internal/statements"
 )
@@ -9,8 +10,11 @@ import (
 const (
 	// firstParts is into how many parts the ids are split before it is known where tasks are.
 	firstParts = 64
-	// idParts is about into how many parts they are split then, in proportion to the tasks.
-	idParts = 320
+	// idParts is about into how many parts they are split then, in proportion to the tasks, and
+	// mostIDParts into how many at last, unless the estimate settles before.
+	idParts, mostIDParts = 320, 5120
+	// settledBy is the part of an estimate by which it may change when ranges are split, and be settled.
+	settledBy = 0.1
 	// looks is the number of tasks that are looked at in each part, the first ones.
 	looks = 50
 )
@@ -18,9 +22,9 @@ const (
 // earliest and latest are before and after all anchors.
 const earliest, latest = int64(0), int64(250_000_000_000_000_000)
 
-// fewIDs is the number of ids up to which all tasks are counted, which takes no longer then.
-// Tests set it to less.
-var fewIDs int64 = 2 * (firstParts + idParts) * looks
+// fewTasks is the number up to which all tasks are counted, which takes no longer then. Tests set
+// it to less.
+var fewTasks int64 = 2 * (firstParts + idParts) * looks
 
 // idRange is a range of ids, with the tasks that were seen in it and of how many in all each
 // of them stands for.
@@ -37,22 +41,33 @@ func (r idRange) tasks() (n float64) {
 	return n
 }
 
-// aboutByIDs counts the first tasks in ranges of ids. Ranges with many tasks are split, since
-// ids may lie close together or far apart. Then it counts small groups of these lanes.
+// tasksIn returns about how many tasks there are in ranges.
+func tasksIn(ranges []idRange) (n float64) {
+	for _, r := range ranges {
+		n += r.tasks()
+	}
+	return n
+}
+
+// aboutByIDs counts the first tasks in ranges of ids. Ranges with many tasks are split, since ids
+// may lie close together in several places that are far apart, until that changes little. Then it
+// counts small groups of these lanes.
 func (s *Store) aboutByIDs(ctx context.Context, lanes []statements.QueueLane) ([]Count, error) {
-	first, until, err := s.idSpan(ctx)
+	few, err := s.fewTasks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if until-first <= fewIDs {
+	if few {
 		return s.Counts(ctx)
 	}
-	ranges, err := s.lookAt(ctx, splitIDs(idRange{since: first, until: until}, firstParts))
-	for range mostSplits {
-		if err != nil {
-			return nil, err
-		}
-		ranges, err = s.splitBigIDs(ctx, ranges)
+	whole, err := s.span(ctx, idRange{until: math.MaxInt64})
+	if err != nil {
+		return nil, err
+	}
+	ranges, err := s.lookAt(ctx, splitIDs(whole, firstParts))
+	for most, before := idParts, math.Inf(1); err == nil && most <= mostIDParts && math.Abs(before-tasksIn(ranges)) > settledBy*tasksIn(ranges); most *= 2 {
+		before = tasksIn(ranges)
+		ranges, err = s.splitBigIDs(ctx, ranges, most)
 	}
 	if err != nil {
 		return nil, err
@@ -69,15 +84,25 @@ func (s *Store) aboutByIDs(ctx context.Context, lanes []statements.QueueLane) ([
 	return sortedCounts(counts), err
 }
 
-// idSpan returns the first id of a task, and the one after the last.
-func (s *Store) idSpan(ctx context.Context) (first, until int64, err error) {
-	err = s.read(ctx, s.fixed("id span", statements.IDSpan), nil, func() {}, func(r row) (err error) {
-		if first, err = r.int(0); err == nil {
-			until, err = r.int(1)
+// fewTasks reports whether there are at most fewTasks.
+func (s *Store) fewTasks(ctx context.Context) (bool, error) {
+	var n int64
+	err := s.read(ctx, s.fixed("count first", statements.CountFirst), statements.Values{"limit": fewTasks + 1}, func() {}, func(r row) (err error) {
+		n, err = r.int(0)
+		return err
+	})
+	return n <= fewTasks, err
+}
+
+// span returns a range without the ids before its first task and after its last.
+func (s *Store) span(ctx context.Context, r idRange) (idRange, error) {
+	err := s.read(ctx, s.fixed("id span", statements.IDSpan), statements.Values{"since": r.since, "until": r.until}, func() {}, func(found row) (err error) {
+		if r.since, err = found.int(0); err == nil {
+			r.until, err = found.int(1)
 		}
 		return err
 	})
-	return first, until, err
+	return r, err
 }
 
 // lookAt looks at the first tasks of each range.
@@ -85,35 +110,31 @@ func (s *Store) lookAt(ctx context.Context, ranges []idRange) ([]idRange, error)
 	stmt := s.fixed("sample ids", statements.SampleIDs)
 	for i := range ranges {
 		r := &ranges[i]
-		var n, first, last int64
-		err := s.read(ctx, stmt, statements.Values{"since": r.since, "until": r.until, "limit": looks}, func() { r.seen, n, first, last = map[group]int64{}, 0, r.until, 0 }, func(row row) error {
+		var n, last int64
+		err := s.read(ctx, stmt, statements.Values{"since": r.since, "until": r.until, "limit": looks}, func() { r.seen, n, last = map[group]int64{}, 0, 0 }, func(row row) error {
 			var c statements.Sampled
 			err := statements.SampledColumns.Scan(row, &c)
 			r.seen[groupOf(c.Count)] += c.Tasks
-			n, first, last = n+c.Tasks, min(first, c.First), max(last, c.Last)
+			n, last = n+c.Tasks, max(last, c.Last)
 			return err
 		})
+		if r.scale = 1; err == nil && n == looks {
+			*r, err = s.span(ctx, *r) // there may be none for long before the first and after the last
+			r.scale = float64(r.until-r.since) / float64(last+1-r.since)
+		}
 		if err != nil {
 			return nil, err
-		}
-		if r.scale = 1; n == looks {
-			// There may be a gap before the first one. What is too much here is found when the
-			// range is split, and what is too little is not.
-			r.scale = float64(r.until-first) / float64(last+1-first)
 		}
 	}
 	return ranges, nil
 }
 
-// splitBigIDs splits the ranges with many tasks, and looks at their parts.
-func (s *Store) splitBigIDs(ctx context.Context, ranges []idRange) ([]idRange, error) {
-	all := 1.0
-	for _, r := range ranges {
-		all += r.tasks()
-	}
+// splitBigIDs splits the ranges with many tasks, into about so many parts, and looks at these.
+func (s *Store) splitBigIDs(ctx context.Context, ranges []idRange, most int) ([]idRange, error) {
+	all := 1 + tasksIn(ranges)
 	var kept, parts []idRange
 	for _, r := range ranges {
-		if n := int64(idParts * r.tasks() / all); n > 1 && r.scale > 1 {
+		if n := int64(float64(most) * r.tasks() / all); n > 1 && r.scale > 1 {
 			parts = append(parts, splitIDs(r, min(n, splits))...)
 		} else {
 			kept = append(kept, r)

@@ -57,7 +57,8 @@ func (l Source) formula() *sqlgen.Formula {
 	return &l.Delay.Formula
 }
 
-// Claim is a task that a worker has claimed, with the claim's fence.
+// Claim is a task that a worker has claimed, with the claim's fence. The values of First and
+// Created are there in any case.
 type Claim struct {
 	statements.Claimed
 	Attempts int  // the number of this attempt
@@ -90,7 +91,12 @@ func (s *claimScanner) scan(r row, sources []Source) (*Claim, error) {
 	if err := statements.ClaimedColumns.Scan(r, &c.Claimed); err != nil {
 		return nil, err
 	}
-	c.First, c.Created = cmp.Or(c.First, c.Now), cmp.Or(c.Created, c.Anchor)
+	if !c.First.Valid {
+		c.First.V = c.Now
+	}
+	if !c.Created.Valid {
+		c.Created.V = c.Anchor
+	}
 	c.Anchor = max(c.Anchor, -1<<62)
 	if c.Place > 0 {
 		from := sources[c.Place-1]

@@ -41,8 +41,8 @@ const (
 	maxConns = 200
 	// trustedFor is how long after an answer a connection is assumed to be alive.
 	// After that it is pinged before the next statement, while another connection
-	// can still be taken instead. An idle worker, which sends something every 1.75 seconds,
-	// needs no pings.
+	// can still be taken instead. It is longer than the pauses of a worker that is asleep,
+	// which would ping more often than it asks for anything else.
 	trustedFor = 2 * time.Second
 	// pingTimeout is how long a connection may take to answer a ping. A shorter
 	// statement gives it half of its time, and has the rest for another connection.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/falldue/falldue/dialect"
@@ -210,14 +211,16 @@ func (s *Store) explained(ctx context.Context, p planned) (Explained, error) {
 func planLine(r row) string {
 	cells := make([]string, len(r))
 	for i, v := range r {
-		switch v := v.(type) {
-		case nil:
-			cells[i] = "–"
-		case []byte:
-			cells[i] = string(v)
-		default:
-			cells[i] = fmt.Sprint(v)
+		text, err := statements.TextIn(v)
+		switch n, notNumber := r.int(i); {
+		case v == nil:
+			text = "–"
+		case err != nil && notNumber == nil:
+			text = strconv.FormatInt(n, 10)
+		case err != nil:
+			text = fmt.Sprint(v)
 		}
+		cells[i] = text
 	}
 	if len(r) == 4 {
 		if _, isID := r[0].(int64); isID {

@@ -7,7 +7,7 @@ import (
 )
 
 // A participant takes part in the transaction of a settle, for the settlements that
-// need it. A batch whose settlements need none is settled by a single statement.
+// need it. A batch whose settlements need none may be settled by a single statement.
 type participant interface {
 	// joins reports whether a settlement needs the participant.
 	joins(*Settlement) bool

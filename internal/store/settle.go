@@ -142,9 +142,12 @@ type settling struct {
 	rows   []statements.Row
 }
 
-// settlings returns the statements that settle a batch. If more than half of the tasks that stay
-// end alike, these have a statement of their own. It costs less, since it says only once how they
-// end.
+// minAlike is from how many tasks that end alike on they have a statement of their own.
+const minAlike = 16
+
+// settlings returns the statements that settle a batch. A statement for tasks that end alike
+// costs less than one for any, since it says only once how they end. Where there is a
+// transaction anyway, the tasks that stay are parted if more than half of them end alike.
 func (s *Store) settlings(worker string, batch []*Settlement) (list []settling) {
 	gone, stay := partedBy(batch, (*Settlement).deletes)
 	if len(gone) > 0 {
@@ -154,14 +157,13 @@ func (s *Store) settlings(worker string, batch []*Settlement) (list []settling) 
 		return list
 	}
 	alike, others := partedBy(stay, mostCommon(stay).alike)
-	if len(alike) <= len(others) {
+	switch {
+	case len(others) == 0:
+		return append(list, s.settlingAlike(worker, alike))
+	case len(alike) < minAlike || len(alike) <= len(others) || s.server.Caps.UpdateReturning && len(gone) == 0 && !s.joined(batch):
 		return append(list, s.settlingEach(worker, stay))
 	}
-	list = append(list, s.settlingAlike(worker, alike))
-	if len(others) > 0 {
-		list = append(list, s.settlingEach(worker, others))
-	}
-	return list
+	return append(list, s.settlingAlike(worker, alike), s.settlingEach(worker, others))
 }
 
 // partedBy parts a batch into those for which is returns true and the others.

@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +25,7 @@ func TestSettleOfTasksThatEndDifferently(t *testing.T) {
 		"kept":       {Settlement: statements.Settlement{State: statements.StateDone}, RetainDone: true},
 		"answered":   {Settlement: statements.Settlement{State: statements.StateDone, Result: text(`[1]`)}, RetainDone: true},
 		"refused":    {Settlement: statements.Settlement{State: statements.StateOpen, Error: text("refused")}},
-		"broken":     {Settlement: statements.Settlement{State: statements.StateOpen, Error: text("broken")}},
+		"broken":     {Settlement: statements.Settlement{State: statements.StateOpen, Error: text("ünïcödé " + strings.Repeat("ä", 3000))}},
 		"not tried":  {Settlement: statements.Settlement{State: statements.StateOpen, Error: text("refused"), AttemptsDelta: -1}},
 		"waits":      {Settlement: statements.Settlement{State: statements.StateOpen, Error: text("refused"), Wait: int64(time.Hour / time.Microsecond)}},
 		"dead":       {Settlement: statements.Settlement{State: statements.StateDead, Error: text("refused")}},
@@ -39,9 +41,11 @@ func TestSettleOfTasksThatEndDifferently(t *testing.T) {
 		s := migrated(t, db)
 		for _, batch := range []map[string]int{
 			{"refused": 4}, {"deleted": 2, "refused": 1}, {"refused": 6, "broken": 1, "not tried": 1, "waits": 1, "dead": 1, "no message": 1},
-			{"deleted": 3, "kept": 3, "answered": 2, "broken": 1}, {"kept": 2, "refused": 2}, {"waits": 3, "refused": 2, "deleted": 5}, {"answered": 5, "kept": 3},
+			{"deleted": 3, "kept": 3, "answered": 2, "broken": 1}, {"kept": 2, "refused": 2}, {"waits": 30, "refused": 20, "deleted": 5}, {"answered": 50, "kept": 30},
+			{"deleted": 30, "kept": 40, "waits": 20, "broken": 19}, {"refused": 40, "dead": 41},
 		} {
 			db.MustExec("delete from falldue_tasks")
+			db.MustExec("delete from falldue_attempts")
 			var names []string
 			var entries []Entry
 			for name, n := range batch {
@@ -55,29 +59,40 @@ func TestSettleOfTasksThatEndDifferently(t *testing.T) {
 				t.Fatal(err)
 			}
 			lane := Lane{State: statements.StateOpen, Kind: "k"}
-			claims, err := s.Claim(t.Context(), ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 100, Sources: []Source{{Lane: lane, Running: statements.StateOpen}}})
+			claims, err := s.Claim(t.Context(), ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 500, Sources: []Source{{Lane: lane, Running: statements.StateOpen}}})
 			if err != nil || len(claims) != len(ids) {
 				t.Fatalf("claimed %d of %d tasks, error %v", len(claims), len(ids), err)
 			}
 			want, got := map[int64]end{}, map[int64]end{}
 			var settled []*Settlement
+			var lost []int64
 			for i, c := range claims {
 				e := ends[names[i]]
 				e.Key = Key{TaskID: c.ID, Fence: c.Fence}
-				settled = append(settled, &e)
-				if !e.deletes() {
+				if e.Error.Valid && rand.N(2) == 0 {
+					e.Records = []Record{{Key: e.Key, Attempt: 1, Outcome: statements.OutcomeRetried, Worker: "w", Error: e.Error.V}}
+				}
+				if len(claims) > 4 && rand.N(10) == 0 { // somebody else has claimed it since
+					e.Fence--
+					lost = append(lost, c.ID)
+					want[c.ID] = end{State: statements.StateOpen, Attempts: 1}
+				} else if !e.deletes() {
 					want[c.ID] = end{e.State, e.Error.V, e.Result.V, 1 + e.AttemptsDelta, e.Wait > 0}
 				}
+				settled = append(settled, &e)
 			}
-			if left, err := s.Settle(t.Context(), "w", settled); err != nil || len(left.Lost)+len(left.Locked) > 0 {
-				t.Fatalf("left %+v, error %v", left, err)
+			left, err := s.Settle(t.Context(), "w", settled)
+			slices.Sort(left.Lost)
+			slices.Sort(lost)
+			if err != nil || !slices.Equal(left.Lost, lost) || len(left.Locked) > 0 {
+				t.Fatalf("left %+v, error %v; lost are %d", left, err, lost)
 			}
-			list, err := s.list(t.Context(), statements.ListParams{}, statements.Values{"after": int64(0), "limit": 100})
+			list, err := s.list(t.Context(), statements.ListParams{}, statements.Values{"after": int64(0), "limit": 500})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, task := range list {
-				got[task.ID] = end{task.State, task.LastError.V, string(task.Result), task.Attempts, task.Updated > task.Now+int64(time.Minute/time.Microsecond)}
+				got[task.ID] = end{task.State, task.LastError.V, string(task.Result), task.Attempts, task.Updated > task.Now+int64(10*time.Minute/time.Microsecond)}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("of %v (-want +got)\n%s", fmt.Sprint(batch), diff)
