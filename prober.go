@@ -19,7 +19,7 @@ import (
 // look-up for tasks and one for changes, stand in for reads of changes.
 //
 // Where ids do not ascend, a probe asks for sweeps. They cost more, so that an idle worker
-// makes none.
+// makes fewer.
 type prober struct {
 	byID         bool // ids ascend
 	pollInterval time.Duration
@@ -120,7 +120,11 @@ func (p *prober) wait(ctx context.Context, least time.Duration) error {
 
 // longest returns the longest pause of a worker that is awake.
 func (p *prober) longest() time.Duration {
-	return max(min(p.pollInterval*35/100, maxLookPause), minProbePause)
+	share := p.pollInterval * 35 / 100
+	if !p.byID {
+		share = p.pollInterval / 2
+	}
+	return max(min(share, maxLookPause), minProbePause)
 }
 
 // lastTask returns when a poller last claimed a task, or a probe last found one.
@@ -137,7 +141,7 @@ func (p *prober) lastTask() time.Time {
 // probe notifies the pollers of the tasks that have come since the last probe.
 func (p *prober) probe(ctx context.Context) error {
 	if !p.byID {
-		if !p.idle {
+		if !p.asleep {
 			p.pollers.sweepNow()
 		}
 		return nil

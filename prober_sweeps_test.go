@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestProberAsksForSweeps where ids do not ascend: every 12 milliseconds while tasks run, and
-// not at all when none have run for long.
+// TestProberAsksForSweeps where ids do not ascend: every 12 milliseconds while tasks run, twice a
+// second when none do, and not at all when none have run for long.
 func TestProberAsksForSweeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -29,8 +29,12 @@ func TestProberAsksForSweeps(t *testing.T) {
 			return n
 		}
 		requests(20 * time.Second)
+		if n := requests(time.Minute); n < 119 || n > 121 {
+			t.Errorf("an idle worker asks for %d sweeps a minute, want 120", n)
+		}
+		requests(asleepAfter)
 		if n := requests(time.Minute); n > 0 {
-			t.Errorf("an idle worker asks for %d sweeps a minute", n)
+			t.Errorf("a worker that is asleep asks for %d sweeps a minute", n)
 		}
 		poller.lastClaim.Store(time.Now().UnixNano())
 		requests(time.Second / 2)
