@@ -65,7 +65,7 @@ type Config struct {
 	// A worker also looks for tasks of other processes by their ids, except on TiDB: every
 	// 12 milliseconds while such tasks come, unless it listens, and otherwise after 0.35 of
 	// this interval, 1.75 seconds at most. After eleven minutes without a task it looks every
-	// 1.75 seconds, and searches a sixth as often. On TiDB it searches twice in this interval, and
+	// 1.75 seconds, and searches an eighth as often. On TiDB it searches twice in this interval, and
 	// once after eleven minutes.
 	PollInterval time.Duration
 	// Lease is how long a task belongs to a worker that no longer extends its

@@ -52,7 +52,7 @@ const (
 	maxSweepPause         = 10 * time.Second
 	// asleepSweeps is how much longer than the poll interval the pauses of a worker are
 	// that is asleep.
-	asleepSweeps = 6
+	asleepSweeps = 8
 	// minPause is the shortest pause before a turn that a claim or a notice asks for.
 	minPause = 20 * time.Millisecond
 	// maxLooks is the greatest number of lanes of one look.
