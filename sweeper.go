@@ -21,6 +21,7 @@ type sweeper struct {
 	every  time.Duration
 	heads  func(context.Context) ([]store.Head, error)
 	look   func(context.Context, []store.Source) ([]store.Head, error)
+	probes bool // its turns stand in for probes, and may take as much of the time
 	lanes  *laneTracker
 	gates  gates
 	events events
@@ -148,7 +149,13 @@ func (s *sweeper) makeDueSoon() {
 
 // makeDueAfter makes the next turn due so soon after t that turns take no more than
 // their share of the time.
-func (s *sweeper) makeDueAfter(t time.Time) { s.dueBy(t.Add(max(turnShare*s.cost, minPause))) }
+func (s *sweeper) makeDueAfter(t time.Time) {
+	wait := turnShare * s.cost
+	if s.probes {
+		wait = probeShare * s.cost
+	}
+	s.dueBy(t.Add(max(wait, minPause)))
+}
 
 func (s *sweeper) policyVersion() int64 {
 	if s.version == nil {
