@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"sync"
@@ -21,7 +22,7 @@ type sweeper struct {
 	every  time.Duration
 	heads  func(context.Context) ([]store.Head, error)
 	look   func(context.Context, []store.Source) ([]store.Head, error)
-	probes bool // its turns stand in for probes, and may take as much of the time
+	share  time.Duration // how much longer than a turn the pause after it is; 0 is turnShare
 	lanes  *laneTracker
 	gates  gates
 	events events
@@ -150,11 +151,7 @@ func (s *sweeper) makeDueSoon() {
 // makeDueAfter makes the next turn due so soon after t that turns take no more than
 // their share of the time.
 func (s *sweeper) makeDueAfter(t time.Time) {
-	wait := turnShare * s.cost
-	if s.probes {
-		wait = probeShare * s.cost
-	}
-	s.dueBy(t.Add(max(wait, minPause)))
+	s.dueBy(t.Add(max(cmp.Or(s.share, turnShare)*s.cost, minPause)))
 }
 
 func (s *sweeper) policyVersion() int64 {

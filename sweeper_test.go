@@ -168,15 +168,15 @@ func TestNoSweepIsFarOff(t *testing.T) {
 	})
 }
 
-// TestRequestedTurnsTakeTheirShare of the time: a tenth, or a fifth where they stand in for probes.
+// TestRequestedTurnsTakeTheirShare of the time: a tenth, unless they have another.
 func TestRequestedTurnsTakeTheirShare(t *testing.T) {
 	t.Parallel()
-	for probes, want := range map[bool]time.Duration{false: 100 * time.Millisecond, true: 40 * time.Millisecond} {
+	for share, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, probeShare: 40 * time.Millisecond} {
 		now := time.Now()
-		s := &sweeper{probes: probes, last: now, at: now.Add(time.Hour), cost: 10 * time.Millisecond}
+		s := &sweeper{share: share, last: now, at: now.Add(time.Hour), cost: 10 * time.Millisecond}
 		s.request()
 		if wait := s.next().Sub(now); wait != want {
-			t.Errorf("after a turn of 10ms the next one is in %v, want %v (probes: %v)", wait, want, probes)
+			t.Errorf("after a turn of 10ms the next one is in %v, want %v (share %d)", wait, want, share)
 		}
 	}
 }

@@ -88,7 +88,10 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 			claimRows: s.Claim, claimUnderLimits: s.ClaimLimited, candidates: s.Candidates, claimKeys: s.ClaimKeys, classify: s.Server().Classify, dispatch: d.take, behind: w.settler.behind,
 			policyVersion: w.overrides.version.Load,
 			claimsAtOnce:  statements.ClaimsAtOnce(s.Server()), parallelClaims: caps.LockRows, events: events, observer: observer,
-		}, &sweeper{every: cfg.PollInterval, probes: !caps.AscendingIDs, heads: observer.sweeping(name, finder.Find), look: finder.Look})
+		}, &sweeper{every: cfg.PollInterval, heads: observer.sweeping(name, finder.Find), look: finder.Look})
+		if !caps.AscendingIDs { // turns stand in for probes
+			p.sweeper.share = probeShare
+		}
 		w.pollers[name], w.dispatchers[name] = p, d
 	}
 	w.cleaner = &cleaner{
