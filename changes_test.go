@@ -277,7 +277,7 @@ func TestReadersOfStepsReadAtOnce(t *testing.T) {
 	defer q.obey(other)()
 	q.readChanges()
 	if len(one.hurry) != 1 || len(other.hurry) != 1 {
-		t.Fatal("a reader was not told of the change")
+		t.Fatalf("the readers were told to read %d and %d times, want once each", len(one.hurry), len(other.hurry))
 	}
 	<-one.hurry
 	<-other.hurry

@@ -91,7 +91,7 @@ func (events) failure(r *taskRun, stack string, more ...any) []any {
 	return list
 }
 
-// stopping logs that a worker has been told to stop, if any handlers still run.
+// stopping reports that a worker waits for its handlers before it stops, unless none run.
 func (e events) stopping(handlers int, timeout time.Duration) {
 	if handlers > 0 {
 		e.log.Info("falldue: the worker stops and waits for its handlers", "count", handlers, "timeout", timeout)

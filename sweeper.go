@@ -22,7 +22,7 @@ type sweeper struct {
 	every  time.Duration
 	heads  func(context.Context) ([]store.Head, error)
 	look   func(context.Context, []store.Source) ([]store.Head, error)
-	share  time.Duration // how much longer than a turn the pause after it is; 0 is turnShare
+	share  int // how many times as long as a turn the pause after it is; 0 is turnShare
 	lanes  *laneTracker
 	gates  gates
 	events events
@@ -151,7 +151,7 @@ func (s *sweeper) makeDueSoon() {
 // makeDueAfter makes the next turn due so soon after t that turns take no more than
 // their share of the time.
 func (s *sweeper) makeDueAfter(t time.Time) {
-	s.dueBy(t.Add(max(cmp.Or(s.share, turnShare)*s.cost, minPause)))
+	s.dueBy(t.Add(max(time.Duration(cmp.Or(s.share, turnShare))*s.cost, minPause)))
 }
 
 func (s *sweeper) policyVersion() int64 {

@@ -171,7 +171,7 @@ func TestNoSweepIsFarOff(t *testing.T) {
 // TestRequestedTurnsTakeTheirShare of the time: a tenth, unless they have another.
 func TestRequestedTurnsTakeTheirShare(t *testing.T) {
 	t.Parallel()
-	for share, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, probeShare: 40 * time.Millisecond} {
+	for share, want := range map[int]time.Duration{0: 100 * time.Millisecond, probeShare: 40 * time.Millisecond} {
 		now := time.Now()
 		s := &sweeper{share: share, last: now, at: now.Add(time.Hour), cost: 10 * time.Millisecond}
 		s.request()

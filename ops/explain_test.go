@@ -131,21 +131,13 @@ func TestExplainNamesTheStatementsOfWorkers(t *testing.T) {
 func TestExplainByEachDriver(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for _, driver := range testdb.Drivers(engine) {
-			db := testdb.OpenDriver(t, engine, driver)
-			q, err := falldue.New(db, falldue.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := q.Migrate(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			b := backlog{t, db, q}
+			b := backlogIn(t, testdb.OpenDriver(t, engine, driver))
 			b.add("mail", 3, 0, time.Minute, nil)
 			drop := "drop index falldue_lane"
-			if db.DriverName() == "mysql" {
+			if b.db.DriverName() == "mysql" {
 				drop += " on falldue_tasks"
 			}
-			db.MustExec(drop)
+			b.db.MustExec(drop)
 			plans, err := b.inspector(nil).Explain(t.Context(), "default")
 			if err != nil {
 				t.Fatal(err)

@@ -24,7 +24,12 @@ type backlog struct {
 
 func newBacklog(t *testing.T, engine string) backlog {
 	t.Helper()
-	db := testdb.Open(t, engine)
+	return backlogIn(t, testdb.Open(t, engine))
+}
+
+// backlogIn returns the backlog of a database without falldue's tables, which it makes.
+func backlogIn(t *testing.T, db *sqlx.DB) backlog {
+	t.Helper()
 	q, err := falldue.New(db, falldue.Config{})
 	if err != nil {
 		t.Fatal(err)

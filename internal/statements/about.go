@@ -145,22 +145,25 @@ func CountFirst(s dialect.Server, tables dialect.Tables) Stmt {
 select count(*) from (select 1 from {tasks} limit :limit) t`)
 }
 
-// Sampled is how many tasks of a group were seen, and the last of their ids.
+// Sampled is how many tasks of a group were seen, with the first and the last of their ids.
 type Sampled struct {
 	Count
-	Last int64
+	First, Last int64
 }
 
 // SampledColumns are the columns of a result of [SampleIDs].
 var SampledColumns = join(
 	within(CountColumns, func(s *Sampled) *Count { return &s.Count }),
-	Columns[Sampled]{col("last", Int, func(s *Sampled) any { return &s.Last })})
+	Columns[Sampled]{
+		col("first", Int, func(s *Sampled) any { return &s.First }),
+		col("last", Int, func(s *Sampled) any { return &s.Last }),
+	})
 
 // SampleIDs counts the first :limit tasks with ids from :since on and before :until as
 // [SampledColumns].
 func SampleIDs(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
-	b.set("counted", SampledColumns.list("", map[string]string{"tasks": "count(*)", "last": "max(id)"}))
+	b.set("counted", SampledColumns.list("", map[string]string{"tasks": "count(*)", "first": "min(id)", "last": "max(id)"}))
 	return b.stmt(`
 select {counted} from (select id, queue, kind, state from {tasks}
 where id >= {int :since} and id < {int :until} order by id limit :limit) t

@@ -13,7 +13,7 @@ const (
 	// idParts is about into how many parts they are split then, in proportion to the tasks, and
 	// mostIDParts into how many at last, unless the estimate settles before.
 	idParts, mostIDParts = 320, 5120
-	// settledBy is the part of an estimate by which it may change when ranges are split, and be settled.
+	// settledBy is the part of an estimate by which splitting may change it once it has settled.
 	settledBy = 0.1
 	// looks is the number of tasks that are looked at in each part, the first ones.
 	looks = 50
@@ -110,16 +110,19 @@ func (s *Store) lookAt(ctx context.Context, ranges []idRange) ([]idRange, error)
 	stmt := s.fixed("sample ids", statements.SampleIDs)
 	for i := range ranges {
 		r := &ranges[i]
-		var n, last int64
-		err := s.read(ctx, stmt, statements.Values{"since": r.since, "until": r.until, "limit": looks}, func() { r.seen, n, last = map[group]int64{}, 0, 0 }, func(row row) error {
+		var n, first, last int64
+		err := s.read(ctx, stmt, statements.Values{"since": r.since, "until": r.until, "limit": looks}, func() { r.seen, n, first, last = map[group]int64{}, 0, r.until, 0 }, func(row row) error {
 			var c statements.Sampled
 			err := statements.SampledColumns.Scan(row, &c)
 			r.seen[groupOf(c.Count)] += c.Tasks
-			n, last = n+c.Tasks, max(last, c.Last)
+			n, first, last = n+c.Tasks, min(first, c.First), max(last, c.Last)
 			return err
 		})
 		if r.scale = 1; err == nil && n == looks {
-			*r, err = s.span(ctx, *r) // there may be none for long before the first and after the last
+			// There may be none for long before the first and after the last. Tasks may have gone meanwhile.
+			var rest idRange
+			rest, err = s.span(ctx, *r)
+			r.since, r.until = first, max(rest.until, last+1)
 			r.scale = float64(r.until-r.since) / float64(last+1-r.since)
 		}
 		if err != nil {

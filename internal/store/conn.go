@@ -42,7 +42,7 @@ const (
 	// trustedFor is how long after an answer a connection is assumed to be alive.
 	// After that it is pinged before the next statement, while another connection
 	// can still be taken instead. It is longer than the pauses of a worker that is asleep,
-	// which would ping more often than it asks for anything else.
+	// so that such a worker does not ping before each statement.
 	trustedFor = 2 * time.Second
 	// pingTimeout is how long a connection may take to answer a ping. A shorter
 	// statement gives it half of its time, and has the rest for another connection.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql/driver"
 	"fmt"
 	"math"
 	"regexp"
@@ -211,16 +212,7 @@ func (s *Store) explained(ctx context.Context, p planned) (Explained, error) {
 func planLine(r row) string {
 	cells := make([]string, len(r))
 	for i, v := range r {
-		text, err := statements.TextIn(v)
-		switch n, notNumber := r.int(i); {
-		case v == nil:
-			text = "–"
-		case err != nil && notNumber == nil:
-			text = strconv.FormatInt(n, 10)
-		case err != nil:
-			text = fmt.Sprint(v)
-		}
-		cells[i] = text
+		cells[i] = cellText(v)
 	}
 	if len(r) == 4 {
 		if _, isID := r[0].(int64); isID {
@@ -228,4 +220,17 @@ func planLine(r row) string {
 		}
 	}
 	return strings.Join(cells, " | ")
+}
+
+func cellText(v driver.Value) string {
+	if v == nil {
+		return "–"
+	}
+	if text, err := statements.TextIn(v); err == nil {
+		return text
+	}
+	if n, err := statements.WholeIn(v); err == nil {
+		return strconv.FormatInt(n, 10)
+	}
+	return fmt.Sprint(v)
 }

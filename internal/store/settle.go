@@ -142,7 +142,7 @@ type settling struct {
 	rows   []statements.Row
 }
 
-// minAlike is from how many tasks that end alike on they have a statement of their own.
+// minAlike is the least number of tasks that end alike for which a batch is parted.
 const minAlike = 16
 
 // settlings returns the statements that settle a batch. A statement for tasks that end alike
@@ -157,10 +157,11 @@ func (s *Store) settlings(worker string, batch []*Settlement) (list []settling) 
 		return list
 	}
 	alike, others := partedBy(stay, mostCommon(stay).alike)
-	switch {
-	case len(others) == 0:
+	if len(others) == 0 {
 		return append(list, s.settlingAlike(worker, alike))
-	case len(alike) < minAlike || len(alike) <= len(others) || s.server.Caps.UpdateReturning && len(gone) == 0 && !s.joined(batch):
+	}
+	inTx := !s.server.Caps.UpdateReturning || len(gone) > 0 || s.joined(batch)
+	if !inTx || len(alike) < minAlike || len(alike) <= len(others) {
 		return append(list, s.settlingEach(worker, stay))
 	}
 	return append(list, s.settlingAlike(worker, alike), s.settlingEach(worker, others))

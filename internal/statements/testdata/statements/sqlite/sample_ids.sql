@@ -1,4 +1,4 @@
-select queue, kind, state, count(*), max(id) from (select id, queue, kind, state from "falldue_tasks"
+select queue, kind, state, count(*), min(id), max(id) from (select id, queue, kind, state from "falldue_tasks"
 where id >= ? and id < ? order by id limit ?) t
 group by queue, kind, state
 -- binds: since, until, limit
