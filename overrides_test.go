@@ -262,6 +262,13 @@ func TestSettingAPolicyWritesNoTask(t *testing.T) {
 				defer q.mu.Unlock()
 				return q.worker != nil && !q.worker.pollers.sweptAt().IsZero()
 			})
+			until("the worker to announce itself", func() bool { // by a row that it writes
+				var n int
+				if err := db.Get(&n, "select count(*) from falldue_workers"); err != nil {
+					t.Fatal(err)
+				}
+				return n == len(workers)+1
+			})
 			pools, workers = append(pools, pool), append(workers, q.worker)
 		}
 		if engine == testdb.Postgres { // which counts with a delay
