@@ -38,7 +38,7 @@ func drained(ctx context.Context, q *falldue.Queue) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("%d tasks are left: %w", left, ctx.Err()), err)
+			return errors.Join(fmt.Errorf("%d tasks are left: %w", left, context.Cause(ctx)), err)
 		case <-tick.C:
 		}
 	}

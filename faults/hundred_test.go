@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -39,13 +38,12 @@ func TestHundredThousand(t *testing.T) {
 	program := buildProgram(t)
 	for _, engine := range testdb.Engines(t) { // one engine at a time has the machine to itself
 		t.Run(engine, func(t *testing.T) {
-			const longest = 10 * time.Minute
-			ctx, cancel := context.WithTimeout(t.Context(), longest)
-			defer cancel()
 			role := Role{
 				Driver: testdb.Drivers(engine)[0], DSN: testdb.DSN(t, engine), Folder: t.TempDir(), Seed: seed,
-				Handlers: 32, Connections: 12, Lease: longest, Longest: 20 * time.Millisecond, Batch: 500, Policy: policies[0],
+				Handlers: 32, Connections: 12, Lease: time.Hour, Longest: 20 * time.Millisecond, Batch: 500, Policy: policies[0],
 			}
+			ctx, release := untilStalled(t.Context(), role.Folder)
+			defer release()
 			began := time.Now()
 			db, q := prepare(t, role)
 			workers := make([]*Process, 4)

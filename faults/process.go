@@ -118,7 +118,7 @@ func (p *Process) wait(ctx context.Context) error {
 	case <-p.ended:
 	case <-ctx.Done():
 		p.kill()
-		return fmt.Errorf("%s does not end: %w", p.Name, ctx.Err())
+		return fmt.Errorf("%s does not end: %w", p.Name, context.Cause(ctx))
 	}
 	if p.err != nil {
 		said, _ := os.ReadFile(filepath.Join(p.Folder, p.Name+".log"))

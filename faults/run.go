@@ -61,9 +61,6 @@ type Result struct {
 	Faults int64
 }
 
-// drainTime limits how long the tasks that are left after the faults may take.
-const drainTime = 3 * time.Minute
-
 // Do runs the suite on one engine. It returns [ErrDamaged] if its server has damaged a table.
 func Do(ctx context.Context, o Options) (Result, error) {
 	r := &Run{Options: o}
@@ -171,8 +168,8 @@ func (r *Run) injectAll(ctx context.Context) {
 
 // finish lets the workers run the rest of the tasks, and stops all processes.
 func (r *Run) finish(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, drainTime)
-	defer cancel()
+	ctx, release := untilStalled(ctx, r.Folder)
+	defer release()
 	if err := r.fleet.alive(); err != nil {
 		return err
 	}

@@ -21,13 +21,13 @@ func TestSchedulesUnderFaults(t *testing.T) {
 	program := buildProgram(t)
 	for _, engine := range testdb.Engines(t) {
 		t.Run(engine, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
 			const workers, schedules = 4, 10
 			role := Role{
 				Driver: testdb.Drivers(engine)[0], DSN: testdb.DSN(t, engine), Folder: t.TempDir(), Seed: rand.Uint64(), Schedules: schedules,
 				Handlers: 4, Connections: 8, Lease: 2 * time.Second, Longest: 100 * time.Millisecond, Policy: policies[0],
 			}
+			ctx, release := untilStalled(t.Context(), role.Folder)
+			defer release()
 			_, q := prepare(t, role)
 			processes := make([]*Process, workers)
 			fill := func(i, generation int) {

@@ -17,12 +17,12 @@ func TestUniqueKeysUnderFaults(t *testing.T) {
 	program := buildProgram(t)
 	for _, engine := range testdb.Engines(t) {
 		t.Run(engine, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
 			role := Role{
 				Driver: testdb.Drivers(engine)[0], DSN: testdb.DSN(t, engine), Folder: t.TempDir(), Seed: rand.Uint64(),
 				Handlers: 8, Connections: 12, Lease: 2 * time.Second, Longest: 100 * time.Millisecond, Policy: policies[0],
 			}
+			ctx, release := untilStalled(t.Context(), role.Folder)
+			defer release()
 			db, q := prepare(t, role)
 			parts := []string{workerPart, workerPart, uniquePart, uniquePart, uniquePart, uniquePart}
 			processes := make([]*Process, len(parts))
