@@ -4,16 +4,17 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
 )
 
 // askedOverride is an override as the table of changes has it.
 type askedOverride struct {
-	Subject
+	control.Subject
 	id         int64 // of the change
 	includeOwn bool
 	begin      time.Time // by the worker's monotonic clock, as until; a zero until is never
 	until      time.Time
-	steps      []OverrideStep
+	steps      []control.Step
 }
 
 // readAgain returns the override with the times that another read of its change gives, and reports
@@ -42,7 +43,7 @@ func (a askedOverride) step(now time.Time) (policy *backoff.Override, next time.
 		if at := a.begin.Add(step.After); i > 0 && now.Before(at) {
 			return policy, soonest(at, a.until)
 		}
-		policy = &a.steps[i].Override
+		policy = &a.steps[i].Formula
 	}
 	return policy, a.until
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -224,7 +225,7 @@ func (r *changeReader) heldBack(now time.Time) (list []heldBack, unknown map[str
 		if c.What != statements.ChangePause {
 			continue
 		}
-		subject, ok := parseSubject(c.Subject)
+		subject, ok := control.ParseSubject(c.Subject)
 		p := heldBack{Subject: subject}
 		if c.Ends > 0 {
 			p.until = c.read.Add(store.Duration(c.Ends - c.Now))
@@ -234,7 +235,7 @@ func (r *changeReader) heldBack(now time.Time) (list []heldBack, unknown map[str
 		case ok:
 			list = append(list, p)
 		default:
-			unknown[c.Subject] = errUnknownSubject
+			unknown[c.Subject] = control.ErrUnknownSubject
 		}
 	}
 	return list, unknown

@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"maps"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -133,7 +133,7 @@ func TestPausedTasksAreGivenBack(t *testing.T) {
 	d := &dispatcher{env: &runEnv{queue: "default"}, changes: newChangeReader(nil, events{}), settle: settled, budget: newBudget(1, 10)}
 	d.runners.waiting = []*taskRun{runOf("a"), runOf("b"), runOf("a")}
 	d.givePausedBack()
-	d.changes.pauses.Store(&[]heldBack{{Subject: Subject{Kind: "a"}}})
+	d.changes.pauses.Store(&[]heldBack{{Subject: control.Subject{Kind: "a"}}})
 	d.givePausedBack()
 	d.runners.all.Wait()
 	if len(settled) != 2 || len(d.runners.waiting) != 1 || d.runners.waiting[0].claim.From.Kind != "b" {
@@ -162,37 +162,6 @@ func TestPauseWhileTheWorkerStops(t *testing.T) {
 		<-stopped
 		if len(settled) != 1 {
 			t.Fatal("the worker has stopped, and a task is not given back")
-		}
-	}
-}
-
-func TestSubjects(t *testing.T) {
-	t.Parallel()
-	for _, s := range []Subject{{Queue: "q"}, {Kind: "k:1"}, {Key: "customer:7"}, {Queue: "q", Kind: "k", Policy: "0123456789abcdef", Key: "x"}} {
-		if got, ok := parseSubject(s.String()); !ok || got != s {
-			t.Errorf("%+v is read as %+v, %v", s, got, ok)
-		}
-	}
-	long := Subject{Key: "with a space"}
-	if stored, ok := parseSubject(long.String()); !ok || stored.String() != long.String() {
-		t.Errorf("%+v is read as %+v, %v", long, stored, ok)
-	}
-	for _, text := range []string{"", "task:3", "color:x kind:k"} {
-		if got, ok := parseSubject(text); ok {
-			t.Errorf("%q is read as %+v", text, got)
-		}
-	}
-	for _, text := range []string{"queue:", "key:", "kind:k queue:", "queue: kind:k", "key:with a space"} { // of a variable of a shell that is empty
-		if got, err := ParseSubject(text); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%q is read as %+v, error %v", text, got, err)
-		}
-	}
-	if got, err := ParseSubject("mail:k"); err != nil || got != (Subject{Kind: "mail:k"}) {
-		t.Errorf("the name of a kind is read as %+v, error %v", got, err)
-	}
-	for _, s := range []Subject{{}, {Queue: "a b"}, {Kind: "é"}, {Policy: "zizq"}, {Kind: strings.Repeat("k", 100), Queue: strings.Repeat("q", 100), Key: strings.Repeat("x", 60)}} {
-		if err := s.validate(); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%+v is valid: %v", s, err)
 		}
 	}
 }

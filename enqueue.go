@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -216,7 +217,7 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 	}
 	o := d.opts
 	e = store.Entry{Queue: cmp.Or(o.Queue, d.kind.Queue), Kind: d.kind.name, Priority: d.kind.Priority, MaxAttempts: o.MaxAttempts, Delay: o.Delay.Microseconds()}
-	e.Key = storedKey(o.Key)
+	e.Key = storable.Key(o.Key)
 	if o.Priority != nil {
 		e.Priority = *o.Priority
 	}

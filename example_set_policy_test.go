@@ -63,8 +63,7 @@ func ExamplePolicyFlags() {
 	// Output: delay 15s + n^4; jitter 30s * n; attempts 11
 }
 
-// The command line takes subjects as text. The most specific one that names a task decides
-// which policy holds for it.
+// The command line takes subjects as text. A text without a field is the name of a kind.
 func ExampleParseSubject() {
 	queue, err := falldue.ParseSubject("queue:default")
 	if err != nil {
@@ -74,6 +73,6 @@ func ExampleParseSubject() {
 	if err != nil {
 		log.Panic(err)
 	}
-	fmt.Println(kind, "before", queue, kind.Compare(queue) < 0)
-	// Output: kind:charge before queue:default true
+	fmt.Println(kind, "and", queue)
+	// Output: kind:charge and queue:default
 }

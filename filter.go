@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -80,7 +81,7 @@ func (f TaskFilter) selects() bool {
 // stored returns the part of the filter that the database knows, but for the phase.
 func (f TaskFilter) stored() store.Filter {
 	return store.Filter{
-		Queue: f.Queue, Kind: f.Kind, Key: Subject{Key: f.Key}.storedKey(), State: string(f.State),
+		Queue: f.Queue, Kind: f.Kind, Key: storable.KeyAgain(f.Key), State: string(f.State),
 		Older: f.OlderThan, Newer: f.NewerThan, After: f.After, Limit: f.Limit,
 	}
 }

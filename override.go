@@ -1,12 +1,10 @@
 package falldue
 
 import (
-	"cmp"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -51,37 +49,7 @@ type Override struct {
 // Names reports whether a task is of the override's subject and follows it. What counts is
 // its Queue, Kind, Policy and Key.
 func (o Override) Names(t TaskInfo) bool {
-	return follows(o.Subject, o.IncludeOwn, t.Queue, store.Lane{Kind: t.Kind, Policy: t.Policy, Key: t.Key})
-}
-
-// follows reports whether the tasks of a lane follow an override.
-func follows(s Subject, includeOwn bool, queue string, at store.Lane) bool {
-	return (at.Policy == "" || includeOwn || s.Policy != "") && s.names(queue, at)
-}
-
-// Compare orders subjects, the most specific first: of those that name a task, the first
-// decides which policy holds for it.
-func (s Subject) Compare(other Subject) int {
-	rank := func(s Subject) (n int) {
-		for _, field := range []string{s.Key, s.Policy, s.Kind, s.Queue} {
-			if n *= 2; field != "" {
-				n++
-			}
-		}
-		return n
-	}
-	return cmp.Or(cmp.Compare(rank(other), rank(s)), cmp.Compare(s.String(), other.String()))
-}
-
-// storedOverride is an override in the table of changes.
-type storedOverride struct {
-	Steps      []storedStep `json:"steps"`
-	IncludeOwn bool         `json:"include_own,omitempty"`
-}
-
-type storedStep struct {
-	After  int64  `json:"after_us"` // since the change
-	Policy string `json:"policy"`
+	return control.Subject(o.Subject).Follows(o.IncludeOwn, t.Queue, store.Lane{Kind: t.Kind, Policy: t.Policy, Key: t.Key})
 }
 
 // maxOverride is the greatest size of an override in the table, in bytes.
@@ -89,7 +57,7 @@ const maxOverride = 60_000
 
 // storeOverride returns an override as the table has it.
 func storeOverride(steps []OverrideStep, includeOwn bool) (string, error) {
-	stored := storedOverride{IncludeOwn: includeOwn}
+	stored := control.Override{IncludeOwn: includeOwn}
 	last := time.Duration(-1)
 	for _, step := range steps {
 		if step.Override.String() == "" {
@@ -99,32 +67,13 @@ func storeOverride(steps []OverrideStep, includeOwn bool) (string, error) {
 			return "", invalid("a step after %v; allowed are times after that of the step before, up to %s", step.After, longestDelay)
 		}
 		last = step.After
-		stored.Steps = append(stored.Steps, storedStep{step.After.Microseconds(), step.Override.String()})
+		stored.Steps = append(stored.Steps, control.Step{After: step.After, Formula: step.Override})
 	}
-	text, err := json.Marshal(stored)
-	if err == nil && len(text) > maxOverride {
-		err = invalid("an override of %d steps and %d bytes; allowed are %d bytes", len(steps), len(text), maxOverride)
+	text := stored.Text()
+	if len(text) > maxOverride {
+		return "", invalid("an override of %d steps and %d bytes; allowed are %d bytes", len(steps), len(text), maxOverride)
 	}
-	return string(text), err
-}
-
-// parseStored reads what storeOverride returns.
-func parseStored(value string) (steps []OverrideStep, includeOwn bool, err error) {
-	var stored storedOverride
-	if err := json.Unmarshal([]byte(value), &stored); err != nil {
-		return nil, false, fmt.Errorf("an override that is not JSON: %w", err)
-	}
-	for _, step := range stored.Steps {
-		policy, err := backoff.ParseOverride(step.Policy)
-		if err != nil {
-			return nil, false, err
-		}
-		steps = append(steps, OverrideStep{store.Duration(step.After), policy})
-	}
-	if len(steps) == 0 {
-		return nil, false, fmt.Errorf("an override without steps")
-	}
-	return steps, stored.IncludeOwn, nil
+	return text, nil
 }
 
 // readOverride returns a change of policies, or false if this release cannot read it.
@@ -133,12 +82,18 @@ func readOverride(c store.StoredChange) (o Override, ok bool) {
 	if c.Ends > 0 {
 		o.Until = store.Time(c.Ends)
 	}
-	if o.Subject, ok = parseSubject(c.Subject); !ok || o.Cleared {
+	subject, ok := control.ParseSubject(c.Subject)
+	o.Subject = Subject(subject)
+	if !ok || o.Cleared {
 		return o, ok
 	}
-	var err error
-	if o.Steps, o.IncludeOwn, err = parseStored(c.Value); err != nil {
+	read, err := control.ParseOverride(c.Value)
+	if err != nil {
 		return o, false
+	}
+	o.IncludeOwn = read.IncludeOwn
+	for _, step := range read.Steps {
+		o.Steps = append(o.Steps, OverrideStep{step.After, step.Formula})
 	}
 	for _, step := range o.Steps {
 		if step.After <= max(store.Duration(c.Now-c.Created), 0) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/sqlgen"
 )
@@ -39,7 +40,7 @@ type overrides struct {
 
 // override is a step of an override.
 type override struct {
-	Subject
+	control.Subject
 	id         int64
 	includeOwn bool
 	policy     backoff.Override
@@ -55,7 +56,7 @@ type madeRule struct {
 
 // wantedRule is a rule of which to make another, and the lane that needs it.
 type wantedRule struct {
-	Subject
+	control.Subject
 	own  *rule
 	lane askingLane
 }
@@ -72,7 +73,7 @@ func newOverrides(check func(context.Context, []sqlgen.Formula) error, kinds map
 
 // follows reports whether the tasks of a lane follow the override.
 func (o *override) follows(queue string, at store.Lane) bool {
-	return follows(o.Subject, o.includeOwn, queue, at)
+	return o.Subject.Follows(o.includeOwn, queue, at)
 }
 
 // of returns the override that holds for a lane, or nil.
@@ -144,10 +145,10 @@ func (o *overrides) ask(list []knownChange) {
 	asked := make([]askedOverride, 0, len(list))
 	o.unread = map[string]error{}
 	for _, c := range list {
-		subject, ok := parseSubject(c.Subject)
+		subject, ok := control.ParseSubject(c.Subject)
 		if !ok {
-			o.log(c.Subject, errUnknownSubject)
-			o.unread[c.Subject] = errUnknownSubject
+			o.log(c.Subject, control.ErrUnknownSubject)
+			o.unread[c.Subject] = control.ErrUnknownSubject
 			continue
 		}
 		before := slices.IndexFunc(o.asked, func(a askedOverride) bool { return a.Subject == subject })
@@ -158,7 +159,7 @@ func (o *overrides) ask(list []knownChange) {
 			}
 			continue
 		}
-		steps, includeOwn, err := parseStored(c.Value)
+		read, err := control.ParseOverride(c.Value)
 		if err != nil {
 			o.log(subject.String(), err)
 			o.unread[subject.String()] = err
@@ -167,7 +168,7 @@ func (o *overrides) ask(list []knownChange) {
 			}
 			continue
 		}
-		one := askedOverride{Subject: subject, id: c.ID, includeOwn: includeOwn, steps: steps, begin: c.made()}
+		one := askedOverride{Subject: subject, id: c.ID, includeOwn: read.IncludeOwn, steps: read.Steps, begin: c.made()}
 		if c.Ends > 0 {
 			one.until = c.read.Add(store.Duration(c.Ends - c.Now))
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -100,7 +101,8 @@ func (q *Queue) Paused(ctx context.Context) ([]Pause, error) {
 	list := []Pause{}
 	for _, c := range pausesIn(changes) {
 		p := Pause{At: store.Time(c.Created), Who: c.Who, Why: c.Why}
-		p.Subject, _ = parseSubject(c.Subject)
+		subject, _ := control.ParseSubject(c.Subject)
+		p.Subject = Subject(subject)
 		if c.Ends > 0 {
 			p.Until = store.Time(c.Ends)
 		}
@@ -111,7 +113,7 @@ func (q *Queue) Paused(ctx context.Context) ([]Pause, error) {
 
 // change stores a change of a subject, and makes the worker of this process read it.
 func (q *Queue) change(ctx context.Context, s Subject, c store.Change) error {
-	if err := s.validate(); err != nil {
+	if err := s.Err(); err != nil {
 		return err
 	}
 	var err error
@@ -190,7 +192,7 @@ func pausesIn(changes []store.StoredChange) (list []store.StoredChange) {
 		}
 	}
 	for _, c := range changes {
-		_, ok := parseSubject(c.Subject)
+		_, ok := control.ParseSubject(c.Subject)
 		if ok && newest[c.Subject] == c && c.What == statements.ChangePause && (c.Ends == 0 || c.Ends > c.Now) {
 			list = append(list, c)
 		}

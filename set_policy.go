@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/sqlgen"
@@ -45,7 +46,7 @@ func (q *Queue) SetPolicy(ctx context.Context, s Subject, policy backoff.Overrid
 	if c.Ends, err = changeEnd(o.Until); err != nil {
 		return err
 	}
-	if err := s.validate(); err != nil {
+	if err := s.Err(); err != nil {
 		return err
 	}
 	if err := q.checkOverride(ctx, s, steps); err != nil {
@@ -79,7 +80,7 @@ func (q *Queue) Overrides(ctx context.Context) ([]Override, error) {
 			list = append(list, o)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Override) int { return a.Compare(b.Subject) })
+	slices.SortStableFunc(list, func(a, b Override) int { return control.Subject(a.Subject).Compare(control.Subject(b.Subject)) })
 	return list, err
 }
 

@@ -23,7 +23,7 @@ type stepper struct{ q *Queue }
 func init() {
 	hooks.QueueOf = func(q any) hooks.Queue { return stepper{q.(*Queue)} }
 	hooks.SetCalls = func(task, calls any) { task.(interface{ setCalls(c taskCalls) }).setCalls(calls.(taskCalls)) }
-	hooks.StoredKey, hooks.ProgressOf = storedKey, progressOf
+	hooks.ProgressOf = progressOf
 	hooks.VerdictOf = func(err error) hooks.Verdict {
 		f := read(err)
 		return hooks.Verdict{Asked: [...]string{actDiscard: "discard", actSnooze: "snooze", actRetryAfter: "retry after", actNone: ""}[f.act], Wait: f.wait}

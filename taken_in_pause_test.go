@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -30,7 +31,7 @@ func TestTasksOfAClaimUnderWayDoNotStartInAPause(t *testing.T) {
 		handlers: map[string]*handler{"a": a, "b": b}, leases: &leases{held: map[*taskRun]struct{}{}}, length: time.Minute, events: events{quiet}, observer: &observer{log: quiet},
 	}
 	d.start(t.Context(), t.Context())
-	d.changes.pauses.Store(&[]heldBack{{Subject: Subject{Kind: "a"}}})
+	d.changes.pauses.Store(&[]heldBack{{Subject: control.Subject{Kind: "a"}}})
 	take := func(kind string, n int) {
 		var claims []*store.Claim
 		for i := range n {

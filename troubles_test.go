@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/sqlgen"
@@ -115,7 +116,7 @@ func TestTroublesAreAnnounced(t *testing.T) {
 		table.add("kind:mail", statements.ChangeClearPolicy, "", time.Now(), time.Time{})
 		after("a clear", time.Minute, "")
 		table.add("shard:3", statements.ChangePolicy, `{"steps":[{"policy":"1h"}]}`, time.Now(), time.Time{})
-		after("one for a subject that this release does not know", time.Minute, "", store.Refusal{Subject: "shard:3", Error: errUnknownSubject.Error()})
+		after("one for a subject that this release does not know", time.Minute, "", store.Refusal{Subject: "shard:3", Error: control.ErrUnknownSubject.Error()})
 		table.add("shard:3", statements.ChangeClearPolicy, "", time.Now(), time.Time{})
 		after("a clear of that", time.Minute, "")
 
@@ -153,7 +154,7 @@ func TestPausesOfNewerReleasesAreAnnounced(t *testing.T) {
 				t.Errorf("%s: the worker announces that it cannot obey %v, want %v", what, got, want)
 			}
 			for _, text := range info.RefusedPauses {
-				if text != errUnknownSubject.Error() {
+				if text != control.ErrUnknownSubject.Error() {
 					t.Errorf("%s: it says why: %q", what, text)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -127,7 +128,7 @@ func (p Policies) Override(t falldue.TaskInfo) (falldue.Override, bool) {
 func (p Policies) with(o falldue.Override) Policies {
 	p = p.without(o.Subject)
 	p.overrides = append(p.overrides, o)
-	slices.SortFunc(p.overrides, func(a, b falldue.Override) int { return a.Compare(b.Subject) })
+	slices.SortFunc(p.overrides, func(a, b falldue.Override) int { return control.Subject(a.Subject).Compare(control.Subject(b.Subject)) })
 	return p
 }
 

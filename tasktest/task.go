@@ -11,6 +11,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/storable"
 )
 
 // NewTask makes a task by hand, to call a handler without a database. Its methods work,
@@ -38,7 +39,7 @@ func NewTaskOf[A any](kind falldue.Kind[A], args A, cfg falldue.Config) (falldue
 	return newTask(
 		falldue.TaskMeta{
 			Kind: kind.Name(), Queue: own.Queue, Priority: own.Priority, MaxAttempts: policy.MaxAttempts(),
-			Key: hooks.StoredKey(params.Options().Key),
+			Key: storable.Key(params.Options().Key),
 		}, args,
 		&Record{maxPayload: cmp.Or(cfg.MaxPayload, defaultMaxPayload), keepsDone: cmp.Or(own.DoneRetention, cfg.DoneRetention) > 0},
 	)

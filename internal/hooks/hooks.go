@@ -69,8 +69,6 @@ var (
 	SetCalls func(task, calls any)
 	// Origin says which process this is: its host, and the release of the program.
 	Origin func() string
-	// StoredKey returns a key of a task as the table has it.
-	StoredKey func(key string) string
 	// ProgressOf returns what a handler reports as the table has it, but for its task.
 	ProgressOf func(fraction float64, message string) store.Progress
 	// VerdictOf reads an error that a handler returned.

@@ -1,0 +1,80 @@
+// Package control reads what people ask of all workers: which tasks are paused, and which retry
+// policies replace those of the code.
+package control
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+
+	"github.com/falldue/falldue/internal/storable"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Subject selects the tasks that a change is about. Fields that are "" select all tasks. A task
+// belongs to the subject if all others match it.
+type Subject struct{ Queue, Kind, Policy, Key string }
+
+// A subject is stored as its fields, each with its name. Neither names nor stored keys have
+// spaces in them.
+const queueField, kindField, policyField, keyField = "queue:", "kind:", "policy:", "key:"
+
+// SubjectFields are the names of the fields of a subject's text.
+var SubjectFields = []string{queueField, kindField, policyField, keyField}
+
+// String returns the subject as it is stored, such as "queue:default kind:charge".
+func (s Subject) String() string {
+	var parts []string
+	for i, value := range []string{s.Queue, s.Kind, s.Policy, storable.KeyAgain(s.Key)} {
+		if value != "" {
+			parts = append(parts, SubjectFields[i]+value)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// ParseSubject reads what String returns. It returns false for the subject of another kind of
+// change, and for an empty field: without the field the subject would select more tasks.
+func ParseSubject(text string) (s Subject, ok bool) {
+	for field := range strings.FieldsSeq(text) {
+		name, value, _ := strings.Cut(field, ":")
+		switch name + ":" {
+		case queueField:
+			s.Queue = value
+		case kindField:
+			s.Kind = value
+		case policyField:
+			s.Policy = value
+		case keyField:
+			s.Key = value
+		default:
+			return Subject{}, false
+		}
+		if value == "" {
+			return Subject{}, false
+		}
+	}
+	return s, s != Subject{}
+}
+
+// ErrUnknownSubject explains why a worker cannot apply what a newer release has set or paused.
+var ErrUnknownSubject = errors.New("this release does not know the subject; upgrade the worker")
+
+// Selects reports whether the tasks of a lane belong to the subject.
+func (s Subject) Selects(queue string, at store.Lane) bool {
+	return (s.Queue == "" || s.Queue == queue) && (s.Kind == "" || s.Kind == at.Kind) && (s.Policy == "" || s.Policy == at.Policy) && (s.Key == "" || s.Key == at.Key)
+}
+
+// Compare orders subjects, the most specific first: of the overrides that select a task, the
+// first in this order is in effect for the task.
+func (s Subject) Compare(other Subject) int {
+	rank := func(s Subject) (n int) {
+		for _, field := range []string{s.Key, s.Policy, s.Kind, s.Queue} {
+			if n *= 2; field != "" {
+				n++
+			}
+		}
+		return n
+	}
+	return cmp.Or(cmp.Compare(rank(other), rank(s)), cmp.Compare(s.String(), other.String()))
+}

@@ -1,0 +1,37 @@
+package control_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/falldue/falldue/internal/control"
+)
+
+func TestSubjectsAreReadAsTheyAreStored(t *testing.T) {
+	t.Parallel()
+	for _, s := range []control.Subject{{Queue: "q"}, {Kind: "k:1"}, {Key: "customer:7"}, {Queue: "q", Kind: "k", Policy: "0123456789abcdef", Key: "x"}} {
+		if got, ok := control.ParseSubject(s.String()); !ok || got != s {
+			t.Errorf("%+v is read as %+v, %v", s, got, ok)
+		}
+	}
+	long := control.Subject{Key: "with a space"}
+	if stored, ok := control.ParseSubject(long.String()); !ok || stored.String() != long.String() {
+		t.Errorf("%+v is read as %+v, %v", long, stored, ok)
+	}
+	for _, text := range []string{"", "task:3", "color:x kind:k", "kind:"} {
+		if got, ok := control.ParseSubject(text); ok {
+			t.Errorf("%q is read as %+v", text, got)
+		}
+	}
+}
+
+func TestTheMostSpecificSubjectIsFirst(t *testing.T) {
+	t.Parallel()
+	want := []control.Subject{{Kind: "a", Key: "x"}, {Queue: "q", Key: "x"}, {Policy: "0123456789abcdef"}, {Queue: "q", Kind: "a"}, {Kind: "a"}, {Kind: "b"}, {Queue: "q"}}
+	got := slices.Clone(want)
+	slices.Reverse(got)
+	slices.SortFunc(got, control.Subject.Compare)
+	if !slices.Equal(got, want) {
+		t.Errorf("sorted as %v, want %v", got, want)
+	}
+}
