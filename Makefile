@@ -17,7 +17,10 @@ GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fail
 MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/store ./migrations ./ops ./periodic ./pgnotify ./pgxqueue ./sealed ./sqlgen ./tasktest
 
 # Modules other than the library's. The library does not depend on what only they need.
-MODULES = faults bench cmd/falldue examples/transactions examples/moving
+MODULES = faults bench cmd/falldue examples/transactions examples/moving internal/testdb/serve
+
+# The program that starts database servers for tests. The commands that it runs begin in its folder.
+SERVE = go -C internal/testdb/serve run .
 
 .DEFAULT_GOAL := help
 
@@ -32,7 +35,7 @@ RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/li
 
 .PHONY: test
 test: ## run all tests on real servers that it finds or starts (internal/testdb)
-	go run ./internal/testdb/serve -- $(MAKE) -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -parallel=6 -count=1 -timeout=60m$(if $(SKIP), -skip="$(SKIP)")'
+	$(SERVE) -- $(MAKE) -C '$(CURDIR)' -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -parallel=6 -count=1 -timeout=60m$(if $(SKIP), -skip="$(SKIP)")'
 
 .PHONY: short
 short: ## run the tests on SQLite alone, without a server
@@ -40,8 +43,8 @@ short: ## run the tests on SQLite alone, without a server
 	@$(MAKE) -j2 --no-print-directory suites TESTFLAGS='-short -shuffle=on'
 
 # suites tests PACKAGES. If those are all, it tests other modules at the same time.
-.PHONY: suites suite-packages suite-faults suite-bench suite-command suite-examples
-suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults suite-bench suite-command suite-examples)
+.PHONY: suites suite-packages suite-faults suite-bench suite-command suite-examples suite-serve
+suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults suite-bench suite-command suite-examples suite-serve)
 suite-packages:
 	$(GOTESTSUM) $(TESTFLAGS) $(PACKAGES)
 suite-faults:
@@ -55,6 +58,8 @@ suite-command:
 suite-examples:
 	cd examples/transactions && $(GOTESTSUM) $(TESTFLAGS) ./...
 	cd examples/moving && $(GOTESTSUM) $(TESTFLAGS) ./...
+suite-serve:
+	cd internal/testdb/serve && $(GOTESTSUM) $(TESTFLAGS) ./...
 
 .PHONY: lint
 lint: ## check the code with golangci-lint, and go.mod with go mod tidy
@@ -73,7 +78,7 @@ portable: ## compile code and tests with the oldest Go release, also for Windows
 	go -C examples/transactions vet ./...
 	go -C examples/moving vet ./...
 	GOEXPERIMENT=jsonv2 go test ./internal/storable
-	set -e; for os in linux windows darwin; do echo "go vet: $$os"; GOOS=$$os go vet ./...; GOOS=$$os go -C cmd/falldue vet ./...; done
+	set -e; for os in linux windows darwin; do echo "go vet: $$os"; GOOS=$$os go vet ./...; GOOS=$$os go -C cmd/falldue vet ./...; GOOS=$$os go -C internal/testdb/serve vet ./...; done
 
 .PHONY: golden
 golden: ## rewrite the golden files of SQL; read their diff before you commit
@@ -100,7 +105,7 @@ tidb: ## run tests and faults on TiDB, whose server it builds first: takes minut
 # One release after the other: the machine should not be the reason for a failure.
 .PHONY: matrix
 matrix: ## run tests on each release of an engine that docs/engines.md names, or on RELEASES; by hand
-	go run ./internal/testdb/serve matrix '$(RELEASES)' -- go test -count=1 -timeout=60m -skip TestConformanceWithoutAName $(if $(filter-out ./...,$(PACKAGES)),$(PACKAGES),$(MATRIX))
+	$(SERVE) matrix '$(RELEASES)' -- go -C '$(CURDIR)' test -count=1 -timeout=60m -skip TestConformanceWithoutAName $(if $(filter-out ./...,$(PACKAGES)),$(PACKAGES),$(MATRIX))
 
 .PHONY: quickstart
 quickstart: ## show what falldue does, on SQLite in a temporary file

@@ -32,7 +32,7 @@ func moduleFiles(t *testing.T) (files []string) {
 func TestModulesStateOneGoRelease(t *testing.T) {
 	t.Parallel()
 	files := moduleFiles(t)
-	for _, file := range []string{"go.mod", "bench/go.mod", "cmd/falldue/go.mod", "examples/moving/go.mod", "examples/transactions/go.mod", "faults/go.mod"} {
+	for _, file := range []string{"go.mod", "bench/go.mod", "cmd/falldue/go.mod", "examples/moving/go.mod", "examples/transactions/go.mod", "faults/go.mod", "internal/testdb/serve/go.mod"} {
 		if !slices.Contains(files, file) {
 			t.Errorf("the modules are %v, without %s", files, file)
 		}
@@ -51,8 +51,8 @@ func TestModulesStateOneGoRelease(t *testing.T) {
 	}
 }
 
-// TestLibraryRequiresNoModulesOfOthers: modules that only the fault suite, the command or
-// examples need are not in the go.mod that applications depend on.
+// TestLibraryRequiresNoModulesOfOthers: modules that only the fault suite, the command,
+// examples or test servers need are not in the go.mod that applications depend on.
 func TestLibraryRequiresNoModulesOfOthers(t *testing.T) {
 	t.Parallel()
 	library := readFile(t, "go.mod")
@@ -62,6 +62,8 @@ func TestLibraryRequiresNoModulesOfOthers(t *testing.T) {
 		"gorm.io/gorm": "examples/transactions/go.mod", "entgo.io/ent": "examples/transactions/go.mod", "github.com/uptrace/bun": "examples/transactions/go.mod",
 		"github.com/hibiken/asynq": "examples/moving/go.mod", "github.com/alicebob/miniredis/v2": "examples/moving/go.mod",
 		"github.com/redis/go-redis/v9": "examples/moving/go.mod", "github.com/riverqueue/river": "examples/moving/go.mod",
+		"github.com/testcontainers/testcontainers-go": "internal/testdb/serve/go.mod", "github.com/moby/moby": "internal/testdb/serve/go.mod",
+		"github.com/docker/": "internal/testdb/serve/go.mod", "github.com/containerd/": "internal/testdb/serve/go.mod",
 	} {
 		if strings.Contains(library, path) {
 			t.Errorf("go.mod requires %s", path)

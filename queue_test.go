@@ -4,19 +4,12 @@ import (
 	"testing"
 
 	"github.com/jmoiron/sqlx"
-	"go.uber.org/goleak"
 
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/queuetest"
 )
 
-func TestMain(m *testing.M) {
-	testdb.Main(m,
-		// testcontainers and its HTTP client, where Docker serves the databases.
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-	)
-}
+func TestMain(m *testing.M) { testdb.Main(m) }
 
 // TestConformance runs the suite on every engine through every driver.
 func TestConformance(t *testing.T) {

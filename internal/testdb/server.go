@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -46,15 +47,18 @@ func findServer(engine string) (string, error) {
 var lifelines []io.Closer
 var lifelinesMu sync.Mutex
 
-// ServeCommand returns the command that runs the program in the folder serve. It runs
-// in falldue's own module, whose requirements include the program's, whichever module
-// the caller is in.
+// ServeCommand returns the command that runs the program in the folder serve. The
+// program is a module of its own, next to the source of falldue that the caller's
+// module uses.
 func ServeCommand(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/falldue/falldue").Output()
 	if err != nil {
 		return nil, fmt.Errorf("testdb: find the module of falldue: %w", err)
 	}
-	return exec.CommandContext(ctx, "go", append([]string{"-C", strings.TrimSpace(string(dir)), "run", "./internal/testdb/serve"}, args...)...), nil
+	folder := filepath.Join(strings.TrimSpace(string(dir)), "internal", "testdb", "serve")
+	cmd := exec.CommandContext(ctx, "go", append([]string{"-C", folder, "run", "."}, args...)...)
+	cmd.Env = append(os.Environ(), "GOWORK=off") // a caller's workspace need not list the module
+	return cmd, nil
 }
 
 // serve runs the program in the folder serve and returns the line it prints.

@@ -4,7 +4,8 @@
 // from. FALLDUE_TEST_POSTGRES, FALLDUE_TEST_MYSQL, FALLDUE_TEST_MARIADB and
 // FALLDUE_TEST_TIDB hold the DSN of a running server. For an engine without a DSN
 // the program in the folder serve finds a server: on a Docker engine, among the
-// server programs of this machine, or from Debian's packages.
+// server programs of this machine, or from Debian's packages. The program is a Go
+// module of its own, so that falldue's module does not require a Docker client.
 //
 // "make test" runs that program once for all packages, so that they share one
 // server per engine. Under a plain "go test" each test process runs it when it

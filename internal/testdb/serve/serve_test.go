@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -271,5 +272,37 @@ func TestNewestVersionIsTaken(t *testing.T) {
 		if got := firstNumber(path); got != want {
 			t.Errorf("firstNumber(%q) = %d, want %d", path, got, want)
 		}
+	}
+}
+
+// TestEachModuleCanRunTheProgram: each module of the repository whose tests may ask for a
+// database finds this program. "install" needs no server.
+func TestEachModuleCanRunTheProgram(t *testing.T) {
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	err = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.Name() != "go.mod" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !regexp.MustCompile(`(?m)^(module|\t)\s*github\.com/falldue/falldue( |$)`).Match(text) {
+			return err
+		}
+		t.Chdir(filepath.Dir(path))
+		cmd, err := testdb.ServeCommand(t.Context(), "install", "sh")
+		if err != nil {
+			return err
+		}
+		if said, err := output(cmd); err != nil || filepath.Base(said) != "sh" {
+			t.Errorf("in %s the program printed %q, error %v; want the path of sh", filepath.Dir(path), said, err)
+		}
+		ran++
+		return nil
+	})
+	if err != nil || ran < 7 {
+		t.Errorf("the program ran in %d modules, error %v; want 7 or more", ran, err)
 	}
 }
