@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/sqlgen"
 )
@@ -40,7 +41,7 @@ func (x execution) isLast() bool {
 // settlement returns the part that all settlements of the claim have in common.
 func (x execution) settlement() store.Settlement {
 	c := x.claim
-	e := store.Settlement{ForgetRecords: c.Fence > 1, Member: hasMark(c.Meta, memberMark), Waiter: hasMark(c.Meta, waiterMark)}
+	e := store.Settlement{ForgetRecords: c.Fence > 1, Member: store.HasMark(c.Meta, store.MemberMark), Waiter: store.HasMark(c.Meta, store.WaiterMark)}
 	e.TaskID, e.Fence = c.ID, c.Fence
 	if c.Previous.Valid {
 		e.Records = append(e.Records, store.Record{
@@ -78,7 +79,7 @@ func (x execution) conclude(err error, took time.Duration) store.Settlement {
 		e.State, e.AttemptsDelta = statements.StateSnoozed, x.refund()
 		return e
 	}
-	e.Error = notNull(clean(err.Error()))
+	e.Error = notNull(storable.Text(err.Error()))
 	record := store.Record{
 		Key: e.Key, Attempt: x.claim.Attempts, Outcome: statements.OutcomeRetried, Worker: x.workerID,
 		Duration: took.Microseconds(), Error: e.Error.V, Stack: f.stack,

@@ -51,10 +51,10 @@ func (s stepper) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n in
 		t := tasks[i]
 		t.marks = nil
 		if members[i] || flow.Beside != 0 {
-			t.marks = append(t.marks, memberMark)
+			t.marks = append(t.marks, store.MemberMark)
 		}
 		if _, waits := flow.Waiters[i]; waits {
-			t.marks = append(t.marks, waiterMark)
+			t.marks = append(t.marks, store.WaiterMark)
 		}
 		return t
 	})

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/falldue/falldue/internal/storable"
 )
 
 // failure has what falldue has read from an error that a handler returned. The error is
@@ -93,7 +94,7 @@ func readError(err error) *failure {
 
 // read calls the methods of an error.
 func read(err error) *failure {
-	f := &failure{text: clean(err.Error()), err: err}
+	f := &failure{text: storable.Text(err.Error()), err: err}
 	f.is = causesOf(err)
 	var v *verdict
 	if errors.As(err, &v) {
@@ -101,7 +102,7 @@ func read(err error) *failure {
 	}
 	var p *PanicError
 	if errors.As(err, &p) {
-		f.stack = notNull(clean(p.Stack))
+		f.stack = notNull(storable.Text(p.Stack))
 	}
 	return f
 }
@@ -133,18 +134,6 @@ func standard(err error) bool {
 		}
 	}
 	return false
-}
-
-// maxErrorText is the greatest number of bytes that are kept of an error or a stack.
-const maxErrorText = 16 << 10
-
-// clean makes text storable on every engine: valid UTF-8, without NUL, and cut after
-// maxErrorText.
-func clean(text string) string {
-	if len(text) > maxErrorText {
-		text = text[:maxErrorText] + "…" // a copy, so that the whole text can be freed
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 func notNull(text string) sql.Null[string] { return sql.Null[string]{V: text, Valid: true} }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/falldue/falldue/internal/storable"
 )
 
 // nilReader is an error whose Error method panics on a nil pointer.
@@ -83,7 +85,7 @@ func TestReadingKeepsWhatAHandlerAskedFor(t *testing.T) {
 		}
 	}
 	long := readError(errors.New(strings.Repeat("x", 1<<20)))
-	if len(long.text) > maxErrorText+len("…") {
+	if len(long.text) > storable.MaxText+len("…") {
 		t.Errorf("a long text is kept with %d bytes", len(long.text))
 	}
 	for _, want := range causes {

@@ -26,7 +26,7 @@ func taskInfo(t store.Task, c Codec) TaskInfo {
 		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Policy: t.Policy, Key: t.Key, Priority: t.Priority, State: State(t.State),
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Fence: t.Fence,
 		UpdatedAt: store.Time(t.Updated), CreatedAt: store.Time(t.Created), Now: store.Time(t.Now),
-		ClaimedBy: t.ClaimedBy, LastError: t.LastError.V, Meta: readMeta(t.Meta),
+		ClaimedBy: t.ClaimedBy, LastError: t.LastError.V, Meta: store.ReadMetadata(t.Meta),
 	}
 	var errs [2]error
 	info.Payload, errs[0] = decode(c, t.Kind, t.Payload)

@@ -1,15 +1,12 @@
 package falldue
 
 import (
-	"bytes"
 	"database/sql"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"strings"
 	"time"
 
 	"github.com/falldue/falldue/internal/storable"
+	"github.com/falldue/falldue/internal/store"
 )
 
 // TaskMeta describes a task to its handler.
@@ -46,18 +43,15 @@ type TaskMeta struct {
 // context and the baggage of W3C, which are 512 and 8,192 bytes at most.
 const maxMeta = 10 << 10
 
-// reserved begins the names in meta that are falldue's own.
-const reserved = "falldue."
-
 // storedMeta returns the JSON to store for the meta of a task with marks of falldue's own,
 // NULL if there is neither.
 func storedMeta(meta map[string]string, marks []string) (stored sql.Null[string], err error) {
 	for name := range meta {
-		if strings.HasPrefix(name, reserved) {
-			return stored, invalid("meta %.100q; allowed are names that do not begin with %q", name, reserved)
+		if prefix, reserved := store.ReservedMetadata(name); reserved {
+			return stored, invalid("meta %.100q; allowed are names that do not begin with %q", name, prefix)
 		}
 	}
-	if meta = marked(meta, marks); len(meta) == 0 {
+	if meta = store.Marked(meta, marks); len(meta) == 0 {
 		return stored, nil
 	}
 	text, err := storable.JSON(meta)
@@ -68,49 +62,4 @@ func storedMeta(meta map[string]string, marks []string) (stored sql.Null[string]
 		return stored, invalid("meta: %w", err)
 	}
 	return notNull(string(text)), nil
-}
-
-// readMeta returns the meta that is stored. Something else than texts by their names, which
-// falldue never writes, is no meta: the task runs all the same.
-func readMeta(stored []byte) map[string]string {
-	if len(stored) == 0 {
-		return nil // before meta, which is on the heap
-	}
-	var meta map[string]string
-	if json.Unmarshal(stored, &meta) != nil {
-		return nil
-	}
-	delete(meta, memberMark)
-	if delete(meta, waiterMark); len(meta) == 0 {
-		return nil
-	}
-	return meta
-}
-
-// These are names in the meta of a task after which others run, and of one that runs after
-// others. Only such tasks take the longer way to be settled. Meta is what a claim returns
-// anyway. Users cannot set them, see [storedMeta].
-const (
-	memberMark = reserved + "member"
-	waiterMark = reserved + "waiter"
-)
-
-// hasMark reports whether the meta of a task has a mark.
-func hasMark(stored []byte, mark string) bool {
-	return len(stored) > 0 && bytes.Contains(stored, []byte(mark)) // which seldom is in another text, and costs little there
-}
-
-// marked returns meta with marks.
-func marked(meta map[string]string, marks []string) map[string]string {
-	if len(marks) == 0 {
-		return meta
-	}
-	with := maps.Clone(meta)
-	if with == nil {
-		with = map[string]string{}
-	}
-	for _, mark := range marks {
-		with[mark] = "1"
-	}
-	return with
 }

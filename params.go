@@ -56,7 +56,7 @@ type EnqueueParams struct {
 	// tasks it is nil.
 	put   func(context.Context, []EnqueueParams) ([]int64, error)
 	place int      // of a task of a flow, among its tasks
-	marks []string // the same, see memberMark
+	marks []string // the same, see store.MemberMark
 }
 
 func newParams(k *kind, args any, opts *EnqueueOptions) EnqueueParams {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -136,10 +137,10 @@ func said(who, why string) (string, string, error) {
 	if len(who) > maxWho {
 		return "", "", invalid("Who has %d bytes; allowed are %d", len(who), maxWho)
 	}
-	if len(why) > maxErrorText {
-		return "", "", invalid("Why has %d bytes; allowed are %d", len(why), maxErrorText)
+	if len(why) > storable.MaxText {
+		return "", "", invalid("Why has %d bytes; allowed are %d", len(why), storable.MaxText)
 	}
-	return clean(who), clean(why), nil
+	return storable.Text(who), storable.Text(why), nil
 }
 
 // maxWho is the greatest length of a name that is stored with a change.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -118,7 +119,7 @@ func progressOf(fraction float64, message string) store.Progress {
 	if math.IsNaN(fraction) {
 		fraction = 0
 	}
-	return store.Progress{Millionths: int(math.Round(min(max(fraction, 0), 1) * 1e6)), Message: clean(message)}
+	return store.Progress{Millionths: int(math.Round(min(max(fraction, 0), 1) * 1e6)), Message: storable.Text(message)}
 }
 
 // lastProgress returns what the run has reported last, or nil if that has been written, and

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -95,7 +96,7 @@ func (r *taskRun) ruleOf(at store.Lane) *rule {
 func (r *taskRun) meta() TaskMeta {
 	c := r.claim
 	if r.due == 0 { // r.rule may be another one when the run has ended
-		r.about, r.due = readMeta(c.Meta), c.Anchor+r.rule.delayIn(c.From).Microseconds()
+		r.about, r.due = store.ReadMetadata(c.Meta), c.Anchor+r.rule.delayIn(c.From).Microseconds()
 	}
 	m := TaskMeta{
 		ID: c.ID, Kind: c.From.Kind, Queue: r.queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
@@ -168,7 +169,7 @@ func (r *taskRun) finish(err error, took time.Duration) (store.Settlement, bool)
 	e := r.conclude(err, took)
 	if err != nil {
 		f := *failureOf(err)
-		f.text, f.is = clean(err.Error()), causesOf(err)
+		f.text, f.is = storable.Text(err.Error()), causesOf(err)
 		r.failure = &f
 	}
 	if e.State == statements.StateDone {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -88,7 +89,7 @@ func (t *troubles) replace(announced *map[string]string, errs map[string]error) 
 }
 
 // shortened returns the text of an error as it is announced.
-func shortened(text string) string { return clean(text[:min(len(text), maxTrouble)]) }
+func shortened(text string) string { return storable.Text(text[:min(len(text), maxTrouble)]) }
 
 // into adds the troubles to what the worker says of itself.
 func (t *troubles) into(info *store.WorkerInfo) {
