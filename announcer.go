@@ -111,21 +111,12 @@ func infoOf(cfg Config, handlers map[string]*handler) store.WorkerInfo {
 		info.Release, info.Library = releaseOf(build), libraryOf(build)
 	}
 	for name, queue := range cfg.Queues {
-		info.Queues[name] = store.WorkerQueue{Concurrency: queue.Concurrency, Limits: announced("queue "+name, queue.Limits)}
+		info.Queues[name] = store.WorkerQueue{Concurrency: queue.Concurrency, Limits: limitsOf("queue "+name, queue.Limits)}
 	}
 	for name, h := range handlers {
-		info.Kinds[name] = store.WorkerKind{Policy: h.rule.policy.String(), Limits: announced("kind "+name, h.kind.Limits)}
+		info.Kinds[name] = store.WorkerKind{Policy: h.rule.policy.String(), Limits: h.limits}
 	}
 	return info
-}
-
-// announced returns limits of owner as a worker announces them.
-func announced(owner string, limits []Limit) (list []store.WorkerLimit) {
-	for _, l := range limits {
-		of := l.of(owner, "")
-		list = append(list, store.WorkerLimit{Text: l.String(), Name: of.Name, PerKey: l.perKey, Form: of.Form, Most: of.Most, Per: of.Per})
-	}
-	return list
 }
 
 // revisionLength is the number of digits of a revision that people look at.

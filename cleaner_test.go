@@ -13,13 +13,14 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// handlersOf returns handlers of kinds without a configuration.
-func handlersOf(kinds ...string) map[string]*handler {
+// retentionsOf returns retentions that are r for the tasks of all kinds, those without handlers
+// included.
+func retentionsOf(r retention, kinds ...string) retentions {
 	handlers := map[string]*handler{}
 	for _, name := range kinds {
-		handlers[name] = &handler{kind: kind{name: name}}
+		handlers[name] = &handler{kind: name, retention: r}
 	}
-	return handlers
+	return retentions{r, handlers}
 }
 
 // TestCleanerReadsOnlyTheFirstOfEachLane: a lane whose first task is kept costs no
@@ -27,14 +28,14 @@ func handlersOf(kinds ...string) map[string]*handler {
 func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const retention, takes = time.Hour, 30 * time.Second
+		const kept, takes = time.Hour, 30 * time.Second
 		passes, batches := 0, map[string][]int64{}
 		c := &cleaner{
-			queues: []string{"default"}, retentions: retentions{Config{DoneRetention: retention}, handlersOf("kept", "old", "older")}, events: events{slog.New(slog.DiscardHandler)},
+			queues: []string{"default"}, retentions: retentionsOf(retention{kept, forever, forever}, "kept", "old", "older"), events: events{slog.New(slog.DiscardHandler)},
 			lanes: func(context.Context, string, string) ([]store.Head, error) {
 				passes++
 				time.Sleep(takes)
-				return []store.Head{head("kept", 1, retention-time.Second), head("old", 1, retention), head("older", 1, 2*retention)}, nil
+				return []store.Head{head("kept", 1, kept-time.Second), head("old", 1, kept), head("older", 1, 2*kept)}, nil
 			},
 			dropOrphans: func(context.Context) error { return nil },
 			dropCancels: func(context.Context, time.Duration) error { return nil },
@@ -75,7 +76,7 @@ func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
 	refused := func(id int) bool { return id == 0 || id == 700 || id == 701 }
 	tries := 0
 	c := &cleaner{
-		retentions: retentions{Config{DeadRetention: time.Hour}, handlersOf("a", "b")},
+		retentions: retentionsOf(retention{0, time.Hour, time.Hour}, "a", "b"),
 		events:     events{slog.New(slog.DiscardHandler)}, classify: func(error) dialect.Class { return dialect.Other },
 		lanes: func(context.Context, string, string) ([]store.Head, error) {
 			return []store.Head{head("a", 1, 2*time.Hour), head("b", 1, 2*time.Hour)}, nil

@@ -1,15 +1,12 @@
 package falldue
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/statements"
-	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/sqlgen"
 )
@@ -60,26 +57,25 @@ func (x execution) refund() int {
 	return -1
 }
 
-// conclude returns the settlement of the claim after the handler returned err.
-func (x execution) conclude(err error, took time.Duration) store.Settlement {
+// conclude returns the settlement of the claim after the handler succeeded, or failed with f.
+func (x execution) conclude(f *failure, took time.Duration) store.Settlement {
 	e := x.settlement()
-	if err == nil {
+	if f == nil {
 		e.State = statements.StateDone
 		return e
 	}
-	f := failureOf(err)
 	switch {
 	case f.act == actSnooze:
 		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, x.refund(), f.wait.Microseconds()
 		return e
-	case errors.Is(err, ErrStopping) && (f.act == actNone || f.act == actDiscard && f.isCancellation()):
+	case f.Is(ErrStopping) && (f.act == actNone || f.act == actDiscard && f.cancellation):
 		// The task is not to blame: it is due again at once. An outcome that the
 		// handler asked for still holds, such as the wait of a RetryAfter, but not a
 		// Discard of the cancellation itself.
 		e.State, e.AttemptsDelta = statements.StateSnoozed, x.refund()
 		return e
 	}
-	e.Error = notNull(storable.Text(err.Error()))
+	e.Error = store.NotNull(f.text)
 	record := store.Record{
 		Key: e.Key, Attempt: x.claim.Attempts, Outcome: statements.OutcomeRetried, Worker: x.workerID,
 		Duration: took.Microseconds(), Error: e.Error.V, Stack: f.stack,
@@ -107,38 +103,34 @@ func (x execution) conclude(err error, took time.Duration) store.Settlement {
 
 // outcomeOf returns the outcome of a run whose claim ends with e. f is the failure of its
 // handler, or nil if that succeeded or did not begin.
-func outcomeOf(e *store.Settlement, f *failure) Outcome {
+func outcomeOf(e *store.Settlement, f *failure) outcome {
 	switch e.State {
 	case statements.StateDone:
-		return OutcomeDone
+		return outcomeDone
 	case statements.StateDead:
 		if f != nil && f.act == actDiscard {
-			return OutcomeDiscarded
+			return outcomeDiscarded
 		}
-		return OutcomeDead
+		return outcomeDead
 	}
 	switch {
 	case f == nil:
-		return OutcomeGivenBack
+		return outcomeGivenBack
 	case f.act == actSnooze:
-		return OutcomeSnoozed
+		return outcomeSnoozed
 	case !e.Error.Valid:
-		return OutcomeGivenBack
+		return outcomeGivenBack
 	case f.act == actRetryAfter:
-		return OutcomeRetriedAfter
+		return outcomeRetriedAfter
 	}
-	return OutcomeRetried
+	return outcomeRetried
 }
 
 // outcomeByHand returns the outcome of an attempt that no worker has claimed, of most in all, if
-// its handler returns err. Its policy sets no limit; a most of 0 is none either.
-func outcomeByHand(attempt, most int, err error) Outcome {
-	if err == nil {
-		return OutcomeDone
-	}
+// its handler succeeds, or fails with f. Its policy sets no limit; a most of 0 is none either.
+func outcomeByHand(attempt, most int, f *failure) outcome {
 	c := &store.Claim{}
 	c.Attempts, c.MaxAttempts = attempt, most
-	f := readError(err)
 	e := execution{claim: c, rule: newRule(backoff.New(sqlgen.Number{}, nil))}.conclude(f, 0)
 	return outcomeOf(&e, f)
 }
@@ -159,7 +151,7 @@ func (x execution) attemptsExhausted(most int) store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
 	if x.claim.Previous.Valid {
-		e.Error = notNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished", x.claim.From.Attempts, most, x.claim.Previous.V))
+		e.Error = store.NotNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished", x.claim.From.Attempts, most, x.claim.Previous.V))
 		return e
 	}
 	e.Records = append(e.Records, store.Record{
@@ -204,7 +196,7 @@ func (x execution) whyDead(f *failure) string {
 func (x execution) fencesExhausted() store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
-	e.Error = notNull(fmt.Sprintf("the fence is %d, the highest that there is: no claim of this task can have a higher one", x.claim.Fence))
+	e.Error = store.NotNull(fmt.Sprintf("the fence is %d, the highest that there is: no claim of this task can have a higher one", x.claim.Fence))
 	return e
 }
 
@@ -215,12 +207,4 @@ func (x execution) release() store.Settlement {
 	e.State, e.AttemptsDelta = x.claim.From.State, x.refund()
 	e.Wait = x.claim.Anchor - x.claim.Now - time.Since(x.claimed).Microseconds()
 	return e
-}
-
-// withCause adds the cause of the end of the handler's context to its error.
-func withCause(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", cause, err)
-	}
-	return err
 }

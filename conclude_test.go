@@ -31,7 +31,7 @@ func TestVerdictsHoldAfterTheShutdownTimeout(t *testing.T) {
 		"Discard":                     {Discard(errors.New("gone")), statements.StateDead, 0, 0},
 		"Discard of the cancellation": {Discard(fmt.Errorf("fetch: %w", context.Canceled)), statements.StateSnoozed, -1, 0},
 	} {
-		e := x.conclude(fmt.Errorf("%w: %w", ErrStopping, readError(c.err)), time.Second)
+		e := x.conclude(failureToEnd(fmt.Errorf("%w: %w", ErrStopping, readError(c.err))), time.Second)
 		if e.State != c.state || e.AttemptsDelta != c.delta || store.Duration(e.Wait) != c.wait {
 			t.Errorf("%s: the task becomes %s with %d attempts more and waits %v; want %s, %d, %v", name, e.State, e.AttemptsDelta, store.Duration(e.Wait), c.state, c.delta, c.wait)
 		}

@@ -13,16 +13,16 @@ var (
 	// ErrLeaseLost means that a task no longer belongs to the worker: its lease
 	// ended and another worker may run it, or the task was cancelled. Task.DoneTx
 	// returns it, and it is the cause of the end of the handler's context.
-	ErrLeaseLost = errors.New("falldue: lease lost")
+	//KEEP ErrLeaseLost
 	// ErrCancelled is the cause of the end of a handler's context when the task was
 	// cancelled while it ran ([Queue.Cancel]). It wraps ErrLeaseLost.
-	ErrCancelled error = cancelledError{}
+	//KEEP ErrCancelled
 	// ErrTimeout is the cause of the end of a handler's context when the handler
 	// ran for longer than KindConfig.Timeout.
-	ErrTimeout = errors.New("falldue: handler timed out")
+	//KEEP ErrTimeout
 	// ErrStopping is the cause of the end of a handler's context when the handler
 	// still ran Config.ShutdownTimeout after the context of Run had ended.
-	ErrStopping = errors.New("falldue: worker is stopping")
+	//KEEP ErrStopping
 	// ErrNotFound is wrapped by the errors of Queue.Task, Retry, Cancel and Delete when
 	// there is no task with the id, or its state does not allow the change.
 	ErrNotFound = store.ErrNotFound
@@ -38,14 +38,6 @@ var (
 	// Queue.Migrate, or run "falldue migrate up".
 	ErrNotMigrated = store.ErrNotMigrated
 )
-
-// cancelledError is a lost lease. Its text says only why the lease was lost.
-type cancelledError struct{}
-
-func (cancelledError) Error() string { return "falldue: task was cancelled" }
-
-// Unwrap returns [ErrLeaseLost].
-func (cancelledError) Unwrap() error { return ErrLeaseLost }
 
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
@@ -75,15 +67,6 @@ type verdict struct {
 	wait time.Duration
 	err  error
 }
-
-type act int
-
-const (
-	actNone act = iota
-	actDiscard
-	actSnooze
-	actRetryAfter
-)
 
 func (v *verdict) Error() string {
 	switch {

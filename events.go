@@ -113,8 +113,8 @@ func (e events) stillRunning(list []*taskRun, most int) {
 
 // leaseLost reports a task whose claim ended with its lease, or because it was cancelled or
 // deleted; when is "while it ran" or "before it was settled".
-func (e events) leaseLost(c *store.Claim, by Outcome, when string) {
-	if by == OutcomeCancelled {
+func (e events) leaseLost(c *store.Claim, by outcome, when string) {
+	if by == outcomeCancelled {
 		e.log.Info("falldue: a task was cancelled or deleted "+when, "task", c.ID, "kind", c.From.Kind, "attempt", c.Attempts)
 		return
 	}

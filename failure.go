@@ -2,29 +2,14 @@ package falldue
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/storable"
+	"github.com/falldue/falldue/internal/store"
 )
-
-// failure has what falldue has read from an error that a handler returned. The error is
-// read once, so that none of its methods runs later or under a lock.
-type failure struct {
-	text  string
-	is    []error // the causes that the error wraps
-	act   act     // the outcome that the handler asked for
-	wait  time.Duration
-	stack sql.Null[string] // the stack of a panic
-	err   error            // the error itself
-}
-
-func (f *failure) Error() string        { return f.text }
-func (f *failure) Is(target error) bool { return slices.Contains(f.is, target) }
 
 // shownError is the error of a handler as middleware and events see it: with what falldue has
 // read from it, and with the error that the handler returned.
@@ -52,9 +37,6 @@ func causesOf(err error) (list []error) {
 	return list
 }
 
-// isCancellation reports whether the handler's own error says that its context ended.
-func (f *failure) isCancellation() bool { return f.Is(ErrStopping) || f.Is(context.Canceled) }
-
 // failureOf returns the failure in an error to which withCause may have added a cause.
 func failureOf(err error) *failure {
 	var f *failure
@@ -62,6 +44,19 @@ func failureOf(err error) *failure {
 		f = &failure{text: err.Error()}
 	}
 	return f
+}
+
+// failureToEnd returns the failure with which a run ends whose handler, with its middleware,
+// returned err: what was read from the handler's error, with the text and the causes of err. It
+// is nil if err is.
+func failureToEnd(err error) *failure {
+	if err == nil {
+		return nil
+	}
+	f := *failureOf(err)
+	f.cancellation = f.Is(ErrStopping) || f.Is(context.Canceled)
+	f.text, f.is = storable.Text(err.Error()), causesOf(err)
+	return &f
 }
 
 // readTimeout is how long reading an error may take.
@@ -102,7 +97,7 @@ func read(err error) *failure {
 	}
 	var p *PanicError
 	if errors.As(err, &p) {
-		f.stack = notNull(storable.Text(p.Stack))
+		f.stack = store.NotNull(storable.Text(p.Stack))
 	}
 	return f
 }
@@ -135,5 +130,3 @@ func standard(err error) bool {
 	}
 	return false
 }
-
-func notNull(text string) sql.Null[string] { return sql.Null[string]{V: text, Valid: true} }

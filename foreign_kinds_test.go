@@ -21,7 +21,7 @@ func TestTasksOfKindsOfOtherWorkersStay(t *testing.T) {
 		handled, failure, asked, finished := map[string]bool{"theirs": true}, error(nil), 0, true
 		cleaned := map[string]time.Time{}
 		c := &cleaner{
-			queues: []string{"a", "b"}, retentions: retentions{Config{DeadRetention: time.Second, CancelledRetention: time.Second}, handlersOf("ours")},
+			queues: []string{"a", "b"}, retentions: retentions{retention{forever, time.Second, time.Second}, map[string]*handler{"ours": {retention: retention{0, time.Second, time.Second}}}},
 			events: events{slog.New(slog.NewTextHandler(&log, nil))},
 			foreign: foreignKinds{announced: func(context.Context) (map[string]bool, error) {
 				asked++

@@ -79,11 +79,11 @@ func TestHotKeysAreNotHammered(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			handlers := map[string]*handler{"k": {rule: newRule(backoff.Zizq())}}
-			handlers["k"].kind.Limits = []Limit{AtMost(2).PerKey()}
+			handlers["k"].limits = []store.Limit{{Name: "kind k running of ", PerKey: true, Form: store.Running, Most: 2}}
 			claims := 0
 			p := newPoller(pollerConfig{
 				queue: "default", budget: newBudget(10, 0), events: events{slog.New(slog.DiscardHandler)}, behind: func() bool { return false },
-				gates: gates{handledKinds(handlers)}, handlers: handlers, limiter: newLimiter("default", nil, handlers),
+				gates: gates{handledKinds(handlers)}, handlers: handlers, limiter: newLimiter(nil, handlers),
 				claimUnderLimits: func(_ context.Context, p store.ClaimParams) (store.Limited, error) {
 					if claims++; claims > most {
 						cancel()

@@ -291,14 +291,3 @@ func TestTheShopCanBeCopied(t *testing.T) {
 		}
 	}
 }
-
-func TestFilesStayShort(t *testing.T) {
-	t.Parallel()
-	const most = 400
-	for _, file := range sourceFiles(t) {
-		text := readFile(t, file)
-		if lines := strings.Count(text, "\n"); lines > most && !strings.HasPrefix(text, "// Code generated ") {
-			t.Errorf("%s has %d lines, more than %d; split it by subject", file, lines, most)
-		}
-	}
-}

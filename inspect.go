@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/store"
@@ -178,9 +177,7 @@ func (q *Queue) CountsAbout(ctx context.Context) ([]Count, error) {
 // Workers call it once a minute, and log tasks of kinds that they do not handle if
 // the first of them has not been taken since.
 func (q *Queue) Overdue(ctx context.Context) ([]Overdue, error) {
-	q.mu.Lock()
-	handlers := maps.Clone(q.handlers)
-	q.mu.Unlock()
+	handlers, _ := q.handlers()
 	reader, overrides, err := q.changesNow(ctx, handlers)
 	if err != nil {
 		return nil, err

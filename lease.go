@@ -118,13 +118,13 @@ func (l *lease) settlingEnded() {
 }
 
 // lostBy returns the outcome of a run whose lease is lost.
-func (l *lease) lostBy() Outcome {
+func (l *lease) lostBy() outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cancelled {
-		return OutcomeCancelled
+		return outcomeCancelled
 	}
-	return OutcomeLost
+	return outcomeLost
 }
 
 // settledByHandler reports whether DoneTx has settled the task, whose claim is gone.

@@ -134,7 +134,7 @@ func validLimits(owner string, limits []Limit) error {
 		if err := l.validate(owner); err != nil {
 			return err
 		}
-		name := l.of(owner, "key").Name
+		name := l.of(owner).Name
 		if other, twice := names[name]; twice {
 			return invalid("limits %v and %v of %s; allowed is one of them", other, l, owner)
 		}
@@ -143,14 +143,18 @@ func validLimits(owner string, limits []Limit) error {
 	return nil
 }
 
-// applies reports whether a limit applies to tasks with a key or "".
-func (l Limit) applies(key string) bool { return !l.perKey || key != "" }
+// limitsOf returns the limits of owner as the engine has them.
+func limitsOf(owner string, limits []Limit) (list []store.Limit) {
+	for _, l := range limits {
+		list = append(list, l.of(owner))
+	}
+	return list
+}
 
-// of returns the limit of owner for tasks with a key or "". No two limits have the same
-// name: names of kinds and queues, and keys, have no spaces. Package statements tells rates by
-// their names (PermitsOf).
-func (l Limit) of(owner, key string) store.Limit {
-	limit := store.Limit{Name: owner, Form: l.form, Most: l.most, Per: l.per}
+// of returns the limit of owner. No two limits have the same name: names of kinds and queues,
+// and keys, have no spaces. Package statements recognizes rates by their names (PermitsOf).
+func (l Limit) of(owner string) store.Limit {
+	limit := store.Limit{Text: l.String(), Name: owner, PerKey: l.perKey, Form: l.form, Most: l.most, Per: l.per}
 	switch {
 	case l.bursts:
 		limit.Form, limit.Most, limit.Per = store.Bucket, l.burst, l.per/time.Duration(l.most)
@@ -163,7 +167,7 @@ func (l Limit) of(owner, key string) store.Limit {
 		limit.Name += " running"
 	}
 	if l.perKey {
-		limit.Name += " of " + key
+		limit.Name += " of "
 	}
 	return limit
 }

@@ -4,16 +4,15 @@ import "github.com/falldue/falldue/internal/store"
 
 // limiter knows the limits of a queue's lanes.
 type limiter struct {
-	queue    string
-	limits   []Limit // of the queue
+	limits   []store.Limit // of the queue
 	handlers map[string]*handler
 	any      bool // some tasks have limits
 }
 
-func newLimiter(queue string, limits []Limit, handlers map[string]*handler) limiter {
-	l := limiter{queue: queue, limits: limits, handlers: handlers, any: len(limits) > 0}
+func newLimiter(limits []store.Limit, handlers map[string]*handler) limiter {
+	l := limiter{limits: limits, handlers: handlers, any: len(limits) > 0}
 	for _, h := range handlers {
-		l.any = l.any || len(h.kind.Limits) > 0
+		l.any = l.any || len(h.limits) > 0
 	}
 	return l
 }
@@ -23,9 +22,9 @@ func (l limiter) of(at store.Lane) (limits []store.Limit) {
 	if !l.any {
 		return nil
 	}
-	limits = appendLimits(limits, "queue "+l.queue, l.limits, at.Key)
+	limits = store.LimitsOf(nil, l.limits, at.Key)
 	if h := l.handlers[at.Kind]; h != nil {
-		limits = appendLimits(limits, "kind "+at.Kind, h.kind.Limits, at.Key)
+		limits = store.LimitsOf(limits, h.limits, at.Key)
 	}
 	return limits
 }
@@ -36,25 +35,7 @@ func (l limiter) limited(at store.Lane) bool {
 		return false
 	}
 	h := l.handlers[at.Kind]
-	return anyLimits(l.limits, at.Key) || h != nil && anyLimits(h.kind.Limits, at.Key)
-}
-
-func anyLimits(limits []Limit, key string) bool {
-	for _, l := range limits {
-		if l.applies(key) {
-			return true
-		}
-	}
-	return false
-}
-
-func appendLimits(list []store.Limit, owner string, limits []Limit, key string) []store.Limit {
-	for _, l := range limits {
-		if l.applies(key) {
-			list = append(list, l.of(owner, key))
-		}
-	}
-	return list
+	return store.Limits(l.limits, at.Key) || h != nil && store.Limits(h.limits, at.Key)
 }
 
 // split splits lanes that are due, in the order in which to claim from them: it returns

@@ -37,7 +37,7 @@ func TestNoticesCauseFewStatements(t *testing.T) {
 			noticed.Store(time.Now())
 			p := newPoller(pollerConfig{
 				queue: "mine", budget: newBudget(1, 0), events: events{slog.New(slog.DiscardHandler)}, behind: func() bool { return false },
-				handlers: map[string]*handler{"k": {kind: kind{KindConfig: KindConfig{Queue: "mine"}, name: "k"}}}, claimsAtOnce: true,
+				handlers: map[string]*handler{"k": {kind: "k", queue: "mine"}}, claimsAtOnce: true,
 				gates: gates{handledKinds{"k": {rule: newRule(backoff.Zizq())}}},
 				claimRows: func(context.Context, store.ClaimParams) ([]*store.Claim, error) {
 					claims++

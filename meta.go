@@ -61,5 +61,5 @@ func storedMeta(meta map[string]string, marks []string) (stored sql.Null[string]
 	if err != nil {
 		return stored, invalid("meta: %w", err)
 	}
-	return notNull(string(text)), nil
+	return store.NotNull(string(text)), nil
 }

@@ -2,10 +2,15 @@ package falldue
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"runtime/debug"
 	"slices"
 	"time"
 )
+
+// handlerFunc runs the handler of a claimed task.
+type handlerFunc func(ctx context.Context, r *taskRun) error
 
 // chain wraps fn, a [handlerFunc] or an [enqueueFunc], in middleware. The first one is
 // the outermost.
@@ -53,6 +58,14 @@ func addCause(next handlerFunc) handlerFunc {
 	return func(ctx context.Context, r *taskRun) error { return withCause(ctx, next(ctx, r)) }
 }
 
+// withCause adds the cause of the end of the handler's context to its error.
+func withCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
 // given returns middleware as it was passed to a method, and none and an error if one is nil.
 func given[M Middleware | EnqueueMiddleware](method string, list []M) ([]M, error) {
 	if slices.ContainsFunc(list, func(m M) bool { return m == nil }) {
@@ -93,7 +106,7 @@ func handlerAround(inner handlerFunc, list []Middleware) handlerFunc {
 	}
 	return func(ctx context.Context, r *taskRun) error {
 		read := func(err error) error { return withCause(ctx, readShown(err)) }
-		return read(fn(ctx, &Run{TaskMeta: r.meta(), task: r, read: read}))
+		return read(fn(ctx, &Run{TaskMeta: TaskMeta(r.info()), task: r, read: read}))
 	}
 }
 

@@ -37,9 +37,9 @@ func TestRunsWithoutMiddlewareAllocateNothing(t *testing.T) {
 	r := &taskRun{runEnv: &runEnv{queue: "q"}, execution: execution{claim: &store.Claim{Claimed: statements.Claimed{ID: 1}}, rule: newRule(backoff.Constant(0))}}
 	nobody := &observer{}
 	for name, f := range map[string]func(){
-		"meta":            func() { r.meta() },
-		"no observer":     func() { (*observer)(nil).ended(r, OutcomeDone, 0) },
-		"nobody observes": func() { nobody.started(r); nobody.ended(r, OutcomeDone, 0) },
+		"info":            func() { r.info() },
+		"no observer":     func() { (*observer)(nil).ended(r, outcomeDone, 0) },
+		"nobody observes": func() { nobody.started(r); nobody.ended(r, outcomeDone, 0) },
 		"no hooks": func() {
 			nobody.claimed("q", 2, nil, time.Time{}, nil)
 			nobody.settled(1, store.Unsettled{}, time.Time{}, nil)
@@ -50,35 +50,6 @@ func TestRunsWithoutMiddlewareAllocateNothing(t *testing.T) {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
-}
-
-// TestLostRunsHaveOutcomes: what became of a run whose claim is gone when it is settled.
-func TestLostRunsHaveOutcomes(t *testing.T) {
-	t.Parallel()
-	later := time.Now().Add(time.Hour)
-	for name, c := range map[string]struct {
-		run  *taskRun
-		want Outcome
-	}{
-		"cancelled or deleted":             {&taskRun{lease: lease{until: later}}, OutcomeCancelled},
-		"the cancel was noticed":           {&taskRun{lease: lease{until: later, lost: true, cancelled: true}}, OutcomeCancelled},
-		"the lease is over":                {&taskRun{lease: lease{}}, OutcomeLost},
-		"the lease was lost":               {&taskRun{lease: lease{until: later, lost: true}}, OutcomeLost},
-		"DoneTx may have settled it":       {&taskRun{lease: lease{until: later, maybeSettled: true}}, OutcomeDone},
-		"DoneTx has settled it before":     {&taskRun{lease: lease{settled: true}}, OutcomeDone},
-		"DoneTx, and the lease is over":    {&taskRun{lease: lease{maybeSettled: true}}, OutcomeLost},
-		"the first answer was lost: done":  {&taskRun{lease: lease{until: later}, unsure: true, end: endIn(statements.StateDone)}, OutcomeDone},
-		"the first answer was lost: given": {&taskRun{lease: lease{until: later}, unsure: true, end: endIn(statements.StateOpen)}, OutcomeGivenBack},
-	} {
-		if got := c.run.lostOutcome(); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-}
-
-func endIn(state string) (e store.Settlement) {
-	e.State = state
-	return e
 }
 
 // TestMiddlewareSeesTheHandlersError: the error of next is the handler's for errors.As, has why
@@ -134,8 +105,8 @@ func TestMiddlewareSeesWhatTheJitterDecides(t *testing.T) {
 			}
 		}})
 		r := &taskRun{runEnv: &runEnv{queue: "q"}, execution: execution{claim: &store.Claim{Attempts: 1}, rule: newRule(policy), claimed: time.Now()}}
-		e, _ := r.finish(fn(t.Context(), r), 0)
-		if got := outcomeOf(&e, r.failure); got != outcome {
+		e, _ := r.finish(failureToEnd(fn(t.Context(), r)), 0)
+		if got := Outcome(outcomeOf(&e, r.failure)); got != outcome {
 			t.Fatalf("middleware has seen %s, and the outcome is %s", outcome, got)
 		}
 		seen[outcome]++

@@ -2,6 +2,7 @@ package falldue
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -31,15 +32,26 @@ func (o *observer) wantsEvents() bool {
 // started passes on that a run has begun.
 func (o *observer) started(r *taskRun) {
 	if o.wantsEvents() {
-		o.publish(Event{TaskMeta: r.meta(), Worker: r.workerID})
+		o.publish(Event{TaskMeta: TaskMeta(r.info()), Worker: r.workerID})
 	}
 }
 
 // ended passes on how a run has ended. next is in how long the task falls due again.
-func (o *observer) ended(r *taskRun, outcome Outcome, next time.Duration) {
+func (o *observer) ended(r *taskRun, end outcome, next time.Duration) {
 	if o.wantsEvents() {
-		o.publish(Event{TaskMeta: r.meta(), Outcome: outcome, Err: r.reason(), Took: r.took, Next: next, Worker: r.workerID})
+		o.publish(Event{TaskMeta: TaskMeta(r.info()), Outcome: Outcome(end), Err: reasonOf(r), Took: r.took, Next: next, Worker: r.workerID})
 	}
+}
+
+// reasonOf returns why a run has failed, or nil if it has not.
+func reasonOf(r *taskRun) error {
+	if r.failure != nil {
+		return &shownError{err: r.failure, original: r.failure.err}
+	}
+	if text := r.causeOfDeath(); text != "" {
+		return errors.New(text)
+	}
+	return nil
 }
 
 func (o *observer) publish(e Event) {

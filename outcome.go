@@ -1,7 +1,5 @@
 package falldue
 
-import "github.com/falldue/falldue/internal/statements"
-
 // Outcome is how a run of a task ended.
 type Outcome string
 
@@ -10,28 +8,28 @@ const (
 	// OutcomeNone is that of a run that has not ended.
 	OutcomeNone Outcome = ""
 	// OutcomeDone means that the handler succeeded.
-	OutcomeDone Outcome = "done"
+	OutcomeDone = Outcome(outcomeDone)
 	// OutcomeRetried means that the attempt failed and the task runs again under its policy.
-	OutcomeRetried Outcome = Outcome(statements.OutcomeRetried)
+	OutcomeRetried = Outcome(outcomeRetried)
 	// OutcomeRetriedAfter means that the attempt failed and the task runs again after the
 	// time that the handler asked for with [RetryAfter].
-	OutcomeRetriedAfter Outcome = "retried after"
+	OutcomeRetriedAfter = Outcome(outcomeRetriedAfter)
 	// OutcomeSnoozed means that the handler asked for a [Snooze].
-	OutcomeSnoozed Outcome = "snoozed"
+	OutcomeSnoozed = Outcome(outcomeSnoozed)
 	// OutcomeDiscarded means that the task is dead because the handler asked for that with
 	// [Discard].
-	OutcomeDiscarded Outcome = "discarded"
+	OutcomeDiscarded = Outcome(outcomeDiscarded)
 	// OutcomeDead means that the attempt failed and the task is dead, since its policy allows
 	// no further attempt. A task is also dead, without a run, if its last attempt was lost.
-	OutcomeDead Outcome = Outcome(statements.OutcomeDead)
+	OutcomeDead = Outcome(outcomeDead)
 	// OutcomeCancelled means that the task was cancelled while it ran. What the handler
 	// returned does not count.
-	OutcomeCancelled Outcome = "cancelled"
+	OutcomeCancelled = Outcome(outcomeCancelled)
 	// OutcomeLost means that the lease ended before the worker settled the task, which runs
 	// again. What the handler returned does not count, unless the task was settled by a
 	// statement whose answer was lost.
-	OutcomeLost Outcome = Outcome(statements.OutcomeLost)
+	OutcomeLost = Outcome(outcomeLost)
 	// OutcomeGivenBack means that the worker has given the task back: it stopped while the
 	// handler ran, or the handler never began. The run uses up no attempt.
-	OutcomeGivenBack Outcome = "given back"
+	OutcomeGivenBack = Outcome(outcomeGivenBack)
 )

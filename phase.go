@@ -55,9 +55,7 @@ var phases = []Phase{
 // limits. It knows the policies and the
 // limits of the kinds that this process handles as well.
 func (q *Queue) Phases(ctx context.Context, tasks []TaskInfo) ([]Phase, error) {
-	q.mu.Lock()
-	handlers := maps.Clone(q.handlers)
-	q.mu.Unlock()
+	handlers, _ := q.handlers()
 	p := phaser{q: q, handlers: handlers}
 	list := make([]Phase, len(tasks))
 	if !slices.ContainsFunc(tasks, func(t TaskInfo) bool { return !t.State.finished() }) {
@@ -218,10 +216,10 @@ func (p *phaser) limitsOf(queue string, at store.Lane) (limits []store.Limit) {
 		}
 	}
 	if !live {
-		limits = appendLimits(limits, "queue "+queue, p.q.cfg.Queues[queue].Limits, at.Key)
+		limits = store.LimitsOf(limits, limitsOf("queue "+queue, p.q.cfg.Queues[queue].Limits), at.Key)
 	}
 	if h := p.handlers[at.Kind]; h != nil && !handled {
-		limits = appendLimits(limits, "kind "+at.Kind, h.kind.Limits, at.Key)
+		limits = store.LimitsOf(limits, h.limits, at.Key)
 	}
 	return limits
 }

@@ -271,8 +271,8 @@ func (p *poller) round(ctx context.Context) (time.Duration, error) {
 func (p *poller) hintDefaultLanes() {
 	now := time.Now()
 	for name, h := range p.handlers {
-		if h.kind.Queue == p.queue {
-			p.lanes.hint(store.Lane{State: statements.StateOpen, Priority: h.kind.Priority, Kind: name}, now)
+		if h.queue == p.queue {
+			p.lanes.hint(store.Lane{State: statements.StateOpen, Priority: h.priority, Kind: name}, now)
 		}
 	}
 }
@@ -309,7 +309,7 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 }
 
 func (p *poller) source(at store.Lane, r *rule, since int64) store.Source {
-	return store.Source{Lane: at, Delay: r.delay, Since: since, Running: p.handlers[at.Kind].kind.running(at.Attempts + 1), MaxAttempts: r.policy.MaxAttempts(), Limits: p.limiter.of(at)}
+	return store.Source{Lane: at, Delay: r.delay, Since: since, Running: p.handlers[at.Kind].running(at.Attempts + 1), MaxAttempts: r.policy.MaxAttempts(), Limits: p.limiter.of(at)}
 }
 
 func (p *poller) params(room int, sources []store.Source) store.ClaimParams {

@@ -109,7 +109,11 @@ func TestNoticesDoNotPreventSweeps(t *testing.T) {
 	if _, err := kind.Enqueue(t.Context(), q, 1, &EnqueueOptions{Priority: new(7)}); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorker(q.cfg, q.store, q.keeper, q.handlers, nil)
+	handlers, err := q.handlers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorker(q.cfg, q.store, q.keeper, handlers, nil)
 	p, d := w.pollers[DefaultQueue], w.dispatchers[DefaultQueue]
 	d.start(t.Context(), t.Context())
 	d.runners.run = func(*taskRun) { close(ran) }

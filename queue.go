@@ -37,10 +37,10 @@ type Queue struct {
 	aroundEnqueue atomic.Pointer[EnqueueFunc]
 
 	mu          sync.Mutex
-	handlers    map[string]*handler
-	stepping    []*changeReader // of tasks that package tasktest runs
-	handlerErrs []error         // errors of Handle, Use and UseEnqueue, which Run returns
-	worker      *worker         // nil unless Run is running
+	kinds       map[string]registration // by name
+	stepping    []*changeReader         // of tasks that package tasktest runs
+	handlerErrs []error                 // errors of Handle, Use and UseEnqueue, which Run returns
+	worker      *worker                 // nil unless Run is running
 	tickers     []hooks.Ticker
 	use         []Middleware
 	useEnqueue  []EnqueueMiddleware
@@ -85,7 +85,7 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 		Tables: cfg.tables(), Notify: cfg.Notify, NotifyTx: cfg.Notify || cfg.Listen != nil && !cfg.QuietTx,
 	})
 	keeper := newPolicyKeeper(s, events{cfg.Logger})
-	q := &Queue{cfg: cfg, db: db, store: s, keeper: keeper, handlers: map[string]*handler{},
+	q := &Queue{cfg: cfg, db: db, store: s, keeper: keeper, kinds: map[string]registration{},
 		observer: &observer{hooks: cfg.Hooks, log: cfg.Logger, classify: server.Classify},
 	}
 	if server.Caps.Notify && !cfg.Notify {
@@ -130,7 +130,7 @@ func (q *Queue) Migrations() (*migrations.Migrator, error) {
 func (q *Queue) register(k kind, fn handlerFunc, own []Middleware) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, ok := q.handlers[k.name]; ok {
+	if _, ok := q.kinds[k.name]; ok {
 		q.handlerErrs = append(q.handlerErrs, invalid("kind %.100q is handled twice", k.name))
 	}
 	q.handlerErrs = append(q.handlerErrs, k.err)
@@ -139,15 +139,31 @@ func (q *Queue) register(k kind, fn handlerFunc, own []Middleware) {
 	if k.Policy.IsZero() {
 		k.Policy = q.cfg.DefaultPolicy
 	}
-	inner := chain(fn, limitTime(k.Timeout), addCause, recoverPanics)
-	q.handlers[k.name] = q.newHandler(&handler{kind: k, rule: newRule(k.Policy), inner: inner, own: own})
+	q.kinds[k.name] = registration{k, chain(fn, limitTime(k.Timeout), addCause, recoverPanics), own}
 }
 
-// newHandler returns a handler like h with the queue's middleware around it. The caller
-// holds mu.
-func (q *Queue) newHandler(h *handler) *handler {
-	fn := handlerAround(h.inner, slices.Concat(q.use, h.own))
-	return &handler{kind: h.kind, rule: h.rule, fn: fn, inner: h.inner, own: h.own}
+// registration is a kind with its handler.
+type registration struct {
+	kind
+	fn         handlerFunc // without middleware of users
+	middleware []Middleware
+}
+
+// handlers returns the handlers as workers have them, by kind, and the errors of their
+// registrations.
+func (q *Queue) handlers() (map[string]*handler, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	handlers := make(map[string]*handler, len(q.kinds))
+	for name, r := range q.kinds {
+		fn := handlerAround(r.fn, slices.Concat(q.use, r.middleware))
+		handlers[name] = &handler{
+			kind: name, queue: r.Queue, priority: r.Priority, limits: limitsOf("kind "+name, r.Limits),
+			lostRetries: r.RetryLostAtOnce, retention: r.retention(q.cfg), rule: newRule(r.Policy),
+			run: func(ctx context.Context, t *taskRun) *failure { return failureToEnd(fn(ctx, t)) },
+		}
+	}
+	return handlers, errors.Join(q.handlerErrs...)
 }
 
 // Use adds middleware around the handlers of all kinds. What was added first is outermost, and
@@ -159,9 +175,6 @@ func (q *Queue) Use(list ...Middleware) {
 	list, err := given("Use", list)
 	q.handlerErrs = append(q.handlerErrs, err)
 	q.use = append(q.use, list...)
-	for name, h := range q.handlers {
-		q.handlers[name] = q.newHandler(h)
-	}
 }
 
 // UseEnqueue adds middleware around the calls of this Queue that enqueue, one task or many, in
@@ -206,19 +219,18 @@ func (q *Queue) Subscribe(o SubscribeOptions) *Subscription {
 //
 // A database that fails later is logged, and Run tries again until it answers.
 func (q *Queue) Run(ctx context.Context) error {
-	q.mu.Lock()
-	err := errors.Join(q.handlerErrs...)
-	if err == nil && q.worker != nil {
-		err = errors.New("falldue: Run is already running")
-	}
-	if err == nil && len(q.handlers) == 0 {
+	handlers, err := q.handlers()
+	if err == nil && len(handlers) == 0 {
 		err = invalid("there are no handlers; call Handle before Run")
 	}
 	if err != nil {
-		q.mu.Unlock()
 		return err
 	}
-	handlers := maps.Clone(q.handlers)
+	q.mu.Lock()
+	if q.worker != nil {
+		q.mu.Unlock()
+		return errors.New("falldue: Run is already running")
+	}
 	w := newWorker(q.cfg, q.store, q.keeper, handlers, q.observer)
 	q.worker = w
 	q.mu.Unlock()
@@ -241,7 +253,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	}
 	w.overrides.refresh(ctx)
 	for _, name := range slices.Sorted(maps.Keys(handlers)) {
-		if queue := handlers[name].kind.Queue; w.pollers[queue] == nil {
+		if queue := handlers[name].queue; w.pollers[queue] == nil {
 			events{q.cfg.Logger}.kindWithoutQueue(name, queue)
 		}
 	}
@@ -260,7 +272,7 @@ func (q *Queue) preflight(ctx context.Context, handlers map[string]*handler) err
 	defer cancel()
 	delays := make([]sqlgen.Formula, 0, len(handlers))
 	for _, name := range slices.Sorted(maps.Keys(handlers)) {
-		delays = append(delays, handlers[name].kind.Policy.Delay())
+		delays = append(delays, handlers[name].rule.policy.Delay())
 	}
 	if err := q.store.CheckDelays(ctx, delays); err != nil {
 		return err

@@ -3,43 +3,53 @@ package falldue
 import (
 	"cmp"
 	"time"
-
-	"github.com/falldue/falldue/internal/statements"
 )
 
-// forever is the retention of tasks that are not deleted.
-const forever = time.Duration(-1)
-
-// retentions say how long finished tasks of the kinds that a worker handles stay in the
+// retentions returns how long finished tasks of the kinds that a worker handles stay in the
 // table, and those of all other kinds.
 type retentions struct {
-	others   Config
+	others   retention
 	handlers map[string]*handler // by kind
 }
 
 // of returns how long tasks of a kind that finished in a state stay, or forever.
 func (r retentions) of(state, kind string) time.Duration {
-	var own KindConfig
-	h := r.handlers[kind]
-	if h != nil {
-		own = h.kind.KindConfig
+	if h := r.handlers[kind]; h != nil {
+		return h.retention.of(state)
 	}
-	switch state {
-	case statements.StateDone:
-		if h == nil && r.others.DoneRetention == 0 {
-			return forever // a worker that handles the kind may keep them
-		}
-		return own.keepsDone(r.others.DoneRetention)
-	case statements.StateDead:
-		return orForever(cmp.Or(own.DeadRetention, r.others.DeadRetention))
-	}
-	return orForever(cmp.Or(own.CancelledRetention, own.DeadRetention, r.others.CancelledRetention, r.others.DeadRetention))
+	return r.others.of(state)
 }
 
-// keepsDone returns how long done tasks of a kind stay, on a worker that keeps those of
-// other kinds for d. They are deleted at once if it is 0.
-func (k KindConfig) keepsDone(d time.Duration) time.Duration {
-	return max(cmp.Or(k.DoneRetention, d), 0)
+// shortest returns the shortest retention of a state, but forever for none.
+func (r retentions) shortest(state string) time.Duration {
+	least := r.others.of(state)
+	for kind := range r.handlers {
+		if d := r.of(state, kind); d != forever && (least == forever || d < least) {
+			least = d
+		}
+	}
+	return least
+}
+
+//ROOT
+
+// retention returns how long finished tasks of the kind stay in the table.
+func (k KindConfig) retention(c Config) retention {
+	return retention{
+		done:      max(cmp.Or(k.DoneRetention, c.DoneRetention), 0),
+		dead:      orForever(cmp.Or(k.DeadRetention, c.DeadRetention)),
+		cancelled: orForever(cmp.Or(k.CancelledRetention, k.DeadRetention, c.CancelledRetention, c.DeadRetention)),
+	}
+}
+
+// retentionOfOthers returns how long finished tasks stay in the table whose kinds the worker does
+// not handle. A worker that handles them may keep the done ones.
+func (c Config) retentionOfOthers() retention {
+	r := KindConfig{}.retention(c)
+	if r.done == 0 {
+		r.done = forever
+	}
+	return r
 }
 
 // orForever returns d, or forever if it is 0 or less.
@@ -48,15 +58,4 @@ func orForever(d time.Duration) time.Duration {
 		return forever
 	}
 	return d
-}
-
-// shortest returns the shortest retention of a state, but forever for none.
-func (r retentions) shortest(state string) time.Duration {
-	least := r.of(state, "") // of a kind that nobody handles
-	for kind := range r.handlers {
-		if d := r.of(state, kind); d != forever && (least == forever || d < least) {
-			least = d
-		}
-	}
-	return least
 }

@@ -9,14 +9,21 @@ import (
 
 func TestRetentions(t *testing.T) {
 	t.Parallel()
-	handlers := map[string]*handler{}
+	kinds := map[string]KindConfig{}
 	for name, cfg := range map[string]KindConfig{
 		"plain":  {},
 		"kept":   {DoneRetention: 2 * time.Hour, DeadRetention: -1},
 		"short":  {DoneRetention: -1, DeadRetention: time.Minute},
 		"stated": {DeadRetention: time.Minute, CancelledRetention: time.Second},
 	} {
-		handlers[name] = &handler{kind: kind{name: name, KindConfig: cfg}}
+		kinds[name] = cfg
+	}
+	with := func(cfg Config) retentions {
+		handlers := map[string]*handler{}
+		for name, k := range kinds {
+			handlers[name] = &handler{retention: k.retention(cfg)}
+		}
+		return retentions{cfg.retentionOfOthers(), handlers}
 	}
 	const done, dead, cancelled = statements.StateDone, statements.StateDead, statements.StateCancelled
 	for _, c := range []struct {
@@ -37,7 +44,7 @@ func TestRetentions(t *testing.T) {
 			"plain": {0, time.Hour, forever}, "short": {0, time.Minute, time.Minute}, "unknown": {forever, time.Hour, forever},
 		}},
 	} {
-		r := retentions{c.cfg, handlers}
+		r := with(c.cfg)
 		for kind, want := range c.want {
 			for i, state := range []string{done, dead, cancelled} {
 				if got := r.of(state, kind); got != want[i] {
@@ -47,11 +54,11 @@ func TestRetentions(t *testing.T) {
 		}
 	}
 	for state, want := range map[string]time.Duration{done: 0, dead: time.Minute, cancelled: time.Second} {
-		if got := (retentions{Config{}, handlers}).shortest(state); got != want {
+		if got := with(Config{}).shortest(state); got != want {
 			t.Errorf("the shortest retention of %s tasks is %v, want %v", state, got, want)
 		}
 	}
-	if got := (retentions{}).shortest(dead); got != forever {
+	if got := (retentions{others: Config{}.retentionOfOthers()}).shortest(dead); got != forever {
 		t.Errorf("without any retention dead tasks stay for %v", got)
 	}
 }

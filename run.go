@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,32 +11,8 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
-	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
-
-// handlerFunc runs the handler of a claimed task.
-type handlerFunc func(ctx context.Context, r *taskRun) error
-
-// handler is a kind and the function that runs its tasks.
-type handler struct {
-	kind kind
-	rule *rule
-	fn   handlerFunc // with its middleware
-	pace pace
-
-	inner handlerFunc // without that of users
-	own   []Middleware
-}
-
-// rulesOf returns the rules of kinds, by their names.
-func rulesOf(handlers map[string]*handler) map[string]*rule {
-	rules := make(map[string]*rule, len(handlers))
-	for kind, h := range handlers {
-		rules[kind] = h.rule
-	}
-	return rules
-}
 
 // taskRun is one execution of a task: a claim, its handler, and its settlement.
 type taskRun struct {
@@ -49,8 +24,8 @@ type taskRun struct {
 
 	began time.Duration     // when its handler began, after the claim was sent; 0 before
 	took  time.Duration     // how long it ran
-	due   int64             // when the task fell due, in microseconds since 1970, once meta has been called
-	about map[string]string // the task's meta, the same
+	due   int64             // when the task fell due, in microseconds since 1970, once info has been called
+	about map[string]string // the task's metadata, the same
 
 	mu     sync.Mutex
 	result sql.Null[string] // the result that the handler set, as JSON
@@ -73,14 +48,13 @@ type runProgress struct {
 
 // runEnv is what all runs of a queue share.
 type runEnv struct {
-	queue         string
-	maxPayload    int
-	codec         Codec                                            // or nil
-	doneRetention time.Duration                                    // of kinds that do not set their own
-	ruleNow       func(queue string, at store.Lane, r *rule) *rule // see ruleOf
-	begins        func(*taskRun)                                   // notes that a handler begins
-	reported      func(*taskRun)                                   // notes that a run has reported progress
-	settleTx      func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
+	queue      string
+	maxPayload int
+	encode     func(kind string, json []byte) (string, error)   // encodes results
+	ruleNow    func(queue string, at store.Lane, r *rule) *rule // see ruleOf
+	begins     func(*taskRun)                                   // notes that a handler begins
+	reported   func(*taskRun)                                   // notes that a run has reported progress
+	settleTx   func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
 }
 
 // ruleOf returns the rule that holds now for the task in a lane. Overrides may have begun or
@@ -92,13 +66,28 @@ func (r *taskRun) ruleOf(at store.Lane) *rule {
 	return r.ruleNow(r.queue, at, r.rule)
 }
 
-// meta describes the task. It is called by one goroutine at a time.
-func (r *taskRun) meta() TaskMeta {
+// runInfo describes a run. The public package has a type with the same fields, which documents
+// them.
+type runInfo struct {
+	ID               int64
+	Kind, Queue      string
+	Attempt          int
+	MaxAttempts      int
+	Fence            int64
+	Priority         int
+	Key              string
+	Meta             map[string]string
+	CreatedAt, DueAt time.Time
+	StartedAt        time.Time
+}
+
+// info describes the run. It is called by one goroutine at a time.
+func (r *taskRun) info() runInfo {
 	c := r.claim
 	if r.due == 0 { // r.rule may be another one when the run has ended
 		r.about, r.due = store.ReadMetadata(c.Meta), c.Anchor+r.rule.delayIn(c.From).Microseconds()
 	}
-	m := TaskMeta{
+	m := runInfo{
 		ID: c.ID, Kind: c.From.Kind, Queue: r.queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
 		Fence: c.Fence, Priority: c.From.Priority, Key: c.From.Key, Meta: r.about,
 		CreatedAt: store.Time(c.Created.V), DueAt: store.Time(r.due),
@@ -110,20 +99,20 @@ func (r *taskRun) meta() TaskMeta {
 }
 
 // KeepsDone reports whether the task stays in the table when it is done.
-func (r *taskRun) KeepsDone() bool { return r.handler.kind.keepsDone(r.doneRetention) > 0 }
+func (r *taskRun) KeepsDone() bool { return r.handler.keepsDone() }
 
 // MaxPayload returns the largest size of a result.
 func (r *taskRun) MaxPayload() int { return r.maxPayload }
 
 // SetResult sets the result, as JSON.
 func (r *taskRun) SetResult(json []byte) error {
-	stored, err := encode(r.codec, r.claim.From.Kind, json)
+	stored, err := r.encode(r.claim.From.Kind, json)
 	if err != nil {
 		return fmt.Errorf("result: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.result = notNull(stored)
+	r.result = store.NotNull(stored)
 	return nil
 }
 
@@ -150,28 +139,20 @@ func (r *taskRun) execute(ctx context.Context) (store.Settlement, bool) {
 	started := time.Now()
 	r.began = max(started.Sub(r.claimed), 1)
 	r.begins(r)
-	err := r.handler.fn(ctx, r)
+	f := r.handler.run(ctx, r)
 	took := time.Since(started)
 	r.handler.pace.record(took)
-	return r.finish(err, took)
+	return r.finish(f, took)
 }
 
-// errGoexit is the error of a handler that called runtime.Goexit.
-var errGoexit = errors.New("the handler called runtime.Goexit")
-
-// finish returns the settlement of the claim after the handler returned err, or
+// finish returns the settlement of the claim after the handler succeeded, or failed with f, or
 // false if the claim no longer belongs to this worker.
-func (r *taskRun) finish(err error, took time.Duration) (store.Settlement, bool) {
+func (r *taskRun) finish(f *failure, took time.Duration) (store.Settlement, bool) {
 	r.took = took
-	if err != nil { // the policy that holds now says what comes
+	if r.failure = f; f != nil { // the policy in effect now decides what comes next
 		r.rule = r.ruleOf(r.claim.From)
 	}
-	e := r.conclude(err, took)
-	if err != nil {
-		f := *failureOf(err)
-		f.text, f.is = storable.Text(err.Error()), causesOf(err)
-		r.failure = &f
-	}
+	e := r.conclude(f, took)
 	if e.State == statements.StateDone {
 		e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
 	}
@@ -182,59 +163,55 @@ func (r *taskRun) finish(err error, took time.Duration) (store.Settlement, bool)
 	return e, !lost
 }
 
-// wouldEnd returns the outcome of the run if its handler returns err, which has been read.
-func (r *taskRun) wouldEnd(err error) Outcome {
+// wouldEnd returns the outcome of the run if its handler succeeds, or fails with f.
+func (r *taskRun) wouldEnd(f *failure) outcome {
 	if lost, _ := r.lease.state(); lost {
 		return r.lease.lostBy()
 	}
-	if err == nil {
-		return OutcomeDone
+	if f == nil {
+		return outcomeDone
 	}
 	if r.share == 0 {
 		r.share = 1 - rand.Float64()
 	}
 	x := r.execution
 	x.rule = r.ruleOf(r.claim.From)
-	e := x.conclude(err, 0)
-	return outcomeOf(&e, failureOf(err))
+	e := x.conclude(f, 0)
+	return outcomeOf(&e, f)
 }
 
 // lostOutcome returns the outcome of a run that could not be settled because its claim is
 // gone. While its lease lasts no other worker can have claimed the task.
-func (r *taskRun) lostOutcome() Outcome {
+func (r *taskRun) lostOutcome() outcome {
 	lost, _ := r.lease.state()
 	switch {
 	case lost:
 		return r.lease.lostBy()
 	case r.lease.settledByHandler():
-		return OutcomeDone
+		return outcomeDone
 	case !r.lease.holds(time.Now()):
-		return OutcomeLost
+		return outcomeLost
 	case r.unsure:
 		return outcomeOf(&r.end, r.failure)
 	}
-	return OutcomeCancelled
+	return outcomeCancelled
 }
 
-// reason returns why the run has failed, or nil if it has not.
-func (r *taskRun) reason() error {
-	if r.failure != nil {
-		return &shownError{err: r.failure, original: r.failure.err}
+// causeOfDeath returns why the task is dead although its handler did not run, or "".
+func (r *taskRun) causeOfDeath() string {
+	switch n := len(r.end.Records); {
+	case r.failure != nil || r.end.State != statements.StateDead:
+		return ""
+	case r.end.Error.Valid:
+		return r.end.Error.V
+	case n > 0:
+		return r.end.Records[n-1].Error
 	}
-	if r.end.State == statements.StateDead && r.end.Error.Valid {
-		return errors.New(r.end.Error.V)
-	}
-	if n := len(r.end.Records); r.end.State == statements.StateDead && n > 0 {
-		return errors.New(r.end.Records[n-1].Error)
-	}
-	return nil
+	return ""
 }
 
 // DoneTx settles the task as done inside the handler's transaction.
-func (r *taskRun) DoneTx(ctx context.Context, tx Tx) error {
-	if err := checkTx(tx); err != nil {
-		return err
-	}
+func (r *taskRun) DoneTx(ctx context.Context, tx store.Tx) error {
 	if !r.lease.settling() { // from here on the task may be settled
 		return ErrLeaseLost
 	}

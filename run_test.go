@@ -16,7 +16,7 @@ func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
 		r := &taskRun{
 			runEnv:    &runEnv{begins: func(*taskRun) {}},
 			execution: execution{claim: &store.Claim{Claimed: statements.Claimed{MaxAttempts: 1}, Attempts: 1}},
-			handler:   &handler{fn: func(context.Context, *taskRun) error { started = true; return nil }},
+			handler:   &handler{run: func(context.Context, *taskRun) *failure { started = true; return nil }},
 			lease:     lease{until: time.Now().Add(left)},
 		}
 		if _, ours := r.execute(t.Context()); ours != (left > 0) || started != ours {

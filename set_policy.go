@@ -121,9 +121,7 @@ func (q *Queue) policyChanges(ctx context.Context) ([]store.StoredChange, error)
 // checkOverride checks what an override makes of policies: those of the kinds that the
 // queue or a live worker handles, or that of the subject, or else the default policy.
 func (q *Queue) checkOverride(ctx context.Context, s Subject, steps []OverrideStep) error {
-	q.mu.Lock()
-	handlers := maps.Clone(q.handlers)
-	q.mu.Unlock()
+	handlers, _ := q.handlers()
 	known := phaser{q: q, handlers: handlers}
 	known.readFleet(ctx)
 	policies := map[string]backoff.Policy{}

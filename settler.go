@@ -359,5 +359,5 @@ func (s *settler) stillHeld(ctx context.Context, batch []*taskRun) []*taskRun {
 func (s *settler) abandon(r *taskRun) {
 	s.events.notSettled(r.claim, r.refused)
 	s.leases.drop(r)
-	s.observer.ended(r, OutcomeLost, 0)
+	s.observer.ended(r, outcomeLost, 0)
 }

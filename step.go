@@ -3,7 +3,6 @@ package falldue
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -49,9 +48,7 @@ type waitingLane struct {
 
 // worker returns a worker of the queue that has read what people ask of all workers.
 func (s stepper) worker(ctx context.Context) (*worker, error) {
-	s.q.mu.Lock()
-	handlers, err := maps.Clone(s.q.handlers), errors.Join(s.q.handlerErrs...)
-	s.q.mu.Unlock()
+	handlers, err := s.q.handlers()
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +93,7 @@ func (s stepper) RunOne(ctx context.Context) (ran *hooks.Ran, next time.Duration
 func (s stepper) Handles() (queues, kinds []string) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.q.cfg.Queues)), slices.Sorted(maps.Keys(s.q.handlers))
+	return slices.Sorted(maps.Keys(s.q.cfg.Queues)), slices.Sorted(maps.Keys(s.q.kinds))
 }
 
 // CleanAndJudge deletes what the worker's cleaner deletes, and then looks at all tasks that run
@@ -181,9 +178,9 @@ func (s stepper) run(ctx context.Context, w *worker, at waitingLane) (_ *hooks.R
 	}
 	if lost {
 		switch r.lostOutcome() {
-		case OutcomeDone:
+		case outcomeDone:
 			ran.State = statements.StateDone
-		case OutcomeCancelled:
+		case outcomeCancelled:
 			ran.State, ran.Err = statements.StateCancelled, ErrCancelled
 		default:
 			ran.State, ran.Err = "", ErrLeaseLost

@@ -24,8 +24,8 @@ func TestTasksOfAClaimUnderWayDoNotStartInAPause(t *testing.T) {
 	}()
 	quiet := slog.New(slog.DiscardHandler)
 	a, b := &handler{rule: newRule(backoff.Zizq())}, &handler{rule: newRule(backoff.Zizq())}
-	a.fn = func(context.Context, *taskRun) error { began.Add(1); return nil }
-	b.fn = func(context.Context, *taskRun) error { return nil }
+	a.run = func(context.Context, *taskRun) *failure { began.Add(1); return nil }
+	b.run = func(context.Context, *taskRun) *failure { return nil }
 	d := &dispatcher{
 		env: &runEnv{queue: "default", begins: func(*taskRun) {}}, changes: newChangeReader(nil, events{quiet}), settle: settled, budget: newBudget(limit, 0),
 		handlers: map[string]*handler{"a": a, "b": b}, leases: &leases{held: map[*taskRun]struct{}{}}, length: time.Minute, events: events{quiet}, observer: &observer{log: quiet},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/falldue/falldue/internal/storable"
+	"github.com/falldue/falldue/internal/store"
 )
 
 // Task is a task that is passed to its handler.
@@ -20,7 +21,7 @@ type Task[A any] struct {
 // taskCalls is what the methods of a Task call: a *taskRun, or a record of package
 // tasktest.
 type taskCalls interface {
-	DoneTx(ctx context.Context, tx Tx) error
+	DoneTx(ctx context.Context, tx store.Tx) error
 	SetResult(json []byte) error
 	MaxPayload() int
 	KeepsDone() bool
@@ -42,6 +43,9 @@ func (t *Task[A]) setCalls(c taskCalls) { t.run = c }
 func (t Task[A]) DoneTx(ctx context.Context, tx Tx) error {
 	if t.run == nil {
 		return errNoRun
+	}
+	if err := checkTx(tx); err != nil {
+		return err
 	}
 	return t.run.DoneTx(ctx, tx)
 }
@@ -101,9 +105,9 @@ func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) 
 	if fn == nil {
 		k.err = cmp.Or(k.err, invalid("handler of kind %.100q is nil", k.name))
 	}
-	read := storable.Decoder[A]()
+	read, codec := storable.Decoder[A](), q.cfg.Codec
 	q.register(k.kind, func(ctx context.Context, r *taskRun) error {
-		payload, err := decode(r.codec, r.claim.From.Kind, r.claim.Payload)
+		payload, err := decode(codec, r.claim.From.Kind, r.claim.Payload)
 		if err != nil {
 			return err
 		}
@@ -111,6 +115,6 @@ func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) 
 		if err != nil {
 			return fmt.Errorf("decode the payload as %T: %w", args, err)
 		}
-		return fn(ctx, Task[A]{TaskMeta: r.meta(), Args: args, run: r})
+		return fn(ctx, Task[A]{TaskMeta: TaskMeta(r.info()), Args: args, run: r})
 	}, list)
 }

@@ -1,6 +1,10 @@
 package falldue
 
-import "context"
+import (
+	"context"
+
+	"github.com/falldue/falldue/internal/store"
+)
 
 // HandlerFunc runs the handler of a task and returns its error, or that of middleware
 // around it.
@@ -34,8 +38,8 @@ type Run struct {
 
 // runCalls is what the methods of a Run call: a *taskRun.
 type runCalls interface {
-	DoneTx(ctx context.Context, tx Tx) error
-	wouldEnd(err error) Outcome
+	DoneTx(ctx context.Context, tx store.Tx) error
+	wouldEnd(f *failure) outcome
 }
 
 // Outcome returns how the run ends if its handler and all middleware return err: what
@@ -44,9 +48,12 @@ type runCalls interface {
 // and may still find it lost; an [Event] says what became of it.
 func (r *Run) Outcome(err error) Outcome {
 	if r.task == nil {
-		return outcomeByHand(r.Attempt, r.MaxAttempts, err)
+		if err != nil {
+			err = readError(err)
+		}
+		return Outcome(outcomeByHand(r.Attempt, r.MaxAttempts, failureToEnd(err)))
 	}
-	return r.task.wouldEnd(r.read(err))
+	return Outcome(r.task.wouldEnd(failureToEnd(r.read(err))))
 }
 
 // DoneTx marks the task done inside tx, as [Task.DoneTx] does. Middleware can so run
@@ -54,6 +61,9 @@ func (r *Run) Outcome(err error) Outcome {
 func (r *Run) DoneTx(ctx context.Context, tx Tx) error {
 	if r.task == nil {
 		return invalid("a Run that no worker runs; tasktest.RunOne runs a task with its middleware")
+	}
+	if err := checkTx(tx); err != nil {
+		return err
 	}
 	return r.task.DoneTx(ctx, tx)
 }

@@ -76,14 +76,14 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	for name, queue := range cfg.Queues {
 		budget := newBudget(queue.Concurrency, queue.MaxPrefetch)
 		d := &dispatcher{
-			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, codec: cfg.Codec, doneRetention: cfg.DoneRetention, ruleNow: w.overrides.current, begins: observer.started, reported: w.progress.reported, settleTx: s.SettleTx},
+			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, encode: func(kind string, data []byte) (string, error) { return encode(cfg.Codec, kind, data) }, ruleNow: w.overrides.current, begins: observer.started, reported: w.progress.reported, settleTx: s.SettleTx},
 			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: budget, settle: w.settler.in, changes: w.changes, events: events, observer: observer,
 		}
 		finder := s.NewLaneFinder(name)
 		p := newPoller(pollerConfig{
 			queue: name, workerID: w.id, leaseLength: cfg.Lease, handlers: handlers,
 			gates:  gates{unpaused{w.changes, name}, handledKinds(handlers), readablePolicies{rules, name}, overridden{w.overrides, name}},
-			budget: budget, limiter: newLimiter(name, queue.Limits, handlers), slot: s.SlotName(name, kindsOf(handlers, name)),
+			budget: budget, limiter: newLimiter(limitsOf("queue "+name, queue.Limits), handlers), slot: s.SlotName(name, kindsOf(handlers, name)),
 
 			claimRows: s.Claim, claimUnderLimits: s.ClaimLimited, candidates: s.Candidates, claimKeys: s.ClaimKeys, classify: s.Server().Classify, dispatch: d.take, behind: w.settler.behind,
 			policyVersion: w.overrides.version.Load,
@@ -95,7 +95,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 		w.pollers[name], w.dispatchers[name] = p, d
 	}
 	w.cleaner = &cleaner{
-		queues: slices.Collect(maps.Keys(cfg.Queues)), retentions: retentions{cfg, handlers}, foreign: foreignKinds{announced: s.AnnouncedKinds},
+		queues: slices.Collect(maps.Keys(cfg.Queues)), retentions: retentions{cfg.retentionOfOthers(), handlers}, foreign: foreignKinds{announced: s.AnnouncedKinds},
 		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, dropCancels: s.DropCancels, dropChanges: s.DropOldChanges, dropWorkers: s.DropLostWorkers, classify: s.Server().Classify, events: events,
 	}
 	w.roles = append(w.roles, rules, keeper, w.flows, w.changes, w.overrides, &pageCleaner[string]{s.DropKeys, keepUniques, events.uniquesFailed}, w.cleaner, &lookout{
@@ -122,7 +122,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 // kindsOf lists the handled kinds whose queue is queue.
 func kindsOf(handlers map[string]*handler, queue string) (kinds []string) {
 	for _, kind := range slices.Sorted(maps.Keys(handlers)) {
-		if handlers[kind].kind.Queue == queue {
+		if handlers[kind].queue == queue {
 			kinds = append(kinds, kind)
 		}
 	}

@@ -129,7 +129,7 @@ func limitsOf(workers []Worker, queue string, at store.Lane) (limits []store.Lim
 	if n < 0 {
 		return nil
 	}
-	for _, list := range [][]store.WorkerLimit{workers[n].Queues[queue].limits, workers[n].Kinds[at.Kind].limits} {
+	for _, list := range [][]store.Limit{workers[n].Queues[queue].limits, workers[n].Kinds[at.Kind].limits} {
 		for _, l := range list {
 			if limit, applies := l.Of(at.Key); applies {
 				limits = append(limits, limit)

@@ -262,7 +262,7 @@ func whyHandlers(t falldue.TaskInfo, workers []Worker) WhyHandlers {
 func (i *Inspector) whyLimits(ctx context.Context, t falldue.TaskInfo, workers []Worker) (list []Condition, err error) {
 	var limits []store.Limit
 	var known []WhyLimit
-	add := func(owner string, list []store.WorkerLimit) {
+	add := func(owner string, list []store.Limit) {
 		for _, l := range list {
 			if limit, applies := l.Of(t.Key); applies && !slices.Contains(limits, limit) {
 				limits, known = append(limits, limit), append(known, WhyLimit{Limit: l.Text, Owner: owner, PerKey: l.PerKey})

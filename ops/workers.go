@@ -83,7 +83,7 @@ type WorkerQueue struct {
 	Concurrency, Running int
 	// Limits are those that the worker obeys in the queue, such as AtMost(20).
 	Limits []string
-	limits []store.WorkerLimit
+	limits []store.Limit
 }
 
 // WorkerKind is a kind that a worker handles.
@@ -93,7 +93,7 @@ type WorkerKind struct {
 	Policy string
 	// Limits are those that the worker obeys for tasks of the kind, such as AtMost(20).
 	Limits []string
-	limits []store.WorkerLimit
+	limits []store.Limit
 }
 
 // Live reports whether the worker was seen within the last minute. One that was not has
@@ -188,7 +188,7 @@ func newWorker(r store.StoredWorker) Worker {
 	return w
 }
 
-func limitTexts(limits []store.WorkerLimit) (list []string) {
+func limitTexts(limits []store.Limit) (list []string) {
 	for _, l := range limits {
 		list = append(list, l.Text)
 	}

@@ -14,7 +14,7 @@ func TestOnlyPermitsOfRunningTasksAreKept(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		s := stores(t, engine, 1)[0]
 		sources := keyed(t, s, 3, 4, Limit{Form: Running, Most: 1})
-		for i, l := range []Limit{{"kind k running", Running, 1, 0}, {"kind k rate 1ms", Window, 1, time.Millisecond}, {"kind k bucket 1ms", Bucket, 1, time.Millisecond}} {
+		for i, l := range []Limit{{Name: "kind k running", Form: Running, Most: 1}, {Name: "kind k rate 1ms", Form: Window, Most: 1, Per: time.Millisecond}, {Name: "kind k bucket 1ms", Form: Bucket, Most: 1, Per: time.Millisecond}} {
 			sources[i].Limits = []Limit{l}
 		}
 		claim := func() (claims []*Claim, from map[int]bool) {

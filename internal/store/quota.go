@@ -2,18 +2,45 @@ package store
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Limit is a limit on the tasks of a lane. Lanes may share it. It has permits, and a task
-// is claimed together with one of each of its lane's limits.
+// Limit is a limit on the tasks of a kind or a queue. It has permits, and a task is claimed
+// together with one permit of each of its limits. Lanes may share a limit.
 type Limit struct {
-	Name string
-	Form LimitForm
-	Most int           // of tasks, see the forms
-	Per  time.Duration // of a rate
+	Text   string        `json:"text"` // as the code that makes it
+	Name   string        `json:"name"` // of its permits, without the task key if it is PerKey
+	PerKey bool          `json:"per_key,omitempty"`
+	Form   LimitForm     `json:"form"`
+	Most   int           `json:"most"`          // tasks, see the forms
+	Per    time.Duration `json:"per,omitempty"` // of a rate, in nanoseconds
+}
+
+// Of returns the limit for the tasks with a key or "", and false if it does not limit them.
+func (l Limit) Of(key string) (Limit, bool) {
+	if !l.PerKey {
+		return l, true
+	}
+	l.Name += key
+	return l, key != ""
+}
+
+// Limits reports whether any of limits applies to tasks with a key or "".
+func Limits(limits []Limit, key string) bool {
+	return slices.ContainsFunc(limits, func(l Limit) bool { return !l.PerKey || key != "" })
+}
+
+// LimitsOf appends to list the limits that apply to tasks with a key or "".
+func LimitsOf(list, limits []Limit, key string) []Limit {
+	for _, l := range limits {
+		if of, applies := l.Of(key); applies {
+			list = append(list, of)
+		}
+	}
+	return list
 }
 
 // LimitForm says what a limit limits, and thereby which permits are free.

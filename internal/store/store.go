@@ -9,6 +9,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
@@ -218,6 +219,9 @@ func Duration(micros int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Microsecond)
 	return time.Duration(max(min(micros, most), -most)) * time.Microsecond
 }
+
+// NotNull returns a value that is not NULL.
+func NotNull[T any](v T) sql.Null[T] { return sql.Null[T]{V: v, Valid: true} }
 
 // Time returns a number of microseconds since 1970 as a time in UTC.
 func Time(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -69,33 +69,14 @@ func (r Runs) Add(n int64, other Runs) Runs {
 
 // WorkerQueue is a queue that a worker works on.
 type WorkerQueue struct {
-	Concurrency int           `json:"concurrency"`
-	Limits      []WorkerLimit `json:"limits,omitempty"`
+	Concurrency int     `json:"concurrency"`
+	Limits      []Limit `json:"limits,omitempty"`
 }
 
 // WorkerKind is a kind that a worker handles.
 type WorkerKind struct {
-	Policy string        `json:"policy"` // that of its code
-	Limits []WorkerLimit `json:"limits,omitempty"`
-}
-
-// WorkerLimit is a limit that a worker obeys.
-type WorkerLimit struct {
-	Text   string        `json:"text"`
-	Name   string        `json:"name"` // of its permits, up to the key if it is PerKey
-	PerKey bool          `json:"per_key,omitempty"`
-	Form   LimitForm     `json:"form"`
-	Most   int           `json:"most"`
-	Per    time.Duration `json:"per,omitempty"` // in nanoseconds
-}
-
-// Of returns the limit for the tasks with a key, and false if it does not limit them.
-func (l WorkerLimit) Of(key string) (Limit, bool) {
-	limit := Limit{Name: l.Name, Form: l.Form, Most: l.Most, Per: l.Per}
-	if l.PerKey {
-		limit.Name += key
-	}
-	return limit, !l.PerKey || key != ""
+	Policy string  `json:"policy"` // that of its code
+	Limits []Limit `json:"limits,omitempty"`
 }
 
 // Announce stores a worker with what is recent and its info, or replaces what is stored of it.
