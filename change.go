@@ -67,7 +67,7 @@ func (q *Queue) RetryEdited(ctx context.Context, id int64, args any) error {
 		return err
 	}
 	p := store.ActParams{Action: store.ActRetry, IDs: []int64{id}, Wait: true}
-	if p.Payload, err = encode(q.cfg.Codec, t.Kind, payload); err != nil {
+	if p.Payload, err = encode(q.cfg.Codec, payloadOf(t.Kind), payload); err != nil {
 		return err
 	}
 	return q.act(ctx, "retry", p)

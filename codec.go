@@ -15,21 +15,40 @@ import (
 // the others encode. Error texts, the messages of [Task.Progress], keys and names are not
 // encoded.
 type Codec interface {
-	// Encode returns what to store in place of data, which is the JSON of a payload or a
-	// result of a task of a kind. What it returns must be JSON too, a string for example.
-	Encode(kind string, data []byte) (stored []byte, err error)
-	// Decode returns the data that was given to Encode. What is stored may also be plain
-	// JSON, of tasks that were enqueued without the codec. An error fails the attempt of
-	// the task; it should say what is missing, such as a key.
-	Decode(kind string, stored []byte) (data []byte, err error)
+	// Encode returns the JSON to store instead of data, which is the JSON of a payload or a
+	// result. The stored JSON may be a string, for example.
+	Encode(p Place, data []byte) (stored []byte, err error)
+	// Decode returns the data that was given to Encode for the same place. Stored may also
+	// be plain JSON, of tasks that were enqueued without the codec. An error fails the
+	// attempt of the task; it should name the missing thing, such as a key.
+	Decode(p Place, stored []byte) (data []byte, err error)
 }
 
+// Place is where encoded data belongs. A [Codec] that authenticates data should bind all
+// fields of its place, so that data that is copied elsewhere cannot be decoded.
+type Place struct {
+	// Kind is the kind of the task.
+	Kind string
+	// Column is "payload" or "result". A schedule's payload has the place of its tasks'
+	// payloads.
+	Column string
+	// TaskID is the id of the task that a result belongs to. It is 0 for a payload, which
+	// is encoded before its task has an id.
+	TaskID int64
+}
+
+// payloadOf returns the place of the payloads of a kind.
+func payloadOf(kind string) Place { return Place{Kind: kind, Column: "payload"} }
+
+// resultOf returns the place of a task's result.
+func resultOf(kind string, id int64) Place { return Place{Kind: kind, Column: "result", TaskID: id} }
+
 // encode returns the JSON to store for a payload or a result. A nil codec changes nothing.
-func encode(c Codec, kind string, data []byte) (string, error) {
+func encode(c Codec, p Place, data []byte) (string, error) {
 	if c == nil {
 		return string(data), nil
 	}
-	stored, err := c.Encode(kind, data)
+	stored, err := c.Encode(p, data)
 	if err != nil {
 		return "", fmt.Errorf("encode by the codec: %w", err)
 	}
@@ -50,11 +69,11 @@ const maxStored = 128 << 20
 
 // decode returns the JSON of a payload or a result that is stored. Nothing that is stored
 // is nothing.
-func decode(c Codec, kind string, stored []byte) ([]byte, error) {
+func decode(c Codec, p Place, stored []byte) ([]byte, error) {
 	if c == nil || stored == nil {
 		return stored, nil
 	}
-	data, err := c.Decode(kind, stored)
+	data, err := c.Decode(p, stored)
 	if err != nil {
 		return nil, fmt.Errorf("decode by the codec: %w", err)
 	}

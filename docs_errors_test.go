@@ -162,15 +162,16 @@ func sealedErrors(t *testing.T) (errs []error) {
 		}
 		return c
 	}
+	place := falldue.Place{Kind: "pay", Column: "payload"}
 	for _, from := range []*sealed.Codec{codec("2025", secret), codec("2026", other)} {
-		stored, err := from.Encode("pay", []byte("1"))
+		stored, err := from.Encode(place, []byte("1"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = codec("2026", secret).Decode("pay", stored)
+		_, err = codec("2026", secret).Decode(place, stored)
 		errs = append(errs, err)
 	}
-	_, err := codec("2026", secret).Strict().Decode("pay", []byte("1"))
+	_, err := codec("2026", secret).Strict().Decode(place, []byte("1"))
 	return append(errs, err)
 }
 

@@ -262,6 +262,6 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 			return e, fmt.Errorf("unique: %w", err)
 		}
 	}
-	e.Payload, err = encode(q.cfg.Codec, e.Kind, payload)
+	e.Payload, err = encode(q.cfg.Codec, payloadOf(e.Kind), payload)
 	return e, err
 }

@@ -156,7 +156,7 @@ var (
 		"falldue":    linkedByRoot,
 		"queuetest":  append([]string{"github.com/robfig/cron/v3"}, linkedByRoot...),
 		"tasktest":   linkedByRoot,
-		"sealed":     nil,
+		"sealed":     linkedByRoot,
 		"ops":        linkedByRoot,
 		"periodic":   append([]string{"github.com/robfig/cron/v3"}, linkedByRoot...),
 		"flow":       linkedByRoot,

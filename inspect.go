@@ -28,8 +28,8 @@ func taskInfo(t store.Task, c Codec) TaskInfo {
 		ClaimedBy: t.ClaimedBy, LastError: t.LastError.V, Meta: store.ReadMetadata(t.Meta),
 	}
 	var errs [2]error
-	info.Payload, errs[0] = decode(c, t.Kind, t.Payload)
-	info.Result, errs[1] = decode(c, t.Kind, t.Result)
+	info.Payload, errs[0] = decode(c, payloadOf(t.Kind), t.Payload)
+	info.Result, errs[1] = decode(c, resultOf(t.Kind, t.ID), t.Result)
 	if info.DecodeError = errors.Join(errs[:]...); info.DecodeError != nil {
 		info.Payload, info.Result = nil, nil
 	}

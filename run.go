@@ -50,10 +50,10 @@ type runProgress struct {
 type runEnv struct {
 	queue      string
 	maxPayload int
-	encode     func(kind string, json []byte) (string, error)   // encodes results
-	ruleNow    func(queue string, at store.Lane, r *rule) *rule // see ruleOf
-	begins     func(*taskRun)                                   // notes that a handler begins
-	reported   func(*taskRun)                                   // notes that a run has reported progress
+	encode     func(kind string, id int64, json []byte) (string, error) // encodes results
+	ruleNow    func(queue string, at store.Lane, r *rule) *rule         // see ruleOf
+	begins     func(*taskRun)                                           // notes that a handler begins
+	reported   func(*taskRun)                                           // notes that a run has reported progress
 	settleTx   func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
 }
 
@@ -106,7 +106,7 @@ func (r *taskRun) MaxPayload() int { return r.maxPayload }
 
 // SetResult sets the result, as JSON.
 func (r *taskRun) SetResult(json []byte) error {
-	stored, err := r.encode(r.claim.From.Kind, json)
+	stored, err := r.encode(r.claim.From.Kind, r.claim.ID, json)
 	if err != nil {
 		return fmt.Errorf("result: %w", err)
 	}

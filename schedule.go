@@ -68,7 +68,7 @@ func (s stepper) Through(ctx context.Context, entries []store.Entry, put func(co
 	called := false
 	params := make([]EnqueueParams, len(entries))
 	for i, e := range entries {
-		payload, err := decode(s.q.cfg.Codec, e.Kind, []byte(e.Payload))
+		payload, err := decode(s.q.cfg.Codec, payloadOf(e.Kind), []byte(e.Payload))
 		if err != nil {
 			return err
 		}

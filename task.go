@@ -107,7 +107,7 @@ func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) 
 	}
 	read, codec := storable.Decoder[A](), q.cfg.Codec
 	q.register(k.kind, func(ctx context.Context, r *taskRun) error {
-		payload, err := decode(codec, r.claim.From.Kind, r.claim.Payload)
+		payload, err := decode(codec, payloadOf(r.claim.From.Kind), r.claim.Payload)
 		if err != nil {
 			return err
 		}

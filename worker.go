@@ -76,7 +76,7 @@ func newWorker(cfg Config, s *store.Store, keeper *policyKeeper, handlers map[st
 	for name, queue := range cfg.Queues {
 		budget := newBudget(queue.Concurrency, queue.MaxPrefetch)
 		d := &dispatcher{
-			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, encode: func(kind string, data []byte) (string, error) { return encode(cfg.Codec, kind, data) }, ruleNow: w.overrides.current, begins: observer.started, reported: w.progress.reported, settleTx: s.SettleTx},
+			env:      &runEnv{queue: name, maxPayload: cfg.MaxPayload, encode: func(kind string, id int64, data []byte) (string, error) { return encode(cfg.Codec, resultOf(kind, id), data) }, ruleNow: w.overrides.current, begins: observer.started, reported: w.progress.reported, settleTx: s.SettleTx},
 			workerID: w.id, handlers: handlers, leases: w.leases, length: cfg.Lease, budget: budget, settle: w.settler.in, changes: w.changes, events: events, observer: observer,
 		}
 		finder := s.NewLaneFinder(name)

@@ -14,26 +14,29 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// boxes is a codec that keeps data in a box with the name of its kind, and opens no other
-// box.
+// boxes is a codec that keeps data in a box labelled with its place, and opens no other box.
 type boxes struct{ name string }
 
-func (b boxes) Encode(kind string, data []byte) ([]byte, error) {
+func (b boxes) Encode(p falldue.Place, data []byte) ([]byte, error) {
 	if bytes.Contains(data, []byte("unspeakable")) {
 		return nil, errFlaky
 	}
 	if bytes.Contains(data, []byte("garbled")) {
 		return []byte("{"), nil
 	}
-	return json.Marshal(b.name + "/" + kind + "/" + base64.StdEncoding.EncodeToString(data))
+	return json.Marshal(b.label(p) + base64.StdEncoding.EncodeToString(data))
 }
 
-func (b boxes) Decode(kind string, stored []byte) ([]byte, error) {
+func (b boxes) label(p falldue.Place) string {
+	return fmt.Sprintf("%s/%s/%s/%d/", b.name, p.Kind, p.Column, p.TaskID)
+}
+
+func (b boxes) Decode(p falldue.Place, stored []byte) ([]byte, error) {
 	var box string
 	if json.Unmarshal(stored, &box) != nil {
 		return stored, nil
 	}
-	data, ok := strings.CutPrefix(box, b.name+"/"+kind+"/")
+	data, ok := strings.CutPrefix(box, b.label(p))
 	if !ok {
 		return nil, fmt.Errorf("the box %.20q is not %q", box, b.name)
 	}
@@ -83,7 +86,7 @@ var codecCases = []conformanceCase{
 				t.Errorf("the task is %+v", info)
 			}
 			stored := readTask(t, bare, id)
-			if p, r := string(stored.Payload), string(stored.Result); !strings.HasPrefix(p, `"red/boxed/`) || !strings.HasPrefix(r, `"red/boxed/`) {
+			if p, r := string(stored.Payload), string(stored.Result); !strings.HasPrefix(p, `"red/boxed/payload/0/`) || !strings.HasPrefix(r, fmt.Sprintf(`"red/boxed/result/%d/`, id)) {
 				t.Errorf("stored are %s and %s", p, r)
 			}
 		}

@@ -172,7 +172,7 @@ func ExampleNew_rotation() {
 	fmt.Println(errors.Is(task.DecodeError, sealed.ErrUnknownKey), task.DecodeError)
 	// Output:
 	// 2 tasks need the key of 2025; more to look at: false
-	// true decode by the codec: sealed: unknown key "2025" of data of kind "pay"; the codec has ["2026"]
+	// true decode by the codec: sealed: unknown key "2025" of the payload of kind "pay"; the codec has ["2026"]
 }
 
 // A codec seals with its first key, and opens what was sealed with any of its keys.
@@ -191,19 +191,20 @@ func Example() {
 	}
 	// falldue.New(db, falldue.Config{Codec: after}) does the rest.
 
-	stored, err := before.Encode("pay", []byte(`{"card":"4111"}`))
+	place := falldue.Place{Kind: "pay", Column: "payload"}
+	stored, err := before.Encode(place, []byte(`{"card":"4111"}`))
 	if err != nil {
 		log.Panic(err)
 	}
 	fmt.Printf("%.10s\n", stored)
-	data, err := after.Decode("pay", stored)
+	data, err := after.Decode(place, stored)
 	fmt.Println(string(data), err)
-	_, err = before.Strict().Decode("pay", []byte(`{"card":"1234"}`))
+	_, err = before.Strict().Decode(place, []byte(`{"card":"1234"}`))
 	fmt.Println(err)
 	// Output:
 	// "fd1:2025:
 	// {"card":"4111"} <nil>
-	// sealed: data of kind "pay" is not sealed
+	// sealed: the payload of kind "pay" is not sealed
 }
 
 // Unique tasks need one secret for their hashes while keys come and go.

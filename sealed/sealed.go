@@ -5,9 +5,11 @@
 //	q, err := falldue.New(db, falldue.Config{Codec: codec})
 //
 // Data is compressed with DEFLATE and encrypted with AES-GCM under a random nonce. The
-// name of the task's kind is authenticated with it: a payload that somebody copies into a
-// task of another kind cannot be read. What is stored is a JSON string,
-// "fd1:", the id of the key, ":" and the nonce and the sealed data in base64.
+// place of the data is authenticated with it: the task's kind, the column (payload or
+// result) and, for a result, the task's id. Data that is copied to another place cannot be
+// opened. A payload is sealed before its task has an id, and can be opened in any task of
+// its kind. The stored data is a JSON string: "fd1:", the id of the key, ":" and the nonce
+// and the sealed data in base64.
 //
 // To change the key, first add the new one after the old one in all processes, which can then
 // open both. Then put the new one first. Remove the old one when no task needs it any more. An
@@ -35,6 +37,8 @@ import (
 	"io"
 	"regexp"
 	"strings"
+
+	"github.com/falldue/falldue"
 )
 
 // Key is a key of AES.
@@ -85,8 +89,8 @@ func New(keys ...Key) (*Codec, error) {
 	return c, nil
 }
 
-// Strict returns a copy of c whose Decode refuses data that is not sealed, so that nobody
-// without a key can enqueue tasks that run. Use it when no tasks are left that were enqueued
+// Strict returns a copy of c whose Decode refuses data that is not sealed, so that tasks run
+// only with payloads that a process with a key has made. Use it when no tasks are left that were enqueued
 // without a codec.
 func (c *Codec) Strict() *Codec {
 	strict := *c
@@ -120,8 +124,22 @@ func (c *Codec) Hash(data []byte) []byte {
 // mark begins what is stored.
 const mark = "fd1:"
 
+// bound returns the additional data that authenticates a place. The kind is last, since only
+// the kind can have any text.
+func bound(p falldue.Place) []byte {
+	return fmt.Appendf(nil, "%s %d %s", p.Column, p.TaskID, p.Kind)
+}
+
+// name describes the data of a place in errors.
+func name(p falldue.Place) string {
+	if p.TaskID != 0 {
+		return fmt.Sprintf("the %s of task %d of kind %q", p.Column, p.TaskID, p.Kind)
+	}
+	return fmt.Sprintf("the %s of kind %q", p.Column, p.Kind)
+}
+
 // Encode seals data with the first key.
-func (c *Codec) Encode(kind string, data []byte) ([]byte, error) {
+func (c *Codec) Encode(p falldue.Place, data []byte) ([]byte, error) {
 	var packed bytes.Buffer
 	w, err := flate.NewWriter(&packed, flate.DefaultCompression)
 	if err != nil {
@@ -133,42 +151,42 @@ func (c *Codec) Encode(kind string, data []byte) ([]byte, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	box := c.aeads[c.ids[0]].Seal(nil, nil, packed.Bytes(), []byte(kind)) //nolint:gosec // it draws a nonce
+	box := c.aeads[c.ids[0]].Seal(nil, nil, packed.Bytes(), bound(p)) //nolint:gosec // it draws a nonce
 	return []byte(`"` + mark + c.ids[0] + ":" + base64.RawURLEncoding.EncodeToString(box) + `"`), nil
 }
 
 // maxData is the greatest length of data, that of falldue's payloads.
 const maxData = 64 << 20
 
-// Decode opens what Encode has sealed for the same kind. It returns other JSON as it is,
+// Decode opens what Encode has sealed for the same place. It returns other JSON as it is,
 // unless c is [Codec.Strict].
-func (c *Codec) Decode(kind string, stored []byte) ([]byte, error) {
+func (c *Codec) Decode(p falldue.Place, stored []byte) ([]byte, error) {
 	var text string
 	if json.Unmarshal(stored, &text) != nil || !strings.HasPrefix(text, mark) {
 		if c.strict {
-			return nil, fmt.Errorf("sealed: data of kind %q is not sealed", kind)
+			return nil, fmt.Errorf("sealed: %s is not sealed", name(p))
 		}
 		return stored, nil
 	}
 	id, box, _ := strings.Cut(strings.TrimPrefix(text, mark), ":")
 	aead := c.aeads[id]
 	if aead == nil {
-		return nil, fmt.Errorf("%w %.33q of data of kind %q; the codec has %q", ErrUnknownKey, id, kind, c.ids)
+		return nil, fmt.Errorf("%w %.33q of %s; the codec has %q", ErrUnknownKey, id, name(p), c.ids)
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(box)
 	if err != nil {
-		return nil, fmt.Errorf("sealed: data of kind %q: %w", kind, err)
+		return nil, fmt.Errorf("sealed: %s: %w", name(p), err)
 	}
-	packed, err := aead.Open(nil, nil, raw, []byte(kind))
+	packed, err := aead.Open(nil, nil, raw, bound(p))
 	if err != nil {
-		return nil, fmt.Errorf("sealed: data of kind %q cannot be opened with key %q: it was sealed with another secret or for another kind, or changed since", kind, id)
+		return nil, fmt.Errorf("sealed: %s cannot be opened with key %q: it was sealed with another secret or for another place, or changed since", name(p), id)
 	}
 	data, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxData+1))
 	if err != nil {
-		return nil, fmt.Errorf("sealed: data of kind %q: %w", kind, err)
+		return nil, fmt.Errorf("sealed: %s: %w", name(p), err)
 	}
 	if len(data) > maxData {
-		return nil, fmt.Errorf("sealed: data of kind %q has more than %d bytes", kind, maxData)
+		return nil, fmt.Errorf("sealed: %s has more than %d bytes", name(p), maxData)
 	}
 	return data, nil
 }

@@ -31,9 +31,12 @@ func codecOf(t *testing.T, keys ...sealed.Key) *sealed.Codec {
 	return c
 }
 
-func seal(t *testing.T, c *sealed.Codec, kind, data string) []byte {
+// payment is the place of the payloads of a kind.
+var payment = falldue.Place{Kind: "pay", Column: "payload"}
+
+func seal(t *testing.T, c *sealed.Codec, p falldue.Place, data string) []byte {
 	t.Helper()
-	stored, err := c.Encode(kind, []byte(data))
+	stored, err := c.Encode(p, []byte(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,20 +47,20 @@ func TestSealedDataIsReadAgain(t *testing.T) {
 	t.Parallel()
 	c := codecOf(t, newer, older)
 	for _, data := range []string{"", "1", `{"card":"4111 1111 1111 1111"}`, `"` + strings.Repeat("long ", 100_000) + `"`} {
-		stored := seal(t, c, "pay", data)
+		stored := seal(t, c, payment, data)
 		if !json.Valid(stored) || !bytes.HasPrefix(stored, []byte(`"fd1:2026-11:`)) {
 			t.Errorf("stored is %.40s", stored)
 		}
 		if bytes.Contains(stored, []byte("4111")) || len(stored) > 200+len(data)/10 {
 			t.Errorf("%d bytes are stored for %d: %.40s", len(stored), len(data), stored)
 		}
-		if bytes.Equal(stored, seal(t, c, "pay", data)) {
+		if bytes.Equal(stored, seal(t, c, payment, data)) {
 			t.Error("sealing the same data twice gives the same")
 		}
-		if got, err := c.Decode("pay", stored); err != nil || string(got) != data {
+		if got, err := c.Decode(payment, stored); err != nil || string(got) != data {
 			t.Errorf("%.40q is read as %.40q (error %v)", data, got, err)
 		}
-		if got, err := codecOf(t, older, newer).Decode("pay", stored); err != nil || string(got) != data {
+		if got, err := codecOf(t, older, newer).Decode(payment, stored); err != nil || string(got) != data {
 			t.Errorf("with the keys in another order %.40q is read as %.40q (error %v)", data, got, err)
 		}
 	}
@@ -66,26 +69,24 @@ func TestSealedDataIsReadAgain(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
 	c := codecOf(t, newer)
-	stored := seal(t, c, "pay", `"secret"`)
+	stored := seal(t, c, payment, `"secret"`)
 	changed := bytes.Clone(stored)
 	changed[20] ^= 1 // still base64, or an error of that
 	impostor := codecOf(t, sealed.Key{ID: newer.ID, Secret: older.Secret})
 	for name, one := range map[string]struct {
 		codec        *sealed.Codec
-		kind, stored string
-		want         string
+		stored, want string
 	}{
-		"another kind":   {c, "refund", string(stored), "for another kind"},
-		"changed":        {c, "pay", string(changed), "pay"},
-		"another secret": {impostor, "pay", string(stored), "another secret"},
-		"an unknown key": {codecOf(t, older), "pay", string(stored), `unknown key "2026-11" of data of kind "pay"; the codec has ["2025-11"]`},
-		"not base64":     {c, "pay", `"fd1:2026-11:?"`, "illegal base64"},
-		"cut off":        {c, "pay", `"fd1:2026-11:` + base64.RawURLEncoding.EncodeToString([]byte("short")) + `"`, "cannot be opened"},
-		"no key":         {c, "pay", `"fd1:"`, `unknown key ""`},
-		"plain":          {c.Strict(), "pay", `{"a":1}`, "not sealed"},
-		"a plain text":   {c.Strict(), "pay", `"a"`, "not sealed"},
+		"changed":        {c, string(changed), `payload of kind "pay"`},
+		"another secret": {impostor, string(stored), "another secret"},
+		"an unknown key": {codecOf(t, older), string(stored), `unknown key "2026-11" of the payload of kind "pay"; the codec has ["2025-11"]`},
+		"not base64":     {c, `"fd1:2026-11:?"`, "illegal base64"},
+		"cut off":        {c, `"fd1:2026-11:` + base64.RawURLEncoding.EncodeToString([]byte("short")) + `"`, "cannot be opened"},
+		"no key":         {c, `"fd1:"`, `unknown key ""`},
+		"plain":          {c.Strict(), `{"a":1}`, "not sealed"},
+		"a plain text":   {c.Strict(), `"a"`, "not sealed"},
 	} {
-		data, err := one.codec.Decode(one.kind, []byte(one.stored))
+		data, err := one.codec.Decode(payment, []byte(one.stored))
 		if err == nil || !strings.Contains(err.Error(), one.want) || data != nil {
 			t.Errorf("%s: %q, error %v, want one with %q", name, data, err, one.want)
 		}
@@ -94,8 +95,31 @@ func TestDecodeRefuses(t *testing.T) {
 		}
 	}
 	for _, plain := range []string{`{"a":1}`, `"a"`, "1"} {
-		if data, err := c.Decode("pay", []byte(plain)); err != nil || string(data) != plain {
+		if data, err := c.Decode(payment, []byte(plain)); err != nil || string(data) != plain {
 			t.Errorf("plain %s is read as %s (error %v)", plain, data, err)
+		}
+	}
+}
+
+// TestCopiedDataCannotBeOpened: who can write to the table, but has no key, can copy what is
+// sealed. Data opens only in its own place.
+func TestCopiedDataCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	c := codecOf(t, newer)
+	places := []falldue.Place{
+		payment,
+		{Kind: "refund", Column: "payload"},
+		{Kind: "pay", Column: "result", TaskID: 1},
+		{Kind: "pay", Column: "result", TaskID: 2},
+		{Kind: "pay", Column: "result"},
+		{Kind: "1 pay", Column: "payload"},
+	}
+	for _, from := range places {
+		stored := seal(t, c, from, `"approved"`)
+		for _, to := range places {
+			if data, err := c.Decode(to, stored); (err == nil) != (from == to) || err != nil && !strings.Contains(err.Error(), "for another place") {
+				t.Errorf("sealed for %+v, in %+v: %s, error %v", from, to, data, err)
+			}
 		}
 	}
 }
