@@ -23,11 +23,11 @@ func TestSequencesOfBlueReachGreen(t *testing.T) {
 	}
 	kind := falldue.NewKind[int]("k", falldue.KindConfig{})
 	enqueue := func(q *falldue.Queue) int64 {
-		id, err := kind.Enqueue(t.Context(), q, 1, nil)
+		receipt, err := kind.Enqueue(t.Context(), q, 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return id
+		return receipt.ID
 	}
 	blue, green := testdb.Open(t, testdb.Postgres), testdb.Open(t, testdb.Postgres)
 	var queues []*falldue.Queue

@@ -57,17 +57,17 @@ func TestRefusedActionsNameTheState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := falldue.NewKind[int]("k", falldue.KindConfig{}).Enqueue(ctx, q, 1, nil)
+	receipt, err := falldue.NewKind[int]("k", falldue.KindConfig{}).Enqueue(ctx, q, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	retry := q.Retry(ctx, id)
-	if err := q.Cancel(ctx, id); err != nil {
+	retry := q.Retry(ctx, receipt.ID)
+	if err := q.Cancel(ctx, receipt.ID); err != nil {
 		t.Fatal(err)
 	}
 	for want, err := range map[string]error{
 		"falldue: no such task to retry: task 1 is open":       retry,
-		"falldue: no such task to cancel: task 1 is cancelled": q.Cancel(ctx, id),
+		"falldue: no such task to cancel: task 1 is cancelled": q.Cancel(ctx, receipt.ID),
 		"falldue: no such task: 7":                             q.Delete(ctx, 7, falldue.DeleteOptions{}),
 		"falldue: no such task: 8":                             q.Retry(ctx, 8),
 		"falldue: no such task: 9":                             q.RetryEdited(ctx, 9, 1),

@@ -69,7 +69,7 @@ func wrongClock(t *testing.T, db *sqlx.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := q.Task(t.Context(), delayed)
+	before, err := q.Task(t.Context(), delayed.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

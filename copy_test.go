@@ -61,9 +61,9 @@ func TestManyTasksAreCopied(t *testing.T) {
 			}
 			kind := falldue.NewKind[int]("copied", falldue.KindConfig{})
 			args := make([]int, 501)
-			ids, err := kind.EnqueueMany(t.Context(), q, args, nil)
-			if err != nil || len(ids) != len(args) || !slices.IsSorted(ids) {
-				t.Errorf("%d ids for %d tasks, ascending: %t (error %v)", len(ids), len(args), slices.IsSorted(ids), err)
+			receipts, err := kind.EnqueueMany(t.Context(), q, args, nil)
+			if err != nil || len(receipts) != len(args) || !slices.IsSortedFunc(receipts, byID) {
+				t.Errorf("%d ids for %d tasks, ascending: %t (error %v)", len(receipts), len(args), slices.IsSortedFunc(receipts, byID), err)
 			}
 			named := 0
 			if err := db.Get(&named, "select count(*)::int from pg_prepared_statements"); err != nil || test.pooled != (named == 0) {
@@ -107,12 +107,12 @@ func TestCopiedTasksEqualInsertedTasks(t *testing.T) {
 			params = append(params, kind.Params("a\tb\\c\n", nil))
 		}
 		params[599] = kind.Params("last", options)
-		ids, err := q.EnqueueMany(t.Context(), params...)
+		receipts, err := q.EnqueueMany(t.Context(), params...)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for _, i := range []int{0, 598, 599} {
-			got, err := q.Task(t.Context(), ids[i])
+			got, err := q.Task(t.Context(), receipts[i].ID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestCopiedTasksEqualInsertedTasks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := q.Task(t.Context(), one[0])
+			want, err := q.Task(t.Context(), one[0].ID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,9 +203,9 @@ func TestConnectionBreaksDuringCopy(t *testing.T) {
 	if err := q.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ids, err := falldue.NewKind[int]("copied", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 501), nil)
-	if err != nil || len(ids) != 501 {
-		t.Errorf("%d ids (error %v), want 501", len(ids), err)
+	receipts, err := falldue.NewKind[int]("copied", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 501), nil)
+	if err != nil || len(receipts) != 501 {
+		t.Errorf("%d ids (error %v), want 501", len(receipts), err)
 	}
 	if n := 0; db.Get(&n, "select count(*) from falldue_tasks") != nil || n != 501 {
 		t.Errorf("the table holds %d tasks, want 501", n)

@@ -46,7 +46,7 @@ func TestCorruptPayloadDelaysNoOtherTask(t *testing.T) {
 		})
 		args := make([]string, 1000)
 		args[300] = strings.Repeat("x", 20_000) // the only one that is stored beside its row
-		ids, err := kind.EnqueueMany(t.Context(), q, args, nil)
+		receipts, err := kind.EnqueueMany(t.Context(), q, args, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestCorruptPayloadDelaysNoOtherTask(t *testing.T) {
 		}
 		db.MustExec("create extension pg_surgery")
 		db.MustExec(fmt.Sprintf("select heap_force_kill('%s'::regclass, array(select ctid from %[1]s))", parts))
-		if _, err := q.Task(t.Context(), ids[300]); err == nil {
+		if _, err := q.Task(t.Context(), receipts[300].ID); err == nil {
 			t.Fatal("the payload can be read")
 		}
 
@@ -67,7 +67,7 @@ func TestCorruptPayloadDelaysNoOtherTask(t *testing.T) {
 		}
 		waitFor(t, "a later task to run", func() bool { return ran.Load() == 1000 })
 		waitFor(t, "the log to name the task", func() bool {
-			return strings.Contains(log.String(), "refuses to let tasks be claimed") && strings.Contains(log.String(), fmt.Sprintf(" task=%d ", ids[300]))
+			return strings.Contains(log.String(), "refuses to let tasks be claimed") && strings.Contains(log.String(), fmt.Sprintf(" task=%d ", receipts[300].ID))
 		})
 	})
 }

@@ -96,7 +96,7 @@ func uniqueErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 	}
 	text := falldue.NewKind[string]("text", falldue.KindConfig{})
 	fail := &falldue.EnqueueOptions{Unique: &falldue.Unique{OnConflict: falldue.ConflictFail}}
-	_, err := q.EnqueueUnique(t.Context(), text.Params("a", fail), text.Params("a", fail))
+	_, err := q.EnqueueMany(t.Context(), text.Params("a", fail), text.Params("a", fail))
 	errs = append(errs, err)
 	return append(errs[:3], errs[4:]...) // the first to hold the key is stored
 }
@@ -105,11 +105,11 @@ func uniqueErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 func keyError(t *testing.T, db *sqlx.DB, q *falldue.Queue) error {
 	kind := falldue.NewKind[int]("keyed", falldue.KindConfig{})
 	o := &falldue.EnqueueOptions{Key: "ada", Delay: time.Hour, Unique: &falldue.Unique{By: falldue.ByKind(), OnConflict: falldue.ConflictReplace}}
-	id, err := kind.Enqueue(t.Context(), q, 1, o)
+	receipt, err := kind.Enqueue(t.Context(), q, 1, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.MustExec("update falldue_tasks set attempts = 1, fence = 1 where id = ?", id)
+	db.MustExec("update falldue_tasks set attempts = 1, fence = 1 where id = ?", receipt.ID)
 	o.Key = "bob"
 	_, err = kind.Enqueue(t.Context(), q, 2, o)
 	return err
@@ -198,10 +198,10 @@ func runningError(t *testing.T, q *falldue.Queue) (err error) {
 }
 
 func noResultError(t *testing.T, q *falldue.Queue) error {
-	id, err := falldue.NewKind[int]("resultless", falldue.KindConfig{}).Enqueue(t.Context(), q, 1, nil)
+	receipt, err := falldue.NewKind[int]("resultless", falldue.KindConfig{}).Enqueue(t.Context(), q, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = falldue.ResultOf[int](t.Context(), q, id)
+	_, err = falldue.ResultOf[int](t.Context(), q, receipt.ID)
 	return err
 }

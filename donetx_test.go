@@ -45,7 +45,7 @@ func TestLeaseLostAfterDoneTxWasRolledBack(t *testing.T) {
 			ended <- context.Cause(ctx)
 			return nil
 		})
-		id, err := kind.Enqueue(t.Context(), q, 0, nil)
+		receipt, err := kind.Enqueue(t.Context(), q, 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,8 +54,8 @@ func TestLeaseLostAfterDoneTxWasRolledBack(t *testing.T) {
 		go func() { done <- q.Run(ctx) }()
 		<-rolledBack
 		for range 2 { // the first extension may have begun before the rollback
-			before := info(t, q, id).UpdatedAt
-			waitFor(t, "the lease to be extended", func() bool { return info(t, q, id).UpdatedAt.After(before) })
+			before := info(t, q, receipt.ID).UpdatedAt
+			waitFor(t, "the lease to be extended", func() bool { return info(t, q, receipt.ID).UpdatedAt.After(before) })
 		}
 		db.MustExec("update falldue_tasks set fence = fence + 1, claimed_by = 'another'")
 		select {

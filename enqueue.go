@@ -13,44 +13,65 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Enqueue stores a task in a transaction of its own and returns the task's id.
-// Once it returns without an error, the task will run.
-//
-// The error wraps [ErrInvalid] for invalid arguments or options or an invalid
-// kind, and [ErrNotMigrated] if the tables are missing. After any other error,
-// such as a broken connection, it is not known whether the task was stored.
-func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts *EnqueueOptions) (int64, error) {
-	return firstID(k.EnqueueMany(ctx, q, []A{args}, opts))
+// Receipt is what an enqueue has made of a task.
+type Receipt struct {
+	// ID is the id of the task, or of the task that holds its unique key ([Unique]). The
+	// latter may have been deleted since, if its key is held by [UniqueFor].
+	ID int64
+	// Existed reports whether another task held the unique key, so that no task was stored.
+	Existed bool
 }
 
-// EnqueueTx stores a task inside tx, the caller's transaction ([Tx]), and returns
-// the task's id. The task will run if tx commits, and does not exist otherwise.
-// Workers find it after the commit as they find tasks of other processes
-// ([Config].PollInterval). The worker of this process, and workers that listen, find it
-// at once if the caller then calls [Queue.Wake]. Those that listen need no such call if
-// this queue sets Config.Listen or Config.Notify. Errors are as for [Kind.Enqueue].
-func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts *EnqueueOptions) (int64, error) {
-	return firstID(k.EnqueueManyTx(ctx, q, tx, []A{args}, opts))
+// Enqueue stores a task in a transaction of its own. Once it returns without an error, the
+// task will run, unless its [Receipt] reports that a task with its unique key existed.
+//
+// The error wraps [ErrInvalid] for invalid arguments or options or an invalid kind,
+// [ErrNotMigrated] if the tables are missing, and [ErrExists] if the task has
+// [ConflictFail] and another one holds its unique key. After any other error, such as a
+// broken connection, it is not known whether the task was stored.
+func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts *EnqueueOptions) (Receipt, error) {
+	return q.enqueueOne(ctx, nil, newParams(&k.kind, args, opts))
+}
+
+// EnqueueTx stores a task inside tx, the caller's transaction ([Tx]). The task will run if
+// tx commits, and does not exist otherwise. Workers find it after the commit as they find
+// tasks of other processes ([Config].PollInterval). The worker of this process, and workers
+// that listen, find it immediately if the caller then calls [Queue.Wake]. Those that listen
+// need no such call if this queue sets Config.Listen or Config.Notify. Errors are as for
+// [Kind.Enqueue].
+//
+// If a unique task is stored, other enqueues with its unique key wait until tx ends, and so
+// do enqueues that find the key's holder finished. With [WhileWaiting] the holder does not
+// start before tx ends, and sees what tx has written. After an [ExistsError] tx can go on:
+// none of the tasks is in it. After any other error roll back.
+func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts *EnqueueOptions) (Receipt, error) {
+	if err := checkTx(tx); err != nil {
+		return Receipt{}, err
+	}
+	return q.enqueueOne(ctx, tx, newParams(&k.kind, args, opts))
 }
 
 // EnqueueMany stores a task for each element of args, with the same options, and
-// returns their ids in the order of args. It stores all of them or none. More
+// returns their receipts in the order of args. It stores all of them or none. More
 // than 500 tasks go into PostgreSQL by COPY if the driver supports it, as lib/pq
 // and package pgxqueue do. Errors are as for [Kind.Enqueue].
-func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts *EnqueueOptions) ([]int64, error) {
+//
+// Of several tasks with one unique key only the first is stored. With [ConflictReplace] it
+// has the payload, the metadata, the key and the time of the last.
+func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts *EnqueueOptions) ([]Receipt, error) {
 	return k.enqueue(ctx, q, nil, args, opts)
 }
 
 // EnqueueManyTx is like [Kind.EnqueueMany] but stores the tasks inside tx, as
 // [Kind.EnqueueTx] does.
-func (k Kind[A]) EnqueueManyTx(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]int64, error) {
+func (k Kind[A]) EnqueueManyTx(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]Receipt, error) {
 	if err := checkTx(tx); err != nil {
 		return nil, err
 	}
 	return k.enqueue(ctx, q, tx, args, opts)
 }
 
-func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]int64, error) {
+func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]Receipt, error) {
 	return q.enqueue(ctx, tx, len(args), func(i int) EnqueueParams { return newParams(&k.kind, args[i], opts) })
 }
 
@@ -60,66 +81,54 @@ func (k Kind[A]) Params(args A, opts *EnqueueOptions) EnqueueParams {
 	return newParams(&k.kind, args, opts)
 }
 
-func firstID(ids []int64, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return ids[0], nil
-}
-
-// EnqueueMany stores tasks of any kinds in a transaction of its own, all or
-// none, and returns their ids in the order of params. Errors are as for
-// [Kind.Enqueue].
-func (q *Queue) EnqueueMany(ctx context.Context, params ...EnqueueParams) ([]int64, error) {
+// EnqueueMany stores tasks of any kinds in a transaction of its own, all or none, and
+// returns their receipts in the order of params. Unique keys and errors are as for
+// [Kind.EnqueueMany].
+func (q *Queue) EnqueueMany(ctx context.Context, params ...EnqueueParams) ([]Receipt, error) {
 	return q.enqueue(ctx, nil, len(params), func(i int) EnqueueParams { return params[i] })
 }
 
 // EnqueueManyTx is like [Queue.EnqueueMany] but stores the tasks inside tx, as
 // [Kind.EnqueueTx] does.
-func (q *Queue) EnqueueManyTx(ctx context.Context, tx Tx, params ...EnqueueParams) ([]int64, error) {
+func (q *Queue) EnqueueManyTx(ctx context.Context, tx Tx, params ...EnqueueParams) ([]Receipt, error) {
 	if err := checkTx(tx); err != nil {
 		return nil, err
 	}
 	return q.enqueue(ctx, tx, len(params), func(i int) EnqueueParams { return params[i] })
 }
 
-// enqueue stores n tasks, and returns their ids.
-func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) EnqueueParams) ([]int64, error) {
-	if fn := q.aroundEnqueue.Load(); fn != nil {
-		return idsOf(throughMiddleware(ctx, tx, *fn, n, params))
+// enqueueOne stores a task.
+func (q *Queue) enqueueOne(ctx context.Context, tx Tx, p EnqueueParams) (Receipt, error) {
+	receipts, err := q.enqueue(ctx, tx, 1, func(int) EnqueueParams { return p })
+	if err != nil {
+		return Receipt{}, err
 	}
-	ids, receipts, err := q.storeTasks(ctx, tx, n, params)
-	if receipts != nil {
-		return idsOf(receipts, err)
-	}
-	return ids, err
+	return receipts[0], nil
 }
 
-// storeTasks stores n tasks, and returns their ids, or their receipts if some are unique.
-func (q *Queue) storeTasks(ctx context.Context, tx Tx, n int, params func(i int) EnqueueParams) (ids []int64, receipts []Receipt, err error) {
+// enqueue stores n tasks.
+func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) EnqueueParams) ([]Receipt, error) {
+	if fn := q.aroundEnqueue.Load(); fn != nil {
+		return throughMiddleware(ctx, tx, *fn, n, params)
+	}
+	return q.storeTasks(ctx, tx, n, params)
+}
+
+// storeTasks stores n tasks, inside of all middleware.
+func (q *Queue) storeTasks(ctx context.Context, tx Tx, n int, params func(i int) EnqueueParams) ([]Receipt, error) {
 	tasks, err := q.pending(n, params)
 	if err != nil || n == 0 {
-		return nil, nil, err
-	}
-	if tasks.uniques != nil {
-		receipts, err = tasks.insert(ctx, tx, q.insert)
-		return nil, receipts, err
-	}
-	if ids, err = q.insert(ctx, tx, tasks); err != nil {
-		return nil, nil, fmt.Errorf("enqueue: %w", err)
-	}
-	return ids, nil, nil
-}
-
-func idsOf(receipts []Receipt, err error) ([]int64, error) {
-	if err != nil {
 		return nil, err
 	}
-	ids := make([]int64, len(receipts))
-	for i, r := range receipts {
-		ids[i] = r.ID
+	insert := q.insert
+	if tasks.uniques != nil {
+		insert = folded(insert)
 	}
-	return ids, nil
+	receipts, err := insert(ctx, tx, tasks)
+	if err != nil {
+		return nil, fmt.Errorf("enqueue: %w", err)
+	}
+	return receipts, nil
 }
 
 // throughMiddleware stores n tasks by way of fn.
@@ -145,27 +154,22 @@ func (q *Queue) storeParams(ctx context.Context, tx Tx, tasks []EnqueueParams) (
 			return nil, err
 		}
 	}
-	if len(tasks) == 0 {
-		return nil, nil
-	}
 	if i := slices.IndexFunc(tasks, func(p EnqueueParams) bool { return p.put != nil }); i >= 0 {
-		ids, err := tasks[i].put(ctx, tasks)
-		return receiptsOf(ids), err
+		return tasks[i].put(ctx, tasks)
 	}
-	ids, receipts, err := q.storeTasks(ctx, tx, len(tasks), func(i int) EnqueueParams { return tasks[i] })
-	if ids != nil {
-		return receiptsOf(ids), err
-	}
-	return receipts, err
+	return q.storeTasks(ctx, tx, len(tasks), func(i int) EnqueueParams { return tasks[i] })
 }
 
 // receiptsOf returns the receipts of new tasks.
-func receiptsOf(ids []int64) []Receipt {
+func receiptsOf(ids []int64, err error) ([]Receipt, error) {
+	if err != nil {
+		return nil, err
+	}
 	receipts := make([]Receipt, len(ids))
 	for i, id := range ids {
 		receipts[i].ID = id
 	}
-	return receipts
+	return receipts, nil
 }
 
 // pending checks n tasks, and returns them as they are to be stored.

@@ -17,7 +17,7 @@ func (s stepper) EnqueueFlow(ctx context.Context, tx any, params []any, flow sto
 			return nil, err
 		}
 	}
-	put := func(ctx context.Context, tasks []EnqueueParams) ([]int64, error) {
+	put := func(ctx context.Context, tasks []EnqueueParams) ([]Receipt, error) {
 		return s.putFlow(ctx, within, tasks, len(params), flow)
 	}
 	tasks := make([]EnqueueParams, len(params))
@@ -25,16 +25,25 @@ func (s stepper) EnqueueFlow(ctx context.Context, tx any, params []any, flow sto
 		tasks[i] = p.(EnqueueParams)
 		tasks[i].put, tasks[i].place = put, i
 	}
-	if fn := s.q.aroundEnqueue.Load(); fn != nil {
-		return idsOf(throughMiddleware(ctx, within, *fn, len(tasks), func(i int) EnqueueParams { return tasks[i] }))
-	}
 	if len(tasks) == 0 {
 		return nil, nil
 	}
-	return put(ctx, tasks)
+	fn := EnqueueFunc(func(ctx context.Context, _ Tx, tasks []EnqueueParams) ([]Receipt, error) { return put(ctx, tasks) })
+	if around := s.q.aroundEnqueue.Load(); around != nil {
+		fn = *around
+	}
+	receipts, err := throughMiddleware(ctx, within, fn, len(tasks), func(i int) EnqueueParams { return tasks[i] })
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int64, len(receipts))
+	for i, r := range receipts {
+		ids[i] = r.ID
+	}
+	return ids, nil
 }
 
-func (s stepper) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n int, flow store.Flow) ([]int64, error) {
+func (s stepper) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n int, flow store.Flow) ([]Receipt, error) {
 	if len(tasks) != n {
 		return nil, invalid("%d tasks that middleware made of %d of a flow; allowed is one for each", len(tasks), n)
 	}

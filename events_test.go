@@ -53,11 +53,11 @@ func TestFailuresAreLogged(t *testing.T) {
 		if args == "own" {
 			options.MaxAttempts = 2
 		}
-		id, err := kind.Enqueue(t.Context(), q, args, options)
+		receipt, err := kind.Enqueue(t.Context(), q, args, options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids[args] = id
+		ids[args] = receipt.ID
 	}
 	stop := runUntil(t, q)
 	for args, id := range ids {

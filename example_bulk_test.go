@@ -72,18 +72,18 @@ func ExampleQueue_Delete() {
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	id, err := greet.Enqueue(ctx, q, "Ada", nil)
+	receipt, err := greet.Enqueue(ctx, q, "Ada", nil)
 	if err != nil {
 		log.Panic(err)
 	}
-	err = q.Delete(ctx, id, falldue.DeleteOptions{})
+	err = q.Delete(ctx, receipt.ID, falldue.DeleteOptions{})
 	if errors.Is(err, falldue.ErrRunning) {
-		err = q.Delete(ctx, id, falldue.DeleteOptions{Running: true}) // its handler's context ends
+		err = q.Delete(ctx, receipt.ID, falldue.DeleteOptions{Running: true}) // its handler's context ends
 	}
 	if err != nil {
 		log.Panic(err)
 	}
-	_, err = q.Task(ctx, id)
+	_, err = q.Task(ctx, receipt.ID)
 	fmt.Println(errors.Is(err, falldue.ErrNotFound))
 	// Output: true
 }
@@ -95,17 +95,17 @@ func ExampleQueue_RetryEdited() {
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	id, err := greet.Enqueue(ctx, q, "Aad", nil)
+	receipt, err := greet.Enqueue(ctx, q, "Aad", nil)
 	if err != nil {
 		log.Panic(err)
 	}
-	if err := q.Cancel(ctx, id); err != nil {
+	if err := q.Cancel(ctx, receipt.ID); err != nil {
 		log.Panic(err)
 	}
-	if err := q.RetryEdited(ctx, id, "Ada"); err != nil { // or json.RawMessage(`"Ada"`)
+	if err := q.RetryEdited(ctx, receipt.ID, "Ada"); err != nil { // or json.RawMessage(`"Ada"`)
 		log.Panic(err)
 	}
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -154,11 +154,11 @@ func ExampleQueue_Phases() {
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	id, err := greet.Enqueue(ctx, q, "Ada", nil)
+	receipt, err := greet.Enqueue(ctx, q, "Ada", nil)
 	if err != nil {
 		log.Panic(err)
 	}
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -20,12 +20,12 @@ func ExampleKind_Enqueue() {
 	}
 	send := falldue.NewKind[Mail]("mail.send", falldue.KindConfig{})
 
-	id, err := send.Enqueue(ctx, q, Mail{To: "ada@example.com", Subject: "Your order"}, nil)
+	receipt, err := send.Enqueue(ctx, q, Mail{To: "ada@example.com", Subject: "Your order"}, nil)
 	if err != nil {
 		log.Panic(err)
 	}
 
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -85,17 +85,17 @@ func ExampleKind_EnqueueMany() {
 
 	newsletter := falldue.NewKind[string]("newsletter.send", falldue.KindConfig{})
 
-	ids, err := newsletter.EnqueueMany(ctx, q, []string{"ada@example.com", "bob@example.com", "eve@example.com"}, nil)
+	receipts, err := newsletter.EnqueueMany(ctx, q, []string{"ada@example.com", "bob@example.com", "eve@example.com"}, nil)
 	if err != nil {
 		log.Panic(err)
 	}
 
-	// The ids are in the order of the arguments.
-	last, err := q.Task(ctx, ids[2])
+	// The receipts are in the order of the arguments.
+	last, err := q.Task(ctx, receipts[2].ID)
 	if err != nil {
 		log.Panic(err)
 	}
-	fmt.Println(len(ids), "tasks, the last one for", string(last.Payload))
+	fmt.Println(len(receipts), "tasks, the last one for", string(last.Payload))
 	// Output:
 	// 3 tasks, the last one for "eve@example.com"
 }
@@ -142,7 +142,7 @@ func ExampleQueue_EnqueueMany() {
 		dispatch = falldue.NewKind[Parcel]("parcel.dispatch", falldue.KindConfig{})
 	)
 
-	ids, err := q.EnqueueMany(ctx,
+	receipts, err := q.EnqueueMany(ctx,
 		invoice.Params(42, nil),
 		dispatch.Params(Parcel{Order: 42, Weight: 900}, nil),
 		dispatch.Params(Parcel{Order: 42, Weight: 250}, &falldue.EnqueueOptions{MaxAttempts: 3}),
@@ -150,8 +150,8 @@ func ExampleQueue_EnqueueMany() {
 	if err != nil {
 		log.Panic(err)
 	}
-	for _, id := range ids {
-		task, err := q.Task(ctx, id)
+	for _, r := range receipts {
+		task, err := q.Task(ctx, r.ID)
 		if err != nil {
 			log.Panic(err)
 		}
@@ -180,7 +180,7 @@ func ExampleQueue_EnqueueManyTx() {
 		log.Panic(err)
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
-	ids, err := q.EnqueueManyTx(ctx, tx, welcome.Params("ada", nil), avatar.Params("ada", nil))
+	receipts, err := q.EnqueueManyTx(ctx, tx, welcome.Params("ada", nil), avatar.Params("ada", nil))
 	if err != nil {
 		log.Panic(err)
 	}
@@ -189,7 +189,7 @@ func ExampleQueue_EnqueueManyTx() {
 	}
 	q.Wake() // a worker of this process need not wait for its next poll
 
-	fmt.Println("tasks:", len(ids))
+	fmt.Println("tasks:", len(receipts))
 	// Output:
 	// tasks: 2
 }

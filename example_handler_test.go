@@ -194,7 +194,7 @@ func ExampleTask_SetResult() {
 
 	type Size struct{ Width, Height int }
 	measure := falldue.NewKind[string]("image.measure", falldue.KindConfig{})
-	id, err := measure.Enqueue(ctx, q, "cat.png", nil)
+	receipt, err := measure.Enqueue(ctx, q, "cat.png", nil)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -207,7 +207,7 @@ func ExampleTask_SetResult() {
 		log.Panic(err)
 	}
 
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -11,25 +11,25 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// Task looks up one task by the id that Enqueue returned.
+// Task looks up one task by the id in its receipt.
 func ExampleQueue_Task() {
 	ctx := context.Background()
 	q, closeQueue := openQueue(falldue.Config{})
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	id, err := greet.Enqueue(ctx, q, "Ada", nil)
+	receipt, err := greet.Enqueue(ctx, q, "Ada", nil)
 	if err != nil {
 		log.Panic(err)
 	}
 
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}
 	fmt.Println(task.Kind, "in queue", task.Queue, "is", task.State, "after", task.Attempts, "attempts")
 
-	_, err = q.Task(ctx, id+1)
+	_, err = q.Task(ctx, receipt.ID+1)
 	fmt.Println(errors.Is(err, falldue.ErrNotFound))
 	// Output:
 	// greet in queue default is open after 0 attempts
@@ -99,11 +99,11 @@ func ExampleQueue_Counts() {
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	ids, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, nil)
+	receipts, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, nil)
 	if err != nil {
 		log.Panic(err)
 	}
-	if err := q.Cancel(ctx, ids[1]); err != nil {
+	if err := q.Cancel(ctx, receipts[1].ID); err != nil {
 		log.Panic(err)
 	}
 
@@ -126,11 +126,11 @@ func ExampleQueue_PolicyByKey() {
 	defer closeQueue()
 
 	own := backoff.Constant(10 * time.Minute).WithMaxAttempts(4)
-	id, err := falldue.NewKind[string]("greet", falldue.KindConfig{}).Enqueue(ctx, q, "Ada", &falldue.EnqueueOptions{Policy: &own})
+	receipt, err := falldue.NewKind[string]("greet", falldue.KindConfig{}).Enqueue(ctx, q, "Ada", &falldue.EnqueueOptions{Policy: &own})
 	if err != nil {
 		log.Panic(err)
 	}
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -203,7 +203,7 @@ func ExampleQueue_Attempts() {
 	fetch := falldue.NewKind[string]("fetch", falldue.KindConfig{
 		Policy: backoff.Constant(5 * time.Millisecond).WithMaxAttempts(2),
 	})
-	id, err := fetch.Enqueue(ctx, q, "https://example.com", nil)
+	receipt, err := fetch.Enqueue(ctx, q, "https://example.com", nil)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -218,7 +218,7 @@ func ExampleQueue_Attempts() {
 		log.Panic(err)
 	}
 
-	attempts, err := q.Attempts(ctx, id)
+	attempts, err := q.Attempts(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -238,7 +238,7 @@ func ExampleQueue_Retry() {
 	defer closeQueue()
 
 	export := falldue.NewKind[string]("export", falldue.KindConfig{})
-	id, err := export.Enqueue(ctx, q, "orders.csv", nil)
+	receipt, err := export.Enqueue(ctx, q, "orders.csv", nil)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -261,7 +261,7 @@ func ExampleQueue_Retry() {
 		if err := q.Run(running); err != nil {
 			log.Panic(err)
 		}
-		task, err := q.Task(ctx, id)
+		task, err := q.Task(ctx, receipt.ID)
 		if err != nil {
 			log.Panic(err)
 		}
@@ -270,12 +270,12 @@ func ExampleQueue_Retry() {
 
 	work()
 	diskFull = false
-	if err := q.Retry(ctx, id); err != nil {
+	if err := q.Retry(ctx, receipt.ID); err != nil {
 		log.Panic(err)
 	}
 	work()
 
-	err = q.Retry(ctx, id+1) // there is no such task
+	err = q.Retry(ctx, receipt.ID+1) // there is no such task
 	fmt.Println(errors.Is(err, falldue.ErrNotFound))
 	// Output:
 	// attempt 1
@@ -293,21 +293,21 @@ func ExampleQueue_Cancel() {
 	defer closeQueue()
 
 	remind := falldue.NewKind[string]("remind", falldue.KindConfig{})
-	id, err := remind.Enqueue(ctx, q, "dentist", &falldue.EnqueueOptions{Delay: time.Hour})
+	receipt, err := remind.Enqueue(ctx, q, "dentist", &falldue.EnqueueOptions{Delay: time.Hour})
 	if err != nil {
 		log.Panic(err)
 	}
-	if err := q.Cancel(ctx, id); err != nil {
+	if err := q.Cancel(ctx, receipt.ID); err != nil {
 		log.Panic(err)
 	}
 
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}
 	fmt.Println(task.State)
 
-	err = q.Cancel(ctx, id) // it is finished
+	err = q.Cancel(ctx, receipt.ID) // it is finished
 	fmt.Println(errors.Is(err, falldue.ErrNotFound))
 	// Output:
 	// cancelled
@@ -355,7 +355,7 @@ func ExampleTaskInfo_Due() {
 	defer closeQueue()
 
 	poll := falldue.NewKind[string]("feed.poll", falldue.KindConfig{Policy: backoff.Constant(time.Hour)})
-	id, err := poll.Enqueue(ctx, q, "https://example.com/feed", nil)
+	receipt, err := poll.Enqueue(ctx, q, "https://example.com/feed", nil)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -367,7 +367,7 @@ func ExampleTaskInfo_Due() {
 		log.Panic(err)
 	}
 
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}

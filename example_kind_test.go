@@ -68,7 +68,7 @@ func ExampleKindConfig_timeout() {
 		Timeout: 10 * time.Millisecond,
 		Policy:  backoff.Constant(time.Hour),
 	})
-	id, err := slow.Enqueue(ctx, q, "a page that never loads", nil)
+	receipt, err := slow.Enqueue(ctx, q, "a page that never loads", nil)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -83,7 +83,7 @@ func ExampleKindConfig_timeout() {
 		log.Panic(err)
 	}
 
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -129,9 +129,9 @@ func ExampleKindConfig_retention() {
 		log.Panic(err)
 	}
 
-	receipt, err := falldue.ResultOf[string](ctx, q, charged)
+	receipt, err := falldue.ResultOf[string](ctx, q, charged.ID)
 	fmt.Println(receipt, err)
-	_, err = q.Task(ctx, mailed)
+	_, err = q.Task(ctx, mailed.ID)
 	fmt.Println("the mail is deleted:", errors.Is(err, falldue.ErrNotFound))
 	// Output:
 	// receipt of 12 <nil>

@@ -92,11 +92,11 @@ func ExampleLimit() {
 			falldue.InOrder(),                               // of each key, one after the other
 		},
 	})
-	id, err := charge.Enqueue(ctx, q, 500, &falldue.EnqueueOptions{Key: "customer:42"})
+	receipt, err := charge.Enqueue(ctx, q, 500, &falldue.EnqueueOptions{Key: "customer:42"})
 	if err != nil {
 		log.Panic(err)
 	}
-	fmt.Println("task", id)
+	fmt.Println("task", receipt.ID)
 	for _, limit := range charge.Config().Limits {
 		fmt.Println(limit)
 	}
@@ -180,7 +180,7 @@ func ExampleInOrder() {
 		}
 	}
 	ctx := context.Background()
-	ids, err := send.EnqueueMany(ctx, q, []string{"placed", "paid", "shipped"}, &falldue.EnqueueOptions{Key: "order:7"})
+	receipts, err := send.EnqueueMany(ctx, q, []string{"placed", "paid", "shipped"}, &falldue.EnqueueOptions{Key: "order:7"})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -193,7 +193,7 @@ func ExampleInOrder() {
 		fmt.Println(string(task.Payload), "is", task.Phase)
 	}
 	refused = false // the cause is repaired
-	if err := q.Retry(ctx, ids[1]); err != nil {
+	if err := q.Retry(ctx, receipts[1].ID); err != nil {
 		log.Panic(err)
 	}
 	run()
@@ -215,12 +215,12 @@ func ExampleKind_KeyedBy() {
 	ship := falldue.NewKind[order]("ship", falldue.KindConfig{Limits: []falldue.Limit{falldue.InOrder()}}).
 		KeyedBy(func(o order) string { return o.Customer })
 	ctx := context.Background()
-	ids, err := ship.EnqueueMany(ctx, q, []order{{"ada", "Sidamo"}, {"bob", "Huila"}, {"ada", "Gesha"}}, nil)
+	receipts, err := ship.EnqueueMany(ctx, q, []order{{"ada", "Sidamo"}, {"bob", "Huila"}, {"ada", "Gesha"}}, nil)
 	if err != nil {
 		log.Panic(err)
 	}
-	for _, id := range ids {
-		task, err := q.Task(ctx, id)
+	for _, r := range receipts {
+		task, err := q.Task(ctx, r.ID)
 		if err != nil {
 			log.Panic(err)
 		}

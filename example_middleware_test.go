@@ -144,11 +144,11 @@ func ExampleEnqueueParams_Options() {
 	ship := falldue.NewKind[Order]("order.ship", falldue.KindConfig{})
 	_, err := ship.Enqueue(ctx, q, Order{}, nil)
 	fmt.Println(err)
-	id, err := ship.Enqueue(ctx, q, Order{Customer: "ann"}, nil)
+	receipt, err := ship.Enqueue(ctx, q, Order{Customer: "ann"}, nil)
 	if err != nil {
 		log.Panic(err)
 	}
-	info, err := q.Task(ctx, id)
+	info, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -144,7 +144,7 @@ func ExampleConfig() {
 		stop() // so that this example ends
 		return nil
 	})
-	id, err := report.Enqueue(ctx, q, "March", nil)
+	receipt, err := report.Enqueue(ctx, q, "March", nil)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -152,7 +152,7 @@ func ExampleConfig() {
 		log.Panic(err)
 	}
 
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -23,7 +23,7 @@ func ExampleEnqueueOptions() {
 	if err != nil {
 		log.Panic(err)
 	}
-	task, err := q.Task(ctx, later)
+	task, err := q.Task(ctx, later.ID)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -34,7 +34,7 @@ func ExampleEnqueueOptions() {
 	if err != nil {
 		log.Panic(err)
 	}
-	task, err = q.Task(ctx, then)
+	task, err = q.Task(ctx, then.ID)
 	if err != nil {
 		log.Panic(err)
 	}

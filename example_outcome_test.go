@@ -84,7 +84,7 @@ func ExampleDiscard() {
 	defer closeQueue()
 
 	charge := falldue.NewKind[string]("card.charge", falldue.KindConfig{})
-	id, err := charge.Enqueue(ctx, q, "card 7", nil)
+	receipt, err := charge.Enqueue(ctx, q, "card 7", nil)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -97,7 +97,7 @@ func ExampleDiscard() {
 		log.Panic(err)
 	}
 
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -116,7 +116,7 @@ func ExamplePanicError() {
 	defer closeQueue()
 
 	parse := falldue.NewKind[[]string]("feed.parse", falldue.KindConfig{})
-	id, err := parse.Enqueue(ctx, q, []string{}, nil)
+	receipt, err := parse.Enqueue(ctx, q, []string{}, nil)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -130,7 +130,7 @@ func ExamplePanicError() {
 		log.Panic(err)
 	}
 
-	attempts, err := q.Attempts(ctx, id)
+	attempts, err := q.Attempts(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -19,7 +19,7 @@ func ExampleTask_Progress() {
 	defer closeQueue()
 
 	resize := falldue.NewKind[[]string]("images.resize", falldue.KindConfig{DoneRetention: 24 * time.Hour})
-	id, err := resize.Enqueue(ctx, q, []string{"cat.png", "dog.png"}, nil)
+	receipt, err := resize.Enqueue(ctx, q, []string{"cat.png", "dog.png"}, nil)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -36,7 +36,7 @@ func ExampleTask_Progress() {
 		log.Panic(err)
 	}
 
-	p, err := q.Progress(ctx, id)
+	p, err := q.Progress(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -54,11 +54,11 @@ func ExampleResultOf() {
 
 	type Size struct{ Width, Height int }
 	measure := falldue.NewKind[string]("image.measure", falldue.KindConfig{DoneRetention: time.Hour})
-	id, err := measure.Enqueue(ctx, q, "cat.png", nil)
+	receipt, err := measure.Enqueue(ctx, q, "cat.png", nil)
 	if err != nil {
 		log.Panic(err)
 	}
-	_, err = falldue.ResultOf[Size](ctx, q, id)
+	_, err = falldue.ResultOf[Size](ctx, q, receipt.ID)
 	fmt.Println("a result before it ran:", !errors.Is(err, falldue.ErrNoResult))
 
 	falldue.Handle(q, measure, func(_ context.Context, t falldue.Task[string]) error {
@@ -69,7 +69,7 @@ func ExampleResultOf() {
 		log.Panic(err)
 	}
 
-	size, err := falldue.ResultOf[Size](ctx, q, id)
+	size, err := falldue.ResultOf[Size](ctx, q, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}

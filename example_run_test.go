@@ -54,7 +54,7 @@ func ExampleQueue_Run_shutdownTimeout() {
 	defer closeQueue()
 
 	index := falldue.NewKind[string]("search.index", falldue.KindConfig{})
-	id, err := index.Enqueue(ctx, q, "all products", nil)
+	receipt, err := index.Enqueue(ctx, q, "all products", nil)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -68,7 +68,7 @@ func ExampleQueue_Run_shutdownTimeout() {
 	if err := q.Run(running); err != nil {
 		log.Panic(err)
 	}
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}

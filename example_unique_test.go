@@ -11,7 +11,7 @@ import (
 )
 
 // While an equal task is not finished, no other one is stored.
-func ExampleKind_EnqueueUnique() {
+func ExampleByFields() {
 	ctx := context.Background()
 	q, closeQueue := openQueue(falldue.Config{})
 	defer closeQueue()
@@ -28,14 +28,14 @@ func ExampleKind_EnqueueUnique() {
 			OnConflict: falldue.ConflictSkip,
 		},
 	}
-	receipt, err := report.EnqueueUnique(ctx, q, Report{42, "new order"}, once)
-	// receipt.ID is the id of the new task, or of the one that holds the key; receipt.Existed says which.
+	receipt, err := report.Enqueue(ctx, q, Report{42, "new order"}, once)
+	// receipt.ID is the id of the new task, or of the one that holds the key; receipt.Existed tells which.
 	if err != nil {
 		log.Panic(err)
 	}
 	fmt.Printf("customer 42: task %d existed: %v\n", receipt.ID, receipt.Existed)
 	for _, args := range []Report{{42, "new address"}, {43, "new order"}} {
-		receipt, err := report.EnqueueUnique(ctx, q, args, once)
+		receipt, err := report.Enqueue(ctx, q, args, once)
 		if err != nil {
 			log.Panic(err)
 		}
@@ -49,7 +49,7 @@ func ExampleKind_EnqueueUnique() {
 
 // A task that is unique while it waits sees what the transaction has written that skipped
 // another one: it does not start before the commit.
-func ExampleKind_EnqueueUniqueTx() {
+func ExampleWhileWaiting() {
 	ctx := context.Background()
 	db, closeDB := openDB()
 	defer closeDB()
@@ -69,7 +69,7 @@ func ExampleKind_EnqueueUniqueTx() {
 		if _, err := tx.ExecContext(ctx, "insert or replace into documents (number, text) values (?, ?)", number, text); err != nil {
 			return falldue.Receipt{}, err
 		}
-		receipt, err := index.EnqueueUniqueTx(ctx, q, tx, number, waiting)
+		receipt, err := index.EnqueueTx(ctx, q, tx, number, waiting)
 		if err != nil {
 			return falldue.Receipt{}, err
 		}
@@ -90,12 +90,13 @@ func ExampleKind_EnqueueUniqueTx() {
 
 // Many tasks are enqueued in one call, each unique in its own way. One of them may be
 // refused: then none is stored.
-func ExampleQueue_EnqueueUnique() {
+func ExampleUniqueFor() {
 	ctx := context.Background()
 	q, closeQueue := openQueue(falldue.Config{})
 	defer closeQueue()
 
 	syncing := falldue.NewKind[string]("calendar.sync", falldue.KindConfig{})
+	once := &falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByArgs()}}
 	digest := falldue.NewKind[string]("digest.send", falldue.KindConfig{})
 	daily := &falldue.EnqueueOptions{Unique: &falldue.Unique{
 		By:         falldue.ByKey("digest of ada"),
@@ -103,10 +104,10 @@ func ExampleQueue_EnqueueUnique() {
 		OnConflict: falldue.ConflictFail,
 	}}
 
-	receipts, err := q.EnqueueUnique(ctx, syncing.Params("ada", nil), syncing.Params("ada", nil), digest.Params("ada", daily))
+	receipts, err := q.EnqueueMany(ctx, syncing.Params("ada", once), syncing.Params("ada", once), digest.Params("ada", daily))
 	fmt.Println(receipts, err)
 
-	_, err = q.EnqueueUnique(ctx, syncing.Params("bob", nil), digest.Params("ada", daily))
+	_, err = q.EnqueueMany(ctx, syncing.Params("bob", once), digest.Params("ada", daily))
 	if holder, ok := errors.AsType[*falldue.ExistsError](err); ok && errors.Is(err, falldue.ErrExists) {
 		fmt.Println("today's digest is task", holder.ID)
 	}
@@ -115,21 +116,22 @@ func ExampleQueue_EnqueueUnique() {
 	// today's digest is task 2
 }
 
-// A call inside a transaction tells in the same way which tasks existed.
-func ExampleQueue_EnqueueUniqueTx() {
+// Of equal tasks of one call the first is stored. A call inside a transaction reports the same.
+func ExampleByArgs() {
 	ctx := context.Background()
 	db, closeDB := openDB()
 	defer closeDB()
 	q := newQueue(db, falldue.Config{})
 
 	thumbnail := falldue.NewKind[string]("thumbnail.make", falldue.KindConfig{})
+	once := &falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByArgs()}}
 
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {
 		log.Panic(err)
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
-	receipts, err := q.EnqueueUniqueTx(ctx, tx, thumbnail.Params("a.png", nil), thumbnail.Params("b.png", nil), thumbnail.Params("a.png", nil))
+	receipts, err := thumbnail.EnqueueManyTx(ctx, q, tx, []string{"a.png", "b.png", "a.png"}, once)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -158,14 +160,14 @@ func ExampleUnique() {
 		Unique: &falldue.Unique{By: falldue.ByFields("product"), OnConflict: falldue.ConflictReplace},
 	}
 
-	var id int64
+	var receipt falldue.Receipt
 	for _, cents := range []int{1000, 900, 950} {
 		var err error
-		if id, err = publish.Enqueue(ctx, q, Price{"lamp", cents}, newest); err != nil {
+		if receipt, err = publish.Enqueue(ctx, q, Price{"lamp", cents}, newest); err != nil {
 			log.Panic(err)
 		}
 	}
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -184,7 +186,7 @@ func ExampleByKind() {
 	alone := &falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByKind(), Scope: falldue.WhileUnfinished()}}
 
 	for _, reason := range []string{"nightly", "by hand"} {
-		receipt, err := backup.EnqueueUnique(ctx, q, reason, alone)
+		receipt, err := backup.Enqueue(ctx, q, reason, alone)
 		if err != nil {
 			log.Panic(err)
 		}

@@ -36,7 +36,7 @@ func TestWorkersThatDieCountNoAttemptBeyondTheLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids := map[int64]int{byPolicy: 2, own: 1}
+		ids := map[int64]int{byPolicy.ID: 2, own.ID: 1}
 		for try := range 6 {
 			var sources []store.Source
 			for attempts := range 3 {

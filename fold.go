@@ -2,82 +2,77 @@ package falldue
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/falldue/falldue/internal/store"
 )
 
-// folded are tasks of which no two have one unique key.
-type folded struct {
-	pending
-	place []int // of each task of the call in the pending ones
-	first []bool
+// folded is middleware that stores one task for each unique key of a call.
+func folded(next enqueueFunc) enqueueFunc {
+	return func(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error) {
+		some, place, err := tasks.fold()
+		if err != nil {
+			return nil, err
+		}
+		stored, err := next(ctx, tx, some)
+		if err != nil {
+			return nil, err
+		}
+		receipts := make([]Receipt, len(place))
+		for i, at := range place {
+			receipts[i] = stored[at]
+			stored[at].Existed = true // for those that follow with its key
+		}
+		return receipts, nil
+	}
 }
 
-// fold leaves out tasks whose unique keys those before them have.
-func (p *pending) fold() (*folded, error) {
-	f := &folded{pending: pending{policies: p.policies}, place: make([]int, len(p.entries)), first: make([]bool, len(p.entries))}
-	places := map[string]int{}
+// fold returns the tasks without those whose unique keys earlier ones have, and the place
+// of each task among them.
+func (p *pending) fold() (some *pending, place []int, _ error) {
+	some, place = &pending{policies: p.policies}, make([]int, len(p.entries))
+	places := map[string]int{} // by unique key
 	for i, e := range p.entries {
 		at, known := places[e.Unique]
 		if e.Unique == "" || !known {
-			at, f.first[i] = len(f.entries), true
-			f.entries, f.uniques = append(f.entries, e), append(f.uniques, p.uniques[i])
+			at = len(some.entries)
+			some.entries, some.uniques = append(some.entries, e), append(some.uniques, p.uniques[i])
 			places[e.Unique] = at
 		} else {
 			switch p.uniques[i].Conflict {
 			case store.ConflictFail:
-				return nil, &ExistsError{}
+				return nil, nil, &ExistsError{}
 			case store.ConflictReplace:
-				first := &f.entries[at]
+				first := &some.entries[at]
 				first.Payload, first.Meta, first.Key, first.At, first.Delay = e.Payload, e.Meta, e.Key, e.At, e.Delay
-				f.uniques[at].Conflict = store.ConflictReplace
+				some.uniques[at].Conflict = store.ConflictReplace
 			}
 		}
-		f.place[i] = at
+		place[i] = at
 	}
-	return f, nil
+	return some, place, nil
 }
 
-// insert stores tasks of which some are unique.
-func (p *pending) insert(ctx context.Context, tx Tx, insert enqueueFunc) ([]Receipt, error) {
-	f, err := p.fold()
-	var ids []int64
-	if err == nil {
-		ids, err = insert(ctx, tx, &f.pending)
-	}
+// enqueueUnique stores tasks of which some are unique, and no two have one unique key.
+func enqueueUnique(ctx context.Context, s *store.Store, tx Tx, tasks *pending) ([]Receipt, error) {
+	stored, err := s.EnqueueUnique(ctx, tx, tasks.entries, tasks.uniques)
 	if err != nil {
-		return nil, fmt.Errorf("enqueue: %w", err)
+		return nil, existsError(err)
 	}
-	receipts := make([]Receipt, len(p.entries))
-	for i, at := range f.place {
-		receipts[i] = Receipt{ids[at], f.existed[at] || !f.first[i]}
+	receipts := make([]Receipt, len(stored))
+	for i, r := range stored {
+		receipts[i] = Receipt(r)
 	}
 	return receipts, nil
 }
 
-// enqueueUnique stores tasks of which some are unique, and no two have one unique key.
-func enqueueUnique(ctx context.Context, s *store.Store, tx Tx, tasks *pending) ([]int64, error) {
-	receipts, err := s.EnqueueUnique(ctx, tx, tasks.entries, tasks.uniques)
-	if err != nil {
-		return nil, existsError(err)
-	}
-	ids := make([]int64, len(receipts))
-	tasks.existed = make([]bool, len(receipts))
-	for i, r := range receipts {
-		ids[i], tasks.existed[i] = r.ID, r.Existed
-	}
-	return ids, nil
-}
-
 // stored returns the entries that may be due since they were stored, or replaced others.
-func (p *pending) stored() []store.Entry {
-	if p.existed == nil {
+func (p *pending) stored(receipts []Receipt) []store.Entry {
+	if p.uniques == nil {
 		return p.entries
 	}
 	var list []store.Entry
 	for i, e := range p.entries {
-		if !p.existed[i] || p.uniques[i].Conflict == store.ConflictReplace {
+		if !receipts[i].Existed || p.uniques[i].Conflict == store.ConflictReplace {
 			list = append(list, e)
 		}
 	}

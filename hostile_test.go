@@ -147,11 +147,11 @@ func TestRowsEditedIntoNonsense(t *testing.T) {
 				policy = policy.WithMaxAttempts(3)
 			}
 			kind := falldue.NewKind[string](name, falldue.KindConfig{Policy: policy})
-			ids, err := kind.EnqueueMany(t.Context(), q, []string{"bad", "good"}, &falldue.EnqueueOptions{RunAt: time.Now().Add(-time.Hour)})
+			receipts, err := kind.EnqueueMany(t.Context(), q, []string{"bad", "good"}, &falldue.EnqueueOptions{RunAt: time.Now().Add(-time.Hour)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			bad[name], good[name] = ids[0], ids[1]
+			bad[name], good[name] = receipts[0].ID, receipts[1].ID
 			update := db.Rebind("update falldue_tasks set " + e.set + " where id = ?")
 			if _, err := conn.ExecContext(t.Context(), update, bad[name]); err != nil {
 				t.Fatalf("%s: %v", name, err)

@@ -33,14 +33,14 @@ func TestIDsOfConcurrentBatches(t *testing.T) {
 					for i := range args {
 						args[i], next = next, next+1
 					}
-					ids, err := kind.EnqueueMany(t.Context(), q, args, nil)
+					receipts, err := kind.EnqueueMany(t.Context(), q, args, nil)
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					mu.Lock()
-					for i, id := range ids {
-						want[id] = strconv.Itoa(args[i])
+					for i, r := range receipts {
+						want[r.ID] = strconv.Itoa(args[i])
 					}
 					mu.Unlock()
 				}

@@ -53,11 +53,11 @@ func newScene(tb testing.TB, engine string) *scene {
 	s.db.MustExec("create table orders (number integer)")
 	s.db.MustExec("insert into orders values (42)")
 	s.q = s.queue(tb, falldue.Config{})
-	id, err := falldue.NewKind[string]("bystander", falldue.KindConfig{Queue: "aside"}).Enqueue(tb.Context(), s.q, "leave me alone", nil)
+	receipt, err := falldue.NewKind[string]("bystander", falldue.KindConfig{Queue: "aside"}).Enqueue(tb.Context(), s.q, "leave me alone", nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if s.bystander, err = s.q.Task(tb.Context(), id); err != nil {
+	if s.bystander, err = s.q.Task(tb.Context(), receipt.ID); err != nil {
 		tb.Fatal(err)
 	}
 	return s
@@ -124,7 +124,7 @@ func (s *scene) checkNames(t *testing.T, kind, queue string) {
 	t.Helper()
 	ctx := t.Context()
 	want := isName(kind) && (isName(queue) || queue == "")
-	id, err := falldue.NewKind[string](kind, falldue.KindConfig{Queue: queue}).Enqueue(ctx, s.q, "x", nil)
+	receipt, err := falldue.NewKind[string](kind, falldue.KindConfig{Queue: queue}).Enqueue(ctx, s.q, "x", nil)
 	if !want {
 		refused(t, err)
 		if !strings.Contains(err.Error(), "; allowed are ") {
@@ -139,16 +139,16 @@ func (s *scene) checkNames(t *testing.T, kind, queue string) {
 	if queue == "" {
 		queue = falldue.DefaultQueue
 	}
-	info, err := s.q.Task(ctx, id)
+	info, err := s.q.Task(ctx, receipt.ID)
 	if err != nil || info.Kind != kind || info.Queue != queue {
 		t.Fatalf("kind %q, queue %q became %q, %q (error %v)", kind, queue, info.Kind, info.Queue, err)
 	}
-	list, err := s.q.Tasks(ctx, falldue.TaskFilter{Kind: kind, Queue: queue, After: id - 1})
-	if err != nil || len(list) != 1 || list[0].ID != id {
+	list, err := s.q.Tasks(ctx, falldue.TaskFilter{Kind: kind, Queue: queue, After: receipt.ID - 1})
+	if err != nil || len(list) != 1 || list[0].ID != receipt.ID {
 		t.Fatalf("kind %q, queue %q: found %v (error %v)", kind, queue, list, err)
 	}
 	s.unharmed(t, 1)
-	s.forget(t, id)
+	s.forget(t, receipt.ID)
 }
 
 // isName reports whether a name is valid, in another way than the library does.
@@ -163,7 +163,7 @@ func isName(name string) bool {
 // not keep it.
 func (s *scene) checkText(t *testing.T, text string) {
 	t.Helper()
-	id, err := falldue.NewKind[string]("text", falldue.KindConfig{}).Enqueue(t.Context(), s.q, text, nil)
+	receipt, err := falldue.NewKind[string]("text", falldue.KindConfig{}).Enqueue(t.Context(), s.q, text, nil)
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		refused(t, err)
 		s.unharmed(t, 0)
@@ -172,19 +172,19 @@ func (s *scene) checkText(t *testing.T, text string) {
 	if err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
-	info, err := s.q.Task(t.Context(), id)
+	info, err := s.q.Task(t.Context(), receipt.ID)
 	var back string
 	if err != nil || json.Unmarshal(info.Payload, &back) != nil || back != text {
 		t.Fatalf("%q became %q (error %v)", text, info.Payload, err)
 	}
 	s.unharmed(t, 1)
-	s.forget(t, id)
+	s.forget(t, receipt.ID)
 }
 
 // checkJSON enqueues text as JSON. It must be stored byte by byte, or refused.
 func (s *scene) checkJSON(t *testing.T, text string) {
 	t.Helper()
-	id, err := falldue.NewKind[json.RawMessage]("json", falldue.KindConfig{}).Enqueue(t.Context(), s.q, json.RawMessage(text), nil)
+	receipt, err := falldue.NewKind[json.RawMessage]("json", falldue.KindConfig{}).Enqueue(t.Context(), s.q, json.RawMessage(text), nil)
 	if err != nil {
 		refused(t, err)
 		s.unharmed(t, 0)
@@ -194,12 +194,12 @@ func (s *scene) checkJSON(t *testing.T, text string) {
 	if err != nil {
 		t.Fatalf("%.100q is no JSON (%v), and was taken", text, err)
 	}
-	info, err := s.q.Task(t.Context(), id)
+	info, err := s.q.Task(t.Context(), receipt.ID)
 	if err != nil || string(info.Payload) != string(want) {
 		t.Fatalf("%.100q became %.100q (error %v), want %.100q", text, info.Payload, err, want)
 	}
 	s.unharmed(t, 1)
-	s.forget(t, id)
+	s.forget(t, receipt.ID)
 }
 
 // checkID looks up, cancels and retries a task that does not exist, and one that does.
@@ -213,7 +213,7 @@ func (s *scene) checkID(t *testing.T, id int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id == own {
+	if id == own.ID {
 		id = -id
 	}
 	_, none := s.q.Task(ctx, id)
@@ -230,17 +230,17 @@ func (s *scene) checkID(t *testing.T, id int64) {
 		want falldue.State
 	}{
 		{func() error { return nil }, falldue.Open},
-		{func() error { return s.q.Cancel(ctx, own) }, falldue.Cancelled},
-		{func() error { return s.q.Retry(ctx, own) }, falldue.Open},
+		{func() error { return s.q.Cancel(ctx, own.ID) }, falldue.Cancelled},
+		{func() error { return s.q.Retry(ctx, own.ID) }, falldue.Open},
 	} {
 		err := step.act()
-		info, lookErr := s.q.Task(ctx, own)
+		info, lookErr := s.q.Task(ctx, own.ID)
 		if err != nil || lookErr != nil || info.State != step.want {
-			t.Fatalf("task %d is %s (errors %v, %v), want %s", own, info.State, err, lookErr, step.want)
+			t.Fatalf("task %d is %s (errors %v, %v), want %s", own.ID, info.State, err, lookErr, step.want)
 		}
 	}
 	s.unharmed(t, 1)
-	s.forget(t, own)
+	s.forget(t, own.ID)
 }
 
 // checkFilter lists tasks with any filter, and compares them with what a loop over all
@@ -273,9 +273,9 @@ func (s *scene) populate(tb testing.TB) []falldue.TaskInfo {
 	tb.Helper()
 	for i, name := range []string{"a", "default", "1", "select", "NULL", "A", "A.b:c/d@e-f_g", strings.Repeat("n", 100)} {
 		kind := falldue.NewKind[int](name, falldue.KindConfig{Queue: []string{"default", "a", name}[i%3]})
-		id, err := kind.Enqueue(tb.Context(), s.q, i, nil)
+		receipt, err := kind.Enqueue(tb.Context(), s.q, i, nil)
 		if err == nil && i%2 == 0 {
-			err = s.q.Cancel(tb.Context(), id)
+			err = s.q.Cancel(tb.Context(), receipt.ID)
 		}
 		if err != nil {
 			tb.Fatal(err)
@@ -308,11 +308,11 @@ func (s *scene) checkTables(t *testing.T, prefix, schema string) {
 	if err := q.Migrate(ctx); err != nil {
 		t.Fatalf("prefix %q, schema %q: %v", prefix, schema, err)
 	}
-	id, err := falldue.NewKind[string]("k", falldue.KindConfig{}).Enqueue(ctx, q, prefix, nil)
+	receipt, err := falldue.NewKind[string]("k", falldue.KindConfig{}).Enqueue(ctx, q, prefix, nil)
 	if err != nil {
 		t.Fatalf("prefix %q, schema %q: %v", prefix, schema, err)
 	}
-	if info, err := q.Task(ctx, id); err != nil || info.Kind != "k" {
+	if info, err := q.Task(ctx, receipt.ID); err != nil || info.Kind != "k" {
 		t.Fatalf("prefix %q, schema %q: task %+v (error %v)", prefix, schema, info, err)
 	}
 	s.unharmed(t, 0)
@@ -323,7 +323,7 @@ func (s *scene) checkTables(t *testing.T, prefix, schema string) {
 	if err != nil {
 		t.Fatalf("prefix %q, schema %q: %v", prefix, schema, err)
 	}
-	if _, err := q.Task(ctx, id); !errors.Is(err, falldue.ErrNotMigrated) {
+	if _, err := q.Task(ctx, receipt.ID); !errors.Is(err, falldue.ErrNotMigrated) {
 		t.Fatalf("prefix %q, schema %q: after down, error %v", prefix, schema, err)
 	}
 	s.unharmed(t, 0)

@@ -147,11 +147,11 @@ func TestLostPolicyIsStoredAgain(t *testing.T) {
 		opts := &falldue.EnqueueOptions{Policy: &policy}
 		enqueue := func() int64 {
 			t.Helper()
-			id, err := kind.Enqueue(t.Context(), enqueuer, 0, opts)
+			receipt, err := kind.Enqueue(t.Context(), enqueuer, 0, opts)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return id
+			return receipt.ID
 		}
 		handle := func(q *falldue.Queue) {
 			falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error { return nil })

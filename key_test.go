@@ -25,11 +25,11 @@ func TestKeysAreStored(t *testing.T) {
 		})
 		stored := map[string]string{}
 		for i, key := range []string{"", "customer:42", strings.Repeat("x", 64), strings.Repeat("x", 65), "two words", "Zoë", "#1", "Customer:42", "customer:42 "} {
-			id, err := k.Enqueue(t.Context(), q, i, &falldue.EnqueueOptions{Key: key})
+			receipt, err := k.Enqueue(t.Context(), q, i, &falldue.EnqueueOptions{Key: key})
 			if err != nil {
 				t.Fatal(err)
 			}
-			info, err := q.Task(t.Context(), id)
+			info, err := q.Task(t.Context(), receipt.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,36 +62,36 @@ func TestKindsMakeKeysOfArguments(t *testing.T) {
 			return s.String()
 		})
 		ada, bob := order{"ada"}, order{"bob"}
-		want := func(keys ...string) func([]int64, error) {
-			return func(ids []int64, err error) {
+		want := func(keys ...string) func([]falldue.Receipt, error) {
+			return func(receipts []falldue.Receipt, err error) {
 				t.Helper()
-				if err != nil || len(ids) != len(keys) {
-					t.Fatalf("ids %v, error %v, want %d", ids, err, len(keys))
+				if err != nil || len(receipts) != len(keys) {
+					t.Fatalf("receipts %v, error %v, want %d", receipts, err, len(keys))
 				}
-				for i, id := range ids {
-					if info, err := q.Task(t.Context(), id); err != nil || info.Key != keys[i] {
+				for i, r := range receipts {
+					if info, err := q.Task(t.Context(), r.ID); err != nil || info.Key != keys[i] {
 						t.Errorf("task %d has the key %q (error %v), want %q", i, info.Key, err, keys[i])
 					}
 				}
 			}
 		}
-		one := func(id int64, err error) ([]int64, error) { return []int64{id}, err }
+		one := func(r falldue.Receipt, err error) ([]falldue.Receipt, error) { return []falldue.Receipt{r}, err }
 		want("ada")(one(k.Enqueue(t.Context(), q, ada, nil)))
 		want("eve")(one(k.Enqueue(t.Context(), q, ada, &falldue.EnqueueOptions{Key: "eve"})))
 		want("")(one(k.Enqueue(t.Context(), q, order{}, nil)))
 		want("ada", "bob")(k.EnqueueMany(t.Context(), q, []order{ada, bob}, &falldue.EnqueueOptions{Priority: new(1)}))
 		want("bob", "nobody", "ada")(q.EnqueueMany(t.Context(), k.Params(bob, nil), named.Params(nil, nil), k.Params(ada, nil)))
-		want("ada", "bob")(flow.Chain(k.Params(ada, nil), k.Params(bob, nil)).Enqueue(t.Context(), q))
-		receipt, err := k.EnqueueUnique(t.Context(), q, bob, nil)
-		want("bob")(one(receipt.ID, err))
+		chained, err := flow.Chain(k.Params(ada, nil), k.Params(bob, nil)).Enqueue(t.Context(), q)
+		want("ada", "bob")([]falldue.Receipt{{ID: chained[0]}, {ID: chained[1]}}, err)
+		want("bob")(one(k.Enqueue(t.Context(), q, bob, &falldue.EnqueueOptions{Unique: &falldue.Unique{}})))
 		tx, err := db.BeginTxx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, err := k.EnqueueTx(t.Context(), q, tx, bob, nil)
+		receipt, err := k.EnqueueTx(t.Context(), q, tx, bob, nil)
 		if err := errors.Join(err, tx.Commit()); err != nil {
 			t.Fatal(err)
 		}
-		want("bob")([]int64{id}, nil)
+		want("bob")(one(receipt, nil))
 	})
 }

@@ -39,33 +39,33 @@ func TestLockedRowDelaysNoOtherTask(t *testing.T) {
 			}
 			return nil
 		})
-		ids, err := kind.EnqueueMany(t.Context(), q, make([]int, 5), nil)
+		receipts, err := kind.EnqueueMany(t.Context(), q, make([]int, 5), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		stop := runUntil(t, q)
 		defer stop()
-		for range ids {
+		for range receipts {
 			<-started
 		}
 		holder := db.MustBegin()
 		defer func() { _ = holder.Rollback() }()
-		holder.MustExec(db.Rebind("select id from falldue_tasks where id = ? for update"), ids[2])
-		first := info(t, q, ids[0])
-		waitFor(t, "the others' leases to be extended by more than their length", func() bool { return info(t, q, ids[0]).UpdatedAt.Sub(first.UpdatedAt) > lease })
+		holder.MustExec(db.Rebind("select id from falldue_tasks where id = ? for update"), receipts[2].ID)
+		first := info(t, q, receipts[0].ID)
+		waitFor(t, "the others' leases to be extended by more than their length", func() bool { return info(t, q, receipts[0].ID).UpdatedAt.Sub(first.UpdatedAt) > lease })
 		close(release)
-		for _, id := range []int64{ids[0], ids[1], ids[3], ids[4]} {
+		for _, id := range []int64{receipts[0].ID, receipts[1].ID, receipts[3].ID, receipts[4].ID} {
 			waitFor(t, "the others to be done", func() bool { return info(t, q, id).State == falldue.Done })
 		}
 		for len(lost) > 0 {
-			if id := <-lost; id != ids[2] {
+			if id := <-lost; id != receipts[2].ID {
 				t.Errorf("task %d lost its lease", id)
 			}
 		}
 		if err := holder.Rollback(); err != nil {
 			t.Error(err)
 		}
-		waitFor(t, "the locked task to be done", func() bool { return info(t, q, ids[2]).State == falldue.Done })
+		waitFor(t, "the locked task to be done", func() bool { return info(t, q, receipts[2].ID).State == falldue.Done })
 	})
 }
 

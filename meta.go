@@ -11,7 +11,7 @@ import (
 
 // TaskMeta describes a task to its handler.
 type TaskMeta struct {
-	// ID is the id that Enqueue returned.
+	// ID is the id of the task, as in its [Receipt].
 	ID int64
 	// Kind and Queue are the names of the task's kind and queue.
 	Kind, Queue string

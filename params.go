@@ -39,9 +39,9 @@ type EnqueueOptions struct {
 	// with "falldue." are reserved. A [Codec] does not encode it. Defaults to nil: nothing
 	// is stored.
 	Meta map[string]string
-	// Unique says that the task is not stored if another one holds its unique key. The id
-	// of the holder is returned then; [Kind.EnqueueUnique] also reports that it existed.
-	// Defaults to nil: any number of tasks may be alike.
+	// Unique prevents the task from being stored while another one holds its unique key.
+	// The [Receipt] reports that, with the holder's id. Defaults to nil: any number of tasks
+	// may be alike.
 	Unique *Unique
 }
 
@@ -54,7 +54,7 @@ type EnqueueParams struct {
 	err  error
 	// put stores the tasks of a schedule's tick, or of a flow, of which this is one. Of other
 	// tasks it is nil.
-	put   func(context.Context, []EnqueueParams) ([]int64, error)
+	put   func(context.Context, []EnqueueParams) ([]Receipt, error)
 	place int      // of a task of a flow, among its tasks
 	marks []string // the same, see store.MemberMark
 }

@@ -75,8 +75,8 @@ func TestPoolerIsKilled(t *testing.T) {
 						return
 					case <-time.After(time.Millisecond):
 					}
-					if id, err := kind.Enqueue(t.Context(), producer, 0, nil); err == nil {
-						acknowledged[id] = true
+					if receipt, err := kind.Enqueue(t.Context(), producer, 0, nil); err == nil {
+						acknowledged[receipt.ID] = true
 					}
 				}
 			}()

@@ -51,21 +51,21 @@ func TestTransactionsOfAnotherPool(t *testing.T) {
 		stop := runUntil(t, q)
 		defer stop()
 		for range 2 { // in the second round all statements are prepared
-			id, err := kind.Enqueue(t.Context(), q, 0, nil)
+			receipt, err := kind.Enqueue(t.Context(), q, 0, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			waitFor(t, "a task", func() bool { return info(t, q, id).State == falldue.Done })
+			waitFor(t, "a task", func() bool { return info(t, q, receipt.ID).State == falldue.Done })
 			tx := pools[1].MustBegin()
-			if id, err = kind.EnqueueTx(t.Context(), q, tx, 1, nil); err != nil {
+			if receipt, err = kind.EnqueueTx(t.Context(), q, tx, 1, nil); err != nil {
 				t.Fatal(err)
 			}
 			if err := tx.Commit(); err != nil {
 				t.Fatal(err)
 			}
 			q.Wake()
-			waitFor(t, "a task of the other pool", func() bool { return info(t, q, id).State == falldue.Done })
-			if i := info(t, q, id); i.Attempts != 1 {
+			waitFor(t, "a task of the other pool", func() bool { return info(t, q, receipt.ID).State == falldue.Done })
+			if i := info(t, q, receipt.ID); i.Attempts != 1 {
 				t.Errorf("it took %d attempts: %s", i.Attempts, i.LastError)
 			}
 		}

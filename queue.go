@@ -91,14 +91,14 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 	if server.Caps.Notify && !cfg.Notify {
 		q.notices = &notices{send: s.Notify}
 	}
-	insert := enqueueFunc(func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
+	insert := enqueueFunc(func(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error) {
 		if tasks.uniques != nil {
 			return enqueueUnique(ctx, s, tx, tasks)
 		}
 		if tasks.flow != nil {
-			return s.EnqueueFlow(ctx, tx, tasks.entries, *tasks.flow)
+			return receiptsOf(s.EnqueueFlow(ctx, tx, tasks.entries, *tasks.flow))
 		}
-		return s.Enqueue(ctx, tx, tasks.entries)
+		return receiptsOf(s.Enqueue(ctx, tx, tasks.entries))
 	})
 	q.insert = chain(insert, q.wakeWorkers, inStages(keeper))
 	return q, nil
@@ -314,13 +314,12 @@ func (q *Queue) enqueued(entries []store.Entry) {
 // running, and those that listen, of tasks that were stored. It does not know when tx
 // commits.
 func (q *Queue) wakeWorkers(next enqueueFunc) enqueueFunc {
-	return func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
-		ids, err := next(ctx, tx, tasks)
-		if err != nil || tx != nil {
-			return ids, err
+	return func(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error) {
+		receipts, err := next(ctx, tx, tasks)
+		if err == nil && tx == nil {
+			q.announce(tasks.stored(receipts))
 		}
-		q.announce(tasks.stored())
-		return ids, nil
+		return receipts, err
 	}
 }
 

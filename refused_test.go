@@ -115,22 +115,22 @@ func TestRefusedSettlementDelaysNoOtherTask(t *testing.T) {
 		for i := range args {
 			args[i] = i
 		}
-		ids, err := kind.EnqueueMany(t.Context(), q, args, nil)
+		receipts, err := kind.EnqueueMany(t.Context(), q, args, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		stop := runUntil(t, q)
-		for i, id := range ids {
+		for i, r := range receipts {
 			if i >= len(refuse.codes) {
-				waitFor(t, "the others to be settled", func() bool { return info(t, q, id).Attempts == 3 && info(t, q, id).ClaimedBy == "" })
+				waitFor(t, "the others to be settled", func() bool { return info(t, q, r.ID).Attempts == 3 && info(t, q, r.ID).ClaimedBy == "" })
 			}
 		}
 		for i, code := range refuse.codes {
-			waitFor(t, "the task refused with "+code+" to run again", func() bool { return info(t, q, ids[i]).State == falldue.Snoozed })
-			if i := info(t, q, ids[i]); i.Attempts != 1 {
+			waitFor(t, "the task refused with "+code+" to run again", func() bool { return info(t, q, receipts[i].ID).State == falldue.Snoozed })
+			if i := info(t, q, receipts[i].ID); i.Attempts != 1 {
 				t.Errorf("the refused attempt of the task refused with %s does not count: attempts are %d", code, i.Attempts)
 			}
-			if !strings.Contains(log.String(), "task="+strconv.FormatInt(ids[i], 10)+" ") || !strings.Contains(log.String(), "it will run again") {
+			if !strings.Contains(log.String(), "task="+strconv.FormatInt(receipts[i].ID, 10)+" ") || !strings.Contains(log.String(), "it will run again") {
 				t.Errorf("the task refused with %s is not in the log", code)
 			}
 		}
@@ -176,7 +176,7 @@ func TestRefusedClaimDelaysNoOtherTask(t *testing.T) {
 			poison[500+i*i] = code
 			args[500+i*i] = "poison " + code
 		}
-		ids, err := kind.EnqueueMany(t.Context(), q, args, nil)
+		receipts, err := kind.EnqueueMany(t.Context(), q, args, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,20 +185,20 @@ func TestRefusedClaimDelaysNoOtherTask(t *testing.T) {
 			t.Fatal(err)
 		}
 		stop := runUntil(t, q)
-		for i, id := range append(ids, others...) {
+		for i, r := range append(receipts, others...) {
 			if poison[i] == "" {
-				waitFor(t, "task "+strconv.Itoa(i)+" to run", func() bool { _, ok := ran.Load(id); return ok })
+				waitFor(t, "task "+strconv.Itoa(i)+" to run", func() bool { _, ok := ran.Load(r.ID); return ok })
 			}
 		}
 		late, err := kind.Enqueue(t.Context(), q, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "a later task of the lane to run", func() bool { _, ok := ran.Load(late); return ok })
+		waitFor(t, "a later task of the lane to run", func() bool { _, ok := ran.Load(late.ID); return ok })
 		waitFor(t, "the log", func() bool { return strings.Contains(log.String(), "refuses to let tasks be claimed") })
 		stop()
 		for i := range poison {
-			if _, ok := ran.Load(ids[i]); ok {
+			if _, ok := ran.Load(receipts[i].ID); ok {
 				t.Errorf("task %d ran, which the database refuses with %s", i, poison[i])
 			}
 		}
@@ -208,7 +208,7 @@ func TestRefusedClaimDelaysNoOtherTask(t *testing.T) {
 		}
 		defer runUntil(t, q)()
 		for i := range poison {
-			waitFor(t, "a task that is no longer refused", func() bool { _, ok := ran.Load(ids[i]); return ok })
+			waitFor(t, "a task that is no longer refused", func() bool { _, ok := ran.Load(receipts[i].ID); return ok })
 		}
 	})
 }

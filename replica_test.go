@@ -46,7 +46,7 @@ func TestInspectionNeedsNoWrites(t *testing.T) {
 					t.Fatal(err)
 				}
 				kind := falldue.NewKind[int]("seen", falldue.KindConfig{})
-				id, err := kind.Enqueue(ctx, primary, 1, nil)
+				receipt, err := kind.Enqueue(ctx, primary, 1, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -63,12 +63,12 @@ func TestInspectionNeedsNoWrites(t *testing.T) {
 					"CountsAbout": func() error { _, err := replica.CountsAbout(ctx); return err },
 					"Find":        func() error { _, err := replica.Find(ctx, falldue.TaskFilter{Kind: "seen"}); return err },
 					"Tasks":       func() error { _, err := replica.Tasks(ctx, falldue.TaskFilter{}); return err },
-					"Task":        func() error { _, err := replica.Task(ctx, id); return err },
-					"Attempts":    func() error { _, err := replica.Attempts(ctx, id); return err },
+					"Task":        func() error { _, err := replica.Task(ctx, receipt.ID); return err },
+					"Attempts":    func() error { _, err := replica.Attempts(ctx, receipt.ID); return err },
 					"Overdue":     func() error { _, err := replica.Overdue(ctx); return err },
 					"Paused":      func() error { _, err := replica.Paused(ctx); return err },
 					"Overrides":   func() error { _, err := replica.Overrides(ctx); return err },
-					"Why":         func() error { _, err := inspector.Why(ctx, id); return err },
+					"Why":         func() error { _, err := inspector.Why(ctx, receipt.ID); return err },
 					"Profile":     func() error { _, err := inspector.Profile(ctx); return err },
 					"Queues":      func() error { _, err := inspector.Queues(ctx); return err },
 					"Diagnose":    func() error { _, err := inspector.Diagnose(ctx); return err },

@@ -117,7 +117,7 @@ func TestHandlersThatHoldAllConnectionsKeepTheirLeases(t *testing.T) {
 			}
 			return nil
 		})
-		ids, err := kind.EnqueueMany(t.Context(), there.Queue, []int{0, 1, 2, 3}, nil)
+		receipts, err := kind.EnqueueMany(t.Context(), there.Queue, []int{0, 1, 2, 3}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,13 +133,13 @@ func TestHandlersThatHoldAllConnectionsKeepTheirLeases(t *testing.T) {
 			t.Helper()
 			first := time.Time{}
 			for _, task := range tasks {
-				if at := info(t, there.Queue, ids[task]).UpdatedAt; at.After(first) {
+				if at := info(t, there.Queue, receipts[task].ID).UpdatedAt; at.After(first) {
 					first = at
 				}
 			}
 			for _, task := range tasks {
 				waitFor(t, "a lease to be extended", func() bool {
-					i := info(t, there.Queue, ids[task])
+					i := info(t, there.Queue, receipts[task].ID)
 					return i.UpdatedAt.Sub(first) > d || i.State == falldue.Done || i.Attempts > 1
 				})
 			}
@@ -152,7 +152,7 @@ func TestHandlersThatHoldAllConnectionsKeepTheirLeases(t *testing.T) {
 		tasks, _ := holders()
 		ended := tasks[0]
 		close(release[ended])
-		waitFor(t, "a task to be settled while the others hold the pool", func() bool { return info(t, there.Queue, ids[ended]).State == falldue.Done })
+		waitFor(t, "a task to be settled while the others hold the pool", func() bool { return info(t, there.Queue, receipts[ended].ID).State == falldue.Done })
 		waitFor(t, "the last handler to take its connection", func() bool { tasks, _ := holders(); return len(tasks) == 4 })
 
 		_, mine := holders()
@@ -175,10 +175,10 @@ func TestHandlersThatHoldAllConnectionsKeepTheirLeases(t *testing.T) {
 		for _, task := range others {
 			close(release[task])
 		}
-		for _, id := range ids {
-			waitFor(t, "the tasks to be done", func() bool { return info(t, there.Queue, id).State == falldue.Done })
-			if i := info(t, there.Queue, id); i.Attempts != 1 {
-				t.Errorf("task %d took %d attempts", id, i.Attempts)
+		for _, r := range receipts {
+			waitFor(t, "the tasks to be done", func() bool { return info(t, there.Queue, r.ID).State == falldue.Done })
+			if i := info(t, there.Queue, r.ID); i.Attempts != 1 {
+				t.Errorf("task %d took %d attempts", r.ID, i.Attempts)
 			}
 		}
 		stop()
@@ -202,11 +202,11 @@ func TestWorkersOfOnePoolShareTheReserve(t *testing.T) {
 			falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error { return nil })
 			t.Cleanup(runUntil(t, q))
 		}
-		id, err := kind.Enqueue(t.Context(), there.Queue, 1, nil)
+		receipt, err := kind.Enqueue(t.Context(), there.Queue, 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "the task", func() bool { return info(t, there.Queue, id).State == falldue.Done })
+		waitFor(t, "the task", func() bool { return info(t, there.Queue, receipt.ID).State == falldue.Done })
 	})
 }
 

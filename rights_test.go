@@ -179,9 +179,9 @@ func checkRights(t *testing.T, engine, driver string) {
 		falldue.Handle(enqueuer, kind, func(context.Context, falldue.Task[int]) error { return nil })
 		refused("enqueuer works", enqueuer.Run(ctx))
 	}
-	refused("enqueuer cancels", enqueuer.Cancel(ctx, first))
+	refused("enqueuer cancels", enqueuer.Cancel(ctx, first.ID))
 	refused("reader enqueues", second(kind.Enqueue(ctx, reader, 1, nil)))
-	refused("reader cancels", reader.Cancel(ctx, first))
+	refused("reader cancels", reader.Cancel(ctx, first.ID))
 
 	ran, died := make(chan int, 1000), make(chan bool, 10)
 	falldue.Handle(worker, kind, func(_ context.Context, task falldue.Task[int]) error {
@@ -205,10 +205,10 @@ func checkRights(t *testing.T, engine, driver string) {
 	if err := <-done; err != nil {
 		t.Fatalf("worker: %v", err)
 	}
-	if info, err := reader.Task(ctx, failing); err != nil || info.State != falldue.Dead {
+	if info, err := reader.Task(ctx, failing.ID); err != nil || info.State != falldue.Dead {
 		t.Errorf("reader: the task that failed is %v (error %v)", info.State, err)
 	}
-	if list, err := reader.Attempts(ctx, failing); err != nil || len(list) != 2 {
+	if list, err := reader.Attempts(ctx, failing.ID); err != nil || len(list) != 2 {
 		t.Errorf("reader: %d attempts (error %v), want 2", len(list), err)
 	}
 	if counts, err := reader.Counts(ctx); err != nil || len(counts) != 1 || counts[0].Tasks != 1 {
@@ -221,7 +221,7 @@ func checkRights(t *testing.T, engine, driver string) {
 	if err != nil {
 		t.Fatalf("worker: %v", err)
 	}
-	inspect(t, readerDB, cfg, waiting)
+	inspect(t, readerDB, cfg, waiting.ID)
 	for _, p := range explain(t, workerDB, cfg) {
 		if p.Err != nil {
 			t.Errorf("worker: explain %s: %v", p.Statement, p.Err)
@@ -239,8 +239,8 @@ func checkRights(t *testing.T, engine, driver string) {
 			t.Errorf("reader: explain %s: %+v", p.Statement, p)
 		}
 	}
-	refused("reader retries", reader.Retry(ctx, failing))
-	if err := errors.Join(worker.Retry(ctx, failing), worker.Cancel(ctx, failing), worker.RetryEdited(ctx, failing, -2)); err != nil {
+	refused("reader retries", reader.Retry(ctx, failing.ID))
+	if err := errors.Join(worker.Retry(ctx, failing.ID), worker.Cancel(ctx, failing.ID), worker.RetryEdited(ctx, failing.ID, -2)); err != nil {
 		t.Errorf("worker: %v", err)
 	}
 	falldue.Handle(reader, kind, func(context.Context, falldue.Task[int]) error { return nil })
@@ -305,17 +305,17 @@ func checkUnique(t *testing.T, q *falldue.Queue, db *sqlx.DB, k falldue.Kind[int
 	t.Helper()
 	waiting := &falldue.EnqueueOptions{Delay: time.Hour, Unique: &falldue.Unique{Scope: falldue.WhileWaiting()}}
 	for _, o := range []*falldue.EnqueueOptions{once, waiting} {
-		if r, err := k.EnqueueUnique(t.Context(), q, 7, o); err != nil || !r.Existed {
+		if r, err := k.Enqueue(t.Context(), q, 7, o); err != nil || !r.Existed {
 			t.Errorf("enqueuer: a unique task that exists: %+v, %v", r, err)
 		}
 		tx := db.MustBegin()
-		if r, err := k.EnqueueUniqueTx(t.Context(), q, tx, 7, o); err != nil || !r.Existed {
+		if r, err := k.EnqueueTx(t.Context(), q, tx, 7, o); err != nil || !r.Existed {
 			t.Errorf("enqueuer: in a transaction: %+v, %v", r, err)
 		}
 		if err := tx.Commit(); err != nil {
 			t.Error(err)
 		}
-		if r, err := k.EnqueueUnique(t.Context(), q, 8, o); err != nil || r.Existed != (o == waiting) {
+		if r, err := k.Enqueue(t.Context(), q, 8, o); err != nil || r.Existed != (o == waiting) {
 			t.Errorf("enqueuer: a new unique task: %+v, %v", r, err)
 		}
 	}

@@ -88,7 +88,7 @@ func TestGoexitFailsTheAttempt(t *testing.T) {
 	}
 	const exits = 3
 	k := NewKind[int]("exits", KindConfig{Policy: backoff.Constant(0)})
-	id, err := k.Enqueue(t.Context(), q, 1, nil)
+	receipt, err := k.Enqueue(t.Context(), q, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestGoexitFailsTheAttempt(t *testing.T) {
 			runtime.Goexit() // as a test's FailNow does
 		}
 		defer stop()
-		failures, err = q.Attempts(ctx, id)
+		failures, err = q.Attempts(ctx, receipt.ID)
 		return err
 	})
 	if err := q.Run(ctx); err != nil {

@@ -75,13 +75,13 @@ func (s stepper) Through(ctx context.Context, entries []store.Entry, put func(co
 		params[i] = EnqueueParams{
 			kind: &kind{name: e.Kind, KindConfig: KindConfig{Queue: e.Queue, Priority: e.Priority}}, args: json.RawMessage(payload),
 			opts: EnqueueOptions{Key: e.Key, MaxAttempts: e.MaxAttempts, Delay: store.Duration(e.Delay), Meta: store.ReadMetadata([]byte(e.Meta.V))},
-			put: func(ctx context.Context, tasks []EnqueueParams) ([]int64, error) {
+			put: func(ctx context.Context, tasks []EnqueueParams) ([]Receipt, error) {
 				called = true
 				list, err := s.scheduled(tasks, entries)
 				if err != nil {
 					return nil, err
 				}
-				return put(ctx, list)
+				return receiptsOf(put(ctx, list))
 			},
 		}
 	}

@@ -13,12 +13,11 @@ type pending struct {
 	policies map[string]backoff.Policy // the tasks' own policies by their keys, or nil
 	uniques  []store.Unique            // how each entry with a unique key is unique, or nil
 	flow     *store.Flow               // what runs after what, or nil
-	existed  []bool                    // set when they are stored: which of them existed, or nil
 }
 
 // enqueueFunc stores tasks in tx, or if tx is nil in a transaction of its own, and
-// returns their ids in the same order.
-type enqueueFunc func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error)
+// returns their receipts in the same order.
+type enqueueFunc func(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error)
 
 // A stage takes part in an enqueue before its tasks are stored.
 type stage interface {
@@ -31,7 +30,7 @@ type stage interface {
 // inStages is middleware that runs stages before tasks are stored.
 func inStages(list ...stage) func(enqueueFunc) enqueueFunc {
 	return func(next enqueueFunc) enqueueFunc {
-		return func(ctx context.Context, tx Tx, tasks *pending) ([]int64, error) {
+		return func(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error) {
 			for _, s := range list {
 				if err := s.stage(ctx, tx, tasks); err != nil {
 					return nil, err

@@ -76,7 +76,7 @@ func checkTraps(t *testing.T, driver, setting string, pooled bool) {
 		t.Fatal(err)
 	}
 	tx := db.MustBegin()
-	id, err := kind.EnqueueTx(t.Context(), q, tx, 2, &falldue.EnqueueOptions{RunAt: time.Now()})
+	receipt, err := kind.EnqueueTx(t.Context(), q, tx, 2, &falldue.EnqueueOptions{RunAt: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +85,8 @@ func checkTraps(t *testing.T, driver, setting string, pooled bool) {
 	}
 	stop := runUntil(t, q)
 	defer stop()
-	waitFor(t, "one task to be dead", func() bool { return info(t, q, id).State == falldue.Dead })
-	if err := q.Retry(t.Context(), id); err != nil {
+	waitFor(t, "one task to be dead", func() bool { return info(t, q, receipt.ID).State == falldue.Dead })
+	if err := q.Retry(t.Context(), receipt.ID); err != nil {
 		t.Error(err)
 	}
 	waitFor(t, "the others to be done and deleted", func() bool {
@@ -101,7 +101,7 @@ func checkTraps(t *testing.T, driver, setting string, pooled bool) {
 		}
 		return len(counts) > 0
 	})
-	if _, err := q.Attempts(t.Context(), id); err != nil {
+	if _, err := q.Attempts(t.Context(), receipt.ID); err != nil {
 		t.Error(err)
 	}
 }

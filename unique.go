@@ -96,15 +96,6 @@ const (
 	ConflictReplace
 )
 
-// Receipt is what became of a task that was to be enqueued.
-type Receipt struct {
-	// ID is the id of the task, or of the task that holds its unique key. The latter may
-	// have been deleted since, if its key is held by [UniqueFor].
-	ID int64
-	// Existed reports whether another task held the unique key, so that no task was stored.
-	Existed bool
-}
-
 // ErrExists is wrapped by [ExistsError].
 var ErrExists = errors.New("falldue: the task exists")
 

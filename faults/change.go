@@ -66,11 +66,11 @@ func (e *enqueuer) asGroup(ctx context.Context) error {
 		}
 		keys, params[i] = append(keys, job.Key), e.kinds.changed.Params(job, opts)
 	}
-	ids, err := e.queue.EnqueueMany(ctx, params...)
+	receipts, err := e.queue.EnqueueMany(ctx, params...)
 	if err != nil {
 		return err
 	}
-	e.write(Acknowledged, keys, ids)
+	e.write(Acknowledged, keys, idsOf(receipts))
 	return nil
 }
 

@@ -163,8 +163,8 @@ func TestEnqueueIsAllOrNothing(t *testing.T) {
 				params[i] = kind.Params(Job{}, nil)
 			}
 			params[n-1] = kind.Params(Job{}, &falldue.EnqueueOptions{Priority: new(13)})
-			if ids, err := q.EnqueueMany(t.Context(), params...); err == nil {
-				t.Errorf("%d tasks, the last one refused: enqueued as %v", n, ids)
+			if receipts, err := q.EnqueueMany(t.Context(), params...); err == nil {
+				t.Errorf("%d tasks, the last one refused: enqueued as %v", n, receipts)
 			}
 			if counts, err := q.Counts(t.Context()); err != nil || len(counts) > 0 {
 				t.Fatalf("of %d tasks, the last one refused, %v are there (error %v)", n, counts, err)

@@ -106,11 +106,11 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 			return e.asBatch(ctx, params, keys)
 		}
 	}
-	ids, err := e.queue.EnqueueMany(ctx, params...)
+	receipts, err := e.queue.EnqueueMany(ctx, params...)
 	if err != nil {
 		return err
 	}
-	e.write(Acknowledged, keys, ids)
+	e.write(Acknowledged, keys, idsOf(receipts))
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (e *enqueuer) inTransaction(ctx context.Context, params []falldue.EnqueuePa
 		return err
 	}
 	defer tx.close()
-	ids, err := e.queue.EnqueueManyTx(ctx, tx, params...)
+	receipts, err := e.queue.EnqueueManyTx(ctx, tx, params...)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (e *enqueuer) inTransaction(ctx context.Context, params []falldue.EnqueuePa
 		if err := tx.Rollback(); err != nil {
 			return err
 		}
-		e.write(Undone, keys, ids)
+		e.write(Undone, keys, idsOf(receipts))
 		return nil
 	}
 	// When ctx ends, lib/pq cancels the commit, and PostgreSQL then acknowledges it
@@ -142,8 +142,16 @@ func (e *enqueuer) inTransaction(ctx context.Context, params []falldue.EnqueuePa
 	if err := cmp.Or(tx.Commit(), ctx.Err()); err != nil {
 		return err
 	}
-	e.write(Acknowledged, keys, ids)
+	e.write(Acknowledged, keys, idsOf(receipts))
 	return nil
+}
+
+func idsOf(receipts []falldue.Receipt) []int64 {
+	ids := make([]int64, len(receipts))
+	for i, r := range receipts {
+		ids[i] = r.ID
+	}
+	return ids
 }
 
 func (e *enqueuer) write(what string, keys []string, ids []int64) {

@@ -98,7 +98,7 @@ func (e *enqueuer) uniquely(ctx context.Context) error {
 	var receipts []falldue.Receipt
 	var err error
 	if e.dice.IntN(2) == 0 {
-		receipts, err = e.queue.EnqueueUnique(ctx, params...)
+		receipts, err = e.queue.EnqueueMany(ctx, params...)
 	} else {
 		receipts, err = e.uniquelyInTransaction(ctx, params)
 	}
@@ -121,7 +121,7 @@ func (e *enqueuer) uniquelyInTransaction(ctx context.Context, params []falldue.E
 		return nil, err
 	}
 	defer tx.close()
-	receipts, err := e.queue.EnqueueUniqueTx(ctx, tx, params...)
+	receipts, err := e.queue.EnqueueManyTx(ctx, tx, params...)
 	if err != nil {
 		return nil, err
 	}

@@ -146,14 +146,14 @@ func TestTwoOptionsForDeathsAreRefused(t *testing.T) {
 // TestCountsOfATaskThatIsNotThere are an error, and those of a task that runs after nothing are zero.
 func TestCountsOfATaskThatIsNotThere(t *testing.T) {
 	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
-		id, err := renderPage.Enqueue(t.Context(), q, 1, nil)
+		receipt, err := renderPage.Enqueue(t.Context(), q, 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c, err := flow.CountsOf(t.Context(), q, id); err != nil || c != (flow.Counts{}) {
+		if c, err := flow.CountsOf(t.Context(), q, receipt.ID); err != nil || c != (flow.Counts{}) {
 			t.Errorf("of a task that runs after nothing: %+v (error %v)", c, err)
 		}
-		if c, err := flow.CountsOf(t.Context(), q, id+1); !errors.Is(err, falldue.ErrNotFound) {
+		if c, err := flow.CountsOf(t.Context(), q, receipt.ID+1); !errors.Is(err, falldue.ErrNotFound) {
 			t.Errorf("of no task: %+v (error %v), want ErrNotFound", c, err)
 		}
 	})

@@ -60,7 +60,7 @@ func (b backlog) add(kind string, n, attempts int, ago time.Duration, opts *fall
 // which the first is given.
 func (b backlog) addEach(kind string, n, attempts int, ago func(first int64) string, opts *falldue.EnqueueOptions) {
 	b.t.Helper()
-	ids, err := falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{}).EnqueueMany(b.t.Context(), b.queue, make([]json.RawMessage, n), opts)
+	receipts, err := falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{}).EnqueueMany(b.t.Context(), b.queue, make([]json.RawMessage, n), opts)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func (b backlog) addEach(kind string, n, attempts int, ago func(first int64) str
 	}
 	clock := server.Clock()
 	b.db.MustExec(fmt.Sprintf("update falldue_tasks set attempts = %d, fence = %[1]d, updated_at = %s where id between %d and %d",
-		attempts, clock.Shift(clock.Now, "-("+ago(ids[0])+")"), ids[0], ids[len(ids)-1]))
+		attempts, clock.Shift(clock.Now, "-("+ago(receipts[0].ID)+")"), receipts[0].ID, receipts[len(receipts)-1].ID))
 }
 
 func TestQueues(t *testing.T) {

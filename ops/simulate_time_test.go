@@ -100,8 +100,8 @@ func work(t *testing.T, policy backoff.Policy, s ops.Scenario, after time.Durati
 	every := time.Duration(float64(time.Second) / s.PerSecond)
 	for time.Since(start) < s.Outage+2*after {
 		mu.Lock()
-		id, err := kind.Enqueue(t.Context(), q, struct{}{}, nil)
-		enqueued[id] = time.Since(start)
+		receipt, err := kind.Enqueue(t.Context(), q, struct{}{}, nil)
+		enqueued[receipt.ID] = time.Since(start)
 		mu.Unlock()
 		if err != nil {
 			t.Fatal(err)

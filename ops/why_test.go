@@ -340,11 +340,11 @@ func TestWhy(t *testing.T) {
 			if c := conditionOf[ops.WhyRank](t, b.why(i, id)); c.Ahead != 3 || c.More {
 				t.Errorf("%+v", c)
 			}
-			ids, err := falldue.NewKind[json.RawMessage]("letter", falldue.KindConfig{}).EnqueueMany(t.Context(), b.queue, make([]json.RawMessage, 10_000), nil)
+			receipts, err := falldue.NewKind[json.RawMessage]("letter", falldue.KindConfig{}).EnqueueMany(t.Context(), b.queue, make([]json.RawMessage, 10_000), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c := conditionOf[ops.WhyRank](t, b.why(i, ids[len(ids)-1])); c.Ahead != 10_000 || !c.More {
+			if c := conditionOf[ops.WhyRank](t, b.why(i, receipts[len(receipts)-1].ID)); c.Ahead != 10_000 || !c.More {
 				t.Errorf("%+v", c)
 			}
 		})

@@ -79,11 +79,11 @@ func announced(n int) func([]ops.Worker) bool {
 // enqueue stores a task of a kind.
 func (b backlog) enqueue(kind string, opts *falldue.EnqueueOptions) int64 {
 	b.t.Helper()
-	id, err := falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{}).Enqueue(b.t.Context(), b.queue, json.RawMessage("{}"), opts)
+	receipt, err := falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{}).Enqueue(b.t.Context(), b.queue, json.RawMessage("{}"), opts)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return id
+	return receipt.ID
 }
 
 // shift moves moments of a table into the past.

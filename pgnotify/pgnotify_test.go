@@ -143,22 +143,22 @@ func TestNoticesNameTheirQueues(t *testing.T) {
 			var ids []int64
 			for _, c := range []struct {
 				want string
-				call func() ([]int64, error)
+				call func() ([]falldue.Receipt, error)
 			}{
-				{"mails", func() ([]int64, error) { return kind.EnqueueMany(t.Context(), q, []int{1}, nil) }},
-				{"mails", func() ([]int64, error) { return kind.EnqueueMany(t.Context(), q, []int{1, 2, 3}, nil) }},
-				{"mails", func() ([]int64, error) { return kind.EnqueueMany(t.Context(), q, make([]int, 501), nil) }},
-				{"sms mails", func() ([]int64, error) {
+				{"mails", func() ([]falldue.Receipt, error) { return kind.EnqueueMany(t.Context(), q, []int{1}, nil) }},
+				{"mails", func() ([]falldue.Receipt, error) { return kind.EnqueueMany(t.Context(), q, []int{1, 2, 3}, nil) }},
+				{"mails", func() ([]falldue.Receipt, error) { return kind.EnqueueMany(t.Context(), q, make([]int, 501), nil) }},
+				{"sms mails", func() ([]falldue.Receipt, error) {
 					return q.EnqueueMany(t.Context(), kind.Params(1, &falldue.EnqueueOptions{Queue: "sms"}), kind.Params(1, nil), kind.Params(1, &falldue.EnqueueOptions{Queue: "sms"}))
 				}},
-				{long(0).Queue + " " + long(1).Queue, func() ([]int64, error) { return q.EnqueueMany(t.Context(), params(2)...) }},
-				{"", func() ([]int64, error) { return q.EnqueueMany(t.Context(), params(80)...) }},
-				{"mails", func() ([]int64, error) {
-					id, err := kind.Enqueue(t.Context(), q, 1, nil)
-					ids = append(ids, id)
+				{long(0).Queue + " " + long(1).Queue, func() ([]falldue.Receipt, error) { return q.EnqueueMany(t.Context(), params(2)...) }},
+				{"", func() ([]falldue.Receipt, error) { return q.EnqueueMany(t.Context(), params(80)...) }},
+				{"mails", func() ([]falldue.Receipt, error) {
+					receipt, err := kind.Enqueue(t.Context(), q, 1, nil)
+					ids = append(ids, receipt.ID)
 					return nil, err
 				}},
-				{"mails", func() ([]int64, error) {
+				{"mails", func() ([]falldue.Receipt, error) {
 					return nil, errors.Join(q.Cancel(t.Context(), ids[0]), q.Retry(t.Context(), ids[0]))
 				}},
 			} {

@@ -95,9 +95,9 @@ func TestOnlyTransactionsOfCallersNotify(t *testing.T) {
 				"unique": func(tx falldue.Tx) (err error) {
 					for range 2 { // the second replaces the first
 						if tx == nil {
-							_, err = kind.EnqueueUnique(ctx, q, 7, &unique)
+							_, err = kind.Enqueue(ctx, q, 7, &unique)
 						} else {
-							_, err = kind.EnqueueUniqueTx(ctx, q, tx, 7, &unique)
+							_, err = kind.EnqueueTx(ctx, q, tx, 7, &unique)
 						}
 					}
 					return err

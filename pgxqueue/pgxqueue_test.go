@@ -146,7 +146,7 @@ func TestTransactionsOfPgx(t *testing.T) {
 				if err != nil || len(seen) < 504 {
 					t.Fatalf("the transaction sees %d tasks (error %v), want 504 of its own", len(seen), err)
 				}
-				return append(own, one), func(commit bool) {
+				return []int64{own[0].ID, own[1].ID, one.ID}, func(commit bool) {
 					if !commit {
 						err = tx.Rollback(ctx)
 					} else {
@@ -239,7 +239,7 @@ func TestHandlersThatHoldThePoolKeepTheirLeases(t *testing.T) {
 			return context.Cause(ctx)
 		}
 	})
-	ids, err := kind.EnqueueMany(t.Context(), other, make([]int, conns), nil)
+	receipts, err := kind.EnqueueMany(t.Context(), other, make([]int, conns), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,15 +267,15 @@ func TestHandlersThatHoldThePoolKeepTheirLeases(t *testing.T) {
 		}
 	}
 	waitFor("the handlers to hold the pool", func() bool { return pool.Stat().AcquiredConns() == conns })
-	first := info(ids[0]).UpdatedAt
-	for _, id := range ids {
-		waitFor("a lease to be extended", func() bool { i := info(id); return i.Attempts > 1 || i.UpdatedAt.Sub(first) > 3*lease })
+	first := info(receipts[0].ID).UpdatedAt
+	for _, r := range receipts {
+		waitFor("a lease to be extended", func() bool { i := info(r.ID); return i.Attempts > 1 || i.UpdatedAt.Sub(first) > 3*lease })
 	}
 	close(release)
-	for _, id := range ids {
-		waitFor("the tasks to be done", func() bool { return info(id).State == falldue.Done })
-		if i := info(id); i.Attempts != 1 {
-			t.Errorf("task %d took %d attempts", id, i.Attempts)
+	for _, r := range receipts {
+		waitFor("the tasks to be done", func() bool { return info(r.ID).State == falldue.Done })
+		if i := info(r.ID); i.Attempts != 1 {
+			t.Errorf("task %d took %d attempts", r.ID, i.Attempts)
 		}
 	}
 	stop()

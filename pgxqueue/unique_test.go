@@ -27,7 +27,7 @@ func TestUniqueTasksInTransactionsOfPgx(t *testing.T) {
 		for i, n := range args {
 			params[i] = kind.Params(n, &falldue.EnqueueOptions{Delay: time.Hour, Unique: &u})
 		}
-		if receipts, err = q.EnqueueUniqueTx(t.Context(), pgxqueue.Tx(tx), params...); err != nil && !errors.Is(err, falldue.ErrExists) {
+		if receipts, err = q.EnqueueManyTx(t.Context(), pgxqueue.Tx(tx), params...); err != nil && !errors.Is(err, falldue.ErrExists) {
 			t.Fatal(err)
 		}
 		if err := tx.Commit(t.Context()); err != nil {

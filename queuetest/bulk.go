@@ -322,9 +322,13 @@ func enqueueNumbers(t *testing.T, q *falldue.Queue, k falldue.Kind[int], n int) 
 	for i := range args {
 		args[i] = i
 	}
-	ids, err := k.EnqueueMany(t.Context(), q, args, nil)
+	receipts, err := k.EnqueueMany(t.Context(), q, args, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	ids := make([]int64, n)
+	for i, r := range receipts {
+		ids[i] = r.ID
 	}
 	return ids
 }

@@ -175,7 +175,7 @@ var changeCases = []conformanceCase{
 		if err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, q, waiting[2], "claimed ahead", func(i falldue.TaskInfo) bool { return i.Fence > 0 })
+		waitFor(t, q, waiting[2].ID, "claimed ahead", func(i falldue.TaskInfo) bool { return i.Fence > 0 })
 		if err := q.Pause(t.Context(), falldue.Subject{Kind: "ahead"}, falldue.PauseOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -189,8 +189,8 @@ var changeCases = []conformanceCase{
 		}
 		receive(t, probed, "the probe to end")
 		close(end)
-		for _, id := range waiting {
-			info := waitFor(t, q, id, "given back", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" })
+		for _, r := range waiting {
+			info := waitFor(t, q, r.ID, "given back", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" })
 			if info.Fence == 0 || info.Attempts != 0 || info.State != falldue.Open {
 				t.Errorf("a task that was given back is %+v; want it claimed once, and no attempt", info)
 			}

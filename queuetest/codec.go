@@ -77,7 +77,7 @@ var codecCases = []conformanceCase{
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids = append(ids, inTx, copied[0], copied[len(copied)-1])
+		ids = append(ids, inTx.ID, copied[0].ID, copied[len(copied)-1].ID)
 		startWorker(t, q)
 		waitForState(t, q, plain, falldue.Done)
 		for _, id := range ids {

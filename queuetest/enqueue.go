@@ -17,15 +17,15 @@ var enqueueCases = []conformanceCase{
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("rolled.back", falldue.KindConfig{})
 		tx := f.mustBegin(t)
 		own := parsePolicy(t, "delay 7s")
-		id, err := k.EnqueueTx(t.Context(), q, tx.Tx, noteArgs{"never"}, &falldue.EnqueueOptions{Policy: &own})
+		receipt, err := k.EnqueueTx(t.Context(), q, tx.Tx, noteArgs{"never"}, &falldue.EnqueueOptions{Policy: &own})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := q.Task(t.Context(), id); !errors.Is(err, falldue.ErrNotFound) {
-			t.Errorf("task %d: got error %v, want ErrNotFound", id, err)
+		if _, err := q.Task(t.Context(), receipt.ID); !errors.Is(err, falldue.ErrNotFound) {
+			t.Errorf("task %d: got error %v, want ErrNotFound", receipt.ID, err)
 		}
 		if counts, err := q.Counts(t.Context()); err != nil || len(counts) != 0 {
 			t.Errorf("the table holds %v (error %v), want nothing", counts, err)
@@ -114,12 +114,12 @@ var enqueueCases = []conformanceCase{
 		for i := range args {
 			args[i] = noteArgs{strings.Repeat("é\"\\\n{}", i%7) + string(rune('a'+i%26))}
 		}
-		ids, err := k.EnqueueMany(t.Context(), q, args, nil)
+		receipts, err := k.EnqueueMany(t.Context(), q, args, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(ids) != len(args) {
-			t.Fatalf("got %d ids for %d tasks", len(ids), len(args))
+		if len(receipts) != len(args) {
+			t.Fatalf("got %d ids for %d tasks", len(receipts), len(args))
 		}
 		list, err := q.Tasks(t.Context(), falldue.TaskFilter{Limit: 10_000})
 		if err != nil {
@@ -132,9 +132,9 @@ var enqueueCases = []conformanceCase{
 		for _, info := range list {
 			payloads[info.ID] = string(info.Payload)
 		}
-		for i, id := range ids {
-			if want := toJSON(t, args[i]); payloads[id] != want {
-				t.Fatalf("task %d, number %d of the call: payload %s, want %s", id, i, payloads[id], want)
+		for i, r := range receipts {
+			if want := toJSON(t, args[i]); payloads[r.ID] != want {
+				t.Fatalf("task %d, number %d of the call: payload %s, want %s", r.ID, i, payloads[r.ID], want)
 			}
 		}
 	}},
@@ -144,7 +144,7 @@ var enqueueCases = []conformanceCase{
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, own := readTask(t, q, first).Now.Add(48*time.Hour), parsePolicy(t, "delay 7s")
+		at, own := readTask(t, q, first.ID).Now.Add(48*time.Hour), parsePolicy(t, "delay 7s")
 		options := []*falldue.EnqueueOptions{
 			{}, {Delay: time.Hour}, {RunAt: at}, {Queue: "other", Priority: new(-3), MaxAttempts: 5}, {Policy: &own, Delay: time.Microsecond},
 		}
@@ -152,12 +152,12 @@ var enqueueCases = []conformanceCase{
 		for i := range params {
 			params[i] = k.Params(i, options[i%len(options)])
 		}
-		ids, err := q.EnqueueMany(t.Context(), params...)
+		receipts, err := q.EnqueueMany(t.Context(), params...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, i := range []int{0, 1, 2, 3, 4, 996, 997, 998, 999, 1000} { // from the first batch and the last
-			info, o := readTask(t, q, ids[i]), options[i%len(options)]
+			info, o := readTask(t, q, receipts[i].ID), options[i%len(options)]
 			due := info.CreatedAt.Add(o.Delay)
 			if !o.RunAt.IsZero() {
 				due = o.RunAt // however long the tasks took to be stored
@@ -179,19 +179,19 @@ var enqueueCases = []conformanceCase{
 		q := f.queue(t, falldue.Config{})
 		k1 := falldue.NewKind[noteArgs]("params.one", falldue.KindConfig{Priority: 3})
 		k2 := falldue.NewKind[int]("params.two", falldue.KindConfig{Queue: "other"})
-		ids, err := q.EnqueueMany(t.Context(), k1.Params(noteArgs{"x"}, nil), k2.Params(7, &falldue.EnqueueOptions{Priority: new(-4), MaxAttempts: 9, Queue: "third"}))
+		receipts, err := q.EnqueueMany(t.Context(), k1.Params(noteArgs{"x"}, nil), k2.Params(7, &falldue.EnqueueOptions{Priority: new(-4), MaxAttempts: 9, Queue: "third"}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		one, two := readTask(t, q, ids[0]), readTask(t, q, ids[1])
+		one, two := readTask(t, q, receipts[0].ID), readTask(t, q, receipts[1].ID)
 		if one.Kind != "params.one" || one.Queue != falldue.DefaultQueue || one.Priority != 3 || one.MaxAttempts != 0 {
 			t.Errorf("first task: %+v", one)
 		}
 		if two.Kind != "params.two" || two.Queue != "third" || two.Priority != -4 || two.MaxAttempts != 9 || string(two.Payload) != "7" {
 			t.Errorf("second task: %+v", two)
 		}
-		if ids, err := q.EnqueueMany(t.Context(), k1.Params(noteArgs{"y"}, nil), falldue.EnqueueParams{}); !errors.Is(err, falldue.ErrInvalid) {
-			t.Errorf("empty EnqueueParams became task %d (error %v), want ErrInvalid", ids, err)
+		if receipts, err := q.EnqueueMany(t.Context(), k1.Params(noteArgs{"y"}, nil), falldue.EnqueueParams{}); !errors.Is(err, falldue.ErrInvalid) {
+			t.Errorf("empty EnqueueParams became %v (error %v), want ErrInvalid", receipts, err)
 		}
 	}},
 	{"a priority of 0 in the options overrides the kind's priority, and nil keeps it", func(t *testing.T, f *fixture) {

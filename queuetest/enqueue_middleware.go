@@ -75,7 +75,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 		if m := list[0].Meta; list[0].Priority != 0 || !maps.Equal(m, map[string]string{"place": "0"}) {
 			t.Errorf("the first task has priority %d and meta %v", list[0].Priority, m)
 		}
-		if m := readTask(t, q, many[599]).Meta; !maps.Equal(m, map[string]string{"by": "caller", "place": "599"}) {
+		if m := readTask(t, q, many[599].ID).Meta; !maps.Equal(m, map[string]string{"by": "caller", "place": "599"}) {
 			t.Errorf("the last of many has meta %v", m)
 		}
 		if len(own) != 1 {
@@ -103,7 +103,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 				t.Errorf("%s: error %v, want %v", text, err, want)
 			}
 			err := f.transact(t.Context(), func(tx falldue.Tx) error {
-				_, err := q.EnqueueUniqueTx(t.Context(), tx, k.Params(noteArgs{Text: text}, nil))
+				_, err := q.EnqueueManyTx(t.Context(), tx, k.Params(noteArgs{Text: text}, nil))
 				return err
 			})
 			if !errors.Is(err, want) {
@@ -168,7 +168,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 			}
 		}
 		plain := f.queue(t, falldue.Config{})
-		if id, err := k.Enqueue(t.Context(), plain, noteArgs{}, &falldue.EnqueueOptions{Key: key}); err != nil || readTask(t, plain, id).Key != list[0].Key {
+		if receipt, err := k.Enqueue(t.Context(), plain, noteArgs{}, &falldue.EnqueueOptions{Key: key}); err != nil || readTask(t, plain, receipt.ID).Key != list[0].Key {
 			t.Errorf("the key %q of the tasks is not that of an enqueue (error %v)", list[0].Key, err)
 		}
 	}},

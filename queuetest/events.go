@@ -110,13 +110,13 @@ var eventCases = []conformanceCase{
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return nil })
 		s := q.Subscribe(falldue.SubscribeOptions{Buffer: 2, Outcomes: []falldue.Outcome{falldue.OutcomeDone}})
 		const tasks = 20
-		ids, err := k.EnqueueMany(t.Context(), q, make([]noteArgs, tasks), nil)
+		receipts, err := k.EnqueueMany(t.Context(), q, make([]noteArgs, tasks), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		stop := startWorker(t, q)
-		for _, id := range ids {
-			waitForState(t, q, id, falldue.Done)
+		for _, r := range receipts {
+			waitForState(t, q, r.ID, falldue.Done)
 		}
 		stop()
 		if n := s.Dropped(); n != tasks-2 || len(s.Events()) != 2 {

@@ -287,8 +287,8 @@ var handlerCases = []conformanceCase{
 			"nil around enqueues": func(q *falldue.Queue) {
 				falldue.Handle(q, good, none)
 				q.UseEnqueue(nil)
-				if ids, err := good.EnqueueMany(t.Context(), q, []noteArgs{{}}, nil); !errors.Is(err, falldue.ErrInvalid) {
-					t.Errorf("nil around enqueues: stored %v (error %v), want ErrInvalid", ids, err)
+				if receipts, err := good.EnqueueMany(t.Context(), q, []noteArgs{{}}, nil); !errors.Is(err, falldue.ErrInvalid) {
+					t.Errorf("nil around enqueues: stored %v (error %v), want ErrInvalid", receipts, err)
 				}
 			},
 		} {

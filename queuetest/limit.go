@@ -278,7 +278,7 @@ var limitCases = []conformanceCase{
 			if err != nil {
 				t.Fatal(err)
 			}
-			ids[name] = list[0]
+			ids[name] = list[0].ID
 		}
 		startWorker(t, q)
 		if got := receive(t, ran, "the task after a dead one"); got != "on second" {
@@ -309,7 +309,7 @@ var limitCases = []conformanceCase{
 			if err != nil {
 				t.Fatal(err)
 			}
-			ids[name] = list[0]
+			ids[name] = list[0].ID
 		}
 		startWorker(t, q)
 		if got := receive(t, ran, "the task after the one whose retention has ended"); got != "passing" {
@@ -336,19 +336,19 @@ var limitCases = []conformanceCase{
 			ran <- task.Args
 			return nil
 		})
-		ids, err := inOrder.EnqueueMany(t.Context(), q, []string{"first", "second"}, &falldue.EnqueueOptions{Key: "key"})
+		receipts, err := inOrder.EnqueueMany(t.Context(), q, []string{"first", "second"}, &falldue.EnqueueOptions{Key: "key"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		startWorker(t, q)
-		waitFor(t, q, ids[0], "waiting again", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
+		waitFor(t, q, receipts[0].ID, "waiting again", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
 		for _, args := range []string{"a", "b"} { // the claim that finds the sequence waiting may come after the first
 			enqueue(t, q, plain, args)
 			if got := receive(t, ran, "a task without a limit"); got != args {
 				t.Errorf("%s ran, want %s", got, args)
 			}
 		}
-		if info := readTask(t, q, ids[1]); info.Fence != 0 {
+		if info := readTask(t, q, receipts[1].ID); info.Fence != 0 {
 			t.Errorf("the second one of the sequence was claimed: %+v", info)
 		}
 	}},

@@ -47,11 +47,11 @@ var metaCases = []conformanceCase{
 			}
 			mixed[i] = k.Params(noteArgs{}, o)
 		}
-		ids, err := q.EnqueueMany(t.Context(), mixed...)
+		receipts, err := q.EnqueueMany(t.Context(), mixed...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if even, odd := readTask(t, q, ids[1000]).Meta, readTask(t, q, ids[999]).Meta; even["n"] != "1000" || odd != nil {
+		if even, odd := readTask(t, q, receipts[1000].ID).Meta, readTask(t, q, receipts[999].ID).Meta; even["n"] != "1000" || odd != nil {
 			t.Errorf("tasks of one call have meta %v and %v", even, odd)
 		}
 		u := &falldue.EnqueueOptions{Delay: time.Hour, Unique: &falldue.Unique{By: falldue.ByKey("one"), OnConflict: falldue.ConflictReplace}, Meta: map[string]string{"n": "first"}}

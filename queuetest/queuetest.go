@@ -221,11 +221,11 @@ type noteArgs struct {
 // enqueue stores one task and returns its id. opts has at most one element.
 func enqueue[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, opts ...*falldue.EnqueueOptions) int64 {
 	t.Helper()
-	id, err := k.Enqueue(t.Context(), q, args, append(opts, nil)[0])
+	receipt, err := k.Enqueue(t.Context(), q, args, append(opts, nil)[0])
 	if err != nil {
 		t.Fatalf("enqueue: %v", err)
 	}
-	return id
+	return receipt.ID
 }
 
 // receive waits for the next value of c. what describes the value.

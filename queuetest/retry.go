@@ -145,29 +145,29 @@ var retryCases = []conformanceCase{
 		// The jitter is stored in UpdatedAt, from which the delay counts.
 		slow := f.queueOn(t, f.open(t), falldue.Config{})
 		k, _ = failingKind(slow, parsePolicy(t, "delay 1h; jitter 1h"))
-		ids, err := k.EnqueueMany(t.Context(), slow, make([]noteArgs, 5), nil)
+		receipts, err := k.EnqueueMany(t.Context(), slow, make([]noteArgs, 5), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		startWorker(t, slow)
 		drawn := map[time.Duration]bool{}
-		for _, id := range ids {
-			info := waitFor(t, slow, id, "waiting", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
-			list, err := slow.Attempts(t.Context(), id)
+		for _, r := range receipts {
+			info := waitFor(t, slow, r.ID, "waiting", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
+			list, err := slow.Attempts(t.Context(), r.ID)
 			if err != nil || len(list) != 1 {
 				t.Fatalf("the recorded attempts are %+v (error %v), want 1", list, err)
 			}
 			jitter := info.UpdatedAt.Sub(list[0].FinishedAt)
 			if jitter < -time.Second || jitter > time.Hour+time.Second {
-				t.Errorf("task %d has a jitter of %v, want 0 to 1h", id, jitter)
+				t.Errorf("task %d has a jitter of %v, want 0 to 1h", r.ID, jitter)
 			}
 			drawn[jitter.Round(time.Millisecond)] = true
-			if again := readTask(t, slow, id); !again.UpdatedAt.Equal(info.UpdatedAt) {
-				t.Errorf("the jitter of task %d changed: UpdatedAt was %v and is %v", id, info.UpdatedAt, again.UpdatedAt)
+			if again := readTask(t, slow, r.ID); !again.UpdatedAt.Equal(info.UpdatedAt) {
+				t.Errorf("the jitter of task %d changed: UpdatedAt was %v and is %v", r.ID, info.UpdatedAt, again.UpdatedAt)
 			}
 		}
 		if len(drawn) < 2 {
-			t.Errorf("all %d tasks have the same jitter: %v", len(ids), drawn)
+			t.Errorf("all %d tasks have the same jitter: %v", len(receipts), drawn)
 		}
 	}},
 	{"a new policy of a kind applies to its waiting tasks, and no row is written", func(t *testing.T, f *fixture) {

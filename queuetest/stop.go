@@ -19,7 +19,7 @@ var stopCases = []conformanceCase{
 			<-release
 			return ctx.Err()
 		})
-		ids, err := k.EnqueueMany(t.Context(), q, []int{0, 1, 2, 3, 4}, nil)
+		receipts, err := k.EnqueueMany(t.Context(), q, []int{0, 1, 2, 3, 4}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,8 +32,8 @@ var stopCases = []conformanceCase{
 		if err := receive(t, done, "Run to return"); err != nil {
 			t.Errorf("Run returned %v", err)
 		}
-		for i, id := range ids {
-			info := readTask(t, q, id)
+		for i, r := range receipts {
+			info := readTask(t, q, r.ID)
 			switch {
 			case i == first && info.State != falldue.Done:
 				t.Errorf("the task that ran is %+v", info)

@@ -20,10 +20,13 @@ type orderArgs struct {
 // unique returns the options of a unique task.
 func unique(u falldue.Unique) *falldue.EnqueueOptions { return &falldue.EnqueueOptions{Unique: &u} }
 
-// enqueueUnique enqueues a task and returns its receipt.
+// enqueueUnique enqueues a task, by default one with unique arguments, and returns its receipt.
 func enqueueUnique[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, o *falldue.EnqueueOptions) falldue.Receipt {
 	t.Helper()
-	r, err := k.EnqueueUnique(t.Context(), q, args, o)
+	if o == nil {
+		o = unique(falldue.Unique{})
+	}
+	r, err := k.Enqueue(t.Context(), q, args, o)
 	if err != nil {
 		t.Fatalf("enqueue: %v", err)
 	}
@@ -166,9 +169,9 @@ var uniqueCases = []conformanceCase{
 		_, err = q.EnqueueMany(t.Context(), k.Params(orderArgs{Customer: "b"}, o), k.Params(orderArgs{Customer: "b"}, o))
 		wantExists("EnqueueMany of two equal ones", 0, err)
 		tx := f.mustBegin(t)
-		_, err = k.EnqueueUniqueTx(t.Context(), q, tx.Tx, orderArgs{Customer: "a"}, o)
-		wantExists("EnqueueUniqueTx", a, err)
-		c, err := k.EnqueueUniqueTx(t.Context(), q, tx.Tx, orderArgs{Customer: "c"}, o)
+		_, err = k.EnqueueTx(t.Context(), q, tx.Tx, orderArgs{Customer: "a"}, o)
+		wantExists("EnqueueTx", a, err)
+		c, err := k.EnqueueTx(t.Context(), q, tx.Tx, orderArgs{Customer: "c"}, o)
 		if err != nil || c.Existed {
 			t.Fatalf("after the error: %+v, %v", c, err)
 		}
@@ -224,7 +227,7 @@ var uniqueCases = []conformanceCase{
 				t.Errorf("%s: the task has the key %q and the payload %s, want those of %+v", what, info.Key, info.Payload, want)
 			}
 		}
-		receipts, err := q.EnqueueUnique(t.Context(), k.Params(orderArgs{"ada", "1"}, &o), k.Params(orderArgs{"eve", "2"}, &o))
+		receipts, err := q.EnqueueMany(t.Context(), k.Params(orderArgs{"ada", "1"}, &o), k.Params(orderArgs{"eve", "2"}, &o))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +241,7 @@ var uniqueCases = []conformanceCase{
 		runs.end <- errFlaky
 		waitFor(t, q, id, "waiting for its retry", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 1 })
 		const says = `has run with the key "bob", by one with the key "ada"`
-		if _, err := k.EnqueueUnique(t.Context(), q, orderArgs{"ada", "4"}, &o); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), says) {
+		if _, err := k.Enqueue(t.Context(), q, orderArgs{"ada", "4"}, &o); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("another key while it waits for its retry: error %v, want %q", err, says)
 		}
 		wantKey("after that", id, orderArgs{"bob", "3"})
@@ -260,9 +263,9 @@ var uniqueCases = []conformanceCase{
 		old := wantNew(t, "one before", q, k, orderArgs{Customer: "3"}, nil)
 		params := make([]falldue.EnqueueParams, 1203)
 		for i := range params {
-			params[i] = k.Params(orderArgs{Customer: fmt.Sprint(i % 700)}, nil)
+			params[i] = k.Params(orderArgs{Customer: fmt.Sprint(i % 700)}, unique(falldue.Unique{}))
 		}
-		receipts, err := q.EnqueueUnique(t.Context(), params...)
+		receipts, err := q.EnqueueMany(t.Context(), params...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,9 +284,9 @@ var uniqueCases = []conformanceCase{
 			t.Errorf("the table has %v (error %v), want 700 tasks", counts, err)
 		}
 		mixed := []falldue.EnqueueParams{k.Params(orderArgs{Customer: "3"}, nil), k.Params(orderArgs{Customer: "3"}, unique(falldue.Unique{})), k.Params(orderArgs{Customer: "new"}, unique(falldue.Unique{}))}
-		ids, err := q.EnqueueMany(t.Context(), mixed...)
-		if err != nil || len(ids) != 3 || ids[1] != old || ids[0] == old || ids[2] == old {
-			t.Errorf("EnqueueMany with and without Unique: %v, %v; the holder is %d", ids, err, old)
+		receipts, err = q.EnqueueMany(t.Context(), mixed...)
+		if err != nil || len(receipts) != 3 || receipts[1].ID != old || receipts[0].ID == old || receipts[2].ID == old {
+			t.Errorf("EnqueueMany with and without Unique: %v, %v; the holder is %d", receipts, err, old)
 		}
 	}},
 	{"a dead task is not retried while another one has its unique key, and takes it back otherwise", func(t *testing.T, f *fixture) {
@@ -335,12 +338,12 @@ var uniqueCases = []conformanceCase{
 			"too long a time":   {Scope: falldue.UniqueFor(1<<63 - 1)},
 			"no known conflict": {OnConflict: 7},
 		} {
-			if id, err := k.Enqueue(t.Context(), q, orderArgs{}, unique(u)); !errors.Is(err, falldue.ErrInvalid) {
-				t.Errorf("%s became task %d (error %v), want ErrInvalid", what, id, err)
+			if receipt, err := k.Enqueue(t.Context(), q, orderArgs{}, unique(u)); !errors.Is(err, falldue.ErrInvalid) {
+				t.Errorf("%s became task %d (error %v), want ErrInvalid", what, receipt.ID, err)
 			}
 		}
-		if id, err := falldue.NewKind[int]("unique.number", falldue.KindConfig{}).Enqueue(t.Context(), q, 1, unique(falldue.Unique{By: falldue.ByFields("x")})); !errors.Is(err, falldue.ErrInvalid) {
-			t.Errorf("a field of a number became task %d (error %v), want ErrInvalid", id, err)
+		if receipt, err := falldue.NewKind[int]("unique.number", falldue.KindConfig{}).Enqueue(t.Context(), q, 1, unique(falldue.Unique{By: falldue.ByFields("x")})); !errors.Is(err, falldue.ErrInvalid) {
+			t.Errorf("a field of a number became task %d (error %v), want ErrInvalid", receipt.ID, err)
 		}
 	}},
 }

@@ -56,18 +56,18 @@ var uniqueTxCases = []conformanceCase{
 	inCallersTx("a unique task of a transaction that is rolled back holds no key, and one that commits keeps others out", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.tx", falldue.KindConfig{})
 		tx := f.mustBegin(t)
-		if _, err := k.EnqueueUniqueTx(t.Context(), q, tx.Tx, orderArgs{}, nil); err != nil {
+		if _, err := k.EnqueueTx(t.Context(), q, tx.Tx, orderArgs{}, &falldue.EnqueueOptions{Unique: &falldue.Unique{}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
 		tx = f.mustBegin(t)
-		a, err := k.EnqueueUniqueTx(t.Context(), q, tx.Tx, orderArgs{}, nil)
+		a, err := k.EnqueueTx(t.Context(), q, tx.Tx, orderArgs{}, &falldue.EnqueueOptions{Unique: &falldue.Unique{}})
 		if err != nil || a.Existed {
 			t.Fatalf("after the rollback: %+v, %v", a, err)
 		}
-		again, err := k.EnqueueUniqueTx(t.Context(), q, tx.Tx, orderArgs{}, nil)
+		again, err := k.EnqueueTx(t.Context(), q, tx.Tx, orderArgs{}, &falldue.EnqueueOptions{Unique: &falldue.Unique{}})
 		if err != nil || again != (falldue.Receipt{ID: a.ID, Existed: true}) {
 			t.Fatalf("in the same transaction: %+v, %v", again, err)
 		}
@@ -98,7 +98,7 @@ var uniqueTxCases = []conformanceCase{
 						a := wantNew(t, "the task meanwhile", other, k, orderArgs{}, o)
 						ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 						defer cancel()
-						r, err := k.EnqueueUniqueTx(ctx, q, tx.Tx, orderArgs{}, o)
+						r, err := k.EnqueueTx(ctx, q, tx.Tx, orderArgs{}, o)
 						if err == nil {
 							err = tx.Commit()
 						}
@@ -125,14 +125,14 @@ var uniqueTxCases = []conformanceCase{
 				return nil
 			}
 			return f.inTx(ctx, func(tx falldue.Tx) error {
-				before, err := k.EnqueueUniqueTx(ctx, q, tx, task.Args+1, o)
+				before, err := k.EnqueueTx(ctx, q, tx, task.Args+1, o)
 				if err != nil {
 					return err
 				}
 				if err := task.DoneTx(ctx, tx); err != nil {
 					return err
 				}
-				after, err := k.EnqueueUniqueTx(ctx, q, tx, task.Args+1, o)
+				after, err := k.EnqueueTx(ctx, q, tx, task.Args+1, o)
 				receipts <- [2]falldue.Receipt{before, after}
 				return err
 			})
@@ -159,7 +159,7 @@ var uniqueTxCases = []conformanceCase{
 		if _, err := tx.ExecContext(t.Context(), "insert into effects (task) values (1)"); err != nil {
 			t.Fatal(err)
 		}
-		r, err := k.EnqueueUniqueTx(t.Context(), q, tx.Tx, orderArgs{}, o)
+		r, err := k.EnqueueTx(t.Context(), q, tx.Tx, orderArgs{}, o)
 		if err != nil || r != (falldue.Receipt{ID: a, Existed: true}) {
 			t.Fatalf("in the transaction: %+v, %v", r, err)
 		}
@@ -201,7 +201,7 @@ var uniqueTxCases = []conformanceCase{
 			other := f.queueOn(t, f.open(t), falldue.Config{})
 			enqueuing.Go(func() {
 				for i := range rounds {
-					r, err := k.EnqueueUnique(t.Context(), other, (i+n)%keys, nil)
+					r, err := k.Enqueue(t.Context(), other, (i+n)%keys, &falldue.EnqueueOptions{Unique: &falldue.Unique{}})
 					if err != nil {
 						t.Errorf("enqueue: %v", err)
 						return

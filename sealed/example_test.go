@@ -81,7 +81,7 @@ func ExampleNew() {
 	if err := q.Migrate(ctx); err != nil {
 		log.Panic(err)
 	}
-	id, err := pay.Enqueue(ctx, q, "card 4111", nil)
+	receipt, err := pay.Enqueue(ctx, q, "card 4111", nil)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -91,7 +91,7 @@ func ExampleNew() {
 		log.Panic(err)
 	}
 	fmt.Printf("%.10s\n", stored)
-	task, err := q.Task(ctx, id)
+	task, err := q.Task(ctx, receipt.ID)
 	if err != nil {
 		log.Panic(err)
 	}

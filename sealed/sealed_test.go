@@ -161,7 +161,7 @@ func TestUnknownKeyFailsTheAttempt(t *testing.T) {
 			return q
 		}
 		q := queue(newer)
-		id, err := kind.Enqueue(t.Context(), q, "Ann", nil)
+		receipt, err := kind.Enqueue(t.Context(), q, "Ann", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestUnknownKeyFailsTheAttempt(t *testing.T) {
 		if ran := tasktest.RunOne(t, late); !errors.Is(ran.Err, sealed.ErrUnknownKey) || ran.State != falldue.Open {
 			t.Errorf("without its key: %+v", ran)
 		}
-		attempts, err := late.Attempts(t.Context(), id)
+		attempts, err := late.Attempts(t.Context(), receipt.ID)
 		if err != nil || len(attempts) != 1 || !strings.Contains(attempts[0].Error, `unknown key "2026-11"`) {
 			t.Errorf("recorded is %+v (error %v)", attempts, err)
 		}
@@ -177,10 +177,10 @@ func TestUnknownKeyFailsTheAttempt(t *testing.T) {
 		if ran := clock.Advance(t, rotated, time.Hour); len(ran) != 1 || ran[0].State != falldue.Done {
 			t.Errorf("with both keys: %+v", ran)
 		}
-		if r, err := falldue.ResultOf[string](t.Context(), rotated, id); err != nil || r != "paid by Ann" {
+		if r, err := falldue.ResultOf[string](t.Context(), rotated, receipt.ID); err != nil || r != "paid by Ann" {
 			t.Errorf("the result is %q (error %v)", r, err)
 		}
-		if _, err := falldue.ResultOf[string](t.Context(), q, id); !errors.Is(err, sealed.ErrUnknownKey) {
+		if _, err := falldue.ResultOf[string](t.Context(), q, receipt.ID); !errors.Is(err, sealed.ErrUnknownKey) {
 			t.Errorf("the result without its key: %v", err)
 		}
 	})
@@ -200,7 +200,7 @@ func TestUniqueTasksAreHashedWithASecret(t *testing.T) {
 			if err := q.Migrate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			r, err := kind.EnqueueUnique(t.Context(), q, "4111", nil)
+			r, err := kind.Enqueue(t.Context(), q, "4111", &falldue.EnqueueOptions{Unique: &falldue.Unique{}})
 			if err != nil {
 				t.Fatal(err)
 			}

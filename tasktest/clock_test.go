@@ -41,11 +41,11 @@ func newQueue(t *testing.T, db *sqlx.DB, cfg falldue.Config) *falldue.Queue {
 
 func enqueue[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, opts *falldue.EnqueueOptions) int64 {
 	t.Helper()
-	id, err := k.Enqueue(t.Context(), q, args, opts)
+	receipt, err := k.Enqueue(t.Context(), q, args, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return id
+	return receipt.ID
 }
 
 // failing runs f with a test of its own, and returns what ended or failed that test.

@@ -23,7 +23,7 @@ func TestCommandsChangeManyTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 		mail := falldue.NewKind[int]("mail", falldue.KindConfig{})
-		ids, err := mail.EnqueueMany(t.Context(), q, make([]int, 600), nil)
+		receipts, err := mail.EnqueueMany(t.Context(), q, make([]int, 600), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestCommandsChangeManyTasks(t *testing.T) {
 		if got := s.run("retry", "--state", "cancelled", "--over", "1h", "--from", "2036-12-11T14:02:00Z", "--yes"); got != "retried 400 tasks\n" {
 			t.Errorf("retry printed %q", got)
 		}
-		page, err := q.Find(t.Context(), falldue.TaskFilter{Kind: "mail", Phase: falldue.PhaseScheduled, After: ids[199], Limit: 1000})
+		page, err := q.Find(t.Context(), falldue.TaskFilter{Kind: "mail", Phase: falldue.PhaseScheduled, After: receipts[199].ID, Limit: 1000})
 		if err != nil || len(page.Tasks) != 400 {
 			t.Fatalf("%d tasks are scheduled, error %v", len(page.Tasks), err)
 		}

@@ -53,11 +53,11 @@ func enqueueCommand() *cobra.Command {
 				opts.Policy = &own
 			}
 			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
-				id, err := falldue.NewKind[json.RawMessage](args[0], falldue.KindConfig{}).Enqueue(cmd.Context(), q, payload, &opts)
+				receipt, err := falldue.NewKind[json.RawMessage](args[0], falldue.KindConfig{}).Enqueue(cmd.Context(), q, payload, &opts)
 				if err != nil {
 					return err
 				}
-				return printChange(cmd, "enqueued", id, asJSON)
+				return printChange(cmd, "enqueued", receipt.ID, asJSON)
 			})
 		},
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+
+	"github.com/falldue/falldue"
 )
 
 // routes returns the HTTP service.
@@ -56,5 +58,5 @@ func (s *shop) getOrder(r *http.Request) (any, error) {
 // no other one: whoever asks again gets the same task.
 func (s *shop) postInvoice(r *http.Request) (any, error) {
 	args := Invoice{r.PathValue("customer"), r.PathValue("month")}
-	return invoicing.EnqueueUnique(r.Context(), s.queue, args, nil)
+	return invoicing.Enqueue(r.Context(), s.queue, args, &falldue.EnqueueOptions{Unique: &falldue.Unique{}})
 }

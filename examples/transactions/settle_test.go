@@ -95,11 +95,11 @@ func TestTasksAreSettledInTransactions(t *testing.T) {
 	falldue.Handle(q, charge, func(ctx context.Context, task falldue.Task[string]) error {
 		err := libraries[task.Args](ctx, int(task.ID), func(tx falldue.Tx) error {
 			unique := &falldue.EnqueueOptions{Unique: &falldue.Unique{}, Delay: time.Hour}
-			one, err := after.EnqueueUniqueTx(ctx, q, tx, task.Args, unique)
+			one, err := after.EnqueueTx(ctx, q, tx, task.Args, unique)
 			if err != nil || one.Existed {
 				return errors.Join(errors.New("its first task existed"), err)
 			}
-			if again, err := after.EnqueueUniqueTx(ctx, q, tx, task.Args, unique); err != nil || again.ID != one.ID || !again.Existed {
+			if again, err := after.EnqueueTx(ctx, q, tx, task.Args, unique); err != nil || again.ID != one.ID || !again.Existed {
 				return errors.Join(errors.New("the transaction does not see its task"), err)
 			}
 			if _, err := after.EnqueueManyTx(ctx, q, tx, []string{"a", "b"}, &falldue.EnqueueOptions{Delay: time.Hour}); err != nil {
@@ -127,9 +127,11 @@ func TestTasksAreSettledInTransactions(t *testing.T) {
 	})
 	ids := map[string]int64{}
 	for name := range libraries {
-		if ids[name], err = charge.Enqueue(t.Context(), q, name, nil); err != nil {
+		receipt, err := charge.Enqueue(t.Context(), q, name, nil)
+		if err != nil {
 			t.Fatal(err)
 		}
+		ids[name] = receipt.ID
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
