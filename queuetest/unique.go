@@ -20,13 +20,18 @@ type orderArgs struct {
 // unique returns the options of a unique task.
 func unique(u falldue.Unique) *falldue.EnqueueOptions { return &falldue.EnqueueOptions{Unique: &u} }
 
-// enqueueUnique enqueues a task, by default one with unique arguments, and returns its receipt.
+// enqueueUnique enqueues a task and returns its receipt. Unless o says otherwise, its arguments are
+// unique.
 func enqueueUnique[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, o *falldue.EnqueueOptions) falldue.Receipt {
 	t.Helper()
-	if o == nil {
-		o = unique(falldue.Unique{})
+	with := falldue.EnqueueOptions{}
+	if o != nil {
+		with = *o
 	}
-	r, err := k.Enqueue(t.Context(), q, args, o)
+	if with.Unique == nil {
+		with.Unique = &falldue.Unique{}
+	}
+	r, err := k.Enqueue(t.Context(), q, args, &with)
 	if err != nil {
 		t.Fatalf("enqueue: %v", err)
 	}
