@@ -2,17 +2,16 @@ package periodic
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"time"
-
-	"github.com/robfig/cron/v3"
 
 	"github.com/falldue/falldue"
 )
 
-// maxYears is how far ahead a tick is looked for. The 29th of February comes after eight
+// maxYears is how far ahead a tick is looked for. The 29th of February is a Sunday after 40
 // years at the latest.
-const maxYears = 9
+const maxYears = 41
 
 // The shortest and the longest interval.
 const (
@@ -23,24 +22,25 @@ const (
 // Spec says when ticks are: a cron expression by the clock of a time zone, or an interval.
 // Make it with [Parse].
 type Spec struct {
-	cron  *cron.SpecSchedule // nil for an interval
+	cron  *expression // nil for an interval
 	zone  *time.Location
 	every time.Duration
 }
 
-// fields is the parser of cron expressions. Only the parser of the library is used: its
-// evaluation leaves out what a night of summer time skips, and repeats what it repeats.
-var fields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
-
 // Parse returns the Spec of a text: a cron expression of five fields (minute, hour, day of
-// the month, month, day of the week, 0 or SUN for Sunday), one of @hourly, @daily, @weekly,
+// the month, month, day of the week, 0, 7 or SUN for Sunday), one of @hourly, @daily, @weekly,
 // @monthly and @yearly, or @every and a duration of 1s to 876000h, such as "@every 15m". zone
 // is the name of a time zone of the IANA database, such as "Europe/Berlin", or "" for UTC.
-// The error wraps [falldue.ErrInvalid] for any other, and for an expression without a tick,
-// such as the 30th of February.
+//
+// Fields mean what they mean to Vixie cron and cronie. If both the day of the month and the
+// day of the week are restricted, a day that matches either ticks. A field that begins with a
+// star, such as "*/2", does not count as restricted: a day must match both then.
+//
+// The error wraps [falldue.ErrInvalid] for any other text or zone, and for an expression
+// without a tick, such as the 30th of February.
 func Parse(spec, zone string) (Spec, error) {
 	location, err := time.LoadLocation(zone)
-	if err != nil || zone == "Local" {
+	if err != nil || ofHost(zone) {
 		return Spec{}, invalid("zone %.100q; allowed are names of the IANA database, such as Europe/Berlin", zone)
 	}
 	if text, ok := strings.CutPrefix(spec, "@every "); ok {
@@ -53,15 +53,25 @@ func Parse(spec, zone string) (Spec, error) {
 	if strings.Contains(spec, "=") {
 		return Spec{}, invalid("spec %.100q; allowed is no time zone in it, which is set by Zone", spec)
 	}
-	parsed, err := fields.Parse(spec)
+	parsed, err := parseCron(spec)
 	if err != nil {
 		return Spec{}, invalid("spec %.100q: %v; allowed are five fields such as \"30 2 * * *\", @daily, and \"@every 15m\"", spec, err)
 	}
-	s := Spec{cron: parsed.(*cron.SpecSchedule), zone: location} //nolint:forcetypeassert // @every is handled above
+	s := Spec{cron: &parsed, zone: location}
 	if s.Next(time.Unix(0, 0), time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return Spec{}, invalid("spec %.100q has no tick; allowed are expressions that name a day that comes", spec)
 	}
 	return s, nil
+}
+
+// ofHost reports whether a zone that the host knows is none of the IANA database, so that
+// another host has another one by that name, or none: its own time, and its copies of the
+// database with and without leap seconds. Some file systems ignore case.
+func ofHost(zone string) bool {
+	name := strings.ToLower(zone)
+	first, _, inFolder := strings.Cut(name, "/")
+	return name == "local" || name == "localtime" || name == "posixrules" || inFolder && (first == "right" || first == "posix") ||
+		zone != "" && path.Clean(zone) != zone // "./localtime"
 }
 
 func invalid(format string, args ...any) error {
@@ -106,7 +116,7 @@ func (s Spec) last(start, first, now time.Time, most int) (ticks []time.Time) {
 
 const allHours = 1<<24 - 1
 
-func (s Spec) everyHour() bool { return s.cron.Hour&allHours == allHours }
+func (s Spec) everyHour() bool { return s.cron.hour == allHours }
 
 // nextPassing returns the first minute after a time at which the clock shows a time of the
 // expression.
@@ -117,7 +127,7 @@ func (s Spec) nextPassing(after time.Time) time.Time {
 		case !s.day(t):
 			y, m, d := t.Date()
 			t = latest(s.moment(time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC)), t.Add(time.Minute))
-		case !has(s.cron.Minute, t.Minute()):
+		case !has(s.cron.minute, t.Minute()):
 			t = t.Add(time.Minute)
 		default:
 			return t
@@ -142,10 +152,10 @@ func (s Spec) nextFixed(after time.Time) time.Time {
 		switch {
 		case !s.day(wall):
 			wall = wall.Truncate(24*time.Hour).AddDate(0, 0, 1)
-		case !has(s.cron.Hour, wall.Hour()):
+		case !has(s.cron.hour, wall.Hour()):
 			wall = wall.Truncate(time.Hour).Add(time.Hour)
 		default:
-			if has(s.cron.Minute, wall.Minute()) {
+			if has(s.cron.minute, wall.Minute()) {
 				if t := s.moment(wall); t.After(after) {
 					return t
 				}
@@ -182,17 +192,13 @@ func asUTC(t time.Time) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// anyDay is set in a field of days that is "*", which then leaves it to the other one.
-const anyDay = 1 << 63
-
-// day reports whether the day of t is one of the expression. If both fields name days, either
-// is enough.
+// day reports whether the day of t is one of the expression.
 func (s Spec) day(t time.Time) bool {
-	month, week := has(s.cron.Dom, t.Day()), has(s.cron.Dow, int(t.Weekday()))
-	if !has(s.cron.Month, int(t.Month())) {
+	month, week := has(s.cron.dayOfMonth, t.Day()), has(s.cron.dayOfWeek, int(t.Weekday()))
+	if !has(s.cron.month, int(t.Month())) {
 		return false
 	}
-	if s.cron.Dom&anyDay != 0 || s.cron.Dow&anyDay != 0 {
+	if s.cron.anyDay {
 		return month && week
 	}
 	return month || week
