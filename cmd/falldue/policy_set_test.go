@@ -52,14 +52,14 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		contains(t, s.run("policy", "history"), `^set \(UTC\)[^\n]*\n$`)
 
 		contains(t, s.run("policy", "slow", "mail", "4x", "--policy", "mail=1h", "--until", "5h", "--who", "ann", "--why", "the provider is slow"),
-			`^set for kind:mail: 4 \* own, until \S+ \S+ UTC\n +400  tasks wait\n +400  become due later\ntasks with a policy of their own keep it\n$`)
+			`^set for kind:mail: 4 \* own, until .* UTC\)?\n +400  tasks wait\n +400  become due later\ntasks with a policy of their own keep it\n$`)
 		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in 3h(29|30)m`)
 		found, _ := execute(t, "doctor", "--policy", "mail=1h", "--dsn", s.dsn)
 		contains(t, found, `(?m)^ok +overrides +the policy "4 \* own" is set for kind:mail since \S+ \S+ UTC by ann$`)
-		contains(t, s.run("show", "1", "--policy", "mail=1h"), `(?m)^policy +its kind's: delay 1h; now delay 4 \* 1h by "4 \* own", set for kind:mail until \S+ \S+ UTC$`, `(?m)^ +2  3h(29|30)m `)
+		contains(t, s.run("show", "1", "--policy", "mail=1h"), `(?m)^policy +its kind's: delay 1h; now delay 4 \* 1h by "4 \* own", set for kind:mail until .* UTC\)?$`, `(?m)^ +2  3h(29|30)m `)
 		contains(t, s.run("forecast", "--policy", "mail=1h", "--for", "5h"), `(?m)^mail .* 400 a minute, in 3h(29|30)m`)
 		clock := time.Now().Add(4 * time.Hour).Format("15:04") // after the tasks are due
-		contains(t, s.run("policy", "hold", "queue:default kind:mail", "until", clock, "--policy", "mail=1h"), `^set for queue:default kind:mail: hold, until \S+ \d\d:\d\d:00 UTC\n +400  tasks wait\n`, `(?m)^ +400  become due later$`)
+		contains(t, s.run("policy", "hold", "queue:default kind:mail", "until", clock, "--policy", "mail=1h"), `^set for queue:default kind:mail: hold, until .*\d\d:\d\d:00 UTC\)?\n +400  tasks wait\n`, `(?m)^ +400  become due later$`)
 		var shown struct {
 			Subject, Policy, Who, Why string
 			Until                     *time.Time
@@ -109,7 +109,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		contains(t, s.run("policy", "hold", "mail", "until", "2d", "--policy", "mail=10m", "--dry-run"), `(?m)^ +400  become due when it ends at `)
 		contains(t, s.run("show", "1", "--policy", "mail=10m"), `(?m)^policy +its kind's: delay 10m$`)
 		s.run("policy", "hold", "mail", "until", "2d", "--policy", "mail=10m")
-		contains(t, s.run("show", "1", "--policy", "mail=10m"), `(?m)^policy +its kind's: delay 10m; now on hold, set for kind:mail until \S+ \S+ UTC$`)
+		contains(t, s.run("show", "1", "--policy", "mail=10m"), `(?m)^policy +its kind's: delay 10m; now on hold, set for kind:mail until .* UTC\)?$`)
 		s.run("policy", "clear", "mail", "--policy", "mail=10m", "--yes")
 		if after := s.run("ls", "--kind", "mail", "--limit", "10000", "--json"); withoutNow(after) != withoutNow(before) {
 			t.Error("rows of tasks have been written")
@@ -174,7 +174,7 @@ func TestDiffOfWhatIsHeld(t *testing.T) {
 		diff := func(args ...string) []string {
 			return append([]string{"policy", "diff", "invoice", "12m", "--from", "10m"}, args...)
 		}
-		held := `the policy "36500d; elapsed 0s", which is set for kind:invoice until \S+ \S+ UTC by ann`
+		held := `the policy "36500d; elapsed 0s", which is set for kind:invoice until .* UTC\)? by ann`
 		out := s.run(diff()...)
 		contains(t, out, `(?m)^ +480  would be due at once$`, `(?m)^ +120  would be due sooner$`, `(?m)^what holds now, and would be replaced, is `+held+`$`,
 			`(?m)^before +delay 36500d +0 +600 a minute, in (6h|5h59m)$`, `(?m)^after +12m +480 +500 a minute, now$`)

@@ -61,7 +61,7 @@ func TestWorkersAndWhy(t *testing.T) {
 		s.run("policy", "hold", "charge", "until", "3h")
 		out, _ = s.fails(exitWaits, "why", "1")
 		contains(t, out, `It can in (3h|2h59m\d*s?), at .* UTC, if a handler is free then: see due\n`,
-			`(?m)^no   due       .*; held until \S+ \S+ UTC, in (3h|2h59m\d*s?); then due, after 30m\d+s by the policy delay 12h.*; the policy "hold" is set for kind:charge until \S+ \S+ UTC$`)
+			`(?m)^no   due       .*; held until \S+ \S+ UTC, in (3h|2h59m\d*s?); then due, after 30m\d+s by the policy delay 12h.*; the policy "hold" is set for kind:charge until .* UTC\)?$`)
 		shown := regexp.MustCompile(`(?m)^ +2  \S+ +(.*)$`).FindStringSubmatch(s.run("show", "1"))
 		if len(shown) == 0 || !strings.Contains(out, "at "+shown[1]+" UTC, if a handler") {
 			t.Errorf("show says %q, and why\n%s", shown, out)

@@ -37,6 +37,7 @@ type PgBouncer struct {
 // session of the one before. More settings are lines of its configuration.
 func StartPgBouncer(t testing.TB, mode string, more ...string) *PgBouncer {
 	t.Helper()
+	skipUnlessCovered(t, Postgres) // before a server is started, or a program installed
 	server, err := Server(Postgres)
 	if err != nil {
 		t.Fatal(err)

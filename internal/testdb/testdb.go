@@ -130,11 +130,8 @@ func OpenDriver(t testing.TB, engine, driver string) *sqlx.DB {
 	return db
 }
 
-// DSN creates a new, empty database on the engine and returns its data source
-// name, for a test that opens it in its own way or passes it to a child process.
-// All drivers of an engine accept the same DSN. The database is dropped when the
-// test ends, even if connections to it are still open.
-func DSN(t testing.TB, engine string) string {
+// skipUnlessCovered skips a test of an engine that this run does not cover.
+func skipUnlessCovered(t testing.TB, engine string) {
 	t.Helper()
 	if engines := Engines(t); !slices.Contains(engines, engine) {
 		if _, known := drivers[engine]; !known {
@@ -142,6 +139,15 @@ func DSN(t testing.TB, engine string) string {
 		}
 		t.Skipf("testdb: %s is not among the engines of this run: %s", engine, strings.Join(engines, ", "))
 	}
+}
+
+// DSN creates a new, empty database on the engine and returns its data source
+// name, for a test that opens it in its own way or passes it to a child process.
+// All drivers of an engine accept the same DSN. The database is dropped when the
+// test ends, even if connections to it are still open.
+func DSN(t testing.TB, engine string) string {
+	t.Helper()
+	skipUnlessCovered(t, engine)
 	if engine == SQLite {
 		return sqliteDSN(t.TempDir())
 	}

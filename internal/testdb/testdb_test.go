@@ -145,4 +145,8 @@ func TestShortCoversSQLiteAlone(t *testing.T) {
 	if len(engines) == 0 {
 		t.Error("no engine is covered")
 	}
+	if !slices.Contains(engines, testdb.Postgres) {
+		testdb.StartPgBouncer(t, "session") // skips the test; it installs nothing
+		t.Error("a pooler runs before a server that this run does not cover")
+	}
 }

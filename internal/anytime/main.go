@@ -1,0 +1,134 @@
+// Anytime runs tests at other times of day, on other days and in other zones: make clock. With
+// -at and -zone it runs them at one moment.
+//
+// Go reads the clock from a page that the kernel shares with the process, without a call that
+// could be intercepted: neither faketime, which preloads a C library, nor a time namespace, which
+// moves the monotonic clock alone, changes what time.Now returns. To set the machine's clock would
+// disturb all other programs. So anytime compiles the tests with two changed files of the
+// standard library: time.Now adds a number of seconds from the environment, and so does the system
+// call by which SQLite, which is C translated to Go, reads the clock. Timers and durations go by
+// the monotonic clock, which is left alone, and so are the clocks of synctest.
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	at := flag.String("at", "", "run the tests at one local `time`, such as \"2028-02-29 23:59:40\"")
+	zone := flag.String("zone", "UTC", "the time zone of -at")
+	run := flag.String("run", "", "run the tests that match this `pattern`")
+	skip := flag.String("skip", "", "leave out the tests that match this `pattern`")
+	flag.Parse()
+	moments, err := moments()
+	if *at != "" {
+		var one moment
+		one, err = newMoment(*at, *zone)
+		moments = []moment{one}
+	}
+	if err == nil {
+		err = runAll(ctx, moments, flag.Args(), *run, *skip)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1) //nolint:gocritic // stop has nothing to undo
+	}
+}
+
+// runAll compiles the tests of packages, and runs them at each moment.
+func runAll(ctx context.Context, moments []moment, packages []string, run, skip string) error {
+	folder, err := os.MkdirTemp("", "falldue-anytime-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	overlay, err := shiftedLibrary(ctx, folder)
+	if err != nil {
+		return err
+	}
+	suites := make([]suite, len(packages))
+	for i, dir := range packages {
+		suites[i] = suite{dir: dir, binary: filepath.Join(folder, fmt.Sprint(i, ".test")), overlay: overlay, args: []string{"-test.short", "-test.run=" + run, "-test.skip=" + skip}}
+		if err := suites[i].compile(ctx); err != nil {
+			return err
+		}
+	}
+	failed := 0
+	for _, m := range moments {
+		began := time.Now()
+		failures := runAt(ctx, m, suites)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		state := "ok"
+		if failures != "" {
+			failed++
+			state = "FAILED\n" + failures
+		}
+		fmt.Printf("%s  %4.0f s  %s\n", m, time.Since(began).Seconds(), state)
+	}
+	if failed > 0 {
+		return fmt.Errorf("tests failed at %d of %d moments", failed, len(moments))
+	}
+	return nil
+}
+
+// suite is the tests of a package.
+type suite struct {
+	dir, binary, overlay string
+	args                 []string
+}
+
+func (s suite) compile(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", s.overlay, "-o", s.binary, ".")
+	cmd.Dir = s.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("compile the tests of %s: %w\n%s", s.dir, err, out)
+	}
+	return nil
+}
+
+// run runs the tests at a moment, and returns what they print if they fail.
+func (s suite) run(ctx context.Context, m moment) string {
+	cmd := exec.CommandContext(ctx, s.binary, s.args...)
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(),
+		fmt.Sprintf("%s=%d", shiftVariable, m.at.Unix()-time.Now().Unix()), "TZ="+m.at.Location().String(),
+		// Programs that the tests compile have the same clock.
+		"GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+s.overlay))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return fmt.Sprintf("%s: %v\n%s", s.dir, err, out.Bytes())
+	}
+	return ""
+}
+
+// runAt runs all suites at a moment, two at a time, and returns what those print that fail.
+func runAt(ctx context.Context, m moment, suites []suite) string {
+	failures := make([]string, len(suites))
+	var all sync.WaitGroup
+	const together = 2
+	turns := make(chan struct{}, together)
+	for i, s := range suites {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			failures[i] = s.run(ctx, m)
+		})
+	}
+	all.Wait()
+	return strings.Join(failures, "")
+}
