@@ -120,7 +120,7 @@ func (s suite) run(ctx context.Context, m moment) string {
 func runAt(ctx context.Context, m moment, suites []suite) string {
 	failures := make([]string, len(suites))
 	var all sync.WaitGroup
-	const together = 2
+	const together = 6
 	turns := make(chan struct{}, together)
 	for i, s := range suites {
 		turns <- struct{}{}
