@@ -201,10 +201,14 @@ func (x execution) fencesExhausted() store.Settlement {
 }
 
 // release returns the settlement of a claim whose handler never started. It leaves
-// the row as the claim found it, except for the fence.
+// the row as the claim found it, except for the fence. In a sequence the task keeps the place that
+// the claim has given it, as one that is snoozed: the anchor may become later by some milliseconds.
 func (x execution) release() store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = x.claim.From.State, x.refund()
+	if x.claim.From.Attempts == 0 && store.Ordered(x.claim.Limits) {
+		e.State = statements.StateSnoozed
+	}
 	e.Wait = x.claim.Anchor - x.claim.Now - time.Since(x.claimed).Microseconds()
 	return e
 }

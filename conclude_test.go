@@ -38,6 +38,30 @@ func TestVerdictsHoldAfterTheShutdownTimeout(t *testing.T) {
 	}
 }
 
+// TestReleaseKeepsThePlaceInASequence: a task that is given back is as before its claim, but for a
+// new one in a sequence. That keeps the place that the claim has given it, as one that is snoozed.
+func TestReleaseKeepsThePlaceInASequence(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from   string
+		failed int
+		form   store.LimitForm
+		want   string
+	}{
+		"a new one without a sequence": {statements.StateOpen, 0, store.Running, statements.StateOpen},
+		"a new one in a sequence":      {statements.StateOpen, 0, store.Sequence, statements.StateSnoozed},
+		"one that halts at deaths":     {statements.StateOpen, 0, store.HaltingSequence, statements.StateSnoozed},
+		"one that has failed":          {statements.StateOpen, 1, store.Sequence, statements.StateOpen},
+		"one that was snoozed":         {statements.StateSnoozed, 0, store.Running, statements.StateSnoozed},
+	} {
+		x := execution{claim: &store.Claim{Attempts: c.failed + 1, Limits: []store.Limit{{Name: "l", Form: c.form, Most: 1}}}, claimed: time.Now()}
+		x.claim.From.State, x.claim.From.Attempts = c.from, c.failed
+		if e := x.release(); e.State != c.want || e.AttemptsDelta != -1 {
+			t.Errorf("%s becomes %s with %d attempts more; want %s, -1", name, e.State, e.AttemptsDelta, c.want)
+		}
+	}
+}
+
 // TestReleaseGoesBackToAnyAnchor: a claim that is given back leaves the row as it was,
 // also where somebody has set its anchor to a moment further away than a duration can be.
 func TestReleaseGoesBackToAnyAnchor(t *testing.T) {

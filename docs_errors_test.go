@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/testdb"
@@ -21,11 +19,10 @@ import (
 // people search for them.
 func TestDocumentsShowTheErrors(t *testing.T) {
 	t.Parallel()
-	db := testdb.Open(t, testdb.SQLite)
-	q := migrated(t, db)
+	q := migrated(t, testdb.Open(t, testdb.SQLite))
 	for document, errs := range map[string][]error{
 		"docs/limits.md":    limitErrors(t, q),
-		"docs/unique.md":    append(uniqueErrors(t, q), keyError(t, db, q)),
+		"docs/unique.md":    uniqueErrors(t, q),
 		"docs/flow.md":      flowErrors(t, q),
 		"docs/periodic.md":  scheduleErrors(t, q),
 		"docs/sealed.md":    sealedErrors(t),
@@ -99,20 +96,6 @@ func uniqueErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 	_, err := q.EnqueueMany(t.Context(), text.Params("a", fail), text.Params("a", fail))
 	errs = append(errs, err)
 	return append(errs[:3], errs[4:]...) // the first to hold the key is stored
-}
-
-// keyError replaces a task that has run, and waits for its retry, by one with another key.
-func keyError(t *testing.T, db *sqlx.DB, q *falldue.Queue) error {
-	kind := falldue.NewKind[int]("keyed", falldue.KindConfig{})
-	o := &falldue.EnqueueOptions{Key: "ada", Delay: time.Hour, Unique: &falldue.Unique{By: falldue.ByKind(), OnConflict: falldue.ConflictReplace}}
-	receipt, err := kind.Enqueue(t.Context(), q, 1, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.MustExec("update falldue_tasks set attempts = 1, fence = 1 where id = ?", receipt.ID)
-	o.Key = "bob"
-	_, err = kind.Enqueue(t.Context(), q, 2, o)
-	return err
 }
 
 func flowErrors(t *testing.T, q *falldue.Queue) []error {

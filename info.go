@@ -48,7 +48,8 @@ type TaskInfo struct {
 	Attempts int
 	// MaxAttempts is the task's own limit of attempts, or 0 if it has its policy's.
 	MaxAttempts int
-	// Fence is the number of claims of the task.
+	// Fence goes up with each claim of the task. A cancel raises it, too, and so do
+	// [ConflictReplace] and the retry of a done task.
 	Fence int64
 	// UpdatedAt is the time from which the task's wait counts: for a new task the
 	// time for which it was enqueued, after a failure the time of the failure plus

@@ -36,7 +36,7 @@ func taskInfo(t store.Task, c Codec) TaskInfo {
 	if t.Attempts > 0 {
 		info.FirstAttemptedAt = store.Time(t.First)
 	}
-	if t.Fence > 0 {
+	if t.Attempted > 0 {
 		info.AttemptedAt = store.Time(t.Attempted)
 	}
 	return info

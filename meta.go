@@ -20,7 +20,7 @@ type TaskMeta struct {
 	Attempt int
 	// MaxAttempts is the number of attempts the task has in all; 0 is no limit.
 	MaxAttempts int
-	// Fence counts the claims of the task, including those that ended with a snooze
+	// Fence goes up with each claim of the task, including claims that ended with a snooze
 	// or were lost. Each run of a task has a higher fence than all runs before it.
 	// It can serve as a fencing token for effects outside the database.
 	Fence int64

@@ -122,9 +122,6 @@ func existsError(err error) error {
 	if e, ok := errors.AsType[*store.ExistsError](err); ok {
 		return &ExistsError{e.ID}
 	}
-	if e, ok := errors.AsType[*store.KeyError](err); ok {
-		return invalid("ConflictReplace of task %d, which has run with the key %q, by one with the key %q; allowed is the same key", e.ID, e.Key, e.New)
-	}
 	return err
 }
 

@@ -14,7 +14,7 @@ import (
 func (i *Inspector) whyDue(ctx context.Context, t falldue.TaskInfo, workers []Worker) (due WhyDue, most int, own *WhyPolicy, err error) {
 	due = WhyDue{
 		Anchor: t.UpdatedAt, Attempts: t.Attempts, Now: t.Now,
-		Scheduled: t.State == falldue.Open && t.Attempts == 0 && t.Fence == 0 && t.UpdatedAt.After(t.CreatedAt), Snoozed: t.State == falldue.Snoozed,
+		Scheduled: t.State == falldue.Open && t.Attempts == 0 && t.AttemptedAt.IsZero() && t.UpdatedAt.After(t.CreatedAt), Snoozed: t.State == falldue.Snoozed,
 	}
 	most = t.MaxAttempts
 	if t.ClaimedBy == "" && t.State == falldue.Open && t.Attempts > 0 {

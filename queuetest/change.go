@@ -243,7 +243,7 @@ var changeCases = []conformanceCase{
 		if err := control.Retry(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		if again := receive(t, started, "the task to start again"); again.Fence != 2 {
+		if again := receive(t, started, "the task to start again"); again.Fence != 3 {
 			t.Errorf("the second run is %+v", again)
 		}
 		waitForDeletion(t, q, id)

@@ -180,7 +180,7 @@ func (v view) progressText() string {
 	if p.Message != "" {
 		text += ", " + p.Message
 	}
-	if p.Fence != v.task.Fence {
+	if v.task.AttemptedAt.After(p.UpdatedAt) {
 		text += ", in an earlier run"
 	}
 	return text + ", " + words.Span(max(v.task.Now.Sub(p.UpdatedAt), 0)) + " ago"

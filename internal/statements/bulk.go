@@ -99,10 +99,11 @@ select {found} from {batch} join {tasks} t on {same key}{allowed}{for update}`)
 
 // CancelTasks cancels the tasks of a batch, and ends their claims. Tasks that have been
 // claimed or changed meanwhile do not match, by this statement and those below: what
-// [Allowed] has found holds only then, even where it locks nothing. The batch has [FenceColumns].
+// [Allowed] has found holds only then, even where it locks nothing. A cancel raises the fence, so
+// that a claim that has found the task before does not match either. The batch has [FenceColumns].
 func CancelTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return newBuilder(s, tables).updateTasks(FenceColumns.columns(), size,
-		`state = 'cancelled', claimed_by = '', updated_at = {now}`, ActCancel.allows())
+		`fence = {next fence}, state = 'cancelled', claimed_by = '', updated_at = {now}`, ActCancel.allows())
 }
 
 // Revival is when a task that is retried falls due.
@@ -116,11 +117,12 @@ var RevivalColumns = join(
 	within(FenceColumns, func(r *Revival) *Key { return &r.Key }),
 	Columns[Revival]{col("wait", Int, func(r *Revival) any { return &r.Wait })})
 
-// RetryTasks opens the tasks of a batch again, as if they had not been tried. The batch has
-// [RevivalColumns].
+// RetryTasks opens the tasks of a batch again, as if they had not been tried. It raises the fence
+// of those that are done, whose permits name them no longer then, as after a cancel. A dead task
+// may halt a sequence until it has run again. The batch has [RevivalColumns].
 func RetryTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return newBuilder(s, tables).updateTasks(RevivalColumns.columns(), size,
-		`state = 'open', attempts = 0, updated_at = {shift {now}, s.wait}, result = null`, ActRetry.allows())
+		`fence = case when t.state = 'done' then {next fence} else t.fence end, state = 'open', attempts = 0, updated_at = {shift {now}, s.wait}, result = null`, ActRetry.allows())
 }
 
 // updateTasks changes those tasks t of a batch for which a condition holds. The first

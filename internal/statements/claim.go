@@ -172,7 +172,7 @@ func (b *builder) setClaim(running, most string) {
 	first_attempted_at = case when t.attempts = 0 then {now} else {greatest t.first_attempted_at, {moment 0}} end,
 	attempted_at = {now},
 	attempts = case when t.attempts < {most} then t.attempts + 1 else t.attempts end,
-	fence = {least t.fence, 9223372036854775806} + 1,
+	fence = {next fence},
 	state = {running},
 	updated_at = {shift {now}, {int :lease}},
 	claimed_by = :worker`))

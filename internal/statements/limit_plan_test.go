@@ -89,7 +89,7 @@ func TestPlansOfLimits(t *testing.T) {
 			"permits":        {statements.Permits(s, tables, batch), limits},
 			"take permits":   {statements.TakePermits(s, tables, batch), grants},
 			"extend permits": {statements.ExtendPermits(s, tables, batch), permits},
-			"return permits": {statements.ReturnPermits(s, tables, batch), permits},
+			"return permits": {statements.ReturnPermits(s, tables, batch), grants},
 			"taken permits":  {statements.TakenPermits(s, tables, batch), permits},
 			"permit page":    {statements.PermitPage(s, tables), nil},
 			"drop permits":   {statements.DropPermits(s, tables, batch), permits},

@@ -13,6 +13,9 @@ import (
 // that has it. A limit of n has n permits. Nobody gives a permit back. Whether the
 // claim that it names still lives says whether it is free. If the claim of a running task is
 // ended from outside, its permits are kept until its handler has ended.
+//
+// A permit never names a claim that was not made: an attempt that does not get all permits puts
+// back what was in those that it got.
 
 // Permit is a permit as [Permits] returns it.
 type Permit struct {
@@ -23,9 +26,15 @@ type Permit struct {
 	Token    int64  // a random number of whoever took it last; below 0 if it is kept
 	Until    int64  // until when it is taken: of a rate, or if it is kept
 	Now      int64  // by the database's clock
-	State    string // of the task, "" if there is none
+	State    string // of the task, "" if there is none or the claim is not its last one
 	Attempts int    // of the task
 	Live     int    // 1 while the claim lives: its lease lasts, and it is not settled
+}
+
+// Begun reports whether the claim that a permit names has ended and its task waits for another one.
+// A task that is retried begins anew.
+func (p *Permit) Begun() bool {
+	return p.State == StateSnoozed || p.State == StateOpen && p.Attempts > 0
 }
 
 // PermitColumns are the columns of a result of [Permits].
@@ -54,7 +63,7 @@ func Permits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(LimitColumns.columns(), size)
 	b.set("found", PermitColumns.list("t.", map[string]string{
-		"task_id": "t.task_id", "task_fence": "t.fence", "until": "t.taken_until", "now": "{now}", "state": "coalesce(k.state, '')", "attempts": "coalesce(k.attempts, 0)",
+		"task_id": "t.task_id", "task_fence": "t.fence", "until": "t.taken_until", "now": "{now}", "state": "case when k.fence = t.fence then k.state else '' end", "attempts": "coalesce(k.attempts, 0)",
 		"live": "case when k.fence = t.fence and k.claimed_by <> '' and k.updated_at > {now} then 1 else 0 end",
 	}))
 	b.setKeys(source, "name")
@@ -105,7 +114,7 @@ type Grant struct {
 	Wait   int64 // of a rate: for how many microseconds it is taken
 }
 
-// GrantColumns are the columns of the batch of [TakePermits].
+// GrantColumns are the columns of the batches of [TakePermits] and [ReturnPermits].
 var GrantColumns = join(
 	Columns[Grant]{col("permit", Int, func(g *Grant) any { return &g.Permit })},
 	within(FenceColumns, func(g *Grant) *Key { return &g.Key }),
@@ -121,29 +130,50 @@ var GrantColumns = join(
 // [GrantColumns]. Parameters: token, a new random number.
 func TakePermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	columns := GrantColumns.columns()
-	source := b.withBatch(columns, size)
 	b.setReturning()
-	b.set("wide batch", func() string { return unions{}.wide(b, "s", columns) })
-	b.set("hint", "")
-	if s.Caps.JoinHints {
-		b.set("hint", "/*+ inl_join(t) */ ")
+	source := b.setGrants(size, "t.id = s.permit and t.token = s.was", "{int :token}", "{shift {greatest t.taken_until, {now}}, s.wait}")
+	if source != (arrays{}) {
+		return b.updatePermits()
 	}
-	b.set("same", "t.id = s.permit and t.token = s.was")
-	b.set("set", "task_id = s.task_id, fence = s.task_fence, token = {int :token}, taken_until = {shift {greatest t.taken_until, {now}}, s.wait}")
-	switch source.(type) {
-	case arrays:
-		// Rows that another claim has just taken are skipped, and not waited for.
-		b.set("returning", "\nreturning t.id")
-		return b.stmt(`
+	// Rows that another claim has just taken are skipped, and not waited for.
+	b.set("returning", "\nreturning t.id")
+	return b.stmt(`
 with s as materialized (select s.* from {batch} join {permits} t on {same}
 for update of t skip locked)
 update {permits} t set {set}
 from s where {same}{returning}`)
+}
+
+// setGrants sets the fragments of a statement that changes the permits of a batch of
+// [GrantColumns]: which those are, and the token and the time that they get.
+func (b *builder) setGrants(size int, same, token, until string) rowSource {
+	columns := GrantColumns.columns()
+	source := b.withBatch(columns, size)
+	b.set("wide batch", func() string { return unions{}.wide(b, "s", columns) })
+	b.set("hint", "")
+	if b.server.Caps.JoinHints {
+		b.set("hint", "/*+ inl_join(t) */ ")
+	}
+	b.set("same", same)
+	of := ""
+	if source == (unions{}) {
+		of = "t."
+	}
+	b.set("set", of+"task_id = s.task_id, "+of+"fence = s.task_fence, "+of+"token = "+token+", "+of+"taken_until = "+until)
+	return source
+}
+
+// updatePermits changes permits as [builder.setGrants] has said.
+func (b *builder) updatePermits() Stmt {
+	switch sourceOf(b.server).(type) {
+	case arrays:
+		return b.stmt(`
+update {permits} t set {set}
+from {batch} where {same}`)
 	case unions:
 		return b.stmt(`
 update {hint}{wide batch} straight_join {permits} t on {same}
-set t.task_id = s.task_id, t.fence = s.task_fence, t.token = :token, t.taken_until = {shift {greatest t.taken_until, {now}}, s.wait}`)
+set {set}`)
 	}
 	return b.stmt(`
 update {permits} as t set {set}
@@ -170,28 +200,26 @@ select t.id from {batch} join {permits} t on {same key} and t.token = {int :toke
 // the time counts from then on. The batch has the first column of [GrantColumns]. Parameters:
 // token, wait.
 func ExtendPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
-	return changePermits(s, tables, size, "{greatest t.taken_until, {shift {now}, {int :wait}}}")
-}
-
-// ReturnPermits shortens by :wait microseconds how long permits of a rate are taken that a claim
-// has taken for tasks which it did not get. The batch has the first column of [GrantColumns].
-// Parameters: token, wait.
-func ReturnPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
-	return changePermits(s, tables, size, "{shift t.taken_until, -({int :wait})}")
-}
-
-// changePermits changes until when those permits of a batch are taken that have :token.
-func changePermits(s dialect.Server, tables dialect.Tables, size int, until string) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(GrantColumns[:1].columns(), size)
 	b.setKeys(source, "id")
-	b.set("set", "taken_until = "+until)
+	b.set("set", "taken_until = {greatest t.taken_until, {shift {now}, {int :wait}}}")
 	if source.byKey() {
 		return b.stmt(`
 update {permits} as t set {set} where {keys} and t.token = :token`)
 	}
 	return b.stmt(`
 update {permits} as t set {set} from {batch} where {same key} and t.token = {int :token}`)
+}
+
+// ReturnPermits puts back what was in permits before a claim took them in vain, and shortens by
+// wait how long those of rates are taken. The batch has [GrantColumns], with the claims and the
+// tokens to put back. Parameters: token, which the permits have.
+func ReturnPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.set("returning", "")
+	b.setGrants(size, "t.id = s.permit and t.token = {int :token}", "s.was", "{shift t.taken_until, -s.wait}")
+	return b.updatePermits()
 }
 
 // HeldPermit is a permit of a claim.

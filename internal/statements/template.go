@@ -47,8 +47,9 @@ func (b *builder) common(tables dialect.Tables) {
 	b.set("text", func(param string) string { return b.typed(param, Text) })
 	b.set("json", func(expr string) string { return s.Cast(expr, dialect.JSON) })
 
-	b.set("still", "")      // what else must hold of a claim
-	b.set("for update", "") // locks rows, where that is possible
+	b.set("next fence", "{least t.fence, 9223372036854775806} + 1") // see NextFence
+	b.set("still", "")                                              // what else must hold of a claim
+	b.set("for update", "")                                         // locks rows, where that is possible
 	switch {
 	case s.Caps.LockRows && s.Caps.SkipLocked:
 		b.set("for update", " for update skip locked")

@@ -15,9 +15,8 @@ type Holder struct {
 	Until      int64 // when the time ends for which the key was taken
 	Now        int64 // by the database's clock
 	Fence      int64 // of the task
-	TaskKey    string
-	Unfinished int // 1 if the task is not finished
-	Waiting    int // 1 if it is not finished and nobody has claimed it
+	Unfinished int   // 1 if the task is not finished
+	Waiting    int   // 1 if it is not finished and nobody has claimed it
 }
 
 // UniqueKey is a version of the row of a unique key.
@@ -47,7 +46,6 @@ var HolderColumns = join(
 		col("until", Moment, func(h *Holder) any { return &h.Until }),
 		col("now", Moment, func(h *Holder) any { return &h.Now }),
 		col("task_fence", Int, func(h *Holder) any { return &h.Fence }),
-		col("task_key", Text, func(h *Holder) any { return &h.TaskKey }),
 		col("unfinished", Int, func(h *Holder) any { return &h.Unfinished }),
 		col("waiting", Int, func(h *Holder) any { return &h.Waiting }),
 	})
@@ -63,7 +61,7 @@ func Holders(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(HashColumns.columns(), size)
 	b.set("found", HolderColumns.list("t.", map[string]string{
-		"until": "t.held_until", "now": "{now}", "task_fence": "coalesce(k.fence, 0)", "task_key": "coalesce(k.task_key, '')",
+		"until": "t.held_until", "now": "{now}", "task_fence": "coalesce(k.fence, 0)",
 		"unfinished": "case when " + isUnfinished + " then 1 else 0 end",
 		"waiting":    "case when " + isWaiting + " then 1 else 0 end",
 	}))
@@ -76,7 +74,7 @@ select {found} from {uniques} t left join {tasks} k on k.id = t.task_id where {k
 	return b.stmt(`
 select {found} from {batch}
 cross join lateral (select * from {uniques} where hash = s.hash offset 0) t
-left join lateral (select state, fence, task_key, claimed_by from {tasks} where id = t.task_id offset 0) k on true`)
+left join lateral (select state, fence, claimed_by from {tasks} where id = t.task_id offset 0) k on true`)
 }
 
 // LockKeys selects unique keys as [UniqueKeyColumns] and locks their rows. It reads what is
@@ -233,11 +231,13 @@ select t.hash from {batch} join {uniques} t on {same key} and t.token = {int :to
 }
 
 // ReplaceWaiting gives a task that waits another payload, another key and another time to run,
-// at which it is due without a delay. Parameters: id, fence, at, delay, key, payload, meta.
+// at which it is due without a delay. It raises the fence: a claim that has found the task before
+// does not get it, and a sequence in which it had a place goes on without it. Parameters: id,
+// fence, at, delay, key, payload, meta.
 func ReplaceWaiting(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
-update {tasks}
-set task_key = :key, payload = {json {text :payload}}, meta = {json {text :meta}}, updated_at = coalesce({moment {int :at}}, {shift {now}, {int :delay}}),
+update {tasks} as t
+set fence = {next fence}, task_key = :key, payload = {json {text :payload}}, meta = {json {text :meta}}, updated_at = coalesce({moment {int :at}}, {shift {now}, {int :delay}}),
 	state = case when attempts = 0 then state else 'snoozed' end
 where id = :id and fence = :fence and state in ('open', 'snoozed') and claimed_by = ''`)
 }

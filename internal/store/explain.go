@@ -111,7 +111,7 @@ func (s *Store) limitedClaims(p ClaimParams) (list []planned) {
 				names = append(names, l.Name)
 			}
 		}
-		if from.ordered() {
+		if Ordered(from.Limits) {
 			from.Since = 0 // as findNext does
 			stmt, values := s.candidatesStmt(p.Queue, from, 0, 1)
 			ordered = append(ordered, planned{"claim in order", "t", stmt, values, nil})

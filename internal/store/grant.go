@@ -6,21 +6,20 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
 
 // grants are the permits that a claim takes for the tasks that it has found.
 type grants struct {
-	list   []statements.Grant
-	limits map[int64]string   // the names of the limits, by the ids of permits
-	owners map[int64][]*Claim // of a bucket there may be several
-	wait   map[int64]int64    // how long one task takes the permit of a rate, in microseconds
+	list    []statements.Grant
+	permits map[int64]*statements.Permit // as they were read, by their ids
+	owners  map[int64][]*Claim           // of a bucket there may be several
+	wait    map[int64]int64              // how long one task takes the permit of a rate, in microseconds
 }
 
 // grantsFor chooses the permits for tasks that the limits of their sources admit.
 func grantsFor(found []*Claim, quotas map[string]*quota) *grants {
-	g := &grants{limits: map[int64]string{}, owners: map[int64][]*Claim{}, wait: map[int64]int64{}}
+	g := &grants{permits: map[int64]*statements.Permit{}, owners: map[int64][]*Claim{}, wait: map[int64]int64{}}
 	for _, c := range found {
 		key := Key{TaskID: c.ID, Fence: statements.NextFence(c.Fence)}
 		for _, l := range c.Limits {
@@ -31,25 +30,37 @@ func grantsFor(found []*Claim, quotas map[string]*quota) *grants {
 				i := slices.IndexFunc(g.list, func(g statements.Grant) bool { return g.Permit == permit.ID })
 				g.list[i].Wait += taken.Microseconds()
 			}
-			g.limits[permit.ID], g.wait[permit.ID] = l.Name, taken.Microseconds()
+			g.permits[permit.ID], g.wait[permit.ID] = permit, taken.Microseconds()
 			g.owners[permit.ID] = append(g.owners[permit.ID], c)
 		}
 	}
 	return g
 }
 
-// without takes out of the rates what was for tasks that the claim does not get, and returns it.
-func (g *grants) without(outrun map[*Claim]bool) (back []statements.Grant) {
-	for i := range g.list {
-		permit, wait := g.list[i].Permit, int64(0)
-		for _, c := range g.owners[permit] {
+// without takes out of the grants what was for tasks that the claim does not get, and returns what
+// to put back into the permits, which have the token.
+func (g *grants) without(outrun map[*Claim]bool, token int64) (back []statements.Grant) {
+	kept := g.list[:0]
+	for _, one := range g.list {
+		lost := int64(0)
+		for _, c := range g.owners[one.Permit] {
 			if outrun[c] {
-				wait += g.wait[permit]
+				lost++
 			}
 		}
-		g.list[i].Wait -= wait
-		back = append(back, statements.Grant{Permit: permit, Wait: wait})
+		wait := lost * g.wait[one.Permit]
+		switch p := g.permits[one.Permit]; lost {
+		case 0:
+		case int64(len(g.owners[one.Permit])):
+			back = append(back, statements.Grant{Permit: one.Permit, Key: p.Key, Was: p.Token, Wait: wait})
+			continue
+		default: // of a bucket, for the tasks that the claim gets
+			back = append(back, statements.Grant{Permit: one.Permit, Key: one.Key, Was: token, Wait: wait})
+			one.Wait -= wait
+		}
+		kept = append(kept, one)
 	}
+	g.list = kept
 	return back
 }
 
@@ -70,7 +81,7 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 	}
 	for _, permit := range lost {
 		for _, c := range g.owners[permit] {
-			loses(c, g.limits[permit])
+			loses(c, g.permits[permit].Name)
 		}
 	}
 	found = slices.DeleteFunc(found, func(c *Claim) bool { return outrun[c] })
@@ -86,19 +97,29 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 		}
 	}
 	if len(outrun) > 0 {
-		if err := s.changeWaits(ctx, x, "return permits", statements.ReturnPermits, token, g.without(outrun)); err != nil {
+		if err := s.returnPermits(ctx, x, token, g.without(outrun, token)); err != nil {
 			return nil, err
 		}
 	}
 	if len(claims) == 0 {
 		return nil, nil
 	}
-	// The permits of rates count from the claim on, which came after them.
-	return claims, s.changeWaits(ctx, x, "extend permits", statements.ExtendPermits, token, g.list)
+	return claims, s.extendPermits(ctx, x, token, g.list)
 }
 
-// changeWaits changes until when the permits of rates are taken.
-func (s *Store) changeWaits(ctx context.Context, x runner, name string, make func(dialect.Server, dialect.Tables, int) statements.Stmt, token int64, list []statements.Grant) error {
+// returnPermits puts back what was in permits that were taken in vain, so that they name no claim
+// that is not made: its task would have the place in a sequence, and might be claimed later with
+// other permits.
+func (s *Store) returnPermits(ctx context.Context, x runner, token int64, back []statements.Grant) error {
+	return inBatches(s, back, func(list []statements.Grant) error {
+		rows := statements.GrantColumns.Rows(len(list), func(i int) *statements.Grant { return &list[i] })
+		_, err := x.exec(ctx, s.batch("return permits", len(list), statements.ReturnPermits), statements.Values{"token": token}, rows)
+		return err
+	})
+}
+
+// extendPermits lets the permits of rates count from the claim on, which came after them.
+func (s *Store) extendPermits(ctx context.Context, x runner, token int64, list []statements.Grant) error {
 	byWait := map[int64][]statements.Grant{}
 	for _, g := range list {
 		if g.Wait > 0 {
@@ -108,7 +129,7 @@ func (s *Store) changeWaits(ctx context.Context, x runner, name string, make fun
 	for _, wait := range slices.Sorted(maps.Keys(byWait)) {
 		err := inBatches(s, byWait[wait], func(list []statements.Grant) error {
 			rows := statements.GrantColumns[:1].Rows(len(list), func(i int) *statements.Grant { return &list[i] })
-			_, err := x.exec(ctx, s.batch(name, len(list), make), statements.Values{"token": token, "wait": wait}, rows)
+			_, err := x.exec(ctx, s.batch("extend permits", len(list), statements.ExtendPermits), statements.Values{"token": token, "wait": wait}, rows)
 			return err
 		})
 		if err != nil {

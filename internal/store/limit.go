@@ -230,7 +230,7 @@ func (s *Store) plan(p ClaimParams, next, most int, quotas map[string]*quota) (w
 
 // findsTogether reports whether one statement can look into two sources.
 func (s *Store) findsTogether(a, b Source) bool {
-	if a.ordered() || b.ordered() {
+	if Ordered(a.Limits) || Ordered(b.Limits) {
 		return false
 	}
 	return statements.ClaimsAtOnce(s.server) || statements.UnitesLanes(s.server) && a.formula() == nil && b.formula() == nil

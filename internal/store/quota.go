@@ -60,12 +60,12 @@ const (
 	// Sequence: one task after the other, in the order in which they fall due. The permit
 	// is that of one task until the task is done, dead, cancelled or deleted.
 	Sequence
-	// HaltingSequence: the same, but a dead task keeps the permit.
+	// HaltingSequence: the same, but a dead task keeps the permit, also when it is retried.
 	HaltingSequence
 )
 
-// ordered reports whether the tasks of a limit run in order.
-func (f LimitForm) ordered() bool { return f == Sequence || f == HaltingSequence }
+// Ordered reports whether the tasks of a limit run in order.
+func (f LimitForm) Ordered() bool { return f == Sequence || f == HaltingSequence }
 
 // permits returns how many permits a limit has.
 func (l Limit) permits() int {
@@ -130,11 +130,11 @@ func (q *quota) isTaken(p *statements.Permit) bool {
 	case Bucket:
 		return false
 	case Sequence, HaltingSequence:
-		waits := p.State == statements.StateOpen || p.State == statements.StateSnoozed
+		halts := q.Form == HaltingSequence
 		switch {
-		case p.Live != 0 || p.Until > p.Now || q.Form == HaltingSequence && p.State == statements.StateDead:
+		case p.Live != 0 || p.Until > p.Now || halts && p.State == statements.StateDead:
 			return true
-		case waits && p.TaskID != 0:
+		case p.Begun() || halts && p.State == statements.StateOpen: // which is retried
 			q.holder = p
 		}
 		return false

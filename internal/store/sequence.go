@@ -7,16 +7,16 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// ordered reports whether the tasks of a source run in order.
-func (l Source) ordered() bool {
-	return slices.ContainsFunc(l.Limits, func(l Limit) bool { return l.Form.ordered() })
+// Ordered reports whether some of a task's limits are orders.
+func Ordered(limits []Limit) bool {
+	return slices.ContainsFunc(limits, func(l Limit) bool { return l.Form.Ordered() })
 }
 
 // sequenceOf returns the quota of the sequence that a source's tasks are in, or nil.
 // Of several it is one whose next task is known.
 func sequenceOf(from Source, quotas map[string]*quota) (first *quota) {
 	for _, l := range from.Limits {
-		if q := quotas[l.Name]; l.Form.ordered() && (first == nil || first.holder == nil) {
+		if q := quotas[l.Name]; l.Form.Ordered() && (first == nil || first.holder == nil) {
 			first = q
 			if q.holder != nil {
 				return q

@@ -155,8 +155,6 @@ func (e *uniqueEnqueue) turn(ctx context.Context, found map[string]statements.Ho
 			free = append(free, i)
 		case u.Conflict == ConflictFail:
 			return cmp.Or(e.withdrawAll(ctx), error(&ExistsError{h.TaskID}))
-		case u.Conflict == ConflictReplace && h.Waiting != 0 && h.Fence != 0 && h.TaskKey != e.entries[i].Key:
-			return &KeyError{h.TaskID, h.TaskKey, e.entries[i].Key}
 		case u.Conflict == ConflictReplace && h.Waiting != 0:
 			replace = append(replace, i)
 		default:
@@ -324,28 +322,11 @@ func (e *uniqueEnqueue) replaceWaiting(ctx context.Context, i int, h statements.
 		return false, err
 	}
 	n, err := result.RowsAffected()
-	if err != nil {
+	if err != nil || n == 0 {
 		return false, err
-	}
-	if n == 0 {
-		if waits, err := e.stillWaits(ctx, h); !waits || err != nil {
-			return false, err
-		}
 	}
 	e.receipts[i], e.replaced = Receipt{h.TaskID, true}, true
 	return true, nil
-}
-
-// stillWaits reports whether a holder waits of which an update has changed no row. Some drivers do
-// not count rows that an update leaves as they are.
-func (e *uniqueEnqueue) stillWaits(ctx context.Context, h statements.Holder) (bool, error) {
-	rows := statements.FenceColumns.Rows(1, func(int) *Key { return &Key{TaskID: h.TaskID, Fence: h.Fence} })
-	unclaimed, err := e.owned(ctx, e.x, "", rows, true)
-	if err != nil || !unclaimed[h.TaskID] {
-		return false, err
-	}
-	ids, err := int64s(ctx, e.x, e.batch("hold waiting", 1, statements.HoldWaiting), nil, idRows([]int64{h.TaskID}))
-	return len(ids) == 1, err
 }
 
 // store stores entries.

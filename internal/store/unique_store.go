@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"fmt"
 	"slices"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -71,17 +70,6 @@ func (e *uniqueEnqueue) withdraw(ctx context.Context, tasks []Key) error {
 		}
 	}
 	return nil
-}
-
-// KeyError says that a task is to be replaced by one with another key, and has run: it may
-// have the place of its key in a sequence.
-type KeyError struct {
-	ID       int64
-	Key, New string
-}
-
-func (e *KeyError) Error() string {
-	return fmt.Sprintf("falldue: task %d with the key %q is to be replaced by one with the key %q", e.ID, e.Key, e.New)
 }
 
 // withdrawAll deletes all tasks that this enqueue has stored in a caller's transaction,
