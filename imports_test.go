@@ -135,23 +135,21 @@ func TestImportsGoOneWay(t *testing.T) {
 }
 
 // The modules that the packages of the library link into a program. Drivers are up to
-// the program, except that errors of MySQL are recognised by its driver's type. The
-// command line, SQLite and modules for tests must not be among them, and pgx only where
-// its users import it.
+// the program: it links pgx or lib/pq only if it imports them or the package for them. The
+// command line, SQLite and modules for tests must not be among them.
 var (
-	linkedByDialect    = []string{"filippo.io/edwards25519", "github.com/go-sql-driver/mysql"}
-	linkedByMigrations = append([]string{
+	linkedByMigrations = []string{
 		"github.com/mfridman/interpolate", "github.com/pressly/goose/v3", "github.com/sethvargo/go-retry",
 		"go.uber.org/multierr", "golang.org/x/sync",
-	}, linkedByDialect...)
+	}
 	linkedByRoot = append([]string{"github.com/jmoiron/sqlx"}, linkedByMigrations...)
 
 	linkedByPgx = append([]string{"github.com/jackc/pgx/v5", "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", "github.com/jackc/puddle/v2", "golang.org/x/text"}, linkedByRoot...)
 
 	linked = map[string][]string{
-		"dialect":    linkedByDialect,
-		"sqlgen":     linkedByDialect,
-		"backoff":    linkedByDialect,
+		"dialect":    nil,
+		"sqlgen":     nil,
+		"backoff":    nil,
 		"migrations": linkedByMigrations,
 		"falldue":    linkedByRoot,
 		"queuetest":  linkedByRoot,

@@ -43,6 +43,9 @@ type Caps struct {
 	// CancelledCommitSucceeds: COMMIT reports success when the client cancels it
 	// while it waits for a standby, though the standby does not have it.
 	CancelledCommitSucceeds bool
+	// LossWithoutCode: the driver's error for a lost connection has neither a code nor a
+	// type. The connection itself knows that it is lost ([database/sql/driver.Validator]).
+	LossWithoutCode bool
 
 	// InsertReturning: INSERT … RETURNING.
 	InsertReturning bool

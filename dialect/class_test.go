@@ -79,7 +79,6 @@ func TestClassify(t *testing.T) {
 		{dialect.TiDB, number(8113), dialect.UndefinedTable},
 		{dialect.TiDB, number(9005), dialect.Disconnected},
 		{dialect.MySQL, number(1064), dialect.Other},
-		{dialect.MySQL, []error{mysql.ErrInvalidConn}, dialect.Disconnected},
 		{dialect.SQLite, []error{sqliteError(5), sqliteError(6), sqliteError(517), sqliteError(261)}, dialect.Contention},
 		{dialect.SQLite, []error{sqliteError(2067), sqliteError(1555)}, dialect.UniqueViolation},
 		{dialect.SQLite, []error{sqliteError(13), sqliteError(8), sqliteError(7), sqliteError(778), sqliteError(14)}, dialect.Unavailable},

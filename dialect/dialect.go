@@ -30,7 +30,9 @@ type Dialect interface {
 	Func(name string) string
 	// Clock is how the engine writes moments.
 	Clock() Clock
-	// Classify returns what an error of the engine's drivers means, by its code.
+	// Classify returns what an error of the engine's drivers means, by its code or its
+	// type. It returns [Other] for an error that has neither, such as ErrInvalidConn of
+	// go-sql-driver/mysql: see [Caps.LossWithoutCode].
 	Classify(err error) Class
 }
 

@@ -29,12 +29,12 @@ var engines = []Server{
 		Schemas: true, ReservedPrefix: "pg_", Migrations: "postgres",
 	}},
 	{Dialect: mysql{MySQL}, Caps: Caps{
-		LockRows: true, SkipLocked: true, SharedLock: " lock in share mode", Begin: mysqlBegin, Locks: NamedLocks, IDStep: 1, AscendingIDs: true, Upsert: OnDuplicateKey,
+		LockRows: true, SkipLocked: true, SharedLock: " lock in share mode", Begin: mysqlBegin, Locks: NamedLocks, LossWithoutCode: true, IDStep: 1, AscendingIDs: true, Upsert: OnDuplicateKey,
 		Rows: Unions, NarrowUnions: true, LooseScan: true, BigResult: true, PadsText: true, Migrations: "mysql",
 		Catalog: InnoDBCatalog, Explain: mysqlExplain, WholeTable: mysqlWholeTable,
 	}},
 	{Dialect: mysql{MariaDB}, Caps: Caps{
-		LockRows: true, SkipLocked: true, SharedLock: " lock in share mode", Begin: mysqlBegin, Locks: NamedLocks, InsertReturning: true, AscendingIDs: true, Upsert: OnDuplicateKey,
+		LockRows: true, SkipLocked: true, SharedLock: " lock in share mode", Begin: mysqlBegin, Locks: NamedLocks, LossWithoutCode: true, InsertReturning: true, AscendingIDs: true, Upsert: OnDuplicateKey,
 		Rows: Unions, NarrowUnions: true, UnionValues: true, LooseScan: true, BigResult: true, PadsText: true, CachesStatistics: true, Migrations: "mysql",
 		Catalog: InnoDBCatalog, Explain: "explain ", WholeTable: mysqlWholeTable,
 	}},
@@ -47,7 +47,7 @@ var engines = []Server{
 	// ids of its own. Its GROUP BY does not jump,
 	// but a recursion that could is not possible: it has no ORDER BY there.
 	{Dialect: mysql{TiDB}, Caps: Caps{
-		LockRows: true, SharedLock: " for update", Begin: mysqlBegin, Locks: NamedLocks, IDStep: 1, Upsert: OnDuplicateKey,
+		LockRows: true, SharedLock: " for update", Begin: mysqlBegin, Locks: NamedLocks, LossWithoutCode: true, IDStep: 1, Upsert: OnDuplicateKey,
 		Rows: Unions, LooseScan: true, PadsText: true, JoinHints: true, Migrations: "mysql",
 		Catalog: InformationSchema, Explain: "explain ", WholeTable: `(TableFullScan|IndexFullScan).*table:TABLE\b`,
 	}},

@@ -1,10 +1,9 @@
 package dialect
 
 import (
-	"errors"
 	"strings"
 
-	driver "github.com/go-sql-driver/mysql"
+	"github.com/falldue/falldue/internal/mysqlerror"
 )
 
 // mysql is MySQL, MariaDB and TiDB, through go-sql-driver/mysql. They differ in
@@ -70,14 +69,11 @@ func (mysql) Clock() Clock {
 
 // Classify reads the server's error number.
 func (mysql) Classify(err error) Class {
-	var myErr *driver.MySQLError
-	if !errors.As(err, &myErr) {
-		if errors.Is(err, driver.ErrInvalidConn) {
-			return Disconnected
-		}
+	number, ok := mysqlerror.Number(err)
+	if !ok {
 		return classifyConn(err)
 	}
-	switch myErr.Number {
+	switch number {
 	case 1213, 1205, 1020, 3572, 3101, // deadlock, lock wait, changed since read, nowait, certification
 		8002, 8005, 8020, 8022, 8028, 9007: // TiDB: write conflicts, LOCK TABLES, to be run again, changed by DDL
 		return Contention

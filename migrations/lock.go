@@ -8,10 +8,10 @@ import (
 	"hash/fnv"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/mysqlerror"
 )
 
 // lockerOf returns the lock that lets one process at a time migrate. The
@@ -178,7 +178,7 @@ func (l namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	err := again(ctx, l.most, func() (bool, error) {
 		var got sql.NullInt64
 		err := conn.QueryRowContext(ctx, "select get_lock("+fullName+", 1)", l.name).Scan(&got)
-		if my, ok := errors.AsType[*mysql.MySQLError](err); ok && my.Number == unknown && failures < tries {
+		if number, _ := mysqlerror.Number(err); number == unknown && failures < tries {
 			failures++
 			return false, nil
 		}

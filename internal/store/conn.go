@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"reflect"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type conn struct {
 	classify   func(error) dialect.Class
 	keepsPlans bool                 // Caps.KeepsPlans
 	pooled     bool                 // Caps.TransactionPooling
+	asked      bool                 // Caps.LossWithoutCode: whether it is lost
 	prepared   map[string]*prepared // by their texts
 	opened     time.Time            // when the store first used it
 	lastAnswer time.Time            // when the last answer came
@@ -77,7 +79,7 @@ func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
 func (s *Store) tryConn(ctx context.Context, u *use, fn func(*conn) error) (sent bool, err error) {
 	held, from, err := s.takeConn(ctx)
 	if err != nil {
-		return false, err
+		return false, s.unconnected(err)
 	}
 	if err := ctx.Err(); err != nil { // the caller may be gone
 		from.giveBack(held, nil)
@@ -136,6 +138,7 @@ func (s *Store) newConn(dc any) *conn {
 	now := time.Now()
 	return &conn{
 		driver: dc, classify: s.server.Classify, keepsPlans: s.server.Caps.KeepsPlans, pooled: s.server.Caps.TransactionPooling,
+		asked:    s.server.Caps.LossWithoutCode,
 		prepared: map[string]*prepared{}, opened: now, lastAnswer: now,
 	}
 }
@@ -172,6 +175,40 @@ func answerTimeout(ctx context.Context) time.Duration {
 	return pingTimeout
 }
 
+// lost returns the error of a call of the driver. If the connection is lost and the
+// error does not show it (Caps.LossWithoutCode), Classify takes the returned one for that
+// of a lost connection.
+func (c *conn) lost(err error) error {
+	if err == nil || !c.asked {
+		return err
+	}
+	if v, ok := c.driver.(driver.Validator); !ok || v.IsValid() {
+		return err
+	}
+	return asLost(err)
+}
+
+// unconnected is [conn.lost] for the error of making a connection.
+func (s *Store) unconnected(err error) error {
+	if !s.server.Caps.LossWithoutCode {
+		return err
+	}
+	return asLost(err)
+}
+
+// asLost makes Classify take an error that no server sent for that of a lost connection,
+// unless the caller has given up.
+func asLost(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return lostError{err}
+}
+
+type lostError struct{ error }
+
+func (e lostError) Unwrap() []error { return []error{e.error, net.ErrClosed} }
+
 func (c *conn) query(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error {
 	ready, err := c.prepare(ctx, stmt.SQL)
 	if err != nil {
@@ -197,7 +234,7 @@ func (c *conn) queryStmt(ctx context.Context, stmt driver.Stmt, args []any, f fu
 		return fmt.Errorf("%T cannot query with a context", stmt)
 	}
 	result, err := q.QueryContext(ctx, named)
-	return eachDriver(result, err, c.use.unlessAbandoned(f))
+	return c.lost(eachDriver(result, err, c.use.unlessAbandoned(f)))
 }
 
 // queryAnew runs a statement that runs seldom, and keeps nothing of it.
@@ -208,7 +245,7 @@ func (c *conn) queryAnew(ctx context.Context, stmt statements.Stmt, values state
 	args := stmt.Bind(values, rows)
 	if q, ok := c.driver.(driver.QueryerContext); ok && len(args) == 0 { // not every statement can be prepared
 		result, err := q.QueryContext(ctx, stmt.SQL, nil)
-		return eachDriver(result, err, c.use.unlessAbandoned(f))
+		return c.lost(eachDriver(result, err, c.use.unlessAbandoned(f)))
 	}
 	ready, err := c.prepareAnew(ctx, stmt.SQL)
 	if err != nil {
@@ -236,6 +273,7 @@ func (c *conn) execPrepared(ctx context.Context, stmt *prepared, args []any) (sq
 	}
 	sent := time.Now()
 	result, err := e.ExecContext(ctx, named)
+	err = c.lost(err)
 	c.ran(stmt, sent, err)
 	return result, err
 }
@@ -246,6 +284,7 @@ func (c *conn) execText(ctx context.Context, text string) error {
 	err := driver.ErrSkip
 	if e, ok := c.driver.(driver.ExecerContext); ok {
 		_, err = e.ExecContext(ctx, text, nil)
+		err = c.lost(err)
 	}
 	if errors.Is(err, driver.ErrSkip) {
 		_, err = c.exec(ctx, statements.Stmt{SQL: text}, nil, nil)

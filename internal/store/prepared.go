@@ -100,7 +100,8 @@ func (c *conn) prepareAnew(ctx context.Context, text string) (driver.Stmt, error
 // prepareByName prepares a statement of the session, or begins a COPY.
 func (c *conn) prepareByName(ctx context.Context, text string) (driver.Stmt, error) {
 	if p, ok := c.driver.(driver.ConnPrepareContext); ok {
-		return p.PrepareContext(ctx, text)
+		stmt, err := p.PrepareContext(ctx, text)
+		return stmt, c.lost(err)
 	}
 	return c.driver.(driver.Conn).Prepare(text)
 }

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -17,6 +18,7 @@ type Proxy struct {
 	mu      sync.Mutex
 	silence chan struct{} // closed when the present connections go silent
 	frozen  bool          // new connections are silent too
+	hangsUp atomic.Bool   // what is sent ends its connection
 	conns   []net.Conn
 }
 
@@ -77,6 +79,13 @@ func (p *Proxy) Freeze() {
 	p.frozen = true
 }
 
+// HangUp makes whatever is sent from now on, by a client or by the server, end its
+// connection instead of arriving.
+func (p *Proxy) HangUp() { p.hangsUp.Store(true) }
+
+// Resume ends the effect of HangUp.
+func (p *Proxy) Resume() { p.hangsUp.Store(false) }
+
 func (p *Proxy) accept(all *sync.WaitGroup) {
 	for {
 		client, err := p.listener.Accept()
@@ -98,14 +107,14 @@ func (p *Proxy) accept(all *sync.WaitGroup) {
 		p.mu.Lock()
 		p.conns = append(p.conns, server)
 		p.mu.Unlock()
-		all.Go(func() { pass(client, server, silence) })
-		all.Go(func() { pass(server, client, silence) })
+		all.Go(func() { p.pass(client, server, silence) })
+		all.Go(func() { p.pass(server, client, silence) })
 	}
 }
 
 // pass copies from one connection to another until silence is closed. From then on it
 // reads nothing, so that a client that sends much is blocked, as by a dead network.
-func pass(from, to net.Conn, silence <-chan struct{}) {
+func (p *Proxy) pass(from, to net.Conn, silence <-chan struct{}) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -113,6 +122,11 @@ func pass(from, to net.Conn, silence <-chan struct{}) {
 		case <-silence:
 			return
 		default:
+		}
+		if n > 0 && p.hangsUp.Load() {
+			_ = from.Close()
+			_ = to.Close()
+			return
 		}
 		if n > 0 {
 			_, _ = to.Write(buffer[:n])
