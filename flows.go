@@ -195,6 +195,9 @@ func (k *flowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (ca
 	for _, v := range verdicts {
 		fates[v.To] = append(fates[v.To], v.ID)
 		queues[v.ID] = v.Queue
+		if v.Corrupt != nil {
+			first = cmp.Or(first, fmt.Errorf("the row of waiter %d cannot be read: %w", v.ID, v.Corrupt))
+		}
 	}
 	opened := map[string]bool{}
 	end := func(ids []int64, to store.Fate) error {

@@ -18,6 +18,7 @@ import (
 type fakeFlows struct {
 	flowTable
 	refused   int64
+	corrupt   map[int64]error
 	waitersOf map[int64][]int64 // by members
 	fates     map[int64]store.Fate
 	ended     map[int64]store.Fate
@@ -32,7 +33,7 @@ func (f *fakeFlows) WaitersOf(_ context.Context, members []int64) (ids []int64, 
 
 func (f *fakeFlows) Judge(_ context.Context, ids []int64) (list []store.Verdict, err error) {
 	for _, id := range ids {
-		list = append(list, store.Verdict{ID: id, Queue: fmt.Sprint("queue", id), To: f.fates[id]})
+		list = append(list, store.Verdict{ID: id, Queue: fmt.Sprint("queue", id), To: f.fates[id], Corrupt: f.corrupt[id]})
 	}
 	return list, nil
 }
@@ -64,6 +65,21 @@ func TestWaiterThatIsRefusedHoldsNoOtherUp(t *testing.T) {
 	}
 	if want := map[string]bool{"queue11": true, "queue21": true}; !maps.Equal(woken, want) {
 		t.Errorf("woken are %v, want %v", woken, want)
+	}
+}
+
+func TestAWaiterThatCannotBeReadHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	f := &fakeFlows{
+		ended: map[int64]store.Fate{}, corrupt: map[int64]error{11: errors.New("column on_death is 17")},
+		waitersOf: map[int64][]int64{1: {11, 12}}, fates: map[int64]store.Fate{12: store.Opens},
+	}
+	err := newFlowKeeper(f, func(context.Context, string) {}, events{}).judgeMembers(t.Context(), []int64{1})
+	if err == nil || !strings.Contains(err.Error(), "waiter 11 cannot be read: column on_death is 17") {
+		t.Errorf("the error is %v; want one that names waiter 11", err)
+	}
+	if want := map[int64]store.Fate{12: store.Opens}; !maps.Equal(f.ended, want) {
+		t.Errorf("ended are %v, want %v", f.ended, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/falldue/falldue/internal/store"
 )
@@ -48,13 +49,17 @@ func (s *Scheduler) defineAll(ctx context.Context, list []store.Schedule) (done 
 	done = true
 	for name, d := range s.defined {
 		was, known := there[name]
+		if known && problem(was) != nil {
+			continue // its ticks fail, and say so
+		}
 		if known && was.Hash == d.Hash {
 			s.mu.Lock()
 			s.seen[name] = was
 			s.mu.Unlock()
 			continue
 		}
-		d.Defined, d.Started, d.Next = max(now, was.Defined+1), now, d.spec.Next(store.Time(now), store.Time(now)).UnixMicro()
+		s.begin(&d.Definition, store.Time(now))
+		d.Defined = max(now, was.Defined+1)
 		done = false // look again: another process may have been faster
 		if !known {
 			if _, err := s.store.PutSchedule(ctx, d.Definition, store.SchedulePause{}); err != nil {
@@ -77,6 +82,11 @@ func (s *Scheduler) defineAll(ctx context.Context, list []store.Schedule) (done 
 	return done, nil
 }
 
+// begin sets the times of a definition that is stored now.
+func (s *Scheduler) begin(d *store.Definition, now time.Time) {
+	d.Defined, d.Started, d.Next = now.UnixMicro(), now.UnixMicro(), s.defined[d.Name].spec.Next(now, now).UnixMicro()
+}
+
 // now returns the time by the database's clock.
 func (s *Scheduler) now(ctx context.Context, list []store.Schedule) (int64, error) {
 	if len(list) > 0 {
@@ -92,8 +102,16 @@ func (s *Scheduler) now(ctx context.Context, list []store.Schedule) (int64, erro
 // earlier definition. It goes on with the tick that this process has seen last.
 func (s *Scheduler) restore(ctx context.Context, is store.Schedule) (err error) {
 	s.mu.Lock()
-	was := s.seen[is.Name]
+	was, known := s.seen[is.Name]
 	s.mu.Unlock()
+	if !known { // its row could not be used, and has been removed
+		was.Definition = s.defined[is.Name].Definition
+		now, err := s.store.Now(ctx)
+		if err != nil {
+			return err
+		}
+		s.begin(&was.Definition, now)
+	}
 	done := false
 	if is.Hash == "" { // there is none
 		done, err = s.store.PutSchedule(ctx, was.Definition, was.SchedulePause)

@@ -34,6 +34,25 @@ func TestLastTicks(t *testing.T) {
 		}
 	}
 	everySecond, _ := Parse("@every 1s", "")
+	yearOne := time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC)
+	if next := everySecond.Next(yearOne, start.Add(time.Millisecond)); !next.Equal(start.Add(time.Second)) {
+		t.Errorf("an interval that counts from the year 1 ticks at %v after %v", next, start)
+	}
+	for i := range 1000 {
+		from, after := start.Add(time.Duration(i*617)), start.Add(time.Duration(i*941_003_007))
+		if next := everySecond.Next(from, after); !next.After(after) || next.Add(-time.Second).After(after) || next.Sub(from)%time.Second != 0 {
+			t.Errorf("each second from %v: %v after %v", from, next, after)
+		}
+	}
+	for _, text := range []string{"@every 1s", "@every 876000h", "0 0 29 2 *"} {
+		spec, err := Parse(text, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := spec.last(yearOne, yearOne, start, 3); len(got) != 3 || !got[0].Before(got[1]) || !got[1].Before(got[2]) || got[2].After(start) {
+			t.Errorf("%q since the year 1: the last 3 are %v", text, got)
+		}
+	}
 	if got := everySecond.last(start, start.Add(time.Second), start.AddDate(100, 0, 0), 3); len(got) != 3 {
 		t.Errorf("in a hundred years of seconds: the last 3 are %v", got)
 	}

@@ -35,6 +35,9 @@ type Info struct {
 	LastTask int64
 	// Now is the time when this was read. All times are of the database's clock.
 	Now time.Time
+	// Err is why the row of the schedule cannot be used, or nil. A person has edited it then,
+	// other fields may be wrong, and the schedule does not tick.
+	Err error
 }
 
 // lateAfter is how long after its tick a schedule is late. Processes that run it look every
@@ -55,7 +58,7 @@ func List(ctx context.Context, q *falldue.Queue) ([]Info, error) {
 	for i, s := range rows {
 		list[i] = Info{
 			Name: s.Name, Spec: s.Spec, Zone: s.Zone, Kind: s.Kind, Queue: s.Queue, Missed: Missed(s.Missed), NoOverlap: s.Alone != 0, Paused: s.Paused != 0,
-			DefinedBy: s.DefinedBy, Defined: store.Time(s.Defined), Next: store.Time(s.Next), LastTask: s.LastTask, Now: store.Time(s.Now),
+			DefinedBy: s.DefinedBy, Defined: store.Time(s.Defined), Next: store.Time(s.Next), LastTask: s.LastTask, Now: store.Time(s.Now), Err: problem(s),
 		}
 		if s.Paused != 0 {
 			list[i].PausedAt, list[i].PausedBy, list[i].PausedWhy = store.Time(s.PausedAt), s.PausedBy, s.PausedWhy
@@ -76,7 +79,7 @@ type PauseOptions struct {
 // Pause makes a schedule enqueue nothing until [Resume], in all processes and through deploys. It
 // does nothing if the schedule is paused: who paused it first, and why, stays. The error wraps
 // [falldue.ErrNotFound] if there is no such schedule, and [falldue.ErrInvalid] for texts that are
-// too long.
+// too long. A row that cannot be used gives another error, see Info.Err.
 func Pause(ctx context.Context, q *falldue.Queue, name string, o PauseOptions) error {
 	who, why, err := hooks.QueueOf(q).Said(o.Who, o.Why)
 	if err != nil {
@@ -183,7 +186,7 @@ func find(ctx context.Context, s *store.Store, name string) (store.Schedule, err
 	}
 	for _, one := range list {
 		if one.Name == name {
-			return one, nil
+			return one, unusable(one)
 		}
 	}
 	return store.Schedule{}, missing(name)

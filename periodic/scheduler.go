@@ -40,6 +40,7 @@ type Scheduler struct {
 
 	mu   sync.Mutex
 	seen map[string]store.Schedule // the schedules that this process defines, as it knows them to have been stored last
+	held map[string]tickID         // ticks that could not be taken, by their schedules
 }
 
 // New returns a scheduler of schedules, whose tasks go into q. It does not use the database.
@@ -53,7 +54,7 @@ func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 		return nil, invalid("the queue is nil")
 	}
 	queue := hooks.QueueOf(q)
-	s := &Scheduler{q: q, queue: queue, store: queue.Store(), log: queue.Logger(), defined: map[string]definition{}, seen: map[string]store.Schedule{}}
+	s := &Scheduler{q: q, queue: queue, store: queue.Store(), log: queue.Logger(), defined: map[string]definition{}, seen: map[string]store.Schedule{}, held: map[string]tickID{}}
 	for _, one := range schedules {
 		d, err := one.define(queue)
 		if err != nil {
@@ -142,7 +143,7 @@ type step struct {
 
 // wait returns how long it is until the step.
 func (s step) wait() time.Duration {
-	if s.lost {
+	if s.lost || problem(s.Schedule) != nil {
 		return 0
 	}
 	return store.Duration(s.Next - s.Now)
@@ -163,6 +164,10 @@ func (s *Scheduler) look(ctx context.Context) (steps []step, err error) {
 			continue
 		}
 		there[one.Name] = true
+		if problem(one) != nil {
+			steps = append(steps, step{one, false})
+			continue
+		}
 		if one.Defined < s.seen[one.Name].Defined {
 			steps = append(steps, step{one, true})
 			continue
@@ -174,7 +179,9 @@ func (s *Scheduler) look(ctx context.Context) (steps []step, err error) {
 	}
 	for name := range s.defined {
 		if !there[name] {
-			steps = append(steps, step{store.Schedule{Definition: store.Definition{Name: name}}, true})
+			lost := step{lost: true}
+			lost.Name = name
+			steps = append(steps, lost)
 		}
 	}
 	return steps, nil
@@ -205,6 +212,9 @@ func (s *Scheduler) take(ctx context.Context, one step) (wait time.Duration, err
 // tickOne enqueues the tasks of a schedule that is due, unless another process has, and
 // returns how long it is until its next tick.
 func (s *Scheduler) tickOne(ctx context.Context, one store.Schedule) (time.Duration, error) {
+	if err := unusable(one); err != nil {
+		return 0, err
+	}
 	spec, err := Parse(one.Spec, one.Zone)
 	if err != nil {
 		return 0, err // of a release that knows more
@@ -225,10 +235,14 @@ func (s *Scheduler) tickOne(ctx context.Context, one store.Schedule) (time.Durat
 	if errors.Is(err, ErrTaken) {
 		err = nil
 	}
+	if !moved && err == nil {
+		err = s.notMoved(one)
+	}
 	if !moved {
-		return 0, err // look again: another process was faster, or it was changed
+		return 0, err // look again
 	}
 	s.mu.Lock()
+	delete(s.held, one.Name)
 	if was := s.seen[one.Name]; was.Next == one.Next {
 		was.Next = next.UnixMicro()
 		s.seen[one.Name] = was
@@ -240,6 +254,26 @@ func (s *Scheduler) tickOne(ctx context.Context, one store.Schedule) (time.Durat
 		s.queue.Enqueued(entries)
 	}
 	return next.Sub(store.Time(one.Now)), err
+}
+
+// tickID is what a row must still have for its tick to be taken.
+type tickID struct {
+	hash           string
+	next, lastTask int64
+}
+
+// notMoved notes a tick that could not be taken: another process was faster, or the row was
+// changed. It returns an error if neither is true, since the row was the same the last time.
+func (s *Scheduler) notMoved(one store.Schedule) error {
+	tick := tickID{one.Hash, one.Next, one.LastTask}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[one.Name] != tick {
+		s.held[one.Name] = tick
+		return nil
+	}
+	return fmt.Errorf("falldue: the row of schedule %s cannot be used: its tick at %s is due, and no statement finds it; correct the types of its columns, or remove the schedule",
+		one.Name, store.Time(one.Next).Format(time.RFC3339))
 }
 
 // ErrTaken is the error with which next ends in middleware around enqueues

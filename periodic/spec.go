@@ -2,6 +2,7 @@ package periodic
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"strings"
 	"time"
@@ -87,28 +88,47 @@ func invalid(format string, args ...any) error {
 func (s Spec) Next(start, after time.Time) time.Time {
 	switch {
 	case s.cron == nil:
-		if after.Before(start) {
-			return start.Add(s.every)
-		}
-		return start.Add((after.Sub(start)/s.every + 1) * s.every)
+		return s.nextInterval(start, after)
 	case s.everyHour():
 		return s.nextPassing(after.In(s.zone))
 	}
 	return s.nextFixed(after.In(s.zone))
 }
 
+// nextInterval returns the first tick of an interval after a time. It counts in microseconds,
+// since a time.Duration ends after 292 years.
+func (s Spec) nextInterval(start, after time.Time) time.Time {
+	if after.Before(start) {
+		return start.Add(s.every)
+	}
+	every := s.every.Microseconds()
+	passed := (after.UnixMicro() - start.UnixMicro()) / every * every // but for a fraction of a microsecond
+	tick := time.UnixMicro(start.UnixMicro() + passed).Add(time.Duration(start.Nanosecond() % 1000)).In(start.Location())
+	if !tick.After(after) {
+		tick = tick.Add(s.every)
+	}
+	return tick
+}
+
 // last returns the last ticks from first, which is one, to now: most of them, or all if those
 // are fewer.
 func (s Spec) last(start, first, now time.Time, most int) (ticks []time.Time) {
+	const longest = math.MaxInt64 / 2
 	for span := time.Minute; ; span *= 2 { // since an outage may have had millions
 		from, tick := now.Add(-span), first
-		if from.After(first) {
+		whole := span > longest || !from.After(first)
+		if !whole {
 			tick = s.Next(start, from)
 		}
-		for ticks = nil; !tick.After(now); tick = s.Next(start, tick) {
+		for ticks = nil; !tick.After(now); {
 			ticks = append(ticks, tick)
+			next := s.Next(start, tick)
+			if !next.After(tick) { // there is none
+				break
+			}
+			tick = next
 		}
-		if len(ticks) >= most || !from.After(first) {
+		if len(ticks) >= most || whole {
 			return ticks[max(len(ticks)-most, 0):]
 		}
 	}
@@ -126,7 +146,7 @@ func (s Spec) nextPassing(after time.Time) time.Time {
 		switch {
 		case !s.day(t):
 			y, m, d := t.Date()
-			t = latest(s.moment(time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC)), t.Add(time.Minute))
+			t = later(s.moment(time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC)), t.Add(time.Minute))
 		case !has(s.cron.minute, t.Minute()):
 			t = t.Add(time.Minute)
 		default:
@@ -136,7 +156,7 @@ func (s Spec) nextPassing(after time.Time) time.Time {
 	return time.Time{}
 }
 
-func latest(t, other time.Time) time.Time {
+func later(t, other time.Time) time.Time {
 	if t.Before(other) {
 		return other
 	}

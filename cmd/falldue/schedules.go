@@ -24,8 +24,9 @@ func schedulesCommand() *cobra.Command {
 		Short: "List the schedules of periodic tasks, or change one",
 		Long: "List the schedules of periodic tasks: when they tick, by the clock of which time zone,\n" +
 			"what they enqueue, and who stored the definition. A schedule that has been due for\n" +
-			"more than a minute is late: no running process defines it. The exit status is 4 if\n" +
-			"there is one.",
+			"more than a minute is late: no running process defines it. One whose row cannot be\n" +
+			"used does not tick, since a person has edited the row. The exit status is 4 if there\n" +
+			"is one of either.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
@@ -39,7 +40,7 @@ func schedulesCommand() *cobra.Command {
 					err = printSchedules(screenOf(cmd), list)
 				}
 				for _, s := range list {
-					if err == nil && s.Late() {
+					if err == nil && (s.Late() || s.Err != nil) {
 						err = finding(exitAttention)
 					}
 				}
@@ -75,6 +76,8 @@ func printSchedules(s screen, list []periodic.Info) error {
 	for i, one := range list {
 		next, last := "in "+words.Span(one.Next.Sub(one.Now)), "never"
 		switch late := one.Now.Sub(one.Next); {
+		case one.Err != nil:
+			next = "cannot be used"
 		case one.Paused:
 			next = "paused " + words.Span(max(one.Now.Sub(one.PausedAt), 0)) + " ago"
 		case one.Late():
@@ -90,7 +93,13 @@ func printSchedules(s screen, list []periodic.Info) error {
 			rows[i] = append(rows[i], one.PausedBy, one.PausedWhy)
 		}
 	}
-	return s.table(columns, rows)
+	err := s.table(columns, rows)
+	for _, one := range list {
+		if one.Err != nil && err == nil {
+			_, err = fmt.Fprintf(s, "%s cannot be used: %v\n", one.Name, one.Err)
+		}
+	}
+	return err
 }
 
 // scheduleObject returns a schedule as JSON.
@@ -112,8 +121,12 @@ func scheduleObject(s periodic.Info) any {
 		NoOverlap bool       `json:"no_overlap"`
 		Missed    string     `json:"missed"`
 		DefinedBy string     `json:"defined_by"`
+		Error     string     `json:"error,omitempty"`
 	}{
-		s.Name, s.Spec, s.Zone, s.Kind, s.Queue, s.Next, nil, s.LastTask, s.Paused, set(s.PausedAt), s.PausedBy, s.PausedWhy, s.Late(), s.NoOverlap, s.Missed.String(), s.DefinedBy,
+		s.Name, s.Spec, s.Zone, s.Kind, s.Queue, s.Next, nil, s.LastTask, s.Paused, set(s.PausedAt), s.PausedBy, s.PausedWhy, s.Late(), s.NoOverlap, s.Missed.String(), s.DefinedBy, "",
+	}
+	if s.Err != nil {
+		o.Error = s.Err.Error()
 	}
 	if !s.Last.IsZero() {
 		o.LastAt = &s.Last

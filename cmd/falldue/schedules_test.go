@@ -87,6 +87,13 @@ func TestSchedules(t *testing.T) {
 		if text, err := runQuietly(t, "schedules", "--dsn", s.dsn); exitStatus(err) != exitAttention || !strings.Contains(text, "late by ") {
 			t.Errorf("a late schedule: status %d\n%s", exitStatus(err), text)
 		}
+		s.db.MustExec("update falldue_schedules set alone = 7")
+		if text, err := runQuietly(t, "schedules", "--dsn", s.dsn); exitStatus(err) != exitAttention || !strings.Contains(text, "often cannot be used: column alone is 7: must be between 0 and 1\n") {
+			t.Errorf("a schedule that cannot be used: status %d\n%s", exitStatus(err), text)
+		}
+		if text, err := runQuietly(t, "schedules", "--json", "--dsn", s.dsn); exitStatus(err) != exitAttention || !strings.Contains(text, `"error":"column alone is 7: must be between 0 and 1"`) {
+			t.Errorf("a schedule that cannot be used, as JSON: status %d\n%s", exitStatus(err), text)
+		}
 	})
 }
 

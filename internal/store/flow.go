@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -147,9 +148,10 @@ func (s *Store) WaitersOf(ctx context.Context, members []int64) (ids []int64, er
 
 // Verdict is what is to become of a waiter.
 type Verdict struct {
-	ID    int64
-	Queue string
-	To    Fate
+	ID      int64
+	Queue   string
+	To      Fate
+	Corrupt error // why the waiter's row cannot be read, or nil; it stays blocked then
 }
 
 // Fate says what is to become of a waiter.
@@ -180,19 +182,29 @@ func (s *Store) judged(ctx context.Context, stmt statements.Stmt, values stateme
 	waiters, err := s.waiters(ctx, stmt, values, rows)
 	list := make([]Verdict, len(waiters))
 	for i, w := range waiters {
-		list[i] = Verdict{w.ID, w.Queue, fateOf(w)}
+		list[i] = Verdict{w.ID, w.Queue, fateOf(w), w.corrupt}
 	}
 	return list, err
 }
 
-func (s *Store) waiters(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) ([]statements.WaiterState, error) {
-	return reading(ctx, s, func(x runner) ([]statements.WaiterState, error) { return s.waiterStates(ctx, x, stmt, values, rows) })
+// waiterState is a waiter, and why its row cannot be read.
+type waiterState struct {
+	statements.WaiterState
+	corrupt error
 }
 
-func (s *Store) waiterStates(ctx context.Context, x runner, stmt statements.Stmt, values statements.Values, rows []statements.Row) (list []statements.WaiterState, err error) {
+func (s *Store) waiters(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) ([]waiterState, error) {
+	return reading(ctx, s, func(x runner) ([]waiterState, error) { return s.waiterStates(ctx, x, stmt, values, rows) })
+}
+
+func (s *Store) waiterStates(ctx context.Context, x runner, stmt statements.Stmt, values statements.Values, rows []statements.Row) (list []waiterState, err error) {
 	err = x.query(ctx, stmt, values, rows, func(r row) error {
-		list = append(list, statements.WaiterState{})
-		return statements.WaiterStateColumns.Scan(r, &list[len(list)-1])
+		var w waiterState
+		if w.corrupt = statements.WaiterStateColumns.Scan(r, &w.WaiterState); w.corrupt == nil && (w.OnDeath < int(statements.DeathWait) || w.OnDeath > int(statements.DeathFirst)) {
+			w.corrupt = fmt.Errorf("column on_death is %d: must be between %d and %d", w.OnDeath, statements.DeathWait, statements.DeathFirst)
+		}
+		list = append(list, w)
+		return nil
 	})
 	return list, err
 }
@@ -201,6 +213,9 @@ func (s *Store) waiterStates(ctx context.Context, x runner, stmt statements.Stmt
 // the task is not blocked.
 func (s *Store) OnDeath(ctx context.Context, id int64) (on statements.OnDeath, ok bool, err error) {
 	list, err := s.waiters(ctx, s.batch("waiters by id", 1, statements.WaitersByID), nil, idRows([]int64{id}))
+	if err == nil && len(list) > 0 {
+		err = list[0].corrupt
+	}
 	if err != nil || len(list) == 0 || list[0].State != statements.StateBlocked { // it may have been cancelled or deleted
 		return 0, false, err
 	}
@@ -208,7 +223,10 @@ func (s *Store) OnDeath(ctx context.Context, id int64) (on statements.OnDeath, o
 }
 
 // fateOf says what becomes of a waiter.
-func fateOf(w statements.WaiterState) Fate {
+func fateOf(w waiterState) Fate {
+	if w.corrupt != nil {
+		return StaysBlocked
+	}
 	pending, dead, gone := w.Pending != 0, w.Dead != 0, w.Deleted != 0
 	failed := dead || gone || w.Cancelled != 0
 	opens, cancelled := !pending && !failed, gone // nobody can retry what has gone
@@ -342,16 +360,25 @@ type EdgeKey struct{ Member, Waiter int64 }
 func (s *Store) CheckEdges(ctx context.Context, after EdgeKey) (last EdgeKey, waiters []int64, err error) {
 	values := statements.Values{"task_id": after.Member, "waiter": after.Waiter, "limit": MaxBatch}
 	// In a transaction of its own it reads nothing that is not committed.
+	n, corrupt := 0, error(nil)
 	page, err := inTx(ctx, s, func(x runner) (list []statements.CheckedEdge, err error) {
+		n, corrupt = 0, nil
 		err = x.query(ctx, s.fixed("edge page", statements.EdgePage), values, nil, func(r row) error {
-			list = append(list, statements.CheckedEdge{})
-			return statements.CheckedEdgeColumns.Scan(r, &list[len(list)-1])
+			n++
+			var e statements.CheckedEdge
+			if refused := statements.CheckedEdgeColumns.Scan(r, &e); refused != nil {
+				corrupt = fmt.Errorf("the row of waiter %d and its member %d cannot be read: %w", e.Edge.Waiter, e.Member, refused)
+				return nil
+			}
+			list = append(list, e)
+			return nil
 		})
 		return list, err
 	})
 	if err != nil {
 		return after, nil, err
 	}
+	err = corrupt
 	var gone []Edge
 	var wrong []statements.CheckedEdge
 	for _, e := range page {
@@ -363,7 +390,7 @@ func (s *Store) CheckEdges(ctx context.Context, after EdgeKey) (last EdgeKey, wa
 		}
 	}
 	if len(gone) > 0 {
-		err = s.dropEdges(ctx, gone)
+		err = cmp.Or(s.dropEdges(ctx, gone), err)
 	}
 	for _, e := range wrong {
 		values := statements.Values{"task_id": e.Member, "waiter": e.Edge.Waiter, "was": e.Outcome, "outcome": e.Truth}
@@ -377,8 +404,9 @@ func (s *Store) CheckEdges(ctx context.Context, after EdgeKey) (last EdgeKey, wa
 			err = fmt.Errorf("task %d: %w", e.Member, refused)
 		}
 	}
-	if n := len(page); n == MaxBatch {
-		last = EdgeKey{page[n-1].Member, page[n-1].Edge.Waiter}
+	if n == MaxBatch && len(page) > 0 { // an engine that keeps a text where a number belongs sorts it behind all numbers
+		end := page[len(page)-1]
+		last = EdgeKey{end.Member, end.Edge.Waiter}
 	}
 	return last, waiters, err
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -124,6 +125,45 @@ func TestEdgesFollowTheirTasks(t *testing.T) {
 		}
 		if list, err := s.JudgePage(t.Context(), 0); err != nil || len(list) != 0 {
 			t.Errorf("waiters are left: %+v, error %v", list, err)
+		}
+	})
+}
+
+// TestAWaiterOfNonsenseHoldsNoOtherUp: a person has edited rows of a flow. Their task stays blocked, the
+// error says why, and others are judged.
+func TestAWaiterOfNonsenseHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		s := migrated(t, db)
+		values := []string{"17", "-1"}
+		if engine == testdb.SQLite { // which takes anything
+			values = append(values, "'many'")
+		}
+		members, bad := enqueueFlow(t, s, 2, statements.DeathWait)
+		others, good := enqueueFlow(t, s, 2, statements.DeathWait)
+		for _, id := range slices.Concat(members, others) {
+			db.MustExec(fmt.Sprintf("update falldue_tasks set state = 'done' where id = %d", id))
+		}
+		if engine == testdb.SQLite {
+			db.MustExec(fmt.Sprintf("insert into falldue_edges (task_id, waiter) values (%d, 'nobody')", members[0]))
+		}
+		_, waiters, err := s.CheckEdges(t.Context(), EdgeKey{})
+		if slices.Sort(waiters); !slices.Equal(slices.Compact(waiters), []int64{bad, good}) || (err != nil) != (engine == testdb.SQLite) {
+			t.Errorf("corrected are the edges of %v, error %v", waiters, err)
+		}
+		for _, value := range values {
+			db.MustExec(fmt.Sprintf("update falldue_flows set on_death = %s where task_id = %d", value, bad))
+			list, err := s.JudgePage(t.Context(), 0)
+			if err != nil || len(list) != 2 || list[0].To != StaysBlocked || list[0].Corrupt == nil || !strings.Contains(list[0].Corrupt.Error(), "on_death") || list[1].To != Opens || list[1].Corrupt != nil {
+				t.Errorf("on_death = %s: the verdicts are %+v, error %v", value, list, err)
+			}
+			if ended, err := s.EndWaiting(t.Context(), []int64{bad}, Opens); err != nil || len(ended) != 0 {
+				t.Errorf("on_death = %s: opened %v, error %v", value, ended, err)
+			}
+			if _, _, err := s.OnDeath(t.Context(), bad); err == nil {
+				t.Errorf("on_death = %s: it is read", value)
+			}
 		}
 	})
 }

@@ -11,19 +11,23 @@ import (
 type (
 	// Definition is what a schedule enqueues and when.
 	Definition = statements.Definition
-	// Schedule is a schedule as it is stored.
-	Schedule = statements.Schedule
 	// SchedulePause is whether a schedule is paused.
 	SchedulePause = statements.SchedulePause
 )
+
+// Schedule is a schedule as it is stored.
+type Schedule struct {
+	statements.Schedule
+	Corrupt error // not nil if columns of the row hold no numbers or no texts
+}
 
 // Schedules returns all schedules, ordered by name.
 func (s *Store) Schedules(ctx context.Context) (list []Schedule, err error) {
 	err = s.read(ctx, s.fixed("read schedules", statements.ReadSchedules), nil, func() { list = nil }, func(r row) error {
 		var one Schedule
-		err := statements.ScheduleColumns.Scan(r, &one)
+		one.Corrupt = statements.ScheduleColumns.Scan(r, &one.Schedule) // columns that can be read are set nevertheless
 		list = append(list, one)
-		return err
+		return nil
 	})
 	return list, s.explain(err)
 }
