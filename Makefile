@@ -80,6 +80,11 @@ portable: ## compile code and tests with the oldest Go release, also for Windows
 	GOEXPERIMENT=jsonv2 go test ./internal/storable
 	set -e; for os in linux windows darwin; do echo "go vet: $$os"; GOOS=$$os go vet ./...; GOOS=$$os go -C cmd/falldue vet ./...; GOOS=$$os go -C internal/testdb/serve vet ./...; done
 
+# The tests that are left out compile programs, and read no clock.
+.PHONY: clock
+clock: ## run the tests on SQLite at each hour of a day, on special days and nights, in three zones
+	go run ./internal/anytime -skip 'TestProgramsOfMovingCompile|TestPackagesLinkOnlyListedModules' ./... cmd/falldue
+
 .PHONY: golden
 golden: ## rewrite the golden files of SQL; read their diff before you commit
 	go test ./internal/statements -update

@@ -58,8 +58,12 @@ func runAll(ctx context.Context, moments []moment, packages []string, run, skip 
 	if err != nil {
 		return err
 	}
-	suites := make([]suite, len(packages))
-	for i, dir := range packages {
+	dirs, err := withTests(ctx, packages)
+	if err != nil {
+		return err
+	}
+	suites := make([]suite, len(dirs))
+	for i, dir := range dirs {
 		suites[i] = suite{dir: dir, binary: filepath.Join(folder, fmt.Sprint(i, ".test")), overlay: overlay, args: []string{"-test.short", "-test.run=" + run, "-test.skip=" + skip}}
 		if err := suites[i].compile(ctx); err != nil {
 			return err
@@ -85,6 +89,25 @@ func runAll(ctx context.Context, moments []moment, packages []string, run, skip 
 	return nil
 }
 
+// withTests returns the folders of the packages that have tests. A pattern is the folder of a
+// package, or that of a module and "/..." for all packages of it.
+func withTests(ctx context.Context, patterns []string) ([]string, error) {
+	var dirs []string
+	for _, pattern := range patterns {
+		cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}", ".")
+		dir, all := strings.CutSuffix(pattern, "/...")
+		if cmd.Dir = dir; all {
+			cmd.Args[len(cmd.Args)-1] = "./..."
+		}
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("list the packages of %s: %w", pattern, err)
+		}
+		dirs = append(dirs, strings.Fields(string(out))...)
+	}
+	return dirs, nil
+}
+
 // suite is the tests of a package.
 type suite struct {
 	dir, binary, overlay string
@@ -108,19 +131,25 @@ func (s suite) run(ctx context.Context, m moment) string {
 		fmt.Sprintf("%s=%d", shiftVariable, m.at.Unix()-time.Now().Unix()), "TZ="+m.at.Location().String(),
 		// Programs that the tests compile have the same clock.
 		"GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+s.overlay))
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		return fmt.Sprintf("%s: %v\n%s", s.dir, err, out.Bytes())
+	var out, logs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &logs
+	err := cmd.Run()
+	if err == nil {
+		return ""
 	}
-	return ""
+	if !bytes.Contains(out.Bytes(), []byte("--- FAIL")) { // a panic, for example
+		out.Write(logs.Bytes())
+	}
+	return fmt.Sprintf("%s: %v\n%s", s.dir, err, out.Bytes())
 }
 
-// runAt runs all suites at a moment, two at a time, and returns what those print that fail.
+// together is how many suites run at a time: they mostly wait.
+const together = 6
+
+// runAt runs all suites at a moment, and returns what those print that fail.
 func runAt(ctx context.Context, m moment, suites []suite) string {
 	failures := make([]string, len(suites))
 	var all sync.WaitGroup
-	const together = 6
 	turns := make(chan struct{}, together)
 	for i, s := range suites {
 		turns <- struct{}{}
