@@ -44,7 +44,7 @@ func TestWorkerContinuesAfterFailedCommits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 	defer cancel()
 	if err := q.Migrate(ctx); err != nil {
 		t.Fatal(err)

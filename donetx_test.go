@@ -63,7 +63,7 @@ func TestLeaseLostAfterDoneTxWasRolledBack(t *testing.T) {
 			if !errors.Is(err, falldue.ErrLeaseLost) {
 				t.Errorf("the context ended because of %v, want %v", err, falldue.ErrLeaseLost)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(testdb.Patience):
 			t.Error("the handler does not learn that its lease is lost")
 		}
 		stop()

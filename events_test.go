@@ -20,7 +20,7 @@ func TestFailuresAreLogged(t *testing.T) {
 	db := testdb.Open(t, testdb.SQLite)
 	var log lockedBuilder
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	newQueue := func(policy backoff.Policy) (*falldue.Queue, falldue.Kind[string]) {
+	newQueue := func(policy backoff.Policy) (q *falldue.Queue, kind, slow falldue.Kind[string]) {
 		q, err := falldue.New(db, falldue.Config{Logger: logger, DoneRetention: time.Hour})
 		if err != nil {
 			t.Fatal(err)
@@ -28,10 +28,9 @@ func TestFailuresAreLogged(t *testing.T) {
 		if err := q.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		kind := falldue.NewKind[string]("k", falldue.KindConfig{
-			Policy: policy, Timeout: 100 * time.Millisecond,
-		})
-		falldue.Handle(q, kind, func(ctx context.Context, task falldue.Task[string]) error {
+		kind = falldue.NewKind[string]("k", falldue.KindConfig{Policy: policy})
+		slow = falldue.NewKind[string]("slow", falldue.KindConfig{Policy: policy, Timeout: 10 * time.Millisecond})
+		handler := func(ctx context.Context, task falldue.Task[string]) error {
 			switch {
 			case task.Args == "success":
 				return nil
@@ -43,17 +42,23 @@ func TestFailuresAreLogged(t *testing.T) {
 				<-ctx.Done()
 			}
 			return errors.New("flaky " + task.Args)
-		})
-		return q, kind
+		}
+		falldue.Handle(q, kind, handler)
+		falldue.Handle(q, slow, handler)
+		return q, kind, slow
 	}
-	q, kind := newQueue(backoff.ParseDeferred("delay if(n < 2, 0, 1h); attempts 5"))
+	q, kind, slow := newQueue(backoff.ParseDeferred("delay if(n < 2, 0, 1h); attempts 5"))
 	ids := map[string]int64{}
 	for _, args := range []string{"success", "discarded", "panics", "late", "fails", "own"} {
 		options := &falldue.EnqueueOptions{}
 		if args == "own" {
 			options.MaxAttempts = 2
 		}
-		receipt, err := kind.Enqueue(t.Context(), q, args, options)
+		k := kind
+		if args == "late" {
+			k = slow
+		}
+		receipt, err := k.Enqueue(t.Context(), q, args, options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +72,7 @@ func TestFailuresAreLogged(t *testing.T) {
 		})
 	}
 	stop()
-	strict, _ := newQueue(backoff.Constant(0).WithMaxAttempts(1))
+	strict, _, _ := newQueue(backoff.Constant(0).WithMaxAttempts(1))
 	stop = runUntil(t, strict)
 	waitFor(t, "the lower limit", func() bool {
 		return info(t, q, ids["fails"]).State == falldue.Dead && info(t, q, ids["late"]).State == falldue.Dead && info(t, q, ids["panics"]).State == falldue.Dead
@@ -83,10 +88,11 @@ func TestFailuresAreLogged(t *testing.T) {
 	for _, want := range []string{
 		`level=ERROR msg="falldue: a task is dead" task=2 kind=k queue=default attempt=1 why="its handler discarded it" error=gone`,
 		`level=ERROR msg="falldue: a handler panicked; the task runs again" task=3 kind=k queue=default attempt=1 error="panic: aargh" stack=`,
-		`level=WARN msg="falldue: a handler timed out; the task runs again" task=4 kind=k queue=default attempt=1 error=`,
+		`level=WARN msg="falldue: a handler timed out; the task runs again" task=4 kind=slow queue=default attempt=1 error=`,
 		`level=DEBUG msg="falldue: an attempt failed; the task runs again" task=5 kind=k queue=default attempt=2 error="flaky fails"`,
 		`level=ERROR msg="falldue: a task is dead" task=6 kind=k queue=default attempt=2 why="the task's MaxAttempts allows 2 attempts" error="flaky own"`,
-		`level=ERROR msg="falldue: tasks are dead: they have used more attempts than are allowed now" queue=default kind=k count=3 limit="the policy of its kind" allowed=1`,
+		`level=ERROR msg="falldue: tasks are dead: they have used more attempts than are allowed now" queue=default kind=k count=2 limit="the policy of its kind" allowed=1`,
+		`level=ERROR msg="falldue: tasks are dead: they have used more attempts than are allowed now" queue=default kind=slow count=1 limit="the policy of its kind" allowed=1`,
 	} {
 		if n := strings.Count(log.String(), want); n != 1 {
 			t.Errorf("the log has %d lines with\n%s", n, want)

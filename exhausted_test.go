@@ -66,7 +66,7 @@ func TestWorkersThatDieCountNoAttemptBeyondTheLimit(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- q.Run(ctx) }()
-		deadline := time.Now().Add(time.Minute)
+		deadline := time.Now().Add(testdb.Patience)
 		for id, most := range ids {
 			info, err := q.Task(t.Context(), id)
 			for ; err == nil && info.State != Dead && time.Now().Before(deadline); info, err = q.Task(t.Context(), id) {

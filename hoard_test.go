@@ -129,7 +129,7 @@ func TestTasksAreNotHoarded(t *testing.T) {
 		for i := range slowTasks - greedyHandlers {
 			select {
 			case <-g.begun:
-			case <-time.After(30 * time.Second):
+			case <-time.After(testdb.Patience):
 				claimed, _ := claimedTasks(t, idle)
 				t.Fatalf("%d of %d tasks have started, %d are claimed", greedyHandlers+i, slowTasks, claimed)
 			}
@@ -152,7 +152,7 @@ func TestLastAttemptsAreNotClaimedAhead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testdb.Each(t, func(t *testing.T, engine string) {
 				_, q := newGreed(t, engine, KindConfig{Policy: c.policy}, c.opts)
-				deadline := time.Now().Add(30 * time.Second)
+				deadline := time.Now().Add(testdb.Patience)
 				for {
 					claimed, attempts := claimedTasks(t, q)
 					if claimed == greedyHandlers && attempts == 0 {

@@ -65,7 +65,7 @@ func TestTransactionsWithOnePolicyDoNotWait(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 				first, second := pools[0].MustBeginTx(ctx, nil), pools[1].MustBeginTx(ctx, nil)
 				first.MustExecContext(ctx, "update orders set n = 1 where id = 1")
 				if _, err := kind.EnqueueTx(ctx, queues[1], second, 2, opts); err != nil {
@@ -102,7 +102,7 @@ func TestOneConnectionIsEnough(t *testing.T) {
 		kind := falldue.NewKind[int]("k", falldue.KindConfig{})
 		policy := backoff.Constant(time.Hour)
 		opts := &falldue.EnqueueOptions{Policy: &policy}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 		defer cancel()
 		for _, commits := range []bool{false, true, true} {
 			tx := db.MustBeginTx(ctx, nil)

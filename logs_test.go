@@ -111,7 +111,7 @@ func TestWarningOfAQueueThatIsNotServed(t *testing.T) {
 	var log bytes.Buffer
 	db := testdb.Open(t, testdb.SQLite)
 	migrated(t, db)
-	q := newQueue(db, falldue.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	q := newQueue(db, falldue.Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	kind := falldue.NewKind[int]("resize", falldue.KindConfig{Queue: "images"})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -63,12 +63,12 @@ func TestSilentNetwork(t *testing.T) {
 				done := make(chan error, 1)
 				go func() { done <- q.Run(ctx) }()
 				enqueue(1)
-				if got := within(t, started, time.Minute, "the first task"); got != 1 {
+				if got := within(t, started, "the first task"); got != 1 {
 					t.Fatalf("task %d started", got)
 				}
 				proxy.Silence()
 				enqueue(2)
-				if got := within(t, started, time.Minute, "the worker to go on"); got == 2 {
+				if got := within(t, started, "the worker to go on"); got == 2 {
 					close(release) // or the lease of task 1 was lost, and it runs again
 				}
 				waitFor(t, "both tasks to be done", func() bool {
@@ -78,7 +78,7 @@ func TestSilentNetwork(t *testing.T) {
 				proxy.Freeze()
 				enqueue(3)
 				stop()
-				if err := within(t, done, 30*time.Second, "Run to return"); err != nil {
+				if err := within(t, done, "Run to return"); err != nil {
 					t.Error(err)
 				}
 			})
@@ -86,14 +86,14 @@ func TestSilentNetwork(t *testing.T) {
 	})
 }
 
-// within receives from c, and fails the test after a time.
-func within[T any](t *testing.T, c <-chan T, d time.Duration, what string) T {
+// within receives from c, and fails the test if nothing comes.
+func within[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(d):
-		t.Fatalf("waited %v for %s", d, what)
+	case <-time.After(testdb.Patience):
+		t.Fatalf("waited %v for %s", testdb.Patience, what)
 		panic("unreachable")
 	}
 }

@@ -236,9 +236,9 @@ func TestSettingAPolicyWritesNoTask(t *testing.T) {
 		db.MustExec("update falldue_tasks set attempts = 1, fence = 1")
 		until := func(what string, ok func() bool) {
 			t.Helper()
-			for end := time.Now().Add(30 * time.Second); !ok(); {
+			for end := time.Now().Add(testdb.Patience); !ok(); {
 				if time.Now().After(end) {
-					t.Fatalf("waited 30s for %s", what)
+					t.Fatalf("waited %v for %s", testdb.Patience, what)
 				}
 				time.Sleep(time.Millisecond)
 			}
@@ -296,9 +296,6 @@ func TestSettingAPolicyWritesNoTask(t *testing.T) {
 			})
 		}
 		t.Logf("%s: four workers obey after %v", engine, time.Since(start))
-		if took := time.Since(start); took > 10*time.Second {
-			t.Errorf("the workers obeyed after %v", took)
-		}
 		want := append([]int(nil), before...)
 		if engine == testdb.Postgres {
 			if _, err := kind.Enqueue(t.Context(), control, 1, &EnqueueOptions{Delay: time.Hour}); err != nil {

@@ -114,8 +114,8 @@ func TestFourProcessesObey(t *testing.T) {
 				if got != want {
 					t.Fatalf("process %d says %q, want %q", i, got, want)
 				}
-			case <-time.After(time.Minute):
-				t.Fatalf("process %d has not said %q for a minute", i, want)
+			case <-time.After(testdb.Patience):
+				t.Fatalf("process %d has not said %q for %v", i, want, testdb.Patience)
 			}
 		}
 		for i := range processes {
@@ -140,9 +140,6 @@ func TestFourProcessesObey(t *testing.T) {
 			next(i, "ran 2")
 		}
 		t.Logf("%s: the last of %d processes obeyed after %v", engine, processes, time.Since(start))
-		if took := time.Since(start); took > 10*time.Second {
-			t.Errorf("the processes obeyed after %v", took)
-		}
 	})
 }
 

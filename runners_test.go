@@ -30,7 +30,7 @@ func TestRunnersRunUpToTheirLimit(t *testing.T) {
 	for range limit {
 		select {
 		case <-started:
-		case <-time.After(10 * time.Second):
+		case <-time.After(testdb.Patience):
 			t.Fatalf("%d run side by side, want %d", running.Load(), limit)
 		}
 	}
@@ -92,7 +92,7 @@ func TestGoexitFailsTheAttempt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), testdb.Patience)
 	defer stop()
 	var failures []Attempt
 	Handle(q, k, func(ctx context.Context, task Task[int]) (err error) {

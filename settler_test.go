@@ -82,8 +82,8 @@ func wait(t *testing.T, c <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(10 * time.Second):
-		t.Fatalf("waited 10 seconds for %s", what)
+	case <-time.After(testdb.Patience):
+		t.Fatalf("waited in vain for %s", what)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestClaimsGoOnWithoutASlot(t *testing.T) {
 		if _, err := k.EnqueueMany(t.Context(), q, make([]int, tasks), nil); err != nil {
 			t.Fatal(err)
 		}
-		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		ctx, stop := context.WithTimeout(t.Context(), testdb.Patience)
 		defer stop()
 		begun, end := make(chan struct{}, tasks), make(chan struct{})
 		Handle(q, k, func(context.Context, Task[int]) error { begun <- struct{}{}; <-end; return nil })

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -110,7 +109,7 @@ func TestManyAtOnce(t *testing.T) {
 			tables.Schema = "new schema"
 		}
 		dsn, driver := testdb.DSN(t, engine), testdb.Drivers(engine)[0]
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 		defer cancel()
 		var group sync.WaitGroup
 		var mu sync.Mutex

@@ -253,7 +253,7 @@ func list(t *testing.T, db *sqlx.DB) map[int64]string {
 // await waits until ok returns true.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(testdb.Patience)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

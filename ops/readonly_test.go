@@ -24,7 +24,7 @@ func TestInspectorsOnlyRead(t *testing.T) {
 		i := b.inspector(nil)
 		// The one connection that is left is made to refuse writes. Others are given back late.
 		b.db.SetMaxOpenConns(1)
-		for deadline := time.Now().Add(time.Minute); b.db.Stats().OpenConnections > 1; {
+		for deadline := time.Now().Add(testdb.Patience); b.db.Stats().OpenConnections > 1; {
 			if <-time.After(time.Millisecond); time.Now().After(deadline) {
 				t.Fatalf("the pool has %+v", b.db.Stats())
 			}

@@ -23,7 +23,7 @@ func TestWatch(t *testing.T) {
 		old := b.enqueue("fails", &falldue.EnqueueOptions{Key: "old"})
 		b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1 where id = ?"), old)
 		begin, end := make(chan struct{}), make(chan struct{})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 		defer cancel()
 		events := make(chan ops.Event, 1000)
 		i := b.inspector(nil)

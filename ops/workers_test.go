@@ -54,7 +54,7 @@ func succeed(context.Context, falldue.Task[json.RawMessage]) error { return nil 
 // workers waits until the workers are as ok wants them, and returns them.
 func (b backlog) workers(i *ops.Inspector, what string, ok func([]ops.Worker) bool) []ops.Worker {
 	b.t.Helper()
-	deadline, tick := time.Now().Add(time.Minute), time.NewTicker(10*time.Millisecond)
+	deadline, tick := time.Now().Add(testdb.Patience), time.NewTicker(10*time.Millisecond)
 	defer tick.Stop()
 	for {
 		list, err := i.Workers(b.t.Context())

@@ -204,11 +204,11 @@ func TestRunStoresLostSchedules(t *testing.T) {
 		if err := periodic.Remove(t.Context(), q, "r"); err != nil {
 			t.Fatal(err)
 		}
-		deadline, look := time.Now().Add(time.Minute), time.NewTicker(10*time.Millisecond)
+		deadline, look := time.Now().Add(testdb.Patience), time.NewTicker(10*time.Millisecond)
 		defer look.Stop()
 		for len(reports(t, q)) < 2 {
 			if time.Now().After(deadline) {
-				t.Fatal("waited a minute for two tasks of a schedule that was lost")
+				t.Fatal("waited in vain for two tasks of a schedule that was lost")
 			}
 			<-look.C
 		}

@@ -91,7 +91,7 @@ func receive[T any](t *testing.T, c <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
-	case <-time.After(time.Minute):
+	case <-time.After(testdb.Patience):
 		t.Fatal("waited a minute")
 	}
 	return v

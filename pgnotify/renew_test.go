@@ -12,7 +12,7 @@ import (
 // nobody sees a failure.
 func TestListenRenewsItsConnection(t *testing.T) {
 	dsn := testdb.DSN(t, testdb.Postgres)
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), testdb.Patience)
 	defer stop()
 	begun := 0
 	err := serve(ctx, dsn, "due", func(string) {

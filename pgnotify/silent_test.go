@@ -29,7 +29,7 @@ func TestSilentConnectionIsFoundOut(t *testing.T) {
 			if (err == nil) != (name == "stopped") {
 				t.Errorf("%s: it returned %v", name, err)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(testdb.Patience):
 			t.Fatalf("%s: it still listens", name)
 		}
 		stop()

@@ -34,13 +34,13 @@ func listening(ctx context.Context, t *testing.T, dsn string, p pings, renew tim
 	return woken, ended
 }
 
-// within receives from c, and fails the test after half a minute.
+// within receives from c, and fails the test if nothing comes.
 func within[T any](t *testing.T, c <-chan T, what string) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
-	case <-time.After(30 * time.Second):
-		t.Fatalf("waited half a minute for %s", what)
+	case <-time.After(testdb.Patience):
+		t.Fatalf("waited %v for %s", testdb.Patience, what)
 	}
 	return v
 }

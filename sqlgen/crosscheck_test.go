@@ -8,11 +8,11 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
 )
 
 // sampleAttempts are the values of n at which every formula is compared. They
@@ -128,7 +128,7 @@ func crossCheck(t testing.TB, d dialect.Dialect, db *sqlx.Conn, formulas []Formu
 	for _, f := range formulas {
 		columns = append(columns, f.SQL(d, d.Quote("attempts")), f.MicrosSQL(d, d.Quote("attempts")))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 	defer cancel()
 	rows, err := db.QueryContext(ctx, "select "+strings.Join(columns, ", ")+" from samples order by i")
 	if err != nil {

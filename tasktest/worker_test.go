@@ -84,7 +84,7 @@ var runs = map[string]struct {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(time.Minute):
+		case <-time.After(testdb.Patience):
 			return errors.New("the context of a task that is cancelled has not ended")
 		}
 	}, falldue.Cancelled, falldue.ErrCancelled, 0},

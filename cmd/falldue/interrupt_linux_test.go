@@ -68,7 +68,7 @@ func (s *session) press(keys string) {
 // shows waits until the terminal has a text.
 func (s *session) shows(text string) {
 	s.t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(testdb.Patience)
 	for !strings.Contains(s.shown.String(), text) {
 		select {
 		case more, ok := <-s.written:
@@ -86,7 +86,7 @@ func (s *session) shows(text string) {
 // keys again and again meanwhile.
 func (s *session) ends(status int, keys string) {
 	s.t.Helper()
-	deadline, again := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
+	deadline, again := time.After(testdb.Patience), time.NewTicker(50*time.Millisecond)
 	defer again.Stop()
 	for {
 		select {

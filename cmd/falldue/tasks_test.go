@@ -87,13 +87,13 @@ func (s shop) work(handle func(*falldue.Queue), done func(*falldue.Queue) bool) 
 		s.t.Fatal(err)
 	}
 	handle(q)
-	ctx, stop := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(s.t.Context(), testdb.Patience)
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- q.Run(ctx) }()
 	for !done(q) {
 		if ctx.Err() != nil {
-			s.t.Fatal("the tasks did not run within a minute")
+			s.t.Fatal("the tasks did not run")
 		}
 	}
 	stop()

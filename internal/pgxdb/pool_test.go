@@ -72,7 +72,7 @@ func TestConnectionsStayTheSame(t *testing.T) {
 	db.Driver().(interface{ DiscardIdle(ctx context.Context) }).DiscardIdle(t.Context())
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for late := time.After(time.Minute); pool.Stat().TotalConns() > 0; {
+	for late := time.After(testdb.Patience); pool.Stat().TotalConns() > 0; {
 		select {
 		case <-late:
 			t.Fatal("the pool still has a connection")

@@ -270,8 +270,6 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	// A statement that changes a batch of claims takes milliseconds if it finds
 	// them by their key or reads the table once. It takes minutes if it reads the
 	// table for each claim, or the batch for each row of the table.
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
 	for name, stmt := range map[string]statements.Stmt{
 		"take": statements.Take(s, tables, len(fences)), "extend": statements.Extend(s, tables, len(fences)),
 		"settle alike": statements.SettleAlike(s, tables, len(fences)), "settle": statements.Settle(s, tables, len(fences)), "delete": statements.Delete(s, tables, len(fences)),
@@ -284,9 +282,11 @@ func checkPlans(t *testing.T, engine, statistics string) {
 				rows = append(rows, statements.SettleColumns.Row(&statements.Settlement{Key: statements.Key{TaskID: id, Fence: 1}, State: statements.StateOpen}))
 			}
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		start := time.Now()
 		if _, err := db.ExecContext(ctx, stmt.SQL, stmt.Bind(lane, rows)...); err != nil {
 			t.Errorf("%s: %v after %v", name, err, time.Since(start))
 		}
+		cancel()
 	}
 }

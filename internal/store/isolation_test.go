@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
@@ -29,7 +28,7 @@ func TestWhatIsNotCommittedDecidesNothing(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = db.Close() })
 		s := migrated(t, db)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 		defer cancel()
 		enqueue := func(key int) Receipt {
 			t.Helper()

@@ -36,7 +36,7 @@ func TestPlansFollowTheTable(t *testing.T) {
 			}
 			db.MustExec(`insert into falldue_tasks (queue, kind, payload) select 'default', 'k', '{}' from generate_series(1, 200000)`)
 			var bad []string
-			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+			for deadline := time.Now().Add(testdb.Patience); time.Now().Before(deadline); {
 				useAll(t, s)
 				if bad = plansReadingTheTable(t, db); len(bad) == 0 {
 					return

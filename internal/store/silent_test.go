@@ -84,7 +84,7 @@ func waitUntilFree(t *testing.T, s *Store, name string) {
 }
 
 // soon is how long a call may take that ends by itself, on a slow machine.
-const soon = time.Minute
+const soon = testdb.Patience
 
 // TestSilentConnectionEndsWithTheContext: a connection stays open and carries nothing.
 // A statement on it ends soon after its context, and its place in the pool is free.

@@ -24,7 +24,7 @@ func TestSlowSweepsRefreshStatistics(t *testing.T) {
 	db.MustExec(`insert into falldue_tasks (queue, kind, attempts, updated_at, created_at, payload)
 		select 'default', concat('k', seq % 8), seq % 25, utc_timestamp(6), utc_timestamp(6), '{}' from seq_1_to_100000`)
 	stmt := statements.Sweep(s.server, s.tables)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 	defer cancel()
 	w := s.NewLaneFinder("default")
 	for {

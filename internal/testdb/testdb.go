@@ -62,6 +62,10 @@ var drivers = map[string][]string{
 	Galera:   {"mysql"},
 }
 
+// Patience is for how long a test waits for something that takes milliseconds on an idle machine,
+// before it fails. No test measures time by it: a busy machine may be slow.
+const Patience = 5 * time.Minute
+
 // Engines returns the engines that this run covers.
 func Engines(t testing.TB) []string {
 	t.Helper()

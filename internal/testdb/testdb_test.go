@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -63,7 +62,7 @@ func TestDatabaseIsGoneAfterItsTest(t *testing.T) {
 		if engine == testdb.SQLite {
 			return // a file in the test's own folder, which package testing removes
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 		defer cancel()
 		if version, err := testdb.Check(ctx, engine, dsn); err == nil {
 			t.Errorf("the database can still be opened on %s", version)

@@ -53,10 +53,10 @@ func shellFor(folder string) plan {
 // eventually polls until the condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(testdb.Patience)
 	for !holds() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 seconds: %s", what)
+			t.Fatalf("not within %v: %s", testdb.Patience, what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
