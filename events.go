@@ -82,6 +82,11 @@ func (e events) attemptFailed(r *taskRun, f *failure) {
 	}
 }
 
+// failedAfterDoneTx reports a failure that changes nothing any more.
+func (e events) failedAfterDoneTx(r *taskRun, f *failure) {
+	e.log.Warn("falldue: a handler failed after its DoneTx had committed; the task is done", e.failure(r, f.stack.V, "error", f.text)...)
+}
+
 // failure returns the attributes of a failure.
 func (events) failure(r *taskRun, stack string, more ...any) []any {
 	list := append([]any{"task", r.claim.ID, "kind", r.claim.From.Kind, "queue", r.queue, "attempt", r.claim.Attempts}, more...)

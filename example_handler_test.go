@@ -133,6 +133,45 @@ func ExampleTask_DoneTx() {
 	// 105
 }
 
+// A handler that called DoneTx ends its task only with the commit. This one forgets that in its
+// first attempt, which fails.
+func ExampleTask_DoneTx_notCommitted() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	db, closeDB := openDB()
+	defer closeDB()
+	q := newQueue(db, falldue.Config{Hooks: falldue.Hooks{Event: func(e falldue.Event) {
+		if errors.Is(e.Err, falldue.ErrNotCommitted) {
+			fmt.Println("attempt", e.Attempt, "has not committed")
+		}
+	}}})
+
+	credit := falldue.NewKind[int]("bonus.credit", falldue.KindConfig{Policy: backoff.Constant(0)})
+	falldue.Handle(q, credit, func(ctx context.Context, t falldue.Task[int]) error {
+		tx, err := db.BeginTxx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // does nothing once it is committed
+		if err := t.DoneTx(ctx, tx); err != nil {
+			return err
+		}
+		if t.Attempt == 1 {
+			return nil
+		}
+		stop() // so that this example ends
+		return tx.Commit()
+	})
+	if _, err := credit.Enqueue(ctx, q, 5, nil); err != nil {
+		log.Panic(err)
+	}
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// attempt 1 has not committed
+}
+
 // A handler ends its task and enqueues the next one in the same transaction, so
 // that each order gets exactly one invoice.
 func ExampleTask_DoneTx_followUp() {

@@ -68,7 +68,8 @@ func (k *flowKeeper) ended(batch []*taskRun, lost map[int64]bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, r := range batch {
-		if !State(r.end.State).finished() || lost[r.claim.ID] && !r.end.MaybeSettled && !r.unsure { // the worker may have settled it itself
+		maybeSettled := r.end.MaybeSettled || r.unsure && State(r.end.State).finished() // by the handler, or by the worker itself
+		if lost[r.claim.ID] && !maybeSettled || !lost[r.claim.ID] && !State(r.end.State).finished() {
 			continue
 		}
 		if r.end.Member && len(k.members) < maxEnded {

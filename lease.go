@@ -16,7 +16,8 @@ type lease struct {
 	cancel       context.CancelCauseFunc // cancels the handler's context; nil before it starts
 	lost         bool
 	cancelled    bool // why it is lost: the task was cancelled
-	maybeSettled bool // DoneTx was called, and its transaction may have committed
+	calledDoneTx bool // the handler called DoneTx
+	maybeSettled bool // and its transaction may have committed
 	settled      bool // it has committed
 
 	doneTx      time.Time // when DoneTx returned; zero while it runs
@@ -106,7 +107,7 @@ func (l *lease) loseBy(cause error) {
 func (l *lease) settling() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.maybeSettled, l.doneTx = l.maybeSettled || !l.lost, time.Time{}
+	l.calledDoneTx, l.maybeSettled, l.doneTx = true, l.maybeSettled || !l.lost, time.Time{}
 	return !l.lost
 }
 
@@ -132,6 +133,13 @@ func (l *lease) settledByHandler() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.settled || l.maybeSettled && time.Now().Before(l.until)
+}
+
+// leftToDoneTx reports whether the handler called DoneTx: no one but that ends the task as done.
+func (l *lease) leftToDoneTx() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calledDoneTx
 }
 
 // state reports whether the lease is lost, and whether the handler may have

@@ -35,7 +35,7 @@ type taskRun struct {
 	end     store.Settlement // set when the handler has returned
 	giveUp  time.Time        // when to stop trying to settle it; zero unless the database refuses that
 	refused error            // why the database refuses that
-	failure *failure         // what the handler returned; nil after success
+	failure *failure         // why the run has failed; nil after success
 	unsure  bool             // a statement that settles it has failed, and may have taken effect
 }
 
@@ -141,6 +141,9 @@ func (r *taskRun) execute(ctx context.Context) (store.Settlement, bool) {
 	r.begins(r)
 	f := r.handler.run(ctx, r)
 	took := time.Since(started)
+	if f == nil && r.lease.leftToDoneTx() {
+		f = notCommitted(context.Cause(ctx)) // unless the settler finds the task ended
+	}
 	r.handler.pace.record(took)
 	return r.finish(f, took)
 }
@@ -195,6 +198,18 @@ func (r *taskRun) lostOutcome() outcome {
 		return outcomeOf(&r.end, r.failure)
 	}
 	return outcomeCancelled
+}
+
+// endedByDoneTx records that the handler's DoneTx has ended the task, if it has: the claim is gone,
+// and while its lease lasts no other worker can have claimed the task.
+func (r *taskRun) endedByDoneTx() {
+	if !r.lease.settledByHandler() {
+		return
+	}
+	if r.failure.isUncommitted() {
+		r.failure = nil
+	}
+	r.end.State, r.end.Error, r.end.RetainDone = statements.StateDone, sql.Null[string]{}, r.KeepsDone()
 }
 
 // causeOfDeath returns why the task is dead although its handler did not run, or "".

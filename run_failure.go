@@ -41,6 +41,21 @@ var (
 	ErrStopping        = errors.New("falldue: worker is stopping")
 )
 
+// ErrNotCommitted is the failure of a handler that called DoneTx and returned nil, though the
+// transaction of DoneTx did not commit.
+var ErrNotCommitted = errors.New("falldue: DoneTx was called, and its transaction did not commit")
+
+// notCommitted returns that failure of a handler whose context ended with a cause or nil.
+func notCommitted(cause error) *failure {
+	f := &failure{text: ErrNotCommitted.Error(), err: ErrNotCommitted}
+	if cause != nil {
+		f.text, f.is = cause.Error()+": "+f.text, causesOf(cause)
+	}
+	return f
+}
+
+func (f *failure) isUncommitted() bool { return f != nil && f.err == ErrNotCommitted } //nolint:errorlint // a handler's error may wrap it
+
 // cancelledError is a lost lease. Its text states only why the lease was lost.
 type cancelledError struct{}
 

@@ -11,6 +11,11 @@ import (
 // wait again.
 func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
 	s.leases.drop(batch...)
+	for _, r := range batch {
+		if lost[r.claim.ID] {
+			r.endedByDoneTx()
+		}
+	}
 	s.ended.count(batch, lost)
 	var freed []string // limits
 	s.flows.ended(batch, lost)
@@ -22,6 +27,9 @@ func (s *settler) finish(batch []*taskRun, lost map[int64]bool, mode locking) {
 			// After a repeat, this worker's own first try may have settled it.
 			if !r.end.MaybeSettled && mode == waitForLocks {
 				s.events.leaseLost(r.claim, r.lostOutcome(), "before it was settled")
+			}
+			if r.failure != nil && r.end.State == statements.StateDone {
+				s.events.failedAfterDoneTx(r, r.failure)
 			}
 			s.observer.ended(r, r.lostOutcome(), 0)
 			continue

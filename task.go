@@ -40,6 +40,10 @@ func (t *Task[A]) setCalls(c taskCalls) { t.run = c }
 // After DoneTx commit tx and return nil. If the commit fails, return its error,
 // and the task is retried. If DoneTx fails, roll back. Its error is
 // [ErrLeaseLost] when the task no longer belongs to this worker.
+//
+// A handler that has called DoneTx ends its task only with that commit. If it returns nil
+// without it, the attempt fails with [ErrNotCommitted]. If it returns an error after the
+// commit, the task is done, and the worker logs the error.
 func (t Task[A]) DoneTx(ctx context.Context, tx Tx) error {
 	if t.run == nil {
 		return errNoRun

@@ -228,6 +228,90 @@ var handlerCases = []conformanceCase{
 			t.Errorf("the effects are of attempts %v (error %v), want only the second", attempts, err)
 		}
 	}),
+	inCallersTx("a handler that called DoneTx has failed unless that transaction has committed", func(t *testing.T, f *fixture) {
+		f.db.MustExec("create table effects (task bigint not null, attempt int not null)")
+		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
+		k := falldue.NewKind[noteArgs]("forgetful", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
+		insert := f.db.Rebind("insert into effects (task, attempt) values (?, ?)")
+		settle := func(ctx context.Context, task falldue.Task[noteArgs]) *Transaction {
+			tx, err := f.begin(ctx, nil)
+			if err == nil {
+				_, err = tx.ExecContext(ctx, insert, task.ID, task.Attempt)
+			}
+			if err == nil {
+				err = task.DoneTx(ctx, tx.Tx)
+			}
+			if err != nil {
+				panic(err)
+			}
+			return tx
+		}
+		ways := []func(ctx context.Context, task falldue.Task[noteArgs]) error{
+			func(ctx context.Context, task falldue.Task[noteArgs]) error { // the commit is forgotten
+				tx := settle(ctx, task)
+				defer func() { _ = tx.Rollback() }()
+				return nil
+			},
+			func(ctx context.Context, task falldue.Task[noteArgs]) error { // the commit fails, and its error is ignored
+				txCtx, cancel := context.WithCancel(ctx)
+				tx := settle(txCtx, task)
+				cancel()
+				if err := tx.Commit(); err == nil {
+					t.Error("a transaction whose context has ended has committed")
+				}
+				_ = tx.Rollback()
+				return nil
+			},
+			func(ctx context.Context, task falldue.Task[noteArgs]) error { // DoneTx fails, and its error is ignored
+				tx, err := f.begin(ctx, nil)
+				if err != nil {
+					return err
+				}
+				_ = tx.Rollback()
+				if err := task.DoneTx(ctx, tx.Tx); err == nil {
+					t.Error("DoneTx has settled a task in a transaction that was rolled back before")
+				}
+				return nil
+			},
+			func(ctx context.Context, task falldue.Task[noteArgs]) error { // twice
+				_ = settle(ctx, task).Rollback()
+				_ = settle(ctx, task).Rollback()
+				return nil
+			},
+			func(ctx context.Context, task falldue.Task[noteArgs]) error {
+				tx := settle(ctx, task)
+				defer func() { _ = tx.Rollback() }()
+				panic("after DoneTx")
+			},
+			func(ctx context.Context, task falldue.Task[noteArgs]) error { // the second commits
+				_ = settle(ctx, task).Rollback()
+				return settle(ctx, task).Commit()
+			},
+		}
+		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error { return ways[task.Attempt-1](ctx, task) })
+		id := enqueue(t, q, k, noteArgs{})
+		startWorker(t, q)
+		if info := waitForState(t, q, id, falldue.Done); info.Attempts != len(ways) {
+			t.Errorf("done after %d attempts, want %d", info.Attempts, len(ways))
+		}
+		past, err := q.Attempts(t.Context(), id)
+		if err != nil || len(past) != len(ways)-1 {
+			t.Fatalf("%d attempts have failed, error %v; want %d", len(past), err, len(ways)-1)
+		}
+		for _, a := range past {
+			want := falldue.ErrNotCommitted.Error()
+			if a.Attempt == 5 {
+				want = "panic: after DoneTx"
+			}
+			if a.Error != want {
+				t.Errorf("attempt %d has failed with %q, want %q", a.Attempt, a.Error, want)
+			}
+		}
+		var attempts []int
+		if err := f.db.Select(&attempts, "select attempt from effects"); err != nil || len(attempts) != 1 || attempts[0] != len(ways) {
+			t.Errorf("the effects are of attempts %v (error %v), want only the last", attempts, err)
+		}
+	}),
 	inCallersTx("a handler can enqueue the next task in the transaction that settles its own", func(t *testing.T, f *fixture) {
 		// With one handler at a time the next task starts after its predecessor has returned.
 		q := f.queue(t, falldue.Config{Concurrency: 1})
