@@ -12,6 +12,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/storable"
+	"github.com/falldue/falldue/internal/store"
 )
 
 // NewTask makes a task by hand, to call a handler without a database. Its methods work,
@@ -113,7 +114,7 @@ func (r *Record) Result() json.RawMessage {
 // calls is what the methods of the task call.
 type calls struct{ r *Record }
 
-func (c calls) DoneTx(_ context.Context, tx falldue.Tx) error {
+func (c calls) DoneTx(_ context.Context, tx store.Tx) error {
 	if tx == nil {
 		return fmt.Errorf("%w: the transaction is nil", falldue.ErrInvalid)
 	}
