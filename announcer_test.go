@@ -124,7 +124,7 @@ func TestEndedRunsAreCounted(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := kind.EnqueueMany(t.Context(), q, []string{"fails", "dies", "snoozes", "in a transaction", "succeeds", "succeeds"}, nil); err != nil {
+		if _, err := kind.EnqueueMany(t.Context(), q, []string{"fails", "dies", "snoozes", "in a transaction", "succeeds", "succeeds"}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())

@@ -23,7 +23,7 @@ func TestSequencesOfBlueReachGreen(t *testing.T) {
 	}
 	kind := falldue.NewKind[int]("k", falldue.KindConfig{})
 	enqueue := func(q *falldue.Queue) int64 {
-		receipt, err := kind.Enqueue(t.Context(), q, 1, nil)
+		receipt, err := kind.Enqueue(t.Context(), q, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,7 @@ func TestRefusedTasksDoNotStopAChangeOfMany(t *testing.T) {
 			t.Fatal(err)
 		}
 		kind := falldue.NewKind[int]("k", falldue.KindConfig{})
-		receipts, err := kind.EnqueueMany(t.Context(), q, make([]int, 1100), nil)
+		receipts, err := kind.EnqueueMany(t.Context(), q, make([]int, 1100))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestLockedTasksDoNotStopAChangeOfMany(t *testing.T) {
 			t.Fatal(err)
 		}
 		kind := falldue.NewKind[int]("k", falldue.KindConfig{})
-		receipts, err := kind.EnqueueMany(t.Context(), q, make([]int, 20), nil)
+		receipts, err := kind.EnqueueMany(t.Context(), q, make([]int, 20))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestFindSaysWhenItHasLookedAtEnough(t *testing.T) {
 		args := make([]int, 10_500)
 		args[10_100] = 42
 		kind := falldue.NewKind[int]("k", falldue.KindConfig{})
-		receipts, err := kind.EnqueueMany(t.Context(), q, args, nil)
+		receipts, err := kind.EnqueueMany(t.Context(), q, args)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ func TestCancelOfARunningTaskIsLoggedAsSuch(t *testing.T) {
 			return context.Cause(ctx)
 		})
 		defer runUntil(t, q)()
-		if _, err := kind.Enqueue(t.Context(), q, 0, nil); err != nil {
+		if _, err := kind.Enqueue(t.Context(), q, 0); err != nil {
 			t.Fatal(err)
 		}
 		if err := q.Cancel(t.Context(), <-began); err != nil {
@@ -57,7 +57,7 @@ func TestRefusedActionsNameTheState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	receipt, err := falldue.NewKind[int]("k", falldue.KindConfig{}).Enqueue(ctx, q, 1, nil)
+	receipt, err := falldue.NewKind[int]("k", falldue.KindConfig{}).Enqueue(ctx, q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func TestWorkerContinuesAfterFailedCommits(t *testing.T) {
 	kind := falldue.NewKind[int]("claimed", falldue.KindConfig{})
 	ran := make(chan struct{}, handlers+1)
 	falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error { ran <- struct{}{}; return nil })
-	if _, err := kind.EnqueueMany(ctx, q, make([]int, handlers+1), nil); err != nil {
+	if _, err := kind.EnqueueMany(ctx, q, make([]int, handlers+1)); err != nil {
 		t.Fatal(err)
 	}
 	running, stop := context.WithCancel(ctx)

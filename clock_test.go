@@ -65,7 +65,7 @@ func wrongClock(t *testing.T, db *sqlx.DB) {
 		}
 		return nil
 	})
-	delayed, err := kind.Enqueue(t.Context(), q, "delayed", &falldue.EnqueueOptions{Delay: delay})
+	delayed, err := kind.Enqueue(t.Context(), q, "delayed", falldue.EnqueueOptions{Delay: delay})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func wrongClock(t *testing.T, db *sqlx.DB) {
 	if year := before.Now.Year(); year < 2020 {
 		t.Errorf("the database is in the year %d as well", year)
 	}
-	if _, err := kind.Enqueue(t.Context(), q, "retried", nil); err != nil {
+	if _, err := kind.Enqueue(t.Context(), q, "retried"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -61,7 +61,7 @@ func TestManyTasksAreCopied(t *testing.T) {
 			}
 			kind := falldue.NewKind[int]("copied", falldue.KindConfig{})
 			args := make([]int, 501)
-			receipts, err := kind.EnqueueMany(t.Context(), q, args, nil)
+			receipts, err := kind.EnqueueMany(t.Context(), q, args)
 			if err != nil || len(receipts) != len(args) || !slices.IsSortedFunc(receipts, byID) {
 				t.Errorf("%d ids for %d tasks, ascending: %t (error %v)", len(receipts), len(args), slices.IsSortedFunc(receipts, byID), err)
 			}
@@ -95,16 +95,16 @@ func TestCopiedTasksEqualInsertedTasks(t *testing.T) {
 	}
 	kind := falldue.NewKind[string]("copied", falldue.KindConfig{})
 	policy := backoff.Constant(time.Minute)
-	for name, options := range map[string]*falldue.EnqueueOptions{
+	for name, options := range map[string]falldue.EnqueueOptions{
 		"plain":  {},
 		"delay":  {Delay: time.Hour},
 		"at":     {RunAt: time.Date(2100, 1, 2, 3, 4, 5, 6000, time.UTC)},
 		"other":  {Priority: new(7), MaxAttempts: 9, Queue: "elsewhere"},
-		"policy": {Policy: &policy},
+		"policy": {Policy: policy},
 	} {
 		var params []falldue.EnqueueParams
 		for range 600 {
-			params = append(params, kind.Params("a\tb\\c\n", nil))
+			params = append(params, kind.Params("a\tb\\c\n"))
 		}
 		params[599] = kind.Params("last", options)
 		receipts, err := q.EnqueueMany(t.Context(), params...)
@@ -203,7 +203,7 @@ func TestConnectionBreaksDuringCopy(t *testing.T) {
 	if err := q.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	receipts, err := falldue.NewKind[int]("copied", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 501), nil)
+	receipts, err := falldue.NewKind[int]("copied", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 501))
 	if err != nil || len(receipts) != 501 {
 		t.Errorf("%d ids (error %v), want 501", len(receipts), err)
 	}

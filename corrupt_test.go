@@ -46,7 +46,7 @@ func TestCorruptPayloadDelaysNoOtherTask(t *testing.T) {
 		})
 		args := make([]string, 1000)
 		args[300] = strings.Repeat("x", 20_000) // the only one that is stored beside its row
-		receipts, err := kind.EnqueueMany(t.Context(), q, args, nil)
+		receipts, err := kind.EnqueueMany(t.Context(), q, args)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestCorruptPayloadDelaysNoOtherTask(t *testing.T) {
 
 		defer runUntil(t, q)()
 		waitFor(t, "the others to run", func() bool { return ran.Load() == 999 })
-		if _, err := kind.Enqueue(t.Context(), q, "later", nil); err != nil {
+		if _, err := kind.Enqueue(t.Context(), q, "later"); err != nil {
 			t.Fatal(err)
 		}
 		waitFor(t, "a later task to run", func() bool { return ran.Load() == 1000 })

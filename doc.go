@@ -28,7 +28,7 @@
 //	q, err := falldue.New(db, falldue.Config{})
 //	err = q.Migrate(ctx)
 //	falldue.Handle(q, Invoice, func(ctx context.Context, t falldue.Task[InvoiceArgs]) error { … })
-//	id, err := Invoice.EnqueueTx(ctx, q, tx, InvoiceArgs{…}, nil)
+//	receipt, err := Invoice.EnqueueTx(ctx, q, tx, InvoiceArgs{…})
 //	err = q.Run(ctx)
 //
 // # The life of a task

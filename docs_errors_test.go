@@ -69,7 +69,7 @@ func limitErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 		{falldue.AtMost(5), falldue.AtMost(6)},
 		{{}},
 	} {
-		_, err := falldue.NewKind[int]("charge", falldue.KindConfig{Limits: list}).Enqueue(t.Context(), q, 1, nil)
+		_, err := falldue.NewKind[int]("charge", falldue.KindConfig{Limits: list}).Enqueue(t.Context(), q, 1)
 		errs = append(errs, err)
 	}
 	_, err := falldue.New(testdb.Open(t, testdb.SQLite), falldue.Config{
@@ -83,36 +83,36 @@ func uniqueErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 		Customer int `json:"customer"`
 	}]("report", falldue.KindConfig{})
 	for _, u := range []falldue.Unique{
-		{By: falldue.ByFields("customr")}, {Scope: falldue.UniqueFor(0)}, {By: falldue.ByKey("")},
-		{OnConflict: falldue.ConflictFail}, {OnConflict: falldue.ConflictFail},
+		{By: falldue.ByFields("customr")}, {By: falldue.ByArgs(), Scope: falldue.UniqueFor(0)}, {By: falldue.ByKey("")}, {Scope: falldue.WhileWaiting()},
+		{By: falldue.ByArgs(), OnConflict: falldue.ConflictFail}, {By: falldue.ByArgs(), OnConflict: falldue.ConflictFail},
 	} {
 		_, err := kind.Enqueue(t.Context(), q, struct {
 			Customer int `json:"customer"`
-		}{42}, &falldue.EnqueueOptions{Unique: &u})
+		}{42}, falldue.EnqueueOptions{Unique: u})
 		errs = append(errs, err)
 	}
 	text := falldue.NewKind[string]("text", falldue.KindConfig{})
-	fail := &falldue.EnqueueOptions{Unique: &falldue.Unique{OnConflict: falldue.ConflictFail}}
+	fail := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs(), OnConflict: falldue.ConflictFail}}
 	_, err := q.EnqueueMany(t.Context(), text.Params("a", fail), text.Params("a", fail))
 	errs = append(errs, err)
-	return append(errs[:3], errs[4:]...) // the first to hold the key is stored
+	return append(errs[:4], errs[5:]...) // the first to hold the key is stored
 }
 
 func flowErrors(t *testing.T, q *falldue.Queue) []error {
 	kind := falldue.NewKind[int]("ship", falldue.KindConfig{})
 	var g, other flow.Flow
-	g.Add(kind.Params(1, nil))
-	g.Add(kind.Params(2, nil), flow.After(other.Add(kind.Params(3, nil))))
+	g.Add(kind.Params(1))
+	g.Add(kind.Params(2), flow.After(other.Add(kind.Params(3))))
 	_, after := g.Enqueue(t.Context(), q)
 	var h flow.Flow
-	h.Add(kind.Params(1, nil), flow.After(h.Add(kind.Params(2, nil))), flow.RunAnyway(), flow.CancelOnDeath())
+	h.Add(kind.Params(1), flow.After(h.Add(kind.Params(2))), flow.RunAnyway(), flow.CancelOnDeath())
 	_, deaths := h.Enqueue(t.Context(), q)
-	_, unique := flow.Batch(kind.Params(1, &falldue.EnqueueOptions{Unique: &falldue.Unique{}})).Enqueue(t.Context(), q)
+	_, unique := flow.Batch(kind.Params(1, falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs()}})).Enqueue(t.Context(), q)
 	return []error{after, deaths, unique}
 }
 
 func scheduleErrors(t *testing.T, q *falldue.Queue) (errs []error) {
-	task := falldue.NewKind[int]("report", falldue.KindConfig{}).Params(1, nil)
+	task := falldue.NewKind[int]("report", falldue.KindConfig{}).Params(1)
 	good := periodic.Schedule{Name: "nightly", Spec: "@daily", Task: task}
 	for _, list := range [][]periodic.Schedule{
 		{{Name: "nightly", Spec: "30 25 * * *", Task: task}},
@@ -168,7 +168,7 @@ func runningError(t *testing.T, q *falldue.Queue) (err error) {
 		err = q.Delete(ctx, task.ID, falldue.DeleteOptions{})
 		return nil
 	})
-	if _, err := kind.Enqueue(ctx, q, 1, nil); err != nil {
+	if _, err := kind.Enqueue(ctx, q, 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := q.Run(ctx); err != nil {
@@ -181,7 +181,7 @@ func runningError(t *testing.T, q *falldue.Queue) (err error) {
 }
 
 func noResultError(t *testing.T, q *falldue.Queue) error {
-	receipt, err := falldue.NewKind[int]("resultless", falldue.KindConfig{}).Enqueue(t.Context(), q, 1, nil)
+	receipt, err := falldue.NewKind[int]("resultless", falldue.KindConfig{}).Enqueue(t.Context(), q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

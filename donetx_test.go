@@ -45,7 +45,7 @@ func TestLeaseLostAfterDoneTxWasRolledBack(t *testing.T) {
 			ended <- context.Cause(ctx)
 			return nil
 		})
-		receipt, err := kind.Enqueue(t.Context(), q, 0, nil)
+		receipt, err := kind.Enqueue(t.Context(), q, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,14 +23,15 @@ type Receipt struct {
 }
 
 // Enqueue stores a task in a transaction of its own. Once it returns without an error, the
-// task will run, unless its [Receipt] reports that a task with its unique key existed.
+// task will run, unless its [Receipt] reports that a task with its unique key existed. Pass
+// options to change settings of the kind, once at most.
 //
 // The error wraps [ErrInvalid] for invalid arguments or options or an invalid kind,
 // [ErrNotMigrated] if the tables are missing, and [ErrExists] if the task has
 // [ConflictFail] and another one holds its unique key. After any other error, such as a
 // broken connection, it is not known whether the task was stored.
-func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts *EnqueueOptions) (Receipt, error) {
-	return q.enqueueOne(ctx, nil, newParams(&k.kind, args, opts))
+func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts ...EnqueueOptions) (Receipt, error) {
+	return q.enqueueOne(ctx, nil, newParams(k.kind, args, opts))
 }
 
 // EnqueueTx stores a task inside tx, the caller's transaction ([Tx]). The task will run if
@@ -44,11 +45,11 @@ func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts *EnqueueOpt
 // do enqueues that find the key's holder finished. With [WhileWaiting] the holder does not
 // start before tx ends, and sees what tx has written. After an [ExistsError] tx can go on:
 // none of the tasks is in it. After any other error roll back.
-func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts *EnqueueOptions) (Receipt, error) {
+func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts ...EnqueueOptions) (Receipt, error) {
 	if err := checkTx(tx); err != nil {
 		return Receipt{}, err
 	}
-	return q.enqueueOne(ctx, tx, newParams(&k.kind, args, opts))
+	return q.enqueueOne(ctx, tx, newParams(k.kind, args, opts))
 }
 
 // EnqueueMany stores a task for each element of args, with the same options, and
@@ -58,27 +59,27 @@ func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts *E
 //
 // Of several tasks with one unique key only the first is stored. With [ConflictReplace] it
 // has the payload, the metadata, the key and the time of the last.
-func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts *EnqueueOptions) ([]Receipt, error) {
+func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts ...EnqueueOptions) ([]Receipt, error) {
 	return k.enqueue(ctx, q, nil, args, opts)
 }
 
 // EnqueueManyTx is like [Kind.EnqueueMany] but stores the tasks inside tx, as
 // [Kind.EnqueueTx] does.
-func (k Kind[A]) EnqueueManyTx(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]Receipt, error) {
+func (k Kind[A]) EnqueueManyTx(ctx context.Context, q *Queue, tx Tx, args []A, opts ...EnqueueOptions) ([]Receipt, error) {
 	if err := checkTx(tx); err != nil {
 		return nil, err
 	}
 	return k.enqueue(ctx, q, tx, args, opts)
 }
 
-func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts *EnqueueOptions) ([]Receipt, error) {
-	return q.enqueue(ctx, tx, len(args), func(i int) EnqueueParams { return newParams(&k.kind, args[i], opts) })
+func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts []EnqueueOptions) ([]Receipt, error) {
+	return q.enqueue(ctx, tx, len(args), func(i int) EnqueueParams { return newParams(k.kind, args[i], opts) })
 }
 
 // Params returns a task of this kind for [Queue.EnqueueMany]. It stores nothing
 // and reports no error; EnqueueMany does.
-func (k Kind[A]) Params(args A, opts *EnqueueOptions) EnqueueParams {
-	return newParams(&k.kind, args, opts)
+func (k Kind[A]) Params(args A, opts ...EnqueueOptions) EnqueueParams {
+	return newParams(k.kind, args, opts)
 }
 
 // EnqueueMany stores tasks of any kinds in a transaction of its own, all or none, and
@@ -178,7 +179,7 @@ func (q *Queue) pending(n int, params func(i int) EnqueueParams) (*pending, erro
 	for i := range tasks.entries {
 		p := params(i)
 		if p.kind == nil {
-			return nil, fmt.Errorf("enqueue: %w", invalid("task %d has empty EnqueueParams; Kind.Params makes them", i))
+			return nil, fmt.Errorf("enqueue: %w", invalid("task %d has empty EnqueueParams, or is of an empty Kind; make them with NewKind and Kind.Params", i))
 		}
 		var err error
 		if tasks.entries[i], err = q.entry(p); err != nil {
@@ -187,13 +188,13 @@ func (q *Queue) pending(n int, params func(i int) EnqueueParams) (*pending, erro
 		if tasks.entries[i].Key != "" && slices.ContainsFunc(p.kind.Limits, Limit.inOrder) && !statements.SortsTies(q.store.Server()) {
 			inOrder(&tasks.entries[i], i)
 		}
-		if own := p.opts.Policy; own != nil {
+		if own := p.opts.Policy; !own.IsZero() {
 			if tasks.policies == nil {
 				tasks.policies = map[string]backoff.Policy{}
 			}
-			tasks.policies[tasks.entries[i].Policy] = *own
+			tasks.policies[tasks.entries[i].Policy] = own
 		}
-		if u := p.opts.Unique; u != nil {
+		if u := p.opts.Unique; u.isSet() {
 			if tasks.uniques == nil {
 				tasks.uniques = make([]store.Unique, n)
 			}
@@ -236,7 +237,7 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 	if o.MaxAttempts < 0 || o.MaxAttempts > 1<<31-1 {
 		return e, invalid("MaxAttempts %d; allowed are 1 to 2,147,483,647, and 0 for the limit of the policy", o.MaxAttempts)
 	}
-	if o.Policy != nil {
+	if !o.Policy.IsZero() {
 		if err := o.Policy.Err(); err != nil {
 			return e, fmt.Errorf("%w: policy: %w", ErrInvalid, err)
 		}
@@ -261,7 +262,7 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 	if err != nil {
 		return e, err
 	}
-	if o.Unique != nil {
+	if o.Unique.isSet() {
 		if e.Unique, err = o.Unique.hash(q.cfg.Codec, e.Kind, d.args, payload); err != nil {
 			return e, fmt.Errorf("unique: %w", err)
 		}

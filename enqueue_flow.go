@@ -71,7 +71,7 @@ func (s stepper) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n in
 		return nil, err
 	}
 	for i := range tasks {
-		if tasks[i].Options().Unique != nil {
+		if tasks[i].opts.Unique.isSet() {
 			return nil, invalid("task %d, %s, has Unique; allowed is none in a flow, since what exists runs after nothing", i, tasks[i].Kind())
 		}
 	}

@@ -50,7 +50,7 @@ func TestFailuresAreLogged(t *testing.T) {
 	q, kind, slow := newQueue(backoff.ParseDeferred("delay if(n < 2, 0, 1h); attempts 5"))
 	ids := map[string]int64{}
 	for _, args := range []string{"success", "discarded", "panics", "late", "fails", "own"} {
-		options := &falldue.EnqueueOptions{}
+		options := falldue.EnqueueOptions{}
 		if args == "own" {
 			options.MaxAttempts = 2
 		}
@@ -123,7 +123,7 @@ func TestShutdownNamesWhatItWaitsFor(t *testing.T) {
 		<-release
 		return nil
 	})
-	if _, err := kind.Enqueue(t.Context(), q, 1, nil); err != nil {
+	if _, err := kind.Enqueue(t.Context(), q, 1); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,7 +18,7 @@ func ExampleQueue_RetryMany() {
 	defer closeQueue()
 
 	charge := falldue.NewKind[string]("charge", falldue.KindConfig{})
-	if _, err := charge.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, nil); err != nil {
+	if _, err := charge.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}); err != nil {
 		log.Panic(err)
 	}
 	if _, err := q.CancelMany(ctx, falldue.TaskFilter{Kind: "charge"}, falldue.BulkOptions{}); err != nil {
@@ -54,7 +54,7 @@ func ExampleQueue_DeleteMany() {
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	if _, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, &falldue.EnqueueOptions{Key: "customer:42"}); err != nil {
+	if _, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, falldue.EnqueueOptions{Key: "customer:42"}); err != nil {
 		log.Panic(err)
 	}
 	report, err := q.DeleteMany(ctx, falldue.TaskFilter{Key: "customer:42"}, falldue.BulkOptions{})
@@ -72,7 +72,7 @@ func ExampleQueue_Delete() {
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	receipt, err := greet.Enqueue(ctx, q, "Ada", nil)
+	receipt, err := greet.Enqueue(ctx, q, "Ada")
 	if err != nil {
 		log.Panic(err)
 	}
@@ -95,7 +95,7 @@ func ExampleQueue_RetryEdited() {
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	receipt, err := greet.Enqueue(ctx, q, "Aad", nil)
+	receipt, err := greet.Enqueue(ctx, q, "Aad")
 	if err != nil {
 		log.Panic(err)
 	}
@@ -127,7 +127,7 @@ func ExampleQueue_Find() {
 		Number int `json:"number"`
 	}
 	ship := falldue.NewKind[order]("ship", falldue.KindConfig{})
-	if _, err := ship.EnqueueMany(ctx, q, []order{{41}, {42}, {43}}, nil); err != nil {
+	if _, err := ship.EnqueueMany(ctx, q, []order{{41}, {42}, {43}}); err != nil {
 		log.Panic(err)
 	}
 	if err := q.Pause(ctx, falldue.Subject{Kind: "ship"}, falldue.PauseOptions{}); err != nil {
@@ -154,7 +154,7 @@ func ExampleQueue_Phases() {
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	receipt, err := greet.Enqueue(ctx, q, "Ada", nil)
+	receipt, err := greet.Enqueue(ctx, q, "Ada")
 	if err != nil {
 		log.Panic(err)
 	}

@@ -68,7 +68,7 @@ func Example_severalDatabases() {
 		})
 	}
 	for _, tenant := range tenants {
-		if _, err := invoice.Enqueue(ctx, all.of(tenant), tenant, nil); err != nil {
+		if _, err := invoice.Enqueue(ctx, all.of(tenant), tenant); err != nil {
 			log.Panic(err)
 		}
 	}

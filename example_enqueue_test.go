@@ -20,7 +20,7 @@ func ExampleKind_Enqueue() {
 	}
 	send := falldue.NewKind[Mail]("mail.send", falldue.KindConfig{})
 
-	receipt, err := send.Enqueue(ctx, q, Mail{To: "ada@example.com", Subject: "Your order"}, nil)
+	receipt, err := send.Enqueue(ctx, q, Mail{To: "ada@example.com", Subject: "Your order"})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -52,7 +52,7 @@ func ExampleKind_EnqueueTx() {
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // does nothing once it is committed
-		if _, err := invoice.EnqueueTx(ctx, q, tx, number, nil); err != nil {
+		if _, err := invoice.EnqueueTx(ctx, q, tx, number); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, "insert into orders (number) values (?)", number); err != nil {
@@ -85,7 +85,7 @@ func ExampleKind_EnqueueMany() {
 
 	newsletter := falldue.NewKind[string]("newsletter.send", falldue.KindConfig{})
 
-	receipts, err := newsletter.EnqueueMany(ctx, q, []string{"ada@example.com", "bob@example.com", "eve@example.com"}, nil)
+	receipts, err := newsletter.EnqueueMany(ctx, q, []string{"ada@example.com", "bob@example.com", "eve@example.com"})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -113,7 +113,7 @@ func ExampleKind_EnqueueManyTx() {
 	if err != nil {
 		log.Panic(err)
 	}
-	if _, err := reminder.EnqueueManyTx(ctx, q, tx, []string{"Ada", "Bob"}, nil); err != nil {
+	if _, err := reminder.EnqueueManyTx(ctx, q, tx, []string{"Ada", "Bob"}); err != nil {
 		log.Panic(err)
 	}
 	if err := tx.Rollback(); err != nil { // the application changes its mind
@@ -143,9 +143,9 @@ func ExampleQueue_EnqueueMany() {
 	)
 
 	receipts, err := q.EnqueueMany(ctx,
-		invoice.Params(42, nil),
-		dispatch.Params(Parcel{Order: 42, Weight: 900}, nil),
-		dispatch.Params(Parcel{Order: 42, Weight: 250}, &falldue.EnqueueOptions{MaxAttempts: 3}),
+		invoice.Params(42),
+		dispatch.Params(Parcel{Order: 42, Weight: 900}),
+		dispatch.Params(Parcel{Order: 42, Weight: 250}, falldue.EnqueueOptions{MaxAttempts: 3}),
 	)
 	if err != nil {
 		log.Panic(err)
@@ -180,7 +180,7 @@ func ExampleQueue_EnqueueManyTx() {
 		log.Panic(err)
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
-	receipts, err := q.EnqueueManyTx(ctx, tx, welcome.Params("ada", nil), avatar.Params("ada", nil))
+	receipts, err := q.EnqueueManyTx(ctx, tx, welcome.Params("ada"), avatar.Params("ada"))
 	if err != nil {
 		log.Panic(err)
 	}

@@ -23,7 +23,7 @@ func ExampleHandle() {
 	ship := falldue.NewKind[Order]("order.ship", falldue.KindConfig{
 		Policy: backoff.Constant(5 * time.Millisecond).WithMaxAttempts(10),
 	})
-	if _, err := ship.Enqueue(ctx, q, Order{Number: 42}, nil); err != nil {
+	if _, err := ship.Enqueue(ctx, q, Order{Number: 42}); err != nil {
 		log.Panic(err)
 	}
 
@@ -57,7 +57,7 @@ func ExampleTask() {
 	publish := falldue.NewKind[string]("page.publish", falldue.KindConfig{
 		Policy: backoff.Constant(5 * time.Millisecond),
 	})
-	if _, err := publish.Enqueue(ctx, q, "index.html", nil); err != nil {
+	if _, err := publish.Enqueue(ctx, q, "index.html"); err != nil {
 		log.Panic(err)
 	}
 
@@ -98,7 +98,7 @@ func ExampleTask_DoneTx() {
 		Points  int
 	}
 	credit := falldue.NewKind[Bonus]("bonus.credit", falldue.KindConfig{Policy: backoff.Constant(0)})
-	if _, err := credit.Enqueue(ctx, q, Bonus{Account: "ada", Points: 5}, nil); err != nil {
+	if _, err := credit.Enqueue(ctx, q, Bonus{Account: "ada", Points: 5}); err != nil {
 		log.Panic(err)
 	}
 
@@ -191,7 +191,7 @@ func ExampleTask_DoneTx_followUp() {
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // does nothing once it is committed
-		if _, err := invoice.EnqueueTx(ctx, q, tx, t.Args, nil); err != nil {
+		if _, err := invoice.EnqueueTx(ctx, q, tx, t.Args); err != nil {
 			return err
 		}
 		if err := t.DoneTx(ctx, tx); err != nil {
@@ -210,7 +210,7 @@ func ExampleTask_DoneTx_followUp() {
 		return nil
 	})
 
-	if _, err := order.Enqueue(ctx, q, 42, nil); err != nil {
+	if _, err := order.Enqueue(ctx, q, 42); err != nil {
 		log.Panic(err)
 	}
 	if err := q.Run(ctx); err != nil {
@@ -233,7 +233,7 @@ func ExampleTask_SetResult() {
 
 	type Size struct{ Width, Height int }
 	measure := falldue.NewKind[string]("image.measure", falldue.KindConfig{})
-	receipt, err := measure.Enqueue(ctx, q, "cat.png", nil)
+	receipt, err := measure.Enqueue(ctx, q, "cat.png")
 	if err != nil {
 		log.Panic(err)
 	}

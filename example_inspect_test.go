@@ -18,7 +18,7 @@ func ExampleQueue_Task() {
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	receipt, err := greet.Enqueue(ctx, q, "Ada", nil)
+	receipt, err := greet.Enqueue(ctx, q, "Ada")
 	if err != nil {
 		log.Panic(err)
 	}
@@ -44,7 +44,7 @@ func ExampleQueue_Tasks() {
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	if _, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, nil); err != nil {
+	if _, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}); err != nil {
 		log.Panic(err)
 	}
 
@@ -78,7 +78,7 @@ func ExampleQueue_TasksTx() {
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
 	tx := db.MustBegin()
 	defer func() { _ = tx.Rollback() }()
-	if _, err := greet.EnqueueTx(ctx, q, tx, "Ada", nil); err != nil {
+	if _, err := greet.EnqueueTx(ctx, q, tx, "Ada"); err != nil {
 		log.Panic(err)
 	}
 	tasks, err := q.TasksTx(ctx, tx, falldue.TaskFilter{Kind: "greet"})
@@ -99,7 +99,7 @@ func ExampleQueue_Counts() {
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	receipts, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, nil)
+	receipts, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -126,7 +126,7 @@ func ExampleQueue_PolicyByKey() {
 	defer closeQueue()
 
 	own := backoff.Constant(10 * time.Minute).WithMaxAttempts(4)
-	receipt, err := falldue.NewKind[string]("greet", falldue.KindConfig{}).Enqueue(ctx, q, "Ada", &falldue.EnqueueOptions{Policy: &own})
+	receipt, err := falldue.NewKind[string]("greet", falldue.KindConfig{}).Enqueue(ctx, q, "Ada", falldue.EnqueueOptions{Policy: own})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -149,7 +149,7 @@ func ExampleQueue_CountsAbout() {
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	if _, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, nil); err != nil {
+	if _, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}); err != nil {
 		log.Panic(err)
 	}
 	counts, err := q.CountsAbout(ctx)
@@ -174,7 +174,7 @@ func ExampleQueue_Overdue() {
 	defer closeQueue()
 
 	resize := falldue.NewKind[string]("image.resize", falldue.KindConfig{Queue: "images"})
-	_, err := resize.EnqueueMany(ctx, q, []string{"a.png", "b.png"}, &falldue.EnqueueOptions{
+	_, err := resize.EnqueueMany(ctx, q, []string{"a.png", "b.png"}, falldue.EnqueueOptions{
 		RunAt: time.Now().Add(-time.Hour), // as if they had been enqueued an hour ago
 	})
 	if err != nil {
@@ -203,7 +203,7 @@ func ExampleQueue_Attempts() {
 	fetch := falldue.NewKind[string]("fetch", falldue.KindConfig{
 		Policy: backoff.Constant(5 * time.Millisecond).WithMaxAttempts(2),
 	})
-	receipt, err := fetch.Enqueue(ctx, q, "https://example.com", nil)
+	receipt, err := fetch.Enqueue(ctx, q, "https://example.com")
 	if err != nil {
 		log.Panic(err)
 	}
@@ -238,7 +238,7 @@ func ExampleQueue_Retry() {
 	defer closeQueue()
 
 	export := falldue.NewKind[string]("export", falldue.KindConfig{})
-	receipt, err := export.Enqueue(ctx, q, "orders.csv", nil)
+	receipt, err := export.Enqueue(ctx, q, "orders.csv")
 	if err != nil {
 		log.Panic(err)
 	}
@@ -293,7 +293,7 @@ func ExampleQueue_Cancel() {
 	defer closeQueue()
 
 	remind := falldue.NewKind[string]("remind", falldue.KindConfig{})
-	receipt, err := remind.Enqueue(ctx, q, "dentist", &falldue.EnqueueOptions{Delay: time.Hour})
+	receipt, err := remind.Enqueue(ctx, q, "dentist", falldue.EnqueueOptions{Delay: time.Hour})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -324,7 +324,7 @@ func ExampleQueue_Cancel_running() {
 	defer closeQueue()
 
 	render := falldue.NewKind[string]("video.render", falldue.KindConfig{})
-	if _, err := render.Enqueue(ctx, q, "holidays.mp4", nil); err != nil {
+	if _, err := render.Enqueue(ctx, q, "holidays.mp4"); err != nil {
 		log.Panic(err)
 	}
 	falldue.Handle(q, render, func(ctx context.Context, t falldue.Task[string]) error {
@@ -355,7 +355,7 @@ func ExampleTaskInfo_Due() {
 	defer closeQueue()
 
 	poll := falldue.NewKind[string]("feed.poll", falldue.KindConfig{Policy: backoff.Constant(time.Hour)})
-	receipt, err := poll.Enqueue(ctx, q, "https://example.com/feed", nil)
+	receipt, err := poll.Enqueue(ctx, q, "https://example.com/feed")
 	if err != nil {
 		log.Panic(err)
 	}

@@ -23,7 +23,7 @@ func ExampleNewKind() {
 	fmt.Println(resize.Name(), "in queue", resize.Config().Queue)
 
 	misnamed := falldue.NewKind[string]("resize an image", falldue.KindConfig{})
-	_, err := misnamed.Enqueue(ctx, q, "cat.png", nil)
+	_, err := misnamed.Enqueue(ctx, q, "cat.png")
 	fmt.Println(errors.Is(err, falldue.ErrInvalid))
 	// Output:
 	// image.resize in queue default
@@ -68,7 +68,7 @@ func ExampleKindConfig_timeout() {
 		Timeout: 10 * time.Millisecond,
 		Policy:  backoff.Constant(time.Hour),
 	})
-	receipt, err := slow.Enqueue(ctx, q, "a page that never loads", nil)
+	receipt, err := slow.Enqueue(ctx, q, "a page that never loads")
 	if err != nil {
 		log.Panic(err)
 	}
@@ -117,11 +117,11 @@ func ExampleKindConfig_retention() {
 		stop() // so that this example ends
 		return nil
 	})
-	charged, err := charge.Enqueue(ctx, q, 12, nil)
+	charged, err := charge.Enqueue(ctx, q, 12)
 	if err != nil {
 		log.Panic(err)
 	}
-	mailed, err := mail.Enqueue(ctx, q, "ann@example.com", nil)
+	mailed, err := mail.Enqueue(ctx, q, "ann@example.com")
 	if err != nil {
 		log.Panic(err)
 	}

@@ -25,7 +25,7 @@ func ExampleAtMost() {
 		stop()
 		return nil
 	})
-	_, err := charge.Enqueue(ctx, q, 100, &falldue.EnqueueOptions{Key: "customer:42"})
+	_, err := charge.Enqueue(ctx, q, 100, falldue.EnqueueOptions{Key: "customer:42"})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -58,7 +58,7 @@ func ExampleRate() {
 		}
 		return nil
 	})
-	if _, err := mail.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, nil); err != nil {
+	if _, err := mail.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}); err != nil {
 		log.Panic(err)
 	}
 	if err := q.Run(ctx); err != nil {
@@ -92,7 +92,7 @@ func ExampleLimit() {
 			falldue.InOrder(),                               // of each key, one after the other
 		},
 	})
-	receipt, err := charge.Enqueue(ctx, q, 500, &falldue.EnqueueOptions{Key: "customer:42"})
+	receipt, err := charge.Enqueue(ctx, q, 500, falldue.EnqueueOptions{Key: "customer:42"})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -135,7 +135,7 @@ func ExampleQueueConfig() {
 	falldue.Handle(q, resize, handler)
 	falldue.Handle(q, rotate, handler)
 	for _, kind := range []falldue.Kind[string]{resize, rotate} {
-		if _, err := kind.EnqueueMany(ctx, q, []string{"cat.png", "dog.png"}, nil); err != nil {
+		if _, err := kind.EnqueueMany(ctx, q, []string{"cat.png", "dog.png"}); err != nil {
 			log.Panic(err)
 		}
 	}
@@ -180,7 +180,7 @@ func ExampleInOrder() {
 		}
 	}
 	ctx := context.Background()
-	receipts, err := send.EnqueueMany(ctx, q, []string{"placed", "paid", "shipped"}, &falldue.EnqueueOptions{Key: "order:7"})
+	receipts, err := send.EnqueueMany(ctx, q, []string{"placed", "paid", "shipped"}, falldue.EnqueueOptions{Key: "order:7"})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -215,7 +215,7 @@ func ExampleKind_KeyedBy() {
 	ship := falldue.NewKind[order]("ship", falldue.KindConfig{Limits: []falldue.Limit{falldue.InOrder()}}).
 		KeyedBy(func(o order) string { return o.Customer })
 	ctx := context.Background()
-	receipts, err := ship.EnqueueMany(ctx, q, []order{{"ada", "Sidamo"}, {"bob", "Huila"}, {"ada", "Gesha"}}, nil)
+	receipts, err := ship.EnqueueMany(ctx, q, []order{{"ada", "Sidamo"}, {"bob", "Huila"}, {"ada", "Gesha"}})
 	if err != nil {
 		log.Panic(err)
 	}

@@ -44,7 +44,7 @@ func ExampleQueue_Use() {
 		return nil
 	})
 	for _, card := range []string{"valid", "expired"} {
-		if _, err := charge.Enqueue(running, q, card, nil); err != nil {
+		if _, err := charge.Enqueue(running, q, card); err != nil {
 			log.Panic(err)
 		}
 	}
@@ -95,7 +95,7 @@ func ExampleQueue_UseEnqueue() {
 		return nil
 	})
 	request := extract(running, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-	if _, err := send.Enqueue(request, q, Mail{To: "ann@example.com"}, nil); err != nil {
+	if _, err := send.Enqueue(request, q, Mail{To: "ann@example.com"}); err != nil {
 		log.Panic(err)
 	}
 	if err := q.Run(running); err != nil {
@@ -142,9 +142,9 @@ func ExampleEnqueueParams_Options() {
 	})
 
 	ship := falldue.NewKind[Order]("order.ship", falldue.KindConfig{})
-	_, err := ship.Enqueue(ctx, q, Order{}, nil)
+	_, err := ship.Enqueue(ctx, q, Order{})
 	fmt.Println(err)
-	receipt, err := ship.Enqueue(ctx, q, Order{Customer: "ann"}, nil)
+	receipt, err := ship.Enqueue(ctx, q, Order{Customer: "ann"})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -179,7 +179,7 @@ func ExampleQueue_Subscribe() {
 		defer stop() // so that this example ends
 		return falldue.Discard(errors.New("no such table"))
 	})
-	if _, err := export.Enqueue(running, q, "orders", nil); err != nil {
+	if _, err := export.Enqueue(running, q, "orders"); err != nil {
 		log.Panic(err)
 	}
 	if err := q.Run(running); err != nil {
@@ -219,7 +219,7 @@ func ExampleHooks() {
 		defer stop() // so that this example ends
 		return nil
 	})
-	if _, err := clean.Enqueue(running, q, 1, nil); err != nil {
+	if _, err := clean.Enqueue(running, q, 1); err != nil {
 		log.Panic(err)
 	}
 	if err := q.Run(running); err != nil {

@@ -68,13 +68,13 @@ func ExampleQueue_Migrate() {
 	}
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
 
-	_, err = greet.Enqueue(ctx, q, "Ada", nil)
+	_, err = greet.Enqueue(ctx, q, "Ada")
 	fmt.Println("without tables:", errors.Is(err, falldue.ErrNotMigrated))
 
 	if err := q.Migrate(ctx); err != nil {
 		log.Panic(err)
 	}
-	_, err = greet.Enqueue(ctx, q, "Ada", nil)
+	_, err = greet.Enqueue(ctx, q, "Ada")
 	fmt.Println("with tables:", err)
 	// Output:
 	// without tables: true
@@ -144,7 +144,7 @@ func ExampleConfig() {
 		stop() // so that this example ends
 		return nil
 	})
-	receipt, err := report.Enqueue(ctx, q, "March", nil)
+	receipt, err := report.Enqueue(ctx, q, "March")
 	if err != nil {
 		log.Panic(err)
 	}

@@ -19,7 +19,7 @@ func ExampleEnqueueOptions() {
 
 	remind := falldue.NewKind[string]("remind", falldue.KindConfig{})
 
-	later, err := remind.Enqueue(ctx, q, "drink", &falldue.EnqueueOptions{Delay: 90 * time.Minute})
+	later, err := remind.Enqueue(ctx, q, "drink", falldue.EnqueueOptions{Delay: 90 * time.Minute})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -30,7 +30,7 @@ func ExampleEnqueueOptions() {
 	fmt.Println("waits for", task.UpdatedAt.Sub(task.CreatedAt))
 
 	newYear := time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC)
-	then, err := remind.Enqueue(ctx, q, "celebrate", &falldue.EnqueueOptions{RunAt: newYear})
+	then, err := remind.Enqueue(ctx, q, "celebrate", falldue.EnqueueOptions{RunAt: newYear})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -40,7 +40,7 @@ func ExampleEnqueueOptions() {
 	}
 	fmt.Println("waits until", task.UpdatedAt)
 
-	_, err = remind.Enqueue(ctx, q, "both", &falldue.EnqueueOptions{Delay: time.Hour, RunAt: newYear})
+	_, err = remind.Enqueue(ctx, q, "both", falldue.EnqueueOptions{Delay: time.Hour, RunAt: newYear})
 	fmt.Println(errors.Is(err, falldue.ErrInvalid))
 	// Output:
 	// waits for 1h30m0s
@@ -58,10 +58,10 @@ func ExampleEnqueueOptions_priority() {
 
 	thumbnail := falldue.NewKind[string]("thumbnail", falldue.KindConfig{Priority: 10})
 	_, err := q.EnqueueMany(ctx,
-		thumbnail.Params("by its kind", nil),
-		thumbnail.Params("the last", &falldue.EnqueueOptions{Priority: new(20)}),
-		thumbnail.Params("in a hurry", &falldue.EnqueueOptions{Priority: new(0)}),
-		thumbnail.Params("the first", &falldue.EnqueueOptions{Priority: new(-5)}),
+		thumbnail.Params("by its kind"),
+		thumbnail.Params("the last", falldue.EnqueueOptions{Priority: new(20)}),
+		thumbnail.Params("in a hurry", falldue.EnqueueOptions{Priority: new(0)}),
+		thumbnail.Params("the first", falldue.EnqueueOptions{Priority: new(-5)}),
 	)
 	if err != nil {
 		log.Panic(err)
@@ -96,7 +96,7 @@ func ExampleEnqueueOptions_policy() {
 	if err != nil {
 		log.Panic(err)
 	}
-	if _, err := webhook.Enqueue(ctx, q, "https://example.com/hook", &falldue.EnqueueOptions{Policy: &policy}); err != nil {
+	if _, err := webhook.Enqueue(ctx, q, "https://example.com/hook", falldue.EnqueueOptions{Policy: policy}); err != nil {
 		log.Panic(err)
 	}
 

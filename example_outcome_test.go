@@ -19,7 +19,7 @@ func ExampleSnooze() {
 	defer closeQueue()
 
 	capture := falldue.NewKind[string]("payment.capture", falldue.KindConfig{})
-	if _, err := capture.Enqueue(ctx, q, "payment 7", nil); err != nil {
+	if _, err := capture.Enqueue(ctx, q, "payment 7"); err != nil {
 		log.Panic(err)
 	}
 
@@ -54,7 +54,7 @@ func ExampleRetryAfter() {
 	syncContacts := falldue.NewKind[string]("contacts.sync", falldue.KindConfig{
 		Policy: backoff.Constant(time.Hour).WithMaxAttempts(5),
 	})
-	if _, err := syncContacts.Enqueue(ctx, q, "ada", nil); err != nil {
+	if _, err := syncContacts.Enqueue(ctx, q, "ada"); err != nil {
 		log.Panic(err)
 	}
 
@@ -84,7 +84,7 @@ func ExampleDiscard() {
 	defer closeQueue()
 
 	charge := falldue.NewKind[string]("card.charge", falldue.KindConfig{})
-	receipt, err := charge.Enqueue(ctx, q, "card 7", nil)
+	receipt, err := charge.Enqueue(ctx, q, "card 7")
 	if err != nil {
 		log.Panic(err)
 	}
@@ -116,7 +116,7 @@ func ExamplePanicError() {
 	defer closeQueue()
 
 	parse := falldue.NewKind[[]string]("feed.parse", falldue.KindConfig{})
-	receipt, err := parse.Enqueue(ctx, q, []string{}, nil)
+	receipt, err := parse.Enqueue(ctx, q, []string{})
 	if err != nil {
 		log.Panic(err)
 	}

@@ -19,7 +19,7 @@ func ExampleTask_Progress() {
 	defer closeQueue()
 
 	resize := falldue.NewKind[[]string]("images.resize", falldue.KindConfig{DoneRetention: 24 * time.Hour})
-	receipt, err := resize.Enqueue(ctx, q, []string{"cat.png", "dog.png"}, nil)
+	receipt, err := resize.Enqueue(ctx, q, []string{"cat.png", "dog.png"})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -54,7 +54,7 @@ func ExampleResultOf() {
 
 	type Size struct{ Width, Height int }
 	measure := falldue.NewKind[string]("image.measure", falldue.KindConfig{DoneRetention: time.Hour})
-	receipt, err := measure.Enqueue(ctx, q, "cat.png", nil)
+	receipt, err := measure.Enqueue(ctx, q, "cat.png")
 	if err != nil {
 		log.Panic(err)
 	}

@@ -21,7 +21,7 @@ func ExampleQueue_Run() {
 	defer closeQueue()
 
 	pack := falldue.NewKind[string]("order.pack", falldue.KindConfig{})
-	if _, err := pack.EnqueueMany(ctx, q, []string{"order 1", "order 2", "order 3"}, nil); err != nil {
+	if _, err := pack.EnqueueMany(ctx, q, []string{"order 1", "order 2", "order 3"}); err != nil {
 		log.Panic(err)
 	}
 	falldue.Handle(q, pack, func(ctx context.Context, t falldue.Task[string]) error {
@@ -54,7 +54,7 @@ func ExampleQueue_Run_shutdownTimeout() {
 	defer closeQueue()
 
 	index := falldue.NewKind[string]("search.index", falldue.KindConfig{})
-	receipt, err := index.Enqueue(ctx, q, "all products", nil)
+	receipt, err := index.Enqueue(ctx, q, "all products")
 	if err != nil {
 		log.Panic(err)
 	}
@@ -101,7 +101,7 @@ func ExampleQueue_Wake() {
 		log.Panic(err)
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
-	if _, err := invoice.EnqueueTx(ctx, q, tx, 42, nil); err != nil {
+	if _, err := invoice.EnqueueTx(ctx, q, tx, 42); err != nil {
 		log.Panic(err)
 	}
 	if err := tx.Commit(); err != nil {

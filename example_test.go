@@ -53,7 +53,7 @@ func Example() {
 	tx := db.MustBegin()
 	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
 	tx.MustExec("insert into orders (number) values (42)")
-	if _, err := SendInvoice.EnqueueTx(ctx, q, tx, InvoiceArgs{Order: 42}, nil); err != nil {
+	if _, err := SendInvoice.EnqueueTx(ctx, q, tx, InvoiceArgs{Order: 42}); err != nil {
 		log.Panic(err)
 	}
 	if err := tx.Commit(); err != nil {

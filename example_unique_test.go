@@ -21,8 +21,8 @@ func ExampleByFields() {
 		Reason   string `json:"reason"`
 	}
 	report := falldue.NewKind[Report]("report.build", falldue.KindConfig{})
-	once := &falldue.EnqueueOptions{
-		Unique: &falldue.Unique{
+	once := falldue.EnqueueOptions{
+		Unique: falldue.Unique{
 			By:         falldue.ByFields("customer"),
 			Scope:      falldue.WhileUnfinished(),
 			OnConflict: falldue.ConflictSkip,
@@ -57,7 +57,7 @@ func ExampleWhileWaiting() {
 	db.MustExec("create table documents (number integer primary key, text text not null)")
 
 	index := falldue.NewKind[int]("document.index", falldue.KindConfig{})
-	waiting := &falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByArgs(), Scope: falldue.WhileWaiting()}, Delay: 5 * time.Second}
+	waiting := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs(), Scope: falldue.WhileWaiting()}, Delay: 5 * time.Second}
 
 	// save stores a document, and enqueues the task that indexes it, unless one waits.
 	save := func(number int, text string) (falldue.Receipt, error) {
@@ -96,9 +96,9 @@ func ExampleUniqueFor() {
 	defer closeQueue()
 
 	syncing := falldue.NewKind[string]("calendar.sync", falldue.KindConfig{})
-	once := &falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByArgs()}}
+	once := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs()}}
 	digest := falldue.NewKind[string]("digest.send", falldue.KindConfig{})
-	daily := &falldue.EnqueueOptions{Unique: &falldue.Unique{
+	daily := falldue.EnqueueOptions{Unique: falldue.Unique{
 		By:         falldue.ByKey("digest of ada"),
 		Scope:      falldue.UniqueFor(24 * time.Hour),
 		OnConflict: falldue.ConflictFail,
@@ -124,7 +124,7 @@ func ExampleByArgs() {
 	q := newQueue(db, falldue.Config{})
 
 	thumbnail := falldue.NewKind[string]("thumbnail.make", falldue.KindConfig{})
-	once := &falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByArgs()}}
+	once := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs()}}
 
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {
@@ -155,9 +155,9 @@ func ExampleUnique() {
 		Cents   int    `json:"cents"`
 	}
 	publish := falldue.NewKind[Price]("price.publish", falldue.KindConfig{})
-	newest := &falldue.EnqueueOptions{
+	newest := falldue.EnqueueOptions{
 		Delay:  5 * time.Minute,
-		Unique: &falldue.Unique{By: falldue.ByFields("product"), OnConflict: falldue.ConflictReplace},
+		Unique: falldue.Unique{By: falldue.ByFields("product"), OnConflict: falldue.ConflictReplace},
 	}
 
 	var receipt falldue.Receipt
@@ -183,7 +183,7 @@ func ExampleByKind() {
 	defer closeQueue()
 
 	backup := falldue.NewKind[string]("backup", falldue.KindConfig{})
-	alone := &falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByKind(), Scope: falldue.WhileUnfinished()}}
+	alone := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByKind(), Scope: falldue.WhileUnfinished()}}
 
 	for _, reason := range []string{"nightly", "by hand"} {
 		receipt, err := backup.Enqueue(ctx, q, reason, alone)

@@ -28,11 +28,11 @@ func TestWorkersThatDieCountNoAttemptBeyondTheLimit(t *testing.T) {
 		}
 		policy := backoff.Constant(0).WithMaxAttempts(2)
 		kind := NewKind[int]("k", KindConfig{Policy: policy})
-		byPolicy, err := kind.Enqueue(t.Context(), q, 1, nil)
+		byPolicy, err := kind.Enqueue(t.Context(), q, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		own, err := kind.Enqueue(t.Context(), q, 1, &EnqueueOptions{MaxAttempts: 1})
+		own, err := kind.Enqueue(t.Context(), q, 1, EnqueueOptions{MaxAttempts: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ const (
 )
 
 // newGreed starts the worker. slow are the options of the slow tasks.
-func newGreed(t *testing.T, engine string, cfg KindConfig, slow *EnqueueOptions) (*greed, *Queue) {
+func newGreed(t *testing.T, engine string, cfg KindConfig, slow EnqueueOptions) (*greed, *Queue) {
 	t.Helper()
 	db := testdb.Open(t, engine)
 	g := &greed{kind: NewKind[bool]("greedy", cfg), begun: make(chan struct{}, slowTasks), end: make(chan struct{})}
@@ -52,7 +52,7 @@ func newGreed(t *testing.T, engine string, cfg KindConfig, slow *EnqueueOptions)
 		}
 		return nil
 	})
-	g.enqueue(t, q, make([]bool, fast), nil)
+	g.enqueue(t, q, make([]bool, fast))
 	g.run(t, q)
 	for range fast {
 		wait(t, returned, "a fast task")
@@ -68,9 +68,9 @@ func newGreed(t *testing.T, engine string, cfg KindConfig, slow *EnqueueOptions)
 	return g, q
 }
 
-func (g *greed) enqueue(t *testing.T, q *Queue, args []bool, opts *EnqueueOptions) {
+func (g *greed) enqueue(t *testing.T, q *Queue, args []bool, opts ...EnqueueOptions) {
 	t.Helper()
-	if _, err := g.kind.EnqueueMany(t.Context(), q, args, opts); err != nil {
+	if _, err := g.kind.EnqueueMany(t.Context(), q, args, opts...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -115,7 +115,7 @@ func claimedTasks(t *testing.T, q *Queue) (claimed, attempts int) {
 // an idle worker runs them.
 func TestTasksAreNotHoarded(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
-		g, _ := newGreed(t, engine, KindConfig{}, nil)
+		g, _ := newGreed(t, engine, KindConfig{}, EnqueueOptions{})
 		idle := g.open(Config{Concurrency: slowTasks, PollInterval: 50 * time.Millisecond})
 		Handle(idle, g.kind, func(_ context.Context, task Task[bool]) error {
 			if task.Attempt != 1 {
@@ -143,11 +143,11 @@ func TestTasksAreNotHoarded(t *testing.T) {
 func TestLastAttemptsAreNotClaimedAhead(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy backoff.Policy
-		opts   *EnqueueOptions
+		opts   EnqueueOptions
 	}{
-		"by policy":       {backoff.Constant(0).WithMaxAttempts(1), nil},
-		"by task":         {backoff.Constant(0), &EnqueueOptions{MaxAttempts: 1}},
-		"by its own rule": {backoff.Constant(0), &EnqueueOptions{Policy: new(backoff.Constant(0).WithMaxAttempts(1))}},
+		"by policy":       {backoff.Constant(0).WithMaxAttempts(1), EnqueueOptions{}},
+		"by task":         {backoff.Constant(0), EnqueueOptions{MaxAttempts: 1}},
+		"by its own rule": {backoff.Constant(0), EnqueueOptions{Policy: backoff.Constant(0).WithMaxAttempts(1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testdb.Each(t, func(t *testing.T, engine string) {

@@ -147,7 +147,7 @@ func TestRowsEditedIntoNonsense(t *testing.T) {
 				policy = policy.WithMaxAttempts(3)
 			}
 			kind := falldue.NewKind[string](name, falldue.KindConfig{Policy: policy})
-			receipts, err := kind.EnqueueMany(t.Context(), q, []string{"bad", "good"}, &falldue.EnqueueOptions{RunAt: time.Now().Add(-time.Hour)})
+			receipts, err := kind.EnqueueMany(t.Context(), q, []string{"bad", "good"}, falldue.EnqueueOptions{RunAt: time.Now().Add(-time.Hour)})
 			if err != nil {
 				t.Fatal(err)
 			}

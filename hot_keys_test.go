@@ -57,7 +57,7 @@ func TestManyWorkersDoNotHammerHotKeys(t *testing.T) {
 		}
 		for i := range keys {
 			key := strconv.Itoa(i)
-			if _, err := kind.EnqueueMany(t.Context(), queues[0], slices.Repeat([]string{key}, each), &falldue.EnqueueOptions{Key: key}); err != nil {
+			if _, err := kind.EnqueueMany(t.Context(), queues[0], slices.Repeat([]string{key}, each), falldue.EnqueueOptions{Key: key}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -70,7 +70,7 @@ func TestManyWorkersDoNotHammerHotKeys(t *testing.T) {
 		}
 		// ring returns the time when a task starts that falls due after delay.
 		ring := func(delay time.Duration) time.Time {
-			if _, err := bell.Enqueue(t.Context(), queues[0], "", &falldue.EnqueueOptions{Delay: delay}); err != nil {
+			if _, err := bell.Enqueue(t.Context(), queues[0], "", falldue.EnqueueOptions{Delay: delay}); err != nil {
 				t.Fatal(err)
 			}
 			return <-rang

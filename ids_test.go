@@ -33,7 +33,7 @@ func TestIDsOfConcurrentBatches(t *testing.T) {
 					for i := range args {
 						args[i], next = next, next+1
 					}
-					receipts, err := kind.EnqueueMany(t.Context(), q, args, nil)
+					receipts, err := kind.EnqueueMany(t.Context(), q, args)
 					if err != nil {
 						t.Error(err)
 						return

@@ -53,7 +53,7 @@ func newScene(tb testing.TB, engine string) *scene {
 	s.db.MustExec("create table orders (number integer)")
 	s.db.MustExec("insert into orders values (42)")
 	s.q = s.queue(tb, falldue.Config{})
-	receipt, err := falldue.NewKind[string]("bystander", falldue.KindConfig{Queue: "aside"}).Enqueue(tb.Context(), s.q, "leave me alone", nil)
+	receipt, err := falldue.NewKind[string]("bystander", falldue.KindConfig{Queue: "aside"}).Enqueue(tb.Context(), s.q, "leave me alone")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (s *scene) checkNames(t *testing.T, kind, queue string) {
 	t.Helper()
 	ctx := t.Context()
 	want := isName(kind) && (isName(queue) || queue == "")
-	receipt, err := falldue.NewKind[string](kind, falldue.KindConfig{Queue: queue}).Enqueue(ctx, s.q, "x", nil)
+	receipt, err := falldue.NewKind[string](kind, falldue.KindConfig{Queue: queue}).Enqueue(ctx, s.q, "x")
 	if !want {
 		refused(t, err)
 		if !strings.Contains(err.Error(), "; allowed are ") {
@@ -163,7 +163,7 @@ func isName(name string) bool {
 // not keep it.
 func (s *scene) checkText(t *testing.T, text string) {
 	t.Helper()
-	receipt, err := falldue.NewKind[string]("text", falldue.KindConfig{}).Enqueue(t.Context(), s.q, text, nil)
+	receipt, err := falldue.NewKind[string]("text", falldue.KindConfig{}).Enqueue(t.Context(), s.q, text)
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		refused(t, err)
 		s.unharmed(t, 0)
@@ -184,7 +184,7 @@ func (s *scene) checkText(t *testing.T, text string) {
 // checkJSON enqueues text as JSON. It must be stored byte by byte, or refused.
 func (s *scene) checkJSON(t *testing.T, text string) {
 	t.Helper()
-	receipt, err := falldue.NewKind[json.RawMessage]("json", falldue.KindConfig{}).Enqueue(t.Context(), s.q, json.RawMessage(text), nil)
+	receipt, err := falldue.NewKind[json.RawMessage]("json", falldue.KindConfig{}).Enqueue(t.Context(), s.q, json.RawMessage(text))
 	if err != nil {
 		refused(t, err)
 		s.unharmed(t, 0)
@@ -209,7 +209,7 @@ func (s *scene) checkID(t *testing.T, id int64) {
 	if id == s.bystander.ID {
 		return
 	}
-	own, err := falldue.NewKind[int]("own", falldue.KindConfig{}).Enqueue(ctx, s.q, 1, nil)
+	own, err := falldue.NewKind[int]("own", falldue.KindConfig{}).Enqueue(ctx, s.q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func (s *scene) populate(tb testing.TB) []falldue.TaskInfo {
 	tb.Helper()
 	for i, name := range []string{"a", "default", "1", "select", "NULL", "A", "A.b:c/d@e-f_g", strings.Repeat("n", 100)} {
 		kind := falldue.NewKind[int](name, falldue.KindConfig{Queue: []string{"default", "a", name}[i%3]})
-		receipt, err := kind.Enqueue(tb.Context(), s.q, i, nil)
+		receipt, err := kind.Enqueue(tb.Context(), s.q, i)
 		if err == nil && i%2 == 0 {
 			err = s.q.Cancel(tb.Context(), receipt.ID)
 		}
@@ -308,7 +308,7 @@ func (s *scene) checkTables(t *testing.T, prefix, schema string) {
 	if err := q.Migrate(ctx); err != nil {
 		t.Fatalf("prefix %q, schema %q: %v", prefix, schema, err)
 	}
-	receipt, err := falldue.NewKind[string]("k", falldue.KindConfig{}).Enqueue(ctx, q, prefix, nil)
+	receipt, err := falldue.NewKind[string]("k", falldue.KindConfig{}).Enqueue(ctx, q, prefix)
 	if err != nil {
 		t.Fatalf("prefix %q, schema %q: %v", prefix, schema, err)
 	}

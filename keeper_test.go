@@ -59,7 +59,7 @@ func TestTransactionsWithOnePolicyDoNotWait(t *testing.T) {
 				}
 				queues, pools := processes(t, engine, 3, maxConns)
 				policy := backoff.Constant(time.Duration(maxConns+1) * time.Hour)
-				opts := &falldue.EnqueueOptions{Policy: &policy}
+				opts := falldue.EnqueueOptions{Policy: policy}
 				if isThere {
 					if _, err := kind.Enqueue(t.Context(), queues[2], 0, opts); err != nil {
 						t.Fatal(err)
@@ -101,7 +101,7 @@ func TestOneConnectionIsEnough(t *testing.T) {
 		q, db := queues[0], pools[0]
 		kind := falldue.NewKind[int]("k", falldue.KindConfig{})
 		policy := backoff.Constant(time.Hour)
-		opts := &falldue.EnqueueOptions{Policy: &policy}
+		opts := falldue.EnqueueOptions{Policy: policy}
 		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 		defer cancel()
 		for _, commits := range []bool{false, true, true} {
@@ -144,7 +144,7 @@ func TestLostPolicyIsStoredAgain(t *testing.T) {
 		enqueuer, reader, later := queues[0], queues[1], queues[2]
 		kind := falldue.NewKind[int]("k", falldue.KindConfig{})
 		policy := backoff.Constant(2 * time.Hour)
-		opts := &falldue.EnqueueOptions{Policy: &policy}
+		opts := falldue.EnqueueOptions{Policy: policy}
 		enqueue := func() int64 {
 			t.Helper()
 			receipt, err := kind.Enqueue(t.Context(), enqueuer, 0, opts)
@@ -200,7 +200,7 @@ func TestPoliciesAreKeptByManyAtOnce(t *testing.T) {
 		var params []falldue.EnqueueParams
 		for i := range 600 {
 			policy := backoff.Constant(time.Duration(i+1) * time.Minute)
-			params = append(params, kind.Params(i, &falldue.EnqueueOptions{Policy: &policy}))
+			params = append(params, kind.Params(i, falldue.EnqueueOptions{Policy: policy}))
 		}
 		for _, q := range queues {
 			if _, err := q.EnqueueMany(t.Context(), params...); err != nil {

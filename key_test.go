@@ -25,7 +25,7 @@ func TestKeysAreStored(t *testing.T) {
 		})
 		stored := map[string]string{}
 		for i, key := range []string{"", "customer:42", strings.Repeat("x", 64), strings.Repeat("x", 65), "two words", "Zoë", "#1", "Customer:42", "customer:42 "} {
-			receipt, err := k.Enqueue(t.Context(), q, i, &falldue.EnqueueOptions{Key: key})
+			receipt, err := k.Enqueue(t.Context(), q, i, falldue.EnqueueOptions{Key: key})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,19 +76,19 @@ func TestKindsMakeKeysOfArguments(t *testing.T) {
 			}
 		}
 		one := func(r falldue.Receipt, err error) ([]falldue.Receipt, error) { return []falldue.Receipt{r}, err }
-		want("ada")(one(k.Enqueue(t.Context(), q, ada, nil)))
-		want("eve")(one(k.Enqueue(t.Context(), q, ada, &falldue.EnqueueOptions{Key: "eve"})))
-		want("")(one(k.Enqueue(t.Context(), q, order{}, nil)))
-		want("ada", "bob")(k.EnqueueMany(t.Context(), q, []order{ada, bob}, &falldue.EnqueueOptions{Priority: new(1)}))
-		want("bob", "nobody", "ada")(q.EnqueueMany(t.Context(), k.Params(bob, nil), named.Params(nil, nil), k.Params(ada, nil)))
-		chained, err := flow.Chain(k.Params(ada, nil), k.Params(bob, nil)).Enqueue(t.Context(), q)
+		want("ada")(one(k.Enqueue(t.Context(), q, ada)))
+		want("eve")(one(k.Enqueue(t.Context(), q, ada, falldue.EnqueueOptions{Key: "eve"})))
+		want("")(one(k.Enqueue(t.Context(), q, order{})))
+		want("ada", "bob")(k.EnqueueMany(t.Context(), q, []order{ada, bob}, falldue.EnqueueOptions{Priority: new(1)}))
+		want("bob", "nobody", "ada")(q.EnqueueMany(t.Context(), k.Params(bob), named.Params(nil), k.Params(ada)))
+		chained, err := flow.Chain(k.Params(ada), k.Params(bob)).Enqueue(t.Context(), q)
 		want("ada", "bob")([]falldue.Receipt{{ID: chained[0]}, {ID: chained[1]}}, err)
-		want("bob")(one(k.Enqueue(t.Context(), q, bob, &falldue.EnqueueOptions{Unique: &falldue.Unique{}})))
+		want("bob")(one(k.Enqueue(t.Context(), q, bob, falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs()}})))
 		tx, err := db.BeginTxx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		receipt, err := k.EnqueueTx(t.Context(), q, tx, bob, nil)
+		receipt, err := k.EnqueueTx(t.Context(), q, tx, bob)
 		if err := errors.Join(err, tx.Commit()); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 // Kind is a kind of task. It has a name, the type A of its tasks' arguments, and
 // a configuration. Make it once with [NewKind], as a package variable that the
 // code that enqueues and the code that handles share.
-type Kind[A any] struct{ kind }
+type Kind[A any] struct{ *kind }
 
 // KindConfig is the configuration of a kind. The zero value is ready for use.
 type KindConfig struct {
@@ -70,7 +70,7 @@ func NewKind[A any](name string, cfg KindConfig) Kind[A] {
 	if cfg.Queue == "" {
 		cfg.Queue = DefaultQueue
 	}
-	return Kind[A]{kind{name: name, KindConfig: cfg, err: validKind(name, cfg)}}
+	return Kind[A]{&kind{name: name, KindConfig: cfg, err: validKind(name, cfg)}}
 }
 
 // KeyedBy returns the kind with a key for each task that is enqueued with it, which key makes of
@@ -80,11 +80,15 @@ func NewKind[A any](name string, cfg KindConfig) Kind[A] {
 // arguments [Queue.RetryEdited] replaces. One that [ConflictReplace] changes gets the key of
 // its new arguments.
 func (k Kind[A]) KeyedBy(key func(args A) string) Kind[A] {
-	k.keyOf = func(args any) string {
+	if k.kind == nil {
+		return k
+	}
+	keyed := *k.kind
+	keyed.keyOf = func(args any) string {
 		a, _ := args.(A) // nil, if A is an interface type
 		return key(a)
 	}
-	return k
+	return Kind[A]{&keyed}
 }
 
 func validKind(name string, cfg KindConfig) error {
@@ -126,10 +130,18 @@ func (k kind) running(attempt int) string {
 }
 
 // Name returns the name of the kind.
-func (k Kind[A]) Name() string { return k.name }
+func (k Kind[A]) Name() string { return k.made().name }
 
 // Config returns the configuration of the kind, with its queue filled in.
-func (k Kind[A]) Config() KindConfig { return k.KindConfig }
+func (k Kind[A]) Config() KindConfig { return k.made().KindConfig }
+
+// made returns the kind, or for an empty Kind one with an error.
+func (k Kind[A]) made() kind {
+	if k.kind == nil {
+		return kind{err: invalid("an empty Kind; make it with NewKind")}
+	}
+	return *k.kind
+}
 
 func validPriority(p int) error {
 	if p < -32768 || p > 32767 {

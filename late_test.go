@@ -32,9 +32,9 @@ func TestTasksBeforeTheLastClaimedAreFound(t *testing.T) {
 		stop := runUntil(t, q)
 		defer stop()
 		for i := range 6 {
-			by, options := q, (*falldue.EnqueueOptions)(nil)
+			by, options := q, falldue.EnqueueOptions{}
 			if i%2 == 1 { // an earlier anchor than any before
-				by, options = other, &falldue.EnqueueOptions{RunAt: time.Now().Add(-time.Duration(i) * time.Hour)}
+				by, options = other, falldue.EnqueueOptions{RunAt: time.Now().Add(-time.Duration(i) * time.Hour)}
 			}
 			if _, err := kind.Enqueue(t.Context(), by, i, options); err != nil {
 				t.Fatal(err)

@@ -99,7 +99,7 @@ func TestLimitsHoldAcrossWorkers(t *testing.T) {
 		}
 		for key := range byKey {
 			for range each {
-				if _, err := kind.Enqueue(t.Context(), queues[1], key, &falldue.EnqueueOptions{Key: key}); err != nil {
+				if _, err := kind.Enqueue(t.Context(), queues[1], key, falldue.EnqueueOptions{Key: key}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -110,7 +110,7 @@ func TestLimitsHoldAcrossWorkers(t *testing.T) {
 		}
 		others := []func(){runUntil(t, queues[1]), runUntil(t, queues[2])}
 		for seen := map[int]bool{}; len(seen) < 2; seen[<-probed] = true { // until both look for tasks
-			if _, err := probe.EnqueueMany(t.Context(), queues[0], make([]int, 20), nil); err != nil {
+			if _, err := probe.EnqueueMany(t.Context(), queues[0], make([]int, 20)); err != nil {
 				t.Fatal(err)
 			}
 		}

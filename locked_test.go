@@ -39,7 +39,7 @@ func TestLockedRowDelaysNoOtherTask(t *testing.T) {
 			}
 			return nil
 		})
-		receipts, err := kind.EnqueueMany(t.Context(), q, make([]int, 5), nil)
+		receipts, err := kind.EnqueueMany(t.Context(), q, make([]int, 5))
 		if err != nil {
 			t.Fatal(err)
 		}

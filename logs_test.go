@@ -121,7 +121,7 @@ func TestWarningOfAQueueThatIsNotServed(t *testing.T) {
 		stop()
 		return nil
 	})
-	if _, err := kind.Enqueue(ctx, q, 1, &falldue.EnqueueOptions{Queue: falldue.DefaultQueue}); err != nil {
+	if _, err := kind.Enqueue(ctx, q, 1, falldue.EnqueueOptions{Queue: falldue.DefaultQueue}); err != nil {
 		t.Fatal(err)
 	}
 	if err := q.Run(ctx); err != nil || !ran {

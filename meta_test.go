@@ -19,7 +19,7 @@ func TestReservedNamesOfMetaAreRefused(t *testing.T) {
 	q := migrated(t, testdb.Open(t, testdb.SQLite))
 	k := falldue.NewKind[int]("k", falldue.KindConfig{})
 	for _, name := range []string{"falldue.member", "falldue.waiter", "falldue.later"} {
-		with := &falldue.EnqueueOptions{Meta: map[string]string{"a": "b", name: "text"}}
+		with := falldue.EnqueueOptions{Meta: map[string]string{"a": "b", name: "text"}}
 		_, one := k.Enqueue(t.Context(), q, 1, with)
 		_, many := k.EnqueueMany(t.Context(), q, []int{1, 2}, with)
 		_, inFlow := flow.Chain(k.Params(1, with), k.Params(2, with)).Enqueue(t.Context(), q)
@@ -32,7 +32,7 @@ func TestReservedNamesOfMetaAreRefused(t *testing.T) {
 	}
 
 	want := map[string]string{"falldue": "1", "Falldue.member": "2", "x.falldue.member": "3"}
-	ids, err := flow.Chain(k.Params(1, &falldue.EnqueueOptions{Meta: want}), k.Params(2, &falldue.EnqueueOptions{Meta: want})).Enqueue(t.Context(), q)
+	ids, err := flow.Chain(k.Params(1, falldue.EnqueueOptions{Meta: want}), k.Params(2, falldue.EnqueueOptions{Meta: want})).Enqueue(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}

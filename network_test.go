@@ -54,7 +54,7 @@ func TestSilentNetwork(t *testing.T) {
 					return nil
 				})
 				enqueue := func(args int) {
-					if _, err := kind.Enqueue(t.Context(), other, args, nil); err != nil {
+					if _, err := kind.Enqueue(t.Context(), other, args); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -108,14 +108,14 @@ func TestEnqueuesAndWakeNotify(t *testing.T) {
 			return err
 		}
 		k := NewKind[int]("k", KindConfig{Queue: "mail"})
-		if _, err := k.Enqueue(t.Context(), q, 1, nil); err != nil {
+		if _, err := k.Enqueue(t.Context(), q, 1); err != nil {
 			t.Fatal(err)
 		}
 		if notice := <-sent; notice != "mail" {
 			t.Errorf("an enqueue was followed by the notice %q", notice)
 		}
 		tx := db.MustBegin()
-		if _, err := k.EnqueueTx(t.Context(), q, tx, 1, nil); err != nil {
+		if _, err := k.EnqueueTx(t.Context(), q, tx, 1); err != nil {
 			t.Fatal(err)
 		}
 		if err := tx.Commit(); err != nil {

@@ -230,7 +230,7 @@ func TestSettingAPolicyWritesNoTask(t *testing.T) {
 			t.Fatal(err)
 		}
 		const tasks = 1000
-		if _, err := kind.EnqueueMany(t.Context(), control, make([]int, tasks), nil); err != nil {
+		if _, err := kind.EnqueueMany(t.Context(), control, make([]int, tasks)); err != nil {
 			t.Fatal(err)
 		}
 		db.MustExec("update falldue_tasks set attempts = 1, fence = 1")
@@ -298,7 +298,7 @@ func TestSettingAPolicyWritesNoTask(t *testing.T) {
 		t.Logf("%s: four workers obey after %v", engine, time.Since(start))
 		want := append([]int(nil), before...)
 		if engine == testdb.Postgres {
-			if _, err := kind.Enqueue(t.Context(), control, 1, &EnqueueOptions{Delay: time.Hour}); err != nil {
+			if _, err := kind.Enqueue(t.Context(), control, 1, EnqueueOptions{Delay: time.Hour}); err != nil {
 				t.Fatal(err)
 			}
 			until("the server to count", func() bool { return writes(t, db, engine) > before[4] })

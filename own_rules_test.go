@@ -200,7 +200,7 @@ func TestManyPoliciesDelayNoOtherTask(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- q.Run(ctx) }()
 		for i := range 3 {
-			if _, err := kind.Enqueue(t.Context(), other, i, nil); err != nil {
+			if _, err := kind.Enqueue(t.Context(), other, i); err != nil {
 				t.Fatal(err)
 			}
 			if got := <-ran; got != i {

@@ -8,25 +8,26 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// EnqueueOptions are the settings of one call's tasks. With the zero value, as
-// with a nil pointer, a task is due at once and has the settings of its kind.
+// EnqueueOptions are settings of the tasks of one call. Without any, a task is due
+// immediately and has the settings of its kind.
 type EnqueueOptions struct {
 	// Delay is how long the task waits before its first run: 0 to 36,500 days.
 	Delay time.Duration
 	// RunAt is when the task first runs, by the database's clock, in the years 1970
-	// to 9000. A time in the past means at once. RunAt and Delay cannot both be set.
+	// to 9000. A time in the past means immediately. RunAt and Delay cannot both be set.
 	RunAt time.Time
 	// Queue is the name of the queue in which the task waits. Defaults to the
 	// kind's.
 	Queue string
 	// Priority orders the tasks of a queue, -32,768 to 32,767. Tasks with a lower
-	// number run first. Defaults to the kind's.
+	// number run first. It is a pointer, since 0 may differ from the kind's priority:
+	// new(0). Defaults to the kind's.
 	Priority *int
 	// Policy is the policy of the task, which is stored before it, by EnqueueTx
 	// outside the transaction if the pool has another connection. Defaults to the
 	// kind's, which is not stored: a change of the kind's policy then applies to the
 	// task.
-	Policy *backoff.Policy
+	Policy backoff.Policy
 	// Key says what the task belongs to, such as "customer:42". Up to 64 visible ASCII
 	// characters are stored as they are, any other text as its hash. Defaults to "": the
 	// key of [Kind.KeyedBy], or none.
@@ -40,9 +41,9 @@ type EnqueueOptions struct {
 	// is stored.
 	Meta map[string]string
 	// Unique prevents the task from being stored while another one holds its unique key.
-	// The [Receipt] reports that, with the holder's id. Defaults to nil: any number of tasks
-	// may be alike.
-	Unique *Unique
+	// The [Receipt] reports that, with the holder's id. Defaults to the zero value: any
+	// number of tasks may be alike.
+	Unique Unique
 }
 
 // EnqueueParams is a task for [Queue.EnqueueMany], which stores tasks of several
@@ -59,10 +60,17 @@ type EnqueueParams struct {
 	marks []string // the same, see store.MemberMark
 }
 
-func newParams(k *kind, args any, opts *EnqueueOptions) EnqueueParams {
+func newParams(k *kind, args any, opts []EnqueueOptions) EnqueueParams {
+	if k == nil {
+		return EnqueueParams{}
+	}
 	p := EnqueueParams{kind: k, args: args, err: k.err}
-	if opts != nil {
-		p.opts = *opts
+	switch len(opts) {
+	case 0:
+	case 1:
+		p.opts = opts[0]
+	default:
+		p.err = invalid("%d EnqueueOptions; pass one at most", len(opts))
 	}
 	if k.keyOf != nil && p.opts.Key == "" {
 		p.opts.Key = k.keyOf(args)

@@ -106,7 +106,7 @@ func TestNoticesDoNotPreventSweeps(t *testing.T) {
 	}
 	kind, ran := NewKind[int]("k", KindConfig{}), make(chan struct{})
 	Handle(q, kind, func(context.Context, Task[int]) error { return nil })
-	if _, err := kind.Enqueue(t.Context(), q, 1, &EnqueueOptions{Priority: new(7)}); err != nil {
+	if _, err := kind.Enqueue(t.Context(), q, 1, EnqueueOptions{Priority: new(7)}); err != nil {
 		t.Fatal(err)
 	}
 	handlers, err := q.handlers()

@@ -75,7 +75,7 @@ func TestPoolerIsKilled(t *testing.T) {
 						return
 					case <-time.After(time.Millisecond):
 					}
-					if receipt, err := kind.Enqueue(t.Context(), producer, 0, nil); err == nil {
+					if receipt, err := kind.Enqueue(t.Context(), producer, 0); err == nil {
 						acknowledged[receipt.ID] = true
 					}
 				}

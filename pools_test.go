@@ -51,13 +51,13 @@ func TestTransactionsOfAnotherPool(t *testing.T) {
 		stop := runUntil(t, q)
 		defer stop()
 		for range 2 { // in the second round all statements are prepared
-			receipt, err := kind.Enqueue(t.Context(), q, 0, nil)
+			receipt, err := kind.Enqueue(t.Context(), q, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			waitFor(t, "a task", func() bool { return info(t, q, receipt.ID).State == falldue.Done })
 			tx := pools[1].MustBegin()
-			if receipt, err = kind.EnqueueTx(t.Context(), q, tx, 1, nil); err != nil {
+			if receipt, err = kind.EnqueueTx(t.Context(), q, tx, 1); err != nil {
 				t.Fatal(err)
 			}
 			if err := tx.Commit(); err != nil {

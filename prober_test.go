@@ -355,7 +355,7 @@ func TestWorkerStartsTasksOfOthersBeforeThePoll(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if _, err := k.EnqueueTx(t.Context(), other, tx, i, nil); err != nil {
+			if _, err := k.EnqueueTx(t.Context(), other, tx, i); err != nil {
 				return errors.Join(err, tx.Rollback())
 			}
 			return tx.Commit()
@@ -363,7 +363,7 @@ func TestWorkerStartsTasksOfOthersBeforeThePoll(t *testing.T) {
 		for i := range 4 {
 			enqueue := enqueueTx
 			if i%2 == 0 {
-				enqueue = func(i int) error { _, err := k.Enqueue(t.Context(), other, i, nil); return err }
+				enqueue = func(i int) error { _, err := k.Enqueue(t.Context(), other, i); return err }
 			}
 			if err := enqueue(i); err != nil {
 				t.Fatal(err)

@@ -103,7 +103,7 @@ func TestFourProcessesObey(t *testing.T) {
 					}
 				}
 			}()
-			if _, err := failingKind().Enqueue(t.Context(), q, i, &falldue.EnqueueOptions{Queue: queue}); err != nil {
+			if _, err := failingKind().Enqueue(t.Context(), q, i, falldue.EnqueueOptions{Queue: queue}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -115,7 +115,7 @@ func TestRefusedSettlementDelaysNoOtherTask(t *testing.T) {
 		for i := range args {
 			args[i] = i
 		}
-		receipts, err := kind.EnqueueMany(t.Context(), q, args, nil)
+		receipts, err := kind.EnqueueMany(t.Context(), q, args)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,11 +176,11 @@ func TestRefusedClaimDelaysNoOtherTask(t *testing.T) {
 			poison[500+i*i] = code
 			args[500+i*i] = "poison " + code
 		}
-		receipts, err := kind.EnqueueMany(t.Context(), q, args, nil)
+		receipts, err := kind.EnqueueMany(t.Context(), q, args)
 		if err != nil {
 			t.Fatal(err)
 		}
-		others, err := plain.EnqueueMany(t.Context(), q, make([]string, 10), nil)
+		others, err := plain.EnqueueMany(t.Context(), q, make([]string, 10))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestRefusedClaimDelaysNoOtherTask(t *testing.T) {
 				waitFor(t, "task "+strconv.Itoa(i)+" to run", func() bool { _, ok := ran.Load(r.ID); return ok })
 			}
 		}
-		late, err := kind.Enqueue(t.Context(), q, "", nil)
+		late, err := kind.Enqueue(t.Context(), q, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func TestInspectionNeedsNoWrites(t *testing.T) {
 					t.Fatal(err)
 				}
 				kind := falldue.NewKind[int]("seen", falldue.KindConfig{})
-				receipt, err := kind.Enqueue(ctx, primary, 1, nil)
+				receipt, err := kind.Enqueue(ctx, primary, 1)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -55,7 +55,7 @@ func TestInspectionNeedsNoWrites(t *testing.T) {
 					setting = map[bool]string{true: "&", false: "?"}[strings.Contains(dsn, "?")] + setting
 				}
 				replica, inspector := open(dsn + setting)
-				if _, err := kind.Enqueue(ctx, replica, 2, nil); err == nil {
+				if _, err := kind.Enqueue(ctx, replica, 2); err == nil {
 					t.Fatal("the session takes writes")
 				}
 				for name, look := range map[string]func() error{

@@ -117,7 +117,7 @@ func TestHandlersThatHoldAllConnectionsKeepTheirLeases(t *testing.T) {
 			}
 			return nil
 		})
-		receipts, err := kind.EnqueueMany(t.Context(), there.Queue, []int{0, 1, 2, 3}, nil)
+		receipts, err := kind.EnqueueMany(t.Context(), there.Queue, []int{0, 1, 2, 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestWorkersOfOnePoolShareTheReserve(t *testing.T) {
 			falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error { return nil })
 			t.Cleanup(runUntil(t, q))
 		}
-		receipt, err := kind.Enqueue(t.Context(), there.Queue, 1, nil)
+		receipt, err := kind.Enqueue(t.Context(), there.Queue, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

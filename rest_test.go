@@ -88,7 +88,7 @@ func TestWorkersRestWhileNoTaskCanRun(t *testing.T) {
 					}
 					args = append([]string{"poison " + refuse.codes[0]}, slices.Repeat([]string{""}, 2000)...)
 				}
-				if _, err := waiting.EnqueueMany(t.Context(), q, args, &falldue.EnqueueOptions{Key: "key"}); err != nil {
+				if _, err := waiting.EnqueueMany(t.Context(), q, args, falldue.EnqueueOptions{Key: "key"}); err != nil {
 					t.Fatal(err)
 				}
 				if s.paused != nil {
@@ -101,7 +101,7 @@ func TestWorkersRestWhileNoTaskCanRun(t *testing.T) {
 					<-ended
 				}
 				ring := func(delay time.Duration) time.Time {
-					if _, err := bell.Enqueue(t.Context(), q, "", &falldue.EnqueueOptions{Delay: delay}); err != nil {
+					if _, err := bell.Enqueue(t.Context(), q, "", falldue.EnqueueOptions{Delay: delay}); err != nil {
 						t.Fatal(err)
 					}
 					return <-rang
@@ -112,7 +112,7 @@ func TestWorkersRestWhileNoTaskCanRun(t *testing.T) {
 				if n, limit := claims.Load(), int64(most*took.Seconds()); n > limit {
 					t.Errorf("%d claims in %v, want %d at most", n, took, limit)
 				}
-				if _, err := plain.Enqueue(t.Context(), q, "", nil); err != nil {
+				if _, err := plain.Enqueue(t.Context(), q, ""); err != nil {
 					t.Fatal(err)
 				}
 				select {

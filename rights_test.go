@@ -160,17 +160,17 @@ func checkRights(t *testing.T, engine, driver string) {
 
 	kind := falldue.NewKind[int]("k", falldue.KindConfig{Policy: backoff.Constant(time.Millisecond).WithMaxAttempts(2), Limits: []falldue.Limit{falldue.AtMost(5)}})
 	own := backoff.Constant(time.Second)
-	first, err := kind.Enqueue(ctx, enqueuer, 1, &falldue.EnqueueOptions{Policy: &own})
+	first, err := kind.Enqueue(ctx, enqueuer, 1, falldue.EnqueueOptions{Policy: own})
 	if err != nil {
 		t.Fatalf("enqueuer: %v", err)
 	}
-	if _, err := kind.Enqueue(ctx, enqueuer, 1, &falldue.EnqueueOptions{Policy: &own}); err != nil {
+	if _, err := kind.Enqueue(ctx, enqueuer, 1, falldue.EnqueueOptions{Policy: own}); err != nil {
 		t.Fatalf("enqueuer: a policy that is stored: %v", err)
 	}
-	if _, err := kind.EnqueueMany(ctx, enqueuer, make([]int, 501), nil); err != nil {
+	if _, err := kind.EnqueueMany(ctx, enqueuer, make([]int, 501)); err != nil {
 		t.Fatalf("enqueuer: many: %v", err)
 	}
-	failing, err := kind.Enqueue(ctx, worker, -1, nil)
+	failing, err := kind.Enqueue(ctx, worker, -1)
 	if err != nil {
 		t.Fatalf("worker: %v", err)
 	}
@@ -180,7 +180,7 @@ func checkRights(t *testing.T, engine, driver string) {
 		refused("enqueuer works", enqueuer.Run(ctx))
 	}
 	refused("enqueuer cancels", enqueuer.Cancel(ctx, first.ID))
-	refused("reader enqueues", second(kind.Enqueue(ctx, reader, 1, nil)))
+	refused("reader enqueues", second(kind.Enqueue(ctx, reader, 1)))
 	refused("reader cancels", reader.Cancel(ctx, first.ID))
 
 	ran, died := make(chan int, 1000), make(chan bool, 10)
@@ -217,7 +217,7 @@ func checkRights(t *testing.T, engine, driver string) {
 	if counts, err := reader.CountsAbout(ctx); err != nil || len(counts) != 1 || counts[0].Tasks != 1 {
 		t.Errorf("reader: the counts are about %v (error %v), want one dead task", counts, err)
 	}
-	waiting, err := kind.Enqueue(ctx, worker, 1, &falldue.EnqueueOptions{Delay: time.Hour})
+	waiting, err := kind.Enqueue(ctx, worker, 1, falldue.EnqueueOptions{Delay: time.Hour})
 	if err != nil {
 		t.Fatalf("worker: %v", err)
 	}
@@ -256,7 +256,7 @@ func checkRights(t *testing.T, engine, driver string) {
 		t.Errorf("worker: deleted %+v (error %v)", report, err)
 	}
 
-	once := &falldue.EnqueueOptions{Delay: time.Hour, Unique: &falldue.Unique{OnConflict: falldue.ConflictReplace}}
+	once := falldue.EnqueueOptions{Delay: time.Hour, Unique: falldue.Unique{By: falldue.ByArgs(), OnConflict: falldue.ConflictReplace}}
 	if _, err := kind.Enqueue(ctx, worker, 7, once); err != nil {
 		t.Errorf("worker: a unique task: %v", err)
 	}
@@ -264,7 +264,7 @@ func checkRights(t *testing.T, engine, driver string) {
 	run(unique)
 	checkUnique(t, enqueuer, enqueuerDB, kind, once)
 
-	chain := flow.Chain(kind.Params(1, nil), kind.Params(2, nil))
+	chain := flow.Chain(kind.Params(1), kind.Params(2))
 	refused("enqueuer enqueues a flow", second(chain.Enqueue(ctx, enqueuer)))
 	run(flows)
 	if _, err := chain.Enqueue(ctx, enqueuer); err != nil {
@@ -283,7 +283,7 @@ func checkRights(t *testing.T, engine, driver string) {
 // checkSchedules ticks as the worker, and lists schedules as the reader.
 func checkSchedules(t *testing.T, worker, reader *falldue.Queue, k falldue.Kind[int]) {
 	t.Helper()
-	schedules, err := periodic.New(worker, periodic.Schedule{Name: "s", Spec: "@every 1s", Task: k.Params(1, nil)})
+	schedules, err := periodic.New(worker, periodic.Schedule{Name: "s", Spec: "@every 1s", Task: k.Params(1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,10 +301,10 @@ func checkSchedules(t *testing.T, worker, reader *falldue.Queue, k falldue.Kind[
 }
 
 // checkUnique enqueues unique tasks in all ways.
-func checkUnique(t *testing.T, q *falldue.Queue, db *sqlx.DB, k falldue.Kind[int], once *falldue.EnqueueOptions) {
+func checkUnique(t *testing.T, q *falldue.Queue, db *sqlx.DB, k falldue.Kind[int], once falldue.EnqueueOptions) {
 	t.Helper()
-	waiting := &falldue.EnqueueOptions{Delay: time.Hour, Unique: &falldue.Unique{Scope: falldue.WhileWaiting()}}
-	for _, o := range []*falldue.EnqueueOptions{once, waiting} {
+	waiting := falldue.EnqueueOptions{Delay: time.Hour, Unique: falldue.Unique{By: falldue.ByArgs(), Scope: falldue.WhileWaiting()}}
+	for i, o := range []falldue.EnqueueOptions{once, waiting} {
 		if r, err := k.Enqueue(t.Context(), q, 7, o); err != nil || !r.Existed {
 			t.Errorf("enqueuer: a unique task that exists: %+v, %v", r, err)
 		}
@@ -315,7 +315,7 @@ func checkUnique(t *testing.T, q *falldue.Queue, db *sqlx.DB, k falldue.Kind[int
 		if err := tx.Commit(); err != nil {
 			t.Error(err)
 		}
-		if r, err := k.Enqueue(t.Context(), q, 8, o); err != nil || r.Existed != (o == waiting) {
+		if r, err := k.Enqueue(t.Context(), q, 8, o); err != nil || r.Existed != (i == 1) {
 			t.Errorf("enqueuer: a new unique task: %+v, %v", r, err)
 		}
 	}

@@ -88,7 +88,7 @@ func TestGoexitFailsTheAttempt(t *testing.T) {
 	}
 	const exits = 3
 	k := NewKind[int]("exits", KindConfig{Policy: backoff.Constant(0)})
-	receipt, err := k.Enqueue(t.Context(), q, 1, nil)
+	receipt, err := k.Enqueue(t.Context(), q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

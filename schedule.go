@@ -23,7 +23,7 @@ func init() { hooks.Origin = origin }
 func (s stepper) Entry(params any) (e store.Entry, hash string, err error) {
 	p, ok := params.(EnqueueParams)
 	if !ok || p.kind == nil {
-		return e, "", invalid("empty EnqueueParams; Kind.Params makes them")
+		return e, "", invalid("empty EnqueueParams, or a task of an empty Kind; make them with NewKind and Kind.Params")
 	}
 	if p.opts.Delay != 0 {
 		return e, "", invalid("Delay %v is set; allowed is none, the tick says when", p.opts.Delay)
@@ -38,16 +38,16 @@ func (s stepper) Entry(params any) (e store.Entry, hash string, err error) {
 	if err != nil {
 		return e, "", invalid("payload: %w", err)
 	}
-	hash, err = (&Unique{}).hash(s.q.cfg.Codec, p.kind.name, p.args, plain)
+	hash, err = Unique{By: ByArgs()}.hash(s.q.cfg.Codec, p.kind.name, p.args, plain)
 	return e, hash, err
 }
 
 // schedulable returns an error for settings that the tasks of a schedule cannot have.
 func (o *EnqueueOptions) schedulable() error {
 	switch {
-	case o.Policy != nil:
+	case !o.Policy.IsZero():
 		return invalid("Policy is set; allowed is none, that of the kind")
-	case o.Unique != nil:
+	case o.Unique.isSet():
 		return invalid("Unique is set; allowed is none")
 	case !o.RunAt.IsZero():
 		return invalid("RunAt %v is set; allowed is none, the tick says when", o.RunAt)

@@ -56,7 +56,7 @@ func claimed(t *testing.T, engine string, n int) (q *Queue, w *worker, runs []*t
 		t.Fatal(err)
 	}
 	k := NewKind[int]("settled", KindConfig{})
-	if _, err := k.EnqueueMany(t.Context(), q, make([]int, n), nil); err != nil {
+	if _, err := k.EnqueueMany(t.Context(), q, make([]int, n)); err != nil {
 		t.Fatal(err)
 	}
 	w = newWorker(q.cfg, q.store, q.keeper, nil, nil)

@@ -45,7 +45,7 @@ func TestClaimsGoOnWithoutASlot(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := NewKind[int]("slot", KindConfig{})
-		if _, err := k.EnqueueMany(t.Context(), q, make([]int, tasks), nil); err != nil {
+		if _, err := k.EnqueueMany(t.Context(), q, make([]int, tasks)); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), testdb.Patience)

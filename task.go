@@ -106,11 +106,12 @@ func (t Task[A]) Progress(fraction float64, message string) {
 // The middleware list is around this handler alone, the first one outermost, inside of that
 // of [Queue.Use].
 func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error, list ...Middleware) {
+	kind := k.made()
 	if fn == nil {
-		k.err = cmp.Or(k.err, invalid("handler of kind %.100q is nil", k.name))
+		kind.err = cmp.Or(kind.err, invalid("handler of kind %.100q is nil", kind.name))
 	}
 	read, codec := storable.Decoder[A](), q.cfg.Codec
-	q.register(k.kind, func(ctx context.Context, r *taskRun) error {
+	q.register(kind, func(ctx context.Context, r *taskRun) error {
 		payload, err := decode(codec, payloadOf(r.claim.From.Kind), r.claim.Payload)
 		if err != nil {
 			return err

@@ -69,14 +69,14 @@ func checkTraps(t *testing.T, driver, setting string, pooled bool) {
 	for i := range args {
 		args[i] = i
 	}
-	if _, err := kind.EnqueueMany(t.Context(), q, args, nil); err != nil {
+	if _, err := kind.EnqueueMany(t.Context(), q, args); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kind.EnqueueMany(t.Context(), q, []int{1, 2, 3}, &falldue.EnqueueOptions{Policy: &own, Delay: time.Millisecond}); err != nil {
+	if _, err := kind.EnqueueMany(t.Context(), q, []int{1, 2, 3}, falldue.EnqueueOptions{Policy: own, Delay: time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	tx := db.MustBegin()
-	receipt, err := kind.EnqueueTx(t.Context(), q, tx, 2, &falldue.EnqueueOptions{RunAt: time.Now()})
+	receipt, err := kind.EnqueueTx(t.Context(), q, tx, 2, falldue.EnqueueOptions{RunAt: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}

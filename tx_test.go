@@ -31,8 +31,8 @@ func TestTransactionsThatCannotQueryAreRefused(t *testing.T) {
 		"*sql.DB is a pool":                                        db.DB,
 		"*sqlx.DB is a pool":                                       db,
 	} {
-		_, one := kind.EnqueueTx(t.Context(), q, tx, 1, nil)
-		_, many := q.EnqueueManyTx(t.Context(), tx, kind.Params(1, nil))
+		_, one := kind.EnqueueTx(t.Context(), q, tx, 1)
+		_, many := q.EnqueueManyTx(t.Context(), tx, kind.Params(1))
 		_, list := q.TasksTx(t.Context(), tx, falldue.TaskFilter{})
 		for _, err := range []error{one, many, list} {
 			if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), want) {

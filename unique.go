@@ -9,11 +9,11 @@ import (
 )
 
 // Unique makes a task unique ([EnqueueOptions]): while a task holds its unique key, no other
-// one with that key is stored. With the zero value, no two unfinished tasks of a kind have
-// the same arguments.
+// one with that key is stored. A task with the zero value is not unique.
 type Unique struct {
-	// By says what tasks have in common whose unique keys are equal, beside their kind.
-	// Their queues, priorities and policies do not matter. Defaults to [ByArgs].
+	// By selects what tasks with equal unique keys have in common, besides their kind: a
+	// value of [ByArgs], [ByFields], [ByKind] or [ByKey]. Their queues, priorities and
+	// policies do not matter.
 	By UniqueBy
 	// Scope says until when a task holds its key. Tasks with one key should have one scope:
 	// each new task goes by its own. Defaults to [WhileUnfinished].
@@ -34,14 +34,15 @@ type UniqueBy struct {
 type uniqueForm int
 
 const (
-	byArgs uniqueForm = iota
+	byNothing uniqueForm = iota
+	byArgs
 	byFields
 	byKind
 	byKey
 )
 
 // ByArgs makes tasks unique by their arguments, as encoding/json writes them.
-func ByArgs() UniqueBy { return UniqueBy{} }
+func ByArgs() UniqueBy { return UniqueBy{form: byArgs} }
 
 // ByFields makes tasks unique by some fields of their arguments, which are a JSON object.
 // Names are those of the JSON; their order does not matter. A field that is left out, as by
@@ -125,7 +126,12 @@ func existsError(err error) error {
 	return err
 }
 
-// store returns how the store is to treat a task.
-func (u *Unique) store() store.Unique {
+// isSet reports whether any field is set.
+func (u Unique) isSet() bool {
+	return u.By.form != byNothing || u.Scope != UniqueScope{} || u.OnConflict != ConflictSkip
+}
+
+// store returns how the store treats a task.
+func (u Unique) store() store.Unique {
 	return store.Unique{Scope: u.Scope.form, For: u.Scope.d, Conflict: store.UniqueConflict(u.OnConflict)}
 }

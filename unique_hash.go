@@ -27,7 +27,7 @@ const minUniqueFor = time.Millisecond
 
 // hash returns the unique key of a task of a kind, or why there is none. payload is the JSON
 // of args, as it is before a codec encodes it.
-func (u *Unique) hash(c Codec, kind string, args any, payload []byte) (string, error) {
+func (u Unique) hash(c Codec, kind string, args any, payload []byte) (string, error) {
 	if u.OnConflict < ConflictSkip || u.OnConflict > ConflictReplace {
 		return "", invalid("OnConflict %d; allowed are ConflictSkip, ConflictFail and ConflictReplace", u.OnConflict)
 	}
@@ -36,6 +36,8 @@ func (u *Unique) hash(c Codec, kind string, args any, payload []byte) (string, e
 	}
 	data := withPart(nil, []byte(kind))
 	switch u.By.form {
+	case byNothing:
+		return "", invalid("Unique without By; set ByArgs, ByFields, ByKind or ByKey")
 	case byArgs:
 		data = withPart(withPart(data, []byte("args")), payload)
 	case byKind:

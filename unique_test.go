@@ -39,7 +39,7 @@ func keyOf(t *testing.T, by UniqueBy, kind string, args any) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return (&Unique{By: by}).hash(nil, kind, args, payload)
+	return (Unique{By: by}).hash(nil, kind, args, payload)
 }
 
 // TestUniqueKeysDiffer: no two of these tasks have one key, and each has its own again.
@@ -117,7 +117,7 @@ func (h hasher) Hash([]byte) []byte { return make([]byte, h.length) }
 func TestShortHashesAreRefused(t *testing.T) {
 	t.Parallel()
 	for length, ok := range map[int]bool{0: false, 31: false, 32: true, 64: true} {
-		if _, err := (&Unique{}).hash(hasher{length: length}, "k", 1, []byte("1")); (err == nil) != ok || err != nil && !errors.Is(err, ErrInvalid) {
+		if _, err := (Unique{By: ByArgs()}).hash(hasher{length: length}, "k", 1, []byte("1")); (err == nil) != ok || err != nil && !errors.Is(err, ErrInvalid) {
 			t.Errorf("a hash of %d bytes: %v", length, err)
 		}
 	}

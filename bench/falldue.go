@@ -116,18 +116,18 @@ func (f *falldueSubject) store(ctx context.Context, n, size int) error {
 		for i := range args {
 			args[i] = sample
 		}
-		_, err := f.kind.EnqueueMany(ctx, f.producer, args, nil)
+		_, err := f.kind.EnqueueMany(ctx, f.producer, args)
 		return err
 	})
 }
 
 func (f *falldueSubject) insertOne(ctx context.Context) error {
-	_, err := f.kind.Enqueue(ctx, f.producer, sample, nil)
+	_, err := f.kind.Enqueue(ctx, f.producer, sample)
 	return err
 }
 
 func (f *falldueSubject) insertLocally(ctx context.Context) error {
-	_, err := f.kind.Enqueue(ctx, f.worker, sample, nil)
+	_, err := f.kind.Enqueue(ctx, f.worker, sample)
 	return err
 }
 

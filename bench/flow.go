@@ -17,9 +17,9 @@ func drainFlow(ctx context.Context, c *config, db database, s subject) (values, 
 	}
 	members := make([]falldue.EnqueueParams, c.tasks)
 	for i := range members {
-		members[i] = f.kind.Params(sample, nil)
+		members[i] = f.kind.Params(sample)
 	}
-	if _, err := flow.Batch(members...).Then(f.kind.Params(sample, nil)).Enqueue(ctx, f.producer); err != nil {
+	if _, err := flow.Batch(members...).Then(f.kind.Params(sample)).Enqueue(ctx, f.producer); err != nil {
 		return nil, err
 	}
 	if err := db.analyze(ctx); err != nil {

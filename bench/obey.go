@@ -59,7 +59,7 @@ func obey(ctx context.Context, c *config, _ database, s subject) (values, error)
 func (c *config) obeyCancel(ctx context.Context, f *falldueSubject, kind falldue.Kind[payload], began <-chan int64, ended <-chan time.Time) (time.Duration, error) {
 	ctx, stop := context.WithTimeout(ctx, c.patience)
 	defer stop()
-	if _, err := kind.Enqueue(ctx, f.producer, sample, nil); err != nil {
+	if _, err := kind.Enqueue(ctx, f.producer, sample); err != nil {
 		return 0, err
 	}
 	id, err := receive(ctx, began)

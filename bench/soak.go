@@ -124,7 +124,7 @@ func soakEnqueue(ctx context.Context, q *falldue.Queue, kind falldue.Kind[time.T
 			for i := range args {
 				args[i] = time.Now()
 			}
-			if _, err := kind.EnqueueMany(context.WithoutCancel(ctx), q, args, nil); err != nil {
+			if _, err := kind.EnqueueMany(context.WithoutCancel(ctx), q, args); err != nil {
 				return err
 			}
 		}

@@ -60,7 +60,7 @@ func (e *enqueuer) asGroup(ctx context.Context) error {
 	for i := range params {
 		e.made++
 		job := Job{Key: keyOf(e.group.name, i), Dies: i%3 == 1}
-		opts := &falldue.EnqueueOptions{Key: e.group.name}
+		opts := falldue.EnqueueOptions{Key: e.group.name}
 		if isParked(job.Key) {
 			opts.Delay = parkedFor
 		}

@@ -47,7 +47,7 @@ func enqueueOverCutLinks(t *testing.T, d *database, driver string) {
 	}
 	defer db.Close()
 	kind := falldue.NewKind[Job]("job", falldue.KindConfig{})
-	if _, err := kind.Enqueue(t.Context(), through, Job{Key: "first"}, nil); err != nil { // prepares what is to be prepared
+	if _, err := kind.Enqueue(t.Context(), through, Job{Key: "first"}); err != nil { // prepares what is to be prepared
 		t.Fatal(err)
 	}
 	acknowledged := map[string]bool{}
@@ -57,7 +57,7 @@ func enqueueOverCutLinks(t *testing.T, d *database, driver string) {
 		}
 		r.left.Store(n)
 		key := fmt.Sprint("cut after ", n)
-		_, err := kind.Enqueue(t.Context(), through, Job{Key: key}, nil)
+		_, err := kind.Enqueue(t.Context(), through, Job{Key: key})
 		acknowledged[key] = err == nil
 		r.left.Store(endless)
 	}
@@ -160,9 +160,9 @@ func TestEnqueueIsAllOrNothing(t *testing.T) {
 		for _, n := range []int{2, 3, 7, 23, 501, 1000} {
 			params := make([]falldue.EnqueueParams, n)
 			for i := range params {
-				params[i] = kind.Params(Job{}, nil)
+				params[i] = kind.Params(Job{})
 			}
-			params[n-1] = kind.Params(Job{}, &falldue.EnqueueOptions{Priority: new(13)})
+			params[n-1] = kind.Params(Job{}, falldue.EnqueueOptions{Priority: new(13)})
 			if receipts, err := q.EnqueueMany(t.Context(), params...); err == nil {
 				t.Errorf("%d tasks, the last one refused: enqueued as %v", n, receipts)
 			}

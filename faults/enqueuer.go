@@ -78,16 +78,16 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 	for i := range params {
 		e.made++
 		keys[i] = keyOf(e.Name, e.made)
-		kind, opts := e.kinds.plain, (*falldue.EnqueueOptions)(nil)
+		kind, opts := e.kinds.plain, falldue.EnqueueOptions{}
 		switch {
 		case e.made%transactionalEvery == 0:
 			kind = e.kinds.transactional
 		case e.Limited && e.made%limitedEvery == 0:
-			kind, opts = e.kinds.limited, &falldue.EnqueueOptions{Key: limitedKey(e.made)}
+			kind, opts = e.kinds.limited, falldue.EnqueueOptions{Key: limitedKey(e.made)}
 		case e.Limited && e.made%ratedEvery == 0:
-			kind, opts = e.kinds.rated, &falldue.EnqueueOptions{Key: ratedKey(e.made)}
+			kind, opts = e.kinds.rated, falldue.EnqueueOptions{Key: ratedKey(e.made)}
 		case e.Limited && e.made%orderedEvery == 0:
-			kind, opts = e.kinds.ordered, &falldue.EnqueueOptions{Key: sequenceKey(e.Name, e.made)}
+			kind, opts = e.kinds.ordered, falldue.EnqueueOptions{Key: sequenceKey(e.Name, e.made)}
 		}
 		params[i] = kind.Params(Job{Key: keys[i]}, opts)
 	}

@@ -43,7 +43,7 @@ func (e *enqueuer) asBatch(ctx context.Context, params []falldue.EnqueueParams, 
 	for i := range last {
 		job.After = append(job.After, numberOf(keys[i]))
 	}
-	params[last] = e.kinds.plain.Params(job, nil)
+	params[last] = e.kinds.plain.Params(job)
 	return e.enqueueFlow(ctx, flow.Batch(params[:last]...).Then(params[last], flow.RunAnyway()), keys)
 }
 
@@ -54,7 +54,7 @@ func (e *enqueuer) asGraph(ctx context.Context, params []falldue.EnqueueParams, 
 	var f flow.Flow
 	var nodes []flow.Node
 	g := graph{name: fmt.Sprint(e.Name, "/graph", e.made)}
-	opts := &falldue.EnqueueOptions{Key: g.name}
+	opts := falldue.EnqueueOptions{Key: g.name}
 	for i, key := range keys {
 		job := Job{Key: key, Dies: e.dice.IntN(diesEvery) == 0}
 		var after []flow.Node

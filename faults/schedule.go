@@ -21,7 +21,7 @@ func secondly(kind falldue.Kind[Job], n int) (list []periodic.Schedule) {
 		list = append(list, periodic.Schedule{
 			Name: name, Spec: "@every 1s", Missed: periodic.All(1000),
 			TaskAt: func(tick time.Time) falldue.EnqueueParams {
-				return kind.Params(Job{Key: tickKey(name, tick)}, nil)
+				return kind.Params(Job{Key: tickKey(name, tick)})
 			},
 		})
 	}

@@ -49,8 +49,8 @@ func (h hold) replaces() bool {
 // byClaim reports whether a claim may release the key.
 func (h hold) byClaim() bool { return h == holdWaiting || h.replaces() }
 
-func (h hold) options() *falldue.EnqueueOptions {
-	u := &falldue.Unique{By: falldue.ByFields("unique")}
+func (h hold) options() falldue.EnqueueOptions {
+	u := falldue.Unique{By: falldue.ByFields("unique")}
 	switch h {
 	case holdWaiting, replaceWaiting:
 		u.Scope = falldue.WhileWaiting()
@@ -60,7 +60,7 @@ func (h hold) options() *falldue.EnqueueOptions {
 	if h.replaces() {
 		u.OnConflict = falldue.ConflictReplace
 	}
-	return &falldue.EnqueueOptions{Unique: u}
+	return falldue.EnqueueOptions{Unique: u}
 }
 
 // replaceable marks the keys of jobs that may take the place of another one. A task may have

@@ -48,9 +48,9 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
-	pages := []falldue.EnqueueParams{renderPage.Params(1, nil), renderPage.Params(2, nil), renderPage.Params(3, nil)}
+	pages := []falldue.EnqueueParams{renderPage.Params(1), renderPage.Params(2), renderPage.Params(3)}
 	// The book is published when all its pages are rendered.
-	ids, err := flow.Batch(pages...).Then(publish.Params("the book", nil)).Enqueue(ctx, q)
+	ids, err := flow.Batch(pages...).Then(publish.Params("the book")).Enqueue(ctx, q)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -81,7 +81,7 @@ func ExampleChain() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	step := falldue.NewKind[string]("order.step", falldue.KindConfig{})
-	pack, ship, bill := step.Params("pack", nil), step.Params("ship", nil), step.Params("bill", nil)
+	pack, ship, bill := step.Params("pack"), step.Params("ship"), step.Params("bill")
 
 	tx := db.MustBegin()
 	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
@@ -117,7 +117,7 @@ func ExampleFlow_Add() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	fetch, load := falldue.NewKind[string]("feed.fetch", falldue.KindConfig{}), falldue.NewKind[string]("feed.apply", falldue.KindConfig{})
-	fetchPrices, fetchStock, apply := fetch.Params("prices", nil), fetch.Params("stock", nil), load.Params("all", nil)
+	fetchPrices, fetchStock, apply := fetch.Params("prices"), fetch.Params("stock"), load.Params("all")
 
 	// Any graph: a task can run after all that were added before it.
 	var g flow.Flow
@@ -156,9 +156,9 @@ func ExampleCancelOnDeath() {
 	defer stop()
 
 	var g flow.Flow
-	page := g.Add(renderPage.Params(1, nil))
-	book := g.Add(publish.Params("the book", nil), flow.After(page), flow.CancelOnDeath())
-	g.Add(alert.Params("it is over", nil), flow.After(book), flow.RunAnyway())
+	page := g.Add(renderPage.Params(1))
+	book := g.Add(publish.Params("the book"), flow.After(page), flow.CancelOnDeath())
+	g.Add(alert.Params("it is over"), flow.After(book), flow.RunAnyway())
 	ids, err := g.Enqueue(ctx, q)
 	if err != nil {
 		log.Panic(err)
@@ -187,9 +187,9 @@ func ExampleAtFirstDeath() {
 	defer stop()
 
 	var g flow.Flow
-	first := g.Add(renderPage.Params(1, nil))
-	second := g.Add(renderPage.Params(2, &falldue.EnqueueOptions{Delay: time.Hour}))
-	g.Add(alert.Params("a page is lost", nil), flow.After(first, second), flow.AtFirstDeath())
+	first := g.Add(renderPage.Params(1))
+	second := g.Add(renderPage.Params(2, falldue.EnqueueOptions{Delay: time.Hour}))
+	g.Add(alert.Params("a page is lost"), flow.After(first, second), flow.AtFirstDeath())
 	if _, err := g.Enqueue(ctx, q); err != nil {
 		log.Panic(err)
 	}
@@ -216,8 +216,8 @@ func ExampleFlow_OnFirstDeath() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
-	pages := []falldue.EnqueueParams{renderPage.Params(1, nil), renderPage.Params(2, nil)}
-	alarm, report := alert.Params("a page is lost", nil), publish.Params("the book", nil)
+	pages := []falldue.EnqueueParams{renderPage.Params(1), renderPage.Params(2)}
+	alarm, report := alert.Params("a page is lost"), publish.Params("the book")
 	_, err := flow.Batch(pages...).OnFirstDeath(alarm).Then(report, flow.RunAnyway()).Enqueue(ctx, q)
 	if err != nil {
 		log.Panic(err)
@@ -258,13 +258,13 @@ func ExampleAddBeside() {
 	defer stop()
 	listPages := falldue.NewKind[string]("pages.list", falldue.KindConfig{})
 
-	_, err := flow.Batch(listPages.Params("the book", nil)).Then(publish.Params("the book", nil)).Enqueue(ctx, q)
+	_, err := flow.Batch(listPages.Params("the book")).Then(publish.Params("the book")).Enqueue(ctx, q)
 	if err != nil {
 		log.Panic(err)
 	}
 
 	falldue.Handle(q, listPages, func(ctx context.Context, t falldue.Task[string]) error {
-		_, err := flow.AddBeside(ctx, q, t.ID, renderPage.Params(1, nil), renderPage.Params(2, nil))
+		_, err := flow.AddBeside(ctx, q, t.ID, renderPage.Params(1), renderPage.Params(2))
 		return err
 	})
 	falldue.Handle(q, renderPage, func(context.Context, falldue.Task[int]) error { return nil })
@@ -289,7 +289,7 @@ func ExampleAddBesideTx() {
 	db.MustExec("create table pages (number integer primary key)")
 	listPages := falldue.NewKind[string]("pages.list", falldue.KindConfig{})
 
-	_, err := flow.Batch(listPages.Params("the book", nil)).Then(publish.Params("the book", nil)).Enqueue(ctx, q)
+	_, err := flow.Batch(listPages.Params("the book")).Then(publish.Params("the book")).Enqueue(ctx, q)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -303,7 +303,7 @@ func ExampleAddBesideTx() {
 		if _, err := tx.ExecContext(ctx, "insert into pages (number) values (1)"); err != nil {
 			return err
 		}
-		if _, err := flow.AddBesideTx(ctx, q, tx, t.ID, renderPage.Params(1, nil)); err != nil {
+		if _, err := flow.AddBesideTx(ctx, q, tx, t.ID, renderPage.Params(1)); err != nil {
 			return err
 		}
 		if err := t.DoneTx(ctx, tx); err != nil {
@@ -331,8 +331,8 @@ func ExampleMembers() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
-	ids, err := flow.Batch(renderPage.Params(1, nil), renderPage.Params(2, nil)).
-		Then(publish.Params("the book", nil), flow.RunAnyway()).Enqueue(ctx, q)
+	ids, err := flow.Batch(renderPage.Params(1), renderPage.Params(2)).
+		Then(publish.Params("the book"), flow.RunAnyway()).Enqueue(ctx, q)
 	if err != nil {
 		log.Panic(err)
 	}

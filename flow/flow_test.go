@@ -46,8 +46,8 @@ func TestNoAlarmWithoutADeath(t *testing.T) {
 			t.Error("the alarm went off")
 			return nil
 		})
-		for _, pages := range [][]falldue.EnqueueParams{{renderPage.Params(1, nil)}, nil} {
-			ids, err := flow.Batch(pages...).Then(alert.Params("", nil), flow.AtFirstDeath()).Enqueue(t.Context(), q)
+		for _, pages := range [][]falldue.EnqueueParams{{renderPage.Params(1)}, nil} {
+			ids, err := flow.Batch(pages...).Then(alert.Params(""), flow.AtFirstDeath()).Enqueue(t.Context(), q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func TestNoAlarmWithoutADeath(t *testing.T) {
 // TestNothingIsAddedBesideNoTask: a Task that is made as a literal has the id 0.
 func TestNothingIsAddedBesideNoTask(t *testing.T) {
 	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
-		if ids, err := flow.AddBeside(t.Context(), q, falldue.Task[int]{}.ID, renderPage.Params(1, nil)); !errors.Is(err, falldue.ErrNotFound) {
+		if ids, err := flow.AddBeside(t.Context(), q, falldue.Task[int]{}.ID, renderPage.Params(1)); !errors.Is(err, falldue.ErrNotFound) {
 			t.Errorf("added %v (error %v)", ids, err)
 		}
 		tasktest.RequireNoneEnqueued(t, q, renderPage)
@@ -76,17 +76,17 @@ func TestNothingIsAddedBesideNoTask(t *testing.T) {
 // TestNothingIsAddedBesideATaskWhoseCallbackIsCancelled: nothing runs after it any more.
 func TestNothingIsAddedBesideATaskWhoseCallbackIsCancelled(t *testing.T) {
 	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
-		ids, err := flow.Batch(renderPage.Params(1, nil), renderPage.Params(2, nil)).Then(publish.Params("", nil), flow.CancelOnDeath()).Enqueue(t.Context(), q)
+		ids, err := flow.Batch(renderPage.Params(1), renderPage.Params(2)).Then(publish.Params(""), flow.CancelOnDeath()).Enqueue(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list, err := flow.AddBeside(t.Context(), q, ids[1], alert.Params("", nil)); err != nil || len(list) != 1 {
+		if list, err := flow.AddBeside(t.Context(), q, ids[1], alert.Params("")); err != nil || len(list) != 1 {
 			t.Errorf("before the death %v are added (error %v)", list, err)
 		}
 		if err := q.Cancel(t.Context(), ids[0]); err != nil {
 			t.Fatal(err)
 		}
-		if list, err := flow.AddBeside(t.Context(), q, ids[1], alert.Params("", nil)); !errors.Is(err, falldue.ErrNotFound) {
+		if list, err := flow.AddBeside(t.Context(), q, ids[1], alert.Params("")); !errors.Is(err, falldue.ErrNotFound) {
 			t.Errorf("after the death %v are added (error %v)", list, err)
 		}
 		if n := len(tasktest.All(t, q, alert)); n != 1 {
@@ -99,7 +99,7 @@ func TestNothingIsAddedBesideATaskWhoseCallbackIsCancelled(t *testing.T) {
 // before a worker has looked at it.
 func TestOnDeathOfATaskThatIsNotBlocked(t *testing.T) {
 	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
-		ids, err := flow.Chain(renderPage.Params(1, nil), publish.Params("", nil)).Enqueue(t.Context(), q)
+		ids, err := flow.Chain(renderPage.Params(1), publish.Params("")).Enqueue(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,9 +120,9 @@ func TestOnDeathOfATaskThatIsNotBlocked(t *testing.T) {
 func TestTasksOfAnotherFlowAreRefused(t *testing.T) {
 	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
 		var f, other flow.Flow
-		f.Add(renderPage.Params(1, nil))
-		f.Add(publish.Params("", nil), flow.After(other.Add(renderPage.Params(2, nil))))
-		f.Add(alert.Params("", nil), flow.After(flow.Node{}))
+		f.Add(renderPage.Params(1))
+		f.Add(publish.Params(""), flow.After(other.Add(renderPage.Params(2))))
+		f.Add(alert.Params(""), flow.After(flow.Node{}))
 		ids, err := f.Enqueue(t.Context(), q)
 		if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "task 1, "+publish.Name()+", is to run after a task of another flow") {
 			t.Errorf("stored %v (error %v), want ErrInvalid of task 1", ids, err)
@@ -135,7 +135,7 @@ func TestTasksOfAnotherFlowAreRefused(t *testing.T) {
 func TestTwoOptionsForDeathsAreRefused(t *testing.T) {
 	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
 		for _, opts := range [][]flow.Option{{flow.RunAnyway(), flow.CancelOnDeath()}, {flow.AtFirstDeath(), flow.AtFirstDeath()}} {
-			ids, err := flow.Batch(renderPage.Params(1, nil)).Then(publish.Params("", nil), opts...).Enqueue(t.Context(), q)
+			ids, err := flow.Batch(renderPage.Params(1)).Then(publish.Params(""), opts...).Enqueue(t.Context(), q)
 			if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "task 1, "+publish.Name()+", has 2 options for deaths") {
 				t.Errorf("stored %v (error %v), want ErrInvalid of task 1", ids, err)
 			}
@@ -146,7 +146,7 @@ func TestTwoOptionsForDeathsAreRefused(t *testing.T) {
 // TestCountsOfATaskThatIsNotThere are an error, and those of a task that runs after nothing are zero.
 func TestCountsOfATaskThatIsNotThere(t *testing.T) {
 	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
-		receipt, err := renderPage.Enqueue(t.Context(), q, 1, nil)
+		receipt, err := renderPage.Enqueue(t.Context(), q, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -180,7 +180,7 @@ func upgrade(t *testing.T, engine, folder string) {
 	go func() { done <- q.Run(work) }()
 	already := enqueued.Load()
 	for range 20 {
-		if _, err := kind.Enqueue(t.Context(), q, "new", nil); err != nil {
+		if _, err := kind.Enqueue(t.Context(), q, "new"); err != nil {
 			t.Error(err)
 		}
 		enqueued.Add(1)

@@ -18,8 +18,8 @@ func TestSimulateTakesABacklog(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
 		b.failing()
-		b.add("charge", 20, 3, time.Minute, nil)
-		b.add("mail", 5, 0, time.Minute, nil)
+		b.add("charge", 20, 3, time.Minute)
+		b.add("mail", 5, 0, time.Minute)
 		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "2h")})
 		backlog := func(kind string) *ops.Backlog {
 			t.Helper()

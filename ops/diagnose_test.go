@@ -36,7 +36,7 @@ func TestDiagnose(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
 		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "zizq")})
-		b.add("mail", 10, 1, time.Second, nil)
+		b.add("mail", 10, 1, time.Second)
 		found := b.findings(i)
 		for _, name := range []string{"server", "tables", "clock", "policies", "claims", "overdue", "leases", "runs"} {
 			if f := found[name]; len(f) != 1 || f[0].Level != ops.Fine {
@@ -63,9 +63,9 @@ func TestDiagnose(t *testing.T) {
 		}
 
 		own := parse(t, "delay 1s")
-		b.add("report", 3, 0, 2*time.Minute, &falldue.EnqueueOptions{Policy: &own})
+		b.add("report", 3, 0, 2*time.Minute, falldue.EnqueueOptions{Policy: own})
 		b.db.MustExec("insert into falldue_policies (" + column(b.db, "key") + ", policy, created_at) select 'broken', '1s + nonsense', created_at from falldue_policies")
-		b.add("charge", 2, 1, 2*time.Hour, nil)
+		b.add("charge", 2, 1, 2*time.Hour)
 		b.db.MustExec("update falldue_tasks set claimed_by = 'gone' where kind = 'charge'")
 		found = b.findings(i)
 		for name, want := range map[string]struct {
@@ -98,7 +98,7 @@ func TestDiagnoseWorkers(t *testing.T) {
 		defer b.start(falldue.Config{Name: "old"}, handle(falldue.KindConfig{Policy: backoff.Constant(time.Hour)}, block, "mail", "charge"))()
 		defer close(end)
 		b.workers(i, "the worker", announced(1))
-		id := b.enqueue("mail", nil)
+		id := b.enqueue("mail")
 		<-started
 		found := b.findings(i)
 		if f := found["workers"]; len(f) != 1 || f[0].Level != ops.Fine || f[0].Text != "1 live worker with 10 handlers, which handle all that waits" {
@@ -110,7 +110,7 @@ func TestDiagnoseWorkers(t *testing.T) {
 
 		defer b.start(falldue.Config{Name: "new"}, handle(falldue.KindConfig{Policy: backoff.Constant(time.Minute)}, succeed, "charge"))()
 		b.workers(i, "both workers", announced(2))
-		b.enqueue("charge", &falldue.EnqueueOptions{Queue: "images", Delay: time.Hour})
+		b.enqueue("charge", falldue.EnqueueOptions{Queue: "images", Delay: time.Hour})
 		b.db.MustExec(`insert into falldue_workers (id, started_at, seen_at, info) select 'dead', started_at, seen_at, '{}' from falldue_workers where id like 'old/%'`)
 		b.shift("workers", "seen_at", 2*time.Minute, "id = 'dead'")
 		b.shift("tasks", "attempted_at", 26*time.Hour, fmt.Sprintf("id = %d", id))

@@ -28,7 +28,7 @@ func shop(ctx context.Context, folder string) *sqlx.DB {
 	}
 	mail := falldue.NewKind[struct{}]("mail", falldue.KindConfig{})
 	for i := range 10 {
-		if _, err := mail.Enqueue(ctx, q, struct{}{}, &falldue.EnqueueOptions{Delay: time.Duration(i) * 6 * time.Minute}); err != nil {
+		if _, err := mail.Enqueue(ctx, q, struct{}{}, falldue.EnqueueOptions{Delay: time.Duration(i) * 6 * time.Minute}); err != nil {
 			log.Panic(err)
 		}
 	}

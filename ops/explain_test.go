@@ -28,7 +28,7 @@ func TestExplain(t *testing.T) {
 			n = 500
 		}
 		for attempts := range 4 {
-			b.add("mail", n, attempts, time.Duration(attempts)*time.Minute, nil)
+			b.add("mail", n, attempts, time.Duration(attempts)*time.Minute)
 		}
 		analyze := map[string]string{testdb.Postgres: "analyze falldue_tasks", testdb.SQLite: "analyze", testdb.TiDB: "analyze table falldue_tasks all columns"}[engine]
 		if analyze == "" {
@@ -74,10 +74,10 @@ func TestExplain(t *testing.T) {
 func TestExplainNamesTheStatementsOfWorkers(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		b.add("mail", 3, 0, time.Minute, nil) // due, and nobody handles them
+		b.add("mail", 3, 0, time.Minute) // due, and nobody handles them
 		for _, key := range []string{"a", "b", ""} {
 			for _, kind := range []string{"charge", "ship"} {
-				b.enqueue(kind, &falldue.EnqueueOptions{Key: key, Delay: 10 * time.Hour})
+				b.enqueue(kind, falldue.EnqueueOptions{Key: key, Delay: 10 * time.Hour})
 			}
 		}
 		before := b.tasks()
@@ -132,7 +132,7 @@ func TestExplainByEachDriver(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for _, driver := range testdb.Drivers(engine) {
 			b := backlogIn(t, testdb.OpenDriver(t, engine, driver))
-			b.add("mail", 3, 0, time.Minute, nil)
+			b.add("mail", 3, 0, time.Minute)
 			drop := "drop index falldue_lane"
 			if b.db.DriverName() == "mysql" {
 				drop += " on falldue_tasks"

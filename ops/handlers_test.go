@@ -52,7 +52,7 @@ func TestLoadWithinMinutes(t *testing.T) {
 func TestKnownKinds(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		b.enqueue("waits", nil)
+		b.enqueue("waits")
 		i := b.inspector(nil)
 		stop := b.start(falldue.Config{}, handle(falldue.KindConfig{}, succeed, "handled"))
 		b.workers(i, "a worker", announced(1))

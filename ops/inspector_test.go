@@ -51,16 +51,16 @@ func (b backlog) inspector(policies map[string]backoff.Policy) *ops.Inspector {
 }
 
 // add stores n tasks that have failed so many times, the last time so long ago.
-func (b backlog) add(kind string, n, attempts int, ago time.Duration, opts *falldue.EnqueueOptions) {
+func (b backlog) add(kind string, n, attempts int, ago time.Duration, opts ...falldue.EnqueueOptions) {
 	b.t.Helper()
-	b.addEach(kind, n, attempts, func(int64) string { return fmt.Sprint(ago.Microseconds()) }, opts)
+	b.addEach(kind, n, attempts, func(int64) string { return fmt.Sprint(ago.Microseconds()) }, opts...)
 }
 
 // addEach adds tasks that failed microseconds ago. Those are SQL that may have the column id, of
 // which the first is given.
-func (b backlog) addEach(kind string, n, attempts int, ago func(first int64) string, opts *falldue.EnqueueOptions) {
+func (b backlog) addEach(kind string, n, attempts int, ago func(first int64) string, opts ...falldue.EnqueueOptions) {
 	b.t.Helper()
-	receipts, err := falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{}).EnqueueMany(b.t.Context(), b.queue, make([]json.RawMessage, n), opts)
+	receipts, err := falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{}).EnqueueMany(b.t.Context(), b.queue, make([]json.RawMessage, n), opts...)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -80,9 +80,9 @@ func TestQueues(t *testing.T) {
 			t.Errorf("an empty table has the queues %+v, error %v", list, err)
 		}
 		own := parse(t, "delay 30m")
-		b.add("mail", 3, 0, -time.Hour, nil)
-		b.add("charge", 2, 1, time.Minute, nil)
-		b.add("report", 1, 2, time.Minute, &falldue.EnqueueOptions{Queue: "slow", Policy: &own})
+		b.add("mail", 3, 0, -time.Hour)
+		b.add("charge", 2, 1, time.Minute)
+		b.add("report", 1, 2, time.Minute, falldue.EnqueueOptions{Queue: "slow", Policy: own})
 		for name, c := range map[string]struct {
 			policies map[string]backoff.Policy
 			first    time.Duration
@@ -119,7 +119,7 @@ func TestPoliciesOfTasks(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
 		own := parse(t, "delay 30m")
-		b.add("report", 1, 2, 0, &falldue.EnqueueOptions{Policy: &own})
+		b.add("report", 1, 2, 0, falldue.EnqueueOptions{Policy: own})
 		b.db.MustExec("insert into falldue_policies (" + column(b.db, "key") + ", policy, created_at) select 'broken', '1s + nonsense', created_at from falldue_policies")
 		known, err := b.inspector(map[string]backoff.Policy{"mail": parse(t, "1m")}).Policies(t.Context(), own.Key(), "", "broken", "missing", own.Key())
 		if err != nil {

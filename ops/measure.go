@@ -101,7 +101,7 @@ func Measure(ctx context.Context, db *sqlx.DB, b Benchmark, report func(Measurem
 func (b Benchmark) store(ctx context.Context, q *falldue.Queue, kind falldue.Kind[time.Time], report func(Measurement) error) error {
 	n, start := 0, time.Now()
 	for ; n < (b.Tasks+3)/4 && time.Since(start) < measuredSingles; n++ {
-		if _, err := kind.Enqueue(ctx, q, time.Time{}, nil); err != nil {
+		if _, err := kind.Enqueue(ctx, q, time.Time{}); err != nil {
 			return err
 		}
 	}
@@ -111,7 +111,7 @@ func (b Benchmark) store(ctx context.Context, q *falldue.Queue, kind falldue.Kin
 	rest := make([]time.Time, b.Tasks-n)
 	start = time.Now()
 	for part := range slices.Chunk(rest, measuredBatch) {
-		if _, err := kind.EnqueueMany(ctx, q, part, nil); err != nil {
+		if _, err := kind.EnqueueMany(ctx, q, part); err != nil {
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ func (b Benchmark) work(ctx context.Context, db *sqlx.DB, cfg falldue.Config, ki
 		waits := make([]time.Duration, b.Starts)
 		for i := range waits {
 			stored := time.Now()
-			if _, err := kind.Enqueue(ctx, other, stored, nil); err != nil {
+			if _, err := kind.Enqueue(ctx, other, stored); err != nil {
 				return err
 			}
 			at, err := next()

@@ -22,15 +22,15 @@ func TestOverdueKnowsThePolicies(t *testing.T) {
 		})
 		defer stop()
 		b.workers(b.inspector(nil), "the worker", announced(1))
-		b.add("mail", 5, 1, 30*time.Minute, nil) // announced
-		b.add("mail", 4, 1, 5*time.Minute, nil)  // not due
+		b.add("mail", 5, 1, 30*time.Minute) // announced
+		b.add("mail", 4, 1, 5*time.Minute)  // not due
 		began := time.Now()
-		b.add("mail", 3, 2, 2*time.Hour, &falldue.EnqueueOptions{Policy: &own})        // its own
-		b.add("mail", 2, 2, 25*time.Hour, &falldue.EnqueueOptions{Policy: &ownSlow})   // not due
-		b.add("invoice", 6, 1, 29*time.Hour, nil)                                      // not due, and longer than a day
-		b.add("report", 7, 1, 2*time.Hour, nil)                                        // not known
-		b.add("audit", 8, 1, 25*time.Hour, nil)                                        // not known, for more than a day
-		b.add("charge", 9, 1, 2*time.Hour, &falldue.EnqueueOptions{Key: "customer:7"}) // given
+		b.add("mail", 3, 2, 2*time.Hour, falldue.EnqueueOptions{Policy: own})         // its own
+		b.add("mail", 2, 2, 25*time.Hour, falldue.EnqueueOptions{Policy: ownSlow})    // not due
+		b.add("invoice", 6, 1, 29*time.Hour)                                          // not due, and longer than a day
+		b.add("report", 7, 1, 2*time.Hour)                                            // not known
+		b.add("audit", 8, 1, 25*time.Hour)                                            // not known, for more than a day
+		b.add("charge", 9, 1, 2*time.Hour, falldue.EnqueueOptions{Key: "customer:7"}) // given
 		check := func(what string, i *ops.Inspector, want map[string]int) {
 			t.Helper()
 			list, err := i.Overdue(t.Context())

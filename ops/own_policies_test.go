@@ -22,18 +22,18 @@ func TestOwnPolicies(t *testing.T) {
 		}
 		fast, slow := parse(t, "delay 30m"), parse(t, "delay 2h; attempts 5")
 		last, over := parse(t, "delay 1s"), parse(t, "delay 3s")
-		b.add("mail", 5, 1, time.Minute, nil) // of its kind's policy
-		b.add("mail", 3, 1, time.Minute, &falldue.EnqueueOptions{Policy: &fast})
-		b.add("mail", 2, 2, time.Minute, &falldue.EnqueueOptions{Policy: &fast})
-		b.enqueue("mail", &falldue.EnqueueOptions{Policy: &fast, Delay: 10 * time.Hour})
-		b.enqueue("mail", &falldue.EnqueueOptions{Policy: &fast, Queue: "images"})
-		b.enqueue("report", &falldue.EnqueueOptions{Policy: &slow, Key: "a"})
-		b.enqueue("report", &falldue.EnqueueOptions{Policy: &slow, Key: "b"})
-		gone := b.enqueue("mail", &falldue.EnqueueOptions{Policy: &over})
+		b.add("mail", 5, 1, time.Minute) // of its kind's policy
+		b.add("mail", 3, 1, time.Minute, falldue.EnqueueOptions{Policy: fast})
+		b.add("mail", 2, 2, time.Minute, falldue.EnqueueOptions{Policy: fast})
+		b.enqueue("mail", falldue.EnqueueOptions{Policy: fast, Delay: 10 * time.Hour})
+		b.enqueue("mail", falldue.EnqueueOptions{Policy: fast, Queue: "images"})
+		b.enqueue("report", falldue.EnqueueOptions{Policy: slow, Key: "a"})
+		b.enqueue("report", falldue.EnqueueOptions{Policy: slow, Key: "b"})
+		gone := b.enqueue("mail", falldue.EnqueueOptions{Policy: over})
 		if err := b.queue.Cancel(t.Context(), gone); err != nil {
 			t.Fatal(err)
 		}
-		lost, err := b.queue.Task(t.Context(), b.enqueue("mail", &falldue.EnqueueOptions{Policy: &last}))
+		lost, err := b.queue.Task(t.Context(), b.enqueue("mail", falldue.EnqueueOptions{Policy: last}))
 		if err != nil {
 			t.Fatal(err)
 		}

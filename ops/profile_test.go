@@ -20,7 +20,7 @@ func (b backlog) failing() {
 	// a minute of the clock to be evenly spread, and of two tens it would be wrong.
 	b.addEach("mail", 600, 1, func(first int64) string {
 		return fmt.Sprintf("30000000 + 60000000 * floor((id - %d) / 10)", first)
-	}, nil)
+	})
 }
 
 // about reports whether a number is near another one: tests take seconds, in which tasks
@@ -37,10 +37,10 @@ func TestForecast(t *testing.T) {
 		}
 		b.failing()
 		own := parse(t, "delay 30m")
-		b.add("report", 7, 3, time.Minute, &falldue.EnqueueOptions{Policy: &own})
-		b.add("charge", 5, 2, time.Hour, nil)
-		b.add("charge", 4, 0, time.Second, nil)
-		b.add("charge", 3, 0, -48*time.Hour, nil)
+		b.add("report", 7, 3, time.Minute, falldue.EnqueueOptions{Policy: own})
+		b.add("charge", 5, 2, time.Hour)
+		b.add("charge", 4, 0, time.Second)
+		b.add("charge", 3, 0, -48*time.Hour)
 		p, err := i.Profile(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -83,9 +83,9 @@ func TestDiff(t *testing.T) {
 		b := newBacklog(t, engine)
 		b.failing()
 		own := parse(t, "delay 30m")
-		b.add("mail", 7, 3, time.Minute, &falldue.EnqueueOptions{Policy: &own})
-		b.add("mail", 4, 0, time.Second, nil)
-		b.add("charge", 5, 1, 50*time.Minute, nil)
+		b.add("mail", 7, 3, time.Minute, falldue.EnqueueOptions{Policy: own})
+		b.add("mail", 4, 0, time.Second)
+		b.add("charge", 5, 1, 50*time.Minute)
 		for _, c := range []struct {
 			from, to                              string
 			atOnce, sooner, later, exhausted      int64
@@ -150,7 +150,7 @@ func TestRampOfWhatIsHeld(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
 		b.failing()
-		b.add("mail", 50, 1, time.Hour, &falldue.EnqueueOptions{Queue: "bulk"})
+		b.add("mail", 50, 1, time.Hour, falldue.EnqueueOptions{Queue: "bulk"})
 		set := func(s falldue.Subject, o falldue.OverrideOptions) {
 			t.Helper()
 			if err := b.queue.SetPolicy(t.Context(), s, ops.Hold(), o); err != nil {

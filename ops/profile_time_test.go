@@ -20,7 +20,7 @@ func TestProfileTime(t *testing.T) {
 		if err := q.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := falldue.NewKind[int]("mail", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 1000), nil); err != nil {
+		if _, err := falldue.NewKind[int]("mail", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 1000)); err != nil {
 			t.Fatal(err)
 		}
 		db.MustExec("update falldue_tasks set state = 'done' where id % 2 = 0")

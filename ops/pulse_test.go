@@ -56,9 +56,9 @@ func TestMonitor(t *testing.T) {
 			<-release
 			return nil
 		}
-		b.enqueue("mail", nil)
-		b.enqueue("mail", &falldue.EnqueueOptions{Queue: "a.later", Delay: 2 * time.Hour})
-		b.enqueue("mail", &falldue.EnqueueOptions{Queue: "b.later", Delay: time.Hour})
+		b.enqueue("mail")
+		b.enqueue("mail", falldue.EnqueueOptions{Queue: "a.later", Delay: 2 * time.Hour})
+		b.enqueue("mail", falldue.EnqueueOptions{Queue: "b.later", Delay: time.Hour})
 		stop := b.start(falldue.Config{Concurrency: 7}, handle(falldue.KindConfig{}, wait, "mail"))
 		<-running
 		b.workers(i, "a worker", announced(1))

@@ -19,8 +19,8 @@ func TestInspectorsOnlyRead(t *testing.T) {
 		}
 		b := newBacklog(t, engine)
 		own := parse(t, "delay 30m")
-		b.add("mail", 3, 1, time.Hour, nil)
-		b.add("report", 1, 1, time.Minute, &falldue.EnqueueOptions{Policy: &own})
+		b.add("mail", 3, 1, time.Hour)
+		b.add("report", 1, 1, time.Minute, falldue.EnqueueOptions{Policy: own})
 		i := b.inspector(nil)
 		// The one connection that is left is made to refuse writes. Others are given back late.
 		b.db.SetMaxOpenConns(1)

@@ -57,7 +57,7 @@ func TestRefusedOverrides(t *testing.T) {
 		if f := b.findings(i)["workers"]; !mentions(f, "1 worker cannot obey the policy that is set for kind:mail, and \"") || !mentions(f, list[0].ID) || !mentions(f, "512 nodes") {
 			t.Errorf("workers: %+v", f)
 		}
-		id := b.enqueue("mail", &falldue.EnqueueOptions{Delay: time.Hour})
+		id := b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour})
 		b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1, updated_at = created_at where id = ?"), id)
 		c := onlyReason[ops.WhyDue](t, b.why(i, id))
 		if len(c.Rules) != 1 || c.Rules[0].Delay != time.Hour || !strings.Contains(c.Rules[0].Refused, "512 nodes") || c.Override == nil {
@@ -89,7 +89,7 @@ func TestRefusedOverrideOfTasksOwnPolicy(t *testing.T) {
 		i := b.inspector(nil)
 		b.fleet(i, falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail"))
 		own := parse(t, "delay 30m")
-		id := b.enqueue("mail", &falldue.EnqueueOptions{Policy: &own, Delay: time.Hour})
+		id := b.enqueue("mail", falldue.EnqueueOptions{Policy: own, Delay: time.Hour})
 		b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1, updated_at = created_at where id = ?"), id)
 		four, err := backoff.ParseOverride("delay 4 * own")
 		if err != nil {
@@ -148,7 +148,7 @@ func TestWhySaysWhichWorkersCannotReadChanges(t *testing.T) {
 		i := b.inspector(nil)
 		b.fleet(i, falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail"))
 		b.says(`"unread":"permission denied"`)
-		w := b.why(i, b.enqueue("mail", nil))
+		w := b.why(i, b.enqueue("mail"))
 		c := conditionOf[ops.WhyWorker](t, w)
 		if !c.Holds() || len(c.Unread) != 1 || c.Unread[0] != "idle" || c.UnreadError != "permission denied" || !strings.Contains(c.Says(w.Task), "; of these idle cannot read pauses, policies and cancels, and goes by those it knew: permission denied") {
 			t.Errorf("%+v: %s", c, c.Says(w.Task))
@@ -163,7 +163,7 @@ func TestWorkersThatCannotReadATasksPolicy(t *testing.T) {
 		i := b.inspector(nil)
 		b.fleet(i, falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail"))
 		own := parse(t, "delay 30m")
-		task, err := b.queue.Task(t.Context(), b.enqueue("mail", &falldue.EnqueueOptions{Policy: &own}))
+		task, err := b.queue.Task(t.Context(), b.enqueue("mail", falldue.EnqueueOptions{Policy: own}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ func TestWhyOfTwoReleases(t *testing.T) {
 		defer b.start(falldue.Config{}, handle(falldue.KindConfig{Policy: backoff.Constant(time.Hour)}, succeed, "mail"))()
 		defer b.start(falldue.Config{}, handle(falldue.KindConfig{Policy: backoff.Constant(2 * time.Hour)}, succeed, "mail"))()
 		b.workers(i, "both workers", announced(2))
-		b.add("mail", 1, 1, 0, &falldue.EnqueueOptions{Delay: time.Hour})
+		b.add("mail", 1, 1, 0, falldue.EnqueueOptions{Delay: time.Hour})
 		w := b.why(i, 1)
 		if c := onlyReason[ops.WhyDue](t, w); len(c.Rules) != 2 || c.Rules[0].Delay != time.Hour || c.Rules[1].Delay != 2*time.Hour || !near(w.Next(), w.Task.Now.Add(time.Hour)) {
 			t.Errorf("%+v", c)

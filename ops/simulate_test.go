@@ -66,7 +66,7 @@ func TestSimulateIsLikeARealRun(t *testing.T) {
 	open := map[int64]bool{} // tasks that have failed
 	for at := time.Duration(0); at <= outage || len(open) > 0; at += step {
 		failing = at < outage
-		if _, err := kind.Enqueue(t.Context(), q, struct{}{}, nil); err != nil {
+		if _, err := kind.Enqueue(t.Context(), q, struct{}{}); err != nil {
 			t.Fatal(err)
 		}
 		for _, ran := range tasktest.Drain(t, q) {

@@ -100,7 +100,7 @@ func work(t *testing.T, policy backoff.Policy, s ops.Scenario, after time.Durati
 	every := time.Duration(float64(time.Second) / s.PerSecond)
 	for time.Since(start) < s.Outage+2*after {
 		mu.Lock()
-		receipt, err := kind.Enqueue(t.Context(), q, struct{}{}, nil)
+		receipt, err := kind.Enqueue(t.Context(), q, struct{}{})
 		enqueued[receipt.ID] = time.Since(start)
 		mu.Unlock()
 		if err != nil {

@@ -20,7 +20,7 @@ func TestWatch(t *testing.T) {
 			t.Skip("its ids do not ascend")
 		}
 		b := newBacklog(t, engine)
-		old := b.enqueue("fails", &falldue.EnqueueOptions{Key: "old"})
+		old := b.enqueue("fails", falldue.EnqueueOptions{Key: "old"})
 		b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1 where id = ?"), old)
 		begin, end := make(chan struct{}), make(chan struct{})
 		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
@@ -55,7 +55,7 @@ func TestWatch(t *testing.T) {
 			}
 		}
 		for seen := false; !seen; { // until the watch has begun
-			b.enqueue("marker", &falldue.EnqueueOptions{Delay: time.Hour})
+			b.enqueue("marker", falldue.EnqueueOptions{Delay: time.Hour})
 			select {
 			case <-events:
 				seen = true
@@ -81,7 +81,7 @@ func TestWatch(t *testing.T) {
 		expect(old, ops.Started)
 		ids := map[ops.What]int64{}
 		for what, kind := range map[ops.What]string{ops.Failed: "fails", ops.Dead: "dies", ops.Snoozed: "sleeps", ops.Done: "succeeds", ops.Gone: "ends"} {
-			ids[what] = b.enqueue(kind, &falldue.EnqueueOptions{Key: "k"})
+			ids[what] = b.enqueue(kind, falldue.EnqueueOptions{Key: "k"})
 		}
 		for _, id := range ids {
 			if e := expect(id, ops.Added); e.Key != "k" || e.Queue != "default" || e.Kind == "" || e.At.IsZero() {
@@ -91,7 +91,7 @@ func TestWatch(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 		}
-		cancelled := b.enqueue("ends", &falldue.EnqueueOptions{Delay: time.Hour})
+		cancelled := b.enqueue("ends", falldue.EnqueueOptions{Delay: time.Hour})
 		expect(cancelled, ops.Added)
 		if err := b.queue.Cancel(t.Context(), cancelled); err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestWatchEndsWithTheErrorOfItsFunction(t *testing.T) {
 		}()
 		<-looked
 		for {
-			b.enqueue("mail", nil)
+			b.enqueue("mail")
 			select {
 			case err := <-got:
 				if !errors.Is(err, enough) {

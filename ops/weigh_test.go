@@ -44,9 +44,9 @@ func TestWeigh(t *testing.T) {
 		b := newBacklog(t, engine)
 		b.failing()
 		own := parse(t, "delay 3h")
-		b.add("mail", 7, 3, time.Minute, &falldue.EnqueueOptions{Policy: &own})
-		b.add("mail", 5, 1, 10*time.Minute, &falldue.EnqueueOptions{Key: "customer:7"})
-		b.add("charge", 4, 2, time.Minute, nil)
+		b.add("mail", 7, 3, time.Minute, falldue.EnqueueOptions{Policy: own})
+		b.add("mail", 5, 1, 10*time.Minute, falldue.EnqueueOptions{Key: "customer:7"})
+		b.add("charge", 4, 2, time.Minute)
 		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "2h")})
 		weigh := func(o falldue.Override) ops.Effect {
 			t.Helper()
@@ -127,7 +127,7 @@ func TestWeigh(t *testing.T) {
 func TestOverridesEnd(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		b.add("mail", 10, 1, 5*time.Minute, nil)
+		b.add("mail", 10, 1, 5*time.Minute)
 		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "10m")})
 		task, err := b.queue.Task(t.Context(), 1)
 		if err != nil {

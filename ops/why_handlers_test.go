@@ -30,10 +30,10 @@ func TestWhyAllHandlersAreBusy(t *testing.T) {
 		defer close(end)
 		b.workers(i, "the worker", announced(1))
 		for range 2 {
-			b.enqueue("mail", nil)
+			b.enqueue("mail")
 			<-began
 		}
-		id := b.enqueue("mail", nil)
+		id := b.enqueue("mail")
 		list := b.workers(i, "the busy handlers", func(list []ops.Worker) bool { return len(list) == 1 && list[0].Running == 2 })
 		b.released(id)
 
@@ -54,11 +54,11 @@ func TestWhyAllHandlersAreBusy(t *testing.T) {
 		}
 
 		// Busy handlers do not hide when a task will be due, and those of another queue do not count.
-		w = b.why(i, b.enqueue("mail", &falldue.EnqueueOptions{Delay: time.Hour}))
+		w = b.why(i, b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour}))
 		if c := conditionOf[ops.WhyHandlers](t, w); c.Holds() || !near(w.Next(), w.Task.Now.Add(time.Hour)) {
 			t.Errorf("a scheduled task: %+v, next %v", c, w.Next())
 		}
-		w = b.why(i, b.enqueue("mail", &falldue.EnqueueOptions{Queue: "images", Delay: time.Hour}))
+		w = b.why(i, b.enqueue("mail", falldue.EnqueueOptions{Queue: "images", Delay: time.Hour}))
 		if c := conditionOf[ops.WhyHandlers](t, w); !c.Holds() || c.Running != 0 || c.Concurrency != 3 {
 			t.Errorf("in another queue: %+v", c)
 		}
@@ -69,7 +69,7 @@ func TestWhyAllHandlersAreBusy(t *testing.T) {
 		onlyReason[ops.WhyHandlers](t, b.why(i, id))
 		defer b.start(falldue.Config{Name: "free"}, handle(falldue.KindConfig{}, succeed, "mail"))()
 		list = b.workers(i, "the free worker", announced(3))
-		later := b.enqueue("mail", &falldue.EnqueueOptions{Delay: time.Hour})
+		later := b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour})
 		if c := conditionOf[ops.WhyHandlers](t, b.why(i, later)); !c.Holds() || c.Running != 2 || c.Concurrency != 12 || len(ops.BusyQueues(list)) != 0 {
 			t.Errorf("with a free worker: %+v, busy are %+v", c, ops.BusyQueues(list))
 		}

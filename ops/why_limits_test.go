@@ -31,7 +31,7 @@ func TestWhyLimits(t *testing.T) {
 		})()
 		defer close(end)
 		b.workers(i, "the worker", announced(1))
-		run := func(n int, kind string, opts *falldue.EnqueueOptions) (ids []int64) {
+		run := func(n int, kind string, opts falldue.EnqueueOptions) (ids []int64) {
 			t.Helper()
 			for range n {
 				b.enqueue(kind, opts)
@@ -55,8 +55,8 @@ func TestWhyLimits(t *testing.T) {
 			{"default", "burst", "", "Rate(2, 1h0m0s).Burst(3)", "kind burst", 3, 30 * time.Minute, false},
 		} {
 			t.Run(c.limit+" of "+c.owner, func(t *testing.T) {
-				opts := &falldue.EnqueueOptions{Queue: c.queue, Key: c.key}
-				before := conditionOf[ops.WhyLimit](t, b.why(i, b.enqueue(c.kind, &falldue.EnqueueOptions{Queue: c.queue, Key: c.key, Delay: 5 * time.Hour})))
+				opts := falldue.EnqueueOptions{Queue: c.queue, Key: c.key}
+				before := conditionOf[ops.WhyLimit](t, b.why(i, b.enqueue(c.kind, falldue.EnqueueOptions{Queue: c.queue, Key: c.key, Delay: 5 * time.Hour})))
 				if !before.Holds() || before.Room != c.admits || len(before.Taken) != 0 || !before.Free.IsZero() {
 					t.Errorf("before it is used up it is %+v", before)
 				}
@@ -75,11 +75,11 @@ func TestWhyLimits(t *testing.T) {
 				if c.key == "" {
 					return
 				}
-				other := b.why(i, b.enqueue(c.kind, &falldue.EnqueueOptions{Queue: c.queue, Key: "eight", Delay: 5 * time.Hour}))
+				other := b.why(i, b.enqueue(c.kind, falldue.EnqueueOptions{Queue: c.queue, Key: "eight", Delay: 5 * time.Hour}))
 				if c := conditionOf[ops.WhyLimit](t, other); !c.Holds() || c.Room != 1 {
 					t.Errorf("of another key: %+v", c)
 				}
-				for _, c := range b.why(i, b.enqueue(c.kind, &falldue.EnqueueOptions{Queue: c.queue, Delay: 5 * time.Hour})).Conditions {
+				for _, c := range b.why(i, b.enqueue(c.kind, falldue.EnqueueOptions{Queue: c.queue, Delay: 5 * time.Hour})).Conditions {
 					if limit, ok := c.(ops.WhyLimit); ok {
 						t.Errorf("a task without a key has the limit %+v", limit)
 					}
@@ -89,7 +89,7 @@ func TestWhyLimits(t *testing.T) {
 
 		t.Run("a limit of the queue and one of the kind", func(t *testing.T) {
 			var got []string
-			for _, c := range b.why(i, b.enqueue("charge", &falldue.EnqueueOptions{Queue: "few"})).Conditions {
+			for _, c := range b.why(i, b.enqueue("charge", falldue.EnqueueOptions{Queue: "few"})).Conditions {
 				if limit, ok := c.(ops.WhyLimit); ok {
 					got = append(got, fmt.Sprintf("%s of %s admits %d: %v", limit.Limit, limit.Owner, limit.Room, limit.Holds()))
 				}
@@ -108,14 +108,14 @@ func TestWhyPauses(t *testing.T) {
 		i := b.inspector(nil)
 		b.fleet(i, falldue.Config{Queues: map[string]falldue.QueueConfig{"default": {}, "images": {}}}, handle(falldue.KindConfig{}, succeed, "mail", "report"))
 		own, other := parse(t, "delay 30m"), parse(t, "delay 20m")
-		task, err := b.queue.Task(t.Context(), b.enqueue("mail", &falldue.EnqueueOptions{Queue: "images", Key: "seven", Policy: &own}))
+		task, err := b.queue.Task(t.Context(), b.enqueue("mail", falldue.EnqueueOptions{Queue: "images", Key: "seven", Policy: own}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		// Each of these differs from that task in one thing.
 		others := map[string]int64{
-			"queue": b.enqueue("mail", &falldue.EnqueueOptions{Key: "seven", Policy: &own}), "kind": b.enqueue("report", &falldue.EnqueueOptions{Queue: "images", Key: "seven", Policy: &own}),
-			"key": b.enqueue("mail", &falldue.EnqueueOptions{Queue: "images", Key: "eight", Policy: &own}), "policy": b.enqueue("mail", &falldue.EnqueueOptions{Queue: "images", Key: "seven", Policy: &other}),
+			"queue": b.enqueue("mail", falldue.EnqueueOptions{Key: "seven", Policy: own}), "kind": b.enqueue("report", falldue.EnqueueOptions{Queue: "images", Key: "seven", Policy: own}),
+			"key": b.enqueue("mail", falldue.EnqueueOptions{Queue: "images", Key: "eight", Policy: own}), "policy": b.enqueue("mail", falldue.EnqueueOptions{Queue: "images", Key: "seven", Policy: other}),
 		}
 		all := falldue.Subject{Queue: "images", Kind: "mail", Key: "seven", Policy: task.Policy}
 		for name, c := range map[string]struct {

@@ -14,7 +14,7 @@ func TestWhyOfABlockedTask(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
 		i, kind := b.inspector(nil), falldue.NewKind[int]("mail", falldue.KindConfig{})
-		ids, err := flow.Batch(kind.Params(1, nil), kind.Params(2, nil)).Then(kind.Params(3, nil)).Enqueue(t.Context(), b.queue)
+		ids, err := flow.Batch(kind.Params(1), kind.Params(2)).Then(kind.Params(3)).Enqueue(t.Context(), b.queue)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -80,7 +80,7 @@ func TestWhyWithoutWorkers(t *testing.T) {
 			t.Errorf("why of no task: error %v", err)
 		}
 
-		id := b.enqueue("mail", nil)
+		id := b.enqueue("mail")
 		if c := onlyReason[ops.WhyWorker](t, b.why(i, id)); len(c.Workers)+len(c.InQueue)+len(c.OfKind) != 0 {
 			t.Errorf("the workers are %+v", c)
 		}
@@ -88,7 +88,7 @@ func TestWhyWithoutWorkers(t *testing.T) {
 			t.Errorf("without a worker it can run at %v", next)
 		}
 		for state, end := range map[falldue.State]string{falldue.Dead: "state = 'dead'", falldue.Done: "state = 'done'", falldue.Cancelled: "state = 'cancelled'"} {
-			id := b.enqueue("mail", nil)
+			id := b.enqueue("mail")
 			b.db.MustExec(b.db.Rebind("update falldue_tasks set "+end+" where id = ?"), id)
 			w := b.why(i, id)
 			if c := onlyReason[ops.WhyState](t, w); c.State != state || c.Since.IsZero() || len(w.Conditions) != 1 || !w.Next().IsZero() {
@@ -140,7 +140,7 @@ func TestWhy(t *testing.T) {
 		}
 
 		t.Run("it runs", func(t *testing.T) {
-			id := b.enqueue("mail", nil)
+			id := b.enqueue("mail")
 			begins(id)
 			w := b.why(i, id)
 			if c := onlyReason[ops.WhyClaim](t, w); c.Worker != list[0].ID || c.Lost || !c.Live || !c.Until.After(w.Task.Now) || c.Started.IsZero() || len(w.Conditions) != 2 {
@@ -148,13 +148,13 @@ func TestWhy(t *testing.T) {
 			}
 		})
 		t.Run("it is scheduled", func(t *testing.T) {
-			w := b.why(i, b.enqueue("mail", &falldue.EnqueueOptions{Delay: 2 * time.Hour}))
+			w := b.why(i, b.enqueue("mail", falldue.EnqueueOptions{Delay: 2 * time.Hour}))
 			if c := onlyReason[ops.WhyDue](t, w); !c.Scheduled || c.Snoozed || !near(w.Next(), w.Task.Now.Add(2*time.Hour)) {
 				t.Errorf("%+v, next %v", c, w.Next())
 			}
 		})
 		t.Run("it waits for its policy", func(t *testing.T) {
-			id := b.enqueue("mail", &falldue.EnqueueOptions{Delay: time.Hour})
+			id := b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour})
 			b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 2, fence = 2, updated_at = created_at where id = ?"), id)
 			b.db.MustExec(b.db.Rebind("insert into falldue_attempts (task_id, fence, attempt, outcome, worker, finished_at, duration_us, error) select id, 2, 2, 'retried', 'w', created_at, 0, 'no' from falldue_tasks where id = ?"), id)
 			b.shift("attempts", "finished_at", 7*time.Second, "attempt = 2")
@@ -168,7 +168,7 @@ func TestWhy(t *testing.T) {
 			}
 		})
 		t.Run("it is snoozed", func(t *testing.T) {
-			id := b.enqueue("mail", &falldue.EnqueueOptions{Delay: 3 * time.Hour})
+			id := b.enqueue("mail", falldue.EnqueueOptions{Delay: 3 * time.Hour})
 			b.db.MustExec(b.db.Rebind("update falldue_tasks set state = 'snoozed', fence = 1, attempts = 1 where id = ?"), id)
 			w := b.why(i, id)
 			if c := onlyReason[ops.WhyDue](t, w); !c.Snoozed || c.Scheduled || !near(w.Next(), w.Task.Now.Add(3*time.Hour)) {
@@ -176,14 +176,14 @@ func TestWhy(t *testing.T) {
 			}
 		})
 		t.Run("no attempt is left", func(t *testing.T) {
-			id := b.enqueue("mail", &falldue.EnqueueOptions{Delay: time.Hour, MaxAttempts: 2})
+			id := b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour, MaxAttempts: 2})
 			b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 2, fence = 2 where id = ?"), id)
 			if c := conditionOf[ops.WhyAttempts](t, b.why(i, id)); c.Holds() || c.Most != 2 {
 				t.Errorf("%+v", c)
 			}
 		})
 		t.Run("its worker has died", func(t *testing.T) {
-			id := b.enqueue("mail", &falldue.EnqueueOptions{Delay: time.Hour})
+			id := b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour})
 			b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1, claimed_by = 'gone', updated_at = created_at where id = ?"), id)
 			w := b.why(i, id)
 			if onlyReason[ops.WhyDue](t, w); !near(w.Next(), w.Task.Now.Add(time.Hour)) {
@@ -204,7 +204,7 @@ func TestWhy(t *testing.T) {
 				}
 			}
 			// The worker may not have read the pauses yet.
-			id := b.enqueue("mail", &falldue.EnqueueOptions{Key: "paused", Delay: time.Minute})
+			id := b.enqueue("mail", falldue.EnqueueOptions{Key: "paused", Delay: time.Minute})
 			c := conditionOf[ops.WhyPause](t, b.why(i, id))
 			if c.Holds() || len(c.Pauses) != 2 || c.Pauses[0].Who != "ann" || c.Pauses[0].Why != "closed" || !c.Until().IsZero() {
 				t.Errorf("%+v", c)
@@ -221,29 +221,29 @@ func TestWhy(t *testing.T) {
 			}
 		})
 		t.Run("a limit admits no more", func(t *testing.T) {
-			first := b.enqueue("charge", nil)
+			first := b.enqueue("charge")
 			begins(first)
-			w := b.why(i, b.enqueue("charge", nil))
+			w := b.why(i, b.enqueue("charge"))
 			if c := onlyReason[ops.WhyLimit](t, w); c.Limit != "AtMost(1)" || c.Owner != "kind charge" || c.PerKey || c.Room != 0 || len(c.Taken) != 1 || c.Taken[0] != first || !w.Next().IsZero() {
 				t.Errorf("%+v", c)
 			}
 		})
 		t.Run("a rate admits no more", func(t *testing.T) {
-			first := b.enqueue("call", &falldue.EnqueueOptions{Key: "seven"})
+			first := b.enqueue("call", falldue.EnqueueOptions{Key: "seven"})
 			begins(first)
-			w := b.why(i, b.enqueue("call", &falldue.EnqueueOptions{Key: "seven"}))
+			w := b.why(i, b.enqueue("call", falldue.EnqueueOptions{Key: "seven"}))
 			if c := onlyReason[ops.WhyLimit](t, w); c.Limit != "Rate(1, 1h0m0s).PerKey()" || len(c.Taken) != 1 || c.Taken[0] != first || !near(w.Next(), w.Task.Now.Add(time.Hour)) {
 				t.Errorf("%+v, next %v", c, w.Next())
 			}
-			w = b.why(i, b.enqueue("call", &falldue.EnqueueOptions{Key: "eight", Delay: time.Hour}))
+			w = b.why(i, b.enqueue("call", falldue.EnqueueOptions{Key: "eight", Delay: time.Hour}))
 			if c := conditionOf[ops.WhyLimit](t, w); c.Room != 1 || !c.Holds() {
 				t.Errorf("of another key: %+v", c)
 			}
 		})
 		t.Run("another one of its sequence comes first", func(t *testing.T) {
-			first := b.enqueue("sync", &falldue.EnqueueOptions{Key: "nine"})
+			first := b.enqueue("sync", falldue.EnqueueOptions{Key: "nine"})
 			begins(first)
-			second := b.enqueue("sync", &falldue.EnqueueOptions{Key: "nine"})
+			second := b.enqueue("sync", falldue.EnqueueOptions{Key: "nine"})
 			if c := onlyReason[ops.WhySequence](t, b.why(i, second)); c.Next != first || !c.Runs {
 				t.Errorf("%+v", c)
 			}
@@ -257,7 +257,7 @@ func TestWhy(t *testing.T) {
 			}
 		})
 		t.Run("a dead one halts its sequence", func(t *testing.T) {
-			first := b.enqueue("halting", &falldue.EnqueueOptions{Key: "ten"})
+			first := b.enqueue("halting", falldue.EnqueueOptions{Key: "ten"})
 			for state := falldue.Open; state != falldue.Dead; {
 				info, err := b.queue.Task(t.Context(), first)
 				if err != nil {
@@ -265,21 +265,21 @@ func TestWhy(t *testing.T) {
 				}
 				state = info.State
 			}
-			if c := onlyReason[ops.WhySequence](t, b.why(i, b.enqueue("halting", &falldue.EnqueueOptions{Key: "ten"}))); c.Next != first || c.Runs || !c.Halted {
+			if c := onlyReason[ops.WhySequence](t, b.why(i, b.enqueue("halting", falldue.EnqueueOptions{Key: "ten"}))); c.Next != first || c.Runs || !c.Halted {
 				t.Errorf("%+v", c)
 			}
 		})
 		t.Run("no live worker handles its kind in its queue", func(t *testing.T) {
-			if c := onlyReason[ops.WhyWorker](t, b.why(i, b.enqueue("report", nil))); len(c.InQueue) != 1 || len(c.OfKind) != 0 {
+			if c := onlyReason[ops.WhyWorker](t, b.why(i, b.enqueue("report"))); len(c.InQueue) != 1 || len(c.OfKind) != 0 {
 				t.Errorf("%+v", c)
 			}
-			if c := onlyReason[ops.WhyWorker](t, b.why(i, b.enqueue("mail", &falldue.EnqueueOptions{Queue: "images"}))); len(c.InQueue) != 0 || len(c.OfKind) != 1 {
+			if c := onlyReason[ops.WhyWorker](t, b.why(i, b.enqueue("mail", falldue.EnqueueOptions{Queue: "images"}))); len(c.InQueue) != 0 || len(c.OfKind) != 1 {
 				t.Errorf("%+v", c)
 			}
 		})
 		t.Run("its policy cannot be read", func(t *testing.T) {
 			own := parse(t, "delay 30m")
-			id := b.enqueue("mail", &falldue.EnqueueOptions{Policy: &own, Delay: time.Hour})
+			id := b.enqueue("mail", falldue.EnqueueOptions{Policy: own, Delay: time.Hour})
 			if c := conditionOf[ops.WhyPolicy](t, b.why(i, id)); !c.Holds() || c.Text != "delay 30m" {
 				t.Errorf("%+v", c)
 			}
@@ -297,7 +297,7 @@ func TestWhy(t *testing.T) {
 			if err := b.queue.SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, slower, falldue.OverrideOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			id := b.enqueue("mail", &falldue.EnqueueOptions{Delay: time.Hour})
+			id := b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour})
 			b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1, updated_at = created_at where id = ?"), id)
 			w := b.why(i, id)
 			if c := onlyReason[ops.WhyDue](t, w); len(c.Rules) != 1 || c.Rules[0].Delay != 4*time.Hour || c.Override == nil || !near(w.Next(), w.Task.Now.Add(4*time.Hour)) {
@@ -311,7 +311,7 @@ func TestWhy(t *testing.T) {
 			}
 		})
 		t.Run("its policy is not known", func(t *testing.T) {
-			id := b.enqueue("report", nil)
+			id := b.enqueue("report")
 			b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1 where id = ?"), id)
 			if c := conditionOf[ops.WhyDue](t, b.why(i, id)); c.Holds() || len(c.Rules) != 0 {
 				t.Errorf("%+v", c)
@@ -321,7 +321,7 @@ func TestWhy(t *testing.T) {
 			if s, err := dialect.Probe(t.Context(), b.db); err != nil || !s.Caps.SkipLocked {
 				t.Skipf("it cannot skip locked rows (error %v)", err)
 			}
-			id := b.enqueue("report", nil)
+			id := b.enqueue("report")
 			if c := conditionOf[ops.WhyLock](t, b.why(i, id)); c.Locked || !c.Known {
 				t.Errorf("%+v", c)
 			}
@@ -334,13 +334,13 @@ func TestWhy(t *testing.T) {
 		})
 		t.Run("others come before it", func(t *testing.T) {
 			for range 3 {
-				b.enqueue("letter", nil)
+				b.enqueue("letter")
 			}
-			id := b.enqueue("letter", nil)
+			id := b.enqueue("letter")
 			if c := conditionOf[ops.WhyRank](t, b.why(i, id)); c.Ahead != 3 || c.More {
 				t.Errorf("%+v", c)
 			}
-			receipts, err := falldue.NewKind[json.RawMessage]("letter", falldue.KindConfig{}).EnqueueMany(t.Context(), b.queue, make([]json.RawMessage, 10_000), nil)
+			receipts, err := falldue.NewKind[json.RawMessage]("letter", falldue.KindConfig{}).EnqueueMany(t.Context(), b.queue, make([]json.RawMessage, 10_000))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -363,12 +363,12 @@ func TestWhyOfAWorkerThatStops(t *testing.T) {
 			return nil
 		}, "mail"))
 		b.workers(i, "the worker", announced(1))
-		b.enqueue("mail", nil)
+		b.enqueue("mail")
 		<-began
 		stopped := make(chan struct{})
 		go func() { defer close(stopped); stop() }()
 		list := b.workers(i, "the worker to stop", func(list []ops.Worker) bool { return len(list) == 1 && list[0].Stopping })
-		id := b.enqueue("mail", nil)
+		id := b.enqueue("mail")
 		b.released(id)
 		if c := onlyReason[ops.WhyWorker](t, b.why(i, id)); len(c.Stopping) != 1 || c.Stopping[0] != list[0].ID {
 			t.Errorf("%+v", c)

@@ -77,9 +77,9 @@ func announced(n int) func([]ops.Worker) bool {
 }
 
 // enqueue stores a task of a kind.
-func (b backlog) enqueue(kind string, opts *falldue.EnqueueOptions) int64 {
+func (b backlog) enqueue(kind string, opts ...falldue.EnqueueOptions) int64 {
 	b.t.Helper()
-	receipt, err := falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{}).Enqueue(b.t.Context(), b.queue, json.RawMessage("{}"), opts)
+	receipt, err := falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{}).Enqueue(b.t.Context(), b.queue, json.RawMessage("{}"), opts...)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -115,11 +115,11 @@ func TestWorkers(t *testing.T) {
 			handle(falldue.KindConfig{Policy: backoff.Constant(time.Hour), Limits: []falldue.Limit{falldue.Rate(5, time.Minute).PerKey()}}, slow, "charge", "mail"))
 		defer stopOld()
 		b.workers(i, "the first worker", announced(1))
-		b.enqueue("charge", nil)
+		b.enqueue("charge")
 		<-started
 		stopNew := b.start(falldue.Config{Name: "new"}, handle(falldue.KindConfig{Policy: backoff.Constant(time.Minute)}, succeed, "charge"))
-		b.enqueue("thumbnail", nil)
-		b.enqueue("charge", &falldue.EnqueueOptions{Queue: "images"})
+		b.enqueue("thumbnail")
+		b.enqueue("charge", falldue.EnqueueOptions{Queue: "images"})
 
 		list := b.workers(i, "two workers", announced(2))
 		first := list[0]
@@ -168,7 +168,7 @@ func TestUnhandledKindsThatAreBlocked(t *testing.T) {
 		b := newBacklog(t, engine)
 		i := b.inspector(nil)
 		params := func(kind string) falldue.EnqueueParams {
-			return falldue.NewKind[int](kind, falldue.KindConfig{}).Params(0, &falldue.EnqueueOptions{Delay: time.Hour})
+			return falldue.NewKind[int](kind, falldue.KindConfig{}).Params(0, falldue.EnqueueOptions{Delay: time.Hour})
 		}
 		defer b.start(falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail", "charge"))()
 		list := b.workers(i, "the worker", announced(1))
@@ -231,7 +231,7 @@ func TestRefusedAnnouncementStopsNothing(t *testing.T) {
 		if line := <-logged; !strings.Contains(line, "cannot announce") {
 			t.Errorf("logged %s", line)
 		}
-		b.enqueue("mail", nil)
+		b.enqueue("mail")
 		<-ran
 		stop()
 		if len(logged) > 0 {
@@ -250,7 +250,7 @@ func TestPoliciesOfLiveWorkers(t *testing.T) {
 		i := b.inspector(nil)
 		defer b.start(falldue.Config{}, handle(falldue.KindConfig{Policy: backoff.Constant(time.Hour)}, succeed, "mail"))()
 		b.workers(i, "the worker", announced(1))
-		b.add("mail", 1, 1, 10*time.Minute, &falldue.EnqueueOptions{Delay: time.Hour})
+		b.add("mail", 1, 1, 10*time.Minute, falldue.EnqueueOptions{Delay: time.Hour})
 		for want, i := range map[time.Duration]*ops.Inspector{50 * time.Minute: i, 20 * time.Minute: b.inspector(map[string]backoff.Policy{"": backoff.Constant(30 * time.Minute)})} {
 			list, err := i.Queues(t.Context())
 			if err != nil || len(list) != 1 || !near(list[0].FirstDue, list[0].Now.Add(want)) {

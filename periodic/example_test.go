@@ -56,8 +56,8 @@ func ExampleScheduler_RunWorker() {
 		return nil
 	})
 	schedules, err := periodic.New(q,
-		periodic.Schedule{Name: "nightly", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: SendReport.Params(ReportArgs{"Berlin"}, nil)},
-		periodic.Schedule{Name: "often", Spec: "@every 1s", NoOverlap: true, Task: SendReport.Params(ReportArgs{"Oslo"}, nil)})
+		periodic.Schedule{Name: "nightly", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: SendReport.Params(ReportArgs{"Berlin"})},
+		periodic.Schedule{Name: "often", Spec: "@every 1s", NoOverlap: true, Task: SendReport.Params(ReportArgs{"Oslo"})})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -73,7 +73,7 @@ func ExampleSchedule_taskAt() {
 	q, end := openQueue()
 	defer end()
 	yesterday := periodic.Schedule{Name: "yesterday", Spec: "30 2 * * *", Zone: "Europe/Berlin", TaskAt: func(tick time.Time) falldue.EnqueueParams {
-		return sendDay.Params(tick.AddDate(0, 0, -1).Format(time.DateOnly), nil)
+		return sendDay.Params(tick.AddDate(0, 0, -1).Format(time.DateOnly))
 	}}
 	schedules, err := periodic.New(q, yesterday)
 	if err != nil {
@@ -95,7 +95,7 @@ func ExampleList() {
 	q, end := openQueue()
 	defer end()
 	ctx := context.Background()
-	schedules, err := periodic.New(q, periodic.Schedule{Name: "nightly", Spec: "@daily", Task: SendReport.Params(ReportArgs{"Oslo"}, nil)})
+	schedules, err := periodic.New(q, periodic.Schedule{Name: "nightly", Spec: "@daily", Task: SendReport.Params(ReportArgs{"Oslo"})})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -128,7 +128,7 @@ func ExampleResume() {
 	q, end := openQueue()
 	defer end()
 	ctx := context.Background()
-	schedules, err := periodic.New(q, periodic.Schedule{Name: "nightly", Spec: "@daily", Task: SendReport.Params(ReportArgs{"Oslo"}, nil)})
+	schedules, err := periodic.New(q, periodic.Schedule{Name: "nightly", Spec: "@daily", Task: SendReport.Params(ReportArgs{"Oslo"})})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -154,7 +154,7 @@ func ExampleRemove() {
 	q, end := openQueue()
 	defer end()
 	ctx := context.Background()
-	before, err := periodic.New(q, periodic.Schedule{Name: "nightly", Spec: "@daily", Task: SendReport.Params(ReportArgs{"Oslo"}, nil)})
+	before, err := periodic.New(q, periodic.Schedule{Name: "nightly", Spec: "@daily", Task: SendReport.Params(ReportArgs{"Oslo"})})
 	if err != nil {
 		log.Panic(err)
 	}

@@ -23,8 +23,8 @@ func TestLockedScheduleDelaysNoOther(t *testing.T) {
 		q := newQueue(t, db, falldue.Config{})
 		other := falldue.NewKind[string]("other", falldue.KindConfig{})
 		s := newScheduler(t, q,
-			periodic.Schedule{Name: "a-locked", Spec: "@every 1s", Task: other.Params("", nil)},
-			periodic.Schedule{Name: "b-runs", Spec: "@every 1s", Task: report.Params("", nil)},
+			periodic.Schedule{Name: "a-locked", Spec: "@every 1s", Task: other.Params("")},
+			periodic.Schedule{Name: "b-runs", Spec: "@every 1s", Task: report.Params("")},
 		)
 		tick(t, s)
 		tx := db.MustBegin()

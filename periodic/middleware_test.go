@@ -23,7 +23,7 @@ func TestMiddlewareOfATickThatIsTaken(t *testing.T) {
 		clock := tasktest.NewClock(t, db)
 		tasktest.NewClock(t, other)
 		q, late := newQueue(t, db, falldue.Config{}), newQueue(t, other, falldue.Config{})
-		schedule := periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("r", nil)}
+		schedule := periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("r")}
 		first, second := newScheduler(t, q, schedule), newScheduler(t, late, schedule)
 		var errs []error
 		step := func() { tick(t, first) }
@@ -68,7 +68,7 @@ func TestATriggerDuringATick(t *testing.T) {
 		clock := tasktest.NewClock(t, db)
 		tasktest.NewClock(t, other)
 		q, control := newQueue(t, db, falldue.Config{}), newQueue(t, other, falldue.Config{})
-		s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", NoOverlap: true, Task: report.Params("r", nil)})
+		s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", NoOverlap: true, Task: report.Params("r")})
 		tick(t, s)
 		var errs []error
 		q.UseEnqueue(func(next falldue.EnqueueFunc) falldue.EnqueueFunc {
@@ -100,8 +100,8 @@ func TestMiddlewareThatPanics(t *testing.T) {
 		clock := tasktest.NewClock(t, db)
 		q := newQueue(t, db, falldue.Config{})
 		s := newScheduler(t, q,
-			periodic.Schedule{Name: "bad", Spec: "@every 1h", Task: report.Params("bad", nil)},
-			periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("r", nil)})
+			periodic.Schedule{Name: "bad", Spec: "@every 1h", Task: report.Params("bad")},
+			periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("r")})
 		panics := true
 		q.UseEnqueue(func(next falldue.EnqueueFunc) falldue.EnqueueFunc {
 			return func(ctx context.Context, tx falldue.Tx, tasks []falldue.EnqueueParams) ([]falldue.Receipt, error) {

@@ -25,7 +25,7 @@ func TestOneTaskATick(t *testing.T) {
 		mine := open(t, engine, dsn)
 		clock := tasktest.NewClock(t, mine)
 		q := newQueue(t, mine, falldue.Config{})
-		schedule := periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("r", nil)}
+		schedule := periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("r")}
 		survivor := newScheduler(t, q, schedule)
 		var all []*periodic.Scheduler
 		for range processes {
@@ -79,8 +79,8 @@ func TestARefusedScheduleStopsNoOther(t *testing.T) {
 		clock := tasktest.NewClock(t, db)
 		q := newQueue(t, db, falldue.Config{})
 		s := newScheduler(t, q,
-			periodic.Schedule{Name: "bad", Spec: "@every 1h", Task: report.Params("bad", nil)},
-			periodic.Schedule{Name: "good", Spec: "@every 1h", Task: report.Params("good", nil)})
+			periodic.Schedule{Name: "bad", Spec: "@every 1h", Task: report.Params("bad")},
+			periodic.Schedule{Name: "good", Spec: "@every 1h", Task: report.Params("good")})
 		tick(t, s)
 		// As if a newer release had stored it.
 		db.MustExec("update falldue_schedules set spec = '@solstice' where name = 'bad'")

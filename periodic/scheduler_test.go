@@ -100,9 +100,9 @@ func TestADayOfTicks(t *testing.T) {
 			return nil
 		})
 		s := newScheduler(t, q,
-			periodic.Schedule{Name: "hourly", Spec: "0 * * * *", Task: report.Params("hourly", nil)},
-			periodic.Schedule{Name: "often", Spec: "@every 30m", Task: report.Params("often", nil)},
-			periodic.Schedule{Name: "nightly", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: report.Params("nightly", nil), NoOverlap: true})
+			periodic.Schedule{Name: "hourly", Spec: "0 * * * *", Task: report.Params("hourly")},
+			periodic.Schedule{Name: "often", Spec: "@every 30m", Task: report.Params("often")},
+			periodic.Schedule{Name: "nightly", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: report.Params("nightly"), NoOverlap: true})
 		tick(t, s)
 		begin := time.Now()
 		clock.Advance(t, q, 24*time.Hour)
@@ -136,7 +136,7 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 	var log bytes.Buffer
 	q := newQueue(t, db, falldue.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	priority := -3
-	schedule := periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("first", &falldue.EnqueueOptions{
+	schedule := periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("first", falldue.EnqueueOptions{
 		Queue: "slow", Priority: &priority, Key: "customer:42", MaxAttempts: 7,
 	})}
 	s := newScheduler(t, q, schedule)
@@ -185,7 +185,7 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 	}
 
 	// A release with other arguments keeps the next tick, one with another spec does not.
-	schedule.Task = report.Params("second", nil)
+	schedule.Task = report.Params("second")
 	tick(t, newScheduler(t, q, schedule))
 	if next := find(t, q).Next; !next.Equal(first.Next.Add(2 * time.Hour)) {
 		t.Errorf("other arguments moved the next tick to %v", next)
@@ -227,10 +227,10 @@ func TestMissed(t *testing.T) {
 		clock := tasktest.NewClock(t, db)
 		q := newQueue(t, db, falldue.Config{})
 		s := newScheduler(t, q,
-			periodic.Schedule{Name: "all", Spec: "@every 1h", Missed: periodic.All(10), Task: report.Params("all", nil)},
-			periodic.Schedule{Name: "none", Spec: "@every 1h", Missed: periodic.None, Task: report.Params("none", nil)},
-			periodic.Schedule{Name: "once", Spec: "@every 1h", Task: report.Params("once", nil)},
-			periodic.Schedule{Name: "two", Spec: "@every 1h", Missed: periodic.All(2), Task: report.Params("two", nil)})
+			periodic.Schedule{Name: "all", Spec: "@every 1h", Missed: periodic.All(10), Task: report.Params("all")},
+			periodic.Schedule{Name: "none", Spec: "@every 1h", Missed: periodic.None, Task: report.Params("none")},
+			periodic.Schedule{Name: "once", Spec: "@every 1h", Task: report.Params("once")},
+			periodic.Schedule{Name: "two", Spec: "@every 1h", Missed: periodic.All(2), Task: report.Params("two")})
 		tick(t, s)
 		clock.Jump(t, 210*time.Minute)
 		if next := tick(t, s); next < 29*time.Minute || next > 30*time.Minute {
@@ -250,7 +250,7 @@ func TestNoOverlap(t *testing.T) {
 		clock := tasktest.NewClock(t, db)
 		q := newQueue(t, db, falldue.Config{})
 		falldue.Handle(q, report, func(context.Context, falldue.Task[string]) error { return nil })
-		s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", NoOverlap: true, Task: report.Params("r", nil)})
+		s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", NoOverlap: true, Task: report.Params("r")})
 		tick(t, s)
 		for range 3 {
 			clock.Jump(t, time.Hour)
@@ -274,7 +274,7 @@ func TestRun(t *testing.T) {
 			ran <- task.Args
 			return nil
 		})
-		s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1s", Task: report.Params("r", nil)})
+		s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1s", Task: report.Params("r")})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.RunWorker(ctx) }()
@@ -293,7 +293,7 @@ func TestRunNeedsTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@hourly", Task: report.Params("r", nil)})
+		s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@hourly", Task: report.Params("r")})
 		if err := s.Run(t.Context()); !errors.Is(err, falldue.ErrNotMigrated) || strings.Count(err.Error(), "tables are missing") != 1 {
 			t.Errorf("without tables: error %v", err)
 		}
@@ -310,7 +310,7 @@ func TestNewRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task := report.Params("r", nil)
+	task := report.Params("r")
 	for names, list := range map[string][]periodic.Schedule{
 		"Task and TaskAt":        {{Name: "r", Spec: "@daily", Task: task, TaskAt: dayReport}},
 		"TaskAt(2":               {{Name: "r", Spec: "@daily", TaskAt: func(time.Time) falldue.EnqueueParams { return falldue.EnqueueParams{} }}},
@@ -321,9 +321,9 @@ func TestNewRefuses(t *testing.T) {
 		"Missed All(0); allowed": {{Name: "r", Spec: "@daily", Missed: periodic.All(0), Task: task}},
 		"All(5) with NoOverlap":  {{Name: "r", Spec: "@daily", Missed: periodic.All(5), NoOverlap: true, Task: task}},
 		"Kind.Params":            {{Name: "r", Spec: "@daily"}},
-		"Delay 1s":               {{Name: "r", Spec: "@daily", Task: report.Params("r", &falldue.EnqueueOptions{Delay: time.Second})}},
-		"Unique is set":          {{Name: "r", Spec: "@daily", Task: report.Params("r", &falldue.EnqueueOptions{Unique: &falldue.Unique{}})}},
-		"MaxAttempts -1":         {{Name: "r", Spec: "@daily", Task: report.Params("r", &falldue.EnqueueOptions{MaxAttempts: -1})}},
+		"Delay 1s":               {{Name: "r", Spec: "@daily", Task: report.Params("r", falldue.EnqueueOptions{Delay: time.Second})}},
+		"Unique is set":          {{Name: "r", Spec: "@daily", Task: report.Params("r", falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs()}})}},
+		"MaxAttempts -1":         {{Name: "r", Spec: "@daily", Task: report.Params("r", falldue.EnqueueOptions{MaxAttempts: -1})}},
 		"schedule r is defined ": {{Name: "r", Spec: "@daily", Task: task}, {Name: "r", Spec: "@daily", Task: task}},
 	} {
 		if _, err := periodic.New(q, list...); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(fmt.Sprint(err), names) {

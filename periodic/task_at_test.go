@@ -16,7 +16,7 @@ import (
 
 // dayReport returns the task that reports about the tick's day.
 func dayReport(tick time.Time) falldue.EnqueueParams {
-	return report.Params(tick.Format("Mon 15:04 MST"), &falldue.EnqueueOptions{Key: tick.Format("2006-01")})
+	return report.Params(tick.Format("Mon 15:04 MST"), falldue.EnqueueOptions{Key: tick.Format("2006-01")})
 }
 
 // TestTaskAt: the tasks of ticks have arguments of their ticks, in the zone of the schedule.
@@ -72,7 +72,7 @@ func TestTaskAt(t *testing.T) {
 
 		// A release in which each tick has one task leaves the ticks to the release that was
 		// started last.
-		constant := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "0 12 * * *", Zone: "Europe/Berlin", Task: report.Params("constant", nil)})
+		constant := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "0 12 * * *", Zone: "Europe/Berlin", Task: report.Params("constant")})
 		tick(t, constant)
 		tick(t, newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "0 12 * * *", Zone: "Europe/Berlin", TaskAt: dayReport}))
 		clock.Jump(t, 24*time.Hour)
@@ -85,7 +85,7 @@ func TestTaskAt(t *testing.T) {
 			t.Errorf("the tasks are %q", got)
 		}
 		// And the other way around.
-		tick(t, newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "0 12 * * *", Zone: "Europe/Berlin", Task: report.Params("constant", nil)}))
+		tick(t, newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "0 12 * * *", Zone: "Europe/Berlin", Task: report.Params("constant")}))
 		clock.Jump(t, 24*time.Hour)
 		tick(t, s)
 		if got := reports(t, q); len(got) != 6 || got[5] != "constant" {
@@ -107,15 +107,15 @@ func TestTaskAtThatFails(t *testing.T) {
 				if broken {
 					panic("on purpose")
 				}
-				return report.Params("a", nil)
+				return report.Params("a")
 			}},
 			periodic.Schedule{Name: "b", Spec: "@every 1h", TaskAt: func(time.Time) falldue.EnqueueParams {
 				if broken {
-					return report.Params("b", &falldue.EnqueueOptions{Delay: time.Hour})
+					return report.Params("b", falldue.EnqueueOptions{Delay: time.Hour})
 				}
-				return report.Params("b", nil)
+				return report.Params("b")
 			}},
-			periodic.Schedule{Name: "c", Spec: "@every 1h", TaskAt: func(time.Time) falldue.EnqueueParams { return report.Params("c", nil) }})
+			periodic.Schedule{Name: "c", Spec: "@every 1h", TaskAt: func(time.Time) falldue.EnqueueParams { return report.Params("c") }})
 		tick(t, s)
 		broken = true
 		clock.Jump(t, time.Hour)
@@ -138,14 +138,14 @@ func TestLostSchedules(t *testing.T) {
 		db := testdb.Open(t, engine)
 		clock := tasktest.NewClock(t, db)
 		q := newQueue(t, db, falldue.Config{})
-		paused := periodic.Schedule{Name: "paused", Spec: "@every 1h", Task: report.Params("paused", nil)}
-		first := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("first", nil)}, paused)
+		paused := periodic.Schedule{Name: "paused", Spec: "@every 1h", Task: report.Params("paused")}
+		first := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("first")}, paused)
 		tick(t, first)
 		if err := periodic.Pause(t.Context(), q, "paused", periodic.PauseOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		second := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", TaskAt: func(tick time.Time) falldue.EnqueueParams {
-			return report.Params(fmt.Sprint("second at ", tick.Unix()), nil)
+			return report.Params(fmt.Sprint("second at ", tick.Unix()))
 		}}, paused)
 		tick(t, second)
 		tick(t, first) // has seen both definitions
@@ -196,7 +196,7 @@ func TestLostSchedules(t *testing.T) {
 func TestRunStoresLostSchedules(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		q := newQueue(t, testdb.Open(t, engine), falldue.Config{})
-		s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1s", Task: report.Params("r", nil)})
+		s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1s", Task: report.Params("r")})
 		tick(t, s)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)

@@ -53,7 +53,7 @@ func ExampleDSN_notify() {
 		log.Panic(err)
 	}
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
-	if _, err := greet.Enqueue(ctx, q, "Ada", nil); err != nil {
+	if _, err := greet.Enqueue(ctx, q, "Ada"); err != nil {
 		log.Panic(err)
 	}
 }

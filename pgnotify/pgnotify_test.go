@@ -59,11 +59,11 @@ func commitWakesWorker(t *testing.T, notify bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := kind.Enqueue(t.Context(), other, 1, nil); err != nil {
+		if _, err := kind.Enqueue(t.Context(), other, 1); err != nil {
 			t.Fatal(err)
 		}
 		tx := db.MustBegin()
-		if _, err := kind.EnqueueManyTx(t.Context(), other, tx, []int{2, 2}, nil); err != nil {
+		if _, err := kind.EnqueueManyTx(t.Context(), other, tx, []int{2, 2}); err != nil {
 			t.Fatal(err)
 		}
 		if got := receive(t, ran); got != 1 {
@@ -131,8 +131,8 @@ func TestNoticesNameTheirQueues(t *testing.T) {
 				t.Errorf("the first notice is %q", got)
 			}
 			kind := falldue.NewKind[int]("k", falldue.KindConfig{Queue: "mails"})
-			long := func(i int) *falldue.EnqueueOptions {
-				return &falldue.EnqueueOptions{Queue: fmt.Sprintf("%0100d", i)}
+			long := func(i int) falldue.EnqueueOptions {
+				return falldue.EnqueueOptions{Queue: fmt.Sprintf("%0100d", i)}
 			}
 			params := func(n int) (list []falldue.EnqueueParams) {
 				for i := range n {
@@ -145,16 +145,16 @@ func TestNoticesNameTheirQueues(t *testing.T) {
 				want string
 				call func() ([]falldue.Receipt, error)
 			}{
-				{"mails", func() ([]falldue.Receipt, error) { return kind.EnqueueMany(t.Context(), q, []int{1}, nil) }},
-				{"mails", func() ([]falldue.Receipt, error) { return kind.EnqueueMany(t.Context(), q, []int{1, 2, 3}, nil) }},
-				{"mails", func() ([]falldue.Receipt, error) { return kind.EnqueueMany(t.Context(), q, make([]int, 501), nil) }},
+				{"mails", func() ([]falldue.Receipt, error) { return kind.EnqueueMany(t.Context(), q, []int{1}) }},
+				{"mails", func() ([]falldue.Receipt, error) { return kind.EnqueueMany(t.Context(), q, []int{1, 2, 3}) }},
+				{"mails", func() ([]falldue.Receipt, error) { return kind.EnqueueMany(t.Context(), q, make([]int, 501)) }},
 				{"sms mails", func() ([]falldue.Receipt, error) {
-					return q.EnqueueMany(t.Context(), kind.Params(1, &falldue.EnqueueOptions{Queue: "sms"}), kind.Params(1, nil), kind.Params(1, &falldue.EnqueueOptions{Queue: "sms"}))
+					return q.EnqueueMany(t.Context(), kind.Params(1, falldue.EnqueueOptions{Queue: "sms"}), kind.Params(1), kind.Params(1, falldue.EnqueueOptions{Queue: "sms"}))
 				}},
 				{long(0).Queue + " " + long(1).Queue, func() ([]falldue.Receipt, error) { return q.EnqueueMany(t.Context(), params(2)...) }},
 				{"", func() ([]falldue.Receipt, error) { return q.EnqueueMany(t.Context(), params(80)...) }},
 				{"mails", func() ([]falldue.Receipt, error) {
-					receipt, err := kind.Enqueue(t.Context(), q, 1, nil)
+					receipt, err := kind.Enqueue(t.Context(), q, 1)
 					ids = append(ids, receipt.ID)
 					return nil, err
 				}},

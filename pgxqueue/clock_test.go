@@ -37,7 +37,7 @@ func TestQueueUsesTheClockOfTests(t *testing.T) {
 	}
 	kind := falldue.NewKind[string]("later", falldue.KindConfig{})
 	falldue.Handle(q, kind, func(context.Context, falldue.Task[string]) error { return nil })
-	if _, err := kind.Enqueue(t.Context(), q, "", &falldue.EnqueueOptions{Delay: 24 * time.Hour}); err != nil {
+	if _, err := kind.Enqueue(t.Context(), q, "", falldue.EnqueueOptions{Delay: 24 * time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if ran := clock.Advance(t, q, 23*time.Hour); len(ran) != 0 {

@@ -74,7 +74,7 @@ func PlaceOrder(ctx context.Context, pool *pgxpool.Pool, q *falldue.Queue, numbe
 		if _, err := tx.Exec(ctx, "insert into orders (number) values ($1)", number); err != nil {
 			return err
 		}
-		_, err := SendInvoice.EnqueueTx(ctx, q, pgxqueue.Tx(tx), InvoiceArgs{Order: number}, nil)
+		_, err := SendInvoice.EnqueueTx(ctx, q, pgxqueue.Tx(tx), InvoiceArgs{Order: number})
 		return err
 	})
 }

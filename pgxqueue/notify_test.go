@@ -82,22 +82,22 @@ func TestOnlyTransactionsOfCallersNotify(t *testing.T) {
 				t.Fatal(err)
 			}
 			kind := falldue.NewKind[int]("k", falldue.KindConfig{})
-			unique := falldue.EnqueueOptions{Unique: &falldue.Unique{OnConflict: falldue.ConflictReplace}}
+			unique := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs(), OnConflict: falldue.ConflictReplace}}
 			calls := map[string]func(tx falldue.Tx) error{
 				"one": func(tx falldue.Tx) (err error) {
 					if tx == nil {
-						_, err = kind.Enqueue(ctx, q, 1, nil)
+						_, err = kind.Enqueue(ctx, q, 1)
 					} else {
-						_, err = kind.EnqueueTx(ctx, q, tx, 1, nil)
+						_, err = kind.EnqueueTx(ctx, q, tx, 1)
 					}
 					return err
 				},
 				"unique": func(tx falldue.Tx) (err error) {
 					for range 2 { // the second replaces the first
 						if tx == nil {
-							_, err = kind.Enqueue(ctx, q, 7, &unique)
+							_, err = kind.Enqueue(ctx, q, 7, unique)
 						} else {
-							_, err = kind.EnqueueTx(ctx, q, tx, 7, &unique)
+							_, err = kind.EnqueueTx(ctx, q, tx, 7, unique)
 						}
 					}
 					return err
@@ -106,9 +106,9 @@ func TestOnlyTransactionsOfCallersNotify(t *testing.T) {
 			for _, n := range []int{3, 501} {
 				calls[map[int]string{3: "few", 501: "many"}[n]] = func(tx falldue.Tx) (err error) {
 					if tx == nil {
-						_, err = kind.EnqueueMany(ctx, q, make([]int, n), nil)
+						_, err = kind.EnqueueMany(ctx, q, make([]int, n))
 					} else {
-						_, err = kind.EnqueueManyTx(ctx, q, tx, make([]int, n), nil)
+						_, err = kind.EnqueueManyTx(ctx, q, tx, make([]int, n))
 					}
 					return err
 				}

@@ -5,7 +5,7 @@
 //
 // [Tx] lets tasks be enqueued and settled in a transaction of pgx:
 //
-//	_, err := SendInvoice.EnqueueTx(ctx, q, pgxqueue.Tx(tx), args, nil)
+//	_, err := SendInvoice.EnqueueTx(ctx, q, pgxqueue.Tx(tx), args)
 //
 // Workers of such queues start a task as soon as its transaction commits, in whichever
 // process that is, without any setting. A transaction of pgx notifies them as a part of

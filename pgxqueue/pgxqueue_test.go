@@ -129,16 +129,16 @@ func TestTransactionsOfPgx(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				one, err := kind.EnqueueTx(ctx, producer, pgxqueue.Tx(tx), first, nil)
+				one, err := kind.EnqueueTx(ctx, producer, pgxqueue.Tx(tx), first)
 				if err != nil {
 					t.Fatal(err)
 				}
-				many, err := kind.EnqueueManyTx(ctx, producer, pgxqueue.Tx(tx), make([]int, 501), &falldue.EnqueueOptions{Delay: time.Hour})
+				many, err := kind.EnqueueManyTx(ctx, producer, pgxqueue.Tx(tx), make([]int, 501), falldue.EnqueueOptions{Delay: time.Hour})
 				if err != nil || len(many) != 501 {
 					t.Fatalf("%d ids, error %v", len(many), err)
 				}
 				own, err := producer.EnqueueManyTx(ctx, pgxqueue.Tx(tx),
-					kind.Params(first+10, &falldue.EnqueueOptions{Policy: &soon, MaxAttempts: 3}), kind.Params(first+11, nil))
+					kind.Params(first+10, falldue.EnqueueOptions{Policy: soon, MaxAttempts: 3}), kind.Params(first+11))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -189,7 +189,7 @@ func TestNilIsRefused(t *testing.T) {
 		t.Errorf("a nil pool: error %v", err)
 	}
 	_, q := open(t, testdb.DSN(t, testdb.Postgres), 2, falldue.Config{})
-	if _, err := falldue.NewKind[int]("k", falldue.KindConfig{}).EnqueueTx(t.Context(), q, pgxqueue.Tx(nil), 1, nil); !errors.Is(err, falldue.ErrInvalid) {
+	if _, err := falldue.NewKind[int]("k", falldue.KindConfig{}).EnqueueTx(t.Context(), q, pgxqueue.Tx(nil), 1); !errors.Is(err, falldue.ErrInvalid) {
 		t.Errorf("a nil transaction: error %v", err)
 	}
 }
@@ -207,7 +207,7 @@ func TestPoolOfOneConnection(t *testing.T) {
 	})
 	stop := start(t, q)
 	defer stop()
-	if _, err := kind.EnqueueMany(t.Context(), q, make([]int, 10), nil); err != nil {
+	if _, err := kind.EnqueueMany(t.Context(), q, make([]int, 10)); err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {
@@ -239,7 +239,7 @@ func TestHandlersThatHoldThePoolKeepTheirLeases(t *testing.T) {
 			return context.Cause(ctx)
 		}
 	})
-	receipts, err := kind.EnqueueMany(t.Context(), other, make([]int, conns), nil)
+	receipts, err := kind.EnqueueMany(t.Context(), other, make([]int, conns))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func TestQueuesBehindAPooler(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := kind.EnqueueTx(t.Context(), producer, pgxqueue.Tx(tx), i, nil); err != nil {
+				if _, err := kind.EnqueueTx(t.Context(), producer, pgxqueue.Tx(tx), i); err != nil {
 					t.Fatal(err)
 				}
 				if err := tx.Commit(t.Context()); err != nil {

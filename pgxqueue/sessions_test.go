@@ -52,7 +52,7 @@ func TestSessionsThatAreReset(t *testing.T) {
 			for range calls {
 				calling.Go(func() {
 					for range each {
-						if _, err := kind.Enqueue(t.Context(), q, 1, nil); err != nil {
+						if _, err := kind.Enqueue(t.Context(), q, 1); err != nil {
 							t.Error(err)
 						}
 					}
@@ -76,7 +76,7 @@ func TestErrorsSayThingsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, q := openPool(t, config, falldue.Config{})
-	_, err = falldue.NewKind[int]("k", falldue.KindConfig{}).Enqueue(t.Context(), q, 1, nil)
+	_, err = falldue.NewKind[int]("k", falldue.KindConfig{}).Enqueue(t.Context(), q, 1)
 	if err == nil || strings.Count(err.Error(), "read-only") != 1 {
 		t.Errorf("error %q, want one that says once that the session is read-only", err)
 	}

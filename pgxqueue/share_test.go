@@ -36,7 +36,7 @@ func TestWorkersOfOnePool(t *testing.T) {
 		falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[int]) error { ran <- task.Args; return nil })
 		t.Cleanup(start(t, q))
 	}
-	if _, err := kind.EnqueueMany(t.Context(), other, make([]int, 10), nil); err != nil {
+	if _, err := kind.EnqueueMany(t.Context(), other, make([]int, 10)); err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {
@@ -99,7 +99,7 @@ func TestCallsOutliveTheirQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	kind := falldue.NewKind[int]("k", falldue.KindConfig{})
-	if _, err := kind.Enqueue(t.Context(), q, 1, &falldue.EnqueueOptions{RunAt: time.Now().Add(-time.Hour)}); err != nil {
+	if _, err := kind.Enqueue(t.Context(), q, 1, falldue.EnqueueOptions{RunAt: time.Now().Add(-time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	runtime.AddCleanup(q, func(gone chan struct{}) { close(gone) }, gone)

@@ -25,7 +25,7 @@ func TestUniqueTasksInTransactionsOfPgx(t *testing.T) {
 		defer func() { _ = tx.Rollback(context.Background()) }()
 		params := make([]falldue.EnqueueParams, len(args))
 		for i, n := range args {
-			params[i] = kind.Params(n, &falldue.EnqueueOptions{Delay: time.Hour, Unique: &u})
+			params[i] = kind.Params(n, falldue.EnqueueOptions{Delay: time.Hour, Unique: u})
 		}
 		if receipts, err = q.EnqueueManyTx(t.Context(), pgxqueue.Tx(tx), params...); err != nil && !errors.Is(err, falldue.ErrExists) {
 			t.Fatal(err)
@@ -35,16 +35,16 @@ func TestUniqueTasksInTransactionsOfPgx(t *testing.T) {
 		}
 		return receipts, err
 	}
-	first, err := within(falldue.Unique{}, 1, 2, 1)
+	first, err := within(falldue.Unique{By: falldue.ByArgs()}, 1, 2, 1)
 	if err != nil || first[0].Existed || first[1].Existed || first[2] != (falldue.Receipt{ID: first[0].ID, Existed: true}) {
 		t.Fatalf("new tasks: %+v, %v", first, err)
 	}
-	for _, u := range []falldue.Unique{{}, {Scope: falldue.WhileWaiting()}, {OnConflict: falldue.ConflictReplace}} {
+	for _, u := range []falldue.Unique{{By: falldue.ByArgs()}, {By: falldue.ByArgs(), Scope: falldue.WhileWaiting()}, {By: falldue.ByArgs(), OnConflict: falldue.ConflictReplace}} {
 		if r, err := within(u, 1); err != nil || r[0] != first[2] {
 			t.Errorf("%+v: %+v, %v, want %+v", u, r, err, first[2])
 		}
 	}
-	if _, err := within(falldue.Unique{OnConflict: falldue.ConflictFail}, 3, 2); !errors.Is(err, falldue.ErrExists) {
+	if _, err := within(falldue.Unique{By: falldue.ByArgs(), OnConflict: falldue.ConflictFail}, 3, 2); !errors.Is(err, falldue.ErrExists) {
 		t.Errorf("ConflictFail: %v", err)
 	}
 	list, err := q.Tasks(t.Context(), falldue.TaskFilter{})

@@ -132,7 +132,7 @@ var bulkCases = []conformanceCase{
 		k, other := falldue.NewKind[int]("many", falldue.KindConfig{}), falldue.NewKind[int]("other", falldue.KindConfig{})
 		enqueueNumbers(t, q, k, manyTasks)
 		keep := enqueue(t, q, other, 1)
-		keyed := enqueue(t, q, k, 1, &falldue.EnqueueOptions{Key: "customer 7"})
+		keyed := enqueue(t, q, k, 1, falldue.EnqueueOptions{Key: "customer 7"})
 		if err := q.Delete(t.Context(), keyed, falldue.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ var bulkCases = []conformanceCase{
 	{"of many tasks with one unique key that are retried one runs again, and the others say which", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[int]("unique", falldue.KindConfig{})
-		once := &falldue.EnqueueOptions{Unique: &falldue.Unique{}}
+		once := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs()}}
 		var ids []int64
 		for range 3 { // each is stored because the one before it is cancelled
 			ids = append(ids, enqueue(t, q, k, 1, once))
@@ -322,7 +322,7 @@ func enqueueNumbers(t *testing.T, q *falldue.Queue, k falldue.Kind[int], n int) 
 	for i := range args {
 		args[i] = i
 	}
-	receipts, err := k.EnqueueMany(t.Context(), q, args, nil)
+	receipts, err := k.EnqueueMany(t.Context(), q, args)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ var changeCases = []conformanceCase{
 				falldue.Handle(one, free, func(context.Context, falldue.Task[noteArgs]) error { return nil })
 			}
 			own := parsePolicy(t, "delay 7s")
-			opts := &falldue.EnqueueOptions{Key: "customer 7", Policy: &own}
+			opts := falldue.EnqueueOptions{Key: "customer 7", Policy: own}
 			if subject.Policy != "" { // by the key that tasks have
 				first := enqueue(t, q, paused, noteArgs{}, opts)
 				subject.Policy = readTask(t, q, first).Policy
@@ -163,7 +163,7 @@ var changeCases = []conformanceCase{
 		cancelled := enqueue(t, q, probe, noteArgs{})
 		receive(t, probing, "the probe to start")
 		const quick = 200 // after which the worker claims ahead
-		if _, err := k.EnqueueMany(t.Context(), q, make([]bool, quick), nil); err != nil {
+		if _, err := k.EnqueueMany(t.Context(), q, make([]bool, quick)); err != nil {
 			t.Fatal(err)
 		}
 		for range quick {
@@ -171,7 +171,7 @@ var changeCases = []conformanceCase{
 		}
 		enqueue(t, q, k, true)
 		receive(t, started, "the long task to start")
-		waiting, err := k.EnqueueMany(t.Context(), q, make([]bool, 3), nil)
+		waiting, err := k.EnqueueMany(t.Context(), q, make([]bool, 3))
 		if err != nil {
 			t.Fatal(err)
 		}

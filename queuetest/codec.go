@@ -59,7 +59,7 @@ var codecCases = []conformanceCase{
 			t.Fatal(err)
 		}
 		defer func() { _ = tx.Rollback() }()
-		inTx, err := k.EnqueueTx(t.Context(), q, tx.Tx, secret, nil)
+		inTx, err := k.EnqueueTx(t.Context(), q, tx.Tx, secret)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ var codecCases = []conformanceCase{
 		for i := range many {
 			many[i] = secret
 		}
-		copied, err := k.EnqueueMany(t.Context(), q, many, nil)
+		copied, err := k.EnqueueMany(t.Context(), q, many)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ var codecCases = []conformanceCase{
 			t.Errorf("its result: %v", err)
 		}
 		for text, want := range map[string]error{"unspeakable": errFlaky, "garbled": falldue.ErrInvalid} {
-			if _, err := k.Enqueue(t.Context(), q, noteArgs{Text: text}, nil); !errors.Is(err, want) {
+			if _, err := k.Enqueue(t.Context(), q, noteArgs{Text: text}); !errors.Is(err, want) {
 				t.Errorf("a payload that the codec cannot encode: %v, want %v", err, want)
 			}
 		}

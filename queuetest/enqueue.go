@@ -17,7 +17,7 @@ var enqueueCases = []conformanceCase{
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("rolled.back", falldue.KindConfig{})
 		tx := f.mustBegin(t)
 		own := parsePolicy(t, "delay 7s")
-		receipt, err := k.EnqueueTx(t.Context(), q, tx.Tx, noteArgs{"never"}, &falldue.EnqueueOptions{Policy: &own})
+		receipt, err := k.EnqueueTx(t.Context(), q, tx.Tx, noteArgs{"never"}, falldue.EnqueueOptions{Policy: own})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ var enqueueCases = []conformanceCase{
 			return nil
 		})
 		txx := f.db.MustBeginTx(t.Context(), nil)
-		if _, err := k.EnqueueTx(t.Context(), q, txx, noteArgs{"sqlx"}, nil); err != nil {
+		if _, err := k.EnqueueTx(t.Context(), q, txx, noteArgs{"sqlx"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := txx.Commit(); err != nil {
@@ -49,14 +49,14 @@ var enqueueCases = []conformanceCase{
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := k.EnqueueTx(t.Context(), q, tx, noteArgs{"sql"}, nil); err != nil {
+		if _, err := k.EnqueueTx(t.Context(), q, tx, noteArgs{"sql"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
 		own := f.mustBegin(t)
-		if _, err := k.EnqueueTx(t.Context(), q, own.Tx, noteArgs{"own"}, nil); err != nil {
+		if _, err := k.EnqueueTx(t.Context(), q, own.Tx, noteArgs{"own"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := own.Commit(); err != nil {
@@ -78,7 +78,7 @@ var enqueueCases = []conformanceCase{
 		startWorker(t, q)
 		for i := range 20 { // for at least one of them the worker is idle
 			text := strings.Repeat("x", i)
-			id := enqueue(t, q, k, noteArgs{text}, []*falldue.EnqueueOptions{nil, {Delay: 50 * time.Millisecond}, {RunAt: time.Now().Add(-time.Minute)}}[i%3])
+			id := enqueue(t, q, k, noteArgs{text}, []falldue.EnqueueOptions{{}, {Delay: 50 * time.Millisecond}, {RunAt: time.Now().Add(-time.Minute)}}[i%3])
 			if got := receive(t, ran, text); got != text {
 				t.Fatalf("ran %q, want %q", got, text)
 			}
@@ -98,8 +98,8 @@ var enqueueCases = []conformanceCase{
 		ticks := make(chan struct{}, 4)
 		falldue.Handle(other, tick, func(context.Context, falldue.Task[noteArgs]) error { ticks <- struct{}{}; return nil })
 		startWorker(t, other)
-		for i, opts := range []*falldue.EnqueueOptions{nil, {Delay: 50 * time.Millisecond}, {RunAt: time.Now().Add(-time.Minute)}, {Priority: new(-1)}} {
-			enqueue(t, other, tick, noteArgs{}, &falldue.EnqueueOptions{Delay: 300 * time.Millisecond})
+		for i, opts := range []falldue.EnqueueOptions{{}, {Delay: 50 * time.Millisecond}, {RunAt: time.Now().Add(-time.Minute)}, {Priority: new(-1)}} {
+			enqueue(t, other, tick, noteArgs{}, falldue.EnqueueOptions{Delay: 300 * time.Millisecond})
 			receive(t, ticks, "the worker to be idle")
 			text := strings.Repeat("x", i)
 			enqueue(t, other, k, noteArgs{text}, opts)
@@ -114,7 +114,7 @@ var enqueueCases = []conformanceCase{
 		for i := range args {
 			args[i] = noteArgs{strings.Repeat("é\"\\\n{}", i%7) + string(rune('a'+i%26))}
 		}
-		receipts, err := k.EnqueueMany(t.Context(), q, args, nil)
+		receipts, err := k.EnqueueMany(t.Context(), q, args)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,13 +140,13 @@ var enqueueCases = []conformanceCase{
 	}},
 	{"EnqueueMany stores many tasks, each with its own options", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[int]("varied", falldue.KindConfig{})
-		first, err := k.Enqueue(t.Context(), q, -1, nil)
+		first, err := k.Enqueue(t.Context(), q, -1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		at, own := readTask(t, q, first.ID).Now.Add(48*time.Hour), parsePolicy(t, "delay 7s")
-		options := []*falldue.EnqueueOptions{
-			{}, {Delay: time.Hour}, {RunAt: at}, {Queue: "other", Priority: new(-3), MaxAttempts: 5}, {Policy: &own, Delay: time.Microsecond},
+		options := []falldue.EnqueueOptions{
+			{}, {Delay: time.Hour}, {RunAt: at}, {Queue: "other", Priority: new(-3), MaxAttempts: 5}, {Policy: own, Delay: time.Microsecond},
 		}
 		params := make([]falldue.EnqueueParams, 1001)
 		for i := range params {
@@ -170,7 +170,7 @@ var enqueueCases = []conformanceCase{
 				priority = *o.Priority
 			}
 			if string(info.Payload) != toJSON(t, i) || info.Priority != priority || info.MaxAttempts != o.MaxAttempts ||
-				info.Queue != cmp.Or(o.Queue, falldue.DefaultQueue) || (info.Policy == "") != (o.Policy == nil) {
+				info.Queue != cmp.Or(o.Queue, falldue.DefaultQueue) || (info.Policy == "") != o.Policy.IsZero() {
 				t.Errorf("task %d with %+v is stored as %+v", i, o, info)
 			}
 		}
@@ -179,7 +179,7 @@ var enqueueCases = []conformanceCase{
 		q := f.queue(t, falldue.Config{})
 		k1 := falldue.NewKind[noteArgs]("params.one", falldue.KindConfig{Priority: 3})
 		k2 := falldue.NewKind[int]("params.two", falldue.KindConfig{Queue: "other"})
-		receipts, err := q.EnqueueMany(t.Context(), k1.Params(noteArgs{"x"}, nil), k2.Params(7, &falldue.EnqueueOptions{Priority: new(-4), MaxAttempts: 9, Queue: "third"}))
+		receipts, err := q.EnqueueMany(t.Context(), k1.Params(noteArgs{"x"}), k2.Params(7, falldue.EnqueueOptions{Priority: new(-4), MaxAttempts: 9, Queue: "third"}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ var enqueueCases = []conformanceCase{
 		if two.Kind != "params.two" || two.Queue != "third" || two.Priority != -4 || two.MaxAttempts != 9 || string(two.Payload) != "7" {
 			t.Errorf("second task: %+v", two)
 		}
-		if receipts, err := q.EnqueueMany(t.Context(), k1.Params(noteArgs{"y"}, nil), falldue.EnqueueParams{}); !errors.Is(err, falldue.ErrInvalid) {
+		if receipts, err := q.EnqueueMany(t.Context(), k1.Params(noteArgs{"y"}), falldue.EnqueueParams{}); !errors.Is(err, falldue.ErrInvalid) {
 			t.Errorf("empty EnqueueParams became %v (error %v), want ErrInvalid", receipts, err)
 		}
 	}},
@@ -198,15 +198,15 @@ var enqueueCases = []conformanceCase{
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("prioritized", falldue.KindConfig{Priority: 5})
 		for _, c := range []struct {
 			name string
-			opts *falldue.EnqueueOptions
+			opts []falldue.EnqueueOptions
 			want int
 		}{
-			{"a priority of 0", &falldue.EnqueueOptions{Priority: new(0)}, 0},
-			{"another priority", &falldue.EnqueueOptions{Priority: new(-3)}, -3},
-			{"options without a priority", &falldue.EnqueueOptions{}, 5},
+			{"a priority of 0", []falldue.EnqueueOptions{{Priority: new(0)}}, 0},
+			{"another priority", []falldue.EnqueueOptions{{Priority: new(-3)}}, -3},
+			{"options without a priority", []falldue.EnqueueOptions{{}}, 5},
 			{"no options", nil, 5},
 		} {
-			id := enqueue(t, q, k, noteArgs{c.name}, c.opts)
+			id := enqueue(t, q, k, noteArgs{c.name}, c.opts...)
 			if got := readTask(t, q, id).Priority; got != c.want {
 				t.Errorf("%s: the task has priority %d, want %d", c.name, got, c.want)
 			}
@@ -219,18 +219,18 @@ var enqueueCases = []conformanceCase{
 			ran <- task.Args.Text
 			return nil
 		})
-		enqueue(t, q, k, noteArgs{"hour"}, &falldue.EnqueueOptions{Delay: time.Hour})
-		soon := enqueue(t, q, k, noteArgs{"soon"}, &falldue.EnqueueOptions{Delay: 300 * time.Millisecond})
+		enqueue(t, q, k, noteArgs{"hour"}, falldue.EnqueueOptions{Delay: time.Hour})
+		soon := enqueue(t, q, k, noteArgs{"soon"}, falldue.EnqueueOptions{Delay: 300 * time.Millisecond})
 		info := readTask(t, q, soon)
 		if wait := info.UpdatedAt.Sub(info.CreatedAt); wait < 299*time.Millisecond || wait > 301*time.Millisecond {
 			t.Errorf("a delay of 300 ms is stored as %v", wait)
 		}
 		at := info.Now.Add(500 * time.Millisecond)
-		later := enqueue(t, q, k, noteArgs{"at"}, &falldue.EnqueueOptions{RunAt: at})
+		later := enqueue(t, q, k, noteArgs{"at"}, falldue.EnqueueOptions{RunAt: at})
 		if d := readTask(t, q, later).UpdatedAt.Sub(at); d < -time.Millisecond || d > time.Millisecond {
 			t.Errorf("the time %v is stored with a difference of %v", at, d)
 		}
-		enqueue(t, q, k, noteArgs{"past"}, &falldue.EnqueueOptions{RunAt: at.AddDate(-1, 0, 0)})
+		enqueue(t, q, k, noteArgs{"past"}, falldue.EnqueueOptions{RunAt: at.AddDate(-1, 0, 0)})
 		startWorker(t, q)
 		for _, want := range []string{"past", "soon", "at"} {
 			if got := receive(t, ran, want); got != want {
@@ -250,27 +250,30 @@ var enqueueCases = []conformanceCase{
 			name, says string
 			kind       falldue.Kind[any]
 			args       any
-			opts       *falldue.EnqueueOptions
+			opts       []falldue.EnqueueOptions
 		}{
 			{"empty kind", `kind ""`, falldue.NewKind[any]("", falldue.KindConfig{}), 1, nil},
 			{"kind with quotes", `kind "a'b"`, falldue.NewKind[any]("a'b", falldue.KindConfig{}), 1, nil},
 			{"long kind", "kind", falldue.NewKind[any](strings.Repeat("k", 101), falldue.KindConfig{}), 1, nil},
-			{"queue with a space", `queue "a b"`, ok, 1, &falldue.EnqueueOptions{Queue: "a b"}},
+			{"queue with a space", `queue "a b"`, ok, 1, []falldue.EnqueueOptions{{Queue: "a b"}}},
 			{"payload too large", "1000", ok, strings.Repeat("x", 999), nil},
 			{"invalid UTF-8", "UTF-8", ok, "a\xffb", nil},
 			{"NUL", "NUL", ok, "a\x00b", nil},
 			{"huge integer", "123456789012345678901234567890", ok, jsonNumber("123456789012345678901234567890"), nil},
 			{"huge exponent", "1e999", ok, jsonNumber("1e999"), nil},
 			{"not JSON", "json", ok, math.Inf(1), nil},
-			{"negative delay", "-1ns", ok, 1, &falldue.EnqueueOptions{Delay: -1}},
-			{"delay too long", "Delay", ok, 1, &falldue.EnqueueOptions{Delay: math.MaxInt64}},
-			{"delay and time", "both", ok, 1, &falldue.EnqueueOptions{Delay: 1, RunAt: time.Now()}},
-			{"time too late", "RunAt", ok, 1, &falldue.EnqueueOptions{RunAt: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}},
-			{"priority too high", "32768", ok, 1, &falldue.EnqueueOptions{Priority: new(32768)}},
-			{"priority too low", "-32769", ok, 1, &falldue.EnqueueOptions{Priority: new(-32769)}},
-			{"negative attempts", "-1", ok, 1, &falldue.EnqueueOptions{MaxAttempts: -1}},
+			{"negative delay", "-1ns", ok, 1, []falldue.EnqueueOptions{{Delay: -1}}},
+			{"delay too long", "Delay", ok, 1, []falldue.EnqueueOptions{{Delay: math.MaxInt64}}},
+			{"delay and time", "both", ok, 1, []falldue.EnqueueOptions{{Delay: 1, RunAt: time.Now()}}},
+			{"time too late", "RunAt", ok, 1, []falldue.EnqueueOptions{{RunAt: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}}},
+			{"priority too high", "32768", ok, 1, []falldue.EnqueueOptions{{Priority: new(32768)}}},
+			{"priority too low", "-32769", ok, 1, []falldue.EnqueueOptions{{Priority: new(-32769)}}},
+			{"no By", "Unique without By", ok, 1, []falldue.EnqueueOptions{{Unique: falldue.Unique{Scope: falldue.WhileWaiting()}}}},
+			{"options twice", "2 EnqueueOptions", ok, 1, []falldue.EnqueueOptions{{}, {}}},
+			{"no kind", "empty Kind", falldue.Kind[any]{}, 1, nil},
+			{"negative attempts", "-1", ok, 1, []falldue.EnqueueOptions{{MaxAttempts: -1}}},
 		} {
-			_, err := c.kind.Enqueue(t.Context(), q, c.args, c.opts)
+			_, err := c.kind.Enqueue(t.Context(), q, c.args, c.opts...)
 			if !errors.Is(err, falldue.ErrInvalid) {
 				t.Errorf("%s: got error %v, want ErrInvalid", c.name, err)
 				continue
@@ -279,7 +282,7 @@ var enqueueCases = []conformanceCase{
 				t.Errorf("%s: error %q does not say %q", c.name, err, c.says)
 			}
 		}
-		if _, err := ok.EnqueueMany(t.Context(), q, []any{1, 2, "\x00"}, nil); !errors.Is(err, falldue.ErrInvalid) {
+		if _, err := ok.EnqueueMany(t.Context(), q, []any{1, 2, "\x00"}); !errors.Is(err, falldue.ErrInvalid) {
 			t.Errorf("one bad task of three: got error %v, want ErrInvalid", err)
 		}
 		if counts, err := q.Counts(t.Context()); err != nil || len(counts) != 0 {

@@ -32,8 +32,8 @@ var enqueueMiddlewareCases = []conformanceCase{
 			}
 		})
 		own := map[string]string{"by": "caller"}
-		opts, high := &falldue.EnqueueOptions{Meta: own}, 7
-		enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Priority: &high})
+		opts, high := falldue.EnqueueOptions{Meta: own}, 7
+		enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Priority: &high})
 		if _, err := k.EnqueueMany(t.Context(), q, make([]noteArgs, 3), opts); err != nil {
 			t.Fatal(err)
 		}
@@ -41,17 +41,17 @@ var enqueueMiddlewareCases = []conformanceCase{
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := k.EnqueueMany(t.Context(), q, nil, nil); err != nil {
+		if _, err := k.EnqueueMany(t.Context(), q, nil); err != nil {
 			t.Fatal(err)
 		}
 		err = f.transact(t.Context(), func(tx falldue.Tx) error {
-			_, err := k.EnqueueTx(t.Context(), q, tx, noteArgs{}, nil)
+			_, err := k.EnqueueTx(t.Context(), q, tx, noteArgs{})
 			return err
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		u := unique(falldue.Unique{})
+		u := unique(falldue.Unique{By: falldue.ByArgs()})
 		wantNew(t, "the first", q, k, noteArgs{Text: "u"}, u)
 		if r := enqueueUnique(t, q, k, noteArgs{Text: "u"}, u); !r.Existed {
 			t.Errorf("the second is %+v", r)
@@ -99,11 +99,11 @@ var enqueueMiddlewareCases = []conformanceCase{
 			}
 		})
 		for text, want := range map[string]error{"refuse": errFlaky, "forget": falldue.ErrInvalid, "spoil": falldue.ErrInvalid} {
-			if _, err := k.Enqueue(t.Context(), q, noteArgs{Text: text}, nil); !errors.Is(err, want) {
+			if _, err := k.Enqueue(t.Context(), q, noteArgs{Text: text}); !errors.Is(err, want) {
 				t.Errorf("%s: error %v, want %v", text, err, want)
 			}
 			err := f.transact(t.Context(), func(tx falldue.Tx) error {
-				_, err := q.EnqueueManyTx(t.Context(), tx, k.Params(noteArgs{Text: text}, nil))
+				_, err := q.EnqueueManyTx(t.Context(), tx, k.Params(noteArgs{Text: text}))
 				return err
 			})
 			if !errors.Is(err, want) {
@@ -134,7 +134,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 		})
 		key := "customer:" + strings.Repeat("long", 20)
 		s, err := periodic.New(q, periodic.Schedule{
-			Name: "soon", Spec: "@every 1s", Task: k.Params(noteArgs{Text: "x"}, &falldue.EnqueueOptions{Key: key, Meta: map[string]string{"of": "schedule"}}),
+			Name: "soon", Spec: "@every 1s", Task: k.Params(noteArgs{Text: "x"}, falldue.EnqueueOptions{Key: key, Meta: map[string]string{"of": "schedule"}}),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -168,7 +168,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 			}
 		}
 		plain := f.queue(t, falldue.Config{})
-		if receipt, err := k.Enqueue(t.Context(), plain, noteArgs{}, &falldue.EnqueueOptions{Key: key}); err != nil || readTask(t, plain, receipt.ID).Key != list[0].Key {
+		if receipt, err := k.Enqueue(t.Context(), plain, noteArgs{}, falldue.EnqueueOptions{Key: key}); err != nil || readTask(t, plain, receipt.ID).Key != list[0].Key {
 			t.Errorf("the key %q of the tasks is not that of an enqueue (error %v)", list[0].Key, err)
 		}
 	}},

@@ -110,7 +110,7 @@ var eventCases = []conformanceCase{
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return nil })
 		s := q.Subscribe(falldue.SubscribeOptions{Buffer: 2, Outcomes: []falldue.Outcome{falldue.OutcomeDone}})
 		const tasks = 20
-		receipts, err := k.EnqueueMany(t.Context(), q, make([]noteArgs, tasks), nil)
+		receipts, err := k.EnqueueMany(t.Context(), q, make([]noteArgs, tasks))
 		if err != nil {
 			t.Fatal(err)
 		}

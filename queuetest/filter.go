@@ -16,7 +16,7 @@ var filterCases = []conformanceCase{
 		long := strings.Repeat("a key of more than 64 bytes ", 5)
 		var ids []int64
 		for i, key := range []string{"", "customer 7", long, "", "customer 7"} {
-			opts := &falldue.EnqueueOptions{Key: key}
+			opts := falldue.EnqueueOptions{Key: key}
 			if i < 3 {
 				opts.RunAt = time.Now().Add(-2 * time.Hour)
 			}

@@ -47,7 +47,7 @@ func enqueueFlow(t *testing.T, q *falldue.Queue, f *flow.Flow) []int64 {
 var flowKind = falldue.NewKind[int]("flow.step", falldue.KindConfig{DoneRetention: time.Hour})
 
 // step returns a task of a flow.
-func step(n int) falldue.EnqueueParams { return flowKind.Params(n, nil) }
+func step(n int) falldue.EnqueueParams { return flowKind.Params(n) }
 
 func steps(from, n int) (list []falldue.EnqueueParams) {
 	for i := range n {
@@ -160,7 +160,7 @@ var flowCases = []conformanceCase{
 		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
 		runs.handle(q, flowKind, succeed)
 		var g flow.Flow
-		gone := g.Add(flowKind.Params(0, &falldue.EnqueueOptions{Delay: time.Hour}))
+		gone := g.Add(flowKind.Params(0, falldue.EnqueueOptions{Delay: time.Hour}))
 		g.Add(step(1), flow.After(gone))
 		g.Add(step(2), flow.After(gone), flow.RunAnyway())
 		ids := enqueueFlow(t, q, &g)
@@ -229,7 +229,7 @@ var flowCases = []conformanceCase{
 			}, []falldue.State{falldue.Blocked, falldue.Cancelled, falldue.Open, falldue.Cancelled, falldue.Cancelled}},
 		} {
 			var g flow.Flow
-			first := g.Add(flowKind.Params(0, &falldue.EnqueueOptions{Key: name}))
+			first := g.Add(flowKind.Params(0, falldue.EnqueueOptions{Key: name}))
 			g.Add(step(1), flow.After(first))
 			inner := g.Add(step(2), flow.After(first), flow.CancelOnDeath())
 			g.Add(step(3), flow.After(first), flow.RunAnyway())
@@ -268,7 +268,7 @@ var flowCases = []conformanceCase{
 		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
 		k := falldue.NewKind[int]("flow.gone", falldue.KindConfig{})
 		runs.handle(q, k, succeed)
-		enqueueFlow(t, q, flow.Batch(k.Params(0, nil), k.Params(1, nil)).Then(k.Params(2, nil)))
+		enqueueFlow(t, q, flow.Batch(k.Params(0), k.Params(1)).Then(k.Params(2)))
 		startWorker(t, q)
 		for range 3 {
 			receive(t, runs.ran, "a run")
@@ -293,7 +293,7 @@ var flowCases = []conformanceCase{
 		runs.handle(q, k, succeed)
 		var list []falldue.EnqueueParams
 		for i := range n + 1 {
-			list = append(list, k.Params(i, &falldue.EnqueueOptions{Key: "seven", Meta: map[string]string{"trace": "t"}}))
+			list = append(list, k.Params(i, falldue.EnqueueOptions{Key: "seven", Meta: map[string]string{"trace": "t"}}))
 		}
 		ids := enqueueFlow(t, q, flow.Batch(list[:n]...).Then(list[n]))
 		if info := readTask(t, q, ids[n]); info.Key != "seven" || len(info.Meta) != 1 || info.Meta["trace"] != "t" {

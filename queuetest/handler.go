@@ -324,7 +324,7 @@ var handlerCases = []conformanceCase{
 			}
 			defer func() { _ = tx.Rollback() }()
 			if task.Args > 0 {
-				if _, err := k.EnqueueTx(ctx, q, tx.Tx, task.Args-1, nil); err != nil {
+				if _, err := k.EnqueueTx(ctx, q, tx.Tx, task.Args-1); err != nil {
 					return err
 				}
 			}
@@ -355,6 +355,7 @@ var handlerCases = []conformanceCase{
 				falldue.Handle(q, k, none)
 				falldue.Handle(q, k, none)
 			},
+			"no kind":  func(q *falldue.Queue) { falldue.Handle(q, falldue.Kind[noteArgs]{}, none) },
 			"bad name": func(q *falldue.Queue) { falldue.Handle(q, falldue.NewKind[noteArgs](" ", falldue.KindConfig{}), none) },
 			"bad priority": func(q *falldue.Queue) {
 				falldue.Handle(q, falldue.NewKind[noteArgs]("p", falldue.KindConfig{Priority: 40_000}), none)
@@ -371,7 +372,7 @@ var handlerCases = []conformanceCase{
 			"nil around enqueues": func(q *falldue.Queue) {
 				falldue.Handle(q, good, none)
 				q.UseEnqueue(nil)
-				if receipts, err := good.EnqueueMany(t.Context(), q, []noteArgs{{}}, nil); !errors.Is(err, falldue.ErrInvalid) {
+				if receipts, err := good.EnqueueMany(t.Context(), q, []noteArgs{{}}); !errors.Is(err, falldue.ErrInvalid) {
 					t.Errorf("nil around enqueues: stored %v (error %v), want ErrInvalid", receipts, err)
 				}
 			},
@@ -386,7 +387,7 @@ var handlerCases = []conformanceCase{
 	{"missing tables are reported as ErrNotMigrated", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{Prefix: "elsewhere_"})
 		k := falldue.NewKind[noteArgs]("lost", falldue.KindConfig{})
-		if _, err := k.Enqueue(t.Context(), q, noteArgs{}, nil); !errors.Is(err, falldue.ErrNotMigrated) {
+		if _, err := k.Enqueue(t.Context(), q, noteArgs{}); !errors.Is(err, falldue.ErrNotMigrated) {
 			t.Errorf("Enqueue returned %v, want ErrNotMigrated", err)
 		}
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return nil })

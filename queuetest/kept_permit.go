@@ -45,11 +45,11 @@ func checkKept(t *testing.T, f *fixture, k falldue.Kind[string], end func(q *fal
 		workers, stop = append(workers, q), append(stop, startWorker(t, q))
 	}
 	operator := f.queueOn(t, f.open(t), falldue.Config{})
-	first := enqueue(t, operator, k, "first", &falldue.EnqueueOptions{Key: "a"})
+	first := enqueue(t, operator, k, "first", falldue.EnqueueOptions{Key: "a"})
 	if id := receive(t, started, "the first task"); id != first {
 		t.Fatalf("task %d runs, want %d", id, first)
 	}
-	second := enqueue(t, operator, k, "second", &falldue.EnqueueOptions{Key: "a"})
+	second := enqueue(t, operator, k, "second", falldue.EnqueueOptions{Key: "a"})
 	if err := end(operator, first); err != nil {
 		t.Fatal(err)
 	}

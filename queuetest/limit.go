@@ -69,9 +69,9 @@ func (r *limitedRuns) handle(ctx context.Context, task falldue.Task[string]) err
 }
 
 // enqueueSame stores n tasks with the same argument, in one call.
-func enqueueSame(t *testing.T, q *falldue.Queue, k falldue.Kind[string], n int, arg string, opts *falldue.EnqueueOptions) {
+func enqueueSame(t *testing.T, q *falldue.Queue, k falldue.Kind[string], n int, arg string, opts ...falldue.EnqueueOptions) {
 	t.Helper()
-	if _, err := k.EnqueueMany(t.Context(), q, slices.Repeat([]string{arg}, n), opts); err != nil {
+	if _, err := k.EnqueueMany(t.Context(), q, slices.Repeat([]string{arg}, n), opts...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -80,7 +80,7 @@ func enqueueSame(t *testing.T, q *falldue.Queue, k falldue.Kind[string], n int, 
 // runs: a worker has tried to claim what waits.
 func runProbe(t *testing.T, q *falldue.Queue, probe falldue.Kind[string], ran <-chan string) {
 	t.Helper()
-	enqueue(t, q, probe, "", &falldue.EnqueueOptions{Priority: new(9), Queue: "probes"})
+	enqueue(t, q, probe, "", falldue.EnqueueOptions{Priority: new(9), Queue: "probes"})
 	receive(t, ran, "a task without a limit")
 }
 
@@ -97,7 +97,7 @@ var limitCases = []conformanceCase{
 			startWorker(t, q)
 		}
 		for _, key := range []string{"a", "b", ""} {
-			enqueueSame(t, q, k, 4, key, &falldue.EnqueueOptions{Key: key})
+			enqueueSame(t, q, k, 4, key, falldue.EnqueueOptions{Key: key})
 		}
 		for range 3 {
 			receive(t, runs.started, "as many tasks as the kind's limit allows")
@@ -126,7 +126,7 @@ var limitCases = []conformanceCase{
 			k := falldue.NewKind[string](name, falldue.KindConfig{})
 			falldue.Handle(q, k, runs.handle)
 			for _, queue := range []string{"default", "other"} {
-				enqueueSame(t, q, k, 3, "", &falldue.EnqueueOptions{Queue: queue})
+				enqueueSame(t, q, k, 3, "", falldue.EnqueueOptions{Queue: queue})
 			}
 		}
 		startWorker(t, q)
@@ -152,7 +152,7 @@ var limitCases = []conformanceCase{
 			k := falldue.NewKind[string](name, falldue.KindConfig{Limits: []falldue.Limit{limit}})
 			falldue.Handle(q, k, func(_ context.Context, task falldue.Task[string]) error { ran <- task.Kind; return nil })
 			for _, key := range keys {
-				enqueueSame(t, q, k, 3, key, &falldue.EnqueueOptions{Key: key})
+				enqueueSame(t, q, k, 3, key, falldue.EnqueueOptions{Key: key})
 			}
 		}
 		enqueueAll("window", falldue.Rate(2, period), "")
@@ -230,7 +230,7 @@ var limitCases = []conformanceCase{
 		}
 		for i := range keys {
 			key := fmt.Sprintf("customer %d", i)
-			opts := &falldue.EnqueueOptions{Key: key}
+			opts := falldue.EnqueueOptions{Key: key}
 			enqueue(t, first, k, step{key, 0}, opts)
 			var rest []step
 			for n := 1; n < each; n++ {
@@ -274,7 +274,7 @@ var limitCases = []conformanceCase{
 				ran <- task.Kind + " " + task.Args
 				return nil
 			})
-			list, err := k.EnqueueMany(t.Context(), q, []string{"first", "second"}, &falldue.EnqueueOptions{Key: "key"})
+			list, err := k.EnqueueMany(t.Context(), q, []string{"first", "second"}, falldue.EnqueueOptions{Key: "key"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +305,7 @@ var limitCases = []conformanceCase{
 				ran <- task.Kind
 				return nil
 			})
-			list, err := k.EnqueueMany(t.Context(), q, []bool{true, false}, &falldue.EnqueueOptions{Key: "key"})
+			list, err := k.EnqueueMany(t.Context(), q, []bool{true, false}, falldue.EnqueueOptions{Key: "key"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -336,7 +336,7 @@ var limitCases = []conformanceCase{
 			ran <- task.Args
 			return nil
 		})
-		receipts, err := inOrder.EnqueueMany(t.Context(), q, []string{"first", "second"}, &falldue.EnqueueOptions{Key: "key"})
+		receipts, err := inOrder.EnqueueMany(t.Context(), q, []string{"first", "second"}, falldue.EnqueueOptions{Key: "key"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -357,12 +357,12 @@ var limitCases = []conformanceCase{
 		k := falldue.NewKind[string]("charge", falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(2).PerKey()}})
 		runs := newLimitedRuns()
 		falldue.Handle(q, k, runs.handle)
-		enqueueSame(t, q, k, waitingOfAnother, "a", &falldue.EnqueueOptions{Key: "a"})
+		enqueueSame(t, q, k, waitingOfAnother, "a", falldue.EnqueueOptions{Key: "a"})
 		startWorker(t, q)
 		for range 2 {
 			receive(t, runs.started, "the tasks that the limit allows")
 		}
-		enqueue(t, q, k, "b", &falldue.EnqueueOptions{Key: "b"})
+		enqueue(t, q, k, "b", falldue.EnqueueOptions{Key: "b"})
 		if got := receive(t, runs.started, "the task of the other key, while none ends"); got != "b" {
 			t.Errorf("a third task of key %s started", got)
 		}
@@ -374,12 +374,12 @@ var limitCases = []conformanceCase{
 			k := falldue.NewKind[string]("charge", falldue.KindConfig{Queue: name, Limits: limits})
 			runs := newLimitedRuns()
 			falldue.Handle(q, k, runs.handle)
-			enqueueSame(t, q, k, waitingOfAnother, "a", &falldue.EnqueueOptions{Key: "a"})
+			enqueueSame(t, q, k, waitingOfAnother, "a", falldue.EnqueueOptions{Key: "a"})
 			stop := startWorker(t, q)
 			for range 2 {
 				receive(t, runs.started, "the tasks for which there are handlers")
 			}
-			enqueue(t, q, k, "b", &falldue.EnqueueOptions{Key: "b"})
+			enqueue(t, q, k, "b", falldue.EnqueueOptions{Key: "b"})
 			var next []string
 			for range 3 {
 				runs.release <- struct{}{}

@@ -25,7 +25,7 @@ var metaCases = []conformanceCase{
 			return nil
 		})
 		meta := map[string]string{"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "": "ä\"\\\n\t☃", "empty": ""}
-		id := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Meta: meta, Key: "customer:1"})
+		id := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Meta: meta, Key: "customer:1"})
 		startWorker(t, q)
 		for range 2 {
 			if got := receive(t, ran, "a run"); !maps.Equal(got.Meta, meta) || got.Key != "customer:1" {
@@ -41,7 +41,7 @@ var metaCases = []conformanceCase{
 		}
 		mixed := make([]falldue.EnqueueParams, 1001)
 		for i := range mixed {
-			o := &falldue.EnqueueOptions{Delay: time.Hour}
+			o := falldue.EnqueueOptions{Delay: time.Hour}
 			if i%2 == 0 {
 				o.Meta = map[string]string{"n": fmt.Sprint(i)}
 			}
@@ -54,7 +54,7 @@ var metaCases = []conformanceCase{
 		if even, odd := readTask(t, q, receipts[1000].ID).Meta, readTask(t, q, receipts[999].ID).Meta; even["n"] != "1000" || odd != nil {
 			t.Errorf("tasks of one call have meta %v and %v", even, odd)
 		}
-		u := &falldue.EnqueueOptions{Delay: time.Hour, Unique: &falldue.Unique{By: falldue.ByKey("one"), OnConflict: falldue.ConflictReplace}, Meta: map[string]string{"n": "first"}}
+		u := falldue.EnqueueOptions{Delay: time.Hour, Unique: falldue.Unique{By: falldue.ByKey("one"), OnConflict: falldue.ConflictReplace}, Meta: map[string]string{"n": "first"}}
 		first := wantNew(t, "a unique task", q, k, noteArgs{}, u)
 		if got := readTask(t, q, first).Meta["n"]; got != "first" {
 			t.Errorf("a unique task has meta %q", got)
@@ -67,7 +67,7 @@ var metaCases = []conformanceCase{
 		for what, bad := range map[string]map[string]string{
 			"too long": {"a": strings.Repeat("x", 10<<10)}, "not UTF-8": {"a": "\xff"}, "a NUL": {"a\x00": ""},
 		} {
-			_, err := k.Enqueue(t.Context(), q, noteArgs{}, &falldue.EnqueueOptions{Meta: bad})
+			_, err := k.Enqueue(t.Context(), q, noteArgs{}, falldue.EnqueueOptions{Meta: bad})
 			if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "meta") {
 				t.Errorf("meta that is %s: error %v", what, err)
 			}

@@ -105,7 +105,7 @@ func runOutcomes(t *testing.T, q *falldue.Queue, started <-chan int64, ended fun
 	t.Helper()
 	ids, policy := map[string]int64{}, parsePolicy(t, "delay 0")
 	for args := range outcomes {
-		ids[args] = enqueue(t, q, outcomeKind, args, &falldue.EnqueueOptions{MaxAttempts: 3, Policy: &policy})
+		ids[args] = enqueue(t, q, outcomeKind, args, falldue.EnqueueOptions{MaxAttempts: 3, Policy: policy})
 	}
 	if err := q.Cancel(t.Context(), receive(t, started, "the task that is cancelled")); err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ var middlewareCases = []conformanceCase{
 		})
 		startWorker(t, q)
 		for do, want := range map[string]string{"discard": "refused: " + errFlaky.Error(), "panic": "panic: outermost"} {
-			id := enqueue(t, q, k, "", &falldue.EnqueueOptions{Meta: map[string]string{"do": do}})
+			id := enqueue(t, q, k, "", falldue.EnqueueOptions{Meta: map[string]string{"do": do}})
 			if info := waitForState(t, q, id, falldue.Dead); info.LastError != want {
 				t.Errorf("%s: last error %q, want %q", do, info.LastError, want)
 			}
@@ -223,7 +223,7 @@ var middlewareCases = []conformanceCase{
 		})
 		after := falldue.NewKind[noteArgs]("after", falldue.KindConfig{})
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
-			_, err := after.EnqueueTx(ctx, q, ctx.Value(txKey{}).(falldue.Tx), task.Args, nil)
+			_, err := after.EnqueueTx(ctx, q, ctx.Value(txKey{}).(falldue.Tx), task.Args)
 			return err
 		})
 		id := enqueue(t, q, k, noteArgs{Text: "a"})

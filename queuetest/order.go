@@ -24,7 +24,7 @@ var orderCases = []conformanceCase{
 		for _, p := range []int{5, -5, 1} {
 			for i := range 6 {
 				// The task enqueued first falls due last.
-				enqueue(t, q, k, noteArgs{fmt.Sprintf("%d/%d", p, i)}, &falldue.EnqueueOptions{Priority: new(p), RunAt: now.Add(-time.Duration(i+10) * time.Hour)})
+				enqueue(t, q, k, noteArgs{fmt.Sprintf("%d/%d", p, i)}, falldue.EnqueueOptions{Priority: new(p), RunAt: now.Add(-time.Duration(i+10) * time.Hour)})
 			}
 		}
 		for _, p := range []int{-5, 1, 5} {
@@ -54,7 +54,7 @@ var orderCases = []conformanceCase{
 		for i := range args {
 			args[i] = i
 		}
-		if _, err := k.EnqueueMany(t.Context(), q, args, nil); err != nil {
+		if _, err := k.EnqueueMany(t.Context(), q, args); err != nil {
 			t.Fatal(err)
 		}
 		for range workers {
@@ -110,9 +110,9 @@ var orderCases = []conformanceCase{
 		q := f.queue(t, falldue.Config{Queues: map[string]falldue.QueueConfig{"mine": {Concurrency: 2}, "ours": {Concurrency: 1}}})
 		ran := make(chan string, 3)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error { ran <- task.Queue; return nil })
-		theirs := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Queue: "theirs", Priority: new(-9)})
-		enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Queue: "mine"})
-		enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Queue: "ours"})
+		theirs := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Queue: "theirs", Priority: new(-9)})
+		enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Queue: "mine"})
+		enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Queue: "ours"})
 		startWorker(t, q)
 		got := map[string]bool{receive(t, ran, "a task"): true, receive(t, ran, "another task"): true}
 		if !got["mine"] || !got["ours"] {
@@ -128,9 +128,9 @@ var orderCases = []conformanceCase{
 			return falldue.NewKind[noteArgs](name, falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
 		}
 		long := time.Now().Add(-10 * time.Minute).Truncate(time.Millisecond)
-		past := func(o falldue.EnqueueOptions) *falldue.EnqueueOptions {
+		past := func(o falldue.EnqueueOptions) falldue.EnqueueOptions {
 			o.RunAt = long
-			return &o
+			return o
 		}
 		running, failed, unhandled := kind("running"), kind("failed"), kind("unhandled")
 		started, release := make(chan struct{}, 1), make(chan struct{})
@@ -144,7 +144,7 @@ var orderCases = []conformanceCase{
 		waitFor(t, q, id, "waiting again", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
 
 		enqueue(t, q, kind("new"), noteArgs{})
-		enqueue(t, q, kind("later"), noteArgs{}, &falldue.EnqueueOptions{Delay: time.Hour})
+		enqueue(t, q, kind("later"), noteArgs{}, falldue.EnqueueOptions{Delay: time.Hour})
 		enqueue(t, q, unhandled, noteArgs{})
 		enqueue(t, q, unhandled, noteArgs{}, past(falldue.EnqueueOptions{}))
 		enqueue(t, q, unhandled, noteArgs{}, past(falldue.EnqueueOptions{Priority: new(7)}))

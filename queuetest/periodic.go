@@ -26,7 +26,7 @@ var periodicCases = []conformanceCase{
 		var q *falldue.Queue
 		for range processes {
 			q = f.queueOn(t, f.open(t), falldue.Config{})
-			s, err := periodic.New(q, periodic.Schedule{Name: "each-second", Spec: "@every 1s", Missed: periodic.All(1000), Task: kind.Params("", nil)})
+			s, err := periodic.New(q, periodic.Schedule{Name: "each-second", Spec: "@every 1s", Missed: periodic.All(1000), Task: kind.Params("")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,10 +67,10 @@ var periodicCases = []conformanceCase{
 		kind := falldue.NewKind[string]("missed", falldue.KindConfig{})
 		want := map[string]int{"once": 1, "none": 0, "two": 2, "all": 4}
 		s := newSchedules(t, q,
-			periodic.Schedule{Name: "once", Spec: "@every 1h", Task: kind.Params("once", nil)},
-			periodic.Schedule{Name: "none", Spec: "@every 1h", Missed: periodic.None, Task: kind.Params("none", nil)},
-			periodic.Schedule{Name: "two", Spec: "@every 1h", Missed: periodic.All(2), Task: kind.Params("two", nil)},
-			periodic.Schedule{Name: "all", Spec: "@every 1h", Missed: periodic.All(10), Task: kind.Params("all", nil)})
+			periodic.Schedule{Name: "once", Spec: "@every 1h", Task: kind.Params("once")},
+			periodic.Schedule{Name: "none", Spec: "@every 1h", Missed: periodic.None, Task: kind.Params("none")},
+			periodic.Schedule{Name: "two", Spec: "@every 1h", Missed: periodic.All(2), Task: kind.Params("two")},
+			periodic.Schedule{Name: "all", Spec: "@every 1h", Missed: periodic.All(10), Task: kind.Params("all")})
 		tickNow(t, s)
 		f.setTick(t, q, 210*time.Minute) // four ticks ago
 		tickNow(t, s)
@@ -93,7 +93,7 @@ var periodicCases = []conformanceCase{
 	{"a schedule without overlap leaves ticks out until its last task is finished", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		kind := falldue.NewKind[string]("alone", falldue.KindConfig{})
-		s := newSchedules(t, q, periodic.Schedule{Name: "alone", Spec: "@every 1h", NoOverlap: true, Task: kind.Params("", nil)})
+		s := newSchedules(t, q, periodic.Schedule{Name: "alone", Spec: "@every 1h", NoOverlap: true, Task: kind.Params("")})
 		tickNow(t, s)
 		for tick, want := range []int{1, 1, 2} {
 			f.setTick(t, q, time.Second)
@@ -116,7 +116,7 @@ var periodicCases = []conformanceCase{
 	{"a paused schedule does not tick, its task can be triggered, and when it is resumed it goes on with the next tick", func(t *testing.T, f *fixture) {
 		q, control := f.queue(t, falldue.Config{}), f.queueOn(t, f.open(t), falldue.Config{})
 		kind := falldue.NewKind[string]("paused", falldue.KindConfig{})
-		s := newSchedules(t, q, periodic.Schedule{Name: "paused", Spec: "@every 1h", Missed: periodic.All(10), Task: kind.Params("", nil)})
+		s := newSchedules(t, q, periodic.Schedule{Name: "paused", Spec: "@every 1h", Missed: periodic.All(10), Task: kind.Params("")})
 		tickNow(t, s)
 		if err := periodic.Pause(t.Context(), control, "paused", periodic.PauseOptions{}); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ var periodicCases = []conformanceCase{
 	{"who paused a schedule, when and why is listed through deploys and losses, until it is resumed", func(t *testing.T, f *fixture) {
 		q, control := f.queue(t, falldue.Config{}), f.queueOn(t, f.open(t), falldue.Config{})
 		kind := falldue.NewKind[string]("paused", falldue.KindConfig{})
-		nightly := periodic.Schedule{Name: "nightly", Spec: "@daily", Task: kind.Params("", nil)}
+		nightly := periodic.Schedule{Name: "nightly", Spec: "@daily", Task: kind.Params("")}
 		s := newSchedules(t, q, nightly)
 		tickNow(t, s)
 		list := func(what string) periodic.Info {
@@ -246,7 +246,7 @@ func tickNow(t *testing.T, s *periodic.Scheduler) {
 // intervals count.
 func (f *fixture) setTick(t *testing.T, q *falldue.Queue, ago time.Duration) {
 	t.Helper()
-	id := enqueue(t, q, falldue.NewKind[string]("moment", falldue.KindConfig{}), "", &falldue.EnqueueOptions{RunAt: time.Now().Add(-ago)})
+	id := enqueue(t, q, falldue.NewKind[string]("moment", falldue.KindConfig{}), "", falldue.EnqueueOptions{RunAt: time.Now().Add(-ago)})
 	moment := fmt.Sprintf("(select updated_at from falldue_tasks where id = %d)", id)
 	if _, err := f.db.ExecContext(t.Context(), "update falldue_schedules set started_at = "+moment+", next_at = "+moment); err != nil {
 		t.Fatal(err)

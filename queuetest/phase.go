@@ -36,12 +36,12 @@ var phaseCases = []conformanceCase{
 		own := parsePolicy(t, "delay 2h; attempts 7")
 		for _, task := range []struct {
 			kind  falldue.Kind[noteArgs]
-			opts  *falldue.EnqueueOptions
+			opts  falldue.EnqueueOptions
 			phase falldue.Phase
 		}{
-			{ends, nil, falldue.PhaseDone}, {fails, nil, falldue.PhaseBackingOff}, {fails, &falldue.EnqueueOptions{Policy: &own}, falldue.PhaseBackingOff},
-			{dies, nil, falldue.PhaseDead}, {snoozes, nil, falldue.PhaseSnoozed}, {runs, nil, falldue.PhaseRunning},
-			{lost, nil, falldue.PhaseBackingOff},
+			{ends, falldue.EnqueueOptions{}, falldue.PhaseDone}, {fails, falldue.EnqueueOptions{}, falldue.PhaseBackingOff}, {fails, falldue.EnqueueOptions{Policy: own}, falldue.PhaseBackingOff},
+			{dies, falldue.EnqueueOptions{}, falldue.PhaseDead}, {snoozes, falldue.EnqueueOptions{}, falldue.PhaseSnoozed}, {runs, falldue.EnqueueOptions{}, falldue.PhaseRunning},
+			{lost, falldue.EnqueueOptions{}, falldue.PhaseBackingOff},
 		} {
 			want[enqueue(t, q, task.kind, noteArgs{}, task.opts)] = task.phase
 		}
@@ -57,13 +57,13 @@ var phaseCases = []conformanceCase{
 		}
 		unhandled := falldue.NewKind[noteArgs]("unhandled", falldue.KindConfig{})
 		want[enqueue(t, q, unhandled, noteArgs{})] = falldue.PhaseDue
-		want[enqueue(t, q, ends, noteArgs{}, &falldue.EnqueueOptions{Delay: time.Hour})] = falldue.PhaseScheduled
+		want[enqueue(t, q, ends, noteArgs{}, falldue.EnqueueOptions{Delay: time.Hour})] = falldue.PhaseScheduled
 		want[enqueue(t, q, runs, noteArgs{})] = falldue.PhaseLimited
 		if err := q.Pause(t.Context(), falldue.Subject{Key: "customer 7"}, falldue.PauseOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		want[enqueue(t, q, unhandled, noteArgs{}, &falldue.EnqueueOptions{Key: "customer 7"})] = falldue.PhasePaused
-		ids := enqueueFlow(t, q, flow.Batch(unhandled.Params(noteArgs{}, nil)).Then(unhandled.Params(noteArgs{}, nil)))
+		want[enqueue(t, q, unhandled, noteArgs{}, falldue.EnqueueOptions{Key: "customer 7"})] = falldue.PhasePaused
+		ids := enqueueFlow(t, q, flow.Batch(unhandled.Params(noteArgs{})).Then(unhandled.Params(noteArgs{})))
 		want[ids[0]], want[ids[1]] = falldue.PhaseDue, falldue.PhaseBlocked
 		cancelled := enqueue(t, q, unhandled, noteArgs{})
 		if err := q.Cancel(t.Context(), cancelled); err != nil {

@@ -45,12 +45,12 @@ var policyCases = []conformanceCase{
 			k := falldue.NewKind[noteArgs]("slow", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
 			falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
 			stop := startWorker(t, q)
-			opts := &falldue.EnqueueOptions{Key: "customer 7"}
+			opts := falldue.EnqueueOptions{Key: "customer 7"}
 			if subject.Policy != "" {
-				opts.Policy = &own
+				opts.Policy = own
 			}
 			id := enqueue(t, q, k, noteArgs{}, opts)
-			other := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Queue: "other", Key: "other"})
+			other := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Queue: "other", Key: "other"})
 			before := failedOnce(t, q, id)
 			if subject.Kind == "slow" && subject.Key == "" {
 				other = id
@@ -100,7 +100,7 @@ var policyCases = []conformanceCase{
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
 		startWorker(t, q)
 		own := parsePolicy(t, "delay 100s")
-		id, usual := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Policy: &own}), enqueue(t, q, k, noteArgs{})
+		id, usual := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Policy: own}), enqueue(t, q, k, noteArgs{})
 		failedOnce(t, q, id)
 		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "own / 1000", falldue.OverrideOptions{})
 		waitFor(t, q, usual, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 1 })
@@ -177,7 +177,7 @@ var policyCases = []conformanceCase{
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("steps", falldue.KindConfig{Policy: parsePolicy(t, "delay 50ms")})
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
-		waiting := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Delay: time.Hour})
+		waiting := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Delay: time.Hour})
 		now := readTask(t, q, waiting).Now
 		step := falldue.OverrideStep{After: time.Second, Override: parseOverride(t, "2h")}
 		setPolicy(t, q, falldue.Subject{Kind: "steps"}, "1h", falldue.OverrideOptions{Steps: []falldue.OverrideStep{step}, Until: now.Add(3 * time.Second)})

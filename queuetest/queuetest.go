@@ -218,10 +218,10 @@ type noteArgs struct {
 	Text string `json:"text"`
 }
 
-// enqueue stores one task and returns its id. opts has at most one element.
-func enqueue[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, opts ...*falldue.EnqueueOptions) int64 {
+// enqueue stores one task and returns its id.
+func enqueue[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, opts ...falldue.EnqueueOptions) int64 {
 	t.Helper()
-	receipt, err := k.Enqueue(t.Context(), q, args, append(opts, nil)[0])
+	receipt, err := k.Enqueue(t.Context(), q, args, opts...)
 	if err != nil {
 		t.Fatalf("enqueue: %v", err)
 	}

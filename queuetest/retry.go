@@ -108,8 +108,8 @@ var retryCases = []conformanceCase{
 		q := f.queue(t, falldue.Config{})
 		k, ran := failingKind(q, parsePolicy(t, "delay 1h; attempts 9"))
 		own := parsePolicy(t, "delay 0.01s; jitter 0.01s; attempts 3")
-		id := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Policy: &own})
-		fewer := enqueue(t, q, k, noteArgs{}, &falldue.EnqueueOptions{Policy: &own, MaxAttempts: 1})
+		id := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Policy: own})
+		fewer := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Policy: own, MaxAttempts: 1})
 		kinds := enqueue(t, q, k, noteArgs{})
 		startWorker(t, q)
 		if info := waitForState(t, q, id, falldue.Dead); info.Attempts != 3 || info.Policy != own.Key() {
@@ -145,7 +145,7 @@ var retryCases = []conformanceCase{
 		// The jitter is stored in UpdatedAt, from which the delay counts.
 		slow := f.queueOn(t, f.open(t), falldue.Config{})
 		k, _ = failingKind(slow, parsePolicy(t, "delay 1h; jitter 1h"))
-		receipts, err := k.EnqueueMany(t.Context(), slow, make([]noteArgs, 5), nil)
+		receipts, err := k.EnqueueMany(t.Context(), slow, make([]noteArgs, 5))
 		if err != nil {
 			t.Fatal(err)
 		}

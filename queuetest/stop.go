@@ -19,7 +19,7 @@ var stopCases = []conformanceCase{
 			<-release
 			return ctx.Err()
 		})
-		receipts, err := k.EnqueueMany(t.Context(), q, []int{0, 1, 2, 3, 4}, nil)
+		receipts, err := k.EnqueueMany(t.Context(), q, []int{0, 1, 2, 3, 4})
 		if err != nil {
 			t.Fatal(err)
 		}

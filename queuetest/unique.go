@@ -17,20 +17,15 @@ type orderArgs struct {
 }
 
 // unique returns the options of a unique task.
-func unique(u falldue.Unique) *falldue.EnqueueOptions { return &falldue.EnqueueOptions{Unique: &u} }
+func unique(u falldue.Unique) falldue.EnqueueOptions { return falldue.EnqueueOptions{Unique: u} }
 
-// enqueueUnique enqueues a task and returns its receipt. Unless o says otherwise, its arguments are
-// unique.
-func enqueueUnique[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, o *falldue.EnqueueOptions) falldue.Receipt {
+// byArgs are the options of a task whose arguments are unique while it is not finished.
+var byArgs = unique(falldue.Unique{By: falldue.ByArgs()})
+
+// enqueueUnique enqueues a task and returns its receipt.
+func enqueueUnique[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, o falldue.EnqueueOptions) falldue.Receipt {
 	t.Helper()
-	with := falldue.EnqueueOptions{}
-	if o != nil {
-		with = *o
-	}
-	if with.Unique == nil {
-		with.Unique = &falldue.Unique{}
-	}
-	r, err := k.Enqueue(t.Context(), q, args, &with)
+	r, err := k.Enqueue(t.Context(), q, args, o)
 	if err != nil {
 		t.Fatalf("enqueue: %v", err)
 	}
@@ -38,7 +33,7 @@ func enqueueUnique[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], arg
 }
 
 // wantNew enqueues a task that does not exist yet, and returns its id.
-func wantNew[A any](t *testing.T, what string, q *falldue.Queue, k falldue.Kind[A], args A, o *falldue.EnqueueOptions) int64 {
+func wantNew[A any](t *testing.T, what string, q *falldue.Queue, k falldue.Kind[A], args A, o falldue.EnqueueOptions) int64 {
 	t.Helper()
 	r := enqueueUnique(t, q, k, args, o)
 	if r.Existed || r.ID == 0 {
@@ -48,7 +43,7 @@ func wantNew[A any](t *testing.T, what string, q *falldue.Queue, k falldue.Kind[
 }
 
 // wantExisting enqueues a task that exists with an id.
-func wantExisting[A any](t *testing.T, what string, id int64, q *falldue.Queue, k falldue.Kind[A], args A, o *falldue.EnqueueOptions) {
+func wantExisting[A any](t *testing.T, what string, id int64, q *falldue.Queue, k falldue.Kind[A], args A, o falldue.EnqueueOptions) {
 	t.Helper()
 	if r := enqueueUnique(t, q, k, args, o); r != (falldue.Receipt{ID: id, Existed: true}) {
 		t.Fatalf("%s: the receipt is %+v, want the existing task %d", what, r, id)
@@ -75,27 +70,27 @@ var uniqueCases = []conformanceCase{
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.done", falldue.KindConfig{})
 		other := falldue.NewKind[orderArgs]("unique.other", falldue.KindConfig{})
 		runs := block(q, k)
-		a := wantNew(t, "the first", q, k, orderArgs{Customer: "a"}, nil)
-		wantExisting(t, "an equal one", a, q, k, orderArgs{Customer: "a"}, nil)
-		wantExisting(t, "an equal one in another queue", a, q, k, orderArgs{Customer: "a"}, &falldue.EnqueueOptions{Queue: "other", Priority: new(7)})
-		wantNew(t, "one with other arguments", q, k, orderArgs{Customer: "a", Note: "x"}, &falldue.EnqueueOptions{Delay: time.Hour})
-		wantNew(t, "one of another kind", q, other, orderArgs{Customer: "a"}, nil)
-		if id := enqueue(t, q, k, orderArgs{Customer: "a"}, unique(falldue.Unique{})); id != a {
+		a := wantNew(t, "the first", q, k, orderArgs{Customer: "a"}, byArgs)
+		wantExisting(t, "an equal one", a, q, k, orderArgs{Customer: "a"}, byArgs)
+		wantExisting(t, "an equal one in another queue", a, q, k, orderArgs{Customer: "a"}, falldue.EnqueueOptions{Queue: "other", Priority: new(7), Unique: byArgs.Unique})
+		wantNew(t, "one with other arguments", q, k, orderArgs{Customer: "a", Note: "x"}, falldue.EnqueueOptions{Delay: time.Hour, Unique: byArgs.Unique})
+		wantNew(t, "one of another kind", q, other, orderArgs{Customer: "a"}, byArgs)
+		if id := enqueue(t, q, k, orderArgs{Customer: "a"}, byArgs); id != a {
 			t.Errorf("Enqueue with Unique returned %d, want the id of the holder, %d", id, a)
 		}
 		startWorker(t, q)
 		receive(t, runs.started, "the task to run")
-		wantExisting(t, "an equal one while it runs", a, q, k, orderArgs{Customer: "a"}, nil)
+		wantExisting(t, "an equal one while it runs", a, q, k, orderArgs{Customer: "a"}, byArgs)
 		runs.end <- nil
 		waitForDeletion(t, q, a)
-		b := wantNew(t, "one after it was done", q, k, orderArgs{Customer: "a"}, &falldue.EnqueueOptions{Delay: time.Hour})
+		b := wantNew(t, "one after it was done", q, k, orderArgs{Customer: "a"}, falldue.EnqueueOptions{Delay: time.Hour, Unique: byArgs.Unique})
 		if b == a {
 			t.Errorf("both have the id %d", a)
 		}
 	}},
 	{"a unique task may be unique by fields, by its kind, or by a text", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.by", falldue.KindConfig{})
-		by := func(by falldue.UniqueBy) *falldue.EnqueueOptions { return unique(falldue.Unique{By: by}) }
+		by := func(by falldue.UniqueBy) falldue.EnqueueOptions { return unique(falldue.Unique{By: by}) }
 		customer := falldue.ByFields("customer")
 		a := wantNew(t, "by customer", q, k, orderArgs{"a", "x"}, by(customer))
 		wantExisting(t, "by customer", a, q, k, orderArgs{"a", "y"}, by(customer))
@@ -111,7 +106,7 @@ var uniqueCases = []conformanceCase{
 	}},
 	{"a task that is unique while it waits may be enqueued again as soon as it runs", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.waiting", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
-		o := unique(falldue.Unique{Scope: falldue.WhileWaiting()})
+		o := unique(falldue.Unique{By: falldue.ByArgs(), Scope: falldue.WhileWaiting()})
 		runs := block(q, k)
 		stop := startWorker(t, q)
 		a := wantNew(t, "the first", q, k, orderArgs{}, o)
@@ -124,7 +119,7 @@ var uniqueCases = []conformanceCase{
 		}
 		b := wantNew(t, "one after the first was cancelled", q, k, orderArgs{}, o)
 		receive(t, runs.started, "the second to run")
-		later := unique(*o.Unique)
+		later := unique(o.Unique)
 		later.Delay = time.Hour
 		c := wantNew(t, "one while the second runs", q, k, orderArgs{}, later)
 		runs.end <- falldue.Snooze(time.Hour)
@@ -134,7 +129,7 @@ var uniqueCases = []conformanceCase{
 	}},
 	{"a task that is unique for a time keeps its key for that time, whatever becomes of it", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.for", falldue.KindConfig{})
-		o := unique(falldue.Unique{Scope: falldue.UniqueFor(time.Hour)})
+		o := unique(falldue.Unique{By: falldue.ByArgs(), Scope: falldue.UniqueFor(time.Hour)})
 		a := wantNew(t, "the first", q, k, orderArgs{}, o)
 		if err := q.Cancel(t.Context(), a); err != nil {
 			t.Fatal(err)
@@ -158,7 +153,7 @@ var uniqueCases = []conformanceCase{
 	}},
 	inCallersTx("with ConflictFail the error of a task that exists has the id of the holder, and a transaction can go on", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.fail", falldue.KindConfig{})
-		o := unique(falldue.Unique{OnConflict: falldue.ConflictFail})
+		o := unique(falldue.Unique{By: falldue.ByArgs(), OnConflict: falldue.ConflictFail})
 		a := wantNew(t, "the first", q, k, orderArgs{Customer: "a"}, o)
 		wantExists := func(what string, id int64, err error) {
 			t.Helper()
@@ -193,10 +188,10 @@ var uniqueCases = []conformanceCase{
 	}),
 	{"with ConflictReplace a waiting task gets the payload and the time of the new one, and a running one is succeeded", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.replace", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
-		o := falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByFields("customer"), OnConflict: falldue.ConflictReplace}, Delay: time.Hour}
-		a := wantNew(t, "the first", q, k, orderArgs{"a", "1"}, &o)
+		o := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByFields("customer"), OnConflict: falldue.ConflictReplace}, Delay: time.Hour}
+		a := wantNew(t, "the first", q, k, orderArgs{"a", "1"}, o)
 		o.Delay = 2 * time.Hour
-		wantExisting(t, "the second", a, q, k, orderArgs{"a", "2"}, &o)
+		wantExisting(t, "the second", a, q, k, orderArgs{"a", "2"}, o)
 		info := readTask(t, q, a)
 		if off := info.UpdatedAt.Sub(info.Now.Add(2 * time.Hour)).Abs(); string(info.Payload) != toJSON(t, orderArgs{"a", "2"}) || off > time.Minute {
 			t.Errorf("the task has the payload %s and waits until %v; now is %v", info.Payload, info.UpdatedAt, info.Now)
@@ -204,47 +199,47 @@ var uniqueCases = []conformanceCase{
 		runs := block(q, k)
 		startWorker(t, q)
 		o.Delay = 0
-		wantExisting(t, "the third", a, q, k, orderArgs{"a", "3"}, &o)
+		wantExisting(t, "the third", a, q, k, orderArgs{"a", "3"}, o)
 		receive(t, runs.started, "the task to run at once")
 		runs.end <- errFlaky
 		waitFor(t, q, a, "waiting for its retry", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 1 })
-		wantExisting(t, "the fourth, while the first waits for its retry", a, q, k, orderArgs{"a", "4"}, &o)
+		wantExisting(t, "the fourth, while the first waits for its retry", a, q, k, orderArgs{"a", "4"}, o)
 		receive(t, runs.started, "the retry to run at once")
 		if info := readTask(t, q, a); string(info.Payload) != toJSON(t, orderArgs{"a", "4"}) || info.Attempts != 2 {
 			t.Errorf("the retry is %+v", info)
 		}
 		o.Delay = time.Hour
-		b := wantNew(t, "the fifth, while the first runs", q, k, orderArgs{"a", "5"}, &o)
-		wantExisting(t, "the sixth, while the fifth waits", b, q, k, orderArgs{"a", "6"}, &o)
+		b := wantNew(t, "the fifth, while the first runs", q, k, orderArgs{"a", "5"}, o)
+		wantExisting(t, "the sixth, while the fifth waits", b, q, k, orderArgs{"a", "6"}, o)
 		runs.end <- nil
 		waitForDeletion(t, q, a)
-		wantExisting(t, "the seventh, after the first is done", b, q, k, orderArgs{"a", "7"}, &o)
+		wantExisting(t, "the seventh, after the first is done", b, q, k, orderArgs{"a", "7"}, o)
 	}},
 	{"with ConflictReplace a waiting task gets the key of the new one, even if it has run", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[orderArgs]("unique.key", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h"), Limits: []falldue.Limit{falldue.InOrder()}}).
 			KeyedBy(func(a orderArgs) string { return a.Customer })
-		o := falldue.EnqueueOptions{Unique: &falldue.Unique{By: falldue.ByKind(), OnConflict: falldue.ConflictReplace}}
+		o := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByKind(), OnConflict: falldue.ConflictReplace}}
 		wantKey := func(what string, id int64, want orderArgs) {
 			t.Helper()
 			if info := readTask(t, q, id); info.Key != want.Customer || string(info.Payload) != toJSON(t, want) {
 				t.Errorf("%s: the task has the key %q and the payload %s, want those of %+v", what, info.Key, info.Payload, want)
 			}
 		}
-		receipts, err := q.EnqueueMany(t.Context(), k.Params(orderArgs{"ada", "1"}, &o), k.Params(orderArgs{"eve", "2"}, &o))
+		receipts, err := q.EnqueueMany(t.Context(), k.Params(orderArgs{"ada", "1"}, o), k.Params(orderArgs{"eve", "2"}, o))
 		if err != nil {
 			t.Fatal(err)
 		}
 		id := receipts[0].ID
 		wantKey("two of one call", id, orderArgs{"eve", "2"})
-		wantExisting(t, "the third", id, q, k, orderArgs{"bob", "3"}, &o)
+		wantExisting(t, "the third", id, q, k, orderArgs{"bob", "3"}, o)
 		wantKey("while it waits", id, orderArgs{"bob", "3"})
 		runs := block(q, k)
 		startWorker(t, q)
 		receive(t, runs.started, "the task to run")
 		runs.end <- errFlaky
 		waitFor(t, q, id, "waiting for its retry", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 1 })
-		wantExisting(t, "another key while it waits for its retry", id, q, k, orderArgs{"ada", "4"}, &o)
+		wantExisting(t, "another key while it waits for its retry", id, q, k, orderArgs{"ada", "4"}, o)
 		wantKey("after that", id, orderArgs{"ada", "4"})
 		receive(t, runs.started, "the retry to run at once")
 		runs.end <- nil
@@ -252,18 +247,18 @@ var uniqueCases = []conformanceCase{
 	}},
 	{"with ConflictReplace a task replaces one that is the same in all, too", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.same", falldue.KindConfig{})
-		o := falldue.EnqueueOptions{Unique: &falldue.Unique{OnConflict: falldue.ConflictReplace}, RunAt: time.Now().Add(time.Hour).Truncate(time.Second)}
-		a := wantNew(t, "the first", q, k, orderArgs{"a", "1"}, &o)
+		o := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs(), OnConflict: falldue.ConflictReplace}, RunAt: time.Now().Add(time.Hour).Truncate(time.Second)}
+		a := wantNew(t, "the first", q, k, orderArgs{"a", "1"}, o)
 		for range 2 {
-			wantExisting(t, "the same again", a, q, k, orderArgs{"a", "1"}, &o)
+			wantExisting(t, "the same again", a, q, k, orderArgs{"a", "1"}, o)
 		}
 	}},
 	{"of equal unique tasks of one call one is stored, in the order of the call", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.many", falldue.KindConfig{})
-		old := wantNew(t, "one before", q, k, orderArgs{Customer: "3"}, nil)
+		old := wantNew(t, "one before", q, k, orderArgs{Customer: "3"}, byArgs)
 		params := make([]falldue.EnqueueParams, 1203)
 		for i := range params {
-			params[i] = k.Params(orderArgs{Customer: fmt.Sprint(i % 700)}, unique(falldue.Unique{}))
+			params[i] = k.Params(orderArgs{Customer: fmt.Sprint(i % 700)}, byArgs)
 		}
 		receipts, err := q.EnqueueMany(t.Context(), params...)
 		if err != nil {
@@ -283,7 +278,7 @@ var uniqueCases = []conformanceCase{
 		if counts, err := q.Counts(t.Context()); err != nil || len(counts) != 1 || counts[0].Tasks != 700 {
 			t.Errorf("the table has %v (error %v), want 700 tasks", counts, err)
 		}
-		mixed := []falldue.EnqueueParams{k.Params(orderArgs{Customer: "3"}, nil), k.Params(orderArgs{Customer: "3"}, unique(falldue.Unique{})), k.Params(orderArgs{Customer: "new"}, unique(falldue.Unique{}))}
+		mixed := []falldue.EnqueueParams{k.Params(orderArgs{Customer: "3"}), k.Params(orderArgs{Customer: "3"}, byArgs), k.Params(orderArgs{Customer: "new"}, byArgs)}
 		receipts, err = q.EnqueueMany(t.Context(), mixed...)
 		if err != nil || len(receipts) != 3 || receipts[1].ID != old || receipts[0].ID == old || receipts[2].ID == old {
 			t.Errorf("EnqueueMany with and without Unique: %v, %v; the holder is %d", receipts, err, old)
@@ -291,7 +286,7 @@ var uniqueCases = []conformanceCase{
 	}},
 	{"a dead task is not retried while another one has its unique key, and takes it back otherwise", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.revived", falldue.KindConfig{})
-		a := wantNew(t, "the first", q, k, orderArgs{}, nil)
+		a := wantNew(t, "the first", q, k, orderArgs{}, byArgs)
 		cancel := func(id int64) {
 			t.Helper()
 			if err := q.Cancel(t.Context(), id); err != nil {
@@ -299,7 +294,7 @@ var uniqueCases = []conformanceCase{
 			}
 		}
 		cancel(a)
-		b := wantNew(t, "one after the first was cancelled", q, k, orderArgs{}, nil)
+		b := wantNew(t, "one after the first was cancelled", q, k, orderArgs{}, byArgs)
 		err := q.Retry(t.Context(), a)
 		if e, ok := errors.AsType[*falldue.ExistsError](err); !errors.Is(err, falldue.ErrExists) || !ok || e.ID != b {
 			t.Errorf("Retry while task %d has the key: error %v", b, err)
@@ -311,20 +306,20 @@ var uniqueCases = []conformanceCase{
 		if err := q.Retry(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
-		wantExisting(t, "after the first was retried", a, q, k, orderArgs{}, nil)
+		wantExisting(t, "after the first was retried", a, q, k, orderArgs{}, byArgs)
 		cancel(a)
 		if err := q.Retry(t.Context(), a); err != nil {
 			t.Fatalf("retry of a holder: %v", err)
 		}
-		wantExisting(t, "after the first was retried again", a, q, k, orderArgs{}, nil)
+		wantExisting(t, "after the first was retried again", a, q, k, orderArgs{}, byArgs)
 		cancel(a)
-		hour := unique(falldue.Unique{Scope: falldue.UniqueFor(time.Hour)})
+		hour := unique(falldue.Unique{By: falldue.ByArgs(), Scope: falldue.UniqueFor(time.Hour)})
 		c := wantNew(t, "one for an hour", q, k, orderArgs{}, hour)
 		cancel(c)
 		if err := q.Retry(t.Context(), a); err != nil {
 			t.Fatalf("retry in the hour of a cancelled task: %v", err)
 		}
-		wantExisting(t, "after the first was retried in the hour of a cancelled task", a, q, k, orderArgs{}, nil)
+		wantExisting(t, "after the first was retried in the hour of a cancelled task", a, q, k, orderArgs{}, byArgs)
 		cancel(a)
 		wantExisting(t, "one for an hour, in the hour of a cancelled task", a, q, k, orderArgs{}, hour)
 	}},
@@ -334,9 +329,9 @@ var uniqueCases = []conformanceCase{
 			"a misspelt field":  {By: falldue.ByFields("costumer")},
 			"no field":          {By: falldue.ByFields()},
 			"an empty text":     {By: falldue.ByKey("")},
-			"no time":           {Scope: falldue.UniqueFor(0)},
-			"too long a time":   {Scope: falldue.UniqueFor(1<<63 - 1)},
-			"no known conflict": {OnConflict: 7},
+			"no time":           {By: falldue.ByArgs(), Scope: falldue.UniqueFor(0)},
+			"too long a time":   {By: falldue.ByArgs(), Scope: falldue.UniqueFor(1<<63 - 1)},
+			"no known conflict": {By: falldue.ByArgs(), OnConflict: 7},
 		} {
 			if receipt, err := k.Enqueue(t.Context(), q, orderArgs{}, unique(u)); !errors.Is(err, falldue.ErrInvalid) {
 				t.Errorf("%s became task %d (error %v), want ErrInvalid", what, receipt.ID, err)

@@ -56,25 +56,25 @@ var uniqueTxCases = []conformanceCase{
 	inCallersTx("a unique task of a transaction that is rolled back holds no key, and one that commits keeps others out", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.tx", falldue.KindConfig{})
 		tx := f.mustBegin(t)
-		if _, err := k.EnqueueTx(t.Context(), q, tx.Tx, orderArgs{}, &falldue.EnqueueOptions{Unique: &falldue.Unique{}}); err != nil {
+		if _, err := k.EnqueueTx(t.Context(), q, tx.Tx, orderArgs{}, byArgs); err != nil {
 			t.Fatal(err)
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
 		tx = f.mustBegin(t)
-		a, err := k.EnqueueTx(t.Context(), q, tx.Tx, orderArgs{}, &falldue.EnqueueOptions{Unique: &falldue.Unique{}})
+		a, err := k.EnqueueTx(t.Context(), q, tx.Tx, orderArgs{}, byArgs)
 		if err != nil || a.Existed {
 			t.Fatalf("after the rollback: %+v, %v", a, err)
 		}
-		again, err := k.EnqueueTx(t.Context(), q, tx.Tx, orderArgs{}, &falldue.EnqueueOptions{Unique: &falldue.Unique{}})
+		again, err := k.EnqueueTx(t.Context(), q, tx.Tx, orderArgs{}, byArgs)
 		if err != nil || again != (falldue.Receipt{ID: a.ID, Existed: true}) {
 			t.Fatalf("in the same transaction: %+v, %v", again, err)
 		}
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		wantExisting(t, "after the commit", a.ID, q, k, orderArgs{}, nil)
+		wantExisting(t, "after the commit", a.ID, q, k, orderArgs{}, byArgs)
 	}),
 	inCallersTx("a transaction that began before an equal task was enqueued stores no other one, at any isolation level", func(t *testing.T, f *fixture) {
 		server := f.server(t)
@@ -84,7 +84,7 @@ var uniqueTxCases = []conformanceCase{
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.snapshot", falldue.KindConfig{})
 		other := f.queueOn(t, f.open(t), falldue.Config{})
 		for i, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
-			for _, u := range []falldue.Unique{{}, {Scope: falldue.WhileWaiting()}, {Scope: falldue.UniqueFor(time.Hour)}, {OnConflict: falldue.ConflictReplace}} {
+			for _, u := range []falldue.Unique{{By: falldue.ByArgs()}, {By: falldue.ByArgs(), Scope: falldue.WhileWaiting()}, {By: falldue.ByArgs(), Scope: falldue.UniqueFor(time.Hour)}, {By: falldue.ByArgs(), OnConflict: falldue.ConflictReplace}} {
 				for _, before := range []bool{false, true} { // whether a task had the key before
 					o := unique(u)
 					o.Unique.By = falldue.ByKey(fmt.Sprint(i, u, before))
@@ -147,7 +147,7 @@ var uniqueTxCases = []conformanceCase{
 	}),
 	inCallersTx("a waiting task does not start before the commit of what skipped another one for it", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.held", falldue.KindConfig{})
-		o := unique(falldue.Unique{Scope: falldue.WhileWaiting()})
+		o := unique(falldue.Unique{By: falldue.ByArgs(), Scope: falldue.WhileWaiting()})
 		next := falldue.NewKind[orderArgs]("unique.beside", falldue.KindConfig{Priority: 1})
 		ran := make(chan string, 10)
 		falldue.Handle(q, k, func(context.Context, falldue.Task[orderArgs]) error { ran <- "held"; return nil })
@@ -167,7 +167,7 @@ var uniqueTxCases = []conformanceCase{
 		server := f.server(t)
 		knows := server.Name() == q.Engine() // or the queue may not know that the server locks rows
 		if knows && server.Caps.LockRows {   // where one transaction writes at a time, nothing runs before its end
-			enqueue(t, q, next, orderArgs{}, nil)
+			enqueue(t, q, next, orderArgs{})
 			if got := receive(t, ran, "the task beside"); got != "beside" {
 				t.Error("the task ran before the transaction ended")
 			}
@@ -201,7 +201,7 @@ var uniqueTxCases = []conformanceCase{
 			other := f.queueOn(t, f.open(t), falldue.Config{})
 			enqueuing.Go(func() {
 				for i := range rounds {
-					r, err := k.Enqueue(t.Context(), other, (i+n)%keys, &falldue.EnqueueOptions{Unique: &falldue.Unique{}})
+					r, err := k.Enqueue(t.Context(), other, (i+n)%keys, byArgs)
 					if err != nil {
 						t.Errorf("enqueue: %v", err)
 						return

@@ -81,7 +81,7 @@ func ExampleNew() {
 	if err := q.Migrate(ctx); err != nil {
 		log.Panic(err)
 	}
-	receipt, err := pay.Enqueue(ctx, q, "card 4111", nil)
+	receipt, err := pay.Enqueue(ctx, q, "card 4111")
 	if err != nil {
 		log.Panic(err)
 	}
@@ -140,7 +140,7 @@ func ExampleNew_rotation() {
 		if err := q.Migrate(ctx); err != nil {
 			log.Panic(err)
 		}
-		if _, err := pay.Enqueue(ctx, q, "card 4111", nil); err != nil {
+		if _, err := pay.Enqueue(ctx, q, "card 4111"); err != nil {
 			log.Panic(err)
 		}
 	}

@@ -161,7 +161,7 @@ func TestUnknownKeyFailsTheAttempt(t *testing.T) {
 			return q
 		}
 		q := queue(newer)
-		receipt, err := kind.Enqueue(t.Context(), q, "Ann", nil)
+		receipt, err := kind.Enqueue(t.Context(), q, "Ann")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func TestUniqueTasksAreHashedWithASecret(t *testing.T) {
 			if err := q.Migrate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			r, err := kind.Enqueue(t.Context(), q, "4111", &falldue.EnqueueOptions{Unique: &falldue.Unique{}})
+			r, err := kind.Enqueue(t.Context(), q, "4111", falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs()}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -82,10 +82,10 @@ func TestAnotherProcessSeesTheMovedClock(t *testing.T) {
 			}
 		}
 
-		first := enqueue(t, q, remindKind(), "now", nil)
+		first := enqueue(t, q, remindKind(), "now")
 		next("ran") // and so it works
 		settled(first)
-		later := enqueue(t, q, remindKind(), "later", &falldue.EnqueueOptions{Delay: 24 * time.Hour})
+		later := enqueue(t, q, remindKind(), "later", falldue.EnqueueOptions{Delay: 24 * time.Hour})
 		begin, due := time.Now(), clock.Now(t).Add(24*time.Hour)
 		clock.Advance(t, q, 24*time.Hour)
 		at, took := next("ran"), time.Since(begin)

@@ -39,9 +39,9 @@ func newQueue(t *testing.T, db *sqlx.DB, cfg falldue.Config) *falldue.Queue {
 	return q
 }
 
-func enqueue[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, opts *falldue.EnqueueOptions) int64 {
+func enqueue[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, opts ...falldue.EnqueueOptions) int64 {
 	t.Helper()
-	receipt, err := k.Enqueue(t.Context(), q, args, opts)
+	receipt, err := k.Enqueue(t.Context(), q, args, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestADayOfRetries(t *testing.T) {
 			}
 			return errDown
 		})
-		id := enqueue(t, q, kind, "hello", nil)
+		id := enqueue(t, q, kind, "hello")
 		start := clock.Now(t)
 		ran := clock.Advance(t, q, 24*time.Hour)
 		took := time.Since(begin)
@@ -144,7 +144,7 @@ func TestAdvanceWaitsForRunningTasks(t *testing.T) {
 			return nil
 		})
 		run(t, worker)
-		enqueue(t, q, kind, "work", nil)
+		enqueue(t, q, kind, "work")
 		<-started
 		text := failing(t, func(t testing.TB) { clock.Advance(t, q, time.Hour) })
 		if !strings.Contains(text, `task 1 of kind "slow" on worker`) {
@@ -179,7 +179,7 @@ func TestJumpEndsLeases(t *testing.T) {
 			}
 			return nil
 		})
-		enqueue(t, q, kind, "work", nil)
+		enqueue(t, q, kind, "work")
 		if ran := tasktest.RunOne(t, q); !errors.Is(ran.Err, falldue.ErrLeaseLost) || ran.State != "" {
 			t.Errorf("the run whose lease ended is %+v", ran)
 		}
@@ -195,13 +195,13 @@ func TestTheClockEndsWithTheTest(t *testing.T) {
 			clock := tasktest.NewClock(t, db)
 			q := newQueue(t, db, falldue.Config{})
 			clock.Advance(t, q, 1000*time.Hour)
-			info, err := q.Task(t.Context(), enqueue(t, q, kind, "", nil))
+			info, err := q.Task(t.Context(), enqueue(t, q, kind, ""))
 			if err != nil || time.Until(info.CreatedAt) < 999*time.Hour {
 				t.Errorf("a task of 1,000 hours later is %+v, %v", info, err)
 			}
 		})
 		q := newQueue(t, db, falldue.Config{})
-		info, err := q.Task(t.Context(), enqueue(t, q, kind, "", nil))
+		info, err := q.Task(t.Context(), enqueue(t, q, kind, ""))
 		if err != nil || time.Until(info.CreatedAt).Abs() > time.Hour {
 			t.Errorf("a task of now is %+v, %v", info, err)
 		}

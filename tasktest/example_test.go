@@ -107,7 +107,7 @@ func ExampleRequireEnqueuedTx() {
 
 	tx := db.MustBegin()
 	defer func() { _ = tx.Rollback() }()
-	if _, err := greet.EnqueueTx(context.Background(), q, tx, "Ada", nil); err != nil {
+	if _, err := greet.EnqueueTx(context.Background(), q, tx, "Ada"); err != nil {
 		log.Panic(err)
 	}
 	task := tasktest.RequireEnqueuedTx(t, q, tx, greet, "Ada")
@@ -124,7 +124,7 @@ func ExampleDrain() {
 		fmt.Println("Hello,", t.Args)
 		return nil
 	})
-	if _, err := greet.EnqueueMany(context.Background(), q, []string{"Ada", "Bob"}, nil); err != nil {
+	if _, err := greet.EnqueueMany(context.Background(), q, []string{"Ada", "Bob"}); err != nil {
 		log.Panic(err)
 	}
 	for _, ran := range tasktest.Drain(t, q) {
@@ -145,7 +145,7 @@ func ExampleRunOne() {
 	falldue.Handle(q, greet, func(context.Context, falldue.Task[string]) error {
 		return falldue.Snooze(time.Hour)
 	})
-	if _, err := greet.Enqueue(context.Background(), q, "Ada", nil); err != nil {
+	if _, err := greet.Enqueue(context.Background(), q, "Ada"); err != nil {
 		log.Panic(err)
 	}
 	ran := tasktest.RunOne(t, q)
@@ -163,7 +163,7 @@ func ExampleNewClock() {
 	q := openQueue(db) // after its clock
 	kind := falldue.NewKind[string]("charge", falldue.KindConfig{Policy: backoff.Constant(2 * time.Hour)})
 	falldue.Handle(q, kind, func(context.Context, falldue.Task[string]) error { return errors.New("the bank is down") })
-	if _, err := kind.Enqueue(context.Background(), q, "Ada", nil); err != nil {
+	if _, err := kind.Enqueue(context.Background(), q, "Ada"); err != nil {
 		log.Panic(err)
 	}
 	begin, start := time.Now(), clock.Now(t)
@@ -186,7 +186,7 @@ func ExampleClock_Jump() {
 		fmt.Println("Hello,", t.Args)
 		return nil
 	})
-	if _, err := greet.Enqueue(context.Background(), q, "Ada", &falldue.EnqueueOptions{Delay: time.Hour}); err != nil {
+	if _, err := greet.Enqueue(context.Background(), q, "Ada", falldue.EnqueueOptions{Delay: time.Hour}); err != nil {
 		log.Panic(err)
 	}
 	fmt.Println(len(tasktest.Drain(t, q)), "tasks are due")
@@ -206,7 +206,7 @@ func ExampleClock_Advance() {
 	clock := tasktest.NewClock(t, db)
 	q := openQueue(db)
 	falldue.Handle(q, greet, func(context.Context, falldue.Task[string]) error { return errors.New("nobody is there") })
-	if _, err := greet.Enqueue(context.Background(), q, "Ada", nil); err != nil {
+	if _, err := greet.Enqueue(context.Background(), q, "Ada"); err != nil {
 		log.Panic(err)
 	}
 	for _, ran := range clock.Advance(t, q, 24*time.Hour) {

@@ -25,10 +25,10 @@ func TestDrainRunsAFlowInItsOrder(t *testing.T) {
 			return nil
 		})
 		var g flow.Flow
-		a := g.Add(steps.Params(1, &falldue.EnqueueOptions{Priority: new(int)}))
-		b := g.Add(steps.Params(2, &falldue.EnqueueOptions{Priority: new(int)}), flow.After(a))
-		g.Add(steps.Params(3, nil), flow.After(b))
-		g.Add(steps.Params(4, nil), flow.After(b), flow.RunAnyway())
+		a := g.Add(steps.Params(1, falldue.EnqueueOptions{Priority: new(int)}))
+		b := g.Add(steps.Params(2, falldue.EnqueueOptions{Priority: new(int)}), flow.After(a))
+		g.Add(steps.Params(3), flow.After(b))
+		g.Add(steps.Params(4), flow.After(b), flow.RunAnyway())
 		if _, err := g.Enqueue(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
@@ -57,9 +57,9 @@ func TestAdvanceDeletesTasksWhoseRetentionIsOver(t *testing.T) {
 			return nil
 		})
 		var g flow.Flow
-		first := g.Add(steps.Params(1, nil))
-		second := g.Add(steps.Params(2, nil), flow.After(first))
-		g.Add(steps.Params(3, nil), flow.After(second), flow.RunAnyway())
+		first := g.Add(steps.Params(1))
+		second := g.Add(steps.Params(2), flow.After(first))
+		g.Add(steps.Params(3), flow.After(second), flow.RunAnyway())
 		ids, err := g.Enqueue(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)

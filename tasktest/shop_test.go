@@ -65,7 +65,7 @@ func placeOrder(ctx context.Context, q *falldue.Queue, tx *sqlx.Tx, number int) 
 	if _, err := tx.ExecContext(ctx, fmt.Sprintf("insert into orders (number) values (%d)", number)); err != nil {
 		return err
 	}
-	_, err := SendInvoice.EnqueueTx(ctx, q, tx, InvoiceArgs{Order: number}, nil)
+	_, err := SendInvoice.EnqueueTx(ctx, q, tx, InvoiceArgs{Order: number})
 	return err
 }
 
@@ -117,7 +117,7 @@ func TestInvoiceIsRetriedForADay(t *testing.T) {
 	down := errors.New("no such host")
 	m := &fakeMailer{failures: []error{down, down, errBusy}, sent: make(chan int, 1)}
 	falldue.Handle(q, SendInvoice, sendInvoice(m))
-	if _, err := SendInvoice.Enqueue(t.Context(), q, InvoiceArgs{Order: 42}, nil); err != nil {
+	if _, err := SendInvoice.Enqueue(t.Context(), q, InvoiceArgs{Order: 42}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -141,7 +141,7 @@ func TestWorkerSendsInvoices(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- q.Run(ctx) }()
 
-	if _, err := SendInvoice.Enqueue(t.Context(), q, InvoiceArgs{Order: 42}, nil); err != nil {
+	if _, err := SendInvoice.Enqueue(t.Context(), q, InvoiceArgs{Order: 42}); err != nil {
 		t.Fatal(err)
 	}
 	select {

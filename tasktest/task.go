@@ -36,7 +36,7 @@ func NewTaskOf[A any](kind falldue.Kind[A], args A, cfg falldue.Config) (falldue
 	if policy.IsZero() {
 		policy = cfg.DefaultPolicy
 	}
-	params := kind.Params(args, nil)
+	params := kind.Params(args)
 	return newTask(
 		falldue.TaskMeta{
 			Kind: kind.Name(), Queue: own.Queue, Priority: own.Priority, MaxAttempts: policy.MaxAttempts(),

@@ -115,7 +115,7 @@ func TestTasksByHandAreLikeStoredOnes(t *testing.T) {
 				return falldue.Discard(errDown)
 			}
 			falldue.Handle(q, kind, handle)
-			id := enqueue(t, q, kind, args, nil)
+			id := enqueue(t, q, kind, args)
 			tasktest.RunOne(t, q)
 			want := run
 			progress, err := q.Progress(t.Context(), id)

@@ -48,9 +48,9 @@ func TestRequireEnqueued(t *testing.T) {
 		q := newQueue(t, testdb.Open(t, engine), falldue.Config{DoneRetention: time.Hour})
 		tasktest.RequireNoneEnqueued(t, q, mail)
 		ann, bob := mailArgs{To: "ann@example.org", Heads: map[string]string{"a": "b"}}, mailArgs{To: "bob@example.org"}
-		id := enqueue(t, q, mail, ann, &falldue.EnqueueOptions{Queue: "mail"})
-		enqueue(t, q, mail, bob, nil)
-		enqueue(t, q, falldue.NewKind[string]("other", falldue.KindConfig{}), "", nil)
+		id := enqueue(t, q, mail, ann, falldue.EnqueueOptions{Queue: "mail"})
+		enqueue(t, q, mail, bob)
+		enqueue(t, q, falldue.NewKind[string]("other", falldue.KindConfig{}), "")
 		if info := tasktest.RequireEnqueued(t, q, mail, ann); info.ID != id || info.Queue != "mail" {
 			t.Errorf("found %+v", info)
 		}
@@ -68,7 +68,7 @@ func TestRequireEnqueued(t *testing.T) {
 				t.Errorf("%s: the test failed with %q, want %q in it", name, text, c.want)
 			}
 		}
-		enqueue(t, q, mail, bob, nil)
+		enqueue(t, q, mail, bob)
 		if text := failing(t, func(t testing.TB) { tasktest.RequireEnqueued(t, q, mail, bob) }); !strings.Contains(text, "2 tasks of kind") {
 			t.Errorf("of two equal tasks one is required: %q", text)
 		}
@@ -91,7 +91,7 @@ func TestRequireEnqueuedTx(t *testing.T) {
 		defer func() { _ = tx.Rollback() }()
 		args := mailArgs{To: "ann@example.org"}
 		tasktest.RequireNoneEnqueuedTx(t, q, tx, mail)
-		if _, err := mail.EnqueueTx(t.Context(), q, tx, args, nil); err != nil {
+		if _, err := mail.EnqueueTx(t.Context(), q, tx, args); err != nil {
 			t.Fatal(err)
 		}
 		tasktest.RequireEnqueuedTx(t, q, tx, mail, args)
@@ -135,18 +135,18 @@ func TestDrainRunsUntilNothingIsDue(t *testing.T) {
 			case 6:
 				return inTx(ctx, task, db.BeginTx)
 			}
-			_, err := steps.Enqueue(ctx, q, task.Args+2, nil)
+			_, err := steps.Enqueue(ctx, q, task.Args+2)
 			return err
 		})
 		if text := failing(t, func(t testing.TB) { tasktest.RunOne(t, q) }); !strings.Contains(text, "no task is due") {
 			t.Errorf("without a task RunOne failed with %q", text)
 		}
-		enqueue(t, q, steps, 1, nil)
-		enqueue(t, q, steps, 2, &falldue.EnqueueOptions{Queue: "low", Priority: new(int)})
+		enqueue(t, q, steps, 1)
+		enqueue(t, q, steps, 2, falldue.EnqueueOptions{Queue: "low", Priority: new(int)})
 		own := backoff.Constant(time.Minute).WithMaxAttempts(1)
-		enqueue(t, q, steps, 5, &falldue.EnqueueOptions{Policy: &own})
-		enqueue(t, q, steps, 6, nil)
-		later := enqueue(t, q, steps, 1, &falldue.EnqueueOptions{Delay: time.Hour})
+		enqueue(t, q, steps, 5, falldue.EnqueueOptions{Policy: own})
+		enqueue(t, q, steps, 6)
+		later := enqueue(t, q, steps, 1, falldue.EnqueueOptions{Delay: time.Hour})
 		states := map[falldue.State]int{}
 		for _, ran := range tasktest.Drain(t, q) {
 			states[ran.State]++
@@ -177,8 +177,8 @@ func TestRunOneObeysLimits(t *testing.T) {
 			}
 			return nil
 		})
-		enqueue(t, q, kind, 1, nil)
-		enqueue(t, q, kind, 2, nil)
+		enqueue(t, q, kind, 1)
+		enqueue(t, q, kind, 2)
 		if ran := clock.Advance(t, q, time.Hour); len(ran) != 2 || ran[0].State != falldue.Done || ran[1].State != falldue.Done {
 			t.Errorf("%+v", ran)
 		}
@@ -192,7 +192,7 @@ func TestPausedTasksDoNotRun(t *testing.T) {
 		kind, other := falldue.NewKind[int]("paused", falldue.KindConfig{}), falldue.NewKind[int]("other", falldue.KindConfig{})
 		for _, k := range []falldue.Kind[int]{kind, other} {
 			falldue.Handle(q, k, func(context.Context, falldue.Task[int]) error { return nil })
-			enqueue(t, q, k, 1, nil)
+			enqueue(t, q, k, 1)
 		}
 		if err := q.Pause(t.Context(), falldue.Subject{Kind: "paused"}, falldue.PauseOptions{}); err != nil {
 			t.Fatal(err)
@@ -232,10 +232,10 @@ func TestAdvanceObeysRates(t *testing.T) {
 			return nil
 		})
 		for range 7 {
-			enqueue(t, q, rated, 0, nil)
+			enqueue(t, q, rated, 0)
 		}
-		first := enqueue(t, q, ordered, 1, &falldue.EnqueueOptions{Key: "a"})
-		second := enqueue(t, q, ordered, 2, &falldue.EnqueueOptions{Key: "a"})
+		first := enqueue(t, q, ordered, 1, falldue.EnqueueOptions{Key: "a"})
+		second := enqueue(t, q, ordered, 2, falldue.EnqueueOptions{Key: "a"})
 		var order []int64
 		for _, ran := range clock.Advance(t, q, 24*time.Hour) {
 			if ran.Kind == "ordered" {
@@ -267,7 +267,7 @@ func TestALockedTaskDoesNotStopTheClock(t *testing.T) {
 		clock := tasktest.NewClock(t, db)
 		q := newQueue(t, db, falldue.Config{})
 		falldue.Handle(q, mail, func(context.Context, falldue.Task[mailArgs]) error { return nil })
-		id := enqueue(t, q, mail, mailArgs{}, nil)
+		id := enqueue(t, q, mail, mailArgs{})
 		tx := db.MustBegin()
 		defer func() { _ = tx.Rollback() }()
 		tx.MustExec(fmt.Sprintf("select id from falldue_tasks where id = %d for update", id))
@@ -287,7 +287,7 @@ func TestALockedTaskDoesNotStopTheClock(t *testing.T) {
 // TestAFailureInAHandlerEndsTheTest: a handler may call t.Fatal.
 func TestAFailureInAHandlerEndsTheTest(t *testing.T) {
 	q := newQueue(t, testdb.Open(t, testdb.SQLite), falldue.Config{})
-	enqueue(t, q, mail, mailArgs{}, nil)
+	enqueue(t, q, mail, mailArgs{})
 	text := failing(t, func(t testing.TB) {
 		falldue.Handle(q, mail, func(context.Context, falldue.Task[mailArgs]) error {
 			t.Fatal("not what I want")

@@ -32,13 +32,13 @@ func TestRunOneSaysWhatWaits(t *testing.T) {
 		if text := strings.TrimSpace(says()); text != want {
 			t.Errorf("without a task: %s", text)
 		}
-		failed, snoozed := enqueue(t, q, kind, "fail", nil), enqueue(t, q, kind, "snooze", nil)
-		ids, err := flow.Chain(kind.Params("later", &falldue.EnqueueOptions{Delay: time.Hour}), kind.Params("after", nil)).Enqueue(t.Context(), q)
+		failed, snoozed := enqueue(t, q, kind, "fail"), enqueue(t, q, kind, "snooze")
+		ids, err := flow.Chain(kind.Params("later", falldue.EnqueueOptions{Delay: time.Hour}), kind.Params("after")).Enqueue(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		held, unknown := enqueue(t, q, paused, "", nil), enqueue(t, q, other, "", nil)
-		elsewhere := enqueue(t, q, kind, "", &falldue.EnqueueOptions{Queue: "high"})
+		held, unknown := enqueue(t, q, paused, ""), enqueue(t, q, other, "")
+		elsewhere := enqueue(t, q, kind, "", falldue.EnqueueOptions{Queue: "high"})
 		if err := q.Pause(t.Context(), falldue.Subject{Kind: "paused"}, falldue.PauseOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestRunOneSaysWhatWaits(t *testing.T) {
 			}
 		}
 		for range 10 {
-			enqueue(t, q, other, "", nil)
+			enqueue(t, q, other, "")
 		}
 		if text := says(); strings.Count(text, "\n\ttask ") != 10 || !strings.HasSuffix(text, "\n\tand more\n") {
 			t.Errorf("of 17 tasks it says\n%s", text)

@@ -103,7 +103,7 @@ func TestRunOneIsLikeAWorker(t *testing.T) {
 				w := &watcher{ended: make(chan struct{})}
 				q := newQueue(t, testdb.Open(t, engine), falldue.Config{Hooks: w.hooks()})
 				falldue.Handle(q, kind, func(ctx context.Context, task falldue.Task[int]) error { return c.handle(ctx, q, task.ID) })
-				enqueue(t, q, kind, 1, nil)
+				enqueue(t, q, kind, 1)
 				execute(q, w.ended)
 				return w.seen
 			}

@@ -23,7 +23,7 @@ func TestCommandsChangeManyTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 		mail := falldue.NewKind[int]("mail", falldue.KindConfig{})
-		receipts, err := mail.EnqueueMany(t.Context(), q, make([]int, 600), nil)
+		receipts, err := mail.EnqueueMany(t.Context(), q, make([]int, 600))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestAnInterruptedChangeSaysHowToGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := falldue.NewKind[int]("mail", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 4000), nil); err != nil {
+	if _, err := falldue.NewKind[int]("mail", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 4000)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

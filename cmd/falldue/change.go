@@ -46,14 +46,12 @@ func enqueueCommand() *cobra.Command {
 				}
 			}
 			if policy != "" {
-				own, err := backoff.Parse(policy)
-				if err != nil {
+				if opts.Policy, err = backoff.Parse(policy); err != nil {
 					return mistake(err)
 				}
-				opts.Policy = &own
 			}
 			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
-				receipt, err := falldue.NewKind[json.RawMessage](args[0], falldue.KindConfig{}).Enqueue(cmd.Context(), q, payload, &opts)
+				receipt, err := falldue.NewKind[json.RawMessage](args[0], falldue.KindConfig{}).Enqueue(cmd.Context(), q, payload, opts)
 				if err != nil {
 					return err
 				}

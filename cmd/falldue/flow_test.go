@@ -16,7 +16,7 @@ func TestBlockedTasksAreShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		kind := falldue.NewKind[int]("page.render", falldue.KindConfig{})
-		if _, err := flow.Batch(kind.Params(1, nil), kind.Params(2, nil)).Then(kind.Params(3, nil)).Enqueue(t.Context(), q); err != nil {
+		if _, err := flow.Batch(kind.Params(1), kind.Params(2)).Then(kind.Params(3)).Enqueue(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
 		s.run("cancel", "1", "--yes")

@@ -17,7 +17,7 @@ func (s shop) failed(kind string, n int, ago time.Duration) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := falldue.NewKind[struct{}](kind, falldue.KindConfig{}).EnqueueMany(s.t.Context(), q, make([]struct{}, n), nil); err != nil {
+	if _, err := falldue.NewKind[struct{}](kind, falldue.KindConfig{}).EnqueueMany(s.t.Context(), q, make([]struct{}, n)); err != nil {
 		s.t.Fatal(err)
 	}
 	s.age(ago, "attempts = 0 and kind = '"+kind+"'")

@@ -25,9 +25,9 @@ func TestSchedules(t *testing.T) {
 		}
 		kind := falldue.NewKind[string]("report", falldue.KindConfig{})
 		scheduler, err := periodic.New(q,
-			periodic.Schedule{Name: "daily", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: kind.Params("d", nil)},
-			periodic.Schedule{Name: "often", Spec: "@every 90m", NoOverlap: true, Missed: periodic.None, Task: kind.Params("o", nil)},
-			periodic.Schedule{Name: "yearly", Spec: "@yearly", TaskAt: func(tick time.Time) falldue.EnqueueParams { return kind.Params(tick.String(), nil) }})
+			periodic.Schedule{Name: "daily", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: kind.Params("d")},
+			periodic.Schedule{Name: "often", Spec: "@every 90m", NoOverlap: true, Missed: periodic.None, Task: kind.Params("o")},
+			periodic.Schedule{Name: "yearly", Spec: "@yearly", TaskAt: func(tick time.Time) falldue.EnqueueParams { return kind.Params(tick.String()) }})
 		if err != nil {
 			t.Fatal(err)
 		}

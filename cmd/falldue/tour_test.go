@@ -109,7 +109,7 @@ func (s shop) fill() {
 		s.run("enqueue", "thumbnail", "--queue", "images")
 	}
 	s.age(5*time.Minute+30*time.Second, "kind = 'thumbnail'")
-	s.schedule(periodic.Schedule{Name: "nightly", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: falldue.NewKind[struct{}]("report", falldue.KindConfig{}).Params(struct{}{}, nil)})
+	s.schedule(periodic.Schedule{Name: "nightly", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: falldue.NewKind[struct{}]("report", falldue.KindConfig{}).Params(struct{}{})})
 }
 
 // schedule stores a schedule.

@@ -174,10 +174,10 @@ func (s *shop) placeOrder(ctx context.Context, order int) error {
 		if _, err := tx.ExecContext(ctx, insert, order); err != nil {
 			return err
 		}
-		if _, err := s.progress.EnqueueTx(ctx, s.queue, tx, progressArgs{Order: order}, nil); err != nil {
+		if _, err := s.progress.EnqueueTx(ctx, s.queue, tx, progressArgs{Order: order}); err != nil {
 			return err
 		}
-		_, err := s.webhook.EnqueueTx(ctx, s.queue, tx, webhookArgs{Order: order, Event: "placed"}, nil)
+		_, err := s.webhook.EnqueueTx(ctx, s.queue, tx, webhookArgs{Order: order, Event: "placed"})
 		return err
 	})
 }
@@ -194,7 +194,7 @@ func (s *shop) takeOrders(ctx context.Context) error {
 		}
 	}
 	// Without a transaction of the caller, Enqueue uses its own.
-	_, err := s.invoice.Enqueue(ctx, s.queue, invoiceArgs{Order: orders[0], Total: "19.9O"}, nil)
+	_, err := s.invoice.Enqueue(ctx, s.queue, invoiceArgs{Order: orders[0], Total: "19.9O"})
 	return err
 }
 
@@ -215,7 +215,7 @@ func (s *shop) askProgress(ctx context.Context, t falldue.Task[progressArgs]) er
 		if _, err := tx.ExecContext(ctx, update, status, t.Args.Order); err != nil {
 			return err
 		}
-		if _, err := s.webhook.EnqueueTx(ctx, s.queue, tx, webhookArgs{Order: t.Args.Order, Event: status}, nil); err != nil {
+		if _, err := s.webhook.EnqueueTx(ctx, s.queue, tx, webhookArgs{Order: t.Args.Order, Event: status}); err != nil {
 			return err
 		}
 		return t.DoneTx(ctx, tx)

@@ -120,7 +120,7 @@ func (s *shop) place(ctx context.Context, customer, coffee string) (Order, error
 		if err := s.mail(ctx, tx, customer, "we have your order of "+coffee); err != nil {
 			return err
 		}
-		_, err := charging.EnqueueTx(ctx, s.queue, tx, Charge{o.ID, customer}, nil)
+		_, err := charging.EnqueueTx(ctx, s.queue, tx, Charge{o.ID, customer})
 		return err
 	})
 }
@@ -132,7 +132,7 @@ func (s *shop) order(ctx context.Context, id string) (o Order, err error) {
 
 // mail enqueues a mail in a transaction.
 func (s *shop) mail(ctx context.Context, tx *sqlx.Tx, to, text string) error {
-	_, err := mailing.EnqueueTx(ctx, s.queue, tx, Mail{to, text}, nil)
+	_, err := mailing.EnqueueTx(ctx, s.queue, tx, Mail{to, text})
 	return err
 }
 

@@ -268,7 +268,7 @@ func TestMailAboutInvoicesWaits(t *testing.T) {
 	w := newWorld(t)
 	month := w.place(t, "ada").Month
 	tasktest.Drain(t, w.queue)
-	if _, err := closing.Enqueue(t.Context(), w.queue, Month{month}, nil); err != nil {
+	if _, err := closing.Enqueue(t.Context(), w.queue, Month{month}); err != nil {
 		t.Fatal(err)
 	}
 	tasktest.RunOne(t, w.queue)

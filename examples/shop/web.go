@@ -58,5 +58,5 @@ func (s *shop) getOrder(r *http.Request) (any, error) {
 // no other one: whoever asks again gets the same task.
 func (s *shop) postInvoice(r *http.Request) (any, error) {
 	args := Invoice{r.PathValue("customer"), r.PathValue("month")}
-	return invoicing.Enqueue(r.Context(), s.queue, args, &falldue.EnqueueOptions{Unique: &falldue.Unique{}})
+	return invoicing.Enqueue(r.Context(), s.queue, args, falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs()}})
 }

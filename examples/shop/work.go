@@ -58,7 +58,7 @@ func (s *shop) invoice(ctx context.Context, t falldue.Task[Invoice]) error {
 var schedule = periodic.Schedule{
 	Name: "invoices", Spec: "0 6 1 * *", Missed: periodic.All(12),
 	TaskAt: func(tick time.Time) falldue.EnqueueParams {
-		return closing.Params(Month{tick.AddDate(0, -1, 0).Format("2006-01")}, nil)
+		return closing.Params(Month{tick.AddDate(0, -1, 0).Format("2006-01")})
 	},
 }
 
@@ -72,10 +72,10 @@ func (s *shop) closeMonth(ctx context.Context, t falldue.Task[Month]) error {
 	}
 	batch := flow.Batch()
 	for _, customer := range customers {
-		batch.Add(invoicing.Params(Invoice{customer, t.Args.Month}, nil))
+		batch.Add(invoicing.Params(Invoice{customer, t.Args.Month}))
 	}
 	text := fmt.Sprintf("the %d invoices of %s are written", len(customers), t.Args.Month)
-	batch.Then(mailing.Params(Mail{"bookkeeper", text}, nil))
+	batch.Then(mailing.Params(Mail{"bookkeeper", text}))
 	return s.inTx(ctx, func(tx *sqlx.Tx) error {
 		if _, err := batch.EnqueueTx(ctx, s.queue, tx); err != nil {
 			return err

@@ -21,7 +21,7 @@ func PlaceByBun(ctx context.Context, db *bun.DB, q *falldue.Queue, number int) e
 		if _, err := tx.NewInsert().Model(&BunOrder{Number: number}).Exec(ctx); err != nil {
 			return err
 		}
-		_, err := SendInvoice.EnqueueTx(ctx, q, tx.Tx, InvoiceArgs{Order: number}, nil)
+		_, err := SendInvoice.EnqueueTx(ctx, q, tx.Tx, InvoiceArgs{Order: number})
 		return err
 	})
 }

@@ -17,7 +17,7 @@ func PlaceByEnt(ctx context.Context, client *ent.Client, q *falldue.Queue, numbe
 	if err := tx.Order.Create().SetID(number).Exec(ctx); err != nil {
 		return err
 	}
-	if _, err := SendInvoice.EnqueueTx(ctx, q, tx, InvoiceArgs{Order: number}, nil); err != nil {
+	if _, err := SendInvoice.EnqueueTx(ctx, q, tx, InvoiceArgs{Order: number}); err != nil {
 		return err
 	}
 	return tx.Commit()

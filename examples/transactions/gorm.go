@@ -22,7 +22,7 @@ func PlaceByGorm(ctx context.Context, db *gorm.DB, q *falldue.Queue, number int)
 		if err := tx.Create(&GormOrder{Number: number}).Error; err != nil {
 			return err
 		}
-		_, err := SendInvoice.EnqueueTx(ctx, q, tx.Statement.ConnPool, InvoiceArgs{Order: number}, nil)
+		_, err := SendInvoice.EnqueueTx(ctx, q, tx.Statement.ConnPool, InvoiceArgs{Order: number})
 		return err
 	})
 }

@@ -94,7 +94,7 @@ func TestTasksAreSettledInTransactions(t *testing.T) {
 	ran := make(chan string, 100)
 	falldue.Handle(q, charge, func(ctx context.Context, task falldue.Task[string]) error {
 		err := libraries[task.Args](ctx, int(task.ID), func(tx falldue.Tx) error {
-			unique := &falldue.EnqueueOptions{Unique: &falldue.Unique{}, Delay: time.Hour}
+			unique := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs()}, Delay: time.Hour}
 			one, err := after.EnqueueTx(ctx, q, tx, task.Args, unique)
 			if err != nil || one.Existed {
 				return errors.Join(errors.New("its first task existed"), err)
@@ -102,7 +102,7 @@ func TestTasksAreSettledInTransactions(t *testing.T) {
 			if again, err := after.EnqueueTx(ctx, q, tx, task.Args, unique); err != nil || again.ID != one.ID || !again.Existed {
 				return errors.Join(errors.New("the transaction does not see its task"), err)
 			}
-			if _, err := after.EnqueueManyTx(ctx, q, tx, []string{"a", "b"}, &falldue.EnqueueOptions{Delay: time.Hour}); err != nil {
+			if _, err := after.EnqueueManyTx(ctx, q, tx, []string{"a", "b"}, falldue.EnqueueOptions{Delay: time.Hour}); err != nil {
 				return err
 			}
 			if list, err := q.TasksTx(ctx, tx, falldue.TaskFilter{Kind: "after", After: one.ID - 1}); err != nil || len(list) < 3 {
@@ -127,7 +127,7 @@ func TestTasksAreSettledInTransactions(t *testing.T) {
 	})
 	ids := map[string]int64{}
 	for name := range libraries {
-		receipt, err := charge.Enqueue(t.Context(), q, name, nil)
+		receipt, err := charge.Enqueue(t.Context(), q, name)
 		if err != nil {
 			t.Fatal(err)
 		}

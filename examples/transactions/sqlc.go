@@ -18,7 +18,7 @@ func PlaceBySqlc(ctx context.Context, pool *pgxpool.Pool, q *falldue.Queue, numb
 		if err := orders.New(tx).Insert(ctx, number); err != nil {
 			return err
 		}
-		_, err := SendInvoice.EnqueueTx(ctx, q, pgxqueue.Tx(tx), InvoiceArgs{Order: int(number)}, nil)
+		_, err := SendInvoice.EnqueueTx(ctx, q, pgxqueue.Tx(tx), InvoiceArgs{Order: int(number)})
 		return err
 	})
 }

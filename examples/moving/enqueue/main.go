@@ -59,7 +59,7 @@ func main() {
 			continue
 		}
 		tx.MustExec(tx.Rebind("insert into moved_jobs (id) values (?)"), id)
-		options := &falldue.EnqueueOptions{Queue: j.Queue, MaxAttempts: j.Attempts, Meta: j.Meta}
+		options := falldue.EnqueueOptions{Queue: j.Queue, MaxAttempts: j.Attempts, Meta: j.Meta}
 		if j.At > 0 {
 			options.RunAt = time.UnixMicro(int64(j.At * 1e6))
 		}
