@@ -46,8 +46,8 @@ func TestARowOfNonsenseStopsNoOther(t *testing.T) {
 		clock := tasktest.NewClock(t, db)
 		q := newQueue(t, db, falldue.Config{})
 		s := newScheduler(t, q,
-			periodic.Schedule{Name: "bad", Spec: "@every 1h", Task: report.Params("bad", nil)},
-			periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("r", nil)})
+			periodic.Schedule{Name: "bad", Spec: "@every 1h", Task: report.Params("bad")},
+			periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("r")})
 		tick(t, s)
 		var want []string
 		for column, value := range edits {
@@ -67,7 +67,7 @@ func TestARowOfNonsenseStopsNoOther(t *testing.T) {
 			if err := periodic.Resume(t.Context(), q, "bad"); err == nil || !strings.Contains(err.Error(), column) {
 				t.Errorf("%s: resumed with error %v", what, err)
 			}
-			late := newScheduler(t, q, periodic.Schedule{Name: "bad", Spec: "@every 1h", Task: report.Params("bad", nil)})
+			late := newScheduler(t, q, periodic.Schedule{Name: "bad", Spec: "@every 1h", Task: report.Params("bad")})
 			if _, err := late.Tick(t.Context()); err == nil || !strings.Contains(err.Error(), column) {
 				t.Errorf("%s: a process that starts then: error %v", what, err)
 			}
@@ -88,7 +88,7 @@ func TestARowThatNoStatementFinds(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.SQLite)
 	q := newQueue(t, db, falldue.Config{})
-	s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("r", nil)})
+	s := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("r")})
 	tick(t, s)
 	db.MustExec("update falldue_schedules set next_at = x'00'")
 	tick(t, s) // as if another process had been faster
