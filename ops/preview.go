@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/sqlgen"
 )
 
 // Schedule is when a task runs again whose attempts all fail, and when it is given up.
@@ -19,6 +20,9 @@ type Schedule struct {
 	Fewest, Most int
 	// Earliest and Latest bound the time of the attempt after which it is given up.
 	Earliest, Latest time.Duration
+	// DelayLimit is what Delay tends to after more and more failures, and WaitLimit what
+	// Delay + Jitter tends to: 24 hours with arctan. It is 0 if that grows without end.
+	DelayLimit, WaitLimit time.Duration
 }
 
 // Retry is one retry of a task.
@@ -46,6 +50,7 @@ func Preview(p backoff.Policy, retries int) (Schedule, error) {
 		return Schedule{}, fmt.Errorf("ops: %d retries; allowed are 1 to %d", retries, maxRetries)
 	}
 	var s Schedule
+	s.DelayLimit, s.WaitLimit = limits(p)
 	var earliest, latest time.Duration // of the attempt that fails
 	for n := 1; ; n++ {
 		delay, jitter := p.Wait(int64(n))
@@ -73,6 +78,21 @@ func Preview(p backoff.Policy, retries int) (Schedule, error) {
 		}
 		s.Retries = append(s.Retries, Retry{N: n, Delay: delay, Jitter: jitter, Earliest: earliest, Latest: latest})
 	}
+}
+
+// limits returns what delays and the longest waits tend to. Delays stay as they are from
+// math.MaxInt32 failures on. A wait that still grows between a million failures and that
+// has no limit.
+func limits(p backoff.Policy) (delay, wait time.Duration) {
+	earlyDelay, earlyJitter := p.Wait(1_000_000)
+	delay, jitter := p.Wait(math.MaxInt32)
+	limit := func(early, late time.Duration) time.Duration {
+		if late >= sqlgen.MaxDelay*time.Second || max(early-late, late-early) > late/1000 {
+			return 0
+		}
+		return late
+	}
+	return limit(earlyDelay, delay), limit(sum(earlyDelay, earlyJitter), sum(delay, jitter))
 }
 
 // ends reports whether a policy gives a task up after n failures, if its next attempt

@@ -45,7 +45,7 @@ func TestPreview(t *testing.T) {
 	for policy, want := range map[string]ops.Schedule{
 		"delay 10s; attempts 3": {
 			Retries: []ops.Retry{{1, 10 * s, 0, 10 * s, 10 * s}, {2, 10 * s, 0, 20 * s, 20 * s}},
-			Fewest:  3, Most: 3, Earliest: 20 * s, Latest: 20 * s,
+			Fewest:  3, Most: 3, Earliest: 20 * s, Latest: 20 * s, DelayLimit: 10 * s, WaitLimit: 10 * s,
 		},
 		"delay 10s * n; jitter 5s; attempts 3": {
 			Retries: []ops.Retry{{1, 10 * s, 5 * s, 10 * s, 15 * s}, {2, 20 * s, 5 * s, 30 * s, 40 * s}},
@@ -54,14 +54,15 @@ func TestPreview(t *testing.T) {
 		// With the longest waits the third attempt, at 30s, is the last one, with the shortest the fourth.
 		"delay 10s; jitter 5s; elapsed 35s": {
 			Retries: []ops.Retry{{1, 10 * s, 5 * s, 10 * s, 15 * s}, {2, 10 * s, 5 * s, 20 * s, 30 * s}, {3, 10 * s, 5 * s, 30 * s, 35 * s}},
-			Fewest:  3, Most: 4, Earliest: 20 * s, Latest: 35 * s,
+			Fewest:  3, Most: 4, Earliest: 20 * s, Latest: 35 * s, DelayLimit: 10 * s, WaitLimit: 15 * s,
 		},
 		"delay 10s": {
 			Retries: []ops.Retry{
 				{1, 10 * s, 0, 10 * s, 10 * s}, {2, 10 * s, 0, 20 * s, 20 * s}, {3, 10 * s, 0, 30 * s, 30 * s}, {4, 10 * s, 0, 40 * s, 40 * s},
 			},
+			DelayLimit: 10 * s, WaitLimit: 10 * s,
 		},
-		"delay 10s; attempts 1": {Fewest: 1, Most: 1},
+		"delay 10s; attempts 1": {Fewest: 1, Most: 1, DelayLimit: 10 * s, WaitLimit: 10 * s},
 	} {
 		got, err := ops.Preview(parse(t, policy), 4)
 		if err != nil {
@@ -83,6 +84,33 @@ func TestPreviewOfTheLongestDelays(t *testing.T) {
 	}
 	if last := got.Retries[4]; last.Earliest != math.MaxInt64 || last.Latest != math.MaxInt64 {
 		t.Errorf("the fifth retry after 100 years each is at %v to %v", last.Earliest, last.Latest)
+	}
+}
+
+// TestPreviewOfLimits: what delays and the longest waits tend to, if anything.
+func TestPreviewOfLimits(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]time.Duration{
+		"arctan":                       {24 * time.Hour, 24 * time.Hour},
+		"sigmoid":                      {24 * time.Hour, 24 * time.Hour},
+		"euler":                        {24 * time.Hour, 24 * time.Hour},
+		"5m":                           {5 * time.Minute, 5 * time.Minute},
+		"full_jitter":                  {0, 5 * time.Minute},
+		"equal_jitter":                 {150 * time.Second, 5 * time.Minute},
+		"1h + 1h / n; jitter 30s * n":  {time.Hour, 0},
+		"zizq":                         {},
+		"1m * n":                       {},
+		"1s * ln(n)":                   {},
+		"36500d":                       {},
+		"30d; jitter 1s * min(n, 100)": {30 * 24 * time.Hour, 30*24*time.Hour + 100*time.Second},
+	} {
+		s, err := ops.Preview(backoff.ParseDeferred(text), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]time.Duration{s.DelayLimit.Round(time.Second), s.WaitLimit.Round(time.Second)}; got != want {
+			t.Errorf("%s tends to %v, want %v", text, got, want)
+		}
 	}
 }
 
