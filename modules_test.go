@@ -58,7 +58,7 @@ func TestLibraryRequiresNoModulesOfOthers(t *testing.T) {
 	library := readFile(t, "go.mod")
 	for path, file := range map[string]string{
 		"github.com/agiledragon/gomonkey/v2": "faults/go.mod", "github.com/Shopify/toxiproxy/v2": "faults/go.mod",
-		"github.com/spf13/cobra": "cmd/falldue/go.mod", "github.com/guptarohit/asciigraph": "cmd/falldue/go.mod",
+		"github.com/spf13/cobra": "cmd/falldue/go.mod", "github.com/guptarohit/asciigraph": "cmd/falldue/go.mod", "git.sr.ht/~sbinet/gg": "cmd/falldue/go.mod",
 		"gorm.io/gorm": "examples/transactions/go.mod", "entgo.io/ent": "examples/transactions/go.mod", "github.com/uptrace/bun": "examples/transactions/go.mod",
 		"github.com/hibiken/asynq": "examples/moving/go.mod", "github.com/alicebob/miniredis/v2": "examples/moving/go.mod",
 		"github.com/redis/go-redis/v9": "examples/moving/go.mod", "github.com/riverqueue/river": "examples/moving/go.mod",

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +48,13 @@ func TestForecastAndDiff(t *testing.T) {
 			t.Errorf("forecast --json: %d lines, the last %+v, error %v", len(lines), all, err)
 		}
 
+		picture := filepath.Join(t.TempDir(), "p.svg")
+		s.run("policy", "diff", "mail", "50m", "2h", "--from", "1h", "--svg", picture)
+		text, err := os.ReadFile(picture)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contains(t, string(text), `>mail<`, `>500 tasks of this kind wait\.`, `>now: 1h<`, `>50m<`, `>2h<`, `>now: 1h, 0 due now<`, `>Tasks that fall due per minute<`)
 		out := s.run("policy", "diff", "mail", "20m", "--from", "1h", "--ramp", "450")
 		contains(t, out, `^500 tasks of mail wait under its policy\n`, `(?m)^ +400  would be due at once$`, `(?m)^ +100  would be due sooner$`,
 			`(?m)^before +1h +0 +400 a minute, in (2[5-9]|30)m`, `(?m)^after +20m +400 +400 a minute, now$`)

@@ -3,129 +3,142 @@ package main
 import (
 	"fmt"
 	"image/color"
-	"io"
-	"math"
 	"os"
-	"time"
 
+	"git.sr.ht/~sbinet/gg"
 	"github.com/spf13/cobra"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/gofont/goregular"
+	"golang.org/x/image/font/opentype"
 
-	"github.com/falldue/falldue/internal/words"
+	"github.com/falldue/falldue/internal/chart"
 )
 
 // pictureFlags name the files to which a command draws.
-type pictureFlags struct{ svg, png string }
+type pictureFlags struct{ svg, png, theme string }
 
 func (f *pictureFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.svg, "svg", "", "`file` to which to draw a picture, too")
 	cmd.Flags().StringVar(&f.png, "png", "", "`file` to which to draw a picture, too")
+	cmd.Flags().StringVar(&f.theme, "theme", "auto", "colors of the picture: light, dark, or auto: an SVG follows its reader's system, a PNG is light")
 }
 
 func (f *pictureFlags) set() bool { return f.svg != "" || f.png != "" }
 
-// save draws plots, side by side and one above the other, to the files.
-func (f *pictureFlags) save(plots [][]*plot.Plot, width, height vg.Length) error {
+// themes are the values of --theme.
+var themes = map[string]chart.Theme{"auto": chart.Auto, "light": chart.Light, "dark": chart.Dark}
+
+// save draws a figure to the files.
+func (f *pictureFlags) save(figure chart.Figure) error {
+	theme, known := themes[f.theme]
+	if !known {
+		return mistake(fmt.Errorf("--theme %q: must be auto, light or dark", f.theme))
+	}
+	drawing := figure.Draw(chart.Width)
 	if f.svg != "" {
-		canvas := vgsvg.New(width, height)
-		if err := saveCanvas(f.svg, canvas, canvas, plots); err != nil {
+		if err := os.WriteFile(f.svg, []byte(drawing.SVG(theme)), 0o644); err != nil { //nolint:gosec // a picture is for everyone
 			return err
 		}
 	}
 	if f.png == "" {
 		return nil
 	}
-	canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(144))
-	return saveCanvas(f.png, canvas, vgimg.PngCanvas{Canvas: canvas}, plots)
+	return savePNG(f.png, drawing, theme)
 }
 
-// saveCanvas draws plots on a canvas and writes that to a file.
-func saveCanvas(path string, canvas vg.CanvasSizer, text io.WriterTo, plots [][]*plot.Plot) error {
-	area := draw.New(canvas)
-	tiles := draw.Tiles{Rows: len(plots), Cols: len(plots[0]), PadX: vg.Points(12), PadY: vg.Points(8), PadTop: vg.Points(6), PadRight: vg.Points(10), PadBottom: vg.Points(4), PadLeft: vg.Points(4)}
-	areas := plot.Align(plots, tiles, area)
-	for i, row := range plots {
-		for j, p := range row {
-			p.Draw(areas[i][j])
+// pngScale is the number of dots of a PNG in a pixel: screens of phones have two or more.
+const pngScale = 2
+
+// savePNG writes a drawing as PNG.
+func savePNG(path string, d chart.Drawing, theme chart.Theme) error {
+	p := pngPainter{Context: gg.NewContext(int(pngScale*d.Width), int(pngScale*d.Height)), theme: theme, faces: map[float64]font.Face{}}
+	p.SetColor(theme.RGB(chart.Paper))
+	p.Clear()
+	for _, shape := range d.Shapes {
+		switch s := shape.(type) {
+		case chart.Path:
+			p.path(s)
+		case chart.Marks:
+			for _, at := range s.At {
+				p.fill([][]chart.Point{s.Mark.Outline(at, s.Size)}, theme.RGB(s.Color))
+			}
+		case chart.Text:
+			if err := p.text(s); err != nil {
+				return err
+			}
 		}
 	}
 	file, err := os.Create(path) //nolint:gosec // the user names the file
 	if err != nil {
 		return err
 	}
-	if _, err := text.WriteTo(file); err != nil {
+	if err := p.EncodePNG(file); err != nil {
 		_ = file.Close()
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return file.Close()
 }
 
-// faint returns a colour that others shine through.
-func faint(c color.Color) color.Color {
-	solid, _ := color.NRGBAModel.Convert(c).(color.NRGBA)
-	solid.A = 0x40
-	return solid
+// pngPainter paints the shapes of a drawing.
+type pngPainter struct {
+	*gg.Context
+	theme chart.Theme
+	faces map[float64]font.Face // by their sizes
 }
 
-// durationTicks labels an axis of seconds with durations at round places.
-type durationTicks struct{}
-
-// Ticks returns about five ticks between two numbers of seconds.
-func (durationTicks) Ticks(low, high float64) (ticks []plot.Tick) {
-	step := roundStep((high - low) / 5)
-	for i := math.Ceil(low / step); i*step <= high; i++ {
-		ticks = append(ticks, plot.Tick{Value: i * step, Label: words.Span(time.Duration(i * step * float64(time.Second)))})
+// trace makes lines the current path.
+func (p *pngPainter) trace(lines [][]chart.Point) {
+	for _, line := range lines {
+		p.NewSubPath()
+		for _, at := range line {
+			p.LineTo(pngScale*at.X, pngScale*at.Y)
+		}
 	}
-	return ticks
 }
 
-// roundStep returns a number of seconds, at least step, that people count in.
-func roundStep(step float64) float64 {
-	for _, s := range []float64{0.001, 0.01, 0.1, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 6 * 3600, 12 * 3600} {
-		if step <= s {
-			return s
-		}
-	}
-	days := step / 86400
-	power := math.Pow(10, math.Floor(math.Log10(days)))
-	for _, s := range []float64{1, 2, 5, 10} {
-		if days <= s*power {
-			return max(s*power, 1) * 86400
-		}
-	}
-	return step
+func (p *pngPainter) fill(lines [][]chart.Point, c color.NRGBA) {
+	p.trace(lines)
+	p.SetColor(c)
+	p.Fill()
 }
 
-// countTicks labels an axis of whole numbers.
-type countTicks struct{}
-
-// Ticks returns ticks at whole numbers between two numbers.
-func (countTicks) Ticks(low, high float64) (ticks []plot.Tick) {
-	for _, t := range (plot.DefaultTicks{}).Ticks(low, high) {
-		if t.Value != math.Trunc(t.Value) {
-			continue
+func (p *pngPainter) path(s chart.Path) {
+	if s.Fill != chart.None {
+		c := p.theme.RGB(s.Fill)
+		if s.Opacity > 0 {
+			c.A = uint8(255 * s.Opacity)
 		}
-		if t.Label != "" {
-			t.Label = fmt.Sprintf("%.0f", t.Value)
-		}
-		ticks = append(ticks, t)
+		p.fill(s.Lines, c)
 	}
-	return ticks
+	if s.Stroke == chart.None {
+		return
+	}
+	p.trace(s.Lines)
+	p.SetColor(p.theme.RGB(s.Stroke))
+	p.SetLineWidth(pngScale * s.Width)
+	dash := make([]float64, len(s.Dash))
+	for i, length := range s.Dash {
+		dash[i] = pngScale * length
+	}
+	p.SetDash(dash...)
+	p.Stroke()
 }
 
-// logDurationTicks labels a logarithmic axis of seconds.
-type logDurationTicks struct{}
-
-// Ticks returns ticks at durations between two numbers of seconds.
-func (logDurationTicks) Ticks(low, high float64) (ticks []plot.Tick) {
-	for _, s := range []float64{0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 365 * 86400, 3650 * 86400} {
-		if s >= low && s <= high {
-			ticks = append(ticks, plot.Tick{Value: s, Label: words.Span(time.Duration(s * float64(time.Second)))})
+// text writes a text in the font of the Go project. It has Latin, Greek and Cyrillic letters.
+func (p *pngPainter) text(t chart.Text) error {
+	face := p.faces[t.Size]
+	if face == nil {
+		parsed, err := opentype.Parse(goregular.TTF)
+		if err != nil {
+			return err
 		}
+		if face, err = opentype.NewFace(parsed, &opentype.FaceOptions{Size: pngScale * t.Size, DPI: 72, Hinting: font.HintingNone}); err != nil {
+			return err
+		}
+		p.faces[t.Size] = face
 	}
-	return ticks
+	p.SetFontFace(face)
+	p.SetColor(p.theme.RGB(t.Color))
+	p.DrawStringAnchored(t.Text, pngScale*t.At.X, pngScale*t.At.Y, float64(t.Anchor)/2, 0)
+	return nil
 }

@@ -49,11 +49,13 @@ type differ struct {
 	from    string
 	rate    int64 // how many tasks may fall due in a minute of a ramp
 	applies bool
+	picture pictureFlags
 }
 
 func (d *differ) flags(cmd *cobra.Command) {
 	d.profileFlags.flags(cmd)
 	d.horizonFlag(cmd)
+	d.picture.flags(cmd)
 	cmd.ValidArgsFunction = d.kindAndPolicy()
 	cmd.Flags().StringVar(&d.from, "from", "", "the policy that the code has for the kind (default the one that most live workers announce)")
 	cmd.Flags().Int64Var(&d.rate, "ramp", 0, "show steps under which at most so many tasks fall due in a minute")
@@ -102,6 +104,11 @@ func (d *differ) run(cmd *cobra.Command, args []string) error {
 				if c.steps, err = p.Ramp(kind, c.policy, d.rate); err != nil {
 					return err
 				}
+			}
+		}
+		if d.picture.set() {
+			if err := d.saveDiff(policy, list); err != nil {
+				return err
 			}
 		}
 		switch {

@@ -11,10 +11,9 @@ import (
 
 	"github.com/guptarohit/asciigraph"
 	"github.com/spf13/cobra"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/chart"
 	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
@@ -65,19 +64,15 @@ func policyHerdCommand() *cobra.Command {
 
 // saveHerds draws the herds of policies, one below the other.
 func (f *pictureFlags) saveHerds(ctx context.Context, policies []string, o ops.Outage) error {
-	var rows [][]*plot.Plot
+	var list []chart.HerdOf
 	for _, text := range policies {
 		h, err := herdsOf(ctx, text, o)
 		if err != nil {
 			return err
 		}
-		plots, err := drawHerd(h)
-		if err != nil {
-			return err
-		}
-		rows = append(rows, plots...)
+		list = append(list, h.picture())
 	}
-	return f.save(rows, vg.Points(720), vg.Points(200*float64(len(rows))))
+	return f.save(chart.Herd(list...))
 }
 
 // herds are the loads of a policy with its jitter and without.
@@ -95,6 +90,7 @@ func herdsOf(ctx context.Context, text string, o ops.Outage) (h herds, err error
 	if h.with, err = ops.Stampede(ctx, policy, o); err != nil {
 		return h, mistake(err)
 	}
+	o.Bucket = h.with.Bucket
 	h.without, err = ops.Stampede(ctx, policy.WithJitter("0"), o)
 	return h, mistake(err)
 }

@@ -10,8 +10,6 @@ import (
 
 	"github.com/guptarohit/asciigraph"
 	"github.com/spf13/cobra"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/words"
@@ -44,11 +42,7 @@ func policyPreviewCommand() *cobra.Command {
 				return err
 			}
 			if picture.set() {
-				p, err := drawPreviews(previews)
-				if err != nil {
-					return err
-				}
-				if err := picture.save([][]*plot.Plot{{p}}, vg.Points(560), vg.Points(340)); err != nil {
+				if err := picture.save(drawPreviews(previews)); err != nil {
 					return err
 				}
 			}
@@ -226,10 +220,14 @@ func ending(s ops.Schedule, start time.Time) string {
 	if s.Most == 0 {
 		return fmt.Sprintf("not given up after %d retries", len(s.Retries))
 	}
-	attempts := fmt.Sprint(s.Fewest)
-	if s.Fewest != s.Most {
-		attempts = fmt.Sprintf("%d to %d", s.Fewest, s.Most)
-	}
-	return fmt.Sprintf("given up after %s attempts and %s, at the latest on %s", attempts, band(s.Earliest, s.Latest),
+	return fmt.Sprintf("given up after %s and %s, at the latest on %s", attemptsText(s), band(s.Earliest, s.Latest),
 		start.Add(s.Latest).Format("2 January 2006 15:04 MST"))
+}
+
+// attemptsText says after how many attempts a task is given up.
+func attemptsText(s ops.Schedule) string {
+	if s.Fewest != s.Most {
+		return fmt.Sprintf("%d to %d attempts", s.Fewest, s.Most)
+	}
+	return fmt.Sprintf("%d attempts", s.Most)
 }

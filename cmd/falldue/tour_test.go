@@ -212,7 +212,7 @@ func (s shop) workers() int {
 }
 
 var (
-	chart = regexp.MustCompile(`(?m)^.*[┤┼┬╰╭].*\n|^ +([0-9.]+(ms|s|m|h|d)[0-9ms]* *)+\n|^ +[a-z: ]*due in [0-9a-z]+\n`)
+	plot  = regexp.MustCompile(`(?m)^.*[┤┼┬╰╭].*\n|^ +([0-9.]+(ms|s|m|h|d)[0-9ms]* *)+\n|^ +[a-z: ]*due in [0-9a-z]+\n`)
 	when  = regexp.MustCompile(`(\d{4}-\d\d-\d\d )?\b\d\d:\d\d:\d\d\b`)
 	span  = regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s|m|h|d)(\d+[ms])?(\d+s)?\b( – \d+(\.\d+)?(ms|s|m|h|d)(\d+[ms])?)?`)
 	who   = regexp.MustCompile(`\S+:\d+/[0-9a-f]{12}`)
@@ -224,7 +224,7 @@ var (
 
 // timeless returns an output without what differs from run to run.
 func timeless(out string) string {
-	out = chart.ReplaceAllString(out, "")
+	out = plot.ReplaceAllString(out, "")
 	out = when.ReplaceAllString(out, "TIME")
 	out = span.ReplaceAllString(out, "SPAN")
 	out = who.ReplaceAllString(out, "WORKER")
