@@ -14,6 +14,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/falldue/falldue/internal/chart"
 )
 
 // record is the file of an engine's results next to the document. A run of some
@@ -100,43 +102,28 @@ func writeDoc(path, engine string, now part) error {
 	if err := os.WriteFile(filepath.Join(folder, engine+".json"), append(text, '\n'), 0o644); err != nil {
 		return err
 	}
-	plots, err := filepath.Glob(filepath.Join(folder, "*.svg"))
-	if err != nil {
-		return err
-	}
-	for _, plot := range plots { // parts come and go
-		if err := os.Remove(plot); err != nil {
-			return err
-		}
-	}
-	data, err := readDoc(folder)
-	if err != nil {
-		return err
-	}
-	for _, s := range data.Sections {
-		for _, p := range s.Parts {
-			if err := p.draw(folder); err != nil {
-				return err
-			}
-		}
-	}
-	return data.writeTo(path)
+	return rewriteDoc(path)
 }
 
-// writeSoakDoc replaces the record and the plot of a soak, and rewrites the document.
+// writeSoakDoc replaces the record of a soak, and rewrites the document and its pictures.
 func writeSoakDoc(path string, r soakRecord) error {
 	folder := filepath.Join(docFolder(path), soakFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	if err := errors.Join(r.write(filepath.Join(folder, r.Engine+".json")), plotSoak(filepath.Join(folder, r.Engine+".svg"), r.Engine, r.Samples)); err != nil {
+	if err := r.write(filepath.Join(folder, r.Engine+".json")); err != nil {
 		return err
 	}
+	return rewriteDoc(path)
+}
+
+// rewriteDoc writes the document and its pictures from the records.
+func rewriteDoc(path string) error {
 	data, err := readDoc(docFolder(path))
 	if err != nil {
 		return err
 	}
-	return data.writeTo(path)
+	return errors.Join(data.draw(docFolder(path)), data.writeTo(path))
 }
 
 // writeTo writes the document.
@@ -228,15 +215,44 @@ func newDocPart(p part, title, name string) docPart {
 	return c
 }
 
-// draw draws the plots of a part into the folder.
-func (p docPart) draw(folder string) (err error) {
-	if p.Plot != "" {
-		err = plotRates(filepath.Join(folder, p.Plot), p.title, p.results)
+// pictures returns the pictures of the document by their places in its folder.
+func (d docData) pictures() map[string]chart.Figure {
+	all := map[string]chart.Figure{}
+	for _, s := range d.Sections {
+		for _, p := range s.Parts {
+			if p.Plot != "" {
+				all[p.Plot] = drawRates(p.title, p.results)
+			}
+			if p.ClaimsPlot != "" {
+				all[p.ClaimsPlot] = drawClaims(p.title, p.results)
+			}
+		}
 	}
-	if p.ClaimsPlot != "" {
-		err = errors.Join(err, plotClaims(filepath.Join(folder, p.ClaimsPlot), p.title, p.results))
+	for _, s := range d.Soaks {
+		all[filepath.Join(soakFolder, s.Engine+".svg")] = drawSoak(s.Title(), s.Samples)
 	}
-	return err
+	return all
+}
+
+// draw draws the pictures into the folder, in place of all that are there: parts come and go.
+func (d docData) draw(folder string) error {
+	for _, pattern := range []string{"*.svg", filepath.Join(soakFolder, "*.svg")} {
+		old, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range old {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	for name, f := range d.pictures() {
+		if err := saveFigure(filepath.Join(folder, name), f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func readRecord(folder, engine string) (r record, err error) {

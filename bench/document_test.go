@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/falldue/falldue/internal/chart"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/benchmarks.md from its template and its records, without a measurement")
+var update = flag.Bool("update", false, "rewrite docs/benchmarks.md and its pictures from the template and the records, without a measurement")
 
 // TestDocumentIsMadeOfItsRecords compares the document with what its template makes of the
 // records beside it: a change of either needs go test -run Document -update.
@@ -22,7 +24,7 @@ func TestDocumentIsMadeOfItsRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *update {
-		if err := data.writeTo(path); err != nil {
+		if err := rewriteDoc(path); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,6 +38,16 @@ func TestDocumentIsMadeOfItsRecords(t *testing.T) {
 	}
 	if !bytes.Equal(got, want.Bytes()) {
 		t.Errorf("%s is not what its template makes; run go test -run Document -update", path)
+	}
+	pictures := data.pictures()
+	if len(pictures) < 10 {
+		t.Errorf("the document has %d pictures", len(pictures))
+	}
+	for name, figure := range pictures {
+		got, err := os.ReadFile(filepath.Join(docFolder(path), name))
+		if err != nil || string(got) != figure.Draw(chart.Width).SVG(chart.Auto) {
+			t.Errorf("%s is not what its record makes (error %v); run go test -run Document -update", name, err)
+		}
 	}
 }
 

@@ -93,7 +93,7 @@ func parse() *config {
 	flag.DurationVar(&c.patience, "patience", 2*time.Minute, "timeout of one run")
 	flag.StringVar(&c.json, "json", "", "file to write the results to, as JSON")
 	flag.StringVar(&c.doc, "doc", "", "document to write the results into, such as ../docs/benchmarks.md")
-	flag.StringVar(&c.plot, "plot", "", "file to draw the results into; its ending chooses svg, png or pdf")
+	flag.StringVar(&c.plot, "plot", "", "file to draw the results into, as SVG")
 	flag.StringVar(&c.profile, "profile", "", "file to write a CPU profile of all runs to; with .allocs appended, one of allocations")
 	flag.Parse()
 	c.command = "go run ."
@@ -182,7 +182,7 @@ func write(ctx context.Context, c *config, srv *server, all results) error {
 		}
 	}
 	if c.plot != "" {
-		if err := plotRates(c.plot, c.engine, all); err != nil {
+		if err := saveFigure(c.plot, drawRates(titleOf(c.engine), all)); err != nil {
 			return err
 		}
 	}

@@ -1,16 +1,20 @@
 package main
 
 import (
-	"image/color"
+	"cmp"
+	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
-	"gonum.org/v1/plot/vg"
+	"github.com/falldue/falldue/internal/chart"
 )
+
+// saveFigure draws a figure into an SVG file.
+func saveFigure(path string, f chart.Figure) error {
+	return os.WriteFile(path, []byte(f.Draw(chart.Width).SVG(chart.Auto)), 0o644)
+}
 
 // rates lists the measures in tasks per second.
 func (r results) rates() (names []string) {
@@ -22,122 +26,91 @@ func (r results) rates() (names []string) {
 	return names
 }
 
-// plotRates draws tasks per second: a group of bars for each measure. A bar is the
-// median, with a line from the smallest to the largest value.
-func plotRates(path, title string, all results) error {
-	names := all.rates()
-	p := plot.New()
-	p.Title.Text, p.Y.Min, p.Legend.Top = "Tasks per second, "+title, 0, true
-	p.Add(horizontal())
-	shown := slices.DeleteFunc(all.systems(), func(s string) bool {
-		return !slices.ContainsFunc(names, func(m string) bool { _, ok := all.of(m, s); return ok })
-	})
-	var groups plot.ConstantTicks
-	group := float64(len(shown) + 1) // bars and a gap
-	for i, name := range names {
-		groups = append(groups, plot.Tick{Value: group*float64(i) + float64(len(shown)-1)/2, Label: name})
-	}
-	for i, system := range shown {
-		var bars errorBars
-		for j, name := range names {
+// drawRates draws tasks per second: a group of bars for each measure, with their ratios to
+// raw. A bar is the median, with a line from the smallest to the largest value.
+func drawRates(title string, all results) chart.Figure {
+	f := chart.Figure{Title: "Tasks per second, " + title, Note: "Medians"}
+	var bars chart.Bars
+	ranges, ratios := false, false
+	for _, name := range all.rates() {
+		group := chart.Group{Name: name}
+		base, compared := all.of(name, "raw")
+		for _, system := range all.systems() {
 			r, ok := all.of(name, system)
 			if !ok {
 				continue
 			}
-			x := group*float64(j) + float64(i)
-			bar, err := plotter.NewBarChart(plotter.Values{r.Median}, vg.Points(12))
-			if err != nil {
-				return err
+			bar := chart.Bar{Name: system, Value: r.Median, Min: r.Min, Max: r.Max, Color: colorOf(system)}
+			if compared && system != base.System {
+				bar.Note, ratios = fmt.Sprintf("%.2f of raw", r.Median/base.Median), true
 			}
-			bar.XMin, bar.Color, bar.LineStyle.Width = x, plotutil.SoftColors[i%len(plotutil.SoftColors)], 0
-			p.Add(bar)
-			if len(bars.XYs) == 0 {
-				p.Legend.Add(system, bar)
-			}
-			bars.XYs = append(bars.XYs, plotter.XY{X: x, Y: r.Median})
-			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{r.Median - r.Min, r.Max - r.Median})
+			ranges = ranges || r.Max > r.Min
+			group.Bars = append(group.Bars, bar)
 		}
-		lines, err := plotter.NewYErrorBars(bars)
-		if err != nil {
-			return err
-		}
-		lines.CapWidth = vg.Points(4)
-		p.Add(lines)
+		bars.Groups = append(bars.Groups, group)
 	}
-	p.X.Tick.Marker, p.X.Tick.Label.Font.Size, p.X.Tick.Length = groups, vg.Points(9), 0
-	p.X.Min, p.X.Max, p.Y.Max = -1, group*float64(len(names)), p.Y.Max*1.2 // the legend is on top
-	p.Y.Tick.Marker = thousands{}
-	return p.Save(vg.Points(100+float64(len(names))*group*14), vg.Points(320), path)
-}
-
-// errorBars holds medians, each with its distance to the smallest and the largest
-// value.
-type errorBars struct {
-	plotter.XYs
-	plotter.YErrors
-}
-
-// horizontal returns a grid of horizontal lines.
-func horizontal() *plotter.Grid {
-	grid := plotter.NewGrid()
-	grid.Vertical.Width = 0
-	grid.Horizontal.Color = color.Gray{220}
-	return grid
-}
-
-// thousands labels an axis with numbers such as 120,000.
-type thousands struct{}
-
-func (thousands) Ticks(low, high float64) []plot.Tick {
-	ticks := plot.DefaultTicks{}.Ticks(low, high)
-	for i, t := range ticks {
-		if t.Label != "" {
-			ticks[i].Label = number(t.Value)
-		}
+	if !slices.ContainsFunc(bars.Groups, func(g chart.Group) bool { return len(g.Bars) > 1 }) {
+		bars.Groups = []chart.Group{onlyGroup(bars.Groups)}
+	} else {
+		f.Note += "; each group has a scale of its own"
 	}
-	return ticks
+	if ranges {
+		f.Note += "; a line goes from the smallest to the largest of several rounds"
+	}
+	if ratios {
+		f.Note += "; ratios are to raw, the database by itself"
+	}
+	f.Note += "."
+	f.Panels = []chart.Panel{bars}
+	return f
 }
 
-// claims returns the results of claim_ms by system, as pairs of waiting tasks and
-// milliseconds.
-func (r results) claims() map[string]plotter.XYs {
-	found := map[string]plotter.XYs{}
+// colorOf returns a color for falldue, one for what it is compared with, and one for other
+// queues.
+func colorOf(system string) chart.Color {
+	switch {
+	case system == "raw":
+		return chart.Neutral
+	case strings.HasPrefix(system, "falldue"):
+		return chart.Series1
+	}
+	return chart.Series2
+}
+
+// onlyGroup makes groups of one bar each, all of one system, a group of that system.
+func onlyGroup(groups []chart.Group) (all chart.Group) {
+	for _, g := range groups {
+		bar := g.Bars[0]
+		all.Name, bar.Name = bar.Name, g.Name
+		all.Bars = append(all.Bars, bar)
+	}
+	return all
+}
+
+// claims returns the results of claim_ms by system, as pairs of waiting tasks and seconds.
+func (r results) claims() map[string][]chart.Point {
+	found := map[string][]chart.Point{}
 	for _, x := range r {
 		rest, ok := strings.CutPrefix(x.Measure, "claim_ms_")
 		n, err := strconv.Atoi(rest)
 		if ok && err == nil {
-			found[x.System] = append(found[x.System], plotter.XY{X: float64(n), Y: x.Median})
+			found[x.System] = append(found[x.System], chart.Point{X: float64(n), Y: x.Median / 1000})
 		}
+	}
+	for _, points := range found {
+		slices.SortFunc(points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
 	}
 	return found
 }
 
-// plotClaims draws the time of a claim over the number of waiting tasks.
-func plotClaims(path, title string, all results) error {
-	p := plot.New()
-	p.Title.Text = "Milliseconds per claim of 100, " + title
-	p.X.Label.Text = "tasks waiting"
-	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Add(plotter.NewGrid())
+// drawClaims draws the time of a claim over the number of waiting tasks.
+func drawClaims(title string, all results) chart.Figure {
+	plot := chart.Plot{X: chart.Axis{Label: "waiting tasks", Log: true}, Y: chart.Axis{Unit: chart.Seconds, Log: true}, Height: 200}
 	claims := all.claims()
-	for i, system := range all.systems() {
-		points := claims[system]
-		if len(points) == 0 {
-			continue
-		}
-		line, marks, err := plotter.NewLinePoints(points)
-		if err != nil {
-			return err
-		}
-		line.Color, marks.Color, line.Width = plotutil.Color(i), plotutil.Color(i), vg.Points(1.5)
-		marks.Shape = plotutil.Shape(i)
-		p.Add(line, marks)
-		p.Legend.Add(system, line, marks)
-		for _, xy := range points { // a logarithmic axis needs room around all points
-			p.Y.Min, p.Y.Max = min(p.Y.Min, xy.Y/2), max(p.Y.Max, xy.Y*2)
+	for _, system := range all.systems() {
+		if points := claims[system]; len(points) > 0 {
+			plot.Series = append(plot.Series, chart.Series{Name: system, Points: points})
 		}
 	}
-	return p.Save(vg.Points(480), vg.Points(320), path)
+	return chart.Figure{Title: "Time of a claim of 100 tasks, " + title, Panels: []chart.Panel{plot}}
 }

@@ -7,17 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/falldue/falldue/internal/chart"
 )
 
 // soakColumn is a figure of a sample, as tables and plots have it.
@@ -138,7 +134,7 @@ func runSoak(ctx context.Context, c *config, srv *server) error {
 		err = errors.Join(err, r.write(c.json))
 	}
 	if c.plot != "" {
-		err = errors.Join(err, plotSoak(c.plot, c.engine, samples))
+		err = errors.Join(err, saveFigure(c.plot, drawSoak(r.Title(), samples)))
 	}
 	if c.doc != "" {
 		err = errors.Join(err, writeSoakDoc(c.doc, r))
@@ -174,56 +170,41 @@ func soakTable(samples []soakSample) string {
 	return t.Render()
 }
 
-// soakPlots are the plots of a soak, each with some of the columns.
-var soakPlots = [][]string{{"p50 ms", "p99 ms"}, {"tables MB", "indexes MB", "free MB"}, {"rows", "dead rows"}, {"memory MB", "heap MB"}, {"goroutines"}, {"runs", "overdue"}}
+// soakPlots are the panels of the picture of a soak, each with some of the columns.
+var soakPlots = []struct {
+	title   string
+	unit    chart.Unit
+	columns []string
+}{
+	{"Wait from enqueue to start", chart.Seconds, []string{"p50 ms", "p99 ms"}},
+	{"Size on disk, MB", chart.Numbers, []string{"tables MB", "indexes MB", "free MB"}},
+	{"Rows", chart.Numbers, []string{"rows", "dead rows"}},
+	{"Memory of the process, MB", chart.Numbers, []string{"memory MB", "heap MB"}},
+	{"Goroutines", chart.Count, []string{"goroutines"}},
+	{"Tasks started in each sample", chart.Count, []string{"runs"}},
+	{"Tasks due for more than a minute", chart.Count, []string{"overdue"}},
+}
 
-// plotSoak draws the samples over the minutes.
-func plotSoak(path, engine string, samples []soakSample) error {
-	const columns = 2
-	var rows [][]*plot.Plot
-	for i, names := range soakPlots {
-		p := plot.New()
-		p.X.Label.Text, p.Y.Min, p.Legend.Top = "minute", 0, true
-		p.Title.Text = strings.Join(names, ", ")
-		if i == 0 {
-			p.Title.Text = engine + ": " + p.Title.Text
-		}
-		p.Add(horizontal())
-		for j, name := range names {
+// drawSoak draws the samples over the time.
+func drawSoak(title string, samples []soakSample) chart.Figure {
+	f := chart.Figure{Title: fmt.Sprintf("%s tasks a second on %s", number(soakRate), title), Note: "Over the time since the beginning."}
+	for _, part := range soakPlots {
+		plot := chart.Plot{Title: part.title, X: chart.Axis{Unit: chart.Seconds}, Y: chart.Axis{Unit: part.unit}, Height: 90, Empty: "none"}
+		for _, name := range part.columns {
 			column := soakColumns[slices.IndexFunc(soakColumns, func(c soakColumn) bool { return c.name == name })]
-			points := make(plotter.XYs, len(samples))
-			for k, s := range samples {
-				points[k] = plotter.XY{X: s.Minute, Y: column.value(s)}
-				p.Y.Max = max(p.Y.Max, 1.3*points[k].Y)
+			series, shown := chart.Series{Name: strings.TrimSuffix(strings.TrimSuffix(name, " ms"), " MB")}, false
+			for _, s := range samples {
+				value := column.value(s)
+				if shown = shown || value != 0; part.unit == chart.Seconds {
+					value /= 1000
+				}
+				series.Points = append(series.Points, chart.Point{X: 60 * s.Minute, Y: value})
 			}
-			line, err := plotter.NewLine(points)
-			if err != nil {
-				return err
+			if shown { // not every engine knows each figure
+				plot.Series = append(plot.Series, series)
 			}
-			line.Color, line.Width = plotutil.Color(j), vg.Points(1.5)
-			p.Add(line)
-			p.Legend.Add(name, line)
 		}
-		p.Y.Tick.Marker = thousands{}
-		if i%columns == 0 {
-			rows = append(rows, nil)
-		}
-		rows[len(rows)-1] = append(rows[len(rows)-1], p)
+		f.Panels = append(f.Panels, plot)
 	}
-	canvas, err := draw.NewFormattedCanvas(vg.Points(720), vg.Points(600), strings.TrimPrefix(filepath.Ext(path), "."))
-	if err != nil {
-		return err
-	}
-	tiles := draw.Tiles{Rows: len(rows), Cols: columns, PadX: vg.Points(12), PadY: vg.Points(12)}
-	for i, row := range plot.Align(rows, tiles, draw.New(canvas)) {
-		for j, cell := range row {
-			rows[i][j].Draw(cell)
-		}
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = canvas.WriteTo(file)
-	return errors.Join(err, file.Close())
+	return f
 }
