@@ -17,7 +17,7 @@ GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fail
 MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/store ./migrations ./ops ./periodic ./pgnotify ./pgxqueue ./sealed ./sqlgen ./tasktest
 
 # Modules other than the library's. The library does not depend on what only they need.
-MODULES = faults bench cmd/falldue examples/transactions examples/moving internal/testdb/serve
+MODULES = faults bench cmd/falldue examples/transactions examples/moving internal/testdb/serve internal/chart/browser
 
 # The program that starts database servers for tests. The commands that it runs begin in its folder.
 SERVE = go -C internal/testdb/serve run .
@@ -84,6 +84,15 @@ portable: ## compile code and tests with the oldest Go release, also for Windows
 .PHONY: clock
 clock: ## run the tests on SQLite at each hour of a day, on special days and nights, in three zones
 	go run ./internal/anytime -skip 'TestProgramsOfMovingCompile|TestPackagesLinkOnlyListedModules' ./... cmd/falldue
+
+# Debian's names of what readers have: two programs, and fonts as wide and as narrow as theirs.
+READERS = chromium librsvg2-bin fonts-dejavu-core fonts-liberation
+
+.PHONY: pictures
+pictures: ## look at all pictures in Chromium and librsvg, which it installs on Debian as root
+	@dpkg --status $(READERS) >/dev/null 2>&1 || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends $(READERS) >/dev/null; }
+	go -C internal/chart/browser test -count=1 ./...
 
 .PHONY: golden
 golden: ## rewrite the golden files of SQL; read their diff before you commit
