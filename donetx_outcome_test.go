@@ -68,7 +68,7 @@ func TestOutcomesOfDoneTx(t *testing.T) {
 				})
 				ended := q.Subscribe(falldue.SubscribeOptions{Outcomes: []falldue.Outcome{falldue.OutcomeDone, falldue.OutcomeDead, falldue.OutcomeRetried, falldue.OutcomeLost}})
 				defer ended.Close()
-				if _, err := k.Enqueue(t.Context(), q, 0, &falldue.EnqueueOptions{MaxAttempts: 1}); err != nil {
+				if _, err := k.Enqueue(t.Context(), q, 0, falldue.EnqueueOptions{MaxAttempts: 1}); err != nil {
 					t.Fatal(err)
 				}
 				ctx, stop := context.WithCancel(t.Context())

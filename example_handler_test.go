@@ -162,7 +162,7 @@ func ExampleTask_DoneTx_notCommitted() {
 		stop() // so that this example ends
 		return tx.Commit()
 	})
-	if _, err := credit.Enqueue(ctx, q, 5, nil); err != nil {
+	if _, err := credit.Enqueue(ctx, q, 5); err != nil {
 		log.Panic(err)
 	}
 	if err := q.Run(ctx); err != nil {
