@@ -27,7 +27,7 @@ type leases struct {
 	// extendLive does the same for claims under limits, but a lease that is over stays over.
 	extendLive extendFunc
 	// freePermits frees the permits of claims that were ended from outside. It may be nil.
-	freePermits func(context.Context, []store.Key) error
+	freePermits func(context.Context, []*store.Claim) error
 	// readChanges finds out which tasks are cancelled, and ends their runs. It may be nil.
 	readChanges func(context.Context) error
 
@@ -245,10 +245,10 @@ func (l *leases) gone(ctx context.Context, lost []*taskRun) {
 // ended frees the permits of runs that have ended after their claims. Where that fails they are
 // free when the leases would have been over.
 func (l *leases) ended(ctx context.Context, runs ...*taskRun) {
-	var claims []store.Key
+	var claims []*store.Claim
 	for _, r := range runs {
 		if len(r.claim.Limits) > 0 {
-			claims = append(claims, store.Key{TaskID: r.claim.ID, Fence: r.claim.Fence})
+			claims = append(claims, r.claim)
 		}
 	}
 	if len(claims) == 0 || l.freePermits == nil {

@@ -151,23 +151,12 @@ func limitsOf(owner string, limits []Limit) (list []store.Limit) {
 	return list
 }
 
-// of returns the limit of owner. No two limits have the same name: names of kinds and queues,
-// and keys, have no spaces. Package statements recognizes rates by their names (PermitsOf).
+// of returns the limit of owner.
 func (l Limit) of(owner string) store.Limit {
-	limit := store.Limit{Text: l.String(), Name: owner, PerKey: l.perKey, Form: l.form, Most: l.most, Per: l.per}
-	switch {
-	case l.bursts:
+	limit := store.Limit{Text: l.String(), PerKey: l.perKey, Form: l.form, Most: l.most, Per: l.per}
+	if l.bursts {
 		limit.Form, limit.Most, limit.Per = store.Bucket, l.burst, l.per/time.Duration(l.most)
-		limit.Name += " bucket " + limit.Per.String()
-	case l.form == store.Window:
-		limit.Name += " rate " + l.per.String()
-	case l.inOrder():
-		limit.Name += " order"
-	default:
-		limit.Name += " running"
 	}
-	if l.perKey {
-		limit.Name += " of "
-	}
+	limit.Name = store.LimitName(owner, limit.Form, limit.Per, l.perKey)
 	return limit
 }

@@ -54,6 +54,8 @@ type AllowedParams struct {
 type AllowedTask struct {
 	Key
 	Queue   string // a notice of its retry names it
+	Kind    string
+	TaskKey string
 	Claimed int    // 1 if a worker has claimed it
 	Lease   int64  // for how many microseconds more, or less than 1
 	Unique  string // its unique key, or ""
@@ -64,6 +66,8 @@ var AllowedColumns = join(
 	within(FenceColumns, func(a *AllowedTask) *Key { return &a.Key }),
 	Columns[AllowedTask]{
 		col("queue", Text, func(a *AllowedTask) any { return &a.Queue }),
+		col("kind", Text, func(a *AllowedTask) any { return &a.Kind }),
+		col("task_key", Text, func(a *AllowedTask) any { return &a.TaskKey }),
 		col("claimed", Int, func(a *AllowedTask) any { return &a.Claimed }),
 		col("lease", Int, func(a *AllowedTask) any { return &a.Lease }),
 		col("unique_key", Text, func(a *AllowedTask) any { return &a.Unique }),
@@ -87,7 +91,7 @@ func Allowed(s dialect.Server, tables dialect.Tables, p AllowedParams, size int)
 	}
 	b.set("allowed", condition)
 	b.set("found", AllowedColumns.list("t.", map[string]string{
-		"task_id": "t.id", "task_fence": "t.fence", "queue": "t.queue", "claimed": "case when t.claimed_by <> '' then 1 else 0 end", "lease": "case when t.claimed_by <> '' then {micros t.updated_at} - {micros {now}} else 0 end", "unique_key": "coalesce(t.unique_key, '')",
+		"task_id": "t.id", "task_fence": "t.fence", "queue": "t.queue", "kind": "t.kind", "task_key": "t.task_key", "claimed": "case when t.claimed_by <> '' then 1 else 0 end", "lease": "case when t.claimed_by <> '' then {micros t.updated_at} - {micros {now}} else 0 end", "unique_key": "coalesce(t.unique_key, '')",
 	}))
 	if source.byKey() {
 		return b.stmt(`

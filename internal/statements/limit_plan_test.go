@@ -87,6 +87,7 @@ func TestPlansOfLimits(t *testing.T) {
 		all := map[string]planned{
 			"find task":      {statements.FindTask(s, tables, nil), nil},
 			"permits":        {statements.Permits(s, tables, batch), limits},
+			"permits of":     {statements.PermitsOf(s, tables, batch), limits},
 			"take permits":   {statements.TakePermits(s, tables, batch), grants},
 			"extend permits": {statements.ExtendPermits(s, tables, batch), permits},
 			"return permits": {statements.ReturnPermits(s, tables, batch), grants},

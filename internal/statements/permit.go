@@ -233,21 +233,21 @@ var HeldPermitColumns = join(
 	Columns[HeldPermit]{col("id", Int, func(p *HeldPermit) any { return &p.ID })},
 	within(FenceColumns, func(p *HeldPermit) *Key { return &p.Key }))
 
-// PermitsOf selects the permits that name tasks as [HeldPermitColumns], but for those of rates,
-// which the names of limits tell: a claim that ends does not give them back. It reads all
-// permits and locks none. The batch has the first column of [FenceColumns].
+// PermitsOf selects the permits of limits that name tasks, as [HeldPermitColumns]. It locks nothing.
+// The batch has [LimitColumns].
 func PermitsOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	source := b.withBatch(FenceColumns[:1].columns(), size)
+	source := b.withBatch(LimitColumns.columns(), size)
 	b.set("found", HeldPermitColumns.list("t.", map[string]string{"task_id": "t.task_id", "task_fence": "t.fence"}))
-	b.setKeys(source, "task_id")
-	b.set("no rate", "t.name not like '% rate %' and t.name not like '% bucket %'")
+	b.setKeys(source, "name")
 	if source.byKey() {
 		return b.stmt(`
-select {found} from {permits} t where {keys} and {no rate}`)
+select {found} from {permits} t where {keys} and t.task_id <> 0`)
 	}
+	// OFFSET as in Permits.
 	return b.stmt(`
-select {found} from {batch} join {permits} t on {same key} where {no rate}`)
+select {found} from {batch}
+cross join lateral (select id, task_id, fence from {permits} where name = s.name and task_id <> 0 offset 0) t`)
 }
 
 // KeepPermit lets a permit be taken for :wait microseconds more although the claim that it

@@ -10,18 +10,38 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
+// heldBy returns the names of the limits whose permits a claim of a task may hold until it ends. A
+// rate has counted its start.
+func heldBy(queue, kind, key string) (names []string) {
+	for _, owner := range []string{"kind " + kind, "queue " + queue} {
+		for _, form := range []LimitForm{Running, Sequence} {
+			names = append(names, LimitName(owner, form, 0, false))
+			if key != "" {
+				names = append(names, LimitName(owner, form, 0, true)+key)
+			}
+		}
+	}
+	return names
+}
+
 // keepPermits keeps the permits of tasks whose claims are ended, for as long as their leases
 // would have lasted: their handlers go on until their workers know. See [Store.FreePermits].
 func (s *Store) keepPermits(ctx context.Context, x runner, ended []statements.AllowedTask) error {
-	leases := map[Key]int64{}
+	leases, names := map[Key]int64{}, map[string]bool{}
 	for _, t := range ended {
 		if t.Claimed != 0 && t.Lease > 0 {
 			leases[t.Key] = t.Lease
+			for _, name := range heldBy(t.Queue, t.Kind, t.TaskKey) {
+				names[name] = true
+			}
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(leases), func(a, b Key) int { return cmp.Compare(a.TaskID, b.TaskID) })
-	return s.eachPermit(ctx, x, keys, func(p statements.HeldPermit) error {
-		values := statements.Values{"permit": p.ID, "id": p.TaskID, "fence": p.Fence, "token": -newToken(), "wait": leases[p.Key]}
+	return s.eachPermit(ctx, x, names, func(p statements.HeldPermit) error {
+		lease, ended := leases[p.Key]
+		if !ended {
+			return nil
+		}
+		values := statements.Values{"permit": p.ID, "id": p.TaskID, "fence": p.Fence, "token": -newToken(), "wait": lease}
 		_, err := x.exec(ctx, s.fixed("keep permit", statements.KeepPermit), values, nil)
 		return err
 	})
@@ -29,9 +49,24 @@ func (s *Store) keepPermits(ctx context.Context, x runner, ended []statements.Al
 
 // FreePermits frees the permits that were kept for claims, up to MaxBatch: their handlers have
 // ended.
-func (s *Store) FreePermits(ctx context.Context, claims []Key) error {
+func (s *Store) FreePermits(ctx context.Context, claims []*Claim) error {
+	ended, names := map[Key]bool{}, map[string]bool{}
+	for _, c := range claims {
+		ended[Key{TaskID: c.ID, Fence: c.Fence}] = true
+		for _, l := range c.Limits {
+			if l.Form != Window && l.Form != Bucket {
+				names[l.Name] = true
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
 	_, err := inTx(ctx, s, func(x runner) (struct{}, error) {
-		return struct{}{}, s.eachPermit(ctx, x, claims, func(p statements.HeldPermit) error {
+		return struct{}{}, s.eachPermit(ctx, x, names, func(p statements.HeldPermit) error {
+			if !ended[p.Key] {
+				return nil
+			}
 			values := statements.Values{"permit": p.ID, "id": p.TaskID, "fence": p.Fence}
 			_, err := x.exec(ctx, s.fixed("free permit", statements.FreePermit), values, nil)
 			return err
@@ -40,23 +75,19 @@ func (s *Store) FreePermits(ctx context.Context, claims []Key) error {
 	return err
 }
 
-// eachPermit calls f with the permits of claims, in the order in which claims take them.
-func (s *Store) eachPermit(ctx context.Context, x runner, claims []Key, f func(statements.HeldPermit) error) error {
-	if len(claims) == 0 {
-		return nil
-	}
+// eachPermit calls f with the permits of limits that name tasks, in the order in which claims take
+// them.
+func (s *Store) eachPermit(ctx context.Context, x runner, names map[string]bool, f func(statements.HeldPermit) error) error {
 	var list []statements.HeldPermit
-	rows := statements.IDColumns.Rows(len(claims), func(i int) *Key { return &claims[i] })
-	err := x.query(ctx, s.batch("permits of", len(claims), statements.PermitsOf), nil, rows, func(r row) error {
-		var p statements.HeldPermit
-		err := statements.HeldPermitColumns.Scan(r, &p)
-		if slices.Contains(claims, p.Key) {
-			list = append(list, p)
+	for batch := range slices.Chunk(slices.Sorted(maps.Keys(names)), MaxBatch) {
+		rows := statements.LimitColumns.Rows(len(batch), func(i int) *string { return &batch[i] })
+		err := x.query(ctx, s.batch("permits of", len(batch), statements.PermitsOf), nil, rows, func(r row) error {
+			list = append(list, statements.HeldPermit{})
+			return statements.HeldPermitColumns.Scan(r, &list[len(list)-1])
+		})
+		if err != nil {
+			return err
 		}
-		return err
-	})
-	if err != nil {
-		return err
 	}
 	slices.SortFunc(list, func(a, b statements.HeldPermit) int { return cmp.Compare(a.ID, b.ID) })
 	for _, p := range list {

@@ -30,9 +30,9 @@ func TestOnlyPermitsOfRunningTasksAreKept(t *testing.T) {
 			return result.Claims, from
 		}
 		running, _ := claim()
-		p, keys := ActParams{Action: ActCancel, Wait: true}, []Key(nil)
+		p := ActParams{Action: ActCancel, Wait: true}
 		for _, c := range running {
-			p.IDs, keys = append(p.IDs, c.ID), append(keys, Key{TaskID: c.ID, Fence: c.Fence})
+			p.IDs = append(p.IDs, c.ID)
 		}
 		if acted, err := s.Act(t.Context(), p); err != nil || len(acted.Done) != 3 {
 			t.Fatalf("%d tasks are cancelled, error %v; want 3", len(acted.Done), err)
@@ -49,11 +49,58 @@ func TestOnlyPermitsOfRunningTasksAreKept(t *testing.T) {
 		if _, from := claim(); from[0] {
 			t.Error("a task is claimed beside one whose handler has not ended")
 		}
-		if err := s.FreePermits(t.Context(), keys); err != nil {
+		if err := s.FreePermits(t.Context(), running); err != nil {
 			t.Fatal(err)
 		}
 		if _, from := claim(); !from[0] {
 			t.Error("no task is claimed after the handler has ended")
+		}
+	})
+}
+
+// TestEndedClaimsKeepThePermitsOfAllLimits: those of kinds and of queues, of each form that limits
+// tasks while they run, per key or not. They are found by the names of the limits.
+func TestEndedClaimsKeepThePermitsOfAllLimits(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := stores(t, engine, 1)[0]
+		from := keyed(t, s, 1, 1, Limit{})[0]
+		from.Limits = nil
+		for _, owner := range []string{"kind k", "queue default"} {
+			for _, form := range []LimitForm{Running, HaltingSequence} {
+				for _, perKey := range []bool{false, true} {
+					of, _ := Limit{Name: LimitName(owner, form, 0, perKey), PerKey: perKey, Form: form, Most: 1}.Of(from.Key)
+					from.Limits = append(from.Limits, of)
+				}
+			}
+		}
+		p := ClaimParams{Queue: "default", Worker: "w", Lease: time.Hour, Limit: 1, Sources: []Source{from}}
+		result, err := s.ClaimLimited(t.Context(), p)
+		if err != nil || len(result.Claims) != 1 {
+			t.Fatal(result, err)
+		}
+		kept := func() (n int) {
+			t.Helper()
+			for _, l := range from.Limits {
+				permits, err := permitsOf(t.Context(), s, []Source{{Limits: []Limit{l}}})
+				if err != nil || len(permits) != 1 {
+					t.Fatal(permits, err)
+				}
+				if permits[0].Until > permits[0].Now {
+					n++
+				}
+			}
+			return n
+		}
+		act(t, s, ActCancel, []int64{result.Claims[0].ID})
+		if n := kept(); n != len(from.Limits) {
+			t.Errorf("of a task that was cancelled while it ran, the permits of %d limits are kept, want %d", n, len(from.Limits))
+		}
+		if err := s.FreePermits(t.Context(), result.Claims); err != nil {
+			t.Fatal(err)
+		}
+		if n := kept(); n > 0 {
+			t.Errorf("after its handler has ended, %d permits are kept", n)
 		}
 	})
 }

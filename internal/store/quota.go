@@ -19,6 +19,25 @@ type Limit struct {
 	Per    time.Duration `json:"per,omitempty"` // of a rate, in nanoseconds
 }
 
+// LimitName returns the name of an owner's limit, to which the task key is added if it is per key.
+// No two limits have the same name: names of kinds and queues, and task keys, have no spaces.
+func LimitName(owner string, form LimitForm, per time.Duration, perKey bool) string {
+	switch form {
+	case Bucket:
+		owner += " bucket " + per.String()
+	case Window:
+		owner += " rate " + per.String()
+	case Sequence, HaltingSequence:
+		owner += " order"
+	default:
+		owner += " running"
+	}
+	if perKey {
+		owner += " of "
+	}
+	return owner
+}
+
 // Of returns the limit for the tasks with a key or "", and false if it does not limit them.
 func (l Limit) Of(key string) (Limit, bool) {
 	if !l.PerKey {

@@ -1,2 +1,3 @@
-select t.id, t.task_id, t.fence from pg_catalog.unnest($1::bigint[]) as s (task_id) join "falldue_permits" t on t.task_id = s.task_id where t.name not like '% rate %' and t.name not like '% bucket %'
--- binds: task_id[]
+select t.id, t.task_id, t.fence from pg_catalog.unnest($1::text[]) as s (name)
+cross join lateral (select id, task_id, fence from "falldue_permits" where name = s.name and task_id <> 0 offset 0) t
+-- binds: name[]
