@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -207,38 +208,38 @@ func (b *bulk) change(ctx context.Context, tasks []Found) error {
 		b.report.Changed += int64(len(ids))
 		return nil
 	}
-	portion := newPortion()
+	portion := retry.NewBatchSize()
 	for try := 1; len(ids) > 0; {
-		n := min(len(ids), portion.size)
+		n := min(len(ids), portion.Size)
 		locked, late, err := b.act(ctx, ids[:n])
 		if err == nil {
-			portion.accepted()
+			portion.Accepted()
 			ids = ids[n:]
 			switch {
 			case len(locked) == 0:
-			case try < lockedTries && pause(ctx, lockedPause) == nil:
+			case try < lockedTries && retry.Pause(ctx, lockedPause) == nil:
 				ids = append(locked, ids...)
 				try++
 			default:
-				b.failed(errLocked, locked...)
+				b.Failed(errLocked, locked...)
 			}
 			continue
 		}
-		trouble := troubleOf(b.q.store.Server().Classify(err), late)
-		wait := portion.failed(n, trouble)
-		if ctx.Err() != nil || trouble == outage || portion.failures > hastyFailures {
+		trouble := retry.KindOf(b.q.store.Server().Classify(err), late)
+		wait := portion.Failed(n, trouble)
+		if ctx.Err() != nil || trouble == retry.Outage || portion.Failures > retry.FailuresBeforePause {
 			return err
 		}
 		if n == 1 {
-			b.failed(err, ids[0])
+			b.Failed(err, ids[0])
 			if b.report.Changed == 0 && b.report.Failed >= maxFailures {
 				b.report.After = ids[0]
 				return err // the database refuses everything, for want of a right for example
 			}
-			ids, portion.failures = ids[1:], 0
+			ids, portion.Failures = ids[1:], 0
 			continue
 		}
-		_ = pause(ctx, wait)
+		_ = retry.Pause(ctx, wait)
 	}
 	return nil
 }
@@ -246,7 +247,7 @@ func (b *bulk) change(ctx context.Context, tasks []Found) error {
 // act does the action to tasks in one transaction, and returns those that others have
 // locked. late reports whether it timed out.
 func (b *bulk) act(ctx context.Context, ids []int64) (locked []int64, late bool, err error) {
-	ctx, cancel := statementContext(ctx, statementTimeout)
+	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
 	p := store.ActParams{Action: b.action, IDs: ids, State: string(b.state)}
 	taken := func() {}
@@ -268,7 +269,7 @@ func (b *bulk) act(ctx context.Context, ids []int64) (locked []int64, late bool,
 		b.q.acted(ctx, b.action, acted)
 	}
 	for _, id := range slices.Sorted(maps.Keys(acted.Exists)) {
-		b.failed(existsError(acted.Exists[id]), id)
+		b.Failed(existsError(acted.Exists[id]), id)
 	}
 	if len(acted.Done)+len(acted.Exists) == len(ids) {
 		return nil, false, nil
@@ -282,8 +283,8 @@ func (b *bulk) act(ctx context.Context, ids []int64) (locked []int64, late bool,
 	return locked, false, nil
 }
 
-// failed records tasks that could not be changed.
-func (b *bulk) failed(err error, ids ...int64) {
+// Failed records tasks that could not be changed.
+func (b *bulk) Failed(err error, ids ...int64) {
 	b.report.Failed += int64(len(ids))
 	for _, id := range ids {
 		if len(b.report.Failures) < maxFailures {

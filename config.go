@@ -16,6 +16,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/sqlgen"
 )
@@ -181,7 +182,7 @@ func (c Config) withDefaults() Config {
 		c.Concurrency = 10
 	}
 	if c.MaxPrefetch == 0 {
-		c.MaxPrefetch = maxPrefetch
+		c.MaxPrefetch = run.MaxPrefetch
 	}
 	if len(c.Queues) == 0 {
 		c.Queues = map[string]QueueConfig{DefaultQueue: {}}
@@ -233,7 +234,7 @@ func (c Config) validate(s dialect.Server) error {
 				return invalid("limit %v of queue %s; only kinds have an order", l, name)
 			}
 		}
-		if n := queue.MaxPrefetch; n > maxPrefetch {
+		if n := queue.MaxPrefetch; n > run.MaxPrefetch {
 			return invalid("MaxPrefetch %d of queue %q; allowed are up to 1,000, and negative values for none", n, name)
 		}
 	}

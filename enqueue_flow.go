@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/upkeep"
 )
 
 // What package flow needs of a queue, beside its store.
 
 // EnqueueFlow stores tasks of which some run after others. tx is a Tx or nil.
-func (s stepper) EnqueueFlow(ctx context.Context, tx any, params []any, flow store.Flow) ([]int64, error) {
+func (s internals) EnqueueFlow(ctx context.Context, tx any, params []any, flow store.Flow) ([]int64, error) {
 	var within Tx
 	if tx != nil {
 		within = tx.(Tx)
@@ -43,7 +44,7 @@ func (s stepper) EnqueueFlow(ctx context.Context, tx any, params []any, flow sto
 	return ids, nil
 }
 
-func (s stepper) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n int, flow store.Flow) ([]Receipt, error) {
+func (s internals) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n int, flow store.Flow) ([]Receipt, error) {
 	if len(tasks) != n {
 		return nil, invalid("%d tasks that middleware made of %d of a flow; allowed is one for each", len(tasks), n)
 	}
@@ -82,8 +83,5 @@ func (s stepper) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n in
 // judgeMembers opens what may run after members that have ended. What it fails to do is done by
 // a worker, at its next look at all of them.
 func (q *Queue) judgeMembers(ctx context.Context, members []int64) {
-	events := events{q.cfg.Logger}
-	if err := newFlowKeeper(q.store, func(context.Context, string) { q.Wake() }, events).judgeMembers(ctx, members); err != nil {
-		events.flowsFailed(err)
-	}
+	upkeep.NewFlowKeeper(q.store, func(context.Context, string) { q.Wake() }, q.cfg.Logger).JudgeFor(ctx, members)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -13,16 +14,19 @@ var (
 	// ErrLeaseLost means that a task no longer belongs to the worker: its lease
 	// ended and another worker may run it, or the task was cancelled. Task.DoneTx
 	// returns it, and it is the cause of the end of the handler's context.
-	//KEEP ErrLeaseLost
+	ErrLeaseLost = run.ErrLeaseLost
 	// ErrCancelled is the cause of the end of a handler's context when the task was
 	// cancelled while it ran ([Queue.Cancel]). It wraps ErrLeaseLost.
-	//KEEP ErrCancelled
+	ErrCancelled = run.ErrCancelled
 	// ErrTimeout is the cause of the end of a handler's context when the handler
 	// ran for longer than KindConfig.Timeout.
-	//KEEP ErrTimeout
+	ErrTimeout = run.ErrTimeout
 	// ErrStopping is the cause of the end of a handler's context when the handler
 	// still ran Config.ShutdownTimeout after the context of Run had ended.
-	//KEEP ErrStopping
+	ErrStopping = run.ErrStopping
+	// ErrNotCommitted is the error of an attempt whose handler called DoneTx and returned nil,
+	// though the transaction of DoneTx did not commit. See [Task.DoneTx].
+	ErrNotCommitted = run.ErrNotCommitted
 	// ErrNotFound is wrapped by the errors of Queue.Task, Retry, Cancel and Delete when
 	// there is no task with the id, or its state does not allow the change.
 	ErrNotFound = store.ErrNotFound
@@ -63,18 +67,18 @@ func (e *PanicError) Unwrap() error {
 // verdict is an error that a handler returns to ask for an outcome other than a
 // retry under the policy.
 type verdict struct {
-	act  act
+	act  run.Act
 	wait time.Duration
 	err  error
 }
 
 func (v *verdict) Error() string {
 	switch {
-	case v.act == actDiscard && v.err == nil:
+	case v.act == run.ActDiscard && v.err == nil:
 		return "discarded"
-	case v.act == actDiscard:
+	case v.act == run.ActDiscard:
 		return v.err.Error()
-	case v.act == actSnooze:
+	case v.act == run.ActSnooze:
 		return fmt.Sprintf("snoozed for %v", v.wait)
 	case v.err == nil:
 		return fmt.Sprintf("retry after %v", v.wait)
@@ -87,12 +91,12 @@ func (v *verdict) Unwrap() error { return v.err }
 // Discard returns an error for a handler to return that makes its task dead at
 // once, however many attempts are left. The text of err, which may be nil, is
 // recorded as the task's last error.
-func Discard(err error) error { return &verdict{act: actDiscard, err: err} }
+func Discard(err error) error { return &verdict{act: run.ActDiscard, err: err} }
 
 // Snooze returns an error for a handler to return that makes its task due again
 // after d. The run uses up no attempt, and the policy's delay is not added. A
 // negative d counts as 0.
-func Snooze(d time.Duration) error { return &verdict{act: actSnooze, wait: max(d, 0)} }
+func Snooze(d time.Duration) error { return &verdict{act: run.ActSnooze, wait: max(d, 0)} }
 
 // RetryAfter returns an error for a handler to return that makes its task due
 // again after d, instead of after the policy's delay. Use it for the Retry-After
@@ -100,5 +104,5 @@ func Snooze(d time.Duration) error { return &verdict{act: actSnooze, wait: max(d
 // attempt, the policy's limits apply, and the text of err, which may be nil, is
 // recorded. A negative d counts as 0.
 func RetryAfter(d time.Duration, err error) error {
-	return &verdict{act: actRetryAfter, wait: max(d, 0), err: err}
+	return &verdict{act: run.ActRetryAfter, wait: max(d, 0), err: err}
 }

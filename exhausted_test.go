@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
@@ -42,7 +43,7 @@ func TestWorkersThatDieCountNoAttemptBeyondTheLimit(t *testing.T) {
 			for attempts := range 3 {
 				sources = append(sources, store.Source{
 					Lane:  store.Lane{State: statements.StateOpen, Kind: "k", Attempts: attempts},
-					Delay: newRule(policy).delay, Running: statements.StateOpen, MaxAttempts: policy.MaxAttempts(),
+					Delay: control.Compile(policy).Delay, Running: statements.StateOpen, MaxAttempts: policy.MaxAttempts(),
 				})
 			}
 			for len(ids) > 0 {

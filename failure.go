@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -24,24 +25,11 @@ func (e *shownError) Is(target error) bool { return errors.Is(e.err, target) }
 // Unwrap returns the handler's error.
 func (e *shownError) Unwrap() error { return e.original }
 
-// causes are the causes of the end of a handler's context, and its error.
-var causes = []error{ErrStopping, ErrTimeout, ErrLeaseLost, context.Canceled}
-
-// causesOf returns the causes that an error wraps.
-func causesOf(err error) (list []error) {
-	for _, cause := range causes {
-		if errors.Is(err, cause) {
-			list = append(list, cause)
-		}
-	}
-	return list
-}
-
 // failureOf returns the failure in an error to which withCause may have added a cause.
-func failureOf(err error) *failure {
-	var f *failure
+func failureOf(err error) *run.Failure {
+	var f *run.Failure
 	if !errors.As(err, &f) {
-		f = &failure{text: err.Error()}
+		f = &run.Failure{Text: err.Error()}
 	}
 	return f
 }
@@ -49,13 +37,13 @@ func failureOf(err error) *failure {
 // failureToEnd returns the failure with which a run ends whose handler, with its middleware,
 // returned err: what was read from the handler's error, with the text and the causes of err. It
 // is nil if err is.
-func failureToEnd(err error) *failure {
+func failureToEnd(err error) *run.Failure {
 	if err == nil {
 		return nil
 	}
 	f := *failureOf(err)
-	f.cancellation = f.Is(ErrStopping) || f.Is(context.Canceled)
-	f.text, f.is = storable.Text(err.Error()), causesOf(err)
+	f.Cancellation = f.Is(ErrStopping) || f.Is(context.Canceled)
+	f.Text, f.Causes = storable.Text(err.Error()), run.CausesOf(err)
 	return &f
 }
 
@@ -64,15 +52,15 @@ const readTimeout = time.Second
 
 // readError reads an error that a handler returned. The error's methods belong to the
 // user, and may panic or never return.
-func readError(err error) *failure {
+func readError(err error) *run.Failure {
 	if standard(err) {
 		return read(err)
 	}
-	result := make(chan *failure, 1)
+	result := make(chan *run.Failure, 1)
 	go func() {
 		defer func() {
 			if v := recover(); v != nil {
-				result <- &failure{text: fmt.Sprintf("the handler returned an error of type %T whose methods panic: %v", err, v)}
+				result <- &run.Failure{Text: fmt.Sprintf("the handler returned an error of type %T whose methods panic: %v", err, v)}
 			}
 		}()
 		result <- read(err)
@@ -83,21 +71,21 @@ func readError(err error) *failure {
 	case f := <-result:
 		return f
 	case <-timeout.C:
-		return &failure{text: fmt.Sprintf("the handler returned an error of type %T whose methods do not return within %v", err, readTimeout)}
+		return &run.Failure{Text: fmt.Sprintf("the handler returned an error of type %T whose methods do not return within %v", err, readTimeout)}
 	}
 }
 
 // read calls the methods of an error.
-func read(err error) *failure {
-	f := &failure{text: storable.Text(err.Error()), err: err}
-	f.is = causesOf(err)
+func read(err error) *run.Failure {
+	f := &run.Failure{Text: storable.Text(err.Error()), Err: err}
+	f.Causes = run.CausesOf(err)
 	var v *verdict
 	if errors.As(err, &v) {
-		f.act, f.wait = v.act, v.wait
+		f.Act, f.Wait = v.act, v.wait
 	}
 	var p *PanicError
 	if errors.As(err, &p) {
-		f.stack = store.NotNull(storable.Text(p.Stack))
+		f.Stack = store.NotNull(storable.Text(p.Stack))
 	}
 	return f
 }

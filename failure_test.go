@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/storable"
 )
 
@@ -48,9 +49,9 @@ func TestErrorsThatCannotBeReadAreFailedAttempts(t *testing.T) {
 		"a text that takes long": {slow{}, "falldue.slow whose methods do not return within 1s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			fn := chain(handlerFunc(func(context.Context, *taskRun) error { return c.err }), limitTime(time.Minute), recoverPanics)
+			fn := chain(handlerFunc(func(context.Context, *run.Run) error { return c.err }), limitTime(time.Minute), recoverPanics)
 			start := time.Now()
-			err := fn(t.Context(), &taskRun{})
+			err := fn(t.Context(), &run.Run{})
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s: error %v, want %q", name, err, c.says)
 			}
@@ -68,27 +69,27 @@ func TestReadingKeepsWhatAHandlerAskedFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		text string
-		act  act
+		act  run.Act
 		wait time.Duration
 	}{
-		"an error":                 {cause, "cause", actNone, 0},
-		"a wrapped error":          {fmt.Errorf("outer: %w", cause), "outer: cause", actNone, 0},
-		"Discard":                  {Discard(cause), "cause", actDiscard, 0},
-		"a wrapped Discard":        {fmt.Errorf("outer: %w", Discard(nil)), "outer: discarded", actDiscard, 0},
-		"Snooze":                   {Snooze(time.Hour), "snoozed for 1h0m0s", actSnooze, time.Hour},
-		"a joined RetryAfter":      {errors.Join(cause, RetryAfter(time.Second, nil)), "cause\nretry after 1s", actRetryAfter, time.Second},
-		"an error of another type": {&nilReader{"read"}, "read", actNone, 0},
+		"an error":                 {cause, "cause", run.ActNone, 0},
+		"a wrapped error":          {fmt.Errorf("outer: %w", cause), "outer: cause", run.ActNone, 0},
+		"Discard":                  {Discard(cause), "cause", run.ActDiscard, 0},
+		"a wrapped Discard":        {fmt.Errorf("outer: %w", Discard(nil)), "outer: discarded", run.ActDiscard, 0},
+		"Snooze":                   {Snooze(time.Hour), "snoozed for 1h0m0s", run.ActSnooze, time.Hour},
+		"a joined RetryAfter":      {errors.Join(cause, RetryAfter(time.Second, nil)), "cause\nretry after 1s", run.ActRetryAfter, time.Second},
+		"an error of another type": {&nilReader{"read"}, "read", run.ActNone, 0},
 	} {
 		f := readError(c.err)
-		if f.text != c.text || f.act != c.act || f.wait != c.wait {
-			t.Errorf("%s: read as %q, %v, %v; want %q, %v, %v", name, f.text, f.act, f.wait, c.text, c.act, c.wait)
+		if f.Text != c.text || f.Act != c.act || f.Wait != c.wait {
+			t.Errorf("%s: read as %q, %v, %v; want %q, %v, %v", name, f.Text, f.Act, f.Wait, c.text, c.act, c.wait)
 		}
 	}
 	long := readError(errors.New(strings.Repeat("x", 1<<20)))
-	if len(long.text) > storable.MaxText+len("…") {
-		t.Errorf("a long text is kept with %d bytes", len(long.text))
+	if len(long.Text) > storable.MaxText+len("…") {
+		t.Errorf("a long text is kept with %d bytes", len(long.Text))
 	}
-	for _, want := range causes {
+	for _, want := range []error{ErrStopping, ErrTimeout, ErrLeaseLost, context.Canceled} {
 		if f := readError(fmt.Errorf("seen: %w", want)); !errors.Is(f, want) {
 			t.Errorf("%v is not found in the error that wraps it", want)
 		}
@@ -107,6 +108,29 @@ func TestStandardErrorsNeedNoGoroutine(t *testing.T) {
 	for _, err := range []error{&nilReader{}, liar{}, fmt.Errorf("%w", liar{}), loop, errors.Join(errors.New("x"), liar{})} {
 		if standard(err) {
 			t.Errorf("%T is read without a timeout", err)
+		}
+	}
+}
+
+// TestFailuresOfAStoppingWorkerAreRead: the failure has the outcome that the handler asked for, and
+// whether its own error says that its context ended.
+func TestFailuresOfAStoppingWorkerAreRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err          error
+		act          run.Act
+		wait         time.Duration
+		cancellation bool
+	}{
+		"an error":                    {errors.New("stopped"), run.ActNone, 0, false},
+		"Snooze":                      {Snooze(time.Hour), run.ActSnooze, time.Hour, false},
+		"RetryAfter":                  {RetryAfter(time.Hour, nil), run.ActRetryAfter, time.Hour, false},
+		"Discard":                     {Discard(errors.New("gone")), run.ActDiscard, 0, false},
+		"Discard of the cancellation": {Discard(fmt.Errorf("fetch: %w", context.Canceled)), run.ActDiscard, 0, true},
+	} {
+		f := failureToEnd(fmt.Errorf("%w: %w", ErrStopping, readError(c.err)))
+		if !f.Is(ErrStopping) || f.Act != c.act || f.Wait != c.wait || f.Cancellation != c.cancellation {
+			t.Errorf("%s: the failure is %+v", name, f)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (s *search) page(ctx context.Context, most int) (found []Found, more, bound
 	}
 	if s.matches == nil && s.f.Phase == "" {
 		f.Limit = most
-		found, err = s.read(ctx, f)
+		found, err = s.Read(ctx, f)
 		if n := len(found); n > 0 {
 			s.f.After = found[n-1].ID
 		}
@@ -117,7 +117,7 @@ func (s *search) page(ctx context.Context, most int) (found []Found, more, bound
 		f.Limit = searchedAtOnce
 	}
 	for bytes := 0; ; {
-		list, err := s.read(ctx, f)
+		list, err := s.Read(ctx, f)
 		if err != nil {
 			return nil, false, false, err
 		}
@@ -149,8 +149,8 @@ func (s *search) matched(t Found) bool {
 	return s.matches == nil || s.matches(t.Payload)
 }
 
-// read reads tasks, and their phases where they are wanted.
-func (s *search) read(ctx context.Context, f store.Filter) ([]Found, error) {
+// Read reads tasks, and their phases where they are wanted.
+func (s *search) Read(ctx context.Context, f store.Filter) ([]Found, error) {
 	rows, err := s.q.store.Tasks(ctx, f)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -75,7 +76,7 @@ func (g *greed) enqueue(t *testing.T, q *Queue, args []bool, opts ...EnqueueOpti
 	}
 }
 
-// run runs q until the test ends.
+// Run runs q until the test ends.
 func (g *greed) run(t *testing.T, q *Queue) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -173,14 +174,24 @@ func TestHoardingIsConfigured(t *testing.T) {
 	if a, b := cfg.Queues["a"].MaxPrefetch, cfg.Queues["b"].MaxPrefetch; a != -1 || b != 7 {
 		t.Errorf("MaxPrefetch is %d and %d, want -1 and 7", a, b)
 	}
-	if n := (Config{}).withDefaults().Queues[DefaultQueue].MaxPrefetch; n != maxPrefetch {
-		t.Errorf("MaxPrefetch is %d by default, want %d", n, maxPrefetch)
+	if n := (Config{}).withDefaults().Queues[DefaultQueue].MaxPrefetch; n != run.MaxPrefetch {
+		t.Errorf("MaxPrefetch is %d by default, want %d", n, run.MaxPrefetch)
 	}
-	_, err := New(testdb.Open(t, testdb.SQLite), Config{MaxPrefetch: maxPrefetch + 1})
+	_, err := New(testdb.Open(t, testdb.SQLite), Config{MaxPrefetch: run.MaxPrefetch + 1})
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "MaxPrefetch 1001") {
 		t.Errorf("MaxPrefetch 1001: %v, want ErrInvalid", err)
 	}
 	if err := NewKind[int]("k", KindConfig{RetryLostAtOnce: -1}).err; !errors.Is(err, ErrInvalid) {
 		t.Errorf("RetryLostAtOnce -1: %v, want ErrInvalid", err)
+	}
+}
+
+// wait waits for a signal.
+func wait(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(testdb.Patience):
+		t.Fatalf("waited in vain for %s", what)
 	}
 }

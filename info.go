@@ -125,9 +125,6 @@ type Attempt struct {
 	Stack string
 }
 
-// maxOverdue is the number up to which overdue tasks are counted.
-const maxOverdue = 1000
-
 // Overdue describes the tasks of a kind in a queue that have been due for more than a
 // minute.
 type Overdue struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/upkeep"
 )
 
 // Task returns the task with an id. Its error wraps [ErrNotFound] if there is
@@ -182,10 +183,15 @@ func (q *Queue) Overdue(ctx context.Context) ([]Overdue, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := newOverdueFinder(q.store, handlers, reader.paused, overrides)
-	lanes, err := f.find(ctx, func(string, string) bool { return false })
+	f := upkeep.NewOverdueFinder(q.store, handlers, reader.Paused, overrides)
+	lanes, err := f.Find(ctx, func(string, string) bool { return false })
 	if err != nil {
 		return nil, err
 	}
-	return f.total(ctx, lanes)
+	found, err := f.Total(ctx, lanes)
+	list := make([]Overdue, len(found))
+	for i, o := range found {
+		list[i] = Overdue(o)
+	}
+	return list, err
 }

@@ -121,8 +121,8 @@ func validKind(name string, cfg KindConfig) error {
 	return nil
 }
 
-// running returns the state of a task while an attempt of it runs.
-func (k kind) running(attempt int) string {
+// Running returns the state of a task while an attempt of it runs.
+func (k kind) Running(attempt int) string {
 	if attempt <= k.RetryLostAtOnce {
 		return statements.StateSnoozed // due when its lease ends, without a delay
 	}

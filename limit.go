@@ -22,8 +22,8 @@ const (
 type Limit struct {
 	form   store.LimitForm
 	most   int
-	per    time.Duration // of a rate
-	bursts bool          // of a rate: it has a burst
+	per    time.Duration // Of a rate
+	bursts bool          // Of a rate: it has a burst
 	burst  int
 	perKey bool
 	err    string // why the limit cannot be, or ""
@@ -45,7 +45,7 @@ func Rate(n int, per time.Duration) Limit { return Limit{form: store.Window, mos
 // task that failed or was snoozed keeps its place, and the others wait for it. Tasks that
 // are due at once are in the order of their enqueues, if each transaction has committed
 // before the next enqueue begins, and within a call in the order of its arguments. Tasks
-// of other priorities or with policies of their own have an order of their own, and so
+// Of other priorities or with policies of their own have an order of their own, and so
 // have those of each queue: tasks of a key in two queues run one at a time, but in no order
 // between the queues. Tasks without a key have no order.
 func InOrder() Limit { return Limit{form: store.Sequence, most: 1, perKey: true} }
@@ -134,7 +134,7 @@ func validLimits(owner string, limits []Limit) error {
 		if err := l.validate(owner); err != nil {
 			return err
 		}
-		name := l.of(owner).Name
+		name := l.Of(owner).Name
 		if other, twice := names[name]; twice {
 			return invalid("limits %v and %v of %s; allowed is one of them", other, l, owner)
 		}
@@ -146,7 +146,7 @@ func validLimits(owner string, limits []Limit) error {
 // limitsOf returns the limits of owner as the engine has them.
 func limitsOf(owner string, limits []Limit) (list []store.Limit) {
 	for _, l := range limits {
-		list = append(list, l.of(owner))
+		list = append(list, l.Of(owner))
 	}
 	return list
 }

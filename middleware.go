@@ -7,10 +7,12 @@ import (
 	"runtime/debug"
 	"slices"
 	"time"
+
+	"github.com/falldue/falldue/internal/run"
 )
 
 // handlerFunc runs the handler of a claimed task.
-type handlerFunc func(ctx context.Context, r *taskRun) error
+type handlerFunc func(ctx context.Context, r *run.Run) error
 
 // chain wraps fn, a [handlerFunc] or an [enqueueFunc], in middleware. The first one is
 // the outermost.
@@ -25,7 +27,7 @@ func chain[F any](fn F, list ...func(next F) F) F {
 // into a *failure. It reads the error here because that calls methods of the
 // error, which may panic too.
 func recoverPanics(next handlerFunc) handlerFunc {
-	return func(ctx context.Context, r *taskRun) (err error) {
+	return func(ctx context.Context, r *run.Run) (err error) {
 		defer func() {
 			if v := recover(); v != nil {
 				err = readError(&PanicError{Value: v, Stack: string(debug.Stack())})
@@ -44,7 +46,7 @@ func limitTime(d time.Duration) func(handlerFunc) handlerFunc {
 		if d == 0 {
 			return next
 		}
-		return func(ctx context.Context, r *taskRun) error {
+		return func(ctx context.Context, r *run.Run) error {
 			ctx, stop := context.WithTimeoutCause(ctx, d, ErrTimeout)
 			defer stop()
 			return next(ctx, r)
@@ -55,7 +57,7 @@ func limitTime(d time.Duration) func(handlerFunc) handlerFunc {
 // addCause adds to a handler's error why its context ended. It is inside of what
 // ends the context, so that it sees the first cause.
 func addCause(next handlerFunc) handlerFunc {
-	return func(ctx context.Context, r *taskRun) error { return withCause(ctx, next(ctx, r)) }
+	return func(ctx context.Context, r *run.Run) error { return withCause(ctx, next(ctx, r)) }
 }
 
 // withCause adds the cause of the end of the handler's context to its error.
@@ -94,19 +96,19 @@ func handlerAround(inner handlerFunc, list []Middleware) handlerFunc {
 	if len(list) == 0 {
 		return inner
 	}
-	fn := HandlerFunc(func(ctx context.Context, run *Run) error {
-		err := inner(ctx, run.task.(*taskRun))
+	fn := HandlerFunc(func(ctx context.Context, shown *Run) error {
+		err := inner(ctx, shown.task.(*run.Run))
 		if err == nil {
 			return nil
 		}
-		return &shownError{err: err, original: failureOf(err).err}
+		return &shownError{err: err, original: failureOf(err).Err}
 	})
 	for i := len(list) - 1; i >= 0; i-- {
 		fn = recovered(list[i](fn))
 	}
-	return func(ctx context.Context, r *taskRun) error {
+	return func(ctx context.Context, r *run.Run) error {
 		read := func(err error) error { return withCause(ctx, readShown(err)) }
-		return read(fn(ctx, &Run{TaskMeta: TaskMeta(r.info()), task: r, read: read}))
+		return read(fn(ctx, &Run{TaskMeta: TaskMeta(r.Info()), task: r, read: read}))
 	}
 }
 

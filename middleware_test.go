@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -20,12 +22,12 @@ func TestTheFirstCauseIsTheOneReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancelCause(t.Context())
-		fn := chain(handlerFunc(func(ctx context.Context, _ *taskRun) error {
+		fn := chain(handlerFunc(func(ctx context.Context, _ *run.Run) error {
 			<-ctx.Done()
 			stop(ErrStopping)
 			return errors.New("late")
 		}), limitTime(time.Second), addCause, recoverPanics)
-		err := fn(ctx, &taskRun{})
+		err := fn(ctx, &run.Run{})
 		if !errors.Is(err, ErrTimeout) || errors.Is(err, ErrStopping) || !strings.HasSuffix(err.Error(), "timed out: late") {
 			t.Errorf("error %v, want that of the timeout", err)
 		}
@@ -34,16 +36,16 @@ func TestTheFirstCauseIsTheOneReported(t *testing.T) {
 
 // TestRunsWithoutMiddlewareAllocateNothing for what only middleware, hooks and meta need.
 func TestRunsWithoutMiddlewareAllocateNothing(t *testing.T) {
-	r := &taskRun{runEnv: &runEnv{queue: "q"}, execution: execution{claim: &store.Claim{Claimed: statements.Claimed{ID: 1}}, rule: newRule(backoff.Constant(0))}}
-	nobody := &observer{}
+	r := &run.Run{Env: &run.Env{Queue: "q"}, Execution: run.Execution{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1}}, Policy: control.Compile(backoff.Constant(0))}}
+	nobody := &publisher{}
 	for name, f := range map[string]func(){
-		"info":            func() { r.info() },
-		"no observer":     func() { (*observer)(nil).ended(r, outcomeDone, 0) },
-		"nobody observes": func() { nobody.started(r); nobody.ended(r, outcomeDone, 0) },
+		"info":            func() { r.Info() },
+		"no observer":     func() { (*publisher)(nil).Ended(r, run.OutcomeDone, 0) },
+		"nobody observes": func() { nobody.Started(r); nobody.Ended(r, run.OutcomeDone, 0) },
 		"no hooks": func() {
-			nobody.claimed("q", 2, nil, time.Time{}, nil)
-			nobody.settled(1, store.Unsettled{}, time.Time{}, nil)
-			nobody.extended(1, store.Unsettled{}, time.Time{}, nil)
+			nobody.Claimed("q", 2, nil, time.Time{}, nil)
+			nobody.Settled(1, store.Unsettled{}, time.Time{}, nil)
+			nobody.Extended(1, store.Unsettled{}, time.Time{}, nil)
 		},
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
@@ -60,21 +62,21 @@ func TestMiddlewareSeesTheHandlersError(t *testing.T) {
 		var saw error
 		var outcome Outcome
 		mine := &countedError{}
-		inner := chain(handlerFunc(func(ctx context.Context, _ *taskRun) error {
+		inner := chain(handlerFunc(func(ctx context.Context, _ *run.Run) error {
 			<-ctx.Done()
 			return mine
 		}), limitTime(time.Second), addCause, recoverPanics)
 		fn := handlerAround(inner, []Middleware{func(next HandlerFunc) HandlerFunc {
-			return func(ctx context.Context, run *Run) error {
-				saw = next(ctx, run)
-				outcome = run.Outcome(saw)
+			return func(ctx context.Context, shown *Run) error {
+				saw = next(ctx, shown)
+				outcome = shown.Outcome(saw)
 				if ctx.Err() != nil {
 					t.Error("the timeout of the handler has ended the context of middleware")
 				}
 				return saw
 			}
 		}})
-		r := &taskRun{runEnv: &runEnv{queue: "q"}, execution: execution{claim: &store.Claim{Attempts: 1}, rule: newRule(backoff.Constant(0).WithMaxAttempts(1))}}
+		r := &run.Run{Env: &run.Env{Queue: "q"}, Execution: run.Execution{Claim: &store.Claim{Attempts: 1}, Policy: control.Compile(backoff.Constant(0).WithMaxAttempts(1))}}
 		err := fn(t.Context(), r)
 		var as *countedError
 		if !errors.Is(saw, ErrTimeout) || !errors.As(saw, &as) || as != mine || outcome != OutcomeDead {
@@ -97,16 +99,16 @@ func TestMiddlewareSeesWhatTheJitterDecides(t *testing.T) {
 	seen := map[Outcome]int{}
 	for range 100 {
 		var outcome Outcome
-		fn := handlerAround(recoverPanics(func(context.Context, *taskRun) error { return errors.New("flaky") }), []Middleware{func(next HandlerFunc) HandlerFunc {
-			return func(ctx context.Context, run *Run) error {
-				err := next(ctx, run)
-				outcome = run.Outcome(err)
+		fn := handlerAround(recoverPanics(func(context.Context, *run.Run) error { return errors.New("flaky") }), []Middleware{func(next HandlerFunc) HandlerFunc {
+			return func(ctx context.Context, shown *Run) error {
+				err := next(ctx, shown)
+				outcome = shown.Outcome(err)
 				return err
 			}
 		}})
-		r := &taskRun{runEnv: &runEnv{queue: "q"}, execution: execution{claim: &store.Claim{Attempts: 1}, rule: newRule(policy), claimed: time.Now()}}
-		e, _ := r.finish(failureToEnd(fn(t.Context(), r)), 0)
-		if got := Outcome(outcomeOf(&e, r.failure)); got != outcome {
+		r := &run.Run{Env: &run.Env{Queue: "q"}, Execution: run.Execution{Claim: &store.Claim{Attempts: 1}, Policy: control.Compile(policy), Claimed: time.Now()}}
+		e, _ := r.Finish(failureToEnd(fn(t.Context(), r)), 0)
+		if got := Outcome(run.OutcomeOf(&e, r.Failure)); got != outcome {
 			t.Fatalf("middleware has seen %s, and the outcome is %s", outcome, got)
 		}
 		seen[outcome]++

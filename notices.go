@@ -31,9 +31,9 @@ const (
 	maxNoticed = 70 // names have up to 100 bytes, and PostgreSQL's notices up to 7,999
 )
 
-// add sends a notice for a queue, or for all queues if the name is empty: at once, or
+// Add sends a notice for a queue, or for all queues if the name is empty: at once, or
 // soon if one has just been sent.
-func (n *notices) add(queue string) {
+func (n *notices) Add(queue string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.waiting == nil {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -22,7 +23,7 @@ func TestNoticesAreFew(t *testing.T) {
 			var mu sync.Mutex
 			sent, noticed := 0, map[string]time.Time{}
 			n := &notices{send: func(ctx context.Context, notice string) error {
-				err := pause(ctx, takes)
+				err := retry.Pause(ctx, takes)
 				mu.Lock()
 				defer mu.Unlock()
 				sent++
@@ -33,10 +34,10 @@ func TestNoticesAreFew(t *testing.T) {
 			}}
 			begin := time.Now()
 			for i := range 10_000 { // in 10 seconds
-				n.add(fmt.Sprint("queue", i%3))
+				n.Add(fmt.Sprint("queue", i%3))
 				time.Sleep(time.Millisecond)
 			}
-			n.add("last")
+			n.Add("last")
 			added := time.Now()
 			time.Sleep(2*min(takes, noticeTimeout) + noticePause)
 			synctest.Wait()
@@ -63,10 +64,10 @@ func TestNoticesOfManyQueues(t *testing.T) {
 			n.next = time.Now().Add(noticePause) // one notice for all
 			n.mu.Unlock()
 			for i := range queues {
-				n.add(fmt.Sprintf("%0100d", i))
+				n.Add(fmt.Sprintf("%0100d", i))
 			}
 			if queues == 0 {
-				n.add("")
+				n.Add("")
 			}
 			time.Sleep(time.Second)
 		}

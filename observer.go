@@ -1,21 +1,22 @@
 package falldue
 
 import (
-	"context"
 	"errors"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
 
-// observer passes on what a worker does to the hooks and the subscriptions of its queue.
-// Its methods are cheap while there are none. A nil observer has none.
-type observer struct {
+// publisher passes on what a worker does to the hooks and the subscriptions of its queue.
+// Its methods are cheap while there are none. A nil publisher has none.
+type publisher struct {
 	hooks    Hooks
 	log      *slog.Logger
 	classify func(error) dialect.Class
@@ -25,36 +26,36 @@ type observer struct {
 }
 
 // wantsEvents reports whether somebody wants events.
-func (o *observer) wantsEvents() bool {
+func (o *publisher) wantsEvents() bool {
 	return o != nil && (o.hooks.Event != nil || o.subscriptions.Load() != nil)
 }
 
-// started passes on that a run has begun.
-func (o *observer) started(r *taskRun) {
+// Started passes on that a run has begun.
+func (o *publisher) Started(r *run.Run) {
 	if o.wantsEvents() {
-		o.publish(Event{TaskMeta: TaskMeta(r.info()), Worker: r.workerID})
+		o.publish(Event{TaskMeta: TaskMeta(r.Info()), Worker: r.WorkerID})
 	}
 }
 
 // ended passes on how a run has ended. next is in how long the task falls due again.
-func (o *observer) ended(r *taskRun, end outcome, next time.Duration) {
+func (o *publisher) Ended(r *run.Run, end run.Outcome, next time.Duration) {
 	if o.wantsEvents() {
-		o.publish(Event{TaskMeta: TaskMeta(r.info()), Outcome: Outcome(end), Err: reasonOf(r), Took: r.took, Next: next, Worker: r.workerID})
+		o.publish(Event{TaskMeta: TaskMeta(r.Info()), Outcome: Outcome(end), Err: reasonOf(r), Took: r.Took, Next: next, Worker: r.WorkerID})
 	}
 }
 
 // reasonOf returns why a run has failed, or nil if it has not.
-func reasonOf(r *taskRun) error {
-	if r.failure != nil {
-		return &shownError{err: r.failure, original: r.failure.err}
+func reasonOf(r *run.Run) error {
+	if r.Failure != nil {
+		return &shownError{err: r.Failure, original: r.Failure.Err}
 	}
-	if text := r.causeOfDeath(); text != "" {
+	if text := r.CauseOfDeath(); text != "" {
 		return errors.New(text)
 	}
 	return nil
 }
 
-func (o *observer) publish(e Event) {
+func (o *publisher) publish(e Event) {
 	if hook := o.hooks.Event; hook != nil {
 		o.guard(func() { hook(e) })
 	}
@@ -65,22 +66,17 @@ func (o *observer) publish(e Event) {
 	}
 }
 
-// sweeping returns find with the hook of sweeps, if there is one.
-func (o *observer) sweeping(queue string, find func(context.Context) ([]store.Head, error)) func(context.Context) ([]store.Head, error) {
+// Swept passes on what a search of a queue found that began at start.
+func (o *publisher) Swept(queue string, lanes int, start time.Time, err error) {
 	if o == nil || o.hooks.Sweep == nil {
-		return find
+		return
 	}
-	return func(ctx context.Context) ([]store.Head, error) {
-		start := time.Now()
-		heads, err := find(ctx)
-		stats := SweepStats{Queue: queue, Lanes: len(heads), Took: time.Since(start), Err: err, Class: o.classOf(err)}
-		o.guard(func() { o.hooks.Sweep(stats) })
-		return heads, err
-	}
+	stats := SweepStats{Queue: queue, Lanes: lanes, Took: time.Since(start), Err: err, Class: o.classOf(err)}
+	o.guard(func() { o.hooks.Sweep(stats) })
 }
 
-// claimed passes on what a claim did that began at start.
-func (o *observer) claimed(queue string, wanted int, claims []*store.Claim, start time.Time, err error) {
+// Claimed passes on what a claim did that began at start.
+func (o *publisher) Claimed(queue string, wanted int, claims []*store.Claim, start time.Time, err error) {
 	if o == nil || o.hooks.Claim == nil {
 		return
 	}
@@ -94,7 +90,7 @@ func (o *observer) claimed(queue string, wanted int, claims []*store.Claim, star
 }
 
 // settled passes on what a statement did that began at start.
-func (o *observer) settled(tasks int, left store.Unsettled, start time.Time, err error) {
+func (o *publisher) Settled(tasks int, left store.Unsettled, start time.Time, err error) {
 	if o == nil || o.hooks.Settle == nil {
 		return
 	}
@@ -102,8 +98,8 @@ func (o *observer) settled(tasks int, left store.Unsettled, start time.Time, err
 	o.guard(func() { o.hooks.Settle(stats) })
 }
 
-// extended passes on what a statement did that began at start.
-func (o *observer) extended(tasks int, left store.Unsettled, start time.Time, err error) {
+// Extended passes on what a statement did that began at start.
+func (o *publisher) Extended(tasks int, left store.Unsettled, start time.Time, err error) {
 	if o == nil || o.hooks.Extend == nil {
 		return
 	}
@@ -111,7 +107,7 @@ func (o *observer) extended(tasks int, left store.Unsettled, start time.Time, er
 	o.guard(func() { o.hooks.Extend(stats) })
 }
 
-func (o *observer) classOf(err error) dialect.Class {
+func (o *publisher) classOf(err error) dialect.Class {
 	if err == nil {
 		return dialect.Other
 	}
@@ -119,28 +115,28 @@ func (o *observer) classOf(err error) dialect.Class {
 }
 
 // guard calls a hook, and logs its panic.
-func (o *observer) guard(hook func()) {
+func (o *publisher) guard(hook func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			events{o.log}.hookPanicked(v)
+			o.log.Error("falldue: a hook panicked", "error", v, "stack", string(debug.Stack()))
 		}
 	}()
 	hook()
 }
 
-// add adds a subscription.
-func (o *observer) add(s *Subscription) {
+// Add adds a subscription.
+func (o *publisher) Add(s *Subscription) {
 	o.change(func(list []*Subscription) []*Subscription { return append(list, s) })
 }
 
-// remove removes a subscription. It may have been removed before.
-func (o *observer) remove(s *Subscription) {
+// Remove removes a subscription. It may have been removed before.
+func (o *publisher) Remove(s *Subscription) {
 	o.change(func(list []*Subscription) []*Subscription {
 		return slices.DeleteFunc(list, func(other *Subscription) bool { return other == s })
 	})
 }
 
-func (o *observer) change(change func([]*Subscription) []*Subscription) {
+func (o *publisher) change(change func([]*Subscription) []*Subscription) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var list []*Subscription

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/falldue/falldue/internal/claim"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
@@ -62,7 +64,7 @@ func changeEnd(until time.Time) (int64, error) {
 		return 0, nil
 	}
 	ends := until.UnixMicro()
-	if ends < firstAnchor || ends > lastAnchor {
+	if ends < claim.FirstAnchor || ends > claim.LastAnchor {
 		return 0, invalid("Until %v; allowed are times from 1970-01-02 to the year 9100", until)
 	}
 	return ends, nil
@@ -146,41 +148,52 @@ func said(who, why string) (string, string, error) {
 // maxWho is the greatest length of a name that is stored with a change.
 const maxWho = 255
 
-// readChanges makes the worker of this process read changes at once, and so the tasks that
-// package tasktest runs.
+// readChanges makes the worker of this process read changes soon, and so the workers that
+// package tasktest uses.
 func (q *Queue) readChanges() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.worker != nil {
-		signal(q.worker.changes.hurry)
+		q.worker.ReadChanges()
 	}
-	for _, r := range q.stepping {
-		signal(r.hurry)
+	for _, w := range q.steppers {
+		w.ReadChanges()
 	}
 }
 
-// obey makes r read changes as soon as this process makes one, until the returned function
+// changesReader is a worker that reads changes.
+type changesReader interface{ ReadChanges() }
+
+// stepping makes w read changes as soon as this process makes one, until the returned function
 // is called.
-func (q *Queue) obey(r *changeReader) (stop func()) {
+func (q *Queue) stepping(w changesReader) (stop func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.stepping = append(q.stepping, r)
+	q.steppers = append(q.steppers, w)
 	return func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.stepping = slices.DeleteFunc(q.stepping, func(other *changeReader) bool { return other == r })
+		q.steppers = slices.DeleteFunc(q.steppers, func(other changesReader) bool { return other == w })
 	}
 }
 
+// noEffects are those of changes on a process that runs no worker.
+type noEffects struct{}
+
+func (noEffects) Cancelled(map[int64]int64) {}
+func (noEffects) PausedMore()               {}
+func (noEffects) Resumed()                  {}
+func (noEffects) PoliciesChanged()          {}
+
 // changesNow reads what is paused and which policies hold, for those who are no workers.
-func (q *Queue) changesNow(ctx context.Context, handlers map[string]*handler) (*changeReader, *overrides, error) {
-	e := events{q.cfg.Logger}
-	reader, overrides := newChangeReader(q.store, e), newOverrides(q.store.CheckDelays, rulesOf(handlers), e)
-	reader.overridden = overrides.ask
-	if err := reader.read(ctx); err != nil {
+func (q *Queue) changesNow(ctx context.Context, handlers map[string]*run.Handler) (*control.ChangeReader, *control.Overrides, error) {
+	log, troubles := q.cfg.Logger, control.NewHealthReport()
+	overrides := control.NewOverrides(q.store.CheckDelays, run.PoliciesOf(handlers), noEffects{}, troubles, log)
+	reader := control.NewChangeReader(q.store.Changes, overrides, noEffects{}, troubles, log)
+	if err := reader.Read(ctx); err != nil {
 		return nil, nil, err
 	}
-	overrides.refresh(ctx)
+	overrides.Refresh(ctx)
 	return reader, overrides, nil
 }
 

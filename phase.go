@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -87,10 +89,10 @@ func (q *Queue) Phases(ctx context.Context, tasks []TaskInfo) ([]Phase, error) {
 // phaser finds the phases of tasks.
 type phaser struct {
 	q         *Queue
-	handlers  map[string]*handler // by kind
-	changes   *changeReader
-	overrides *overrides
-	own       map[string]*rule // by the keys of policies
+	handlers  map[string]*run.Handler // by kind
+	changes   *control.ChangeReader
+	overrides *control.Overrides
+	own       map[string]*control.CompiledPolicy // by the keys of policies
 	fleet     fleet
 }
 
@@ -111,10 +113,10 @@ func (p *phaser) readPolicies(ctx context.Context, tasks []TaskInfo) error {
 		keys = append(keys, key)
 	}
 	texts, err := p.q.store.Policies(ctx, keys)
-	p.own = map[string]*rule{}
+	p.own = map[string]*control.CompiledPolicy{}
 	for key, text := range texts {
 		if policy, err := backoff.Parse(text); err == nil {
-			p.own[key] = newRule(policy)
+			p.own[key] = control.Compile(policy)
 		}
 	}
 	return err
@@ -126,22 +128,22 @@ func (p *phaser) policyOf(t TaskInfo) (policy backoff.Policy, known bool) {
 	if r == nil {
 		return policy, false
 	}
-	return p.overrides.current(t.Queue, t.lane(), r).policy, true
+	return p.overrides.Current(t.Queue, t.Lane(), r).Policy, true
 }
 
 // ruleOf returns the rule of a task without overrides, or nil if it is not known.
-func (p *phaser) ruleOf(t TaskInfo) *rule {
+func (p *phaser) ruleOf(t TaskInfo) *control.CompiledPolicy {
 	if t.Policy != "" {
 		return p.own[t.Policy]
 	}
 	if h := p.handlers[t.Kind]; h != nil {
-		return h.rule
+		return h.Policy
 	}
 	return p.fleet.rules[t.Kind]
 }
 
-// lane returns the lane of a task.
-func (t TaskInfo) lane() store.Lane {
+// Lane returns the lane of a task.
+func (t TaskInfo) Lane() store.Lane {
 	return store.Lane{State: string(t.State), Key: t.Key, Priority: t.Priority, Kind: t.Kind, Policy: t.Policy, Attempts: t.Attempts}
 }
 
@@ -174,8 +176,8 @@ func (p *phaser) holdBack(ctx context.Context, tasks []TaskInfo, due []int, list
 	names := map[int][]string{}        // by the places of tasks
 	for _, i := range due {
 		t := tasks[i]
-		at := t.lane()
-		if p.changes.paused(t.Queue, at) {
+		at := t.Lane()
+		if p.changes.Paused(t.Queue, at) {
 			list[i] = PhasePaused
 			continue
 		}
@@ -219,7 +221,7 @@ func (p *phaser) limitsOf(queue string, at store.Lane) (limits []store.Limit) {
 		limits = store.LimitsOf(limits, limitsOf("queue "+queue, p.q.cfg.Queues[queue].Limits), at.Key)
 	}
 	if h := p.handlers[at.Kind]; h != nil && !handled {
-		limits = store.LimitsOf(limits, h.limits, at.Key)
+		limits = store.LimitsOf(limits, h.Limits, at.Key)
 	}
 	return limits
 }
@@ -227,7 +229,7 @@ func (p *phaser) limitsOf(queue string, at store.Lane) (limits []store.Limit) {
 // fleet is what live workers announce.
 type fleet struct {
 	kinds  map[string]store.WorkerKind
-	rules  map[string]*rule // by kind
+	rules  map[string]*control.CompiledPolicy // by kind
 	queues map[string]store.WorkerQueue
 }
 
@@ -237,7 +239,7 @@ const liveFor = time.Minute
 // readFleet reads what live workers announce. Of several the one counts that was seen last.
 // A user may not have the right to read it, and then nothing is known of them.
 func (p *phaser) readFleet(ctx context.Context) {
-	p.fleet = fleet{map[string]store.WorkerKind{}, map[string]*rule{}, map[string]store.WorkerQueue{}}
+	p.fleet = fleet{map[string]store.WorkerKind{}, map[string]*control.CompiledPolicy{}, map[string]store.WorkerQueue{}}
 	workers, err := p.q.store.Workers(ctx)
 	if err != nil {
 		return
@@ -253,7 +255,7 @@ func (p *phaser) readFleet(ctx context.Context) {
 	}
 	for kind, k := range p.fleet.kinds {
 		if policy, err := backoff.Parse(k.Policy); err == nil { // or a newer release has it
-			p.fleet.rules[kind] = newRule(policy)
+			p.fleet.rules[kind] = control.Compile(policy)
 		}
 	}
 }

@@ -1,361 +1,264 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
-	"sync/atomic"
+	"fmt"
+	"maps"
+	"os"
+	"runtime/debug"
+	"slices"
 	"time"
 
-	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/worker"
+	"github.com/falldue/falldue/sqlgen"
 )
 
-// poller claims due tasks of one queue and passes them to the dispatcher. It claims
-// from the lanes that its tracker knows to be due, sweeps for new lanes at every
-// poll, and sleeps until the next task falls due. While large claims return as many
-// tasks as they asked for, a second goroutine claims too: a single loop leaves the
-// database idle while it reads an answer.
-type poller struct {
-	pollerConfig
-	lanes    *laneTracker
-	suspects *suspects
-	sweeper  *sweeper
-	slots    slotWaiter
-
-	woken          chan struct{} // signalled when a task may have fallen due
-	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
-	sweepRequested atomic.Bool   // a task may wait that this worker does not know of
-	lastClaim      atomic.Int64  // when a claim last returned a task, in nanoseconds since 1970
-	nextRequest    time.Time     // before this time no request is followed; only loop uses it
-}
-
-// pollerConfig has the settings of a poller and the functions that it calls.
-type pollerConfig struct {
-	queue, workerID string
-	leaseLength     time.Duration
-	handlers        map[string]*handler // by kind
-	gates           gates
-	budget          *budget
-	limiter         limiter
-	slot            int64 // identifies the claim slots of its claims
-
-	claimRows        func(context.Context, store.ClaimParams) ([]*store.Claim, error)
-	candidates       func(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error)
-	claimUnderLimits func(context.Context, store.ClaimParams) (store.Limited, error)
-	claimKeys        func(context.Context, store.ClaimParams, []store.Candidate) (store.Limited, error)
-	classify         func(error) dialect.Class
-	dispatch         func([]*store.Claim, []*rule, time.Time) // passes on claims, their rules and the time when they were sent
-	behind           func() bool                              // reports whether claims should wait for the settlers
-	claimsAtOnce     bool                                     // a claim is one statement, and more lanes cost it little
-	policyVersion    func() int64                             // counts the changes of policies; nil if none comes
-	parallelClaims   bool                                     // claims do not wait for each other's rows
-	events           events
-	observer         *observer
-}
-
-// requestPause is the least time between two requests to sweep that a poller
-// follows. Other processes may commit a thousand times a second.
-const requestPause = 5 * time.Millisecond
-
-// maxSources is the greatest number of lanes of one claim.
-const maxSources = 128
-
-// maxLimitedSources is the greatest number of lanes of one claim under limits. Each key is
-// a lane with few tasks that may run.
-const maxLimitedSources = 256
-
-func newPoller(cfg pollerConfig, sweeper *sweeper) *poller {
-	sweeper.queue, sweeper.lanes, sweeper.gates, sweeper.events = cfg.queue, newLaneTracker(), cfg.gates, cfg.events
-	p := &poller{
-		pollerConfig: cfg, lanes: sweeper.lanes, sweeper: sweeper,
-		suspects: &suspects{queue: cfg.queue, lanes: sweeper.lanes, candidates: cfg.candidates, classify: cfg.classify, events: cfg.events},
-		woken:    make(chan struct{}, 1), assistWanted: make(chan struct{}, 1),
+// Run claims tasks from the configured queues and runs their handlers until ctx
+// ends. Then it claims no more tasks and gives back the ones whose handlers have
+// not started. It waits up to Config.ShutdownTimeout for running handlers,
+// cancels the contexts of the others, waits for them too, and returns nil. Run
+// does not return before a handler that ignores its context, and it keeps
+// extending the lease of that handler's task.
+//
+// Run returns an error at once
+//   - when there are no handlers, the kind of one is invalid, or a handler or middleware is nil
+//     ([ErrInvalid]),
+//   - when the tables are missing or not up to date ([ErrNotMigrated]),
+//   - when the database does not answer,
+//   - when the database computes another delay than Go for a policy,
+//   - when Run is already running.
+//
+// A database that fails later is logged, and Run tries again until it answers.
+func (q *Queue) Run(ctx context.Context) error {
+	handlers, err := q.handlers()
+	if err == nil && len(handlers) == 0 {
+		err = invalid("there are no handlers; call Handle before Run")
 	}
-	sweeper.wake, sweeper.version = func() { signal(p.woken) }, cfg.policyVersion
-	p.lanes.delayOf = func(at store.Lane) (time.Duration, bool) {
-		// Where another policy holds, its rule is made, and all lanes are timed again.
-		if rule := cfg.gates.rule(at, func() {}); rule != nil {
-			return rule.delayIn(at), true
-		}
-		return 0, false
-	}
-	return p
-}
-
-// hint records that a lane has a task that falls due after wait, and wakes the
-// poller. It reports whether the worker handles such tasks.
-func (p *poller) hint(at store.Lane, wait time.Duration) bool {
-	if p.handlers[at.Kind] == nil {
-		return false
-	}
-	p.lanes.hint(at, time.Now().Add(wait))
-	signal(p.woken)
-	return true
-}
-
-// claimedAt returns when a claim last returned a task, or a time long ago.
-func (p *poller) claimedAt() time.Time {
-	return time.Unix(0, p.lastClaim.Load())
-}
-
-// waits reports whether the poller has room for tasks and knows of none that is due.
-func (p *poller) waits() bool {
-	first, ok := p.lanes.next()
-	return (!ok || first.After(time.Now())) && p.room() > 0
-}
-
-// sweepNow makes the poller look for tasks that it does not know of: at once, or
-// soon if it has just done so.
-func (p *poller) sweepNow() {
-	p.sweepRequested.Store(true)
-	signal(p.woken)
-}
-
-// loop claims until ctx ends.
-func (p *poller) loop(ctx context.Context) {
-	defer p.sweeper.running.Wait()
-	failures := 0
-	for ctx.Err() == nil {
-		if p.room() == 0 {
-			await(ctx, p.budget.freed, time.Hour)
-			continue
-		}
-		next, err := p.round(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				p.events.pollFailed(p.queue, err)
-				await(ctx, nil, errorPause(failures)+rand.N(50*time.Millisecond))
-			}
-			failures++
-			continue
-		}
-		failures = 0
-		if next > 0 {
-			await(ctx, p.woken, next)
-		}
-	}
-}
-
-// assist claims beside loop while there is more to claim, until ctx ends.
-func (p *poller) assist(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.assistWanted:
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		due, limited := p.limiter.split(p.lanes.due(time.Now(), maxSources))
-		due, suspect := p.suspects.next(due)
-		due, room := p.plan(due)
-		if len(due) == 0 || room == 0 || suspect != nil || limited {
-			continue // those with limits would take each other's permits
-		}
-		if _, err := p.claim(ctx, due, room, room >= slotThreshold); err != nil && !errors.Is(err, store.ErrNoSlot) {
-			p.events.claimFailed(p.queue, err)
-		}
-	}
-}
-
-// room returns how many tasks to claim now. It is 0 while enough tasks are claimed,
-// or while many wait to be settled.
-func (p *poller) room() int {
-	if p.behind() {
-		return 0
-	}
-	return p.budget.room()
-}
-
-// plan returns from which of the lanes that are due to claim next, and how many tasks.
-// It claims ahead from lanes that come before the first one that allows none, and only
-// while no handler is free: otherwise tasks of the others would never get one.
-func (p *poller) plan(due []store.Lane) ([]store.Lane, int) {
-	if len(due) == 0 {
-		return nil, p.room()
-	}
-	ahead, lanes := maxPrefetch, 0
-	for _, at := range due {
-		n := p.ahead(at)
-		if n == 0 {
-			break
-		}
-		ahead, lanes = min(ahead, n), lanes+1
-	}
-	if lanes < len(due) && (lanes == 0 || p.budget.free() > 0) {
-		ahead, lanes = 0, len(due)
-	}
-	p.budget.prefetch(ahead)
-	return due[:lanes], p.room()
-}
-
-// ahead returns how many tasks of a lane may be claimed ahead. It is 0 for last
-// attempts, which would be used up if the worker died before they start.
-func (p *poller) ahead(at store.Lane) int {
-	rule := p.gates.rule(at, nil)
-	if rule == nil {
-		return maxPrefetch // a claim leaves the lane out
-	}
-	if p.limiter.limited(at) {
-		return 0 // a task that waits for a handler would hold a permit
-	}
-	if most := rule.policy.MaxAttempts(); most > 0 && at.Attempts >= most-1 {
-		return 0
-	}
-	return p.handlers[at.Kind].pace.ahead(p.budget.limit)
-}
-
-// round claims what is due, sweeps if a sweep is due, and returns how long to sleep.
-func (p *poller) round(ctx context.Context) (time.Duration, error) {
-	if err := p.sweeper.failure(); err != nil {
-		return 0, err
-	}
-	if now := time.Now(); !now.Before(p.nextRequest) && p.sweepRequested.Swap(false) {
-		p.nextRequest = now.Add(requestPause)
-		p.sweeper.request()
-		if p.claimsAtOnce { // else each lane is a statement of its own
-			p.hintDefaultLanes()
-		}
-	}
-	if p.sweeper.isLate() {
-		p.hintDefaultLanes()
-	}
-	most := maxSources
-	if p.limiter.any {
-		most = maxLimitedSources
-	}
-	due, limited := p.limiter.split(p.lanes.due(time.Now(), most))
-	if !limited {
-		due = due[:min(len(due), maxSources)]
-	}
-	due, suspect := p.suspects.next(due)
-	due, room := p.plan(due)
-	if len(due) > 0 {
-		if room == 0 {
-			return 0, nil
-		}
-		if suspect != nil {
-			p.sweeper.startIfDue(ctx)
-			return 0, p.claimSuspect(ctx, suspect, due[0], room)
-		}
-		if limited {
-			p.sweeper.startIfDue(ctx)
-			return 0, p.claimLimited(ctx, due, room)
-		}
-		n, err := p.claim(ctx, due, room, p.slots.needed(max(room, p.budget.limit)))
-		p.sweeper.startIfDue(ctx)
-		if errors.Is(err, store.ErrNoSlot) {
-			await(ctx, nil, p.slots.refused())
-			return 0, nil
-		}
-		p.slots.claimed(n, room)
-		return 0, err
-	}
-	p.slots.claimed(0, room)
-	p.sweeper.startIfDue(ctx)
-	until := p.sweeper.next()
-	if first, ok := p.lanes.next(); ok && first.Before(until) {
-		until = first
-	}
-	if p.sweepRequested.Load() && p.nextRequest.Before(until) {
-		until = p.nextRequest
-	}
-	return max(time.Until(until), time.Microsecond), nil
-}
-
-// hintDefaultLanes marks the lanes of new tasks without options due. The tasks of which
-// others notify are most often there, and start in half the time without a sweep first.
-func (p *poller) hintDefaultLanes() {
-	now := time.Now()
-	for name, h := range p.handlers {
-		if h.queue == p.queue {
-			p.lanes.hint(store.Lane{State: statements.StateOpen, Priority: h.priority, Kind: name}, now)
-		}
-	}
-}
-
-// claim claims up to room tasks from lanes that seem due, passes them to the
-// dispatcher, and returns how many there were.
-func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot bool) (int, error) {
-	since := p.lanes.beginClaim(due)
-	sources, rules := make([]store.Source, 0, len(due)), make([]*rule, 0, len(due))
-	for i, at := range due {
-		if rule := p.gates.rule(at, func() { p.hint(at, 0) }); rule != nil {
-			sources, rules = append(sources, p.source(at, rule, since[i])), append(rules, rule)
-		}
-	}
-	if len(sources) == 0 {
-		p.learn(due, nil, nil, room, time.Now())
-		return 0, nil
-	}
-	params := p.params(room, sources)
-	if inSlot {
-		params.Slot = p.slot
-	}
-	start := time.Now()
-	claims, _, err := p.send(ctx, statementTimeout, room, func(ctx context.Context) ([]*store.Claim, error) { return p.claimRows(ctx, params) })
 	if err != nil {
-		if !errors.Is(err, store.ErrNoSlot) {
-			p.suspects.add(sources)
-		}
-		return 0, err
+		return err
 	}
-	p.learn(due, rules, claims, room, start)
-	p.dispatch(claims, rules, start)
-	return len(claims), nil
+	w := worker.New(ctx, q.workerConfig(handlers), q.store, q.keeper, q.observer)
+	q.mu.Lock()
+	if q.worker != nil {
+		q.mu.Unlock()
+		return errors.New("falldue: Run is already running")
+	}
+	q.worker = w
+	q.mu.Unlock()
+	defer func() {
+		q.mu.Lock()
+		q.worker = nil
+		q.mu.Unlock()
+	}()
+	if err = q.preflight(ctx, handlers); err == nil {
+		err = w.Refresh(ctx)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil // stopped before it began
+	case err != nil:
+		return err
+	}
+	if q.db.Stats().MaxOpenConnections == 1 && !q.store.Server().Caps.SingleWriter {
+		q.cfg.Logger.Warn("falldue: the pool has one connection; a handler that holds it for longer than a lease loses its task. "+
+			"Let it have 2 or more (SetMaxOpenConns, or pool_max_conns of pgx), or give handlers another pool", "lease", q.cfg.Lease)
+	}
+	defer q.store.Reserve()()
+	w.Run()
+	return nil
 }
 
-func (p *poller) source(at store.Lane, r *rule, since int64) store.Source {
-	return store.Source{Lane: at, Delay: r.delay, Since: since, Running: p.handlers[at.Kind].running(at.Attempts + 1), MaxAttempts: r.policy.MaxAttempts(), Limits: p.limiter.of(at)}
-}
-
-func (p *poller) params(room int, sources []store.Source) store.ClaimParams {
-	return store.ClaimParams{Queue: p.queue, Worker: p.workerID, Lease: p.leaseLength, Limit: room, Sources: sources}
-}
-
-// send sends a claim of up to room tasks, which may take up to limit, and reports whether it timed out. It is not
-// cancelled when ctx ends: if its answer were lost, the tasks it took would wait for the
-// end of their leases.
-func (p *poller) send(ctx context.Context, limit time.Duration, room int, claim func(context.Context) ([]*store.Claim, error)) (claims []*store.Claim, late bool, err error) {
-	ctx, cancel := delayedContext(ctx, limit, claimDelay)
+// preflight checks that the database computes the delays of all policies as Go
+// does, and that the tables are up to date.
+func (q *Queue) preflight(ctx context.Context, handlers map[string]*run.Handler) error {
+	ctx, cancel := context.WithTimeout(ctx, retry.StatementTimeout)
 	defer cancel()
-	p.budget.claiming(room)
-	start := time.Now()
-	claims, err = claim(ctx)
-	p.budget.claimed(len(claims), room)
-	if !errors.Is(err, store.ErrNoSlot) { // else others claim
-		p.observer.claimed(p.queue, room, claims, start, err)
+	delays := make([]sqlgen.Formula, 0, len(handlers))
+	for _, name := range slices.Sorted(maps.Keys(handlers)) {
+		delays = append(delays, handlers[name].Policy.Policy.Delay())
 	}
-	if len(claims) > 0 {
-		p.lastClaim.Store(time.Now().UnixNano())
+	if err := q.store.CheckDelays(ctx, delays); err != nil {
+		return err
 	}
-	return claims, ctx.Err() != nil, err
+	if err := q.store.CheckTables(ctx); err != nil {
+		return fmt.Errorf("falldue: check the tables: %w", err)
+	}
+	return nil
 }
 
-// learn records what a claim that began at start found in the lanes. A lane whose
-// tasks were not all taken is still due, from the last task taken on. The next task
-// of a lane that was emptied is unknown until the next sweep, which comes soon unless
-// the lane's first task cannot be claimed.
-func (p *poller) learn(due []store.Lane, rules []*rule, claims []*store.Claim, room int, start time.Time) {
-	if len(claims) < room {
-		took := map[store.Lane]int64{}
-		for _, c := range claims { // of one lane in the order of their anchors
-			took[c.From] = c.Anchor
-		}
-		if p.lanes.emptied(due, took, start) || len(claims) > 0 {
-			p.sweeper.makeDueSoon()
-		}
-		return
+// Wake makes the worker of this process look for tasks at once, and on PostgreSQL the
+// workers of other processes that listen, too. Call it after the commit of a transaction
+// in which tasks were enqueued. Enqueue without a transaction notifies these workers by
+// itself. Wake does not wait for anything.
+func (q *Queue) Wake() {
+	q.mu.Lock()
+	w := q.worker
+	q.mu.Unlock()
+	if w != nil {
+		w.Wake()
 	}
-	for i, c := range claims {
-		if i+1 == len(claims) || claims[i+1].Place != c.Place { // the last of its lane
-			p.lanes.advance(c.From, start.Add(rules[c.Place-1].delayIn(c.From)-store.Duration(c.Now-c.Anchor)), c.Anchor)
+	if q.notices != nil {
+		q.notices.Add("")
+	}
+}
+
+// Enqueued notifies the worker of this process, if Run is running, of tasks that
+// were just stored.
+func (q *Queue) Enqueued(entries []store.Entry) {
+	q.mu.Lock()
+	w := q.worker
+	q.mu.Unlock()
+	if w != nil {
+		w.Enqueued(entries)
+	}
+}
+
+// wakeWorkers is middleware that notifies the worker of this process, if Run is
+// running, and those that listen, of tasks that were stored. It does not know when tx
+// commits.
+func (q *Queue) wakeWorkers(next enqueueFunc) enqueueFunc {
+	return func(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error) {
+		receipts, err := next(ctx, tx, tasks)
+		if err == nil && tx == nil {
+			q.announce(tasks.Stored(receipts))
+		}
+		return receipts, err
+	}
+}
+
+// announce notifies the worker of this process, if Run is running, and those that listen,
+// of tasks that were just stored.
+func (q *Queue) announce(stored []store.Entry) {
+	q.Enqueued(stored)
+	for i, e := range stored {
+		if q.notices != nil && (i == 0 || e.Queue != stored[i-1].Queue) {
+			q.notices.Add(e.Queue)
 		}
 	}
-	if len(claims) >= slotThreshold && p.parallelClaims {
-		signal(p.assistWanted)
+}
+
+// registration is a kind with its handler.
+type registration struct {
+	kind
+	fn         handlerFunc // without middleware of users
+	middleware []Middleware
+}
+
+// handlers returns the handlers as workers have them, by kind, and the errors of their
+// registrations.
+func (q *Queue) handlers() (map[string]*run.Handler, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	handlers := make(map[string]*run.Handler, len(q.kinds))
+	for name, r := range q.kinds {
+		fn := handlerAround(r.fn, slices.Concat(q.use, r.middleware))
+		handlers[name] = &run.Handler{
+			Kind: name, Queue: r.Queue, Priority: r.Priority, Limits: limitsOf("kind "+name, r.Limits),
+			LostRetries: r.RetryLostAtOnce, Retention: r.retention(q.cfg), Policy: control.Compile(r.Policy),
+			Run: func(ctx context.Context, t *run.Run) *run.Failure { return failureToEnd(fn(ctx, t)) },
+		}
 	}
+	return handlers, errors.Join(q.handlerErrs...)
+}
+
+// retention returns how long finished tasks of the kind stay in the table.
+func (k KindConfig) retention(c Config) run.Retention {
+	return run.Retention{
+		Done:      max(cmp.Or(k.DoneRetention, c.DoneRetention), 0),
+		Dead:      orForever(cmp.Or(k.DeadRetention, c.DeadRetention)),
+		Cancelled: orForever(cmp.Or(k.CancelledRetention, k.DeadRetention, c.CancelledRetention, c.DeadRetention)),
+	}
+}
+
+// retentionOfOthers returns how long finished tasks stay in the table whose kinds the worker does
+// not handle. A worker that handles them may keep the done ones.
+func (c Config) retentionOfOthers() run.Retention {
+	r := KindConfig{}.retention(c)
+	if r.Done == 0 {
+		r.Done = run.Forever
+	}
+	return r
+}
+
+// orForever returns d, or forever if it is 0 or less.
+func orForever(d time.Duration) time.Duration {
+	if d <= 0 {
+		return run.Forever
+	}
+	return d
+}
+
+// workerConfig returns the settings of a worker of the queue.
+func (q *Queue) workerConfig(handlers map[string]*run.Handler) worker.Config {
+	cfg, codec := q.cfg, q.cfg.Codec
+	w := worker.Config{
+		ID: cfg.workerID(), Queues: map[string]worker.Queue{}, Handlers: handlers,
+		PollInterval: cfg.PollInterval, Lease: cfg.Lease, ShutdownTimeout: cfg.ShutdownTimeout, MaxPayload: cfg.MaxPayload,
+		Encode: func(kind string, id int64, json []byte) (string, error) {
+			return encode(codec, resultOf(kind, id), json)
+		},
+		OthersRetention: cfg.retentionOfOthers(), Listen: cfg.Listen, Log: cfg.Logger,
+	}
+	for name, queue := range cfg.Queues {
+		w.Queues[name] = worker.Queue{Concurrency: queue.Concurrency, MaxPrefetch: queue.MaxPrefetch, Limits: limitsOf("queue "+name, queue.Limits)}
+	}
+	w.Info = infoOf(w)
+	return w
+}
+
+// infoOf returns what a worker announces of itself.
+func infoOf(cfg worker.Config) store.WorkerInfo {
+	host, _ := os.Hostname()
+	info := store.WorkerInfo{Host: host, PID: os.Getpid(), Queues: map[string]store.WorkerQueue{}, Kinds: map[string]store.WorkerKind{}}
+	if build, ok := debug.ReadBuildInfo(); ok {
+		info.Release, info.Library = releaseOf(build), libraryOf(build)
+	}
+	for name, queue := range cfg.Queues {
+		info.Queues[name] = store.WorkerQueue{Concurrency: queue.Concurrency, Limits: queue.Limits}
+	}
+	for name, h := range cfg.Handlers {
+		info.Kinds[name] = store.WorkerKind{Policy: h.Policy.Policy.String(), Limits: h.Limits}
+	}
+	return info
+}
+
+// revisionLength is the number of digits of a revision that people look at.
+const revisionLength = 12
+
+// releaseOf returns the version of the program's module, or else the revision from which it
+// was built.
+func releaseOf(build *debug.BuildInfo) string {
+	release, revision, modified := build.Main.Version, "", ""
+	for _, s := range build.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value[:min(len(s.Value), revisionLength)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = "+dirty"
+		}
+	}
+	if (release == "" || release == "(devel)") && revision != "" {
+		return revision + modified
+	}
+	return release
+}
+
+// libraryOf returns the version of this module in a program.
+func libraryOf(build *debug.BuildInfo) string {
+	const path = "github.com/falldue/falldue"
+	if build.Main.Path == path {
+		return build.Main.Version
+	}
+	for _, m := range build.Deps {
+		if m.Path == path {
+			return m.Version
+		}
+	}
+	return ""
 }

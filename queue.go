@@ -2,21 +2,18 @@ package falldue
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/upkeep"
+	"github.com/falldue/falldue/internal/worker"
 	"github.com/falldue/falldue/migrations"
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/jmoiron/sqlx"
 )
 
 // Queue enqueues tasks, runs their handlers and inspects tasks, on one database.
@@ -27,20 +24,20 @@ type Queue struct {
 	cfg     Config
 	db      *sqlx.DB
 	store   *store.Store
-	keeper  *policyKeeper
+	keeper  *upkeep.PolicyStore
 	notices *notices // nil if nobody is notified, or each enqueue does so itself
 	insert  enqueueFunc
 	about   aboutCounts
 
-	observer *observer
+	observer *publisher
 	// aroundEnqueue stores tasks by way of the users' middleware; nil if there is none.
 	aroundEnqueue atomic.Pointer[EnqueueFunc]
 
 	mu          sync.Mutex
 	kinds       map[string]registration // by name
-	stepping    []*changeReader         // of tasks that package tasktest runs
+	steppers    []changesReader         // that package tasktest uses
 	handlerErrs []error                 // errors of Handle, Use and UseEnqueue, which Run returns
-	worker      *worker                 // nil unless Run is running
+	worker      *worker.Worker          // nil unless Run is running
 	tickers     []hooks.Ticker
 	use         []Middleware
 	useEnqueue  []EnqueueMiddleware
@@ -84,9 +81,9 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 	s := store.New(db, server, store.Options{
 		Tables: cfg.tables(), Notify: cfg.Notify, NotifyTx: cfg.Notify || cfg.Listen != nil && !cfg.QuietTx,
 	})
-	keeper := newPolicyKeeper(s, events{cfg.Logger})
+	keeper := upkeep.NewPolicyStore(s, cfg.Logger)
 	q := &Queue{cfg: cfg, db: db, store: s, keeper: keeper, kinds: map[string]registration{},
-		observer: &observer{hooks: cfg.Hooks, log: cfg.Logger, classify: server.Classify},
+		observer: &publisher{hooks: cfg.Hooks, log: cfg.Logger, classify: server.Classify},
 	}
 	if server.Caps.Notify && !cfg.Notify {
 		q.notices = &notices{send: s.Notify}
@@ -100,7 +97,7 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 		}
 		return receiptsOf(s.Enqueue(ctx, tx, tasks.entries))
 	})
-	q.insert = chain(insert, q.wakeWorkers, inStages(keeper))
+	q.insert = chain(insert, q.wakeWorkers, inStages(policyStage{keeper}))
 	return q, nil
 }
 
@@ -142,30 +139,6 @@ func (q *Queue) register(k kind, fn handlerFunc, own []Middleware) {
 	q.kinds[k.name] = registration{k, chain(fn, limitTime(k.Timeout), addCause, recoverPanics), own}
 }
 
-// registration is a kind with its handler.
-type registration struct {
-	kind
-	fn         handlerFunc // without middleware of users
-	middleware []Middleware
-}
-
-// handlers returns the handlers as workers have them, by kind, and the errors of their
-// registrations.
-func (q *Queue) handlers() (map[string]*handler, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	handlers := make(map[string]*handler, len(q.kinds))
-	for name, r := range q.kinds {
-		fn := handlerAround(r.fn, slices.Concat(q.use, r.middleware))
-		handlers[name] = &handler{
-			kind: name, queue: r.Queue, priority: r.Priority, limits: limitsOf("kind "+name, r.Limits),
-			lostRetries: r.RetryLostAtOnce, retention: r.retention(q.cfg), rule: newRule(r.Policy),
-			run: func(ctx context.Context, t *taskRun) *failure { return failureToEnd(fn(ctx, t)) },
-		}
-	}
-	return handlers, errors.Join(q.handlerErrs...)
-}
-
 // Use adds middleware around the handlers of all kinds. What was added first is outermost, and
 // that of a kind ([Handle]) is inside. Call it before [Queue.Run]: a worker that runs goes
 // on without it. Run returns an error that wraps [ErrInvalid] if one is nil.
@@ -197,139 +170,7 @@ func (q *Queue) UseEnqueue(list ...EnqueueMiddleware) {
 // Subscribe returns the events of the worker of this process, while Run is running, from
 // now on. Close the subscription when nobody receives from it any more.
 func (q *Queue) Subscribe(o SubscribeOptions) *Subscription {
-	s := newSubscription(o, q.observer.remove)
-	q.observer.add(s)
+	s := newSubscription(o, q.observer.Remove)
+	q.observer.Add(s)
 	return s
-}
-
-// Run claims tasks from the configured queues and runs their handlers until ctx
-// ends. Then it claims no more tasks and gives back the ones whose handlers have
-// not started. It waits up to Config.ShutdownTimeout for running handlers,
-// cancels the contexts of the others, waits for them too, and returns nil. Run
-// does not return before a handler that ignores its context, and it keeps
-// extending the lease of that handler's task.
-//
-// Run returns an error at once
-//   - when there are no handlers, the kind of one is invalid, or a handler or middleware is nil
-//     ([ErrInvalid]),
-//   - when the tables are missing or not up to date ([ErrNotMigrated]),
-//   - when the database does not answer,
-//   - when the database computes another delay than Go for a policy,
-//   - when Run is already running.
-//
-// A database that fails later is logged, and Run tries again until it answers.
-func (q *Queue) Run(ctx context.Context) error {
-	handlers, err := q.handlers()
-	if err == nil && len(handlers) == 0 {
-		err = invalid("there are no handlers; call Handle before Run")
-	}
-	if err != nil {
-		return err
-	}
-	q.mu.Lock()
-	if q.worker != nil {
-		q.mu.Unlock()
-		return errors.New("falldue: Run is already running")
-	}
-	w := newWorker(q.cfg, q.store, q.keeper, handlers, q.observer)
-	q.worker = w
-	q.mu.Unlock()
-	defer func() {
-		q.mu.Lock()
-		q.worker = nil
-		q.mu.Unlock()
-	}()
-	if err := q.preflight(ctx, handlers); err != nil {
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // stopped before it began
-		}
-		return err
-	}
-	if err := w.changes.read(ctx); err != nil { // before the first claim
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // stopped before it began
-		}
-		return fmt.Errorf("falldue: read what is paused: %w", err)
-	}
-	w.overrides.refresh(ctx)
-	for _, name := range slices.Sorted(maps.Keys(handlers)) {
-		if queue := handlers[name].queue; w.pollers[queue] == nil {
-			events{q.cfg.Logger}.kindWithoutQueue(name, queue)
-		}
-	}
-	if q.db.Stats().MaxOpenConnections == 1 && !q.store.Server().Caps.SingleWriter {
-		events{q.cfg.Logger}.oneConnection(q.cfg.Lease)
-	}
-	defer q.store.Reserve()()
-	w.run(ctx)
-	return nil
-}
-
-// preflight checks that the database computes the delays of all policies as Go
-// does, and that the tables are up to date.
-func (q *Queue) preflight(ctx context.Context, handlers map[string]*handler) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
-	delays := make([]sqlgen.Formula, 0, len(handlers))
-	for _, name := range slices.Sorted(maps.Keys(handlers)) {
-		delays = append(delays, handlers[name].rule.policy.Delay())
-	}
-	if err := q.store.CheckDelays(ctx, delays); err != nil {
-		return err
-	}
-	if err := q.store.CheckTables(ctx); err != nil {
-		return fmt.Errorf("falldue: check the tables: %w", err)
-	}
-	return nil
-}
-
-// Wake makes the worker of this process look for tasks at once, and on PostgreSQL the
-// workers of other processes that listen, too. Call it after the commit of a transaction
-// in which tasks were enqueued. Enqueue without a transaction notifies these workers by
-// itself. Wake does not wait for anything.
-func (q *Queue) Wake() {
-	q.mu.Lock()
-	w := q.worker
-	q.mu.Unlock()
-	if w != nil {
-		w.pollers.sweepNow()
-	}
-	if q.notices != nil {
-		q.notices.add("")
-	}
-}
-
-// enqueued notifies the worker of this process, if Run is running, of tasks that
-// were just stored.
-func (q *Queue) enqueued(entries []store.Entry) {
-	q.mu.Lock()
-	w := q.worker
-	q.mu.Unlock()
-	if w != nil {
-		w.enqueued(entries)
-	}
-}
-
-// wakeWorkers is middleware that notifies the worker of this process, if Run is
-// running, and those that listen, of tasks that were stored. It does not know when tx
-// commits.
-func (q *Queue) wakeWorkers(next enqueueFunc) enqueueFunc {
-	return func(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error) {
-		receipts, err := next(ctx, tx, tasks)
-		if err == nil && tx == nil {
-			q.announce(tasks.stored(receipts))
-		}
-		return receipts, err
-	}
-}
-
-// announce notifies the worker of this process, if Run is running, and those that listen,
-// of tasks that were just stored.
-func (q *Queue) announce(stored []store.Entry) {
-	q.enqueued(stored)
-	for i, e := range stored {
-		if q.notices != nil && (i == 0 || e.Queue != stored[i-1].Queue) {
-			q.notices.add(e.Queue)
-		}
-	}
 }

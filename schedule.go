@@ -20,7 +20,7 @@ func init() { hooks.Origin = origin }
 
 // Entry returns the task that params describe as schedules store it, and a hash of its kind
 // and arguments. Settings that the tasks of a schedule cannot have give an error.
-func (s stepper) Entry(params any) (e store.Entry, hash string, err error) {
+func (s internals) Entry(params any) (e store.Entry, hash string, err error) {
 	p, ok := params.(EnqueueParams)
 	if !ok || p.kind == nil {
 		return e, "", invalid("empty EnqueueParams, or a task of an empty Kind; make them with NewKind and Kind.Params")
@@ -59,7 +59,7 @@ func (o *EnqueueOptions) schedulable() error {
 var errNotStored = errors.New("falldue: middleware has not stored the tasks of a schedule, and returned no error")
 
 // Through stores entries of a schedule by way of the queue's middleware.
-func (s stepper) Through(ctx context.Context, entries []store.Entry, put func(context.Context, []store.Entry) ([]int64, error)) error {
+func (s internals) Through(ctx context.Context, entries []store.Entry, put func(context.Context, []store.Entry) ([]int64, error)) error {
 	around := s.q.aroundEnqueue.Load()
 	if around == nil || len(entries) == 0 {
 		_, err := put(ctx, entries)
@@ -94,7 +94,7 @@ func (s stepper) Through(ctx context.Context, entries []store.Entry, put func(co
 
 // scheduled returns tasks of a schedule as they are stored. entries are those of which
 // middleware has made them.
-func (s stepper) scheduled(tasks []EnqueueParams, entries []store.Entry) ([]store.Entry, error) {
+func (s internals) scheduled(tasks []EnqueueParams, entries []store.Entry) ([]store.Entry, error) {
 	list := make([]store.Entry, len(tasks))
 	for i, p := range tasks {
 		err := p.opts.schedulable()
@@ -112,17 +112,17 @@ func (s stepper) scheduled(tasks []EnqueueParams, entries []store.Entry) ([]stor
 }
 
 // Said returns who pauses a schedule, and why, as they are stored.
-func (s stepper) Said(who, why string) (string, string, error) { return said(who, why) }
+func (s internals) Said(who, why string) (string, string, error) { return said(who, why) }
 
 // AddTicker adds a ticker.
-func (s stepper) AddTicker(t hooks.Ticker) {
+func (s internals) AddTicker(t hooks.Ticker) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	s.q.tickers = append(s.q.tickers, t)
 }
 
 // Tickers returns the tickers that have been added.
-func (s stepper) Tickers() []hooks.Ticker {
+func (s internals) Tickers() []hooks.Ticker {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	return slices.Clone(s.q.tickers)

@@ -127,7 +127,7 @@ func (q *Queue) checkOverride(ctx context.Context, s Subject, steps []OverrideSt
 	policies := map[string]backoff.Policy{}
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(handlers)), slices.Collect(maps.Keys(known.fleet.kinds))) {
 		if r := known.ruleOf(TaskInfo{Kind: name}); r != nil && s.Policy == "" && (s.Kind == "" || s.Kind == name) {
-			policies["kind "+name] = r.policy
+			policies["kind "+name] = r.Policy
 		}
 	}
 	if s.Policy != "" {
@@ -158,7 +158,7 @@ func (q *Queue) checkOverride(ctx context.Context, s Subject, steps []OverrideSt
 			formulas = append(formulas, made.Delay())
 		}
 	}
-	for part := range slices.Chunk(formulas, maxChecked) {
+	for part := range slices.Chunk(formulas, control.MaxChecked) {
 		if err := q.store.CheckDelays(ctx, part); err != nil {
 			return err
 		}

@@ -3,9 +3,9 @@ package falldue
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/internal/claim"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
@@ -67,53 +67,13 @@ func TestClaimsGoOnWithoutASlot(t *testing.T) {
 				t.Fatalf("%d of %d tasks run", i, tasks)
 			}
 		}
-		if took := time.Since(start); q.store.Server().Caps.SkipLocked && took < slotPatience {
+		if took := time.Since(start); q.store.Server().Caps.SkipLocked && took < claim.SlotPatience {
 			t.Errorf("the second large claim took no slot: all tasks run after %v", took)
 		}
 		close(end)
 		stop()
 		if err := <-done; err != nil {
 			t.Fatal(err)
-		}
-	})
-}
-
-func TestSlotWaiter(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var q slotWaiter
-		if q.needed(store.MaxBatch) {
-			t.Error("the first claim needs a slot")
-		}
-		q.claimed(store.MaxBatch, store.MaxBatch)
-		if !q.needed(store.MaxBatch) || q.needed(slotThreshold-1) {
-			t.Error("after a large claim a worker of many handlers needs no slot, or one of few does")
-		}
-		q.claimed(1, 1)
-		if !q.needed(store.MaxBatch) {
-			t.Error("a worker needs no slot although it never found less than it asked for")
-		}
-		tries := 0
-		for start := time.Now(); q.needed(store.MaxBatch); tries++ {
-			wait := q.refused()
-			if wait < minSlotWait/2 || wait >= maxSlotWait {
-				t.Fatalf("wait %d is %v", tries, wait)
-			}
-			time.Sleep(wait)
-			if time.Since(start) > slotPatience+maxSlotWait {
-				t.Fatal("it waits for ever")
-			}
-		}
-		if tries < 8 || tries > 20 {
-			t.Errorf("%d tries in %v", tries, slotPatience)
-		}
-		q.claimed(store.MaxBatch, store.MaxBatch)
-		if !q.needed(store.MaxBatch) {
-			t.Error("after one claim without a slot it goes on without")
-		}
-		q.claimed(1, 2)
-		if q.needed(store.MaxBatch) {
-			t.Error("a queue with hardly anything in it needs slots")
 		}
 	})
 }

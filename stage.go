@@ -5,6 +5,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/upkeep"
 )
 
 // pending has tasks that are about to be stored.
@@ -25,6 +26,13 @@ type stage interface {
 	// is nil in a transaction of its own before that of the enqueue. It may not lock
 	// rows in tx that other transactions need. An error ends the enqueue.
 	stage(ctx context.Context, tx Tx, tasks *pending) error
+}
+
+// policyStage stores the policies of tasks that have one of their own.
+type policyStage struct{ policies *upkeep.PolicyStore }
+
+func (s policyStage) stage(ctx context.Context, tx Tx, tasks *pending) error {
+	return s.policies.StoreAll(ctx, tx, tasks.policies)
 }
 
 // inStages is middleware that runs stages before tasks are stored.

@@ -2,12 +2,9 @@ package falldue
 
 import (
 	"regexp"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/falldue/falldue/internal/control"
-	"github.com/falldue/falldue/internal/store"
 )
 
 // Subject names tasks that are paused together or whose policies are changed together:
@@ -66,16 +63,3 @@ func (s Subject) Err() error {
 }
 
 var policyKey = regexp.MustCompile("^[0-9a-f]{16}$")
-
-// heldBack is a pause as a worker knows it.
-type heldBack struct {
-	control.Subject
-	until time.Time // by the worker's monotonic clock; zero is never
-}
-
-func (p heldBack) holds(now time.Time) bool { return p.until.IsZero() || now.Before(p.until) }
-
-// paused reports whether one of the pauses holds for a lane at now.
-func paused(list []heldBack, queue string, at store.Lane, now time.Time) bool {
-	return slices.ContainsFunc(list, func(p heldBack) bool { return p.Selects(queue, at) && p.holds(now) })
-}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -111,8 +112,8 @@ func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) 
 		kind.err = cmp.Or(kind.err, invalid("handler of kind %.100q is nil", kind.name))
 	}
 	read, codec := storable.Decoder[A](), q.cfg.Codec
-	q.register(kind, func(ctx context.Context, r *taskRun) error {
-		payload, err := decode(codec, payloadOf(r.claim.From.Kind), r.claim.Payload)
+	q.register(kind, func(ctx context.Context, r *run.Run) error {
+		payload, err := decode(codec, payloadOf(r.Claim.From.Kind), r.Claim.Payload)
 		if err != nil {
 			return err
 		}
@@ -120,6 +121,6 @@ func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) 
 		if err != nil {
 			return fmt.Errorf("decode the payload as %T: %w", args, err)
 		}
-		return fn(ctx, Task[A]{TaskMeta: TaskMeta(r.info()), Args: args, run: r})
+		return fn(ctx, Task[A]{TaskMeta: TaskMeta(r.Info()), Args: args, run: r})
 	}, list)
 }

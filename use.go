@@ -3,6 +3,7 @@ package falldue
 import (
 	"context"
 
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -39,7 +40,7 @@ type Run struct {
 // runCalls is what the methods of a Run call: a *taskRun.
 type runCalls interface {
 	DoneTx(ctx context.Context, tx store.Tx) error
-	wouldEnd(f *failure) outcome
+	WouldEnd(f *run.Failure) run.Outcome
 }
 
 // Outcome returns how the run ends if its handler and all middleware return err: what
@@ -51,9 +52,9 @@ func (r *Run) Outcome(err error) Outcome {
 		if err != nil {
 			err = readError(err)
 		}
-		return Outcome(outcomeByHand(r.Attempt, r.MaxAttempts, failureToEnd(err)))
+		return Outcome(run.OutcomeByHand(r.Attempt, r.MaxAttempts, failureToEnd(err)))
 	}
-	return Outcome(r.task.wouldEnd(failureToEnd(r.read(err))))
+	return Outcome(r.task.WouldEnd(failureToEnd(r.read(err))))
 }
 
 // DoneTx marks the task done inside tx, as [Task.DoneTx] does. Middleware can so run

@@ -1,0 +1,101 @@
+package claim
+
+import (
+	"time"
+
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// A gate decides which lanes a claim leaves out. A lane that is left out costs a
+// claim nothing, however many tasks it holds.
+type gate interface {
+	// admit reports whether claims may take tasks from a lane. It may replace *r,
+	// the rule of the lane. A gate that does not know yet leaves the lane out. If
+	// later is not nil it then finds out, and calls later when claims may take tasks
+	// from the lane.
+	admit(at store.Lane, r **control.CompiledPolicy, later func()) bool
+}
+
+// Gates are the gates of a queue, in the order in which they are called.
+type Gates []gate
+
+// NewGates returns the gates of a queue.
+func NewGates(queue string, changes *control.ChangeReader, handlers map[string]*run.Handler, own *control.TaskPolicies, overrides *control.Overrides) Gates {
+	return Gates{unpaused{changes, queue}, HandledKinds(handlers), ReadablePolicies{own, queue}, overriddenPolicies{overrides, queue}}
+}
+
+// PolicyOf returns the policy of a lane, or nil if a gate leaves the lane out. For later see
+// gate.
+func (g Gates) PolicyOf(at store.Lane, later func()) *control.CompiledPolicy {
+	var r *control.CompiledPolicy
+	for _, one := range g {
+		if !one.admit(at, &r, later) {
+			return nil
+		}
+	}
+	return r
+}
+
+// delayOf returns the delay of a lane, and false if it is not known. Where another policy is
+// in effect, its rule is made, and all lanes are timed again.
+func (g Gates) delayOf(at store.Lane) (time.Duration, bool) {
+	r := g.PolicyOf(at, func() {})
+	if r == nil {
+		return 0, false
+	}
+	return r.DelayIn(at), true
+}
+
+// HandledKinds admits lanes of kinds that have a handler in this process. The rule
+// of such a lane is its kind's.
+type HandledKinds map[string]*run.Handler
+
+func (h HandledKinds) admit(at store.Lane, r **control.CompiledPolicy, _ func()) bool {
+	if h[at.Kind] == nil {
+		return false
+	}
+	*r = h[at.Kind].Policy
+	return true
+}
+
+// ReadablePolicies admits lanes whose tasks have no policy of their own, or a
+// policy that this process can read. That policy is then the rule of the lane.
+type ReadablePolicies struct {
+	Rules *control.TaskPolicies
+	Queue string
+}
+
+func (p ReadablePolicies) admit(at store.Lane, r **control.CompiledPolicy, later func()) bool {
+	if at.Policy == "" {
+		return true
+	}
+	*r = p.Rules.PolicyOf(p.Queue, at, later)
+	return *r != nil
+}
+
+// unpaused admits lanes that no pause names.
+type unpaused struct {
+	changes *control.ChangeReader
+	queue   string
+}
+
+func (u unpaused) admit(at store.Lane, _ **control.CompiledPolicy, _ func()) bool {
+	return !u.changes.Paused(u.queue, at)
+}
+
+// overriddenPolicies gives lanes the rules that overrides make of theirs. It comes after the gates
+// that set those. A lane whose rule is not made yet is left out until it is.
+type overriddenPolicies struct {
+	Overrides *control.Overrides
+	Queue     string
+}
+
+func (g overriddenPolicies) admit(at store.Lane, r **control.CompiledPolicy, later func()) bool {
+	if !g.Overrides.Any() {
+		return true
+	}
+	*r = g.Overrides.PolicyOf(g.Queue, at, *r, later)
+	return *r != nil
+}

@@ -1,0 +1,31 @@
+package claim
+
+import (
+	"context"
+	"time"
+
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// ClaimOne claims the first task of a lane under its limits, and returns how long they hold it
+// back. Package tasktest runs tasks one at a time.
+func (p *poller) ClaimOne(ctx context.Context, first store.Head, r *control.CompiledPolicy) (claims []*store.Claim, held time.Duration, err error) {
+	source := p.source(first.Lane, r, max(first.Anchor, earliestMoment))
+	params := p.params(1, []store.Source{source})
+	claims, _, err = p.send(ctx, retry.StatementTimeout, 1, func(ctx context.Context) ([]*store.Claim, error) {
+		if len(source.Limits) == 0 {
+			return p.ClaimRows(ctx, params)
+		}
+		result, err := p.ClaimUnderLimits(ctx, params)
+		for _, rest := range result.Rests {
+			held = rest.Wait
+		}
+		return result.Claims, err
+	})
+	return claims, held, err
+}
+
+// LanesNow returns the first task of each lane of the queue.
+func (p *poller) LanesNow(ctx context.Context) ([]store.Head, error) { return p.Sweeper.Heads(ctx) }

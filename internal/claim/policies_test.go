@@ -1,0 +1,130 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/control/controltest"
+	"github.com/falldue/falldue/internal/lanes"
+	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// TestPollersGoByOverrides: the lanes that a poller knows are due by an override as soon as it
+// holds, without a sweep, also those whose tasks have a policy of their own.
+func TestPollersGoByOverrides(t *testing.T) {
+	t.Parallel()
+	kind := control.Compile(backoff.ParseDeferred("1h"))
+	pollers, report, log := Pollers{}, control.NewHealthReport(), slog.New(slog.DiscardHandler)
+	o := control.NewOverrides(agrees, map[string]*control.CompiledPolicy{"mail": kind}, controltest.Effects{OnPolicies: pollers.PoliciesChanged}, report, log)
+	texts := map[string]string{"own": "delay 2h"}
+	policies := control.NewTaskPolicies(func(context.Context, []string) (map[string]string, error) { return texts, nil }, agrees, func(map[string]string) {}, report, log)
+	p := NewPoller(PollerConfig{
+		Observer: noObserver{},
+		Queue:    "default", Budget: run.NewBudget(1, 0), PolicyVersion: o.Version.Load,
+		Gates: Gates{HandledKinds{"mail": {Policy: kind}}, ReadablePolicies{policies, "default"}, overriddenPolicies{o, "default"}},
+		Sweep: SweepConfig{Every: time.Hour},
+	})
+	pollers["default"] = p
+	at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}
+	with := at
+	with.Policy = "own"
+	now := time.Now()
+	p.Lanes.Found([]lanes.FirstTask{{Lane: at, Due: now.Add(time.Hour), Delay: time.Hour, Anchor: 7}, {Lane: with, Due: now.Add(2 * time.Hour), Delay: 2 * time.Hour, Anchor: 7}})
+	table := &controltest.Table{}
+	changes := control.NewChangeReader(table.Read, o, controltest.Effects{}, report, log)
+	read := func() {
+		t.Helper()
+		if err := changes.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known := make(chan struct{})
+	reading, stop := context.WithCancel(t.Context())
+	defer stop()
+	go policies.Work(reading)
+	if policies.PolicyOf("default", with, func() { close(known) }) == nil {
+		<-known
+	}
+	table.Add("queue:default", statements.ChangePolicy, `{"steps":[{"policy":"own / 2"}],"include_own":true}`, now, time.Time{})
+	read()
+	o.Refresh(t.Context()) // asks for the rule of tasks with a policy of their own
+	o.Refresh(t.Context())
+	if one, other := p.Lanes.Lanes[at].Due.Sub(now), p.Lanes.Lanes[with].Due.Sub(now); one != 30*time.Minute || other != time.Hour {
+		t.Errorf("the lanes are due in %v and %v, want 30m and 1h", one, other)
+	}
+	table.Add("queue:default", statements.ChangeClearPolicy, "", now.Add(time.Microsecond), time.Time{})
+	read()
+	o.Refresh(t.Context())
+	if one, other := p.Lanes.Lanes[at].Due.Sub(now), p.Lanes.Lanes[with].Due.Sub(now); one != time.Hour || other != 2*time.Hour {
+		t.Errorf("after the end the lanes are due in %v and %v, want 1h and 2h", one, other)
+	}
+}
+
+// TestPoliciesAreReadApartFromSweeps: while the policies of 12,000 lanes are read, a sweep
+// finds the tasks of other lanes. The policies take few statements, and once they are
+// known, the lanes are, too.
+func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const count = 12_000
+		log := slog.New(slog.DiscardHandler)
+		reads, checks, answer := 0, 0, make(chan struct{})
+		rules := control.NewTaskPolicies(func(_ context.Context, keys []string) (map[string]string, error) {
+			reads++
+			<-answer
+			texts := map[string]string{}
+			for _, key := range keys {
+				texts[key] = "delay 10s"
+			}
+			return texts, nil
+		}, func(context.Context, []sqlgen.Formula) error { checks++; return nil }, func(map[string]string) {}, control.NewHealthReport(), log)
+		var heads []store.Head
+		for i := range count {
+			h := head("k", 1, time.Minute)
+			h.Policy = fmt.Sprint(i)
+			heads = append(heads, h)
+		}
+		plain := head("k", 0, 0)
+		s := &Sweeper{
+			Observer: noObserver{},
+			Queue:    "default", Lanes: lanes.NewTracker(unknownDelays), Events: events{log}, Wake: make(chan struct{}, 1),
+			Gates:       Gates{HandledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}, ReadablePolicies{rules, "default"}},
+			SweepConfig: SweepConfig{Every: time.Second, Heads: func(context.Context) ([]store.Head, error) { return append(heads, plain), nil }},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go rules.Work(ctx)
+		for range 2 {
+			if err := s.Turn(ctx); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if due := s.Lanes.Due(time.Now(), 2*count); len(due) != 1 || due[0] != plain.Lane {
+			t.Errorf("%d lanes are due while policies are read, want that of the plain task", len(due))
+		}
+		close(answer)
+		time.Sleep(time.Minute) // of synctest's clock
+		synctest.Wait()
+		if due := s.Lanes.Due(time.Now(), 2*count); len(due) != count+1 {
+			t.Errorf("%d lanes are due when all policies are known, want %d", len(due), count+1)
+		}
+		if err := s.Turn(ctx); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if most := count/store.MaxBatch + 1; reads > most || checks > most*store.MaxBatch/control.MaxChecked {
+			t.Errorf("%d policies were read by %d statements and checked by %d", count, reads, checks)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,89 @@
+package claim
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/lanes"
+	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/jmoiron/sqlx"
+)
+
+// TestCorruptLanesCauseNoExtraSweeps: a lane whose first task no claim ever finds must
+// not keep the poller busy.
+func TestCorruptLanesCauseNoExtraSweeps(t *testing.T) {
+	t.Parallel()
+	for _, unclaimable := range []bool{false, true} {
+		p := NewPoller(PollerConfig{Observer: noObserver{}, Queue: "default", Budget: run.NewBudget(1, 0), Sweep: SweepConfig{Every: time.Second}})
+		at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
+		p.Lanes.Found([]lanes.FirstTask{{Lane: at, Due: now.Add(-time.Second), Unclaimable: unclaimable}})
+		p.Sweeper.At = now.Add(time.Hour)
+		p.learn([]store.Lane{at}, nil, nil, 1, now)
+		if soon := p.Sweeper.Next().Before(now.Add(time.Minute)); soon == unclaimable {
+			t.Errorf("unclaimable %v: the next sweep is soon: %v", unclaimable, soon)
+		}
+		if _, known := p.Lanes.Next(); known {
+			t.Errorf("unclaimable %v: the lane is still due", unclaimable)
+		}
+	}
+}
+
+// TestSweepTimesOutOnDeadConnection: the sweep ends before the poller's context, so that
+// the poller tries again on another connection.
+func TestSweepTimesOutOnDeadConnection(t *testing.T) {
+	t.Parallel()
+	server, err := dialect.DefaultServer(dialect.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		db := sqlx.NewDb(sql.OpenDB(testdb.Dead{}), "dead")
+		defer db.Close()
+		s := store.New(db, server, store.Options{})
+		p := NewPoller(PollerConfig{Observer: noObserver{}, Queue: "default", Budget: run.NewBudget(1, 0), Sweep: SweepConfig{Every: time.Second, Heads: s.NewLaneFinder("default").Find}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := p.Sweeper.Turn(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			t.Errorf("sweep: %v, want its own timeout", err)
+		}
+	})
+}
+
+// TestALockedTaskIsLookedForAtEachPoll: a due task whose row somebody has locked does not
+// keep a worker busy for as long as it is locked.
+func TestALockedTaskIsLookedForAtEachPoll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sweeps, claims := 0, 0
+		handlers := map[string]*run.Handler{"k": {Policy: control.Compile(backoff.Zizq())}}
+		p := NewPoller(PollerConfig{
+			Observer: noObserver{},
+			Queue:    "default", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Behind: func() bool { return false },
+			Gates: Gates{HandledKinds(handlers)}, Handlers: handlers,
+			ClaimRows: func(context.Context, store.ClaimParams) ([]*store.Claim, error) { claims++; return nil, nil },
+			Dispatch:  func([]*store.Claim, []*control.CompiledPolicy, time.Time) {},
+			Sweep: SweepConfig{Every: time.Second, Heads: func(context.Context) ([]store.Head, error) {
+				sweeps++
+				h := head("k", 0, time.Duration(sweeps)*time.Second)
+				h.Anchor = 1e15 // it stays where it is
+				return []store.Head{h}, nil
+			}},
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		p.Loop(ctx)
+		if claims < 50 || claims > 70 || sweeps > 70 {
+			t.Errorf("in a minute with a poll each second it swept %d times and claimed %d times", sweeps, claims)
+		}
+	})
+}

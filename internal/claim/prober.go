@@ -1,0 +1,237 @@
+package claim
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// prober is the role that finds the tasks of other processes soon after their commit, by
+// their ids, which ascend. It probes often while such tasks come, and seldom when none
+// have come for long, or while the worker listens and most tasks come with a notice. What
+// it misses, because a task was committed after one with a greater id, a sweep finds. Ids
+// may go back, as when a backup is restored: a look that sees a smaller one than it knows
+// goes on from there. It leaves out probes while the worker has enough to do and
+// while all connections of the pool are in use. Probes of an idle worker, which are one
+// look-up for tasks and one for changes, stand in for reads of changes.
+//
+// Where ids do not ascend, a probe asks for sweeps. They cost more, so that an idle worker
+// makes fewer.
+type prober struct {
+	byID         bool // ids ascend
+	pollInterval time.Duration
+	news         func(ctx context.Context, back time.Duration) (store.News, error)
+	newTasks     func(ctx context.Context, after int64, limit int) ([]store.NewTask, error)
+	Changes      *control.ChangeReader
+	pollers      Pollers
+	Wanted       func() bool // reports whether the worker waits for tasks and a connection is free
+	listens      func() bool // reports whether the worker is notified of tasks
+
+	idle    bool           // no task has come for so long that the next probe looks first
+	asleep  bool           // none has come for asleepAfter
+	failed  bool           // the last probe has, so that the next one looks first
+	looked  time.Time      // when the last look began
+	marks   []mark         // the greatest ids of late, the oldest first; none before the first probe
+	seen    map[int64]bool // tasks with greater ids than the first mark
+	arrival time.Time      // when a probe last found a task that its pollers did not know
+}
+
+// mark is the greatest id that was known at some time.
+type mark struct {
+	at time.Time
+	id int64
+}
+
+const (
+	// minProbePause is the shortest pause between two probes.
+	minProbePause = 12 * time.Millisecond
+	// quietShare is how much longer than the pause the time must be since tasks of
+	// another process came, so that the pauses grow with it.
+	quietShare = 40
+	// probeShare limits probes to a fifth of the time. Most of that is the way to the
+	// server and back.
+	probeShare = 4
+	// AsleepAfter is how long after the last task, of whatever process, a worker falls
+	// asleep: it probes and sweeps seldom. It is awake for tasks that come every ten
+	// minutes, as periodic ones often do.
+	AsleepAfter = 11 * time.Minute
+	// maxBusy is how long probes may be left out until a sweep finds the tasks that came
+	// meanwhile.
+	maxBusy = time.Second
+	// probeTimeLimit is the longest time for a probe.
+	probeTimeLimit = 5 * time.Second
+	// lookBack is how much later than a task with a greater id a task may be committed
+	// and be found nevertheless.
+	lookBack = 100 * time.Millisecond
+	// probePage is the greatest number of tasks that one statement reads, and
+	// maxProbePages how many pages a probe reads before it leaves the rest to a sweep.
+	probePage, maxProbePages = 100, 5
+)
+
+// NewProber returns a prober. listens reports whether the worker is notified of tasks.
+func NewProber(s *store.Store, pollInterval time.Duration, changes *control.ChangeReader, pollers Pollers, listens func() bool) *prober {
+	return &prober{
+		byID: s.Server().Caps.AscendingIDs, pollInterval: pollInterval, news: s.News, newTasks: s.NewTasks, Changes: changes, pollers: pollers,
+		Wanted: func() bool { return pollers.wait() && !s.Busy() }, listens: listens,
+	}
+}
+
+// Work probes until ctx ends.
+func (p *prober) Work(ctx context.Context) {
+	p.arrival = time.Now()
+	var cost time.Duration
+	for failures := 0; p.wait(ctx, probeShare*cost) == nil; {
+		if !p.Wanted() {
+			if n := len(p.marks); n > 0 && time.Since(p.marks[n-1].at) > maxBusy {
+				p.marks = nil
+			}
+			continue
+		}
+		start := time.Now()
+		if err := p.probe(ctx); err != nil { // the sweeps report it
+			p.failed = true // another server may answer next, with smaller ids
+			_ = retry.Pause(ctx, retry.ErrorPause(failures))
+			failures++
+			continue
+		}
+		failures, cost = 0, time.Since(start)
+	}
+}
+
+// wait waits until the next probe, at least for a time.
+func (p *prober) wait(ctx context.Context, least time.Duration) error {
+	longest := p.longest()
+	arrival := p.arrival
+	if !p.byID { // the pollers alone know
+		arrival = p.lastTask()
+	}
+	length := min(max(time.Since(arrival)/quietShare, minProbePause), longest)
+	if p.listens() {
+		length = longest
+	}
+	p.idle, p.asleep = length == longest, time.Since(p.lastTask()) > AsleepAfter
+	p.pollers.sleep(p.asleep && time.Since(p.looked) < 2*control.MaxLookPause)
+	if p.asleep {
+		return retry.Pause(ctx, max(control.MaxLookPause, least))
+	}
+	if err := retry.Pause(ctx, max(length, least)); err != nil || !p.idle {
+		return err
+	}
+	if since := time.Since(p.pollers.SweptAt()); since < longest {
+		return retry.Pause(ctx, longest-since) // that sweep found what a probe would
+	}
+	return nil
+}
+
+// longest returns the longest pause of a worker that is awake.
+func (p *prober) longest() time.Duration {
+	share := p.pollInterval * 35 / 100
+	if !p.byID {
+		share = p.pollInterval / 2
+	}
+	return max(min(share, control.MaxLookPause), minProbePause)
+}
+
+// lastTask returns when a poller last claimed a task, or a probe last found one.
+func (p *prober) lastTask() time.Time {
+	last := p.arrival
+	for _, poller := range p.pollers {
+		if at := poller.claimedAt(); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// probe notifies the pollers of the tasks that have come since the last probe.
+func (p *prober) probe(ctx context.Context) error {
+	if !p.byID {
+		if !p.asleep {
+			p.pollers.SweepNow()
+		}
+		return nil
+	}
+	ctx, cancel := retry.StatementContext(ctx, probeTimeLimit)
+	defer cancel()
+	if p.marks == nil {
+		return p.Begin(ctx)
+	}
+	for len(p.marks) > 1 && time.Since(p.marks[1].at) > lookBack {
+		p.marks = p.marks[1:]
+	}
+	first, last := p.marks[0].id, p.marks[len(p.marks)-1].id
+	maps.DeleteFunc(p.seen, func(id int64, _ bool) bool { return id <= first })
+	at := time.Now()
+	if p.idle || p.failed {
+		newest, err := p.Look(ctx)
+		if err != nil {
+			return err
+		}
+		p.failed = false
+		if newest <= first {
+			// Tasks are deleted when they are done, so that the greatest id is often
+			// smaller than before. Whatever has a greater one from now on is new.
+			p.marks, p.seen = []mark{{at, newest}}, map[int64]bool{}
+			return nil
+		}
+	}
+	for range maxProbePages {
+		tasks, err := p.newTasks(ctx, first, probePage)
+		if err != nil {
+			return err
+		}
+		p.Found(tasks)
+		if len(tasks) > 0 {
+			first = tasks[len(tasks)-1].ID
+		}
+		if last = max(last, first); len(tasks) < probePage {
+			p.marks = append(p.marks, mark{at, last})
+			return nil
+		}
+	}
+	p.arrival = at
+	return p.Begin(ctx)
+}
+
+// Begin makes the next probe look for tasks that come from now on, and leaves those that
+// are there to a sweep.
+func (p *prober) Begin(ctx context.Context) error {
+	at := time.Now()
+	newest, err := p.Look(ctx)
+	if err == nil {
+		p.marks, p.seen = []mark{{at, newest}}, map[int64]bool{}
+		p.pollers.SweepNow()
+	}
+	return err
+}
+
+// Look returns the greatest id of a task, and tells the reader of changes what it has seen.
+func (p *prober) Look(ctx context.Context) (int64, error) {
+	at := time.Now()
+	news, err := p.news(ctx, control.ChangesMargin)
+	if err == nil {
+		p.looked = at
+		p.Changes.Look(at, news.Changes)
+	}
+	return news.Task, err
+}
+
+// Found notifies the pollers of tasks that no probe has found before, and that nobody
+// has claimed yet.
+func (p *prober) Found(tasks []store.NewTask) {
+	for _, t := range tasks {
+		waits := t.State == statements.StateOpen || t.State == statements.StateSnoozed
+		if p.seen[t.ID] || !waits || t.Attempts > 0 {
+			continue
+		}
+		p.seen[t.ID] = true
+		if p.pollers.Hint(t.Queue, t.Lane, store.Duration(t.Anchor-t.Now)) {
+			p.arrival = time.Now()
+		}
+	}
+}

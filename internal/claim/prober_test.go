@@ -1,0 +1,319 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// storedTasks are tasks that other processes store, as a prober sees them.
+type storedTasks struct {
+	mu     sync.Mutex
+	ids    []int64
+	err    error
+	probes []time.Time
+	pages  int
+
+	changes int64
+}
+
+func (s *storedTasks) news(context.Context, time.Duration) (store.News, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note()
+	return store.News{Task: slices.Max(append([]int64{0}, s.ids...)), Changes: s.changes}, s.err
+}
+
+// note counts the statements of one probe as one.
+func (s *storedTasks) note() {
+	if n := len(s.probes); n == 0 || s.probes[n-1] != time.Now() {
+		s.probes = append(s.probes, time.Now())
+	}
+}
+
+func (s *storedTasks) after(_ context.Context, after int64, limit int) (list []store.NewTask, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note()
+	s.pages++
+	slices.Sort(s.ids)
+	for _, id := range s.ids {
+		if id > after && len(list) < limit {
+			list = append(list, store.NewTask{ID: id, Queue: "default", Head: statements.Head{Lane: store.Lane{State: statements.StateOpen, Kind: "k", Priority: int(id % 1000)}}})
+		}
+	}
+	return list, s.err
+}
+
+// set changes the tasks while a prober runs.
+func (s *storedTasks) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// count returns how many probes there were, and the time between the last two.
+func (s *storedTasks) count() (n int, pause time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n = len(s.probes); n > 1 {
+		pause = s.probes[n-1].Sub(s.probes[n-2])
+	}
+	return n, pause
+}
+
+func (s *storedTasks) Add(ids ...int64) { s.set(func() { s.ids = append(s.ids, ids...) }) }
+
+// proberOf returns a prober of a worker that does not run, and its poller.
+func proberOf(s *storedTasks) (*prober, *poller) {
+	p := NewPoller(PollerConfig{
+		Observer: noObserver{},
+		Queue:    "default", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Handlers: map[string]*run.Handler{"k": {}},
+		Gates: Gates{HandledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}}, Classify: func(error) dialect.Class { return dialect.Other },
+		Sweep: SweepConfig{Every: time.Second},
+	})
+	return &prober{byID: true, pollInterval: time.Second, news: s.news, newTasks: s.after, Changes: readerOf(nil), pollers: Pollers{"default": p}, Wanted: func() bool { return true }, listens: func() bool { return false }}, p
+}
+
+// TestProbesFollowActivity: a prober probes every 12 milliseconds while tasks come, four
+// times a second together with the sweeps when none come, and seldom after eleven minutes,
+// until a task runs again.
+func TestProbesFollowActivity(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s storedTasks
+		p, poller := proberOf(&s)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go p.Work(ctx)
+		probes := func(d time.Duration) int {
+			before, _ := s.count()
+			for end := time.Now().Add(d); time.Now().Before(end); {
+				time.Sleep(time.Second)
+				poller.Sweeper.mu.Lock()
+				poller.Sweeper.last = time.Now() // a sweep each second
+				poller.Sweeper.mu.Unlock()
+			}
+			synctest.Wait()
+			after, _ := s.count()
+			return after - before
+		}
+		probes(20 * time.Second)
+		if n := probes(time.Minute); n < 120 || n > 180 {
+			t.Errorf("an idle worker probes %d times a minute", n)
+		}
+		for id := range int64(100) {
+			s.Add(id + 1)
+			stored := time.Now()
+			time.Sleep(75 * time.Millisecond)
+			if id == 0 {
+				time.Sleep(time.Second / 3) // the prober was idle
+			}
+			synctest.Wait()
+			if due := poller.Lanes.Due(time.Now(), 1000); len(due) != int(id)+1 {
+				t.Fatalf("%v after task %d was stored %d lanes are known", time.Since(stored), id, len(due))
+			}
+		}
+		if _, pause := s.count(); pause > 15*time.Millisecond {
+			t.Errorf("while tasks come there are %v between two probes", pause)
+		}
+		probes(AsleepAfter + 10*time.Second)
+		if n := probes(time.Hour) / 60; n > 35 || !poller.Sweeper.asleep.Load() {
+			t.Errorf("a worker that has had no task for eleven minutes probes %d times a minute, and is asleep: %v", n, poller.Sweeper.asleep.Load())
+		}
+		poller.lastClaim.Store(time.Now().UnixNano()) // a sweep found a task
+		if n := probes(time.Minute); n < 120 || poller.Sweeper.asleep.Load() {
+			t.Errorf("after a task the worker probes %d times a minute, and is asleep: %v", n, poller.Sweeper.asleep.Load())
+		}
+	})
+}
+
+// TestProberFindsLateCommits, of tasks with smaller ids than those that it has found.
+func TestProberFindsLateCommits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := storedTasks{ids: []int64{1, 2, 3}}
+		p, poller := proberOf(&s)
+		go p.Work(t.Context())
+		time.Sleep(time.Minute)
+		s.Add(5)
+		time.Sleep(time.Second / 2) // the prober was idle
+		for id := int64(10); id < 500; id += 10 {
+			s.Add(id)
+			time.Sleep(lookBack - 30*time.Millisecond)
+			s.Add(id - 1)
+			time.Sleep(20 * time.Millisecond)
+			synctest.Wait()
+			if n := len(poller.Lanes.Due(time.Now(), 1000)); n != int(id)/10*2+1 {
+				t.Fatalf("after the commits of tasks %d and %d, %d lanes are known", id, id-1, n)
+			}
+		}
+	})
+}
+
+// TestProberFindsTasksWhoseIDsHaveGoneBack, as after a backup was restored or a failover:
+// whether the worker was busy, idle or asleep, and whether or not tasks are left in the
+// table. Meanwhile done tasks are deleted, after which smaller ids are the rule.
+func TestProberFindsTasksWhoseIDsHaveGoneBack(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		quiet  time.Duration // between the last task and the loss
+		fails  bool          // the probes of one second fail
+		left   []int64
+		within time.Duration // after the loss, the time until probes go by the new ids
+	}{
+		{quiet: time.Minute, within: 2 * time.Second},
+		{quiet: time.Minute, left: []int64{3, 900}, within: 2 * time.Second},
+		{quiet: AsleepAfter + time.Minute, left: []int64{3}, within: 2 * control.MaxLookPause},
+		{quiet: 20 * time.Millisecond, left: []int64{3}, fails: true, within: 2 * time.Second},
+		{quiet: 20 * time.Millisecond, left: []int64{3}, within: 20 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := storedTasks{ids: []int64{3}}
+			p, poller := proberOf(&s)
+			go p.Work(t.Context())
+			time.Sleep(time.Second)
+			found := func(id int64) bool {
+				synctest.Wait()
+				return slices.ContainsFunc(poller.Lanes.Due(time.Now(), 1000), func(at store.Lane) bool { return at.Priority == int(id%1000) })
+			}
+			for id := int64(10_100); id < 10_120; id++ { // one after the other, each done at once
+				s.set(func() { s.ids = []int64{3, id} })
+				time.Sleep(time.Second / 2)
+				if !found(id) {
+					t.Fatalf("%+v: task %d is not found while ids ascend", c, id)
+				}
+			}
+			time.Sleep(c.quiet)
+			s.set(func() { s.ids, s.err = slices.Clone(c.left), map[bool]error{true: errors.New("away")}[c.fails] })
+			if c.fails {
+				time.Sleep(time.Second)
+				s.set(func() { s.err = nil })
+			}
+			time.Sleep(c.within)
+			for _, id := range []int64{1001, 1002, 1003} {
+				s.Add(id)
+				time.Sleep(control.MaxLookPause + time.Second/10)
+				if !found(id) {
+					t.Errorf("%+v: task %d is not found", c, id)
+				}
+			}
+		})
+	}
+}
+
+// TestListeningWorkerLooks: notices tell of most tasks, and for the others a worker that
+// listens looks as often as an idle one that does not, however many tasks come.
+func TestListeningWorkerLooks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s storedTasks
+		p, poller := proberOf(&s)
+		p.listens = func() bool { return true }
+		go p.Work(t.Context())
+		time.Sleep(time.Minute)
+		before, _ := s.count()
+		begin := time.Now()
+		for id := range int64(100) {
+			s.Add(id + 1)
+			time.Sleep(360 * time.Millisecond)
+			synctest.Wait()
+			if due := poller.Lanes.Due(time.Now(), 1000); len(due) != int(id)+1 {
+				t.Fatalf("after task %d was stored %d lanes are known", id, len(due))
+			}
+		}
+		after, _ := s.count()
+		if n, want := after-before, int(time.Since(begin)/(350*time.Millisecond)); n < want-2 || n > want+2 {
+			t.Errorf("a worker that listens probed %d times in %v, want %d", n, time.Since(begin), want)
+		}
+		time.Sleep(AsleepAfter + time.Minute)
+		before, _ = s.count()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if after, _ := s.count(); (after-before)/60 > 35 {
+			t.Errorf("asleep it probes %d times a minute", (after-before)/60)
+		}
+	})
+}
+
+// TestProberRests while the worker has enough to do. It finds the tasks that came
+// meanwhile, or asks for a sweep that does.
+func TestProberRests(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rest  time.Duration
+		sweep bool
+	}{
+		{rest: time.Second / 2}, {rest: time.Minute, sweep: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var s storedTasks
+			p, poller := proberOf(&s)
+			rests := func() bool { return time.Since(p.arrival) < c.rest }
+			p.arrival = time.Now()
+			p.Wanted = func() bool { return !rests() || p.marks == nil && !c.sweep }
+			go p.Work(t.Context())
+			time.Sleep(c.rest - time.Second/10)
+			if n, _ := s.count(); n > 1 {
+				t.Errorf("%+v: %d probes", c, n)
+			}
+			s.Add(7)
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			found := slices.ContainsFunc(poller.Lanes.Due(time.Now(), 10), func(at store.Lane) bool { return at.Priority == 7 })
+			if n, _ := s.count(); found == c.sweep || !poller.sweepRequested.Load() || n < 10 {
+				t.Errorf("%+v: after the rest the task is found: %v; there were %d probes", c, found, n)
+			}
+		})
+	}
+}
+
+// TestProberLeavesManyTasksToSweeps, and goes on after them and after errors.
+func TestProberLeavesManyTasksToSweeps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s storedTasks
+		p, poller := proberOf(&s)
+		go p.Work(t.Context())
+		time.Sleep(time.Minute)
+		s.set(func() {
+			for id := range int64(100_000) {
+				s.ids = append(s.ids, id+1)
+			}
+			s.pages = 0
+		})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		s.set(func() {
+			if !poller.sweepRequested.Load() || s.pages > 200 {
+				t.Errorf("a sweep is requested: %v; %d pages were read", poller.sweepRequested.Load(), s.pages)
+			}
+		})
+		s.set(func() { s.err, s.pages = errors.New("the database is away"), 0 })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		s.set(func() {
+			if s.pages > 30 {
+				t.Errorf("while the database is away it is asked %d times a minute", s.pages)
+			}
+		})
+		s.set(func() { s.err, s.ids = nil, append(s.ids, 100_777) })
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if due := poller.Lanes.Due(time.Now(), 1000); !slices.ContainsFunc(due, func(at store.Lane) bool { return at.Priority == 777 }) {
+			t.Error("a task that was stored meanwhile is not found")
+		}
+	})
+}

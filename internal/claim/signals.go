@@ -1,0 +1,90 @@
+package claim
+
+import (
+	"strings"
+	"time"
+
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Pollers wakes the pollers of a worker. The pollers are by the names of their
+// queues.
+type Pollers map[string]*poller
+
+// Hint notifies the poller of a queue of a task in a lane that falls due after
+// wait. It reports whether there is one that runs such tasks.
+func (s Pollers) Hint(queue string, at store.Lane, wait time.Duration) bool {
+	p := s[queue]
+	return p != nil && p.Hint(at, wait)
+}
+
+// SweptAt returns when the last sweep of any poller ended, or the zero time.
+func (s Pollers) SweptAt() (last time.Time) {
+	for _, p := range s {
+		if at := p.Sweeper.endedAt(); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// sleep makes the pollers of a worker that is asleep sweep seldom.
+func (s Pollers) sleep(asleep bool) {
+	for _, p := range s {
+		p.Sweeper.asleep.Store(asleep)
+	}
+}
+
+// wait reports whether a poller waits for tasks.
+func (s Pollers) wait() bool {
+	for _, p := range s {
+		if p.waits() {
+			return true
+		}
+	}
+	return false
+}
+
+// Notified makes the pollers of the queues that a notice names sweep, or all pollers
+// if it names none.
+func (s Pollers) Notified(notice string) {
+	if notice == "" {
+		s.SweepNow()
+	}
+	for queue := range strings.FieldsSeq(notice) {
+		if p := s[queue]; p != nil {
+			p.SweepNow()
+		}
+	}
+}
+
+// SweepNow makes all pollers sweep soon.
+func (s Pollers) SweepNow() {
+	for _, p := range s {
+		p.SweepNow()
+	}
+}
+
+// PoliciesChanged makes all pollers go by the policies that hold now.
+func (s Pollers) PoliciesChanged() {
+	for _, p := range s {
+		p.Lanes.Retime()
+		p.SweepNow()
+	}
+}
+
+// Freed notifies the pollers of limits of which permits were freed. A kind's limit may
+// hold back lanes of any queue.
+func (s Pollers) Freed(limits []string) {
+	for _, p := range s {
+		p.Freed(limits)
+	}
+}
+
+// WakeWaiting wakes the pollers that wait for room for more tasks.
+func (s Pollers) WakeWaiting() {
+	for _, p := range s {
+		retry.Signal(p.Budget.Freed)
+	}
+}

@@ -1,0 +1,270 @@
+package claim
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/lanes"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// suspects are the lanes of a queue from which a claim failed. The database may refuse to
+// let some of their tasks be claimed, because of a trigger or an index of the user's or a
+// payload that cannot be read. Such a lane is claimed from alone and by the keys of its
+// tasks, in portions, until the tasks that are refused are known. They are left out, and
+// tried again later. A lane without such tasks is no longer suspect.
+type suspects struct {
+	queue      string
+	lanes      *lanes.Tracker
+	candidates func(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error)
+	classify   func(error) dialect.Class
+	events     events
+
+	mu    sync.Mutex
+	known map[store.Lane]*suspect
+}
+
+// suspect is a lane from which a claim failed. Only the poller's loop changes it.
+type suspect struct {
+	portion  retry.BatchSize
+	next     time.Time // when to claim from it again; guarded by suspects.mu
+	refused  map[int64]refusedTask
+	accepted time.Time // when tasks were last claimed from it
+	logged   time.Time // when a refusal was last logged
+	silent   int       // refusals since then
+}
+
+// refusedTask is a task that the database does not let be claimed.
+type refusedTask struct {
+	anchor int64
+	first  time.Time     // when it was first refused
+	until  time.Time     // when to try again
+	pause  time.Duration // from the last refusal; 0 while it may not be to blame
+}
+
+const (
+	// A task that is refused is tried again after minRefusedPause, doubled with each
+	// refusal up to maxRefusedPause.
+	minRefusedPause = 5 * time.Second
+	maxRefusedPause = 5 * time.Minute
+	// doubtPause is the same while it is not known whether the task is to blame, unless
+	// others can be claimed before. It is longer than a walk waits after failures, so that
+	// the next walk begins with others.
+	doubtPause = 15 * time.Second
+	// maxRefusals is how many statements of one claim may fail before the other lanes
+	// have their turn.
+	maxRefusals = 50
+	// refusedLogEvery is the shortest time between two log lines about one lane.
+	refusedLogEvery = time.Minute
+)
+
+// Add records that a claim from lanes failed.
+func (s *suspects) Add(sources []store.Source) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil {
+		s.known = map[store.Lane]*suspect{}
+	}
+	now := time.Now()
+	for at, l := range s.known {
+		if now.Sub(l.next) > 2*maxRefusedPause {
+			delete(s.known, at) // its tasks are gone
+		}
+	}
+	for _, from := range sources {
+		if s.known[from.Lane] == nil {
+			s.known[from.Lane] = &suspect{portion: retry.NewBatchSize(), next: now, refused: map[int64]refusedTask{}}
+		}
+	}
+}
+
+// Next returns from which of the lanes that are due to claim next: the first ones that
+// are not suspect, or the first one alone if it is.
+func (s *suspects) Next(due []store.Lane) (lanes []store.Lane, alone *suspect) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) == 0 {
+		return due, nil
+	}
+	now := time.Now()
+	for _, at := range due {
+		switch l := s.known[at]; {
+		case l == nil:
+			lanes = append(lanes, at)
+		case now.Before(l.next):
+			s.lanes.Advance(at, l.next, math.MinInt64)
+		case len(lanes) == 0:
+			return []store.Lane{at}, l
+		default:
+			return lanes, nil
+		}
+	}
+	return lanes, nil
+}
+
+// acquit removes a lane.
+func (s *suspects) acquit(at store.Lane) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, at)
+}
+
+// claimKeys claims tasks by their keys, and returns those that it could claim, and what holds
+// back the others.
+type claimKeys func(context.Context, []store.Candidate) (claims []*store.Claim, rest store.Rest, late bool, err error)
+
+// A walk is one claim from a suspect lane: it looks at the due tasks of the lane one
+// after the other.
+type walk struct {
+	*suspect
+	claim   claimKeys
+	room    int
+	claims  []*store.Claim
+	seen    map[int64]bool
+	alone   []store.Candidate // refused alone
+	doubted []store.Candidate // refused alone before, perhaps because everybody was
+	retried []store.Candidate // refused alone before, and to be tried again after the others
+	failed  int               // statements
+	rest    store.Rest        // what a limit has left; the walk has ended then
+	blamed  bool              // the tasks are to blame: an error says so, or others were claimed
+	err     error             // the last one
+	again   time.Time         // when to claim from the lane again, unless the walk is complete
+}
+
+// claim claims up to room tasks from a suspect lane. It reports whether it has looked at
+// all due tasks of the lane or claimed as many as asked for. If not, the lane is due again
+// at l.next, and err says why.
+func (s *suspects) claim(ctx context.Context, l *suspect, from store.Source, room int, claim claimKeys) (claims []*store.Claim, rest store.Rest, complete bool, err error) {
+	w := &walk{suspect: l, claim: claim, room: room, seen: map[int64]bool{}}
+	start := from.Since
+	complete = s.walk(ctx, w, from)
+	s.refuse(w, from.Lane)
+	if !complete {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		l.next = w.again
+		return w.claims, w.rest, false, w.err
+	}
+	for id, r := range l.refused {
+		gone := !w.rest.Held() && len(w.claims) < room && r.anchor >= start && !w.seen[id]
+		if gone || !w.seen[id] && time.Since(r.until) > maxRefusedPause { // before start, a sweep finds it
+			delete(l.refused, id)
+		}
+	}
+	if len(l.refused) == 0 && w.failed == 0 {
+		s.acquit(from.Lane)
+	}
+	return w.claims, w.rest, true, nil
+}
+
+// walk walks through a lane, and reports whether it came to the end or claimed as many
+// tasks as asked for. While statements fail, tasks that were refused before come last: a
+// walk may end with each that is refused again.
+func (s *suspects) walk(ctx context.Context, w *walk, from store.Source) bool {
+	failing := w.portion.Failures > 0
+	for after := int64(math.MinInt64); ; {
+		page, err := s.page(ctx, from, after)
+		if err != nil {
+			w.err, w.again = err, time.Now().Add(retry.ErrorPause(w.portion.Failures))
+			w.portion.Failures++
+			return false
+		}
+		var list []store.Candidate
+		for _, c := range page {
+			w.seen[c.TaskID] = true
+			switch r, known := w.refused[c.TaskID]; {
+			case !known || !failing && !time.Now().Before(r.until):
+				list = append(list, c)
+			case !time.Now().Before(r.until):
+				w.retried = append(w.retried, c)
+			case r.pause == 0:
+				w.doubted = append(w.doubted, c)
+			}
+		}
+		switch {
+		case !s.Take(ctx, w, list):
+			return false
+		case w.rest.Held():
+			return true
+		case len(w.claims) >= w.room || len(page) < store.MaxBatch:
+			return s.Take(ctx, w, w.retried) && (!w.blamed || s.Take(ctx, w, w.doubted))
+		}
+		last := page[len(page)-1]
+		from.Since, after = last.Anchor, last.TaskID
+	}
+}
+
+// page returns the next due tasks of a lane.
+func (s *suspects) page(ctx context.Context, from store.Source, after int64) ([]store.Candidate, error) {
+	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	return s.candidates(ctx, s.queue, from, after, store.MaxBatch)
+}
+
+// Take claims from a list of tasks, a portion at a time. It reports false if the lane has
+// to wait before its next statement: other lanes have their turn after one that timed out.
+func (s *suspects) Take(ctx context.Context, w *walk, list []store.Candidate) bool {
+	for len(list) > 0 && len(w.claims) < w.room && !w.rest.Held() {
+		if w.err = ctx.Err(); w.err != nil {
+			w.again = time.Now()
+			return false
+		}
+		n := min(len(list), w.portion.Size, w.room-len(w.claims))
+		claims, rest, late, err := w.claim(ctx, list[:n])
+		if err == nil {
+			w.portion.Accepted()
+			w.rest = rest
+			for _, c := range list[:n] {
+				if !w.rest.Held() || slices.ContainsFunc(claims, func(own *store.Claim) bool { return own.ID == c.TaskID }) {
+					delete(w.refused, c.TaskID)
+				}
+			}
+			if list = list[n:]; len(claims) > 0 {
+				w.claims, w.blamed, w.accepted = append(w.claims, claims...), true, time.Now()
+			}
+			continue
+		}
+		trouble := retry.KindOf(s.classify(err), late)
+		w.err, w.blamed = err, w.blamed || trouble == retry.Refused
+		wait := w.portion.Failed(n, trouble)
+		if late {
+			wait = max(wait, retry.ErrorPause(0))
+		}
+		if n == 1 {
+			w.alone, list = append(w.alone, list[0]), list[1:]
+		}
+		if w.failed++; wait > 0 || w.failed >= maxRefusals {
+			w.again = time.Now().Add(wait)
+			return false
+		}
+	}
+	return true
+}
+
+// refuse records the tasks that were refused alone. One that is perhaps not to blame is
+// tried again soon, after those that have not been alone.
+func (s *suspects) refuse(w *walk, at store.Lane) {
+	now, named := time.Now(), int64(0)
+	for _, c := range w.alone {
+		old, known := w.refused[c.TaskID]
+		r := refusedTask{anchor: c.Anchor, first: now, until: now.Add(doubtPause)}
+		if known {
+			r.first = old.first
+		}
+		if w.blamed || w.accepted.After(r.first) {
+			r.pause = max(min(2*old.pause, maxRefusedPause), minRefusedPause)
+			r.until = now.Add(r.pause)
+			w.silent, named = w.silent+1, c.TaskID
+		}
+		w.refused[c.TaskID] = r
+	}
+	if named != 0 && now.Sub(w.logged) >= refusedLogEvery {
+		s.events.claimRefused(s.queue, at, named, w.silent, w.err)
+		w.logged, w.silent = now, 0
+	}
+}

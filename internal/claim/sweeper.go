@@ -1,0 +1,318 @@
+package claim
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/falldue/falldue/internal/lanes"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Sweeper finds the tasks of a queue that the worker does not know of, at every poll
+// and soon after a claim that emptied lanes, and records them in the lane tracker. A
+// sweep finds all lanes, and looks into each from its beginning. Where that is costly,
+// because of many lanes, or because an open transaction keeps the index entries of
+// tasks that have gone, most turns are looks instead: into the lanes that were emptied
+// last, each from the anchor up to which it has been claimed.
+type Sweeper struct {
+	SweepConfig
+	Queue    string
+	Lanes    *lanes.Tracker
+	Gates    Gates
+	Events   events
+	Observer Observer
+	Wake     chan<- struct{} // tells the poller that a task was found
+	// version counts the changes of policies.
+	version func() int64 // nil if none comes
+	// Only one turn at a time uses these:
+	reported map[corruption]bool // by the last sweep
+	sweepAt  time.Time           // from when on a turn is a sweep
+
+	running sync.WaitGroup // has the turn that runs
+	asleep  atomic.Bool    // no task has come for long, and the prober looks for new ones
+
+	mu   sync.Mutex
+	At   time.Time     // when the next turn is due
+	last time.Time     // when the last turn ended
+	cost time.Duration // how long it took
+	busy bool          // a turn runs
+	late time.Time     // when it will have taken longer than the interval
+	err  error         // of the last turn, until the poller has it
+}
+
+const (
+	// turnShare limits turns to a tenth of the time, unless a poll is due, and
+	// sweepShare limits sweeps to a twentieth in any case, as long as the next one is due
+	// within maxSweepPause: a sweep is slow, too, that waits for a connection, and only
+	// sweeps find tasks that claims have passed over.
+	turnShare, sweepShare = 10, 20
+	maxSweepPause         = 10 * time.Second
+	// asleepSweeps is how much longer than the poll interval the pauses of a worker are
+	// that is asleep.
+	asleepSweeps = 8
+	// minPause is the shortest pause before a turn that a claim or a notice asks for.
+	minPause = 20 * time.Millisecond
+	// maxLooks is the greatest number of lanes of one look.
+	maxLooks = 128
+)
+
+// SweepConfig says how a sweeper finds lanes, and how often.
+type SweepConfig struct {
+	Every time.Duration
+	Heads func(context.Context) ([]store.Head, error)
+	look  func(context.Context, []store.Source) ([]store.Head, error)
+	share int // how many times as long as a turn the pause after it is; 0 is turnShare
+}
+
+// SweepEvery returns how a queue's lanes are found. Where ids do not ascend, turns stand in for
+// probes.
+func SweepEvery(interval time.Duration, finder *store.LaneFinder, ascendingIDs bool) SweepConfig {
+	c := SweepConfig{Every: interval, Heads: finder.Find, look: finder.Look}
+	if !ascendingIDs {
+		c.share = probeShare
+	}
+	return c
+}
+
+func newSweeper(cfg PollerConfig, lanes *lanes.Tracker, wake chan<- struct{}) *Sweeper {
+	return &Sweeper{
+		SweepConfig: cfg.Sweep, Queue: cfg.Queue, Lanes: lanes, Gates: cfg.Gates, Events: cfg.events(), Observer: cfg.Observer,
+		Wake: wake, version: cfg.PolicyVersion,
+	}
+}
+
+// corruption is a reason why the first task of a lane is corrupt. Each is reported
+// once.
+type corruption struct {
+	store.Lane
+	what string
+}
+
+// never is how far off the next turn is while one runs, unless somebody asks for it.
+const never = 100 * 365 * 24 * time.Hour
+
+// Next returns when the next turn is due, or when the one that runs is late.
+func (s *Sweeper) Next() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy {
+		return s.late
+	}
+	return s.At
+}
+
+// endedAt returns when the last turn ended, or the zero time.
+func (s *Sweeper) endedAt() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// isLate reports, once in each interval, whether a turn runs that takes longer than
+// that. What a poll would find is not found meanwhile.
+func (s *Sweeper) isLate() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if !s.busy || now.Before(s.late) {
+		return false
+	}
+	s.late = now.Add(s.Every)
+	return true
+}
+
+// failure returns the error of the last turn, once.
+func (s *Sweeper) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.err
+	s.err = nil
+	return err
+}
+
+// startIfDue starts a turn if one is due, and wakes the poller when it has ended. A
+// Turn may take long, and claims go on meanwhile.
+func (s *Sweeper) startIfDue(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy || time.Now().Before(s.At) {
+		return
+	}
+	s.busy, s.late = true, time.Now().Add(s.Every)
+	s.running.Go(func() {
+		before := s.policyVersion()
+		err := s.Turn(ctx)
+		if s.policyVersion() != before { // it may have gone by the old ones
+			s.Lanes.Retime()
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.busy, s.err = false, err; err != nil {
+			s.At = time.Now()
+		}
+		retry.Signal(s.Wake)
+	})
+}
+
+// request makes the next turn due now, or soon if the last one has just ended.
+func (s *Sweeper) request() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.makeDueAfter(s.last)
+}
+
+// makeDueSoon makes the next turn due soon.
+func (s *Sweeper) makeDueSoon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.makeDueAfter(time.Now())
+}
+
+// makeDueAfter makes the next turn due so soon after t that turns take no more than
+// their share of the time.
+func (s *Sweeper) makeDueAfter(t time.Time) {
+	s.dueBy(t.Add(max(time.Duration(cmp.Or(s.share, turnShare))*s.cost, minPause)))
+}
+
+func (s *Sweeper) policyVersion() int64 {
+	if s.version == nil {
+		return 0
+	}
+	return s.version()
+}
+
+// Turn sweeps, or looks if sweeps would take more than their share of the time.
+func (s *Sweeper) Turn(ctx context.Context) error {
+	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
+	defer cancel()
+	start := s.Begin()
+	if start.Before(s.sweepAt) {
+		heads, err := s.look(ctx, s.Lanes.Remembered(maxLooks))
+		if err != nil {
+			return err
+		}
+		s.Lanes.Found(s.firstTasks(heads, start))
+		s.schedule(start, s.sweepAt) // what a look cannot find, a sweep will
+		return nil
+	}
+	s.Lanes.BeginSweep()
+	heads, err := s.Heads(ctx)
+	s.Observer.Swept(s.Queue, len(heads), start, err)
+	if err != nil {
+		return err
+	}
+	s.Report(heads)
+	var now int64
+	if len(heads) > 0 {
+		now = heads[0].Now
+	}
+	found := s.firstTasks(heads, start)
+	s.sweepAt = time.Now().Add(min(sweepShare*time.Since(start), maxSweepPause))
+	s.schedule(start, start.Add(never)) // before others may empty the lanes that were found
+	s.Lanes.Swept(found, now, start)
+	return nil
+}
+
+// firstTasks returns the first tasks of lanes. Those of lanes that the gates leave out
+// are not timed.
+func (s *Sweeper) firstTasks(heads []store.Head, start time.Time) []lanes.FirstTask {
+	found := make([]lanes.FirstTask, 0, len(heads))
+	for _, h := range heads {
+		if h.Corrupt != nil {
+			continue
+		}
+		t := lanes.FirstTask{Lane: h.Lane, Anchor: max(h.Anchor, earliestMoment), Now: h.Now, Unclaimable: h.Anchor < FirstAnchor}
+		rule := s.Gates.PolicyOf(h.Lane, nil)
+		if rule == nil {
+			// There may be more lanes than rules that are remembered.
+			if t.Due, t.Delay = s.Lanes.DueOf(h.Lane, t.Anchor); t.Due.IsZero() {
+				rule = s.Gates.PolicyOf(h.Lane, func() { s.findLater(h, start) })
+			}
+		}
+		if rule != nil {
+			t.Delay = rule.DelayIn(h.Lane)
+			t.Due = start.Add(t.Delay - store.Duration(h.Now-max(h.Anchor, 0)))
+		}
+		found = append(found, t)
+	}
+	return found
+}
+
+// findLater records the first task of a lane that the gates left out at first.
+func (s *Sweeper) findLater(h store.Head, start time.Time) {
+	s.Lanes.Found(s.firstTasks([]store.Head{h}, start))
+	retry.Signal(s.Wake)
+}
+
+// Report reports the corrupt lanes that the last sweep did not find.
+func (s *Sweeper) Report(heads []store.Head) {
+	reported := map[corruption]bool{}
+	for _, h := range heads {
+		if what := corruptionOf(h); what != "" {
+			c := corruption{h.Lane, what}
+			reported[c] = true
+			if !s.reported[c] {
+				s.Events.corruptLane(s.Queue, h, what)
+			}
+		}
+	}
+	s.reported = reported
+}
+
+// Begin returns the time, from which on somebody may ask for the turn after this one.
+func (s *Sweeper) Begin() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	start := time.Now()
+	s.At = start.Add(never)
+	return start
+}
+
+// schedule makes the next turn due after the interval, or by a time before that, unless
+// somebody has asked for it to be sooner. It notes what the turn that began at start cost.
+func (s *Sweeper) schedule(start, by time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = time.Now()
+	s.cost = s.last.Sub(start)
+	every := s.Every
+	if s.asleep.Load() {
+		every *= asleepSweeps
+	}
+	s.dueBy(s.last.Add(every + rand.N(every/10+1)))
+	s.dueBy(by)
+}
+
+// dueBy makes the next turn due at a time, unless it is due before.
+func (s *Sweeper) dueBy(at time.Time) {
+	if at.Before(s.At) {
+		s.At = at
+	}
+}
+
+// falldue writes no anchor before firstAnchor or after lastAnchor. RunAt may be in
+// the year 9000, and a policy's jitter may be 100 years. A text in SQLite's column
+// is read as a time on the first day of 1970.
+var (
+	earliestMoment = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() // the earliest that all engines can write
+	FirstAnchor    = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC).UnixMicro()
+	LastAnchor     = time.Date(9101, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+)
+
+// corruptionOf returns why the first task of a lane is corrupt, or "".
+func corruptionOf(h store.Head) string {
+	switch {
+	case h.Corrupt != nil:
+		return h.Corrupt.Error()
+	case h.Attempts < 0:
+		return "attempts below 0"
+	case h.Anchor < FirstAnchor || h.Anchor > LastAnchor:
+		return "updated_at out of range"
+	}
+	return ""
+}

@@ -1,0 +1,187 @@
+package claim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/lanes"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// head returns the head of a lane whose first task has an anchor that long ago.
+func head(kind string, attempts int, ago time.Duration) store.Head {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	lane := store.Lane{State: statements.StateOpen, Kind: kind, Attempts: attempts}
+	return store.Head{Head: statements.Head{Lane: lane, Anchor: now - ago.Microseconds(), Now: now}}
+}
+
+func TestSweeperRecordsWhatFallsDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		corrupt := head("k", -1, time.Hour)
+		heads := []store.Head{head("k", 0, 0), head("k", 2, 10*time.Second), head("unknown", 0, 0), corrupt}
+		s := &Sweeper{
+			Observer: noObserver{},
+			Queue:    "default", Lanes: lanes.NewTracker(unknownDelays), Events: events{slog.New(slog.NewTextHandler(&log, nil))},
+			Gates:       Gates{HandledKinds{"k": {Policy: control.Compile(backoff.Constant(time.Minute))}}},
+			SweepConfig: SweepConfig{Every: time.Minute, Heads: func(context.Context) ([]store.Head, error) { return heads, nil }},
+		}
+		start := time.Now()
+		for range 2 {
+			if err := s.Turn(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if due := s.Lanes.Due(start, MaxSources); len(due) != 2 { // also the corrupt one: the database decides
+			t.Errorf("due at once are %v", due)
+		}
+		if f := s.Lanes.Lanes[heads[1].Lane]; f.Due.Sub(start) != 50*time.Second {
+			t.Errorf("a task that has waited 10 s of a minute is due in %v", f.Due.Sub(start))
+		}
+		if n := strings.Count(log.String(), "attempts below 0"); n != 1 {
+			t.Errorf("a corrupt lane is reported %d times by two sweeps:\n%s", n, log.String())
+		}
+		if next := s.Next().Sub(start); next < time.Minute || next > 66*time.Second {
+			t.Errorf("the next sweep is in %v, want a minute and up to a tenth", next)
+		}
+		s.makeDueSoon()
+		if next := s.Next().Sub(start); next != 20*time.Millisecond {
+			t.Errorf("after a lane was emptied the next sweep is in %v, want 20 ms", next)
+		}
+		if s.request(); s.Next().Sub(start) != 20*time.Millisecond {
+			t.Errorf("a sweep requested after another is due in %v, want 20 ms", s.Next().Sub(start))
+		}
+		if err := s.Turn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // of synctest's clock
+		if s.request(); s.Next().After(time.Now()) {
+			t.Error("a sweep requested a second after another is not due at once")
+		}
+		broken := errors.New("broken")
+		s.Heads = func(context.Context) ([]store.Head, error) { return nil, broken }
+		if err := s.Turn(t.Context()); !errors.Is(err, broken) || len(s.Lanes.Lanes) == 0 {
+			t.Errorf("a sweep that failed: error %v, %d lanes known", err, len(s.Lanes.Lanes))
+		}
+	})
+}
+
+// TestCostlySweepsGiveWayToLooks: sweeps take at most a twentieth of the time, and all
+// turns a tenth. Between sweeps, looks find the tasks that come into the lanes that were
+// emptied. A sweep finds what comes anywhere else, soon.
+func TestCostlySweepsGiveWayToLooks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const sweepTime, lookTime = 200 * time.Millisecond, 5 * time.Millisecond
+		sweeps, looks, began := 0, 0, time.Now()
+		emptied := head("k", 0, 0)
+		var heads []store.Head
+		s := &Sweeper{
+			Observer: noObserver{},
+			Queue:    "default", Lanes: lanes.NewTracker(unknownDelays), Events: events{slog.New(slog.DiscardHandler)},
+			Gates: Gates{HandledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}},
+			Wake:  make(chan struct{}, 1),
+			SweepConfig: SweepConfig{Every: time.Second, Heads: func(context.Context) ([]store.Head, error) {
+				sweeps++
+				found := heads // a statement sees what was there when it began
+				time.Sleep(sweepTime)
+				return found, nil
+			}, look: func(_ context.Context, sources []store.Source) ([]store.Head, error) {
+				looks++
+				time.Sleep(lookTime)
+				for _, w := range sources {
+					if w.Lane == emptied.Lane && w.Since > 0 {
+						return []store.Head{emptied}, nil
+					}
+				}
+				return nil, nil
+			}},
+		}
+		empty := func() {
+			due := s.Lanes.Due(time.Now(), MaxSources)
+			took := map[store.Lane]int64{}
+			for _, at := range due {
+				took[at] = emptied.Anchor
+			}
+			s.Lanes.Emptied(due, took, time.Now())
+			s.makeDueSoon()
+		}
+		s.Lanes.Hint(emptied.Lane, time.Now())
+		for time.Since(began) < time.Minute {
+			empty()
+			time.Sleep(time.Until(s.Next()))
+			s.startIfDue(t.Context())
+			s.running.Wait()
+			if s.cost == lookTime && len(s.Lanes.Due(time.Now(), MaxSources)) != 1 {
+				t.Fatal("a look did not find the task")
+			}
+		}
+		if share := float64(sweeps) * sweepTime.Seconds() / 60; sweeps < 10 || share > 0.06 {
+			t.Errorf("%d sweeps took %.2f of the time", sweeps, share)
+		}
+		if share := float64(looks) * lookTime.Seconds() / 60; looks < 100 || share > 0.11 {
+			t.Errorf("%d looks took %.2f of the time", looks, share)
+		}
+		late := head("k", 5, time.Hour)
+		heads, began = []store.Head{late}, time.Now()
+		for len(s.Lanes.Due(time.Now(), MaxSources)) == 0 || s.Lanes.Lane(late.Lane).Due.IsZero() {
+			empty()
+			time.Sleep(time.Until(s.Next()))
+			s.startIfDue(t.Context())
+			s.running.Wait()
+		}
+		if took := time.Since(began); took > sweepShare*sweepTime+time.Second {
+			t.Errorf("a task in an unknown lane was found after %v", took)
+		}
+	})
+}
+
+// TestNoSweepIsFarOff: a sweep that had to wait for long does not put off the next one.
+func TestNoSweepIsFarOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var sweeps []time.Time
+		s := &Sweeper{
+			Observer: noObserver{},
+			Queue:    "default", Lanes: lanes.NewTracker(unknownDelays), Events: events{slog.New(slog.DiscardHandler)}, Wake: make(chan struct{}, 1),
+			SweepConfig: SweepConfig{Every: time.Second, Heads: func(context.Context) ([]store.Head, error) {
+				time.Sleep(3 * time.Second)
+				sweeps = append(sweeps, time.Now())
+				return nil, nil
+			}, look: func(context.Context, []store.Source) ([]store.Head, error) { return nil, nil }},
+		}
+		for len(sweeps) < 2 {
+			time.Sleep(time.Until(s.Next()))
+			s.startIfDue(t.Context())
+			s.running.Wait()
+		}
+		if pause := sweeps[1].Sub(sweeps[0]); pause > 3*time.Second+maxSweepPause+time.Second {
+			t.Errorf("the second sweep ended %v after the first", pause)
+		}
+	})
+}
+
+// TestRequestedTurnsTakeTheirShare of the time: a tenth, unless they have another.
+func TestRequestedTurnsTakeTheirShare(t *testing.T) {
+	t.Parallel()
+	for share, want := range map[int]time.Duration{0: 100 * time.Millisecond, probeShare: 40 * time.Millisecond} {
+		now := time.Now()
+		s := &Sweeper{Observer: noObserver{}, last: now, At: now.Add(time.Hour), cost: 10 * time.Millisecond,
+			SweepConfig: SweepConfig{share: share},
+		}
+		s.request()
+		if wait := s.Next().Sub(now); wait != want {
+			t.Errorf("after a turn of 10ms the next one is in %v, want %v (share %d)", wait, want, share)
+		}
+	}
+}

@@ -1,0 +1,312 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+const (
+	// changesEvery is the time between two reads of changes while the prober does not look
+	// for them.
+	changesEvery = time.Second
+	// MaxLookPause is the longest time between two looks of the prober, and lookValid is how
+	// long a look stands in for reads: workers obey within two seconds.
+	MaxLookPause = 1750 * time.Millisecond
+	lookValid    = 1850 * time.Millisecond
+	// ChangesMargin is how much later than a change with a later time a change may be
+	// committed and still be read.
+	ChangesMargin = 30 * time.Second
+	// allChangesEvery is the time between two reads of all changes. They find what was
+	// committed later, and what a failover has lost.
+	allChangesEvery = time.Minute
+	// KeepCancels is how long cancels are kept, which workers read within seconds.
+	KeepCancels = time.Hour
+	// KeepChanges is how long changes are kept after which others were made.
+	KeepChanges = 90 * 24 * time.Hour
+)
+
+// forEver is a wait that only a signal ends.
+const forEver = 100 * 365 * 24 * time.Hour
+
+// Effects are what changes do to a worker.
+type Effects interface {
+	// Cancelled ends the runs of tasks, by their ids, with fences up to a number.
+	Cancelled(fences map[int64]int64)
+	// Paused gives back tasks that wait for a handler and are paused now.
+	PausedMore()
+	// Resumed makes the worker look for tasks that are no longer paused.
+	Resumed()
+	// PoliciesChanged makes the worker go by the policies that are in effect now.
+	PoliciesChanged()
+}
+
+// readChanges returns the changes of a time back from now.
+type readChanges func(ctx context.Context, back time.Duration) ([]store.StoredChange, error)
+
+// ChangeReader is the role that reads what people have asked of all workers, and obeys.
+// What it reads twice it obeys twice, which changes nothing.
+type ChangeReader struct {
+	changes   readChanges
+	overrides *Overrides
+	effects   Effects
+	events    events
+	// troubles learns whether changes can be read, and which pauses cannot be obeyed.
+	troubles *HealthReport
+	hurry    chan struct{} // signalled when there is something to read
+
+	seen   atomic.Int64 // what the last look saw
+	lookAt atomic.Int64 // when it began, in nanoseconds since 1970
+
+	Pauses atomic.Pointer[[]pause] // nil if there are none
+
+	reading chan struct{}          // its one element is held while reading, which guards what follows
+	known   map[string]knownChange // the newest of each topic
+	refused map[string]error       // Pauses that cannot be obeyed, by their subjects
+	last    time.Time              // when changes were last read
+	lastAll time.Time              // when all were
+}
+
+func NewChangeReader(changes readChanges, overrides *Overrides, effects Effects, troubles *HealthReport, log *slog.Logger) *ChangeReader {
+	return &ChangeReader{
+		changes: changes, overrides: overrides, effects: effects, troubles: troubles,
+		events: events{log}, hurry: make(chan struct{}, 1), reading: make(chan struct{}, 1),
+	}
+}
+
+// Work reads changes until ctx ends.
+func (r *ChangeReader) Work(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		wait := changesEvery
+		if err := r.Read(ctx); err != nil && ctx.Err() == nil {
+			r.events.changesFailed(err)
+			wait = max(wait, retry.ErrorPause(failures))
+			if failures++; failures >= unreadAfter {
+				r.troubles.unreadable(err)
+			}
+		} else {
+			failures = 0
+			r.troubles.unreadable(nil)
+		}
+		r.wait(ctx, wait+rand.N(wait/20), failures > 0)
+	}
+}
+
+// WorkAfterRead reads changes until ctx ends, as work does, after a read of just now.
+func (r *ChangeReader) WorkAfterRead(ctx context.Context) {
+	retry.Await(ctx, r.hurry, changesEvery)
+	r.Work(ctx)
+}
+
+// ReadSoon makes the role read changes now.
+func (r *ChangeReader) ReadSoon() { retry.Signal(r.hurry) }
+
+// wait waits until the next read: for a time, longer while looks stand in for reads and the
+// last read has not failed, or until there is something to read.
+func (r *ChangeReader) wait(ctx context.Context, d time.Duration, failed bool) {
+	start := time.Now()
+	for end := start.Add(d); ctx.Err() == nil; {
+		next, left := r.nextEnd(), time.Until(end)
+		if failed {
+			next = forEver // a pause ends for claims without a read
+		}
+		if retry.Await(ctx, r.hurry, min(next, left)) || next < left {
+			return
+		}
+		valid := time.Unix(0, r.lookAt.Load()).Add(lookValid)
+		if end = start.Add(min(valid.Sub(start), allChangesEvery)); failed || !end.After(time.Now()) {
+			return
+		}
+	}
+}
+
+// Look takes note of what a look that began at a time has seen of the changes.
+func (r *ChangeReader) Look(at time.Time, seen int64) {
+	r.lookAt.Store(at.UnixNano())
+	if r.seen.Swap(seen) != seen {
+		retry.Signal(r.hurry)
+	}
+}
+
+// nextEnd returns in how long the first pause ends by itself.
+func (r *ChangeReader) nextEnd() time.Duration {
+	next := forEver
+	if list := r.Pauses.Load(); list != nil {
+		for _, p := range *list {
+			if !p.until.IsZero() {
+				next = min(next, max(time.Until(p.until), time.Millisecond))
+			}
+		}
+	}
+	return next
+}
+
+// Read reads the changes since the last read, and obeys them. While another goroutine
+// reads, perhaps from a connection that has gone silent, it waits as long as ctx allows.
+func (r *ChangeReader) Read(ctx context.Context) error {
+	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	select {
+	case r.reading <- struct{}{}:
+		defer func() { <-r.reading }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	start := time.Now()
+	all := start.Sub(r.lastAll) >= allChangesEvery
+	back := store.AllChanges
+	if !all {
+		// The monotonic clock may stand still while the machine sleeps.
+		back = ChangesMargin + max(start.Sub(r.last), start.Round(0).Sub(r.last.Round(0)))
+	}
+	list, err := r.changes(ctx, back)
+	if err != nil {
+		return err
+	}
+	r.last = start
+	if all {
+		r.lastAll, r.known = start, map[string]knownChange{}
+	}
+	r.obey(list, time.Now()) // the database read its clock before this, so that no pause ends early
+	return nil
+}
+
+// obey obeys changes that were read at a time.
+func (r *ChangeReader) obey(list []store.StoredChange, read time.Time) {
+	fences := map[int64]int64{}
+	for _, c := range list {
+		if id, ok := strings.CutPrefix(c.Subject, store.TaskSubject); ok && c.What == statements.ChangeCancel {
+			if id, err := strconv.ParseInt(id, 10, 64); err == nil {
+				fence, _ := strconv.ParseInt(c.Value, 10, 64)
+				fences[id] = max(fences[id], fence)
+			}
+		}
+	}
+	r.learn(list, read)
+	r.overrides.ask(r.overridesAsked())
+	var before []pause
+	if p := r.Pauses.Load(); p != nil {
+		before = *p
+	}
+	now, unknown := r.pausesAt(time.Now())
+	r.refusePauses(unknown)
+	if len(now) == 0 {
+		r.Pauses.Store(nil)
+	} else {
+		r.Pauses.Store(&now)
+		r.effects.PausedMore()
+	}
+	ended := func(p pause) bool {
+		return !slices.ContainsFunc(now, func(o pause) bool { return o.Subject == p.Subject })
+	}
+	if slices.ContainsFunc(before, ended) {
+		r.effects.Resumed()
+	}
+	if len(fences) > 0 {
+		r.effects.Cancelled(fences)
+	}
+}
+
+// learn adds changes to those that are known, and keeps the newest of each topic.
+func (r *ChangeReader) learn(list []store.StoredChange, read time.Time) {
+	for _, c := range list {
+		topic := c.Topic()
+		if topic == "" {
+			continue
+		}
+		if old, ok := r.known[topic]; !ok || byTime(old.StoredChange, c) <= 0 {
+			r.known[topic] = knownChange{c, read}
+		}
+	}
+}
+
+// overridesAsked returns the overrides of policies that the table asks for.
+func (r *ChangeReader) overridesAsked() (list []knownChange) {
+	for _, c := range r.known {
+		if c.What == statements.ChangePolicy {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// pausesAt returns the pauses that hold at now, and of those whose subjects this release does
+// not know the subjects.
+func (r *ChangeReader) pausesAt(now time.Time) (list []pause, unknown map[string]error) {
+	unknown = map[string]error{}
+	for _, c := range r.known {
+		if c.What != statements.ChangePause {
+			continue
+		}
+		subject, ok := ParseSubject(c.Subject)
+		p := pause{Subject: subject}
+		if c.Ends > 0 {
+			p.until = c.read.Add(store.Duration(c.Ends - c.Now))
+		}
+		switch {
+		case !p.holds(now):
+		case ok:
+			list = append(list, p)
+		default:
+			unknown[c.Subject] = ErrUnknownSubject
+		}
+	}
+	return list, unknown
+}
+
+// refusePauses tells which pauses the worker cannot obey, and logs those that are new.
+func (r *ChangeReader) refusePauses(pauses map[string]error) {
+	for subject, err := range pauses {
+		if r.refused[subject] == nil {
+			r.events.pauseFailed(subject, err)
+		}
+	}
+	r.refused = pauses
+	r.troubles.refusePauses(pauses)
+}
+
+// pausesAt is a pause as a worker knows it.
+type pause struct {
+	Subject
+	until time.Time // by the worker's monotonic clock; zero is never
+}
+
+func (p pause) holds(now time.Time) bool { return p.until.IsZero() || now.Before(p.until) }
+
+// knownChange is a change and when it was read.
+type knownChange struct {
+	store.StoredChange
+	read time.Time
+}
+
+// made returns when the change was made, by the worker's monotonic clock, as far as the read knows:
+// late by what that took.
+func (c knownChange) made() time.Time { return c.read.Add(store.Duration(c.Created - c.Now)) }
+
+// byTime orders changes by the times at which they were made.
+func byTime(a, b store.StoredChange) int {
+	return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.ID, b.ID))
+}
+
+// AnyPause reports whether something is paused.
+func (r *ChangeReader) AnyPause() bool { return r.Pauses.Load() != nil }
+
+// Paused reports whether the tasks of a lane are paused.
+func (r *ChangeReader) Paused(queue string, at store.Lane) bool {
+	list := r.Pauses.Load()
+	if list == nil {
+		return false
+	}
+	now := time.Now()
+	return slices.ContainsFunc(*list, func(p pause) bool { return p.Selects(queue, at) && p.holds(now) })
+}

@@ -1,0 +1,29 @@
+package control
+
+import "log/slog"
+
+// events logs what keeps a worker from applying what people ask of all workers.
+// It has one method for each log line.
+type events struct{ log *slog.Logger }
+
+func (e events) unreadablePolicy(queue, kind string, err error) {
+	e.log.Error("falldue: tasks wait because their policy cannot be read", "queue", queue, "kind", kind, "error", err)
+}
+
+func (e events) policiesFailed(policies int, err error) {
+	e.log.Error("falldue: cannot read the policies of tasks", "policies", policies, "error", err)
+}
+
+// overrideFailed reports an override of policies that the worker cannot obey.
+func (e events) overrideFailed(subject string, err error) {
+	e.log.Error("falldue: a policy that was set cannot be obeyed; the old one holds", "subject", subject, "error", err)
+}
+
+// pauseFailed reports a pause that the worker cannot obey.
+func (e events) pauseFailed(subject string, err error) {
+	e.log.Error("falldue: a pause cannot be obeyed; its tasks go on", "subject", subject, "error", err)
+}
+
+func (e events) changesFailed(err error) {
+	e.log.Warn("falldue: cannot read pauses, policies and cancels", "error", err)
+}

@@ -1,0 +1,140 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control/controltest"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// TestOverridesHoldAndEnd: the newest and most specific override holds within two seconds,
+// takes its steps and ends. One that cannot be obeyed leaves the old one in place, and is
+// tried again.
+func TestOverridesHoldAndEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		table := &controltest.Table{}
+		var log bytes.Buffer
+		var retimed atomic.Int64
+		var refuses atomic.Bool
+		refused := errors.New("3 is another number here")
+		after := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		kind := Compile(backoff.ParseDeferred("1h"))
+		o := NewOverrides(func(_ context.Context, list []sqlgen.Formula) error {
+			if refuses.Load() && strings.Contains(list[0].String(), "3 *") {
+				return refused
+			}
+			return nil
+		}, map[string]*CompiledPolicy{"mail": kind}, controltest.Effects{OnPolicies: func() { retimed.Add(1) }}, NewHealthReport(), slog.New(slog.NewTextHandler(&log, nil)))
+		r := NewChangeReader(table.Read, o, controltest.Effects{}, o.troubles, o.events.log)
+		ctx, cancel := context.WithCancel(t.Context())
+		go r.Work(ctx)
+		go o.Work(ctx)
+		set := func(subject, policy string, until time.Time) {
+			table.Add(subject, statements.ChangePolicy, `{"steps":[{"after_us":0,"policy":"`+policy+`"},{"after_us":10000000,"policy":"own / 2"}]}`, time.Now(), until)
+			after(2 * time.Second)
+		}
+		at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}
+		holds := func(what string, want time.Duration) {
+			t.Helper()
+			if got := o.PolicyOf("default", at, kind, nil).DelayIn(at); got != want || o.Current("default", at, kind).DelayIn(at) != want {
+				t.Errorf("%s: the delay is %v, want %v", what, got, want)
+			}
+		}
+
+		if o.active.Load() != nil {
+			t.Error("overrides hold that nobody has set")
+		}
+		set("kind:mail", "4 * own", time.Time{})
+		holds("an override", 4*time.Hour)
+		if rule := o.PolicyOf("default", at, kind, nil); rule.base() != kind || rule.SetFor != "kind:mail" {
+			t.Errorf("the rule is %+v", rule)
+		}
+		after(9 * time.Second)
+		holds("its second step", 30*time.Minute)
+		set("queue:default", "2 * own", time.Time{})
+		holds("a less specific one", 30*time.Minute)
+		set("queue:default kind:mail", "5 * own", time.Now().Add(time.Minute))
+		holds("a more specific one", 5*time.Hour)
+		set("kind:mail", "6 * own", time.Time{})
+		holds("a newer one that is less specific", 5*time.Hour)
+		after(time.Minute)
+		holds("after the end", 30*time.Minute)
+		before := retimed.Load()
+		after(10 * time.Minute)
+		if retimed.Load() != before {
+			t.Errorf("lanes are timed %d times without a change", retimed.Load()-before)
+		}
+
+		refuses.Store(true)
+		set("kind:mail", "3 * own", time.Time{})
+		holds("one that the database computes differently", 30*time.Minute)
+		after(7 * time.Second)
+		if text := log.String(); strings.Count(text, "cannot be obeyed") != 1 || !strings.Contains(text, refused.Error()) || !strings.Contains(text, "subject=kind:mail") {
+			t.Errorf("logged is %s", text)
+		}
+		set("kind:mail", "3 * own", time.Time{})
+		refuses.Store(false)
+		after(11 * time.Second)
+		table.Add("kind:mail", statements.ChangePolicy, `{"steps":[{"policy":"2 * theirs"}]}`, time.Now(), time.Time{})
+		after(2 * time.Second)
+		holds("one that this release cannot read", 30*time.Minute)
+		if text := log.String(); strings.Count(text, "cannot be obeyed") != 2 || !strings.Contains(text, "theirs") {
+			t.Errorf("logged is %s", text)
+		}
+		for _, subject := range []string{"kind:mail", "queue:default"} {
+			table.Add(subject, statements.ChangeClearPolicy, "", time.Now(), time.Time{})
+		}
+		after(2 * time.Second)
+		holds("nothing", time.Hour)
+		if o.active.Load() != nil {
+			t.Error("overrides hold that were cleared")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestRefusedOverrideIsTriedAgain: one that the database could not check holds when it can.
+func TestRefusedOverrideIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kind, away := Compile(backoff.ParseDeferred("1h")), atomic.Bool{}
+		away.Store(true)
+		o := NewOverrides(func(context.Context, []sqlgen.Formula) error {
+			if away.Load() {
+				return errors.New("the database is away")
+			}
+			return nil
+		}, map[string]*CompiledPolicy{"mail": kind}, controltest.Effects{}, NewHealthReport(), slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		c := knownChange{read: time.Now()}
+		c.ID, c.Subject, c.Value = 1, "kind:mail", `{"steps":[{"policy":"3 * own"}]}`
+		o.ask([]knownChange{c})
+		go o.Work(ctx)
+		at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}
+		synctest.Wait()
+		if got := o.PolicyOf("default", at, kind, nil).DelayIn(at); got != time.Hour {
+			t.Errorf("the delay is %v before it is checked", got)
+		}
+		away.Store(false)
+		time.Sleep(retryOverride + time.Second)
+		synctest.Wait()
+		if got := o.PolicyOf("default", at, kind, nil).DelayIn(at); got != 3*time.Hour {
+			t.Errorf("the delay is %v, want 3h", got)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}

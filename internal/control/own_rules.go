@@ -1,0 +1,246 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// TaskPolicies has the rules of policies that tasks have of their own. It is a role, which
+// reads them from the database many at once, apart from sweeps and claims: those leave
+// the lanes out until their rules are known, and do not wait. The text of a key never
+// changes, so that a rule that was read once stays valid.
+type TaskPolicies struct {
+	read   func(ctx context.Context, keys []string) (texts map[string]string, err error)
+	check  func(context.Context, []sqlgen.Formula) error
+	keep   func(texts map[string]string) // is told which policies are in the table
+	events events
+	// troubles learns which policies cannot be read.
+	troubles *HealthReport
+	woken    chan struct{} // signalled when rules are wanted
+
+	mu sync.Mutex
+	// Recent has the rules that were used last. When it is full it becomes older, whose
+	// rules that nobody has used meanwhile are forgotten.
+	Recent, older map[string]TaskPolicy
+	wanted        map[string]map[askingLane]func() // what to call when the rule of a key is known
+	skipped       map[string]TaskPolicy            // those of recent that cannot be read
+}
+
+// TaskPolicy is a rule, or the error with which it could not be read.
+type TaskPolicy struct {
+	Policy  *CompiledPolicy
+	Err     error
+	retryAt time.Time // when to read it again after an error
+}
+
+// askingLane is a lane whose rule is wanted.
+type askingLane struct {
+	queue string
+	lane  store.Lane
+}
+
+const (
+	// retryUnreadable is the time between two tries to read an unreadable policy.
+	retryUnreadable = 10 * time.Second
+	// keepUnreadable is how much later a policy is no longer said to be unreadable for which
+	// nobody asks any more: its tasks have ended.
+	keepUnreadable = time.Minute
+	// maxRecent is the greatest number of rules in each of recent and older.
+	maxRecent = 10_000
+	// MaxChecked is the greatest number of formulas that one statement checks.
+	MaxChecked = 50
+)
+
+func NewTaskPolicies(read func(context.Context, []string) (map[string]string, error), check func(context.Context, []sqlgen.Formula) error, keep func(map[string]string), troubles *HealthReport, log *slog.Logger) *TaskPolicies {
+	return &TaskPolicies{
+		read: read, check: check, keep: keep, events: events{log}, troubles: troubles, woken: make(chan struct{}, 1),
+		Recent: map[string]TaskPolicy{}, wanted: map[string]map[askingLane]func(){}, skipped: map[string]TaskPolicy{},
+	}
+}
+
+// PolicyOf returns the policy of a lane's policy, or nil if it is not known or cannot be read.
+// If it is not known and later is not nil, it is read, and later is called once it is
+// known.
+func (o *TaskPolicies) PolicyOf(queue string, at store.Lane, later func()) *CompiledPolicy {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r, ok := o.Recent[at.Policy]
+	if !ok {
+		if r, ok = o.older[at.Policy]; ok {
+			o.remember(at.Policy, r)
+		}
+	}
+	if ok && (r.Err == nil || time.Now().Before(r.retryAt)) {
+		return r.Policy
+	}
+	if later == nil {
+		return nil
+	}
+	if o.wanted[at.Policy] == nil {
+		o.wanted[at.Policy] = map[askingLane]func(){}
+	}
+	o.wanted[at.Policy][askingLane{queue, at}] = later
+	retry.Signal(o.woken)
+	return nil
+}
+
+func (o *TaskPolicies) remember(key string, r TaskPolicy) {
+	if len(o.Recent) >= maxRecent {
+		o.older, o.Recent = o.Recent, map[string]TaskPolicy{}
+	}
+	o.Recent[key] = r
+}
+
+// Work reads the wanted rules until ctx ends.
+func (o *TaskPolicies) Work(ctx context.Context) {
+	failures := 0
+	for ctx.Err() == nil {
+		keys := o.Next()
+		if len(keys) == 0 {
+			retry.Await(ctx, o.woken, o.tell(nil))
+			continue
+		}
+		start := time.Now()
+		rules, err := o.Load(ctx, keys)
+		if err != nil {
+			if ctx.Err() == nil {
+				o.events.policiesFailed(len(keys), err)
+				_ = retry.Pause(ctx, retry.ErrorPause(failures)) // the loop ends with ctx
+			}
+			failures++
+			continue
+		}
+		failures = 0
+		o.loaded(rules)
+		_ = retry.Pause(ctx, time.Since(start)) // however many are wanted, claims have half of the time
+	}
+}
+
+// Next lists the keys of wanted rules, as many as are read at once.
+func (o *TaskPolicies) Next() (keys []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key := range o.wanted {
+		if keys = append(keys, key); len(keys) == store.MaxBatch {
+			break
+		}
+	}
+	return keys
+}
+
+// loaded remembers rules and calls those who wait for them.
+func (o *TaskPolicies) loaded(rules map[string]TaskPolicy) {
+	var ready []func()
+	o.mu.Lock()
+	for key, r := range rules {
+		o.remember(key, r)
+		for lane, later := range o.wanted[key] {
+			if r.Err != nil {
+				o.events.unreadablePolicy(lane.queue, lane.lane.Kind, r.Err)
+			} else {
+				ready = append(ready, later)
+			}
+		}
+		delete(o.wanted, key)
+	}
+	o.mu.Unlock()
+	o.tell(rules)
+	for _, later := range ready {
+		later()
+	}
+}
+
+// tell tells which policies cannot be read, now that rules are known, and returns in how long
+// it is to be called again.
+func (o *TaskPolicies) tell(rules map[string]TaskPolicy) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key, r := range rules {
+		if delete(o.skipped, key); r.Err != nil {
+			o.skipped[key] = r
+		}
+	}
+	wait, errs := time.Hour, map[string]error{}
+	for key, r := range o.skipped {
+		left := time.Until(r.retryAt.Add(keepUnreadable))
+		if left <= 0 {
+			delete(o.skipped, key)
+			continue
+		}
+		wait, errs[key] = min(wait, left), r.Err
+	}
+	o.troubles.skip(errs)
+	return wait
+}
+
+// Load reads the rules of keys, and checks that the database computes their delays as
+// Go does.
+func (o *TaskPolicies) Load(ctx context.Context, keys []string) (map[string]TaskPolicy, error) {
+	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	texts, err := o.read(ctx, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read policies: %w", err)
+	}
+	o.keep(texts)
+	rules := make(map[string]TaskPolicy, len(keys))
+	var parsed []string // keys
+	for _, key := range keys {
+		text, ok := texts[key]
+		if !ok {
+			rules[key] = unreadable(fmt.Errorf("policy %s is not in the policies table", key))
+			continue
+		}
+		policy, err := backoff.Parse(text)
+		if err != nil {
+			rules[key] = unreadable(fmt.Errorf("policy %s: %w", key, err))
+			continue
+		}
+		rules[key] = TaskPolicy{Policy: Compile(policy)}
+		parsed = append(parsed, key)
+	}
+	for len(parsed) > 0 {
+		n := min(len(parsed), MaxChecked)
+		if err := o.checkAll(ctx, rules, parsed[:n]); err != nil {
+			return nil, err
+		}
+		parsed = parsed[n:]
+	}
+	return rules, nil
+}
+
+// checkAll checks the delays of the policies of keys. If the database refuses their
+// statement, or computes one of them differently, it checks each by itself.
+func (o *TaskPolicies) checkAll(ctx context.Context, rules map[string]TaskPolicy, keys []string) error {
+	formulas := make([]sqlgen.Formula, len(keys))
+	for i, key := range keys {
+		formulas[i] = rules[key].Policy.Policy.Delay()
+	}
+	err := o.check(ctx, formulas)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return err
+	case len(keys) == 1:
+		rules[keys[0]] = unreadable(err)
+	default:
+		for i := range keys {
+			if err := o.checkAll(ctx, rules, keys[i:i+1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func unreadable(err error) TaskPolicy {
+	return TaskPolicy{Err: err, retryAt: time.Now().Add(retryUnreadable)}
+}

@@ -1,0 +1,128 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/sqlgen"
+	"github.com/jmoiron/sqlx"
+)
+
+// ownLane returns a lane of tasks with the policy of a key.
+func ownLane(key string) store.Lane {
+	return store.Lane{State: "open", Kind: "k", Policy: key, Attempts: 1}
+}
+
+// TestRulesInUseAreRemembered: however many policies are read, those that are in use stay,
+// and the number of all is limited.
+func TestRulesInUseAreRemembered(t *testing.T) {
+	t.Parallel()
+	rules := NewTaskPolicies(nil, nil, nil, NewHealthReport(), slog.New(slog.DiscardHandler))
+	used := Compile(backoff.Constant(time.Second))
+	rules.loaded(map[string]TaskPolicy{"used": {Policy: used}})
+	other := Compile(backoff.Constant(0))
+	for i := range 5 * maxRecent {
+		rules.loaded(map[string]TaskPolicy{fmt.Sprint(i): {Policy: other}})
+		if i%1000 == 0 && rules.PolicyOf("default", ownLane("used"), nil) != used {
+			t.Fatalf("after %d others the rule is forgotten", i)
+		}
+	}
+	if n := len(rules.Recent) + len(rules.older); n > 2*maxRecent {
+		t.Errorf("%d rules are remembered", n)
+	}
+	if rules.PolicyOf("default", ownLane("0"), nil) != nil || len(rules.wanted) != 0 {
+		t.Error("a rule that nobody used is remembered, or read though nobody waits for it")
+	}
+}
+
+// TestUnreadablePoliciesDelayNoOther: policies that are missing, that no parser knows, or
+// that the database computes differently are reported. The others are read.
+func TestUnreadablePoliciesDelayNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		texts, failures := map[string]string{"nonsense": "delay nonsense", "refused": "delay 7s"}, 0
+		rules := NewTaskPolicies(func(context.Context, []string) (map[string]string, error) {
+			if failures++; failures < 3 {
+				return nil, errors.New("no connection")
+			}
+			return texts, nil
+		}, func(_ context.Context, formulas []sqlgen.Formula) error {
+			for _, f := range formulas {
+				if f.Micros(1) == 7_000_000 {
+					return errors.New("computed differently")
+				}
+			}
+			return nil
+		}, func(map[string]string) {}, NewHealthReport(), slog.New(slog.NewTextHandler(&log, nil)))
+		ready := map[string]bool{}
+		ask := func(key string) *CompiledPolicy {
+			return rules.PolicyOf("default", ownLane(key), func() { ready[key] = true })
+		}
+		for i := range 100 {
+			texts[fmt.Sprint(i)] = "delay 1s"
+			ask(fmt.Sprint(i))
+		}
+		ask("nonsense")
+		ask("refused")
+		ask("missing")
+		ctx, cancel := context.WithCancel(t.Context())
+		go rules.Work(ctx)
+		time.Sleep(time.Minute) // of synctest's clock
+		synctest.Wait()
+		if len(ready) != 100 || ask("7") == nil {
+			t.Errorf("%d policies are known, want 100", len(ready))
+		}
+		for _, text := range []string{"no connection", "nonsense", "computed differently", "missing is not in"} {
+			if !strings.Contains(log.String(), text) {
+				t.Errorf("the log does not say %q:\n%s", text, log.String())
+			}
+		}
+		texts["missing"] = "delay 1s"
+		if ask("missing"); ask("refused") != nil {
+			t.Error("a policy that the database computes differently is used")
+		}
+		time.Sleep(time.Second)
+		if synctest.Wait(); ask("missing") == nil || !ready["missing"] {
+			t.Error("a policy that has come back is not read")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestPolicyIsReadWithinALimit: a database that does not answer must not keep policies from
+// being read for ever.
+func TestPolicyIsReadWithinALimit(t *testing.T) {
+	t.Parallel()
+	server, err := dialect.DefaultServer(dialect.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		db := sqlx.NewDb(sql.OpenDB(testdb.Dead{}), "dead")
+		defer db.Close()
+		s := store.New(db, server, store.Options{})
+		rules := NewTaskPolicies(s.Policies, s.CheckDelays, func(map[string]string) {}, NewHealthReport(), slog.New(slog.DiscardHandler))
+		start := time.Now()
+		if _, err := rules.Load(t.Context(), []string{"key"}); err == nil {
+			t.Error("a database that does not answer has a policy")
+		}
+		if took := time.Since(start); took > retry.StatementTimeout {
+			t.Errorf("it took %v, more than %v", took, retry.StatementTimeout)
+		}
+	})
+}

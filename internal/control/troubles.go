@@ -1,0 +1,100 @@
+package control
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/storable"
+	"github.com/falldue/falldue/internal/store"
+)
+
+const (
+	// maxReported is how many overrides and how many pauses that it cannot obey, and how many
+	// policies of tasks' own that it cannot read, a worker announces.
+	maxReported = 20
+	// maxTrouble is the greatest length of the error of each of them, in bytes.
+	maxTrouble = 500
+	// unreadAfter is after how many failed reads of the table of changes a worker says so.
+	unreadAfter = 2
+)
+
+// HealthReport is what keeps a worker from what people ask of all workers. The worker announces
+// it, so that people learn of it where they ask, and not in its log alone.
+type HealthReport struct {
+	Changed chan struct{} // signalled when it has changed
+
+	mu       sync.Mutex
+	refused  []store.Refusal
+	policies map[string]string
+	pauses   map[string]string
+	unread   string
+}
+
+func NewHealthReport() *HealthReport { return &HealthReport{Changed: make(chan struct{}, 1)} }
+
+// refuse sets which overrides of policies the worker cannot obey.
+func (t *HealthReport) refuse(list []store.Refusal) {
+	list = list[:min(len(list), maxReported)]
+	for i := range list {
+		list[i].Error = shortened(list[i].Error)
+	}
+	t.mu.Lock()
+	changed := !slices.Equal(t.refused, list)
+	t.refused = list
+	t.mu.Unlock()
+	if changed {
+		retry.Signal(t.Changed)
+	}
+}
+
+// unreadable sets why the worker cannot read the table of changes, or nil.
+func (t *HealthReport) unreadable(err error) {
+	text := ""
+	if err != nil {
+		text = shortened(err.Error())
+	}
+	t.mu.Lock()
+	changed := t.unread != text
+	t.unread = text
+	t.mu.Unlock()
+	if changed {
+		retry.Signal(t.Changed)
+	}
+}
+
+// skip sets which policies of tasks' own the worker cannot read, by their keys, and why.
+func (t *HealthReport) skip(policies map[string]error) {
+	t.replace(&t.policies, policies)
+}
+
+// refusePauses sets which pauses the worker cannot obey, by their subjects, and why.
+func (t *HealthReport) refusePauses(pauses map[string]error) {
+	t.replace(&t.pauses, pauses)
+}
+
+// replace sets one of the maps of t to the texts of errors.
+func (t *HealthReport) replace(announced *map[string]string, errs map[string]error) {
+	texts := make(map[string]string, len(errs))
+	for _, name := range slices.Sorted(maps.Keys(errs))[:min(len(errs), maxReported)] {
+		texts[name] = shortened(errs[name].Error())
+	}
+	t.mu.Lock()
+	changed := !maps.Equal(*announced, texts)
+	*announced = texts
+	t.mu.Unlock()
+	if changed {
+		retry.Signal(t.Changed)
+	}
+}
+
+// shortened returns the text of an error as it is announced.
+func shortened(text string) string { return storable.Text(text[:min(len(text), maxTrouble)]) }
+
+// AddTo adds the troubles to what the worker says of itself.
+func (t *HealthReport) AddTo(info *store.WorkerInfo) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	info.Refused, info.Policies, info.RefusedPauses, info.Unread = t.refused, t.policies, t.pauses, t.unread
+}

@@ -1,0 +1,68 @@
+package lanes
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// TestClaimsInVainBackOff: a limit holds back a lane for longer with each claim that gets
+// nothing, from 4 up to 160 milliseconds after other claims took the permits.
+func TestClaimsInVainBackOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		known, at := NewTracker(unknownDelays), store.Lane{State: "open", Kind: "k", Key: "hot"}
+		known.Hint(at, time.Now())
+		// hold holds the lane back, and returns for how long.
+		hold := func(wait time.Duration) time.Duration {
+			t.Helper()
+			start := time.Now()
+			known.Park(at, "limit", wait, releasePause)
+			if due := known.Due(start, 1); len(due) > 0 && wait > 0 {
+				t.Errorf("the lane is due while the limit holds it back")
+			}
+			retry, ok := known.Next()
+			if !ok {
+				t.Fatal("the lane is forgotten")
+			}
+			time.Sleep(time.Until(retry)) // by the clock of the bubble
+			if due := known.Due(time.Now(), 1); len(due) != 1 {
+				t.Errorf("the lane is not due again after %v", time.Since(start))
+			}
+			return time.Since(start)
+		}
+		for range 2 {
+			for _, ms := range []time.Duration{4, 8, 16, 32, 64, 128, 160, 160} {
+				known.BeginLimited()
+				most := ms * time.Millisecond
+				if got := hold(0); got < most/2 || got >= most {
+					t.Errorf("the lane is held back for %v, want %v to %v", got, most/2, most)
+				}
+			}
+			known.Admitted(at) // and so the next claim in vain is the first one
+		}
+		if got := hold(3 * time.Second); got != 3*time.Second {
+			t.Errorf("under a rate that admits a task in 3s the lane is held back for %v", got)
+		}
+		// A permit that this process frees makes the lane due, also while the claim is under way.
+		known.Park(at, "limit", time.Hour, releasePause)
+		known.Freed([]string{"another limit"})
+		if due := known.Due(time.Now(), 1); len(due) != 0 {
+			t.Error("the permit of another limit makes the lane due")
+		}
+		known.Freed([]string{"limit"})
+		if due := known.Due(time.Now(), 1); len(due) != 1 {
+			t.Error("a permit was freed, and the lane is not due")
+		}
+		known.BeginLimited()
+		known.Freed([]string{"limit"})
+		if got := hold(0); got != 0 {
+			t.Errorf("a permit was freed after the claim began, and the lane is held back for %v", got)
+		}
+	})
+}
+
+// unknownDelays knows the delay of no lane.
+func unknownDelays(store.Lane) (time.Duration, bool) { return 0, false }

@@ -1,0 +1,394 @@
+package lanes
+
+import (
+	"container/heap"
+	"container/list"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Tracker has what a worker knows of a queue: which lanes hold tasks, when the
+// first task of each falls due, and up to where each has been claimed. It only decides
+// where to look and how long to sleep. The database decides what is due.
+type Tracker struct {
+	mu    sync.Mutex
+	Lanes map[store.Lane]*knownLane
+	// waiting has the lanes in which a task is known, by their priorities.
+	waiting    map[int]*laneHeap
+	priorities []int // the keys of waiting, sorted
+	// empty has the lanes in which no task is known, the last emptied first. Their
+	// tasks come back: without the anchor up to which a lane has been claimed, every
+	// claim of a task that comes into it would read the index entries of all tasks
+	// that were in it while some transaction is open.
+	empty *list.List
+	// missed has the anchors of first tasks that seemed due and that a claim did not
+	// find, such as those whose rows somebody has locked.
+	missed map[store.Lane]int64
+	sweeps int // how many have begun
+	// parked has the lanes that limits hold back, by the limits' names, and retries when to
+	// try them again.
+	parked     map[string]*parkedLanes
+	retries    indexedHeap[*parkedLanes]
+	freedSince map[string]bool // limits of which permits were freed since the last claim began
+	DelayOf    delayOf
+}
+
+// maxEmpty is the greatest number of empty lanes that a worker remembers.
+const maxEmpty = 1000
+
+// DelayOf returns the delay of a lane whose tasks have failed, and false if it is not known.
+type delayOf func(store.Lane) (time.Duration, bool)
+
+func NewTracker(delay delayOf) *Tracker {
+	return &Tracker{
+		Lanes: map[store.Lane]*knownLane{}, waiting: map[int]*laneHeap{}, empty: list.New(), missed: map[store.Lane]int64{},
+		parked: map[string]*parkedLanes{}, freedSince: map[string]bool{}, DelayOf: delay,
+	}
+}
+
+// Lane returns what is known of a lane, which the caller sets.
+func (l *Tracker) Lane(at store.Lane) *knownLane {
+	f := l.Lanes[at]
+	if f == nil {
+		f = &knownLane{Lane: at, heapIndex: notInHeap}
+		l.Lanes[at] = f
+	}
+	return f
+}
+
+// set records when the first task of a lane falls due and from where claims look.
+func (l *Tracker) set(f *knownLane, due time.Time, since int64) {
+	f.Due, f.scanFrom, f.firstAnchor = due, since, 0
+	if f.emptyElem != nil {
+		l.empty.Remove(f.emptyElem)
+		f.emptyElem = nil
+	}
+	switch {
+	case f.heapIndex == notInHeap:
+		l.push(f)
+	case f.parked != nil:
+		heap.Fix(&f.parked.lanes, f.heapIndex)
+	default:
+		heap.Fix(l.waiting[f.Priority], f.heapIndex)
+	}
+}
+
+// push adds a lane to those of its priority.
+func (l *Tracker) push(f *knownLane) {
+	h := l.waiting[f.Priority]
+	if h == nil {
+		h = &laneHeap{}
+		l.waiting[f.Priority] = h
+		i, _ := slices.BinarySearch(l.priorities, f.Priority)
+		l.priorities = slices.Insert(l.priorities, i, f.Priority)
+	}
+	heap.Push(h, f)
+}
+
+// Remove removes a lane from those of its priority, or from those of its limit.
+func (l *Tracker) Remove(f *knownLane) {
+	if held := f.parked; held != nil {
+		heap.Remove(&held.lanes, f.heapIndex)
+		if f.parked = nil; len(held.lanes) == 0 {
+			l.dropParked(held)
+		}
+		return
+	}
+	h := l.waiting[f.Priority]
+	if heap.Remove(h, f.heapIndex); h.Len() == 0 {
+		delete(l.waiting, f.Priority)
+		i, _ := slices.BinarySearch(l.priorities, f.Priority)
+		l.priorities = slices.Delete(l.priorities, i, i+1)
+	}
+}
+
+// setEmpty records that no task of a lane is known.
+func (l *Tracker) setEmpty(f *knownLane) {
+	f.Due, f.scanFrom, f.firstAnchor, f.hinted, f.unclaimable = time.Time{}, f.bound(), 0, time.Time{}, false
+	if f.heapIndex != notInHeap {
+		l.Remove(f)
+	}
+	if f.emptyElem == nil {
+		f.emptyElem = l.empty.PushFront(f)
+	} else {
+		l.empty.MoveToFront(f.emptyElem)
+	}
+	if l.empty.Len() > maxEmpty {
+		oldest, _ := l.empty.Remove(l.empty.Back()).(*knownLane)
+		delete(l.Lanes, oldest.Lane)
+	}
+}
+
+// Hint records that a lane has a task that falls due at t.
+func (l *Tracker) Hint(at store.Lane, t time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.Lane(at)
+	if time.Since(t) > commitMargin { // its anchor may be anywhere, such as with RunAt
+		f.claimedUpTo = 0
+	}
+	l.hintLocked(f, t)
+}
+
+func (l *Tracker) hintLocked(f *knownLane, t time.Time) {
+	if f.Due.IsZero() || t.Before(f.Due) {
+		l.set(f, t, f.bound()) // the new first task, perhaps before since
+		l.noteDelay(f)
+	}
+	if f.hinted.IsZero() || t.Before(f.hinted) {
+		f.hinted = t
+	}
+}
+
+// BeginClaim is called before a claim from lanes begins, and returns the anchor
+// from which to look in each. Tasks put into them from then on may be missing in
+// the claim's answer.
+func (l *Tracker) BeginClaim(list []store.Lane) (since []int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	since = make([]int64, len(list))
+	for i, at := range list {
+		if f := l.Lanes[at]; f != nil {
+			since[i] = f.scanFrom
+			f.hinted = time.Time{}
+		}
+	}
+	return since
+}
+
+// BeginSweep is called before a sweep begins. Tasks put into a lane from then on
+// may be missing in the sweep's answer.
+func (l *Tracker) BeginSweep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sweeps++
+	for _, f := range l.Lanes {
+		f.hinted = time.Time{}
+	}
+}
+
+// Advance records that a claim took the first tasks of a lane, up to a task whose
+// anchor was since and that fell due at due. The lane is still due.
+func (l *Tracker) Advance(at store.Lane, due time.Time, since int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.Lane(at)
+	f.claimedUpTo, f.hinted, f.claimed, f.served = max(f.claimedUpTo, since), time.Time{}, l.sweeps, time.Now()
+	l.set(f, due, max(f.scanFrom, since))
+	l.noteDelay(f)
+}
+
+// noteDelay records which part of a lane's due time its policy has given.
+func (l *Tracker) noteDelay(f *knownLane) {
+	if f.hasDelay() {
+		f.delay, _ = l.DelayOf(f.Lane)
+	}
+}
+
+// Retime makes lanes due by the policies that hold now.
+func (l *Tracker) Retime() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.Lanes {
+		if !f.hasDelay() || f.Due.IsZero() && f.hinted.IsZero() {
+			continue
+		}
+		delay, known := l.DelayOf(f.Lane)
+		if !known {
+			continue
+		}
+		longer := delay - f.delay
+		if f.delay = delay; !f.Due.IsZero() {
+			f.Due = f.Due.Add(longer)
+		}
+		if !f.hinted.IsZero() {
+			f.hinted = f.hinted.Add(longer)
+		}
+	}
+	for _, h := range l.waiting {
+		heap.Init(h)
+	}
+	for _, h := range l.parked {
+		heap.Init(&h.lanes)
+	}
+}
+
+// Emptied records that a claim that began at start took all due tasks of lanes that it
+// could. The last task that it took from a lane had the anchor in took. It reports
+// whether a sweep may find more soon.
+func (l *Tracker) Emptied(list []store.Lane, took map[store.Lane]int64, start time.Time) (more bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, at := range list {
+		f := l.Lanes[at]
+		if f == nil || f.Due.IsZero() || f.Due.After(start) {
+			continue
+		}
+		more = more || !f.unclaimable
+		last, ok := took[at]
+		if f.claimedUpTo = max(f.claimedUpTo, last); !ok && f.firstAnchor != 0 {
+			l.missed[at] = f.firstAnchor
+		}
+		hinted := f.hinted
+		f.claimed = l.sweeps
+		if l.setEmpty(f); !hinted.IsZero() {
+			l.hintLocked(f, hinted)
+		}
+	}
+	return more
+}
+
+// Swept replaces what is known by what the sweep that began last has found. It keeps
+// what hints and claims have changed since then, which may be newer. A sweep that began at start and found
+// nothing in a lane has shown that it was empty at now, by the database's clock. A now
+// of 0 is unknown.
+func (l *Tracker) Swept(found []FirstTask, now int64, start time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	anchors := make(map[store.Lane]int64, len(found))
+	for _, t := range found {
+		anchors[t.Lane] = t.Anchor
+	}
+	maps.DeleteFunc(l.missed, func(at store.Lane, anchor int64) bool { return anchors[at] != anchor })
+	for at, f := range l.Lanes {
+		if _, ok := anchors[at]; ok || f.claimed == l.sweeps || f.Due.After(start) {
+			continue
+		}
+		f.claimedUpTo = max(f.claimedUpTo, now)
+		if f.emptyElem != nil {
+			f.scanFrom = f.bound()
+			continue
+		}
+		hinted := f.hinted
+		if l.setEmpty(f); !hinted.IsZero() {
+			l.hintLocked(f, hinted)
+		}
+	}
+	for _, t := range found {
+		if t.Due.IsZero() {
+			continue
+		}
+		f := l.Lane(t.Lane)
+		if f.claimed != l.sweeps || t.precedes(f) {
+			l.Find(f, t)
+		}
+		if !f.hinted.IsZero() {
+			l.hintLocked(f, f.hinted)
+		}
+	}
+}
+
+// Found records what a look has found, beside what is known.
+func (l *Tracker) Found(found []FirstTask) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range found {
+		if t.Due.IsZero() {
+			continue
+		}
+		if f := l.Lane(t.Lane); t.precedes(f) {
+			l.Find(f, t)
+		}
+	}
+}
+
+// DueOf returns when the first task of a lane falls due, if that is the task with an
+// anchor, and the part of that which its policy gives. Otherwise the time is zero.
+func (l *Tracker) DueOf(at store.Lane, anchor int64) (time.Time, time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.Lanes[at]; f != nil && f.firstAnchor == anchor {
+		return f.Due, f.delay
+	}
+	return time.Time{}, 0
+}
+
+// Find records the first task of a lane.
+func (l *Tracker) Find(f *knownLane, t FirstTask) {
+	anchor, missed := l.missed[t.Lane]
+	f.unclaimable = t.Unclaimable || missed && anchor == t.Anchor
+	f.claimedUpTo = max(f.claimedUpTo, min(t.Anchor, t.Now))
+	l.set(f, t.Due, t.Anchor)
+	f.firstAnchor, f.delay = t.Anchor, t.Delay
+}
+
+// Remembered lists up to most lanes in which no task is known, the last emptied first,
+// with the anchor from which to look in each.
+func (l *Tracker) Remembered(most int) (sources []store.Source) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for e := l.empty.Front(); e != nil && len(sources) < most; e = e.Next() {
+		f, _ := e.Value.(*knownLane)
+		sources = append(sources, store.Source{Lane: f.Lane, Since: f.scanFrom})
+	}
+	return sources
+}
+
+// Due lists up to most lanes that are due, in the order in which to claim from
+// them: by priority, then by how long the first task has been due. Lanes with keys of one
+// kind take turns.
+func (l *Tracker) Due(now time.Time, most int) (due []store.Lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.releaseDue(now)
+	for _, priority := range l.priorities {
+		h, first := l.waiting[priority], len(due)
+		for len(due) < most && h.Len() > 0 && !(*h)[0].Due.After(now) {
+			f, _ := heap.Pop(h).(*knownLane)
+			due = append(due, f.Lane)
+		}
+		for _, at := range due[first:] {
+			heap.Push(h, l.Lanes[at])
+		}
+		l.takeTurns(due[first:])
+		if len(due) == most {
+			break
+		}
+	}
+	return due
+}
+
+// takeTurns sorts those lanes of a list that have keys and are of one kind, in the places that
+// they have together: the one comes first that has waited longest since a claim took tasks
+// from it, or since its first task fell due if that was later.
+func (l *Tracker) takeTurns(list []store.Lane) {
+	var places map[string][]int // by kind
+	for i, at := range list {
+		if at.Key == "" {
+			continue
+		}
+		if places == nil {
+			places = map[string][]int{}
+		}
+		places[at.Kind] = append(places[at.Kind], i)
+	}
+	for _, at := range places {
+		lanes := make([]store.Lane, len(at))
+		for n, i := range at {
+			lanes[n] = list[i]
+		}
+		slices.SortStableFunc(lanes, func(a, b store.Lane) int { return l.Lanes[a].Turn().Compare(l.Lanes[b].Turn()) })
+		for n, i := range at {
+			list[i] = lanes[n]
+		}
+	}
+}
+
+// Next returns when the first lane falls due, and false if no task is known.
+func (l *Tracker) Next() (first time.Time, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, h := range l.waiting {
+		if due := (*h)[0].Due; !ok || due.Before(first) {
+			first, ok = due, true
+		}
+	}
+	if len(l.retries) > 0 && (!ok || l.retries[0].retry.Before(first)) {
+		first, ok = l.retries[0].retry, true
+	}
+	return first, ok
+}

@@ -1,0 +1,68 @@
+package retry
+
+import (
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// BatchSize is how many tasks one statement takes. A statement that fails is tried with
+// fewer tasks, until the one that the database refuses is alone. Each success doubles
+// the portion.
+type BatchSize struct {
+	Size     int // tasks of the next statement
+	Failures int // statements that failed in a row
+}
+
+func NewBatchSize() BatchSize { return BatchSize{Size: store.MaxBatch} }
+
+// Accepted records that a statement succeeded.
+func (p *BatchSize) Accepted() { *p = BatchSize{Size: min(2*p.Size, store.MaxBatch)} }
+
+// Failed records that a statement for n tasks failed, and returns how long to wait
+// before the next one.
+func (p *BatchSize) Failed(n int, t FailureKind) time.Duration {
+	p.Failures++
+	p.Size = (n + 1) / 2
+	switch t {
+	case Refused:
+		return 0
+	case Outage:
+		return ErrorPause(p.Failures - 1)
+	case TimedOut:
+		p.Size = (n + 7) / 8 // halves would take too long
+	}
+	if p.Failures <= FailuresBeforePause {
+		return 0
+	}
+	return ErrorPause(p.Failures - FailuresBeforePause)
+}
+
+// FailuresBeforePause is how often in a row a statement may fail without a pause, unless the
+// database is away: enough to find one task among MaxBatch.
+const FailuresBeforePause = 12
+
+// FailureKind is what an error of a statement may mean.
+type FailureKind int
+
+const (
+	Refused  FailureKind = iota // the database refuses the statement, because of one of its tasks
+	Unclear                     // the same, or the database refuses everybody's statements for now
+	TimedOut                    // the statement took too long
+	Outage                      // the database is away, or a task makes it close the connection
+)
+
+// KindOf returns what an error of a statement may mean; late reports whether the
+// statement timed out.
+func KindOf(class dialect.Class, late bool) FailureKind {
+	switch {
+	case late:
+		return TimedOut
+	case class == dialect.Disconnected:
+		return Outage
+	case class == dialect.Other, class == dialect.UniqueViolation:
+		return Refused
+	}
+	return Unclear
+}

@@ -1,0 +1,73 @@
+package run
+
+import (
+	"sync/atomic"
+
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// MaxPrefetch is the greatest number of claimed tasks that wait for a handler.
+const MaxPrefetch = 2 * store.MaxBatch
+
+// Budget decides how many tasks of a queue to claim: one for each free handler, and
+// a few more, so that handlers need not wait for the next claim.
+type Budget struct {
+	Limit       int           // handlers that may run at once
+	maxPrefetch int           // tasks that may wait for a handler
+	Freed       chan struct{} // signalled when there may be room for more tasks
+
+	unfinished atomic.Int64 // tasks that are claimed or being claimed and whose handlers have not returned
+	ahead      atomic.Int64 // tasks to claim beside those for free handlers
+	stalled    atomic.Bool  // tasks waited in vain, and no handler has returned since
+}
+
+func NewBudget(limit, maxPrefetch int) *Budget {
+	return &Budget{Limit: limit, maxPrefetch: max(maxPrefetch, 0), Freed: make(chan struct{}, 1)}
+}
+
+// Prefetch sets how many tasks to claim ahead.
+func (b *Budget) Prefetch(n int) { b.ahead.Store(int64(min(n, b.maxPrefetch))) }
+
+// Room returns how many tasks to claim now. It is 0 while enough are claimed.
+func (b *Budget) Room() int {
+	ahead := int(b.ahead.Load())
+	if b.stalled.Load() {
+		ahead = 0
+	}
+	room := b.Free() + ahead
+	if room <= ahead/2 {
+		return 0
+	}
+	return min(room, store.MaxBatch)
+}
+
+// Free returns how many handlers are free. It is negative if tasks wait for handlers.
+func (b *Budget) Free() int { return b.Limit - int(b.unfinished.Load()) }
+
+// Claiming counts the tasks that a claim may take.
+func (b *Budget) Claiming(n int) { b.unfinished.Add(int64(n)) }
+
+// Claimed corrects the count after the claim took n of them.
+func (b *Budget) Claimed(n, of int) {
+	b.unfinished.Add(int64(n - of))
+	if n < of {
+		retry.Signal(b.Freed) // the other goroutine may wait for the room that the claim did not need
+	}
+}
+
+// returned counts a handler that returned.
+func (b *Budget) returned() {
+	b.stalled.Store(false)
+	b.unfinished.Add(-1)
+	retry.Signal(b.Freed)
+}
+
+// waitedInVain counts a task that is given back since no handler was free for it.
+// Nothing is claimed ahead until a handler returns: those that run take longer than
+// their kinds did before.
+func (b *Budget) waitedInVain() {
+	b.stalled.Store(true)
+	b.unfinished.Add(-1)
+	retry.Signal(b.Freed)
+}

@@ -1,0 +1,89 @@
+package run
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// TestBudgetClaimsForFreeHandlersAndALittleAhead checks how many tasks a worker claims.
+func TestBudgetClaimsForFreeHandlersAndALittleAhead(t *testing.T) {
+	t.Parallel()
+	b := NewBudget(10, MaxPrefetch)
+	if n := b.Room(); n != 10 {
+		t.Errorf("an idle worker of 10 handlers claims %d tasks", n)
+	}
+	b.Claiming(10)
+	if n := b.Room(); n != 0 {
+		t.Errorf("beside a claim of 10 it claims %d more", n)
+	}
+	b.Claimed(4, 10)
+	if n := b.Room(); n != 6 {
+		t.Errorf("after a claim that took 4 of 10 it claims %d, want 6", n)
+	}
+	b.Prefetch(2 * MaxPrefetch)
+	if n := b.Room(); n != store.MaxBatch {
+		t.Errorf("with handlers that return at once it claims %d, want %d", n, store.MaxBatch)
+	}
+	b.Claiming(6 + MaxPrefetch)
+	if n := b.Room(); n != 0 {
+		t.Errorf("with %d waiting it claims %d more", MaxPrefetch, n)
+	}
+	for range 10 + MaxPrefetch - 6 {
+		b.returned()
+	}
+	b.waitedInVain()
+	if n := b.Room(); n != 5 {
+		t.Errorf("with 5 running, and after a task waited in vain, it claims %d, want 5", n)
+	}
+	b.returned()
+	if n := b.Room(); n != store.MaxBatch {
+		t.Errorf("after the next handler has returned it claims %d, want %d", n, store.MaxBatch)
+	}
+	b = NewBudget(10, -1)
+	b.Prefetch(MaxPrefetch)
+	if n := b.Room(); n != 10 {
+		t.Errorf("with a negative MaxPrefetch it claims %d, want 10", n)
+	}
+}
+
+// TestPaceFollowsHandlerTimes: only what handlers finish in prefetchTime is claimed ahead,
+// judged by how long they take and not by how many return at a moment.
+func TestPaceFollowsHandlerTimes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var p pace
+		check := func(after string, want int) {
+			t.Helper()
+			if n := p.Ahead(10); n > want || n < want*9/10 {
+				t.Errorf("%s: %d are claimed ahead, want about %d", after, n, want)
+			}
+		}
+		check("before a handler has returned", 0)
+		for range 10 {
+			p.record(time.Second)
+		}
+		check("after ten slow handlers that ended together", 0)
+		for range 300 {
+			p.record(time.Millisecond)
+		}
+		check("after many handlers of 1 ms", 200)
+		p.record(0)
+		p.record(time.Second)
+		check("after a slow one among them", 3)
+		for range 300 {
+			p.record(0)
+		}
+		if n := p.Ahead(10); n < MaxPrefetch {
+			t.Errorf("after many that return at once: %d are claimed ahead, want %d and more", n, MaxPrefetch)
+		}
+		p.pause()
+		check("after last attempts were found", 0)
+		time.Sleep(pacePause)
+		if p.Ahead(10) == 0 {
+			t.Error("nothing is ever claimed ahead again")
+		}
+	})
+}

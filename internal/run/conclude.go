@@ -1,0 +1,215 @@
+package run
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// Execution is a claim and its policy. Its methods compute the settlement of the
+// Claim from what the handler returned and what the policy allows.
+type Execution struct {
+	Claim    *store.Claim
+	Policy   *control.CompiledPolicy
+	WorkerID string
+	Claimed  time.Time // when the claim was sent
+	share    float64   // the part of the jitter that was drawn, from 0 to 1, if middleware has asked for the outcome
+}
+
+// maxAttempts returns how many attempts the task has in all; 0 is no limit.
+func (x Execution) maxAttempts() int {
+	if x.Claim.MaxAttempts > 0 {
+		return x.Claim.MaxAttempts
+	}
+	return x.Policy.Policy.MaxAttempts()
+}
+
+// isLast reports whether no attempt is left after this one.
+func (x Execution) isLast() bool {
+	most := x.maxAttempts()
+	return most > 0 && x.Claim.Attempts == most
+}
+
+// settlement returns the part that all settlements of the claim have in common.
+func (x Execution) settlement() store.Settlement {
+	c := x.Claim
+	e := store.Settlement{ForgetRecords: c.Fence > 1, Member: store.HasMark(c.Meta, store.MemberMark), Waiter: store.HasMark(c.Meta, store.WaiterMark)}
+	e.TaskID, e.Fence = c.ID, c.Fence
+	if c.Previous.Valid {
+		e.Records = append(e.Records, store.Record{
+			Key: store.Key{TaskID: c.ID, Fence: c.Fence - 1}, Attempt: c.From.Attempts, Outcome: statements.OutcomeLost, Worker: c.Previous.V,
+			Error: "the lease ended: the worker vanished",
+		})
+	}
+	return e
+}
+
+// refund is the AttemptsDelta of a settlement whose attempt does not count.
+func (x Execution) refund() int {
+	if x.Claim.Exhausted {
+		return 0
+	}
+	return -1
+}
+
+// conclude returns the settlement of the claim after the handler succeeded, or failed with f.
+func (x Execution) conclude(f *Failure, took time.Duration) store.Settlement {
+	e := x.settlement()
+	if f == nil {
+		e.State = statements.StateDone
+		return e
+	}
+	switch {
+	case f.Act == ActSnooze:
+		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, x.refund(), f.Wait.Microseconds()
+		return e
+	case f.Is(ErrStopping) && (f.Act == ActNone || f.Act == ActDiscard && f.Cancellation):
+		// The task is not to blame: it is due again at once. An outcome that the
+		// handler asked for still holds, such as the wait of a RetryAfter, but not a
+		// Discard of the cancellation itself.
+		e.State, e.AttemptsDelta = statements.StateSnoozed, x.refund()
+		return e
+	}
+	e.Error = store.NotNull(f.Text)
+	record := store.Record{
+		Key: e.Key, Attempt: x.Claim.Attempts, Outcome: statements.OutcomeRetried, Worker: x.WorkerID,
+		Duration: took.Microseconds(), Error: e.Error.V, Stack: f.Stack,
+	}
+	// The jitter is drawn once, here, and moves the anchor. The delay is added by the
+	// statements that decide whether the task is due.
+	delay, jitter := x.Policy.Policy.Wait(int64(x.Claim.Attempts))
+	switch {
+	case x.share > 0:
+		jitter = time.Duration(x.share * float64(jitter))
+	case jitter > 0:
+		jitter = rand.N(jitter)
+	}
+	e.State, e.Wait = statements.StateOpen, jitter.Microseconds()
+	next := delay + jitter
+	if f.Act == ActRetryAfter {
+		e.State, e.Wait, next = statements.StateSnoozed, f.Wait.Microseconds(), f.Wait
+	}
+	if f.Act == ActDiscard || x.exhausted(next) {
+		e.State, e.Wait, record.Outcome = statements.StateDead, 0, statements.OutcomeDead
+	}
+	e.Records = append(e.Records, record)
+	return e
+}
+
+// OutcomeOf returns the outcome of a run whose claim ends with e. f is the failure of its
+// handler, or nil if that succeeded or did not begin.
+func OutcomeOf(e *store.Settlement, f *Failure) Outcome {
+	switch e.State {
+	case statements.StateDone:
+		return OutcomeDone
+	case statements.StateDead:
+		if f != nil && f.Act == ActDiscard {
+			return OutcomeDiscarded
+		}
+		return OutcomeDead
+	}
+	switch {
+	case f == nil:
+		return OutcomeGivenBack
+	case f.Act == ActSnooze:
+		return OutcomeSnoozed
+	case !e.Error.Valid:
+		return OutcomeGivenBack
+	case f.Act == ActRetryAfter:
+		return OutcomeRetriedAfter
+	}
+	return OutcomeRetried
+}
+
+// OutcomeByHand returns the outcome of an attempt that no worker has claimed, of most in all, if
+// its handler succeeds, or fails with f. Its policy sets no limit; a most of 0 is none either.
+func OutcomeByHand(attempt, most int, f *Failure) Outcome {
+	c := &store.Claim{}
+	c.Attempts, c.MaxAttempts = attempt, most
+	e := Execution{Claim: c, Policy: control.Compile(backoff.New(sqlgen.Number{}, nil))}.conclude(f, 0)
+	return OutcomeOf(&e, f)
+}
+
+// exhausted reports whether no attempt is left after a wait of next.
+func (x Execution) exhausted(next time.Duration) bool {
+	if most := x.maxAttempts(); most > 0 && x.Claim.Attempts >= most {
+		return true
+	}
+	elapsed := store.Duration(x.Claim.Now-x.Claim.First.V) + time.Since(x.Claimed)
+	return x.Policy.Policy.MaxElapsed() > 0 && elapsed+next > x.Policy.Policy.MaxElapsed()
+}
+
+// attemptsExhausted returns the settlement of a task that has no attempt left. Its
+// last attempt was lost, or the limit is lower now than when it failed. Then the task
+// keeps its last error, and the recorded attempts say which limit it was.
+func (x Execution) attemptsExhausted(most int) store.Settlement {
+	e := x.settlement()
+	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
+	if x.Claim.Previous.Valid {
+		e.Error = store.NotNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished", x.Claim.From.Attempts, most, x.Claim.Previous.V))
+		return e
+	}
+	e.Records = append(e.Records, store.Record{
+		Key: e.Key, Attempt: x.Claim.From.Attempts, Outcome: statements.OutcomeDead, Worker: x.WorkerID,
+		Error: fmt.Sprintf("%d attempts have failed, and %s allows %d now", x.Claim.From.Attempts, x.limit(), most),
+	})
+	return e
+}
+
+// limit says which limit of attempts holds for the task.
+func (x Execution) limit() string {
+	switch {
+	case x.Claim.MaxAttempts > 0:
+		return "the task's MaxAttempts"
+	case x.Policy.SetFor != "":
+		return "the policy that is set for " + x.Policy.SetFor
+	case x.Claim.From.Policy != "":
+		return "the task's own policy"
+	}
+	return "the policy of its kind"
+}
+
+// whyDead says what decided that the task is dead. f is the failure of its handler, or nil
+// if that did not run.
+func (x Execution) whyDead(f *Failure) string {
+	most := x.maxAttempts()
+	switch {
+	case f == nil && x.Claim.Exhausted:
+		return "its last attempt was lost"
+	case f == nil:
+		return "its fence is the highest that there is"
+	case f.Act == ActDiscard:
+		return "its handler discarded it"
+	case most > 0 && x.Claim.Attempts >= most:
+		return fmt.Sprintf("%s allows %d attempts", x.limit(), most)
+	}
+	return fmt.Sprintf("its policy allows %v in all", x.Policy.Policy.MaxElapsed())
+}
+
+// fencesExhausted returns the settlement of a task whose fence somebody set to the
+// highest number. Its next claims would all have the same fence.
+func (x Execution) fencesExhausted() store.Settlement {
+	e := x.settlement()
+	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
+	e.Error = store.NotNull(fmt.Sprintf("the fence is %d, the highest that there is: no claim of this task can have a higher one", x.Claim.Fence))
+	return e
+}
+
+// release returns the settlement of a claim whose handler never started. It leaves
+// the row as the claim found it, except for the fence. In a sequence the task keeps the place that
+// the claim has given it, as one that is snoozed: the anchor may become later by some milliseconds.
+func (x Execution) release() store.Settlement {
+	e := x.settlement()
+	e.State, e.AttemptsDelta = x.Claim.From.State, x.refund()
+	if x.Claim.From.Attempts == 0 && store.Ordered(x.Claim.Limits) {
+		e.State = statements.StateSnoozed
+	}
+	e.Wait = x.Claim.Anchor - x.Claim.Now - time.Since(x.Claimed).Microseconds()
+	return e
+}

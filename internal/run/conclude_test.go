@@ -1,0 +1,81 @@
+package run
+
+import (
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// TestVerdictsHoldAfterTheShutdownTimeout: if a handler returns an error because the
+// worker stops, the attempt does not count. An outcome that the handler asks for holds.
+func TestVerdictsHoldAfterTheShutdownTimeout(t *testing.T) {
+	t.Parallel()
+	x := Execution{
+		Claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 1}, Attempts: 1}, Policy: control.Compile(backoff.Constant(time.Minute)), Claimed: time.Now(),
+	}
+	stopped := []error{ErrStopping}
+	for name, c := range map[string]struct {
+		f     *Failure
+		state string
+		delta int
+		wait  time.Duration
+	}{
+		"an error":                    {&Failure{Causes: stopped}, statements.StateSnoozed, -1, 0},
+		"Snooze":                      {&Failure{Causes: stopped, Act: ActSnooze, Wait: time.Hour}, statements.StateSnoozed, -1, time.Hour},
+		"RetryAfter":                  {&Failure{Causes: stopped, Act: ActRetryAfter, Wait: time.Hour}, statements.StateSnoozed, 0, time.Hour},
+		"Discard":                     {&Failure{Causes: stopped, Act: ActDiscard}, statements.StateDead, 0, 0},
+		"Discard of the cancellation": {&Failure{Causes: stopped, Act: ActDiscard, Cancellation: true}, statements.StateSnoozed, -1, 0},
+	} {
+		e := x.conclude(c.f, time.Second)
+		if e.State != c.state || e.AttemptsDelta != c.delta || store.Duration(e.Wait) != c.wait {
+			t.Errorf("%s: the task becomes %s with %d attempts more and waits %v; want %s, %d, %v", name, e.State, e.AttemptsDelta, store.Duration(e.Wait), c.state, c.delta, c.wait)
+		}
+	}
+}
+
+// TestReleaseKeepsThePlaceInASequence: a task that is given back is as before its claim, but for a
+// new one in a sequence. That keeps the place that the claim has given it, as one that is snoozed.
+func TestReleaseKeepsThePlaceInASequence(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from   string
+		failed int
+		form   store.LimitForm
+		want   string
+	}{
+		"a new one without a sequence": {statements.StateOpen, 0, store.Running, statements.StateOpen},
+		"a new one in a sequence":      {statements.StateOpen, 0, store.Sequence, statements.StateSnoozed},
+		"one that halts at deaths":     {statements.StateOpen, 0, store.HaltingSequence, statements.StateSnoozed},
+		"one that has failed":          {statements.StateOpen, 1, store.Sequence, statements.StateOpen},
+		"one that was snoozed":         {statements.StateSnoozed, 0, store.Running, statements.StateSnoozed},
+	} {
+		x := Execution{Claim: &store.Claim{Attempts: c.failed + 1, Limits: []store.Limit{{Name: "l", Form: c.form, Most: 1}}}, Claimed: time.Now()}
+		x.Claim.From.State, x.Claim.From.Attempts = c.from, c.failed
+		if e := x.release(); e.State != c.want || e.AttemptsDelta != -1 {
+			t.Errorf("%s becomes %s with %d attempts more; want %s, -1", name, e.State, e.AttemptsDelta, c.want)
+		}
+	}
+}
+
+// TestReleaseGoesBackToAnyAnchor: a claim that is given back leaves the row as it was,
+// also where somebody has set its anchor to a moment further away than a duration can be.
+func TestReleaseGoesBackToAnyAnchor(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	for _, year := range []int{2029, 1800, 1733, 1500, 1, -140_000} {
+		anchor := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+		x := Execution{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 1, Anchor: anchor, Now: now}, Attempts: 1}, Claimed: time.Now()}
+		x.Claim.From.State = statements.StateOpen
+		e := x.release()
+		if off := store.Duration(now + e.Wait - anchor); off > 0 || off < -time.Minute { // the time since the claim
+			t.Errorf("year %d: the anchor moves by %v", year, off)
+		}
+		if e.State != statements.StateOpen || e.AttemptsDelta != -1 || store.Duration(e.Wait) >= 0 {
+			t.Errorf("year %d: the task becomes %s with %d attempts more, and seems due in %v", year, e.State, e.AttemptsDelta, store.Duration(e.Wait))
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package run
+
+import (
+	"sync"
+	"time"
+)
+
+// deathsEvery is how often a worker reports tasks that became dead because a limit is
+// lower now than when they failed. After a deploy there may be many thousands.
+const deathsEvery = 5 * time.Second
+
+// exhausted is why tasks became dead without running: the limit that allows them no more
+// attempts.
+type exhausted struct {
+	queue, kind string
+	limit       string // which one, see [execution.limit]
+	allowed     int
+}
+
+// exhaustedLog counts tasks that became dead without running, and reports them together.
+type exhaustedLog struct {
+	events events
+
+	mu     sync.Mutex
+	counts map[exhausted]int
+}
+
+// Add counts a task. The first one after a report starts the time until the next.
+func (d *exhaustedLog) Add(why exhausted) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.counts) == 0 {
+		d.counts = map[exhausted]int{}
+		time.AfterFunc(deathsEvery, d.Report)
+	}
+	d.counts[why]++
+}
+
+// Report reports what was counted since the last report.
+func (d *exhaustedLog) Report() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for why, tasks := range d.counts {
+		d.events.beyondLimit(why.queue, why.kind, why.limit, why.allowed, tasks)
+	}
+	d.counts = nil
+}

@@ -1,0 +1,82 @@
+package run
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// recentTime is over how long the recent runs of a worker are counted.
+const recentTime = 5 * time.Minute
+
+// EndedRuns counts the runs of a worker that have ended, by kind.
+type EndedRuns struct {
+	mu      sync.Mutex
+	Kinds   map[string]store.Runs // since the start
+	samples []runSample           // of the last recentTime, the oldest first; only the announcer has them
+}
+
+// runSample is what had ended at a time.
+type runSample struct {
+	at    time.Time
+	kinds map[string]store.Runs
+}
+
+// count counts runs that were settled, but for those of tasks that were lost.
+func (e *EndedRuns) count(batch []*Run, lost map[int64]bool) {
+	if len(batch) == 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.Kinds == nil {
+		e.Kinds = map[string]store.Runs{}
+	}
+	kind, runs := batch[0].Claim.From.Kind, store.Runs{} // most batches have one kind
+	for _, r := range batch {
+		if r.Claim.From.Kind != kind {
+			e.Kinds[kind] = e.Kinds[kind].Add(1, runs)
+			kind, runs = r.Claim.From.Kind, store.Runs{}
+		}
+		switch {
+		case r.end.State == statements.StateDone && (!lost[r.Claim.ID] || r.end.MaybeSettled):
+			runs.Done++
+		case r.end.Error.Valid && !lost[r.Claim.ID]:
+			runs.Failed++
+		}
+	}
+	e.Kinds[kind] = e.Kinds[kind].Add(1, runs)
+}
+
+// Take returns what has ended since the start, and of late. The first call is at the start.
+func (e *EndedRuns) Take() (all store.Runs, recent store.Recent) {
+	e.mu.Lock()
+	now := runSample{time.Now(), maps.Clone(e.Kinds)}
+	e.mu.Unlock()
+	e.samples = append(e.samples, now)
+	for len(e.samples) > 2 && now.at.Sub(e.samples[1].at) >= recentTime {
+		e.samples = e.samples[1:]
+	}
+	first := e.samples[0]
+	recent = store.Recent{Over: now.at.Sub(first.at), Kinds: map[string]store.Runs{}}
+	for kind, runs := range now.kinds {
+		all = all.Add(1, runs)
+		if runs = runs.Add(-1, first.kinds[kind]); runs != (store.Runs{}) {
+			recent.Kinds[kind] = runs
+		}
+	}
+	return all, recent
+}
+
+// All returns what has ended since the start.
+func (e *EndedRuns) All() (all store.Runs) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, runs := range e.Kinds {
+		all = all.Add(1, runs)
+	}
+	return all
+}

@@ -1,0 +1,54 @@
+package run
+
+import (
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// TestRecentRunsAreThoseOfFiveMinutes: by kind, and less of a worker that has just started.
+func TestRecentRunsAreThoseOfFiveMinutes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var e EndedRuns
+		end := func(kind string, n int) {
+			batch := make([]*Run, n)
+			for i := range batch {
+				batch[i] = &Run{Execution: Execution{Claim: &store.Claim{From: store.Lane{Kind: kind}}}}
+				batch[i].end.State = statements.StateDone
+			}
+			e.count(batch, nil)
+		}
+		expect := func(all int64, over time.Duration, want map[string]store.Runs) {
+			t.Helper()
+			runs, recent := e.Take()
+			if runs.Done != all || recent.Over != over || !maps.Equal(recent.Kinds, want) {
+				t.Errorf("%d in all, want %d; of late %+v, want %+v in %v", runs.Done, all, recent, want, over)
+			}
+		}
+		expect(0, 0, map[string]store.Runs{})
+		time.Sleep(announceEvery)
+		end("mail", 3)
+		end("report", 1)
+		expect(4, announceEvery, map[string]store.Runs{"mail": {Done: 3}, "report": {Done: 1}})
+		for range 60 {
+			time.Sleep(announceEvery)
+			end("mail", 2)
+			e.Take()
+		}
+		time.Sleep(announceEvery)
+		expect(124, recentTime, map[string]store.Runs{"mail": {Done: 38}})
+		if len(e.samples) > int(recentTime/announceEvery)+2 {
+			t.Errorf("%d samples are kept", len(e.samples))
+		}
+		time.Sleep(time.Hour)
+		expect(124, time.Hour, map[string]store.Runs{})
+	})
+}
+
+// announceEvery is how often a worker announces what has ended.
+const announceEvery = 15 * time.Second

@@ -1,0 +1,80 @@
+package run
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+)
+
+// Failure describes the error that a handler returned. Whoever calls the handler reads the
+// error once, so that the engine calls none of its methods.
+type Failure struct {
+	Text   string
+	Causes []error // of the causes of the end of a handler's context those that the error wraps
+	Act    Act     // the outcome that the handler asked for
+	Wait   time.Duration
+	Stack  sql.Null[string] // of a panic
+	// Cancellation means that the handler's own error says that its context ended.
+	Cancellation bool
+	Err          error // the error itself, or nil
+}
+
+func (f *Failure) Error() string        { return f.Text }
+func (f *Failure) Is(target error) bool { return slices.Contains(f.Causes, target) }
+
+// Act is an outcome that a handler asked for.
+type Act int
+
+const (
+	ActNone Act = iota
+	ActDiscard
+	ActSnooze
+	ActRetryAfter
+)
+
+// These are causes of the end of a handler's context. The public package documents them.
+var (
+	ErrLeaseLost       = errors.New("falldue: lease lost")
+	ErrCancelled error = cancelledError{}
+	ErrTimeout         = errors.New("falldue: handler timed out")
+	ErrStopping        = errors.New("falldue: worker is stopping")
+)
+
+// ErrNotCommitted is the failure of a handler that called DoneTx and returned nil, though the
+// transaction of DoneTx did not commit.
+var ErrNotCommitted = errors.New("falldue: DoneTx was called, and its transaction did not commit")
+
+// notCommitted returns that failure of a handler whose context ended with a cause or nil.
+func notCommitted(cause error) *Failure {
+	f := &Failure{Text: ErrNotCommitted.Error(), Err: ErrNotCommitted}
+	if cause != nil {
+		f.Text, f.Causes = cause.Error()+": "+f.Text, CausesOf(cause)
+	}
+	return f
+}
+
+func (f *Failure) isUncommitted() bool { return f != nil && f.Err == ErrNotCommitted } //nolint:errorlint // a handler's error may wrap it
+
+// CausesOf returns the causes of the end of a handler's context, and the error of that end, that
+// an error wraps.
+func CausesOf(err error) (list []error) {
+	for _, cause := range []error{ErrStopping, ErrTimeout, ErrLeaseLost, context.Canceled} {
+		if errors.Is(err, cause) {
+			list = append(list, cause)
+		}
+	}
+	return list
+}
+
+// cancelledError is a lost lease. Its text states only why the lease was lost.
+type cancelledError struct{}
+
+func (cancelledError) Error() string { return "falldue: task was cancelled" }
+
+// Unwrap returns [ErrLeaseLost].
+func (cancelledError) Unwrap() error { return ErrLeaseLost }
+
+// errGoexit is the failure of a handler that called runtime.Goexit.
+var errGoexit = &Failure{Text: "the handler called runtime.Goexit"}

@@ -1,0 +1,64 @@
+package run
+
+import (
+	"context"
+	"time"
+
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Handler is what a worker knows of a kind whose tasks it runs.
+type Handler struct {
+	Kind, Queue string
+	Priority    int
+	// Limits are those of the kind.
+	Limits []store.Limit
+	// LostRetries is the number of first attempts after which a lost task is due as soon as
+	// its lease ends.
+	LostRetries int
+	Retention   Retention
+	Policy      *control.CompiledPolicy
+	// Run runs a task, and returns nil if it succeeded.
+	Run  func(ctx context.Context, r *Run) *Failure
+	Pace pace
+}
+
+// Retention is how long finished tasks stay in the table, by their states, or forever. Done
+// tasks for which it is 0 are deleted when they are settled.
+type Retention struct{ Done, Dead, Cancelled time.Duration }
+
+// Forever is the retention of tasks that are not deleted.
+const Forever = time.Duration(-1)
+
+// Of returns how long tasks that finished in a state stay.
+func (r Retention) Of(state string) time.Duration {
+	switch state {
+	case statements.StateDone:
+		return r.Done
+	case statements.StateDead:
+		return r.Dead
+	}
+	return r.Cancelled
+}
+
+// Running returns the state of a task while an attempt of it runs.
+func (h *Handler) Running(attempt int) string {
+	if attempt <= h.LostRetries {
+		return statements.StateSnoozed // due when its lease ends, without a delay
+	}
+	return statements.StateOpen
+}
+
+// keepsDone reports whether done tasks stay in the table.
+func (h *Handler) keepsDone() bool { return h.Retention.Done != 0 }
+
+// PoliciesOf returns the rules of kinds, by their names.
+func PoliciesOf(handlers map[string]*Handler) map[string]*control.CompiledPolicy {
+	rules := make(map[string]*control.CompiledPolicy, len(handlers))
+	for kind, h := range handlers {
+		rules[kind] = h.Policy
+	}
+	return rules
+}

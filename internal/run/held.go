@@ -1,0 +1,65 @@
+package run
+
+import (
+	"maps"
+	"slices"
+	"sync"
+)
+
+// Held has every run of a worker from its claim until it is settled or lost.
+type Held struct {
+	mu   sync.Mutex
+	runs map[*Run]struct{}
+}
+
+func NewHeld() *Held { return &Held{runs: map[*Run]struct{}{}} }
+
+// Add adds runs whose claims were just taken.
+func (h *Held) Add(runs ...*Run) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range runs {
+		h.runs[r] = struct{}{}
+	}
+}
+
+// drop removes runs whose claims are settled or lost.
+func (h *Held) drop(runs ...*Run) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range runs {
+		delete(h.runs, r)
+	}
+}
+
+// Count returns the number of runs.
+func (h *Held) Count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.runs)
+}
+
+// list returns the runs.
+func (h *Held) list() []*Run {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.runs))
+}
+
+// has reports whether the claim of a run is neither settled nor lost.
+func (h *Held) has(r *Run) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, has := h.runs[r]
+	return has
+}
+
+// Cancelled ends the runs of tasks that are cancelled. fences has, by the ids of the tasks, the
+// fences up to which runs end: a task may have been retried since.
+func (h *Held) Cancelled(fences map[int64]int64) {
+	for _, r := range h.list() {
+		if fence, ok := fences[r.Claim.ID]; ok && r.Claim.Fence <= fence {
+			r.Lease.loseBy(ErrCancelled)
+		}
+	}
+}

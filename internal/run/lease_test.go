@@ -1,0 +1,246 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// TestLeaseAfterDoneTx: what the database answers to extensions after DoneTx decides
+// whether the lease may still be lost, and when.
+func TestLeaseAfterDoneTx(t *testing.T) {
+	t.Parallel()
+	const length, never = 9 * time.Second, time.Hour
+	fine, gone, locked := store.Unsettled{}, store.Unsettled{Lost: []int64{1}}, store.Unsettled{Locked: []int64{1}}
+	away := errors.New("the database is away")
+	type answer struct {
+		left store.Unsettled
+		err  error
+	}
+	for _, c := range []struct {
+		name    string
+		answers []answer // one each third of a lease, the last one for ever
+		ends    time.Duration
+	}{
+		{"committed", []answer{{gone, nil}}, never},
+		{"rolled back after more than a lease, and not lost", []answer{{locked, nil}, {locked, nil}, {locked, nil}, {locked, nil}, {fine, nil}}, never},
+		{"rolled back, and then lost", []answer{{fine, nil}, {fine, nil}, {gone, nil}}, length},
+		{"rolled back, and then the database is away", []answer{{fine, nil}, {fine, away}}, length/3 + length},
+		{"the database is away", []answer{{fine, away}}, length},
+		{"the transaction goes on for ever", []answer{{locked, nil}}, never},
+		{"ended after more than a lease, and gone", []answer{{locked, nil}, {locked, nil}, {locked, nil}, {locked, nil}, {gone, nil}}, 5 * length / 3},
+		{"the database is away while the transaction goes on", []answer{{locked, nil}, {fine, away}}, length/3 + length},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &Leases{
+				Observer: noObserver{},
+				Length:   length, Events: events{slog.New(slog.DiscardHandler)}, Held: NewHeld(),
+				Classify: func(error) dialect.Class { return dialect.Disconnected },
+			}
+			n := 0
+			l.ExtendRows = func(context.Context, string, time.Duration, []store.Key) (store.Unsettled, error) {
+				a := c.answers[min(n, len(c.answers)-1)]
+				n++
+				return a.left, a.err
+			}
+			start := time.Now()
+			r := &Run{Execution: Execution{Claim: &store.Claim{}}, Lease: Lease{Until: start.Add(length)}}
+			r.Claim.ID = 1
+			l.Held.Add(r)
+			handler, cancel := context.WithCancelCause(t.Context())
+			if !r.Lease.Begin(cancel) || !r.Lease.settling() {
+				t.Fatal("the handler may not settle")
+			}
+			r.Lease.settlingEnded()
+			ctx, stop := context.WithTimeout(t.Context(), never)
+			go l.Work(ctx)
+			select {
+			case <-handler.Done():
+			case <-ctx.Done():
+			}
+			stop()
+			// Leases are looked at each third of their length.
+			if took := time.Since(start); took < c.ends || took > c.ends+length/3 {
+				t.Errorf("%s: the handler's context ended after %v, want %v", c.name, took, c.ends)
+			}
+			synctest.Wait()
+		})
+	}
+}
+
+// TestRefusedExtensionCostsNoOtherLease: the database refuses to extend the lease of one
+// task, for example by a trigger, or hangs because of it. The others are extended.
+func TestRefusedExtensionCostsNoOtherLease(t *testing.T) {
+	t.Parallel()
+	refuse := func(context.Context) error { return errors.New("refused") }
+	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	for name, answer := range map[string]func(context.Context) error{"refused": refuse, "hangs": hang} {
+		for _, bad := range []int64{0, 137, 1499} {
+			synctest.Test(t, func(t *testing.T) {
+				const length, tasks = 9 * time.Second, 1500
+				statements := 0
+				l := &Leases{
+					Observer: noObserver{},
+					Length:   length, Events: events{slog.New(slog.DiscardHandler)}, Held: NewHeld(),
+					Classify: func(error) dialect.Class { return dialect.Other },
+					ExtendRows: func(ctx context.Context, _ string, _ time.Duration, claims []store.Key) (store.Unsettled, error) {
+						statements++
+						if slices.ContainsFunc(claims, func(k store.Key) bool { return k.TaskID == bad }) {
+							return store.Unsettled{}, answer(ctx)
+						}
+						return store.Unsettled{}, nil
+					},
+				}
+				start := time.Now()
+				runs := make([]*Run, tasks)
+				for i := range runs {
+					runs[i] = &Run{Execution: Execution{Claim: &store.Claim{}}, Lease: Lease{Until: start.Add(length)}}
+					runs[i].Claim.ID = int64(i)
+				}
+				l.Held.Add(runs...)
+				ctx, stop := context.WithTimeout(t.Context(), length*99/100) // before any is lost
+				defer stop()
+				l.Work(ctx)
+				for i, r := range runs {
+					if extended := r.Lease.end().After(start.Add(length)); extended != (int64(i) != bad) {
+						t.Errorf("%s: lease %d was extended: %t", name, i, extended)
+					}
+				}
+				if statements > 60 {
+					t.Errorf("%s: %d statements", name, statements)
+				}
+			})
+		}
+	}
+}
+
+// TestLeasesUnderLimitsThatAreOverAreNotExtended: the worker asks so for those of claims under
+// limits, and for no others.
+func TestLeasesUnderLimitsThatAreOverAreNotExtended(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const length = 9 * time.Second
+		limited := func(want bool) extendFunc {
+			return func(_ context.Context, _ string, _ time.Duration, claims []store.Key) (store.Unsettled, error) {
+				for _, k := range claims {
+					if got := k.TaskID%2 == 1; got != want {
+						t.Errorf("the lease of task %d is extended as if it were limited: %t", k.TaskID, want)
+					}
+				}
+				return store.Unsettled{}, nil
+			}
+		}
+		l := &Leases{
+			Observer: noObserver{},
+			Length:   length, Events: events{slog.New(slog.DiscardHandler)}, Held: NewHeld(),
+			ExtendRows: limited(false), extendLive: limited(true),
+		}
+		start := time.Now()
+		runs := make([]*Run, 4)
+		for i := range runs {
+			runs[i] = &Run{Execution: Execution{Claim: &store.Claim{}}, Lease: Lease{Until: start.Add(length)}}
+			if runs[i].Claim.ID = int64(i); i%2 == 1 {
+				runs[i].Claim.Limits = []store.Limit{{Form: store.Running, Most: 1}}
+			}
+		}
+		l.Held.Add(runs...)
+		ctx, stop := context.WithTimeout(t.Context(), length/2)
+		defer stop()
+		l.Work(ctx)
+		for i, r := range runs {
+			if !r.Lease.end().After(start.Add(length)) {
+				t.Errorf("the lease of task %d was not extended", i)
+			}
+		}
+	})
+}
+
+// TestCancelledTasksCostNoOtherLease: when claims are gone, the worker asks whether their
+// tasks were cancelled. The leases of the others are extended, though the answer
+// does not come, and though the role that reads changes waits for it, too.
+func TestCancelledTasksCostNoOtherLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const length, tasks = 6 * time.Second, 1500
+		cancelled := func(id int64) bool { return id%store.MaxBatch == 7 }
+		e := events{slog.New(slog.DiscardHandler)}
+		r := readerOf(func(ctx context.Context, _ time.Duration) ([]store.StoredChange, error) {
+			<-ctx.Done() // the connection has gone silent
+			return nil, ctx.Err()
+		})
+		l := &Leases{
+			Observer: noObserver{},
+			Length:   length, Events: e, Held: NewHeld(), readChanges: r.Read,
+			Classify: func(error) dialect.Class { return dialect.Disconnected },
+			ExtendRows: func(_ context.Context, _ string, _ time.Duration, claims []store.Key) (left store.Unsettled, _ error) {
+				for _, k := range claims {
+					if cancelled(k.TaskID) {
+						left.Lost = append(left.Lost, k.TaskID)
+					}
+				}
+				return left, nil
+			},
+		}
+		for i := range tasks {
+			one := &Run{Execution: Execution{Claim: &store.Claim{}}, Lease: Lease{Until: time.Now().Add(length)}}
+			one.Claim.ID = int64(i)
+			l.Held.Add(one)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 5*length)
+		defer stop()
+		go r.Work(ctx)
+		l.Work(ctx)
+		for _, one := range l.Held.list() {
+			if lost, _ := one.Lease.state(); lost != cancelled(one.Claim.ID) {
+				t.Fatalf("the lease of task %d is lost: %t", one.Claim.ID, lost)
+			}
+		}
+		synctest.Wait()
+	})
+}
+
+// TestLeasesEndThoughNoStatementDoes: a handler learns that its lease is over while the
+// statement that would extend the lease hangs.
+func TestLeasesEndThoughNoStatementDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		released := make(chan struct{})
+		l := &Leases{
+			Observer: noObserver{},
+			Length:   time.Minute, Events: events{slog.New(slog.DiscardHandler)}, Held: NewHeld(),
+			Classify: func(error) dialect.Class { return dialect.Disconnected },
+			ExtendRows: func(context.Context, string, time.Duration, []store.Key) (store.Unsettled, error) {
+				<-released
+				return store.Unsettled{}, errors.New("released")
+			},
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { l.Work(ctx); close(done) }()
+		time.Sleep(50 * time.Second)                                     // in the middle of everything
+		for _, length := range []time.Duration{l.Length, l.Length / 2} { // the second claim's answer took long
+			handler, cancel := context.WithCancelCause(ctx)
+			r := &Run{Execution: Execution{Claim: &store.Claim{}}, Lease: Lease{Until: time.Now().Add(length)}}
+			r.Lease.Begin(cancel)
+			l.Held.Add(r)
+			began := time.Now()
+			<-handler.Done()
+			if cause := context.Cause(handler); !errors.Is(cause, ErrLeaseLost) {
+				t.Errorf("the cause is %v, want %v", cause, ErrLeaseLost)
+			}
+			if took := time.Since(began); took < length || took > length+time.Second {
+				t.Errorf("a lease of %v ended after %v", length, took)
+			}
+		}
+		close(released)
+		stop()
+		<-done
+	})
+}

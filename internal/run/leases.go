@@ -1,0 +1,259 @@
+package run
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Leases extends the lease of every run that a worker holds, every third of a lease. Beside that it watches by the monotonic
+// clock whether a lease is over, since a worker that could not reach the database, or
+// was suspended, may no longer own its tasks. It does so whatever an extension waits
+// for.
+type Leases struct {
+	workerID string
+	Length   time.Duration
+	Events   events
+	Observer Observer
+	Classify func(error) dialect.Class
+	// ExtendRows extends leases in the database.
+	ExtendRows extendFunc
+	// extendLive does the same for claims under limits, but a lease that is over stays over.
+	extendLive extendFunc
+	// freePermits frees the permits of claims that were ended from outside. It may be nil.
+	freePermits func(context.Context, []*store.Claim) error
+	// readChanges finds out which tasks are cancelled, and ends their runs. It may be nil.
+	readChanges func(context.Context) error
+
+	Held *Held
+}
+
+type extendFunc func(ctx context.Context, workerID string, length time.Duration, claims []store.Key) (store.Unsettled, error)
+
+func NewLeases(workerID string, length time.Duration, held *Held, s *store.Store, readChanges func(context.Context) error, observer Observer, log *slog.Logger) *Leases {
+	return &Leases{
+		workerID: workerID, Length: length, Held: held, Events: events{log}, Observer: observer, Classify: s.Server().Classify,
+		ExtendRows: s.Extend, extendLive: s.ExtendLive, freePermits: s.FreePermits, readChanges: readChanges,
+	}
+}
+
+// Work extends and watches the leases until ctx ends.
+func (l *Leases) Work(ctx context.Context) {
+	var watching sync.WaitGroup
+	watching.Go(func() { l.Watch(ctx) })
+	defer watching.Wait()
+	tick := time.NewTicker(l.Length / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		list := l.Held.list()
+		// In the order of ids, so that two workers do not deadlock.
+		slices.SortFunc(list, byTask)
+		limited, others := parted(l.latest(list))
+		lost := l.extendAll(ctx, limited)
+		l.gone(ctx, append(lost, l.extendAll(ctx, others)...))
+	}
+}
+
+// Watch marks leases lost as soon as they are over, until ctx ends.
+func (l *Leases) Watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		now := time.Now()
+		next := now.Add(l.Length / 4) // a lease that a claim under way takes ends later
+		for _, r := range l.Held.list() {
+			switch end := r.Lease.end(); {
+			case !now.Before(end):
+				l.lose(r)
+			case end.Before(next):
+				next = end
+			}
+		}
+		_ = retry.Pause(ctx, max(time.Until(next), minWatch))
+	}
+}
+
+// minWatch is the shortest time between two looks at all leases.
+const minWatch = 10 * time.Millisecond
+
+// latest removes from a sorted list the earlier claims of a task that this worker
+// has claimed again. Their leases are lost.
+func (l *Leases) latest(list []*Run) []*Run {
+	kept := list[:0]
+	for i, r := range list {
+		if i+1 < len(list) && list[i+1].Claim.ID == r.Claim.ID {
+			l.lose(r)
+			continue
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// parted parts runs into those under limits and the others.
+func parted(list []*Run) (limited, others []*Run) {
+	for _, r := range list {
+		if len(r.Claim.Limits) > 0 {
+			limited = append(limited, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	return limited, others
+}
+
+// extendAll extends the leases of a list, a portion at a time. When the database refuses
+// to extend one of them, or hangs because of one, the others are extended without it. The
+// rest waits for the next tick when the database does not answer or seems to refuse all.
+// It returns the runs whose claims are gone.
+func (l *Leases) extendAll(ctx context.Context, list []*Run) (lost []*Run) {
+	portion, limit := retry.NewBatchSize(), l.extendTimeout()
+	for len(list) > 0 {
+		n := min(len(list), portion.Size)
+		left, late, err := l.extend(ctx, list[:n], limit)
+		if err == nil {
+			lost = append(lost, left...)
+			portion.Accepted()
+			list = list[n:]
+			continue
+		}
+		trouble := retry.KindOf(l.Classify(err), late)
+		portion.Failed(n, trouble)
+		if late && portion.Failures > maxHangs || trouble == retry.Outage || trouble == retry.Unclear && portion.Failures > retry.FailuresBeforePause {
+			l.Events.extendFailed(len(list), err)
+			return lost
+		}
+		if n == 1 {
+			l.Events.extendRefused(list[0].Claim, err)
+			list = list[1:]
+		} else if late { // those that may be to blame come last, before their leases end
+			list = slices.Concat(list[n:], list[:n])
+			limit = min(limit, l.Length/hangShare)
+		}
+	}
+	return lost
+}
+
+// extendTimeout is the longest time for a statement that extends leases.
+func (l *Leases) extendTimeout() time.Duration { return min(l.Length/3, retry.StatementTimeout) }
+
+const (
+	// maxHangs is how many statements in a row may hang until the database seems to be
+	// away: enough to find one task among MaxBatch.
+	maxHangs = 4
+	// hangShare limits the statements after one that hung to this part of a lease.
+	hangShare = 60
+)
+
+// extend extends the leases of a batch within a time. It returns the runs whose claims are
+// gone, and reports whether it timed out.
+func (l *Leases) extend(ctx context.Context, batch []*Run, limit time.Duration) (lost []*Run, late bool, err error) {
+	now := time.Now()
+	live, claims := make([]*Run, 0, len(batch)), make([]store.Key, 0, len(batch))
+	for _, r := range batch {
+		if !r.Lease.holds(now) && !r.Lease.doneTxGoesOn(now) {
+			l.lose(r)
+			continue
+		}
+		live, claims = append(live, r), append(claims, store.Key{TaskID: r.Claim.ID, Fence: r.Claim.Fence})
+	}
+	if len(live) == 0 {
+		return nil, false, nil
+	}
+	ctx, cancel := retry.StatementContext(ctx, limit)
+	defer cancel()
+	extend := l.ExtendRows
+	if len(live[0].Claim.Limits) > 0 {
+		extend = l.extendLive
+	}
+	left, err := extend(ctx, l.workerID, l.Length, claims)
+	l.Observer.Extended(len(claims), left, now, err)
+	if err != nil {
+		return nil, ctx.Err() != nil, err
+	}
+	gone, locked := store.SetOf(left.Lost), store.SetOf(left.Locked)
+	for _, r := range live {
+		switch {
+		case gone[r.Claim.ID]:
+			lost = append(lost, r)
+		case locked[r.Claim.ID]: // nobody else can claim it either
+			r.Lease.locked(now.Add(l.Length))
+		default:
+			r.Lease.Extended(now, now.Add(l.Length))
+		}
+	}
+	return lost, false, nil
+}
+
+// gone ends runs whose claims are gone. It first finds out which tasks are cancelled, on a
+// connection that may have gone silent, so that it comes after all extensions.
+func (l *Leases) gone(ctx context.Context, lost []*Run) {
+	if len(lost) > 0 && l.readChanges != nil {
+		ctx, cancel := retry.StatementContext(ctx, l.extendTimeout())
+		defer cancel()
+		_ = l.readChanges(ctx) // or the cause is ErrLeaseLost
+	}
+	for _, r := range lost {
+		if l.Held.has(r) {
+			r.Lease.gone()
+		}
+	}
+}
+
+// ended frees the permits of runs that have ended after their claims. Where that fails they are
+// free when the leases would have been over.
+func (l *Leases) ended(ctx context.Context, runs ...*Run) {
+	var claims []*store.Claim
+	for _, r := range runs {
+		if len(r.Claim.Limits) > 0 {
+			claims = append(claims, r.Claim)
+		}
+	}
+	if len(claims) == 0 || l.freePermits == nil {
+		return
+	}
+	ctx, cancel := retry.StatementContext(ctx, l.extendTimeout())
+	defer cancel()
+	_ = l.freePermits(ctx, claims)
+}
+
+// lose marks the lease of a run lost, unless the run has been settled since the list
+// was made.
+func (l *Leases) lose(r *Run) {
+	if l.Held.has(r) {
+		r.Lease.lose()
+	}
+}
+
+const (
+	// reportEvery is how often a worker that waits for handlers says so.
+	reportEvery = time.Minute
+	// maxReported is the greatest number of tasks that it names.
+	maxReported = 20
+)
+
+// Report reports now and each minute the tasks that are held, until done is closed.
+func (l *Leases) Report(done <-chan struct{}) {
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	for {
+		if list := l.Held.list(); len(list) > 0 {
+			slices.SortFunc(list, byTask)
+			l.Events.stillRunning(list, maxReported)
+		}
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+	}
+}

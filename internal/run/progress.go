@@ -1,0 +1,142 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/storable"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// progressEvery is the least time between two writes of progress by a worker.
+const progressEvery = time.Second
+
+// ProgressWriter is the role that stores what handlers report. It gathers the reports of
+// all runs of a worker, and keeps the last one of each.
+type ProgressWriter struct {
+	workerID string
+	write    writeProgressFunc
+	events   events
+	woken    chan struct{} // signalled when there is something to write
+
+	mu   sync.Mutex
+	runs map[*Run]struct{} // that have reported since the last write
+}
+
+// writeProgressFunc writes reports, and returns the ids of the tasks whose reports it has stored.
+type writeProgressFunc func(ctx context.Context, workerID string, list []store.Progress) (stored map[int64]bool, err error)
+
+func NewProgressWriter(workerID string, write writeProgressFunc, log *slog.Logger) *ProgressWriter {
+	return &ProgressWriter{workerID: workerID, write: write, events: events{log}, woken: make(chan struct{}, 1), runs: map[*Run]struct{}{}}
+}
+
+// Reported notes that a run has something to write.
+func (w *ProgressWriter) Reported(r *Run) {
+	w.mu.Lock()
+	w.runs[r] = struct{}{}
+	w.mu.Unlock()
+	retry.Signal(w.woken)
+}
+
+// Work writes reports until ctx ends. The last report of a run is part of its settlement.
+func (w *ProgressWriter) Work(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		retry.Await(ctx, w.woken, time.Hour)
+		wait := progressEvery
+		if err := w.writeAll(ctx); err != nil && ctx.Err() == nil {
+			w.events.progressFailed(err)
+			wait = max(wait, retry.ErrorPause(failures))
+			failures++
+		} else {
+			failures = 0
+		}
+		_ = retry.Pause(ctx, wait) // the loop ends with ctx
+	}
+}
+
+// writeAll writes what has been reported since it ran last. What cannot be written is
+// dropped: the next report of the run says more. A report stays with its run until it is
+// stored, since the run may end, and be settled, before that.
+func (w *ProgressWriter) writeAll(ctx context.Context) error {
+	w.mu.Lock()
+	runs := w.runs
+	w.runs = map[*Run]struct{}{}
+	w.mu.Unlock()
+	type report struct {
+		run  *Run
+		last *store.Progress
+	}
+	var list []report
+	for r := range runs {
+		if p, _ := r.lastProgress(); p != nil {
+			list = append(list, report{r, p})
+		}
+	}
+	// In the order of ids, so that two workers do not deadlock. Of two claims of a task
+	// the later one is held.
+	slices.SortFunc(list, func(a, b report) int {
+		return cmp.Or(cmp.Compare(a.last.TaskID, b.last.TaskID), cmp.Compare(b.last.Fence, a.last.Fence))
+	})
+	list = slices.CompactFunc(list, func(a, b report) bool { return a.last.TaskID == b.last.TaskID })
+	for batch := range slices.Chunk(list, store.MaxBatch) {
+		ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+		reports := make([]store.Progress, len(batch))
+		for i, one := range batch {
+			reports[i] = *one.last
+		}
+		stored, err := w.write(ctx, w.workerID, reports)
+		cancel()
+		for _, one := range batch {
+			if err != nil || stored[one.last.TaskID] {
+				one.run.wrote(one.last)
+			} else if lost, _ := one.run.Lease.state(); !lost {
+				w.Reported(one.run) // somebody has locked the row, an extension of its lease for example
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Progress reports how far the handler has come.
+func (r *Run) Progress(fraction float64, message string) {
+	p := NewProgress(fraction, message)
+	p.Key = store.Key{TaskID: r.Claim.ID, Fence: r.Claim.Fence}
+	r.progress.mu.Lock()
+	r.progress.last, r.progress.any = &p, true
+	r.progress.mu.Unlock()
+	r.Reported(r)
+}
+
+// NewProgress returns a report of a handler as it is stored, but for its task.
+func NewProgress(fraction float64, message string) store.Progress {
+	if math.IsNaN(fraction) {
+		fraction = 0
+	}
+	return store.Progress{Millionths: int(math.Round(min(max(fraction, 0), 1) * 1e6)), Message: storable.Text(message)}
+}
+
+// lastProgress returns what the run has reported last, or nil if that has been written, and
+// whether it has reported anything at all.
+func (r *Run) lastProgress() (last *store.Progress, reported bool) {
+	r.progress.mu.Lock()
+	defer r.progress.mu.Unlock()
+	return r.progress.last, r.progress.any
+}
+
+// wrote notes that a report has been written, or will be by the settlement.
+func (r *Run) wrote(p *store.Progress) {
+	r.progress.mu.Lock()
+	defer r.progress.mu.Unlock()
+	if r.progress.last == p { // and not a later one
+		r.progress.last = nil
+	}
+}

@@ -1,0 +1,262 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Run is one execution of a task: a claim, its handler, and its settlement.
+type Run struct {
+	*Env
+	Execution
+	handler *Handler
+	Lease   Lease
+	queued  time.Time // when it began to wait for a handler
+
+	began time.Duration     // when its handler began, after the claim was sent; 0 before
+	Took  time.Duration     // how long it ran
+	due   int64             // when the task fell due, in microseconds since 1970, once info has been called
+	about map[string]string // the task's metadata, the same
+
+	mu     sync.Mutex
+	result sql.Null[string] // the result that the handler set, as JSON
+
+	progress runProgress
+
+	end     store.Settlement // set when the handler has returned
+	giveUp  time.Time        // when to stop trying to settle it; zero unless the database refuses that
+	refused error            // why the database refuses that
+	Failure *Failure         // why the run has failed; nil after success
+	unsure  bool             // a statement that settles it has failed, and may have taken effect
+}
+
+// runProgress is what a run has reported.
+type runProgress struct {
+	mu   sync.Mutex
+	last *store.Progress // unless it has been written
+	any  bool            // something has been reported
+}
+
+// Env is what all runs of a queue share.
+type Env struct {
+	Queue     string
+	MaxResult int
+	Encode    func(kind string, id int64, json []byte) (string, error)                             // encodes results
+	RuleNow   func(queue string, at store.Lane, r *control.CompiledPolicy) *control.CompiledPolicy // see ruleOf
+	Begins    func(*Run)                                                                           // notes that a handler begins
+	Reported  func(*Run)                                                                           // notes that a run has reported progress
+	SettleTx  func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
+}
+
+// ruleOf returns the rule that holds now for the task in a lane. Overrides may have begun or
+// ended since the claim.
+func (r *Run) ruleOf(at store.Lane) *control.CompiledPolicy {
+	if r.RuleNow == nil {
+		return r.Policy
+	}
+	return r.RuleNow(r.Queue, at, r.Policy)
+}
+
+// runInfo describes a run. The public package has a type with the same fields, which documents
+// them.
+type runInfo struct {
+	ID               int64
+	Kind, Queue      string
+	Attempt          int
+	MaxAttempts      int
+	Fence            int64
+	Priority         int
+	Key              string
+	Meta             map[string]string
+	CreatedAt, DueAt time.Time
+	StartedAt        time.Time
+}
+
+// Info describes the run. It is called by one goroutine at a time.
+func (r *Run) Info() runInfo {
+	c := r.Claim
+	if r.due == 0 { // r.rule may be another one when the run has ended
+		r.about, r.due = store.ReadMetadata(c.Meta), c.Anchor+r.Policy.DelayIn(c.From).Microseconds()
+	}
+	m := runInfo{
+		ID: c.ID, Kind: c.From.Kind, Queue: r.Queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
+		Fence: c.Fence, Priority: c.From.Priority, Key: c.From.Key, Meta: r.about,
+		CreatedAt: store.Time(c.Created.V), DueAt: store.Time(r.due),
+	}
+	if r.began > 0 {
+		m.StartedAt = store.Time(c.Now).Add(r.began)
+	}
+	return m
+}
+
+// KeepsDone reports whether the task stays in the table when it is done.
+func (r *Run) KeepsDone() bool { return r.handler.keepsDone() }
+
+// MaxPayload returns the largest size of a result.
+func (r *Run) MaxPayload() int { return r.MaxResult }
+
+// SetResult sets the result, as JSON.
+func (r *Run) SetResult(json []byte) error {
+	stored, err := r.Encode(r.Claim.From.Kind, r.Claim.ID, json)
+	if err != nil {
+		return fmt.Errorf("result: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result = store.NotNull(stored)
+	return nil
+}
+
+func (r *Run) getResult() sql.Null[string] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.result
+}
+
+// execute runs the handler and returns the settlement of the claim, or false if the
+// claim no longer belongs to this worker.
+func (r *Run) execute(ctx context.Context) (store.Settlement, bool) {
+	if most := r.maxAttempts(); most > 0 && r.Claim.Exhausted {
+		return r.attemptsExhausted(most), true
+	}
+	if r.Claim.Fence == math.MaxInt64 {
+		return r.fencesExhausted(), true
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !r.Lease.Begin(cancel) {
+		return store.Settlement{}, false
+	}
+	started := time.Now()
+	r.began = max(started.Sub(r.Claimed), 1)
+	r.Begins(r)
+	f := r.handler.Run(ctx, r)
+	took := time.Since(started)
+	if f == nil && r.Lease.leftToDoneTx() {
+		f = notCommitted(context.Cause(ctx)) // unless the settler finds the task ended
+	}
+	r.handler.Pace.record(took)
+	return r.Finish(f, took)
+}
+
+// Finish returns the settlement of the claim after the handler succeeded, or failed with f, or
+// false if the claim no longer belongs to this worker.
+func (r *Run) Finish(f *Failure, took time.Duration) (store.Settlement, bool) {
+	r.Took = took
+	if r.Failure = f; f != nil { // the policy in effect now decides what comes next
+		r.Policy = r.ruleOf(r.Claim.From)
+	}
+	e := r.conclude(f, took)
+	if e.State == statements.StateDone {
+		e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
+	}
+	e.Progress, e.HasProgress = r.lastProgress()
+	r.wrote(e.Progress)
+	lost, maybeSettled := r.Lease.state()
+	e.MaybeSettled = maybeSettled
+	return e, !lost
+}
+
+// WouldEnd returns the outcome of the run if its handler succeeds, or fails with f.
+func (r *Run) WouldEnd(f *Failure) Outcome {
+	if lost, _ := r.Lease.state(); lost {
+		return r.Lease.lostBy()
+	}
+	if f == nil {
+		return OutcomeDone
+	}
+	if r.share == 0 {
+		r.share = 1 - rand.Float64()
+	}
+	x := r.Execution
+	x.Policy = r.ruleOf(r.Claim.From)
+	e := x.conclude(f, 0)
+	return OutcomeOf(&e, f)
+}
+
+// LostOutcome returns the outcome of a run that could not be settled because its claim is
+// gone. While its lease lasts no other worker can have claimed the task.
+func (r *Run) LostOutcome() Outcome {
+	lost, _ := r.Lease.state()
+	switch {
+	case lost:
+		return r.Lease.lostBy()
+	case r.Lease.settledByHandler():
+		return OutcomeDone
+	case !r.Lease.holds(time.Now()):
+		return OutcomeLost
+	case r.unsure:
+		return OutcomeOf(&r.end, r.Failure)
+	}
+	return OutcomeCancelled
+}
+
+// endedByDoneTx records that the handler's DoneTx has ended the task, if it has: the claim is gone,
+// and while its lease lasts no other worker can have claimed the task.
+func (r *Run) endedByDoneTx() {
+	if !r.Lease.settledByHandler() {
+		return
+	}
+	if r.Failure.isUncommitted() {
+		r.Failure = nil
+	}
+	r.end.State, r.end.Error, r.end.RetainDone = statements.StateDone, sql.Null[string]{}, r.KeepsDone()
+}
+
+// CauseOfDeath returns why the task is dead although its handler did not run, or "".
+func (r *Run) CauseOfDeath() string {
+	switch n := len(r.end.Records); {
+	case r.Failure != nil || r.end.State != statements.StateDead:
+		return ""
+	case r.end.Error.Valid:
+		return r.end.Error.V
+	case n > 0:
+		return r.end.Records[n-1].Error
+	}
+	return ""
+}
+
+// DoneTx settles the task as done inside the handler's transaction.
+func (r *Run) DoneTx(ctx context.Context, tx store.Tx) error {
+	if !r.Lease.settling() { // from here on the task may be settled
+		return ErrLeaseLost
+	}
+	defer r.Lease.settlingEnded()
+	e := r.conclude(nil, 0)
+	e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
+	e.Progress, e.HasProgress = r.lastProgress() // and keeps it, since tx may be rolled back
+	mine, err := r.SettleTx(ctx, tx, r.WorkerID, &e)
+	if err != nil {
+		return fmt.Errorf("settle task %d: %w", e.TaskID, err)
+	}
+	if !mine {
+		return ErrLeaseLost
+	}
+	return nil
+}
+
+// StateAfter returns the state to which the settlement takes the task.
+func (r *Run) StateAfter() string { return r.end.State }
+
+// HandlerError returns the error that the handler returned, or nil.
+func (r *Run) HandlerError() error {
+	if r.Failure == nil {
+		return nil
+	}
+	return r.Failure.Err
+}
+
+// byTask orders runs by the ids of their tasks, and runs of one task by fence.
+func byTask(a, b *Run) int {
+	return cmp.Or(cmp.Compare(a.Claim.ID, b.Claim.ID), cmp.Compare(a.Claim.Fence, b.Claim.Fence))
+}

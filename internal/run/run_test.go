@@ -1,0 +1,26 @@
+package run
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
+	t.Parallel()
+	for _, left := range []time.Duration{-time.Millisecond, time.Hour} {
+		started := false
+		r := &Run{
+			Env:       &Env{Begins: func(*Run) {}},
+			Execution: Execution{Claim: &store.Claim{Claimed: statements.Claimed{MaxAttempts: 1}, Attempts: 1}},
+			handler:   &Handler{Run: func(context.Context, *Run) *Failure { started = true; return nil }},
+			Lease:     Lease{Until: time.Now().Add(left)},
+		}
+		if _, ours := r.execute(t.Context()); ours != (left > 0) || started != ours {
+			t.Errorf("with %v of its lease left: started %t, settled %t", left, started, ours)
+		}
+	}
+}

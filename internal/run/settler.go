@@ -1,0 +1,368 @@
+package run
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Settler settles runs in batches. The runs that end while a batch is written are
+// the next batch, so that a single task is settled at once, and many cost little.
+// While the worker holds many claims, the settler waits a little for more, since
+// each batch costs a commit. While many runs wait nevertheless, a second settler
+// helps: a single one leaves the database idle while it reads an answer.
+//
+// A run that cannot be settled, because the database refuses the settlement or
+// somebody has locked the row, is parked and tried again later. The others do not
+// wait for it.
+type Settler struct {
+	SettlerConfig
+	deaths       *exhaustedLog
+	In           chan *Run     // runs that ended
+	assistWanted chan struct{} // signalled when many runs wait; closed after in
+	second       *Settler      // receives from in too; nil if the database has one writer at a time
+	Done         chan struct{} // closed when the last batch is written
+
+	portion retry.BatchSize
+	parked  []*Run
+	tries   int       // to settle the parked runs
+	nextTry time.Time // to settle the parked runs
+}
+
+// SettlerConfig has the settings of a settler and what it calls.
+type SettlerConfig struct {
+	Settle          settleFunc // waits for rows that somebody else has locked
+	SettleUnlocked  settleFunc // skips them
+	Classify        func(error) dialect.Class
+	SingleWriter    bool // the database has one writer at a time
+	WorkerID        string
+	LeaseLength     time.Duration
+	ShutdownTimeout time.Duration
+	Leases          *Leases
+	Pollers         Waker
+	Ended           *EndedRuns
+	Log             *slog.Logger
+	Observer        Observer
+	Flows           Flows
+}
+
+func (c SettlerConfig) events() events { return events{c.Log} }
+
+// settleFunc settles claims of a worker.
+type settleFunc func(ctx context.Context, workerID string, batch []*store.Settlement) (store.Unsettled, error)
+
+// locking says what a settle does about rows that somebody else has locked.
+type locking int
+
+const (
+	waitForLocks locking = iota
+	skipLocked
+)
+
+func NewSettler(cfg SettlerConfig) *Settler {
+	deaths := &exhaustedLog{events: events{cfg.Log}}
+	in, assistWanted := make(chan *Run, 4*store.MaxBatch), make(chan struct{}, 1)
+	var second *Settler
+	if !cfg.SingleWriter {
+		second = &Settler{SettlerConfig: cfg, deaths: deaths, portion: retry.NewBatchSize(), In: in, assistWanted: assistWanted}
+	}
+	return &Settler{SettlerConfig: cfg, deaths: deaths, portion: retry.NewBatchSize(), In: in, assistWanted: assistWanted, second: second, Done: make(chan struct{})}
+}
+
+const (
+	// linger is how long the settler waits for more runs while the worker holds at
+	// least minBatch claims.
+	linger = 2 * time.Millisecond
+	// minBatch is the size of a batch that is worth a commit.
+	minBatch = store.MaxBatch / 4
+)
+
+// Behind reports whether a whole batch waits beside those that are being written.
+// Handlers of further tasks would then wait for the settler.
+func (s *Settler) Behind() bool { return len(s.In) >= store.MaxBatch }
+
+// Full reports whether handlers that return wait for the settlers.
+func (s *Settler) Full() bool { return len(s.In) == cap(s.In) }
+
+// Work writes batches until in is closed and empty, together with the second
+// settler. Once ctx has ended, it gives up runs that the database does not settle.
+func (s *Settler) Work(ctx context.Context) {
+	defer close(s.Done)
+	defer s.deaths.Report()
+	var helping sync.WaitGroup
+	if s.second != nil {
+		helping.Go(func() { s.second.writeLoop(ctx, nil, s.assistWanted) })
+	}
+	s.writeLoop(ctx, s.In, nil)
+	helping.Wait()
+}
+
+// writeLoop writes a batch for each run that it receives from in, or for each signal
+// on assistWanted, until that channel is closed. The other channel is nil.
+func (s *Settler) writeLoop(ctx context.Context, in <-chan *Run, assistWanted <-chan struct{}) {
+	batch := make([]*Run, 0, store.MaxBatch)
+	for open := true; open; {
+		var again <-chan time.Time
+		if len(s.parked) > 0 {
+			again = time.After(time.Until(s.nextTry))
+		}
+		var first *Run
+		batch = batch[:0]
+		select {
+		case first, open = <-in:
+			if open {
+				batch = s.gather(append(batch, first), s.Leases.Held.Count() >= minBatch)
+			}
+		case _, open = <-assistWanted:
+			batch = s.gather(batch, false)
+		case <-again:
+		}
+		if in != nil && len(s.In) >= minBatch {
+			retry.Signal(s.assistWanted)
+		}
+		s.Pollers.WakeWaiting() // Pollers may have waited since the settlers were behind
+		s.writeAll(ctx, batch, waitForLocks)
+		if len(s.parked) > 0 && !time.Now().Before(s.nextTry) {
+			s.tryParked(ctx)
+		}
+	}
+	if in != nil {
+		close(s.assistWanted)
+	}
+	s.drainParked(ctx)
+}
+
+// drainParked tries to settle the parked runs for up to the shutdown timeout, or
+// until ctx ends.
+func (s *Settler) drainParked(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.ShutdownTimeout)
+	defer cancel()
+	for ; len(s.parked) > 0 && ctx.Err() == nil; s.tryParked(ctx) {
+		_ = retry.Pause(ctx, time.Until(s.nextTry))
+	}
+	for _, r := range s.parked {
+		s.abandon(r)
+	}
+	s.parked = nil
+}
+
+// maxAlone is how many runs that were refused alone are tried again at a time. New runs
+// wait meanwhile.
+const maxAlone = 50
+
+// tryParked tries to settle the parked runs, those first that have not been refused alone.
+func (s *Settler) tryParked(ctx context.Context) {
+	n := len(s.parked)
+	var others, alone []*Run
+	for _, r := range s.stillHeld(ctx, s.parked) {
+		if r.refused == nil {
+			others = append(others, r)
+		} else {
+			alone = append(alone, r)
+		}
+	}
+	s.parked = nil
+	if len(alone) > maxAlone { // the others come first the next time
+		s.parked, alone = slices.Clone(alone[maxAlone:]), alone[:maxAlone]
+	}
+	s.portion.Failures = 0
+	s.writeAll(ctx, others, skipLocked)
+	s.writeAll(ctx, alone, skipLocked)
+	if s.tries++; len(s.parked) < n {
+		s.tries = 0 // the database settles some of them
+	}
+	s.nextTry = time.Now().Add(retry.ErrorPause(s.tries))
+}
+
+// writeAll settles a list of any length, in which a task may occur twice.
+func (s *Settler) writeAll(ctx context.Context, list []*Run, mode locking) {
+	for len(list) > 0 {
+		n := min(len(list), store.MaxBatch)
+		batch, again := distinct(list[:n])
+		s.write(ctx, batch, mode)
+		list = append(again, list[n:]...)
+	}
+}
+
+// distinct sorts runs by their tasks, and splits off the later runs of a task that
+// occurs twice. A worker that lost a task and claimed it again holds two claims of
+// it, and the database's answers name tasks, not claims.
+//
+// Leases are extended in the order of ids too, so that no two statements of a worker
+// wait for each other's rows.
+func distinct(list []*Run) (batch, again []*Run) {
+	sorted := slices.Clone(list)
+	slices.SortFunc(sorted, byTask)
+	batch = sorted[:0]
+	for _, r := range sorted {
+		if len(batch) > 0 && batch[len(batch)-1].Claim.ID == r.Claim.ID {
+			again = append(again, r)
+		} else {
+			batch = append(batch, r)
+		}
+	}
+	return batch, again
+}
+
+// gather adds to a batch the runs that already wait and, if busy, those that end
+// within linger.
+func (s *Settler) gather(batch []*Run, busy bool) []*Run {
+	var over <-chan time.Time
+	if busy {
+		timer := time.NewTimer(linger)
+		defer timer.Stop()
+		over = timer.C
+	}
+	for len(batch) < store.MaxBatch {
+		select {
+		case r, ok := <-s.In:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, r)
+			continue
+		default:
+		}
+		if !busy {
+			return batch
+		}
+		select {
+		case r, ok := <-s.In:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, r)
+		case <-over:
+			return batch
+		}
+	}
+	return batch
+}
+
+// write settles a batch, a portion at a time. It parks runs whose settlements the
+// database does not accept, even alone, and everything that is left while the database
+// seems to accept none. After a lost connection it waits, as long as the leases are valid
+// and ctx has not ended. With skipLocked, as after a failure, it parks runs whose rows
+// somebody else has locked instead of waiting for them.
+func (s *Settler) write(ctx context.Context, batch []*Run, mode locking) {
+	for len(batch) > 0 {
+		n := min(len(batch), s.portion.Size)
+		left, late, err := s.try(ctx, batch[:n], mode)
+		if err == nil {
+			s.portion.Accepted()
+			s.settled(ctx, batch[:n], left, mode)
+			batch = batch[n:]
+			continue
+		}
+		waited := late && mode == waitForLocks // perhaps for locks
+		mode = skipLocked
+		if waited {
+			s.events().settleFailed(n, err)
+			continue
+		}
+		trouble := retry.KindOf(s.Classify(err), late)
+		wait := s.portion.Failed(n, trouble)
+		if n == 1 {
+			s.park(batch[0], err, trouble == retry.Outage || ctx.Err() != nil)
+			batch = batch[1:]
+		} else if trouble != retry.Refused {
+			s.events().settleFailed(n, err)
+		}
+		if trouble == retry.Outage {
+			_ = retry.Pause(ctx, wait)
+			batch = s.stillHeld(ctx, batch)
+		} else if wait > 0 {
+			s.parked = append(s.parked, batch...)
+			s.nextTry = time.Now().Add(wait)
+			return
+		}
+	}
+}
+
+// settled finishes the runs of a batch, except those whose rows were locked, which it
+// parks.
+func (s *Settler) settled(ctx context.Context, batch []*Run, left store.Unsettled, mode locking) {
+	locked, lost := store.SetOf(left.Locked), store.SetOf(left.Lost)
+	var gone []*Run
+	for _, r := range batch {
+		if lost[r.Claim.ID] {
+			gone = append(gone, r)
+		}
+		if locked[r.Claim.ID] {
+			r.giveUp, r.refused = time.Time{}, nil
+			s.parked = append(s.parked, r)
+		}
+	}
+	s.Leases.ended(ctx, gone...)
+	s.Finish(slices.DeleteFunc(batch, func(r *Run) bool { return locked[r.Claim.ID] }), lost, mode)
+}
+
+// park keeps a run whose settlement the database refused with err, to try again later, for
+// the length of a lease. The run may not be to blame while the database is away.
+func (s *Settler) park(r *Run, err error, away bool) {
+	first := r.refused == nil
+	if !away {
+		r.refused = err
+	}
+	if r.giveUp.IsZero() {
+		r.giveUp = time.Now().Add(s.LeaseLength)
+	}
+	if first && !away {
+		s.events().settleRefused(r.Claim, err)
+	}
+	s.parked = append(s.parked, r)
+}
+
+// try settles a batch once, and reports whether it timed out.
+func (s *Settler) try(ctx context.Context, batch []*Run, mode locking) (left store.Unsettled, late bool, err error) {
+	list := make([]*store.Settlement, len(batch))
+	for i, r := range batch {
+		list[i] = &r.end
+	}
+	settle, limit := s.Settle, retry.SettleTimeout
+	if mode == skipLocked {
+		settle = s.SettleUnlocked
+		if s.portion.Size == store.MaxBatch {
+			limit = retry.SlowSettleTimeout
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	start := time.Now()
+	left, err = settle(ctx, s.WorkerID, list)
+	late = ctx.Err() != nil
+	s.Observer.Settled(len(batch), left, start, err)
+	for _, r := range batch {
+		r.unsure = r.unsure || err != nil
+	}
+	return left, late, err
+}
+
+// stillHeld returns the runs of a batch whose leases are still valid and whose time
+// to give up has not come, or none once ctx has ended. It abandons the others.
+func (s *Settler) stillHeld(ctx context.Context, batch []*Run) []*Run {
+	now := time.Now()
+	live := batch[:0]
+	for _, r := range batch {
+		if ctx.Err() == nil && r.Lease.holds(now) && (r.giveUp.IsZero() || now.Before(r.giveUp)) {
+			live = append(live, r)
+			continue
+		}
+		s.abandon(r)
+	}
+	return live
+}
+
+// abandon drops a run that could not be settled. Its task runs again when the lease
+// is over.
+func (s *Settler) abandon(r *Run) {
+	s.events().notSettled(r.Claim, r.refused)
+	s.Leases.Held.drop(r)
+	s.Observer.Ended(r, OutcomeLost, 0)
+}

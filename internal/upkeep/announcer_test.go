@@ -1,0 +1,110 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// TestWorkersAnnounceThemselvesCheaply: every 15 seconds by one statement, with what seldom
+// changes once and when the table lacks it; a failure is logged once, and ends nothing.
+func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		var mu sync.Mutex // for what the worker and the test write
+		var puts, sees, drops int
+		var last store.WorkerInfo
+		var stored bool
+		var failure error
+		a := NewAnnouncer("me/1", store.WorkerInfo{Host: "here"}, func() map[string]int { return map[string]int{"default": 4, "images": 3} }, new(run.EndedRuns), control.NewHealthReport(), nil, slog.New(slog.NewTextHandler(&log, nil)))
+		a.put = func(_ context.Context, w store.Worker, recent store.Recent, info store.WorkerInfo) error {
+			mu.Lock()
+			defer mu.Unlock()
+			puts++
+			last, stored = info, failure == nil
+			if w.ID != "me/1" || w.Running != 7 || w.Done != 3 || recent.Running["default"] != 4 || recent.Running["images"] != 3 {
+				t.Errorf("announced as %+v, %+v", w, recent)
+			}
+			return failure
+		}
+		a.see = func(context.Context, store.Worker, store.Recent) (bool, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			sees++
+			return stored, failure
+		}
+		a.drop = func(context.Context, string) error { drops++; return nil }
+		a.ended.Kinds = map[string]store.Runs{"k": {Done: 3}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); a.Work(ctx) }()
+		after := func(d time.Duration) {
+			mu.Unlock()
+			defer mu.Lock()
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		mu.Lock()
+
+		after(time.Hour)
+		if puts != 1 || sees > 240 || sees < 220 || last.Host != "here" || last.Stopping {
+			t.Errorf("in an hour %d announcements of all and %d others; the last is %+v", puts, sees, last)
+		}
+		stored = false // somebody has emptied the table
+		after(time.Minute)
+		if puts != 2 {
+			t.Errorf("announced %d times, want again after its row has gone", puts)
+		}
+		failure = errors.New("denied")
+		after(time.Hour)
+		failure = nil
+		after(time.Minute)
+		failure = errors.New("denied again")
+		after(time.Hour)
+		failure = nil
+		after(time.Minute)
+		if got := strings.Count(log.String(), "\n"); got != 2 {
+			t.Errorf("two failures of an hour each are logged %d times:\n%s", got, &log)
+		}
+		a.Stop()
+		after(time.Second)
+		if !last.Stopping || drops != 0 {
+			t.Errorf("a worker that stops is announced as %+v, and removed %d times", last, drops)
+		}
+		mu.Unlock()
+		cancel()
+		<-ended
+		if drops != 1 {
+			t.Errorf("a worker that has ended is removed %d times", drops)
+		}
+	})
+}
+
+// TestWorkerThatStopsWhileItAnnouncesLeaves: its context ends the announcement, which then
+// fails. The worker is removed nevertheless.
+func TestWorkerThatStopsWhileItAnnouncesLeaves(t *testing.T) {
+	t.Parallel()
+	a := NewAnnouncer("me/1", store.WorkerInfo{}, func() map[string]int { return nil }, new(run.EndedRuns), control.NewHealthReport(), nil, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	a.put = func(ctx context.Context, _ store.Worker, _ store.Recent, _ store.WorkerInfo) error {
+		cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	dropped := false
+	a.drop = func(context.Context, string) error { dropped = true; return nil }
+	a.Work(ctx)
+	if !dropped {
+		t.Error("its row stays")
+	}
+}

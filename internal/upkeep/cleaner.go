@@ -1,0 +1,190 @@
+package upkeep
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// cleanEvery is the time between two searches for finished tasks whose retention is
+// over.
+const cleanEvery = time.Minute
+
+// findingShare limits the time in which the cleaner looks for such tasks to a tenth.
+const findingShare = 10
+
+// Cleaner is the role that deletes finished tasks whose retention is over. Finished
+// tasks are in lanes as waiting ones are, in the order in which they finished, so that
+// it reads none that it keeps but the first of each lane.
+type Cleaner struct {
+	queues     []string
+	retentions Retentions
+	foreign    orphanKinds
+	lanes      func(ctx context.Context, queue, state string) ([]store.Head, error)
+	clean      func(context.Context, store.CleanParams) (n int, last int64, err error)
+	// dropOrphans drops the progress of tasks that have gone.
+	dropOrphans func(context.Context) error
+	// dropCancels drops old cancels from the table of changes.
+	dropCancels func(context.Context, time.Duration) error
+	// dropChanges drops changes after which others were made.
+	dropChanges func(context.Context, time.Duration) error
+	// dropWorkers drops workers that have died from the table of workers.
+	dropWorkers func(context.Context, time.Duration) error
+	classify    func(error) dialect.Class
+	events      events
+}
+
+// NewCleaner returns a cleaner of queues. others is how long tasks of kinds without a handler stay.
+func NewCleaner(s *store.Store, queues []string, others run.Retention, handlers map[string]*run.Handler, log *slog.Logger) *Cleaner {
+	return &Cleaner{
+		queues: queues, retentions: Retentions{others, handlers}, foreign: orphanKinds{announced: s.AnnouncedKinds},
+		lanes: s.FinishedLanes, clean: s.Clean, dropOrphans: s.DropOrphanedProgress, dropCancels: s.DropCancels, dropChanges: s.DropOldChanges, dropWorkers: s.DropLostWorkers,
+		classify: s.Server().Classify, events: events{log},
+	}
+}
+
+// Work cleans until ctx ends.
+func (c *Cleaner) Work(ctx context.Context) {
+	every := cleanEvery
+	for _, state := range finishedStates {
+		if least := c.retentions.Shortest(state); least > 0 { // forever is not
+			every = min(every, max(least, time.Second))
+		}
+	}
+	var dropped, droppedChanges time.Time
+	for {
+		if time.Since(dropped) >= cleanEvery {
+			dropped = time.Now()
+			if err := c.drop(ctx, c.dropOrphans); err != nil && ctx.Err() == nil {
+				c.events.progressFailed(err)
+			}
+			if err := c.drop(ctx, func(ctx context.Context) error { return c.dropCancels(ctx, control.KeepCancels) }); err != nil && ctx.Err() == nil {
+				c.events.changesFailed(err)
+			}
+			if time.Since(droppedChanges) >= time.Hour {
+				droppedChanges = time.Now()
+				if err := c.drop(ctx, func(ctx context.Context) error { return c.dropChanges(ctx, control.KeepChanges) }); err != nil && ctx.Err() == nil {
+					c.events.changesFailed(err)
+				}
+			}
+			// What makes this fail makes announcing fail, which is logged.
+			_ = c.drop(ctx, func(ctx context.Context) error { return c.dropWorkers(ctx, keepWorkers) })
+		}
+		finding := c.CleanAll(ctx)
+		if retry.Pause(ctx, max(every, findingShare*finding)+rand.N(every/10)) != nil {
+			return
+		}
+	}
+}
+
+// finishedStates are the states of tasks that have a retention.
+var finishedStates = []string{statements.StateDone, statements.StateDead, statements.StateCancelled}
+
+// CleanAll deletes all tasks whose retention is over, and returns how long it took to find
+// their lanes.
+func (c *Cleaner) CleanAll(ctx context.Context) (finding time.Duration) {
+	c.foreign.Begin()
+	for _, queue := range c.queues {
+		for _, state := range finishedStates {
+			if c.retentions.Shortest(state) != run.Forever {
+				finding += c.cleanState(ctx, queue, state)
+			}
+		}
+	}
+	return finding
+}
+
+// cleanState deletes the tasks of a queue and a state whose retention is over, and
+// returns how long it took to find their lanes.
+func (c *Cleaner) cleanState(ctx context.Context, queue, state string) (finding time.Duration) {
+	start := time.Now()
+	heads, err := c.Find(ctx, queue, state)
+	finding = time.Since(start)
+	for _, h := range heads {
+		if h.Corrupt != nil || ctx.Err() != nil {
+			continue
+		}
+		retention := c.retentions.Of(state, h.Kind)
+		if retention == run.Forever || store.Duration(h.Now-h.Anchor) < retention {
+			continue
+		}
+		if c.retentions.Handlers[h.Kind] == nil {
+			ours, failed := c.foreign.deletable(ctx, h.Kind)
+			if err = errors.Join(err, failed); !ours {
+				continue
+			}
+		}
+		// One row that cannot be deleted does not stop the other lanes.
+		err = errors.Join(err, c.cleanLane(ctx, queue, h, retention))
+	}
+	if err != nil && ctx.Err() == nil {
+		c.events.cleanFailed(queue, state, err)
+	}
+	return finding
+}
+
+// drop drops rows of a table beside the one of tasks.
+func (c *Cleaner) drop(ctx context.Context, rows func(context.Context) error) error {
+	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	return rows(ctx)
+}
+
+// Find finds the lanes of finished tasks.
+func (c *Cleaner) Find(ctx context.Context, queue, state string) ([]store.Head, error) {
+	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
+	defer cancel()
+	return c.lanes(ctx, queue, state)
+}
+
+// maxUndeletable is how many tasks of a lane a pass leaves that cannot be deleted, before
+// it goes on with the next lane.
+const maxUndeletable = 50
+
+// cleanLane deletes the tasks of a lane whose retention is over, a batch at a time. The
+// database may refuse to delete some of them, as when another table refers to them. They
+// are found by smaller batches, and left.
+func (c *Cleaner) cleanLane(ctx context.Context, queue string, h store.Head, retention time.Duration) (refused error) {
+	portion := retry.NewBatchSize()
+	p := store.CleanParams{Queue: queue, Lane: h.Lane, Retention: retention, Since: h.Anchor}
+	for ctx.Err() == nil && p.Skip < maxUndeletable {
+		p.Limit = portion.Size
+		n, last, late, err := c.cleanBatch(ctx, p)
+		if err == nil {
+			portion.Accepted()
+			if p.Skip == 0 { // the first p.Skip of those that are left count from there
+				p.Since = last
+			}
+			if n < p.Limit {
+				break
+			}
+			continue
+		}
+		trouble := retry.KindOf(c.classify(err), late)
+		portion.Failed(n, trouble)
+		if n == 0 || trouble == retry.Outage || portion.Failures > retry.FailuresBeforePause {
+			return err
+		}
+		if n == 1 {
+			p.Skip, refused, portion.Failures = p.Skip+1, err, 0
+		}
+	}
+	return cmp.Or(refused, ctx.Err())
+}
+
+func (c *Cleaner) cleanBatch(ctx context.Context, p store.CleanParams) (n int, last int64, late bool, err error) {
+	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	n, last, err = c.clean(ctx, p)
+	return n, last, ctx.Err() != nil, err
+}

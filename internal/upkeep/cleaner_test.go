@@ -1,0 +1,112 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// retentionsOf returns retentions that are r for the tasks of all kinds, those without handlers
+// included.
+func retentionsOf(r run.Retention, kinds ...string) Retentions {
+	handlers := map[string]*run.Handler{}
+	for _, name := range kinds {
+		handlers[name] = &run.Handler{Kind: name, Retention: r}
+	}
+	return Retentions{r, handlers}
+}
+
+// TestCleanerReadsOnlyTheFirstOfEachLane: a lane whose first task is kept costs no
+// statement of its own, and looking for lanes takes a tenth of the time at most.
+func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const kept, takes = time.Hour, 30 * time.Second
+		passes, batches := 0, map[string][]int64{}
+		c := &Cleaner{
+			queues: []string{"default"}, retentions: retentionsOf(run.Retention{Done: kept, Dead: run.Forever, Cancelled: run.Forever}, "kept", "old", "older"), events: events{slog.New(slog.DiscardHandler)},
+			lanes: func(context.Context, string, string) ([]store.Head, error) {
+				passes++
+				time.Sleep(takes)
+				return []store.Head{head("kept", 1, kept-time.Second), head("old", 1, kept), head("older", 1, 2*kept)}, nil
+			},
+			dropOrphans: func(context.Context) error { return nil },
+			dropCancels: func(context.Context, time.Duration) error { return nil },
+			dropChanges: func(context.Context, time.Duration) error { return nil },
+			dropWorkers: func(context.Context, time.Duration) error { return nil },
+			clean: func(_ context.Context, p store.CleanParams) (int, int64, error) {
+				batches[p.Lane.Kind] = append(batches[p.Lane.Kind], p.Since)
+				if p.Lane.Kind == "older" && len(batches[p.Lane.Kind])%3 != 0 {
+					return p.Limit, p.Since + 1, nil
+				}
+				return 1, p.Since + 1, nil
+			},
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		c.Work(ctx)
+		if share := float64(passes) * takes.Hours() / 24; share > 0.1 || share < 0.08 {
+			t.Errorf("%d passes took %.3f of the time", passes, share)
+		}
+		if len(batches["kept"]) != 0 || len(batches["old"]) != passes || len(batches["older"]) != 3*passes {
+			t.Errorf("in %d passes %d batches are of the lane that is kept, %d and %d of the others", passes, len(batches["kept"]), len(batches["old"]), len(batches["older"]))
+		}
+		if b := batches["older"]; b[1] != b[0]+1 || b[2] != b[1]+1 || b[3] != b[0] {
+			t.Errorf("batches look from %v; each should begin where the last one ended", b[:4])
+		}
+	})
+}
+
+// TestCleanerStepsOverTasksThatCannotBeDeleted: a task that the database refuses to delete
+// keeps neither those beside it nor other lanes from being cleaned.
+func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+	const n = 3*store.MaxBatch + 7
+	left := map[string][]int{}
+	for id := range n {
+		left["a"], left["b"] = append(left["a"], id), append(left["b"], id)
+	}
+	refused := func(id int) bool { return id == 0 || id == 700 || id == 701 }
+	tries := 0
+	c := &Cleaner{
+		retentions: retentionsOf(run.Retention{Done: 0, Dead: time.Hour, Cancelled: time.Hour}, "a", "b"),
+		events:     events{slog.New(slog.DiscardHandler)}, classify: func(error) dialect.Class { return dialect.Other },
+		lanes: func(context.Context, string, string) ([]store.Head, error) {
+			return []store.Head{head("a", 1, 2*time.Hour), head("b", 1, 2*time.Hour)}, nil
+		},
+		clean: func(_ context.Context, p store.CleanParams) (int, int64, error) {
+			tries++
+			list := left[p.Lane.Kind] // all with the same anchor
+			list = list[min(len(list), p.Skip):]
+			list = list[:min(len(list), p.Limit)]
+			if slices.ContainsFunc(list, refused) {
+				return len(list), p.Since, errors.New("another table refers to it")
+			}
+			left[p.Lane.Kind] = slices.Delete(left[p.Lane.Kind], p.Skip, p.Skip+len(list))
+			return len(list), p.Since, nil
+		},
+	}
+	c.cleanState(t.Context(), "default", "dead")
+	for kind, ids := range left {
+		if !slices.Equal(ids, []int{0, 700, 701}) {
+			t.Errorf("of %q %d tasks are left, want 0, 700 and 701", kind, len(ids))
+		}
+	}
+	if tries > 160 {
+		t.Errorf("it took %d statements", tries)
+	}
+	refused = func(int) bool { return true }
+	tries = 0
+	c.cleanState(t.Context(), "default", "dead")
+	if tries > 2*(maxUndeletable+20) {
+		t.Errorf("a database that refuses all is asked %d times", tries)
+	}
+}

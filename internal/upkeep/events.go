@@ -1,0 +1,58 @@
+package upkeep
+
+import "log/slog"
+
+// events logs failures of a worker's background work.
+// It has one method for each log line.
+type events struct{ log *slog.Logger }
+
+// policiesRestored reports policies that were in the table, were lost, and are there
+// again.
+func (e events) policiesRestored(texts map[string]string) {
+	for key, text := range texts {
+		e.log.Warn("falldue: a policy was missing in the policies table and is stored again", "policy", key, "text", text)
+	}
+}
+
+func (e events) keepFailed(err error) {
+	e.log.Warn("falldue: cannot check that policies are stored", "error", err)
+}
+
+func (e events) cleanFailed(queue, state string, err error) {
+	e.log.Warn("falldue: cannot delete finished tasks", "queue", queue, "state", state, "error", err)
+}
+
+func (e events) permitsFailed(err error) {
+	e.log.Warn("falldue: cannot delete permits of limits", "error", err)
+}
+
+func (e events) uniquesFailed(err error) {
+	e.log.Warn("falldue: cannot delete unique keys that nobody holds", "error", err)
+}
+
+func (e events) flowsFailed(err error) {
+	e.log.Warn("falldue: cannot look at tasks that run after others", "error", err)
+}
+
+// announceFailed reports that the worker could not announce itself, once until it can again.
+func (e events) announceFailed(err error) {
+	e.log.Warn("falldue: cannot announce the worker in the table of workers; its work goes on", "error", err)
+}
+
+// overdue reports tasks that no worker takes.
+func (e events) overdue(o overdue) {
+	e.log.Warn("falldue: tasks have been due for more than a minute, and no worker takes the first of them",
+		"queue", o.Queue, "kind", o.Kind, "tasks", o.Tasks, "counted_up_to", maxOverdue, "due_since", o.DueSince)
+}
+
+func (e events) lookFailed(err error) {
+	e.log.Warn("falldue: cannot look for overdue tasks", "error", err)
+}
+
+func (e events) progressFailed(err error) {
+	e.log.Warn("falldue: cannot delete the progress of tasks that are gone", "error", err)
+}
+
+func (e events) changesFailed(err error) {
+	e.log.Warn("falldue: cannot delete old pauses, policies and cancels", "error", err)
+}

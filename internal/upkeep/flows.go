@@ -1,0 +1,290 @@
+package upkeep
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/store"
+)
+
+const (
+	// flowsEvery is the time between two looks at tasks that run after others. They find
+	// what a worker left that died between a settle and its look.
+	flowsEvery = 15 * time.Second
+	// flowPages is how many pages of such tasks, and of members, a look reads at most. The
+	// next one goes on behind them.
+	flowPages = 10
+	// maxEnded is how many members may wait to be looked at. A look every flowsEvery finds
+	// the others.
+	maxEnded = 100_000
+)
+
+// FlowKeeper is the role that opens tasks when those have ended after which they run. It looks
+// only after the settles have been committed: of two that end the last members, the second one
+// to look sees both.
+type FlowKeeper struct {
+	table  flowTable
+	wake   func(ctx context.Context, queue string)
+	events events
+	signal chan struct{}
+
+	mu      sync.Mutex
+	members []int64 // that have ended
+	gone    []int64 // tasks that ran after others, and were deleted when they had ended
+
+	// Only the role uses these:
+	waiter  int64         // up to which the last look came
+	edge    store.EdgeKey // the same
+	checked time.Time     // when it last looked at members
+}
+
+// flowTable is what the role does to the database.
+type flowTable interface {
+	WaitersOf(ctx context.Context, members []int64) ([]int64, error)
+	Judge(ctx context.Context, ids []int64) ([]store.Verdict, error)
+	JudgePage(ctx context.Context, after int64) ([]store.Verdict, error)
+	EndWaiting(ctx context.Context, ids []int64, to store.Fate) (ended []int64, err error)
+	CheckEdges(ctx context.Context, after store.EdgeKey) (last store.EdgeKey, waiters []int64, err error)
+	ForgetMembers(ctx context.Context, waiters []int64) error
+}
+
+func NewFlowKeeper(table flowTable, wake func(ctx context.Context, queue string), log *slog.Logger) *FlowKeeper {
+	return &FlowKeeper{table: table, wake: wake, events: events{log}, signal: make(chan struct{}, 1)}
+}
+
+// Ended notes members that have ended, and waiters that were deleted when they had.
+func (k *FlowKeeper) Ended(members, gone []int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.members = append(k.members, members[:min(len(members), maxEnded-len(k.members))]...)
+	k.gone = append(k.gone, gone[:min(len(gone), maxEnded-len(k.gone))]...)
+	retry.Signal(k.signal)
+}
+
+// Take returns what has ended, and forgets it.
+func (k *FlowKeeper) Take() (members, gone []int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	members, gone = k.members, k.gone
+	k.members, k.gone = nil, nil
+	return members, gone
+}
+
+// Work looks until ctx ends.
+func (k *FlowKeeper) Work(ctx context.Context) {
+	swept := time.Now().Add(rand.N(time.Second) - flowsEvery) // soon, since the worker may follow one that died
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.signal:
+		case <-time.After(time.Until(swept.Add(flowsEvery))):
+		}
+		start := time.Now()
+		err := k.judgeEnded(ctx)
+		if time.Since(swept) >= flowsEvery {
+			err = cmp.Or(err, k.Look(ctx))
+			swept = time.Now()
+		}
+		if err != nil && ctx.Err() == nil {
+			k.events.flowsFailed(err)
+		}
+		_ = retry.Pause(ctx, time.Since(start)) // others end meanwhile, and are judged together
+	}
+}
+
+// JudgeNow judges what has ended. A worker's next look does what fails.
+func (k *FlowKeeper) JudgeNow(ctx context.Context) {
+	if err := k.judgeEnded(ctx); err != nil {
+		k.events.flowsFailed(err)
+	}
+}
+
+// judgeEnded judges what has ended since the last time, and forgets it.
+func (k *FlowKeeper) judgeEnded(ctx context.Context) error {
+	members, gone := k.Take()
+	err := k.judgeMembers(ctx, members)
+	for list := range slices.Chunk(gone, store.MaxBatch) {
+		err = cmp.Or(err, k.bounded(ctx, func(ctx context.Context) error { return k.table.ForgetMembers(ctx, list) }))
+	}
+	return err
+}
+
+// Look looks at some tasks that run after others, and at some members, behind those of the
+// Last time.
+func (k *FlowKeeper) Look(ctx context.Context) error {
+	some, err := k.sweepWaiters(ctx)
+	// Without flows, one look in a long time is enough to find what is left of them.
+	if some || k.edge != (store.EdgeKey{}) || time.Since(k.checked) >= roundWait {
+		err = cmp.Or(err, k.checkEdges(ctx))
+		k.checked = time.Now()
+	}
+	return err
+}
+
+// LookAtAll looks until it has come to the end of both.
+func (k *FlowKeeper) LookAtAll(ctx context.Context) error {
+	for {
+		if err := k.Look(ctx); err != nil || k.waiter == 0 && k.edge == (store.EdgeKey{}) {
+			return err
+		}
+	}
+}
+
+// bounded calls f with the time of a statement.
+func (k *FlowKeeper) bounded(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	return f(ctx)
+}
+
+// JudgeFor is judgeMembers for a process that runs no worker. A worker's next look does what fails.
+func (k *FlowKeeper) JudgeFor(ctx context.Context, members []int64) {
+	if err := k.judgeMembers(ctx, members); err != nil {
+		k.events.flowsFailed(err)
+	}
+}
+
+// judgeMembers opens what may run after members that have ended, or cancels it, and what runs
+// after that. Waiters that the database refuses do not hold up others. Its error is the first.
+func (k *FlowKeeper) judgeMembers(ctx context.Context, members []int64) (first error) {
+	for len(members) > 0 {
+		waiters := map[int64]bool{}
+		for list := range slices.Chunk(members, store.MaxBatch) {
+			first = cmp.Or(first, k.bounded(ctx, func(ctx context.Context) error {
+				ids, err := k.table.WaitersOf(ctx, list)
+				for _, id := range ids {
+					waiters[id] = true
+				}
+				return err
+			}))
+		}
+		members = nil
+		for list := range slices.Chunk(slices.Sorted(maps.Keys(waiters)), store.MaxBatch) {
+			cancelled, err := k.judge(ctx, list)
+			first = cmp.Or(first, err)
+			members = append(members, cancelled...)
+		}
+	}
+	return first
+}
+
+// judge judges waiters, and returns those that it has cancelled.
+func (k *FlowKeeper) judge(ctx context.Context, waiters []int64) (cancelled []int64, err error) {
+	var verdicts []store.Verdict
+	err = k.bounded(ctx, func(ctx context.Context) (err error) {
+		verdicts, err = k.table.Judge(ctx, waiters)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return k.carryOut(ctx, verdicts)
+}
+
+// carryOut does what verdicts say, and returns the waiters that it has cancelled. What
+// somebody has locked meanwhile is left to the next look at all.
+func (k *FlowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (cancelled []int64, first error) {
+	fates, queues := map[store.Fate][]int64{}, map[int64]string{}
+	for _, v := range verdicts {
+		fates[v.To] = append(fates[v.To], v.ID)
+		queues[v.ID] = v.Queue
+		if v.Corrupt != nil {
+			first = cmp.Or(first, fmt.Errorf("the row of waiter %d cannot be read: %w", v.ID, v.Corrupt))
+		}
+	}
+	opened := map[string]bool{}
+	end := func(ids []int64, to store.Fate) error {
+		var ended []int64
+		err := k.bounded(ctx, func(ctx context.Context) (err error) {
+			ended, err = k.table.EndWaiting(ctx, ids, to)
+			return err
+		})
+		for _, id := range ended {
+			switch to {
+			case store.Opens:
+				opened[queues[id]] = true
+			case store.IsCancelled:
+				cancelled = append(cancelled, id)
+			}
+		}
+		return err
+	}
+	for _, to := range []store.Fate{store.Opens, store.IsCancelled, store.IsForgotten} {
+		ids := fates[to]
+		if len(ids) == 0 || end(ids, to) == nil {
+			continue
+		}
+		for _, id := range ids { // one may be refused
+			if ctx.Err() != nil {
+				return cancelled, ctx.Err()
+			}
+			if err := end([]int64{id}, to); err != nil {
+				first = cmp.Or(first, fmt.Errorf("task %d: %w", id, err))
+			}
+		}
+	}
+	for queue := range opened {
+		k.wake(ctx, queue)
+	}
+	return cancelled, first
+}
+
+// sweepWaiters looks at some tasks that run after others, behind those of the last time, and
+// reports whether there are any.
+func (k *FlowKeeper) sweepWaiters(ctx context.Context) (some bool, first error) {
+	for range flowPages {
+		var verdicts []store.Verdict
+		err := k.bounded(ctx, func(ctx context.Context) (err error) {
+			verdicts, err = k.table.JudgePage(ctx, k.waiter)
+			return err
+		})
+		if err != nil {
+			return some, cmp.Or(first, err) // and the next look begins here
+		}
+		some = some || len(verdicts) > 0 || k.waiter > 0
+		cancelled, err := k.carryOut(ctx, verdicts)
+		first = cmp.Or(first, err, k.judgeMembers(ctx, cancelled))
+		if len(verdicts) < store.MaxBatch {
+			k.waiter = 0
+			break
+		}
+		k.waiter = verdicts[len(verdicts)-1].ID
+	}
+	return some, first
+}
+
+// checkEdges compares some members with their tasks, behind those of the last time.
+func (k *FlowKeeper) checkEdges(ctx context.Context) (first error) {
+	for range flowPages {
+		var waiters []int64
+		first = cmp.Or(first, k.bounded(ctx, func(ctx context.Context) (err error) {
+			k.edge, waiters, err = k.table.CheckEdges(ctx, k.edge)
+			return err
+		}))
+		if waiters = slices.Compact(slices.Sorted(slices.Values(waiters))); len(waiters) > 0 {
+			cancelled, err := k.judge(ctx, waiters)
+			first = cmp.Or(first, err, k.judgeMembers(ctx, cancelled))
+		}
+		if first != nil || k.edge == (store.EdgeKey{}) {
+			break
+		}
+	}
+	return first
+}
+
+// Last looks once more at what has ended since the role ended.
+func (k *FlowKeeper) Last(ctx context.Context) {
+	members, _ := k.Take()
+	if err := k.judgeMembers(ctx, members); err != nil {
+		k.events.flowsFailed(err)
+	}
+}

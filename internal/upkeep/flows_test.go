@@ -1,0 +1,120 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// fakeFlows is a table of flows of which a waiter is refused.
+type fakeFlows struct {
+	flowTable
+	refused   int64
+	corrupt   map[int64]error
+	waitersOf map[int64][]int64 // by members
+	fates     map[int64]store.Fate
+	ended     map[int64]store.Fate
+}
+
+func (f *fakeFlows) WaitersOf(_ context.Context, members []int64) (ids []int64, err error) {
+	for _, m := range members {
+		ids = append(ids, f.waitersOf[m]...)
+	}
+	return ids, nil
+}
+
+func (f *fakeFlows) Judge(_ context.Context, ids []int64) (list []store.Verdict, err error) {
+	for _, id := range ids {
+		list = append(list, store.Verdict{ID: id, Queue: fmt.Sprint("queue", id), To: f.fates[id], Corrupt: f.corrupt[id]})
+	}
+	return list, nil
+}
+
+func (f *fakeFlows) EndWaiting(_ context.Context, ids []int64, to store.Fate) ([]int64, error) {
+	if slices.Contains(ids, f.refused) {
+		return nil, errors.New("refused")
+	}
+	for _, id := range ids {
+		f.ended[id] = to
+	}
+	return ids, nil
+}
+
+func TestWaiterThatIsRefusedHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	f := &fakeFlows{
+		refused: 12, ended: map[int64]store.Fate{},
+		waitersOf: map[int64][]int64{1: {11, 12, 13, 14}, 13: {21}},
+		fates:     map[int64]store.Fate{11: store.Opens, 12: store.Opens, 13: store.IsCancelled, 21: store.Opens},
+	}
+	woken := map[string]bool{}
+	err := NewFlowKeeper(f, func(_ context.Context, queue string) { woken[queue] = true }, nil).judgeMembers(t.Context(), []int64{1})
+	if err == nil || !strings.Contains(err.Error(), "task 12") {
+		t.Errorf("the error is %v; want one that names task 12", err)
+	}
+	if want := map[int64]store.Fate{11: store.Opens, 13: store.IsCancelled, 21: store.Opens}; !maps.Equal(f.ended, want) {
+		t.Errorf("ended are %v, want %v", f.ended, want)
+	}
+	if want := map[string]bool{"queue11": true, "queue21": true}; !maps.Equal(woken, want) {
+		t.Errorf("woken are %v, want %v", woken, want)
+	}
+}
+
+func TestAWaiterThatCannotBeReadHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	f := &fakeFlows{
+		ended: map[int64]store.Fate{}, corrupt: map[int64]error{11: errors.New("column on_death is 17")},
+		waitersOf: map[int64][]int64{1: {11, 12}}, fates: map[int64]store.Fate{12: store.Opens},
+	}
+	err := NewFlowKeeper(f, func(context.Context, string) {}, slog.New(slog.DiscardHandler)).judgeMembers(t.Context(), []int64{1})
+	if err == nil || !strings.Contains(err.Error(), "waiter 11 cannot be read: column on_death is 17") {
+		t.Errorf("the error is %v; want one that names waiter 11", err)
+	}
+	if want := map[int64]store.Fate{12: store.Opens}; !maps.Equal(f.ended, want) {
+		t.Errorf("ended are %v, want %v", f.ended, want)
+	}
+}
+
+// countedFlows counts looks at a table with some waiters.
+type countedFlows struct {
+	flowTable
+	waiters            []store.Verdict
+	ofWaiters, ofEdges int
+}
+
+func (c *countedFlows) JudgePage(context.Context, int64) ([]store.Verdict, error) {
+	c.ofWaiters++
+	return c.waiters, nil
+}
+
+func (c *countedFlows) CheckEdges(context.Context, store.EdgeKey) (store.EdgeKey, []int64, error) {
+	c.ofEdges++
+	return store.EdgeKey{}, nil, nil
+}
+
+func TestWhoHasNoFlowsHardlyLooks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			waiters []store.Verdict
+			edges   int // looks at them in a minute
+		}{{nil, 1}, {[]store.Verdict{{ID: 1}}, 4}} {
+			table := &countedFlows{waiters: c.waiters}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute-2*time.Second)
+			NewFlowKeeper(table, nil, nil).Work(ctx)
+			cancel()
+			if table.ofWaiters != 4 || table.ofEdges != c.edges {
+				t.Errorf("with %d waiters %d looks at waiters and %d at edges, want 4 and %d", len(c.waiters), table.ofWaiters, table.ofEdges, c.edges)
+			}
+		}
+	})
+}

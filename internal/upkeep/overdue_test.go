@@ -1,0 +1,123 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// TestLookoutWarnsOfTasksThatNobodyTakes: a worker warns once a minute of overdue tasks of
+// kinds that it does not handle, unless other workers take some of them.
+func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lines := make(chan string, 100)
+		var looks int
+		var away, broken atomic.Bool
+		handlers := map[string]*run.Handler{"mine": {Policy: control.Compile(backoff.Constant(time.Hour))}}
+		l := &lookout{
+			overdueFinder: overdueFinder{
+				paused:   func(string, store.Lane) bool { return false },
+				handlers: handlers,
+				queues: func(context.Context) ([]string, error) {
+					if away.Load() {
+						return nil, errors.New("the database is away")
+					}
+					return []string{"broken", "default", "other"}, nil
+				},
+				heads: func(_ context.Context, queue string) ([]store.Head, error) {
+					looks++
+					if queue == "broken" && broken.Load() {
+						return nil, errors.New("this queue cannot be swept")
+					} else if queue == "broken" {
+						return nil, nil
+					}
+					taken := head("taken", 0, time.Hour)
+					taken.Anchor += int64(looks) // its first task is another one each time
+					return []store.Head{
+						head("mine", 0, time.Hour), head("mine", 1, 90*time.Minute), head("nobody", 0, 2*time.Minute), head("nobody", 1, 26*time.Hour),
+						head("fresh", 0, 30*time.Second), head("failed", 1, 23*time.Hour), taken,
+					}, nil
+				},
+				count: func(_ context.Context, _ string, at store.Lane, wait time.Duration, most int) (int, error) {
+					if at.Kind == "nobody" && wait != overdueAfter+time.Duration(at.Attempts)*unknownDelay {
+						t.Errorf("counts tasks of %v that have waited for %v", at, wait)
+					}
+					return min(700, most), nil
+				},
+			},
+			handled: func(queue, kind string) bool { return queue == "default" && kind == "mine" },
+			events:  events{slog.New(slog.NewTextHandler(lineWriter(lines), nil))},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go l.Work(ctx)
+		synctest.Wait()
+		if list := received(lines); len(list) > 0 {
+			t.Errorf("it warns before a minute is over: %q", list)
+		}
+		time.Sleep(overdueEvery + overdueEvery/10)
+		synctest.Wait()
+		want := []string{
+			"queue=default kind=nobody tasks=1000 counted_up_to=1000 due_since=2029-12-31T22:00:00.000Z\n",
+			"queue=other kind=mine tasks=1000 counted_up_to=1000 due_since=2029-12-31T23:00:00.000Z\n",
+			"queue=other kind=nobody tasks=1000 counted_up_to=1000 due_since=2029-12-31T22:00:00.000Z\n",
+		}
+		got := received(lines)
+		for i, line := range got {
+			if i >= len(want) || !strings.Contains(line, "no worker takes") || !strings.HasSuffix(line, want[i]) {
+				t.Errorf("it warns: %s", line)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("it warns in %d lines, want %d", len(got), len(want))
+		}
+		time.Sleep(10 * overdueEvery)
+		synctest.Wait()
+		if n := len(received(lines)) / len(want); n < 8 || n > 10 {
+			t.Errorf("it warns %d times in ten minutes", n)
+		}
+		broken.Store(true)
+		time.Sleep(overdueEvery + overdueEvery/10)
+		synctest.Wait()
+		if list := strings.Join(received(lines), ""); !strings.Contains(list, "this queue cannot be swept") || strings.Count(list, "no worker takes") < len(want) {
+			t.Errorf("a queue that cannot be swept keeps it from the others: %s", list)
+		}
+		away.Store(true)
+		time.Sleep(2 * overdueEvery)
+		cancel()
+		synctest.Wait()
+		if list := received(lines); len(list) == 0 || !strings.Contains(list[0], "the database is away") {
+			t.Errorf("it does not report that it cannot look: %q", list)
+		}
+	})
+}
+
+// lineWriter sends each line that a logger writes.
+type lineWriter chan<- string
+
+func (w lineWriter) Write(line []byte) (int, error) {
+	w <- string(line)
+	return len(line), nil
+}
+
+// received returns what c holds.
+func received(c <-chan string) (list []string) {
+	for {
+		select {
+		case s := <-c:
+			list = append(list, s)
+		default:
+			return list
+		}
+	}
+}

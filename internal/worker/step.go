@@ -1,0 +1,165 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/upkeep"
+)
+
+// Ran is a task that a stepper has run.
+type Ran struct {
+	ID          int64
+	Kind, Queue string
+	Attempt     int
+	State       string // the state to which it went
+	Err         error  // that the handler returned
+}
+
+// NewStepper returns a worker that does not run, but runs tasks one at a time in the goroutine of
+// its caller, for package tasktest. Handlers have the context ctx.
+func NewStepper(ctx context.Context, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
+	return makeWorker(ctx, ctx, func(error) {}, cfg, s, policies, o)
+}
+
+// waitingLane is a lane with tasks that the queue would run.
+type waitingLane struct {
+	queue string
+	store.Head
+	rule *control.CompiledPolicy
+	wait time.Duration // until the first task falls due
+}
+
+// RunOne runs the task that is due first, if there is one. Otherwise it returns how long it
+// is until the next task falls due or a limit admits one, or a negative duration if nothing
+// is known to. A task that is due and cannot be claimed, since somebody has locked its row
+// for example, does not count.
+func (w *Worker) RunOne(ctx context.Context) (_ *Ran, next time.Duration, err error) {
+	lanes, err := w.waitingLanes(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	next = -1
+	for _, at := range lanes {
+		wait := at.wait
+		if wait <= 0 {
+			var done *Ran
+			if done, wait, err = w.runFirst(ctx, at); done != nil || err != nil {
+				return done, 0, err
+			}
+		}
+		if wait > 0 && (next < 0 || wait < next) {
+			next = wait
+		}
+	}
+	return nil, next, nil
+}
+
+// CleanAndJudge deletes what the worker's cleaner deletes, and then looks at all tasks that run
+// after others: one that was deleted may have been before them.
+func (w *Worker) CleanAndJudge(ctx context.Context) error {
+	w.cleaner.CleanAll(ctx)
+	return w.flows.LookAtAll(ctx)
+}
+
+// waitingLanes lists the lanes with tasks that the worker would run and that are not paused, in
+// the order in which claims empty them.
+func (w *Worker) waitingLanes(ctx context.Context) (list []waitingLane, err error) {
+	var keys []string // of tasks' own policies
+	for _, queue := range slices.Sorted(maps.Keys(w.Pollers)) {
+		p := w.Pollers[queue]
+		heads, err := p.LanesNow(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range heads {
+			handler := p.Handlers[h.Kind]
+			if h.Corrupt != nil || handler == nil || w.Changes.Paused(queue, h.Lane) {
+				continue
+			}
+			list = append(list, waitingLane{queue: queue, Head: h, rule: handler.Policy})
+			if h.Policy != "" {
+				keys = append(keys, h.Policy)
+			}
+		}
+	}
+	own := map[string]control.TaskPolicy{}
+	if len(keys) > 0 {
+		own, err = w.own.Load(ctx, keys)
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i := range list {
+		at := &list[i]
+		if at.Policy != "" {
+			if err := own[at.Policy].Err; err != nil {
+				return nil, err
+			}
+			at.rule = own[at.Policy].Policy
+		}
+		at.rule = w.overrides.Current(at.queue, at.Lane, at.rule)
+		at.wait = at.rule.DelayIn(at.Lane) - store.Duration(at.Now-max(at.Anchor, 0))
+	}
+	slices.SortStableFunc(list, func(a, b waitingLane) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.wait, b.wait))
+	})
+	return list, nil
+}
+
+// runFirst claims the first task of a lane, runs its handler, and settles it. If the claim finds
+// none, it returns how long a limit holds the lane back, or 0.
+func (w *Worker) runFirst(ctx context.Context, at waitingLane) (_ *Ran, held time.Duration, _ error) {
+	start, d := time.Now(), w.Dispatchers[at.queue]
+	claims, held, err := w.Pollers[at.queue].ClaimOne(ctx, at.Head, at.rule)
+	if err != nil || len(claims) == 0 {
+		return nil, held, err
+	}
+	r := new(run.Run)
+	d.Begin(r, claims[0], at.rule, start)
+	w.Held.Add(r)
+	defer w.assistRun(ctx)() // also when a handler ends the test
+	d.Handle(r)
+	lost, err := w.Settler.SettleOne(ctx, r)
+	if err != nil {
+		return nil, 0, err
+	}
+	w.flows.JudgeNow(ctx)
+	result := &Ran{ID: claims[0].ID, Kind: at.Kind, Queue: at.queue, Attempt: claims[0].Attempts, State: r.StateAfter(), Err: r.HandlerError()}
+	if lost {
+		switch r.LostOutcome() {
+		case run.OutcomeDone:
+			result.State = statements.StateDone
+		case run.OutcomeCancelled:
+			result.State, result.Err = statements.StateCancelled, run.ErrCancelled
+		default:
+			result.State, result.Err = "", run.ErrLeaseLost
+		}
+	}
+	return result, 0, nil
+}
+
+// assistRun starts the loops of a worker that a running task needs, until the returned function
+// is called.
+func (w *Worker) assistRun(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var background sync.WaitGroup
+	for _, one := range []role{w.leases, w.progress, w.overrides} {
+		background.Go(func() { one.Work(ctx) })
+	}
+	background.Go(func() {
+		w.Changes.WorkAfterRead(ctx)
+	})
+	return func() {
+		cancel()
+		background.Wait()
+	}
+}

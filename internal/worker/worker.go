@@ -1,0 +1,334 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/claim"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/upkeep"
+)
+
+// Worker is a poller and a dispatcher for each queue, and the settler, the leases and the
+// background loops that all queues share. Data flows one way: poller → dispatcher → handler →
+// settler.
+type Worker struct {
+	Config
+	stop       context.Context // ends when the worker is to stop
+	cancelWork context.CancelCauseFunc
+	events     events
+
+	Pollers     claim.Pollers
+	Dispatchers map[string]*run.Dispatcher
+	Settler     *run.Settler
+	Held        *run.Held
+	ended       *run.EndedRuns
+	leases      *run.Leases
+	progress    *run.ProgressWriter
+	flows       *upkeep.FlowKeeper
+	Changes     *control.ChangeReader
+	overrides   *control.Overrides
+	own         *control.TaskPolicies
+	cleaner     *upkeep.Cleaner
+	Announcer   *upkeep.Announcer
+	roles       []role
+}
+
+// Config has the settings of a worker. The public package checks them and fills in the
+// defaults.
+type Config struct {
+	ID              string
+	Queues          map[string]Queue
+	Handlers        map[string]*run.Handler // by kind
+	PollInterval    time.Duration
+	Lease           time.Duration
+	ShutdownTimeout time.Duration
+	MaxPayload      int
+	// Encode encodes the result of a task.
+	Encode func(kind string, id int64, json []byte) (string, error)
+	// OthersRetention is for tasks of kinds that the worker does not handle.
+	OthersRetention run.Retention
+	// Listen may be nil.
+	Listen func(ctx context.Context, channel string, wake func(notice string)) error
+	Info   store.WorkerInfo
+	// Opened is called when dependencies have ended and tasks of a queue have become due. If it is
+	// nil, the worker looks for them, and notifies those who listen.
+	Opened func(ctx context.Context, queue string)
+	Log    *slog.Logger
+}
+
+// Queue has the settings of one of a worker's queues.
+type Queue struct {
+	Concurrency, MaxPrefetch int
+	Limits                   []store.Limit
+}
+
+// observer is told what a worker does.
+type observer interface {
+	run.Observer
+	claim.Observer
+}
+
+// A role is a background loop of a worker.
+type role interface {
+	// Work returns soon after ctx has ended. The worker waits for it.
+	Work(ctx context.Context)
+}
+
+// effects are what changes do to a worker.
+type effects struct {
+	*run.Held
+	pollers     claim.Pollers
+	dispatchers map[string]*run.Dispatcher
+}
+
+func (e effects) Resumed()         { e.pollers.SweepNow() }
+func (e effects) PoliciesChanged() { e.pollers.PoliciesChanged() }
+
+func (e effects) PausedMore() {
+	for _, d := range e.dispatchers {
+		d.GivePausedBack()
+	}
+}
+
+// New returns a worker that works until ctx ends.
+func New(ctx context.Context, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
+	// Handlers go on when claims stop. Their context ends when the shutdown timeout has expired.
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	return makeWorker(ctx, work, cancel, cfg, s, policies, o)
+}
+
+// makeWorker returns a worker that claims until stop ends, and whose handlers have the context
+// work, which cancel ends.
+func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
+	log, caps, classify := cfg.Log, s.Server().Caps, s.Server().Classify
+	held, pollers, dispatchers := run.NewHeld(), claim.Pollers{}, make(map[string]*run.Dispatcher, len(cfg.Queues))
+	troubles, ended := control.NewHealthReport(), new(run.EndedRuns)
+	running := func() map[string]int { return runningIn(dispatchers) }
+
+	effects := effects{held, pollers, dispatchers}
+	overrides := control.NewOverrides(s.CheckDelays, run.PoliciesOf(cfg.Handlers), effects, troubles, log)
+	changes := control.NewChangeReader(s.Changes, overrides, effects, troubles, log)
+	own := control.NewTaskPolicies(s.Policies, s.CheckDelays, policies.Stored, troubles, log)
+
+	leases := run.NewLeases(cfg.ID, cfg.Lease, held, s, changes.Read, o, log)
+	progress := run.NewProgressWriter(cfg.ID, s.WriteProgress, log)
+	opened := cfg.Opened
+	if opened == nil {
+		opened = func(ctx context.Context, queue string) {
+			pollers.Notified(queue)
+			if caps.Notify {
+				_ = s.Notify(ctx, queue) // without it those who listen only poll later
+			}
+		}
+	}
+	flows := upkeep.NewFlowKeeper(s, opened, log)
+	settler := run.NewSettler(run.SettlerConfig{
+		Settle: s.Settle, SettleUnlocked: s.SettleUnlocked, Classify: classify, SingleWriter: caps.SingleWriter,
+		WorkerID: cfg.ID, LeaseLength: cfg.Lease, ShutdownTimeout: cfg.ShutdownTimeout,
+		Leases: leases, Pollers: pollers, Ended: ended, Log: log, Observer: o, Flows: flows,
+	})
+	limited := false
+	for name, queue := range cfg.Queues {
+		budget := run.NewBudget(queue.Concurrency, queue.MaxPrefetch)
+		dispatchers[name] = run.NewDispatcher(run.DispatcherConfig{
+			Env: &run.Env{
+				Queue: name, MaxResult: cfg.MaxPayload, Encode: cfg.Encode, RuleNow: overrides.Current,
+				Begins: o.Started, Reported: progress.Reported, SettleTx: s.SettleTx,
+			},
+			WorkerID: cfg.ID, Handlers: cfg.Handlers, Leases: leases, Length: cfg.Lease, Budget: budget, Settle: settler.In, Changes: changes,
+			Log: log, Observer: o, Stop: stop, Work: work,
+		})
+		limiter := claim.NewLimiter(queue.Limits, cfg.Handlers)
+		limited = limited || limiter.Any
+		pollers[name] = claim.NewPoller(claim.PollerConfig{
+			Queue: name, WorkerID: cfg.ID, LeaseLength: cfg.Lease, Handlers: cfg.Handlers,
+			Gates: claim.NewGates(name, changes, cfg.Handlers, own, overrides), Budget: budget, Limiter: limiter, Slot: s.SlotName(name, kindsOf(cfg.Handlers, name)),
+
+			ClaimRows: s.Claim, ClaimUnderLimits: s.ClaimLimited, Candidates: s.Candidates, ClaimKeys: s.ClaimKeys, Classify: classify, Dispatch: dispatchers[name].Take, Behind: settler.Behind,
+			PolicyVersion: overrides.Version.Load, Sweep: claim.SweepEvery(cfg.PollInterval, s.NewLaneFinder(name), caps.AscendingIDs),
+			ClaimsAtOnce: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, Log: log, Observer: o,
+		})
+	}
+	cleaner := upkeep.NewCleaner(s, slices.Collect(maps.Keys(cfg.Queues)), cfg.OthersRetention, cfg.Handlers, log)
+	listener := claim.NewListener(cfg.Listen, s.Channel(), pollers, log)
+	handled := func(queue, kind string) bool { return pollers[queue] != nil && cfg.Handlers[kind] != nil }
+	roles := []role{
+		own, policies, flows, changes, overrides, cleaner, upkeep.NewUniqueCleaner(s, log),
+		upkeep.NewOverdueWatch(upkeep.NewOverdueFinder(s, cfg.Handlers, changes.Paused, overrides), handled, log),
+		claim.NewProber(s, cfg.PollInterval, changes, pollers, listener.Active.Load),
+	}
+	if limited {
+		roles = append(roles, upkeep.NewPermitCleaner(s, log))
+	}
+	if cfg.Listen != nil {
+		roles = append(roles, listener)
+	}
+	return &Worker{
+		Config: cfg, stop: stop, cancelWork: cancel, events: events{log},
+		Pollers: pollers, Dispatchers: dispatchers, Settler: settler, Held: held, ended: ended, leases: leases, progress: progress, flows: flows,
+		Changes: changes, overrides: overrides, own: own, cleaner: cleaner, roles: roles,
+		Announcer: upkeep.NewAnnouncer(cfg.ID, cfg.Info, running, ended, troubles, s, log),
+	}
+}
+
+// kindsOf lists the handled kinds whose queue is queue.
+func kindsOf(handlers map[string]*run.Handler, queue string) (kinds []string) {
+	for _, kind := range slices.Sorted(maps.Keys(handlers)) {
+		if handlers[kind].Queue == queue {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// Refresh reads what people ask of all workers. A worker does so before its first claim.
+func (w *Worker) Refresh(ctx context.Context) error {
+	if err := w.Changes.Read(ctx); err != nil {
+		return fmt.Errorf("falldue: read what is paused: %w", err)
+	}
+	w.overrides.Refresh(ctx)
+	return nil
+}
+
+// Run works until the worker is to stop. It returns when all its goroutines have ended.
+func (w *Worker) Run() {
+	ctx := w.stop
+	defer w.cancelWork(nil)
+	for _, kind := range slices.Sorted(maps.Keys(w.Handlers)) {
+		if queue := w.Handlers[kind].Queue; w.Pollers[queue] == nil {
+			w.events.kindWithoutQueue(kind, queue)
+		}
+	}
+	// Leases are extended, progress is written, the worker is announced, and tasks are settled
+	// until the last handler has returned.
+	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopAfter()
+	settling, stopSettling := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopSettling()
+
+	var background, claiming, handling sync.WaitGroup
+	background.Go(func() { w.leases.Work(after) })
+	background.Go(func() { w.progress.Work(after) })
+	background.Go(func() { w.Announcer.Work(after) })
+	background.Go(func() { w.Settler.Work(settling) })
+	for _, r := range w.roles {
+		background.Go(func() { r.Work(ctx) })
+	}
+	for name, p := range w.Pollers {
+		d := w.Dispatchers[name]
+		claiming.Go(func() { p.Loop(ctx) })
+		claiming.Go(func() { p.Assist(ctx) })
+		claiming.Go(func() { d.Watch(ctx) })
+	}
+
+	<-ctx.Done()
+	w.Announcer.Stop()
+	timeout, running := max(w.ShutdownTimeout, 0), 0
+	for _, n := range runningIn(w.Dispatchers) {
+		running += n
+	}
+	w.events.stopping(running, timeout)
+	end := time.Now().Add(timeout)
+	handled := make(chan struct{})
+	go func() {
+		defer close(handled)
+		claiming.Wait()
+		for _, d := range w.Dispatchers {
+			handling.Go(d.Finish)
+		}
+		handling.Wait()
+	}()
+	background.Go(func() {
+		late := time.NewTimer(time.Until(end))
+		defer late.Stop()
+		select {
+		case <-handled:
+		case <-late.C:
+			w.cancelWork(run.ErrStopping)
+			w.leases.Report(handled)
+		}
+	})
+	// Without a limit, the worker would wait for a database that does not answer until the
+	// leases end.
+	w.awaitHandlers(handled, end.Add(retry.LastSettles), stopSettling)
+	giveUp := time.AfterFunc(max(time.Until(end), 0)+retry.LastSettles, stopSettling)
+	defer giveUp.Stop()
+	close(w.Settler.In)
+	<-w.Settler.Done
+	w.flows.Last(settling)
+	stopAfter()
+	background.Wait()
+}
+
+// runningIn returns how many handlers of each queue run.
+func runningIn(dispatchers map[string]*run.Dispatcher) map[string]int {
+	queues := make(map[string]int, len(dispatchers))
+	for name, d := range dispatchers {
+		queues[name] = d.Runners.Active()
+	}
+	return queues
+}
+
+// awaitHandlers waits until handled is closed: claims have ended, and all handlers have
+// returned and passed their runs to the settler. From end on it calls stopSettling if
+// the settler takes no more of them.
+func (w *Worker) awaitHandlers(handled <-chan struct{}, end time.Time, stopSettling func()) {
+	late := time.NewTimer(time.Until(end))
+	defer late.Stop()
+	for {
+		select {
+		case <-handled:
+			return
+		case <-late.C:
+			if w.Settler.Full() {
+				stopSettling()
+			}
+			late.Reset(time.Second)
+		}
+	}
+}
+
+// Wake makes the worker look for tasks that it does not know of.
+func (w *Worker) Wake() { w.Pollers.SweepNow() }
+
+// SweptAt returns when the last sweep of any queue ended, or the zero time.
+func (w *Worker) SweptAt() time.Time { return w.Pollers.SweptAt() }
+
+// DelayOf returns the delay that the worker's pollers assume for a lane, and false if it is not
+// known.
+func (w *Worker) DelayOf(queue string, at store.Lane) (time.Duration, bool) {
+	return w.Pollers[queue].DelayOf(at)
+}
+
+// EndedRuns counts the runs that have ended since the start.
+func (w *Worker) EndedRuns() store.Runs { return w.ended.All() }
+
+// ReadChanges makes the worker read what people ask of all workers, without waiting for it.
+func (w *Worker) ReadChanges() { w.Changes.ReadSoon() }
+
+// Enqueued notifies the pollers of tasks that this process has just stored, so that
+// they start before the next poll.
+func (w *Worker) Enqueued(entries []store.Entry) {
+	for _, e := range entries {
+		wait := store.Duration(e.Delay)
+		if e.At.Valid {
+			wait = time.Until(store.Time(e.At.V)) // this clock may be wrong, but only the poller's sleep depends on it
+		}
+		w.Pollers.Hint(e.Queue, laneOf(e), wait)
+	}
+}
+
+// laneOf returns the lane that a new task is in.
+func laneOf(e store.Entry) store.Lane {
+	return store.Lane{State: statements.StateOpen, Key: e.Key, Priority: e.Priority, Kind: e.Kind, Policy: e.Policy}
+}
