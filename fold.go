@@ -65,8 +65,8 @@ func enqueueUnique(ctx context.Context, s *store.Store, tx Tx, tasks *pending) (
 	return receipts, nil
 }
 
-// Stored returns the entries that may be due since they were stored, or replaced others.
-func (p *pending) Stored(receipts []Receipt) []store.Entry {
+// stored returns the entries that may be due since they were stored, or replaced others.
+func (p *pending) stored(receipts []Receipt) []store.Entry {
 	if p.uniques == nil {
 		return p.entries
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
-	"github.com/falldue/falldue/internal/statements"
 )
 
 // Kind is a kind of task. It has a name, the type A of its tasks' arguments, and
@@ -119,14 +118,6 @@ func validKind(name string, cfg KindConfig) error {
 		return fmt.Errorf("%w: policy of kind %s: %w", ErrInvalid, name, err)
 	}
 	return nil
-}
-
-// Running returns the state of a task while an attempt of it runs.
-func (k kind) Running(attempt int) string {
-	if attempt <= k.RetryLostAtOnce {
-		return statements.StateSnoozed // due when its lease ends, without a delay
-	}
-	return statements.StateOpen
 }
 
 // Name returns the name of the kind.

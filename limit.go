@@ -134,7 +134,7 @@ func validLimits(owner string, limits []Limit) error {
 		if err := l.validate(owner); err != nil {
 			return err
 		}
-		name := l.Of(owner).Name
+		name := l.of(owner).Name
 		if other, twice := names[name]; twice {
 			return invalid("limits %v and %v of %s; allowed is one of them", other, l, owner)
 		}
@@ -146,7 +146,7 @@ func validLimits(owner string, limits []Limit) error {
 // limitsOf returns the limits of owner as the engine has them.
 func limitsOf(owner string, limits []Limit) (list []store.Limit) {
 	for _, l := range limits {
-		list = append(list, l.Of(owner))
+		list = append(list, l.of(owner))
 	}
 	return list
 }

@@ -128,7 +128,7 @@ func (p *phaser) policyOf(t TaskInfo) (policy backoff.Policy, known bool) {
 	if r == nil {
 		return policy, false
 	}
-	return p.overrides.Current(t.Queue, t.Lane(), r).Policy, true
+	return p.overrides.Current(t.Queue, t.lane(), r).Policy, true
 }
 
 // ruleOf returns the rule of a task without overrides, or nil if it is not known.
@@ -142,8 +142,8 @@ func (p *phaser) ruleOf(t TaskInfo) *control.CompiledPolicy {
 	return p.fleet.rules[t.Kind]
 }
 
-// Lane returns the lane of a task.
-func (t TaskInfo) Lane() store.Lane {
+// lane returns the lane of a task.
+func (t TaskInfo) lane() store.Lane {
 	return store.Lane{State: string(t.State), Key: t.Key, Priority: t.Priority, Kind: t.Kind, Policy: t.Policy, Attempts: t.Attempts}
 }
 
@@ -176,7 +176,7 @@ func (p *phaser) holdBack(ctx context.Context, tasks []TaskInfo, due []int, list
 	names := map[int][]string{}        // by the places of tasks
 	for _, i := range due {
 		t := tasks[i]
-		at := t.Lane()
+		at := t.lane()
 		if p.changes.Paused(t.Queue, at) {
 			list[i] = PhasePaused
 			continue

@@ -108,9 +108,9 @@ func (q *Queue) Wake() {
 	}
 }
 
-// Enqueued notifies the worker of this process, if Run is running, of tasks that
+// enqueued notifies the worker of this process, if Run is running, of tasks that
 // were just stored.
-func (q *Queue) Enqueued(entries []store.Entry) {
+func (q *Queue) enqueued(entries []store.Entry) {
 	q.mu.Lock()
 	w := q.worker
 	q.mu.Unlock()
@@ -126,7 +126,7 @@ func (q *Queue) wakeWorkers(next enqueueFunc) enqueueFunc {
 	return func(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error) {
 		receipts, err := next(ctx, tx, tasks)
 		if err == nil && tx == nil {
-			q.announce(tasks.Stored(receipts))
+			q.announce(tasks.stored(receipts))
 		}
 		return receipts, err
 	}
@@ -135,7 +135,7 @@ func (q *Queue) wakeWorkers(next enqueueFunc) enqueueFunc {
 // announce notifies the worker of this process, if Run is running, and those that listen,
 // of tasks that were just stored.
 func (q *Queue) announce(stored []store.Entry) {
-	q.Enqueued(stored)
+	q.enqueued(stored)
 	for i, e := range stored {
 		if q.notices != nil && (i == 0 || e.Queue != stored[i-1].Queue) {
 			q.notices.Add(e.Queue)

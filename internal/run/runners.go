@@ -297,7 +297,7 @@ func (d *Dispatcher) Finish() {
 
 // Handle runs the handler of a claimed task. Once stop has ended, it gives the task
 // back instead.
-func (d DispatcherConfig) Handle(r *Run) {
+func (d *DispatcherConfig) Handle(r *Run) {
 	var e store.Settlement
 	ours, returned := true, false
 	defer func() {
