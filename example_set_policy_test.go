@@ -2,7 +2,6 @@ package falldue_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"log"
 	"time"
@@ -45,22 +44,6 @@ func ExampleQueue_SetPolicy() {
 	// kind:charge has 4 * own, set by ann: the provider is slow
 	// charge follows: true mail follows: false
 	// 2 changes, the last one cleared it: true
-}
-
-func ExamplePolicyFlags() {
-	flags := flag.NewFlagSet("worker", flag.ExitOnError) // or flag.CommandLine
-	defaultPolicy := falldue.PolicyFlags(flags)
-	args := []string{"--default-retry-limit", "10"} // os.Args[1:]
-	if err := flags.Parse(args); err != nil {
-		log.Panic(err)
-	}
-	policy, err := defaultPolicy()
-	if err != nil {
-		log.Panic(err)
-	}
-	cfg := falldue.Config{DefaultPolicy: policy}
-	fmt.Println(cfg.DefaultPolicy)
-	// Output: delay 15s + n^4; jitter 30s * n; attempts 11
 }
 
 // The command line takes subjects as text. A text without a field is the name of a kind.

@@ -147,19 +147,20 @@ var (
 	linkedByPgx = append([]string{"github.com/jackc/pgx/v5", "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", "github.com/jackc/puddle/v2", "golang.org/x/text"}, linkedByRoot...)
 
 	linked = map[string][]string{
-		"dialect":    nil,
-		"sqlgen":     nil,
-		"backoff":    nil,
-		"migrations": linkedByMigrations,
-		"falldue":    linkedByRoot,
-		"queuetest":  linkedByRoot,
-		"tasktest":   linkedByRoot,
-		"sealed":     linkedByRoot,
-		"ops":        linkedByRoot,
-		"periodic":   linkedByRoot,
-		"flow":       linkedByRoot,
-		"pgnotify":   {"github.com/lib/pq"},
-		"pgxqueue":   linkedByPgx,
+		"dialect":             nil,
+		"sqlgen":              nil,
+		"backoff":             nil,
+		"backoff/policyflags": nil,
+		"migrations":          linkedByMigrations,
+		"falldue":             linkedByRoot,
+		"queuetest":           linkedByRoot,
+		"tasktest":            linkedByRoot,
+		"sealed":              linkedByRoot,
+		"ops":                 linkedByRoot,
+		"periodic":            linkedByRoot,
+		"flow":                linkedByRoot,
+		"pgnotify":            {"github.com/lib/pq"},
+		"pgxqueue":            linkedByPgx,
 	}
 )
 

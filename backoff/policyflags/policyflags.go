@@ -1,4 +1,15 @@
-package falldue
+// Package policyflags lets the user of a program choose the retry policy of kinds that set none,
+// with flags or environment variables:
+//
+//	--default-retry-limit      retries, 25 by default
+//	--default-retry-base       B, a duration such as 15s
+//	--default-retry-exponent   E, a number
+//	--default-retry-jitter     J, a duration such as 30s
+//
+// A retry after the n-th failure waits for B + n^E seconds, plus a random part of up to n·J.
+// Set all three flags of the formula, or none. A flag that is not set has its value from the
+// environment, such as FALLDUE_DEFAULT_RETRY_LIMIT.
+package policyflags
 
 import (
 	"errors"
@@ -12,7 +23,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// policyFlag is a flag of [PolicyFlags] and what reads its value.
+// policyFlag is a flag and the check of its value.
 type policyFlag struct {
 	name, usage string
 	check       func(value string) error
@@ -27,22 +38,11 @@ var formulaFlags = []policyFlag{
 
 var limitFlag = policyFlag{"default-retry-limit", "`number` of retries after which a task of a kind without a policy is dead (default 25)", checkCount}
 
-// PolicyFlags adds flags to a set by which the user of a program chooses the policy of kinds
-// that have none, and returns a function that returns that policy, for
-// Config.DefaultPolicy. Call it after the flags have been parsed.
-//
-//	--default-retry-limit      retries, 25 by default
-//	--default-retry-base       B, a duration such as 15s
-//	--default-retry-exponent   E, a number
-//	--default-retry-jitter     J, a duration such as 30s
-//
-// A retry after the n-th failure waits for B + n^E seconds and up to n·J more, at random.
-// The three flags of the formula are given together, or none is. A flag that is not given
-// has its value from the environment, such as FALLDUE_DEFAULT_RETRY_LIMIT. If nothing is
-// given at all, the policy is the zero Policy, which is the library's default.
-//
-// The error names the flag or the variable, and wraps [ErrInvalid].
-func PolicyFlags(fs *flag.FlagSet) func() (backoff.Policy, error) {
+// Add adds the flags to a set, and returns a function that returns the policy, for
+// Config.DefaultPolicy. Call that function after the flags have been parsed. Without any value the
+// policy is the zero Policy, which is the library's default. The error names the flag or the
+// variable, and the allowed values.
+func Add(fs *flag.FlagSet) func() (backoff.Policy, error) {
 	given := map[string]*string{}
 	for _, f := range append([]policyFlag{limitFlag}, formulaFlags...) {
 		given[f.name] = fs.String(f.name, "", f.usage+", or $"+f.variable())
@@ -65,7 +65,7 @@ func PolicyFlags(fs *flag.FlagSet) func() (backoff.Policy, error) {
 		switch {
 		case len(missing) == 0:
 		case len(missing) < len(formulaFlags):
-			return backoff.Policy{}, invalid("%s missing; the three flags of the formula are given together", strings.Join(missing, " and "))
+			return backoff.Policy{}, fmt.Errorf("policyflags: %s missing; set all three flags of the formula, or none", strings.Join(missing, " and "))
 		case limit == "":
 			return backoff.Policy{}, nil
 		}
@@ -80,7 +80,7 @@ func PolicyFlags(fs *flag.FlagSet) func() (backoff.Policy, error) {
 		}
 		policy, err := backoff.Parse("zizq(" + strings.Join(args, ", ") + ")")
 		if err != nil {
-			return backoff.Policy{}, fmt.Errorf("%w: the default policy: %w", ErrInvalid, err)
+			return backoff.Policy{}, fmt.Errorf("policyflags: the default policy: %w", err)
 		}
 		return policy, nil
 	}
@@ -101,7 +101,7 @@ func (f policyFlag) value(given string) (string, error) {
 		return "", nil
 	}
 	if err := f.check(given); err != nil {
-		return "", invalid("%s is %.100q; %w", from, given, err)
+		return "", fmt.Errorf("policyflags: %s is %.100q; %w", from, given, err)
 	}
 	return given, nil
 }
