@@ -10,6 +10,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // TestRunRefusesDatabaseWithOtherDelays gives a database a power function of its own.
@@ -34,11 +35,11 @@ func TestRunRefusesDatabaseWithOtherDelays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = q.SetPolicy(t.Context(), falldue.Subject{Kind: "other"}, power, falldue.OverrideOptions{})
+	err = ops.New(q).SetPolicy(t.Context(), falldue.Subject{Kind: "other"}, power, ops.OverrideOptions{})
 	if err == nil || !strings.Contains(err.Error(), "16s in Go, but 17s on postgres") {
 		t.Errorf("SetPolicy: error %v, want one that shows 16s and 17s", err)
 	}
-	if history, err := q.OverrideHistory(t.Context()); err != nil || len(history) != 0 {
+	if history, err := ops.New(q).OverrideHistory(t.Context()); err != nil || len(history) != 0 {
 		t.Errorf("stored are %+v, error %v", history, err)
 	}
 	kind := falldue.NewKind[int]("misjudged", falldue.KindConfig{Policy: backoff.ParseDeferred("delay 15s + n^4")})

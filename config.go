@@ -96,7 +96,7 @@ type Config struct {
 	// days, unless their kind says otherwise. A negative value keeps them for ever.
 	// Defaults to DeadRetention.
 	CancelledRetention time.Duration
-	// DefaultPolicy is the policy of kinds that set none, in the worker. [PolicyFlags] reads
+	// DefaultPolicy is the policy of kinds that set none, in the worker. Package backoff/policyflags reads
 	// it from the command line and the environment. Defaults to backoff.Zizq: 15 s + n⁴, 25
 	// retries.
 	DefaultPolicy backoff.Policy

@@ -127,7 +127,7 @@ func scheduleErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 		_, err := periodic.New(q, list...)
 		errs = append(errs, err)
 	}
-	return append(errs, periodic.Pause(t.Context(), q, "nightly", periodic.PauseOptions{}))
+	return append(errs, periodic.Pause(t.Context(), q, "nightly", falldue.Note{}))
 }
 
 func sealedErrors(t *testing.T) (errs []error) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/internal/worker"
@@ -54,13 +55,13 @@ func TestEndedRunsAreCounted(t *testing.T) {
 		go func() { done <- q.Run(ctx) }()
 		var w *worker.Worker
 		for ended := false; !ended; {
-			counts, err := q.Counts(t.Context())
+			counts, err := q.store.Counts(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			var open, others int64
 			for _, c := range counts {
-				if c.State == Open {
+				if c.State == statements.StateOpen {
 					open += c.Tasks
 				} else {
 					others += c.Tasks

@@ -6,6 +6,7 @@ import (
 	"log"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 // Enqueue stores a task. Its arguments are kept as JSON.
@@ -64,11 +65,11 @@ func ExampleKind_EnqueueTx() {
 		fmt.Printf("order %d stored: %t\n", number, order(number) == nil)
 	}
 
-	tasks, err := q.Tasks(ctx, falldue.TaskFilter{})
+	page, err := ops.New(q).Tasks(ctx, ops.Filter{}, ops.ListOptions{})
 	if err != nil {
 		log.Panic(err)
 	}
-	fmt.Println("tasks:", len(tasks))
+	fmt.Println("tasks:", len(page.Tasks))
 	// Output:
 	// order 41 stored: true
 	// order 42 stored: true
@@ -120,11 +121,11 @@ func ExampleKind_EnqueueManyTx() {
 		log.Panic(err)
 	}
 
-	tasks, err := q.Tasks(ctx, falldue.TaskFilter{})
+	page, err := ops.New(q).Tasks(ctx, ops.Filter{}, ops.ListOptions{})
 	if err != nil {
 		log.Panic(err)
 	}
-	fmt.Println("tasks:", len(tasks))
+	fmt.Println("tasks:", len(page.Tasks))
 	// Output:
 	// tasks: 0
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 // Over all workers, at most 20 charges run at a time, and at most 2 for one customer.
@@ -64,7 +65,7 @@ func ExampleRate() {
 	if err := q.Run(ctx); err != nil {
 		log.Panic(err)
 	}
-	page, err := q.Find(context.Background(), falldue.TaskFilter{Kind: "mail"})
+	page, err := ops.New(q).Tasks(context.Background(), ops.Filter{Kind: "mail"}, ops.ListOptions{})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -122,7 +123,7 @@ func ExampleQueueConfig() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	handler := func(ctx context.Context, _ falldue.Task[string]) error {
-		page, err := q.Find(ctx, falldue.TaskFilter{Queue: "images", Phase: falldue.PhaseLimited})
+		page, err := ops.New(q).Tasks(ctx, ops.Filter{Queue: "images", Phase: falldue.PhaseLimited}, ops.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -185,7 +186,7 @@ func ExampleInOrder() {
 		log.Panic(err)
 	}
 	run()
-	page, err := q.Find(ctx, falldue.TaskFilter{Kind: "event.send"})
+	page, err := ops.New(q).Tasks(ctx, ops.Filter{Kind: "event.send"}, ops.ListOptions{})
 	if err != nil {
 		log.Panic(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 func ExampleQueue_Pause() {
@@ -15,19 +16,19 @@ func ExampleQueue_Pause() {
 	ctx := context.Background()
 	provider := falldue.Subject{Kind: "charge"}
 	err := q.Pause(ctx, provider, falldue.PauseOptions{
-		Until: time.Now().Add(time.Hour), Who: "ann", Why: "the payment provider is down",
+		Until: time.Now().Add(time.Hour), Note: falldue.Note{Who: "ann", Why: "the payment provider is down"},
 	})
 	if err != nil {
 		log.Panic(err)
 	}
-	list, err := q.Paused(ctx)
+	list, err := ops.New(q).Pauses(ctx)
 	if err != nil {
 		log.Panic(err)
 	}
 	for _, p := range list {
 		fmt.Printf("%s is paused by %s: %s\n", p.Subject, p.Who, p.Why)
 	}
-	err = q.Resume(ctx, provider, falldue.ResumeOptions{Who: "ann"})
+	err = q.Resume(ctx, provider, falldue.Note{Who: "ann"})
 	if err != nil {
 		log.Panic(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 // Run works until its context ends. In a program this is often the context of
@@ -33,11 +34,11 @@ func ExampleQueue_Run() {
 	if err := q.Run(running); err != nil {
 		log.Panic(err)
 	}
-	waiting, err := q.Tasks(ctx, falldue.TaskFilter{})
+	waiting, err := ops.New(q).Tasks(ctx, ops.Filter{}, ops.ListOptions{})
 	if err != nil {
 		log.Panic(err)
 	}
-	fmt.Println("tasks for the next worker:", len(waiting))
+	fmt.Println("tasks for the next worker:", len(waiting.Tasks))
 	// Output:
 	// order 1 is packed to the end: true
 	// tasks for the next worker: 2

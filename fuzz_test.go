@@ -5,6 +5,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // The fuzz tests check on SQLite, which runs in this process, the properties that
@@ -61,6 +62,6 @@ func FuzzTaskFilter(f *testing.F) {
 	s := newScene(f, testdb.SQLite)
 	all := s.populate(f)
 	f.Fuzz(func(t *testing.T, queue, kind, state string, after int64, limit int) {
-		s.checkFilter(t, all, falldue.TaskFilter{Queue: queue, Kind: kind, State: falldue.State(state), After: after, Limit: limit})
+		s.checkFilter(t, all, ops.Filter{Queue: queue, Kind: kind, State: falldue.State(state)}, ops.ListOptions{After: after, Limit: limit})
 	})
 }

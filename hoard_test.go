@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -76,7 +77,7 @@ func (g *greed) enqueue(t *testing.T, q *Queue, args []bool, opts ...EnqueueOpti
 	}
 }
 
-// Run runs q until the test ends.
+// run runs q until the test ends.
 func (g *greed) run(t *testing.T, q *Queue) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -98,7 +99,7 @@ func (g *greed) run(t *testing.T, q *Queue) {
 // that is not claimed has used up.
 func claimedTasks(t *testing.T, q *Queue) (claimed, attempts int) {
 	t.Helper()
-	list, err := q.Tasks(t.Context(), TaskFilter{Limit: 10_000})
+	list, err := q.store.Tasks(t.Context(), store.Filter{Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}

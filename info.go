@@ -31,8 +31,6 @@ const (
 	Cancelled State = statements.StateCancelled
 )
 
-var states = []State{Blocked, Open, Snoozed, Done, Dead, Cancelled}
-
 // TaskInfo describes a task as the table has it.
 type TaskInfo struct {
 	ID          int64
@@ -43,6 +41,9 @@ type TaskInfo struct {
 	Key      string
 	Priority int
 	State    State
+	// Phase is what a waiting task waits for. Package ops sets it; it is "" in a task from
+	// [Queue.Task].
+	Phase Phase
 	// Attempts is the number of attempts, including a running one. Runs that ended
 	// with a snooze, or because their worker stopped, are not counted.
 	Attempts int
@@ -125,21 +126,5 @@ type Attempt struct {
 	Stack string
 }
 
-// Overdue describes the tasks of a kind in a queue that have been due for more than a
-// minute.
-type Overdue struct {
-	Queue, Kind string
-	// Tasks is the number of these tasks, counted up to 1,000.
-	Tasks int
-	// DueSince is when the first of them fell due, by the database's clock.
-	DueSince time.Time
-}
-
-// Count is the number of tasks of a queue and kind that are in a state.
-type Count struct {
-	Queue, Kind string
-	State       State
-	Tasks       int64
-	// About reports whether Tasks is an estimate, see [Queue.CountsAbout].
-	About bool
-}
+// finished reports whether tasks of a state are finished.
+func (s State) finished() bool { return s == Done || s == Dead || s == Cancelled }

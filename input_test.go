@@ -15,6 +15,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // hostileTexts are passed wherever falldue takes a text, here on every engine. They are
@@ -143,7 +144,7 @@ func (s *scene) checkNames(t *testing.T, kind, queue string) {
 	if err != nil || info.Kind != kind || info.Queue != queue {
 		t.Fatalf("kind %q, queue %q became %q, %q (error %v)", kind, queue, info.Kind, info.Queue, err)
 	}
-	list, err := s.q.Tasks(ctx, falldue.TaskFilter{Kind: kind, Queue: queue, After: receipt.ID - 1})
+	list, err := listed(ops.New(s.q).Tasks(ctx, ops.Filter{Kind: kind, Queue: queue}, ops.ListOptions{After: receipt.ID - 1}))
 	if err != nil || len(list) != 1 || list[0].ID != receipt.ID {
 		t.Fatalf("kind %q, queue %q: found %v (error %v)", kind, queue, list, err)
 	}
@@ -245,18 +246,18 @@ func (s *scene) checkID(t *testing.T, id int64) {
 
 // checkFilter lists tasks with any filter, and compares them with what a loop over all
 // tasks finds.
-func (s *scene) checkFilter(t *testing.T, all []falldue.TaskInfo, f falldue.TaskFilter) {
+func (s *scene) checkFilter(t *testing.T, all []falldue.TaskInfo, f ops.Filter, o ops.ListOptions) {
 	t.Helper()
-	list, err := s.q.Tasks(t.Context(), f)
+	list, err := listed(ops.New(s.q).Tasks(t.Context(), f, o))
 	states := []falldue.State{"", falldue.Open, falldue.Snoozed, falldue.Done, falldue.Dead, falldue.Cancelled}
-	if f.Limit < 0 || f.Limit > 10_000 || f.Kind != "" && !isName(f.Kind) || f.Queue != "" && !isName(f.Queue) || !slices.Contains(states, f.State) {
+	if o.Limit < 0 || o.Limit > 10_000 || f.Kind != "" && !isName(f.Kind) || f.Queue != "" && !isName(f.Queue) || !slices.Contains(states, f.State) {
 		refused(t, err)
 		return
 	}
 	var want, got []int64
 	for _, task := range all {
-		if task.ID > f.After && (f.Kind == "" || f.Kind == task.Kind) && (f.Queue == "" || f.Queue == task.Queue) &&
-			(f.State == "" || f.State == task.State) && (f.Limit == 0 || len(want) < f.Limit) {
+		if task.ID > o.After && (f.Kind == "" || f.Kind == task.Kind) && (f.Queue == "" || f.Queue == task.Queue) &&
+			(f.State == "" || f.State == task.State) && (o.Limit == 0 || len(want) < o.Limit) {
 			want = append(want, task.ID)
 		}
 	}
@@ -264,7 +265,7 @@ func (s *scene) checkFilter(t *testing.T, all []falldue.TaskInfo, f falldue.Task
 		got = append(got, task.ID)
 	}
 	if err != nil || !slices.Equal(got, want) {
-		t.Fatalf("%+v: found %v (error %v), want %v", f, got, err, want)
+		t.Fatalf("%+v, %+v: found %v (error %v), want %v", f, o, got, err, want)
 	}
 }
 
@@ -281,7 +282,7 @@ func (s *scene) populate(tb testing.TB) []falldue.TaskInfo {
 			tb.Fatal(err)
 		}
 	}
-	all, err := s.q.Tasks(tb.Context(), falldue.TaskFilter{})
+	all, err := listed(ops.New(s.q).Tasks(tb.Context(), ops.Filter{}, ops.ListOptions{}))
 	if err != nil || len(all) != 9 {
 		tb.Fatalf("%d tasks (error %v), want 9", len(all), err)
 	}
@@ -348,12 +349,12 @@ func TestHostileInput(t *testing.T) {
 		}
 		all := s.populate(t)
 		for _, text := range hostileTexts {
-			s.checkFilter(t, all, falldue.TaskFilter{Kind: text})
-			s.checkFilter(t, all, falldue.TaskFilter{Queue: text})
-			s.checkFilter(t, all, falldue.TaskFilter{State: falldue.State(text)})
+			s.checkFilter(t, all, ops.Filter{Kind: text}, ops.ListOptions{})
+			s.checkFilter(t, all, ops.Filter{Queue: text}, ops.ListOptions{})
+			s.checkFilter(t, all, ops.Filter{State: falldue.State(text)}, ops.ListOptions{})
 		}
 		for _, n := range hostileIDs {
-			s.checkFilter(t, all, falldue.TaskFilter{After: n, Limit: int(n % 20_000)})
+			s.checkFilter(t, all, ops.Filter{}, ops.ListOptions{After: n, Limit: int(n % 20_000)})
 		}
 	})
 }

@@ -17,7 +17,7 @@ type KindConfig struct {
 	// Policy says when a failed task runs again, and when it is dead. Workers use
 	// the policy that they were built with. A change therefore applies to every
 	// waiting task as soon as the new workers run, without writing a row, and
-	// [Queue.SetPolicy] changes it under workers that run. Defaults to
+	// package ops changes it under workers that run. Defaults to
 	// Config.DefaultPolicy of the worker.
 	Policy backoff.Policy
 	// Queue is the name of the queue in which tasks of this kind wait, for workers

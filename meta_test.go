@@ -9,6 +9,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/periodic"
 )
 
@@ -36,7 +37,7 @@ func TestReservedNamesOfMetaAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := q.Tasks(t.Context(), falldue.TaskFilter{})
+	list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{}))
 	if err != nil || len(list) != len(ids) {
 		t.Errorf("%d tasks are stored, want %d (error %v)", len(list), len(ids), err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // eachSolidQueue calls f with a database that has Solid Queue's jobs, and the statements of
@@ -155,7 +156,7 @@ func TestInsertedKeysAreThoseOfEnqueue(t *testing.T) {
 		insertWithKey(t, db, engine, "#"+base64.RawURLEncoding.EncodeToString(hash[:]), "1")
 		insertWithKey(t, db, engine, "!~", "2")
 		for _, key := range []string{"Zoë", "!~"} {
-			if list, err := q.Tasks(t.Context(), falldue.TaskFilter{Key: key}); err != nil || len(list) != 1 {
+			if list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{Key: key}, ops.ListOptions{})); err != nil || len(list) != 1 {
 				t.Errorf("%d tasks have the key %q (error %v), want 1", len(list), key, err)
 			}
 		}

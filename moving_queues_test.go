@@ -11,6 +11,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // otherQueue is a queue whose waiting jobs a page of docs/moving moves by SQL. Its
@@ -179,7 +180,7 @@ func sqlBlock(t *testing.T, file, engine string) string {
 
 func tasks(t *testing.T, q *falldue.Queue) []falldue.TaskInfo {
 	t.Helper()
-	list, err := q.Tasks(t.Context(), falldue.TaskFilter{})
+	list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // TestSilentNetwork: all connections of a worker go silent, and new ones are fine. The
@@ -72,7 +73,7 @@ func TestSilentNetwork(t *testing.T) {
 					close(release) // or the lease of task 1 was lost, and it runs again
 				}
 				waitFor(t, "both tasks to be done", func() bool {
-					n, err := other.Counts(t.Context())
+					n, err := ops.New(other).Counts(t.Context())
 					return err == nil && len(n) == 1 && n[0].State == falldue.Done && n[0].Tasks == 2
 				})
 				proxy.Freeze()

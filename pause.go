@@ -6,36 +6,24 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/claim"
-	"github.com/falldue/falldue/internal/control"
-	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
+
+// Note is stored with a change, for people.
+type Note struct {
+	// Who made the change, in up to 255 bytes, and Why, in up to 16 KiB.
+	Who, Why string
+}
 
 // PauseOptions say more about a pause.
 type PauseOptions struct {
 	// Until is when the pause ends by itself, by the database's clock, which must be later
 	// than now. The zero time is never.
 	Until time.Time
-	// Who and Why are stored with the pause, for people. Who has up to 255 bytes and
-	// Why up to 16 KiB.
-	Who, Why string
-}
-
-// ResumeOptions say more about the end of a pause or of an override of policies.
-type ResumeOptions struct {
-	// Who and Why are stored, for people, as those of PauseOptions are.
-	Who, Why string
-}
-
-// Pause is a pause as [Queue.Paused] lists it.
-type Pause struct {
-	Subject
-	At    time.Time // when it began
-	Until time.Time // when it ends; zero is never
-	Who   string
-	Why   string
+	// Note is stored with the pause.
+	Note
 }
 
 // Pause makes all workers leave the tasks of a subject alone until it is resumed. They
@@ -51,11 +39,7 @@ type Pause struct {
 // The error wraps [ErrInvalid] for a subject without a field or with an invalid name, for
 // an end that is over, and for texts that are too long. A pause that holds goes on then.
 func (q *Queue) Pause(ctx context.Context, s Subject, o PauseOptions) error {
-	ends, err := changeEnd(o.Until)
-	if err != nil {
-		return err
-	}
-	return q.change(ctx, s, store.Change{What: statements.ChangePause, Ends: ends, Who: o.Who, Why: o.Why})
+	return q.change(ctx, s, o.Until, store.Change{What: statements.ChangePause, Who: o.Who, Why: o.Why})
 }
 
 // changeEnd returns the end of a change as it is stored; 0 is never.
@@ -71,7 +55,7 @@ func changeEnd(until time.Time) (int64, error) {
 }
 
 // checkEnd refuses a change that is over by the database's clock: it would end the one that
-// holds, which only [Queue.Resume] and [Queue.ClearPolicy] are to do.
+// holds, which only [Queue.Resume] and package ops are to do.
 func (q *Queue) checkEnd(ctx context.Context, ends int64) error {
 	if ends == 0 {
 		return nil
@@ -89,37 +73,19 @@ func (q *Queue) checkEnd(ctx context.Context, ends int64) error {
 // Resume ends the pause of a subject. Workers claim its tasks again within two seconds,
 // unless a pause of another subject names them too. A subject that is not paused may be
 // resumed. For the error see [Queue.Pause].
-func (q *Queue) Resume(ctx context.Context, s Subject, o ResumeOptions) error {
-	return q.change(ctx, s, store.Change{What: statements.ChangeResume, Who: o.Who, Why: o.Why})
+func (q *Queue) Resume(ctx context.Context, s Subject, n Note) error {
+	return q.change(ctx, s, time.Time{}, store.Change{What: statements.ChangeResume, Who: n.Who, Why: n.Why})
 }
 
-// Paused lists the pauses that hold now, the oldest first. The Key of a subject is the
-// key as tasks have it in [TaskInfo]. Pauses of subjects that this release does not know are
-// left out; workers that cannot obey one log and announce it.
-func (q *Queue) Paused(ctx context.Context) ([]Pause, error) {
-	changes, err := q.store.Changes(ctx, store.AllChanges)
-	if err != nil {
-		return nil, err
+// change stores a change of a subject, which ends at a time or, if that is zero, never. It makes
+// the worker of this process read it.
+func (q *Queue) change(ctx context.Context, s Subject, until time.Time, c store.Change) (err error) {
+	if c.Ends, err = changeEnd(until); err != nil {
+		return err
 	}
-	list := []Pause{}
-	for _, c := range pausesIn(changes) {
-		p := Pause{At: store.Time(c.Created), Who: c.Who, Why: c.Why}
-		subject, _ := control.ParseSubject(c.Subject)
-		p.Subject = Subject(subject)
-		if c.Ends > 0 {
-			p.Until = store.Time(c.Ends)
-		}
-		list = append(list, p)
-	}
-	return list, nil
-}
-
-// change stores a change of a subject, and makes the worker of this process read it.
-func (q *Queue) change(ctx context.Context, s Subject, c store.Change) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	var err error
 	if c.Who, c.Why, err = said(c.Who, c.Why); err != nil {
 		return err
 	}
@@ -175,41 +141,4 @@ func (q *Queue) stepping(w changesReader) (stop func()) {
 		defer q.mu.Unlock()
 		q.steppers = slices.DeleteFunc(q.steppers, func(other changesReader) bool { return other == w })
 	}
-}
-
-// noEffects are those of changes on a process that runs no worker.
-type noEffects struct{}
-
-func (noEffects) Cancelled(map[int64]int64) {}
-func (noEffects) PausedMore()               {}
-func (noEffects) Resumed()                  {}
-func (noEffects) PoliciesChanged()          {}
-
-// changesNow reads what is paused and which policies hold, for those who are no workers.
-func (q *Queue) changesNow(ctx context.Context, handlers map[string]*run.Handler) (*control.ChangeReader, *control.Overrides, error) {
-	log, troubles := q.cfg.Logger, control.NewHealthReport()
-	overrides := control.NewOverrides(q.store.CheckDelays, run.PoliciesOf(handlers), noEffects{}, troubles, log)
-	reader := control.NewChangeReader(q.store.Changes, overrides, noEffects{}, troubles, log)
-	if err := reader.Read(ctx); err != nil {
-		return nil, nil, err
-	}
-	overrides.Refresh(ctx)
-	return reader, overrides, nil
-}
-
-// pausesIn returns the pauses that hold after changes, which are sorted, the oldest first.
-func pausesIn(changes []store.StoredChange) (list []store.StoredChange) {
-	newest := map[string]store.StoredChange{}
-	for _, c := range changes {
-		if c.What == statements.ChangePause || c.What == statements.ChangeResume {
-			newest[c.Subject] = c
-		}
-	}
-	for _, c := range changes {
-		_, ok := control.ParseSubject(c.Subject)
-		if ok && newest[c.Subject] == c && c.What == statements.ChangePause && (c.Ends == 0 || c.Ends > c.Now) {
-			list = append(list, c)
-		}
-	}
-	return list
 }

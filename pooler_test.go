@@ -12,6 +12,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/queuetest"
 )
 
@@ -153,11 +154,11 @@ func TestLostStatementIsPreparedAgain(t *testing.T) {
 	if err := q.Migrate(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.Counts(ctx); err != nil {
+	if _, err := ops.New(q).Counts(ctx); err != nil {
 		t.Fatal(err)
 	}
 	db.MustExec("deallocate all")
-	if _, err := q.Counts(ctx); err != nil {
+	if _, err := ops.New(q).Counts(ctx); err != nil {
 		t.Error(err)
 	}
 }

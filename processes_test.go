@@ -15,6 +15,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // processVariable names the queue on which a process of TestFourProcessesObey works, and
@@ -133,7 +134,7 @@ func TestFourProcessesObey(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		if err := q.SetPolicy(t.Context(), falldue.Subject{Kind: "fails"}, sooner, falldue.OverrideOptions{}); err != nil {
+		if err := ops.New(q).SetPolicy(t.Context(), falldue.Subject{Kind: "fails"}, sooner, ops.OverrideOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range processes {

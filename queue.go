@@ -27,7 +27,6 @@ type Queue struct {
 	keeper  *upkeep.PolicyStore
 	notices *notices // nil if nobody is notified, or each enqueue does so itself
 	insert  enqueueFunc
-	about   aboutCounts
 
 	observer *publisher
 	// aroundEnqueue stores tasks by way of the users' middleware; nil if there is none.

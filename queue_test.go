@@ -1,11 +1,14 @@
 package falldue_test
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/queuetest"
 )
 
@@ -25,3 +28,9 @@ func TestConformance(t *testing.T) {
 		}
 	})
 }
+
+// listed returns the tasks of a page.
+func listed(p ops.Page, err error) ([]falldue.TaskInfo, error) { return p.Tasks, err }
+
+// byID orders receipts by their tasks' ids: those of a call may be in another order on TiDB.
+func byID(a, b falldue.Receipt) int { return cmp.Compare(a.ID, b.ID) }

@@ -24,7 +24,7 @@ func TestInspectionNeedsNoWrites(t *testing.T) {
 		for _, driver := range testdb.Drivers(engine) {
 			t.Run(driver, func(t *testing.T) {
 				dsn := testdb.DSN(t, engine)
-				open := func(dsn string) (*falldue.Queue, *ops.Inspector) {
+				open := func(dsn string) (*falldue.Queue, *ops.Ops) {
 					db, err := testdb.OpenDSN(driver, dsn)
 					if err != nil {
 						t.Fatal(err)
@@ -34,11 +34,7 @@ func TestInspectionNeedsNoWrites(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					inspector, err := ops.NewInspector(db, ops.Config{})
-					if err != nil {
-						t.Fatal(err)
-					}
-					return q, inspector
+					return q, ops.New(q)
 				}
 				ctx := t.Context()
 				primary, _ := open(dsn)
@@ -54,25 +50,28 @@ func TestInspectionNeedsNoWrites(t *testing.T) {
 				if !strings.HasPrefix(setting, "&") {
 					setting = map[bool]string{true: "&", false: "?"}[strings.Contains(dsn, "?")] + setting
 				}
-				replica, inspector := open(dsn + setting)
+				replica, o := open(dsn + setting)
 				if _, err := kind.Enqueue(ctx, replica, 2); err == nil {
 					t.Fatal("the session takes writes")
 				}
 				for name, look := range map[string]func() error{
-					"Counts":      func() error { _, err := replica.Counts(ctx); return err },
-					"CountsAbout": func() error { _, err := replica.CountsAbout(ctx); return err },
-					"Find":        func() error { _, err := replica.Find(ctx, falldue.TaskFilter{Kind: "seen"}); return err },
-					"Tasks":       func() error { _, err := replica.Tasks(ctx, falldue.TaskFilter{}); return err },
-					"Task":        func() error { _, err := replica.Task(ctx, receipt.ID); return err },
-					"Attempts":    func() error { _, err := replica.Attempts(ctx, receipt.ID); return err },
-					"Overdue":     func() error { _, err := replica.Overdue(ctx); return err },
-					"Paused":      func() error { _, err := replica.Paused(ctx); return err },
-					"Overrides":   func() error { _, err := replica.Overrides(ctx); return err },
-					"Why":         func() error { _, err := inspector.Why(ctx, receipt.ID); return err },
-					"Profile":     func() error { _, err := inspector.Profile(ctx); return err },
-					"Queues":      func() error { _, err := inspector.Queues(ctx); return err },
-					"Diagnose":    func() error { _, err := inspector.Diagnose(ctx); return err },
-					"Workers":     func() error { _, err := inspector.Workers(ctx); return err },
+					"Task":           func() error { _, err := replica.Task(ctx, receipt.ID); return err },
+					"Attempts":       func() error { _, err := replica.Attempts(ctx, receipt.ID); return err },
+					"Counts":         func() error { _, err := o.Counts(ctx); return err },
+					"EstimateCounts": func() error { _, err := o.EstimateCounts(ctx); return err },
+					"Tasks":          func() error { _, err := o.Tasks(ctx, ops.Filter{}, ops.ListOptions{}); return err },
+					"Match": func() error {
+						_, err := o.Tasks(ctx, ops.Filter{Kind: "seen", Match: "1"}, ops.ListOptions{})
+						return err
+					},
+					"Overdue":   func() error { _, err := o.Overdue(ctx); return err },
+					"Pauses":    func() error { _, err := o.Pauses(ctx); return err },
+					"Overrides": func() error { _, err := o.Overrides(ctx); return err },
+					"Why":       func() error { _, err := o.Why(ctx, receipt.ID); return err },
+					"Profile":   func() error { _, err := o.Profile(ctx); return err },
+					"Queues":    func() error { _, err := o.Queues(ctx); return err },
+					"Diagnose":  func() error { _, err := o.Diagnose(ctx); return err },
+					"Workers":   func() error { _, err := o.Workers(ctx); return err },
 				} {
 					if err := look(); err != nil {
 						t.Errorf("%s: %v", name, err)

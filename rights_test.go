@@ -151,7 +151,7 @@ func checkRights(t *testing.T, engine, driver string) {
 	run(after)
 	worker, workerDB := as("worker")
 	enqueuer, enqueuerDB := as("enqueuer")
-	reader, readerDB := as("reader")
+	reader, _ := as("reader")
 	for name, q := range map[string]*falldue.Queue{"migrator": migrator, "worker": worker, "enqueuer": enqueuer} {
 		if err := q.Migrate(ctx); err != nil {
 			t.Errorf("%s: a migration with nothing to do: %v", name, err)
@@ -175,7 +175,7 @@ func checkRights(t *testing.T, engine, driver string) {
 		t.Fatalf("worker: %v", err)
 	}
 	if engine != testdb.MariaDB {
-		refused("enqueuer reads payloads", second(enqueuer.Tasks(ctx, falldue.TaskFilter{})))
+		refused("enqueuer reads payloads", second(ops.New(enqueuer).Tasks(ctx, ops.Filter{}, ops.ListOptions{})))
 		falldue.Handle(enqueuer, kind, func(context.Context, falldue.Task[int]) error { return nil })
 		refused("enqueuer works", enqueuer.Run(ctx))
 	}
@@ -211,23 +211,23 @@ func checkRights(t *testing.T, engine, driver string) {
 	if list, err := reader.Attempts(ctx, failing.ID); err != nil || len(list) != 2 {
 		t.Errorf("reader: %d attempts (error %v), want 2", len(list), err)
 	}
-	if counts, err := reader.Counts(ctx); err != nil || len(counts) != 1 || counts[0].Tasks != 1 {
+	if counts, err := ops.New(reader).Counts(ctx); err != nil || len(counts) != 1 || counts[0].Tasks != 1 {
 		t.Errorf("reader: the counts are %v (error %v), want one dead task", counts, err)
 	}
-	if counts, err := reader.CountsAbout(ctx); err != nil || len(counts) != 1 || counts[0].Tasks != 1 {
+	if counts, err := ops.New(reader).EstimateCounts(ctx); err != nil || len(counts) != 1 || counts[0].Tasks != 1 {
 		t.Errorf("reader: the counts are about %v (error %v), want one dead task", counts, err)
 	}
 	waiting, err := kind.Enqueue(ctx, worker, 1, falldue.EnqueueOptions{Delay: time.Hour})
 	if err != nil {
 		t.Fatalf("worker: %v", err)
 	}
-	inspect(t, readerDB, cfg, waiting.ID)
-	for _, p := range explain(t, workerDB, cfg) {
+	inspect(t, reader, waiting.ID)
+	for _, p := range explain(t, worker) {
 		if p.Err != nil {
 			t.Errorf("worker: explain %s: %v", p.Statement, p.Err)
 		}
 	}
-	for _, p := range explain(t, readerDB, cfg) {
+	for _, p := range explain(t, reader) {
 		// The last are there while a worker is announced that has limits.
 		reads := []string{"sweep", "next lane", "look", "read permits"}
 		if engine != testdb.Postgres { // where a claim begins with a SELECT
@@ -244,15 +244,15 @@ func checkRights(t *testing.T, engine, driver string) {
 		t.Errorf("worker: %v", err)
 	}
 	falldue.Handle(reader, kind, func(context.Context, falldue.Task[int]) error { return nil })
-	if page, err := reader.Find(ctx, falldue.TaskFilter{Match: "-2"}); err != nil || len(page.Tasks) != 1 || page.Tasks[0].Phase != falldue.PhaseDue {
+	if page, err := ops.New(reader).Tasks(ctx, ops.Filter{Match: "-2"}, ops.ListOptions{}); err != nil || len(page.Tasks) != 1 || page.Tasks[0].Phase != falldue.PhaseDue {
 		t.Errorf("reader: found %+v (error %v), want the due task", page, err)
 	}
-	if report, err := reader.DeleteMany(ctx, falldue.TaskFilter{Kind: "k"}, falldue.BulkOptions{}); err != nil || report.Failed != 2 {
+	if report, err := ops.New(reader).DeleteMany(ctx, ops.Filter{Kind: "k"}, ops.BulkOptions{}); err != nil || report.Failed != 2 {
 		t.Errorf("reader: deleted %+v (error %v)", report, err)
 	} else {
 		refused("reader deletes", report.Failures[0].Err)
 	}
-	if report, err := worker.DeleteMany(ctx, falldue.TaskFilter{Kind: "k"}, falldue.BulkOptions{}); err != nil || report.Changed != 2 {
+	if report, err := ops.New(worker).DeleteMany(ctx, ops.Filter{Kind: "k"}, ops.BulkOptions{}); err != nil || report.Changed != 2 {
 		t.Errorf("worker: deleted %+v (error %v)", report, err)
 	}
 
@@ -272,7 +272,7 @@ func checkRights(t *testing.T, engine, driver string) {
 	}
 
 	checkSchedules(t, worker, reader, kind)
-	refused("reader pauses a schedule", periodic.Pause(ctx, reader, "s", periodic.PauseOptions{}))
+	refused("reader pauses a schedule", periodic.Pause(ctx, reader, "s", falldue.Note{}))
 	refused("worker drops the tables", drop(ctx, t, workerDB, cfg))
 	if err := drop(ctx, t, migratorDB, cfg); err != nil {
 		t.Errorf("migrator: drop the tables: %v", err)
@@ -322,16 +322,13 @@ func checkUnique(t *testing.T, q *falldue.Queue, db *sqlx.DB, k falldue.Kind[int
 }
 
 // inspect looks at the tables as a reader may. Only InnoDB's own tables need another right.
-func inspect(t *testing.T, db *sqlx.DB, cfg falldue.Config, waiting int64) {
+func inspect(t *testing.T, reader *falldue.Queue, waiting int64) {
 	t.Helper()
-	i, err := ops.NewInspector(db, ops.Config{Schema: cfg.Schema})
-	if err != nil {
-		t.Fatalf("reader: %v", err)
-	}
-	if err := errors.Join(second(i.Queues(t.Context())), second(i.Overdue(t.Context())), second(i.Profile(t.Context())), second(i.Workers(t.Context())), second(i.Why(t.Context(), waiting))); err != nil {
+	o := ops.New(reader)
+	if err := errors.Join(second(o.Queues(t.Context())), second(o.Overdue(t.Context())), second(o.Profile(t.Context())), second(o.Workers(t.Context())), second(o.Why(t.Context(), waiting))); err != nil {
 		t.Errorf("reader: %v", err)
 	}
-	findings, err := i.Diagnose(t.Context())
+	findings, err := o.Diagnose(t.Context())
 	if err != nil {
 		t.Errorf("reader: %v", err)
 	}
@@ -343,13 +340,9 @@ func inspect(t *testing.T, db *sqlx.DB, cfg falldue.Config, waiting int64) {
 }
 
 // explain returns the plans of what workers send, as a user may see them.
-func explain(t *testing.T, db *sqlx.DB, cfg falldue.Config) []ops.Plan {
+func explain(t *testing.T, q *falldue.Queue) []ops.Plan {
 	t.Helper()
-	i, err := ops.NewInspector(db, ops.Config{Schema: cfg.Schema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	plans, err := i.Explain(t.Context(), falldue.DefaultQueue)
+	plans, err := ops.New(q).Explain(t.Context(), falldue.DefaultQueue)
 	if err != nil || len(plans) < 6 {
 		t.Errorf("explained %+v, error %v", plans, err)
 	}

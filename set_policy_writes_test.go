@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
@@ -128,7 +129,8 @@ func TestSettingAPolicyWritesNoTask(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := operator.SetPolicy(t.Context(), Subject{Kind: "mail"}, slower, OverrideOptions{}); err != nil {
+		change := store.Change{What: statements.ChangePolicy, Value: control.Override{Steps: []control.Step{{Formula: slower}}}.Text()}
+		if err := operator.change(t.Context(), Subject{Kind: "mail"}, time.Time{}, change); err != nil {
 			t.Fatal(err)
 		}
 		at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}

@@ -9,6 +9,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // TestOthersDefineOperatorsAndFunctions: on PostgreSQL somebody has defined operators and
@@ -90,7 +91,7 @@ func checkTraps(t *testing.T, driver, setting string, pooled bool) {
 		t.Error(err)
 	}
 	waitFor(t, "the others to be done and deleted", func() bool {
-		counts, err := q.Counts(t.Context())
+		counts, err := ops.New(q).Counts(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

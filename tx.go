@@ -35,14 +35,8 @@ type RowsTx interface {
 
 // checkTx returns an error if nothing can be enqueued or settled in tx.
 func checkTx(tx Tx) error {
-	if tx == nil {
-		return invalid("the transaction is nil")
-	}
-	if _, pool := tx.(interface{ SetMaxOpenConns(n int) }); pool {
-		return invalid("%T is a pool; allowed are transactions that begin in it. Without one, call what has no Tx in its name", tx)
-	}
-	if !store.IsTx(tx) {
-		return invalid("a transaction of type %T; allowed are those of database/sql and sqlx, other types with their methods ExecContext and QueryContext, and types with the methods of RowsTx", tx)
+	if err := store.CheckTx(tx); err != nil {
+		return invalid("%w", err)
 	}
 	return nil
 }

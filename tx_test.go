@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // execOnly is a transaction that cannot query.
@@ -33,7 +34,7 @@ func TestTransactionsThatCannotQueryAreRefused(t *testing.T) {
 	} {
 		_, one := kind.EnqueueTx(t.Context(), q, tx, 1)
 		_, many := q.EnqueueManyTx(t.Context(), tx, kind.Params(1))
-		_, list := q.TasksTx(t.Context(), tx, falldue.TaskFilter{})
+		_, list := listed(ops.New(q).TasksTx(t.Context(), tx, ops.Filter{}, ops.ListOptions{}))
 		for _, err := range []error{one, many, list} {
 			if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), want) {
 				t.Errorf("got error %v, want %s", err, want)

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
-// counts measures Queue.CountsAbout and Queue.Counts while config.backlog tasks wait.
+// counts measures ops.Ops.EstimateCounts and Counts while config.backlog tasks wait.
 func counts(ctx context.Context, c *config, db database, s subject) (values, error) {
 	f, ok := s.(*falldueSubject)
 	if !ok {
@@ -20,16 +20,17 @@ func counts(ctx context.Context, c *config, db database, s subject) (values, err
 	if err := db.analyze(ctx); err != nil {
 		return nil, err
 	}
-	about, err := countTime(ctx, f.producer.CountsAbout) // once: a queue remembers them
+	o := ops.New(f.producer)
+	estimated, err := countTime(ctx, o.EstimateCounts) // once: an Ops remembers them
 	if err != nil {
 		return nil, err
 	}
-	exact, err := countTime(ctx, f.producer.Counts)
-	return values{"": about, "counts_ms": exact}, err
+	exact, err := countTime(ctx, o.Counts)
+	return values{"": estimated, "counts_ms": exact}, err
 }
 
 // countTime returns how long a count takes, in milliseconds.
-func countTime(ctx context.Context, count func(context.Context) ([]falldue.Count, error)) (float64, error) {
+func countTime(ctx context.Context, count func(context.Context) ([]ops.Count, error)) (float64, error) {
 	begin := time.Now()
 	_, err := count(ctx)
 	return time.Since(begin).Seconds() * 1000, err

@@ -145,7 +145,7 @@ var measures = []measure{
 	{
 		name: "counts_about_ms", unit: "ms", single: true, run: counts,
 		also:  []string{"counts_ms"},
-		about: "the time of Queue.CountsAbout while %[1]s tasks wait, of 8 kinds and with 25 different numbers of attempts; counts_ms is that of Queue.Counts",
+		about: "the time of Ops.EstimateCounts while %[1]s tasks wait, of 8 kinds and with 25 different numbers of attempts; counts_ms is that of Ops.Counts",
 	},
 	{
 		name: "cancel_ms", unit: "ms", single: true, run: obey,

@@ -88,7 +88,7 @@ func (c *config) obeyResume(ctx context.Context, f *falldueSubject, started <-ch
 		return 0, err
 	}
 	asked := time.Now()
-	if err := f.producer.Resume(ctx, kind, falldue.ResumeOptions{}); err != nil {
+	if err := f.producer.Resume(ctx, kind, falldue.Note{}); err != nil {
 		return 0, err
 	}
 	at, err := receive(ctx, started)

@@ -28,14 +28,14 @@ func profileTime(ctx context.Context, c *config, db database, s subject) (values
 	if err := errors.Join(f.insertOverADay(ctx, c.backlog), db.analyze(ctx)); err != nil {
 		return nil, err
 	}
-	inspector, err := ops.NewInspector(f.pools[1], ops.Config{Policies: map[string]backoff.Policy{"": tomorrow}})
+	o, err := ops.New(f.producer).WithPolicies(map[string]backoff.Policy{"": tomorrow})
 	if err != nil {
 		return nil, err
 	}
 	var took []float64
 	for range profileReads {
 		begin := time.Now()
-		p, err := inspector.Profile(ctx)
+		p, err := o.Profile(ctx)
 		if err != nil {
 			return nil, err
 		}

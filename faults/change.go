@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 const (
@@ -80,12 +81,12 @@ func (e *enqueuer) changeGroup(ctx context.Context) error {
 		return e.asGroup(ctx)
 	}
 	e.group.changes++
-	filter := falldue.TaskFilter{Kind: changedName, Key: e.group.name}
+	filter := ops.Filter{Kind: changedName, Key: e.group.name}
 	what := []change{cancels, retriesDead, retriesDead, retriesCancelled}[e.dice.IntN(4)]
 	if e.group.changes == changesEach && e.dice.IntN(2) == 0 {
 		what = deletes
 	}
-	var spread falldue.Spread
+	var spread ops.Spread
 	if e.dice.IntN(2) == 0 {
 		spread.Rate = 20
 	} else {
@@ -98,18 +99,18 @@ func (e *enqueuer) changeGroup(ctx context.Context) error {
 	}
 	event := Event{What: Changing, Key: e.group.name, ID: int64(e.group.changes), Outcome: string(what)}
 	e.history.Write(event)
-	var report falldue.BulkReport
+	var report ops.BulkReport
 	var err error
 	switch what {
 	case cancels:
-		report, err = e.queue.CancelMany(ctx, filter, falldue.BulkOptions{})
+		report, err = ops.New(e.queue).CancelMany(ctx, filter, ops.BulkOptions{})
 	case deletes:
-		report, err = e.queue.DeleteMany(ctx, filter, falldue.BulkOptions{Running: e.dice.IntN(2) == 0})
+		report, err = ops.New(e.queue).DeleteMany(ctx, filter, ops.BulkOptions{Running: e.dice.IntN(2) == 0})
 	case retriesCancelled:
 		filter.State = falldue.Cancelled
 		fallthrough
 	default:
-		report, err = e.queue.RetryMany(ctx, filter, falldue.BulkOptions{Spread: spread})
+		report, err = ops.New(e.queue).RetryMany(ctx, filter, ops.BulkOptions{Spread: spread})
 	}
 	if err == nil && e.sure(report) {
 		event.What = Changed
@@ -119,10 +120,10 @@ func (e *enqueuer) changeGroup(ctx context.Context) error {
 }
 
 // noteDead records which jobs of a group are dead.
-func (e *enqueuer) noteDead(ctx context.Context, filter falldue.TaskFilter) error {
+func (e *enqueuer) noteDead(ctx context.Context, filter ops.Filter) error {
 	filter.State = falldue.Dead
-	list, err := e.queue.Tasks(ctx, filter)
-	for _, t := range list {
+	page, err := ops.New(e.queue).Tasks(ctx, filter, ops.ListOptions{})
+	for _, t := range page.Tasks {
 		row, err := rowOf(t)
 		if err != nil {
 			return err
@@ -134,13 +135,13 @@ func (e *enqueuer) noteDead(ctx context.Context, filter falldue.TaskFilter) erro
 
 // deleteParked deletes the jobs that are still parked.
 func deleteParked(ctx context.Context, q *falldue.Queue) error {
-	for f := (falldue.TaskFilter{Kind: changedName, State: falldue.Open, Limit: 1000}); ; {
-		list, err := q.Tasks(ctx, f)
-		if err != nil || len(list) == 0 {
+	for o := (ops.ListOptions{Limit: 1000}); ; {
+		page, err := ops.New(q).Tasks(ctx, ops.Filter{Kind: changedName, State: falldue.Open}, o)
+		if err != nil || len(page.Tasks) == 0 {
 			return err
 		}
-		for _, t := range list {
-			if f.After = t.ID; t.UpdatedAt.Sub(t.Now) > parkedFor/2 {
+		for _, t := range page.Tasks {
+			if o.After = t.ID; t.UpdatedAt.Sub(t.Now) > parkedFor/2 {
 				if err := q.Delete(ctx, t.ID, falldue.DeleteOptions{}); err != nil {
 					return err
 				}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 // drained waits until no task waits or runs any more, but for those that are to wait for a
@@ -17,8 +18,8 @@ func drained(ctx context.Context, q *falldue.Queue) error {
 	var left int64
 	var err error
 	for {
-		var counts []falldue.Count
-		if counts, err = q.Counts(ctx); err == nil {
+		var counts []ops.Count
+		if counts, err = ops.New(q).Counts(ctx); err == nil {
 			left = 0
 			blocked := int64(0)
 			for _, c := range counts {

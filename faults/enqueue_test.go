@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // A driver that takes a lost answer for a lost request makes database/sql send the
@@ -166,7 +167,7 @@ func TestEnqueueIsAllOrNothing(t *testing.T) {
 			if receipts, err := q.EnqueueMany(t.Context(), params...); err == nil {
 				t.Errorf("%d tasks, the last one refused: enqueued as %v", n, receipts)
 			}
-			if counts, err := q.Counts(t.Context()); err != nil || len(counts) > 0 {
+			if counts, err := ops.New(q).Counts(t.Context()); err != nil || len(counts) > 0 {
 				t.Fatalf("of %d tasks, the last one refused, %v are there (error %v)", n, counts, err)
 			}
 		}

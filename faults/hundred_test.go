@@ -15,6 +15,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // tasksVariable names the environment variable with the number of tasks that
@@ -72,7 +73,7 @@ func TestHundredThousand(t *testing.T) {
 					t.Error(finding)
 				}
 			}
-			counts, err := q.Counts(ctx)
+			counts, err := ops.New(q).Counts(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}

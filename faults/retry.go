@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 const (
@@ -34,20 +35,20 @@ func (e *enqueuer) keep(g graph) {
 func (e *enqueuer) retryGraph(ctx context.Context) error {
 	g := e.graphs[e.dice.IntN(len(e.graphs))]
 	e.write(Retrying, g.jobs, make([]int64, len(g.jobs))) // others may die before the retry
-	filter := falldue.TaskFilter{Key: g.name, State: falldue.Dead}
-	list, err := e.queue.Tasks(ctx, filter)
+	filter := ops.Filter{Key: g.name, State: falldue.Dead}
+	page, err := ops.New(e.queue).Tasks(ctx, filter, ops.ListOptions{})
 	if err != nil {
 		return err
 	}
-	dead := make([]Event, len(list))
-	for i, t := range list {
+	dead := make([]Event, len(page.Tasks))
+	for i, t := range page.Tasks {
 		row, err := rowOf(t)
 		if err != nil {
 			return err
 		}
 		dead[i] = Event{What: Retried, Key: row.Key, ID: t.ID, Fence: t.Fence}
 	}
-	report, err := e.queue.RetryMany(ctx, filter, falldue.BulkOptions{})
+	report, err := ops.New(e.queue).RetryMany(ctx, filter, ops.BulkOptions{})
 	if err == nil && e.sure(report) && len(dead) > 0 {
 		e.history.Write(dead...)
 	}
@@ -55,7 +56,7 @@ func (e *enqueuer) retryGraph(ctx context.Context) error {
 }
 
 // sure reports whether a change has changed all jobs that it was to change.
-func (e *enqueuer) sure(report falldue.BulkReport) bool {
+func (e *enqueuer) sure(report ops.BulkReport) bool {
 	// A node of a cluster may not see yet what another one has committed.
 	blind := strings.Contains(e.DSN, "wsrep_sync_wait=0")
 	return report.Complete && report.Left+report.Failed == 0 && !blind

@@ -11,6 +11,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/periodic"
 )
 
@@ -125,14 +126,14 @@ func tasks(ctx context.Context, t *testing.T, q *falldue.Queue) iter.Seq[falldue
 	t.Helper()
 	return func(yield func(falldue.TaskInfo) bool) {
 		for after := int64(0); ; {
-			list, err := q.Tasks(ctx, falldue.TaskFilter{After: after, Limit: 10_000})
+			page, err := ops.New(q).Tasks(ctx, ops.Filter{}, ops.ListOptions{After: after, Limit: 10_000})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(list) == 0 {
+			if len(page.Tasks) == 0 {
 				return
 			}
-			for _, info := range list {
+			for _, info := range page.Tasks {
 				if after = info.ID; !yield(info) {
 					return
 				}

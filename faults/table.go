@@ -11,6 +11,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/ops"
 )
 
 // Row is what the database holds of a task at the end of a run.
@@ -124,11 +125,11 @@ func ReadTable(ctx context.Context, db *sqlx.DB, q *falldue.Queue) ([]Row, error
 // readTasks reads all tasks without their recorded attempts and their effects.
 func readTasks(ctx context.Context, q *falldue.Queue) (rows []Row, err error) {
 	for after := int64(0); ; {
-		page, err := q.Tasks(ctx, falldue.TaskFilter{After: after, Limit: 10_000})
-		if err != nil || len(page) == 0 {
+		page, err := ops.New(q).Tasks(ctx, ops.Filter{}, ops.ListOptions{After: after, Limit: 10_000})
+		if err != nil || len(page.Tasks) == 0 {
 			return rows, err
 		}
-		for _, t := range page {
+		for _, t := range page.Tasks {
 			row, err := rowOf(t)
 			if err != nil {
 				return nil, err

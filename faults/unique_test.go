@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // TestUniqueKeysUnderFaults: enqueuers and workers are killed at random. Afterwards no task
@@ -69,11 +70,11 @@ func stored(ctx context.Context, t *testing.T, q *falldue.Queue, n int64) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		list, err := q.Tasks(ctx, falldue.TaskFilter{After: n, Limit: 1})
+		page, err := ops.New(q).Tasks(ctx, ops.Filter{}, ops.ListOptions{After: n, Limit: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(list) > 0 {
+		if len(page.Tasks) > 0 {
 			return
 		}
 		<-tick.C

@@ -140,7 +140,7 @@ func (b *Backlog) newTask(random func(int64) int64) course {
 
 // load makes the tasks of the backlog wait.
 func (m *simulation) load(b *Backlog) {
-	m.retries = make(retry, 0, b.Tasks)
+	m.retries = make(retryHeap, 0, b.Tasks)
 	for _, g := range b.groups {
 		rule := g.rule
 		if m.rule != nil {

@@ -20,7 +20,7 @@ func TestSimulateTakesABacklog(t *testing.T) {
 		b.failing()
 		b.add("charge", 20, 3, time.Minute)
 		b.add("mail", 5, 0, time.Minute)
-		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "2h")})
+		i := b.ops(map[string]backoff.Policy{"mail": parse(t, "2h")})
 		backlog := func(kind string) *ops.Backlog {
 			t.Helper()
 			p, err := i.Profile(t.Context())
@@ -68,7 +68,7 @@ func TestSimulateTakesABacklog(t *testing.T) {
 		if r := run("2d"); r.Later < 600 || r.Retries != 0 {
 			t.Errorf("later than a day: %+v", r)
 		}
-		if err := b.queue.SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, ops.Hold(), falldue.OverrideOptions{Until: time.Now().Add(3 * time.Hour)}); err != nil {
+		if err := ops.New(b.queue).SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, ops.Hold(), ops.OverrideOptions{Until: time.Now().Add(3 * time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		s.Backlog = backlog("mail")
@@ -83,7 +83,7 @@ func TestSimulateTakesABacklog(t *testing.T) {
 		if _, err := p.Backlog(""); err == nil || !strings.Contains(err.Error(), "the policy of kind charge, of which tasks wait, is not known") {
 			t.Errorf("error %v", err)
 		}
-		i = b.inspector(map[string]backoff.Policy{"": parse(t, "2h")})
+		i = b.ops(map[string]backoff.Policy{"": parse(t, "2h")})
 		s.Backlog = backlog("")
 		if r := run(""); s.Backlog.Tasks != 625 || !about(int64(r.Retries), 631, 3) {
 			t.Errorf("all kinds: %d tasks, %d retries", s.Backlog.Tasks, r.Retries)

@@ -20,8 +20,8 @@ import (
 )
 
 // checkServer says what the server is. NewInspector has refused those that cannot work.
-func (i *Inspector) checkServer(context.Context) ([]Finding, error) {
-	s := i.store.Server()
+func (o *Ops) checkServer(context.Context) ([]Finding, error) {
+	s := o.store.Server()
 	can := func(has bool, yes, no string) string {
 		if has {
 			return yes
@@ -39,8 +39,8 @@ func shortVersion(version string) string {
 	return short
 }
 
-func (i *Inspector) checkTables(ctx context.Context) ([]Finding, error) {
-	if err := i.store.CheckTables(ctx); errors.Is(err, falldue.ErrNotMigrated) {
+func (o *Ops) checkTables(ctx context.Context) ([]Finding, error) {
+	if err := o.store.CheckTables(ctx); errors.Is(err, falldue.ErrNotMigrated) {
 		return []Finding{{Level: Broken, Text: "the tables are missing or not up to date", Advice: `run "falldue migrate up", or Queue.Migrate; or give the prefix and the schema that they have`}}, nil
 	} else if err != nil {
 		return nil, err
@@ -48,9 +48,9 @@ func (i *Inspector) checkTables(ctx context.Context) ([]Finding, error) {
 	return fine("the tables are there"), nil
 }
 
-func (i *Inspector) checkClock(ctx context.Context) ([]Finding, error) {
+func (o *Ops) checkClock(ctx context.Context) ([]Finding, error) {
 	start := time.Now()
-	now, err := i.store.Now(ctx)
+	now, err := o.store.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +63,11 @@ const maxCheckedAtOnce = 50
 
 // checkPolicies parses the policies of tasks' own, and compares the delays of all policies
 // that are known in Go and on the server.
-func (i *Inspector) checkPolicies(ctx context.Context) ([]Finding, error) {
+func (o *Ops) checkPolicies(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	formulas := map[string]sqlgen.Formula{} // by the names under which they are reported
 	own := 0
-	err := i.store.AllPolicies(ctx, func(key, text string) error {
+	err := o.store.AllPolicies(ctx, func(key, text string) error {
 		own++
 		policy, err := backoff.Parse(text)
 		if err != nil {
@@ -81,15 +81,15 @@ func (i *Inspector) checkPolicies(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	for kind, policy := range i.policies {
+	for kind, policy := range o.policies {
 		formulas["the policy of kind "+strconv.Quote(kind)] = policy.Delay()
 	}
-	announced := i.announcedFormulas(ctx)
+	announced := o.announcedFormulas(ctx)
 	maps.Copy(formulas, announced)
 	formulas["the default policy"] = backoff.Policy{}.Delay()
 	names := slices.Sorted(maps.Keys(formulas))
 	for part := range slices.Chunk(names, maxCheckedAtOnce) {
-		different, err := i.differing(ctx, part, formulas)
+		different, err := o.differing(ctx, part, formulas)
 		findings = append(findings, different...)
 		if err != nil {
 			return findings, err
@@ -98,16 +98,16 @@ func (i *Inspector) checkPolicies(ctx context.Context) ([]Finding, error) {
 	if len(findings) > 0 {
 		return findings, nil
 	}
-	return fine("Go and the server compute the same delays for %s of tasks' own, and for %s of kinds", words.Count(int64(own), "policy"), words.Count(int64(len(i.policies)+len(announced))+1, "policy")), nil
+	return fine("Go and the server compute the same delays for %s of tasks' own, and for %s of kinds", words.Count(int64(own), "policy"), words.Count(int64(len(o.policies)+len(announced))+1, "policy")), nil
 }
 
 // differing compares delays, those of each policy by itself if they differ.
-func (i *Inspector) differing(ctx context.Context, names []string, formulas map[string]sqlgen.Formula) ([]Finding, error) {
+func (o *Ops) differing(ctx context.Context, names []string, formulas map[string]sqlgen.Formula) ([]Finding, error) {
 	list := make([]sqlgen.Formula, len(names))
 	for k, name := range names {
 		list[k] = formulas[name]
 	}
-	err := i.store.CheckDelays(ctx, list)
+	err := o.store.CheckDelays(ctx, list)
 	switch {
 	case err == nil:
 		return nil, nil
@@ -118,7 +118,7 @@ func (i *Inspector) differing(ctx context.Context, names []string, formulas map[
 	}
 	var findings []Finding
 	for k := range names {
-		found, err := i.differing(ctx, names[k:k+1], formulas)
+		found, err := o.differing(ctx, names[k:k+1], formulas)
 		findings = append(findings, found...)
 		if err != nil {
 			return findings, err
@@ -135,12 +135,12 @@ const (
 )
 
 // checkClaims looks at the plans of what workers of each queue send.
-func (i *Inspector) checkClaims(ctx context.Context) ([]Finding, error) {
-	queues, err := i.Queues(ctx)
+func (o *Ops) checkClaims(ctx context.Context) ([]Finding, error) {
+	queues, err := o.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
-	rows, known, err := i.store.Fact(ctx, statements.FactRows)
+	rows, known, err := o.store.Fact(ctx, statements.FactRows)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (i *Inspector) checkClaims(ctx context.Context) ([]Finding, error) {
 			continue
 		}
 		lanes += q.Lanes
-		whole, err := i.wholeTable(ctx, q.Name, first)
+		whole, err := o.wholeTable(ctx, q.Name, first)
 		first = false
 		if err != nil {
 			return findings, err
@@ -178,18 +178,18 @@ func (i *Inspector) checkClaims(ctx context.Context) ([]Finding, error) {
 // wholeTable names the statements of workers of a queue whose plans read a whole table. Those
 // that change tasks by their keys, which are the same for all queues, are among them only if
 // changes is set; a user may lack the right to them.
-func (i *Inspector) wholeTable(ctx context.Context, queue string, changes bool) (whole []string, err error) {
-	p, err := i.explainable(ctx, queue)
+func (o *Ops) wholeTable(ctx context.Context, queue string, changes bool) (whole []string, err error) {
+	p, err := o.explainable(ctx, queue)
 	if err != nil || len(p.Sources) == 0 {
 		return nil, err
 	}
-	list, err := i.explainClaims(ctx, p)
+	list, err := o.explainClaims(ctx, p)
 	for _, plan := range list {
 		err = cmp.Or(err, plan.Err)
 	}
 	if err == nil && changes {
 		var more []Plan
-		more, err = i.explainChanges(ctx, p)
+		more, err = o.explainChanges(ctx, p)
 		list = append(list, more...)
 	}
 	for _, plan := range list {
@@ -200,18 +200,18 @@ func (i *Inspector) wholeTable(ctx context.Context, queue string, changes bool) 
 	return whole, err
 }
 
-func (i *Inspector) checkOverdue(ctx context.Context) ([]Finding, error) {
-	list, err := i.Overdue(ctx)
+func (o *Ops) checkOverdue(ctx context.Context) ([]Finding, error) {
+	list, err := o.Overdue(ctx)
 	if err != nil {
 		return nil, err
 	}
-	workers, err := i.Workers(ctx)
+	workers, err := o.Workers(ctx)
 	if err != nil {
 		workers = nil // which checkWorkers says
 	}
 	var findings []Finding
-	for _, o := range list {
-		findings = append(findings, overdue(o, Handlers(workers, o.Queue, o.Kind)))
+	for _, late := range list {
+		findings = append(findings, overdueTasks(late, Handlers(workers, late.Queue, late.Kind)))
 	}
 	if len(findings) == 0 {
 		return fine("nothing has been due for more than a minute"), nil
@@ -226,8 +226,8 @@ const (
 	mostAbandoned = 1000
 )
 
-func (i *Inspector) checkLeases(ctx context.Context) ([]Finding, error) {
-	n, err := i.store.Abandoned(ctx, longAgo, mostAbandoned)
+func (o *Ops) checkLeases(ctx context.Context) ([]Finding, error) {
+	n, err := o.store.Abandoned(ctx, longAgo, mostAbandoned)
 	if err != nil {
 		return nil, err
 	}
@@ -251,8 +251,8 @@ const (
 )
 
 // checkRuns looks for leases that never end.
-func (i *Inspector) checkRuns(ctx context.Context) ([]Finding, error) {
-	list, err := i.store.EndlessRuns(ctx, veryLong, mostAbandoned)
+func (o *Ops) checkRuns(ctx context.Context) ([]Finding, error) {
+	list, err := o.store.EndlessRuns(ctx, veryLong, mostAbandoned)
 	if err != nil {
 		return nil, err
 	}
@@ -271,8 +271,8 @@ func (i *Inspector) checkRuns(ctx context.Context) ([]Finding, error) {
 }
 
 // checkDeadRows looks for what the server has not cleaned up.
-func (i *Inspector) checkDeadRows(ctx context.Context) ([]Finding, error) {
-	dead, known, err := i.store.Fact(ctx, statements.FactDeadRows)
+func (o *Ops) checkDeadRows(ctx context.Context) ([]Finding, error) {
+	dead, known, err := o.store.Fact(ctx, statements.FactDeadRows)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func (i *Inspector) checkDeadRows(ctx context.Context) ([]Finding, error) {
 		live, _ := strconv.ParseInt(dead.Detail, 10, 64)
 		return deadRows(dead.Amount, live), nil
 	}
-	free, known, err := i.store.Fact(ctx, statements.FactFreePages)
+	free, known, err := o.store.Fact(ctx, statements.FactFreePages)
 	if err != nil || !known {
 		return nil, err
 	}
@@ -288,19 +288,19 @@ func (i *Inspector) checkDeadRows(ctx context.Context) ([]Finding, error) {
 	return freePages(free.Amount, all), nil
 }
 
-func (i *Inspector) checkHistory(ctx context.Context) ([]Finding, error) {
-	history, known, err := i.store.Fact(ctx, statements.FactHistory)
+func (o *Ops) checkHistory(ctx context.Context) ([]Finding, error) {
+	history, known, err := o.store.Fact(ctx, statements.FactHistory)
 	if err != nil || !known {
 		return nil, err
 	}
 	return historyOf(history.Amount), nil
 }
 
-func (i *Inspector) checkTransactions(ctx context.Context) ([]Finding, error) {
-	if _, ok := statements.Facts(i.store.Server())[statements.FactOldestTransaction]; !ok {
+func (o *Ops) checkTransactions(ctx context.Context) ([]Finding, error) {
+	if _, ok := statements.Facts(o.store.Server())[statements.FactOldestTransaction]; !ok {
 		return nil, nil
 	}
-	oldest, known, err := i.store.Fact(ctx, statements.FactOldestTransaction)
+	oldest, known, err := o.store.Fact(ctx, statements.FactOldestTransaction)
 	if err != nil {
 		return nil, err
 	}

@@ -14,40 +14,40 @@ import (
 
 // checkOverrides says which policies are set over those of the code, since when, and whether
 // the server computes the delays that they give as Go does.
-func (i *Inspector) checkOverrides(ctx context.Context) ([]Finding, error) {
-	known, err := i.Policies(ctx)
+func (o *Ops) checkOverrides(ctx context.Context) ([]Finding, error) {
+	known, err := o.Policies(ctx)
 	if err != nil {
 		return nil, err
 	}
 	policies := maps.Clone(known.announced)
 	maps.Copy(policies, known.kinds)
 	var findings []Finding
-	for _, o := range known.overrides {
+	for _, set := range known.overrides {
 		formulas := map[string]sqlgen.Formula{}
 		for kind, policy := range policies {
-			if o.Names(falldue.TaskInfo{Queue: o.Queue, Kind: kind, Key: o.Key}) {
-				add(formulas, o, "of kind "+kind, policy)
+			if set.Names(falldue.TaskInfo{Queue: set.Queue, Kind: kind, Key: set.Key}) {
+				add(formulas, set, "of kind "+kind, policy)
 			}
 		}
-		add(formulas, o, "of the default", backoff.Policy{})
+		add(formulas, set, "of the default", backoff.Policy{})
 		before := len(findings)
 		for part := range slices.Chunk(slices.Sorted(maps.Keys(formulas)), maxCheckedAtOnce) {
-			found, err := i.differing(ctx, part, formulas)
+			found, err := o.differing(ctx, part, formulas)
 			findings = append(findings, found...)
 			if err != nil {
 				return findings, err
 			}
 		}
-		if _, handled := policies[o.Kind]; o.Kind != "" && !handled {
+		if _, handled := policies[set.Kind]; set.Kind != "" && !handled {
 			findings = append(findings, Finding{
-				Level: Attention, Text: fmt.Sprintf("the policy %q is set for %s, and no live worker handles the kind", OverrideName(o.Override), o.Subject),
+				Level: Attention, Text: fmt.Sprintf("the policy %q is set for %s, and no live worker handles the kind", OverrideName(set.Formula), set.Subject),
 				Advice: "clear it if the kind's name is mistyped; otherwise run workers with a handler of the kind",
 			})
 		}
 		if len(findings) == before {
-			text := fmt.Sprintf("the policy %q is set for %s since %s UTC", OverrideName(o.Override), o.Subject, o.At.Format(time.DateTime))
-			if o.Who != "" {
-				text += " by " + o.Who
+			text := fmt.Sprintf("the policy %q is set for %s since %s UTC", OverrideName(set.Formula), set.Subject, set.At.Format(time.DateTime))
+			if set.Who != "" {
+				text += " by " + set.Who
 			}
 			findings = append(findings, fine("%s", text)...)
 		}
@@ -56,6 +56,6 @@ func (i *Inspector) checkOverrides(ctx context.Context) ([]Finding, error) {
 }
 
 // add adds the formula that an override makes of a policy.
-func add(formulas map[string]sqlgen.Formula, o falldue.Override, of string, policy backoff.Policy) {
-	formulas[fmt.Sprintf("the policy %q that is set for %s, %s", o.Override, o.Subject, of)] = o.Override.Of(policy).Delay()
+func add(formulas map[string]sqlgen.Formula, o Override, of string, policy backoff.Policy) {
+	formulas[fmt.Sprintf("the policy %q that is set for %s, %s", o.Formula, o.Subject, of)] = o.Formula.Of(policy).Delay()
 }

@@ -26,8 +26,8 @@ const (
 )
 
 // checkBloat looks for space that rows have left behind.
-func (i *Inspector) checkBloat(ctx context.Context) ([]Finding, error) {
-	indexes, known, err := i.store.Fact(ctx, statements.FactIndexBytes)
+func (o *Ops) checkBloat(ctx context.Context) ([]Finding, error) {
+	indexes, known, err := o.store.Fact(ctx, statements.FactIndexBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (i *Inspector) checkBloat(ctx context.Context) ([]Finding, error) {
 		rows, _ := strconv.ParseInt(indexes.Detail, 10, 64)
 		return indexBloat(indexes.Amount, rows), nil
 	}
-	free, known, err := i.store.Fact(ctx, statements.FactFreeBytes)
+	free, known, err := o.store.Fact(ctx, statements.FactFreeBytes)
 	if err != nil || !known {
 		return nil, err
 	}
@@ -56,10 +56,10 @@ func tableBloat(used, free int64) []Finding {
 // checkWAL looks at the size of the write-ahead log: what replication slots keep of it and
 // all of it, or the file beside that of the database. Of MySQL and MariaDB it looks at the
 // binary logs.
-func (i *Inspector) checkWAL(ctx context.Context) ([]Finding, error) {
-	facts := statements.Facts(i.store.Server())
+func (o *Ops) checkWAL(ctx context.Context) ([]Finding, error) {
+	facts := statements.Facts(o.store.Server())
 	if _, ok := facts[statements.FactKeptWAL]; ok {
-		kept, known, err := i.store.Fact(ctx, statements.FactKeptWAL)
+		kept, known, err := o.store.Fact(ctx, statements.FactKeptWAL)
 		if err != nil {
 			return nil, err
 		}
@@ -67,10 +67,10 @@ func (i *Inspector) checkWAL(ctx context.Context) ([]Finding, error) {
 		if known {
 			findings = keptWAL(kept.Detail, kept.Amount)
 		}
-		return append(findings, i.walDirectory(ctx)...), nil
+		return append(findings, o.walDirectory(ctx)...), nil
 	}
-	if _, ok := statements.BinaryLogs(i.store.Server()); ok {
-		files, bytes, known, err := i.store.BinaryLogs(ctx)
+	if _, ok := statements.BinaryLogs(o.store.Server()); ok {
+		files, bytes, known, err := o.store.BinaryLogs(ctx)
 		if err != nil || !known { // there are none, or this user may not see them
 			return nil, ctx.Err()
 		}
@@ -79,7 +79,7 @@ func (i *Inspector) checkWAL(ctx context.Context) ([]Finding, error) {
 	if _, ok := facts[statements.FactFile]; !ok {
 		return nil, nil
 	}
-	file, known, err := i.store.Fact(ctx, statements.FactFile)
+	file, known, err := o.store.Fact(ctx, statements.FactFile)
 	if err != nil || !known || file.Detail == "" {
 		return nil, err
 	}
@@ -94,11 +94,11 @@ func (i *Inspector) checkWAL(ctx context.Context) ([]Finding, error) {
 }
 
 // walDirectory judges the size of the write-ahead log itself, if this user may see it.
-func (i *Inspector) walDirectory(ctx context.Context) []Finding {
-	if _, may, err := i.store.Fact(ctx, statements.FactReadsWAL); err != nil || !may {
+func (o *Ops) walDirectory(ctx context.Context) []Finding {
+	if _, may, err := o.store.Fact(ctx, statements.FactReadsWAL); err != nil || !may {
 		return nil
 	}
-	wal, known, err := i.store.Fact(ctx, statements.FactWALBytes)
+	wal, known, err := o.store.Fact(ctx, statements.FactWALBytes)
 	if err != nil || !known { // a server may have the function and refuse it
 		return nil
 	}

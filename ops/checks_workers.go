@@ -13,12 +13,12 @@ import (
 )
 
 // checkWorkers looks for what no live worker knows, and for what workers know differently.
-func (i *Inspector) checkWorkers(ctx context.Context) ([]Finding, error) {
-	workers, err := i.Workers(ctx)
+func (o *Ops) checkWorkers(ctx context.Context) ([]Finding, error) {
+	workers, err := o.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	queues, err := i.Queues(ctx)
+	queues, err := o.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +93,9 @@ func policyTexts(list []KindPolicy) string {
 
 // announcedFormulas returns the delays of the policies that live workers announce, by the
 // names under which they are reported.
-func (i *Inspector) announcedFormulas(ctx context.Context) map[string]sqlgen.Formula {
+func (o *Ops) announcedFormulas(ctx context.Context) map[string]sqlgen.Formula {
 	formulas := map[string]sqlgen.Formula{}
-	workers, err := i.Workers(ctx)
+	workers, err := o.Workers(ctx)
 	if err != nil {
 		return formulas // which checkWorkers says
 	}

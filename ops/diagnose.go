@@ -48,7 +48,7 @@ type Finding struct {
 	Text, Advice string
 }
 
-// check is one check of [Inspector.Diagnose]. Its error means that the check could not be
+// check is one check of [Ops.Diagnose]. Its error means that the check could not be
 // made.
 type check struct {
 	name string
@@ -62,12 +62,12 @@ const checkLimit = 10 * time.Second
 // catalog allows, and returns one finding or more for each check. A check that fails, or takes longer than 10 seconds, is a finding
 // too and does not keep the others from being made. Diagnose changes nothing. The error is
 // that of ctx.
-func (i *Inspector) Diagnose(ctx context.Context) ([]Finding, error) {
+func (o *Ops) Diagnose(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	for _, c := range []check{
-		{"server", i.checkServer}, {"tables", i.checkTables}, {"clock", i.checkClock}, {"policies", i.checkPolicies}, {"overrides", i.checkOverrides},
-		{"workers", i.checkWorkers}, {"claims", i.checkClaims}, {"overdue", i.checkOverdue}, {"leases", i.checkLeases}, {"runs", i.checkRuns},
-		{"dead rows", i.checkDeadRows}, {"bloat", i.checkBloat}, {"history", i.checkHistory}, {"log", i.checkWAL}, {"transactions", i.checkTransactions},
+		{"server", o.checkServer}, {"tables", o.checkTables}, {"clock", o.checkClock}, {"policies", o.checkPolicies}, {"overrides", o.checkOverrides},
+		{"workers", o.checkWorkers}, {"claims", o.checkClaims}, {"overdue", o.checkOverdue}, {"leases", o.checkLeases}, {"runs", o.checkRuns},
+		{"dead rows", o.checkDeadRows}, {"bloat", o.checkBloat}, {"history", o.checkHistory}, {"log", o.checkWAL}, {"transactions", o.checkTransactions},
 	} {
 		found, err := c.within(ctx)
 		if ctx.Err() != nil {

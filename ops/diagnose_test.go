@@ -16,7 +16,7 @@ import (
 )
 
 // findings returns what Diagnose finds, by the names of the checks.
-func (b backlog) findings(i *ops.Inspector) map[string][]ops.Finding {
+func (b backlog) findings(i *ops.Ops) map[string][]ops.Finding {
 	b.t.Helper()
 	list, err := i.Diagnose(b.t.Context())
 	if err != nil {
@@ -35,7 +35,7 @@ func (b backlog) findings(i *ops.Inspector) map[string][]ops.Finding {
 func TestDiagnose(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "zizq")})
+		i := b.ops(map[string]backoff.Policy{"mail": parse(t, "zizq")})
 		b.add("mail", 10, 1, time.Second)
 		found := b.findings(i)
 		for _, name := range []string{"server", "tables", "clock", "policies", "claims", "overdue", "leases", "runs"} {
@@ -88,7 +88,7 @@ func TestDiagnose(t *testing.T) {
 func TestDiagnoseWorkers(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		started, end := make(chan struct{}), make(chan struct{})
 		block := func(context.Context, falldue.Task[json.RawMessage]) error {
 			close(started)
@@ -138,8 +138,13 @@ func TestDiagnoseWorkers(t *testing.T) {
 
 func TestDiagnoseWithoutTables(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
-		b := backlog{t: t, db: testdb.Open(t, engine)}
-		found := b.findings(b.inspector(nil))
+		db := testdb.Open(t, engine)
+		q, err := falldue.New(db, falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := backlog{t, db, q}
+		found := b.findings(b.ops(nil))
 		if f := found["tables"]; len(f) != 1 || f[0].Level != ops.Broken {
 			t.Errorf("tables: %+v", f)
 		}

@@ -53,7 +53,7 @@ func (p *Profile) Diff(kind string, to backoff.Policy, horizon time.Duration) (E
 	if err != nil {
 		return Effect{}, err
 	}
-	return p.Weigh(falldue.Override{Subject: falldue.Subject{Kind: kind}, Override: override}, horizon)
+	return p.Weigh(Override{Subject: falldue.Subject{Kind: kind}, Formula: override}, horizon)
 }
 
 // comparison adds up a Diff.

@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/jmoiron/sqlx"
 	_ "modernc.org/sqlite"
 
 	"github.com/falldue/falldue"
@@ -16,47 +13,35 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// shop opens a database in which ten mails wait: one is due, and nine are in the next hour.
-func shop(ctx context.Context, folder string) *sqlx.DB {
-	db := sqlx.MustConnect("sqlite", "file:"+filepath.Join(folder, "shop.db")+"?_pragma=journal_mode(wal)&_txlock=immediate")
-	q, err := falldue.New(db, falldue.Config{})
-	if err != nil {
-		log.Panic(err)
-	}
-	if err := q.Migrate(ctx); err != nil {
-		log.Panic(err)
-	}
+// shop makes a queue in which ten mails wait: one is due, and nine are in the next hour.
+func shop(ctx context.Context) (q *falldue.Queue, closeQueue func()) {
+	q, closeQueue = openQueue(falldue.Config{})
 	mail := falldue.NewKind[struct{}]("mail", falldue.KindConfig{})
 	for i := range 10 {
 		if _, err := mail.Enqueue(ctx, q, struct{}{}, falldue.EnqueueOptions{Delay: time.Duration(i) * 6 * time.Minute}); err != nil {
 			log.Panic(err)
 		}
 	}
-	return db
+	return q, closeQueue
 }
 
-func ExampleInspector() {
+func ExampleOps() {
 	ctx := context.Background()
-	folder, err := os.MkdirTemp("", "ops-")
-	if err != nil {
-		log.Panic(err)
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	db := shop(ctx, folder)
-	defer func() { _ = db.Close() }()
+	q, closeQueue := shop(ctx)
+	defer closeQueue()
 
-	inspector, err := ops.NewInspector(db, ops.Config{Policies: map[string]backoff.Policy{"mail": backoff.Zizq()}})
+	o, err := ops.New(q).WithPolicies(map[string]backoff.Policy{"mail": backoff.Zizq()}) // unless q handles mail
 	if err != nil {
 		log.Panic(err)
 	}
-	queues, err := inspector.Queues(ctx)
+	queues, err := o.Queues(ctx)
 	if err != nil {
 		log.Panic(err)
 	}
 	for _, q := range queues {
 		fmt.Println(q.Name, q.Kinds, "due:", !q.FirstDue.After(q.Now))
 	}
-	profile, err := inspector.Profile(ctx)
+	profile, err := o.Profile(ctx)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -70,7 +55,7 @@ func ExampleInspector() {
 		log.Panic(err)
 	}
 	fmt.Println("another policy makes a herd:", diff.Herd)
-	findings, err := inspector.Diagnose(ctx)
+	findings, err := o.Diagnose(ctx)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -86,25 +71,17 @@ func ExampleInspector() {
 	// attention: tasks of kind mail wait in queue default, and no live worker handles them there
 }
 
-func ExampleInspector_Why() {
+func ExampleOps_Why() {
 	ctx := context.Background()
-	folder, err := os.MkdirTemp("", "ops-")
-	if err != nil {
-		log.Panic(err)
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	db := shop(ctx, folder)
-	defer func() { _ = db.Close() }()
+	q, closeQueue := shop(ctx)
+	defer closeQueue()
 
-	inspector, err := ops.NewInspector(db, ops.Config{})
+	o := ops.New(q)
+	workers, err := o.Workers(ctx)
 	if err != nil {
 		log.Panic(err)
 	}
-	workers, err := inspector.Workers(ctx)
-	if err != nil {
-		log.Panic(err)
-	}
-	queues, err := inspector.Queues(ctx)
+	queues, err := o.Queues(ctx)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -115,7 +92,7 @@ func ExampleInspector_Why() {
 		}
 	}
 
-	why, err := inspector.Why(ctx, 10)
+	why, err := o.Why(ctx, 10)
 	if err != nil {
 		log.Panic(err)
 	}
@@ -135,23 +112,15 @@ func ExampleInspector_Why() {
 	// runnable: false
 }
 
-func ExampleInspector_Watch() {
+func ExampleOps_Watch() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	folder, err := os.MkdirTemp("", "ops-")
-	if err != nil {
-		log.Panic(err)
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	db := shop(ctx, folder)
-	defer func() { _ = db.Close() }()
+	q, closeQueue := shop(ctx)
+	defer closeQueue()
 
-	inspector, err := ops.NewInspector(db, ops.Config{})
-	if err != nil {
-		log.Panic(err)
-	}
+	o := ops.New(q)
 	time.AfterFunc(100*time.Millisecond, stop)
-	err = inspector.Watch(ctx, 10*time.Millisecond, func(e ops.Event) error {
+	err := o.Watch(ctx, 10*time.Millisecond, func(e ops.Event) error {
 		if e.What == ops.Dead {
 			fmt.Println("task", e.ID, "of kind", e.Kind, "is dead:", e.Error)
 		}

@@ -53,28 +53,28 @@ const explainedLanes = 100
 // unique tasks need besides is left out too. Nothing is changed or locked, but servers ask for
 // the right to. Lanes whose policies are not known have the default policy in it, and limits are
 // those that live workers have announced. There is no plan if no task waits.
-func (i *Inspector) Explain(ctx context.Context, queue string) ([]Plan, error) {
-	p, err := i.explainable(ctx, queue)
+func (o *Ops) Explain(ctx context.Context, queue string) ([]Plan, error) {
+	p, err := o.explainable(ctx, queue)
 	if err != nil || len(p.Sources) == 0 {
 		return nil, err
 	}
-	plans, err := i.explainClaims(ctx, p)
+	plans, err := o.explainClaims(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	changes, err := i.explainChanges(ctx, p)
+	changes, err := o.explainChanges(ctx, p)
 	return append(plans, changes...), err
 }
 
 // explainClaims returns the plans of what finds and claims tasks.
-func (i *Inspector) explainClaims(ctx context.Context, p store.ClaimParams) ([]Plan, error) {
-	return plans(i.store.ExplainClaims(ctx, p))
+func (o *Ops) explainClaims(ctx context.Context, p store.ClaimParams) ([]Plan, error) {
+	return plans(o.store.ExplainClaims(ctx, p))
 }
 
 // explainChanges returns the plans of what changes tasks by their keys.
-func (i *Inspector) explainChanges(ctx context.Context, p store.ClaimParams) ([]Plan, error) {
+func (o *Ops) explainChanges(ctx context.Context, p store.ClaimParams) ([]Plan, error) {
 	limited := slices.ContainsFunc(p.Sources, func(from store.Source) bool { return len(from.Limits) > 0 })
-	return plans(i.store.ExplainChanges(ctx, p, limited))
+	return plans(o.store.ExplainChanges(ctx, p, limited))
 }
 
 func plans(explained []store.Explained, err error) ([]Plan, error) {
@@ -87,54 +87,34 @@ func plans(explained []store.Explained, err error) ([]Plan, error) {
 
 // explainable returns a claim from the lanes that a queue has now. It has no sources if no task
 // waits.
-func (i *Inspector) explainable(ctx context.Context, queue string) (store.ClaimParams, error) {
+func (o *Ops) explainable(ctx context.Context, queue string) (store.ClaimParams, error) {
 	params := store.ClaimParams{Queue: queue, Worker: "explain", Lease: time.Minute, Limit: explainedLanes}
-	heads, err := i.store.NewLaneFinder(queue).Find(ctx)
+	heads, err := o.store.NewLaneFinder(queue).Find(ctx)
 	if err != nil {
 		return params, err
 	}
-	known, err := i.Policies(ctx, policyKeys(heads)...)
+	now, err := o.snapshot(ctx, policyKeys(heads)...)
 	if err != nil {
 		return params, err
-	}
-	workers, err := i.Workers(ctx)
-	if err != nil {
-		workers = nil // a user may not have the right
 	}
 	slices.SortStableFunc(heads, func(a, b store.Head) int { return cmp.Compare(a.Priority, b.Priority) })
 	for _, h := range heads {
 		if h.Corrupt != nil || len(params.Sources) == explainedLanes {
 			continue
 		}
-		policy, ok := known.Of(taskIn(queue, h.Lane))
+		policy, ok := now.Of(taskIn(queue, h.Lane))
 		if !ok {
 			policy = backoff.Policy{}
 		}
 		since := h.Anchor
-		if due, ok := known.dueIn(queue, h.Lane, store.Time(h.Anchor), store.Time(h.Now)); !ok || due.After(store.Time(h.Now)) {
+		if due, ok := now.dueIn(queue, h.Lane, store.Time(h.Anchor), store.Time(h.Now)); !ok || due.After(store.Time(h.Now)) {
 			since = 0 // nothing could be due after the anchor, and servers plan for that
 		}
-		params.Sources = append(params.Sources, store.Source{
-			Lane: h.Lane, Since: since, Delay: store.NewDelay(policy.Delay()), Running: string(falldue.Open), MaxAttempts: policy.MaxAttempts(),
-			Limits: limitsOf(workers, queue, h.Lane),
-		})
+		source := store.Source{Lane: h.Lane, Since: since, Delay: store.NewDelay(policy.Delay()), Running: string(falldue.Open), MaxAttempts: policy.MaxAttempts()}
+		for _, l := range now.limitsOf(queue, h.Lane) {
+			source.Limits = append(source.Limits, l.Limit)
+		}
+		params.Sources = append(params.Sources, source)
 	}
 	return params, nil
-}
-
-// limitsOf returns the limits of the tasks of a lane: those that the first live worker obeys
-// that handles their kind in the queue.
-func limitsOf(workers []Worker, queue string, at store.Lane) (limits []store.Limit) {
-	n := slices.IndexFunc(workers, func(w Worker) bool { return w.Live() && w.Handles(queue, at.Kind) })
-	if n < 0 {
-		return nil
-	}
-	for _, list := range [][]store.Limit{workers[n].Queues[queue].limits, workers[n].Kinds[at.Kind].limits} {
-		for _, l := range list {
-			if limit, applies := l.Of(at.Key); applies {
-				limits = append(limits, limit)
-			}
-		}
-	}
-	return limits
 }

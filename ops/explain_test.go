@@ -19,7 +19,7 @@ import (
 func TestExplain(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		if plans, err := i.Explain(t.Context(), "default"); err != nil || len(plans) != 0 {
 			t.Errorf("an empty queue has the plans %+v, error %v", plans, err)
 		}
@@ -81,7 +81,7 @@ func TestExplainNamesTheStatementsOfWorkers(t *testing.T) {
 			}
 		}
 		before := b.tasks()
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		claims := map[string][]string{
 			testdb.Postgres: {"sweep", "look", "claim", "claim in slot"}, testdb.SQLite: {"sweep", "look", "claim"},
 			testdb.MySQL: {"sweep", "next lane", "look", "claim"}, testdb.MariaDB: {"sweep", "next lane", "look", "claim"}, testdb.TiDB: {"sweep", "next lane", "look", "claim"},
@@ -138,7 +138,7 @@ func TestExplainByEachDriver(t *testing.T) {
 				drop += " on falldue_tasks"
 			}
 			b.db.MustExec(drop)
-			plans, err := b.inspector(nil).Explain(t.Context(), "default")
+			plans, err := b.ops(nil).Explain(t.Context(), "default")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -53,7 +53,7 @@ func TestKnownKinds(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
 		b.enqueue("waits")
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		stop := b.start(falldue.Config{}, handle(falldue.KindConfig{}, succeed, "handled"))
 		b.workers(i, "a worker", announced(1))
 		for kind, want := range map[string]bool{"waits": true, "handled": true, "mistyped": false} {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 )
 
@@ -39,10 +38,10 @@ func OverrideName(o backoff.Override) string {
 
 // StepText says which step of an override holds, such as " (step 2 of 5)". It is "" if there
 // is one alone.
-func StepText(o falldue.Override) string {
+func StepText(o Override) string {
 	if len(o.Steps) < 2 {
 		return ""
 	}
-	i := slices.IndexFunc(o.Steps, func(s falldue.OverrideStep) bool { return s.Override.String() == o.Override.String() })
+	i := slices.IndexFunc(o.Steps, func(s OverrideStep) bool { return s.Formula.String() == o.Formula.String() })
 	return fmt.Sprintf(" (step %d of %d)", i+1, len(o.Steps))
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/overdue"
 	"github.com/falldue/falldue/internal/words"
 )
 
@@ -69,15 +69,15 @@ func transactionOf(age time.Duration, session string) []Finding {
 		"it keeps the rows that claims and settles leave behind, and slows claims down: end it, or its session")
 }
 
-// overdue is the finding about overdue tasks of a kind in a queue, by the handlers that may run
+// overdueTasks is the finding about overdue tasks of a kind in a queue, by the handlers that may run
 // them.
-func overdue(o falldue.Overdue, h QueueHandlers) Finding {
-	tasks := words.Count(int64(o.Tasks), "task")
-	if o.Tasks >= maxOverdue {
+func overdueTasks(late Overdue, h QueueHandlers) Finding {
+	tasks := words.Count(int64(late.Tasks), "task")
+	if late.Tasks >= overdue.Most {
 		tasks = "1000 or more tasks"
 	}
 	f := Finding{
-		Level: Attention, Text: fmt.Sprintf("%s of kind %s in queue %s overdue, the first since %s UTC", tasks, o.Kind, o.Queue, o.DueSince.Format(time.DateTime)),
+		Level: Attention, Text: fmt.Sprintf("%s of kind %s in queue %s overdue, the first since %s UTC", tasks, late.Kind, late.Queue, late.DueSince.Format(time.DateTime)),
 		Advice: "run workers with a handler of the kind that list the queue, or more of them",
 	}
 	switch {

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/falldue/falldue"
 )
 
 // TestThresholds: each judgment is fine up to its threshold, and asks for attention above it.
@@ -61,7 +59,7 @@ func TestOverdueAdvice(t *testing.T) {
 		"falldue why":                            {Running: 1, Concurrency: 2, Workers: []WorkerHandlers{{Running: 1, Concurrency: 2}}},
 		"raise Concurrency":                      {Running: 2, Concurrency: 2, Workers: []WorkerHandlers{{Running: 2, Concurrency: 2}}},
 	} {
-		if f := overdue(falldue.Overdue{Queue: "default", Kind: "ship", Tasks: 1}, h); !strings.Contains(f.Advice, advice) {
+		if f := overdueTasks(Overdue{Queue: "default", Kind: "ship", Tasks: 1}, h); !strings.Contains(f.Advice, advice) {
 			t.Errorf("%+v: %+v, want the advice %q", h, f, advice)
 		}
 	}

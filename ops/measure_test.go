@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
 	"strings"
 	"testing"
 
@@ -70,15 +69,9 @@ func TestMeasure(t *testing.T) {
 
 func ExampleMeasure() {
 	ctx := context.Background()
-	folder, err := os.MkdirTemp("", "ops-")
-	if err != nil {
-		log.Panic(err)
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	db := shop(ctx, folder)
-	defer func() { _ = db.Close() }()
-
-	err = ops.Measure(ctx, db, ops.Benchmark{Tasks: 40, Starts: 3}, func(m ops.Measurement) error {
+	db, closeDB := openDB()
+	defer closeDB()
+	err := ops.Measure(ctx, db, ops.Benchmark{Tasks: 40, Starts: 3}, func(m ops.Measurement) error {
 		fmt.Println(m.Measure, m.Tasks) // and m.PerSecond, or m.Median and m.P99
 		return nil
 	})

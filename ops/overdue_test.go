@@ -21,7 +21,7 @@ func TestOverdueKnowsThePolicies(t *testing.T) {
 			handle(falldue.KindConfig{Policy: backoff.Constant(30 * time.Hour)}, succeed, "invoice")(q)
 		})
 		defer stop()
-		b.workers(b.inspector(nil), "the worker", announced(1))
+		b.workers(b.ops(nil), "the worker", announced(1))
 		b.add("mail", 5, 1, 30*time.Minute) // announced
 		b.add("mail", 4, 1, 5*time.Minute)  // not due
 		began := time.Now()
@@ -31,7 +31,7 @@ func TestOverdueKnowsThePolicies(t *testing.T) {
 		b.add("report", 7, 1, 2*time.Hour)                                            // not known
 		b.add("audit", 8, 1, 25*time.Hour)                                            // not known, for more than a day
 		b.add("charge", 9, 1, 2*time.Hour, falldue.EnqueueOptions{Key: "customer:7"}) // given
-		check := func(what string, i *ops.Inspector, want map[string]int) {
+		check := func(what string, i *ops.Ops, want map[string]int) {
 			t.Helper()
 			list, err := i.Overdue(t.Context())
 			got := map[string]int{}
@@ -50,20 +50,20 @@ func TestOverdueKnowsThePolicies(t *testing.T) {
 			}
 		}
 		charge := map[string]backoff.Policy{"charge": backoff.Constant(time.Hour)}
-		check("a policy that is given", b.inspector(charge), map[string]int{"audit": 8, "charge": 9, "mail": 8})
-		check("one for all kinds", b.inspector(map[string]backoff.Policy{"": backoff.Constant(27 * time.Hour)}), map[string]int{"invoice": 6, "mail": 3})
-		set := func(s falldue.Subject, o backoff.Override, options falldue.OverrideOptions) {
+		check("a policy that is given", b.ops(charge), map[string]int{"audit": 8, "charge": 9, "mail": 8})
+		check("one for all kinds", b.ops(map[string]backoff.Policy{"": backoff.Constant(27 * time.Hour)}), map[string]int{"invoice": 6, "mail": 3})
+		set := func(s falldue.Subject, o backoff.Override, options ops.OverrideOptions) {
 			t.Helper()
-			if err := b.queue.SetPolicy(t.Context(), s, o, options); err != nil {
+			if err := ops.New(b.queue).SetPolicy(t.Context(), s, o, options); err != nil {
 				t.Fatal(err)
 			}
 		}
-		set(falldue.Subject{Kind: "mail"}, ops.Hold(), falldue.OverrideOptions{Until: time.Now().Add(time.Hour)})
-		set(falldue.Subject{Kind: "invoice"}, override(t, "1h"), falldue.OverrideOptions{})
-		check("what is set", b.inspector(charge), map[string]int{"audit": 8, "charge": 9, "invoice": 6, "mail": 3})
+		set(falldue.Subject{Kind: "mail"}, ops.Hold(), ops.OverrideOptions{Until: time.Now().Add(time.Hour)})
+		set(falldue.Subject{Kind: "invoice"}, override(t, "1h"), ops.OverrideOptions{})
+		check("what is set", b.ops(charge), map[string]int{"audit": 8, "charge": 9, "invoice": 6, "mail": 3})
 		if err := b.queue.Pause(t.Context(), falldue.Subject{Key: "customer:7"}, falldue.PauseOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		check("what is paused", b.inspector(charge), map[string]int{"audit": 8, "invoice": 6, "mail": 3})
+		check("what is paused", b.ops(charge), map[string]int{"audit": 8, "invoice": 6, "mail": 3})
 	})
 }

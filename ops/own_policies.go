@@ -36,44 +36,44 @@ var endOfTime = time.Date(9200, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 // OwnPolicies lists the policies that tasks which wait or run have of their own, by key, queue
 // and kind. It jumps from lane to lane in the index, and counts up to 10,000 tasks in each of up
 // to 1,000 lanes.
-func (i *Inspector) OwnPolicies(ctx context.Context) ([]OwnPolicy, error) {
-	queues, err := i.store.Queues(ctx)
+func (o *Ops) OwnPolicies(ctx context.Context) ([]OwnPolicy, error) {
+	queues, err := o.store.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var list []OwnPolicy
 	counted := 0
 	for _, queue := range queues {
-		heads, err := i.store.NewLaneFinder(queue).Find(ctx)
+		heads, err := o.store.NewLaneFinder(queue).Find(ctx)
 		if err != nil {
 			return nil, err
 		}
 		heads = slices.DeleteFunc(heads, func(h store.Head) bool { return h.Policy == "" || h.Corrupt != nil })
-		known, err := i.Policies(ctx, policyKeys(heads)...)
+		known, err := o.Policies(ctx, policyKeys(heads)...)
 		if err != nil {
 			return nil, err
 		}
 		for _, h := range heads {
-			n := slices.IndexFunc(list, func(o OwnPolicy) bool { return o.Key == h.Policy && o.Queue == queue && o.Kind == h.Kind })
+			n := slices.IndexFunc(list, func(p OwnPolicy) bool { return p.Key == h.Policy && p.Queue == queue && p.Kind == h.Kind })
 			if n < 0 {
-				o := OwnPolicy{Key: h.Policy, Err: known.Unreadable[h.Policy], Queue: queue, Kind: h.Kind}
+				p := OwnPolicy{Key: h.Policy, Err: known.Unreadable[h.Policy], Queue: queue, Kind: h.Kind}
 				if policy, ok := known.own[h.Policy]; ok {
-					o.Text = policy.String()
+					p.Text = policy.String()
 				}
-				list, n = append(list, o), len(list)
+				list, n = append(list, p), len(list)
 			}
-			o, tasks := &list[n], 1
+			p, tasks := &list[n], 1
 			if counted++; counted > mostCounted {
-				o.More = true
-			} else if tasks, err = i.store.CountAhead(ctx, queue, h.Lane, 0, endOfTime, mostOfLane+1); err != nil {
+				p.More = true
+			} else if tasks, err = o.store.CountAhead(ctx, queue, h.Lane, 0, endOfTime, mostOfLane+1); err != nil {
 				return nil, err
 			}
-			o.Lanes++
-			o.Tasks += min(tasks, mostOfLane)
-			o.More = o.More || tasks > mostOfLane
+			p.Lanes++
+			p.Tasks += min(tasks, mostOfLane)
+			p.More = p.More || tasks > mostOfLane
 		}
 	}
-	list = slices.DeleteFunc(list, func(o OwnPolicy) bool { return o.Tasks == 0 }) // they have ended meanwhile
+	list = slices.DeleteFunc(list, func(p OwnPolicy) bool { return p.Tasks == 0 }) // they have ended meanwhile
 	slices.SortFunc(list, func(a, b OwnPolicy) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Kind, b.Kind))
 	})

@@ -16,7 +16,7 @@ import (
 func TestOwnPolicies(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		if list, err := i.OwnPolicies(t.Context()); err != nil || len(list) != 0 {
 			t.Errorf("of no task: %+v, error %v", list, err)
 		}

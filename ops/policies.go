@@ -8,7 +8,6 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
-	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -17,41 +16,44 @@ type Policies struct {
 	kinds, own map[string]backoff.Policy
 	announced  map[string]backoff.Policy // those that most live workers have
 	releases   map[string][]KindPolicy   // those of live workers, if they have several
-	overrides  []falldue.Override        // the most specific first
+	overrides  []Override                // the most specific first
 	// Unreadable has why the policies of some keys are not known.
 	Unreadable map[string]error
 }
 
-// Policies returns the policies of [Config], those that live workers announce for other
-// kinds, those of the keys that tasks have, see [falldue.TaskInfo], and what overrides make
-// of them ([falldue.Queue.SetPolicy]). Of several policies of a kind it is the one that most
-// workers have, see [KindPolicies]. Keys that are "" are left out. A policy that cannot be
-// read is no error.
-func (i *Inspector) Policies(ctx context.Context, keys ...string) (Policies, error) {
-	overrides, err := i.queue.Overrides(ctx)
-	if err != nil {
-		return Policies{}, err
-	}
-	p := Policies{kinds: i.policies, overrides: overrides, own: map[string]backoff.Policy{}, announced: map[string]backoff.Policy{}, releases: map[string][]KindPolicy{}, Unreadable: map[string]error{}}
-	if workers, err := i.Workers(ctx); err == nil { // a user may not have the right
-		for kind, list := range KindPolicies(workers) {
-			if policy, err := backoff.Parse(list[0].Policy); err == nil { // or a newer release has it
-				p.announced[kind] = policy
-			}
-			if len(list) > 1 {
-				p.releases[kind] = list
-			}
+// Policies returns the policies of [Ops.WithPolicies] and of the kinds that the queue handles,
+// those that live workers announce for other kinds, those of the keys that tasks have, see
+// [falldue.TaskInfo], and what overrides make of them ([Ops.SetPolicy]). Of several policies of a
+// kind it is the one that most workers have, see [KindPolicies]. Keys that are "" are left out. A
+// policy that cannot be read is no error.
+func (o *Ops) Policies(ctx context.Context, keys ...string) (Policies, error) {
+	s, err := o.snapshot(ctx, keys...)
+	return s.Policies, err
+}
+
+func newPolicies(kinds map[string]backoff.Policy, overrides []Override, workers []Worker) Policies {
+	p := Policies{kinds: kinds, overrides: overrides, announced: map[string]backoff.Policy{}, releases: map[string][]KindPolicy{}}
+	for kind, list := range KindPolicies(workers) {
+		if policy, err := backoff.Parse(list[0].Policy); err == nil { // or a newer release has it
+			p.announced[kind] = policy
+		}
+		if len(list) > 1 {
+			p.releases[kind] = list
 		}
 	}
-	keys = slices.Clone(keys)
-	slices.Sort(keys)
-	keys = slices.DeleteFunc(slices.Compact(keys), func(key string) bool { return key == "" })
+	return p
+}
+
+// readOwn reads per-task policies by their keys.
+func (p *Policies) readOwn(ctx context.Context, s *store.Store, keys []string) error {
+	p.own, p.Unreadable = map[string]backoff.Policy{}, map[string]error{}
+	keys = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(keys))), func(key string) bool { return key == "" })
 	if len(keys) == 0 {
-		return p, nil
+		return nil
 	}
-	texts, err := i.store.Policies(ctx, keys)
+	texts, err := s.Policies(ctx, keys)
 	if err != nil {
-		return Policies{}, err
+		return err
 	}
 	for _, key := range keys {
 		text, ok := texts[key]
@@ -66,7 +68,7 @@ func (i *Inspector) Policies(ctx context.Context, keys ...string) (Policies, err
 		}
 		p.own[key] = policy
 	}
-	return p, nil
+	return nil
 }
 
 // Of returns the policy that holds for a task, and reports whether it is known. What counts
@@ -76,7 +78,7 @@ func (p Policies) Of(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
 		return policy, false
 	}
 	if o, ok := p.Override(t); ok {
-		if made := o.Override.Of(policy); made.Err() == nil { // else workers keep the old one
+		if made := o.Formula.Of(policy); made.Err() == nil { // else workers keep the old one
 			return made, true
 		}
 	}
@@ -93,7 +95,7 @@ func (p Policies) Code(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
 }
 
 // Releases returns the policies that live workers have for a kind, if they have several and
-// none is given in [Config]: that of most workers first, which is what the others of these
+// the code does not give one here: that of most workers first, which is what the others of these
 // methods go by. A worker goes by its own.
 func (p Policies) Releases(kind string) []KindPolicy {
 	if _, given := p.given(kind, ""); given {
@@ -115,26 +117,26 @@ func (p Policies) given(kind, key string) (policy backoff.Policy, known bool) {
 }
 
 // Override returns the override that holds for a task, if there is one.
-func (p Policies) Override(t falldue.TaskInfo) (falldue.Override, bool) {
+func (p Policies) Override(t falldue.TaskInfo) (Override, bool) {
 	for _, o := range p.overrides {
 		if o.Names(t) {
 			return o, true
 		}
 	}
-	return falldue.Override{}, false
+	return Override{}, false
 }
 
 // with returns the policies as they would be with another override.
-func (p Policies) with(o falldue.Override) Policies {
+func (p Policies) with(o Override) Policies {
 	p = p.without(o.Subject)
 	p.overrides = append(p.overrides, o)
-	slices.SortFunc(p.overrides, func(a, b falldue.Override) int { return control.Subject(a.Subject).Compare(control.Subject(b.Subject)) })
+	slices.SortFunc(p.overrides, func(a, b Override) int { return compareSubjects(a.Subject, b.Subject) })
 	return p
 }
 
 // without returns the policies as they would be without the override of a subject.
 func (p Policies) without(s falldue.Subject) Policies {
-	p.overrides = slices.DeleteFunc(slices.Clone(p.overrides), func(o falldue.Override) bool { return o.String() == s.String() })
+	p.overrides = slices.DeleteFunc(slices.Clone(p.overrides), func(o Override) bool { return o.String() == s.String() })
 	return p
 }
 
@@ -149,23 +151,29 @@ func (p Policies) Ahead(t falldue.TaskInfo, most int) (Future, error) {
 	return ahead(t, list, most)
 }
 
-// Due returns when a task falls due, also by the end of an override that is set now, or the zero time if its policy is not known or it is
-// finished. Of a task that never failed it is always known.
+// Due returns when a task falls due, including by the end of an override that is set now. It
+// returns the zero time if the task's policy is not known, or the task is finished. The policy of a
+// task that never failed does not matter.
 func (p Policies) Due(t falldue.TaskInfo) time.Time {
+	due, _ := p.due(t)
+	return due
+}
+
+func (p Policies) due(t falldue.TaskInfo) (due time.Time, known bool) {
+	if !failed(t) {
+		return t.Due(backoff.Policy{}), true
+	}
 	list, known := p.spans(t, t.Now)
-	if known && t.State == falldue.Open {
-		return dueUnder(list, t.UpdatedAt, t.Attempts)
+	if !known {
+		return time.Time{}, false
 	}
-	if !known && t.State == falldue.Open && t.Attempts > 0 {
-		return time.Time{}
-	}
-	return t.Due(backoff.Policy{})
+	return dueUnder(list, t.UpdatedAt, t.Attempts), true
 }
 
 // dueIn returns when a task of a lane of a queue is due whose wait begins at anchor, and
 // whether that is known.
 func (p Policies) dueIn(queue string, at store.Lane, anchor, now time.Time) (time.Time, bool) {
-	if !delayed(at) {
+	if !at.Delayed() {
 		return anchor, true
 	}
 	list, known := p.spans(taskIn(queue, at), now)
@@ -175,10 +183,21 @@ func (p Policies) dueIn(queue string, at store.Lane, anchor, now time.Time) (tim
 	return dueUnder(list, anchor, at.Attempts), true
 }
 
-// delayed reports whether a policy's delay holds for the tasks of a lane.
-func delayed(at store.Lane) bool { return at.State != string(falldue.Snoozed) && at.Attempts > 0 }
-
 // taskIn returns a task of a lane, with what its policy depends on.
 func taskIn(queue string, at store.Lane) falldue.TaskInfo {
 	return falldue.TaskInfo{Queue: queue, Kind: at.Kind, Policy: at.Policy, Key: at.Key}
+}
+
+// PolicyByKey returns the policy that tasks have of their own under a key, which is the Policy
+// of a [falldue.TaskInfo]. Its error wraps [falldue.ErrNotFound] if no such policy is stored.
+func (o *Ops) PolicyByKey(ctx context.Context, key string) (backoff.Policy, error) {
+	texts, err := o.store.Policies(ctx, []string{key})
+	if err != nil {
+		return backoff.Policy{}, err
+	}
+	text, ok := texts[key]
+	if !ok {
+		return backoff.Policy{}, fmt.Errorf("%w with policy %.100q: it is not in the policies table", falldue.ErrNotFound, key)
+	}
+	return backoff.Parse(text)
 }

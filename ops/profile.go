@@ -31,18 +31,18 @@ type Profile struct {
 // Everything that is made of a profile costs the database nothing more. To limit the time, use a context with
 // a deadline; MySQL, MariaDB and TiDB finish the statement all the same.
 //
-// Overrides of the policies of single keys are not in it, see [Inspector.ProfileKey].
-func (i *Inspector) Profile(ctx context.Context) (*Profile, error) { return i.profile(ctx, "") }
+// Overrides of the policies of single keys are not in it, see [Ops.ProfileKey].
+func (o *Ops) Profile(ctx context.Context) (*Profile, error) { return o.profile(ctx, "") }
 
-// ProfileKey is like [Inspector.Profile] for the tasks with a key alone. The key is that of
+// ProfileKey is like [Ops.Profile] for the tasks with a key alone. The key is that of
 // [falldue.TaskInfo].
-func (i *Inspector) ProfileKey(ctx context.Context, key string) (*Profile, error) {
-	return i.profile(ctx, key)
+func (o *Ops) ProfileKey(ctx context.Context, key string) (*Profile, error) {
+	return o.profile(ctx, key)
 }
 
-func (i *Inspector) profile(ctx context.Context, key string) (*Profile, error) {
+func (o *Ops) profile(ctx context.Context, key string) (*Profile, error) {
 	start := time.Now()
-	groups, err := i.store.Profile(ctx, key)
+	groups, err := o.store.Profile(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -55,21 +55,21 @@ func (i *Inspector) profile(ctx context.Context, key string) (*Profile, error) {
 		keys[g.Policy] = true
 	}
 	if key == "" {
-		i.took(p.Tasks, read)
+		o.took(p.Tasks, read)
 	}
-	if p.policies, err = i.Policies(ctx, slices.Collect(maps.Keys(keys))...); err != nil {
+	if p.policies, err = o.Policies(ctx, slices.Collect(maps.Keys(keys))...); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
 // Now returns the time of the database's clock.
-func (i *Inspector) Now(ctx context.Context) (time.Time, error) { return i.store.Now(ctx) }
+func (o *Ops) Now(ctx context.Context) (time.Time, error) { return o.store.Now(ctx) }
 
 // AboutTasks returns about how many tasks there are in all states, and false if the server
 // does not know. It reads the server's statistics, and costs nothing.
-func (i *Inspector) AboutTasks(ctx context.Context) (tasks int64, known bool, err error) {
-	rows, known, err := i.store.Fact(ctx, statements.FactRows)
+func (o *Ops) AboutTasks(ctx context.Context) (tasks int64, known bool, err error) {
+	rows, known, err := o.store.Fact(ctx, statements.FactRows)
 	return rows.Amount, known, err
 }
 
@@ -261,7 +261,7 @@ func (p *Profile) Forecast(horizon time.Duration) (Forecast, error) {
 			kinds[g.Kind] = k
 		}
 		at, waits := p.laneOf(g), always(0)
-		if delayed(at) {
+		if at.Delayed() {
 			list, known := p.policies.spans(taskIn(g.Queue, at), p.At)
 			if !known {
 				k.unknown += g.Tasks

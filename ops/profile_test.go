@@ -30,7 +30,7 @@ func about(got, want, tolerance int64) bool { return got >= want-tolerance && go
 func TestForecast(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "2h")})
+		i := b.ops(map[string]backoff.Policy{"mail": parse(t, "2h")})
 		empty, err := i.Profile(t.Context())
 		if err != nil || empty.Tasks != 0 {
 			t.Fatalf("an empty table has the profile %+v, error %v", empty, err)
@@ -98,7 +98,7 @@ func TestDiff(t *testing.T) {
 			{"delay 2h; attempts 1", "2h", 0, 0, 0, 0, false, 4, 4, 10, 20},
 			{"2h", "3h + 0s * n", 0, 0, 600, 0, false, 4, 4, 10, 20},
 		} {
-			p, err := b.inspector(map[string]backoff.Policy{"mail": parse(t, c.from)}).Profile(t.Context())
+			p, err := b.ops(map[string]backoff.Policy{"mail": parse(t, c.from)}).Profile(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +135,7 @@ func TestRamp(t *testing.T) {
 	if _, err := p.Ramp("charge", to, 1); err == nil || !strings.Contains(err.Error(), "the policy of kind charge is not known") {
 		t.Errorf("error %v", err)
 	}
-	p, err := b.inspector(map[string]backoff.Policy{"mail": to}).Profile(t.Context())
+	p, err := b.ops(map[string]backoff.Policy{"mail": to}).Profile(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,15 +151,15 @@ func TestRampOfWhatIsHeld(t *testing.T) {
 		b := newBacklog(t, engine)
 		b.failing()
 		b.add("mail", 50, 1, time.Hour, falldue.EnqueueOptions{Queue: "bulk"})
-		set := func(s falldue.Subject, o falldue.OverrideOptions) {
+		set := func(s falldue.Subject, o ops.OverrideOptions) {
 			t.Helper()
-			if err := b.queue.SetPolicy(t.Context(), s, ops.Hold(), o); err != nil {
+			if err := ops.New(b.queue).SetPolicy(t.Context(), s, ops.Hold(), o); err != nil {
 				t.Fatal(err)
 			}
 		}
-		set(falldue.Subject{Queue: "bulk", Kind: "mail"}, falldue.OverrideOptions{})
+		set(falldue.Subject{Queue: "bulk", Kind: "mail"}, ops.OverrideOptions{})
 		for _, s := range []falldue.Subject{{Queue: "default"}, {Kind: "mail"}} {
-			set(s, falldue.OverrideOptions{Until: time.Now().Add(3 * time.Hour), Who: "ann"})
+			set(s, ops.OverrideOptions{Until: time.Now().Add(3 * time.Hour), Note: falldue.Note{Who: "ann"}})
 			code, to := parse(t, "10m"), parse(t, "30m")
 			p, last := b.rampIsSlow(code, ops.Hold().Of(code), to)
 			if last.After < 11*time.Minute || last.After > 2*time.Hour {
@@ -172,7 +172,7 @@ func TestRampOfWhatIsHeld(t *testing.T) {
 			if e.Before.Due != 0 || e.Before.Peak != 600 || (e.Before.PeakAt-3*time.Hour).Abs() > 2*time.Minute {
 				t.Errorf("%s: before, %d are due, and %d in %v", s, e.Before.Due, e.Before.Peak, e.Before.PeakAt)
 			}
-			later, err := p.Weigh(falldue.Override{Subject: s, Override: ops.Hold(), Until: p.At.Add(5 * time.Hour)}, 0)
+			later, err := p.Weigh(ops.Override{Subject: s, Formula: ops.Hold(), Until: p.At.Add(5 * time.Hour)}, 0)
 			if err != nil || later.Later != 600 || later.Sooner != 0 {
 				t.Errorf("%s: a longer hold: %+v, error %v", s, later, err)
 			}
@@ -185,11 +185,11 @@ func TestRampOfWhatIsHeld(t *testing.T) {
 func (b backlog) rampIsSlow(code, from, to backoff.Policy) (p *ops.Profile, last ops.Step) {
 	b.t.Helper()
 	t := b.t
-	p, err := b.inspector(map[string]backoff.Policy{"mail": code}).Profile(t.Context())
+	p, err := b.ops(map[string]backoff.Policy{"mail": code}).Profile(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks, err := b.queue.Tasks(t.Context(), falldue.TaskFilter{Limit: 1000, Queue: "default"})
+	tasks, err := listed(ops.New(b.queue).Tasks(t.Context(), ops.Filter{Queue: "default"}, ops.ListOptions{Limit: 1000}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,10 +24,7 @@ func TestProfileTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		db.MustExec("update falldue_tasks set state = 'done' where id % 2 = 0")
-		i, err := NewInspector(db, Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := New(q)
 		check := func(least, most time.Duration) {
 			t.Helper()
 			if tasks, takes, err := i.ProfileTime(t.Context()); err != nil || tasks != 500 || takes < least || takes > most {

@@ -22,7 +22,7 @@ func (r Rate) plus(other Rate) Rate {
 // none. It is not safe for concurrent use.
 type Rates struct{ last map[string][2]Worker }
 
-// Add takes a list of [Inspector.Workers], and returns the rates of the workers of it that live,
+// Add takes a list of [Ops.Workers], and returns the rates of the workers of it that live,
 // by their ids. Workers announce themselves every 15 seconds, so that a rate is known from the
 // second list on that has another announcement of the worker than the first one.
 func (r *Rates) Add(workers []Worker) map[string]Rate {
@@ -102,17 +102,17 @@ func (p Pulse) First() (first Queue, ok bool) {
 // Monitor reads the state of queues and workers time after time. It is not safe for concurrent
 // use.
 type Monitor struct {
-	inspector *Inspector
-	rates     Rates
+	o     *Ops
+	rates Rates
 }
 
 // NewMonitor returns a monitor, which knows no rates yet.
-func (i *Inspector) NewMonitor() *Monitor { return &Monitor{inspector: i} }
+func (o *Ops) NewMonitor() *Monitor { return &Monitor{o: o} }
 
 // Read returns the state now. It costs the same however many tasks wait. Rates are known once
 // it has seen two announcements of a worker, which are 15 seconds apart.
 func (m *Monitor) Read(ctx context.Context) (Pulse, error) {
-	workers, err := m.inspector.Workers(ctx)
+	workers, err := m.o.Workers(ctx)
 	if err != nil {
 		return Pulse{}, err
 	}
@@ -122,9 +122,9 @@ func (m *Monitor) Read(ctx context.Context) (Pulse, error) {
 			p.Workers, p.Rate = append(p.Workers, w), p.Rate.plus(p.Rates[w.ID])
 		}
 	}
-	if p.Queues, err = m.inspector.waiting(ctx); err != nil {
+	if p.Queues, err = m.o.waiting(ctx); err != nil {
 		return Pulse{}, err
 	}
-	p.At, err = m.inspector.Now(ctx)
+	p.At, err = m.o.Now(ctx)
 	return p, err
 }

@@ -45,7 +45,7 @@ func TestRatesOfWorkers(t *testing.T) {
 func TestMonitor(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		m := i.NewMonitor()
 		if p, err := m.Read(t.Context()); err != nil || len(p.Workers)+len(p.Queues) != 0 || p.At.IsZero() {
 			t.Errorf("without tasks: %+v, error %v", p, err)

@@ -92,7 +92,7 @@ type rampGroup struct {
 func (p *Profile) newRamp(kind string, to backoff.Policy) (*ramp, backoff.Policy, error) {
 	r := &ramp{now: p.At.UnixMicro(), shares: minShares}
 	kinds := falldue.Subject{Kind: kind}
-	next := p.policies.with(falldue.Override{Subject: kinds})
+	next := p.policies.with(Override{Subject: kinds})
 	from, known := p.policies.Of(falldue.TaskInfo{Kind: kind})
 	tasks, most := map[string]int64{}, int64(0)
 	for i := range p.groups {

@@ -10,7 +10,7 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// TestInspectorsOnlyRead: what an Inspector does can be done in sessions that may not write,
+// TestInspectorsOnlyRead: what an Ops does can be done in sessions that may not write,
 // except on MariaDB to explain a claim, and on MySQL to explain a change.
 func TestInspectorsOnlyRead(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -21,7 +21,7 @@ func TestInspectorsOnlyRead(t *testing.T) {
 		own := parse(t, "delay 30m")
 		b.add("mail", 3, 1, time.Hour)
 		b.add("report", 1, 1, time.Minute, falldue.EnqueueOptions{Policy: own})
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		// The one connection that is left is made to refuse writes. Others are given back late.
 		b.db.SetMaxOpenConns(1)
 		for deadline := time.Now().Add(testdb.Patience); b.db.Stats().OpenConnections > 1; {

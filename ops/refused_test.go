@@ -39,12 +39,12 @@ func mentions(findings []ops.Finding, text string) bool {
 func TestRefusedOverrides(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		twice, err := backoff.ParseOverride("delay own + own")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.queue.SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, twice, falldue.OverrideOptions{}); err != nil {
+		if err := ops.New(b.queue).SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, twice, ops.OverrideOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		large := parse(t, "1h + "+nodes(128))
@@ -71,7 +71,7 @@ func TestRefusedOverrides(t *testing.T) {
 		if len(c.Rules) != 2 || c.Rules[0].Refused == "" || c.Rules[1].Delay != 4*time.Hour || c.Rules[1].Refused != "" || len(c.Rules[1].Workers) != 1 || !near(w.Next(), w.Task.Now.Add(time.Hour)) {
 			t.Errorf("of %+v: %+v", both, c)
 		}
-		if err := b.queue.ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}, falldue.ResumeOptions{}); err != nil {
+		if err := ops.New(b.queue).ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}, falldue.Note{}); err != nil {
 			t.Fatal(err)
 		}
 		b.workers(i, "the end of the refusal", func(list []ops.Worker) bool { return len(ops.RefusedOverrides(list)) == 0 })
@@ -86,7 +86,7 @@ func TestRefusedOverrides(t *testing.T) {
 func TestRefusedOverrideOfTasksOwnPolicy(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		b.fleet(i, falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail"))
 		own := parse(t, "delay 30m")
 		id := b.enqueue("mail", falldue.EnqueueOptions{Policy: own, Delay: time.Hour})
@@ -95,7 +95,7 @@ func TestRefusedOverrideOfTasksOwnPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.queue.SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, four, falldue.OverrideOptions{IncludeOwn: true}); err != nil {
+		if err := ops.New(b.queue).SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, four, ops.OverrideOptions{IncludeOwn: true}); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range []struct {
@@ -127,7 +127,7 @@ func TestRefusedOverrideOfTasksOwnPolicy(t *testing.T) {
 func TestWorkersThatCannotReadChanges(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		stop := b.start(falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail"))
 		defer stop()
 		b.workers(i, "the worker", announced(1))
@@ -145,7 +145,7 @@ func TestWorkersThatCannotReadChanges(t *testing.T) {
 func TestWhySaysWhichWorkersCannotReadChanges(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		b.fleet(i, falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail"))
 		b.says(`"unread":"permission denied"`)
 		w := b.why(i, b.enqueue("mail"))
@@ -160,7 +160,7 @@ func TestWhySaysWhichWorkersCannotReadChanges(t *testing.T) {
 func TestWorkersThatCannotReadATasksPolicy(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		b.fleet(i, falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail"))
 		own := parse(t, "delay 30m")
 		task, err := b.queue.Task(t.Context(), b.enqueue("mail", falldue.EnqueueOptions{Policy: own}))
@@ -212,7 +212,7 @@ func (b backlog) says(member string) {
 func TestRefusedPauses(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		change := func(what string) {
 			t.Helper()
 			if err := hooks.QueueOf(b.queue).Store().PutChange(t.Context(), store.Change{Subject: "kind:mail shard:3", What: what}); err != nil {

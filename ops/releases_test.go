@@ -14,7 +14,7 @@ import (
 func TestWhyOfTwoReleases(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		defer b.start(falldue.Config{}, handle(falldue.KindConfig{Policy: backoff.Constant(time.Hour)}, succeed, "mail"))()
 		defer b.start(falldue.Config{}, handle(falldue.KindConfig{Policy: backoff.Constant(2 * time.Hour)}, succeed, "mail"))()
 		b.workers(i, "both workers", announced(2))
@@ -32,14 +32,14 @@ func TestWhyOfTwoReleases(t *testing.T) {
 				t.Errorf("the releases of kind %q are %+v", kind, list)
 			}
 		}
-		if err := b.queue.SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, ops.Hold(), falldue.OverrideOptions{Until: w.Task.Now.Add(90 * time.Minute)}); err != nil {
+		if err := ops.New(b.queue).SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, ops.Hold(), ops.OverrideOptions{Until: w.Task.Now.Add(90 * time.Minute)}); err != nil {
 			t.Fatal(err)
 		}
 		w = b.why(i, 1)
 		if c := onlyReason[ops.WhyDue](t, w); len(c.Rules) != 2 || !near(c.Rules[0].At, w.Task.Now.Add(90*time.Minute)) || !near(c.Rules[1].At, w.Task.Now.Add(2*time.Hour)) || c.Rules[1].Delay != 2*time.Hour {
 			t.Errorf("on hold: %+v", c)
 		}
-		if p, err = b.inspector(map[string]backoff.Policy{"mail": backoff.Constant(time.Hour)}).Profile(t.Context()); err != nil || len(p.Releases("")) != 0 || len(p.Releases("other")) != 0 {
+		if p, err = b.ops(map[string]backoff.Policy{"mail": backoff.Constant(time.Hour)}).Profile(t.Context()); err != nil || len(p.Releases("")) != 0 || len(p.Releases("other")) != 0 {
 			t.Errorf("with a policy that is given they are %+v, error %v", p.Releases(""), err)
 		}
 	})

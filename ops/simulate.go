@@ -119,9 +119,9 @@ type simulation struct {
 	Scenario
 	rule    course // of all tasks, or nil
 	random  *rand.Rand
-	arrived int   // tasks enqueued
-	retries retry // tasks that have failed, by the times at which they are due
-	free    times // when each worker is free
+	arrived int       // tasks enqueued
+	retries retryHeap // tasks that have failed, by the times at which they are due
+	free    times     // when each worker is free
 	result  Recovery
 }
 
@@ -214,14 +214,14 @@ func (t times) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
 func (*times) Push(any)            { panic("ops: the number of workers does not change") }
 func (*times) Pop() any            { panic("ops: the number of workers does not change") }
 
-// retry is a heap of tasks by the times at which they are due.
-type retry []waitingTask
+// retryHeap is a heap of tasks by the times at which they are due.
+type retryHeap []waitingTask
 
-func (r retry) Len() int           { return len(r) }
-func (r retry) Less(i, j int) bool { return r[i].due < r[j].due }
-func (r retry) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
-func (r *retry) Push(t any)        { *r = append(*r, t.(waitingTask)) }
-func (r *retry) Pop() any {
+func (r retryHeap) Len() int           { return len(r) }
+func (r retryHeap) Less(i, j int) bool { return r[i].due < r[j].due }
+func (r retryHeap) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+func (r *retryHeap) Push(t any)        { *r = append(*r, t.(waitingTask)) }
+func (r *retryHeap) Pop() any {
 	last := (*r)[len(*r)-1]
 	*r = (*r)[:len(*r)-1]
 	return last

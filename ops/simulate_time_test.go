@@ -111,7 +111,7 @@ func work(t *testing.T, policy backoff.Policy, s ops.Scenario, after time.Durati
 	stop()
 	all.Wait()
 	r.Failed = len(failed)
-	counts, err := q.Counts(t.Context())
+	counts, err := ops.New(q).Counts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func (p Policies) spansOver(t falldue.TaskInfo, code backoff.Policy, now time.Ti
 		}
 		steps := o.Steps
 		if len(steps) == 0 { // one that is not set
-			steps = []falldue.OverrideStep{{Override: o.Override}}
+			steps = []OverrideStep{{Formula: o.Formula}}
 		}
 		for i, step := range steps {
 			to := o.Until
@@ -45,7 +45,7 @@ func (p Policies) spansOver(t falldue.TaskInfo, code backoff.Policy, now time.Ti
 			if !to.IsZero() && !to.After(latest(now, from)) {
 				continue
 			}
-			policy := step.Override.Of(code)
+			policy := step.Formula.Of(code)
 			if policy.Err() != nil { // workers keep the old one
 				policy = code
 			}

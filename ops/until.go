@@ -39,7 +39,7 @@ func ParseDuration(text string) (time.Duration, error) {
 }
 
 // ParseUntil parses the end of a pause or of an override as people give it: a time from now on,
-// such as 2h or 2d, which counts by the database's clock, see [Inspector.Now]; a time of day such
+// such as 2h or 2d, which counts by the database's clock, see [Ops.Now]; a time of day such
 // as 09:00, the next one in the zone of here, which is the time where the person is; or a time
 // such as 2026-12-11T14:02:00Z, which must be after the database's.
 func ParseUntil(text string, database, here time.Time) (time.Time, error) {

@@ -65,8 +65,8 @@ const (
 // seen. It reads new tasks by their ids, failed and finished ones from their lanes, up to 500
 // lanes with 500 tasks in each, and up to 5,000 tasks that it knows by their ids. It sees
 // new tasks only where ids ascend, which is not so on TiDB.
-func (i *Inspector) Watch(ctx context.Context, every time.Duration, f func(Event) error) error {
-	w := watch{i: i, known: map[int64]*watched{}}
+func (o *Ops) Watch(ctx context.Context, every time.Duration, f func(Event) error) error {
+	w := watch{o: o, known: map[int64]*watched{}}
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (i *Inspector) Watch(ctx context.Context, every time.Duration, f func(Event
 
 // watch is what a Watch knows.
 type watch struct {
-	i      *Inspector
+	o      *Ops
 	lastID int64
 	last   time.Time // of the last look
 	known  map[int64]*watched
@@ -106,7 +106,7 @@ type watched struct {
 
 // begin notes what is there, of which nothing is an event.
 func (w *watch) begin(ctx context.Context) (err error) {
-	news, err := w.i.store.News(ctx, 0)
+	news, err := w.o.store.News(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (w *watch) look(ctx context.Context) (events []Event, err error) {
 		back += start.Sub(w.last)
 	}
 	for more := true; more; {
-		added, err := w.i.store.WatchNew(ctx, w.lastID, mostInLane)
+		added, err := w.o.store.WatchNew(ctx, w.lastID, mostInLane)
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ func (w *watch) look(ctx context.Context) (events []Event, err error) {
 		}
 	}
 	slices.Sort(asked)
-	present, err := w.i.store.WatchTasks(ctx, asked)
+	present, err := w.o.store.WatchTasks(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -182,18 +182,18 @@ func (w *watch) look(ctx context.Context) (events []Event, err error) {
 
 // readLanes reads the tasks that were claimed, that failed or that ended lately.
 func (w *watch) readLanes(ctx context.Context, back time.Duration) (list []store.Watched, err error) {
-	queues, err := w.i.store.Queues(ctx)
+	queues, err := w.o.store.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
 	lanes := 0
 	for _, queue := range queues {
-		heads, err := w.i.store.NewLaneFinder(queue).Find(ctx)
+		heads, err := w.o.store.NewLaneFinder(queue).Find(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, state := range []falldue.State{falldue.Dead, falldue.Cancelled, falldue.Done} {
-			finished, err := w.i.store.FinishedLanes(ctx, queue, string(state))
+			finished, err := w.o.store.FinishedLanes(ctx, queue, string(state))
 			if err != nil {
 				return nil, err
 			}
@@ -205,7 +205,7 @@ func (w *watch) readLanes(ctx context.Context, back time.Duration) (list []store
 				continue
 			}
 			lanes++
-			tasks, err := w.i.store.WatchLane(ctx, queue, h.Lane, back, mostInLane)
+			tasks, err := w.o.store.WatchLane(ctx, queue, h.Lane, back, mostInLane)
 			if err != nil {
 				return nil, err
 			}

@@ -26,7 +26,7 @@ func TestWatch(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 		defer cancel()
 		events := make(chan ops.Event, 1000)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		go func() {
 			defer close(end)
 			if err := i.Watch(ctx, 20*time.Millisecond, func(e ops.Event) error { events <- e; return nil }); err != nil {
@@ -129,7 +129,7 @@ func TestWatchEndsWithTheErrorOfItsFunction(t *testing.T) {
 			t.Skip("its ids do not ascend")
 		}
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		enough := errors.New("enough")
 		got := make(chan error, 1)
 		looked := make(chan struct{})

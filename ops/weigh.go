@@ -30,7 +30,7 @@ type Effect struct {
 	// specific.
 	Kept int64
 	// Replaces is the override of the same subject that is set now, or nil.
-	Replaces *falldue.Override
+	Replaces *Override
 	// AtEnd is how many become due at the moment at which the override ends by itself: they
 	// would have been due by then under the code's policy.
 	AtEnd int64
@@ -47,7 +47,7 @@ func (e Effect) Drastic(most int64) bool {
 // [Profile.Forecast]. A more specific override goes on to hold for its tasks. For a subject
 // with a key take the profile of that key. The error is that of an invalid horizon, or of an
 // override that cannot be made of the policies that are known.
-func (p *Profile) Weigh(o falldue.Override, horizon time.Duration) (Effect, error) {
+func (p *Profile) Weigh(o Override, horizon time.Duration) (Effect, error) {
 	horizon, err := validHorizon(horizon)
 	if err == nil {
 		err = p.covers(o.Subject)
@@ -139,7 +139,7 @@ func (p *Profile) waits(g *store.Profiled, under Policies) []wait {
 }
 
 // replaced returns the override of a subject that is set now, or nil.
-func (p *Profile) replaced(s falldue.Subject) *falldue.Override {
+func (p *Profile) replaced(s falldue.Subject) *Override {
 	for _, o := range p.policies.overrides {
 		if o.String() == s.String() {
 			return &o
@@ -158,7 +158,7 @@ func (p *Profile) covers(s falldue.Subject) error {
 
 // stepsOf are the steps of an override, and what those after the first one would do.
 type stepsOf struct {
-	steps []falldue.OverrideStep
+	steps []OverrideStep
 	from  []int64 // microseconds since 1970, when each step begins
 	until int64   // when the last one ends
 	limit int     // the lowest limit of attempts that one of them sets, or 0
@@ -166,17 +166,17 @@ type stepsOf struct {
 	atOnce, exhausted []int64 // by step, 0 for the first
 }
 
-func (p *Profile) laterSteps(o falldue.Override) *stepsOf {
+func (p *Profile) laterSteps(o Override) *stepsOf {
 	s := &stepsOf{steps: o.Steps, until: math.MaxInt64}
 	if len(s.steps) == 0 {
-		s.steps = []falldue.OverrideStep{{Override: o.Override}}
+		s.steps = []OverrideStep{{Formula: o.Formula}}
 	}
 	if !o.Until.IsZero() {
 		s.until = o.Until.UnixMicro()
 	}
 	for _, step := range s.steps {
 		s.from = append(s.from, p.At.Add(step.After).UnixMicro())
-		if limit := newLimit(step.Override); limit > 0 && (s.limit == 0 || limit < s.limit) {
+		if limit := newLimit(step.Formula); limit > 0 && (s.limit == 0 || limit < s.limit) {
 			s.limit = limit
 		}
 	}
@@ -188,7 +188,7 @@ func (p *Profile) laterSteps(o falldue.Override) *stepsOf {
 // policies returns what each step makes of a policy.
 func (s *stepsOf) policies(code backoff.Policy) (list []backoff.Policy, err error) {
 	for _, step := range s.steps {
-		policy := step.Override.Of(code)
+		policy := step.Formula.Of(code)
 		if err := policy.Err(); err != nil {
 			return nil, fmt.Errorf("ops: the override of %s: %w", code, err)
 		}
@@ -236,21 +236,21 @@ const (
 
 // Release returns the steps of an override under which the tasks of a subject that would be
 // due now without any override become due over a time, the longest overdue first,
-// and equally many in each step: for [falldue.Queue.SetPolicy], with an Until after that
+// and equally many in each step: for [Ops.SetPolicy], with an Until after that
 // time. It ends a hold, or an outage after which too many tasks are due, without a herd. A
 // step is a minute, or a 60th of the time if that is more. Tasks that fail meanwhile wait
 // longer than under their policy, by the time or by how late the others are at most.
 //
 // The error says which times are allowed, 1 minute to 7 days, or that the policy of tasks
 // is not known.
-func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration) ([]falldue.OverrideStep, error) {
+func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration) ([]OverrideStep, error) {
 	if over < time.Minute || over > maxRelease {
 		return nil, fmt.Errorf("ops: tasks let run over %v; allowed are %v to %v", over, time.Minute, maxRelease)
 	}
 	if err := p.covers(s); err != nil {
 		return nil, err
 	}
-	late, names := lateTasks{now: p.At.UnixMicro()}, falldue.Override{Subject: s, IncludeOwn: includeOwn}
+	late, names := lateTasks{now: p.At.UnixMicro()}, Override{Subject: s, IncludeOwn: includeOwn}
 	for i := range p.groups {
 		g := &p.groups[i]
 		t := taskIn(g.Queue, p.laneOf(g))
@@ -266,7 +266,7 @@ func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration
 	width := max(time.Minute, (over+maxReleaseSteps-1)/maxReleaseSteps)
 	count := int64((over + width - 1) / width)
 	total := late.than(0)
-	var steps []falldue.OverrideStep
+	var steps []OverrideStep
 	for k := range count {
 		// At the end of the step those are due that are later than this.
 		extra := late.atMost(total*(k+1)/count) + time.Duration(k+1)*width
@@ -274,7 +274,7 @@ func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration
 		if err != nil {
 			return nil, err
 		}
-		steps = append(steps, falldue.OverrideStep{After: time.Duration(k) * width, Override: override})
+		steps = append(steps, OverrideStep{After: time.Duration(k) * width, Formula: override})
 	}
 	return steps, nil
 }
@@ -308,8 +308,8 @@ func (l lateTasks) atMost(n int64) time.Duration {
 }
 
 // Overrides returns the steps of a ramp as an override with steps, for
-// [falldue.Queue.SetPolicy]. The first of them holds from the beginning on.
-func Overrides(ramp []Step) (steps []falldue.OverrideStep, err error) {
+// [Ops.SetPolicy]. The first of them holds from the beginning on.
+func Overrides(ramp []Step) (steps []OverrideStep, err error) {
 	if len(ramp) > 0 && ramp[0].After != 0 {
 		return nil, fmt.Errorf("ops: a ramp that begins after %v; its first step must be at 0s, and replaces what holds now", ramp[0].After)
 	}
@@ -318,7 +318,7 @@ func Overrides(ramp []Step) (steps []falldue.OverrideStep, err error) {
 		if err != nil {
 			return nil, err
 		}
-		steps = append(steps, falldue.OverrideStep{After: step.After, Override: o})
+		steps = append(steps, OverrideStep{After: step.After, Formula: o})
 	}
 	return steps, nil
 }

@@ -10,10 +10,10 @@ type Woken struct {
 }
 
 // WeighResume returns what the end of the pause of a subject would let run. pauses are those
-// that hold, as [falldue.Queue.Paused] lists them: a task that another one names too waits
+// that hold, as [Ops.Pauses] lists them: a task that another one names too waits
 // for the end of that. For a subject with a key take the profile of that key; pauses of other
 // keys are left out of account.
-func (p *Profile) WeighResume(s falldue.Subject, pauses []falldue.Pause) (Woken, error) {
+func (p *Profile) WeighResume(s falldue.Subject, pauses []Pause) (Woken, error) {
 	if err := p.covers(s); err != nil {
 		return Woken{}, err
 	}
@@ -23,7 +23,7 @@ func (p *Profile) WeighResume(s falldue.Subject, pauses []falldue.Pause) (Woken,
 		t := taskIn(g.Queue, p.laneOf(g))
 		paused, still := false, false
 		for _, other := range pauses {
-			named := falldue.Override{Subject: other.Subject, IncludeOwn: true}.Names(t)
+			named := Override{Subject: other.Subject, IncludeOwn: true}.Names(t)
 			if other.String() == s.String() {
 				paused = paused || named
 			} else {

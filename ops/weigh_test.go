@@ -47,8 +47,8 @@ func TestWeigh(t *testing.T) {
 		b.add("mail", 7, 3, time.Minute, falldue.EnqueueOptions{Policy: own})
 		b.add("mail", 5, 1, 10*time.Minute, falldue.EnqueueOptions{Key: "customer:7"})
 		b.add("charge", 4, 2, time.Minute)
-		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "2h")})
-		weigh := func(o falldue.Override) ops.Effect {
+		i := b.ops(map[string]backoff.Policy{"mail": parse(t, "2h")})
+		weigh := func(o ops.Override) ops.Effect {
 			t.Helper()
 			p, err := i.ProfileKey(t.Context(), o.Key)
 			if err != nil {
@@ -61,26 +61,26 @@ func TestWeigh(t *testing.T) {
 			return e
 		}
 		mail := falldue.Subject{Kind: "mail"}
-		if e := weigh(falldue.Override{Subject: mail, Override: override(t, "own / 4")}); e.Tasks != 605 || e.Own != 7 || !about(e.AtOnce, 300, 10) || e.Later != 0 || e.Unknown != 0 || !e.Drastic(100) || e.Drastic(400) {
+		if e := weigh(ops.Override{Subject: mail, Formula: override(t, "own / 4")}); e.Tasks != 605 || e.Own != 7 || !about(e.AtOnce, 300, 10) || e.Later != 0 || e.Unknown != 0 || !e.Drastic(100) || e.Drastic(400) {
 			t.Errorf("a quarter: %+v", e)
 		}
-		if e := weigh(falldue.Override{Subject: mail, Override: override(t, "own / 4"), IncludeOwn: true}); e.Tasks != 612 || e.Own != 0 || e.Sooner < 300 {
+		if e := weigh(ops.Override{Subject: mail, Formula: override(t, "own / 4"), IncludeOwn: true}); e.Tasks != 612 || e.Own != 0 || e.Sooner < 300 {
 			t.Errorf("a quarter of all: %+v", e)
 		}
-		if e := weigh(falldue.Override{Subject: mail, Override: override(t, "attempts 1")}); e.Exhausted != 605 || e.AtOnce != 0 || !e.Drastic(604) || e.Drastic(605) {
+		if e := weigh(ops.Override{Subject: mail, Formula: override(t, "attempts 1")}); e.Exhausted != 605 || e.AtOnce != 0 || !e.Drastic(604) || e.Drastic(605) {
 			t.Errorf("one attempt: %+v", e)
 		}
-		if e := weigh(falldue.Override{Subject: falldue.Subject{Queue: "default"}, Override: override(t, "2 * own; attempts 2")}); e.Tasks != 605 || e.Later != 605 || e.Unknown != 4 || e.UnknownExhausted != 4 || e.Own != 7 {
+		if e := weigh(ops.Override{Subject: falldue.Subject{Queue: "default"}, Formula: override(t, "2 * own; attempts 2")}); e.Tasks != 605 || e.Later != 605 || e.Unknown != 4 || e.UnknownExhausted != 4 || e.Own != 7 {
 			t.Errorf("a queue with a kind that is not known: %+v", e)
 		}
-		if e := weigh(falldue.Override{Subject: falldue.Subject{Key: "customer:7"}, Override: override(t, "5m")}); e.Tasks != 5 || e.AtOnce != 5 {
+		if e := weigh(ops.Override{Subject: falldue.Subject{Key: "customer:7"}, Formula: override(t, "5m")}); e.Tasks != 5 || e.AtOnce != 5 {
 			t.Errorf("a key: %+v", e)
 		}
-		steps := func(first string, later ...string) (o falldue.Override) {
-			o.Subject, o.Override = mail, override(t, first)
-			o.Steps = append(o.Steps, falldue.OverrideStep{Override: o.Override})
+		steps := func(first string, later ...string) (o ops.Override) {
+			o.Subject, o.Formula = mail, override(t, first)
+			o.Steps = append(o.Steps, ops.OverrideStep{Formula: o.Formula})
 			for i, text := range later {
-				o.Steps = append(o.Steps, falldue.OverrideStep{After: time.Duration(i+1) * time.Minute, Override: override(t, text)})
+				o.Steps = append(o.Steps, ops.OverrideStep{After: time.Duration(i+1) * time.Minute, Formula: override(t, text)})
 			}
 			return o
 		}
@@ -90,14 +90,14 @@ func TestWeigh(t *testing.T) {
 		if e := weigh(steps("own", "attempts 1", "own")); e.Exhausted != 605 || e.AtOnce != 0 || !e.Drastic(604) {
 			t.Errorf("a step that kills: %+v", e)
 		}
-		hold := falldue.Override{Subject: mail, Override: ops.Hold(), Until: time.Now().Add(6 * time.Hour)}
+		hold := ops.Override{Subject: mail, Formula: ops.Hold(), Until: time.Now().Add(6 * time.Hour)}
 		if e := weigh(hold); e.AtOnce != 0 || e.Later != 605 || e.After.Peak < 600 || (e.After.PeakAt-6*time.Hour).Abs() > 2*time.Minute || e.AtEnd != 605 {
 			t.Errorf("a hold that ends: %d at once, %d later, a peak of %d after %v", e.AtOnce, e.Later, e.After.Peak, e.After.PeakAt)
 		}
 		if hold.Until = time.Now().Add(time.Minute); weigh(hold).AtEnd > 50 { // most are not due by then, and those that are are due now
 			t.Errorf("a hold that ends soon wakes %d", weigh(hold).AtEnd)
 		}
-		if hold.Override, hold.Until = override(t, "own / 4"), time.Now().Add(6*time.Hour); weigh(hold).AtEnd != 0 {
+		if hold.Formula, hold.Until = override(t, "own / 4"), time.Now().Add(6*time.Hour); weigh(hold).AtEnd != 0 {
 			t.Errorf("the end of a shorter delay wakes %d", weigh(hold).AtEnd)
 		}
 		p, err := i.Profile(t.Context())
@@ -107,17 +107,17 @@ func TestWeigh(t *testing.T) {
 		if _, err := p.WeighResume(falldue.Subject{Key: "x"}, nil); err == nil || !strings.Contains(err.Error(), "take ProfileKey") {
 			t.Errorf("error %v", err)
 		}
-		if _, err := p.Weigh(falldue.Override{Subject: falldue.Subject{Key: "x"}}, 0); err == nil || !strings.Contains(err.Error(), "take ProfileKey") {
+		if _, err := p.Weigh(ops.Override{Subject: falldue.Subject{Key: "x"}}, 0); err == nil || !strings.Contains(err.Error(), "take ProfileKey") {
 			t.Errorf("error %v", err)
 		}
 
-		if err := b.queue.SetPolicy(t.Context(), mail, override(t, "4 * own"), falldue.OverrideOptions{}); err != nil {
+		if err := ops.New(b.queue).SetPolicy(t.Context(), mail, override(t, "4 * own"), ops.OverrideOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if e := weigh(falldue.Override{Subject: mail, Override: override(t, "2 * own")}); e.Sooner != 605 || e.AtOnce != 0 {
+		if e := weigh(ops.Override{Subject: mail, Formula: override(t, "2 * own")}); e.Sooner != 605 || e.AtOnce != 0 {
 			t.Errorf("instead of another one: %+v", e)
 		}
-		if e := weigh(falldue.Override{Subject: falldue.Subject{Queue: "default"}, Override: override(t, "0s")}); e.Tasks != 0 || e.Unknown != 4 {
+		if e := weigh(ops.Override{Subject: falldue.Subject{Queue: "default"}, Formula: override(t, "0s")}); e.Tasks != 0 || e.Unknown != 4 {
 			t.Errorf("beside a more specific one: %+v", e)
 		}
 	})
@@ -128,14 +128,14 @@ func TestOverridesEnd(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
 		b.add("mail", 10, 1, 5*time.Minute)
-		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "10m")})
+		i := b.ops(map[string]backoff.Policy{"mail": parse(t, "10m")})
 		task, err := b.queue.Task(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		until := task.Now.Add(2 * time.Hour)
-		step := falldue.OverrideStep{After: 90 * time.Minute, Override: override(t, "own + 1h30m")}
-		if err := b.queue.SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, ops.Hold(), falldue.OverrideOptions{Until: until, Steps: []falldue.OverrideStep{step}}); err != nil {
+		step := ops.OverrideStep{After: 90 * time.Minute, Formula: override(t, "own + 1h30m")}
+		if err := ops.New(b.queue).SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, ops.Hold(), ops.OverrideOptions{Until: until, Steps: []ops.OverrideStep{step}}); err != nil {
 			t.Fatal(err)
 		}
 		check := func(what string, want time.Duration, held bool) {
@@ -162,11 +162,11 @@ func TestOverridesEnd(t *testing.T) {
 			}
 		}
 		check("a step that makes them due", 95*time.Minute, true)
-		if err := b.queue.SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, ops.Hold(), falldue.OverrideOptions{Until: until}); err != nil {
+		if err := ops.New(b.queue).SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, ops.Hold(), ops.OverrideOptions{Until: until}); err != nil {
 			t.Fatal(err)
 		}
 		check("a hold that ends", 2*time.Hour, true)
-		if err := b.queue.ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}, falldue.ResumeOptions{}); err != nil {
+		if err := ops.New(b.queue).ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}, falldue.Note{}); err != nil {
 			t.Fatal(err)
 		}
 		check("nothing", 5*time.Minute, false)
@@ -179,12 +179,12 @@ func TestRelease(t *testing.T) {
 	t.Parallel()
 	b := newBacklog(t, testdb.SQLite)
 	b.failing()
-	i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "10m")})
+	i := b.ops(map[string]backoff.Policy{"mail": parse(t, "10m")})
 	p, err := i.Profile(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks, err := b.queue.Tasks(t.Context(), falldue.TaskFilter{Limit: 1000})
+	tasks, err := listed(ops.New(b.queue).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{Limit: 1000}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestRelease(t *testing.T) {
 	for minute, step := range steps {
 		due := 0
 		for _, task := range tasks {
-			if end := p.At.Add(time.Duration(minute+1) * time.Minute); !ran[task.ID] && !task.Due(step.Override.Of(parse(t, "10m"))).After(end) {
+			if end := p.At.Add(time.Duration(minute+1) * time.Minute); !ran[task.ID] && !task.Due(step.Formula.Of(parse(t, "10m"))).After(end) {
 				ran[task.ID] = true
 				due++
 			}

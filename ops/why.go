@@ -86,24 +86,24 @@ const whyTries = 3
 // after the other, so that those of a busy queue are of moments that lie close together.
 // To find out whether somebody has locked the task's row, it locks the row for a moment if
 // it may. The error wraps [falldue.ErrNotFound] if there is no such task.
-func (i *Inspector) Why(ctx context.Context, id int64) (Why, error) {
+func (o *Ops) Why(ctx context.Context, id int64) (Why, error) {
 	for try := 1; ; try++ {
-		t, err := i.queue.Task(ctx, id)
+		t, err := o.queue.Task(ctx, id)
 		if err != nil {
 			return Why{}, err
 		}
-		w, err := i.why(ctx, t)
+		w, err := o.why(ctx, t)
 		if err != nil {
 			return w, err
 		}
-		now, err := i.queue.Task(ctx, id)
+		now, err := o.queue.Task(ctx, id)
 		if err == nil && now.Fence == t.Fence && now.State == t.State || try == whyTries {
 			return w, err
 		}
 	}
 }
 
-func (i *Inspector) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
+func (o *Ops) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 	w := Why{Task: t}
 	add := func(c Condition) { w.Conditions = append(w.Conditions, c) }
 	state := WhyState{State: t.State}
@@ -114,53 +114,49 @@ func (i *Inspector) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 		return w, nil
 	}
 	if t.State == falldue.Blocked {
-		members, err := i.whyMembers(ctx, t.ID)
+		members, err := o.whyMembers(ctx, t.ID)
 		add(members)
 		return w, err
 	}
-	workers, err := i.Workers(ctx)
-	if err != nil {
+	now, err := o.snapshot(ctx, t.Policy)
+	if err = cmp.Or(err, now.unread); err != nil {
 		return w, err
 	}
-	claim := claimOf(t, workers)
+	claim := claimOf(t, now.workers)
 	if add(claim); !claim.Holds() {
 		return w, nil
 	}
-	due, most, policy, err := i.whyDue(ctx, t, workers)
+	due, most, policy, err := o.whyDue(ctx, t, now)
 	if err != nil {
 		return w, err
 	}
 	add(WhyAttempts{t.Attempts, most})
 	if policy != nil {
-		policy.readBy(t, workers)
+		policy.readBy(t, now.workers)
 		add(*policy)
 	}
 	add(due)
-	pause, err := i.whyPause(ctx, t)
-	if err != nil {
-		return w, err
-	}
-	add(pause)
-	handled := workersFor(t, workers)
+	add(now.whyPause(t))
+	handled := workersFor(t, now.workers)
 	add(handled)
 	if handled.Holds() {
-		add(whyHandlers(t, workers))
+		add(whyHandlers(t, now.workers))
 	}
-	limits, err := i.whyLimits(ctx, t, workers)
+	limits, err := o.whyLimits(ctx, t, now)
 	if err != nil {
 		return w, err
 	}
 	for _, c := range limits {
 		add(c)
 	}
-	if i.store.Server().Caps.LockRows {
+	if o.store.Server().Caps.LockRows {
 		var lock WhyLock
-		if lock.Locked, lock.Known, err = i.store.Locked(ctx, store.Key{TaskID: t.ID, Fence: t.Fence}); err != nil {
+		if lock.Locked, lock.Known, err = o.store.Locked(ctx, store.Key{TaskID: t.ID, Fence: t.Fence}); err != nil {
 			return w, err
 		}
 		add(lock)
 	}
-	ahead, err := i.store.CountAhead(ctx, t.Queue, laneOfTask(t), t.ID, t.UpdatedAt.UnixMicro(), mostAhead+1)
+	ahead, err := o.store.CountAhead(ctx, t.Queue, laneOfTask(t), t.ID, t.UpdatedAt.UnixMicro(), mostAhead+1)
 	if err != nil {
 		return w, err
 	}
@@ -171,15 +167,15 @@ func (i *Inspector) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 // shownMembers is how many ids of each sort [WhyMembers] has.
 const shownMembers = 10
 
-func (i *Inspector) whyMembers(ctx context.Context, id int64) (c WhyMembers, err error) {
-	if c.Counts, err = flow.CountsOf(ctx, i.queue, id); err != nil {
+func (o *Ops) whyMembers(ctx context.Context, id int64) (c WhyMembers, err error) {
+	if c.Counts, err = flow.CountsOf(ctx, o.queue, id); err != nil {
 		return c, err
 	}
-	if c.OnDeath, err = flow.OnDeathOf(ctx, i.queue, id); err != nil {
+	if c.OnDeath, err = flow.OnDeathOf(ctx, o.queue, id); err != nil {
 		return c, err
 	}
 	for state, list := range map[falldue.State]*[]int64{"": &c.WaitsFor, falldue.Dead: &c.Failed, falldue.Cancelled: &c.Failed} {
-		ids, err := flow.Members(ctx, i.queue, id, state, 0, shownMembers)
+		ids, err := flow.Members(ctx, o.queue, id, state, 0, shownMembers)
 		if err != nil {
 			return c, err
 		}
@@ -204,14 +200,13 @@ func claimOf(t falldue.TaskInfo, workers []Worker) WhyClaim {
 	return WhyClaim{Worker: t.ClaimedBy, Started: t.AttemptedAt, Until: t.UpdatedAt, Lost: !Running(t), Live: live}
 }
 
-func (i *Inspector) whyPause(ctx context.Context, t falldue.TaskInfo) (c WhyPause, err error) {
-	pauses, err := i.queue.Paused(ctx)
-	for _, p := range pauses {
-		if names(p, t) {
+func (s snapshot) whyPause(t falldue.TaskInfo) (c WhyPause) {
+	for _, p := range s.pauses {
+		if p.selects(t) {
 			c.Pauses = append(c.Pauses, p)
 		}
 	}
-	return c, err
+	return c
 }
 
 func workersFor(t falldue.TaskInfo, workers []Worker) (c WhyWorker) {
@@ -257,39 +252,27 @@ func whyHandlers(t falldue.TaskInfo, workers []Worker) WhyHandlers {
 	return c
 }
 
-// whyLimits returns what the limits of a task admit, which the workers that may run it obey,
-// and its sequence.
-func (i *Inspector) whyLimits(ctx context.Context, t falldue.TaskInfo, workers []Worker) (list []Condition, err error) {
-	var limits []store.Limit
-	var known []WhyLimit
-	add := func(owner string, list []store.Limit) {
-		for _, l := range list {
-			if limit, applies := l.Of(t.Key); applies && !slices.Contains(limits, limit) {
-				limits, known = append(limits, limit), append(known, WhyLimit{Limit: l.Text, Owner: owner, PerKey: l.PerKey})
-			}
-		}
+// whyLimits returns what the limits of a task admit, and its sequence.
+func (o *Ops) whyLimits(ctx context.Context, t falldue.TaskInfo, now snapshot) (list []Condition, err error) {
+	known := now.limitsOf(t.Queue, laneOfTask(t))
+	limits := make([]store.Limit, len(known))
+	for k, l := range known {
+		limits[k] = l.Limit
 	}
-	for _, w := range workers {
-		if w.Live() && w.Handles(t.Queue, t.Kind) {
-			add("queue "+t.Queue, w.Queues[t.Queue].limits)
-			add("kind "+t.Kind, w.Kinds[t.Kind].limits)
-		}
-	}
-	states, err := i.store.LimitStates(ctx, limits)
+	states, err := o.store.LimitStates(ctx, limits)
 	if err != nil {
 		return nil, err
 	}
 	for k, s := range states {
 		if s.Form == store.Sequence || s.Form == store.HaltingSequence {
-			c, err := i.whySequence(ctx, t, s)
+			c, err := o.whySequence(ctx, t, s)
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, c)
 			continue
 		}
-		c := known[k]
-		c.Room, c.Taken = max(s.Room, 0), s.Taken
+		c := WhyLimit{Limit: s.Text, Owner: known[k].owner, PerKey: s.PerKey, Room: max(s.Room, 0), Taken: s.Taken}
 		if s.Wait > 0 {
 			c.Free = t.Now.Add(s.Wait)
 		}
@@ -298,11 +281,11 @@ func (i *Inspector) whyLimits(ctx context.Context, t falldue.TaskInfo, workers [
 	return list, nil
 }
 
-func (i *Inspector) whySequence(ctx context.Context, t falldue.TaskInfo, s store.LimitState) (c WhySequence, err error) {
+func (o *Ops) whySequence(ctx context.Context, t falldue.TaskInfo, s store.LimitState) (c WhySequence, err error) {
 	if len(s.Taken) > 0 {
 		c.Next, c.Runs, c.Halted = s.Taken[0], !s.Halted, s.Halted
 	} else if c.Next = s.Next; c.Next == 0 {
-		c.Next, err = i.store.First(ctx, t.Queue, laneOfTask(t))
+		c.Next, err = o.store.First(ctx, t.Queue, laneOfTask(t))
 	}
 	c.own = c.Next == t.ID
 	return c, err

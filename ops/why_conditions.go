@@ -78,7 +78,7 @@ type WhyDue struct {
 	Rules []DueRule
 	// Override is the override of policies that holds for the task now, or nil. The Rules
 	// have what it makes of the policies, with its steps and its end.
-	Override *falldue.Override
+	Override *Override
 	Now      time.Time
 }
 
@@ -100,7 +100,7 @@ type DueRule struct {
 }
 
 // WhyPause are the pauses that name the task. It holds if there are none.
-type WhyPause struct{ Pauses []falldue.Pause }
+type WhyPause struct{ Pauses []Pause }
 
 // WhyWorker is which live workers work on the task's queue and handle its kind. It holds if
 // there is one.

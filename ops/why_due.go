@@ -11,14 +11,14 @@ import (
 
 // whyDue returns when a task falls due, and the limit of its attempts. If the task has a
 // policy of its own, it returns that, too.
-func (i *Inspector) whyDue(ctx context.Context, t falldue.TaskInfo, workers []Worker) (due WhyDue, most int, own *WhyPolicy, err error) {
+func (o *Ops) whyDue(ctx context.Context, t falldue.TaskInfo, known snapshot) (due WhyDue, most int, own *WhyPolicy, err error) {
 	due = WhyDue{
 		Anchor: t.UpdatedAt, Attempts: t.Attempts, Now: t.Now,
 		Scheduled: t.State == falldue.Open && t.Attempts == 0 && t.AttemptedAt.IsZero() && t.UpdatedAt.After(t.CreatedAt), Snoozed: t.State == falldue.Snoozed,
 	}
 	most = t.MaxAttempts
 	if t.ClaimedBy == "" && t.State == falldue.Open && t.Attempts > 0 {
-		attempts, err := i.queue.Attempts(ctx, t.ID)
+		attempts, err := o.queue.Attempts(ctx, t.ID)
 		if err != nil {
 			return due, most, nil, err
 		}
@@ -27,12 +27,8 @@ func (i *Inspector) whyDue(ctx context.Context, t falldue.TaskInfo, workers []Wo
 			due.Jitter = max(t.UpdatedAt.Sub(due.Failed), 0)
 		}
 	}
-	known, err := i.Policies(ctx, t.Policy)
-	if err != nil {
-		return due, most, nil, err
-	}
-	if o, ok := known.Override(t); ok {
-		due.Override = &o
+	if override, ok := known.Override(t); ok {
+		due.Override = &override
 	}
 	add := func(list []span, workers []string, refused string) {
 		r, p := dueRule(t, list)
@@ -43,7 +39,7 @@ func (i *Inspector) whyDue(ctx context.Context, t falldue.TaskInfo, workers []Wo
 		}
 	}
 	rule := func(p backoff.Policy, holders []string) {
-		obeying, refusing := due.obeyedBy(t, p, workers, holders)
+		obeying, refusing := due.obeyedBy(t, p, known.workers, holders)
 		if len(refusing) == 0 || len(obeying) > 0 {
 			add(known.spansOver(t, p, t.Now), obeying, "")
 		}
@@ -67,7 +63,7 @@ func (i *Inspector) whyDue(ctx context.Context, t falldue.TaskInfo, workers []Wo
 	case given:
 		rule(p, nil)
 	default:
-		for _, kp := range KindPolicies(workers)[t.Kind] {
+		for _, kp := range KindPolicies(known.workers)[t.Kind] {
 			if p, err := backoff.Parse(kp.Policy); err == nil { // or a newer release has it
 				rule(p, kp.Workers)
 			}

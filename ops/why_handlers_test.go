@@ -18,7 +18,7 @@ import (
 func TestWhyAllHandlersAreBusy(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		began, end := make(chan struct{}, 10), make(chan struct{})
 		defer b.start(falldue.Config{
 			Name: "busy", Concurrency: 2, MaxPrefetch: -1, Queues: map[string]falldue.QueueConfig{"default": {}, "images": {Concurrency: 3}},

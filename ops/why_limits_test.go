@@ -15,7 +15,7 @@ import (
 func TestWhyLimits(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		began, end := make(chan int64, 10), make(chan struct{})
 		block := blocking(began, end)
 		limits := func(l falldue.Limit) []falldue.Limit { return []falldue.Limit{l} }
@@ -105,7 +105,7 @@ func TestWhyLimits(t *testing.T) {
 func TestWhyPauses(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		b.fleet(i, falldue.Config{Queues: map[string]falldue.QueueConfig{"default": {}, "images": {}}}, handle(falldue.KindConfig{}, succeed, "mail", "report"))
 		own, other := parse(t, "delay 30m"), parse(t, "delay 20m")
 		task, err := b.queue.Task(t.Context(), b.enqueue("mail", falldue.EnqueueOptions{Queue: "images", Key: "seven", Policy: own}))
@@ -131,7 +131,7 @@ func TestWhyPauses(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				until := time.Now().Add(time.Hour)
-				if err := b.queue.Pause(t.Context(), c.subject, falldue.PauseOptions{Who: "ann", Why: "closed", Until: until}); err != nil {
+				if err := b.queue.Pause(t.Context(), c.subject, falldue.PauseOptions{Until: until, Note: falldue.Note{Who: "ann", Why: "closed"}}); err != nil {
 					t.Fatal(err)
 				}
 				w := b.why(i, task.ID)
@@ -143,7 +143,7 @@ func TestWhyPauses(t *testing.T) {
 						t.Errorf("the task that differs in its %s: %+v", differs, got)
 					}
 				}
-				if err := b.queue.Resume(t.Context(), c.subject, falldue.ResumeOptions{}); err != nil {
+				if err := b.queue.Resume(t.Context(), c.subject, falldue.Note{}); err != nil {
 					t.Fatal(err)
 				}
 				if w := b.why(i, task.ID); !w.Runnable() {
@@ -155,7 +155,7 @@ func TestWhyPauses(t *testing.T) {
 }
 
 // fleet leaves the row of a worker that lives for an hour, and runs nothing.
-func (b backlog) fleet(i *ops.Inspector, cfg falldue.Config, handle func(*falldue.Queue)) {
+func (b backlog) fleet(i *ops.Ops, cfg falldue.Config, handle func(*falldue.Queue)) {
 	b.t.Helper()
 	stop := b.start(cfg, handle)
 	b.workers(i, "the worker", announced(1))

@@ -13,7 +13,7 @@ import (
 func TestWhyOfABlockedTask(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i, kind := b.inspector(nil), falldue.NewKind[int]("mail", falldue.KindConfig{})
+		i, kind := b.ops(nil), falldue.NewKind[int]("mail", falldue.KindConfig{})
 		ids, err := flow.Batch(kind.Params(1), kind.Params(2)).Then(kind.Params(3)).Enqueue(t.Context(), b.queue)
 		if err != nil {
 			t.Fatal(err)

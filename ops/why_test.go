@@ -15,7 +15,7 @@ import (
 )
 
 // why returns why a task runs or not.
-func (b backlog) why(i *ops.Inspector, id int64) ops.Why {
+func (b backlog) why(i *ops.Ops, id int64) ops.Why {
 	b.t.Helper()
 	w, err := i.Why(b.t.Context(), id)
 	if err != nil {
@@ -75,7 +75,7 @@ func near(a, b time.Time) bool { return a.Sub(b).Abs() < 5*time.Second }
 func TestWhyWithoutWorkers(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(map[string]backoff.Policy{"mail": parse(t, "delay 10m; attempts 5")})
+		i := b.ops(map[string]backoff.Policy{"mail": parse(t, "delay 10m; attempts 5")})
 		if _, err := i.Why(t.Context(), 99); !errors.Is(err, falldue.ErrNotFound) {
 			t.Errorf("why of no task: error %v", err)
 		}
@@ -116,7 +116,7 @@ func blocking(began chan<- int64, end <-chan struct{}) func(context.Context, fal
 func TestWhy(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		began, end := make(chan int64, 10), make(chan struct{})
 		block := blocking(began, end)
 		policy := backoff.ParseDeferred("delay 1h; attempts 5")
@@ -199,7 +199,7 @@ func TestWhy(t *testing.T) {
 				subject falldue.Subject
 				until   time.Time
 			}{{falldue.Subject{Kind: "mail", Key: "paused"}, time.Time{}}, {falldue.Subject{Key: "paused"}, until}, {falldue.Subject{Kind: "call"}, until}} {
-				if err := b.queue.Pause(t.Context(), p.subject, falldue.PauseOptions{Who: "ann", Why: "closed", Until: p.until}); err != nil {
+				if err := b.queue.Pause(t.Context(), p.subject, falldue.PauseOptions{Until: p.until, Note: falldue.Note{Who: "ann", Why: "closed"}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -209,14 +209,14 @@ func TestWhy(t *testing.T) {
 			if c.Holds() || len(c.Pauses) != 2 || c.Pauses[0].Who != "ann" || c.Pauses[0].Why != "closed" || !c.Until().IsZero() {
 				t.Errorf("%+v", c)
 			}
-			if err := b.queue.Resume(t.Context(), falldue.Subject{Kind: "mail", Key: "paused"}, falldue.ResumeOptions{}); err != nil {
+			if err := b.queue.Resume(t.Context(), falldue.Subject{Kind: "mail", Key: "paused"}, falldue.Note{}); err != nil {
 				t.Fatal(err)
 			}
 			w := b.why(i, id)
 			if c := conditionOf[ops.WhyPause](t, w); len(c.Pauses) != 1 || !near(c.Until(), until) || !near(w.Next(), until) {
 				t.Errorf("%+v, next %v", c, w.Next())
 			}
-			if err := b.queue.Resume(t.Context(), falldue.Subject{Kind: "call"}, falldue.ResumeOptions{}); err != nil {
+			if err := b.queue.Resume(t.Context(), falldue.Subject{Kind: "call"}, falldue.Note{}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -294,7 +294,7 @@ func TestWhy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := b.queue.SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, slower, falldue.OverrideOptions{}); err != nil {
+			if err := ops.New(b.queue).SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, slower, ops.OverrideOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			id := b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour})
@@ -303,7 +303,7 @@ func TestWhy(t *testing.T) {
 			if c := onlyReason[ops.WhyDue](t, w); len(c.Rules) != 1 || c.Rules[0].Delay != 4*time.Hour || c.Override == nil || !near(w.Next(), w.Task.Now.Add(4*time.Hour)) {
 				t.Errorf("%+v", c)
 			}
-			if err := b.queue.ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}, falldue.ResumeOptions{}); err != nil {
+			if err := ops.New(b.queue).ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}, falldue.Note{}); err != nil {
 				t.Fatal(err)
 			}
 			if c := onlyReason[ops.WhyDue](t, b.why(i, id)); c.Rules[0].Delay != time.Hour || c.Override != nil {
@@ -355,7 +355,7 @@ func TestWhy(t *testing.T) {
 func TestWhyOfAWorkerThatStops(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		began, end := make(chan struct{}), make(chan struct{})
 		stop := b.start(falldue.Config{}, handle(falldue.KindConfig{}, func(context.Context, falldue.Task[json.RawMessage]) error {
 			close(began)

@@ -214,7 +214,7 @@ func (c WhyDue) Says(_ falldue.TaskInfo) string {
 		parts = append(parts, when)
 	}
 	if o := c.Override; o != nil {
-		parts = append(parts, fmt.Sprintf("the policy %q%s is set for %s %s", OverrideName(o.Override), StepText(*o), o.Subject, endText(o.Until)))
+		parts = append(parts, fmt.Sprintf("the policy %q%s is set for %s %s", OverrideName(o.Formula), StepText(*o), o.Subject, endText(o.Until)))
 	}
 	return from + "; " + strings.Join(parts, "; ")
 }

@@ -60,7 +60,7 @@ type Worker struct {
 }
 
 // RefusedOverride is an override of policies that workers cannot obey, see
-// [falldue.Queue.SetPolicy].
+// [Ops.SetPolicy].
 type RefusedOverride struct {
 	// Subject is what the override is set for, such as kind:charge.
 	Subject string
@@ -145,8 +145,8 @@ func PaceOf(workers []Worker) Pace {
 // Workers lists the workers, the one first that started first. One that ends removes itself.
 // One that dies stays in the list for an hour, and is not live. A worker that may not write
 // the table of workers runs tasks all the same, and is missing here.
-func (i *Inspector) Workers(ctx context.Context) ([]Worker, error) {
-	rows, err := i.store.Workers(ctx)
+func (o *Ops) Workers(ctx context.Context) ([]Worker, error) {
+	rows, err := o.store.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}

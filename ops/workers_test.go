@@ -52,7 +52,7 @@ func handle(cfg falldue.KindConfig, fn func(context.Context, falldue.Task[json.R
 func succeed(context.Context, falldue.Task[json.RawMessage]) error { return nil }
 
 // workers waits until the workers are as ok wants them, and returns them.
-func (b backlog) workers(i *ops.Inspector, what string, ok func([]ops.Worker) bool) []ops.Worker {
+func (b backlog) workers(i *ops.Ops, what string, ok func([]ops.Worker) bool) []ops.Worker {
 	b.t.Helper()
 	deadline, tick := time.Now().Add(testdb.Patience), time.NewTicker(10*time.Millisecond)
 	defer tick.Stop()
@@ -101,7 +101,7 @@ func (b backlog) shift(table, moment string, by time.Duration, where string) {
 func TestWorkers(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		if list, err := i.Workers(t.Context()); err != nil || len(list) != 0 {
 			t.Errorf("the workers of an empty database are %+v, error %v", list, err)
 		}
@@ -166,7 +166,7 @@ func TestWorkers(t *testing.T) {
 func TestUnhandledKindsThatAreBlocked(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		params := func(kind string) falldue.EnqueueParams {
 			return falldue.NewKind[int](kind, falldue.KindConfig{}).Params(0, falldue.EnqueueOptions{Delay: time.Hour})
 		}
@@ -198,7 +198,7 @@ func TestUnhandledKindsThatAreBlocked(t *testing.T) {
 func TestUnreadableWorkers(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		defer b.start(falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail"))()
 		b.workers(i, "the worker", announced(1))
 		b.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info) select 'a', started_at, seen_at, '[]' from falldue_workers")
@@ -237,7 +237,7 @@ func TestRefusedAnnouncementStopsNothing(t *testing.T) {
 		if len(logged) > 0 {
 			t.Errorf("logged %s, too", <-logged)
 		}
-		if _, err := b.inspector(nil).Workers(t.Context()); err == nil {
+		if _, err := b.ops(nil).Workers(t.Context()); err == nil {
 			t.Error("there is a list of workers without their table")
 		}
 	})
@@ -247,11 +247,11 @@ func TestRefusedAnnouncementStopsNothing(t *testing.T) {
 func TestPoliciesOfLiveWorkers(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		i := b.inspector(nil)
+		i := b.ops(nil)
 		defer b.start(falldue.Config{}, handle(falldue.KindConfig{Policy: backoff.Constant(time.Hour)}, succeed, "mail"))()
 		b.workers(i, "the worker", announced(1))
 		b.add("mail", 1, 1, 10*time.Minute, falldue.EnqueueOptions{Delay: time.Hour})
-		for want, i := range map[time.Duration]*ops.Inspector{50 * time.Minute: i, 20 * time.Minute: b.inspector(map[string]backoff.Policy{"": backoff.Constant(30 * time.Minute)})} {
+		for want, i := range map[time.Duration]*ops.Ops{50 * time.Minute: i, 20 * time.Minute: b.ops(map[string]backoff.Policy{"": backoff.Constant(30 * time.Minute)})} {
 			list, err := i.Queues(t.Context())
 			if err != nil || len(list) != 1 || !near(list[0].FirstDue, list[0].Now.Add(want)) {
 				t.Errorf("%+v, error %v; want a task that is due in %v", list, err, want)

@@ -103,7 +103,7 @@ func ExampleList() {
 		log.Panic(err)
 	}
 
-	if err := periodic.Pause(ctx, q, "nightly", periodic.PauseOptions{Who: "ada", Why: "the data are incomplete"}); err != nil {
+	if err := periodic.Pause(ctx, q, "nightly", falldue.Note{Who: "ada", Why: "the data are incomplete"}); err != nil {
 		log.Panic(err)
 	}
 	task, err := periodic.Trigger(ctx, q, "nightly")
@@ -135,7 +135,7 @@ func ExampleResume() {
 	if _, err := schedules.Tick(ctx); err != nil { // stores the schedule; Run does, too
 		log.Panic(err)
 	}
-	if err := periodic.Pause(ctx, q, "nightly", periodic.PauseOptions{}); err != nil {
+	if err := periodic.Pause(ctx, q, "nightly", falldue.Note{}); err != nil {
 		log.Panic(err)
 	}
 	if err := periodic.Resume(ctx, q, "nightly"); err != nil {

@@ -70,18 +70,12 @@ func List(ctx context.Context, q *falldue.Queue) ([]Info, error) {
 	return list, nil
 }
 
-// PauseOptions say more about a pause, for people: [List] returns it.
-type PauseOptions struct {
-	// Who has up to 255 bytes and Why up to 16 KiB.
-	Who, Why string
-}
-
 // Pause makes a schedule enqueue nothing until [Resume], in all processes and through deploys. It
 // does nothing if the schedule is paused: who paused it first, and why, stays. The error wraps
 // [falldue.ErrNotFound] if there is no such schedule, and [falldue.ErrInvalid] for texts that are
 // too long. A row that cannot be used gives another error, see Info.Err.
-func Pause(ctx context.Context, q *falldue.Queue, name string, o PauseOptions) error {
-	who, why, err := hooks.QueueOf(q).Said(o.Who, o.Why)
+func Pause(ctx context.Context, q *falldue.Queue, name string, n falldue.Note) error {
+	who, why, err := hooks.QueueOf(q).Said(n.Who, n.Why)
 	if err != nil {
 		return fmt.Errorf("schedule %.100q: %w", name, err)
 	}

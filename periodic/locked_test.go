@@ -7,6 +7,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/periodic"
 )
 
@@ -39,15 +40,15 @@ func TestLockedScheduleDelaysNoOther(t *testing.T) {
 			deadline, look := time.Now().Add(testdb.Patience), time.NewTicker(10*time.Millisecond)
 			defer look.Stop()
 			for {
-				list, err := q.Tasks(t.Context(), falldue.TaskFilter{Kind: kind})
+				page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: kind}, ops.ListOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(list) >= n {
-					return list
+				if len(page.Tasks) >= n {
+					return page.Tasks
 				}
 				if time.Now().After(deadline) {
-					t.Fatalf("waited for %d tasks of kind %s; there are %d", n, kind, len(list))
+					t.Fatalf("waited for %d tasks of kind %s; there are %d", n, kind, len(page.Tasks))
 				}
 				<-look.C
 			}

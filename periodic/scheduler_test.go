@@ -158,7 +158,7 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 		t.Errorf("after the first tick the schedule is %+v, and was %+v", info, first)
 	}
 
-	if err := errors.Join(periodic.Pause(ctx, q, "r", periodic.PauseOptions{}), periodic.Pause(ctx, q, "r", periodic.PauseOptions{})); err != nil {
+	if err := errors.Join(periodic.Pause(ctx, q, "r", falldue.Note{}), periodic.Pause(ctx, q, "r", falldue.Note{})); err != nil {
 		t.Fatal(err)
 	}
 	clock.Jump(t, 90*time.Minute)
@@ -211,7 +211,7 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 	}
 	wantReports(t, q, "after it was removed", "first", "first", "second")
 	for what, err := range map[string]error{
-		"pause": periodic.Pause(ctx, q, "r", periodic.PauseOptions{}), "resume": periodic.Resume(ctx, q, "r"), "remove": periodic.Remove(ctx, q, "r"),
+		"pause": periodic.Pause(ctx, q, "r", falldue.Note{}), "resume": periodic.Resume(ctx, q, "r"), "remove": periodic.Remove(ctx, q, "r"),
 		"trigger": func() error { _, err := periodic.Trigger(ctx, q, "r"); return err }(),
 	} {
 		if !errors.Is(err, falldue.ErrNotFound) || !strings.Contains(err.Error(), `no schedule "r"`) {

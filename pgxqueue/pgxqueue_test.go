@@ -14,6 +14,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/pgxqueue"
 )
 
@@ -142,9 +143,9 @@ func TestTransactionsOfPgx(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				seen, err := producer.TasksTx(ctx, pgxqueue.Tx(tx), falldue.TaskFilter{Limit: 1000})
-				if err != nil || len(seen) < 504 {
-					t.Fatalf("the transaction sees %d tasks (error %v), want 504 of its own", len(seen), err)
+				page, err := ops.New(producer).TasksTx(ctx, pgxqueue.Tx(tx), ops.Filter{}, ops.ListOptions{Limit: 1000})
+				if err != nil || len(page.Tasks) < 504 {
+					t.Fatalf("the transaction sees %d tasks (error %v), want 504 of its own", len(page.Tasks), err)
 				}
 				return []int64{own[0].ID, own[1].ID, one.ID}, func(commit bool) {
 					if !commit {

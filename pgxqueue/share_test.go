@@ -13,6 +13,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/pgxdb"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/pgxqueue"
 )
 
@@ -104,7 +105,7 @@ func TestCallsOutliveTheirQueue(t *testing.T) {
 	}
 	runtime.AddCleanup(q, func(gone chan struct{}) { close(gone) }, gone)
 	calls.Store(true)
-	if _, err := q.Overdue(t.Context()); err != nil {
+	if _, err := ops.New(q).Overdue(t.Context()); err != nil {
 		t.Error(err)
 	}
 	select {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/pgxqueue"
 )
 
@@ -47,8 +48,8 @@ func TestUniqueTasksInTransactionsOfPgx(t *testing.T) {
 	if _, err := within(falldue.Unique{By: falldue.ByArgs(), OnConflict: falldue.ConflictFail}, 3, 2); !errors.Is(err, falldue.ErrExists) {
 		t.Errorf("ConflictFail: %v", err)
 	}
-	list, err := q.Tasks(t.Context(), falldue.TaskFilter{})
-	if err != nil || len(list) != 2 {
-		t.Errorf("%d tasks are stored (error %v), want 2", len(list), err)
+	page, err := ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{})
+	if err != nil || len(page.Tasks) != 2 {
+		t.Errorf("%d tasks are stored (error %v), want 2", len(page.Tasks), err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 // manyTasks is more than two batches of a change of many tasks.
@@ -110,11 +111,11 @@ var bulkCases = []conformanceCase{
 			receive(t, started, "the tasks to start")
 		}
 		enqueueNumbers(t, q, k, 1)
-		report, err := control.DeleteMany(t.Context(), falldue.TaskFilter{Kind: "long"}, falldue.BulkOptions{})
+		report, err := ops.New(control).DeleteMany(t.Context(), ops.Filter{Kind: "long"}, ops.BulkOptions{})
 		if err != nil || report.Changed != 1 || report.Left != 2 {
 			t.Errorf("without Running the report is %+v, error %v; want 1 deleted and 2 left", report, err)
 		}
-		report, err = control.DeleteMany(t.Context(), falldue.TaskFilter{Kind: "long"}, falldue.BulkOptions{Running: true})
+		report, err = ops.New(control).DeleteMany(t.Context(), ops.Filter{Kind: "long"}, ops.BulkOptions{Running: true})
 		if err != nil || report.Changed != 2 || report.Left != 0 {
 			t.Errorf("with Running the report is %+v, error %v; want 2 deleted", report, err)
 		}
@@ -136,19 +137,19 @@ var bulkCases = []conformanceCase{
 		if err := q.Delete(t.Context(), keyed, falldue.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		many := falldue.TaskFilter{Kind: "many"}
+		many := ops.Filter{Kind: "many"}
 		for _, step := range []struct {
 			name   string
-			change func(context.Context, falldue.TaskFilter, falldue.BulkOptions) (falldue.BulkReport, error)
-			filter falldue.TaskFilter
+			change func(context.Context, ops.Filter, ops.BulkOptions) (ops.BulkReport, error)
+			filter ops.Filter
 			before falldue.State
 			after  falldue.State // "" is deleted
 		}{
-			{"cancel", q.CancelMany, many, falldue.Open, falldue.Cancelled},
-			{"retry", q.RetryMany, falldue.TaskFilter{Kind: "many", State: falldue.Cancelled}, falldue.Cancelled, falldue.Open},
-			{"delete", q.DeleteMany, many, falldue.Open, ""},
+			{"cancel", ops.New(q).CancelMany, many, falldue.Open, falldue.Cancelled},
+			{"retry", ops.New(q).RetryMany, ops.Filter{Kind: "many", State: falldue.Cancelled}, falldue.Cancelled, falldue.Open},
+			{"delete", ops.New(q).DeleteMany, many, falldue.Open, ""},
 		} {
-			report, err := step.change(t.Context(), step.filter, falldue.BulkOptions{DryRun: true})
+			report, err := step.change(t.Context(), step.filter, ops.BulkOptions{DryRun: true})
 			if err != nil || report.Changed != manyTasks || report.Left+report.Failed != 0 || !report.Complete {
 				t.Errorf("a dry run of %s: %+v, error %v", step.name, report, err)
 			}
@@ -156,7 +157,7 @@ var bulkCases = []conformanceCase{
 				t.Errorf("after a dry run of %s, %d of %d tasks are %s", step.name, n, manyTasks, step.before)
 			}
 			steps := 0
-			report, err = step.change(t.Context(), step.filter, falldue.BulkOptions{Report: func(falldue.BulkReport) { steps++ }})
+			report, err = step.change(t.Context(), step.filter, ops.BulkOptions{Report: func(ops.BulkReport) { steps++ }})
 			if err != nil || report.Changed != manyTasks || report.Left+report.Failed != 0 || !report.Complete || steps < 3 {
 				t.Errorf("%s: %+v in %d steps, error %v", step.name, report, steps, err)
 			}
@@ -170,21 +171,21 @@ var bulkCases = []conformanceCase{
 		if info := readTask(t, q, keep); info.State != falldue.Open || info.Fence != 0 {
 			t.Errorf("a task of another kind is %+v", info)
 		}
-		for name, change := range map[string]func() (falldue.BulkReport, error){
-			"no filter": func() (falldue.BulkReport, error) {
-				return q.DeleteMany(t.Context(), falldue.TaskFilter{}, falldue.BulkOptions{})
+		for name, change := range map[string]func() (ops.BulkReport, error){
+			"no filter": func() (ops.BulkReport, error) {
+				return ops.New(q).DeleteMany(t.Context(), ops.Filter{}, ops.BulkOptions{})
 			},
-			"a retry of open tasks": func() (falldue.BulkReport, error) {
-				return q.RetryMany(t.Context(), falldue.TaskFilter{State: falldue.Open}, falldue.BulkOptions{})
+			"a retry of open tasks": func() (ops.BulkReport, error) {
+				return ops.New(q).RetryMany(t.Context(), ops.Filter{State: falldue.Open}, ops.BulkOptions{})
 			},
-			"a cancel of dead tasks": func() (falldue.BulkReport, error) {
-				return q.CancelMany(t.Context(), falldue.TaskFilter{State: falldue.Dead}, falldue.BulkOptions{})
+			"a cancel of dead tasks": func() (ops.BulkReport, error) {
+				return ops.New(q).CancelMany(t.Context(), ops.Filter{State: falldue.Dead}, ops.BulkOptions{})
 			},
-			"a spread of a delete": func() (falldue.BulkReport, error) {
-				return q.DeleteMany(t.Context(), many, falldue.BulkOptions{Spread: falldue.Spread{Rate: 1}})
+			"a spread of a delete": func() (ops.BulkReport, error) {
+				return ops.New(q).DeleteMany(t.Context(), many, ops.BulkOptions{Spread: ops.Spread{Rate: 1}})
 			},
-			"a rate and a time": func() (falldue.BulkReport, error) {
-				return q.RetryMany(t.Context(), many, falldue.BulkOptions{Spread: falldue.Spread{Rate: 1, Over: time.Hour}})
+			"a rate and a time": func() (ops.BulkReport, error) {
+				return ops.New(q).RetryMany(t.Context(), many, ops.BulkOptions{Spread: ops.Spread{Rate: 1, Over: time.Hour}})
 			},
 		} {
 			if _, err := change(); !errors.Is(err, falldue.ErrInvalid) {
@@ -196,21 +197,19 @@ var bulkCases = []conformanceCase{
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[int]("many", falldue.KindConfig{})
 		enqueueNumbers(t, q, k, manyTasks)
-		cancelled := falldue.TaskFilter{Kind: "many", State: falldue.Cancelled}
+		cancelled := ops.Filter{Kind: "many", State: falldue.Cancelled}
 		cancelAll := func() {
-			if _, err := q.CancelMany(t.Context(), falldue.TaskFilter{Kind: "many"}, falldue.BulkOptions{}); err != nil {
+			if _, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Kind: "many"}, ops.BulkOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		cancelAll()
 		stopped, stop := context.WithCancel(t.Context())
-		first, err := q.RetryMany(stopped, cancelled, falldue.BulkOptions{Spread: falldue.Spread{Rate: 100}, Report: func(falldue.BulkReport) { stop() }})
+		first, err := ops.New(q).RetryMany(stopped, cancelled, ops.BulkOptions{Spread: ops.Spread{Rate: 100}, Report: func(ops.BulkReport) { stop() }})
 		if !errors.Is(err, context.Canceled) || first.Changed == 0 || first.Changed >= manyTasks || first.Complete || first.DueFrom.IsZero() {
 			t.Fatalf("a stopped change: %+v, error %v", first, err)
 		}
-		rest := cancelled
-		rest.After = first.After
-		second, err := q.RetryMany(t.Context(), rest, falldue.BulkOptions{Spread: falldue.Spread{Rate: 100, From: first.DueFrom}})
+		second, err := ops.New(q).RetryMany(t.Context(), cancelled, ops.BulkOptions{After: first.After, Spread: ops.Spread{Rate: 100, From: first.DueFrom}})
 		if err != nil || first.Changed+second.Changed != manyTasks || !second.Complete {
 			t.Fatalf("the change that goes on: %+v, error %v", second, err)
 		}
@@ -218,7 +217,7 @@ var bulkCases = []conformanceCase{
 			t.Errorf("%d tasks fall due in a second, want 100", n)
 		}
 		cancelAll()
-		if _, err := q.RetryMany(t.Context(), cancelled, falldue.BulkOptions{Spread: falldue.Spread{Over: time.Minute}}); err != nil {
+		if _, err := ops.New(q).RetryMany(t.Context(), cancelled, ops.BulkOptions{Spread: ops.Spread{Over: time.Minute}}); err != nil {
 			t.Fatal(err)
 		}
 		if n := busiestSecond(t, q, "many"); n > 40 {
@@ -240,7 +239,7 @@ var bulkCases = []conformanceCase{
 		if err := q.Cancel(t.Context(), free); err != nil {
 			t.Fatal(err)
 		}
-		report, err := q.RetryMany(t.Context(), falldue.TaskFilter{Kind: "unique", State: falldue.Cancelled}, falldue.BulkOptions{})
+		report, err := ops.New(q).RetryMany(t.Context(), ops.Filter{Kind: "unique", State: falldue.Cancelled}, ops.BulkOptions{})
 		if err != nil || report.Changed != 2 || report.Failed != 2 || !report.Complete {
 			t.Fatalf("the report is %+v, error %v; want 2 retried and 2 failed", report, err)
 		}
@@ -268,10 +267,10 @@ var bulkCases = []conformanceCase{
 		k := falldue.NewKind[int]("listed", falldue.KindConfig{})
 		ids := enqueueNumbers(t, q, k, 90)
 		seen := map[int64]int{}
-		page := falldue.Page{More: true}
+		page := ops.Page{More: true}
 		for i := 0; page.More; i++ {
 			var err error
-			if page, err = q.Find(t.Context(), falldue.TaskFilter{Kind: "listed", Phase: falldue.PhaseDue, After: page.Next, Limit: 10}); err != nil {
+			if page, err = ops.New(q).Tasks(t.Context(), ops.Filter{Kind: "listed", Phase: falldue.PhaseDue}, ops.ListOptions{After: page.Next, Limit: 10}); err != nil {
 				t.Fatal(err)
 			}
 			for _, task := range page.Tasks {
@@ -303,7 +302,7 @@ var bulkCases = []conformanceCase{
 			`{"order": 42}`: {ids[0], ids[2]}, `{"nested": {"order": 7.0}}`: {ids[2]}, `{"lines": [2]}`: {ids[0]}, `{"order": "42"}`: nil,
 			"ann@example": {ids[0]}, "example.com": ids[:2], `{"order": 42, "to": "bob@example.com"}`: nil, `"order":421`: {ids[1]},
 		} {
-			page, err := q.Find(t.Context(), falldue.TaskFilter{Kind: "order", Match: match})
+			page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: "order", Match: match}, ops.ListOptions{})
 			var got []int64
 			for _, task := range page.Tasks {
 				got = append(got, task.ID)
@@ -336,7 +335,7 @@ func enqueueNumbers(t *testing.T, q *falldue.Queue, k falldue.Kind[int], n int) 
 // countOf returns how many tasks of a kind are in a state, or in any.
 func countOf(t *testing.T, q *falldue.Queue, kind string, state falldue.State) int {
 	t.Helper()
-	list, err := q.Tasks(t.Context(), falldue.TaskFilter{Kind: kind, State: state, Limit: 10_000})
+	list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{Kind: kind, State: state}, ops.ListOptions{Limit: 10_000}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +345,7 @@ func countOf(t *testing.T, q *falldue.Queue, kind string, state falldue.State) i
 // busiestSecond returns the greatest number of tasks of a kind that fall due in a second.
 func busiestSecond(t *testing.T, q *falldue.Queue, kind string) (most int) {
 	t.Helper()
-	list, err := q.Tasks(t.Context(), falldue.TaskFilter{Kind: kind, State: falldue.Open, Limit: 10_000})
+	list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{Kind: kind, State: falldue.Open}, ops.ListOptions{Limit: 10_000}))
 	if err != nil {
 		t.Fatal(err)
 	}

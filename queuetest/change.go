@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 // obeyTimeout is how long workers may take until they obey a change. A slow machine may
@@ -33,11 +34,11 @@ var changeCases = []conformanceCase{
 					t.Fatal(err)
 				}
 			}
-			pauses := falldue.PauseOptions{Who: "ann", Why: "the shop is closed – ☂"}
+			pauses := falldue.PauseOptions{Note: falldue.Note{Who: "ann", Why: "the shop is closed – ☂"}}
 			if err := q.Pause(t.Context(), subject, pauses); err != nil {
 				t.Fatal(err)
 			}
-			list, err := other.Paused(t.Context())
+			list, err := ops.New(other).Pauses(t.Context())
 			if err != nil || len(list) != 1 || list[0].String() != subject.String() || list[0].Who != "ann" || list[0].Why != pauses.Why || !list[0].Until.IsZero() {
 				t.Fatalf("the pauses are %+v (error %v)", list, err)
 			}
@@ -49,11 +50,11 @@ var changeCases = []conformanceCase{
 			if info := readTask(t, q, id); info.State != falldue.Open || info.Fence != 0 {
 				t.Errorf("while %s is paused its task is %+v", subject, info)
 			}
-			if err := other.Resume(t.Context(), subject, falldue.ResumeOptions{Who: "bob"}); err != nil {
+			if err := other.Resume(t.Context(), subject, falldue.Note{Who: "bob"}); err != nil {
 				t.Fatal(err)
 			}
 			waitForState(t, q, id, falldue.Done)
-			if list, err := q.Paused(t.Context()); err != nil || len(list) != 0 {
+			if list, err := ops.New(q).Pauses(t.Context()); err != nil || len(list) != 0 {
 				t.Errorf("after the end the pauses are %+v (error %v)", list, err)
 			}
 			stopOne()
@@ -110,16 +111,16 @@ var changeCases = []conformanceCase{
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("paused", falldue.KindConfig{})
 		mail := falldue.Subject{Kind: "paused"}
 		now := readTask(t, q, enqueue(t, q, k, noteArgs{})).Now
-		if err := q.Pause(t.Context(), mail, falldue.PauseOptions{Why: "for good"}); err != nil {
+		if err := q.Pause(t.Context(), mail, falldue.PauseOptions{Note: falldue.Note{Why: "for good"}}); err != nil {
 			t.Fatal(err)
 		}
-		setPolicy(t, q, mail, "2 * own", falldue.OverrideOptions{Why: "for good"})
+		setPolicy(t, q, mail, "2 * own", ops.OverrideOptions{Note: falldue.Note{Why: "for good"}})
 		for name, change := range map[string]func(until time.Time) error{
 			"pause": func(until time.Time) error {
 				return q.Pause(t.Context(), mail, falldue.PauseOptions{Until: until})
 			},
 			"override": func(until time.Time) error {
-				return q.SetPolicy(t.Context(), mail, parseOverride(t, "3 * own"), falldue.OverrideOptions{Until: until})
+				return ops.New(q).SetPolicy(t.Context(), mail, parseOverride(t, "3 * own"), ops.OverrideOptions{Until: until})
 			},
 		} {
 			for _, until := range []time.Time{now, now.Add(-time.Hour)} {
@@ -129,10 +130,10 @@ var changeCases = []conformanceCase{
 				}
 			}
 		}
-		if list, err := q.Paused(t.Context()); err != nil || len(list) != 1 || list[0].Why != "for good" {
+		if list, err := ops.New(q).Pauses(t.Context()); err != nil || len(list) != 1 || list[0].Why != "for good" {
 			t.Errorf("the pauses are %+v (error %v)", list, err)
 		}
-		if list, err := q.Overrides(t.Context()); err != nil || len(list) != 1 || list[0].Why != "for good" {
+		if list, err := ops.New(q).Overrides(t.Context()); err != nil || len(list) != 1 || list[0].Why != "for good" {
 			t.Errorf("the overrides are %+v (error %v)", list, err)
 		}
 	}},
@@ -200,7 +201,7 @@ var changeCases = []conformanceCase{
 			t.Errorf("a paused task has started: %+v", m)
 		default:
 		}
-		if err := q.Resume(t.Context(), falldue.Subject{Kind: "ahead"}, falldue.ResumeOptions{}); err != nil {
+		if err := q.Resume(t.Context(), falldue.Subject{Kind: "ahead"}, falldue.Note{}); err != nil {
 			t.Fatal(err)
 		}
 		for range waiting {

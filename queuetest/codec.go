@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 // boxes is a codec that keeps data in a box labelled with its place, and opens no other box.
@@ -63,7 +64,7 @@ var codecCases = []conformanceCase{
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list, err := q.TasksTx(t.Context(), tx.Tx, falldue.TaskFilter{After: ids[0]}); err != nil || len(list) != 1 || string(list[0].Payload) != `{"text":"secret"}` {
+		if list, err := listed(ops.New(q).TasksTx(t.Context(), tx.Tx, ops.Filter{}, ops.ListOptions{After: ids[0]})); err != nil || len(list) != 1 || string(list[0].Payload) != `{"text":"secret"}` {
 			t.Errorf("the transaction sees %+v (error %v)", list, err)
 		}
 		if err := tx.Commit(); err != nil {
@@ -133,23 +134,23 @@ var codecCases = []conformanceCase{
 			enqueue(t, other, kind, noteArgs{Text: "wanted"})
 		}
 		wanted := enqueue(t, q, k, noteArgs{Text: "wanted"})
-		for filter, undecodable := range map[falldue.TaskFilter]int64{
+		for filter, undecodable := range map[ops.Filter]int64{
 			{Kind: "boxed", Match: "wanted"}:                              2,
 			{Match: "wanted"}:                                             4,
 			{Kind: "boxed", Match: "wanted", Phase: falldue.PhaseDue}:     2,
 			{Kind: "boxed", Match: "wanted", Phase: falldue.PhaseRunning}: 0,
 			{Kind: "boxed"}:                                               0,
 		} {
-			page, err := q.Find(t.Context(), filter)
+			page, err := ops.New(q).Tasks(t.Context(), filter, ops.ListOptions{})
 			if err != nil || page.Undecodable != undecodable {
-				t.Errorf("Find with %+v could not decode %d tasks, error %v, want %d", filter, page.Undecodable, err, undecodable)
+				t.Errorf("Tasks with %+v could not decode %d tasks, error %v, want %d", filter, page.Undecodable, err, undecodable)
 			}
-			report, err := q.CancelMany(t.Context(), filter, falldue.BulkOptions{DryRun: true})
+			report, err := ops.New(q).CancelMany(t.Context(), filter, ops.BulkOptions{DryRun: true})
 			if err != nil || report.Undecodable != undecodable || report.Changed != int64(len(page.Tasks)) || !report.Complete {
 				t.Errorf("a dry run with %+v: %+v, error %v, want %d tasks that cannot be decoded", filter, report, err, undecodable)
 			}
 		}
-		report, err := q.CancelMany(t.Context(), falldue.TaskFilter{Kind: "boxed", Match: "wanted"}, falldue.BulkOptions{})
+		report, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Kind: "boxed", Match: "wanted"}, ops.BulkOptions{})
 		if err != nil || report.Changed != 1 || report.Undecodable != 2 {
 			t.Errorf("a cancel: %+v, error %v, want one cancelled and two that cannot be decoded", report, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 var enqueueCases = []conformanceCase{
@@ -27,7 +28,7 @@ var enqueueCases = []conformanceCase{
 		if _, err := q.Task(t.Context(), receipt.ID); !errors.Is(err, falldue.ErrNotFound) {
 			t.Errorf("task %d: got error %v, want ErrNotFound", receipt.ID, err)
 		}
-		if counts, err := q.Counts(t.Context()); err != nil || len(counts) != 0 {
+		if counts, err := ops.New(q).Counts(t.Context()); err != nil || len(counts) != 0 {
 			t.Errorf("the table holds %v (error %v), want nothing", counts, err)
 		}
 	}),
@@ -121,7 +122,7 @@ var enqueueCases = []conformanceCase{
 		if len(receipts) != len(args) {
 			t.Fatalf("got %d ids for %d tasks", len(receipts), len(args))
 		}
-		list, err := q.Tasks(t.Context(), falldue.TaskFilter{Limit: 10_000})
+		list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{Limit: 10_000}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +238,7 @@ var enqueueCases = []conformanceCase{
 				t.Fatalf("ran %q, want %q", got, want)
 			}
 		}
-		list, err := q.Tasks(t.Context(), falldue.TaskFilter{})
+		list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{}))
 		// Some of the others may not be settled yet.
 		if err != nil || len(list) == 0 || string(list[0].Payload) != `{"text":"hour"}` || list[0].Attempts != 0 {
 			t.Errorf("the remaining tasks are %+v (error %v), want the one that waits an hour", list, err)
@@ -285,7 +286,7 @@ var enqueueCases = []conformanceCase{
 		if _, err := ok.EnqueueMany(t.Context(), q, []any{1, 2, "\x00"}); !errors.Is(err, falldue.ErrInvalid) {
 			t.Errorf("one bad task of three: got error %v, want ErrInvalid", err)
 		}
-		if counts, err := q.Counts(t.Context()); err != nil || len(counts) != 0 {
+		if counts, err := ops.New(q).Counts(t.Context()); err != nil || len(counts) != 0 {
 			t.Errorf("the table holds %v (error %v), want nothing", counts, err)
 		}
 	}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 var filterCases = []conformanceCase{
@@ -26,38 +27,30 @@ var filterCases = []conformanceCase{
 			t.Fatal(err)
 		}
 		for _, c := range []struct {
-			filter falldue.TaskFilter
+			filter ops.Filter
 			want   []int64
 		}{
-			{falldue.TaskFilter{OlderThan: time.Hour}, ids[:3]},
-			{falldue.TaskFilter{OlderThan: 3 * time.Hour}, nil},
-			{falldue.TaskFilter{NewerThan: time.Hour}, ids[3:]},
-			{falldue.TaskFilter{NewerThan: 3 * time.Hour}, ids},
-			{falldue.TaskFilter{OlderThan: time.Hour, NewerThan: 3 * time.Hour}, ids[:3]},
-			{falldue.TaskFilter{OlderThan: time.Hour, NewerThan: 90 * time.Minute}, nil},
-			{falldue.TaskFilter{Key: "customer 7"}, []int64{ids[1], ids[4]}},
-			{falldue.TaskFilter{Key: "customer 7", NewerThan: time.Hour}, ids[4:]},
-			{falldue.TaskFilter{Key: long}, ids[2:3]},
-			{falldue.TaskFilter{Key: "customer"}, nil},
+			{ops.Filter{OlderThan: time.Hour}, ids[:3]},
+			{ops.Filter{OlderThan: 3 * time.Hour}, nil},
+			{ops.Filter{NewerThan: time.Hour}, ids[3:]},
+			{ops.Filter{NewerThan: 3 * time.Hour}, ids},
+			{ops.Filter{OlderThan: time.Hour, NewerThan: 3 * time.Hour}, ids[:3]},
+			{ops.Filter{OlderThan: time.Hour, NewerThan: 90 * time.Minute}, nil},
+			{ops.Filter{Key: "customer 7"}, []int64{ids[1], ids[4]}},
+			{ops.Filter{Key: "customer 7", NewerThan: time.Hour}, ids[4:]},
+			{ops.Filter{Key: long}, ids[2:3]},
+			{ops.Filter{Key: "customer"}, nil},
 		} {
-			list, err := q.Tasks(t.Context(), c.filter)
+			list, err := listed(ops.New(q).Tasks(t.Context(), c.filter, ops.ListOptions{}))
 			if got := idsOf(list); err != nil || !slices.Equal(got, c.want) {
 				t.Errorf("Tasks with %+v has %v, error %v, want %v", c.filter, got, err, c.want)
 			}
-			page, err := q.Find(t.Context(), c.filter)
-			got := []int64(nil)
-			for _, task := range page.Tasks {
-				got = append(got, task.ID)
-			}
-			if err != nil || !slices.Equal(got, c.want) {
-				t.Errorf("Find with %+v has %v, error %v, want %v", c.filter, got, err, c.want)
-			}
-			if report, err := q.CancelMany(t.Context(), c.filter, falldue.BulkOptions{DryRun: true}); err != nil || report.Changed != int64(len(c.want)) {
+			if report, err := ops.New(q).CancelMany(t.Context(), c.filter, ops.BulkOptions{DryRun: true}); err != nil || report.Changed != int64(len(c.want)) {
 				t.Errorf("a dry run with %+v counts %+v, error %v, want %d", c.filter, report, err, len(c.want))
 			}
 		}
-		for _, filter := range []falldue.TaskFilter{{OlderThan: time.Hour, Key: long}, {Key: "customer 7", NewerThan: time.Hour}} {
-			if report, err := q.DeleteMany(t.Context(), filter, falldue.BulkOptions{}); err != nil || report.Changed != 1 {
+		for _, filter := range []ops.Filter{{OlderThan: time.Hour, Key: long}, {Key: "customer 7", NewerThan: time.Hour}} {
+			if report, err := ops.New(q).DeleteMany(t.Context(), filter, ops.BulkOptions{}); err != nil || report.Changed != 1 {
 				t.Errorf("a delete with %+v: %+v, error %v; want 1 deleted", filter, report, err)
 			}
 		}

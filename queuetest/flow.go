@@ -11,6 +11,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/flow"
+	"github.com/falldue/falldue/ops"
 )
 
 // flowRuns records the order in which tasks of a flow run, by their arguments.
@@ -224,7 +225,7 @@ var flowCases = []conformanceCase{
 			"delete": {func(id int64, _ string) error { return q.Delete(t.Context(), id, falldue.DeleteOptions{}) },
 				[]falldue.State{falldue.Cancelled, falldue.Cancelled, falldue.Open, falldue.Cancelled, falldue.Cancelled}},
 			"cancel many": {func(_ int64, key string) error {
-				_, err := q.CancelMany(t.Context(), falldue.TaskFilter{Key: key}, falldue.BulkOptions{})
+				_, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Key: key}, ops.BulkOptions{})
 				return err
 			}, []falldue.State{falldue.Blocked, falldue.Cancelled, falldue.Open, falldue.Cancelled, falldue.Cancelled}},
 		} {
@@ -340,7 +341,7 @@ var flowCases = []conformanceCase{
 				t.Errorf("%s: %v, want ErrInvalid", name, err)
 			}
 		}
-		if list, err := q.Tasks(t.Context(), falldue.TaskFilter{After: ids[1]}); err != nil || len(list) > 0 {
+		if list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{After: ids[1]})); err != nil || len(list) > 0 {
 			t.Errorf("%d tasks are stored (error %v), want none", len(list), err)
 		}
 	}},

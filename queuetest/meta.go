@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 var metaCases = []conformanceCase{
@@ -35,7 +36,7 @@ var metaCases = []conformanceCase{
 		if info := waitForState(t, q, id, falldue.Done); !maps.Equal(info.Meta, meta) {
 			t.Errorf("the task has meta %v", info.Meta)
 		}
-		page, err := q.Find(t.Context(), falldue.TaskFilter{Kind: k.Name()})
+		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: k.Name()}, ops.ListOptions{})
 		if err != nil || len(page.Tasks) != 1 || !maps.Equal(page.Tasks[0].Meta, meta) {
 			t.Errorf("found are %+v (error %v)", page.Tasks, err)
 		}

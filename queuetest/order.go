@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 var orderCases = []conformanceCase{
@@ -152,16 +153,16 @@ var orderCases = []conformanceCase{
 		if _, err := kind("many").EnqueueMany(t.Context(), q, make([]noteArgs, 1001), past(falldue.EnqueueOptions{Queue: "elsewhere-too"})); err != nil {
 			t.Fatal(err)
 		}
-		got, err := q.Overdue(t.Context())
+		got, err := ops.New(q).Overdue(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []falldue.Overdue{
+		want := []ops.Overdue{
 			{Queue: "default", Kind: "unhandled", Tasks: 2, DueSince: long},
 			{Queue: "elsewhere", Kind: "unhandled", Tasks: 1, DueSince: long},
 			{Queue: "elsewhere-too", Kind: "many", Tasks: 1000, DueSince: long},
 		}
-		if !slices.EqualFunc(got, want, func(a, b falldue.Overdue) bool {
+		if !slices.EqualFunc(got, want, func(a, b ops.Overdue) bool {
 			same := a.DueSince.Equal(b.DueSince)
 			a.DueSince = b.DueSince
 			return same && a == b

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/periodic"
 )
 
@@ -118,7 +119,7 @@ var periodicCases = []conformanceCase{
 		kind := falldue.NewKind[string]("paused", falldue.KindConfig{})
 		s := newSchedules(t, q, periodic.Schedule{Name: "paused", Spec: "@every 1h", Missed: periodic.All(10), Task: kind.Params("")})
 		tickNow(t, s)
-		if err := periodic.Pause(t.Context(), control, "paused", periodic.PauseOptions{}); err != nil {
+		if err := periodic.Pause(t.Context(), control, "paused", falldue.Note{}); err != nil {
 			t.Fatal(err)
 		}
 		wantTasks := func(what string, want int) {
@@ -148,7 +149,7 @@ var periodicCases = []conformanceCase{
 		f.setTick(t, q, time.Second)
 		wantTasks("at the next tick", 2)
 		for name, change := range map[string]func() error{
-			"pause":  func() error { return periodic.Pause(t.Context(), q, "nobody", periodic.PauseOptions{}) },
+			"pause":  func() error { return periodic.Pause(t.Context(), q, "nobody", falldue.Note{}) },
 			"resume": func() error { return periodic.Resume(t.Context(), q, "nobody") },
 			"trigger": func() error {
 				_, err := periodic.Trigger(t.Context(), q, "nobody")
@@ -178,7 +179,7 @@ var periodicCases = []conformanceCase{
 			t.Errorf("a schedule that is not paused is %+v", got)
 		}
 		pause := func(who, why string) error {
-			return periodic.Pause(t.Context(), control, "nightly", periodic.PauseOptions{Who: who, Why: why})
+			return periodic.Pause(t.Context(), control, "nightly", falldue.Note{Who: who, Why: why})
 		}
 		const who, why = "Ada Þórsdóttir", "the data are incomplete, see #17;\n'--\x00"
 		if err := pause(who, why); err != nil {
@@ -256,7 +257,7 @@ func (f *fixture) setTick(t *testing.T, q *falldue.Queue, ago time.Duration) {
 // tasksOf returns the tasks of a kind.
 func tasksOf(t *testing.T, q *falldue.Queue, kind string) []falldue.TaskInfo {
 	t.Helper()
-	list, err := q.Tasks(t.Context(), falldue.TaskFilter{Kind: kind, Limit: 10_000})
+	list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{Kind: kind}, ops.ListOptions{Limit: 10_000}))
 	if err != nil {
 		t.Fatal(err)
 	}

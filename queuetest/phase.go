@@ -9,6 +9,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/flow"
+	"github.com/falldue/falldue/ops"
 )
 
 var phaseCases = []conformanceCase{
@@ -71,7 +72,7 @@ var phaseCases = []conformanceCase{
 		}
 		want[cancelled] = falldue.PhaseCancelled
 
-		page, err := q.Find(t.Context(), falldue.TaskFilter{})
+		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{})
 		if err != nil || len(page.Tasks) != len(want) || page.More {
 			t.Fatalf("found %d of %d tasks, error %v", len(page.Tasks), len(want), err)
 		}
@@ -83,7 +84,7 @@ var phaseCases = []conformanceCase{
 			byPhase[want[task.ID]] = append(byPhase[want[task.ID]], task.ID)
 		}
 		for phase, ids := range byPhase {
-			page, err := q.Find(t.Context(), falldue.TaskFilter{Phase: phase})
+			page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Phase: phase}, ops.ListOptions{})
 			var got []int64
 			for _, task := range page.Tasks {
 				got = append(got, task.ID)
@@ -95,7 +96,7 @@ var phaseCases = []conformanceCase{
 		// Another process knows policies and limits from workers. When there are none, it does
 		// not know when a failed task is due again.
 		phasesOf := func(kind string) (list []falldue.Phase) {
-			page, err := stranger.Find(t.Context(), falldue.TaskFilter{Kind: kind})
+			page, err := ops.New(stranger).Tasks(t.Context(), ops.Filter{Kind: kind}, ops.ListOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,10 +117,10 @@ var phaseCases = []conformanceCase{
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := q.SetPolicy(t.Context(), falldue.Subject{Kind: "fails"}, atOnce, falldue.OverrideOptions{}); err != nil {
+		if err := ops.New(q).SetPolicy(t.Context(), falldue.Subject{Kind: "fails"}, atOnce, ops.OverrideOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if page, err := q.Find(t.Context(), falldue.TaskFilter{Phase: falldue.PhaseDue, Kind: "fails"}); err != nil || len(page.Tasks) != 1 {
+		if page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Phase: falldue.PhaseDue, Kind: "fails"}, ops.ListOptions{}); err != nil || len(page.Tasks) != 1 {
 			t.Errorf("under a policy without delays %d tasks are due, error %v; want one", len(page.Tasks), err)
 		}
 	}},

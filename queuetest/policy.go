@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/ops"
 )
 
 // parseOverride parses the text of an override of policies.
@@ -22,9 +23,9 @@ func parseOverride(t *testing.T, text string) backoff.Override {
 }
 
 // setPolicy sets an override.
-func setPolicy(t *testing.T, q *falldue.Queue, s falldue.Subject, text string, o falldue.OverrideOptions) {
+func setPolicy(t *testing.T, q *falldue.Queue, s falldue.Subject, text string, o ops.OverrideOptions) {
 	t.Helper()
-	if err := q.SetPolicy(t.Context(), s, parseOverride(t, text), o); err != nil {
+	if err := ops.New(q).SetPolicy(t.Context(), s, parseOverride(t, text), o); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -57,7 +58,7 @@ var policyCases = []conformanceCase{
 			}
 			failedOnce(t, q, other)
 
-			setPolicy(t, control, subject, "100ms + 0 * own", falldue.OverrideOptions{Who: "ann", Why: "the bank is open – ☂"})
+			setPolicy(t, control, subject, "100ms + 0 * own", ops.OverrideOptions{Note: falldue.Note{Who: "ann", Why: "the bank is open – ☂"}})
 			start := time.Now()
 			if info := readTask(t, q, id); info.Attempts == 1 && !info.UpdatedAt.Equal(before.UpdatedAt) {
 				t.Errorf("%s: the row has been written: %+v", subject, info)
@@ -66,11 +67,11 @@ var policyCases = []conformanceCase{
 			if took := time.Since(start); took > obeyTimeout {
 				t.Errorf("%s: the worker obeyed after %v", subject, took)
 			}
-			list, err := control.Overrides(t.Context())
-			if err != nil || len(list) != 1 || list[0].String() != subject.String() || list[0].Who != "ann" || list[0].Override.String() != "100ms + 0 * own" {
+			list, err := ops.New(control).Overrides(t.Context())
+			if err != nil || len(list) != 1 || list[0].String() != subject.String() || list[0].Who != "ann" || list[0].Formula.String() != "100ms + 0 * own" {
 				t.Errorf("%s: the overrides are %+v (error %v)", subject, list, err)
 			}
-			if err := control.ClearPolicy(t.Context(), subject, falldue.ResumeOptions{Who: "bob"}); err != nil {
+			if err := ops.New(control).ClearPolicy(t.Context(), subject, falldue.Note{Who: "bob"}); err != nil {
 				t.Fatal(err)
 			}
 			// A worker that has cleared it tries no more.
@@ -84,12 +85,12 @@ var policyCases = []conformanceCase{
 			if info := readTask(t, q, other); other != id && info.Attempts != 1 {
 				t.Errorf("%s: a task that it does not name is %+v", subject, info)
 			}
-			if list, err := control.Overrides(t.Context()); err != nil || len(list) != 0 {
+			if list, err := ops.New(control).Overrides(t.Context()); err != nil || len(list) != 0 {
 				t.Errorf("%s: after the end the overrides are %+v (error %v)", subject, list, err)
 			}
 			stop()
 		}
-		history, err := f.queue(t, falldue.Config{}).OverrideHistory(t.Context())
+		history, err := ops.New(f.queue(t, falldue.Config{})).OverrideHistory(t.Context())
 		if err != nil || len(history) != 10 || history[0].Cleared || !history[1].Cleared || history[1].Who != "bob" {
 			t.Errorf("the history is %+v (error %v)", history, err)
 		}
@@ -102,12 +103,12 @@ var policyCases = []conformanceCase{
 		own := parsePolicy(t, "delay 100s")
 		id, usual := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Policy: own}), enqueue(t, q, k, noteArgs{})
 		failedOnce(t, q, id)
-		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "own / 1000", falldue.OverrideOptions{})
+		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "own / 1000", ops.OverrideOptions{})
 		waitFor(t, q, usual, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 1 })
 		if info := readTask(t, q, id); info.Attempts != 1 {
 			t.Errorf("the task with a policy of its own is %+v", info)
 		}
-		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "own / 1000", falldue.OverrideOptions{IncludeOwn: true})
+		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "own / 1000", ops.OverrideOptions{IncludeOwn: true})
 		waitFor(t, q, id, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 2 })
 	}},
 	{"a policy that is set while a handler runs decides what becomes of its task", func(t *testing.T, f *fixture) {
@@ -129,9 +130,9 @@ var policyCases = []conformanceCase{
 		startWorker(t, q)
 		id := enqueue(t, q, k, noteArgs{})
 		receive(t, started, "the task to start")
-		setPolicy(t, q, falldue.Subject{Kind: "runs"}, "attempts 1", falldue.OverrideOptions{})
+		setPolicy(t, q, falldue.Subject{Kind: "runs"}, "attempts 1", ops.OverrideOptions{})
 		// A worker that obeys a later override obeys this one.
-		setPolicy(t, q, falldue.Subject{Kind: "probe"}, "10ms; attempts 3", falldue.OverrideOptions{})
+		setPolicy(t, q, falldue.Subject{Kind: "probe"}, "10ms; attempts 3", ops.OverrideOptions{})
 		enqueue(t, q, probe, noteArgs{})
 		if most := receive(t, obeys, "the probe to run by its override"); most != 3 {
 			t.Errorf("the probe has %d attempts", most)
@@ -153,10 +154,11 @@ var policyCases = []conformanceCase{
 		failedOnce(t, q, id)
 		stop()
 		for policy, want := range map[string]falldue.Phase{"1ms": falldue.PhaseDue, "max(own, 1d)": falldue.PhaseBackingOff} {
-			setPolicy(t, q, falldue.Subject{Kind: "waits"}, policy, falldue.OverrideOptions{})
+			setPolicy(t, q, falldue.Subject{Kind: "waits"}, policy, ops.OverrideOptions{})
 			info := waitFor(t, q, id, "a moment old", func(i falldue.TaskInfo) bool { return i.Now.Sub(i.UpdatedAt) > 5*time.Millisecond })
-			if phases, err := q.Phases(t.Context(), []falldue.TaskInfo{info}); err != nil || phases[0] != want {
-				t.Errorf("under %s the phase is %v (error %v), want %s", policy, phases, err, want)
+			tasks := []falldue.TaskInfo{info}
+			if err := ops.New(q).SetPhases(t.Context(), tasks); err != nil || tasks[0].Phase != want {
+				t.Errorf("under %s the phase is %v (error %v), want %s", policy, tasks[0].Phase, err, want)
 			}
 		}
 	}},
@@ -179,16 +181,16 @@ var policyCases = []conformanceCase{
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
 		waiting := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Delay: time.Hour})
 		now := readTask(t, q, waiting).Now
-		step := falldue.OverrideStep{After: time.Second, Override: parseOverride(t, "2h")}
-		setPolicy(t, q, falldue.Subject{Kind: "steps"}, "1h", falldue.OverrideOptions{Steps: []falldue.OverrideStep{step}, Until: now.Add(3 * time.Second)})
+		step := ops.OverrideStep{After: time.Second, Formula: parseOverride(t, "2h")}
+		setPolicy(t, q, falldue.Subject{Kind: "steps"}, "1h", ops.OverrideOptions{Steps: []ops.OverrideStep{step}, Until: now.Add(3 * time.Second)})
 		startWorker(t, q)
 		id := enqueue(t, q, k, noteArgs{})
 		failedOnce(t, q, id)
 		if again := waitFor(t, q, id, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 1 }); again.AttemptedAt.Before(now.Add(3*time.Second - time.Millisecond)) {
 			t.Errorf("the task ran again at %v, before the end of the override at %v", again.AttemptedAt, now.Add(3*time.Second))
 		}
-		history, err := q.OverrideHistory(t.Context())
-		if err != nil || len(history) != 1 || len(history[0].Steps) != 2 || history[0].Override.String() != "2h" || history[0].Steps[1].After != time.Second {
+		history, err := ops.New(q).OverrideHistory(t.Context())
+		if err != nil || len(history) != 1 || len(history[0].Steps) != 2 || history[0].Formula.String() != "2h" || history[0].Steps[1].After != time.Second {
 			t.Errorf("the history is %+v (error %v)", history, err)
 		}
 	}},
@@ -200,21 +202,21 @@ var policyCases = []conformanceCase{
 		for _, c := range []struct {
 			subject  falldue.Subject
 			override backoff.Override
-			options  falldue.OverrideOptions
+			options  ops.OverrideOptions
 			says     string
 		}{
-			{falldue.Subject{}, good, falldue.OverrideOptions{}, "a Subject without"},
-			{falldue.Subject{Kind: "k"}, backoff.Override{}, falldue.OverrideOptions{}, "an override without a clause"},
-			{falldue.Subject{Kind: "k"}, good, falldue.OverrideOptions{Until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, "allowed are times from"},
-			{falldue.Subject{Kind: "k"}, good, falldue.OverrideOptions{Steps: []falldue.OverrideStep{{Override: good}}}, "a step after 0s"},
-			{falldue.Subject{Policy: "0123456789abcdef"}, good, falldue.OverrideOptions{}, "not in the policies table"},
-			{falldue.Subject{Kind: "large"}, parseOverride(t, "own + own + own + own"), falldue.OverrideOptions{}, `kind large under the override "own + own + own + own"`},
+			{falldue.Subject{}, good, ops.OverrideOptions{}, "a Subject without"},
+			{falldue.Subject{Kind: "k"}, backoff.Override{}, ops.OverrideOptions{}, "an override without a clause"},
+			{falldue.Subject{Kind: "k"}, good, ops.OverrideOptions{Until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, "allowed are times from"},
+			{falldue.Subject{Kind: "k"}, good, ops.OverrideOptions{Steps: []ops.OverrideStep{{Formula: good}}}, "a step after 0s"},
+			{falldue.Subject{Policy: "0123456789abcdef"}, good, ops.OverrideOptions{}, "not in the policies table"},
+			{falldue.Subject{Kind: "large"}, parseOverride(t, "own + own + own + own"), ops.OverrideOptions{}, `kind large under the override "own + own + own + own"`},
 		} {
-			if err := q.SetPolicy(t.Context(), c.subject, c.override, c.options); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
+			if err := ops.New(q).SetPolicy(t.Context(), c.subject, c.override, c.options); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%+v: error %v, want %q", c.subject, err, c.says)
 			}
 		}
-		if history, err := q.OverrideHistory(t.Context()); err != nil || len(history) != 0 {
+		if history, err := ops.New(q).OverrideHistory(t.Context()); err != nil || len(history) != 0 {
 			t.Errorf("stored are %+v (error %v)", history, err)
 		}
 	}},

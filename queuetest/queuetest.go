@@ -25,6 +25,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/ops"
 )
 
 // Harness gives the suite access to a database.
@@ -305,3 +306,6 @@ func waitForDeletion(t *testing.T, q *falldue.Queue, id int64) {
 }
 
 var errFlaky = errors.New("flaky")
+
+// listed returns the tasks of a page.
+func listed(p ops.Page, err error) ([]falldue.TaskInfo, error) { return p.Tasks, err }

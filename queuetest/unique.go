@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 // orderArgs are the arguments of unique tasks.
@@ -181,7 +182,7 @@ var uniqueCases = []conformanceCase{
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		list, err := q.Tasks(t.Context(), falldue.TaskFilter{})
+		list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{}))
 		if err != nil || len(list) != 2 || list[0].ID != a || list[1].ID != c.ID {
 			t.Errorf("the table has %+v (error %v), want tasks %d and %d", list, err, a, c.ID)
 		}
@@ -275,7 +276,7 @@ var uniqueCases = []conformanceCase{
 				t.Errorf("task %d has the payload %s", i, info.Payload)
 			}
 		}
-		if counts, err := q.Counts(t.Context()); err != nil || len(counts) != 1 || counts[0].Tasks != 700 {
+		if counts, err := ops.New(q).Counts(t.Context()); err != nil || len(counts) != 1 || counts[0].Tasks != 700 {
 			t.Errorf("the table has %v (error %v), want 700 tasks", counts, err)
 		}
 		mixed := []falldue.EnqueueParams{k.Params(orderArgs{Customer: "3"}), k.Params(orderArgs{Customer: "3"}, byArgs), k.Params(orderArgs{Customer: "new"}, byArgs)}

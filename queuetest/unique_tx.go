@@ -12,6 +12,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/ops"
 )
 
 // inTx runs fn in a transaction that has written a row before.
@@ -220,7 +221,7 @@ var uniqueTxCases = []conformanceCase{
 				end = true
 			default:
 			}
-			list, err := q.Tasks(t.Context(), falldue.TaskFilter{Limit: 1000})
+			list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{Limit: 1000}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/sealed"
 )
 
@@ -150,7 +151,7 @@ func ExampleNew_rotation() {
 	if err != nil {
 		log.Panic(err)
 	}
-	page, err := bare.Find(ctx, falldue.TaskFilter{Match: `"fd1:2025:`})
+	page, err := ops.New(bare).Tasks(ctx, ops.Filter{Match: `"fd1:2025:`}, ops.ListOptions{})
 	if err != nil {
 		log.Panic(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 // Enqueued is a task that has been enqueued.
@@ -20,13 +21,15 @@ type Enqueued[A any] struct {
 // All returns the tasks of a kind that are not finished, in the order of their ids.
 func All[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A]) []Enqueued[A] {
 	t.Helper()
-	return all(t, k, func(f falldue.TaskFilter) ([]falldue.TaskInfo, error) { return q.Tasks(t.Context(), f) })
+	return all(t, k, func(f ops.Filter, o ops.ListOptions) (ops.Page, error) { return ops.New(q).Tasks(t.Context(), f, o) })
 }
 
 // AllTx is like [All] in tx: it sees what tx has enqueued.
 func AllTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k falldue.Kind[A]) []Enqueued[A] {
 	t.Helper()
-	return all(t, k, func(f falldue.TaskFilter) ([]falldue.TaskInfo, error) { return q.TasksTx(t.Context(), tx, f) })
+	return all(t, k, func(f ops.Filter, o ops.ListOptions) (ops.Page, error) {
+		return ops.New(q).TasksTx(t.Context(), tx, f, o)
+	})
 }
 
 // RequireEnqueued ends the test unless exactly one task of a kind that is not finished
@@ -58,14 +61,14 @@ func RequireNoneEnqueuedTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx,
 
 const pageSize = 1000
 
-func all[A any](t testing.TB, k falldue.Kind[A], list func(falldue.TaskFilter) ([]falldue.TaskInfo, error)) (found []Enqueued[A]) {
+func all[A any](t testing.TB, k falldue.Kind[A], list func(ops.Filter, ops.ListOptions) (ops.Page, error)) (found []Enqueued[A]) {
 	t.Helper()
-	for filter := (falldue.TaskFilter{Kind: k.Name(), Limit: pageSize}); ; {
-		page, err := list(filter)
+	for after := int64(0); ; {
+		page, err := list(ops.Filter{Kind: k.Name()}, ops.ListOptions{Limit: pageSize, After: after})
 		if err != nil {
 			t.Fatalf("tasktest: list the tasks of kind %q: %v", k.Name(), err)
 		}
-		for _, info := range page {
+		for _, info := range page.Tasks {
 			if info.State != falldue.Open && info.State != falldue.Snoozed && info.State != falldue.Blocked {
 				continue
 			}
@@ -78,10 +81,10 @@ func all[A any](t testing.TB, k falldue.Kind[A], list func(falldue.TaskFilter) (
 			}
 			found = append(found, one)
 		}
-		if len(page) < pageSize {
+		if !page.More {
 			return found
 		}
-		filter.After = page[len(page)-1].ID
+		after = page.Next
 	}
 }
 

@@ -200,7 +200,7 @@ func TestPausedTasksDoNotRun(t *testing.T) {
 		if ran := tasktest.Drain(t, q); len(ran) != 1 || ran[0].Kind != "other" {
 			t.Errorf("while a kind was paused these ran: %+v", ran)
 		}
-		if err := q.Resume(t.Context(), falldue.Subject{Kind: "paused"}, falldue.ResumeOptions{}); err != nil {
+		if err := q.Resume(t.Context(), falldue.Subject{Kind: "paused"}, falldue.Note{}); err != nil {
 			t.Fatal(err)
 		}
 		if ran := tasktest.Drain(t, q); len(ran) != 1 || ran[0].Kind != "paused" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/ops"
 )
 
 // whatWaits says in which queues and for which kinds RunOne looks, and why it does not run the
@@ -18,9 +19,9 @@ func whatWaits(t testing.TB, q *falldue.Queue) string {
 	queues, kinds := hooks.QueueOf(q).Handles()
 	var text strings.Builder
 	fmt.Fprintf(&text, "RunOne looks in the queues %q for the kinds %q, and ", queues, kinds)
-	var list []falldue.Found
+	var list []falldue.TaskInfo
 	for _, state := range []falldue.State{falldue.Open, falldue.Snoozed, falldue.Blocked} {
-		page, err := q.Find(t.Context(), falldue.TaskFilter{State: state, Limit: maxListed + 1})
+		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{State: state}, ops.ListOptions{Limit: maxListed + 1})
 		if err != nil {
 			t.Fatalf("tasktest: list the tasks that wait: %v", err)
 		}

@@ -13,11 +13,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 // filterFlags are the flags that select tasks.
 type filterFlags struct {
-	filter       falldue.TaskFilter
+	filter       ops.Filter
+	list         ops.ListOptions // or the Limit and After of changes
 	state, phase string
 }
 
@@ -33,7 +35,7 @@ func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
 	spanVar(flags, &f.filter.OlderThan, "older-than", 0, verb+" tasks enqueued at least that long ago, such as 48h or 30d")
 	spanVar(flags, &f.filter.NewerThan, "newer-than", 0, verb+" tasks enqueued less than that long ago")
 	flags.StringVar(&f.filter.Match, "match", "", verb+" tasks whose payload has the fields of a JSON object, or else this `TEXT`")
-	flags.Int64Var(&f.filter.After, "after", 0, verb+" tasks with greater ids than `ID`")
+	flags.Int64Var(&f.list.After, "after", 0, verb+" tasks with greater ids than `ID`")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
 	complete(cmd, "state", stateNames...)
@@ -41,7 +43,7 @@ func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
 }
 
 // get returns the filter.
-func (f *filterFlags) get() falldue.TaskFilter {
+func (f *filterFlags) get() ops.Filter {
 	f.filter.State, f.filter.Phase = falldue.State(f.state), falldue.Phase(strings.ReplaceAll(f.phase, "-", " "))
 	return f.filter
 }
@@ -78,7 +80,7 @@ type bulkCommand struct {
 	place
 	policies policyFlag
 	filter   filterFlags
-	options  falldue.BulkOptions
+	options  ops.BulkOptions
 	from     string
 	yes      bool
 	asJSON   bool
@@ -86,7 +88,7 @@ type bulkCommand struct {
 	verb, done string // such as cancel and cancelled
 	asks       bool   // whether it asks before it changes tasks by their ids
 	one        func(*falldue.Queue, context.Context, int64) error
-	many       func(*falldue.Queue, context.Context, falldue.TaskFilter, falldue.BulkOptions) (falldue.BulkReport, error)
+	many       func(*ops.Ops, context.Context, ops.Filter, ops.BulkOptions) (ops.BulkReport, error)
 }
 
 const bulkHelp = `Name the tasks by their ids, or select them by flags, all of which must match. With
@@ -100,7 +102,7 @@ func (b *bulkCommand) add(cmd *cobra.Command) *cobra.Command {
 	b.flags(cmd)
 	b.policies.flag(cmd)
 	b.filter.flags(cmd, &b.place, b.verb)
-	cmd.Flags().IntVar(&b.filter.filter.Limit, "limit", 0, "greatest number of tasks to "+b.verb+" (default all)")
+	cmd.Flags().IntVar(&b.filter.list.Limit, "limit", 0, "greatest number of tasks to "+b.verb+" (default all)")
 	cmd.Flags().BoolVar(&b.options.DryRun, "dry-run", false, "count the tasks, and change nothing")
 	yesFlag(cmd, &b.yes)
 	jsonFlag(cmd, &b.asJSON, "print one JSON object per task that is named, or one for all")
@@ -150,9 +152,10 @@ func (b *bulkCommand) changeMany(cmd *cobra.Command) error {
 		}
 		b.options.Spread.From = from
 	}
-	return b.inspectorQueue(cmd.Context(), b.policies, func(q *falldue.Queue) error {
+	b.options.Limit, b.options.After = b.filter.list.Limit, b.filter.list.After
+	return b.ops(cmd.Context(), b.policies, func(o *ops.Ops, _ *falldue.Queue) error {
 		if b.options.DryRun {
-			report, err := b.run(cmd, q, f, b.options, "counting", 0)
+			report, err := b.run(cmd, o, f, b.options, "counting", 0)
 			if err != nil {
 				return err
 			}
@@ -162,7 +165,7 @@ func (b *bulkCommand) changeMany(cmd *cobra.Command) error {
 		if !b.yes {
 			dry := b.options
 			dry.DryRun = true
-			report, err := b.run(cmd, q, f, dry, "counting", 0)
+			report, err := b.run(cmd, o, f, dry, "counting", 0)
 			if err != nil {
 				return err
 			}
@@ -171,7 +174,7 @@ func (b *bulkCommand) changeMany(cmd *cobra.Command) error {
 				return err
 			}
 		}
-		report, err := b.run(cmd, q, f, b.options, b.done, total)
+		report, err := b.run(cmd, o, f, b.options, b.done, total)
 		if err != nil && cmd.Context().Err() != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s %s; to go on:\n  %s\n", b.done, tasksText(report.Changed), b.again(cmd, report))
 		}
@@ -183,11 +186,11 @@ func (b *bulkCommand) changeMany(cmd *cobra.Command) error {
 }
 
 // run changes or counts tasks, and shows at the terminal how far it is.
-func (b *bulkCommand) run(cmd *cobra.Command, q *falldue.Queue, f falldue.TaskFilter, o falldue.BulkOptions, what string, total int64) (report falldue.BulkReport, err error) {
+func (b *bulkCommand) run(cmd *cobra.Command, o *ops.Ops, f ops.Filter, options ops.BulkOptions, what string, total int64) (report ops.BulkReport, err error) {
 	var changed atomic.Int64
-	o.Report = func(r falldue.BulkReport) { changed.Store(r.Changed) }
+	options.Report = func(r ops.BulkReport) { changed.Store(r.Changed) }
 	err = withProgress(cmd, func() string { return bar(what, changed.Load(), total) }, func() (err error) {
-		report, err = b.many(q, cmd.Context(), f, o)
+		report, err = b.many(o, cmd.Context(), f, options)
 		return err
 	})
 	return report, err
@@ -212,7 +215,7 @@ func tasksText(n int64) string {
 
 // again returns the command that goes on after an interruption, without what says where the
 // tables are.
-func (b *bulkCommand) again(cmd *cobra.Command, report falldue.BulkReport) string {
+func (b *bulkCommand) again(cmd *cobra.Command, report ops.BulkReport) string {
 	parts := []string{cmd.CommandPath()}
 	quoted := func(name, value string) {
 		parts = append(parts, "--"+name+"='"+strings.ReplaceAll(value, "'", `'\''`)+"'")
@@ -225,7 +228,7 @@ func (b *bulkCommand) again(cmd *cobra.Command, report falldue.BulkReport) strin
 				quoted(f.Name, b.from)
 			}
 		case "limit": // of those that are left
-			parts = append(parts, fmt.Sprintf("--limit=%d", int64(b.filter.filter.Limit)-report.Changed))
+			parts = append(parts, fmt.Sprintf("--limit=%d", int64(b.filter.list.Limit)-report.Changed))
 		case "policy":
 			for _, text := range b.policies.texts {
 				quoted(f.Name, text)
@@ -234,7 +237,7 @@ func (b *bulkCommand) again(cmd *cobra.Command, report falldue.BulkReport) strin
 			quoted(f.Name, f.Value.String())
 		}
 	})
-	parts = append(parts, fmt.Sprintf("--after=%d", max(report.After, b.filter.filter.After)))
+	parts = append(parts, fmt.Sprintf("--after=%d", max(report.After, b.filter.list.After)))
 	if !report.DueFrom.IsZero() {
 		parts = append(parts, "--from="+report.DueFrom.Format(time.RFC3339Nano))
 	}
@@ -242,7 +245,7 @@ func (b *bulkCommand) again(cmd *cobra.Command, report falldue.BulkReport) strin
 }
 
 // print prints a report. Its error says that tasks failed.
-func (b *bulkCommand) print(cmd *cobra.Command, r falldue.BulkReport) (err error) {
+func (b *bulkCommand) print(cmd *cobra.Command, r ops.BulkReport) (err error) {
 	if b.asJSON {
 		err = jsonLines(cmd.OutOrStdout()).Encode(reportObject(r, b.options.DryRun))
 	} else {
@@ -272,7 +275,7 @@ func (b *bulkCommand) print(cmd *cobra.Command, r falldue.BulkReport) (err error
 	return err
 }
 
-func reportObject(r falldue.BulkReport, dry bool) any {
+func reportObject(r ops.BulkReport, dry bool) any {
 	type failure struct {
 		ID    int64  `json:"id"`
 		Error string `json:"error"`

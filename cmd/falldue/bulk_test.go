@@ -12,6 +12,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // TestCommandsChangeManyTasks cancels, retries and deletes tasks that flags select.
@@ -40,7 +41,7 @@ func TestCommandsChangeManyTasks(t *testing.T) {
 		if got := s.run("retry", "--state", "cancelled", "--over", "1h", "--from", "2036-12-11T14:02:00Z", "--yes"); got != "retried 400 tasks\n" {
 			t.Errorf("retry printed %q", got)
 		}
-		page, err := q.Find(t.Context(), falldue.TaskFilter{Kind: "mail", Phase: falldue.PhaseScheduled, After: receipts[199].ID, Limit: 1000})
+		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: "mail", Phase: falldue.PhaseScheduled}, ops.ListOptions{After: receipts[199].ID, Limit: 1000})
 		if err != nil || len(page.Tasks) != 400 {
 			t.Fatalf("%d tasks are scheduled, error %v", len(page.Tasks), err)
 		}
@@ -57,7 +58,7 @@ func TestCommandsChangeManyTasks(t *testing.T) {
 			t.Errorf("the second delete printed %q", got)
 		}
 
-		found, err := q.Find(t.Context(), falldue.TaskFilter{Kind: "charge"})
+		found, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: "charge"}, ops.ListOptions{})
 		if err != nil || len(found.Tasks) != 1 {
 			t.Fatalf("found %+v, error %v", found, err)
 		}
@@ -98,10 +99,10 @@ func TestAnInterruptedChangeSaysHowToGoOn(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		t.Cleanup(stop)
 		b := &bulkCommand{verb: "cancel", done: "cancelled", yes: true}
-		b.many = func(q *falldue.Queue, ctx context.Context, f falldue.TaskFilter, o falldue.BulkOptions) (falldue.BulkReport, error) {
+		b.many = func(op *ops.Ops, ctx context.Context, f ops.Filter, o ops.BulkOptions) (ops.BulkReport, error) {
 			report := o.Report
-			o.Report = func(r falldue.BulkReport) { report(r); stop() }
-			return q.CancelMany(ctx, f, o)
+			o.Report = func(r ops.BulkReport) { report(r); stop() }
+			return op.CancelMany(ctx, f, o)
 		}
 		root := &cobra.Command{Use: "falldue", SilenceUsage: true, SilenceErrors: true}
 		root.AddCommand(b.add(&cobra.Command{Use: "cancel"}))
@@ -125,7 +126,7 @@ func TestAnInterruptedChangeSaysHowToGoOn(t *testing.T) {
 // TestTasksThatCannotBeDecodedAreReported: as text and as JSON.
 func TestTasksThatCannotBeDecodedAreReported(t *testing.T) {
 	t.Parallel()
-	report := falldue.BulkReport{Changed: 3, Undecodable: 1200, After: 7}
+	report := ops.BulkReport{Changed: 3, Undecodable: 1200, After: 7}
 	for asJSON, want := range map[bool]string{
 		false: "cancelled 3 tasks\nleft 1,200 tasks whose payloads could not be decoded to match them\n",
 		true:  `{"dry_run":false,"changed":3,"left":0,"failed":0,"failures":[],"undecodable":1200,"after":7}` + "\n",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/ops"
 )
 
 func enqueueCommand() *cobra.Command {
@@ -111,7 +112,7 @@ func printChange(cmd *cobra.Command, change string, id int64, asJSON bool) error
 }
 
 func retryCommand() *cobra.Command {
-	b := &bulkCommand{verb: "retry", done: "retried", one: (*falldue.Queue).Retry, many: (*falldue.Queue).RetryMany}
+	b := &bulkCommand{verb: "retry", done: "retried", one: (*falldue.Queue).Retry, many: (*ops.Ops).RetryMany}
 	var payload string
 	cmd := &cobra.Command{
 		Use:   "retry [ID...]",
@@ -148,7 +149,7 @@ func retryCommand() *cobra.Command {
 }
 
 func cancelCommand() *cobra.Command {
-	b := &bulkCommand{verb: "cancel", done: "cancelled", asks: true, one: (*falldue.Queue).Cancel, many: (*falldue.Queue).CancelMany}
+	b := &bulkCommand{verb: "cancel", done: "cancelled", asks: true, one: (*falldue.Queue).Cancel, many: (*ops.Ops).CancelMany}
 	return b.add(&cobra.Command{
 		Use:   "cancel [ID...]",
 		Short: "Cancel tasks that are not finished",
@@ -159,7 +160,7 @@ func cancelCommand() *cobra.Command {
 }
 
 func deleteCommand() *cobra.Command {
-	b := &bulkCommand{verb: "delete", done: "deleted", asks: true, many: (*falldue.Queue).DeleteMany}
+	b := &bulkCommand{verb: "delete", done: "deleted", asks: true, many: (*ops.Ops).DeleteMany}
 	cmd := b.add(&cobra.Command{
 		Use:   "delete [ID...]",
 		Short: "Delete tasks in any state, for good",

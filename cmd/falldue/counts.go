@@ -18,33 +18,33 @@ import (
 func countsCommand() *cobra.Command {
 	var p place
 	var queue, kind string
-	var about, asJSON bool
+	var estimate, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "counts",
 		Short: "Count the tasks of each queue, kind and state",
 		Long: "Count the tasks of each queue, kind and state. The numbers are exact: the whole\n" +
-			"table is read, about a second for each million tasks. With --about, numbers after ~ are\n" +
+			"table is read, about a second for each million tasks. With --estimate, numbers after ~ are\n" +
 			"estimates, which take a tenth of a second however many tasks there are. Running tasks are\n" +
 			"open, or snoozed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, q *falldue.Queue) error {
-				counts, err := countTasks(cmd, i, q, about)
+			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
+				counts, err := countTasks(cmd, o, estimate)
 				if err != nil {
 					return err
 				}
-				counts = slices.DeleteFunc(counts, func(c falldue.Count) bool {
+				counts = slices.DeleteFunc(counts, func(c ops.Count) bool {
 					return queue != "" && c.Queue != queue || kind != "" && c.Kind != kind
 				})
 				if asJSON {
-					return printEach(cmd, counts, func(c falldue.Count) any {
+					return printEach(cmd, counts, func(c ops.Count) any {
 						return struct {
-							Queue string        `json:"queue"`
-							Kind  string        `json:"kind"`
-							State falldue.State `json:"state"`
-							Tasks int64         `json:"tasks"`
-							About bool          `json:"about,omitempty"`
-						}{c.Queue, c.Kind, c.State, c.Tasks, c.About}
+							Queue     string        `json:"queue"`
+							Kind      string        `json:"kind"`
+							State     falldue.State `json:"state"`
+							Tasks     int64         `json:"tasks"`
+							Estimated bool          `json:"estimated,omitempty"`
+						}{c.Queue, c.Kind, c.State, c.Tasks, c.Estimated}
 					})
 				}
 				return printCounts(screenOf(cmd), counts)
@@ -54,7 +54,7 @@ func countsCommand() *cobra.Command {
 	p.flags(cmd)
 	cmd.Flags().StringVar(&queue, "queue", "", "count only tasks of this queue")
 	cmd.Flags().StringVar(&kind, "kind", "", "count only tasks of this kind")
-	cmd.Flags().BoolVar(&about, "about", false, "estimate numbers of many tasks")
+	cmd.Flags().BoolVar(&estimate, "estimate", false, "estimate numbers of many tasks")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, state, tasks")
@@ -63,16 +63,16 @@ func countsCommand() *cobra.Command {
 
 // countTasks counts all tasks, and shows at the terminal that it does, or estimates how many
 // there are.
-func countTasks(cmd *cobra.Command, i *ops.Inspector, q *falldue.Queue, about bool) (counts []falldue.Count, err error) {
-	if about {
-		return q.CountsAbout(cmd.Context())
+func countTasks(cmd *cobra.Command, o *ops.Ops, estimate bool) (counts []ops.Count, err error) {
+	if estimate {
+		return o.EstimateCounts(cmd.Context())
 	}
 	what := "counting"
-	if n, known, err := i.AboutTasks(cmd.Context()); err == nil && known {
+	if n, known, err := o.AboutTasks(cmd.Context()); err == nil && known {
 		what += fmt.Sprintf(" about %s", words.Count(n, "task"))
 	}
 	err = withProgress(cmd, func() string { return what }, func() (err error) {
-		counts, err = q.Counts(cmd.Context())
+		counts, err = o.Counts(cmd.Context())
 		return err
 	})
 	return counts, err
@@ -82,9 +82,9 @@ func countTasks(cmd *cobra.Command, i *ops.Inspector, q *falldue.Queue, about bo
 var states = []falldue.State{falldue.Blocked, falldue.Open, falldue.Snoozed, falldue.Dead, falldue.Cancelled, falldue.Done}
 
 // printCounts prints a row for each queue and kind.
-func printCounts(s screen, counts []falldue.Count) error {
+func printCounts(s screen, counts []ops.Count) error {
 	states := states
-	if !slices.ContainsFunc(counts, func(c falldue.Count) bool { return c.State == falldue.Blocked }) { // few have flows
+	if !slices.ContainsFunc(counts, func(c ops.Count) bool { return c.State == falldue.Blocked }) { // few have flows
 		states = states[1:]
 	}
 	columns := []column{{name: "queue", least: 8}, {name: "kind", least: 8}}
@@ -94,7 +94,7 @@ func printCounts(s screen, counts []falldue.Count) error {
 	type group struct{ queue, kind string }
 	tasks := map[group]map[falldue.State]int64{}
 	total := map[falldue.State]int64{}
-	about := map[falldue.Count]bool{} // with no number
+	estimated := map[ops.Count]bool{} // with no number
 	var groups []group
 	for _, c := range counts {
 		g := group{c.Queue, c.Kind}
@@ -104,9 +104,9 @@ func printCounts(s screen, counts []falldue.Count) error {
 		}
 		tasks[g][c.State] += c.Tasks
 		total[c.State] += c.Tasks
-		if c.About {
-			about[falldue.Count{Queue: c.Queue, Kind: c.Kind, State: c.State}] = true
-			about[falldue.Count{Queue: "all", State: c.State}] = true
+		if c.Estimated {
+			estimated[ops.Count{Queue: c.Queue, Kind: c.Kind, State: c.State}] = true
+			estimated[ops.Count{Queue: "all", State: c.State}] = true
 		}
 	}
 	var rows [][]string
@@ -114,7 +114,7 @@ func printCounts(s screen, counts []falldue.Count) error {
 		r := []string{queue, kind}
 		for _, state := range states {
 			number := grouped(n[state])
-			if about[falldue.Count{Queue: queue, Kind: kind, State: state}] {
+			if estimated[ops.Count{Queue: queue, Kind: kind, State: state}] {
 				number = "~" + number
 			}
 			r = append(r, number)
@@ -156,8 +156,8 @@ func queuesCommand() *cobra.Command {
 			"long. The command costs the same however many tasks wait.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
-				list, err := i.Queues(cmd.Context())
+			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
+				list, err := o.Queues(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -229,12 +229,12 @@ func overdueCommand() *cobra.Command {
 			"there are any.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
-				list, err := i.Overdue(cmd.Context())
+			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
+				list, err := o.Overdue(cmd.Context())
 				if err != nil {
 					return err
 				}
-				slices.SortStableFunc(list, func(a, b falldue.Overdue) int { return cmp.Compare(a.DueSince.UnixMicro(), b.DueSince.UnixMicro()) })
+				slices.SortStableFunc(list, func(a, b ops.Overdue) int { return cmp.Compare(a.DueSince.UnixMicro(), b.DueSince.UnixMicro()) })
 				if err := printOverdue(cmd, list, asJSON); err != nil {
 					return err
 				}
@@ -251,9 +251,9 @@ func overdueCommand() *cobra.Command {
 	return cmd
 }
 
-func printOverdue(cmd *cobra.Command, list []falldue.Overdue, asJSON bool) error {
+func printOverdue(cmd *cobra.Command, list []ops.Overdue, asJSON bool) error {
 	if asJSON {
-		return printEach(cmd, list, func(o falldue.Overdue) any {
+		return printEach(cmd, list, func(o ops.Overdue) any {
 			return struct {
 				Queue    string    `json:"queue"`
 				Kind     string    `json:"kind"`

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -72,8 +71,8 @@ func (p *place) namesOf(names func(ops.Queue) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) (list []string, _ cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 		defer cancel()
-		_ = p.inspector(ctx, policyFlag{}, func(i *ops.Inspector, _ *falldue.Queue) error {
-			queues, err := i.Queues(ctx)
+		_ = p.ops(ctx, policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
+			queues, err := o.Queues(ctx)
 			for _, q := range queues {
 				list = append(list, names(q)...)
 			}
@@ -124,30 +123,14 @@ func (p *place) queueOn(ctx context.Context, db *sqlx.DB) (*falldue.Queue, error
 	return falldue.New(db, falldue.Config{Prefix: p.tables.Prefix, Schema: p.tables.Schema, Notify: server.Caps.Notify})
 }
 
-// inspector calls fn with an inspector of the tables, and a queue on them.
-func (p *place) inspector(ctx context.Context, policies policyFlag, fn func(*ops.Inspector, *falldue.Queue) error) error {
-	return p.open(ctx, func(db *sqlx.DB) error {
-		q, err := p.queueOn(ctx, db)
-		if err != nil {
-			return err
-		}
-		i, err := ops.NewInspector(db, ops.Config{Prefix: p.tables.Prefix, Schema: p.tables.Schema, Policies: policies.kinds})
-		if err != nil {
-			return err
-		}
-		return fn(i, q)
-	})
-}
-
-// inspectorQueue calls fn with a queue on the tables that knows policies of kinds.
-func (p *place) inspectorQueue(ctx context.Context, policies policyFlag, fn func(*falldue.Queue) error) error {
+// ops calls fn with a queue on the tables, and with what operates it.
+func (p *place) ops(ctx context.Context, policies policyFlag, fn func(*ops.Ops, *falldue.Queue) error) error {
 	return p.queue(ctx, func(q *falldue.Queue) error {
-		for kind, policy := range policies.kinds {
-			if kind != "" {
-				falldue.Handle(q, falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{Policy: policy}), func(context.Context, falldue.Task[json.RawMessage]) error { return nil })
-			}
+		o, err := ops.New(q).WithPolicies(policies.kinds)
+		if err != nil {
+			return err
 		}
-		return fn(q)
+		return fn(o, q)
 	})
 }
 

@@ -25,8 +25,8 @@ func doctorCommand() *cobra.Command {
 			"otherwise.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
-				findings, err := i.Diagnose(cmd.Context())
+			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
+				findings, err := o.Diagnose(cmd.Context())
 				if err != nil {
 					return err
 				}

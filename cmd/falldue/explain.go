@@ -34,8 +34,8 @@ func explainCommand() *cobra.Command {
 			if len(args) > 0 {
 				queue = args[0]
 			}
-			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
-				plans, err := i.Explain(cmd.Context(), queue)
+			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
+				plans, err := o.Explain(cmd.Context(), queue)
 				if err != nil {
 					return err
 				}

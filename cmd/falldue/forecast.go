@@ -34,8 +34,8 @@ func forecastCommand() *cobra.Command {
 			if cmd.Flags().Changed("rate") && !(rate > 0 && rate <= 1e9) {
 				return mistake(fmt.Errorf("--rate %v; allowed are numbers above 0", rate))
 			}
-			return f.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
-				p, err := f.read(cmd, i, "")
+			return f.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
+				p, err := f.read(cmd, o, "")
 				if err != nil {
 					return err
 				}
@@ -43,7 +43,7 @@ func forecastCommand() *cobra.Command {
 				if err != nil {
 					return mistake(err)
 				}
-				pace := liveOrGiven(cmd.Context(), i, rate)
+				pace := liveOrGiven(cmd.Context(), o, rate)
 				if asJSON {
 					return printForecastJSON(cmd, forecast, pace, p.Releases(""))
 				}
@@ -61,11 +61,11 @@ func forecastCommand() *cobra.Command {
 
 // liveOrGiven returns the pace of the live workers, or the one that somebody has given, of
 // which Over is 0.
-func liveOrGiven(ctx context.Context, i *ops.Inspector, perSecond float64) ops.Pace {
+func liveOrGiven(ctx context.Context, o *ops.Ops, perSecond float64) ops.Pace {
 	if perSecond > 0 {
 		return ops.Pace{PerSecond: perSecond}
 	}
-	workers, err := i.Workers(ctx)
+	workers, err := o.Workers(ctx)
 	if err != nil { // a user may not have the right
 		return ops.Pace{}
 	}

@@ -32,22 +32,22 @@ func lsCommand() *cobra.Command {
 				return err
 			}
 			filter := selected.get()
-			if filter.Limit < 1 {
-				return mistake(fmt.Errorf("--limit %d; allowed are 1 to 10,000", filter.Limit))
+			if selected.list.Limit < 1 {
+				return mistake(fmt.Errorf("--limit %d; allowed are 1 to 10,000", selected.list.Limit))
 			}
-			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, q *falldue.Queue) error {
-				l := lister{cmd, i, q, asJSON}
+			return p.ops(cmd.Context(), policies, func(o *ops.Ops, q *falldue.Queue) error {
+				l := lister{cmd, o, q, asJSON}
 				if len(ids) > 0 {
 					return l.listIDs(ids)
 				}
-				return l.listPages(filter, all)
+				return l.listPages(filter, selected.list, all)
 			})
 		},
 	}
 	p.flags(cmd)
 	policies.flag(cmd)
 	selected.flags(cmd, &p, "list")
-	cmd.Flags().IntVar(&selected.filter.Limit, "limit", 100, "number of tasks of a page, up to 10,000")
+	cmd.Flags().IntVar(&selected.list.Limit, "limit", 100, "number of tasks of a page, up to 10,000")
 	cmd.Flags().BoolVar(&all, "all", false, "list all pages")
 	jsonFlag(cmd, &asJSON, "print one JSON object per task")
 	return cmd
@@ -67,10 +67,10 @@ func parseIDs(args []string) (ids []int64, err error) {
 
 // lister lists tasks.
 type lister struct {
-	cmd       *cobra.Command
-	inspector *ops.Inspector
-	queue     *falldue.Queue
-	asJSON    bool
+	cmd    *cobra.Command
+	ops    *ops.Ops
+	queue  *falldue.Queue
+	asJSON bool
 }
 
 // listIDs lists the tasks with the ids that exist. The error names the first one that
@@ -92,15 +92,10 @@ func (l lister) listIDs(ids []int64) error {
 		tasks = append(tasks, t)
 	}
 	if len(tasks) > 0 {
-		phases, err := l.inspector.Phases(l.cmd.Context(), tasks)
-		if err != nil {
+		if err := l.ops.SetPhases(l.cmd.Context(), tasks); err != nil {
 			return err
 		}
-		found := make([]falldue.Found, len(tasks))
-		for i, t := range tasks {
-			found[i] = falldue.Found{TaskInfo: t, Phase: phases[i]}
-		}
-		if err := l.print(found); err != nil {
+		if err := l.print(tasks); err != nil {
 			return err
 		}
 	}
@@ -108,9 +103,9 @@ func (l lister) listIDs(ids []int64) error {
 }
 
 // listPages lists the tasks that match a filter, a page of them or all.
-func (l lister) listPages(f falldue.TaskFilter, all bool) error {
+func (l lister) listPages(f ops.Filter, list ops.ListOptions, all bool) error {
 	for first := true; ; first = false {
-		page, err := l.inspector.Find(l.cmd.Context(), f)
+		page, err := l.ops.Tasks(l.cmd.Context(), f, list)
 		if err != nil {
 			return err
 		}
@@ -122,11 +117,11 @@ func (l lister) listPages(f falldue.TaskFilter, all bool) error {
 		if !page.More {
 			return nil
 		}
-		f.After = page.Next
+		list.After = page.Next
 		if !all {
-			text := fmt.Sprintf("the next page: --after %d\n", f.After)
+			text := fmt.Sprintf("the next page: --after %d\n", list.After)
 			if page.Bounded {
-				text = fmt.Sprintf("10,000 tasks were looked at; to go on: --after %d\n", f.After)
+				text = fmt.Sprintf("10,000 tasks were looked at; to go on: --after %d\n", list.After)
 			}
 			if !l.asJSON {
 				_, err = fmt.Fprint(l.cmd.OutOrStdout(), text)
@@ -138,22 +133,22 @@ func (l lister) listPages(f falldue.TaskFilter, all bool) error {
 	}
 }
 
-func (l lister) print(tasks []falldue.Found) error {
+func (l lister) print(tasks []falldue.TaskInfo) error {
 	if l.asJSON {
-		return printEach(l.cmd, tasks, func(t falldue.Found) any { return foundObject(t) })
+		return printEach(l.cmd, tasks, func(t falldue.TaskInfo) any { return taskObject(t) })
 	}
 	var keys []string
 	for _, t := range tasks {
 		keys = append(keys, t.Policy)
 	}
-	known, err := l.inspector.Policies(l.cmd.Context(), keys...)
+	known, err := l.ops.Policies(l.cmd.Context(), keys...)
 	if err != nil {
 		return err
 	}
 	rows := make([][]string, len(tasks))
 	for i, t := range tasks {
 		rows[i] = []string{
-			strconv.FormatInt(t.ID, 10), t.Queue, t.Kind, string(t.Phase), strconv.Itoa(t.Attempts), moment(t.TaskInfo, known), t.LastError,
+			strconv.FormatInt(t.ID, 10), t.Queue, t.Kind, string(t.Phase), strconv.Itoa(t.Attempts), moment(t, known), t.LastError,
 		}
 	}
 	return screenOf(l.cmd).table([]column{
@@ -201,15 +196,9 @@ type taskJSON struct {
 	Result           json.RawMessage   `json:"result,omitempty"`
 }
 
-func foundObject(t falldue.Found) taskJSON {
-	o := taskObject(t.TaskInfo)
-	o.Phase = t.Phase
-	return o
-}
-
 func taskObject(t falldue.TaskInfo) taskJSON {
 	return taskJSON{
-		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Key: t.Key, Policy: t.Policy, Priority: t.Priority, State: t.State, Running: ops.Running(t),
+		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Key: t.Key, Policy: t.Policy, Priority: t.Priority, State: t.State, Phase: t.Phase, Running: ops.Running(t),
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Fence: t.Fence, UpdatedAt: t.UpdatedAt, CreatedAt: t.CreatedAt,
 		FirstAttemptedAt: set(t.FirstAttemptedAt), AttemptedAt: set(t.AttemptedAt), Now: t.Now, ClaimedBy: t.ClaimedBy,
 		LastError: t.LastError, Payload: t.Payload, Meta: t.Meta, Result: t.Result,

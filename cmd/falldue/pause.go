@@ -18,7 +18,8 @@ key of a policy of tasks' own), or several of them in one argument, such as
 
 func pauseCommand() *cobra.Command {
 	var p place
-	var until, who, why string
+	var until string
+	var note falldue.Note
 	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "pause [SUBJECT]",
@@ -31,17 +32,17 @@ func pauseCommand() *cobra.Command {
 		Example: "  falldue pause charge --until 2h --why 'the bank is down'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, q *falldue.Queue) error {
+			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, q *falldue.Queue) error {
 				if len(args) == 0 {
-					return listPauses(cmd, i, q, asJSON)
+					return listPauses(cmd, o, asJSON)
 				}
-				pause := falldue.Pause{Who: who, Why: why}
+				pause := ops.Pause{Note: note}
 				var err error
 				if pause.Subject, err = falldue.ParseSubject(args[0]); err != nil {
 					return err
 				}
 				if until != "" {
-					now, err := i.Now(cmd.Context())
+					now, err := o.Now(cmd.Context())
 					if err != nil {
 						return err
 					}
@@ -49,10 +50,10 @@ func pauseCommand() *cobra.Command {
 						return mistake(fmt.Errorf("--until: %w", err))
 					}
 				}
-				if err := confirmKind(cmd, i, pause.Kind, yes); err != nil {
+				if err := confirmKind(cmd, o, pause.Kind, yes); err != nil {
 					return err
 				}
-				if err := q.Pause(cmd.Context(), pause.Subject, falldue.PauseOptions{Until: pause.Until, Who: who, Why: why}); err != nil {
+				if err := q.Pause(cmd.Context(), pause.Subject, falldue.PauseOptions{Until: pause.Until, Note: note}); err != nil {
 					return err
 				}
 				if asJSON {
@@ -69,7 +70,7 @@ func pauseCommand() *cobra.Command {
 	}
 	p.flags(cmd)
 	cmd.Flags().StringVar(&until, "until", "", untilUsage)
-	whoFlags(cmd, &who, &why)
+	whoFlags(cmd, &note)
 	yesFlag(cmd, &yes)
 	jsonFlag(cmd, &asJSON, "print one JSON object per pause, and one with the fields refused, workers and error for each that workers cannot obey")
 	cmd.ValidArgsFunction = p.kindArgument()
@@ -79,7 +80,7 @@ func pauseCommand() *cobra.Command {
 func resumeCommand() *cobra.Command {
 	var f profileFlags
 	var policies policyFlag
-	var who, why string
+	var note falldue.Note
 	var askAbove int64
 	var yes, asJSON bool
 	cmd := &cobra.Command{
@@ -95,16 +96,16 @@ func resumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.inspector(cmd.Context(), policies, func(i *ops.Inspector, q *falldue.Queue) error {
-				pauses, err := q.Paused(cmd.Context())
+			return f.ops(cmd.Context(), policies, func(o *ops.Ops, q *falldue.Queue) error {
+				pauses, err := o.Pauses(cmd.Context())
 				if err != nil {
 					return err
 				}
-				at := slices.IndexFunc(pauses, func(p falldue.Pause) bool { return p.String() == subject.String() })
+				at := slices.IndexFunc(pauses, func(p ops.Pause) bool { return p.String() == subject.String() })
 				if at < 0 {
 					return notFound("%s is not paused; \"falldue pause\" lists what is", subject)
 				}
-				p, err := f.read(cmd, i, pauses[at].Key)
+				p, err := f.read(cmd, o, pauses[at].Key)
 				if err != nil {
 					return err
 				}
@@ -117,7 +118,7 @@ func resumeCommand() *cobra.Command {
 						return err
 					}
 				}
-				if err := q.Resume(cmd.Context(), subject, falldue.ResumeOptions{Who: who, Why: why}); err != nil {
+				if err := q.Resume(cmd.Context(), subject, note); err != nil {
 					return err
 				}
 				if asJSON {
@@ -139,7 +140,7 @@ func resumeCommand() *cobra.Command {
 	}
 	f.flags(cmd)
 	policies.flag(cmd)
-	whoFlags(cmd, &who, &why)
+	whoFlags(cmd, &note)
 	askAboveFlag(cmd, &askAbove, "ask before more than so many tasks become due at once")
 	yesFlag(cmd, &yes)
 	jsonFlag(cmd, &asJSON, "print one JSON object: subject, change, and how many tasks are due, or may be")
@@ -180,15 +181,15 @@ func (p *place) kindAndPolicy() cobra.CompletionFunc {
 
 // listPauses prints the pauses that hold, and those that live workers cannot obey. If there are
 // any of these, it returns the finding that ends the command with status 4.
-func listPauses(cmd *cobra.Command, i *ops.Inspector, q *falldue.Queue, asJSON bool) error {
-	list, err := q.Paused(cmd.Context())
+func listPauses(cmd *cobra.Command, o *ops.Ops, asJSON bool) error {
+	list, err := o.Pauses(cmd.Context())
 	if err != nil {
 		return err
 	}
 	if err := printPauses(cmd, list, asJSON); err != nil {
 		return err
 	}
-	workers, err := i.Workers(cmd.Context())
+	workers, err := o.Workers(cmd.Context())
 	if err != nil {
 		return fmt.Errorf("whether workers obey is not known: %w", err)
 	}
@@ -208,7 +209,7 @@ func listPauses(cmd *cobra.Command, i *ops.Inspector, q *falldue.Queue, asJSON b
 }
 
 // printPauses prints the pauses that hold.
-func printPauses(cmd *cobra.Command, list []falldue.Pause, asJSON bool) error {
+func printPauses(cmd *cobra.Command, list []ops.Pause, asJSON bool) error {
 	if asJSON {
 		return printEach(cmd, list, pauseObject)
 	}
@@ -227,7 +228,7 @@ func printPauses(cmd *cobra.Command, list []falldue.Pause, asJSON bool) error {
 	return screenOf(cmd).table([]column{{name: "since (UTC)"}, {name: "subject", least: 12}, {name: "until (UTC)"}, {name: "who", least: 6}, {name: "why", least: 12}}, rows)
 }
 
-func pauseObject(p falldue.Pause) any {
+func pauseObject(p ops.Pause) any {
 	return struct {
 		Subject string     `json:"subject"`
 		At      *time.Time `json:"at,omitempty"`
@@ -239,11 +240,11 @@ func pauseObject(p falldue.Pause) any {
 
 // confirmKind asks whether a kind is meant of which no task waits and that no live worker
 // handles: its name may be mistyped.
-func confirmKind(cmd *cobra.Command, i *ops.Inspector, kind string, yes bool) error {
+func confirmKind(cmd *cobra.Command, o *ops.Ops, kind string, yes bool) error {
 	if yes {
 		return nil
 	}
-	says, err := doubtKind(cmd, i, kind)
+	says, err := doubtKind(cmd, o, kind)
 	if err != nil || says == "" {
 		return err
 	}
@@ -251,11 +252,11 @@ func confirmKind(cmd *cobra.Command, i *ops.Inspector, kind string, yes bool) er
 }
 
 // doubtKind says that no task of a kind waits and that no live worker handles it, or "".
-func doubtKind(cmd *cobra.Command, i *ops.Inspector, kind string) (string, error) {
+func doubtKind(cmd *cobra.Command, o *ops.Ops, kind string) (string, error) {
 	if kind == "" {
 		return "", nil
 	}
-	known, err := i.KnowsKind(cmd.Context(), kind)
+	known, err := o.KnowsKind(cmd.Context(), kind)
 	if err != nil || known {
 		return "", err
 	}

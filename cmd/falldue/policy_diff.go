@@ -80,8 +80,8 @@ func (d *differ) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return mistake(err)
 	}
-	return d.inspector(cmd.Context(), d.policies, func(i *ops.Inspector, q *falldue.Queue) error {
-		policy, err := policyNow(cmd.Context(), i, kind)
+	return d.ops(cmd.Context(), d.policies, func(o *ops.Ops, _ *falldue.Queue) error {
+		policy, err := policyNow(cmd.Context(), o, kind)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (d *differ) run(cmd *cobra.Command, args []string) error {
 		if code, given := d.policies.kinds[kind]; given && code.String() == holds {
 			holds = d.from
 		}
-		p, err := d.read(cmd, i, "")
+		p, err := d.read(cmd, o, "")
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (d *differ) run(cmd *cobra.Command, args []string) error {
 			err = printCandidates(screenOf(cmd), list)
 		}
 		if err == nil && d.applies {
-			return d.setRamp(cmd, q, p, list[0])
+			return d.setRamp(cmd, o, p, list[0])
 		}
 		if err == nil && herd {
 			return finding(exitAttention)
@@ -153,12 +153,12 @@ func (d *differ) candidates(cmd *cobra.Command, texts []string) (list []candidat
 }
 
 // setRamp sets the steps of a ramp, as "policy set" does.
-func (d *differ) setRamp(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, c candidate) error {
+func (d *differ) setRamp(cmd *cobra.Command, i *ops.Ops, p *ops.Profile, c candidate) error {
 	steps, err := ops.Overrides(c.steps)
 	if err != nil {
 		return err
 	}
-	o := falldue.Override{Subject: falldue.Subject{Kind: c.Kind}, Override: steps[0].Override, Steps: steps, Who: d.who, Why: d.why}
+	o := ops.Override{Subject: falldue.Subject{Kind: c.Kind}, Formula: steps[0].Formula, Steps: steps, Note: d.note}
 	if d.until != "" {
 		if o.Until, err = ops.ParseUntil(d.until, p.At, time.Now()); err != nil {
 			return mistake(err)
@@ -173,13 +173,13 @@ func (d *differ) setRamp(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, c
 	if r := c.Replaces; r != nil {
 		ask += ", and replaces " + setText(*r)
 	}
-	return d.apply(cmd, q, p, o, ask)
+	return d.apply(cmd, i, p, o, ask)
 }
 
 // policyNow returns the policy that holds for a kind now, as far as it is the same in all
 // queues.
-func policyNow(ctx context.Context, i *ops.Inspector, kind string) (backoff.Policy, error) {
-	policies, err := i.Policies(ctx)
+func policyNow(ctx context.Context, o *ops.Ops, kind string) (backoff.Policy, error) {
+	policies, err := o.Policies(ctx)
 	if err != nil {
 		return backoff.Policy{}, err
 	}
@@ -191,8 +191,8 @@ func policyNow(ctx context.Context, i *ops.Inspector, kind string) (backoff.Poli
 }
 
 // setText names an override that is set.
-func setText(o falldue.Override) string {
-	text := fmt.Sprintf("the policy %q%s, which is set for %s %s", o.Override, ops.StepText(o), o.Subject, untilText(o.Until))
+func setText(o ops.Override) string {
+	text := fmt.Sprintf("the policy %q%s, which is set for %s %s", o.Formula, ops.StepText(o), o.Subject, untilText(o.Until))
 	if o.Who != "" {
 		text += " by " + o.Who
 	}

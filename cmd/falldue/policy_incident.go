@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -30,8 +29,8 @@ func policySlowCommand() *cobra.Command {
 			if err != nil {
 				return mistake(err)
 			}
-			return f.set(cmd, args[0], func(*ops.Profile, falldue.Override) ([]falldue.OverrideStep, error) {
-				return []falldue.OverrideStep{{Override: override}}, nil
+			return f.set(cmd, args[0], func(*ops.Profile, ops.Override) ([]ops.OverrideStep, error) {
+				return []ops.OverrideStep{{Formula: override}}, nil
 			})
 		},
 	}
@@ -55,8 +54,8 @@ func policyHoldCommand() *cobra.Command {
 				return mistake(fmt.Errorf("%q in place of until, as in policy hold charge until 09:00", args[1]))
 			}
 			f.until = args[2]
-			return f.set(cmd, args[0], func(*ops.Profile, falldue.Override) ([]falldue.OverrideStep, error) {
-				return []falldue.OverrideStep{{Override: ops.Hold()}}, nil
+			return f.set(cmd, args[0], func(*ops.Profile, ops.Override) ([]ops.OverrideStep, error) {
+				return []ops.OverrideStep{{Formula: ops.Hold()}}, nil
 			})
 		},
 	}
@@ -80,7 +79,7 @@ func policyRampCommand() *cobra.Command {
 				return mistake(fmt.Errorf("%q in place of over and a time, as in policy ramp charge over 30m", strings.Join(args[1:], " ")))
 			}
 			f.until = args[2]
-			return f.set(cmd, args[0], func(p *ops.Profile, o falldue.Override) ([]falldue.OverrideStep, error) {
+			return f.set(cmd, args[0], func(p *ops.Profile, o ops.Override) ([]ops.OverrideStep, error) {
 				return p.Release(o.Subject, o.IncludeOwn, over)
 			})
 		},

@@ -30,8 +30,8 @@ func policyListCommand() *cobra.Command {
 			if !own {
 				return printPresets(cmd, asJSON)
 			}
-			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, _ *falldue.Queue) error {
-				list, err := i.OwnPolicies(cmd.Context())
+			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
+				list, err := o.OwnPolicies(cmd.Context())
 				if err != nil {
 					return err
 				}

@@ -8,8 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"context"
-	"encoding/json"
 	"io"
 	"strings"
 
@@ -31,7 +29,7 @@ type setter struct {
 	profileFlags
 	policies policyFlag
 	until    string
-	who, why string
+	note     falldue.Note
 	own      bool
 	askAbove int64
 	dry, yes bool
@@ -57,7 +55,7 @@ func (f *setter) commonFlags(cmd *cobra.Command) {
 
 // applyFlags adds those of all commands that set policies.
 func (f *setter) applyFlags(cmd *cobra.Command) {
-	whoFlags(cmd, &f.who, &f.why)
+	whoFlags(cmd, &f.note)
 	askAboveFlag(cmd, &f.askAbove, "ask before more than so many tasks become due at once or dead")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what it would do, and do not do it")
 	yesFlag(cmd, &f.yes)
@@ -68,13 +66,13 @@ func askAboveFlag(cmd *cobra.Command, most *int64, usage string) {
 }
 
 // whoFlags adds the flags that say who changes something and why.
-func whoFlags(cmd *cobra.Command, who, why *string) {
+func whoFlags(cmd *cobra.Command, n *falldue.Note) {
 	name := os.Getenv("USER")
 	if u, err := user.Current(); name == "" && err == nil {
 		name = u.Username
 	}
-	cmd.Flags().StringVar(who, "who", name, "who it is, for lists and the history")
-	cmd.Flags().StringVar(why, "why", "", "why, for lists and the history")
+	cmd.Flags().StringVar(&n.Who, "who", name, "who it is, for lists and the history")
+	cmd.Flags().StringVar(&n.Why, "why", "", "why, for lists and the history")
 }
 
 func policySetCommand() *cobra.Command {
@@ -96,8 +94,8 @@ func policySetCommand() *cobra.Command {
 			if err != nil {
 				return mistake(err)
 			}
-			return f.set(cmd, args[0], func(*ops.Profile, falldue.Override) ([]falldue.OverrideStep, error) {
-				return []falldue.OverrideStep{{Override: override}}, nil
+			return f.set(cmd, args[0], func(*ops.Profile, ops.Override) ([]ops.OverrideStep, error) {
+				return []ops.OverrideStep{{Formula: override}}, nil
 			})
 		},
 	}
@@ -107,13 +105,13 @@ func policySetCommand() *cobra.Command {
 }
 
 // set sets an override whose steps depend on what waits now.
-func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile, falldue.Override) ([]falldue.OverrideStep, error)) error {
-	o := falldue.Override{IncludeOwn: f.own, Who: f.who, Why: f.why}
+func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile, ops.Override) ([]ops.OverrideStep, error)) error {
+	o := ops.Override{IncludeOwn: f.own, Note: f.note}
 	var err error
 	if o.Subject, err = falldue.ParseSubject(subject); err != nil {
 		return err
 	}
-	return f.inspector(cmd.Context(), f.policies, func(i *ops.Inspector, q *falldue.Queue) error {
+	return f.ops(cmd.Context(), f.policies, func(i *ops.Ops, _ *falldue.Queue) error {
 		_, given := f.policies.kinds[o.Kind]
 		if !given && !f.dry {
 			if err := confirmKind(cmd, i, o.Kind, f.yes); err != nil {
@@ -127,7 +125,7 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 		if o.Steps, err = steps(p, o); err != nil {
 			return mistake(err)
 		}
-		if o.Override = o.Steps[0].Override; f.until != "" {
+		if o.Formula = o.Steps[0].Formula; f.until != "" {
 			if o.Until, err = ops.ParseUntil(f.until, p.At, time.Now()); err != nil {
 				name := "until" // an argument of hold
 				if cmd.Flags().Lookup(name) != nil {
@@ -136,7 +134,7 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 				return mistake(fmt.Errorf("%s: %w", name, err))
 			}
 		}
-		if err := f.apply(cmd, q, p, o, ""); err != nil || given || !f.dry || f.asJSON {
+		if err := f.apply(cmd, i, p, o, ""); err != nil || given || !f.dry || f.asJSON {
 			return err
 		}
 		doubt, err := doubtKind(cmd, i, o.Kind)
@@ -150,7 +148,7 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 
 // apply shows what an override does, asks if that is much, and sets it. It asks what ask says
 // in any case, if that is not "".
-func (f *setter) apply(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, o falldue.Override, ask string) error {
+func (f *setter) apply(cmd *cobra.Command, i *ops.Ops, p *ops.Profile, o ops.Override, ask string) error {
 	effect, err := p.Weigh(o, f.horizon)
 	if err != nil {
 		return mistake(err)
@@ -162,25 +160,17 @@ func (f *setter) apply(cmd *cobra.Command, q *falldue.Queue, p *ops.Profile, o f
 				return err
 			}
 		}
-		for kind, policy := range f.policies.kinds { // whose delays the server computes, too
-			if kind != "" {
-				falldue.Handle(q, falldue.NewKind[json.RawMessage](kind, falldue.KindConfig{Policy: policy}), never)
-			}
-		}
-		if err := q.SetPolicy(cmd.Context(), o.Subject, o.Override, falldue.OverrideOptions{
-			IncludeOwn: o.IncludeOwn, Steps: o.Steps[1:], Until: o.Until, Who: o.Who, Why: o.Why,
-		}); err != nil {
+		opts := ops.OverrideOptions{IncludeOwn: o.IncludeOwn, Steps: o.Steps[1:], Until: o.Until, Note: o.Note}
+		if err := i.SetPolicy(cmd.Context(), o.Subject, o.Formula, opts); err != nil {
 			return err
 		}
 	}
 	return report.print(cmd, f.asJSON)
 }
 
-func never(context.Context, falldue.Task[json.RawMessage]) error { return nil }
-
 // setReport is what a command has set or cleared, or would.
 type setReport struct {
-	falldue.Override
+	ops.Override
 	effect ops.Effect
 	dry    bool
 	// releases has the kinds for which workers have several policies.
@@ -235,9 +225,9 @@ func (r setReport) text() string {
 	if r.Cleared {
 		fmt.Fprintf(&b, "cleared for %s\n", r.Subject)
 	} else {
-		fmt.Fprintf(&b, "set for %s: %s", r.Subject, ops.OverrideName(r.Steps[0].Override))
+		fmt.Fprintf(&b, "set for %s: %s", r.Subject, ops.OverrideName(r.Steps[0].Formula))
 		if n := len(r.Steps); n > 1 {
-			fmt.Fprintf(&b, ", and %d more steps until %s after %s", n-1, r.Steps[n-1].Override, words.Span(r.Steps[n-1].After))
+			fmt.Fprintf(&b, ", and %d more steps until %s after %s", n-1, r.Steps[n-1].Formula, words.Span(r.Steps[n-1].After))
 		}
 		fmt.Fprintf(&b, ", %s\n", untilText(r.Until))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // TestPoliciesAreSetAndCleared walks through an incident: what wakes or kills many tasks is
@@ -152,11 +153,11 @@ func TestDiffAppliesARamp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := q.Overrides(t.Context())
+		list, err := ops.New(q).Overrides(t.Context())
 		if err != nil || len(list) != 1 || len(list[0].Steps) < 10 || list[0].Why != "a new provider" {
 			t.Fatalf("the overrides are %+v (error %v)", list, err)
 		}
-		if last := list[0].Steps[len(list[0].Steps)-1]; last.Override.String() != "delay 12m; jitter 0; attempts 0; elapsed 0s" || last.After < 5*time.Minute {
+		if last := list[0].Steps[len(list[0].Steps)-1]; last.Formula.String() != "delay 12m; jitter 0; attempts 0; elapsed 0s" || last.After < 5*time.Minute {
 			t.Errorf("the last step is %+v", last)
 		}
 	})
@@ -208,11 +209,11 @@ func TestDiffOfWhatIsHeld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := q.Overrides(t.Context())
+		list, err := ops.New(q).Overrides(t.Context())
 		if err != nil || len(list) != 1 || len(list[0].Steps) < 10 || time.Until(list[0].Until).Round(time.Minute) != 3*time.Hour {
 			t.Fatalf("the overrides are %+v (error %v)", list, err)
 		}
-		tasks, err := q.Tasks(t.Context(), falldue.TaskFilter{Limit: 1000})
+		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,8 +222,8 @@ func TestDiffOfWhatIsHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		due := 0
-		for _, task := range tasks {
-			if !task.Due(list[0].Steps[0].Override.Of(code)).After(task.Now) {
+		for _, task := range page.Tasks {
+			if !task.Due(list[0].Steps[0].Formula.Of(code)).After(task.Now) {
 				due++
 			}
 		}

@@ -29,7 +29,7 @@ func policyClearCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.inspector(cmd.Context(), f.policies, func(i *ops.Inspector, q *falldue.Queue) error { return f.clear(cmd, i, q, subject) })
+			return f.ops(cmd.Context(), f.policies, func(o *ops.Ops, _ *falldue.Queue) error { return f.clear(cmd, o, subject) })
 		},
 	}
 	f.commonFlags(cmd)
@@ -37,12 +37,12 @@ func policyClearCommand() *cobra.Command {
 }
 
 // clear shows what the end of an override does, asks if that is much, and ends it.
-func (f *setter) clear(cmd *cobra.Command, i *ops.Inspector, q *falldue.Queue, subject falldue.Subject) error {
-	list, err := q.Overrides(cmd.Context())
+func (f *setter) clear(cmd *cobra.Command, i *ops.Ops, subject falldue.Subject) error {
+	list, err := i.Overrides(cmd.Context())
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(list, func(o falldue.Override) bool { return o.String() == subject.String() })
+	at := slices.IndexFunc(list, func(o ops.Override) bool { return o.String() == subject.String() })
 	if at < 0 {
 		return notFound("no policy is set for %s; \"falldue policy show\" lists those that are", subject)
 	}
@@ -54,14 +54,14 @@ func (f *setter) clear(cmd *cobra.Command, i *ops.Inspector, q *falldue.Queue, s
 	if err != nil {
 		return mistake(err)
 	}
-	report := setReport{falldue.Override{Subject: subject, Cleared: true, Who: f.who, Why: f.why}, effect, f.dry, p.Releases(subject.Kind)}
+	report := setReport{ops.Override{Subject: subject, Cleared: true, Note: f.note}, effect, f.dry, p.Releases(subject.Kind)}
 	if !f.dry {
 		if effect.Drastic(f.askAbove) {
 			if err := confirm(cmd, report.warning(), f.yes); err != nil {
 				return err
 			}
 		}
-		if err := q.ClearPolicy(cmd.Context(), subject, falldue.ResumeOptions{Who: f.who, Why: f.why}); err != nil {
+		if err := i.ClearPolicy(cmd.Context(), subject, f.note); err != nil {
 			return err
 		}
 	}
@@ -80,18 +80,18 @@ func policyShowCommand() *cobra.Command {
 			"under these keys, which \"falldue ls --json\" prints. The exit status is 3 if there is\n" +
 			"none for a key.",
 		RunE: func(cmd *cobra.Command, keys []string) error {
-			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, q *falldue.Queue) error {
+			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
 				if len(keys) > 0 {
-					return printPolicies(cmd, q, keys, asJSON)
+					return printPolicies(cmd, o, keys, asJSON)
 				}
-				list, err := q.Overrides(cmd.Context())
+				list, err := o.Overrides(cmd.Context())
 				if err != nil {
 					return err
 				}
 				if err := printInForce(cmd, list, asJSON); err != nil {
 					return err
 				}
-				workers, err := i.Workers(cmd.Context())
+				workers, err := o.Workers(cmd.Context())
 				if err != nil {
 					return fmt.Errorf("whether workers obey is not known: %w", err)
 				}
@@ -105,7 +105,7 @@ func policyShowCommand() *cobra.Command {
 }
 
 // printInForce prints the policies that are set.
-func printInForce(cmd *cobra.Command, list []falldue.Override, asJSON bool) error {
+func printInForce(cmd *cobra.Command, list []ops.Override, asJSON bool) error {
 	if len(list) == 0 && !asJSON {
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no policy is set: those of the code hold")
 		return err
@@ -150,9 +150,9 @@ func printRefusals[R fmt.Stringer](cmd *cobra.Command, refused []R) error {
 }
 
 // printPolicies prints the policies that tasks have of their own under keys.
-func printPolicies(cmd *cobra.Command, q *falldue.Queue, keys []string, asJSON bool) error {
+func printPolicies(cmd *cobra.Command, o *ops.Ops, keys []string, asJSON bool) error {
 	for _, key := range keys {
-		policy, err := q.PolicyByKey(cmd.Context(), key)
+		policy, err := o.PolicyByKey(cmd.Context(), key)
 		if err != nil {
 			return err
 		}
@@ -187,11 +187,11 @@ func policyHistoryCommand() *cobra.Command {
 				}
 			}
 			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
-				list, err := q.OverrideHistory(cmd.Context())
+				list, err := ops.New(q).OverrideHistory(cmd.Context())
 				if err != nil {
 					return err
 				}
-				return printOverrides(cmd, slices.DeleteFunc(list, func(o falldue.Override) bool { return len(args) == 1 && o.Subject != subject }), asJSON)
+				return printOverrides(cmd, slices.DeleteFunc(list, func(o ops.Override) bool { return len(args) == 1 && o.Subject != subject }), asJSON)
 			})
 		},
 	}
@@ -200,9 +200,9 @@ func policyHistoryCommand() *cobra.Command {
 	return cmd
 }
 
-func printOverrides(cmd *cobra.Command, list []falldue.Override, asJSON bool) error {
+func printOverrides(cmd *cobra.Command, list []ops.Override, asJSON bool) error {
 	if asJSON {
-		return printEach(cmd, list, func(o falldue.Override) any { return overrideObject(o) })
+		return printEach(cmd, list, func(o ops.Override) any { return overrideObject(o) })
 	}
 	rows := make([][]string, len(list))
 	for i, o := range list {
@@ -218,11 +218,11 @@ func printOverrides(cmd *cobra.Command, list []falldue.Override, asJSON bool) er
 }
 
 // overrideText describes an override in a cell.
-func overrideText(o falldue.Override) string {
+func overrideText(o ops.Override) string {
 	if o.Cleared {
 		return "cleared"
 	}
-	text := ops.OverrideName(o.Override) + ops.StepText(o)
+	text := ops.OverrideName(o.Formula) + ops.StepText(o)
 	if o.IncludeOwn {
 		text += ", tasks with their own policy too"
 	}
@@ -247,14 +247,14 @@ type stepJSON struct {
 	Policy string  `json:"policy"`
 }
 
-func overrideObject(o falldue.Override) overrideJSON {
+func overrideObject(o ops.Override) overrideJSON {
 	object := overrideJSON{
-		Subject: o.String(), Policy: o.Override.String(), Cleared: o.Cleared, IncludeOwn: o.IncludeOwn,
+		Subject: o.String(), Policy: o.Formula.String(), Cleared: o.Cleared, IncludeOwn: o.IncludeOwn,
 		At: set(o.At), Until: set(o.Until), Who: o.Who, Why: o.Why,
 	}
 	if len(o.Steps) > 1 {
 		for _, s := range o.Steps {
-			object.Steps = append(object.Steps, stepJSON{s.After.Seconds(), s.Override.String()})
+			object.Steps = append(object.Steps, stepJSON{s.After.Seconds(), s.Formula.String()})
 		}
 	}
 	return object

@@ -37,21 +37,21 @@ const profileHelp = `The command reads all tasks that wait, once, and changes no
 each million. A running task counts as one that waits when its lease ends.`
 
 // read returns what waits now, with a key or, if it is "", all.
-func (f *profileFlags) read(cmd *cobra.Command, i *ops.Inspector, key string) (p *ops.Profile, err error) {
+func (f *profileFlags) read(cmd *cobra.Command, o *ops.Ops, key string) (p *ops.Profile, err error) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.limit)
 	defer cancel()
 	what := func() string { return "reading what waits" }
 	if key == "" && atTerminal(cmd) {
-		if tasks, takes, err := expected(ctx, i); err == nil {
+		if tasks, takes, err := expected(ctx, o); err == nil {
 			start := time.Now()
 			what = func() string { return readingText(tasks, takes, time.Since(start)) }
 		}
 	}
 	err = withProgress(cmd, what, func() (err error) {
 		if key == "" {
-			p, err = i.Profile(ctx)
+			p, err = o.Profile(ctx)
 		} else {
-			p, err = i.ProfileKey(ctx, key)
+			p, err = o.ProfileKey(ctx, key)
 		}
 		return err
 	})
@@ -65,10 +65,10 @@ func (f *profileFlags) read(cmd *cobra.Command, i *ops.Inspector, key string) (p
 const countTimeout = 2 * time.Second
 
 // expected returns about how many tasks wait, and how long reading them takes.
-func expected(ctx context.Context, i *ops.Inspector) (tasks int64, takes time.Duration, err error) {
+func expected(ctx context.Context, o *ops.Ops) (tasks int64, takes time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	return i.ProfileTime(ctx)
+	return o.ProfileTime(ctx)
 }
 
 // readingText says how many tasks are read, and about how long that goes on.

@@ -143,13 +143,13 @@ func changeSchedule(verb, change, short string, fn func(context.Context, *falldu
 
 // pauseSchedules returns the command that pauses schedules.
 func pauseSchedules() *cobra.Command {
-	var o periodic.PauseOptions
+	var n falldue.Note
 	cmd := changeSchedule("pause", "paused", "Make schedules enqueue nothing until they are resumed", func(ctx context.Context, q *falldue.Queue, name string) error {
-		return periodic.Pause(ctx, q, name, o)
+		return periodic.Pause(ctx, q, name, n)
 	})
 	cmd.Long += "\n\"falldue schedules\" lists who paused them, and why. One that is paused stays as it is."
 	cmd.Example = "  falldue schedules pause nightly --why 'the data are incomplete'"
-	whoFlags(cmd, &o.Who, &o.Why)
+	whoFlags(cmd, &n)
 	return cmd
 }
 

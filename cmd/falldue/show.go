@@ -34,7 +34,7 @@ func showCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, q *falldue.Queue) error {
+			return p.ops(cmd.Context(), policies, func(o *ops.Ops, q *falldue.Queue) error {
 				v := view{stacks: stacks}
 				if v.task, err = q.Task(cmd.Context(), ids[0]); err != nil {
 					return err
@@ -45,7 +45,7 @@ func showCommand() *cobra.Command {
 				if v.attempts, err = q.Attempts(cmd.Context(), ids[0]); err != nil {
 					return err
 				}
-				known, err := i.Policies(cmd.Context(), v.task.Policy)
+				known, err := o.Policies(cmd.Context(), v.task.Policy)
 				if err != nil {
 					return err
 				}
@@ -83,7 +83,7 @@ type view struct {
 	policy     backoff.Policy
 	known      bool           // whether the policy is known
 	code       backoff.Policy // without overrides
-	override   falldue.Override
+	override   ops.Override
 	overridden bool
 	releases   []ops.KindPolicy // those that workers have for the kind, if several
 	unreadable error            // why the task's own policy is not
@@ -160,10 +160,10 @@ func (v view) overrideText() string {
 	if !v.overridden {
 		return ""
 	}
-	if ops.IsHold(v.override.Override) {
+	if ops.IsHold(v.override.Formula) {
 		return fmt.Sprintf("; now on hold, set for %s %s", v.override.Subject, untilText(v.override.Until))
 	}
-	text := fmt.Sprintf(" by %q, set for %s %s", v.override.Override, v.override.Subject, untilText(v.override.Until))
+	text := fmt.Sprintf(" by %q, set for %s %s", v.override.Formula, v.override.Subject, untilText(v.override.Until))
 	if v.known {
 		return "; now " + v.policy.String() + text
 	}

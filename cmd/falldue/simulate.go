@@ -84,11 +84,11 @@ func (s *simulator) run(cmd *cobra.Command, args []string) error {
 	if !s.backlog {
 		return s.print(cmd, list)
 	}
-	return s.inspector(cmd.Context(), s.policies, func(i *ops.Inspector, _ *falldue.Queue) error {
-		if err := s.takeLive(cmd, i); err != nil {
+	return s.ops(cmd.Context(), s.policies, func(o *ops.Ops, _ *falldue.Queue) error {
+		if err := s.takeLive(cmd, o); err != nil {
 			return err
 		}
-		p, err := s.read(cmd, i, "")
+		p, err := s.read(cmd, o, "")
 		if err != nil {
 			return err
 		}
@@ -101,8 +101,8 @@ func (s *simulator) run(cmd *cobra.Command, args []string) error {
 
 // takeLive takes the arrival rate and the number of workers from the live workers, unless they
 // are given.
-func (s *simulator) takeLive(cmd *cobra.Command, i *ops.Inspector) error {
-	workers, err := i.Workers(cmd.Context())
+func (s *simulator) takeLive(cmd *cobra.Command, o *ops.Ops) error {
+	workers, err := o.Workers(cmd.Context())
 	if err != nil {
 		return err
 	}

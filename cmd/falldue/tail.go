@@ -36,10 +36,10 @@ func tailCommand() *cobra.Command {
 			if every < leastInterval {
 				return mistake(fmt.Errorf("--interval %v; allowed are %v and more", every, leastInterval))
 			}
-			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, _ *falldue.Queue) error {
+			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
 				s, seen := screenOf(cmd), 0
 				lines := jsonLines(cmd.OutOrStdout())
-				err := i.Watch(cmd.Context(), every, func(e ops.Event) error {
+				err := o.Watch(cmd.Context(), every, func(e ops.Event) error {
 					if queue != "" && e.Queue != queue || kind != "" && e.Kind != kind {
 						return nil
 					}

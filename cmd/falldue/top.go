@@ -36,8 +36,8 @@ func topCommand() *cobra.Command {
 			if every < leastInterval {
 				return mistake(fmt.Errorf("--interval %v; allowed are %v and more", every, leastInterval))
 			}
-			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
-				t := &top{i.NewMonitor()}
+			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
+				t := &top{o.NewMonitor()}
 				s := screenOf(cmd)
 				if s.width > 0 && !asJSON {
 					return t.onTerminal(cmd, s, every, most)

@@ -200,11 +200,11 @@ func (s shop) serveWith(c falldue.Config, handle func(*falldue.Queue), end func(
 // workers returns how many workers have announced themselves.
 func (s shop) workers() int {
 	s.t.Helper()
-	i, err := ops.NewInspector(s.db, ops.Config{})
+	q, err := falldue.New(s.db, falldue.Config{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	list, err := i.Workers(s.t.Context())
+	list, err := ops.New(q).Workers(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -32,8 +32,8 @@ func whyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.inspector(cmd.Context(), policies, func(i *ops.Inspector, _ *falldue.Queue) error {
-				w, err := i.Why(cmd.Context(), ids[0])
+			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
+				w, err := o.Why(cmd.Context(), ids[0])
 				if err != nil {
 					return err
 				}

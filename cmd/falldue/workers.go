@@ -31,12 +31,12 @@ func workersCommand() *cobra.Command {
 			"these. Queues whose handlers all run are listed, too.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.inspector(cmd.Context(), policyFlag{}, func(i *ops.Inspector, _ *falldue.Queue) error {
-				list, err := i.Workers(cmd.Context())
+			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
+				list, err := o.Workers(cmd.Context())
 				if err != nil {
 					return err
 				}
-				queues, err := i.Queues(cmd.Context())
+				queues, err := o.Queues(cmd.Context())
 				if err != nil {
 					return err
 				}

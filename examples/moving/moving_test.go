@@ -13,6 +13,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // task is what must hold of a task that was a job.
@@ -67,11 +68,11 @@ func move(t *testing.T, export, enqueue, redis, engine string) (tasks []task) {
 			t.Errorf("run %d printed %q, want %q", i, got, want)
 		}
 	}
-	list, err := q.Tasks(t.Context(), falldue.TaskFilter{})
+	page, err := ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, info := range list {
+	for _, info := range page.Tasks {
 		if info.State != falldue.Open || info.Attempts != 0 {
 			t.Errorf("got %+v, want an open task without attempts", info)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/ops"
 )
 
 // rule is the policy of a kind.
@@ -90,12 +91,12 @@ func (w *watcher) untilAllEnded(ctx context.Context) error {
 
 // refresh reads the tasks, displays them, and returns them ordered by kind.
 func (w *watcher) refresh(ctx context.Context) ([]row, error) {
-	tasks, err := w.queue.Tasks(ctx, falldue.TaskFilter{})
+	page, err := ops.New(w.queue).Tasks(ctx, ops.Filter{}, ops.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]row, len(tasks))
-	for i, t := range tasks {
+	rows := make([]row, len(page.Tasks))
+	for i, t := range page.Tasks {
 		rows[i] = w.compare(t)
 		w.rows[t.ID] = rows[i]
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/falldue/falldue/examples/transactions/ent"
 	"github.com/falldue/falldue/examples/transactions/orders"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/pgxqueue"
 )
 
@@ -105,7 +106,7 @@ func TestTasksAreSettledInTransactions(t *testing.T) {
 			if _, err := after.EnqueueManyTx(ctx, q, tx, []string{"a", "b"}, falldue.EnqueueOptions{Delay: time.Hour}); err != nil {
 				return err
 			}
-			if list, err := q.TasksTx(ctx, tx, falldue.TaskFilter{Kind: "after", After: one.ID - 1}); err != nil || len(list) < 3 {
+			if page, err := ops.New(q).TasksTx(ctx, tx, ops.Filter{Kind: "after"}, ops.ListOptions{After: one.ID - 1}); err != nil || len(page.Tasks) < 3 {
 				return errors.Join(errors.New("the transaction does not see its tasks"), err)
 			}
 			if err := errors.Join(task.SetResult(task.Args), task.DoneTx(ctx, tx)); err != nil {
@@ -157,7 +158,7 @@ func TestTasksAreSettledInTransactions(t *testing.T) {
 			t.Errorf("%s: %d orders (error %v), want one", name, stored, err)
 		}
 	}
-	if list, err := q.Tasks(t.Context(), falldue.TaskFilter{Kind: "after", Limit: 100}); err != nil || len(list) != 3*len(libraries) {
-		t.Errorf("%d other tasks (error %v), want 3 for each library", len(list), err)
+	if page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: "after"}, ops.ListOptions{Limit: 100}); err != nil || len(page.Tasks) != 3*len(libraries) {
+		t.Errorf("%d other tasks (error %v), want 3 for each library", len(page.Tasks), err)
 	}
 }

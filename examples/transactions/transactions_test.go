@@ -16,6 +16,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/examples/transactions/ent"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // TestTasksShareTheFateOfTheirTransactions: by each library, an order and its task are
@@ -68,9 +69,9 @@ func TestTasksShareTheFateOfTheirTransactions(t *testing.T) {
 		if err := db.Get(&orders, "select count(*) from orders"); err != nil || orders != number {
 			t.Errorf("%s: %d orders (error %v), want %d", name, orders, err, number)
 		}
-		tasks, err := q.Tasks(t.Context(), falldue.TaskFilter{})
-		if err != nil || len(tasks) != int(number) {
-			t.Errorf("%s: %d tasks (error %v), want %d", name, len(tasks), err, number)
+		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{})
+		if err != nil || len(page.Tasks) != int(number) {
+			t.Errorf("%s: %d tasks (error %v), want %d", name, len(page.Tasks), err, number)
 		}
 	}
 }

@@ -51,6 +51,15 @@ type Queue interface {
 	EnqueueFlow(ctx context.Context, tx any, params []any, flow store.Flow) ([]int64, error)
 	// Said returns who changes something, and why, as they are stored, or says why they cannot be.
 	Said(who, why string) (string, string, error)
+	// Info is what a worker of the queue would say of itself.
+	Info() store.WorkerInfo
+	// TaskInfos returns rows as []falldue.TaskInfo, decoded by the queue's codec.
+	TaskInfos(rows []store.Task) any
+	// Change stores a change of a falldue.Subject, which ends at a time or, if that is zero, never,
+	// and makes the worker of this process read it.
+	Change(ctx context.Context, subject any, until time.Time, c store.Change) error
+	// Acted tells workers of an action, and opens or cancels what runs after the tasks.
+	Acted(ctx context.Context, a store.Action, acted store.Acted)
 	// AddTicker makes a ticker one of the queue's, which Tickers returns.
 	AddTicker(t Ticker)
 	Tickers() []Ticker

@@ -16,6 +16,10 @@ type Lane struct {
 	Attempts int
 }
 
+// Delayed reports whether the tasks of the lane wait for the delay of their policy. Snoozed tasks
+// do not, nor do those without an attempt, under any policy.
+func (l Lane) Delayed() bool { return l.State != StateSnoozed && l.Attempts > 0 }
+
 // laneColumns are the columns of a lane within its queue, in the order in which
 // the index of tasks has them.
 var laneColumns = Columns[Lane]{

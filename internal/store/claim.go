@@ -49,9 +49,8 @@ func (l Source) most(own int) int {
 }
 
 // formula returns the formula of the lane's delay, or nil if there is no delay.
-// Snoozed tasks have none, and neither has the first attempt under any policy.
 func (l Source) formula() *sqlgen.Formula {
-	if l.State == statements.StateSnoozed || l.Attempts < 1 {
+	if !l.Delayed() {
 		return nil
 	}
 	return &l.Delay.Formula

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -25,13 +26,19 @@ type rowsTx interface {
 	QueryRows(ctx context.Context, query string, args []any, row func(values []driver.Value) error) error
 }
 
-// IsTx reports whether statements can run in tx.
-func IsTx(tx Tx) bool {
+// CheckTx returns an error if statements cannot run in tx.
+func CheckTx(tx Tx) error {
+	if tx == nil {
+		return errors.New("the transaction is nil")
+	}
+	if _, pool := tx.(interface{ SetMaxOpenConns(n int) }); pool {
+		return fmt.Errorf("%T is a pool; allowed are transactions that begin in it. Without one, call what has no Tx in its name", tx)
+	}
 	switch tx.(type) {
 	case rowsTx, sqlTx:
-		return true
+		return nil
 	}
-	return false
+	return fmt.Errorf("a transaction of type %T; allowed are those of database/sql and sqlx, other types with their methods ExecContext and QueryContext, and types with the methods of RowsTx", tx)
 }
 
 // unprepared runs statements in a caller's transaction.

@@ -1,6 +1,10 @@
 package upkeep
 
-import "log/slog"
+import (
+	"log/slog"
+
+	"github.com/falldue/falldue/internal/overdue"
+)
 
 // events logs failures of a worker's background work.
 // It has one method for each log line.
@@ -40,9 +44,9 @@ func (e events) announceFailed(err error) {
 }
 
 // overdue reports tasks that no worker takes.
-func (e events) overdue(o overdue) {
+func (e events) overdue(g overdue.Group) {
 	e.log.Warn("falldue: tasks have been due for more than a minute, and no worker takes the first of them",
-		"queue", o.Queue, "kind", o.Kind, "tasks", o.Tasks, "counted_up_to", maxOverdue, "due_since", o.DueSince)
+		"queue", g.Queue, "kind", g.Kind, "tasks", g.Tasks, "counted_up_to", overdue.Most, "due_since", g.DueSince)
 }
 
 func (e events) lookFailed(err error) {

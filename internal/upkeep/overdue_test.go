@@ -12,6 +12,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/overdue"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -25,17 +26,15 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 		var looks int
 		var away, broken atomic.Bool
 		handlers := map[string]*run.Handler{"mine": {Policy: control.Compile(backoff.Constant(time.Hour))}}
-		l := &lookout{
-			overdueFinder: overdueFinder{
-				paused:   func(string, store.Lane) bool { return false },
-				handlers: handlers,
-				queues: func(context.Context) ([]string, error) {
+		l := &OverdueWatch{
+			tables: overdueTables{
+				queues: func() ([]string, error) {
 					if away.Load() {
 						return nil, errors.New("the database is away")
 					}
 					return []string{"broken", "default", "other"}, nil
 				},
-				heads: func(_ context.Context, queue string) ([]store.Head, error) {
+				heads: func(queue string) ([]store.Head, error) {
 					looks++
 					if queue == "broken" && broken.Load() {
 						return nil, errors.New("this queue cannot be swept")
@@ -49,15 +48,17 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 						head("fresh", 0, 30*time.Second), head("failed", 1, 23*time.Hour), taken,
 					}, nil
 				},
-				count: func(_ context.Context, _ string, at store.Lane, wait time.Duration, most int) (int, error) {
-					if at.Kind == "nobody" && wait != overdueAfter+time.Duration(at.Attempts)*unknownDelay {
+				count: func(at store.Lane, wait time.Duration, most int) (int, error) {
+					if at.Kind == "nobody" && wait != overdue.After+time.Duration(at.Attempts)*overdue.UnknownDelay {
 						t.Errorf("counts tasks of %v that have waited for %v", at, wait)
 					}
 					return min(700, most), nil
 				},
 			},
-			handled: func(queue, kind string) bool { return queue == "default" && kind == "mine" },
-			events:  events{slog.New(slog.NewTextHandler(lineWriter(lines), nil))},
+			paused:   func(string, store.Lane) bool { return false },
+			handlers: handlers,
+			handled:  func(queue, kind string) bool { return queue == "default" && kind == "mine" },
+			events:   events{slog.New(slog.NewTextHandler(lineWriter(lines), nil))},
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go l.Work(ctx)
@@ -100,6 +101,22 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 			t.Errorf("it does not report that it cannot look: %q", list)
 		}
 	})
+}
+
+// overdueTables are tables in which a lookout finds what functions return.
+type overdueTables struct {
+	queues func() ([]string, error)
+	heads  func(queue string) ([]store.Head, error)
+	count  func(at store.Lane, wait time.Duration, most int) (int, error)
+}
+
+func (o overdueTables) Queues(context.Context) ([]string, error) { return o.queues() }
+func (o overdueTables) Heads(_ context.Context, queue string) ([]store.Head, error) {
+	return o.heads(queue)
+}
+
+func (o overdueTables) CountSince(_ context.Context, _ string, at store.Lane, wait time.Duration, most int) (int, error) {
+	return o.count(at, wait, most)
 }
 
 // lineWriter sends each line that a logger writes.

@@ -164,7 +164,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	handled := func(queue, kind string) bool { return pollers[queue] != nil && cfg.Handlers[kind] != nil }
 	roles := []role{
 		own, policies, flows, changes, overrides, cleaner, upkeep.NewUniqueCleaner(s, log),
-		upkeep.NewOverdueWatch(upkeep.NewOverdueFinder(s, cfg.Handlers, changes.Paused, overrides), handled, log),
+		upkeep.NewOverdueWatch(s, cfg.Handlers, changes, overrides, handled, log),
 		claim.NewProber(s, cfg.PollInterval, changes, pollers, listener.Active.Load),
 	}
 	if limited {

@@ -40,14 +40,14 @@ func backlogIn(t *testing.T, db *sqlx.DB) backlog {
 	return backlog{t, db, q}
 }
 
-// inspector returns an inspector that knows the policies of kinds.
-func (b backlog) inspector(policies map[string]backoff.Policy) *ops.Inspector {
+// ops returns an Ops that assumes the policies of kinds.
+func (b backlog) ops(policies map[string]backoff.Policy) *ops.Ops {
 	b.t.Helper()
-	i, err := ops.NewInspector(b.db, ops.Config{Policies: policies})
+	o, err := ops.New(b.queue).WithPolicies(policies)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return i
+	return o
 }
 
 // add stores n tasks that have failed so many times, the last time so long ago.
@@ -76,7 +76,7 @@ func (b backlog) addEach(kind string, n, attempts int, ago func(first int64) str
 func TestQueues(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
-		if list, err := b.inspector(nil).Queues(t.Context()); err != nil || len(list) != 0 {
+		if list, err := b.ops(nil).Queues(t.Context()); err != nil || len(list) != 0 {
 			t.Errorf("an empty table has the queues %+v, error %v", list, err)
 		}
 		own := parse(t, "delay 30m")
@@ -91,7 +91,7 @@ func TestQueues(t *testing.T) {
 			"with the policy of a kind": {map[string]backoff.Policy{"charge": parse(t, "10m")}, 9 * time.Minute},
 			"with one for all kinds":    {map[string]backoff.Policy{"": parse(t, "10m")}, 9 * time.Minute},
 		} {
-			list, err := b.inspector(c.policies).Queues(t.Context())
+			list, err := b.ops(c.policies).Queues(t.Context())
 			if err != nil || len(list) != 2 {
 				t.Fatalf("%s: %+v, error %v", name, list, err)
 			}
@@ -121,7 +121,7 @@ func TestPoliciesOfTasks(t *testing.T) {
 		own := parse(t, "delay 30m")
 		b.add("report", 1, 2, 0, falldue.EnqueueOptions{Policy: own})
 		b.db.MustExec("insert into falldue_policies (" + column(b.db, "key") + ", policy, created_at) select 'broken', '1s + nonsense', created_at from falldue_policies")
-		known, err := b.inspector(map[string]backoff.Policy{"mail": parse(t, "1m")}).Policies(t.Context(), own.Key(), "", "broken", "missing", own.Key())
+		known, err := b.ops(map[string]backoff.Policy{"mail": parse(t, "1m")}).Policies(t.Context(), own.Key(), "", "broken", "missing", own.Key())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,3 +160,6 @@ func column(db *sqlx.DB, name string) string {
 	}
 	return `"` + name + `"`
 }
+
+// listed returns the tasks of a page.
+func listed(p ops.Page, err error) ([]falldue.TaskInfo, error) { return p.Tasks, err }

@@ -1,4 +1,4 @@
-package falldue
+package ops
 
 import (
 	"testing"
@@ -28,9 +28,9 @@ func TestHistoryHasTheStepThatHeldLast(t *testing.T) {
 	add("kind:b", statements.ChangePolicy, 900*minute, 0)
 	add("kind:c", statements.ChangePolicy, 999*minute, 0)
 	add("kind:d", statements.ChangePolicy, 1000*minute, 0)
-	list := historyOf(changes)
+	list := overrideHistory(changes)
 	for i, want := range []string{"4 * own", "3 * own", "3 * own", "", "2 * own", "3 * own", "4 * own"} {
-		if got := list[i].Override.String(); got != want || list[i].At.UnixMicro() != changes[i].Created {
+		if got := list[i].Formula.String(); got != want || list[i].At.UnixMicro() != changes[i].Created {
 			t.Errorf("change %d: %q held last, want %q", i+1, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package falldue
+package ops
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package falldue_test
+package ops_test
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // byID orders receipts by their tasks' ids: those of a call may be in another order on TiDB.
@@ -49,7 +50,7 @@ func TestRefusedTasksDoNotStopAChangeOfMany(t *testing.T) {
 			db.MustExec("pragma foreign_keys = on")
 		}
 		referTo(db, bad...)
-		report, err := q.DeleteMany(t.Context(), falldue.TaskFilter{Kind: "k"}, falldue.BulkOptions{})
+		report, err := ops.New(q).DeleteMany(t.Context(), ops.Filter{Kind: "k"}, ops.BulkOptions{})
 		if err != nil || report.Changed != 1095 || report.Failed != 5 || report.Left != 0 || !report.Complete {
 			t.Errorf("the report is %+v, error %v; want 1095 deleted and 5 failed", report, err)
 		}
@@ -60,7 +61,7 @@ func TestRefusedTasksDoNotStopAChangeOfMany(t *testing.T) {
 				t.Errorf("the failure of task %d is %v", f.ID, f.Err)
 			}
 		}
-		left, err := q.Tasks(t.Context(), falldue.TaskFilter{})
+		left, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{}))
 		if err != nil || len(left) != len(bad) || !slices.Equal(failed, bad) {
 			t.Errorf("%d tasks are left, error %v, and %v failed; want %v", len(left), err, failed, bad)
 		}
@@ -91,16 +92,16 @@ func TestLockedTasksDoNotStopAChangeOfMany(t *testing.T) {
 		holder := db.MustBegin()
 		defer func() { _ = holder.Rollback() }()
 		holder.MustExec(db.Rebind("select id from falldue_tasks where id = ? for update"), receipts[7].ID)
-		report, err := q.CancelMany(t.Context(), falldue.TaskFilter{Kind: "k"}, falldue.BulkOptions{})
+		report, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Kind: "k"}, ops.BulkOptions{})
 		if err != nil || report.Changed != 19 || report.Failed != 1 || report.Failures[0].ID != receipts[7].ID || !report.Complete {
 			t.Errorf("the report is %+v, error %v; want 19 cancelled, and task %d failed", report, err, receipts[7].ID)
 		}
 	})
 }
 
-// TestFindSaysWhenItHasLookedAtEnough: a payload among more tasks than a page looks at is
+// TestTasksReportsThatItHasLookedAtEnough: a payload among more tasks than a page looks at is
 // found on the next one.
-func TestFindSaysWhenItHasLookedAtEnough(t *testing.T) {
+func TestTasksReportsThatItHasLookedAtEnough(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
 		q, err := falldue.New(testdb.Open(t, engine), falldue.Config{})
@@ -118,13 +119,12 @@ func TestFindSaysWhenItHasLookedAtEnough(t *testing.T) {
 			t.Fatal(err)
 		}
 		slices.SortFunc(receipts, byID)
-		filter := falldue.TaskFilter{Kind: "k", Match: "42", Phase: falldue.PhaseDue}
-		first, err := q.Find(t.Context(), filter)
+		filter := ops.Filter{Kind: "k", Match: "42", Phase: falldue.PhaseDue}
+		first, err := ops.New(q).Tasks(t.Context(), filter, ops.ListOptions{})
 		if err != nil || len(first.Tasks) != 0 || !first.Bounded || !first.More || first.Next != receipts[9_999].ID {
 			t.Fatalf("the first page is %+v, error %v; want none of the tasks up to %d", first, err, receipts[9_999].ID)
 		}
-		filter.After = first.Next
-		second, err := q.Find(t.Context(), filter)
+		second, err := ops.New(q).Tasks(t.Context(), filter, ops.ListOptions{After: first.Next})
 		if err != nil || len(second.Tasks) != 1 || second.Tasks[0].ID != receipts[10_100].ID || second.Bounded || second.More {
 			t.Errorf("the second page is %+v, error %v; want task %d", second, err, receipts[10_100].ID)
 		}

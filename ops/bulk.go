@@ -1,4 +1,4 @@
-package falldue
+package ops
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -15,12 +16,16 @@ import (
 // BulkOptions are the settings of changes of many tasks.
 type BulkOptions struct {
 	// DryRun changes nothing, and counts the tasks that would be changed. Those of
-	// [Queue.RetryMany] whose unique keys others hold are among them: a retry finds that out
+	// [Ops.RetryMany] whose unique keys others hold are among them: a retry finds that out
 	// when it takes the keys.
 	DryRun bool
-	// Running makes [Queue.DeleteMany] delete tasks that run, too.
+	// Limit is the greatest number of tasks to change; 0 is all.
+	Limit int
+	// After is an id. Only tasks with a greater id are changed: set it to BulkReport.After to go on.
+	After int64
+	// Running makes [Ops.DeleteMany] delete tasks that run, too.
 	Running bool
-	// Spread says when the tasks of [Queue.RetryMany] fall due.
+	// Spread says when the tasks of [Ops.RetryMany] fall due.
 	Spread Spread
 	// Report is called after each batch with what has been done so far, from the goroutine of
 	// the call.
@@ -36,16 +41,17 @@ type BulkReport struct {
 	Left int64
 	// Failed is the number of tasks that the database refused to change, because of a
 	// trigger or a foreign key of yours for example, that another transaction had locked, or
-	// that are not retried because others hold their unique keys ([ExistsError]). Failures has the first 100 of them.
+	// that are not retried because others hold their unique keys ([falldue.ExistsError]). Failures
+	// has the first 100 of them.
 	Failed   int64
 	Failures []BulkFailure
 	// Undecodable is the number of tasks that were left alone because Config.Codec cannot
-	// decode their payloads or results, so that it is not known whether TaskFilter.Match
-	// matches them. [Queue.Find] without a Match lists them, with their DecodeError. It is 0
+	// decode their payloads or results, so that it is not known whether Filter.Match
+	// matches them. [Ops.Tasks] without a Match lists them, with their DecodeError. It is 0
 	// without a Match.
 	Undecodable int64
 	// After is the id up to which all tasks have been looked at. With it as
-	// TaskFilter.After another call goes on there.
+	// BulkOptions.After another call goes on there.
 	After int64
 	// DueFrom is when the next task would fall due by Spread.Rate: Spread.From for a call
 	// that goes on. It is zero in a dry run, and without a rate.
@@ -72,56 +78,56 @@ const (
 // errLocked is the error for a task that another transaction has locked.
 var errLocked = errors.New("falldue: another transaction has locked the task")
 
-// CancelMany cancels the tasks that match a filter and are not finished, as [Queue.Cancel]
+// CancelMany cancels the tasks that match a filter and are not finished, as [falldue.Queue.Cancel]
 // does. It looks for them in the order of their ids, and changes 500 in a transaction: tasks
-// that come meanwhile are cancelled too. TaskFilter.Limit is the greatest number of tasks to change;
-// 0 is all. Phase is that of the moment at which a task is read.
+// that come in the meantime are cancelled too. The Phase of the filter is that of the moment at
+// which a task is read.
 //
 // A task that cannot be changed does not stop the others, and is in the report, unless all of
-// the first 100 fail. If ctx ends,
-// CancelMany ends after the batch under way and returns ctx's error, and the report says
-// where to go on. A batch that is done again changes nothing twice.
+// the first 100 fail. If ctx ends, CancelMany ends after the batch under way and returns ctx's
+// error, and the report has the id from which to go on. A batch that is done again changes nothing
+// twice.
 //
-// The error wraps [ErrInvalid] for invalid options or an invalid filter, and for a filter
-// that would match all tasks: give at least a queue, a kind or a state.
-func (q *Queue) CancelMany(ctx context.Context, f TaskFilter, o BulkOptions) (BulkReport, error) {
-	return q.changeMany(ctx, store.ActCancel, f, o)
+// The error wraps [falldue.ErrInvalid] for invalid options or an invalid filter, and for a filter
+// that would match all tasks: set at least a queue, a kind or a state.
+func (o *Ops) CancelMany(ctx context.Context, f Filter, opts BulkOptions) (BulkReport, error) {
+	return o.changeMany(ctx, store.ActCancel, f, opts)
 }
 
-// DeleteMany deletes the tasks that match a filter, as [Queue.Delete] does, whatever their
+// DeleteMany deletes the tasks that match a filter, as [falldue.Queue.Delete] does, whatever their
 // states. Tasks that run are left unless BulkOptions.Running is set. Otherwise it is like
-// [Queue.CancelMany].
-func (q *Queue) DeleteMany(ctx context.Context, f TaskFilter, o BulkOptions) (BulkReport, error) {
+// [Ops.CancelMany].
+func (o *Ops) DeleteMany(ctx context.Context, f Filter, opts BulkOptions) (BulkReport, error) {
 	action := store.ActDelete
-	if o.Running {
+	if opts.Running {
 		action = store.ActDeleteAny
 	}
-	return q.changeMany(ctx, action, f, o)
+	return o.changeMany(ctx, action, f, opts)
 }
 
-// RetryMany retries the dead tasks that match a filter, as [Queue.Retry] does, or those of
+// RetryMany retries the dead tasks that match a filter, as [falldue.Queue.Retry] does, or those of
 // another final state if the filter has one. BulkOptions.Spread says when they fall due.
-// Otherwise it is like [Queue.CancelMany].
-func (q *Queue) RetryMany(ctx context.Context, f TaskFilter, o BulkOptions) (BulkReport, error) {
-	return q.changeMany(ctx, store.ActRetry, f, o)
+// Otherwise it is like [Ops.CancelMany].
+func (o *Ops) RetryMany(ctx context.Context, f Filter, opts BulkOptions) (BulkReport, error) {
+	return o.changeMany(ctx, store.ActRetry, f, opts)
 }
 
 // changeMany does an action to the tasks that match a filter.
-func (q *Queue) changeMany(ctx context.Context, a store.Action, f TaskFilter, o BulkOptions) (BulkReport, error) {
-	b, err := q.newBulk(a, f, o)
+func (o *Ops) changeMany(ctx context.Context, a store.Action, f Filter, opts BulkOptions) (BulkReport, error) {
+	b, err := o.newBulk(a, f, opts)
 	if err != nil {
 		return BulkReport{}, err
 	}
-	if a == store.ActRetry && !o.DryRun {
-		now, err := q.store.Now(ctx)
+	if a == store.ActRetry && !opts.DryRun {
+		now, err := o.store.Now(ctx)
 		if err != nil {
 			return b.report, err
 		}
-		b.began, b.spreader = now, newSpreader(o.Spread, now)
+		b.began, b.spreader = now, newSpreader(opts.Spread, now)
 	}
-	for left := f.Limit; !b.report.Complete; {
+	for left := opts.Limit; !b.report.Complete; {
 		most := store.MaxBatch
-		if f.Limit > 0 {
+		if opts.Limit > 0 {
 			most = min(most, left)
 		}
 		tasks, more, _, err := b.search.page(ctx, most)
@@ -133,13 +139,13 @@ func (q *Queue) changeMany(ctx context.Context, a store.Action, f TaskFilter, o 
 		if err := b.change(ctx, tasks); err != nil {
 			return b.report, err
 		}
-		b.report.After = b.search.f.After
-		b.report.Complete = !more || f.Limit > 0 && left <= 0
-		if s := b.spreader; s != nil && o.Spread.Rate > 0 {
+		b.report.After = b.search.after
+		b.report.Complete = !more || opts.Limit > 0 && left <= 0
+		if s := b.spreader; s != nil && opts.Spread.Rate > 0 {
 			b.report.DueFrom = b.began.Add(s.next)
 		}
-		if o.Report != nil {
-			o.Report(b.report)
+		if opts.Report != nil {
+			opts.Report(b.report)
 		}
 		if !b.report.Complete && ctx.Err() != nil {
 			return b.report, ctx.Err()
@@ -150,9 +156,9 @@ func (q *Queue) changeMany(ctx context.Context, a store.Action, f TaskFilter, o 
 
 // bulk is a change of many tasks.
 type bulk struct {
-	q        *Queue
+	o        *Ops
 	action   store.Action
-	state    State // only tasks in this state, unless it is ""
+	state    falldue.State // only tasks in this state, unless it is ""
 	dry      bool
 	search   *search
 	began    time.Time // by the database's clock
@@ -160,45 +166,45 @@ type bulk struct {
 	report   BulkReport
 }
 
-func (q *Queue) newBulk(a store.Action, f TaskFilter, o BulkOptions) (*bulk, error) {
-	if f.Limit < 0 {
-		return nil, invalid("Limit %d; allowed are 1 and more, and 0 for all", f.Limit)
+func (o *Ops) newBulk(a store.Action, f Filter, opts BulkOptions) (*bulk, error) {
+	if opts.Limit < 0 {
+		return nil, invalid("Limit %d; allowed are 1 and more, and 0 for all", opts.Limit)
 	}
-	if !f.selects() {
-		return nil, invalid("a filter that matches all tasks; give it a queue, a kind or a state for example")
+	if f == (Filter{}) {
+		return nil, invalid("a filter that matches all tasks; set a queue, a kind or a state for example")
 	}
-	if o.Spread != (Spread{}) && a != store.ActRetry {
-		return nil, invalid("a Spread %+v; it is for RetryMany alone", o.Spread)
+	if opts.Spread != (Spread{}) && a != store.ActRetry {
+		return nil, invalid("Spread %+v is set; only RetryMany takes one", opts.Spread)
 	}
-	if o.Running && a != store.ActDeleteAny {
-		return nil, invalid("Running is set; it is for DeleteMany alone")
+	if opts.Running && a != store.ActDeleteAny {
+		return nil, invalid("Running is set; only DeleteMany takes it")
 	}
-	if err := o.Spread.validate(); err != nil {
+	if err := opts.Spread.validate(); err != nil {
 		return nil, err
 	}
 	switch {
-	case a == store.ActRetry && f.State == "" && !State(f.Phase).finished():
-		f.State = Dead
-	case a == store.ActRetry && f.State != "" && !f.State.finished():
-		return nil, invalid("state %q; RetryMany takes %q, %q and %q", f.State, Done, Dead, Cancelled)
-	case a == store.ActCancel && f.State.finished():
-		return nil, invalid("state %q; CancelMany takes %q, %q and %q", f.State, Blocked, Open, Snoozed)
+	case a == store.ActRetry && f.State == "" && !finished(falldue.State(f.Phase)):
+		f.State = falldue.Dead
+	case a == store.ActRetry && f.State != "" && !finished(f.State):
+		return nil, invalid("state %q; RetryMany takes %q, %q and %q", f.State, falldue.Done, falldue.Dead, falldue.Cancelled)
+	case a == store.ActCancel && finished(f.State):
+		return nil, invalid("state %q; CancelMany takes %q, %q and %q", f.State, falldue.Blocked, falldue.Open, falldue.Snoozed)
 	}
-	s, err := q.search(f)
+	s, err := o.search(f, opts.After)
 	if err != nil {
 		return nil, err
 	}
-	s.brief = true
+	s.brief, s.phaseless = true, true
 	s.unfinished = a == store.ActCancel && f.State == ""
-	return &bulk{q: q, action: a, state: s.f.State, dry: o.DryRun, search: s, report: BulkReport{After: f.After}}, nil
+	return &bulk{o: o, action: a, state: s.f.State, dry: opts.DryRun, search: s, report: BulkReport{After: opts.After}}, nil
 }
 
-// change changes the tasks of a page, in portions: those that the database refuses are
+// change changes the tasks of a page, in batches: those that the database refuses are
 // found by smaller ones. Its error says that the database is away.
-func (b *bulk) change(ctx context.Context, tasks []Found) error {
+func (b *bulk) change(ctx context.Context, tasks []falldue.TaskInfo) error {
 	ids := make([]int64, 0, len(tasks))
 	for _, t := range tasks {
-		if b.action == store.ActDelete && t.running() {
+		if b.action == store.ActDelete && Running(t) {
 			b.report.Left++
 		} else {
 			ids = append(ids, t.ID)
@@ -208,12 +214,12 @@ func (b *bulk) change(ctx context.Context, tasks []Found) error {
 		b.report.Changed += int64(len(ids))
 		return nil
 	}
-	portion := retry.NewBatchSize()
+	batch := retry.NewBatchSize()
 	for try := 1; len(ids) > 0; {
-		n := min(len(ids), portion.Size)
+		n := min(len(ids), batch.Size)
 		locked, late, err := b.act(ctx, ids[:n])
 		if err == nil {
-			portion.Accepted()
+			batch.Accepted()
 			ids = ids[n:]
 			switch {
 			case len(locked) == 0:
@@ -221,22 +227,22 @@ func (b *bulk) change(ctx context.Context, tasks []Found) error {
 				ids = append(locked, ids...)
 				try++
 			default:
-				b.Failed(errLocked, locked...)
+				b.failed(errLocked, locked...)
 			}
 			continue
 		}
-		trouble := retry.KindOf(b.q.store.Server().Classify(err), late)
-		wait := portion.Failed(n, trouble)
-		if ctx.Err() != nil || trouble == retry.Outage || portion.Failures > retry.FailuresBeforePause {
+		kind := retry.KindOf(b.o.store.Server().Classify(err), late)
+		wait := batch.Failed(n, kind)
+		if ctx.Err() != nil || kind == retry.Outage || batch.Failures > retry.FailuresBeforePause {
 			return err
 		}
 		if n == 1 {
-			b.Failed(err, ids[0])
+			b.failed(err, ids[0])
 			if b.report.Changed == 0 && b.report.Failed >= maxFailures {
 				b.report.After = ids[0]
 				return err // the database refuses everything, for want of a right for example
 			}
-			ids, portion.Failures = ids[1:], 0
+			ids, batch.Failures = ids[1:], 0
 			continue
 		}
 		_ = retry.Pause(ctx, wait)
@@ -259,41 +265,36 @@ func (b *bulk) act(ctx context.Context, ids []int64) (locked []int64, late bool,
 			p.Waits[id] = waits[i]
 		}
 	}
-	acted, err := b.q.store.Act(ctx, p)
+	acted, err := b.o.store.Act(ctx, p)
 	if err != nil {
 		return nil, ctx.Err() != nil, err
 	}
 	taken()
 	b.report.Changed += int64(len(acted.Done))
 	if len(acted.Done) > 0 {
-		b.q.acted(ctx, b.action, acted)
+		b.o.inside.Acted(ctx, b.action, acted)
 	}
 	for _, id := range slices.Sorted(maps.Keys(acted.Exists)) {
-		b.Failed(existsError(acted.Exists[id]), id)
+		b.failed(&falldue.ExistsError{ID: acted.Exists[id].ID}, id)
 	}
 	if len(acted.Done)+len(acted.Exists) == len(ids) {
 		return nil, false, nil
 	}
 	changed := store.SetOf(acted.Done)
 	p.IDs = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return changed[id] || acted.Exists[id] != nil })
-	if locked, err = b.q.store.Allowed(ctx, p); err != nil {
+	if locked, err = b.o.store.Allowed(ctx, p); err != nil {
 		return p.IDs, false, nil //nolint:nilerr // the others are changed, and these are tried again
 	}
 	b.report.Left += int64(len(p.IDs) - len(locked))
 	return locked, false, nil
 }
 
-// Failed records tasks that could not be changed.
-func (b *bulk) Failed(err error, ids ...int64) {
+// failed records tasks that could not be changed.
+func (b *bulk) failed(err error, ids ...int64) {
 	b.report.Failed += int64(len(ids))
 	for _, id := range ids {
 		if len(b.report.Failures) < maxFailures {
 			b.report.Failures = append(b.report.Failures, BulkFailure{id, fmt.Errorf("task %d: %w", id, err)})
 		}
 	}
-}
-
-// running reports whether a task is claimed and its lease lasts.
-func (t TaskInfo) running() bool {
-	return !t.State.finished() && t.ClaimedBy != "" && t.UpdatedAt.After(t.Now)
 }

@@ -1,4 +1,4 @@
-package falldue
+package ops
 
 import (
 	"math"
@@ -6,14 +6,14 @@ import (
 )
 
 // Spread says when tasks fall due that are retried together. The zero value is at once. At once
-// and by Rate they fall due in the order of their ids, so that those of a key with [InOrder]
+// and by Rate they fall due in the order of their ids, so that those of a key with [falldue.InOrder]
 // run in that order again. Over does not keep it.
 type Spread struct {
 	// Rate is how many of them fall due in a second at most: up to 1,000,000. What would fall
 	// due later than 36,500 days from now falls due then.
 	Rate float64
 	// Over spreads them evenly over this time: up to 36,500 days. They fall due in no order,
-	// since how many there are is not known before: do not use it for tasks with [InOrder], of
+	// since how many there are is not known before: do not use it for tasks with [falldue.InOrder], of
 	// which Rate keeps the order. Rate and Over cannot both be set.
 	Over time.Duration
 	// From is when the first falls due, by the database's clock, from 1970 on and up to

@@ -1,8 +1,9 @@
-package falldue
+package ops
 
 import (
 	"time"
 
+	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/statements"
@@ -11,7 +12,7 @@ import (
 
 // OverrideOptions say more about an override of policies.
 type OverrideOptions struct {
-	// IncludeOwn makes tasks with a policy of their own follow, too: what is own in the
+	// IncludeOwn makes tasks with a per-task policy follow, too: the original policy in the
 	// override is then that policy. By default they keep it. A Subject that has a Policy
 	// includes its tasks always.
 	IncludeOwn bool
@@ -20,27 +21,26 @@ type OverrideOptions struct {
 	// Until is when the override ends by itself, by the database's clock, which must be later
 	// than now. The zero time is never.
 	Until time.Time
-	// Who and Why are stored with the override, for people. Who has up to 255 bytes and Why
-	// up to 16 KiB.
-	Who, Why string
+	// Note is stored with the override.
+	falldue.Note
 }
 
-// OverrideStep is an override that holds from a time after the first one on.
+// OverrideStep is an override that is in effect from a time after the first one on.
 type OverrideStep struct {
-	After    time.Duration // since the override was set, by the database's clock
-	Override backoff.Override
+	After   time.Duration // since the override was set, by the database's clock
+	Formula backoff.Override
 }
 
-// Override is an override of policies as [Queue.Overrides] lists it.
+// Override is an override of policies as [Ops.Overrides] lists it.
 type Override struct {
-	Subject
-	// Override is the step that holds now, or the last one that has held. Steps are all of
-	// them, of which the first has After 0.
-	Override   backoff.Override
+	falldue.Subject
+	// Formula is that of the step that is in effect now, or of the last one that was. Steps are
+	// all of them, of which the first has After 0.
+	Formula    backoff.Override
 	Steps      []OverrideStep
 	IncludeOwn bool
 	At, Until  time.Time // when it was set, and when it ends; a zero Until is never
-	Who, Why   string
+	falldue.Note
 	// Cleared reports that the policies were set back to those of the code. Only the history
 	// has such an entry.
 	Cleared bool
@@ -48,8 +48,13 @@ type Override struct {
 
 // Names reports whether a task is of the override's subject and follows it. What counts is
 // its Queue, Kind, Policy and Key.
-func (o Override) Names(t TaskInfo) bool {
-	return control.Subject(o.Subject).Follows(o.IncludeOwn, t.Queue, store.Lane{Kind: t.Kind, Policy: t.Policy, Key: t.Key})
+func (o Override) Names(t falldue.TaskInfo) bool {
+	return control.Subject(o.Subject).Follows(o.IncludeOwn, t.Queue, laneOfTask(t))
+}
+
+// compareSubjects orders subjects, the most specific first.
+func compareSubjects(a, b falldue.Subject) int {
+	return control.Subject(a).Compare(control.Subject(b))
 }
 
 // maxOverride is the greatest size of an override in the table, in bytes.
@@ -60,14 +65,14 @@ func storeOverride(steps []OverrideStep, includeOwn bool) (string, error) {
 	stored := control.Override{IncludeOwn: includeOwn}
 	last := time.Duration(-1)
 	for _, step := range steps {
-		if step.Override.String() == "" {
+		if step.Formula.String() == "" {
 			return "", invalid("an override without a clause; use backoff.ParseOverride")
 		}
 		if step.After <= last || step.After > maxDelay {
 			return "", invalid("a step after %v; allowed are times after that of the step before, up to %s", step.After, longestDelay)
 		}
 		last = step.After
-		stored.Steps = append(stored.Steps, control.Step{After: step.After, Formula: step.Override})
+		stored.Steps = append(stored.Steps, control.Step(step))
 	}
 	text := stored.Text()
 	if len(text) > maxOverride {
@@ -78,12 +83,12 @@ func storeOverride(steps []OverrideStep, includeOwn bool) (string, error) {
 
 // readOverride returns a change of policies, or false if this release cannot read it.
 func readOverride(c store.StoredChange) (o Override, ok bool) {
-	o = Override{At: store.Time(c.Created), Who: c.Who, Why: c.Why, Cleared: c.What == statements.ChangeClearPolicy}
+	o = Override{At: store.Time(c.Created), Note: falldue.Note{Who: c.Who, Why: c.Why}, Cleared: c.What == statements.ChangeClearPolicy}
 	if c.Ends > 0 {
 		o.Until = store.Time(c.Ends)
 	}
 	subject, ok := control.ParseSubject(c.Subject)
-	o.Subject = Subject(subject)
+	o.Subject = falldue.Subject(subject)
 	if !ok || o.Cleared {
 		return o, ok
 	}
@@ -93,11 +98,11 @@ func readOverride(c store.StoredChange) (o Override, ok bool) {
 	}
 	o.IncludeOwn = read.IncludeOwn
 	for _, step := range read.Steps {
-		o.Steps = append(o.Steps, OverrideStep{step.After, step.Formula})
+		o.Steps = append(o.Steps, OverrideStep(step))
 	}
 	for _, step := range o.Steps {
 		if step.After <= max(store.Duration(c.Now-c.Created), 0) {
-			o.Override = step.Override
+			o.Formula = step.Formula
 		}
 	}
 	return o, true

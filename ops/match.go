@@ -1,4 +1,4 @@
-package falldue
+package ops
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 )
 
 // matcher returns a function that reports whether a payload matches a text, see
-// [TaskFilter]. It is nil for "".
+// [Filter]. It is nil for "".
 func matcher(text string) func(payload []byte) bool {
 	if text == "" {
 		return nil

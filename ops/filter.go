@@ -1,0 +1,103 @@
+package ops
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/words"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// Filter selects tasks. Fields that are zero match all tasks. A task matches if all
+// others match it.
+type Filter struct {
+	Queue, Kind string
+	// Key is the key of [falldue.EnqueueOptions], or that of a [falldue.TaskInfo].
+	Key   string
+	State falldue.State
+	// Phase says more than State about tasks that are not finished. No index has it: calls look at
+	// the tasks that match the other fields, 10,000 for a page, in the order of their ids. To find
+	// the few of a million waiting tasks that run takes up to a hundred pages.
+	Phase falldue.Phase
+	// OlderThan matches tasks that were enqueued at least that long ago, NewerThan those
+	// that were enqueued less than that long ago, by the database's clock: up to 36,500 days.
+	OlderThan, NewerThan time.Duration
+	// Match is matched with payloads as Config.Codec decodes them. A JSON object, such
+	// as {"order": 42}, matches payloads that have its fields with the same values; of
+	// arrays in it each element must be in the payload's. Any other text matches
+	// payloads in which it occurs, without regard to white space outside of strings. It has
+	// up to 64 KiB. No index has it, see Phase. A task whose payload or result the codec cannot
+	// decode does not match, and is counted: [Page].Undecodable, [BulkReport].Undecodable.
+	Match string
+}
+
+const (
+	// maxDelay is the longest delay of a task.
+	maxDelay = sqlgen.MaxDelay * time.Second
+	// maxMatch is the greatest length of Filter.Match.
+	maxMatch = 64 << 10
+)
+
+// longestDelay is what errors call maxDelay: 36,500 days.
+var longestDelay = words.Count(int64(maxDelay/(24*time.Hour)), "day")
+
+var states = []falldue.State{falldue.Blocked, falldue.Open, falldue.Snoozed, falldue.Done, falldue.Dead, falldue.Cancelled}
+
+var phases = []falldue.Phase{
+	falldue.PhaseBlocked, falldue.PhaseRunning, falldue.PhaseDue, falldue.PhaseScheduled, falldue.PhaseBackingOff, falldue.PhaseSnoozed,
+	falldue.PhasePaused, falldue.PhaseLimited, falldue.PhaseTried, falldue.PhaseDone, falldue.PhaseDead, falldue.PhaseCancelled,
+}
+
+// Err returns why the filter is invalid, or nil. The error wraps [falldue.ErrInvalid].
+func (f Filter) Err() error {
+	if s := (falldue.Subject{Queue: f.Queue, Kind: f.Kind}); s != (falldue.Subject{}) {
+		if err := s.Err(); err != nil {
+			return err
+		}
+	}
+	if f.State != "" && !slices.Contains(states, f.State) {
+		return invalid("state %.100q; allowed are %q", f.State, states)
+	}
+	if f.Phase != "" && !slices.Contains(phases, f.Phase) {
+		return invalid("phase %.100q; allowed are %q", f.Phase, phases)
+	}
+	for name, age := range map[string]time.Duration{"OlderThan": f.OlderThan, "NewerThan": f.NewerThan} {
+		if age < 0 || age > maxDelay {
+			return invalid("%s %v; allowed are 0 to %s", name, age, longestDelay)
+		}
+	}
+	if len(f.Match) > maxMatch {
+		return invalid("Match has %d bytes; allowed are %d", len(f.Match), maxMatch)
+	}
+	return nil
+}
+
+// stored returns the part of the filter that the database knows, but for the phase.
+func (f Filter) stored() store.Filter {
+	return store.Filter{
+		Queue: f.Queue, Kind: f.Kind, Key: storable.KeyAgain(f.Key), State: string(f.State), Older: f.OlderThan, Newer: f.NewerThan,
+	}
+}
+
+// narrowed returns the condition of the database that all tasks of a phase meet.
+func narrowed(p falldue.Phase) statements.Phase {
+	switch p {
+	case falldue.PhaseRunning:
+		return statements.PhaseRunning
+	case falldue.PhaseScheduled:
+		return statements.PhaseScheduled
+	case falldue.PhaseSnoozed:
+		return statements.PhaseSnoozed
+	}
+	return statements.PhaseUnfinished
+}
+
+// invalid returns an error that wraps [falldue.ErrInvalid].
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{falldue.ErrInvalid}, args...)...)
+}

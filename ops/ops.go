@@ -1,0 +1,47 @@
+package ops
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Ops inspects the tasks of a queue. It is safe for concurrent use.
+type Ops struct {
+	queue    *falldue.Queue
+	inside   hooks.Queue
+	store    *store.Store
+	policies map[string]backoff.Policy // of WithPolicies
+
+	estimates estimates
+
+	mu      sync.Mutex
+	perTask float64 // seconds that the last profile took for each task, or 0
+}
+
+// New returns the Ops of a queue. It uses the queue's connections, tables and codec, and reads
+// nothing yet. A queue that handles no kinds will do.
+func New(q *falldue.Queue) *Ops {
+	inside := hooks.QueueOf(q)
+	return &Ops{queue: q, inside: inside, store: inside.Store()}
+}
+
+// WithPolicies returns an Ops that assumes other policies of kinds, by kind, as the code that
+// handles them has them. The policy of the kind "" is for all kinds without one here. They come
+// before the policies of the kinds that the queue handles, and those before the policies that live
+// workers announce. If the policy of a kind is unknown, so is when its failed tasks are due. The
+// error is that of an invalid policy.
+func (o *Ops) WithPolicies(policies map[string]backoff.Policy) (*Ops, error) {
+	for _, kind := range slices.Sorted(maps.Keys(policies)) {
+		if err := policies[kind].Err(); err != nil {
+			return nil, fmt.Errorf("ops: policy of kind %.100q: %w", kind, err)
+		}
+	}
+	return &Ops{queue: o.queue, inside: o.inside, store: o.store, policies: maps.Clone(policies)}, nil
+}

@@ -1,0 +1,105 @@
+package ops
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// SetPhases sets the Phase of tasks that were just read, by what [Ops.Why] says of one. It reads
+// per-task policies of tasks that have failed, the policies and limits that live workers announce,
+// pauses, overrides ([Ops.SetPolicy]) and, if any task is due, the permits of limits. It knows the
+// policies of [Ops.WithPolicies] and of the kinds that the queue handles, too, and the limits of
+// those if no live worker handles them.
+func (o *Ops) SetPhases(ctx context.Context, tasks []falldue.TaskInfo) error {
+	var waiting, due []*falldue.TaskInfo
+	var keys []string
+	for i := range tasks {
+		t := &tasks[i]
+		switch {
+		case finished(t.State), t.State == falldue.Blocked:
+			t.Phase = falldue.Phase(t.State)
+		case Running(*t):
+			t.Phase = falldue.PhaseRunning
+		default:
+			waiting = append(waiting, t)
+			if failed(*t) {
+				keys = append(keys, t.Policy)
+			}
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	s, err := o.snapshot(ctx, keys...)
+	if err != nil {
+		return err
+	}
+	for _, t := range waiting {
+		switch t.Phase = s.phase(*t); {
+		case t.Phase != falldue.PhaseDue:
+		case s.paused(*t):
+			t.Phase = falldue.PhasePaused
+		default:
+			due = append(due, t)
+		}
+	}
+	return o.setLimited(ctx, s, due)
+}
+
+// phase returns the phase of a waiting task without regard to pauses and limits.
+func (s snapshot) phase(t falldue.TaskInfo) falldue.Phase {
+	due, known := s.due(t)
+	switch {
+	case !known:
+		return falldue.PhaseTried
+	case !due.After(t.Now):
+		return falldue.PhaseDue
+	case failed(t):
+		return falldue.PhaseBackingOff
+	case t.State == falldue.Snoozed:
+		return falldue.PhaseSnoozed
+	}
+	return falldue.PhaseScheduled
+}
+
+// setLimited sets the phases of due tasks that a limit does not admit.
+func (o *Ops) setLimited(ctx context.Context, s snapshot, due []*falldue.TaskInfo) error {
+	limits, names := map[string]store.Limit{}, make([][]string, len(due))
+	for i, t := range due {
+		for _, l := range s.limitsOf(t.Queue, laneOfTask(*t)) {
+			limits[l.Name], names[i] = l.Limit, append(names[i], l.Name)
+		}
+	}
+	list, err := o.store.LimitStates(ctx, slices.Collect(maps.Values(limits)))
+	if err != nil {
+		return err
+	}
+	states := map[string]store.LimitState{}
+	for _, l := range list {
+		states[l.Name] = l
+	}
+	for i, t := range due {
+		if slices.ContainsFunc(names[i], func(name string) bool { return !admits(states[name], t.ID) }) {
+			t.Phase = falldue.PhaseLimited
+		}
+	}
+	return nil
+}
+
+// admits reports whether a limit admits a task: it has a free permit, and no other task of a
+// sequence has begun.
+func admits(l store.LimitState, id int64) bool {
+	return l.Room > 0 && (l.Next == 0 || l.Next == id)
+}
+
+// failed reports whether a task that waits has failed or been lost, so that a delay counts.
+func failed(t falldue.TaskInfo) bool { return t.State == falldue.Open && t.Attempts > 0 }
+
+// finished reports whether tasks of a state have ended.
+func finished(s falldue.State) bool {
+	return s == falldue.Done || s == falldue.Dead || s == falldue.Cancelled
+}

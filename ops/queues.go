@@ -1,0 +1,107 @@
+package ops
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Queue describes a named queue.
+type Queue struct {
+	Name string
+	// Kinds are the kinds of the tasks that wait or run.
+	Kinds []string
+	// Blocked are the kinds of the tasks that are blocked: that run after others. A [Pulse]
+	// leaves them out.
+	Blocked []string
+	// Lanes is the number of lanes that have tasks which wait or run. Sweeps take longer the more there
+	// are.
+	Lanes int
+	// FirstDue is when the first of those tasks is due, or was, as far as their policies
+	// are known. It is zero if none is known.
+	FirstDue time.Time
+	// Now is the time of the database's clock when the queue was read.
+	Now time.Time
+}
+
+// Queues lists the queues that have tasks, in any state. It jumps from lane to lane in the
+// index, and costs no more if more tasks wait.
+func (o *Ops) Queues(ctx context.Context) ([]Queue, error) {
+	list, err := o.waiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for n, q := range list {
+		heads, err := o.store.FinishedLanes(ctx, q.Name, string(falldue.Blocked))
+		if err != nil {
+			return nil, err
+		}
+		list[n].Blocked = kindsOf(heads)
+	}
+	return list, nil
+}
+
+// waiting is [Ops.Queues] without the kinds that are blocked.
+func (o *Ops) waiting(ctx context.Context) ([]Queue, error) {
+	names, err := o.store.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Queue, 0, len(names))
+	for _, name := range names {
+		heads, err := o.store.NewLaneFinder(name).Find(ctx)
+		if err != nil {
+			return nil, err
+		}
+		known, err := o.Policies(ctx, policyKeys(heads)...)
+		if err != nil {
+			return nil, err
+		}
+		q := Queue{Name: name, Kinds: kindsOf(heads), Lanes: len(heads)}
+		for _, h := range heads {
+			q.Now = store.Time(h.Now)
+			if due, ok := known.dueIn(name, h.Lane, store.Time(h.Anchor), q.Now); ok && h.Corrupt == nil {
+				if q.FirstDue.IsZero() || due.Before(q.FirstDue) {
+					q.FirstDue = due
+				}
+			}
+		}
+		list = append(list, q)
+	}
+	return list, nil
+}
+
+// kindsOf returns the kinds of lanes, sorted.
+func kindsOf(heads []store.Head) (kinds []string) {
+	for _, h := range heads {
+		kinds = append(kinds, h.Kind)
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+// KnowsKind reports whether a task of a kind waits, runs or is blocked, or a live worker handles the kind. The
+// name of one of which nobody knows may be mistyped. It reports true if the workers cannot be
+// read, for which a user may not have the right.
+func (o *Ops) KnowsKind(ctx context.Context, kind string) (bool, error) {
+	queues, err := o.Queues(ctx)
+	if err != nil || slices.ContainsFunc(queues, func(q Queue) bool { return slices.Contains(q.Kinds, kind) || slices.Contains(q.Blocked, kind) }) {
+		return err == nil, err
+	}
+	workers, err := o.Workers(ctx)
+	if err != nil {
+		return true, nil //nolint:nilerr // see above
+	}
+	_, handled := KindPolicies(workers)[kind]
+	return handled, nil
+}
+
+func policyKeys(heads []store.Head) (keys []string) {
+	for _, h := range heads {
+		keys = append(keys, h.Policy)
+	}
+	return keys
+}

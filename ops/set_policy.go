@@ -1,0 +1,163 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/sqlgen"
+)
+
+// SetPolicy changes the policies of a subject's tasks on all workers, until ClearPolicy or
+// the end that the options give. Workers apply it within two seconds: to waiting tasks
+// immediately, to running ones when they fail. No row of a task is written. The override is
+// stored in the database, and is in effect for workers that start later, and for the policies of
+// a later deploy: the original policy in it is always that of the code.
+//
+// A second SetPolicy of the same subject replaces the first: the newest is in effect, by the
+// database's clock, and the history keeps both. Of several subjects that name a task, the
+// most specific is in effect: one with a key, then one with a policy, then one with a kind.
+//
+// SetPolicy makes the policies of the kinds that the queue or a live worker handles, or else
+// of the default policy, and refuses an override with which this server computes other
+// delays than Go at sample attempts. Each worker does the same with the policies that it
+// has. One that cannot apply it keeps the old policy, and logs an error. SetPolicy does not look
+// at the tasks that wait: [Profile.Impact] computes what an override does to them.
+//
+// A jitter is drawn when a task fails, and stays with the task after the override has ended.
+// The limits decide when an attempt ends or is claimed: see docs/policies.md.
+//
+// The error wraps [falldue.ErrInvalid] for an invalid subject, override or option.
+func (o *Ops) SetPolicy(ctx context.Context, s falldue.Subject, formula backoff.Override, opts OverrideOptions) error {
+	steps := append([]OverrideStep{{Formula: formula}}, opts.Steps...)
+	value, err := storeOverride(steps, opts.IncludeOwn)
+	if err != nil {
+		return err
+	}
+	if err := s.Err(); err != nil {
+		return err
+	}
+	if err := o.checkOverride(ctx, s, steps); err != nil {
+		return err
+	}
+	return o.inside.Change(ctx, s, opts.Until, store.Change{What: statements.ChangePolicy, Value: value, Who: opts.Who, Why: opts.Why})
+}
+
+// ClearPolicy ends the override of a subject: its tasks have the policies of the code, or
+// their own, again within two seconds. A subject without an override may be cleared. For the
+// error see [Ops.SetPolicy].
+func (o *Ops) ClearPolicy(ctx context.Context, s falldue.Subject, n falldue.Note) error {
+	return o.inside.Change(ctx, s, time.Time{}, store.Change{What: statements.ChangeClearPolicy, Who: n.Who, Why: n.Why})
+}
+
+// Overrides lists the overrides of policies that are in effect now. The first of them that names
+// a task, see [Override.Names], is in effect for it. The Key of a subject is the key as tasks have
+// it in [falldue.TaskInfo]. An override that this release cannot read is left out, as workers do.
+func (o *Ops) Overrides(ctx context.Context) ([]Override, error) {
+	changes, err := o.store.Changes(ctx, store.AllChanges)
+	return overridesIn(changes), err
+}
+
+// overridesIn returns the overrides that are in effect after changes, which are sorted, the
+// oldest first.
+func overridesIn(changes []store.StoredChange) []Override {
+	list := []Override{}
+	changes = policyChanges(changes)
+	newest := map[string]int64{}
+	for _, c := range changes {
+		newest[c.Subject] = c.ID
+	}
+	for _, c := range changes {
+		if newest[c.Subject] != c.ID || c.Ends > 0 && c.Ends <= c.Now {
+			continue
+		}
+		if set, ok := readOverride(c); ok && !set.Cleared {
+			list = append(list, set)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Override) int { return compareSubjects(a.Subject, b.Subject) })
+	return list
+}
+
+// OverrideHistory lists the overrides of policies that were set or cleared in the last 90
+// days, and the newest of each subject, the oldest first.
+func (o *Ops) OverrideHistory(ctx context.Context) ([]Override, error) {
+	changes, err := o.store.Changes(ctx, store.AllChanges)
+	return overrideHistory(changes), err
+}
+
+// overrideHistory returns what changes, the oldest first, have set and cleared. Of the steps of
+// an override that has ended those count that were taken until then.
+func overrideHistory(changes []store.StoredChange) []Override {
+	list, ended := []Override{}, map[string]int64{}
+	for _, c := range slices.Backward(policyChanges(changes)) {
+		for _, end := range []int64{c.Ends, ended[c.Subject]} {
+			if end > 0 {
+				c.Now = min(c.Now, end-1)
+			}
+		}
+		ended[c.Subject] = c.Created
+		if o, ok := readOverride(c); ok {
+			list = append(list, o)
+		}
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// policyChanges returns the changes of policies among changes.
+func policyChanges(changes []store.StoredChange) (list []store.StoredChange) {
+	for _, c := range changes {
+		if c.What == statements.ChangePolicy || c.What == statements.ChangeClearPolicy {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// checkOverride checks what an override makes of policies: of those of the kinds that the queue
+// or a live worker handles, or that of the subject, or else the default policy.
+func (o *Ops) checkOverride(ctx context.Context, s falldue.Subject, steps []OverrideStep) error {
+	known, err := o.Policies(ctx, s.Policy)
+	if err != nil {
+		return err
+	}
+	policies := map[string]backoff.Policy{}
+	if s.Policy != "" {
+		if err := known.Unreadable[s.Policy]; err != nil {
+			return invalid("%w; falldue ls --json prints the keys of per-task policies", err)
+		}
+		policies["policy "+s.Policy] = known.own[s.Policy]
+	} else {
+		for _, kind := range slices.Concat(slices.Collect(maps.Keys(known.kinds)), slices.Collect(maps.Keys(known.announced))) {
+			if policy, ok := known.Code(falldue.TaskInfo{Kind: kind}); ok && kind != "" && (s.Kind == "" || s.Kind == kind) {
+				policies["kind "+kind] = policy
+			}
+		}
+	}
+	if len(policies) == 0 {
+		policies["the default policy"] = backoff.Policy{}
+	}
+	var formulas []sqlgen.Formula
+	for _, name := range slices.Sorted(maps.Keys(policies)) {
+		for _, step := range steps {
+			made := step.Formula.Of(policies[name])
+			if err := made.Err(); err != nil {
+				return fmt.Errorf("%w: %s under the override %q: %w", falldue.ErrInvalid, name, step.Formula, err)
+			}
+			formulas = append(formulas, made.Delay())
+		}
+	}
+	for part := range slices.Chunk(formulas, maxCheckedAtOnce) {
+		if err := o.store.CheckDelays(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}

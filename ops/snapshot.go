@@ -1,0 +1,79 @@
+package ops
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// snapshot is what decides when tasks run, besides the tasks themselves and the permits of limits.
+type snapshot struct {
+	Policies
+	pauses  []Pause
+	workers []Worker         // none if this user may not read them
+	unread  error            // why not
+	self    store.WorkerInfo // of a worker of the queue, if it ran one
+}
+
+// snapshot reads the policies, the pauses and the workers, with the policies of keys.
+func (o *Ops) snapshot(ctx context.Context, keys ...string) (s snapshot, err error) {
+	changes, err := o.store.Changes(ctx, store.AllChanges)
+	if err != nil {
+		return s, err
+	}
+	s.workers, s.unread = o.Workers(ctx)
+	s.self, s.pauses = o.inside.Info(), pausesIn(changes)
+	s.Policies = newPolicies(o.codePolicies(s.self), overridesIn(changes), s.workers)
+	return s, s.readOwn(ctx, o.store, keys)
+}
+
+// codePolicies returns the policies of WithPolicies, and of the kinds that the queue handles.
+func (o *Ops) codePolicies(self store.WorkerInfo) map[string]backoff.Policy {
+	policies := map[string]backoff.Policy{}
+	for kind, k := range self.Kinds {
+		policies[kind] = backoff.ParseDeferred(k.Policy)
+	}
+	maps.Copy(policies, o.policies)
+	return policies
+}
+
+// paused reports whether a pause is in effect for a task.
+func (s snapshot) paused(t falldue.TaskInfo) bool {
+	return slices.ContainsFunc(s.pauses, func(p Pause) bool { return p.selects(t) })
+}
+
+// limit is a limit of a task, and of which kind or queue it is.
+type limit struct {
+	store.Limit
+	owner string
+}
+
+// limitsOf returns the limits of the tasks of a lane that the live workers apply which may run
+// them. If there are none, it returns those that the queue would apply.
+func (s snapshot) limitsOf(queue string, at store.Lane) (list []limit) {
+	add := func(owner string, limits []store.Limit) {
+		for _, l := range limits {
+			of, applies := l.Of(at.Key)
+			if applies && !slices.ContainsFunc(list, func(other limit) bool { return other.Limit == of }) {
+				list = append(list, limit{of, owner})
+			}
+		}
+	}
+	handled := false
+	for _, w := range s.workers {
+		if w.Live() && w.Handles(queue, at.Kind) {
+			handled = true
+			add("queue "+queue, w.Queues[queue].limits)
+			add("kind "+at.Kind, w.Kinds[at.Kind].limits)
+		}
+	}
+	if !handled {
+		add("queue "+queue, s.self.Queues[queue].Limits)
+		add("kind "+at.Kind, s.self.Kinds[at.Kind].Limits)
+	}
+	return list
+}

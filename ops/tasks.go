@@ -1,0 +1,198 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// ListOptions say which of the tasks that match a filter [Ops.Tasks] returns.
+type ListOptions struct {
+	// Limit is the greatest number of tasks of the page, up to 10,000. Defaults to 100.
+	Limit int
+	// After is an id. The page has tasks with a greater id: for the next page set it to [Page].Next.
+	After int64
+}
+
+func (o *ListOptions) setLimit() error {
+	if o.Limit == 0 {
+		o.Limit = 100
+	}
+	if o.Limit < 0 || o.Limit > 10_000 {
+		return invalid("Limit %d; allowed are 1 to 10,000", o.Limit)
+	}
+	return nil
+}
+
+// Page is a page of the tasks that match a filter, in the order of their ids, with their phases.
+type Page struct {
+	Tasks []falldue.TaskInfo
+	// More reports whether there may be more tasks, after the id Next: ListOptions.After for
+	// the next page.
+	More bool
+	Next int64
+	// Bounded reports whether the page ends early because Tasks has looked at 10,000 tasks
+	// or 64 MiB of payloads. It may have no tasks then.
+	Bounded bool
+	// Undecodable is the number of tasks that Tasks has looked at and left out because
+	// Config.Codec cannot decode their payloads or results, so that it does not know whether
+	// Match matches them. It is 0 without a Match: they are among the tasks then, with their
+	// DecodeError.
+	Undecodable int64
+}
+
+const (
+	// maxSearched is the greatest number of tasks that a page looks at to match phases and
+	// payloads.
+	maxSearched = 10_000
+	// maxSearchedBytes is the number of bytes of payloads after which a page ends.
+	maxSearchedBytes = 64 << 20
+	// searchedAtOnce is the number of tasks that are read at once to match their payloads.
+	searchedAtOnce = 100
+	// phasedAtOnce is the number of tasks that are read at once to find their phases.
+	phasedAtOnce = 500
+)
+
+// Tasks returns a page of the tasks that match a filter, with their phases. To match Phase and
+// Match it looks at the tasks that match the other fields, up to 10,000 for a page, so that its
+// cost is bounded; [Page].Bounded reports whether that was not enough. Tasks that come and go do
+// not shift pages. The error wraps [falldue.ErrInvalid] for an invalid filter or limit.
+func (o *Ops) Tasks(ctx context.Context, f Filter, list ListOptions) (Page, error) {
+	return o.list(ctx, f, list, func(*search) {})
+}
+
+// TasksTx is like [Ops.Tasks] inside tx, the caller's transaction: it lists the tasks that tx
+// sees, including those that it has enqueued. It reads nothing outside of tx, so that the tasks have
+// no Phase, and the filter must have neither a Phase nor a Match.
+func (o *Ops) TasksTx(ctx context.Context, tx falldue.Tx, f Filter, list ListOptions) (Page, error) {
+	if err := store.CheckTx(tx); err != nil {
+		return Page{}, invalid("%w", err)
+	}
+	if f.Phase != "" || f.Match != "" {
+		return Page{}, invalid("a filter with Phase %q and Match %.100q; TasksTx takes neither", f.Phase, f.Match)
+	}
+	return o.list(ctx, f, list, func(s *search) {
+		s.phaseless = true
+		s.rows = func(ctx context.Context, f store.Filter) ([]store.Task, error) { return o.store.TasksTx(ctx, tx, f) }
+	})
+}
+
+// list returns a page of a search that set changes.
+func (o *Ops) list(ctx context.Context, f Filter, list ListOptions, set func(*search)) (p Page, err error) {
+	if err := list.setLimit(); err != nil {
+		return p, err
+	}
+	s, err := o.search(f, list.After)
+	if err != nil {
+		return p, err
+	}
+	set(s)
+	p.Tasks, p.More, p.Bounded, err = s.page(ctx, list.Limit)
+	p.Next, p.Undecodable = s.after, s.undecodable
+	return p, err
+}
+
+// search looks for tasks, a page after the other.
+type search struct {
+	o       *Ops
+	rows    func(context.Context, store.Filter) ([]store.Task, error)
+	f       Filter
+	after   int64
+	matches func(payload []byte) bool
+	// brief leaves out payloads, where they are not matched, and phaseless phases, where they are
+	// not.
+	brief, phaseless bool
+	// unfinished leaves out finished tasks.
+	unfinished bool
+	// undecodable is how many tasks it could not match so far, because their payloads are not
+	// known.
+	undecodable int64
+}
+
+func (o *Ops) search(f Filter, after int64) (*search, error) {
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
+	if p := falldue.State(f.Phase); p == falldue.Blocked || finished(p) { // which the database knows
+		if f.State == "" || f.State == p {
+			f.State, f.Phase = p, ""
+		}
+	}
+	return &search{o: o, rows: o.store.Tasks, f: f, after: after, matches: matcher(f.Match)}, nil
+}
+
+// page returns up to so many tasks, and whether there may be more after them. It may
+// return fewer because its bound was reached.
+func (s *search) page(ctx context.Context, most int) (found []falldue.TaskInfo, more, bounded bool, err error) {
+	f := s.f.stored()
+	f.After, f.Brief = s.after, s.brief && s.matches == nil
+	if s.unfinished {
+		f.Phase = statements.PhaseUnfinished
+	}
+	if s.matches == nil && s.f.Phase == "" {
+		f.Limit = most
+		found, err = s.read(ctx, f)
+		if n := len(found); n > 0 {
+			s.after = found[n-1].ID
+		}
+		return found, len(found) == most, false, err
+	}
+	f.Limit = maxSearched
+	n, last, err := s.o.store.Span(ctx, f)
+	if err != nil || n == 0 {
+		return nil, false, false, err
+	}
+	f.Upto, f.Limit = last, phasedAtOnce
+	if s.f.Phase != "" {
+		f.Phase = narrowed(s.f.Phase)
+	}
+	if s.matches != nil {
+		f.Limit = searchedAtOnce
+	}
+	for bytes := 0; ; {
+		list, err := s.read(ctx, f)
+		if err != nil {
+			return nil, false, false, err
+		}
+		for _, t := range list {
+			f.After, s.after = t.ID, t.ID
+			bytes += len(t.Payload)
+			if (s.f.Phase == "" || t.Phase == s.f.Phase) && s.matched(t) {
+				if found = append(found, t); len(found) == most {
+					return found, t.ID < last || n == maxSearched, false, nil
+				}
+			}
+		}
+		if len(list) < f.Limit {
+			s.after = last
+			return found, n == maxSearched, n == maxSearched, nil
+		}
+		if bytes > maxSearchedBytes {
+			return found, true, true, nil
+		}
+	}
+}
+
+// matched reports whether the payload of a task matches, and counts the task if it is not known.
+func (s *search) matched(t falldue.TaskInfo) bool {
+	if s.matches != nil && t.DecodeError != nil {
+		s.undecodable++
+		return false
+	}
+	return s.matches == nil || s.matches(t.Payload)
+}
+
+// read reads tasks, and their phases where they are wanted.
+func (s *search) read(ctx context.Context, f store.Filter) ([]falldue.TaskInfo, error) {
+	rows, err := s.rows(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	tasks := s.o.inside.TaskInfos(rows).([]falldue.TaskInfo)
+	if s.phaseless && s.f.Phase == "" {
+		return tasks, nil
+	}
+	return tasks, s.o.SetPhases(ctx, tasks)
+}
