@@ -21,11 +21,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	at := flag.String("at", "", "run the tests at one local `time`, such as \"2028-02-29 23:59:40\"")
 	zone := flag.String("zone", "UTC", "the time zone of -at")
