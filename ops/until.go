@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -47,11 +48,7 @@ func ParseUntil(text string, database, here time.Time) (time.Time, error) {
 		return database.Add(d), nil
 	}
 	if clock, err := time.Parse("15:04", text); err == nil {
-		at := time.Date(here.Year(), here.Month(), here.Day(), clock.Hour(), clock.Minute(), 0, 0, here.Location())
-		if !at.After(here) {
-			at = at.AddDate(0, 0, 1)
-		}
-		return at, nil
+		return nextClock(clock, here), nil
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		if !at.After(database) {
@@ -60,4 +57,30 @@ func ParseUntil(text string, database, here time.Time) (time.Time, error) {
 		return at, nil
 	}
 	return time.Time{}, fmt.Errorf("%q is not a time of day such as 09:00, a time from now on such as 2h or 2d, or a time such as 2026-12-11T14:02:00Z", text)
+}
+
+// nextClock returns the next time after here at which clocks there show the hour and the minute of
+// clock. When summer time ends they may show it twice. When it begins they may leave it out: then
+// they show the time that is as long after midnight as on other days.
+func nextClock(clock, here time.Time) time.Time {
+	const half = 12 * time.Hour
+	for day := here.Day(); ; day++ {
+		at := func(zone *time.Location) time.Time {
+			return time.Date(here.Year(), here.Month(), day, clock.Hour(), clock.Minute(), 0, 0, zone)
+		}
+		var times []time.Time
+		for _, d := range []time.Duration{-half, half} { // before and after a change of the zone's clocks
+			_, offset := at(here.Location()).Add(d).Zone()
+			times = append(times, at(time.FixedZone("", offset)).In(here.Location()))
+		}
+		shown := slices.DeleteFunc(slices.Clone(times), func(t time.Time) bool {
+			return t.Hour() != clock.Hour() || t.Minute() != clock.Minute()
+		})
+		if len(shown) == 0 {
+			shown = times[:1]
+		}
+		if i := slices.IndexFunc(shown, here.Before); i >= 0 {
+			return shown[i]
+		}
+	}
 }

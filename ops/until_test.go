@@ -43,6 +43,38 @@ func TestUntil(t *testing.T) {
 	}
 }
 
+// TestUntilOnNightsOfSummerTime: a time of day that clocks show twice is the next of both, and one
+// that they leave out is an hour later by the new time.
+func TestUntilOnNightsOfSummerTime(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ zone, here, text, want string }{
+		{"Europe/Berlin", "2026-10-25T00:45:00Z", "02:50", "2026-10-25T00:50:00Z"},
+		{"Europe/Berlin", "2026-10-25T01:45:00Z", "02:50", "2026-10-25T01:50:00Z"},
+		{"Europe/Berlin", "2026-10-25T00:45:00Z", "02:45", "2026-10-25T01:45:00Z"},
+		{"Europe/Berlin", "2026-10-25T01:45:00Z", "02:45", "2026-10-26T01:45:00Z"},
+		{"Europe/Berlin", "2026-10-24T22:30:00Z", "09:00", "2026-10-25T08:00:00Z"},
+		{"Europe/Berlin", "2026-03-29T00:30:00Z", "02:30", "2026-03-29T01:30:00Z"},
+		{"Europe/Berlin", "2026-03-28T22:30:00Z", "09:00", "2026-03-29T07:00:00Z"},
+		{"Europe/Berlin", "2026-03-28T09:30:00Z", "09:00", "2026-03-29T07:00:00Z"},
+		{"America/St_Johns", "2026-11-01T04:15:00Z", "01:50", "2026-11-01T04:20:00Z"},
+		{"America/St_Johns", "2026-11-01T05:15:00Z", "01:50", "2026-11-01T05:20:00Z"},
+		{"America/St_Johns", "2026-03-08T05:00:00Z", "02:30", "2026-03-08T06:00:00Z"},
+		{"Pacific/Kiritimati", "2026-12-31T10:30:00Z", "00:15", "2027-01-01T10:15:00Z"},
+	} {
+		zone, err := time.LoadLocation(c.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		here, err := time.Parse(time.RFC3339, c.here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ops.ParseUntil(c.text, here, here.In(zone)); err != nil || got.UTC().Format(time.RFC3339) != c.want {
+			t.Errorf("%s at %s in %s is %v (error %v), want %s", c.text, c.here, c.zone, got.UTC(), err, c.want)
+		}
+	}
+}
+
 // TestDurationsWithDays: days come first, and what is no duration, or is too long, is refused.
 func TestDurationsWithDays(t *testing.T) {
 	t.Parallel()
