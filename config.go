@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -78,22 +77,21 @@ type Config struct {
 	// has ended, before it cancels their contexts. A negative value cancels them
 	// at once. Defaults to 30 seconds.
 	ShutdownTimeout time.Duration
-	// DoneRetention is how long tasks that are done stay in the table, up to 36,500
-	// days, unless their kind says otherwise ([KindConfig]). Defaults to 0: they are
-	// deleted at once, and have no results.
+	// DoneRetention is how long done tasks stay in the table with their results, unless
+	// their kind sets its own ([KindConfig]): up to 36,500 days, [Forever], or
+	// [DeleteImmediately]. Defaults to DeleteImmediately.
 	//
-	// A worker deletes finished tasks of its queues about once a minute: those of kinds
-	// that it handles, and by the values here those of kinds that no worker has handled
-	// for an hour, but with a DoneRetention of 0 no done ones. It knows the workers that
-	// announce themselves. If workers that handle a kind keep its tasks for different
-	// times, the shortest holds: give all of them the same values.
+	// A worker deletes finished tasks of its queues about once a minute. It deletes tasks of
+	// the kinds that it handles, and tasks of kinds that no worker in the table of workers has
+	// handled for an hour. The values here apply to the latter, except that their done tasks
+	// are kept if DoneRetention is not set. If workers that handle a kind have different
+	// retentions, the shortest applies.
 	DoneRetention time.Duration
-	// DeadRetention is how long dead tasks stay in the table, up to 36,500 days, unless
-	// their kind says otherwise. A sequence that a dead task halts goes on when that is
-	// deleted ([Limit.HaltOnDeath]). Defaults to 0, which keeps them for ever.
+	// DeadRetention is how long dead tasks stay in the table, with the same values as
+	// DoneRetention. When a dead task that halts a sequence is deleted, the sequence goes on
+	// ([Limit.HaltOnDeath]). Defaults to Forever.
 	DeadRetention time.Duration
-	// CancelledRetention is how long cancelled tasks stay in the table, up to 36,500
-	// days, unless their kind says otherwise. A negative value keeps them for ever.
+	// CancelledRetention is how long cancelled tasks stay in the table, with the same values.
 	// Defaults to DeadRetention.
 	CancelledRetention time.Duration
 	// DefaultPolicy is the policy of kinds that set none, in the worker. Package backoff/policyflags reads
@@ -248,13 +246,13 @@ func (c Config) validate(s dialect.Server) error {
 	}{
 		{"PollInterval", c.PollInterval, time.Millisecond, time.Hour},
 		{"Lease", c.Lease, time.Second, 24 * time.Hour},
-		{"DoneRetention", c.DoneRetention, 0, maxDelay},
-		{"DeadRetention", c.DeadRetention, 0, maxDelay},
-		{"CancelledRetention", c.CancelledRetention, math.MinInt64, maxDelay},
 	} {
 		if r.value < r.min || r.value > r.max {
 			return invalid("%s %v; allowed are %v to %v", r.name, r.value, r.min, r.max)
 		}
+	}
+	if err := validRetentions("Config", c.DoneRetention, c.DeadRetention, c.CancelledRetention); err != nil {
+		return err
 	}
 	if err := c.DefaultPolicy.Err(); err != nil {
 		return fmt.Errorf("%w: DefaultPolicy: %w", ErrInvalid, err)

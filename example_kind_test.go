@@ -95,19 +95,19 @@ func ExampleKindConfig_timeout() {
 	// falldue: handler timed out: context deadline exceeded
 }
 
-// A kind says for how long its finished tasks stay in the table. All others are kept as Config
-// says: here done ones are deleted at once, and dead and cancelled ones after 30 days.
+// A kind sets how long its finished tasks stay in the table. Config sets it for all other kinds:
+// here done tasks are deleted immediately, and dead and cancelled ones after 30 days.
 func ExampleKindConfig_retention() {
 	ctx := context.Background()
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	q, closeQueue := openQueue(falldue.Config{Concurrency: 1, DeadRetention: 30 * 24 * time.Hour})
+	q, closeQueue := openQueue(falldue.Config{Concurrency: 1, DoneRetention: falldue.DeleteImmediately, DeadRetention: 30 * 24 * time.Hour})
 	defer closeQueue()
 
 	charge := falldue.NewKind[int]("charge", falldue.KindConfig{
 		DoneRetention:      24 * time.Hour,     // somebody may ask for the receipt
-		DeadRetention:      -1,                 // for ever: somebody looks at each
-		CancelledRetention: 7 * 24 * time.Hour, // without it, that of dead ones
+		DeadRetention:      falldue.Forever,    // until somebody has looked at each
+		CancelledRetention: 7 * 24 * time.Hour, // without it, Forever as for dead ones
 	})
 	falldue.Handle(q, charge, func(_ context.Context, t falldue.Task[int]) error {
 		return t.SetResult(fmt.Sprintf("receipt of %d", t.Args))

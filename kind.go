@@ -36,18 +36,17 @@ type KindConfig struct {
 	// go on doing so. While such an attempt runs, the state of the task is Snoozed.
 	// Defaults to 0: a lost task waits for the end of its lease and for the delay.
 	RetryLostAtOnce int
-	// DoneRetention is how long tasks that are done stay in the table with their
-	// results, up to 36,500 days. A negative value deletes them at once. Defaults to
-	// Config.DoneRetention of the worker. Workers that handle the kind delete its tasks;
-	// Config.DoneRetention says when others do.
+	// DoneRetention is how long done tasks stay in the table with their results: up to
+	// 36,500 days, [Forever], or [DeleteImmediately]. Defaults to Config.DoneRetention of the
+	// worker, which explains when other workers delete tasks of the kind.
 	DoneRetention time.Duration
-	// DeadRetention is how long dead tasks stay in the table, up to 36,500 days. A
-	// negative value keeps them for ever. A sequence that a dead task halts goes on when
-	// that is deleted ([Limit.HaltOnDeath]). Defaults to Config.DeadRetention of the worker.
+	// DeadRetention is how long dead tasks stay in the table, with the same values. When a
+	// dead task that halts a sequence is deleted, the sequence goes on ([Limit.HaltOnDeath]).
+	// Defaults to Config.DeadRetention of the worker.
 	DeadRetention time.Duration
-	// CancelledRetention is how long cancelled tasks stay in the table, up to 36,500
-	// days. A negative value keeps them for ever. Defaults to the kind's DeadRetention,
-	// and then to Config.CancelledRetention of the worker.
+	// CancelledRetention is how long cancelled tasks stay in the table, with the same values.
+	// Defaults to the kind's DeadRetention, and then to Config.CancelledRetention of the
+	// worker.
 	CancelledRetention time.Duration
 	// Limits limits the tasks of this kind, in all queues together. All workers must have
 	// the same limits: each obeys its own. Defaults to none.
@@ -106,10 +105,8 @@ func validKind(name string, cfg KindConfig) error {
 	if cfg.RetryLostAtOnce < 0 {
 		return invalid("RetryLostAtOnce %d of kind %s; allowed are 0 and more", cfg.RetryLostAtOnce, name)
 	}
-	for field, d := range map[string]time.Duration{"DoneRetention": cfg.DoneRetention, "DeadRetention": cfg.DeadRetention, "CancelledRetention": cfg.CancelledRetention} {
-		if d > maxDelay {
-			return invalid("%s %v of kind %s; allowed are up to %s", field, d, name, longestDelay)
-		}
+	if err := validRetentions("kind "+name, cfg.DoneRetention, cfg.DeadRetention, cfg.CancelledRetention); err != nil {
+		return err
 	}
 	if err := validLimits("kind "+name, cfg.Limits); err != nil {
 		return err

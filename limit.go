@@ -69,9 +69,9 @@ func (l Limit) Burst(n int) Limit {
 
 // HaltOnDeath returns an order in which nothing runs after a task that is dead, until the
 // task is retried ([Queue.Retry]) and then done or cancelled, or until it is deleted. A dead
-// task cannot be cancelled. The sequence also goes on, without a word, when DeadRetention is
-// over ([Config], [KindConfig]) and a worker deletes the dead task: keep dead tasks for ever,
-// which is the default, or for longer than somebody needs to look at them.
+// task cannot be cancelled. The sequence also goes on, without a warning, when DeadRetention
+// ([Config], [KindConfig]) has expired and a worker deletes the dead task: keep dead tasks
+// [Forever], which is the default, or for longer than you need to look at them.
 func (l Limit) HaltOnDeath() Limit {
 	if !l.inOrder() {
 		l.err = "only InOrder has HaltOnDeath"

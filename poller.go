@@ -1,7 +1,6 @@
 package falldue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
-	"time"
 
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/retry"
@@ -165,33 +163,6 @@ func (q *Queue) handlers() (map[string]*run.Handler, error) {
 		}
 	}
 	return handlers, errors.Join(q.handlerErrs...)
-}
-
-// retention returns how long finished tasks of the kind stay in the table.
-func (k KindConfig) retention(c Config) run.Retention {
-	return run.Retention{
-		Done:      max(cmp.Or(k.DoneRetention, c.DoneRetention), 0),
-		Dead:      orForever(cmp.Or(k.DeadRetention, c.DeadRetention)),
-		Cancelled: orForever(cmp.Or(k.CancelledRetention, k.DeadRetention, c.CancelledRetention, c.DeadRetention)),
-	}
-}
-
-// retentionOfOthers returns how long finished tasks stay in the table whose kinds the worker does
-// not handle. A worker that handles them may keep the done ones.
-func (c Config) retentionOfOthers() run.Retention {
-	r := KindConfig{}.retention(c)
-	if r.Done == 0 {
-		r.Done = run.Forever
-	}
-	return r
-}
-
-// orForever returns d, or forever if it is 0 or less.
-func orForever(d time.Duration) time.Duration {
-	if d <= 0 {
-		return run.Forever
-	}
-	return d
 }
 
 // workerConfig returns the settings of a worker of the queue.

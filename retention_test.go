@@ -1,11 +1,13 @@
 package falldue
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/internal/upkeep"
 )
 
@@ -14,8 +16,8 @@ func TestRetentions(t *testing.T) {
 	kinds := map[string]KindConfig{}
 	for name, cfg := range map[string]KindConfig{
 		"plain":  {},
-		"kept":   {DoneRetention: 2 * time.Hour, DeadRetention: -1},
-		"short":  {DoneRetention: -1, DeadRetention: time.Minute},
+		"kept":   {DoneRetention: 2 * time.Hour, DeadRetention: Forever},
+		"short":  {DoneRetention: DeleteImmediately, DeadRetention: time.Minute},
 		"stated": {DeadRetention: time.Minute, CancelledRetention: time.Second},
 	} {
 		kinds[name] = cfg
@@ -42,8 +44,14 @@ func TestRetentions(t *testing.T) {
 			"short": {0, time.Minute, time.Minute}, "stated": {time.Hour, time.Minute, time.Second},
 			"unknown": {time.Hour, time.Hour, time.Hour},
 		}},
-		{Config{DeadRetention: time.Hour, CancelledRetention: -1}, map[string][]time.Duration{
+		{Config{DeadRetention: time.Hour, CancelledRetention: Forever}, map[string][]time.Duration{
 			"plain": {0, time.Hour, run.Forever}, "short": {0, time.Minute, time.Minute}, "unknown": {run.Forever, time.Hour, run.Forever},
+		}},
+		{Config{DoneRetention: DeleteImmediately, DeadRetention: DeleteImmediately}, map[string][]time.Duration{
+			"plain": {0, 0, 0}, "kept": {2 * time.Hour, run.Forever, run.Forever}, "unknown": {0, 0, 0},
+		}},
+		{Config{DoneRetention: Forever, CancelledRetention: DeleteImmediately}, map[string][]time.Duration{
+			"plain": {run.Forever, run.Forever, 0}, "short": {0, time.Minute, time.Minute}, "unknown": {run.Forever, run.Forever, 0},
 		}},
 	} {
 		r := with(c.cfg)
@@ -60,7 +68,42 @@ func TestRetentions(t *testing.T) {
 			t.Errorf("the shortest retention of %s tasks is %v, want %v", state, got, want)
 		}
 	}
+	for want, r := range map[time.Duration]upkeep.Retentions{
+		upkeep.CleanEvery: {Others: Config{DoneRetention: DeleteImmediately}.retentionOfOthers()},
+		time.Second:       {Others: Config{DeadRetention: DeleteImmediately}.retentionOfOthers()},
+		2 * time.Second:   {Others: Config{CancelledRetention: 2 * time.Second}.retentionOfOthers()},
+	} {
+		if got := r.Every(); got != want {
+			t.Errorf("with %+v the cleaner looks every %v, want %v", r.Others, got, want)
+		}
+	}
 	if got := (upkeep.Retentions{Others: Config{}.retentionOfOthers()}).Shortest(dead); got != run.Forever {
 		t.Errorf("without any retention dead tasks stay for %v", got)
+	}
+}
+
+func TestInvalidRetentions(t *testing.T) {
+	t.Parallel()
+	db := testdb.Open(t, testdb.SQLite)
+	for _, d := range []time.Duration{-2, -time.Hour, maxDelay + 1, Forever - 1} {
+		for field, set := range map[string]func(c *Config, k *KindConfig){
+			"DoneRetention":      func(c *Config, k *KindConfig) { c.DoneRetention, k.DoneRetention = d, d },
+			"DeadRetention":      func(c *Config, k *KindConfig) { c.DeadRetention, k.DeadRetention = d, d },
+			"CancelledRetention": func(c *Config, k *KindConfig) { c.CancelledRetention, k.CancelledRetention = d, d },
+		} {
+			var c Config
+			var k KindConfig
+			set(&c, &k)
+			_, ofConfig := New(db, c)
+			for owner, err := range map[string]error{"Config": ofConfig, "kind k": NewKind[int]("k", k).err} {
+				want := fmt.Sprintf("falldue: invalid: %s %v of %s: must be Forever, DeleteImmediately, or a duration up to 36,500 days", field, d, owner)
+				if err == nil || err.Error() != want {
+					t.Errorf("error %v, want %s", err, want)
+				}
+			}
+		}
+	}
+	if _, err := New(db, Config{DoneRetention: Forever, DeadRetention: DeleteImmediately, CancelledRetention: maxDelay}); err != nil {
+		t.Errorf("retentions that may be: %v", err)
 	}
 }

@@ -67,7 +67,7 @@ func (t Task[A]) SetResult(v any) error {
 		return errNoRun
 	}
 	if !t.run.KeepsDone() {
-		return invalid("a result of kind %s, whose done tasks are deleted at once; set KindConfig.DoneRetention, or Config.DoneRetention", t.Kind)
+		return invalid("a result of kind %s, whose done tasks are deleted immediately; set KindConfig.DoneRetention, or Config.DoneRetention", t.Kind)
 	}
 	result, err := toStore("result", v, t.run.MaxPayload())
 	if err != nil {

@@ -115,10 +115,11 @@ var handlerCases = []conformanceCase{
 		q := f.queue(t, falldue.Config{DoneRetention: time.Hour, DeadRetention: time.Second})
 		kinds := map[string]falldue.KindConfig{
 			"as.config":    {},
-			"kept":         {DoneRetention: time.Hour, DeadRetention: -1},
-			"deleted":      {DoneRetention: -1, DeadRetention: time.Second, CancelledRetention: time.Hour},
+			"kept":         {DoneRetention: time.Hour, DeadRetention: falldue.Forever},
+			"deleted":      {DoneRetention: falldue.DeleteImmediately, DeadRetention: time.Second, CancelledRetention: time.Hour},
 			"short":        {DoneRetention: time.Second, DeadRetention: time.Hour, CancelledRetention: time.Second},
 			"as.dead.ones": {DeadRetention: time.Hour},
+			"none":         {DeadRetention: falldue.DeleteImmediately, CancelledRetention: falldue.DeleteImmediately},
 		}
 		stays := map[string]map[falldue.State]bool{
 			"as.config":    {falldue.Done: true},
@@ -126,6 +127,7 @@ var handlerCases = []conformanceCase{
 			"deleted":      {falldue.Cancelled: true},
 			"short":        {falldue.Dead: true},
 			"as.dead.ones": {falldue.Done: true, falldue.Dead: true, falldue.Cancelled: true},
+			"none":         {falldue.Done: true},
 		}
 		ids := map[string]map[falldue.State]int64{}
 		for name, cfg := range kinds {
@@ -166,7 +168,7 @@ var handlerCases = []conformanceCase{
 			}
 			return falldue.Discard(errFlaky)
 		}
-		kept := falldue.NewKind[bool]("kept", falldue.KindConfig{DoneRetention: time.Hour, DeadRetention: -1})
+		kept := falldue.NewKind[bool]("kept", falldue.KindConfig{DoneRetention: time.Hour, DeadRetention: falldue.Forever})
 		q := f.queue(t, falldue.Config{})
 		falldue.Handle(q, kept, end)
 		startWorker(t, q)

@@ -26,7 +26,7 @@ func NewTask[A any](args A) (falldue.Task[A], *Record) {
 }
 
 // NewTaskOf is like [NewTask] for a task of a kind, as a queue with the configuration cfg
-// runs it: SetResult returns an error if the done tasks of the kind are deleted at once, since
+// runs it: SetResult returns an error if the done tasks of the kind are deleted immediately, since
 // neither KindConfig.DoneRetention nor Config.DoneRetention is set, and for a result of more
 // than Config.MaxPayload. The task has the name, the queue, the priority and the limit of
 // attempts of its kind, and the key that [falldue.Kind.KeyedBy] makes of args.

@@ -56,7 +56,7 @@ func TestNewTask(t *testing.T) {
 func TestNewTaskOf(t *testing.T) {
 	kept := falldue.NewKind[int]("kept", falldue.KindConfig{DoneRetention: time.Hour, Queue: "reports", Priority: 7, Policy: backoff.Constant(0).WithMaxAttempts(3)})
 	plain := falldue.NewKind[int]("plain", falldue.KindConfig{})
-	never := falldue.NewKind[int]("never", falldue.KindConfig{DoneRetention: -1})
+	never := falldue.NewKind[int]("never", falldue.KindConfig{DoneRetention: falldue.DeleteImmediately})
 	for _, c := range []struct {
 		kind falldue.Kind[int]
 		cfg  falldue.Config
@@ -65,8 +65,8 @@ func TestNewTaskOf(t *testing.T) {
 		{kept, falldue.Config{}, ""},
 		{kept, falldue.Config{MaxPayload: 3}, "result"},
 		{plain, falldue.Config{DoneRetention: time.Hour}, ""},
-		{plain, falldue.Config{}, "a result of kind plain, whose done tasks are deleted at once"},
-		{never, falldue.Config{DoneRetention: time.Hour}, "a result of kind never, whose done tasks are deleted at once"},
+		{plain, falldue.Config{}, "a result of kind plain, whose done tasks are deleted immediately"},
+		{never, falldue.Config{DoneRetention: time.Hour}, "a result of kind never, whose done tasks are deleted immediately"},
 	} {
 		task, record := tasktest.NewTaskOf(c.kind, 42, c.cfg)
 		err := task.SetResult("done")

@@ -16,9 +16,9 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// cleanEvery is the time between two searches for finished tasks whose retention is
+// CleanEvery is the time between two searches for finished tasks whose retention is
 // over.
-const cleanEvery = time.Minute
+const CleanEvery = time.Minute
 
 // findingShare limits the time in which the cleaner looks for such tasks to a tenth.
 const findingShare = 10
@@ -55,15 +55,10 @@ func NewCleaner(s *store.Store, queues []string, others run.Retention, handlers 
 
 // Work cleans until ctx ends.
 func (c *Cleaner) Work(ctx context.Context) {
-	every := cleanEvery
-	for _, state := range finishedStates {
-		if least := c.retentions.Shortest(state); least > 0 { // forever is not
-			every = min(every, max(least, time.Second))
-		}
-	}
+	every := c.retentions.Every()
 	var dropped, droppedChanges time.Time
 	for {
-		if time.Since(dropped) >= cleanEvery {
+		if time.Since(dropped) >= CleanEvery {
 			dropped = time.Now()
 			if err := c.drop(ctx, c.dropOrphans); err != nil && ctx.Err() == nil {
 				c.events.progressFailed(err)

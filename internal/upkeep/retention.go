@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // Retentions returns how long finished tasks of the kinds that a worker handles stay in the
@@ -30,4 +31,17 @@ func (r Retentions) Shortest(state string) time.Duration {
 		}
 	}
 	return least
+}
+
+// Every returns the time between two rounds of the cleaner: a second or more.
+func (r Retentions) Every() time.Duration {
+	every := CleanEvery
+	for _, state := range finishedStates {
+		least := r.Shortest(state)
+		if least == run.Forever || state == statements.StateDone && least == 0 { // deleted when they are settled
+			continue
+		}
+		every = min(every, max(least, time.Second))
+	}
+	return every
 }
