@@ -125,6 +125,3 @@ type Attempt struct {
 	// Stack is the stack of a panic, or "".
 	Stack string
 }
-
-// finished reports whether tasks of a state are finished.
-func (s State) finished() bool { return s == Done || s == Dead || s == Cancelled }

@@ -13,7 +13,7 @@ import (
 // bear. DryRun counts them first.
 func ExampleOps_RetryMany() {
 	ctx := context.Background()
-	q, closeQueue := openQueue(falldue.Config{})
+	q, closeQueue := openQueue()
 	defer closeQueue()
 
 	charge := falldue.NewKind[string]("charge", falldue.KindConfig{})
@@ -50,7 +50,7 @@ func ExampleOps_RetryMany() {
 // DeleteMany deletes tasks for good.
 func ExampleOps_DeleteMany() {
 	ctx := context.Background()
-	q, closeQueue := openQueue(falldue.Config{})
+	q, closeQueue := openQueue()
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})

@@ -14,7 +14,7 @@ import (
 // dashboard for example.
 func ExampleOps_Counts() {
 	ctx := context.Background()
-	q, closeQueue := openQueue(falldue.Config{})
+	q, closeQueue := openQueue()
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
@@ -41,7 +41,7 @@ func ExampleOps_Counts() {
 // EstimateCounts estimates numbers of many tasks, so that a dashboard can ask often.
 func ExampleOps_EstimateCounts() {
 	ctx := context.Background()
-	q, closeQueue := openQueue(falldue.Config{})
+	q, closeQueue := openQueue()
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
@@ -66,7 +66,7 @@ func ExampleOps_EstimateCounts() {
 // works on the queue in which they wait.
 func ExampleOps_Overdue() {
 	ctx := context.Background()
-	q, closeQueue := openQueue(falldue.Config{})
+	q, closeQueue := openQueue()
 	defer closeQueue()
 
 	resize := falldue.NewKind[string]("image.resize", falldue.KindConfig{Queue: "images"})

@@ -47,7 +47,7 @@ func newQueue(db *sqlx.DB, cfg falldue.Config) *falldue.Queue {
 }
 
 // openQueue makes a queue on a database that only it uses.
-func openQueue(cfg falldue.Config) (q *falldue.Queue, closeQueue func()) {
+func openQueue() (q *falldue.Queue, closeQueue func()) {
 	db, closeDB := openDB()
-	return newQueue(db, cfg), closeDB
+	return newQueue(db, falldue.Config{}), closeDB
 }

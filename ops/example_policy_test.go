@@ -14,7 +14,7 @@ import (
 // PolicyByKey reads a policy that tasks were enqueued with.
 func ExampleOps_PolicyByKey() {
 	ctx := context.Background()
-	q, closeQueue := openQueue(falldue.Config{})
+	q, closeQueue := openQueue()
 	defer closeQueue()
 
 	own := backoff.Constant(10 * time.Minute).WithMaxAttempts(4)
@@ -35,7 +35,7 @@ func ExampleOps_PolicyByKey() {
 }
 
 func ExampleOps_SetPolicy() {
-	q, closeQueue := openQueue(falldue.Config{})
+	q, closeQueue := openQueue()
 	defer closeQueue()
 	ctx := context.Background()
 	slower, err := backoff.ParseOverride("4 * own")

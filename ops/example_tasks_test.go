@@ -12,7 +12,7 @@ import (
 // Tasks shows what tasks wait for, and finds them by their payloads.
 func ExampleOps_Tasks_match() {
 	ctx := context.Background()
-	q, closeQueue := openQueue(falldue.Config{})
+	q, closeQueue := openQueue()
 	defer closeQueue()
 
 	type order struct {
@@ -42,7 +42,7 @@ func ExampleOps_Tasks_match() {
 // SetPhases shows what tasks wait for that were read by Queue.Task.
 func ExampleOps_SetPhases() {
 	ctx := context.Background()
-	q, closeQueue := openQueue(falldue.Config{})
+	q, closeQueue := openQueue()
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})
@@ -65,7 +65,7 @@ func ExampleOps_SetPhases() {
 // Tasks lists tasks page by page.
 func ExampleOps_Tasks() {
 	ctx := context.Background()
-	q, closeQueue := openQueue(falldue.Config{})
+	q, closeQueue := openQueue()
 	defer closeQueue()
 
 	greet := falldue.NewKind[string]("greet", falldue.KindConfig{})

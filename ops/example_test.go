@@ -15,7 +15,7 @@ import (
 
 // shop makes a queue in which ten mails wait: one is due, and nine are in the next hour.
 func shop(ctx context.Context) (q *falldue.Queue, closeQueue func()) {
-	q, closeQueue = openQueue(falldue.Config{})
+	q, closeQueue = openQueue()
 	mail := falldue.NewKind[struct{}]("mail", falldue.KindConfig{})
 	for i := range 10 {
 		if _, err := mail.Enqueue(ctx, q, struct{}{}, falldue.EnqueueOptions{Delay: time.Duration(i) * 6 * time.Minute}); err != nil {

@@ -28,7 +28,8 @@ func (o *Ops) snapshot(ctx context.Context, keys ...string) (s snapshot, err err
 	s.workers, s.unread = o.Workers(ctx)
 	s.self, s.pauses = o.inside.Info(), pausesIn(changes)
 	s.Policies = newPolicies(o.codePolicies(s.self), overridesIn(changes), s.workers)
-	return s, s.readOwn(ctx, o.store, keys)
+	err = s.readOwn(ctx, o.store, keys)
+	return s, err
 }
 
 // codePolicies returns the policies of WithPolicies, and of the kinds that the queue handles.

@@ -119,7 +119,7 @@ func (o *Ops) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 		return w, err
 	}
 	now, err := o.snapshot(ctx, t.Policy)
-	if err = cmp.Or(err, now.unread); err != nil {
+	if err := cmp.Or(err, now.unread); err != nil {
 		return w, err
 	}
 	claim := claimOf(t, now.workers)

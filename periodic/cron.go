@@ -106,5 +106,5 @@ func (f field) number(text string) (int, error) {
 // overflow.
 func decimal(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 13)
-	return int(n), err //nolint:gosec // it has 13 bits
+	return int(n), err
 }

@@ -10,6 +10,7 @@ import (
 // Unit is what the values of an axis are.
 type Unit int
 
+// The units.
 const (
 	Count   Unit = iota // whole numbers
 	Numbers             // any

@@ -52,6 +52,7 @@ func (Text) shape()  {}
 // Anchor is the part of a text that is at its place.
 type Anchor int
 
+// The anchors.
 const (
 	Start Anchor = iota
 	Middle
@@ -61,6 +62,7 @@ const (
 // Mark is the form of a mark.
 type Mark int
 
+// The marks.
 const (
 	Circle Mark = iota
 	Square

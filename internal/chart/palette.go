@@ -9,6 +9,7 @@ import (
 // Color is a colour by its purpose. The zero value is none.
 type Color int
 
+// The colors.
 const (
 	None Color = iota
 	Paper
@@ -42,6 +43,7 @@ func dashOf(i int) []float64 {
 // Theme is how a picture chooses its colours.
 type Theme int
 
+// The themes.
 const (
 	Auto  Theme = iota // light or dark, as the reader's system is
 	Light              // on white

@@ -23,6 +23,7 @@ type Plot struct {
 // Style is how a series looks.
 type Style int
 
+// The styles.
 const (
 	Lines Style = iota
 	Steps       // lines that are level for the length of a step

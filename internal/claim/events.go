@@ -8,33 +8,33 @@ import (
 
 // events logs what happens while tasks are found and claimed.
 // It has one method for each log line.
-type events struct{ Log *slog.Logger }
+type events struct{ log *slog.Logger }
 
 func (e events) pollFailed(queue string, err error) {
-	e.Log.Warn("falldue: cannot poll", "queue", queue, "error", err)
+	e.log.Warn("falldue: cannot poll", "queue", queue, "error", err)
 }
 
 func (e events) claimFailed(queue string, err error) {
-	e.Log.Warn("falldue: cannot claim", "queue", queue, "error", err)
+	e.log.Warn("falldue: cannot claim", "queue", queue, "error", err)
 }
 
 // claimRefused reports tasks of a lane that the database does not let be claimed: the id
 // of one, and how many there were since the last report.
 func (e events) claimRefused(queue string, at store.Lane, id int64, tasks int, err error) {
-	e.Log.Error("falldue: the database refuses to let tasks be claimed; others are claimed", "queue", queue, "kind", at.Kind,
+	e.log.Error("falldue: the database refuses to let tasks be claimed; others are claimed", "queue", queue, "kind", at.Kind,
 		"state", at.State, "priority", at.Priority, "attempts", at.Attempts, "task", id, "count", tasks, "error", err)
 }
 
 // corruptLane reports a lane whose first task has values that falldue never
 // writes, because somebody edited the row.
 func (e events) corruptLane(queue string, h store.Head, what string) {
-	e.Log.Error("falldue: a task holds values that falldue never writes", "what", what, "queue", queue, "kind", h.Kind,
+	e.log.Error("falldue: a task holds values that falldue never writes", "what", what, "queue", queue, "kind", h.Kind,
 		"state", h.State, "priority", h.Priority, "attempts", h.Attempts, "updated_at", store.Time(h.Anchor))
 }
 
 func (e events) listenFailed(err error) {
-	e.Log.Warn("falldue: cannot listen; the worker polls for tasks of other processes", "error", err)
+	e.log.Warn("falldue: cannot listen; the worker polls for tasks of other processes", "error", err)
 }
 
 // listens reports that the worker listens after a failure.
-func (e events) listens() { e.Log.Info("falldue: listening again") }
+func (e events) listens() { e.log.Info("falldue: listening again") }

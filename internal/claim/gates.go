@@ -23,12 +23,12 @@ type Gates []gate
 
 // NewGates returns the gates of a queue.
 func NewGates(queue string, changes *control.ChangeReader, handlers map[string]*run.Handler, own *control.TaskPolicies, overrides *control.Overrides) Gates {
-	return Gates{unpaused{changes, queue}, HandledKinds(handlers), ReadablePolicies{own, queue}, overriddenPolicies{overrides, queue}}
+	return Gates{unpaused{changes, queue}, handledKinds(handlers), readablePolicies{own, queue}, overriddenPolicies{overrides, queue}}
 }
 
-// PolicyOf returns the policy of a lane, or nil if a gate leaves the lane out. For later see
+// policyOf returns the policy of a lane, or nil if a gate leaves the lane out. For later see
 // gate.
-func (g Gates) PolicyOf(at store.Lane, later func()) *control.CompiledPolicy {
+func (g Gates) policyOf(at store.Lane, later func()) *control.CompiledPolicy {
 	var r *control.CompiledPolicy
 	for _, one := range g {
 		if !one.admit(at, &r, later) {
@@ -41,18 +41,18 @@ func (g Gates) PolicyOf(at store.Lane, later func()) *control.CompiledPolicy {
 // delayOf returns the delay of a lane, and false if it is not known. Where another policy is
 // in effect, its rule is made, and all lanes are timed again.
 func (g Gates) delayOf(at store.Lane) (time.Duration, bool) {
-	r := g.PolicyOf(at, func() {})
+	r := g.policyOf(at, func() {})
 	if r == nil {
 		return 0, false
 	}
 	return r.DelayIn(at), true
 }
 
-// HandledKinds admits lanes of kinds that have a handler in this process. The rule
+// handledKinds admits lanes of kinds that have a handler in this process. The rule
 // of such a lane is its kind's.
-type HandledKinds map[string]*run.Handler
+type handledKinds map[string]*run.Handler
 
-func (h HandledKinds) admit(at store.Lane, r **control.CompiledPolicy, _ func()) bool {
+func (h handledKinds) admit(at store.Lane, r **control.CompiledPolicy, _ func()) bool {
 	if h[at.Kind] == nil {
 		return false
 	}
@@ -60,18 +60,18 @@ func (h HandledKinds) admit(at store.Lane, r **control.CompiledPolicy, _ func())
 	return true
 }
 
-// ReadablePolicies admits lanes whose tasks have no policy of their own, or a
+// readablePolicies admits lanes whose tasks have no policy of their own, or a
 // policy that this process can read. That policy is then the rule of the lane.
-type ReadablePolicies struct {
-	Rules *control.TaskPolicies
-	Queue string
+type readablePolicies struct {
+	rules *control.TaskPolicies
+	queue string
 }
 
-func (p ReadablePolicies) admit(at store.Lane, r **control.CompiledPolicy, later func()) bool {
+func (p readablePolicies) admit(at store.Lane, r **control.CompiledPolicy, later func()) bool {
 	if at.Policy == "" {
 		return true
 	}
-	*r = p.Rules.PolicyOf(p.Queue, at, later)
+	*r = p.rules.PolicyOf(p.queue, at, later)
 	return *r != nil
 }
 
@@ -88,14 +88,14 @@ func (u unpaused) admit(at store.Lane, _ **control.CompiledPolicy, _ func()) boo
 // overriddenPolicies gives lanes the rules that overrides make of theirs. It comes after the gates
 // that set those. A lane whose rule is not made yet is left out until it is.
 type overriddenPolicies struct {
-	Overrides *control.Overrides
-	Queue     string
+	overrides *control.Overrides
+	queue     string
 }
 
 func (g overriddenPolicies) admit(at store.Lane, r **control.CompiledPolicy, later func()) bool {
-	if !g.Overrides.Any() {
+	if !g.overrides.Any() {
 		return true
 	}
-	*r = g.Overrides.PolicyOf(g.Queue, at, *r, later)
+	*r = g.overrides.PolicyOf(g.queue, at, *r, later)
 	return *r != nil
 }

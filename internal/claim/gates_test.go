@@ -20,9 +20,9 @@ func TestGatesLeaveLanesOut(t *testing.T) {
 	t.Parallel()
 	known, own := control.Compile(backoff.Zizq()), control.Compile(backoff.Constant(time.Second))
 	g := Gates{
-		HandledKinds{"known": {Policy: known}, "paused": {Policy: known}},
+		handledKinds{"known": {Policy: known}, "paused": {Policy: known}},
 		closed("paused"),
-		ReadablePolicies{Rules: &control.TaskPolicies{Recent: map[string]control.TaskPolicy{"own": {Policy: own}}}},
+		readablePolicies{rules: &control.TaskPolicies{Recent: map[string]control.TaskPolicy{"own": {Policy: own}}}},
 	}
 	for at, want := range map[store.Lane]*control.CompiledPolicy{
 		{Kind: "known"}:                known,
@@ -30,7 +30,7 @@ func TestGatesLeaveLanesOut(t *testing.T) {
 		{Kind: "unknown"}:              nil,
 		{Kind: "paused"}:               nil,
 	} {
-		if got := g.PolicyOf(at, nil); got != want {
+		if got := g.policyOf(at, nil); got != want {
 			t.Errorf("in %+v the rule is %v, want %v", at, got, want)
 		}
 	}

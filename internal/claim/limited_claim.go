@@ -11,14 +11,14 @@ import (
 
 // claimLimited claims up to room tasks from lanes that seem due and have limits, and passes
 // them to the dispatcher.
-func (p *poller) claimLimited(ctx context.Context, due []store.Lane, room int) error {
-	p.Lanes.BeginLimited()
-	since := p.Lanes.BeginClaim(due)
+func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) error {
+	p.lanes.BeginLimited()
+	since := p.lanes.BeginClaim(due)
 	var params store.ClaimParams
 	var rules []*control.CompiledPolicy
 	var left []store.Lane // out by the gates
 	for i, at := range due {
-		if rule := p.Gates.PolicyOf(at, func() { p.Hint(at, 0) }); rule != nil {
+		if rule := p.Gates.policyOf(at, func() { p.Hint(at, 0) }); rule != nil {
 			params.Sources, rules = append(params.Sources, p.source(at, rule, since[i])), append(rules, rule)
 		} else {
 			left = append(left, at)
@@ -38,7 +38,7 @@ func (p *poller) claimLimited(ctx context.Context, due []store.Lane, room int) e
 		return result.Claims, err
 	})
 	if err != nil {
-		p.suspects.Add(params.Sources)
+		p.suspects.add(params.Sources)
 		return err
 	}
 	p.learnLimited(params.Sources, rules, result, start)
@@ -47,7 +47,7 @@ func (p *poller) claimLimited(ctx context.Context, due []store.Lane, room int) e
 }
 
 // learnLimited records what a claim under limits that began at start left in the lanes.
-func (p *poller) learnLimited(sources []store.Source, rules []*control.CompiledPolicy, result store.Limited, start time.Time) {
+func (p *Poller) learnLimited(sources []store.Source, rules []*control.CompiledPolicy, result store.Limited, start time.Time) {
 	last := map[store.Lane]*store.Claim{} // of each lane
 	for _, c := range result.Claims {
 		last[c.From] = c
@@ -58,7 +58,7 @@ func (p *poller) learnLimited(sources []store.Source, rules []*control.CompiledP
 		at := sources[i].Lane
 		c := last[at]
 		if c != nil {
-			p.Lanes.Admitted(at)
+			p.lanes.Admitted(at)
 		}
 		if rest.Hold == store.Emptied {
 			emptied = append(emptied, at)
@@ -68,30 +68,30 @@ func (p *poller) learnLimited(sources []store.Source, rules []*control.CompiledP
 			continue
 		}
 		if c != nil && rest.Hold != store.Outrun { // which may leave tasks before the last one
-			p.Lanes.Advance(at, start.Add(rules[i].DelayIn(at)-store.Duration(c.Now-c.Anchor)), c.Anchor)
+			p.lanes.Advance(at, start.Add(rules[i].DelayIn(at)-store.Duration(c.Now-c.Anchor)), c.Anchor)
 		}
 		p.holdBack(at, rest)
 	}
-	if len(emptied) > 0 && (p.Lanes.Emptied(emptied, took, start) || len(took) > 0) {
-		p.Sweeper.makeDueSoon()
+	if len(emptied) > 0 && (p.lanes.Emptied(emptied, took, start) || len(took) > 0) {
+		p.sweeper.makeDueSoon()
 	}
-	p.Lanes.Freed(result.Open)
+	p.lanes.Freed(result.Open)
 }
 
 // holdBack makes a lane wait for the limit that has left its tasks, if one has.
-func (p *poller) holdBack(at store.Lane, rest store.Rest) {
+func (p *Poller) holdBack(at store.Lane, rest store.Rest) {
 	switch rest.Hold {
 	case store.Saturated:
-		p.Lanes.Park(at, rest.Name, rest.Wait, p.Sweeper.Every)
+		p.lanes.Park(at, rest.Name, rest.Wait, p.sweeper.every)
 	case store.Outrun:
-		p.Lanes.Park(at, rest.Name, 0, MaxSlotWait)
+		p.lanes.Park(at, rest.Name, 0, maxSlotWait)
 	default:
 	}
 }
 
 // Freed makes the poller claim from lanes that limits have held back, which may admit more
 // tasks now.
-func (p *poller) Freed(limits []string) {
-	p.Lanes.Freed(limits)
+func (p *Poller) Freed(limits []string) {
+	p.lanes.Freed(limits)
 	retry.Signal(p.woken)
 }

@@ -5,23 +5,24 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// limiter knows the limits of a queue's lanes.
-type limiter struct {
+// Limiter knows the limits of a queue's lanes.
+type Limiter struct {
 	limits   []store.Limit // Of the queue
 	handlers map[string]*run.Handler
 	Any      bool // some tasks have limits
 }
 
-func NewLimiter(limits []store.Limit, handlers map[string]*run.Handler) limiter {
-	l := limiter{limits: limits, handlers: handlers, Any: len(limits) > 0}
+// NewLimiter returns a limiter of a queue with limits of its own.
+func NewLimiter(limits []store.Limit, handlers map[string]*run.Handler) Limiter {
+	l := Limiter{limits: limits, handlers: handlers, Any: len(limits) > 0}
 	for _, h := range handlers {
 		l.Any = l.Any || len(h.Limits) > 0
 	}
 	return l
 }
 
-// Of returns the limits of the tasks of a lane.
-func (l limiter) Of(at store.Lane) (limits []store.Limit) {
+// of returns the limits of the tasks of a lane.
+func (l Limiter) of(at store.Lane) (limits []store.Limit) {
 	if !l.Any {
 		return nil
 	}
@@ -33,7 +34,7 @@ func (l limiter) Of(at store.Lane) (limits []store.Limit) {
 }
 
 // limited reports whether the tasks of a lane have limits.
-func (l limiter) limited(at store.Lane) bool {
+func (l Limiter) limited(at store.Lane) bool {
 	if !l.Any {
 		return false
 	}
@@ -44,7 +45,7 @@ func (l limiter) limited(at store.Lane) bool {
 // split splits lanes that are due, in the order in which to claim from them: it returns
 // those to claim from next, and whether they have limits. These have a claim of their own.
 // Lanes of a later priority wait for the others before them.
-func (l limiter) split(due []store.Lane) (next []store.Lane, limited bool) {
+func (l Limiter) split(due []store.Lane) (next []store.Lane, limited bool) {
 	if len(due) == 0 || !l.Any {
 		return due, false
 	}

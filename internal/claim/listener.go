@@ -10,8 +10,8 @@ import (
 	"github.com/falldue/falldue/internal/retry"
 )
 
-// listener is the role that lets notices of other processes wake the pollers.
-type listener struct {
+// Listener is the role that lets notices of other processes wake the pollers.
+type Listener struct {
 	listen  func(ctx context.Context, channel string, wake func(notice string)) error
 	channel string
 	wake    func(notice string)
@@ -21,8 +21,8 @@ type listener struct {
 }
 
 // NewListener returns a listener. listen calls wake with the text of each notice on channel.
-func NewListener(listen func(ctx context.Context, channel string, wake func(notice string)) error, channel string, pollers Pollers, log *slog.Logger) *listener {
-	return &listener{listen: listen, channel: channel, wake: pollers.Notified, events: events{log}}
+func NewListener(listen func(ctx context.Context, channel string, wake func(notice string)) error, channel string, pollers Pollers, log *slog.Logger) *Listener {
+	return &Listener{listen: listen, channel: channel, wake: pollers.Notified, events: events{log}}
 }
 
 // listenFailureEvery is how often a failure to listen is reported while it lasts.
@@ -30,7 +30,7 @@ const listenFailureEvery = time.Minute
 
 // Work listens until ctx ends, and again after a failure. It reports when a failure
 // begins, each minute while it lasts, and when it is over.
-func (l *listener) Work(ctx context.Context) {
+func (l *Listener) Work(ctx context.Context) {
 	var failing atomic.Bool // listen may call wake from any goroutine
 	var reported time.Time
 	for try := 0; ; try++ {

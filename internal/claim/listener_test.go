@@ -42,7 +42,7 @@ func TestNoticesCauseFewStatements(t *testing.T) {
 				Observer: noObserver{},
 				Queue:    "mine", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Behind: func() bool { return false },
 				Handlers: map[string]*run.Handler{"k": {Kind: "k", Queue: "mine"}}, ClaimsAtOnce: true,
-				Gates: Gates{HandledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}},
+				Gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}},
 				ClaimRows: func(context.Context, store.ClaimParams) ([]*store.Claim, error) {
 					claims++
 					last, _ := noticed.Load().(time.Time)
@@ -50,9 +50,9 @@ func TestNoticesCauseFewStatements(t *testing.T) {
 					return nil, nil
 				},
 				Dispatch: func([]*store.Claim, []*control.CompiledPolicy, time.Time) {},
-				Sweep:    SweepConfig{Every: time.Hour, Heads: func(context.Context) ([]store.Head, error) { sweeps++; return nil, nil }},
+				Sweep:    SweepConfig{every: time.Hour, heads: func(context.Context) ([]store.Head, error) { sweeps++; return nil, nil }},
 			})
-			l := &listener{wake: Pollers{"mine": p}.Notified, listen: func(ctx context.Context, _ string, wake func(string)) error {
+			l := &Listener{wake: Pollers{"mine": p}.Notified, listen: func(ctx context.Context, _ string, wake func(string)) error {
 				for retry.Pause(ctx, c.every) == nil {
 					noticed.Store(time.Now())
 					wake(c.notice)
@@ -82,7 +82,7 @@ func TestListenerReportsEachChange(t *testing.T) {
 		var log bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
 		begin, woken := time.Now(), 0
-		l := &listener{
+		l := &Listener{
 			channel: "falldue_due", wake: func(string) { woken++ }, events: events{slog.New(slog.NewTextHandler(&log, nil))},
 			listen: func(ctx context.Context, _ string, wake func(string)) error {
 				switch since := time.Since(begin); {

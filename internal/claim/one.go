@@ -11,7 +11,7 @@ import (
 
 // ClaimOne claims the first task of a lane under its limits, and returns how long they hold it
 // back. Package tasktest runs tasks one at a time.
-func (p *poller) ClaimOne(ctx context.Context, first store.Head, r *control.CompiledPolicy) (claims []*store.Claim, held time.Duration, err error) {
+func (p *Poller) ClaimOne(ctx context.Context, first store.Head, r *control.CompiledPolicy) (claims []*store.Claim, held time.Duration, err error) {
 	source := p.source(first.Lane, r, max(first.Anchor, earliestMoment))
 	params := p.params(1, []store.Source{source})
 	claims, _, err = p.send(ctx, retry.StatementTimeout, 1, func(ctx context.Context) ([]*store.Claim, error) {
@@ -28,4 +28,4 @@ func (p *poller) ClaimOne(ctx context.Context, first store.Head, r *control.Comp
 }
 
 // LanesNow returns the first task of each lane of the queue.
-func (p *poller) LanesNow(ctx context.Context) ([]store.Head, error) { return p.Sweeper.Heads(ctx) }
+func (p *Poller) LanesNow(ctx context.Context) ([]store.Head, error) { return p.sweeper.heads(ctx) }

@@ -16,7 +16,7 @@ import (
 )
 
 // TestHotKeysAreNotHammered: for ten seconds other workers have all permits of three keys. The
-// poller claims some hundred times.
+// Poller claims some hundred times.
 func TestHotKeysAreNotHammered(t *testing.T) {
 	t.Parallel()
 	const keys, most = 3, 400
@@ -30,7 +30,7 @@ func TestHotKeysAreNotHammered(t *testing.T) {
 			p := NewPoller(PollerConfig{
 				Observer: noObserver{},
 				Queue:    "default", Budget: run.NewBudget(10, 0), Log: slog.New(slog.DiscardHandler), Behind: func() bool { return false },
-				Gates: Gates{HandledKinds(handlers)}, Handlers: handlers, Limiter: NewLimiter(nil, handlers),
+				Gates: Gates{handledKinds(handlers)}, Handlers: handlers, Limiter: NewLimiter(nil, handlers),
 				ClaimUnderLimits: func(_ context.Context, p store.ClaimParams) (store.Limited, error) {
 					if claims++; claims > most {
 						cancel()
@@ -42,12 +42,12 @@ func TestHotKeysAreNotHammered(t *testing.T) {
 					return store.Limited{Rests: rests}, nil
 				},
 				Dispatch: func([]*store.Claim, []*control.CompiledPolicy, time.Time) {},
-				Sweep:    SweepConfig{Every: time.Second, Heads: func(context.Context) ([]store.Head, error) { return nil, nil }},
+				Sweep:    SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) { return nil, nil }},
 			})
 			for i := range keys {
-				p.Lanes.Hint(store.Lane{State: "open", Kind: "k", Key: strconv.Itoa(i)}, time.Now())
+				p.lanes.Hint(store.Lane{State: "open", Kind: "k", Key: strconv.Itoa(i)}, time.Now())
 			}
-			p.Sweeper.At = time.Now().Add(time.Hour)
+			p.sweeper.at = time.Now().Add(time.Hour)
 			p.Loop(ctx)
 			if claims < 10 || claims > most {
 				t.Errorf("%s: %d claims in ten seconds, want 10 to %d", name, claims, most)

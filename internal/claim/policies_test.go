@@ -30,15 +30,15 @@ func TestPollersGoByOverrides(t *testing.T) {
 	p := NewPoller(PollerConfig{
 		Observer: noObserver{},
 		Queue:    "default", Budget: run.NewBudget(1, 0), PolicyVersion: o.Version.Load,
-		Gates: Gates{HandledKinds{"mail": {Policy: kind}}, ReadablePolicies{policies, "default"}, overriddenPolicies{o, "default"}},
-		Sweep: SweepConfig{Every: time.Hour},
+		Gates: Gates{handledKinds{"mail": {Policy: kind}}, readablePolicies{policies, "default"}, overriddenPolicies{o, "default"}},
+		Sweep: SweepConfig{every: time.Hour},
 	})
 	pollers["default"] = p
 	at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}
 	with := at
 	with.Policy = "own"
 	now := time.Now()
-	p.Lanes.Found([]lanes.FirstTask{{Lane: at, Due: now.Add(time.Hour), Delay: time.Hour, Anchor: 7}, {Lane: with, Due: now.Add(2 * time.Hour), Delay: 2 * time.Hour, Anchor: 7}})
+	p.lanes.Found([]lanes.FirstTask{{Lane: at, Due: now.Add(time.Hour), Delay: time.Hour, Anchor: 7}, {Lane: with, Due: now.Add(2 * time.Hour), Delay: 2 * time.Hour, Anchor: 7}})
 	table := &controltest.Table{}
 	changes := control.NewChangeReader(table.Read, o, controltest.Effects{}, report, log)
 	read := func() {
@@ -58,13 +58,13 @@ func TestPollersGoByOverrides(t *testing.T) {
 	read()
 	o.Refresh(t.Context()) // asks for the rule of tasks with a policy of their own
 	o.Refresh(t.Context())
-	if one, other := p.Lanes.Lanes[at].Due.Sub(now), p.Lanes.Lanes[with].Due.Sub(now); one != 30*time.Minute || other != time.Hour {
+	if one, other := p.lanes.Lanes[at].Due.Sub(now), p.lanes.Lanes[with].Due.Sub(now); one != 30*time.Minute || other != time.Hour {
 		t.Errorf("the lanes are due in %v and %v, want 30m and 1h", one, other)
 	}
 	table.Add("queue:default", statements.ChangeClearPolicy, "", now.Add(time.Microsecond), time.Time{})
 	read()
 	o.Refresh(t.Context())
-	if one, other := p.Lanes.Lanes[at].Due.Sub(now), p.Lanes.Lanes[with].Due.Sub(now); one != time.Hour || other != 2*time.Hour {
+	if one, other := p.lanes.Lanes[at].Due.Sub(now), p.lanes.Lanes[with].Due.Sub(now); one != time.Hour || other != 2*time.Hour {
 		t.Errorf("after the end the lanes are due in %v and %v, want 1h and 2h", one, other)
 	}
 }
@@ -94,30 +94,30 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 			heads = append(heads, h)
 		}
 		plain := head("k", 0, 0)
-		s := &Sweeper{
-			Observer: noObserver{},
-			Queue:    "default", Lanes: lanes.NewTracker(unknownDelays), Events: events{log}, Wake: make(chan struct{}, 1),
-			Gates:       Gates{HandledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}, ReadablePolicies{rules, "default"}},
-			SweepConfig: SweepConfig{Every: time.Second, Heads: func(context.Context) ([]store.Head, error) { return append(heads, plain), nil }},
+		s := &sweeper{
+			observer: noObserver{},
+			queue:    "default", lanes: lanes.NewTracker(unknownDelays), events: events{log}, wake: make(chan struct{}, 1),
+			gates:       Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}, readablePolicies{rules, "default"}},
+			SweepConfig: SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) { return append(heads, plain), nil }},
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go rules.Work(ctx)
 		for range 2 {
-			if err := s.Turn(ctx); err != nil {
+			if err := s.turn(ctx); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 		}
-		if due := s.Lanes.Due(time.Now(), 2*count); len(due) != 1 || due[0] != plain.Lane {
+		if due := s.lanes.Due(time.Now(), 2*count); len(due) != 1 || due[0] != plain.Lane {
 			t.Errorf("%d lanes are due while policies are read, want that of the plain task", len(due))
 		}
 		close(answer)
 		time.Sleep(time.Minute) // of synctest's clock
 		synctest.Wait()
-		if due := s.Lanes.Due(time.Now(), 2*count); len(due) != count+1 {
+		if due := s.lanes.Due(time.Now(), 2*count); len(due) != count+1 {
 			t.Errorf("%d lanes are due when all policies are known, want %d", len(due), count+1)
 		}
-		if err := s.Turn(ctx); err != nil {
+		if err := s.turn(ctx); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

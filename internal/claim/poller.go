@@ -1,3 +1,4 @@
+// Package claim finds due tasks and claims them.
 package claim
 
 import (
@@ -17,17 +18,17 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// poller claims due tasks of one queue and passes them to the dispatcher. It claims
+// Poller claims due tasks of one queue and passes them to the dispatcher. It claims
 // from the lanes that its tracker knows to be due, sweeps for new lanes at every
 // poll, and sleeps until the next task falls due. While large claims return as many
 // tasks as they asked for, a second goroutine claims too: a single loop leaves the
 // database idle while it reads an answer.
-type poller struct {
+type Poller struct {
 	PollerConfig
-	Lanes    *lanes.Tracker
+	lanes    *lanes.Tracker
 	suspects *suspects
-	Sweeper  *Sweeper
-	slots    SlotWaiter
+	sweeper  *sweeper
+	slots    slotWaiter
 
 	woken          chan struct{} // signalled when a task may have fallen due
 	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
@@ -43,7 +44,7 @@ type PollerConfig struct {
 	Handlers        map[string]*run.Handler // by kind
 	Gates           Gates
 	Budget          *run.Budget
-	Limiter         limiter
+	Limiter         Limiter
 	Slot            int64 // identifies the claim slots of its claims
 
 	ClaimRows        func(context.Context, store.ClaimParams) ([]*store.Claim, error)
@@ -67,18 +68,19 @@ func (c PollerConfig) events() events { return events{c.Log} }
 // follows. Other processes may commit a thousand times a second.
 const requestPause = 5 * time.Millisecond
 
-// MaxSources is the greatest number of lanes of one claim.
-const MaxSources = 128
+// maxSources is the greatest number of lanes of one claim.
+const maxSources = 128
 
 // maxLimitedSources is the greatest number of lanes of one claim under limits. Each key is
 // a lane with few tasks that may run.
 const maxLimitedSources = 256
 
-func NewPoller(cfg PollerConfig) *poller {
+// NewPoller returns a poller of a queue.
+func NewPoller(cfg PollerConfig) *Poller {
 	woken := make(chan struct{}, 1)
 	lanes := lanes.NewTracker(cfg.Gates.delayOf)
-	return &poller{
-		PollerConfig: cfg, Lanes: lanes, Sweeper: newSweeper(cfg, lanes, woken),
+	return &Poller{
+		PollerConfig: cfg, lanes: lanes, sweeper: newSweeper(cfg, lanes, woken),
 		suspects: &suspects{queue: cfg.Queue, lanes: lanes, candidates: cfg.Candidates, classify: cfg.Classify, events: events{cfg.Log}},
 		woken:    woken, assistWanted: make(chan struct{}, 1),
 	}
@@ -86,39 +88,39 @@ func NewPoller(cfg PollerConfig) *poller {
 
 // Hint records that a lane has a task that falls due after wait, and wakes the
 // poller. It reports whether the worker handles such tasks.
-func (p *poller) Hint(at store.Lane, wait time.Duration) bool {
+func (p *Poller) Hint(at store.Lane, wait time.Duration) bool {
 	if p.Handlers[at.Kind] == nil {
 		return false
 	}
-	p.Lanes.Hint(at, time.Now().Add(wait))
+	p.lanes.Hint(at, time.Now().Add(wait))
 	retry.Signal(p.woken)
 	return true
 }
 
 // claimedAt returns when a claim last returned a task, or a time long ago.
-func (p *poller) claimedAt() time.Time {
+func (p *Poller) claimedAt() time.Time {
 	return time.Unix(0, p.lastClaim.Load())
 }
 
 // DelayOf returns the delay of a lane, and false if it is not known.
-func (p *poller) DelayOf(at store.Lane) (time.Duration, bool) { return p.Lanes.DelayOf(at) }
+func (p *Poller) DelayOf(at store.Lane) (time.Duration, bool) { return p.lanes.DelayOf(at) }
 
 // waits reports whether the poller has room for tasks and knows of none that is due.
-func (p *poller) waits() bool {
-	first, ok := p.Lanes.Next()
+func (p *Poller) waits() bool {
+	first, ok := p.lanes.Next()
 	return (!ok || first.After(time.Now())) && p.Room() > 0
 }
 
 // SweepNow makes the poller look for tasks that it does not know of: at once, or
 // soon if it has just done so.
-func (p *poller) SweepNow() {
+func (p *Poller) SweepNow() {
 	p.sweepRequested.Store(true)
 	retry.Signal(p.woken)
 }
 
 // Loop claims until ctx ends.
-func (p *poller) Loop(ctx context.Context) {
-	defer p.Sweeper.running.Wait()
+func (p *Poller) Loop(ctx context.Context) {
+	defer p.sweeper.running.Wait()
 	failures := 0
 	for ctx.Err() == nil {
 		if p.Room() == 0 {
@@ -142,7 +144,7 @@ func (p *poller) Loop(ctx context.Context) {
 }
 
 // Assist claims beside loop while there is more to claim, until ctx ends.
-func (p *poller) Assist(ctx context.Context) {
+func (p *Poller) Assist(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -152,13 +154,13 @@ func (p *poller) Assist(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		due, limited := p.Limiter.split(p.Lanes.Due(time.Now(), MaxSources))
-		due, suspect := p.suspects.Next(due)
+		due, limited := p.Limiter.split(p.lanes.Due(time.Now(), maxSources))
+		due, suspect := p.suspects.next(due)
 		due, room := p.plan(due)
 		if len(due) == 0 || room == 0 || suspect != nil || limited {
 			continue // those with limits would take each other's permits
 		}
-		if _, err := p.claim(ctx, due, room, room >= SlotThreshold); err != nil && !errors.Is(err, store.ErrNoSlot) {
+		if _, err := p.claim(ctx, due, room, room >= slotThreshold); err != nil && !errors.Is(err, store.ErrNoSlot) {
 			p.events().claimFailed(p.Queue, err)
 		}
 	}
@@ -166,7 +168,7 @@ func (p *poller) Assist(ctx context.Context) {
 
 // Room returns how many tasks to claim now. It is 0 while enough tasks are claimed,
 // or while many wait to be settled.
-func (p *poller) Room() int {
+func (p *Poller) Room() int {
 	if p.Behind() {
 		return 0
 	}
@@ -176,13 +178,13 @@ func (p *poller) Room() int {
 // plan returns from which of the lanes that are due to claim next, and how many tasks.
 // It claims ahead from lanes that come before the first one that allows none, and only
 // while no handler is free: otherwise tasks of the others would never get one.
-func (p *poller) plan(due []store.Lane) ([]store.Lane, int) {
+func (p *Poller) plan(due []store.Lane) ([]store.Lane, int) {
 	if len(due) == 0 {
 		return nil, p.Room()
 	}
 	ahead, lanes := run.MaxPrefetch, 0
 	for _, at := range due {
-		n := p.Ahead(at)
+		n := p.ahead(at)
 		if n == 0 {
 			break
 		}
@@ -195,10 +197,10 @@ func (p *poller) plan(due []store.Lane) ([]store.Lane, int) {
 	return due[:lanes], p.Room()
 }
 
-// Ahead returns how many tasks of a lane may be claimed ahead. It is 0 for last
+// ahead returns how many tasks of a lane may be claimed ahead. It is 0 for last
 // attempts, which would be used up if the worker died before they start.
-func (p *poller) Ahead(at store.Lane) int {
-	rule := p.Gates.PolicyOf(at, nil)
+func (p *Poller) ahead(at store.Lane) int {
+	rule := p.Gates.policyOf(at, nil)
 	if rule == nil {
 		return run.MaxPrefetch // a claim leaves the lane out
 	}
@@ -212,55 +214,55 @@ func (p *poller) Ahead(at store.Lane) int {
 }
 
 // round claims what is due, sweeps if a sweep is due, and returns how long to sleep.
-func (p *poller) round(ctx context.Context) (time.Duration, error) {
-	if err := p.Sweeper.failure(); err != nil {
+func (p *Poller) round(ctx context.Context) (time.Duration, error) {
+	if err := p.sweeper.failure(); err != nil {
 		return 0, err
 	}
 	if now := time.Now(); !now.Before(p.nextRequest) && p.sweepRequested.Swap(false) {
 		p.nextRequest = now.Add(requestPause)
-		p.Sweeper.request()
+		p.sweeper.request()
 		if p.ClaimsAtOnce { // else each lane is a statement of its own
 			p.hintDefaultLanes()
 		}
 	}
-	if p.Sweeper.isLate() {
+	if p.sweeper.isLate() {
 		p.hintDefaultLanes()
 	}
-	most := MaxSources
+	most := maxSources
 	if p.Limiter.Any {
 		most = maxLimitedSources
 	}
-	due, limited := p.Limiter.split(p.Lanes.Due(time.Now(), most))
+	due, limited := p.Limiter.split(p.lanes.Due(time.Now(), most))
 	if !limited {
-		due = due[:min(len(due), MaxSources)]
+		due = due[:min(len(due), maxSources)]
 	}
-	due, suspect := p.suspects.Next(due)
+	due, suspect := p.suspects.next(due)
 	due, room := p.plan(due)
 	if len(due) > 0 {
 		if room == 0 {
 			return 0, nil
 		}
 		if suspect != nil {
-			p.Sweeper.startIfDue(ctx)
+			p.sweeper.startIfDue(ctx)
 			return 0, p.claimSuspect(ctx, suspect, due[0], room)
 		}
 		if limited {
-			p.Sweeper.startIfDue(ctx)
+			p.sweeper.startIfDue(ctx)
 			return 0, p.claimLimited(ctx, due, room)
 		}
-		n, err := p.claim(ctx, due, room, p.slots.Needed(max(room, p.Budget.Limit)))
-		p.Sweeper.startIfDue(ctx)
+		n, err := p.claim(ctx, due, room, p.slots.needed(max(room, p.Budget.Limit)))
+		p.sweeper.startIfDue(ctx)
 		if errors.Is(err, store.ErrNoSlot) {
-			retry.Await(ctx, nil, p.slots.Refused())
+			retry.Await(ctx, nil, p.slots.refused())
 			return 0, nil
 		}
 		p.slots.Claimed(n, room)
 		return 0, err
 	}
 	p.slots.Claimed(0, room)
-	p.Sweeper.startIfDue(ctx)
-	until := p.Sweeper.Next()
-	if first, ok := p.Lanes.Next(); ok && first.Before(until) {
+	p.sweeper.startIfDue(ctx)
+	until := p.sweeper.next()
+	if first, ok := p.lanes.Next(); ok && first.Before(until) {
 		until = first
 	}
 	if p.sweepRequested.Load() && p.nextRequest.Before(until) {
@@ -271,22 +273,22 @@ func (p *poller) round(ctx context.Context) (time.Duration, error) {
 
 // hintDefaultLanes marks the lanes of new tasks without options due. The tasks of which
 // others notify are most often there, and start in half the time without a sweep first.
-func (p *poller) hintDefaultLanes() {
+func (p *Poller) hintDefaultLanes() {
 	now := time.Now()
 	for name, h := range p.Handlers {
 		if h.Queue == p.Queue {
-			p.Lanes.Hint(store.Lane{State: statements.StateOpen, Priority: h.Priority, Kind: name}, now)
+			p.lanes.Hint(store.Lane{State: statements.StateOpen, Priority: h.Priority, Kind: name}, now)
 		}
 	}
 }
 
 // claim claims up to room tasks from lanes that seem due, passes them to the
 // dispatcher, and returns how many there were.
-func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot bool) (int, error) {
-	since := p.Lanes.BeginClaim(due)
+func (p *Poller) claim(ctx context.Context, due []store.Lane, room int, inSlot bool) (int, error) {
+	since := p.lanes.BeginClaim(due)
 	sources, rules := make([]store.Source, 0, len(due)), make([]*control.CompiledPolicy, 0, len(due))
 	for i, at := range due {
-		if rule := p.Gates.PolicyOf(at, func() { p.Hint(at, 0) }); rule != nil {
+		if rule := p.Gates.policyOf(at, func() { p.Hint(at, 0) }); rule != nil {
 			sources, rules = append(sources, p.source(at, rule, since[i])), append(rules, rule)
 		}
 	}
@@ -302,7 +304,7 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 	claims, _, err := p.send(ctx, retry.StatementTimeout, room, func(ctx context.Context) ([]*store.Claim, error) { return p.ClaimRows(ctx, params) })
 	if err != nil {
 		if !errors.Is(err, store.ErrNoSlot) {
-			p.suspects.Add(sources)
+			p.suspects.add(sources)
 		}
 		return 0, err
 	}
@@ -311,18 +313,18 @@ func (p *poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 	return len(claims), nil
 }
 
-func (p *poller) source(at store.Lane, r *control.CompiledPolicy, since int64) store.Source {
-	return store.Source{Lane: at, Delay: r.Delay, Since: since, Running: p.Handlers[at.Kind].Running(at.Attempts + 1), MaxAttempts: r.Policy.MaxAttempts(), Limits: p.Limiter.Of(at)}
+func (p *Poller) source(at store.Lane, r *control.CompiledPolicy, since int64) store.Source {
+	return store.Source{Lane: at, Delay: r.Delay, Since: since, Running: p.Handlers[at.Kind].Running(at.Attempts + 1), MaxAttempts: r.Policy.MaxAttempts(), Limits: p.Limiter.of(at)}
 }
 
-func (p *poller) params(room int, sources []store.Source) store.ClaimParams {
+func (p *Poller) params(room int, sources []store.Source) store.ClaimParams {
 	return store.ClaimParams{Queue: p.Queue, Worker: p.WorkerID, Lease: p.LeaseLength, Limit: room, Sources: sources}
 }
 
 // send sends a claim of up to room tasks, which may take up to limit, and reports whether it timed out. It is not
 // Cancelled when ctx ends: if its answer were lost, the tasks it took would wait for the
 // end of their leases.
-func (p *poller) send(ctx context.Context, limit time.Duration, room int, claim func(context.Context) ([]*store.Claim, error)) (claims []*store.Claim, late bool, err error) {
+func (p *Poller) send(ctx context.Context, limit time.Duration, room int, claim func(context.Context) ([]*store.Claim, error)) (claims []*store.Claim, late bool, err error) {
 	ctx, cancel := retry.DelayedContext(ctx, limit, retry.ClaimDelay)
 	defer cancel()
 	p.Budget.Claiming(room)
@@ -342,23 +344,23 @@ func (p *poller) send(ctx context.Context, limit time.Duration, room int, claim 
 // tasks were not all taken is still due, from the last task taken on. The next task
 // of a lane that was emptied is unknown until the next sweep, which comes soon unless
 // the lane's first task cannot be claimed.
-func (p *poller) learn(due []store.Lane, rules []*control.CompiledPolicy, claims []*store.Claim, room int, start time.Time) {
+func (p *Poller) learn(due []store.Lane, rules []*control.CompiledPolicy, claims []*store.Claim, room int, start time.Time) {
 	if len(claims) < room {
 		took := map[store.Lane]int64{}
 		for _, c := range claims { // of one lane in the order of their anchors
 			took[c.From] = c.Anchor
 		}
-		if p.Lanes.Emptied(due, took, start) || len(claims) > 0 {
-			p.Sweeper.makeDueSoon()
+		if p.lanes.Emptied(due, took, start) || len(claims) > 0 {
+			p.sweeper.makeDueSoon()
 		}
 		return
 	}
 	for i, c := range claims {
 		if i+1 == len(claims) || claims[i+1].Place != c.Place { // the last of its lane
-			p.Lanes.Advance(c.From, start.Add(rules[c.Place-1].DelayIn(c.From)-store.Duration(c.Now-c.Anchor)), c.Anchor)
+			p.lanes.Advance(c.From, start.Add(rules[c.Place-1].DelayIn(c.From)-store.Duration(c.Now-c.Anchor)), c.Anchor)
 		}
 	}
-	if len(claims) >= SlotThreshold && p.ParallelClaims {
+	if len(claims) >= slotThreshold && p.ParallelClaims {
 		retry.Signal(p.assistWanted)
 	}
 }

@@ -24,15 +24,15 @@ import (
 func TestCorruptLanesCauseNoExtraSweeps(t *testing.T) {
 	t.Parallel()
 	for _, unclaimable := range []bool{false, true} {
-		p := NewPoller(PollerConfig{Observer: noObserver{}, Queue: "default", Budget: run.NewBudget(1, 0), Sweep: SweepConfig{Every: time.Second}})
+		p := NewPoller(PollerConfig{Observer: noObserver{}, Queue: "default", Budget: run.NewBudget(1, 0), Sweep: SweepConfig{every: time.Second}})
 		at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
-		p.Lanes.Found([]lanes.FirstTask{{Lane: at, Due: now.Add(-time.Second), Unclaimable: unclaimable}})
-		p.Sweeper.At = now.Add(time.Hour)
+		p.lanes.Found([]lanes.FirstTask{{Lane: at, Due: now.Add(-time.Second), Unclaimable: unclaimable}})
+		p.sweeper.at = now.Add(time.Hour)
 		p.learn([]store.Lane{at}, nil, nil, 1, now)
-		if soon := p.Sweeper.Next().Before(now.Add(time.Minute)); soon == unclaimable {
+		if soon := p.sweeper.next().Before(now.Add(time.Minute)); soon == unclaimable {
 			t.Errorf("unclaimable %v: the next sweep is soon: %v", unclaimable, soon)
 		}
-		if _, known := p.Lanes.Next(); known {
+		if _, known := p.lanes.Next(); known {
 			t.Errorf("unclaimable %v: the lane is still due", unclaimable)
 		}
 	}
@@ -50,10 +50,10 @@ func TestSweepTimesOutOnDeadConnection(t *testing.T) {
 		db := sqlx.NewDb(sql.OpenDB(testdb.Dead{}), "dead")
 		defer db.Close()
 		s := store.New(db, server, store.Options{})
-		p := NewPoller(PollerConfig{Observer: noObserver{}, Queue: "default", Budget: run.NewBudget(1, 0), Sweep: SweepConfig{Every: time.Second, Heads: s.NewLaneFinder("default").Find}})
+		p := NewPoller(PollerConfig{Observer: noObserver{}, Queue: "default", Budget: run.NewBudget(1, 0), Sweep: SweepConfig{every: time.Second, heads: s.NewLaneFinder("default").Find}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if err := p.Sweeper.Turn(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		if err := p.sweeper.turn(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			t.Errorf("sweep: %v, want its own timeout", err)
 		}
 	})
@@ -69,10 +69,10 @@ func TestALockedTaskIsLookedForAtEachPoll(t *testing.T) {
 		p := NewPoller(PollerConfig{
 			Observer: noObserver{},
 			Queue:    "default", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Behind: func() bool { return false },
-			Gates: Gates{HandledKinds(handlers)}, Handlers: handlers,
+			Gates: Gates{handledKinds(handlers)}, Handlers: handlers,
 			ClaimRows: func(context.Context, store.ClaimParams) ([]*store.Claim, error) { claims++; return nil, nil },
 			Dispatch:  func([]*store.Claim, []*control.CompiledPolicy, time.Time) {},
-			Sweep: SweepConfig{Every: time.Second, Heads: func(context.Context) ([]store.Head, error) {
+			Sweep: SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) {
 				sweeps++
 				h := head("k", 0, time.Duration(sweeps)*time.Second)
 				h.Anchor = 1e15 // it stays where it is

@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// prober is the role that finds the tasks of other processes soon after their commit, by
+// Prober is the role that finds the tasks of other processes soon after their commit, by
 // their ids, which ascend. It probes often while such tasks come, and seldom when none
 // have come for long, or while the worker listens and most tasks come with a notice. What
 // it misses, because a task was committed after one with a greater id, a sweep finds. Ids
@@ -22,14 +22,14 @@ import (
 //
 // Where ids do not ascend, a probe asks for sweeps. They cost more, so that an idle worker
 // makes fewer.
-type prober struct {
+type Prober struct {
 	byID         bool // ids ascend
 	pollInterval time.Duration
 	news         func(ctx context.Context, back time.Duration) (store.News, error)
 	newTasks     func(ctx context.Context, after int64, limit int) ([]store.NewTask, error)
-	Changes      *control.ChangeReader
+	changes      *control.ChangeReader
 	pollers      Pollers
-	Wanted       func() bool // reports whether the worker waits for tasks and a connection is free
+	wanted       func() bool // reports whether the worker waits for tasks and a connection is free
 	listens      func() bool // reports whether the worker is notified of tasks
 
 	idle    bool           // no task has come for so long that the next probe looks first
@@ -59,7 +59,7 @@ const (
 	// AsleepAfter is how long after the last task, of whatever process, a worker falls
 	// asleep: it probes and sweeps seldom. It is awake for tasks that come every ten
 	// minutes, as periodic ones often do.
-	AsleepAfter = 11 * time.Minute
+	asleepAfter = 11 * time.Minute
 	// maxBusy is how long probes may be left out until a sweep finds the tasks that came
 	// meanwhile.
 	maxBusy = time.Second
@@ -74,19 +74,19 @@ const (
 )
 
 // NewProber returns a prober. listens reports whether the worker is notified of tasks.
-func NewProber(s *store.Store, pollInterval time.Duration, changes *control.ChangeReader, pollers Pollers, listens func() bool) *prober {
-	return &prober{
-		byID: s.Server().Caps.AscendingIDs, pollInterval: pollInterval, news: s.News, newTasks: s.NewTasks, Changes: changes, pollers: pollers,
-		Wanted: func() bool { return pollers.wait() && !s.Busy() }, listens: listens,
+func NewProber(s *store.Store, pollInterval time.Duration, changes *control.ChangeReader, pollers Pollers, listens func() bool) *Prober {
+	return &Prober{
+		byID: s.Server().Caps.AscendingIDs, pollInterval: pollInterval, news: s.News, newTasks: s.NewTasks, changes: changes, pollers: pollers,
+		wanted: func() bool { return pollers.wait() && !s.Busy() }, listens: listens,
 	}
 }
 
 // Work probes until ctx ends.
-func (p *prober) Work(ctx context.Context) {
+func (p *Prober) Work(ctx context.Context) {
 	p.arrival = time.Now()
 	var cost time.Duration
 	for failures := 0; p.wait(ctx, probeShare*cost) == nil; {
-		if !p.Wanted() {
+		if !p.wanted() {
 			if n := len(p.marks); n > 0 && time.Since(p.marks[n-1].at) > maxBusy {
 				p.marks = nil
 			}
@@ -104,7 +104,7 @@ func (p *prober) Work(ctx context.Context) {
 }
 
 // wait waits until the next probe, at least for a time.
-func (p *prober) wait(ctx context.Context, least time.Duration) error {
+func (p *Prober) wait(ctx context.Context, least time.Duration) error {
 	longest := p.longest()
 	arrival := p.arrival
 	if !p.byID { // the pollers alone know
@@ -114,7 +114,7 @@ func (p *prober) wait(ctx context.Context, least time.Duration) error {
 	if p.listens() {
 		length = longest
 	}
-	p.idle, p.asleep = length == longest, time.Since(p.lastTask()) > AsleepAfter
+	p.idle, p.asleep = length == longest, time.Since(p.lastTask()) > asleepAfter
 	p.pollers.sleep(p.asleep && time.Since(p.looked) < 2*control.MaxLookPause)
 	if p.asleep {
 		return retry.Pause(ctx, max(control.MaxLookPause, least))
@@ -129,7 +129,7 @@ func (p *prober) wait(ctx context.Context, least time.Duration) error {
 }
 
 // longest returns the longest pause of a worker that is awake.
-func (p *prober) longest() time.Duration {
+func (p *Prober) longest() time.Duration {
 	share := p.pollInterval * 35 / 100
 	if !p.byID {
 		share = p.pollInterval / 2
@@ -138,7 +138,7 @@ func (p *prober) longest() time.Duration {
 }
 
 // lastTask returns when a poller last claimed a task, or a probe last found one.
-func (p *prober) lastTask() time.Time {
+func (p *Prober) lastTask() time.Time {
 	last := p.arrival
 	for _, poller := range p.pollers {
 		if at := poller.claimedAt(); at.After(last) {
@@ -149,7 +149,7 @@ func (p *prober) lastTask() time.Time {
 }
 
 // probe notifies the pollers of the tasks that have come since the last probe.
-func (p *prober) probe(ctx context.Context) error {
+func (p *Prober) probe(ctx context.Context) error {
 	if !p.byID {
 		if !p.asleep {
 			p.pollers.SweepNow()
@@ -159,7 +159,7 @@ func (p *prober) probe(ctx context.Context) error {
 	ctx, cancel := retry.StatementContext(ctx, probeTimeLimit)
 	defer cancel()
 	if p.marks == nil {
-		return p.Begin(ctx)
+		return p.begin(ctx)
 	}
 	for len(p.marks) > 1 && time.Since(p.marks[1].at) > lookBack {
 		p.marks = p.marks[1:]
@@ -168,7 +168,7 @@ func (p *prober) probe(ctx context.Context) error {
 	maps.DeleteFunc(p.seen, func(id int64, _ bool) bool { return id <= first })
 	at := time.Now()
 	if p.idle || p.failed {
-		newest, err := p.Look(ctx)
+		newest, err := p.look(ctx)
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (p *prober) probe(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.Found(tasks)
+		p.found(tasks)
 		if len(tasks) > 0 {
 			first = tasks[len(tasks)-1].ID
 		}
@@ -195,14 +195,14 @@ func (p *prober) probe(ctx context.Context) error {
 		}
 	}
 	p.arrival = at
-	return p.Begin(ctx)
+	return p.begin(ctx)
 }
 
-// Begin makes the next probe look for tasks that come from now on, and leaves those that
+// begin makes the next probe look for tasks that come from now on, and leaves those that
 // are there to a sweep.
-func (p *prober) Begin(ctx context.Context) error {
+func (p *Prober) begin(ctx context.Context) error {
 	at := time.Now()
-	newest, err := p.Look(ctx)
+	newest, err := p.look(ctx)
 	if err == nil {
 		p.marks, p.seen = []mark{{at, newest}}, map[int64]bool{}
 		p.pollers.SweepNow()
@@ -210,20 +210,20 @@ func (p *prober) Begin(ctx context.Context) error {
 	return err
 }
 
-// Look returns the greatest id of a task, and tells the reader of changes what it has seen.
-func (p *prober) Look(ctx context.Context) (int64, error) {
+// look returns the greatest id of a task, and tells the reader of changes what it has seen.
+func (p *Prober) look(ctx context.Context) (int64, error) {
 	at := time.Now()
 	news, err := p.news(ctx, control.ChangesMargin)
 	if err == nil {
 		p.looked = at
-		p.Changes.Look(at, news.Changes)
+		p.changes.Look(at, news.Changes)
 	}
 	return news.Task, err
 }
 
-// Found notifies the pollers of tasks that no probe has found before, and that nobody
+// found notifies the pollers of tasks that no probe has found before, and that nobody
 // has claimed yet.
-func (p *prober) Found(tasks []store.NewTask) {
+func (p *Prober) found(tasks []store.NewTask) {
 	for _, t := range tasks {
 		waits := t.State == statements.StateOpen || t.State == statements.StateSnoozed
 		if p.seen[t.ID] || !waits || t.Attempts > 0 {

@@ -20,9 +20,9 @@ func TestLooksStandInForReads(t *testing.T) {
 		table, stored := &controltest.Table{}, &storedTasks{ids: []int64{1}}
 		p, _ := proberOf(stored)
 		var busy atomic.Bool
-		p.Changes, p.Wanted = readerOf(table.Read), func() bool { return !busy.Load() }
+		p.changes, p.wanted = readerOf(table.Read), func() bool { return !busy.Load() }
 		ctx, cancel := context.WithCancel(t.Context())
-		go p.Changes.Work(ctx)
+		go p.changes.Work(ctx)
 		go p.Work(ctx)
 		reads := func(d time.Duration) int {
 			before := table.Count()
@@ -31,19 +31,19 @@ func TestLooksStandInForReads(t *testing.T) {
 			return table.Count() - before
 		}
 		reads(20 * time.Second) // tasks may have come just before
-		for _, idle := range []time.Duration{0, 2 * AsleepAfter} {
+		for _, idle := range []time.Duration{0, 2 * asleepAfter} {
 			reads(idle)
 			if n := reads(10 * time.Minute); n > 12 || n < 9 {
 				t.Errorf("%d reads in ten minutes after %v without a task", n, idle)
 			}
 			table.Add("kind:k", statements.ChangePause, "", time.Now(), time.Time{})
 			stored.set(func() { stored.changes += 7 })
-			if reads(2 * time.Second); !p.Changes.Paused("default", store.Lane{Kind: "k"}) {
+			if reads(2 * time.Second); !p.changes.Paused("default", store.Lane{Kind: "k"}) {
 				t.Errorf("a pause is not seen within two seconds after %v without a task", idle)
 			}
 			table.Add("kind:k", statements.ChangeResume, "", time.Now(), time.Time{})
 			stored.set(func() { stored.changes += 8 })
-			if reads(2 * time.Second); p.Changes.Paused("default", store.Lane{Kind: "k"}) {
+			if reads(2 * time.Second); p.changes.Paused("default", store.Lane{Kind: "k"}) {
 				t.Errorf("the end of a pause is not seen within two seconds after %v without a task", idle)
 			}
 		}

@@ -32,7 +32,7 @@ func TestProberAsksForSweeps(t *testing.T) {
 		if n := requests(time.Minute); n < 119 || n > 121 {
 			t.Errorf("an idle worker asks for %d sweeps a minute, want 120", n)
 		}
-		requests(AsleepAfter)
+		requests(asleepAfter)
 		if n := requests(time.Minute); n > 0 {
 			t.Errorf("a worker that is asleep asks for %d sweeps a minute", n)
 		}

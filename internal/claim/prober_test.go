@@ -74,17 +74,17 @@ func (s *storedTasks) count() (n int, pause time.Duration) {
 	return n, pause
 }
 
-func (s *storedTasks) Add(ids ...int64) { s.set(func() { s.ids = append(s.ids, ids...) }) }
+func (s *storedTasks) add(ids ...int64) { s.set(func() { s.ids = append(s.ids, ids...) }) }
 
 // proberOf returns a prober of a worker that does not run, and its poller.
-func proberOf(s *storedTasks) (*prober, *poller) {
+func proberOf(s *storedTasks) (*Prober, *Poller) {
 	p := NewPoller(PollerConfig{
 		Observer: noObserver{},
 		Queue:    "default", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Handlers: map[string]*run.Handler{"k": {}},
-		Gates: Gates{HandledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}}, Classify: func(error) dialect.Class { return dialect.Other },
-		Sweep: SweepConfig{Every: time.Second},
+		Gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}}, Classify: func(error) dialect.Class { return dialect.Other },
+		Sweep: SweepConfig{every: time.Second},
 	})
-	return &prober{byID: true, pollInterval: time.Second, news: s.news, newTasks: s.after, Changes: readerOf(nil), pollers: Pollers{"default": p}, Wanted: func() bool { return true }, listens: func() bool { return false }}, p
+	return &Prober{byID: true, pollInterval: time.Second, news: s.news, newTasks: s.after, changes: readerOf(nil), pollers: Pollers{"default": p}, wanted: func() bool { return true }, listens: func() bool { return false }}, p
 }
 
 // TestProbesFollowActivity: a prober probes every 12 milliseconds while tasks come, four
@@ -102,9 +102,9 @@ func TestProbesFollowActivity(t *testing.T) {
 			before, _ := s.count()
 			for end := time.Now().Add(d); time.Now().Before(end); {
 				time.Sleep(time.Second)
-				poller.Sweeper.mu.Lock()
-				poller.Sweeper.last = time.Now() // a sweep each second
-				poller.Sweeper.mu.Unlock()
+				poller.sweeper.mu.Lock()
+				poller.sweeper.last = time.Now() // a sweep each second
+				poller.sweeper.mu.Unlock()
 			}
 			synctest.Wait()
 			after, _ := s.count()
@@ -115,27 +115,27 @@ func TestProbesFollowActivity(t *testing.T) {
 			t.Errorf("an idle worker probes %d times a minute", n)
 		}
 		for id := range int64(100) {
-			s.Add(id + 1)
+			s.add(id + 1)
 			stored := time.Now()
 			time.Sleep(75 * time.Millisecond)
 			if id == 0 {
 				time.Sleep(time.Second / 3) // the prober was idle
 			}
 			synctest.Wait()
-			if due := poller.Lanes.Due(time.Now(), 1000); len(due) != int(id)+1 {
+			if due := poller.lanes.Due(time.Now(), 1000); len(due) != int(id)+1 {
 				t.Fatalf("%v after task %d was stored %d lanes are known", time.Since(stored), id, len(due))
 			}
 		}
 		if _, pause := s.count(); pause > 15*time.Millisecond {
 			t.Errorf("while tasks come there are %v between two probes", pause)
 		}
-		probes(AsleepAfter + 10*time.Second)
-		if n := probes(time.Hour) / 60; n > 35 || !poller.Sweeper.asleep.Load() {
-			t.Errorf("a worker that has had no task for eleven minutes probes %d times a minute, and is asleep: %v", n, poller.Sweeper.asleep.Load())
+		probes(asleepAfter + 10*time.Second)
+		if n := probes(time.Hour) / 60; n > 35 || !poller.sweeper.asleep.Load() {
+			t.Errorf("a worker that has had no task for eleven minutes probes %d times a minute, and is asleep: %v", n, poller.sweeper.asleep.Load())
 		}
 		poller.lastClaim.Store(time.Now().UnixNano()) // a sweep found a task
-		if n := probes(time.Minute); n < 120 || poller.Sweeper.asleep.Load() {
-			t.Errorf("after a task the worker probes %d times a minute, and is asleep: %v", n, poller.Sweeper.asleep.Load())
+		if n := probes(time.Minute); n < 120 || poller.sweeper.asleep.Load() {
+			t.Errorf("after a task the worker probes %d times a minute, and is asleep: %v", n, poller.sweeper.asleep.Load())
 		}
 	})
 }
@@ -148,15 +148,15 @@ func TestProberFindsLateCommits(t *testing.T) {
 		p, poller := proberOf(&s)
 		go p.Work(t.Context())
 		time.Sleep(time.Minute)
-		s.Add(5)
+		s.add(5)
 		time.Sleep(time.Second / 2) // the prober was idle
 		for id := int64(10); id < 500; id += 10 {
-			s.Add(id)
+			s.add(id)
 			time.Sleep(lookBack - 30*time.Millisecond)
-			s.Add(id - 1)
+			s.add(id - 1)
 			time.Sleep(20 * time.Millisecond)
 			synctest.Wait()
-			if n := len(poller.Lanes.Due(time.Now(), 1000)); n != int(id)/10*2+1 {
+			if n := len(poller.lanes.Due(time.Now(), 1000)); n != int(id)/10*2+1 {
 				t.Fatalf("after the commits of tasks %d and %d, %d lanes are known", id, id-1, n)
 			}
 		}
@@ -176,7 +176,7 @@ func TestProberFindsTasksWhoseIDsHaveGoneBack(t *testing.T) {
 	}{
 		{quiet: time.Minute, within: 2 * time.Second},
 		{quiet: time.Minute, left: []int64{3, 900}, within: 2 * time.Second},
-		{quiet: AsleepAfter + time.Minute, left: []int64{3}, within: 2 * control.MaxLookPause},
+		{quiet: asleepAfter + time.Minute, left: []int64{3}, within: 2 * control.MaxLookPause},
 		{quiet: 20 * time.Millisecond, left: []int64{3}, fails: true, within: 2 * time.Second},
 		{quiet: 20 * time.Millisecond, left: []int64{3}, within: 20 * time.Second},
 	} {
@@ -187,7 +187,7 @@ func TestProberFindsTasksWhoseIDsHaveGoneBack(t *testing.T) {
 			time.Sleep(time.Second)
 			found := func(id int64) bool {
 				synctest.Wait()
-				return slices.ContainsFunc(poller.Lanes.Due(time.Now(), 1000), func(at store.Lane) bool { return at.Priority == int(id%1000) })
+				return slices.ContainsFunc(poller.lanes.Due(time.Now(), 1000), func(at store.Lane) bool { return at.Priority == int(id%1000) })
 			}
 			for id := int64(10_100); id < 10_120; id++ { // one after the other, each done at once
 				s.set(func() { s.ids = []int64{3, id} })
@@ -204,7 +204,7 @@ func TestProberFindsTasksWhoseIDsHaveGoneBack(t *testing.T) {
 			}
 			time.Sleep(c.within)
 			for _, id := range []int64{1001, 1002, 1003} {
-				s.Add(id)
+				s.add(id)
 				time.Sleep(control.MaxLookPause + time.Second/10)
 				if !found(id) {
 					t.Errorf("%+v: task %d is not found", c, id)
@@ -227,10 +227,10 @@ func TestListeningWorkerLooks(t *testing.T) {
 		before, _ := s.count()
 		begin := time.Now()
 		for id := range int64(100) {
-			s.Add(id + 1)
+			s.add(id + 1)
 			time.Sleep(360 * time.Millisecond)
 			synctest.Wait()
-			if due := poller.Lanes.Due(time.Now(), 1000); len(due) != int(id)+1 {
+			if due := poller.lanes.Due(time.Now(), 1000); len(due) != int(id)+1 {
 				t.Fatalf("after task %d was stored %d lanes are known", id, len(due))
 			}
 		}
@@ -238,7 +238,7 @@ func TestListeningWorkerLooks(t *testing.T) {
 		if n, want := after-before, int(time.Since(begin)/(350*time.Millisecond)); n < want-2 || n > want+2 {
 			t.Errorf("a worker that listens probed %d times in %v, want %d", n, time.Since(begin), want)
 		}
-		time.Sleep(AsleepAfter + time.Minute)
+		time.Sleep(asleepAfter + time.Minute)
 		before, _ = s.count()
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -263,16 +263,16 @@ func TestProberRests(t *testing.T) {
 			p, poller := proberOf(&s)
 			rests := func() bool { return time.Since(p.arrival) < c.rest }
 			p.arrival = time.Now()
-			p.Wanted = func() bool { return !rests() || p.marks == nil && !c.sweep }
+			p.wanted = func() bool { return !rests() || p.marks == nil && !c.sweep }
 			go p.Work(t.Context())
 			time.Sleep(c.rest - time.Second/10)
 			if n, _ := s.count(); n > 1 {
 				t.Errorf("%+v: %d probes", c, n)
 			}
-			s.Add(7)
+			s.add(7)
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
-			found := slices.ContainsFunc(poller.Lanes.Due(time.Now(), 10), func(at store.Lane) bool { return at.Priority == 7 })
+			found := slices.ContainsFunc(poller.lanes.Due(time.Now(), 10), func(at store.Lane) bool { return at.Priority == 7 })
 			if n, _ := s.count(); found == c.sweep || !poller.sweepRequested.Load() || n < 10 {
 				t.Errorf("%+v: after the rest the task is found: %v; there were %d probes", c, found, n)
 			}
@@ -312,7 +312,7 @@ func TestProberLeavesManyTasksToSweeps(t *testing.T) {
 		s.set(func() { s.err, s.ids = nil, append(s.ids, 100_777) })
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if due := poller.Lanes.Due(time.Now(), 1000); !slices.ContainsFunc(due, func(at store.Lane) bool { return at.Priority == 777 }) {
+		if due := poller.lanes.Due(time.Now(), 1000); !slices.ContainsFunc(due, func(at store.Lane) bool { return at.Priority == 777 }) {
 			t.Error("a task that was stored meanwhile is not found")
 		}
 	})

@@ -10,7 +10,7 @@ import (
 
 // Pollers wakes the pollers of a worker. The pollers are by the names of their
 // queues.
-type Pollers map[string]*poller
+type Pollers map[string]*Poller
 
 // Hint notifies the poller of a queue of a task in a lane that falls due after
 // wait. It reports whether there is one that runs such tasks.
@@ -22,7 +22,7 @@ func (s Pollers) Hint(queue string, at store.Lane, wait time.Duration) bool {
 // SweptAt returns when the last sweep of any poller ended, or the zero time.
 func (s Pollers) SweptAt() (last time.Time) {
 	for _, p := range s {
-		if at := p.Sweeper.endedAt(); at.After(last) {
+		if at := p.sweeper.endedAt(); at.After(last) {
 			last = at
 		}
 	}
@@ -32,7 +32,7 @@ func (s Pollers) SweptAt() (last time.Time) {
 // sleep makes the pollers of a worker that is asleep sweep seldom.
 func (s Pollers) sleep(asleep bool) {
 	for _, p := range s {
-		p.Sweeper.asleep.Store(asleep)
+		p.sweeper.asleep.Store(asleep)
 	}
 }
 
@@ -69,7 +69,7 @@ func (s Pollers) SweepNow() {
 // PoliciesChanged makes all pollers go by the policies that hold now.
 func (s Pollers) PoliciesChanged() {
 	for _, p := range s {
-		p.Lanes.Retime()
+		p.lanes.Retime()
 		p.SweepNow()
 	}
 }

@@ -12,43 +12,43 @@ const (
 	// claim, the next ones need a claim slot if the worker may run that many tasks at
 	// once. The claims of smaller workers are too short to disturb each other, and
 	// gain from running in parallel where a commit takes long.
-	SlotThreshold = store.MaxBatch / 4
+	slotThreshold = store.MaxBatch / 4
 	// A poller that finds no free slot waits for minSlotWait, doubled with each try
 	// up to maxSlotWait. The longer the others wait, the more claims the holder of a
 	// slot makes in a row, and the less they disturb it.
-	MinSlotWait = 4 * time.Millisecond
-	MaxSlotWait = 160 * time.Millisecond
+	minSlotWait = 4 * time.Millisecond
+	maxSlotWait = 160 * time.Millisecond
 	// SlotPatience is how long a poller waits for a slot before it claims without
 	// one. The process that holds the slot may be suspended.
 	SlotPatience = time.Second
 )
 
-// SlotWaiter decides whether a poller's next claim needs a claim slot, and how long
+// slotWaiter decides whether a poller's next claim needs a claim slot, and how long
 // to wait for one. Only the poller's loop uses it.
-type SlotWaiter struct {
+type slotWaiter struct {
 	backlog bool      // a claim was large, and none since found less than it asked for
 	since   time.Time // when the poller began to wait for a slot, or zero
 	wait    time.Duration
 }
 
-// Needed reports whether the next claim of a worker that may have up to limit tasks
+// needed reports whether the next claim of a worker that may have up to limit tasks
 // at once needs a slot. Small claims need one too. By the time they get it they have
 // become larger, and where workers disturb each other, fewer claims cost less.
-func (w *SlotWaiter) Needed(limit int) bool {
-	return w.backlog && limit >= SlotThreshold && (w.since.IsZero() || time.Since(w.since) < SlotPatience)
+func (w *slotWaiter) needed(limit int) bool {
+	return w.backlog && limit >= slotThreshold && (w.since.IsZero() || time.Since(w.since) < SlotPatience)
 }
 
-// Refused returns how long to wait after a try that found no free slot.
-func (w *SlotWaiter) Refused() time.Duration {
+// refused returns how long to wait after a try that found no free slot.
+func (w *slotWaiter) refused() time.Duration {
 	if w.since.IsZero() {
 		w.since = time.Now()
 	}
-	w.wait = min(max(2*w.wait, MinSlotWait), MaxSlotWait)
+	w.wait = min(max(2*w.wait, minSlotWait), maxSlotWait)
 	return w.wait/2 + rand.N(w.wait/2)
 }
 
 // Claimed records that a claim of up to limit tasks found n.
-func (w *SlotWaiter) Claimed(n, limit int) {
-	w.backlog = n >= SlotThreshold || w.backlog && n == limit
+func (w *slotWaiter) Claimed(n, limit int) {
+	w.backlog = n >= slotThreshold || w.backlog && n == limit
 	w.since, w.wait = time.Time{}, w.wait/2
 }

@@ -12,9 +12,9 @@ import (
 
 // claimSuspect claims up to room tasks from a lane from which a claim failed, and passes
 // them to the dispatcher.
-func (p *poller) claimSuspect(ctx context.Context, suspect *suspect, at store.Lane, room int) error {
-	p.Lanes.BeginLimited()
-	since, start, r := p.Lanes.BeginClaim([]store.Lane{at})[0], time.Now(), p.Gates.PolicyOf(at, func() { p.Hint(at, 0) })
+func (p *Poller) claimSuspect(ctx context.Context, suspect *suspect, at store.Lane, room int) error {
+	p.lanes.BeginLimited()
+	since, start, r := p.lanes.BeginClaim([]store.Lane{at})[0], time.Now(), p.Gates.policyOf(at, func() { p.Hint(at, 0) })
 	if r == nil {
 		p.learn([]store.Lane{at}, nil, nil, room, start)
 		return nil
@@ -38,7 +38,7 @@ func (p *poller) claimSuspect(ctx context.Context, suspect *suspect, at store.La
 	switch {
 	case complete && rest.Held():
 		if len(claims) > 0 {
-			p.Lanes.Admitted(at)
+			p.lanes.Admitted(at)
 		}
 		p.holdBack(at, rest)
 		return nil
@@ -46,7 +46,7 @@ func (p *poller) claimSuspect(ctx context.Context, suspect *suspect, at store.La
 		p.learn([]store.Lane{at}, []*control.CompiledPolicy{r}, claims, room, start)
 		return nil
 	}
-	p.Lanes.Advance(at, suspect.next, math.MinInt64)
+	p.lanes.Advance(at, suspect.next, math.MinInt64)
 	if len(claims) == 0 && retry.KindOf(p.Classify(err), false) == retry.Outage {
 		return err
 	}

@@ -63,8 +63,8 @@ const (
 	refusedLogEvery = time.Minute
 )
 
-// Add records that a claim from lanes failed.
-func (s *suspects) Add(sources []store.Source) {
+// add records that a claim from lanes failed.
+func (s *suspects) add(sources []store.Source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
@@ -83,9 +83,9 @@ func (s *suspects) Add(sources []store.Source) {
 	}
 }
 
-// Next returns from which of the lanes that are due to claim next: the first ones that
+// next returns from which of the lanes that are due to claim next: the first ones that
 // are not suspect, or the first one alone if it is.
-func (s *suspects) Next(due []store.Lane) (lanes []store.Lane, alone *suspect) {
+func (s *suspects) next(due []store.Lane) (lanes []store.Lane, alone *suspect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) == 0 {
@@ -187,12 +187,12 @@ func (s *suspects) walk(ctx context.Context, w *walk, from store.Source) bool {
 			}
 		}
 		switch {
-		case !s.Take(ctx, w, list):
+		case !s.take(ctx, w, list):
 			return false
 		case w.rest.Held():
 			return true
 		case len(w.claims) >= w.room || len(page) < store.MaxBatch:
-			return s.Take(ctx, w, w.retried) && (!w.blamed || s.Take(ctx, w, w.doubted))
+			return s.take(ctx, w, w.retried) && (!w.blamed || s.take(ctx, w, w.doubted))
 		}
 		last := page[len(page)-1]
 		from.Since, after = last.Anchor, last.TaskID
@@ -206,9 +206,9 @@ func (s *suspects) page(ctx context.Context, from store.Source, after int64) ([]
 	return s.candidates(ctx, s.queue, from, after, store.MaxBatch)
 }
 
-// Take claims from a list of tasks, a portion at a time. It reports false if the lane has
+// take claims from a list of tasks, a portion at a time. It reports false if the lane has
 // to wait before its next statement: other lanes have their turn after one that timed out.
-func (s *suspects) Take(ctx context.Context, w *walk, list []store.Candidate) bool {
+func (s *suspects) take(ctx context.Context, w *walk, list []store.Candidate) bool {
 	for len(list) > 0 && len(w.claims) < w.room && !w.rest.Held() {
 		if w.err = ctx.Err(); w.err != nil {
 			w.again = time.Now()

@@ -36,7 +36,7 @@ type refusedID int64
 
 func (id refusedID) Error() string { return "no" }
 
-func (l *refusingLane) Take(from store.Source, ids []int64) (claims []*store.Claim, err error) {
+func (l *refusingLane) take(from store.Source, ids []int64) (claims []*store.Claim, err error) {
 	l.sent++
 	time.Sleep(l.takes)
 	if i := slices.IndexFunc(ids, l.refuses); i >= 0 {
@@ -50,15 +50,15 @@ func (l *refusingLane) Take(from store.Source, ids []int64) (claims []*store.Cla
 	return claims, nil
 }
 
-// poller returns a poller of a queue that has only this lane.
-func (l *refusingLane) poller(class dialect.Class, log *strings.Builder) *poller {
+// Poller returns a poller of a queue that has only this lane.
+func (l *refusingLane) poller(class dialect.Class, log *strings.Builder) *Poller {
 	p := NewPoller(PollerConfig{
 		Observer: noObserver{},
 		Queue:    "default", Budget: run.NewBudget(1e9, 0), Log: slog.New(slog.NewTextHandler(log, nil)), Behind: func() bool { return false },
-		Gates: Gates{HandledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}}, Classify: func(error) dialect.Class { return class },
+		Gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}}, Classify: func(error) dialect.Class { return class },
 		Handlers: map[string]*run.Handler{"k": {}},
 		ClaimRows: func(_ context.Context, p store.ClaimParams) ([]*store.Claim, error) {
-			return l.Take(p.Sources[0], slices.Clone(l.tasks[:min(len(l.tasks), p.Limit)]))
+			return l.take(p.Sources[0], slices.Clone(l.tasks[:min(len(l.tasks), p.Limit)]))
 		},
 		Candidates: func(_ context.Context, _ string, _ store.Source, after int64, limit int) (list []store.Candidate, _ error) {
 			l.sent++
@@ -74,11 +74,11 @@ func (l *refusingLane) poller(class dialect.Class, log *strings.Builder) *poller
 			for _, c := range list {
 				ids = append(ids, c.TaskID)
 			}
-			claims, err := l.Take(p.Sources[0], ids)
+			claims, err := l.take(p.Sources[0], ids)
 			return store.Limited{Claims: claims, Rests: make([]store.Rest, 1)}, err
 		},
 		Dispatch: func([]*store.Claim, []*control.CompiledPolicy, time.Time) {},
-		Sweep: SweepConfig{Every: time.Second, look: func(context.Context, []store.Source) ([]store.Head, error) { return nil, nil }, Heads: func(context.Context) ([]store.Head, error) {
+		Sweep: SweepConfig{every: time.Second, look: func(context.Context, []store.Source) ([]store.Head, error) { return nil, nil }, heads: func(context.Context) ([]store.Head, error) {
 			if len(l.tasks) == 0 {
 				return nil, nil
 			}
@@ -172,7 +172,7 @@ func TestRefusedTasksAreTriedAfterOthers(t *testing.T) {
 }
 
 // TestADatabaseThatRefusesAllClaimsIsNotFlooded: while the database refuses all claims, a
-// poller sends few, and claims everything when it does no longer.
+// Poller sends few, and claims everything when it does no longer.
 func TestADatabaseThatRefusesAllClaimsIsNotFlooded(t *testing.T) {
 	t.Parallel()
 	for _, class := range classes {

@@ -13,20 +13,20 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Sweeper finds the tasks of a queue that the worker does not know of, at every poll
+// sweeper finds the tasks of a queue that the worker does not know of, at every poll
 // and soon after a claim that emptied lanes, and records them in the lane tracker. A
 // sweep finds all lanes, and looks into each from its beginning. Where that is costly,
 // because of many lanes, or because an open transaction keeps the index entries of
 // tasks that have gone, most turns are looks instead: into the lanes that were emptied
 // last, each from the anchor up to which it has been claimed.
-type Sweeper struct {
+type sweeper struct {
 	SweepConfig
-	Queue    string
-	Lanes    *lanes.Tracker
-	Gates    Gates
-	Events   events
-	Observer Observer
-	Wake     chan<- struct{} // tells the poller that a task was found
+	queue    string
+	lanes    *lanes.Tracker
+	gates    Gates
+	events   events
+	observer Observer
+	wake     chan<- struct{} // tells the poller that a task was found
 	// version counts the changes of policies.
 	version func() int64 // nil if none comes
 	// Only one turn at a time uses these:
@@ -37,7 +37,7 @@ type Sweeper struct {
 	asleep  atomic.Bool    // no task has come for long, and the prober looks for new ones
 
 	mu   sync.Mutex
-	At   time.Time     // when the next turn is due
+	at   time.Time     // when the next turn is due
 	last time.Time     // when the last turn ended
 	cost time.Duration // how long it took
 	busy bool          // a turn runs
@@ -63,8 +63,8 @@ const (
 
 // SweepConfig says how a sweeper finds lanes, and how often.
 type SweepConfig struct {
-	Every time.Duration
-	Heads func(context.Context) ([]store.Head, error)
+	every time.Duration
+	heads func(context.Context) ([]store.Head, error)
 	look  func(context.Context, []store.Source) ([]store.Head, error)
 	share int // how many times as long as a turn the pause after it is; 0 is turnShare
 }
@@ -72,17 +72,17 @@ type SweepConfig struct {
 // SweepEvery returns how a queue's lanes are found. Where ids do not ascend, turns stand in for
 // probes.
 func SweepEvery(interval time.Duration, finder *store.LaneFinder, ascendingIDs bool) SweepConfig {
-	c := SweepConfig{Every: interval, Heads: finder.Find, look: finder.Look}
+	c := SweepConfig{every: interval, heads: finder.Find, look: finder.Look}
 	if !ascendingIDs {
 		c.share = probeShare
 	}
 	return c
 }
 
-func newSweeper(cfg PollerConfig, lanes *lanes.Tracker, wake chan<- struct{}) *Sweeper {
-	return &Sweeper{
-		SweepConfig: cfg.Sweep, Queue: cfg.Queue, Lanes: lanes, Gates: cfg.Gates, Events: cfg.events(), Observer: cfg.Observer,
-		Wake: wake, version: cfg.PolicyVersion,
+func newSweeper(cfg PollerConfig, lanes *lanes.Tracker, wake chan<- struct{}) *sweeper {
+	return &sweeper{
+		SweepConfig: cfg.Sweep, queue: cfg.Queue, lanes: lanes, gates: cfg.Gates, events: cfg.events(), observer: cfg.Observer,
+		wake: wake, version: cfg.PolicyVersion,
 	}
 }
 
@@ -96,18 +96,18 @@ type corruption struct {
 // never is how far off the next turn is while one runs, unless somebody asks for it.
 const never = 100 * 365 * 24 * time.Hour
 
-// Next returns when the next turn is due, or when the one that runs is late.
-func (s *Sweeper) Next() time.Time {
+// next returns when the next turn is due, or when the one that runs is late.
+func (s *sweeper) next() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.busy {
 		return s.late
 	}
-	return s.At
+	return s.at
 }
 
 // endedAt returns when the last turn ended, or the zero time.
-func (s *Sweeper) endedAt() time.Time {
+func (s *sweeper) endedAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
@@ -115,19 +115,19 @@ func (s *Sweeper) endedAt() time.Time {
 
 // isLate reports, once in each interval, whether a turn runs that takes longer than
 // that. What a poll would find is not found meanwhile.
-func (s *Sweeper) isLate() bool {
+func (s *sweeper) isLate() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	if !s.busy || now.Before(s.late) {
 		return false
 	}
-	s.late = now.Add(s.Every)
+	s.late = now.Add(s.every)
 	return true
 }
 
 // failure returns the error of the last turn, once.
-func (s *Sweeper) failure() error {
+func (s *sweeper) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.err
@@ -137,37 +137,37 @@ func (s *Sweeper) failure() error {
 
 // startIfDue starts a turn if one is due, and wakes the poller when it has ended. A
 // Turn may take long, and claims go on meanwhile.
-func (s *Sweeper) startIfDue(ctx context.Context) {
+func (s *sweeper) startIfDue(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.busy || time.Now().Before(s.At) {
+	if s.busy || time.Now().Before(s.at) {
 		return
 	}
-	s.busy, s.late = true, time.Now().Add(s.Every)
+	s.busy, s.late = true, time.Now().Add(s.every)
 	s.running.Go(func() {
 		before := s.policyVersion()
-		err := s.Turn(ctx)
+		err := s.turn(ctx)
 		if s.policyVersion() != before { // it may have gone by the old ones
-			s.Lanes.Retime()
+			s.lanes.Retime()
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.busy, s.err = false, err; err != nil {
-			s.At = time.Now()
+			s.at = time.Now()
 		}
-		retry.Signal(s.Wake)
+		retry.Signal(s.wake)
 	})
 }
 
 // request makes the next turn due now, or soon if the last one has just ended.
-func (s *Sweeper) request() {
+func (s *sweeper) request() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.makeDueAfter(s.last)
 }
 
 // makeDueSoon makes the next turn due soon.
-func (s *Sweeper) makeDueSoon() {
+func (s *sweeper) makeDueSoon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.makeDueAfter(time.Now())
@@ -175,38 +175,38 @@ func (s *Sweeper) makeDueSoon() {
 
 // makeDueAfter makes the next turn due so soon after t that turns take no more than
 // their share of the time.
-func (s *Sweeper) makeDueAfter(t time.Time) {
+func (s *sweeper) makeDueAfter(t time.Time) {
 	s.dueBy(t.Add(max(time.Duration(cmp.Or(s.share, turnShare))*s.cost, minPause)))
 }
 
-func (s *Sweeper) policyVersion() int64 {
+func (s *sweeper) policyVersion() int64 {
 	if s.version == nil {
 		return 0
 	}
 	return s.version()
 }
 
-// Turn sweeps, or looks if sweeps would take more than their share of the time.
-func (s *Sweeper) Turn(ctx context.Context) error {
+// turn sweeps, or looks if sweeps would take more than their share of the time.
+func (s *sweeper) turn(ctx context.Context) error {
 	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
 	defer cancel()
-	start := s.Begin()
+	start := s.begin()
 	if start.Before(s.sweepAt) {
-		heads, err := s.look(ctx, s.Lanes.Remembered(maxLooks))
+		heads, err := s.look(ctx, s.lanes.Remembered(maxLooks))
 		if err != nil {
 			return err
 		}
-		s.Lanes.Found(s.firstTasks(heads, start))
+		s.lanes.Found(s.firstTasks(heads, start))
 		s.schedule(start, s.sweepAt) // what a look cannot find, a sweep will
 		return nil
 	}
-	s.Lanes.BeginSweep()
-	heads, err := s.Heads(ctx)
-	s.Observer.Swept(s.Queue, len(heads), start, err)
+	s.lanes.BeginSweep()
+	heads, err := s.heads(ctx)
+	s.observer.Swept(s.queue, len(heads), start, err)
 	if err != nil {
 		return err
 	}
-	s.Report(heads)
+	s.report(heads)
 	var now int64
 	if len(heads) > 0 {
 		now = heads[0].Now
@@ -214,24 +214,24 @@ func (s *Sweeper) Turn(ctx context.Context) error {
 	found := s.firstTasks(heads, start)
 	s.sweepAt = time.Now().Add(min(sweepShare*time.Since(start), maxSweepPause))
 	s.schedule(start, start.Add(never)) // before others may empty the lanes that were found
-	s.Lanes.Swept(found, now, start)
+	s.lanes.Swept(found, now, start)
 	return nil
 }
 
 // firstTasks returns the first tasks of lanes. Those of lanes that the gates leave out
 // are not timed.
-func (s *Sweeper) firstTasks(heads []store.Head, start time.Time) []lanes.FirstTask {
+func (s *sweeper) firstTasks(heads []store.Head, start time.Time) []lanes.FirstTask {
 	found := make([]lanes.FirstTask, 0, len(heads))
 	for _, h := range heads {
 		if h.Corrupt != nil {
 			continue
 		}
 		t := lanes.FirstTask{Lane: h.Lane, Anchor: max(h.Anchor, earliestMoment), Now: h.Now, Unclaimable: h.Anchor < FirstAnchor}
-		rule := s.Gates.PolicyOf(h.Lane, nil)
+		rule := s.gates.policyOf(h.Lane, nil)
 		if rule == nil {
 			// There may be more lanes than rules that are remembered.
-			if t.Due, t.Delay = s.Lanes.DueOf(h.Lane, t.Anchor); t.Due.IsZero() {
-				rule = s.Gates.PolicyOf(h.Lane, func() { s.findLater(h, start) })
+			if t.Due, t.Delay = s.lanes.DueOf(h.Lane, t.Anchor); t.Due.IsZero() {
+				rule = s.gates.policyOf(h.Lane, func() { s.findLater(h, start) })
 			}
 		}
 		if rule != nil {
@@ -244,43 +244,43 @@ func (s *Sweeper) firstTasks(heads []store.Head, start time.Time) []lanes.FirstT
 }
 
 // findLater records the first task of a lane that the gates left out at first.
-func (s *Sweeper) findLater(h store.Head, start time.Time) {
-	s.Lanes.Found(s.firstTasks([]store.Head{h}, start))
-	retry.Signal(s.Wake)
+func (s *sweeper) findLater(h store.Head, start time.Time) {
+	s.lanes.Found(s.firstTasks([]store.Head{h}, start))
+	retry.Signal(s.wake)
 }
 
-// Report reports the corrupt lanes that the last sweep did not find.
-func (s *Sweeper) Report(heads []store.Head) {
+// report reports the corrupt lanes that the last sweep did not find.
+func (s *sweeper) report(heads []store.Head) {
 	reported := map[corruption]bool{}
 	for _, h := range heads {
 		if what := corruptionOf(h); what != "" {
 			c := corruption{h.Lane, what}
 			reported[c] = true
 			if !s.reported[c] {
-				s.Events.corruptLane(s.Queue, h, what)
+				s.events.corruptLane(s.queue, h, what)
 			}
 		}
 	}
 	s.reported = reported
 }
 
-// Begin returns the time, from which on somebody may ask for the turn after this one.
-func (s *Sweeper) Begin() time.Time {
+// begin returns the time, from which on somebody may ask for the turn after this one.
+func (s *sweeper) begin() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	start := time.Now()
-	s.At = start.Add(never)
+	s.at = start.Add(never)
 	return start
 }
 
 // schedule makes the next turn due after the interval, or by a time before that, unless
 // somebody has asked for it to be sooner. It notes what the turn that began at start cost.
-func (s *Sweeper) schedule(start, by time.Time) {
+func (s *sweeper) schedule(start, by time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = time.Now()
 	s.cost = s.last.Sub(start)
-	every := s.Every
+	every := s.every
 	if s.asleep.Load() {
 		every *= asleepSweeps
 	}
@@ -289,9 +289,9 @@ func (s *Sweeper) schedule(start, by time.Time) {
 }
 
 // dueBy makes the next turn due at a time, unless it is due before.
-func (s *Sweeper) dueBy(at time.Time) {
-	if at.Before(s.At) {
-		s.At = at
+func (s *sweeper) dueBy(at time.Time) {
+	if at.Before(s.at) {
+		s.at = at
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,48 +31,48 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 		var log bytes.Buffer
 		corrupt := head("k", -1, time.Hour)
 		heads := []store.Head{head("k", 0, 0), head("k", 2, 10*time.Second), head("unknown", 0, 0), corrupt}
-		s := &Sweeper{
-			Observer: noObserver{},
-			Queue:    "default", Lanes: lanes.NewTracker(unknownDelays), Events: events{slog.New(slog.NewTextHandler(&log, nil))},
-			Gates:       Gates{HandledKinds{"k": {Policy: control.Compile(backoff.Constant(time.Minute))}}},
-			SweepConfig: SweepConfig{Every: time.Minute, Heads: func(context.Context) ([]store.Head, error) { return heads, nil }},
+		s := &sweeper{
+			observer: noObserver{},
+			queue:    "default", lanes: lanes.NewTracker(unknownDelays), events: events{slog.New(slog.NewTextHandler(&log, nil))},
+			gates:       Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(time.Minute))}}},
+			SweepConfig: SweepConfig{every: time.Minute, heads: func(context.Context) ([]store.Head, error) { return heads, nil }},
 		}
 		start := time.Now()
 		for range 2 {
-			if err := s.Turn(t.Context()); err != nil {
+			if err := s.turn(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if due := s.Lanes.Due(start, MaxSources); len(due) != 2 { // also the corrupt one: the database decides
+		if due := s.lanes.Due(start, maxSources); len(due) != 2 { // also the corrupt one: the database decides
 			t.Errorf("due at once are %v", due)
 		}
-		if f := s.Lanes.Lanes[heads[1].Lane]; f.Due.Sub(start) != 50*time.Second {
+		if f := s.lanes.Lanes[heads[1].Lane]; f.Due.Sub(start) != 50*time.Second {
 			t.Errorf("a task that has waited 10 s of a minute is due in %v", f.Due.Sub(start))
 		}
 		if n := strings.Count(log.String(), "attempts below 0"); n != 1 {
 			t.Errorf("a corrupt lane is reported %d times by two sweeps:\n%s", n, log.String())
 		}
-		if next := s.Next().Sub(start); next < time.Minute || next > 66*time.Second {
+		if next := s.next().Sub(start); next < time.Minute || next > 66*time.Second {
 			t.Errorf("the next sweep is in %v, want a minute and up to a tenth", next)
 		}
 		s.makeDueSoon()
-		if next := s.Next().Sub(start); next != 20*time.Millisecond {
+		if next := s.next().Sub(start); next != 20*time.Millisecond {
 			t.Errorf("after a lane was emptied the next sweep is in %v, want 20 ms", next)
 		}
-		if s.request(); s.Next().Sub(start) != 20*time.Millisecond {
-			t.Errorf("a sweep requested after another is due in %v, want 20 ms", s.Next().Sub(start))
+		if s.request(); s.next().Sub(start) != 20*time.Millisecond {
+			t.Errorf("a sweep requested after another is due in %v, want 20 ms", s.next().Sub(start))
 		}
-		if err := s.Turn(t.Context()); err != nil {
+		if err := s.turn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second) // of synctest's clock
-		if s.request(); s.Next().After(time.Now()) {
+		if s.request(); s.next().After(time.Now()) {
 			t.Error("a sweep requested a second after another is not due at once")
 		}
 		broken := errors.New("broken")
-		s.Heads = func(context.Context) ([]store.Head, error) { return nil, broken }
-		if err := s.Turn(t.Context()); !errors.Is(err, broken) || len(s.Lanes.Lanes) == 0 {
-			t.Errorf("a sweep that failed: error %v, %d lanes known", err, len(s.Lanes.Lanes))
+		s.heads = func(context.Context) ([]store.Head, error) { return nil, broken }
+		if err := s.turn(t.Context()); !errors.Is(err, broken) || len(s.lanes.Lanes) == 0 {
+			t.Errorf("a sweep that failed: error %v, %d lanes known", err, len(s.lanes.Lanes))
 		}
 	})
 }
@@ -86,12 +87,12 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 		sweeps, looks, began := 0, 0, time.Now()
 		emptied := head("k", 0, 0)
 		var heads []store.Head
-		s := &Sweeper{
-			Observer: noObserver{},
-			Queue:    "default", Lanes: lanes.NewTracker(unknownDelays), Events: events{slog.New(slog.DiscardHandler)},
-			Gates: Gates{HandledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}},
-			Wake:  make(chan struct{}, 1),
-			SweepConfig: SweepConfig{Every: time.Second, Heads: func(context.Context) ([]store.Head, error) {
+		s := &sweeper{
+			observer: noObserver{},
+			queue:    "default", lanes: lanes.NewTracker(unknownDelays), events: events{slog.New(slog.DiscardHandler)},
+			gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}},
+			wake:  make(chan struct{}, 1),
+			SweepConfig: SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) {
 				sweeps++
 				found := heads // a statement sees what was there when it began
 				time.Sleep(sweepTime)
@@ -108,21 +109,21 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 			}},
 		}
 		empty := func() {
-			due := s.Lanes.Due(time.Now(), MaxSources)
+			due := s.lanes.Due(time.Now(), maxSources)
 			took := map[store.Lane]int64{}
 			for _, at := range due {
 				took[at] = emptied.Anchor
 			}
-			s.Lanes.Emptied(due, took, time.Now())
+			s.lanes.Emptied(due, took, time.Now())
 			s.makeDueSoon()
 		}
-		s.Lanes.Hint(emptied.Lane, time.Now())
+		s.lanes.Hint(emptied.Lane, time.Now())
 		for time.Since(began) < time.Minute {
 			empty()
-			time.Sleep(time.Until(s.Next()))
+			time.Sleep(time.Until(s.next()))
 			s.startIfDue(t.Context())
 			s.running.Wait()
-			if s.cost == lookTime && len(s.Lanes.Due(time.Now(), MaxSources)) != 1 {
+			if s.cost == lookTime && len(s.lanes.Due(time.Now(), maxSources)) != 1 {
 				t.Fatal("a look did not find the task")
 			}
 		}
@@ -134,9 +135,9 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 		}
 		late := head("k", 5, time.Hour)
 		heads, began = []store.Head{late}, time.Now()
-		for len(s.Lanes.Due(time.Now(), MaxSources)) == 0 || s.Lanes.Lane(late.Lane).Due.IsZero() {
+		for !slices.Contains(s.lanes.Due(time.Now(), maxSources), late.Lane) {
 			empty()
-			time.Sleep(time.Until(s.Next()))
+			time.Sleep(time.Until(s.next()))
 			s.startIfDue(t.Context())
 			s.running.Wait()
 		}
@@ -151,17 +152,17 @@ func TestNoSweepIsFarOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var sweeps []time.Time
-		s := &Sweeper{
-			Observer: noObserver{},
-			Queue:    "default", Lanes: lanes.NewTracker(unknownDelays), Events: events{slog.New(slog.DiscardHandler)}, Wake: make(chan struct{}, 1),
-			SweepConfig: SweepConfig{Every: time.Second, Heads: func(context.Context) ([]store.Head, error) {
+		s := &sweeper{
+			observer: noObserver{},
+			queue:    "default", lanes: lanes.NewTracker(unknownDelays), events: events{slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1),
+			SweepConfig: SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) {
 				time.Sleep(3 * time.Second)
 				sweeps = append(sweeps, time.Now())
 				return nil, nil
 			}, look: func(context.Context, []store.Source) ([]store.Head, error) { return nil, nil }},
 		}
 		for len(sweeps) < 2 {
-			time.Sleep(time.Until(s.Next()))
+			time.Sleep(time.Until(s.next()))
 			s.startIfDue(t.Context())
 			s.running.Wait()
 		}
@@ -176,11 +177,11 @@ func TestRequestedTurnsTakeTheirShare(t *testing.T) {
 	t.Parallel()
 	for share, want := range map[int]time.Duration{0: 100 * time.Millisecond, probeShare: 40 * time.Millisecond} {
 		now := time.Now()
-		s := &Sweeper{Observer: noObserver{}, last: now, At: now.Add(time.Hour), cost: 10 * time.Millisecond,
+		s := &sweeper{observer: noObserver{}, last: now, at: now.Add(time.Hour), cost: 10 * time.Millisecond,
 			SweepConfig: SweepConfig{share: share},
 		}
 		s.request()
-		if wait := s.Next().Sub(now); wait != want {
+		if wait := s.next().Sub(now); wait != want {
 			t.Errorf("after a turn of 10ms the next one is in %v, want %v (share %d)", wait, want, share)
 		}
 	}

@@ -39,8 +39,8 @@ const (
 // forEver is a wait that only a signal ends.
 const forEver = 100 * 365 * 24 * time.Hour
 
-// Effects are what changes do to a worker.
-type Effects interface {
+// effects are what changes do to a worker.
+type effects interface {
 	// Cancelled ends the runs of tasks, by their ids, with fences up to a number.
 	Cancelled(fences map[int64]int64)
 	// Paused gives back tasks that wait for a handler and are paused now.
@@ -59,7 +59,7 @@ type readChanges func(ctx context.Context, back time.Duration) ([]store.StoredCh
 type ChangeReader struct {
 	changes   readChanges
 	overrides *Overrides
-	effects   Effects
+	effects   effects
 	events    events
 	// troubles learns whether changes can be read, and which pauses cannot be obeyed.
 	troubles *HealthReport
@@ -68,7 +68,7 @@ type ChangeReader struct {
 	seen   atomic.Int64 // what the last look saw
 	lookAt atomic.Int64 // when it began, in nanoseconds since 1970
 
-	Pauses atomic.Pointer[[]pause] // nil if there are none
+	pauses atomic.Pointer[[]pause] // nil if there are none
 
 	reading chan struct{}          // its one element is held while reading, which guards what follows
 	known   map[string]knownChange // the newest of each topic
@@ -77,7 +77,8 @@ type ChangeReader struct {
 	lastAll time.Time              // when all were
 }
 
-func NewChangeReader(changes readChanges, overrides *Overrides, effects Effects, troubles *HealthReport, log *slog.Logger) *ChangeReader {
+// NewChangeReader returns a reader of changes that applies them through overrides and effects.
+func NewChangeReader(changes readChanges, overrides *Overrides, effects effects, troubles *HealthReport, log *slog.Logger) *ChangeReader {
 	return &ChangeReader{
 		changes: changes, overrides: overrides, effects: effects, troubles: troubles,
 		events: events{log}, hurry: make(chan struct{}, 1), reading: make(chan struct{}, 1),
@@ -141,7 +142,7 @@ func (r *ChangeReader) Look(at time.Time, seen int64) {
 // nextEnd returns in how long the first pause ends by itself.
 func (r *ChangeReader) nextEnd() time.Duration {
 	next := forEver
-	if list := r.Pauses.Load(); list != nil {
+	if list := r.pauses.Load(); list != nil {
 		for _, p := range *list {
 			if !p.until.IsZero() {
 				next = min(next, max(time.Until(p.until), time.Millisecond))
@@ -195,15 +196,15 @@ func (r *ChangeReader) obey(list []store.StoredChange, read time.Time) {
 	r.learn(list, read)
 	r.overrides.ask(r.overridesAsked())
 	var before []pause
-	if p := r.Pauses.Load(); p != nil {
+	if p := r.pauses.Load(); p != nil {
 		before = *p
 	}
 	now, unknown := r.pausesAt(time.Now())
 	r.refusePauses(unknown)
 	if len(now) == 0 {
-		r.Pauses.Store(nil)
+		r.pauses.Store(nil)
 	} else {
-		r.Pauses.Store(&now)
+		r.pauses.Store(&now)
 		r.effects.PausedMore()
 	}
 	ended := func(p pause) bool {
@@ -258,7 +259,7 @@ func (r *ChangeReader) pausesAt(now time.Time) (list []pause, unknown map[string
 		case ok:
 			list = append(list, p)
 		default:
-			unknown[c.Subject] = ErrUnknownSubject
+			unknown[c.Subject] = errUnknownSubject
 		}
 	}
 	return list, unknown
@@ -299,11 +300,11 @@ func byTime(a, b store.StoredChange) int {
 }
 
 // AnyPause reports whether something is paused.
-func (r *ChangeReader) AnyPause() bool { return r.Pauses.Load() != nil }
+func (r *ChangeReader) AnyPause() bool { return r.pauses.Load() != nil }
 
 // Paused reports whether the tasks of a lane are paused.
 func (r *ChangeReader) Paused(queue string, at store.Lane) bool {
-	list := r.Pauses.Load()
+	list := r.pauses.Load()
 	if list == nil {
 		return false
 	}

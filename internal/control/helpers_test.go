@@ -8,7 +8,7 @@ import (
 )
 
 // readerOf returns a reader of changes.
-func readerOf(changes readChanges, effects Effects, log *slog.Logger) *ChangeReader {
+func readerOf(changes readChanges, effects effects, log *slog.Logger) *ChangeReader {
 	troubles := NewHealthReport()
 	return NewChangeReader(changes, NewOverrides(agrees, nil, effects, troubles, log), effects, troubles, log)
 }

@@ -21,7 +21,7 @@ import (
 type Overrides struct {
 	kinds   map[string]*CompiledPolicy // the rules of kinds
 	check   func(context.Context, []sqlgen.Formula) error
-	effects Effects
+	effects effects
 	events  events
 	// troubles learns which overrides cannot be obeyed.
 	troubles *HealthReport
@@ -65,7 +65,8 @@ type request struct {
 // retryOverride is the time between two tries to make the rules of an override.
 const retryOverride = 10 * time.Second
 
-func NewOverrides(check func(context.Context, []sqlgen.Formula) error, kinds map[string]*CompiledPolicy, effects Effects, troubles *HealthReport, log *slog.Logger) *Overrides {
+// NewOverrides returns overrides of the policies of kinds. check compares delays with the database's.
+func NewOverrides(check func(context.Context, []sqlgen.Formula) error, kinds map[string]*CompiledPolicy, effects effects, troubles *HealthReport, log *slog.Logger) *Overrides {
 	return &Overrides{
 		kinds: kinds, check: check, effects: effects, events: events{log}, troubles: troubles, woken: make(chan struct{}, 1),
 		wanted: map[request]func(){}, logged: map[string]string{},
@@ -74,14 +75,14 @@ func NewOverrides(check func(context.Context, []sqlgen.Formula) error, kinds map
 
 // follows reports whether the tasks of a lane follow the override.
 func (o *override) follows(queue string, at store.Lane) bool {
-	return o.Subject.Follows(o.includeOwn, queue, at)
+	return o.Follows(o.includeOwn, queue, at)
 }
 
 // Any reports whether an override is in effect.
 func (o *Overrides) Any() bool { return o.active.Load() != nil }
 
-// Of returns the override that holds for a lane, or nil.
-func (o *Overrides) Of(queue string, at store.Lane) *override {
+// of returns the override that holds for a lane, or nil.
+func (o *Overrides) of(queue string, at store.Lane) *override {
 	list := o.active.Load()
 	if list == nil {
 		return nil
@@ -97,7 +98,7 @@ func (o *Overrides) Of(queue string, at store.Lane) *override {
 // PolicyOf returns the policy of a lane whose rule without overrides is own. It is nil while it is
 // not known; if later is not nil it is then made, and later is called.
 func (o *Overrides) PolicyOf(queue string, at store.Lane, own *CompiledPolicy, later func()) *CompiledPolicy {
-	one := o.Of(queue, at)
+	one := o.of(queue, at)
 	if one == nil {
 		return own
 	}
@@ -120,7 +121,7 @@ func (o *Overrides) Current(queue string, at store.Lane, r *CompiledPolicy) *Com
 		return r
 	}
 	own := r.base()
-	one := o.Of(queue, at)
+	one := o.of(queue, at)
 	if one == nil {
 		return own
 	}
@@ -151,8 +152,8 @@ func (o *Overrides) ask(list []knownChange) {
 	for _, c := range list {
 		subject, ok := ParseSubject(c.Subject)
 		if !ok {
-			o.log(c.Subject, ErrUnknownSubject)
-			o.unread[c.Subject] = ErrUnknownSubject
+			o.log(c.Subject, errUnknownSubject)
+			o.unread[c.Subject] = errUnknownSubject
 			continue
 		}
 		before := slices.IndexFunc(o.scheduled, func(a scheduledOverride) bool { return a.Subject == subject })
@@ -238,7 +239,7 @@ func (o *Overrides) Refresh(ctx context.Context) (next time.Time) {
 		if next = soonest(next, at); policy == nil {
 			continue
 		}
-		one, before := o.Begin(a, *policy)
+		one, before := o.begin(a, *policy)
 		list = append(list, one)
 		unmade = append(unmade, o.unmade(one, before, now)...)
 	}
@@ -278,9 +279,9 @@ func (o *Overrides) Refresh(ctx context.Context) (next time.Time) {
 	return next
 }
 
-// Begin returns an override that is to hold, and the one that has held for its subject, or
+// begin returns an override that is to hold, and the one that has held for its subject, or
 // nil. The caller holds mu.
-func (o *Overrides) Begin(a scheduledOverride, policy backoff.Override) (one, before *override) {
+func (o *Overrides) begin(a scheduledOverride, policy backoff.Override) (one, before *override) {
 	if list := o.active.Load(); list != nil {
 		if i := slices.IndexFunc(*list, func(one *override) bool { return one.Subject == a.Subject }); i >= 0 {
 			before = (*list)[i]

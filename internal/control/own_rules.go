@@ -59,6 +59,8 @@ const (
 	MaxChecked = 50
 )
 
+// NewTaskPolicies returns per-task policies. read returns the texts of keys, check compares delays
+// with the database's, and keep is told which policies are in the table.
 func NewTaskPolicies(read func(context.Context, []string) (map[string]string, error), check func(context.Context, []sqlgen.Formula) error, keep func(map[string]string), troubles *HealthReport, log *slog.Logger) *TaskPolicies {
 	return &TaskPolicies{
 		read: read, check: check, keep: keep, events: events{log}, troubles: troubles, woken: make(chan struct{}, 1),
@@ -103,7 +105,7 @@ func (o *TaskPolicies) remember(key string, r TaskPolicy) {
 func (o *TaskPolicies) Work(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
-		keys := o.Next()
+		keys := o.next()
 		if len(keys) == 0 {
 			retry.Await(ctx, o.woken, o.tell(nil))
 			continue
@@ -124,8 +126,8 @@ func (o *TaskPolicies) Work(ctx context.Context) {
 	}
 }
 
-// Next lists the keys of wanted rules, as many as are read at once.
-func (o *TaskPolicies) Next() (keys []string) {
+// next lists the keys of wanted rules, as many as are read at once.
+func (o *TaskPolicies) next() (keys []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for key := range o.wanted {

@@ -57,8 +57,8 @@ func ParseSubject(text string) (s Subject, ok bool) {
 	return s, s != Subject{}
 }
 
-// ErrUnknownSubject explains why a worker cannot apply what a newer release has set or paused.
-var ErrUnknownSubject = errors.New("this release does not know the subject; upgrade the worker")
+// errUnknownSubject explains why a worker cannot apply what a newer release has set or paused.
+var errUnknownSubject = errors.New("this release does not know the subject; upgrade the worker")
 
 // Selects reports whether the tasks of a lane belong to the subject.
 func (s Subject) Selects(queue string, at store.Lane) bool {

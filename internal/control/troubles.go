@@ -32,6 +32,7 @@ type HealthReport struct {
 	unread   string
 }
 
+// NewHealthReport returns a report without troubles.
 func NewHealthReport() *HealthReport { return &HealthReport{Changed: make(chan struct{}, 1)} }
 
 // refuse sets which overrides of policies the worker cannot obey.

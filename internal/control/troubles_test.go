@@ -119,7 +119,7 @@ func TestTroublesAreAnnounced(t *testing.T) {
 		table.Add("kind:mail", statements.ChangeClearPolicy, "", time.Now(), time.Time{})
 		after("a clear", time.Minute, "")
 		table.Add("shard:3", statements.ChangePolicy, `{"steps":[{"policy":"1h"}]}`, time.Now(), time.Time{})
-		after("one for a subject that this release does not know", time.Minute, "", store.Refusal{Subject: "shard:3", Error: ErrUnknownSubject.Error()})
+		after("one for a subject that this release does not know", time.Minute, "", store.Refusal{Subject: "shard:3", Error: errUnknownSubject.Error()})
 		table.Add("shard:3", statements.ChangeClearPolicy, "", time.Now(), time.Time{})
 		after("a clear of that", time.Minute, "")
 
@@ -156,7 +156,7 @@ func TestPausesOfNewerReleasesAreAnnounced(t *testing.T) {
 				t.Errorf("%s: the worker announces that it cannot obey %v, want %v", what, got, want)
 			}
 			for _, text := range info.RefusedPauses {
-				if text != ErrUnknownSubject.Error() {
+				if text != errUnknownSubject.Error() {
 					t.Errorf("%s: it says why: %q", what, text)
 				}
 			}

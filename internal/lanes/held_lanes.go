@@ -34,7 +34,7 @@ func (l *Tracker) Park(at store.Lane, limit string, wait, most time.Duration) {
 	if l.freedSince[limit] {
 		f.wait, wait = 0, 0
 	}
-	l.Remove(f)
+	l.remove(f)
 	h := l.parked[limit]
 	retry := time.Now().Add(wait)
 	if h == nil {

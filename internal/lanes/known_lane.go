@@ -44,8 +44,8 @@ type knownLane struct {
 	emptyElem *list.Element // in the list of empty lanes, or nil
 }
 
-// Turn is the time since which the lane waits for its turn among those of its kind.
-func (f *knownLane) Turn() time.Time {
+// turn is the time since which the lane waits for its turn among those of its kind.
+func (f *knownLane) turn() time.Time {
 	if f.served.After(f.Due) {
 		return f.served
 	}

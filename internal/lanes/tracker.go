@@ -1,3 +1,5 @@
+// Package lanes tracks which groups of tasks with equal delay wait in a queue, and when the first
+// task of each falls due.
 package lanes
 
 import (
@@ -40,9 +42,10 @@ type Tracker struct {
 // maxEmpty is the greatest number of empty lanes that a worker remembers.
 const maxEmpty = 1000
 
-// DelayOf returns the delay of a lane whose tasks have failed, and false if it is not known.
+// delayOf returns the delay of a lane whose tasks have failed, and false if it is not known.
 type delayOf func(store.Lane) (time.Duration, bool)
 
+// NewTracker returns a tracker that knows no lanes.
 func NewTracker(delay delayOf) *Tracker {
 	return &Tracker{
 		Lanes: map[store.Lane]*knownLane{}, waiting: map[int]*laneHeap{}, empty: list.New(), missed: map[store.Lane]int64{},
@@ -50,8 +53,8 @@ func NewTracker(delay delayOf) *Tracker {
 	}
 }
 
-// Lane returns what is known of a lane, which the caller sets.
-func (l *Tracker) Lane(at store.Lane) *knownLane {
+// knownLane returns what is known of a lane, which the caller sets.
+func (l *Tracker) knownLane(at store.Lane) *knownLane {
 	f := l.Lanes[at]
 	if f == nil {
 		f = &knownLane{Lane: at, heapIndex: notInHeap}
@@ -89,8 +92,8 @@ func (l *Tracker) push(f *knownLane) {
 	heap.Push(h, f)
 }
 
-// Remove removes a lane from those of its priority, or from those of its limit.
-func (l *Tracker) Remove(f *knownLane) {
+// remove removes a lane from those of its priority, or from those of its limit.
+func (l *Tracker) remove(f *knownLane) {
 	if held := f.parked; held != nil {
 		heap.Remove(&held.lanes, f.heapIndex)
 		if f.parked = nil; len(held.lanes) == 0 {
@@ -110,7 +113,7 @@ func (l *Tracker) Remove(f *knownLane) {
 func (l *Tracker) setEmpty(f *knownLane) {
 	f.Due, f.scanFrom, f.firstAnchor, f.hinted, f.unclaimable = time.Time{}, f.bound(), 0, time.Time{}, false
 	if f.heapIndex != notInHeap {
-		l.Remove(f)
+		l.remove(f)
 	}
 	if f.emptyElem == nil {
 		f.emptyElem = l.empty.PushFront(f)
@@ -127,7 +130,7 @@ func (l *Tracker) setEmpty(f *knownLane) {
 func (l *Tracker) Hint(at store.Lane, t time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.Lane(at)
+	f := l.knownLane(at)
 	if time.Since(t) > commitMargin { // its anchor may be anywhere, such as with RunAt
 		f.claimedUpTo = 0
 	}
@@ -176,7 +179,7 @@ func (l *Tracker) BeginSweep() {
 func (l *Tracker) Advance(at store.Lane, due time.Time, since int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.Lane(at)
+	f := l.knownLane(at)
 	f.claimedUpTo, f.hinted, f.claimed, f.served = max(f.claimedUpTo, since), time.Time{}, l.sweeps, time.Now()
 	l.set(f, due, max(f.scanFrom, since))
 	l.noteDelay(f)
@@ -272,9 +275,9 @@ func (l *Tracker) Swept(found []FirstTask, now int64, start time.Time) {
 		if t.Due.IsZero() {
 			continue
 		}
-		f := l.Lane(t.Lane)
+		f := l.knownLane(t.Lane)
 		if f.claimed != l.sweeps || t.precedes(f) {
-			l.Find(f, t)
+			l.find(f, t)
 		}
 		if !f.hinted.IsZero() {
 			l.hintLocked(f, f.hinted)
@@ -290,8 +293,8 @@ func (l *Tracker) Found(found []FirstTask) {
 		if t.Due.IsZero() {
 			continue
 		}
-		if f := l.Lane(t.Lane); t.precedes(f) {
-			l.Find(f, t)
+		if f := l.knownLane(t.Lane); t.precedes(f) {
+			l.find(f, t)
 		}
 	}
 }
@@ -307,8 +310,8 @@ func (l *Tracker) DueOf(at store.Lane, anchor int64) (time.Time, time.Duration) 
 	return time.Time{}, 0
 }
 
-// Find records the first task of a lane.
-func (l *Tracker) Find(f *knownLane, t FirstTask) {
+// find records the first task of a lane.
+func (l *Tracker) find(f *knownLane, t FirstTask) {
 	anchor, missed := l.missed[t.Lane]
 	f.unclaimable = t.Unclaimable || missed && anchor == t.Anchor
 	f.claimedUpTo = max(f.claimedUpTo, min(t.Anchor, t.Now))
@@ -371,7 +374,7 @@ func (l *Tracker) takeTurns(list []store.Lane) {
 		for n, i := range at {
 			lanes[n] = list[i]
 		}
-		slices.SortStableFunc(lanes, func(a, b store.Lane) int { return l.Lanes[a].Turn().Compare(l.Lanes[b].Turn()) })
+		slices.SortStableFunc(lanes, func(a, b store.Lane) int { return l.Lanes[a].turn().Compare(l.Lanes[b].turn()) })
 		for n, i := range at {
 			list[i] = lanes[n]
 		}

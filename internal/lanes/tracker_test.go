@@ -38,7 +38,7 @@ func TestHintsDuringClaimsAndSweepsAreKept(t *testing.T) {
 		known.BeginClaim([]store.Lane{at})
 		known.BeginSweep()
 		c.do(known)
-		if got := known.Lane(at).Due; !got.Equal(c.want) {
+		if got := known.knownLane(at).Due; !got.Equal(c.want) {
 			t.Errorf("%s: the lane is due %v after, want %v", c.name, got.Sub(start), c.want.Sub(start))
 		}
 	}

@@ -38,5 +38,5 @@ func ownNumber(err error) (number uint16, ok bool) {
 	if !field.CanUint() {
 		return 0, false
 	}
-	return uint16(field.Uint()), true
+	return uint16(field.Uint()), true //nolint:gosec // the field is an uint16
 }

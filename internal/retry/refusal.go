@@ -1,3 +1,5 @@
+// Package retry tries statements again: how long they may take, how long to pause after a failure,
+// and how a batch is halved until the task that the database refuses is alone.
 package retry
 
 import (
@@ -15,6 +17,7 @@ type BatchSize struct {
 	Failures int // statements that failed in a row
 }
 
+// NewBatchSize returns the size of a first statement.
 func NewBatchSize() BatchSize { return BatchSize{Size: store.MaxBatch} }
 
 // Accepted records that a statement succeeded.
@@ -30,7 +33,7 @@ func (p *BatchSize) Failed(n int, t FailureKind) time.Duration {
 		return 0
 	case Outage:
 		return ErrorPause(p.Failures - 1)
-	case TimedOut:
+	case timedOut:
 		p.Size = (n + 7) / 8 // halves would take too long
 	}
 	if p.Failures <= FailuresBeforePause {
@@ -46,10 +49,11 @@ const FailuresBeforePause = 12
 // FailureKind is what an error of a statement may mean.
 type FailureKind int
 
+// The kinds of failures.
 const (
 	Refused  FailureKind = iota // the database refuses the statement, because of one of its tasks
 	Unclear                     // the same, or the database refuses everybody's statements for now
-	TimedOut                    // the statement took too long
+	timedOut                    // the statement took too long
 	Outage                      // the database is away, or a task makes it close the connection
 )
 
@@ -58,7 +62,7 @@ const (
 func KindOf(class dialect.Class, late bool) FailureKind {
 	switch {
 	case late:
-		return TimedOut
+		return timedOut
 	case class == dialect.Disconnected:
 		return Outage
 	case class == dialect.Other, class == dialect.UniqueViolation:

@@ -22,6 +22,7 @@ type Budget struct {
 	stalled    atomic.Bool  // tasks waited in vain, and no handler has returned since
 }
 
+// NewBudget returns a budget of a queue with limit handlers.
 func NewBudget(limit, maxPrefetch int) *Budget {
 	return &Budget{Limit: limit, maxPrefetch: max(maxPrefetch, 0), Freed: make(chan struct{}, 1)}
 }

@@ -25,19 +25,19 @@ type exhaustedLog struct {
 	counts map[exhausted]int
 }
 
-// Add counts a task. The first one after a report starts the time until the next.
-func (d *exhaustedLog) Add(why exhausted) {
+// add counts a task. The first one after a report starts the time until the next.
+func (d *exhaustedLog) add(why exhausted) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.counts) == 0 {
 		d.counts = map[exhausted]int{}
-		time.AfterFunc(deathsEvery, d.Report)
+		time.AfterFunc(deathsEvery, d.report)
 	}
 	d.counts[why]++
 }
 
-// Report reports what was counted since the last report.
-func (d *exhaustedLog) Report() {
+// report reports what was counted since the last report.
+func (d *exhaustedLog) report() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for why, tasks := range d.counts {

@@ -11,36 +11,36 @@ import (
 
 // events logs what happens to runs of tasks.
 // It has one method for each log line.
-type events struct{ Log *slog.Logger }
+type events struct{ log *slog.Logger }
 
 // beyondLimit reports tasks that became dead without running.
 func (e events) beyondLimit(queue, kind, limit string, allowed, tasks int) {
-	e.Log.Error("falldue: tasks are dead: they have used more attempts than are allowed now", "queue", queue, "kind", kind,
+	e.log.Error("falldue: tasks are dead: they have used more attempts than are allowed now", "queue", queue, "kind", kind,
 		"count", tasks, "limit", limit, "allowed", allowed)
 }
 
 // died reports a task that is dead; why says what decided that.
 func (e events) died(r *Run, why, text, stack string) {
-	e.Log.Error("falldue: a task is dead", e.failure(r, stack, "why", why, "error", text)...)
+	e.log.Error("falldue: a task is dead", e.failure(r, stack, "why", why, "error", text)...)
 }
 
 // attemptFailed reports a failure after which the task runs again.
 func (e events) attemptFailed(r *Run, f *Failure) {
 	switch {
 	case f.Stack.Valid:
-		e.Log.Error("falldue: a handler panicked; the task runs again", e.failure(r, f.Stack.V, "error", f.Text)...)
+		e.log.Error("falldue: a handler panicked; the task runs again", e.failure(r, f.Stack.V, "error", f.Text)...)
 	case f.Is(ErrTimeout):
-		e.Log.Warn("falldue: a handler timed out; the task runs again", e.failure(r, "", "error", f.Text)...)
+		e.log.Warn("falldue: a handler timed out; the task runs again", e.failure(r, "", "error", f.Text)...)
 	default:
-		if e.Log.Enabled(context.Background(), slog.LevelDebug) {
-			e.Log.Debug("falldue: an attempt failed; the task runs again", e.failure(r, "", "error", f.Text)...)
+		if e.log.Enabled(context.Background(), slog.LevelDebug) {
+			e.log.Debug("falldue: an attempt failed; the task runs again", e.failure(r, "", "error", f.Text)...)
 		}
 	}
 }
 
 // failedAfterDoneTx reports a failure that changes nothing any more.
 func (e events) failedAfterDoneTx(r *Run, f *Failure) {
-	e.Log.Warn("falldue: a handler failed after its DoneTx had committed; the task is done", e.failure(r, f.Stack.V, "error", f.Text)...)
+	e.log.Warn("falldue: a handler failed after its DoneTx had committed; the task is done", e.failure(r, f.Stack.V, "error", f.Text)...)
 }
 
 // failure returns the attributes of a failure.
@@ -62,42 +62,42 @@ func (e events) stillRunning(list []*Run, most int) {
 			ids = append(ids, r.Claim.ID)
 		}
 	}
-	e.Log.Warn("falldue: the worker waits for handlers that have not returned", "count", len(list), "tasks", ids, "kinds", slices.Sorted(maps.Keys(kinds)))
+	e.log.Warn("falldue: the worker waits for handlers that have not returned", "count", len(list), "tasks", ids, "kinds", slices.Sorted(maps.Keys(kinds)))
 }
 
 // leaseLost reports a task whose claim ended with its lease, or because it was cancelled or
 // deleted; when is "while it ran" or "before it was settled".
 func (e events) leaseLost(c *store.Claim, by Outcome, when string) {
 	if by == OutcomeCancelled {
-		e.Log.Info("falldue: a task was cancelled or deleted "+when, "task", c.ID, "kind", c.From.Kind, "attempt", c.Attempts)
+		e.log.Info("falldue: a task was cancelled or deleted "+when, "task", c.ID, "kind", c.From.Kind, "attempt", c.Attempts)
 		return
 	}
-	e.Log.Warn("falldue: lease lost "+when, "task", c.ID, "kind", c.From.Kind, "attempt", c.Attempts)
+	e.log.Warn("falldue: lease lost "+when, "task", c.ID, "kind", c.From.Kind, "attempt", c.Attempts)
 }
 
 func (e events) extendFailed(tasks int, err error) {
-	e.Log.Warn("falldue: cannot extend leases", "tasks", tasks, "error", err)
+	e.log.Warn("falldue: cannot extend leases", "tasks", tasks, "error", err)
 }
 
 // extendRefused reports a lease that the database refuses to extend.
 func (e events) extendRefused(c *store.Claim, err error) {
-	e.Log.Warn("falldue: cannot extend leases", "task", c.ID, "kind", c.From.Kind, "error", err)
+	e.log.Warn("falldue: cannot extend leases", "task", c.ID, "kind", c.From.Kind, "error", err)
 }
 
 func (e events) settleFailed(tasks int, err error) {
-	e.Log.Warn("falldue: cannot settle", "tasks", tasks, "error", err)
+	e.log.Warn("falldue: cannot settle", "tasks", tasks, "error", err)
 }
 
 // settleRefused reports a task whose settlement the database refuses.
 func (e events) settleRefused(c *store.Claim, err error) {
-	e.Log.Warn("falldue: cannot settle", "task", c.ID, "kind", c.From.Kind, "error", err)
+	e.log.Warn("falldue: cannot settle", "task", c.ID, "kind", c.From.Kind, "error", err)
 }
 
 // notSettled reports a run that was given up. The error is nil if the database was away.
 func (e events) notSettled(c *store.Claim, err error) {
-	e.Log.Error("falldue: a task could not be settled before its lease ended; it will run again", "task", c.ID, "kind", c.From.Kind, "error", err)
+	e.log.Error("falldue: a task could not be settled before its lease ended; it will run again", "task", c.ID, "kind", c.From.Kind, "error", err)
 }
 
 func (e events) progressFailed(err error) {
-	e.Log.Warn("falldue: cannot write the progress of tasks", "error", err)
+	e.log.Warn("falldue: cannot write the progress of tasks", "error", err)
 }

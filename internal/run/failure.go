@@ -21,12 +21,15 @@ type Failure struct {
 	Err          error // the error itself, or nil
 }
 
-func (f *Failure) Error() string        { return f.Text }
+func (f *Failure) Error() string { return f.Text }
+
+// Is reports whether the error wraps target, a cause.
 func (f *Failure) Is(target error) bool { return slices.Contains(f.Causes, target) }
 
 // Act is an outcome that a handler asked for.
 type Act int
 
+// What a handler may ask for.
 const (
 	ActNone Act = iota
 	ActDiscard

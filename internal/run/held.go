@@ -12,6 +12,7 @@ type Held struct {
 	runs map[*Run]struct{}
 }
 
+// NewHeld returns a set without runs.
 func NewHeld() *Held { return &Held{runs: map[*Run]struct{}{}} }
 
 // Add adds runs whose claims were just taken.
@@ -59,7 +60,7 @@ func (h *Held) has(r *Run) bool {
 func (h *Held) Cancelled(fences map[int64]int64) {
 	for _, r := range h.list() {
 		if fence, ok := fences[r.Claim.ID]; ok && r.Claim.Fence <= fence {
-			r.Lease.loseBy(ErrCancelled)
+			r.lease.loseBy(ErrCancelled)
 		}
 	}
 }

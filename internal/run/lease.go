@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Lease is a worker's right to run a task for some time. Its end is computed with
+// lease is a worker's right to run a task for some time. Its end is computed with
 // the worker's monotonic clock from a time before the claim was sent. It ends for
 // the worker before it ends in the database.
-type Lease struct {
+type lease struct {
 	mu           sync.Mutex
-	Until        time.Time
+	until        time.Time
 	cancel       context.CancelCauseFunc // cancels the handler's context; nil before it starts
 	lost         bool
 	cancelled    bool // why it is lost: the task was cancelled
@@ -25,21 +25,21 @@ type Lease struct {
 }
 
 // holds reports whether the lease was still valid at now.
-func (l *Lease) holds(now time.Time) bool {
+func (l *lease) holds(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return now.Before(l.Until)
+	return now.Before(l.until)
 }
 
 // end returns the end of the lease.
-func (l *Lease) end() time.Time {
+func (l *lease) end() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.Until
+	return l.until
 }
 
 // doneTxGoesOn reports whether the transaction of DoneTx may go on.
-func (l *Lease) doneTxGoesOn(now time.Time) bool {
+func (l *lease) doneTxGoesOn(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.maybeSettled && now.Before(l.lockedUntil)
@@ -48,17 +48,17 @@ func (l *Lease) doneTxGoesOn(now time.Time) bool {
 // Extended records that the database has extended the lease, by a statement that was
 // sent at a time. A DoneTx before that was rolled back: the row was there, and not
 // locked.
-func (l *Lease) Extended(sent, until time.Time) {
+func (l *lease) Extended(sent, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.Until = until
+	l.until = until
 	if l.maybeSettled && !l.doneTx.IsZero() && sent.After(l.doneTx) {
 		l.maybeSettled = false
 	}
 }
 
 // locked records that the row is locked, perhaps by the transaction of DoneTx.
-func (l *Lease) locked(until time.Time) {
+func (l *lease) locked(until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lockedUntil = until
@@ -67,30 +67,30 @@ func (l *Lease) locked(until time.Time) {
 // gone records that the claim is not in the database any more. While the lease lasts,
 // no other worker can have taken the task, so that DoneTx has settled it, if it was
 // called.
-func (l *Lease) gone() {
+func (l *lease) gone() {
 	l.mu.Lock()
-	l.settled = l.settled || l.maybeSettled && time.Now().Before(l.Until)
+	l.settled = l.settled || l.maybeSettled && time.Now().Before(l.until)
 	l.lockedUntil = time.Time{}
 	l.mu.Unlock()
 	l.lose()
 }
 
-// Begin sets the function that cancels the handler, and reports whether the
+// begin sets the function that cancels the handler, and reports whether the
 // handler may start. The lease may have ended unnoticed while the process was
 // suspended.
-func (l *Lease) Begin(cancel context.CancelCauseFunc) bool {
+func (l *lease) begin(cancel context.CancelCauseFunc) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cancel = cancel
-	return !l.lost && time.Now().Before(l.Until)
+	return !l.lost && time.Now().Before(l.until)
 }
 
 // lose marks the lease lost and cancels the handler's context. It does nothing if
 // DoneTx has settled the task, or its transaction goes on.
-func (l *Lease) lose() { l.loseBy(ErrLeaseLost) }
+func (l *lease) lose() { l.loseBy(ErrLeaseLost) }
 
 // loseBy is lose with the cause of the end of the handler's context.
-func (l *Lease) loseBy(cause error) {
+func (l *lease) loseBy(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost || l.settled || l.maybeSettled && time.Now().Before(l.lockedUntil) {
@@ -104,7 +104,7 @@ func (l *Lease) loseBy(cause error) {
 
 // settling records that the handler called DoneTx, and reports whether it may
 // settle the task.
-func (l *Lease) settling() bool {
+func (l *lease) settling() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calledDoneTx, l.maybeSettled, l.doneTx = true, l.maybeSettled || !l.lost, time.Time{}
@@ -112,14 +112,14 @@ func (l *Lease) settling() bool {
 }
 
 // settlingEnded records that DoneTx returned.
-func (l *Lease) settlingEnded() {
+func (l *lease) settlingEnded() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.doneTx = time.Now()
 }
 
 // lostBy returns the outcome of a run whose lease is lost.
-func (l *Lease) lostBy() Outcome {
+func (l *lease) lostBy() Outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cancelled {
@@ -129,14 +129,14 @@ func (l *Lease) lostBy() Outcome {
 }
 
 // settledByHandler reports whether DoneTx has settled the task, whose claim is gone.
-func (l *Lease) settledByHandler() bool {
+func (l *lease) settledByHandler() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.settled || l.maybeSettled && time.Now().Before(l.Until)
+	return l.settled || l.maybeSettled && time.Now().Before(l.until)
 }
 
 // leftToDoneTx reports whether the handler called DoneTx: no one but that ends the task as done.
-func (l *Lease) leftToDoneTx() bool {
+func (l *lease) leftToDoneTx() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.calledDoneTx
@@ -144,7 +144,7 @@ func (l *Lease) leftToDoneTx() bool {
 
 // state reports whether the lease is lost, and whether the handler may have
 // settled the task with DoneTx.
-func (l *Lease) state() (lost, maybeSettled bool) {
+func (l *lease) state() (lost, maybeSettled bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost, l.maybeSettled

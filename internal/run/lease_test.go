@@ -40,25 +40,25 @@ func TestLeaseAfterDoneTx(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := &Leases{
-				Observer: noObserver{},
-				Length:   length, Events: events{slog.New(slog.DiscardHandler)}, Held: NewHeld(),
-				Classify: func(error) dialect.Class { return dialect.Disconnected },
+				observer: noObserver{},
+				length:   length, events: events{slog.New(slog.DiscardHandler)}, held: NewHeld(),
+				classify: func(error) dialect.Class { return dialect.Disconnected },
 			}
 			n := 0
-			l.ExtendRows = func(context.Context, string, time.Duration, []store.Key) (store.Unsettled, error) {
+			l.extendRows = func(context.Context, string, time.Duration, []store.Key) (store.Unsettled, error) {
 				a := c.answers[min(n, len(c.answers)-1)]
 				n++
 				return a.left, a.err
 			}
 			start := time.Now()
-			r := &Run{Execution: Execution{Claim: &store.Claim{}}, Lease: Lease{Until: start.Add(length)}}
+			r := &Run{Execution: Execution{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
 			r.Claim.ID = 1
-			l.Held.Add(r)
+			l.held.Add(r)
 			handler, cancel := context.WithCancelCause(t.Context())
-			if !r.Lease.Begin(cancel) || !r.Lease.settling() {
+			if !r.lease.begin(cancel) || !r.lease.settling() {
 				t.Fatal("the handler may not settle")
 			}
-			r.Lease.settlingEnded()
+			r.lease.settlingEnded()
 			ctx, stop := context.WithTimeout(t.Context(), never)
 			go l.Work(ctx)
 			select {
@@ -87,10 +87,10 @@ func TestRefusedExtensionCostsNoOtherLease(t *testing.T) {
 				const length, tasks = 9 * time.Second, 1500
 				statements := 0
 				l := &Leases{
-					Observer: noObserver{},
-					Length:   length, Events: events{slog.New(slog.DiscardHandler)}, Held: NewHeld(),
-					Classify: func(error) dialect.Class { return dialect.Other },
-					ExtendRows: func(ctx context.Context, _ string, _ time.Duration, claims []store.Key) (store.Unsettled, error) {
+					observer: noObserver{},
+					length:   length, events: events{slog.New(slog.DiscardHandler)}, held: NewHeld(),
+					classify: func(error) dialect.Class { return dialect.Other },
+					extendRows: func(ctx context.Context, _ string, _ time.Duration, claims []store.Key) (store.Unsettled, error) {
 						statements++
 						if slices.ContainsFunc(claims, func(k store.Key) bool { return k.TaskID == bad }) {
 							return store.Unsettled{}, answer(ctx)
@@ -101,15 +101,15 @@ func TestRefusedExtensionCostsNoOtherLease(t *testing.T) {
 				start := time.Now()
 				runs := make([]*Run, tasks)
 				for i := range runs {
-					runs[i] = &Run{Execution: Execution{Claim: &store.Claim{}}, Lease: Lease{Until: start.Add(length)}}
+					runs[i] = &Run{Execution: Execution{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
 					runs[i].Claim.ID = int64(i)
 				}
-				l.Held.Add(runs...)
+				l.held.Add(runs...)
 				ctx, stop := context.WithTimeout(t.Context(), length*99/100) // before any is lost
 				defer stop()
 				l.Work(ctx)
 				for i, r := range runs {
-					if extended := r.Lease.end().After(start.Add(length)); extended != (int64(i) != bad) {
+					if extended := r.lease.end().After(start.Add(length)); extended != (int64(i) != bad) {
 						t.Errorf("%s: lease %d was extended: %t", name, i, extended)
 					}
 				}
@@ -138,24 +138,24 @@ func TestLeasesUnderLimitsThatAreOverAreNotExtended(t *testing.T) {
 			}
 		}
 		l := &Leases{
-			Observer: noObserver{},
-			Length:   length, Events: events{slog.New(slog.DiscardHandler)}, Held: NewHeld(),
-			ExtendRows: limited(false), extendLive: limited(true),
+			observer: noObserver{},
+			length:   length, events: events{slog.New(slog.DiscardHandler)}, held: NewHeld(),
+			extendRows: limited(false), extendLive: limited(true),
 		}
 		start := time.Now()
 		runs := make([]*Run, 4)
 		for i := range runs {
-			runs[i] = &Run{Execution: Execution{Claim: &store.Claim{}}, Lease: Lease{Until: start.Add(length)}}
+			runs[i] = &Run{Execution: Execution{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
 			if runs[i].Claim.ID = int64(i); i%2 == 1 {
 				runs[i].Claim.Limits = []store.Limit{{Form: store.Running, Most: 1}}
 			}
 		}
-		l.Held.Add(runs...)
+		l.held.Add(runs...)
 		ctx, stop := context.WithTimeout(t.Context(), length/2)
 		defer stop()
 		l.Work(ctx)
 		for i, r := range runs {
-			if !r.Lease.end().After(start.Add(length)) {
+			if !r.lease.end().After(start.Add(length)) {
 				t.Errorf("the lease of task %d was not extended", i)
 			}
 		}
@@ -176,10 +176,10 @@ func TestCancelledTasksCostNoOtherLease(t *testing.T) {
 			return nil, ctx.Err()
 		})
 		l := &Leases{
-			Observer: noObserver{},
-			Length:   length, Events: e, Held: NewHeld(), readChanges: r.Read,
-			Classify: func(error) dialect.Class { return dialect.Disconnected },
-			ExtendRows: func(_ context.Context, _ string, _ time.Duration, claims []store.Key) (left store.Unsettled, _ error) {
+			observer: noObserver{},
+			length:   length, events: e, held: NewHeld(), readChanges: r.Read,
+			classify: func(error) dialect.Class { return dialect.Disconnected },
+			extendRows: func(_ context.Context, _ string, _ time.Duration, claims []store.Key) (left store.Unsettled, _ error) {
 				for _, k := range claims {
 					if cancelled(k.TaskID) {
 						left.Lost = append(left.Lost, k.TaskID)
@@ -189,16 +189,16 @@ func TestCancelledTasksCostNoOtherLease(t *testing.T) {
 			},
 		}
 		for i := range tasks {
-			one := &Run{Execution: Execution{Claim: &store.Claim{}}, Lease: Lease{Until: time.Now().Add(length)}}
+			one := &Run{Execution: Execution{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
 			one.Claim.ID = int64(i)
-			l.Held.Add(one)
+			l.held.Add(one)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 5*length)
 		defer stop()
 		go r.Work(ctx)
 		l.Work(ctx)
-		for _, one := range l.Held.list() {
-			if lost, _ := one.Lease.state(); lost != cancelled(one.Claim.ID) {
+		for _, one := range l.held.list() {
+			if lost, _ := one.lease.state(); lost != cancelled(one.Claim.ID) {
 				t.Fatalf("the lease of task %d is lost: %t", one.Claim.ID, lost)
 			}
 		}
@@ -213,10 +213,10 @@ func TestLeasesEndThoughNoStatementDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		released := make(chan struct{})
 		l := &Leases{
-			Observer: noObserver{},
-			Length:   time.Minute, Events: events{slog.New(slog.DiscardHandler)}, Held: NewHeld(),
-			Classify: func(error) dialect.Class { return dialect.Disconnected },
-			ExtendRows: func(context.Context, string, time.Duration, []store.Key) (store.Unsettled, error) {
+			observer: noObserver{},
+			length:   time.Minute, events: events{slog.New(slog.DiscardHandler)}, held: NewHeld(),
+			classify: func(error) dialect.Class { return dialect.Disconnected },
+			extendRows: func(context.Context, string, time.Duration, []store.Key) (store.Unsettled, error) {
 				<-released
 				return store.Unsettled{}, errors.New("released")
 			},
@@ -225,11 +225,11 @@ func TestLeasesEndThoughNoStatementDoes(t *testing.T) {
 		done := make(chan struct{})
 		go func() { l.Work(ctx); close(done) }()
 		time.Sleep(50 * time.Second)                                     // in the middle of everything
-		for _, length := range []time.Duration{l.Length, l.Length / 2} { // the second claim's answer took long
+		for _, length := range []time.Duration{l.length, l.length / 2} { // the second claim's answer took long
 			handler, cancel := context.WithCancelCause(ctx)
-			r := &Run{Execution: Execution{Claim: &store.Claim{}}, Lease: Lease{Until: time.Now().Add(length)}}
-			r.Lease.Begin(cancel)
-			l.Held.Add(r)
+			r := &Run{Execution: Execution{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
+			r.lease.begin(cancel)
+			l.held.Add(r)
 			began := time.Now()
 			<-handler.Done()
 			if cause := context.Cause(handler); !errors.Is(cause, ErrLeaseLost) {

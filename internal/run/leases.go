@@ -18,12 +18,12 @@ import (
 // for.
 type Leases struct {
 	workerID string
-	Length   time.Duration
-	Events   events
-	Observer Observer
-	Classify func(error) dialect.Class
+	length   time.Duration
+	events   events
+	observer Observer
+	classify func(error) dialect.Class
 	// ExtendRows extends leases in the database.
-	ExtendRows extendFunc
+	extendRows extendFunc
 	// extendLive does the same for claims under limits, but a lease that is over stays over.
 	extendLive extendFunc
 	// freePermits frees the permits of claims that were ended from outside. It may be nil.
@@ -31,24 +31,26 @@ type Leases struct {
 	// readChanges finds out which tasks are cancelled, and ends their runs. It may be nil.
 	readChanges func(context.Context) error
 
-	Held *Held
+	held *Held
 }
 
 type extendFunc func(ctx context.Context, workerID string, length time.Duration, claims []store.Key) (store.Unsettled, error)
 
+// NewLeases returns leases of the runs in held. readChanges, which may be nil, finds out which tasks
+// are cancelled.
 func NewLeases(workerID string, length time.Duration, held *Held, s *store.Store, readChanges func(context.Context) error, observer Observer, log *slog.Logger) *Leases {
 	return &Leases{
-		workerID: workerID, Length: length, Held: held, Events: events{log}, Observer: observer, Classify: s.Server().Classify,
-		ExtendRows: s.Extend, extendLive: s.ExtendLive, freePermits: s.FreePermits, readChanges: readChanges,
+		workerID: workerID, length: length, held: held, events: events{log}, observer: observer, classify: s.Server().Classify,
+		extendRows: s.Extend, extendLive: s.ExtendLive, freePermits: s.FreePermits, readChanges: readChanges,
 	}
 }
 
 // Work extends and watches the leases until ctx ends.
 func (l *Leases) Work(ctx context.Context) {
 	var watching sync.WaitGroup
-	watching.Go(func() { l.Watch(ctx) })
+	watching.Go(func() { l.watch(ctx) })
 	defer watching.Wait()
-	tick := time.NewTicker(l.Length / 3)
+	tick := time.NewTicker(l.length / 3)
 	defer tick.Stop()
 	for {
 		select {
@@ -56,7 +58,7 @@ func (l *Leases) Work(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		list := l.Held.list()
+		list := l.held.list()
 		// In the order of ids, so that two workers do not deadlock.
 		slices.SortFunc(list, byTask)
 		limited, others := parted(l.latest(list))
@@ -65,13 +67,13 @@ func (l *Leases) Work(ctx context.Context) {
 	}
 }
 
-// Watch marks leases lost as soon as they are over, until ctx ends.
-func (l *Leases) Watch(ctx context.Context) {
+// watch marks leases lost as soon as they are over, until ctx ends.
+func (l *Leases) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := time.Now()
-		next := now.Add(l.Length / 4) // a lease that a claim under way takes ends later
-		for _, r := range l.Held.list() {
-			switch end := r.Lease.end(); {
+		next := now.Add(l.length / 4) // a lease that a claim under way takes ends later
+		for _, r := range l.held.list() {
+			switch end := r.lease.end(); {
 			case !now.Before(end):
 				l.lose(r)
 			case end.Before(next):
@@ -126,25 +128,25 @@ func (l *Leases) extendAll(ctx context.Context, list []*Run) (lost []*Run) {
 			list = list[n:]
 			continue
 		}
-		trouble := retry.KindOf(l.Classify(err), late)
+		trouble := retry.KindOf(l.classify(err), late)
 		portion.Failed(n, trouble)
 		if late && portion.Failures > maxHangs || trouble == retry.Outage || trouble == retry.Unclear && portion.Failures > retry.FailuresBeforePause {
-			l.Events.extendFailed(len(list), err)
+			l.events.extendFailed(len(list), err)
 			return lost
 		}
 		if n == 1 {
-			l.Events.extendRefused(list[0].Claim, err)
+			l.events.extendRefused(list[0].Claim, err)
 			list = list[1:]
 		} else if late { // those that may be to blame come last, before their leases end
 			list = slices.Concat(list[n:], list[:n])
-			limit = min(limit, l.Length/hangShare)
+			limit = min(limit, l.length/hangShare)
 		}
 	}
 	return lost
 }
 
 // extendTimeout is the longest time for a statement that extends leases.
-func (l *Leases) extendTimeout() time.Duration { return min(l.Length/3, retry.StatementTimeout) }
+func (l *Leases) extendTimeout() time.Duration { return min(l.length/3, retry.StatementTimeout) }
 
 const (
 	// maxHangs is how many statements in a row may hang until the database seems to be
@@ -160,7 +162,7 @@ func (l *Leases) extend(ctx context.Context, batch []*Run, limit time.Duration) 
 	now := time.Now()
 	live, claims := make([]*Run, 0, len(batch)), make([]store.Key, 0, len(batch))
 	for _, r := range batch {
-		if !r.Lease.holds(now) && !r.Lease.doneTxGoesOn(now) {
+		if !r.lease.holds(now) && !r.lease.doneTxGoesOn(now) {
 			l.lose(r)
 			continue
 		}
@@ -171,12 +173,12 @@ func (l *Leases) extend(ctx context.Context, batch []*Run, limit time.Duration) 
 	}
 	ctx, cancel := retry.StatementContext(ctx, limit)
 	defer cancel()
-	extend := l.ExtendRows
+	extend := l.extendRows
 	if len(live[0].Claim.Limits) > 0 {
 		extend = l.extendLive
 	}
-	left, err := extend(ctx, l.workerID, l.Length, claims)
-	l.Observer.Extended(len(claims), left, now, err)
+	left, err := extend(ctx, l.workerID, l.length, claims)
+	l.observer.Extended(len(claims), left, now, err)
 	if err != nil {
 		return nil, ctx.Err() != nil, err
 	}
@@ -186,9 +188,9 @@ func (l *Leases) extend(ctx context.Context, batch []*Run, limit time.Duration) 
 		case gone[r.Claim.ID]:
 			lost = append(lost, r)
 		case locked[r.Claim.ID]: // nobody else can claim it either
-			r.Lease.locked(now.Add(l.Length))
+			r.lease.locked(now.Add(l.length))
 		default:
-			r.Lease.Extended(now, now.Add(l.Length))
+			r.lease.Extended(now, now.Add(l.length))
 		}
 	}
 	return lost, false, nil
@@ -203,8 +205,8 @@ func (l *Leases) gone(ctx context.Context, lost []*Run) {
 		_ = l.readChanges(ctx) // or the cause is ErrLeaseLost
 	}
 	for _, r := range lost {
-		if l.Held.has(r) {
-			r.Lease.gone()
+		if l.held.has(r) {
+			r.lease.gone()
 		}
 	}
 }
@@ -229,8 +231,8 @@ func (l *Leases) ended(ctx context.Context, runs ...*Run) {
 // lose marks the lease of a run lost, unless the run has been settled since the list
 // was made.
 func (l *Leases) lose(r *Run) {
-	if l.Held.has(r) {
-		r.Lease.lose()
+	if l.held.has(r) {
+		r.lease.lose()
 	}
 }
 
@@ -246,9 +248,9 @@ func (l *Leases) Report(done <-chan struct{}) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {
-		if list := l.Held.list(); len(list) > 0 {
+		if list := l.held.list(); len(list) > 0 {
 			slices.SortFunc(list, byTask)
-			l.Events.stillRunning(list, maxReported)
+			l.events.stillRunning(list, maxReported)
 		}
 		select {
 		case <-done:

@@ -19,8 +19,8 @@ type Observer interface {
 	Extended(tasks int, left store.Unsettled, start time.Time, err error)
 }
 
-// Waker wakes those who claim tasks.
-type Waker interface {
+// waker wakes those who claim tasks.
+type waker interface {
 	// Hint tells of a task in a lane of a queue that falls due after wait. It reports whether
 	// this worker runs such tasks.
 	Hint(queue string, at store.Lane, wait time.Duration) bool
@@ -30,8 +30,8 @@ type Waker interface {
 	WakeWaiting()
 }
 
-// Flows is told of tasks that have ended: of members, on which others depend, and of waiters
+// flows is told of tasks that have ended: of members, on which others depend, and of waiters
 // that were deleted when they ended.
-type Flows interface {
+type flows interface {
 	Ended(members, gone []int64)
 }

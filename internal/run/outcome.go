@@ -5,6 +5,7 @@ import "github.com/falldue/falldue/internal/statements"
 // Outcome is how a run of a task ended. The public package documents the values.
 type Outcome string
 
+// The outcomes of runs.
 const (
 	OutcomeDone         Outcome = "done"
 	OutcomeRetried      Outcome = Outcome(statements.OutcomeRetried)

@@ -16,15 +16,15 @@ func TestLostRunsHaveOutcomes(t *testing.T) {
 		run  *Run
 		want Outcome
 	}{
-		"cancelled or deleted":             {&Run{Lease: Lease{Until: later}}, OutcomeCancelled},
-		"the cancel was noticed":           {&Run{Lease: Lease{Until: later, lost: true, cancelled: true}}, OutcomeCancelled},
-		"the lease is over":                {&Run{Lease: Lease{}}, OutcomeLost},
-		"the lease was lost":               {&Run{Lease: Lease{Until: later, lost: true}}, OutcomeLost},
-		"DoneTx may have settled it":       {&Run{Lease: Lease{Until: later, maybeSettled: true}}, OutcomeDone},
-		"DoneTx has settled it before":     {&Run{Lease: Lease{settled: true}}, OutcomeDone},
-		"DoneTx, and the lease is over":    {&Run{Lease: Lease{maybeSettled: true}}, OutcomeLost},
-		"the first answer was lost: done":  {&Run{Lease: Lease{Until: later}, unsure: true, end: endIn(statements.StateDone)}, OutcomeDone},
-		"the first answer was lost: given": {&Run{Lease: Lease{Until: later}, unsure: true, end: endIn(statements.StateOpen)}, OutcomeGivenBack},
+		"cancelled or deleted":             {&Run{lease: lease{until: later}}, OutcomeCancelled},
+		"the cancel was noticed":           {&Run{lease: lease{until: later, lost: true, cancelled: true}}, OutcomeCancelled},
+		"the lease is over":                {&Run{lease: lease{}}, OutcomeLost},
+		"the lease was lost":               {&Run{lease: lease{until: later, lost: true}}, OutcomeLost},
+		"DoneTx may have settled it":       {&Run{lease: lease{until: later, maybeSettled: true}}, OutcomeDone},
+		"DoneTx has settled it before":     {&Run{lease: lease{settled: true}}, OutcomeDone},
+		"DoneTx, and the lease is over":    {&Run{lease: lease{maybeSettled: true}}, OutcomeLost},
+		"the first answer was lost: done":  {&Run{lease: lease{until: later}, unsure: true, end: endIn(statements.StateDone)}, OutcomeDone},
+		"the first answer was lost: given": {&Run{lease: lease{until: later}, unsure: true, end: endIn(statements.StateOpen)}, OutcomeGivenBack},
 	} {
 		if got := c.run.LostOutcome(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -21,13 +21,13 @@ func TestPausedTasksAreGivenBack(t *testing.T) {
 	}
 	settled := make(chan *Run, 10)
 	d := NewDispatcher(DispatcherConfig{Observer: noObserver{}, Env: &Env{Queue: "default"}, Changes: readerOf(nil), Settle: settled, Budget: NewBudget(1, 10)})
-	d.Runners.Waiting = []*Run{runOf("a"), runOf("b"), runOf("a")}
+	d.Runners.waiting = []*Run{runOf("a"), runOf("b"), runOf("a")}
 	d.GivePausedBack()
 	d.Changes = paused(t, "a")
 	d.GivePausedBack()
 	d.Runners.All.Wait()
-	if len(settled) != 2 || len(d.Runners.Waiting) != 1 || d.Runners.Waiting[0].Claim.From.Kind != "b" {
-		t.Errorf("%d tasks are given back, and %d wait", len(settled), len(d.Runners.Waiting))
+	if len(settled) != 2 || len(d.Runners.waiting) != 1 || d.Runners.waiting[0].Claim.From.Kind != "b" {
+		t.Errorf("%d tasks are given back, and %d wait", len(settled), len(d.Runners.waiting))
 	}
 }
 
@@ -38,16 +38,16 @@ func TestPauseWhileTheWorkerStops(t *testing.T) {
 	for range 2000 {
 		settled := make(chan *Run, 1)
 		d := NewDispatcher(DispatcherConfig{Observer: noObserver{}, Env: &Env{Queue: "default"}, Changes: readerOf(nil), Settle: settled, Budget: NewBudget(1, 10)})
-		d.Runners.Waiting = []*Run{{Execution: Execution{Claim: &store.Claim{}}, Env: d.Env}}
+		d.Runners.waiting = []*Run{{Execution: Execution{Claim: &store.Claim{}}, Env: d.Env}}
 		match, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
 			<-match
 			d.Finish()
 			close(stopped)
 		}()
-		d.Runners.Remove(func(*Run) bool { close(match); return true }, func(list []*Run) {
+		d.Runners.remove(func(*Run) bool { close(match); return true }, func(list []*Run) {
 			runtime.Gosched() // finish would go on
-			d.GiveBack(list)
+			d.giveBack(list)
 		})
 		<-stopped
 		if len(settled) != 1 {
@@ -72,7 +72,7 @@ func TestTasksOfAClaimUnderWayDoNotStartInAPause(t *testing.T) {
 	b.Run = func(context.Context, *Run) *Failure { return nil }
 	d := NewDispatcher(DispatcherConfig{
 		Env: &Env{Queue: "default", Begins: func(*Run) {}}, Changes: paused(t, "a"), Settle: settled, Budget: NewBudget(limit, 0),
-		Handlers: map[string]*Handler{"a": a, "b": b}, Leases: &Leases{Observer: noObserver{}, Held: NewHeld()}, Length: time.Minute, Log: quiet, Observer: noObserver{},
+		Handlers: map[string]*Handler{"a": a, "b": b}, Leases: &Leases{observer: noObserver{}, held: NewHeld()}, Length: time.Minute, Log: quiet, Observer: noObserver{},
 		Stop: t.Context(), Work: t.Context(),
 	})
 	take := func(kind string, n int) {

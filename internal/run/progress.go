@@ -32,6 +32,7 @@ type ProgressWriter struct {
 // writeProgressFunc writes reports, and returns the ids of the tasks whose reports it has stored.
 type writeProgressFunc func(ctx context.Context, workerID string, list []store.Progress) (stored map[int64]bool, err error)
 
+// NewProgressWriter returns a writer of the progress of a worker's runs.
 func NewProgressWriter(workerID string, write writeProgressFunc, log *slog.Logger) *ProgressWriter {
 	return &ProgressWriter{workerID: workerID, write: write, events: events{log}, woken: make(chan struct{}, 1), runs: map[*Run]struct{}{}}
 }
@@ -95,7 +96,7 @@ func (w *ProgressWriter) writeAll(ctx context.Context) error {
 		for _, one := range batch {
 			if err != nil || stored[one.last.TaskID] {
 				one.run.wrote(one.last)
-			} else if lost, _ := one.run.Lease.state(); !lost {
+			} else if lost, _ := one.run.lease.state(); !lost {
 				w.Reported(one.run) // somebody has locked the row, an extension of its lease for example
 			}
 		}

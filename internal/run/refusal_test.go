@@ -19,7 +19,7 @@ import (
 // refuses reports so, and runs of n tasks for it. It calls tried with the size of each
 // batch.
 func refusingSettler(n int, class dialect.Class, refuses func([]*store.Settlement) bool, tried func(n int, settled bool)) (*Settler, []*Run) {
-	held := &Leases{Observer: noObserver{}, Held: NewHeld()}
+	held := &Leases{observer: noObserver{}, held: NewHeld()}
 	settle := func(_ context.Context, _ string, batch []*store.Settlement) (store.Unsettled, error) {
 		bad := refuses(batch)
 		tried(len(batch), !bad)
@@ -35,10 +35,10 @@ func refusingSettler(n int, class dialect.Class, refuses func([]*store.Settlemen
 	})
 	runs := make([]*Run, n)
 	for i := range runs {
-		runs[i] = &Run{Env: &Env{}, Execution: Execution{Claim: &store.Claim{}}, Lease: Lease{Until: time.Now().Add(10 * time.Minute)}}
+		runs[i] = &Run{Env: &Env{}, Execution: Execution{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(10 * time.Minute)}}
 		runs[i].Claim.ID, runs[i].end.TaskID = int64(i), int64(i)
 	}
-	held.Held.Add(runs...)
+	held.held.Add(runs...)
 	return s, runs
 }
 
@@ -64,8 +64,8 @@ func TestOnlyRefusedSettlementsAreParked(t *testing.T) {
 					}
 				})
 			s.writeAll(t.Context(), runs, waitForLocks)
-			if len(s.parked) != 2 || settled != len(runs)-2 || s.Leases.Held.Count() != 2 || tries > 60 {
-				t.Errorf("%v: parked %d and settled %d by %d statements; %d leases are left", class, len(s.parked), settled, tries, s.Leases.Held.Count())
+			if len(s.parked) != 2 || settled != len(runs)-2 || s.Leases.held.Count() != 2 || tries > 60 {
+				t.Errorf("%v: parked %d and settled %d by %d statements; %d leases are left", class, len(s.parked), settled, tries, s.Leases.held.Count())
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func TestADatabaseThatRefusesAllIsNotFlooded(t *testing.T) {
 			}
 			back.Store(true)
 			time.Sleep(10 * time.Second)
-			if n := s.Leases.Held.Count(); n > 0 {
+			if n := s.Leases.held.Count(); n > 0 {
 				t.Errorf("%v: %d runs are not settled", class, n)
 			}
 		})

@@ -1,3 +1,4 @@
+// Package run runs the handlers of claimed tasks, keeps their leases, and records how they end.
 package run
 
 import (
@@ -20,7 +21,7 @@ type Run struct {
 	*Env
 	Execution
 	handler *Handler
-	Lease   Lease
+	lease   lease
 	queued  time.Time // when it began to wait for a handler
 
 	began time.Duration     // when its handler began, after the claim was sent; 0 before
@@ -67,9 +68,9 @@ func (r *Run) ruleOf(at store.Lane) *control.CompiledPolicy {
 	return r.RuleNow(r.Queue, at, r.Policy)
 }
 
-// runInfo describes a run. The public package has a type with the same fields, which documents
+// Info describes a run. The public package has a type with the same fields, which documents
 // them.
-type runInfo struct {
+type Info struct {
 	ID               int64
 	Kind, Queue      string
 	Attempt          int
@@ -83,12 +84,12 @@ type runInfo struct {
 }
 
 // Info describes the run. It is called by one goroutine at a time.
-func (r *Run) Info() runInfo {
+func (r *Run) Info() Info {
 	c := r.Claim
 	if r.due == 0 { // r.rule may be another one when the run has ended
 		r.about, r.due = store.ReadMetadata(c.Meta), c.Anchor+r.Policy.DelayIn(c.From).Microseconds()
 	}
-	m := runInfo{
+	m := Info{
 		ID: c.ID, Kind: c.From.Kind, Queue: r.Queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
 		Fence: c.Fence, Priority: c.From.Priority, Key: c.From.Key, Meta: r.about,
 		CreatedAt: store.Time(c.Created.V), DueAt: store.Time(r.due),
@@ -134,7 +135,7 @@ func (r *Run) execute(ctx context.Context) (store.Settlement, bool) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if !r.Lease.Begin(cancel) {
+	if !r.lease.begin(cancel) {
 		return store.Settlement{}, false
 	}
 	started := time.Now()
@@ -142,7 +143,7 @@ func (r *Run) execute(ctx context.Context) (store.Settlement, bool) {
 	r.Begins(r)
 	f := r.handler.Run(ctx, r)
 	took := time.Since(started)
-	if f == nil && r.Lease.leftToDoneTx() {
+	if f == nil && r.lease.leftToDoneTx() {
 		f = notCommitted(context.Cause(ctx)) // unless the settler finds the task ended
 	}
 	r.handler.Pace.record(took)
@@ -162,15 +163,15 @@ func (r *Run) Finish(f *Failure, took time.Duration) (store.Settlement, bool) {
 	}
 	e.Progress, e.HasProgress = r.lastProgress()
 	r.wrote(e.Progress)
-	lost, maybeSettled := r.Lease.state()
+	lost, maybeSettled := r.lease.state()
 	e.MaybeSettled = maybeSettled
 	return e, !lost
 }
 
 // WouldEnd returns the outcome of the run if its handler succeeds, or fails with f.
 func (r *Run) WouldEnd(f *Failure) Outcome {
-	if lost, _ := r.Lease.state(); lost {
-		return r.Lease.lostBy()
+	if lost, _ := r.lease.state(); lost {
+		return r.lease.lostBy()
 	}
 	if f == nil {
 		return OutcomeDone
@@ -187,13 +188,13 @@ func (r *Run) WouldEnd(f *Failure) Outcome {
 // LostOutcome returns the outcome of a run that could not be settled because its claim is
 // gone. While its lease lasts no other worker can have claimed the task.
 func (r *Run) LostOutcome() Outcome {
-	lost, _ := r.Lease.state()
+	lost, _ := r.lease.state()
 	switch {
 	case lost:
-		return r.Lease.lostBy()
-	case r.Lease.settledByHandler():
+		return r.lease.lostBy()
+	case r.lease.settledByHandler():
 		return OutcomeDone
-	case !r.Lease.holds(time.Now()):
+	case !r.lease.holds(time.Now()):
 		return OutcomeLost
 	case r.unsure:
 		return OutcomeOf(&r.end, r.Failure)
@@ -204,7 +205,7 @@ func (r *Run) LostOutcome() Outcome {
 // endedByDoneTx records that the handler's DoneTx has ended the task, if it has: the claim is gone,
 // and while its lease lasts no other worker can have claimed the task.
 func (r *Run) endedByDoneTx() {
-	if !r.Lease.settledByHandler() {
+	if !r.lease.settledByHandler() {
 		return
 	}
 	if r.Failure.isUncommitted() {
@@ -228,10 +229,10 @@ func (r *Run) CauseOfDeath() string {
 
 // DoneTx settles the task as done inside the handler's transaction.
 func (r *Run) DoneTx(ctx context.Context, tx store.Tx) error {
-	if !r.Lease.settling() { // from here on the task may be settled
+	if !r.lease.settling() { // from here on the task may be settled
 		return ErrLeaseLost
 	}
-	defer r.Lease.settlingEnded()
+	defer r.lease.settlingEnded()
 	e := r.conclude(nil, 0)
 	e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
 	e.Progress, e.HasProgress = r.lastProgress() // and keeps it, since tx may be rolled back

@@ -17,7 +17,7 @@ func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
 			Env:       &Env{Begins: func(*Run) {}},
 			Execution: Execution{Claim: &store.Claim{Claimed: statements.Claimed{MaxAttempts: 1}, Attempts: 1}},
 			handler:   &Handler{Run: func(context.Context, *Run) *Failure { started = true; return nil }},
-			Lease:     Lease{Until: time.Now().Add(left)},
+			lease:     lease{until: time.Now().Add(left)},
 		}
 		if _, ours := r.execute(t.Context()); ours != (left > 0) || started != ours {
 			t.Errorf("with %v of its lease left: started %t, settled %t", left, started, ours)

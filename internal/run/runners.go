@@ -16,50 +16,50 @@ import (
 // that an idle worker can run it.
 const maxWait = time.Second
 
-// Runners run the claimed tasks of a queue in the order in which they were added, up
+// runners run the claimed tasks of a queue in the order in which they were added, up
 // to limit at once. A goroutine runs one task after the other and ends when none
 // waits. When it takes a task and others wait, it starts another goroutine, one at a
 // time. Handlers that take long therefore all run in parallel, and handlers that
 // return at once are run by a few goroutines whose stacks have already grown.
 type runners struct {
 	limit    int
-	Run      func(*Run)
+	run      func(*Run)
 	returned func()        // called after each run, when the next one may start
 	queued   chan struct{} // signalled when tasks wait
 	All      sync.WaitGroup
 
 	mu       sync.Mutex
-	Waiting  []*Run
+	waiting  []*Run
 	running  int  // goroutines
 	busy     int  // goroutines that run a task
 	starting bool // a goroutine has not taken its first task yet
 }
 
 func newRunners(b *Budget, run func(*Run)) *runners {
-	return &runners{limit: b.Limit, Run: run, returned: b.returned, queued: make(chan struct{}, 1)}
+	return &runners{limit: b.Limit, run: run, returned: b.returned, queued: make(chan struct{}, 1)}
 }
 
-// Add adds runs to be run. A task's last attempt never waits, since a worker that died
+// add adds runs to be run. A task's last attempt never waits, since a worker that died
 // meanwhile would use it up: add puts last attempts first, and returns those for which
 // no handler is free.
-func (r *runners) Add(runs ...*Run) (refused []*Run) {
+func (r *runners) add(runs ...*Run) (refused []*Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	var first []*Run
-	free := r.limit - r.busy - len(r.Waiting)
+	free := r.limit - r.busy - len(r.waiting)
 	for _, one := range runs {
 		one.queued = now
 		switch {
 		case !one.isLast():
-			r.Waiting = append(r.Waiting, one)
+			r.waiting = append(r.waiting, one)
 		case len(first) < free:
 			first = append(first, one)
 		default:
 			refused = append(refused, one)
 		}
 	}
-	r.Waiting = slices.Insert(r.Waiting, 0, first...)
+	r.waiting = slices.Insert(r.waiting, 0, first...)
 	r.start()
 	retry.Signal(r.queued)
 	return refused
@@ -68,15 +68,15 @@ func (r *runners) Add(runs ...*Run) (refused []*Run) {
 // start starts a goroutine if a task waits and fewer than limit are running. The
 // caller holds mu.
 func (r *runners) start() {
-	if len(r.Waiting) > 0 && r.running < r.limit && !r.starting {
+	if len(r.waiting) > 0 && r.running < r.limit && !r.starting {
 		r.running++
 		r.starting = true
-		r.All.Go(r.Loop)
+		r.All.Go(r.loop)
 	}
 }
 
-// Loop runs tasks until none waits.
-func (r *runners) Loop() {
+// loop runs tasks until none waits.
+func (r *runners) loop() {
 	var current *Run
 	defer func() { // also when a handler calls runtime.Goexit
 		r.mu.Lock()
@@ -93,28 +93,28 @@ func (r *runners) Loop() {
 	r.mu.Unlock()
 	for {
 		last := current
-		current = r.Next(last)
+		current = r.next(last)
 		if last != nil {
 			r.returned()
 		}
 		if current == nil {
 			return
 		}
-		r.Run(current)
+		r.run(current)
 	}
 }
 
-// Next records that last has ended, if it is not nil, and removes and returns the task
+// next records that last has ended, if it is not nil, and removes and returns the task
 // that has waited longest, or nil if none waits.
-func (r *runners) Next(last *Run) (next *Run) {
+func (r *runners) next(last *Run) (next *Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended(last)
-	if len(r.Waiting) == 0 {
+	if len(r.waiting) == 0 {
 		return nil
 	}
-	next, r.Waiting[0] = r.Waiting[0], nil
-	r.Waiting = r.Waiting[1:]
+	next, r.waiting[0] = r.waiting[0], nil
+	r.waiting = r.waiting[1:]
 	r.busy++
 	r.start()
 	return next
@@ -138,26 +138,26 @@ func (r *runners) Active() int {
 func (r *runners) drain() []*Run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	waiting := r.Waiting
-	r.Waiting = nil
+	waiting := r.waiting
+	r.waiting = nil
 	return waiting
 }
 
-// Remove removes the tasks that wait and for which match is true, and calls removed with
+// remove removes the tasks that wait and for which match is true, and calls removed with
 // them. It does so before a drain can return, so that whoever waits for all after that
 // waits for what removed begins, too.
-func (r *runners) Remove(match func(*Run) bool, removed func([]*Run)) {
+func (r *runners) remove(match func(*Run) bool, removed func([]*Run)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var list, rest []*Run
-	for _, one := range r.Waiting {
+	for _, one := range r.waiting {
 		if match(one) {
 			list = append(list, one)
 		} else {
 			rest = append(rest, one)
 		}
 	}
-	r.Waiting = rest
+	r.waiting = rest
 	removed(list)
 }
 
@@ -167,7 +167,7 @@ func (r *runners) overdue() (list []*Run, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, rest := time.Now(), []*Run(nil)
-	for _, one := range r.Waiting {
+	for _, one := range r.waiting {
 		left := maxWait - now.Sub(one.queued)
 		if left <= 0 {
 			list = append(list, one)
@@ -178,7 +178,7 @@ func (r *runners) overdue() (list []*Run, next time.Duration) {
 		}
 		rest = append(rest, one)
 	}
-	r.Waiting = rest
+	r.waiting = rest
 	return list, next
 }
 
@@ -205,8 +205,9 @@ type DispatcherConfig struct {
 	Stop, Work context.Context
 }
 
-func (c DispatcherConfig) events() events { return events{c.Log} }
+func (c *DispatcherConfig) events() events { return events{c.Log} }
 
+// NewDispatcher returns a dispatcher of a queue.
 func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
 	return &Dispatcher{cfg, newRunners(cfg.Budget, cfg.Handle)}
 }
@@ -225,7 +226,7 @@ func (d *Dispatcher) Take(claims []*store.Claim, rules []*control.CompiledPolicy
 			runs = append(runs, &made[i])
 		}
 	}
-	d.Leases.Held.Add(runs...)
+	d.Leases.held.Add(runs...)
 	if d.Changes.AnyPause() { // a claim may have been under way when one began
 		var paused []*Run
 		runs = slices.DeleteFunc(runs, func(r *Run) bool {
@@ -235,13 +236,13 @@ func (d *Dispatcher) Take(claims []*store.Claim, rules []*control.CompiledPolicy
 			paused = append(paused, r)
 			return true
 		})
-		d.GiveBack(paused)
+		d.giveBack(paused)
 	}
-	refused := d.Runners.Add(runs...)
+	refused := d.Runners.add(runs...)
 	for _, r := range refused { // tasks may have limits of their own, which a claim does not know before
 		r.handler.Pace.pause()
 	}
-	d.GiveBack(refused)
+	d.giveBack(refused)
 	d.GivePausedBack() // a pause may have begun meanwhile
 }
 
@@ -249,14 +250,14 @@ func (d *Dispatcher) Take(claims []*store.Claim, rules []*control.CompiledPolicy
 func (d *Dispatcher) Begin(r *Run, c *store.Claim, rule *control.CompiledPolicy, start time.Time) {
 	r.Env, r.handler = d.Env, d.Handlers[c.From.Kind]
 	r.Execution = Execution{Claim: c, Policy: rule, WorkerID: d.WorkerID, Claimed: start}
-	r.Lease.Until = start.Add(d.Length)
+	r.lease.until = start.Add(d.Length)
 }
 
 // GivePausedBack gives back the tasks that wait for a handler and are paused. Those who
 // read changes call it at any time, also while the worker stops.
 func (d *Dispatcher) GivePausedBack() {
 	if d.Changes.AnyPause() {
-		d.Runners.Remove(func(r *Run) bool { return d.Changes.Paused(d.Env.Queue, r.Claim.From) }, d.GiveBack)
+		d.Runners.remove(func(r *Run) bool { return d.Changes.Paused(d.Env.Queue, r.Claim.From) }, d.giveBack)
 	}
 }
 
@@ -264,7 +265,7 @@ func (d *Dispatcher) GivePausedBack() {
 func (d *Dispatcher) Watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		list, next := d.Runners.overdue()
-		d.GiveBack(list)
+		d.giveBack(list)
 		if next > 0 {
 			retry.Await(ctx, nil, next)
 		} else {
@@ -273,9 +274,9 @@ func (d *Dispatcher) Watch(ctx context.Context) {
 	}
 }
 
-// GiveBack gives back tasks whose handlers have not started. It does not wait for the
+// giveBack gives back tasks whose handlers have not started. It does not wait for the
 // settler, so that claims end as soon as the worker stops.
-func (d *Dispatcher) GiveBack(runs []*Run) {
+func (d *Dispatcher) giveBack(runs []*Run) {
 	if len(runs) == 0 {
 		return
 	}
@@ -291,13 +292,13 @@ func (d *Dispatcher) GiveBack(runs []*Run) {
 // Finish gives back the tasks that wait for a handler, and waits for the handlers that
 // run. It is called after stop has ended.
 func (d *Dispatcher) Finish() {
-	d.GiveBack(d.Runners.drain())
+	d.giveBack(d.Runners.drain())
 	d.Runners.All.Wait()
 }
 
 // Handle runs the handler of a claimed task. Once stop has ended, it gives the task
 // back instead.
-func (d *DispatcherConfig) Handle(r *Run) {
+func (c *DispatcherConfig) Handle(r *Run) {
 	var e store.Settlement
 	ours, returned := true, false
 	defer func() {
@@ -306,18 +307,18 @@ func (d *DispatcherConfig) Handle(r *Run) {
 		}
 		if ours {
 			r.end = e
-			d.Settle <- r
+			c.Settle <- r
 		} else {
-			d.Leases.Held.drop(r)
-			d.events().leaseLost(r.Claim, r.Lease.lostBy(), "while it ran")
-			d.Leases.ended(d.Work, r)
-			d.Observer.Ended(r, r.Lease.lostBy(), 0)
+			c.Leases.held.drop(r)
+			c.events().leaseLost(r.Claim, r.lease.lostBy(), "while it ran")
+			c.Leases.ended(c.Work, r)
+			c.Observer.Ended(r, r.lease.lostBy(), 0)
 		}
 	}()
-	if d.Stop.Err() != nil {
+	if c.Stop.Err() != nil {
 		e = r.release()
 	} else {
-		e, ours = r.execute(d.Work)
+		e, ours = r.execute(c.Work)
 	}
 	returned = true
 }

@@ -16,7 +16,7 @@ func TestRunnersRunUpToTheirLimit(t *testing.T) {
 	const limit = 50
 	started, end := make(chan struct{}), make(chan struct{})
 	var running, most atomic.Int64
-	r := runners{limit: limit, returned: func() {}, Run: func(*Run) {
+	r := runners{limit: limit, returned: func() {}, run: func(*Run) {
 		if n := running.Add(1); n > most.Load() {
 			most.Store(n)
 		}
@@ -24,7 +24,7 @@ func TestRunnersRunUpToTheirLimit(t *testing.T) {
 		<-end
 		running.Add(-1)
 	}}
-	r.Add(runsOf(2 * limit)...)
+	r.add(runsOf(2 * limit)...)
 	for range limit {
 		select {
 		case <-started:
@@ -56,13 +56,13 @@ func runsOf(n int) []*Run {
 func TestRunnersKeepTheOrder(t *testing.T) {
 	t.Parallel()
 	var ids []int64
-	r := runners{limit: 1, returned: func() {}, Run: func(r *Run) { ids = append(ids, r.Claim.ID) }}
+	r := runners{limit: 1, returned: func() {}, run: func(r *Run) { ids = append(ids, r.Claim.ID) }}
 	runs := runsOf(100)
 	for i, one := range runs {
 		one.Claim.ID = int64(i)
 	}
-	r.Add(runs[:60]...)
-	r.Add(runs[60:]...)
+	r.add(runs[:60]...)
+	r.add(runs[60:]...)
 	r.All.Wait()
 	for i, id := range ids {
 		if int64(i) != id {

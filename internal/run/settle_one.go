@@ -27,8 +27,8 @@ func (s *Settler) SettleOne(ctx context.Context, r *Run) (lost bool, err error) 
 				s.Leases.gone(ctx, batch) // a test that moves the clock ends leases before their time
 				s.Leases.ended(ctx, r)
 			}
-			s.Finish(batch, store.SetOf(left.Lost), mode)
-			s.deaths.Report()
+			s.finish(batch, store.SetOf(left.Lost), mode)
+			s.deaths.report()
 			return lost, nil
 		}
 		if err := retry.Pause(ctx, retry.ErrorPause(try)); err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Finish drops runs that are settled, and notifies the pollers of the tasks that
+// finish drops runs that are settled, and notifies the pollers of the tasks that
 // wait again.
-func (s *Settler) Finish(batch []*Run, lost map[int64]bool, mode locking) {
-	s.Leases.Held.drop(batch...)
+func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
+	s.Leases.held.drop(batch...)
 	for _, r := range batch {
 		if lost[r.Claim.ID] {
 			r.endedByDoneTx()
@@ -35,7 +35,7 @@ func (s *Settler) Finish(batch []*Run, lost map[int64]bool, mode locking) {
 			continue
 		}
 		if r.Failure != nil || r.end.State == statements.StateDead {
-			s.Report(r)
+			s.report(r)
 		}
 		next := time.Duration(0)
 		if to := r.end.State; to == statements.StateOpen || to == statements.StateSnoozed {
@@ -80,11 +80,11 @@ func (s *Settler) tellFlows(batch []*Run, lost map[int64]bool) {
 	}
 }
 
-// Report reports a failure that is settled.
-func (s *Settler) Report(r *Run) {
+// report reports a failure that is settled.
+func (s *Settler) report(r *Run) {
 	switch f := r.Failure; {
 	case r.end.State == statements.StateDead && f == nil && r.Claim.Exhausted && !r.Claim.Previous.Valid:
-		s.deaths.Add(exhausted{r.Queue, r.Claim.From.Kind, r.limit(), r.maxAttempts()})
+		s.deaths.add(exhausted{r.Queue, r.Claim.From.Kind, r.limit(), r.maxAttempts()})
 	case r.end.State == statements.StateDead:
 		stack := ""
 		if f != nil {

@@ -45,11 +45,11 @@ type SettlerConfig struct {
 	LeaseLength     time.Duration
 	ShutdownTimeout time.Duration
 	Leases          *Leases
-	Pollers         Waker
+	Pollers         waker
 	Ended           *EndedRuns
 	Log             *slog.Logger
 	Observer        Observer
-	Flows           Flows
+	Flows           flows
 }
 
 func (c SettlerConfig) events() events { return events{c.Log} }
@@ -65,6 +65,7 @@ const (
 	skipLocked
 )
 
+// NewSettler returns a settler. Work settles.
 func NewSettler(cfg SettlerConfig) *Settler {
 	deaths := &exhaustedLog{events: events{cfg.Log}}
 	in, assistWanted := make(chan *Run, 4*store.MaxBatch), make(chan struct{}, 1)
@@ -94,7 +95,7 @@ func (s *Settler) Full() bool { return len(s.In) == cap(s.In) }
 // settler. Once ctx has ended, it gives up runs that the database does not settle.
 func (s *Settler) Work(ctx context.Context) {
 	defer close(s.Done)
-	defer s.deaths.Report()
+	defer s.deaths.report()
 	var helping sync.WaitGroup
 	if s.second != nil {
 		helping.Go(func() { s.second.writeLoop(ctx, nil, s.assistWanted) })
@@ -117,7 +118,7 @@ func (s *Settler) writeLoop(ctx context.Context, in <-chan *Run, assistWanted <-
 		select {
 		case first, open = <-in:
 			if open {
-				batch = s.gather(append(batch, first), s.Leases.Held.Count() >= minBatch)
+				batch = s.gather(append(batch, first), s.Leases.held.Count() >= minBatch)
 			}
 		case _, open = <-assistWanted:
 			batch = s.gather(batch, false)
@@ -300,7 +301,7 @@ func (s *Settler) settled(ctx context.Context, batch []*Run, left store.Unsettle
 		}
 	}
 	s.Leases.ended(ctx, gone...)
-	s.Finish(slices.DeleteFunc(batch, func(r *Run) bool { return locked[r.Claim.ID] }), lost, mode)
+	s.finish(slices.DeleteFunc(batch, func(r *Run) bool { return locked[r.Claim.ID] }), lost, mode)
 }
 
 // park keeps a run whose settlement the database refused with err, to try again later, for
@@ -350,7 +351,7 @@ func (s *Settler) stillHeld(ctx context.Context, batch []*Run) []*Run {
 	now := time.Now()
 	live := batch[:0]
 	for _, r := range batch {
-		if ctx.Err() == nil && r.Lease.holds(now) && (r.giveUp.IsZero() || now.Before(r.giveUp)) {
+		if ctx.Err() == nil && r.lease.holds(now) && (r.giveUp.IsZero() || now.Before(r.giveUp)) {
 			live = append(live, r)
 			continue
 		}
@@ -363,6 +364,6 @@ func (s *Settler) stillHeld(ctx context.Context, batch []*Run) []*Run {
 // is over.
 func (s *Settler) abandon(r *Run) {
 	s.events().notSettled(r.Claim, r.refused)
-	s.Leases.Held.drop(r)
+	s.Leases.held.drop(r)
 	s.Observer.Ended(r, OutcomeLost, 0)
 }

@@ -60,7 +60,7 @@ func TestBadSettlementsDelayGoodOnesLittle(t *testing.T) {
 					}
 					time.Sleep(20 * time.Millisecond)
 					for r, at := range sent {
-						if !s.Leases.Held.has(r) {
+						if !s.Leases.held.has(r) {
 							worst = max(worst, time.Since(at))
 							delete(sent, r)
 						}
@@ -162,7 +162,7 @@ func claimed(t *testing.T, engine string, n int) (st *store.Store, s *Settler, r
 			t.Fatalf("claimed %d tasks (error %v)", len(got), err)
 		}
 		for _, c := range got {
-			r := &Run{Env: &Env{Queue: "default"}, handler: &Handler{}, Execution: Execution{Claim: c, WorkerID: "me"}, Lease: Lease{Until: time.Now().Add(time.Minute)}}
+			r := &Run{Env: &Env{Queue: "default"}, handler: &Handler{}, Execution: Execution{Claim: c, WorkerID: "me"}, lease: lease{until: time.Now().Add(time.Minute)}}
 			r.end = r.conclude(nil, 0)
 			runs = append(runs, r)
 		}

@@ -15,7 +15,7 @@ import (
 
 const (
 	// AnnounceEvery is the time between two announcements of a worker.
-	AnnounceEvery = 15 * time.Second
+	announceEvery = 15 * time.Second
 	// leaveTimeout is the longest time in which a worker that ends removes itself.
 	leaveTimeout = time.Second
 	// keepWorkers is how long a worker that has died is kept in the table.
@@ -40,6 +40,7 @@ type Announcer struct {
 	failing   bool
 }
 
+// NewAnnouncer returns an announcer of a worker whose code is described by info.
 func NewAnnouncer(id string, info store.WorkerInfo, running func() map[string]int, ended *run.EndedRuns, troubles *control.HealthReport, s *store.Store, log *slog.Logger) *Announcer {
 	return &Announcer{id: id, code: info, running: running, ended: ended, troubles: troubles, put: s.Announce, see: s.SeeWorker, drop: s.DropWorker, events: events{log}}
 }
@@ -68,7 +69,7 @@ func (a *Announcer) Work(ctx context.Context) {
 			}
 			a.failing = err != nil
 		}
-		timer := time.NewTimer(AnnounceEvery + rand.N(AnnounceEvery/20))
+		timer := time.NewTimer(announceEvery + rand.N(announceEvery/20))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:

@@ -1,3 +1,5 @@
+// Package upkeep has the background work of a worker besides running tasks: it deletes what is no
+// longer needed, opens tasks with dependencies, keeps policies stored, and announces the worker.
 package upkeep
 
 import (
@@ -88,7 +90,7 @@ var finishedStates = []string{statements.StateDone, statements.StateDead, statem
 // CleanAll deletes all tasks whose retention is over, and returns how long it took to find
 // their lanes.
 func (c *Cleaner) CleanAll(ctx context.Context) (finding time.Duration) {
-	c.foreign.Begin()
+	c.foreign.begin()
 	for _, queue := range c.queues {
 		for _, state := range finishedStates {
 			if c.retentions.Shortest(state) != run.Forever {
@@ -103,7 +105,7 @@ func (c *Cleaner) CleanAll(ctx context.Context) (finding time.Duration) {
 // returns how long it took to find their lanes.
 func (c *Cleaner) cleanState(ctx context.Context, queue, state string) (finding time.Duration) {
 	start := time.Now()
-	heads, err := c.Find(ctx, queue, state)
+	heads, err := c.find(ctx, queue, state)
 	finding = time.Since(start)
 	for _, h := range heads {
 		if h.Corrupt != nil || ctx.Err() != nil {
@@ -135,8 +137,8 @@ func (c *Cleaner) drop(ctx context.Context, rows func(context.Context) error) er
 	return rows(ctx)
 }
 
-// Find finds the lanes of finished tasks.
-func (c *Cleaner) Find(ctx context.Context, queue, state string) ([]store.Head, error) {
+// find finds the lanes of finished tasks.
+func (c *Cleaner) find(ctx context.Context, queue, state string) ([]store.Head, error) {
 	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
 	defer cancel()
 	return c.lanes(ctx, queue, state)

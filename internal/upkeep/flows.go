@@ -56,6 +56,7 @@ type flowTable interface {
 	ForgetMembers(ctx context.Context, waiters []int64) error
 }
 
+// NewFlowKeeper returns a flow keeper that calls wake with the queues of opened tasks.
 func NewFlowKeeper(table flowTable, wake func(ctx context.Context, queue string), log *slog.Logger) *FlowKeeper {
 	return &FlowKeeper{table: table, wake: wake, events: events{log}, signal: make(chan struct{}, 1)}
 }
@@ -69,8 +70,8 @@ func (k *FlowKeeper) Ended(members, gone []int64) {
 	retry.Signal(k.signal)
 }
 
-// Take returns what has ended, and forgets it.
-func (k *FlowKeeper) Take() (members, gone []int64) {
+// take returns what has ended, and forgets it.
+func (k *FlowKeeper) take() (members, gone []int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	members, gone = k.members, k.gone
@@ -91,7 +92,7 @@ func (k *FlowKeeper) Work(ctx context.Context) {
 		start := time.Now()
 		err := k.judgeEnded(ctx)
 		if time.Since(swept) >= flowsEvery {
-			err = cmp.Or(err, k.Look(ctx))
+			err = cmp.Or(err, k.look(ctx))
 			swept = time.Now()
 		}
 		if err != nil && ctx.Err() == nil {
@@ -110,7 +111,7 @@ func (k *FlowKeeper) JudgeNow(ctx context.Context) {
 
 // judgeEnded judges what has ended since the last time, and forgets it.
 func (k *FlowKeeper) judgeEnded(ctx context.Context) error {
-	members, gone := k.Take()
+	members, gone := k.take()
 	err := k.judgeMembers(ctx, members)
 	for list := range slices.Chunk(gone, store.MaxBatch) {
 		err = cmp.Or(err, k.bounded(ctx, func(ctx context.Context) error { return k.table.ForgetMembers(ctx, list) }))
@@ -118,9 +119,9 @@ func (k *FlowKeeper) judgeEnded(ctx context.Context) error {
 	return err
 }
 
-// Look looks at some tasks that run after others, and at some members, behind those of the
+// look looks at some tasks that run after others, and at some members, behind those of the
 // Last time.
-func (k *FlowKeeper) Look(ctx context.Context) error {
+func (k *FlowKeeper) look(ctx context.Context) error {
 	some, err := k.sweepWaiters(ctx)
 	// Without flows, one look in a long time is enough to find what is left of them.
 	if some || k.edge != (store.EdgeKey{}) || time.Since(k.checked) >= roundWait {
@@ -133,7 +134,7 @@ func (k *FlowKeeper) Look(ctx context.Context) error {
 // LookAtAll looks until it has come to the end of both.
 func (k *FlowKeeper) LookAtAll(ctx context.Context) error {
 	for {
-		if err := k.Look(ctx); err != nil || k.waiter == 0 && k.edge == (store.EdgeKey{}) {
+		if err := k.look(ctx); err != nil || k.waiter == 0 && k.edge == (store.EdgeKey{}) {
 			return err
 		}
 	}
@@ -283,7 +284,7 @@ func (k *FlowKeeper) checkEdges(ctx context.Context) (first error) {
 
 // Last looks once more at what has ended since the role ended.
 func (k *FlowKeeper) Last(ctx context.Context) {
-	members, _ := k.Take()
+	members, _ := k.take()
 	if err := k.judgeMembers(ctx, members); err != nil {
 		k.events.flowsFailed(err)
 	}

@@ -26,8 +26,8 @@ type orphanKinds struct {
 	since, next map[string]time.Time
 }
 
-// Begin begins a round of the cleaner.
-func (f *orphanKinds) Begin() {
+// begin begins a round of the cleaner.
+func (f *orphanKinds) begin() {
 	f.asked, f.kinds = false, nil
 	f.since, f.next = f.next, map[string]time.Time{}
 }

@@ -39,6 +39,7 @@ const (
 	maxKnown = 10_000
 )
 
+// NewPolicyStore returns a store of per-task policies.
 func NewPolicyStore(s *store.Store, log *slog.Logger) *PolicyStore {
 	return &PolicyStore{put: s.PutPolicies, missing: s.MissingPolicies, events: events{log}, Known: map[string]knownPolicy{}}
 }

@@ -19,9 +19,9 @@ const (
 	keepPermits, keepUniques = time.Hour, 10 * time.Minute
 )
 
-// pageCleaner is a role that deletes what is no longer needed of a table, some rows at a
+// PageCleaner is a role that deletes what is no longer needed of a table, some rows at a
 // time: the permits of limits, of keys that have no tasks for example, or unique keys.
-type pageCleaner[At comparable] struct {
+type PageCleaner[At comparable] struct {
 	// drop looks at some rows after one, and returns the last one, or the zero value after
 	// all rows.
 	drop   func(ctx context.Context, after At, keep time.Duration) (last At, err error)
@@ -30,17 +30,17 @@ type pageCleaner[At comparable] struct {
 }
 
 // NewUniqueCleaner returns a role that deletes unique keys that no task holds.
-func NewUniqueCleaner(s *store.Store, log *slog.Logger) *pageCleaner[string] {
-	return &pageCleaner[string]{s.DropKeys, keepUniques, events{log}.uniquesFailed}
+func NewUniqueCleaner(s *store.Store, log *slog.Logger) *PageCleaner[string] {
+	return &PageCleaner[string]{s.DropKeys, keepUniques, events{log}.uniquesFailed}
 }
 
 // NewPermitCleaner returns a role that deletes permits of limits that no task needs.
-func NewPermitCleaner(s *store.Store, log *slog.Logger) *pageCleaner[int64] {
-	return &pageCleaner[int64]{s.DropPermits, keepPermits, events{log}.permitsFailed}
+func NewPermitCleaner(s *store.Store, log *slog.Logger) *PageCleaner[int64] {
+	return &PageCleaner[int64]{s.DropPermits, keepPermits, events{log}.permitsFailed}
 }
 
 // Work cleans until ctx ends.
-func (c *pageCleaner[At]) Work(ctx context.Context) {
+func (c *PageCleaner[At]) Work(ctx context.Context) {
 	var after, none At
 	wait := roundWait
 	for retry.Pause(ctx, wait/2+rand.N(wait)) == nil {
@@ -53,7 +53,7 @@ func (c *pageCleaner[At]) Work(ctx context.Context) {
 
 // clean deletes some rows, and returns the last one that it looked at, or the zero value
 // after all.
-func (c *pageCleaner[At]) clean(ctx context.Context, after At) (last At) {
+func (c *PageCleaner[At]) clean(ctx context.Context, after At) (last At) {
 	limited, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
 	last, err := c.drop(limited, after, c.keep)

@@ -63,6 +63,6 @@ func idleOn(ctx context.Context, s *store.Store, cfg Config) *Worker {
 // endedRun returns a run of the worker that has ended.
 func endedRun(w *Worker) *run.Run {
 	r := new(run.Run)
-	w.Dispatchers["default"].Begin(r, &store.Claim{}, control.Compile(backoff.Zizq()), time.Now())
+	w.dispatchers["default"].Begin(r, &store.Claim{}, control.Compile(backoff.Zizq()), time.Now())
 	return r
 }

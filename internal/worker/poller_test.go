@@ -26,7 +26,7 @@ func TestNoticesDoNotPreventSweeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := idleOn(t.Context(), s, Config{Handlers: handlers})
-	p, d := w.Pollers["default"], w.Dispatchers["default"]
+	p, d := w.pollers["default"], w.dispatchers["default"]
 	ctx, stop := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	working.Go(func() { p.Loop(ctx) })

@@ -30,24 +30,24 @@ func wait(t *testing.T, c <-chan struct{}, what string) {
 func TestPollersWaitForSettlers(t *testing.T) {
 	t.Parallel()
 	w := idle(t, t.Context(), Config{})
-	p := w.Pollers["default"]
+	p := w.pollers["default"]
 	for range store.MaxBatch {
 		r := endedRun(w)
 		if p.Room() == 0 {
-			t.Fatalf("the poller waits for %d settlements", len(w.Settler.In))
+			t.Fatalf("the poller waits for %d settlements", len(w.settler.In))
 		}
-		w.Settler.In <- r
+		w.settler.In <- r
 	}
 	if n := p.Room(); n > 0 {
 		t.Errorf("with %d settlements waiting the poller claims %d tasks", store.MaxBatch, n)
 	}
 	var ended sync.WaitGroup
-	ended.Go(func() { w.Settler.Work(t.Context()) })
+	ended.Go(func() { w.settler.Work(t.Context()) })
 	wait(t, p.Budget.Freed, "the poller to be woken")
 	if p.Room() == 0 {
 		t.Error("the poller was woken and still waits")
 	}
-	close(w.Settler.In)
+	close(w.settler.In)
 	ended.Wait()
 }
 
@@ -71,15 +71,15 @@ func TestShutdownDoesNotWaitForDeadDatabase(t *testing.T) {
 			ended <- time.Now()
 		}()
 		r := endedRun(w)
-		w.Held.Add(r)
-		w.Settler.In <- r
+		w.held.Add(r)
+		w.settler.In <- r
 		time.Sleep(time.Hour)
 		stop()
 		stopped := time.Now()
 		if took := (<-ended).Sub(stopped); took > retry.StatementTimeout+w.ShutdownTimeout+retry.LastSettles {
 			t.Errorf("Run ended %v after its context", took)
 		}
-		if n := w.Held.Count(); n != 0 {
+		if n := w.held.Count(); n != 0 {
 			t.Errorf("%d claims are still held", n)
 		}
 	})

@@ -46,11 +46,11 @@ func TestRunReturnsThoughNoStatementDoes(t *testing.T) {
 				ended <- time.Now()
 			}()
 			synctest.Wait()
-			d := w.Dispatchers["default"]
-			for range cap(w.Settler.In) + 2*store.MaxBatch { // more than the settlers take
+			d := w.dispatchers["default"]
+			for range cap(w.settler.In) + 2*store.MaxBatch { // more than the settlers take
 				r := endedRun(w)
-				w.Held.Add(r)
-				d.Runners.All.Go(func() { w.Settler.In <- r })
+				w.held.Add(r)
+				d.Runners.All.Go(func() { w.settler.In <- r })
 			}
 			time.Sleep(21 * time.Minute) // an extension waits too
 			stop()

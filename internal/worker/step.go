@@ -74,15 +74,15 @@ func (w *Worker) CleanAndJudge(ctx context.Context) error {
 // the order in which claims empty them.
 func (w *Worker) waitingLanes(ctx context.Context) (list []waitingLane, err error) {
 	var keys []string // of tasks' own policies
-	for _, queue := range slices.Sorted(maps.Keys(w.Pollers)) {
-		p := w.Pollers[queue]
+	for _, queue := range slices.Sorted(maps.Keys(w.pollers)) {
+		p := w.pollers[queue]
 		heads, err := p.LanesNow(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, h := range heads {
 			handler := p.Handlers[h.Kind]
-			if h.Corrupt != nil || handler == nil || w.Changes.Paused(queue, h.Lane) {
+			if h.Corrupt != nil || handler == nil || w.changes.Paused(queue, h.Lane) {
 				continue
 			}
 			list = append(list, waitingLane{queue: queue, Head: h, rule: handler.Policy})
@@ -118,17 +118,17 @@ func (w *Worker) waitingLanes(ctx context.Context) (list []waitingLane, err erro
 // runFirst claims the first task of a lane, runs its handler, and settles it. If the claim finds
 // none, it returns how long a limit holds the lane back, or 0.
 func (w *Worker) runFirst(ctx context.Context, at waitingLane) (_ *Ran, held time.Duration, _ error) {
-	start, d := time.Now(), w.Dispatchers[at.queue]
-	claims, held, err := w.Pollers[at.queue].ClaimOne(ctx, at.Head, at.rule)
+	start, d := time.Now(), w.dispatchers[at.queue]
+	claims, held, err := w.pollers[at.queue].ClaimOne(ctx, at.Head, at.rule)
 	if err != nil || len(claims) == 0 {
 		return nil, held, err
 	}
 	r := new(run.Run)
 	d.Begin(r, claims[0], at.rule, start)
-	w.Held.Add(r)
+	w.held.Add(r)
 	defer w.assistRun(ctx)() // also when a handler ends the test
 	d.Handle(r)
-	lost, err := w.Settler.SettleOne(ctx, r)
+	lost, err := w.settler.SettleOne(ctx, r)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -156,7 +156,7 @@ func (w *Worker) assistRun(ctx context.Context) (stop func()) {
 		background.Go(func() { one.Work(ctx) })
 	}
 	background.Go(func() {
-		w.Changes.WorkAfterRead(ctx)
+		w.changes.WorkAfterRead(ctx)
 	})
 	return func() {
 		cancel()

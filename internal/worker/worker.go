@@ -1,3 +1,4 @@
+// Package worker makes a worker of its parts, and starts and stops it.
 package worker
 
 import (
@@ -27,19 +28,19 @@ type Worker struct {
 	cancelWork context.CancelCauseFunc
 	events     events
 
-	Pollers     claim.Pollers
-	Dispatchers map[string]*run.Dispatcher
-	Settler     *run.Settler
-	Held        *run.Held
+	pollers     claim.Pollers
+	dispatchers map[string]*run.Dispatcher
+	settler     *run.Settler
+	held        *run.Held
 	ended       *run.EndedRuns
 	leases      *run.Leases
 	progress    *run.ProgressWriter
 	flows       *upkeep.FlowKeeper
-	Changes     *control.ChangeReader
+	changes     *control.ChangeReader
 	overrides   *control.Overrides
 	own         *control.TaskPolicies
 	cleaner     *upkeep.Cleaner
-	Announcer   *upkeep.Announcer
+	announcer   *upkeep.Announcer
 	roles       []role
 }
 
@@ -175,9 +176,9 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	}
 	return &Worker{
 		Config: cfg, stop: stop, cancelWork: cancel, events: events{log},
-		Pollers: pollers, Dispatchers: dispatchers, Settler: settler, Held: held, ended: ended, leases: leases, progress: progress, flows: flows,
-		Changes: changes, overrides: overrides, own: own, cleaner: cleaner, roles: roles,
-		Announcer: upkeep.NewAnnouncer(cfg.ID, cfg.Info, running, ended, troubles, s, log),
+		pollers: pollers, dispatchers: dispatchers, settler: settler, held: held, ended: ended, leases: leases, progress: progress, flows: flows,
+		changes: changes, overrides: overrides, own: own, cleaner: cleaner, roles: roles,
+		announcer: upkeep.NewAnnouncer(cfg.ID, cfg.Info, running, ended, troubles, s, log),
 	}
 }
 
@@ -193,7 +194,7 @@ func kindsOf(handlers map[string]*run.Handler, queue string) (kinds []string) {
 
 // Refresh reads what people ask of all workers. A worker does so before its first claim.
 func (w *Worker) Refresh(ctx context.Context) error {
-	if err := w.Changes.Read(ctx); err != nil {
+	if err := w.changes.Read(ctx); err != nil {
 		return fmt.Errorf("falldue: read what is paused: %w", err)
 	}
 	w.overrides.Refresh(ctx)
@@ -205,7 +206,7 @@ func (w *Worker) Run() {
 	ctx := w.stop
 	defer w.cancelWork(nil)
 	for _, kind := range slices.Sorted(maps.Keys(w.Handlers)) {
-		if queue := w.Handlers[kind].Queue; w.Pollers[queue] == nil {
+		if queue := w.Handlers[kind].Queue; w.pollers[queue] == nil {
 			w.events.kindWithoutQueue(kind, queue)
 		}
 	}
@@ -219,22 +220,22 @@ func (w *Worker) Run() {
 	var background, claiming, handling sync.WaitGroup
 	background.Go(func() { w.leases.Work(after) })
 	background.Go(func() { w.progress.Work(after) })
-	background.Go(func() { w.Announcer.Work(after) })
-	background.Go(func() { w.Settler.Work(settling) })
+	background.Go(func() { w.announcer.Work(after) })
+	background.Go(func() { w.settler.Work(settling) })
 	for _, r := range w.roles {
 		background.Go(func() { r.Work(ctx) })
 	}
-	for name, p := range w.Pollers {
-		d := w.Dispatchers[name]
+	for name, p := range w.pollers {
+		d := w.dispatchers[name]
 		claiming.Go(func() { p.Loop(ctx) })
 		claiming.Go(func() { p.Assist(ctx) })
 		claiming.Go(func() { d.Watch(ctx) })
 	}
 
 	<-ctx.Done()
-	w.Announcer.Stop()
+	w.announcer.Stop()
 	timeout, running := max(w.ShutdownTimeout, 0), 0
-	for _, n := range runningIn(w.Dispatchers) {
+	for _, n := range runningIn(w.dispatchers) {
 		running += n
 	}
 	w.events.stopping(running, timeout)
@@ -243,7 +244,7 @@ func (w *Worker) Run() {
 	go func() {
 		defer close(handled)
 		claiming.Wait()
-		for _, d := range w.Dispatchers {
+		for _, d := range w.dispatchers {
 			handling.Go(d.Finish)
 		}
 		handling.Wait()
@@ -263,8 +264,8 @@ func (w *Worker) Run() {
 	w.awaitHandlers(handled, end.Add(retry.LastSettles), stopSettling)
 	giveUp := time.AfterFunc(max(time.Until(end), 0)+retry.LastSettles, stopSettling)
 	defer giveUp.Stop()
-	close(w.Settler.In)
-	<-w.Settler.Done
+	close(w.settler.In)
+	<-w.settler.Done
 	w.flows.Last(settling)
 	stopAfter()
 	background.Wait()
@@ -290,7 +291,7 @@ func (w *Worker) awaitHandlers(handled <-chan struct{}, end time.Time, stopSettl
 		case <-handled:
 			return
 		case <-late.C:
-			if w.Settler.Full() {
+			if w.settler.Full() {
 				stopSettling()
 			}
 			late.Reset(time.Second)
@@ -299,22 +300,22 @@ func (w *Worker) awaitHandlers(handled <-chan struct{}, end time.Time, stopSettl
 }
 
 // Wake makes the worker look for tasks that it does not know of.
-func (w *Worker) Wake() { w.Pollers.SweepNow() }
+func (w *Worker) Wake() { w.pollers.SweepNow() }
 
 // SweptAt returns when the last sweep of any queue ended, or the zero time.
-func (w *Worker) SweptAt() time.Time { return w.Pollers.SweptAt() }
+func (w *Worker) SweptAt() time.Time { return w.pollers.SweptAt() }
 
 // DelayOf returns the delay that the worker's pollers assume for a lane, and false if it is not
 // known.
 func (w *Worker) DelayOf(queue string, at store.Lane) (time.Duration, bool) {
-	return w.Pollers[queue].DelayOf(at)
+	return w.pollers[queue].DelayOf(at)
 }
 
 // EndedRuns counts the runs that have ended since the start.
 func (w *Worker) EndedRuns() store.Runs { return w.ended.All() }
 
 // ReadChanges makes the worker read what people ask of all workers, without waiting for it.
-func (w *Worker) ReadChanges() { w.Changes.ReadSoon() }
+func (w *Worker) ReadChanges() { w.changes.ReadSoon() }
 
 // Enqueued notifies the pollers of tasks that this process has just stored, so that
 // they start before the next poll.
@@ -324,7 +325,7 @@ func (w *Worker) Enqueued(entries []store.Entry) {
 		if e.At.Valid {
 			wait = time.Until(store.Time(e.At.V)) // this clock may be wrong, but only the poller's sleep depends on it
 		}
-		w.Pollers.Hint(e.Queue, laneOf(e), wait)
+		w.pollers.Hint(e.Queue, laneOf(e), wait)
 	}
 }
 
