@@ -16,7 +16,7 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests, cases := sources(t, "*_test.go", "../*_test.go", "../internal/store/*_test.go", "../periodic/*_test.go"), sources(t, "../queuetest/*.go")
+	tests, cases := sources(t, "*_test.go", "../*_test.go", "../internal/*/*_test.go", "../ops/*_test.go", "../periodic/*_test.go"), sources(t, "../queuetest/*.go")
 	named := 0
 	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1) {
 		named++

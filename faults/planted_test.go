@@ -114,7 +114,7 @@ var (
 	// Permits of rates that are free at once.
 	noneIsSpent = rewrite{`^update "falldue_permits"`, `\+ \((s\.wait|\?)\)\)`, `+ 0 * ($1))`}
 	// Tasks that seem to have left their sequences.
-	noneIsLeft = rewrite{`^select t\.id, t\.name, t\.n`, `coalesce\(k\.state, ''\)`, `''`}
+	noneIsLeft = rewrite{`^select t\.id, t\.name, t\.n`, `case when k\.fence = t\.fence then k\.state else '' end`, `''`}
 	// Unique keys whose holders seem to have ended.
 	noneHolds = rewrite{`^select t\.hash, t\.token`, `then 1 else 0 end`, `then 0 else 0 end`}
 	// Ticks that are taken whether they are taken already or not.

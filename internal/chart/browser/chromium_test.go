@@ -72,7 +72,7 @@ func browse(t *testing.T, mux *http.ServeMux, args ...string) []seen {
 	select {
 	case list := <-result:
 		cancel()
-		<-ended
+		_ = <-ended
 		return list
 	case err := <-ended:
 		t.Fatalf("chromium ended before the page was measured: %v\n%s", err, output.String())
