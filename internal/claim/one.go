@@ -28,4 +28,9 @@ func (p *Poller) ClaimOne(ctx context.Context, first store.Head, r *control.Comp
 }
 
 // LanesNow returns the first task of each lane of the queue.
-func (p *Poller) LanesNow(ctx context.Context) ([]store.Head, error) { return p.sweeper.heads(ctx) }
+func (p *Poller) LanesNow(ctx context.Context) ([]store.Head, error) {
+	start := time.Now()
+	heads, err := p.sweeper.heads(ctx)
+	p.Observer.Swept(p.Queue, len(heads), start, err)
+	return heads, err
+}
