@@ -66,13 +66,25 @@ func TestRefusedActionsNameTheState(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, err := range map[string]error{
-		"falldue: no such task to retry: task 1 is open":       retry,
-		"falldue: no such task to cancel: task 1 is cancelled": q.Cancel(ctx, receipt.ID),
-		"falldue: no such task: 7":                             q.Delete(ctx, 7, falldue.DeleteOptions{}),
-		"falldue: no such task: 8":                             q.Retry(ctx, 8),
-		"falldue: no such task: 9":                             q.RetryEdited(ctx, 9, 1),
+		"falldue: wrong state: task 1 is open; expected dead or cancelled":                                retry,
+		"falldue: wrong state: task 1 is cancelled; expected blocked, open or snoozed":                    q.Cancel(ctx, receipt.ID),
+		"falldue: wrong state: task 1 is cancelled; expected dead":                                        q.Retry(ctx, receipt.ID, falldue.RetryOptions{State: falldue.Dead}),
+		"falldue: wrong state: task 1 is cancelled with fence 1; expected dead or cancelled with fence 7": q.Retry(ctx, receipt.ID, falldue.RetryOptions{Fence: 7}),
+		"falldue: wrong state: task 1 is cancelled; expected done":                                        q.RetryEdited(ctx, receipt.ID, 1, falldue.RetryOptions{State: falldue.Done}),
+		"falldue: no such task: 7": q.Delete(ctx, 7, falldue.DeleteOptions{}),
+		"falldue: no such task: 8": q.Retry(ctx, 8),
+		"falldue: no such task: 9": q.RetryEdited(ctx, 9, 1),
+		`falldue: invalid: State "open" of RetryOptions; allowed are ["done" "dead" "cancelled"]`: q.Retry(ctx, receipt.ID, falldue.RetryOptions{State: falldue.Open}),
+		"falldue: invalid: 2 RetryOptions; pass one at most":                                      q.Retry(ctx, receipt.ID, falldue.RetryOptions{}, falldue.RetryOptions{}),
 	} {
-		if !errors.Is(err, falldue.ErrNotFound) || err.Error() != want {
+		kind := falldue.ErrNotFound
+		switch {
+		case strings.Contains(want, "wrong state"):
+			kind = falldue.ErrWrongState
+		case strings.Contains(want, "invalid"):
+			kind = falldue.ErrInvalid
+		}
+		if !errors.Is(err, kind) || err.Error() != want {
 			t.Errorf("got error %v, want %s", err, want)
 		}
 	}

@@ -26,7 +26,7 @@ func TestDocumentsShowTheErrors(t *testing.T) {
 		"docs/flow.md":      flowErrors(t, q),
 		"docs/periodic.md":  scheduleErrors(t, q),
 		"docs/sealed.md":    sealedErrors(t),
-		"docs/operating.md": {runningError(t, q)},
+		"docs/operating.md": {runningError(t, q), stateError(t, q)},
 		"docs/progress.md":  {noResultError(t, q)},
 	} {
 		text := wordsOf(readFile(t, document))
@@ -156,6 +156,15 @@ func sealedErrors(t *testing.T) (errs []error) {
 	}
 	_, err := codec("2026", secret).Strict().Decode(place, []byte("1"))
 	return append(errs, err)
+}
+
+// stateError retries a task that waits.
+func stateError(t *testing.T, q *falldue.Queue) error {
+	receipt, err := falldue.NewKind[int]("waiting", falldue.KindConfig{}).Enqueue(t.Context(), q, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q.Retry(t.Context(), receipt.ID)
 }
 
 // runningError deletes a task that runs.

@@ -28,8 +28,11 @@ var (
 	// though the transaction of DoneTx did not commit. See [Task.DoneTx].
 	ErrNotCommitted = run.ErrNotCommitted
 	// ErrNotFound is wrapped by the errors of Queue.Task, Retry, Cancel and Delete when
-	// there is no task with the id, or its state does not allow the change.
+	// there is no task with the id.
 	ErrNotFound = store.ErrNotFound
+	// ErrWrongState is wrapped by the errors of Queue.Retry and Cancel when the task's state
+	// does not allow the change. The text has the state.
+	ErrWrongState = errors.New("falldue: wrong state")
 	// ErrRunning is wrapped by the error of Queue.Delete for a task that runs.
 	ErrRunning = errors.New("falldue: task is running")
 	// ErrNoResult is wrapped by the errors of ResultOf for a task without a result.

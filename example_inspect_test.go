@@ -75,7 +75,7 @@ func ExampleQueue_Attempts() {
 }
 
 // Retry makes a dead task due again, here after the cause of its failure is
-// gone. Its attempts start again at 1.
+// gone. Its attempts start again at 1. A done task is retried only on request.
 func ExampleQueue_Retry() {
 	ctx := context.Background()
 	q, closeQueue := openQueue(falldue.Config{DoneRetention: time.Hour})
@@ -119,11 +119,21 @@ func ExampleQueue_Retry() {
 	}
 	work()
 
+	err = q.Retry(ctx, receipt.ID) // a second click, when the task is done
+	fmt.Println(errors.Is(err, falldue.ErrWrongState))
+	if err := q.Retry(ctx, receipt.ID, falldue.RetryOptions{State: falldue.Done}); err != nil { // once more, on purpose
+		log.Panic(err)
+	}
+	work()
+
 	err = q.Retry(ctx, receipt.ID+1) // there is no such task
 	fmt.Println(errors.Is(err, falldue.ErrNotFound))
 	// Output:
 	// attempt 1
 	// dead
+	// attempt 1
+	// done
+	// true
 	// attempt 1
 	// done
 	// true
@@ -152,7 +162,7 @@ func ExampleQueue_Cancel() {
 	fmt.Println(task.State)
 
 	err = q.Cancel(ctx, receipt.ID) // it is finished
-	fmt.Println(errors.Is(err, falldue.ErrNotFound))
+	fmt.Println(errors.Is(err, falldue.ErrWrongState))
 	// Output:
 	// cancelled
 	// true

@@ -1,8 +1,11 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue/backoff"
@@ -64,18 +67,24 @@ func newParams(k *kind, args any, opts []EnqueueOptions) EnqueueParams {
 	if k == nil {
 		return EnqueueParams{}
 	}
-	p := EnqueueParams{kind: k, args: args, err: k.err}
-	switch len(opts) {
-	case 0:
-	case 1:
-		p.opts = opts[0]
-	default:
-		p.err = invalid("%d EnqueueOptions; pass one at most", len(opts))
-	}
+	o, err := oneOf(opts)
+	p := EnqueueParams{kind: k, args: args, opts: o, err: cmp.Or(err, k.err)}
 	if k.keyOf != nil && p.opts.Key == "" {
 		p.opts.Key = k.keyOf(args)
 	}
 	return p
+}
+
+// oneOf returns the options that were passed to a call, of which there may be one.
+func oneOf[O any](opts []O) (o O, err error) {
+	switch len(opts) {
+	case 0:
+	case 1:
+		o = opts[0]
+	default:
+		err = invalid("%d %s; pass one at most", len(opts), strings.TrimPrefix(fmt.Sprintf("%T", o), "falldue."))
+	}
+	return o, err
 }
 
 // Kind returns the name of the task's kind.

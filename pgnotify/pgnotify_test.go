@@ -169,7 +169,7 @@ func TestNoticesNameTheirQueues(t *testing.T) {
 					t.Errorf("a notice is %q, want %q", got, c.want)
 				}
 			}
-			if err := q.Retry(t.Context(), ids[0]); !errors.Is(err, falldue.ErrNotFound) {
+			if err := q.Retry(t.Context(), ids[0]); !errors.Is(err, falldue.ErrWrongState) {
 				t.Errorf("Retry of an open task: %v", err)
 			}
 			cancel()

@@ -70,14 +70,17 @@ var bulkCases = []conformanceCase{
 		receive(t, ran, "the first run")
 		waitForState(t, q, id, falldue.Done)
 		stop()
-		if err := q.Retry(t.Context(), id); err != nil {
+		if err := q.Retry(t.Context(), id); !errors.Is(err, falldue.ErrWrongState) {
+			t.Errorf("Retry of a done task: error %v, want ErrWrongState", err)
+		}
+		if err := q.Retry(t.Context(), id, falldue.RetryOptions{State: falldue.Done}); err != nil {
 			t.Fatal(err)
 		}
 		if info := readTask(t, q, id); info.State != falldue.Open || info.Attempts != 0 || info.Result != nil {
 			t.Errorf("after Retry the task is %+v", info)
 		}
-		if err := q.RetryEdited(t.Context(), id, noteArgs{}); !errors.Is(err, falldue.ErrNotFound) {
-			t.Errorf("RetryEdited of an open task: error %v, want ErrNotFound", err)
+		if err := q.RetryEdited(t.Context(), id, noteArgs{}); !errors.Is(err, falldue.ErrWrongState) {
+			t.Errorf("RetryEdited of an open task: error %v, want ErrWrongState", err)
 		}
 		if err := q.Cancel(t.Context(), id); err != nil {
 			t.Fatal(err)

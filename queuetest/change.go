@@ -266,7 +266,7 @@ var changeCases = []conformanceCase{
 			go func() { cancelled <- control.Cancel(t.Context(), id) }()
 			end <- struct{}{}
 			err := receive(t, cancelled, "the cancel to end")
-			if err != nil && !errors.Is(err, falldue.ErrNotFound) {
+			if err != nil && !errors.Is(err, falldue.ErrWrongState) {
 				t.Fatal(err)
 			}
 			want := falldue.Cancelled

@@ -189,8 +189,8 @@ var leaseCases = []conformanceCase{
 		if info := readTask(t, q, id); info.State != falldue.Cancelled {
 			t.Errorf("the task is %s", info.State)
 		}
-		if err := q.Cancel(t.Context(), id); !errors.Is(err, falldue.ErrNotFound) {
-			t.Errorf("cancelling it twice returned %v, want ErrNotFound", err)
+		if err := q.Cancel(t.Context(), id); !errors.Is(err, falldue.ErrWrongState) {
+			t.Errorf("cancelling it twice returned %v, want ErrWrongState", err)
 		}
 	}},
 }

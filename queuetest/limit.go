@@ -317,8 +317,8 @@ var limitCases = []conformanceCase{
 			t.Errorf("a task of kind %s ran", got)
 		}
 		waitForState(t, q, ids["kept"], falldue.Dead)
-		if err := q.Cancel(t.Context(), ids["kept"]); !errors.Is(err, falldue.ErrNotFound) {
-			t.Errorf("cancelling the dead task: error %v, want ErrNotFound", err)
+		if err := q.Cancel(t.Context(), ids["kept"]); !errors.Is(err, falldue.ErrWrongState) {
+			t.Errorf("cancelling the dead task: error %v, want ErrWrongState", err)
 		}
 		if err := q.Delete(t.Context(), ids["kept"], falldue.DeleteOptions{}); err != nil {
 			t.Fatal(err)

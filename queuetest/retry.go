@@ -3,6 +3,7 @@ package queuetest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,38 @@ var retryCases = []conformanceCase{
 				t.Errorf("attempt %d is recorded as %+v", i+1, a)
 			}
 		}
+	}},
+	{"two retries of one decision run a task once, however soon it ends", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
+		k := falldue.NewKind[noteArgs]("replayed", falldue.KindConfig{})
+		ran := make(chan int64, 10)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
+			ran <- task.Fence
+			if task.Fence == 1 {
+				return falldue.Discard(errFlaky)
+			}
+			return nil
+		})
+		id := enqueue(t, q, k, noteArgs{})
+		startWorker(t, q)
+		receive(t, ran, "the first run")
+		retry := func(o falldue.RetryOptions) {
+			t.Helper()
+			if err := q.Retry(t.Context(), id, o); err != nil {
+				t.Fatal(err)
+			}
+			receive(t, ran, "the run after a retry")
+			done := waitForState(t, q, id, falldue.Done)
+			if err := q.Retry(t.Context(), id, o); !errors.Is(err, falldue.ErrWrongState) {
+				t.Errorf("the second retry: error %v, want ErrWrongState", err)
+			}
+			if now := readTask(t, q, id); now.State != falldue.Done || now.Fence != done.Fence {
+				t.Errorf("after the second retry the task is %+v", now)
+			}
+		}
+		waitForState(t, q, id, falldue.Dead)
+		retry(falldue.RetryOptions{})
+		retry(falldue.RetryOptions{State: falldue.Done, Fence: readTask(t, q, id).Fence})
 	}},
 	{"Retry makes a dead task run again, and its attempts are counted from 1", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})

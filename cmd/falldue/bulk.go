@@ -87,6 +87,7 @@ type bulkCommand struct {
 
 	verb, done string // such as cancel and cancelled
 	asks       bool   // whether it asks before it changes tasks by their ids
+	expects    bool   // whether tasks that are named must be in the --state
 	one        func(*falldue.Queue, context.Context, int64) error
 	many       func(*ops.Ops, context.Context, ops.Filter, ops.BulkOptions) (ops.BulkReport, error)
 }
@@ -108,7 +109,10 @@ func (b *bulkCommand) add(cmd *cobra.Command) *cobra.Command {
 	jsonFlag(cmd, &b.asJSON, "print one JSON object per task that is named, or one for all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		selected := false
-		cmd.Flags().Visit(func(f *pflag.Flag) { selected = selected || isFilter(f.Name) })
+		cmd.Flags().Visit(func(f *pflag.Flag) {
+			expected := b.expects && len(args) > 0 && f.Name == "state"
+			selected = selected || isFilter(f.Name) && !expected
+		})
 		switch {
 		case len(args) > 0 && (selected || b.options.DryRun):
 			return mistake(errors.New("both ids and flags that select tasks; use one of them"))

@@ -112,14 +112,18 @@ func printChange(cmd *cobra.Command, change string, id int64, asJSON bool) error
 }
 
 func retryCommand() *cobra.Command {
-	b := &bulkCommand{verb: "retry", done: "retried", one: (*falldue.Queue).Retry, many: (*ops.Ops).RetryMany}
+	b := &bulkCommand{verb: "retry", done: "retried", expects: true, many: (*ops.Ops).RetryMany}
+	expected := func() falldue.RetryOptions { return falldue.RetryOptions{State: falldue.State(b.filter.state)} }
+	b.one = func(q *falldue.Queue, ctx context.Context, id int64) error { return q.Retry(ctx, id, expected()) }
 	var payload string
 	cmd := &cobra.Command{
 		Use:   "retry [ID...]",
 		Short: "Make dead, cancelled or done tasks due again",
 		Long: "Make dead, cancelled or done tasks due again, with all their attempts left. The recorded\n" +
 			"attempts stay, and results do not. Flags select dead tasks unless --state says otherwise.\n" +
-			"--rate and --over spread them over time. --payload replaces the payload of one task.\n\n" + bulkHelp,
+			"Tasks that are named must be dead or cancelled, or in the --state: to run done tasks again,\n" +
+			"say --state done. --rate and --over spread tasks over time. --payload replaces the payload\n" +
+			"of one task.\n\n" + bulkHelp,
 		Example: `  falldue retry 4711 --payload '{"order": 42}'
   falldue retry --kind charge --newer-than 2h --rate 50 --dry-run`,
 	}
@@ -138,7 +142,9 @@ func retryCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			b.one = func(q *falldue.Queue, ctx context.Context, id int64) error { return q.RetryEdited(ctx, id, edited) }
+			b.one = func(q *falldue.Queue, ctx context.Context, id int64) error {
+				return q.RetryEdited(ctx, id, edited, expected())
+			}
 		}
 		if spread := b.options.Spread; len(args) > 0 && (spread.Rate != 0 || spread.Over != 0 || b.from != "") {
 			return mistake(errors.New("--rate, --over and --from are for tasks that flags select"))
@@ -175,6 +181,12 @@ func deleteCommand() *cobra.Command {
 	return cmd
 }
 
+// refusedChange reports whether an error is about one task, which is missing or whose state does not
+// allow a change.
+func refusedChange(err error) bool {
+	return errors.Is(err, falldue.ErrNotFound) || errors.Is(err, falldue.ErrWrongState) || errors.Is(err, falldue.ErrRunning)
+}
+
 // change changes tasks one by one. A task that cannot be changed does not keep the others
 // from it; the error is that of the first one.
 func (p *place) change(cmd *cobra.Command, args []string, change string, asJSON bool, fn func(*falldue.Queue, context.Context, int64) error) error {
@@ -186,7 +198,7 @@ func (p *place) change(cmd *cobra.Command, args []string, change string, asJSON 
 		var first error
 		for _, id := range ids {
 			err := fn(q, cmd.Context(), id)
-			if err != nil && !errors.Is(err, falldue.ErrNotFound) && !errors.Is(err, falldue.ErrRunning) {
+			if err != nil && !refusedChange(err) {
 				return err
 			}
 			if err == nil {

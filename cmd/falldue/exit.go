@@ -85,7 +85,7 @@ func exitStatus(err error) int {
 		return 0
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
-	case errors.Is(err, falldue.ErrNotFound), errors.Is(err, falldue.ErrRunning):
+	case refusedChange(err):
 		return exitNotFound
 	case !begun, errors.Is(err, falldue.ErrInvalid), errors.Is(err, errUsage):
 		return exitUsage

@@ -202,6 +202,12 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 		if got, _ := s.fails(exitNotFound, "retry", "2", "99"); got != "" {
 			t.Errorf("a retry of an open task printed %q", got)
 		}
+		if got, err := s.fails(exitNotFound, "retry", "2", "--state", "done"); got != "" || !strings.Contains(err.Error(), "task 2 is open; expected done") {
+			t.Errorf("a retry of an open task as a done one printed %q, error %v", got, err)
+		}
+		if got, err := s.fails(exitUsage, "retry", "2", "--state", "open"); got != "" || !strings.Contains(err.Error(), `State "open"`) {
+			t.Errorf("a retry of open tasks printed %q, error %v", got, err)
+		}
 		if got, err := s.fails(exitUsage, "cancel", "3"); got != "" || !strings.Contains(err.Error(), "confirm with --yes") {
 			t.Errorf("cancel without --yes printed %q, error %v", got, err)
 		}

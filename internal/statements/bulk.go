@@ -86,8 +86,11 @@ func Allowed(s dialect.Server, tables dialect.Tables, p AllowedParams, size int)
 		b.set("for update", " for update")
 	}
 	condition := p.Action.allows()
-	if p.State {
+	switch {
+	case p.State:
 		condition += " and t.state = :state"
+	case p.Action == ActRetry: // of a done task somebody has to ask for it
+		condition += " and t.state <> 'done'"
 	}
 	b.set("allowed", condition)
 	b.set("found", AllowedColumns.list("t.", map[string]string{

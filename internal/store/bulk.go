@@ -25,7 +25,8 @@ const (
 type ActParams struct {
 	Action Action
 	IDs    []int64 // up to MaxBatch
-	State  string  // only tasks in this state, unless it is ""
+	State  string  // only tasks in this state, unless it is ""; a retry of done tasks needs it
+	Fence  int64   // only tasks with this fence, unless it is 0
 	// Wait makes Act wait for rows that others have locked. Without it they are left out,
 	// where the engine can do that.
 	Wait bool
@@ -57,6 +58,9 @@ func (s *Store) Act(ctx context.Context, p ActParams) (Acted, error) {
 			found, err := s.allowed(ctx, x, p, held)
 			if err != nil {
 				return a, err
+			}
+			if p.Fence != 0 {
+				found = slices.DeleteFunc(found, func(t statements.AllowedTask) bool { return t.Fence != p.Fence })
 			}
 			if p.Action == ActRetry {
 				if a.Exists, err = s.takeBack(ctx, x, found); err != nil {

@@ -1,0 +1,2 @@
+select t.id, t.fence, t.queue, t.kind, t.task_key, case when t.claimed_by <> '' then 1 else 0 end, case when t.claimed_by <> '' then coalesce(timestampdiff(microsecond, '1970-01-01', t.updated_at), -1) - coalesce(timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), -1) else 0 end, coalesce(t.unique_key, '') from `falldue_tasks` t where (t.id) in ((?), (?)) and t.state in ('done', 'dead', 'cancelled') and t.state <> 'done' for update
+-- binds: task_id[0], task_id[1]

@@ -1,0 +1,2 @@
+select t.id, t.fence, t.queue, t.kind, t.task_key, case when t.claimed_by <> '' then 1 else 0 end, case when t.claimed_by <> '' then cast(t.updated_at as integer) - cast((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 as integer) else 0 end, coalesce(t.unique_key, '') from "falldue_tasks" t where (t.id) in (values (?), (?)) and t.state in ('done', 'dead', 'cancelled') and t.state <> 'done'
+-- binds: task_id[0], task_id[1]
