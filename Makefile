@@ -92,7 +92,7 @@ READERS = chromium librsvg2-bin fonts-dejavu-core fonts-liberation
 pictures: ## look at all pictures in Chromium and librsvg, which it installs on Debian as root
 	@dpkg --status $(READERS) >/dev/null 2>&1 || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends $(READERS) >/dev/null; }
-	go -C internal/chart/browser test -count=1 ./...
+	go -C internal/chart/browser test -count=1 -timeout=30m ./...
 
 .PHONY: golden
 golden: ## rewrite the golden files of SQL; read their diff before you commit

@@ -10,7 +10,7 @@ import (
 // Unit is what the values of an axis are.
 type Unit int
 
-// The units.
+// Units of axes.
 const (
 	Count   Unit = iota // whole numbers
 	Numbers             // any
@@ -206,10 +206,11 @@ type scale struct {
 	log        bool
 }
 
+// at returns the place of a value. What is out of range is at the edge.
 func (s scale) at(v float64) float64 {
 	from, to := s.from, s.to
-	if s.log {
-		v, from, to = math.Log(max(v, from)), math.Log(from), math.Log(to)
+	if v = min(max(v, from), to); s.log {
+		v, from, to = math.Log(v), math.Log(from), math.Log(to)
 	}
 	if to == from {
 		return s.begin

@@ -7,7 +7,7 @@
 // of the [Drawing].
 //
 // Texts do not overlap, whatever sans-serif font a reader has: their room is that of the
-// widest common fonts. Series differ in their dashes and marks as well as in colour.
+// widest common fonts. Series differ in their dashes and marks as well as in color.
 package chart
 
 import (

@@ -52,7 +52,7 @@ func (Text) shape()  {}
 // Anchor is the part of a text that is at its place.
 type Anchor int
 
-// The anchors.
+// Anchors of texts.
 const (
 	Start Anchor = iota
 	Middle
@@ -62,7 +62,7 @@ const (
 // Mark is the form of a mark.
 type Mark int
 
-// The marks.
+// Marks, in the order in which series have them.
 const (
 	Circle Mark = iota
 	Square

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Color is a colour by its purpose. The zero value is none.
+// Color is a color by its purpose. The zero value is none.
 type Color int
 
-// The colors.
+// Colors by their purposes.
 const (
 	None Color = iota
 	Paper
@@ -29,7 +29,7 @@ const (
 // series is how many series have a look of their own.
 const series = int(colors - Series1)
 
-// colorOf returns the colour of the series at an index. After the last colour comes the first.
+// colorOf returns the color of the series at an index. After the last color comes the first.
 func colorOf(i int) Color { return Series1 + Color(i%series) }
 
 // markOf returns the mark of the series at an index.
@@ -40,10 +40,10 @@ func dashOf(i int) []float64 {
 	return [][]float64{nil, {7, 3}, {2, 2.5}, {9, 3, 2, 3}, {4, 4}, {12, 3}}[i%series]
 }
 
-// Theme is how a picture chooses its colours.
+// Theme is how a picture chooses its colors.
 type Theme int
 
-// The themes.
+// Themes.
 const (
 	Auto  Theme = iota // light or dark, as the reader's system is
 	Light              // on white
@@ -51,7 +51,7 @@ const (
 	Page               // by the CSS of the page that the picture is in, on the page's background
 )
 
-// palettes has the hexadecimal colours of both fixed themes. Colour-blind people can tell those
+// palettes has the hexadecimal colors of both fixed themes. Color-blind people can tell those
 // of series apart, and each has the contrast with its background that WCAG 2.2 asks for. A
 // test checks both.
 var palettes = map[Theme][colors]string{
@@ -61,13 +61,13 @@ var palettes = map[Theme][colors]string{
 		Series1: "7e90ff", Series2: "d6ab0c", Series3: "f1429c", Series4: "61dbf5", Series5: "1a7f2d", Series6: "f1f648"},
 }
 
-// names are what CSS calls the colours.
+// names are what CSS calls the colors.
 var names = [colors]string{
 	Paper: "paper", Ink: "ink", Faint: "faint", Grid: "grid", Neutral: "neutral",
 	Series1: "1", Series2: "2", Series3: "3", Series4: "4", Series5: "5", Series6: "6",
 }
 
-// RGB returns a colour in a theme: that of [Light] unless it is [Dark].
+// RGB returns a color in a theme: that of [Light] unless it is [Dark].
 func (t Theme) RGB(c Color) color.NRGBA {
 	var rgb color.NRGBA
 	if _, err := fmt.Sscanf(t.hex(c), "%02x%02x%02x", &rgb.R, &rgb.G, &rgb.B); err == nil {
@@ -85,7 +85,7 @@ func (t Theme) hex(c Color) string {
 
 // CSS returns the rules for pages that have pictures of the theme [Page]. The page is light or
 // dark as the reader's system is, or as an attribute data-theme of the html element says. The
-// variables --chart-1 and so on have the colours.
+// variables --chart-1 and so on have the colors.
 func CSS() string {
 	var b strings.Builder
 	variables := func(selector string, t Theme) string {
@@ -103,7 +103,7 @@ func CSS() string {
 	return b.String()
 }
 
-// rules returns the rules that give the classes of shapes their colours.
+// rules returns the rules that give the classes of shapes their colors.
 func rules() string {
 	var b strings.Builder
 	for c := Paper; c < colors; c++ {

@@ -8,7 +8,7 @@ import (
 	"github.com/falldue/falldue/internal/chart"
 )
 
-// linear is a colour as amounts of light of red, green and blue.
+// linear is a color as amounts of light of red, green and blue.
 type linear [3]float64
 
 func linearOf(c color.NRGBA) (l linear) {

@@ -23,7 +23,7 @@ type Plot struct {
 // Style is how a series looks.
 type Style int
 
-// The styles.
+// Styles of series.
 const (
 	Lines Style = iota
 	Steps       // lines that are level for the length of a step
@@ -34,7 +34,7 @@ const (
 type Series struct {
 	Name   string
 	Style  Style
-	Points []Point // in the order of X; a Y that is not a number leaves a gap
+	Points []Point // in the order of X; a Y that is not a number, or infinite, leaves a gap
 	// Upper has the upper edge of a band, whose lower edge are the points.
 	Upper []float64
 	// Step is the length of a step.
@@ -74,7 +74,7 @@ func (p Plot) ranges() (x, y scale, empty bool) {
 	add := func(s *scale, v float64) { s.from, s.to = min(s.from, v), max(s.to, v) }
 	for _, s := range p.drawn() {
 		for i, at := range s.Points {
-			if math.IsNaN(at.Y) {
+			if !finite(at.Y) {
 				continue
 			}
 			add(&x, at.X)

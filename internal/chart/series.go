@@ -1,10 +1,8 @@
 package chart
 
-import (
-	"math"
-)
+import "math"
 
-// color returns the colour of a series at an index.
+// color returns the color of a series at an index.
 func (s Series) color(i int) Color {
 	if s.Color != None {
 		return s.Color
@@ -22,7 +20,7 @@ func (s Series) add(d *Drawing, i int, x, y scale, area box) (lines [][]Point) {
 		points, upper = nil, nil
 	}
 	for k, p := range s.Points {
-		if math.IsNaN(p.Y) {
+		if !finite(p.Y) {
 			flush()
 			continue
 		}
@@ -38,6 +36,8 @@ func (s Series) add(d *Drawing, i int, x, y scale, area box) (lines [][]Point) {
 	flush()
 	return lines
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 const bandOpacity = 0.22
 
@@ -81,7 +81,7 @@ func (s Series) part(d *Drawing, i int, points, upper []Point, area box) [][]Poi
 		d.Shapes = append(d.Shapes, open)
 	}
 	d.Shapes = append(d.Shapes, line)
-	if s.marked() {
+	if s.marked() || s.Style == Lines && len(points) == 1 {
 		d.Shapes = append(d.Shapes, Marks{At: points, Mark: markOf(i), Size: 2.8, Color: color, Tip: s.Name})
 	}
 	return lines

@@ -11,8 +11,8 @@ import (
 // fonts are the sans-serif fonts of systems.
 const fonts = "system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans','Liberation Sans',Arial,sans-serif"
 
-// SVG returns the drawing as an SVG element. A picture of the theme [Page] has neither colours
-// nor a size: the rules of [CSS] give it colours, and it is as wide as what it is in. Others
+// SVG returns the drawing as an SVG element. A picture of the theme [Page] has neither colors
+// nor a size: the rules of [CSS] give it colors, and it is as wide as what it is in. Others
 // are files of their own, with a background.
 func (d Drawing) SVG(t Theme) string {
 	w := svgWriter{theme: t, used: map[string]bool{}}
@@ -65,7 +65,7 @@ func (w *svgWriter) style() string {
 	return b.String()
 }
 
-// colors returns the attributes of a shape's colours. Classes go before attributes where a
+// colors returns the attributes of a shape's colors. Classes go before attributes where a
 // program knows variables of CSS.
 func (w *svgWriter) colors(fill, stroke Color) string {
 	var classes []string

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -64,6 +65,8 @@ func browse(t *testing.T, mux *http.ServeMux, args ...string) []seen {
 	cmd := exec.CommandContext(ctx, program, append(args, server.URL+"/")...)
 	var output strings.Builder
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &output, &output, 10*time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that all of its processes end with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +75,7 @@ func browse(t *testing.T, mux *http.ServeMux, args ...string) []seen {
 	select {
 	case list := <-result:
 		cancel()
-		_ = <-ended
+		t.Log("chromium was killed:", <-ended)
 		return list
 	case err := <-ended:
 		t.Fatalf("chromium ended before the page was measured: %v\n%s", err, output.String())

@@ -20,8 +20,8 @@ func (b box) has(p chart.Point) bool {
 	return p.X > b.left && p.X < b.right && p.Y > b.top && p.Y < b.bottom
 }
 
-// Faults returns what is wrong with a drawing: texts that overlap or leave it, and lines and
-// marks that strike through texts.
+// Faults returns what is wrong with a drawing: texts that overlap, shapes that leave it, and
+// lines and marks that strike through texts.
 func Faults(d chart.Drawing) (faults []string) {
 	var texts []chart.Text
 	for _, s := range d.Shapes {
@@ -43,6 +43,12 @@ func Faults(d chart.Drawing) (faults []string) {
 	}
 	for _, s := range d.Shapes {
 		for _, line := range inked(s) {
+			for _, p := range line {
+				if p.X < 0 || p.Y < 0 || p.X > d.Width || p.Y > d.Height {
+					faults = append(faults, fmt.Sprintf("a line or a mark leaves the picture of %v × %v pixels: %.1f", d.Width, d.Height, p))
+					break
+				}
+			}
 			if t, struck := strikes(line, texts); struck {
 				faults = append(faults, fmt.Sprintf("a line or a mark goes through %q", t.Text))
 			}

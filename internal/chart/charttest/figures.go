@@ -40,6 +40,7 @@ func Figures() map[string]chart.Figure {
 		"one bar":            {Title: "One", Panels: []chart.Panel{chart.Bars{Groups: []chart.Group{{Bars: []chart.Bar{{Name: "only", Value: 0}}}}}}},
 		"two hours":          hours(),
 		"powers":             powers(),
+		"out of range":       outOfRange(),
 	}
 	var limits []chart.Policy
 	for i := range 6 {
@@ -132,4 +133,17 @@ func powers() chart.Figure {
 	}
 	axis := chart.Axis{Unit: chart.Numbers, Log: true}
 	return chart.Figure{Title: "Powers", Panels: []chart.Panel{chart.Plot{X: axis, Y: axis, Series: []chart.Series{s, s}}}}
+}
+
+// outOfRange has points outside its axis, a gap, and a point between two gaps.
+func outOfRange() chart.Figure {
+	s := chart.Series{Name: "rows"}
+	for i := range 100 {
+		y := float64(i * i)
+		if i == 40 || i == 42 {
+			y = math.Inf(1)
+		}
+		s.Points = append(s.Points, chart.Point{X: float64(i), Y: y})
+	}
+	return chart.Figure{Title: "Out of range", Panels: []chart.Panel{chart.Plot{X: chart.Axis{From: 20, To: 60}, Y: chart.Axis{From: 100, To: 2000}, Series: []chart.Series{s}}}}
 }
