@@ -82,8 +82,8 @@ portable: ## compile code and tests with the oldest Go release, also for Windows
 
 # The tests that are left out compile programs, and read no clock.
 .PHONY: clock
-clock: ## run the tests on SQLite at each hour of a day, on special days and nights, in three zones
-	go run ./internal/anytime -skip 'TestProgramsOfMovingCompile|TestPackagesLinkOnlyListedModules' ./... cmd/falldue
+clock: ## run the tests that read the time of day on SQLite, at each hour, on special days and nights, in three zones
+	go run ./internal/anytime -skip 'TestProgramsOfMovingCompile|TestPackagesLinkOnlyListedModules' internal/anytime $(if $(filter-out ./...,$(PACKAGES)),$(PACKAGES),. ops periodic tasktest flow examples/shop cmd/falldue)
 
 # Debian's names of what readers have: two programs, and fonts as wide and as narrow as theirs.
 READERS = chromium librsvg2-bin fonts-dejavu-core fonts-liberation
