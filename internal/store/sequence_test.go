@@ -103,7 +103,13 @@ func (q *sequence) settle(c *Claim, state string, more int, wait time.Duration) 
 // retry retries tasks by their numbers, the first of them after wait.
 func (q *sequence) retry(wait time.Duration, tasks ...int) {
 	q.t.Helper()
-	p := ActParams{Action: ActRetry, Waits: map[int64]time.Duration{}}
+	q.retryFrom("", wait, tasks...)
+}
+
+// retryFrom is retry for tasks in a state that is not retried unless it is named.
+func (q *sequence) retryFrom(state string, wait time.Duration, tasks ...int) {
+	q.t.Helper()
+	p := ActParams{Action: ActRetry, State: state, Waits: map[int64]time.Duration{}}
 	for i, n := range tasks {
 		p.IDs, p.Waits[q.ids[n]] = append(p.IDs, q.ids[n]), wait+time.Duration(i)*time.Microsecond
 	}
@@ -242,7 +248,7 @@ func TestPlacesInASequence(t *testing.T) {
 			}},
 			"a done task that is retried later does not halt it": {HaltingSequence, func(q *sequence) {
 				q.end(q.wantNext("a", 0), statements.StateDone)
-				q.retry(time.Hour, 0)
+				q.retryFrom(statements.StateDone, time.Hour, 0)
 				q.end(q.wantNext("a", 1), statements.StateDone)
 			}},
 			"a cancelled task that is retried later does not halt it": {HaltingSequence, func(q *sequence) {
