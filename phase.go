@@ -16,17 +16,17 @@ const (
 	PhaseScheduled Phase = "scheduled"
 	// PhaseBackingOff tasks have failed, or their worker died, and they wait for the delay of
 	// their policy.
-	PhaseBackingOff Phase = "backing off"
+	PhaseBackingOff Phase = "backing_off"
 	// PhaseSnoozed tasks wait because their handler said so, by [Snooze] or [RetryAfter].
 	PhaseSnoozed Phase = "snoozed"
 	// PhasePaused tasks are due, and a pause holds them back.
 	PhasePaused Phase = "paused"
 	// PhaseLimited tasks are due, and a limit admits no more now.
 	PhaseLimited Phase = "limited"
-	// PhaseTried tasks have failed or been lost, and their policy is not known, so that they
+	// PhaseUnknownPolicy tasks have failed or been lost, and their policy is not known, so that they
 	// may be due or backing off: no live worker handles their kind, and neither does this
 	// process.
-	PhaseTried Phase = "tried"
+	PhaseUnknownPolicy Phase = "unknown_policy"
 
 	PhaseDone      Phase = Phase(Done)
 	PhaseDead      Phase = Phase(Dead)

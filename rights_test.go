@@ -229,9 +229,9 @@ func checkRights(t *testing.T, engine, driver string) {
 	}
 	for _, p := range explain(t, reader) {
 		// The last are there while a worker is announced that has limits.
-		reads := []string{"sweep", "next lane", "look", "read permits"}
+		reads := []string{"sweep", "next_lane", "look", "read_permits"}
 		if engine != testdb.Postgres { // where a claim begins with a SELECT
-			reads = append(reads, "claim", "claim with limits", "claim in order")
+			reads = append(reads, "claim", "claim_with_limits", "claim_in_order")
 		}
 		if !slices.Contains(reads, p.Statement) {
 			refused("reader explains "+p.Statement, p.Err)

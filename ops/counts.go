@@ -35,7 +35,7 @@ func (o *Ops) Counts(ctx context.Context) ([]Count, error) {
 //
 // An Ops remembers the numbers for ten times as long as it took to find them.
 func (o *Ops) EstimateCounts(ctx context.Context) ([]Count, error) {
-	return o.estimates.get(ctx, o.store.AboutCounts)
+	return o.estimates.get(ctx, o.store.EstimateCounts)
 }
 
 // estimates remembers counts.
@@ -66,7 +66,7 @@ func (e *estimates) get(ctx context.Context, read func(context.Context) ([]store
 func countsOf(rows []store.Count) []Count {
 	list := make([]Count, len(rows))
 	for i, c := range rows {
-		list[i] = Count{Queue: c.Queue, Kind: c.Kind, State: falldue.State(c.State), Tasks: c.Tasks, Estimated: c.About}
+		list[i] = Count{Queue: c.Queue, Kind: c.Kind, State: falldue.State(c.State), Tasks: c.Tasks, Estimated: c.Estimated}
 	}
 	return list
 }

@@ -67,7 +67,7 @@ func (o *Ops) Diagnose(ctx context.Context) ([]Finding, error) {
 	for _, c := range []check{
 		{"server", o.checkServer}, {"tables", o.checkTables}, {"clock", o.checkClock}, {"policies", o.checkPolicies}, {"overrides", o.checkOverrides},
 		{"workers", o.checkWorkers}, {"claims", o.checkClaims}, {"overdue", o.checkOverdue}, {"leases", o.checkLeases}, {"runs", o.checkRuns},
-		{"dead rows", o.checkDeadRows}, {"bloat", o.checkBloat}, {"history", o.checkHistory}, {"log", o.checkWAL}, {"transactions", o.checkTransactions},
+		{"dead_rows", o.checkDeadRows}, {"bloat", o.checkBloat}, {"history", o.checkHistory}, {"log", o.checkWAL}, {"transactions", o.checkTransactions},
 	} {
 		found, err := c.within(ctx)
 		if ctx.Err() != nil {

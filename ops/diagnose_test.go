@@ -45,7 +45,7 @@ func TestDiagnose(t *testing.T) {
 		}
 		for name, engines := range map[string][]string{
 			"bloat": {testdb.Postgres, testdb.MySQL, testdb.MariaDB}, "log": {testdb.Postgres, testdb.SQLite},
-			"dead rows": {testdb.Postgres, testdb.SQLite}, "history": {testdb.MySQL, testdb.MariaDB}, "transactions": {testdb.Postgres, testdb.MySQL, testdb.MariaDB},
+			"dead_rows": {testdb.Postgres, testdb.SQLite}, "history": {testdb.MySQL, testdb.MariaDB}, "transactions": {testdb.Postgres, testdb.MySQL, testdb.MariaDB},
 		} {
 			want := 0
 			if slices.Contains(engines, engine) {

@@ -47,13 +47,13 @@ func validHorizon(horizon time.Duration) (time.Duration, error) {
 
 // Diff compares another policy for a kind with what holds for its tasks that wait now: the
 // policies of [Config] or of live workers, and what overrides make of them with their steps
-// and their end. It is [Profile.Weigh] for an override of the kind with all of the policy.
+// and their end. It is [Profile.Impact] for an override of the kind with all of the policy.
 func (p *Profile) Diff(kind string, to backoff.Policy, horizon time.Duration) (Effect, error) {
 	override, err := backoff.OverrideWith(to)
 	if err != nil {
 		return Effect{}, err
 	}
-	return p.Weigh(Override{Subject: falldue.Subject{Kind: kind}, Formula: override}, horizon)
+	return p.Impact(Override{Subject: falldue.Subject{Kind: kind}, Formula: override}, horizon)
 }
 
 // comparison adds up a Diff.

@@ -16,20 +16,20 @@ type Plan struct {
 	// Statement says what the statement is for:
 	//
 	//	sweep                 finds the lanes of the queue
-	//	next lane             the same on MySQL, MariaDB and TiDB, from lane to lane
+	//	next_lane             the same on MySQL, MariaDB and TiDB, from lane to lane
 	//	look                  finds the first task of lanes that are known
 	//	claim                 claims from lanes without limits; elsewhere than on PostgreSQL
 	//	                      it finds what take claims, with a statement for each policy
-	//	claim in slot         a large claim on PostgreSQL
-	//	read permits          reads what limits admit
-	//	claim with limits     finds due tasks in lanes with limits
-	//	claim in order        finds the next task of a sequence, see [falldue.InOrder]
-	//	take permits          gives permits of limits to claims
+	//	claim_in_slot         a large claim on PostgreSQL
+	//	read_permits          reads what limits admit
+	//	claim_with_limits     finds due tasks in lanes with limits
+	//	claim_in_order        finds the next task of a sequence, see [falldue.InOrder]
+	//	take_permits          gives permits of limits to claims
 	//	take                  claims what was found
 	//	extend                extends leases
-	//	settle done           deletes tasks that have succeeded
-	//	settle alike          ends claims that end alike, such as those of tasks that are kept
-	//	settle each           ends claims each in its own way
+	//	settle_done           deletes tasks that have succeeded
+	//	settle_alike          ends claims that end alike, such as those of tasks that are kept
+	//	settle_each           ends claims each in its own way
 	Statement string
 	SQL       string
 	// Lines is the server's plan, by lines. MySQL, MariaDB and TiDB return columns, which

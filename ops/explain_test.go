@@ -83,10 +83,10 @@ func TestExplainNamesTheStatementsOfWorkers(t *testing.T) {
 		before := b.tasks()
 		i := b.ops(nil)
 		claims := map[string][]string{
-			testdb.Postgres: {"sweep", "look", "claim", "claim in slot"}, testdb.SQLite: {"sweep", "look", "claim"},
-			testdb.MySQL: {"sweep", "next lane", "look", "claim"}, testdb.MariaDB: {"sweep", "next lane", "look", "claim"}, testdb.TiDB: {"sweep", "next lane", "look", "claim"},
+			testdb.Postgres: {"sweep", "look", "claim", "claim_in_slot"}, testdb.SQLite: {"sweep", "look", "claim"},
+			testdb.MySQL: {"sweep", "next_lane", "look", "claim"}, testdb.MariaDB: {"sweep", "next_lane", "look", "claim"}, testdb.TiDB: {"sweep", "next_lane", "look", "claim"},
 		}[engine]
-		changes := []string{"take", "extend", "settle done", "settle alike", "settle each"}
+		changes := []string{"take", "extend", "settle_done", "settle_alike", "settle_each"}
 		check := func(want ...[]string) {
 			t.Helper()
 			plans, err := i.Explain(t.Context(), "default")
@@ -113,8 +113,8 @@ func TestExplainNamesTheStatementsOfWorkers(t *testing.T) {
 		stopCharge := b.start(falldue.Config{}, handle(falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(5), falldue.Rate(10, time.Hour).PerKey()}}, succeed, "charge"))
 		stopShip := b.start(falldue.Config{}, handle(falldue.KindConfig{Limits: []falldue.Limit{falldue.InOrder()}}, succeed, "ship"))
 		b.workers(i, "two workers", announced(2))
-		limited := []string{"read permits", "claim with limits", "claim in order"}
-		check(claims, limited, []string{"take permits"}, changes)
+		limited := []string{"read_permits", "claim_with_limits", "claim_in_order"}
+		check(claims, limited, []string{"take_permits"}, changes)
 		if after := b.tasks(); after != before {
 			t.Errorf("the table had\n%s\nand has\n%s", before, after)
 		}

@@ -50,7 +50,7 @@ var states = []falldue.State{falldue.Blocked, falldue.Open, falldue.Snoozed, fal
 
 var phases = []falldue.Phase{
 	falldue.PhaseBlocked, falldue.PhaseRunning, falldue.PhaseDue, falldue.PhaseScheduled, falldue.PhaseBackingOff, falldue.PhaseSnoozed,
-	falldue.PhasePaused, falldue.PhaseLimited, falldue.PhaseTried, falldue.PhaseDone, falldue.PhaseDead, falldue.PhaseCancelled,
+	falldue.PhasePaused, falldue.PhaseLimited, falldue.PhaseUnknownPolicy, falldue.PhaseDone, falldue.PhaseDead, falldue.PhaseCancelled,
 }
 
 // Err returns why the filter is invalid, or nil. The error wraps [falldue.ErrInvalid].

@@ -34,7 +34,7 @@ const MaxMeasured = 10_000_000
 
 // Measurement is one measure of a [Benchmark].
 type Measurement struct {
-	// Measure says what was measured: "enqueue one", "enqueue many", "run" or "start".
+	// Measure says what was measured: "enqueue_one", "enqueue_many", "run" or "start".
 	Measure string
 	// Tasks is how many tasks were measured.
 	Tasks int
@@ -105,7 +105,7 @@ func (b Benchmark) store(ctx context.Context, q *falldue.Queue, kind falldue.Kin
 			return err
 		}
 	}
-	if err := report(perSecond("enqueue one", n, start)); err != nil || n == b.Tasks {
+	if err := report(perSecond("enqueue_one", n, start)); err != nil || n == b.Tasks {
 		return err
 	}
 	rest := make([]time.Time, b.Tasks-n)
@@ -115,7 +115,7 @@ func (b Benchmark) store(ctx context.Context, q *falldue.Queue, kind falldue.Kin
 			return err
 		}
 	}
-	return report(perSecond("enqueue many", len(rest), start))
+	return report(perSecond("enqueue_many", len(rest), start))
 }
 
 func perSecond(measure string, tasks int, start time.Time) Measurement {

@@ -44,7 +44,7 @@ func TestMeasure(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if want := "enqueue one 5, enqueue many 15, run 20, start 3"; strings.Join(got, ", ") != want {
+		if want := "enqueue_one 5, enqueue_many 15, run 20, start 3"; strings.Join(got, ", ") != want {
 			t.Errorf("measured %q, want %s", got, want)
 		}
 		full := errors.New("the disk is full")
@@ -79,8 +79,8 @@ func ExampleMeasure() {
 		log.Panic(err)
 	}
 	// Output:
-	// enqueue one 10
-	// enqueue many 30
+	// enqueue_one 10
+	// enqueue_many 30
 	// run 40
 	// start 3
 }

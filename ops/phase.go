@@ -55,7 +55,7 @@ func (s snapshot) phase(t falldue.TaskInfo) falldue.Phase {
 	due, known := s.due(t)
 	switch {
 	case !known:
-		return falldue.PhaseTried
+		return falldue.PhaseUnknownPolicy
 	case !due.After(t.Now):
 		return falldue.PhaseDue
 	case failed(t):

@@ -66,9 +66,9 @@ func (o *Ops) profile(ctx context.Context, key string) (*Profile, error) {
 // Now returns the time of the database's clock.
 func (o *Ops) Now(ctx context.Context) (time.Time, error) { return o.store.Now(ctx) }
 
-// AboutTasks returns about how many tasks there are in all states, and false if the server
+// EstimateTasks returns about how many tasks there are in all states, and false if the server
 // does not know. It reads the server's statistics, and costs nothing.
-func (o *Ops) AboutTasks(ctx context.Context) (tasks int64, known bool, err error) {
+func (o *Ops) EstimateTasks(ctx context.Context) (tasks int64, known bool, err error) {
 	rows, known, err := o.store.Fact(ctx, statements.FactRows)
 	return rows.Amount, known, err
 }

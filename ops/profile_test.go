@@ -172,7 +172,7 @@ func TestRampOfWhatIsHeld(t *testing.T) {
 			if e.Before.Due != 0 || e.Before.Peak != 600 || (e.Before.PeakAt-3*time.Hour).Abs() > 2*time.Minute {
 				t.Errorf("%s: before, %d are due, and %d in %v", s, e.Before.Due, e.Before.Peak, e.Before.PeakAt)
 			}
-			later, err := p.Weigh(ops.Override{Subject: s, Formula: ops.Hold(), Until: p.At.Add(5 * time.Hour)}, 0)
+			later, err := p.Impact(ops.Override{Subject: s, Formula: ops.Hold(), Until: p.At.Add(5 * time.Hour)}, 0)
 			if err != nil || later.Later != 600 || later.Sooner != 0 {
 				t.Errorf("%s: a longer hold: %+v, error %v", s, later, err)
 			}

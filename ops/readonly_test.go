@@ -52,8 +52,8 @@ func TestInspectorsOnlyRead(t *testing.T) {
 		if _, _, err := i.ProfileTime(t.Context()); err != nil {
 			t.Errorf("ProfileTime: error %v", err)
 		}
-		if _, _, err := i.AboutTasks(t.Context()); err != nil {
-			t.Errorf("AboutTasks: error %v", err)
+		if _, _, err := i.EstimateTasks(t.Context()); err != nil {
+			t.Errorf("EstimateTasks: error %v", err)
 		}
 		for name, list := range b.findings(i) {
 			for _, f := range list {
@@ -67,8 +67,8 @@ func TestInspectorsOnlyRead(t *testing.T) {
 			t.Errorf("Explain: %+v, error %v", plans, err)
 		}
 		for _, p := range plans {
-			refused := !explains && !slices.Contains([]string{"sweep", "next lane", "look"}, p.Statement) ||
-				engine == testdb.MySQL && !slices.Contains([]string{"sweep", "next lane", "look", "claim"}, p.Statement)
+			refused := !explains && !slices.Contains([]string{"sweep", "next_lane", "look"}, p.Statement) ||
+				engine == testdb.MySQL && !slices.Contains([]string{"sweep", "next_lane", "look", "claim"}, p.Statement)
 			if (p.Err != nil) != refused {
 				t.Errorf("Explain: %q: error %v", p.Statement, p.Err)
 			}

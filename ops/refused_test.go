@@ -150,8 +150,8 @@ func TestWhySaysWhichWorkersCannotReadChanges(t *testing.T) {
 		b.says(`"unread":"permission denied"`)
 		w := b.why(i, b.enqueue("mail"))
 		c := conditionOf[ops.WhyWorker](t, w)
-		if !c.Holds() || len(c.Unread) != 1 || c.Unread[0] != "idle" || c.UnreadError != "permission denied" || !strings.Contains(c.Says(w.Task), "; of these idle cannot read pauses, policies and cancels, and goes by those it knew: permission denied") {
-			t.Errorf("%+v: %s", c, c.Says(w.Task))
+		if !c.Holds() || len(c.Unread) != 1 || c.Unread[0] != "idle" || c.UnreadError != "permission denied" || !strings.Contains(c.Describe(w.Task), "; of these idle cannot read pauses, policies and cancels, and goes by those it knew: permission denied") {
+			t.Errorf("%+v: %s", c, c.Describe(w.Task))
 		}
 	})
 }
@@ -185,8 +185,8 @@ func TestWorkersThatCannotReadATasksPolicy(t *testing.T) {
 		b.says(`"unreadable_policies":{"` + task.Policy + `":"too new"}`)
 		w := b.why(i, task.ID)
 		c := onlyReason[ops.WhyPolicy](t, w)
-		if c.Text != "delay 30m" || c.Err != nil || c.Handling != 1 || len(c.Unread) != 1 || !strings.HasSuffix(c.Says(w.Task), "; 1 of 1 worker of its queue and kind cannot read it, and leave it alone (idle): too new") {
-			t.Errorf("%+v: %s", c, c.Says(w.Task))
+		if c.Text != "delay 30m" || c.Err != nil || c.Handling != 1 || len(c.Unread) != 1 || !strings.HasSuffix(c.Describe(w.Task), "; 1 of 1 worker of its queue and kind cannot read it, and leave it alone (idle): too new") {
+			t.Errorf("%+v: %s", c, c.Describe(w.Task))
 		}
 		b.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, done, failed, running) select 'other', started_at, seen_at, '" +
 			`{"queues":{"default":{"concurrency":1}},"kinds":{"mail":{"policy":"1h"}}}` + "', 0, 0, 0 from falldue_workers")

@@ -28,9 +28,9 @@ type Condition interface {
 	Name() string
 	// Holds reports whether the condition keeps no worker from the task.
 	Holds() bool
-	// Says returns what the condition says of the task, in words with its numbers. Times are
+	// Describe describes the condition of the task in words, with its numbers. Times are
 	// UTC. The texts may change in any release.
-	Says(t falldue.TaskInfo) string
+	Describe(t falldue.TaskInfo) string
 }
 
 // Ends returns when a condition that does not hold will hold by itself, by the database's

@@ -78,8 +78,8 @@ func (WhyLock) Name() string { return "lock" }
 // Name implements [Condition].
 func (WhyRank) Name() string { return "rank" }
 
-// Says implements [Condition].
-func (c WhyState) Says(t falldue.TaskInfo) string {
+// Describe implements [Condition].
+func (c WhyState) Describe(t falldue.TaskInfo) string {
 	if c.Holds() {
 		return string(c.State)
 	}
@@ -93,8 +93,8 @@ func (c WhyState) Says(t falldue.TaskInfo) string {
 	return text
 }
 
-// Says implements [Condition].
-func (c WhyMembers) Says(_ falldue.TaskInfo) string {
+// Describe implements [Condition].
+func (c WhyMembers) Describe(_ falldue.TaskInfo) string {
 	n := c.Counts
 	var parts []string
 	for _, part := range []struct {
@@ -132,8 +132,8 @@ func attempts(n int) string {
 	return fmt.Sprintf("%d attempts", n)
 }
 
-// Says implements [Condition].
-func (c WhyClaim) Says(t falldue.TaskInfo) string {
+// Describe implements [Condition].
+func (c WhyClaim) Describe(t falldue.TaskInfo) string {
 	live := "which was seen within the last minute"
 	if !c.Live {
 		live = "which was not seen within the last minute"
@@ -147,8 +147,8 @@ func (c WhyClaim) Says(t falldue.TaskInfo) string {
 	return fmt.Sprintf("%s has run it since %s; its lease lasts until %s, and is extended while it runs; that worker, %s", c.Worker, words.At(c.Started, t.Now), words.At(c.Until, t.Now), live)
 }
 
-// Says implements [Condition].
-func (c WhyAttempts) Says(_ falldue.TaskInfo) string {
+// Describe implements [Condition].
+func (c WhyAttempts) Describe(_ falldue.TaskInfo) string {
 	switch {
 	case c.Most == 0:
 		return fmt.Sprintf("%d used; there is no limit, or none is known", c.Attempts)
@@ -158,8 +158,8 @@ func (c WhyAttempts) Says(_ falldue.TaskInfo) string {
 	return fmt.Sprintf("%d of %d used: none is left, and it becomes dead when it falls due", c.Attempts, c.Most)
 }
 
-// Says implements [Condition].
-func (c WhyPolicy) Says(falldue.TaskInfo) string {
+// Describe implements [Condition].
+func (c WhyPolicy) Describe(falldue.TaskInfo) string {
 	if c.Err != nil {
 		return "its own policy cannot be read, and workers leave it alone: " + c.Err.Error()
 	}
@@ -171,8 +171,8 @@ func (c WhyPolicy) Says(falldue.TaskInfo) string {
 	return text
 }
 
-// Says implements [Condition].
-func (c WhyDue) Says(_ falldue.TaskInfo) string {
+// Describe implements [Condition].
+func (c WhyDue) Describe(_ falldue.TaskInfo) string {
 	from := "it was enqueued at " + words.Moment(c.Anchor)
 	switch {
 	case c.Snoozed:
@@ -227,8 +227,8 @@ func endText(until time.Time) string {
 	return "until " + words.Here(until, time.Local)
 }
 
-// Says implements [Condition].
-func (c WhyPause) Says(t falldue.TaskInfo) string {
+// Describe implements [Condition].
+func (c WhyPause) Describe(t falldue.TaskInfo) string {
 	var parts []string
 	for _, p := range c.Pauses {
 		text := p.String() + " is paused"
@@ -252,8 +252,8 @@ func (c WhyPause) Says(t falldue.TaskInfo) string {
 	return strings.Join(parts, "; ")
 }
 
-// Says implements [Condition].
-func (c WhyWorker) Says(t falldue.TaskInfo) string {
+// Describe implements [Condition].
+func (c WhyWorker) Describe(t falldue.TaskInfo) string {
 	if c.Holds() {
 		text := "live workers of its queue that handle its kind: " + words.Names(c.Workers)
 		if len(c.Unread) > 0 {
@@ -274,8 +274,8 @@ func (c WhyWorker) Says(t falldue.TaskInfo) string {
 	return text
 }
 
-// Says implements [Condition].
-func (c WhyHandlers) Says(falldue.TaskInfo) string {
+// Describe implements [Condition].
+func (c WhyHandlers) Describe(falldue.TaskInfo) string {
 	each := make([]string, len(c.Workers))
 	for k, w := range c.Workers {
 		each[k] = fmt.Sprintf("%d of %d of %s", w.Running, w.Concurrency, w.Worker)
@@ -301,8 +301,8 @@ func (c WhyHandlers) Says(falldue.TaskInfo) string {
 // shownWorkers is how many workers a text has.
 const shownWorkers = 5
 
-// Says implements [Condition].
-func (c WhyLimit) Says(t falldue.TaskInfo) string {
+// Describe implements [Condition].
+func (c WhyLimit) Describe(t falldue.TaskInfo) string {
 	text := c.Limit + " of " + c.Owner
 	if c.PerKey {
 		text += ", for key " + t.Key
@@ -321,8 +321,8 @@ func (c WhyLimit) Says(t falldue.TaskInfo) string {
 	return text
 }
 
-// Says implements [Condition].
-func (c WhySequence) Says(_ falldue.TaskInfo) string {
+// Describe implements [Condition].
+func (c WhySequence) Describe(_ falldue.TaskInfo) string {
 	switch {
 	case c.Holds():
 		return "it is the next one of its key"
@@ -334,8 +334,8 @@ func (c WhySequence) Says(_ falldue.TaskInfo) string {
 	return fmt.Sprintf("task %d comes before it, and waits", c.Next)
 }
 
-// Says implements [Condition].
-func (c WhyLock) Says(_ falldue.TaskInfo) string {
+// Describe implements [Condition].
+func (c WhyLock) Describe(_ falldue.TaskInfo) string {
 	switch {
 	case c.Locked:
 		return "a transaction has locked its row, and workers pass it over"
@@ -345,8 +345,8 @@ func (c WhyLock) Says(_ falldue.TaskInfo) string {
 	return "whether somebody has locked its row is not known: the server cannot tell, or this user may not lock rows"
 }
 
-// Says implements [Condition].
-func (c WhyRank) Says(_ falldue.TaskInfo) string {
+// Describe implements [Condition].
+func (c WhyRank) Describe(_ falldue.TaskInfo) string {
 	switch {
 	case c.More:
 		return fmt.Sprintf("more than %s tasks of its lane come before it", words.Number(int64(c.Ahead)))

@@ -55,7 +55,7 @@ func TestTextsOfConditions(t *testing.T) {
 		{ops.WhyRank{Ahead: 10_000, More: true}, "rank", "more than 10,000 tasks of its lane come before it"},
 		{ops.WhyRank{Ahead: 1234}, "rank", "1,234 before it in its lane"},
 	} {
-		if name, text := c.condition.Name(), c.condition.Says(task); name != c.name || text != c.text {
+		if name, text := c.condition.Name(), c.condition.Describe(task); name != c.name || text != c.text {
 			t.Errorf("%+v is %s: %s\nwant %s: %s", c.condition, name, text, c.name, c.text)
 		}
 	}

@@ -157,7 +157,7 @@ const (
 	// Retried: the task runs again under its policy, unless no attempt is left.
 	Retried Outcome = "retried"
 	// RetriedAfter: the handler returned [falldue.RetryAfter].
-	RetriedAfter Outcome = "retried after"
+	RetriedAfter Outcome = "retried_after"
 	// Snoozed: the handler returned [falldue.Snooze].
 	Snoozed Outcome = "snoozed"
 	// Discarded: the handler returned [falldue.Discard].

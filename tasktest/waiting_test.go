@@ -45,7 +45,7 @@ func TestRunOneSaysWhatWaits(t *testing.T) {
 		tasktest.Drain(t, q)
 		text := says()
 		for id, line := range map[int64]string{
-			failed:    `of kind "mail" in queue "default" is backing off after attempt 1: the service is down`,
+			failed:    `of kind "mail" in queue "default" is backing_off after attempt 1: the service is down`,
 			snoozed:   `of kind "mail" in queue "default" is snoozed for another `,
 			ids[0]:    `of kind "mail" in queue "default" is scheduled for another `,
 			ids[1]:    `of kind "mail" in queue "default" is blocked` + "\n",

@@ -44,7 +44,7 @@ func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
 
 // get returns the filter.
 func (f *filterFlags) get() ops.Filter {
-	f.filter.State, f.filter.Phase = falldue.State(f.state), falldue.Phase(strings.ReplaceAll(f.phase, "-", " "))
+	f.filter.State, f.filter.Phase = falldue.State(f.state), falldue.Phase(f.phase)
 	return f.filter
 }
 
@@ -64,13 +64,13 @@ func choices(verb string) (stateNames, phases []string) {
 	return stateNames, phaseNames
 }
 
-// phaseNames are the phases as the command line has them, without spaces.
+// phaseNames are the names of the phases.
 var phaseNames = func() (names []string) {
 	for _, p := range []falldue.Phase{
 		falldue.PhaseBlocked, falldue.PhaseRunning, falldue.PhaseDue, falldue.PhaseScheduled, falldue.PhaseBackingOff, falldue.PhaseSnoozed, falldue.PhasePaused,
-		falldue.PhaseLimited, falldue.PhaseTried, falldue.PhaseDone, falldue.PhaseDead, falldue.PhaseCancelled,
+		falldue.PhaseLimited, falldue.PhaseUnknownPolicy, falldue.PhaseDone, falldue.PhaseDead, falldue.PhaseCancelled,
 	} {
-		names = append(names, strings.ReplaceAll(string(p), " ", "-"))
+		names = append(names, string(p))
 	}
 	return names
 }()

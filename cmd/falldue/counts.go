@@ -68,7 +68,7 @@ func countTasks(cmd *cobra.Command, o *ops.Ops, estimate bool) (counts []ops.Cou
 		return o.EstimateCounts(cmd.Context())
 	}
 	what := "counting"
-	if n, known, err := o.AboutTasks(cmd.Context()); err == nil && known {
+	if n, known, err := o.EstimateTasks(cmd.Context()); err == nil && known {
 		what += fmt.Sprintf(" about %s", words.Count(n, "task"))
 	}
 	err = withProgress(cmd, func() string { return what }, func() (err error) {

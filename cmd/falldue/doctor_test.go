@@ -33,7 +33,7 @@ func TestDoctorAndExplain(t *testing.T) {
 		out, _ = execute(t, "explain", "default", "--dsn", s.dsn)
 		contains(t, out, `(?m)^sweep:\n(select|with) `, `(?m)^claim:\n(select|with) `, `(?m)^settle each:\nupdate `, `falldue_tasks`, `(?m)^verdict: it reads `, `(?m)^of \d+ statements (none reads|these read) the whole table`)
 		out, _ = execute(t, "explain", "--json", "--dsn", s.dsn)
-		contains(t, out, `^({"statement":"[a-z ]+","sql":".*","plan":\[".*\],"whole_table":(true|false)}\n)+$`, `(?m)^{"statement":"settle done",`)
+		contains(t, out, `^({"statement":"[a-z_]+","sql":".*","plan":\[".*\],"whole_table":(true|false)}\n)+$`, `(?m)^{"statement":"settle_done",`)
 	})
 }
 

@@ -109,7 +109,7 @@ func resumeCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				woken, err := p.WeighResume(pauses[at].Subject, pauses)
+				woken, err := p.ResumeImpact(pauses[at].Subject, pauses)
 				if err != nil {
 					return err
 				}

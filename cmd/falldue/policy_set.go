@@ -149,7 +149,7 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 // apply shows what an override does, asks if that is much, and sets it. It asks what ask says
 // in any case, if that is not "".
 func (f *setter) apply(cmd *cobra.Command, i *ops.Ops, p *ops.Profile, o ops.Override, ask string) error {
-	effect, err := p.Weigh(o, f.horizon)
+	effect, err := p.Impact(o, f.horizon)
 	if err != nil {
 		return mistake(err)
 	}

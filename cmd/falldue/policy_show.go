@@ -50,7 +50,7 @@ func (f *setter) clear(cmd *cobra.Command, i *ops.Ops, subject falldue.Subject) 
 	if err != nil {
 		return err
 	}
-	effect, err := p.WeighClear(list[at].Subject, f.horizon)
+	effect, err := p.ClearImpact(list[at].Subject, f.horizon)
 	if err != nil {
 		return mistake(err)
 	}

@@ -152,15 +152,15 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 		contains(t, s.run("queues", "--policy", "charge=1h"), `(?m)^default +2 +in (1h|\d+m\d+s) +charge mail$`)
 
 		first := s.run("ls", "--limit", "2")
-		contains(t, first, `(?m)^ 1 +default +charge +tried +1 +tried \S+ ago +the bank is .\[31mclosed$`, `(?m)^ 2 +default +mail +dead +1 +\S+ ago +no such address$`, `the next page: --after 2\n$`)
+		contains(t, first, `(?m)^ 1 +default +charge +unknown_policy +1 +tried \S+ ago +the bank is .\[31mclosed$`, `(?m)^ 2 +default +mail +dead +1 +\S+ ago +no such address$`, `the next page: --after 2\n$`)
 		if strings.Contains(first, "\x1b") {
 			t.Errorf("printed an escape sequence of a task: %q", first)
 		}
 		contains(t, s.run("ls", "--limit", "2", "--after", "2"), `(?m)^ 3 +default +mail +scheduled +0 +in (10h|9h5\dm)$`)
 		for _, policy := range []string{"charge=1h", "1h"} {
-			contains(t, s.run("ls", "--policy", policy, "--phase", "backing-off"), `(?m)^ *1 +default +charge +backing off +1 +in (1h|\d+m\d+s) `)
+			contains(t, s.run("ls", "--policy", policy, "--phase", "backing_off"), `(?m)^ *1 +default +charge +backing_off +1 +in (1h|\d+m\d+s) `)
 		}
-		contains(t, s.run("ls", "--match", `{"order": 42}`, "--key", "customer:7", "--newer-than", "1h", "--json"), `^{"id":1,.*"phase":"tried".*\n$`)
+		contains(t, s.run("ls", "--match", `{"order": 42}`, "--key", "customer:7", "--newer-than", "1h", "--json"), `^{"id":1,.*"phase":"unknown_policy".*\n$`)
 		if got := s.run("ls", "--older-than", "1h", "--json"); got != "" {
 			t.Errorf("tasks older than an hour: %s", got)
 		}

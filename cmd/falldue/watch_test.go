@@ -160,7 +160,7 @@ func TestBench(t *testing.T) {
 			t.Error(err)
 		}
 		small := []string{"bench", "--yes", "--tasks", "300", "--handlers", "10", "--starts", "3"}
-		contains(t, s.run(small...), `(?m)^enqueue one +[\d,]+ tasks a second$`, `(?m)^enqueue many +[\d,]+ tasks a second$`, `(?m)^run +[\d,]+ tasks a second$`, `(?m)^start +\S+ at the median, \S+ for 99 of 100 tasks$`)
+		contains(t, s.run(small...), `(?m)^enqueue_one +[\d,]+ tasks a second$`, `(?m)^enqueue_many +[\d,]+ tasks a second$`, `(?m)^run +[\d,]+ tasks a second$`, `(?m)^start +\S+ at the median, \S+ for 99 of 100 tasks$`)
 		contains(t, s.run(append(small, "--json")...), `(?m)^{"measure":"run","tasks":300,"per_second":[\d.e+]+}$`, `(?m)^{"measure":"start","tasks":3,"median_seconds":[\d.e-]+,"p99_seconds":[\d.e-]+}$`)
 		if n := left(); n != 0 {
 			t.Errorf("%d tables are left", n)

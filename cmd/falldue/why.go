@@ -72,7 +72,7 @@ func whyObject(w ops.Why) any {
 		Conditions []condition `json:"conditions"`
 	}{w.Task.ID, w.Task.Kind, w.Task.Queue, w.Runnable(), ops.Running(w.Task), set(w.Next()), nil}
 	for _, c := range w.Conditions {
-		one := condition{Condition: c.Name(), Holds: c.Holds(), Text: c.Says(w.Task)}
+		one := condition{Condition: c.Name(), Holds: c.Holds(), Text: c.Describe(w.Task)}
 		if !one.Holds {
 			one.Ends = set(ops.Ends(c))
 		}
@@ -95,7 +95,7 @@ func printWhy(s screen, w ops.Why) error {
 		if s.colour {
 			mark = colour.Sprint(mark)
 		}
-		fmt.Fprintf(&b, "%s  %-*s  %s\n", mark, nameWidth, c.Name(), strings.Join(s.wrap(plain(c.Says(w.Task)), len(indent)), "\n"+indent))
+		fmt.Fprintf(&b, "%s  %-*s  %s\n", mark, nameWidth, c.Name(), strings.Join(s.wrap(plain(c.Describe(w.Task)), len(indent)), "\n"+indent))
 	}
 	_, err := io.WriteString(s, b.String())
 	return err

@@ -9,11 +9,11 @@ type Outcome string
 const (
 	OutcomeDone         Outcome = "done"
 	OutcomeRetried      Outcome = Outcome(statements.OutcomeRetried)
-	OutcomeRetriedAfter Outcome = "retried after"
+	OutcomeRetriedAfter Outcome = "retried_after"
 	OutcomeSnoozed      Outcome = "snoozed"
 	OutcomeDiscarded    Outcome = "discarded"
 	OutcomeDead         Outcome = Outcome(statements.OutcomeDead)
 	OutcomeCancelled    Outcome = "cancelled"
 	OutcomeLost         Outcome = Outcome(statements.OutcomeLost)
-	OutcomeGivenBack    Outcome = "given back"
+	OutcomeGivenBack    Outcome = "given_back"
 )

@@ -336,11 +336,11 @@ var ProfileColumns = Columns[Profiled]{
 
 // Count is how many tasks of a queue and a kind are in a state.
 type Count struct {
-	Queue string
-	Kind  string
-	State string
-	Tasks int64
-	About bool // whether Tasks is an estimate; no column
+	Queue     string
+	Kind      string
+	State     string
+	Tasks     int64
+	Estimated bool // whether Tasks is an estimate; no column
 }
 
 // CountColumns are the columns of a result of [CountTasks].

@@ -47,7 +47,7 @@ func (s *Store) ExplainClaims(ctx context.Context, p ClaimParams) ([]Explained, 
 	if s.server.Caps.LooseScan {
 		values := statements.Values{"queue": p.Queue}
 		statements.SetLane(values, p.Sources[0].Lane)
-		list = append(list, planned{"next lane", "t", s.fixed("next lane", statements.NextLane), values, nil})
+		list = append(list, planned{"next_lane", "t", s.fixed("next lane", statements.NextLane), values, nil})
 	}
 	if statements.ClaimsAtOnce(s.server) {
 		stmt, values, rows := s.headsStmt(p.Queue, p.Sources)
@@ -82,7 +82,7 @@ func (s *Store) freeClaims(p ClaimParams) (list []planned) {
 		if statements.HasClaimSlots(s.server) {
 			p.Slot = s.SlotName(p.Queue, nil)
 			stmt, values, rows = s.claimStmt(p)
-			list = append(list, planned{"claim in slot", "t", stmt, values, rows})
+			list = append(list, planned{"claim_in_slot", "t", stmt, values, rows})
 		}
 		return list
 	}
@@ -101,7 +101,7 @@ func (s *Store) limitedClaims(p ClaimParams) (list []planned) {
 	find := func() {
 		if len(group) > 0 {
 			stmt, values, rows, _ := s.findStmt(p, group)
-			list = append(list, planned{"claim with limits", "t", stmt, values, rows})
+			list = append(list, planned{"claim_with_limits", "t", stmt, values, rows})
 			group = nil
 		}
 	}
@@ -114,9 +114,9 @@ func (s *Store) limitedClaims(p ClaimParams) (list []planned) {
 		if Ordered(from.Limits) {
 			from.Since = 0 // as findNext does
 			stmt, values := s.candidatesStmt(p.Queue, from, 0, 1)
-			ordered = append(ordered, planned{"claim in order", "t", stmt, values, nil})
+			ordered = append(ordered, planned{"claim_in_order", "t", stmt, values, nil})
 			stmt, values = s.findTaskStmt(p.Queue, from, 1)
-			ordered = append(ordered, planned{"claim in order", "t", stmt, values, nil})
+			ordered = append(ordered, planned{"claim_in_order", "t", stmt, values, nil})
 			continue
 		}
 		full := len(group) == explainedBatch && s.server.Caps.Rows.Grows()
@@ -131,7 +131,7 @@ func (s *Store) limitedClaims(p ClaimParams) (list []planned) {
 		return nil
 	}
 	rows := statements.LimitColumns.Rows(len(names), func(i int) *string { return &names[i] })
-	permits := planned{"read permits", "k", s.batch("permits", len(names), statements.Permits), nil, rows}
+	permits := planned{"read_permits", "k", s.batch("permits", len(names), statements.Permits), nil, rows}
 	return append([]planned{permits}, list...)
 }
 
@@ -154,13 +154,13 @@ func (s *Store) ExplainChanges(ctx context.Context, p ClaimParams, limited bool)
 	var list []planned
 	if limited {
 		rows := statements.GrantColumns.Rows(len(grants), func(i int) *statements.Grant { return &grants[i] })
-		list = append(list, planned{"take permits", "", s.batch("take permits", len(grants), statements.TakePermits), values, rows})
+		list = append(list, planned{"take_permits", "", s.batch("take permits", len(grants), statements.TakePermits), values, rows})
 	}
 	if limited || !statements.ClaimsAtOnce(s.server) {
 		list = append(list, planned{"take", "t", s.batch("take", len(keys), statements.Take), values, fences})
 	}
 	list = append(list, planned{"extend", "t", s.batch("extend", len(keys), statements.Extend), values, fences})
-	for i, name := range []string{"settle done", "settle alike", "settle each"} {
+	for i, name := range []string{"settle_done", "settle_alike", "settle_each"} {
 		settle := []func(string, []*Settlement) settling{s.settlingGone, s.settlingAlike, s.settlingEach}[i](p.Worker, settled)
 		list = append(list, planned{name, "t", settle.stmt, settle.values, settle.rows})
 	}

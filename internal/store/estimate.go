@@ -16,23 +16,23 @@ type group struct{ queue, kind, state string }
 
 func groupOf(c Count) group { return group{c.Queue, c.Kind, c.State} }
 
-// maxAboutLanes is the number of lanes up to which each is looked at.
-const maxAboutLanes = 1000
+// maxEstimatedLanes is the number of lanes up to which each is looked at.
+const maxEstimatedLanes = 1000
 
-// AboutCounts returns about what Counts does, without reading all tasks where the engine can
+// EstimateCounts estimates what Counts returns, without reading all tasks where the engine can
 // tell. Counts that are not exact say so.
-func (s *Store) AboutCounts(ctx context.Context) ([]Count, error) {
+func (s *Store) EstimateCounts(ctx context.Context) ([]Count, error) {
 	switch s.server.Caps.Catalog {
 	case dialect.PgCatalog:
-		return s.aboutBySample(ctx)
+		return s.estimateBySample(ctx)
 	case dialect.InnoDBCatalog:
-		return s.aboutByRanges(ctx)
+		return s.estimateByRanges(ctx)
 	}
 	lanes, err := s.lanesByQueue(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.aboutByIDs(ctx, lanes)
+	return s.estimateByIDs(ctx, lanes)
 }
 
 const (
@@ -51,9 +51,9 @@ const (
 // then. Tests set it to less.
 var fewPages int64 = 8 * sampledPages
 
-// aboutBySample counts the tasks in a sample of pages that are evenly spaced, and then those
+// estimateBySample counts the tasks in a sample of pages that are evenly spaced, and then those
 // of small groups by the index.
-func (s *Store) aboutBySample(ctx context.Context) (list []Count, err error) {
+func (s *Store) estimateBySample(ctx context.Context) (list []Count, err error) {
 	var pages, rows int64
 	stmt := s.fixed("table pages", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.TablePages(server) })
 	err = s.read(ctx, stmt, statements.Values{"table": statements.TableParam(s.server, s.tables)}, func() {}, func(r row) (err error) {
@@ -101,13 +101,13 @@ func (s *Store) sample(ctx context.Context, x runner, pages, rows int64) ([]Coun
 	if err != nil {
 		return nil, err
 	}
-	if len(lanes) > maxAboutLanes {
+	if len(lanes) > maxEstimatedLanes {
 		lanes = nil
 	}
 	seen := map[group]int64{}
 	for g, c := range counts {
 		seen[g] = c.Tasks
-		c.Tasks, c.About = c.Tasks*pages/taken, true
+		c.Tasks, c.Estimated = c.Tasks*pages/taken, true
 		counts[g] = c
 	}
 	err = s.countSmall(lanes, seen, counts, func(lanes []statements.QueueLane, add func(Count)) error {
@@ -142,7 +142,7 @@ func (s *Store) countSmall(lanes []statements.QueueLane, seen map[group]int64, c
 	exact := map[group]Count{}
 	err := count(counted, func(c Count) {
 		g := groupOf(c)
-		c.About = c.Tasks == countedRows || exact[g].About // there may be more
+		c.Estimated = c.Tasks == countedRows || exact[g].Estimated // there may be more
 		c.Tasks += exact[g].Tasks
 		exact[g] = c
 	})
@@ -152,9 +152,9 @@ func (s *Store) countSmall(lanes []statements.QueueLane, seen map[group]int64, c
 	return err
 }
 
-// allLanes returns the first lanes of all queues and states, one more than maxAboutLanes.
+// allLanes returns the first lanes of all queues and states, one more than maxEstimatedLanes.
 func (s *Store) allLanes(ctx context.Context, x runner) (lanes []statements.QueueLane, err error) {
-	err = x.query(ctx, s.fixed("all lanes", statements.AllLanes), statements.Values{"limit": maxAboutLanes + 1}, nil, func(r row) error {
+	err = x.query(ctx, s.fixed("all lanes", statements.AllLanes), statements.Values{"limit": maxEstimatedLanes + 1}, nil, func(r row) error {
 		lanes = append(lanes, statements.QueueLane{})
 		return statements.QueueLaneColumns.Scan(r, &lanes[len(lanes)-1])
 	})

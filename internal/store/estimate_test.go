@@ -16,7 +16,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-var aboutTasks = flag.Int("tasks", 100_000, "number of tasks of TestAboutCountsAreClose; docs/benchmarks.md has its numbers for 1,000,000")
+var estimatedTasks = flag.Int("tasks", 100_000, "number of tasks of TestEstimatesAreClose; docs/benchmarks.md has its numbers for 1,000,000")
 
 func init() { fewPages, fewTasks = sampledPages, firstParts }
 
@@ -47,9 +47,9 @@ func fillSkewed(t *testing.T, s *Store, db *sqlx.DB, n int) {
 	}
 }
 
-// TestAboutCountsAreClose compares estimates with what is counted. Groups of less than a
+// TestEstimatesAreClose compares estimates with what is counted. Groups of less than a
 // hundredth of all tasks may be farther from it, and counts that are not marked may not be.
-func TestAboutCountsAreClose(t *testing.T) {
+func TestEstimatesAreClose(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
 		s := migrated(t, db)
@@ -57,20 +57,20 @@ func TestAboutCountsAreClose(t *testing.T) {
 		if s.server.Caps.Catalog == dialect.InnoDBCatalog {
 			allowed = 0.2 // up to 0.1 as measured, of what InnoDB expects
 		}
-		fillSkewed(t, s, db, *aboutTasks)
+		fillSkewed(t, s, db, *estimatedTasks)
 		start := time.Now()
 		exact, err := s.Counts(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		tookExact, tookAbout, worst := time.Since(start), time.Hour, 0.0
+		tookExact, tookEstimate, worst := time.Since(start), time.Hour, 0.0
 		for range 3 {
 			start = time.Now()
-			list, err := s.AboutCounts(t.Context())
+			list, err := s.EstimateCounts(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			tookAbout = min(tookAbout, time.Since(start))
+			tookEstimate = min(tookEstimate, time.Since(start))
 			about := map[group]Count{}
 			for _, c := range list {
 				about[groupOf(c)] = c
@@ -78,21 +78,21 @@ func TestAboutCountsAreClose(t *testing.T) {
 			for _, c := range exact {
 				a := about[groupOf(c)]
 				off := math.Abs(float64(a.Tasks-c.Tasks)) / float64(c.Tasks)
-				if c.Tasks >= int64(*aboutTasks/100) {
+				if c.Tasks >= int64(*estimatedTasks/100) {
 					worst = max(worst, off)
 				}
-				if !a.About && off > 0 || off > allowed && c.Tasks >= int64(*aboutTasks/100) {
-					t.Errorf("%d tasks of kind %s are %s, and about %d are (estimated %v)", c.Tasks, c.Kind, c.State, a.Tasks, a.About)
+				if !a.Estimated && off > 0 || off > allowed && c.Tasks >= int64(*estimatedTasks/100) {
+					t.Errorf("%d tasks of kind %s are %s, and about %d are (estimated %v)", c.Tasks, c.Kind, c.State, a.Tasks, a.Estimated)
 				}
 			}
 		}
-		t.Logf("%s: %d tasks in %d groups, about: %v and at most %.1f %% off, exact: %v", engine, *aboutTasks, len(exact), tookAbout.Round(time.Millisecond), 100*worst, tookExact.Round(time.Millisecond))
+		t.Logf("%s: %d tasks in %d groups, about: %v and at most %.1f %% off, exact: %v", engine, *estimatedTasks, len(exact), tookEstimate.Round(time.Millisecond), 100*worst, tookExact.Round(time.Millisecond))
 	})
 }
 
-// TestAboutCountsAcrossGaps: ids may lie close together in many places that are far from each
+// TestEstimatesAcrossGaps: ids may lie close together in many places that are far from each
 // other, since each TiDB server takes 10⁸ of them whenever it starts.
-func TestAboutCountsAcrossGaps(t *testing.T) {
+func TestEstimatesAcrossGaps(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
 		s := migrated(t, db)
@@ -118,7 +118,7 @@ func TestAboutCountsAcrossGaps(t *testing.T) {
 			}
 			more(1, c.tasks)
 			more(c.gap, c.places*c.tasks)
-			list, err := s.AboutCounts(t.Context())
+			list, err := s.EstimateCounts(t.Context())
 			if err != nil || len(list) != 1 {
 				t.Fatalf("%+v: counted %+v, error %v", c, list, err)
 			}
@@ -129,9 +129,9 @@ func TestAboutCountsAcrossGaps(t *testing.T) {
 	})
 }
 
-// TestAboutCountsOfManyLanes: with more lanes than are looked at, the numbers come from the
+// TestEstimatesOfManyLanes: with more lanes than are looked at, the numbers come from the
 // sample alone, or are exact.
-func TestAboutCountsOfManyLanes(t *testing.T) {
+func TestEstimatesOfManyLanes(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		s := migrated(t, testdb.Open(t, engine))
 		entries := make([]Entry, MaxBatch)
@@ -143,7 +143,7 @@ func TestAboutCountsOfManyLanes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		list, err := s.AboutCounts(t.Context())
+		list, err := s.EstimateCounts(t.Context())
 		if err != nil || len(list) != 1 || list[0].Tasks != 1500 || list[0].State != statements.StateOpen {
 			t.Errorf("counted %+v, error %v", list, err)
 		}

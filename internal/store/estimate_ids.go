@@ -49,10 +49,10 @@ func tasksIn(ranges []idRange) (n float64) {
 	return n
 }
 
-// aboutByIDs counts the first tasks in ranges of ids. Ranges with many tasks are split, since ids
+// estimateByIDs counts the first tasks in ranges of ids. Ranges with many tasks are split, since ids
 // may lie close together in several places that are far apart, until that changes little. Then it
 // counts small groups of these lanes.
-func (s *Store) aboutByIDs(ctx context.Context, lanes []statements.QueueLane) ([]Count, error) {
+func (s *Store) estimateByIDs(ctx context.Context, lanes []statements.QueueLane) ([]Count, error) {
 	few, err := s.fewTasks(ctx)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (s *Store) aboutByIDs(ctx context.Context, lanes []statements.QueueLane) ([
 	for _, r := range ranges {
 		for g, n := range r.seen {
 			c := counts[g]
-			counts[g] = Count{Queue: g.queue, Kind: g.kind, State: g.state, Tasks: c.Tasks + int64(float64(n)*r.scale), About: c.About || r.scale > 1}
+			counts[g] = Count{Queue: g.queue, Kind: g.kind, State: g.state, Tasks: c.Tasks + int64(float64(n)*r.scale), Estimated: c.Estimated || r.scale > 1}
 			seen[g] += n
 		}
 	}
@@ -169,7 +169,7 @@ func (s *Store) countEach(ctx context.Context, lanes []statements.QueueLane, add
 }
 
 // lanesByQueue returns the lanes of all queues and states, or nil if there are more than
-// maxAboutLanes.
+// maxEstimatedLanes.
 func (s *Store) lanesByQueue(ctx context.Context) (lanes []statements.QueueLane, err error) {
 	queues, err := s.Queues(ctx)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *Store) lanesByQueue(ctx context.Context) (lanes []statements.QueueLane,
 		var heads []Head
 		more := false
 		if s.server.Caps.LooseScan {
-			heads, more, err = s.SweepBySteps(ctx, queue, maxAboutLanes-len(lanes))
+			heads, more, err = s.SweepBySteps(ctx, queue, maxEstimatedLanes-len(lanes))
 		} else {
 			heads, err = s.Sweep(ctx, queue)
 		}
@@ -190,7 +190,7 @@ func (s *Store) lanesByQueue(ctx context.Context) (lanes []statements.QueueLane,
 			var finished []Head
 			finished, err = s.FinishedLanes(ctx, queue, state)
 			heads = append(heads, finished...)
-			more = len(lanes)+len(heads) > maxAboutLanes
+			more = len(lanes)+len(heads) > maxEstimatedLanes
 		}
 		if err != nil || more {
 			return nil, err

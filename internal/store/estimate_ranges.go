@@ -29,25 +29,25 @@ const (
 	allParts, splits, mostSplits = 256, 16, 3
 )
 
-// aboutByRanges adds up how many entries of the index the optimizer expects in the ranges of
+// estimateByRanges adds up how many entries of the index the optimizer expects in the ranges of
 // the lanes. It counts parts of some ranges to correct these numbers.
-func (s *Store) aboutByRanges(ctx context.Context) ([]Count, error) {
+func (s *Store) estimateByRanges(ctx context.Context) ([]Count, error) {
 	ranges, err := s.laneEnds(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(ranges) > maxAboutLanes {
-		return s.aboutByIDs(ctx, nil)
+	if len(ranges) > maxEstimatedLanes {
+		return s.estimateByIDs(ctx, nil)
 	}
 	expected, err := s.expected(ctx, ranges)
 	if err != nil {
 		return nil, err
 	}
 	counts := map[group]Count{}
-	add := func(r statements.LaneRange, n int64, about bool) {
+	add := func(r statements.LaneRange, n int64, estimated bool) {
 		g := group{r.Queue, r.Kind, r.State}
 		c := counts[g]
-		counts[g] = Count{Queue: g.queue, Kind: g.kind, State: g.state, Tasks: c.Tasks + n, About: c.About || about}
+		counts[g] = Count{Queue: g.queue, Kind: g.kind, State: g.state, Tasks: c.Tasks + n, Estimated: c.Estimated || estimated}
 	}
 	var found calibration
 	if ranges, expected, err = s.countRanges(ctx, ranges, expected, add, &found); err != nil || len(ranges) == 0 {
@@ -70,10 +70,10 @@ func (s *Store) aboutByRanges(ctx context.Context) ([]Count, error) {
 	return sortedCounts(counts), nil
 }
 
-// laneEnds returns the first lanes of all queues and states, one more than maxAboutLanes, from
+// laneEnds returns the first lanes of all queues and states, one more than maxEstimatedLanes, from
 // their first tasks to their last.
 func (s *Store) laneEnds(ctx context.Context) (ranges []statements.LaneRange, err error) {
-	err = s.read(ctx, s.fixed("lane ends", statements.LaneEnds), statements.Values{"limit": maxAboutLanes + 1}, func() { ranges = nil }, func(r row) error {
+	err = s.read(ctx, s.fixed("lane ends", statements.LaneEnds), statements.Values{"limit": maxEstimatedLanes + 1}, func() { ranges = nil }, func(r row) error {
 		ranges = append(ranges, statements.LaneRange{})
 		return statements.LaneRangeColumns.Scan(r, &ranges[len(ranges)-1])
 	})
@@ -152,7 +152,7 @@ func (s *Store) calibrate(ctx context.Context, ranges []statements.LaneRange, ex
 
 // countRanges counts the lanes that InnoDB does not count, the smallest first, as long as that
 // is cheap. It adds what is known exactly, and returns the other ranges.
-func (s *Store) countRanges(ctx context.Context, ranges []statements.LaneRange, expected []int64, add func(r statements.LaneRange, n int64, about bool), found *calibration) (rest []statements.LaneRange, left []int64, err error) {
+func (s *Store) countRanges(ctx context.Context, ranges []statements.LaneRange, expected []int64, add func(r statements.LaneRange, n int64, estimated bool), found *calibration) (rest []statements.LaneRange, left []int64, err error) {
 	places := make([]int, len(ranges))
 	for i := range places {
 		places[i] = i

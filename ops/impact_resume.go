@@ -2,18 +2,18 @@ package ops
 
 import "github.com/falldue/falldue"
 
-// Woken is what the end of a pause lets run, as [Profile.WeighResume] returns it.
+// Woken is what the end of a pause lets run, as [Profile.ResumeImpact] returns it.
 type Woken struct {
 	// Due is how many tasks of the pause's subject are due, and run as soon as it ends. Unknown
 	// is how many others have failed whose policies are not known: any of them may be due.
 	Due, Unknown int64
 }
 
-// WeighResume returns what the end of the pause of a subject would let run. pauses are those
+// ResumeImpact returns what the end of the pause of a subject would let run. pauses are those
 // that hold, as [Ops.Pauses] lists them: a task that another one names too waits
 // for the end of that. For a subject with a key take the profile of that key; pauses of other
 // keys are left out of account.
-func (p *Profile) WeighResume(s falldue.Subject, pauses []Pause) (Woken, error) {
+func (p *Profile) ResumeImpact(s falldue.Subject, pauses []Pause) (Woken, error) {
 	if err := p.covers(s); err != nil {
 		return Woken{}, err
 	}

@@ -42,12 +42,12 @@ func (e Effect) Drastic(most int64) bool {
 	return e.AtOnce+e.Unknown > most || e.Exhausted+e.UnknownExhausted > most
 }
 
-// Weigh returns what an override would do to the tasks that wait now, compared with the
+// Impact returns what an override would do to the tasks that wait now, compared with the
 // policies and overrides that hold now, with loads up to a horizon as for
 // [Profile.Forecast]. A more specific override goes on to hold for its tasks. For a subject
 // with a key take the profile of that key. The error is that of an invalid horizon, or of an
 // override that cannot be made of the policies that are known.
-func (p *Profile) Weigh(o Override, horizon time.Duration) (Effect, error) {
+func (p *Profile) Impact(o Override, horizon time.Duration) (Effect, error) {
 	horizon, err := validHorizon(horizon)
 	if err == nil {
 		err = p.covers(o.Subject)
@@ -98,10 +98,10 @@ func (p *Profile) Weigh(o Override, horizon time.Duration) (Effect, error) {
 	return e, nil
 }
 
-// WeighClear returns what the end of the override of a subject would do to the tasks that wait
-// now, as [Profile.Weigh] does for a new one. Less specific overrides hold for its tasks
+// ClearImpact returns what the end of the override of a subject would do to the tasks that wait
+// now, as [Profile.Impact] does for a new one. Less specific overrides hold for its tasks
 // then. Nothing changes if none is set for the subject.
-func (p *Profile) WeighClear(s falldue.Subject, horizon time.Duration) (Effect, error) {
+func (p *Profile) ClearImpact(s falldue.Subject, horizon time.Duration) (Effect, error) {
 	horizon, err := validHorizon(horizon)
 	if err == nil {
 		err = p.covers(s)

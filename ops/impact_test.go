@@ -54,7 +54,7 @@ func TestWeigh(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := p.Weigh(o, 0)
+			e, err := p.Impact(o, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,10 +104,10 @@ func TestWeigh(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.WeighResume(falldue.Subject{Key: "x"}, nil); err == nil || !strings.Contains(err.Error(), "take ProfileKey") {
+		if _, err := p.ResumeImpact(falldue.Subject{Key: "x"}, nil); err == nil || !strings.Contains(err.Error(), "take ProfileKey") {
 			t.Errorf("error %v", err)
 		}
-		if _, err := p.Weigh(ops.Override{Subject: falldue.Subject{Key: "x"}}, 0); err == nil || !strings.Contains(err.Error(), "take ProfileKey") {
+		if _, err := p.Impact(ops.Override{Subject: falldue.Subject{Key: "x"}}, 0); err == nil || !strings.Contains(err.Error(), "take ProfileKey") {
 			t.Errorf("error %v", err)
 		}
 
