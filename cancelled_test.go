@@ -68,13 +68,13 @@ func TestRefusedActionsNameTheState(t *testing.T) {
 	for want, err := range map[string]error{
 		"falldue: wrong state: task 1 is open; expected dead or cancelled":                                retry,
 		"falldue: wrong state: task 1 is cancelled; expected blocked, open or snoozed":                    q.Cancel(ctx, receipt.ID),
-		"falldue: wrong state: task 1 is cancelled; expected dead":                                        q.Retry(ctx, receipt.ID, falldue.RetryOptions{State: falldue.Dead}),
+		"falldue: wrong state: task 1 is cancelled; expected dead":                                        q.Retry(ctx, receipt.ID, falldue.RetryOptions{State: falldue.StateDead}),
 		"falldue: wrong state: task 1 is cancelled with fence 1; expected dead or cancelled with fence 7": q.Retry(ctx, receipt.ID, falldue.RetryOptions{Fence: 7}),
-		"falldue: wrong state: task 1 is cancelled; expected done":                                        q.RetryEdited(ctx, receipt.ID, 1, falldue.RetryOptions{State: falldue.Done}),
+		"falldue: wrong state: task 1 is cancelled; expected done":                                        q.RetryEdited(ctx, receipt.ID, 1, falldue.RetryOptions{State: falldue.StateDone}),
 		"falldue: no such task: 7": q.Delete(ctx, 7, falldue.DeleteOptions{}),
 		"falldue: no such task: 8": q.Retry(ctx, 8),
 		"falldue: no such task: 9": q.RetryEdited(ctx, 9, 1),
-		`falldue: invalid: State "open" of RetryOptions; allowed are ["done" "dead" "cancelled"]`: q.Retry(ctx, receipt.ID, falldue.RetryOptions{State: falldue.Open}),
+		`falldue: invalid: State "open" of RetryOptions; allowed are ["done" "dead" "cancelled"]`: q.Retry(ctx, receipt.ID, falldue.RetryOptions{State: falldue.StateOpen}),
 		"falldue: invalid: 2 RetryOptions; pass one at most":                                      q.Retry(ctx, receipt.ID, falldue.RetryOptions{}, falldue.RetryOptions{}),
 	} {
 		kind := falldue.ErrNotFound

@@ -54,7 +54,7 @@ type Config struct {
 	//
 	// A worker claims ahead as many tasks as its handlers finish in 20 milliseconds,
 	// judging by how long recent handlers of the same kind took. It claims no last
-	// attempt ahead, and gives back a task that has waited for a second.
+	// attempt ahead, and releases a task that has waited for a second.
 	MaxPrefetch int
 	// PollInterval is the time between two searches for waiting tasks that the worker
 	// does not know of: 1 millisecond to 1 hour. Up to a tenth is added at random. A

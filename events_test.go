@@ -68,14 +68,14 @@ func TestFailuresAreLogged(t *testing.T) {
 	for args, id := range ids {
 		waitFor(t, args, func() bool {
 			i := info(t, q, id)
-			return i.ClaimedBy == "" && (i.State != falldue.Open || i.Attempts == 2)
+			return i.ClaimedBy == "" && (i.State != falldue.StateOpen || i.Attempts == 2)
 		})
 	}
 	stop()
 	strict, _, _ := newQueue(backoff.Constant(0).WithMaxAttempts(1))
 	stop = runUntil(t, strict)
 	waitFor(t, "the lower limit", func() bool {
-		return info(t, q, ids["fails"]).State == falldue.Dead && info(t, q, ids["late"]).State == falldue.Dead && info(t, q, ids["panics"]).State == falldue.Dead
+		return info(t, q, ids["fails"]).State == falldue.StateDead && info(t, q, ids["late"]).State == falldue.StateDead && info(t, q, ids["panics"]).State == falldue.StateDead
 	})
 	stop()
 	if i := info(t, q, ids["fails"]); i.LastError != "flaky fails" {

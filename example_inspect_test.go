@@ -121,7 +121,7 @@ func ExampleQueue_Retry() {
 
 	err = q.Retry(ctx, receipt.ID) // a second click, when the task is done
 	fmt.Println(errors.Is(err, falldue.ErrWrongState))
-	if err := q.Retry(ctx, receipt.ID, falldue.RetryOptions{State: falldue.Done}); err != nil { // once more, on purpose
+	if err := q.Retry(ctx, receipt.ID, falldue.RetryOptions{State: falldue.StateDone}); err != nil { // once more, on purpose
 		log.Panic(err)
 	}
 	work()

@@ -70,11 +70,11 @@ func TestWorkersThatDieCountNoAttemptBeyondTheLimit(t *testing.T) {
 		deadline := time.Now().Add(testdb.Patience)
 		for id, most := range ids {
 			info, err := q.Task(t.Context(), id)
-			for ; err == nil && info.State != Dead && time.Now().Before(deadline); info, err = q.Task(t.Context(), id) {
+			for ; err == nil && info.State != StateDead && time.Now().Before(deadline); info, err = q.Task(t.Context(), id) {
 				<-time.After(5 * time.Millisecond)
 			}
-			if err != nil || info.State != Dead || info.Attempts != most || !strings.Contains(info.LastError, "vanished") {
-				t.Errorf("the task is %s after %d attempts (%q, error %v), want %s after %d", info.State, info.Attempts, info.LastError, err, Dead, most)
+			if err != nil || info.State != StateDead || info.Attempts != most || !strings.Contains(info.LastError, "vanished") {
+				t.Errorf("the task is %s after %d attempts (%q, error %v), want %s after %d", info.State, info.Attempts, info.LastError, err, StateDead, most)
 			}
 		}
 		stop()

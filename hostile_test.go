@@ -37,13 +37,13 @@ func nonsense(engine string) map[string]edit {
 		testdb.SQLite:   {"253402300799000000", "'yesterday'", `'"' || hex(zeroblob(1000000)) || '"'`},
 	}[engine]
 	edits := map[string]edit{
-		"negative-attempts":    {"attempts = -7", falldue.Done, "attempts below 0", 0},
-		"lowest-attempts":      {"attempts = -2147483648", falldue.Done, "attempts below 0", 0},
-		"most-attempts":        {"attempts = 2147483647", falldue.Dead, "", 0},
-		"most-attempts-of-any": {"attempts = 2147483647", falldue.Done, "", -1},
-		"highest-fence":        {"fence = 9223372036854775807", falldue.Dead, "", 0},
-		"highest-fence-lost":   {"fence = 9223372036854775807, claimed_by = 'nobody', attempts = 1", falldue.Dead, "", 0},
-		"lowest-fence":         {"fence = -9223372036854775807", falldue.Done, "", 0},
+		"negative-attempts":    {"attempts = -7", falldue.StateDone, "attempts below 0", 0},
+		"lowest-attempts":      {"attempts = -2147483648", falldue.StateDone, "attempts below 0", 0},
+		"most-attempts":        {"attempts = 2147483647", falldue.StateDead, "", 0},
+		"most-attempts-of-any": {"attempts = 2147483647", falldue.StateDone, "", -1},
+		"highest-fence":        {"fence = 9223372036854775807", falldue.StateDead, "", 0},
+		"highest-fence-lost":   {"fence = 9223372036854775807, claimed_by = 'nobody', attempts = 1", falldue.StateDead, "", 0},
+		"lowest-fence":         {"fence = -9223372036854775807", falldue.StateDone, "", 0},
 		"unknown-policy":       {"policy = 'nobodyknowsthis'", "", "nobodyknowsthis", 0},
 		"unknown-kind":         {"kind = 'nobodyhandlesthis'", "", "", 0},
 		"newer-state":          {"state = 'paused'", "", "", 0},
@@ -51,28 +51,28 @@ func nonsense(engine string) map[string]edit {
 		"oldest-state":         {"state = 'aaa'", "", "", 0},
 		"never":                {"updated_at = " + words.never, "", outOfRange, 0},
 		"always":               {"updated_at = " + words.always, "", outOfRange, 0},
-		"negative-limit":       {"max_attempts = -1", falldue.Done, "", 0},
-		"highest-limit":        {"max_attempts = 2147483647", falldue.Done, "", 0},
-		"created-never":        {"created_at = " + words.never, falldue.Done, "", 0},
-		"created-always":       {"created_at = " + words.always, falldue.Done, "", 0},
-		"first-tried-never":    {"attempts = 1, first_attempted_at = " + words.never, falldue.Done, "", 0},
-		"first-tried-always":   {"attempts = 1, first_attempted_at = " + words.always, falldue.Done, "", 0},
-		"unknown-worker":       {"claimed_by = 'nobody', fence = 4, attempts = 1", falldue.Done, "", 0},
-		"highest-priority":     {"priority = 32767", falldue.Done, "", 0},
-		"lowest-priority":      {"priority = -32768", falldue.Done, "", 0},
-		"another-type":         {"payload = '[17]'", falldue.Dead, "", 0},
-		"long-payload":         {"payload = " + words.long, falldue.Done, "", 0},
+		"negative-limit":       {"max_attempts = -1", falldue.StateDone, "", 0},
+		"highest-limit":        {"max_attempts = 2147483647", falldue.StateDone, "", 0},
+		"created-never":        {"created_at = " + words.never, falldue.StateDone, "", 0},
+		"created-always":       {"created_at = " + words.always, falldue.StateDone, "", 0},
+		"first-tried-never":    {"attempts = 1, first_attempted_at = " + words.never, falldue.StateDone, "", 0},
+		"first-tried-always":   {"attempts = 1, first_attempted_at = " + words.always, falldue.StateDone, "", 0},
+		"unknown-worker":       {"claimed_by = 'nobody', fence = 4, attempts = 1", falldue.StateDone, "", 0},
+		"highest-priority":     {"priority = 32767", falldue.StateDone, "", 0},
+		"lowest-priority":      {"priority = -32768", falldue.StateDone, "", 0},
+		"another-type":         {"payload = '[17]'", falldue.StateDead, "", 0},
+		"long-payload":         {"payload = " + words.long, falldue.StateDone, "", 0},
 	}
 	if engine != testdb.Postgres { // whose column takes only JSON
-		edits["broken-payload"] = edit{"payload = '{\"half'", falldue.Dead, "", 0}
-		edits["no-payload"] = edit{"payload = ''", falldue.Dead, "", 0}
-		edits["broken-result"] = edit{"result = '{\"half'", falldue.Done, "", 0}
+		edits["broken-payload"] = edit{"payload = '{\"half'", falldue.StateDead, "", 0}
+		edits["no-payload"] = edit{"payload = ''", falldue.StateDead, "", 0}
+		edits["broken-result"] = edit{"result = '{\"half'", falldue.StateDone, "", 0}
 	}
 	if engine == testdb.MySQL || engine == testdb.MariaDB || engine == testdb.TiDB { // to which these are equal to those without spaces
-		edits["spaces-behind-kind"] = edit{"kind = concat(kind, '  ')", falldue.Done, "", 0}
-		edits["spaces-behind-queue"] = edit{"queue = 'default '", falldue.Done, "", 0}
-		edits["spaces-for-policy"] = edit{"policy = ' '", falldue.Done, "", 0}
-		edits["spaces-behind-state"] = edit{"state = 'open '", falldue.Done, "", 0}
+		edits["spaces-behind-kind"] = edit{"kind = concat(kind, '  ')", falldue.StateDone, "", 0}
+		edits["spaces-behind-queue"] = edit{"queue = 'default '", falldue.StateDone, "", 0}
+		edits["spaces-for-policy"] = edit{"policy = ' '", falldue.StateDone, "", 0}
+		edits["spaces-behind-state"] = edit{"state = 'open '", falldue.StateDone, "", 0}
 	}
 	if engine == testdb.SQLite { // whose columns take anything
 		edits["blob-kind"] = edit{"kind = cast(kind as blob)", "", "a blob", 0}
@@ -86,12 +86,12 @@ func nonsense(engine string) map[string]edit {
 			"text-priority":     {"priority = 'high'", "", unreadable, 0},
 			"text-fence":        {"fence = 'high'", "", "", 0},
 			"text-limit":        {"max_attempts = 'many'", "", "", 0},
-			"endless-attempts":  {"attempts = 9223372036854775807", falldue.Dead, "", 0},
-			"endless-priority":  {"priority = -9223372036854775807", falldue.Done, "", 0},
+			"endless-attempts":  {"attempts = 9223372036854775807", falldue.StateDead, "", 0},
+			"endless-priority":  {"priority = -9223372036854775807", falldue.StateDone, "", 0},
 			"date-for-a-moment": {"updated_at = '2026-01-01'", "", outOfRange, 0},
 			"before-all-time":   {"updated_at = -9223372036854775807", "", outOfRange, 0},
 			"beyond-integers":   {"updated_at = 1e300", "", outOfRange, 0},
-			"blobs":             {"claimed_by = x'ff00', payload = x'227822'", falldue.Done, "", 0},
+			"blobs":             {"claimed_by = x'ff00', payload = x'227822'", falldue.StateDone, "", 0},
 		} {
 			edits[name] = e
 		}
@@ -172,7 +172,7 @@ func TestRowsEditedIntoNonsense(t *testing.T) {
 			})
 		}
 		for name, e := range edits {
-			ends("the task behind "+name, good[name], falldue.Done)
+			ends("the task behind "+name, good[name], falldue.StateDone)
 			if e.want != "" {
 				ends(name, bad[name], e.want)
 			}

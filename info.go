@@ -13,22 +13,22 @@ type State string
 
 // The states of a task.
 const (
-	// Blocked tasks run after other tasks, which have not all ended; see package flow.
-	Blocked State = statements.StateBlocked
-	// Open tasks wait or run. A waiting one is due when its policy's delay is over.
-	Open State = statements.StateOpen
-	// Snoozed tasks are due at UpdatedAt, without a delay: after [Snooze] or
+	// StateBlocked tasks run after other tasks, which have not all ended; see package flow.
+	StateBlocked State = statements.StateBlocked
+	// StateOpen tasks wait or run. A waiting one is due when its policy's delay is over.
+	StateOpen State = statements.StateOpen
+	// StateSnoozed tasks are due at UpdatedAt, without a delay: after [Snooze] or
 	// [RetryAfter], or because their worker stopped while they ran. A running task is
-	// snoozed until the end of its lease if [KindConfig].RetryLostAtOnce says so.
-	Snoozed State = statements.StateSnoozed
-	// Done tasks succeeded. They are kept for their DoneRetention.
-	Done State = statements.StateDone
-	// Dead tasks failed and have no attempt left. They are kept for
+	// snoozed until the end of its lease if [KindConfig].RetryLostAtOnce sets that.
+	StateSnoozed State = statements.StateSnoozed
+	// StateDone tasks succeeded. They are kept for their DoneRetention.
+	StateDone State = statements.StateDone
+	// StateDead tasks failed and have no attempt left. They are kept for
 	// their DeadRetention and can be retried.
-	Dead State = statements.StateDead
-	// Cancelled tasks were cancelled. They are kept for their CancelledRetention and can
+	StateDead State = statements.StateDead
+	// StateCancelled tasks were cancelled. They are kept for their CancelledRetention and can
 	// be retried.
-	Cancelled State = statements.StateCancelled
+	StateCancelled State = statements.StateCancelled
 )
 
 // TaskInfo describes a task as the table has it.
@@ -85,10 +85,10 @@ type TaskInfo struct {
 // died now. For a finished task it is the zero time.
 func (t TaskInfo) Due(p backoff.Policy) time.Time {
 	switch t.State {
-	case Open:
+	case StateOpen:
 		delay, _ := p.Wait(int64(t.Attempts))
 		return t.UpdatedAt.Add(delay)
-	case Snoozed:
+	case StateSnoozed:
 		return t.UpdatedAt
 	}
 	return time.Time{}

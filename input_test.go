@@ -230,9 +230,9 @@ func (s *scene) checkID(t *testing.T, id int64) {
 		act  func() error
 		want falldue.State
 	}{
-		{func() error { return nil }, falldue.Open},
-		{func() error { return s.q.Cancel(ctx, own.ID) }, falldue.Cancelled},
-		{func() error { return s.q.Retry(ctx, own.ID) }, falldue.Open},
+		{func() error { return nil }, falldue.StateOpen},
+		{func() error { return s.q.Cancel(ctx, own.ID) }, falldue.StateCancelled},
+		{func() error { return s.q.Retry(ctx, own.ID) }, falldue.StateOpen},
 	} {
 		err := step.act()
 		info, lookErr := s.q.Task(ctx, own.ID)
@@ -249,7 +249,7 @@ func (s *scene) checkID(t *testing.T, id int64) {
 func (s *scene) checkFilter(t *testing.T, all []falldue.TaskInfo, f ops.Filter, o ops.ListOptions) {
 	t.Helper()
 	list, err := listed(ops.New(s.q).Tasks(t.Context(), f, o))
-	states := []falldue.State{"", falldue.Open, falldue.Snoozed, falldue.Done, falldue.Dead, falldue.Cancelled}
+	states := []falldue.State{"", falldue.StateOpen, falldue.StateSnoozed, falldue.StateDone, falldue.StateDead, falldue.StateCancelled}
 	if o.Limit < 0 || o.Limit > 10_000 || f.Kind != "" && !isName(f.Kind) || f.Queue != "" && !isName(f.Queue) || !slices.Contains(states, f.State) {
 		refused(t, err)
 		return

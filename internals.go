@@ -20,9 +20,10 @@ func init() {
 	hooks.QueueOf = func(q any) hooks.Queue { return internals{q.(*Queue)} }
 	hooks.SetCalls = func(task, calls any) { task.(interface{ setCalls(c taskCalls) }).setCalls(calls.(taskCalls)) }
 	hooks.ProgressOf = run.NewProgress
-	hooks.VerdictOf = func(err error) hooks.Verdict {
+	hooks.Asked = func(err error) (string, time.Duration) {
 		f := read(err)
-		return hooks.Verdict{Asked: [...]string{run.ActDiscard: "discard", run.ActSnooze: "snooze", run.ActRetryAfter: "retry after", run.ActNone: ""}[f.Act], Wait: f.Wait}
+		outcomes := [...]run.Outcome{run.ActNone: run.OutcomeRetried, run.ActDiscard: run.OutcomeDiscarded, run.ActSnooze: run.OutcomeSnoozed, run.ActRetryAfter: run.OutcomeRetriedAfter}
+		return string(outcomes[f.Act]), f.Wait
 	}
 }
 

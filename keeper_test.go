@@ -158,7 +158,7 @@ func TestLostPolicyIsStoredAgain(t *testing.T) {
 		}
 		done := func(id int64) {
 			t.Helper()
-			waitFor(t, "task "+strconv.FormatInt(id, 10), func() bool { return info(t, enqueuer, id).State == falldue.Done })
+			waitFor(t, "task "+strconv.FormatInt(id, 10), func() bool { return info(t, enqueuer, id).State == falldue.StateDone })
 		}
 		lose := func() { pools[0].MustExec("delete from falldue_policies") }
 

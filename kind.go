@@ -33,7 +33,7 @@ type KindConfig struct {
 	// RetryLostAtOnce is the number of a task's first attempts after which it runs
 	// again as soon as its lease ends, without its policy's delay, if its worker died.
 	// Later ones wait for the delay too, so that a task that kills its workers does not
-	// go on doing so. While such an attempt runs, the state of the task is Snoozed.
+	// go on doing so. While such an attempt runs, the state of the task is [StateSnoozed].
 	// Defaults to 0: a lost task waits for the end of its lease and for the delay.
 	RetryLostAtOnce int
 	// DoneRetention is how long done tasks stay in the table with their results: up to

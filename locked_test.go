@@ -55,7 +55,7 @@ func TestLockedRowDelaysNoOtherTask(t *testing.T) {
 		waitFor(t, "the others' leases to be extended by more than their length", func() bool { return info(t, q, receipts[0].ID).UpdatedAt.Sub(first.UpdatedAt) > lease })
 		close(release)
 		for _, id := range []int64{receipts[0].ID, receipts[1].ID, receipts[3].ID, receipts[4].ID} {
-			waitFor(t, "the others to be done", func() bool { return info(t, q, id).State == falldue.Done })
+			waitFor(t, "the others to be done", func() bool { return info(t, q, id).State == falldue.StateDone })
 		}
 		for len(lost) > 0 {
 			if id := <-lost; id != receipts[2].ID {
@@ -65,7 +65,7 @@ func TestLockedRowDelaysNoOtherTask(t *testing.T) {
 		if err := holder.Rollback(); err != nil {
 			t.Error(err)
 		}
-		waitFor(t, "the locked task to be done", func() bool { return info(t, q, receipts[2].ID).State == falldue.Done })
+		waitFor(t, "the locked task to be done", func() bool { return info(t, q, receipts[2].ID).State == falldue.StateDone })
 	})
 }
 

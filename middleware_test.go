@@ -143,7 +143,7 @@ func TestARunByHand(t *testing.T) {
 		{TaskMeta{Attempt: 3, MaxAttempts: 3}, Snooze(time.Hour), OutcomeSnoozed},
 		{TaskMeta{}, RetryAfter(time.Hour, errDown), OutcomeRetriedAfter},
 		{TaskMeta{}, fmt.Errorf("mail: %w", Discard(errDown)), OutcomeDiscarded},
-		{TaskMeta{}, ErrStopping, OutcomeGivenBack},
+		{TaskMeta{}, ErrStopping, OutcomeReleased},
 	} {
 		run := &Run{TaskMeta: c.run}
 		if got := run.Outcome(c.err); got != c.want {

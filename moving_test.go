@@ -123,7 +123,7 @@ func TestOtherLanguagesEnqueue(t *testing.T) {
 		q := migrated(t, db)
 		runScript(t, db, sqlBlock(t, "docs/moving.md", engine))
 		list := tasks(t, q)
-		if len(list) != 1 || list[0].State != falldue.Open || list[0].Attempts != 0 || list[0].UpdatedAt.After(list[0].Now) ||
+		if len(list) != 1 || list[0].State != falldue.StateOpen || list[0].Attempts != 0 || list[0].UpdatedAt.After(list[0].Now) ||
 			list[0].Now.Sub(list[0].UpdatedAt) > time.Minute || !list[0].CreatedAt.Equal(list[0].UpdatedAt) {
 			t.Fatalf("got %+v, want one open task that is due since now", list)
 		}
@@ -172,10 +172,10 @@ func checkMoved(t *testing.T, q *falldue.Queue, other otherQueue, engine string)
 		return moment.Truncate(precision)
 	}
 	want := []moved{ // in the order in which they fall due
-		{Payload: `{"order":1,"note":"é 😀 \"q\" \\ \n","nested":[null,{"":[]}],"big":9007199254740993}`, State: falldue.Open, Due: at("2026-01-02T03:04:05.123456Z")},
-		{Payload: `{"order":4}`, State: falldue.Snoozed, Attempts: 2, Due: at("2026-01-03T03:04:05.123456Z")},
-		{Payload: `{"order":2}`, State: falldue.Open, Due: at("2037-01-02T03:04:05.123456Z")},
-		{Payload: `{"order":3}`, State: falldue.Snoozed, Attempts: 3, Due: at("2037-01-03T03:04:05.123456Z")},
+		{Payload: `{"order":1,"note":"é 😀 \"q\" \\ \n","nested":[null,{"":[]}],"big":9007199254740993}`, State: falldue.StateOpen, Due: at("2026-01-02T03:04:05.123456Z")},
+		{Payload: `{"order":4}`, State: falldue.StateSnoozed, Attempts: 2, Due: at("2026-01-03T03:04:05.123456Z")},
+		{Payload: `{"order":2}`, State: falldue.StateOpen, Due: at("2037-01-02T03:04:05.123456Z")},
+		{Payload: `{"order":3}`, State: falldue.StateSnoozed, Attempts: 3, Due: at("2037-01-03T03:04:05.123456Z")},
 	}
 	for i := range want {
 		w := &want[i]
@@ -256,7 +256,7 @@ func workOff(t *testing.T, q *falldue.Queue, other otherQueue) {
 		t.Fatalf("%d tasks are left, and %d more ran; want 3 and none", len(list), len(attempts))
 	}
 	failed := list[0]
-	if failed.State != falldue.Open || failed.Attempts != 3 || failed.Due(policy).Sub(failed.UpdatedAt) != 3*time.Hour {
+	if failed.State != falldue.StateOpen || failed.Attempts != 3 || failed.Due(policy).Sub(failed.UpdatedAt) != 3*time.Hour {
 		t.Errorf("the task that failed again is %+v, want it to wait for its policy's third delay", failed)
 	}
 }

@@ -74,7 +74,7 @@ func TestSilentNetwork(t *testing.T) {
 				}
 				waitFor(t, "both tasks to be done", func() bool {
 					n, err := ops.New(other).Counts(t.Context())
-					return err == nil && len(n) == 1 && n[0].State == falldue.Done && n[0].Tasks == 2
+					return err == nil && len(n) == 1 && n[0].State == falldue.StateDone && n[0].Tasks == 2
 				})
 				proxy.Freeze()
 				enqueue(3)

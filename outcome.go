@@ -4,12 +4,13 @@ import (
 	"github.com/falldue/falldue/internal/run"
 )
 
-// Outcome is how a run of a task ended.
+// Outcome is how a run of a task ended: a word such as "retried_after", which can be a label of
+// a metric.
 type Outcome string
 
 // The outcomes of runs.
 const (
-	// OutcomeNone is that of a run that has not ended.
+	// OutcomeNone is the outcome of a run that has not ended.
 	OutcomeNone Outcome = ""
 	// OutcomeDone means that the handler succeeded.
 	OutcomeDone = Outcome(run.OutcomeDone)
@@ -33,7 +34,7 @@ const (
 	// again. What the handler returned does not count, unless the task was settled by a
 	// statement whose answer was lost.
 	OutcomeLost = Outcome(run.OutcomeLost)
-	// OutcomeGivenBack means that the worker has given the task back: it stopped while the
+	// OutcomeReleased means that the worker has released the task: it stopped while the
 	// handler ran, or the handler never began. The run uses up no attempt.
-	OutcomeGivenBack = Outcome(run.OutcomeGivenBack)
+	OutcomeReleased = Outcome(run.OutcomeReleased)
 )

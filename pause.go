@@ -28,7 +28,7 @@ type PauseOptions struct {
 
 // Pause makes all workers leave the tasks of a subject alone until it is resumed. They
 // see the pause within two seconds. From then on no task of the subject starts: workers
-// neither claim them nor start those that they have claimed, which they give back.
+// neither claim them nor start those that they have claimed, which they release.
 // Handlers that run go on. The pause is stored in the database, and holds for workers
 // that start later. A second Pause of the same subject replaces the first. New tasks can
 // be enqueued meanwhile.

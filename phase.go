@@ -7,7 +7,7 @@ type Phase string
 // PhaseDead and PhaseCancelled.
 const (
 	// PhaseBlocked tasks run after other tasks, which have not all ended; see package flow.
-	PhaseBlocked Phase = Phase(Blocked)
+	PhaseBlocked Phase = Phase(StateBlocked)
 	// PhaseRunning tasks have been claimed, and their lease lasts.
 	PhaseRunning Phase = "running"
 	// PhaseDue tasks wait for a worker only.
@@ -28,7 +28,7 @@ const (
 	// process.
 	PhaseUnknownPolicy Phase = "unknown_policy"
 
-	PhaseDone      Phase = Phase(Done)
-	PhaseDead      Phase = Phase(Dead)
-	PhaseCancelled Phase = Phase(Cancelled)
+	PhaseDone      Phase = Phase(StateDone)
+	PhaseDead      Phase = Phase(StateDead)
+	PhaseCancelled Phase = Phase(StateCancelled)
 )

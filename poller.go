@@ -18,7 +18,7 @@ import (
 )
 
 // Run claims tasks from the configured queues and runs their handlers until ctx
-// ends. Then it claims no more tasks and gives back the ones whose handlers have
+// ends. Then it claims no more tasks and releases the ones whose handlers have
 // not started. It waits up to Config.ShutdownTimeout for running handlers,
 // cancels the contexts of the others, waits for them too, and returns nil. Run
 // does not return before a handler that ignores its context, and it keeps

@@ -110,7 +110,7 @@ func TestPoolerIsKilled(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, s := range states {
-					if s.State != string(falldue.Done) {
+					if s.State != string(falldue.StateDone) {
 						return false
 					}
 				}

@@ -55,7 +55,7 @@ func TestTransactionsOfAnotherPool(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			waitFor(t, "a task", func() bool { return info(t, q, receipt.ID).State == falldue.Done })
+			waitFor(t, "a task", func() bool { return info(t, q, receipt.ID).State == falldue.StateDone })
 			tx := pools[1].MustBegin()
 			if receipt, err = kind.EnqueueTx(t.Context(), q, tx, 1); err != nil {
 				t.Fatal(err)
@@ -64,7 +64,7 @@ func TestTransactionsOfAnotherPool(t *testing.T) {
 				t.Fatal(err)
 			}
 			q.Wake()
-			waitFor(t, "a task of the other pool", func() bool { return info(t, q, receipt.ID).State == falldue.Done })
+			waitFor(t, "a task of the other pool", func() bool { return info(t, q, receipt.ID).State == falldue.StateDone })
 			if i := info(t, q, receipt.ID); i.Attempts != 1 {
 				t.Errorf("it took %d attempts: %s", i.Attempts, i.LastError)
 			}

@@ -126,7 +126,7 @@ func TestRefusedSettlementDelaysNoOtherTask(t *testing.T) {
 			}
 		}
 		for i, code := range refuse.codes {
-			waitFor(t, "the task refused with "+code+" to run again", func() bool { return info(t, q, receipts[i].ID).State == falldue.Snoozed })
+			waitFor(t, "the task refused with "+code+" to run again", func() bool { return info(t, q, receipts[i].ID).State == falldue.StateSnoozed })
 			if i := info(t, q, receipts[i].ID); i.Attempts != 1 {
 				t.Errorf("the refused attempt of the task refused with %s does not count: attempts are %d", code, i.Attempts)
 			}

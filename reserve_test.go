@@ -140,7 +140,7 @@ func TestHandlersThatHoldAllConnectionsKeepTheirLeases(t *testing.T) {
 			for _, task := range tasks {
 				waitFor(t, "a lease to be extended", func() bool {
 					i := info(t, there.Queue, receipts[task].ID)
-					return i.UpdatedAt.Sub(first) > d || i.State == falldue.Done || i.Attempts > 1
+					return i.UpdatedAt.Sub(first) > d || i.State == falldue.StateDone || i.Attempts > 1
 				})
 			}
 		}
@@ -152,7 +152,7 @@ func TestHandlersThatHoldAllConnectionsKeepTheirLeases(t *testing.T) {
 		tasks, _ := holders()
 		ended := tasks[0]
 		close(release[ended])
-		waitFor(t, "a task to be settled while the others hold the pool", func() bool { return info(t, there.Queue, receipts[ended].ID).State == falldue.Done })
+		waitFor(t, "a task to be settled while the others hold the pool", func() bool { return info(t, there.Queue, receipts[ended].ID).State == falldue.StateDone })
 		waitFor(t, "the last handler to take its connection", func() bool { tasks, _ := holders(); return len(tasks) == 4 })
 
 		_, mine := holders()
@@ -176,7 +176,7 @@ func TestHandlersThatHoldAllConnectionsKeepTheirLeases(t *testing.T) {
 			close(release[task])
 		}
 		for _, r := range receipts {
-			waitFor(t, "the tasks to be done", func() bool { return info(t, there.Queue, r.ID).State == falldue.Done })
+			waitFor(t, "the tasks to be done", func() bool { return info(t, there.Queue, r.ID).State == falldue.StateDone })
 			if i := info(t, there.Queue, r.ID); i.Attempts != 1 {
 				t.Errorf("task %d took %d attempts", r.ID, i.Attempts)
 			}
@@ -206,7 +206,7 @@ func TestWorkersOfOnePoolShareTheReserve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "the task", func() bool { return info(t, there.Queue, receipt.ID).State == falldue.Done })
+		waitFor(t, "the task", func() bool { return info(t, there.Queue, receipt.ID).State == falldue.StateDone })
 	})
 }
 

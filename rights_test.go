@@ -205,7 +205,7 @@ func checkRights(t *testing.T, engine, driver string) {
 	if err := <-done; err != nil {
 		t.Fatalf("worker: %v", err)
 	}
-	if info, err := reader.Task(ctx, failing.ID); err != nil || info.State != falldue.Dead {
+	if info, err := reader.Task(ctx, failing.ID); err != nil || info.State != falldue.StateDead {
 		t.Errorf("reader: the task that failed is %v (error %v)", info.State, err)
 	}
 	if list, err := reader.Attempts(ctx, failing.ID); err != nil || len(list) != 2 {

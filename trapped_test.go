@@ -86,7 +86,7 @@ func checkTraps(t *testing.T, driver, setting string, pooled bool) {
 	}
 	stop := runUntil(t, q)
 	defer stop()
-	waitFor(t, "one task to be dead", func() bool { return info(t, q, receipt.ID).State == falldue.Dead })
+	waitFor(t, "one task to be dead", func() bool { return info(t, q, receipt.ID).State == falldue.StateDead })
 	if err := q.Retry(t.Context(), receipt.ID); err != nil {
 		t.Error(err)
 	}
@@ -96,7 +96,7 @@ func checkTraps(t *testing.T, driver, setting string, pooled bool) {
 			t.Fatal(err)
 		}
 		for _, c := range counts {
-			if c.State != falldue.Dead {
+			if c.State != falldue.StateDead {
 				return false
 			}
 		}

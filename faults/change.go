@@ -107,7 +107,7 @@ func (e *enqueuer) changeGroup(ctx context.Context) error {
 	case deletes:
 		report, err = ops.New(e.queue).DeleteMany(ctx, filter, ops.BulkOptions{Running: e.dice.IntN(2) == 0})
 	case retriesCancelled:
-		filter.State = falldue.Cancelled
+		filter.State = falldue.StateCancelled
 		fallthrough
 	default:
 		report, err = ops.New(e.queue).RetryMany(ctx, filter, ops.BulkOptions{Spread: spread})
@@ -121,7 +121,7 @@ func (e *enqueuer) changeGroup(ctx context.Context) error {
 
 // noteDead records which jobs of a group are dead.
 func (e *enqueuer) noteDead(ctx context.Context, filter ops.Filter) error {
-	filter.State = falldue.Dead
+	filter.State = falldue.StateDead
 	page, err := ops.New(e.queue).Tasks(ctx, filter, ops.ListOptions{})
 	for _, t := range page.Tasks {
 		row, err := rowOf(t)
@@ -136,7 +136,7 @@ func (e *enqueuer) noteDead(ctx context.Context, filter ops.Filter) error {
 // deleteParked deletes the jobs that are still parked.
 func deleteParked(ctx context.Context, q *falldue.Queue) error {
 	for o := (ops.ListOptions{Limit: 1000}); ; {
-		page, err := ops.New(q).Tasks(ctx, ops.Filter{Kind: changedName, State: falldue.Open}, o)
+		page, err := ops.New(q).Tasks(ctx, ops.Filter{Kind: changedName, State: falldue.StateOpen}, o)
 		if err != nil || len(page.Tasks) == 0 {
 			return err
 		}

@@ -24,9 +24,9 @@ func drained(ctx context.Context, q *falldue.Queue) error {
 			blocked := int64(0)
 			for _, c := range counts {
 				switch c.State {
-				case falldue.Open, falldue.Snoozed:
+				case falldue.StateOpen, falldue.StateSnoozed:
 					left += c.Tasks
-				case falldue.Blocked:
+				case falldue.StateBlocked:
 					blocked += c.Tasks
 				}
 			}

@@ -149,9 +149,9 @@ func unfinished(ctx context.Context, q *falldue.Queue) (n int64, err error) {
 	for _, r := range table {
 		fate := fateOf(r, func(key string) (Row, bool) { m, ok := rows[key]; return m, ok })
 		switch falldue.State(r.State) {
-		case falldue.Open, falldue.Snoozed:
+		case falldue.StateOpen, falldue.StateSnoozed:
 			n++
-		case falldue.Blocked:
+		case falldue.StateBlocked:
 			if fate == runs || fate == endsCancelled {
 				n++
 			}

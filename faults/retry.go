@@ -35,7 +35,7 @@ func (e *enqueuer) keep(g graph) {
 func (e *enqueuer) retryGraph(ctx context.Context) error {
 	g := e.graphs[e.dice.IntN(len(e.graphs))]
 	e.write(Retrying, g.jobs, make([]int64, len(g.jobs))) // others may die before the retry
-	filter := ops.Filter{Key: g.name, State: falldue.Dead}
+	filter := ops.Filter{Key: g.name, State: falldue.StateDead}
 	page, err := ops.New(e.queue).Tasks(ctx, filter, ops.ListOptions{})
 	if err != nil {
 		return err

@@ -349,7 +349,7 @@ func ExampleMembers() {
 		if err != nil {
 			return err
 		}
-		dead, err := flow.Members(ctx, q, t.ID, falldue.Dead, 0, 100)
+		dead, err := flow.Members(ctx, q, t.ID, falldue.StateDead, 0, 100)
 		if err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func TestNoAlarmWithoutADeath(t *testing.T) {
 			} else {
 				clock.Advance(t, q, 0)
 			}
-			if info, err := q.Task(t.Context(), ids[len(pages)]); err != nil || info.State != falldue.Cancelled {
+			if info, err := q.Task(t.Context(), ids[len(pages)]); err != nil || info.State != falldue.StateCancelled {
 				t.Errorf("the alarm of %d tasks is %s (error %v), want cancelled", len(pages), info.State, err)
 			}
 		}

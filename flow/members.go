@@ -34,7 +34,7 @@ func CountsOf(ctx context.Context, q *falldue.Queue, id int64) (Counts, error) {
 const Deleted falldue.State = statements.OutcomeDeleted
 
 // Members returns the ids of up to limit tasks that a task runs after and that have ended in a
-// state: [falldue.Done], [falldue.Dead], [falldue.Cancelled] or [Deleted], or "" for those that
+// state: [falldue.StateDone], [falldue.StateDead], [falldue.StateCancelled] or [Deleted], or "" for those that
 // have not ended. It returns ids greater than after, in ascending order.
 // [falldue.ResultOf] reads the results of those that are kept. The error wraps
 // [falldue.ErrInvalid] for another state, or a limit that is not 1 to 10,000.
@@ -42,7 +42,7 @@ func Members(ctx context.Context, q *falldue.Queue, id int64, state falldue.Stat
 	if limit < 1 || limit > 10_000 {
 		return nil, fmt.Errorf("%w: limit %d; allowed are 1 to 10,000", falldue.ErrInvalid, limit)
 	}
-	allowed := []falldue.State{statements.OutcomePending, falldue.Done, falldue.Dead, falldue.Cancelled, Deleted}
+	allowed := []falldue.State{statements.OutcomePending, falldue.StateDone, falldue.StateDead, falldue.StateCancelled, Deleted}
 	if !slices.Contains(allowed, state) {
 		return nil, fmt.Errorf("%w: state %q; allowed are %q", falldue.ErrInvalid, state, allowed)
 	}

@@ -42,7 +42,7 @@ func ahead(t falldue.TaskInfo, list []span, most int) (Future, error) {
 	if most < 1 || most > maxRetries {
 		return Future{}, fmt.Errorf("ops: %d attempts; allowed are 1 to %d", most, maxRetries)
 	}
-	if t.State != falldue.Open && t.State != falldue.Snoozed {
+	if t.State != falldue.StateOpen && t.State != falldue.StateSnoozed {
 		return Future{}, nil
 	}
 	if t.MaxAttempts > 0 {
@@ -55,7 +55,7 @@ func ahead(t falldue.TaskInfo, list []span, most int) (Future, error) {
 	n, first := t.Attempts, t.FirstAttemptedAt
 	earliest, last := t.Now, t.Now // of attempt n, if it runs now
 	if !Running(t) {
-		if earliest = t.UpdatedAt; t.State == falldue.Open {
+		if earliest = t.UpdatedAt; t.State == falldue.StateOpen {
 			earliest = dueUnder(list, t.UpdatedAt, n)
 		}
 		earliest = latest(earliest, t.Now)
@@ -90,5 +90,5 @@ func ahead(t falldue.TaskInfo, list []span, most int) (Future, error) {
 // Running reports whether a worker runs a task: its lease was valid when the task was
 // read.
 func Running(t falldue.TaskInfo) bool {
-	return t.ClaimedBy != "" && t.UpdatedAt.After(t.Now) && (t.State == falldue.Open || t.State == falldue.Snoozed)
+	return t.ClaimedBy != "" && t.UpdatedAt.After(t.Now) && (t.State == falldue.StateOpen || t.State == falldue.StateSnoozed)
 }

@@ -15,7 +15,7 @@ import (
 
 func ExampleAhead() {
 	failed := time.Date(2026, time.December, 11, 14, 2, 0, 0, time.UTC)
-	task := falldue.TaskInfo{State: falldue.Open, Attempts: 1, FirstAttemptedAt: failed, UpdatedAt: failed, Now: failed.Add(time.Minute)}
+	task := falldue.TaskInfo{State: falldue.StateOpen, Attempts: 1, FirstAttemptedAt: failed, UpdatedAt: failed, Now: failed.Add(time.Minute)}
 	p, err := backoff.Parse("delay 10m * n; jitter 5m; attempts 4")
 	if err != nil {
 		fmt.Println(err)
@@ -50,38 +50,38 @@ func TestAhead(t *testing.T) {
 		want   ops.Future
 	}{
 		"a new task": {
-			falldue.TaskInfo{State: falldue.Open, UpdatedAt: now.Add(5 * s)}, "delay 10s; jitter 1s; attempts 2",
+			falldue.TaskInfo{State: falldue.StateOpen, UpdatedAt: now.Add(5 * s)}, "delay 10s; jitter 1s; attempts 2",
 			ops.Future{Runs: []ops.Run{run(1, 5*s, 5*s), run(2, 15*s, 16*s)}, GivenUp: true},
 		},
 		"one that has been due for long": {
-			falldue.TaskInfo{State: falldue.Open, Attempts: 1, UpdatedAt: now.Add(-time.Hour), FirstAttemptedAt: now.Add(-time.Hour)}, "10s",
+			falldue.TaskInfo{State: falldue.StateOpen, Attempts: 1, UpdatedAt: now.Add(-time.Hour), FirstAttemptedAt: now.Add(-time.Hour)}, "10s",
 			ops.Future{Runs: []ops.Run{run(2, 0, 0), run(3, 10*s, 10*s), run(4, 20*s, 20*s)}},
 		},
 		"a snoozed one": {
-			falldue.TaskInfo{State: falldue.Snoozed, Attempts: 1, UpdatedAt: now.Add(s)}, "delay 10s; attempts 2",
+			falldue.TaskInfo{State: falldue.StateSnoozed, Attempts: 1, UpdatedAt: now.Add(s)}, "delay 10s; attempts 2",
 			ops.Future{Runs: []ops.Run{run(2, s, s)}, GivenUp: true},
 		},
 		"a running one fails now": {
-			falldue.TaskInfo{State: falldue.Open, Attempts: 1, ClaimedBy: "w", UpdatedAt: now.Add(60 * s)}, "delay 10s; jitter 5s; attempts 3",
+			falldue.TaskInfo{State: falldue.StateOpen, Attempts: 1, ClaimedBy: "w", UpdatedAt: now.Add(60 * s)}, "delay 10s; jitter 5s; attempts 3",
 			ops.Future{Runs: []ops.Run{run(2, 10*s, 15*s), run(3, 20*s, 30*s)}, GivenUp: true},
 		},
 		"one whose worker died": {
-			falldue.TaskInfo{State: falldue.Open, Attempts: 1, ClaimedBy: "w", UpdatedAt: now.Add(-s)}, "delay 10s; attempts 2",
+			falldue.TaskInfo{State: falldue.StateOpen, Attempts: 1, ClaimedBy: "w", UpdatedAt: now.Add(-s)}, "delay 10s; attempts 2",
 			ops.Future{Runs: []ops.Run{run(2, 9*s, 9*s)}, GivenUp: true},
 		},
 		"its own limit": {
-			falldue.TaskInfo{State: falldue.Open, Attempts: 1, MaxAttempts: 2, UpdatedAt: now}, "delay 10s; attempts 9",
+			falldue.TaskInfo{State: falldue.StateOpen, Attempts: 1, MaxAttempts: 2, UpdatedAt: now}, "delay 10s; attempts 9",
 			ops.Future{Runs: []ops.Run{run(2, 10*s, 10*s)}, GivenUp: true},
 		},
 		"no attempt left": {
-			falldue.TaskInfo{State: falldue.Open, Attempts: 3, UpdatedAt: now}, "delay 10s; attempts 2",
+			falldue.TaskInfo{State: falldue.StateOpen, Attempts: 3, UpdatedAt: now}, "delay 10s; attempts 2",
 			ops.Future{GivenUp: true},
 		},
 		"a limit of time, from the first attempt": {
-			falldue.TaskInfo{State: falldue.Open, Attempts: 1, UpdatedAt: now, FirstAttemptedAt: now.Add(-10 * s)}, "delay 10s; jitter 4s; elapsed 32s",
+			falldue.TaskInfo{State: falldue.StateOpen, Attempts: 1, UpdatedAt: now, FirstAttemptedAt: now.Add(-10 * s)}, "delay 10s; jitter 4s; elapsed 32s",
 			ops.Future{Runs: []ops.Run{run(2, 10*s, 10*s), run(3, 20*s, 22*s)}, GivenUp: true},
 		},
-		"a dead one": {falldue.TaskInfo{State: falldue.Dead, Attempts: 1}, "10s", ops.Future{}},
+		"a dead one": {falldue.TaskInfo{State: falldue.StateDead, Attempts: 1}, "10s", ops.Future{}},
 	} {
 		c.task.Now = now
 		got, err := ops.Ahead(c.task, parse(t, c.policy), 3)
@@ -96,7 +96,7 @@ func TestAhead(t *testing.T) {
 
 func TestAheadRefuses(t *testing.T) {
 	t.Parallel()
-	task := falldue.TaskInfo{State: falldue.Open}
+	task := falldue.TaskInfo{State: falldue.StateOpen}
 	if _, err := ops.Ahead(task, parse(t, "1s").WithMaxAttempts(-1), 1); err == nil || !strings.Contains(err.Error(), "-1") {
 		t.Errorf("an invalid policy: error %v", err)
 	}

@@ -184,11 +184,11 @@ func (o *Ops) newBulk(a store.Action, f Filter, opts BulkOptions) (*bulk, error)
 	}
 	switch {
 	case a == store.ActRetry && f.State == "" && !finished(falldue.State(f.Phase)):
-		f.State = falldue.Dead
+		f.State = falldue.StateDead
 	case a == store.ActRetry && f.State != "" && !finished(f.State):
-		return nil, invalid("state %q; RetryMany takes %q, %q and %q", f.State, falldue.Done, falldue.Dead, falldue.Cancelled)
+		return nil, invalid("state %q; RetryMany takes %q, %q and %q", f.State, falldue.StateDone, falldue.StateDead, falldue.StateCancelled)
 	case a == store.ActCancel && finished(f.State):
-		return nil, invalid("state %q; CancelMany takes %q, %q and %q", f.State, falldue.Blocked, falldue.Open, falldue.Snoozed)
+		return nil, invalid("state %q; CancelMany takes %q, %q and %q", f.State, falldue.StateBlocked, falldue.StateOpen, falldue.StateSnoozed)
 	}
 	s, err := o.search(f, opts.After)
 	if err != nil {

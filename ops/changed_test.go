@@ -19,18 +19,18 @@ func TestWhatHasChanged(t *testing.T) {
 		row  store.Watched
 		want What
 	}{
-		{row(falldue.Open, 1, 1, "w", ""), Started},
-		{row(falldue.Open, 1, 1, "w", ""), ""},
-		{row(falldue.Open, 1, 1, "", "no"), Failed},
-		{row(falldue.Open, 2, 2, "w", "no"), Started},
-		{row(falldue.Open, 2, 1, "", "no"), ""},     // given back
-		{row(falldue.Open, 4, 3, "", "no"), Failed}, // claimed and failed between two looks
-		{row(falldue.Snoozed, 5, 2, "", "no"), Snoozed},
-		{row(falldue.Open, 6, 3, "w", "no"), Started},
-		{row(falldue.Dead, 6, 3, "", "never"), Dead},
-		{row(falldue.Dead, 6, 3, "", "never"), ""},
-		{row(falldue.Open, 6, 0, "", "never"), ""}, // retried
-		{row(falldue.Cancelled, 6, 0, "", "never"), Cancelled},
+		{row(falldue.StateOpen, 1, 1, "w", ""), Started},
+		{row(falldue.StateOpen, 1, 1, "w", ""), ""},
+		{row(falldue.StateOpen, 1, 1, "", "no"), Failed},
+		{row(falldue.StateOpen, 2, 2, "w", "no"), Started},
+		{row(falldue.StateOpen, 2, 1, "", "no"), ""},     // given back
+		{row(falldue.StateOpen, 4, 3, "", "no"), Failed}, // claimed and failed between two looks
+		{row(falldue.StateSnoozed, 5, 2, "", "no"), Snoozed},
+		{row(falldue.StateOpen, 6, 3, "w", "no"), Started},
+		{row(falldue.StateDead, 6, 3, "", "never"), Dead},
+		{row(falldue.StateDead, 6, 3, "", "never"), ""},
+		{row(falldue.StateOpen, 6, 0, "", "never"), ""}, // retried
+		{row(falldue.StateCancelled, 6, 0, "", "never"), Cancelled},
 	} {
 		if got := w.changed(c.row, now); got != c.want {
 			t.Errorf("%d: %+v is %q, want %q", i, c.row, got, c.want)

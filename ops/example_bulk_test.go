@@ -25,7 +25,7 @@ func ExampleOps_RetryMany() {
 		log.Panic(err)
 	}
 
-	filter := ops.Filter{Kind: "charge", State: falldue.Cancelled} // without a State: dead
+	filter := ops.Filter{Kind: "charge", State: falldue.StateCancelled} // without a State: dead
 	report, err := o.RetryMany(ctx, filter, ops.BulkOptions{DryRun: true})
 	if err != nil {
 		log.Panic(err)

@@ -73,7 +73,7 @@ func ExampleOps_Tasks() {
 		log.Panic(err)
 	}
 
-	filter, list := ops.Filter{Kind: "greet", State: falldue.Open}, ops.ListOptions{Limit: 2}
+	filter, list := ops.Filter{Kind: "greet", State: falldue.StateOpen}, ops.ListOptions{Limit: 2}
 	for n := 1; ; n++ {
 		page, err := ops.New(q).Tasks(ctx, filter, list)
 		if err != nil {

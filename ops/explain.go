@@ -110,7 +110,7 @@ func (o *Ops) explainable(ctx context.Context, queue string) (store.ClaimParams,
 		if due, ok := now.dueIn(queue, h.Lane, store.Time(h.Anchor), store.Time(h.Now)); !ok || due.After(store.Time(h.Now)) {
 			since = 0 // nothing could be due after the anchor, and servers plan for that
 		}
-		source := store.Source{Lane: h.Lane, Since: since, Delay: store.NewDelay(policy.Delay()), Running: string(falldue.Open), MaxAttempts: policy.MaxAttempts()}
+		source := store.Source{Lane: h.Lane, Since: since, Delay: store.NewDelay(policy.Delay()), Running: string(falldue.StateOpen), MaxAttempts: policy.MaxAttempts()}
 		for _, l := range now.limitsOf(queue, h.Lane) {
 			source.Limits = append(source.Limits, l.Limit)
 		}

@@ -46,7 +46,7 @@ const (
 // longestDelay is what errors call maxDelay: 36,500 days.
 var longestDelay = words.Count(int64(maxDelay/(24*time.Hour)), "day")
 
-var states = []falldue.State{falldue.Blocked, falldue.Open, falldue.Snoozed, falldue.Done, falldue.Dead, falldue.Cancelled}
+var states = []falldue.State{falldue.StateBlocked, falldue.StateOpen, falldue.StateSnoozed, falldue.StateDone, falldue.StateDead, falldue.StateCancelled}
 
 var phases = []falldue.Phase{
 	falldue.PhaseBlocked, falldue.PhaseRunning, falldue.PhaseDue, falldue.PhaseScheduled, falldue.PhaseBackingOff, falldue.PhaseSnoozed,

@@ -20,7 +20,7 @@ func (o *Ops) SetPhases(ctx context.Context, tasks []falldue.TaskInfo) error {
 	for i := range tasks {
 		t := &tasks[i]
 		switch {
-		case finished(t.State), t.State == falldue.Blocked:
+		case finished(t.State), t.State == falldue.StateBlocked:
 			t.Phase = falldue.Phase(t.State)
 		case Running(*t):
 			t.Phase = falldue.PhaseRunning
@@ -60,7 +60,7 @@ func (s snapshot) phase(t falldue.TaskInfo) falldue.Phase {
 		return falldue.PhaseDue
 	case failed(t):
 		return falldue.PhaseBackingOff
-	case t.State == falldue.Snoozed:
+	case t.State == falldue.StateSnoozed:
 		return falldue.PhaseSnoozed
 	}
 	return falldue.PhaseScheduled
@@ -97,9 +97,9 @@ func admits(l store.LimitState, id int64) bool {
 }
 
 // failed reports whether a task that waits has failed or been lost, so that a delay counts.
-func failed(t falldue.TaskInfo) bool { return t.State == falldue.Open && t.Attempts > 0 }
+func failed(t falldue.TaskInfo) bool { return t.State == falldue.StateOpen && t.Attempts > 0 }
 
 // finished reports whether tasks of a state have ended.
 func finished(s falldue.State) bool {
-	return s == falldue.Done || s == falldue.Dead || s == falldue.Cancelled
+	return s == falldue.StateDone || s == falldue.StateDead || s == falldue.StateCancelled
 }

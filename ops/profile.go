@@ -305,7 +305,7 @@ func (p *Profile) laneOf(g *store.Profiled) store.Lane {
 }
 
 // waits reports whether a policy's delay holds for the tasks of a group.
-func waits(g *store.Profiled) bool { return g.State != string(falldue.Snoozed) && g.Attempts > 0 }
+func waits(g *store.Profiled) bool { return g.State != string(falldue.StateSnoozed) && g.Attempts > 0 }
 
 // delayOf returns the delay of the tasks of a group under a policy.
 func delayOf(g *store.Profiled, p backoff.Policy) time.Duration {

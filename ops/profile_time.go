@@ -21,7 +21,7 @@ func (o *Ops) ProfileTime(ctx context.Context) (tasks int64, takes time.Duration
 		return 0, 0, err
 	}
 	for _, c := range counts {
-		if c.State == falldue.Open || c.State == falldue.Snoozed {
+		if c.State == falldue.StateOpen || c.State == falldue.StateSnoozed {
 			tasks += c.Tasks
 		}
 	}

@@ -35,7 +35,7 @@ func (o *Ops) Queues(ctx context.Context) ([]Queue, error) {
 		return nil, err
 	}
 	for n, q := range list {
-		heads, err := o.store.FinishedLanes(ctx, q.Name, string(falldue.Blocked))
+		heads, err := o.store.FinishedLanes(ctx, q.Name, string(falldue.StateBlocked))
 		if err != nil {
 			return nil, err
 		}

@@ -74,13 +74,13 @@ func TestSimulateIsLikeARealRun(t *testing.T) {
 				got.Retries++
 			}
 			switch {
-			case ran.State == falldue.Open && !open[ran.ID]:
+			case ran.State == falldue.StateOpen && !open[ran.ID]:
 				open[ran.ID] = true
 				got.Failed++
-			case ran.State == falldue.Dead:
+			case ran.State == falldue.StateDead:
 				delete(open, ran.ID)
 				got.Dead++
-			case ran.State == falldue.Done && open[ran.ID]:
+			case ran.State == falldue.StateDone && open[ran.ID]:
 				delete(open, ran.ID)
 				got.Recovered = at - outage
 			}

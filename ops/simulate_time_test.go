@@ -116,7 +116,7 @@ func work(t *testing.T, policy backoff.Policy, s ops.Scenario, after time.Durati
 		t.Fatal(err)
 	}
 	for _, c := range counts {
-		if c.State == falldue.Dead {
+		if c.State == falldue.StateDead {
 			r.Dead = int(c.Tasks)
 		}
 	}

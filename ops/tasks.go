@@ -115,7 +115,7 @@ func (o *Ops) search(f Filter, after int64) (*search, error) {
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
-	if p := falldue.State(f.Phase); p == falldue.Blocked || finished(p) { // which the database knows
+	if p := falldue.State(f.Phase); p == falldue.StateBlocked || finished(p) { // which the database knows
 		if f.State == "" || f.State == p {
 			f.State, f.Phase = p, ""
 		}

@@ -139,7 +139,7 @@ func (w *watch) look(ctx context.Context) (events []Event, err error) {
 			w.lastID = t.ID
 			events = append(events, eventOf(Added, t))
 			w.known[t.ID] = &watched{Watched: t}
-			w.known[t.ID].Fence, w.known[t.ID].Attempts, w.known[t.ID].State, w.known[t.ID].ClaimedBy = 0, 0, string(falldue.Open), ""
+			w.known[t.ID].Fence, w.known[t.ID].Attempts, w.known[t.ID].State, w.known[t.ID].ClaimedBy = 0, 0, string(falldue.StateOpen), ""
 		}
 		note(added)
 		more = len(added) == mostInLane
@@ -192,7 +192,7 @@ func (w *watch) readLanes(ctx context.Context, back time.Duration) (list []store
 		if err != nil {
 			return nil, err
 		}
-		for _, state := range []falldue.State{falldue.Dead, falldue.Cancelled, falldue.Done} {
+		for _, state := range []falldue.State{falldue.StateDead, falldue.StateCancelled, falldue.StateDone} {
 			finished, err := w.o.store.FinishedLanes(ctx, queue, string(state))
 			if err != nil {
 				return nil, err
@@ -200,7 +200,7 @@ func (w *watch) readLanes(ctx context.Context, back time.Duration) (list []store
 			heads = append(heads, finished...)
 		}
 		for _, h := range heads {
-			untried := h.State == string(falldue.Open) && h.Attempts == 0 // found by their ids
+			untried := h.State == string(falldue.StateOpen) && h.Attempts == 0 // found by their ids
 			if h.Corrupt != nil || untried || lanes == mostLanes {
 				continue
 			}
@@ -223,14 +223,14 @@ func (w *watch) changed(t store.Watched, now time.Time) (what What) {
 	}
 	next := &watched{Watched: t}
 	switch state := falldue.State(t.State); {
-	case state == falldue.Dead, state == falldue.Cancelled, state == falldue.Done:
+	case state == falldue.StateDead, state == falldue.StateCancelled, state == falldue.StateDone:
 		next.over = now
 		if !known || old.State != t.State {
 			what = What(state)
 		}
 	case t.ClaimedBy != "":
 		what = Started
-	case state == falldue.Snoozed:
+	case state == falldue.StateSnoozed:
 		what = Snoozed
 	case t.Attempts > 0 && t.LastError != "" && (!known || t.Attempts >= old.Attempts):
 		what = Failed

@@ -113,7 +113,7 @@ func (o *Ops) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 	if add(state); !state.Holds() {
 		return w, nil
 	}
-	if t.State == falldue.Blocked {
+	if t.State == falldue.StateBlocked {
 		members, err := o.whyMembers(ctx, t.ID)
 		add(members)
 		return w, err
@@ -174,7 +174,7 @@ func (o *Ops) whyMembers(ctx context.Context, id int64) (c WhyMembers, err error
 	if c.OnDeath, err = flow.OnDeathOf(ctx, o.queue, id); err != nil {
 		return c, err
 	}
-	for state, list := range map[falldue.State]*[]int64{"": &c.WaitsFor, falldue.Dead: &c.Failed, falldue.Cancelled: &c.Failed} {
+	for state, list := range map[falldue.State]*[]int64{"": &c.WaitsFor, falldue.StateDead: &c.Failed, falldue.StateCancelled: &c.Failed} {
 		ids, err := flow.Members(ctx, o.queue, id, state, 0, shownMembers)
 		if err != nil {
 			return c, err

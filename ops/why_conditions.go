@@ -172,7 +172,7 @@ type WhyRank struct {
 
 // Holds implements [Condition].
 func (c WhyState) Holds() bool {
-	return c.State == falldue.Blocked || c.State == falldue.Open || c.State == falldue.Snoozed
+	return c.State == falldue.StateBlocked || c.State == falldue.StateOpen || c.State == falldue.StateSnoozed
 }
 
 // Holds implements [Condition].

@@ -14,10 +14,10 @@ import (
 func (o *Ops) whyDue(ctx context.Context, t falldue.TaskInfo, known snapshot) (due WhyDue, most int, own *WhyPolicy, err error) {
 	due = WhyDue{
 		Anchor: t.UpdatedAt, Attempts: t.Attempts, Now: t.Now,
-		Scheduled: t.State == falldue.Open && t.Attempts == 0 && t.AttemptedAt.IsZero() && t.UpdatedAt.After(t.CreatedAt), Snoozed: t.State == falldue.Snoozed,
+		Scheduled: t.State == falldue.StateOpen && t.Attempts == 0 && t.AttemptedAt.IsZero() && t.UpdatedAt.After(t.CreatedAt), Snoozed: t.State == falldue.StateSnoozed,
 	}
 	most = t.MaxAttempts
-	if t.ClaimedBy == "" && t.State == falldue.Open && t.Attempts > 0 {
+	if t.ClaimedBy == "" && t.State == falldue.StateOpen && t.Attempts > 0 {
 		attempts, err := o.queue.Attempts(ctx, t.ID)
 		if err != nil {
 			return due, most, nil, err
@@ -69,7 +69,7 @@ func (o *Ops) whyDue(ctx context.Context, t falldue.TaskInfo, known snapshot) (d
 			}
 		}
 	}
-	if len(due.Rules) == 0 && (t.State == falldue.Snoozed || t.Attempts == 0) { // no delay, whatever the policy
+	if len(due.Rules) == 0 && (t.State == falldue.StateSnoozed || t.Attempts == 0) { // no delay, whatever the policy
 		due.Rules = []DueRule{{At: t.UpdatedAt}}
 	}
 	slices.SortStableFunc(due.Rules, func(a, b DueRule) int { return a.At.Compare(b.At) })
@@ -102,7 +102,7 @@ func (c WhyDue) obeyedBy(t falldue.TaskInfo, p backoff.Policy, workers []Worker,
 // dueRule returns when a task falls due under policies that hold one after the other, and the
 // policy of them that holds then.
 func dueRule(t falldue.TaskInfo, list []span) (DueRule, backoff.Policy) {
-	if t.State != falldue.Open || t.Attempts == 0 { // no delay
+	if t.State != falldue.StateOpen || t.Attempts == 0 { // no delay
 		p := policyAt(list, latest(t.UpdatedAt, t.Now))
 		return DueRule{Policy: p.String(), At: t.UpdatedAt}, p
 	}

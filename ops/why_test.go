@@ -87,7 +87,7 @@ func TestWhyWithoutWorkers(t *testing.T) {
 		if next := b.why(i, id).Next(); !next.IsZero() {
 			t.Errorf("without a worker it can run at %v", next)
 		}
-		for state, end := range map[falldue.State]string{falldue.Dead: "state = 'dead'", falldue.Done: "state = 'done'", falldue.Cancelled: "state = 'cancelled'"} {
+		for state, end := range map[falldue.State]string{falldue.StateDead: "state = 'dead'", falldue.StateDone: "state = 'done'", falldue.StateCancelled: "state = 'cancelled'"} {
 			id := b.enqueue("mail")
 			b.db.MustExec(b.db.Rebind("update falldue_tasks set "+end+" where id = ?"), id)
 			w := b.why(i, id)
@@ -258,7 +258,7 @@ func TestWhy(t *testing.T) {
 		})
 		t.Run("a dead one halts its sequence", func(t *testing.T) {
 			first := b.enqueue("halting", falldue.EnqueueOptions{Key: "ten"})
-			for state := falldue.Open; state != falldue.Dead; {
+			for state := falldue.StateOpen; state != falldue.StateDead; {
 				info, err := b.queue.Task(t.Context(), first)
 				if err != nil {
 					t.Fatal(err)

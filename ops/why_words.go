@@ -26,9 +26,9 @@ func (w Why) Conclusion() string {
 		return task + ", runs"
 	case w.Runnable():
 		return task + ", can run now: a worker starts it as soon as it has a free handler"
-	case t.State == falldue.Blocked:
+	case t.State == falldue.StateBlocked:
 		return task + ", is blocked: it runs after others, see members"
-	case t.State != falldue.Open && t.State != falldue.Snoozed:
+	case t.State != falldue.StateOpen && t.State != falldue.StateSnoozed:
 		return task + fmt.Sprintf(", is %s and does not run again by itself", t.State)
 	case slices.Equal(names, []string{WhyHandlers{}.Name()}):
 		return task + ", cannot run now: all handlers for it are busy. A worker starts it when one is free: see handlers, rank"
@@ -85,9 +85,9 @@ func (c WhyState) Describe(t falldue.TaskInfo) string {
 	}
 	text := string(c.State) + " since " + words.At(c.Since, t.Now)
 	switch {
-	case c.State == falldue.Dead && t.LastError != "":
+	case c.State == falldue.StateDead && t.LastError != "":
 		return text + ", after " + attempts(t.Attempts) + "; the last error: " + t.LastError + "; \"falldue retry\" lets it run again"
-	case c.State != falldue.Done:
+	case c.State != falldue.StateDone:
 		return text + "; \"falldue retry\" lets it run again"
 	}
 	return text

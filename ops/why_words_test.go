@@ -19,8 +19,8 @@ func TestTextsOfConditions(t *testing.T) {
 		condition  ops.Condition
 		name, text string
 	}{
-		{ops.WhyState{State: falldue.Dead, Since: now.Add(-time.Hour)}, "state", `dead since 2026-12-11 13:02:00 UTC, 1h ago, after 3 attempts; the last error: no such address; "falldue retry" lets it run again`},
-		{ops.WhyState{State: falldue.Done, Since: now}, "state", "done since 2026-12-11 14:02:00 UTC, now"},
+		{ops.WhyState{State: falldue.StateDead, Since: now.Add(-time.Hour)}, "state", `dead since 2026-12-11 13:02:00 UTC, 1h ago, after 3 attempts; the last error: no such address; "falldue retry" lets it run again`},
+		{ops.WhyState{State: falldue.StateDone, Since: now}, "state", "done since 2026-12-11 14:02:00 UTC, now"},
 		{ops.WhyMembers{Counts: flow.Counts{Done: 1234, Pending: 1}, WaitsFor: []int64{7}, OnDeath: flow.StaysBlocked}, "members", "it runs after 1,235 tasks: 1,234 done, 1 not ended; it waits for task 7"},
 		{ops.WhyMembers{Counts: flow.Counts{Done: 1, Dead: 1, Cancelled: 1}, Failed: []int64{7, 8}, OnDeath: flow.StaysBlocked}, "members", `it runs after 3 tasks: 1 done, 1 dead, 1 cancelled; dead or cancelled: task 7 8, which "falldue retry" lets run again; this one stays blocked until then`},
 		{ops.WhyMembers{Counts: flow.Counts{Pending: 1}, WaitsFor: []int64{7}, OnDeath: flow.IsCancelled}, "members", "it runs after 1 task: 1 not ended; it waits for task 7; at a death it is cancelled"},

@@ -43,7 +43,7 @@ func TestQueueUsesTheClockOfTests(t *testing.T) {
 	if ran := clock.Advance(t, q, 23*time.Hour); len(ran) != 0 {
 		t.Errorf("after 23 hours: %+v", ran)
 	}
-	if ran := clock.Advance(t, q, 2*time.Hour); len(ran) != 1 || ran[0].State != falldue.Done {
+	if ran := clock.Advance(t, q, 2*time.Hour); len(ran) != 1 || ran[0].State != falldue.StateDone {
 		t.Errorf("after 25 hours: %+v", ran)
 	}
 }

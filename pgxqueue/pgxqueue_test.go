@@ -176,7 +176,7 @@ func TestTransactionsOfPgx(t *testing.T) {
 			if err := pool.QueryRow(t.Context(), "select count(*) from effects where task = any($1::bigint[])", ids).Scan(&effects); err != nil || effects != 3 {
 				t.Errorf("%d effects of 3 tasks (error %v)", effects, err)
 			}
-			if info, err := worker.Task(t.Context(), ids[2]); err != nil || info.State != falldue.Done || info.Attempts != 2 || string(info.Result) != `"done"` {
+			if info, err := worker.Task(t.Context(), ids[2]); err != nil || info.State != falldue.StateDone || info.Attempts != 2 || string(info.Result) != `"done"` {
 				t.Errorf("%+v (error %v)", info, err)
 			}
 		})
@@ -274,7 +274,7 @@ func TestHandlersThatHoldThePoolKeepTheirLeases(t *testing.T) {
 	}
 	close(release)
 	for _, r := range receipts {
-		waitFor("the tasks to be done", func() bool { return info(r.ID).State == falldue.Done })
+		waitFor("the tasks to be done", func() bool { return info(r.ID).State == falldue.StateDone })
 		if i := info(r.ID); i.Attempts != 1 {
 			t.Errorf("task %d took %d attempts", r.ID, i.Attempts)
 		}

@@ -68,15 +68,15 @@ var bulkCases = []conformanceCase{
 		id := enqueue(t, q, k, noteArgs{Text: "one"})
 		stop := startWorker(t, q)
 		receive(t, ran, "the first run")
-		waitForState(t, q, id, falldue.Done)
+		waitForState(t, q, id, falldue.StateDone)
 		stop()
 		if err := q.Retry(t.Context(), id); !errors.Is(err, falldue.ErrWrongState) {
 			t.Errorf("Retry of a done task: error %v, want ErrWrongState", err)
 		}
-		if err := q.Retry(t.Context(), id, falldue.RetryOptions{State: falldue.Done}); err != nil {
+		if err := q.Retry(t.Context(), id, falldue.RetryOptions{State: falldue.StateDone}); err != nil {
 			t.Fatal(err)
 		}
-		if info := readTask(t, q, id); info.State != falldue.Open || info.Attempts != 0 || info.Result != nil {
+		if info := readTask(t, q, id); info.State != falldue.StateOpen || info.Attempts != 0 || info.Result != nil {
 			t.Errorf("after Retry the task is %+v", info)
 		}
 		if err := q.RetryEdited(t.Context(), id, noteArgs{}); !errors.Is(err, falldue.ErrWrongState) {
@@ -148,9 +148,9 @@ var bulkCases = []conformanceCase{
 			before falldue.State
 			after  falldue.State // "" is deleted
 		}{
-			{"cancel", ops.New(q).CancelMany, many, falldue.Open, falldue.Cancelled},
-			{"retry", ops.New(q).RetryMany, ops.Filter{Kind: "many", State: falldue.Cancelled}, falldue.Cancelled, falldue.Open},
-			{"delete", ops.New(q).DeleteMany, many, falldue.Open, ""},
+			{"cancel", ops.New(q).CancelMany, many, falldue.StateOpen, falldue.StateCancelled},
+			{"retry", ops.New(q).RetryMany, ops.Filter{Kind: "many", State: falldue.StateCancelled}, falldue.StateCancelled, falldue.StateOpen},
+			{"delete", ops.New(q).DeleteMany, many, falldue.StateOpen, ""},
 		} {
 			report, err := step.change(t.Context(), step.filter, ops.BulkOptions{DryRun: true})
 			if err != nil || report.Changed != manyTasks || report.Left+report.Failed != 0 || !report.Complete {
@@ -171,7 +171,7 @@ var bulkCases = []conformanceCase{
 		if n := countOf(t, q, "many", ""); n != 0 {
 			t.Errorf("%d tasks are left after all were deleted", n)
 		}
-		if info := readTask(t, q, keep); info.State != falldue.Open || info.Fence != 0 {
+		if info := readTask(t, q, keep); info.State != falldue.StateOpen || info.Fence != 0 {
 			t.Errorf("a task of another kind is %+v", info)
 		}
 		for name, change := range map[string]func() (ops.BulkReport, error){
@@ -179,10 +179,10 @@ var bulkCases = []conformanceCase{
 				return ops.New(q).DeleteMany(t.Context(), ops.Filter{}, ops.BulkOptions{})
 			},
 			"a retry of open tasks": func() (ops.BulkReport, error) {
-				return ops.New(q).RetryMany(t.Context(), ops.Filter{State: falldue.Open}, ops.BulkOptions{})
+				return ops.New(q).RetryMany(t.Context(), ops.Filter{State: falldue.StateOpen}, ops.BulkOptions{})
 			},
 			"a cancel of dead tasks": func() (ops.BulkReport, error) {
-				return ops.New(q).CancelMany(t.Context(), ops.Filter{State: falldue.Dead}, ops.BulkOptions{})
+				return ops.New(q).CancelMany(t.Context(), ops.Filter{State: falldue.StateDead}, ops.BulkOptions{})
 			},
 			"a spread of a delete": func() (ops.BulkReport, error) {
 				return ops.New(q).DeleteMany(t.Context(), many, ops.BulkOptions{Spread: ops.Spread{Rate: 1}})
@@ -200,7 +200,7 @@ var bulkCases = []conformanceCase{
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[int]("many", falldue.KindConfig{})
 		enqueueNumbers(t, q, k, manyTasks)
-		cancelled := ops.Filter{Kind: "many", State: falldue.Cancelled}
+		cancelled := ops.Filter{Kind: "many", State: falldue.StateCancelled}
 		cancelAll := func() {
 			if _, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Kind: "many"}, ops.BulkOptions{}); err != nil {
 				t.Fatal(err)
@@ -242,17 +242,17 @@ var bulkCases = []conformanceCase{
 		if err := q.Cancel(t.Context(), free); err != nil {
 			t.Fatal(err)
 		}
-		report, err := ops.New(q).RetryMany(t.Context(), ops.Filter{Kind: "unique", State: falldue.Cancelled}, ops.BulkOptions{})
+		report, err := ops.New(q).RetryMany(t.Context(), ops.Filter{Kind: "unique", State: falldue.StateCancelled}, ops.BulkOptions{})
 		if err != nil || report.Changed != 2 || report.Failed != 2 || !report.Complete {
 			t.Fatalf("the report is %+v, error %v; want 2 retried and 2 failed", report, err)
 		}
 		open := 0
 		for _, id := range ids {
-			if readTask(t, q, id).State == falldue.Open {
+			if readTask(t, q, id).State == falldue.StateOpen {
 				open++
 			}
 		}
-		if open != 1 || readTask(t, q, free).State != falldue.Open {
+		if open != 1 || readTask(t, q, free).State != falldue.StateOpen {
 			t.Errorf("%d tasks with one key are open", open)
 		}
 		for _, failure := range report.Failures {
@@ -348,7 +348,7 @@ func countOf(t *testing.T, q *falldue.Queue, kind string, state falldue.State) i
 // busiestSecond returns the greatest number of tasks of a kind that fall due in a second.
 func busiestSecond(t *testing.T, q *falldue.Queue, kind string) (most int) {
 	t.Helper()
-	list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{Kind: kind, State: falldue.Open}, ops.ListOptions{Limit: 10_000}))
+	list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{Kind: kind, State: falldue.StateOpen}, ops.ListOptions{Limit: 10_000}))
 	if err != nil {
 		t.Fatal(err)
 	}

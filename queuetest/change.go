@@ -45,15 +45,15 @@ var changeCases = []conformanceCase{
 			stopOne, stopOther := startWorker(t, q), startWorker(t, other)
 			id := enqueue(t, q, paused, noteArgs{}, opts)
 			for range 5 { // tasks that are enqueued later are done first
-				waitForState(t, q, enqueue(t, q, free, noteArgs{}), falldue.Done)
+				waitForState(t, q, enqueue(t, q, free, noteArgs{}), falldue.StateDone)
 			}
-			if info := readTask(t, q, id); info.State != falldue.Open || info.Fence != 0 {
+			if info := readTask(t, q, id); info.State != falldue.StateOpen || info.Fence != 0 {
 				t.Errorf("while %s is paused its task is %+v", subject, info)
 			}
 			if err := other.Resume(t.Context(), subject, falldue.Note{Who: "bob"}); err != nil {
 				t.Fatal(err)
 			}
-			waitForState(t, q, id, falldue.Done)
+			waitForState(t, q, id, falldue.StateDone)
 			if list, err := ops.New(q).Pauses(t.Context()); err != nil || len(list) != 0 {
 				t.Errorf("after the end the pauses are %+v (error %v)", list, err)
 			}
@@ -95,15 +95,15 @@ var changeCases = []conformanceCase{
 		receive(t, probed, "the probe to end")
 		waiting := enqueue(t, q, k, false)
 		close(end)
-		waitForState(t, q, running, falldue.Done)
-		if info := readTask(t, q, waiting); info.Fence != 0 || info.State != falldue.Open {
+		waitForState(t, q, running, falldue.StateDone)
+		if info := readTask(t, q, waiting); info.Fence != 0 || info.State != falldue.StateOpen {
 			t.Errorf("the paused task is %+v", info)
 		}
 		until := readTask(t, q, waiting).Now.Add(time.Second)
 		if err := control.Pause(t.Context(), falldue.Subject{Kind: "stops"}, falldue.PauseOptions{Until: until}); err != nil {
 			t.Fatal(err)
 		}
-		if info := waitForState(t, q, waiting, falldue.Done); info.AttemptedAt.Before(until.Add(-time.Millisecond)) {
+		if info := waitForState(t, q, waiting, falldue.StateDone); info.AttemptedAt.Before(until.Add(-time.Millisecond)) {
 			t.Errorf("the pause until %v has ended at %v", until, info.AttemptedAt)
 		}
 	}},
@@ -192,7 +192,7 @@ var changeCases = []conformanceCase{
 		close(end)
 		for _, r := range waiting {
 			info := waitFor(t, q, r.ID, "given back", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" })
-			if info.Fence == 0 || info.Attempts != 0 || info.State != falldue.Open {
+			if info.Fence == 0 || info.Attempts != 0 || info.State != falldue.StateOpen {
 				t.Errorf("a task that was given back is %+v; want it claimed once, and no attempt", info)
 			}
 		}
@@ -237,7 +237,7 @@ var changeCases = []conformanceCase{
 		if !errors.Is(cause, falldue.ErrCancelled) || !errors.Is(cause, falldue.ErrLeaseLost) {
 			t.Errorf("the cause is %v, want ErrCancelled", cause)
 		}
-		if info := readTask(t, q, id); info.State != falldue.Cancelled || info.ClaimedBy != "" {
+		if info := readTask(t, q, id); info.State != falldue.StateCancelled || info.ClaimedBy != "" {
 			t.Errorf("the cancelled task is %+v", info)
 		}
 		// The change is still read, and concerns no later run.
@@ -269,9 +269,9 @@ var changeCases = []conformanceCase{
 			if err != nil && !errors.Is(err, falldue.ErrWrongState) {
 				t.Fatal(err)
 			}
-			want := falldue.Cancelled
+			want := falldue.StateCancelled
 			if err != nil {
-				want = falldue.Done
+				want = falldue.StateDone
 			}
 			if info := readTask(t, q, id); info.State != want {
 				t.Errorf("after a cancel whose error was %v the task is %s", err, info.State)

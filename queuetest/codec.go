@@ -80,9 +80,9 @@ var codecCases = []conformanceCase{
 		}
 		ids = append(ids, inTx.ID, copied[0].ID, copied[len(copied)-1].ID)
 		startWorker(t, q)
-		waitForState(t, q, plain, falldue.Done)
+		waitForState(t, q, plain, falldue.StateDone)
 		for _, id := range ids {
-			info := waitForState(t, q, id, falldue.Done)
+			info := waitForState(t, q, id, falldue.StateDone)
 			if string(info.Payload) != `{"text":"secret"}` || string(info.Result) != `"result of secret"` || info.DecodeError != nil {
 				t.Errorf("the task is %+v", info)
 			}
@@ -109,7 +109,7 @@ var codecCases = []conformanceCase{
 		if text := receive(t, ran, "the other task"); text != "red" {
 			t.Errorf("the task %q ran", text)
 		}
-		info := waitForState(t, q, blue, falldue.Dead)
+		info := waitForState(t, q, blue, falldue.StateDead)
 		if !strings.Contains(info.LastError, `is not "red"`) || info.Attempts != 2 {
 			t.Errorf("the task is %+v", info)
 		}
@@ -154,6 +154,6 @@ var codecCases = []conformanceCase{
 		if err != nil || report.Changed != 1 || report.Undecodable != 2 {
 			t.Errorf("a cancel: %+v, error %v, want one cancelled and two that cannot be decoded", report, err)
 		}
-		waitForState(t, q, wanted, falldue.Cancelled)
+		waitForState(t, q, wanted, falldue.StateCancelled)
 	}},
 }

@@ -116,7 +116,7 @@ var eventCases = []conformanceCase{
 		}
 		stop := startWorker(t, q)
 		for _, r := range receipts {
-			waitForState(t, q, r.ID, falldue.Done)
+			waitForState(t, q, r.ID, falldue.StateDone)
 		}
 		stop()
 		if n := s.Dropped(); n != tasks-2 || len(s.Events()) != 2 {
@@ -175,7 +175,7 @@ var eventCases = []conformanceCase{
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		s = again.Subscribe(falldue.SubscribeOptions{Outcomes: []falldue.Outcome{falldue.OutcomeGivenBack}})
+		s = again.Subscribe(falldue.SubscribeOptions{Outcomes: []falldue.Outcome{falldue.OutcomeReleased}})
 		defer s.Close()
 		stop = startWorker(t, again)
 		receive(t, started, "the handler")

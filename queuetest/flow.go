@@ -65,7 +65,7 @@ var flowCases = []conformanceCase{
 		runs.handle(q, flowKind, succeed)
 		runs.handle(other, flowKind, succeed)
 		ids := enqueueFlow(t, q, flow.Batch(steps(0, n)...).Then(step(n)))
-		if info, err := q.Task(t.Context(), ids[n]); err != nil || info.State != falldue.Blocked {
+		if info, err := q.Task(t.Context(), ids[n]); err != nil || info.State != falldue.StateBlocked {
 			t.Fatalf("before the batch the callback is %q (error %v), want blocked", info.State, err)
 		}
 		startWorker(t, q)
@@ -76,11 +76,11 @@ var flowCases = []conformanceCase{
 		if last := runs.order[n]; last != n {
 			t.Errorf("the last to run is %d, want the callback, %d", last, n)
 		}
-		waitForState(t, q, ids[n], falldue.Done)
+		waitForState(t, q, ids[n], falldue.StateDone)
 		if c, err := flow.CountsOf(t.Context(), q, ids[n]); err != nil || c != (flow.Counts{Done: n}) {
 			t.Errorf("the counts are %+v (error %v), want %d done", c, err, n)
 		}
-		if list, err := flow.Members(t.Context(), q, ids[n], falldue.Done, ids[n-3], 10); err != nil || !slices.Equal(list, ids[n-2:n]) {
+		if list, err := flow.Members(t.Context(), q, ids[n], falldue.StateDone, ids[n-3], 10); err != nil || !slices.Equal(list, ids[n-2:n]) {
 			t.Errorf("the last members are %v (error %v), want %v", list, err, ids[n-2:n])
 		}
 	}},
@@ -143,7 +143,7 @@ var flowCases = []conformanceCase{
 		g.Add(step(5), flow.After(dead), flow.AtFirstDeath())
 		ids := enqueueFlow(t, q, &g)
 		startWorker(t, q)
-		for i, want := range []falldue.State{falldue.Dead, falldue.Blocked, falldue.Cancelled, falldue.Cancelled, falldue.Done, falldue.Done} {
+		for i, want := range []falldue.State{falldue.StateDead, falldue.StateBlocked, falldue.StateCancelled, falldue.StateCancelled, falldue.StateDone, falldue.StateDone} {
 			waitForState(t, q, ids[i], want)
 		}
 		if c, err := flow.CountsOf(t.Context(), q, ids[1]); err != nil || c != (flow.Counts{Dead: 1}) {
@@ -155,7 +155,7 @@ var flowCases = []conformanceCase{
 		if err := q.Retry(t.Context(), ids[0]); err != nil {
 			t.Fatal(err)
 		}
-		waitForState(t, q, ids[1], falldue.Done)
+		waitForState(t, q, ids[1], falldue.StateDone)
 	}},
 	{"nobody waits for a task that was deleted", func(t *testing.T, f *fixture) {
 		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
@@ -169,8 +169,8 @@ var flowCases = []conformanceCase{
 			t.Fatal(err)
 		}
 		startWorker(t, q)
-		waitForState(t, q, ids[1], falldue.Cancelled)
-		waitForState(t, q, ids[2], falldue.Done)
+		waitForState(t, q, ids[1], falldue.StateCancelled)
+		waitForState(t, q, ids[2], falldue.StateDone)
 	}},
 	{"a blocked task can be cancelled and deleted", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
@@ -178,7 +178,7 @@ var flowCases = []conformanceCase{
 		if err := q.Cancel(t.Context(), ids[1]); err != nil {
 			t.Fatal(err)
 		}
-		waitForState(t, q, ids[1], falldue.Cancelled)
+		waitForState(t, q, ids[1], falldue.StateCancelled)
 		if err := q.Delete(t.Context(), ids[2], falldue.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ var flowCases = []conformanceCase{
 		f.db.MustExecContext(t.Context(), "update falldue_edges set outcome = 'done'")
 		f.db.MustExecContext(t.Context(), "delete from falldue_tasks where state = 'open'")
 		startWorker(t, q)
-		waitForState(t, q, ids[1], falldue.Done)
+		waitForState(t, q, ids[1], falldue.StateDone)
 	}},
 	{"what is done to the tasks of a flow by hand counts at once, without a worker", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
@@ -221,13 +221,13 @@ var flowCases = []conformanceCase{
 			want []falldue.State // of what stays blocked, is cancelled, runs anyway, runs at a death, and of the one after what is cancelled
 		}{
 			"cancel": {func(id int64, _ string) error { return q.Cancel(t.Context(), id) },
-				[]falldue.State{falldue.Blocked, falldue.Cancelled, falldue.Open, falldue.Cancelled, falldue.Cancelled}},
+				[]falldue.State{falldue.StateBlocked, falldue.StateCancelled, falldue.StateOpen, falldue.StateCancelled, falldue.StateCancelled}},
 			"delete": {func(id int64, _ string) error { return q.Delete(t.Context(), id, falldue.DeleteOptions{}) },
-				[]falldue.State{falldue.Cancelled, falldue.Cancelled, falldue.Open, falldue.Cancelled, falldue.Cancelled}},
+				[]falldue.State{falldue.StateCancelled, falldue.StateCancelled, falldue.StateOpen, falldue.StateCancelled, falldue.StateCancelled}},
 			"cancel many": {func(_ int64, key string) error {
 				_, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Key: key}, ops.BulkOptions{})
 				return err
-			}, []falldue.State{falldue.Blocked, falldue.Cancelled, falldue.Open, falldue.Cancelled, falldue.Cancelled}},
+			}, []falldue.State{falldue.StateBlocked, falldue.StateCancelled, falldue.StateOpen, falldue.StateCancelled, falldue.StateCancelled}},
 		} {
 			var g flow.Flow
 			first := g.Add(flowKind.Params(0, falldue.EnqueueOptions{Key: name}))

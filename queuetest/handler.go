@@ -22,7 +22,7 @@ var handlerCases = []conformanceCase{
 		})
 		id := enqueue(t, q, k, noteArgs{})
 		startWorker(t, q)
-		info := waitForState(t, q, id, falldue.Dead)
+		info := waitForState(t, q, id, falldue.StateDead)
 		if info.LastError != "panic: not an error value" {
 			t.Errorf("last error %q", info.LastError)
 		}
@@ -45,7 +45,7 @@ var handlerCases = []conformanceCase{
 		})
 		id := enqueue(t, q, k, noteArgs{})
 		startWorker(t, q)
-		if info := waitForState(t, q, id, falldue.Dead); !strings.Contains(info.LastError, falldue.ErrTimeout.Error()) {
+		if info := waitForState(t, q, id, falldue.StateDead); !strings.Contains(info.LastError, falldue.ErrTimeout.Error()) {
 			t.Errorf("last error %q", info.LastError)
 		}
 	}},
@@ -56,7 +56,7 @@ var handlerCases = []conformanceCase{
 		numbers := falldue.NewKind[int]("retyped", falldue.KindConfig{Policy: parsePolicy(t, "delay 0; attempts 1")})
 		falldue.Handle(q, numbers, func(context.Context, falldue.Task[int]) error { return nil })
 		startWorker(t, q)
-		if info := waitForState(t, q, id, falldue.Dead); !strings.Contains(info.LastError, "int") {
+		if info := waitForState(t, q, id, falldue.StateDead); !strings.Contains(info.LastError, "int") {
 			t.Errorf("last error %q", info.LastError)
 		}
 	}},
@@ -86,7 +86,7 @@ var handlerCases = []conformanceCase{
 		falldue.Handle(keeping, k, fail)
 		id = enqueue(t, keeping, k, noteArgs{})
 		startWorker(t, keeping)
-		info := waitForState(t, keeping, id, falldue.Done)
+		info := waitForState(t, keeping, id, falldue.StateDone)
 		if string(info.Result) != `{"answer":42}` || info.LastError != errFlaky.Error() || info.ClaimedBy != "" {
 			t.Errorf("the kept task is %+v", info)
 		}
@@ -122,12 +122,12 @@ var handlerCases = []conformanceCase{
 			"none":         {DeadRetention: falldue.DeleteImmediately, CancelledRetention: falldue.DeleteImmediately},
 		}
 		stays := map[string]map[falldue.State]bool{
-			"as.config":    {falldue.Done: true},
-			"kept":         {falldue.Done: true, falldue.Dead: true, falldue.Cancelled: true},
-			"deleted":      {falldue.Cancelled: true},
-			"short":        {falldue.Dead: true},
-			"as.dead.ones": {falldue.Done: true, falldue.Dead: true, falldue.Cancelled: true},
-			"none":         {falldue.Done: true},
+			"as.config":    {falldue.StateDone: true},
+			"kept":         {falldue.StateDone: true, falldue.StateDead: true, falldue.StateCancelled: true},
+			"deleted":      {falldue.StateCancelled: true},
+			"short":        {falldue.StateDead: true},
+			"as.dead.ones": {falldue.StateDone: true, falldue.StateDead: true, falldue.StateCancelled: true},
+			"none":         {falldue.StateDone: true},
 		}
 		ids := map[string]map[falldue.State]int64{}
 		for name, cfg := range kinds {
@@ -139,9 +139,9 @@ var handlerCases = []conformanceCase{
 				return falldue.Discard(errFlaky)
 			})
 			ids[name] = map[falldue.State]int64{
-				falldue.Done: enqueue(t, q, k, true), falldue.Dead: enqueue(t, q, k, false), falldue.Cancelled: enqueue(t, q, k, true),
+				falldue.StateDone: enqueue(t, q, k, true), falldue.StateDead: enqueue(t, q, k, false), falldue.StateCancelled: enqueue(t, q, k, true),
 			}
-			if err := q.Cancel(t.Context(), ids[name][falldue.Cancelled]); err != nil {
+			if err := q.Cancel(t.Context(), ids[name][falldue.StateCancelled]); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -172,7 +172,7 @@ var handlerCases = []conformanceCase{
 		q := f.queue(t, falldue.Config{})
 		falldue.Handle(q, kept, end)
 		startWorker(t, q)
-		want := map[int64]falldue.State{enqueue(t, q, kept, true): falldue.Done, enqueue(t, q, kept, false): falldue.Dead}
+		want := map[int64]falldue.State{enqueue(t, q, kept, true): falldue.StateDone, enqueue(t, q, kept, false): falldue.StateDead}
 		for id, state := range want {
 			waitForState(t, q, id, state)
 		}
@@ -221,7 +221,7 @@ var handlerCases = []conformanceCase{
 		})
 		id := enqueue(t, q, k, noteArgs{})
 		startWorker(t, q)
-		info := waitForState(t, q, id, falldue.Done)
+		info := waitForState(t, q, id, falldue.StateDone)
 		if info.Attempts != 2 {
 			t.Errorf("done after %d attempts, want 2", info.Attempts)
 		}
@@ -291,7 +291,7 @@ var handlerCases = []conformanceCase{
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error { return ways[task.Attempt-1](ctx, task) })
 		id := enqueue(t, q, k, noteArgs{})
 		startWorker(t, q)
-		if info := waitForState(t, q, id, falldue.Done); info.Attempts != len(ways) {
+		if info := waitForState(t, q, id, falldue.StateDone); info.Attempts != len(ways) {
 			t.Errorf("done after %d attempts, want %d", info.Attempts, len(ways))
 		}
 		past, err := q.Attempts(t.Context(), id)

@@ -50,14 +50,14 @@ var leaseCases = []conformanceCase{
 		if m.Attempt != 2 || m.Fence != 2 {
 			t.Errorf("run again as attempt %d, claim %d; want 2 and 2", m.Attempt, m.Fence)
 		}
-		waitForState(t, second, id, falldue.Done)
+		waitForState(t, second, id, falldue.StateDone)
 		close(release)
 		if err := receive(t, late, "the late settle"); !errors.Is(err, falldue.ErrLeaseLost) {
 			t.Errorf("the late settle returned %v, want ErrLeaseLost", err)
 		}
 		stop()
 		info := readTask(t, second, id)
-		if info.State != falldue.Done || string(info.Result) != `"second"` || info.Attempts != 2 {
+		if info.State != falldue.StateDone || string(info.Result) != `"second"` || info.Attempts != 2 {
 			t.Errorf("the task ended as %+v", info)
 		}
 		list, err := second.Attempts(t.Context(), id)
@@ -80,7 +80,7 @@ var leaseCases = []conformanceCase{
 		id := enqueue(t, first, k, noteArgs{})
 		stop := startWorker(t, first)
 		receive(t, started, "the first attempt")
-		if info := readTask(t, f.queue(t, falldue.Config{}), id); info.State != falldue.Snoozed || info.ClaimedBy == "" {
+		if info := readTask(t, f.queue(t, falldue.Config{}), id); info.State != falldue.StateSnoozed || info.ClaimedBy == "" {
 			t.Errorf("while its first attempt runs, the task is %s, claimed by %q", info.State, info.ClaimedBy)
 		}
 		_ = firstDB.Close()
@@ -97,12 +97,12 @@ var leaseCases = []conformanceCase{
 			t.Errorf("run again as attempt %d, claim %d; want 2 and 2", m.Attempt, m.Fence)
 		}
 		info := readTask(t, second, id)
-		if due := info.Due(k.Config().Policy); info.State != falldue.Open || due.Sub(info.UpdatedAt) != time.Hour {
+		if due := info.Due(k.Config().Policy); info.State != falldue.StateOpen || due.Sub(info.UpdatedAt) != time.Hour {
 			t.Errorf("if its second attempt is lost too, the task, now %s, is due %v after its lease; want 1h", info.State, due.Sub(info.UpdatedAt))
 		}
 		end()
 		stop()
-		waitFor(t, second, id, "open after a failure", func(i falldue.TaskInfo) bool { return i.State == falldue.Open && i.ClaimedBy == "" && i.Attempts == 2 })
+		waitFor(t, second, id, "open after a failure", func(i falldue.TaskInfo) bool { return i.State == falldue.StateOpen && i.ClaimedBy == "" && i.Attempts == 2 })
 		if list, err := second.Attempts(t.Context(), id); err != nil || len(list) != 2 || list[0].Outcome != falldue.OutcomeLost {
 			t.Errorf("recorded is %+v (error %v), want a lost attempt and a failed one", list, err)
 		}
@@ -127,7 +127,7 @@ var leaseCases = []conformanceCase{
 			return nil
 		})
 		startWorker(t, second)
-		if info := waitForState(t, second, id, falldue.Dead); info.Attempts != 1 || !strings.Contains(info.LastError, "lease") {
+		if info := waitForState(t, second, id, falldue.StateDead); info.Attempts != 1 || !strings.Contains(info.LastError, "lease") {
 			t.Errorf("dead with %d attempts, error %q", info.Attempts, info.LastError)
 		}
 		close(release)
@@ -163,7 +163,7 @@ var leaseCases = []conformanceCase{
 			return i.UpdatedAt.Sub(start.UpdatedAt) > lease && i.Fence == 1
 		})
 		close(release)
-		if info := waitForState(t, q, id, falldue.Done); info.Attempts != 1 {
+		if info := waitForState(t, q, id, falldue.StateDone); info.Attempts != 1 {
 			t.Errorf("done after %d attempts, want 1", info.Attempts)
 		}
 	}},
@@ -186,7 +186,7 @@ var leaseCases = []conformanceCase{
 		if err := receive(t, ended, "the handler's context to end"); !errors.Is(err, falldue.ErrLeaseLost) {
 			t.Errorf("the cause is %v, want ErrLeaseLost", err)
 		}
-		if info := readTask(t, q, id); info.State != falldue.Cancelled {
+		if info := readTask(t, q, id); info.State != falldue.StateCancelled {
 			t.Errorf("the task is %s", info.State)
 		}
 		if err := q.Cancel(t.Context(), id); !errors.Is(err, falldue.ErrWrongState) {

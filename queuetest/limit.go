@@ -285,7 +285,7 @@ var limitCases = []conformanceCase{
 		if got := receive(t, ran, "the task after a dead one"); got != "on second" {
 			t.Errorf("%s ran", got)
 		}
-		waitForState(t, q, ids["halt"], falldue.Dead)
+		waitForState(t, q, ids["halt"], falldue.StateDead)
 		if err := q.Retry(t.Context(), ids["halt"]); err != nil {
 			t.Fatal(err)
 		}
@@ -316,7 +316,7 @@ var limitCases = []conformanceCase{
 		if got := receive(t, ran, "the task after the one whose retention has ended"); got != "passing" {
 			t.Errorf("a task of kind %s ran", got)
 		}
-		waitForState(t, q, ids["kept"], falldue.Dead)
+		waitForState(t, q, ids["kept"], falldue.StateDead)
 		if err := q.Cancel(t.Context(), ids["kept"]); !errors.Is(err, falldue.ErrWrongState) {
 			t.Errorf("cancelling the dead task: error %v, want ErrWrongState", err)
 		}

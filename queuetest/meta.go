@@ -33,7 +33,7 @@ var metaCases = []conformanceCase{
 				t.Errorf("the handler has meta %v and key %q", got.Meta, got.Key)
 			}
 		}
-		if info := waitForState(t, q, id, falldue.Done); !maps.Equal(info.Meta, meta) {
+		if info := waitForState(t, q, id, falldue.StateDone); !maps.Equal(info.Meta, meta) {
 			t.Errorf("the task has meta %v", info.Meta)
 		}
 		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: k.Name()}, ops.ListOptions{})

@@ -111,7 +111,7 @@ func runOutcomes(t *testing.T, q *falldue.Queue, started <-chan int64, ended fun
 		t.Fatal(err)
 	}
 	for args, id := range ids {
-		waitFor(t, q, id, "finished", func(i falldue.TaskInfo) bool { return i.State != falldue.Open && i.State != falldue.Snoozed })
+		waitFor(t, q, id, "finished", func(i falldue.TaskInfo) bool { return i.State != falldue.StateOpen && i.State != falldue.StateSnoozed })
 		ended(args, id)
 	}
 }
@@ -171,7 +171,7 @@ var middlewareCases = []conformanceCase{
 		q.Use(step("second", same))
 		id := enqueue(t, q, k, "it")
 		startWorker(t, q)
-		waitForState(t, q, id, falldue.Done)
+		waitForState(t, q, id, falldue.StateDone)
 		close(steps)
 		var got []string
 		for s := range steps {
@@ -203,7 +203,7 @@ var middlewareCases = []conformanceCase{
 		startWorker(t, q)
 		for do, want := range map[string]string{"discard": "refused: " + errFlaky.Error(), "panic": "panic: outermost"} {
 			id := enqueue(t, q, k, "", falldue.EnqueueOptions{Meta: map[string]string{"do": do}})
-			if info := waitForState(t, q, id, falldue.Dead); info.LastError != want {
+			if info := waitForState(t, q, id, falldue.StateDead); info.LastError != want {
 				t.Errorf("%s: last error %q, want %q", do, info.LastError, want)
 			}
 		}
@@ -228,7 +228,7 @@ var middlewareCases = []conformanceCase{
 		})
 		id := enqueue(t, q, k, noteArgs{Text: "a"})
 		startWorker(t, q)
-		waitForState(t, q, id, falldue.Done)
+		waitForState(t, q, id, falldue.StateDone)
 		if list := tasksOf(t, q, "after"); len(list) != 1 {
 			t.Errorf("the handler has enqueued %+v, want one task", list)
 		}

@@ -96,7 +96,7 @@ var orderCases = []conformanceCase{
 		enqueue(t, q, known, noteArgs{})
 		startWorker(t, q)
 		receive(t, ran, "the known kind")
-		if info := readTask(t, q, waits); info.Attempts != 0 || info.Fence != 0 || info.State != falldue.Open {
+		if info := readTask(t, q, waits); info.Attempts != 0 || info.Fence != 0 || info.State != falldue.StateOpen {
 			t.Errorf("the task of the unknown kind was changed: %+v", info)
 		}
 		other := f.queueOn(t, f.open(t), falldue.Config{})

@@ -135,7 +135,7 @@ var periodicCases = []conformanceCase{
 		if err != nil {
 			t.Fatal(err)
 		}
-		if info := readTask(t, q, id); info.Kind != "paused" || info.State != falldue.Open {
+		if info := readTask(t, q, id); info.Kind != "paused" || info.State != falldue.StateOpen {
 			t.Errorf("the triggered task is %+v", info)
 		}
 		wantTasks("after a trigger", 1)

@@ -34,7 +34,7 @@ func setPolicy(t *testing.T, q *falldue.Queue, s falldue.Subject, text string, o
 func failedOnce(t *testing.T, q *falldue.Queue, id int64) falldue.TaskInfo {
 	t.Helper()
 	return waitFor(t, q, id, "waiting", func(i falldue.TaskInfo) bool {
-		return i.Attempts == 1 && i.State == falldue.Open && i.ClaimedBy == ""
+		return i.Attempts == 1 && i.State == falldue.StateOpen && i.ClaimedBy == ""
 	})
 }
 
@@ -138,7 +138,7 @@ var policyCases = []conformanceCase{
 			t.Errorf("the probe has %d attempts", most)
 		}
 		close(end)
-		if info := waitForState(t, q, id, falldue.Dead); info.Attempts != 1 {
+		if info := waitForState(t, q, id, falldue.StateDead); info.Attempts != 1 {
 			t.Errorf("the task is %+v", info)
 		}
 		if attempts, err := q.Attempts(t.Context(), id); err != nil || len(attempts) != 1 || attempts[0].Outcome != falldue.OutcomeDead {
@@ -168,10 +168,10 @@ var policyCases = []conformanceCase{
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
 		falldue.Handle(q, other, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
 		startWorker(t, q)
-		if info := waitForState(t, q, enqueue(t, q, k, noteArgs{}), falldue.Dead); info.Attempts != 2 {
+		if info := waitForState(t, q, enqueue(t, q, k, noteArgs{}), falldue.StateDead); info.Attempts != 2 {
 			t.Errorf("the task is %+v", info)
 		}
-		if info := waitForState(t, q, enqueue(t, q, other, noteArgs{}), falldue.Dead); info.Attempts != 3 {
+		if info := waitForState(t, q, enqueue(t, q, other, noteArgs{}), falldue.StateDead); info.Attempts != 3 {
 			t.Errorf("the task of a kind with a policy is %+v", info)
 		}
 	}},

@@ -58,7 +58,7 @@ var progressCases = []conformanceCase{
 			t.Errorf("the progress of the failed run is %+v", p)
 		}
 		next <- struct{}{}
-		waitForState(t, q, id, falldue.Done)
+		waitForState(t, q, id, falldue.StateDone)
 		if p := waitForProgress(t, q, id, 1); p.Fence != 2 {
 			t.Errorf("the progress of the kept task is %+v", p)
 		}
@@ -162,8 +162,8 @@ var progressCases = []conformanceCase{
 			t.Errorf("before the task ran: %v", err)
 		}
 		startWorker(t, q)
-		waitForState(t, q, done, falldue.Done)
-		waitForState(t, q, dead, falldue.Dead)
+		waitForState(t, q, done, falldue.StateDone)
+		waitForState(t, q, dead, falldue.StateDead)
 		if r, err := falldue.ResultOf[noteArgs](t.Context(), q, done); err != nil || r.Text != "ü" {
 			t.Errorf("the result is %+v (error %v)", r, err)
 		}

@@ -52,7 +52,7 @@ var retryCases = []conformanceCase{
 				t.Errorf("attempt %d of %d, want %d of 4", m.Attempt, m.MaxAttempts, i)
 			}
 		}
-		info := waitForState(t, q, id, falldue.Dead)
+		info := waitForState(t, q, id, falldue.StateDead)
 		if info.Attempts != 4 || info.LastError != errFlaky.Error() {
 			t.Errorf("dead with %d attempts and error %q", info.Attempts, info.LastError)
 		}
@@ -90,17 +90,17 @@ var retryCases = []conformanceCase{
 				t.Fatal(err)
 			}
 			receive(t, ran, "the run after a retry")
-			done := waitForState(t, q, id, falldue.Done)
+			done := waitForState(t, q, id, falldue.StateDone)
 			if err := q.Retry(t.Context(), id, o); !errors.Is(err, falldue.ErrWrongState) {
 				t.Errorf("the second retry: error %v, want ErrWrongState", err)
 			}
-			if now := readTask(t, q, id); now.State != falldue.Done || now.Fence != done.Fence {
+			if now := readTask(t, q, id); now.State != falldue.StateDone || now.Fence != done.Fence {
 				t.Errorf("after the second retry the task is %+v", now)
 			}
 		}
-		waitForState(t, q, id, falldue.Dead)
+		waitForState(t, q, id, falldue.StateDead)
 		retry(falldue.RetryOptions{})
-		retry(falldue.RetryOptions{State: falldue.Done, Fence: readTask(t, q, id).Fence})
+		retry(falldue.RetryOptions{State: falldue.StateDone, Fence: readTask(t, q, id).Fence})
 	}},
 	{"Retry makes a dead task run again, and its attempts are counted from 1", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
@@ -110,7 +110,7 @@ var retryCases = []conformanceCase{
 		for range 2 {
 			receive(t, ran, "an attempt")
 		}
-		waitForState(t, q, id, falldue.Dead)
+		waitForState(t, q, id, falldue.StateDead)
 		if err := q.Retry(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ var retryCases = []conformanceCase{
 			t.Errorf("after Retry the task runs as attempt %d, claim %d; want 1 and 3", m.Attempt, m.Fence)
 		}
 		receive(t, ran, "the second attempt")
-		waitForState(t, q, id, falldue.Dead)
+		waitForState(t, q, id, falldue.StateDead)
 		if list, err := q.Attempts(t.Context(), id); err != nil || len(list) != 4 {
 			t.Errorf("%d attempts are recorded (error %v), want 4", len(list), err)
 		}
@@ -128,7 +128,7 @@ var retryCases = []conformanceCase{
 		k, ran := failingKind(q, parsePolicy(t, "delay 1.5 * n; elapsed 6s"))
 		id := enqueue(t, q, k, noteArgs{})
 		startWorker(t, q)
-		info := waitForState(t, q, id, falldue.Dead)
+		info := waitForState(t, q, id, falldue.StateDead)
 		// The delays are 1.5, 3, 4.5 s. After the third, 9 s would have elapsed.
 		if info.Attempts < 2 || info.Attempts > 3 {
 			t.Errorf("dead after %d attempts, want 3, or 2 on a slow machine", info.Attempts)
@@ -145,10 +145,10 @@ var retryCases = []conformanceCase{
 		fewer := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Policy: own, MaxAttempts: 1})
 		kinds := enqueue(t, q, k, noteArgs{})
 		startWorker(t, q)
-		if info := waitForState(t, q, id, falldue.Dead); info.Attempts != 3 || info.Policy != own.Key() {
+		if info := waitForState(t, q, id, falldue.StateDead); info.Attempts != 3 || info.Policy != own.Key() {
 			t.Errorf("dead after %d attempts under policy %q, want 3 under %q", info.Attempts, info.Policy, own.Key())
 		}
-		if info := waitForState(t, q, fewer, falldue.Dead); info.Attempts != 1 {
+		if info := waitForState(t, q, fewer, falldue.StateDead); info.Attempts != 1 {
 			t.Errorf("the task with one attempt died after %d", info.Attempts)
 		}
 		waitFor(t, q, kinds, "tried once", func(i falldue.TaskInfo) bool { return i.Attempts == 1 && i.ClaimedBy == "" })
@@ -173,7 +173,7 @@ var retryCases = []conformanceCase{
 		if wait := second.Sub(first); wait < 199*time.Millisecond {
 			t.Errorf("the second attempt came after %v, want at least the delay of 200 ms", wait)
 		}
-		waitForState(t, q, id, falldue.Done)
+		waitForState(t, q, id, falldue.StateDone)
 
 		// The jitter is stored in UpdatedAt, from which the delay counts.
 		slow := f.queueOn(t, f.open(t), falldue.Config{})
@@ -234,7 +234,7 @@ var retryCases = []conformanceCase{
 		strict := f.queueOn(t, f.open(t), falldue.Config{})
 		_, again := failingKind(strict, parsePolicy(t, "delay 0; attempts 2"))
 		startWorker(t, strict)
-		info := waitForState(t, strict, id, falldue.Dead)
+		info := waitForState(t, strict, id, falldue.StateDead)
 		if want := errFlaky.Error(); info.Attempts != 3 || info.LastError != want {
 			t.Errorf("dead with %d attempts and error %q, want 3 and %q", info.Attempts, info.LastError, want)
 		}
@@ -263,7 +263,7 @@ var retryCases = []conformanceCase{
 				t.Errorf("run %d is attempt %d, claim %d; want attempt %d", i+1, m.Attempt, m.Fence, want)
 			}
 		}
-		if info := waitForState(t, q, id, falldue.Done); info.Attempts != 2 || info.Fence != 5 {
+		if info := waitForState(t, q, id, falldue.StateDone); info.Attempts != 2 || info.Fence != 5 {
 			t.Errorf("done with %d attempts and %d claims, want 2 and 5", info.Attempts, info.Fence)
 		}
 	}},
@@ -282,7 +282,7 @@ var retryCases = []conformanceCase{
 				t.Errorf("attempt %d, want %d", got, want)
 			}
 		}
-		if info := waitForState(t, q, id, falldue.Dead); info.Attempts != 3 || info.LastError != errFlaky.Error() {
+		if info := waitForState(t, q, id, falldue.StateDead); info.Attempts != 3 || info.LastError != errFlaky.Error() {
 			t.Errorf("dead with %d attempts, error %q", info.Attempts, info.LastError)
 		}
 	}},
@@ -292,7 +292,7 @@ var retryCases = []conformanceCase{
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return falldue.Discard(errFlaky) })
 		id := enqueue(t, q, k, noteArgs{})
 		startWorker(t, q)
-		if info := waitForState(t, q, id, falldue.Dead); info.Attempts != 1 || info.LastError != errFlaky.Error() {
+		if info := waitForState(t, q, id, falldue.StateDead); info.Attempts != 1 || info.LastError != errFlaky.Error() {
 			t.Errorf("dead with %d attempts, error %q", info.Attempts, info.LastError)
 		}
 	}},
@@ -310,13 +310,13 @@ var retryCases = []conformanceCase{
 		})
 		one, two, three := enqueue(t, q, k, "bytes"), enqueue(t, q, k, "long"), enqueue(t, q, k, "none")
 		startWorker(t, q)
-		if info := waitForState(t, q, one, falldue.Dead); info.LastError != "a\ufffdb\ufffdc 'quoted' \"x\" {1,2} \\ 🎈" {
+		if info := waitForState(t, q, one, falldue.StateDead); info.LastError != "a\ufffdb\ufffdc 'quoted' \"x\" {1,2} \\ 🎈" {
 			t.Errorf("stored %q", info.LastError)
 		}
-		if info := waitForState(t, q, two, falldue.Dead); !strings.HasPrefix(info.LastError, "€€€") || len(info.LastError) > 20_000 {
+		if info := waitForState(t, q, two, falldue.StateDead); !strings.HasPrefix(info.LastError, "€€€") || len(info.LastError) > 20_000 {
 			t.Errorf("stored %d bytes", len(info.LastError))
 		}
-		if info := waitForState(t, q, three, falldue.Dead); info.LastError == "" {
+		if info := waitForState(t, q, three, falldue.StateDead); info.LastError == "" {
 			t.Error("a discarded task has no last error")
 		}
 	}},

@@ -35,9 +35,9 @@ var stopCases = []conformanceCase{
 		for i, r := range receipts {
 			info := readTask(t, q, r.ID)
 			switch {
-			case i == first && info.State != falldue.Done:
+			case i == first && info.State != falldue.StateDone:
 				t.Errorf("the task that ran is %+v", info)
-			case i != first && (info.State != falldue.Open || info.Attempts != 0 || info.ClaimedBy != ""):
+			case i != first && (info.State != falldue.StateOpen || info.Attempts != 0 || info.ClaimedBy != ""):
 				t.Errorf("a task that did not run is %+v", info)
 			}
 		}
@@ -65,7 +65,7 @@ var stopCases = []conformanceCase{
 		if err := receive(t, causes, "the handler to be cancelled"); !errors.Is(err, falldue.ErrStopping) {
 			t.Errorf("the cause is %v, want ErrStopping", err)
 		}
-		if info := readTask(t, q, id); info.State != falldue.Snoozed || info.Attempts != 0 || info.ClaimedBy != "" {
+		if info := readTask(t, q, id); info.State != falldue.StateSnoozed || info.Attempts != 0 || info.ClaimedBy != "" {
 			t.Errorf("the interrupted task is %+v", info)
 		}
 		startWorker(t, q)

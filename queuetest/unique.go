@@ -124,7 +124,7 @@ var uniqueCases = []conformanceCase{
 		later.Delay = time.Hour
 		c := wantNew(t, "one while the second runs", q, k, orderArgs{}, later)
 		runs.end <- falldue.Snooze(time.Hour)
-		waitForState(t, q, b, falldue.Snoozed)
+		waitForState(t, q, b, falldue.StateSnoozed)
 		wantExisting(t, "one while the third waits", c, q, k, orderArgs{}, o)
 		stop()
 	}},
@@ -300,7 +300,7 @@ var uniqueCases = []conformanceCase{
 		if e, ok := errors.AsType[*falldue.ExistsError](err); !errors.Is(err, falldue.ErrExists) || !ok || e.ID != b {
 			t.Errorf("Retry while task %d has the key: error %v", b, err)
 		}
-		if info := readTask(t, q, a); info.State != falldue.Cancelled {
+		if info := readTask(t, q, a); info.State != falldue.StateCancelled {
 			t.Errorf("the task is %s", info.State)
 		}
 		cancel(b)

@@ -166,7 +166,7 @@ func TestUnknownKeyFailsTheAttempt(t *testing.T) {
 			t.Fatal(err)
 		}
 		late := queue(older)
-		if ran := tasktest.RunOne(t, late); !errors.Is(ran.Err, sealed.ErrUnknownKey) || ran.State != falldue.Open {
+		if ran := tasktest.RunOne(t, late); !errors.Is(ran.Err, sealed.ErrUnknownKey) || ran.State != falldue.StateOpen {
 			t.Errorf("without its key: %+v", ran)
 		}
 		attempts, err := late.Attempts(t.Context(), receipt.ID)
@@ -174,7 +174,7 @@ func TestUnknownKeyFailsTheAttempt(t *testing.T) {
 			t.Errorf("recorded is %+v (error %v)", attempts, err)
 		}
 		rotated := queue(older, newer) // seals with the older key, and knows both
-		if ran := clock.Advance(t, rotated, time.Hour); len(ran) != 1 || ran[0].State != falldue.Done {
+		if ran := clock.Advance(t, rotated, time.Hour); len(ran) != 1 || ran[0].State != falldue.StateDone {
 			t.Errorf("with both keys: %+v", ran)
 		}
 		if r, err := falldue.ResultOf[string](t.Context(), rotated, receipt.ID); err != nil || r != "paid by Ann" {

@@ -101,7 +101,7 @@ func TestADayOfRetries(t *testing.T) {
 			t.Fatalf("%d attempts in 24 hours, want %d: %+v", len(ran), want, ran)
 		}
 		for i, r := range ran {
-			if r.ID != id || r.Attempt != i+1 || r.State != falldue.Open || !errors.Is(r.Err, errDown) {
+			if r.ID != id || r.Attempt != i+1 || r.State != falldue.StateOpen || !errors.Is(r.Err, errDown) {
 				t.Errorf("run %d is %+v", i+1, r)
 			}
 			if delay, _ := policy.Wait(int64(i)); i > 0 {
@@ -173,7 +173,7 @@ func TestJumpEndsLeases(t *testing.T) {
 		falldue.Handle(q, kind, func(context.Context, falldue.Task[string]) error {
 			if attempts++; attempts == 1 {
 				clock.Jump(t, 2*time.Hour)
-				if ran := tasktest.RunOne(t, q); ran.Attempt != 2 || ran.State != falldue.Done {
+				if ran := tasktest.RunOne(t, q); ran.Attempt != 2 || ran.State != falldue.StateDone {
 					t.Errorf("meanwhile ran %+v", ran)
 				}
 			}

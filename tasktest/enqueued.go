@@ -69,7 +69,7 @@ func all[A any](t testing.TB, k falldue.Kind[A], list func(ops.Filter, ops.ListO
 			t.Fatalf("tasktest: list the tasks of kind %q: %v", k.Name(), err)
 		}
 		for _, info := range page.Tasks {
-			if info.State != falldue.Open && info.State != falldue.Snoozed && info.State != falldue.Blocked {
+			if info.State != falldue.StateOpen && info.State != falldue.StateSnoozed && info.State != falldue.StateBlocked {
 				continue
 			}
 			if info.DecodeError != nil {

@@ -65,14 +65,14 @@ func TestAdvanceDeletesTasksWhoseRetentionIsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock.Advance(t, q, 30*time.Minute)
-		if info, err := q.Task(t.Context(), ids[first.Index()]); err != nil || info.State != falldue.Dead {
+		if info, err := q.Task(t.Context(), ids[first.Index()]); err != nil || info.State != falldue.StateDead {
 			t.Errorf("after half an hour the first task is %s (error %v), want dead", info.State, err)
 		}
 		clock.Advance(t, q, time.Hour)
 		if info, err := q.Task(t.Context(), ids[first.Index()]); !errors.Is(err, falldue.ErrNotFound) {
 			t.Errorf("when its retention is over, the first task is %s (error %v)", info.State, err)
 		}
-		if info, err := q.Task(t.Context(), ids[second.Index()]); err != nil || info.State != falldue.Cancelled || !slices.Equal(ran, []int{1, 3}) {
+		if info, err := q.Task(t.Context(), ids[second.Index()]); err != nil || info.State != falldue.StateCancelled || !slices.Equal(ran, []int{1, 3}) {
 			t.Errorf("the second task is %s (error %v), and %v ran; want it to be cancelled, and the third to have run", info.State, err, ran)
 		}
 	})

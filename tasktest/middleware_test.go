@@ -26,7 +26,7 @@ func TestRunOneRunsMiddleware(t *testing.T) {
 	})
 	s := q.Subscribe(falldue.SubscribeOptions{})
 	enqueue(t, q, k, 1)
-	if ran := tasktest.RunOne(t, q); ran.State != falldue.Dead || !errors.Is(ran.Err, errDown) || saw != falldue.OutcomeRetried {
+	if ran := tasktest.RunOne(t, q); ran.State != falldue.StateDead || !errors.Is(ran.Err, errDown) || saw != falldue.OutcomeRetried {
 		t.Errorf("ran %+v, which middleware saw as %q", ran, saw)
 	}
 	s.Close()

@@ -79,12 +79,12 @@ func shop(t *testing.T) *sqlx.DB {
 func TestSendInvoice(t *testing.T) {
 	for _, test := range []struct {
 		failure error
-		want    tasktest.Outcome
+		want    falldue.Outcome
 		wait    time.Duration
 	}{
-		{nil, tasktest.Done, 0},
-		{errBusy, tasktest.RetriedAfter, 10 * time.Minute},
-		{errors.New("no such host"), tasktest.Retried, 0},
+		{nil, falldue.OutcomeDone, 0},
+		{errBusy, falldue.OutcomeRetriedAfter, 10 * time.Minute},
+		{errors.New("no such host"), falldue.OutcomeRetried, 0},
 	} {
 		handle := sendInvoice(&fakeMailer{failures: []error{test.failure}, sent: make(chan int, 1)})
 		task, record := tasktest.NewTaskOf(SendInvoice, InvoiceArgs{Order: 42}, falldue.Config{})
@@ -93,7 +93,7 @@ func TestSendInvoice(t *testing.T) {
 		if outcome != test.want || wait != test.wait {
 			t.Errorf("after %v the task is %s, %v; want %s, %v", test.failure, outcome, wait, test.want, test.wait)
 		}
-		if outcome == tasktest.Done && string(record.Result()) != `"sent"` {
+		if outcome == falldue.OutcomeDone && string(record.Result()) != `"sent"` {
 			t.Errorf("the result is %s", record.Result())
 		}
 	}
@@ -121,11 +121,11 @@ func TestInvoiceIsRetriedForADay(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if ran := tasktest.RunOne(t, q); !errors.Is(ran.Err, down) || ran.State != falldue.Open {
+	if ran := tasktest.RunOne(t, q); !errors.Is(ran.Err, down) || ran.State != falldue.StateOpen {
 		t.Errorf("the first attempt: %+v", ran)
 	}
 	ran := clock.Advance(t, q, 24*time.Hour) // takes milliseconds
-	if len(ran) != 3 || ran[2].State != falldue.Done {
+	if len(ran) != 3 || ran[2].State != falldue.StateDone {
 		t.Errorf("in a day: %+v", ran)
 	}
 	tasktest.RequireNoneEnqueued(t, q, SendInvoice)

@@ -147,33 +147,14 @@ func (c calls) Progress(fraction float64, message string) {
 // KeepsDone reports whether SetResult may have a result.
 func (c calls) KeepsDone() bool { return c.r.keepsDone }
 
-// Outcome is what becomes of a task by the error that its handler returns.
-type Outcome string
-
-// The outcomes.
-const (
-	// Done: the handler returned nil.
-	Done Outcome = "done"
-	// Retried: the task runs again under its policy, unless no attempt is left.
-	Retried Outcome = "retried"
-	// RetriedAfter: the handler returned [falldue.RetryAfter].
-	RetriedAfter Outcome = "retried_after"
-	// Snoozed: the handler returned [falldue.Snooze].
-	Snoozed Outcome = "snoozed"
-	// Discarded: the handler returned [falldue.Discard].
-	Discarded Outcome = "discarded"
-)
-
-// Asked returns what a handler asks for by the error that it returns, and for Snoozed and
-// RetriedAfter how long the task is to wait.
-func Asked(err error) (Outcome, time.Duration) {
+// Asked returns the outcome that a handler asks for with the error that it returns:
+// [falldue.OutcomeDone], OutcomeRetried, OutcomeRetriedAfter, OutcomeSnoozed or OutcomeDiscarded.
+// For OutcomeSnoozed and OutcomeRetriedAfter it also returns how long the task will wait. A worker
+// makes a task dead instead of retrying it if its policy allows no further attempt.
+func Asked(err error) (falldue.Outcome, time.Duration) {
 	if err == nil {
-		return Done, 0
+		return falldue.OutcomeDone, 0
 	}
-	v := hooks.VerdictOf(err)
-	outcome, ok := map[string]Outcome{"discard": Discarded, "snooze": Snoozed, "retry after": RetriedAfter}[v.Asked]
-	if !ok {
-		outcome = Retried
-	}
-	return outcome, v.Wait
+	outcome, wait := hooks.Asked(err)
+	return falldue.Outcome(outcome), wait
 }

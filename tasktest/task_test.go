@@ -152,14 +152,14 @@ func TestArgumentsThatCannotBeEncoded(t *testing.T) {
 func TestAsked(t *testing.T) {
 	for _, c := range []struct {
 		err  error
-		want tasktest.Outcome
+		want falldue.Outcome
 		wait time.Duration
 	}{
-		{nil, tasktest.Done, 0},
-		{errDown, tasktest.Retried, 0},
-		{falldue.Discard(errDown), tasktest.Discarded, 0},
-		{fmt.Errorf("send: %w", falldue.Snooze(time.Minute)), tasktest.Snoozed, time.Minute},
-		{falldue.RetryAfter(time.Hour, errDown), tasktest.RetriedAfter, time.Hour},
+		{nil, falldue.OutcomeDone, 0},
+		{errDown, falldue.OutcomeRetried, 0},
+		{falldue.Discard(errDown), falldue.OutcomeDiscarded, 0},
+		{fmt.Errorf("send: %w", falldue.Snooze(time.Minute)), falldue.OutcomeSnoozed, time.Minute},
+		{falldue.RetryAfter(time.Hour, errDown), falldue.OutcomeRetriedAfter, time.Hour},
 	} {
 		if got, wait := tasktest.Asked(c.err); got != c.want || wait != c.wait {
 			t.Errorf("%v asks for %s and %v, want %s and %v", c.err, got, wait, c.want, c.wait)

@@ -150,15 +150,15 @@ func TestDrainRunsUntilNothingIsDue(t *testing.T) {
 		states := map[falldue.State]int{}
 		for _, ran := range tasktest.Drain(t, q) {
 			states[ran.State]++
-			if ran.State == falldue.Dead && ran.Err == nil || ran.State == falldue.Done && ran.Err != nil {
+			if ran.State == falldue.StateDead && ran.Err == nil || ran.State == falldue.StateDone && ran.Err != nil {
 				t.Errorf("%+v", ran)
 			}
 		}
-		if states[falldue.Done] != 3 || states[falldue.Dead] != 2 || states[falldue.Snoozed] != 1 || len(states) != 3 {
+		if states[falldue.StateDone] != 3 || states[falldue.StateDead] != 2 || states[falldue.StateSnoozed] != 1 || len(states) != 3 {
 			t.Errorf("the runs ended as %v", states)
 		}
 		left := tasktest.All(t, q, steps)
-		if len(left) != 2 || left[0].ID != later || left[1].State != falldue.Snoozed {
+		if len(left) != 2 || left[0].ID != later || left[1].State != falldue.StateSnoozed {
 			t.Errorf("left are %+v", left)
 		}
 	})
@@ -179,7 +179,7 @@ func TestRunOneObeysLimits(t *testing.T) {
 		})
 		enqueue(t, q, kind, 1)
 		enqueue(t, q, kind, 2)
-		if ran := clock.Advance(t, q, time.Hour); len(ran) != 2 || ran[0].State != falldue.Done || ran[1].State != falldue.Done {
+		if ran := clock.Advance(t, q, time.Hour); len(ran) != 2 || ran[0].State != falldue.StateDone || ran[1].State != falldue.StateDone {
 			t.Errorf("%+v", ran)
 		}
 	})

@@ -20,7 +20,7 @@ func whatWaits(t testing.TB, q *falldue.Queue) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "RunOne looks in the queues %q for the kinds %q, and ", queues, kinds)
 	var list []falldue.TaskInfo
-	for _, state := range []falldue.State{falldue.Open, falldue.Snoozed, falldue.Blocked} {
+	for _, state := range []falldue.State{falldue.StateOpen, falldue.StateSnoozed, falldue.StateBlocked} {
 		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{State: state}, ops.ListOptions{Limit: maxListed + 1})
 		if err != nil {
 			t.Fatalf("tasktest: list the tasks that wait: %v", err)

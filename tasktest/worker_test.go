@@ -73,10 +73,10 @@ var runs = map[string]struct {
 	err    error
 	next   time.Duration
 }{
-	"succeeds":     {func(context.Context, *falldue.Queue, int64) error { return nil }, falldue.Done, nil, 0},
-	"fails":        {func(context.Context, *falldue.Queue, int64) error { return errDown }, falldue.Open, errDown, time.Hour},
-	"snoozes":      {func(context.Context, *falldue.Queue, int64) error { return falldue.Snooze(time.Minute) }, falldue.Snoozed, nil, time.Minute},
-	"is discarded": {func(context.Context, *falldue.Queue, int64) error { return falldue.Discard(errDown) }, falldue.Dead, errDown, 0},
+	"succeeds":     {func(context.Context, *falldue.Queue, int64) error { return nil }, falldue.StateDone, nil, 0},
+	"fails":        {func(context.Context, *falldue.Queue, int64) error { return errDown }, falldue.StateOpen, errDown, time.Hour},
+	"snoozes":      {func(context.Context, *falldue.Queue, int64) error { return falldue.Snooze(time.Minute) }, falldue.StateSnoozed, nil, time.Minute},
+	"is discarded": {func(context.Context, *falldue.Queue, int64) error { return falldue.Discard(errDown) }, falldue.StateDead, errDown, 0},
 	"is cancelled": {func(ctx context.Context, q *falldue.Queue, id int64) error {
 		if err := q.Cancel(context.WithoutCancel(ctx), id); err != nil {
 			return err
@@ -87,10 +87,10 @@ var runs = map[string]struct {
 		case <-time.After(testdb.Patience):
 			return errors.New("the context of a task that is cancelled has not ended")
 		}
-	}, falldue.Cancelled, falldue.ErrCancelled, 0},
+	}, falldue.StateCancelled, falldue.ErrCancelled, 0},
 	"is cancelled at its end": {func(ctx context.Context, q *falldue.Queue, id int64) error {
 		return q.Cancel(context.WithoutCancel(ctx), id)
-	}, falldue.Cancelled, falldue.ErrCancelled, 0},
+	}, falldue.StateCancelled, falldue.ErrCancelled, 0},
 }
 
 // TestRunOneIsLikeAWorker: the hooks of a queue see the same of a task that a worker runs and of
@@ -125,7 +125,7 @@ func TestRunOneIsLikeAWorker(t *testing.T) {
 			if (one.err == nil) != (worker.err == nil) || one.err != nil && one.err.Error() != worker.err.Error() {
 				t.Errorf("of a task that %s the event has the error %v, that of a worker %v", name, one.err, worker.err)
 			}
-			if c.state == falldue.Cancelled { // before it is settled, or meanwhile
+			if c.state == falldue.StateCancelled { // before it is settled, or meanwhile
 				one.settled, worker.settled = nil, nil
 			}
 			if one.err, worker.err = nil, nil; !reflect.DeepEqual(one, worker) || one.next != c.next {

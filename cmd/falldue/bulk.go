@@ -50,7 +50,7 @@ func (f *filterFlags) get() ops.Filter {
 
 // choices returns the states and phases of the tasks to which a command does what verb says.
 func choices(verb string) (stateNames, phases []string) {
-	finished := []string{string(falldue.Done), string(falldue.Dead), string(falldue.Cancelled)}
+	finished := []string{string(falldue.StateDone), string(falldue.StateDead), string(falldue.StateCancelled)}
 	for _, s := range states {
 		stateNames = append(stateNames, string(s))
 	}

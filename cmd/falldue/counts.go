@@ -79,12 +79,12 @@ func countTasks(cmd *cobra.Command, o *ops.Ops, estimate bool) (counts []ops.Cou
 }
 
 // states are the states of tasks, in the order of their columns.
-var states = []falldue.State{falldue.Blocked, falldue.Open, falldue.Snoozed, falldue.Dead, falldue.Cancelled, falldue.Done}
+var states = []falldue.State{falldue.StateBlocked, falldue.StateOpen, falldue.StateSnoozed, falldue.StateDead, falldue.StateCancelled, falldue.StateDone}
 
 // printCounts prints a row for each queue and kind.
 func printCounts(s screen, counts []ops.Count) error {
 	states := states
-	if !slices.ContainsFunc(counts, func(c ops.Count) bool { return c.State == falldue.Blocked }) { // few have flows
+	if !slices.ContainsFunc(counts, func(c ops.Count) bool { return c.State == falldue.StateBlocked }) { // few have flows
 		states = states[1:]
 	}
 	columns := []column{{name: "queue", least: 8}, {name: "kind", least: 8}}

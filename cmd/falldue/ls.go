@@ -161,7 +161,7 @@ func moment(t falldue.TaskInfo, known ops.Policies) string {
 	switch {
 	case ops.Running(t):
 		return "runs, lease " + words.Span(t.UpdatedAt.Sub(t.Now))
-	case t.State != falldue.Open && t.State != falldue.Snoozed:
+	case t.State != falldue.StateOpen && t.State != falldue.StateSnoozed:
 		return words.Span(max(t.Now.Sub(t.UpdatedAt), 0)) + " ago"
 	}
 	if due := known.Due(t); !due.IsZero() {

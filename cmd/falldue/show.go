@@ -223,15 +223,15 @@ func (v view) printPast(s screen) error {
 }
 
 func (v view) printFuture(s screen) error {
-	if v.task.State == falldue.Blocked {
+	if v.task.State == falldue.StateBlocked {
 		_, err := fmt.Fprintf(s, "\nit runs after other tasks: falldue why %d\n", v.task.ID)
 		return err
 	}
-	if v.task.State != falldue.Open && v.task.State != falldue.Snoozed {
+	if v.task.State != falldue.StateOpen && v.task.State != falldue.StateSnoozed {
 		return nil
 	}
 	if !v.known {
-		if ops.Running(v.task) || v.task.State == falldue.Open && v.task.Attempts > 0 {
+		if ops.Running(v.task) || v.task.State == falldue.StateOpen && v.task.Attempts > 0 {
 			return nil // the line of the policy says why
 		}
 		_, err := fmt.Fprintf(s, "\nattempt %d is due %s\n", v.task.Attempts+1, words.At(v.task.UpdatedAt, v.task.Now))

@@ -143,7 +143,7 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 		}, func(q *falldue.Queue) bool {
 			charge, err := q.Task(t.Context(), 1)
 			mail, other := q.Task(t.Context(), 2)
-			return err == nil && other == nil && charge.LastError != "" && mail.State == falldue.Dead
+			return err == nil && other == nil && charge.LastError != "" && mail.State == falldue.StateDead
 		})
 
 		contains(t, s.run("counts"), `(?m)^queue +kind +open +snoozed +dead +cancelled +done$`, `(?m)^default +mail +1 +0 +1 +0 +0$`, `(?m)^all +2 +0 +1 +0 +0$`)

@@ -100,7 +100,7 @@ func (s shop) fill() {
 	}, func(q *falldue.Queue) bool {
 		charge, err := q.Task(s.t.Context(), 1)
 		mail, other := q.Task(s.t.Context(), 2)
-		return err == nil && other == nil && charge.LastError != "" && mail.State == falldue.Dead
+		return err == nil && other == nil && charge.LastError != "" && mail.State == falldue.StateDead
 	})
 	for i := range 30 {
 		s.failed("invoice.send", 20, time.Duration(2*i+1)*time.Minute) // a minute from what the document asks for

@@ -73,7 +73,7 @@ func move(t *testing.T, export, enqueue, redis, engine string) (tasks []task) {
 		t.Fatal(err)
 	}
 	for _, info := range page.Tasks {
-		if info.State != falldue.Open || info.Attempts != 0 {
+		if info.State != falldue.StateOpen || info.Attempts != 0 {
 			t.Errorf("got %+v, want an open task without attempts", info)
 		}
 		moved := task{Queue: info.Queue, Kind: info.Kind, Payload: string(info.Payload), Meta: info.Meta, MaxAttempts: info.MaxAttempts}

@@ -49,7 +49,7 @@ func describe(r row) string {
 	} else {
 		text += ": failed, due in " + formatDuration(r.due.Sub(r.Now)) + " by " + scheduledBy(r)
 	}
-	if r.LastError != "" && r.State != falldue.Done {
+	if r.LastError != "" && r.State != falldue.StateDone {
 		text += ": " + r.LastError
 	}
 	return text
@@ -57,7 +57,7 @@ func describe(r row) string {
 
 // scheduledBy says what decided when a waiting task is due.
 func scheduledBy(r row) string {
-	if r.State == falldue.Snoozed {
+	if r.State == falldue.StateSnoozed {
 		return "Retry-After"
 	}
 	return fmt.Sprintf("delay(%d)", r.Attempts)

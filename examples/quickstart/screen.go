@@ -84,7 +84,7 @@ func formatRow(r row) string {
 	switch {
 	case r.running():
 		word, colour, next = "runs", bold, ""
-	case r.State == falldue.Done:
+	case r.State == falldue.StateDone:
 		word, colour, next, failure = "done", green, "", ""
 	case r.ended():
 		word, colour, next = string(r.State), red, ""

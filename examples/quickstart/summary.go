@@ -38,9 +38,9 @@ func (w *watcher) summarize(db *sqlx.DB, out io.Writer) (s summary, err error) {
 	for _, r := range rows {
 		s.retries += max(r.Attempts-1, 0)
 		switch r.State {
-		case falldue.Done:
+		case falldue.StateDone:
 			s.done++
-		case falldue.Dead:
+		case falldue.StateDead:
 			s.dead++
 			attempts, err := w.queue.Attempts(ctx, r.ID)
 			if err != nil {

@@ -31,7 +31,7 @@ type row struct {
 	changed bool
 }
 
-func (r row) ended() bool   { return r.State != falldue.Open && r.State != falldue.Snoozed }
+func (r row) ended() bool   { return r.State != falldue.StateOpen && r.State != falldue.StateSnoozed }
 func (r row) running() bool { return !r.ended() && r.ClaimedBy != "" }
 func (r row) waiting() bool { return !r.ended() && r.ClaimedBy == "" }
 
@@ -39,7 +39,7 @@ func (r row) waiting() bool { return !r.ended() && r.ClaimedBy == "" }
 // its policy. The delay is not stored, so a new policy would apply to all waiting
 // tasks at once.
 func due(t falldue.TaskInfo, p backoff.Policy) time.Time {
-	if t.State == falldue.Snoozed { // Snooze or RetryAfter has set the time
+	if t.State == falldue.StateSnoozed { // Snooze or RetryAfter has set the time
 		return t.UpdatedAt
 	}
 	delay, _ := p.Wait(int64(t.Attempts))
@@ -110,7 +110,7 @@ func (w *watcher) compare(t falldue.TaskInfo) row {
 	was, known := w.rows[t.ID]
 	if !known { // it has waited since it was enqueued
 		was = row{late: -1, due: t.CreatedAt}
-		was.State = falldue.Open
+		was.State = falldue.StateOpen
 	}
 	now := row{TaskInfo: t, late: was.late, due: due(t, w.rules[w.indexOf(t.Kind)].policy)}
 	now.changed = !known || t.State != was.State || t.Fence != was.Fence || t.ClaimedBy != was.ClaimedBy

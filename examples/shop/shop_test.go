@@ -273,7 +273,7 @@ func TestMailAboutInvoicesWaits(t *testing.T) {
 	}
 	tasktest.RunOne(t, w.queue)
 	tasktest.RequireEnqueued(t, w.queue, invoicing, Invoice{"ada", month})
-	if mail := tasktest.RequireEnqueued(t, w.queue, mailing, Mail{"bookkeeper", "the 1 invoices of " + month + " are written"}); mail.State != falldue.Blocked {
+	if mail := tasktest.RequireEnqueued(t, w.queue, mailing, Mail{"bookkeeper", "the 1 invoices of " + month + " are written"}); mail.State != falldue.StateBlocked {
 		t.Errorf("before the invoice is written the mail is %s", mail.State)
 	}
 	tasktest.Drain(t, w.queue)

@@ -150,7 +150,7 @@ func TestTasksAreSettledInTransactions(t *testing.T) {
 	}
 	for name, id := range ids {
 		info, err := q.Task(t.Context(), id)
-		if err != nil || info.State != falldue.Done || info.Attempts != 2 || string(info.Result) != `"`+name+`"` {
+		if err != nil || info.State != falldue.StateDone || info.Attempts != 2 || string(info.Result) != `"`+name+`"` {
 			t.Errorf("%s: %+v (error %v), want it done by the second attempt", name, info, err)
 		}
 		var stored int

@@ -65,12 +65,6 @@ type Queue interface {
 	Tickers() []Ticker
 }
 
-// Verdict is what a handler asks for by the error that it returns.
-type Verdict struct {
-	Asked string // "", "discard", "snooze" or "retry after"
-	Wait  time.Duration
-}
-
 var (
 	// QueueOf returns the Queue of a *falldue.Queue.
 	QueueOf func(q any) Queue
@@ -80,6 +74,7 @@ var (
 	Origin func() string
 	// ProgressOf returns what a handler reports as the table has it, but for its task.
 	ProgressOf func(fraction float64, message string) store.Progress
-	// VerdictOf reads an error that a handler returned.
-	VerdictOf func(err error) Verdict
+	// Asked returns the outcome that a handler asks for with an error, and how long its task
+	// waits.
+	Asked func(err error) (outcome string, wait time.Duration)
 )

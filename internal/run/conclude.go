@@ -116,11 +116,11 @@ func OutcomeOf(e *store.Settlement, f *Failure) Outcome {
 	}
 	switch {
 	case f == nil:
-		return OutcomeGivenBack
+		return OutcomeReleased
 	case f.Act == ActSnooze:
 		return OutcomeSnoozed
 	case !e.Error.Valid:
-		return OutcomeGivenBack
+		return OutcomeReleased
 	case f.Act == ActRetryAfter:
 		return OutcomeRetriedAfter
 	}

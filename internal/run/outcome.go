@@ -15,5 +15,5 @@ const (
 	OutcomeDead         Outcome = Outcome(statements.OutcomeDead)
 	OutcomeCancelled    Outcome = "cancelled"
 	OutcomeLost         Outcome = Outcome(statements.OutcomeLost)
-	OutcomeGivenBack    Outcome = "given_back"
+	OutcomeReleased     Outcome = "released"
 )

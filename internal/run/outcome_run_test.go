@@ -24,7 +24,7 @@ func TestLostRunsHaveOutcomes(t *testing.T) {
 		"DoneTx has settled it before":     {&Run{lease: lease{settled: true}}, OutcomeDone},
 		"DoneTx, and the lease is over":    {&Run{lease: lease{maybeSettled: true}}, OutcomeLost},
 		"the first answer was lost: done":  {&Run{lease: lease{until: later}, unsure: true, end: endIn(statements.StateDone)}, OutcomeDone},
-		"the first answer was lost: given": {&Run{lease: lease{until: later}, unsure: true, end: endIn(statements.StateOpen)}, OutcomeGivenBack},
+		"the first answer was lost: given": {&Run{lease: lease{until: later}, unsure: true, end: endIn(statements.StateOpen)}, OutcomeReleased},
 	} {
 		if got := c.run.LostOutcome(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
