@@ -44,7 +44,7 @@ func (q *Queue) Delete(ctx context.Context, id int64, o DeleteOptions) error {
 
 // RetryOptions are the settings of [Queue.Retry] and [Queue.RetryEdited].
 type RetryOptions struct {
-	// State is the state in which the task must be: [Dead], [Cancelled] or [Done]. By default
+	// State is the state in which the task must be: [StateDead], [StateCancelled] or [StateDone]. By default
 	// it may be dead or cancelled: a done task runs again only if you ask for that.
 	State State
 	// Fence, unless it is 0, is the fence that the task must have: that of the [TaskInfo] by
@@ -53,7 +53,7 @@ type RetryOptions struct {
 }
 
 // finalStates are the states of finished tasks.
-var finalStates = []State{Done, Dead, Cancelled}
+var finalStates = []State{StateDone, StateDead, StateCancelled}
 
 // params returns the retry of a task, and what the options expect of it.
 func (o RetryOptions) params(id int64) (p store.ActParams, expected string, err error) {
@@ -70,7 +70,7 @@ func (o RetryOptions) params(id int64) (p store.ActParams, expected string, err 
 // Retry makes a dead or cancelled task due at once, with all its attempts left, and a done task if
 // the options ask for that. Pass options once at most. The recorded attempts stay, and a result
 // does not. The worker of this process looks for the task at
-// once, and so do workers that listen ([Config].Listen), others at their next
+// once, and so do workers that listen ([Notifications]), others at their next
 // poll. The error wraps [ErrNotFound] if the
 // task does not exist, and [ErrWrongState] if it is in another state or has another fence. It is an
 // [ExistsError] if an unfinished task holds its unique key.

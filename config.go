@@ -2,7 +2,6 @@ package falldue
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -60,7 +59,8 @@ type Config struct {
 	// does not know of: 1 millisecond to 1 hour. Up to a tenth is added at random. A
 	// search is one statement for each queue, or a few on MySQL and MariaDB. A task
 	// that the worker already knows of starts when it falls due, not at the next poll.
-	// Defaults to 1 second, with Listen too: not every task comes with a notice.
+	// Defaults to 1 second, including for a worker that listens: not every task comes with a
+	// notification.
 	//
 	// A worker also looks for tasks of other processes by their ids, except on TiDB: every
 	// 12 milliseconds while such tasks come, unless it listens, and otherwise after 0.35 of
@@ -105,35 +105,10 @@ type Config struct {
 	// encrypt or compress them. Defaults to nil: they are stored as they are.
 	Codec Codec
 
-	// Listen wakes the worker as soon as another process commits tasks. Only
-	// PostgreSQL has it. Package pgnotify provides such a function. A task that is
-	// enqueued in a transaction of yours wakes it if the process that enqueues sets Listen
-	// or Notify, or calls [Queue.Wake] after the commit. The worker finds any other task as
-	// a worker does that does not listen ([Config].PollInterval), within a third of a
-	// second with the default settings, and two seconds after eleven minutes without a task.
-	//
-	// Listen calls wake with the text of each notice on channel, and once with ""
-	// when it has begun to listen. The text of a notice is the names of queues,
-	// separated by spaces, or "" for all queues. Listen returns when ctx ends or
-	// when it fails. After a failure the worker logs the error, looks for tasks as one
-	// that does not listen, and calls Listen again, after 50 milliseconds at first and 5
-	// seconds at most. Defaults to nil: nothing wakes the worker, which looks for tasks of
-	// other processes itself.
-	Listen func(ctx context.Context, channel string, wake func(notice string)) error
-	// Notify makes the transaction of each enqueue and of Retry notify the workers that
-	// set Listen, when it commits, also a transaction of yours. Only PostgreSQL has it.
-	// There the commits of transactions that notify wait for each other, so set it only if
-	// a worker listens.
-	//
-	// Without it a process notifies after an enqueue outside a transaction of yours, after
-	// Retry, and when you call [Queue.Wake]: by a statement of its own, for which no call
-	// waits, once in 10 milliseconds at most. A transaction of yours notifies when it
-	// commits if Listen is set, and else does not. Defaults to false.
-	Notify bool
-	// QuietTx keeps transactions of yours from notifying where Listen is set and Notify is
-	// not, so that their commits do not wait for each other. Call [Queue.Wake] after the
-	// commit then, or let workers find the tasks themselves. Defaults to false.
-	QuietTx bool
+	// Notifications lets workers start tasks of other processes as soon as they are
+	// committed, with LISTEN and NOTIFY. Only PostgreSQL has them. Defaults to the zero
+	// value: this process notifies workers that listen, and its worker polls.
+	Notifications Notifications
 
 	// TransactionPooling says that the connections lead to a pooler of PostgreSQL that
 	// gives each transaction another session, such as PgBouncer with
@@ -257,11 +232,8 @@ func (c Config) validate(s dialect.Server) error {
 	if err := c.DefaultPolicy.Err(); err != nil {
 		return fmt.Errorf("%w: DefaultPolicy: %w", ErrInvalid, err)
 	}
-	if c.Notify && c.QuietTx {
-		return invalid("both Notify and QuietTx are set; allowed is one of them")
-	}
-	if (c.Listen != nil || c.Notify) && !s.Caps.Notify {
-		return invalid("Listen or Notify on %s; only PostgreSQL has them", s.Name())
+	if err := c.Notifications.validate(s); err != nil {
+		return err
 	}
 	if c.MaxPayload < 2 || c.MaxPayload > 64<<20 {
 		return invalid("MaxPayload %d; allowed are 2 bytes to 64 MiB", c.MaxPayload)

@@ -45,7 +45,7 @@ func TestManyTasksAreCopied(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = db.Close() })
-			q, err := falldue.New(db, falldue.Config{Notify: true, TransactionPooling: test.pooled})
+			q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Mode: falldue.NotifyInTx}, TransactionPooling: test.pooled})
 			if err != nil {
 				t.Fatal(err)
 			}

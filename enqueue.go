@@ -37,9 +37,9 @@ func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts ...EnqueueO
 // EnqueueTx stores a task inside tx, the caller's transaction ([Tx]). The task will run if
 // tx commits, and does not exist otherwise. Workers find it after the commit as they find
 // tasks of other processes ([Config].PollInterval). The worker of this process, and workers
-// that listen, find it immediately if the caller then calls [Queue.Wake]. Those that listen
-// need no such call if this queue sets Config.Listen or Config.Notify. Errors are as for
-// [Kind.Enqueue].
+// that listen, find it immediately if the caller then calls [Queue.Wake]. With most
+// settings of [Notifications], the commit itself notifies workers that listen. Errors are as
+// for [Kind.Enqueue].
 //
 // If a unique task is stored, other enqueues with its unique key wait until tx ends, and so
 // do enqueues that find the key's holder finished. With [WhileWaiting] the holder does not

@@ -20,11 +20,11 @@ func TestListenersPollAsOften(t *testing.T) {
 		want time.Duration
 	}{
 		{Config{}, time.Second},
-		{Config{Listen: listen}, time.Second},
-		{Config{Listen: listen, PollInterval: time.Minute}, time.Minute},
+		{Config{Notifications: Notifications{Listen: listen}}, time.Second},
+		{Config{Notifications: Notifications{Listen: listen}, PollInterval: time.Minute}, time.Minute},
 	} {
 		if got := c.cfg.withDefaults().PollInterval; got != c.want {
-			t.Errorf("listens: %v, PollInterval %v: polls every %v, want %v", c.cfg.Listen != nil, c.cfg.PollInterval, got, c.want)
+			t.Errorf("listens: %v, PollInterval %v: polls every %v, want %v", c.cfg.Notifications.Listen != nil, c.cfg.PollInterval, got, c.want)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 // Queue enqueues tasks, runs their handlers and inspects tasks, on one database.
 // The database holds any number of named queues in which tasks wait. A Queue is
 // safe for concurrent use. It starts no goroutine before [Queue.Run], but for those that
-// send notices after an enqueue (see Config.Notify) and end at once.
+// notify workers after an enqueue ([Notifications]) and end soon.
 type Queue struct {
 	cfg     Config
 	db      *sqlx.DB
@@ -78,13 +78,13 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 		return nil, err
 	}
 	s := store.New(db, server, store.Options{
-		Tables: cfg.tables(), Notify: cfg.Notify, NotifyTx: cfg.Notify || cfg.Listen != nil && !cfg.QuietTx,
+		Tables: cfg.tables(), Notify: cfg.Notifications.ownTx(), NotifyTx: cfg.Notifications.callersTx(),
 	})
 	keeper := upkeep.NewPolicyStore(s, cfg.Logger)
 	q := &Queue{cfg: cfg, db: db, store: s, keeper: keeper, kinds: map[string]registration{},
 		observer: &publisher{hooks: cfg.Hooks, log: cfg.Logger, classify: server.Classify},
 	}
-	if server.Caps.Notify && !cfg.Notify {
+	if server.Caps.Notify && !cfg.Notifications.ownTx() {
 		q.notices = &notices{send: s.Notify}
 	}
 	insert := enqueueFunc(func(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error) {

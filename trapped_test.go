@@ -33,7 +33,7 @@ func checkTraps(t *testing.T, driver, setting string, pooled bool) {
 	testdb.SetTraps(t, db, `version( concat( max( min( count( pg_backend_pid( pg_postmaster_start_time( date_part( unnest( power( floor(
 				pg_try_advisory_lock( pg_advisory_lock( pg_advisory_unlock( pg_try_advisory_xact_lock( generate_series( nextval( pg_get_serial_sequence(
 				pg_notify( hashtext( to_regclass( current_database( current_setting( statement_timestamp( transaction_timestamp( now( clock_timestamp(`)
-	q, err := falldue.New(db, falldue.Config{DoneRetention: time.Millisecond, Notify: true, TransactionPooling: pooled})
+	q, err := falldue.New(db, falldue.Config{DoneRetention: time.Millisecond, Notifications: falldue.Notifications{Mode: falldue.NotifyInTx}, TransactionPooling: pooled})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,12 +34,12 @@ func newFalldue(name, engine string) *falldueSubject {
 	return &falldueSubject{name: name, engine: engine, kind: falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow})}
 }
 
-// configOf returns the configuration that a measure wants, with Listen only where the
-// settings have a DSN for it.
+// configOf returns the configuration that a measure wants. It listens only where the settings
+// have a DSN for it.
 func configOf(s settings) falldue.Config {
 	cfg := falldue.Config{Concurrency: handlers, Hooks: s.hooks}
 	if s.notify && s.listen != "" {
-		cfg.Listen = pgnotify.DSN(s.listen)
+		cfg.Notifications.Listen = pgnotify.DSN(s.listen)
 	}
 	for i := range s.queues {
 		if i == 0 {
@@ -67,7 +67,7 @@ func openFalldue(v variant) open {
 		}
 		f.limit(s)
 		if v == tuned && s.notify && f.engine == postgres {
-			cfg.Listen = pgnotify.DSN(db.dsn)
+			cfg.Notifications.Listen = pgnotify.DSN(db.dsn)
 		}
 		for _, q := range []**falldue.Queue{&f.worker, &f.producer} {
 			pool, err := db.open()

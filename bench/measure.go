@@ -111,7 +111,7 @@ var measures = []measure{
 	{
 		name: "pickup_p50_ms", unit: "ms", settings: settings{notify: true}, run: pickup(false),
 		also:  []string{"pickup_p99_ms"},
-		about: "the median time from the commit of a task to the start of its handler in an idle worker, which another process tells nothing of the task but by the database (falldue on PostgreSQL: with Config.Listen; falldue-default probes); tasks are enqueued one by one, 50 to 100 ms apart at random, counted from the begin of an enqueue, for four times --while; pickup_p99_ms is the 99th percentile",
+		about: "the median time from the commit of a task to the start of its handler in an idle worker, which another process tells nothing of the task but by the database (falldue on PostgreSQL: which listens; falldue-default probes); tasks are enqueued one by one, 50 to 100 ms apart at random, counted from the begin of an enqueue, for four times --while; pickup_p99_ms is the 99th percentile",
 	},
 	{
 		name: "first_task_ms", unit: "ms", single: true, settings: settings{notify: true}, run: firstTask,
@@ -132,7 +132,7 @@ var measures = []measure{
 	},
 	{
 		name: "idle_statements_per_minute", unit: "/min", single: true, settings: settings{notify: true, counts: true}, engines: []string{postgres, mySQL, mariaDB, sqlite}, run: idle,
-		about: "the statements of a worker that has been idle for as long as --silence says, while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: with Config.Listen), for ten times --while; PostgreSQL counts transactions, MySQL and MariaDB count all statements of the server, which nobody else may use meanwhile, and on SQLite the driver counts",
+		about: "the statements of a worker that has been idle for as long as --silence says, while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: which listens), for ten times --while; PostgreSQL counts transactions, MySQL and MariaDB count all statements of the server, which nobody else may use meanwhile, and on SQLite the driver counts",
 	},
 	{
 		name: "profile_s", unit: "s", single: true, run: profileTime, also: []string{"profile_s_max"},

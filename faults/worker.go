@@ -39,8 +39,8 @@ type Role struct {
 	Handlers, Connections int
 	// Schedules is how many schedules a worker ticks, each of them once a second.
 	Schedules int
-	// Notify makes enqueues notify in their transactions, and not by statements beside them.
-	Notify bool
+	// Notify sets when enqueues notify workers.
+	Notify falldue.NotifyMode
 	// Lease is the lease of a worker, Longest the longest time that its handlers
 	// take.
 	Lease, Longest time.Duration
@@ -77,7 +77,7 @@ func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
 	for {
 		q, err := falldue.New(db, falldue.Config{
 			Name: r.Name, Concurrency: r.Handlers, Lease: r.Lease, Logger: log,
-			DoneRetention: 24 * time.Hour, PollInterval: 100 * time.Millisecond, TransactionPooling: r.Pooled, Notify: r.Notify,
+			DoneRetention: 24 * time.Hour, PollInterval: 100 * time.Millisecond, TransactionPooling: r.Pooled, Notifications: falldue.Notifications{Mode: r.Notify},
 		})
 		if err == nil {
 			return db, q, nil

@@ -25,7 +25,7 @@ func ExampleDSN() {
 	}
 	defer func() { _ = db.Close() }()
 
-	q, err := falldue.New(db, falldue.Config{Listen: pgnotify.DSN(dsn)})
+	q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Listen: pgnotify.DSN(dsn)}})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -48,7 +48,7 @@ func ExampleDSN_notify() {
 	}
 	defer func() { _ = db.Close() }()
 
-	q, err := falldue.New(db, falldue.Config{Notify: true})
+	q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Mode: falldue.NotifyInTx}})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -72,7 +72,7 @@ func ExampleDSN_pooler() {
 
 	q, err := falldue.New(db, falldue.Config{
 		TransactionPooling: true, // New finds out by itself unless the pool is small or busy
-		Listen:             pgnotify.DSN(os.Getenv("DATABASE_URL")),
+		Notifications:      falldue.Notifications{Listen: pgnotify.DSN(os.Getenv("DATABASE_URL"))},
 	})
 	if err != nil {
 		log.Panic(err)

@@ -4,13 +4,13 @@
 // uses LISTEN and NOTIFY. It needs a connection of its own, which it opens with lib/pq;
 // the queue itself may use another driver:
 //
-//	q, err := falldue.New(db, falldue.Config{Listen: pgnotify.DSN(dsn)})
+//	q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Listen: pgnotify.DSN(dsn)}})
 //
-// A process that enqueues tasks notifies by itself. Tasks that it enqueues in a
-// transaction of its caller are notified of by the commit if its queue has Config.Listen,
-// too. Otherwise they need a call of [falldue.Queue.Wake] after the commit, or
+// A process that enqueues tasks notifies such workers by itself. For tasks that it enqueues
+// in a transaction of its caller, the commit does so if its own queue listens, too. Otherwise
+// call [falldue.Queue.Wake] after the commit, or set
 //
-//	q, err := falldue.New(db, falldue.Config{Notify: true})
+//	q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Mode: falldue.NotifyInTx}})
 //
 // A worker that listens also looks for tasks as others do, and so finds those that nobody
 // notifies it of: three times a second, and every 1.75 seconds after eleven minutes without a
@@ -19,7 +19,7 @@
 // The queue's own connections may lead to a pooler in transaction mode. The listening
 // one may not, and needs a DSN of the server itself:
 //
-//	q, err := falldue.New(pooled, falldue.Config{Listen: pgnotify.DSN(directDSN)})
+//	q, err := falldue.New(pooled, falldue.Config{Notifications: falldue.Notifications{Listen: pgnotify.DSN(directDSN)}})
 package pgnotify
 
 import (
@@ -52,7 +52,7 @@ type pings struct{ every, timeout, renew time.Duration }
 
 var defaultPings = pings{every: 30 * time.Second, timeout: 10 * time.Second, renew: 5 * time.Minute}
 
-// DSN returns a function for [falldue.Config].Listen that listens on the database
+// DSN returns a function for [falldue.Notifications].Listen that listens on the database
 // at source, in a form that lib/pq accepts: postgres://… or key=value …. The
 // settings of pgx alone, such as pool_max_conns and default_query_exec_mode, are left
 // out. source must not lead to a connection pooler in transaction mode, which forwards no

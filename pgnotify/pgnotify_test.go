@@ -23,12 +23,12 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 // when the transaction of another process commits, and not before, or when that process
 // then calls Wake.
 func TestCommitWakesWorker(t *testing.T) {
-	for _, notify := range []bool{true, false} {
-		t.Run(fmt.Sprint("Notify=", notify), func(t *testing.T) { commitWakesWorker(t, notify) })
+	for name, mode := range map[string]falldue.NotifyMode{"in transactions": falldue.NotifyInTx, "after calls": falldue.NotifyDefault} {
+		t.Run(name, func(t *testing.T) { commitWakesWorker(t, mode) })
 	}
 }
 
-func commitWakesWorker(t *testing.T, notify bool) {
+func commitWakesWorker(t *testing.T, mode falldue.NotifyMode) {
 	dsn := testdb.DSN(t, testdb.Postgres)
 	for _, driver := range testdb.Drivers(testdb.Postgres) {
 		db, err := sqlx.Open(driver, dsn)
@@ -38,9 +38,9 @@ func commitWakesWorker(t *testing.T, notify bool) {
 		t.Cleanup(func() { _ = db.Close() })
 		listening := make(chan struct{}, 10)
 		listen := pgnotify.DSN(dsn)
-		worker, err := falldue.New(db, falldue.Config{PollInterval: time.Hour, Listen: func(ctx context.Context, channel string, wake func(string)) error {
+		worker, err := falldue.New(db, falldue.Config{PollInterval: time.Hour, Notifications: falldue.Notifications{Listen: func(ctx context.Context, channel string, wake func(string)) error {
 			return listen(ctx, channel, func(notice string) { wake(notice); listening <- struct{}{} })
-		}})
+		}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func commitWakesWorker(t *testing.T, notify bool) {
 		go func() { done <- worker.Run(ctx) }()
 		<-listening
 
-		other, err := falldue.New(db, falldue.Config{Notify: notify})
+		other, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Mode: mode}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func commitWakesWorker(t *testing.T, notify bool) {
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		if !notify {
+		if mode != falldue.NotifyInTx {
 			other.Wake()
 		}
 		for range 2 {
@@ -99,8 +99,10 @@ func receive[T any](t *testing.T, c <-chan T) (v T) {
 
 func TestOtherEnginesReturnErrInvalid(t *testing.T) {
 	db := testdb.Open(t, testdb.SQLite)
-	if _, err := falldue.New(db, falldue.Config{Listen: pgnotify.DSN("")}); !errors.Is(err, falldue.ErrInvalid) {
-		t.Errorf("got error %v, want ErrInvalid", err)
+	for _, n := range []falldue.Notifications{{Listen: pgnotify.DSN("")}, {Mode: falldue.NotifyInTx}, {Mode: falldue.NotifyAfterCalls}, {Mode: -1}, {Mode: 3}} {
+		if _, err := falldue.New(db, falldue.Config{Notifications: n}); !errors.Is(err, falldue.ErrInvalid) {
+			t.Errorf("mode %d: error %v, want ErrInvalid", n.Mode, err)
+		}
 	}
 }
 
@@ -115,7 +117,7 @@ func TestNoticesNameTheirQueues(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = db.Close() }()
-			q, err := falldue.New(db, falldue.Config{Notify: true})
+			q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Mode: falldue.NotifyInTx}})
 			if err != nil {
 				t.Fatal(err)
 			}

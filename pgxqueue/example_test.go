@@ -53,7 +53,7 @@ func ExampleNew_pooler() {
 	defer pool.Close()
 
 	directDSN := os.Getenv("DIRECT_DATABASE_URL")
-	q, err := pgxqueue.New(pool, falldue.Config{Listen: pgnotify.DSN(directDSN)})
+	q, err := pgxqueue.New(pool, falldue.Config{Notifications: falldue.Notifications{Listen: pgnotify.DSN(directDSN)}})
 	if err != nil {
 		log.Panic(err)
 	}

@@ -43,7 +43,7 @@ func newListener(config *pgxpool.Config) listener {
 	return listener{config, defaultPings, max(config.MaxConnLifetime, minRenewal)}
 }
 
-// ownListener is what a queue listens by if Config.Listen is not set. New sets the rest
+// ownListener listens for a queue without Notifications.Listen. New sets the rest
 // once it knows the server.
 type ownListener struct {
 	listener
@@ -51,18 +51,18 @@ type ownListener struct {
 	log    *slog.Logger
 }
 
-// listen implements Config.Listen. Behind a pooler it says once that it does not listen,
+// listen implements Notifications.Listen. Behind a pooler it says once that it does not listen,
 // and waits for the end of the worker.
 func (l *ownListener) listen(ctx context.Context, channel string, wake func(notice string)) error {
 	if !l.pooled {
 		return l.listener.listen(ctx, channel, wake)
 	}
-	l.log.Warn("falldue: the worker does not listen behind a pooler in transaction mode, and looks for tasks of other processes; to be notified of them, set Config.Listen to pgnotify.DSN with a DSN of the server itself")
+	l.log.Warn("falldue: the worker does not listen behind a pooler in transaction mode, and looks for tasks of other processes; to be notified of them, set Notifications.Listen to pgnotify.DSN with a DSN of the server itself")
 	<-ctx.Done()
 	return nil
 }
 
-// listen implements Config.Listen.
+// listen implements Notifications.Listen.
 func (l listener) listen(ctx context.Context, channel string, wake func(notice string)) error {
 	for ctx.Err() == nil {
 		if err := l.serve(ctx, channel, wake); err != nil && ctx.Err() == nil {
@@ -96,7 +96,7 @@ func (l listener) serve(ctx context.Context, channel string, wake func(notice st
 }
 
 // errUnheard is the error of a connection that listens and receives nothing.
-var errUnheard = errors.New("the connection listens, but receives no notification, as behind a pooler in transaction mode, such as PgBouncer with pool_mode=transaction; set Config.Listen to pgnotify.DSN with a DSN of the server itself")
+var errUnheard = errors.New("the connection listens, but receives no notification, as behind a pooler in transaction mode, such as PgBouncer with pool_mode=transaction; set Notifications.Listen to pgnotify.DSN with a DSN of the server itself")
 
 // begin opens a connection that listens on a channel. A pooler in transaction mode
 // accepts LISTEN and forwards nothing, so begin also waits for a notification that

@@ -41,19 +41,18 @@ func (n notifies) within() (seen bool) {
 func (notifies) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // TestOnlyTransactionsOfCallersNotify: the commits of a queue's own transactions do not
-// wait for each other because of notices. Those of callers notify unless QuietTx is set.
+// wait for each other because of notifications. Those of callers notify except with
+// NotifyAfterCalls.
 func TestOnlyTransactionsOfCallersNotify(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		cfg     falldue.Config
-		call    string // how calls without a transaction notify
-		withTx  string // how those with a transaction of the caller do
-		invalid bool
+		mode   falldue.NotifyMode
+		call   string // how calls without a transaction notify
+		withTx string // how those with a transaction of the caller do
 	}{
-		"as it is": {falldue.Config{}, "beside", "within", false},
-		"QuietTx":  {falldue.Config{QuietTx: true}, "beside", "", false},
-		"Notify":   {falldue.Config{Notify: true}, "within", "within", false},
-		"both":     {falldue.Config{Notify: true, QuietTx: true}, "", "", true},
+		"as it is": {falldue.NotifyDefault, "beside", "within"},
+		"quiet":    {falldue.NotifyAfterCalls, "beside", ""},
+		"in all":   {falldue.NotifyInTx, "within", "within"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,13 +67,7 @@ func TestOnlyTransactionsOfCallersNotify(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(pool.Close)
-			q, err := pgxqueue.New(pool, c.cfg)
-			if c.invalid {
-				if !errors.Is(err, falldue.ErrInvalid) {
-					t.Errorf("error %v, want ErrInvalid", err)
-				}
-				return
-			}
+			q, err := pgxqueue.New(pool, falldue.Config{Notifications: falldue.Notifications{Mode: c.mode}})
 			if err != nil {
 				t.Fatal(err)
 			}

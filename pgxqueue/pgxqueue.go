@@ -9,9 +9,9 @@
 //
 // Workers of such queues start a task as soon as its transaction commits, in whichever
 // process that is, without any setting. A transaction of pgx notifies them as a part of
-// its commit. PostgreSQL lets one transaction that notifies commit after the other; set
-// Config.QuietTx if you commit more of them than that allows. Calls without a transaction
-// notify by a statement of its own after the call, once in 10 milliseconds at most.
+// its commit. PostgreSQL commits transactions that notify one after the other. Set the mode
+// [falldue.NotifyAfterCalls] if you commit more of them than that allows. Calls without a
+// transaction notify after the call, with a statement of its own.
 package pgxqueue
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// New returns a queue on a pool. It is like [falldue.New], except that Config.Listen
-// defaults to a function that listens by a connection of its own, with the settings of
+// New returns a queue on a pool. It is like [falldue.New], except that
+// [falldue.Notifications].Listen defaults to a function that listens on a connection of its own, with the settings of
 // the pool. For that connection the pool's BeforeConnect is called. AfterConnect and the
 // pool's other hooks are not called for it: what AfterConnect sets, such as search_path
 // by a SET, does not hold there, and listening does not need it. After MaxConnLifetime of
@@ -41,7 +41,7 @@ import (
 // that listens. So a worker on a pool of four (the default of pgxpool on small machines)
 // leaves three to its handlers and to all else.
 //
-// Behind a pooler in transaction mode, which forwards no notifications, set Config.Listen
+// Behind a pooler in transaction mode, which forwards no notifications, set Listen
 // to a function that reaches the server itself, such as that of [pgnotify.DSN]. Without
 // it workers do not listen there, and [falldue.Queue.Run] logs that.
 //
@@ -51,8 +51,8 @@ func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {
 		return falldue.New(nil, cfg) // the error says so
 	}
 	own := &ownListener{listener: newListener(pool.Config())}
-	if cfg.Listen == nil {
-		cfg.Listen = own.listen
+	if cfg.Notifications.Listen == nil {
+		cfg.Notifications.Listen = own.listen
 	}
 	db := pgxdb.Open(pool)
 	store.ShareTestClock(pool, db)

@@ -40,7 +40,7 @@ func TestQueuesBehindAPooler(t *testing.T) {
 			if direct {
 				cfg.PollInterval = time.Hour
 				listen := pgnotify.DSN(dsn)
-				cfg.Listen = func(ctx context.Context, channel string, wake func(string)) error {
+				cfg.Notifications.Listen = func(ctx context.Context, channel string, wake func(string)) error {
 					return listen(ctx, channel, func(notice string) {
 						wake(notice)
 						listens <- struct{}{}

@@ -120,7 +120,11 @@ func (p *place) queueOn(ctx context.Context, db *sqlx.DB) (*falldue.Queue, error
 	if err != nil {
 		return nil, err
 	}
-	return falldue.New(db, falldue.Config{Prefix: p.tables.Prefix, Schema: p.tables.Schema, Notify: server.Caps.Notify})
+	cfg := falldue.Config{Prefix: p.tables.Prefix, Schema: p.tables.Schema}
+	if server.Caps.Notify {
+		cfg.Notifications.Mode = falldue.NotifyInTx // the command ends right after its call
+	}
+	return falldue.New(db, cfg)
 }
 
 // ops calls fn with a queue on the tables, and with what operates it.

@@ -47,7 +47,7 @@ func (l *Listener) Work(ctx context.Context) {
 			return
 		}
 		if err == nil {
-			err = errors.New("Config.Listen returned before its context ended")
+			err = errors.New("Notifications.Listen returned before its context ended")
 		}
 		if !failing.Swap(true) || time.Since(reported) >= listenFailureEvery {
 			l.events.listenFailed(err)
