@@ -255,7 +255,7 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 		}
 		e.At = sql.Null[int64]{V: o.RunAt.UnixMicro(), Valid: true}
 	}
-	if e.Meta, err = storedMeta(o.Meta, d.marks); err != nil {
+	if e.Metadata, err = storedMetadata(o.Metadata, d.marks); err != nil {
 		return e, err
 	}
 	payload, err := toStore("payload", d.args, q.cfg.MaxPayload)

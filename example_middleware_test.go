@@ -63,7 +63,7 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// The meta of a task carries the trace in which it was enqueued to the run of its handler.
+// The metadata of a task carries the trace in which it was enqueued to the run of its handler.
 // With OpenTelemetry, inject and extract are those of a propagator.
 func ExampleQueue_UseEnqueue() {
 	running, stop := context.WithCancel(context.Background())
@@ -75,7 +75,7 @@ func ExampleQueue_UseEnqueue() {
 		return func(ctx context.Context, tx falldue.Tx, tasks []falldue.EnqueueParams) ([]falldue.Receipt, error) {
 			for i := range tasks {
 				if parent := inject(ctx); parent != "" {
-					tasks[i].AddMeta("traceparent", parent)
+					tasks[i].AddMetadata("traceparent", parent)
 				}
 			}
 			return next(ctx, tx, tasks)
@@ -83,7 +83,7 @@ func ExampleQueue_UseEnqueue() {
 	})
 	q.Use(func(next falldue.HandlerFunc) falldue.HandlerFunc {
 		return func(ctx context.Context, run *falldue.Run) error {
-			return next(extract(ctx, run.Meta["traceparent"]), run)
+			return next(extract(ctx, run.Metadata["traceparent"]), run)
 		}
 	})
 

@@ -43,7 +43,7 @@ func (p *pending) fold() (some *pending, place []int, _ error) {
 				return nil, nil, &ExistsError{}
 			case store.ConflictReplace:
 				first := &some.entries[at]
-				first.Payload, first.Meta, first.Key, first.At, first.Delay = e.Payload, e.Meta, e.Key, e.At, e.Delay
+				first.Payload, first.Metadata, first.Key, first.At, first.Delay = e.Payload, e.Metadata, e.Key, e.At, e.Delay
 				some.uniques[at].Conflict = store.ConflictReplace
 			}
 		}

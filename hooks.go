@@ -9,7 +9,7 @@ import (
 // Event is a run of a task that has begun or ended. One that has begun has the Outcome
 // [OutcomeNone]. The end is an event when it is settled: what it says is in the database.
 type Event struct {
-	TaskMeta
+	RunInfo
 	// Outcome is how the run ended.
 	Outcome Outcome
 	// Err is the error that the handler returned, or that says why the task is dead without

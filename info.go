@@ -73,8 +73,8 @@ type TaskInfo struct {
 	Payload json.RawMessage
 	// Result is the result that the handler set, as JSON, or nil.
 	Result json.RawMessage
-	// Meta is the meta that the task was enqueued with, see [EnqueueOptions], or nil.
-	Meta map[string]string
+	// Metadata is the task's [EnqueueOptions].Metadata, or nil.
+	Metadata map[string]string
 	// DecodeError is the error with which Config.Codec could not decode the payload or the
 	// result, which are nil then, or nil.
 	DecodeError error

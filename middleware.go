@@ -108,7 +108,7 @@ func handlerAround(inner handlerFunc, list []Middleware) handlerFunc {
 	}
 	return func(ctx context.Context, r *run.Run) error {
 		read := func(err error) error { return withCause(ctx, readShown(err)) }
-		return read(fn(ctx, &Run{TaskMeta: TaskMeta(r.Info()), task: r, read: read}))
+		return read(fn(ctx, &Run{RunInfo: RunInfo(r.Info()), task: r, read: read}))
 	}
 }
 

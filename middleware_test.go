@@ -34,7 +34,7 @@ func TestTheFirstCauseIsTheOneReported(t *testing.T) {
 	})
 }
 
-// TestRunsWithoutMiddlewareAllocateNothing for what only middleware, hooks and meta need.
+// TestRunsWithoutMiddlewareAllocateNothing for what only middleware, hooks and metadata need.
 func TestRunsWithoutMiddlewareAllocateNothing(t *testing.T) {
 	r := &run.Run{Env: &run.Env{Queue: "q"}, Execution: run.Execution{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1}}, Policy: control.Compile(backoff.Constant(0))}}
 	nobody := &publisher{}
@@ -131,21 +131,21 @@ func TestARunByHand(t *testing.T) {
 	t.Parallel()
 	errDown := errors.New("the service is down")
 	for _, c := range []struct {
-		run  TaskMeta
+		run  RunInfo
 		err  error
 		want Outcome
 	}{
-		{TaskMeta{}, nil, OutcomeDone},
-		{TaskMeta{}, errDown, OutcomeRetried},
-		{TaskMeta{Attempt: 1000}, errDown, OutcomeRetried},
-		{TaskMeta{Attempt: 2, MaxAttempts: 3}, errDown, OutcomeRetried},
-		{TaskMeta{Attempt: 3, MaxAttempts: 3}, errDown, OutcomeDead},
-		{TaskMeta{Attempt: 3, MaxAttempts: 3}, Snooze(time.Hour), OutcomeSnoozed},
-		{TaskMeta{}, RetryAfter(time.Hour, errDown), OutcomeRetriedAfter},
-		{TaskMeta{}, fmt.Errorf("mail: %w", Discard(errDown)), OutcomeDiscarded},
-		{TaskMeta{}, ErrStopping, OutcomeReleased},
+		{RunInfo{}, nil, OutcomeDone},
+		{RunInfo{}, errDown, OutcomeRetried},
+		{RunInfo{Attempt: 1000}, errDown, OutcomeRetried},
+		{RunInfo{Attempt: 2, MaxAttempts: 3}, errDown, OutcomeRetried},
+		{RunInfo{Attempt: 3, MaxAttempts: 3}, errDown, OutcomeDead},
+		{RunInfo{Attempt: 3, MaxAttempts: 3}, Snooze(time.Hour), OutcomeSnoozed},
+		{RunInfo{}, RetryAfter(time.Hour, errDown), OutcomeRetriedAfter},
+		{RunInfo{}, fmt.Errorf("mail: %w", Discard(errDown)), OutcomeDiscarded},
+		{RunInfo{}, ErrStopping, OutcomeReleased},
 	} {
-		run := &Run{TaskMeta: c.run}
+		run := &Run{RunInfo: c.run}
 		if got := run.Outcome(c.err); got != c.want {
 			t.Errorf("attempt %d of %d ends with %v as %q, want %q", c.run.Attempt, c.run.MaxAttempts, c.err, got, c.want)
 		}

@@ -97,7 +97,7 @@ func checkEnqueued(t *testing.T, binary, engine string) {
 	db := sqlx.MustConnect(driver, dsn)
 	defer db.Close()
 	q := migrated(t, db)
-	lines := `{"id": "a", "queue": "default", "kind": "invoice:send", "payload": {"order": 1}, "meta": {"trace": "t1"}, "attempts": 26}
+	lines := `{"id": "a", "queue": "default", "kind": "invoice:send", "payload": {"order": 1}, "metadata": {"trace": "t1"}, "attempts": 26}
 {"id": "b", "queue": "low", "kind": "Shop::InvoiceJob", "payload": [2], "at": 2114391845.25, "attempts": 0}
 {"id": "A", "queue": "low", "kind": "Shop::InvoiceJob", "payload": [3], "at": 2114391846, "attempts": 0}
 `
@@ -115,7 +115,7 @@ func checkEnqueued(t *testing.T, binary, engine string) {
 	if len(list) != 3 {
 		t.Fatalf("got %d tasks, want 3", len(list))
 	}
-	if a := list[0]; a.Kind != "invoice:send" || a.Queue != "default" || a.MaxAttempts != 26 || string(a.Payload) != `{"order":1}` || a.Meta["trace"] != "t1" || a.UpdatedAt.After(a.Now) {
+	if a := list[0]; a.Kind != "invoice:send" || a.Queue != "default" || a.MaxAttempts != 26 || string(a.Payload) != `{"order":1}` || a.Metadata["trace"] != "t1" || a.UpdatedAt.After(a.Now) {
 		t.Errorf("got %+v", a)
 	}
 	if b := list[1]; b.Kind != "Shop::InvoiceJob" || b.Queue != "low" || b.MaxAttempts != 0 || string(b.Payload) != `[2]` || b.UpdatedAt.UnixMilli() != 2114391845250 {

@@ -33,14 +33,14 @@ func (o *publisher) wantsEvents() bool {
 // Started passes on that a run has begun.
 func (o *publisher) Started(r *run.Run) {
 	if o.wantsEvents() {
-		o.publish(Event{TaskMeta: TaskMeta(r.Info()), Worker: r.WorkerID})
+		o.publish(Event{RunInfo: RunInfo(r.Info()), Worker: r.WorkerID})
 	}
 }
 
 // ended passes on how a run has ended. next is in how long the task falls due again.
 func (o *publisher) Ended(r *run.Run, end run.Outcome, next time.Duration) {
 	if o.wantsEvents() {
-		o.publish(Event{TaskMeta: TaskMeta(r.Info()), Outcome: Outcome(end), Err: reasonOf(r), Took: r.Took, Next: next, Worker: r.WorkerID})
+		o.publish(Event{RunInfo: RunInfo(r.Info()), Outcome: Outcome(end), Err: reasonOf(r), Took: r.Took, Next: next, Worker: r.WorkerID})
 	}
 }
 

@@ -38,11 +38,11 @@ type EnqueueOptions struct {
 	// MaxAttempts is the number of attempts after which the task is dead, up to
 	// 2,147,483,647. Defaults to 0, the limit of its policy.
 	MaxAttempts int
-	// Meta is texts about the task by their names, such as the trace in which it was
+	// Metadata is texts about the task by their names, such as the trace in which it was
 	// enqueued, for handlers, middleware and people: up to 10 KiB as JSON. Names that begin
 	// with "falldue." are reserved. A [Codec] does not encode it. Defaults to nil: nothing
 	// is stored.
-	Meta map[string]string
+	Metadata map[string]string
 	// Unique prevents the task from being stored while another one holds its unique key.
 	// The [Receipt] reports that, with the holder's id. Defaults to the zero value: any
 	// number of tasks may be alike.
@@ -99,14 +99,14 @@ func (p *EnqueueParams) Kind() string {
 func (p *EnqueueParams) Args() any { return p.args }
 
 // Options returns the options of the task, which middleware may change: they are the task's
-// own. What their fields point to is not. Set such a field to another value, and add meta with
-// AddMeta.
+// own. What their fields point to is not. Set such a field to another value, and add metadata with
+// AddMetadata.
 func (p *EnqueueParams) Options() *EnqueueOptions { return &p.opts }
 
-// AddMeta adds a text to the meta of the task, or replaces the one of that name.
-func (p *EnqueueParams) AddMeta(name, text string) {
-	meta := make(map[string]string, len(p.opts.Meta)+1)
-	maps.Copy(meta, p.opts.Meta)
-	meta[name] = text
-	p.opts.Meta = meta
+// AddMetadata adds a text to the metadata of the task, or replaces the one of that name.
+func (p *EnqueueParams) AddMetadata(name, text string) {
+	metadata := make(map[string]string, len(p.opts.Metadata)+1)
+	maps.Copy(metadata, p.opts.Metadata)
+	metadata[name] = text
+	p.opts.Metadata = metadata
 }

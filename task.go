@@ -4,15 +4,47 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
+// RunInfo describes a run of a task: to its handler in a [Task], to middleware in a [Run], and in
+// an [Event].
+type RunInfo struct {
+	// ID is the id of the task, as in its [Receipt].
+	ID int64
+	// Kind and Queue are the names of the task's kind and queue.
+	Kind, Queue string
+	// Attempt is the number of this attempt, from 1. A run that ended with a snooze
+	// is not counted.
+	Attempt int
+	// MaxAttempts is the number of attempts the task has in all; 0 is no limit.
+	MaxAttempts int
+	// Fence goes up with each claim of the task, including claims that ended with a snooze
+	// or were lost. Each run of a task has a higher fence than all runs before it.
+	// It can serve as a fencing token for effects outside the database.
+	Fence int64
+	// Priority is the priority of the task. Lower numbers run first.
+	Priority int
+	// Key is the task's key as it is stored, see [EnqueueOptions], or "".
+	Key string
+	// Metadata is the task's [EnqueueOptions].Metadata, with what middleware has added. It is
+	// nil for a task without metadata. Do not change it.
+	Metadata map[string]string
+	// CreatedAt is when the task was enqueued, DueAt when it fell due for this run, both by
+	// the database's clock.
+	CreatedAt, DueAt time.Time
+	// StartedAt is when this run began, about by the database's clock: StartedAt.Sub(DueAt)
+	// is how long the task has waited for a worker. It is zero for a run that did not begin.
+	StartedAt time.Time
+}
+
 // Task is a task that is passed to its handler.
 type Task[A any] struct {
-	TaskMeta
+	RunInfo
 	// Args are the arguments with which the task was enqueued.
 	Args A
 
@@ -121,6 +153,6 @@ func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) 
 		if err != nil {
 			return fmt.Errorf("decode the payload as %T: %w", args, err)
 		}
-		return fn(ctx, Task[A]{TaskMeta: TaskMeta(r.Info()), Args: args, run: r})
+		return fn(ctx, Task[A]{RunInfo: RunInfo(r.Info()), Args: args, run: r})
 	}, list)
 }

@@ -87,7 +87,7 @@ const (
 	ConflictSkip Conflict = iota
 	// ConflictFail returns an [ExistsError], and none of the call's tasks is stored.
 	ConflictFail
-	// ConflictReplace gives the payload and the meta of the new task, its EnqueueOptions.Key and the
+	// ConflictReplace gives the payload and the metadata of the new task, its EnqueueOptions.Key and the
 	// time at which it is due to a holder that waits, which keeps its id, queue, priority,
 	// attempts and all else. If the holder runs, the new task is stored and takes the key, in
 	// any scope. If the holder is finished and [UniqueFor] lasts, the new task is skipped. A

@@ -32,7 +32,7 @@ type Middleware func(next HandlerFunc) HandlerFunc
 // middleware, belongs to no worker: its Outcome goes by Attempt and MaxAttempts, and its DoneTx
 // returns an error that wraps [ErrInvalid].
 type Run struct {
-	TaskMeta
+	RunInfo
 	task runCalls
 	read func(error) error // makes of an error of middleware what decides the outcome
 }
@@ -76,7 +76,7 @@ type EnqueueFunc func(ctx context.Context, tx Tx, tasks []EnqueueParams) ([]Rece
 // what it wraps. The function that it returns runs once for each call, before anything is
 // stored, with all tasks of the call. tx is the transaction of the caller, or nil.
 //
-// It may change the options of tasks, and add meta. The tasks of a flow keep their number and
+// It may change the options of tasks, and add metadata. The tasks of a flow keep their number and
 // order, or the call fails with [ErrInvalid]. It calls next with its ctx or one derived
 // from it, and with tx. If it returns an error in place of that, the call fails, and nothing
 // is stored. It returns a receipt for each task that it was given. After next has returned

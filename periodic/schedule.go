@@ -121,7 +121,7 @@ func (s Schedule) define(q hooks.Queue) (d definition, err error) {
 		return d, fmt.Errorf("schedule %s: %w", s.Name, err)
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d %d %q %q %d %q %d %q %s",
-		d.Spec, d.Zone, d.Missed, d.Alone, d.PerTick, d.Queue, d.Kind, d.Priority, d.Key, d.MaxAttempts, d.Meta.V, args))
+		d.Spec, d.Zone, d.Missed, d.Alone, d.PerTick, d.Queue, d.Kind, d.Priority, d.Key, d.MaxAttempts, d.Metadata.V, args))
 	d.Hash = base64.RawURLEncoding.EncodeToString(sum[:])
 	return d, nil
 }
@@ -132,7 +132,7 @@ func (d *definition) setTask(q hooks.Queue, task falldue.EnqueueParams) (args st
 	if err != nil {
 		return "", fmt.Errorf("task: %w", err)
 	}
-	d.Queue, d.Kind, d.Priority, d.Key, d.MaxAttempts, d.Payload, d.Meta = entry.Queue, entry.Kind, entry.Priority, entry.Key, entry.MaxAttempts, entry.Payload, entry.Meta
+	d.Queue, d.Kind, d.Priority, d.Key, d.MaxAttempts, d.Payload, d.Metadata = entry.Queue, entry.Kind, entry.Priority, entry.Key, entry.MaxAttempts, entry.Payload, entry.Metadata
 	return args, nil
 }
 

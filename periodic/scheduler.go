@@ -298,5 +298,5 @@ func (s *Scheduler) entries(one store.Schedule, ticks []time.Time) (entries []st
 
 // entryOf returns the task of a schedule.
 func entryOf(s store.Schedule) store.Entry {
-	return store.Entry{Queue: s.Queue, Kind: s.Kind, Priority: s.Priority, Key: s.Key, MaxAttempts: s.MaxAttempts, Payload: s.Payload, Meta: s.Meta}
+	return store.Entry{Queue: s.Queue, Kind: s.Kind, Priority: s.Priority, Key: s.Key, MaxAttempts: s.MaxAttempts, Payload: s.Payload, Metadata: s.Metadata}
 }

@@ -141,9 +141,9 @@ var changeCases = []conformanceCase{
 		q := f.queue(t, falldue.Config{ShutdownTimeout: -1, Queues: map[string]falldue.QueueConfig{"default": {Concurrency: 1}, "other": {}}})
 		control := f.queueOn(t, f.open(t), falldue.Config{})
 		k := falldue.NewKind[bool]("ahead", falldue.KindConfig{})
-		started, end := make(chan falldue.TaskMeta, 1000), make(chan struct{})
+		started, end := make(chan falldue.RunInfo, 1000), make(chan struct{})
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[bool]) error {
-			started <- task.TaskMeta
+			started <- task.RunInfo
 			if task.Args {
 				select {
 				case <-end:
@@ -213,9 +213,9 @@ var changeCases = []conformanceCase{
 	{"the handler of a task that is cancelled on another worker ends within seconds, with the cause ErrCancelled", func(t *testing.T, f *fixture) {
 		q, control := f.queue(t, falldue.Config{Lease: 10 * time.Minute}), f.queueOn(t, f.open(t), falldue.Config{})
 		k := falldue.NewKind[noteArgs]("long", falldue.KindConfig{})
-		started, ended := make(chan falldue.TaskMeta, 10), make(chan error, 10)
+		started, ended := make(chan falldue.RunInfo, 10), make(chan error, 10)
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
-			started <- task.TaskMeta
+			started <- task.RunInfo
 			if task.Fence > 1 {
 				return nil
 			}

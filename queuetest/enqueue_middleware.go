@@ -23,7 +23,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 			return func(ctx context.Context, tx falldue.Tx, tasks []falldue.EnqueueParams) ([]falldue.Receipt, error) {
 				before := len(tasksOf(t, q, k.Name()))
 				for i := range tasks {
-					tasks[i].AddMeta("place", fmt.Sprint(i))
+					tasks[i].AddMetadata("place", fmt.Sprint(i))
 					tasks[i].Options().Priority = nil
 				}
 				receipts, err := next(ctx, tx, tasks)
@@ -32,7 +32,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 			}
 		})
 		own := map[string]string{"by": "caller"}
-		opts, high := falldue.EnqueueOptions{Meta: own}, 7
+		opts, high := falldue.EnqueueOptions{Metadata: own}, 7
 		enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Priority: &high})
 		if _, err := k.EnqueueMany(t.Context(), q, make([]noteArgs, 3), opts); err != nil {
 			t.Fatal(err)
@@ -72,14 +72,14 @@ var enqueueMiddlewareCases = []conformanceCase{
 			t.Errorf("the calls are\n%s\nwant\n%s", strings.Join(calls, "\n"), strings.Join(want, "\n"))
 		}
 		list := tasksOf(t, q, k.Name())
-		if m := list[0].Meta; list[0].Priority != 0 || !maps.Equal(m, map[string]string{"place": "0"}) {
-			t.Errorf("the first task has priority %d and meta %v", list[0].Priority, m)
+		if m := list[0].Metadata; list[0].Priority != 0 || !maps.Equal(m, map[string]string{"place": "0"}) {
+			t.Errorf("the first task has priority %d and metadata %v", list[0].Priority, m)
 		}
-		if m := readTask(t, q, many[599].ID).Meta; !maps.Equal(m, map[string]string{"by": "caller", "place": "599"}) {
-			t.Errorf("the last of many has meta %v", m)
+		if m := readTask(t, q, many[599].ID).Metadata; !maps.Equal(m, map[string]string{"by": "caller", "place": "599"}) {
+			t.Errorf("the last of many has metadata %v", m)
 		}
 		if len(own) != 1 {
-			t.Errorf("the caller's meta has become %v", own)
+			t.Errorf("the caller's metadata has become %v", own)
 		}
 	}),
 	inCallersTx("middleware around enqueues can refuse a call, and then nothing is stored", func(t *testing.T, f *fixture) {
@@ -114,7 +114,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 			t.Errorf("stored are %+v", list)
 		}
 	}),
-	{"middleware around enqueues runs for the tasks of schedules, whose meta is kept", func(t *testing.T, f *fixture) {
+	{"middleware around enqueues runs for the tasks of schedules, whose metadata is kept", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{Codec: boxes{"red"}})
 		k := falldue.NewKind[noteArgs]("scheduled", falldue.KindConfig{})
 		refuse := errFlaky
@@ -125,7 +125,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 					return nil, refuse
 				}
 				for i := range tasks {
-					tasks[i].AddMeta("by", "middleware")
+					tasks[i].AddMetadata("by", "middleware")
 				}
 				receipts, err := next(ctx, tx, tasks)
 				took += len(receipts)
@@ -134,7 +134,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 		})
 		key := "customer:" + strings.Repeat("long", 20)
 		s, err := periodic.New(q, periodic.Schedule{
-			Name: "soon", Spec: "@every 1s", Task: k.Params(noteArgs{Text: "x"}, falldue.EnqueueOptions{Key: key, Meta: map[string]string{"of": "schedule"}}),
+			Name: "soon", Spec: "@every 1s", Task: k.Params(noteArgs{Text: "x"}, falldue.EnqueueOptions{Key: key, Metadata: map[string]string{"of": "schedule"}}),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 			t.Errorf("middleware has seen %d receipts of %d tasks", took, len(list))
 		}
 		for _, info := range list {
-			if !maps.Equal(info.Meta, map[string]string{"of": "schedule", "by": "middleware"}) || string(info.Payload) != `{"text":"x"}` || info.Key != list[0].Key {
+			if !maps.Equal(info.Metadata, map[string]string{"of": "schedule", "by": "middleware"}) || string(info.Payload) != `{"text":"x"}` || info.Key != list[0].Key {
 				t.Errorf("the task is %+v with payload %s", info, info.Payload)
 			}
 		}

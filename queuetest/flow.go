@@ -294,11 +294,11 @@ var flowCases = []conformanceCase{
 		runs.handle(q, k, succeed)
 		var list []falldue.EnqueueParams
 		for i := range n + 1 {
-			list = append(list, k.Params(i, falldue.EnqueueOptions{Key: "seven", Meta: map[string]string{"trace": "t"}}))
+			list = append(list, k.Params(i, falldue.EnqueueOptions{Key: "seven", Metadata: map[string]string{"trace": "t"}}))
 		}
 		ids := enqueueFlow(t, q, flow.Batch(list[:n]...).Then(list[n]))
-		if info := readTask(t, q, ids[n]); info.Key != "seven" || len(info.Meta) != 1 || info.Meta["trace"] != "t" {
-			t.Errorf("the callback has the key %q and the meta %v", info.Key, info.Meta)
+		if info := readTask(t, q, ids[n]); info.Key != "seven" || len(info.Metadata) != 1 || info.Metadata["trace"] != "t" {
+			t.Errorf("the callback has the key %q and the metadata %v", info.Key, info.Metadata)
 		}
 		startWorker(t, q)
 		for want := range n + 1 {
@@ -314,15 +314,15 @@ var flowCases = []conformanceCase{
 		q.UseEnqueue(func(next falldue.EnqueueFunc) falldue.EnqueueFunc {
 			return func(ctx context.Context, tx falldue.Tx, tasks []falldue.EnqueueParams) ([]falldue.Receipt, error) {
 				for i := range tasks {
-					tasks[i].AddMeta("trace", "t")
+					tasks[i].AddMetadata("trace", "t")
 				}
 				return next(ctx, tx, changed(tasks))
 			}
 		})
 		ids := enqueueFlow(t, q, flow.Chain(steps(0, 2)...))
 		for _, id := range ids {
-			if info := readTask(t, q, id); len(info.Meta) != 1 || info.Meta["trace"] != "t" {
-				t.Errorf("task %d has the meta %v", id, info.Meta)
+			if info := readTask(t, q, id); len(info.Metadata) != 1 || info.Metadata["trace"] != "t" {
+				t.Errorf("task %d has the metadata %v", id, info.Metadata)
 			}
 		}
 		startWorker(t, q)

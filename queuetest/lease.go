@@ -20,9 +20,9 @@ var leaseCases = []conformanceCase{
 		k := falldue.NewKind[noteArgs]("orphaned", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
 		firstDB := f.open(t)
 		first := f.queueOn(t, firstDB, falldue.Config{Lease: shortLease, Name: "vanishing"})
-		started, release, late := make(chan falldue.TaskMeta, 1), make(chan struct{}), make(chan error, 1)
+		started, release, late := make(chan falldue.RunInfo, 1), make(chan struct{}), make(chan error, 1)
 		falldue.Handle(first, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
-			started <- task.TaskMeta
+			started <- task.RunInfo
 			<-release // even after its context has ended
 			tx, err := f.begin(context.WithoutCancel(ctx), nil)
 			if err != nil {
@@ -40,9 +40,9 @@ var leaseCases = []conformanceCase{
 		_ = firstDB.Close() // for the database, this worker has vanished
 
 		second := f.queue(t, falldue.Config{DoneRetention: time.Hour})
-		ran := make(chan falldue.TaskMeta, 1)
+		ran := make(chan falldue.RunInfo, 1)
 		falldue.Handle(second, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
-			ran <- task.TaskMeta
+			ran <- task.RunInfo
 			return task.SetResult("second")
 		})
 		startWorker(t, second)
@@ -69,11 +69,11 @@ var leaseCases = []conformanceCase{
 		k := falldue.NewKind[noteArgs]("urgent", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h"), RetryLostAtOnce: 1})
 		firstDB := f.open(t)
 		first := f.queueOn(t, firstDB, falldue.Config{Lease: 3 * time.Second}) // a slow machine reads the task meanwhile
-		started, release := make(chan falldue.TaskMeta, 1), make(chan struct{})
+		started, release := make(chan falldue.RunInfo, 1), make(chan struct{})
 		end := sync.OnceFunc(func() { close(release) })
 		defer end()
 		falldue.Handle(first, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
-			started <- task.TaskMeta
+			started <- task.RunInfo
 			<-release
 			return nil
 		})
@@ -86,9 +86,9 @@ var leaseCases = []conformanceCase{
 		_ = firstDB.Close()
 
 		second := f.queue(t, falldue.Config{})
-		again := make(chan falldue.TaskMeta, 1)
+		again := make(chan falldue.RunInfo, 1)
 		falldue.Handle(second, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
-			again <- task.TaskMeta
+			again <- task.RunInfo
 			<-release
 			return errFlaky
 		})
@@ -102,7 +102,9 @@ var leaseCases = []conformanceCase{
 		}
 		end()
 		stop()
-		waitFor(t, second, id, "open after a failure", func(i falldue.TaskInfo) bool { return i.State == falldue.StateOpen && i.ClaimedBy == "" && i.Attempts == 2 })
+		waitFor(t, second, id, "open after a failure", func(i falldue.TaskInfo) bool {
+			return i.State == falldue.StateOpen && i.ClaimedBy == "" && i.Attempts == 2
+		})
 		if list, err := second.Attempts(t.Context(), id); err != nil || len(list) != 2 || list[0].Outcome != falldue.OutcomeLost {
 			t.Errorf("recorded is %+v (error %v), want a lost attempt and a failed one", list, err)
 		}
@@ -142,10 +144,10 @@ var leaseCases = []conformanceCase{
 			t.Error("another worker ran the task")
 			return nil
 		})
-		started := make(chan falldue.TaskMeta, 1)
+		started := make(chan falldue.RunInfo, 1)
 		release := make(chan struct{})
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
-			started <- task.TaskMeta
+			started <- task.RunInfo
 			select {
 			case <-release:
 				return nil

@@ -125,7 +125,7 @@ var middlewareCases = []conformanceCase{
 				err := next(ctx, run)
 				seen.add(run.ID, ending{run.Attempt, run.Outcome(err)})
 				if run.Kind != "ending" || run.Queue != falldue.DefaultQueue || run.DueAt.Before(run.CreatedAt.Add(-time.Second)) || run.StartedAt.Before(run.DueAt) {
-					t.Errorf("the run is %+v", run.TaskMeta)
+					t.Errorf("the run is %+v", run.RunInfo)
 				}
 				return err
 			}
@@ -191,7 +191,7 @@ var middlewareCases = []conformanceCase{
 		falldue.Handle(q, k, func(context.Context, falldue.Task[string]) error { return nil })
 		q.Use(func(next falldue.HandlerFunc) falldue.HandlerFunc {
 			return func(ctx context.Context, run *falldue.Run) error {
-				switch run.Meta["do"] {
+				switch run.Metadata["do"] {
 				case "discard":
 					return falldue.Discard(fmt.Errorf("refused: %w", errFlaky))
 				case "panic":
@@ -202,7 +202,7 @@ var middlewareCases = []conformanceCase{
 		})
 		startWorker(t, q)
 		for do, want := range map[string]string{"discard": "refused: " + errFlaky.Error(), "panic": "panic: outermost"} {
-			id := enqueue(t, q, k, "", falldue.EnqueueOptions{Meta: map[string]string{"do": do}})
+			id := enqueue(t, q, k, "", falldue.EnqueueOptions{Metadata: map[string]string{"do": do}})
 			if info := waitForState(t, q, id, falldue.StateDead); info.LastError != want {
 				t.Errorf("%s: last error %q, want %q", do, info.LastError, want)
 			}

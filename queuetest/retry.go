@@ -26,11 +26,11 @@ func jsonNumber(text string) json.Number { return json.Number(text) }
 
 // failingKind returns a kind whose handler always fails, and a channel that
 // receives each attempt.
-func failingKind(q *falldue.Queue, p backoff.Policy) (falldue.Kind[noteArgs], <-chan falldue.TaskMeta) {
+func failingKind(q *falldue.Queue, p backoff.Policy) (falldue.Kind[noteArgs], <-chan falldue.RunInfo) {
 	k := falldue.NewKind[noteArgs]("failing", falldue.KindConfig{Policy: p})
-	ran := make(chan falldue.TaskMeta, 1000)
+	ran := make(chan falldue.RunInfo, 1000)
 	falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
-		ran <- task.TaskMeta
+		ran <- task.RunInfo
 		return errFlaky
 	})
 	return k, ran
@@ -245,9 +245,9 @@ var retryCases = []conformanceCase{
 	{"Snooze does not use up an attempt, and the delay of the policy is not added", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
 		k := falldue.NewKind[noteArgs]("snoozing", falldue.KindConfig{Policy: parsePolicy(t, "delay if(n == 1, 0, 1h); attempts 2")})
-		ran := make(chan falldue.TaskMeta, 10)
+		ran := make(chan falldue.RunInfo, 10)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
-			ran <- task.TaskMeta
+			ran <- task.RunInfo
 			switch {
 			case task.Attempt == 1:
 				return errFlaky

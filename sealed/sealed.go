@@ -20,7 +20,7 @@
 // Unique tasks are compared by a hash that needs a secret ([Codec.Hash]).
 //
 // The length of what is stored shows how well the data could be compressed. Errors that
-// handlers return, messages of progress, meta, keys and names are stored as they are.
+// handlers return, messages of progress, metadata, keys and names are stored as they are.
 package sealed
 
 import (

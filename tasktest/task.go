@@ -22,7 +22,7 @@ import (
 // result, as that of a kind whose done tasks are kept; [NewTaskOf] knows whether they are.
 // NewTask panics if args cannot be encoded as JSON, or not be read again.
 func NewTask[A any](args A) (falldue.Task[A], *Record) {
-	return newTask(falldue.TaskMeta{Kind: "test", Queue: falldue.DefaultQueue}, args, &Record{maxPayload: defaultMaxPayload, keepsDone: true})
+	return newTask(falldue.RunInfo{Kind: "test", Queue: falldue.DefaultQueue}, args, &Record{maxPayload: defaultMaxPayload, keepsDone: true})
 }
 
 // NewTaskOf is like [NewTask] for a task of a kind, as a queue with the configuration cfg
@@ -38,7 +38,7 @@ func NewTaskOf[A any](kind falldue.Kind[A], args A, cfg falldue.Config) (falldue
 	}
 	params := kind.Params(args)
 	return newTask(
-		falldue.TaskMeta{
+		falldue.RunInfo{
 			Kind: kind.Name(), Queue: own.Queue, Priority: own.Priority, MaxAttempts: policy.MaxAttempts(),
 			Key: storable.Key(params.Options().Key),
 		}, args,
@@ -46,14 +46,14 @@ func NewTaskOf[A any](kind falldue.Kind[A], args A, cfg falldue.Config) (falldue
 	)
 }
 
-// newTask makes a task with meta, its first attempt.
-func newTask[A any](meta falldue.TaskMeta, args A, r *Record) (falldue.Task[A], *Record) {
+// newTask makes a task, at its first attempt.
+func newTask[A any](info falldue.RunInfo, args A, r *Record) (falldue.Task[A], *Record) {
 	read, err := stored(args)
 	if err != nil {
-		panic(fmt.Sprintf("tasktest: the arguments of a task of kind %q: %v", meta.Kind, err))
+		panic(fmt.Sprintf("tasktest: the arguments of a task of kind %q: %v", info.Kind, err))
 	}
-	meta.ID, meta.Attempt, meta.Fence, meta.CreatedAt = 1, 1, 1, time.Now()
-	task := falldue.Task[A]{TaskMeta: meta, Args: read}
+	info.ID, info.Attempt, info.Fence, info.CreatedAt = 1, 1, 1, time.Now()
+	task := falldue.Task[A]{RunInfo: info, Args: read}
 	hooks.SetCalls(&task, calls{r})
 	return task, r
 }

@@ -80,11 +80,11 @@ func TestNewTaskOf(t *testing.T) {
 
 	task, _ := tasktest.NewTaskOf(kept, 42, falldue.Config{})
 	if task.Args != 42 || task.Kind != "kept" || task.Queue != "reports" || task.Priority != 7 || task.MaxAttempts != 3 || task.ID != 1 || task.Attempt != 1 || task.Fence != 1 {
-		t.Errorf("the task is %+v", task.TaskMeta)
+		t.Errorf("the task is %+v", task.RunInfo)
 	}
 	task, _ = tasktest.NewTaskOf(plain, 42, falldue.Config{DefaultPolicy: backoff.Constant(0).WithMaxAttempts(9)})
 	if task.Queue != falldue.DefaultQueue || task.MaxAttempts != 9 {
-		t.Errorf("a task of a plain kind is %+v", task.TaskMeta)
+		t.Errorf("a task of a plain kind is %+v", task.RunInfo)
 	}
 }
 

@@ -69,7 +69,7 @@ func enqueueCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&opts.Queue, "queue", falldue.DefaultQueue, "queue in which the task waits")
 	cmd.Flags().StringVar(&opts.Key, "key", "", "what the task belongs to, such as customer:42")
-	cmd.Flags().StringToStringVar(&opts.Meta, "meta", nil, "meta, such as by=ann")
+	cmd.Flags().StringToStringVar(&opts.Metadata, "metadata", nil, "metadata, such as by=ann")
 	cmd.Flags().IntVar(&priority, "priority", 0, "-32,768 to 32,767; lower numbers run first")
 	spanVar(cmd.Flags(), &opts.Delay, "delay", 0, "time from now until it is due")
 	cmd.Flags().StringVar(&when, "at", "", "time at which it is due, such as 2026-12-11T14:02:00Z")

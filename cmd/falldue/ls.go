@@ -192,7 +192,7 @@ type taskJSON struct {
 	ClaimedBy        string            `json:"claimed_by,omitempty"`
 	LastError        string            `json:"last_error,omitempty"`
 	Payload          json.RawMessage   `json:"payload"`
-	Meta             map[string]string `json:"meta,omitempty"`
+	Metadata         map[string]string `json:"metadata,omitempty"`
 	Result           json.RawMessage   `json:"result,omitempty"`
 }
 
@@ -201,6 +201,6 @@ func taskObject(t falldue.TaskInfo) taskJSON {
 		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Key: t.Key, Policy: t.Policy, Priority: t.Priority, State: t.State, Phase: t.Phase, Running: ops.Running(t),
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Fence: t.Fence, UpdatedAt: t.UpdatedAt, CreatedAt: t.CreatedAt,
 		FirstAttemptedAt: set(t.FirstAttemptedAt), AttemptedAt: set(t.AttemptedAt), Now: t.Now, ClaimedBy: t.ClaimedBy,
-		LastError: t.LastError, Payload: t.Payload, Meta: t.Meta, Result: t.Result,
+		LastError: t.LastError, Payload: t.Payload, Metadata: t.Metadata, Result: t.Result,
 	}
 }

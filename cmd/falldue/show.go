@@ -119,8 +119,8 @@ func (v view) print(s screen) error {
 		line("releases", policiesText(t.Kind, v.releases)+"; the first is shown")
 	}
 	line("payload", string(t.Payload))
-	for _, name := range slices.Sorted(maps.Keys(t.Meta)) {
-		line("meta", name+": "+t.Meta[name])
+	for _, name := range slices.Sorted(maps.Keys(t.Metadata)) {
+		line("metadata", name+": "+t.Metadata[name])
 	}
 	line("progress", v.progressText())
 	line("result", string(t.Result))

@@ -127,7 +127,7 @@ func contains(t *testing.T, got string, want ...string) {
 func TestCommandsShowAndChangeTasks(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		s := openShop(t, engine)
-		for i, args := range [][]string{{"charge", `{"order":42}`, "--key", "customer:7", "--meta", "by=ann,in=tour"}, {"mail", "--max-attempts", "3"}, {"mail", `{"to": "x"}`, "--delay", "10h", "--own-policy", "delay 10m; attempts 4"}} {
+		for i, args := range [][]string{{"charge", `{"order":42}`, "--key", "customer:7", "--metadata", "by=ann,in=tour"}, {"mail", "--max-attempts", "3"}, {"mail", `{"to": "x"}`, "--delay", "10h", "--own-policy", "delay 10m; attempts 4"}} {
 			if got, want := s.run(append([]string{"enqueue"}, args...)...), fmt.Sprintf("enqueued %d\n", i+1); got != want {
 				t.Errorf("printed %q, want %q", got, want)
 			}
@@ -171,19 +171,19 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 			t.Errorf("dead tasks: %s", got)
 		}
 
-		contains(t, s.run("show", "1"), `(?m)^key +customer:7$`, `(?m)^meta +by: ann\nmeta +in: tour$`, `(?m)^attempts +1$`, `which is not known, since no live worker handles it; give it with --policy`, `(?m)^ +1 +\S+ \S+ +\S+ +retried +\S+ +the bank is`)
+		contains(t, s.run("show", "1"), `(?m)^key +customer:7$`, `(?m)^metadata +by: ann\nmetadata +in: tour$`, `(?m)^attempts +1$`, `which is not known, since no live worker handles it; give it with --policy`, `(?m)^ +1 +\S+ \S+ +\S+ +retried +\S+ +the bank is`)
 		contains(t, s.run("show", "1", "--policy", "delay 1h; attempts 3", "--future", "9"), `(?m)^attempts +1 of 3$`, `(?m)^ +2 +(1h|5\dm\d*s?) `, `(?m)^ +3 +(2h|1h5\dm|1h) `, `then it is dead\n$`)
 		contains(t, s.run("show", "3"), `its own \(policy:[0-9a-f]{16}\): delay 10m; attempts 4`, `(?m)^payload +{"to": ?"x"}$`, `no attempt has failed`, `(?m)^ +4 +10h(30|2\d)m +`, `then it is dead\n$`)
 		var shown struct {
-			Running bool
-			Meta    map[string]string
-			Past    []struct{ Outcome, Error string }
-			Future  []struct{ Attempt int }
+			Running  bool
+			Metadata map[string]string
+			Past     []struct{ Outcome, Error string }
+			Future   []struct{ Attempt int }
 		}
 		if err := json.Unmarshal([]byte(s.run("show", "1", "--policy", "1h", "--json")), &shown); err != nil {
 			t.Fatal(err)
 		}
-		if len(shown.Past) != 1 || shown.Past[0].Outcome != "retried" || len(shown.Future) != 5 || shown.Future[0].Attempt != 2 || shown.Running || shown.Meta["by"] != "ann" {
+		if len(shown.Past) != 1 || shown.Past[0].Outcome != "retried" || len(shown.Future) != 5 || shown.Future[0].Attempt != 2 || shown.Running || shown.Metadata["by"] != "ann" {
 			t.Errorf("show --json has %+v", shown)
 		}
 

@@ -76,7 +76,7 @@ func TestTasksOfAsynqMove(t *testing.T) {
 		{Queue: "default", Kind: typeInvoice, Payload: `{"order":2}`, MaxAttempts: 5},
 		{Queue: "default", Kind: typeInvoice, Payload: `{"order":4}`, MaxAttempts: 26, At: later},
 		{Queue: "default", Kind: typeInvoice, Payload: `{"order":3}`, MaxAttempts: 25, At: retried.NextProcessAt.UTC()},
-		{Queue: "low", Kind: "sweep", Payload: `null`, MaxAttempts: 26, Meta: map[string]string{"trace": "t1"}},
+		{Queue: "low", Kind: "sweep", Payload: `null`, MaxAttempts: 26, Metadata: map[string]string{"trace": "t1"}},
 	}
 	checkMove(t, "asynq", "redis://"+server.Addr(), want)
 }

@@ -19,7 +19,7 @@ import (
 // task is what must hold of a task that was a job.
 type task struct {
 	Queue, Kind, Payload string
-	Meta                 map[string]string
+	Metadata             map[string]string
 	MaxAttempts          int
 	At                   time.Time // zero if it is due
 }
@@ -76,7 +76,7 @@ func move(t *testing.T, export, enqueue, redis, engine string) (tasks []task) {
 		if info.State != falldue.StateOpen || info.Attempts != 0 {
 			t.Errorf("got %+v, want an open task without attempts", info)
 		}
-		moved := task{Queue: info.Queue, Kind: info.Kind, Payload: string(info.Payload), Meta: info.Meta, MaxAttempts: info.MaxAttempts}
+		moved := task{Queue: info.Queue, Kind: info.Kind, Payload: string(info.Payload), Metadata: info.Metadata, MaxAttempts: info.MaxAttempts}
 		if info.UpdatedAt.After(info.Now) {
 			moved.At = info.UpdatedAt.UTC()
 		}

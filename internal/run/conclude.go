@@ -39,7 +39,7 @@ func (x Execution) isLast() bool {
 // settlement returns the part that all settlements of the claim have in common.
 func (x Execution) settlement() store.Settlement {
 	c := x.Claim
-	e := store.Settlement{ForgetRecords: c.Fence > 1, Member: store.HasMark(c.Meta, store.MemberMark), Waiter: store.HasMark(c.Meta, store.WaiterMark)}
+	e := store.Settlement{ForgetRecords: c.Fence > 1, Member: store.HasMark(c.Metadata, store.MemberMark), Waiter: store.HasMark(c.Metadata, store.WaiterMark)}
 	e.TaskID, e.Fence = c.ID, c.Fence
 	if c.Previous.Valid {
 		e.Records = append(e.Records, store.Record{

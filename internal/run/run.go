@@ -78,7 +78,7 @@ type Info struct {
 	Fence            int64
 	Priority         int
 	Key              string
-	Meta             map[string]string
+	Metadata         map[string]string
 	CreatedAt, DueAt time.Time
 	StartedAt        time.Time
 }
@@ -87,11 +87,11 @@ type Info struct {
 func (r *Run) Info() Info {
 	c := r.Claim
 	if r.due == 0 { // r.rule may be another one when the run has ended
-		r.about, r.due = store.ReadMetadata(c.Meta), c.Anchor+r.Policy.DelayIn(c.From).Microseconds()
+		r.about, r.due = store.ReadMetadata(c.Metadata), c.Anchor+r.Policy.DelayIn(c.From).Microseconds()
 	}
 	m := Info{
 		ID: c.ID, Kind: c.From.Kind, Queue: r.Queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
-		Fence: c.Fence, Priority: c.From.Priority, Key: c.From.Key, Meta: r.about,
+		Fence: c.Fence, Priority: c.From.Priority, Key: c.From.Key, Metadata: r.about,
 		CreatedAt: store.Time(c.Created.V), DueAt: store.Time(r.due),
 	}
 	if r.began > 0 {

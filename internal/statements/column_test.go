@@ -44,7 +44,7 @@ func TestScanReadsWhatDriversReturn(t *testing.T) {
 	for i := range row {
 		values[i] = valueOf(row[i])
 	}
-	want.LastError, want.Result, want.Meta = sql.Null[string]{V: "error", Valid: true}, []byte("[]"), []byte(`{"a":"b"}`)
+	want.LastError, want.Result, want.Metadata = sql.Null[string]{V: "error", Valid: true}, []byte("[]"), []byte(`{"a":"b"}`)
 	if err := TaskColumns.Scan(values, &got); err != nil {
 		t.Error(err)
 	}
@@ -106,9 +106,9 @@ func TestRows(t *testing.T) {
 	if diff := cmp.Diff([]Row{{"q", "k", "{}"}, {"q", "k", "[]"}}, rows(PlainColumns)); diff != "" {
 		t.Errorf("plain rows (-want +got):\n%s", diff)
 	}
-	entries[1].Meta = sql.Null[string]{V: "{}", Valid: true}
-	if diff := cmp.Diff([]Row{{"q", "k", "{}", nil}, {"q", "k", "[]", "{}"}}, rows(EnqueueParams{Plain: true, Meta: true}.Columns())); diff != "" {
-		t.Errorf("plain rows with meta (-want +got):\n%s", diff)
+	entries[1].Metadata = sql.Null[string]{V: "{}", Valid: true}
+	if diff := cmp.Diff([]Row{{"q", "k", "{}", nil}, {"q", "k", "[]", "{}"}}, rows(EnqueueParams{Plain: true, Metadata: true}.Columns())); diff != "" {
+		t.Errorf("plain rows with metadata (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]Row{{"{}"}, {"[]"}}, rows(PayloadColumns)); diff != "" {
 		t.Errorf("payloads (-want +got):\n%s", diff)

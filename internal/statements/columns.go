@@ -100,7 +100,7 @@ type Claimed struct {
 	Now         int64            // by the database's clock
 	Previous    sql.Null[string] // the worker whose lease was over
 	Payload     []byte
-	Meta        []byte // nil where there is none
+	Metadata    []byte // nil where there is none
 }
 
 // ClaimedColumns are the columns of a result of [Claim] and [ClaimLane].
@@ -115,7 +115,7 @@ var ClaimedColumns = Columns[Claimed]{
 	col("now", Moment, func(c *Claimed) any { return &c.Now }),
 	col("previous", Text, func(c *Claimed) any { return &c.Previous }),
 	col("payload", JSON, func(c *Claimed) any { return &c.Payload }),
-	col("meta", JSON, func(c *Claimed) any { return &c.Meta }),
+	col("metadata", JSON, func(c *Claimed) any { return &c.Metadata }),
 }
 
 // Entry is a task to insert.
@@ -130,7 +130,7 @@ type Entry struct {
 	Delay       int64           // else that moment is so many microseconds from now
 	Unique      string          // the hash that no other task may have, or ""
 	Payload     string
-	Meta        sql.Null[string] // JSON
+	Metadata    sql.Null[string] // JSON
 }
 
 // EnqueueColumns are the columns of the batch of [Enqueue].
@@ -152,15 +152,15 @@ var UniqueColumns = join(Columns[Entry]{col("unique_key", Text, func(e *Entry) a
 // PlainColumns are those of the batch where [EnqueueParams] is plain.
 var PlainColumns = Columns[Entry]{EnqueueColumns[0], EnqueueColumns[1], EnqueueColumns[len(EnqueueColumns)-1]}
 
-// The same where [EnqueueParams] has meta.
+// The same where [EnqueueParams] has metadata.
 var (
-	enqueueMetaColumns = withMeta(EnqueueColumns)
-	uniqueMetaColumns  = withMeta(UniqueColumns)
-	plainMetaColumns   = withMeta(PlainColumns)
+	enqueueMetadataColumns = withMetadata(EnqueueColumns)
+	uniqueMetadataColumns  = withMetadata(UniqueColumns)
+	plainMetadataColumns   = withMetadata(PlainColumns)
 )
 
-func withMeta(c Columns[Entry]) Columns[Entry] {
-	return join(c, Columns[Entry]{col("meta", Text, func(e *Entry) any { return &e.Meta })})
+func withMetadata(c Columns[Entry]) Columns[Entry] {
+	return join(c, Columns[Entry]{col("metadata", Text, func(e *Entry) any { return &e.Metadata })})
 }
 
 // PayloadColumns are those of the batch of [EnqueueAlike].
@@ -260,7 +260,7 @@ type Task struct {
 	LastError   sql.Null[string]
 	Payload     []byte
 	Result      []byte // nil where there is none
-	Meta        []byte // the same
+	Metadata    []byte // the same
 }
 
 // TaskColumns are the columns of a result of [List].
@@ -282,7 +282,7 @@ var TaskColumns = join(
 		col("last_error", Text, func(t *Task) any { return &t.LastError }),
 		col("payload", JSON, func(t *Task) any { return &t.Payload }),
 		col("result", JSON, func(t *Task) any { return &t.Result }),
-		col("meta", JSON, func(t *Task) any { return &t.Meta }),
+		col("metadata", JSON, func(t *Task) any { return &t.Metadata }),
 	})
 
 // Attempt is a recorded attempt as [Attempts] returns it.

@@ -15,24 +15,24 @@ type EnqueueParams struct {
 	Plain bool
 	// Unique is for tasks with a unique key.
 	Unique bool
-	// Meta is for tasks of which some have meta.
-	Meta bool
+	// Metadata is for tasks of which some have metadata.
+	Metadata bool
 	// Notify sends :notice to the channel :channel when the transaction commits,
 	// on servers with Caps.Notify.
 	Notify bool
 }
 
 // Columns returns the columns of the batch: [EnqueueColumns], [UniqueColumns] or
-// [PlainColumns], and meta.
+// [PlainColumns], and metadata.
 func (p EnqueueParams) Columns() Columns[Entry] {
-	columns, and := EnqueueColumns, enqueueMetaColumns
+	columns, and := EnqueueColumns, enqueueMetadataColumns
 	switch {
 	case p.Unique:
-		columns, and = UniqueColumns, uniqueMetaColumns
+		columns, and = UniqueColumns, uniqueMetadataColumns
 	case p.Plain:
-		columns, and = PlainColumns, plainMetaColumns
+		columns, and = PlainColumns, plainMetadataColumns
 	}
-	if p.Meta {
+	if p.Metadata {
 		return and
 	}
 	return columns
@@ -82,7 +82,7 @@ func (b *builder) setValues(columns []column, value func(column) any) {
 // setDocuments sets the values of columns that are documents in the database, and texts in
 // the batch.
 func (b *builder) setDocuments(prefix string) {
-	for _, name := range []string{"payload", "meta"} {
+	for _, name := range []string{"payload", "metadata"} {
 		b.set(name+" value", "{json "+prefix+name+"}")
 	}
 }
@@ -128,7 +128,7 @@ func EnqueueAlike(s dialect.Server, p EnqueueParams, size int) Stmt {
 	b.withBatch(PayloadColumns.columns(), size)
 	b.setValues(p.Columns().columns(), func(c column) any { return func() string { return b.typed(b.param(c.Name), c.Type) } })
 	b.set("payload value", "{json payload}")
-	b.set("meta value", "{json {text :meta}}")
+	b.set("metadata value", "{json {text :metadata}}")
 	return b.stmt(`
 insert into {tasks} ({columns}) select {row}
 from {batch}

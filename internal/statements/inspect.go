@@ -9,7 +9,7 @@ type ListParams struct {
 	Older, Newer                bool // enqueued at least, or less than, so many microseconds ago
 	Upto                        bool // no greater ids
 	Phase                       Phase
-	Brief                       bool // without payloads, results, meta and errors
+	Brief                       bool // without payloads, results, metadata and errors
 }
 
 // Phase narrows a list to tasks in the phases that one condition describes.
@@ -44,7 +44,7 @@ func List(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
 	b := newBuilder(s, tables)
 	exprs := map[string]string{"now": "{now}", "claimed_by": "coalesce(rtrim(claimed_by), '')"}
 	if p.Brief {
-		exprs["last_error"], exprs["payload"], exprs["result"], exprs["meta"] = "null", "null", "null", "null"
+		exprs["last_error"], exprs["payload"], exprs["result"], exprs["metadata"] = "null", "null", "null", "null"
 	}
 	b.set("task", TaskColumns.list("", exprs))
 	b.setFilter(p)

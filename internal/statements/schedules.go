@@ -21,7 +21,7 @@ type Definition struct {
 	Key         string
 	MaxAttempts int
 	Payload     string
-	Meta        sql.Null[string] // JSON
+	Metadata    sql.Null[string] // JSON
 	Hash        string           // of all of the above
 	DefinedBy   string
 	Defined     int64 // when
@@ -62,7 +62,7 @@ var DefinitionColumns = Columns[Definition]{
 	col("task_key", Text, func(d *Definition) any { return &d.Key }),
 	col("max_attempts", Int, func(d *Definition) any { return &d.MaxAttempts }),
 	col("payload", JSON, func(d *Definition) any { return &d.Payload }),
-	col("meta", JSON, func(d *Definition) any { return &d.Meta }),
+	col("metadata", JSON, func(d *Definition) any { return &d.Metadata }),
 	col("hash", Text, func(d *Definition) any { return &d.Hash }),
 	col("defined_by", Text, func(d *Definition) any { return &d.DefinedBy }),
 	col("defined_at", Moment, func(d *Definition) any { return &d.Defined }),
@@ -107,7 +107,7 @@ func definitionBuilder(s dialect.Server, tables dialect.Tables) *builder {
 		switch name {
 		case "defined_at", "started_at", "next_at", "paused_at":
 			return b.expand("{moment {int :" + name + "}}")
-		case "payload", "meta":
+		case "payload", "metadata":
 			return b.expand("{json {text :" + name + "}}")
 		}
 		return b.param(name)

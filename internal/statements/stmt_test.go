@@ -136,13 +136,13 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"set_schedule":          statements.SetSchedule(s, tables),
 		"note_scheduled":        statements.NoteScheduled(s, tables),
 		"drop_schedule":         statements.DropSchedule(s, tables),
-		"enqueue_one_meta":      statements.EnqueueOne(s, statements.EnqueueParams{Tables: tables, Meta: true}),
+		"enqueue_one_meta":      statements.EnqueueOne(s, statements.EnqueueParams{Tables: tables, Metadata: true}),
 	}
 	all["permits_of"] = statements.PermitsOf(s, tables, room)
 	all["keep_permit"] = statements.KeepPermit(s, tables)
 	all["free_permit"] = statements.FreePermit(s, tables)
 	maps.Copy(all, flowStatements(s, room))
-	all["enqueue_plain_meta"] = statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Plain: true, Meta: true}, room)
+	all["enqueue_plain_meta"] = statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Plain: true, Metadata: true}, room)
 	if s.Caps.Catalog != dialect.PgCatalog {
 		all["id_span"] = statements.IDSpan(s, tables)
 		all["count_first"] = statements.CountFirst(s, tables)
@@ -167,7 +167,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	}
 	if s.Caps.Rows != dialect.Unions {
 		all["enqueue_alike_plain"] = statements.EnqueueAlike(s, statements.EnqueueParams{Tables: tables, Plain: true}, room)
-		all["enqueue_alike_plain_meta"] = statements.EnqueueAlike(s, statements.EnqueueParams{Tables: tables, Plain: true, Meta: true}, room)
+		all["enqueue_alike_plain_meta"] = statements.EnqueueAlike(s, statements.EnqueueParams{Tables: tables, Plain: true, Metadata: true}, room)
 		all["enqueue_alike"] = statements.EnqueueAlike(s, statements.EnqueueParams{Tables: tables}, room)
 	}
 	if statements.UnitesLanes(s) {
@@ -204,12 +204,12 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	}
 	if statements.StoresUnique(s) {
 		all["store_unique"] = statements.StoreUnique(s, statements.EnqueueParams{Tables: tables, Unique: true})
-		all["store_unique_meta"] = statements.StoreUnique(s, statements.EnqueueParams{Tables: tables, Unique: true, Meta: true})
+		all["store_unique_meta"] = statements.StoreUnique(s, statements.EnqueueParams{Tables: tables, Unique: true, Metadata: true})
 		all["store_unique_notify"] = statements.StoreUnique(s, statements.EnqueueParams{Tables: tables, Unique: true, Notify: true})
 	}
 	if s.Caps.Copy {
 		all["copy"], all["copy_plain"] = statements.Copy(s, statements.EnqueueParams{Tables: tables}), statements.Copy(s, statements.EnqueueParams{Tables: tables, Plain: true})
-		all["copy_plain_meta"] = statements.Copy(s, statements.EnqueueParams{Tables: tables, Plain: true, Meta: true})
+		all["copy_plain_meta"] = statements.Copy(s, statements.EnqueueParams{Tables: tables, Plain: true, Metadata: true})
 		all["copy_ids"], all["notify"] = statements.CopyIDs(s), statements.Notify(s)
 	}
 	if s.Caps.AmbiguousMissingTable {

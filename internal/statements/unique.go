@@ -233,11 +233,11 @@ select t.hash from {batch} join {uniques} t on {same key} and t.token = {int :to
 // ReplaceWaiting gives a task that waits another payload, another key and another time to run,
 // at which it is due without a delay. It raises the fence: a claim that has found the task before
 // does not get it, and a sequence in which it had a place goes on without it. Parameters: id,
-// fence, at, delay, key, payload, meta.
+// fence, at, delay, key, payload, metadata.
 func ReplaceWaiting(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {tasks} as t
-set fence = {next fence}, task_key = :key, payload = {json {text :payload}}, meta = {json {text :meta}}, updated_at = coalesce({moment {int :at}}, {shift {now}, {int :delay}}),
+set fence = {next fence}, task_key = :key, payload = {json {text :payload}}, metadata = {json {text :metadata}}, updated_at = coalesce({moment {int :at}}, {shift {now}, {int :delay}}),
 	state = case when attempts = 0 then state else 'snoozed' end
 where id = :id and fence = :fence and state in ('open', 'snoozed') and claimed_by = ''`)
 }

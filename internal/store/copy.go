@@ -64,9 +64,9 @@ func (s *Store) newIDs(ctx context.Context, c *conn, n int) (ids []int64, now in
 
 // stream sends entries in the format of COPY, many at a time.
 func (s *Store) stream(ctx context.Context, c *conn, entries []Entry, ids []int64, now int64) (err error) {
-	params := statements.EnqueueParams{Tables: s.tables, Plain: allPlain(entries), Meta: haveMeta(entries)}
+	params := statements.EnqueueParams{Tables: s.tables, Plain: allPlain(entries), Metadata: haveMetadata(entries)}
 	lines := copyLines{entries: entries, params: params, ids: ids, now: now}
-	text := s.stmt(stmtKey{name: "copy", plain: params.Plain, meta: params.Meta}, func() statements.Stmt { return statements.Copy(s.server, params) }).SQL
+	text := s.stmt(stmtKey{name: "copy", plain: params.Plain, metadata: params.Metadata}, func() statements.Stmt { return statements.Copy(s.server, params) }).SQL
 	if reader, ok := c.driver.(copyReader); ok {
 		return reader.CopyFrom(ctx, text, &lines)
 	}

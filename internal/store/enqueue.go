@@ -16,17 +16,17 @@ func alike(e, other Entry) bool {
 }
 
 // allPlain reports whether all entries are due now and have a queue, a kind, a
-// payload and meta only.
+// payload and metadata only.
 func allPlain(entries []Entry) bool {
 	return !slices.ContainsFunc(entries, func(e Entry) bool {
-		return e != Entry{Queue: e.Queue, Kind: e.Kind, Payload: e.Payload, Meta: e.Meta}
+		return e != Entry{Queue: e.Queue, Kind: e.Kind, Payload: e.Payload, Metadata: e.Metadata}
 	})
 }
 
-// haveMeta reports whether some entries have meta.
-func haveMeta(entries []Entry) bool {
+// haveMetadata reports whether some entries have metadata.
+func haveMetadata(entries []Entry) bool {
 	for i := range entries {
-		if entries[i].Meta.Valid {
+		if entries[i].Metadata.Valid {
 			return true
 		}
 	}
@@ -143,14 +143,14 @@ func (s *Store) insertBatch(ctx context.Context, x runner, batch []Entry) ([]int
 // insertStmt returns the statement that stores a batch, and its arguments. Where the
 // engine allows it, values that all rows have in common are passed once.
 func (s *Store) insertStmt(batch []Entry, notify bool) (statements.Stmt, statements.Values, []statements.Row) {
-	params := statements.EnqueueParams{Tables: s.tables, Notify: notify, Plain: allPlain(batch), Meta: haveMeta(batch)}
+	params := statements.EnqueueParams{Tables: s.tables, Notify: notify, Plain: allPlain(batch), Metadata: haveMetadata(batch)}
 	params.Unique = !params.Plain && slices.ContainsFunc(batch, func(e Entry) bool { return e.Unique != "" })
 	columns := params.Columns()
 	values := statements.Values{}
 	if notify {
 		values["channel"], values["notice"] = s.Channel(), s.notice(batch)
 	}
-	key := stmtKey{plain: params.Plain, unique: params.Unique, meta: params.Meta, notify: notify, size: s.size(len(batch))}
+	key := stmtKey{plain: params.Plain, unique: params.Unique, metadata: params.Metadata, notify: notify, size: s.size(len(batch))}
 	switch {
 	case len(batch) == 1:
 		columns.Set(values, &batch[0])

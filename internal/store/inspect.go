@@ -17,7 +17,7 @@ type Filter struct {
 	Phase            statements.Phase
 	After            int64 // only greater ids match
 	Upto             int64 // and no greater ones than this
-	Brief            bool  // without payloads, results, meta and errors
+	Brief            bool  // without payloads, results, metadata and errors
 	Limit            int
 }
 

@@ -92,7 +92,7 @@ type stmtKey struct {
 	inSlot   bool   // a claim takes a claim slot
 	plain    bool   // new tasks are plain
 	unique   bool   // new tasks have unique keys
-	meta     bool   // new tasks have meta
+	metadata bool   // new tasks have metadata
 	notify   bool   // an enqueue notifies
 	lock     bool   // rows are locked
 	filter   statements.ListParams

@@ -306,16 +306,16 @@ func (e *uniqueEnqueue) holdWaiting(ctx context.Context, entries []int) (started
 	return started, nil
 }
 
-// replaceWaiting replaces the payload, the meta, the key and the time of the holder of an entry's key, and
+// replaceWaiting replaces the payload, the metadata, the key and the time of the holder of an entry's key, and
 // reports false if that has been claimed since.
 func (e *uniqueEnqueue) replaceWaiting(ctx context.Context, i int, h statements.Holder) (bool, error) {
 	entry := &e.entries[i]
-	values := statements.Values{"id": h.TaskID, "fence": h.Fence, "at": nil, "delay": entry.Delay, "key": entry.Key, "payload": entry.Payload, "meta": nil}
+	values := statements.Values{"id": h.TaskID, "fence": h.Fence, "at": nil, "delay": entry.Delay, "key": entry.Key, "payload": entry.Payload, "metadata": nil}
 	if entry.At.Valid {
 		values["at"] = entry.At.V
 	}
-	if entry.Meta.Valid {
-		values["meta"] = entry.Meta.V
+	if entry.Metadata.Valid {
+		values["metadata"] = entry.Metadata.V
 	}
 	result, err := e.x.exec(ctx, e.fixed("replace waiting", statements.ReplaceWaiting), values, nil)
 	if err != nil {

@@ -24,9 +24,9 @@ func (e each) exec(ctx context.Context, stmt statements.Stmt, values statements.
 // storeUnique stores entries that all are unique, and takes their keys. Those whose keys
 // others have taken meanwhile are left.
 func (e *uniqueEnqueue) storeUnique(ctx context.Context, entries []int, found map[string]statements.Holder) error {
-	params := statements.EnqueueParams{Tables: e.tables, Notify: e.notifies(e.x), Unique: true, Meta: haveMeta(e.entries)}
+	params := statements.EnqueueParams{Tables: e.tables, Notify: e.notifies(e.x), Unique: true, Metadata: haveMetadata(e.entries)}
 	columns := params.UniqueEntryColumns()
-	stmt := e.stmt(stmtKey{name: "store unique", unique: true, meta: params.Meta, notify: params.Notify}, func() statements.Stmt { return statements.StoreUnique(e.server, params) })
+	stmt := e.stmt(stmtKey{name: "store unique", unique: true, metadata: params.Metadata, notify: params.Notify}, func() statements.Stmt { return statements.StoreUnique(e.server, params) })
 	for list := range slices.Chunk(entries, MaxBatch) {
 		batch, byHash := make([]statements.UniqueEntry, len(list)), make(map[string]int, len(list))
 		for n, i := range list {

@@ -36,7 +36,7 @@ create table if not exists {tasks} (
     payload            longtext     not null,               -- JSON
     result             longtext,                            -- JSON
     unique_key         char(43) character set ascii collate ascii_bin, -- its row in {uniques}, if it has one
-    meta               text,                                -- JSON: texts by their names, which say more about it
+    metadata           text,                                -- JSON: texts by their names, which say more about it
     index {lane} (queue, state, task_key, priority, kind, policy, attempts, updated_at)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin /*T![auto_id_cache] auto_id_cache = 100000000 */;
 
@@ -134,7 +134,7 @@ create table if not exists {schedules} (
     task_key     varchar(64)  character set ascii collate ascii_bin not null,
     max_attempts int          not null,
     payload      longtext     not null, -- JSON
-    meta         text,                  -- JSON
+    metadata     text,                  -- JSON
     hash         char(43)     character set ascii collate ascii_bin not null, -- of all of the above
     defined_by   varchar(255) not null,
     defined_at   datetime(6)  not null,

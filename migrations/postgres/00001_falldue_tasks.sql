@@ -25,7 +25,7 @@ create table {tasks} (
     payload            json        not null,
     result             json,
     unique_key         text        collate "C", -- its row in {uniques}, if it has one
-    meta               json        -- texts by their names, which say more about it
+    metadata           json        -- texts by their names, which say more about it
 );
 
 -- One index serves claims, sweeps, lists and cleaning. All rows of one lane, that
@@ -135,7 +135,7 @@ create table {schedules} (
     task_key     text        collate "C" not null,
     max_attempts integer     not null,
     payload      json        not null,
-    meta         json,
+    metadata     json,
     hash         text        collate "C" not null, -- of all of the above
     defined_by   text        not null,
     defined_at   timestamptz not null,

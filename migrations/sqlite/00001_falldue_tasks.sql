@@ -24,7 +24,7 @@ create table if not exists {tasks} (
     payload            text    not null,            -- JSON
     result             text,                        -- JSON
     unique_key         text,                        -- its row in {uniques}, if it has one
-    meta               text                         -- JSON: texts by their names, which say more about it
+    metadata           text                         -- JSON: texts by their names, which say more about it
 );
 
 -- One index serves claims, sweeps, lists and cleaning. All rows of one lane, that
@@ -127,7 +127,7 @@ create table if not exists {schedules} (
     task_key     text    not null,
     max_attempts integer not null,
     payload      text    not null,           -- JSON
-    meta         text,                       -- JSON
+    metadata     text,                       -- JSON
     hash         text    not null,           -- of all of the above
     defined_by   text    not null,
     defined_at   integer not null,

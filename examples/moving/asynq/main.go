@@ -37,7 +37,7 @@ func export(queue string, list func(string, ...asynq.ListOption) ([]*asynq.TaskI
 		}
 		for _, t := range tasks {
 			line := map[string]any{
-				"id": queue + "/" + t.ID, "queue": queue, "kind": t.Type, "meta": t.Headers,
+				"id": queue + "/" + t.ID, "queue": queue, "kind": t.Type, "metadata": t.Headers,
 				"attempts": t.MaxRetry + 1 - t.Retried,
 			}
 			if len(t.Payload) > 0 {

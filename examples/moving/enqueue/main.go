@@ -26,7 +26,7 @@ type job struct {
 	Queue    string            `json:"queue"`
 	Kind     string            `json:"kind"`
 	Payload  json.RawMessage   `json:"payload"`
-	Meta     map[string]string `json:"meta"`
+	Metadata map[string]string `json:"metadata"`
 	At       float64           `json:"at"`       // when it runs next, in seconds since 1970; 0 is at once
 	Attempts int               `json:"attempts"` // how many it has left; 0 is as the policy says
 }
@@ -59,7 +59,7 @@ func main() {
 			continue
 		}
 		tx.MustExec(tx.Rebind("insert into moved_jobs (id) values (?)"), id)
-		options := falldue.EnqueueOptions{Queue: j.Queue, MaxAttempts: j.Attempts, Meta: j.Meta}
+		options := falldue.EnqueueOptions{Queue: j.Queue, MaxAttempts: j.Attempts, Metadata: j.Metadata}
 		if j.At > 0 {
 			options.RunAt = time.UnixMicro(int64(j.At * 1e6))
 		}

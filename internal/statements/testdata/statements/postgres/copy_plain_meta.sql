@@ -1,2 +1,2 @@
-copy "falldue_tasks" (id, queue, kind, payload, meta) from stdin
+copy "falldue_tasks" (id, queue, kind, payload, metadata) from stdin
 -- binds: 

@@ -1,9 +1,9 @@
-with s as materialized (select nextval((select pg_get_serial_sequence($1, 'id')::regclass)) as id, s.* from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::bigint[]) as s (unique_key, queue, kind, policy, task_key, priority, max_attempts, at, delay, payload, meta, was, wait)),
+with s as materialized (select nextval((select pg_get_serial_sequence($1, 'id')::regclass)) as id, s.* from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::bigint[]) as s (unique_key, queue, kind, policy, task_key, priority, max_attempts, at, delay, payload, metadata, was, wait)),
 taken as (insert into "falldue_uniques" as u (hash, task_id, token, was, held_until) select unique_key, id, $15::bigint, was, (statement_timestamp() + (wait)::float8 * interval '1 microsecond') from s order by unique_key collate "C"
 on conflict (hash) do update set task_id = excluded.task_id, token = excluded.token, was = excluded.was, held_until = excluded.held_until
 where u.token = excluded.was
 returning hash)
-insert into "falldue_tasks" (id, unique_key, queue, kind, policy, task_key, priority, max_attempts, updated_at, created_at, payload, meta) select s.id, s.unique_key, s.queue, s.kind, s.policy, s.task_key, s.priority, s.max_attempts, coalesce((timestamptz 'epoch' + (s.at)::float8 * interval '1 microsecond'), (statement_timestamp() + (s.delay)::float8 * interval '1 microsecond')), statement_timestamp(), s.payload::json, s.meta::json
+insert into "falldue_tasks" (id, unique_key, queue, kind, policy, task_key, priority, max_attempts, updated_at, created_at, payload, metadata) select s.id, s.unique_key, s.queue, s.kind, s.policy, s.task_key, s.priority, s.max_attempts, coalesce((timestamptz 'epoch' + (s.at)::float8 * interval '1 microsecond'), (statement_timestamp() + (s.delay)::float8 * interval '1 microsecond')), statement_timestamp(), s.payload::json, s.metadata::json
 from s join taken on taken.hash = s.unique_key
 returning id, unique_key
--- binds: table, unique_key[], queue[], kind[], policy[], task_key[], priority[], max_attempts[], at[], delay[], payload[], meta[], was[], wait[], token
+-- binds: table, unique_key[], queue[], kind[], policy[], task_key[], priority[], max_attempts[], at[], delay[], payload[], metadata[], was[], wait[], token

@@ -1,3 +1,3 @@
-update "falldue_schedules" set spec = ?, zone = ?, missed = ?, alone = ?, per_tick = ?, queue = ?, kind = ?, priority = ?, task_key = ?, max_attempts = ?, payload = ?, meta = ?, hash = ?, defined_by = ?, defined_at = ?, started_at = ?, next_at = ?
+update "falldue_schedules" set spec = ?, zone = ?, missed = ?, alone = ?, per_tick = ?, queue = ?, kind = ?, priority = ?, task_key = ?, max_attempts = ?, payload = ?, metadata = ?, hash = ?, defined_by = ?, defined_at = ?, started_at = ?, next_at = ?
 where name = ? and hash = ? and next_at = ?
--- binds: spec, zone, missed, alone, per_tick, queue, kind, priority, task_key, max_attempts, payload, meta, hash, defined_by, defined_at, started_at, next_at, name, was, was_next
+-- binds: spec, zone, missed, alone, per_tick, queue, kind, priority, task_key, max_attempts, payload, metadata, hash, defined_by, defined_at, started_at, next_at, name, was, was_next
