@@ -60,7 +60,7 @@ func (s internals) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n 
 	p, err := s.q.pending(n, func(i int) EnqueueParams {
 		t := tasks[i]
 		t.marks = nil
-		if members[i] || flow.Beside != 0 {
+		if members[i] || flow.Sibling != 0 {
 			t.marks = append(t.marks, store.MemberMark)
 		}
 		if _, waits := flow.Waiters[i]; waits {

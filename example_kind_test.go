@@ -40,7 +40,7 @@ func ExampleKindConfig() {
 		Timeout:  15 * time.Minute,
 		// A report whose worker dies in attempt 1 or 2 is built again as soon as the
 		// lease ends, without the policy's delay.
-		RetryLostAtOnce: 2,
+		ImmediateLostRetries: 2,
 	})
 	policy := export.Config().Policy
 	for n := range int64(policy.MaxAttempts() - 1) {

@@ -182,8 +182,8 @@ func TestHoardingIsConfigured(t *testing.T) {
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "MaxPrefetch 1001") {
 		t.Errorf("MaxPrefetch 1001: %v, want ErrInvalid", err)
 	}
-	if err := NewKind[int]("k", KindConfig{RetryLostAtOnce: -1}).err; !errors.Is(err, ErrInvalid) {
-		t.Errorf("RetryLostAtOnce -1: %v, want ErrInvalid", err)
+	if err := NewKind[int]("k", KindConfig{ImmediateLostRetries: -1}).err; !errors.Is(err, ErrInvalid) {
+		t.Errorf("ImmediateLostRetries -1: %v, want ErrInvalid", err)
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	StateOpen State = statements.StateOpen
 	// StateSnoozed tasks are due at UpdatedAt, without a delay: after [Snooze] or
 	// [RetryAfter], or because their worker stopped while they ran. A running task is
-	// snoozed until the end of its lease if [KindConfig].RetryLostAtOnce sets that.
+	// snoozed until the end of its lease if [KindConfig].ImmediateLostRetries sets that.
 	StateSnoozed State = statements.StateSnoozed
 	// StateDone tasks succeeded. They are kept for their DoneRetention.
 	StateDone State = statements.StateDone

@@ -30,12 +30,12 @@ type KindConfig struct {
 	// [ErrTimeout]. The handler's return value is still honoured then. Defaults to
 	// 0, which sets no limit.
 	Timeout time.Duration
-	// RetryLostAtOnce is the number of a task's first attempts after which it runs
-	// again as soon as its lease ends, without its policy's delay, if its worker died.
-	// Later ones wait for the delay too, so that a task that kills its workers does not
-	// go on doing so. While such an attempt runs, the state of the task is [StateSnoozed].
-	// Defaults to 0: a lost task waits for the end of its lease and for the delay.
-	RetryLostAtOnce int
+	// ImmediateLostRetries is how many of a task's first attempts are retried without the
+	// policy's delay if their worker dies: as soon as the lease ends. Later attempts wait for
+	// the delay too, so that a task that kills its workers does not go on doing so. While
+	// such an attempt runs, the state of the task is [StateSnoozed]. Defaults to 0: a lost
+	// task waits for the end of its lease and for the delay.
+	ImmediateLostRetries int
 	// DoneRetention is how long done tasks stay in the table with their results: up to
 	// 36,500 days, [Forever], or [DeleteImmediately]. Defaults to Config.DoneRetention of the
 	// worker, which explains when other workers delete tasks of the kind.
@@ -102,8 +102,8 @@ func validKind(name string, cfg KindConfig) error {
 	if cfg.Timeout < 0 {
 		return invalid("timeout %v of kind %s; allowed are 0 and more", cfg.Timeout, name)
 	}
-	if cfg.RetryLostAtOnce < 0 {
-		return invalid("RetryLostAtOnce %d of kind %s; allowed are 0 and more", cfg.RetryLostAtOnce, name)
+	if cfg.ImmediateLostRetries < 0 {
+		return invalid("ImmediateLostRetries %d of kind %q: must be 0 or more", cfg.ImmediateLostRetries, name)
 	}
 	if err := validRetentions("kind "+name, cfg.DoneRetention, cfg.DeadRetention, cfg.CancelledRetention); err != nil {
 		return err

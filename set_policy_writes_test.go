@@ -125,7 +125,7 @@ func TestSettingAPolicyWritesNoTask(t *testing.T) {
 			return list
 		}
 		before, start := count(), time.Now()
-		slower, err := backoff.ParseOverride("4 * own")
+		slower, err := backoff.ParseOverride("4 * original")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,12 +9,12 @@ import (
 )
 
 func ExampleParseOverride() {
-	slower, err := backoff.ParseOverride("max(4 * own, 1m); attempts 50")
+	slower, err := backoff.ParseOverride("max(4 * original, 1m); attempts 50")
 	if err != nil {
 		log.Panic(err)
 	}
 	fmt.Println(slower.Of(backoff.Zizq()))
-	fmt.Println("depends on the policy:", slower.UsesOwn())
+	fmt.Println("depends on the policy:", slower.UsesOriginal())
 	// Output:
 	// delay max(4 * (15s + n^4), 1m); jitter 30s * n; attempts 50
 	// depends on the policy: true

@@ -21,18 +21,20 @@ type clause struct {
 	at   int
 }
 
-// ownName is the name in an override of what the policy has.
-const ownName = "own"
+// named returns the names in an override of a policy's original formula. own is an alias.
+func named(original sqlgen.Expr) map[string]sqlgen.Expr {
+	return map[string]sqlgen.Expr{"original": original, "own": original}
+}
 
 // ParseOverride parses the text of an override. It has the clauses of a policy, see
-// [Parse], each of which may be missing. In the delay the name own is the delay that a
-// policy has, and in the jitter the jitter that it has.
+// [Parse], each of which may be missing. In the delay, original is the delay of the policy
+// that is changed. In the jitter it is that policy's jitter. own is an alias of original.
 //
-//	4 * own                      all delays four times as long
-//	max(own, 1h)                 delays of an hour at least
-//	5m; jitter 1m                another delay, and another jitter
-//	attempts 50                  another limit
-//	own; jitter 0.5 * delay      the name delay is the new delay, as in a policy
+//	4 * original                  all delays four times as long
+//	max(original, 1h)             delays of an hour at least
+//	5m; jitter 1m                 another delay, and another jitter
+//	attempts 50                   another limit
+//	original; jitter 0.5 * delay  delay is the new delay, as in a policy
 //
 // What has no clause stays as it is. The jitter that stays is that of the old delay, so
 // that a longer delay does not widen it: a jitter is drawn when a task fails, and stays
@@ -97,7 +99,7 @@ func parseOverride(text string) (Override, error) {
 		o.body[name] = clause{body, at}
 	}
 	if len(o.body) == 0 {
-		return o, errors.New("the text is empty; an override has a clause, such as 4 * own or attempts 50")
+		return o, errors.New("the text is empty; an override has a clause, such as 4 * original or attempts 50")
 	}
 	return o, nil
 }
@@ -105,8 +107,8 @@ func parseOverride(text string) (Override, error) {
 // String returns the text of the override, which [ParseOverride] accepts.
 func (o Override) String() string { return o.text }
 
-// UsesOwn reports whether the delay depends on that of the policy that is changed.
-func (o Override) UsesOwn() bool {
+// UsesOriginal reports whether the delay depends on that of the policy that is changed.
+func (o Override) UsesOriginal() bool {
 	if _, ok := o.body[clauseDelay]; !ok {
 		return true
 	}
@@ -140,7 +142,7 @@ func (o Override) of(own Policy) (Policy, error) {
 		if err != nil {
 			return Policy{}, err
 		}
-		e, err := sqlgen.ParseWith(c.body, sqlgen.Scope{Jitter: true, Names: map[string]sqlgen.Expr{ownName: jitter}, Macros: delayMacros()})
+		e, err := sqlgen.ParseWith(c.body, sqlgen.Scope{Jitter: true, Names: named(jitter), Macros: delayMacros()})
 		if err == nil {
 			p.jitter, err = sqlgen.CompileJitter(e, p.delay)
 		}
@@ -162,7 +164,7 @@ func (o Override) of(own Policy) (Policy, error) {
 // clause is only that. The jitter stays that of own's delay.
 func (p *Policy) override(own Policy, body string) error {
 	var preset Policy
-	scope := sqlgen.Scope{Names: map[string]sqlgen.Expr{ownName: own.delay.Expr()}, Macros: macros(func(used Policy, call sqlgen.MacroCall) {
+	scope := sqlgen.Scope{Names: named(own.delay.Expr()), Macros: macros(func(used Policy, call sqlgen.MacroCall) {
 		if call.Whole {
 			preset = used
 		}

@@ -12,15 +12,16 @@ import (
 func TestOverridesOfPolicies(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ override, own, want string }{
-		{"4 * own", "delay 15s + n^4; jitter 30s * n; attempts 26", "delay 4 * (15s + n^4); jitter 30s * n; attempts 26"},
-		{"max(own, 1h)", "5m; elapsed 1d", "delay max(5m, 1h); elapsed 1d"},
+		{"4 * original", "delay 15s + n^4; jitter 30s * n; attempts 26", "delay 4 * (15s + n^4); jitter 30s * n; attempts 26"},
+		{"max(original, 1h)", "5m; elapsed 1d", "delay max(5m, 1h); elapsed 1d"},
 		{"5m", "delay 1h; jitter 0.2 * delay", "delay 5m; jitter 0.2 * 1h"},
-		{"own; jitter 0.5 * delay", "1h", "delay 1h; jitter 0.5 * delay"},
-		{"jitter 3 * own", "delay 1h; jitter 0.2 * delay", "delay 1h; jitter 3 * 0.2 * 1h"},
+		{"original; jitter 0.5 * delay", "1h", "delay 1h; jitter 0.5 * delay"},
+		{"jitter 3 * original", "delay 1h; jitter 0.2 * delay", "delay 1h; jitter 3 * 0.2 * 1h"},
+		{"4 * own; jitter 3 * own", "delay 1h; jitter 0.2 * delay", "delay 4 * 1h; jitter 3 * 0.2 * 1h"},
 		{"attempts 50", "delay 1h; jitter 0.2 * delay; attempts 3", "delay 1h; jitter 0.2 * delay; attempts 50"},
 		{"attempts 0; elapsed 2d", "delay 1h; attempts 3", "delay 1h; elapsed 2d"},
 		{"delay constant(1m)", "delay 1h; jitter 5m; attempts 3", "delay 1m"},
-		{"max(constant(1m), own)", "delay 1h; jitter 5m; attempts 3", "delay max(1m, 1h); jitter 5m; attempts 3"},
+		{"max(constant(1m), original)", "delay 1h; jitter 5m; attempts 3", "delay max(1m, 1h); jitter 5m; attempts 3"},
 	} {
 		o, err := backoff.ParseOverride(c.override)
 		if err != nil {
@@ -50,18 +51,18 @@ func TestOverridesOfPolicies(t *testing.T) {
 func TestInvalidOverrides(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
-		"":                        "the text is empty; an override has a clause",
-		" ; ":                     "the text is empty; an override has a clause",
-		"4 * mine":                `byte 4: unknown name "mine"; the names are n, pi, e, own`,
-		"own; color red":          `unknown clause "color red"`,
-		"own; attempts 1.5":       "the limit on attempts is 1.5",
-		"own; attempts own":       `unknown name "own"`,
-		"attempts 1; attempts 2":  `two clauses "attempts"`,
-		"delay":                   `unknown name "delay"|delay may be used only in a jitter`,
-		"zizq(base=own)":          "an argument must be a constant",
-		"5m; elapsed -1s":         "the limit on elapsed time is -1s",
-		"4 * own; jitter mine":    `byte 16: unknown name "mine"`,
-		strings.Repeat("n", 9000): "the text has 9000 bytes",
+		"":                            "the text is empty; an override has a clause",
+		" ; ":                         "the text is empty; an override has a clause",
+		"4 * mine":                    `byte 4: unknown name "mine"; the names are n, pi, e, original, own`,
+		"original; color red":         `unknown clause "color red"`,
+		"original; attempts 1.5":      "the limit on attempts is 1.5",
+		"original; attempts original": `unknown name "original"`,
+		"attempts 1; attempts 2":      `two clauses "attempts"`,
+		"delay":                       `unknown name "delay"|delay may be used only in a jitter`,
+		"zizq(base=original)":         "an argument must be a constant",
+		"5m; elapsed -1s":             "the limit on elapsed time is -1s",
+		"4 * original; jitter mine":   `byte 21: unknown name "mine"`,
+		strings.Repeat("n", 9000):     "the text has 9000 bytes",
 	} {
 		_, err := backoff.ParseOverride(text)
 		var found bool
@@ -73,11 +74,11 @@ func TestInvalidOverrides(t *testing.T) {
 		}
 	}
 	var syntax *sqlgen.SyntaxError
-	if _, err := backoff.ParseOverride("own; jitter 1 +"); !errors.As(err, &syntax) || syntax.Pos != 15 {
+	if _, err := backoff.ParseOverride("original; jitter 1 +"); !errors.As(err, &syntax) || syntax.Pos != 20 {
 		t.Errorf("the position is %+v, error %v", syntax, err)
 	}
 	large := backoff.ParseDeferred("max(0s" + strings.Repeat(", n", 200) + ")")
-	o, err := backoff.ParseOverride("own + own + own + own")
+	o, err := backoff.ParseOverride("original + original + original + original")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -251,7 +251,7 @@ func ExampleFlow_OnFirstDeath() {
 }
 
 // A handler that finds out what there is to do adds it to its own batch.
-func ExampleAddBeside() {
+func ExampleAddSibling() {
 	q, _, closeQueue := openQueue()
 	defer closeQueue()
 	ctx, stop := context.WithCancel(context.Background())
@@ -264,7 +264,7 @@ func ExampleAddBeside() {
 	}
 
 	falldue.Handle(q, listPages, func(ctx context.Context, t falldue.Task[string]) error {
-		_, err := flow.AddBeside(ctx, q, t.ID, renderPage.Params(1), renderPage.Params(2))
+		_, err := flow.AddSibling(ctx, q, t.ID, renderPage.Params(1), renderPage.Params(2))
 		return err
 	})
 	falldue.Handle(q, renderPage, func(context.Context, falldue.Task[int]) error { return nil })
@@ -281,7 +281,7 @@ func ExampleAddBeside() {
 }
 
 // A handler adds tasks in the transaction with its own writes and with the end of its task.
-func ExampleAddBesideTx() {
+func ExampleAddSiblingTx() {
 	q, db, closeQueue := openQueue()
 	defer closeQueue()
 	ctx, stop := context.WithCancel(context.Background())
@@ -303,7 +303,7 @@ func ExampleAddBesideTx() {
 		if _, err := tx.ExecContext(ctx, "insert into pages (number) values (1)"); err != nil {
 			return err
 		}
-		if _, err := flow.AddBesideTx(ctx, q, tx, t.ID, renderPage.Params(1)); err != nil {
+		if _, err := flow.AddSiblingTx(ctx, q, tx, t.ID, renderPage.Params(1)); err != nil {
 			return err
 		}
 		if err := t.DoneTx(ctx, tx); err != nil {

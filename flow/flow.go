@@ -178,23 +178,23 @@ func (f *Flow) enqueue(ctx context.Context, q *falldue.Queue, tx any) ([]int64, 
 	return hooks.QueueOf(q).EnqueueFlow(ctx, tx, f.params, store.Flow{Waiters: maps.Clone(f.flow.Waiters), Edges: f.flow.Edges})
 }
 
-// AddBeside stores tasks beside a running task, whose handler calls it with the task's id:
+// AddSibling stores siblings of a running task, whose handler calls it with the task's id:
 // whatever runs after that task runs after the new ones, too. It returns their ids. The error
 // wraps [falldue.ErrNotFound] if nothing runs after the task, or if it has ended.
-func AddBeside(ctx context.Context, q *falldue.Queue, id int64, tasks ...falldue.EnqueueParams) ([]int64, error) {
-	return addBeside(ctx, q, nil, id, tasks)
+func AddSibling(ctx context.Context, q *falldue.Queue, id int64, tasks ...falldue.EnqueueParams) ([]int64, error) {
+	return addSiblings(ctx, q, nil, id, tasks)
 }
 
-// AddBesideTx is like [AddBeside] but stores the tasks inside tx. The task does not end before
+// AddSiblingTx is like [AddSibling] but stores the tasks inside tx. The task does not end before
 // tx does: end tx before the handler returns.
-func AddBesideTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx, id int64, tasks ...falldue.EnqueueParams) ([]int64, error) {
+func AddSiblingTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx, id int64, tasks ...falldue.EnqueueParams) ([]int64, error) {
 	if tx == nil {
 		return nil, fmt.Errorf("%w: the transaction is nil", falldue.ErrInvalid)
 	}
-	return addBeside(ctx, q, tx, id, tasks)
+	return addSiblings(ctx, q, tx, id, tasks)
 }
 
-func addBeside(ctx context.Context, q *falldue.Queue, tx any, id int64, tasks []falldue.EnqueueParams) ([]int64, error) {
+func addSiblings(ctx context.Context, q *falldue.Queue, tx any, id int64, tasks []falldue.EnqueueParams) ([]int64, error) {
 	if id == 0 { // of a Task that no worker runs; to the store it is none
 		return nil, fmt.Errorf("%w: no task waits for task 0", falldue.ErrNotFound)
 	}
@@ -202,5 +202,5 @@ func addBeside(ctx context.Context, q *falldue.Queue, tx any, id int64, tasks []
 	for i, t := range tasks {
 		params[i] = t
 	}
-	return hooks.QueueOf(q).EnqueueFlow(ctx, tx, params, store.Flow{Beside: id})
+	return hooks.QueueOf(q).EnqueueFlow(ctx, tx, params, store.Flow{Sibling: id})
 }

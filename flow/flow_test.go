@@ -66,7 +66,7 @@ func TestNoAlarmWithoutADeath(t *testing.T) {
 // TestNothingIsAddedBesideNoTask: a Task that is made as a literal has the id 0.
 func TestNothingIsAddedBesideNoTask(t *testing.T) {
 	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
-		if ids, err := flow.AddBeside(t.Context(), q, falldue.Task[int]{}.ID, renderPage.Params(1)); !errors.Is(err, falldue.ErrNotFound) {
+		if ids, err := flow.AddSibling(t.Context(), q, falldue.Task[int]{}.ID, renderPage.Params(1)); !errors.Is(err, falldue.ErrNotFound) {
 			t.Errorf("added %v (error %v)", ids, err)
 		}
 		tasktest.RequireNoneEnqueued(t, q, renderPage)
@@ -80,13 +80,13 @@ func TestNothingIsAddedBesideATaskWhoseCallbackIsCancelled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list, err := flow.AddBeside(t.Context(), q, ids[1], alert.Params("")); err != nil || len(list) != 1 {
+		if list, err := flow.AddSibling(t.Context(), q, ids[1], alert.Params("")); err != nil || len(list) != 1 {
 			t.Errorf("before the death %v are added (error %v)", list, err)
 		}
 		if err := q.Cancel(t.Context(), ids[0]); err != nil {
 			t.Fatal(err)
 		}
-		if list, err := flow.AddBeside(t.Context(), q, ids[1], alert.Params("")); !errors.Is(err, falldue.ErrNotFound) {
+		if list, err := flow.AddSibling(t.Context(), q, ids[1], alert.Params("")); !errors.Is(err, falldue.ErrNotFound) {
 			t.Errorf("after the death %v are added (error %v)", list, err)
 		}
 		if n := len(tasktest.All(t, q, alert)); n != 1 {

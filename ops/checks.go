@@ -239,7 +239,7 @@ func (o *Ops) checkLeases(ctx context.Context) ([]Finding, error) {
 		tasks = "1000 or more tasks"
 	}
 	return []Finding{{Level: Attention, Text: fmt.Sprintf("the leases of %s ended more than an hour ago, and nobody has claimed them since", tasks),
-		Advice: "their workers died; they run again after their policies' delays, see \"falldue ls\" and RetryLostAtOnce"}}, nil
+		Advice: "their workers died; they run again after their policies' delays, see \"falldue ls\" and ImmediateLostRetries"}}, nil
 }
 
 const (

@@ -38,7 +38,7 @@ func ExampleOps_SetPolicy() {
 	q, closeQueue := openQueue()
 	defer closeQueue()
 	ctx := context.Background()
-	slower, err := backoff.ParseOverride("4 * own")
+	slower, err := backoff.ParseOverride("4 * original")
 	if err != nil {
 		log.Panic(err)
 	}
@@ -66,7 +66,7 @@ func ExampleOps_SetPolicy() {
 	}
 	fmt.Println(len(history), "changes, the last one cleared it:", history[1].Cleared)
 	// Output:
-	// kind:charge has 4 * own, set by ann: the provider is slow
+	// kind:charge has 4 * original, set by ann: the provider is slow
 	// charge follows: true mail follows: false
 	// 2 changes, the last one cleared it: true
 }

@@ -270,7 +270,7 @@ func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration
 	for k := range count {
 		// At the end of the step those are due that are later than this.
 		extra := late.atMost(total*(k+1)/count) + time.Duration(k+1)*width
-		override, err := backoff.ParseOverride(fmt.Sprintf("own + %ds", min(int64(math.Ceil(extra.Seconds())), sqlgen.MaxDelay)))
+		override, err := backoff.ParseOverride(fmt.Sprintf("original + %ds", min(int64(math.Ceil(extra.Seconds())), sqlgen.MaxDelay)))
 		if err != nil {
 			return nil, err
 		}

@@ -61,16 +61,16 @@ func TestWeigh(t *testing.T) {
 			return e
 		}
 		mail := falldue.Subject{Kind: "mail"}
-		if e := weigh(ops.Override{Subject: mail, Formula: override(t, "own / 4")}); e.Tasks != 605 || e.Own != 7 || !about(e.AtOnce, 300, 10) || e.Later != 0 || e.Unknown != 0 || !e.Drastic(100) || e.Drastic(400) {
+		if e := weigh(ops.Override{Subject: mail, Formula: override(t, "original / 4")}); e.Tasks != 605 || e.Own != 7 || !about(e.AtOnce, 300, 10) || e.Later != 0 || e.Unknown != 0 || !e.Drastic(100) || e.Drastic(400) {
 			t.Errorf("a quarter: %+v", e)
 		}
-		if e := weigh(ops.Override{Subject: mail, Formula: override(t, "own / 4"), IncludeOwn: true}); e.Tasks != 612 || e.Own != 0 || e.Sooner < 300 {
+		if e := weigh(ops.Override{Subject: mail, Formula: override(t, "original / 4"), IncludeOwn: true}); e.Tasks != 612 || e.Own != 0 || e.Sooner < 300 {
 			t.Errorf("a quarter of all: %+v", e)
 		}
 		if e := weigh(ops.Override{Subject: mail, Formula: override(t, "attempts 1")}); e.Exhausted != 605 || e.AtOnce != 0 || !e.Drastic(604) || e.Drastic(605) {
 			t.Errorf("one attempt: %+v", e)
 		}
-		if e := weigh(ops.Override{Subject: falldue.Subject{Queue: "default"}, Formula: override(t, "2 * own; attempts 2")}); e.Tasks != 605 || e.Later != 605 || e.Unknown != 4 || e.UnknownExhausted != 4 || e.Own != 7 {
+		if e := weigh(ops.Override{Subject: falldue.Subject{Queue: "default"}, Formula: override(t, "2 * original; attempts 2")}); e.Tasks != 605 || e.Later != 605 || e.Unknown != 4 || e.UnknownExhausted != 4 || e.Own != 7 {
 			t.Errorf("a queue with a kind that is not known: %+v", e)
 		}
 		if e := weigh(ops.Override{Subject: falldue.Subject{Key: "customer:7"}, Formula: override(t, "5m")}); e.Tasks != 5 || e.AtOnce != 5 {
@@ -84,10 +84,10 @@ func TestWeigh(t *testing.T) {
 			}
 			return o
 		}
-		if e := weigh(steps("2 * own", "own / 4", "own")); !about(e.AtOnce, 310, 10) || e.Exhausted != 0 || e.Later != 605 || !about(e.After.Peak, 320, 15) || e.After.PeakAt > time.Minute {
+		if e := weigh(steps("2 * original", "original / 4", "original")); !about(e.AtOnce, 310, 10) || e.Exhausted != 0 || e.Later != 605 || !about(e.After.Peak, 320, 15) || e.After.PeakAt > time.Minute {
 			t.Errorf("a step that wakes: %d at once, %d exhausted, %d later, a peak of %d after %v", e.AtOnce, e.Exhausted, e.Later, e.After.Peak, e.After.PeakAt)
 		}
-		if e := weigh(steps("own", "attempts 1", "own")); e.Exhausted != 605 || e.AtOnce != 0 || !e.Drastic(604) {
+		if e := weigh(steps("original", "attempts 1", "original")); e.Exhausted != 605 || e.AtOnce != 0 || !e.Drastic(604) {
 			t.Errorf("a step that kills: %+v", e)
 		}
 		hold := ops.Override{Subject: mail, Formula: ops.Hold(), Until: time.Now().Add(6 * time.Hour)}
@@ -97,7 +97,7 @@ func TestWeigh(t *testing.T) {
 		if hold.Until = time.Now().Add(time.Minute); weigh(hold).AtEnd > 50 { // most are not due by then, and those that are are due now
 			t.Errorf("a hold that ends soon wakes %d", weigh(hold).AtEnd)
 		}
-		if hold.Formula, hold.Until = override(t, "own / 4"), time.Now().Add(6*time.Hour); weigh(hold).AtEnd != 0 {
+		if hold.Formula, hold.Until = override(t, "original / 4"), time.Now().Add(6*time.Hour); weigh(hold).AtEnd != 0 {
 			t.Errorf("the end of a shorter delay wakes %d", weigh(hold).AtEnd)
 		}
 		p, err := i.Profile(t.Context())
@@ -111,10 +111,10 @@ func TestWeigh(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 
-		if err := ops.New(b.queue).SetPolicy(t.Context(), mail, override(t, "4 * own"), ops.OverrideOptions{}); err != nil {
+		if err := ops.New(b.queue).SetPolicy(t.Context(), mail, override(t, "4 * original"), ops.OverrideOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if e := weigh(ops.Override{Subject: mail, Formula: override(t, "2 * own")}); e.Sooner != 605 || e.AtOnce != 0 {
+		if e := weigh(ops.Override{Subject: mail, Formula: override(t, "2 * original")}); e.Sooner != 605 || e.AtOnce != 0 {
 			t.Errorf("instead of another one: %+v", e)
 		}
 		if e := weigh(ops.Override{Subject: falldue.Subject{Queue: "default"}, Formula: override(t, "0s")}); e.Tasks != 0 || e.Unknown != 4 {
@@ -134,7 +134,7 @@ func TestOverridesEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		until := task.Now.Add(2 * time.Hour)
-		step := ops.OverrideStep{After: 90 * time.Minute, Formula: override(t, "own + 1h30m")}
+		step := ops.OverrideStep{After: 90 * time.Minute, Formula: override(t, "original + 1h30m")}
 		if err := ops.New(b.queue).SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, ops.Hold(), ops.OverrideOptions{Until: until, Steps: []ops.OverrideStep{step}}); err != nil {
 			t.Fatal(err)
 		}

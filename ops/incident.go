@@ -15,7 +15,7 @@ func Slow(factor float64) (backoff.Override, error) {
 	if !(factor > 0 && factor <= 1e6) {
 		return backoff.Override{}, fmt.Errorf("ops: slower by %v; allowed are factors above 0, up to 1,000,000", factor)
 	}
-	return backoff.ParseOverride(strconv.FormatFloat(factor, 'f', -1, 64) + " * own")
+	return backoff.ParseOverride(strconv.FormatFloat(factor, 'f', -1, 64) + " * original")
 }
 
 // Hold returns the override under which no task runs again that has failed. New tasks run.

@@ -11,7 +11,7 @@ import (
 // takes no more steps.
 func TestHistoryHasTheStepThatHeldLast(t *testing.T) {
 	t.Parallel()
-	const minute, steps = 60_000_000, `{"steps":[{"policy":"4 * own"},{"after_us":60000000,"policy":"3 * own"},{"after_us":600000000,"policy":"2 * own"}]}`
+	const minute, steps = 60_000_000, `{"steps":[{"policy":"4 * original"},{"after_us":60000000,"policy":"3 * original"},{"after_us":600000000,"policy":"2 * original"}]}`
 	var changes []store.StoredChange
 	add := func(subject, what string, at, ends int64) {
 		c := store.StoredChange{ID: int64(len(changes) + 1), Created: at, Now: 1000 * minute}
@@ -29,7 +29,7 @@ func TestHistoryHasTheStepThatHeldLast(t *testing.T) {
 	add("kind:c", statements.ChangePolicy, 999*minute, 0)
 	add("kind:d", statements.ChangePolicy, 1000*minute, 0)
 	list := overrideHistory(changes)
-	for i, want := range []string{"4 * own", "3 * own", "3 * own", "", "2 * own", "3 * own", "4 * own"} {
+	for i, want := range []string{"4 * original", "3 * original", "3 * original", "", "2 * original", "3 * original", "4 * original"} {
 		if got := list[i].Formula.String(); got != want || list[i].At.UnixMicro() != changes[i].Created {
 			t.Errorf("change %d: %q held last, want %q", i+1, got, want)
 		}

@@ -40,7 +40,7 @@ func TestRefusedOverrides(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)
 		i := b.ops(nil)
-		twice, err := backoff.ParseOverride("delay own + own")
+		twice, err := backoff.ParseOverride("delay original + original")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestRefusedOverrideOfTasksOwnPolicy(t *testing.T) {
 		own := parse(t, "delay 30m")
 		id := b.enqueue("mail", falldue.EnqueueOptions{Policy: own, Delay: time.Hour})
 		b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1, updated_at = created_at where id = ?"), id)
-		four, err := backoff.ParseOverride("delay 4 * own")
+		four, err := backoff.ParseOverride("delay 4 * original")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -290,7 +290,7 @@ func TestWhy(t *testing.T) {
 			}
 		})
 		t.Run("its policy is changed", func(t *testing.T) {
-			slower, err := backoff.ParseOverride("delay 4 * own")
+			slower, err := backoff.ParseOverride("delay 4 * original")
 			if err != nil {
 				t.Fatal(err)
 			}

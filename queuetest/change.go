@@ -114,13 +114,13 @@ var changeCases = []conformanceCase{
 		if err := q.Pause(t.Context(), mail, falldue.PauseOptions{Note: falldue.Note{Why: "for good"}}); err != nil {
 			t.Fatal(err)
 		}
-		setPolicy(t, q, mail, "2 * own", ops.OverrideOptions{Note: falldue.Note{Why: "for good"}})
+		setPolicy(t, q, mail, "2 * original", ops.OverrideOptions{Note: falldue.Note{Why: "for good"}})
 		for name, change := range map[string]func(until time.Time) error{
 			"pause": func(until time.Time) error {
 				return q.Pause(t.Context(), mail, falldue.PauseOptions{Until: until})
 			},
 			"override": func(until time.Time) error {
-				return ops.New(q).SetPolicy(t.Context(), mail, parseOverride(t, "3 * own"), ops.OverrideOptions{Until: until})
+				return ops.New(q).SetPolicy(t.Context(), mail, parseOverride(t, "3 * original"), ops.OverrideOptions{Until: until})
 			},
 		} {
 			for _, until := range []time.Time{now, now.Add(-time.Hour)} {

@@ -189,7 +189,7 @@ var flowCases = []conformanceCase{
 			if task.Args != 0 {
 				return nil
 			}
-			_, err := flow.AddBeside(t.Context(), q, task.ID, steps(1, 5)...)
+			_, err := flow.AddSibling(t.Context(), q, task.ID, steps(1, 5)...)
 			return err
 		})
 		ids := enqueueFlow(t, q, flow.Batch(step(0)).Then(step(9)))
@@ -200,7 +200,7 @@ var flowCases = []conformanceCase{
 		if last := runs.order[6]; last != 9 {
 			t.Errorf("the last to run is %d, want the callback", last)
 		}
-		if _, err := flow.AddBeside(t.Context(), q, ids[0], step(1)); !errors.Is(err, falldue.ErrNotFound) {
+		if _, err := flow.AddSibling(t.Context(), q, ids[0], step(1)); !errors.Is(err, falldue.ErrNotFound) {
 			t.Errorf("beside a task that has ended: %v, want ErrNotFound", err)
 		}
 	}},

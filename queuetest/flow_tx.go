@@ -45,7 +45,7 @@ var flowTxCases = []conformanceCase{
 				if commit {
 					end = tx.Commit
 				}
-				_, err = flow.AddBesideTx(t.Context(), q, tx.Tx, task.ID, steps(1, 3)...)
+				_, err = flow.AddSiblingTx(t.Context(), q, tx.Tx, task.ID, steps(1, 3)...)
 				if err := errors.Join(err, end()); err != nil {
 					return err
 				}
@@ -61,7 +61,7 @@ var flowTxCases = []conformanceCase{
 			t.Errorf("%v ran, want 5 of which the callback is the last", runs.order)
 		}
 		tx := f.mustBegin(t)
-		if _, err := flow.AddBesideTx(t.Context(), q, tx.Tx, ids[0], step(1)); !errors.Is(err, falldue.ErrNotFound) {
+		if _, err := flow.AddSiblingTx(t.Context(), q, tx.Tx, ids[0], step(1)); !errors.Is(err, falldue.ErrNotFound) {
 			t.Errorf("beside a task that has ended: %v, want ErrNotFound", err)
 		}
 		if err := tx.Rollback(); err != nil {

@@ -66,7 +66,7 @@ var leaseCases = []conformanceCase{
 		}
 	}),
 	{"a task that may run again at once after a loss waits for the end of its lease, and not for its policy's delay", func(t *testing.T, f *fixture) {
-		k := falldue.NewKind[noteArgs]("urgent", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h"), RetryLostAtOnce: 1})
+		k := falldue.NewKind[noteArgs]("urgent", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h"), ImmediateLostRetries: 1})
 		firstDB := f.open(t)
 		first := f.queueOn(t, firstDB, falldue.Config{Lease: 3 * time.Second}) // a slow machine reads the task meanwhile
 		started, release := make(chan falldue.RunInfo, 1), make(chan struct{})

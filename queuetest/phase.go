@@ -113,7 +113,7 @@ var phaseCases = []conformanceCase{
 		if got := phasesOf("fails"); !slices.Equal(got, []falldue.Phase{falldue.PhaseUnknownPolicy, falldue.PhaseBackingOff}) {
 			t.Errorf("without a worker another process finds tasks that are %v; want one of an unknown policy, and one backing off under its own", got)
 		}
-		atOnce, err := backoff.ParseOverride("0 * own")
+		atOnce, err := backoff.ParseOverride("0 * original")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,7 @@ var policyCases = []conformanceCase{
 			}
 			failedOnce(t, q, other)
 
-			setPolicy(t, control, subject, "100ms + 0 * own", ops.OverrideOptions{Note: falldue.Note{Who: "ann", Why: "the bank is open – ☂"}})
+			setPolicy(t, control, subject, "100ms + 0 * original", ops.OverrideOptions{Note: falldue.Note{Who: "ann", Why: "the bank is open – ☂"}})
 			start := time.Now()
 			if info := readTask(t, q, id); info.Attempts == 1 && !info.UpdatedAt.Equal(before.UpdatedAt) {
 				t.Errorf("%s: the row has been written: %+v", subject, info)
@@ -68,7 +68,7 @@ var policyCases = []conformanceCase{
 				t.Errorf("%s: the worker obeyed after %v", subject, took)
 			}
 			list, err := ops.New(control).Overrides(t.Context())
-			if err != nil || len(list) != 1 || list[0].String() != subject.String() || list[0].Who != "ann" || list[0].Formula.String() != "100ms + 0 * own" {
+			if err != nil || len(list) != 1 || list[0].String() != subject.String() || list[0].Who != "ann" || list[0].Formula.String() != "100ms + 0 * original" {
 				t.Errorf("%s: the overrides are %+v (error %v)", subject, list, err)
 			}
 			if err := ops.New(control).ClearPolicy(t.Context(), subject, falldue.Note{Who: "bob"}); err != nil {
@@ -103,12 +103,12 @@ var policyCases = []conformanceCase{
 		own := parsePolicy(t, "delay 100s")
 		id, usual := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Policy: own}), enqueue(t, q, k, noteArgs{})
 		failedOnce(t, q, id)
-		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "own / 1000", ops.OverrideOptions{})
+		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "original / 1000", ops.OverrideOptions{})
 		waitFor(t, q, usual, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 1 })
 		if info := readTask(t, q, id); info.Attempts != 1 {
 			t.Errorf("the task with a policy of its own is %+v", info)
 		}
-		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "own / 1000", ops.OverrideOptions{IncludeOwn: true})
+		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "original / 1000", ops.OverrideOptions{IncludeOwn: true})
 		waitFor(t, q, id, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 2 })
 	}},
 	{"a policy that is set while a handler runs decides what becomes of its task", func(t *testing.T, f *fixture) {
@@ -153,7 +153,7 @@ var policyCases = []conformanceCase{
 		id := enqueue(t, q, k, noteArgs{})
 		failedOnce(t, q, id)
 		stop()
-		for policy, want := range map[string]falldue.Phase{"1ms": falldue.PhaseDue, "max(own, 1d)": falldue.PhaseBackingOff} {
+		for policy, want := range map[string]falldue.Phase{"1ms": falldue.PhaseDue, "max(original, 1d)": falldue.PhaseBackingOff} {
 			setPolicy(t, q, falldue.Subject{Kind: "waits"}, policy, ops.OverrideOptions{})
 			info := waitFor(t, q, id, "a moment old", func(i falldue.TaskInfo) bool { return i.Now.Sub(i.UpdatedAt) > 5*time.Millisecond })
 			tasks := []falldue.TaskInfo{info}
@@ -198,7 +198,7 @@ var policyCases = []conformanceCase{
 		q := f.queue(t, falldue.Config{})
 		large := "delay max(0s" + strings.Repeat(", n", 200) + ")"
 		falldue.Handle(q, falldue.NewKind[noteArgs]("large", falldue.KindConfig{Policy: parsePolicy(t, large)}), func(context.Context, falldue.Task[noteArgs]) error { return nil })
-		good := parseOverride(t, "2 * own")
+		good := parseOverride(t, "2 * original")
 		for _, c := range []struct {
 			subject  falldue.Subject
 			override backoff.Override
@@ -210,7 +210,7 @@ var policyCases = []conformanceCase{
 			{falldue.Subject{Kind: "k"}, good, ops.OverrideOptions{Until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, "allowed are times from"},
 			{falldue.Subject{Kind: "k"}, good, ops.OverrideOptions{Steps: []ops.OverrideStep{{Formula: good}}}, "a step after 0s"},
 			{falldue.Subject{Policy: "0123456789abcdef"}, good, ops.OverrideOptions{}, "not in the policies table"},
-			{falldue.Subject{Kind: "large"}, parseOverride(t, "own + own + own + own"), ops.OverrideOptions{}, `kind large under the override "own + own + own + own"`},
+			{falldue.Subject{Kind: "large"}, parseOverride(t, "original + original + original + original"), ops.OverrideOptions{}, `kind large under the override "original + original + original + original"`},
 		} {
 			if err := ops.New(q).SetPolicy(t.Context(), c.subject, c.override, c.options); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%+v: error %v, want %q", c.subject, err, c.says)

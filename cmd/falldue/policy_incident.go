@@ -15,7 +15,7 @@ func policySlowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "slow SUBJECT 4x",
 		Short: "Make delays so many times as long",
-		Long: "Make delays so many times as long: the same as policy set SUBJECT '4 * own'. Jitters and\n" +
+		Long: "Make delays so many times as long: the same as policy set SUBJECT '4 * original'. Jitters and\n" +
 			"limits stay.\n\n" + subjectHelp + "\n\n" + policyFlagHelp,
 		Example: "  falldue policy slow invoice.send 4x --until 2h",
 		Args:    cobra.ExactArgs(2),

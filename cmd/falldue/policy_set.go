@@ -41,7 +41,7 @@ func (f *setter) flags(cmd *cobra.Command, until bool) {
 	if until {
 		cmd.Flags().StringVar(&f.until, "until", "", untilUsage)
 	}
-	cmd.Flags().BoolVar(&f.own, "include-own", false, "tasks with a policy of their own follow, too; own is that policy then")
+	cmd.Flags().BoolVar(&f.own, "include-own", false, "tasks with a policy of their own follow, too; original is that policy then")
 }
 
 // commonFlags adds the flags of commands that set policies and of those that clear them.
@@ -83,11 +83,11 @@ func policySetCommand() *cobra.Command {
 		Long: "Change policies under the workers that run. They obey within two seconds: tasks that\n" +
 			"wait at once, those that run when they fail. No row of a task is written. It holds\n" +
 			"until \"policy clear\", the end by --until, or another set; a deploy does not end it.\n\n" +
-			"An OVERRIDE has the clauses of a policy, and what it does not name stays. The name own\n" +
-			"is what the code has: \"4 * own\", \"max(own, 1h)\", \"5m; jitter 1m\", \"attempts 50\",\n" +
-			"\"elapsed 2d\". The command looks first at the tasks that wait, and asks before more than\n" +
+			"An OVERRIDE has the clauses of a policy, and what it does not name stays. The name\n" +
+			"original is what the code has: \"4 * original\", \"max(original, 1h)\", \"5m; jitter 1m\",\n" +
+			"\"attempts 50\", \"elapsed 2d\". The command looks first at the tasks that wait, and asks before more than\n" +
 			"--ask-above of them become due at once or dead, or their policy is not known.\n\n" + subjectHelp + "\n\n" + policyFlagHelp + "\n\n" + formulaHelp,
-		Example: "  falldue policy set invoice.send '4 * own' --until 2h --why 'the provider is slow'",
+		Example: "  falldue policy set invoice.send '4 * original' --until 2h --why 'the provider is slow'",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			override, err := backoff.ParseOverride(args[1])

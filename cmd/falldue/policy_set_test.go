@@ -29,12 +29,12 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			says   string
 			args   []string
 		}{
-			{exitUsage, "makes 400 waiting tasks due at once; confirm with --yes", []string{"set", "mail", "own / 4", "--policy", "mail=1h"}},
+			{exitUsage, "makes 400 waiting tasks due at once; confirm with --yes", []string{"set", "mail", "original / 4", "--policy", "mail=1h"}},
 			{exitUsage, "leaves 400 waiting tasks no attempt, so that they die; confirm with --yes", []string{"set", "mail", "attempts 1", "--policy", "mail=1h"}},
 			{exitUsage, "changes 400 waiting tasks whose policy is not known (name it by --policy); confirm with --yes", []string{"slow", "mail", "4x"}},
 			{exitUsage, "and leaves 400 of those no attempt", []string{"set", "mail", "attempts 1"}},
 			{exitUsage, `unknown name "mine"`, []string{"set", "mail", "4 * mine"}},
-			{exitUsage, `kind "a b"; allowed are`, []string{"set", "a b", "4 * own"}},
+			{exitUsage, `kind "a b"; allowed are`, []string{"set", "a b", "4 * original"}},
 			{exitUsage, `"4" is not a factor such as 4x`, []string{"slow", "mail", "4"}},
 			{exitUsage, `slower by 0; allowed are factors above 0`, []string{"slow", "mail", "0x"}},
 			{exitUsage, `"till" in place of until`, []string{"hold", "mail", "till", "09:00"}},
@@ -49,15 +49,15 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 				t.Errorf("%v printed %q, error %v, want %q", c.args, out, err, c.says)
 			}
 		}
-		contains(t, s.run("policy", "set", "mail", "own / 4", "--policy", "mail=1h", "--dry-run"), `^would be set for kind:mail: own / 4, until it is cleared\n +400  tasks wait\n +400  become due at once\ntasks with a policy of their own keep it\n$`)
+		contains(t, s.run("policy", "set", "mail", "original / 4", "--policy", "mail=1h", "--dry-run"), `^would be set for kind:mail: original / 4, until it is cleared\n +400  tasks wait\n +400  become due at once\ntasks with a policy of their own keep it\n$`)
 		contains(t, s.run("policy", "history"), `^set \(UTC\)[^\n]*\n$`)
 
 		contains(t, s.run("policy", "slow", "mail", "4x", "--policy", "mail=1h", "--until", "5h", "--who", "ann", "--why", "the provider is slow"),
-			`^set for kind:mail: 4 \* own, until .* UTC\)?\n +400  tasks wait\n +400  become due later\ntasks with a policy of their own keep it\n$`)
+			`^set for kind:mail: 4 \* original, until .* UTC\)?\n +400  tasks wait\n +400  become due later\ntasks with a policy of their own keep it\n$`)
 		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in 3h(29|30)m`)
 		found, _ := execute(t, "doctor", "--policy", "mail=1h", "--dsn", s.dsn)
-		contains(t, found, `(?m)^ok +overrides +the policy "4 \* own" is set for kind:mail since \S+ \S+ UTC by ann$`)
-		contains(t, s.run("show", "1", "--policy", "mail=1h"), `(?m)^policy +its kind's: delay 1h; now delay 4 \* 1h by "4 \* own", set for kind:mail until .* UTC\)?$`, `(?m)^ +2  3h(29|30)m `)
+		contains(t, found, `(?m)^ok +overrides +the policy "4 \* original" is set for kind:mail since \S+ \S+ UTC by ann$`)
+		contains(t, s.run("show", "1", "--policy", "mail=1h"), `(?m)^policy +its kind's: delay 1h; now delay 4 \* 1h by "4 \* original", set for kind:mail until .* UTC\)?$`, `(?m)^ +2  3h(29|30)m `)
 		contains(t, s.run("forecast", "--policy", "mail=1h", "--for", "5h"), `(?m)^mail .* 400 a minute, in 3h(29|30)m`)
 		clock := time.Now().Add(4 * time.Hour).Format("15:04") // after the tasks are due
 		contains(t, s.run("policy", "hold", "queue:default kind:mail", "until", clock, "--policy", "mail=1h"), `^set for queue:default kind:mail: hold, until .*\d\d:\d\d:00 UTC\)?\n +400  tasks wait\n`, `(?m)^ +400  become due later$`)
@@ -66,13 +66,13 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			Until                     *time.Time
 		}
 		lines := strings.Split(s.run("policy", "show", "--json"), "\n")
-		if err := json.Unmarshal([]byte(lines[1]), &shown); err != nil || len(lines) != 3 || shown.Subject != "kind:mail" || shown.Policy != "4 * own" || shown.Who != "ann" || shown.Until == nil {
+		if err := json.Unmarshal([]byte(lines[1]), &shown); err != nil || len(lines) != 3 || shown.Subject != "kind:mail" || shown.Policy != "4 * original" || shown.Who != "ann" || shown.Until == nil {
 			t.Errorf("show --json printed %q", lines)
 		}
 		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in \d+[hm]`)            // when the hold ends
 		s.run("policy", "hold", "queue:default kind:mail", "until", "20h", "--policy", "mail=1h") // after what is set for the kind
 		contains(t, s.run("policy", "clear", "queue:default kind:mail", "--policy", "mail=1h"), `^cleared for queue:default kind:mail\n +400  tasks wait\n +400  become due sooner\n$`)
-		contains(t, s.run("policy", "show"), `(?m)^\S+ \S+  kind:mail  4 \* own +\S+ \S+  ann  the provider is slow$`)
+		contains(t, s.run("policy", "show"), `(?m)^\S+ \S+  kind:mail  4 \* original +\S+ \S+  ann  the provider is slow$`)
 		contains(t, s.run("policy", "history", "queue:default kind:mail"), `(?m)^\S+ \S+  queue:default kind:mail  hold `, `(?m)^\S+ \S+  queue:default kind:mail  cleared `)
 		contains(t, s.run("policy", "ramp", "mail", "over", "10m", "--policy", "mail=10m", "--yes"), `^set for kind:mail: own \+ \d+s, and 9 more steps until own \+ 600s after 9m, until `)
 
@@ -95,11 +95,11 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		contains(t, s.run("policy", "set", "mial", "1h", "--dry-run"), `\nno task of kind mial waits, and no live worker handles it\n$`)
 
 		contains(t, s.run("policy", "set", "key:customer:7", "attempts 50"), `^set for key:customer:7: attempts 50, until it is cleared\n +0  tasks wait\ntasks with a policy of their own keep it\n$`)
-		contains(t, s.run("policy", "set", "mail", "2 * own", "--include-own", "--policy", "mail=10m", "--dry-run"), `\ntasks with a policy of their own follow, too\n$`)
-		contains(t, s.run("policy", "set", "policy:0123456789abcdef", "2 * own", "--dry-run"), `\ntasks with that policy of their own follow\n$`)
-		contains(t, s.run("policy", "set", "mail", "2 * own", "--policy", "mail=10m", "--dry-run", "--json"), `"own_follow":false`)
+		contains(t, s.run("policy", "set", "mail", "2 * original", "--include-own", "--policy", "mail=10m", "--dry-run"), `\ntasks with a policy of their own follow, too\n$`)
+		contains(t, s.run("policy", "set", "policy:0123456789abcdef", "2 * original", "--dry-run"), `\ntasks with that policy of their own follow\n$`)
+		contains(t, s.run("policy", "set", "mail", "2 * original", "--policy", "mail=10m", "--dry-run", "--json"), `"own_follow":false`)
 		for want, args := range map[string][]string{
-			`--until: "2020-01-01T00:00:00Z" is over; allowed are times after 20`: {"set", "mail", "2 * own", "--until", "2020-01-01T00:00:00Z"},
+			`--until: "2020-01-01T00:00:00Z" is over; allowed are times after 20`: {"set", "mail", "2 * original", "--until", "2020-01-01T00:00:00Z"},
 			`until: "2020-01-01T00:00:00Z" is over; allowed are times after 20`:   {"hold", "mail", "until", "2020-01-01T00:00:00Z"},
 			`--until: "-2h" is not a time of day such as 09:00`:                   {"slow", "mail", "4x", "--until", "-2h"},
 		} {

@@ -60,7 +60,7 @@ What waits, and what another policy would do to it:
 
 Policies that change under the workers that run, within two seconds:
 
-  falldue policy set mail 'max(own, 1h)' --until 09:00 --why 'the provider is slow'
+  falldue policy set mail 'max(original, 1h)' --until 09:00 --why 'the provider is slow'
   falldue policy show                  which are set; history has who, when and why
   falldue policy clear mail            back to that of the code
 

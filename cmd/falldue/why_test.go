@@ -68,7 +68,7 @@ func TestWorkersAndWhy(t *testing.T) {
 		}
 		s.run("policy", "ramp", "charge", "over", "20m")
 		out, _ = s.fails(exitWaits, "why", "1")
-		contains(t, out, `It can in (3[0-9]|4[0-9])m\d*s?, at `, `(?m)^no   due       .*; the policy "own \+ \d+s" \(step 1 of 20\) is set for kind:charge until `)
+		contains(t, out, `It can in (3[0-9]|4[0-9])m\d*s?, at `, `(?m)^no   due       .*; the policy "original \+ \d+s" \(step 1 of 20\) is set for kind:charge until `)
 		s.run("policy", "clear", "charge")
 		s.run("cancel", "1", "--yes")
 		out, _ = s.fails(exitWaits, "why", "1")
@@ -105,7 +105,7 @@ func TestTwoReleasesAreNamed(t *testing.T) {
 			`(?m)^releases +` + several + `.*; the first is shown$`:                                                                     {"show", "1"},
 			`(?m)^` + several + `; numbers are by the first$`:                                                                           {"forecast"},
 			`\n` + several + `; numbers are by the first\n`:                                                                             {"policy", "diff", "charge", "1h"},
-			`(?s)\n` + several + `; numbers are by the first\n$`:                                                                        {"policy", "set", "charge", "2 * own", "--dry-run"},
+			`(?s)\n` + several + `; numbers are by the first\n$`:                                                                        {"policy", "set", "charge", "2 * original", "--dry-run"},
 			`"kind":"charge".*"kind_policies":\[\{"kind":"charge","policy":"delay 12h[^"]*","workers":\["[^"]+"\].*"policy":"delay 2h"`: {"forecast", "--json"},
 		}
 		for _, args := range commands {

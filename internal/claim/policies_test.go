@@ -54,7 +54,7 @@ func TestPollersGoByOverrides(t *testing.T) {
 	if policies.PolicyOf("default", with, func() { close(known) }) == nil {
 		<-known
 	}
-	table.Add("queue:default", statements.ChangePolicy, `{"steps":[{"policy":"own / 2"}],"include_own":true}`, now, time.Time{})
+	table.Add("queue:default", statements.ChangePolicy, `{"steps":[{"policy":"original / 2"}],"include_own":true}`, now, time.Time{})
 	read()
 	o.Refresh(t.Context()) // asks for the rule of tasks with a policy of their own
 	o.Refresh(t.Context())

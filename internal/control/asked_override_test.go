@@ -30,7 +30,7 @@ func TestOverridesGoByTheDatabasesClock(t *testing.T) {
 		{what: "the machine has slept for an hour", worker: 24 * time.Second, database: time.Hour, want: time.Hour},
 	} {
 		c := knownChange{read: read.Add(step.worker)}
-		c.ID, c.Subject, c.Value = 1, "kind:mail", `{"steps":[{"policy":"4 * own"},{"after_us":60000000,"policy":"2 * own"}]}`
+		c.ID, c.Subject, c.Value = 1, "kind:mail", `{"steps":[{"policy":"4 * original"},{"after_us":60000000,"policy":"2 * original"}]}`
 		c.Created, c.Now, c.Ends = 1, 1+step.database.Microseconds(), time.Hour.Microseconds()
 		o.ask([]knownChange{c})
 		o.Refresh(t.Context())

@@ -42,7 +42,7 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		go r.Work(ctx)
 		go o.Work(ctx)
 		set := func(subject, policy string, until time.Time) {
-			table.Add(subject, statements.ChangePolicy, `{"steps":[{"after_us":0,"policy":"`+policy+`"},{"after_us":10000000,"policy":"own / 2"}]}`, time.Now(), until)
+			table.Add(subject, statements.ChangePolicy, `{"steps":[{"after_us":0,"policy":"`+policy+`"},{"after_us":10000000,"policy":"original / 2"}]}`, time.Now(), until)
 			after(2 * time.Second)
 		}
 		at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}
@@ -56,18 +56,18 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		if o.active.Load() != nil {
 			t.Error("overrides hold that nobody has set")
 		}
-		set("kind:mail", "4 * own", time.Time{})
+		set("kind:mail", "4 * original", time.Time{})
 		holds("an override", 4*time.Hour)
 		if rule := o.PolicyOf("default", at, kind, nil); rule.base() != kind || rule.SetFor != "kind:mail" {
 			t.Errorf("the rule is %+v", rule)
 		}
 		after(9 * time.Second)
 		holds("its second step", 30*time.Minute)
-		set("queue:default", "2 * own", time.Time{})
+		set("queue:default", "2 * original", time.Time{})
 		holds("a less specific one", 30*time.Minute)
-		set("queue:default kind:mail", "5 * own", time.Now().Add(time.Minute))
+		set("queue:default kind:mail", "5 * original", time.Now().Add(time.Minute))
 		holds("a more specific one", 5*time.Hour)
-		set("kind:mail", "6 * own", time.Time{})
+		set("kind:mail", "6 * original", time.Time{})
 		holds("a newer one that is less specific", 5*time.Hour)
 		after(time.Minute)
 		holds("after the end", 30*time.Minute)
@@ -78,13 +78,13 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		}
 
 		refuses.Store(true)
-		set("kind:mail", "3 * own", time.Time{})
+		set("kind:mail", "3 * original", time.Time{})
 		holds("one that the database computes differently", 30*time.Minute)
 		after(7 * time.Second)
 		if text := log.String(); strings.Count(text, "cannot be obeyed") != 1 || !strings.Contains(text, refused.Error()) || !strings.Contains(text, "subject=kind:mail") {
 			t.Errorf("logged is %s", text)
 		}
-		set("kind:mail", "3 * own", time.Time{})
+		set("kind:mail", "3 * original", time.Time{})
 		refuses.Store(false)
 		after(11 * time.Second)
 		table.Add("kind:mail", statements.ChangePolicy, `{"steps":[{"policy":"2 * theirs"}]}`, time.Now(), time.Time{})
@@ -120,7 +120,7 @@ func TestRefusedOverrideIsTriedAgain(t *testing.T) {
 		}, map[string]*CompiledPolicy{"mail": kind}, controltest.Effects{}, NewHealthReport(), slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		c := knownChange{read: time.Now()}
-		c.ID, c.Subject, c.Value = 1, "kind:mail", `{"steps":[{"policy":"3 * own"}]}`
+		c.ID, c.Subject, c.Value = 1, "kind:mail", `{"steps":[{"policy":"3 * original"}]}`
 		o.ask([]knownChange{c})
 		go o.Work(ctx)
 		at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}

@@ -103,12 +103,12 @@ func TestTroublesAreAnnounced(t *testing.T) {
 		refused := store.Refusal{Subject: "kind:mail", Own: "delay 1h", Holds: "delay 1h", Error: "3 is another number here" + strings.Repeat("!", maxTrouble-24)}
 
 		refuses.Store(true)
-		set("3 * own")
+		set("3 * original")
 		after("an override that the database computes differently", time.Minute, "", refused)
 		refuses.Store(false)
 		after("after another try", time.Minute, "")
 		refuses.Store(true)
-		set("4 * own")
+		set("4 * original")
 		refused.Holds = "delay 3 * 1h"
 		after("another one that it computes differently", time.Minute, "", refused)
 		refuses.Store(false)

@@ -22,18 +22,18 @@ type Flow struct {
 	Waiters map[int]statements.OnDeath
 	// Edges are the entries after which they run, as indices.
 	Edges []FlowEdge
-	// Beside is a task whose waiters run after all entries, too, or 0.
-	Beside int64
+	// Sibling is a task whose waiters run after all entries, too, or 0.
+	Sibling int64
 }
 
 // FlowEdge says that an entry runs after another one.
 type FlowEdge struct{ Member, Waiter int }
 
 // EnqueueFlow is [Store.Enqueue] for entries of which some run after others. Its error wraps
-// [ErrNotFound] if nothing waits for flow.Beside any more.
+// [ErrNotFound] if nothing waits for flow.Sibling any more.
 func (s *Store) EnqueueFlow(ctx context.Context, tx Tx, entries []Entry, flow Flow) ([]int64, error) {
 	enqueue := func(x runner) ([]int64, error) {
-		beside, err := s.waitersOf(ctx, x, flow.Beside)
+		beside, err := s.waitersOf(ctx, x, flow.Sibling)
 		if err != nil {
 			return nil, err
 		}

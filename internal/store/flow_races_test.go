@@ -118,7 +118,7 @@ func TestNothingIsStoredBesideATaskThatHasEnded(t *testing.T) {
 		db := testdb.Open(t, engine)
 		s := migrated(t, db)
 		tx := begin(t, db)
-		if _, err := s.EnqueueFlow(t.Context(), tx, []Entry{plainEntry()}, Flow{Beside: 12345}); !errors.Is(err, ErrNotFound) {
+		if _, err := s.EnqueueFlow(t.Context(), tx, []Entry{plainEntry()}, Flow{Sibling: 12345}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("the error is %v, want ErrNotFound", err)
 		}
 		if err := tx.Commit(); err != nil {
@@ -142,7 +142,7 @@ func TestMemberDoesNotEndWhileOthersAreAddedBesideIt(t *testing.T) {
 		}
 		members, waiter := enqueueFlow(t, s, 1, statements.DeathRun)
 		tx := begin(t, db)
-		if _, err := s.EnqueueFlow(t.Context(), tx, []Entry{plainEntry()}, Flow{Beside: members[0]}); err != nil {
+		if _, err := s.EnqueueFlow(t.Context(), tx, []Entry{plainEntry()}, Flow{Sibling: members[0]}); err != nil {
 			t.Fatal(err)
 		}
 		soon, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
