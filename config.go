@@ -89,7 +89,7 @@ type Config struct {
 	DoneRetention time.Duration
 	// DeadRetention is how long dead tasks stay in the table, with the same values as
 	// DoneRetention. When a dead task that halts a sequence is deleted, the sequence goes on
-	// ([Limit.HaltOnDeath]). Defaults to Forever.
+	// ([OrderLimit.HaltOnDeath]). Defaults to Forever.
 	DeadRetention time.Duration
 	// CancelledRetention is how long cancelled tasks stay in the table, with the same values.
 	// Defaults to DeadRetention.
@@ -199,13 +199,11 @@ func (c Config) validate(s dialect.Server) error {
 		if n := queue.Concurrency; n < 1 || n > 100_000 {
 			return invalid("Concurrency %d of queue %q; allowed are 1 to 100,000", n, name)
 		}
-		if err := validLimits("queue "+name, queue.Limits); err != nil {
+		if err := validLimits("queue", name, queue.Limits); err != nil {
 			return err
 		}
-		for _, l := range queue.Limits {
-			if l.inOrder() {
-				return invalid("limit %v of queue %s; only kinds have an order", l, name)
-			}
+		if ordered(queue.Limits) {
+			return invalid("limit InOrder() on queue %q: only kinds have an order", name)
 		}
 		if n := queue.MaxPrefetch; n > run.MaxPrefetch {
 			return invalid("MaxPrefetch %d of queue %q; allowed are up to 1,000, and negative values for none", n, name)

@@ -185,7 +185,7 @@ func (q *Queue) pending(n int, params func(i int) EnqueueParams) (*pending, erro
 		if tasks.entries[i], err = q.entry(p); err != nil {
 			return nil, fmt.Errorf("enqueue %.100q: %w", p.kind.name, err)
 		}
-		if tasks.entries[i].Key != "" && slices.ContainsFunc(p.kind.Limits, Limit.inOrder) && !statements.SortsTies(q.store.Server()) {
+		if tasks.entries[i].Key != "" && ordered(p.kind.Limits) && !statements.SortsTies(q.store.Server()) {
 			inOrder(&tasks.entries[i], i)
 		}
 		if own := p.opts.Policy; !own.IsZero() {

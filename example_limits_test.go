@@ -86,8 +86,8 @@ func ExampleLimit() {
 
 	charge := falldue.NewKind[int]("charge", falldue.KindConfig{
 		Limits: []falldue.Limit{
-			falldue.AtMost(20),                              // run at once
-			falldue.AtMost(2).PerKey(),                      // run at once for each key
+			falldue.AtMost(20),                              // run at a time
+			falldue.AtMost(2).PerKey(),                      // run at a time for each key
 			falldue.Rate(100, time.Minute),                  // start in any minute
 			falldue.Rate(6, time.Minute).Burst(10).PerKey(), // start each minute on average, for each key
 			falldue.InOrder(),                               // of each key, one after the other

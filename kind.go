@@ -41,7 +41,7 @@ type KindConfig struct {
 	// worker, which explains when other workers delete tasks of the kind.
 	DoneRetention time.Duration
 	// DeadRetention is how long dead tasks stay in the table, with the same values. When a
-	// dead task that halts a sequence is deleted, the sequence goes on ([Limit.HaltOnDeath]).
+	// dead task that halts a sequence is deleted, the sequence goes on ([OrderLimit.HaltOnDeath]).
 	// Defaults to Config.DeadRetention of the worker.
 	DeadRetention time.Duration
 	// CancelledRetention is how long cancelled tasks stay in the table, with the same values.
@@ -108,7 +108,7 @@ func validKind(name string, cfg KindConfig) error {
 	if err := validRetentions("kind "+name, cfg.DoneRetention, cfg.DeadRetention, cfg.CancelledRetention); err != nil {
 		return err
 	}
-	if err := validLimits("kind "+name, cfg.Limits); err != nil {
+	if err := validLimits("kind", name, cfg.Limits); err != nil {
 		return err
 	}
 	if err := cfg.Policy.Err(); err != nil {

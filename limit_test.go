@@ -138,10 +138,10 @@ func TestInvalidLimits(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.SQLite)
 	for want, limits := range map[string][]falldue.Limit{
-		"falldue: invalid: an empty Limit of queue q; AtMost, Rate and InOrder make one":         {{}},
-		"falldue: invalid: limit AtMost(0) of queue q; allowed are 1 to 1,000 tasks":             {falldue.AtMost(0)},
-		"falldue: invalid: limit AtMost(1001).PerKey() of queue q; allowed are 1 to 1,000 tasks": {falldue.AtMost(1001).PerKey()},
-		"falldue: invalid: limits AtMost(1) and AtMost(2) of queue q; allowed is one of them":    {falldue.AtMost(1), falldue.AtMost(2)},
+		`falldue: invalid: an empty limit on queue "q": make it with AtMost, Rate or InOrder`:       {falldue.RateLimit{}},
+		`falldue: invalid: limit AtMost(0) on queue "q": the number must be 1 to 1,000`:             {falldue.AtMost(0)},
+		`falldue: invalid: limit AtMost(1001).PerKey() on queue "q": the number must be 1 to 1,000`: {falldue.AtMost(1001).PerKey()},
+		`falldue: invalid: limits AtMost(1) and AtMost(2) on queue "q": set only one`:               {falldue.AtMost(1), falldue.AtMost(2)},
 		"": {falldue.AtMost(1000), falldue.AtMost(1).PerKey()},
 	} {
 		_, err := falldue.New(db, falldue.Config{Queues: map[string]falldue.QueueConfig{"q": {Limits: limits}}})

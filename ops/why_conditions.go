@@ -149,7 +149,7 @@ type WhySequence struct {
 	// Next is the id of the task that comes next or runs, or 0 if there is none.
 	Next int64
 	// Runs reports whether it runs, and Halted whether it is dead and halts the sequence, see
-	// [falldue.Limit.HaltOnDeath].
+	// [falldue.OrderLimit.HaltOnDeath].
 	Runs, Halted bool
 	own          bool
 }
