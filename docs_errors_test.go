@@ -80,7 +80,7 @@ func uniqueErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 		Customer int `json:"customer"`
 	}]("report", falldue.KindConfig{})
 	for _, u := range []falldue.Unique{
-		{By: falldue.ByFields("customr")}, {By: falldue.ByArgs(), Scope: falldue.UniqueFor(0)}, {By: falldue.ByKey("")}, {Scope: falldue.WhileWaiting()},
+		{By: falldue.ByFields("customr")}, {By: falldue.ByArgs(), For: 1}, {By: falldue.ByKey("")}, {WhileWaiting: true},
 		{By: falldue.ByArgs(), OnConflict: falldue.ConflictFail}, {By: falldue.ByArgs(), OnConflict: falldue.ConflictFail},
 	} {
 		_, err := kind.Enqueue(t.Context(), q, struct {

@@ -16,7 +16,7 @@ import (
 // Receipt is what an enqueue has made of a task.
 type Receipt struct {
 	// ID is the id of the task, or of the task that holds its unique key ([Unique]). The
-	// latter may have been deleted since, if its key is held by [UniqueFor].
+	// latter may have been deleted since, if the key is held for a time ([Unique].For).
 	ID int64
 	// Existed reports whether another task held the unique key, so that no task was stored.
 	Existed bool
@@ -42,7 +42,7 @@ func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts ...EnqueueO
 // for [Kind.Enqueue].
 //
 // If a unique task is stored, other enqueues with its unique key wait until tx ends, and so
-// do enqueues that find the key's holder finished. With [WhileWaiting] the holder does not
+// do enqueues that find the key's holder finished. With [Unique].WhileWaiting the holder does not
 // start before tx ends, and sees what tx has written. After an [ExistsError] tx can go on:
 // none of the tasks is in it. After any other error roll back.
 func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts ...EnqueueOptions) (Receipt, error) {

@@ -211,7 +211,7 @@ func ExampleHooks() {
 				fmt.Println("claimed:", s.Claimed, "in a moment:", s.Took > 0)
 			}
 		},
-		Settle: func(s falldue.SettleStats) { fmt.Println("settled:", s.Tasks-s.Lost-s.Locked) },
+		Settle: func(s falldue.BatchStats) { fmt.Println("settled:", s.Tasks-s.Lost-s.Locked) },
 	}})
 	defer closeQueue()
 	clean := falldue.NewKind[int]("clean", falldue.KindConfig{})

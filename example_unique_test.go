@@ -21,13 +21,7 @@ func ExampleByFields() {
 		Reason   string `json:"reason"`
 	}
 	report := falldue.NewKind[Report]("report.build", falldue.KindConfig{})
-	once := falldue.EnqueueOptions{
-		Unique: falldue.Unique{
-			By:         falldue.ByFields("customer"),
-			Scope:      falldue.WhileUnfinished(),
-			OnConflict: falldue.ConflictSkip,
-		},
-	}
+	once := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByFields("customer")}}
 	receipt, err := report.Enqueue(ctx, q, Report{42, "new order"}, once)
 	// receipt.ID is the id of the new task, or of the one that holds the key; receipt.Existed tells which.
 	if err != nil {
@@ -49,7 +43,7 @@ func ExampleByFields() {
 
 // A task that is unique while it waits sees what the transaction has written that skipped
 // another one: it does not start before the commit.
-func ExampleWhileWaiting() {
+func ExampleUnique_whileWaiting() {
 	ctx := context.Background()
 	db, closeDB := openDB()
 	defer closeDB()
@@ -57,7 +51,7 @@ func ExampleWhileWaiting() {
 	db.MustExec("create table documents (number integer primary key, text text not null)")
 
 	index := falldue.NewKind[int]("document.index", falldue.KindConfig{})
-	waiting := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs(), Scope: falldue.WhileWaiting()}, Delay: 5 * time.Second}
+	waiting := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs(), WhileWaiting: true}, Delay: 5 * time.Second}
 
 	// save stores a document, and enqueues the task that indexes it, unless one waits.
 	save := func(number int, text string) (falldue.Receipt, error) {
@@ -90,7 +84,7 @@ func ExampleWhileWaiting() {
 
 // Many tasks are enqueued in one call, each unique in its own way. One of them may be
 // refused: then none is stored.
-func ExampleUniqueFor() {
+func ExampleUnique_for() {
 	ctx := context.Background()
 	q, closeQueue := openQueue(falldue.Config{})
 	defer closeQueue()
@@ -100,7 +94,7 @@ func ExampleUniqueFor() {
 	digest := falldue.NewKind[string]("digest.send", falldue.KindConfig{})
 	daily := falldue.EnqueueOptions{Unique: falldue.Unique{
 		By:         falldue.ByKey("digest of ada"),
-		Scope:      falldue.UniqueFor(24 * time.Hour),
+		For:        24 * time.Hour,
 		OnConflict: falldue.ConflictFail,
 	}}
 
@@ -183,7 +177,7 @@ func ExampleByKind() {
 	defer closeQueue()
 
 	backup := falldue.NewKind[string]("backup", falldue.KindConfig{})
-	alone := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByKind(), Scope: falldue.WhileUnfinished()}}
+	alone := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByKind()}}
 
 	for _, reason := range []string{"nightly", "by hand"} {
 		receipt, err := backup.Enqueue(ctx, q, reason, alone)

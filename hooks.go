@@ -38,9 +38,9 @@ type Hooks struct {
 	// Claim is called after each claim.
 	Claim func(ClaimStats)
 	// Settle is called after each statement that settles tasks.
-	Settle func(SettleStats)
+	Settle func(BatchStats)
 	// Extend is called after each statement that extends leases.
-	Extend func(ExtendStats)
+	Extend func(BatchStats)
 }
 
 // SweepStats is what a search of a queue found.
@@ -72,25 +72,14 @@ type ClaimStats struct {
 	Class dialect.Class
 }
 
-// SettleStats is what a statement did that settles tasks.
-type SettleStats struct {
-	// Tasks is the size of the batch. Of these, Lost were no longer the worker's, and
-	// Locked had rows that somebody else has locked, so that they are tried again.
+// BatchStats is what a statement did that settles tasks, or that extends leases.
+type BatchStats struct {
+	// Tasks is the size of the batch. Of these, Lost no longer belonged to the worker, and
+	// Locked had rows that another transaction had locked. Those are tried again.
 	Tasks, Lost, Locked int
 	Took                time.Duration
-	// Err is the error of a statement that failed, after which all of its tasks are tried
-	// again while their leases last, and Class its class, by its code.
-	Err   error
-	Class dialect.Class
-}
-
-// ExtendStats is what a statement did that extends leases.
-type ExtendStats struct {
-	// Tasks is the size of the batch. Of these, Lost were no longer the worker's, and
-	// Locked had rows that somebody else has locked.
-	Tasks, Lost, Locked int
-	Took                time.Duration
-	// Err is the error of a statement that failed, and Class its class, by its code.
+	// Err is the error of a statement that failed, and Class its class, by its code. All of
+	// its tasks are tried again while their leases last.
 	Err   error
 	Class dialect.Class
 }

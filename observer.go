@@ -94,7 +94,7 @@ func (o *publisher) Settled(tasks int, left store.Unsettled, start time.Time, er
 	if o == nil || o.hooks.Settle == nil {
 		return
 	}
-	stats := SettleStats{Tasks: tasks, Lost: len(left.Lost), Locked: len(left.Locked), Took: time.Since(start), Err: err, Class: o.classOf(err)}
+	stats := BatchStats{Tasks: tasks, Lost: len(left.Lost), Locked: len(left.Locked), Took: time.Since(start), Err: err, Class: o.classOf(err)}
 	o.guard(func() { o.hooks.Settle(stats) })
 }
 
@@ -103,7 +103,7 @@ func (o *publisher) Extended(tasks int, left store.Unsettled, start time.Time, e
 	if o == nil || o.hooks.Extend == nil {
 		return
 	}
-	stats := ExtendStats{Tasks: tasks, Lost: len(left.Lost), Locked: len(left.Locked), Took: time.Since(start), Err: err, Class: o.classOf(err)}
+	stats := BatchStats{Tasks: tasks, Lost: len(left.Lost), Locked: len(left.Locked), Took: time.Since(start), Err: err, Class: o.classOf(err)}
 	o.guard(func() { o.hooks.Extend(stats) })
 }
 

@@ -303,7 +303,7 @@ func checkSchedules(t *testing.T, worker, reader *falldue.Queue, k falldue.Kind[
 // checkUnique enqueues unique tasks in all ways.
 func checkUnique(t *testing.T, q *falldue.Queue, db *sqlx.DB, k falldue.Kind[int], once falldue.EnqueueOptions) {
 	t.Helper()
-	waiting := falldue.EnqueueOptions{Delay: time.Hour, Unique: falldue.Unique{By: falldue.ByArgs(), Scope: falldue.WhileWaiting()}}
+	waiting := falldue.EnqueueOptions{Delay: time.Hour, Unique: falldue.Unique{By: falldue.ByArgs(), WhileWaiting: true}}
 	for i, o := range []falldue.EnqueueOptions{once, waiting} {
 		if r, err := k.Enqueue(t.Context(), q, 7, o); err != nil || !r.Existed {
 			t.Errorf("enqueuer: a unique task that exists: %+v, %v", r, err)

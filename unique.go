@@ -15,10 +15,21 @@ type Unique struct {
 	// value of [ByArgs], [ByFields], [ByKind] or [ByKey]. Their queues, priorities and
 	// policies do not matter.
 	By UniqueBy
-	// Scope says until when a task holds its key. Tasks with one key should have one scope:
-	// each new task goes by its own. Defaults to [WhileUnfinished].
-	Scope UniqueScope
-	// OnConflict says what happens to a new task whose key another one holds. Defaults to
+	// WhileWaiting lets a task hold its unique key only until a worker claims it, so that a
+	// task is skipped only if a later run sees what was written before its enqueue. A task that
+	// failed, was snoozed, is paused or is due later waits, unless another task has taken its
+	// key while it ran. Defaults to false: a task holds its key until it is done, dead,
+	// cancelled or deleted. A task may then be skipped because of one that runs already, and
+	// that does not see what was written last.
+	//
+	// Tasks with one key should have the same WhileWaiting and For: each new task applies its
+	// own.
+	WhileWaiting bool
+	// For lets a task hold its unique key for a time after its enqueue, 1 millisecond to
+	// 36,500 days, whatever becomes of the task. Defaults to 0: no such time. Set only one of
+	// For and WhileWaiting.
+	For time.Duration
+	// OnConflict sets what happens to a new task whose key another one holds. Defaults to
 	// [ConflictSkip].
 	OnConflict Conflict
 }
@@ -56,29 +67,7 @@ func ByKind() UniqueBy { return UniqueBy{form: byKind} }
 // EnqueueOptions.Key.
 func ByKey(key string) UniqueBy { return UniqueBy{form: byKey, key: key} }
 
-// UniqueScope says until when a task holds its unique key. [WhileUnfinished],
-// [WhileWaiting] and [UniqueFor] make one.
-type UniqueScope struct {
-	form store.UniqueScope
-	d    time.Duration
-}
-
-// WhileUnfinished lets a task hold its unique key until it is done, dead, cancelled or
-// deleted. A task that is skipped meanwhile may exist because of one that runs already, and
-// that does not see what was written last; see [WhileWaiting].
-func WhileUnfinished() UniqueScope { return UniqueScope{} }
-
-// WhileWaiting lets a task hold its unique key until a worker claims it to run it, so that a
-// task is skipped only if a later run sees what was written before its enqueue. A task that
-// failed, was snoozed, is paused or is due later waits, unless another task has taken its
-// key while it ran.
-func WhileWaiting() UniqueScope { return UniqueScope{form: store.WhileWaiting} }
-
-// UniqueFor lets a task hold its unique key for a time after its enqueue, 1 millisecond to
-// 36,500 days, whatever becomes of the task.
-func UniqueFor(d time.Duration) UniqueScope { return UniqueScope{store.UniqueFor, d} }
-
-// Conflict says what happens to a new task whose unique key another one holds.
+// Conflict is what happens to a new task whose unique key another one holds.
 type Conflict int
 
 // What may happen to it.
@@ -90,7 +79,7 @@ const (
 	// ConflictReplace gives the payload and the metadata of the new task, its EnqueueOptions.Key and the
 	// time at which it is due to a holder that waits, which keeps its id, queue, priority,
 	// attempts and all else. If the holder runs, the new task is stored and takes the key, in
-	// any scope. If the holder is finished and [UniqueFor] lasts, the new task is skipped. A
+	// any case. If the holder is finished and its time For lasts, the new task is skipped. A
 	// holder that has run before, and waits for a retry for example, may have the place of its
 	// EnqueueOptions.Key in a sequence: if the new task has another one, the error wraps
 	// [ErrInvalid].
@@ -128,10 +117,17 @@ func existsError(err error) error {
 
 // isSet reports whether any field is set.
 func (u Unique) isSet() bool {
-	return u.By.form != byNothing || u.Scope != UniqueScope{} || u.OnConflict != ConflictSkip
+	return u.By.form != byNothing || u.WhileWaiting || u.For != 0 || u.OnConflict != ConflictSkip
 }
 
 // store returns how the store treats a task.
 func (u Unique) store() store.Unique {
-	return store.Unique{Scope: u.Scope.form, For: u.Scope.d, Conflict: store.UniqueConflict(u.OnConflict)}
+	scope := store.WhileUnfinished
+	switch {
+	case u.WhileWaiting:
+		scope = store.WhileWaiting
+	case u.For != 0:
+		scope = store.UniqueFor
+	}
+	return store.Unique{Scope: scope, For: u.For, Conflict: store.UniqueConflict(u.OnConflict)}
 }

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/falldue/falldue/internal/store"
 )
 
 // Hasher is a [Codec] that also hashes what tasks are unique by, with a secret, so that
@@ -31,8 +29,11 @@ func (u Unique) hash(c Codec, kind string, args any, payload []byte) (string, er
 	if u.OnConflict < ConflictSkip || u.OnConflict > ConflictReplace {
 		return "", invalid("OnConflict %d; allowed are ConflictSkip, ConflictFail and ConflictReplace", u.OnConflict)
 	}
-	if u.Scope.form == store.UniqueFor && (u.Scope.d < minUniqueFor || u.Scope.d > maxDelay) {
-		return "", invalid("UniqueFor %v; allowed are %v to %s", u.Scope.d, minUniqueFor, longestDelay)
+	if u.For != 0 && (u.For < minUniqueFor || u.For > maxDelay) {
+		return "", invalid("For %v: must be %v to %s", u.For, minUniqueFor, longestDelay)
+	}
+	if u.For != 0 && u.WhileWaiting {
+		return "", invalid("For %v and WhileWaiting: set only one", u.For)
 	}
 	data := withPart(nil, []byte(kind))
 	switch u.By.form {

@@ -53,9 +53,9 @@ func (h hold) options() falldue.EnqueueOptions {
 	u := falldue.Unique{By: falldue.ByFields("unique")}
 	switch h {
 	case holdWaiting, replaceWaiting:
-		u.Scope = falldue.WhileWaiting()
+		u.WhileWaiting = true
 	case holdFor, replaceFor:
-		u.Scope = falldue.UniqueFor(heldFor)
+		u.For = heldFor
 	}
 	if h.replaces() {
 		u.OnConflict = falldue.ConflictReplace

@@ -40,7 +40,7 @@ func TestUniqueTasksInTransactionsOfPgx(t *testing.T) {
 	if err != nil || first[0].Existed || first[1].Existed || first[2] != (falldue.Receipt{ID: first[0].ID, Existed: true}) {
 		t.Fatalf("new tasks: %+v, %v", first, err)
 	}
-	for _, u := range []falldue.Unique{{By: falldue.ByArgs()}, {By: falldue.ByArgs(), Scope: falldue.WhileWaiting()}, {By: falldue.ByArgs(), OnConflict: falldue.ConflictReplace}} {
+	for _, u := range []falldue.Unique{{By: falldue.ByArgs()}, {By: falldue.ByArgs(), WhileWaiting: true}, {By: falldue.ByArgs(), OnConflict: falldue.ConflictReplace}} {
 		if r, err := within(u, 1); err != nil || r[0] != first[2] {
 			t.Errorf("%+v: %+v, %v, want %+v", u, r, err, first[2])
 		}

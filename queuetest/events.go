@@ -31,7 +31,7 @@ var eventCases = []conformanceCase{
 					t.Errorf("a claim is %+v", s)
 				}
 			},
-			Settle: func(s falldue.SettleStats) {
+			Settle: func(s falldue.BatchStats) {
 				settled.Add(int64(s.Tasks - s.Lost - s.Locked))
 				if s.Err != nil {
 					t.Errorf("a settle is %+v", s)
@@ -126,8 +126,8 @@ var eventCases = []conformanceCase{
 	}},
 	{"tasks that the worker gives back and leases that it loses have events", func(t *testing.T, f *fixture) {
 		db := f.open(t)
-		extended := make(chan falldue.ExtendStats, 1000)
-		q := f.queueOn(t, db, falldue.Config{Lease: shortLease, Concurrency: 1, Hooks: falldue.Hooks{Extend: func(s falldue.ExtendStats) { extended <- s }}})
+		extended := make(chan falldue.BatchStats, 1000)
+		q := f.queueOn(t, db, falldue.Config{Lease: shortLease, Concurrency: 1, Hooks: falldue.Hooks{Extend: func(s falldue.BatchStats) { extended <- s }}})
 		k := falldue.NewKind[noteArgs]("losing", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
 		started, seen := make(chan struct{}, 1), make(chan falldue.Outcome, 1)
 		falldue.Handle(q, k, func(ctx context.Context, _ falldue.Task[noteArgs]) error {

@@ -107,7 +107,7 @@ var uniqueCases = []conformanceCase{
 	}},
 	{"a task that is unique while it waits may be enqueued again as soon as it runs", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.waiting", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
-		o := unique(falldue.Unique{By: falldue.ByArgs(), Scope: falldue.WhileWaiting()})
+		o := unique(falldue.Unique{By: falldue.ByArgs(), WhileWaiting: true})
 		runs := block(q, k)
 		stop := startWorker(t, q)
 		a := wantNew(t, "the first", q, k, orderArgs{}, o)
@@ -130,13 +130,13 @@ var uniqueCases = []conformanceCase{
 	}},
 	{"a task that is unique for a time keeps its key for that time, whatever becomes of it", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.for", falldue.KindConfig{})
-		o := unique(falldue.Unique{By: falldue.ByArgs(), Scope: falldue.UniqueFor(time.Hour)})
+		o := unique(falldue.Unique{By: falldue.ByArgs(), For: time.Hour})
 		a := wantNew(t, "the first", q, k, orderArgs{}, o)
 		if err := q.Cancel(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 		wantExisting(t, "one after the first was cancelled", a, q, k, orderArgs{}, o)
-		short := unique(falldue.Unique{By: falldue.ByKey("short"), Scope: falldue.UniqueFor(time.Millisecond)})
+		short := unique(falldue.Unique{By: falldue.ByKey("short"), For: time.Millisecond})
 		b := wantNew(t, "one for a millisecond", q, k, orderArgs{}, short)
 		deadline := time.Now().Add(waitTimeout)
 		for r := (falldue.Receipt{ID: b, Existed: true}); r.Existed; r = enqueueUnique(t, q, k, orderArgs{}, short) {
@@ -314,7 +314,7 @@ var uniqueCases = []conformanceCase{
 		}
 		wantExisting(t, "after the first was retried again", a, q, k, orderArgs{}, byArgs)
 		cancel(a)
-		hour := unique(falldue.Unique{By: falldue.ByArgs(), Scope: falldue.UniqueFor(time.Hour)})
+		hour := unique(falldue.Unique{By: falldue.ByArgs(), For: time.Hour})
 		c := wantNew(t, "one for an hour", q, k, orderArgs{}, hour)
 		cancel(c)
 		if err := q.Retry(t.Context(), a); err != nil {
@@ -330,8 +330,10 @@ var uniqueCases = []conformanceCase{
 			"a misspelt field":  {By: falldue.ByFields("costumer")},
 			"no field":          {By: falldue.ByFields()},
 			"an empty text":     {By: falldue.ByKey("")},
-			"no time":           {By: falldue.ByArgs(), Scope: falldue.UniqueFor(0)},
-			"too long a time":   {By: falldue.ByArgs(), Scope: falldue.UniqueFor(1<<63 - 1)},
+			"a negative time":   {By: falldue.ByArgs(), For: -time.Second},
+			"too short a time":  {By: falldue.ByArgs(), For: 1},
+			"both":              {By: falldue.ByArgs(), For: time.Hour, WhileWaiting: true},
+			"too long a time":   {By: falldue.ByArgs(), For: 1<<63 - 1},
 			"no known conflict": {By: falldue.ByArgs(), OnConflict: 7},
 		} {
 			if receipt, err := k.Enqueue(t.Context(), q, orderArgs{}, unique(u)); !errors.Is(err, falldue.ErrInvalid) {

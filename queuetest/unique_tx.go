@@ -85,7 +85,7 @@ var uniqueTxCases = []conformanceCase{
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.snapshot", falldue.KindConfig{})
 		other := f.queueOn(t, f.open(t), falldue.Config{})
 		for i, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
-			for _, u := range []falldue.Unique{{By: falldue.ByArgs()}, {By: falldue.ByArgs(), Scope: falldue.WhileWaiting()}, {By: falldue.ByArgs(), Scope: falldue.UniqueFor(time.Hour)}, {By: falldue.ByArgs(), OnConflict: falldue.ConflictReplace}} {
+			for _, u := range []falldue.Unique{{By: falldue.ByArgs()}, {By: falldue.ByArgs(), WhileWaiting: true}, {By: falldue.ByArgs(), For: time.Hour}, {By: falldue.ByArgs(), OnConflict: falldue.ConflictReplace}} {
 				for _, before := range []bool{false, true} { // whether a task had the key before
 					o := unique(u)
 					o.Unique.By = falldue.ByKey(fmt.Sprint(i, u, before))
@@ -148,7 +148,7 @@ var uniqueTxCases = []conformanceCase{
 	}),
 	inCallersTx("a waiting task does not start before the commit of what skipped another one for it", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.held", falldue.KindConfig{})
-		o := unique(falldue.Unique{By: falldue.ByArgs(), Scope: falldue.WhileWaiting()})
+		o := unique(falldue.Unique{By: falldue.ByArgs(), WhileWaiting: true})
 		next := falldue.NewKind[orderArgs]("unique.beside", falldue.KindConfig{Priority: 1})
 		ran := make(chan string, 10)
 		falldue.Handle(q, k, func(context.Context, falldue.Task[orderArgs]) error { ran <- "held"; return nil })

@@ -19,7 +19,7 @@ func TestUniqueForTheTimeOfTheClock(t *testing.T) {
 		q := newQueue(t, db, falldue.Config{})
 		k := falldue.NewKind[string]("digest", falldue.KindConfig{})
 		falldue.Handle(q, k, func(context.Context, falldue.Task[string]) error { return nil })
-		daily := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs(), Scope: falldue.UniqueFor(24 * time.Hour)}}
+		daily := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs(), For: 24 * time.Hour}}
 		first := enqueue(t, q, k, "ada", daily)
 		if again := enqueue(t, q, k, "ada", daily); again != first {
 			t.Errorf("task %d was stored beside task %d", again, first)

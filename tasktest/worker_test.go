@@ -21,7 +21,7 @@ type seen struct {
 	err     error
 	next    time.Duration
 	claimed []falldue.ClaimStats // that got a task
-	settled []falldue.SettleStats
+	settled []falldue.BatchStats
 	swept   bool
 }
 
@@ -57,7 +57,7 @@ func (w *watcher) hooks() falldue.Hooks {
 				w.claimed = append(w.claimed, c)
 			}
 		},
-		Settle: func(s falldue.SettleStats) {
+		Settle: func(s falldue.BatchStats) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			s.Took = 0
