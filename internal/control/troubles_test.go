@@ -115,7 +115,7 @@ func TestTroublesAreAnnounced(t *testing.T) {
 		after("after another try", time.Minute, "")
 		set("2 * theirs")
 		_, err := backoff.ParseOverride("2 * theirs")
-		after("one that this release cannot read", time.Minute, "", store.Refusal{Subject: "kind:mail", Error: err.Error()})
+		after("one that this release cannot read", time.Minute, "", store.Refusal{Subject: "kind:mail", Error: shortened(err.Error())})
 		table.Add("kind:mail", statements.ChangeClearPolicy, "", time.Now(), time.Time{})
 		after("a clear", time.Minute, "")
 		table.Add("shard:3", statements.ChangePolicy, `{"steps":[{"policy":"1h"}]}`, time.Now(), time.Time{})
