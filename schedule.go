@@ -58,6 +58,9 @@ func (o *EnqueueOptions) schedulable() error {
 // errNotStored is the error of middleware that returned nil without calling next.
 var errNotStored = errors.New("falldue: middleware has not stored the tasks of a schedule, and returned no error")
 
+// Middleware reports whether there is middleware around enqueues.
+func (s internals) Middleware() bool { return s.q.aroundEnqueue.Load() != nil }
+
 // Through stores entries of a schedule by way of the queue's middleware.
 func (s internals) Through(ctx context.Context, entries []store.Entry, put func(context.Context, []store.Entry) ([]int64, error)) error {
 	around := s.q.aroundEnqueue.Load()

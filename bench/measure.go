@@ -148,6 +148,11 @@ var measures = []measure{
 		about: "the time of Ops.EstimateCounts while %[1]s tasks wait, of 8 kinds and with 25 different numbers of attempts; counts_ms is that of Ops.Counts",
 	},
 	{
+		name: "schedules_late_ms", unit: "ms", single: true, run: lateSchedules,
+		also:  []string{"schedules_late_max_ms"},
+		about: "the time from a tick of 1,000 schedules, which tick together, to when the last of their tasks is stored; the median of three ticks, and schedules_late_max_ms is the longest",
+	},
+	{
 		name: "cancel_ms", unit: "ms", single: true, run: obey,
 		also:  []string{"cancel_max_ms", "resume_ms", "resume_max_ms"},
 		about: "the median time from the cancel of a running task, in another process, to the end of its handler's context; resume_ms is that from a resumption to the start of a task that was paused; of ten times each, cancel_max_ms and resume_max_ms are the longest",

@@ -20,7 +20,7 @@ func (s *Scheduler) define(ctx context.Context) error {
 		return nil
 	}
 	for range maxTries {
-		list, err := s.read(ctx)
+		list, err := s.read(ctx, nil)
 		if err != nil {
 			return fmt.Errorf("falldue: store the schedules: %w", err)
 		}

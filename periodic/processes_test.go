@@ -2,6 +2,7 @@ package periodic_test
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -17,7 +18,7 @@ import (
 )
 
 // TestOneTaskATick: of eight processes, some of which die while they tick, exactly one
-// enqueues the task of each tick.
+// enqueues the task of each tick of each schedule.
 func TestOneTaskATick(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		const processes, ticks = 8, 40
@@ -25,13 +26,16 @@ func TestOneTaskATick(t *testing.T) {
 		mine := open(t, engine, dsn)
 		clock := tasktest.NewClock(t, mine)
 		q := newQueue(t, mine, falldue.Config{})
-		schedule := periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("r")}
-		survivor := newScheduler(t, q, schedule)
+		var schedules []periodic.Schedule
+		for _, name := range []string{"a", "b", "c"} { // which are due together
+			schedules = append(schedules, periodic.Schedule{Name: name, Spec: "@every 1h", Task: report.Params(name)})
+		}
+		survivor := newScheduler(t, q, schedules...)
 		var all []*periodic.Scheduler
 		for range processes {
 			db := open(t, engine, dsn)
 			tasktest.NewClock(t, db)
-			all = append(all, newScheduler(t, newQueue(t, db, falldue.Config{}), schedule))
+			all = append(all, newScheduler(t, newQueue(t, db, falldue.Config{}), schedules...))
 		}
 		tick(t, survivor)
 		for n := 1; n <= ticks; n++ {
@@ -54,8 +58,12 @@ func TestOneTaskATick(t *testing.T) {
 			close(start)
 			group.Wait()
 			tick(t, survivor)
-			if got := len(reports(t, q)); got != n {
-				t.Fatalf("after %d ticks there are %d tasks", n, got)
+			stored := map[string]int{}
+			for _, name := range reports(t, q) {
+				stored[name]++
+			}
+			if want := map[string]int{"a": n, "b": n, "c": n}; !maps.Equal(stored, want) {
+				t.Fatalf("after %d ticks the tasks are %v", n, stored)
 			}
 		}
 	})

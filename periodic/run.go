@@ -2,37 +2,51 @@ package periodic
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/falldue/falldue/internal/store"
 )
 
-// run is one call of [Scheduler.Run]. Each tick is handled in a goroutine of its own, so that
-// a schedule whose row is locked delays no other.
+const (
+	// maxAlone is how many steps are taken alone at a time. Each needs a connection.
+	maxAlone = 8
+	// leastPause is the shortest time between two looks.
+	leastPause = 10 * time.Millisecond
+)
+
+// run is one call of [Scheduler.Run]. Ticks that are due together are taken together. What has
+// to be done alone has a goroutine of its own, so that a schedule whose row is locked delays no
+// other.
 type run struct {
 	*Scheduler
-	busy    map[string]bool // schedules whose ticks are being handled
-	refused map[string]refusal
+	looked  time.Time            // when all schedules were last read
+	due     map[string]time.Time // when the steps of schedules are due, by this process's clock
+	passed  map[string]int64     // ticks that were not taken with others
+	busy    map[string]bool      // schedules whose steps are being taken alone
+	refused map[string]int       // how often the database has not taken the task of a schedule, one time after the other
+	alone   chan struct{}        // has an element for each step that is being taken
 	ended   chan ended
 	all     sync.WaitGroup
 }
 
-// refusal is a schedule whose task the database does not take.
-type refusal struct {
-	times int
-	until time.Time // when to try again
-}
-
-// ended is what became of a tick.
+// ended is what became of a step that was taken alone.
 type ended struct {
 	name string
+	wait time.Duration
 	err  error
 }
 
 func newRun(s *Scheduler) *run {
-	return &run{Scheduler: s, busy: map[string]bool{}, refused: map[string]refusal{}, ended: make(chan ended, len(s.defined))}
+	return &run{
+		Scheduler: s, due: map[string]time.Time{}, passed: map[string]int64{}, busy: map[string]bool{}, refused: map[string]int{},
+		alone: make(chan struct{}, maxAlone), ended: make(chan ended, len(s.defined)),
+	}
 }
 
-// loop handles ticks until ctx ends, and waits for those that are being handled.
+// loop takes steps until ctx ends, and waits for those that are being taken.
 func (r *run) loop(ctx context.Context) {
 	defer r.all.Wait()
 	timer := time.NewTimer(0)
@@ -42,55 +56,109 @@ func (r *run) loop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+			if err := r.start(ctx); err != nil && ctx.Err() == nil {
+				r.log.Warn("falldue: cannot look for periodic tasks", "error", err)
+				r.looked = time.Now().Add(time.Second - lookEvery)
+				clear(r.due)
+			}
 		case e := <-r.ended:
 			r.note(ctx, e)
 		}
-		wait, err := r.start(ctx)
-		if err != nil && ctx.Err() == nil {
-			r.log.Warn("falldue: cannot look for periodic tasks", "error", err)
-			wait = time.Second
+		next := r.looked.Add(lookEvery)
+		for name, at := range r.due {
+			if at.Before(next) && !r.busy[name] {
+				next = at
+			}
 		}
-		timer.Reset(max(wait, time.Millisecond))
+		timer.Reset(max(time.Until(next), leastPause))
 	}
 }
 
-// start begins the steps that are due, and returns how long it is until the next one, or until
-// the next look.
-func (r *run) start(ctx context.Context) (wait time.Duration, err error) {
-	steps, err := r.look(ctx)
+// start takes the steps that are due. It reads their schedules, and all every now and then, to
+// notice those that have changed.
+func (r *run) start(ctx context.Context) error {
+	now := time.Now()
+	var names []string // all
+	if now.Sub(r.looked) < lookEvery {
+		for name, at := range r.due {
+			if !at.After(now) && !r.busy[name] {
+				names = append(names, name)
+			}
+		}
+		if len(names) == 0 {
+			return nil
+		}
+		if len(names) > store.MaxBatch {
+			names = nil
+		}
+	}
+	steps, err := r.look(ctx, names)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	wait = lookEvery
+	if names == nil {
+		r.looked = now
+		names = slices.Collect(maps.Keys(r.defined))
+	}
+	for _, name := range names {
+		if r.refused[name] == 0 || !r.due[name].After(now) { // it does not rest
+			delete(r.due, name)
+		}
+	}
+	var due []step
 	for _, one := range steps {
-		if r.busy[one.Name] {
-			continue
+		wait := one.wait()
+		switch _, rests := r.due[one.Name]; {
+		case r.busy[one.Name] || rests:
+		case wait > 0:
+			delete(r.refused, one.Name)
+			r.due[one.Name] = now.Add(wait)
+		case r.refused[one.Name] > 0 || r.passed[one.Name] == one.Next:
+			r.takeAlone(ctx, one)
+		default:
+			due = append(due, one)
 		}
-		until := max(one.wait(), time.Until(r.refused[one.Name].until))
-		if until > 0 {
-			wait = min(wait, until)
-			continue
-		}
-		r.busy[one.Name] = true
-		r.all.Go(func() {
-			_, err := r.take(ctx, one)
-			r.ended <- ended{one.Name, err}
-		})
 	}
-	return wait, nil
+	for _, one := range r.together(ctx, due) {
+		switch {
+		case one.taken:
+			r.due[one.Name] = now.Add(one.wait)
+		case one.missed:
+			r.passed[one.Name], r.due[one.Name] = one.Next, now
+		default:
+			r.takeAlone(ctx, one.step)
+		}
+	}
+	return nil
 }
 
-// note notes what became of a tick. A schedule whose task the database has not taken is left
-// alone for a while.
+// takeAlone takes a step in a goroutine.
+func (r *run) takeAlone(ctx context.Context, one step) {
+	r.busy[one.Name] = true
+	r.all.Go(func() {
+		select {
+		case <-ctx.Done():
+			return
+		case r.alone <- struct{}{}:
+		}
+		wait, err := r.take(ctx, one)
+		<-r.alone
+		r.ended <- ended{one.Name, wait, err}
+	})
+}
+
+// note notes what became of a step that was taken alone. A schedule whose task the database has
+// not taken is left alone for a while.
 func (r *run) note(ctx context.Context, e ended) {
 	delete(r.busy, e.name)
 	if e.err == nil {
 		delete(r.refused, e.name)
+		r.due[e.name] = time.Now().Add(e.wait)
 		return
 	}
-	was := r.refused[e.name]
-	rest := min(leastRest<<min(was.times, 10), maxRest)
-	r.refused[e.name] = refusal{was.times + 1, time.Now().Add(rest)}
+	rest := min(leastRest<<min(r.refused[e.name], 10), maxRest)
+	r.refused[e.name]++
+	r.due[e.name] = time.Now().Add(rest)
 	if ctx.Err() == nil {
 		r.log.Error("falldue: cannot enqueue a periodic task; other schedules go on", "schedule", e.name, "error", e.err, "again_in", rest)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -40,7 +39,7 @@ type Scheduler struct {
 
 	mu   sync.Mutex
 	seen map[string]store.Schedule // the schedules that this process defines, as it knows them to have been stored last
-	held map[string]tickID         // ticks that could not be taken, by their schedules
+	held map[string]heldTick       // ticks that could not be taken, by their schedules
 }
 
 // New returns a scheduler of schedules, whose tasks go into q. It does not use the database.
@@ -54,7 +53,7 @@ func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 		return nil, invalid("the queue is nil")
 	}
 	queue := hooks.QueueOf(q)
-	s := &Scheduler{q: q, queue: queue, store: queue.Store(), log: queue.Logger(), defined: map[string]definition{}, seen: map[string]store.Schedule{}, held: map[string]tickID{}}
+	s := &Scheduler{q: q, queue: queue, store: queue.Store(), log: queue.Logger(), defined: map[string]definition{}, seen: map[string]store.Schedule{}, held: map[string]heldTick{}}
 	for _, one := range schedules {
 		d, err := one.define(queue)
 		if err != nil {
@@ -114,189 +113,33 @@ func (s *Scheduler) Tick(ctx context.Context) (next time.Duration, err error) {
 	if err := s.define(ctx); err != nil {
 		return 0, err
 	}
-	steps, err := s.look(ctx)
+	steps, err := s.look(ctx, nil)
 	if err != nil {
 		return 0, err
 	}
 	next = -1
-	var failed []error
-	for _, one := range steps {
-		wait := one.wait()
-		if wait <= 0 {
-			if wait, err = s.take(ctx, one); err != nil {
-				failed = append(failed, fmt.Errorf("schedule %s: %w", one.Name, err))
-				wait = leastRest
-			}
-		}
+	until := func(wait time.Duration) {
 		if next < 0 || wait < next {
 			next = max(wait, 0)
 		}
 	}
-	return next, errors.Join(failed...)
-}
-
-// step is what is to be done next for a schedule.
-type step struct {
-	store.Schedule
-	lost bool // it is to be stored again; otherwise to tick
-}
-
-// wait returns how long it is until the step.
-func (s step) wait() time.Duration {
-	if s.lost || problem(s.Schedule) != nil {
-		return 0
-	}
-	return store.Duration(s.Next - s.Now)
-}
-
-// look reads the schedules, and returns the next steps of those that this process defines.
-func (s *Scheduler) look(ctx context.Context) (steps []step, err error) {
-	list, err := s.read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	there := map[string]bool{}
-	for _, one := range list {
-		d, ok := s.defined[one.Name]
-		if !ok {
-			continue
-		}
-		there[one.Name] = true
-		if problem(one) != nil {
-			steps = append(steps, step{one, false})
-			continue
-		}
-		if one.Defined < s.seen[one.Name].Defined {
-			steps = append(steps, step{one, true})
-			continue
-		}
-		s.seen[one.Name] = one
-		if one.Paused == 0 && (one.PerTick == 0 || d.taskAt != nil) {
-			steps = append(steps, step{one, false})
+	var due []step
+	for _, one := range steps {
+		if wait := one.wait(); wait > 0 {
+			until(wait)
+		} else {
+			due = append(due, one)
 		}
 	}
-	for name := range s.defined {
-		if !there[name] {
-			lost := step{lost: true}
-			lost.Name = name
-			steps = append(steps, lost)
-		}
-	}
-	return steps, nil
-}
-
-func (s *Scheduler) read(ctx context.Context) ([]store.Schedule, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return s.store.Schedules(ctx)
-}
-
-// take does a step, and returns how long it is until the next one. A panic, of middleware or of a
-// codec, is an error: it must not end the process, whose other schedules and handlers go on.
-func (s *Scheduler) take(ctx context.Context, one step) (wait time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
-		}
-	}()
-	if one.lost {
-		return 0, s.restore(ctx, one.Schedule)
-	}
-	return s.tickOne(ctx, one.Schedule)
-}
-
-// tickOne enqueues the tasks of a schedule that is due, unless another process has, and
-// returns how long it is until its next tick.
-func (s *Scheduler) tickOne(ctx context.Context, one store.Schedule) (time.Duration, error) {
-	if err := unusable(one); err != nil {
-		return 0, err
-	}
-	spec, err := Parse(one.Spec, one.Zone)
-	if err != nil {
-		return 0, err // of a release that knows more
-	}
-	ticks, next := due(one, spec)
-	entries, err := s.entries(one, ticks)
-	if err != nil {
-		return 0, err
-	}
-	moved := false
-	err = s.queue.Through(ctx, entries, func(ctx context.Context, list []store.Entry) (ids []int64, err error) {
-		entries = list
-		if ids, moved, err = s.store.TickSchedule(ctx, one, next.UnixMicro(), list); err == nil && !moved {
-			err = ErrTaken
-		}
-		return ids, err
-	})
-	if errors.Is(err, ErrTaken) {
-		err = nil
-	}
-	if !moved && err == nil {
-		err = s.notMoved(one)
-	}
-	if !moved {
-		return 0, err // look again
-	}
-	s.mu.Lock()
-	delete(s.held, one.Name)
-	if was := s.seen[one.Name]; was.Next == one.Next {
-		was.Next = next.UnixMicro()
-		s.seen[one.Name] = was
-	}
-	s.mu.Unlock()
-	if len(ticks) == 0 {
-		s.log.Info("falldue: a tick was left out", "schedule", one.Name, "tick", store.Time(one.Next), "unfinished_task", one.LastTask*int64(one.Alone*one.Unfinished))
-	} else {
-		s.queue.Enqueued(entries)
-	}
-	return next.Sub(store.Time(one.Now)), err
-}
-
-// tickID is what a row must still have for its tick to be taken.
-type tickID struct {
-	hash           string
-	next, lastTask int64
-}
-
-// notMoved notes a tick that could not be taken: another process was faster, or the row was
-// changed. It returns an error if neither is true, since the row was the same the last time.
-func (s *Scheduler) notMoved(one store.Schedule) error {
-	tick := tickID{one.Hash, one.Next, one.LastTask}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held[one.Name] != tick {
-		s.held[one.Name] = tick
-		return nil
-	}
-	return fmt.Errorf("falldue: the row of schedule %s cannot be used: its tick at %s is due, and no statement finds it; correct the types of its columns, or remove the schedule",
-		one.Name, store.Time(one.Next).Format(time.RFC3339))
-}
-
-// ErrTaken is the error with which next ends in middleware around enqueues
-// ([falldue.Queue.UseEnqueue]) if another process has enqueued the tasks of the tick, or the
-// schedule has been changed. Middleware runs in each process that tries to.
-var ErrTaken = errors.New("periodic: another process has the tick, or the schedule has been changed")
-
-// entries returns the tasks of ticks.
-func (s *Scheduler) entries(one store.Schedule, ticks []time.Time) (entries []store.Entry, err error) {
-	for i, tick := range ticks {
-		entry := entryOf(one)
-		if one.PerTick == 1 {
-			if entry, err = s.defined[one.Name].taskAt(tick); err != nil {
-				return nil, err
+	var failed []error
+	for _, one := range s.together(ctx, due) {
+		if !one.taken {
+			if one.wait, err = s.take(ctx, one.step); err != nil {
+				failed = append(failed, fmt.Errorf("schedule %s: %w", one.Name, err))
+				one.wait = leastRest
 			}
 		}
-		entry.Delay = int64(i) // so that they run in this order
-		entries = append(entries, entry)
+		until(one.wait)
 	}
-	return entries, nil
-}
-
-// entryOf returns the task of a schedule.
-func entryOf(s store.Schedule) store.Entry {
-	return store.Entry{Queue: s.Queue, Kind: s.Kind, Priority: s.Priority, Key: s.Key, MaxAttempts: s.MaxAttempts, Payload: s.Payload, Metadata: s.Metadata}
+	return next, errors.Join(failed...)
 }

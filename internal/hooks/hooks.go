@@ -44,6 +44,8 @@ type Queue interface {
 	// Through calls put with the tasks that middleware around enqueues makes of entries, or
 	// with entries if there is none. It returns the error of put, or of middleware.
 	Through(ctx context.Context, entries []store.Entry, put func(context.Context, []store.Entry) (ids []int64, err error)) error
+	// Middleware reports whether there is middleware around enqueues.
+	Middleware() bool
 	// Enqueued wakes the workers of the queue for tasks that have been stored.
 	Enqueued(entries []store.Entry)
 	// EnqueueFlow stores falldue.EnqueueParams of which some run after others, in tx, a

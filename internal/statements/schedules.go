@@ -89,15 +89,99 @@ var ScheduleColumns = join(
 		col("now", Moment, func(s *Schedule) any { return &s.Now }),
 	})
 
+// NameColumns are the columns of a batch of names of schedules.
+var NameColumns = Columns[string]{col("name", Text, func(name *string) any { return name })}
+
+// DueSchedule is what [LockDue] returns of a schedule: what must be as it was read for its tick
+// to be taken.
+type DueSchedule struct {
+	Name, Hash     string
+	Next, LastTask int64
+}
+
+// DueScheduleColumns are the columns of a result of [LockDue].
+var DueScheduleColumns = Columns[DueSchedule]{
+	col("name", Text, func(d *DueSchedule) any { return &d.Name }),
+	col("hash", Text, func(d *DueSchedule) any { return &d.Hash }),
+	col("next_at", Moment, func(d *DueSchedule) any { return &d.Next }),
+	col("last_task", Int, func(d *DueSchedule) any { return &d.LastTask }),
+}
+
+// MovedSchedule is a schedule as it was read, and its next tick.
+type MovedSchedule struct {
+	DueSchedule
+	To int64
+}
+
+// MovedScheduleColumns are the columns of the batch of [MoveSchedules].
+var MovedScheduleColumns = Columns[MovedSchedule]{
+	col("name", Text, func(m *MovedSchedule) any { return &m.Name }),
+	col("next", Int, func(m *MovedSchedule) any { return &m.To }),
+	col("hash", Text, func(m *MovedSchedule) any { return &m.Hash }),
+	col("last_task", Int, func(m *MovedSchedule) any { return &m.LastTask }),
+	col("was", Int, func(m *MovedSchedule) any { return &m.Next }),
+}
+
+// ScheduledTask is the task that a schedule has enqueued.
+type ScheduledTask struct {
+	Name string
+	Task int64
+}
+
+// ScheduledTaskColumns are the columns of the batch of [NoteScheduled].
+var ScheduledTaskColumns = Columns[ScheduledTask]{
+	col("name", Text, func(s *ScheduledTask) any { return &s.Name }),
+	col("task", Int, func(s *ScheduledTask) any { return &s.Task }),
+}
+
 // ReadSchedules selects all schedules as [ScheduleColumns], ordered by name.
 func ReadSchedules(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
-	b.set("schedule", ScheduleColumns.list("t.", map[string]string{
-		"unfinished": "case when " + isUnfinished + " then 1 else 0 end", "now": "{now}",
-	}))
+	b.setSchedule()
 	return b.stmt(`
 select {schedule} from {schedules} t left join {tasks} k on k.id = t.last_task
 order by t.name`)
+}
+
+// SchedulesByName selects schedules as [ScheduleColumns]. The batch has [NameColumns].
+func SchedulesByName(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.setSchedule()
+	b.setNames(NameColumns.columns(), size)
+	return b.stmt(`
+select {schedule} from {schedules} t left join {tasks} k on k.id = t.last_task
+where {of names}`)
+}
+
+// setSchedule sets the fragment {schedule}, the columns of a schedule t whose last task is k.
+func (b *builder) setSchedule() {
+	b.set("schedule", ScheduleColumns.list("t.", map[string]string{
+		"unfinished": "case when " + isUnfinished + " then 1 else 0 end", "now": "{now}",
+	}))
+}
+
+// setNames sets the fragments for a batch whose first column is the name of a schedule: {of
+// names} is true for the schedules t of the batch, {second} is the value of its second column
+// for t, and {wide batch} is the batch with texts of any length.
+func (b *builder) setNames(columns []column, size int) {
+	source := b.withBatch(columns, size)
+	b.setKeys(source, "name")
+	wide := func(columns []column) string {
+		if u, ok := source.(unions); ok {
+			return u.wide(b, "s", columns)
+		}
+		return source.from(b, "s", columns)
+	}
+	b.set("of names", func() string {
+		if source.byKey() {
+			return b.expand("{keys}")
+		}
+		return "t.name = any(array(select s.name from " + source.from(b, "s", columns[:1]) + "))"
+	})
+	b.set("second", func() string {
+		return "(select s." + columns[1].Name + " from " + wide(columns[:2]) + " where s.name = t.name)"
+	})
+	b.set("wide batch", func() string { return wide(columns) })
 }
 
 // definitionBuilder returns a builder that knows {columns} and {value} of a definition.
@@ -142,14 +226,31 @@ update {schedules} set {set}
 where name = :name and hash = :was and next_at = {moment {int :was_next}}`)
 }
 
-// MoveSchedule moves the next tick of a schedule from :was_next, which must be due, to :next.
-// It is a compare-and-set: of all that move one tick, one does. Parameters: name, hash,
-// last_task, was_next, next.
-func MoveSchedule(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-update {schedules} set next_at = {moment {int :next}}
-where name = :name and hash = :hash and last_task = :last_task and paused = 0
-	and next_at = {moment {int :was_next}} and next_at <= {now}`)
+// LockDue selects those schedules of a batch that are due and not paused, as
+// [DueScheduleColumns], and locks their rows. It leaves out rows that others have locked where
+// the engine can, or with wait waits for them. The batch has [NameColumns].
+func LockDue(s dialect.Server, tables dialect.Tables, size int, wait bool) Stmt {
+	b := newBuilder(s, tables)
+	b.setNames(NameColumns.columns(), size)
+	b.set("due", DueScheduleColumns.list("t.", nil))
+	if wait && s.Caps.LockRows {
+		b.set("for update", " for update")
+	}
+	return b.stmt(`
+select {due} from {schedules} t
+where {of names} and t.paused = 0 and t.next_at <= {now}{for update}`)
+}
+
+// MoveSchedules moves the next ticks of schedules that are due. It is a compare-and-set, also
+// where [LockDue] locks nothing: of all that move one tick, one does. The batch has
+// [MovedScheduleColumns].
+func MoveSchedules(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.setNames(MovedScheduleColumns.columns(), size)
+	return b.stmt(`
+update {schedules} as t set next_at = {moment {second}}
+where {of names} and t.paused = 0 and t.next_at <= {now} and exists (
+	select 1 from {wide batch} where s.name = t.name and s.hash = t.hash and s.last_task = t.last_task and {moment s.was} = t.next_at)`)
 }
 
 // SetSchedule sets whether a schedule is paused from now on, which it was as :was_paused says, by
@@ -162,10 +263,13 @@ update {schedules} set paused = :paused, paused_at = {now}, paused_by = :paused_
 where name = :name and paused = :was_paused and next_at = {moment {int :was_next}}`)
 }
 
-// NoteScheduled says which task a schedule has enqueued. Parameters: name, task.
-func NoteScheduled(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-update {schedules} set last_task = :task, last_at = {now} where name = :name`)
+// NoteScheduled says which tasks schedules have enqueued. The batch has
+// [ScheduledTaskColumns].
+func NoteScheduled(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.setNames(ScheduledTaskColumns.columns(), size)
+	return b.stmt(`
+update {schedules} as t set last_task = {second}, last_at = {now} where {of names}`)
 }
 
 // DropSchedule deletes a schedule. Parameters: name.

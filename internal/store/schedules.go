@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/falldue/falldue/dialect"
@@ -22,8 +24,18 @@ type Schedule struct {
 }
 
 // Schedules returns all schedules, ordered by name.
-func (s *Store) Schedules(ctx context.Context) (list []Schedule, err error) {
-	err = s.read(ctx, s.fixed("read schedules", statements.ReadSchedules), nil, func() { list = nil }, func(r row) error {
+func (s *Store) Schedules(ctx context.Context) ([]Schedule, error) {
+	return s.readSchedules(ctx, s.fixed("read schedules", statements.ReadSchedules), nil)
+}
+
+// SchedulesByName returns the schedules of those names that are there, up to [MaxBatch].
+func (s *Store) SchedulesByName(ctx context.Context, names []string) ([]Schedule, error) {
+	rows := statements.NameColumns.Rows(len(names), func(i int) *string { return &names[i] })
+	return s.readSchedules(ctx, s.batch("schedules by name", len(names), statements.SchedulesByName), rows)
+}
+
+func (s *Store) readSchedules(ctx context.Context, stmt statements.Stmt, rows []statements.Row) (list []Schedule, err error) {
+	err = s.readRows(ctx, stmt, nil, rows, func() { list = nil }, func(r row) error {
 		var one Schedule
 		one.Corrupt = statements.ScheduleColumns.Scan(r, &one.Schedule) // columns that can be read are set nevertheless
 		list = append(list, one)
@@ -64,56 +76,116 @@ func (s *Store) DropSchedule(ctx context.Context, name string) (bool, error) {
 
 // changeSchedule runs a statement on a schedule, and reports whether it changed a row.
 func (s *Store) changeSchedule(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, values statements.Values) (bool, error) {
-	return once(ctx, s, func(x runner) (bool, error) { return s.changesSchedule(ctx, x, name, make, values) })
-}
-
-func (s *Store) changesSchedule(ctx context.Context, x runner, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, values statements.Values) (bool, error) {
-	result, err := x.exec(ctx, s.fixed(name, make), values, nil)
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
-	return n > 0, err
-}
-
-// TickSchedule moves the next tick of a schedule and stores the tasks of the ticks until
-// then, in one transaction, and returns their ids. It reports false, and has done nothing, if
-// the schedule is not as was any more, not due by the database's clock, or paused.
-func (s *Store) TickSchedule(ctx context.Context, was Schedule, next int64, entries []Entry) (ids []int64, moved bool, err error) {
-	moved, err = inTx(ctx, s, func(x runner) (bool, error) {
-		moved, err := s.changesSchedule(ctx, x, "move schedule", statements.MoveSchedule, statements.Values{
-			"name": was.Name, "hash": was.Hash, "last_task": was.LastTask, "was_next": was.Next, "next": next,
-		})
-		if err != nil || !moved || len(entries) == 0 {
-			return moved, err
+	return once(ctx, s, func(x runner) (bool, error) {
+		result, err := x.exec(ctx, s.fixed(name, make), values, nil)
+		if err != nil {
+			return false, err
 		}
-		ids, _, err = s.enqueueScheduled(ctx, x, was.Name, entries)
-		return true, err
+		n, err := result.RowsAffected()
+		return n > 0, err
 	})
-	return ids, moved, err
+}
+
+// Tick is a tick of a schedule.
+type Tick struct {
+	Was     Schedule // as it was read
+	Next    int64    // the tick after this one
+	Entries []Entry  // the tasks to store, if any
+}
+
+// Ticked is what became of a [Tick].
+type Ticked struct {
+	Taken bool
+	IDs   []int64 // of its tasks
+}
+
+// TickSchedules moves schedules to their next ticks and stores the tasks, in one transaction. It
+// leaves out the schedules that are not as they were any more, not due by the database's clock,
+// or paused, and those whose rows others have locked unless it is to wait for them.
+func (s *Store) TickSchedules(ctx context.Context, ticks []Tick, wait bool) ([]Ticked, error) {
+	return inTx(ctx, s, func(x runner) ([]Ticked, error) {
+		due, err := s.lockDue(ctx, x, ticks, wait)
+		if err != nil {
+			return nil, err
+		}
+		became := make([]Ticked, len(ticks))
+		var moved []statements.MovedSchedule
+		var entries []Entry
+		for i, t := range ticks {
+			was := statements.DueSchedule{Name: t.Was.Name, Hash: t.Was.Hash, Next: t.Was.Next, LastTask: t.Was.LastTask}
+			if became[i].Taken = due[was.Name] == was; became[i].Taken {
+				moved, entries = append(moved, statements.MovedSchedule{DueSchedule: was, To: t.Next}), append(entries, t.Entries...)
+			}
+		}
+		if n, err := onSchedules(ctx, s, x, "move schedules", statements.MoveSchedules, statements.MovedScheduleColumns, moved); err != nil || int(n) < len(moved) {
+			return nil, cmp.Or(err, ErrOutrun)
+		}
+		ids, err := s.insert(ctx, x, entries)
+		if err != nil {
+			return nil, err
+		}
+		var noted []statements.ScheduledTask
+		for i, t := range ticks {
+			if n := len(t.Entries); became[i].Taken && n > 0 {
+				became[i].IDs, ids = ids[:n:n], ids[n:]
+				noted = append(noted, statements.ScheduledTask{Name: t.Was.Name, Task: became[i].IDs[n-1]})
+			}
+		}
+		_, err = onSchedules(ctx, s, x, "note scheduled", statements.NoteScheduled, statements.ScheduledTaskColumns, noted)
+		return became, err
+	})
+}
+
+// ErrOutrun is returned by [Store.TickSchedules] if another process has taken one of the ticks
+// after it was found due, on an engine that locks no rows.
+var ErrOutrun = errors.New("another process has taken a tick")
+
+// lockDue locks the rows of ticks that are due, and returns them by their names.
+func (s *Store) lockDue(ctx context.Context, x runner, ticks []Tick, wait bool) (map[string]statements.DueSchedule, error) {
+	name := "lock due"
+	if wait {
+		name = "wait for due"
+	}
+	stmt := s.batch(name, len(ticks), func(server dialect.Server, tables dialect.Tables, size int) statements.Stmt {
+		return statements.LockDue(server, tables, size, wait)
+	})
+	rows := statements.NameColumns.Rows(len(ticks), func(i int) *string { return &ticks[i].Was.Name })
+	due := map[string]statements.DueSchedule{}
+	err := x.query(ctx, stmt, nil, rows, func(r row) error {
+		var d statements.DueSchedule
+		err := statements.DueScheduleColumns.Scan(r, &d)
+		due[d.Name] = d
+		return err
+	})
+	return due, err
+}
+
+// onSchedules runs a statement on a batch of schedules, and returns how many it has changed.
+func onSchedules[T any](ctx context.Context, s *Store, x runner, name string, make func(dialect.Server, dialect.Tables, int) statements.Stmt,
+	columns statements.Columns[T], list []T) (n int64, err error) {
+	if len(list) == 0 {
+		return 0, nil
+	}
+	rows := columns.Rows(len(list), func(i int) *T { return &list[i] })
+	result, err := x.exec(ctx, s.batch(name, len(list), make), nil, rows)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 // TriggerSchedule stores a task of a schedule, and returns its id. The next tick stays. The
 // error wraps [ErrNotFound] if there is no such schedule any more.
 func (s *Store) TriggerSchedule(ctx context.Context, name string, e Entry) (id int64, err error) {
 	return inTx(ctx, s, func(x runner) (int64, error) {
-		ids, there, err := s.enqueueScheduled(ctx, x, name, []Entry{e})
-		if err == nil && !there {
-			err = fmt.Errorf("%w: schedule %q has been removed", ErrNotFound, name)
-		}
+		ids, err := s.insert(ctx, x, []Entry{e})
 		if err != nil {
 			return 0, err
 		}
-		return ids[0], nil
+		n, err := onSchedules(ctx, s, x, "note scheduled", statements.NoteScheduled, statements.ScheduledTaskColumns, []statements.ScheduledTask{{Name: name, Task: ids[0]}})
+		if err == nil && n == 0 {
+			err = fmt.Errorf("%w: schedule %q has been removed", ErrNotFound, name)
+		}
+		return ids[0], err
 	})
-}
-
-// enqueueScheduled stores tasks of a schedule, and returns their ids and whether the
-// schedule is there.
-func (s *Store) enqueueScheduled(ctx context.Context, x runner, name string, entries []Entry) (ids []int64, there bool, err error) {
-	if ids, err = s.insert(ctx, x, entries); err != nil {
-		return nil, false, err
-	}
-	there, err = s.changesSchedule(ctx, x, "note scheduled", statements.NoteScheduled, statements.Values{"name": name, "task": ids[len(ids)-1]})
-	return ids, there, err
 }

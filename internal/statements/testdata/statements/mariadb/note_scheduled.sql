@@ -1,2 +1,2 @@
-update `falldue_schedules` set last_task = ?, last_at = utc_timestamp(6) where name = ?
--- binds: task, name
+update `falldue_schedules` as t set last_task = (select s.task from (select payload as name, fence as task from `falldue_tasks` where false union all values (?, ?), (?, ?)) as s where s.name = t.name), last_at = utc_timestamp(6) where (t.name) in ((?), (?))
+-- binds: name[0], task[0], name[1], task[1], name[0], name[1]

@@ -1,0 +1,3 @@
+update "falldue_schedules" as t set next_at = (timestamptz 'epoch' + ((select s.next from unnest($1::text[], $2::bigint[]) as s (name, next) where s.name = t.name))::float8 * interval '1 microsecond')
+where t.name = any(array(select s.name from pg_catalog.unnest($3::text[]) as s (name))) and t.paused = 0 and t.next_at <= statement_timestamp() and exists ( select 1 from unnest($4::text[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[]) as s (name, next, hash, last_task, was) where s.name = t.name and s.hash = t.hash and s.last_task = t.last_task and (timestamptz 'epoch' + (s.was)::float8 * interval '1 microsecond') = t.next_at)
+-- binds: name[], next[], name[], name[], next[], hash[], last_task[], was[]

@@ -1,0 +1,3 @@
+update "falldue_schedules" as t set next_at = (select s.next from (select column1 as name, column2 as next from (values (?, ?), (?, ?))) as s where s.name = t.name)
+where (t.name) in (values (?), (?)) and t.paused = 0 and t.next_at <= (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 and exists ( select 1 from (select column1 as name, column2 as next, column3 as hash, column4 as last_task, column5 as was from (values (?, ?, ?, ?, ?), (?, ?, ?, ?, ?))) as s where s.name = t.name and s.hash = t.hash and s.last_task = t.last_task and s.was = t.next_at)
+-- binds: name[0], next[0], name[1], next[1], name[0], name[1], name[0], next[0], hash[0], last_task[0], was[0], name[1], next[1], hash[1], last_task[1], was[1]
