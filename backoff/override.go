@@ -127,7 +127,7 @@ func (o Override) Of(own Policy) Policy {
 	if err != nil {
 		return invalid(fmt.Errorf("backoff: %w", err))
 	}
-	return p
+	return p.readable()
 }
 
 func (o Override) of(own Policy) (Policy, error) {

@@ -31,7 +31,9 @@ type Policy struct {
 // New returns a policy with the given delay and jitter, both in seconds, and
 // without limits. A nil jitter means none. [Policy.Err] reports a formula that
 // does not compile.
-func New(delay, jitter sqlgen.Expr) Policy {
+func New(delay, jitter sqlgen.Expr) Policy { return newPolicy(delay, jitter).readable() }
+
+func newPolicy(delay, jitter sqlgen.Expr) Policy {
 	if jitter == nil {
 		jitter = sqlgen.Number{}
 	}
@@ -45,15 +47,37 @@ func New(delay, jitter sqlgen.Expr) Policy {
 	return p
 }
 
+// readable returns p, or a policy with an error if Parse does not make p again of its text.
+// Workers have nothing but the text.
+func (p Policy) readable() Policy {
+	if p.err != nil {
+		return p
+	}
+	text := p.String()
+	again, err := parse(text)
+	if err == nil && again.String() != text {
+		err = fmt.Errorf("it is read as %s", again)
+	}
+	if err != nil {
+		return invalid(fmt.Errorf("backoff: the text of the policy cannot be read again: %w", err))
+	}
+	return p
+}
+
 // invalid returns a policy that has only an error.
 func invalid(err error) Policy { return Policy{initialized: true, err: err} }
 
-var defaultPolicy = sync.OnceValue(Zizq)
+// defaultPolicy is made when it is first used.
+var defaultPolicy struct {
+	once   sync.Once
+	policy Policy
+}
 
 // orDefault returns p, or the default if p is the zero Policy.
 func (p Policy) orDefault() Policy {
 	if !p.initialized {
-		return defaultPolicy()
+		defaultPolicy.once.Do(func() { defaultPolicy.policy = Zizq() })
+		return defaultPolicy.policy
 	}
 	return p
 }
@@ -119,7 +143,7 @@ func (p Policy) WithMaxElapsed(d time.Duration) Policy {
 func (p Policy) withError(err error, part string) Policy {
 	switch {
 	case p.err != nil || err == nil:
-		return p
+		return p.readable()
 	case part != "":
 		err = fmt.Errorf("%s: %w", part, err)
 	}

@@ -223,3 +223,21 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestAPolicyThatIsAcceptedCanBeReadAgain: a text just below the limit of its size prints longer
+// than it was written, with blanks around its operators. Such a policy is refused when it is made.
+func TestAPolicyThatIsAcceptedCanBeReadAgain(t *testing.T) {
+	for terms := 1; ; terms++ {
+		text := "max(" + strings.Repeat("n*.12345678901234568,", terms) + "n)"
+		p, err := backoff.Parse(text)
+		if err != nil {
+			if !strings.Contains(err.Error(), "when it is written in full: must be at most 4096") {
+				t.Errorf("%d terms are refused, but not because of their size: %v", terms, err)
+			}
+			break
+		}
+		if again, err := backoff.Parse(p.String()); err != nil || again.String() != p.String() {
+			t.Fatalf("the policy of %d bytes prints %d bytes, and then: %v", len(text), len(p.String()), err)
+		}
+	}
+}

@@ -109,6 +109,16 @@ var presets = slices.Concat(curvePresets, snsPresets, visualizationPresets, jitt
 // a constant formula. A parameter without an argument has its default. The
 // error says which argument is unknown, given twice, or out of range.
 func (p Preset) Policy(args []sqlgen.MacroArg) (Policy, error) {
+	policy, err := p.expand(args)
+	if err != nil {
+		return Policy{}, err
+	}
+	policy = policy.readable()
+	return policy, policy.err
+}
+
+// expand is Policy, but for the check that the text of the policy can be read.
+func (p Preset) expand(args []sqlgen.MacroArg) (Policy, error) {
 	policy, err := p.policy(args)
 	if err != nil {
 		return Policy{}, fmt.Errorf("%s: %w", p.Name, err)
@@ -148,7 +158,7 @@ func (p Preset) policy(args []sqlgen.MacroArg) (Policy, error) {
 	if jitter != nil {
 		jitter = sqlgen.Simplify(jitter)
 	}
-	made := New(sqlgen.Simplify(delay), jitter)
+	made := newPolicy(sqlgen.Simplify(delay), jitter)
 	made.maxAttempts, made.maxElapsed = int(attempts), toDuration(elapsed)
 	return made, made.err
 }
@@ -234,7 +244,7 @@ func macros(used func(Policy, sqlgen.MacroCall)) map[string]sqlgen.Macro {
 	all := make(map[string]sqlgen.Macro, len(presets))
 	for _, preset := range presets {
 		all[preset.Name] = func(call sqlgen.MacroCall) (sqlgen.Expr, error) {
-			p, err := preset.Policy(call.Args)
+			p, err := preset.expand(call.Args)
 			if err != nil {
 				return nil, err
 			}

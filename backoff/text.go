@@ -47,6 +47,9 @@ func Parse(text string) (Policy, error) {
 	if err != nil {
 		return Policy{}, fmt.Errorf("backoff: %w", err)
 	}
+	if p = p.readable(); p.err != nil {
+		return Policy{}, p.err
+	}
 	return p, nil
 }
 
@@ -164,7 +167,7 @@ func (p *Policy) setDelay(body string) error {
 		return err
 	}
 	if *p = base; !base.initialized {
-		*p = New(e, nil)
+		*p = newPolicy(e, nil)
 	}
 	return p.err
 }
@@ -306,5 +309,6 @@ func (f policyJSON) policy() (Policy, error) {
 	if f.MaxAttempts != 0 {
 		p = p.WithMaxAttempts(f.MaxAttempts)
 	}
+	p = p.readable()
 	return p, p.err
 }

@@ -57,6 +57,9 @@ var (
 )
 
 func compile(e Expr, g guard) (Formula, error) {
+	if n := len(e.String()); n > MaxText { // Parse could not read what String writes
+		return Formula{}, fmt.Errorf("sqlgen: the formula has %d bytes when it is written in full: must be at most %d", n, MaxText)
+	}
 	body := clamp(g.expr(e), 0, MaxDelay)
 	if body.size(maxRendered) <= 0 {
 		return Formula{}, errTooLarge
