@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/falldue/falldue/internal/storable"
 )
 
 // Hasher is a [Codec] that also hashes what tasks are unique by, with a secret, so that
@@ -74,8 +76,8 @@ func withPart(data, part []byte) []byte {
 }
 
 // fieldsOf returns the fields of a payload. It is an error if one of names is missing, unless
-// the type of the arguments has such a field, as with omitempty: a misspelt name would make
-// too many tasks equal.
+// the type of the arguments has such a field for encoding/json, as with omitempty: a misspelt name
+// would make too many tasks equal.
 func fieldsOf(names []string, args any, payload []byte) (map[string]json.RawMessage, error) {
 	if len(names) == 0 {
 		return nil, invalid("ByFields without a name; ByKind makes tasks unique by their kind alone")
@@ -84,40 +86,16 @@ func fieldsOf(names []string, args any, payload []byte) (map[string]json.RawMess
 	if err := json.Unmarshal(payload, &fields); err != nil || fields == nil {
 		return nil, invalid("ByFields of arguments of type %T, which are no JSON object", args)
 	}
-	known := fieldNames(reflect.TypeOf(args))
 	for _, name := range names {
-		if _, ok := fields[name]; !ok && !known[name] {
-			for present := range fields {
-				known[present] = true
-			}
-			return nil, invalid("field %.100q in ByFields; the arguments, of type %T, have %s", name, args, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		if _, ok := fields[name]; ok {
+			continue
+		}
+		known := storable.FieldNames(reflect.TypeOf(args))
+		if !slices.Contains(known, name) {
+			have := slices.Sorted(maps.Keys(fields))
+			have = slices.Compact(slices.Sorted(slices.Values(slices.Concat(have, known))))
+			return nil, invalid("field %.100q in ByFields; the arguments, of type %T, have %s", name, args, strings.Join(have, ", "))
 		}
 	}
 	return fields, nil
-}
-
-// fieldNames returns the names that encoding/json gives the fields of a struct. It returns
-// none for a type that is no struct, or that writes its own JSON.
-func fieldNames(t reflect.Type) map[string]bool {
-	names := map[string]bool{}
-	if t == nil || t.Implements(reflect.TypeFor[json.Marshaler]()) {
-		return names
-	}
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return names
-	}
-	for _, f := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case !f.IsExported() || f.Tag.Get("json") == "-" || f.Anonymous && name == "":
-		case name == "":
-			names[f.Name] = true
-		default:
-			names[name] = true
-		}
-	}
-	return names
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -337,6 +338,34 @@ var uniqueCases = []conformanceCase{
 			"no known conflict": {By: falldue.ByArgs(), OnConflict: 7},
 		} {
 			if receipt, err := k.Enqueue(t.Context(), q, orderArgs{}, unique(u)); !errors.Is(err, falldue.ErrInvalid) {
+				t.Errorf("%s became task %d (error %v), want ErrInvalid", what, receipt.ID, err)
+			}
+		}
+		type shipping struct {
+			City string `json:",omitempty"`
+		}
+		type billing struct {
+			City string `json:",omitempty"`
+		}
+		for what, enqueue := range map[string]func(falldue.EnqueueOptions) (falldue.Receipt, error){
+			"a field of an embedded struct with a tag": func(o falldue.EnqueueOptions) (falldue.Receipt, error) {
+				type order struct {
+					ID       int `json:"id"`
+					shipping `json:"shipping"`
+				}
+				return falldue.NewKind[order]("unique.tagged", falldue.KindConfig{}).Enqueue(t.Context(), q, order{}, o)
+			},
+			"a field that two embedded structs share": func(o falldue.EnqueueOptions) (falldue.Receipt, error) {
+				type order struct {
+					ID int `json:"id"`
+					shipping
+					billing
+				}
+				return falldue.NewKind[order]("unique.shared", falldue.KindConfig{}).Enqueue(t.Context(), q, order{}, o)
+			},
+		} {
+			o := unique(falldue.Unique{By: falldue.ByFields("City")})
+			if receipt, err := enqueue(o); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), `"City"`) {
 				t.Errorf("%s became task %d (error %v), want ErrInvalid", what, receipt.ID, err)
 			}
 		}
