@@ -58,28 +58,36 @@ func (s *Scheduler) defineAll(ctx context.Context, list []store.Schedule) (done 
 			s.mu.Unlock()
 			continue
 		}
-		s.begin(&d.Definition, store.Time(now))
-		d.Defined = max(now, was.Defined+1)
 		done = false // look again: another process may have been faster
 		if !known {
+			s.begin(&d.Definition, store.Time(now))
 			if _, err := s.store.PutSchedule(ctx, d.Definition, store.SchedulePause{}); err != nil {
 				return false, fmt.Errorf("schedule %s: %w", name, err)
 			}
 			continue
 		}
-		if was.Spec == d.Spec && was.Zone == d.Zone {
-			d.Started, d.Next = was.Started, was.Next
-		}
-		changed, err := s.store.ChangeSchedule(ctx, was, d.Definition)
-		if err != nil {
+		if _, err := s.replace(ctx, was, store.Time(now), "this process has started"); err != nil {
 			return false, fmt.Errorf("schedule %s: %w", name, err)
-		}
-		if changed {
-			s.log.Info("falldue: a schedule was changed", "schedule", name, "spec", d.Spec, "zone", d.Zone, "kind", d.Kind, "by", d.DefinedBy,
-				"was_spec", was.Spec, "was_zone", was.Zone, "was_kind", was.Kind, "was_by", was.DefinedBy)
 		}
 	}
 	return done, nil
+}
+
+// replace stores the definition of this process in place of another one, and reports false if
+// another process was faster. If it ticks at other times, it does so after from.
+func (s *Scheduler) replace(ctx context.Context, was store.Schedule, from time.Time, why string) (bool, error) {
+	d := s.defined[was.Name].Definition
+	s.begin(&d, from)
+	d.Defined = max(was.Now, was.Defined+1)
+	if was.Spec == d.Spec && was.Zone == d.Zone {
+		d.Started, d.Next = was.Started, was.Next
+	}
+	changed, err := s.store.ChangeSchedule(ctx, was, d)
+	if changed {
+		s.log.Info("falldue: a schedule was changed", "schedule", was.Name, "why", why, "spec", d.Spec, "zone", d.Zone, "kind", d.Kind, "by", d.DefinedBy,
+			"was_spec", was.Spec, "was_zone", was.Zone, "was_kind", was.Kind, "was_by", was.DefinedBy)
+	}
+	return changed, err
 }
 
 // begin sets the times of a definition that is stored now.

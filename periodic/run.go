@@ -28,11 +28,13 @@ type run struct {
 	busy    map[string]bool      // schedules whose steps are being taken alone
 	refused map[string]int       // how often the database has not taken the task of a schedule, one time after the other
 	alone   chan struct{}        // has an element for each step that is being taken
+	says    talk                 // what is still to be said
+	talking bool
 	ended   chan ended
 	all     sync.WaitGroup
 }
 
-// ended is what became of a step that was taken alone.
+// ended is what became of a step that was taken alone, or of what was said where name is "".
 type ended struct {
 	name string
 	wait time.Duration
@@ -42,7 +44,7 @@ type ended struct {
 func newRun(s *Scheduler) *run {
 	return &run{
 		Scheduler: s, due: map[string]time.Time{}, passed: map[string]int64{}, busy: map[string]bool{}, refused: map[string]int{},
-		alone: make(chan struct{}, maxAlone), ended: make(chan ended, len(s.defined)),
+		alone: make(chan struct{}, maxAlone), ended: make(chan ended, len(s.defined)+1),
 	}
 }
 
@@ -92,10 +94,11 @@ func (r *run) start(ctx context.Context) error {
 			names = nil
 		}
 	}
-	steps, err := r.look(ctx, names)
+	steps, says, err := r.look(ctx, names)
 	if err != nil {
 		return err
 	}
+	r.saySoon(ctx, says)
 	if names == nil {
 		r.looked = now
 		names = slices.Collect(maps.Keys(r.defined))
@@ -132,6 +135,16 @@ func (r *run) start(ctx context.Context) error {
 	return nil
 }
 
+// saySoon says something in a goroutine, or when that is free: a row may be locked.
+func (r *run) saySoon(ctx context.Context, t talk) {
+	r.says.ask, r.says.answer = append(r.says.ask, t.ask...), append(r.says.answer, t.answer...)
+	if r.talking || len(r.says.ask)+len(r.says.answer) == 0 {
+		return
+	}
+	r.talking, t, r.says = true, r.says, talk{}
+	r.all.Go(func() { r.ended <- ended{err: r.say(ctx, t)} })
+}
+
 // takeAlone takes a step in a goroutine.
 func (r *run) takeAlone(ctx context.Context, one step) {
 	r.busy[one.Name] = true
@@ -150,6 +163,13 @@ func (r *run) takeAlone(ctx context.Context, one step) {
 // note notes what became of a step that was taken alone. A schedule whose task the database has
 // not taken is left alone for a while.
 func (r *run) note(ctx context.Context, e ended) {
+	if e.name == "" {
+		r.talking = false
+		if e.err != nil && ctx.Err() == nil {
+			r.log.Warn("falldue: cannot ask other processes for their schedules", "error", e.err)
+		}
+		return
+	}
 	delete(r.busy, e.name)
 	if e.err == nil {
 		delete(r.refused, e.name)

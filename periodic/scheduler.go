@@ -40,6 +40,9 @@ type Scheduler struct {
 	mu   sync.Mutex
 	seen map[string]store.Schedule // the schedules that this process defines, as it knows them to have been stored last
 	held map[string]heldTick       // ticks that could not be taken, by their schedules
+	// askAgain is when to ask again who has the definitions of schedules, in microseconds by
+	// the database's clock.
+	askAgain map[string]int64
 }
 
 // New returns a scheduler of schedules, whose tasks go into q. It does not use the database.
@@ -53,7 +56,7 @@ func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 		return nil, invalid("the queue is nil")
 	}
 	queue := hooks.QueueOf(q)
-	s := &Scheduler{q: q, queue: queue, store: queue.Store(), log: queue.Logger(), defined: map[string]definition{}, seen: map[string]store.Schedule{}, held: map[string]heldTick{}}
+	s := &Scheduler{q: q, queue: queue, store: queue.Store(), log: queue.Logger(), defined: map[string]definition{}, seen: map[string]store.Schedule{}, held: map[string]heldTick{}, askAgain: map[string]int64{}}
 	for _, one := range schedules {
 		d, err := one.define(queue)
 		if err != nil {
@@ -113,7 +116,10 @@ func (s *Scheduler) Tick(ctx context.Context) (next time.Duration, err error) {
 	if err := s.define(ctx); err != nil {
 		return 0, err
 	}
-	steps, err := s.look(ctx, nil)
+	steps, says, err := s.look(ctx, nil)
+	if err == nil {
+		err = s.say(ctx, says)
+	}
 	if err != nil {
 		return 0, err
 	}

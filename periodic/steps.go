@@ -15,23 +15,31 @@ import (
 // step is what is to be done next for a schedule.
 type step struct {
 	store.Schedule
-	lost bool // it is to be stored again; otherwise to tick
+	do action
 }
+
+type action int
+
+const (
+	tickStep    action = iota // its tick is taken when it is due
+	restoreStep               // it was lost, and is stored again
+	replaceStep               // nobody has its definition, and this process stores its own
+)
 
 // wait returns how long it is until the step.
 func (s step) wait() time.Duration {
-	if s.lost || problem(s.Schedule) != nil {
+	if s.do != tickStep || problem(s.Schedule) != nil {
 		return 0
 	}
 	return store.Duration(s.Next - s.Now)
 }
 
 // look reads schedules, and returns the next steps of those that this process defines: of all,
-// or of those with the given names.
-func (s *Scheduler) look(ctx context.Context, names []string) (steps []step, err error) {
+// or of those with the given names. It also returns what this process has to say to others.
+func (s *Scheduler) look(ctx context.Context, names []string) (steps []step, says talk, err error) {
 	list, err := s.read(ctx, names)
 	if err != nil {
-		return nil, err
+		return nil, says, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,16 +51,20 @@ func (s *Scheduler) look(ctx context.Context, names []string) (steps []step, err
 		}
 		there[one.Name] = true
 		if problem(one) != nil {
-			steps = append(steps, step{one, false})
+			steps = append(steps, step{one, tickStep})
 			continue
 		}
 		if one.Defined < s.seen[one.Name].Defined {
-			steps = append(steps, step{one, true})
+			steps = append(steps, step{one, restoreStep})
 			continue
 		}
 		s.seen[one.Name] = one
+		if s.unanswered(one, &says) {
+			steps = append(steps, step{one, replaceStep})
+			continue
+		}
 		if one.Paused == 0 && (one.PerTick == 0 || d.taskAt != nil) {
-			steps = append(steps, step{one, false})
+			steps = append(steps, step{one, tickStep})
 		}
 	}
 	if names == nil {
@@ -60,12 +72,12 @@ func (s *Scheduler) look(ctx context.Context, names []string) (steps []step, err
 	}
 	for _, name := range names {
 		if !there[name] {
-			lost := step{lost: true}
+			lost := step{do: restoreStep}
 			lost.Name = name
 			steps = append(steps, lost)
 		}
 	}
-	return steps, nil
+	return steps, says, nil
 }
 
 // read returns all schedules, or those with the given names.
@@ -114,7 +126,7 @@ func (s *Scheduler) together(ctx context.Context, due []step) []stepped {
 	}
 	for i := range list {
 		one := &list[i]
-		if one.lost {
+		if one.do != tickStep {
 			continue
 		}
 		tick, err := s.prepare(one.Schedule)
@@ -152,10 +164,15 @@ func (s *Scheduler) take(ctx context.Context, one step) (wait time.Duration, err
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 		}
 	}()
-	if one.lost {
+	switch one.do {
+	case restoreStep:
 		return 0, s.restore(ctx, one.Schedule)
+	case replaceStep:
+		_, err = s.replace(ctx, one.Schedule, store.Time(max(one.Asked, one.Last)), "no process has the old definition")
+		return 0, err
+	default:
+		return s.tickOne(ctx, one.Schedule)
 	}
-	return s.tickOne(ctx, one.Schedule)
 }
 
 // tickOne enqueues the tasks of a schedule that is due, unless another process has, and

@@ -86,6 +86,16 @@ func (c Columns[T]) Rows(n int, t func(i int) *T) []Row {
 	return rows
 }
 
+// Bytes returns the size of the texts of a row.
+func (c Columns[T]) Bytes(t *T) (n int) {
+	for i := range c {
+		if text, ok := textOf(c[i].field(t)); ok {
+			n += len(text)
+		}
+	}
+	return n
+}
+
 // Set sets the parameters that are named like the columns to the values of t.
 func (c Columns[T]) Set(values Values, t *T) {
 	for i := range c {

@@ -166,6 +166,9 @@ func withMetadata(c Columns[Entry]) Columns[Entry] {
 // PayloadColumns are those of the batch of [EnqueueAlike].
 var PayloadColumns = PlainColumns[len(PlainColumns)-1:]
 
+// LongColumns are those of an entry whose texts may be long.
+var LongColumns = withMetadata(PayloadColumns)
+
 // Key names a claim: a task and its fence.
 type Key struct{ TaskID, Fence int64 }
 

@@ -43,6 +43,7 @@ type Schedule struct {
 	SchedulePause
 	Last       int64 // when a task was last enqueued; 0 is never
 	LastTask   int64
+	Asked      int64 // since when a process with another definition asks who has this one; 0 if none does
 	Unfinished int   // 1 if the last task is not finished
 	Now        int64 // by the database's clock
 }
@@ -85,6 +86,7 @@ var ScheduleColumns = join(
 	Columns[Schedule]{
 		col("last_at", Moment, func(s *Schedule) any { return &s.Last }),
 		col("last_task", Int, func(s *Schedule) any { return &s.LastTask }),
+		col("asked_at", Moment, func(s *Schedule) any { return &s.Asked }),
 		col("unfinished", Int, func(s *Schedule) any { return &s.Unfinished }),
 		col("now", Moment, func(s *Schedule) any { return &s.Now }),
 	})
@@ -216,14 +218,14 @@ func PutSchedule(s dialect.Server, tables dialect.Tables) Stmt {
 insert into {schedules} ({columns}) values ({values}) {unless there}`)
 }
 
-// ChangeSchedule replaces the definition of a schedule that has the hash :was and whose next
-// tick is :was_next. Its other parameters have the names of [DefinitionColumns].
+// ChangeSchedule replaces the definition of a schedule that has the hash :was, whose next tick
+// is :was_next, and that was asked about at :was_asked. Its other parameters have the names of [DefinitionColumns].
 func ChangeSchedule(s dialect.Server, tables dialect.Tables) Stmt {
 	b := definitionBuilder(s, tables)
 	b.set("set", list(DefinitionColumns.columns()[1:], ", ", func(c column) string { return c.Name + " = {value " + c.Name + "}" }))
 	return b.stmt(`
-update {schedules} set {set}
-where name = :name and hash = :was and next_at = {moment {int :was_next}}`)
+update {schedules} set {set}, asked_at = {moment 0}
+where name = :name and hash = :was and next_at = {moment {int :was_next}} and asked_at = {moment {int :was_asked}}`)
 }
 
 // LockDue selects those schedules of a batch that are due and not paused, as
@@ -261,6 +263,24 @@ func SetSchedule(s dialect.Server, tables dialect.Tables) Stmt {
 update {schedules} set paused = :paused, paused_at = {now}, paused_by = :paused_by, paused_why = :paused_why,
 	next_at = {moment {int :next}}
 where name = :name and paused = :was_paused and next_at = {moment {int :was_next}}`)
+}
+
+// AskSchedules notes that a process with another definition asks who has that of the schedules.
+// The batch has [NameColumns].
+func AskSchedules(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.setNames(NameColumns.columns(), size)
+	return b.stmt(`
+update {schedules} as t set asked_at = {now} where {of names} and t.asked_at = {moment 0}`)
+}
+
+// AnswerSchedules says that a process has the definitions of schedules. The batch has
+// [NameColumns].
+func AnswerSchedules(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.setNames(NameColumns.columns(), size)
+	return b.stmt(`
+update {schedules} as t set asked_at = {moment 0} where {of names}`)
 }
 
 // NoteScheduled says which tasks schedules have enqueued. The batch has

@@ -135,6 +135,8 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"schedules_by_name":     statements.SchedulesByName(s, tables, room),
 		"lock_due":              statements.LockDue(s, tables, room, false),
 		"wait_for_due":          statements.LockDue(s, tables, room, true),
+		"ask_schedules":         statements.AskSchedules(s, tables, room),
+		"answer_schedules":      statements.AnswerSchedules(s, tables, room),
 		"move_schedules":        statements.MoveSchedules(s, tables, room),
 		"set_schedule":          statements.SetSchedule(s, tables),
 		"note_scheduled":        statements.NoteScheduled(s, tables, room),

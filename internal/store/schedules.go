@@ -55,9 +55,29 @@ func (s *Store) PutSchedule(ctx context.Context, d Definition, p SchedulePause) 
 // ChangeSchedule replaces the definition of a schedule, and reports false if it is not as
 // was any more.
 func (s *Store) ChangeSchedule(ctx context.Context, was Schedule, d Definition) (bool, error) {
-	values := statements.Values{"was": was.Hash, "was_next": was.Next}
+	values := statements.Values{"was": was.Hash, "was_next": was.Next, "was_asked": was.Asked}
 	statements.DefinitionColumns.Set(values, &d)
 	return s.changeSchedule(ctx, "change schedule", statements.ChangeSchedule, values)
+}
+
+// AskSchedules notes that this process asks who has the definitions of schedules.
+func (s *Store) AskSchedules(ctx context.Context, names []string) error {
+	return s.onNames(ctx, "ask schedules", statements.AskSchedules, names)
+}
+
+// AnswerSchedules says that this process has the definitions of schedules.
+func (s *Store) AnswerSchedules(ctx context.Context, names []string) error {
+	return s.onNames(ctx, "answer schedules", statements.AnswerSchedules, names)
+}
+
+func (s *Store) onNames(ctx context.Context, name string, make func(dialect.Server, dialect.Tables, int) statements.Stmt, names []string) error {
+	_, err := inTx(ctx, s, func(x runner) (struct{}, error) {
+		return struct{}{}, inBatches(s, names, func(batch []string) error {
+			_, err := onSchedules(ctx, s, x, name, make, statements.NameColumns, batch)
+			return err
+		})
+	})
+	return err
 }
 
 // SetSchedule sets whether a schedule is paused from now on, moves its next tick, and reports

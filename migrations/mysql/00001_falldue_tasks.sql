@@ -57,7 +57,7 @@ create table if not exists {attempts} (
 -- Policies that tasks were enqueued with, by a key made from their text.
 create table if not exists {policies} (
     `key`      varchar(16)   character set ascii collate ascii_bin not null primary key,
-    policy     varchar(8000) not null,
+    policy     varchar(8448) not null, -- as long as package backoff allows
     created_at datetime(6)   not null
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
@@ -142,6 +142,7 @@ create table if not exists {schedules} (
     next_at      datetime(6)  not null,
     last_at      datetime(6)  not null default '1970-01-01', -- when a task was last enqueued
     last_task    bigint       not null default 0,
+    asked_at     datetime(6)  not null default '1970-01-01', -- since when a process with another definition asks who has this one
     paused       int          not null default 0,
     paused_at    datetime(6)  not null default '1970-01-01', -- of a paused one, as all that follows
     paused_by    varchar(255) not null, -- who paused it

@@ -143,6 +143,7 @@ create table {schedules} (
     next_at      timestamptz not null,
     last_at      timestamptz not null default 'epoch', -- when a task was last enqueued
     last_task    bigint      not null default 0,
+    asked_at     timestamptz not null default 'epoch', -- since when a process with another definition asks who has this one
     paused       integer     not null default 0,
     paused_at    timestamptz not null default 'epoch', -- of a paused one, as all that follows
     paused_by    text        not null default '',      -- who paused it

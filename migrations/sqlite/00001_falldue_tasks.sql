@@ -135,6 +135,7 @@ create table if not exists {schedules} (
     next_at      integer not null,
     last_at      integer not null default 0, -- when a task was last enqueued
     last_task    integer not null default 0,
+    asked_at     integer not null default 0, -- since when a process with another definition asks who has this one
     paused       integer not null default 0,
     paused_at    integer not null default 0, -- of a paused one, as all that follows
     paused_by    text    not null default '', -- who paused it
