@@ -97,20 +97,21 @@ func (s *Store) Enqueue(ctx context.Context, tx Tx, entries []Entry) (ids []int6
 		}
 	}
 	insert := func(x runner) ([]int64, error) { return s.insert(ctx, x, entries) }
-	if s.isOneInsert(len(entries)) {
+	if s.isOneInsert(entries) {
 		return once(ctx, s, insert)
 	}
 	return inTx(ctx, s, insert)
 }
 
-// isOneInsert reports whether a single statement can store n rows.
-func (s *Store) isOneInsert(n int) bool {
-	return n <= MaxBatch && (!s.server.Caps.Rows.Grows() || statements.SizeFilledBy(n) == n)
+// isOneInsert reports whether a single statement can store entries.
+func (s *Store) isOneInsert(entries []Entry) bool {
+	n := len(entries)
+	return fitting(statements.LongColumns, n, func(i int) *Entry { return &entries[i] }) == n && (!s.server.Caps.Rows.Grows() || statements.SizeFilledBy(n) == n)
 }
 
 func (s *Store) insert(ctx context.Context, x runner, entries []Entry) ([]int64, error) {
 	ids := make([]int64, 0, len(entries))
-	err := inBatches(s, entries, func(batch []Entry) error {
+	err := inBatchesOf(s, statements.LongColumns, entries, func(batch []Entry) error {
 		list, err := s.insertBatch(ctx, x, batch)
 		ids = append(ids, list...)
 		return err

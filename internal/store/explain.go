@@ -160,8 +160,8 @@ func (s *Store) ExplainChanges(ctx context.Context, p ClaimParams, limited bool)
 		list = append(list, planned{"take", "t", s.batch("take", len(keys), statements.Take), values, fences})
 	}
 	list = append(list, planned{"extend", "t", s.batch("extend", len(keys), statements.Extend), values, fences})
-	for i, name := range []string{"settle_done", "settle_alike", "settle_each"} {
-		settle := []func(string, []*Settlement) settling{s.settlingGone, s.settlingAlike, s.settlingEach}[i](p.Worker, settled)
+	for i, settle := range []settling{s.settlingGone(p.Worker, settled), s.settlingAlike(p.Worker, settled), s.settlingEach(p.Worker, settled)[0]} {
+		name := []string{"settle_done", "settle_alike", "settle_each"}[i]
 		list = append(list, planned{name, "t", settle.stmt, settle.values, settle.rows})
 	}
 	return s.explainAll(ctx, list)

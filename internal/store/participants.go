@@ -51,7 +51,7 @@ func (l attemptLog) settle(ctx context.Context, x runner, batch []*Settlement) e
 			gone = append(gone, e.Key)
 		}
 	}
-	err := inBatches(l.s, records, func(batch []Record) error {
+	err := inBatchesOf(l.s, statements.RecordColumns, records, func(batch []Record) error {
 		rows := statements.RecordColumns.Rows(len(batch), func(i int) *Record { return &batch[i] })
 		_, err := x.exec(ctx, l.s.batch("record", len(batch), statements.Record), nil, rows)
 		return err

@@ -105,10 +105,41 @@ func (s *Store) policies(ctx context.Context, x runner, keys []string) (map[stri
 // samplePoints are the numbers of attempts for which CheckDelays compares delays.
 var samplePoints = []int64{0, 1, 2, 3, 5, 8, 13, 25, 40, 100, 1000, 1_000_000, 1<<31 - 1}
 
+// Limits of the formulas that one statement checks. Engines limit the columns of a result, such
+// as PostgreSQL to 1,664, and the length of a statement, such as SQLite to 1,000,000 bytes.
+const (
+	maxFormulas    = 100
+	maxFormulaText = 500_000
+)
+
 // CheckDelays compares the delays that the database computes for formulas with those
 // that Go computes. It returns an error with both values if they differ, since tasks
 // would then run at other times than their policies say.
 func (s *Store) CheckDelays(ctx context.Context, formulas []sqlgen.Formula) error {
+	var page []sqlgen.Formula
+	length, seen := 0, map[string]bool{}
+	for _, f := range formulas {
+		text := f.String()
+		if seen[text] {
+			continue
+		}
+		seen[text] = true
+		n := len(f.MicrosSQL(s.server, "s.n"))
+		if len(page) == maxFormulas || len(page) > 0 && length+n > maxFormulaText {
+			if err := s.checkPage(ctx, page); err != nil {
+				return err
+			}
+			page, length = nil, 0
+		}
+		page, length = append(page, f), length+n
+	}
+	if len(page) == 0 {
+		return nil
+	}
+	return s.checkPage(ctx, page)
+}
+
+func (s *Store) checkPage(ctx context.Context, formulas []sqlgen.Formula) error {
 	points := make([]statements.Row, len(samplePoints))
 	for i, n := range samplePoints {
 		points[i] = statements.Row{n}

@@ -35,7 +35,7 @@ func (s *Store) WriteProgress(ctx context.Context, worker string, list []Progres
 }
 
 func (s *Store) putProgress(ctx context.Context, x runner, list []Progress) error {
-	return inBatches(s, list, func(batch []Progress) error {
+	return inBatchesOf(s, statements.ProgressColumns, list, func(batch []Progress) error {
 		rows := statements.ProgressColumns.Rows(len(batch), func(i int) *Progress { return &batch[i] })
 		_, err := x.exec(ctx, s.batch("put progress", len(batch), statements.PutProgress), nil, rows)
 		return err

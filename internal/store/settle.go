@@ -162,9 +162,9 @@ func (s *Store) settlings(worker string, batch []*Settlement) (list []settling) 
 	}
 	inTx := !s.server.Caps.UpdateReturning || len(gone) > 0 || s.joined(batch)
 	if !inTx || len(alike) < minAlike || len(alike) <= len(others) {
-		return append(list, s.settlingEach(worker, stay))
+		return append(list, s.settlingEach(worker, stay)...)
 	}
-	return append(list, s.settlingAlike(worker, alike), s.settlingEach(worker, others))
+	return append(append(list, s.settlingAlike(worker, alike)), s.settlingEach(worker, others)...)
 }
 
 // partedBy parts a batch into those for which is returns true and the others.
@@ -206,9 +206,15 @@ func (s *Store) settlingAlike(worker string, batch []*Settlement) settling {
 	return settling{s.batch("settle alike", len(batch), statements.SettleAlike), values, fencesOf(batch)}
 }
 
-func (s *Store) settlingEach(worker string, batch []*Settlement) settling {
-	rows := statements.SettleColumns.Rows(len(batch), func(i int) *statements.Settlement { return &batch[i].Settlement })
-	return settling{s.batch("settle", len(batch), statements.Settle), statements.Values{"worker": worker}, rows}
+func (s *Store) settlingEach(worker string, batch []*Settlement) (list []settling) {
+	for len(batch) > 0 {
+		part := batch
+		row := func(i int) *statements.Settlement { return &part[i].Settlement }
+		n := fitting(statements.SettleColumns, len(batch), row)
+		list = append(list, settling{s.batch("settle", n, statements.Settle), statements.Values{"worker": worker}, statements.SettleColumns.Rows(n, row)})
+		batch = batch[n:]
+	}
+	return list
 }
 
 // joined reports whether participants join in settling a batch.

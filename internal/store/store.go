@@ -143,8 +143,14 @@ func (s *Store) size(n int) int {
 // must be used. Where a batch is one parameter, a part has up to MaxBatch rows. Where
 // each row has parameters of its own, the parts have one of a few sizes.
 func inBatches[T any](s *Store, list []T, f func([]T) error) error {
+	return inBatchesOf(s, nil, list, f)
+}
+
+// inBatchesOf is inBatches for rows with columns whose texts may be long: a part of more than one
+// row has no more than maxBytes of them.
+func inBatchesOf[T any](s *Store, columns statements.Columns[T], list []T, f func([]T) error) error {
 	for len(list) > 0 {
-		n := min(len(list), MaxBatch)
+		n := fitting(columns, len(list), func(i int) *T { return &list[i] })
 		if s.server.Caps.Rows.Grows() {
 			n = statements.SizeFilledBy(n)
 		}
@@ -154,6 +160,23 @@ func inBatches[T any](s *Store, list []T, f func([]T) error) error {
 		list = list[n:]
 	}
 	return nil
+}
+
+// maxBytes is how many bytes of texts the rows of a statement have at most, unless there is only
+// one row. It is a quarter of MariaDB's default of max_allowed_packet: a server ends the session of
+// a greater statement, and a driver that writes values into the statement may double them.
+const maxBytes = 4 << 20
+
+// fitting returns how many of some rows, from the first one on, fit into a statement.
+func fitting[T any](columns statements.Columns[T], rows int, row func(i int) *T) int {
+	n, bytes := 0, 0
+	for n < min(rows, MaxBatch) {
+		if bytes += columns.Bytes(row(n)); n > 0 && bytes > maxBytes {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // explain wraps errors that users can act on in an error that says what to do.
