@@ -110,6 +110,40 @@ func ExampleUnique_for() {
 	// today's digest is task 2
 }
 
+// A key that For holds is released before its time.
+func ExampleKind_ReleaseUnique() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	charge := falldue.NewKind[int]("order.charge", falldue.KindConfig{})
+	daily := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs(), For: 24 * time.Hour}}
+	enqueue := func() {
+		receipt, err := charge.Enqueue(ctx, q, 42, daily)
+		if err != nil {
+			log.Panic(err)
+		}
+		fmt.Printf("task %d existed: %v\n", receipt.ID, receipt.Existed)
+	}
+	enqueue()
+	if err := q.Cancel(ctx, 1); err != nil {
+		log.Panic(err)
+	}
+	enqueue()
+
+	released, err := charge.ReleaseUnique(ctx, q, 42, falldue.ByArgs())
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println("released:", released)
+	enqueue()
+	// Output:
+	// task 1 existed: false
+	// task 1 existed: true
+	// released: true
+	// task 2 existed: false
+}
+
 // Of equal tasks of one call the first is stored. A call inside a transaction reports the same.
 func ExampleByArgs() {
 	ctx := context.Background()

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -86,6 +87,22 @@ const (
 	// [ErrInvalid].
 	ConflictReplace
 )
+
+// ReleaseUnique ends the time for which Unique.For holds a unique key, which by and args
+// select as in an enqueue. The next task with that key is stored. It reports whether the time
+// had not ended. A task that holds the key while it waits, or while it is unfinished, keeps it:
+// cancel or delete that task. The error wraps [ErrInvalid] for what an enqueue would refuse.
+func (k Kind[A]) ReleaseUnique(ctx context.Context, q *Queue, args A, by UniqueBy) (bool, error) {
+	if k.kind == nil {
+		return false, invalid("an empty Kind; make one with NewKind")
+	}
+	// With For the options are not zero, and By is needed.
+	entry, err := q.entry(newParams(k.kind, args, []EnqueueOptions{{Unique: Unique{By: by, For: minUniqueFor}}}))
+	if err != nil {
+		return false, fmt.Errorf("release a unique key of kind %.100q: %w", k.kind.name, err)
+	}
+	return q.store.EndKeyTime(ctx, entry.Unique)
+}
 
 // ErrExists is wrapped by [ExistsError].
 var ErrExists = errors.New("falldue: the task exists")

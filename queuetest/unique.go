@@ -255,6 +255,63 @@ var uniqueCases = []conformanceCase{
 			wantExisting(t, "the same again", a, q, k, orderArgs{"a", "1"}, o)
 		}
 	}},
+	{"a key that is held for a time is released when its task is deleted before it is done, and by a call", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{DoneRetention: time.Hour}), falldue.NewKind[orderArgs]("unique.release", falldue.KindConfig{})
+		other := falldue.NewKind[orderArgs]("unique.other", falldue.KindConfig{})
+		runs := block(q, k)
+		stop := startWorker(t, q)
+		release := func(k falldue.Kind[orderArgs], customer string, want bool) {
+			t.Helper()
+			if released, err := k.ReleaseUnique(t.Context(), q, orderArgs{Customer: customer}, falldue.ByFields("customer")); err != nil || released != want {
+				t.Errorf("release: %v, error %v; want %v", released, err, want)
+			}
+		}
+		for _, conflict := range []falldue.Conflict{falldue.ConflictSkip, falldue.ConflictReplace} {
+			o := falldue.EnqueueOptions{Delay: time.Hour, Unique: falldue.Unique{By: falldue.ByFields("customer"), For: time.Hour, OnConflict: conflict}}
+			// Cancelled and deleted, or deleted while it waits.
+			a := wantNew(t, "the first", q, k, orderArgs{"ada", "1"}, o)
+			if err := q.Cancel(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			wantExisting(t, "after the first was cancelled", a, q, k, orderArgs{"ada", "2"}, o)
+			for range 2 {
+				if err := q.Delete(t.Context(), a, falldue.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				a = wantNew(t, "after it was deleted", q, k, orderArgs{"ada", "3"}, o)
+			}
+			// A call, of other tasks and of this one.
+			release(other, "ada", false)
+			release(k, "eve", false)
+			wantExisting(t, "after keys of others were released", a, q, k, orderArgs{"ada", "4"}, o)
+			if err := q.Cancel(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			release(k, "ada", true)
+			release(k, "ada", false)
+			// One that is done is not done again, though it is deleted.
+			o.Delay = 0
+			b := wantNew(t, "after the key was released", q, k, orderArgs{"ada", "5"}, o)
+			receive(t, runs.started, "the task to run")
+			runs.end <- nil
+			waitForState(t, q, b, falldue.StateDone)
+			if err := q.Delete(t.Context(), b, falldue.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			wantExisting(t, "after the one that is done was deleted", b, q, k, orderArgs{"ada", "6"}, o)
+			release(k, "ada", true)
+		}
+		stop()
+		var invalid falldue.Kind[orderArgs]
+		for _, by := range []falldue.UniqueBy{{}, falldue.ByFields("customr"), falldue.ByKey("")} {
+			if _, err := k.ReleaseUnique(t.Context(), q, orderArgs{}, by); !errors.Is(err, falldue.ErrInvalid) {
+				t.Errorf("release by %+v: error %v, want ErrInvalid", by, err)
+			}
+		}
+		if _, err := invalid.ReleaseUnique(t.Context(), q, orderArgs{}, falldue.ByKind()); !errors.Is(err, falldue.ErrInvalid) {
+			t.Errorf("release of an empty kind: error %v, want ErrInvalid", err)
+		}
+	}},
 	{"of equal unique tasks of one call one is stored, in the order of the call", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.many", falldue.KindConfig{})
 		old := wantNew(t, "one before", q, k, orderArgs{Customer: "3"}, byArgs)

@@ -56,6 +56,7 @@ type AllowedTask struct {
 	Queue   string // a notice of its retry names it
 	Kind    string
 	TaskKey string
+	State   string
 	Claimed int    // 1 if a worker has claimed it
 	Lease   int64  // for how many microseconds more, or less than 1
 	Unique  string // its unique key, or ""
@@ -68,6 +69,7 @@ var AllowedColumns = join(
 		col("queue", Text, func(a *AllowedTask) any { return &a.Queue }),
 		col("kind", Text, func(a *AllowedTask) any { return &a.Kind }),
 		col("task_key", Text, func(a *AllowedTask) any { return &a.TaskKey }),
+		col("state", Text, func(a *AllowedTask) any { return &a.State }),
 		col("claimed", Int, func(a *AllowedTask) any { return &a.Claimed }),
 		col("lease", Int, func(a *AllowedTask) any { return &a.Lease }),
 		col("unique_key", Text, func(a *AllowedTask) any { return &a.Unique }),
@@ -94,7 +96,7 @@ func Allowed(s dialect.Server, tables dialect.Tables, p AllowedParams, size int)
 	}
 	b.set("allowed", condition)
 	b.set("found", AllowedColumns.list("t.", map[string]string{
-		"task_id": "t.id", "task_fence": "t.fence", "queue": "t.queue", "kind": "t.kind", "task_key": "t.task_key", "claimed": "case when t.claimed_by <> '' then 1 else 0 end", "lease": "case when t.claimed_by <> '' then {micros t.updated_at} - {micros {now}} else 0 end", "unique_key": "coalesce(t.unique_key, '')",
+		"task_id": "t.id", "task_fence": "t.fence", "queue": "t.queue", "kind": "t.kind", "task_key": "t.task_key", "state": "t.state", "claimed": "case when t.claimed_by <> '' then 1 else 0 end", "lease": "case when t.claimed_by <> '' then {micros t.updated_at} - {micros {now}} else 0 end", "unique_key": "coalesce(t.unique_key, '')",
 	}))
 	if source.byKey() {
 		return b.stmt(`

@@ -78,6 +78,9 @@ func TestPlansOfLimits(t *testing.T) {
 		drops := rows(batch, func(i int) statements.Row {
 			return statements.DroppedKeyColumns.Row(&statements.UniqueKey{Hash: hash(i), Token: 7})
 		})
+		releases := rows(batch, func(i int) statements.Row {
+			return statements.ReleasedKeyColumns.Row(&statements.UniqueKey{Hash: hash(i), TaskID: 7})
+		})
 		values := statements.Values{"queue": "default", "token": int64(7), "wait": int64(7), "after": int64(0), "keep": int64(0), "limit": 20, "id": int64(7), "since": int64(0)}
 		statements.SetLane(values, lanes[0].Lane)
 		type planned struct {
@@ -99,6 +102,7 @@ func TestPlansOfLimits(t *testing.T) {
 			"hold waiting":   {statements.HoldWaiting(s, tables, batch), permits},
 			"keys of token":  {statements.KeysOfToken(s, tables, batch), hashes},
 			"drop keys":      {statements.DropKeys(s, tables, batch), drops},
+			"release keys":   {statements.ReleaseKeys(s, tables, batch), releases},
 			"withdraw":       {statements.Withdraw(s, tables, batch), permits},
 		}
 		// What claims from lanes: all of these look into ranges of the lanes' index alone.

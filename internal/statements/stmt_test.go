@@ -71,6 +71,8 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"withdraw":              statements.Withdraw(s, tables, room),
 		"key_page":              statements.KeyPage(s, tables),
 		"drop_keys":             statements.DropKeys(s, tables, room),
+		"release_keys":          statements.ReleaseKeys(s, tables, room),
+		"end_key_time":          statements.EndKeyTime(s, tables),
 		"find_task":             statements.FindTask(s, tables, &arctan),
 		"owned":                 statements.Owned(s, tables, room, false),
 		"owned_locked":          statements.Owned(s, tables, room, true),

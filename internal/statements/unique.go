@@ -275,6 +275,25 @@ select {found} from {uniques} t left join {tasks} k on k.id = t.task_id
 where t.hash > {text :after} order by t.hash limit :limit`)
 }
 
+// ReleasedKeyColumns are the columns of the batch of [ReleaseKeys].
+var ReleasedKeyColumns = Columns[UniqueKey]{UniqueKeyColumns[0], UniqueKeyColumns[2]}
+
+// ReleaseKeys deletes the rows of unique keys that tasks of the batch have taken last. The batch has
+// [ReleasedKeyColumns].
+func ReleaseKeys(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(ReleasedKeyColumns.columns(), size)
+	b.setKeys(source, "hash", "task_id")
+	b.set("table", "{uniques}")
+	return b.stmt(source.delete())
+}
+
+// EndKeyTime ends the time for which a unique key is held. Parameters: hash.
+func EndKeyTime(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+update {uniques} set held_until = {now} where hash = {text :hash} and held_until > {now}`)
+}
+
 // DropKeys deletes the rows of unique keys that still have their token. The batch has
 // [DroppedKeyColumns].
 func DropKeys(s dialect.Server, tables dialect.Tables, size int) Stmt {

@@ -146,6 +146,9 @@ func (s *Store) act(ctx context.Context, x runner, p ActParams, found []statemen
 		if err := s.dropProgress(ctx, x, keys); err != nil {
 			return err
 		}
+		if err := s.releaseKeys(ctx, x, found); err != nil {
+			return err
+		}
 	}
 	if err := s.keepPermits(ctx, x, found); err != nil {
 		return err

@@ -52,6 +52,35 @@ func (s *Store) dropKeys(ctx context.Context, x runner, keys []statements.Unique
 	return nil
 }
 
+// releaseKeys frees the unique keys of tasks that are deleted before they are done. A done task
+// keeps its key for the time of [UniqueFor]: it must not be done again.
+func (s *Store) releaseKeys(ctx context.Context, x runner, deleted []statements.AllowedTask) error {
+	var keys []statements.UniqueKey
+	for _, t := range deleted {
+		if t.Unique != "" && t.State != statements.StateDone {
+			keys = append(keys, statements.UniqueKey{Hash: t.Unique, TaskID: t.TaskID})
+		}
+	}
+	slices.SortFunc(keys, func(a, b statements.UniqueKey) int { return cmp.Compare(a.Hash, b.Hash) })
+	return inBatches(s, keys, func(list []statements.UniqueKey) error {
+		rows := statements.ReleasedKeyColumns.Rows(len(list), func(i int) *statements.UniqueKey { return &list[i] })
+		_, err := x.exec(ctx, s.batch("release keys", len(list), statements.ReleaseKeys), nil, rows)
+		return err
+	})
+}
+
+// EndKeyTime ends the time for which a unique key is held, and reports whether it had not ended.
+func (s *Store) EndKeyTime(ctx context.Context, hash string) (bool, error) {
+	return once(ctx, s, func(x runner) (bool, error) {
+		result, err := x.exec(ctx, s.fixed("end key time", statements.EndKeyTime), statements.Values{"hash": hash}, nil)
+		if err != nil {
+			return false, err
+		}
+		n, err := result.RowsAffected()
+		return n > 0, err
+	})
+}
+
 // DropKeys deletes those of the next unique keys after one that nobody has held for keep,
 // and returns the last one that it looked at, or "" after all. It looks at up to MaxBatch.
 func (s *Store) DropKeys(ctx context.Context, after string, keep time.Duration) (last string, err error) {
