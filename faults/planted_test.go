@@ -117,8 +117,8 @@ var (
 	noneIsLeft = rewrite{`^select t\.id, t\.name, t\.n`, `case when k\.fence = t\.fence then k\.state else '' end`, `''`}
 	// Unique keys whose holders seem to have ended.
 	noneHolds = rewrite{`^select t\.hash, t\.token`, `then 1 else 0 end`, `then 0 else 0 end`}
-	// Ticks that are taken whether they are taken already or not.
-	anyTick = rewrite{`^update "falldue_schedules" set next_at`, `last_task = \? and paused = 0 and next_at = \? and .*`, `? is not null and ? is not null`}
+	// Ticks that are still due when they have been taken.
+	anyTick = rewrite{`^update "falldue_schedules" as t set next_at`, `set next_at = \(select`, `set next_at = t.next_at + 0 * (select`}
 )
 
 // The condition for the rows of claims, and the one for the rows of tasks alone.
