@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/control/controltest"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
@@ -314,6 +316,93 @@ func TestProberLeavesManyTasksToSweeps(t *testing.T) {
 		synctest.Wait()
 		if due := poller.lanes.Due(time.Now(), 1000); !slices.ContainsFunc(due, func(at store.Lane) bool { return at.Priority == 777 }) {
 			t.Error("a task that was stored meanwhile is not found")
+		}
+	})
+}
+
+// TestLooksStandInForReads of changes, of which there is one a minute then, and another one
+// as soon as a look sees a change, however late that was committed.
+func TestLooksStandInForReads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		table, stored := &controltest.Table{}, &storedTasks{ids: []int64{1}}
+		p, _ := proberOf(stored)
+		var busy atomic.Bool
+		p.changes, p.wanted = readerOf(table.Read), func() bool { return !busy.Load() }
+		ctx, cancel := context.WithCancel(t.Context())
+		go p.changes.Work(ctx)
+		go p.Work(ctx)
+		reads := func(d time.Duration) int {
+			before := table.Count()
+			time.Sleep(d)
+			synctest.Wait()
+			return table.Count() - before
+		}
+		reads(20 * time.Second) // tasks may have come just before
+		for _, idle := range []time.Duration{0, 2 * asleepAfter} {
+			reads(idle)
+			if n := reads(10 * time.Minute); n > 12 || n < 9 {
+				t.Errorf("%d reads in ten minutes after %v without a task", n, idle)
+			}
+			table.Add("kind:k", statements.ChangePause, "", time.Now(), time.Time{})
+			stored.set(func() { stored.changes += 7 })
+			if reads(2 * time.Second); !p.changes.Paused("default", store.Lane{Kind: "k"}) {
+				t.Errorf("a pause is not seen within two seconds after %v without a task", idle)
+			}
+			table.Add("kind:k", statements.ChangeResume, "", time.Now(), time.Time{})
+			stored.set(func() { stored.changes += 8 })
+			if reads(2 * time.Second); p.changes.Paused("default", store.Lane{Kind: "k"}) {
+				t.Errorf("the end of a pause is not seen within two seconds after %v without a task", idle)
+			}
+		}
+		// Without looks, changes are read as before.
+		busy.Store(true)
+		reads(2 * time.Second)
+		if n := reads(time.Minute); n < 50 {
+			t.Errorf("a busy worker reads changes %d times a minute", n)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestProberAsksForSweeps where ids do not ascend: every 12 milliseconds while tasks run, twice a
+// second when none do, and not at all when none have run for long.
+func TestProberAsksForSweeps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s storedTasks
+		p, poller := proberOf(&s)
+		p.byID = false
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go p.Work(ctx)
+		requests := func(d time.Duration) (n int) {
+			for end := time.Now().Add(d); time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+				synctest.Wait()
+				if poller.sweepRequested.Swap(false) {
+					n++
+				}
+			}
+			return n
+		}
+		requests(20 * time.Second)
+		if n := requests(time.Minute); n < 119 || n > 121 {
+			t.Errorf("an idle worker asks for %d sweeps a minute, want 120", n)
+		}
+		requests(asleepAfter)
+		if n := requests(time.Minute); n > 0 {
+			t.Errorf("a worker that is asleep asks for %d sweeps a minute", n)
+		}
+		poller.lastClaim.Store(time.Now().UnixNano())
+		requests(time.Second / 2)
+		poller.lastClaim.Store(time.Now().UnixNano())
+		if n := requests(time.Second / 4); n < 15 || n > 22 {
+			t.Errorf("in a quarter of a second after a task the worker asks for %d sweeps, want 20", n)
+		}
+		if n, _ := s.count(); n > 0 {
+			t.Errorf("there were %d probes by ids", n)
 		}
 	})
 }

@@ -185,3 +185,95 @@ func (c *Cleaner) cleanBatch(ctx context.Context, p store.CleanParams) (n int, l
 	n, last, err = c.clean(ctx, p)
 	return n, last, ctx.Err() != nil, err
 }
+
+const (
+	// pageWait is the time between two looks at some rows, and roundWait that between two
+	// looks at all of them.
+	pageWait, roundWait = 5 * time.Second, 10 * time.Minute
+	// keepPermits and keepUniques are how long permits and unique keys are kept that
+	// nobody has.
+	keepPermits, keepUniques = time.Hour, 10 * time.Minute
+)
+
+// PageCleaner is a role that deletes what is no longer needed of a table, some rows at a
+// time: the permits of limits, of keys that have no tasks for example, or unique keys.
+type PageCleaner[At comparable] struct {
+	// drop looks at some rows after one, and returns the last one, or the zero value after
+	// all rows.
+	drop   func(ctx context.Context, after At, keep time.Duration) (last At, err error)
+	keep   time.Duration
+	failed func(error)
+}
+
+// NewUniqueCleaner returns a role that deletes unique keys that no task holds.
+func NewUniqueCleaner(s *store.Store, log *slog.Logger) *PageCleaner[string] {
+	return &PageCleaner[string]{s.DropKeys, keepUniques, events{log}.uniquesFailed}
+}
+
+// NewPermitCleaner returns a role that deletes permits of limits that no task needs.
+func NewPermitCleaner(s *store.Store, log *slog.Logger) *PageCleaner[int64] {
+	return &PageCleaner[int64]{s.DropPermits, keepPermits, events{log}.permitsFailed}
+}
+
+// Work cleans until ctx ends.
+func (c *PageCleaner[At]) Work(ctx context.Context) {
+	var after, none At
+	wait := roundWait
+	for retry.Pause(ctx, wait/2+rand.N(wait)) == nil {
+		after, wait = c.clean(ctx, after), pageWait
+		if after == none {
+			wait = roundWait
+		}
+	}
+}
+
+// clean deletes some rows, and returns the last one that it looked at, or the zero value
+// after all.
+func (c *PageCleaner[At]) clean(ctx context.Context, after At) (last At) {
+	limited, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	last, err := c.drop(limited, after, c.keep)
+	if err != nil && ctx.Err() == nil {
+		c.failed(err)
+	}
+	return last
+}
+
+// Retentions returns how long finished tasks of the kinds that a worker handles stay in the
+// table, and those of all other kinds.
+type Retentions struct {
+	Others   run.Retention
+	Handlers map[string]*run.Handler // by kind
+}
+
+// Of returns how long tasks of a kind that finished in a state stay, or forever.
+func (r Retentions) Of(state, kind string) time.Duration {
+	if h := r.Handlers[kind]; h != nil {
+		return h.Retention.Of(state)
+	}
+	return r.Others.Of(state)
+}
+
+// Shortest returns the shortest retention of a state, but forever for none.
+func (r Retentions) Shortest(state string) time.Duration {
+	least := r.Others.Of(state)
+	for kind := range r.Handlers {
+		if d := r.Of(state, kind); d != run.Forever && (least == run.Forever || d < least) {
+			least = d
+		}
+	}
+	return least
+}
+
+// Every returns the time between two rounds of the cleaner: a second or more.
+func (r Retentions) Every() time.Duration {
+	every := CleanEvery
+	for _, state := range finishedStates {
+		least := r.Shortest(state)
+		if least == run.Forever || state == statements.StateDone && least == 0 { // deleted when they are settled
+			continue
+		}
+		every = min(every, max(least, time.Second))
+	}
+	return every
+}

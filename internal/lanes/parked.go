@@ -8,6 +8,20 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
+// parkedLanes are the lanes that a limit holds back. They wait until a task of this process
+// that held a permit of the limit has ended, or until retry.
+type parkedLanes struct {
+	limit     string
+	lanes     laneHeap
+	retry     time.Time
+	heapIndex int // in the heap of retries
+}
+
+// comesBefore reports whether the limit is tried again before another one.
+func (h *parkedLanes) comesBefore(other *parkedLanes) bool { return h.retry.Before(other.retry) }
+
+func (h *parkedLanes) at() *int { return &h.heapIndex }
+
 // minPark is the shortest time for which a limit holds back a lane, doubled with each claim
 // in vain.
 const minPark = 4 * time.Millisecond

@@ -86,17 +86,3 @@ func (f *knownLane) at() *int { return &f.heapIndex }
 
 // laneHeap holds lanes in which a task is known.
 type laneHeap = indexedHeap[*knownLane]
-
-// parkedLanes are the lanes that a limit holds back. They wait until a task of this process
-// that held a permit of the limit has ended, or until retry.
-type parkedLanes struct {
-	limit     string
-	lanes     laneHeap
-	retry     time.Time
-	heapIndex int // in the heap of retries
-}
-
-// comesBefore reports whether the limit is tried again before another one.
-func (h *parkedLanes) comesBefore(other *parkedLanes) bool { return h.retry.Before(other.retry) }
-
-func (h *parkedLanes) at() *int { return &h.heapIndex }
