@@ -79,3 +79,15 @@ func decode(c Codec, p Place, stored []byte) ([]byte, error) {
 	}
 	return data, nil
 }
+
+// toStore returns the JSON of a payload or a result, of most bytes at most.
+func toStore(what string, v any, most int) ([]byte, error) {
+	data, err := storable.JSON(v)
+	if err == nil && len(data) > most {
+		err = fmt.Errorf("%d bytes; allowed are %d (Config.MaxPayload)", len(data), most)
+	}
+	if err != nil {
+		return nil, invalid("%s: %w", what, err)
+	}
+	return data, nil
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
 )
 
@@ -125,3 +126,71 @@ type Attempt struct {
 	// Stack is the stack of a panic, or "".
 	Stack string
 }
+
+// Outcome is how a run of a task ended: a word such as "retried_after", which can be a label of
+// a metric.
+type Outcome string
+
+// The outcomes of runs.
+const (
+	// OutcomeNone is the outcome of a run that has not ended.
+	OutcomeNone Outcome = ""
+	// OutcomeDone means that the handler succeeded.
+	OutcomeDone = Outcome(run.OutcomeDone)
+	// OutcomeRetried means that the attempt failed and the task runs again under its policy.
+	OutcomeRetried = Outcome(run.OutcomeRetried)
+	// OutcomeRetriedAfter means that the attempt failed and the task runs again after the
+	// time that the handler asked for with [RetryAfter].
+	OutcomeRetriedAfter = Outcome(run.OutcomeRetriedAfter)
+	// OutcomeSnoozed means that the handler asked for a [Snooze].
+	OutcomeSnoozed = Outcome(run.OutcomeSnoozed)
+	// OutcomeDiscarded means that the task is dead because the handler asked for that with
+	// [Discard].
+	OutcomeDiscarded = Outcome(run.OutcomeDiscarded)
+	// OutcomeDead means that the attempt failed and the task is dead, since its policy allows
+	// no further attempt. A task is also dead, without a run, if its last attempt was lost.
+	OutcomeDead = Outcome(run.OutcomeDead)
+	// OutcomeCancelled means that the task was cancelled while it ran. What the handler
+	// returned does not count.
+	OutcomeCancelled = Outcome(run.OutcomeCancelled)
+	// OutcomeLost means that the lease ended before the worker settled the task, which runs
+	// again. What the handler returned does not count, unless the task was settled by a
+	// statement whose answer was lost.
+	OutcomeLost = Outcome(run.OutcomeLost)
+	// OutcomeReleased means that the worker has released the task: it stopped while the
+	// handler ran, or the handler never began. The run uses up no attempt.
+	OutcomeReleased = Outcome(run.OutcomeReleased)
+)
+
+// Phase says what a task waits for, if it does, more exactly than its [State].
+type Phase string
+
+// The phases of tasks that are not finished. Those of finished tasks are PhaseDone,
+// PhaseDead and PhaseCancelled.
+const (
+	// PhaseBlocked tasks run after other tasks, which have not all ended; see package flow.
+	PhaseBlocked Phase = Phase(StateBlocked)
+	// PhaseRunning tasks have been claimed, and their lease lasts.
+	PhaseRunning Phase = "running"
+	// PhaseDue tasks wait for a worker only.
+	PhaseDue Phase = "due"
+	// PhaseScheduled tasks have never been tried, and their time has not come.
+	PhaseScheduled Phase = "scheduled"
+	// PhaseBackingOff tasks have failed, or their worker died, and they wait for the delay of
+	// their policy.
+	PhaseBackingOff Phase = "backing_off"
+	// PhaseSnoozed tasks wait because their handler said so, by [Snooze] or [RetryAfter].
+	PhaseSnoozed Phase = "snoozed"
+	// PhasePaused tasks are due, and a pause holds them back.
+	PhasePaused Phase = "paused"
+	// PhaseLimited tasks are due, and a limit admits no more now.
+	PhaseLimited Phase = "limited"
+	// PhaseUnknownPolicy tasks have failed or been lost, and their policy is not known, so that they
+	// may be due or backing off: no live worker handles their kind, and neither does this
+	// process.
+	PhaseUnknownPolicy Phase = "unknown_policy"
+
+	PhaseDone      Phase = Phase(StateDone)
+	PhaseDead      Phase = Phase(StateDead)
+	PhaseCancelled Phase = Phase(StateCancelled)
+)

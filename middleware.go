@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/store"
 )
 
 // handlerFunc runs the handler of a claimed task.
@@ -134,3 +135,79 @@ func readShown(err error) error {
 	}
 	return readError(err)
 }
+
+// HandlerFunc runs the handler of a task and returns its error, or that of middleware
+// around it.
+type HandlerFunc func(ctx context.Context, run *Run) error
+
+// Middleware wraps the handlers of tasks ([Queue.Use], [Handle]). It is called once for each
+// kind, with what it wraps: the next middleware or the handler. The function that it returns
+// runs for each task:
+//
+//   - It calls next with its ctx or one derived from it, and usually returns the error of
+//     next. What it returns in place of that error counts: nil makes the task done, and
+//     another error can fail it, or ask for another outcome ([Snooze], [Discard],
+//     [RetryAfter]). The handler does not run if next is not called.
+//   - A panic of the handler, or of middleware inside, is an error of next with a
+//     [PanicError] in it. A panic of the function itself fails the attempt likewise.
+//   - The errors that next returns are those of the handler for errors.Is and errors.As, and
+//     wrap [ErrTimeout], [ErrStopping] or [ErrLeaseLost] if the handler's context has ended
+//     so. [Run.Outcome] says what they make of the task.
+//
+// [KindConfig].Timeout does not limit it, but the handler inside.
+type Middleware func(next HandlerFunc) HandlerFunc
+
+// Run is a run of a task as middleware sees it. One that is made by hand, for a test of
+// middleware, belongs to no worker: its Outcome goes by Attempt and MaxAttempts, and its DoneTx
+// returns an error that wraps [ErrInvalid].
+type Run struct {
+	RunInfo
+	task runCalls
+	read func(error) error // makes of an error of middleware what decides the outcome
+}
+
+// runCalls is what the methods of a Run call: a *taskRun.
+type runCalls interface {
+	DoneTx(ctx context.Context, tx store.Tx) error
+	WouldEnd(f *run.Failure) run.Outcome
+}
+
+// Outcome returns how the run ends if its handler and all middleware return err: what
+// middleware has from next, for example. It is [OutcomeCancelled] or [OutcomeLost] for any
+// err if the task no longer belongs to the worker. The worker settles the task after that,
+// and may still find it lost; an [Event] says what became of it.
+func (r *Run) Outcome(err error) Outcome {
+	if r.task == nil {
+		if err != nil {
+			err = readError(err)
+		}
+		return Outcome(run.OutcomeByHand(r.Attempt, r.MaxAttempts, failureToEnd(err)))
+	}
+	return Outcome(r.task.WouldEnd(failureToEnd(r.read(err))))
+}
+
+// DoneTx marks the task done inside tx, as [Task.DoneTx] does. Middleware can so run
+// each handler in a transaction.
+func (r *Run) DoneTx(ctx context.Context, tx Tx) error {
+	if r.task == nil {
+		return invalid("a Run that no worker runs; tasktest.RunOne runs a task with its middleware")
+	}
+	if err := checkTx(tx); err != nil {
+		return err
+	}
+	return r.task.DoneTx(ctx, tx)
+}
+
+// EnqueueFunc stores tasks, and returns a receipt for each of them.
+type EnqueueFunc func(ctx context.Context, tx Tx, tasks []EnqueueParams) ([]Receipt, error)
+
+// EnqueueMiddleware wraps calls that enqueue ([Queue.UseEnqueue]). It is called once, with
+// what it wraps. The function that it returns runs once for each call, before anything is
+// stored, with all tasks of the call. tx is the transaction of the caller, or nil.
+//
+// It may change the options of tasks, and add metadata. The tasks of a flow keep their number and
+// order, or the call fails with [ErrInvalid]. It calls next with its ctx or one derived
+// from it, and with tx. If it returns an error in place of that, the call fails, and nothing
+// is stored. It returns a receipt for each task that it was given. After next has returned
+// nil without a tx, the tasks are stored, whatever it returns.
+type EnqueueMiddleware func(next EnqueueFunc) EnqueueFunc
