@@ -13,20 +13,6 @@ import (
 	"testing"
 )
 
-// TestReadmeShowsTheExample compares the README's program with the Example, which is
-// compiled and run.
-func TestReadmeShowsTheExample(t *testing.T) {
-	t.Parallel()
-	_, example, _ := strings.Cut(readFile(t, "example_test.go"), "\n)\n\n") // the imports
-	example = strings.Replace(example, "func Example() {", "func main() {", 1)
-	example = regexp.MustCompile(`\t// Output:.*\n`).ReplaceAllString(example, "")
-	_, block, _ := strings.Cut(readFile(t, "README.md"), "```go\n")
-	block, _, _ = strings.Cut(block, "```\n")
-	if block != example {
-		t.Errorf("the README shows\n%s\nbut example_test.go has\n%s", block, example)
-	}
-}
-
 // TestExamplesShowTheAPI requires that an example uses each exported function,
 // method and variable of the root package. Methods count by their name alone.
 // Methods that other packages call, such as Error, need no example.

@@ -1,0 +1,82 @@
+// Start stores an order and the task that sends its invoice, and works on the task.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/pgxqueue"
+)
+
+// Invoice has the arguments of a task, which are stored as JSON.
+type Invoice struct{ Order int64 }
+
+// SendInvoice is a kind of task. The delays between retries grow from 1 second to 1 hour.
+var SendInvoice = falldue.NewKind[Invoice]("invoice.send", falldue.KindConfig{
+	Policy: backoff.Geometric(time.Second, time.Hour, 12).WithMaxAttempts(20),
+})
+
+func main() {
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(ctx, "create table if not exists orders (id bigint generated always as identity primary key, item text)"); err != nil {
+		return err
+	}
+	queue, err := pgxqueue.New(pool, falldue.Config{})
+	if err != nil {
+		return err
+	}
+	if err := queue.Migrate(ctx); err != nil { // creates falldue's tables
+		return err
+	}
+
+	falldue.Handle(queue, SendInvoice, func(_ context.Context, t falldue.Task[Invoice]) error {
+		if t.Attempt == 1 {
+			return errors.New("the mail server is busy") // so the task is retried
+		}
+		fmt.Printf("attempt %d: sent the invoice of order %d\n", t.Attempt, t.Args.Order)
+		return nil
+	})
+	if err := placeOrder(ctx, pool, queue, "tea"); err != nil {
+		return err
+	}
+	return queue.Run(ctx) // until Ctrl-C or SIGTERM; then it waits for running handlers
+}
+
+// placeOrder inserts an order and its task in one transaction: both are committed, or neither.
+func placeOrder(ctx context.Context, pool *pgxpool.Pool, queue *falldue.Queue, item string) error {
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // does nothing after a commit
+	var order int64
+	if err := tx.QueryRow(ctx, "insert into orders (item) values ($1) returning id", item).Scan(&order); err != nil {
+		return err
+	}
+	if _, err := SendInvoice.EnqueueTx(ctx, queue, pgxqueue.Tx(tx), Invoice{Order: order}); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
