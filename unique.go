@@ -108,7 +108,7 @@ func (k Kind[A]) ReleaseUnique(ctx context.Context, q *Queue, args A, by UniqueB
 	// With For the options are not zero, and By is needed.
 	entry, err := q.entry(newParams(k.kind, args, []EnqueueOptions{{Unique: Unique{By: by, For: minUniqueFor}}}))
 	if err != nil {
-		return false, fmt.Errorf("release a unique key of kind %.100q: %w", k.kind.name, err)
+		return false, fmt.Errorf("release a unique key of kind %.100q: %w", k.name, err)
 	}
 	return q.store.EndKeyTime(ctx, entry.Unique)
 }
