@@ -23,15 +23,15 @@ type (
 	}
 	named string
 	loop  struct {
-		*loop
-		ID int
+		*loop //nolint:unused // reflect uses it
+		ID    int
 	}
 	writer struct{ City string }
 	reader struct{ City string }
 )
 
 func (writer) MarshalJSON() ([]byte, error)     { return []byte(`{"town":"x"}`), nil }
-func (*reader) UnmarshalJSON(data []byte) error { return nil }
+func (*reader) UnmarshalJSON([]byte) error { return nil }
 
 // TestFieldNames compares them with the fields of the JSON. It also runs with
 // GOEXPERIMENT=jsonv2, see make portable.
@@ -42,7 +42,7 @@ func TestFieldNames(t *testing.T) {
 			A      int `json:"a"`
 			B      int `json:",string"`
 			C      int `json:"-"`
-			D      int `json:"-,"`
+			D      int `json:"-,"` //nolint:staticcheck // its name is "-"
 			E      []int
 			F      time.Time
 			G      any

@@ -62,7 +62,7 @@ func TestLongTextsFitIntoStatements(t *testing.T) {
 			i *= len(ids) - 1
 			task, err := s.Task(t.Context(), id)
 			attempts, failed := s.Attempts(t.Context(), id)
-			if err != nil || failed != nil || string(task.Payload) != long(i) || string(task.Result) == "" || len(attempts) != 1 || len(attempts[0].Error) != len(task.Result) {
+			if err != nil || failed != nil || string(task.Payload) != long(i) || len(task.Result) == 0 || len(attempts) != 1 || len(attempts[0].Error) != len(task.Result) {
 				t.Errorf("task %d has %d bytes, a result of %d and %d attempts, errors %v and %v", id, len(task.Payload), len(task.Result), len(attempts), err, failed)
 			}
 		}
