@@ -206,12 +206,12 @@ func ExampleHooks() {
 			}
 			fmt.Println(e.Kind, "is", e.Outcome)
 		},
-		Claim: func(s falldue.ClaimStats) {
-			if s.Claimed > 0 {
-				fmt.Println("claimed:", s.Claimed, "in a moment:", s.Took > 0)
+		Claim: func(s falldue.StatementStats) {
+			if s.Tasks > 0 {
+				fmt.Println("claimed:", s.Tasks, "in a moment:", s.Took > 0)
 			}
 		},
-		Settle: func(s falldue.BatchStats) { fmt.Println("settled:", s.Tasks-s.Lost-s.Locked) },
+		Settle: func(s falldue.StatementStats) { fmt.Println("settled:", s.Tasks-s.Lost-s.Locked) },
 	}})
 	defer closeQueue()
 	clean := falldue.NewKind[int]("clean", falldue.KindConfig{})

@@ -25,61 +25,46 @@ type Event struct {
 }
 
 // Hooks are functions that a worker calls with what it does and how long that took, for
-// metrics. Those that are nil are not called, and cost nothing. They are called by many
-// goroutines at once, which wait for them: they should return within microseconds. A panic
-// of a hook is logged.
+// metrics. Hooks that are nil are not called, and cost nothing. Many goroutines call them
+// concurrently and wait for them, so they should return within microseconds. A panic of a hook is
+// logged.
 type Hooks struct {
 	// Event is called when a run begins and when its end has been settled. Unlike a
-	// [Subscription] it misses none. A task that is due again at once may begin before the
+	// [Subscription] it misses none. A task that is due again immediately may begin before the
 	// event of its last end.
 	Event func(Event)
-	// Sweep is called after each search of a queue for lanes with tasks.
-	Sweep func(SweepStats)
-	// Claim is called after each claim.
-	Claim func(ClaimStats)
-	// Settle is called after each statement that settles tasks.
-	Settle func(BatchStats)
-	// Extend is called after each statement that extends leases.
-	Extend func(BatchStats)
+	// Sweep is called after each search of a queue for lanes: groups of tasks that wait or run
+	// and have the same kind, key, priority, policy and number of attempts.
+	Sweep func(StatementStats)
+	// Claim is called after each claim. A claim with no Tasks was empty.
+	Claim func(StatementStats)
+	// Settle is called after each statement that settles tasks, and Extend after each that
+	// extends leases. When a statement fails, all its tasks are tried again while their leases
+	// last.
+	Settle, Extend func(StatementStats)
 }
 
-// SweepStats is what a search of a queue found.
-type SweepStats struct {
-	Queue string
-	// Lanes is how many groups of tasks wait or run that differ in kind, key, priority, policy
-	// or attempts.
-	Lanes int
-	// Took is how long the database took.
-	Took time.Duration
-	// Err is the error of a search that failed, and Class its class, by its code.
-	Err   error
-	Class dialect.Class
-}
-
-// ClaimStats is what a claim did.
-type ClaimStats struct {
-	Queue string
-	// Wanted is how many tasks the worker had room for, Claimed how many it got. A claim
-	// that got none was empty.
-	Wanted, Claimed int
-	// Recovered is how many of the claimed tasks another worker had claimed before and lost,
-	// since it died for example. That worker may have no event of it.
+// StatementStats describes one statement of a worker.
+//
+//	            Sweep   Claim                    Settle, Extend
+//	Queue       yes     yes                      "": tasks of all queues
+//	Lanes       found   0                        0
+//	Wanted      0       room for tasks           0
+//	Tasks       0       claimed                  in the batch
+//	Recovered   0       claimed after a loss     0
+//	Lost        0       0                        no longer the worker's
+//	Locked      0       0                        rows that another transaction has locked
+type StatementStats struct {
+	Queue                string
+	Lanes, Wanted, Tasks int
+	// Recovered is the number of claimed tasks that another worker had claimed and lost, because
+	// it died for example. That worker might have no event of it.
 	Recovered int
+	// Lost tasks are not tried again, and Locked ones are. Both are included in Tasks.
+	Lost, Locked int
 	// Took is how long the database took.
 	Took time.Duration
-	// Err is the error of a claim that failed, and Class its class, by its code.
-	Err   error
-	Class dialect.Class
-}
-
-// BatchStats is what a statement did that settles tasks, or that extends leases.
-type BatchStats struct {
-	// Tasks is the size of the batch. Of these, Lost no longer belonged to the worker, and
-	// Locked had rows that another transaction had locked. Those are tried again.
-	Tasks, Lost, Locked int
-	Took                time.Duration
-	// Err is the error of a statement that failed, and Class its class, by its code. All of
-	// its tasks are tried again while their leases last.
+	// Err is the error of a statement that failed, and Class is the error's class, by its code.
 	Err   error
 	Class dialect.Class
 }

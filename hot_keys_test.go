@@ -27,11 +27,11 @@ func TestManyWorkersDoNotHammerHotKeys(t *testing.T) {
 		bell := falldue.NewKind[string]("bell", falldue.KindConfig{Queue: "bells"})
 		var claims, empty, done atomic.Int64
 		started, rang, release := make(chan string, keys*each), make(chan time.Time, 1), make(chan struct{})
-		hooks := falldue.Hooks{Claim: func(c falldue.ClaimStats) {
+		hooks := falldue.Hooks{Claim: func(c falldue.StatementStats) {
 			if c.Queue != "default" {
 				return
 			}
-			if claims.Add(1); c.Claimed == 0 {
+			if claims.Add(1); c.Tasks == 0 {
 				empty.Add(1)
 			}
 		}}

@@ -68,50 +68,49 @@ func (o *publisher) publish(e Event) {
 
 // Swept passes on what a search of a queue found that began at start.
 func (o *publisher) Swept(queue string, lanes int, start time.Time, err error) {
-	if o == nil || o.hooks.Sweep == nil {
-		return
+	if o != nil {
+		o.statement(o.hooks.Sweep, StatementStats{Queue: queue, Lanes: lanes}, start, err)
 	}
-	stats := SweepStats{Queue: queue, Lanes: lanes, Took: time.Since(start), Err: err, Class: o.classOf(err)}
-	o.guard(func() { o.hooks.Sweep(stats) })
 }
 
-// Claimed passes on what a claim did that began at start.
+// Claimed passes on what a claim took that began at start.
 func (o *publisher) Claimed(queue string, wanted int, claims []*store.Claim, start time.Time, err error) {
 	if o == nil || o.hooks.Claim == nil {
 		return
 	}
-	stats := ClaimStats{Queue: queue, Wanted: wanted, Claimed: len(claims), Took: time.Since(start), Err: err, Class: o.classOf(err)}
+	stats := StatementStats{Queue: queue, Wanted: wanted, Tasks: len(claims)}
 	for _, c := range claims {
 		if c.Previous.Valid {
 			stats.Recovered++
 		}
 	}
-	o.guard(func() { o.hooks.Claim(stats) })
+	o.statement(o.hooks.Claim, stats, start, err)
 }
 
-// settled passes on what a statement did that began at start.
+// Settled passes on what a statement left that began at start.
 func (o *publisher) Settled(tasks int, left store.Unsettled, start time.Time, err error) {
-	if o == nil || o.hooks.Settle == nil {
-		return
+	if o != nil {
+		o.statement(o.hooks.Settle, StatementStats{Tasks: tasks, Lost: len(left.Lost), Locked: len(left.Locked)}, start, err)
 	}
-	stats := BatchStats{Tasks: tasks, Lost: len(left.Lost), Locked: len(left.Locked), Took: time.Since(start), Err: err, Class: o.classOf(err)}
-	o.guard(func() { o.hooks.Settle(stats) })
 }
 
-// Extended passes on what a statement did that began at start.
+// Extended passes on what a statement left that began at start.
 func (o *publisher) Extended(tasks int, left store.Unsettled, start time.Time, err error) {
-	if o == nil || o.hooks.Extend == nil {
-		return
+	if o != nil {
+		o.statement(o.hooks.Extend, StatementStats{Tasks: tasks, Lost: len(left.Lost), Locked: len(left.Locked)}, start, err)
 	}
-	stats := BatchStats{Tasks: tasks, Lost: len(left.Lost), Locked: len(left.Locked), Took: time.Since(start), Err: err, Class: o.classOf(err)}
-	o.guard(func() { o.hooks.Extend(stats) })
 }
 
-func (o *publisher) classOf(err error) dialect.Class {
-	if err == nil {
-		return dialect.Other
+// statement calls a hook, unless it is nil, with the stats of a statement that began at start.
+func (o *publisher) statement(hook func(StatementStats), stats StatementStats, start time.Time, err error) {
+	if hook == nil {
+		return
 	}
-	return o.classify(err)
+	stats.Took, stats.Err = time.Since(start), err
+	if err != nil {
+		stats.Class = o.classify(err)
+	}
+	o.guard(func() { hook(stats) })
 }
 
 // guard calls a hook, and logs its panic.

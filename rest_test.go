@@ -60,7 +60,7 @@ func TestWorkersRestWhileNoTaskCanRun(t *testing.T) {
 				}
 				t.Cleanup(func() { _ = db.Close() })
 				var claims atomic.Int64
-				q := hotQueue(t, db, falldue.Hooks{Claim: func(c falldue.ClaimStats) {
+				q := hotQueue(t, db, falldue.Hooks{Claim: func(c falldue.StatementStats) {
 					if c.Queue == "default" {
 						claims.Add(1)
 					}

@@ -39,8 +39,8 @@ func drainHotKeys(ctx context.Context, c *config, db database, s subject) (v val
 		}
 		return nil
 	}
-	hooks := falldue.Hooks{Claim: func(s falldue.ClaimStats) {
-		if claims.Add(1); s.Claimed == 0 {
+	hooks := falldue.Hooks{Claim: func(s falldue.StatementStats) {
+		if claims.Add(1); s.Tasks == 0 {
 			empty.Add(1)
 		}
 	}}

@@ -78,12 +78,12 @@ func runProcess(ctx context.Context, argument string) error {
 		done = keptBriefly
 	}
 	var handled, enqueued, failed, claims, claiming, sweeps, sweeping atomic.Int64
-	hooks := falldue.Hooks{Claim: func(c falldue.ClaimStats) {
-		if c.Claimed > 0 {
+	hooks := falldue.Hooks{Claim: func(c falldue.StatementStats) {
+		if c.Tasks > 0 {
 			claims.Add(1)
 			claiming.Add(int64(c.Took))
 		}
-	}, Sweep: func(s falldue.SweepStats) {
+	}, Sweep: func(s falldue.StatementStats) {
 		sweeps.Add(1)
 		sweeping.Add(int64(s.Took))
 	}}

@@ -18,20 +18,20 @@ var eventCases = []conformanceCase{
 		var sweeps, claims, claimed, settled atomic.Int64
 		q := f.queue(t, falldue.Config{Concurrency: 20, Hooks: falldue.Hooks{
 			Event: func(e falldue.Event) { hooked.add(e.ID, ending{e.Attempt, e.Outcome}) },
-			Sweep: func(s falldue.SweepStats) {
+			Sweep: func(s falldue.StatementStats) {
 				sweeps.Add(1)
 				if s.Queue != falldue.DefaultQueue || s.Took <= 0 || s.Err != nil {
 					t.Errorf("a sweep is %+v", s)
 				}
 			},
-			Claim: func(s falldue.ClaimStats) {
+			Claim: func(s falldue.StatementStats) {
 				claims.Add(1)
-				claimed.Add(int64(s.Claimed))
-				if s.Queue != falldue.DefaultQueue || s.Wanted < s.Claimed || s.Took <= 0 || s.Recovered != 0 || s.Err != nil {
+				claimed.Add(int64(s.Tasks))
+				if s.Queue != falldue.DefaultQueue || s.Wanted < s.Tasks || s.Took <= 0 || s.Recovered != 0 || s.Err != nil {
 					t.Errorf("a claim is %+v", s)
 				}
 			},
-			Settle: func(s falldue.BatchStats) {
+			Settle: func(s falldue.StatementStats) {
 				settled.Add(int64(s.Tasks - s.Lost - s.Locked))
 				if s.Err != nil {
 					t.Errorf("a settle is %+v", s)
@@ -126,8 +126,8 @@ var eventCases = []conformanceCase{
 	}},
 	{"tasks that the worker gives back and leases that it loses have events", func(t *testing.T, f *fixture) {
 		db := f.open(t)
-		extended := make(chan falldue.BatchStats, 1000)
-		q := f.queueOn(t, db, falldue.Config{Lease: shortLease, Concurrency: 1, Hooks: falldue.Hooks{Extend: func(s falldue.BatchStats) { extended <- s }}})
+		extended := make(chan falldue.StatementStats, 1000)
+		q := f.queueOn(t, db, falldue.Config{Lease: shortLease, Concurrency: 1, Hooks: falldue.Hooks{Extend: func(s falldue.StatementStats) { extended <- s }}})
 		k := falldue.NewKind[noteArgs]("losing", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
 		started, seen := make(chan struct{}, 1), make(chan falldue.Outcome, 1)
 		falldue.Handle(q, k, func(ctx context.Context, _ falldue.Task[noteArgs]) error {
@@ -164,8 +164,8 @@ var eventCases = []conformanceCase{
 			failed = receive(t, extended, "an extension that fails").Err != nil
 		}
 
-		recovered := make(chan falldue.ClaimStats, 1)
-		again := f.queue(t, falldue.Config{ShutdownTimeout: -1, Lease: time.Hour, Hooks: falldue.Hooks{Claim: func(s falldue.ClaimStats) {
+		recovered := make(chan falldue.StatementStats, 1)
+		again := f.queue(t, falldue.Config{ShutdownTimeout: -1, Lease: time.Hour, Hooks: falldue.Hooks{Claim: func(s falldue.StatementStats) {
 			if s.Recovered > 0 {
 				recovered <- s
 			}
@@ -179,7 +179,7 @@ var eventCases = []conformanceCase{
 		defer s.Close()
 		stop = startWorker(t, again)
 		receive(t, started, "the handler")
-		if s := receive(t, recovered, "the claim of the task that was lost"); s.Recovered != 1 || s.Claimed != 1 {
+		if s := receive(t, recovered, "the claim of the task that was lost"); s.Recovered != 1 || s.Tasks != 1 {
 			t.Errorf("the claim is %+v", s)
 		}
 		stop()

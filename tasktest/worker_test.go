@@ -20,8 +20,8 @@ type seen struct {
 	outcome falldue.Outcome
 	err     error
 	next    time.Duration
-	claimed []falldue.ClaimStats // that got a task
-	settled []falldue.BatchStats
+	claimed []falldue.StatementStats // that got a task
+	settled []falldue.StatementStats
 	swept   bool
 }
 
@@ -44,20 +44,20 @@ func (w *watcher) hooks() falldue.Hooks {
 			w.outcome, w.err, w.next = e.Outcome, e.Err, e.Next
 			close(w.ended)
 		},
-		Sweep: func(falldue.SweepStats) {
+		Sweep: func(falldue.StatementStats) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.swept = true
 		},
-		Claim: func(c falldue.ClaimStats) {
+		Claim: func(c falldue.StatementStats) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			if c.Claimed > 0 {
+			if c.Tasks > 0 {
 				c.Took, c.Wanted = 0, 0 // a worker has room for more
 				w.claimed = append(w.claimed, c)
 			}
 		},
-		Settle: func(s falldue.BatchStats) {
+		Settle: func(s falldue.StatementStats) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			s.Took = 0
