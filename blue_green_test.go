@@ -44,7 +44,7 @@ func TestSequencesOfBlueReachGreen(t *testing.T) {
 	var last int64
 	for range 10 {
 		last = enqueue(queues[0])
-		if err := queues[0].Delete(t.Context(), last, falldue.DeleteOptions{}); err != nil {
+		if err := queues[0].Delete(t.Context(), last); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -70,10 +70,10 @@ func TestRefusedActionsNameTheState(t *testing.T) {
 		"falldue: wrong state: task 1 is cancelled; expected blocked, open or snoozed":                    q.Cancel(ctx, receipt.ID),
 		"falldue: wrong state: task 1 is cancelled; expected dead":                                        q.Retry(ctx, receipt.ID, falldue.RetryOptions{State: falldue.StateDead}),
 		"falldue: wrong state: task 1 is cancelled with fence 1; expected dead or cancelled with fence 7": q.Retry(ctx, receipt.ID, falldue.RetryOptions{Fence: 7}),
-		"falldue: wrong state: task 1 is cancelled; expected done":                                        q.RetryEdited(ctx, receipt.ID, 1, falldue.RetryOptions{State: falldue.StateDone}),
-		"falldue: no such task: 7": q.Delete(ctx, 7, falldue.DeleteOptions{}),
+		"falldue: wrong state: task 1 is cancelled; expected done":                                        q.Retry(ctx, receipt.ID, falldue.RetryOptions{State: falldue.StateDone, Args: 1}),
+		"falldue: no such task: 7": q.Delete(ctx, 7),
 		"falldue: no such task: 8": q.Retry(ctx, 8),
-		"falldue: no such task: 9": q.RetryEdited(ctx, 9, 1),
+		"falldue: no such task: 9": q.Retry(ctx, 9, falldue.RetryOptions{Args: 1}),
 		`falldue: invalid: State "open" of RetryOptions; allowed are ["done" "dead" "cancelled"]`: q.Retry(ctx, receipt.ID, falldue.RetryOptions{State: falldue.StateOpen}),
 		"falldue: invalid: 2 RetryOptions; pass one at most":                                      q.Retry(ctx, receipt.ID, falldue.RetryOptions{}, falldue.RetryOptions{}),
 	} {

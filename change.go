@@ -21,98 +21,89 @@ func (q *Queue) Cancel(ctx context.Context, id int64) error {
 
 // DeleteOptions are the settings of [Queue.Delete].
 type DeleteOptions struct {
-	// Running also deletes a task that runs. Its handler's context ends as by
-	// [Queue.Cancel].
+	// Running deletes the task even if it runs. Its handler's context ends as with
+	// [Queue.Cancel]. Defaults to false.
 	Running bool
 }
 
-// Delete deletes a task in any state, with its recorded attempts and its progress. The error
-// wraps [ErrRunning] if the task runs and the options do not allow that, and [ErrNotFound] if
-// it does not exist. A deleted task cannot be retried; one that was
-// cancelled can.
-func (q *Queue) Delete(ctx context.Context, id int64, o DeleteOptions) error {
+// Delete deletes a task in any state, with its recorded attempts and its progress. Pass options
+// at most once. The error wraps [ErrRunning] if the task runs and the options do not allow that,
+// and [ErrNotFound] if it does not exist. A deleted task cannot be retried. A cancelled task can.
+func (q *Queue) Delete(ctx context.Context, id int64, opts ...DeleteOptions) error {
+	o, err := oneOf(opts)
+	if err != nil {
+		return err
+	}
 	p := store.ActParams{Action: store.ActDelete, IDs: []int64{id}, Wait: true}
 	if o.Running {
 		p.Action = store.ActDeleteAny
 	}
-	err := q.act(ctx, p, "one that does not run")
+	err = q.act(ctx, p, "one that does not run")
 	if errors.Is(err, ErrWrongState) {
 		return fmt.Errorf("%w: %d", ErrRunning, id)
 	}
 	return err
 }
 
-// RetryOptions are the settings of [Queue.Retry] and [Queue.RetryEdited].
+// RetryOptions are the settings of [Queue.Retry].
 type RetryOptions struct {
-	// State is the state in which the task must be: [StateDead], [StateCancelled] or [StateDone]. By default
-	// it may be dead or cancelled: a done task runs again only if you ask for that.
+	// State is the state that the task must have: [StateDead], [StateCancelled] or [StateDone].
+	// Defaults to dead or cancelled. A done task runs again only if you ask for that.
 	State State
-	// Fence, unless it is 0, is the fence that the task must have: that of the [TaskInfo] by
-	// which you have decided to retry it. It has not run since then, however often you ask.
+	// Fence is the fence that the task must have: the Fence of the [TaskInfo] that you decided
+	// on. The task has not run since then, however often you ask. Defaults to 0: any fence.
 	Fence int64
+	// Args replaces the task's arguments, encoded as JSON as [Kind.Enqueue] does. A
+	// [json.RawMessage] is taken as it is. The arguments change only if the task is retried. The
+	// task's key and its unique key stay, even if [Kind.KeyedBy] would make another key of Args:
+	// to change a key, delete the task and enqueue another one. Defaults to nil: the arguments
+	// stay.
+	Args any
 }
 
 // finalStates are the states of finished tasks.
 var finalStates = []State{StateDone, StateDead, StateCancelled}
 
-// params returns the retry of a task, and what the options expect of it.
-func (o RetryOptions) params(id int64) (p store.ActParams, expected string, err error) {
-	if o.State != "" && !slices.Contains(finalStates, o.State) {
-		return p, "", invalid("State %.100q of RetryOptions; allowed are %q", o.State, finalStates)
-	}
-	expected = cmp.Or(string(o.State), "dead or cancelled")
-	if o.Fence != 0 {
-		expected += fmt.Sprintf(" with fence %d", o.Fence)
-	}
-	return store.ActParams{Action: store.ActRetry, IDs: []int64{id}, State: string(o.State), Fence: o.Fence, Wait: true}, expected, nil
-}
-
-// Retry makes a dead or cancelled task due at once, with all its attempts left, and a done task if
-// the options ask for that. Pass options once at most. The recorded attempts stay, and a result
-// does not. The worker of this process looks for the task at
-// once, and so do workers that listen ([Notifications]), others at their next
-// poll. The error wraps [ErrNotFound] if the
-// task does not exist, and [ErrWrongState] if it is in another state or has another fence. It is an
-// [ExistsError] if an unfinished task holds its unique key.
+// Retry makes a dead or cancelled task due immediately, with all its attempts left, and a done
+// task if the options ask for that. Pass options at most once. The recorded attempts stay, and a
+// result does not. The worker of this process looks for the task immediately, and so do workers
+// that listen ([Notifications]). Other workers find it at their next poll.
+//
+// The error wraps [ErrNotFound] if the task does not exist, [ErrWrongState] if it has another
+// state or another fence, and [ErrInvalid] for Args that cannot be encoded. It is an [ExistsError]
+// if an unfinished task holds the task's unique key.
 func (q *Queue) Retry(ctx context.Context, id int64, opts ...RetryOptions) error {
 	o, err := oneOf(opts)
 	if err != nil {
 		return err
 	}
-	p, expected, err := o.params(id)
-	if err != nil {
-		return err
+	if o.State != "" && !slices.Contains(finalStates, o.State) {
+		return invalid("State %.100q of RetryOptions; allowed are %q", o.State, finalStates)
+	}
+	p := store.ActParams{Action: store.ActRetry, IDs: []int64{id}, State: string(o.State), Fence: o.Fence, Wait: true}
+	if o.Args != nil {
+		if p.Payload, err = q.newPayload(ctx, id, o.Args); err != nil {
+			return err
+		}
+	}
+	expected := cmp.Or(string(o.State), "dead or cancelled")
+	if o.Fence != 0 {
+		expected += fmt.Sprintf(" with fence %d", o.Fence)
 	}
 	return q.act(ctx, p, expected)
 }
 
-// RetryEdited is like [Queue.Retry] and replaces the task's arguments by args, encoded as JSON
-// as those of [Kind.Enqueue] are. A [json.RawMessage] is taken as it is. Nothing is changed
-// unless both are. The task's key stays as it is, also if [Kind.KeyedBy] would make another one
-// of args, and so does a unique key. To run it with another key, delete it and enqueue one. The
-// error wraps [ErrInvalid] for args that
-// cannot be encoded.
-func (q *Queue) RetryEdited(ctx context.Context, id int64, args any, opts ...RetryOptions) error {
-	o, err := oneOf(opts)
-	if err != nil {
-		return err
-	}
-	p, expected, err := o.params(id)
-	if err != nil {
-		return err
-	}
+// newPayload returns the payload that replaces the one of a task, as it is stored.
+func (q *Queue) newPayload(ctx context.Context, id int64, args any) (string, error) {
 	payload, err := toStore("payload", args, q.cfg.MaxPayload)
 	if err != nil {
-		return err
+		return "", err
 	}
 	t, err := q.store.Task(ctx, id) // whose kind stays
 	if err != nil {
-		return err
+		return "", err
 	}
-	if p.Payload, err = encode(q.cfg.Codec, payloadOf(t.Kind), payload); err != nil {
-		return err
-	}
-	return q.act(ctx, p, expected)
+	return encode(q.cfg.Codec, payloadOf(t.Kind), payload)
 }
 
 // act does an action to one task. The error says what is expected of the task.

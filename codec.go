@@ -22,6 +22,11 @@ type Codec interface {
 	// be plain JSON, of tasks that were enqueued without the codec. An error fails the
 	// attempt of the task; it should name the missing thing, such as a key.
 	Decode(p Place, stored []byte) (data []byte, err error)
+	// Hash returns a hash of data, by which unique tasks are compared ([Unique]): 32 bytes or
+	// more that depend only on data and on a secret. Without the secret nobody can find data by
+	// trying what it may be. Processes with different secrets do not recognize each other's
+	// unique tasks. A nil hash stands for the SHA-256 of data.
+	Hash(data []byte) []byte
 }
 
 // Place is where encoded data belongs. A [Codec] that authenticates data should bind all

@@ -171,7 +171,7 @@ func runningError(t *testing.T, q *falldue.Queue) (err error) {
 	kind := falldue.NewKind[int]("running", falldue.KindConfig{})
 	falldue.Handle(q, kind, func(ctx context.Context, task falldue.Task[int]) error {
 		defer stop()
-		err = q.Delete(ctx, task.ID, falldue.DeleteOptions{})
+		err = q.Delete(ctx, task.ID)
 		return nil
 	})
 	if _, err := kind.Enqueue(ctx, q, 1); err != nil {

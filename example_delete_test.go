@@ -21,7 +21,7 @@ func ExampleQueue_Delete() {
 	if err != nil {
 		log.Panic(err)
 	}
-	err = q.Delete(ctx, receipt.ID, falldue.DeleteOptions{})
+	err = q.Delete(ctx, receipt.ID)
 	if errors.Is(err, falldue.ErrRunning) {
 		err = q.Delete(ctx, receipt.ID, falldue.DeleteOptions{Running: true}) // its handler's context ends
 	}
@@ -33,8 +33,8 @@ func ExampleQueue_Delete() {
 	// Output: true
 }
 
-// RetryEdited corrects the arguments of a task that could not succeed.
-func ExampleQueue_RetryEdited() {
+// Retry with Args corrects the arguments of a task that could not succeed.
+func ExampleQueue_Retry_arguments() {
 	ctx := context.Background()
 	q, closeQueue := openQueue(falldue.Config{})
 	defer closeQueue()
@@ -47,7 +47,7 @@ func ExampleQueue_RetryEdited() {
 	if err := q.Cancel(ctx, receipt.ID); err != nil {
 		log.Panic(err)
 	}
-	if err := q.RetryEdited(ctx, receipt.ID, "Ada"); err != nil { // or json.RawMessage(`"Ada"`)
+	if err := q.Retry(ctx, receipt.ID, falldue.RetryOptions{Args: "Ada"}); err != nil { // or json.RawMessage(`"Ada"`)
 		log.Panic(err)
 	}
 	task, err := q.Task(ctx, receipt.ID)

@@ -75,7 +75,7 @@ func NewKind[A any](name string, cfg KindConfig) Kind[A] {
 // the arguments: the customer of an order, for instance. No enqueue can forget it then.
 // EnqueueOptions.Key, if it is not "", is the key instead. Tasks for which key returns "" have
 // none. Tasks that were enqueued before keep the key that they have, and so does one whose
-// arguments [Queue.RetryEdited] replaces. One that [ConflictReplace] changes gets the key of
+// arguments [RetryOptions].Args replaces. One that [ConflictReplace] changes gets the key of
 // its new arguments.
 func (k Kind[A]) KeyedBy(key func(args A) string) Kind[A] {
 	if k.kind == nil {

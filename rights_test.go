@@ -240,7 +240,7 @@ func checkRights(t *testing.T, engine, driver string) {
 		}
 	}
 	refused("reader retries", reader.Retry(ctx, failing.ID))
-	if err := errors.Join(worker.Retry(ctx, failing.ID), worker.Cancel(ctx, failing.ID), worker.RetryEdited(ctx, failing.ID, -2)); err != nil {
+	if err := errors.Join(worker.Retry(ctx, failing.ID), worker.Cancel(ctx, failing.ID), worker.Retry(ctx, failing.ID, falldue.RetryOptions{Args: -2})); err != nil {
 		t.Errorf("worker: %v", err)
 	}
 	falldue.Handle(reader, kind, func(context.Context, falldue.Task[int]) error { return nil })

@@ -159,15 +159,6 @@ func (u Unique) store() store.Unique {
 	return store.Unique{Scope: scope, For: u.For, Conflict: store.UniqueConflict(u.OnConflict)}
 }
 
-// Hasher is a [Codec] that also hashes what tasks are unique by, with a secret, so that
-// nobody can find it by trying out what it may be. Hash returns 32 bytes or more, which
-// depend on data and the secret alone: processes with other secrets do not see each other's
-// tasks as equal. Without a Hasher the unique key of a task is a SHA-256.
-type Hasher interface {
-	Codec
-	Hash(data []byte) []byte
-}
-
 const minUniqueFor = time.Millisecond
 
 // hash returns the unique key of a task of a kind, or why there is none. payload is the JSON
@@ -205,10 +196,12 @@ func (u Unique) hash(c Codec, kind string, args any, payload []byte) (string, er
 			data = withPart(withPart(data, []byte(name)), fields[name]) // no value is empty but that of a field that is left out
 		}
 	}
-	if h, ok := c.(Hasher); ok {
-		data = h.Hash(data)
-		if len(data) < sha256.Size {
-			return "", invalid("a hash of %d bytes of the codec; allowed are %d and more", len(data), sha256.Size)
+	if c != nil {
+		switch hash := c.Hash(data); {
+		case len(hash) >= sha256.Size:
+			data = hash
+		case hash != nil:
+			return "", invalid("a hash of %d bytes from the codec: must have %d bytes or more", len(hash), sha256.Size)
 		}
 	}
 	sum := sha256.Sum256(data)

@@ -106,13 +106,28 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 	}
 }
 
-// hasher is a codec that makes hashes of a length.
+// hasher is a codec that makes hashes of a length, and none if that is below 0.
 type hasher struct {
 	Codec
 	length int
 }
 
-func (h hasher) Hash([]byte) []byte { return make([]byte, h.length) }
+func (h hasher) Hash([]byte) []byte {
+	if h.length < 0 {
+		return nil
+	}
+	return make([]byte, h.length)
+}
+
+// TestCodecWithoutHashes: unique keys do not depend on a codec that makes no hashes.
+func TestCodecWithoutHashes(t *testing.T) {
+	t.Parallel()
+	unique := Unique{By: ByKey("a")}
+	want, _ := unique.hash(nil, "k", 1, []byte("1"))
+	if got, err := unique.hash(hasher{length: -1}, "k", 1, []byte("1")); got != want || err != nil {
+		t.Errorf("the unique key is %q, %v, want %q", got, err, want)
+	}
+}
 
 func TestShortHashesAreRefused(t *testing.T) {
 	t.Parallel()

@@ -142,7 +142,7 @@ func deleteParked(ctx context.Context, q *falldue.Queue) error {
 		}
 		for _, t := range page.Tasks {
 			if o.After = t.ID; t.UpdatedAt.Sub(t.Now) > parkedFor/2 {
-				if err := q.Delete(ctx, t.ID, falldue.DeleteOptions{}); err != nil {
+				if err := q.Delete(ctx, t.ID); err != nil {
 					return err
 				}
 			}

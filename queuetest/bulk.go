@@ -32,10 +32,10 @@ var bulkCases = []conformanceCase{
 			t.Fatal(err)
 		}
 		for _, id := range []int64{waiting, cancelled} {
-			if err := q.Delete(t.Context(), id, falldue.DeleteOptions{}); err != nil {
+			if err := q.Delete(t.Context(), id); err != nil {
 				t.Errorf("delete: %v", err)
 			}
-			if err := q.Delete(t.Context(), id, falldue.DeleteOptions{}); !errors.Is(err, falldue.ErrNotFound) {
+			if err := q.Delete(t.Context(), id); !errors.Is(err, falldue.ErrNotFound) {
 				t.Errorf("the second delete: error %v, want ErrNotFound", err)
 			}
 		}
@@ -44,7 +44,7 @@ var bulkCases = []conformanceCase{
 		if got := receive(t, started, "the task to start"); got != id {
 			t.Fatalf("task %d runs, which is deleted", got)
 		}
-		if err := control.Delete(t.Context(), id, falldue.DeleteOptions{}); !errors.Is(err, falldue.ErrRunning) {
+		if err := control.Delete(t.Context(), id); !errors.Is(err, falldue.ErrRunning) {
 			t.Errorf("delete of a running task: error %v, want ErrRunning", err)
 		}
 		if err := control.Delete(t.Context(), id, falldue.DeleteOptions{Running: true}); err != nil {
@@ -57,7 +57,7 @@ var bulkCases = []conformanceCase{
 			t.Errorf("the deleted task: error %v", err)
 		}
 	}},
-	{"Retry makes a done task run again without its result, and RetryEdited with other arguments", func(t *testing.T, f *fixture) {
+	{"Retry makes a done task run again without its result, and with other arguments if options ask for them", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{DoneRetention: time.Hour, Codec: boxes{"bulk"}})
 		k := falldue.NewKind[noteArgs]("note", falldue.KindConfig{})
 		ran := make(chan string, 1)
@@ -79,18 +79,18 @@ var bulkCases = []conformanceCase{
 		if info := readTask(t, q, id); info.State != falldue.StateOpen || info.Attempts != 0 || info.Result != nil {
 			t.Errorf("after Retry the task is %+v", info)
 		}
-		if err := q.RetryEdited(t.Context(), id, noteArgs{}); !errors.Is(err, falldue.ErrWrongState) {
-			t.Errorf("RetryEdited of an open task: error %v, want ErrWrongState", err)
+		if err := q.Retry(t.Context(), id, falldue.RetryOptions{Args: noteArgs{}}); !errors.Is(err, falldue.ErrWrongState) {
+			t.Errorf("Retry of an open task with arguments: error %v, want ErrWrongState", err)
 		}
 		if err := q.Cancel(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 		for _, bad := range []any{json.RawMessage(`{"text":`), func() {}, "\x00"} {
-			if err := q.RetryEdited(t.Context(), id, bad); !errors.Is(err, falldue.ErrInvalid) {
-				t.Errorf("RetryEdited with %T: error %v, want ErrInvalid", bad, err)
+			if err := q.Retry(t.Context(), id, falldue.RetryOptions{Args: bad}); !errors.Is(err, falldue.ErrInvalid) {
+				t.Errorf("Retry with arguments of type %T: error %v, want ErrInvalid", bad, err)
 			}
 		}
-		if err := q.RetryEdited(t.Context(), id, json.RawMessage(`{"text": "two"}`)); err != nil {
+		if err := q.Retry(t.Context(), id, falldue.RetryOptions{Args: json.RawMessage(`{"text": "two"}`)}); err != nil {
 			t.Fatal(err)
 		}
 		startWorker(t, q)
@@ -137,7 +137,7 @@ var bulkCases = []conformanceCase{
 		enqueueNumbers(t, q, k, manyTasks)
 		keep := enqueue(t, q, other, 1)
 		keyed := enqueue(t, q, k, 1, falldue.EnqueueOptions{Key: "customer 7"})
-		if err := q.Delete(t.Context(), keyed, falldue.DeleteOptions{}); err != nil {
+		if err := q.Delete(t.Context(), keyed); err != nil {
 			t.Fatal(err)
 		}
 		many := ops.Filter{Kind: "many"}
@@ -280,7 +280,7 @@ var bulkCases = []conformanceCase{
 				seen[task.ID]++
 			}
 			if i < 5 { // the first of each page goes, and others come at the end
-				if err := q.Delete(t.Context(), page.Tasks[0].ID, falldue.DeleteOptions{}); err != nil {
+				if err := q.Delete(t.Context(), page.Tasks[0].ID); err != nil {
 					t.Fatal(err)
 				}
 				ids = append(ids, enqueueNumbers(t, q, k, 5)...)

@@ -30,7 +30,7 @@ var changeCases = []conformanceCase{
 			if subject.Policy != "" { // by the key that tasks have
 				first := enqueue(t, q, paused, noteArgs{}, opts)
 				subject.Policy = readTask(t, q, first).Policy
-				if err := q.Delete(t.Context(), first, falldue.DeleteOptions{}); err != nil {
+				if err := q.Delete(t.Context(), first); err != nil {
 					t.Fatal(err)
 				}
 			}

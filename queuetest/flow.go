@@ -165,7 +165,7 @@ var flowCases = []conformanceCase{
 		g.Add(step(1), flow.After(gone))
 		g.Add(step(2), flow.After(gone), flow.RunAnyway())
 		ids := enqueueFlow(t, q, &g)
-		if err := q.Delete(t.Context(), ids[0], falldue.DeleteOptions{}); err != nil {
+		if err := q.Delete(t.Context(), ids[0]); err != nil {
 			t.Fatal(err)
 		}
 		startWorker(t, q)
@@ -179,7 +179,7 @@ var flowCases = []conformanceCase{
 			t.Fatal(err)
 		}
 		waitForState(t, q, ids[1], falldue.StateCancelled)
-		if err := q.Delete(t.Context(), ids[2], falldue.DeleteOptions{}); err != nil {
+		if err := q.Delete(t.Context(), ids[2]); err != nil {
 			t.Fatal(err)
 		}
 	}},
@@ -222,7 +222,7 @@ var flowCases = []conformanceCase{
 		}{
 			"cancel": {func(id int64, _ string) error { return q.Cancel(t.Context(), id) },
 				[]falldue.State{falldue.StateBlocked, falldue.StateCancelled, falldue.StateOpen, falldue.StateCancelled, falldue.StateCancelled}},
-			"delete": {func(id int64, _ string) error { return q.Delete(t.Context(), id, falldue.DeleteOptions{}) },
+			"delete": {func(id int64, _ string) error { return q.Delete(t.Context(), id) },
 				[]falldue.State{falldue.StateCancelled, falldue.StateCancelled, falldue.StateOpen, falldue.StateCancelled, falldue.StateCancelled}},
 			"cancel many": {func(_ int64, key string) error {
 				_, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Key: key}, ops.BulkOptions{})

@@ -320,7 +320,7 @@ var limitCases = []conformanceCase{
 		if err := q.Cancel(t.Context(), ids["kept"]); !errors.Is(err, falldue.ErrWrongState) {
 			t.Errorf("cancelling the dead task: error %v, want ErrWrongState", err)
 		}
-		if err := q.Delete(t.Context(), ids["kept"], falldue.DeleteOptions{}); err != nil {
+		if err := q.Delete(t.Context(), ids["kept"]); err != nil {
 			t.Fatal(err)
 		}
 		receive(t, ran, "the task after the one that was deleted")

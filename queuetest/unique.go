@@ -275,7 +275,7 @@ var uniqueCases = []conformanceCase{
 			}
 			wantExisting(t, "after the first was cancelled", a, q, k, orderArgs{"ada", "2"}, o)
 			for range 2 {
-				if err := q.Delete(t.Context(), a, falldue.DeleteOptions{}); err != nil {
+				if err := q.Delete(t.Context(), a); err != nil {
 					t.Fatal(err)
 				}
 				a = wantNew(t, "after it was deleted", q, k, orderArgs{"ada", "3"}, o)
@@ -295,7 +295,7 @@ var uniqueCases = []conformanceCase{
 			receive(t, runs.started, "the task to run")
 			runs.end <- nil
 			waitForState(t, q, b, falldue.StateDone)
-			if err := q.Delete(t.Context(), b, falldue.DeleteOptions{}); err != nil {
+			if err := q.Delete(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
 			wantExisting(t, "after the one that is done was deleted", b, q, k, orderArgs{"ada", "6"}, o)

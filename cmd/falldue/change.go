@@ -143,7 +143,9 @@ func retryCommand() *cobra.Command {
 				return err
 			}
 			b.one = func(q *falldue.Queue, ctx context.Context, id int64) error {
-				return q.RetryEdited(ctx, id, edited, expected())
+				o := expected()
+				o.Args = edited
+				return q.Retry(ctx, id, o)
 			}
 		}
 		if spread := b.options.Spread; len(args) > 0 && (spread.Rate != 0 || spread.Over != 0 || b.from != "") {
