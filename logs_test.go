@@ -57,12 +57,13 @@ func messagesOfTheCode(t *testing.T) (list []logged) {
 				return true
 			}
 			method, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok || !slices.Contains([]string{"Debug", "Info", "Warn", "Error", "Log", "LogAttrs"}, method.Sel.Name) {
+			if !ok || !slices.Contains([]string{"Debug", "Info", "Warn", "Error", "Log", "LogAttrs", "NewRecord"}, method.Sel.Name) {
 				return true
 			}
 			for _, arg := range call.Args {
 				if message, ok := strings.CutPrefix(constant(arg), "falldue: "); ok {
-					list = append(list, logged{method.Sel.Name, message})
+					level := strings.Replace(method.Sel.Name, "NewRecord", "Warn", 1) // of package retry
+					list = append(list, logged{level, message})
 				}
 			}
 			return true

@@ -1,6 +1,8 @@
 package dialect
 
 import (
+	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"io"
@@ -100,11 +102,19 @@ func (postgres) Classify(err error) Class {
 	return Other
 }
 
+// errClosed is the error of a database of package sql that was closed. The package has no name
+// for it.
+var errClosed = func() error {
+	db := sql.OpenDB(nil)
+	_ = db.Close()
+	return db.PingContext(context.Background())
+}()
+
 // classifyConn classifies errors of the connection, which no server sent.
 func classifyConn(err error) Class {
 	var netErr net.Error
 	switch {
-	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone), errors.Is(err, errClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		return Disconnected
 	case errors.As(err, &netErr):
 		return Disconnected

@@ -10,6 +10,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -56,7 +57,7 @@ func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 		return nil, invalid("the queue is nil")
 	}
 	queue := hooks.QueueOf(q)
-	s := &Scheduler{q: q, queue: queue, store: queue.Store(), log: queue.Logger(), defined: map[string]definition{}, seen: map[string]store.Schedule{}, held: map[string]heldTick{}, askAgain: map[string]int64{}}
+	s := &Scheduler{q: q, queue: queue, store: queue.Store(), log: retry.Sparse(queue.Logger(), queue.Store().Server().Classify), defined: map[string]definition{}, seen: map[string]store.Schedule{}, held: map[string]heldTick{}, askAgain: map[string]int64{}}
 	for _, one := range schedules {
 		d, err := one.define(queue)
 		if err != nil {

@@ -3,6 +3,7 @@ package claim
 import (
 	"log/slog"
 
+	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -11,11 +12,14 @@ import (
 type events struct{ log *slog.Logger }
 
 func (e events) pollFailed(queue string, err error) {
-	e.log.Warn("falldue: cannot poll", "queue", queue, "error", err)
+	e.log.Warn("falldue: cannot poll", "queue", queue, retry.Failed(err))
 }
 
+// answers reports that the database answers after an outage.
+func (e events) answers() { e.log.Info("falldue: the database answers again") }
+
 func (e events) claimFailed(queue string, err error) {
-	e.log.Warn("falldue: cannot claim", "queue", queue, "error", err)
+	e.log.Warn("falldue: cannot claim", "queue", queue, retry.Failed(err))
 }
 
 // claimRefused reports tasks of a lane that the database does not let be claimed: the id
@@ -33,7 +37,7 @@ func (e events) corruptLane(queue string, h store.Head, what string) {
 }
 
 func (e events) listenFailed(err error) {
-	e.log.Warn("falldue: cannot listen; the worker polls for tasks of other processes", "error", err)
+	e.log.Warn("falldue: cannot listen; the worker polls for tasks of other processes", retry.Failed(err))
 }
 
 // listens reports that the worker listens after a failure.

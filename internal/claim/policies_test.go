@@ -95,6 +95,7 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 		}
 		plain := head("k", 0, 0)
 		s := &sweeper{
+			answered: func() {},
 			observer: noObserver{},
 			queue:    "default", lanes: lanes.NewTracker(unknownDelays), events: events{log}, wake: make(chan struct{}, 1),
 			gates:       Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}, readablePolicies{rules, "default"}},

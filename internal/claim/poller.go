@@ -31,6 +31,9 @@ type Poller struct {
 	slots    slotWaiter
 
 	woken          chan struct{} // signalled when a task may have fallen due
+	answers        chan struct{} // signalled when the database has answered somebody
+	failing        atomic.Bool   // neither a sweep nor a claim has succeeded since the last failure
+	away           atomic.Bool   // the database was away then
 	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
 	sweepRequested atomic.Bool   // a task may wait that this worker does not know of
 	lastClaim      atomic.Int64  // when a claim last returned a task, in nanoseconds since 1970
@@ -60,6 +63,7 @@ type PollerConfig struct {
 	ParallelClaims   bool // claims do not wait for each other's rows
 	Log              *slog.Logger
 	Observer         Observer
+	All              Pollers // of the worker
 }
 
 func (c PollerConfig) events() events { return events{c.Log} }
@@ -79,11 +83,13 @@ const maxLimitedSources = 256
 func NewPoller(cfg PollerConfig) *Poller {
 	woken := make(chan struct{}, 1)
 	lanes := lanes.NewTracker(cfg.Gates.delayOf)
-	return &Poller{
+	p := &Poller{
 		PollerConfig: cfg, lanes: lanes, sweeper: newSweeper(cfg, lanes, woken),
 		suspects: &suspects{queue: cfg.Queue, lanes: lanes, candidates: cfg.Candidates, classify: cfg.Classify, events: events{cfg.Log}},
-		woken:    woken, assistWanted: make(chan struct{}, 1),
+		woken:    woken, answers: make(chan struct{}, 1), assistWanted: make(chan struct{}, 1),
 	}
+	p.sweeper.answered = p.answered
+	return p
 }
 
 // Hint records that a lane has a task that falls due after wait, and wakes the
@@ -94,6 +100,7 @@ func (p *Poller) Hint(at store.Lane, wait time.Duration) bool {
 	}
 	p.lanes.Hint(at, time.Now().Add(wait))
 	retry.Signal(p.woken)
+	retry.Signal(p.answers)
 	return true
 }
 
@@ -121,26 +128,59 @@ func (p *Poller) SweepNow() {
 // Loop claims until ctx ends.
 func (p *Poller) Loop(ctx context.Context) {
 	defer p.sweeper.running.Wait()
-	failures := 0
+	var pause outagePause
 	for ctx.Err() == nil {
+		if err := p.sweeper.failure(); err != nil {
+			p.failed(ctx, err, pause.next(p.failing.Swap(true)))
+			continue
+		}
 		if p.Room() == 0 {
 			retry.Await(ctx, p.Budget.Freed, time.Hour)
 			continue
 		}
 		next, err := p.round(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				p.events().pollFailed(p.Queue, err)
-				retry.Await(ctx, nil, retry.ErrorPause(failures)+rand.N(50*time.Millisecond))
-			}
-			failures++
-			continue
-		}
-		failures = 0
-		if next > 0 {
+		switch {
+		case err == nil && next > 0:
 			retry.Await(ctx, p.woken, next)
+		case err == nil:
+		case retry.KindOf(p.Classify(err), false) == retry.Refused: // of one lane; others are claimed from
+			p.failed(ctx, err, retry.ErrorPause(0))
+		default:
+			p.failed(ctx, err, pause.next(p.failing.Swap(true)))
 		}
 	}
+}
+
+// failed reports a failure, and waits for a time, or until the database has answered somebody.
+func (p *Poller) failed(ctx context.Context, err error, wait time.Duration) {
+	if ctx.Err() == nil {
+		p.away.Store(retry.KindOf(p.Classify(err), false) == retry.Outage)
+		p.events().pollFailed(p.Queue, err)
+		retry.Await(ctx, p.answers, wait+rand.N(wait/4))
+	}
+}
+
+// answered records that a sweep or a claim has succeeded. After an outage, it makes all pollers
+// of the worker try.
+func (p *Poller) answered() {
+	if p.failing.Swap(false) {
+		p.All.answers()
+		if p.All.noLongerAway() {
+			p.events().answers()
+		}
+	}
+}
+
+// outagePause is how long a poller pauses after a failure.
+type outagePause struct{ failures int }
+
+// next returns the pause after a failure; again says that nothing has succeeded since the last one.
+func (o *outagePause) next(again bool) time.Duration {
+	if !again {
+		o.failures = 0
+	}
+	o.failures++
+	return retry.ErrorPause(o.failures - 1)
 }
 
 // Assist claims beside loop while there is more to claim, until ctx ends.
@@ -215,9 +255,6 @@ func (p *Poller) ahead(at store.Lane) int {
 
 // round claims what is due, sweeps if a sweep is due, and returns how long to sleep.
 func (p *Poller) round(ctx context.Context) (time.Duration, error) {
-	if err := p.sweeper.failure(); err != nil {
-		return 0, err
-	}
 	if now := time.Now(); !now.Before(p.nextRequest) && p.sweepRequested.Swap(false) {
 		p.nextRequest = now.Add(requestPause)
 		p.sweeper.request()
@@ -331,6 +368,9 @@ func (p *Poller) send(ctx context.Context, limit time.Duration, room int, claim 
 	start := time.Now()
 	claims, err = claim(ctx)
 	p.Budget.Claimed(len(claims), room)
+	if err == nil {
+		p.answered()
+	}
 	if !errors.Is(err, store.ErrNoSlot) { // else others claim
 		p.Observer.Claimed(p.Queue, room, claims, start, err)
 	}

@@ -49,6 +49,7 @@ func (s Pollers) wait() bool {
 // Notified makes the pollers of the queues that a notice names sweep, or all pollers
 // if it names none.
 func (s Pollers) Notified(notice string) {
+	s.answers()
 	if notice == "" {
 		s.SweepNow()
 	}
@@ -57,6 +58,21 @@ func (s Pollers) Notified(notice string) {
 			p.SweepNow()
 		}
 	}
+}
+
+// answers tells the pollers that pause after a failure that the database has answered.
+func (s Pollers) answers() {
+	for _, p := range s {
+		retry.Signal(p.answers)
+	}
+}
+
+// noLongerAway records that the database is not away, and reports whether it was for any poller.
+func (s Pollers) noLongerAway() (was bool) {
+	for _, p := range s {
+		was = p.away.Swap(false) || was
+	}
+	return was
 }
 
 // SweepNow makes all pollers sweep soon.

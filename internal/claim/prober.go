@@ -99,6 +99,9 @@ func (p *Prober) Work(ctx context.Context) {
 			failures++
 			continue
 		}
+		if failures > 0 {
+			p.pollers.answers()
+		}
 		failures, cost = 0, time.Since(start)
 	}
 }

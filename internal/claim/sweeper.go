@@ -27,6 +27,7 @@ type sweeper struct {
 	events   events
 	observer Observer
 	wake     chan<- struct{} // tells the poller that a task was found
+	answered func()          // is called after each turn that has not failed
 	// version counts the changes of policies.
 	version func() int64 // nil if none comes
 	// Only one turn at a time uses these:
@@ -147,6 +148,9 @@ func (s *sweeper) startIfDue(ctx context.Context) {
 	s.running.Go(func() {
 		before := s.policyVersion()
 		err := s.turn(ctx)
+		if err == nil {
+			s.answered()
+		}
 		if s.policyVersion() != before { // it may have gone by the old ones
 			s.lanes.Retime()
 		}

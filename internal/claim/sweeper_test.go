@@ -32,6 +32,7 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 		corrupt := head("k", -1, time.Hour)
 		heads := []store.Head{head("k", 0, 0), head("k", 2, 10*time.Second), head("unknown", 0, 0), corrupt}
 		s := &sweeper{
+			answered: func() {},
 			observer: noObserver{},
 			queue:    "default", lanes: lanes.NewTracker(unknownDelays), events: events{slog.New(slog.NewTextHandler(&log, nil))},
 			gates:       Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(time.Minute))}}},
@@ -88,6 +89,7 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 		emptied := head("k", 0, 0)
 		var heads []store.Head
 		s := &sweeper{
+			answered: func() {},
 			observer: noObserver{},
 			queue:    "default", lanes: lanes.NewTracker(unknownDelays), events: events{slog.New(slog.DiscardHandler)},
 			gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}},
@@ -153,6 +155,7 @@ func TestNoSweepIsFarOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sweeps []time.Time
 		s := &sweeper{
+			answered: func() {},
 			observer: noObserver{},
 			queue:    "default", lanes: lanes.NewTracker(unknownDelays), events: events{slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1),
 			SweepConfig: SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) {
@@ -177,7 +180,7 @@ func TestRequestedTurnsTakeTheirShare(t *testing.T) {
 	t.Parallel()
 	for share, want := range map[int]time.Duration{0: 100 * time.Millisecond, probeShare: 40 * time.Millisecond} {
 		now := time.Now()
-		s := &sweeper{observer: noObserver{}, last: now, at: now.Add(time.Hour), cost: 10 * time.Millisecond,
+		s := &sweeper{answered: func() {}, observer: noObserver{}, last: now, at: now.Add(time.Hour), cost: 10 * time.Millisecond,
 			SweepConfig: SweepConfig{share: share},
 		}
 		s.request()

@@ -1,6 +1,10 @@
 package control
 
-import "log/slog"
+import (
+	"log/slog"
+
+	"github.com/falldue/falldue/internal/retry"
+)
 
 // events logs what keeps a worker from applying what people ask of all workers.
 // It has one method for each log line.
@@ -11,7 +15,7 @@ func (e events) unreadablePolicy(queue, kind string, err error) {
 }
 
 func (e events) policiesFailed(policies int, err error) {
-	e.log.Error("falldue: cannot read the policies of tasks", "policies", policies, "error", err)
+	e.log.Error("falldue: cannot read the policies of tasks", "policies", policies, retry.Failed(err))
 }
 
 // overrideFailed reports an override of policies that the worker cannot obey.
@@ -25,5 +29,5 @@ func (e events) pauseFailed(subject string, err error) {
 }
 
 func (e events) changesFailed(err error) {
-	e.log.Warn("falldue: cannot read pauses, policies and cancels", "error", err)
+	e.log.Warn("falldue: cannot read pauses, policies and cancels", retry.Failed(err))
 }

@@ -12,10 +12,13 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
+	"net"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/puddle/v2"
 )
 
 // databases are the open databases by their pools. All queues on a pool have one, since
@@ -77,7 +80,10 @@ func NewConnector(pool *pgxpool.Pool) *Connector {
 // Connect takes a connection from the pool.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	held, err := c.pool.Acquire(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, puddle.ErrClosedPool):
+		return nil, fmt.Errorf("%w: %w", net.ErrClosed, err) // which has no code
+	case err != nil:
 		return nil, err
 	}
 	const key = "github.com/falldue/falldue"

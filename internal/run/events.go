@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -76,7 +77,7 @@ func (e events) leaseLost(c *store.Claim, by Outcome, when string) {
 }
 
 func (e events) extendFailed(tasks int, err error) {
-	e.log.Warn("falldue: cannot extend leases", "tasks", tasks, "error", err)
+	e.log.Warn("falldue: cannot extend leases", "tasks", tasks, retry.Failed(err))
 }
 
 // extendRefused reports a lease that the database refuses to extend.
@@ -85,7 +86,7 @@ func (e events) extendRefused(c *store.Claim, err error) {
 }
 
 func (e events) settleFailed(tasks int, err error) {
-	e.log.Warn("falldue: cannot settle", "tasks", tasks, "error", err)
+	e.log.Warn("falldue: cannot settle", "tasks", tasks, retry.Failed(err))
 }
 
 // settleRefused reports a task whose settlement the database refuses.
@@ -99,5 +100,5 @@ func (e events) notSettled(c *store.Claim, err error) {
 }
 
 func (e events) progressFailed(err error) {
-	e.log.Warn("falldue: cannot write the progress of tasks", "error", err)
+	e.log.Warn("falldue: cannot write the progress of tasks", retry.Failed(err))
 }

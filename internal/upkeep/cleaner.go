@@ -59,7 +59,7 @@ func NewCleaner(s *store.Store, queues []string, others run.Retention, handlers 
 func (c *Cleaner) Work(ctx context.Context) {
 	every := c.retentions.Every()
 	var dropped, droppedChanges time.Time
-	for {
+	for outages := 0; ; {
 		if time.Since(dropped) >= CleanEvery {
 			dropped = time.Now()
 			if err := c.drop(ctx, c.dropOrphans); err != nil && ctx.Err() == nil {
@@ -77,8 +77,14 @@ func (c *Cleaner) Work(ctx context.Context) {
 			// What makes this fail makes announcing fail, which is logged.
 			_ = c.drop(ctx, func(ctx context.Context) error { return c.dropWorkers(ctx, keepWorkers) })
 		}
-		finding := c.CleanAll(ctx)
-		if retry.Pause(ctx, max(every, findingShare*finding)+rand.N(every/10)) != nil {
+		finding, away := c.CleanAll(ctx)
+		pause := max(every, findingShare*finding)
+		if away {
+			pause, outages = max(pause, retry.ErrorPause(outages)), outages+1
+		} else {
+			outages = 0
+		}
+		if retry.Pause(ctx, pause+rand.N(pause/10)) != nil {
 			return
 		}
 	}
@@ -88,22 +94,26 @@ func (c *Cleaner) Work(ctx context.Context) {
 var finishedStates = []string{statements.StateDone, statements.StateDead, statements.StateCancelled}
 
 // CleanAll deletes all tasks whose retention is over, and returns how long it took to find
-// their lanes.
-func (c *Cleaner) CleanAll(ctx context.Context) (finding time.Duration) {
+// their lanes. It gives up when the database is away.
+func (c *Cleaner) CleanAll(ctx context.Context) (finding time.Duration, away bool) {
 	c.foreign.begin()
 	for _, queue := range c.queues {
 		for _, state := range finishedStates {
-			if c.retentions.Shortest(state) != run.Forever {
-				finding += c.cleanState(ctx, queue, state)
+			if c.retentions.Shortest(state) == run.Forever {
+				continue
+			}
+			took, err := c.cleanState(ctx, queue, state)
+			if finding += took; err != nil && retry.KindOf(c.classify(err), false) == retry.Outage {
+				return finding, true
 			}
 		}
 	}
-	return finding
+	return finding, false
 }
 
 // cleanState deletes the tasks of a queue and a state whose retention is over, and
 // returns how long it took to find their lanes.
-func (c *Cleaner) cleanState(ctx context.Context, queue, state string) (finding time.Duration) {
+func (c *Cleaner) cleanState(ctx context.Context, queue, state string) (finding time.Duration, err error) {
 	start := time.Now()
 	heads, err := c.find(ctx, queue, state)
 	finding = time.Since(start)
@@ -127,7 +137,7 @@ func (c *Cleaner) cleanState(ctx context.Context, queue, state string) (finding 
 	if err != nil && ctx.Err() == nil {
 		c.events.cleanFailed(queue, state, err)
 	}
-	return finding
+	return finding, err
 }
 
 // drop drops rows of a table beside the one of tasks.

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/falldue/falldue/internal/overdue"
+	"github.com/falldue/falldue/internal/retry"
 )
 
 // events logs failures of a worker's background work.
@@ -19,28 +20,28 @@ func (e events) policiesRestored(texts map[string]string) {
 }
 
 func (e events) keepFailed(err error) {
-	e.log.Warn("falldue: cannot check that policies are stored", "error", err)
+	e.log.Warn("falldue: cannot check that policies are stored", retry.Failed(err))
 }
 
 func (e events) cleanFailed(queue, state string, err error) {
-	e.log.Warn("falldue: cannot delete finished tasks", "queue", queue, "state", state, "error", err)
+	e.log.Warn("falldue: cannot delete finished tasks", "queue", queue, "state", state, retry.Failed(err))
 }
 
 func (e events) permitsFailed(err error) {
-	e.log.Warn("falldue: cannot delete permits of limits", "error", err)
+	e.log.Warn("falldue: cannot delete permits of limits", retry.Failed(err))
 }
 
 func (e events) uniquesFailed(err error) {
-	e.log.Warn("falldue: cannot delete unique keys that nobody holds", "error", err)
+	e.log.Warn("falldue: cannot delete unique keys that nobody holds", retry.Failed(err))
 }
 
 func (e events) flowsFailed(err error) {
-	e.log.Warn("falldue: cannot look at tasks that run after others", "error", err)
+	e.log.Warn("falldue: cannot look at tasks that run after others", retry.Failed(err))
 }
 
 // announceFailed reports that the worker could not announce itself, once until it can again.
 func (e events) announceFailed(err error) {
-	e.log.Warn("falldue: cannot announce the worker in the table of workers; its work goes on", "error", err)
+	e.log.Warn("falldue: cannot announce the worker in the table of workers; its work goes on", retry.Failed(err))
 }
 
 // overdue reports tasks that no worker takes.
@@ -50,13 +51,13 @@ func (e events) overdue(g overdue.Group) {
 }
 
 func (e events) lookFailed(err error) {
-	e.log.Warn("falldue: cannot look for overdue tasks", "error", err)
+	e.log.Warn("falldue: cannot look for overdue tasks", retry.Failed(err))
 }
 
 func (e events) progressFailed(err error) {
-	e.log.Warn("falldue: cannot delete the progress of tasks that are gone", "error", err)
+	e.log.Warn("falldue: cannot delete the progress of tasks that are gone", retry.Failed(err))
 }
 
 func (e events) changesFailed(err error) {
-	e.log.Warn("falldue: cannot delete old pauses, policies and cancels", "error", err)
+	e.log.Warn("falldue: cannot delete old pauses, policies and cancels", retry.Failed(err))
 }

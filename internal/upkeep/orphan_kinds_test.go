@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -38,6 +39,7 @@ func TestTasksOfKindsOfOtherWorkersStay(t *testing.T) {
 				cleaned[p.Lane.Kind] = time.Now()
 				return 1, p.Since, nil
 			},
+			classify:    func(error) dialect.Class { return dialect.Other },
 			dropOrphans: func(context.Context) error { return nil },
 			dropCancels: func(context.Context, time.Duration) error { return nil },
 			dropChanges: func(context.Context, time.Duration) error { return nil },

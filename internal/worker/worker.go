@@ -111,7 +111,7 @@ func New(ctx context.Context, cfg Config, s *store.Store, policies *upkeep.Polic
 // makeWorker returns a worker that claims until stop ends, and whose handlers have the context
 // work, which cancel ends.
 func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
-	log, caps, classify := cfg.Log, s.Server().Caps, s.Server().Classify
+	log, caps, classify := retry.Sparse(cfg.Log, s.Server().Classify), s.Server().Caps, s.Server().Classify
 	held, pollers, dispatchers := run.NewHeld(), claim.Pollers{}, make(map[string]*run.Dispatcher, len(cfg.Queues))
 	troubles, ended := control.NewHealthReport(), new(run.EndedRuns)
 	running := func() map[string]int { return runningIn(dispatchers) }
@@ -157,7 +157,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 
 			ClaimRows: s.Claim, ClaimUnderLimits: s.ClaimLimited, Candidates: s.Candidates, ClaimKeys: s.ClaimKeys, Classify: classify, Dispatch: dispatchers[name].Take, Behind: settler.Behind,
 			PolicyVersion: overrides.Version.Load, Sweep: claim.SweepEvery(cfg.PollInterval, s.NewLaneFinder(name), caps.AscendingIDs),
-			ClaimsAtOnce: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, Log: log, Observer: o,
+			ClaimsAtOnce: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, Log: log, Observer: o, All: pollers,
 		})
 	}
 	cleaner := upkeep.NewCleaner(s, slices.Collect(maps.Keys(cfg.Queues)), cfg.OthersRetention, cfg.Handlers, log)

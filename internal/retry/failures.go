@@ -1,0 +1,115 @@
+package retry
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/cause"
+)
+
+// failureEvery is the shortest time between two lines of a log about failures that have the same
+// cause.
+const failureEvery = time.Minute
+
+// failure is the value of an attribute that [Failed] returns.
+type failure struct{ error }
+
+// LogValue returns the error itself.
+func (f failure) LogValue() slog.Value { return slog.AnyValue(f.error) }
+
+// Failed returns the attribute of an error of the database after which a statement is tried
+// again, perhaps many times. Loggers of [Sparse] write few lines about it.
+func Failed(err error) slog.Attr { return slog.Any("error", failure{err}) }
+
+// Sparse returns a logger that writes at most one line a minute for failures of the database
+// ([Failed]) with the same message and cause. The next line has how many were left out
+// ("repeated"). While the database is away, which classify tells, all messages are one. All other
+// lines are written.
+func Sparse(log *slog.Logger, classify func(error) dialect.Class) *slog.Logger {
+	return slog.New(&sparse{Handler: log.Handler(), classify: classify, seen: &seen{lines: map[string]*line{}}})
+}
+
+// sparse is the handler of such a logger.
+type sparse struct {
+	slog.Handler
+	classify func(error) dialect.Class
+	seen     *seen
+}
+
+// seen are the lines that were written in the last minute, by their messages and causes.
+type seen struct {
+	mu    sync.Mutex
+	lines map[string]*line
+}
+
+type line struct {
+	at      time.Time
+	leftOut int
+}
+
+// maxLines is how many different lines are remembered.
+const maxLines = 200
+
+// Handle writes a record, unless it is about a failure of which another one was written within
+// the last minute.
+func (h *sparse) Handle(ctx context.Context, r slog.Record) error {
+	var failed error
+	r.Attrs(func(a slog.Attr) bool {
+		if f, ok := a.Value.Any().(failure); ok {
+			failed = f.error
+		}
+		return failed == nil
+	})
+	if failed != nil {
+		key := r.Message + "\n" + cause.Of(failed.Error())
+		if KindOf(h.classify(failed), false) == Outage {
+			key = "" // of all
+			during := strings.TrimPrefix(r.Message, "falldue: cannot ")
+			r = slog.NewRecord(r.Time, slog.LevelWarn, "falldue: the database does not answer", r.PC)
+			r.Add("error", failed, "during", during)
+		}
+		leftOut, ok := h.seen.note(key, time.Now())
+		if !ok {
+			return nil
+		}
+		if leftOut > 0 {
+			r = r.Clone()
+			r.AddAttrs(slog.Int("repeated", leftOut))
+		}
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// note reports whether to write a line now, and how many like it were left out.
+func (s *seen) note(key string, now time.Time) (leftOut int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lines[key]
+	switch {
+	case l == nil:
+		if len(s.lines) >= maxLines {
+			clear(s.lines)
+		}
+		s.lines[key] = &line{at: now}
+		return 0, true
+	case now.Sub(l.at) < failureEvery:
+		l.leftOut++
+		return 0, false
+	}
+	leftOut = l.leftOut
+	*l = line{at: now}
+	return leftOut, true
+}
+
+// WithAttrs and WithGroup keep what is remembered.
+func (h *sparse) WithAttrs(list []slog.Attr) slog.Handler {
+	return &sparse{h.Handler.WithAttrs(list), h.classify, h.seen}
+}
+
+func (h *sparse) WithGroup(name string) slog.Handler {
+	return &sparse{h.Handler.WithGroup(name), h.classify, h.seen}
+}

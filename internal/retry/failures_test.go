@@ -1,0 +1,76 @@
+package retry_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/retry"
+)
+
+func TestFailuresAreLoggedOnceAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, err := dialect.Of(dialect.SQLite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		log := retry.Sparse(slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}})), d.Classify)
+		for i := range 90 { // seconds
+			log.Warn("falldue: cannot poll", "queue", "q", retry.Failed(fmt.Errorf("row %d is odd", i)))
+			log.With("queue", "q").Warn("falldue: cannot claim", retry.Failed(io.EOF))
+			log.Warn("falldue: cannot settle", retry.Failed(fmt.Errorf("settle: %w", io.EOF)))
+			if i%45 == 0 {
+				log.Warn("falldue: cannot settle", "task", 7, "error", errors.New("of one task"))
+			}
+			time.Sleep(time.Second)
+		}
+		const want = `level=WARN msg="falldue: cannot poll" queue=q error="row 0 is odd"
+level=WARN msg="falldue: the database does not answer" queue=q error=EOF during=claim
+level=WARN msg="falldue: cannot settle" task=7 error="of one task"
+level=WARN msg="falldue: cannot settle" task=7 error="of one task"
+level=WARN msg="falldue: cannot poll" queue=q error="row 60 is odd" repeated=59
+level=WARN msg="falldue: the database does not answer" queue=q error=EOF during=claim repeated=119
+`
+		if got := text.String(); got != want {
+			t.Errorf("the log has\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// TestAClosedDatabaseIsAway: it has an error without a code.
+func TestAClosedDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	for _, name := range dialect.Names {
+		d, err := dialect.Of(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := sql.OpenDB(nil)
+		_ = db.Close()
+		if _, err := db.Conn(context.WithoutCancel(t.Context())); retry.KindOf(d.Classify(err), false) != retry.Outage {
+			t.Errorf("%s: %v is of class %v", name, err, d.Classify(err))
+		}
+		if err := sql.ErrConnDone; retry.KindOf(d.Classify(err), false) != retry.Outage {
+			t.Errorf("%s: %v is of class %v", name, err, d.Classify(err))
+		}
+		if text := strings.TrimSpace(d.Classify(errors.New("sql: database is closed")).String()); text != "other" {
+			t.Errorf("%s: an error is classified by its text: %s", name, text)
+		}
+	}
+}
