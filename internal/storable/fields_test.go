@@ -30,8 +30,8 @@ type (
 	reader struct{ City string }
 )
 
-func (writer) MarshalJSON() ([]byte, error)     { return []byte(`{"town":"x"}`), nil }
-func (*reader) UnmarshalJSON([]byte) error { return nil }
+func (writer) MarshalJSON() ([]byte, error) { return []byte(`{"town":"x"}`), nil }
+func (*reader) UnmarshalJSON([]byte) error  { return nil }
 
 // TestFieldNames compares them with the fields of the JSON. It also runs with
 // GOEXPERIMENT=jsonv2, see make portable.
