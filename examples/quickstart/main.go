@@ -28,6 +28,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
@@ -67,7 +68,12 @@ func quickstart(ctx context.Context, dsn string, hour time.Duration, out io.Writ
 	}
 	defer func() { err = errors.Join(err, closeDB()) }()
 
+	logger := slog.Default()
+	if isTerminal(out) {
+		logger = slog.New(slog.DiscardHandler) // lines would break the table, which shows the same errors
+	}
 	queue, err := falldue.New(db, falldue.Config{
+		Logger:        logger,
 		Prefix:        "quickstart_", // the names of the tables begin with it
 		DoneRetention: time.Hour,     // keeps done tasks, so that they can be displayed
 		// A poll finds new tasks that were enqueued in a transaction. Waiting
