@@ -14,7 +14,7 @@ GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fails --hide-summary=skipped --
 
 # What make matrix runs: all tests that depend on the server's release.
-MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/store ./migrations ./ops ./periodic ./pgnotify ./pgxqueue ./sealed ./sqlgen ./tasktest
+MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/store ./internal/systemtest ./migrations ./ops ./periodic ./pgnotify ./pgxqueue ./sealed ./sqlgen ./tasktest
 
 # Modules other than the library's. The library does not depend on what only they need.
 MODULES = faults bench cmd/falldue examples/transactions examples/moving internal/testdb/serve internal/chart/browser
@@ -83,7 +83,7 @@ portable: ## compile code and tests with the oldest Go release, also for Windows
 # The tests that are left out compile programs, and read no clock.
 .PHONY: clock
 clock: ## run the tests that read the time of day on SQLite, at each hour, on special days and nights, in three zones
-	go run ./internal/anytime -skip 'TestProgramsOfMovingCompile|TestPackagesLinkOnlyListedModules' internal/anytime $(if $(filter-out ./...,$(PACKAGES)),$(PACKAGES),. ops periodic tasktest flow examples/shop cmd/falldue)
+	go run ./internal/anytime -skip 'TestProgramsOfMovingCompile|TestPackagesLinkOnlyListedModules' internal/anytime $(if $(filter-out ./...,$(PACKAGES)),$(PACKAGES),. internal/systemtest internal/repotest ops periodic tasktest flow examples/shop cmd/falldue)
 
 # Debian's names of what readers have: two programs, and fonts as wide and as narrow as theirs.
 READERS = chromium librsvg2-bin fonts-dejavu-core fonts-liberation
@@ -113,7 +113,7 @@ faults: ## inject faults on ENGINE for MINUTES (1), from SEED, with POOLER=1 thr
 
 .PHONY: tidb
 tidb: ## run tests and faults on TiDB, whose server it builds first: takes minutes, and 4 GB of caches
-	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./dialect ./examples/... ./internal/testdb/... ./internal/statements ./internal/store ./migrations ./ops ./periodic ./sealed ./sqlgen ./tasktest'
+	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./dialect ./examples/... ./internal/testdb/... ./internal/statements ./internal/store ./internal/systemtest ./migrations ./ops ./periodic ./sealed ./sqlgen ./tasktest'
 	$(MAKE) faults ENGINE=tidb MINUTES=0.5
 
 # One release after the other: the machine should not be the reason for a failure.

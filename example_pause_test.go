@@ -34,3 +34,17 @@ func ExampleQueue_Pause() {
 	}
 	// Output: kind:charge is paused by ann: the payment provider is down
 }
+
+// The command line takes subjects as text. A text without a field is the name of a kind.
+func ExampleParseSubject() {
+	queue, err := falldue.ParseSubject("queue:default")
+	if err != nil {
+		log.Panic(err)
+	}
+	kind, err := falldue.ParseSubject("charge")
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(kind, "and", queue)
+	// Output: kind:charge and queue:default
+}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/storable"
+	"github.com/falldue/falldue/internal/testdb"
 )
 
 // nilReader is an error whose Error method panics on a nil pointer.
@@ -132,5 +135,40 @@ func TestFailuresOfAStoppingWorkerAreRead(t *testing.T) {
 		if !f.Is(ErrStopping) || f.Act != c.act || f.Wait != c.wait || f.Cancellation != c.cancellation {
 			t.Errorf("%s: the failure is %+v", name, f)
 		}
+	}
+}
+
+func TestGoexitFailsTheAttempt(t *testing.T) {
+	t.Parallel()
+	db := testdb.Open(t, testdb.SQLite)
+	q, err := New(db, Config{Concurrency: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const exits = 3
+	k := NewKind[int]("exits", KindConfig{Policy: backoff.Constant(0)})
+	receipt, err := k.Enqueue(t.Context(), q, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), testdb.Patience)
+	defer stop()
+	var failures []Attempt
+	Handle(q, k, func(ctx context.Context, task Task[int]) (err error) {
+		if task.Attempt <= exits {
+			runtime.Goexit() // as a test's FailNow does
+		}
+		defer stop()
+		failures, err = q.Attempts(ctx, receipt.ID)
+		return err
+	})
+	if err := q.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if len(failures) != exits || !strings.Contains(failures[0].Error, "Goexit") {
+		t.Errorf("attempts are recorded as %+v, want %d that failed", failures, exits)
 	}
 }

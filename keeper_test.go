@@ -2,7 +2,6 @@ package falldue_test
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -153,17 +152,34 @@ func TestLostPolicyIsStoredAgain(t *testing.T) {
 			}
 			return receipt.ID
 		}
-		handle := func(q *falldue.Queue) {
-			falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error { return nil })
-		}
 		done := func(id int64) {
 			t.Helper()
-			waitFor(t, "task "+strconv.FormatInt(id, 10), func() bool { return info(t, enqueuer, id).State == falldue.StateDone })
+			for end := time.Now().Add(testdb.Patience); ; {
+				info, err := enqueuer.Task(t.Context(), id)
+				if err != nil || time.Now().After(end) {
+					t.Fatalf("task %d is %s (error %v), want done", id, info.State, err)
+				}
+				if info.State == falldue.StateDone {
+					return
+				}
+			}
 		}
 		lose := func() { pools[0].MustExec("delete from falldue_policies") }
 
-		handle(reader)
-		stop := runUntil(t, reader)
+		run := func(q *falldue.Queue) (stop func()) {
+			falldue.Handle(q, kind, func(context.Context, falldue.Task[int]) error { return nil })
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- q.Run(ctx) }()
+			return func() {
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}
+		}
+
+		stop := run(reader)
 		done(enqueue())
 		lose()
 		if err := falldue.KeepPolicies(t.Context(), reader); err != nil {
@@ -171,8 +187,7 @@ func TestLostPolicyIsStoredAgain(t *testing.T) {
 		}
 		stop()
 
-		handle(later)
-		stop = runUntil(t, later) // it reads what the other worker has restored
+		stop = run(later) // it reads what the other worker has restored
 		done(enqueue())
 		stop()
 
@@ -183,8 +198,7 @@ func TestLostPolicyIsStoredAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		handle(last)
-		stop = runUntil(t, last)
+		stop = run(last)
 		done(id)
 		stop()
 	})

@@ -1,6 +1,7 @@
 package testdb
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -13,8 +14,18 @@ import (
 // takes seconds to give up a connection.
 const leaksAfter = 30 * time.Second
 
+// parallel is how many tests of a package run at a time unless -parallel says otherwise. They mostly
+// wait, for a server or for a lease to end, so that more of them run than there are processors.
+const parallel = "8"
+
 // Main runs the tests of a package for its TestMain. They fail if goroutines stay.
 func Main(m *testing.M, opts ...goleak.Option) {
+	flag.Parse()
+	isSet := false
+	flag.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "test.parallel" })
+	if !isSet {
+		_ = flag.Set("test.parallel", parallel) // it is a number
+	}
 	code := m.Run()
 	if code == 0 {
 		err := goleak.Find(opts...) // it tries for a second or two
