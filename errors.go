@@ -67,39 +67,15 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// verdict is an error that a handler returns to ask for an outcome other than a
-// retry under the policy.
-type verdict struct {
-	act  run.Act
-	wait time.Duration
-	err  error
-}
-
-func (v *verdict) Error() string {
-	switch {
-	case v.act == run.ActDiscard && v.err == nil:
-		return "discarded"
-	case v.act == run.ActDiscard:
-		return v.err.Error()
-	case v.act == run.ActSnooze:
-		return fmt.Sprintf("snoozed for %v", v.wait)
-	case v.err == nil:
-		return fmt.Sprintf("retry after %v", v.wait)
-	}
-	return v.err.Error()
-}
-
-func (v *verdict) Unwrap() error { return v.err }
-
 // Discard returns an error for a handler to return that makes its task dead at
 // once, however many attempts are left. The text of err, which may be nil, is
 // recorded as the task's last error.
-func Discard(err error) error { return &verdict{act: run.ActDiscard, err: err} }
+func Discard(err error) error { return &run.OutcomeError{Act: run.ActDiscard, Err: err} }
 
 // Snooze returns an error for a handler to return that makes its task due again
 // after d. The run uses up no attempt, and the policy's delay is not added. A
 // negative d counts as 0.
-func Snooze(d time.Duration) error { return &verdict{act: run.ActSnooze, wait: max(d, 0)} }
+func Snooze(d time.Duration) error { return &run.OutcomeError{Act: run.ActSnooze, Wait: max(d, 0)} }
 
 // RetryAfter returns an error for a handler to return that makes its task due
 // again after d, instead of after the policy's delay. Use it for the Retry-After
@@ -107,5 +83,5 @@ func Snooze(d time.Duration) error { return &verdict{act: run.ActSnooze, wait: m
 // attempt, the policy's limits apply, and the text of err, which may be nil, is
 // recorded. A negative d counts as 0.
 func RetryAfter(d time.Duration, err error) error {
-	return &verdict{act: run.ActRetryAfter, wait: max(d, 0), err: err}
+	return &run.OutcomeError{Act: run.ActRetryAfter, Wait: max(d, 0), Err: err}
 }

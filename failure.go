@@ -79,10 +79,7 @@ func readError(err error) *run.Failure {
 func read(err error) *run.Failure {
 	f := &run.Failure{Text: storable.Text(err.Error()), Err: err}
 	f.Causes = run.CausesOf(err)
-	var v *verdict
-	if errors.As(err, &v) {
-		f.Act, f.Wait = v.act, v.wait
-	}
+	f.Act, f.Wait = run.ActOf(err)
 	var p *PanicError
 	if errors.As(err, &p) {
 		f.Stack = store.NotNull(storable.Text(p.Stack))
@@ -103,8 +100,8 @@ func standard(err error) bool {
 		switch e := err.(type) { //nolint:errorlint // the loop unwraps
 		case nil:
 			return true
-		case *verdict:
-			err = e.err
+		case *run.OutcomeError:
+			err = e.Err
 			continue
 		}
 		switch reflect.TypeOf(err) {

@@ -7,30 +7,32 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/hooks"
-	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/upkeep"
 	"github.com/falldue/falldue/internal/worker"
 )
 
-// internals lets packages tasktest, periodic, flow and ops into a queue.
+// internals is what other packages of this module use of a queue. Each package declares the
+// methods that it needs as an interface, and gets them from [hooks.Of].
 type internals struct{ q *Queue }
 
+// taskInternals is what package tasktest uses of a task.
+type taskInternals struct{ setCalls func(hooks.TaskCalls) }
+
+// SetCalls sets what the methods of the task call.
+func (t taskInternals) SetCalls(calls hooks.TaskCalls) { t.setCalls(calls) }
+
 func init() {
-	hooks.QueueOf = func(q any) hooks.Queue { return internals{q.(*Queue)} }
-	hooks.SetCalls = func(task, calls any) { task.(interface{ setCalls(c taskCalls) }).setCalls(calls.(taskCalls)) }
-	hooks.ProgressOf = run.NewProgress
-	hooks.Asked = func(err error) (string, time.Duration) {
-		f := read(err)
-		outcomes := [...]run.Outcome{run.ActNone: run.OutcomeRetried, run.ActDiscard: run.OutcomeDiscarded, run.ActSnooze: run.OutcomeSnoozed, run.ActRetryAfter: run.OutcomeRetriedAfter}
-		return string(outcomes[f.Act]), f.Wait
+	hooks.Open = func(x any) any {
+		if q, ok := x.(*Queue); ok {
+			return internals{q}
+		}
+		return taskInternals{x.(interface{ setCalls(c hooks.TaskCalls) }).setCalls}
 	}
 }
 
@@ -43,18 +45,21 @@ func (s internals) Logger() *slog.Logger { return s.q.cfg.Logger }
 // Enqueued wakes the workers for tasks that have been stored.
 func (s internals) Enqueued(entries []store.Entry) { s.q.announce(entries) }
 
-// RunOne runs the task that is due first; see hooks.Queue.
-func (s internals) RunOne(ctx context.Context) (_ *hooks.Ran, next time.Duration, err error) {
-	var done *worker.Ran
+// For package tasktest:
+
+// RunOne claims the task that is due first, runs its handler in this goroutine, and settles it. If
+// no task is due that the queue would run, it returns nil, and how long it is until the next one
+// falls due or a limit admits one, or a negative duration.
+func (s internals) RunOne(ctx context.Context) (ran *worker.Ran, next time.Duration, err error) {
 	err = s.step(ctx, func(w *worker.Worker) error {
-		done, next, err = w.RunOne(ctx)
+		ran, next, err = w.RunOne(ctx)
 		return err
 	})
-	return (*hooks.Ran)(done), next, err
+	return ran, next, err
 }
 
-// CleanAndJudge does what a worker's background loops do to finished tasks and to tasks with
-// dependencies; see hooks.Queue.
+// CleanAndJudge deletes the finished tasks whose retention has expired, and opens or cancels tasks
+// with dependencies if it is time, as a worker does every now and then.
 func (s internals) CleanAndJudge(ctx context.Context) error {
 	return s.step(ctx, func(w *worker.Worker) error { return w.CleanAndJudge(ctx) })
 }
@@ -82,33 +87,30 @@ func (s internals) Handles() (queues, kinds []string) {
 	return slices.Sorted(maps.Keys(s.q.cfg.Queues)), slices.Sorted(maps.Keys(s.q.kinds))
 }
 
-// What package flow needs of a queue, beside its store.
+// For package flow:
 
-// EnqueueFlow stores tasks of which some run after others. tx is a Tx or nil.
-func (s internals) EnqueueFlow(ctx context.Context, tx any, params []any, flow store.Flow) ([]int64, error) {
-	var within Tx
+// EnqueueFlow stores tasks that depend on each other. tx is the caller's transaction, or nil.
+func (s internals) EnqueueFlow(ctx context.Context, tx Tx, params []EnqueueParams, flow store.Flow) ([]int64, error) {
 	if tx != nil {
-		within = tx.(Tx)
-		if err := checkTx(within); err != nil {
+		if err := checkTx(tx); err != nil {
 			return nil, err
 		}
 	}
-	put := func(ctx context.Context, tasks []EnqueueParams) ([]Receipt, error) {
-		return s.putFlow(ctx, within, tasks, len(params), flow)
-	}
-	tasks := make([]EnqueueParams, len(params))
-	for i, p := range params {
-		tasks[i] = p.(EnqueueParams)
-		tasks[i].put, tasks[i].place = put, i
-	}
-	if len(tasks) == 0 {
+	if len(params) == 0 {
 		return nil, nil
+	}
+	put := func(ctx context.Context, tasks []EnqueueParams) ([]Receipt, error) {
+		return s.putFlow(ctx, tx, tasks, len(params), flow)
 	}
 	fn := EnqueueFunc(func(ctx context.Context, _ Tx, tasks []EnqueueParams) ([]Receipt, error) { return put(ctx, tasks) })
 	if around := s.q.aroundEnqueue.Load(); around != nil {
 		fn = *around
 	}
-	receipts, err := throughMiddleware(ctx, within, fn, len(tasks), func(i int) EnqueueParams { return tasks[i] })
+	receipts, err := throughMiddleware(ctx, tx, fn, len(params), func(i int) EnqueueParams {
+		p := params[i]
+		p.put, p.place = put, i
+		return p
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -161,15 +163,13 @@ func (q *Queue) judgeMembers(ctx context.Context, members []int64) {
 	upkeep.NewFlowKeeper(q.store, func(context.Context, string) { q.Wake() }, q.cfg.Logger).JudgeFor(ctx, members)
 }
 
-// What package periodic needs of a queue, beside its store.
+// For package periodic:
 
-func init() { hooks.Origin = origin }
-
-// Entry returns the task that params describe as schedules store it, and a hash of its kind
-// and arguments. Settings that the tasks of a schedule cannot have give an error.
-func (s internals) Entry(params any) (e store.Entry, hash string, err error) {
-	p, ok := params.(EnqueueParams)
-	if !ok || p.kind == nil {
+// Entry returns the task that p describes, as schedules store it, and a hash of its kind and
+// arguments, which does not depend on what the codec makes of them. Settings that the tasks of a
+// schedule cannot have give an error.
+func (s internals) Entry(p EnqueueParams) (e store.Entry, hash string, err error) {
+	if p.kind == nil {
 		return e, "", invalid("empty EnqueueParams, or a task of an empty Kind; make them with NewKind and Kind.Params")
 	}
 	if p.opts.Delay != 0 {
@@ -261,35 +261,25 @@ func (s internals) scheduled(tasks []EnqueueParams, entries []store.Entry) ([]st
 	return list, nil
 }
 
-// Said returns who pauses a schedule, and why, as they are stored.
-func (s internals) Said(who, why string) (string, string, error) { return said(who, why) }
+// StoredNote returns a note as it is stored.
+func (s internals) StoredNote(n Note) (Note, error) { return n.stored() }
 
-// AddTicker adds a ticker.
-func (s internals) AddTicker(t hooks.Ticker) {
+// AddTicker adds a function that enqueues the periodic tasks that are due, and returns how long it
+// is until the next one is, or a negative duration. Package tasktest calls it.
+func (s internals) AddTicker(t func(context.Context) (next time.Duration, err error)) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	s.q.tickers = append(s.q.tickers, t)
 }
 
 // Tickers returns the tickers that have been added.
-func (s internals) Tickers() []hooks.Ticker {
+func (s internals) Tickers() []func(context.Context) (next time.Duration, err error) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	return slices.Clone(s.q.tickers)
 }
 
-// origin says which process this is: its host, and the release of the program.
-func origin() string {
-	text, _ := os.Hostname()
-	if build, ok := debug.ReadBuildInfo(); ok {
-		if release := releaseOf(build); release != "" {
-			text += " " + release
-		}
-	}
-	return text
-}
-
-// What package ops needs of a queue, besides its store.
+// For package ops:
 
 // Info returns what a worker of the queue would say of itself.
 func (s internals) Info() store.WorkerInfo {
@@ -297,8 +287,8 @@ func (s internals) Info() store.WorkerInfo {
 	return s.q.workerConfig(handlers).Info
 }
 
-// TaskInfos returns rows as a []TaskInfo.
-func (s internals) TaskInfos(rows []store.Task) any {
+// TaskInfos returns rows, decoded by the queue's codec.
+func (s internals) TaskInfos(rows []store.Task) []TaskInfo {
 	list := make([]TaskInfo, len(rows))
 	for i, t := range rows {
 		list[i] = taskInfo(t, s.q.cfg.Codec)
@@ -306,12 +296,13 @@ func (s internals) TaskInfos(rows []store.Task) any {
 	return list
 }
 
-// Change stores a change of a Subject.
-func (s internals) Change(ctx context.Context, subject any, until time.Time, c store.Change) error {
-	return s.q.change(ctx, subject.(Subject), until, c)
+// Change stores a change of a subject, which ends at a time or, if that is zero, never, and makes
+// the worker of this process read it.
+func (s internals) Change(ctx context.Context, subject Subject, until time.Time, c store.Change) error {
+	return s.q.change(ctx, subject, until, c)
 }
 
-// Acted tells workers of an action.
+// Acted notifies workers of an action, and opens or cancels tasks that depend on the changed ones.
 func (s internals) Acted(ctx context.Context, a store.Action, acted store.Acted) {
 	s.q.acted(ctx, a, acted)
 }

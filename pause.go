@@ -86,9 +86,11 @@ func (q *Queue) change(ctx context.Context, s Subject, until time.Time, c store.
 	if err := s.Err(); err != nil {
 		return err
 	}
-	if c.Who, c.Why, err = said(c.Who, c.Why); err != nil {
+	n, err := Note{c.Who, c.Why}.stored()
+	if err != nil {
 		return err
 	}
+	c.Who, c.Why = n.Who, n.Why
 	if err := q.checkEnd(ctx, c.Ends); err != nil {
 		return err
 	}
@@ -100,15 +102,15 @@ func (q *Queue) change(ctx context.Context, s Subject, until time.Time, c store.
 	return nil
 }
 
-// said returns who changes something, and why, as they are stored.
-func said(who, why string) (string, string, error) {
-	if len(who) > maxWho {
-		return "", "", invalid("Who has %d bytes; allowed are %d", len(who), maxWho)
+// stored returns the note as it is stored.
+func (n Note) stored() (Note, error) {
+	if len(n.Who) > maxWho {
+		return Note{}, invalid("Who has %d bytes; allowed are %d", len(n.Who), maxWho)
 	}
-	if len(why) > storable.MaxText {
-		return "", "", invalid("Why has %d bytes; allowed are %d", len(why), storable.MaxText)
+	if len(n.Why) > storable.MaxText {
+		return Note{}, invalid("Why has %d bytes; allowed are %d", len(n.Why), storable.MaxText)
 	}
-	return storable.Text(who), storable.Text(why), nil
+	return Note{storable.Text(n.Who), storable.Text(n.Why)}, nil
 }
 
 // maxWho is the greatest length of a name that is stored with a change.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"runtime/debug"
 	"slices"
 
+	"github.com/falldue/falldue/internal/build"
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/run"
@@ -186,9 +186,9 @@ func (q *Queue) workerConfig(handlers map[string]*run.Handler) worker.Config {
 // infoOf returns what a worker announces of itself.
 func infoOf(cfg worker.Config) store.WorkerInfo {
 	host, _ := os.Hostname()
-	info := store.WorkerInfo{Host: host, PID: os.Getpid(), Queues: map[string]store.WorkerQueue{}, Kinds: map[string]store.WorkerKind{}}
-	if build, ok := debug.ReadBuildInfo(); ok {
-		info.Release, info.Library = releaseOf(build), libraryOf(build)
+	info := store.WorkerInfo{
+		Host: host, PID: os.Getpid(), Release: build.Release(), Library: build.Library(),
+		Queues: map[string]store.WorkerQueue{}, Kinds: map[string]store.WorkerKind{},
 	}
 	for name, queue := range cfg.Queues {
 		info.Queues[name] = store.WorkerQueue{Concurrency: queue.Concurrency, Limits: queue.Limits}
@@ -197,39 +197,4 @@ func infoOf(cfg worker.Config) store.WorkerInfo {
 		info.Kinds[name] = store.WorkerKind{Policy: h.Policy.Policy.String(), Limits: h.Limits}
 	}
 	return info
-}
-
-// revisionLength is the number of digits of a revision that people look at.
-const revisionLength = 12
-
-// releaseOf returns the version of the program's module, or else the revision from which it
-// was built.
-func releaseOf(build *debug.BuildInfo) string {
-	release, revision, modified := build.Main.Version, "", ""
-	for _, s := range build.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			revision = s.Value[:min(len(s.Value), revisionLength)]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			modified = "+dirty"
-		}
-	}
-	if (release == "" || release == "(devel)") && revision != "" {
-		return revision + modified
-	}
-	return release
-}
-
-// libraryOf returns the version of this module in a program.
-func libraryOf(build *debug.BuildInfo) string {
-	const path = "github.com/falldue/falldue"
-	if build.Main.Path == path {
-		return build.Main.Version
-	}
-	for _, m := range build.Deps {
-		if m.Path == path {
-			return m.Version
-		}
-	}
-	return ""
 }

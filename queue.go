@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/upkeep"
 	"github.com/falldue/falldue/internal/worker"
@@ -33,11 +32,11 @@ type Queue struct {
 	aroundEnqueue atomic.Pointer[EnqueueFunc]
 
 	mu          sync.Mutex
-	kinds       map[string]registration // by name
-	steppers    []changesReader         // that package tasktest uses
-	handlerErrs []error                 // errors of Handle, Use and UseEnqueue, which Run returns
-	worker      *worker.Worker          // nil unless Run is running
-	tickers     []hooks.Ticker
+	kinds       map[string]registration                                 // by name
+	steppers    []changesReader                                         // that package tasktest uses
+	handlerErrs []error                                                 // errors of Handle, Use and UseEnqueue, which Run returns
+	worker      *worker.Worker                                          // nil unless Run is running
+	tickers     []func(context.Context) (next time.Duration, err error) // of package periodic
 	use         []Middleware
 	useEnqueue  []EnqueueMiddleware
 }

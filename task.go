@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/storable"
-	"github.com/falldue/falldue/internal/store"
 )
 
 // RunInfo describes a run of a task: to its handler in a [Task], to middleware in a [Run], and in
@@ -48,23 +48,13 @@ type Task[A any] struct {
 	// Args are the arguments with which the task was enqueued.
 	Args A
 
-	run taskCalls
-}
-
-// taskCalls is what the methods of a Task call: a *taskRun, or a record of package
-// tasktest.
-type taskCalls interface {
-	DoneTx(ctx context.Context, tx store.Tx) error
-	SetResult(json []byte) error
-	MaxPayload() int
-	KeepsDone() bool
-	Progress(fraction float64, message string)
+	run hooks.TaskCalls // a *run.Run, or a record of package tasktest
 }
 
 // errNoRun is the error of methods of a Task that has been made as a literal.
 var errNoRun = invalid("a Task that no worker runs; tasktest.NewTask and NewTaskOf make one for a test")
 
-func (t *Task[A]) setCalls(c taskCalls) { t.run = c }
+func (t *Task[A]) setCalls(c hooks.TaskCalls) { t.run = c }
 
 // DoneTx marks the task done inside tx, a transaction ([Tx]) on the queue's
 // database. What the handler writes in tx and the end of the task commit

@@ -116,7 +116,7 @@ func (r Role) Work(ctx context.Context) error {
 		return unless(ctx, err)
 	}
 	defer db.Close()
-	w := &worker{Role: r, db: db, queue: q, history: history, insert: insertEffect(q.Engine()), count: countLimited(hooks.QueueOf(q).Store().Server())}
+	w := &worker{Role: r, db: db, queue: q, history: history, insert: insertEffect(q.Engine()), count: countLimited(hooks.StoreOf(q).Server())}
 	kinds, err := newKinds(r.Policy)
 	if err != nil {
 		return err

@@ -17,9 +17,14 @@ import (
 // times, which makes new tasks each time; it is for one goroutine. Do not copy one that has
 // tasks.
 type Flow struct {
-	params []any
+	params []falldue.EnqueueParams
 	flow   store.Flow
 	err    error
+}
+
+// queue is what a flow uses of a *falldue.Queue, besides its store.
+type queue interface {
+	EnqueueFlow(ctx context.Context, tx falldue.Tx, tasks []falldue.EnqueueParams, flow store.Flow) ([]int64, error)
 }
 
 // Node is a task of a [Flow].
@@ -171,11 +176,11 @@ func (f *Flow) EnqueueTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx) (
 	return f.enqueue(ctx, q, tx)
 }
 
-func (f *Flow) enqueue(ctx context.Context, q *falldue.Queue, tx any) ([]int64, error) {
+func (f *Flow) enqueue(ctx context.Context, q *falldue.Queue, tx falldue.Tx) ([]int64, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
-	return hooks.QueueOf(q).EnqueueFlow(ctx, tx, f.params, store.Flow{Waiters: maps.Clone(f.flow.Waiters), Edges: f.flow.Edges})
+	return hooks.Of[queue](q).EnqueueFlow(ctx, tx, f.params, store.Flow{Waiters: maps.Clone(f.flow.Waiters), Edges: f.flow.Edges})
 }
 
 // AddSibling stores siblings of a running task, whose handler calls it with the task's id:
@@ -194,13 +199,9 @@ func AddSiblingTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx, id int64
 	return addSiblings(ctx, q, tx, id, tasks)
 }
 
-func addSiblings(ctx context.Context, q *falldue.Queue, tx any, id int64, tasks []falldue.EnqueueParams) ([]int64, error) {
+func addSiblings(ctx context.Context, q *falldue.Queue, tx falldue.Tx, id int64, tasks []falldue.EnqueueParams) ([]int64, error) {
 	if id == 0 { // of a Task that no worker runs; to the store it is none
 		return nil, fmt.Errorf("%w: no task waits for task 0", falldue.ErrNotFound)
 	}
-	params := make([]any, len(tasks))
-	for i, t := range tasks {
-		params[i] = t
-	}
-	return hooks.QueueOf(q).EnqueueFlow(ctx, tx, params, store.Flow{Sibling: id})
+	return hooks.Of[queue](q).EnqueueFlow(ctx, tx, tasks, store.Flow{Sibling: id})
 }

@@ -19,7 +19,7 @@ type Counts struct {
 // are known as long as the row of the task itself is there: after that the error wraps
 // [falldue.ErrNotFound]. The counts of a task that runs after nothing are zero.
 func CountsOf(ctx context.Context, q *falldue.Queue, id int64) (Counts, error) {
-	s := hooks.QueueOf(q).Store()
+	s := hooks.StoreOf(q)
 	n, err := s.CountEdges(ctx, id)
 	if err == nil && len(n) == 0 {
 		_, err = s.Task(ctx, id) // it may run after nothing
@@ -46,7 +46,7 @@ func Members(ctx context.Context, q *falldue.Queue, id int64, state falldue.Stat
 	if !slices.Contains(allowed, state) {
 		return nil, fmt.Errorf("%w: state %q; allowed are %q", falldue.ErrInvalid, state, allowed)
 	}
-	ids, err := hooks.QueueOf(q).Store().Members(ctx, id, string(state), after, limit)
+	ids, err := hooks.StoreOf(q).Members(ctx, id, string(state), after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("falldue: read the tasks before task %d: %w", id, err)
 	}
@@ -67,7 +67,7 @@ const (
 
 // OnDeathOf returns what a blocked task does, or "" for one that is not blocked.
 func OnDeathOf(ctx context.Context, q *falldue.Queue, id int64) (OnDeath, error) {
-	on, blocked, err := hooks.QueueOf(q).Store().OnDeath(ctx, id)
+	on, blocked, err := hooks.StoreOf(q).OnDeath(ctx, id)
 	if err != nil || !blocked {
 		return "", err
 	}

@@ -1,10 +1,12 @@
 package ops
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
@@ -15,7 +17,7 @@ import (
 // Ops inspects the tasks of a queue. It is safe for concurrent use.
 type Ops struct {
 	queue    *falldue.Queue
-	inside   hooks.Queue
+	inside   queue
 	store    *store.Store
 	policies map[string]backoff.Policy // of WithPolicies
 
@@ -25,10 +27,20 @@ type Ops struct {
 	perTask float64 // seconds that the last profile took for each task, or 0
 }
 
+// queue is what this package uses of a *falldue.Queue beyond its API.
+type queue interface {
+	Store() *store.Store
+	// Info is what a worker of the queue would announce.
+	Info() store.WorkerInfo
+	TaskInfos(rows []store.Task) []falldue.TaskInfo
+	Change(ctx context.Context, s falldue.Subject, until time.Time, c store.Change) error
+	Acted(ctx context.Context, a store.Action, acted store.Acted)
+}
+
 // New returns the Ops of a queue. It uses the queue's connections, tables and codec, and reads
 // nothing yet. A queue that handles no kinds will do.
 func New(q *falldue.Queue) *Ops {
-	inside := hooks.QueueOf(q)
+	inside := hooks.Of[queue](q)
 	return &Ops{queue: q, inside: inside, store: inside.Store()}
 }
 

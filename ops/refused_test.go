@@ -215,7 +215,7 @@ func TestRefusedPauses(t *testing.T) {
 		i := b.ops(nil)
 		change := func(what string) {
 			t.Helper()
-			if err := hooks.QueueOf(b.queue).Store().PutChange(t.Context(), store.Change{Subject: "kind:mail shard:3", What: what}); err != nil {
+			if err := hooks.StoreOf(b.queue).PutChange(t.Context(), store.Change{Subject: "kind:mail shard:3", What: what}); err != nil {
 				t.Fatal(err)
 			}
 		}

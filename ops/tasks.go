@@ -190,7 +190,7 @@ func (s *search) read(ctx context.Context, f store.Filter) ([]falldue.TaskInfo, 
 	if err != nil {
 		return nil, err
 	}
-	tasks := s.o.inside.TaskInfos(rows).([]falldue.TaskInfo)
+	tasks := s.o.inside.TaskInfos(rows)
 	if s.phaseless && s.f.Phase == "" {
 		return tasks, nil
 	}

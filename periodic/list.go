@@ -50,7 +50,7 @@ func (i Info) Late() bool { return !i.Paused && i.Now.Sub(i.Next) > lateAfter }
 
 // List returns all schedules, ordered by name.
 func List(ctx context.Context, q *falldue.Queue) ([]Info, error) {
-	rows, err := hooks.QueueOf(q).Store().Schedules(ctx)
+	rows, err := hooks.StoreOf(q).Schedules(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("falldue: list the schedules: %w", err)
 	}
@@ -75,11 +75,11 @@ func List(ctx context.Context, q *falldue.Queue) ([]Info, error) {
 // [falldue.ErrNotFound] if there is no such schedule, and [falldue.ErrInvalid] for texts that are
 // too long. A row that cannot be used gives another error, see Info.Err.
 func Pause(ctx context.Context, q *falldue.Queue, name string, n falldue.Note) error {
-	who, why, err := hooks.QueueOf(q).Said(n.Who, n.Why)
+	n, err := hooks.Of[queue](q).StoredNote(n)
 	if err != nil {
 		return fmt.Errorf("schedule %.100q: %w", name, err)
 	}
-	return setPaused(ctx, q, name, store.SchedulePause{Paused: 1, PausedBy: who, PausedWhy: why})
+	return setPaused(ctx, q, name, store.SchedulePause{Paused: 1, PausedBy: n.Who, PausedWhy: n.Why})
 }
 
 // Resume lets a paused schedule go on with its next tick. Ticks that passed while it was paused
@@ -90,7 +90,7 @@ func Resume(ctx context.Context, q *falldue.Queue, name string) error {
 }
 
 func setPaused(ctx context.Context, q *falldue.Queue, name string, pause store.SchedulePause) error {
-	s := hooks.QueueOf(q).Store()
+	s := hooks.StoreOf(q)
 	for range maxTries {
 		was, err := find(ctx, s, name)
 		if err != nil || (was.Paused != 0) == (pause.Paused != 0) {
@@ -119,21 +119,21 @@ func setPaused(ctx context.Context, q *falldue.Queue, name string, pause store.S
 // out. The error wraps [falldue.ErrInvalid] if such a schedule is paused. Other errors are as
 // for [Pause].
 func Trigger(ctx context.Context, q *falldue.Queue, name string) (id int64, err error) {
-	queue := hooks.QueueOf(q)
-	one, err := find(ctx, queue.Store(), name)
+	inside := hooks.Of[queue](q)
+	one, err := find(ctx, inside.Store(), name)
 	if err != nil {
 		return 0, err
 	}
 	if one.PerTick == 1 {
-		return 0, addTick(ctx, queue.Store(), one)
+		return 0, addTick(ctx, inside.Store(), one)
 	}
-	err = queue.Through(ctx, []store.Entry{entryOf(one)}, func(ctx context.Context, list []store.Entry) ([]int64, error) {
-		stored, err := queue.Store().TriggerSchedule(ctx, name, list[0])
+	err = inside.Through(ctx, []store.Entry{entryOf(one)}, func(ctx context.Context, list []store.Entry) ([]int64, error) {
+		stored, err := inside.Store().TriggerSchedule(ctx, name, list[0])
 		if err != nil {
 			return nil, err
 		}
 		id = stored
-		queue.Enqueued(list[:1])
+		inside.Enqueued(list[:1])
 		return []int64{id}, nil
 	})
 	if err != nil {
@@ -166,7 +166,7 @@ func addTick(ctx context.Context, s *store.Store, one store.Schedule) error {
 // Remove deletes a schedule that no process defines any more. A process that still defines it
 // stores it again. Tasks that it has enqueued stay. Errors are as for [Pause].
 func Remove(ctx context.Context, q *falldue.Queue, name string) error {
-	there, err := hooks.QueueOf(q).Store().DropSchedule(ctx, name)
+	there, err := hooks.StoreOf(q).DropSchedule(ctx, name)
 	if err == nil && !there {
 		err = missing(name)
 	}

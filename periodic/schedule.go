@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
-	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -94,7 +93,7 @@ type definition struct {
 }
 
 // define checks a schedule.
-func (s Schedule) define(q hooks.Queue) (d definition, err error) {
+func (s Schedule) define(q queue) (d definition, err error) {
 	if !namePattern.MatchString(s.Name) {
 		return d, invalid("schedule %.101q; allowed are 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the first a letter or digit", s.Name)
 	}
@@ -127,7 +126,7 @@ func (s Schedule) define(q hooks.Queue) (d definition, err error) {
 }
 
 // setTask sets the task of each tick, and returns a hash of its kind and arguments.
-func (d *definition) setTask(q hooks.Queue, task falldue.EnqueueParams) (args string, err error) {
+func (d *definition) setTask(q queue, task falldue.EnqueueParams) (args string, err error) {
 	entry, args, err := q.Entry(task)
 	if err != nil {
 		return "", fmt.Errorf("task: %w", err)
@@ -137,7 +136,7 @@ func (d *definition) setTask(q hooks.Queue, task falldue.EnqueueParams) (args st
 }
 
 // setTaskAt sets what makes the task of each tick.
-func (d *definition) setTaskAt(q hooks.Queue, s Schedule) error {
+func (d *definition) setTaskAt(q queue, s Schedule) error {
 	if !reflect.ValueOf(s.Task).IsZero() {
 		return invalid("Task and TaskAt are set; allowed is one of them")
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/build"
 	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
@@ -30,7 +31,7 @@ const (
 // goroutines only in Run and RunWorker, which wait for them.
 type Scheduler struct {
 	q       *falldue.Queue
-	queue   hooks.Queue
+	inside  queue
 	store   *store.Store
 	log     *slog.Logger
 	defined map[string]definition
@@ -46,6 +47,18 @@ type Scheduler struct {
 	askAgain map[string]int64
 }
 
+// queue is what schedules use of a *falldue.Queue.
+type queue interface {
+	Store() *store.Store
+	Logger() *slog.Logger
+	Entry(task falldue.EnqueueParams) (e store.Entry, hash string, err error)
+	Through(ctx context.Context, entries []store.Entry, put func(context.Context, []store.Entry) (ids []int64, err error)) error
+	Middleware() bool
+	Enqueued(entries []store.Entry)
+	StoredNote(n falldue.Note) (falldue.Note, error)
+	AddTicker(tick func(context.Context) (next time.Duration, err error))
+}
+
 // New returns a scheduler of schedules, whose tasks go into q. It does not use the database.
 // A process ticks the schedules that its code defines. A Scheduler belongs to its queue:
 // a test that moves the clock of q with package tasktest makes it tick.
@@ -56,20 +69,20 @@ func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 	if q == nil {
 		return nil, invalid("the queue is nil")
 	}
-	queue := hooks.QueueOf(q)
-	s := &Scheduler{q: q, queue: queue, store: queue.Store(), log: retry.Sparse(queue.Logger(), queue.Store().Server().Classify), defined: map[string]definition{}, seen: map[string]store.Schedule{}, held: map[string]heldTick{}, askAgain: map[string]int64{}}
+	inside := hooks.Of[queue](q)
+	s := &Scheduler{q: q, inside: inside, store: inside.Store(), log: retry.Sparse(inside.Logger(), inside.Store().Server().Classify), defined: map[string]definition{}, seen: map[string]store.Schedule{}, held: map[string]heldTick{}, askAgain: map[string]int64{}}
 	for _, one := range schedules {
-		d, err := one.define(queue)
+		d, err := one.define(inside)
 		if err != nil {
 			return nil, err
 		}
 		if _, ok := s.defined[d.Name]; ok {
 			return nil, invalid("schedule %s is defined twice", d.Name)
 		}
-		d.DefinedBy = fmt.Sprintf("%.255s", hooks.Origin())
+		d.DefinedBy = fmt.Sprintf("%.255s", build.Origin())
 		s.defined[d.Name] = d
 	}
-	queue.AddTicker(s.Tick)
+	inside.AddTicker(s.Tick)
 	return s, nil
 }
 

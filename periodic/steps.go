@@ -112,7 +112,7 @@ func (s *Scheduler) together(ctx context.Context, due []step) []stepped {
 	for i, one := range due {
 		list[i].step = one
 	}
-	if s.queue.Middleware() {
+	if s.inside.Middleware() {
 		return list
 	}
 	var ticks []store.Tick
@@ -183,7 +183,7 @@ func (s *Scheduler) tickOne(ctx context.Context, one store.Schedule) (time.Durat
 		return 0, err
 	}
 	var became store.Ticked
-	err = s.queue.Through(ctx, tick.Entries, func(ctx context.Context, list []store.Entry) (ids []int64, err error) {
+	err = s.inside.Through(ctx, tick.Entries, func(ctx context.Context, list []store.Entry) (ids []int64, err error) {
 		tick.Entries = list
 		all, err := s.store.TickSchedules(ctx, []store.Tick{tick}, true)
 		if err != nil && !errors.Is(err, store.ErrOutrun) {
@@ -248,7 +248,7 @@ func (s *Scheduler) ticked(t store.Tick) time.Duration {
 	if len(t.Entries) == 0 {
 		s.log.Info("falldue: a tick was left out", "schedule", one.Name, "tick", store.Time(one.Next), "unfinished_task", one.LastTask*int64(one.Alone*one.Unfinished))
 	} else {
-		s.queue.Enqueued(t.Entries)
+		s.inside.Enqueued(t.Entries)
 	}
 	return store.Duration(t.Next - one.Now)
 }

@@ -15,6 +15,7 @@
 package pgxqueue
 
 import (
+	"log/slog"
 	"runtime"
 
 	"github.com/jackc/pgx/v5"
@@ -61,7 +62,10 @@ func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {
 		pgxdb.Close(pool)
 		return nil, err
 	}
-	inside := hooks.QueueOf(q)
+	inside := hooks.Of[interface {
+		Store() *store.Store
+		Logger() *slog.Logger
+	}](q)
 	own.pooled, own.log = inside.Store().Server().Caps.TransactionPooling, inside.Logger()
 	// The database has a goroutine. It is needed as long as the store is, which a call and a
 	// notice may use when nobody has the queue any more.

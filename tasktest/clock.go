@@ -107,7 +107,7 @@ func (c *Clock) Advance(t testing.TB, q *falldue.Queue, d time.Duration) (list [
 func tickAll(t testing.TB, q *falldue.Queue) (next time.Duration) {
 	t.Helper()
 	next = -1
-	for _, tick := range hooks.QueueOf(q).Tickers() {
+	for _, tick := range hooks.Of[queue](q).Tickers() {
 		wait, err := tick(t.Context())
 		if err != nil {
 			t.Fatalf("tasktest: enqueue periodic tasks: %v", err)
@@ -124,7 +124,7 @@ func tickAll(t testing.TB, q *falldue.Queue) (next time.Duration) {
 func drainAll(t testing.TB, q *falldue.Queue) (list []Ran, next time.Duration) {
 	t.Helper()
 	for {
-		if err := hooks.QueueOf(q).CleanAndJudge(t.Context()); err != nil {
+		if err := hooks.Of[queue](q).CleanAndJudge(t.Context()); err != nil {
 			t.Fatalf("tasktest: look at tasks that run after others: %v", err)
 		}
 		ran, next := drain(t, q)
@@ -145,7 +145,7 @@ func waitForWorkers(t testing.TB, q *falldue.Queue) (waited bool) {
 	defer tick.Stop()
 	begun := time.Now()
 	for {
-		running, err := hooks.QueueOf(q).Store().Running(t.Context())
+		running, err := hooks.StoreOf(q).Running(t.Context())
 		if err != nil {
 			t.Fatalf("tasktest: look for running tasks: %v", err)
 		}

@@ -1,11 +1,13 @@
 package tasktest
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/worker"
 )
 
 // Ran is a task that [RunOne] or [Drain] has run.
@@ -45,6 +47,18 @@ func RunOne(t testing.TB, q *falldue.Queue) Ran {
 // maxDrain is the greatest number of tasks that Drain runs.
 const maxDrain = 100_000
 
+// queue is what this package uses of a *falldue.Queue, besides its store.
+type queue interface {
+	// RunOne runs the task that is due first. If none is due, it returns nil, and how long it is
+	// until one can run, or a negative duration.
+	RunOne(ctx context.Context) (ran *worker.Ran, next time.Duration, err error)
+	// Handles returns the queues that RunOne looks into, and the kinds that it runs.
+	Handles() (queues, kinds []string)
+	CleanAndJudge(ctx context.Context) error
+	// Tickers returns the functions that enqueue periodic tasks, see [periodic.Scheduler.Tick].
+	Tickers() []func(context.Context) (next time.Duration, err error)
+}
+
 // Drain runs the tasks that are due until none is, also those that handlers enqueue
 // meanwhile, and returns them in the order in which they ran. See [RunOne] for how and
 // which. Tasks that fall due later stay. Drain ends the test after 100,000 runs: some
@@ -55,7 +69,7 @@ func Drain(t testing.TB, q *falldue.Queue) []Ran {
 	return list
 }
 
-// drain is Drain, and returns how long it is until more can run, see [hooks.Queue].
+// drain is Drain, and returns how long it is until more can run, see [queue].
 func drain(t testing.TB, q *falldue.Queue) (list []Ran, next time.Duration) {
 	t.Helper()
 	for len(list) < maxDrain {
@@ -73,7 +87,7 @@ func drain(t testing.TB, q *falldue.Queue) (list []Ran, next time.Duration) {
 // runOne returns nil if no task is due, and how long it is until more can run.
 func runOne(t testing.TB, q *falldue.Queue) (_ *Ran, next time.Duration) {
 	t.Helper()
-	ran, next, err := hooks.QueueOf(q).RunOne(t.Context())
+	ran, next, err := hooks.Of[queue](q).RunOne(t.Context())
 	if err != nil {
 		t.Fatalf("tasktest: run a task: %v", err)
 	}

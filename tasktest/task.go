@@ -11,6 +11,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -54,7 +55,7 @@ func newTask[A any](info falldue.RunInfo, args A, r *Record) (falldue.Task[A], *
 	}
 	info.ID, info.Attempt, info.Fence, info.CreatedAt = 1, 1, 1, time.Now()
 	task := falldue.Task[A]{RunInfo: info, Args: read}
-	hooks.SetCalls(&task, calls{r})
+	hooks.Of[interface{ SetCalls(hooks.TaskCalls) }](&task).SetCalls(calls{r})
 	return task, r
 }
 
@@ -138,7 +139,7 @@ func (c calls) SetResult(text []byte) error {
 func (c calls) MaxPayload() int { return c.r.maxPayload }
 
 func (c calls) Progress(fraction float64, message string) {
-	p := hooks.ProgressOf(fraction, message)
+	p := run.NewProgress(fraction, message)
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
 	c.r.progress = append(c.r.progress, Progress{float64(p.Millionths) / 1e6, p.Message})
@@ -155,6 +156,6 @@ func Asked(err error) (falldue.Outcome, time.Duration) {
 	if err == nil {
 		return falldue.OutcomeDone, 0
 	}
-	outcome, wait := hooks.Asked(err)
-	return falldue.Outcome(outcome), wait
+	act, wait := run.ActOf(err)
+	return falldue.Outcome(act.Outcome()), wait
 }

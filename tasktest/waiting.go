@@ -16,7 +16,7 @@ import (
 // tasks that are not finished.
 func whatWaits(t testing.TB, q *falldue.Queue) string {
 	t.Helper()
-	queues, kinds := hooks.QueueOf(q).Handles()
+	queues, kinds := hooks.Of[queue](q).Handles()
 	var text strings.Builder
 	fmt.Fprintf(&text, "RunOne looks in the queues %q for the kinds %q, and ", queues, kinds)
 	var list []falldue.TaskInfo

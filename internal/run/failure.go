@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -36,6 +37,41 @@ const (
 	ActSnooze
 	ActRetryAfter
 )
+
+// OutcomeError is an error that a handler returns to ask for an outcome other than a retry under
+// the policy.
+type OutcomeError struct {
+	Act  Act
+	Wait time.Duration
+	Err  error // may be nil
+}
+
+func (e *OutcomeError) Error() string {
+	switch {
+	case e.Act == ActSnooze:
+		return fmt.Sprintf("snoozed for %v", e.Wait)
+	case e.Err != nil:
+		return e.Err.Error()
+	case e.Act == ActDiscard:
+		return "discarded"
+	}
+	return fmt.Sprintf("retry after %v", e.Wait)
+}
+
+func (e *OutcomeError) Unwrap() error { return e.Err }
+
+// ActOf returns the outcome that a handler asks for with an error, and for how long its task waits.
+func ActOf(err error) (Act, time.Duration) {
+	if e, ok := errors.AsType[*OutcomeError](err); ok {
+		return e.Act, e.Wait
+	}
+	return ActNone, 0
+}
+
+// Outcome returns the outcome that a handler asked for, as long as the policy allows an attempt.
+func (a Act) Outcome() Outcome {
+	return [...]Outcome{ActNone: OutcomeRetried, ActDiscard: OutcomeDiscarded, ActSnooze: OutcomeSnoozed, ActRetryAfter: OutcomeRetriedAfter}[a]
+}
 
 // These are causes of the end of a handler's context. The public package documents them.
 var (

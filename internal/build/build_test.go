@@ -1,4 +1,4 @@
-package falldue
+package build
 
 import (
 	"runtime/debug"
