@@ -49,7 +49,7 @@ func TestWorkersThatDieCountNoAttemptBeyondTheLimit(t *testing.T) {
 				})
 			}
 			for len(ids) > 0 {
-				claims, err := hooks.QueueOf(q).Store().Claim(t.Context(), store.ClaimParams{
+				claims, err := hooks.StoreOf(q).Claim(t.Context(), store.ClaimParams{
 					Queue: falldue.DefaultQueue, Worker: "dying", Lease: time.Microsecond, Limit: 10, Sources: sources,
 				})
 				if err != nil {

@@ -98,7 +98,7 @@ func (g *greed) run(t *testing.T, q *falldue.Queue) {
 // that is not claimed has used up.
 func claimedTasks(t *testing.T, q *falldue.Queue) (claimed, attempts int) {
 	t.Helper()
-	list, err := hooks.QueueOf(q).Store().Tasks(t.Context(), store.Filter{Limit: 10_000})
+	list, err := hooks.StoreOf(q).Tasks(t.Context(), store.Filter{Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestManyPoliciesDelayNoOtherTask(t *testing.T) {
 		if err := q.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		server := hooks.QueueOf(q).Store().Server()
+		server := hooks.StoreOf(q).Server()
 		clock := server.Clock()
 		if server.Caps.SingleWriter {
 			own = 3000 // SQLite runs in this process, with the race detector

@@ -48,7 +48,7 @@ func TestClaimsGoOnWithoutASlot(t *testing.T) {
 		if err := q.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s := hooks.QueueOf(q).Store()
+		s := hooks.StoreOf(q)
 		k := falldue.NewKind[int]("slot", falldue.KindConfig{})
 		if _, err := k.EnqueueMany(t.Context(), q, make([]int, tasks)); err != nil {
 			t.Fatal(err)
