@@ -122,3 +122,18 @@ func TestStatesPageHasEachValue(t *testing.T) {
 		}
 	}
 }
+
+// TestTroubleshootingQuotesTheLog: a line that the page quotes from the log is one of docs/logs.md.
+func TestTroubleshootingQuotesTheLog(t *testing.T) {
+	t.Parallel()
+	logs := readFile(t, "docs/logs.md")
+	quoted := regexp.MustCompile("(?m)^\\| `([^`]*)` in the log").FindAllStringSubmatch(readFile(t, "docs/troubleshooting.md"), -1)
+	if len(quoted) < 5 {
+		t.Errorf("found %q alone", quoted)
+	}
+	for _, q := range quoted {
+		if !strings.Contains(logs, "`"+strings.TrimRight(q[1], "… ")) {
+			t.Errorf("docs/logs.md has no line that begins with %q", q[1])
+		}
+	}
+}
