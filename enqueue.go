@@ -117,17 +117,23 @@ func (q *Queue) enqueue(ctx context.Context, tx Tx, n int, params func(i int) En
 
 // storeTasks stores n tasks, inside of all middleware.
 func (q *Queue) storeTasks(ctx context.Context, tx Tx, n int, params func(i int) EnqueueParams) ([]Receipt, error) {
-	tasks, err := q.pending(n, params)
+	tasks, err := q.check(n, params)
 	if err != nil || n == 0 {
 		return nil, err
 	}
-	insert := q.insert
+	var place []int
 	if tasks.uniques != nil {
-		insert = folded(insert)
+		tasks, place, err = tasks.dedupe()
 	}
-	receipts, err := insert(ctx, tx, tasks)
+	var receipts []Receipt
+	if err == nil {
+		receipts, err = q.insert(ctx, tx, tasks)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
+	}
+	if place != nil {
+		receipts = receiptsAt(place, receipts)
 	}
 	return receipts, nil
 }
@@ -173,8 +179,8 @@ func receiptsOf(ids []int64, err error) ([]Receipt, error) {
 	return receipts, nil
 }
 
-// pending checks n tasks, and returns them as they are to be stored.
-func (q *Queue) pending(n int, params func(i int) EnqueueParams) (*pending, error) {
+// check checks n tasks, and returns them as they will be stored.
+func (q *Queue) check(n int, params func(i int) EnqueueParams) (*pending, error) {
 	tasks := &pending{entries: make([]store.Entry, n)}
 	for i := range tasks.entries {
 		p := params(i)

@@ -72,7 +72,7 @@ func (s internals) step(ctx context.Context, f func(*worker.Worker) error) error
 	}
 	cfg := s.q.workerConfig(handlers)
 	cfg.Opened = func(context.Context, string) { s.q.Wake() } // the worker does not look for tasks itself
-	w := worker.NewStepper(ctx, cfg, s.q.store, s.q.keeper, s.q.observer)
+	w := worker.NewStepper(ctx, cfg, s.q.store, s.q.policies, s.q.observer)
 	defer s.q.stepping(w)()
 	if err := w.Refresh(ctx); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (s internals) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n 
 	for _, e := range flow.Edges {
 		members[e.Member] = true
 	}
-	p, err := s.q.pending(n, func(i int) EnqueueParams {
+	p, err := s.q.check(n, func(i int) EnqueueParams {
 		t := tasks[i]
 		t.marks = nil
 		if members[i] || flow.Sibling != 0 {

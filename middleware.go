@@ -15,9 +15,8 @@ import (
 // handlerFunc runs the handler of a claimed task.
 type handlerFunc func(ctx context.Context, r *run.Run) error
 
-// chain wraps fn, a [handlerFunc] or an [enqueueFunc], in middleware. The first one is
-// the outermost.
-func chain[F any](fn F, list ...func(next F) F) F {
+// chain wraps fn in middleware. The first one is the outermost.
+func chain(fn handlerFunc, list ...func(next handlerFunc) handlerFunc) handlerFunc {
 	for i := len(list) - 1; i >= 0; i-- {
 		fn = list[i](fn)
 	}

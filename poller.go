@@ -41,7 +41,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := worker.New(ctx, q.workerConfig(handlers), q.store, q.keeper, q.observer)
+	w := worker.New(ctx, q.workerConfig(handlers), q.store, q.policies, q.observer)
 	q.mu.Lock()
 	if q.worker != nil {
 		q.mu.Unlock()
@@ -114,19 +114,6 @@ func (q *Queue) enqueued(entries []store.Entry) {
 	q.mu.Unlock()
 	if w != nil {
 		w.Enqueued(entries)
-	}
-}
-
-// wakeWorkers is middleware that notifies the worker of this process, if Run is
-// running, and those that listen, of tasks that were stored. It does not know when tx
-// commits.
-func (q *Queue) wakeWorkers(next enqueueFunc) enqueueFunc {
-	return func(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error) {
-		receipts, err := next(ctx, tx, tasks)
-		if err == nil && tx == nil {
-			q.announce(tasks.stored(receipts))
-		}
-		return receipts, err
 	}
 }
 

@@ -20,12 +20,11 @@ import (
 // safe for concurrent use. It starts no goroutine before [Queue.Run], but for those that
 // notify workers after an enqueue ([Notifications]) and end soon.
 type Queue struct {
-	cfg     Config
-	db      *sqlx.DB
-	store   *store.Store
-	keeper  *upkeep.PolicyStore
-	notices *notices // nil if nobody is notified, or each enqueue does so itself
-	insert  enqueueFunc
+	cfg      Config
+	db       *sqlx.DB
+	store    *store.Store
+	policies *upkeep.PolicyStore
+	notices  *notices // nil if no worker is notified, or each enqueue notifies in its transaction
 
 	observer *publisher
 	// aroundEnqueue stores tasks by way of the users' middleware; nil if there is none.
@@ -79,23 +78,13 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 	s := store.New(db, server, store.Options{
 		Tables: cfg.tables(), Notify: cfg.Notifications.ownTx(), NotifyTx: cfg.Notifications.callersTx(),
 	})
-	keeper := upkeep.NewPolicyStore(s, cfg.Logger)
-	q := &Queue{cfg: cfg, db: db, store: s, keeper: keeper, kinds: map[string]registration{},
+	q := &Queue{
+		cfg: cfg, db: db, store: s, policies: upkeep.NewPolicyStore(s, cfg.Logger), kinds: map[string]registration{},
 		observer: &publisher{hooks: cfg.Hooks, log: cfg.Logger, classify: server.Classify},
 	}
 	if server.Caps.Notify && !cfg.Notifications.ownTx() {
 		q.notices = &notices{send: s.Notify}
 	}
-	insert := enqueueFunc(func(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error) {
-		if tasks.uniques != nil {
-			return enqueueUnique(ctx, s, tx, tasks)
-		}
-		if tasks.flow != nil {
-			return receiptsOf(s.EnqueueFlow(ctx, tx, tasks.entries, *tasks.flow))
-		}
-		return receiptsOf(s.Enqueue(ctx, tx, tasks.entries))
-	})
-	q.insert = chain(insert, q.wakeWorkers, inStages(policyStage{keeper}))
 	return q, nil
 }
 

@@ -1,7 +1,6 @@
 package falldue
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -138,29 +137,26 @@ func TestShortHashesAreRefused(t *testing.T) {
 	}
 }
 
-// TestFold: of tasks with one key the first is left, with what later ones replace.
-func TestFold(t *testing.T) {
+// TestDedupe: of tasks with one key the first is left, with what later ones replace.
+func TestDedupe(t *testing.T) {
 	t.Parallel()
 	skip, fail, replace := store.Unique{}, store.Unique{Conflict: store.ConflictFail}, store.Unique{Conflict: store.ConflictReplace, Scope: store.UniqueFor, For: time.Hour}
 	entries := []store.Entry{{Unique: "a", Payload: "1"}, {Payload: "2"}, {Unique: "b", Payload: "3"}, {Payload: "4"}, {Unique: "a", Payload: "5", Key: "k", Delay: 7}, {Unique: "b", Payload: "6"}}
 	p := &pending{entries: entries, uniques: []store.Unique{skip, {}, skip, {}, replace, skip}}
-	var f *pending
-	receipts, err := folded(func(_ context.Context, _ Tx, tasks *pending) ([]Receipt, error) {
-		f = tasks
-		return []Receipt{{ID: 1}, {ID: 2}, {ID: 3, Existed: true}, {ID: 4}}, nil
-	})(t.Context(), nil, p)
+	some, place, err := p.dedupe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	receipts := receiptsAt(place, []Receipt{{ID: 1}, {ID: 2}, {ID: 3, Existed: true}, {ID: 4}})
 	want := []store.Entry{{Unique: "a", Payload: "5", Key: "k", Delay: 7}, {Payload: "2"}, {Unique: "b", Payload: "3"}, {Payload: "4"}}
-	if !slices.Equal(f.entries, want) || f.uniques[0].Conflict != store.ConflictReplace {
-		t.Errorf("folded: %+v", f)
+	if !slices.Equal(some.entries, want) || some.uniques[0].Conflict != store.ConflictReplace {
+		t.Errorf("without the others: %+v", some)
 	}
 	if want := []Receipt{{1, false}, {2, false}, {3, true}, {4, false}, {1, true}, {3, true}}; !slices.Equal(receipts, want) {
 		t.Errorf("the receipts are %v, want %v", receipts, want)
 	}
 	p.uniques[5] = fail
-	if _, _, err := p.fold(); !errors.Is(err, ErrExists) {
+	if _, _, err := p.dedupe(); !errors.Is(err, ErrExists) {
 		t.Errorf("with ConflictFail: %v", err)
 	}
 }
