@@ -148,6 +148,7 @@ func writes(t *testing.T, db *sqlx.DB, engine string) (n int) {
 // TestSettingAPolicyWritesNoTask: four workers obey, for a thousand tasks that wait, and
 // write no row. Who sets the policy writes one row of the table of changes.
 func TestSettingAPolicyWritesNoTask(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
 		dsn := testdb.DSN(t, engine)
 		kind := NewKind[int]("mail", KindConfig{Policy: backoff.ParseDeferred("1h")})

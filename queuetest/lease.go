@@ -16,6 +16,40 @@ import (
 const shortLease = 3 * time.Second
 
 var leaseCases = []conformanceCase{
+	{"a handler that runs longer than a lease keeps its task", func(t *testing.T, f *fixture) {
+		k := falldue.NewKind[noteArgs]("long", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
+		const lease = 2 * shortLease // a busy machine may miss three heartbeats
+		q := f.queue(t, falldue.Config{Lease: lease, DoneRetention: time.Hour})
+		rival := f.queueOn(t, f.open(t), falldue.Config{})
+		falldue.Handle(rival, k, func(context.Context, falldue.Task[noteArgs]) error {
+			t.Error("another worker ran the task")
+			return nil
+		})
+		started := make(chan falldue.RunInfo, 1)
+		release := make(chan struct{})
+		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
+			started <- task.RunInfo
+			select {
+			case <-release:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+		id := enqueue(t, q, k, noteArgs{})
+		startWorker(t, q)
+		receive(t, started, "the handler to start")
+		startWorker(t, rival)
+		start := readTask(t, q, id)
+		// After three heartbeats the lease has been extended by more than its length.
+		waitFor(t, q, id, "extended", func(i falldue.TaskInfo) bool {
+			return i.UpdatedAt.Sub(start.UpdatedAt) > lease && i.Fence == 1
+		})
+		close(release)
+		if info := waitForState(t, q, id, falldue.StateDone); info.Attempts != 1 {
+			t.Errorf("done after %d attempts, want 1", info.Attempts)
+		}
+	}},
 	inCallersTx("a task whose worker has vanished runs again after its lease ends, and the vanished worker cannot settle it", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("orphaned", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
 		firstDB := f.open(t)
@@ -134,40 +168,6 @@ var leaseCases = []conformanceCase{
 		}
 		close(release)
 		stop()
-	}},
-	{"a handler that runs longer than a lease keeps its task", func(t *testing.T, f *fixture) {
-		k := falldue.NewKind[noteArgs]("long", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
-		const lease = 2 * shortLease // a busy machine may miss three heartbeats
-		q := f.queue(t, falldue.Config{Lease: lease, DoneRetention: time.Hour})
-		rival := f.queueOn(t, f.open(t), falldue.Config{})
-		falldue.Handle(rival, k, func(context.Context, falldue.Task[noteArgs]) error {
-			t.Error("another worker ran the task")
-			return nil
-		})
-		started := make(chan falldue.RunInfo, 1)
-		release := make(chan struct{})
-		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
-			started <- task.RunInfo
-			select {
-			case <-release:
-				return nil
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		})
-		id := enqueue(t, q, k, noteArgs{})
-		startWorker(t, q)
-		receive(t, started, "the handler to start")
-		startWorker(t, rival)
-		start := readTask(t, q, id)
-		// After three heartbeats the lease has been extended by more than its length.
-		waitFor(t, q, id, "extended", func(i falldue.TaskInfo) bool {
-			return i.UpdatedAt.Sub(start.UpdatedAt) > lease && i.Fence == 1
-		})
-		close(release)
-		if info := waitForState(t, q, id, falldue.StateDone); info.Attempts != 1 {
-			t.Errorf("done after %d attempts, want 1", info.Attempts)
-		}
 	}},
 	{"Cancel cancels the context of a running handler, and the task stays cancelled", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("called.off", falldue.KindConfig{})

@@ -63,7 +63,8 @@ func TestQueue(t *testing.T, h Harness) {
 		h.Begin = beginSqlx
 	}
 	selected := 0
-	for _, group := range [][]conformanceCase{enqueueCases, orderCases, retryCases, leaseCases, limitCases, keptPermitCases, handlerCases, progressCases, changeCases, policyCases, bulkCases, filterCases, phaseCases, codecCases, metadataCases, middlewareCases, enqueueMiddlewareCases, eventCases, uniqueCases, uniqueTxCases, flowCases, flowTxCases, periodicCases, stopCases} {
+	// The cases that take longest begin first.
+	for _, group := range [][]conformanceCase{leaseCases, enqueueCases, orderCases, retryCases, limitCases, keptPermitCases, handlerCases, progressCases, changeCases, policyCases, bulkCases, filterCases, phaseCases, codecCases, metadataCases, middlewareCases, enqueueMiddlewareCases, eventCases, uniqueCases, uniqueTxCases, flowCases, flowTxCases, periodicCases, stopCases} {
 		for _, c := range group {
 			if !strings.Contains(c.sentence, h.Only) || h.OnlyCallersTx && !callersTx[c.sentence] {
 				continue

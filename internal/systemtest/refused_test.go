@@ -89,7 +89,7 @@ func TestRefusedSettlementDelaysNoOtherTask(t *testing.T) {
 		db := testdb.Open(t, engine)
 		var log lockedBuilder
 		q, err := falldue.New(db, falldue.Config{
-			Lease: 8 * time.Second, ShutdownTimeout: 100 * time.Millisecond, Concurrency: 100, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Lease: 5 * time.Second, ShutdownTimeout: 100 * time.Millisecond, Concurrency: 100, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ const leaksAfter = 30 * time.Second
 
 // parallel is how many tests of a package run at a time unless -parallel says otherwise. They mostly
 // wait, for a server or for a lease to end, so that more of them run than there are processors.
-const parallel = "8"
+const parallel = "12"
 
 // Main runs the tests of a package for its TestMain. They fail if goroutines stay.
 func Main(m *testing.M, opts ...goleak.Option) {
