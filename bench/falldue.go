@@ -84,10 +84,13 @@ func openFalldue(v variant) open {
 	}
 }
 
-// limit limits the tasks of each key if the settings want it.
+// limit limits or orders the tasks of each key if the settings want it.
 func (f *falldueSubject) limit(s settings) {
 	if s.limited {
 		f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Limits: []falldue.Limit{falldue.AtMost(perKey).PerKey()}})
+	}
+	if s.ordered {
+		f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Limits: []falldue.Limit{falldue.InOrder()}})
 	}
 }
 

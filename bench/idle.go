@@ -28,6 +28,13 @@ func idleStatements(ctx context.Context, c *config, db database, s subject) (per
 	if err != nil {
 		return 0, err
 	}
+	perMinute, err = countStatements(ctx, c, db)
+	return perMinute, errors.Join(err, stop())
+}
+
+// countStatements returns how many statements a worker that runs makes in a minute, after a silence
+// in which it finds out what waits.
+func countStatements(ctx context.Context, c *config, db database) (perMinute float64, err error) {
 	count := func(wait time.Duration) (n int, err error) {
 		select {
 		case <-time.After(wait):
@@ -39,13 +46,10 @@ func idleStatements(ctx context.Context, c *config, db database, s subject) (per
 	window := 10 * c.while
 	before, err := count(c.silence) // the worker has started, and the server has counted that
 	if err != nil {
-		return 0, errors.Join(err, stop())
+		return 0, err
 	}
 	after, err := count(window)
-	if err != nil {
-		return 0, errors.Join(err, stop())
-	}
-	return float64(after-before) / window.Minutes(), stop()
+	return float64(after-before) / window.Minutes(), err
 }
 
 // statements returns how many statements the server has run. On PostgreSQL it

@@ -76,6 +76,11 @@ var measures = []measure{
 		about: "as drain_deleted, while %[1]s other tasks wait, due, for those of their key that run",
 	},
 	{
+		name: "saturated_pickup_ms", unit: "ms", single: true, settings: settings{done: deleted, ordered: true}, run: pickupBesideSaturated,
+		also:  []string{"saturated_alone_ms", "saturated_idle_per_s"},
+		about: "the median time from the commit of a task, without a key or of a new key, to the start of its handler, while a tenth as many sequences as --backlog says wait, due, for their first tasks, which have failed and are due tomorrow; saturated_alone_ms is the same without those, and saturated_idle_per_s how many statements the worker makes in a second beside them when nothing can run, counted as those of idle_statements_per_minute",
+	},
+	{
 		name: "hot_keys", unit: "tasks/s", settings: settings{done: deleted, limited: true}, run: drainHotKeys,
 		also:  []string{"hot_keys_ceiling", "hot_keys_empty_percent"},
 		about: "eight workers of one process, each with a pool of its own, process the tasks of three keys, of each of which two may run at once; a handler sleeps for 10 ms, and there are as many tasks as the handlers alone would take --while for; the time is from the start of the first handler to the end of the last; hot_keys_ceiling is the rate that the handlers alone allow, by how long they took, and hot_keys_empty_percent the share of claims that got no task",

@@ -21,6 +21,9 @@ func (noObserver) Claimed(string, int, []*store.Claim, time.Time, error) {}
 // unknownDelays knows the delay of no lane.
 func unknownDelays(store.Lane) (time.Duration, bool) { return 0, false }
 
+// noLimits reports that the tasks of no lane have limits.
+func noLimits(store.Lane) bool { return false }
+
 // agrees is a database that computes delays as Go does.
 func agrees(context.Context, []sqlgen.Formula) error { return nil }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/lanes"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
@@ -71,7 +72,7 @@ func (p *Poller) learnLimited(sources []store.Source, rules []*control.CompiledP
 		if c != nil && rest.Hold != store.Outrun { // which may leave tasks before the last one
 			p.lanes.Advance(at, start.Add(rules[i].DelayIn(at)-store.Duration(c.Now-c.Anchor)), c.Anchor)
 		}
-		p.holdBack(at, rest)
+		p.holdBack(at, rest, start)
 	}
 	if len(emptied) > 0 && (p.lanes.Emptied(emptied, took, start) || len(took) > 0) {
 		p.sweeper.makeDueSoon()
@@ -79,10 +80,19 @@ func (p *Poller) learnLimited(sources []store.Source, rules []*control.CompiledP
 	p.lanes.Freed(result.Open)
 }
 
-// holdBack makes a lane wait for the limit that has left its tasks, if one has.
-func (p *Poller) holdBack(at store.Lane, rest store.Rest) {
+// holdBack makes a lane wait for the limit that has left its tasks, if one has. The claim began
+// at start.
+func (p *Poller) holdBack(at store.Lane, rest store.Rest, start time.Time) {
 	switch rest.Hold {
 	case store.Saturated:
+		if next := rest.Next; next != nil && next.Queue == p.Queue { // else its lane is not known
+			if rule := p.Gates.policyOf(next.Lane, nil); rule != nil {
+				delay := rule.DelayIn(next.Lane)
+				due := start.Add(delay - store.Duration(next.Now-next.Anchor))
+				p.lanes.ParkBehind(at, rest.Name, lanes.FirstTask{Lane: next.Lane, Due: due, Delay: delay, Anchor: next.Anchor, Now: next.Now}, p.sweeper.every)
+				return
+			}
+		}
 		p.lanes.Park(at, rest.Name, rest.Wait, p.sweeper.every)
 	case store.Outrun:
 		p.lanes.Park(at, rest.Name, 0, maxSlotWait)
@@ -132,27 +142,4 @@ func (l Limiter) limited(at store.Lane) bool {
 	}
 	h := l.handlers[at.Kind]
 	return store.Limits(l.limits, at.Key) || h != nil && store.Limits(h.Limits, at.Key)
-}
-
-// split splits lanes that are due, in the order in which to claim from them: it returns
-// those to claim from next, and whether they have limits. These have a claim of their own.
-// Lanes of a later priority wait for the others before them.
-func (l Limiter) split(due []store.Lane) (next []store.Lane, limited bool) {
-	if len(due) == 0 || !l.Any {
-		return due, false
-	}
-	limited = l.limited(due[0])
-	for i, at := range due {
-		if l.limited(at) == limited {
-			continue
-		}
-		next = append(next, due[:i]...)
-		for _, other := range due[i:] {
-			if other.Priority == at.Priority && l.limited(other) == limited {
-				next = append(next, other)
-			}
-		}
-		return next, limited
-	}
-	return due, limited
 }

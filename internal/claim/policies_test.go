@@ -97,7 +97,7 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 		s := &sweeper{
 			answered: func() {},
 			observer: noObserver{},
-			queue:    "default", lanes: lanes.NewTracker(unknownDelays), events: events{log}, wake: make(chan struct{}, 1),
+			queue:    "default", lanes: lanes.NewTracker(unknownDelays, noLimits), events: events{log}, wake: make(chan struct{}, 1),
 			gates:       Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}, readablePolicies{rules, "default"}},
 			SweepConfig: SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) { return append(heads, plain), nil }},
 		}

@@ -82,7 +82,7 @@ const maxLimitedSources = 256
 // NewPoller returns a poller of a queue.
 func NewPoller(cfg PollerConfig) *Poller {
 	woken := make(chan struct{}, 1)
-	lanes := lanes.NewTracker(cfg.Gates.delayOf)
+	lanes := lanes.NewTracker(cfg.Gates.delayOf, cfg.Limiter.limited)
 	p := &Poller{
 		PollerConfig: cfg, lanes: lanes, sweeper: newSweeper(cfg, lanes, woken),
 		suspects: &suspects{queue: cfg.Queue, lanes: lanes, candidates: cfg.Candidates, classify: cfg.Classify, events: events{cfg.Log}},
@@ -194,7 +194,7 @@ func (p *Poller) Assist(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		due, limited := p.Limiter.split(p.lanes.Due(time.Now(), maxSources))
+		due, limited := p.due(maxSources)
 		due, suspect := p.suspects.next(due)
 		due, room := p.plan(due)
 		if len(due) == 0 || room == 0 || suspect != nil || limited {
@@ -204,6 +204,12 @@ func (p *Poller) Assist(ctx context.Context) {
 			p.events().claimFailed(p.Queue, err)
 		}
 	}
+}
+
+// due lists up to most lanes that are due, and reports whether they have limits.
+func (p *Poller) due(most int) (due []store.Lane, limited bool) {
+	due = p.lanes.Due(time.Now(), most)
+	return due, len(due) > 0 && p.Limiter.limited(due[0])
 }
 
 // Room returns how many tasks to claim now. It is 0 while enough tasks are claimed,
@@ -269,7 +275,7 @@ func (p *Poller) round(ctx context.Context) (time.Duration, error) {
 	if p.Limiter.Any {
 		most = maxLimitedSources
 	}
-	due, limited := p.Limiter.split(p.lanes.Due(time.Now(), most))
+	due, limited := p.due(most)
 	if !limited {
 		due = due[:min(len(due), maxSources)]
 	}

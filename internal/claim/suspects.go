@@ -300,7 +300,7 @@ func (p *Poller) claimSuspect(ctx context.Context, suspect *suspect, at store.La
 		if len(claims) > 0 {
 			p.lanes.Admitted(at)
 		}
-		p.holdBack(at, rest)
+		p.holdBack(at, rest, start)
 		return nil
 	case complete:
 		p.learn([]store.Lane{at}, []*control.CompiledPolicy{r}, claims, room, start)

@@ -34,7 +34,7 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 		s := &sweeper{
 			answered: func() {},
 			observer: noObserver{},
-			queue:    "default", lanes: lanes.NewTracker(unknownDelays), events: events{slog.New(slog.NewTextHandler(&log, nil))},
+			queue:    "default", lanes: lanes.NewTracker(unknownDelays, noLimits), events: events{slog.New(slog.NewTextHandler(&log, nil))},
 			gates:       Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(time.Minute))}}},
 			SweepConfig: SweepConfig{every: time.Minute, heads: func(context.Context) ([]store.Head, error) { return heads, nil }},
 		}
@@ -91,7 +91,7 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 		s := &sweeper{
 			answered: func() {},
 			observer: noObserver{},
-			queue:    "default", lanes: lanes.NewTracker(unknownDelays), events: events{slog.New(slog.DiscardHandler)},
+			queue:    "default", lanes: lanes.NewTracker(unknownDelays, noLimits), events: events{slog.New(slog.DiscardHandler)},
 			gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}},
 			wake:  make(chan struct{}, 1),
 			SweepConfig: SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) {
@@ -157,7 +157,7 @@ func TestNoSweepIsFarOff(t *testing.T) {
 		s := &sweeper{
 			answered: func() {},
 			observer: noObserver{},
-			queue:    "default", lanes: lanes.NewTracker(unknownDelays), events: events{slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1),
+			queue:    "default", lanes: lanes.NewTracker(unknownDelays, noLimits), events: events{slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1),
 			SweepConfig: SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) {
 				time.Sleep(3 * time.Second)
 				sweeps = append(sweeps, time.Now())

@@ -2,7 +2,9 @@ package lanes
 
 import (
 	"cmp"
+	"container/heap"
 	"container/list"
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -37,10 +39,15 @@ type knownLane struct {
 	// somebody has locked its row, or set its anchor to a time before 1970.
 	unclaimable bool
 
+	limited   bool          // its tasks have limits
+	retried   bool          // the last claim was in vain, and nothing is known to have changed since
+	class     class         // in which it is, if it is in the heap of its priority
 	served    time.Time     // when a claim that left tasks last took some
-	heapIndex int           // in the heap of its priority, or in that of the limit
+	heapIndex int           // in the heap of its priority and class, or in that of the limit
 	parked    *parkedLanes  // by the limit that holds it back, or nil
 	wait      time.Duration // for which a limit held it back in vain
+	guessed   bool          // it is parked until a time that is a guess
+	behind    *FirstTask    // while it is parked: the task for whose end it waits, if that is due later
 	emptyElem *list.Element // in the list of empty lanes, or nil
 }
 
@@ -86,3 +93,77 @@ func (f *knownLane) at() *int { return &f.heapIndex }
 
 // laneHeap holds lanes in which a task is known.
 type laneHeap = indexedHeap[*knownLane]
+
+// class sorts the lanes of a priority, so that each class has its share of the claims.
+type class int
+
+const (
+	free    class = iota // no limit applies
+	limited              // the limits may admit tasks
+	retried              // a limit held it back when it was last tried, and may still do so
+	numClasses
+)
+
+func (f *knownLane) classNow() class {
+	switch {
+	case !f.limited:
+		return free
+	case f.retried:
+		return retried
+	}
+	return limited
+}
+
+// classes has the lanes of a priority, by their classes.
+type classes [numClasses]laneHeap
+
+func (c *classes) empty() bool {
+	return !slices.ContainsFunc(c[:], func(h laneHeap) bool { return len(h) > 0 })
+}
+
+// firstDue returns the lane that has been due for longest, and false if none is due.
+func (c *classes) firstDue(now time.Time) (first *knownLane, ok bool) {
+	for _, h := range c {
+		if len(h) > 0 && !h[0].Due.After(now) && (first == nil || h[0].comesBefore(first)) {
+			first = h[0]
+		}
+	}
+	return first, first != nil
+}
+
+// anyDue reports whether a lane with limits, or one without, is due.
+func (c *classes) anyDue(now time.Time, withLimits bool) bool {
+	return slices.ContainsFunc(c[:], func(h laneHeap) bool {
+		return len(h) > 0 && h[0].limited == withLimits && !h[0].Due.After(now)
+	})
+}
+
+// due returns up to most lanes that are due, with limits or without. Those that are tried again
+// get half of the places if there are too few, however many they are.
+func (c *classes) due(now time.Time, most int, withLimits bool) []*knownLane {
+	if !withLimits {
+		return firstOf(&c[free], now, most)
+	}
+	fresh, again := firstOf(&c[limited], now, most), firstOf(&c[retried], now, most)
+	again = again[:min(len(again), max(most-len(fresh), most/2))]
+	list := append(fresh[:min(len(fresh), most-len(again))], again...)
+	slices.SortFunc(list, func(f, g *knownLane) int {
+		if f.comesBefore(g) {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// firstOf returns the first lanes of a heap that are due, up to most.
+func firstOf(h *laneHeap, now time.Time, most int) (list []*knownLane) {
+	for len(list) < most && len(*h) > 0 && !(*h)[0].Due.After(now) {
+		f, _ := heap.Pop(h).(*knownLane)
+		list = append(list, f)
+	}
+	for _, f := range list {
+		heap.Push(h, f)
+	}
+	return list
+}

@@ -32,6 +32,21 @@ const releasePause = 160 * time.Millisecond
 // maxReleased is the greatest number of lanes of a limit that are released at a time.
 const maxReleased = 128
 
+// Parked lanes are looked at again even if nothing is known to have changed: an event may have
+// been missed. With very many of them that is a bounded number in a second, so that all others
+// have their share.
+const (
+	// recheck is the longest pause of a lane behind a task that is due later, unless there are more of
+	// them than recheckRate in each second of it.
+	recheck, recheckRate = 5 * time.Minute, 250
+	// firstRate is how many lanes are looked at in a second soon after they were parked, and
+	// guessRate how many in the end.
+	firstRate, guessRate = 16_000, 500
+	// maxGrain is the greatest unit of times at which to look again. Lanes with about the
+	// same time share a claim.
+	maxGrain = 2048 * time.Millisecond
+)
+
 // Park takes back a lane that is due, for wait or, if wait is 0, longer from time to time
 // up to most. It does not if a permit of the limit was freed since the claim began.
 func (l *Tracker) Park(at store.Lane, limit string, wait, most time.Duration) {
@@ -41,16 +56,75 @@ func (l *Tracker) Park(at store.Lane, limit string, wait, most time.Duration) {
 	if f == nil || f.heapIndex == notInHeap || f.parked != nil {
 		return
 	}
-	if wait == 0 {
-		f.wait = min(max(2*f.wait, minPark), max(most, minPark))
+	f.retried = true
+	guess := wait == 0
+	if guess {
+		lanes := time.Duration(l.guessed)
+		least, most := max(minPark, lanes*time.Second/firstRate), max(most, minPark, lanes*time.Second/guessRate)
+		f.wait = min(max(2*f.wait, least), most)
 		wait = f.wait/2 + rand.N(f.wait/2)
 	}
 	if l.freedSince[limit] {
-		f.wait, wait = 0, 0
+		f.wait, f.retried, wait = 0, false, 0
 	}
+	retry := time.Now().Add(wait)
+	if guess {
+		retry = l.together(retry)
+	}
+	l.park(f, limit, retry)
+	if guess {
+		f.guessed = true
+		l.guessed++
+	}
+}
+
+// ParkBehind takes back a lane that is due, until the end of a task of the limit that is due
+// later. It comes back after that time and a pause, which that task has to end.
+func (l *Tracker) ParkBehind(at store.Lane, limit string, task FirstTask, pause time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.Lanes[at]
+	if f == nil || f.heapIndex == notInHeap || f.parked != nil {
+		return
+	}
+	now := time.Now()
+	until := now
+	if task.Due.After(now) {
+		until = task.Due
+	}
+	f.retried = true
+	if l.freedSince[limit] {
+		f.wait, f.retried = 0, false
+	} else {
+		longest := max(recheck, time.Duration(l.behind)*time.Second/recheckRate)
+		until = until.Add(pause)
+		if again := now.Add(longest/2 + rand.N(longest/2)); again.Before(until) {
+			until = again
+		}
+	}
+	l.park(f, limit, l.together(until))
+	f.behind, f.claimed = &task, l.sweeps
+	l.behind++
+}
+
+// together returns a time at which to look at a lane again or, if that is far off, one a little
+// before, so that lanes share a claim.
+func (l *Tracker) together(retry time.Time) time.Time {
+	wait := time.Until(retry)
+	if wait <= releasePause {
+		return retry
+	}
+	grain := time.Millisecond
+	for grain < maxGrain && 2*grain <= wait/8 { // powers of two, which have multiples in common
+		grain *= 2
+	}
+	return retry.Add(-(retry.Sub(l.start) % grain))
+}
+
+// park adds a lane to those that a limit holds back, which are tried again at a time.
+func (l *Tracker) park(f *knownLane, limit string, retry time.Time) {
 	l.remove(f)
 	h := l.parked[limit]
-	retry := time.Now().Add(wait)
 	if h == nil {
 		h = &parkedLanes{limit: limit, retry: retry}
 		l.parked[limit] = h
@@ -63,6 +137,54 @@ func (l *Tracker) Park(at store.Lane, limit string, wait, most time.Duration) {
 	heap.Push(&h.lanes, f)
 }
 
+// unpark records that a lane is no longer parked.
+func (l *Tracker) unpark(f *knownLane) {
+	if f.behind != nil {
+		l.behind--
+	}
+	if f.guessed {
+		l.guessed--
+	}
+	f.parked, f.behind, f.guessed = nil, nil, false
+}
+
+// releaseMoved releases the lanes that wait behind tasks that a sweep has not found where they
+// were: they may have ended. The sweep found the anchors.
+func (l *Tracker) releaseMoved(anchors map[store.Lane]int64) {
+	if l.behind == 0 {
+		return
+	}
+	for _, f := range l.Lanes {
+		if f.behind == nil || f.claimed == l.sweeps {
+			continue
+		}
+		if anchor, found := anchors[f.behind.Lane]; !found || anchor > f.behind.Anchor {
+			l.remove(f)
+			f.retried = false
+			l.push(f)
+		}
+	}
+}
+
+// retimeParked makes lanes behind tasks that are due earlier by the policies that hold now come
+// back earlier.
+func (l *Tracker) retimeParked() {
+	for _, h := range l.parked {
+		for _, f := range h.lanes {
+			if f.behind == nil {
+				continue
+			}
+			if delay, known := l.DelayOf(f.behind.Lane); known && f.behind.Lane.Delayed() {
+				longer := delay - f.behind.Delay
+				if f.behind.Delay = delay; longer < 0 {
+					h.retry = h.retry.Add(longer)
+				}
+			}
+		}
+	}
+	heap.Init(&l.retries)
+}
+
 // Freed releases lanes of limits that may admit more tasks.
 func (l *Tracker) Freed(limits []string) {
 	l.mu.Lock()
@@ -70,6 +192,9 @@ func (l *Tracker) Freed(limits []string) {
 	for _, limit := range limits {
 		l.freedSince[limit] = true
 		if h := l.parked[limit]; h != nil {
+			for _, f := range h.lanes {
+				f.retried = false
+			}
 			l.release(h)
 		}
 	}
@@ -80,38 +205,42 @@ func (l *Tracker) BeginLimited() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.freedSince)
+	l.inVain = true
 }
 
 // Admitted records that a lane's limits admitted tasks.
 func (l *Tracker) Admitted(at store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.inVain = false
 	if f := l.Lanes[at]; f != nil {
-		f.wait, f.served = 0, time.Now()
+		f.wait, f.retried, f.served = 0, false, time.Now()
 	}
 }
 
-// releaseDue releases lanes whose limits are to be tried again.
-func (l *Tracker) releaseDue(now time.Time) {
-	for len(l.retries) > 0 && !l.retries[0].retry.After(now) {
-		l.release(l.retries[0])
+// releaseDue releases lanes whose limits are to be tried again, about most of them: claims from
+// all others go on beside those.
+func (l *Tracker) releaseDue(now time.Time, most int) {
+	for n := 0; n < most && len(l.retries) > 0 && !l.retries[0].retry.After(now); {
+		n += l.release(l.retries[0])
 	}
 }
 
-// release releases the first lanes that a limit holds back. If there are others, they are
-// tried again soon, unless those get all that the limit admits.
-func (l *Tracker) release(h *parkedLanes) {
-	for n := 0; n < maxReleased && len(h.lanes) > 0; n++ {
+// release releases the first lanes that a limit holds back, and returns how many. If there are
+// others, they are tried again soon, unless those get all that the limit admits.
+func (l *Tracker) release(h *parkedLanes) (n int) {
+	for ; n < maxReleased && len(h.lanes) > 0; n++ {
 		f, _ := heap.Pop(&h.lanes).(*knownLane)
-		f.parked = nil
+		l.unpark(f)
 		l.push(f)
 	}
 	if len(h.lanes) == 0 {
 		l.dropParked(h)
-		return
+		return n
 	}
 	h.retry = time.Now().Add(releasePause)
 	heap.Fix(&l.retries, h.heapIndex)
+	return n
 }
 
 func (l *Tracker) dropParked(h *parkedLanes) {

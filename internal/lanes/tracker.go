@@ -19,8 +19,8 @@ import (
 type Tracker struct {
 	mu    sync.Mutex
 	Lanes map[store.Lane]*knownLane
-	// waiting has the lanes in which a task is known, by their priorities.
-	waiting    map[int]*laneHeap
+	// waiting has the lanes in which a task is known, by their priorities, but for the parked ones.
+	waiting    map[int]*classes
 	priorities []int // the keys of waiting, sorted
 	// empty has the lanes in which no task is known, the last emptied first. Their
 	// tasks come back: without the anchor up to which a lane has been claimed, every
@@ -35,8 +35,13 @@ type Tracker struct {
 	// try them again.
 	parked     map[string]*parkedLanes
 	retries    indexedHeap[*parkedLanes]
+	behind     int             // how many parked lanes wait for a task that is due later
+	guessed    int             // how many others are parked until a time that is a guess
 	freedSince map[string]bool // limits of which permits were freed since the last claim began
+	inVain     bool            // the last claim under limits took no task
+	start      time.Time
 	DelayOf    delayOf
+	limited    func(store.Lane) bool
 }
 
 // maxEmpty is the greatest number of empty lanes that a worker remembers.
@@ -45,11 +50,12 @@ const maxEmpty = 1000
 // delayOf returns the delay of a lane whose tasks have failed, and false if it is not known.
 type delayOf func(store.Lane) (time.Duration, bool)
 
-// NewTracker returns a tracker that knows no lanes.
-func NewTracker(delay delayOf) *Tracker {
+// NewTracker returns a tracker that knows no lanes. The function limited reports whether the tasks
+// of a lane have limits.
+func NewTracker(delay delayOf, limited func(store.Lane) bool) *Tracker {
 	return &Tracker{
-		Lanes: map[store.Lane]*knownLane{}, waiting: map[int]*laneHeap{}, empty: list.New(), missed: map[store.Lane]int64{},
-		parked: map[string]*parkedLanes{}, freedSince: map[string]bool{}, DelayOf: delay,
+		Lanes: map[store.Lane]*knownLane{}, waiting: map[int]*classes{}, empty: list.New(), missed: map[store.Lane]int64{},
+		parked: map[string]*parkedLanes{}, freedSince: map[string]bool{}, start: time.Now(), DelayOf: delay, limited: limited,
 	}
 }
 
@@ -57,7 +63,7 @@ func NewTracker(delay delayOf) *Tracker {
 func (l *Tracker) knownLane(at store.Lane) *knownLane {
 	f := l.Lanes[at]
 	if f == nil {
-		f = &knownLane{Lane: at, heapIndex: notInHeap}
+		f = &knownLane{Lane: at, heapIndex: notInHeap, limited: l.limited(at)}
 		l.Lanes[at] = f
 	}
 	return f
@@ -76,33 +82,34 @@ func (l *Tracker) set(f *knownLane, due time.Time, since int64) {
 	case f.parked != nil:
 		heap.Fix(&f.parked.lanes, f.heapIndex)
 	default:
-		heap.Fix(l.waiting[f.Priority], f.heapIndex)
+		heap.Fix(&l.waiting[f.Priority][f.class], f.heapIndex)
 	}
 }
 
 // push adds a lane to those of its priority.
 func (l *Tracker) push(f *knownLane) {
-	h := l.waiting[f.Priority]
-	if h == nil {
-		h = &laneHeap{}
-		l.waiting[f.Priority] = h
+	w := l.waiting[f.Priority]
+	if w == nil {
+		w = &classes{}
+		l.waiting[f.Priority] = w
 		i, _ := slices.BinarySearch(l.priorities, f.Priority)
 		l.priorities = slices.Insert(l.priorities, i, f.Priority)
 	}
-	heap.Push(h, f)
+	f.class = f.classNow()
+	heap.Push(&w[f.class], f)
 }
 
 // remove removes a lane from those of its priority, or from those of its limit.
 func (l *Tracker) remove(f *knownLane) {
 	if held := f.parked; held != nil {
 		heap.Remove(&held.lanes, f.heapIndex)
-		if f.parked = nil; len(held.lanes) == 0 {
+		if l.unpark(f); len(held.lanes) == 0 {
 			l.dropParked(held)
 		}
 		return
 	}
-	h := l.waiting[f.Priority]
-	if heap.Remove(h, f.heapIndex); h.Len() == 0 {
+	w := l.waiting[f.Priority]
+	if heap.Remove(&w[f.class], f.heapIndex); w.empty() {
 		delete(l.waiting, f.Priority)
 		i, _ := slices.BinarySearch(l.priorities, f.Priority)
 		l.priorities = slices.Delete(l.priorities, i, i+1)
@@ -111,7 +118,7 @@ func (l *Tracker) remove(f *knownLane) {
 
 // setEmpty records that no task of a lane is known.
 func (l *Tracker) setEmpty(f *knownLane) {
-	f.Due, f.scanFrom, f.firstAnchor, f.hinted, f.unclaimable = time.Time{}, f.bound(), 0, time.Time{}, false
+	f.Due, f.scanFrom, f.firstAnchor, f.hinted, f.unclaimable, f.retried = time.Time{}, f.bound(), 0, time.Time{}, false, false
 	if f.heapIndex != notInHeap {
 		l.remove(f)
 	}
@@ -212,12 +219,15 @@ func (l *Tracker) Retime() {
 			f.hinted = f.hinted.Add(longer)
 		}
 	}
-	for _, h := range l.waiting {
-		heap.Init(h)
+	for _, w := range l.waiting {
+		for class := range w {
+			heap.Init(&w[class])
+		}
 	}
 	for _, h := range l.parked {
 		heap.Init(&h.lanes)
 	}
+	l.retimeParked()
 }
 
 // Emptied records that a claim that began at start took all due tasks of lanes that it
@@ -283,6 +293,7 @@ func (l *Tracker) Swept(found []FirstTask, now int64, start time.Time) {
 			l.hintLocked(f, f.hinted)
 		}
 	}
+	l.releaseMoved(anchors)
 }
 
 // Found records what a look has found, beside what is known.
@@ -333,25 +344,47 @@ func (l *Tracker) Remembered(most int) (sources []store.Source) {
 
 // Due lists up to most lanes that are due, in the order in which to claim from
 // them: by priority, then by how long the first task has been due. Lanes with keys of one
-// kind take turns.
+// kind take turns. Either all of them have limits or none has, since the former have a claim of
+// their own, and those of a later priority wait for all others before them. After a claim under
+// limits that took no task the turn is that of the lanes without limits.
 func (l *Tracker) Due(now time.Time, most int) (due []store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.releaseDue(now)
+	l.releaseDue(now, most)
+	if l.inVain {
+		l.inVain = false
+		for _, priority := range l.priorities {
+			due = l.collect(due, l.waiting[priority].due(now, most-len(due), false))
+		}
+		if len(due) > 0 {
+			return due
+		}
+	}
+	limited, chosen := false, false
 	for _, priority := range l.priorities {
-		h, first := l.waiting[priority], len(due)
-		for len(due) < most && h.Len() > 0 && !(*h)[0].Due.After(now) {
-			f, _ := heap.Pop(h).(*knownLane)
-			due = append(due, f.Lane)
+		w := l.waiting[priority]
+		first, waits := w.firstDue(now)
+		if !waits {
+			continue
 		}
-		for _, at := range due[first:] {
-			heap.Push(h, l.Lanes[at])
+		if !chosen {
+			limited, chosen = first.limited, true
 		}
-		l.takeTurns(due[first:])
-		if len(due) == most {
+		due = l.collect(due, w.due(now, most-len(due), limited))
+		if len(due) == most || w.anyDue(now, !limited) {
 			break
 		}
 	}
+	return due
+}
+
+// collect appends lanes of one priority to a list, in turns.
+func (l *Tracker) collect(due []store.Lane, lanes []*knownLane) []store.Lane {
+	first := len(due)
+	for _, f := range lanes {
+		due = append(due, f.Lane)
+	}
+	l.takeTurns(due[first:])
 	return due
 }
 
@@ -385,9 +418,11 @@ func (l *Tracker) takeTurns(list []store.Lane) {
 func (l *Tracker) Next() (first time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, h := range l.waiting {
-		if due := (*h)[0].Due; !ok || due.Before(first) {
-			first, ok = due, true
+	for _, w := range l.waiting {
+		for _, h := range w {
+			if len(h) > 0 && (!ok || h[0].Due.Before(first)) {
+				first, ok = h[0].Due, true
+			}
 		}
 	}
 	if len(l.retries) > 0 && (!ok || l.retries[0].retry.Before(first)) {

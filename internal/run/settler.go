@@ -382,8 +382,11 @@ func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 	var freed []string // limits
 	s.tellFlows(batch, lost)
 	for _, r := range batch {
+		waits := r.end.State == statements.StateOpen || r.end.State == statements.StateSnoozed
 		for _, l := range r.Claim.Limits { // that of a rate is not free, which costs a claim
-			freed = append(freed, l.Name)
+			if !waits || !l.Form.Ordered() || lost[r.Claim.ID] { // a task that waits keeps its sequence
+				freed = append(freed, l.Name)
+			}
 		}
 		if lost[r.Claim.ID] {
 			// After a repeat, this worker's own first try may have settled it.

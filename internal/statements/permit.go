@@ -29,6 +29,12 @@ type Permit struct {
 	State    string // of the task, "" if there is none or the claim is not its last one
 	Attempts int    // of the task
 	Live     int    // 1 while the claim lives: its lease lasts, and it is not settled
+
+	// Where the task waits, in which only claims of sequences are interested.
+	Queue    string
+	Priority int
+	Policy   string
+	Anchor   int64
 }
 
 // Begun reports whether the claim that a permit names has ended and its task waits for another one.
@@ -36,6 +42,9 @@ type Permit struct {
 func (p *Permit) Begun() bool {
 	return p.State == StateSnoozed || p.State == StateOpen && p.Attempts > 0
 }
+
+// IsIn reports whether the task that a permit names may wait in a lane.
+func (p *Permit) IsIn(at Lane) bool { return p.State == at.State && p.Attempts == at.Attempts }
 
 // PermitColumns are the columns of a result of [Permits].
 var PermitColumns = join(
@@ -52,6 +61,10 @@ var PermitColumns = join(
 		col("state", Text, func(p *Permit) any { return &p.State }),
 		col("attempts", Int, func(p *Permit) any { return &p.Attempts }),
 		col("live", Int, func(p *Permit) any { return &p.Live }),
+		col("queue", Text, func(p *Permit) any { return &p.Queue }),
+		col("priority", Int, func(p *Permit) any { return &p.Priority }),
+		col("policy", Text, func(p *Permit) any { return &p.Policy }),
+		col("anchor", Moment, func(p *Permit) any { return &p.Anchor }),
 	})
 
 // LimitColumns are the columns of a batch of names of limits.
@@ -64,6 +77,7 @@ func Permits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	source := b.withBatch(LimitColumns.columns(), size)
 	b.set("found", PermitColumns.list("t.", map[string]string{
 		"task_id": "t.task_id", "task_fence": "t.fence", "until": "t.taken_until", "now": "{now}", "state": "case when k.fence = t.fence then k.state else '' end", "attempts": "coalesce(k.attempts, 0)",
+		"queue": "coalesce(k.queue, '')", "priority": "coalesce(k.priority, 0)", "policy": "coalesce(k.policy, '')", "anchor": "coalesce(k.updated_at, t.taken_until)",
 		"live": "case when k.fence = t.fence and k.claimed_by <> '' and k.updated_at > {now} then 1 else 0 end",
 	}))
 	b.setKeys(source, "name")
@@ -75,7 +89,7 @@ select {found} from {permits} t left join {tasks} k on k.id = t.task_id where {k
 	return b.stmt(`
 select {found} from {batch}
 cross join lateral (select * from {permits} where name = s.name offset 0) t
-left join lateral (select state, attempts, fence, claimed_by, updated_at from {tasks} where id = t.task_id offset 0) k on true`)
+left join lateral (select state, attempts, fence, claimed_by, updated_at, queue, priority, policy from {tasks} where id = t.task_id offset 0) k on true`)
 }
 
 // NewPermit is a permit to make.

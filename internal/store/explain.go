@@ -123,7 +123,7 @@ func (s *Store) limitedClaims(p ClaimParams) (list []planned) {
 		if len(group) > 0 && (full || !s.findsTogether(p.Sources[group[0].source], from)) {
 			find()
 		}
-		group = append(group, wantedTasks{i, p.Limit})
+		group = append(group, wantedTasks{source: i, room: p.Limit})
 	}
 	find()
 	list = append(list, ordered...)

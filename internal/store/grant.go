@@ -15,12 +15,18 @@ type grants struct {
 	permits map[int64]*statements.Permit // as they were read, by their ids
 	owners  map[int64][]*Claim           // of a bucket there may be several
 	wait    map[int64]int64              // how long one task takes the permit of a rate, in microseconds
+	short   map[*Claim]string            // the limits of tasks for which there is no permit
 }
 
 // grantsFor chooses the permits for tasks that the limits of their sources admit.
 func grantsFor(found []*Claim, quotas map[string]*quota) *grants {
-	g := &grants{permits: map[int64]*statements.Permit{}, owners: map[int64][]*Claim{}, wait: map[int64]int64{}}
+	g := &grants{permits: map[int64]*statements.Permit{}, owners: map[int64][]*Claim{}, wait: map[int64]int64{}, short: map[*Claim]string{}}
 	for _, c := range found {
+		// Others may have made permits and taken them.
+		if i := slices.IndexFunc(c.Limits, func(l Limit) bool { return len(quotas[l.Name].free) == 0 }); i >= 0 {
+			g.short[c] = c.Limits[i].Name
+			continue
+		}
 		key := Key{TaskID: c.ID, Fence: statements.NextFence(c.Fence)}
 		for _, l := range c.Limits {
 			permit, taken := quotas[l.Name].next()
@@ -67,6 +73,9 @@ func (g *grants) without(outrun map[*Claim]bool, token int64) (back []statements
 // takeLimited claims tasks that were found in the same transaction and that the limits of
 // their sources admit: those whose permits it can take. It corrects rests.
 func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found []*Claim, quotas map[string]*quota, rests []Rest) ([]*Claim, error) {
+	if err := s.makePermits(ctx, x, found, quotas); err != nil {
+		return nil, err
+	}
 	g, token := grantsFor(found, quotas), newToken()
 	lost, err := s.takePermits(ctx, x, token, g.list)
 	if err != nil {
@@ -78,6 +87,9 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 	loses := func(c *Claim, limit string) {
 		outrun[c] = true
 		rests[c.Place-1], quotas[limit].room = Rest{Hold: Outrun, Name: limit}, 0
+	}
+	for c, limit := range g.short {
+		loses(c, limit)
 	}
 	for _, permit := range lost {
 		for _, c := range g.owners[permit] {

@@ -50,8 +50,15 @@ func TestLimitsRestOnACompareAndSet(t *testing.T) {
 				sources = sources[1:]
 				from.Limits[0].Form = form
 				p := ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 10, Sources: []Source{from}}
-				if _, err := inTx(t.Context(), s, func(x runner) (map[string]*quota, error) { return s.quotas(t.Context(), x, p) }); err != nil {
-					t.Fatal(err) // the permits are there now
+				// From now on the permits are there.
+				if _, err := inTx(t.Context(), s, func(x runner) (_ struct{}, err error) {
+					quotas, err := s.quotas(t.Context(), x, p)
+					if err != nil {
+						return struct{}{}, err
+					}
+					return struct{}{}, s.makePermits(t.Context(), x, []*Claim{{Limits: from.Limits}}, quotas)
+				}); err != nil {
+					t.Fatal(err)
 				}
 				var first Limited
 				rests := []Rest(nil)

@@ -29,6 +29,14 @@ type Rest struct {
 	Hold Hold
 	Name string        // of the limit
 	Wait time.Duration // until the limit admits another task, or 0 if nobody knows
+	Next *NextTask     // of a sequence: what the other tasks wait for, or nil
+}
+
+// NextTask is the task of a sequence that has begun and waits for its next attempt.
+type NextTask struct {
+	Queue string
+	Lane
+	Anchor, Now int64 // by the database's clock
 }
 
 // Held reports whether a limit has left tasks of the source.
@@ -42,66 +50,99 @@ type Limited struct {
 }
 
 // ClaimLimited claims due tasks for a worker as [Store.Claim] does, from sources of which
-// any have limits, in one transaction.
+// any have limits, in one transaction. If limits hold back all sources, it only reads.
 func (s *Store) ClaimLimited(ctx context.Context, p ClaimParams) (Limited, error) {
-	return inTx(ctx, s, func(x runner) (Limited, error) {
-		quotas, err := s.quotas(ctx, x, p)
-		if err != nil {
-			return Limited{}, err
-		}
-		found, rests, err := s.find(ctx, x, p, quotas)
-		if err != nil {
-			return Limited{}, err
-		}
-		claims, err := s.takeLimited(ctx, x, p, found, quotas, rests)
-		result := Limited{Claims: claims, Rests: rests}
-		for _, q := range quotas {
-			if q.room > 0 && q.holder == nil {
-				result.Open = append(result.Open, q.Name)
+	quotas, err := reading(ctx, s, func(x runner) (map[string]*quota, error) { return s.quotas(ctx, x, p) })
+	if err != nil {
+		return Limited{}, err
+	}
+	if !slices.ContainsFunc(p.Sources, func(from Source) bool { return !isHeld(from, quotas) }) {
+		_, rests, err := s.find(ctx, nil, p, quotas)
+		return Limited{Rests: rests, Open: open(quotas)}, err
+	}
+	return inTx(ctx, s, func(x runner) (_ Limited, err error) {
+		if quotas == nil { // this is not the first try
+			if quotas, err = s.quotas(ctx, x, p); err != nil {
+				return Limited{}, err
 			}
 		}
-		return result, err
+		now := quotas
+		quotas = nil
+		found, rests, err := s.find(ctx, x, p, now)
+		if err != nil {
+			return Limited{}, err
+		}
+		claims, err := s.takeLimited(ctx, x, p, found, now, rests)
+		return Limited{Claims: claims, Rests: rests, Open: open(now)}, err
 	})
 }
 
-// quotas reads what the limits of sources admit. It makes the permits that are missing
-// and that this claim may need.
-func (s *Store) quotas(ctx context.Context, x runner, p ClaimParams) (map[string]*quota, error) {
-	quotas, err := s.readQuotas(ctx, x, p.Sources)
-	if err != nil {
-		return nil, err
+// open lists the limits that admit more tasks.
+func open(quotas map[string]*quota) (names []string) {
+	for _, q := range quotas {
+		if q.room > 0 && q.holder == nil {
+			names = append(names, q.Name)
+		}
+	}
+	return names
+}
+
+// isHeld reports whether a limit holds back all tasks of a source.
+func isHeld(from Source, quotas map[string]*quota) bool {
+	if saturated(from, quotas) != nil {
+		return true
+	}
+	q := sequenceOf(from, quotas)
+	return q != nil && q.holder != nil && !q.holder.IsIn(from.Lane)
+}
+
+// makePermits makes the permits that are missing for tasks that were found, and no others: a limit
+// may admit many more tasks than wait.
+func (s *Store) makePermits(ctx context.Context, x runner, found []*Claim, quotas map[string]*quota) error {
+	needed := map[string]int{}
+	for _, c := range found {
+		for _, l := range c.Limits {
+			if needed[l.Name]++; l.Form == Bucket {
+				needed[l.Name] = 1
+			}
+		}
 	}
 	var missing []statements.NewPermit
-	for name, q := range quotas {
-		for _, n := range q.missing[:max(min(len(q.missing), p.Limit-len(q.free)), 0)] {
-			missing = append(missing, statements.NewPermit{Name: name, N: n})
+	var names []string
+	for name, n := range needed {
+		q := quotas[name]
+		if n -= len(q.free); n <= 0 || len(q.missing) == 0 {
+			continue
+		}
+		names = append(names, name)
+		for _, number := range q.missing[:min(n, len(q.missing))] {
+			missing = append(missing, statements.NewPermit{Name: name, N: number})
 		}
 	}
 	if len(missing) == 0 {
-		return quotas, nil
+		return nil
 	}
 	slices.SortFunc(missing, func(a, b statements.NewPermit) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.N, b.N)) })
-	err = inBatches(s, missing, func(list []statements.NewPermit) error {
+	err := inBatches(s, missing, func(list []statements.NewPermit) error {
 		rows := statements.NewPermitColumns.Rows(len(list), func(i int) *statements.NewPermit { return &list[i] })
 		_, err := x.exec(ctx, s.batch("make permits", len(list), statements.MakePermits), nil, rows)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	quotas, err = s.readQuotas(ctx, x, p.Sources)
-	for _, q := range quotas {
-		if len(q.free) < min(p.Limit, q.permits()) {
-			q.room = min(q.room, len(q.free)) // others have taken what was made
-		}
+	permits, err := s.readPermits(ctx, x, names)
+	for _, name := range names {
+		quotas[name].free = newQuota(quotas[name].Limit, permits[name]).free
 	}
-	return quotas, err
+	return err
 }
 
-func (s *Store) readQuotas(ctx context.Context, x runner, sources []Source) (map[string]*quota, error) {
+// quotas reads what the limits of sources admit.
+func (s *Store) quotas(ctx context.Context, x runner, p ClaimParams) (map[string]*quota, error) {
 	limits := map[string]Limit{}
 	var names []string
-	for _, from := range sources {
+	for _, from := range p.Sources {
 		for _, l := range from.Limits {
 			if _, known := limits[l.Name]; !known {
 				limits[l.Name], names = l, append(names, l.Name)
@@ -157,37 +198,27 @@ func saturated(from Source, quotas map[string]*quota) *quota {
 	return nil
 }
 
-// wantedTasks says how many tasks to find in a source.
-type wantedTasks struct{ source, room int }
+// wantedTasks says how many tasks to find in a source, beside those that were found before.
+type wantedTasks struct{ source, room, before int }
 
 // find finds due tasks that the limits of their sources admit, counts them there, and
-// says what is left of each source. It looks into several sources with one statement, as
-// long as they cannot find more together than their limits admit.
+// says what is left of each source.
 func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[string]*quota) (found []*Claim, rests []Rest, err error) {
-	emptied := make([]bool, len(p.Sources))
-	for next := 0; next < len(p.Sources); {
-		var wanted []wantedTasks
-		wanted, next = s.plan(p, next, p.Limit-len(found), quotas)
-		if len(wanted) == 0 {
-			break
+	search := search{p: p, quotas: quotas, emptied: make([]bool, len(p.Sources)), counts: make([]int, len(p.Sources)), seen: map[int64]bool{}}
+	for first := 0; first < len(p.Sources); { // one priority after the other
+		end := first + 1
+		for end < len(p.Sources) && p.Sources[end].Priority == p.Sources[first].Priority {
+			end++
 		}
-		list, err := s.findWanted(ctx, x, p, wanted, quotas)
-		if err != nil {
-			return nil, nil, err
-		}
-		found = append(found, list...)
-		count := map[int]int{}
-		for _, c := range list {
-			count[c.Place-1]++
-		}
-		for _, w := range wanted {
-			emptied[w.source] = count[w.source] < w.room
-			for _, l := range p.Sources[w.source].Limits {
-				q := quotas[l.Name]
-				q.room, q.reserved = q.room-count[w.source], q.reserved-w.room
+		for again := true; again; {
+			if again, err = search.round(ctx, s, x, first, end); err != nil {
+				return nil, nil, err
 			}
 		}
+		first = end
 	}
+	found, emptied := search.found, search.emptied
+	slices.SortStableFunc(found, func(a, b *Claim) int { return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Anchor, b.Anchor)) })
 	rests = make([]Rest, len(p.Sources))
 	for i, from := range p.Sources {
 		q := saturated(from, quotas)
@@ -198,7 +229,7 @@ func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[st
 		case emptied[i] && (q == nil || q.holder == nil):
 			rests[i] = Rest{Hold: Emptied}
 		case q != nil:
-			rests[i] = Rest{Hold: Saturated, Name: q.Name, Wait: q.wait}
+			rests[i] = Rest{Hold: Saturated, Name: q.Name, Wait: q.wait, Next: q.nextTask(from.Lane)}
 		default:
 			rests[i] = Rest{Hold: More}
 		}
@@ -206,23 +237,86 @@ func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[st
 	return found, rests, nil
 }
 
-// plan returns into which sources to look with the next statement, beginning with next,
-// for up to most tasks, and the source after them. It reserves what they may find.
-func (s *Store) plan(p ClaimParams, next, most int, quotas map[string]*quota) (wanted []wantedTasks, after int) {
-	for ; next < len(p.Sources) && most > 0; next++ {
-		from := p.Sources[next]
-		room := roomOf(from, quotas, most)
+// search is what [Store.find] has found so far.
+type search struct {
+	p       ClaimParams
+	quotas  map[string]*quota
+	found   []*Claim
+	emptied []bool         // of the sources
+	counts  []int          // of what was found in them
+	seen    map[int64]bool // the tasks that were found: they are locked, but not for this transaction
+}
+
+// round looks once into each of the sources from first up to end, into several with one statement
+// as long as they cannot find more together than their limits admit. Each lane of a key has an equal
+// share: a limit may admit more tasks than there are, and one key is not to take all. It reports
+// whether another round may find more.
+func (r *search) round(ctx context.Context, s *Store, x runner, first, end int) (again bool, err error) {
+	lanes := 0
+	for i := first; i < end; i++ {
+		if !r.emptied[i] && !isHeld(r.p.Sources[i], r.quotas) {
+			lanes++
+		}
+	}
+	share := (r.p.Limit - len(r.found) + lanes - 1) / max(lanes, 1)
+	for next := first; next < end; {
+		var wanted []wantedTasks
+		if wanted, next = r.plan(s, next, end, share); len(wanted) == 0 {
+			break
+		}
+		list, err := s.findWanted(ctx, x, r.p, wanted, r.quotas)
+		if err != nil {
+			return false, err
+		}
+		more := r.add(list, wanted)
+		again = again || more
+	}
+	return again, nil
+}
+
+// add adds what was found, and reports whether some source may have more.
+func (r *search) add(list []*Claim, wanted []wantedTasks) (more bool) {
+	returned := map[int]int{}
+	for _, c := range list {
+		if returned[c.Place-1]++; !r.seen[c.ID] {
+			r.found, r.seen[c.ID] = append(r.found, c), true
+			r.counts[c.Place-1]++
+		}
+	}
+	for _, w := range wanted {
+		r.emptied[w.source] = returned[w.source] < w.before+w.room
+		more = more || !r.emptied[w.source]
+		for _, l := range r.p.Sources[w.source].Limits {
+			q := r.quotas[l.Name]
+			q.room, q.reserved = q.room-(r.counts[w.source]-w.before), q.reserved-w.room
+		}
+	}
+	return more
+}
+
+// plan returns into which sources to look with the next statement, beginning with next, for up to
+// share tasks of a key, and the source after them. It reserves what they may find.
+func (r *search) plan(s *Store, next, end, share int) (wanted []wantedTasks, after int) {
+	most := r.p.Limit - len(r.found)
+	for ; next < end && most > 0; next++ {
+		from := r.p.Sources[next]
+		room := roomOf(from, r.quotas, most)
+		if from.Key != "" {
+			room = min(room, share)
+		}
 		switch {
-		case len(wanted) > 0 && !s.findsTogether(p.Sources[wanted[0].source], from):
+		case r.emptied[next]:
+			continue
+		case len(wanted) > 0 && !s.findsTogether(r.p.Sources[wanted[0].source], from):
 			return wanted, next
-		case room == 0 && saturated(from, quotas) == nil: // others may leave some of what is reserved
+		case room == 0 && saturated(from, r.quotas) == nil: // others may leave some of what is reserved
 			return wanted, next
 		case room == 0:
 			continue
 		}
-		wanted, most = append(wanted, wantedTasks{next, room}), most-room
+		wanted, most = append(wanted, wantedTasks{next, room, r.counts[next]}), most-room
 		for _, l := range from.Limits {
-			quotas[l.Name].reserved += room
+			r.quotas[l.Name].reserved += room
 		}
 	}
 	return wanted, next
@@ -246,7 +340,7 @@ func (s *Store) findStmt(p ClaimParams, wanted []wantedTasks) (stmt statements.S
 	delays := delaysOf(sources)
 	lanes := wantedLanes(sources, delays)
 	for i, w := range wanted {
-		lanes[i].Room = w.room
+		lanes[i].Room = w.before + w.room
 	}
 	rows = statements.RoomColumns.Rows(len(lanes), func(i int) *statements.WantedLane { return &lanes[i] })
 	values = statements.Values{"queue": p.Queue}
@@ -258,7 +352,7 @@ func (s *Store) findStmt(p ClaimParams, wanted []wantedTasks) (stmt statements.S
 	case len(wanted) > 1:
 		stmt = s.batch("unite lanes", len(wanted), statements.UniteLanes)
 	default:
-		stmt, values, rows = s.claimLane(sources[0]), laneValues(p.Queue, sources[0], wanted[0].room), nil
+		stmt, values, rows = s.claimLane(sources[0]), laneValues(p.Queue, sources[0], wanted[0].before+wanted[0].room), nil
 	}
 	return stmt, values, rows, sources
 }

@@ -150,7 +150,7 @@ func TestNoMoreThanTheLimit(t *testing.T) {
 		}
 		t.Logf("%d claims, %d permits lost to others, %d tasks done", turns.Load(), lost.Load(), done.Load())
 		for ok := false; !ok; { // until the last lease ends
-			quotas, err := list[0].readQuotas(t.Context(), unprepared{list[0].db}, sources)
+			quotas, err := list[0].quotas(t.Context(), unprepared{list[0].db}, ClaimParams{Sources: sources})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,8 +162,8 @@ func TestNoMoreThanTheLimit(t *testing.T) {
 	})
 }
 
-// TestLimitsShareTheirTasks: lanes under one limit get what it admits in their order, and
-// the claim says what is left of each.
+// TestLimitsShareTheirTasks: keys under one limit have equal shares of what it admits, in the order of
+// their lanes and those of a lower priority number first, and the claim says what is left of each.
 func TestLimitsShareTheirTasks(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -189,24 +189,54 @@ func TestLimitsShareTheirTasks(t *testing.T) {
 			return list
 		}
 		result := claim(3)
-		if got := fmt.Sprint(places(result)); got != "[2 2 3]" {
+		if got := fmt.Sprint(places(result)); got != "[2 3 4]" {
 			t.Errorf("a claim of 3 took tasks of the sources %s", got)
 		}
 		if got := result.Rests[0].Hold; got != Emptied {
 			t.Errorf("the empty source: %v", result.Rests[0])
 		}
-		if got := result.Rests[3].Hold; got != More {
-			t.Errorf("a source that was not reached: %v", result.Rests[3])
+		if got := result.Rests[4].Hold; got != More {
+			t.Errorf("a source that was not reached: %v", result.Rests[4])
 		}
 		result = claim(10)
-		if got := fmt.Sprint(places(result)); got != "[3 4]" {
+		if got := fmt.Sprint(places(result)); got != "[2 3]" {
 			t.Errorf("a claim under a limit of 5 of which 3 run took tasks of the sources %s", got)
 		}
 		if got := result.Rests[4]; got.Hold != Saturated || got.Name != "kind" {
 			t.Errorf("a source whose kind is saturated: %v", got)
 		}
-		if len(result.Claims) != 2 || result.Claims[0].From.Key != "customer:1" {
+		if len(result.Claims) != 2 || result.Claims[0].From.Key != "customer:0" {
 			t.Errorf("claims %v", result.Claims)
+		}
+		sources = keyed(t, s, 3, 3, Limit{Form: Running, Most: 3})
+		for i := range sources {
+			sources[i].Limits[0].Name += " of another kind"
+		}
+		if got := fmt.Sprint(places(claim(5))); got != "[1 1 2 2 3]" {
+			t.Errorf("a claim of 5 took tasks of the sources %s", got)
+		}
+		if got := fmt.Sprint(places(claim(9))); got != "[1 2 3 3]" {
+			t.Errorf("a claim of all tasks took those of the sources %s", got)
+		}
+	})
+}
+
+// TestKeysShareWithinTheirPriority: the keys of a lower priority number get all that they can take
+// before others get anything.
+func TestKeysShareWithinTheirPriority(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := stores(t, engine, 1)[0]
+		sources := keyed(t, s, 1, 3, Limit{Form: Running, Most: 10})
+		later := sources[0]
+		later.Priority = 1
+		entries := slices.Repeat([]Entry{{Queue: "default", Kind: later.Kind, Key: later.Key, Priority: 1, Payload: "{}"}}, 3)
+		if _, err := s.Enqueue(t.Context(), nil, entries); err != nil {
+			t.Fatal(err)
+		}
+		result, err := s.ClaimLimited(t.Context(), ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 4, Sources: []Source{sources[0], later}})
+		if err != nil || len(result.Claims) != 4 || result.Claims[2].Place != 1 || result.Claims[3].Place != 2 {
+			t.Errorf("claims %v, error %v; want three of the first priority and one of the next", result.Claims, err)
 		}
 	})
 }

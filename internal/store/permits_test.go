@@ -104,3 +104,24 @@ func TestEndedClaimsKeepThePermitsOfAllLimits(t *testing.T) {
 		}
 	})
 }
+
+// TestPermitsAreMadeByDemand: a limit that admits many tasks has as few permits as tasks have run at
+// a time.
+func TestPermitsAreMadeByDemand(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		for _, form := range []LimitForm{Running, Window} {
+			s := migrated(t, testdb.Open(t, engine))
+			const keys = 20
+			p := ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 100, Sources: keyed(t, s, keys, 2, Limit{Form: form, Most: 1000, Per: time.Hour})}
+			result, err := s.ClaimLimited(t.Context(), p)
+			if err != nil || len(result.Claims) != 2*keys {
+				t.Fatalf("%d claims, error %v", len(result.Claims), err)
+			}
+			permits, err := permitsOf(t.Context(), s, p.Sources)
+			if err != nil || len(permits) != 2*keys {
+				t.Errorf("form %d: %d permits for %d tasks, error %v", form, len(permits), 2*keys, err)
+			}
+		}
+	})
+}

@@ -26,6 +26,20 @@ func sequenceOf(from Source, quotas map[string]*quota) (first *quota) {
 	return first
 }
 
+// nextTask returns the task of a sequence that has begun, or nil if none has or it has just
+// changed. A task in another lane is held back by it.
+func (q *quota) nextTask(held Lane) *NextTask {
+	if q.holder == nil || q.holder.State == "" {
+		return nil
+	}
+	h := q.holder
+	at := Lane{State: h.State, Key: held.Key, Priority: h.Priority, Kind: held.Kind, Policy: h.Policy, Attempts: h.Attempts}
+	if at == held {
+		return nil
+	}
+	return &NextTask{Queue: h.Queue, Lane: at, Anchor: h.Anchor, Now: h.Now}
+}
+
 // findWanted finds due tasks in sources that one statement can look into.
 func (s *Store) findWanted(ctx context.Context, x runner, p ClaimParams, wanted []wantedTasks, quotas map[string]*quota) ([]*Claim, error) {
 	i := wanted[0].source
@@ -52,8 +66,8 @@ func (s *Store) findNext(ctx context.Context, x runner, queue string, from Sourc
 		return err
 	}
 	if h := q.holder; h != nil {
-		if h.State != from.State || h.Attempts != from.Attempts {
-			return nil, nil // it is in another lane
+		if !h.IsIn(from.Lane) {
+			return nil, nil
 		}
 		stmt, values := s.findTaskStmt(queue, from, h.TaskID)
 		return c, x.query(ctx, stmt, values, nil, read)

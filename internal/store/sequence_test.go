@@ -143,6 +143,9 @@ func (q *sequence) claimInVain(spoil func(found []*Claim, quotas map[string]*quo
 		if err != nil || len(found) != 1 {
 			return nil, cmp.Or(err, fmt.Errorf("found %d tasks", len(found)))
 		}
+		if err := q.makePermits(q.t.Context(), x, found, quotas); err != nil {
+			return nil, err
+		}
 		spoil(found, quotas)
 		return q.takeLimited(q.t.Context(), x, p, found, quotas, rests)
 	})
