@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -14,19 +14,19 @@ var (
 	// ErrLeaseLost means that a task no longer belongs to the worker: its lease
 	// ended and another worker may run it, or the task was cancelled. Task.DoneTx
 	// returns it, and it is the cause of the end of the handler's context.
-	ErrLeaseLost = run.ErrLeaseLost
+	ErrLeaseLost = outcome.ErrLeaseLost
 	// ErrCancelled is the cause of the end of a handler's context when the task was
 	// cancelled while it ran ([Queue.Cancel]). It wraps ErrLeaseLost.
-	ErrCancelled = run.ErrCancelled
+	ErrCancelled = outcome.ErrCancelled
 	// ErrTimeout is the cause of the end of a handler's context when the handler
 	// ran for longer than KindConfig.Timeout.
-	ErrTimeout = run.ErrTimeout
+	ErrTimeout = outcome.ErrTimeout
 	// ErrStopping is the cause of the end of a handler's context when the handler
 	// still ran Config.ShutdownTimeout after the context of Run had ended.
-	ErrStopping = run.ErrStopping
+	ErrStopping = outcome.ErrStopping
 	// ErrNotCommitted is the error of an attempt whose handler called DoneTx and returned nil,
 	// though the transaction of DoneTx did not commit. See [Task.DoneTx].
-	ErrNotCommitted = run.ErrNotCommitted
+	ErrNotCommitted = outcome.ErrNotCommitted
 	// ErrNotFound is wrapped by the errors of Queue.Task, Retry, Cancel and Delete when
 	// there is no task with the id.
 	ErrNotFound = store.ErrNotFound
@@ -70,12 +70,14 @@ func (e *PanicError) Unwrap() error {
 // Discard returns an error for a handler to return that makes its task dead at
 // once, however many attempts are left. The text of err, which may be nil, is
 // recorded as the task's last error.
-func Discard(err error) error { return &run.OutcomeError{Act: run.ActDiscard, Err: err} }
+func Discard(err error) error { return &outcome.RequestError{Act: outcome.ActDiscard, Err: err} }
 
 // Snooze returns an error for a handler to return that makes its task due again
 // after d. The run uses up no attempt, and the policy's delay is not added. A
 // negative d counts as 0.
-func Snooze(d time.Duration) error { return &run.OutcomeError{Act: run.ActSnooze, Wait: max(d, 0)} }
+func Snooze(d time.Duration) error {
+	return &outcome.RequestError{Act: outcome.ActSnooze, Wait: max(d, 0)}
+}
 
 // RetryAfter returns an error for a handler to return that makes its task due
 // again after d, instead of after the policy's delay. Use it for the Retry-After
@@ -83,5 +85,5 @@ func Snooze(d time.Duration) error { return &run.OutcomeError{Act: run.ActSnooze
 // attempt, the policy's limits apply, and the text of err, which may be nil, is
 // recorded. A negative d counts as 0.
 func RetryAfter(d time.Duration, err error) error {
-	return &run.OutcomeError{Act: run.ActRetryAfter, Wait: max(d, 0), Err: err}
+	return &outcome.RequestError{Act: outcome.ActRetryAfter, Wait: max(d, 0), Err: err}
 }

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -26,10 +26,10 @@ func (e *shownError) Is(target error) bool { return errors.Is(e.err, target) }
 func (e *shownError) Unwrap() error { return e.original }
 
 // failureOf returns the failure in an error to which withCause may have added a cause.
-func failureOf(err error) *run.Failure {
-	var f *run.Failure
+func failureOf(err error) *outcome.Failure {
+	var f *outcome.Failure
 	if !errors.As(err, &f) {
-		f = &run.Failure{Text: err.Error()}
+		f = &outcome.Failure{Text: err.Error()}
 	}
 	return f
 }
@@ -37,13 +37,13 @@ func failureOf(err error) *run.Failure {
 // failureToEnd returns the failure with which a run ends whose handler, with its middleware,
 // returned err: what was read from the handler's error, with the text and the causes of err. It
 // is nil if err is.
-func failureToEnd(err error) *run.Failure {
+func failureToEnd(err error) *outcome.Failure {
 	if err == nil {
 		return nil
 	}
 	f := *failureOf(err)
 	f.Cancellation = f.Is(ErrStopping) || f.Is(context.Canceled)
-	f.Text, f.Causes = storable.Text(err.Error()), run.CausesOf(err)
+	f.Text, f.Causes = storable.Text(err.Error()), outcome.CausesOf(err)
 	return &f
 }
 
@@ -52,15 +52,15 @@ const readTimeout = time.Second
 
 // readError reads an error that a handler returned. The error's methods belong to the
 // user, and may panic or never return.
-func readError(err error) *run.Failure {
+func readError(err error) *outcome.Failure {
 	if standard(err) {
 		return read(err)
 	}
-	result := make(chan *run.Failure, 1)
+	result := make(chan *outcome.Failure, 1)
 	go func() {
 		defer func() {
 			if v := recover(); v != nil {
-				result <- &run.Failure{Text: fmt.Sprintf("the handler returned an error of type %T whose methods panic: %v", err, v)}
+				result <- &outcome.Failure{Text: fmt.Sprintf("the handler returned an error of type %T whose methods panic: %v", err, v)}
 			}
 		}()
 		result <- read(err)
@@ -71,15 +71,15 @@ func readError(err error) *run.Failure {
 	case f := <-result:
 		return f
 	case <-timeout.C:
-		return &run.Failure{Text: fmt.Sprintf("the handler returned an error of type %T whose methods do not return within %v", err, readTimeout)}
+		return &outcome.Failure{Text: fmt.Sprintf("the handler returned an error of type %T whose methods do not return within %v", err, readTimeout)}
 	}
 }
 
 // read calls the methods of an error.
-func read(err error) *run.Failure {
-	f := &run.Failure{Text: storable.Text(err.Error()), Err: err}
-	f.Causes = run.CausesOf(err)
-	f.Act, f.Wait = run.ActOf(err)
+func read(err error) *outcome.Failure {
+	f := &outcome.Failure{Text: storable.Text(err.Error()), Err: err}
+	f.Causes = outcome.CausesOf(err)
+	f.Act, f.Wait = outcome.ActOf(err)
 	var p *PanicError
 	if errors.As(err, &p) {
 		f.Stack = store.NotNull(storable.Text(p.Stack))
@@ -100,7 +100,7 @@ func standard(err error) bool {
 		switch e := err.(type) { //nolint:errorlint // the loop unwraps
 		case nil:
 			return true
-		case *run.OutcomeError:
+		case *outcome.RequestError:
 			err = e.Err
 			continue
 		}

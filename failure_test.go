@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/testdb"
@@ -72,16 +73,16 @@ func TestReadingKeepsWhatAHandlerAskedFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		text string
-		act  run.Act
+		act  outcome.Act
 		wait time.Duration
 	}{
-		"an error":                 {cause, "cause", run.ActNone, 0},
-		"a wrapped error":          {fmt.Errorf("outer: %w", cause), "outer: cause", run.ActNone, 0},
-		"Discard":                  {Discard(cause), "cause", run.ActDiscard, 0},
-		"a wrapped Discard":        {fmt.Errorf("outer: %w", Discard(nil)), "outer: discarded", run.ActDiscard, 0},
-		"Snooze":                   {Snooze(time.Hour), "snoozed for 1h0m0s", run.ActSnooze, time.Hour},
-		"a joined RetryAfter":      {errors.Join(cause, RetryAfter(time.Second, nil)), "cause\nretry after 1s", run.ActRetryAfter, time.Second},
-		"an error of another type": {&nilReader{"read"}, "read", run.ActNone, 0},
+		"an error":                 {cause, "cause", outcome.ActNone, 0},
+		"a wrapped error":          {fmt.Errorf("outer: %w", cause), "outer: cause", outcome.ActNone, 0},
+		"Discard":                  {Discard(cause), "cause", outcome.ActDiscard, 0},
+		"a wrapped Discard":        {fmt.Errorf("outer: %w", Discard(nil)), "outer: discarded", outcome.ActDiscard, 0},
+		"Snooze":                   {Snooze(time.Hour), "snoozed for 1h0m0s", outcome.ActSnooze, time.Hour},
+		"a joined RetryAfter":      {errors.Join(cause, RetryAfter(time.Second, nil)), "cause\nretry after 1s", outcome.ActRetryAfter, time.Second},
+		"an error of another type": {&nilReader{"read"}, "read", outcome.ActNone, 0},
 	} {
 		f := readError(c.err)
 		if f.Text != c.text || f.Act != c.act || f.Wait != c.wait {
@@ -121,15 +122,15 @@ func TestFailuresOfAStoppingWorkerAreRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		err          error
-		act          run.Act
+		act          outcome.Act
 		wait         time.Duration
 		cancellation bool
 	}{
-		"an error":                    {errors.New("stopped"), run.ActNone, 0, false},
-		"Snooze":                      {Snooze(time.Hour), run.ActSnooze, time.Hour, false},
-		"RetryAfter":                  {RetryAfter(time.Hour, nil), run.ActRetryAfter, time.Hour, false},
-		"Discard":                     {Discard(errors.New("gone")), run.ActDiscard, 0, false},
-		"Discard of the cancellation": {Discard(fmt.Errorf("fetch: %w", context.Canceled)), run.ActDiscard, 0, true},
+		"an error":                    {errors.New("stopped"), outcome.ActNone, 0, false},
+		"Snooze":                      {Snooze(time.Hour), outcome.ActSnooze, time.Hour, false},
+		"RetryAfter":                  {RetryAfter(time.Hour, nil), outcome.ActRetryAfter, time.Hour, false},
+		"Discard":                     {Discard(errors.New("gone")), outcome.ActDiscard, 0, false},
+		"Discard of the cancellation": {Discard(fmt.Errorf("fetch: %w", context.Canceled)), outcome.ActDiscard, 0, true},
 	} {
 		f := failureToEnd(fmt.Errorf("%w: %w", ErrStopping, readError(c.err)))
 		if !f.Is(ErrStopping) || f.Act != c.act || f.Wait != c.wait || f.Cancellation != c.cancellation {

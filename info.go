@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
-	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/statements"
 )
 
@@ -136,30 +136,30 @@ const (
 	// OutcomeNone is the outcome of a run that has not ended.
 	OutcomeNone Outcome = ""
 	// OutcomeDone means that the handler succeeded.
-	OutcomeDone = Outcome(run.OutcomeDone)
+	OutcomeDone = Outcome(outcome.Done)
 	// OutcomeRetried means that the attempt failed and the task runs again under its policy.
-	OutcomeRetried = Outcome(run.OutcomeRetried)
+	OutcomeRetried = Outcome(outcome.Retried)
 	// OutcomeRetriedAfter means that the attempt failed and the task runs again after the
 	// time that the handler asked for with [RetryAfter].
-	OutcomeRetriedAfter = Outcome(run.OutcomeRetriedAfter)
+	OutcomeRetriedAfter = Outcome(outcome.RetriedAfter)
 	// OutcomeSnoozed means that the handler asked for a [Snooze].
-	OutcomeSnoozed = Outcome(run.OutcomeSnoozed)
+	OutcomeSnoozed = Outcome(outcome.Snoozed)
 	// OutcomeDiscarded means that the task is dead because the handler asked for that with
 	// [Discard].
-	OutcomeDiscarded = Outcome(run.OutcomeDiscarded)
+	OutcomeDiscarded = Outcome(outcome.Discarded)
 	// OutcomeDead means that the attempt failed and the task is dead, since its policy allows
 	// no further attempt. A task is also dead, without a run, if its last attempt was lost.
-	OutcomeDead = Outcome(run.OutcomeDead)
+	OutcomeDead = Outcome(outcome.Dead)
 	// OutcomeCancelled means that the task was cancelled while it ran. What the handler
 	// returned does not count.
-	OutcomeCancelled = Outcome(run.OutcomeCancelled)
+	OutcomeCancelled = Outcome(outcome.Cancelled)
 	// OutcomeLost means that the lease ended before the worker settled the task, which runs
 	// again. What the handler returned does not count, unless the task was settled by a
 	// statement whose answer was lost.
-	OutcomeLost = Outcome(run.OutcomeLost)
+	OutcomeLost = Outcome(outcome.Lost)
 	// OutcomeReleased means that the worker has released the task: it stopped while the
 	// handler ran, or the handler never began. The run uses up no attempt.
-	OutcomeReleased = Outcome(run.OutcomeReleased)
+	OutcomeReleased = Outcome(outcome.Released)
 )
 
 // Phase says what a task waits for, if it does, more exactly than its [State].

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -168,7 +169,7 @@ type Run struct {
 // runCalls is what the methods of a Run call: a *taskRun.
 type runCalls interface {
 	DoneTx(ctx context.Context, tx store.Tx) error
-	WouldEnd(f *run.Failure) run.Outcome
+	WouldEnd(f *outcome.Failure) outcome.Outcome
 }
 
 // Outcome returns how the run ends if its handler and all middleware return err: what
@@ -180,7 +181,7 @@ func (r *Run) Outcome(err error) Outcome {
 		if err != nil {
 			err = readError(err)
 		}
-		return Outcome(run.OutcomeByHand(r.Attempt, r.MaxAttempts, failureToEnd(err)))
+		return Outcome(outcome.ByHand(r.Attempt, r.MaxAttempts, failureToEnd(err)))
 	}
 	return Outcome(r.task.WouldEnd(failureToEnd(r.read(err))))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
@@ -36,12 +37,12 @@ func TestTheFirstCauseIsTheOneReported(t *testing.T) {
 
 // TestRunsWithoutMiddlewareAllocateNothing for what only middleware, hooks and metadata need.
 func TestRunsWithoutMiddlewareAllocateNothing(t *testing.T) {
-	r := &run.Run{Env: &run.Env{Queue: "q"}, Execution: run.Execution{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1}}, Policy: control.Compile(backoff.Constant(0))}}
+	r := &run.Run{Env: &run.Env{Queue: "q"}, ClaimResult: outcome.ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1}}, Policy: control.Compile(backoff.Constant(0))}}
 	nobody := &publisher{}
 	for name, f := range map[string]func(){
 		"info":            func() { r.Info() },
-		"no observer":     func() { (*publisher)(nil).Ended(r, run.OutcomeDone, 0) },
-		"nobody observes": func() { nobody.Started(r); nobody.Ended(r, run.OutcomeDone, 0) },
+		"no observer":     func() { (*publisher)(nil).Ended(r, outcome.Done, 0) },
+		"nobody observes": func() { nobody.Started(r); nobody.Ended(r, outcome.Done, 0) },
 		"no hooks": func() {
 			nobody.Claimed("q", 2, nil, time.Time{}, nil)
 			nobody.Settled(1, store.Unsettled{}, time.Time{}, nil)
@@ -60,7 +61,7 @@ func TestMiddlewareSeesTheHandlersError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var saw error
-		var outcome Outcome
+		var shownOutcome Outcome
 		mine := &countedError{}
 		inner := chain(handlerFunc(func(ctx context.Context, _ *run.Run) error {
 			<-ctx.Done()
@@ -69,18 +70,18 @@ func TestMiddlewareSeesTheHandlersError(t *testing.T) {
 		fn := handlerAround(inner, []Middleware{func(next HandlerFunc) HandlerFunc {
 			return func(ctx context.Context, shown *Run) error {
 				saw = next(ctx, shown)
-				outcome = shown.Outcome(saw)
+				shownOutcome = shown.Outcome(saw)
 				if ctx.Err() != nil {
 					t.Error("the timeout of the handler has ended the context of middleware")
 				}
 				return saw
 			}
 		}})
-		r := &run.Run{Env: &run.Env{Queue: "q"}, Execution: run.Execution{Claim: &store.Claim{Attempts: 1}, Policy: control.Compile(backoff.Constant(0).WithMaxAttempts(1))}}
+		r := &run.Run{Env: &run.Env{Queue: "q"}, ClaimResult: outcome.ClaimResult{Claim: &store.Claim{Attempts: 1}, Policy: control.Compile(backoff.Constant(0).WithMaxAttempts(1))}}
 		err := fn(t.Context(), r)
 		var as *countedError
-		if !errors.Is(saw, ErrTimeout) || !errors.As(saw, &as) || as != mine || outcome != OutcomeDead {
-			t.Errorf("middleware sees %v as %s", saw, outcome)
+		if !errors.Is(saw, ErrTimeout) || !errors.As(saw, &as) || as != mine || shownOutcome != OutcomeDead {
+			t.Errorf("middleware sees %v as %s", saw, shownOutcome)
 		}
 		if mine.calls != 1 || err.Error() != saw.Error() {
 			t.Errorf("the error was read %d times; the outcome is %v", mine.calls, err)
@@ -98,20 +99,20 @@ func TestMiddlewareSeesWhatTheJitterDecides(t *testing.T) {
 	}
 	seen := map[Outcome]int{}
 	for range 100 {
-		var outcome Outcome
+		var shownOutcome Outcome
 		fn := handlerAround(recoverPanics(func(context.Context, *run.Run) error { return errors.New("flaky") }), []Middleware{func(next HandlerFunc) HandlerFunc {
 			return func(ctx context.Context, shown *Run) error {
 				err := next(ctx, shown)
-				outcome = shown.Outcome(err)
+				shownOutcome = shown.Outcome(err)
 				return err
 			}
 		}})
-		r := &run.Run{Env: &run.Env{Queue: "q"}, Execution: run.Execution{Claim: &store.Claim{Attempts: 1}, Policy: control.Compile(policy), Claimed: time.Now()}}
+		r := &run.Run{Env: &run.Env{Queue: "q"}, ClaimResult: outcome.ClaimResult{Claim: &store.Claim{Attempts: 1}, Policy: control.Compile(policy), Claimed: time.Now()}}
 		e, _ := r.Finish(failureToEnd(fn(t.Context(), r)), 0)
-		if got := Outcome(run.OutcomeOf(&e, r.Failure)); got != outcome {
-			t.Fatalf("middleware has seen %s, and the outcome is %s", outcome, got)
+		if got := Outcome(outcome.Of(&e, r.Failure)); got != shownOutcome {
+			t.Fatalf("middleware has seen %s, and the outcome is %s", shownOutcome, got)
 		}
-		seen[outcome]++
+		seen[shownOutcome]++
 	}
 	if seen[OutcomeDead] == 0 || seen[OutcomeRetried] == 0 {
 		t.Errorf("the outcomes are %v", seen)

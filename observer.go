@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -38,7 +39,7 @@ func (o *publisher) Started(r *run.Run) {
 }
 
 // ended passes on how a run has ended. next is in how long the task falls due again.
-func (o *publisher) Ended(r *run.Run, end run.Outcome, next time.Duration) {
+func (o *publisher) Ended(r *run.Run, end outcome.Outcome, next time.Duration) {
 	if o.wantsEvents() {
 		o.publish(Event{RunInfo: RunInfo(r.Info()), Outcome: Outcome(end), Err: reasonOf(r), Took: r.Took, Next: next, Worker: r.WorkerID})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/falldue/falldue/internal/build"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
@@ -146,7 +147,7 @@ func (q *Queue) handlers() (map[string]*run.Handler, error) {
 		handlers[name] = &run.Handler{
 			Kind: name, Queue: r.Queue, Priority: r.Priority, Limits: limitsOf("kind "+name, r.Limits),
 			LostRetries: r.ImmediateLostRetries, Retention: r.retention(q.cfg), Policy: control.Compile(r.Policy),
-			Run: func(ctx context.Context, t *run.Run) *run.Failure { return failureToEnd(fn(ctx, t)) },
+			Run: func(ctx context.Context, t *run.Run) *outcome.Failure { return failureToEnd(fn(ctx, t)) },
 		}
 	}
 	return handlers, errors.Join(q.handlerErrs...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
@@ -156,6 +157,6 @@ func Asked(err error) (falldue.Outcome, time.Duration) {
 	if err == nil {
 		return falldue.OutcomeDone, 0
 	}
-	act, wait := run.ActOf(err)
+	act, wait := outcome.ActOf(err)
 	return falldue.Outcome(act.Outcome()), wait
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/falldue/falldue/internal/outcome"
 )
 
 // Held has every run of a worker from its claim until it is settled or lost.
@@ -60,7 +62,7 @@ func (h *Held) has(r *Run) bool {
 func (h *Held) Cancelled(fences map[int64]int64) {
 	for _, r := range h.list() {
 		if fence, ok := fences[r.Claim.ID]; ok && r.Claim.Fence <= fence {
-			r.lease.loseBy(ErrCancelled)
+			r.lease.loseBy(outcome.ErrCancelled)
 		}
 	}
 }

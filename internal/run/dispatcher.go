@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -78,7 +79,7 @@ func (d *Dispatcher) Take(claims []*store.Claim, rules []*control.CompiledPolicy
 // Begin makes r the run of a claim that was sent at start.
 func (d *Dispatcher) Begin(r *Run, c *store.Claim, rule *control.CompiledPolicy, start time.Time) {
 	r.Env, r.handler = d.Env, d.Handlers[c.From.Kind]
-	r.Execution = Execution{Claim: c, Policy: rule, WorkerID: d.WorkerID, Claimed: start}
+	r.ClaimResult = outcome.ClaimResult{Claim: c, Policy: rule, WorkerID: d.WorkerID, Claimed: start}
 	r.lease.until = start.Add(d.Length)
 }
 
@@ -111,7 +112,7 @@ func (d *Dispatcher) giveBack(runs []*Run) {
 	}
 	d.Runners.All.Go(func() {
 		for _, r := range runs {
-			r.end = r.release()
+			r.end = r.Release()
 			d.Settle <- r
 			d.Budget.waitedInVain()
 		}
@@ -132,7 +133,7 @@ func (c *DispatcherConfig) Handle(r *Run) {
 	ours, returned := true, false
 	defer func() {
 		if !returned {
-			e, ours = r.Finish(errGoexit, time.Since(r.Claimed))
+			e, ours = r.Finish(outcome.Goexit, time.Since(r.Claimed))
 		}
 		if ours {
 			r.end = e
@@ -145,7 +146,7 @@ func (c *DispatcherConfig) Handle(r *Run) {
 		}
 	}()
 	if c.Stop.Err() != nil {
-		e = r.release()
+		e = r.Release()
 	} else {
 		e, ours = r.execute(c.Work)
 	}

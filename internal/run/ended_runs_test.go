@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -18,7 +19,7 @@ func TestRecentRunsAreThoseOfFiveMinutes(t *testing.T) {
 		end := func(kind string, n int) {
 			batch := make([]*Run, n)
 			for i := range batch {
-				batch[i] = &Run{Execution: Execution{Claim: &store.Claim{From: store.Lane{Kind: kind}}}}
+				batch[i] = &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{From: store.Lane{Kind: kind}}}}
 				batch[i].end.State = statements.StateDone
 			}
 			e.count(batch, nil)

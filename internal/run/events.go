@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -26,11 +27,11 @@ func (e events) died(r *Run, why, text, stack string) {
 }
 
 // attemptFailed reports a failure after which the task runs again.
-func (e events) attemptFailed(r *Run, f *Failure) {
+func (e events) attemptFailed(r *Run, f *outcome.Failure) {
 	switch {
 	case f.Stack.Valid:
 		e.log.Error("falldue: a handler panicked; the task runs again", e.failure(r, f.Stack.V, "error", f.Text)...)
-	case f.Is(ErrTimeout):
+	case f.Is(outcome.ErrTimeout):
 		e.log.Warn("falldue: a handler timed out; the task runs again", e.failure(r, "", "error", f.Text)...)
 	default:
 		if e.log.Enabled(context.Background(), slog.LevelDebug) {
@@ -40,7 +41,7 @@ func (e events) attemptFailed(r *Run, f *Failure) {
 }
 
 // failedAfterDoneTx reports a failure that changes nothing any more.
-func (e events) failedAfterDoneTx(r *Run, f *Failure) {
+func (e events) failedAfterDoneTx(r *Run, f *outcome.Failure) {
 	e.log.Warn("falldue: a handler failed after its DoneTx had committed; the task is done", e.failure(r, f.Stack.V, "error", f.Text)...)
 }
 
@@ -68,8 +69,8 @@ func (e events) stillRunning(list []*Run, most int) {
 
 // leaseLost reports a task whose claim ended with its lease, or because it was cancelled or
 // deleted; when is "while it ran" or "before it was settled".
-func (e events) leaseLost(c *store.Claim, by Outcome, when string) {
-	if by == OutcomeCancelled {
+func (e events) leaseLost(c *store.Claim, by outcome.Outcome, when string) {
+	if by == outcome.Cancelled {
 		e.log.Info("falldue: a task was cancelled or deleted "+when, "task", c.ID, "kind", c.From.Kind, "attempt", c.Attempts)
 		return
 	}

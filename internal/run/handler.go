@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -21,7 +22,7 @@ type Handler struct {
 	Retention   Retention
 	Policy      *control.CompiledPolicy
 	// Run runs a task, and returns nil if it succeeded.
-	Run  func(ctx context.Context, r *Run) *Failure
+	Run  func(ctx context.Context, r *Run) *outcome.Failure
 	Pace pace
 }
 

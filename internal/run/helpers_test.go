@@ -8,6 +8,7 @@ import (
 
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/control/controltest"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/sqlgen"
@@ -17,7 +18,7 @@ import (
 type noObserver struct{}
 
 func (noObserver) Started(*Run)                                    {}
-func (noObserver) Ended(*Run, Outcome, time.Duration)              {}
+func (noObserver) Ended(*Run, outcome.Outcome, time.Duration)      {}
 func (noObserver) Settled(int, store.Unsettled, time.Time, error)  {}
 func (noObserver) Extended(int, store.Unsettled, time.Time, error) {}
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/falldue/falldue/internal/outcome"
 )
 
 // lease is a worker's right to run a task for some time. Its end is computed with
@@ -87,7 +89,7 @@ func (l *lease) begin(cancel context.CancelCauseFunc) bool {
 
 // lose marks the lease lost and cancels the handler's context. It does nothing if
 // DoneTx has settled the task, or its transaction goes on.
-func (l *lease) lose() { l.loseBy(ErrLeaseLost) }
+func (l *lease) lose() { l.loseBy(outcome.ErrLeaseLost) }
 
 // loseBy is lose with the cause of the end of the handler's context.
 func (l *lease) loseBy(cause error) {
@@ -96,7 +98,7 @@ func (l *lease) loseBy(cause error) {
 	if l.lost || l.settled || l.maybeSettled && time.Now().Before(l.lockedUntil) {
 		return
 	}
-	l.lost, l.cancelled = true, errors.Is(cause, ErrCancelled)
+	l.lost, l.cancelled = true, errors.Is(cause, outcome.ErrCancelled)
 	if l.cancel != nil {
 		l.cancel(cause)
 	}
@@ -119,13 +121,13 @@ func (l *lease) settlingEnded() {
 }
 
 // lostBy returns the outcome of a run whose lease is lost.
-func (l *lease) lostBy() Outcome {
+func (l *lease) lostBy() outcome.Outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cancelled {
-		return OutcomeCancelled
+		return outcome.Cancelled
 	}
-	return OutcomeLost
+	return outcome.Lost
 }
 
 // settledByHandler reports whether DoneTx has settled the task, whose claim is gone.

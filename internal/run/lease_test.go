@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -51,7 +52,7 @@ func TestLeaseAfterDoneTx(t *testing.T) {
 				return a.left, a.err
 			}
 			start := time.Now()
-			r := &Run{Execution: Execution{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
+			r := &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
 			r.Claim.ID = 1
 			l.held.Add(r)
 			handler, cancel := context.WithCancelCause(t.Context())
@@ -101,7 +102,7 @@ func TestRefusedExtensionCostsNoOtherLease(t *testing.T) {
 				start := time.Now()
 				runs := make([]*Run, tasks)
 				for i := range runs {
-					runs[i] = &Run{Execution: Execution{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
+					runs[i] = &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
 					runs[i].Claim.ID = int64(i)
 				}
 				l.held.Add(runs...)
@@ -145,7 +146,7 @@ func TestLeasesUnderLimitsThatAreOverAreNotExtended(t *testing.T) {
 		start := time.Now()
 		runs := make([]*Run, 4)
 		for i := range runs {
-			runs[i] = &Run{Execution: Execution{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
+			runs[i] = &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
 			if runs[i].Claim.ID = int64(i); i%2 == 1 {
 				runs[i].Claim.Limits = []store.Limit{{Form: store.Running, Most: 1}}
 			}
@@ -189,7 +190,7 @@ func TestCancelledTasksCostNoOtherLease(t *testing.T) {
 			},
 		}
 		for i := range tasks {
-			one := &Run{Execution: Execution{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
+			one := &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
 			one.Claim.ID = int64(i)
 			l.held.Add(one)
 		}
@@ -227,13 +228,13 @@ func TestLeasesEndThoughNoStatementDoes(t *testing.T) {
 		time.Sleep(50 * time.Second)                                     // in the middle of everything
 		for _, length := range []time.Duration{l.length, l.length / 2} { // the second claim's answer took long
 			handler, cancel := context.WithCancelCause(ctx)
-			r := &Run{Execution: Execution{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
+			r := &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
 			r.lease.begin(cancel)
 			l.held.Add(r)
 			began := time.Now()
 			<-handler.Done()
-			if cause := context.Cause(handler); !errors.Is(cause, ErrLeaseLost) {
-				t.Errorf("the cause is %v, want %v", cause, ErrLeaseLost)
+			if cause := context.Cause(handler); !errors.Is(cause, outcome.ErrLeaseLost) {
+				t.Errorf("the cause is %v, want %v", cause, outcome.ErrLeaseLost)
 			}
 			if took := time.Since(began); took < length || took > length+time.Second {
 				t.Errorf("a lease of %v ended after %v", length, took)

@@ -3,6 +3,7 @@ package run
 import (
 	"time"
 
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -12,7 +13,7 @@ type Observer interface {
 	// Started is told of a run whose handler begins.
 	Started(r *Run)
 	// Ended is told of a run that has ended. next is in how long its task falls due again.
-	Ended(r *Run, end Outcome, next time.Duration)
+	Ended(r *Run, end outcome.Outcome, next time.Duration)
 	// Settled is told what a statement that settles a number of tasks left.
 	Settled(tasks int, left store.Unsettled, start time.Time, err error)
 	// Extended is told the same of a statement that extends leases.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestPausedTasksAreGivenBack(t *testing.T) {
 	t.Parallel()
 	runOf := func(kind string) *Run {
-		return &Run{Execution: Execution{Claim: &store.Claim{From: store.Lane{Kind: kind}}}, Env: &Env{Queue: "default"}}
+		return &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{From: store.Lane{Kind: kind}}}, Env: &Env{Queue: "default"}}
 	}
 	settled := make(chan *Run, 10)
 	d := NewDispatcher(DispatcherConfig{Observer: noObserver{}, Env: &Env{Queue: "default"}, Changes: readerOf(nil), Settle: settled, Budget: NewBudget(1, 10)})
@@ -38,7 +39,7 @@ func TestPauseWhileTheWorkerStops(t *testing.T) {
 	for range 2000 {
 		settled := make(chan *Run, 1)
 		d := NewDispatcher(DispatcherConfig{Observer: noObserver{}, Env: &Env{Queue: "default"}, Changes: readerOf(nil), Settle: settled, Budget: NewBudget(1, 10)})
-		d.Runners.waiting = []*Run{{Execution: Execution{Claim: &store.Claim{}}, Env: d.Env}}
+		d.Runners.waiting = []*Run{{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, Env: d.Env}}
 		match, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
 			<-match
@@ -68,8 +69,8 @@ func TestTasksOfAClaimUnderWayDoNotStartInAPause(t *testing.T) {
 	}()
 	quiet := slog.New(slog.DiscardHandler)
 	a, b := &Handler{Policy: control.Compile(backoff.Zizq())}, &Handler{Policy: control.Compile(backoff.Zizq())}
-	a.Run = func(context.Context, *Run) *Failure { began.Add(1); return nil }
-	b.Run = func(context.Context, *Run) *Failure { return nil }
+	a.Run = func(context.Context, *Run) *outcome.Failure { began.Add(1); return nil }
+	b.Run = func(context.Context, *Run) *outcome.Failure { return nil }
 	d := NewDispatcher(DispatcherConfig{
 		Env: &Env{Queue: "default", Begins: func(*Run) {}}, Changes: paused(t, "a"), Settle: settled, Budget: NewBudget(limit, 0),
 		Handlers: map[string]*Handler{"a": a, "b": b}, Leases: &Leases{observer: noObserver{}, held: NewHeld()}, Length: time.Minute, Log: quiet, Observer: noObserver{},

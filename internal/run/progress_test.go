@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -18,7 +19,7 @@ import (
 func reportingRun(w *ProgressWriter, id, fence int64) *Run {
 	c := &store.Claim{}
 	c.ID, c.Fence = id, fence
-	return &Run{Env: &Env{Reported: w.Reported}, Execution: Execution{Claim: c}, handler: &Handler{}}
+	return &Run{Env: &Env{Reported: w.Reported}, ClaimResult: outcome.ClaimResult{Claim: c}, handler: &Handler{}}
 }
 
 // TestProgressIsWrittenOnceASecond: however much handlers report, a worker writes the

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -35,7 +36,7 @@ func refusingSettler(n int, class dialect.Class, refuses func([]*store.Settlemen
 	})
 	runs := make([]*Run, n)
 	for i := range runs {
-		runs[i] = &Run{Env: &Env{}, Execution: Execution{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(10 * time.Minute)}}
+		runs[i] = &Run{Env: &Env{}, ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(10 * time.Minute)}}
 		runs[i].Claim.ID, runs[i].end.TaskID = int64(i), int64(i)
 	}
 	held.held.Add(runs...)

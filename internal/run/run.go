@@ -7,11 +7,11 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -19,7 +19,7 @@ import (
 // Run is one execution of a task: a claim, its handler, and its settlement.
 type Run struct {
 	*Env
-	Execution
+	outcome.ClaimResult
 	handler *Handler
 	lease   lease
 	queued  time.Time // when it began to wait for a handler
@@ -37,7 +37,7 @@ type Run struct {
 	end     store.Settlement // set when the handler has returned
 	giveUp  time.Time        // when to stop trying to settle it; zero unless the database refuses that
 	refused error            // why the database refuses that
-	Failure *Failure         // why the run has failed; nil after success
+	Failure *outcome.Failure // why the run has failed; nil after success
 	unsure  bool             // a statement that settles it has failed, and may have taken effect
 }
 
@@ -90,7 +90,7 @@ func (r *Run) Info() Info {
 		r.about, r.due = store.ReadMetadata(c.Metadata), c.Anchor+r.Policy.DelayIn(c.From).Microseconds()
 	}
 	m := Info{
-		ID: c.ID, Kind: c.From.Kind, Queue: r.Queue, Attempt: c.Attempts, MaxAttempts: r.maxAttempts(),
+		ID: c.ID, Kind: c.From.Kind, Queue: r.Queue, Attempt: c.Attempts, MaxAttempts: r.MaxAttempts(),
 		Fence: c.Fence, Priority: c.From.Priority, Key: c.From.Key, Metadata: r.about,
 		CreatedAt: store.Time(c.Created.V), DueAt: store.Time(r.due),
 	}
@@ -127,11 +127,11 @@ func (r *Run) getResult() sql.Null[string] {
 // execute runs the handler and returns the settlement of the claim, or false if the
 // claim no longer belongs to this worker.
 func (r *Run) execute(ctx context.Context) (store.Settlement, bool) {
-	if most := r.maxAttempts(); most > 0 && r.Claim.Exhausted {
-		return r.attemptsExhausted(most), true
+	if most := r.MaxAttempts(); most > 0 && r.Claim.Exhausted {
+		return r.AttemptsExhausted(most), true
 	}
 	if r.Claim.Fence == math.MaxInt64 {
-		return r.fencesExhausted(), true
+		return r.FencesExhausted(), true
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -144,7 +144,7 @@ func (r *Run) execute(ctx context.Context) (store.Settlement, bool) {
 	f := r.handler.Run(ctx, r)
 	took := time.Since(started)
 	if f == nil && r.lease.leftToDoneTx() {
-		f = notCommitted(context.Cause(ctx)) // unless the settler finds the task ended
+		f = outcome.NotCommitted(context.Cause(ctx)) // unless the settler finds the task ended
 	}
 	r.handler.Pace.record(took)
 	return r.Finish(f, took)
@@ -152,12 +152,12 @@ func (r *Run) execute(ctx context.Context) (store.Settlement, bool) {
 
 // Finish returns the settlement of the claim after the handler succeeded, or failed with f, or
 // false if the claim no longer belongs to this worker.
-func (r *Run) Finish(f *Failure, took time.Duration) (store.Settlement, bool) {
+func (r *Run) Finish(f *outcome.Failure, took time.Duration) (store.Settlement, bool) {
 	r.Took = took
 	if r.Failure = f; f != nil { // the policy in effect now decides what comes next
 		r.Policy = r.ruleOf(r.Claim.From)
 	}
-	e := r.conclude(f, took)
+	e := r.Conclude(f, took)
 	if e.State == statements.StateDone {
 		e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
 	}
@@ -169,37 +169,35 @@ func (r *Run) Finish(f *Failure, took time.Duration) (store.Settlement, bool) {
 }
 
 // WouldEnd returns the outcome of the run if its handler succeeds, or fails with f.
-func (r *Run) WouldEnd(f *Failure) Outcome {
+func (r *Run) WouldEnd(f *outcome.Failure) outcome.Outcome {
 	if lost, _ := r.lease.state(); lost {
 		return r.lease.lostBy()
 	}
 	if f == nil {
-		return OutcomeDone
+		return outcome.Done
 	}
-	if r.share == 0 {
-		r.share = 1 - rand.Float64()
-	}
-	x := r.Execution
+	r.DrawJitter()
+	x := r.ClaimResult
 	x.Policy = r.ruleOf(r.Claim.From)
-	e := x.conclude(f, 0)
-	return OutcomeOf(&e, f)
+	e := x.Conclude(f, 0)
+	return outcome.Of(&e, f)
 }
 
 // LostOutcome returns the outcome of a run that could not be settled because its claim is
 // gone. While its lease lasts no other worker can have claimed the task.
-func (r *Run) LostOutcome() Outcome {
+func (r *Run) LostOutcome() outcome.Outcome {
 	lost, _ := r.lease.state()
 	switch {
 	case lost:
 		return r.lease.lostBy()
 	case r.lease.settledByHandler():
-		return OutcomeDone
+		return outcome.Done
 	case !r.lease.holds(time.Now()):
-		return OutcomeLost
+		return outcome.Lost
 	case r.unsure:
-		return OutcomeOf(&r.end, r.Failure)
+		return outcome.Of(&r.end, r.Failure)
 	}
-	return OutcomeCancelled
+	return outcome.Cancelled
 }
 
 // endedByDoneTx records that the handler's DoneTx has ended the task, if it has: the claim is gone,
@@ -208,7 +206,7 @@ func (r *Run) endedByDoneTx() {
 	if !r.lease.settledByHandler() {
 		return
 	}
-	if r.Failure.isUncommitted() {
+	if r.Failure.IsUncommitted() {
 		r.Failure = nil
 	}
 	r.end.State, r.end.Error, r.end.RetainDone = statements.StateDone, sql.Null[string]{}, r.KeepsDone()
@@ -230,10 +228,10 @@ func (r *Run) CauseOfDeath() string {
 // DoneTx settles the task as done inside the handler's transaction.
 func (r *Run) DoneTx(ctx context.Context, tx store.Tx) error {
 	if !r.lease.settling() { // from here on the task may be settled
-		return ErrLeaseLost
+		return outcome.ErrLeaseLost
 	}
 	defer r.lease.settlingEnded()
-	e := r.conclude(nil, 0)
+	e := r.Conclude(nil, 0)
 	e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
 	e.Progress, e.HasProgress = r.lastProgress() // and keeps it, since tx may be rolled back
 	mine, err := r.SettleTx(ctx, tx, r.WorkerID, &e)
@@ -241,7 +239,7 @@ func (r *Run) DoneTx(ctx context.Context, tx store.Tx) error {
 		return fmt.Errorf("settle task %d: %w", e.TaskID, err)
 	}
 	if !mine {
-		return ErrLeaseLost
+		return outcome.ErrLeaseLost
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -14,10 +15,10 @@ func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
 	for _, left := range []time.Duration{-time.Millisecond, time.Hour} {
 		started := false
 		r := &Run{
-			Env:       &Env{Begins: func(*Run) {}},
-			Execution: Execution{Claim: &store.Claim{Claimed: statements.Claimed{MaxAttempts: 1}, Attempts: 1}},
-			handler:   &Handler{Run: func(context.Context, *Run) *Failure { started = true; return nil }},
-			lease:     lease{until: time.Now().Add(left)},
+			Env:         &Env{Begins: func(*Run) {}},
+			ClaimResult: outcome.ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{MaxAttempts: 1}, Attempts: 1}},
+			handler:     &Handler{Run: func(context.Context, *Run) *outcome.Failure { started = true; return nil }},
+			lease:       lease{until: time.Now().Add(left)},
 		}
 		if _, ours := r.execute(t.Context()); ours != (left > 0) || started != ours {
 			t.Errorf("with %v of its lease left: started %t, settled %t", left, started, ours)

@@ -47,7 +47,7 @@ func (r *runners) add(runs ...*Run) (refused []*Run) {
 	for _, one := range runs {
 		one.queued = now
 		switch {
-		case !one.isLast():
+		case !one.IsLast():
 			r.waiting = append(r.waiting, one)
 		case len(first) < free:
 			first = append(first, one)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
 )
@@ -48,7 +49,7 @@ func TestRunnersRunUpToTheirLimit(t *testing.T) {
 func runsOf(n int) []*Run {
 	runs := make([]*Run, n)
 	for i := range runs {
-		runs[i] = &Run{Execution: Execution{Claim: &store.Claim{}, Policy: control.Compile(backoff.Constant(0))}}
+		runs[i] = &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}, Policy: control.Compile(backoff.Constant(0))}}
 	}
 	return runs
 }

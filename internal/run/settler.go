@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
@@ -366,7 +367,7 @@ func (s *Settler) stillHeld(ctx context.Context, batch []*Run) []*Run {
 func (s *Settler) abandon(r *Run) {
 	s.events().notSettled(r.Claim, r.refused)
 	s.Leases.held.drop(r)
-	s.Observer.Ended(r, OutcomeLost, 0)
+	s.Observer.Ended(r, outcome.Lost, 0)
 }
 
 // finish drops runs that are settled, and notifies the pollers of the tasks that
@@ -412,7 +413,7 @@ func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 			s.Pollers.Hint(r.Queue, at, wait)
 			next = wait
 		}
-		s.Observer.Ended(r, OutcomeOf(&r.end, r.Failure), next)
+		s.Observer.Ended(r, outcome.Of(&r.end, r.Failure), next)
 	}
 	if len(freed) > 0 {
 		s.Pollers.Freed(freed)
@@ -449,13 +450,13 @@ func (s *Settler) tellFlows(batch []*Run, lost map[int64]bool) {
 func (s *Settler) report(r *Run) {
 	switch f := r.Failure; {
 	case r.end.State == statements.StateDead && f == nil && r.Claim.Exhausted && !r.Claim.Previous.Valid:
-		s.deaths.add(exhausted{r.Queue, r.Claim.From.Kind, r.limit(), r.maxAttempts()})
+		s.deaths.add(exhausted{r.Queue, r.Claim.From.Kind, r.LimitText(), r.MaxAttempts()})
 	case r.end.State == statements.StateDead:
 		stack := ""
 		if f != nil {
 			stack = f.Stack.V
 		}
-		s.events().died(r, r.whyDead(f), r.end.Error.V, stack)
+		s.events().died(r, r.WhyDead(f), r.end.Error.V, stack)
 	case r.end.Error.Valid:
 		s.events().attemptFailed(r, f)
 	}

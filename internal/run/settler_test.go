@@ -13,6 +13,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
@@ -86,7 +87,7 @@ func (f *endedFlows) Ended(members, gone []int64) { f.members, f.gone = members,
 func TestAMemberIsNotedAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	run := func(id int64, unsure bool) *Run {
-		r := &Run{Execution: Execution{Claim: &store.Claim{}}, unsure: unsure}
+		r := &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, unsure: unsure}
 		r.Claim.ID, r.end.State, r.end.Member = id, "done", true
 		return r
 	}
@@ -102,7 +103,7 @@ func TestBatchesHoldOneClaimPerTask(t *testing.T) {
 	t.Parallel()
 	var rest []*Run
 	for _, id := range []int64{1, 2, 1, 3, 1, 1} {
-		rest = append(rest, &Run{Execution: Execution{Claim: &store.Claim{Claimed: statements.Claimed{ID: id, Fence: int64(len(rest))}}}})
+		rest = append(rest, &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{ID: id, Fence: int64(len(rest))}}}})
 	}
 	last := map[int64]int64{}
 	for _, want := range []int{3, 1, 1, 1} {
@@ -162,8 +163,8 @@ func claimed(t *testing.T, engine string, n int) (st *store.Store, s *Settler, r
 			t.Fatalf("claimed %d tasks (error %v)", len(got), err)
 		}
 		for _, c := range got {
-			r := &Run{Env: &Env{Queue: "default"}, handler: &Handler{}, Execution: Execution{Claim: c, WorkerID: "me"}, lease: lease{until: time.Now().Add(time.Minute)}}
-			r.end = r.conclude(nil, 0)
+			r := &Run{Env: &Env{Queue: "default"}, handler: &Handler{}, ClaimResult: outcome.ClaimResult{Claim: c, WorkerID: "me"}, lease: lease{until: time.Now().Add(time.Minute)}}
+			r.end = r.Conclude(nil, 0)
 			runs = append(runs, r)
 		}
 	}

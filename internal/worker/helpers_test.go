@@ -9,6 +9,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
@@ -20,7 +21,7 @@ import (
 type noObserver struct{}
 
 func (noObserver) Started(*run.Run)                                      {}
-func (noObserver) Ended(*run.Run, run.Outcome, time.Duration)            {}
+func (noObserver) Ended(*run.Run, outcome.Outcome, time.Duration)        {}
 func (noObserver) Settled(int, store.Unsettled, time.Time, error)        {}
 func (noObserver) Extended(int, store.Unsettled, time.Time, error)       {}
 func (noObserver) Swept(string, int, time.Time, error)                   {}

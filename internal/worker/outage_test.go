@@ -22,6 +22,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
@@ -163,7 +164,7 @@ func TestWorkersRecoverFromAnOutage(t *testing.T) {
 				cfg.Queues[name] = Queue{Concurrency: 10, MaxPrefetch: 1000}
 				cfg.Handlers[name] = &run.Handler{
 					Kind: name, Queue: name, Policy: control.Compile(backoff.Zizq()), Retention: cfg.OthersRetention,
-					Run: func(context.Context, *run.Run) *run.Failure { ran <- time.Now(); return nil },
+					Run: func(context.Context, *run.Run) *outcome.Failure { ran <- time.Now(); return nil },
 				}
 			}
 			s := store.New(db, server, store.Options{Tables: tables})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
@@ -18,7 +19,7 @@ import (
 func TestNoticesDoNotPreventSweeps(t *testing.T) {
 	t.Parallel()
 	s, ran := migrated(t, testdb.Postgres), make(chan struct{})
-	handlers := map[string]*run.Handler{"k": {Kind: "k", Queue: "default", Policy: control.Compile(backoff.Zizq()), Run: func(context.Context, *run.Run) *run.Failure {
+	handlers := map[string]*run.Handler{"k": {Kind: "k", Queue: "default", Policy: control.Compile(backoff.Zizq()), Run: func(context.Context, *run.Run) *outcome.Failure {
 		close(ran)
 		return nil
 	}}}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
@@ -136,12 +137,12 @@ func (w *Worker) runFirst(ctx context.Context, at waitingLane) (_ *Ran, held tim
 	result := &Ran{ID: claims[0].ID, Kind: at.Kind, Queue: at.queue, Attempt: claims[0].Attempts, State: r.StateAfter(), Err: r.HandlerError()}
 	if lost {
 		switch r.LostOutcome() {
-		case run.OutcomeDone:
+		case outcome.Done:
 			result.State = statements.StateDone
-		case run.OutcomeCancelled:
-			result.State, result.Err = statements.StateCancelled, run.ErrCancelled
+		case outcome.Cancelled:
+			result.State, result.Err = statements.StateCancelled, outcome.ErrCancelled
 		default:
-			result.State, result.Err = "", run.ErrLeaseLost
+			result.State, result.Err = "", outcome.ErrLeaseLost
 		}
 	}
 	return result, 0, nil

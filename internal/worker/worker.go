@@ -12,6 +12,7 @@ import (
 
 	"github.com/falldue/falldue/internal/claim"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
@@ -255,7 +256,7 @@ func (w *Worker) Run() {
 		select {
 		case <-handled:
 		case <-late.C:
-			w.cancelWork(run.ErrStopping)
+			w.cancelWork(outcome.ErrStopping)
 			w.leases.Report(handled)
 		}
 	})

@@ -1,4 +1,4 @@
-package run
+package outcome
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ import (
 // worker stops, the attempt does not count. An outcome that the handler asks for holds.
 func TestVerdictsHoldAfterTheShutdownTimeout(t *testing.T) {
 	t.Parallel()
-	x := Execution{
+	x := ClaimResult{
 		Claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 1}, Attempts: 1}, Policy: control.Compile(backoff.Constant(time.Minute)), Claimed: time.Now(),
 	}
 	stopped := []error{ErrStopping}
@@ -30,7 +30,7 @@ func TestVerdictsHoldAfterTheShutdownTimeout(t *testing.T) {
 		"Discard":                     {&Failure{Causes: stopped, Act: ActDiscard}, statements.StateDead, 0, 0},
 		"Discard of the cancellation": {&Failure{Causes: stopped, Act: ActDiscard, Cancellation: true}, statements.StateSnoozed, -1, 0},
 	} {
-		e := x.conclude(c.f, time.Second)
+		e := x.Conclude(c.f, time.Second)
 		if e.State != c.state || e.AttemptsDelta != c.delta || store.Duration(e.Wait) != c.wait {
 			t.Errorf("%s: the task becomes %s with %d attempts more and waits %v; want %s, %d, %v", name, e.State, e.AttemptsDelta, store.Duration(e.Wait), c.state, c.delta, c.wait)
 		}
@@ -53,9 +53,9 @@ func TestReleaseKeepsThePlaceInASequence(t *testing.T) {
 		"one that has failed":          {statements.StateOpen, 1, store.Sequence, statements.StateOpen},
 		"one that was snoozed":         {statements.StateSnoozed, 0, store.Running, statements.StateSnoozed},
 	} {
-		x := Execution{Claim: &store.Claim{Attempts: c.failed + 1, Limits: []store.Limit{{Name: "l", Form: c.form, Most: 1}}}, Claimed: time.Now()}
+		x := ClaimResult{Claim: &store.Claim{Attempts: c.failed + 1, Limits: []store.Limit{{Name: "l", Form: c.form, Most: 1}}}, Claimed: time.Now()}
 		x.Claim.From.State, x.Claim.From.Attempts = c.from, c.failed
-		if e := x.release(); e.State != c.want || e.AttemptsDelta != -1 {
+		if e := x.Release(); e.State != c.want || e.AttemptsDelta != -1 {
 			t.Errorf("%s becomes %s with %d attempts more; want %s, -1", name, e.State, e.AttemptsDelta, c.want)
 		}
 	}
@@ -68,9 +68,9 @@ func TestReleaseGoesBackToAnyAnchor(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 	for _, year := range []int{2029, 1800, 1733, 1500, 1, -140_000} {
 		anchor := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
-		x := Execution{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 1, Anchor: anchor, Now: now}, Attempts: 1}, Claimed: time.Now()}
+		x := ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 1, Anchor: anchor, Now: now}, Attempts: 1}, Claimed: time.Now()}
 		x.Claim.From.State = statements.StateOpen
-		e := x.release()
+		e := x.Release()
 		if off := store.Duration(now + e.Wait - anchor); off > 0 || off < -time.Minute { // the time since the claim
 			t.Errorf("year %d: the anchor moves by %v", year, off)
 		}

@@ -1,4 +1,4 @@
-package run
+package outcome
 
 import (
 	"fmt"
@@ -12,32 +12,40 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Execution is a claim and its policy. Its methods compute the settlement of the
+// ClaimResult is a claim and its policy. Its methods compute the settlement of the
 // Claim from what the handler returned and what the policy allows.
-type Execution struct {
-	Claim    *store.Claim
-	Policy   *control.CompiledPolicy
-	WorkerID string
-	Claimed  time.Time // when the claim was sent
-	share    float64   // the part of the jitter that was drawn, from 0 to 1, if middleware has asked for the outcome
+type ClaimResult struct {
+	Claim          *store.Claim
+	Policy         *control.CompiledPolicy
+	WorkerID       string
+	Claimed        time.Time // when the claim was sent
+	jitterFraction float64   // the part of the jitter that was drawn, from 0 to 1, if middleware has asked for the outcome
 }
 
-// maxAttempts returns how many attempts the task has in all; 0 is no limit.
-func (x Execution) maxAttempts() int {
+// MaxAttempts returns how many attempts the task has in all; 0 is no limit.
+func (x ClaimResult) MaxAttempts() int {
 	if x.Claim.MaxAttempts > 0 {
 		return x.Claim.MaxAttempts
 	}
 	return x.Policy.Policy.MaxAttempts()
 }
 
-// isLast reports whether no attempt is left after this one.
-func (x Execution) isLast() bool {
-	most := x.maxAttempts()
+// IsLast reports whether no attempt is left after this one.
+func (x ClaimResult) IsLast() bool {
+	most := x.MaxAttempts()
 	return most > 0 && x.Claim.Attempts == most
 }
 
+// DrawJitter draws the jitter of the next wait, unless it has been drawn: a run ends as middleware
+// was told.
+func (x *ClaimResult) DrawJitter() {
+	if x.jitterFraction == 0 {
+		x.jitterFraction = 1 - rand.Float64()
+	}
+}
+
 // settlement returns the part that all settlements of the claim have in common.
-func (x Execution) settlement() store.Settlement {
+func (x ClaimResult) settlement() store.Settlement {
 	c := x.Claim
 	e := store.Settlement{ForgetRecords: c.Fence > 1, Member: store.HasMark(c.Metadata, store.MemberMark), Waiter: store.HasMark(c.Metadata, store.WaiterMark)}
 	e.TaskID, e.Fence = c.ID, c.Fence
@@ -51,15 +59,15 @@ func (x Execution) settlement() store.Settlement {
 }
 
 // refund is the AttemptsDelta of a settlement whose attempt does not count.
-func (x Execution) refund() int {
+func (x ClaimResult) refund() int {
 	if x.Claim.Exhausted {
 		return 0
 	}
 	return -1
 }
 
-// conclude returns the settlement of the claim after the handler succeeded, or failed with f.
-func (x Execution) conclude(f *Failure, took time.Duration) store.Settlement {
+// Conclude returns the settlement of the claim after the handler succeeded, or failed with f.
+func (x ClaimResult) Conclude(f *Failure, took time.Duration) store.Settlement {
 	e := x.settlement()
 	if f == nil {
 		e.State = statements.StateDone
@@ -85,8 +93,8 @@ func (x Execution) conclude(f *Failure, took time.Duration) store.Settlement {
 	// statements that decide whether the task is due.
 	delay, jitter := x.Policy.Policy.Wait(int64(x.Claim.Attempts))
 	switch {
-	case x.share > 0:
-		jitter = time.Duration(x.share * float64(jitter))
+	case x.jitterFraction > 0:
+		jitter = time.Duration(x.jitterFraction * float64(jitter))
 	case jitter > 0:
 		jitter = rand.N(jitter)
 	}
@@ -102,53 +110,53 @@ func (x Execution) conclude(f *Failure, took time.Duration) store.Settlement {
 	return e
 }
 
-// OutcomeOf returns the outcome of a run whose claim ends with e. f is the failure of its
+// Of returns the outcome of a run whose claim ends with e. f is the failure of its
 // handler, or nil if that succeeded or did not begin.
-func OutcomeOf(e *store.Settlement, f *Failure) Outcome {
+func Of(e *store.Settlement, f *Failure) Outcome {
 	switch e.State {
 	case statements.StateDone:
-		return OutcomeDone
+		return Done
 	case statements.StateDead:
 		if f != nil && f.Act == ActDiscard {
-			return OutcomeDiscarded
+			return Discarded
 		}
-		return OutcomeDead
+		return Dead
 	}
 	switch {
 	case f == nil:
-		return OutcomeReleased
+		return Released
 	case f.Act == ActSnooze:
-		return OutcomeSnoozed
+		return Snoozed
 	case !e.Error.Valid:
-		return OutcomeReleased
+		return Released
 	case f.Act == ActRetryAfter:
-		return OutcomeRetriedAfter
+		return RetriedAfter
 	}
-	return OutcomeRetried
+	return Retried
 }
 
-// OutcomeByHand returns the outcome of an attempt that no worker has claimed, of most in all, if
+// ByHand returns the outcome of an attempt that no worker has claimed, of most in all, if
 // its handler succeeds, or fails with f. Its policy sets no limit; a most of 0 is none either.
-func OutcomeByHand(attempt, most int, f *Failure) Outcome {
+func ByHand(attempt, most int, f *Failure) Outcome {
 	c := &store.Claim{}
 	c.Attempts, c.MaxAttempts = attempt, most
-	e := Execution{Claim: c, Policy: control.Compile(backoff.New(sqlgen.Number{}, nil))}.conclude(f, 0)
-	return OutcomeOf(&e, f)
+	e := ClaimResult{Claim: c, Policy: control.Compile(backoff.New(sqlgen.Number{}, nil))}.Conclude(f, 0)
+	return Of(&e, f)
 }
 
 // exhausted reports whether no attempt is left after a wait of next.
-func (x Execution) exhausted(next time.Duration) bool {
-	if most := x.maxAttempts(); most > 0 && x.Claim.Attempts >= most {
+func (x ClaimResult) exhausted(next time.Duration) bool {
+	if most := x.MaxAttempts(); most > 0 && x.Claim.Attempts >= most {
 		return true
 	}
 	elapsed := store.Duration(x.Claim.Now-x.Claim.First.V) + time.Since(x.Claimed)
 	return x.Policy.Policy.MaxElapsed() > 0 && elapsed+next > x.Policy.Policy.MaxElapsed()
 }
 
-// attemptsExhausted returns the settlement of a task that has no attempt left. Its
+// AttemptsExhausted returns the settlement of a task that has no attempt left. Its
 // last attempt was lost, or the limit is lower now than when it failed. Then the task
 // keeps its last error, and the recorded attempts say which limit it was.
-func (x Execution) attemptsExhausted(most int) store.Settlement {
+func (x ClaimResult) AttemptsExhausted(most int) store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
 	if x.Claim.Previous.Valid {
@@ -157,13 +165,13 @@ func (x Execution) attemptsExhausted(most int) store.Settlement {
 	}
 	e.Records = append(e.Records, store.Record{
 		Key: e.Key, Attempt: x.Claim.From.Attempts, Outcome: statements.OutcomeDead, Worker: x.WorkerID,
-		Error: fmt.Sprintf("%d attempts have failed, and %s allows %d now", x.Claim.From.Attempts, x.limit(), most),
+		Error: fmt.Sprintf("%d attempts have failed, and %s allows %d now", x.Claim.From.Attempts, x.LimitText(), most),
 	})
 	return e
 }
 
-// limit says which limit of attempts holds for the task.
-func (x Execution) limit() string {
+// LimitText says which limit of attempts holds for the task.
+func (x ClaimResult) LimitText() string {
 	switch {
 	case x.Claim.MaxAttempts > 0:
 		return "the task's MaxAttempts"
@@ -175,10 +183,10 @@ func (x Execution) limit() string {
 	return "the policy of its kind"
 }
 
-// whyDead says what decided that the task is dead. f is the failure of its handler, or nil
+// WhyDead says what decided that the task is dead. f is the failure of its handler, or nil
 // if that did not run.
-func (x Execution) whyDead(f *Failure) string {
-	most := x.maxAttempts()
+func (x ClaimResult) WhyDead(f *Failure) string {
+	most := x.MaxAttempts()
 	switch {
 	case f == nil && x.Claim.Exhausted:
 		return "its last attempt was lost"
@@ -187,24 +195,24 @@ func (x Execution) whyDead(f *Failure) string {
 	case f.Act == ActDiscard:
 		return "its handler discarded it"
 	case most > 0 && x.Claim.Attempts >= most:
-		return fmt.Sprintf("%s allows %d attempts", x.limit(), most)
+		return fmt.Sprintf("%s allows %d attempts", x.LimitText(), most)
 	}
 	return fmt.Sprintf("its policy allows %v in all", x.Policy.Policy.MaxElapsed())
 }
 
-// fencesExhausted returns the settlement of a task whose fence somebody set to the
+// FencesExhausted returns the settlement of a task whose fence somebody set to the
 // highest number. Its next claims would all have the same fence.
-func (x Execution) fencesExhausted() store.Settlement {
+func (x ClaimResult) FencesExhausted() store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
 	e.Error = store.NotNull(fmt.Sprintf("the fence is %d, the highest that there is: no claim of this task can have a higher one", x.Claim.Fence))
 	return e
 }
 
-// release returns the settlement of a claim whose handler never started. It leaves
+// Release returns the settlement of a claim whose handler never started. It leaves
 // the row as the claim found it, except for the fence. In a sequence the task keeps the place that
 // the claim has given it, as one that is snoozed: the anchor may become later by some milliseconds.
-func (x Execution) release() store.Settlement {
+func (x ClaimResult) Release() store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = x.Claim.From.State, x.refund()
 	if x.Claim.From.Attempts == 0 && store.Ordered(x.Claim.Limits) {

@@ -1,4 +1,4 @@
-package run
+package outcome
 
 import (
 	"context"
@@ -38,15 +38,15 @@ const (
 	ActRetryAfter
 )
 
-// OutcomeError is an error that a handler returns to ask for an outcome other than a retry under
+// RequestError is an error that a handler returns to ask for an outcome other than a retry under
 // the policy.
-type OutcomeError struct {
+type RequestError struct {
 	Act  Act
 	Wait time.Duration
 	Err  error // may be nil
 }
 
-func (e *OutcomeError) Error() string {
+func (e *RequestError) Error() string {
 	switch {
 	case e.Act == ActSnooze:
 		return fmt.Sprintf("snoozed for %v", e.Wait)
@@ -58,11 +58,11 @@ func (e *OutcomeError) Error() string {
 	return fmt.Sprintf("retry after %v", e.Wait)
 }
 
-func (e *OutcomeError) Unwrap() error { return e.Err }
+func (e *RequestError) Unwrap() error { return e.Err }
 
 // ActOf returns the outcome that a handler asks for with an error, and for how long its task waits.
 func ActOf(err error) (Act, time.Duration) {
-	if e, ok := errors.AsType[*OutcomeError](err); ok {
+	if e, ok := errors.AsType[*RequestError](err); ok {
 		return e.Act, e.Wait
 	}
 	return ActNone, 0
@@ -70,7 +70,7 @@ func ActOf(err error) (Act, time.Duration) {
 
 // Outcome returns the outcome that a handler asked for, as long as the policy allows an attempt.
 func (a Act) Outcome() Outcome {
-	return [...]Outcome{ActNone: OutcomeRetried, ActDiscard: OutcomeDiscarded, ActSnooze: OutcomeSnoozed, ActRetryAfter: OutcomeRetriedAfter}[a]
+	return [...]Outcome{ActNone: Retried, ActDiscard: Discarded, ActSnooze: Snoozed, ActRetryAfter: RetriedAfter}[a]
 }
 
 // These are causes of the end of a handler's context. The public package documents them.
@@ -85,8 +85,8 @@ var (
 // transaction of DoneTx did not commit.
 var ErrNotCommitted = errors.New("falldue: DoneTx was called, and its transaction did not commit")
 
-// notCommitted returns that failure of a handler whose context ended with a cause or nil.
-func notCommitted(cause error) *Failure {
+// NotCommitted returns that failure of a handler whose context ended with a cause or nil.
+func NotCommitted(cause error) *Failure {
 	f := &Failure{Text: ErrNotCommitted.Error(), Err: ErrNotCommitted}
 	if cause != nil {
 		f.Text, f.Causes = cause.Error()+": "+f.Text, CausesOf(cause)
@@ -94,7 +94,7 @@ func notCommitted(cause error) *Failure {
 	return f
 }
 
-func (f *Failure) isUncommitted() bool { return f != nil && f.Err == ErrNotCommitted } //nolint:errorlint // a handler's error may wrap it
+func (f *Failure) IsUncommitted() bool { return f != nil && f.Err == ErrNotCommitted } //nolint:errorlint // a handler's error may wrap it
 
 // CausesOf returns the causes of the end of a handler's context, and the error of that end, that
 // an error wraps.
@@ -115,5 +115,5 @@ func (cancelledError) Error() string { return "falldue: task was cancelled" }
 // Unwrap returns [ErrLeaseLost].
 func (cancelledError) Unwrap() error { return ErrLeaseLost }
 
-// errGoexit is the failure of a handler that called runtime.Goexit.
-var errGoexit = &Failure{Text: "the handler called runtime.Goexit"}
+// Goexit is the failure of a handler that called runtime.Goexit.
+var Goexit = &Failure{Text: "the handler called runtime.Goexit"}

@@ -1,0 +1,21 @@
+// Package outcome decides how a run ends: which state its task goes to, and when the task is due
+// again, by the error of the handler and by the task's policy.
+package outcome
+
+import "github.com/falldue/falldue/internal/statements"
+
+// Outcome is how a run of a task ended. The public package documents the values.
+type Outcome string
+
+// The outcomes of runs.
+const (
+	Done         Outcome = "done"
+	Retried      Outcome = Outcome(statements.OutcomeRetried)
+	RetriedAfter Outcome = "retried_after"
+	Snoozed      Outcome = "snoozed"
+	Discarded    Outcome = "discarded"
+	Dead         Outcome = Outcome(statements.OutcomeDead)
+	Cancelled    Outcome = "cancelled"
+	Lost         Outcome = Outcome(statements.OutcomeLost)
+	Released     Outcome = "released"
+)
