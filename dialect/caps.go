@@ -32,6 +32,10 @@ type Caps struct {
 	// DirtyReads: outside of a transaction that Begin begins, a session reads what others
 	// have not committed, by its default isolation level.
 	DirtyReads bool
+	// OddSession is a query whose one text says what in the session's settings keeps falldue from
+	// working, and what to do; it is empty if nothing does. Each connection is asked, as its
+	// settings may differ from those of others. It is "" where none can.
+	OddSession string
 	// Embedded: the database runs in the process of its client, without a network.
 	Embedded bool
 	// Locks is the kind of lock, on no row, that a session can hold.

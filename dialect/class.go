@@ -21,6 +21,9 @@ const (
 	// a primary that has become a replica, and a new connection may lead to its
 	// successor. The statement had no effect.
 	ReadOnly
+	// Unencodable is a text with characters that the connection, or the database, has no
+	// encoding for. The statement had no effect.
+	Unencodable
 	// UniqueViolation is a violated unique index.
 	UniqueViolation
 	// UndefinedTable is a table that does not exist: the migrations have not run.
@@ -44,6 +47,8 @@ func (c Class) String() string {
 		return "unavailable"
 	case ReadOnly:
 		return "read-only"
+	case Unencodable:
+		return "unencodable"
 	case UniqueViolation:
 		return "unique violation"
 	case UndefinedTable:

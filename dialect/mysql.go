@@ -82,6 +82,8 @@ func (mysql) Classify(err error) Class {
 	case 1146, 1049,
 		8113: // TiDB: what was prepared does not fit the tables any more
 		return UndefinedTable
+	case 1366, 1300, 3988, 1267, 1270, 1271: // a text is wrong for the column, or for its character set, or cannot be converted or compared
+		return Unencodable
 	case 1290, 1836, 1792: // read only: the server, by super_read_only, the session
 		return ReadOnly
 	case 1243: // a prepared statement is not there

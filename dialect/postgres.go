@@ -88,6 +88,8 @@ func (postgres) Classify(err error) Class {
 		return PreparedStatementMissing
 	case "0A000": // not supported, such as another type of a result than when the statement was prepared
 		return StatementStale
+	case "22P05", "22021": // untranslatable character, not in the repertoire
+		return Unencodable
 	case "25006":
 		return ReadOnly
 	case "57014", "53000", "53100", "53200", "53400", "58000", "58030": // canceled by timeout, resources, disk, memory, limit, system, storage

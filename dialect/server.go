@@ -67,11 +67,22 @@ func withoutDSN(err error) error {
 	return err
 }
 
-func probePostgres(ctx context.Context, db Queryer, text string) (Server, error) {
+// postgresServer returns a server of a version that is new enough.
+func postgresServer(text string) (Server, error) {
 	if err := atLeast(Postgres, text, version{12, 0}, "LATERAL, materialized CTEs and log10"); err != nil {
 		return Server{}, err
 	}
-	s := serverOf(Postgres, text)
+	return serverOf(Postgres, text), nil
+}
+
+func probePostgres(ctx context.Context, db Queryer, text string) (Server, error) {
+	s, err := postgresServer(text)
+	if err == nil {
+		err = probeSession(ctx, db, postgresOddEncoding)
+	}
+	if err != nil {
+		return Server{}, err
+	}
 	pooled, err := sharesSessions(ctx, db)
 	if err != nil || !pooled {
 		return s, err
@@ -96,13 +107,12 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 	if err != nil {
 		return Server{}, err
 	}
-	var step int64
-	var emptyIsNull bool
-	if err := db.QueryRowContext(ctx, "select @@auto_increment_increment, find_in_set('EMPTY_STRING_IS_NULL', @@sql_mode) > 0").Scan(&step, &emptyIsNull); err != nil {
-		return Server{}, fmt.Errorf("dialect: read the session's settings: %w", err)
+	if err := probeSession(ctx, db, s.Caps.OddSession); err != nil {
+		return Server{}, err
 	}
-	if emptyIsNull {
-		return Server{}, fmt.Errorf("%w: the sql_mode has EMPTY_STRING_IS_NULL, which makes NULL of every '' that falldue stores; leave it out for falldue's connections, as in user:password@tcp(host)/database?sql_mode=%%27STRICT_TRANS_TABLES%%27", ErrUnsupported)
+	var step int64
+	if err := db.QueryRowContext(ctx, "select @@auto_increment_increment").Scan(&step); err != nil {
+		return Server{}, fmt.Errorf("dialect: read the distance between ids: %w", err)
 	}
 	if !s.Caps.InsertReturning {
 		s.Caps.IDStep = step
@@ -113,6 +123,24 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 	}
 	s.Caps.DirtyReads = level == "READ-UNCOMMITTED"
 	return s, nil
+}
+
+// probeSession refuses a session of which a query says that it is odd.
+func probeSession(ctx context.Context, db Queryer, odd string) error {
+	var what string
+	if err := db.QueryRowContext(ctx, odd).Scan(&what); err != nil {
+		return fmt.Errorf("dialect: read the session's settings: %w", err)
+	}
+	return OddSession(what)
+}
+
+// OddSession returns the error for what the query of [Caps.OddSession] has returned, or nil if that
+// is empty. It wraps [ErrUnsupported].
+func OddSession(what string) error {
+	if what == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrUnsupported, what)
 }
 
 func probeSQLite(ctx context.Context, db Queryer, text string) (Server, error) {

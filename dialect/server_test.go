@@ -26,7 +26,7 @@ func TestVersions(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"PostgreSQL 12.0", "PostgreSQL 18.6 (Debian 18.6-3) on x86_64", "PostgreSQL 15.18"} {
-		if s, err := postgres(text); err != nil || s.Version != text || !s.Caps.Lateral {
+		if s, err := postgresServer(text); err != nil || s.Version != text || !s.Caps.Lateral {
 			t.Errorf("%s: %+v, error %v", text, s, err)
 		}
 	}

@@ -65,7 +65,7 @@ func KindOf(class dialect.Class, late bool) FailureKind {
 		return timedOut
 	case class == dialect.Disconnected:
 		return Outage
-	case class == dialect.Other, class == dialect.UniqueViolation:
+	case class == dialect.Other, class == dialect.UniqueViolation, class == dialect.Unencodable:
 		return Refused
 	}
 	return Unclear

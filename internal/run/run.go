@@ -37,6 +37,7 @@ type Run struct {
 	end     store.Settlement // set when the handler has returned
 	giveUp  time.Time        // when to stop trying to settle it; zero unless the database refuses that
 	refused error            // why the database refuses that
+	plain   bool             // its texts were made ASCII, since the session cannot encode others
 	Failure *outcome.Failure // why the run has failed; nil after success
 	unsure  bool             // a statement that settles it has failed, and may have taken effect
 }

@@ -269,6 +269,13 @@ func (s *Settler) write(ctx context.Context, batch []*Run, mode locking) {
 			s.events().settleFailed(n, err)
 			continue
 		}
+		if s.Classify(err) == dialect.Unencodable && !batch[0].plain {
+			for _, r := range batch[:n] { // rather a task that is done with odd texts than one that runs again
+				r.plain = true
+				r.end.ToASCII()
+			}
+			continue
+		}
 		trouble := retry.KindOf(s.Classify(err), late)
 		wait := s.portion.Failed(n, trouble)
 		if n == 1 {

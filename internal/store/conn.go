@@ -25,6 +25,7 @@ type conn struct {
 	keepsPlans bool                 // Caps.KeepsPlans
 	pooled     bool                 // Caps.TransactionPooling
 	asked      bool                 // Caps.LossWithoutCode: whether it is lost
+	odd        string               // Caps.OddSession, until the session was found to be fine
 	prepared   map[string]*prepared // by their texts
 	opened     time.Time            // when the store first used it
 	lastAnswer time.Time            // when the last answer came
@@ -94,7 +95,9 @@ func (s *Store) tryConn(ctx context.Context, u *use, fn func(*conn) error) (sent
 		}
 		c.use, c.sent, c.broken, c.silent = u, false, false, false
 		u.begin(dc, from)
-		err = fn(c)
+		if err = c.checkSession(ctx); err == nil {
+			err = fn(c)
+		}
 		closed := u.end()
 		sent, silent = c.sent, c.silent
 		if closed || c.broken || errors.Is(err, driver.ErrBadConn) || s.refuses(c, err) {
@@ -139,8 +142,29 @@ func (s *Store) newConn(dc any) *conn {
 	return &conn{
 		driver: dc, classify: s.server.Classify, keepsPlans: s.server.Caps.KeepsPlans, pooled: s.server.Caps.TransactionPooling,
 		asked:    s.server.Caps.LossWithoutCode,
+		odd:      s.server.Caps.OddSession,
 		prepared: map[string]*prepared{}, opened: now, lastAnswer: now,
 	}
+}
+
+// checkSession returns an error if falldue cannot work with the settings of the connection's
+// session. New has asked one session only, and others may begin with other settings.
+func (c *conn) checkSession(ctx context.Context) error {
+	if c.odd == "" {
+		return nil
+	}
+	var what string
+	err := c.queryAnew(ctx, statements.Stmt{SQL: c.odd}, nil, nil, func(r row) error {
+		what = r.text(0)
+		return nil
+	})
+	if err == nil {
+		err = dialect.OddSession(what)
+	}
+	if err == nil {
+		c.odd = ""
+	}
+	return err
 }
 
 // check returns driver.ErrBadConn if the connection is dead, and an error if ctx has

@@ -2,8 +2,11 @@ package store
 
 import (
 	"context"
+	"slices"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 )
 
 type (
@@ -18,6 +21,18 @@ type (
 // twice. The rows of the tasks are locked meanwhile, so that none ends before its
 // progress is stored. It returns the ids of the tasks whose progress it has stored.
 func (s *Store) WriteProgress(ctx context.Context, worker string, list []Progress) (stored map[int64]bool, err error) {
+	stored, err = s.writeProgress(ctx, worker, list)
+	if s.server.Classify(err) == dialect.Unencodable {
+		plain := slices.Clone(list)
+		for i := range plain {
+			plain[i].Message = storable.ASCII(plain[i].Message)
+		}
+		return s.writeProgress(ctx, worker, plain)
+	}
+	return stored, err
+}
+
+func (s *Store) writeProgress(ctx context.Context, worker string, list []Progress) (stored map[int64]bool, err error) {
 	fences := statements.FenceColumns.Rows(len(list), func(i int) *Key { return &list[i].Key })
 	return inTx(ctx, s, func(x runner) (map[int64]bool, error) {
 		held, err := s.owned(ctx, x, worker, fences, true)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 )
 
 // Settlement is how one claim ends.
@@ -21,6 +22,21 @@ type Settlement struct {
 	Member        bool      // others run after the task
 	Waiter        bool      // it ran after others
 	MaybeSettled  bool      // the handler may have settled the task with SettleTx
+}
+
+// ToASCII makes the texts of a settlement storable in any session: what they say decides nothing.
+func (e *Settlement) ToASCII() {
+	e.Error.V, e.Result.V = storable.ASCII(e.Error.V), storable.ASCII(e.Result.V)
+	e.Records = slices.Clone(e.Records)
+	for i := range e.Records {
+		r := &e.Records[i]
+		r.Error, r.Stack.V = storable.ASCII(r.Error), storable.ASCII(r.Stack.V)
+	}
+	if e.Progress != nil {
+		p := *e.Progress
+		p.Message = storable.ASCII(p.Message)
+		e.Progress = &p
+	}
 }
 
 // Unsettled has the ids of tasks that a settle or an extension did not change.

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/sqlgen"
 )
 
 // eachNetworked runs f for each driver of an engine that has a network, with a pool
@@ -108,7 +110,7 @@ func TestSilentConnectionEndsWithTheContext(t *testing.T) {
 			"rollback": func(ctx context.Context) error {
 				return s.transact(ctx, func(*conn) error { proxy.Silence(); return context.DeadlineExceeded })
 			},
-			"seldom": func(ctx context.Context) error { return s.CheckDelays(ctx, nil) },
+			"seldom": func(ctx context.Context) error { return s.CheckDelays(ctx, []sqlgen.Formula{backoff.Zizq().Delay()}) },
 			"write": func(ctx context.Context) error {
 				_, err := s.Enqueue(ctx, nil, []Entry{{Queue: "default", Kind: "kind", Payload: `"` + long + `"`}})
 				return err

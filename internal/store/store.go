@@ -31,6 +31,9 @@ var (
 	ErrNotFound = errors.New("falldue: no such task")
 )
 
+// errUnencodable explains errors of the class [dialect.Unencodable].
+var errUnencodable = errors.New("falldue: a text has characters that the session cannot encode; connect with ?charset=utf8mb4, or to a database with the encoding UTF8")
+
 // MaxBatch is the greatest number of rows of one statement. Many rows share a round
 // trip and a commit, and locks are still held for milliseconds only.
 const MaxBatch = 500
@@ -181,7 +184,7 @@ func fitting[T any](columns statements.Columns[T], rows int, row func(i int) *T)
 
 // explain wraps errors that users can act on in an error that says what to do.
 func (s *Store) explain(err error) error {
-	if err == nil || errors.Is(err, ErrNotMigrated) || errors.Is(err, dialect.ErrTransactionPooling) {
+	if err == nil || errors.Is(err, ErrNotMigrated) || errors.Is(err, errUnencodable) || errors.Is(err, dialect.ErrTransactionPooling) {
 		return err // explained already, by a call inside of a transaction
 	}
 	switch class := s.server.Classify(err); {
@@ -189,6 +192,8 @@ func (s *Store) explain(err error) error {
 		return fmt.Errorf("%w (%w)", ErrNotMigrated, err)
 	case class == dialect.PreparedStatementMissing:
 		return fmt.Errorf("%w (%w)", dialect.ErrTransactionPooling, err)
+	case class == dialect.Unencodable:
+		return fmt.Errorf("%w (%w)", errUnencodable, err)
 	}
 	return err
 }
