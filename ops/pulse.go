@@ -1,7 +1,9 @@
 package ops
 
 import (
+	"cmp"
 	"context"
+	"sync"
 	"time"
 )
 
@@ -60,8 +62,16 @@ type Pulse struct {
 	// Rates are the rates of these workers, by their ids, and Rate that of all of them.
 	Rates map[string]Rate
 	Rate  Rate
+	// Lost are the workers that ended without a word within the last hour.
+	Lost []Worker
 	// Queues are the queues that have tasks.
 	Queues []Queue
+	// Pauses and Overrides are those that are in effect, as [Ops.Pauses] and [Ops.Overrides] list
+	// them.
+	Pauses    []Pause
+	Overrides []Override
+	// Policies are those of kinds, and what overrides make of them.
+	Policies Policies
 }
 
 // Running returns how many handlers run, as their workers have announced.
@@ -99,10 +109,11 @@ func (p Pulse) First() (first Queue, ok bool) {
 	return first, ok
 }
 
-// Monitor reads the state of queues and workers time after time. It is not safe for concurrent
-// use.
+// Monitor reads the state of queues and workers time after time. It is safe for concurrent use.
 type Monitor struct {
-	o     *Ops
+	o *Ops
+
+	mu    sync.Mutex
 	rates Rates
 }
 
@@ -112,17 +123,21 @@ func (o *Ops) NewMonitor() *Monitor { return &Monitor{o: o} }
 // Read returns the state now. It costs the same however many tasks wait. Rates are known once
 // it has seen two announcements of a worker, which are 15 seconds apart.
 func (m *Monitor) Read(ctx context.Context) (Pulse, error) {
-	workers, err := m.o.Workers(ctx)
-	if err != nil {
+	now, err := m.o.snapshot(ctx)
+	if err := cmp.Or(err, now.unread); err != nil {
 		return Pulse{}, err
 	}
-	p := Pulse{Rates: m.rates.Add(workers)}
-	for _, w := range workers {
+	m.mu.Lock()
+	p := Pulse{Rates: m.rates.Add(now.workers), Pauses: now.pauses, Overrides: now.overrides, Policies: now.Policies}
+	m.mu.Unlock()
+	for _, w := range now.workers {
 		if w.Live() {
 			p.Workers, p.Rate = append(p.Workers, w), p.Rate.plus(p.Rates[w.ID])
+		} else {
+			p.Lost = append(p.Lost, w)
 		}
 	}
-	if p.Queues, err = m.o.waiting(ctx); err != nil {
+	if p.Queues, err = m.o.waitingIn(ctx, now); err != nil {
 		return Pulse{}, err
 	}
 	p.At, err = m.o.Now(ctx)

@@ -46,6 +46,15 @@ func (o *Ops) Queues(ctx context.Context) ([]Queue, error) {
 
 // waiting is [Ops.Queues] without the kinds that are blocked.
 func (o *Ops) waiting(ctx context.Context) ([]Queue, error) {
+	now, err := o.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.waitingIn(ctx, now)
+}
+
+// waitingIn is waiting with policies that have been read.
+func (o *Ops) waitingIn(ctx context.Context, now snapshot) ([]Queue, error) {
 	names, err := o.store.Queues(ctx)
 	if err != nil {
 		return nil, err
@@ -56,14 +65,13 @@ func (o *Ops) waiting(ctx context.Context) ([]Queue, error) {
 		if err != nil {
 			return nil, err
 		}
-		known, err := o.Policies(ctx, policyKeys(heads)...)
-		if err != nil {
+		if err := now.readOwn(ctx, o.store, policyKeys(heads)); err != nil {
 			return nil, err
 		}
 		q := Queue{Name: name, Kinds: kindsOf(heads), Lanes: len(heads)}
 		for _, h := range heads {
 			q.Now = store.Time(h.Now)
-			if due, ok := known.dueIn(name, h.Lane, store.Time(h.Anchor), q.Now); ok && h.Corrupt == nil {
+			if due, ok := now.dueIn(name, h.Lane, store.Time(h.Anchor), q.Now); ok && h.Corrupt == nil {
 				if q.FirstDue.IsZero() || due.Before(q.FirstDue) {
 					q.FirstDue = due
 				}

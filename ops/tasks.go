@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"math"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/statements"
@@ -14,6 +15,9 @@ type ListOptions struct {
 	Limit int
 	// After is an id. The page has tasks with a greater id: for the next page set it to [Page].Next.
 	After int64
+	// Newest lists the tasks with the greatest ids first. The page has tasks with smaller ids than
+	// After then, unless that is 0.
+	Newest bool
 }
 
 func (o *ListOptions) setLimit() error {
@@ -26,7 +30,8 @@ func (o *ListOptions) setLimit() error {
 	return nil
 }
 
-// Page is a page of the tasks that match a filter, in the order of their ids, with their phases.
+// Page is a page of the tasks that match a filter, in the order of their ids or, with
+// ListOptions.Newest, in the reverse order, with their phases.
 type Page struct {
 	Tasks []falldue.TaskInfo
 	// More reports whether there may be more tasks, after the id Next: ListOptions.After for
@@ -89,6 +94,9 @@ func (o *Ops) list(ctx context.Context, f Filter, list ListOptions, set func(*se
 		return p, err
 	}
 	set(s)
+	if s.newest = list.Newest; s.newest && s.after == 0 {
+		s.after = math.MaxInt64
+	}
 	p.Tasks, p.More, p.Bounded, err = s.page(ctx, list.Limit)
 	p.Next, p.Undecodable = s.after, s.undecodable
 	return p, err
@@ -100,6 +108,7 @@ type search struct {
 	rows    func(context.Context, store.Filter) ([]store.Task, error)
 	f       Filter
 	after   int64
+	newest  bool // after goes down
 	matches func(payload []byte) bool
 	// brief leaves out payloads, where they are not matched, and phaseless phases, where they are
 	// not.
@@ -127,7 +136,7 @@ func (o *Ops) search(f Filter, after int64) (*search, error) {
 // return fewer because its bound was reached.
 func (s *search) page(ctx context.Context, most int) (found []falldue.TaskInfo, more, bounded bool, err error) {
 	f := s.f.stored()
-	f.After, f.Brief = s.after, s.brief && s.matches == nil
+	f.After, f.Newest, f.Brief = s.after, s.newest, s.brief && s.matches == nil
 	if s.unfinished {
 		f.Phase = statements.PhaseUnfinished
 	}
@@ -161,7 +170,7 @@ func (s *search) page(ctx context.Context, most int) (found []falldue.TaskInfo, 
 			bytes += len(t.Payload)
 			if (s.f.Phase == "" || t.Phase == s.f.Phase) && s.matched(t) {
 				if found = append(found, t); len(found) == most {
-					return found, t.ID < last || n == maxSearched, false, nil
+					return found, t.ID != last || n == maxSearched, false, nil
 				}
 			}
 		}

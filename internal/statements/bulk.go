@@ -163,8 +163,12 @@ update {tasks} set payload = {json {text :payload}} where id = :id`)
 func Span(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
 	b := newBuilder(s, tables)
 	b.setFilter(p)
+	b.set("last", "max")
+	if p.Newest {
+		b.set("last", "min")
+	}
 	return b.stmt(`
-select count(*), coalesce(max(id), 0) from (select id from {tasks}
-where id > :after{filter}{in state}
-order by id limit :limit) t`)
+select count(*), coalesce({last}(id), 0) from (select id from {tasks}
+where {after}{filter}{in state}
+order by {by id} limit :limit) t`)
 }

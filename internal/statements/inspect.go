@@ -10,6 +10,7 @@ type ListParams struct {
 	Upto                        bool // no greater ids
 	Phase                       Phase
 	Brief                       bool // without payloads, results, metadata and errors
+	Newest                      bool // from the greatest id down: before :after, and no smaller ids than :upto
 }
 
 // Phase narrows a list to tasks in the phases that one condition describes.
@@ -39,7 +40,7 @@ func (p Phase) condition() string {
 }
 
 // List selects tasks in the order of their ids, up to :limit after the id
-// :after, and returns them as [TaskColumns].
+// :after, and returns them as [TaskColumns]. With Newest the order is reversed.
 func List(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
 	b := newBuilder(s, tables)
 	exprs := map[string]string{"now": "{now}", "claimed_by": "coalesce(rtrim(claimed_by), '')"}
@@ -50,12 +51,21 @@ func List(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
 	b.setFilter(p)
 	return b.stmt(`
 select {task} from {tasks}
-where id > :after{filter}{in state}
-order by id limit :limit`)
+where {after}{filter}{in state}
+order by {by id} limit :limit`)
 }
 
-// setFilter sets the fragments {filter} and {in state}, the conditions of a list.
+// setFilter sets the fragments {after}, {filter} and {in state}, the conditions of a list, and
+// {by id}, its order.
 func (b *builder) setFilter(p ListParams) {
+	upto := " and id <= :upto"
+	b.set("after", "id > :after")
+	b.set("by id", "id")
+	if p.Newest {
+		upto = " and id >= :upto"
+		b.set("after", "id < :after")
+		b.set("by id", "id desc")
+	}
 	b.set("in state", "")
 	if p.Queue && p.State {
 		b.setInState()
@@ -67,7 +77,7 @@ func (b *builder) setFilter(p ListParams) {
 	}{
 		{p.ID, " and id = :id"}, {p.Queue, " and queue = :queue"}, {p.Kind, " and kind = :kind"}, {p.State, " and state = :state"}, {p.Key, " and task_key = :key"},
 		{p.Older, " and created_at <= {shift {now}, -({int :older})}"}, {p.Newer, " and created_at > {shift {now}, -({int :newer})}"},
-		{p.Upto, " and id <= :upto"}, {true, p.Phase.condition()},
+		{p.Upto, upto}, {true, p.Phase.condition()},
 	} {
 		if f.set {
 			filter += f.condition

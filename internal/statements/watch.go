@@ -17,7 +17,8 @@ type Watched struct {
 	Now       int64  // by the database's clock
 }
 
-// WatchedColumns are the columns of a result of [WatchTasks], [WatchNew] and [WatchLane].
+// WatchedColumns are the columns of a result of [WatchTasks], [WatchNew], [WatchLane] and
+// [NewestInLane].
 var WatchedColumns = Columns[Watched]{
 	col("id", Int, func(w *Watched) any { return &w.ID }),
 	col("queue", Text, func(w *Watched) any { return &w.Queue }),
@@ -72,4 +73,15 @@ func WatchLane(s dialect.Server, tables dialect.Tables) Stmt {
 select {watched} from {tasks} t
 where {in lane} and updated_at >= {shift {now}, -({int :back})}
 order by updated_at limit :limit`)
+}
+
+// NewestInLane selects the :limit tasks of a lane whose anchors are the latest, as
+// [WatchedColumns]. Parameters: queue, those of [SetLane], limit.
+func NewestInLane(s dialect.Server, tables dialect.Tables) Stmt {
+	b := watching(s, tables)
+	b.setInLane(laneParam)
+	return b.stmt(`
+select {watched} from {tasks} t
+where {in lane}
+order by updated_at desc limit :limit`)
 }

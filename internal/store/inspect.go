@@ -18,6 +18,7 @@ type Filter struct {
 	After            int64 // only greater ids match
 	Upto             int64 // and no greater ones than this
 	Brief            bool  // without payloads, results, metadata and errors
+	Newest           bool  // from the greatest id down: After and Upto are ids from above
 	Limit            int
 }
 
@@ -33,7 +34,8 @@ func (s *Store) Task(ctx context.Context, id int64) (Task, error) {
 	return list[0], nil
 }
 
-// Tasks lists the tasks that match a filter, in the order of their ids.
+// Tasks lists the tasks that match a filter, in the order of their ids, or from the greatest down
+// if it has Newest.
 func (s *Store) Tasks(ctx context.Context, f Filter) ([]Task, error) {
 	p, values := f.params()
 	return s.list(ctx, p, values)
@@ -49,7 +51,7 @@ func (s *Store) TasksTx(ctx context.Context, tx Tx, f Filter) (list []Task, err 
 func (f Filter) params() (statements.ListParams, statements.Values) {
 	return statements.ListParams{
 			Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != "", Key: f.Key != "",
-			Older: f.Older != 0, Newer: f.Newer != 0, Upto: f.Upto != 0, Phase: f.Phase, Brief: f.Brief,
+			Older: f.Older != 0, Newer: f.Newer != 0, Upto: f.Upto != 0, Phase: f.Phase, Brief: f.Brief, Newest: f.Newest,
 		}, statements.Values{
 			"queue": f.Queue, "kind": f.Kind, "state": f.State, "key": f.Key, "older": f.Older.Microseconds(), "newer": f.Newer.Microseconds(),
 			"after": f.After, "upto": f.Upto, "limit": f.Limit,

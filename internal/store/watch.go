@@ -49,3 +49,11 @@ func scanWatched(list *[]Watched) func(row) error {
 		return nil
 	}
 }
+
+// NewestInLane returns up to limit tasks of a lane, those with the latest anchors.
+func (s *Store) NewestInLane(ctx context.Context, queue string, at Lane, limit int) (list []Watched, err error) {
+	values := statements.Values{"queue": queue, "limit": limit}
+	statements.SetLane(values, at)
+	err = s.read(ctx, s.fixed("newest in lane", statements.NewestInLane), values, func() { list = nil }, scanWatched(&list))
+	return list, err
+}

@@ -1,0 +1,4 @@
+select id, queue, state, task_key, priority, kind, policy, attempts, max_attempts, fence, (date_part('epoch'::text, least(greatest(updated_at, '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000::float8)::bigint, (date_part('epoch'::text, least(greatest(created_at, '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000::float8)::bigint, (date_part('epoch'::text, least(greatest(first_attempted_at, '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000::float8)::bigint, (date_part('epoch'::text, least(greatest(attempted_at, '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000::float8)::bigint, (date_part('epoch'::text, least(greatest(statement_timestamp(), '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000::float8)::bigint, coalesce(rtrim(claimed_by), ''), last_error, payload, result, metadata from "falldue_tasks"
+where id < $1 and id >= $2
+order by id desc limit $3
+-- binds: after, upto, limit
