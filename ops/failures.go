@@ -32,11 +32,16 @@ type FailureGroup struct {
 	Error string
 	// Waiting is how many of the tasks will be retried, and Dead how many are dead.
 	Waiting, Dead int
-	// First and Last are when the tasks of the group failed last, the earliest and the latest of
-	// these times. A time includes the jitter that was drawn then, up to the present.
+	// First is when the group's failures began, as far as is known: when its tasks failed last, the
+	// earliest of these times or, in the 20 greatest groups, when the task with the most attempts
+	// first failed. Last is when one failed last. A time includes the jitter that was drawn then, up
+	// to the present.
 	First, Last time.Time
 	// Newest is the id of the task that failed at Last.
 	Newest int64
+
+	tried    int64 // the id of the task with the most attempts
+	attempts int
 }
 
 const (
@@ -44,6 +49,8 @@ const (
 	// lanes.
 	mostFailures = 10_000
 	failureLanes = 200
+	// datedGroups is how many groups have the time of a first failure.
+	datedGroups = 20
 )
 
 // Failures groups the tasks that have failed, and are dead or wait for a retry, by their last
@@ -103,6 +110,18 @@ func (o *Ops) Failures(ctx context.Context) (f Failures, err error) {
 	slices.SortFunc(f.Groups, func(a, b FailureGroup) int {
 		return cmp.Or(cmp.Compare(b.Waiting+b.Dead, a.Waiting+a.Dead), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Error, b.Error))
 	})
+	for i := range f.Groups[:min(len(f.Groups), datedGroups)] {
+		g := &f.Groups[i]
+		attempts, err := o.store.Attempts(ctx, g.tried)
+		if err != nil {
+			return f, err
+		}
+		for _, a := range attempts {
+			if at := store.Time(a.Finished); at.Before(g.First) && errorText(a.Error) == g.Error {
+				g.First = at
+			}
+		}
+	}
 	return f, nil
 }
 
@@ -113,6 +132,9 @@ func (g *FailureGroup) add(t store.Watched) {
 		g.Dead++
 	} else {
 		g.Waiting++
+	}
+	if t.Attempts > g.attempts {
+		g.tried, g.attempts = t.ID, t.Attempts
 	}
 	at := store.Time(min(t.Updated, t.Now))
 	if g.First.IsZero() || at.Before(g.First) {
@@ -127,8 +149,13 @@ func (g *FailureGroup) add(t store.Watched) {
 // hexadecimal and decimal numbers.
 var varying = regexp.MustCompile(`"[^"]*"|'[^']*'|` + "`[^`]*`" + `|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b0x[0-9a-fA-F]+\b|\b[0-9a-fA-F]*[0-9][0-9a-fA-F]{7,}\b|[0-9]+`)
 
-// httpError matches the statuses of HTTP with which servers refuse requests: they say what is wrong.
-var httpError = regexp.MustCompile(`^[45][0-9]{2}$`)
+// A status of HTTP or SMTP with which a server refuses a request says what is wrong. It has a word or
+// a colon before it, or a reason after it.
+var (
+	httpError    = regexp.MustCompile(`^[45][0-9]{2}$`)
+	statusBefore = regexp.MustCompile(`(?i)(?::|status|code|http|answered|returned)[ :=]*$`)
+	reasonAfter  = regexp.MustCompile(`^ [A-Z][a-z]`)
+)
 
 // maxErrorText is the greatest number of characters of the error of a group.
 const maxErrorText = 200
@@ -136,12 +163,20 @@ const maxErrorText = 200
 // errorText returns what an error has in common with others of its kind.
 func errorText(text string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	runes := []rune(varying.ReplaceAllStringFunc(strings.ToValidUTF8(first, "…"), func(part string) string {
-		if httpError.MatchString(part) {
-			return part
+	first = strings.ToValidUTF8(first, "…")
+	var b strings.Builder
+	end := 0
+	for _, at := range varying.FindAllStringIndex(first, -1) {
+		b.WriteString(first[end:at[0]])
+		if part := first[at[0]:at[1]]; httpError.MatchString(part) && (statusBefore.MatchString(first[:at[0]]) || reasonAfter.MatchString(first[at[1]:])) {
+			b.WriteString(part)
+		} else {
+			b.WriteString("…")
 		}
-		return "…"
-	}))
+		end = at[1]
+	}
+	b.WriteString(first[end:])
+	runes := []rune(b.String())
 	if len(runes) > maxErrorText {
 		runes = append(runes[:maxErrorText], '…')
 	}

@@ -49,6 +49,13 @@ func TestFailuresAreGroupedByError(t *testing.T) {
 		if first, last := f.At.Sub(g.First), f.At.Sub(g.Last); first < time.Hour || last < time.Minute || last >= time.Hour {
 			t.Errorf("the first failure was %v ago, the last %v", first, last)
 		}
+		// The most tried tasks failed first when the others failed last, and those fail again now.
+		b.db.MustExec("insert into falldue_attempts (task_id, fence, attempt, outcome, worker, finished_at, duration_us, error) select a.id, 1, 1, 'retried', 'w', min(b.updated_at), 0, max(a.last_error) from falldue_tasks a, falldue_tasks b where a.attempts = 4 and b.attempts = 2 group by a.id")
+		b.db.MustExec("update falldue_tasks set updated_at = created_at where attempts = 2")
+		first := g.First
+		if again, err := b.ops(nil).Failures(t.Context()); err != nil || !again.Groups[0].First.Equal(first) {
+			t.Errorf("the first failure was at %v, want %v; error %v", again.Groups[0].First, first, err)
+		}
 		if task, err := b.queue.Task(t.Context(), g.Newest); err != nil || task.Attempts != 4 {
 			t.Errorf("the newest task is %+v, error %v", task, err)
 		}

@@ -27,6 +27,7 @@ What happens now?
 
   falldue top                          queues and workers, on a screen that refreshes
   falldue tail --kind charge           a line for each task that starts, fails or ends
+  falldue dash                         a web page with all of this, on 127.0.0.1:8080
 
 One task, its past and its future:
 
@@ -102,7 +103,7 @@ func root() *cobra.Command {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), workersCommand(), doctorCommand(), lsCommand(), showCommand(), whyCommand(), tailCommand(), topCommand()}},
+		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), workersCommand(), doctorCommand(), lsCommand(), showCommand(), whyCommand(), tailCommand(), topCommand(), dashCommand()}},
 		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand(), deleteCommand(), pauseCommand(), resumeCommand(), schedulesCommand()}},
 		{"plan", "Look before you act:", []*cobra.Command{policyCommand(), simulateCommand(), forecastCommand(), explainCommand()}},
 		{"set up", "Set up:", []*cobra.Command{migrateCommand(), benchCommand()}},

@@ -159,6 +159,7 @@ var (
 		"ops":                 linkedByRoot,
 		"periodic":            linkedByRoot,
 		"flow":                linkedByRoot,
+		"dash":                linkedByRoot,
 		"pgnotify":            {"github.com/lib/pq"},
 		"pgxqueue":            linkedByPgx,
 	}

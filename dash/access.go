@@ -1,0 +1,171 @@
+package dash
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/falldue/falldue"
+)
+
+// User is who sends a request.
+type User struct {
+	// Name is stored with each change, as who made it, and logged.
+	Name string
+}
+
+// Action is something that a user may be allowed to do.
+type Action string
+
+// The actions.
+const (
+	View Action = "view" // all pages
+	// ViewPayload is to see payloads, results, metadata, errors and stacks, and to search in
+	// payloads.
+	ViewPayload Action = "view-payload"
+	Retry       Action = "retry"
+	Edit        Action = "edit" // retry with other arguments
+	Cancel      Action = "cancel"
+	Delete      Action = "delete"
+	Pause       Action = "pause"      // pause and resume
+	SetPolicy   Action = "set-policy" // set and clear overrides of policies
+	Schedule    Action = "schedule"   // pause, resume, trigger and remove schedules
+)
+
+// Actions lists all actions that change something.
+func Actions() []Action { return []Action{Retry, Edit, Cancel, Delete, Pause, SetPolicy, Schedule} }
+
+// Target is what an action is about. Fields that are not known are zero: a page asks
+// without a target whether to show a button that has none yet.
+type Target struct {
+	Queue, Kind string
+	// ID is that of one task. Bulk reports that an action is about all tasks that match.
+	ID   int64
+	Bulk bool
+	// Name is the name of a schedule, or the text of a subject such as kind:charge.
+	Name string
+}
+
+// Entry is a change that a user has made, or tried to.
+type Entry struct {
+	At     time.Time // by this machine's clock
+	User   User
+	Addr   string // of the client, or of the proxy
+	Action Action
+	Target Target
+	// Why is the reason that the user gave, and Detail what else the change consists of.
+	Why, Detail string
+	// Count is how many tasks were changed, as far as they are counted.
+	Count int64
+	Err   error
+}
+
+// allowed reports whether the user may do an action. It is the one place that decides.
+func (in *request) allowed(a Action, t Target) bool {
+	if in.h.options.Allow == nil {
+		return a == View || a == ViewPayload
+	}
+	return in.h.options.Allow(in.r.Context(), in.user, a, t)
+}
+
+// Can reports whether to show the button of an action.
+func (in *request) Can(a string, t Target) bool { return in.allowed(Action(a), t) }
+
+// who is the name that is stored with a change.
+func (in *request) who() string {
+	if in.user.Name == "" {
+		return "dashboard"
+	}
+	return in.user.Name
+}
+
+// note returns what is stored with a change.
+func (in *request) note() falldue.Note {
+	return falldue.Note{Who: in.who(), Why: in.r.PostFormValue("why")}
+}
+
+// post is a change: the action that a user needs, unless the function decides that, and what
+// makes it.
+type post struct {
+	action Action
+	do     func(*request) (done, error)
+}
+
+// done is a change that was made: where to go, and what the page says there.
+type done struct {
+	to     string // a relative URL
+	entry  Entry
+	logged bool // whether the change logs itself
+}
+
+// errForbidden refuses a change.
+var errForbidden = errors.New("you may not do that")
+
+// maxForm is the greatest size of a form, in bytes.
+const maxForm = 64 << 10
+
+// post checks a change, makes it and records it.
+func (in *request) post(p post) {
+	if err := in.h.cross.Check(in.r); err != nil {
+		in.fail(http.StatusForbidden, "This change came from another site and was refused. If you use the page through a proxy, set TrustedOrigins to the address in your browser.")
+		return
+	}
+	in.r.Body = http.MaxBytesReader(in.w, in.r.Body, maxForm)
+	if err := in.r.ParseForm(); err != nil {
+		in.fail(http.StatusBadRequest, "The form could not be read: "+err.Error())
+		return
+	}
+	made, err := p.do(in)
+	if p.action != "" {
+		made.entry.Action = p.action
+	}
+	if !made.logged && !errors.Is(err, errForbidden) {
+		made.entry.Err = err
+		in.record(made.entry)
+	}
+	in.h.changedNow()
+	if err != nil {
+		in.failed(err)
+		return
+	}
+	// A relative URL, which http.Redirect would make absolute without the prefix.
+	in.w.Header().Set("Location", made.to)
+	in.w.WriteHeader(http.StatusSeeOther)
+}
+
+// need returns errForbidden unless the user may do an action.
+func (in *request) need(a Action, t Target) error {
+	if !in.allowed(a, t) {
+		return errForbidden
+	}
+	return nil
+}
+
+// record logs a change.
+func (in *request) record(e Entry) {
+	e.At, e.User, e.Addr = time.Now(), in.user, in.r.RemoteAddr
+	in.h.record(context.WithoutCancel(in.r.Context()), e)
+}
+
+func (h *Handler) record(ctx context.Context, e Entry) {
+	args := []any{"user", e.User.Name, "addr", e.Addr, "action", string(e.Action)}
+	add := func(name string, value any, set bool) {
+		if set {
+			args = append(args, name, value)
+		}
+	}
+	add("queue", e.Target.Queue, e.Target.Queue != "")
+	add("kind", e.Target.Kind, e.Target.Kind != "")
+	add("task", e.Target.ID, e.Target.ID != 0)
+	add("target", e.Target.Name, e.Target.Name != "")
+	add("bulk", true, e.Target.Bulk)
+	add("detail", e.Detail, e.Detail != "")
+	add("why", e.Why, e.Why != "")
+	add("count", e.Count, e.Count != 0)
+	add("error", e.Err, e.Err != nil)
+	h.options.Logger.InfoContext(ctx, "falldue: dashboard action", args...)
+	if h.options.Audit != nil {
+		h.options.Audit(ctx, e)
+	}
+}

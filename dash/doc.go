@@ -1,0 +1,14 @@
+// Package dash is a web page on a queue: what is wrong, since when, and what to do about it.
+//
+// [New] returns an [http.Handler]. Mount it in a server, behind the sign-in that the server has:
+//
+//	h, err := dash.New(q, dash.Options{User: signedIn})
+//	mux.Handle("/ops/falldue/", http.StripPrefix("/ops/falldue", h))
+//
+// All URLs are relative, so that any path and any proxy will do. The pages change nothing
+// unless [Options.Allow] allows it, action by action. They work without JavaScript; with it they
+// refresh themselves.
+//
+// All viewers of a handler share what it reads from the database. Nobody looking means no
+// statement.
+package dash

@@ -1,0 +1,154 @@
+package dash
+
+import (
+	"context"
+	"html/template"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/chart"
+	"github.com/falldue/falldue/ops"
+)
+
+// overview is what the first page shows.
+type overview struct {
+	Verdict  verdict
+	Now      time.Time
+	Pulse    reading[ops.Pulse]
+	Failures reading[ops.Failures]
+	Counts   reading[[]ops.Count]
+	Queues   []queueRow
+	// Waiting, Dead and Done are estimated numbers of tasks.
+	Waiting, Dead, Done int64
+	Oldest              ops.Queue
+	HasOldest           bool
+	Trouble             []*trouble
+}
+
+// shownFailures is how many groups of failures the overview shows.
+const shownFailures = 5
+
+// together runs functions at the same time.
+func together(list ...func()) {
+	done := make(chan struct{})
+	for _, f := range list {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			f()
+		}()
+	}
+	for range list {
+		<-done
+	}
+}
+
+// readOverview reads what the first page shows. Parts that cannot be read are missing.
+func (h *Handler) readOverview(ctx context.Context) (o overview) {
+	var late reading[[]ops.Overdue]
+	s := state{}
+	together(
+		func() { o.Pulse = h.reads.pulse.get(ctx) },
+		func() { late = h.reads.overdue.get(ctx) },
+		func() { o.Failures = h.reads.failures.get(ctx) },
+		func() { o.Counts = h.reads.counts.get(ctx) },
+		func() { s.Schedules = h.reads.schedules.get(ctx).Value },
+	)
+	for _, err := range []error{o.Pulse.Err, late.Err, o.Failures.Err, o.Counts.Err} {
+		t := troubleOf(err)
+		if t != nil && !slices.ContainsFunc(o.Trouble, func(other *trouble) bool { return other.Text == t.Text }) {
+			o.Trouble = append(o.Trouble, t)
+		}
+	}
+	s.Pulse, s.Overdue, s.Failures = o.Pulse.Value, late.Value, o.Failures.Value
+	o.Now = s.At
+	if o.Pulse.Known {
+		o.Verdict = judge(s)
+	}
+	for _, c := range o.Counts.Value {
+		switch c.State {
+		case falldue.StateOpen, falldue.StateSnoozed, falldue.StateBlocked:
+			o.Waiting += c.Tasks
+		case falldue.StateDead:
+			o.Dead += c.Tasks
+		case falldue.StateDone:
+			o.Done += c.Tasks
+		}
+	}
+	if first, ok := s.First(); ok && !first.FirstDue.After(s.At) {
+		o.Oldest, o.HasOldest = first, true
+	}
+	o.Queues = queueRows(s.Pulse, o.Counts.Value)
+	return o
+}
+
+// ShownFailures are the first groups of failures.
+func (o overview) ShownFailures() []ops.FailureGroup {
+	return o.Failures.Value.Groups[:min(len(o.Failures.Value.Groups), shownFailures)]
+}
+
+func overviewPage(in *request) (page, error) {
+	o := in.h.readOverview(in.r.Context())
+	return page{Title: "Overview", Live: true, Regions: []region{
+		{ID: "verdict", Template: "verdict", Data: o},
+		{ID: "numbers", Template: "numbers", Data: o},
+		{ID: "rates", Template: "rates", Data: rateChart(in.h.reads.samples.all())},
+		{ID: "queues", Template: "queue-table", Data: o},
+		{ID: "failures", Template: "failures-short", Data: o},
+		{ID: "force", Template: "in-force", Data: inForce{Pulse: o.Pulse.Value, Now: o.Now, Age: o.Pulse.Age}},
+	}}, nil
+}
+
+// inForce are the pauses and overrides that are in effect.
+type inForce struct {
+	ops.Pulse
+	Now time.Time
+	Age time.Duration
+}
+
+// rates is the throughput since somebody looked.
+type rates struct {
+	Chart   template.HTML
+	Since   time.Time
+	Now     time.Time
+	Samples []sampleRow
+}
+
+type sampleRow struct {
+	At           time.Time
+	Done, Failed float64
+	Oldest       time.Duration
+}
+
+// gapAfter is the time without a sample after which the line of a chart is interrupted.
+const gapAfter = time.Minute
+
+// rateChart draws the samples of the last hour.
+func rateChart(list []sample) (r rates) {
+	done, failed, oldest := chart.Series{Name: "done", Step: 0}, chart.Series{Name: "failed", Color: chart.Series3}, chart.Series{Name: "oldest", Color: chart.Series2, Filled: true}
+	last := time.Time{}
+	for _, s := range list {
+		x := float64(s.at.UnixMilli()) / 1000
+		oldest.Points = append(oldest.Points, chart.Point{X: x, Y: s.oldest.Seconds()})
+		if !s.known {
+			continue
+		}
+		done.Points = append(done.Points, chart.Point{X: x, Y: s.done})
+		failed.Points = append(failed.Points, chart.Point{X: x, Y: s.failed})
+		if s.at.Sub(last) >= gapAfter {
+			last = s.at
+			r.Samples = append(r.Samples, sampleRow{s.at, s.done, s.failed, s.oldest})
+		}
+	}
+	if len(done.Points) < 3 {
+		return rates{}
+	}
+	r.Since, r.Now = list[0].at, list[len(list)-1].at
+	slices.Reverse(r.Samples)
+	axis := chart.Axis{Unit: chart.Clock, From: float64(r.Since.Unix()), To: float64(r.Now.Unix())}
+	r.Chart = svg(chart.Figure{Panels: []chart.Panel{
+		chart.Plot{Title: "Attempts per second", X: axis, Y: chart.Axis{Unit: chart.Numbers}, Series: []chart.Series{done, failed}, Height: 110},
+		chart.Plot{Title: "How long the oldest due task has waited", X: axis, Y: chart.Axis{Unit: chart.Seconds}, Series: []chart.Series{oldest}, Height: 80},
+	}}, 720)
+	return r
+}

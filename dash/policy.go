@@ -1,0 +1,340 @@
+package dash
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html/template"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/chart"
+	"github.com/falldue/falldue/internal/words"
+	"github.com/falldue/falldue/ops"
+)
+
+// draft is an override that a user is writing.
+type draft struct {
+	Subject falldue.Subject
+	// Form is "set", "slow", "hold" or "ramp", and Text, Factor and Over are what they need.
+	Form, Text, Factor, Over string
+	Until, Why               string
+	IncludeOwn               bool
+	// Perhaps is what cannot be made of these, or "".
+	Perhaps string
+	formula backoff.Override
+}
+
+// readDraft reads a draft of a form or of parameters.
+func readDraft(v url.Values) (d draft, err error) {
+	d = draft{Form: cmp.Or(v.Get("form"), "set"), Text: v.Get("override"), Factor: cmp.Or(v.Get("factor"), "4"), Over: cmp.Or(v.Get("over"), "30m"), Until: v.Get("until"), Why: v.Get("why"), IncludeOwn: v.Get("own") != ""}
+	if !v.Has("until") {
+		d.Until = "2h"
+	}
+	if d.Subject, err = falldue.ParseSubject(v.Get("subject")); err != nil {
+		return d, err
+	}
+	switch d.Form {
+	case "set":
+		if d.Text == "" {
+			return d, nil
+		}
+		d.formula, err = backoff.ParseOverride(d.Text)
+	case "slow":
+		var factor float64
+		if factor, err = strconv.ParseFloat(strings.TrimSuffix(d.Factor, "x"), 64); err == nil {
+			d.formula, err = ops.Slow(factor)
+		}
+	case "hold":
+		d.formula = ops.Hold()
+	case "ramp":
+		_, err = ops.ParseDuration(d.Over)
+	default:
+		return d, mistake("form " + strconv.Quote(d.Form) + " is none of set, slow, hold and ramp")
+	}
+	if err != nil {
+		d.Perhaps = strings.TrimPrefix(err.Error(), "falldue: ")
+	}
+	return d, nil
+}
+
+// Ready reports whether the draft says what to set.
+func (d draft) Ready() bool {
+	return d.Perhaps == "" && (d.Form != "set" || d.Text != "")
+}
+
+// override returns the override of a draft, for the tasks of a profile.
+func (d draft) override(p *ops.Profile) (o ops.Override, err error) {
+	o = ops.Override{Subject: d.Subject, IncludeOwn: d.IncludeOwn, Formula: d.formula, Steps: []ops.OverrideStep{{Formula: d.formula}}}
+	if d.Form == "ramp" {
+		over, err := ops.ParseDuration(d.Over)
+		if err != nil {
+			return o, err
+		}
+		if o.Steps, err = p.Release(d.Subject, d.IncludeOwn, over); err != nil {
+			return o, err
+		}
+		o.Formula, o.Until = o.Steps[0].Formula, p.At.Add(over)
+		return o, nil
+	}
+	if d.Until != "" {
+		if o.Until, err = ops.ParseUntil(d.Until, p.At, time.Now()); err != nil {
+			return o, mistake("until: " + err.Error())
+		}
+	}
+	return o, nil
+}
+
+// policyView is what the editor of a policy shows.
+type policyView struct {
+	draft
+	kindPolicy
+	Target  Target
+	Now     time.Time
+	Age     time.Duration
+	Trouble *trouble
+	Presets []preset
+	Preview *previewView
+	Weighed *weighed
+	// Tasks and Takes say what it costs to weigh.
+	Tasks   int64
+	Takes   time.Duration
+	Workers int
+}
+
+// preset is an override to begin with.
+type preset struct{ Text, URL string }
+
+// previewView shows a policy beside the one that is in effect.
+type previewView struct {
+	Text   string // canonical
+	Chart  template.HTML
+	Herd   template.HTML
+	Delays []delayRow
+	End    string
+}
+
+// delayRow is the wait after a number of failures.
+type delayRow struct {
+	Failures int
+	Now, New string
+}
+
+// weighed is what an override does to the tasks that wait.
+type weighed struct {
+	ops.Effect
+	Chart   template.HTML
+	Drastic bool
+	At      time.Time
+	Age     time.Duration
+	Note    string
+}
+
+// askAbove is the number of tasks from which a change asks first.
+const askAbove = 100
+
+// subjectOf returns the subject of parameters, of which kind is a short form.
+func subjectOf(v url.Values) url.Values {
+	if v.Get("subject") == "" && v.Get("kind") != "" {
+		v = clone(v)
+		v.Set("subject", "kind:"+v.Get("kind"))
+	}
+	return v
+}
+
+func policyPage(in *request) (page, error) {
+	ctx, params := in.r.Context(), subjectOf(in.query)
+	d, err := readDraft(params)
+	if err != nil {
+		return page{}, err
+	}
+	var p reading[ops.Pulse]
+	var counts reading[[]ops.Count]
+	together(func() { p = in.h.reads.pulse.get(ctx) }, func() { counts = in.h.reads.counts.get(ctx) })
+	v := policyView{draft: d, Target: Target{Queue: d.Subject.Queue, Kind: d.Subject.Kind, Name: d.Subject.String()}, Now: p.Value.At, Age: p.Age, Trouble: troubleOf(cmp.Or(p.Err, counts.Err)), Workers: len(p.Value.Workers)}
+	v.kindPolicy = in.h.kindPolicy(d.Subject.Kind, p.Value, counts.Value, ops.PaceOf(p.Value.Workers))
+	t := falldue.TaskInfo{Queue: d.Subject.Queue, Kind: d.Subject.Kind, Policy: d.Subject.Policy, Key: d.Subject.Key}
+	code, known := p.Value.Policies.Code(t)
+	now, _ := p.Value.Policies.Of(t)
+	v.Override = overrideOf(p.Value.Overrides, d.Subject)
+	if v.Code, v.kindPolicy.Policy = "", ""; known {
+		v.Code, v.kindPolicy.Policy = code.String(), now.String()
+		if err := v.preview(ctx, code, now); err != nil {
+			return page{}, err
+		}
+	}
+	if in.query.Get("weigh") != "" && d.Ready() {
+		if v.Weighed, err = in.weigh(ctx, d, v.kindPolicy.Policy); err != nil {
+			if v.Weighed == nil {
+				v.Weighed = &weighed{}
+			}
+			v.Weighed.Note = troubleOf(err).Text
+		}
+	}
+	v.Tasks, v.Takes, _ = in.h.ops.ProfileTime(ctx)
+	return page{Title: "Policy of " + d.Subject.String(), Nav: "policies", Regions: []region{
+		{ID: "now", Template: "policy-now", Data: v},
+		{ID: "editor", Template: "editor", Data: v, Fixed: true},
+		{ID: "preview", Template: "preview", Data: v},
+		{ID: "weighed", Template: "weighed", Data: v},
+	}}, nil
+}
+
+func overrideOf(list []ops.Override, s falldue.Subject) *ops.Override {
+	for i := range list {
+		if list[i].Subject == s {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+const (
+	previewRetries = 16 // in the picture and the table
+	herdTasks      = 200
+	herdRetries    = 6
+)
+
+// preview draws what the draft makes of a policy.
+func (v *policyView) preview(ctx context.Context, code, now backoff.Policy) error {
+	before, err := ops.Preview(now, previewRetries)
+	if err != nil {
+		return err
+	}
+	policies := []chart.Policy{drawn("now", before)}
+	v.Preview = &previewView{Text: now.String(), End: endText(before)}
+	after, policy := before, now
+	changed := v.Ready() && v.Form != "ramp"
+	if changed && v.Form != "hold" {
+		policy = v.formula.Of(code)
+		if err := policy.Err(); err != nil {
+			v.Perhaps = err.Error()
+			changed = false
+		} else if after, err = ops.Preview(policy, previewRetries); err != nil {
+			return err
+		} else {
+			policies = append(policies, drawn("new", after))
+			v.Preview.Text, v.Preview.End = policy.String(), endText(after)
+		}
+	}
+	if changed && v.Form == "hold" {
+		v.Preview.Text = "hold: no task that has failed runs again before the end"
+	}
+	figure := chart.Delays(policies...)
+	figure.Title, figure.Note = "", ""
+	v.Preview.Chart = svg(figure, 560)
+	for i := range max(len(before.Retries), len(after.Retries)) {
+		row := delayRow{Failures: i + 1, Now: "–", New: "–"}
+		if i < len(before.Retries) {
+			row.Now = waitText(before.Retries[i].Delay, before.Retries[i].Delay+before.Retries[i].Jitter)
+		}
+		if i < len(after.Retries) {
+			row.New = waitText(after.Retries[i].Delay, after.Retries[i].Delay+after.Retries[i].Jitter)
+		}
+		if i < 8 || i == previewRetries-1 {
+			v.Preview.Delays = append(v.Preview.Delays, row)
+		}
+	}
+	outage := ops.Outage{Failures: herdTasks, Retries: herdRetries, Seed: 1}
+	herd, err := ops.Stampede(ctx, policy, outage)
+	if err != nil {
+		return err
+	}
+	picture := chart.Herd(chart.HerdOf{Policy: policy.String(), Retries: herd.Retries, Bucket: herd.Bucket, Load: herd.Load})
+	picture.Title, picture.Note = "", ""
+	v.Preview.Herd = svg(picture, 560)
+	return nil
+}
+
+func drawn(name string, s ops.Schedule) chart.Policy {
+	p := chart.Policy{Name: name, Limit: chart.Wait{Shortest: s.DelayLimit, Longest: s.WaitLimit}}
+	for _, r := range s.Retries {
+		p.Waits = append(p.Waits, chart.Wait{Shortest: r.Delay, Longest: r.Delay + r.Jitter})
+	}
+	return p
+}
+
+func endText(s ops.Schedule) string {
+	if s.Most == 0 {
+		return "A task is never given up."
+	}
+	attempts := words.Count(int64(s.Most), "attempt")
+	if s.Fewest != s.Most {
+		attempts = words.Number(int64(s.Fewest)) + " to " + attempts
+	}
+	return fmt.Sprintf("A task dies after %s, within %s.", attempts, chart.Duration(s.Latest))
+}
+
+// weigh says what a draft does to the tasks that wait.
+func (in *request) weigh(ctx context.Context, d draft, now string) (*weighed, error) {
+	p, age, err := in.profile(ctx, d.Subject)
+	if err != nil {
+		return nil, err
+	}
+	o, err := d.override(p)
+	if err != nil {
+		return nil, err
+	}
+	effect, err := p.Impact(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	w := &weighed{Effect: effect, Drastic: effect.Drastic(askAbove), At: p.At, Age: age}
+	minutes := func(l ops.Load) []int64 { return l.Minutes[:min(len(l.Minutes), 24*60)] }
+	figure := chart.Change("", "", nil, []chart.LoadOf{{Policy: "now", Due: effect.Before.Due, Minutes: minutes(effect.Before)}, {Policy: "new", Due: effect.After.Due, Minutes: minutes(effect.After)}})
+	figure.Title, figure.Note, figure.Panels = "", "", figure.Panels[1:]
+	w.Chart = svg(figure, 720)
+	return w, nil
+}
+
+// profile returns what waits, at most a minute old.
+func (in *request) profile(ctx context.Context, s falldue.Subject) (*ops.Profile, time.Duration, error) {
+	if s.Key != "" {
+		limited, cancel := context.WithTimeout(ctx, readLimit)
+		defer cancel()
+		p, err := in.h.ops.ProfileKey(limited, s.Key)
+		return p, 0, err
+	}
+	r := in.h.reads.profile.get(ctx)
+	if !r.Known || r.Err != nil {
+		return nil, 0, cmp.Or(r.Err, error(mistake("What waits is not known yet. Try again.")))
+	}
+	return r.Value, r.Age, nil
+}
+
+// Rows are the numbers of an effect that are not 0, in words.
+func (w weighed) Rows() (rows []effectRow) {
+	for _, row := range []effectRow{
+		{w.Tasks, "tasks wait", ""}, {w.AtOnce, "become due immediately", "warn"}, {w.Sooner, "become due sooner", ""}, {w.Later, "become due later", ""},
+		{w.Exhausted, "have no attempt left, and die when they fall due", "bad"}, {w.Unknown, "more have failed and their policy is not known: they may become due", "warn"},
+		{w.UnknownExhausted, "of those have no attempt left", "bad"}, {w.Own, "more have a per-task policy, which they keep", ""},
+		{w.Kept, "more follow an override that is more specific", ""}, {w.AtEnd, "become due at the moment at which the override ends", "warn"},
+	} {
+		if row.N > 0 || row.Text == "tasks wait" {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// effectRow is a number of an effect.
+type effectRow struct {
+	N           int64
+	Text, Class string
+}
+
+// Steps are the overrides that the editor offers.
+func (v policyView) Steps() []preset {
+	subject := v.Subject.String()
+	at := func(text string, params ...string) preset {
+		return preset{text, link("policy", append([]string{"subject", subject}, params...)...)}
+	}
+	return []preset{
+		at("2× slower", "form", "slow", "factor", "2"), at("4× slower", "form", "slow", "factor", "4"), at("At least 10 min", "override", "max(original, 10m)"),
+		at("Every 5 min with jitter", "override", "5m; jitter 1m"), at("Hold", "form", "hold"), at("Ramp", "form", "ramp"),
+	}
+}

@@ -1,0 +1,261 @@
+package dash
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
+	"github.com/falldue/falldue/internal/words"
+	"github.com/falldue/falldue/ops"
+)
+
+// taskView is a task with its past and its future.
+type taskView struct {
+	Task     falldue.TaskInfo
+	Why      ops.Why
+	Attempts []falldue.Attempt
+	Progress falldue.Progress
+	Policies ops.Policies
+	Future   ops.Future
+	Members  flow.Counts
+	HasFlow  bool
+}
+
+// futureRuns is how many attempts to come a page shows, and shownAttempts how many that ended.
+const (
+	futureRuns    = 8
+	shownAttempts = 50
+)
+
+// readTask reads a task and all that its page shows.
+func (h *Handler) readTask(ctx context.Context, id int64) (v taskView, err error) {
+	if v.Why, err = h.ops.Why(ctx, id); err != nil {
+		return v, err
+	}
+	v.Task = v.Why.Task
+	list := []falldue.TaskInfo{v.Task}
+	if err := h.ops.SetPhases(ctx, list); err != nil {
+		return v, err
+	}
+	v.Task = list[0]
+	if v.Attempts, err = h.queue.Attempts(ctx, id); err != nil {
+		return v, err
+	}
+	if v.Progress, err = h.queue.Progress(ctx, id); err != nil {
+		return v, err
+	}
+	if v.Policies, err = h.ops.Policies(ctx, v.Task.Policy); err != nil {
+		return v, err
+	}
+	if v.Future, err = v.Policies.Ahead(v.Task, futureRuns); err != nil {
+		return v, err
+	}
+	if v.Members, err = flow.CountsOf(ctx, h.queue, id); err != nil {
+		return v, err
+	}
+	return v, nil
+}
+
+// taskPageView is a task as a user may see it.
+type taskPageView struct {
+	taskView
+	Age                      time.Duration
+	Err                      *trouble
+	MayRead                  bool
+	Payload, Result          shown
+	Links                    []Link
+	Earlier                  int // attempts that are not shown
+	Target                   Target
+	Editable                 bool
+	Policy, Code, Overridden string
+	Override                 ops.Override
+}
+
+// shown is JSON as a page shows it.
+type shown struct {
+	Text string
+	Cut  bool
+}
+
+// maxShown is the number of bytes of a payload that a page shows.
+const maxShown = 64 << 10
+
+func taskPage(in *request) (page, error) {
+	id, err := strconv.ParseInt(in.query.Get("id"), 10, 64)
+	if err != nil {
+		return page{}, mistake("The id " + strconv.Quote(in.query.Get("id")) + " is not a number.")
+	}
+	return taskPageOf(in, id)
+}
+
+func taskPageOf(in *request, id int64) (page, error) {
+	r := in.h.reads.task.get(in.r.Context(), strconv.FormatInt(id, 10))
+	if !r.Known {
+		return page{}, r.Err
+	}
+	t := r.Value.Task
+	v := taskPageView{taskView: r.Value, Age: r.Age, Err: troubleOf(r.Err), Target: Target{Queue: t.Queue, Kind: t.Kind, ID: t.ID}}
+	v.MayRead = in.allowed(ViewPayload, v.Target)
+	if v.MayRead {
+		payload := in.h.redacted(t.Kind, t.Payload)
+		v.Payload, v.Result = showJSON(payload), showJSON(in.h.redacted(t.Kind, t.Result))
+		v.Editable = bytes.Equal(payload, t.Payload) && len(payload) > 0 && !v.Payload.Cut && finished(t.State)
+	}
+	if n := len(v.Attempts) - shownAttempts; n > 0 {
+		v.Earlier, v.Attempts = n, v.Attempts[n:]
+	}
+	if in.h.options.Links != nil {
+		v.Links = slices.Clone(in.h.options.Links(t))
+	}
+	if code, known := v.Policies.Code(t); known {
+		v.Code = code.String()
+	}
+	if policy, known := v.Policies.Of(t); known {
+		v.Policy = policy.String()
+	}
+	if o, ok := v.Policies.Override(t); ok {
+		v.Override, v.Overridden = o, ops.OverrideName(o.Formula)
+	}
+	return page{Title: "Task " + strconv.FormatInt(id, 10), Nav: "tasks", Live: true, Regions: []region{
+		{ID: "task", Template: "task", Data: v},
+		{ID: "task-actions", Template: "task-actions", Data: v, Fixed: true},
+		{ID: "timeline", Template: "timeline", Data: v},
+		{ID: "why", Template: "why", Data: v},
+		{ID: "payload", Template: "payload", Data: v},
+	}}, nil
+}
+
+// redacted returns JSON of a task as pages may show it.
+func (h *Handler) redacted(kind string, data json.RawMessage) json.RawMessage {
+	if h.options.Redact == nil || data == nil {
+		return data
+	}
+	return h.options.Redact(kind, slices.Clone(data))
+}
+
+// showJSON returns JSON in lines.
+func showJSON(data json.RawMessage) (s shown) {
+	if len(data) == 0 {
+		return s
+	}
+	var b bytes.Buffer
+	if len(data) > maxShown || json.Indent(&b, data, "", "  ") != nil {
+		b.Reset()
+		b.Write(data[:min(len(data), maxShown)])
+		s.Cut = len(data) > maxShown
+	}
+	s.Text = visible(strings.ToValidUTF8(b.String(), "…"))
+	return s
+}
+
+func finished(s falldue.State) bool {
+	return s == falldue.StateDone || s == falldue.StateDead || s == falldue.StateCancelled
+}
+
+// Finished reports whether the task is finished.
+func (v taskPageView) Finished() bool { return finished(v.Task.State) }
+
+// Running reports whether a worker runs the task.
+func (v taskPageView) Running() bool { return ops.Running(v.Task) }
+
+// Limit is the number of attempts that the task has in all, or 0.
+func (v taskPageView) Limit() int {
+	if v.Task.MaxAttempts > 0 {
+		return v.Task.MaxAttempts
+	}
+	policy, known := v.Policies.Of(v.Task)
+	if !known {
+		return 0
+	}
+	return policy.MaxAttempts()
+}
+
+// event is a point of the timeline.
+type event struct {
+	Class, Title, Text, Stack string
+	At, Until                 time.Time
+	Attempt                   int
+	Worker                    string
+	Took                      time.Duration
+	// Gap is the time since the event before.
+	Gap time.Duration
+}
+
+// Past are the events that were, the oldest first.
+func (v taskPageView) Past() (list []event) {
+	t := v.Task
+	list = append(list, event{Class: "made", Title: "Enqueued", At: t.CreatedAt})
+	for _, a := range v.Attempts {
+		e := event{Class: "failed", Title: "Attempt " + strconv.Itoa(a.Attempt) + " failed", At: a.FinishedAt, Attempt: a.Attempt, Worker: a.Worker, Took: a.Duration}
+		switch a.Outcome {
+		case falldue.OutcomeLost:
+			e.Class, e.Title = "lost", "Attempt "+strconv.Itoa(a.Attempt)+" was lost: its worker ended"
+		case falldue.OutcomeDead, falldue.OutcomeDiscarded:
+			e.Class, e.Title = "dead", "Attempt "+strconv.Itoa(a.Attempt)+" failed, and the task is dead"
+		}
+		if v.MayRead {
+			e.Text, e.Stack = a.Error, a.Stack
+		}
+		list = append(list, e)
+	}
+	switch {
+	case v.Running():
+		list = append(list, event{Class: "running", Title: "Attempt " + strconv.Itoa(t.Attempts) + " runs", At: t.AttemptedAt, Worker: t.ClaimedBy})
+	case t.State == falldue.StateDone, t.State == falldue.StateCancelled:
+		list = append(list, event{Class: string(t.State), Title: strings.ToUpper(string(t.State[:1])) + string(t.State[1:]), At: t.UpdatedAt})
+	}
+	for i := 1; i < len(list); i++ {
+		list[i].Gap = max(list[i].At.Sub(list[i-1].At), 0)
+	}
+	return list
+}
+
+// Coming are the attempts to come, if all fail.
+func (v taskPageView) Coming() (list []event) {
+	before := v.Task.Now
+	for _, r := range v.Future.Runs {
+		e := event{Class: "coming", Title: "Attempt " + strconv.Itoa(r.Attempt), At: r.Earliest, Until: r.Latest, Gap: max(r.Earliest.Sub(before), 0)}
+		before = r.Earliest
+		list = append(list, e)
+	}
+	return list
+}
+
+// condition is one of the conditions under which a worker runs the task.
+type condition struct {
+	Name, Text string
+	Holds      bool
+}
+
+// Conditions are those of a claim, in words.
+func (v taskPageView) Conditions() (list []condition) {
+	for _, c := range v.Why.Conditions {
+		list = append(list, condition{c.Name(), c.Describe(v.Why.Task), c.Holds()})
+	}
+	return list
+}
+
+// ProgressText says how far the handler has come.
+func (v taskPageView) ProgressText() string {
+	p := v.Progress
+	if p.UpdatedAt.IsZero() {
+		return ""
+	}
+	text := strconv.Itoa(int(100*p.Fraction+0.5)) + "%"
+	if p.Message != "" && v.MayRead {
+		text += ", " + p.Message
+	}
+	if v.Task.AttemptedAt.After(p.UpdatedAt) {
+		text += ", in an earlier run"
+	}
+	return text + ", " + words.Span(max(v.Task.Now.Sub(p.UpdatedAt), 0)) + " ago"
+}
+
+// Metadata are the names of the task's metadata.
+func (v taskPageView) MetadataNames() []string { return sorted(v.Task.Metadata) }

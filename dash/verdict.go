@@ -1,0 +1,238 @@
+package dash
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue/internal/chart"
+	"github.com/falldue/falldue/internal/words"
+	"github.com/falldue/falldue/ops"
+	"github.com/falldue/falldue/periodic"
+)
+
+// cause is something that is wrong.
+type cause struct {
+	Level ops.Level // Attention or Broken
+	// Text says what, and Since when it began, as far as that is known.
+	Text  string
+	Since time.Time
+	// Advice says what to do, and Links lead there.
+	Advice string
+	Links  []step
+	weight int // orders causes of a level
+}
+
+// step is a link to where something can be done.
+type step struct{ Text, URL string }
+
+// verdict is whether something is wrong, and what.
+type verdict struct {
+	Level  ops.Level
+	Text   string // if nothing is wrong
+	Causes []cause
+	Now    time.Time
+}
+
+// state is what a verdict is made of.
+type state struct {
+	ops.Pulse
+	Overdue   []ops.Overdue
+	Failures  ops.Failures
+	Schedules []periodic.Info
+}
+
+const (
+	// failingShare is the share of attempts that fail from which a kind is failing, if so many
+	// attempts have ended.
+	failingShare = 0.5
+	failingLeast = 5
+	// freshDeath is the time for which a death is news.
+	freshDeath = time.Hour
+)
+
+// judge says whether something is wrong.
+func judge(s state) verdict {
+	v := verdict{Now: s.At}
+	v.Causes = slices.Concat(s.noWorkers(), s.failing(), s.overdue(), s.unhandled(), s.deaths(), s.workers(), s.late())
+	slices.SortStableFunc(v.Causes, func(a, b cause) int {
+		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(b.weight, a.weight))
+	})
+	for _, c := range v.Causes {
+		v.Level = max(v.Level, c.Level)
+	}
+	if len(v.Causes) == 0 {
+		v.Text = fmt.Sprintf("%s of %s busy on %s. Nothing is overdue, no kind fails, and nothing died in the last hour.",
+			words.Number(int64(s.Running())), words.Count(int64(s.Concurrency()), "handler"), words.Count(int64(len(s.Workers)), "worker"))
+		if len(s.Workers) == 0 {
+			v.Text = "No worker is running, and nothing waits for one."
+		}
+	}
+	return v
+}
+
+// waits reports whether tasks wait or run.
+func (s state) waits() bool { return s.Lanes() > 0 }
+
+func (s state) noWorkers() []cause {
+	if len(s.Workers) > 0 || !s.waits() {
+		return nil
+	}
+	c := cause{Level: ops.Broken, Text: "No worker is running, and tasks wait", weight: 9, Advice: "Start a process that calls Queue.Run."}
+	for _, w := range s.Lost {
+		if w.Seen.After(c.Since) {
+			c.Since = w.Seen
+			c.Advice = "The last one was " + w.ID + ". Look at its logs, and start a process that calls Queue.Run."
+		}
+	}
+	if first, ok := s.First(); ok && c.Since.IsZero() && first.FirstDue.Before(s.At) {
+		c.Since = first.FirstDue
+	}
+	c.Links = []step{{"Workers", "workers"}}
+	return []cause{c}
+}
+
+// failing finds the kinds most of whose attempts fail.
+func (s state) failing() (list []cause) {
+	type runs struct {
+		done, failed int64
+		over         time.Duration
+	}
+	kinds := map[string]runs{}
+	for _, w := range s.Workers {
+		for kind, r := range w.Recent {
+			k := kinds[kind]
+			kinds[kind] = runs{k.done + r.Done, k.failed + r.Failed, max(k.over, w.RecentTime)}
+		}
+	}
+	for _, kind := range sorted(kinds) {
+		k := kinds[kind]
+		all := k.done + k.failed
+		if k.failed < failingLeast || float64(k.failed) < failingShare*float64(all) {
+			continue
+		}
+		c := cause{Level: ops.Broken, weight: 5, Text: fmt.Sprintf("%s is failing: %s of %s failed in the last %s", kind, words.Number(k.failed), words.Count(all, "attempt"), chart.Duration(k.over.Round(time.Second)))}
+		if k.failed < all {
+			c.Level = ops.Attention
+		}
+		for _, g := range s.Failures.Groups {
+			if g.Kind != kind {
+				continue
+			}
+			if c.Advice == "" {
+				c.Advice = "Most often: " + visible(g.Error) + "."
+			}
+			if c.Since.IsZero() || g.First.Before(c.Since) {
+				c.Since = g.First
+			}
+		}
+		subject := "kind:" + kind
+		c.Links = []step{{"See the errors", link("failures", "kind", kind)}, {"Slow retries down", link("policy", "subject", subject, "form", "slow", "factor", "4")}, {"Hold retries", link("policy", "subject", subject, "form", "hold")}}
+		list = append(list, c)
+	}
+	return list
+}
+
+func (s state) overdue() (list []cause) {
+	for _, late := range s.Overdue {
+		tasks := words.Count(int64(late.Tasks), "task")
+		if late.Tasks >= 1000 {
+			tasks = "1,000 or more tasks"
+		}
+		c := cause{Level: ops.Attention, Since: late.DueSince, weight: 3, Text: fmt.Sprintf("%s of kind %s in queue %s overdue", tasks, late.Kind, late.Queue)}
+		switch h := ops.Handlers(s.Workers, late.Queue, late.Kind); {
+		case h.Busy():
+			c.Text += fmt.Sprintf(", and all %s for it busy", words.Count(int64(h.Concurrency), "handler"))
+			c.Advice = "Run more workers or raise Concurrency. If handlers hang, set KindConfig.Timeout."
+		case len(h.Workers) > 0:
+			c.Advice = "Handlers are free. Open one of the tasks: it explains what holds it back, such as a limit."
+		default:
+			continue // unhandled says so
+		}
+		c.Links = []step{{"See the tasks", link("tasks", "queue", late.Queue, "kind", late.Kind, "phase", "due", "order", "oldest")}}
+		list = append(list, c)
+	}
+	return list
+}
+
+func (s state) unhandled() (list []cause) {
+	if len(s.Workers) == 0 {
+		return nil
+	}
+	for _, k := range ops.Unhandled(s.Queues, s.Workers) {
+		c := cause{Level: ops.Broken, weight: 4, Text: fmt.Sprintf("No live worker handles kind %s in queue %s, and tasks wait", k.Kind, k.Queue),
+			Advice: "Deploy a worker that handles the kind and lists the queue, or cancel the tasks.", Links: []step{{"See the tasks", link("tasks", "queue", k.Queue, "kind", k.Kind, "order", "oldest")}}}
+		for _, late := range s.Overdue {
+			if late.Queue == k.Queue && late.Kind == k.Kind {
+				c.Since = late.DueSince
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// deaths finds the kinds of which tasks died lately.
+func (s state) deaths() (list []cause) {
+	var kinds []string
+	dead := map[string]ops.FailureGroup{}
+	for _, g := range s.Failures.Groups {
+		if g.Dead == 0 || s.Failures.At.Sub(g.Last) > freshDeath {
+			continue
+		}
+		sum, known := dead[g.Kind]
+		if !known {
+			kinds, sum = append(kinds, g.Kind), ops.FailureGroup{Error: g.Error, First: g.First}
+		}
+		if sum.Dead += g.Dead; g.First.Before(sum.First) {
+			sum.First = g.First
+		}
+		dead[g.Kind] = sum
+	}
+	for _, kind := range kinds {
+		d := dead[kind]
+		list = append(list, cause{Level: ops.Attention, weight: 2, Since: d.First, Text: fmt.Sprintf("%s of kind %s dead", words.Count(int64(d.Dead), "task"), kind),
+			Advice: "Most often: " + visible(d.Error) + ".",
+			Links:  []step{{"See the errors", link("failures", "kind", kind)}, {"Retry them at a rate", link("bulk", "do", "retry", "kind", kind, "state", "dead")}}})
+	}
+	return list
+}
+
+// workers finds what is wrong with workers.
+func (s state) workers() (list []cause) {
+	if n := len(s.Lost); n > 0 {
+		c := cause{Level: ops.Attention, weight: 1, Text: words.Count(int64(n), "worker") + " ended without a word in the last hour", Advice: "Their tasks run again when their leases expire. Look at the logs of these processes.", Links: []step{{"Workers", "workers"}}}
+		for _, w := range s.Lost {
+			if c.Since.IsZero() || w.Seen.Before(c.Since) {
+				c.Since = w.Seen
+			}
+		}
+		list = append(list, c)
+	}
+	for _, r := range ops.RefusedOverrides(s.Workers) {
+		list = append(list, cause{Level: ops.Broken, weight: 2, Text: r.String(), Links: []step{{"Policies", "policies"}}})
+	}
+	for _, p := range ops.RefusedPauses(s.Workers) {
+		list = append(list, cause{Level: ops.Broken, weight: 2, Text: p.String(), Links: []step{{"Workers", "workers"}}})
+	}
+	for _, w := range s.Workers {
+		if w.Unread != "" {
+			list = append(list, cause{Level: ops.Broken, weight: 2, Text: "Worker " + w.ID + " cannot read pauses, overrides and cancels: " + w.Unread, Links: []step{{"Workers", "workers"}}})
+		}
+	}
+	return list
+}
+
+func (s state) late() (list []cause) {
+	for _, info := range s.Schedules {
+		if info.Late() || info.Err != nil {
+			c := cause{Level: ops.Attention, weight: 1, Since: info.Next, Text: "Schedule " + info.Name + " has missed its tick", Advice: "No running process defines it. Start one, or remove the schedule.", Links: []step{{"Schedules", "schedules"}}}
+			if info.Err != nil {
+				c.Text, c.Since = "Schedule "+info.Name+" cannot tick: "+info.Err.Error(), time.Time{}
+			}
+			list = append(list, c)
+		}
+	}
+	return list
+}
