@@ -164,7 +164,7 @@ func (h *Handler) record(ctx context.Context, e Entry) {
 	add("why", e.Why, e.Why != "")
 	add("count", e.Count, e.Count != 0)
 	add("error", e.Err, e.Err != nil)
-	h.options.Logger.InfoContext(ctx, "falldue: dashboard action", args...)
+	h.options.Logger.Info("falldue: dashboard action", args...)
 	if h.options.Audit != nil {
 		h.options.Audit(ctx, e)
 	}

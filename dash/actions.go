@@ -60,7 +60,7 @@ func editTask(in *request) (done, error) {
 	if !json.Valid(args) {
 		return d, mistake("The arguments are not valid JSON. Nothing was changed.")
 	}
-	return d, in.h.queue.RetryEdited(in.r.Context(), t.ID, args, falldue.RetryOptions{State: t.State, Fence: in.fence()})
+	return d, in.h.queue.Retry(in.r.Context(), t.ID, falldue.RetryOptions{State: t.State, Fence: in.fence(), Args: args})
 }
 
 func cancelTask(in *request) (done, error) {

@@ -44,9 +44,9 @@ func together(list ...func()) {
 }
 
 // readOverview reads what the first page shows. Parts that cannot be read are missing.
-func (h *Handler) readOverview(ctx context.Context) (o overview) {
+func (h *Handler) readOverview(ctx context.Context, errors bool) (o overview) {
 	var late reading[[]ops.Overdue]
-	s := state{}
+	s := state{Errors: errors}
 	together(
 		func() { o.Pulse = h.reads.pulse.get(ctx) },
 		func() { late = h.reads.overdue.get(ctx) },
@@ -88,7 +88,7 @@ func (o overview) ShownFailures() []ops.FailureGroup {
 }
 
 func overviewPage(in *request) (page, error) {
-	o := in.h.readOverview(in.r.Context())
+	o := in.h.readOverview(in.r.Context(), in.allowed(ViewPayload, Target{}))
 	return page{Title: "Overview", Live: true, Regions: []region{
 		{ID: "verdict", Template: "verdict", Data: o},
 		{ID: "numbers", Template: "numbers", Data: o},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -99,7 +100,7 @@ func (in *request) render(status int, p page) {
 		err = templates.ExecuteTemplate(&body, "foot", f)
 	}
 	if err != nil {
-		in.h.options.Logger.ErrorContext(in.r.Context(), "falldue: dashboard cannot render a page", "path", in.r.URL.Path, "error", err)
+		in.h.options.Logger.Error("falldue: dashboard cannot render a page", "path", in.r.URL.Path, "error", err)
 		http.Error(in.w, "The page could not be rendered; the log has the reason.", http.StatusInternalServerError)
 		return
 	}
@@ -107,7 +108,7 @@ func (in *request) render(status int, p page) {
 	in.w.Header().Add("Vary", "Falldue-Part")
 	in.w.WriteHeader(status)
 	if in.r.Method != http.MethodHead {
-		_, _ = in.w.Write(body.Bytes()) // the viewer may be gone
+		_, _ = io.WriteString(in.w, visible(body.String())) // the viewer may be gone
 	}
 }
 

@@ -105,7 +105,10 @@ func taskPageOf(in *request, id int64) (page, error) {
 	if v.MayRead {
 		payload := in.h.redacted(t.Kind, t.Payload)
 		v.Payload, v.Result = showJSON(payload), showJSON(in.h.redacted(t.Kind, t.Result))
-		v.Editable = bytes.Equal(payload, t.Payload) && len(payload) > 0 && !v.Payload.Cut && finished(t.State)
+		v.Editable = bytes.Equal(payload, t.Payload) && len(payload) > 0 && !v.Payload.Cut && visible(string(payload)) == string(payload) && finished(t.State)
+	}
+	if !v.MayRead {
+		v.Why.Task.LastError = "" // which conditions describe
 	}
 	if n := len(v.Attempts) - shownAttempts; n > 0 {
 		v.Earlier, v.Attempts = n, v.Attempts[n:]

@@ -41,6 +41,16 @@ type state struct {
 	Overdue   []ops.Overdue
 	Failures  ops.Failures
 	Schedules []periodic.Info
+	// Errors reports whether the user may see errors of tasks.
+	Errors bool
+}
+
+// mostOften says which error is the most frequent one.
+func (s state) mostOften(text string) string {
+	if !s.Errors {
+		return ""
+	}
+	return "Most often: " + text + "."
 }
 
 const (
@@ -121,7 +131,7 @@ func (s state) failing() (list []cause) {
 				continue
 			}
 			if c.Advice == "" {
-				c.Advice = "Most often: " + visible(g.Error) + "."
+				c.Advice = s.mostOften(g.Error)
 			}
 			if c.Since.IsZero() || g.First.Before(c.Since) {
 				c.Since = g.First
@@ -193,7 +203,7 @@ func (s state) deaths() (list []cause) {
 	for _, kind := range kinds {
 		d := dead[kind]
 		list = append(list, cause{Level: ops.Attention, weight: 2, Since: d.First, Text: fmt.Sprintf("%s of kind %s dead", words.Count(int64(d.Dead), "task"), kind),
-			Advice: "Most often: " + visible(d.Error) + ".",
+			Advice: s.mostOften(d.Error),
 			Links:  []step{{"See the errors", link("failures", "kind", kind)}, {"Retry them at a rate", link("bulk", "do", "retry", "kind", kind, "state", "dead")}}})
 	}
 	return list

@@ -137,7 +137,11 @@ func (m *Monitor) Read(ctx context.Context) (Pulse, error) {
 			p.Lost = append(p.Lost, w)
 		}
 	}
-	if p.Queues, err = m.o.waitingIn(ctx, now); err != nil {
+	names, err := m.o.store.Queues(ctx)
+	if err != nil {
+		return Pulse{}, err
+	}
+	if p.Queues, err = m.o.waitingIn(ctx, names, now); err != nil {
 		return Pulse{}, err
 	}
 	p.At, err = m.o.Now(ctx)

@@ -46,19 +46,19 @@ func (o *Ops) Queues(ctx context.Context) ([]Queue, error) {
 
 // waiting is [Ops.Queues] without the kinds that are blocked.
 func (o *Ops) waiting(ctx context.Context) ([]Queue, error) {
+	names, err := o.store.Queues(ctx)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
 	now, err := o.snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return o.waitingIn(ctx, now)
+	return o.waitingIn(ctx, names, now)
 }
 
-// waitingIn is waiting with policies that have been read.
-func (o *Ops) waitingIn(ctx context.Context, now snapshot) ([]Queue, error) {
-	names, err := o.store.Queues(ctx)
-	if err != nil {
-		return nil, err
-	}
+// waitingIn is waiting for queues by their names, with policies that have been read.
+func (o *Ops) waitingIn(ctx context.Context, names []string, now snapshot) ([]Queue, error) {
 	list := make([]Queue, 0, len(names))
 	for _, name := range names {
 		heads, err := o.store.NewLaneFinder(name).Find(ctx)

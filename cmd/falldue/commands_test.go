@@ -30,6 +30,7 @@ func TestEveryCommandHasJSON(t *testing.T) {
 		"falldue policy":       "has only subcommands",
 		"falldue migrate":      "has only subcommands",
 		"falldue migrate dump": "prints files of SQL",
+		"falldue dash":         "serves pages",
 	}
 	walk(root(), func(cmd *cobra.Command) {
 		has, path := cmd.Flags().Lookup("json") != nil, cmd.CommandPath()

@@ -46,7 +46,18 @@ func dashCommand() *cobra.Command {
 			"  falldue dash --allow retry,cancel,pause,set-policy",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return d.queue(cmd.Context(), func(q *falldue.Queue) error { return d.serve(cmd, q) })
+			allowed, err := d.allowed()
+			if err != nil {
+				return err
+			}
+			trusted, err := d.proxies()
+			if err != nil {
+				return err
+			}
+			if err := d.check(); err != nil {
+				return err
+			}
+			return d.queue(cmd.Context(), func(q *falldue.Queue) error { return d.serve(cmd, q, allowed, trusted) })
 		},
 	}
 	d.flags(cmd)
@@ -159,21 +170,12 @@ func (d *dashboard) onlyHosts(h http.Handler) http.Handler {
 }
 
 // serve serves the page until the command is interrupted.
-func (d *dashboard) serve(cmd *cobra.Command, q *falldue.Queue) (err error) {
-	allowed, err := d.allowed()
-	if err != nil {
-		return err
-	}
-	trusted, err := d.proxies()
-	if err != nil {
-		return err
-	}
-	if err := d.check(); err != nil {
-		return err
-	}
+func (d *dashboard) serve(cmd *cobra.Command, q *falldue.Queue, allowed []dash.Action, trusted []netip.Prefix) (err error) {
 	h, err := dash.New(q, dash.Options{
 		User: d.user(trusted), Policies: d.policies.kinds, Title: d.title, Badge: d.badge,
-		Allow:  func(_ context.Context, _ dash.User, a dash.Action, _ dash.Target) bool { return slices.Contains(allowed, a) },
+		Allow: func(_ context.Context, _ dash.User, a dash.Action, _ dash.Target) bool {
+			return slices.Contains(allowed, a)
+		},
 		Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
 	})
 	if err != nil {
