@@ -53,7 +53,7 @@ func TestWhatIsNotCommittedDecidesNothing(t *testing.T) {
 		if r := enqueue(2); r.Existed {
 			t.Errorf("got %+v, though task %d has ended", r, ended)
 		}
-		if _, err := s.DropKeys(ctx, "", 0); err != nil {
+		if _, _, err := s.DropKeys(ctx, "", 0); err != nil {
 			t.Fatal(err)
 		}
 		if r := enqueue(1); r != (Receipt{waits, true}) {

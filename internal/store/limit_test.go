@@ -378,7 +378,7 @@ func TestPermitsAreDropped(t *testing.T) {
 		}
 		drop := func(keep time.Duration, want ...string) {
 			t.Helper()
-			if last, err := s.DropPermits(t.Context(), 0, keep); err != nil || last != 0 {
+			if last, _, err := s.DropPermits(t.Context(), 0, keep); err != nil || last != 0 {
 				t.Fatal(last, err)
 			}
 			permits, err := permitsOf(t.Context(), s, sources)

@@ -98,10 +98,10 @@ func (s *Store) eachPermit(ctx context.Context, x runner, names map[string]bool,
 	return nil
 }
 
-// DropPermits deletes those of the next permits after one that have been free for keep, and
-// returns the last one that it looked at, or 0 after all. It looks at up to MaxBatch. Claims
-// make again what they need.
-func (s *Store) DropPermits(ctx context.Context, after int64, keep time.Duration) (last int64, err error) {
+// DropPermits deletes those of the next permits after one that have been free for keep. It
+// returns the last one that it looked at, or 0 after all, and how many it has deleted. It looks at up
+// to MaxBatch. Claims make again what they need.
+func (s *Store) DropPermits(ctx context.Context, after int64, keep time.Duration) (last int64, dropped int, err error) {
 	values := statements.Values{"after": after, "keep": keep.Microseconds(), "limit": MaxBatch}
 	var page []statements.PagedPermit
 	err = s.read(ctx, s.fixed("permit page", statements.PermitPage), values, func() { page = nil }, func(r row) error {
@@ -109,7 +109,7 @@ func (s *Store) DropPermits(ctx context.Context, after int64, keep time.Duration
 		return statements.PagedPermitColumns.Scan(r, &page[len(page)-1])
 	})
 	if err != nil {
-		return after, err
+		return after, 0, err
 	}
 	var free []*Key
 	for _, p := range page {
@@ -124,8 +124,11 @@ func (s *Store) DropPermits(ctx context.Context, after int64, keep time.Duration
 			return struct{}{}, err
 		})
 	}
-	if err != nil || len(page) < MaxBatch {
-		return 0, err
+	if len(page) == MaxBatch {
+		last = page[len(page)-1].ID
 	}
-	return page[len(page)-1].ID, nil
+	if err != nil { // the next page is another one
+		return last, 0, err
+	}
+	return last, len(free), nil
 }

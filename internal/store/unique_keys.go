@@ -81,9 +81,10 @@ func (s *Store) EndKeyTime(ctx context.Context, hash string) (bool, error) {
 	})
 }
 
-// DropKeys deletes those of the next unique keys after one that nobody has held for keep,
-// and returns the last one that it looked at, or "" after all. It looks at up to MaxBatch.
-func (s *Store) DropKeys(ctx context.Context, after string, keep time.Duration) (last string, err error) {
+// DropKeys deletes those of the next unique keys after one that nobody has held for keep. It
+// returns the last one that it looked at, or "" after all, and how many it has deleted. It looks at up
+// to MaxBatch.
+func (s *Store) DropKeys(ctx context.Context, after string, keep time.Duration) (last string, dropped int, err error) {
 	values := statements.Values{"after": after, "keep": keep.Microseconds(), "limit": MaxBatch}
 	var free []statements.UniqueKey
 	n := 0
@@ -97,15 +98,18 @@ func (s *Store) DropKeys(ctx context.Context, after string, keep time.Duration) 
 		return err
 	})
 	if err != nil {
-		return after, err
+		return after, 0, err
+	}
+	if n < MaxBatch {
+		last = ""
 	}
 	if len(free) > 0 {
 		_, err = inTx(ctx, s, func(x runner) (struct{}, error) { return struct{}{}, s.dropKeys(ctx, x, free) })
 	}
-	if err != nil || n < MaxBatch {
-		return "", err
+	if err != nil { // the next page is another one
+		return last, 0, err
 	}
-	return last, nil
+	return last, len(free), nil
 }
 
 // takeBack gives the unique keys of finished tasks back to them, before they are opened again.

@@ -92,7 +92,7 @@ func (e *uniqueEnqueuer) step(ctx context.Context) error {
 	case n == 0:
 		for after, more := "", true; more; more = after != "" {
 			var err error
-			if after, err = e.s.DropKeys(ctx, after, 0); err != nil {
+			if after, _, err = e.s.DropKeys(ctx, after, 0); err != nil {
 				return err
 			}
 		}
@@ -190,7 +190,7 @@ func TestKeysThatNobodyHoldsAreDropped(t *testing.T) {
 		}
 		drop := func(keep time.Duration, want ...int) {
 			t.Helper()
-			if last, err := s.DropKeys(t.Context(), "", keep); err != nil || last != "" {
+			if last, _, err := s.DropKeys(t.Context(), "", keep); err != nil || last != "" {
 				t.Fatal(last, err)
 			}
 			e := s.newUniqueEnqueue(unprepared{s.db}, nil, nil)

@@ -124,7 +124,7 @@ func (k *FlowKeeper) judgeEnded(ctx context.Context) error {
 func (k *FlowKeeper) look(ctx context.Context) error {
 	some, err := k.sweepWaiters(ctx)
 	// Without flows, one look in a long time is enough to find what is left of them.
-	if some || k.edge != (store.EdgeKey{}) || time.Since(k.checked) >= roundWait {
+	if some || k.edge != (store.EdgeKey{}) || time.Since(k.checked) >= idleRoundWait {
 		err = cmp.Or(err, k.checkEdges(ctx))
 		k.checked = time.Now()
 	}
