@@ -35,7 +35,7 @@ RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/li
 
 .PHONY: test
 test: ## run all tests on real servers that it finds or starts (internal/testdb)
-	$(SERVE) -- $(MAKE) -C '$(CURDIR)' -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -parallel=6 -count=1 -timeout=60m$(if $(SKIP), -skip="$(SKIP)")'
+	$(SERVE) -- $(MAKE) -C '$(CURDIR)' -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -parallel=8 -count=1 -timeout=60m$(if $(SKIP), -skip="$(SKIP)")'
 
 .PHONY: short
 short: ## run the tests on SQLite alone, without a server

@@ -118,6 +118,7 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(programFolder) }()
+	testdb.SetParallel()
 	return m.Run()
 }
 

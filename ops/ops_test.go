@@ -15,6 +15,8 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
+func TestMain(m *testing.M) { testdb.Main(m) }
+
 // backlog is a database with tasks.
 type backlog struct {
 	t     *testing.T

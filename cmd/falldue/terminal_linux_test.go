@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 		}}, nil))
 	}
 	completeTimeout = time.Minute
+	testdb.SetParallel()
 	os.Exit(m.Run())
 }
 

@@ -6,8 +6,11 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/migrations"
 )
+
+func TestMain(m *testing.M) { testdb.Main(m) }
 
 var tables = dialect.Tables{Prefix: "falldue_"}
 

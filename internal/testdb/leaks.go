@@ -14,18 +14,9 @@ import (
 // takes seconds to give up a connection.
 const leaksAfter = 30 * time.Second
 
-// parallel is how many tests of a package run at a time unless -parallel says otherwise. They mostly
-// wait, for a server or for a lease to end, so that more of them run than there are processors.
-const parallel = "12"
-
-// Main runs the tests of a package for its TestMain. They fail if goroutines stay.
+// Main runs the tests of a package for its TestMain, as [SetParallel] says. They fail if goroutines stay.
 func Main(m *testing.M, opts ...goleak.Option) {
-	flag.Parse()
-	isSet := false
-	flag.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "test.parallel" })
-	if !isSet {
-		_ = flag.Set("test.parallel", parallel) // it is a number
-	}
+	SetParallel()
 	code := m.Run()
 	if code == 0 {
 		err := goleak.Find(opts...) // it tries for a second or two
@@ -38,4 +29,15 @@ func Main(m *testing.M, opts ...goleak.Option) {
 		}
 	}
 	os.Exit(code)
+}
+
+// SetParallel makes twelve tests of the package run at a time, unless -parallel says otherwise. They
+// mostly wait, for a server or for a lease to end, so that more of them run than there are processors.
+func SetParallel() {
+	flag.Parse()
+	isSet := false
+	flag.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "test.parallel" })
+	if !isSet {
+		_ = flag.Set("test.parallel", "12")
+	}
 }
