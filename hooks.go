@@ -42,6 +42,21 @@ type Hooks struct {
 	// extends leases. When a statement fails, all its tasks are tried again while their leases
 	// last.
 	Settle, Extend func(StatementStats)
+	// Overtime is called once for each handler that has not returned 10 seconds after its
+	// [KindConfig.Timeout]. It still takes the place of another one.
+	Overtime func(OvertimeStats)
+}
+
+// OvertimeStats describes a handler that has not returned although its timeout has passed.
+type OvertimeStats struct {
+	// ID, Kind, Queue and Attempt are those of its task.
+	ID          int64
+	Kind, Queue string
+	Attempt     int
+	// Timeout is that of the kind.
+	Timeout time.Duration
+	// Worker is the id of the worker.
+	Worker string
 }
 
 // StatementStats describes one statement of a worker.

@@ -50,6 +50,7 @@ func limitTime(d time.Duration) func(handlerFunc) handlerFunc {
 		return func(ctx context.Context, r *run.Run) error {
 			ctx, stop := context.WithTimeoutCause(ctx, d, ErrTimeout)
 			defer stop()
+			defer r.Limit(d)()
 			return next(ctx, r)
 		}
 	}

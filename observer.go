@@ -67,6 +67,15 @@ func (o *publisher) publish(e Event) {
 	}
 }
 
+// Overtime passes on that a handler has not returned although its timeout has passed.
+func (o *publisher) Overtime(r *run.Run, timeout time.Duration) {
+	if hook := o.hooks.Overtime; hook != nil {
+		o.guard(func() {
+			hook(OvertimeStats{ID: r.Claim.ID, Kind: r.Claim.From.Kind, Queue: r.Env.Queue, Attempt: r.Claim.Attempts, Timeout: timeout, Worker: r.WorkerID})
+		})
+	}
+}
+
 // Swept passes on what a search of a queue found that began at start.
 func (o *publisher) Swept(queue string, lanes int, start time.Time, err error) {
 	if o != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/storable"
 )
@@ -137,11 +138,11 @@ func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) 
 	q.register(kind, func(ctx context.Context, r *run.Run) error {
 		payload, err := decode(codec, payloadOf(r.Claim.From.Kind), r.Claim.Payload)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: %w", outcome.ErrPayload, err)
 		}
 		args, err := read(payload)
 		if err != nil {
-			return fmt.Errorf("decode the payload as %T: %w", args, err)
+			return fmt.Errorf("%w as %T: %w", outcome.ErrPayload, args, err)
 		}
 		return fn(ctx, Task[A]{RunInfo: RunInfo(r.Info()), Args: args, run: r})
 	}, list)

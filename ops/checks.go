@@ -256,8 +256,24 @@ func (o *Ops) checkRuns(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	workers, err := o.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var late []Finding
+	for _, w := range workers {
+		for _, kind := range slices.Sorted(maps.Keys(w.Overtime)) {
+			if w.Live() {
+				late = append(late, Finding{Level: Attention, Text: fmt.Sprintf("kind %s on worker %s: %s", kind, w.ID, w.Overtime[kind]),
+					Advice: "make the handler return when its context ends; until then it takes the place of another one"})
+			}
+		}
+	}
+	if len(list) == 0 && len(late) == 0 {
+		return fine("no task has run for more than a day, and no handler for longer than its timeout"), nil
+	}
 	if len(list) == 0 {
-		return fine("no task has run for more than a day"), nil
+		return late, nil
 	}
 	tasks, named := words.Count(int64(len(list)), "task"), []string{}
 	if len(list) == mostAbandoned {
@@ -266,8 +282,8 @@ func (o *Ops) checkRuns(ctx context.Context) ([]Finding, error) {
 	for _, r := range list[:min(len(list), namedRuns)] {
 		named = append(named, fmt.Sprintf("%d on %s", r.ID, r.Worker))
 	}
-	return []Finding{{Level: Attention, Text: fmt.Sprintf("running for more than a day, or with a lease that long: %s (%s)", tasks, strings.Join(named, ", ")),
-		Advice: "if their handlers hang, \"falldue cancel\" ends their contexts; KindConfig.Timeout ends them by itself"}}, nil
+	return append(late, Finding{Level: Attention, Text: fmt.Sprintf("running for more than a day, or with a lease that long: %s (%s)", tasks, strings.Join(named, ", ")),
+		Advice: "if their handlers hang, \"falldue cancel\" ends their contexts; KindConfig.Timeout ends them by itself"}), nil
 }
 
 // checkDeadRows looks for what the server has not cleaned up.

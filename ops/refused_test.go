@@ -233,3 +233,20 @@ func TestRefusedPauses(t *testing.T) {
 		b.workers(i, "the resumption", func(list []ops.Worker) bool { return len(list) == 1 && len(ops.RefusedPauses(list)) == 0 })
 	})
 }
+
+// TestHandlersPastTheirTimeoutAreFindings: a worker announces handlers that have not returned
+// although their timeout has passed, and doctor says so.
+func TestHandlersPastTheirTimeoutAreFindings(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.ops(nil)
+		b.fleet(i, falldue.Config{}, handle(falldue.KindConfig{}, succeed, "mail"))
+		if f := b.findings(i)["runs"]; len(f) != 1 || f[0].Level != ops.Fine {
+			t.Errorf("runs: %+v", f)
+		}
+		b.says(`"overtime":{"mail":"2 handlers over the timeout of 1s, the first for 2m10s: 2 3"}`)
+		if f := b.findings(i)["runs"]; !mentions(f, "kind mail on worker idle: 2 handlers over the timeout of 1s, the first for 2m10s: 2 3") {
+			t.Errorf("runs: %+v", f)
+		}
+	})
+}

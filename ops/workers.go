@@ -52,6 +52,9 @@ type Worker struct {
 	// RefusedPauses has the subjects of up to 20 pauses that the worker cannot obey, since a newer
 	// release has set them, and why. It runs their tasks.
 	RefusedPauses map[string]string
+	// Overtime has the kinds of handlers that have not returned 10 seconds after their timeout or
+	// later, and how many and which.
+	Overtime map[string]string
 	// Started is when the worker started, and Seen when it last announced itself. Now is the
 	// time when it was read. All are of the database's clock.
 	Started, Seen, Now time.Time
@@ -175,7 +178,7 @@ func newWorker(r store.StoredWorker) Worker {
 		return w
 	}
 	w.Host, w.PID, w.Release, w.Library, w.Stopping = info.Host, info.PID, info.Release, info.Library, info.Stopping
-	w.Unread, w.UnreadPolicies, w.RefusedPauses = info.Unread, info.Policies, info.RefusedPauses
+	w.Unread, w.UnreadPolicies, w.RefusedPauses, w.Overtime = info.Unread, info.Policies, info.RefusedPauses, info.Overtime
 	for _, r := range info.Refused {
 		w.Refused = append(w.Refused, RefusedOverride{r.Subject, r.Own, r.Holds, r.Error, []string{w.ID}})
 	}

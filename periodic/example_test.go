@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -47,7 +48,7 @@ func openQueue() (q *falldue.Queue, end func()) {
 func ExampleScheduler_RunWorker() {
 	q, end := openQueue()
 	defer end()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
 	falldue.Handle(q, SendReport, func(_ context.Context, t falldue.Task[ReportArgs]) error {

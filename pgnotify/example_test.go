@@ -5,6 +5,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"syscall"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
@@ -15,7 +16,7 @@ import (
 
 // A worker that listens starts a task as soon as another process commits it.
 func ExampleDSN() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
 	dsn := os.Getenv("DATABASE_URL")
@@ -61,7 +62,7 @@ func ExampleDSN_notify() {
 // A worker behind a pooler in transaction mode listens by a connection to the server
 // itself. With pgx the DSN of the pooler has default_query_exec_mode=exec.
 func ExampleDSN_pooler() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
 	db, err := sqlx.Connect("pgx", os.Getenv("POOLER_URL"))

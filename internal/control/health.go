@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -29,6 +30,7 @@ type HealthReport struct {
 	refused  []store.Refusal
 	policies map[string]string
 	pauses   map[string]string
+	overtime map[string]string
 	unread   string
 }
 
@@ -75,6 +77,15 @@ func (t *HealthReport) refusePauses(pauses map[string]error) {
 	t.replace(&t.pauses, pauses)
 }
 
+// Overtime sets which handlers have not returned although their timeout has passed, by their kinds.
+func (t *HealthReport) Overtime(kinds map[string]string) {
+	errs := make(map[string]error, len(kinds))
+	for kind, text := range kinds {
+		errs[kind] = errors.New(text)
+	}
+	t.replace(&t.overtime, errs)
+}
+
 // replace sets one of the maps of t to the texts of errors.
 func (t *HealthReport) replace(announced *map[string]string, errs map[string]error) {
 	texts := make(map[string]string, len(errs))
@@ -97,5 +108,5 @@ func shortened(text string) string { return storable.Text(text[:min(len(text), m
 func (t *HealthReport) AddTo(info *store.WorkerInfo) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	info.Refused, info.Policies, info.RefusedPauses, info.Unread = t.refused, t.policies, t.pauses, t.unread
+	info.Refused, info.Policies, info.RefusedPauses, info.Overtime, info.Unread = t.refused, t.policies, t.pauses, t.overtime, t.unread
 }

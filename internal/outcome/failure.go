@@ -81,6 +81,9 @@ var (
 	ErrStopping        = errors.New("falldue: worker is stopping")
 )
 
+// ErrPayload is wrapped by the failure of a run whose payload could not be decoded.
+var ErrPayload = errors.New("decode the payload")
+
 // ErrNotCommitted is the failure of a handler that called DoneTx and returned nil, though the
 // transaction of DoneTx did not commit.
 var ErrNotCommitted = errors.New("falldue: DoneTx was called, and its transaction did not commit")
@@ -99,7 +102,7 @@ func (f *Failure) IsUncommitted() bool { return f != nil && f.Err == ErrNotCommi
 // CausesOf returns the causes of the end of a handler's context, and the error of that end, that
 // an error wraps.
 func CausesOf(err error) (list []error) {
-	for _, cause := range []error{ErrStopping, ErrTimeout, ErrLeaseLost, context.Canceled} {
+	for _, cause := range []error{ErrStopping, ErrTimeout, ErrLeaseLost, ErrPayload, context.Canceled} {
 		if errors.Is(err, cause) {
 			list = append(list, cause)
 		}

@@ -237,3 +237,22 @@ func goBlocks(t *testing.T, document string) (list []string) {
 	}
 	return list
 }
+
+// TestProgramsStopInContainers: a program that ends with an interrupt ends with SIGTERM, too, which
+// containers are sent.
+func TestProgramsStopInContainers(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, file := range slices.Concat(sourceFiles(t), documents(t)) {
+		for line := range strings.Lines(readFile(t, file)) {
+			if strings.HasPrefix(strings.TrimSpace(line), "ctx, stop := signal.NotifyContext(") && strings.Contains(line, "os.Interrupt") {
+				if found++; !strings.Contains(line, "syscall.SIGTERM") {
+					t.Errorf("%s: %s ignores SIGTERM", file, strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("only %d programs were found", found)
+	}
+}

@@ -26,7 +26,7 @@ func (f failure) LogValue() slog.Value { return slog.AnyValue(f.error) }
 func Failed(err error) slog.Attr { return slog.Any("error", failure{err}) }
 
 // Sparse returns a logger that writes at most one line a minute for failures of the database
-// ([Failed]) with the same message and cause. The next line has how many were left out
+// ([Failed]) with the same message, kind and cause. The next line has how many were left out
 // ("repeated"). While the database is away, which classify tells, all messages are one. All other
 // lines are written.
 func Sparse(log *slog.Logger, classify func(error) dialect.Class) *slog.Logger {
@@ -58,14 +58,17 @@ const maxLines = 200
 // the last minute.
 func (h *sparse) Handle(ctx context.Context, r slog.Record) error {
 	var failed error
+	key := r.Message
 	r.Attrs(func(a slog.Attr) bool {
 		if f, ok := a.Value.Any().(failure); ok {
 			failed = f.error
+		} else if a.Key == "kind" {
+			key += "\n" + a.Value.String()
 		}
-		return failed == nil
+		return true
 	})
 	if failed != nil {
-		key := r.Message + "\n" + cause.Of(failed.Error())
+		key += "\n" + cause.Of(failed.Error())
 		if KindOf(h.classify(failed), false) == Outage {
 			key = "" // of all
 			during := strings.TrimPrefix(r.Message, "falldue: cannot ")

@@ -2,9 +2,11 @@ package run
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
@@ -31,6 +33,8 @@ func (e events) attemptFailed(r *Run, f *outcome.Failure) {
 	switch {
 	case f.Stack.Valid:
 		e.log.Error("falldue: a handler panicked; the task runs again", e.failure(r, f.Stack.V, "error", f.Text)...)
+	case f.Is(outcome.ErrPayload):
+		e.undecodable(r, f.Text)
 	case f.Is(outcome.ErrTimeout):
 		e.log.Warn("falldue: a handler timed out; the task runs again", e.failure(r, "", "error", f.Text)...)
 	default:
@@ -38,6 +42,17 @@ func (e events) attemptFailed(r *Run, f *outcome.Failure) {
 			e.log.Debug("falldue: an attempt failed; the task runs again", e.failure(r, "", "error", f.Text)...)
 		}
 	}
+}
+
+// undecodable reports an attempt that failed since its payload could not be decoded.
+func (e events) undecodable(r *Run, text string) {
+	e.log.Warn("falldue: the payload of a task cannot be decoded; its attempt has failed", e.failure(r, "", retry.Failed(errors.New(text)))...)
+}
+
+// overtime reports handlers of a kind that have not returned though their time is over.
+func (e events) overtime(kind string, late lateRuns) {
+	e.log.Warn("falldue: handlers have not returned although their timeout has passed", "kind", kind, "count", late.count, "timeout", late.timeout,
+		"since", time.Since(late.since).Round(time.Second), "tasks", late.tasks)
 }
 
 // failedAfterDoneTx reports a failure that changes nothing any more.

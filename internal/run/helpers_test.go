@@ -17,6 +17,7 @@ import (
 // noObserver is told of everything, and does nothing.
 type noObserver struct{}
 
+func (noObserver) Overtime(*Run, time.Duration)                    {}
 func (noObserver) Started(*Run)                                    {}
 func (noObserver) Ended(*Run, outcome.Outcome, time.Duration)      {}
 func (noObserver) Settled(int, store.Unsettled, time.Time, error)  {}

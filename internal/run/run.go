@@ -56,6 +56,7 @@ type Env struct {
 	Encode    func(kind string, id int64, json []byte) (string, error)                             // encodes results
 	RuleNow   func(queue string, at store.Lane, r *control.CompiledPolicy) *control.CompiledPolicy // see ruleOf
 	Begins    func(*Run)                                                                           // notes that a handler begins
+	Overtime  *Overtime                                                                            // learns of runs whose time is over; may be nil
 	Reported  func(*Run)                                                                           // notes that a run has reported progress
 	SettleTx  func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
 }

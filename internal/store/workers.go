@@ -34,6 +34,9 @@ type WorkerInfo struct {
 	Policies map[string]string `json:"unreadable_policies,omitempty"`
 	// RefusedPauses has the subjects of pauses that it cannot obey, and why.
 	RefusedPauses map[string]string `json:"refused_pauses,omitempty"`
+	// Overtime has the kinds of handlers that have not returned although their timeout has
+	// passed, and how many and which.
+	Overtime map[string]string `json:"overtime,omitempty"`
 	// Unread is why it cannot read the table of changes, or "".
 	Unread string `json:"unread,omitempty"`
 }

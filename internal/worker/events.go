@@ -2,12 +2,29 @@ package worker
 
 import (
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 )
 
 // events logs how a worker starts and stops.
 // It has one method for each log line.
 type events struct{ log *slog.Logger }
+
+// namedKinds is how many kinds the line about a start names.
+const namedKinds = 50
+
+// started reports that the worker has started.
+func (e events) started(cfg Config) {
+	kinds := slices.Sorted(maps.Keys(cfg.Handlers))
+	e.log.Info("falldue: the worker has started", "worker", cfg.ID, "queues", slices.Sorted(maps.Keys(cfg.Queues)),
+		"kinds", kinds[:min(len(kinds), namedKinds)], "count", len(kinds), "release", cfg.Info.Release)
+}
+
+// stopped reports that the worker has stopped, and how many tasks it has settled.
+func (e events) stopped(cfg Config, done, failed int64) {
+	e.log.Info("falldue: the worker has stopped", "worker", cfg.ID, "done", done, "failed", failed)
+}
 
 // stopping reports that a worker waits for its handlers before it stops, unless none run.
 func (e events) stopping(handlers int, timeout time.Duration) {

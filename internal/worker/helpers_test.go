@@ -20,6 +20,7 @@ import (
 // noObserver is told of everything, and does nothing.
 type noObserver struct{}
 
+func (noObserver) Overtime(*run.Run, time.Duration)                      {}
 func (noObserver) Started(*run.Run)                                      {}
 func (noObserver) Ended(*run.Run, outcome.Outcome, time.Duration)        {}
 func (noObserver) Settled(int, store.Unsettled, time.Time, error)        {}

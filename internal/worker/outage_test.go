@@ -103,7 +103,7 @@ func testOutage(t *testing.T, server dialect.Server, closed bool) {
 			t.Errorf("%d lines in %d minutes: %s", n, minutes, message)
 		}
 	}
-	if n := lines["falldue: the database does not answer"]; n < minutes/2 || len(lines) > 3 {
+	if n := lines["falldue: the database does not answer"]; n < minutes/2 || len(lines) > 5 {
 		t.Errorf("the log has %d lines about the database:\n%v", n, lines)
 	}
 	if n := attempts.Load(); n > 3*minutes*60 || n == 0 && !closed {

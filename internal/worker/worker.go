@@ -139,13 +139,14 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 		WorkerID: cfg.ID, LeaseLength: cfg.Lease, ShutdownTimeout: cfg.ShutdownTimeout,
 		Leases: leases, Pollers: pollers, Ended: ended, Log: log, Observer: o, Flows: flows,
 	})
+	overtime := run.NewOvertime(o.Overtime, troubles.Overtime, log)
 	limited := false
 	for name, queue := range cfg.Queues {
 		budget := run.NewBudget(queue.Concurrency, queue.MaxPrefetch)
 		dispatchers[name] = run.NewDispatcher(run.DispatcherConfig{
 			Env: &run.Env{
 				Queue: name, MaxResult: cfg.MaxPayload, Encode: cfg.Encode, RuleNow: overrides.Current,
-				Begins: o.Started, Reported: progress.Reported, SettleTx: s.SettleTx,
+				Begins: o.Started, Reported: progress.Reported, Overtime: overtime, SettleTx: s.SettleTx,
 			},
 			WorkerID: cfg.ID, Handlers: cfg.Handlers, Leases: leases, Length: cfg.Lease, Budget: budget, Settle: settler.In, Changes: changes,
 			Log: log, Observer: o, Stop: stop, Work: work,
@@ -165,7 +166,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	listener := claim.NewListener(cfg.Listen, s.Channel(), pollers, log)
 	handled := func(queue, kind string) bool { return pollers[queue] != nil && cfg.Handlers[kind] != nil }
 	roles := []role{
-		own, policies, flows, changes, overrides, cleaner, upkeep.NewUniqueCleaner(s, log),
+		own, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s, log),
 		upkeep.NewOverdueWatch(s, cfg.Handlers, changes, overrides, handled, log),
 		claim.NewProber(s, cfg.PollInterval, changes, pollers, listener.Active.Load),
 	}
@@ -206,6 +207,11 @@ func (w *Worker) Refresh(ctx context.Context) error {
 func (w *Worker) Run() {
 	ctx := w.stop
 	defer w.cancelWork(nil)
+	w.events.started(w.Config)
+	defer func() {
+		all := w.ended.All()
+		w.events.stopped(w.Config, all.Done, all.Failed)
+	}()
 	for _, kind := range slices.Sorted(maps.Keys(w.Handlers)) {
 		if queue := w.Handlers[kind].Queue; w.pollers[queue] == nil {
 			w.events.kindWithoutQueue(kind, queue)

@@ -1,0 +1,61 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/falldue/falldue/internal/outcome"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// TestHandlersPastTheirTimeoutAreReported: two handlers go on after their timeout. The log says so
+// once a minute, the hook once for each, and the worker announces them until they return. One
+// that returns within the grace is not reported.
+func TestHandlersPastTheirTimeoutAreReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		var announced map[string]string
+		var late []int64
+		o := NewOvertime(func(r *Run, timeout time.Duration) {
+			if timeout != time.Second {
+				t.Errorf("task %d has the timeout %v", r.Claim.ID, timeout)
+			}
+			late = append(late, r.Claim.ID)
+		}, func(kinds map[string]string) { announced = kinds }, slog.New(slog.NewTextHandler(&text, nil)))
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); o.Work(ctx) }()
+		begin := func(id int64) (returned func()) {
+			c := &store.Claim{From: store.Lane{Kind: "k"}}
+			c.ID = id
+			return (&Run{Env: &Env{Overtime: o}, ClaimResult: outcome.ClaimResult{Claim: c}}).Limit(time.Second)
+		}
+		quick, first, second := begin(1), begin(2), begin(3)
+		time.Sleep(5 * time.Second)
+		quick()
+		time.Sleep(145 * time.Second)
+		if lines := strings.Count(text.String(), "\n"); lines != 3 || !strings.Contains(text.String(), `level=WARN msg="falldue: handlers have not returned although their timeout has passed" kind=k count=2 timeout=1s since=1m10s tasks="[2 3]"`) {
+			t.Errorf("the log has %d lines:\n%s", lines, text.String())
+		}
+		if len(late) != 2 {
+			t.Errorf("the hook was called for %v", late)
+		}
+		if want := "2 handlers over the timeout of 1s, the first for 2m10s: 2 3"; announced["k"] != want {
+			t.Errorf("the worker announces %q, want %q", announced["k"], want)
+		}
+		first()
+		second()
+		synctest.Wait()
+		if len(announced) != 0 {
+			t.Errorf("the worker announces %v after they have returned", announced)
+		}
+		stop()
+		<-ended
+	})
+}
