@@ -100,7 +100,7 @@ func (q *sequence) settle(c *Claim, state string, more int, wait time.Duration) 
 	}
 }
 
-// retry retries tasks by their numbers, the first of them after wait.
+// retry retries tasks by their numbers, so that all of them are due after wait, in their order.
 func (q *sequence) retry(wait time.Duration, tasks ...int) {
 	q.t.Helper()
 	q.retryFrom("", wait, tasks...)
@@ -111,7 +111,7 @@ func (q *sequence) retryFrom(state string, wait time.Duration, tasks ...int) {
 	q.t.Helper()
 	p := ActParams{Action: ActRetry, State: state, Waits: map[int64]time.Duration{}}
 	for i, n := range tasks {
-		p.IDs, p.Waits[q.ids[n]] = append(p.IDs, q.ids[n]), wait+time.Duration(i)*time.Microsecond
+		p.IDs, p.Waits[q.ids[n]] = append(p.IDs, q.ids[n]), wait+time.Duration(i-len(tasks))*time.Millisecond
 	}
 	if acted, err := q.Act(q.t.Context(), p); err != nil || len(acted.Done) != len(tasks) {
 		q.t.Fatal(acted, err)
