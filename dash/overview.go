@@ -108,7 +108,7 @@ type inForce struct {
 
 // rates is the throughput since somebody looked.
 type rates struct {
-	Chart   template.HTML
+	Charts  []template.HTML
 	Since   time.Time
 	Now     time.Time
 	Samples []sampleRow
@@ -146,9 +146,11 @@ func rateChart(list []sample) (r rates) {
 	r.Since, r.Now = list[0].at, list[len(list)-1].at
 	slices.Reverse(r.Samples)
 	axis := chart.Axis{Unit: chart.Clock, From: float64(r.Since.Unix()), To: float64(r.Now.Unix())}
-	r.Chart = svg(chart.Figure{Panels: []chart.Panel{
-		chart.Plot{Title: "Attempts per second", X: axis, Y: chart.Axis{Unit: chart.Numbers}, Series: []chart.Series{done, failed}, Height: 110},
-		chart.Plot{Title: "How long the oldest due task has waited", X: axis, Y: chart.Axis{Unit: chart.Seconds}, Series: []chart.Series{oldest}, Height: 80},
-	}}, 720)
+	for _, plot := range []chart.Plot{
+		{Title: "Attempts per second", X: axis, Y: chart.Axis{Unit: chart.Numbers}, Series: []chart.Series{done, failed}, Height: 110},
+		{Title: "How long the oldest due task has waited", X: axis, Y: chart.Axis{Unit: chart.Seconds}, Series: []chart.Series{oldest}, Height: 110},
+	} {
+		r.Charts = append(r.Charts, svg(chart.Figure{Panels: []chart.Panel{plot}}, chart.Width))
+	}
 	return r
 }

@@ -65,7 +65,7 @@ const (
 // judge says whether something is wrong.
 func judge(s state) verdict {
 	v := verdict{Now: s.At}
-	v.Causes = slices.Concat(s.noWorkers(), s.failing(), s.overdue(), s.unhandled(), s.deaths(), s.workers(), s.late())
+	v.Causes = slices.Concat(s.noWorkers(), s.failing(), s.backlog(), s.overdue(), s.unhandled(), s.deaths(), s.workers(), s.late())
 	slices.SortStableFunc(v.Causes, func(a, b cause) int {
 		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(b.weight, a.weight))
 	})
@@ -140,6 +140,46 @@ func (s state) failing() (list []cause) {
 		subject := "kind:" + kind
 		c.Links = []step{{"See the errors", link("failures", "kind", kind)}, {"Slow retries down", link("policy", "subject", subject, "form", "slow", "factor", "4")}, {"Hold retries", link("policy", "subject", subject, "form", "hold")}}
 		list = append(list, c)
+	}
+	return list
+}
+
+// backlogLeast is the number of tasks of a kind that wait for a retry from which that is much.
+const backlogLeast = 100
+
+// backlog finds the kinds of which many tasks wait for a retry, and of which no attempt has ended
+// lately: they back off for longer than workers remember.
+func (s state) backlog() (list []cause) {
+	recent := map[string]bool{}
+	for _, w := range s.Workers {
+		for kind, runs := range w.Recent {
+			recent[kind] = recent[kind] || runs.Done+runs.Failed >= failingLeast
+		}
+	}
+	waiting := map[string]ops.FailureGroup{}
+	for _, g := range s.Failures.Groups { // the greatest first
+		sum, known := waiting[g.Kind]
+		if !known {
+			sum = g
+			sum.Waiting = 0
+		}
+		if sum.Waiting += g.Waiting; g.First.Before(sum.First) {
+			sum.First = g.First
+		}
+		waiting[g.Kind] = sum
+	}
+	for _, kind := range sorted(waiting) {
+		w := waiting[kind]
+		if w.Waiting < backlogLeast || recent[kind] {
+			continue
+		}
+		number := words.Number(int64(w.Waiting))
+		if s.Failures.More {
+			number += " or more"
+		}
+		subject := "kind:" + kind
+		list = append(list, cause{Level: ops.Attention, weight: 4, Since: w.First, Text: fmt.Sprintf("%s tasks of kind %s have failed and wait for a retry", number, kind), Advice: s.mostOften(w.Error),
+			Links: []step{{"See the errors", link("failures", "kind", kind)}, {"See when they run", link("tasks", "kind", kind, "phase", "backing_off", "order", "oldest")}, {"Change the policy", link("policy", "subject", subject)}}})
 	}
 	return list
 }

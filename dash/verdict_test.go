@@ -1,0 +1,61 @@
+package dash
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue/ops"
+	"github.com/falldue/falldue/periodic"
+)
+
+// TestVerdicts: each thing that may be wrong has a sentence that says since when, and a link that
+// leads to what helps.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 12, 11, 14, 2, 0, 0, time.UTC)
+	queues := []ops.Queue{{Name: "default", Kinds: []string{"webhook"}, Lanes: 1, FirstDue: now.Add(-time.Hour), Now: now}}
+	worker := func(running int, recent ops.Runs) ops.Worker {
+		return ops.Worker{ID: "w", Now: now, Seen: now, Queues: map[string]ops.WorkerQueue{"default": {Concurrency: 10, Running: running}}, Kinds: map[string]ops.WorkerKind{"webhook": {}},
+			Recent: map[string]ops.Runs{"webhook": recent}, RecentTime: 5 * time.Minute}
+	}
+	group := ops.FailureGroup{Queue: "default", Kind: "webhook", Error: "503", Waiting: 200, First: now.Add(-30 * time.Minute), Last: now}
+	dead := group
+	dead.Waiting, dead.Dead = 0, 7
+	for _, c := range []struct {
+		name  string
+		state state
+		level ops.Level
+		text  string
+		since time.Duration
+		link  string
+	}{
+		{"nothing", state{}, ops.Fine, "", 0, ""},
+		{"fine", state{Pulse: ops.Pulse{Workers: []ops.Worker{worker(1, ops.Runs{Done: 100, Failed: 3})}, Queues: queues}}, ops.Fine, "", 0, ""},
+		{"no worker", state{Pulse: ops.Pulse{Queues: queues}}, ops.Broken, "No worker is running", time.Hour, "workers"},
+		{"failing", state{Pulse: ops.Pulse{Workers: []ops.Worker{worker(1, ops.Runs{Failed: 100})}, Queues: queues}, Failures: ops.Failures{Groups: []ops.FailureGroup{group}, At: now}}, ops.Broken, "webhook is failing: 100 of 100 attempts", 30 * time.Minute, "policy?factor=4&form=slow&subject=kind%3Awebhook"},
+		{"backing off", state{Pulse: ops.Pulse{Workers: []ops.Worker{worker(1, ops.Runs{})}, Queues: queues}, Failures: ops.Failures{Groups: []ops.FailureGroup{group}, At: now}}, ops.Attention, "200 tasks of kind webhook have failed and wait", 30 * time.Minute, "policy?subject=kind%3Awebhook"},
+		{"dead", state{Pulse: ops.Pulse{Workers: []ops.Worker{worker(1, ops.Runs{})}, Queues: queues}, Failures: ops.Failures{Groups: []ops.FailureGroup{dead}, At: now}}, ops.Attention, "7 tasks of kind webhook dead", 30 * time.Minute, "bulk?do=retry&kind=webhook&state=dead"},
+		{"busy", state{Pulse: ops.Pulse{Workers: []ops.Worker{worker(10, ops.Runs{})}, Queues: queues}, Overdue: []ops.Overdue{{Queue: "default", Kind: "webhook", Tasks: 1000, DueSince: now.Add(-time.Hour)}}}, ops.Attention, "1,000 or more tasks of kind webhook in queue default overdue, and all 10 handlers", time.Hour, "tasks?kind=webhook&order=oldest&phase=due&queue=default"},
+		{"unhandled", state{Pulse: ops.Pulse{Workers: []ops.Worker{{ID: "w", Now: now, Seen: now}}, Queues: queues}, Overdue: []ops.Overdue{{Queue: "default", Kind: "webhook", Tasks: 3, DueSince: now.Add(-time.Hour)}}}, ops.Broken, "No live worker handles kind webhook", time.Hour, "tasks?kind=webhook&order=oldest&queue=default"},
+		{"lost", state{Pulse: ops.Pulse{Workers: []ops.Worker{worker(1, ops.Runs{})}, Lost: []ops.Worker{{ID: "gone", Seen: now.Add(-time.Hour)}}, Queues: queues}}, ops.Attention, "1 worker ended without a word", time.Hour, "workers"},
+		{"late", state{Schedules: []periodic.Info{{Name: "nightly", Next: now.Add(-time.Hour), Now: now}}}, ops.Attention, "Schedule nightly has missed its tick", time.Hour, "schedules"},
+	} {
+		c.state.At, c.state.Errors = now, true
+		v := judge(c.state)
+		if v.Level != c.level {
+			t.Errorf("%s: the level is %v", c.name, v.Level)
+		}
+		if c.level == ops.Fine {
+			if len(v.Causes) > 0 || v.Text == "" {
+				t.Errorf("%s: %+v", c.name, v)
+			}
+			continue
+		}
+		first := v.Causes[0]
+		if !strings.Contains(first.Text, c.text) || now.Sub(first.Since) != c.since || !strings.Contains(fmt.Sprint(first.Links), c.link) {
+			t.Errorf("%s: %+v", c.name, first)
+		}
+	}
+}
