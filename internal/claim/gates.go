@@ -38,6 +38,16 @@ func (g Gates) policyOf(at store.Lane, later func()) *control.CompiledPolicy {
 	return r
 }
 
+// version counts the changes of the policies that are in effect.
+func (g Gates) version() (n int64) {
+	for _, one := range g {
+		if o, ok := one.(overriddenPolicies); ok {
+			n += o.overrides.Version.Load()
+		}
+	}
+	return n
+}
+
 // delayOf returns the delay of a lane, and false if it is not known. Where another policy is
 // in effect, its rule is made, and all lanes are timed again.
 func (g Gates) delayOf(at store.Lane) (time.Duration, bool) {

@@ -18,6 +18,80 @@ type noObserver struct{}
 func (noObserver) Swept(string, int, time.Time, error)                   {}
 func (noObserver) Claimed(string, int, []*store.Claim, time.Time, error) {}
 
+// fakeTable is a table whose statements are functions. Those that are nil find nothing.
+type fakeTable struct {
+	claim      func(store.ClaimParams) ([]*store.Claim, error)
+	limited    func(store.ClaimParams) (store.Limited, error)
+	keys       func(context.Context, store.ClaimParams, []store.Candidate) (store.Limited, error)
+	candidates func(ctx context.Context, from store.Source, after int64, limit int) ([]store.Candidate, error)
+	class      dialect.Class // of all errors, unless there is classify
+	classify   func(error) dialect.Class
+}
+
+func (f fakeTable) Claim(_ context.Context, p store.ClaimParams) ([]*store.Claim, error) {
+	if f.claim == nil {
+		return nil, nil
+	}
+	return f.claim(p)
+}
+
+func (f fakeTable) ClaimLimited(_ context.Context, p store.ClaimParams) (store.Limited, error) {
+	return f.limited(p)
+}
+
+func (f fakeTable) ClaimKeys(ctx context.Context, p store.ClaimParams, list []store.Candidate) (store.Limited, error) {
+	return f.keys(ctx, p, list)
+}
+
+func (f fakeTable) Candidates(ctx context.Context, _ string, from store.Source, after int64, limit int) ([]store.Candidate, error) {
+	return f.candidates(ctx, from, after, limit)
+}
+
+func (f fakeTable) Classify(err error) dialect.Class {
+	if f.classify != nil {
+		return f.classify(err)
+	}
+	return f.class
+}
+
+// fakeFinder finds lanes by functions. Those that are nil find nothing.
+type fakeFinder struct {
+	find func() ([]store.Head, error)
+	look func([]store.Source) ([]store.Head, error)
+}
+
+func (f fakeFinder) Find(context.Context) ([]store.Head, error) {
+	if f.find == nil {
+		return nil, nil
+	}
+	return f.find()
+}
+
+func (f fakeFinder) Look(_ context.Context, sources []store.Source) ([]store.Head, error) {
+	if f.look == nil {
+		return nil, nil
+	}
+	return f.look(sources)
+}
+
+// noDispatcher runs nothing.
+type noDispatcher struct{}
+
+func (noDispatcher) Take([]*store.Claim, []*control.CompiledPolicy, time.Time) {}
+
+// dispatchFunc is called with each batch of claims.
+type dispatchFunc func()
+
+func (f dispatchFunc) Take([]*store.Claim, []*control.CompiledPolicy, time.Time) { f() }
+
+// idleSettler is never behind.
+type idleSettler struct{}
+
+func (idleSettler) Behind() bool { return false }
+
+// noOutage is the outage of a sweeper without a poller.
+func noOutage() *outage { return &outage{woken: make(chan struct{}, 1)} }
+
 // unknownDelays knows the delay of no lane.
 func unknownDelays(store.Lane) (time.Duration, bool) { return 0, false }
 

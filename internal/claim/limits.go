@@ -36,7 +36,7 @@ func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) e
 	start := time.Now()
 	var result store.Limited
 	claims, _, err := p.send(ctx, retry.StatementTimeout, room, func(ctx context.Context) (_ []*store.Claim, err error) {
-		result, err = p.ClaimUnderLimits(ctx, params)
+		result, err = p.Table.ClaimLimited(ctx, params)
 		return result.Claims, err
 	})
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) e
 		return err
 	}
 	p.learnLimited(params.Sources, rules, result, start)
-	p.Dispatch(claims, rules, start)
+	p.Dispatcher.Take(claims, rules, start)
 	return nil
 }
 

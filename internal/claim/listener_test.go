@@ -40,17 +40,17 @@ func TestNoticesCauseFewStatements(t *testing.T) {
 			noticed.Store(time.Now())
 			p := NewPoller(PollerConfig{
 				Observer: noObserver{},
-				Queue:    "mine", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Behind: func() bool { return false },
-				Handlers: map[string]*run.Handler{"k": {Kind: "k", Queue: "mine"}}, ClaimsAtOnce: true,
+				Queue:    "mine", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Settler: idleSettler{},
+				Handlers: map[string]*run.Handler{"k": {Kind: "k", Queue: "mine"}}, OneStatement: true,
 				Gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}},
-				ClaimRows: func(context.Context, store.ClaimParams) ([]*store.Claim, error) {
+				Table: fakeTable{claim: func(store.ClaimParams) ([]*store.Claim, error) {
 					claims++
 					last, _ := noticed.Load().(time.Time)
 					waited = max(waited, time.Since(last))
 					return nil, nil
-				},
-				Dispatch: func([]*store.Claim, []*control.CompiledPolicy, time.Time) {},
-				Sweep:    SweepConfig{every: time.Hour, heads: func(context.Context) ([]store.Head, error) { sweeps++; return nil, nil }},
+				}},
+				Dispatcher: noDispatcher{}, AscendingIDs: true, PollInterval: time.Hour,
+				Finder: fakeFinder{find: func() ([]store.Head, error) { sweeps++; return nil, nil }},
 			})
 			l := &Listener{wake: Pollers{"mine": p}.Notified, listen: func(ctx context.Context, _ string, wake func(string)) error {
 				for retry.Pause(ctx, c.every) == nil {

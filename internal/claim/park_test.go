@@ -29,9 +29,9 @@ func TestHotKeysAreNotHammered(t *testing.T) {
 			claims := 0
 			p := NewPoller(PollerConfig{
 				Observer: noObserver{},
-				Queue:    "default", Budget: run.NewBudget(10, 0), Log: slog.New(slog.DiscardHandler), Behind: func() bool { return false },
+				Queue:    "default", Budget: run.NewBudget(10, 0), Log: slog.New(slog.DiscardHandler), Settler: idleSettler{},
 				Gates: Gates{handledKinds(handlers)}, Handlers: handlers, Limiter: NewLimiter(nil, handlers),
-				ClaimUnderLimits: func(_ context.Context, p store.ClaimParams) (store.Limited, error) {
+				Table: fakeTable{limited: func(p store.ClaimParams) (store.Limited, error) {
 					if claims++; claims > most {
 						cancel()
 					}
@@ -40,9 +40,8 @@ func TestHotKeysAreNotHammered(t *testing.T) {
 						rests[i].Name = from.Limits[0].Name
 					}
 					return store.Limited{Rests: rests}, nil
-				},
-				Dispatch: func([]*store.Claim, []*control.CompiledPolicy, time.Time) {},
-				Sweep:    SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) { return nil, nil }},
+				}},
+				Dispatcher: noDispatcher{}, Finder: fakeFinder{}, PollInterval: time.Second, AscendingIDs: true,
 			})
 			for i := range keys {
 				p.lanes.Hint(store.Lane{State: "open", Kind: "k", Key: strconv.Itoa(i)}, time.Now())

@@ -29,9 +29,9 @@ func TestPollersGoByOverrides(t *testing.T) {
 	policies := control.NewTaskPolicies(func(context.Context, []string) (map[string]string, error) { return texts, nil }, agrees, func(map[string]string) {}, report, log)
 	p := NewPoller(PollerConfig{
 		Observer: noObserver{},
-		Queue:    "default", Budget: run.NewBudget(1, 0), PolicyVersion: o.Version.Load,
-		Gates: Gates{handledKinds{"mail": {Policy: kind}}, readablePolicies{policies, "default"}, overriddenPolicies{o, "default"}},
-		Sweep: SweepConfig{every: time.Hour},
+		Queue:    "default", Budget: run.NewBudget(1, 0),
+		Gates:        Gates{handledKinds{"mail": {Policy: kind}}, readablePolicies{policies, "default"}, overriddenPolicies{o, "default"}},
+		PollInterval: time.Hour, AscendingIDs: true,
 	})
 	pollers["default"] = p
 	at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}
@@ -95,16 +95,16 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 		}
 		plain := head("k", 0, 0)
 		s := &sweeper{
-			answered: func() {},
+			outage: noOutage(), every: time.Second, pauseFactor: searchPauseFactor,
 			observer: noObserver{},
 			queue:    "default", lanes: lanes.NewTracker(unknownDelays, noLimits), events: events{log}, wake: make(chan struct{}, 1),
-			gates:       Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}, readablePolicies{rules, "default"}},
-			SweepConfig: SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) { return append(heads, plain), nil }},
+			gates:  Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}, readablePolicies{rules, "default"}},
+			finder: fakeFinder{find: func() ([]store.Head, error) { return append(heads, plain), nil }},
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go rules.Work(ctx)
 		for range 2 {
-			if err := s.turn(ctx); err != nil {
+			if err := s.search(ctx); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -118,7 +118,7 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 		if due := s.lanes.Due(time.Now(), 2*count); len(due) != count+1 {
 			t.Errorf("%d lanes are due when all policies are known, want %d", len(due), count+1)
 		}
-		if err := s.turn(ctx); err != nil {
+		if err := s.search(ctx); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -29,41 +28,66 @@ type Poller struct {
 	suspects *suspects
 	sweeper  *sweeper
 	slots    slotWaiter
+	outage   *outage
 
 	woken          chan struct{} // signalled when a task may have fallen due
-	answers        chan struct{} // signalled when the database has answered somebody
-	failing        atomic.Bool   // neither a sweep nor a claim has succeeded since the last failure
-	away           atomic.Bool   // the database was away then
 	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
 	sweepRequested atomic.Bool   // a task may wait that this worker does not know of
 	lastClaim      atomic.Int64  // when a claim last returned a task, in nanoseconds since 1970
 	nextRequest    time.Time     // before this time no request is followed; only loop uses it
 }
 
-// PollerConfig has the settings of a poller and the functions that it calls.
+// PollerConfig has the settings of a poller, and the parts of the worker that it uses.
 type PollerConfig struct {
 	Queue, WorkerID string
 	LeaseLength     time.Duration
+	PollInterval    time.Duration
 	Handlers        map[string]*run.Handler // by kind
 	Gates           Gates
 	Budget          *run.Budget
 	Limiter         Limiter
-	Slot            int64 // identifies the claim slots of its claims
+	Slot            int64 // identifies the claim slots of the poller's claims
 
-	ClaimRows        func(context.Context, store.ClaimParams) ([]*store.Claim, error)
-	Candidates       func(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error)
-	ClaimUnderLimits func(context.Context, store.ClaimParams) (store.Limited, error)
-	ClaimKeys        func(context.Context, store.ClaimParams, []store.Candidate) (store.Limited, error)
-	Classify         func(error) dialect.Class
-	Dispatch         func([]*store.Claim, []*control.CompiledPolicy, time.Time) // passes on claims, their rules and the time when they were sent
-	Behind           func() bool                                                // reports whether claims should wait for the settlers
-	ClaimsAtOnce     bool                                                       // a claim is one statement, and more lanes cost it little
-	PolicyVersion    func() int64                                               // counts the changes of policies; nil if none comes
-	Sweep            SweepConfig
-	ParallelClaims   bool // claims do not wait for each other's rows
-	Log              *slog.Logger
-	Observer         Observer
-	All              Pollers // of the worker
+	Table      table
+	Finder     finder
+	Dispatcher dispatcher
+	Settler    settler
+	Log        *slog.Logger
+	Observer   Observer
+	All        Pollers // of the worker
+
+	OneStatement   bool // a claim is one statement, and more lanes cost it little
+	ParallelClaims bool // claims do not wait for each other's rows
+	AscendingIDs   bool // tasks of other processes are found by their ids
+}
+
+// table is what a poller does to the database.
+type table interface {
+	Claim(context.Context, store.ClaimParams) ([]*store.Claim, error)
+	ClaimLimited(context.Context, store.ClaimParams) (store.Limited, error)
+	ClaimKeys(context.Context, store.ClaimParams, []store.Candidate) (store.Limited, error)
+	Candidates(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error)
+	Classify(error) dialect.Class
+}
+
+// finder finds the first tasks of lanes.
+type finder interface {
+	// Find finds all lanes of the queue.
+	Find(context.Context) ([]store.Head, error)
+	// Look looks only into some lanes.
+	Look(context.Context, []store.Source) ([]store.Head, error)
+}
+
+// dispatcher runs claimed tasks.
+type dispatcher interface {
+	// Take takes claims that were sent at start, and the policies of their lanes.
+	Take(claims []*store.Claim, policies []*control.CompiledPolicy, start time.Time)
+}
+
+// settler settles tasks that have run.
+type settler interface {
+	// Behind reports whether claims should wait, because many tasks wait to be settled.
+	Behind() bool
 }
 
 func (c PollerConfig) events() events { return events{c.Log} }
@@ -83,13 +107,12 @@ const maxLimitedSources = 256
 func NewPoller(cfg PollerConfig) *Poller {
 	woken := make(chan struct{}, 1)
 	lanes := lanes.NewTracker(cfg.Gates.delayOf, cfg.Limiter.limited)
-	p := &Poller{
-		PollerConfig: cfg, lanes: lanes, sweeper: newSweeper(cfg, lanes, woken),
-		suspects: &suspects{queue: cfg.Queue, lanes: lanes, candidates: cfg.Candidates, classify: cfg.Classify, events: events{cfg.Log}},
-		woken:    woken, answers: make(chan struct{}, 1), assistWanted: make(chan struct{}, 1),
+	outage := &outage{all: cfg.All, events: cfg.events(), woken: make(chan struct{}, 1)}
+	return &Poller{
+		PollerConfig: cfg, lanes: lanes, sweeper: newSweeper(cfg, lanes, outage, woken), outage: outage,
+		suspects: &suspects{queue: cfg.Queue, lanes: lanes, table: cfg.Table, events: cfg.events()},
+		woken:    woken, assistWanted: make(chan struct{}, 1),
 	}
-	p.sweeper.answered = p.answered
-	return p
 }
 
 // Hint records that a lane has a task that falls due after wait, and wakes the
@@ -100,7 +123,7 @@ func (p *Poller) Hint(at store.Lane, wait time.Duration) bool {
 	}
 	p.lanes.Hint(at, time.Now().Add(wait))
 	retry.Signal(p.woken)
-	retry.Signal(p.answers)
+	retry.Signal(p.outage.woken)
 	return true
 }
 
@@ -128,10 +151,9 @@ func (p *Poller) SweepNow() {
 // Loop claims until ctx ends.
 func (p *Poller) Loop(ctx context.Context) {
 	defer p.sweeper.running.Wait()
-	var pause outagePause
 	for ctx.Err() == nil {
 		if err := p.sweeper.failure(); err != nil {
-			p.failed(ctx, err, pause.next(p.failing.Swap(true)))
+			p.failed(ctx, err, p.outage.pause())
 			continue
 		}
 		if p.Room() == 0 {
@@ -143,44 +165,21 @@ func (p *Poller) Loop(ctx context.Context) {
 		case err == nil && next > 0:
 			retry.Await(ctx, p.woken, next)
 		case err == nil:
-		case retry.KindOf(p.Classify(err), false) == retry.Refused: // of one lane; others are claimed from
+		case retry.KindOf(p.Table.Classify(err), false) == retry.Refused: // of one lane; others are claimed from
 			p.failed(ctx, err, retry.ErrorPause(0))
 		default:
-			p.failed(ctx, err, pause.next(p.failing.Swap(true)))
+			p.failed(ctx, err, p.outage.pause())
 		}
 	}
 }
 
-// failed reports a failure, and waits for a time, or until the database has answered somebody.
+// failed reports a failure and waits for a time, or until the database has answered another part
+// of the worker.
 func (p *Poller) failed(ctx context.Context, err error, wait time.Duration) {
 	if ctx.Err() == nil {
-		p.away.Store(retry.KindOf(p.Classify(err), false) == retry.Outage)
 		p.events().pollFailed(p.Queue, err)
-		retry.Await(ctx, p.answers, wait+rand.N(wait/4))
+		p.outage.await(ctx, retry.KindOf(p.Table.Classify(err), false), wait)
 	}
-}
-
-// answered records that a sweep or a claim has succeeded. After an outage, it makes all pollers
-// of the worker try.
-func (p *Poller) answered() {
-	if p.failing.Swap(false) {
-		p.All.answers()
-		if p.All.noLongerAway() {
-			p.events().answers()
-		}
-	}
-}
-
-// outagePause is how long a poller pauses after a failure.
-type outagePause struct{ failures int }
-
-// next returns the pause after a failure; again says that nothing has succeeded since the last one.
-func (o *outagePause) next(again bool) time.Duration {
-	if !again {
-		o.failures = 0
-	}
-	o.failures++
-	return retry.ErrorPause(o.failures - 1)
 }
 
 // Assist claims beside loop while there is more to claim, until ctx ends.
@@ -215,7 +214,7 @@ func (p *Poller) due(most int) (due []store.Lane, limited bool) {
 // Room returns how many tasks to claim now. It is 0 while enough tasks are claimed,
 // or while many wait to be settled.
 func (p *Poller) Room() int {
-	if p.Behind() {
+	if p.Settler.Behind() {
 		return 0
 	}
 	return p.Budget.Room()
@@ -264,7 +263,7 @@ func (p *Poller) round(ctx context.Context) (time.Duration, error) {
 	if now := time.Now(); !now.Before(p.nextRequest) && p.sweepRequested.Swap(false) {
 		p.nextRequest = now.Add(requestPause)
 		p.sweeper.request()
-		if p.ClaimsAtOnce { // else each lane is a statement of its own
+		if p.OneStatement { // else each lane is a statement of its own
 			p.hintDefaultLanes()
 		}
 	}
@@ -344,7 +343,7 @@ func (p *Poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 		params.Slot = p.Slot
 	}
 	start := time.Now()
-	claims, _, err := p.send(ctx, retry.StatementTimeout, room, func(ctx context.Context) ([]*store.Claim, error) { return p.ClaimRows(ctx, params) })
+	claims, _, err := p.send(ctx, retry.StatementTimeout, room, func(ctx context.Context) ([]*store.Claim, error) { return p.Table.Claim(ctx, params) })
 	if err != nil {
 		if !errors.Is(err, store.ErrNoSlot) {
 			p.suspects.add(sources)
@@ -352,7 +351,7 @@ func (p *Poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 		return 0, err
 	}
 	p.learn(due, rules, claims, room, start)
-	p.Dispatch(claims, rules, start)
+	p.Dispatcher.Take(claims, rules, start)
 	return len(claims), nil
 }
 
@@ -375,7 +374,7 @@ func (p *Poller) send(ctx context.Context, limit time.Duration, room int, claim 
 	claims, err = claim(ctx)
 	p.Budget.Claimed(len(claims), room)
 	if err == nil {
-		p.answered()
+		p.outage.answered()
 	}
 	if !errors.Is(err, store.ErrNoSlot) { // else others claim
 		p.Observer.Claimed(p.Queue, room, claims, start, err)

@@ -24,7 +24,7 @@ import (
 func TestCorruptLanesCauseNoExtraSweeps(t *testing.T) {
 	t.Parallel()
 	for _, unclaimable := range []bool{false, true} {
-		p := NewPoller(PollerConfig{Observer: noObserver{}, Queue: "default", Budget: run.NewBudget(1, 0), Sweep: SweepConfig{every: time.Second}})
+		p := NewPoller(PollerConfig{Observer: noObserver{}, Queue: "default", Budget: run.NewBudget(1, 0), PollInterval: time.Second, Settler: idleSettler{}, AscendingIDs: true})
 		at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
 		p.lanes.Found([]lanes.FirstTask{{Lane: at, Due: now.Add(-time.Second), Unclaimable: unclaimable}})
 		p.sweeper.at = now.Add(time.Hour)
@@ -50,10 +50,10 @@ func TestSweepTimesOutOnDeadConnection(t *testing.T) {
 		db := sqlx.NewDb(sql.OpenDB(testdb.Dead{}), "dead")
 		defer db.Close()
 		s := store.New(db, server, store.Options{})
-		p := NewPoller(PollerConfig{Observer: noObserver{}, Queue: "default", Budget: run.NewBudget(1, 0), Sweep: SweepConfig{every: time.Second, heads: s.NewLaneFinder("default").Find}})
+		p := NewPoller(PollerConfig{Observer: noObserver{}, Queue: "default", Budget: run.NewBudget(1, 0), PollInterval: time.Second, AscendingIDs: true, Finder: s.NewLaneFinder("default")})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if err := p.sweeper.turn(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		if err := p.sweeper.search(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			t.Errorf("sweep: %v, want its own timeout", err)
 		}
 	})
@@ -68,11 +68,11 @@ func TestALockedTaskIsLookedForAtEachPoll(t *testing.T) {
 		handlers := map[string]*run.Handler{"k": {Policy: control.Compile(backoff.Zizq())}}
 		p := NewPoller(PollerConfig{
 			Observer: noObserver{},
-			Queue:    "default", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Behind: func() bool { return false },
+			Queue:    "default", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Settler: idleSettler{},
 			Gates: Gates{handledKinds(handlers)}, Handlers: handlers,
-			ClaimRows: func(context.Context, store.ClaimParams) ([]*store.Claim, error) { claims++; return nil, nil },
-			Dispatch:  func([]*store.Claim, []*control.CompiledPolicy, time.Time) {},
-			Sweep: SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) {
+			Table:      fakeTable{claim: func(store.ClaimParams) ([]*store.Claim, error) { claims++; return nil, nil }},
+			Dispatcher: noDispatcher{}, PollInterval: time.Second, AscendingIDs: true,
+			Finder: fakeFinder{find: func() ([]store.Head, error) {
 				sweeps++
 				h := head("k", 0, time.Duration(sweeps)*time.Second)
 				h.Anchor = 1e15 // it stays where it is

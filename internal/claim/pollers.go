@@ -49,7 +49,7 @@ func (s Pollers) wait() bool {
 // Notified makes the pollers of the queues that a notice names sweep, or all pollers
 // if it names none.
 func (s Pollers) Notified(notice string) {
-	s.answers()
+	s.answered()
 	if notice == "" {
 		s.SweepNow()
 	}
@@ -60,17 +60,17 @@ func (s Pollers) Notified(notice string) {
 	}
 }
 
-// answers tells the pollers that pause after a failure that the database has answered.
-func (s Pollers) answers() {
+// answered wakes the pollers that pause after a failure: the database has answered.
+func (s Pollers) answered() {
 	for _, p := range s {
-		retry.Signal(p.answers)
+		retry.Signal(p.outage.woken)
 	}
 }
 
-// noLongerAway records that the database is not away, and reports whether it was for any poller.
-func (s Pollers) noLongerAway() (was bool) {
+// endOutage records that the database answers, and reports whether it did not answer a poller.
+func (s Pollers) endOutage() (was bool) {
 	for _, p := range s {
-		was = p.away.Swap(false) || was
+		was = p.outage.away.Swap(false) || was
 	}
 	return was
 }

@@ -25,8 +25,7 @@ import (
 type Prober struct {
 	byID         bool // ids ascend
 	pollInterval time.Duration
-	news         func(ctx context.Context, back time.Duration) (store.News, error)
-	newTasks     func(ctx context.Context, after int64, limit int) ([]store.NewTask, error)
+	table        newsTable
 	changes      *control.ChangeReader
 	pollers      Pollers
 	wanted       func() bool // reports whether the worker waits for tasks and a connection is free
@@ -41,6 +40,12 @@ type Prober struct {
 	arrival time.Time      // when a probe last found a task that its pollers did not know
 }
 
+// newsTable is what a prober reads.
+type newsTable interface {
+	News(ctx context.Context, back time.Duration) (store.News, error)
+	NewTasks(ctx context.Context, after int64, limit int) ([]store.NewTask, error)
+}
+
 // mark is the greatest id that was known at some time.
 type mark struct {
 	at time.Time
@@ -50,12 +55,12 @@ type mark struct {
 const (
 	// minProbePause is the shortest pause between two probes.
 	minProbePause = 12 * time.Millisecond
-	// quietShare is how much longer than the pause the time must be since tasks of
+	// quietFactor is how much longer than the pause the time must be since tasks of
 	// another process came, so that the pauses grow with it.
-	quietShare = 40
-	// probeShare limits probes to a fifth of the time. Most of that is the way to the
+	quietFactor = 40
+	// probePauseFactor limits probes to a fifth of the time. Most of that is the way to the
 	// server and back.
-	probeShare = 4
+	probePauseFactor = 4
 	// AsleepAfter is how long after the last task, of whatever process, a worker falls
 	// asleep: it probes and sweeps seldom. It is awake for tasks that come every ten
 	// minutes, as periodic ones often do.
@@ -76,7 +81,7 @@ const (
 // NewProber returns a prober. listens reports whether the worker is notified of tasks.
 func NewProber(s *store.Store, pollInterval time.Duration, changes *control.ChangeReader, pollers Pollers, listens func() bool) *Prober {
 	return &Prober{
-		byID: s.Server().Caps.AscendingIDs, pollInterval: pollInterval, news: s.News, newTasks: s.NewTasks, changes: changes, pollers: pollers,
+		byID: s.Server().Caps.AscendingIDs, pollInterval: pollInterval, table: s, changes: changes, pollers: pollers,
 		wanted: func() bool { return pollers.wait() && !s.Busy() }, listens: listens,
 	}
 }
@@ -85,7 +90,7 @@ func NewProber(s *store.Store, pollInterval time.Duration, changes *control.Chan
 func (p *Prober) Work(ctx context.Context) {
 	p.arrival = time.Now()
 	var cost time.Duration
-	for failures := 0; p.wait(ctx, probeShare*cost) == nil; {
+	for failures := 0; p.wait(ctx, probePauseFactor*cost) == nil; {
 		if !p.wanted() {
 			if n := len(p.marks); n > 0 && time.Since(p.marks[n-1].at) > maxBusy {
 				p.marks = nil
@@ -100,7 +105,7 @@ func (p *Prober) Work(ctx context.Context) {
 			continue
 		}
 		if failures > 0 {
-			p.pollers.answers()
+			p.pollers.answered()
 		}
 		failures, cost = 0, time.Since(start)
 	}
@@ -113,7 +118,7 @@ func (p *Prober) wait(ctx context.Context, least time.Duration) error {
 	if !p.byID { // the pollers alone know
 		arrival = p.lastTask()
 	}
-	length := min(max(time.Since(arrival)/quietShare, minProbePause), longest)
+	length := min(max(time.Since(arrival)/quietFactor, minProbePause), longest)
 	if p.listens() {
 		length = longest
 	}
@@ -184,7 +189,7 @@ func (p *Prober) probe(ctx context.Context) error {
 		}
 	}
 	for range maxProbePages {
-		tasks, err := p.newTasks(ctx, first, probePage)
+		tasks, err := p.table.NewTasks(ctx, first, probePage)
 		if err != nil {
 			return err
 		}
@@ -216,7 +221,7 @@ func (p *Prober) begin(ctx context.Context) error {
 // look returns the greatest id of a task, and tells the reader of changes what it has seen.
 func (p *Prober) look(ctx context.Context) (int64, error) {
 	at := time.Now()
-	news, err := p.news(ctx, control.ChangesMargin)
+	news, err := p.table.News(ctx, control.ChangesMargin)
 	if err == nil {
 		p.looked = at
 		p.changes.Look(at, news.Changes)

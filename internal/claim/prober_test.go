@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/control/controltest"
 	"github.com/falldue/falldue/internal/run"
@@ -31,7 +30,7 @@ type storedTasks struct {
 	changes int64
 }
 
-func (s *storedTasks) news(context.Context, time.Duration) (store.News, error) {
+func (s *storedTasks) News(context.Context, time.Duration) (store.News, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note()
@@ -45,7 +44,7 @@ func (s *storedTasks) note() {
 	}
 }
 
-func (s *storedTasks) after(_ context.Context, after int64, limit int) (list []store.NewTask, _ error) {
+func (s *storedTasks) NewTasks(_ context.Context, after int64, limit int) (list []store.NewTask, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note()
@@ -83,10 +82,10 @@ func proberOf(s *storedTasks) (*Prober, *Poller) {
 	p := NewPoller(PollerConfig{
 		Observer: noObserver{},
 		Queue:    "default", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Handlers: map[string]*run.Handler{"k": {}},
-		Gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}}, Classify: func(error) dialect.Class { return dialect.Other },
-		Sweep: SweepConfig{every: time.Second},
+		Gates:        Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}},
+		PollInterval: time.Second, Table: fakeTable{}, Settler: idleSettler{},
 	})
-	return &Prober{byID: true, pollInterval: time.Second, news: s.news, newTasks: s.after, changes: readerOf(nil), pollers: Pollers{"default": p}, wanted: func() bool { return true }, listens: func() bool { return false }}, p
+	return &Prober{byID: true, pollInterval: time.Second, table: s, changes: readerOf(nil), pollers: Pollers{"default": p}, wanted: func() bool { return true }, listens: func() bool { return false }}, p
 }
 
 // TestProbesFollowActivity: a prober probes every 12 milliseconds while tasks come, four

@@ -16,9 +16,9 @@ func (p *Poller) ClaimOne(ctx context.Context, first store.Head, r *control.Comp
 	params := p.params(1, []store.Source{source})
 	claims, _, err = p.send(ctx, retry.StatementTimeout, 1, func(ctx context.Context) ([]*store.Claim, error) {
 		if len(source.Limits) == 0 {
-			return p.ClaimRows(ctx, params)
+			return p.Table.Claim(ctx, params)
 		}
-		result, err := p.ClaimUnderLimits(ctx, params)
+		result, err := p.Table.ClaimLimited(ctx, params)
 		for _, rest := range result.Rests {
 			held = rest.Wait
 		}
@@ -30,7 +30,7 @@ func (p *Poller) ClaimOne(ctx context.Context, first store.Head, r *control.Comp
 // LanesNow returns the first task of each lane of the queue.
 func (p *Poller) LanesNow(ctx context.Context) ([]store.Head, error) {
 	start := time.Now()
-	heads, err := p.sweeper.heads(ctx)
+	heads, err := p.sweeper.finder.Find(ctx)
 	p.Observer.Swept(p.Queue, len(heads), start, err)
 	return heads, err
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/lanes"
 	"github.com/falldue/falldue/internal/retry"
@@ -20,11 +19,10 @@ import (
 // tasks, in portions, until the tasks that are refused are known. They are left out, and
 // tried again later. A lane without such tasks is no longer suspect.
 type suspects struct {
-	queue      string
-	lanes      *lanes.Tracker
-	candidates func(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error)
-	classify   func(error) dialect.Class
-	events     events
+	queue  string
+	lanes  *lanes.Tracker
+	table  table
+	events events
 
 	mu    sync.Mutex
 	known map[store.Lane]*suspect
@@ -204,7 +202,7 @@ func (s *suspects) walk(ctx context.Context, w *walk, from store.Source) bool {
 func (s *suspects) page(ctx context.Context, from store.Source, after int64) ([]store.Candidate, error) {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
-	return s.candidates(ctx, s.queue, from, after, store.MaxBatch)
+	return s.table.Candidates(ctx, s.queue, from, after, store.MaxBatch)
 }
 
 // take claims from a list of tasks, a portion at a time. It reports false if the lane has
@@ -230,7 +228,7 @@ func (s *suspects) take(ctx context.Context, w *walk, list []store.Candidate) bo
 			}
 			continue
 		}
-		trouble := retry.KindOf(s.classify(err), late)
+		trouble := retry.KindOf(s.table.Classify(err), late)
 		w.err, w.blamed = err, w.blamed || trouble == retry.Refused
 		wait := w.portion.Failed(n, trouble)
 		if late {
@@ -283,14 +281,14 @@ func (p *Poller) claimSuspect(ctx context.Context, suspect *suspect, at store.La
 	claim := func(ctx context.Context, list []store.Candidate) (_ []*store.Claim, rest store.Rest, late bool, err error) {
 		sent := time.Now()
 		claims, late, err := p.send(ctx, retry.SuspectTimeout, len(list), func(ctx context.Context) ([]*store.Claim, error) {
-			result, err := p.ClaimKeys(ctx, p.params(len(list), []store.Source{from}), list)
+			result, err := p.Table.ClaimKeys(ctx, p.params(len(list), []store.Source{from}), list)
 			if err == nil {
 				rest = result.Rests[0]
 			}
 			return result.Claims, err
 		})
 		if err == nil && len(claims) > 0 {
-			p.Dispatch(claims, []*control.CompiledPolicy{r}, sent)
+			p.Dispatcher.Take(claims, []*control.CompiledPolicy{r}, sent)
 		}
 		return claims, rest, late, err
 	}
@@ -307,7 +305,7 @@ func (p *Poller) claimSuspect(ctx context.Context, suspect *suspect, at store.La
 		return nil
 	}
 	p.lanes.Advance(at, suspect.next, math.MinInt64)
-	if len(claims) == 0 && retry.KindOf(p.Classify(err), false) == retry.Outage {
+	if len(claims) == 0 && retry.KindOf(p.Table.Classify(err), false) == retry.Outage {
 		return err
 	}
 	p.events().claimFailed(p.Queue, err)

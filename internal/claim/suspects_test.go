@@ -29,6 +29,7 @@ type refusingLane struct {
 	takes   time.Duration // how long a claim takes
 	sent    int           // claims and lists of candidates
 	claimed []int64
+	table   fakeTable
 }
 
 // refusedID is the error of a claim, which names the first task that is refused.
@@ -52,15 +53,31 @@ func (l *refusingLane) take(from store.Source, ids []int64) (claims []*store.Cla
 
 // Poller returns a poller of a queue that has only this lane.
 func (l *refusingLane) poller(class dialect.Class, log *strings.Builder) *Poller {
+	l.table = l.fakes(class)
 	p := NewPoller(PollerConfig{
 		Observer: noObserver{},
-		Queue:    "default", Budget: run.NewBudget(1e9, 0), Log: slog.New(slog.NewTextHandler(log, nil)), Behind: func() bool { return false },
-		Gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}}, Classify: func(error) dialect.Class { return class },
+		Queue:    "default", Budget: run.NewBudget(1e9, 0), Log: slog.New(slog.NewTextHandler(log, nil)), Settler: idleSettler{},
+		Gates:    Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}},
 		Handlers: map[string]*run.Handler{"k": {}},
-		ClaimRows: func(_ context.Context, p store.ClaimParams) ([]*store.Claim, error) {
+		Table:    &l.table, Dispatcher: noDispatcher{}, PollInterval: time.Second, AscendingIDs: true,
+		Finder: fakeFinder{find: func() ([]store.Head, error) {
+			if len(l.tasks) == 0 {
+				return nil, nil
+			}
+			return []store.Head{{Head: statements.Head{Lane: l.at, Anchor: 1e15, Now: 1e15 + 1e6}}}, nil
+		}},
+	})
+	return p
+}
+
+// fakes returns a table of the lane, whose errors have a class.
+func (l *refusingLane) fakes(class dialect.Class) fakeTable {
+	return fakeTable{
+		class: class,
+		claim: func(p store.ClaimParams) ([]*store.Claim, error) {
 			return l.take(p.Sources[0], slices.Clone(l.tasks[:min(len(l.tasks), p.Limit)]))
 		},
-		Candidates: func(_ context.Context, _ string, _ store.Source, after int64, limit int) (list []store.Candidate, _ error) {
+		candidates: func(_ context.Context, _ store.Source, after int64, limit int) (list []store.Candidate, _ error) {
 			l.sent++
 			for _, id := range l.tasks {
 				if id > after && len(list) < limit {
@@ -69,7 +86,7 @@ func (l *refusingLane) poller(class dialect.Class, log *strings.Builder) *Poller
 			}
 			return list, nil
 		},
-		ClaimKeys: func(_ context.Context, p store.ClaimParams, list []store.Candidate) (store.Limited, error) {
+		keys: func(_ context.Context, p store.ClaimParams, list []store.Candidate) (store.Limited, error) {
 			var ids []int64
 			for _, c := range list {
 				ids = append(ids, c.TaskID)
@@ -77,15 +94,7 @@ func (l *refusingLane) poller(class dialect.Class, log *strings.Builder) *Poller
 			claims, err := l.take(p.Sources[0], ids)
 			return store.Limited{Claims: claims, Rests: make([]store.Rest, 1)}, err
 		},
-		Dispatch: func([]*store.Claim, []*control.CompiledPolicy, time.Time) {},
-		Sweep: SweepConfig{every: time.Second, look: func(context.Context, []store.Source) ([]store.Head, error) { return nil, nil }, heads: func(context.Context) ([]store.Head, error) {
-			if len(l.tasks) == 0 {
-				return nil, nil
-			}
-			return []store.Head{{Head: statements.Head{Lane: l.at, Anchor: 1e15, Now: 1e15 + 1e6}}}, nil
-		}},
-	})
-	return p
+	}
 }
 
 // TestPollerStepsOverRefusedTasks: whatever the class of the error, a poller claims the
@@ -148,20 +157,19 @@ func TestRefusedTasksAreTriedAfterOthers(t *testing.T) {
 				l.tasks = append(l.tasks, id)
 			}
 			p := l.poller(dialect.Other, &log)
-			p.Classify = func(err error) dialect.Class {
+			l.table.classify = func(err error) dialect.Class {
 				var id refusedID
 				errors.As(err, &id)
 				return refused[int64(id)]
 			}
-			p.suspects.classify = p.Classify
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
-			p.Dispatch = func([]*store.Claim, []*control.CompiledPolicy, time.Time) {
+			p.Dispatcher = dispatchFunc(func() {
 				if len(l.claimed) == 1000-len(refused) {
 					cancel()
 				}
-			}
+			})
 			p.Loop(ctx)
 			// Each refused task is found by about a dozen statements.
 			if took := time.Since(start); ctx.Err() != context.Canceled || took > 5*time.Second+300*takes {
@@ -217,7 +225,7 @@ func TestHangingClaimsLeaveOtherLanesTheirTurn(t *testing.T) {
 		other := l.at
 		other.Priority = 5
 		claimed := make(chan time.Time, 1000)
-		p.ClaimRows = func(_ context.Context, c store.ClaimParams) ([]*store.Claim, error) {
+		l.table.claim = func(c store.ClaimParams) ([]*store.Claim, error) {
 			if slices.ContainsFunc(c.Sources, func(from store.Source) bool { return from.Lane == l.at }) {
 				return nil, errors.New("no")
 			}
@@ -231,11 +239,11 @@ func TestHangingClaimsLeaveOtherLanesTheirTurn(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		p.ClaimKeys = func(ctx context.Context, _ store.ClaimParams, _ []store.Candidate) (store.Limited, error) {
+		l.table.keys = func(ctx context.Context, _ store.ClaimParams, _ []store.Candidate) (store.Limited, error) {
 			return store.Limited{}, hang(ctx)
 		}
-		candidates, hangs := p.suspects.candidates, atomic.Bool{}
-		p.suspects.candidates = func(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error) {
+		candidates, hangs := l.table.candidates, atomic.Bool{}
+		l.table.candidates = func(ctx context.Context, from store.Source, after int64, limit int) ([]store.Candidate, error) {
 			if from.Lane == other { // it was claimed from together with the first one
 				claimed <- time.Now()
 				return nil, nil
@@ -243,7 +251,7 @@ func TestHangingClaimsLeaveOtherLanesTheirTurn(t *testing.T) {
 			if hangs.Load() {
 				return nil, hang(ctx)
 			}
-			return candidates(ctx, queue, from, after, limit)
+			return candidates(ctx, from, after, limit)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -1,7 +1,6 @@
 package claim
 
 import (
-	"cmp"
 	"context"
 	"math/rand/v2"
 	"sync"
@@ -13,77 +12,65 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// sweeper finds the tasks of a queue that the worker does not know of, at every poll
-// and soon after a claim that emptied lanes, and records them in the lane tracker. A
-// sweep finds all lanes, and looks into each from its beginning. Where that is costly,
-// because of many lanes, or because an open transaction keeps the index entries of
-// tasks that have gone, most turns are looks instead: into the lanes that were emptied
-// last, each from the anchor up to which it has been claimed.
+// sweeper searches a queue for tasks that the worker does not know of, at every poll and soon
+// after a claim that emptied lanes, and records them in the lane tracker. A search is a sweep or a
+// recheck. A sweep finds all lanes, and reads each from its beginning. Sweeps are costly where
+// there are many lanes, or where an open transaction keeps the index entries of tasks that have
+// gone. Most searches are rechecks then: they read only the lanes that were emptied last, each
+// from the anchor up to which it has been claimed.
 type sweeper struct {
-	SweepConfig
 	queue    string
+	every    time.Duration // the poll interval
+	finder   finder
 	lanes    *lanes.Tracker
 	gates    Gates
+	outage   *outage
 	events   events
 	observer Observer
 	wake     chan<- struct{} // tells the poller that a task was found
-	answered func()          // is called after each turn that has not failed
-	// version counts the changes of policies.
-	version func() int64 // nil if none comes
-	// Only one turn at a time uses these:
-	reported map[corruption]bool // by the last sweep
-	sweepAt  time.Time           // from when on a turn is a sweep
+	// pauseFactor is how many times as long as a search the pause after it is.
+	pauseFactor time.Duration
 
-	running sync.WaitGroup // has the turn that runs
+	// Only one search at a time uses these:
+	reported map[corruption]bool // by the last sweep
+	sweepAt  time.Time           // from then on a search is a sweep
+
+	running sync.WaitGroup // has the search that runs
 	asleep  atomic.Bool    // no task has come for long, and the prober looks for new ones
 
 	mu   sync.Mutex
-	at   time.Time     // when the next turn is due
-	last time.Time     // when the last turn ended
+	at   time.Time     // when the next search is due
+	last time.Time     // when the last search ended
 	cost time.Duration // how long it took
-	busy bool          // a turn runs
-	late time.Time     // when it will have taken longer than the interval
-	err  error         // of the last turn, until the poller has it
+	busy bool          // a search runs
+	late time.Time     // when the search that runs will have taken longer than the interval
+	err  error         // of the last search, until the poller has it
 }
 
 const (
-	// turnShare limits turns to a tenth of the time, unless a poll is due, and
-	// sweepShare limits sweeps to a twentieth in any case, as long as the next one is due
-	// within maxSweepPause: a sweep is slow, too, that waits for a connection, and only
-	// sweeps find tasks that claims have passed over.
-	turnShare, sweepShare = 10, 20
-	maxSweepPause         = 10 * time.Second
-	// asleepSweeps is how much longer than the poll interval the pauses of a worker are
-	// that is asleep.
-	asleepSweeps = 8
-	// minPause is the shortest pause before a turn that a claim or a notice asks for.
+	// searchPauseFactor limits searches to a tenth of the time, unless a poll is due, and
+	// sweepPauseFactor limits sweeps to a twentieth in any case, as long as the next one is due
+	// within maxSweepPause: a sweep that waits for a connection is slow, too, and only sweeps
+	// find tasks that claims have passed over.
+	searchPauseFactor, sweepPauseFactor = 10, 20
+	maxSweepPause                       = 10 * time.Second
+	// asleepFactor is how much longer than the poll interval the pauses of a worker are that is
+	// asleep.
+	asleepFactor = 8
+	// minPause is the shortest pause before a search that a claim or a notification asks for.
 	minPause = 20 * time.Millisecond
-	// maxLooks is the greatest number of lanes of one look.
-	maxLooks = 128
+	// maxRechecked is the greatest number of lanes that a recheck reads.
+	maxRechecked = 128
 )
 
-// SweepConfig says how a sweeper finds lanes, and how often.
-type SweepConfig struct {
-	every time.Duration
-	heads func(context.Context) ([]store.Head, error)
-	look  func(context.Context, []store.Source) ([]store.Head, error)
-	share int // how many times as long as a turn the pause after it is; 0 is turnShare
-}
-
-// SweepEvery returns how a queue's lanes are found. Where ids do not ascend, turns stand in for
-// probes.
-func SweepEvery(interval time.Duration, finder *store.LaneFinder, ascendingIDs bool) SweepConfig {
-	c := SweepConfig{every: interval, heads: finder.Find, look: finder.Look}
-	if !ascendingIDs {
-		c.share = probeShare
+func newSweeper(cfg PollerConfig, lanes *lanes.Tracker, outage *outage, wake chan<- struct{}) *sweeper {
+	pauseFactor := time.Duration(searchPauseFactor)
+	if !cfg.AscendingIDs { // searches stand in for probes
+		pauseFactor = probePauseFactor
 	}
-	return c
-}
-
-func newSweeper(cfg PollerConfig, lanes *lanes.Tracker, wake chan<- struct{}) *sweeper {
 	return &sweeper{
-		SweepConfig: cfg.Sweep, queue: cfg.Queue, lanes: lanes, gates: cfg.Gates, events: cfg.events(), observer: cfg.Observer,
-		wake: wake, version: cfg.PolicyVersion,
+		queue: cfg.Queue, every: cfg.PollInterval, finder: cfg.Finder, lanes: lanes, gates: cfg.Gates, outage: outage,
+		events: cfg.events(), observer: cfg.Observer, wake: wake, pauseFactor: pauseFactor,
 	}
 }
 
@@ -94,10 +81,10 @@ type corruption struct {
 	what string
 }
 
-// never is how far off the next turn is while one runs, unless somebody asks for it.
+// never is how far off the next search is while one runs, unless one is requested.
 const never = 100 * 365 * 24 * time.Hour
 
-// next returns when the next turn is due, or when the one that runs is late.
+// next returns when the next search is due, or when the search that runs is late.
 func (s *sweeper) next() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,15 +94,15 @@ func (s *sweeper) next() time.Time {
 	return s.at
 }
 
-// endedAt returns when the last turn ended, or the zero time.
+// endedAt returns when the last search ended, or the zero time.
 func (s *sweeper) endedAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
 }
 
-// isLate reports, once in each interval, whether a turn runs that takes longer than
-// that. What a poll would find is not found meanwhile.
+// isLate reports, once in each interval, whether the search that runs takes longer than the
+// interval. In the meantime nothing finds the tasks that a poll would find.
 func (s *sweeper) isLate() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +114,7 @@ func (s *sweeper) isLate() bool {
 	return true
 }
 
-// failure returns the error of the last turn, once.
+// failure returns the error of the last search, once.
 func (s *sweeper) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +123,8 @@ func (s *sweeper) failure() error {
 	return err
 }
 
-// startIfDue starts a turn if one is due, and wakes the poller when it has ended. A
-// Turn may take long, and claims go on meanwhile.
+// startIfDue starts a search if one is due, and wakes the poller when it has ended. A search
+// can take long, and claims go on in the meantime.
 func (s *sweeper) startIfDue(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,12 +133,12 @@ func (s *sweeper) startIfDue(ctx context.Context) {
 	}
 	s.busy, s.late = true, time.Now().Add(s.every)
 	s.running.Go(func() {
-		before := s.policyVersion()
-		err := s.turn(ctx)
+		before := s.gates.version()
+		err := s.search(ctx)
 		if err == nil {
-			s.answered()
+			s.outage.answered()
 		}
-		if s.policyVersion() != before { // it may have gone by the old ones
+		if s.gates.version() != before { // the search may have used the old policies
 			s.lanes.Retime()
 		}
 		s.mu.Lock()
@@ -163,49 +150,42 @@ func (s *sweeper) startIfDue(ctx context.Context) {
 	})
 }
 
-// request makes the next turn due now, or soon if the last one has just ended.
+// request makes the next search due now, or soon if the last one has just ended.
 func (s *sweeper) request() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.makeDueAfter(s.last)
 }
 
-// makeDueSoon makes the next turn due soon.
+// makeDueSoon makes the next search due soon.
 func (s *sweeper) makeDueSoon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.makeDueAfter(time.Now())
 }
 
-// makeDueAfter makes the next turn due so soon after t that turns take no more than
-// their share of the time.
+// makeDueAfter makes the next search due as soon after t as the searches' share of the time
+// allows.
 func (s *sweeper) makeDueAfter(t time.Time) {
-	s.dueBy(t.Add(max(time.Duration(cmp.Or(s.share, turnShare))*s.cost, minPause)))
+	s.dueBy(t.Add(max(s.pauseFactor*s.cost, minPause)))
 }
 
-func (s *sweeper) policyVersion() int64 {
-	if s.version == nil {
-		return 0
-	}
-	return s.version()
-}
-
-// turn sweeps, or looks if sweeps would take more than their share of the time.
-func (s *sweeper) turn(ctx context.Context) error {
+// search sweeps, or rechecks if sweeps would take more than their share of the time.
+func (s *sweeper) search(ctx context.Context) error {
 	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
 	defer cancel()
 	start := s.begin()
 	if start.Before(s.sweepAt) {
-		heads, err := s.look(ctx, s.lanes.Remembered(maxLooks))
+		heads, err := s.finder.Look(ctx, s.lanes.Remembered(maxRechecked))
 		if err != nil {
 			return err
 		}
 		s.lanes.Found(s.firstTasks(heads, start))
-		s.schedule(start, s.sweepAt) // what a look cannot find, a sweep will
+		s.schedule(start, s.sweepAt) // a sweep will find what a recheck cannot
 		return nil
 	}
 	s.lanes.BeginSweep()
-	heads, err := s.heads(ctx)
+	heads, err := s.finder.Find(ctx)
 	s.observer.Swept(s.queue, len(heads), start, err)
 	if err != nil {
 		return err
@@ -216,14 +196,14 @@ func (s *sweeper) turn(ctx context.Context) error {
 		now = heads[0].Now
 	}
 	found := s.firstTasks(heads, start)
-	s.sweepAt = time.Now().Add(min(sweepShare*time.Since(start), maxSweepPause))
+	s.sweepAt = time.Now().Add(min(sweepPauseFactor*time.Since(start), maxSweepPause))
 	s.schedule(start, start.Add(never)) // before others may empty the lanes that were found
 	s.lanes.Swept(found, now, start)
 	return nil
 }
 
-// firstTasks returns the first tasks of lanes. Those of lanes that the gates leave out
-// are not timed.
+// firstTasks returns the first tasks of lanes. First tasks of lanes that the gates leave out have
+// no due time.
 func (s *sweeper) firstTasks(heads []store.Head, start time.Time) []lanes.FirstTask {
 	found := make([]lanes.FirstTask, 0, len(heads))
 	for _, h := range heads {
@@ -231,15 +211,15 @@ func (s *sweeper) firstTasks(heads []store.Head, start time.Time) []lanes.FirstT
 			continue
 		}
 		t := lanes.FirstTask{Lane: h.Lane, Anchor: max(h.Anchor, earliestMoment), Now: h.Now, Unclaimable: h.Anchor < FirstAnchor}
-		rule := s.gates.policyOf(h.Lane, nil)
-		if rule == nil {
-			// There may be more lanes than rules that are remembered.
+		policy := s.gates.policyOf(h.Lane, nil)
+		if policy == nil {
+			// There may be more lanes than policies that are remembered.
 			if t.Due, t.Delay = s.lanes.DueOf(h.Lane, t.Anchor); t.Due.IsZero() {
-				rule = s.gates.policyOf(h.Lane, func() { s.findLater(h, start) })
+				policy = s.gates.policyOf(h.Lane, func() { s.findLater(h, start) })
 			}
 		}
-		if rule != nil {
-			t.Delay = rule.DelayIn(h.Lane)
+		if policy != nil {
+			t.Delay = policy.DelayIn(h.Lane)
 			t.Due = start.Add(t.Delay - store.Duration(h.Now-max(h.Anchor, 0)))
 		}
 		found = append(found, t)
@@ -268,7 +248,7 @@ func (s *sweeper) report(heads []store.Head) {
 	s.reported = reported
 }
 
-// begin returns the time, from which on somebody may ask for the turn after this one.
+// begin returns the time. From then on the search after this one can be requested.
 func (s *sweeper) begin() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,8 +257,8 @@ func (s *sweeper) begin() time.Time {
 	return start
 }
 
-// schedule makes the next turn due after the interval, or by a time before that, unless
-// somebody has asked for it to be sooner. It notes what the turn that began at start cost.
+// schedule makes the next search due after the interval, or by a time before that, unless an
+// earlier one was requested. It notes what the search that began at start cost.
 func (s *sweeper) schedule(start, by time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,20 +266,20 @@ func (s *sweeper) schedule(start, by time.Time) {
 	s.cost = s.last.Sub(start)
 	every := s.every
 	if s.asleep.Load() {
-		every *= asleepSweeps
+		every *= asleepFactor
 	}
 	s.dueBy(s.last.Add(every + rand.N(every/10+1)))
 	s.dueBy(by)
 }
 
-// dueBy makes the next turn due at a time, unless it is due before.
+// dueBy makes the next search due at a time, unless it is due before.
 func (s *sweeper) dueBy(at time.Time) {
 	if at.Before(s.at) {
 		s.at = at
 	}
 }
 
-// falldue writes no anchor before firstAnchor or after lastAnchor. RunAt may be in
+// falldue writes no anchor before FirstAnchor or after LastAnchor. RunAt may be in
 // the year 9000, and a policy's jitter may be 100 years. A text in SQLite's column
 // is read as a time on the first day of 1970.
 var (

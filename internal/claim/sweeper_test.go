@@ -2,7 +2,6 @@ package claim
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -32,15 +31,15 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 		corrupt := head("k", -1, time.Hour)
 		heads := []store.Head{head("k", 0, 0), head("k", 2, 10*time.Second), head("unknown", 0, 0), corrupt}
 		s := &sweeper{
-			answered: func() {},
+			outage: noOutage(), pauseFactor: searchPauseFactor,
 			observer: noObserver{},
 			queue:    "default", lanes: lanes.NewTracker(unknownDelays, noLimits), events: events{slog.New(slog.NewTextHandler(&log, nil))},
-			gates:       Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(time.Minute))}}},
-			SweepConfig: SweepConfig{every: time.Minute, heads: func(context.Context) ([]store.Head, error) { return heads, nil }},
+			gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(time.Minute))}}},
+			every: time.Minute, finder: fakeFinder{find: func() ([]store.Head, error) { return heads, nil }},
 		}
 		start := time.Now()
 		for range 2 {
-			if err := s.turn(t.Context()); err != nil {
+			if err := s.search(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -63,7 +62,7 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 		if s.request(); s.next().Sub(start) != 20*time.Millisecond {
 			t.Errorf("a sweep requested after another is due in %v, want 20 ms", s.next().Sub(start))
 		}
-		if err := s.turn(t.Context()); err != nil {
+		if err := s.search(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second) // of synctest's clock
@@ -71,15 +70,15 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 			t.Error("a sweep requested a second after another is not due at once")
 		}
 		broken := errors.New("broken")
-		s.heads = func(context.Context) ([]store.Head, error) { return nil, broken }
-		if err := s.turn(t.Context()); !errors.Is(err, broken) || len(s.lanes.Lanes) == 0 {
+		s.finder = fakeFinder{find: func() ([]store.Head, error) { return nil, broken }}
+		if err := s.search(t.Context()); !errors.Is(err, broken) || len(s.lanes.Lanes) == 0 {
 			t.Errorf("a sweep that failed: error %v, %d lanes known", err, len(s.lanes.Lanes))
 		}
 	})
 }
 
 // TestCostlySweepsGiveWayToLooks: sweeps take at most a twentieth of the time, and all
-// turns a tenth. Between sweeps, looks find the tasks that come into the lanes that were
+// searches a tenth. Between sweeps, rechecks find the tasks that come into the lanes that were
 // emptied. A sweep finds what comes anywhere else, soon.
 func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 	t.Parallel()
@@ -89,17 +88,17 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 		emptied := head("k", 0, 0)
 		var heads []store.Head
 		s := &sweeper{
-			answered: func() {},
+			outage: noOutage(), pauseFactor: searchPauseFactor,
 			observer: noObserver{},
 			queue:    "default", lanes: lanes.NewTracker(unknownDelays, noLimits), events: events{slog.New(slog.DiscardHandler)},
 			gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}},
 			wake:  make(chan struct{}, 1),
-			SweepConfig: SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) {
+			every: time.Second, finder: fakeFinder{find: func() ([]store.Head, error) {
 				sweeps++
 				found := heads // a statement sees what was there when it began
 				time.Sleep(sweepTime)
 				return found, nil
-			}, look: func(_ context.Context, sources []store.Source) ([]store.Head, error) {
+			}, look: func(sources []store.Source) ([]store.Head, error) {
 				looks++
 				time.Sleep(lookTime)
 				for _, w := range sources {
@@ -143,7 +142,7 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 			s.startIfDue(t.Context())
 			s.running.Wait()
 		}
-		if took := time.Since(began); took > sweepShare*sweepTime+time.Second {
+		if took := time.Since(began); took > sweepPauseFactor*sweepTime+time.Second {
 			t.Errorf("a task in an unknown lane was found after %v", took)
 		}
 	})
@@ -155,14 +154,14 @@ func TestNoSweepIsFarOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sweeps []time.Time
 		s := &sweeper{
-			answered: func() {},
+			outage: noOutage(), pauseFactor: searchPauseFactor,
 			observer: noObserver{},
 			queue:    "default", lanes: lanes.NewTracker(unknownDelays, noLimits), events: events{slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1),
-			SweepConfig: SweepConfig{every: time.Second, heads: func(context.Context) ([]store.Head, error) {
+			every: time.Second, finder: fakeFinder{find: func() ([]store.Head, error) {
 				time.Sleep(3 * time.Second)
 				sweeps = append(sweeps, time.Now())
 				return nil, nil
-			}, look: func(context.Context, []store.Source) ([]store.Head, error) { return nil, nil }},
+			}},
 		}
 		for len(sweeps) < 2 {
 			time.Sleep(time.Until(s.next()))
@@ -175,17 +174,16 @@ func TestNoSweepIsFarOff(t *testing.T) {
 	})
 }
 
-// TestRequestedTurnsTakeTheirShare of the time: a tenth, unless they have another.
-func TestRequestedTurnsTakeTheirShare(t *testing.T) {
+// TestRequestedSearchesTakeTheirShare of the time: a tenth, or more where they stand in for probes.
+func TestRequestedSearchesTakeTheirShare(t *testing.T) {
 	t.Parallel()
-	for share, want := range map[int]time.Duration{0: 100 * time.Millisecond, probeShare: 40 * time.Millisecond} {
+	for ascendingIDs, want := range map[bool]time.Duration{true: 100 * time.Millisecond, false: 40 * time.Millisecond} {
 		now := time.Now()
-		s := &sweeper{answered: func() {}, observer: noObserver{}, last: now, at: now.Add(time.Hour), cost: 10 * time.Millisecond,
-			SweepConfig: SweepConfig{share: share},
-		}
+		s := newSweeper(PollerConfig{AscendingIDs: ascendingIDs}, nil, noOutage(), nil)
+		s.last, s.at, s.cost = now, now.Add(time.Hour), 10*time.Millisecond
 		s.request()
 		if wait := s.next().Sub(now); wait != want {
-			t.Errorf("after a turn of 10ms the next one is in %v, want %v (share %d)", wait, want, share)
+			t.Errorf("after a search of 10ms the next one is in %v, want %v (ascending ids: %t)", wait, want, ascendingIDs)
 		}
 	}
 }

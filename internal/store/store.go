@@ -84,6 +84,9 @@ func New(db *sqlx.DB, server dialect.Server, o Options) *Store {
 // Server returns the database's server.
 func (s *Store) Server() dialect.Server { return s.server }
 
+// Classify returns the class of an error of the database.
+func (s *Store) Classify(err error) dialect.Class { return s.server.Classify(err) }
+
 // Channel returns the channel on which listeners are notified of enqueued tasks.
 func (s *Store) Channel() string { return s.tables.Prefix + "due" }
 

@@ -157,9 +157,8 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 			Queue: name, WorkerID: cfg.ID, LeaseLength: cfg.Lease, Handlers: cfg.Handlers,
 			Gates: claim.NewGates(name, changes, cfg.Handlers, own, overrides), Budget: budget, Limiter: limiter, Slot: s.SlotName(name, kindsOf(cfg.Handlers, name)),
 
-			ClaimRows: s.Claim, ClaimUnderLimits: s.ClaimLimited, Candidates: s.Candidates, ClaimKeys: s.ClaimKeys, Classify: classify, Dispatch: dispatchers[name].Take, Behind: settler.Behind,
-			PolicyVersion: overrides.Version.Load, Sweep: claim.SweepEvery(cfg.PollInterval, s.NewLaneFinder(name), caps.AscendingIDs),
-			ClaimsAtOnce: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, Log: log, Observer: o, All: pollers,
+			PollInterval: cfg.PollInterval, Table: s, Finder: s.NewLaneFinder(name), Dispatcher: dispatchers[name], Settler: settler,
+			OneStatement: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, AscendingIDs: caps.AscendingIDs, Log: log, Observer: o, All: pollers,
 		})
 	}
 	cleaner := upkeep.NewCleaner(s, slices.Collect(maps.Keys(cfg.Queues)), cfg.OthersRetention, cfg.Handlers, log)

@@ -1,0 +1,51 @@
+package claim
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/falldue/falldue/internal/retry"
+)
+
+// outage knows whether a poller's sweeps and claims fail. When one succeeds after an outage, all
+// pollers of the worker try again.
+type outage struct {
+	all    Pollers // of the worker
+	events events
+
+	woken   chan struct{} // signalled when the database has answered another part of the worker
+	failing atomic.Bool   // neither a sweep nor a claim has succeeded since the last failure
+	away    atomic.Bool   // the last failure was that of a database that does not answer
+
+	failures int // in a row; only the poller's loop uses it
+}
+
+// pause returns how long to wait after a failure: longer if nothing has succeeded since the last
+// one.
+func (o *outage) pause() time.Duration {
+	if !o.failing.Swap(true) {
+		o.failures = 0
+	}
+	o.failures++
+	return retry.ErrorPause(o.failures - 1)
+}
+
+// await waits for a time after a failure of a kind, or until the database has answered another
+// part of the worker.
+func (o *outage) await(ctx context.Context, kind retry.FailureKind, wait time.Duration) {
+	o.away.Store(kind == retry.Outage)
+	retry.Await(ctx, o.woken, wait+rand.N(wait/4))
+}
+
+// answered records that a sweep or a claim has succeeded.
+func (o *outage) answered() {
+	if !o.failing.Swap(false) {
+		return
+	}
+	o.all.answered()
+	if o.all.endOutage() {
+		o.events.answers()
+	}
+}
