@@ -347,8 +347,8 @@ func TestMounts(t *testing.T) {
 	mux.Handle("/ops/falldue/", http.StripPrefix("/ops/falldue", s.h))
 	for prefix, h := range map[string]http.Handler{"": s.h, "/ops/falldue": mux} {
 		server := httptest.NewServer(h)
-		defer server.Close()
-		get := func(address string) (string, string) {
+		t.Cleanup(server.Close)
+		get := func(address string) string {
 			t.Helper()
 			answer, err := server.Client().Get(address)
 			if err != nil {
@@ -359,9 +359,9 @@ func TestMounts(t *testing.T) {
 			if err != nil || answer.StatusCode != http.StatusOK {
 				t.Errorf("GET %s: status %s, error %v", address, answer.Status, err)
 			}
-			return string(text), answer.Request.URL.Path
+			return string(text)
 		}
-		page, _ := get(server.URL + prefix + "/")
+		page := get(server.URL + prefix + "/")
 		base, err := url.Parse(server.URL + prefix + "/")
 		if err != nil {
 			t.Fatal(err)

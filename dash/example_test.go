@@ -42,7 +42,7 @@ func Example_permissions() {
 		User: func(r *http.Request) (dash.User, error) {
 			name, _ := session(r)
 			if name == "" {
-				return dash.User{}, errors.New("Sign in first.") //nolint:revive,staticcheck // a sentence on a page
+				return dash.User{}, errors.New("Sign in first.") //nolint:revive // a sentence on a page
 			}
 			return dash.User{Name: name}, nil
 		},

@@ -150,7 +150,7 @@ func rateChart(list []sample) (r rates) {
 		{Title: "Attempts per second", X: axis, Y: chart.Axis{Unit: chart.Numbers}, Series: []chart.Series{done, failed}, Height: 110},
 		{Title: "How long the oldest due task has waited", X: axis, Y: chart.Axis{Unit: chart.Seconds}, Series: []chart.Series{oldest}, Height: 110},
 	} {
-		r.Charts = append(r.Charts, svg(chart.Figure{Panels: []chart.Panel{plot}}, chart.Width))
+		r.Charts = append(r.Charts, svg(chart.Figure{Panels: []chart.Panel{plot}}))
 	}
 	return r
 }

@@ -161,14 +161,14 @@ func policyPage(in *request) (page, error) {
 	code, known := p.Value.Policies.Code(t)
 	now, _ := p.Value.Policies.Of(t)
 	v.Override = overrideOf(p.Value.Overrides, d.Subject)
-	if v.Code, v.kindPolicy.Policy = "", ""; known {
-		v.Code, v.kindPolicy.Policy = code.String(), now.String()
+	if v.Code, v.Policy = "", ""; known {
+		v.Code, v.Policy = code.String(), now.String()
 		if err := v.preview(ctx, code, now); err != nil {
 			return page{}, err
 		}
 	}
 	if in.query.Get("weigh") != "" && d.Ready() {
-		if v.Weighed, err = in.weigh(ctx, d, v.kindPolicy.Policy); err != nil {
+		if v.Weighed, err = in.weigh(ctx, d); err != nil {
 			if v.Weighed == nil {
 				v.Weighed = &weighed{}
 			}
@@ -226,7 +226,7 @@ func (v *policyView) preview(ctx context.Context, code, now backoff.Policy) erro
 	}
 	figure := chart.Delays(policies...)
 	figure.Title, figure.Note = "", ""
-	v.Preview.Chart = svg(figure, chart.Width)
+	v.Preview.Chart = svg(figure)
 	for i := range max(len(before.Retries), len(after.Retries)) {
 		row := delayRow{Failures: i + 1, Now: "–", New: "–"}
 		if i < len(before.Retries) {
@@ -246,7 +246,7 @@ func (v *policyView) preview(ctx context.Context, code, now backoff.Policy) erro
 	}
 	picture := chart.Herd(chart.HerdOf{Policy: policy.String(), Retries: herd.Retries, Bucket: herd.Bucket, Load: herd.Load})
 	picture.Title, picture.Note = "", ""
-	v.Preview.Herd = svg(picture, chart.Width)
+	v.Preview.Herd = svg(picture)
 	return nil
 }
 
@@ -270,7 +270,7 @@ func endText(s ops.Schedule) string {
 }
 
 // weigh says what a draft does to the tasks that wait.
-func (in *request) weigh(ctx context.Context, d draft, now string) (*weighed, error) {
+func (in *request) weigh(ctx context.Context, d draft) (*weighed, error) {
 	p, age, err := in.profile(ctx, d.Subject)
 	if err != nil {
 		return nil, err
@@ -287,7 +287,7 @@ func (in *request) weigh(ctx context.Context, d draft, now string) (*weighed, er
 	minutes := func(l ops.Load) []int64 { return l.Minutes[:min(len(l.Minutes), 24*60)] }
 	figure := chart.Change("", "", nil, []chart.LoadOf{{Policy: "now", Due: effect.Before.Due, Minutes: minutes(effect.Before)}, {Policy: "new", Due: effect.After.Due, Minutes: minutes(effect.After)}})
 	figure.Title, figure.Note, figure.Panels = "", "", figure.Panels[1:]
-	w.Chart = svg(figure, chart.Width)
+	w.Chart = svg(figure)
 	return w, nil
 }
 

@@ -174,7 +174,7 @@ type pair struct{ A, B any }
 var functions = template.FuncMap{
 	"pair":   func(a, b any) pair { return pair{a, b} },
 	"num":    func(n any) string { return words.Number(toInt(n)) },
-	"rate":   func(v float64) string { return rateText(v) },
+	"rate":   rateText,
 	"dur":    chart.Duration,
 	"age":    ageText,
 	"ms":     time.Duration.Milliseconds,
@@ -193,7 +193,7 @@ var functions = template.FuncMap{
 	"phase":  phaseWord,
 	"join":   strings.Join,
 	"add":    func(a, b int) int { return a + b },
-	"prefix": func(text, prefix string) string { return strings.TrimPrefix(text, prefix) },
+	"prefix": strings.TrimPrefix,
 }
 
 func toInt(n any) int64 {
@@ -282,6 +282,6 @@ func clip(most int, text string) string {
 }
 
 // svg returns a picture for a page. Package chart escapes texts in it.
-func svg(f chart.Figure, width float64) template.HTML {
-	return template.HTML(f.Draw(width).SVG(chart.Page)) //nolint:gosec // see above
+func svg(f chart.Figure) template.HTML {
+	return template.HTML(f.Draw(chart.Width).SVG(chart.Page)) //nolint:gosec // see above
 }
