@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/control/controltest"
 	"github.com/falldue/falldue/internal/outcome"
@@ -22,6 +23,53 @@ func (noObserver) Started(*Run)                                    {}
 func (noObserver) Ended(*Run, outcome.Outcome, time.Duration)      {}
 func (noObserver) Settled(int, store.Unsettled, time.Time, error)  {}
 func (noObserver) Extended(int, store.Unsettled, time.Time, error) {}
+
+// fakeSettles is a table whose settles are a function, and whose errors have a class.
+type fakeSettles struct {
+	settle func(ctx context.Context, batch []*store.Settlement) (store.Unsettled, error)
+	class  dialect.Class
+}
+
+func (f *fakeSettles) Settle(ctx context.Context, _ string, batch []*store.Settlement) (store.Unsettled, error) {
+	return f.settle(ctx, batch)
+}
+
+func (f *fakeSettles) SettleUnlocked(ctx context.Context, _ string, batch []*store.Settlement) (store.Unsettled, error) {
+	return f.settle(ctx, batch)
+}
+
+func (f *fakeSettles) Classify(error) dialect.Class { return f.class }
+
+// fakeLeases is a table whose extensions are functions, and whose errors have a class.
+type fakeLeases struct {
+	extend, extendLive func(ctx context.Context, claims []store.Key) (store.Unsettled, error)
+	class              dialect.Class
+}
+
+func (f *fakeLeases) Extend(ctx context.Context, _ string, _ time.Duration, claims []store.Key) (store.Unsettled, error) {
+	return f.extend(ctx, claims)
+}
+
+func (f *fakeLeases) ExtendLive(ctx context.Context, _ string, _ time.Duration, claims []store.Key) (store.Unsettled, error) {
+	return f.extendLive(ctx, claims)
+}
+
+func (*fakeLeases) FreePermits(context.Context, []*store.Claim) error { return nil }
+func (f *fakeLeases) Classify(error) dialect.Class                    { return f.class }
+
+// settlesTx is a table that settles tasks in transactions.
+type settlesTx func(e *store.Settlement) (bool, error)
+
+func (s settlesTx) SettleTx(_ context.Context, _ store.Tx, _ string, e *store.Settlement) (bool, error) {
+	return s(e)
+}
+
+// writesProgress is a table that stores progress.
+type writesProgress func(list []store.Progress) (stored map[int64]bool, err error)
+
+func (w writesProgress) WriteProgress(_ context.Context, _ string, list []store.Progress) (map[int64]bool, error) {
+	return w(list)
+}
 
 // noWaker wakes none.
 type noWaker struct{}

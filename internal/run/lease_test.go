@@ -43,10 +43,10 @@ func TestLeaseAfterDoneTx(t *testing.T) {
 			l := &Leases{
 				observer: noObserver{},
 				length:   length, events: events{slog.New(slog.DiscardHandler)}, held: NewHeld(),
-				classify: func(error) dialect.Class { return dialect.Disconnected },
 			}
-			n := 0
-			l.extendRows = func(context.Context, string, time.Duration, []store.Key) (store.Unsettled, error) {
+			table, n := &fakeLeases{class: dialect.Disconnected}, 0
+			l.table = table
+			table.extend = func(context.Context, []store.Key) (store.Unsettled, error) {
 				a := c.answers[min(n, len(c.answers)-1)]
 				n++
 				return a.left, a.err
@@ -90,14 +90,13 @@ func TestRefusedExtensionCostsNoOtherLease(t *testing.T) {
 				l := &Leases{
 					observer: noObserver{},
 					length:   length, events: events{slog.New(slog.DiscardHandler)}, held: NewHeld(),
-					classify: func(error) dialect.Class { return dialect.Other },
-					extendRows: func(ctx context.Context, _ string, _ time.Duration, claims []store.Key) (store.Unsettled, error) {
+					table: &fakeLeases{class: dialect.Other, extend: func(ctx context.Context, claims []store.Key) (store.Unsettled, error) {
 						statements++
 						if slices.ContainsFunc(claims, func(k store.Key) bool { return k.TaskID == bad }) {
 							return store.Unsettled{}, answer(ctx)
 						}
 						return store.Unsettled{}, nil
-					},
+					}},
 				}
 				start := time.Now()
 				runs := make([]*Run, tasks)
@@ -128,8 +127,8 @@ func TestLeasesUnderLimitsThatAreOverAreNotExtended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const length = 9 * time.Second
-		limited := func(want bool) extendFunc {
-			return func(_ context.Context, _ string, _ time.Duration, claims []store.Key) (store.Unsettled, error) {
+		limited := func(want bool) func(context.Context, []store.Key) (store.Unsettled, error) {
+			return func(_ context.Context, claims []store.Key) (store.Unsettled, error) {
 				for _, k := range claims {
 					if got := k.TaskID%2 == 1; got != want {
 						t.Errorf("the lease of task %d is extended as if it were limited: %t", k.TaskID, want)
@@ -141,7 +140,7 @@ func TestLeasesUnderLimitsThatAreOverAreNotExtended(t *testing.T) {
 		l := &Leases{
 			observer: noObserver{},
 			length:   length, events: events{slog.New(slog.DiscardHandler)}, held: NewHeld(),
-			extendRows: limited(false), extendLive: limited(true),
+			table: &fakeLeases{extend: limited(false), extendLive: limited(true)},
 		}
 		start := time.Now()
 		runs := make([]*Run, 4)
@@ -178,16 +177,15 @@ func TestCancelledTasksCostNoOtherLease(t *testing.T) {
 		})
 		l := &Leases{
 			observer: noObserver{},
-			length:   length, events: e, held: NewHeld(), readChanges: r.Read,
-			classify: func(error) dialect.Class { return dialect.Disconnected },
-			extendRows: func(_ context.Context, _ string, _ time.Duration, claims []store.Key) (left store.Unsettled, _ error) {
+			length:   length, events: e, held: NewHeld(), changes: r,
+			table: &fakeLeases{class: dialect.Disconnected, extend: func(_ context.Context, claims []store.Key) (left store.Unsettled, _ error) {
 				for _, k := range claims {
 					if cancelled(k.TaskID) {
 						left.Lost = append(left.Lost, k.TaskID)
 					}
 				}
 				return left, nil
-			},
+			}},
 		}
 		for i := range tasks {
 			one := &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
@@ -216,11 +214,10 @@ func TestLeasesEndThoughNoStatementDoes(t *testing.T) {
 		l := &Leases{
 			observer: noObserver{},
 			length:   time.Minute, events: events{slog.New(slog.DiscardHandler)}, held: NewHeld(),
-			classify: func(error) dialect.Class { return dialect.Disconnected },
-			extendRows: func(context.Context, string, time.Duration, []store.Key) (store.Unsettled, error) {
+			table: &fakeLeases{class: dialect.Disconnected, extend: func(context.Context, []store.Key) (store.Unsettled, error) {
 				<-released
 				return store.Unsettled{}, errors.New("released")
-			},
+			}},
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})

@@ -21,28 +21,32 @@ type Leases struct {
 	length   time.Duration
 	events   events
 	observer Observer
-	classify func(error) dialect.Class
-	// ExtendRows extends leases in the database.
-	extendRows extendFunc
-	// extendLive does the same for claims under limits, but a lease that is over stays over.
-	extendLive extendFunc
-	// freePermits frees the permits of claims that were ended from outside. It may be nil.
-	freePermits func(context.Context, []*store.Claim) error
-	// readChanges finds out which tasks are cancelled, and ends their runs. It may be nil.
-	readChanges func(context.Context) error
+	table    leaseTable
+	// changes finds out which tasks are cancelled, and ends their runs. It may be nil.
+	changes changeReader
 
 	held *Held
 }
 
-type extendFunc func(ctx context.Context, workerID string, length time.Duration, claims []store.Key) (store.Unsettled, error)
+// leaseTable is what leases do to the database.
+type leaseTable interface {
+	Extend(ctx context.Context, workerID string, length time.Duration, claims []store.Key) (store.Unsettled, error)
+	// ExtendLive extends leases of claims under limits. A lease that has expired stays expired.
+	ExtendLive(ctx context.Context, workerID string, length time.Duration, claims []store.Key) (store.Unsettled, error)
+	// FreePermits frees the permits of claims that were ended from outside.
+	FreePermits(context.Context, []*store.Claim) error
+	Classify(error) dialect.Class
+}
 
-// NewLeases returns leases of the runs in held. readChanges, which may be nil, finds out which tasks
+// changeReader reads what people ask of all workers, and applies it.
+type changeReader interface {
+	Read(context.Context) error
+}
+
+// NewLeases returns leases of the runs in held. changes, which may be nil, finds out which tasks
 // are cancelled.
-func NewLeases(workerID string, length time.Duration, held *Held, s *store.Store, readChanges func(context.Context) error, observer Observer, log *slog.Logger) *Leases {
-	return &Leases{
-		workerID: workerID, length: length, held: held, events: events{log}, observer: observer, classify: s.Server().Classify,
-		extendRows: s.Extend, extendLive: s.ExtendLive, freePermits: s.FreePermits, readChanges: readChanges,
-	}
+func NewLeases(workerID string, length time.Duration, held *Held, table leaseTable, changes changeReader, observer Observer, log *slog.Logger) *Leases {
+	return &Leases{workerID: workerID, length: length, held: held, events: events{log}, observer: observer, table: table, changes: changes}
 }
 
 // Work extends and watches the leases until ctx ends.
@@ -128,7 +132,7 @@ func (l *Leases) extendAll(ctx context.Context, list []*Run) (lost []*Run) {
 			list = list[n:]
 			continue
 		}
-		trouble := retry.KindOf(l.classify(err), late)
+		trouble := retry.KindOf(l.table.Classify(err), late)
 		portion.Failed(n, trouble)
 		if late && portion.Failures > maxHangs || trouble == retry.Outage || trouble == retry.Unclear && portion.Failures > retry.FailuresBeforePause {
 			l.events.extendFailed(len(list), err)
@@ -173,9 +177,9 @@ func (l *Leases) extend(ctx context.Context, batch []*Run, limit time.Duration) 
 	}
 	ctx, cancel := retry.StatementContext(ctx, limit)
 	defer cancel()
-	extend := l.extendRows
+	extend := l.table.Extend
 	if len(live[0].Claim.Limits) > 0 {
-		extend = l.extendLive
+		extend = l.table.ExtendLive
 	}
 	left, err := extend(ctx, l.workerID, l.length, claims)
 	l.observer.Extended(len(claims), left, now, err)
@@ -199,10 +203,10 @@ func (l *Leases) extend(ctx context.Context, batch []*Run, limit time.Duration) 
 // gone ends runs whose claims are gone. It first finds out which tasks are cancelled, on a
 // connection that may have gone silent, so that it comes after all extensions.
 func (l *Leases) gone(ctx context.Context, lost []*Run) {
-	if len(lost) > 0 && l.readChanges != nil {
+	if len(lost) > 0 && l.changes != nil {
 		ctx, cancel := retry.StatementContext(ctx, l.extendTimeout())
 		defer cancel()
-		_ = l.readChanges(ctx) // or the cause is ErrLeaseLost
+		_ = l.changes.Read(ctx) // or the cause is ErrLeaseLost
 	}
 	for _, r := range lost {
 		if l.held.has(r) {
@@ -220,12 +224,12 @@ func (l *Leases) ended(ctx context.Context, runs ...*Run) {
 			claims = append(claims, r.Claim)
 		}
 	}
-	if len(claims) == 0 || l.freePermits == nil {
+	if len(claims) == 0 {
 		return
 	}
 	ctx, cancel := retry.StatementContext(ctx, l.extendTimeout())
 	defer cancel()
-	_ = l.freePermits(ctx, claims)
+	_ = l.table.FreePermits(ctx, claims)
 }
 
 // lose marks the lease of a run lost, unless the run has been settled since the list

@@ -72,7 +72,7 @@ func TestTasksOfAClaimUnderWayDoNotStartInAPause(t *testing.T) {
 	a.Run = func(context.Context, *Run) *outcome.Failure { began.Add(1); return nil }
 	b.Run = func(context.Context, *Run) *outcome.Failure { return nil }
 	d := NewDispatcher(DispatcherConfig{
-		Env: &Env{Queue: "default", Begins: func(*Run) {}}, Changes: paused(t, "a"), Settle: settled, Budget: NewBudget(limit, 0),
+		Env: &Env{Queue: "default", Observer: noObserver{}}, Changes: paused(t, "a"), Settle: settled, Budget: NewBudget(limit, 0),
 		Handlers: map[string]*Handler{"a": a, "b": b}, Leases: &Leases{observer: noObserver{}, held: NewHeld()}, Length: time.Minute, Log: quiet, Observer: noObserver{},
 		Stop: t.Context(), Work: t.Context(),
 	})

@@ -21,7 +21,7 @@ const progressEvery = time.Second
 // all runs of a worker, and keeps the last one of each.
 type ProgressWriter struct {
 	workerID string
-	write    writeProgressFunc
+	table    progressTable
 	events   events
 	woken    chan struct{} // signalled when there is something to write
 
@@ -29,12 +29,14 @@ type ProgressWriter struct {
 	runs map[*Run]struct{} // that have reported since the last write
 }
 
-// writeProgressFunc writes reports, and returns the ids of the tasks whose reports it has stored.
-type writeProgressFunc func(ctx context.Context, workerID string, list []store.Progress) (stored map[int64]bool, err error)
+// progressTable stores reports, and returns the ids of the tasks whose reports it has stored.
+type progressTable interface {
+	WriteProgress(ctx context.Context, workerID string, list []store.Progress) (stored map[int64]bool, err error)
+}
 
 // NewProgressWriter returns a writer of the progress of a worker's runs.
-func NewProgressWriter(workerID string, write writeProgressFunc, log *slog.Logger) *ProgressWriter {
-	return &ProgressWriter{workerID: workerID, write: write, events: events{log}, woken: make(chan struct{}, 1), runs: map[*Run]struct{}{}}
+func NewProgressWriter(workerID string, table progressTable, log *slog.Logger) *ProgressWriter {
+	return &ProgressWriter{workerID: workerID, table: table, events: events{log}, woken: make(chan struct{}, 1), runs: map[*Run]struct{}{}}
 }
 
 // Reported notes that a run has something to write.
@@ -91,7 +93,7 @@ func (w *ProgressWriter) writeAll(ctx context.Context) error {
 		for i, one := range batch {
 			reports[i] = *one.last
 		}
-		stored, err := w.write(ctx, w.workerID, reports)
+		stored, err := w.table.WriteProgress(ctx, w.workerID, reports)
 		cancel()
 		for _, one := range batch {
 			if err != nil || stored[one.last.TaskID] {
@@ -114,7 +116,7 @@ func (r *Run) Progress(fraction float64, message string) {
 	r.progress.mu.Lock()
 	r.progress.last, r.progress.any = &p, true
 	r.progress.mu.Unlock()
-	r.Reported(r)
+	r.Reports.Reported(r)
 }
 
 // NewProgress returns a report of a handler as it is stored, but for its task.

@@ -19,7 +19,7 @@ import (
 func reportingRun(w *ProgressWriter, id, fence int64) *Run {
 	c := &store.Claim{}
 	c.ID, c.Fence = id, fence
-	return &Run{Env: &Env{Reported: w.Reported}, ClaimResult: outcome.ClaimResult{Claim: c}, handler: &Handler{}}
+	return &Run{Env: &Env{Reports: w}, ClaimResult: outcome.ClaimResult{Claim: c}, handler: &Handler{}}
 }
 
 // TestProgressIsWrittenOnceASecond: however much handlers report, a worker writes the
@@ -29,7 +29,7 @@ func TestProgressIsWrittenOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		writes, last, fail := 0, map[int64]store.Progress{}, false
 		var log strings.Builder
-		w := NewProgressWriter("me", func(_ context.Context, _ string, list []store.Progress) (map[int64]bool, error) {
+		w := NewProgressWriter("me", writesProgress(func(list []store.Progress) (map[int64]bool, error) {
 			if writes++; fail {
 				return nil, errors.New("no answer")
 			}
@@ -41,7 +41,7 @@ func TestProgressIsWrittenOnceASecond(t *testing.T) {
 				seen[p.TaskID] = true
 			}
 			return seen, nil
-		}, slog.New(slog.NewTextHandler(&log, nil)))
+		}), slog.New(slog.NewTextHandler(&log, nil)))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go w.Work(ctx)
@@ -83,10 +83,10 @@ func TestTheLastReportOutlivesAWriteUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
-		w := NewProgressWriter("me", func(_ context.Context, _ string, list []store.Progress) (map[int64]bool, error) {
+		w := NewProgressWriter("me", writesProgress(func(list []store.Progress) (map[int64]bool, error) {
 			<-answer
 			return map[int64]bool{list[0].TaskID: true}, nil
-		}, nil)
+		}), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go w.Work(ctx)
@@ -114,10 +114,10 @@ func TestAReportThatMeetsALockIsWrittenLater(t *testing.T) {
 		var locked atomic.Bool
 		var writes atomic.Int64
 		locked.Store(true)
-		w := NewProgressWriter("me", func(_ context.Context, _ string, list []store.Progress) (map[int64]bool, error) {
+		w := NewProgressWriter("me", writesProgress(func(list []store.Progress) (map[int64]bool, error) {
 			writes.Add(1)
 			return map[int64]bool{list[0].TaskID: !locked.Load()}, nil
-		}, nil)
+		}), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go w.Work(ctx)
@@ -144,12 +144,12 @@ func TestARollbackOfDoneTxKeepsTheReport(t *testing.T) {
 	t.Parallel()
 	w := NewProgressWriter("me", nil, nil) // which does not write
 	r := reportingRun(w, 1, 1)
-	r.SettleTx = func(_ context.Context, _ store.Tx, _ string, e *store.Settlement) (bool, error) {
+	r.Table = settlesTx(func(e *store.Settlement) (bool, error) {
 		if e.Progress == nil {
 			t.Error("DoneTx stores no report")
 		}
 		return false, errors.New("deadlock")
-	}
+	})
 	r.Progress(0.5, "half")
 	if err := r.DoneTx(t.Context(), &sql.Tx{}); err == nil {
 		t.Error("DoneTx has settled the task")

@@ -20,8 +20,8 @@ import (
 // refuses reports so, and runs of n tasks for it. It calls tried with the size of each
 // batch.
 func refusingSettler(n int, class dialect.Class, refuses func([]*store.Settlement) bool, tried func(n int, settled bool)) (*Settler, []*Run) {
-	held := &Leases{observer: noObserver{}, held: NewHeld()}
-	settle := func(_ context.Context, _ string, batch []*store.Settlement) (store.Unsettled, error) {
+	held := &Leases{observer: noObserver{}, held: NewHeld(), table: &fakeLeases{}}
+	settle := func(_ context.Context, batch []*store.Settlement) (store.Unsettled, error) {
 		bad := refuses(batch)
 		tried(len(batch), !bad)
 		if bad {
@@ -30,8 +30,8 @@ func refusingSettler(n int, class dialect.Class, refuses func([]*store.Settlemen
 		return store.Unsettled{}, nil
 	}
 	s := NewSettler(SettlerConfig{
-		Observer: noObserver{},
-		Settle:   settle, SettleUnlocked: settle, Classify: func(error) dialect.Class { return class },
+		Observer:    noObserver{},
+		Table:       &fakeSettles{settle, class},
 		LeaseLength: time.Minute, ShutdownTimeout: time.Second, Leases: held, Pollers: noWaker{}, Ended: &EndedRuns{}, Log: slog.New(slog.DiscardHandler),
 	})
 	runs := make([]*Run, n)

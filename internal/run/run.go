@@ -53,21 +53,23 @@ type runProgress struct {
 type Env struct {
 	Queue     string
 	MaxResult int
-	Encode    func(kind string, id int64, json []byte) (string, error)                             // encodes results
-	RuleNow   func(queue string, at store.Lane, r *control.CompiledPolicy) *control.CompiledPolicy // see ruleOf
-	Begins    func(*Run)                                                                           // notes that a handler begins
-	Overtime  *Overtime                                                                            // learns of runs whose time is over; may be nil
-	Reported  func(*Run)                                                                           // notes that a run has reported progress
-	SettleTx  func(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (bool, error)
+	Encode    func(kind string, id int64, json []byte) (string, error) // encodes results
+	Overrides *control.Overrides                                       // nil if there are none
+	Observer  Observer
+	Overtime  *Overtime // learns of runs whose time has expired; may be nil
+	Reports   *ProgressWriter
+	Table     txTable
 }
 
-// ruleOf returns the rule that holds now for the task in a lane. Overrides may have begun or
-// ended since the claim.
-func (r *Run) ruleOf(at store.Lane) *control.CompiledPolicy {
-	if r.RuleNow == nil {
-		return r.Policy
-	}
-	return r.RuleNow(r.Queue, at, r.Policy)
+// txTable settles a task inside the transaction of its handler.
+type txTable interface {
+	SettleTx(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (mine bool, err error)
+}
+
+// policyOf returns the policy that is in effect now for the task in a lane. Overrides may have
+// begun or ended since the claim.
+func (r *Run) policyOf(at store.Lane) *control.CompiledPolicy {
+	return r.Overrides.Current(r.Queue, at, r.Policy)
 }
 
 // Info describes a run. The public package has a type with the same fields, which documents
@@ -88,7 +90,7 @@ type Info struct {
 // Info describes the run. It is called by one goroutine at a time.
 func (r *Run) Info() Info {
 	c := r.Claim
-	if r.due == 0 { // r.rule may be another one when the run has ended
+	if r.due == 0 { // r.Policy may be another one when the run has ended
 		r.about, r.due = store.ReadMetadata(c.Metadata), c.Anchor+r.Policy.DelayIn(c.From).Microseconds()
 	}
 	m := Info{
@@ -142,7 +144,7 @@ func (r *Run) execute(ctx context.Context) (store.Settlement, bool) {
 	}
 	started := time.Now()
 	r.began = max(started.Sub(r.Claimed), 1)
-	r.Begins(r)
+	r.Observer.Started(r)
 	f := r.handler.Run(ctx, r)
 	took := time.Since(started)
 	if f == nil && r.lease.leftToDoneTx() {
@@ -157,7 +159,7 @@ func (r *Run) execute(ctx context.Context) (store.Settlement, bool) {
 func (r *Run) Finish(f *outcome.Failure, took time.Duration) (store.Settlement, bool) {
 	r.Took = took
 	if r.Failure = f; f != nil { // the policy in effect now decides what comes next
-		r.Policy = r.ruleOf(r.Claim.From)
+		r.Policy = r.policyOf(r.Claim.From)
 	}
 	e := r.Conclude(f, took)
 	if e.State == statements.StateDone {
@@ -180,7 +182,7 @@ func (r *Run) WouldEnd(f *outcome.Failure) outcome.Outcome {
 	}
 	r.DrawJitter()
 	x := r.ClaimResult
-	x.Policy = r.ruleOf(r.Claim.From)
+	x.Policy = r.policyOf(r.Claim.From)
 	e := x.Conclude(f, 0)
 	return outcome.Of(&e, f)
 }
@@ -236,7 +238,7 @@ func (r *Run) DoneTx(ctx context.Context, tx store.Tx) error {
 	e := r.Conclude(nil, 0)
 	e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
 	e.Progress, e.HasProgress = r.lastProgress() // and keeps it, since tx may be rolled back
-	mine, err := r.SettleTx(ctx, tx, r.WorkerID, &e)
+	mine, err := r.Table.SettleTx(ctx, tx, r.WorkerID, &e)
 	if err != nil {
 		return fmt.Errorf("settle task %d: %w", e.TaskID, err)
 	}

@@ -15,7 +15,7 @@ func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
 	for _, left := range []time.Duration{-time.Millisecond, time.Hour} {
 		started := false
 		r := &Run{
-			Env:         &Env{Begins: func(*Run) {}},
+			Env:         &Env{Observer: noObserver{}},
 			ClaimResult: outcome.ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{MaxAttempts: 1}, Attempts: 1}},
 			handler:     &Handler{Run: func(context.Context, *Run) *outcome.Failure { started = true; return nil }},
 			lease:       lease{until: time.Now().Add(left)},

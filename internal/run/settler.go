@@ -39,9 +39,7 @@ type Settler struct {
 
 // SettlerConfig has the settings of a settler and what it calls.
 type SettlerConfig struct {
-	Settle          settleFunc // waits for rows that somebody else has locked
-	SettleUnlocked  settleFunc // skips them
-	Classify        func(error) dialect.Class
+	Table           settleTable
 	SingleWriter    bool // the database has one writer at a time
 	WorkerID        string
 	LeaseLength     time.Duration
@@ -56,8 +54,13 @@ type SettlerConfig struct {
 
 func (c SettlerConfig) events() events { return events{c.Log} }
 
-// settleFunc settles claims of a worker.
-type settleFunc func(ctx context.Context, workerID string, batch []*store.Settlement) (store.Unsettled, error)
+// settleTable is what a settler does to the database. Settle waits for rows that another
+// transaction has locked, and SettleUnlocked skips them.
+type settleTable interface {
+	Settle(ctx context.Context, workerID string, batch []*store.Settlement) (store.Unsettled, error)
+	SettleUnlocked(ctx context.Context, workerID string, batch []*store.Settlement) (store.Unsettled, error)
+	Classify(error) dialect.Class
+}
 
 // locking says what a settle does about rows that somebody else has locked.
 type locking int
@@ -269,14 +272,14 @@ func (s *Settler) write(ctx context.Context, batch []*Run, mode locking) {
 			s.events().settleFailed(n, err)
 			continue
 		}
-		if s.Classify(err) == dialect.Unencodable && !batch[0].plain {
+		if s.Table.Classify(err) == dialect.Unencodable && !batch[0].plain {
 			for _, r := range batch[:n] { // rather a task that is done with odd texts than one that runs again
 				r.plain = true
 				r.end.ToASCII()
 			}
 			continue
 		}
-		trouble := retry.KindOf(s.Classify(err), late)
+		trouble := retry.KindOf(s.Table.Classify(err), late)
 		wait := s.portion.Failed(n, trouble)
 		if n == 1 {
 			s.park(batch[0], err, trouble == retry.Outage || ctx.Err() != nil)
@@ -335,9 +338,9 @@ func (s *Settler) try(ctx context.Context, batch []*Run, mode locking) (left sto
 	for i, r := range batch {
 		list[i] = &r.end
 	}
-	settle, limit := s.Settle, retry.SettleTimeout
+	settle, limit := s.Table.Settle, retry.SettleTimeout
 	if mode == skipLocked {
-		settle = s.SettleUnlocked
+		settle = s.Table.SettleUnlocked
 		if s.portion.Size == store.MaxBatch {
 			limit = retry.SlowSettleTimeout
 		}
@@ -415,7 +418,7 @@ func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 			at, wait := r.Claim.From, store.Duration(r.end.Wait)
 			at.State, at.Attempts = to, r.Claim.Attempts+r.end.AttemptsDelta
 			if to == statements.StateOpen {
-				wait += r.ruleOf(at).DelayAfter(at.Attempts)
+				wait += r.policyOf(at).DelayAfter(at.Attempts)
 			}
 			s.Pollers.Hint(r.Queue, at, wait)
 			next = wait

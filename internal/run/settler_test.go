@@ -39,7 +39,7 @@ func TestBadSettlementsDelayGoodOnesLittle(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const n = 4000
 				s, runs := refusingSettler(n, dialect.UniqueViolation, nil, nil)
-				settle := func(ctx context.Context, _ string, batch []*store.Settlement) (store.Unsettled, error) {
+				settle := func(ctx context.Context, batch []*store.Settlement) (store.Unsettled, error) {
 					time.Sleep(2 * time.Millisecond)
 					if !slices.ContainsFunc(batch, func(e *store.Settlement) bool { return c.bad(e.TaskID) }) {
 						return store.Unsettled{}, nil
@@ -50,7 +50,7 @@ func TestBadSettlementsDelayGoodOnesLittle(t *testing.T) {
 					}
 					return store.Unsettled{}, errors.New("no")
 				}
-				s.Settle, s.SettleUnlocked, s.second = settle, settle, nil
+				s.Table, s.second = &fakeSettles{settle: settle, class: dialect.UniqueViolation}, nil
 				go s.Work(t.Context())
 				sent := map[*Run]time.Time{}
 				var worst time.Duration
@@ -151,7 +151,7 @@ func claimed(t *testing.T, engine string, n int) (st *store.Store, s *Settler, r
 	held := NewHeld()
 	leases := NewLeases("me", time.Minute, held, st, nil, noObserver{}, slog.New(slog.DiscardHandler))
 	s = NewSettler(SettlerConfig{
-		Settle: st.Settle, SettleUnlocked: st.SettleUnlocked, Classify: server.Classify, SingleWriter: server.Caps.SingleWriter,
+		Table: st, SingleWriter: server.Caps.SingleWriter,
 		WorkerID: "me", LeaseLength: time.Minute, Leases: leases, Pollers: noWaker{}, Ended: new(EndedRuns), Log: slog.New(slog.DiscardHandler), Observer: noObserver{},
 	})
 	for len(runs) < n {

@@ -112,7 +112,7 @@ func New(ctx context.Context, cfg Config, s *store.Store, policies *upkeep.Polic
 // makeWorker returns a worker that claims until stop ends, and whose handlers have the context
 // work, which cancel ends.
 func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
-	log, caps, classify := retry.Sparse(cfg.Log, s.Server().Classify), s.Server().Caps, s.Server().Classify
+	log, caps := retry.Sparse(cfg.Log, s.Classify), s.Server().Caps
 	held, pollers, dispatchers := run.NewHeld(), claim.Pollers{}, make(map[string]*run.Dispatcher, len(cfg.Queues))
 	troubles, ended := control.NewHealthReport(), new(run.EndedRuns)
 	running := func() map[string]int { return runningIn(dispatchers) }
@@ -122,8 +122,8 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	changes := control.NewChangeReader(s.Changes, overrides, effects, troubles, log)
 	own := control.NewTaskPolicies(s.Policies, s.CheckDelays, policies.Stored, troubles, log)
 
-	leases := run.NewLeases(cfg.ID, cfg.Lease, held, s, changes.Read, o, log)
-	progress := run.NewProgressWriter(cfg.ID, s.WriteProgress, log)
+	leases := run.NewLeases(cfg.ID, cfg.Lease, held, s, changes, o, log)
+	progress := run.NewProgressWriter(cfg.ID, s, log)
 	opened := cfg.Opened
 	if opened == nil {
 		opened = func(ctx context.Context, queue string) {
@@ -135,7 +135,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	}
 	flows := upkeep.NewFlowKeeper(s, opened, log)
 	settler := run.NewSettler(run.SettlerConfig{
-		Settle: s.Settle, SettleUnlocked: s.SettleUnlocked, Classify: classify, SingleWriter: caps.SingleWriter,
+		Table: s, SingleWriter: caps.SingleWriter,
 		WorkerID: cfg.ID, LeaseLength: cfg.Lease, ShutdownTimeout: cfg.ShutdownTimeout,
 		Leases: leases, Pollers: pollers, Ended: ended, Log: log, Observer: o, Flows: flows,
 	})
@@ -145,8 +145,8 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 		budget := run.NewBudget(queue.Concurrency, queue.MaxPrefetch)
 		dispatchers[name] = run.NewDispatcher(run.DispatcherConfig{
 			Env: &run.Env{
-				Queue: name, MaxResult: cfg.MaxPayload, Encode: cfg.Encode, RuleNow: overrides.Current,
-				Begins: o.Started, Reported: progress.Reported, Overtime: overtime, SettleTx: s.SettleTx,
+				Queue: name, MaxResult: cfg.MaxPayload, Encode: cfg.Encode, Overrides: overrides,
+				Observer: o, Overtime: overtime, Reports: progress, Table: s,
 			},
 			WorkerID: cfg.ID, Handlers: cfg.Handlers, Leases: leases, Length: cfg.Lease, Budget: budget, Settle: settler.In, Changes: changes,
 			Log: log, Observer: o, Stop: stop, Work: work,
