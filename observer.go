@@ -71,7 +71,7 @@ func (o *publisher) publish(e Event) {
 func (o *publisher) Overtime(r *run.Run, timeout time.Duration) {
 	if hook := o.hooks.Overtime; hook != nil {
 		o.guard(func() {
-			hook(OvertimeStats{ID: r.Claim.ID, Kind: r.Claim.From.Kind, Queue: r.Env.Queue, Attempt: r.Claim.Attempts, Timeout: timeout, Worker: r.WorkerID})
+			hook(OvertimeStats{ID: r.Claim.ID, Kind: r.Claim.From.Kind, Queue: r.Queue, Attempt: r.Claim.Attempts, Timeout: timeout, Worker: r.WorkerID})
 		})
 	}
 }

@@ -146,7 +146,7 @@ func (c *classes) due(now time.Time, most int, withLimits bool) []*knownLane {
 	}
 	fresh, again := firstOf(&c[limited], now, most), firstOf(&c[retried], now, most)
 	again = again[:min(len(again), max(most-len(fresh), most/2))]
-	list := append(fresh[:min(len(fresh), most-len(again))], again...)
+	list := slices.Concat(fresh[:min(len(fresh), most-len(again))], again)
 	slices.SortFunc(list, func(f, g *knownLane) int {
 		if f.comesBefore(g) {
 			return -1

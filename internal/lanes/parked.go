@@ -174,7 +174,7 @@ func (l *Tracker) retimeParked() {
 			if f.behind == nil {
 				continue
 			}
-			if delay, known := l.DelayOf(f.behind.Lane); known && f.behind.Lane.Delayed() {
+			if delay, known := l.DelayOf(f.behind.Lane); known && f.behind.Delayed() {
 				longer := delay - f.behind.Delay
 				if f.behind.Delay = delay; longer < 0 {
 					h.retry = h.retry.Add(longer)

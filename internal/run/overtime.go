@@ -50,10 +50,10 @@ func NewOvertime(begins func(*Run, time.Duration), report func(kinds map[string]
 
 // Limit notes that the handler of a run may take a time. Call returned when it has returned.
 func (r *Run) Limit(timeout time.Duration) (returned func()) {
-	if r.Env == nil || r.Env.Overtime == nil { // made by hand
+	if r.Env == nil || r.Overtime == nil { // made by hand
 		return func() {}
 	}
-	o, since := r.Env.Overtime, time.Now().Add(timeout)
+	o, since := r.Overtime, time.Now().Add(timeout)
 	timer := time.AfterFunc(timeout+overtimeGrace, func() { o.add(r, overtime{timeout, since}) })
 	return func() {
 		timer.Stop()

@@ -94,7 +94,7 @@ func TestOddSessionsAreRefused(t *testing.T) {
 			}
 			dsn := testdb.DSN(t, engine)
 			db := sqlx.MustOpen("mysql", dsn+"?"+odd.dsn)
-			defer func() { _ = db.Close() }()
+			t.Cleanup(func() { _ = db.Close() })
 			_, err := falldue.New(db, falldue.Config{})
 			refused("New", err)
 
@@ -109,7 +109,7 @@ func TestOddSessionsAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			pool := sqlx.NewDb(sql.OpenDB(setting{connector, odd.set, &later}), "mysql")
-			defer func() { _ = pool.Close() }()
+			t.Cleanup(func() { _ = pool.Close() })
 			pool.SetMaxIdleConns(0)
 			q := migrated(t, pool)
 			kind := falldue.NewKind[string]("k", falldue.KindConfig{})
