@@ -215,7 +215,7 @@ const (
 	// pageWait is the longest time between two looks at some rows. Looks at all of them take
 	// longestRound at most if they find nothing, and shortestRound if much of the table is of no use.
 	pageWait, longestRound, shortestRound = 5 * time.Second, 30 * time.Minute, time.Minute
-	// Between looks at all rows is busyRoundWait if the last ones have deleted any, and else
+	// Between looks at all rows is busyRoundWait if rows were made before the last ones, and else
 	// idleRoundWait.
 	busyRoundWait, idleRoundWait = time.Minute, 10 * time.Minute
 	// keepPermits and keepUniques are how long permits and unique keys are kept that
@@ -241,26 +241,32 @@ func (c *PageCleaner[At]) Work(ctx context.Context) {
 		start := time.Now()
 		var dropped int
 		after, dropped = c.clean(ctx, after)
-		now.pages, now.dropped = now.pages+1, now.dropped+dropped
-		switch {
-		case after != none:
+		now.pages, now.made = now.pages+1, now.made+dropped
+		if after != none {
 			if wait = 0; now.pages <= 2*last.pages { // else there are many more than were known
-				target := max(sooner(longestRound, last.dropped, last.pages), shortestRound)
+				target := max(sooner(longestRound, last.made, last.pages), shortestRound)
 				wait = sooner(min(pageWait, target/time.Duration(max(last.pages, now.pages))), dropped, 1)
 			}
 			wait = max(wait, findingShare*time.Since(start), time.Millisecond)
 			continue
-		case now.dropped > 0:
+		}
+		if last.pages > 0 {
+			now.made += max(now.pages-last.pages, 0) * store.MaxBatch
+		}
+		if wait = idleRoundWait; now.made > 0 {
 			wait = busyRoundWait
-		default:
-			wait = idleRoundWait
 		}
 		last, now = now, round{}
 	}
 }
 
 // round is what looks at all rows have found.
-type round struct{ pages, dropped int }
+type round struct {
+	pages int
+	// made is how many rows have been made since the round before, as far as is known: those
+	// that were deleted, and those that there are more of. The latter will be of no use soon.
+	made int
+}
 
 // sooner returns how long to wait, or to take, instead of a time if so many rows of so many pages
 // were of no use.

@@ -119,7 +119,7 @@ func TestPagesAreCleanedAsFastAsRowsAreMade(t *testing.T) {
 		perSecond, used    int
 		mostRows, mostLook int
 	}{
-		"many":    {perSecond: 150, used: 2_000, mostRows: 150*60*14 + 2_000, mostLook: 2 * 3600 * 20},
+		"many":    {perSecond: 150, used: 2_000, mostRows: 150*60*20 + 2_000, mostLook: 2 * 3600 * 20},
 		"some":    {perSecond: 20, used: 10_000, mostRows: 20*60*20 + 10_000, mostLook: 2 * 3600 * 5},
 		"in use":  {used: 50_000, mostRows: 50_000, mostLook: 10 * 300},
 		"nothing": {mostLook: 20},
