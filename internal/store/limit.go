@@ -99,11 +99,13 @@ func isHeld(from Source, quotas map[string]*quota) bool {
 // makePermits makes the permits that are missing for tasks that were found, and no others: a limit
 // may admit many more tasks than wait.
 func (s *Store) makePermits(ctx context.Context, x runner, found []*Claim, quotas map[string]*quota) error {
-	needed := map[string]int{}
+	tasks, needed := map[string]int{}, map[string]int{}
 	for _, c := range found {
 		for _, l := range c.Limits {
-			if needed[l.Name]++; l.Form == Bucket {
+			if tasks[l.Name]++; l.Form == Bucket {
 				needed[l.Name] = 1
+			} else {
+				needed[l.Name]++
 			}
 		}
 	}
@@ -133,7 +135,13 @@ func (s *Store) makePermits(ctx context.Context, x runner, found []*Claim, quota
 	}
 	permits, err := s.readPermits(ctx, x, names)
 	for _, name := range names {
-		quotas[name].free = newQuota(quotas[name].Limit, permits[name]).free
+		// The tasks were found when there were no permits. Others may have made the permits since then,
+		// and have taken more of a bucket than is left for these tasks, or begun the sequence.
+		now := newQuota(quotas[name].Limit, permits[name])
+		if now.Form == Bucket && now.room < tasks[name] || now.holder != nil {
+			now.free = nil
+		}
+		quotas[name].free = now.free
 	}
 	return err
 }
