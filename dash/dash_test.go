@@ -177,7 +177,7 @@ func TestPages(t *testing.T) {
 		for link := range links {
 			s.see(strings.TrimPrefix(link, "./"))
 		}
-		s.see("", "No worker is running, and tasks wait", "1 task of kind webhook dead", "max(original, 2h)")
+		s.see("", "No worker is running, and tasks wait", "Kind webhook has 1 dead task", "max(original, 2h)")
 		s.see("tasks?kind=webhook", "customer:42", "backing off", "Cancel all that match")
 		s.see(fmt.Sprintf("task?id=%d", s.waits), "Why it does not run now", "Attempt 2", "no live worker", "Then the task is dead")
 		s.see(fmt.Sprintf("task?id=%d", s.dead), "Attempt 1 failed", "Retry now", "Stack")

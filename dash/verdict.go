@@ -242,7 +242,7 @@ func (s state) deaths() (list []cause) {
 	}
 	for _, kind := range kinds {
 		d := dead[kind]
-		list = append(list, cause{Level: ops.Attention, weight: 2, Since: d.First, Text: fmt.Sprintf("%s of kind %s dead", words.Count(int64(d.Dead), "task"), kind),
+		list = append(list, cause{Level: ops.Attention, weight: 2, Since: d.First, Text: fmt.Sprintf("Kind %s has %s", kind, words.Count(int64(d.Dead), "dead task")),
 			Advice: s.mostOften(d.Error),
 			Links:  []step{{"See the errors", link("failures", "kind", kind)}, {"Retry them at a rate", link("bulk", "do", "retry", "kind", kind, "state", "dead")}}})
 	}
