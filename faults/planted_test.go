@@ -108,7 +108,7 @@ var (
 	// Looks that take all members of a waiter for ended.
 	noneIsPending = rewrite{`^select t\.task_id, t\.on_death`, `e\.outcome >= '' and e\.outcome <= ''`, `e.outcome = '-'`}
 	// Permits that seem to be free.
-	noneIsTaken = rewrite{`^select t\.id, t\.name, t\.n`, `then 1 else 0 end from "falldue_permits"`, `then 0 else 0 end from "falldue_permits"`}
+	noneIsTaken = rewrite{`^select t\.id, t\.name, t\.n`, `then 1 else 0 end, coalesce\(k\.queue`, `then 0 else 0 end, coalesce(k.queue`}
 	// Counts of limited jobs that the database refuses.
 	noCount = rewrite{`^select count\(\*\) from falldue_tasks`, `claimed_by`, `claimed`}
 	// Permits of rates that are free at once.

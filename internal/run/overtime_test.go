@@ -19,7 +19,7 @@ import (
 func TestHandlersPastTheirTimeoutAreReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var text bytes.Buffer
+		var text bytes.Buffer // read after synctest.Wait
 		var announced map[string]string
 		var late []int64
 		o := NewOvertime(func(r *Run, timeout time.Duration) {
@@ -40,6 +40,7 @@ func TestHandlersPastTheirTimeoutAreReported(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		quick()
 		time.Sleep(145 * time.Second)
+		synctest.Wait()
 		if lines := strings.Count(text.String(), "\n"); lines != 3 || !strings.Contains(text.String(), `level=WARN msg="falldue: handlers have not returned although their timeout has passed" kind=k count=2 timeout=1s since=1m10s tasks="[2 3]"`) {
 			t.Errorf("the log has %d lines:\n%s", lines, text.String())
 		}
