@@ -91,3 +91,24 @@ func TestCheckerWatchesChanges(t *testing.T) {
 		t.Errorf("an attempt that ran twice: %d doubled, want 1: %q", v.Doubled, v.Findings)
 	}
 }
+
+// TestCheckerKnowsCancelsBeforeTheSettle: a job is cancelled after its handler has returned, and
+// before its worker has settled it. Nothing is recorded of that run.
+func TestCheckerKnowsCancelsBeforeTheSettle(t *testing.T) {
+	t.Parallel()
+	key := keyOf("e"+groupMark+"1", 2)
+	history := []Event{
+		{What: Acknowledged, Process: "e", Key: key, ID: 7},
+		{What: Started, Process: "w", Key: key, ID: 7, Fence: 1, Attempt: 1},
+		{What: Ended, Process: "w", Key: key, ID: 7, Fence: 1, Attempt: 1, Outcome: OutcomeDone},
+		{What: Changing, Process: "e", Key: groupOf(key), ID: 1, Outcome: "cancel"},
+		{What: Changed, Process: "e", Key: groupOf(key), ID: 1, Outcome: "cancel"},
+	}
+	row := Row{ID: 7, Key: key, State: "cancelled", Attempts: 1, Fence: 2}
+	if v := (Checker{MaxAttempts: 6}).Check(history, []Row{row}); !v.OK() {
+		t.Errorf("found %q", v.Findings)
+	}
+	if row.State = "open"; (Checker{MaxAttempts: 6}).Check(history, []Row{row}).StaleSettles != 1 {
+		t.Error("the same of an open job is not found")
+	}
+}
