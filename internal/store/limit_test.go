@@ -252,7 +252,7 @@ func TestRatesHold(t *testing.T) {
 		sources[1].Limits[0].Form = Bucket // 3 at once, and then one each 200 ms
 		taken := make([]atomic.Int64, 2)
 		var mu sync.Mutex
-		seen := map[[2]int64]int64{} // when the permits of the window were taken
+		seen := map[[2]int64]int64{}         // when the permits of the window were taken
 		now, err := list[0].Now(t.Context()) // before the first claim
 		if err != nil {
 			t.Fatal(err)
