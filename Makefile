@@ -38,7 +38,7 @@ test: ## run all tests on real servers that it finds or starts (internal/testdb)
 	$(SERVE) -- $(MAKE) -C '$(CURDIR)' -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -parallel=8 -count=1 -timeout=60m$(if $(SKIP), -skip="$(SKIP)")'
 
 .PHONY: short
-short: ## run the tests on SQLite alone, without a server
+short: ## run the tests on SQLite only, without a server
 	@echo "SQLite alone; make test covers the other engines"
 	@$(MAKE) -j2 --no-print-directory suites TESTFLAGS='-short -shuffle=on'
 

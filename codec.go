@@ -23,7 +23,7 @@ type Codec interface {
 	// attempt of the task; it should name the missing thing, such as a key.
 	Decode(p Place, stored []byte) (data []byte, err error)
 	// Hash returns a hash of data, by which unique tasks are compared ([Unique]): 32 bytes or
-	// more that depend only on data and on a secret. Without the secret nobody can find data by
+	// more that depend only on data and on a secret. Without the secret, data cannot be found by
 	// trying what it may be. Processes with different secrets do not recognize each other's
 	// unique tasks. A nil hash stands for the SHA-256 of data.
 	Hash(data []byte) []byte

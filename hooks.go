@@ -49,11 +49,11 @@ type Hooks struct {
 
 // OvertimeStats describes a handler that has not returned although its timeout has passed.
 type OvertimeStats struct {
-	// ID, Kind, Queue and Attempt are those of its task.
+	// ID, Kind, Queue and Attempt describe its task.
 	ID          int64
 	Kind, Queue string
 	Attempt     int
-	// Timeout is that of the kind.
+	// Timeout is the kind's timeout.
 	Timeout time.Duration
 	// Worker is the id of the worker.
 	Worker string

@@ -16,7 +16,7 @@ type State string
 const (
 	// StateBlocked tasks run after other tasks, which have not all ended; see package flow.
 	StateBlocked State = statements.StateBlocked
-	// StateOpen tasks wait or run. A waiting one is due when its policy's delay is over.
+	// StateOpen tasks wait or run. A waiting task is due when its policy's delay has passed.
 	StateOpen State = statements.StateOpen
 	// StateSnoozed tasks are due at UpdatedAt, without a delay: after [Snooze] or
 	// [RetryAfter], or because their worker stopped while they ran. A running task is
@@ -162,10 +162,10 @@ const (
 	OutcomeReleased = Outcome(outcome.Released)
 )
 
-// Phase says what a task waits for, if it does, more exactly than its [State].
+// Phase is a more exact [State]: it tells apart the reasons for which a task waits.
 type Phase string
 
-// The phases of tasks that are not finished. Those of finished tasks are PhaseDone,
+// The phases of unfinished tasks. Finished tasks are in the phases PhaseDone,
 // PhaseDead and PhaseCancelled.
 const (
 	// PhaseBlocked tasks run after other tasks, which have not all ended; see package flow.

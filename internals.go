@@ -193,7 +193,7 @@ func (s internals) Entry(p EnqueueParams) (e store.Entry, hash string, err error
 func (o *EnqueueOptions) schedulable() error {
 	switch {
 	case !o.Policy.IsZero():
-		return invalid("Policy is set; allowed is none, that of the kind")
+		return invalid("Policy is set; a schedule's task has its kind's policy")
 	case o.Unique.isSet():
 		return invalid("Unique is set; allowed is none")
 	case !o.RunAt.IsZero():

@@ -147,7 +147,7 @@ func validLimits(owner, name string, limits []Limit) error {
 	return nil
 }
 
-// allowed returns what is allowed in place of an invalid limit, or "" for a valid one.
+// allowed returns the rule that an invalid limit violates, or "" for a valid limit.
 func (l limit) allowed() string {
 	rate, bucket := l.form == store.Window, l.bursts
 	switch {

@@ -146,7 +146,7 @@ type HandlerFunc func(ctx context.Context, run *Run) error
 // runs for each task:
 //
 //   - It calls next with its ctx or one derived from it, and usually returns the error of
-//     next. What it returns in place of that error counts: nil makes the task done, and
+//     next. Its own return value counts: nil makes the task done, and
 //     another error can fail it, or ask for another outcome ([Snooze], [Discard],
 //     [RetryAfter]). The handler does not run if next is not called.
 //   - A panic of the handler, or of middleware inside, is an error of next with a

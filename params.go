@@ -78,7 +78,7 @@ func newParams(k *kind, args any, opts []EnqueueOptions) EnqueueParams {
 	return p
 }
 
-// oneOf returns the options that were passed to a call, of which there may be one.
+// oneOf returns the options that were passed to a call, which takes one at most.
 func oneOf[O any](opts []O) (o O, err error) {
 	switch len(opts) {
 	case 0:

@@ -35,7 +35,7 @@ func (q *Queue) insert(ctx context.Context, tx Tx, tasks *pending) (receipts []R
 	return receipts, err
 }
 
-// insertUnique stores tasks some of which are unique.
+// insertUnique stores tasks. Some of them are unique.
 func (q *Queue) insertUnique(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error) {
 	stored, err := q.store.EnqueueUnique(ctx, tx, tasks.entries, tasks.uniques)
 	if err != nil {

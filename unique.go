@@ -66,9 +66,9 @@ const (
 func ByArgs() UniqueBy { return UniqueBy{form: byArgs} }
 
 // ByFields makes tasks unique by some fields of their arguments, which are a JSON object.
-// Names are those of the JSON; their order does not matter. A field that is left out, as by
-// omitempty, differs from one that is null. A name that the JSON cannot have is an error, such as
-// that of a field of an embedded struct with a tag, or one that two embedded structs share.
+// Pass the names that the JSON has, in any order. A field that is left out, for example by
+// omitempty, differs from a field that is null. A name that the JSON cannot have is an error: the name
+// of a field in an embedded struct with a tag, for example, or a name that two embedded structs share.
 func ByFields(names ...string) UniqueBy { return UniqueBy{form: byFields, fields: names} }
 
 // ByKind makes tasks unique by their kind alone.

@@ -107,7 +107,7 @@ func parseOverride(text string) (Override, error) {
 // String returns the text of the override, which [ParseOverride] accepts.
 func (o Override) String() string { return o.text }
 
-// UsesOriginal reports whether the delay depends on that of the policy that is changed.
+// UsesOriginal reports whether the delay depends on the delay of the original policy.
 func (o Override) UsesOriginal() bool {
 	if _, ok := o.body[clauseDelay]; !ok {
 		return true

@@ -78,7 +78,7 @@ var measures = []measure{
 	{
 		name: "saturated_pickup_ms", unit: "ms", single: true, settings: settings{done: deleted, ordered: true}, run: pickupBesideSaturated,
 		also:  []string{"saturated_alone_ms", "saturated_idle_per_s"},
-		about: "the median time from the commit of a task, without a key or of a new key, to the start of its handler, while a tenth as many sequences as --backlog says wait, due, for their first tasks, which have failed and are due tomorrow; saturated_alone_ms is the same without those, and saturated_idle_per_s how many statements the worker makes in a second beside them when nothing can run, counted as those of idle_statements_per_minute",
+		about: "the median time from the commit of a task to the start of its handler, alongside sequences whose first task has failed and waits until tomorrow; there is one sequence for ten tasks of --backlog, and each has a due task behind the first; half of the measured tasks have a new key, and half have none; saturated_alone_ms is the same without the sequences; saturated_idle_per_s is the number of statements a second while nothing can run, counted as in idle_statements_per_minute",
 	},
 	{
 		name: "hot_keys", unit: "tasks/s", settings: settings{done: deleted, limited: true}, run: drainHotKeys,

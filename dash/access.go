@@ -40,7 +40,7 @@ func Actions() []Action { return []Action{Retry, Edit, Cancel, Delete, Pause, Se
 // without a target whether to show a button that has none yet.
 type Target struct {
 	Queue, Kind string
-	// ID is that of one task. Bulk reports that an action is about all tasks that match.
+	// ID is the ID of a single task. Bulk reports that the action applies to all matching tasks.
 	ID   int64
 	Bulk bool
 	// Name is the name of a schedule, or the text of a subject such as kind:charge.

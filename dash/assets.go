@@ -22,7 +22,7 @@ var assetFiles embed.FS
 // asset is a file that never changes under its name.
 type asset struct{ name, public, kind, content string }
 
-// assets are the style sheet, which includes that of pictures, and the script.
+// assets are the style sheet, which includes the pictures' style sheet, and the script.
 var assets = sync.OnceValue(func() (list []asset) {
 	for _, name := range []string{"dash.css", "dash.js"} {
 		content, err := assetFiles.ReadFile("assets/" + name)

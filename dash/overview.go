@@ -106,7 +106,7 @@ type inForce struct {
 	Age time.Duration
 }
 
-// rates is the throughput since somebody looked.
+// rates is the throughput since a page was opened.
 type rates struct {
 	Charts  []template.HTML
 	Since   time.Time

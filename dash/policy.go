@@ -62,7 +62,7 @@ func readDraft(v url.Values) (d draft, err error) {
 	return d, nil
 }
 
-// Ready reports whether the draft says what to set.
+// Ready reports whether the draft is complete.
 func (d draft) Ready() bool {
 	return d.Perhaps == "" && (d.Form != "set" || d.Text != "")
 }
@@ -100,7 +100,7 @@ type policyView struct {
 	Presets []preset
 	Preview *previewView
 	Weighed *weighed
-	// Tasks and Takes say what it costs to weigh.
+	// Tasks and Takes are the cost of weighing.
 	Tasks   int64
 	Takes   time.Duration
 	Workers int
@@ -137,7 +137,7 @@ type weighed struct {
 // askAbove is the number of tasks from which a change asks first.
 const askAbove = 100
 
-// subjectOf returns the subject of parameters, of which kind is a short form.
+// subjectOf returns the subject in the parameters. The parameter kind is a short form.
 func subjectOf(v url.Values) url.Values {
 	if v.Get("subject") == "" && v.Get("kind") != "" {
 		v = clone(v)
@@ -269,7 +269,7 @@ func endText(s ops.Schedule) string {
 	return fmt.Sprintf("A task dies after %s, within %s.", attempts, chart.Duration(s.Latest))
 }
 
-// weigh says what a draft does to the tasks that wait.
+// weigh returns the effect of a draft on the waiting tasks.
 func (in *request) weigh(ctx context.Context, d draft) (*weighed, error) {
 	p, age, err := in.profile(ctx, d.Subject)
 	if err != nil {

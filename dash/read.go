@@ -24,7 +24,7 @@ type reading[T any] struct {
 	Value T
 	Known bool
 	Age   time.Duration
-	// Err is why the last read failed. The value is that of the one before.
+	// Err is why the last read failed. The value is the one before.
 	Err error
 }
 

@@ -80,7 +80,7 @@ type sample struct {
 	oldest       time.Duration
 }
 
-// samples are those of the last hour, as far as somebody looked.
+// samples has the last hour, with gaps while no page was open.
 type samples struct {
 	mu   sync.Mutex
 	list []sample

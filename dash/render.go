@@ -115,7 +115,7 @@ func (in *request) render(status int, p page) {
 // trouble is an error as a page shows it.
 type trouble struct{ Text, Advice string }
 
-// fail renders a page with an error alone.
+// fail renders a page that has only an error.
 func (in *request) fail(status int, text string) {
 	in.failWith(status, trouble{Text: text})
 }

@@ -236,7 +236,7 @@ type condition struct {
 	Holds      bool
 }
 
-// Conditions are those of a claim, in words.
+// Conditions are the conditions of a claim, in words.
 func (v taskPageView) Conditions() (list []condition) {
 	for _, c := range v.Why.Conditions {
 		list = append(list, condition{c.Name(), c.Describe(v.Why.Task), c.Holds()})

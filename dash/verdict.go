@@ -18,7 +18,7 @@ type cause struct {
 	// Text says what, and Since when it began, as far as that is known.
 	Text  string
 	Since time.Time
-	// Advice says what to do, and Links lead there.
+	// Advice is the recommended action, and Links lead to it.
 	Advice string
 	Links  []step
 	weight int // orders causes of a level
@@ -223,7 +223,7 @@ func (s state) unhandled() (list []cause) {
 	return list
 }
 
-// deaths finds the kinds of which tasks died lately.
+// deaths finds the kinds whose tasks died recently.
 func (s state) deaths() (list []cause) {
 	var kinds []string
 	dead := map[string]ops.FailureGroup{}

@@ -34,7 +34,7 @@ type Caps struct {
 	DirtyReads bool
 	// OddSession is a query whose one text says what in the session's settings keeps falldue from
 	// working, and what to do; it is empty if nothing does. Each connection is asked, as its
-	// settings may differ from those of others. It is "" where none can.
+	// settings may differ from other sessions. It is "" where no session can be odd.
 	OddSession string
 	// Embedded: the database runs in the process of its client, without a network.
 	Embedded bool

@@ -125,7 +125,7 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 	return s, nil
 }
 
-// probeSession refuses a session of which a query says that it is odd.
+// probeSession refuses a session that a query finds odd.
 func probeSession(ctx context.Context, db Queryer, odd string) error {
 	var what string
 	if err := db.QueryRowContext(ctx, odd).Scan(&what); err != nil {

@@ -337,7 +337,7 @@ func (c Checker) missingRecord(l *life, r Row) string {
 			}
 			continue
 		}
-		// A cancel takes the fence after that of the claim that it ends, of which nothing is recorded.
+		// A cancel ends the claim and takes the next fence. It records nothing about the claim.
 		settledNext := f+1 == r.Fence && r.State != "cancelled" || recorded[f+1] == "retried" || recorded[f+1] == "dead"
 		if outcome != OutcomeSnoozed && outcome != OutcomeStopped && (c.Calm || settledNext) {
 			return fmt.Sprintf("of claim %d, which ended as %q, nothing is recorded", f, outcome)

@@ -34,7 +34,7 @@ const MaxMeasured = 10_000_000
 
 // Measurement is one measure of a [Benchmark].
 type Measurement struct {
-	// Measure says what was measured: "enqueue_one", "enqueue_many", "run" or "start".
+	// Measure is the measured operation: "enqueue_one", "enqueue_many", "run" or "start".
 	Measure string
 	// Tasks is how many tasks were measured.
 	Tasks int

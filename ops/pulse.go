@@ -70,7 +70,7 @@ type Pulse struct {
 	// them.
 	Pauses    []Pause
 	Overrides []Override
-	// Policies are those of kinds, and what overrides make of them.
+	// Policies are the policies of kinds, with overrides applied.
 	Policies Policies
 }
 

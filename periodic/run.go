@@ -35,7 +35,7 @@ type run struct {
 	all     sync.WaitGroup
 }
 
-// ended is what became of a step that was taken alone, or of what was said where name is "".
+// ended is the result of a step that was taken alone, or of a talk if name is "".
 type ended struct {
 	name string
 	wait time.Duration

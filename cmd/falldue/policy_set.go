@@ -84,7 +84,7 @@ func policySetCommand() *cobra.Command {
 			"wait at once, those that run when they fail. No row of a task is written. It holds\n" +
 			"until \"policy clear\", the end by --until, or another set; a deploy does not end it.\n\n" +
 			"An OVERRIDE has the clauses of a policy, and what it does not name stays. The name\n" +
-			"original is what the code has: \"4 * original\", \"max(original, 1h)\", \"5m; jitter 1m\",\n" +
+			"original is the policy in the code: \"4 * original\", \"max(original, 1h)\", \"5m; jitter 1m\",\n" +
 			"\"attempts 50\", \"elapsed 2d\". The command looks first at the tasks that wait, and asks\n" +
 			"before more than --ask-above of them become due at once or dead, or their policy is not\n" +
 			"known.\n\n" + subjectHelp + "\n\n" + policyFlagHelp + "\n\n" + formulaHelp,

@@ -67,7 +67,7 @@ var names = [colors]string{
 	Series1: "1", Series2: "2", Series3: "3", Series4: "4", Series5: "5", Series6: "6",
 }
 
-// RGB returns a color in a theme: that of [Light] unless it is [Dark].
+// RGB returns a color in a theme. Any theme but [Dark] counts as [Light].
 func (t Theme) RGB(c Color) color.NRGBA {
 	var rgb color.NRGBA
 	if _, err := fmt.Sscanf(t.hex(c), "%02x%02x%02x", &rgb.R, &rgb.G, &rgb.B); err == nil {

@@ -17,7 +17,7 @@ type outage struct {
 
 	woken   chan struct{} // signalled when the database has answered another part of the worker
 	failing atomic.Bool   // neither a sweep nor a claim has succeeded since the last failure
-	away    atomic.Bool   // the last failure was that of a database that does not answer
+	away    atomic.Bool   // the last failure was a database that did not answer
 
 	failures int // in a row; only the poller's loop uses it
 }

@@ -412,7 +412,7 @@ func (a scheduledOverride) step(now time.Time) (policy *backoff.Override, next t
 	return policy, a.until
 }
 
-// soonest returns the first of two times, of which those that are zero never come.
+// soonest returns the earlier of two times. A zero time never comes.
 func soonest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -56,7 +56,7 @@ func TestLanesBehindATaskWaitForIt(t *testing.T) {
 	}
 }
 
-// sweptAnchors makes a sweep find these first tasks, all of which are due but for those that have failed.
+// sweptAnchors makes a sweep find these first tasks. All but the failed ones are due.
 func sweptAnchors(l *Tracker, anchors map[store.Lane]int64) {
 	l.BeginSweep()
 	var found []FirstTask
@@ -70,7 +70,7 @@ func allLimited(store.Lane) bool { return true }
 
 // TestRetriedLanesLeaveOthersTheirShare: lanes that a limit held back when they were last tried get
 // half of the places of a claim under limits, however many and however long they have been due. After a
-// claim in vain the turn is that of lanes without limits, of any priority.
+// claim in vain, lanes without limits of any priority come next.
 func TestRetriedLanesLeaveOthersTheirShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestRetriedLanesLeaveOthersTheirShare(t *testing.T) {
 	})
 }
 
-// TestManyParkedLanesAreLookedAtSeldom: lanes of which nobody knows for how long a limit holds them back are
+// TestManyParkedLanesAreLookedAtSeldom: lanes that a limit holds back for an unknown time are
 // looked at some hundred times a second together in the end, however many they are.
 func TestManyParkedLanesAreLookedAtSeldom(t *testing.T) {
 	t.Parallel()

@@ -43,7 +43,7 @@ type knownLane struct {
 	retried   bool          // the last claim was in vain, and nothing is known to have changed since
 	class     class         // in which it is, if it is in the heap of its priority
 	served    time.Time     // when a claim that left tasks last took some
-	heapIndex int           // in the heap of its priority and class, or in that of the limit
+	heapIndex int           // in the heap of its priority and class, or of its limit
 	parked    *parkedLanes  // by the limit that holds it back, or nil
 	wait      time.Duration // for which a limit held it back in vain
 	guessed   bool          // it is parked until a time that is a guess

@@ -346,7 +346,7 @@ func (l *Tracker) Remembered(most int) (sources []store.Source) {
 // them: by priority, then by how long the first task has been due. Lanes with keys of one
 // kind take turns. Either all of them have limits or none has, since the former have a claim of
 // their own, and those of a later priority wait for all others before them. After a claim under
-// limits that took no task the turn is that of the lanes without limits.
+// limits that took no task, the lanes without limits come next.
 func (l *Tracker) Due(now time.Time, most int) (due []store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

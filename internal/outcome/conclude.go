@@ -183,7 +183,7 @@ func (x ClaimResult) LimitText() string {
 	return "the policy of its kind"
 }
 
-// WhyDead says what decided that the task is dead. f is the failure of its handler, or nil
+// WhyDead returns the reason for which the task is dead. f is the failure of its handler, or nil
 // if that did not run.
 func (x ClaimResult) WhyDead(f *Failure) string {
 	most := x.MaxAttempts()
@@ -200,7 +200,7 @@ func (x ClaimResult) WhyDead(f *Failure) string {
 	return fmt.Sprintf("its policy allows %v in all", x.Policy.Policy.MaxElapsed())
 }
 
-// FencesExhausted returns the settlement of a task whose fence somebody set to the
+// FencesExhausted returns the settlement of a task whose fence was edited to the
 // highest number. Its next claims would all have the same fence.
 func (x ClaimResult) FencesExhausted() store.Settlement {
 	e := x.settlement()

@@ -97,7 +97,7 @@ func NotCommitted(cause error) *Failure {
 	return f
 }
 
-// IsUncommitted reports whether f is that of [NotCommitted].
+// IsUncommitted reports whether [NotCommitted] made f.
 func (f *Failure) IsUncommitted() bool { return f != nil && f.Err == ErrNotCommitted } //nolint:errorlint // a handler's error may wrap it
 
 // CausesOf returns the causes of the end of a handler's context, and the error of that end, that

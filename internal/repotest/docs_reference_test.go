@@ -81,7 +81,7 @@ func exportedErrors(t *testing.T) (names []string) {
 		}
 	}
 	if len(names) < 10 {
-		t.Fatalf("found %q alone", names)
+		t.Fatalf("found only %q", names)
 	}
 	return names
 }
@@ -129,7 +129,7 @@ func TestTroubleshootingQuotesTheLog(t *testing.T) {
 	logs := readFile(t, "docs/logs.md")
 	quoted := regexp.MustCompile("(?m)^\\| `([^`]*)` in the log").FindAllStringSubmatch(readFile(t, "docs/troubleshooting.md"), -1)
 	if len(quoted) < 5 {
-		t.Errorf("found %q alone", quoted)
+		t.Errorf("found only %q", quoted)
 	}
 	for _, q := range quoted {
 		if !strings.Contains(logs, "`"+strings.TrimRight(q[1], "… ")) {

@@ -27,7 +27,7 @@ func Failed(err error) slog.Attr { return slog.Any("error", failure{err}) }
 
 // Sparse returns a logger that writes at most one line a minute for failures of the database
 // ([Failed]) with the same message, kind and cause. The next line has how many were left out
-// ("repeated"). While the database is away, which classify tells, all messages are one. All other
+// ("repeated"). While the database is unavailable, as classify reports, all messages count as one. All other
 // lines are written.
 func Sparse(log *slog.Logger, classify func(error) dialect.Class) *slog.Logger {
 	return slog.New(&sparse{Handler: log.Handler(), classify: classify, seen: &seen{lines: map[string]*line{}}})

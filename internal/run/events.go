@@ -49,7 +49,7 @@ func (e events) undecodable(r *Run, text string) {
 	e.log.Warn("falldue: the payload of a task cannot be decoded; its attempt has failed", e.failure(r, "", retry.Failed(errors.New(text)))...)
 }
 
-// overtime reports handlers of a kind that have not returned though their time is over.
+// overtime reports handlers of a kind that have not returned although their timeout has expired.
 func (e events) overtime(kind string, late lateRuns) {
 	e.log.Warn("falldue: handlers have not returned although their timeout has passed", "kind", kind, "count", late.count, "timeout", late.timeout,
 		"since", time.Since(late.since).Round(time.Second), "tasks", late.tasks)

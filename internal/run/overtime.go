@@ -24,7 +24,7 @@ const (
 	overtimeNamed = 20
 )
 
-// Overtime is the role that reports handlers that have not returned although their time is over.
+// Overtime is the role that reports handlers that have not returned although their timeout has expired.
 // They take the places of others.
 type Overtime struct {
 	begins func(*Run, time.Duration)     // is called for each, with its timeout
@@ -36,7 +36,7 @@ type Overtime struct {
 	runs map[*Run]overtime
 }
 
-// overtime is about a run whose time is over.
+// overtime describes a run whose timeout has expired.
 type overtime struct {
 	timeout time.Duration
 	since   time.Time
@@ -103,7 +103,7 @@ func (o *Overtime) Work(ctx context.Context) {
 	}
 }
 
-// lateRuns are the runs of a kind whose time is over.
+// lateRuns are the runs of a kind whose timeout has expired.
 type lateRuns struct {
 	overtime // of the first
 	count    int

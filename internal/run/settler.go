@@ -394,7 +394,7 @@ func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 	s.tellFlows(batch, lost)
 	for _, r := range batch {
 		waits := r.end.State == statements.StateOpen || r.end.State == statements.StateSnoozed
-		for _, l := range r.Claim.Limits { // that of a rate is not free, which costs a claim
+		for _, l := range r.Claim.Limits { // a rate's permit is not free, and waking for it costs a claim
 			if !waits || !l.Form.Ordered() || lost[r.Claim.ID] { // a task that waits keeps its sequence
 				freed = append(freed, l.Name)
 			}

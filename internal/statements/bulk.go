@@ -91,7 +91,7 @@ func Allowed(s dialect.Server, tables dialect.Tables, p AllowedParams, size int)
 	switch {
 	case p.State:
 		condition += " and t.state = :state"
-	case p.Action == ActRetry: // of a done task somebody has to ask for it
+	case p.Action == ActRetry: // a done task is retried only on request
 		condition += " and t.state <> 'done'"
 	}
 	b.set("allowed", condition)

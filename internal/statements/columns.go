@@ -166,7 +166,7 @@ func withMetadata(c Columns[Entry]) Columns[Entry] {
 // PayloadColumns are those of the batch of [EnqueueAlike].
 var PayloadColumns = PlainColumns[len(PlainColumns)-1:]
 
-// LongColumns are those of an entry whose texts may be long.
+// LongColumns are the columns of an entry that may hold long texts.
 var LongColumns = withMetadata(PayloadColumns)
 
 // Key names a claim: a task and its fence.

@@ -265,7 +265,7 @@ update {schedules} set paused = :paused, paused_at = {now}, paused_by = :paused_
 where name = :name and paused = :was_paused and next_at = {moment {int :was_next}}`)
 }
 
-// AskSchedules notes that a process with another definition asks who has that of the schedules.
+// AskSchedules notes that a process with another definition asks which process has the schedules' definitions.
 // The batch has [NameColumns].
 func AskSchedules(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)

@@ -13,7 +13,7 @@ import (
 // FieldNames returns the names under which encoding/json writes the fields of a struct, sorted. It
 // returns none for a type that is no struct, or that has methods for its JSON.
 //
-// encoding/json itself decides: a name is that of a field if a decoder accepts it. A decoder also
+// encoding/json itself decides: a name belongs to a field if a decoder accepts it. A decoder also
 // accepts names in another case, so that of two that differ in nothing else neither counts.
 func FieldNames(t reflect.Type) []string {
 	for t != nil && t.Kind() == reflect.Pointer && !hasMethods(t) {
@@ -52,7 +52,7 @@ func hasMethods(t reflect.Type) bool {
 }
 
 // writtenNames adds the names that the fields of a struct, and of structs in it, have in the
-// program. Some are not those of fields of its JSON. seen has the types that are done.
+// program. Some do not belong to fields of its JSON. seen has the types that are done.
 func writtenNames(t reflect.Type, names map[string]bool, seen map[reflect.Type]bool) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()

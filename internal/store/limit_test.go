@@ -216,7 +216,7 @@ func TestLimitsShareTheirTasks(t *testing.T) {
 			t.Errorf("a claim of 5 took tasks of the sources %s", got)
 		}
 		if got := fmt.Sprint(places(claim(9))); got != "[1 2 3 3]" {
-			t.Errorf("a claim of all tasks took those of the sources %s", got)
+			t.Errorf("a claim of all tasks took tasks of the sources %s", got)
 		}
 	})
 }

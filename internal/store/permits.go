@@ -98,7 +98,7 @@ func (s *Store) eachPermit(ctx context.Context, x runner, names map[string]bool,
 	return nil
 }
 
-// DropPermits deletes those of the next permits after one that have been free for keep. It
+// DropPermits looks at the next permits after one, and deletes the permits that have been free for keep. It
 // returns the last one that it looked at, or 0 after all, and how many it has deleted. It looks at up
 // to MaxBatch. Claims make again what they need.
 func (s *Store) DropPermits(ctx context.Context, after int64, keep time.Duration) (last int64, dropped int, err error) {

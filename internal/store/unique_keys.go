@@ -81,7 +81,7 @@ func (s *Store) EndKeyTime(ctx context.Context, hash string) (bool, error) {
 	})
 }
 
-// DropKeys deletes those of the next unique keys after one that nobody has held for keep. It
+// DropKeys looks at the next unique keys after one, and deletes the keys that no task has held for keep. It
 // returns the last one that it looked at, or "" after all, and how many it has deleted. It looks at up
 // to MaxBatch.
 func (s *Store) DropKeys(ctx context.Context, after string, keep time.Duration) (last string, dropped int, err error) {

@@ -145,7 +145,7 @@ func TestShutdownNamesWhatItWaitsFor(t *testing.T) {
 }
 
 // TestWarningOfAQueueThatIsNotServed: a worker handles a kind and does not work on the kind's
-// queue. It says that, and nothing of tasks: those of the kind that are in its own queue run.
+// queue. It logs that, and nothing about tasks: tasks of the kind in its own queue run.
 func TestWarningOfAQueueThatIsNotServed(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

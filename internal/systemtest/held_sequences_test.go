@@ -84,7 +84,7 @@ func TestHeldSequencesCostNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := <-started; got != key || claims.Load() > before+most {
-				t.Errorf("a task of key %q started after %d claims, and it was that of %q", key, claims.Load()-before, got)
+				t.Errorf("a task of key %q started after %d claims, and the task had the key %q", key, claims.Load()-before, got)
 			}
 		}
 		if err := q.Cancel(t.Context(), first[7].ID); err != nil {

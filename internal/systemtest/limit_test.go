@@ -76,7 +76,7 @@ func TestLimitsHoldAcrossWorkers(t *testing.T) {
 				if i == 0 { // the worker that is cut off
 					hanging <- struct{}{}
 					<-cut // its process dies
-					return errors.New("nobody hears of this")
+					return errors.New("the lease was lost before this error")
 				}
 				for range 3 { // which takes some time
 					if err := pools[i].PingContext(ctx); err != nil {

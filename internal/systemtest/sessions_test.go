@@ -49,7 +49,7 @@ func TestUnusualSessions(t *testing.T) {
 }
 
 // TestOneConnection runs the suite's cases about transactions on a pool of one
-// connection, where code that needs a second connection waits for ever.
+// connection, where code that needs a second connection waits indefinitely.
 func TestOneConnection(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {

@@ -94,7 +94,7 @@ func (c *Cleaner) Work(ctx context.Context) {
 var finishedStates = []string{statements.StateDone, statements.StateDead, statements.StateCancelled}
 
 // CleanAll deletes all tasks whose retention is over, and returns how long it took to find
-// their lanes. It gives up when the database is away.
+// their lanes. It gives up when the database is unavailable.
 func (c *Cleaner) CleanAll(ctx context.Context) (finding time.Duration, away bool) {
 	c.foreign.begin()
 	for _, queue := range c.queues {
