@@ -43,20 +43,8 @@ type Hooks struct {
 	// last.
 	Settle, Extend func(StatementStats)
 	// Overtime is called once for each handler that has not returned 10 seconds after its
-	// [KindConfig.Timeout]. It still takes the place of another one.
-	Overtime func(OvertimeStats)
-}
-
-// OvertimeStats describes a handler that has not returned although its timeout has passed.
-type OvertimeStats struct {
-	// ID, Kind, Queue and Attempt describe its task.
-	ID          int64
-	Kind, Queue string
-	Attempt     int
-	// Timeout is the kind's timeout.
-	Timeout time.Duration
-	// Worker is the id of the worker.
-	Worker string
+	// [KindConfig.Timeout], which is Event.Took. The handler still takes the place of another one.
+	Overtime func(Event)
 }
 
 // StatementStats describes one statement of a worker.

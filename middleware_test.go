@@ -55,6 +55,19 @@ func TestRunsWithoutMiddlewareAllocateNothing(t *testing.T) {
 	}
 }
 
+// TestOvertimeIsAnEvent of the run, whose Took is the timeout.
+func TestOvertimeIsAnEvent(t *testing.T) {
+	t.Parallel()
+	var got []Event
+	hooks := publisher{hooks: Hooks{Overtime: func(e Event) { got = append(got, e) }}}
+	claim := &store.Claim{Claimed: statements.Claimed{ID: 7}, From: store.Lane{Kind: "k"}}
+	r := &run.Run{Env: &run.Env{Queue: "q"}, ClaimResult: outcome.ClaimResult{Claim: claim, WorkerID: "w", Policy: control.Compile(backoff.Constant(0))}}
+	hooks.Overtime(r, time.Minute)
+	if len(got) != 1 || got[0].ID != 7 || got[0].Kind != "k" || got[0].Queue != "q" || got[0].Took != time.Minute || got[0].Worker != "w" || got[0].Outcome != OutcomeNone {
+		t.Errorf("the hook was called with %+v", got)
+	}
+}
+
 // TestMiddlewareSeesTheHandlersError: the error of next is the handler's for errors.As, has why
 // its context ended for errors.Is, and is read only once.
 func TestMiddlewareSeesTheHandlersError(t *testing.T) {

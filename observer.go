@@ -70,9 +70,7 @@ func (o *publisher) publish(e Event) {
 // Overtime passes on that a handler has not returned although its timeout has passed.
 func (o *publisher) Overtime(r *run.Run, timeout time.Duration) {
 	if hook := o.hooks.Overtime; hook != nil {
-		o.guard(func() {
-			hook(OvertimeStats{ID: r.Claim.ID, Kind: r.Claim.From.Kind, Queue: r.Queue, Attempt: r.Claim.Attempts, Timeout: timeout, Worker: r.WorkerID})
-		})
+		o.guard(func() { hook(Event{RunInfo: RunInfo(r.Info()), Took: timeout, Worker: r.WorkerID}) })
 	}
 }
 

@@ -102,8 +102,8 @@ func (q *Queue) Wake() {
 	if w != nil {
 		w.Wake()
 	}
-	if q.notices != nil {
-		q.notices.Add("")
+	if q.notifier != nil {
+		q.notifier.Add("")
 	}
 }
 
@@ -123,8 +123,8 @@ func (q *Queue) enqueued(entries []store.Entry) {
 func (q *Queue) announce(stored []store.Entry) {
 	q.enqueued(stored)
 	for i, e := range stored {
-		if q.notices != nil && (i == 0 || e.Queue != stored[i-1].Queue) {
-			q.notices.Add(e.Queue)
+		if q.notifier != nil && (i == 0 || e.Queue != stored[i-1].Queue) {
+			q.notifier.Add(e.Queue)
 		}
 	}
 }

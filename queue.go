@@ -24,7 +24,7 @@ type Queue struct {
 	db       *sqlx.DB
 	store    *store.Store
 	policies *upkeep.PolicyStore
-	notices  *notices // nil if no worker is notified, or each enqueue notifies in its transaction
+	notifier *upkeep.Notifier // nil if no worker is notified, or each enqueue notifies in its transaction
 
 	observer *publisher
 	// aroundEnqueue stores tasks by way of the users' middleware; nil if there is none.
@@ -83,7 +83,7 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 		observer: &publisher{hooks: cfg.Hooks, log: cfg.Logger, classify: server.Classify},
 	}
 	if server.Caps.Notify && !cfg.Notifications.ownTx() {
-		q.notices = &notices{send: s.Notify}
+		q.notifier = upkeep.NewNotifier(s.Notify)
 	}
 	return q, nil
 }
