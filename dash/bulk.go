@@ -101,7 +101,7 @@ func bulkPage(in *request) (page, error) {
 		v.Typed = strconv.FormatInt(v.Report.Changed, 10)
 	}
 	v.Pace = ops.PaceOf(in.h.reads.pulse.get(ctx).Value.Workers).Of(f.Kind)
-	return page{Title: strings.ToUpper(v.Do[:1]) + v.Do[1:] + " all that match", Nav: "tasks", Regions: []region{{ID: "bulk", Template: "bulk", Data: v}}}, nil
+	return page{Title: strings.ToUpper(v.Do[:1]) + v.Do[1:] + " all matching tasks", Nav: "tasks", Regions: []region{{ID: "bulk", Template: "bulk", Data: v}}}, nil
 }
 
 // bulkPost begins a change of many tasks.

@@ -178,7 +178,7 @@ func TestPages(t *testing.T) {
 			s.see(strings.TrimPrefix(link, "./"))
 		}
 		s.see("", "No worker is running, and tasks wait", "Kind webhook has 1 dead task", "max(original, 2h)")
-		s.see("tasks?kind=webhook", "customer:42", "backing off", "Cancel all that match")
+		s.see("tasks?kind=webhook", "customer:42", "backing off", "Cancel all matching tasks")
 		s.see(fmt.Sprintf("task?id=%d", s.waits), "Why it does not run now", "Attempt 2", "no live worker", "Then the task is dead")
 		s.see(fmt.Sprintf("task?id=%d", s.dead), "Attempt 1 failed", "Retry now", "Stack")
 		s.see("policy?subject=kind:webhook&form=slow&factor=4&weigh=1", "4 * 1h", "become due later", "<svg")

@@ -61,7 +61,7 @@ type tasksView struct {
 	Queues   []string
 	Kinds    []string
 	Trouble  *trouble
-	// Filtered reports whether there is a filter, so that all that match can be changed.
+	// Filtered reports whether there is a filter, so that all matching tasks can be changed.
 	Filtered, Finished, Unfinished bool
 	Target                         Target
 }
