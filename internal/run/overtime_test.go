@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,11 +22,14 @@ func TestHandlersPastTheirTimeoutAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer // read after synctest.Wait
 		var announced map[string]string
+		var mutex sync.Mutex // the timers of two handlers fire together
 		var late []int64
 		o := NewOvertime(func(r *Run, timeout time.Duration) {
 			if timeout != time.Second {
 				t.Errorf("task %d has the timeout %v", r.Claim.ID, timeout)
 			}
+			mutex.Lock()
+			defer mutex.Unlock()
 			late = append(late, r.Claim.ID)
 		}, func(kinds map[string]string) { announced = kinds }, slog.New(slog.NewTextHandler(&text, nil)))
 		ctx, stop := context.WithCancel(t.Context())
