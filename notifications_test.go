@@ -8,6 +8,11 @@ import (
 	"github.com/falldue/falldue/internal/upkeep"
 )
 
+// notifyFunc sends notifications.
+type notifyFunc func(ctx context.Context, text string) error
+
+func (f notifyFunc) Notify(ctx context.Context, text string) error { return f(ctx, text) }
+
 // TestEnqueuesAndWakeNotify: without any setting, notices follow an enqueue at once, and a
 // task of a transaction when Wake is called.
 func TestEnqueuesAndWakeNotify(t *testing.T) {
@@ -28,14 +33,14 @@ func TestEnqueuesAndWakeNotify(t *testing.T) {
 			return
 		}
 		sent := make(chan string, 10)
-		q.notifier = upkeep.NewNotifier(func(ctx context.Context, notice string) error {
+		q.notifier = upkeep.NewNotifier(notifyFunc(func(ctx context.Context, notice string) error {
 			err := q.store.Notify(ctx, notice)
 			if err != nil {
 				t.Error(err)
 			}
 			sent <- notice
 			return err
-		})
+		}))
 		k := NewKind[int]("k", KindConfig{Queue: "mail"})
 		if _, err := k.Enqueue(t.Context(), q, 1); err != nil {
 			t.Fatal(err)

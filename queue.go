@@ -83,7 +83,7 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 		observer: &publisher{hooks: cfg.Hooks, log: cfg.Logger, classify: server.Classify},
 	}
 	if server.Caps.Notify && !cfg.Notifications.ownTx() {
-		q.notifier = upkeep.NewNotifier(s.Notify)
+		q.notifier = upkeep.NewNotifier(s)
 	}
 	return q, nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// AnnounceEvery is the time between two announcements of a worker.
+	// announceEvery is the time between two announcements of a worker.
 	announceEvery = 15 * time.Second
 	// leaveTimeout is the longest time in which a worker that ends removes itself.
 	leaveTimeout = time.Second
@@ -22,17 +22,15 @@ const (
 	keepWorkers = time.Hour
 )
 
-// Announcer keeps the worker in the table of workers, for people. Of what workers do, only the
-// deletion of finished tasks of kinds that they do not handle depends on it, see [foreignKinds].
+// Announcer keeps the worker in the table of workers, for people. Workers themselves read the table
+// only before they delete finished tasks of kinds without a handler, see [orphanKinds].
 type Announcer struct {
 	id       string
-	code     store.WorkerInfo      // what does not change
-	running  func() map[string]int // handlers, by queue
+	code     store.WorkerInfo // the part that does not change
+	handlers handlers
 	ended    *run.EndedRuns
-	troubles *control.HealthReport
-	put      func(context.Context, store.Worker, store.Recent, store.WorkerInfo) error
-	see      func(context.Context, store.Worker, store.Recent) (stored bool, err error)
-	drop     func(ctx context.Context, id string) error
+	health   *control.HealthReport
+	table    announceTable
 	events   events
 
 	stopping  atomic.Bool
@@ -40,30 +38,45 @@ type Announcer struct {
 	failing   bool
 }
 
+// handlers counts the handlers that run.
+type handlers interface {
+	// Running returns how many handlers of each queue run.
+	Running() map[string]int
+}
+
+// announceTable is the table of workers.
+type announceTable interface {
+	// Announce stores the row of a worker.
+	Announce(context.Context, store.Worker, store.Recent, store.WorkerInfo) error
+	// SeeWorker updates the row of a worker, and reports whether the row is there.
+	SeeWorker(context.Context, store.Worker, store.Recent) (stored bool, err error)
+	DropWorker(ctx context.Context, id string) error
+}
+
 // NewAnnouncer returns an announcer of a worker whose code is described by info.
-func NewAnnouncer(id string, info store.WorkerInfo, running func() map[string]int, ended *run.EndedRuns, troubles *control.HealthReport, s *store.Store, log *slog.Logger) *Announcer {
-	return &Announcer{id: id, code: info, running: running, ended: ended, troubles: troubles, put: s.Announce, see: s.SeeWorker, drop: s.DropWorker, events: events{log}}
+func NewAnnouncer(id string, info store.WorkerInfo, handlers handlers, ended *run.EndedRuns, health *control.HealthReport, table announceTable, log *slog.Logger) *Announcer {
+	return &Announcer{id: id, code: info, handlers: handlers, ended: ended, health: health, table: table, events: events{log}}
 }
 
 // Info returns what the worker announces of itself.
 func (a *Announcer) Info() store.WorkerInfo {
 	info := a.code
 	info.Stopping = a.stopping.Load()
-	a.troubles.AddTo(&info)
+	a.health.AddTo(&info)
 	return info
 }
 
-// Stop says that the worker claims no more tasks.
+// Stop announces that the worker claims no more tasks.
 func (a *Announcer) Stop() {
 	a.stopping.Store(true)
-	retry.Signal(a.troubles.Changed)
+	retry.Signal(a.health.Changed)
 }
 
 // Work announces the worker until ctx ends, and removes it then.
 func (a *Announcer) Work(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := a.announce(ctx)
-		if ctx.Err() == nil { // else it may have failed because of that
+		if ctx.Err() == nil { // an error may only mean that ctx has ended
 			if err != nil && !a.failing {
 				a.events.announceFailed(err)
 			}
@@ -73,7 +86,7 @@ func (a *Announcer) Work(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-		case <-a.troubles.Changed:
+		case <-a.health.Changed:
 			a.announced = false
 		}
 		timer.Stop()
@@ -81,27 +94,27 @@ func (a *Announcer) Work(ctx context.Context) {
 	if !a.failing {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 		defer cancel()
-		_ = a.drop(ctx, a.id) // others do so an hour later
+		_ = a.table.DropWorker(ctx, a.id) // after a failure another worker deletes the row an hour later
 	}
 }
 
-// announce says that the worker is there. It sends the info only if it is not stored.
+// announce updates the row of the worker. It sends the info only if the table lacks it.
 func (a *Announcer) announce(ctx context.Context) error {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
 	all, recent := a.ended.Take()
-	recent.Running = a.running()
+	recent.Running = a.handlers.Running()
 	w := store.Worker{ID: a.id, Done: all.Done, Failed: all.Failed}
 	for _, n := range recent.Running {
 		w.Running += n
 	}
 	if a.announced {
 		var err error
-		if a.announced, err = a.see(ctx, w, recent); err != nil || a.announced {
+		if a.announced, err = a.table.SeeWorker(ctx, w, recent); err != nil || a.announced {
 			return err
 		}
 	}
-	err := a.put(ctx, w, recent, a.Info())
+	err := a.table.Announce(ctx, w, recent, a.Info())
 	a.announced = err == nil
 	return err
 }

@@ -15,6 +15,31 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
+// runningHandlers are handlers.
+type runningHandlers map[string]int
+
+func (r runningHandlers) Running() map[string]int { return r }
+
+// fakeAnnounceTable is an announceTable.
+type fakeAnnounceTable struct {
+	put  func(context.Context, store.Worker, store.Recent, store.WorkerInfo) error
+	see  func(context.Context, store.Worker, store.Recent) (bool, error)
+	drop func()
+}
+
+func (f fakeAnnounceTable) Announce(ctx context.Context, w store.Worker, recent store.Recent, info store.WorkerInfo) error {
+	return f.put(ctx, w, recent, info)
+}
+
+func (f fakeAnnounceTable) SeeWorker(ctx context.Context, w store.Worker, recent store.Recent) (bool, error) {
+	return f.see(ctx, w, recent)
+}
+
+func (f fakeAnnounceTable) DropWorker(context.Context, string) error {
+	f.drop()
+	return nil
+}
+
 // TestWorkersAnnounceThemselvesCheaply: every 15 seconds by one statement, with what seldom
 // changes once and when the table lacks it; a failure is logged once, and ends nothing.
 func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
@@ -26,8 +51,7 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 		var last store.WorkerInfo
 		var stored bool
 		var failure error
-		a := NewAnnouncer("me/1", store.WorkerInfo{Host: "here"}, func() map[string]int { return map[string]int{"default": 4, "images": 3} }, new(run.EndedRuns), control.NewHealthReport(), nil, slog.New(slog.NewTextHandler(&log, nil)))
-		a.put = func(_ context.Context, w store.Worker, recent store.Recent, info store.WorkerInfo) error {
+		table := fakeAnnounceTable{put: func(_ context.Context, w store.Worker, recent store.Recent, info store.WorkerInfo) error {
 			mu.Lock()
 			defer mu.Unlock()
 			puts++
@@ -36,14 +60,13 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 				t.Errorf("announced as %+v, %+v", w, recent)
 			}
 			return failure
-		}
-		a.see = func(context.Context, store.Worker, store.Recent) (bool, error) {
+		}, see: func(context.Context, store.Worker, store.Recent) (bool, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			sees++
 			return stored, failure
-		}
-		a.drop = func(context.Context, string) error { drops++; return nil }
+		}, drop: func() { drops++ }}
+		a := NewAnnouncer("me/1", store.WorkerInfo{Host: "here"}, runningHandlers{"default": 4, "images": 3}, new(run.EndedRuns), control.NewHealthReport(), table, slog.New(slog.NewTextHandler(&log, nil)))
 		a.ended.Kinds = map[string]store.Runs{"k": {Done: 3}}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -94,15 +117,14 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 // fails. The worker is removed nevertheless.
 func TestWorkerThatStopsWhileItAnnouncesLeaves(t *testing.T) {
 	t.Parallel()
-	a := NewAnnouncer("me/1", store.WorkerInfo{}, func() map[string]int { return nil }, new(run.EndedRuns), control.NewHealthReport(), nil, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
-	a.put = func(ctx context.Context, _ store.Worker, _ store.Recent, _ store.WorkerInfo) error {
+	dropped := false
+	table := fakeAnnounceTable{drop: func() { dropped = true }, put: func(ctx context.Context, _ store.Worker, _ store.Recent, _ store.WorkerInfo) error {
 		cancel()
 		<-ctx.Done()
 		return ctx.Err()
-	}
-	dropped := false
-	a.drop = func(context.Context, string) error { dropped = true; return nil }
+	}}
+	a := NewAnnouncer("me/1", store.WorkerInfo{}, runningHandlers{}, new(run.EndedRuns), control.NewHealthReport(), table, slog.New(slog.DiscardHandler))
 	a.Work(ctx)
 	if !dropped {
 		t.Error("its row stays")

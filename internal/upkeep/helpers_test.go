@@ -1,8 +1,10 @@
 package upkeep
 
 import (
+	"context"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -13,3 +15,19 @@ func head(kind string, attempts int, ago time.Duration) store.Head {
 	lane := store.Lane{State: statements.StateOpen, Kind: kind, Attempts: attempts}
 	return store.Head{Head: statements.Head{Lane: lane, Anchor: now - ago.Microseconds(), Now: now}}
 }
+
+// fakeCleanTable is a cleanTable.
+type fakeCleanTable struct {
+	lanes func(ctx context.Context, queue, state string) ([]store.Head, error)
+	clean func(context.Context, store.CleanParams) (n int, last int64, err error)
+}
+
+func (f fakeCleanTable) FinishedLanes(ctx context.Context, queue, state string) ([]store.Head, error) {
+	return f.lanes(ctx, queue, state)
+}
+
+func (f fakeCleanTable) Clean(ctx context.Context, p store.CleanParams) (n int, last int64, err error) {
+	return f.clean(ctx, p)
+}
+
+func (fakeCleanTable) Classify(error) dialect.Class { return dialect.Other }

@@ -13,7 +13,7 @@ import (
 // stored. The calls that stored the tasks neither wait for a notification nor fail with it, and
 // commits do not wait for each other. After a lost notification, a worker finds the tasks by polling.
 type Notifier struct {
-	send func(ctx context.Context, text string) error
+	table notifyTable
 
 	mu      sync.Mutex
 	waiting map[string]struct{} // the queues of the next notification; "" stands for all
@@ -30,11 +30,13 @@ const (
 	maxNotified = 70 // names have up to 100 bytes, and PostgreSQL's notifications up to 7,999
 )
 
-// NewNotifier returns a notifier that calls send with the names of queues, separated by spaces, or
-// with "" for all queues.
-func NewNotifier(send func(ctx context.Context, text string) error) *Notifier {
-	return &Notifier{send: send}
+// notifyTable sends a notification: the names of queues, separated by spaces, or "" for all queues.
+type notifyTable interface {
+	Notify(ctx context.Context, text string) error
 }
+
+// NewNotifier returns a notifier of the workers of a table.
+func NewNotifier(table notifyTable) *Notifier { return &Notifier{table: table} }
 
 // Add notifies workers of a queue, or of all queues if the name is empty: immediately, or soon if
 // a notification has just been sent.
@@ -63,7 +65,7 @@ func (n *Notifier) flush() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), notifyTimeout)
 	defer cancel()
-	_ = n.send(ctx, text) // the tasks are stored
+	_ = n.table.Notify(ctx, text) // the tasks are stored
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.next = time.Now().Add(notifyPause)

@@ -12,6 +12,11 @@ import (
 	"github.com/falldue/falldue/internal/retry"
 )
 
+// notifyFunc is a notifyTable.
+type notifyFunc func(ctx context.Context, text string) error
+
+func (f notifyFunc) Notify(ctx context.Context, text string) error { return f(ctx, text) }
+
 // TestNoticesAreFew: however many tasks a process stores, it sends a notice each 10
 // milliseconds at most, each task is followed by one soon, and a notice that hangs holds
 // back no more than the next.
@@ -21,7 +26,7 @@ func TestNoticesAreFew(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			sent, noticed := 0, map[string]time.Time{}
-			n := NewNotifier(func(ctx context.Context, notice string) error {
+			n := NewNotifier(notifyFunc(func(ctx context.Context, notice string) error {
 				err := retry.Pause(ctx, takes)
 				mu.Lock()
 				defer mu.Unlock()
@@ -30,7 +35,7 @@ func TestNoticesAreFew(t *testing.T) {
 					noticed[queue] = time.Now()
 				}
 				return err
-			})
+			}))
 			begin := time.Now()
 			for i := range 10_000 { // in 10 seconds
 				n.Add(fmt.Sprint("queue", i%3))
@@ -57,7 +62,7 @@ func TestNoticesOfManyQueues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sent := make(chan string, 10)
-		n := NewNotifier(func(_ context.Context, notice string) error { sent <- notice; return nil })
+		n := NewNotifier(notifyFunc(func(_ context.Context, notice string) error { sent <- notice; return nil }))
 		for _, queues := range []int{0, 1, 3, maxNotified, maxNotified + 1} {
 			n.mu.Lock()
 			n.next = time.Now().Add(notifyPause) // one notice for all

@@ -7,23 +7,27 @@ import (
 	"github.com/falldue/falldue/internal/retry"
 )
 
-// foreignWait is how long no worker must be known that handles a kind before workers that do not
-// handle it delete its finished tasks. A deploy takes less, in which workers end before others
-// start, and all of them may start before one has announced itself.
-const foreignWait = time.Hour
+// orphanWait is how long a kind must be without a worker that handles it, before other workers delete
+// its finished tasks. A deploy takes less time, in which all workers end before others start, and in
+// which none of these has announced itself yet.
+const orphanWait = time.Hour
 
-// orphanKinds says of which kinds that a worker does not handle it may delete finished tasks: of
-// those that nobody handles. A worker that handles a kind knows how long its tasks are kept, and
-// announces the kind and not for how long.
+// orphanKinds decides for which kinds without a handler a worker may delete finished tasks: the
+// kinds that no worker handles. A worker that handles a kind knows how long the kind's tasks are
+// kept. It announces the kind, but not that time.
 type orphanKinds struct {
-	// announced returns the kinds that workers handle.
-	announced func(context.Context) (map[string]bool, error)
+	workers workersTable
 
 	asked bool            // in this round
-	kinds map[string]bool // what announced has returned in this round, or nil if it failed
-	// since has the kinds that may lose tasks when a round looked, since when all rounds have
-	// found that no worker handles them, and next the same as this round finds it.
+	kinds map[string]bool // the kinds that workers handle, as this round has read them, or nil
+	// since has, by kind, the time from which on each round has found no worker that handles the kind.
+	// This round writes the same to next.
 	since, next map[string]time.Time
+}
+
+// workersTable has the kinds that workers handle.
+type workersTable interface {
+	AnnouncedKinds(context.Context) (map[string]bool, error)
 }
 
 // begin begins a round of the cleaner.
@@ -32,15 +36,15 @@ func (f *orphanKinds) begin() {
 	f.since, f.next = f.next, map[string]time.Time{}
 }
 
-// deletable reports whether finished tasks of a kind may be deleted although the worker does not
-// handle it. It asks for the kinds of workers once in a round, and not in rounds that have no such
-// tasks. If they cannot be read, nothing is deleted, and the first call of the round returns why.
+// deletable reports whether finished tasks of a kind without a handler may be deleted. It reads the
+// kinds of workers once in a round, and not in rounds without such tasks. If the kinds cannot be
+// read, nothing is deleted, and the first call of the round returns the error.
 func (f *orphanKinds) deletable(ctx context.Context, kind string) (_ bool, err error) {
 	if !f.asked {
 		f.asked = true
 		ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 		defer cancel()
-		f.kinds, err = f.announced(ctx)
+		f.kinds, err = f.workers.AnnouncedKinds(ctx)
 	}
 	if f.kinds == nil || f.kinds[kind] {
 		return false, err
@@ -50,5 +54,5 @@ func (f *orphanKinds) deletable(ctx context.Context, kind string) (_ bool, err e
 		since = time.Now()
 	}
 	f.next[kind] = since
-	return time.Since(since) >= foreignWait, nil
+	return time.Since(since) >= orphanWait, nil
 }

@@ -9,10 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
+
+// fakeWorkersTable is a workersTable.
+type fakeWorkersTable func() (map[string]bool, error)
+
+func (f fakeWorkersTable) AnnouncedKinds(context.Context) (map[string]bool, error) { return f() }
 
 // TestTasksOfKindsOfOtherWorkersStay: a worker deletes finished tasks of a kind that it does not
 // handle only after an hour in which nobody has handled the kind, and asks once in a round who does.
@@ -25,25 +29,20 @@ func TestTasksOfKindsOfOtherWorkersStay(t *testing.T) {
 		c := &Cleaner{
 			queues: []string{"a", "b"}, retentions: Retentions{run.Retention{Done: run.Forever, Dead: time.Second, Cancelled: time.Second}, map[string]*run.Handler{"ours": {Retention: run.Retention{Done: 0, Dead: time.Second, Cancelled: time.Second}}}},
 			events: events{slog.New(slog.NewTextHandler(&log, nil))},
-			foreign: orphanKinds{announced: func(context.Context) (map[string]bool, error) {
+			orphans: orphanKinds{workers: fakeWorkersTable(func() (map[string]bool, error) {
 				asked++
 				return handled, failure
-			}},
-			lanes: func(context.Context, string, string) ([]store.Head, error) {
+			})},
+			table: fakeCleanTable{lanes: func(context.Context, string, string) ([]store.Head, error) {
 				if !finished {
 					return []store.Head{head("ours", 1, time.Hour), head("theirs", 1, 0)}, nil
 				}
 				return []store.Head{head("ours", 1, time.Hour), head("theirs", 1, time.Hour), head("nobody's", 1, time.Hour)}, nil
 			},
-			clean: func(_ context.Context, p store.CleanParams) (int, int64, error) {
-				cleaned[p.Lane.Kind] = time.Now()
-				return 1, p.Since, nil
-			},
-			classify:    func(error) dialect.Class { return dialect.Other },
-			dropOrphans: func(context.Context) error { return nil },
-			dropCancels: func(context.Context, time.Duration) error { return nil },
-			dropChanges: func(context.Context, time.Duration) error { return nil },
-			dropWorkers: func(context.Context, time.Duration) error { return nil },
+				clean: func(_ context.Context, p store.CleanParams) (int, int64, error) {
+					cleaned[p.Lane.Kind] = time.Now()
+					return 1, p.Since, nil
+				}},
 		}
 		// after lets the cleaner work for a time, and returns the kinds of which it has deleted tasks.
 		after := func(d time.Duration) string {

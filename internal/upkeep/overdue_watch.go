@@ -27,18 +27,22 @@ const (
 // ago.
 type OverdueWatch struct {
 	tables    overdue.Tables
+	queues    []string                // of the worker
 	handlers  map[string]*run.Handler // by kind
-	paused    func(queue string, at store.Lane) bool
-	overrides *control.Overrides            // that hold; nil if there are none
-	handled   func(queue, kind string) bool // reports whether the worker itself runs such tasks
+	pauses    pauses
+	overrides *control.Overrides // nil if there are none
 	events    events
 	last      []overdue.Lane // found by the last search
 }
 
-// NewOverdueWatch returns an overdue watch. handled reports whether the worker itself runs such
-// tasks.
-func NewOverdueWatch(s *store.Store, handlers map[string]*run.Handler, changes *control.ChangeReader, overrides *control.Overrides, handled func(queue, kind string) bool, log *slog.Logger) *OverdueWatch {
-	return &OverdueWatch{tables: overdue.In(s), handlers: handlers, paused: changes.Paused, overrides: overrides, handled: handled, events: events{log}}
+// pauses knows which lanes are paused.
+type pauses interface {
+	Paused(queue string, at store.Lane) bool
+}
+
+// NewOverdueWatch returns an overdue watch of a worker that works on queues.
+func NewOverdueWatch(s *store.Store, queues []string, handlers map[string]*run.Handler, pauses pauses, overrides *control.Overrides, log *slog.Logger) *OverdueWatch {
+	return &OverdueWatch{tables: overdue.In(s), queues: queues, handlers: handlers, pauses: pauses, overrides: overrides, events: events{log}}
 }
 
 // Work looks for overdue tasks until ctx ends.
@@ -72,8 +76,9 @@ func (l *OverdueWatch) look(ctx context.Context) error {
 // are paused.
 func (l *OverdueWatch) delays(_ context.Context, queue string, _ []store.Head) (func(store.Lane) (time.Duration, bool), error) {
 	return func(at store.Lane) (time.Duration, bool) {
-		wanted := !l.handled(queue, at.Kind) && !l.paused(queue, at)
-		if h := l.handlers[at.Kind]; h != nil && at.Policy == "" {
+		h := l.handlers[at.Kind]
+		wanted := (h == nil || !slices.Contains(l.queues, queue)) && !l.pauses.Paused(queue, at)
+		if h != nil && at.Policy == "" {
 			return l.overrides.Current(queue, at, h.Policy).DelayIn(at), wanted
 		}
 		return overdue.UnknownDelay, wanted

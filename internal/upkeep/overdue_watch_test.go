@@ -17,6 +17,11 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
+// noPauses are pauses.
+type noPauses struct{}
+
+func (noPauses) Paused(string, store.Lane) bool { return false }
+
 // TestLookoutWarnsOfTasksThatNobodyTakes: a worker warns once a minute of overdue tasks of
 // kinds that it does not handle, unless other workers take some of them.
 func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
@@ -55,9 +60,9 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 					return min(700, most), nil
 				},
 			},
-			paused:   func(string, store.Lane) bool { return false },
+			pauses:   noPauses{},
 			handlers: handlers,
-			handled:  func(queue, kind string) bool { return queue == "default" && kind == "mine" },
+			queues:   []string{"default"},
 			events:   events{slog.New(slog.NewTextHandler(lineWriter(lines), nil))},
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -17,12 +17,18 @@ import (
 // tasks, and keeps them stored. A failover may lose a policy that this process has
 // seen in the table. Tasks that are stored later with that policy would never run.
 type PolicyStore struct {
-	put     func(ctx context.Context, tx store.Tx, texts map[string]string) (stored bool, err error)
-	missing func(ctx context.Context, texts map[string]string) (map[string]string, error)
-	events  events
+	table  policyTable
+	events events
 
 	Mu    sync.Mutex
 	Known map[string]knownPolicy // by its key
+}
+
+// policyTable is the table of policies. Texts are by the policies' keys.
+type policyTable interface {
+	// PutPolicies stores policies. It reports false if only tx can see them yet.
+	PutPolicies(ctx context.Context, tx store.Tx, texts map[string]string) (stored bool, err error)
+	MissingPolicies(ctx context.Context, texts map[string]string) (map[string]string, error)
 }
 
 // knownPolicy is a policy that this process has seen in the table.
@@ -40,8 +46,8 @@ const (
 )
 
 // NewPolicyStore returns a store of per-task policies.
-func NewPolicyStore(s *store.Store, log *slog.Logger) *PolicyStore {
-	return &PolicyStore{put: s.PutPolicies, missing: s.MissingPolicies, events: events{log}, Known: map[string]knownPolicy{}}
+func NewPolicyStore(table policyTable, log *slog.Logger) *PolicyStore {
+	return &PolicyStore{table: table, events: events{log}, Known: map[string]knownPolicy{}}
 }
 
 // StoreAll stores the policies of tasks, by their keys, unless they are in the table already. tx is
@@ -62,7 +68,7 @@ func (k *PolicyStore) StoreAll(ctx context.Context, tx store.Tx, policies map[st
 	if len(unsure) == 0 {
 		return nil
 	}
-	stored, err := k.put(ctx, tx, unsure)
+	stored, err := k.table.PutPolicies(ctx, tx, unsure)
 	if err != nil {
 		return fmt.Errorf("store a policy: %w", err)
 	}
@@ -110,11 +116,11 @@ func (k *PolicyStore) Restore(ctx context.Context) error {
 	if len(texts) == 0 {
 		return nil
 	}
-	lost, err := k.missing(ctx, texts)
+	lost, err := k.table.MissingPolicies(ctx, texts)
 	if err != nil || len(lost) == 0 {
 		return err
 	}
-	if _, err := k.put(ctx, nil, lost); err != nil {
+	if _, err := k.table.PutPolicies(ctx, nil, lost); err != nil {
 		return err
 	}
 	k.events.policiesRestored(lost)

@@ -30,7 +30,7 @@ type Worker struct {
 	events     events
 
 	pollers     claim.Pollers
-	dispatchers map[string]*run.Dispatcher
+	dispatchers dispatchers
 	settler     *run.Settler
 	held        *run.Held
 	ended       *run.EndedRuns
@@ -89,17 +89,30 @@ type role interface {
 // effects are what changes do to a worker.
 type effects struct {
 	*run.Held
-	pollers     claim.Pollers
-	dispatchers map[string]*run.Dispatcher
+	pollers claim.Pollers
+	dispatchers
 }
 
 func (e effects) Resumed()         { e.pollers.SweepNow() }
 func (e effects) PoliciesChanged() { e.pollers.PoliciesChanged() }
 
-func (e effects) PausedMore() {
-	for _, d := range e.dispatchers {
+// dispatchers are the dispatchers of a worker, by queue.
+type dispatchers map[string]*run.Dispatcher
+
+// PausedMore gives back tasks that are paused now.
+func (list dispatchers) PausedMore() {
+	for _, d := range list {
 		d.GivePausedBack()
 	}
+}
+
+// Running returns how many handlers of each queue run.
+func (list dispatchers) Running() map[string]int {
+	queues := make(map[string]int, len(list))
+	for name, d := range list {
+		queues[name] = d.Runners.Active()
+	}
+	return queues
 }
 
 // New returns a worker that works until ctx ends.
@@ -113,9 +126,8 @@ func New(ctx context.Context, cfg Config, s *store.Store, policies *upkeep.Polic
 // work, which cancel ends.
 func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
 	log, caps := retry.Sparse(cfg.Log, s.Classify), s.Server().Caps
-	held, pollers, dispatchers := run.NewHeld(), claim.Pollers{}, make(map[string]*run.Dispatcher, len(cfg.Queues))
+	held, pollers, dispatchers := run.NewHeld(), claim.Pollers{}, dispatchers{}
 	troubles, ended := control.NewHealthReport(), new(run.EndedRuns)
-	running := func() map[string]int { return runningIn(dispatchers) }
 
 	effects := effects{held, pollers, dispatchers}
 	overrides := control.NewOverrides(s.CheckDelays, run.PoliciesOf(cfg.Handlers), effects, troubles, log)
@@ -161,12 +173,12 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 			OneStatement: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, AscendingIDs: caps.AscendingIDs, Log: log, Observer: o, All: pollers,
 		})
 	}
-	cleaner := upkeep.NewCleaner(s, slices.Collect(maps.Keys(cfg.Queues)), cfg.OthersRetention, cfg.Handlers, log)
+	queues := slices.Sorted(maps.Keys(cfg.Queues))
+	cleaner := upkeep.NewCleaner(s, queues, cfg.OthersRetention, cfg.Handlers, log)
 	listener := claim.NewListener(cfg.Listen, s.Channel(), pollers, log)
-	handled := func(queue, kind string) bool { return pollers[queue] != nil && cfg.Handlers[kind] != nil }
 	roles := []role{
 		own, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s, log),
-		upkeep.NewOverdueWatch(s, cfg.Handlers, changes, overrides, handled, log),
+		upkeep.NewOverdueWatch(s, queues, cfg.Handlers, changes, overrides, log),
 		claim.NewProber(s, cfg.PollInterval, changes, pollers, listener.Active.Load),
 	}
 	if limited {
@@ -179,7 +191,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 		Config: cfg, stop: stop, cancelWork: cancel, events: events{log},
 		pollers: pollers, dispatchers: dispatchers, settler: settler, held: held, ended: ended, leases: leases, progress: progress, flows: flows,
 		changes: changes, overrides: overrides, own: own, cleaner: cleaner, roles: roles,
-		announcer: upkeep.NewAnnouncer(cfg.ID, cfg.Info, running, ended, troubles, s, log),
+		announcer: upkeep.NewAnnouncer(cfg.ID, cfg.Info, dispatchers, ended, troubles, s, log),
 	}
 }
 
@@ -241,7 +253,7 @@ func (w *Worker) Run() {
 	<-ctx.Done()
 	w.announcer.Stop()
 	timeout, running := max(w.ShutdownTimeout, 0), 0
-	for _, n := range runningIn(w.dispatchers) {
+	for _, n := range w.dispatchers.Running() {
 		running += n
 	}
 	w.events.stopping(running, timeout)
@@ -275,15 +287,6 @@ func (w *Worker) Run() {
 	w.flows.Last(settling)
 	stopAfter()
 	background.Wait()
-}
-
-// runningIn returns how many handlers of each queue run.
-func runningIn(dispatchers map[string]*run.Dispatcher) map[string]int {
-	queues := make(map[string]int, len(dispatchers))
-	for name, d := range dispatchers {
-		queues[name] = d.Runners.Active()
-	}
-	return queues
 }
 
 // awaitHandlers waits until handled is closed: claims have ended, and all handlers have

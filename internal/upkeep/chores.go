@@ -1,0 +1,44 @@
+package upkeep
+
+import (
+	"context"
+	"time"
+
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// A chore deletes old rows of a table other than the table of tasks.
+type chore struct {
+	every  time.Duration
+	keep   time.Duration // how long rows are kept
+	drop   func(ctx context.Context, keep time.Duration) error
+	failed func(error) // logs why drop failed
+	done   time.Time
+}
+
+// choresOf lists the chores of a cleaner.
+func choresOf(s *store.Store, log events) []*chore {
+	// A failure to delete lost workers keeps a worker from announcing itself, too, and that is logged.
+	unlogged := func(error) {}
+	return []*chore{
+		{every: CleanEvery, drop: func(ctx context.Context, _ time.Duration) error { return s.DropOrphanedProgress(ctx) }, failed: log.progressFailed},
+		{every: CleanEvery, keep: control.KeepCancels, drop: s.DropCancels, failed: log.changesFailed},
+		{every: time.Hour, keep: control.KeepChanges, drop: s.DropOldChanges, failed: log.changesFailed},
+		{every: CleanEvery, keep: keepWorkers, drop: s.DropLostWorkers, failed: unlogged},
+	}
+}
+
+// doIfDue does the chore if it was last done long enough ago.
+func (c *chore) doIfDue(ctx context.Context) {
+	if time.Since(c.done) < c.every {
+		return
+	}
+	c.done = time.Now()
+	limited, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	if err := c.drop(limited, c.keep); err != nil && ctx.Err() == nil {
+		c.failed(err)
+	}
+}
