@@ -28,14 +28,21 @@ SERVE = go -C internal/testdb/serve run .
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# RACE= tests without the race detector, and SKIP='NAME|NAME' leaves tests out.
-# SQLite is C that was translated to Go. With the race detector in it, its tests take
-# twenty times as long, so the detector watches all packages but those two.
-RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
-
+# SKIP='NAME|NAME' leaves tests out.
 .PHONY: test
 test: ## run all tests on real servers that it finds or starts (internal/testdb)
 	$(SERVE) -- $(MAKE) -C '$(CURDIR)' -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -parallel=8 -count=1 -timeout=60m$(if $(SKIP), -skip="$(SKIP)")'
+
+# The race detector takes four times the processor's time, so it watches concurrent code only,
+# on one server and on SQLite. SQLite is C that was translated to Go. With the detector in it, its
+# tests take twenty times as long, so those two packages are left out.
+DETECTOR = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
+CONCURRENT = . ./dash ./flow ./internal/claim ./internal/control ./internal/lanes ./internal/retry ./internal/run ./internal/systemtest ./internal/upkeep ./internal/worker ./ops ./periodic ./pgnotify ./pgxqueue ./tasktest
+
+.PHONY: race
+race: export FALLDUE_TEST_ENGINES ?= postgres,sqlite
+race: ## run the tests of concurrent code with the race detector, on PostgreSQL and SQLite
+	$(MAKE) test RACE='$(DETECTOR)' PACKAGES='$(CONCURRENT)'
 
 .PHONY: short
 short: ## run the tests on SQLite only, without a server
@@ -67,18 +74,18 @@ lint: ## check the code with golangci-lint, and go.mod with go mod tidy
 	go mod tidy -diff
 	set -e; for module in $(MODULES); do (cd $$module; $(GOLANGCI_LINT) run --allow-serial-runners; go mod tidy -diff); done
 
-# go.mod states the oldest Go release. bench is left out: it is for Unix alone.
+# go.mod states the oldest Go release. bench is left out: it is for Unix alone. What users run is
+# built for the other systems. Tests are compiled for Linux, since all but one file of them know no system.
+LIBRARY = $$(go list ./... | grep -v -e /examples/ -e /internal/)
+
 .PHONY: portable
 portable: export GOTOOLCHAIN = go$(shell go list -m -f '{{.GoVersion}}')
-portable: ## compile code and tests with the oldest Go release, also for Windows, macOS, 32 bits, JSON v2
+portable: ## compile code and tests with the oldest Go release, and code for Windows, macOS, 32 bits, JSON v2
 	go version
-	go build ./...
-	GOARCH=386 go build $$(go list ./... | grep -v -e /examples/ -e /internal/)
-	go -C faults vet ./...
-	go -C examples/transactions vet ./...
-	go -C examples/moving vet ./...
+	set -e; for module in . cmd/falldue faults examples/transactions examples/moving internal/testdb/serve; do go -C $$module vet ./...; done
+	GOARCH=386 go build $(LIBRARY)
+	set -e; for os in windows darwin; do echo "go build: $$os"; GOOS=$$os go build $(LIBRARY); GOOS=$$os go -C cmd/falldue build ./...; GOOS=$$os go -C internal/testdb/serve vet ./...; done
 	GOEXPERIMENT=jsonv2 go test ./internal/storable
-	set -e; for os in linux windows darwin; do echo "go vet: $$os"; GOOS=$$os go vet ./...; GOOS=$$os go -C cmd/falldue vet ./...; GOOS=$$os go -C internal/testdb/serve vet ./...; done
 
 # The tests that are left out compile programs, and read no clock.
 .PHONY: clock
