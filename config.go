@@ -41,33 +41,29 @@ type Config struct {
 	// It must be empty on other engines.
 	Schema string
 
-	// Queues has the queues that Run works on, by name. Run leaves all other
-	// queues alone, the queue "default" too if it is not listed. Defaults to the
-	// queue "default" alone.
+	// Queues has the queues of the worker by name. Run claims tasks only from these
+	// queues: list the queue "default" too if the worker should run its tasks.
+	// Defaults to only the queue "default".
 	Queues map[string]QueueConfig
-	// Concurrency is the number of handlers that may run at once for each queue
+	// Concurrency is the number of handlers that run concurrently for each queue
 	// that does not set its own: 1 to 100,000. Defaults to 10.
 	Concurrency int
 	// MaxPrefetch is the greatest number of tasks that a worker claims before a
 	// handler is free for them, for each queue that does not set its own: up to
-	// 1,000. Defaults to 1,000. A negative value turns claiming ahead off.
+	// 1,000. Defaults to 1,000. A negative value disables claiming ahead.
 	//
 	// A worker claims ahead as many tasks as its handlers finish in 20 milliseconds,
-	// judging by how long recent handlers of the same kind took. It claims no last
+	// estimated from recent handlers of the same kind. A worker never claims a last
 	// attempt ahead, and releases a task that has waited for a second.
 	MaxPrefetch int
 	// PollInterval is the time between two searches for waiting tasks that the worker
-	// does not know of: 1 millisecond to 1 hour. Up to a tenth is added at random. A
-	// search is one statement for each queue, or a few on MySQL and MariaDB. A task
-	// that the worker already knows of starts when it falls due, not at the next poll.
-	// Defaults to 1 second, including for a worker that listens: not every task comes with a
-	// notification.
+	// has not seen: 1 millisecond to 1 hour, plus up to a tenth at random. A search is
+	// one statement for each queue, or a few on MySQL and MariaDB. A task that the
+	// worker has seen starts when it falls due, not at the next search. Defaults to
+	// 1 second, including for a worker that listens: plain SQL sends no notifications.
 	//
-	// A worker also looks for tasks of other processes by their ids, except on TiDB: every
-	// 12 milliseconds while such tasks come, unless it listens, and otherwise after 0.35 of
-	// this interval, 1.75 seconds at most. After eleven minutes without a task it looks every
-	// 1.75 seconds, and searches an eighth as often. On TiDB it searches twice in this interval, and
-	// once after eleven minutes.
+	// Between searches a worker polls for new tasks of other processes by their IDs, and a
+	// shorter PollInterval hardly makes them start sooner: docs/latency.md has the times.
 	PollInterval time.Duration
 	// Lease is how long a task belongs to a worker that no longer extends its
 	// lease: 1 second to 24 hours. After that, and after its policy's delay, the
@@ -76,7 +72,7 @@ type Config struct {
 	Lease time.Duration
 	// ShutdownTimeout is how long Run waits for running handlers after its context
 	// has ended, before it cancels their contexts. A negative value cancels them
-	// at once. Defaults to 30 seconds.
+	// immediately. Defaults to 30 seconds.
 	ShutdownTimeout time.Duration
 	// DoneRetention is how long done tasks stay in the table with their results, unless
 	// their kind sets its own ([KindConfig]): up to 36,500 days, [Forever], or
@@ -89,15 +85,15 @@ type Config struct {
 	// retentions, the shortest applies.
 	DoneRetention time.Duration
 	// DeadRetention is how long dead tasks stay in the table, with the same values as
-	// DoneRetention. When a dead task that halts a sequence is deleted, the sequence goes on
+	// DoneRetention. When a dead task that halts a sequence is deleted, the sequence continues
 	// ([OrderLimit.HaltOnDeath]). Defaults to Forever.
 	DeadRetention time.Duration
 	// CancelledRetention is how long cancelled tasks stay in the table, with the same values.
 	// Defaults to DeadRetention.
 	CancelledRetention time.Duration
-	// DefaultPolicy is the policy of kinds that set none, in the worker. Package backoff/policyflags reads
-	// it from the command line and the environment. Defaults to backoff.Zizq: 15 s + n⁴, 25
-	// retries.
+	// DefaultPolicy is the retry policy of kinds that set none, in the worker. Package
+	// backoff/policyflags reads it from the command line and the environment. Defaults to
+	// backoff.Zizq: 15 s + n⁴, 25 retries.
 	DefaultPolicy backoff.Policy
 	// MaxPayload is the largest size of a payload or a result, in bytes, up to 64
 	// MiB, before the Codec changes it. Defaults to 1 MiB.
@@ -111,40 +107,39 @@ type Config struct {
 	// value: this process notifies workers that listen, and its worker polls.
 	Notifications Notifications
 
-	// TransactionPooling says that the connections lead to a pooler of PostgreSQL that
-	// gives each transaction another session, such as PgBouncer with
-	// pool_mode=transaction. New finds such a pooler by itself, unless the pool has a
-	// single connection, all others are in use, or the pooler happens to give the same
-	// sessions again. The driver must send a statement and its arguments in one step:
+	// TransactionPooling declares that a PostgreSQL connection pooler assigns a session
+	// to each transaction, such as PgBouncer with pool_mode=transaction. New detects such
+	// a pooler, unless the pool has a single connection, all others are in use, or the
+	// pooler happens to assign the same sessions again. The driver must send a statement
+	// and its arguments in one step:
 	// lib/pq does with binary_parameters=yes in its DSN, and pgx with
 	// default_query_exec_mode=exec. Defaults to false.
 	TransactionPooling bool
 
 	// Name is the name of the worker in claimed_by and in recorded attempts: up to
 	// 27 printable ASCII characters. A random part is appended, so that no two
-	// workers have the same name. Defaults to the host name and the process id.
+	// workers have the same name. Defaults to the host name and the process ID.
 	Name string
-	// Hooks are functions that the worker calls with what it does, for metrics. Defaults to
-	// none.
+	// Hooks are functions that the worker calls for runs and statements, for metrics.
+	// Defaults to none.
 	Hooks Hooks
-	// Logger logs what the API does not report: lost leases, policies that cannot
-	// be read, tasks that no worker takes, a database that does not answer. Defaults
-	// to slog.Default().
+	// Logger logs events that the API does not report: lost leases, policies that cannot
+	// be read, overdue tasks, a database that does not answer. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
 // QueueConfig is the configuration of one of a worker's queues. The zero value
 // is ready for use.
 type QueueConfig struct {
-	// Concurrency is the number of handlers that may run at once for the tasks of
+	// Concurrency is the number of handlers that run concurrently for the tasks of
 	// the queue: 1 to 100,000. Defaults to [Config].Concurrency.
 	Concurrency int
 	// MaxPrefetch is the greatest number of tasks of the queue that are claimed before
-	// a handler is free for them: up to 1,000. A negative value turns claiming ahead
-	// off. Defaults to [Config].MaxPrefetch.
+	// a handler is free for them: up to 1,000. A negative value disables claiming
+	// ahead. Defaults to [Config].MaxPrefetch.
 	MaxPrefetch int
 	// Limits limits the tasks of the queue, of all kinds together. All workers must have
-	// the same limits: each obeys its own. Defaults to none.
+	// the same limits, since each applies its own. Defaults to none.
 	Limits []Limit
 }
 

@@ -14,34 +14,32 @@ type Kind[A any] struct{ *kind }
 
 // KindConfig is the configuration of a kind. The zero value is ready for use.
 type KindConfig struct {
-	// Policy says when a failed task runs again, and when it is dead. Workers use
-	// the policy that they were built with. A change therefore applies to every
-	// waiting task as soon as the new workers run, without writing a row, and
-	// package ops changes it under workers that run. Defaults to
-	// Config.DefaultPolicy of the worker.
+	// Policy is the retry policy: when a failed task is retried, and when it is dead.
+	// Each worker uses the policy of its own build. A change therefore applies to waiting
+	// tasks as soon as the new workers run, without writing a row. Package ops changes the
+	// policy of running workers. Defaults to Config.DefaultPolicy of the worker.
 	Policy backoff.Policy
 	// Queue is the name of the queue in which tasks of this kind wait, for workers
-	// whose Config.Queues lists it. Defaults to [DefaultQueue].
+	// whose Config.Queues lists it. Defaults to "default" ([DefaultQueue]).
 	Queue string
 	// Priority orders the tasks of a queue, -32,768 to 32,767. Tasks with a lower
 	// number run first. Defaults to 0.
 	Priority int
-	// Timeout is how long a handler may run before its context ends with the cause
-	// [ErrTimeout]. The handler's return value is still honoured then. Defaults to
-	// 0, which sets no limit.
+	// Timeout is how long a handler can run before its context ends with the cause
+	// [ErrTimeout]. The handler's return value still counts then. Defaults to 0: no limit.
 	Timeout time.Duration
 	// ImmediateLostRetries is how many of a task's first attempts are retried without the
-	// policy's delay if their worker dies: as soon as the lease ends. Later attempts wait for
-	// the delay too, so that a task that kills its workers does not go on doing so. While
-	// such an attempt runs, the state of the task is [StateSnoozed]. Defaults to 0: a lost
-	// task waits for the end of its lease and for the delay.
+	// policy's delay if their worker dies: as soon as the lease expires. Later attempts wait
+	// for the delay, so that a task that kills its workers is retried slowly. While such an
+	// attempt runs, the state of the task is [StateSnoozed]. Defaults to 0: a lost task waits
+	// for the end of its lease and for the delay.
 	ImmediateLostRetries int
 	// DoneRetention is how long done tasks stay in the table with their results: up to
 	// 36,500 days, [Forever], or [DeleteImmediately]. Defaults to Config.DoneRetention of the
 	// worker, which explains when other workers delete tasks of the kind.
 	DoneRetention time.Duration
 	// DeadRetention is how long dead tasks stay in the table, with the same values. When a
-	// dead task that halts a sequence is deleted, the sequence goes on ([OrderLimit.HaltOnDeath]).
+	// dead task that halts a sequence is deleted, the sequence continues ([OrderLimit.HaltOnDeath]).
 	// Defaults to Config.DeadRetention of the worker.
 	DeadRetention time.Duration
 	// CancelledRetention is how long cancelled tasks stay in the table, with the same values.
@@ -49,7 +47,7 @@ type KindConfig struct {
 	// worker.
 	CancelledRetention time.Duration
 	// Limits limits the tasks of this kind, in all queues together. All workers must have
-	// the same limits: each obeys its own. Defaults to none.
+	// the same limits, since each applies its own. Defaults to none.
 	Limits []Limit
 }
 
@@ -71,12 +69,11 @@ func NewKind[A any](name string, cfg KindConfig) Kind[A] {
 	return Kind[A]{&kind{name: name, KindConfig: cfg, err: validKind(name, cfg)}}
 }
 
-// KeyedBy returns the kind with a key for each task that is enqueued with it, which key makes of
-// the arguments: the customer of an order, for instance. No enqueue can forget it then.
-// EnqueueOptions.Key, if it is not "", is the key instead. Tasks for which key returns "" have
-// none. Tasks that were enqueued before keep the key that they have, and so does one whose
-// arguments [RetryOptions].Args replaces. One that [ConflictReplace] changes gets the key of
-// its new arguments.
+// KeyedBy returns the kind with a function that makes the task key from the arguments, such as
+// the customer of an order, so callers can't forget the key. EnqueueOptions.Key takes precedence
+// unless it is "". A task for which the function returns "" has no key. Existing tasks keep their
+// keys, even if [RetryOptions].Args replaces their arguments. If [ConflictReplace] replaces the
+// arguments of a task, the task gets the key of the new arguments.
 func (k Kind[A]) KeyedBy(key func(args A) string) Kind[A] {
 	if k.kind == nil {
 		return k

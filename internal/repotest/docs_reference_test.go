@@ -123,6 +123,120 @@ func TestStatesPageHasEachValue(t *testing.T) {
 	}
 }
 
+// TestConfigurationPageHasEachField: the page has a row for each exported field of the configurations,
+// and the row's default is that of the field's comment.
+func TestConfigurationPageHasEachField(t *testing.T) {
+	t.Parallel()
+	sections := map[string]string{}
+	for section := range strings.SplitSeq(readFile(t, "docs/configuration.md"), "\n## ") {
+		name, text, _ := strings.Cut(section, "\n")
+		sections[name] = text
+	}
+	plain := strings.NewReplacer("`", "", "[", "", "]", "", `"`, "")
+	for name, file := range map[string]string{"Config": "config.go", "QueueConfig": "config.go", "KindConfig": "kind.go", "Notifications": "notifications.go"} {
+		fields := exportedFields(t, file, name)
+		rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([^|]+) \\|").FindAllStringSubmatch(sections[name], -1)
+		if len(rows) != len(fields) || len(fields) < 2 {
+			t.Errorf("docs/configuration.md has %d rows for the %d fields of %s", len(rows), len(fields), name)
+		}
+		for _, row := range rows {
+			comment, ok := fields[row[1]]
+			if !ok {
+				t.Errorf("docs/configuration.md has a row for %s.%s, which does not exist", name, row[1])
+			} else if !regexp.MustCompile("efaults to " + regexp.QuoteMeta(plain.Replace(row[2])) + `([.:,) ]|$)([^0-9]|$)`).MatchString(plain.Replace(comment)) {
+				t.Errorf("docs/configuration.md: the default of %s.%s is %q, and the field's comment is\n%s", name, row[1], row[2], comment)
+			}
+		}
+	}
+}
+
+// exportedFields returns the comments of the exported fields of a struct, each on one line.
+func exportedFields(t *testing.T, file, name string) map[string]string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]string{}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || spec.Name.Name != name {
+			return true
+		}
+		for _, field := range spec.Type.(*ast.StructType).Fields.List { //nolint:forcetypeassert // a configuration is a struct
+			for _, id := range field.Names {
+				if id.IsExported() {
+					fields[id.Name] = strings.Join(strings.Fields(field.Doc.Text()), " ")
+				}
+			}
+		}
+		return false
+	})
+	return fields
+}
+
+// TestTablesPageHasEachColumn: the page has a section for each table of the migrations, and in it
+// a row for each column, and nothing else.
+func TestTablesPageHasEachColumn(t *testing.T) {
+	t.Parallel()
+	wanted := map[string]bool{"migrations": true} // which the migrations do not create
+	for _, engine := range []string{"postgres", "mysql", "sqlite"} {
+		for table, columns := range columnsOfMigrations(t, engine) {
+			wanted[table] = true
+			for _, column := range columns {
+				wanted[table+"."+column] = true
+			}
+		}
+	}
+	described := map[string]bool{}
+	for _, section := range strings.Split(readFile(t, "docs/tables.md"), "\n## ")[1:] {
+		table, text, _ := strings.Cut(section, "\n")
+		described[table] = true
+		for _, row := range regexp.MustCompile("(?m)^\\| (`.*?`) \\|").FindAllStringSubmatch(text, -1) {
+			for column := range strings.SplitSeq(strings.ReplaceAll(row[1], "`", ""), ", ") {
+				described[table+"."+column] = true
+			}
+		}
+	}
+	for name := range wanted {
+		if !described[name] {
+			t.Errorf("docs/tables.md does not describe %s: add a row", name)
+		}
+	}
+	for name := range described {
+		if !wanted[name] {
+			t.Errorf("docs/tables.md describes %s, which no migration creates", name)
+		}
+	}
+}
+
+// columnsOfMigrations returns the columns of each table that the migrations of an engine create or change.
+func columnsOfMigrations(t *testing.T, engine string) map[string][]string {
+	t.Helper()
+	files, err := filepath.Glob("migrations/" + engine + "/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := map[string][]string{}
+	for _, file := range files {
+		up, _, _ := strings.Cut(readFile(t, file), "-- +goose Down")
+		for _, table := range regexp.MustCompile(`(?s)create table (?:if not exists )?\{(\w+)\} \((.*?)\n\)`).FindAllStringSubmatch(up, -1) {
+			for _, column := range regexp.MustCompile("(?m)^    `?(\\w+)`? ").FindAllStringSubmatch(table[2], -1) {
+				if !slices.Contains([]string{"primary", "unique", "index", "key", "constraint", "check"}, column[1]) || table[1] == "policies" && column[1] == "key" {
+					tables[table[1]] = append(tables[table[1]], column[1])
+				}
+			}
+		}
+		for _, column := range regexp.MustCompile("(?m)^alter table \\{(\\w+)\\} add column `?(\\w+)").FindAllStringSubmatch(up, -1) {
+			tables[column[1]] = append(tables[column[1]], column[2])
+		}
+	}
+	if len(tables) < 11 {
+		t.Fatalf("found only the tables %v of %s", tables, engine)
+	}
+	return tables
+}
+
 // TestTroubleshootingQuotesTheLog: a line that the page quotes from the log is one of docs/logs.md.
 func TestTroubleshootingQuotesTheLog(t *testing.T) {
 	t.Parallel()
