@@ -164,8 +164,62 @@ create table if not exists {edges} (
     index {waiters} (waiter, outcome, task_id)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
+-- Sums of the runs that have ended in a span of 60, 600 or 3600 seconds, and what waited in it, of a
+-- queue and a kind. Workers add to them once a minute.
+create table if not exists {minutes} (
+    span          int not null, -- in seconds
+    at            datetime(6) not null, -- when the span begins, UTC
+    queue         varchar(100) character set ascii collate ascii_bin not null,
+    kind          varchar(100) character set ascii collate ascii_bin not null, -- '' stands for all kinds beyond the first 200
+    started       bigint not null default 0, -- runs that began
+    done          bigint not null default 0, -- tasks that succeeded
+    failed        bigint not null default 0, -- attempts that failed, after which the task waits
+    dead          bigint not null default 0, -- tasks that failed for the last time
+    snoozed       bigint not null default 0, -- runs that snoozed their task
+    cancelled     bigint not null default 0, -- runs whose task was cancelled or deleted
+    lost          bigint not null default 0, -- runs that lost their lease
+    run_us        bigint not null default 0, -- how long handlers ran, in total
+    run_max_us    bigint not null default 0, -- the longest run
+    lag_us        bigint not null default 0, -- how late runs began, in total
+    lag_max_us    bigint not null default 0, -- the latest one
+    -- Runs by their length, and by how late they began: up to 10 ms, 100 ms, 1 s, 10 s, 1 min, 10 min, 1 h, more.
+    run_0 bigint not null default 0, run_1 bigint not null default 0, run_2 bigint not null default 0, run_3 bigint not null default 0,
+    run_4 bigint not null default 0, run_5 bigint not null default 0, run_6 bigint not null default 0, run_7 bigint not null default 0,
+    lag_0 bigint not null default 0, lag_1 bigint not null default 0, lag_2 bigint not null default 0, lag_3 bigint not null default 0,
+    lag_4 bigint not null default 0, lag_5 bigint not null default 0, lag_6 bigint not null default 0, lag_7 bigint not null default 0,
+    waiting       bigint, -- an estimate of the tasks that have not ended; null if none was made, as in all that follows
+    dead_now      bigint, -- an estimate of the dead tasks
+    oldest_due_us bigint, -- for how long the first due task had waited
+    primary key (span, at, queue, kind)
+) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
+
+-- What was last measured of all tasks, in one row. Of all processes that find it old, the one that moves at
+-- measures anew.
+create table if not exists {sample} (
+    id     int not null primary key, -- 1
+    at     datetime(6) not null,
+    sample mediumtext -- JSON
+) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
+
+insert into {sample} (id, at) values (1, '1970-01-01') on duplicate key update at = at;
+
+-- What people have done through the web page or the command, for people.
+create table if not exists {audit} (
+    id         bigint       not null auto_increment primary key,
+    created_at datetime(6) not null,
+    who        varchar(255) not null,
+    why        text         not null,
+    action     varchar(255) not null,           -- such as retry
+    target     text         not null,           -- such as task 5, or the filter of many tasks
+    changed    bigint not null default 0, -- how many tasks, schedules, pauses or policies
+    index {audited} (created_at)
+) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
+
 -- +goose Down
 -- +goose NO TRANSACTION
+drop table if exists {audit};
+drop table if exists {sample};
+drop table if exists {minutes};
 drop table if exists {edges};
 drop table if exists {flows};
 drop table if exists {schedules};

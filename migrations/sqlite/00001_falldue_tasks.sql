@@ -158,7 +158,62 @@ create table if not exists {edges} (
 
 create index if not exists {waiters} on {edges} (waiter, outcome, task_id);
 
+-- Sums of the runs that have ended in a span of 60, 600 or 3600 seconds, and what waited in it, of a
+-- queue and a kind. Workers add to them once a minute.
+create table if not exists {minutes} (
+    span          integer not null, -- in seconds
+    at            integer not null, -- when the span begins, UTC
+    queue         text not null,
+    kind          text not null, -- '' stands for all kinds beyond the first 200
+    started       integer not null default 0, -- runs that began
+    done          integer not null default 0, -- tasks that succeeded
+    failed        integer not null default 0, -- attempts that failed, after which the task waits
+    dead          integer not null default 0, -- tasks that failed for the last time
+    snoozed       integer not null default 0, -- runs that snoozed their task
+    cancelled     integer not null default 0, -- runs whose task was cancelled or deleted
+    lost          integer not null default 0, -- runs that lost their lease
+    run_us        integer not null default 0, -- how long handlers ran, in total
+    run_max_us    integer not null default 0, -- the longest run
+    lag_us        integer not null default 0, -- how late runs began, in total
+    lag_max_us    integer not null default 0, -- the latest one
+    -- Runs by their length, and by how late they began: up to 10 ms, 100 ms, 1 s, 10 s, 1 min, 10 min, 1 h, more.
+    run_0 integer not null default 0, run_1 integer not null default 0, run_2 integer not null default 0, run_3 integer not null default 0,
+    run_4 integer not null default 0, run_5 integer not null default 0, run_6 integer not null default 0, run_7 integer not null default 0,
+    lag_0 integer not null default 0, lag_1 integer not null default 0, lag_2 integer not null default 0, lag_3 integer not null default 0,
+    lag_4 integer not null default 0, lag_5 integer not null default 0, lag_6 integer not null default 0, lag_7 integer not null default 0,
+    waiting       integer, -- an estimate of the tasks that have not ended; null if none was made, as in all that follows
+    dead_now      integer, -- an estimate of the dead tasks
+    oldest_due_us integer, -- for how long the first due task had waited
+    primary key (span, at, queue, kind)
+) without rowid;
+
+-- What was last measured of all tasks, in one row. Of all processes that find it old, the one that moves at
+-- measures anew.
+create table if not exists {sample} (
+    id     integer not null primary key, -- 1
+    at     integer not null,
+    sample text -- JSON
+);
+
+insert or ignore into {sample} (id, at) values (1, 0);
+
+-- What people have done through the web page or the command, for people.
+create table if not exists {audit} (
+    id         integer primary key,
+    created_at integer not null,
+    who        text not null default '',
+    why        text not null default '',
+    action     text not null,           -- such as retry
+    target     text not null,           -- such as task 5, or the filter of many tasks
+    changed    integer not null default 0 -- how many tasks, schedules, pauses or policies
+);
+
+create index if not exists {audited} on {audit} (created_at);
+
 -- +goose Down
+drop table if exists {audit};
+drop table if exists {sample};
+drop table if exists {minutes};
 drop table if exists {edges};
 drop table if exists {flows};
 drop table if exists {schedules};
